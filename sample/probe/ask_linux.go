@@ -10,14 +10,12 @@ import (
 
 const (
 	firstWait = 20 * time.Millisecond
-	// readLimit is how long a read may take, of however many threads. It is the tool that
-	// waits.
+	// readLimit bounds the time of one read, over all threads that are asked. The tool waits for that time.
 	readLimit = time.Second
-	maxAsked  = 64 // threads, for one read
+	maxAsked  = 64 // threads for one read
 )
 
-// answered asks one thread after the other for a read, until one has answered or the limit
-// is over.
+// answered asks one thread after another for a read, until one answers or the limit is reached.
 func (m *Memory) answered(r *read, mappings bool) Answer {
 	end, wait := m.now().Add(m.limit), firstWait
 	for i, n := 0, 0; i < maxAsked && m.now().Before(end); i, n = i+1, n+1 {
@@ -25,7 +23,7 @@ func (m *Memory) answered(r *read, mappings bool) Answer {
 		if !ok && n == 0 {
 			break
 		}
-		if !ok { // once more, and longer
+		if !ok { // once more from the first thread, with a longer wait
 			n, wait = -1, 4*wait
 			continue
 		}
@@ -40,9 +38,9 @@ func (m *Memory) answered(r *read, mappings bool) Answer {
 	return m.lost()
 }
 
-// attempt asks one thread. A request that it does not take in time is withdrawn: its
-// signal finds nothing to do then, when it arrives. One that it has taken is not: the thread
-// may write for as long as it is in there, so that the request is lost until it is done.
+// attempt asks one thread. If the thread does not take the request in time, the request is withdrawn, and a
+// late signal finds nothing to do. A request that was taken cannot be withdrawn, because the thread may still
+// write to it. It is lost until the thread is done.
 func (m *Memory) attempt(r *read, a Reader, mappings bool, wait time.Duration) (done, lost bool) {
 	r.what = readMemory
 	if a.Filtered {
@@ -73,7 +71,7 @@ func (m *Memory) attempt(r *read, a Reader, mappings bool, wait time.Duration) (
 	return false, true
 }
 
-// await waits for the answer to the request of the last number.
+// await waits for the answer to the current request.
 func (m *Memory) await(r *read, limit time.Duration) bool {
 	for end := m.now().Add(limit); ; {
 		m.point("look")
@@ -95,13 +93,13 @@ func (m *Memory) point(what string) {
 	}
 }
 
-// futexWait waits until a word is no longer what it was.
+// futexWait waits until a word changes from was.
 func futexWait(word *uint32, was uint32, limit time.Duration) {
 	t := unix.NsecToTimespec(int64(limit))
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(was), uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// signal sends a thread the signal that makes it look for what it is asked to read.
+// signal sends a thread the signal that makes it check for a read request.
 func (f *File) signal(a Reader) error {
 	if a.Signal == int(f.h.realTime) {
 		atomic.StoreUint32(&f.h.realSent, 1)

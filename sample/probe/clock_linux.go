@@ -2,12 +2,12 @@ package probe
 
 import "sync/atomic"
 
-// Thinning is what the numbers of SetClock are of.
+// Thinning is the denominator of the numbers of SetClock.
 const Thinning = 4096
 
-// SetClock tells the handler that a thread has an event whose overflow signals it, the
-// tool's descriptor file, and that keep of Thinning overflows are samples, chosen at random;
-// 0: all are. False: the descriptor is too large for a slot.
+// SetClock tells the handler that overflows of a perf event signal the thread. file is the tool's descriptor
+// of the event. Of Thinning overflows, keep are samples, chosen at random; 0 means all. It returns false if
+// the descriptor is too large for a slot.
 func (f *File) SetClock(i, file int, keep uint32) bool {
 	if file+1 >= 1<<clockBits || keep >= Thinning {
 		return false
@@ -19,8 +19,8 @@ func (f *File) SetClock(i, file int, keep uint32) bool {
 // ClearClock tells the handler that a thread's event is closed.
 func (f *File) ClearClock(i int) { atomic.StoreUint32(&f.slots[i].clock, 0) }
 
-// Near reports whether the handler finds a thread's slot by the thread's number alone, as
-// it has to where a signal carries no cookie.
+// Near reports whether the handler finds a thread's slot by the thread's number alone, which it needs for
+// signals without a cookie.
 func (f *File) Near(i int) bool {
 	return (uint32(i)-atomic.LoadUint32(&f.slots[i].tid))%Slots < near
 }

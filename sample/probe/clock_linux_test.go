@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// clockWorld runs the handler once for each line of its input: the signal's code and value,
-// the slot's clock, and what the tool has asked. It prints the records and the clock after.
+// clockWorld runs the handler once for each line of input: the signal's code and value, the slot's clock, and
+// the tool's request. It prints the records and the clock afterwards.
 const clockWorld = `
 #include <stdio.h>
 #include "handler.c"
@@ -54,7 +54,7 @@ int main(void)
 }
 `
 
-// clockRun gives a program of clockWorld its input.
+// clockRun runs clockWorld on an input.
 func clockRun(t *testing.T, in string) string {
 	t.Helper()
 	needs.Command(t, "gcc")
@@ -101,8 +101,7 @@ var overflows = []struct {
 	{"the tool's clock", -1, 0, 0, uint32(OpClock), 0, "why 5/1 clock 0 strangers 0 asked 0"},
 }
 
-// The handler takes a sample of processor time for the overflow of the thread's own event
-// and for nothing else that looks like it.
+// The handler samples processor time for an overflow of the thread's own event, and for nothing similar.
 func TestOverflow(t *testing.T) {
 	var in strings.Builder
 	for _, c := range overflows {
@@ -119,7 +118,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// A young thread's overflows are samples at random, as many as the slot's clock says.
+// A random part of a young thread's overflows become samples, as many as the slot's clock requires.
 func TestThinning(t *testing.T) {
 	const n, keep = 20000, 1024
 	out := clockRun(t, strings.Repeat(fmt.Sprintf("1 7 %x 0 0\n", keep<<clockBits|8), n))

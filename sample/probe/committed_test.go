@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// committed are the probes in the repository, and who compiles them.
+// committed lists the probes in the repository with their compilers.
 var committed = map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
 
-// refresh is the command that mends what these tests find.
+// refresh is the command that fixes a failure of these tests.
 const refresh = "run make probe, and commit probe/lib"
 
 // builtRecord reads how a committed probe was built.
@@ -34,7 +34,7 @@ func builtRecord(t *testing.T, arch string) map[string]string {
 	return out
 }
 
-// sourcesSum adds up the sources as scripts/probes.sh does.
+// sourcesSum computes the checksum of the sources as scripts/probes.sh does.
 func sourcesSum(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
@@ -57,7 +57,7 @@ func sourcesSum(t *testing.T, dir string) string {
 	return fmt.Sprintf("%x", all.Sum(nil))
 }
 
-// A change in probe/src comes with rebuilt probes. This test needs no compiler.
+// A change in probe/src must include rebuilt probes. This test needs no compiler.
 func TestCommittedProbeBelongsToSources(t *testing.T) {
 	sources := sourcesSum(t, "src")
 	for arch := range committed {
@@ -78,8 +78,7 @@ func TestCommittedProbeBelongsToSources(t *testing.T) {
 	}
 }
 
-// A build of the same sources in another folder, by the same compiler, gives the committed
-// probe byte for byte.
+// The same sources, built in another folder by the same compiler, give the committed probe byte for byte.
 func TestCommittedProbeIsReproducible(t *testing.T) {
 	for arch, cc := range committed {
 		t.Run(arch, func(t *testing.T) {
@@ -116,7 +115,7 @@ func reproduce(t *testing.T, arch, cc string) {
 	}
 }
 
-// versionOf is a compiler's version without its name, which is another on other machines.
+// versionOf returns a compiler's version without its name, which differs between machines.
 func versionOf(t *testing.T, cc string) string {
 	t.Helper()
 	_, version, _ := strings.Cut(firstLine(t, cc, "--version"), " ")
@@ -128,7 +127,7 @@ func linkerOf(t *testing.T, cc string) string {
 	return firstLine(t, firstLine(t, cc, "-print-prog-name=ld"), "--version")
 }
 
-// firstLine skips the test if there is no such command.
+// firstLine returns the first line of a command's output. It skips the test if the command is missing.
 func firstLine(t *testing.T, command, arg string) string {
 	t.Helper()
 	out, err := exec.Command(command, arg).Output()

@@ -8,19 +8,19 @@ import (
 	"unicode/utf16"
 )
 
-// Dropped sums up the allocations or exceptions of one type that the ring had no room for.
+// Dropped sums up the allocations or exceptions of one type for which the ring was full.
 type Dropped struct {
 	Exception bool
-	Type      string // cut at MaxTypeName UTF-16 units; "" if the probe had no place for the type
+	Type      string // cut at MaxTypeName UTF-16 units; "" if the probe's table of types was full
 	Count     uint64
-	Bytes     uint64 // that the allocations represent
+	Bytes     uint64 // represented by the allocations
 }
 
 // MaxTypeName is the length of the longest type name of a Dropped, in UTF-16 units.
 const MaxTypeName = typeName / 2
 
-// otherThrown is the index of the entry of exceptions whose type has no place. The entry of
-// allocations is the one before.
+// otherThrown is the index of the entry for exceptions of other types. The entry for allocations of other
+// types is the one before.
 const otherThrown = 1
 
 // Dropped calls g for every type with dropped events. Counts are totals since the recording began.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// caughtBy is which signals a process has handlers for.
+// caughtBy returns the signals for which a process has handlers.
 func caughtBy(t *testing.T, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -21,8 +21,8 @@ func caughtBy(t *testing.T, pid int) string {
 	return regexp.MustCompile(`SigCgt:\s*(\S+)`).FindStringSubmatch(string(b))[1]
 }
 
-// The end of a recording waits for no thread in particular: whichever takes a signal
-// next puts the handlers back, asked or not.
+// The end of a recording does not depend on one thread: the first thread that takes a signal restores the
+// handlers, whether or not it was asked.
 func TestEndByAnyThread(t *testing.T) {
 	t.Parallel()
 	r := startRuntime(t)
@@ -35,7 +35,7 @@ func TestEndByAnyThread(t *testing.T) {
 	if legacy != int(unix.SIGURG) || r.f.Left() {
 		t.Fatalf("signal %d, left %v", legacy, r.f.Left())
 	}
-	unix.Kill(pid, unix.SIGURG) // nobody's: nothing happens
+	unix.Kill(pid, unix.SIGURG) // not from the tool: no effect
 	for begin := time.Now(); r.f.Stats().Strangers == 0 && time.Since(begin) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}

@@ -7,55 +7,53 @@ import (
 	"unsafe"
 )
 
-// Want tells the probe which events are wanted, and how many nanoseconds a wait takes
-// that is worth a stack. It is for the time before the probe goes on.
+// Want selects the events, and the shortest wait that gets a stack, in nanoseconds. Call it before the probe
+// continues.
 func (f *File) Want(events uint32, waitMin uint64) {
 	atomic.StoreUint64(&f.h.waitMin, waitMin)
 	atomic.StoreUint32(&f.h.events, events)
 }
 
-// Wanted is what Want was told.
+// Wanted returns the events selected by Want.
 func (f *File) Wanted() uint32 { return atomic.LoadUint32(&f.h.events) }
 
-// EndEvents ends the events: none is recorded from now on, and the probe's own thread
-// ends the session soon.
+// EndEvents ends the events: no more are recorded, and the probe's own thread ends the session soon.
 func (f *File) EndEvents() {
 	atomic.StoreUint32(&f.h.events, 0)
 	atomic.StoreUint32(&f.h.leave, 1)
 	f.wake()
 }
 
-// Sessions a probe may have.
+// States of the probe's session.
 const (
 	NoSession    = 0
 	SessionOpen  = 1
 	SessionEnded = 2
 )
 
-// Session is the state of the probe's session, one of those above, and the HRESULT of
-// the runtime if it got none.
+// Session returns the state of the probe's session, and the HRESULT of the runtime if it refused one.
 func (f *File) Session() (state, failed uint32) {
 	return atomic.LoadUint32(&f.h.session), atomic.LoadUint32(&f.h.failed)
 }
 
-// Helper is the kernel's number of the probe's own thread, 0 if there is none.
+// Helper returns the kernel's number of the probe's own thread, 0 if there is none.
 func (f *File) Helper() uint32 { return atomic.LoadUint32(&f.h.helper) }
 
-// Taken is how much of the ring is taken, in bytes.
+// Taken returns the used bytes of the ring.
 func (f *File) Taken() uint64 { return atomic.LoadUint64(&f.h.head) - f.tail }
 
-// EventCounts are the probe's own counters of events.
+// EventCounts are the probe's counters of events.
 type EventCounts struct {
 	Waits, WaitStops, Locks, LockStops, Allocs, Exceptions uint64
-	Brief, BriefNanos                                      uint64 // shorter than the least that is wanted
-	Inner                                                  uint64 // waits that are a lock's own
+	Brief, BriefNanos                                      uint64 // waits shorter than the minimum
+	Inner                                                  uint64 // waits inside a lock's own code
 	Early                                                  uint64 // stops without a start
-	Crowded                                                uint64 // starts for which there was no room
-	Missed                                                 uint64 // events for which the ring had none
+	Crowded                                                uint64 // starts without room in the table of waits
+	Missed                                                 uint64 // events for which the ring was full
 	Copies, Nanos                                          uint64 // copies made, and the time they took
 }
 
-// EventCounts reads them; each by itself, so that sums may be off by events under way.
+// EventCounts reads the counters one by one. Sums may be off by the events in progress.
 func (f *File) EventCounts() EventCounts {
 	h := f.h
 	get := atomic.LoadUint64
@@ -63,7 +61,7 @@ func (f *File) EventCounts() EventCounts {
 		get(&h.brief), get(&h.briefNanos), get(&h.inner), get(&h.early), get(&h.crowded), get(&h.missed), get(&h.copies), get(&h.eventNanos)}
 }
 
-// Waiting is a wait that has not ended.
+// Waiting is an open wait.
 type Waiting struct {
 	TID     uint32
 	Event   uint32
@@ -71,8 +69,8 @@ type Waiting struct {
 	Payload []byte
 }
 
-// Waiting gives every outermost wait that is open to g. The threads go on: one that has
-// changed meanwhile is left out.
+// Waiting calls g for every open outermost wait. The threads keep running; an entry that changes meanwhile is
+// skipped.
 func (f *File) Waiting(g func(Waiting)) {
 	for i := range f.waits {
 		w := &f.waits[i]
@@ -88,8 +86,8 @@ func (f *File) Waiting(g func(Waiting)) {
 	}
 }
 
-// load copies an entry that the target may be writing. Each load is atomic, so that no load
-// moves behind the check of since that follows, on ARM64 either.
+// load copies an entry that the target may be writing. Each load is atomic, so that none moves behind the
+// following check of since, on ARM64 either.
 func (o *open) load() (out open) {
 	from, to := (*[openWords]uint64)(unsafe.Pointer(o)), (*[openWords]uint64)(unsafe.Pointer(&out))
 	for i := range from {
@@ -101,9 +99,9 @@ func (o *open) load() (out open) {
 // openWords is the size of an entry in words.
 const openWords = unsafe.Sizeof(open{}) / 8
 
-// Beat tells the probe that the tool lives.
+// Beat updates the heartbeat that shows the probe that the tool is alive.
 func (f *File) Beat() { atomic.StoreUint64(&f.h.heartbeat, Clock()) }
 
-// SetPatch sets the address of the hijack stub, which the runtime writes over a return
-// address; 0 if it is not known.
+// SetPatch sets the address of the hijack stub, with which the runtime replaces return addresses; 0 if
+// unknown.
 func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// What the probe makes of events: see testdata/runtime.c, which delivers them. The
-// thread that it confines may do no more than read a clock and a stack, so that it
-// never waits for anybody, full ring or not; the session is started by the thread that
-// initialises the probe and ended by another, that of no other provider is heard, and
-// nothing else of the profiling interface is called: no provider is added.
+// The probe's handling of events, which testdata/runtime.c delivers. The restricted thread may only read a
+// clock and a stack, so it never waits for another thread, even if the ring is full. The thread that
+// initializes the probe starts the session, another one ends it, and only this provider's session is used. No
+// other function of the profiling interface is called; no provider is added.
 func TestEvents(t *testing.T) {
 	r := startRuntime(t)
 	f, lines := r.f, r.lines
@@ -55,7 +54,7 @@ func TestEvents(t *testing.T) {
 	if open != 1 {
 		t.Errorf("%d waits are open", open)
 	}
-	for i := range f.waits { // an entry that is being written is left out
+	for i := range f.waits { // an entry that is being written is skipped
 		atomic.StoreUint64(&f.waits[i].open[0].since, 0)
 	}
 	f.Waiting(func(w Waiting) { t.Errorf("half of a wait: %+v", w) })
@@ -71,7 +70,7 @@ func startRuntime(t *testing.T) *target {
 	return startTarget(t, compiled(t, "runtime"), built(t, "gcc"), WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
 }
 
-// The tool is gone: the probe's own thread ends the session by itself.
+// When the tool is gone, the probe's own thread ends the session.
 func TestEventsToolGone(t *testing.T) {
 	t.Parallel()
 	r := startRuntime(t)
@@ -90,7 +89,7 @@ func TestEventsToolGone(t *testing.T) {
 	}
 }
 
-// beating keeps the heart going.
+// beating keeps the heartbeat current.
 func (f *File) beating() chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -106,7 +105,7 @@ func (f *File) beating() chan struct{} {
 	return done
 }
 
-// records judges the first thread's.
+// records checks the records of the first thread.
 func (f *File) records(t *testing.T) {
 	t.Helper()
 	type seen struct {
@@ -127,15 +126,15 @@ func (f *File) records(t *testing.T) {
 			t.Errorf("event %d lasted %d ns", r.Event, d)
 		}
 	})
-	// The first of each kind is copied for its stack. What is long is copied for itself,
-	// with the payload of its start; a lock's own wait is the lock's.
+	// The first event of each kind is copied for its stack. A long wait is copied with the payload of its
+	// start. A wait inside a lock counts as the lock's.
 	want := []seen{{301, true, 0}, {302, false, 11}, {81, true, 0}, {91, false, 27}, {10, false, MaxPayload}, {80, false, 8}, {4711, true, 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("records are\n%v, want\n%v", got, want)
 	}
 }
 
-// dropped judges the sums of what the ring had no room for. The events that were read are the rest.
+// dropped checks the sums of events for which the ring was full. The other events were read.
 func (f *File) dropped(t *testing.T, c EventCounts) {
 	t.Helper()
 	got, missed := map[string]Dropped{}, uint64(0)
@@ -145,7 +144,8 @@ func (f *File) dropped(t *testing.T, c EventCounts) {
 	}
 	size := 5000.0
 	weight := uint64(size / -math.Expm1(size*math.Log1p(-1.0/(100*1024))))
-	for name, each := range map[string]uint64{"AB": 1000, "C": weight / 2, "x": 0} { // every other C is cut
+	// every other C is truncated
+	for name, each := range map[string]uint64{"AB": 1000, "C": weight / 2, "x": 0} {
 		d := got[name]
 		if d.Count == 0 || d.Exception != (name == "x") || math.Abs(float64(d.Bytes)-float64(each*d.Count)) > float64(each*(d.Count/500+2)) {
 			t.Errorf("%s: %+v, each represents %d bytes", name, d, each)

@@ -13,33 +13,32 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// File is the memory shared with one probe. One goroutine uses it, but for Beat.
+// File is the memory shared with one probe. Only Beat may be called by another goroutine.
 type File struct {
 	reader
 	data  []byte
-	arch  context.Arch // of the target, which may change what it has written
+	arch  context.Arch // of the target; kept here because the target can change the file
 	slots []slot
 	waits []waiter
 	types []droppedType
-	pid   int              // as this process sees the target
-	dead  []int32          // slots of threads that have ended and still have a timer
+	pid   int              // as numbered in this process's namespace
+	dead  []int32          // slots of ended threads that still have a timer
 	used  map[uint32]int32 // slot of a thread
 
-	numbers Numbers // of the target's threads; nil = it numbers them as we do
+	numbers Numbers // of the target's threads; nil = the same as ours
 }
 
-// Numbers translates between our numbers of threads and the target's own. Those in the
-// file are the target's.
+// Numbers translates between our thread numbers and the target's own. The file contains the target's.
 type Numbers interface {
 	Inner(outer uint32) (inner uint32, ok bool)
 	Outer(inner uint32) (outer uint32, ok bool)
 	Refresh()
 }
 
-// SetNumbers tells how the target numbers its threads.
+// SetNumbers sets how the target numbers its threads.
 func (f *File) SetNumbers(n Numbers) { f.numbers = n }
 
-// outer is our number of a thread that the target calls tid, 0 if there is none.
+// outer returns our number of the thread that the target calls tid, 0 if there is none.
 func (f *File) outer(tid uint32) uint32 {
 	if f.numbers == nil || tid == 0 {
 		return tid
@@ -52,7 +51,7 @@ func (f *File) outer(tid uint32) uint32 {
 	return ours
 }
 
-// inner is what the target calls a thread, 0 if it is none of its.
+// inner returns the target's number of a thread, 0 if it is not the target's.
 func (f *File) inner(tid uint32) uint32 {
 	if f.numbers == nil {
 		return tid
@@ -61,7 +60,7 @@ func (f *File) inner(tid uint32) uint32 {
 	return theirs
 }
 
-// Open maps the file that a probe in process pid has sent.
+// Open maps the file that a probe in process pid sent.
 func Open(fd, pid int) (*File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -97,8 +96,8 @@ func Open(fd, pid int) (*File, error) {
 	return f, nil
 }
 
-// Greeted returns the file that came with a probe's greeting; -1 and no error for a greeting
-// without one, which asks what to load. ErrNoGreeting is the answer to other bytes.
+// Greeted returns the file that came with a probe's greeting. It returns -1 and no error for a greeting
+// without a file, which asks what to load, and ErrNoGreeting for other bytes.
 func Greeted(first, control []byte) (fd int, err error) {
 	if len(first) != 8 || binary.LittleEndian.Uint64(first) != Magic {
 		return -1, ErrNoGreeting
@@ -118,21 +117,21 @@ func Greeted(first, control []byte) (fd int, err error) {
 	return fds[0], nil
 }
 
-// ErrNoGreeting says that what was sent is not a probe's greeting.
+// ErrNoGreeting means that the bytes are not a probe's greeting.
 var ErrNoGreeting = errors.New("no greeting of a probe")
 
 var errNoFile = errors.New("the probe sent no file")
 
-// Arch is the target's.
+// Arch returns the target's architecture.
 func (f *File) Arch() context.Arch { return f.arch }
 
-// ExtraRoom is how much of the runtime's Thread is copied at most, bytes.
+// ExtraRoom returns the most bytes of the runtime's Thread that are copied.
 func (f *File) ExtraRoom() uint32 { return uint32(f.form.extra) }
 
 // Close unmaps the file.
 func (f *File) Close() error { return unix.Munmap(f.data) }
 
-// Read gives every record there is to g.
+// Read calls g for every available record.
 func (f *File) Read(g func(*Record)) {
 	if f.numbers == nil {
 		f.read(g)
@@ -145,14 +144,15 @@ func (f *File) Read(g func(*Record)) {
 	})
 }
 
-// Clock is the probe's, in nanoseconds.
+// Clock returns the time by the probe's clock, in nanoseconds.
 func Clock() uint64 {
 	var t unix.Timespec
-	unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&t)), 0) // it does not wait, and Go's monitor sleeps on
+	// a raw call, so Go's monitor can stay asleep
+	unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&t)), 0)
 	return uint64(t.Nano())
 }
 
-// World is the offset from the probe's clock to nanoseconds since 1970.
+// World returns the offset from the probe's clock to nanoseconds since 1970.
 func World() int64 { return time.Now().UnixNano() - int64(Clock()) }
 
 // wake wakes the probe's own thread.
@@ -161,44 +161,42 @@ func (f *File) wake() {
 	unix.RawSyscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&f.h.leave)), wake, 1)
 }
 
-// SetTimerKeep has keep of Thinning expiries of a timer be samples, chosen at random, each of
-// weight 1. With 0 all are, of weight 1 + overrun.
+// SetTimerKeep makes keep of Thinning expiries of a timer samples, chosen at random, each of weight 1. With 0
+// all are, of weight 1 + overrun.
 func (f *File) SetTimerKeep(keep uint32) { atomic.StoreUint32(&f.h.timerKeep, keep) }
 
 // SetPeriod sets the period of timers armed from now on, in nanoseconds of a thread's
 // processor time.
 func (f *File) SetPeriod(nanos uint64) { atomic.StoreUint64(&f.h.period, nanos) }
 
-// Where is where the target has the header, and the tag that is in it: after an
-// exec it is gone.
+// Where returns the address of the header in the target, and the tag in it. After an exec the header is gone.
 func (f *File) Where() (base uint64, tag uint32) { return f.h.base, f.h.tag }
 
-// Stats are the probe's own counters.
+// Stats are the probe's counters.
 type Stats struct {
-	Signals   uint64 // times its handler ran
-	Dropped   uint64 // samples for which the ring had no room
-	Strangers uint64 // signals that somebody else sent
-	Timers    uint64 // armed now
+	Signals   uint64 // runs of its handler
+	Dropped   uint64 // samples for which the ring was full
+	Strangers uint64 // signals from other senders
+	Timers    uint64 // currently armed
 	Stopped   uint64 // timers stopped because the tool was gone
-	Nanos     uint64 // in the handler, all together
+	Nanos     uint64 // total time in the handler
 }
 
-// Stats reads them, each by itself.
+// Stats reads the counters one by one.
 func (f *File) Stats() Stats {
 	h := f.h
 	return Stats{atomic.LoadUint64(&h.signals), atomic.LoadUint64(&h.dropped), atomic.LoadUint64(&h.strangers),
 		atomic.LoadUint64(&h.timers), atomic.LoadUint64(&h.stopped), atomic.LoadUint64(&h.nanos)}
 }
 
-// Relay is the signal that opens a thread's mask where it holds back nothing but ours, as
-// a handler of the runtime that never returned has left it; false if it is another mask, or
-// there is no such signal.
+// Relay returns the signal that unblocks a thread whose mask blocks only our signals, as a handler of the
+// runtime that never returned leaves it. It returns false for any other mask, or if there is no such signal.
 func (f *File) Relay(blocked uint64) (sig int, ok bool) {
 	ours := bit(f.h.legacy) | bit(f.h.realTime)
 	return int(f.h.relay), f.h.relay != 0 && blocked != 0 && blocked&^ours == 0
 }
 
-// bit is a signal's in a mask, 0 = no signal.
+// bit returns a signal's bit in a mask, 0 for no signal.
 func bit(sig uint32) uint64 {
 	if sig == 0 {
 		return 0
@@ -206,17 +204,17 @@ func bit(sig uint32) uint64 {
 	return 1 << (sig - 1)
 }
 
-// Signals are the numbers of the probe's signals, 0 for one it has not.
+// Signals returns the numbers of the probe's signals, 0 for a missing one.
 func (f *File) Signals() (legacy, realTime int) { return int(f.h.legacy), int(f.h.realTime) }
 
-// ErrFull is Slot's answer where every slot is taken.
+// ErrFull means that every slot is taken.
 var ErrFull = errors.New("more threads than the probe has slots")
 
-// ErrGone is the answer for a thread that the target no longer has.
+// ErrGone means that the target no longer has the thread.
 var ErrGone = errors.New("no thread of the process")
 
-// Slot finds or makes the slot of a thread, near the place where the probe looks
-// for it if a signal comes without a cookie.
+// Slot finds or makes the slot of a thread. The probe looks near that place if a signal comes without a
+// cookie.
 func (f *File) Slot(tid uint32) (int, error) {
 	if i, ok := f.used[tid]; ok {
 		return int(i), nil
@@ -240,8 +238,8 @@ func (f *File) Slot(tid uint32) (int, error) {
 	return 0, ErrFull
 }
 
-// Free gives the slot of a thread back that has ended. Its timer is ended by the
-// next thread that takes a signal; until then the slot is not free.
+// Free releases the slot of an ended thread. The next thread that takes a signal deletes its timer; until
+// then the slot is not reused.
 func (f *File) Free(tid uint32) {
 	i, ok := f.used[tid]
 	if !ok {
@@ -255,7 +253,7 @@ func (f *File) Free(tid uint32) {
 	f.dead = append(f.dead, i)
 }
 
-// Reap asks for the end of the timers of threads that have ended.
+// Reap requests the deletion of the timers of ended threads.
 func (f *File) Reap() {
 	rest := f.dead[:0]
 	for _, i := range f.dead {
@@ -276,8 +274,7 @@ func (f *File) Reap() {
 	}
 }
 
-// SetStack tells the bounds of a thread's own stack: what may be copied without
-// asking the kernel.
+// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads.
 func (f *File) SetStack(i int, low, high uint64) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.low, 0)
@@ -285,9 +282,8 @@ func (f *File) SetStack(i int, low, high uint64) {
 	atomic.StoreUint64(&s.low, low)
 }
 
-// SetExtra sets where the runtime keeps what it knows of the thread (its Thread object),
-// and how many bytes of that are copied with a stack on which a return address is hijacked:
-// the true one stands there.
+// SetExtra sets the address of the thread's Thread object in the runtime, and how many bytes of it are copied
+// with a stack that has a hijacked return address. The object holds the true one.
 func (f *File) SetExtra(i int, addr uint64, size uint32) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.extra, 0)
@@ -295,21 +291,20 @@ func (f *File) SetExtra(i int, addr uint64, size uint32) {
 	atomic.StoreUint64(&s.extra, addr)
 }
 
-// Armed reports whether a thread has its timer, and the error if it could not get
-// one. Base is its fs base, where the C library keeps the thread itself; 0 before it
-// was armed.
+// Armed reports whether a thread has its timer, and why it got none. base is the thread's fs base, where the
+// C library keeps its data; 0 before it was armed.
 func (f *File) Armed(i int) (armed bool, err unix.Errno, base uint64) {
 	s := &f.slots[i]
 	return atomic.LoadUint32(&s.timer) != 0, unix.Errno(atomic.LoadUint32(&s.error)), atomic.LoadUint64(&s.fs)
 }
 
-// Answered reports whether the thread has done what it was asked.
+// Answered reports whether the thread has handled its request.
 func (f *File) Answered(i int) bool {
 	s := &f.slots[i]
 	return atomic.LoadUint32(&s.ask) == atomic.LoadUint32(&s.answered)
 }
 
-// siginfo is the kernel's of rt_tgsigqueueinfo.
+// siginfo mirrors the kernel's, for rt_tgsigqueueinfo.
 type siginfo struct {
 	signo, errno, code, _ int32
 	pid, uid              int32
@@ -319,8 +314,8 @@ type siginfo struct {
 
 const siQueue = -1
 
-// Ask sends a thread a signal that makes it do op. The error is a unix.Errno: EAGAIN if
-// the target has as many signals queued as it may, ESRCH if the thread has ended.
+// Ask sends a thread a signal that makes it do op. The error is a unix.Errno: EAGAIN if the target's queue of
+// signals is full, ESRCH if the thread has ended.
 func (f *File) Ask(i int, op Op, sig int) error {
 	s := &f.slots[i]
 	atomic.StoreUint32(&s.op, uint32(op))
@@ -345,8 +340,8 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	return nil
 }
 
-// UseRealTime gives SIGURG up, which somebody else's handler takes: timers armed
-// from now on send the real-time signal. False if there is none.
+// UseRealTime stops using SIGURG because another handler takes it: timers armed from now on send the
+// real-time signal. It returns false if there is none.
 func (f *File) UseRealTime() bool {
 	if f.h.realTime == 0 {
 		return false
@@ -355,8 +350,8 @@ func (f *File) UseRealTime() bool {
 	return true
 }
 
-// End has whatever thread takes the next signal of ours put everything back.
+// End makes the first thread that takes one of our signals restore everything.
 func (f *File) End() { atomic.StoreUint32(&f.h.ending, 1) }
 
-// Left reports whether the probe has put everything back.
+// Left reports whether the probe has restored everything.
 func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) == left }

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// What a file is of is read once: the target can write it at any time.
+// The architecture of a file is read once: the target can write it at any time.
 func TestFileOfArch(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -12,14 +12,13 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// slack is room behind the ring for the longest record, so that none goes round its end.
+// slack is room behind the ring for the longest record, so that no record wraps around.
 const slack = 1 << 20
 
 // stale is how long the tool may be silent.
 const stale = 2 * time.Second
 
-// File is the section shared with one process: events only. One goroutine uses it, but
-// for Beat.
+// File is the section shared with one process, for events only. Only Beat may be called by another goroutine.
 type File struct {
 	reader
 	Name    string // of the section, for the process's environment
@@ -41,22 +40,22 @@ func ask(name string) (v uint64) {
 	return v
 }
 
-// Clock is the probe's, in nanoseconds.
+// Clock returns the time by the probe's clock, in nanoseconds.
 func Clock() uint64 {
 	var t uint64
 	counter.Call(uintptr(unsafe.Pointer(&t)))
 	return t/frequency*1e9 + t%frequency*1e9/frequency
 }
 
-// World is the offset from the probe's clock to nanoseconds since 1970. The system's
-// usual clock goes in steps of many milliseconds.
+// World returns the offset from the probe's clock to nanoseconds since 1970. It uses the precise clock; the
+// usual one advances in steps of many milliseconds.
 func World() int64 {
 	var now windows.Filetime
 	windows.GetSystemTimePreciseAsFileTime(&now)
 	return now.Nanoseconds() - int64(Clock())
 }
 
-// Make makes a section for the first process that takes it.
+// Make makes a section for the first process that opens it.
 func Make() (*File, error) {
 	f := &File{Name: fmt.Sprintf(`Local\seedwalk-%d-%d-%x`, os.Getpid(), files.Add(1), Clock())}
 	name, err := windows.UTF16PtrFromString(f.Name)
@@ -85,24 +84,24 @@ func Make() (*File, error) {
 	return f, nil
 }
 
-// pointer is an address that the system has given, which is none of Go's.
+// pointer converts an address from the system, which is not one of Go's.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// Close gives the section up.
+// Close closes the section.
 func (f *File) Close() error {
 	err := windows.UnmapViewOfFile(uintptr(unsafe.Pointer(&f.data[0])))
 	windows.CloseHandle(f.section)
 	return err
 }
 
-// Owner is the process that has taken the section, 0 if none has.
+// Owner returns the process that has opened the section, 0 if none has.
 func (f *File) Owner() int { return int(atomic.LoadUint32(&f.h.pid)) }
 
-// Read gives every record there is to g.
+// Read calls g for every available record.
 func (f *File) Read(g func(*Record)) { f.read(g) }
 
-// outer is the number of a thread, which has one only.
+// outer returns tid: a thread has only one number on Windows.
 func (f *File) outer(tid uint32) uint32 { return tid }
 
-// wake is for nothing: the probe's own thread looks by itself.
+// wake does nothing: the probe's own thread polls.
 func (f *File) wake() {}

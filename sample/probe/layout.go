@@ -1,23 +1,22 @@
-// Package probe is the tool's side of the C probe in src: the memory they share,
-// the signals that ask, and the library itself.
+// Package probe is the tool's side of the C probe in src: the shared memory, the signals that carry requests,
+// and the library itself.
 //
-// Sources: src/probe.h, which layout.go mirrors; signal(7), sigqueue(3),
-// rt_tgsigqueueinfo(2), timer_create(2).
+// Sources: src/probe.h, which layout.go mirrors; signal(7), sigqueue(3), rt_tgsigqueueinfo(2),
+// timer_create(2).
 //
-// Glossary. A *slot* is a thread that is asked: the tool writes what it wants and
-// the thread's handler obeys. The *ring* holds records, one a sample. A *cookie*
-// travels with a signal: the tag of the recording and the slot.
+// Glossary. A *slot* belongs to a thread that gets requests: the tool writes one and the thread's handler
+// carries it out. The *ring* holds records, one per sample. A *cookie* travels with a signal: the tag of the
+// recording and the slot.
 //
-// Strategy. The tool never waits. It maps the file the probe sent, writes slots,
-// sends signals, and reads what is committed. A record that is claimed and not
-// committed (its thread was interrupted in the handler) is passed by and looked at
-// again; its room is free only then. Where events are wanted the runtime's session calls
-// the probe on the thread that raises one; a wait is a record when it ends, and until
-// then stands in a table that has a place for each thread that waits. The file can be
-// written by the target: every size and position in it is checked.
+// Strategy. The tool never waits for a thread. It maps the file that the probe sent, writes slots, sends
+// signals, and reads committed records. A record that is claimed but not committed (its thread was
+// interrupted in the handler) is skipped and checked again later; its room is freed only when it is
+// committed. If events are wanted, the runtime's session calls the probe on the thread that raises one. A
+// wait becomes a record when it ends; until then it is in a table with a place for each waiting thread. The
+// target can write the file, so every size and position in it is checked.
 //
-// Known gaps: Linux on x86-64 and ARM64; on Windows events only. Events of ARM64 are
-// delivered by code that no test has run.
+// Known gaps: Linux on x86-64 and ARM64; on Windows events only. The code that delivers events on ARM64 has
+// not been tested.
 package probe
 
 import (
@@ -34,26 +33,26 @@ const (
 	SlotSize   = 64
 	RingSize   = 1 << 22
 	align      = 64
-	// Waiters is how many threads may wait at the same time.
+	// Waiters is the most threads that may wait at the same time.
 	Waiters    = 2048
 	waiterSize = 256
 	nested     = 3
 	startRoom  = 40
-	// types is how many types of dropped events have a place.
+	// types is the most types of dropped events.
 	types    = 512
 	typeSize = 512
 	typeName = 480
 	typesAt  = HeaderSize + Slots*SlotSize + Waiters*waiterSize
 	thrown   = 1 << 63
-	// MaxPayload is how much of an event's payload is kept.
+	// MaxPayload is the most bytes kept of an event's payload.
 	MaxPayload = 1024
-	// FileSize is the shared file's, without the room for reads.
+	// FileSize is the size of the shared file without the room for reads.
 	FileSize = beforeRing + RingSize
 
 	beforeRing = typesAt + types*typeSize
 )
 
-// Op is what a thread is asked to do.
+// Op is a request to a thread.
 type Op uint32
 
 const (
@@ -64,40 +63,39 @@ const (
 	OpClock  Op = 5 // a sample of processor time
 )
 
-// Why says why a record was made.
+// Why is the reason for a record.
 type Why uint16
 
 const (
 	Asked    Why = 1
 	Timer    Why = 2
 	Armed    Why = 3
-	Event    Why = 4 // of the runtime: a call's own registers are known
+	Event    Why = 4 // of the runtime: the registers that a call preserves are known
 	ClockHit Why = 5 // processor time: one period
 )
 
 // Flags of a record.
 const (
-	Foreign = 1  // the stack is not the thread's own: a checked copy
+	Foreign = 1  // the stack is not the thread's own; it was copied by checked reads
 	Cut     = 2  // the copy ends before the stack does
-	Patched = 4  // a return address is the runtime's: Extra is there
+	Patched = 4  // the runtime has replaced a return address: Extra is present
 	OnAlt   = 8  // on the alternate stack
-	Learn   = 16 // an event for the sake of its stack only
+	Learn   = 16 // an event that was recorded only for its stack
 )
 
-// Bits of a slot's clock that name the event, and how far from its place a slot may be.
+// Bits of a slot's clock that identify the event, and how far a slot may be from its place.
 const (
 	clockBits = 20
 	near      = 64
 )
 
-// left is the header's left when everything has been put back; 1 is before.
+// left is the value of the header's field once everything has been restored; 1 is before.
 const left = 2
 
-// AskedCopy is the Event of a copy that the program itself has asked for. Its Since is the
-// program's own.
+// AskedCopy is the Event of a copy that the program itself requested. Its Since comes from the program.
 const AskedCopy = 0x80000000
 
-// Events that may be wanted.
+// Events that can be selected.
 const (
 	WaitEvents      = 1
 	LockEvents      = 2
@@ -212,21 +210,21 @@ type record struct {
 	since         uint64
 	below         uint64
 	belowSize     uint64
-	// regs follows: see format
+	// regs follow: see format
 }
 
-// format is what differs between architectures.
+// format holds what differs between architectures.
 type format struct {
-	regs  int // that a record has
+	regs  int // registers in a record
 	extra int // room for the runtime's Thread, bytes
 }
 
-// formats are those there are, by the header's arch.
+// formats are the known formats, by the header's arch.
 var formats = map[context.Arch]format{context.ArchAMD64: {17, 192}, context.ArchARM64: {41, 256}}
 
 const recordHead = 96
 
-// record is the size of a record without what it is of.
+// record returns the size of a record without stack and payload.
 func (f format) record() uint64 { return uint64(recordHead + 8*f.regs) }
 
 // The sizes are part of the format.

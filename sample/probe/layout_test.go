@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// goName is the Go spelling of a field of C.
+// goName returns the Go spelling of a field in C.
 func goName(c string) string {
 	parts := strings.Split(c, "_")
 	for i := range parts[1:] {
@@ -21,8 +21,7 @@ func goName(c string) string {
 	return strings.Join(parts, "")
 }
 
-// Every field of src/probe.h stands where the Go side has it. What SW_AT says there
-// the C compiler checks.
+// Every field of src/probe.h has the same offset in Go. The C compiler checks the SW_AT lines there.
 func TestLayout(t *testing.T) {
 	text, err := os.ReadFile("src/probe.h")
 	if err != nil {

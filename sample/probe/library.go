@@ -1,8 +1,8 @@
 package probe
 
-// LibraryName is the file of the probe.
+// LibraryName is the probe's file name.
 const LibraryName = "libseedwalk_probe.so"
 
-// Library returns the probe that this program carries, of its own architecture. The bytes
-// are shared: they must not be changed.
+// Library returns the probe for this program's architecture, which is embedded in the program. The bytes are
+// shared: do not modify them.
 func Library() []byte { return library }

@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// built builds the probe with a compiler, which says for which architecture.
+// built builds the probe with a compiler, which determines the architecture.
 func built(t *testing.T, cc string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -28,8 +28,7 @@ func built(t *testing.T, cc string) string {
 	return path
 }
 
-// One file is for every C library: it needs none of them, and takes nothing of a
-// thread's.
+// One file works with every C library: it uses none of them and no thread-local storage.
 func TestLibraryNeedsNothing(t *testing.T) {
 	for cc, limit := range map[string]int64{"gcc": 28 << 10, armCC: 68 << 10} { // ARM64 pages may have 64 KiB
 		t.Run(cc, func(t *testing.T) { needsNothing(t, built(t, cc), limit) })
@@ -85,7 +84,7 @@ func needsNothing(t *testing.T, path string, limit int64) {
 	t.Logf("%d bytes, %d symbols needed", info.Size(), len(symbols)-exported)
 }
 
-// No instruction touches the thread's own storage: %fs is the C library's.
+// No instruction accesses thread-local storage: %fs belongs to the C library.
 func TestLibraryTouchesNoThreadStorage(t *testing.T) {
 	path := built(t, "gcc")
 	if _, err := exec.LookPath("objdump"); err != nil {
@@ -100,7 +99,7 @@ func TestLibraryTouchesNoThreadStorage(t *testing.T) {
 	}
 }
 
-// harness loads the probe as the CLR does, without any CLR, and is asked.
+// harness loads the probe as the CLR does, without a CLR, and handles requests.
 const harness = `
 #include <dlfcn.h>
 #include <stdint.h>
@@ -121,8 +120,8 @@ int main(int argc, char **argv)
 }
 `
 
-// It loads under glibc and under musl, and on ARM64, cancels its activation, and lets the
-// process live.
+// The probe loads under glibc, under musl, and on ARM64, cancels its activation, and leaves the process
+// running.
 func TestLibraryLoads(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "harness.c")

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// As long as nobody has said where a thread's own stack lies, a sample reaches up to where
-// the C library keeps the thread; on a stack that is surely another one, not as far.
+// While the bounds of a thread's own stack are unknown, a sample reaches up to where the C library keeps the
+// thread's data. On a stack that is certainly another one, it reaches less far.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	r, tell := startFaults(t)

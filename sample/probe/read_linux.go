@@ -6,14 +6,12 @@ import (
 	"unsafe"
 )
 
-// Memory reads the target through the probe in it, for a tool that the kernel does not let
-// read it. A thread of the target is asked by a signal, and its handler copies. It is not
-// safe for concurrent use.
+// Memory reads the target through its probe, for a tool that the kernel does not let read it. A signal makes
+// a thread of the target copy the memory. Memory is not safe for concurrent use.
 //
-// What lies around a small read is copied with it, since asking is what costs. A reader
-// sees what it would see if it had read by itself, only sooner: one copy is held at a time,
-// so that what is read later was never copied before; and no byte is given twice of the same
-// copy, so that who reads again, to see whether something has changed, does see it.
+// The signal is the main cost, so the bytes around a small read are copied too. The result is the same as
+// that of separate reads, only earlier: one copy is held at a time, so nothing is older than the previous
+// read; and no byte of a copy is returned twice, so a repeated read detects changes.
 type Memory struct {
 	f     *File
 	c     Choice
@@ -21,10 +19,10 @@ type Memory struct {
 	send  func(Reader) error
 	wait  func(word *uint32, was uint32, limit time.Duration)
 	now   func() time.Time
-	step  func(what string) // of tests: others may run before what follows; nil
+	step  func(what string) // for tests: others may run before what follows; nil
 
 	seq   uint32
-	at    uint64 // of held's first byte
+	at    uint64 // address of held's first byte
 	held  []byte
 	given [window]bool
 	page  [window]byte
@@ -32,12 +30,11 @@ type Memory struct {
 	Stats ReadStats
 }
 
-// Choice is what a Memory wants to know of the target.
+// Choice chooses the target's threads for a Memory.
 type Choice interface {
-	// Reader is a thread that takes our signal now, the best one first; false if there is
-	// no nth.
+	// Reader returns the nth best thread that can take our signal now, false if there is none.
 	Reader(n int) (a Reader, ok bool)
-	// Living reports whether the process is the one that was opened.
+	// Living reports whether the process is still the one that was opened.
 	Living() bool
 }
 
@@ -45,32 +42,32 @@ type Choice interface {
 type Reader struct {
 	TID      uint32
 	Signal   int
-	Filtered bool // it has a filter of its system calls
+	Filtered bool // it has a system call filter
 }
 
 // ReadStats count what was read.
 type ReadStats struct {
 	Reads      uint64 // answered
 	Asked      uint64 // signals sent
-	Unanswered uint64 // reads given up
-	Held       uint64 // reads of what was held
-	Nanos      uint64 // from asking to the answer, all together
-	Copying    uint64 // of them in the handler
+	Unanswered uint64 // failed reads
+	Held       uint64 // reads served from held
+	Nanos      uint64 // total time from request to answer
+	Copying    uint64 // the part of it in the handler
 }
 
-// Answer says what came of a read.
+// Answer is the result of a read.
 type Answer uint8
 
 const (
 	Whole      Answer = iota
-	Short             // the address, or one behind it, cannot be read
-	Unanswered        // no thread has taken the signal
-	Gone              // the process has ended, or is another program now
+	Short             // the address, or one after it, cannot be read
+	Unanswered        // no thread took the signal
+	Gone              // the process has ended, or has called exec
 )
 
 const (
-	window = 4096 // held
-	before = 1024 // of it lie before what is asked, in the same page
+	window = 4096 // bytes held
+	before = 1024 // most of it that precedes the requested address, in the same page
 )
 
 // The mirror of src/read.h.
@@ -101,14 +98,14 @@ type read struct {
 	got, nanos uint32
 }
 
-// Memory is the target's.
+// Memory returns the target's memory.
 func (f *File) Memory(c Choice) *Memory {
 	return &Memory{f: f, c: c, limit: readLimit, send: f.signal, wait: futexWait, now: time.Now}
 }
 
 func (f *File) request(i int) *read { return (*read)(unsafe.Pointer(&f.data[readAt+i*readSize])) }
 
-// Close does nothing: the file is the File's.
+// Close does nothing: the File owns the mapping.
 func (m *Memory) Close() error { return nil }
 
 // ReadAt implements memory.Reader.
@@ -120,7 +117,7 @@ func (m *Memory) ReadSome(p []byte, addr uint64) int {
 	return n
 }
 
-// Read reads as much of p as is readable without a gap, and says why it is not all.
+// Read reads as much of p as is readable without a gap. The answer is why it is not all of p.
 func (m *Memory) Read(p []byte, addr uint64) (n int, a Answer) {
 	if len(p) == 0 {
 		return 0, Whole
@@ -151,7 +148,7 @@ func (m *Memory) Read(p []byte, addr uint64) (n int, a Answer) {
 	return n, Short
 }
 
-// Renew drops what is held: what is read from now on is what is there from now on.
+// Renew drops held bytes: later reads return current memory.
 func (m *Memory) Renew() {
 	if len(m.held) > 0 {
 		m.held = nil
@@ -159,7 +156,7 @@ func (m *Memory) Renew() {
 	}
 }
 
-// give copies what is held, once.
+// give copies held bytes, once.
 func (m *Memory) give(p []byte, addr uint64) bool {
 	off := addr - m.at
 	if addr < m.at || off+uint64(len(p)) > uint64(len(m.held)) {
@@ -178,7 +175,7 @@ func (m *Memory) give(p []byte, addr uint64) bool {
 	return true
 }
 
-// large reads what is worth a request of its own, or several.
+// large reads with requests of its own.
 func (m *Memory) large(p []byte, addr uint64) (n int, a Answer) {
 	m.Renew()
 	for n < len(p) && a == Whole {
@@ -189,7 +186,7 @@ func (m *Memory) large(p []byte, addr uint64) (n int, a Answer) {
 	return n, a
 }
 
-// Mappings is the text of the target's mappings, which it may read itself.
+// Mappings returns the text of the target's mappings, which the target may read itself.
 func (m *Memory) Mappings() (text []byte, a Answer) {
 	m.Renew()
 	b := make([]byte, readRoom)
@@ -197,13 +194,13 @@ func (m *Memory) Mappings() (text []byte, a Answer) {
 	switch {
 	case a > Short:
 		return nil, a
-	case n == 0 || n == len(b): // it goes on behind the room
+	case n == 0 || n == len(b): // the text is longer than the buffer
 		return nil, Short
 	}
 	return b[:n], Whole
 }
 
-// request has a thread answer, and copies that.
+// request makes a thread answer, and copies the answer.
 func (m *Memory) request(p []byte, addr uint64, mappings bool) (n int, a Answer) {
 	i := m.free()
 	if i < 0 {
@@ -226,7 +223,7 @@ func (m *Memory) request(p []byte, addr uint64, mappings bool) (n int, a Answer)
 	return n, Whole
 }
 
-// free is a request that nobody has taken and not answered, -1 if there is none.
+// free returns an unused request, -1 if there is none.
 func (m *Memory) free() int {
 	for i := range readRequests {
 		if s := atomic.LoadUint32(&m.f.request(i).state) % readStates; s == readFree || s == readDone {

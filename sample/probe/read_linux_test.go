@@ -20,12 +20,12 @@ import (
 type readTarget struct {
 	*target
 	t        *testing.T
-	page     uint64 // one that can be read, one that cannot, one that can
+	page     uint64 // a readable page, an unreadable one, and a readable one
 	large    uint64
-	filtered int // a thread that is killed if it reads memory by the call that is for it
+	filtered int // a thread that the kernel kills if it calls process_vm_readv
 }
 
-// Reads by the probe, of a program that loads it and is none of the CLR's.
+// Reads by the probe in a program without a CLR.
 func TestReads(t *testing.T) {
 	library, exe := built(t, "gcc"), compiled(t, "reads")
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func startReadTarget(t *testing.T, library, exe string) *readTarget {
 	return r
 }
 
-// do has the program do something, and waits until it has.
+// do makes the program do something, and waits until it is done.
 func (r *readTarget) do(what string) {
 	r.t.Helper()
 	io.WriteString(r.in, what+"\n")
@@ -57,7 +57,7 @@ func (r *readTarget) do(what string) {
 	}
 }
 
-// threads choose those that are asked.
+// threads choose the threads to ask.
 type threads struct {
 	pid  int
 	list []Reader
@@ -83,7 +83,7 @@ func (r *readTarget) memory(a ...Reader) *Memory {
 	return r.f.Memory(threads{r.cmd.Process.Pid, a})
 }
 
-// page is what the program has in its first page.
+// pageOf returns the contents of the program's first page.
 func pageOf() []byte {
 	b := make([]byte, 4096)
 	for i := range b {
@@ -92,7 +92,7 @@ func pageOf() []byte {
 	return b
 }
 
-// readCase is what is asked of a program and what the answer is.
+// readCase is a read of a program's memory with the expected answer.
 type readCase struct {
 	name string
 	at   uint64
@@ -128,8 +128,8 @@ func (r *readTarget) cases() []readCase {
 	}
 }
 
-// Whatever the address, the answer is what can be read without a gap, and nothing happens
-// to the program: not in a thread that the kernel would kill for the call that reads memory.
+// For any address, the answer is everything that can be read without a gap, and the program is unharmed, even
+// in a thread that the kernel would kill for the call that reads memory.
 func readAny(t *testing.T, r *readTarget) {
 	t.Run("plain", func(t *testing.T) { r.readAll(t, r.main()) })
 	t.Run("filtered", func(t *testing.T) {
@@ -138,7 +138,7 @@ func readAny(t *testing.T, r *readTarget) {
 		}
 		r.readAll(t, Reader{uint32(r.filtered), int(unix.SIGURG), true})
 	})
-	r.do("c") // it lives
+	r.do("c") // it is alive
 	if n := r.f.Stats().Strangers; n != 0 {
 		t.Errorf("%d signals for reads are taken for a stranger's", n)
 	}
@@ -177,8 +177,8 @@ func (m *Memory) logCost(t *testing.T, what string) {
 	t.Logf("%d reads %s, %.1f us each, %.1f of them in the handler; %d signals", s.Reads, what, float64(s.Nanos)/float64(s.Reads)/1e3, float64(s.Copying)/float64(s.Reads)/1e3, s.Asked)
 }
 
-// Small reads that lie together cost one signal. Who reads a byte again sees what it is
-// now; so does who reads anything after Renew.
+// Small reads of neighboring bytes cost one signal. A repeated read of a byte returns its current value; so
+// does any read after Renew.
 func readHeld(t *testing.T, r *readTarget) {
 	m := r.memory(r.main())
 	one := make([]byte, 1)
@@ -202,7 +202,7 @@ func readHeld(t *testing.T, r *readTarget) {
 	if m.ReadAt(one, r.page); one[0] != 4 {
 		t.Errorf("after Renew: %d", one[0])
 	}
-	// What was copied before something else was read is not given after it.
+	// Bytes that were copied before another read are not returned after it.
 	for i, size := range []int{1, 5000} {
 		m.Renew()
 		m.ReadAt(one, r.page+16+uint64(i))
@@ -214,8 +214,8 @@ func readHeld(t *testing.T, r *readTarget) {
 	}
 }
 
-// A thread that takes its signal late finds a request that has been given up, and the
-// next one's answer is its own. The tool waits for its limit only.
+// A thread that takes its signal late finds its request withdrawn, and the next answer is the right one. The
+// tool waits only up to its limit.
 func readLate(t *testing.T, r *readTarget) {
 	m := r.memory(r.main())
 	m.limit = 60 * time.Millisecond
@@ -234,12 +234,12 @@ func readLate(t *testing.T, r *readTarget) {
 		}
 	}
 	reads := m.Stats.Reads
-	r.do("u") // and takes the signal that is pending
+	r.do("u") // and it takes the pending signal
 	m.limit = readLimit
 	if n, says := m.Read(got, r.page); n != 8 || says != Whole || !bytes.Equal(got, pageOf()[:8]) || m.Stats.Reads != reads+1 {
 		t.Errorf("afterwards: %d bytes %q, answer %d", n, got, says)
 	}
-	// One that blocks the signal is passed by for another.
+	// A thread that blocks the signal is skipped.
 	r.do("b")
 	m = r.memory(r.main(), Reader{uint32(r.filtered), int(unix.SIGURG), true})
 	if n, says := m.Read(got, r.page); n != 8 || says != Whole || m.Stats.Asked != 2 {
@@ -247,7 +247,7 @@ func readLate(t *testing.T, r *readTarget) {
 	}
 }
 
-// A process that stands still answers nothing, and goes on as if nobody had asked.
+// A stopped process does not answer, and later continues unaffected.
 func readStopped(t *testing.T, r *readTarget) {
 	m := r.memory(r.main())
 	m.limit = 60 * time.Millisecond
@@ -263,7 +263,8 @@ func readStopped(t *testing.T, r *readTarget) {
 	}
 }
 
-// A probe that has left, no thread to ask, a process that has ended: each is said, soon.
+// A probe that has left, a process without a usable thread, and a process that has ended are reported
+// quickly.
 func readDead(t *testing.T, r *readTarget) {
 	got := make([]byte, 8)
 	if n, says := r.memory().Read(got, r.page); n != 0 || says != Unanswered {
@@ -292,7 +293,7 @@ func readDead(t *testing.T, r *readTarget) {
 	}
 }
 
-// A process that ends in the middle: what was read is right, then it is gone.
+// A process ends during the reads: everything read before is right, then it is gone.
 func readEnding(t *testing.T, r *readTarget) {
 	m := r.memory(r.main())
 	got, want := make([]byte, 4096), bytes.Repeat([]byte("z"), 4096)
@@ -309,7 +310,7 @@ func readEnding(t *testing.T, r *readTarget) {
 	}
 }
 
-// Every field and constant of src/read.h is that of this package.
+// Every field and constant of src/read.h equals that of this package.
 func TestReadLayout(t *testing.T) {
 	text, err := os.ReadFile("src/read.h")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blockedBy is what a process's first thread blocks.
+// blockedBy returns the signals that a process's first thread blocks.
 func blockedBy(t *testing.T, pid int) uint64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
@@ -26,7 +26,7 @@ func blockedBy(t *testing.T, pid int) uint64 {
 	return v
 }
 
-// startFaults starts testdata/faults.c and gives what it says to a line.
+// startFaults starts testdata/faults.c and returns a function that sends a line and returns the answer.
 func startFaults(t *testing.T) (r *target, tell func(what string) string) {
 	t.Helper()
 	r = startTarget(t, compiled(t, "faults"), built(t, "gcc"), 0, 0)
@@ -61,14 +61,13 @@ func answered(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A handler that never returns leaves our signals blocked, where nothing of ours reaches
-// the thread. The runtime's own signal does, and opens its mask; the runtime gets those
-// that are for it; at the end its handler is its own again, unless one of ours may still
-// be under way.
+// A handler that never returns leaves our signals blocked, so they do not reach the thread. The runtime's own
+// signal does, and unblocks them; the runtime still gets its own. At the end its handler is restored, unless
+// a signal of ours may still be pending.
 func TestRelay(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		lost  uint32 // signals that were sent and never came
+		lost  uint32 // signals that were sent and never arrived
 		after string
 	}{
 		{"all came", 0, "came 2, own 1"},
@@ -119,7 +118,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// A mask that holds back anything but ours is the program's own.
+// A mask that blocks anything but our signals is the program's own.
 func TestRelayOfMasks(t *testing.T) {
 	h := header{legacy: 23, realTime: 64, relay: 34}
 	for _, c := range []struct {

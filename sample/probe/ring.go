@@ -5,39 +5,39 @@ import (
 	"unsafe"
 )
 
-// Record is one record of the ring; Regs, Extra, Payload and Stack are the reader's until
-// its next call.
+// Record is one record of the ring. The reader owns Regs, Extra, Payload, and Stack: they are valid until its
+// next call.
 type Record struct {
 	TID       uint32
 	Slot      int
 	Why       Why
 	Flags     uint16
 	Time      uint64   // CLOCK_MONOTONIC, nanoseconds
-	Weight    uint32   // timer periods it stands for, at least 1
-	Nanos     uint32   // that the handler took
-	StackAddr uint64   // of Stack's first byte
+	Weight    uint32   // timer periods that it represents, at least 1
+	Nanos     uint32   // spent in the handler
+	StackAddr uint64   // address of Stack's first byte
 	Regs      []uint64 // x86-64: r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip; ARM64: x0-x30 sp pc d8-d15
-	Extra     []byte   // of the runtime's Thread object, where a return address is hijacked; or none
-	Event     uint32   // the runtime's id
-	Since     uint64   // of a wait: when it began, as Time; of ClockHit: the thread's CPU time
+	Extra     []byte   // of the runtime's Thread object, if a return address is hijacked; otherwise empty
+	Event     uint32   // the runtime's event id
+	Since     uint64   // of a wait: its start, like Time; of ClockHit: the thread's CPU time
 	Payload   []byte   // of a wait's start, or of the event
 	Stack     []byte
-	BelowAddr uint64 // on the thread's own stack, if it was on its alternate one, 0 = not known
+	BelowAddr uint64 // address on the thread's own stack if it was on its alternate one, 0 = unknown
 	Below     []byte
 }
 
-// reader reads records behind one another.
+// reader reads consecutive records.
 type reader struct {
 	h     *header
 	form  format
 	ring  []byte
 	tail  uint64
-	done  map[uint64]uint64 // positions read beyond the tail, and their sizes
+	done  map[uint64]uint64 // positions and sizes of records read beyond the tail
 	buf   []byte
-	Stuck uint64 // records passed by since they were not committed
-	Bad   uint64 // positions at which no record can be
+	Stuck uint64 // records skipped because they were not committed
+	Bad   uint64 // positions with an impossible record
 
-	step func(what string) // of tests: others may run before what follows; nil
+	step func(what string) // for tests: others may run before what follows; nil
 }
 
 func (r *reader) point(what string) {
@@ -46,17 +46,17 @@ func (r *reader) point(what string) {
 	}
 }
 
-// read gives every committed record to f, and their room back to the probe.
+// read passes every committed record to f, and frees it.
 func (r *reader) read(f func(*Record)) {
 	r.point("load head")
 	head := atomic.LoadUint64(&r.h.head)
-	if head-r.tail > RingSize { // not a probe's writing
+	if head-r.tail > RingSize { // not written by a probe
 		r.Bad++
 		r.tail = head
 	}
 	for at := r.tail; at < head; {
 		size, committed, ok := r.look(at, head)
-		if !ok { // claimed a moment ago, its size not yet written
+		if !ok { // claimed a moment ago; its size is not written yet
 			break
 		}
 		if _, seen := r.done[at]; !seen && committed {
@@ -75,7 +75,7 @@ func (r *reader) read(f func(*Record)) {
 	atomic.StoreUint64(&r.h.tail, r.tail)
 }
 
-// look reads the words of a record that say whether it is there.
+// look reads the words of a record that show whether it is committed.
 func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
 	r.point("load claim")
 	rec := (*record)(unsafe.Pointer(&r.ring[at%RingSize]))
@@ -91,7 +91,7 @@ func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
 	return size, atomic.LoadUint64(&rec.commit) == at|1, true
 }
 
-// take copies a record, which may go round the ring's end, and gives it to f.
+// take copies a record, which may wrap around, and passes it to f.
 func (r *reader) take(pos, size uint64, f func(*Record)) {
 	off := pos % RingSize
 	if uint64(cap(r.buf)) < size {

@@ -23,7 +23,7 @@ func newBed(tail uint64) *bed {
 	return b
 }
 
-// claim does what the probe's claim does, put what its commit does.
+// claim does the same as the probe's claim, and put the same as its commit.
 func (b *bed) claim(size uint64) uint64 {
 	at := b.h.head
 	b.h.head += size
@@ -50,7 +50,7 @@ func (b *bed) reg(at uint64, i int, v uint64) {
 	}
 }
 
-// body is where a record's stack begins.
+// body returns the offset of a record's stack.
 func (b *bed) body() uint64 { return b.form.record() + uint64(b.form.extra) }
 
 func (b *bed) tids() (out []uint32) {
@@ -87,8 +87,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// A writer that was interrupted keeps nobody waiting, and its room is not given
-// away.
+// An interrupted writer delays no other, and its room is not reused.
 func TestRingPassesBy(t *testing.T) {
 	b := newBed(0)
 	first, second := b.claim(some), b.claim(some)
@@ -107,12 +106,12 @@ func TestRingPassesBy(t *testing.T) {
 	}
 }
 
-// What stands in the ring from laps before is no record.
+// Bytes from earlier laps of the ring are not a record.
 func TestRingStale(t *testing.T) {
 	b := newBed(0)
 	b.put(b.claim(some), 1, nil)
 	b.tids()
-	b.h.head += RingSize // a lap later, claimed and nothing written
+	b.h.head += RingSize // a lap later: claimed, nothing written
 	b.tail, b.h.tail = RingSize, RingSize
 	b.h.head = RingSize + some
 	if got := b.tids(); len(got) != 0 {
@@ -120,7 +119,7 @@ func TestRingStale(t *testing.T) {
 	}
 }
 
-// The target may write what it likes.
+// The target may write any bytes.
 func TestRingHostile(t *testing.T) {
 	for name, harm := range map[string]func(*bed, *record){
 		"size 0":                func(_ *bed, r *record) { r.size = 0 },
@@ -145,12 +144,12 @@ func TestRingHostile(t *testing.T) {
 	}
 }
 
-// What lies below an alternate stack follows the stack, on a boundary of eight.
+// The part below an alternate stack follows the stack, aligned to eight bytes.
 func TestBelow(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		stack string
-		size  uint64 // as the record says
+		size  uint64 // as in the record
 		want  string
 		bad   uint64
 	}{

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// target is a program of testdata that loads the probe, running.
+// target is a running program of testdata that loads the probe.
 type target struct {
 	f     *File
 	cmd   *exec.Cmd
@@ -55,7 +55,7 @@ func startTarget(t *testing.T, exe, library string, events uint32, least time.Du
 	return &target{f, cmd, in, bufio.NewScanner(out)}
 }
 
-// toolEnd is the tool's side of the socket: the file of the probe that connects.
+// toolEnd is the tool's side of the socket. It returns the file of the probe that connects.
 func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least time.Duration) *File {
 	t.Helper()
 	for {
@@ -69,7 +69,7 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 		if err != nil || n != 8 || binary.LittleEndian.Uint64(first) != Magic {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
-		if oob == 0 { // a question
+		if oob == 0 { // a greeting without a file
 			c.Close()
 			continue
 		}

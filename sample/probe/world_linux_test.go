@@ -35,8 +35,8 @@ var sysH string
 //go:embed src/sys_amd64.h
 var sysAMD64H string
 
-// ringWorld is the probe's handler as the kernel runs it on threads that are asked for
-// samples. What it has of a thread is known: its registers and its stack hold one byte.
+// ringWorld runs the probe's handler as the kernel does, on threads that are asked for samples. All registers
+// and stack bytes of a thread have one known value.
 const ringWorld = `
 #include "handler.c"
 
@@ -96,18 +96,18 @@ void world_thread(int i)
 
 var ringPreemptions = flag.Int("ring", 1, "preemptions of TestRingWorld; 2 take a minute")
 
-// plan is what threads of a world do.
+// plan is what the threads of a world do.
 type plan struct {
 	at      uint64 // where the ring begins
 	stack   uint32 // bytes copied
-	samples uint32 // of each thread
-	timer   bool   // they come of timers
+	samples uint32 // samples of each thread
+	timer   bool   // the samples come from timers
 	stale   bool   // the tool's last heartbeat is old
-	dies    int    // step at which thread 0 is interrupted for ever, 0: never
-	reads   int    // of the tool, while they run
+	dies    int    // step at which thread 0 is interrupted forever; 0 = never
+	reads   int    // reads by the tool while they run
 }
 
-// ring is the file, and what its readers may see of it.
+// ring is the file, and its readers' view of it.
 type ring struct {
 	plan
 	file *File
@@ -115,7 +115,7 @@ type ring struct {
 	got  map[int]uint32 // records by thread
 	bad  string
 
-	drops uint64 // in all runs
+	drops uint64 // over all runs
 }
 
 func startRing(t *testing.T) *ring {
@@ -140,7 +140,7 @@ func startRing(t *testing.T) *ring {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	const all = "i < SW_SLOTS" // each a step
+	const all = "i < SW_SLOTS" // each iteration is a step
 	if strings.Count(handlerC, all) != 1 {
 		t.Fatal("the handler's loops are others than this test knows")
 	}
@@ -149,14 +149,14 @@ func startRing(t *testing.T) *ring {
 	return &ring{file: file, c: c}
 }
 
-// reset makes the file and the world as they are before a run.
+// reset restores the file and the world before a run.
 func (r *ring) reset(p plan) {
 	f := r.file
 	r.plan, r.got, r.bad = p, map[int]uint32{}, ""
 	*f.h = header{magic: Magic, version: Version, tag: 0x5eed, head: p.at, tail: p.at, stale: 1 << 62}
 	clear(f.ring[:4<<10])
 	clear(f.ring[len(f.ring)-4<<10:])
-	for off := uint64(0); p.at >= RingSize && off < 4<<10; off += align { // what was there a lap before
+	for off := uint64(0); p.at >= RingSize && off < 4<<10; off += align { // contents from a lap before
 		was := (*record)(unsafe.Pointer(&f.ring[(p.at+off)%RingSize]))
 		was.commit, was.claim, was.size = (p.at-RingSize+off)|1, (p.at-RingSize+off)|2, align
 	}
@@ -174,7 +174,7 @@ func (r *ring) reset(p plan) {
 	r.c.Reset()
 }
 
-// take judges a record: everything in it is its thread's.
+// take checks a record: everything in it belongs to its thread.
 func (r *ring) take(rec *Record) {
 	want := byte(rec.Slot + 1)
 	switch {
@@ -190,7 +190,7 @@ func (r *ring) take(rec *Record) {
 	r.got[rec.Slot]++
 }
 
-// explore tries every order of the threads' atomics and the reader's looks.
+// explore tries every order of the threads' atomics and the reader's steps.
 func (r *ring) explore(p plan, preemptions int) sched.Report {
 	return sched.Explore(sched.ExploreOptions{StopAtFirst: true, Options: sched.Options{Preemptions: preemptions, MaxSteps: 600}}, func(s *sched.World) {
 		r.reset(p)
@@ -223,7 +223,7 @@ func (r *ring) explore(p plan, preemptions int) sched.Report {
 	})
 }
 
-// judge holds what was read against what was sampled.
+// judge compares the records with the samples.
 func (r *ring) judge(a *sched.Actor, over bool) {
 	h := r.file.h
 	sum := uint64(r.got[0]) + uint64(r.got[1])
@@ -272,9 +272,9 @@ var ringPlans = []struct {
 	{"the tool is gone", plan{at: 0, stack: 256, samples: 1, timer: true, stale: true}, false},
 }
 
-// The probe's handler and the tool's reader, the C and the Go as they stand, under
-// every order of the C's atomics and the reader's looks: each sample is read once and
-// whole or is counted as dropped, nobody waits, and nothing goes on for a dead tool.
+// The probe's handler and the tool's reader, in C and Go as they are, under every order of the C atomics and
+// the reader's steps: each sample is read once and complete, or is counted as dropped; no thread waits; and
+// nothing continues after the tool's death.
 func TestRingWorld(t *testing.T) {
 	r := startRing(t)
 	for _, c := range ringPlans {

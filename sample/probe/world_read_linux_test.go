@@ -26,8 +26,8 @@ var readC string
 //go:embed src/read.h
 var readH string
 
-// readWorld is threads that take signals, late or early, while the tool asks them for
-// reads, gives those up, and asks again. Thread 2 tells where the words are that are read.
+// readWorld has threads that take signals late or early while the tool requests reads, gives them up, and
+// requests again. Thread 2 reports the addresses of the words to read.
 const readWorld = `
 #include "local.h"
 #include "read.h"
@@ -85,13 +85,12 @@ var readPreemptions = flag.Int("read", 2, "preemptions of TestReadWorld; 3 take 
 // readPlan is what the threads of a world do.
 type readPlan struct {
 	name string
-	dies int // step at which thread 0 is interrupted for ever, 0: never
+	dies int // step at which thread 0 is interrupted forever; 0 = never
 }
 
-// The protocol of reads, the C and the Go as they stand, under every order of the C's
-// atomics and the tool's: an answer is the one to the question, whoever has been asked
-// before and comes late; a thread that does not come back costs its request, and the next read
-// is answered all the same.
+// The protocol of reads, in C and Go as they are, under every order of the atomics on both sides: an answer
+// belongs to its request, even if an earlier thread comes late; a thread that does not come back costs one
+// request, and the next read is still answered.
 func TestReadWorld(t *testing.T) {
 	fd, err := unix.MemfdCreate("reads", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -169,7 +168,7 @@ func exploreReads(s *sched.World, f *File, c *cworld.Program, p readPlan, answer
 	}
 }
 
-// worldThreads are those of a world.
+// worldThreads are the threads of a world.
 type worldThreads struct{}
 
 func (worldThreads) Reader(n int) (Reader, bool) { return Reader{TID: uint32(n + 1)}, n < 2 }

@@ -1,22 +1,22 @@
 package sampler
 
-// Clock is what decides when a running thread is sampled.
+// Clock decides when a running thread is sampled.
 type Clock string
 
 const (
 	ClockAuto   Clock = "auto"   // the first of the next three that the kernel permits
 	ClockPerf   Clock = "perf"   // perf events of each thread's processor time, by high-resolution timers
-	ClockRandom Clock = "random" // random moments of the tool's
+	ClockRandom Clock = "random" // random moments chosen by the tool
 	ClockTimer  Clock = "timer"  // CPU timers, which expire on the kernel's tick
-	// ClockOverrun is ClockTimer with each sample weighted by 1 + the timer's overrun. It is
-	// wrong, and kept for the test that has to notice that.
+	// ClockOverrun is ClockTimer with each sample weighted by 1 + the timer's overrun. It gives wrong
+	// results; a test uses it to check that it detects them.
 	ClockOverrun Clock = "timer-overrun"
 )
 
-// Clocks are those that a user may choose.
+// Clocks are the clocks that a user may choose.
 var Clocks = []Clock{ClockAuto, ClockPerf, ClockRandom, ClockTimer}
 
-// Known reports whether there is such a clock.
+// Known reports whether c is a valid clock.
 func (c Clock) Known() bool {
 	switch c {
 	case "", ClockAuto, ClockPerf, ClockRandom, ClockTimer, ClockOverrun:
@@ -25,7 +25,7 @@ func (c Clock) Known() bool {
 	return false
 }
 
-// WithoutSIGURG is the clock where the program takes that signal.
+// WithoutSIGURG returns the clock to use if the program takes that signal.
 func (c Clock) WithoutSIGURG() Clock {
 	if c == ClockPerf {
 		return ClockRandom

@@ -6,26 +6,26 @@ import (
 	"github.com/seedwalk/seedwalk/sample/startup"
 )
 
-// Config is what the user asked for.
+// Config holds the user's options.
 type Config struct {
 	RateHz    float64                  // samples per second and thread, above 0
 	Raw       string                   // file for raw samples, "" for none
 	NoCPU     bool                     // no samples of processor time
 	Clock     Clock                    // "" is ClockAuto
-	NoWall    bool                     // none of blocked threads
-	WallEvery time.Duration            // least time between samples of a thread that waits; 0: a period
-	Version   func(path string) string // of a runtime's file, for people
-	Probe     string                   // the probe's library, as the target has it mapped
+	NoWall    bool                     // no samples of blocked threads
+	WallEvery time.Duration            // shortest time between samples of a waiting thread; 0: one period
+	Version   func(path string) string // returns the displayed version of a runtime's file
+	Probe     string                   // path of the probe's library as the target maps it
 	Events    uint32                   // of the runtime: probe.WaitEvents and so on
-	WaitMin   time.Duration            // shorter waits are counted only
-	Copies    bool                     // the program copies its own threads
+	WaitMin   time.Duration            // shorter waits are only counted
+	Copies    bool                     // the program requests copies of its own threads
 	Start     *startup.Starting        // samples of a command's start, nil if there are none
-	File      Shared                   // Windows: what the process shares, nil if no events are wanted
+	File      Shared                   // Windows: the shared section, nil if no events are wanted
 }
 
 // Shared is a *probe.File.
 type Shared interface{ Owner() int }
 
-// HandlersLeft is what Engine.Run returns if no thread of the process has taken the signal
-// that puts its handlers back.
+// HandlersLeft is the reason that Engine.Run returns if no thread of the process took the signal that
+// restores its handlers.
 const HandlersLeft = "the program's threads have taken no signal: the probe's handlers are still there, and go when it is recorded again"

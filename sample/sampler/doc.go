@@ -1,12 +1,12 @@
-// Package sampler is what all ways of sampling share: a copied stack is walked, held until the
-// runtime's tables are proven, counted, and sent. The configuration of a recording is here too.
+// Package sampler is shared by all engines: it walks copied stacks, holds them until the runtime's tables are
+// verified, counts them, and sends them. It also has the configuration of a recording.
 //
 // Sources: the packages stack/walk, sample/target and report/wire.
 //
-// Glossary. A sample is *held* while it may be walked better later.
+// Glossary. A sample is *held* while a later walk may give a better stack.
 //
-// Strategy. An engine embeds Base, gives it functions that read mappings and rests of stacks, and
-// sends through it. What is held is bounded in number and bytes.
+// Strategy. An engine embeds Base, sets the functions that read mappings and the rest of truncated stacks,
+// and sends samples through it. The number and size of held samples are bounded.
 //
-// Known gaps: what is held when its bound is reached is walked as far as it goes.
+// Known gaps: samples beyond these bounds are walked at once, as far as possible.
 package sampler

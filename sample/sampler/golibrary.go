@@ -9,9 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// GoLibrary is the path of a library of Go among the modules of a process, "" if there is
-// none: not the program itself, whose runtime was there before any other's, nor one of ours,
-// which leave signals as they were.
+// GoLibrary returns the path of a Go library among the modules of a process, "" if there is none. The program
+// itself does not count, because its runtime was there first, nor do seedwalk's libraries, which leave
+// signals unchanged.
 func GoLibrary(pid int, t *module.Table) string {
 	for i := range t.Len() {
 		m := t.At(i)
@@ -25,8 +25,7 @@ func GoLibrary(pid int, t *module.Table) string {
 	return ""
 }
 
-// BesideGo says what a library of Go does to a program of .NET, in lines that a summary has
-// room for.
+// BesideGo explains in short lines what a Go library does to a .NET program.
 func BesideGo(name string) []string {
 	return []string{
 		name + " is a library of Go: .NET's signal handlers get too small stacks,",
@@ -34,10 +33,10 @@ func BesideGo(name string) []string {
 	}
 }
 
-// BesideGoRemedy is what helps.
+// BesideGoRemedy is the advice.
 const BesideGoRemedy = "have what the library does done by a process of its own"
 
-// besideGo tells of a library of Go in a program of .NET, once.
+// besideGo reports a Go library in a .NET program, once.
 func (e *Base) besideGo() {
 	if e.Target.Tables == nil || e.besides {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// ownTable is of this process: its program is of Go, as a library of Go is.
+// ownTable is the table of this process, which is a Go program, with the test's own module.
 func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
 	t.Helper()
 	maps, err := live.Maps(os.Getpid())
@@ -36,10 +36,10 @@ func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
 	return nil, nil
 }
 
-// A library of Go is named, the program itself is not, nor one of ours.
+// A Go library is found; the program itself and seedwalk's libraries are not reported.
 func TestGoLibrary(t *testing.T) {
 	table, own := ownTable(t)
-	pid := os.Getppid() // another process, to which this program is a library
+	pid := os.Getppid() // another process, to which this program looks like a library
 	if got := GoLibrary(os.Getpid(), table); got != "" {
 		t.Errorf("%s is the program", got)
 	}
@@ -58,7 +58,7 @@ func TestGoLibrary(t *testing.T) {
 	}
 }
 
-// A recording tells of it once, and only in a program of .NET.
+// A recording reports the library once, and only in a .NET program.
 func TestBesideGo(t *testing.T) {
 	table, own := ownTable(t)
 	pid := os.Getppid()

@@ -17,20 +17,20 @@ type Sample struct {
 	Event *probe.Record // the runtime's event, nil = none
 }
 
-// pending holds copies of samples that can be walked better later, in the order in which they
-// came: until the runtime's tables have been found and proven. Its size is bounded.
+// pending holds copies of samples, in order, that will get better stacks once the runtime's tables are found
+// and verified. Its size is bounded.
 type pending struct {
 	Samples []Sample
 	bytes   int
 }
 
-// Bounds of what is held.
+// Bounds of held samples.
 const (
 	maxPending      = 1 << 14
 	maxPendingBytes = 16 << 20
 )
 
-// Add holds a copy of s. It returns false if there is no room.
+// Add holds a copy of s. It returns false if it is full.
 func (p *pending) Add(s *Sample) bool {
 	size := len(s.Stack.Data) + len(s.Extra)
 	for i := range s.More {
@@ -46,14 +46,14 @@ func (p *pending) Add(s *Sample) bool {
 	return true
 }
 
-// Take returns what is held and holds it no longer.
+// Take removes and returns the held samples.
 func (p *pending) Take() []Sample {
 	out := p.Samples
 	*p = pending{}
 	return out
 }
 
-// clone copies what the source's owner will overwrite.
+// clone copies everything that the sample's source will overwrite.
 func (s *Sample) clone() Sample {
 	out := *s
 	out.Stack.Data, out.Extra, out.More = bytes.Clone(s.Stack.Data), bytes.Clone(s.Extra), nil
@@ -62,7 +62,7 @@ func (s *Sample) clone() Sample {
 	}
 	if s.Event != nil {
 		event := *s.Event
-		event.Regs, event.Stack, event.Extra, event.Below = nil, nil, nil, nil // the capture has them
+		event.Regs, event.Stack, event.Extra, event.Below = nil, nil, nil, nil // the capture has copies
 		event.Payload = bytes.Clone(event.Payload)
 		out.Event = &event
 	}

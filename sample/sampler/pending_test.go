@@ -19,7 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// What is held is a copy: the source's owner overwrites its own.
+// Held samples are copies: their source overwrites its own.
 func TestPendingCopies(t *testing.T) {
 	full := func(b byte) *Sample {
 		some := func() []byte { return bytes.Repeat([]byte{b}, 8) }
@@ -73,8 +73,7 @@ func TestPendingIsBounded(t *testing.T) {
 
 var never = time.Now().Add(24 * time.Hour)
 
-// A sample is held while the runtime may still be found and proven, and no longer once the
-// recording ends.
+// A sample is held while the runtime may still be found and verified, but not after the end of the recording.
 func TestHold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -97,7 +96,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A stack whose managed code cannot be read has its native frames and a gap that says why.
+// A stack whose managed code cannot be read has its native frames and a gap with the reason.
 func TestUnprovenCode(t *testing.T) {
 	const image, jit, stack = 0x1000_0000, 0x9000_0000, 0x7000
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}

@@ -14,37 +14,35 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// Base walks the captures of one process and sends them, wherever they come
-// from.
+// Base walks and sends the captures of one process, from any source.
 type Base struct {
 	Config  Config
 	PID     int
 	Target  *target.Process
 	Walker  *walk.Walker
 	Stream  *output
-	Living  func() bool // whether the process is still the one that was opened
-	Refresh func() bool // reads again what is mapped, if that is worth it
-	// readsRest reads the rest of a stack whose copy is cut; nil: it cannot be read.
+	Living  func() bool // reports whether the process is still the one that was opened
+	Refresh func() bool // reads the mappings again if that is worthwhile
+	// ReadsRest reads the rest of a truncated stack; nil: it cannot be read.
 	ReadsRest func(c *walk.Capture) bool
-	Between   func() // takes what comes between rounds; nil: nothing does
+	Between   func() // handles records between rounds; nil: there are none
 
 	Period  int64 // of a sample, nanoseconds
 	began   time.Time
 	Stopped atomic.Bool
 	Alarm   alarm.Alarm     // ends a pause
 	known   bool            // a runtime's tables have been found
-	Plain   bool            // walk without a runtime too
+	Plain   bool            // walk even without a runtime
 	besides bool            // a library of Go has been reported
 	Extra   [extraRoom]byte // of the Thread of a blocked thread
 	Stats   stats
 	Pending pending
-	Ending  bool // nothing is walked better later
+	Ending  bool // no sample will get a better stack later
 
 	Syscalls syscalls
 }
 
-// extraRoom is how much of the runtime's Thread is read of a
-// blocked thread, bytes.
+// extraRoom is how many bytes of the runtime's Thread are read for a blocked thread.
 const extraRoom = 1024
 
 func New(pid int, cfg Config, t *target.Process, to io.Writer) Base {
@@ -54,14 +52,13 @@ func New(pid int, cfg Config, t *target.Process, to io.Writer) Base {
 		Syscalls: NewSyscalls(t.Arch, t.Mem)}
 }
 
-// Open begins the stream.
+// Open starts the stream.
 func (e *Base) Open() {
 	e.Stream.OpenRaw(e.Config.Raw)
 	e.Stream.Begin(e.hello())
 }
 
-// Use has walks go by what the target is known to be now. It reports whether a
-// runtime has just been found.
+// Use updates the walker from the target. It reports whether a runtime has just been found.
 func (e *Base) Use() (found bool) {
 	e.Walker.Unmanaged.SetTable(e.Target.Table)
 	e.Walker.Code, e.Walker.Special = walk.CodeOf(e.Target.Tables, e.Target.Steps), &e.Target.Special
@@ -77,7 +74,7 @@ func (e *Base) Use() (found bool) {
 	return true
 }
 
-// hello opens the stream, and again once the runtime is known.
+// hello returns the message that starts the stream, and that is repeated once the runtime is known.
 func (e *Base) hello() *wire.Hello {
 	version := ""
 	if e.Config.Version != nil && e.Target.Path != "" {
@@ -87,7 +84,7 @@ func (e *Base) hello() *wire.Hello {
 		RateMilliHz: uint64(e.Config.RateHz * 1000)}
 }
 
-// Walk walks a capture and leaves its frames in e.s.Frames. It returns false if the capture is no
+// Walk walks a capture and leaves its frames in e.Stream.Frames. It returns false if the capture is not a
 // sample: the process has ended, or the kernel has not copied all of the stack.
 func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	frames, gap, needs := e.Walker.Walk(c)
@@ -98,7 +95,7 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 		frames, gap, needs = e.Walker.Walk(c)
 	}
 	if gap != merge.GapNone && !e.Ending && !e.Living() {
-		e.Stats.Late++ // the process has ended, and with it what the walk needs
+		e.Stats.Late++ // the process has ended, and its memory with it
 		return gap, needs, false
 	}
 	if c.OneStack && (gap == merge.GapTruncated || gap == merge.GapNoInfo || gap == merge.GapUnreadable) {
@@ -124,8 +121,8 @@ func (e *Base) remapped() bool {
 	return true
 }
 
-// Ready reports whether walks can go through managed code, or never will. Without a runtime
-// they can not, if one is meant to be there.
+// Ready reports whether walks can pass through managed code, or never will. Before an expected runtime is
+// found, they cannot.
 func (e *Base) Ready() bool {
 	e.Target.Verify()
 	switch {
@@ -137,12 +134,12 @@ func (e *Base) Ready() bool {
 	return e.Target.Tables.MapProven() || e.Target.Tables.Refuted()
 }
 
-// Hold keeps a sample that can be walked better later. It returns false if none can, or
-// there is no room.
+// Hold holds a sample that may get a better stack later. It returns false if that cannot happen, or there is
+// no room.
 func (e *Base) Hold(s *Sample) bool { return !e.Ready() && e.Pending.Add(s) }
 
-// HoldWalked is hold of a sample whose walk has just ended with this gap: in code that may be
-// read once it is proven.
+// HoldWalked is Hold for a sample whose walk has just ended with this gap, in code that may become readable
+// after verification.
 func (e *Base) HoldWalked(s *Sample, gap merge.Gap) bool {
 	return gap == merge.GapUnproven && !e.Ending && e.Target.Tables != nil && e.Target.Tables.Undecided() && e.Pending.Add(s)
 }
@@ -156,7 +153,7 @@ func (e *Base) raw(c *walk.Capture, frames []merge.Frame, gap merge.Gap) {
 	e.Stream.Raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
 }
 
-// NoteUnproven says why samples end at managed code, if any does.
+// NoteUnproven notes why samples end at managed code, if any do.
 func (e *Base) NoteUnproven() {
 	if e.Stats.Unproven > 0 {
 		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " + e.Target.UnprovenWhy())
@@ -168,7 +165,7 @@ func (e *Base) Send(tid uint32, gap merge.Gap, frames []wire.Frame, cpu uint64, 
 	e.SendAt(time.Now().UnixNano(), tid, gap, frames, cpu, wall)
 }
 
-// SendAt appends a sample that was taken at a time in Unix nanoseconds.
+// SendAt appends a sample that was taken at the given time, Unix nanoseconds.
 func (e *Base) SendAt(at int64, tid uint32, gap merge.Gap, frames []wire.Frame, cpu uint64, wall int64) {
 	if gap == merge.GapUnproven {
 		e.Stats.Unproven++
@@ -180,8 +177,8 @@ func (e *Base) SendAt(at int64, tid uint32, gap merge.Gap, frames []wire.Frame, 
 	}
 }
 
-// RunPaced makes a round each period until the process has ended, Stop, or the tool is
-// gone, and says which. end writes what is left, for a tool that is there.
+// RunPaced makes one round per period until the process ends, Stop is called, or the tool disconnects, and
+// returns the reason. end sends the remaining data if the tool is connected.
 func (e *Base) RunPaced(round func() error, end func(reason string) string) string {
 	next := time.Now()
 	for !e.Stopped.Load() {
@@ -199,7 +196,7 @@ func (e *Base) RunPaced(round func() error, end func(reason string) string) stri
 	return end("the tool wants no more")
 }
 
-// sleep sleeps until Stop, in pieces if something comes between rounds.
+// sleep sleeps until Stop, in pieces if Between has work.
 func (e *Base) sleep(d time.Duration) {
 	if e.Config.Events == 0 || e.Between == nil {
 		e.Pause(d)
@@ -213,8 +210,8 @@ func (e *Base) sleep(d time.Duration) {
 	}
 }
 
-// Pause waits so long or until Stop. It is one sleep: each wakes the Go scheduler, too,
-// which on a quiet machine costs more than to read what has come.
+// Pause waits for d or until Stop. It is a single sleep: waking up involves Go's scheduler, which on an idle
+// machine costs more than reading the records.
 func (e *Base) Pause(d time.Duration) {
 	if d <= 0 {
 		return
@@ -224,7 +221,7 @@ func (e *Base) Pause(d time.Duration) {
 	}
 }
 
-// Stop ends the sampling soon.
+// Stop ends the sampling soon. It may be called at any time.
 func (e *Base) Stop() {
 	e.Stopped.Store(true)
 	e.Alarm.Set(1)

@@ -10,19 +10,19 @@ import (
 type stats struct {
 	Rounds, Visits, Rests         uint64
 	Timed, Overruns               uint64 // samples of processor time
-	Outside, Changed              uint64 // samples of blocked threads; those that ran meanwhile
+	Outside, Changed              uint64 // samples of blocked threads; threads that ran meanwhile
 	Asked, Unsent, IgnoresSignals uint64 // signals
-	Relayed                       uint64 // of those asked: by the runtime's own signal
-	Refused, NoSlot, Hidden       uint64 // threads without a timer, without a slot, whose files are not shown
-	Unproven                      uint64 // samples that end at code of a runtime that could not be read
+	Relayed                       uint64 // the part of Asked sent with the runtime's own signal
+	Refused, NoSlot, Hidden       uint64 // threads without a timer, without a slot, with unreadable files
+	Unproven                      uint64 // samples that end in code of an unreadable runtime
 	Held                          uint64 // samples that were walked later
 	Late, Unreadable              uint64 // samples not walked
-	Uncopied                      uint64 // of rings: the kernel has not copied all of the stack
+	Uncopied                      uint64 // from rings: the kernel has not copied all of the stack
 	Foreign, Patched, Cut         uint64
-	Both                          uint64 // on an alternate stack, and the thread's own below it
+	Both                          uint64 // on an alternate stack, with the thread's own stack below it
 	Handler                       wire.Histogram
-	Busy, Armed                   uint64   // nanoseconds of processor time of armed threads; such threads
-	perThread                     []uint64 // samples of threads that have ended
+	Busy, Armed                   uint64   // processor time of armed threads, nanoseconds; their number
+	perThread                     []uint64 // samples of ended threads
 }
 
 func (s *stats) Ended(samples uint64) {
@@ -31,8 +31,7 @@ func (s *stats) Ended(samples uint64) {
 	}
 }
 
-// Write sends the spread of samples over threads; alive are the counts of those
-// that have not ended.
+// Write sends the distribution of samples over threads; alive are the counts of live threads.
 func (s *stats) Write(w *wire.Writer, alive []uint64) {
 	s.Handler.Write(w, "probe_handler_ns")
 	n := append(alive, s.perThread...)

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/alarm"
 )
 
-// Stop ends a sleep whenever it comes: before it, in it, or at the moment at which it begins.
+// Stop ends a sleep at any moment: before it, during it, or just as it begins.
 func TestStopWakes(t *testing.T) {
 	for i := range 300 {
 		e := &Base{Alarm: alarm.New()}

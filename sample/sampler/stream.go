@@ -12,24 +12,24 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// output is the stream to the tool, with the methods of a target.
+// output is the stream to the tool, with the methods of the target.
 type output struct {
 	stream.Stream
 	t       *target.Process
 	To      io.Writer
 	methods map[clr.FunctionID]method
-	lines   map[uint64][]stream.Inlined // what is inlined at addresses whose lines have been asked for
+	lines   map[uint64][]stream.Inlined // methods inlined at addresses whose lines have been requested
 	last    uint32
 	Unnamed uint64
 }
 
-// method is what the stream knows a method by.
+// method identifies a method in the stream.
 type method struct {
 	id   uint32
 	stub bool
 }
 
-// maxMethods bounds the methods remembered; a program has some ten thousand.
+// maxMethods bounds the remembered methods; a program has about ten thousand.
 const maxMethods = 1 << 20
 
 func NewOutput(t *target.Process, to io.Writer) *output {
@@ -42,7 +42,7 @@ func (o *output) Push() error {
 	return o.Flush(func(b []byte) error { _, err := o.To.Write(b); return err })
 }
 
-// Method implements stream.Methods. The name says what is a stub.
+// Method implements stream.Methods. Stubs are recognized by their names.
 func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	m, ok := o.methods[f.Function]
 	if !ok {
@@ -54,9 +54,8 @@ func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return m.id, f.Kind
 }
 
-// Inlined implements stream.Methods. It writes where in the source an address comes from, once. What is
-// compiled again at an address that belonged to other code is written again when methods are
-// forgotten.
+// Inlined implements stream.Methods. It writes the source position of an address once. After the methods are
+// dropped, positions are written again, because an address may hold new code.
 func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
 	addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup()
 	if all, ok := o.lines[addr]; ok {
@@ -81,10 +80,10 @@ func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
 	return all
 }
 
-// inlinedMethod marks a method that is inlined: it is another one than the same method that is called.
+// inlinedMethod marks an inlined method, which has another id than the same method when called.
 const inlinedMethod = 1
 
-// name names the method of a managed frame.
+// name returns the method of a managed frame.
 func (o *output) name(f *merge.Frame) method {
 	if len(o.methods) >= maxMethods {
 		clear(o.methods)
@@ -97,7 +96,7 @@ func (o *output) name(f *merge.Frame) method {
 	if same == 0 || same == f.Function {
 		return o.define(f.Function, name, module, stub)
 	}
-	m, ok := o.methods[same] // f's is a part of a method that begins elsewhere
+	m, ok := o.methods[same] // the frame is in a part of a method that begins elsewhere
 	if !ok {
 		m = o.define(same, name, module, stub)
 	}

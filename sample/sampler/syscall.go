@@ -10,15 +10,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// syscalls recognizes addresses at which a thread enters or leaves the kernel. It reads the
-// code at an address once.
+// syscalls recognizes addresses at which a thread enters or leaves the kernel. It reads the code at each
+// address once.
 type syscalls struct {
 	mem  live.Memory
 	call []byte // the instruction
 	At   map[uint64]bool
 }
 
-// maxSyscalls bounds the addresses that are remembered.
+// maxSyscalls bounds the remembered addresses.
 const maxSyscalls = 1 << 12
 
 func NewSyscalls(a context.Arch, mem live.Memory) syscalls {
@@ -29,11 +29,11 @@ func NewSyscalls(a context.Arch, mem live.Memory) syscalls {
 	return syscalls{mem: mem, call: call, At: map[uint64]bool{}}
 }
 
-// forget drops what is remembered: other code may be mapped.
+// forget clears the results: other code may be mapped.
 func (s *syscalls) forget() { clear(s.At) }
 
-// Enters reports whether a system call is directly before ip, or at ip: the kernel sets the
-// ip of a call back that it restarts after a signal.
+// Enters reports whether a system call instruction is directly before ip, or at ip: after a signal the kernel
+// moves ip back to restart a call.
 func (s *syscalls) Enters(ip uint64) bool {
 	known, ok := s.At[ip]
 	if ok {

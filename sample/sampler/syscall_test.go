@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// codeAt is memory that holds code at an address, and counts the reads.
+// codeAt is memory that holds code at one address, and counts the reads.
 type codeAt struct {
 	addr  uint64
 	code  []byte
@@ -26,8 +26,7 @@ func (m *codeAt) ReadSome(p []byte, addr uint64) int {
 
 func (m *codeAt) ReadAt(p []byte, addr uint64) bool { return m.ReadSome(p, addr) == len(p) }
 
-// A thread is in the kernel where its leaf is directly behind a system call, or at one that
-// the kernel restarts.
+// A thread is in the kernel if its leaf is directly after a system call, or at one that the kernel restarts.
 func TestSyscalls(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -59,7 +58,7 @@ func TestSyscalls(t *testing.T) {
 	}
 }
 
-// Only the leaf of an interrupted thread is marked, and only where the clock can hit the kernel.
+// Only the leaf of an interrupted thread is marked, and only if the clock can hit the kernel.
 func TestMarkKernel(t *testing.T) {
 	e := Base{Syscalls: NewSyscalls(context.ArchAMD64, &codeAt{addr: 0x1000, code: []byte{0x0f, 0x05, 0x90, 0x90, 0x90, 0x90}})}
 	for _, c := range []struct {

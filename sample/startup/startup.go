@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// Starting samples a command from its start until an engine samples it. The zero value samples
-// nothing until Begin.
+// Starting samples a command from its start until an engine takes over. The zero value does nothing until
+// Begin.
 type Starting struct {
 	s atomic.Pointer[Sampler]
 }
@@ -17,14 +17,14 @@ func (s *Starting) Begin(pid int) {
 	}
 }
 
-// End drops what no engine has taken.
+// End drops the samples if no engine has taken them.
 func (s *Starting) End() {
 	if n := s.s.Swap(nil); n != nil {
 		n.End()
 	}
 }
 
-// Take returns what samples the process pid, nil if nothing does. The caller ends it.
+// Take returns the sampler of process pid, nil if there is none. The caller must end it.
 func (s *Starting) Take(pid int) *Sampler {
 	if s == nil {
 		return nil

@@ -8,28 +8,28 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// Sampler samples a process by rings of the kernel. The process runs tens of milliseconds before
+// Sampler samples a process through the kernel's rings. A .NET process runs for tens of milliseconds before
 // its runtime loads the probe.
 type Sampler struct {
 	pid       int
 	Rings     *cpuring.Sampler
-	SinceBoot int64 // from the time of its records to Unix time, nanoseconds
+	SinceBoot int64 // added to a record's time to get Unix time, nanoseconds
 
 	stop, stopped chan struct{} // of collect
 	hits          []perfevent.Record
 	bytes         int
-	full, Closed  bool // no room is left; the rings are closed
+	full, Closed  bool // the bound is reached; the rings are closed
 }
 
 const (
-	// startPeriod is the processor time between two samples, nanoseconds: a short program has some.
+	// Period is the processor time between two samples, nanoseconds: short enough that a short program gets
+	// some.
 	Period = 1000000
-	// collectEvery is the time between two looks into the rings. A ring of 512 KB has room for seven
-	// samples.
+	// collectEvery is the time between two reads of the rings. A ring of 512 KB has room for seven samples.
 	collectEvery = 2 * time.Millisecond
-	// startLimit is how long no engine may come: the command may be no program of .NET.
+	// startLimit is how long to wait for an engine: the command may not be a .NET program.
 	startLimit = 10 * time.Second
-	// Bounds of what is kept.
+	// Bounds of the copied samples.
 	maxHits, maxBytes = 1 << 14, 16 << 20
 )
 
@@ -43,7 +43,8 @@ func newStartup(pid int) *Sampler {
 	return s
 }
 
-// collect copies samples until stop. It ends the sampling if there is no more room, or no engine.
+// collect copies samples until it is stopped. It ends the sampling if the bound is reached or no engine
+// comes.
 func (s *Sampler) collect() {
 	defer close(s.stopped)
 	tick := time.NewTicker(collectEvery)
@@ -71,7 +72,7 @@ func (s *Sampler) keep(r *perfevent.Record) {
 	s.hits, s.bytes = append(s.hits, k), s.bytes+len(k.Stack)
 }
 
-// HandOver ends collect, gives take all that it has copied, and leaves the rings to the caller.
+// HandOver stops collect, passes all copied samples to take, and leaves the rings to the caller.
 func (s *Sampler) HandOver(take func(*perfevent.Record)) {
 	if s.stop == nil {
 		return

@@ -49,7 +49,7 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// What is kept of a start is bounded.
+// The samples of a start are bounded.
 func TestStartupRoom(t *testing.T) {
 	s := &Sampler{}
 	stack := bytes.Repeat([]byte{1}, 1<<20)

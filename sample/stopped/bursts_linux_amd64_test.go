@@ -52,7 +52,7 @@ func startBursts(t *testing.T) *bursts {
 	return b
 }
 
-// end ends the program, and returns the part of its time that burst_a took.
+// end ends the program, and returns the share of its time that burst_a took.
 func (b *bursts) end(t *testing.T) float64 {
 	t.Helper()
 	b.in.Close()
@@ -63,7 +63,7 @@ func (b *bursts) end(t *testing.T) float64 {
 	return first / (first + second)
 }
 
-// symbols returns the ranges of addresses of functions of the program.
+// symbols returns the address ranges of functions of the program.
 func (b *bursts) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
 	t.Helper()
 	f, err := elf.Open(b.exe)
@@ -85,7 +85,7 @@ func (b *bursts) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
 	return ranges
 }
 
-// recording is what a Stopper has sent.
+// recording holds the messages of a Stopper.
 type recording struct {
 	samples []*wire.Sample
 	usage   map[uint64]*wire.Usage
@@ -112,8 +112,8 @@ func readRecording(t *testing.T, b []byte) (out recording) {
 	}
 }
 
-// The shares of processor time of a program that works in bursts, whose length is the period
-// of the samples, are those of an exact clock in the program.
+// A program works in bursts that are as long as the sampling period. Its sampled shares of processor time
+// equal those of an exact clock in the program.
 func TestOutsideBursts(t *testing.T) {
 	b := startBursts(t)
 	if s, err := cpuring.New(cpuring.Config{PID: b.cmd.Process.Pid, Period: 1e6, Stack: 1 << 12}); errors.Is(err, perfevent.ErrRefused) {

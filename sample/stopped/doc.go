@@ -1,12 +1,12 @@
-// Package stopped samples any native program of Linux with nothing of ours in it.
+// Package stopped samples any native program on Linux without running code in it.
 //
 // Sources: perf_event_open(2), ptrace(2), by the packages cpuring and process/live.
 //
-// Glossary. The *rest* of a stack is what the kernel has not copied.
+// Glossary. The *rest* of a stack is the part that the kernel has not copied.
 //
-// Strategy. The kernel copies the stacks of running threads. A thread that waits is stopped while
-// its stack is copied. One that rests is sampled by the stack that is known.
+// Strategy. The kernel copies the stacks of running threads. A waiting thread is stopped while its stack is
+// copied. A resting thread is sampled by its known stack.
 //
-// Known gaps: without perf events processor time is charged to the stack at which a thread is
-// stopped, which a note says.
+// Known gaps: without perf events, processor time is attributed to the stack at which a thread is stopped. A
+// note reports this.
 package stopped

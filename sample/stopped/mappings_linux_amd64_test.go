@@ -18,8 +18,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
-// A process with 60,000 mappings is sampled like any other: its stacks are whole, and what is
-// read of its mappings depends on those that may be executed only.
+// A process with 60,000 mappings is sampled like any other: its stacks are complete, and the cost of its
+// mappings depends only on the executable ones.
 func TestManyMappings(t *testing.T) {
 	const mappings, samples = 60000, 50
 	if most, err := os.ReadFile("/proc/sys/vm/max_map_count"); err == nil {
@@ -53,8 +53,8 @@ func TestManyMappings(t *testing.T) {
 	}
 }
 
-// countSamples reads a stream to its end. It calls stop once there are enough samples of whole
-// stacks, or too many of others.
+// countSamples reads a stream to its end. It calls stop after enough samples with complete stacks, or too
+// many others.
 func countSamples(r io.Reader, enough uint64, stop func()) (n, whole uint64) {
 	for in := wire.NewReader(r); ; {
 		m, err := in.Next()
@@ -74,7 +74,7 @@ func countSamples(r io.Reader, enough uint64, stop func()) (n, whole uint64) {
 	}
 }
 
-// slowView is a view that takes its time.
+// slowView is a slow view of the mappings.
 type slowView struct {
 	takes time.Duration
 	lists int
@@ -103,8 +103,8 @@ func slowTarget(takes time.Duration, maps ...live.Mapping) (*target.Process, *sl
 	return t, v
 }
 
-// Mappings are read again after a pause that grows with the time that reading them takes. An
-// unchanged list is no new table.
+// The pause between readings of the mappings grows with the time that a reading takes. An unchanged list
+// makes no new table.
 func TestRefreshPauses(t *testing.T) {
 	tg, v := slowTarget(2*time.Millisecond, live.Mapping{Start: 0x1000, End: 0x2000, Exec: true})
 	began := time.Now()
@@ -132,7 +132,7 @@ func TestRefreshPauses(t *testing.T) {
 	}
 }
 
-// Code that was mapped after the last list is learned by its address, once and without a list.
+// Code that was mapped after the last list is found by its address, once and without a list.
 func TestLearn(t *testing.T) {
 	code := func(start, end uint64) live.Mapping { return live.Mapping{Start: start, End: end, Exec: true} }
 	tg, v := slowTarget(0, code(0x1000, 0x2000), code(0x4000, 0x6000), code(0x8000, 0x9000))

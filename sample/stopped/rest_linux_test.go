@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// stackMemory is a process whose stack can be read from addr on.
+// stackMemory is a process with a stack at addr.
 type stackMemory struct {
 	addr uint64
 	data []byte
@@ -24,7 +24,7 @@ func (m *stackMemory) ReadSome(b []byte, addr uint64) int {
 	return copy(b, m.data[addr-m.addr:])
 }
 
-// The rest of a stack is used only if the end of the copy is still the thread's stack.
+// The rest of a stack is used only if the end of the copy is still part of the thread's stack.
 func TestAddRest(t *testing.T) {
 	const base, copied = 0x10000, 8 << 10
 	now := make([]byte, 100<<10)
@@ -34,9 +34,9 @@ func TestAddRest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		copied int
-		change int    // this byte of the copy differs from what is read now; -1: none
-		size   int    // of what can be read
-		sp     uint64 // of the thread now
+		change int    // this byte of the copy differs from the current memory; -1: none
+		size   int    // readable bytes
+		sp     uint64 // current stack pointer of the thread
 		want   int
 	}{
 		{"the rest", copied, -1, len(now), base, len(now)},

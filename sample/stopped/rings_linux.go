@@ -17,8 +17,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// openRings has the kernel sample the threads' processor time. Where it permits that not, they
-// are sampled when they are stopped, which is said.
+// openRings makes the kernel sample the threads' processor time. If the kernel refuses, threads are sampled
+// when they are stopped, and a note reports it.
 func (e *Stopper) openRings() {
 	if e.Config.NoCPU || e.Target.Guest != nil {
 		return
@@ -40,7 +40,7 @@ func (e *Stopper) openRings() {
 	}
 }
 
-// sampleCPU has the kernel sample a thread that has just been seen.
+// sampleCPU makes the kernel sample a new thread.
 func (e *Stopper) sampleCPU(t *threads.Task) {
 	if e.rings == nil {
 		return
@@ -53,7 +53,7 @@ func (e *Stopper) sampleCPU(t *threads.Task) {
 	}
 }
 
-// readRings takes what the kernel has copied, and then accounts for threads that have ended.
+// readRings handles the samples in the rings, and then accounts for threads that have ended.
 func (e *Stopper) readRings() {
 	if e.rings == nil {
 		return
@@ -72,7 +72,7 @@ func (e *Stopper) hit(r *perfevent.Record) {
 		return
 	}
 	t := e.tasks[r.TID]
-	if t == nil { // it is new, or has ended
+	if t == nil { // the thread is new, or has ended
 		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1}
 	}
 	c := walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Cut: r.Cut}
@@ -89,7 +89,7 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	if !ok || e.HoldWalked(&s, gap) {
 		return
 	}
-	if gap == merge.GapUnreadable { // a page of the stack was not there for the kernel
+	if gap == merge.GapUnreadable { // a page of the stack was not resident when the kernel copied it
 		e.Stats.Uncopied++
 		return
 	}
@@ -98,14 +98,14 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	e.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && (gap == merge.GapTruncated || len(s.Stack.Data) > len(r.Stack)))
 }
 
-// Sizes of what addRest reads, bytes.
+// Number of bytes that addRest reads.
 const (
 	restOverlap = 4 << 10
 	restStack   = 1 << 20 // at most
 )
 
-// readRest reads the part of a stack above the kernel's copy from the living process. It stops the
-// thread for that, since the thread may have gone on.
+// readRest reads the part of a stack above the kernel's copy from the live process. It stops the thread
+// meanwhile, because the thread may have moved since the sample.
 func (e *Stopper) readRest(c *walk.Capture) (ok bool) {
 	live.StopEach([]int{int(c.TID)}, func(_ int, r *context.Registers, _ live.Stood) {
 		ok = e.addRest(c, r.SP())
@@ -113,9 +113,9 @@ func (e *Stopper) readRest(c *walk.Capture) (ok bool) {
 	return ok
 }
 
-// addRest adds what lies above c to it, from the memory of a stopped thread whose stack pointer is
-// sp. The rest belongs to c only if the end of c is still part of the stack and has not changed.
-// Otherwise addRest returns false and leaves c as it is.
+// addRest appends the memory above c from a stopped thread whose stack pointer is sp. The rest belongs to c
+// only if the end of c is still part of the stack and unchanged. Otherwise addRest returns false and leaves c
+// as it is.
 func (e *Stopper) addRest(c *walk.Capture, sp uint64) bool {
 	copied := len(c.Stack.Data)
 	from := copied - restOverlap
@@ -134,15 +134,15 @@ func (e *Stopper) addRest(c *walk.Capture, sp uint64) bool {
 	return true
 }
 
-// readThread reads the runtime's Thread if the runtime has replaced a return address on the
-// stack of c. The Thread names the place of that address, so another one is not mistaken for it.
+// readThread reads the runtime's Thread if the runtime has replaced a return address on the stack of c. The
+// Thread contains the address's place, so another one is not mistaken for it.
 func (e *Stopper) readThread(c *walk.Capture) {
 	if o := e.Target.Threads.Objects[c.TID]; o != 0 && e.Walker.Patched(&c.Stack) {
 		c.Extra = e.Extra[:max(0, e.Target.Mem.ReadSome(e.Extra[:], o))]
 	}
 }
 
-// account sends the exact processor time of a thread that is sampled no longer.
+// account sends the exact processor time of a thread that is no longer sampled.
 func (e *Stopper) account(tid uint32) {
 	n, ok := e.rings.Remove(tid)
 	if !ok || n.Counted == 0 {
@@ -156,7 +156,7 @@ func (e *Stopper) account(tid uint32) {
 	e.Stream.Out.Usage(&u)
 }
 
-// endRings takes the last samples, and accounts for all processor time since sampling began.
+// endRings handles the last samples, and accounts for all processor time since sampling began.
 func (e *Stopper) endRings() {
 	if e.rings == nil {
 		return

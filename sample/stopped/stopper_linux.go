@@ -19,9 +19,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// Stopper samples a process with nothing of ours in it and without its cooperation. The kernel
-// copies the stacks of running threads (package cpuring); a thread that waits is stopped for as
-// long as its stack is copied. Any native program can be sampled so.
+// Stopper samples any native process without running code in it. The kernel copies the stacks of running
+// threads (package cpuring); a waiting thread is stopped while its stack is copied.
 type Stopper struct {
 	sampler.Base
 	mem    *live.Process
@@ -29,21 +28,21 @@ type Stopper struct {
 	kernel threads.Files
 
 	tasks map[uint32]*threads.Task
-	due   []int // of this round
+	due   []int // in this round
 	now   map[uint32]paused.Thread
 	swept time.Time
 
 	stops, denied uint64
 
 	rings     *cpuring.Sampler // nil: threads are sampled when they are stopped
-	limited   bool             // some threads could not be added to it
-	rest      []byte           // a stack that is larger than the kernel copies
-	sinceBoot int64            // from the time of its records to Unix time, nanoseconds
-	ranBefore int64            // the process's clock when sampling began, -1 = not known
+	limited   bool             // some threads could not be added to the rings
+	rest      []byte           // a stack that exceeds the kernel's copy
+	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
+	ranBefore int64            // the process's clock when sampling began, -1 = unknown
 	accounted uint64           // processor time that has been sent
 }
 
-// New makes a sampler of a process.
+// New returns a sampler of a process.
 func New(pid int, cfg sampler.Config, to io.Writer) (*Stopper, error) {
 	if err := paused.Lookable(pid); err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Stopper, error) {
 	return e, nil
 }
 
-// Run samples until the process ends or Stop, and says why it ended.
+// Run samples until the process ends or Stop is called, and returns the reason.
 func (e *Stopper) Run() string {
 	defer e.Close()
 	e.Open()
@@ -104,7 +103,7 @@ func (e *Stopper) end(reason string) string {
 	return reason
 }
 
-// round stops the threads that have run since the last one.
+// round stops the threads that have run since the last round.
 func (e *Stopper) round() error {
 	now := time.Now().UnixNano()
 	e.Stats.Rounds++
@@ -168,8 +167,7 @@ func (e *Stopper) name(t *threads.Task) {
 	}
 }
 
-// visit samples a thread that rests by what is known of it, and reports whether
-// another is to be stopped.
+// visit samples a resting thread by its known stack, and reports whether another thread has to be stopped.
 func (e *Stopper) visit(t *threads.Task, now int64) bool {
 	c, ok := e.kernel.Counters(t)
 	if !ok {
@@ -201,8 +199,8 @@ func (e *Stopper) visit(t *threads.Task, now int64) bool {
 	return true
 }
 
-// waits reports whether a thread of whose processor time there are samples is to be stopped
-// for its wall time: it has gone over to waiting.
+// waits reports whether to stop a thread for its wall time although its processor time is sampled: it has
+// started to wait.
 func (e *Stopper) waits(t *threads.Task, passed int64) bool {
 	if e.Config.NoWall {
 		return false
@@ -215,7 +213,7 @@ func (e *Stopper) waits(t *threads.Task, passed int64) bool {
 	return true
 }
 
-// stoppedOne walks the copy of a thread that goes on already.
+// stoppedOne walks the copy of a thread that has already been resumed.
 func (e *Stopper) stoppedOne(s live.Stop) {
 	tid := uint32(s.TID)
 	th, ok := e.now[tid]
@@ -242,7 +240,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	t.Rested(gap, e.Stream.Frames)
 	if now, ok := e.kernel.Counters(t); ok {
 		t.Unarmed += now.Cpu - t.Last.Cpu
-		t.Last = now // being stopped has cost it a turn
+		t.Last = now // being stopped cost the thread a turn
 	}
 	t.Samples++
 	e.Send(tid, gap, e.Stream.Frames, cpu, wall)
@@ -264,7 +262,7 @@ func (e *Stopper) standsFor(t *threads.Task) (cpu uint64, wall int64) {
 	return cpu, wall
 }
 
-// walkPending walks the samples that were held until the runtime's tables were proven.
+// walkPending walks the samples that were held until the runtime's tables were verified.
 func (e *Stopper) walkPending() {
 	if len(e.Pending.Samples) == 0 || !e.Ready() {
 		return

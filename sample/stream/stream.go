@@ -1,18 +1,16 @@
-// Package stream writes what a sampler found as messages of package wire, and
-// beside them into a file of raw samples if one is wanted. The engine that runs in
-// a target (agent) and the one that looks at it from outside (outside) differ in
-// how they come by stacks and names, not in what they tell of them.
+// Package stream writes a sampler's results as messages of package wire, and optionally into a file of raw
+// samples. The engine inside a target (agent) and the one outside (outside) get stacks and names differently
+// but write them in the same way.
 //
-// Sources: packages wire and stack/raw, whose formats are the project's own.
+// Sources: packages wire and stack/raw, which define seedwalk's own formats.
 //
-// Glossary. A module or a method is *told* once, before the first sample that
-// names it by its number.
+// Glossary. A module or a method is *defined* once, before the first sample that refers to its number.
 //
-// Strategy. One writer, whose buffer is used again; the owner says when it goes
-// out. Nothing here may be called while a thread is suspended: it allocates.
+// Strategy. One writer with a reused buffer; its owner decides when to send. It allocates, so nothing here
+// may be called while a thread is suspended.
 //
-// Known gaps: a module's number that comes to stand for another file is not told
-// again; tables never use a number twice.
+// Known gaps: if a module's number came to mean another file, it would not be defined again; module tables
+// never reuse a number.
 package stream
 
 import (
@@ -24,10 +22,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Methods gives methods their numbers in the stream.
+// Methods assigns numbers to methods.
 type Methods interface {
-	// Method is the number of a managed frame's method, and what kind of frame it
-	// is now that its name is known.
+	// Method returns the number of a managed frame's method, and the kind of the frame according to the
+	// method's name.
 	Method(f *merge.Frame) (id uint32, kind unwind.Kind)
 	// Inlined returns the methods that are inlined in a managed frame, the innermost one first.
 	Inlined(f *merge.Frame) []Inlined
@@ -36,29 +34,29 @@ type Methods interface {
 // Inlined is a method whose code is part of a frame.
 type Inlined struct {
 	Method uint32
-	Addr   uint64 // of its place in the source, see InlinedAddr
+	Addr   uint64 // of its position in the source, see InlinedAddr
 }
 
-// InlinedAddr returns an address that no code has. It is that of the place of the method that is
-// inlined at addr. The innermost one has depth 1.
+// InlinedAddr returns an address outside any code, for the source position of a method inlined at addr. The
+// innermost method has depth 1.
 func InlinedAddr(addr uint64, depth int) uint64 { return addr&(1<<56-1) | uint64(min(depth, 127))<<56 }
 
 // Stream is the messages of one process.
 type Stream struct {
 	Out     *wire.Writer
-	Raw     *raw.Writer  // nil: no such file, which its methods take
-	Frames  []wire.Frame // of the last Encode
+	Raw     *raw.Writer  // raw samples; its methods accept nil
+	Frames  []wire.Frame // from the last Encode
 	methods Methods
 	table   *module.Table
-	told    map[uint32]bool
+	defined map[uint32]bool
 }
 
-// New makes a stream with room for so many bytes before the buffer must grow.
+// New returns a stream with a buffer of the given initial size.
 func New(room int, m Methods) Stream {
-	return Stream{Out: wire.NewWriter(make([]byte, 0, room)), methods: m, told: map[uint32]bool{}}
+	return Stream{Out: wire.NewWriter(make([]byte, 0, room)), methods: m, defined: map[uint32]bool{}}
 }
 
-// Begin tells who is sampled and what gaps are called.
+// Begin sends who is sampled and the names of the gaps.
 func (s *Stream) Begin(h *wire.Hello) {
 	s.Out.Hello(h)
 	for g := 1; g < merge.GapCount; g++ {
@@ -66,8 +64,8 @@ func (s *Stream) Begin(h *wire.Hello) {
 	}
 }
 
-// OpenRaw creates the file of raw samples, "" for none. That it cannot be written
-// is told, and sampling goes on without.
+// OpenRaw creates the file of raw samples; "" for none. If the file cannot be created, a note is sent and
+// sampling continues without it.
 func (s *Stream) OpenRaw(path string) {
 	if path == "" {
 		return
@@ -80,29 +78,27 @@ func (s *Stream) OpenRaw(path string) {
 	s.Raw = w
 }
 
-// Modules makes t the table of the frames that follow, and tells of modules that
-// are new.
+// Modules sets the module table of the following frames, and defines new modules.
 func (s *Stream) Modules(t *module.Table) {
 	s.table = t
 	for i := range t.Len() {
 		m := t.At(i)
-		if s.told[m.ID] {
+		if s.defined[m.ID] {
 			continue
 		}
-		s.told[m.ID] = true
+		s.defined[m.ID] = true
 		s.Out.Module(&wire.Module{ID: m.ID, Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path, BuildID: m.BuildID})
 	}
 	s.Raw.Table(t)
 }
 
-// Define tells a method's name.
+// Define sends a method's name.
 func (s *Stream) Define(id uint32, f clr.FunctionID, name, module string) {
 	s.Out.Method(&wire.Method{ID: id, FunctionID: uint64(f), Name: name, Module: module})
 	s.Raw.Method(f, name)
 }
 
-// Encode turns merged frames into those of the stream; the first probe of them
-// are the sampler's own doing.
+// Encode converts merged frames into those of the stream. The first probe frames are the sampler's own.
 func (s *Stream) Encode(frames []merge.Frame, probe int) []wire.Frame {
 	s.Frames = s.Frames[:0]
 	for i := range frames {
@@ -128,7 +124,7 @@ func (s *Stream) Encode(frames []merge.Frame, probe int) []wire.Frame {
 	return s.Frames
 }
 
-// Flush sends what has been written.
+// Flush sends the buffered messages.
 func (s *Stream) Flush(send func([]byte) error) error {
 	if s.Out.Len() == 0 {
 		return nil

@@ -28,22 +28,22 @@ type Engine struct {
 
 	threads map[uint32]*thread
 	listed  time.Time
-	tried   time.Time // when a runtime was looked for
+	tried   time.Time // time of the last search for a runtime
 	swept   time.Time
 	context *winContext
 	bytes   []byte
-	rate    int64 // ticks a second
+	rate    int64 // ticks per second
 	seen    windowsStats
 	events  events.Events
 	gap     merge.Gap // of the last walk
 }
 
-// windowsStats are counters of Windows alone.
+// windowsStats are counters for Windows only.
 type windowsStats struct {
 	suspended, held, denied, stubs uint64
 }
 
-// New makes an engine for a process, nothing of which is in it.
+// New returns an engine for a process.
 func New(pid int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	mem, err := live.OpenProcess(pid)
 	if err != nil {
@@ -51,7 +51,7 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	}
 	e := &Engine{mem: mem, images: mem.Images(), threads: map[uint32]*thread{}, context: newContext(), bytes: make([]byte, firstCopy), rate: tickRate()}
 	e.Base = sampler.New(pid, cfg, newWindowsTarget(pid, mem, e.images), to)
-	e.Config.Events = 0 // until the process has taken the file
+	e.Config.Events = 0 // until the process has opened the file
 	e.events = events.New(&e.Base, e, nil)
 	e.Base.Living = func() bool { return !mem.Ended() }
 	e.Base.Refresh = e.know
@@ -65,11 +65,12 @@ func newWindowsTarget(pid int, mem *live.Process, images *live.Images) *target.P
 	return t
 }
 
-// Run samples until the process ends or Stop, and says why it ended.
+// Run samples until the process ends or Stop is called, and returns the reason.
 func (e *Engine) Run() string {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	setThreadPriority.Call(uintptr(windows.CurrentThread()), highest) // a thread of the target may wait for us
+	// a suspended thread of the target may wait for us
+	setThreadPriority.Call(uintptr(windows.CurrentThread()), highest)
 	defer e.Close()
 	e.Open()
 	if f, ok := e.Config.File.(*probe.File); ok {
@@ -88,7 +89,7 @@ func (e *Engine) Close() {
 	e.mem.Close()
 }
 
-// reread makes the module table anew, if the loader has done anything since.
+// reread rebuilds the module table if the loader has done anything since.
 func (e *Engine) reread() bool {
 	mark, ok := e.mem.Mark()
 	if !ok || mark == e.mark && e.Target.Table != nil {
@@ -103,8 +104,8 @@ func (e *Engine) reread() bool {
 	return true
 }
 
-// know learns what a walk that has just ended has shown to be unknown: new images,
-// that there is code where it ended, or where a hijack stub would lead it.
+// know handles what the last walk did not know: new images, code at the place where the walk ended, or code
+// at the return address behind a hijack stub.
 func (e *Engine) know() bool {
 	if e.reread() {
 		return true
@@ -120,10 +121,10 @@ func (e *Engine) know() bool {
 	return ok
 }
 
-// covers takes note of code that no image has, and reports whether that is news.
+// covers marks ip as code if it is outside all images, and reports whether that is new.
 func (e *Engine) covers(ip uint64) bool { return e.Target.Table.Find(ip) < 0 && e.images.Cover(ip) }
 
-// A runtime that is being loaded is looked for so often.
+// How often to look for a runtime that is being loaded.
 const tryEvery = 20 * time.Millisecond
 
 // round visits the threads that are due.
@@ -156,8 +157,7 @@ func (e *Engine) round() error {
 	return e.Stream.Push()
 }
 
-// readEvents takes what has come of events, as soon as the process is the one whose they
-// are.
+// readEvents handles new events, once the process has opened the file.
 func (e *Engine) readEvents() {
 	if f, ok := e.Config.File.(*probe.File); ok && e.events.File == nil && f.Owner() == e.PID {
 		e.events.File, e.Config.Events = f, f.Wanted()
@@ -168,7 +168,7 @@ func (e *Engine) readEvents() {
 	}
 }
 
-// end sends what is left.
+// end sends the remaining data.
 func (e *Engine) end(reason string) string {
 	if e.events.File != nil {
 		e.events.End()
@@ -201,7 +201,7 @@ func (e *Engine) sendOf(t *thread, gap merge.Gap, frames []wire.Frame, cpu uint6
 	e.Send(t.tid, gap, frames, cpu, wall)
 }
 
-// How often threads are looked for: there is no counter of them.
+// How often threads are listed: the system has no counter of them.
 const listEvery = 100 * time.Millisecond
 
 // list keeps the threads in step with the system's.
@@ -252,7 +252,7 @@ func (e *Engine) name(t *thread) {
 	}
 }
 
-// threadsOf are the numbers of a process's threads. Source: Win32 tool help.
+// threadsOf returns the numbers of a process's threads. Source: Win32 tool help.
 func threadsOf(pid uint32) (map[uint32]bool, bool) {
 	h, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {

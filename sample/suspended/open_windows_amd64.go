@@ -7,24 +7,24 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
-// State is how far a process has come to where it can be sampled from outside.
+// State is whether a process can be sampled from outside.
 type State uint8
 
 const (
-	NoRuntime State = iota // it has none, or not yet
+	NoRuntime State = iota // none, or not yet
 	Ready
-	Refused // its runtime does not publish what is needed
+	Refused // its runtime does not publish the needed data
 )
 
-// Prospect is a process that may become one of .NET.
+// Prospect is a process that may load a .NET runtime.
 type Prospect struct {
 	mem   *live.Process
 	t     *target.Process
 	mark  live.LoaderMark
-	doubt time.Time // when it was first read as one to be refused
+	doubt time.Time // when it first looked like one to refuse
 }
 
-// OpenProspect opens a process to be looked at.
+// OpenProspect opens a process for checks.
 func OpenProspect(pid int) (*Prospect, error) {
 	mem, err := live.OpenProcess(pid)
 	if err != nil {
@@ -33,24 +33,22 @@ func OpenProspect(pid int) (*Prospect, error) {
 	return &Prospect{mem: mem, t: newWindowsTarget(pid, mem, mem.Images())}, nil
 }
 
-// Close closes what OpenProspect opened.
+// Close closes the process.
 func (p *Prospect) Close() { p.mem.Close() }
 
 // Ended reports whether the process has ended.
 func (p *Prospect) Ended() bool { return p.mem.Ended() }
 
-// Doubted reports whether the process holds a runtime that may have to be refused.
+// Doubted reports whether the process has a runtime that may have to be refused.
 func (p *Prospect) Doubted() bool { return !p.doubt.IsZero() }
 
-// Runtime is the path of the module that holds the runtime, "" if none is known that
-// can be sampled.
+// Runtime returns the path of the module with the runtime, "" if no usable runtime is known.
 func (p *Prospect) Runtime() string { return p.t.Path }
 
-// grace is how long a process may be read as one that cannot be sampled: while it
-// starts, its images are not whole yet.
+// grace is how long a process may look unusable: while it starts, its images are incomplete.
 const grace = 3 * time.Second
 
-// Look looks at the process as it is now; why says why it is refused.
+// Look checks the process now; why is the reason for a refusal.
 func (p *Prospect) Look() (s State, why string) {
 	mark, ok := p.mem.Mark()
 	switch {

@@ -9,30 +9,30 @@ import (
 	"github.com/seedwalk/seedwalk/sample/stream"
 )
 
-// thread is a thread of the target, as its handle shows it.
+// thread is an open thread of the target.
 type thread struct {
 	tid       uint32
 	handle    windows.Handle
 	name      string
 	born      int64  // when it was first seen
-	read      int64  // when its name was read again
-	teb       uint64 // 0: not known
-	low, high uint64 // its stack, high 0: not known
-	object    uint64 // the runtime's Thread, 0 = not known (yet)
+	read      int64  // when its name was last read
+	teb       uint64 // 0: unknown
+	low, high uint64 // its stack; high 0: unknown
+	object    uint64 // the runtime's Thread, 0 = unknown (yet)
 
-	times   uint64 // processor time as of the last sample, nanoseconds
-	cycles  uint64 // processor cycles after the last sample, 0 = not known
-	visited int64  // when
-	due     int64  // when to visit next
+	times   uint64 // processor time at the last sample, nanoseconds
+	cycles  uint64 // processor cycles after the last sample, 0 = unknown
+	visited int64  // time of the last visit
+	due     int64  // time of the next visit
 	every   int64  // nanoseconds between visits
 	owed    int64  // wall time without a sample
 
-	rest    bool // stack holds since cycles
+	rest    bool // the stack is unchanged since cycles
 	stack   stream.Held
 	samples uint64
 }
 
-// What x/sys/windows does not have.
+// Functions that x/sys/windows lacks.
 var (
 	kernel32             = windows.NewLazySystemDLL("kernel32.dll")
 	suspendThread        = kernel32.NewProc("SuspendThread")
@@ -59,7 +59,7 @@ type basicInformation struct {
 	priority, basePri int32
 }
 
-// openThread opens a thread; false if it has ended or we may not.
+// openThread opens a thread. It returns false if the thread has ended or access is denied.
 func openThread(tid uint32, now int64) (*thread, bool) {
 	h, err := windows.OpenThread(threadRights, false, tid)
 	if err != nil {
@@ -79,7 +79,7 @@ const (
 	tebDeallocation = 0x1478
 )
 
-// bounds reads where the thread's stack is: that of the fibre it runs.
+// bounds reads the bounds of the thread's stack: that of the fiber it runs.
 func (e *Engine) bounds(t *thread) bool {
 	var high, low [8]byte
 	if t.teb == 0 || !e.mem.ReadAt(high[:], t.teb+tebStackBase) || !e.mem.ReadAt(low[:], t.teb+tebDeallocation) {
@@ -92,10 +92,10 @@ func (e *Engine) bounds(t *thread) bool {
 	return t.high != 0
 }
 
-// holds reports whether sp is on the thread's stack as far as that is known.
+// holds reports whether sp is on the thread's known stack.
 func (t *thread) holds(sp uint64) bool { return sp >= t.low && sp < t.high }
 
-// description is the name that the thread was given, "" if none.
+// description returns the name that the thread was given, "" if none.
 func (t *thread) description() string {
 	var text *uint16
 	if getThreadDescription.Find() != nil {
@@ -108,7 +108,7 @@ func (t *thread) description() string {
 	return windows.UTF16PtrToString(text)
 }
 
-// rename reports whether the name is to be read again: often of a new thread.
+// rename reports whether to read the name again: often for a new thread.
 func (t *thread) rename(now int64) bool {
 	if now-max(t.read, t.born) < max(t.read-t.born, 1e8) {
 		return false
@@ -117,7 +117,7 @@ func (t *thread) rename(now int64) bool {
 	return true
 }
 
-// used is the thread's processor time, nanoseconds.
+// used returns the thread's processor time, nanoseconds.
 func (t *thread) used() (uint64, bool) {
 	var made, ended, kernel, user windows.Filetime
 	ok, _, _ := getThreadTimes.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&made)), uintptr(unsafe.Pointer(&ended)),
@@ -126,8 +126,8 @@ func (t *thread) used() (uint64, bool) {
 	return 100 * (hundreds(kernel) + hundreds(user)), ok != 0
 }
 
-// spent is the thread's processor time in cycles, 0 if the system does not say: that
-// counts every run, where times count ticks.
+// spent returns the thread's processor time in cycles, 0 if unknown. It advances in every run, while the
+// times advance in ticks.
 func (t *thread) spent() (cycles uint64) {
 	if queryThreadCycleTime.Find() != nil {
 		return 0
@@ -138,7 +138,7 @@ func (t *thread) spent() (cycles uint64) {
 	return cycles
 }
 
-// ticks are the system's finest clock.
+// ticks returns the system's finest clock.
 func ticks() (n int64) {
 	performanceCounter.Call(uintptr(unsafe.Pointer(&n)))
 	return n

@@ -18,8 +18,8 @@ const (
 	maxRest   = int64(4 * time.Second)
 	firstCopy = 1 << 20 // bytes of a stack copied at first
 	maxCopy   = 64 << 20
-	fewBytes  = 64 << 10 // of a stack whose end is not known
-	maxTurns  = 3        // looks at a thread that stands in a stub
+	fewBytes  = 64 << 10 // bytes of a stack whose end is unknown
+	maxTurns  = 3        // attempts for a thread that is in a stub
 )
 
 // winContext is a CONTEXT of winnt.h, which must be aligned.
@@ -28,8 +28,8 @@ type winContext struct {
 	aligned *[contextSize]byte
 }
 
-// CONTEXT's size and where ContextFlags stands in it; what is asked of it: control,
-// integer and floating point registers.
+// CONTEXT's size, the offset of ContextFlags in it, and the requested parts: control, integer, and floating
+// point registers.
 const (
 	contextSize    = 1232
 	contextFlagsAt = 0x30
@@ -44,8 +44,7 @@ func newContext() *winContext {
 	return c
 }
 
-// visit looks at a thread: one that rests is sampled by what is known of it, another
-// is stopped for as long as its stack is copied.
+// visit samples a resting thread by its known stack. It stops another thread while its stack is copied.
 func (e *Engine) visit(t *thread) {
 	now := time.Now().UnixNano()
 	passed := now - t.visited
@@ -80,7 +79,7 @@ func (e *Engine) visit(t *thread) {
 	e.sent(t, used)
 }
 
-// sent sends what e.s.Frames holds as the sample of a thread.
+// sent sends e.Stream.Frames as a sample of a thread.
 func (e *Engine) sent(t *thread, used uint64) {
 	cpu, wall := used-min(used, t.times), t.owed
 	t.times, t.owed = used, 0
@@ -97,7 +96,7 @@ func (e *Engine) sent(t *thread, used uint64) {
 	e.sendOf(t, gap, e.Stream.Frames, cpu, wall)
 }
 
-// sample stops a thread, copies its stack, lets it go on, and walks.
+// sample stops a thread, copies its stack, resumes it, and walks the copy.
 func (e *Engine) sample(t *thread) (merge.Gap, bool) {
 	if t.high == 0 {
 		e.bounds(t)
@@ -110,7 +109,7 @@ func (e *Engine) sample(t *thread) (merge.Gap, bool) {
 		e.bytes = make([]byte, min(4*len(e.bytes), maxCopy))
 	}
 	if mark, ok := e.mem.Mark(); !ok || mark != e.mark {
-		e.Stats.Changed++ // the table is not of the time of the copy
+		e.Stats.Changed++ // the table is older or newer than the copy
 		e.reread()
 		return 0, false
 	}
@@ -119,12 +118,12 @@ func (e *Engine) sample(t *thread) (merge.Gap, bool) {
 	return gap, ok
 }
 
-// copy is the time in which a thread is stopped. Nothing but system calls stands
-// here: nobody else resumes it if we do not get on.
+// copy is the time in which a thread is stopped. Only system calls may be made here: if this thread gets
+// stuck, the target's thread stays stopped.
 func (e *Engine) copy(t *thread, c *walk.Capture) (ok bool) {
 	began := ticks()
 	if n, _, _ := suspendThread.Call(uintptr(t.handle)); uint32(n) == notSuspended {
-		return false // it has ended
+		return false // the thread has ended
 	} else if n > 0 {
 		e.seen.held++
 	}
@@ -138,7 +137,7 @@ func (e *Engine) copy(t *thread, c *walk.Capture) (ok bool) {
 	return ok
 }
 
-// capture copies registers, stack and Thread of a thread that stands.
+// capture copies registers, stack, and Thread of a stopped thread.
 func (e *Engine) capture(t *thread, c *walk.Capture) bool {
 	b := e.context.aligned
 	*(*uint32)(unsafe.Pointer(&b[contextFlagsAt])) = contextFull
@@ -152,7 +151,7 @@ func (e *Engine) capture(t *thread, c *walk.Capture) bool {
 	c.TID, c.Regs = t.tid, regs
 	sp := regs.SP()
 	if !t.holds(sp) {
-		e.bounds(t) // a fibre's
+		e.bounds(t) // of a fiber
 	}
 	n := 0
 	if t.holds(sp) {
@@ -175,7 +174,7 @@ func (e *Engine) capture(t *thread, c *walk.Capture) bool {
 	return true
 }
 
-// LookAt leaves the stack of a thread in e.s.Frames.
+// LookAt leaves the stack of a thread in e.Stream.Frames.
 func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
 	t := e.threads[tid]
 	if t == nil {
@@ -184,11 +183,11 @@ func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
 	return e.sample(t)
 }
 
-// WalkLater is for samples that are held: none is on Windows, where a runtime that can be read
-// needs no proof.
+// WalkLater would walk held samples. There are none on Windows: a readable runtime needs no verification
+// there.
 func (e *Engine) WalkLater(*sampler.Sample) {}
 
-// Resting is the last sample of a thread that has rested since.
+// Resting returns the last sample of a thread that has rested since.
 func (e *Engine) Resting(tid uint32) (stream.Held, bool) {
 	if t := e.threads[tid]; t != nil && t.rest && t.spent() == t.cycles {
 		return t.stack, true

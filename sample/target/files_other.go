@@ -6,5 +6,5 @@ import (
 	"github.com/seedwalk/seedwalk/internal/wholefile"
 )
 
-// FilesOf reads files where all processes see them.
+// FilesOf returns a reader of files as all processes see them.
 func FilesOf(int) func(path string, most int64) ([]byte, error) { return wholefile.Read }

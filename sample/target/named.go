@@ -6,9 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// name asks the runtime's structures which method is at ip; name is "" for what
-// they have none of. same is the method's identity where ip is in a part of one
-// that has begun elsewhere.
+// MethodAt looks up the method at ip in the runtime's structures; name is "" if there is none. same
+// identifies the method if ip is in a part that begins elsewhere.
 func (t *Process) MethodAt(ip uint64) (name, module string, stub bool, same clr.FunctionID) {
 	var m contract.Method
 	if t.Tables.Find(ip, &m) != contract.Found {
@@ -31,7 +30,7 @@ func (t *Process) MethodAt(ip uint64) (name, module string, stub bool, same clr.
 	return name, n.Module, false, clr.FunctionID(begin)
 }
 
-// precompiledPlace is place of code in a precompiled image.
+// precompiledPlace is PlaceAt for code in a precompiled image.
 func (t *Process) precompiledPlace(addr uint64) (p metadata.Place, ok bool) {
 	var m contract.Method
 	if t.Tables.Find(addr, &m) != contract.Found || m.Kind != contract.R2R {
@@ -40,8 +39,7 @@ func (t *Process) precompiledPlace(addr uint64) (p metadata.Place, ok bool) {
 	return t.Names.PrecompiledPlace(m.Base, addr)
 }
 
-// place asks where in the source the code at an address comes from, of methods whose module
-// has a Portable PDB.
+// PlaceAt returns the source position of an address in a method whose module has a Portable PDB.
 func (t *Process) PlaceAt(addr uint64) (p metadata.Place, ok bool) {
 	d, ok := t.Tables.Debug(addr)
 	if !ok {
@@ -67,8 +65,8 @@ type Inlined struct {
 	metadata.Place // Line is 0 if it is unknown
 }
 
-// InlinedAt returns the methods that the compiler has inlined at an address, the innermost one first. The
-// compiled method is not among them. It returns none if the runtime does not keep them.
+// InlinedAt returns the methods that the compiler inlined at an address, the innermost first, without the
+// compiled method itself. It returns none if the runtime does not keep them.
 func (t *Process) InlinedAt(addr uint64) (all []Inlined) {
 	d, ok := t.Tables.Debug(addr)
 	if !ok {
@@ -86,5 +84,5 @@ func (t *Process) InlinedAt(addr uint64) (all []Inlined) {
 	return all
 }
 
-// isStub tells the runtime's own stubs from methods that a program has made.
+// isStub reports whether a name is that of a stub of the runtime and not of a method that the program made.
 func isStub(name string) bool { return len(name) > 8 && name[:8] == "IL_STUB_" }

@@ -25,8 +25,8 @@ func Open(pid int, a context.Arch) (*Process, *live.Process, error) {
 	return t, mem, nil
 }
 
-// Refuses reports why a process cannot be sampled from outside, "" if it can: the
-// structures of its runtime are not known, or its memory may not be read.
+// Refuses returns why a process cannot be sampled from outside, "" if it can: the structures of its runtime
+// are not known, or its memory may not be read.
 func Refuses(pid int) string {
 	t, mem, err := Open(pid, context.Host())
 	if err != nil {
@@ -46,8 +46,8 @@ func Refuses(pid int) string {
 	return "the structures of its runtime are not known (those of .NET 8 and later are)"
 }
 
-// Unproven reports why the managed code of a process cannot be read, "" if it can or there is
-// no runtime whose structures are known. It tries for 200 ms.
+// Unproven returns why the managed code of a process cannot be read. It returns "" if it can, or if there is
+// no runtime with known structures. It tries for 200 ms.
 func Unproven(pid int) string {
 	t, mem, err := Open(pid, context.Host())
 	if err != nil {
@@ -62,9 +62,9 @@ func Unproven(pid int) string {
 	return t.UnprovenWhy()
 }
 
-// refusesUnread is Refuses of a process whose memory only the probe can read: its runtime's
-// file tells whether its structures are known. Where not even that is seen, nothing is
-// known before the probe is in it.
+// refusesUnread is Refuses for a process whose memory only the probe can read. The runtime's file shows
+// whether its structures are known. If that is not accessible either, nothing is known before the probe is
+// loaded.
 func refusesUnread(pid int) string {
 	maps, err := live.Maps(pid)
 	if err != nil {

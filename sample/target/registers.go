@@ -12,7 +12,7 @@ import (
 var recorded = [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
 	context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP}
 
-// Registers are a record's of a thread that was interrupted.
+// Registers returns a record's registers of an interrupted thread.
 func Registers(a context.Arch, r []uint64) context.Registers {
 	if a == context.ArchARM64 {
 		return context.FromARM64(registersARM64(r))
@@ -34,15 +34,15 @@ func registersARM64(r []uint64) (g context.ARM64) {
 	return g
 }
 
-// What a call keeps, as bits of Known: by the System V ABI, by the x64 calling convention
-// of Windows and by AAPCS64. Of the vector registers of x86-64 a walk needs none.
+// The registers that a call preserves, as bits of Known: by the System V ABI, the x64 calling convention of
+// Windows, and AAPCS64. Walks need no vector registers of x86-64.
 const (
 	keptSystemV = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
 	keptWindows = keptSystemV | 1<<context.RSI | 1<<context.RDI
 	keptARM64   = 0xff<<32 | 0x7ff<<19
 )
 
-// keptAMD64 is of the system that we run on, which is the target's.
+// keptAMD64 is for the system that we run on, which is also the target's.
 func keptAMD64() uint32 {
 	if runtime.GOOS == "windows" {
 		return keptWindows
@@ -50,7 +50,7 @@ func keptAMD64() uint32 {
 	return keptSystemV
 }
 
-// Called are a record's of a thread that has called the probe.
+// Called returns a record's registers of a thread that has called the probe.
 func Called(a context.Arch, r []uint64) context.Registers {
 	g := Registers(a, r)
 	g.AMD64.Known &= keptAMD64()

@@ -21,17 +21,18 @@ type Process struct {
 	Arch   context.Arch
 	Mem    live.Memory
 	loader *live.Loader
-	Maps   []live.Mapping                        // sorted; if there is a view: the executable ones
-	MapsOf func(pid int) ([]live.Mapping, error) // reads all mappings; nil: of a core, or there is a view
-	View   mapView                               // of a running process; nil: mapsOf tells all
-	Mapped func() *module.Table                  // of Windows: maps now, nil after the end
-	Guest  *live.Guest                           // nil: the process is no emulator
+	Maps   []live.Mapping                        // sorted; with a view: only the executable ones
+	MapsOf func(pid int) ([]live.Mapping, error) // reads all mappings; nil: a core, or there is a view
+	View   mapView                               // of a running process; nil: MapsOf reads all
+	// on Windows: the current module table, nil after the process's end
+	Mapped func() *module.Table
+	Guest  *live.Guest // nil: the process is not an emulator
 	Table  *module.Table
 	Read   time.Time
-	pause  time.Duration  // after read, before the mappings are read again
-	Learnt time.Time      // when learn last made a table
-	close  func()         // of view; nil: nothing is open
-	tried  map[uint32]int // modules looked at for a runtime, and how often
+	pause  time.Duration  // after Read, before the mappings are read again
+	Learnt time.Time      // when Learn last made a table
+	close  func()         // closes View; nil: nothing is open
+	tried  map[uint32]int // number of searches for a runtime, by module
 
 	Tables    *contract.Tables
 	Steps     *managed.Tables // over tables
@@ -40,10 +41,10 @@ type Process struct {
 	Threads   threadList
 	Special   managed.Specials
 	entrances managed.Entrances
-	Path      string // of the module that holds the runtime
+	Path      string // of the module with the runtime
 	Why       string // why there are no tables
 
-	VerifyAgain time.Time // the tables are not verified again before
+	VerifyAgain time.Time // the tables are not verified again before this time
 }
 
 func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process {
@@ -61,15 +62,16 @@ type mapView interface {
 }
 
 const (
-	mapsAtMost  = 5 * time.Millisecond // between readings of the mappings, or
-	MapsPause   = 19                   // times what the last one took, which makes it a twentieth of the time
+	mapsAtMost = 5 * time.Millisecond // shortest time between readings of the mappings, or
+	// this many times the duration of the last one, so that readings take a twentieth of the time
+	MapsPause   = 19
 	maxPause    = time.Second
-	learnAtMost = time.Millisecond // between tables that learn makes
-	maxTries    = 200              // to find a runtime in a module, which may be in the middle of its start
+	learnAtMost = time.Millisecond // shortest time between tables made by Learn
+	maxTries    = 200              // attempts to find a runtime in a module, which may still be starting
 )
 
-// Refresh reads the mappings again. It reports whether they are others than before or a
-// runtime has been found: it has not read them if it did so a moment ago.
+// Refresh reads the mappings again, unless it did so a moment ago. It reports whether they have changed or a
+// runtime has been found.
 func (t *Process) Refresh(pid int) bool {
 	began := time.Now()
 	if began.Sub(t.Read) < max(mapsAtMost, t.pause) {
@@ -106,7 +108,7 @@ func (t *Process) reread(pid int) bool {
 	return true
 }
 
-// Close closes what the target has opened.
+// Close closes View.
 func (t *Process) Close() {
 	if t.close != nil {
 		t.close()
@@ -120,8 +122,8 @@ func (t *Process) mappings(pid int) ([]live.Mapping, error) {
 	return t.MapsOf(pid)
 }
 
-// Learn looks up the mapping that holds an address, at which a walk has ended, and adds it to
-// the code that is known. It reports whether the code there is other than before.
+// Learn looks up the mapping of an address at which a walk ended, and adds it to the known code. It reports
+// whether the code there has changed.
 func (t *Process) Learn(addr uint64) bool {
 	if t.View == nil || t.Table == nil || time.Since(t.Learnt) < learnAtMost {
 		return false
@@ -139,7 +141,7 @@ func (t *Process) Learn(addr uint64) bool {
 	return true
 }
 
-// insert returns sorted mappings with m among them, and without those that m overlaps.
+// insert returns sorted mappings with m in place of the mappings that it overlaps.
 func insert(maps []live.Mapping, m live.Mapping) []live.Mapping {
 	first := sort.Search(len(maps), func(i int) bool { return maps[i].End > m.Start })
 	end := first
@@ -149,13 +151,13 @@ func insert(maps []live.Mapping, m live.Mapping) []live.Mapping {
 	return slices.Concat(maps[:first], []live.Mapping{m}, maps[end:])
 }
 
-// Set takes mappings, and looks for a runtime in them.
+// Set sets the mappings, and looks for a runtime in them.
 func (t *Process) Set(maps []live.Mapping) {
 	t.Maps, t.Table = maps, t.loader.Table(maps)
 	t.Find()
 }
 
-// Find looks for a runtime in modules that have not been refused for good.
+// Find looks for a runtime in the modules that have not been refused permanently.
 func (t *Process) Find() {
 	for i := 0; i < t.Table.Len() && t.Tables == nil; i++ {
 		m := t.Table.At(i)
@@ -196,7 +198,7 @@ func (t *Process) open(m *module.Module) (*contract.Tables, error) {
 	return nil, &contract.Error{Structure: contract.NoRuntime}
 }
 
-// Mapping is the one that holds an address, nil if none does.
+// Mapping returns the mapping that contains an address, nil if there is none.
 func (t *Process) Mapping(addr uint64) *live.Mapping {
 	if m := t.known(addr); m != nil || t.View == nil {
 		return m
@@ -204,7 +206,7 @@ func (t *Process) Mapping(addr uint64) *live.Mapping {
 	return t.View.At(addr)
 }
 
-// Code is the executable mapping that holds an address as of the last reading, nil if none does.
+// Code returns the executable mapping that contained an address at the last reading, nil if there was none.
 func (t *Process) Code(addr uint64) *live.Mapping {
 	if m := t.known(addr); m != nil && m.Exec {
 		return m
@@ -220,12 +222,12 @@ func (t *Process) known(addr uint64) *live.Mapping {
 	return nil
 }
 
-// verifyRest is how long the tool rests between two tries to verify the tables, in times
-// that the last try took.
+// verifyRest is the pause between two verifications of the tables, in multiples of the duration of the last
+// one.
 const verifyRest = 20
 
-// Verify lets the runtime's tables prove their layout, if that is not proven and the last try
-// was long enough ago.
+// Verify verifies the layout of the runtime's tables if it is not verified yet and the last attempt was long
+// enough ago.
 func (t *Process) Verify() {
 	if t.Tables == nil || !t.Tables.Undecided() {
 		return
@@ -239,11 +241,11 @@ func (t *Process) Verify() {
 	t.VerifyAgain = now.Add(max(mapsAtMost, verifyRest*now.Sub(began)))
 }
 
-// verifyFor bounds how long the tables of a running process are verified before it is looked at.
+// verifyFor bounds the time for verifying the tables of a running process before it is inspected.
 const verifyFor = 200 * time.Millisecond
 
-// VerifySoon verifies the tables of a running process, again while they prove nothing: a process
-// that starts has compiled no method yet, and one that compiles can contradict itself for a moment.
+// VerifySoon verifies the tables of a running process, and repeats that while the result is undecided: a
+// starting process has not compiled a method yet, and one that compiles may be inconsistent for a moment.
 func (t *Process) VerifySoon() {
 	t.Verify()
 	for end := time.Now().Add(verifyFor); t.Tables != nil && !t.Tables.MapProven() && !t.Tables.Refuted() && time.Now().Before(end); t.Verify() {
@@ -251,7 +253,7 @@ func (t *Process) VerifySoon() {
 	}
 }
 
-// UnprovenWhy says why code that was compiled at run time cannot be read, "" if it can.
+// UnprovenWhy returns why code that was compiled at run time cannot be read, "" if it can.
 func (t *Process) UnprovenWhy() string {
 	if t.Tables == nil || t.Tables.Proven() {
 		return t.Why
@@ -259,8 +261,7 @@ func (t *Process) UnprovenWhy() string {
 	return "the runtime's tables cannot be read: " + t.Tables.Evidence().String()
 }
 
-// Unproven reports whether an address is in code of a runtime whose tables cannot be read, or
-// not yet.
+// Unproven reports whether an address is in code of a runtime whose tables cannot be read, or not yet.
 func (t *Process) Unproven(ip uint64) bool {
 	if t.Table == nil || !t.Table.IsManaged(ip) {
 		return false
@@ -272,8 +273,8 @@ func (t *Process) Unproven(ip uint64) bool {
 	return t.Tables.Find(ip, &m) == contract.Unproven
 }
 
-// HijackStub finds the stub of hijacked returns, which the runtime writes over return addresses, in
-// the runtime's module; 0 if it is not there.
+// HijackStub returns the address of the stub for hijacked returns in the runtime's module; 0 if it is not
+// found. The runtime writes this address over return addresses.
 func (t *Process) HijackStub() uint64 {
 	for i := range t.Table.Len() {
 		m := t.Table.At(i)

@@ -14,12 +14,12 @@ type threadList struct {
 	first, next, osid uint64
 	known             bool
 	Objects           map[uint32]uint64
-	Numbers           Numbering // nil = theirs are ours
+	Numbers           Numbering // nil = the process numbers threads as we do
 	buf               [8]byte
 	links             [512]byte
 }
 
-// Numbering tells which of our thread numbers is one of the process's own.
+// Numbering translates the process's own thread numbers.
 type Numbering interface {
 	Refresh()
 	Outer(inner uint32) (outer uint32, ok bool)
@@ -31,10 +31,10 @@ type Numbers map[uint32]bool
 // Refresh does nothing: a core does not change.
 func (n Numbers) Refresh() {}
 
-// Outer reports whether there is such a thread.
+// Outer reports whether the thread exists.
 func (n Numbers) Outer(inner uint32) (uint32, bool) { return inner, n[inner] }
 
-// Outer is our number of the thread that the process calls tid.
+// Outer returns our number of the thread that the process calls tid.
 func (l *threadList) Outer(tid uint32) (uint32, bool) {
 	if l.Numbers == nil {
 		return tid, true
@@ -55,8 +55,8 @@ func (l *threadList) init(mem live.Memory, t *contract.Tables) {
 	l.known = ok1 && ok2 && ok3 && ok4
 }
 
-// Read walks the list while the runtime may change it: what does not look like a
-// Thread ends it, and the next reading is another chance.
+// Read walks the list while the runtime may change it. The walk ends at anything that does not look like a
+// Thread; the next reading is another chance.
 func (l *threadList) Read() {
 	l.Objects = map[uint32]uint64{}
 	if !l.known {
@@ -81,8 +81,7 @@ func (l *threadList) Read() {
 	}
 }
 
-// link reads what a Thread says of the next one and of its own number, in one call if the two
-// words are near each other.
+// link reads a Thread's link to the next one and its number, in one call if the two words are close.
 func (l *threadList) link(thread uint64) (next, tid uint64) {
 	low := min(l.next, l.osid)
 	b := l.links[:min(max(l.next, l.osid)-low+8, uint64(len(l.links)))]

@@ -10,11 +10,11 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
-// Where the kernel lets nobody read the target (a container without SYS_PTRACE whose filter
-// refuses the calls, Yama's ptrace_scope 2 and 3, a program with capabilities that we
-// lack) the probe in it does. It tells what is mapped too, if that is refused as well.
+// Sometimes the kernel does not let the tool read the target: in a container without SYS_PTRACE whose filter
+// refuses the calls, with Yama's ptrace_scope 2 or 3, or for a program with more capabilities. Then the probe
+// in the target reads the memory, and the mappings too if needed.
 
-// Store is where a target's memory is read.
+// Store is a target's memory.
 type Store interface {
 	live.Memory
 	Close() error
@@ -26,7 +26,7 @@ type Memory struct {
 	Choice *Readers
 }
 
-// openAsked is a target whose memory the probe reads.
+// openAsked returns a target whose memory the probe reads.
 func openAsked(pid int, file *probe.File) (*target.Process, *Memory) {
 	c := &Readers{pid: strconv.Itoa(pid), sig: file.Signals}
 	mem := &Memory{file.Memory(c), c}
@@ -40,7 +40,7 @@ func openAsked(pid int, file *probe.File) (*target.Process, *Memory) {
 	return t, mem
 }
 
-// Open opens a target by the kernel's leave or by the probe's help.
+// Open opens a target: through the kernel if it permits that, otherwise through the probe.
 func Open(pid int, file *probe.File) (*target.Process, Store, *Memory) {
 	if t, mem, err := target.Open(pid, file.Arch()); err == nil {
 		return t, mem, nil
@@ -49,7 +49,7 @@ func Open(pid int, file *probe.File) (*target.Process, Store, *Memory) {
 	return t, mem, mem
 }
 
-// maps are the target's mappings, by the kernel's word or by the probe's.
+// maps returns the target's mappings, from the kernel or from the probe.
 func (m *Memory) maps(pid int) ([]live.Mapping, error) {
 	maps, err := live.Maps(pid)
 	if err == nil {

@@ -12,27 +12,25 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// Readers chooses the threads of a target that are asked to read its memory. It
-// implements probe.Choice.
+// Readers chooses the threads of a target that serve memory reads. It implements probe.Choice.
 type Readers struct {
 	pid    string
-	sig    func() (legacy, realTime int) // the probe's; 0 = it has not
+	sig    func() (legacy, realTime int) // the probe's signals; 0 = none
 	list   []probe.Reader
 	listed time.Time
-	looked time.Time // at whether the process lives
+	looked time.Time // when the process was last checked
 	lives  bool
 }
 
 const (
-	readersFor = time.Second // a list is good
+	readersFor = time.Second // how long a list is valid
 	LivesFor   = 2 * time.Millisecond
-	LivesIdle  = 250 * time.Millisecond // while no thread of it has run
-	maxReaders = 256                    // threads looked at
-	bestFew    = 3                      // asked by either signal before any other is
+	LivesIdle  = 250 * time.Millisecond // while none of its threads has run
+	maxReaders = 256                    // threads considered
+	bestFew    = 3                      // the best threads, asked with either signal before all others
 )
 
-// unbothered are the runtime's own threads that take a signal in a wait which does not end
-// for it. No code of the program's runs on them.
+// unbothered are threads of the runtime whose waits a signal does not end. They run no code of the program.
 var unbothered = []string{".NET SynchManag", ".NET Finalizer", ".NET Tiered Com"}
 
 // Reader implements probe.Choice.
@@ -44,13 +42,13 @@ func (c *Readers) Reader(n int) (a probe.Reader, ok bool) {
 		return a, false
 	}
 	a = c.list[n]
-	// After an exec nobody takes a real-time signal, and the program would end by it.
+	// After an exec no handler is left, and a real-time signal would kill the program.
 	return a, a.Signal < firstRealTime || c.Living()
 }
 
 const firstRealTime = 32
 
-// First reports whether a thread is the one that is asked before all others.
+// First reports whether a thread is the first one to be asked.
 func (c *Readers) First(tid uint32) bool { return len(c.list) > 0 && c.list[0].TID == tid }
 
 // choose lists the threads that do not block our signals, the best ones first.
@@ -87,7 +85,7 @@ func (c *Readers) choose() {
 	}
 }
 
-// ranked is a thread that may be asked, of its status.
+// ranked is a thread that may be asked, with its rank.
 type ranked struct {
 	tid             uint32
 	rank            int
@@ -115,8 +113,8 @@ func rank(tid uint32, status string) ranked {
 	return r
 }
 
-// Living implements probe.Choice: after an exec the probe's handlers are gone, and at the
-// process's end all of them.
+// Living implements probe.Choice: after an exec the probe's handlers are gone, and after the process's end
+// all handlers.
 func (c *Readers) Living() bool {
 	if now := time.Now(); now.Sub(c.looked) > LivesFor {
 		c.looked = now

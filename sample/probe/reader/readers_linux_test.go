@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// A thread's status says whether it can be asked, and whether it is one of the runtime's
-// that no wait is ended for.
+// A thread's status shows whether it can be asked, and whether it is a thread of the runtime whose waits do
+// not end.
 func TestRank(t *testing.T) {
 	status := func(name, state, blocked, filter string) string {
 		return "Name:\t" + name + "\nState:\t" + state + "\nSigBlk:\t" + blocked + "\nSeccomp:\t" + filter + "\nSeccomp_filters:\t3\n"
@@ -35,11 +35,11 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// Every thread of a process is asked by a signal that the probe has, no other. A process
-// without the probe's handlers, or that has ended, is not the one that was opened.
+// Every thread of a process is asked with a signal that the probe has, never with another. A process that has
+// ended, or without the probe's handlers, is not the one that was opened.
 func TestAnswerers(t *testing.T) {
 	pid := strconv.Itoa(os.Getpid())
-	urgent := int(unix.SIGURG) // which Go's runtime takes
+	urgent := int(unix.SIGURG) // Go's runtime takes it
 	c := &Readers{pid: pid, sig: func() (int, int) { return urgent, 0 }}
 	a, ok := c.Reader(0)
 	if !ok || a.Signal != urgent || a.TID == 0 || !c.First(a.TID) {
