@@ -1,6 +1,6 @@
-/* The COM face of the profiler: DllGetClassObject, a class factory, and one
- * object that answers every ICorProfilerCallback up to 11. Callbacks run on
- * application threads, so they write down what happened and return. */
+/* The COM interface of the profiler: DllGetClassObject, a class factory, and one object that implements
+ * every ICorProfilerCallback up to 11. Callbacks run on application threads, so they record the event and
+ * return. */
 #include "callback.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
 void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
 void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
 
-/* The user has been told; the file keeps the tool from guessing why at the end. */
+/* Informs the user, and writes a file that tells the tool the reason at the end. */
 static void complain(const char *what, const char *remedy)
 {
 	fprintf(stderr, "seedwalk: %s; %s\n", what, remedy);
@@ -72,8 +72,8 @@ static void too_old(const char *why)
 	complain(what, remedy);
 }
 
-/* A failure here must leave the target running as if no profiler were set: the
- * CLR drops a profiler that answers with an error. */
+/* A failure here must leave the target running as if no profiler were set: the CLR unloads a profiler that
+ * returns an error. */
 static sw_hresult setup(void *unknown)
 {
 	if (!sw_environment("SEEDWALK_SOCKET"))
@@ -106,8 +106,7 @@ static sw_hresult setup(void *unknown)
 	return S_OK_;
 }
 
-/* Two samplers would suspend each other for ever: one runtime of a process is
- * sampled, the first. */
+/* Two samplers would suspend each other forever, so only the first runtime of a process is sampled. */
 static sw_hresult initialize(void *self, void *unknown)
 {
 	(void)self;
@@ -168,7 +167,7 @@ static sw_hresult dynamic_finished(void *self, uint64_t function, sw_hresult sta
 static sw_hresult dynamic_unloaded(void *self, uint64_t function)
 {
 	(void)self;
-	sw_event_push(SW_EVENT_JIT, function); /* its code's place is free for another's */
+	sw_event_push(SW_EVENT_JIT, function); /* its code's memory may be reused */
 	return S_OK_;
 }
 
@@ -200,7 +199,7 @@ static sw_hresult thread_renamed(void *self, uint64_t thread, uint32_t units, co
 	return S_OK_;
 }
 
-/* Beside another profiler the CLR takes one only that wants no more than that. */
+/* Beside another profiler, the CLR accepts only a profiler that wants notifications only. */
 static sw_hresult notification_only(void *self, int *only)
 {
 	(void)self;
@@ -217,7 +216,7 @@ static sw_hresult answer_ok(void *self)
 static uint32_t count_ref(void *self)
 {
 	(void)self;
-	return 1; /* one object for the life of the process */
+	return 1; /* one object for the lifetime of the process */
 }
 
 static int is(const void *a, const struct sw_guid *b) { return memcmp(a, b, sizeof *b) == 0; }
@@ -257,7 +256,7 @@ static sw_hresult create_instance(void *self, void *outer, const void *id, void 
 	for (size_t i = 0; i < sizeof callbacks / sizeof *callbacks; i++)
 		callback_table[callbacks[i].slot] = callbacks[i].method;
 #ifdef _WIN32
-	callback_table[95] = sw_delivered; /* asked for in sw_events_begin only */
+	callback_table[95] = sw_delivered; /* requested in sw_events_begin only */
 #endif
 	return query_callback(&callback_object, id, out);
 }

@@ -1,4 +1,4 @@
-/* Between the callbacks of the CLR and the sampler, in C and Go. */
+/* Interface between the CLR's callbacks and the sampler, in C and Go. */
 #ifndef SEEDWALK_CALLBACK_H
 #define SEEDWALK_CALLBACK_H
 
@@ -15,7 +15,7 @@ void sw_events_end(void);
 void sw_delivered(void); /* EventPipeEventDelivered */
 #endif
 
-/* guard.c, guard_windows.c: undoes what the start of the Go runtime did to the process. */
+/* guard.c, guard_windows.c: undoes the changes that the start of the Go runtime makes to the process. */
 void sw_go_started(void);
 
 #endif

@@ -9,9 +9,8 @@ import (
 // sendLimit bounds how long the sampler waits for a tool that does not read.
 const sendLimit = 5 * time.Second
 
-// conn is a blocking unix socket. It does not use Go's poller: a socket of its
-// own keeps the sampler on one thread, and MSG_NOSIGNAL keeps SIGPIPE away
-// from the target.
+// conn is a blocking unix socket. It does not use Go's poller: a blocking socket keeps the sampler on one
+// thread, and MSG_NOSIGNAL spares the target SIGPIPE.
 type conn int
 
 func dial(path string) (conn, error) {
@@ -45,8 +44,7 @@ func (c conn) send(b []byte) error {
 	return nil
 }
 
-// ended reports whether the tool wants no more: it closes its side, and says
-// nothing before.
+// ended reports whether the tool has closed its side. The tool sends nothing before.
 func (c conn) ended() bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(c), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

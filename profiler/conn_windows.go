@@ -16,15 +16,14 @@ import (
 // sendLimit bounds how long the sampler waits for a tool that does not read.
 const sendLimit = 5 * time.Second
 
-// conn is a blocking socket to a port of this machine, which asks for the
-// secret that came with the port's number. It does not use Go's poller: a socket
-// of its own keeps the sampler on one thread.
+// conn is a blocking socket to a port of this machine. The listener expects the secret that came with the
+// port's number. conn does not use Go's poller: a blocking socket keeps the sampler on one thread.
 type conn windows.Handle
 
 // soSendTimeout is SO_SNDTIMEO of winsock2.h, milliseconds.
 const soSendTimeout = 0x1005
 
-// dial connects to what record.listen made: tcp:ADDRESS:PORT:SECRET.
+// dial connects to the listener of record.listen: tcp:ADDRESS:PORT:SECRET.
 func dial(where string) (conn, error) {
 	rest, ok := strings.CutPrefix(where, "tcp:")
 	i := strings.LastIndexByte(rest, ':')
@@ -39,7 +38,8 @@ func dial(where string) (conn, error) {
 	if err := windows.WSAStartup(0x202, &data); err != nil {
 		return 0, os.NewSyscallError("WSAStartup", err)
 	}
-	const flags = windows.WSA_FLAG_OVERLAPPED | windows.WSA_FLAG_NO_HANDLE_INHERIT // as socket(), but not for the target's children
+	// like socket(), but not inherited by the target's children
+	const flags = windows.WSA_FLAG_OVERLAPPED | windows.WSA_FLAG_NO_HANDLE_INHERIT
 	h, err := windows.WSASocket(windows.AF_INET, windows.SOCK_STREAM, windows.IPPROTO_TCP, nil, 0, flags)
 	if err != nil {
 		return 0, os.NewSyscallError("socket", err)
@@ -60,7 +60,7 @@ func dial(where string) (conn, error) {
 	return c, nil
 }
 
-// maxSend keeps a piece below what a socket takes at once.
+// maxSend limits a piece to what a socket takes at once.
 const maxSend = 1 << 16
 
 func (c conn) send(b []byte) error {
@@ -77,8 +77,7 @@ func (c conn) send(b []byte) error {
 
 var wsaPoll = windows.NewLazySystemDLL("ws2_32.dll").NewProc("WSAPoll")
 
-// ended reports whether the tool wants no more: it closes its side, and says
-// nothing before.
+// ended reports whether the tool has closed its side. The tool sends nothing before.
 func (c conn) ended() bool {
 	const readable = 0x100 // POLLRDNORM of winsock2.h
 	fd := struct {

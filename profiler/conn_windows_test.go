@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// What the profiler says first, and that programs which the target starts do not
-// get its connection: the tool would take it for the target's after its end.
+// The profiler sends the secret first. Programs that the target starts do not inherit its connection;
+// otherwise the tool would wait for them after the target's end.
 func TestDial(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -1,11 +1,10 @@
-/* Waits, locks, allocations and exceptions on Windows: the runtime's events, as the
- * probe takes them on Linux, by the probe's own code. The memory that is shared is a
- * section that the tool has made and named in the environment; the tool walks the copies.
- * Nothing of Go runs for it.
+/* Waits, locks, allocations, and exceptions on Windows. They are the runtime's events, handled by the same
+ * code as the probe's on Linux. The shared memory is a section that the tool has created and named in the
+ * environment; the tool walks the copies. No Go code runs for it.
  *
- * Behind the ring is room for the longest record, so that none has to go round its end. */
+ * The room behind the ring holds the longest record, so that no record wraps around. */
 
-/* The library has functions of these names already. */
+/* The library already has functions with these names. */
 #define sw_claim sw_event_claim
 #define sw_copy sw_event_copy
 #include "../sample/probe/src/session.c"
@@ -25,7 +24,7 @@ void sw_copy(void *to, uint64_t from, uint64_t n)
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
-/* The stack of the calling thread, or the runtime's Thread of it, 0 if it has none. */
+/* The stack of the calling thread, or its Thread in the runtime, 0 if it has none. */
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 {
 	if (!from)
@@ -60,7 +59,7 @@ int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 	return 0;
 }
 
-/* One runtime of a recording has the section, the first. */
+/* The first runtime of a recording gets the section. */
 sw_hresult sw_events_begin(void *self, void *unknown)
 {
 	enum { E_FAIL_HERE = 0x80004005u };
@@ -75,8 +74,8 @@ sw_hresult sw_events_begin(void *self, void *unknown)
 	return sw_listen(self, unknown) ? (sw_hresult)E_FAIL_HERE : 0;
 }
 
-/* The tool walks copies by what it reads of this process, so the process stays until it
- * has, for as long as that is worth. */
+/* The tool needs this process's memory to walk the copies, so the process waits until it has read them, up
+ * to a limit. */
 void sw_events_end(void)
 {
 	enum { LONGEST_MS = 2000 };

@@ -1,10 +1,9 @@
 //go:build linux
 
-/* The Go runtime, when it starts, takes over signals and adds SA_ONSTACK to
- * the handlers it finds; the CLR's suspension handler then overflows its small
- * alternate stack (golang/go#78883, dotnet/runtime#127320). So every action is
- * saved before Go starts and put back after, but for SIGURG, by which Go
- * preempts its own goroutines. */
+/* When the Go runtime starts, it takes over signals and adds SA_ONSTACK to existing handlers. The CLR's
+ * suspension handler then overflows its small alternate stack (golang/go#78883, dotnet/runtime#127320). So
+ * every action is saved before Go starts and restored after, except for SIGURG, with which Go preempts its
+ * own goroutines. */
 #define _GNU_SOURCE
 #include "callback.h"
 
@@ -20,7 +19,7 @@ __attribute__((constructor(101))) static void save(void)
 		have[s] = sigaction(s, NULL, &saved[s]) == 0;
 }
 
-/* Once: what comes later is somebody else's doing. */
+/* Runs once: later changes come from other code. */
 void sw_go_started(void)
 {
 	static int done;

@@ -3,7 +3,6 @@ package main
 // #include "callback.h"
 import "C"
 
-// Go has taken the signals by the time that it runs this: whatever becomes of the
-// profiler from here on, a runtime that does not want it or that it does not want,
-// the process has its own again.
+// Go has taken over the signals by the time that this runs. They are restored here, so that the process has
+// its own handlers even if the runtime then rejects the profiler, or the profiler the runtime.
 func init() { C.sw_go_started() }

@@ -1,5 +1,5 @@
-/* What Go's start has changed is put back. The build does not see a change of the
- * included file: touch this one too. */
+/* Restores what Go's start has changed. The build does not notice a change of the included file: touch
+ * this one too. */
 #include "guard_windows.h"
 
 #include "callback.h"

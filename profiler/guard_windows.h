@@ -1,11 +1,11 @@
-/* What the Go runtime changes in a Windows process when it starts, and how it is put
- * back: the counterpart of guard.c. Included once by each library that holds Go.
+/* Saves and restores what the Go runtime changes in a Windows process when it starts: the counterpart of
+ * guard.c. Included once by each library that contains Go.
  *
- * Go 1.26, src/runtime/os_windows.go (osinit, preventErrorDialogs, initLongPathSupport):
- * the error mode (no crash reports of the program, and of its children, which inherit
- * it), WER's flags, the priority boost of threads, the process's long-path bit. It also
- * adds two vectored handlers and a console control handler, which let pass what is not
- * Go's, and asks to be told of suspend and resume of the machine: those stay. */
+ * Go 1.26, src/runtime/os_windows.go (osinit, preventErrorDialogs, initLongPathSupport): the error mode
+ * (no crash reports of the program, and of its children, which inherit it), WER's flags, the priority
+ * boost of threads, the process's long-path bit. Go also adds two vectored handlers and a console control
+ * handler, which ignore events that are not Go's, and subscribes to suspend and resume of the machine:
+ * those stay. */
 #ifndef SW_GUARD_WINDOWS_H
 #define SW_GUARD_WINDOWS_H
 
@@ -27,7 +27,7 @@ enum { PEB_BITS = 3, LONG_PATHS = 0x80 }; /* PEB.BitField, IsLongPathAwareProces
 
 static FARPROC sw_system(const char *dll, const char *name) { return GetProcAddress(GetModuleHandleA(dll), name); }
 
-/* NULL where there is none to change. */
+/* NULL if there are none. */
 static volatile uint8_t *sw_peb_bits(void)
 {
 	void *(WINAPI *peb)(void) = (void *(WINAPI *)(void))(void *)sw_system("ntdll.dll", "RtlGetCurrentPeb");
@@ -54,7 +54,7 @@ static void sw_guard_put_back(void)
 		SetProcessPriorityBoost(GetCurrentProcess(), sw_before.no_boost);
 	if (sw_before.have_wer && set)
 		set(sw_before.wer);
-	if (!sw_before.long_paths) /* so there are bits */
+	if (!sw_before.long_paths) /* the bits exist */
 		*sw_peb_bits() &= (uint8_t)~LONG_PATHS;
 }
 

@@ -1,27 +1,25 @@
-// Command profiler is the CLR profiler: a shared library that the runtime
-// loads (CORECLR_PROFILER_PATH), built with -buildmode=c-shared by
-// scripts/library.sh.
+// Command profiler is the CLR profiler: a shared library that the runtime loads (CORECLR_PROFILER_PATH),
+// built with -buildmode=c-shared by scripts/library.sh.
 //
-// The C half (callback.c, and host/shim.h below it) answers the CLR on application
-// threads; this half runs on one thread, the sampler, which the C half makes. The
-// process as it is seen from inside is package host, the loop package agent, free of cgo.
+// The C half (callback.c, and host/shim.h below it) answers the CLR on application threads. This half runs on
+// one thread, the sampler, which the C half starts. Package host presents the process from inside; package
+// agent is the loop, without cgo.
 //
-// Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
-// tool; on Windows tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
-// SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_BESIDE (there is another
-// profiler, beside which this one is loaded).
+// Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the tool; on Windows
+// tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds per second), SEEDWALK_RAW (file for raw samples),
+// SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_BESIDE (this library is loaded beside another
+// profiler).
 //
-// Sources: dotnet/runtime docs/design/coreclr/profiling and src/coreclr/inc/
-// clrconfignames.h (the environment), releases 2.0 to 10.0; what the runtime calls is in
-// the headings of package host's C files.
+// Sources: dotnet/runtime docs/design/coreclr/profiling and src/coreclr/inc/ clrconfignames.h (the
+// environment), releases 2.0 to 10.0; the headings of package host's C files list what the runtime calls.
 //
-// Glossary. The *tool* is the process that runs `seedwalk record`; the *target* the one
-// that loads this library.
+// Glossary. The *tool* is the process that runs `seedwalk record`; the *target* is the process that loads
+// this library.
 //
-// Strategy: nothing here but reading the environment and connecting. If the tool cannot
-// be reached the program runs on without being sampled.
+// Strategy: this package only reads the environment and connects. If the tool cannot be reached, the program
+// runs without being sampled.
 //
-// Known gaps: x86-64 only; it stays loaded until the process ends.
+// Known gaps: x86-64 only; the library stays loaded until the process ends.
 package main
 
 /*
@@ -41,7 +39,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/agent"
 )
 
-func main() {} // c-shared needs one; nobody calls it
+func main() {} // required by c-shared, never called
 
 // swgoSampler is the sampler thread's life: the one entry into Go.
 //
@@ -49,8 +47,8 @@ func main() {} // c-shared needs one; nobody calls it
 func swgoSampler() {
 	runtime.LockOSThread()
 	if runtime.GOMAXPROCS(0) < 4 {
-		// A thread of Go's own that waits for a lock held by a stopped target
-		// must not keep the sampler from running on.
+		// The sampler must keep running even if another thread of Go's waits for a lock that a stopped target
+		// holds.
 		runtime.GOMAXPROCS(4)
 	}
 	C.sw_sampler_ready()

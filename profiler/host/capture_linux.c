@@ -1,9 +1,8 @@
-/* Taking from a thread what a walk needs: registers and stack.
+/* Copies from a thread what a walk needs: registers and stack.
  *
- * The sampler asks by a queued real-time signal that carries slot and serial;
- * the handler copies and lets the thread run on. A thread that answers late
- * finds the question gone and returns at once. The handler calls nothing but
- * memcpy and system calls. */
+ * The sampler sends a queued real-time signal that carries slot and serial. The handler copies and
+ * returns. A late thread finds the request withdrawn and returns at once. The handler calls only memcpy
+ * and system calls. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -24,7 +23,7 @@
 static struct sw_slot slots[SW_SLOTS];
 static size_t stack_room;
 static uint32_t serials;
-enum { ECHO = 0xffff }; /* no slot: sw_signal_taken asks whether we are called at all */
+enum { ECHO = 0xffff }; /* no slot: sw_signal_taken checks whether our handler is called at all */
 static uint32_t echoed;
 enum { SIGNAL_OFFSET = 5 }; /* SIGRTMIN+5; the CLR uses SIGRTMIN */
 
@@ -47,7 +46,7 @@ static const unsigned char order[17] = {
 	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
-/* The end of the stack that sp is on: the alternate one's if it is there. */
+/* The end of the stack that contains sp, which may be the alternate one. */
 static uint64_t stack_end(struct sw_slot *s, uint64_t sp)
 {
 	stack_t alt;
@@ -61,16 +60,15 @@ static uint64_t stack_end(struct sw_slot *s, uint64_t sp)
 	return s->stack_high;
 }
 
-/* What of the process's own memory can be read: bytes, or -1 and errno. */
+/* Reads the process's own memory: the number of bytes, or -1 and errno. */
 static long read_checked(void *to, uint64_t from, uint64_t len)
 {
 	struct iovec local = {to, len}, remote = {(void *)from, len};
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
 }
 
-/* Copies what is there. A thread may be on a stack that is not its own (a fibre's, a
- * coroutine's): between it and the end that is known lie pages that nobody may
- * read, and a fault here would end the process. */
+/* Copies what is readable. A thread may be on a stack other than its own (a fiber's, a coroutine's).
+ * Unreadable pages may lie between it and the known end, and a fault here would end the process. */
 static uint64_t copy_checked(void *to, uint64_t from, uint64_t len)
 {
 	long n = read_checked(to, from, len);
@@ -160,9 +158,8 @@ uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure)
 	return len;
 }
 
-/* Threads that did not answer: until they have taken the signal that is pending
- * they are not asked again, so that a thread that blocks it holds nothing up and
- * collects no signals. */
+/* Threads that did not answer. They are asked again only after they have taken the pending signal, so a
+ * thread that blocks it delays nothing and collects no signals. */
 enum { SILENT = 64 };
 static uint64_t silent[SILENT];
 
@@ -198,13 +195,12 @@ static long send(uint64_t tid, uint32_t slot, uint32_t serial)
 	return syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)tid, info.si_signo, &info);
 }
 
-/* Whether the signal is no longer ours: nobody would answer, and one without a handler
- * would end the process. A handler that somebody else has set since may pass on what is
- * not its own: whether it does is seen by sending this thread one. Called by the sampler
- * while nothing is suspended. */
+/* Whether the signal is no longer ours: no thread would answer, and without a handler the signal would end
+ * the process. Another handler that was set since may pass our signal on; sending this thread one shows
+ * whether it does. Called by the sampler while nothing is suspended. */
 int sw_signal_taken(void)
 {
-	static uint64_t passes; /* a handler that does */
+	static uint64_t passes; /* a handler that passes it on */
 	struct sigaction now;
 	sigset_t only, before;
 	if (sigaction(sw_signal_number(), NULL, &now))
@@ -215,7 +211,7 @@ int sw_signal_taken(void)
 		return 0;
 	uint32_t serial = ++serials;
 	if (send((uint64_t)syscall(SYS_gettid), ECHO, serial))
-		return 0; /* too many signals under way: the next sample sees */
+		return 0; /* too many pending signals: the next sample will show */
 	sigemptyset(&only);
 	sigaddset(&only, sw_signal_number());
 	pthread_sigmask(SIG_UNBLOCK, &only, &before); /* now it has been delivered */
@@ -226,13 +222,12 @@ int sw_signal_taken(void)
 	return 0;
 }
 
-/* Asks a thread for its copy; sw_await tells whether it came. */
+/* Requests a thread's copy; sw_await returns whether it came. */
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 {
 	struct sw_slot *s = &slots[slot];
 	s->thread_id = thread_id;
-	/* A thread that lost its processor in the middle of an old copy still owns
-	 * the slot: sit this round out. */
+	/* A thread that lost its processor in the middle of an old copy still owns the slot: skip this round. */
 	s->busy = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SW_CAPTURING || still_silent(tid);
 	if (s->busy)
 		return;
@@ -243,13 +238,13 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 	__atomic_store_n(&s->serial, ++serials, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->state, SW_ASKED, __ATOMIC_RELEASE);
 	if (send(tid, (uint32_t)slot, s->serial) != 0) {
-		s->busy = errno == EAGAIN; /* too many signals under way: the thread is not gone */
+		s->busy = errno == EAGAIN; /* too many pending signals: the thread still exists */
 		__atomic_store_n(&s->state, SW_IDLE, __ATOMIC_RELEASE);
 	}
 }
 
-/* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, or
- * SW_ASKED if it did not answer in time: the question is then taken back. */
+/* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, or SW_ASKED if it did not answer
+ * in time; then the request is withdrawn. */
 int sw_await(int slot, int timeout_us)
 {
 	struct sw_slot *s = &slots[slot];
@@ -273,15 +268,14 @@ int sw_await(int slot, int timeout_us)
  * returns, on this very thread: the condition variable it waits at is then another than
  * it was. glibc's has 48 bytes, and the futex is the word 40 or 44 bytes behind its start. */
 enum { BEFORE = 40, FUTEX = 4 };
-enum { RAX = 1, RSI = 7, RDI = 8 }; /* of sw_slot.regs */
+enum { RAX = 1, RSI = 7, RDI = 8 }; /* indexes in sw_slot.regs */
 static struct {
 	int known;
 	uint8_t was[BEFORE + FUTEX];
 } waited[SW_SLOTS];
 
-/* The thread is about to wait at a condition variable once more: the kernel has set its
- * registers back to the call that our signal has interrupted. Mutexes wait by another
- * operation. */
+/* The thread is about to wait at a condition variable again: the kernel has set its registers back to the
+ * call that our signal interrupted. Mutexes wait with another operation. */
 static int waits(const struct sw_slot *s)
 {
 	return s->regs[RAX] == SYS_futex && (s->regs[RSI] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && s->regs[RDI] > BEFORE;
@@ -292,13 +286,13 @@ static int read_wait(const struct sw_slot *s, uint8_t *to)
 	return read_checked(to, s->regs[RDI] - BEFORE, BEFORE + FUTEX) == BEFORE + FUTEX;
 }
 
-/* Before ResumeRuntime, of each slot that was captured in this window. */
+/* Called before ResumeRuntime, for each slot that was captured in this window. */
 void sw_wait_note(int slot)
 {
 	waited[slot].known = waits(&slots[slot]) && read_wait(&slots[slot], waited[slot].was);
 }
 
-/* After it. */
+/* Called after it. */
 int sw_wait_ended(int slot)
 {
 	uint8_t now[BEFORE + FUTEX];

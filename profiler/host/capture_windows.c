@@ -31,17 +31,16 @@ struct sw_slot *sw_slot_at(int i)
 	return &slots[0];
 }
 
-/* Every page is written once: the first write to one makes the system look for
- * memory, which the window need not wait for. */
+/* Write every page once: the first write to a page makes the system look for memory, which should not
+ * happen in the window. */
 void *sw_reserve(size_t bytes)
 {
 	void *p = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 	return p ? memset(p, 1, bytes) : NULL;
 }
 
-/* Copies until a fault ends it, and gives how many bytes. A thread that is suspended
- * can be ended by force, and its stack goes with it; the bounds of one that was on
- * its way from a fibre to another are of two stacks. */
+/* Copies until a fault, and returns the number of bytes. A suspended thread can be terminated, and its
+ * stack goes with it. The bounds of a thread that is switching fibers may be those of two stacks. */
 static __attribute__((noinline, noclone)) size_t copy(void *to, const void *from, size_t n)
 {
 	size_t left = n;
@@ -51,7 +50,7 @@ static __attribute__((noinline, noclone)) size_t copy(void *to, const void *from
 
 extern const uint8_t sw_copy[], sw_copied[];
 
-/* Of all faults of the process only those of the instruction above are ours. */
+/* Only faults of the instruction above are ours. */
 static LONG CALLBACK fault(EXCEPTION_POINTERS *e)
 {
 	if (e->ContextRecord->Rip != (uint64_t)(uintptr_t)sw_copy)
@@ -60,7 +59,7 @@ static LONG CALLBACK fault(EXCEPTION_POINTERS *e)
 	return EXCEPTION_CONTINUE_EXECUTION;
 }
 
-/* The fault handler is there: what cannot be read ends the copy. */
+/* The fault handler is installed: an unreadable byte ends the copy. */
 uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure)
 {
 	(void)sure;
@@ -84,14 +83,14 @@ uint64_t sw_now_ns(void)
 {
 	LARGE_INTEGER now;
 	if (!frequency.QuadPart)
-		QueryPerformanceFrequency(&frequency); /* whoever comes first: it is always the same */
+		QueryPerformanceFrequency(&frequency); /* idempotent, so a race is harmless */
 	QueryPerformanceCounter(&now);
 	uint64_t f = (uint64_t)frequency.QuadPart, t = (uint64_t)now.QuadPart;
 	return t / f * 1000000000u + t % f * 1000000000u / f;
 }
 
-/* Adds one to the suspend count of a claimed thread. 1: done; 0: the thread has
- * ended; -1: there is no right to. The thread may run on until sw_context. */
+/* Increments the suspend count of a claimed thread. 1: done; 0: the thread has ended; -1: access denied.
+ * The thread may run on until sw_context. */
 int sw_suspend(int slot, uint64_t thread_id)
 {
 	struct sw_slot *s = sw_slot_at(slot);
@@ -106,21 +105,21 @@ int sw_suspend(int slot, uint64_t thread_id)
 	s->stack_high = t->stack_high;
 	s->handle = t->handle;
 	s->teb = t->teb;
-	sw_watch_let_go(); /* of an earlier window */
+	sw_watch_let_go(); /* from an earlier window */
 	sw_hook_before_suspend(thread_id);
 	sw_held_set((uint32_t)s->tid);
 	DWORD already = SuspendThread((HANDLE)(uintptr_t)s->handle);
 	if (already != (DWORD)-1) {
-		s->already = already; /* ResumeThread leaves it so */
+		s->already = already; /* ResumeThread does not change it */
 		return 1;
 	}
 	sw_held_set(0);
-	DWORD code; /* of the system's making, before the CLR has told of it */
+	DWORD code; /* may be a thread that the CLR has not reported yet */
 	return GetExitCodeThread((HANDLE)(uintptr_t)s->handle, &code) && code != STILL_ACTIVE ? 0 : -1;
 }
 
-/* Copies [rsp, base). Below the limit lies the guard page: whoever touches it
- * for another thread takes that thread's guard away. */
+/* Copies [rsp, base). Below the limit is the guard page: reading it from another thread would remove that
+ * thread's guard. */
 static void copy_stack(struct sw_slot *s)
 {
 	struct {
@@ -131,7 +130,7 @@ static void copy_stack(struct sw_slot *s)
 	s->foreign = s->truncated = 0;
 	if (s->teb && copy(&tib, (const void *)(uintptr_t)s->teb, sizeof tib) == sizeof tib) {
 		limit = tib.limit;
-		/* A fibre has a stack of its own, and says so here. */
+		/* A fiber has a stack of its own, and these fields contain it. */
 		if (tib.base != s->stack_high) {
 			s->stack_low = limit;
 			s->stack_high = tib.base;
@@ -139,7 +138,7 @@ static void copy_stack(struct sw_slot *s)
 	}
 	s->stack_addr = from;
 	if (from < limit && from >= s->stack_low)
-		from = s->stack_addr = limit; /* a frame under way to its probe */
+		from = s->stack_addr = limit; /* the frame is still growing its stack */
 	if (from < limit || from >= s->stack_high) {
 		s->foreign = 1;
 		return;
@@ -153,8 +152,8 @@ static void copy_stack(struct sw_slot *s)
 	s->truncated |= s->stack_len < len;
 }
 
-/* Completes the suspension: only with the answer does the thread stand still.
- * 0: it has no context any more. */
+/* Completes the suspension: the thread is certainly stopped only when this returns. 0: it no longer has a
+ * context. */
 int sw_context(int slot)
 {
 	struct sw_slot *s = sw_slot_at(slot);

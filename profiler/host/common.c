@@ -1,4 +1,4 @@
-/* What the two platforms have in common: the end, waiting. */
+/* Code common to both platforms: the end, and waiting. */
 #include "platform.h"
 
 static int stopping;
@@ -6,8 +6,8 @@ static int stopping;
 void sw_stop(void) { __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE); }
 int sw_stopping(void) { return __atomic_load_n(&stopping, __ATOMIC_ACQUIRE); }
 
-/* Waits until *flag is value, at most so long by the clock: the system's shortest
- * sleep may be none at all, or sixteen times what was asked for. Whether it is. */
+/* Waits until *flag is value, for at most ms by the clock. (The system's shortest sleep may return at
+ * once, or take sixteen times as long as requested.) Returns whether the flag has the value. */
 int sw_wait_flag(int *flag, int value, unsigned ms)
 {
 	uint64_t end = sw_now_ns() + 1000000 * (uint64_t)ms;

@@ -1,7 +1,6 @@
-/* A bounded ring from application threads to the sampler, without locks: many
- * writers, one reader. Each cell has a turn: even means free for the writer of
- * that lap, odd means filled. When it is full an event is dropped and counted;
- * the sampler then looks at everything anew. */
+/* A bounded lock-free ring from application threads to the sampler: many writers, one reader. Each cell
+ * has a turn: even means free for the writer of that lap, odd means filled. When the ring is full, an
+ * event is dropped and counted, and the sampler reads everything again. */
 #include "platform.h"
 
 static struct {
@@ -47,9 +46,8 @@ int sw_event_next(struct sw_event *out)
 	return 1;
 }
 
-/* While the sampler resolves the names of methods it has just seen, a module
- * must not be unloaded under it: its FunctionIDs would dangle. The wait is
- * bounded: a name is not worth a hang. */
+/* While the sampler resolves the names of new methods, their module must not be unloaded, because its
+ * FunctionIDs would dangle. The wait is bounded, so that it cannot cause a hang. */
 void sw_resolve_enter(void) { __atomic_store_n(&resolving, 1, __ATOMIC_SEQ_CST); }
 void sw_resolve_leave(void) { __atomic_store_n(&resolving, 0, __ATOMIC_SEQ_CST); }
 

@@ -1,5 +1,5 @@
-/* See held_windows.h. The section's name has the process's number and the secret
- * of the connection in it, which no other user knows. */
+/* See held_windows.h. The section's name contains the process's number and the secret of the connection,
+ * which no other user knows. */
 #include "held_windows.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "platform.h"
 
-static struct sw_held unseen; /* where there is no section: nobody will look */
+static struct sw_held unseen; /* used without a section: then nothing reads it */
 static struct sw_held *held = &unseen;
 
 static const char *secret(void)

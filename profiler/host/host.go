@@ -1,22 +1,21 @@
-// Package host is the process that a library of ours is loaded into, as the C half
-// shows it: agent.Host of Linux, agent.ThreadHost of Windows, on a real CLR of x86-64.
+// Package host is the process that seedwalk's library is loaded into, as the C half presents it: agent.Host
+// on Linux, agent.ThreadHost on Windows, on a real CLR of x86-64.
 //
-// The C half (shim.h) answers the CLR on application threads; the Go half runs on one
-// thread, the sampler. There is one sampler a process, so the C half has no handle.
+// The C half (shim.h) answers the CLR on application threads; the Go half runs on one thread, the sampler. A
+// process has one sampler, so the C half has no handle.
 //
-// Sources: dotnet/runtime src/coreclr/inc/corprof.idl and
-// docs/design/coreclr/botr/profilability.md, releases 2.0 to 10.0; signal(7) and
-// sigaltstack(2); more in the headings of the C files.
+// Sources: dotnet/runtime src/coreclr/inc/corprof.idl and docs/design/coreclr/botr/profilability.md, releases
+// 2.0 to 10.0; signal(7) and sigaltstack(2); more in the headings of the C files.
 //
-// Glossary. A *slot* is a thread's place for one capture: context, stack, outcome. To
-// *pin* is to hold the unloading of modules off while their code is named. The
-// *guard* puts back the signal handlers that Go takes at its start.
+// Glossary. A *slot* is a thread's place for one capture: context, stack, outcome. To *pin* is to delay the
+// unloading of modules while their methods are named. The *guard* restores the signal handlers that Go
+// replaces when it starts.
 //
-// Strategy. Application threads run C alone: they note what happened in fixed storage
-// without a lock, and the sampler drains it. Threads copy themselves in a signal
-// handler on Linux, and are suspended one at a time on Windows.
+// Strategy. Application threads run only C: they record events in fixed storage without a lock, and the
+// sampler reads it. Threads copy themselves in a signal handler on Linux, and are suspended one at a time on
+// Windows.
 //
-// Known gaps: x86-64; one profiler a process; after a detach the library stays mapped.
+// Known gaps: x86-64; one profiler per process; after a detach the library stays mapped.
 package host
 
 /*
@@ -41,11 +40,10 @@ import (
 	"github.com/seedwalk/seedwalk/sample/agent"
 )
 
-// Slots is how many threads a round can take at most.
+// Slots is the most threads in one round.
 const Slots = C.SW_SLOTS
 
-// process is what the C half shows of the process on every platform:
-// agent.Process.
+// process is the process as the C half presents it on every platform: agent.Process.
 type process struct {
 	threads []C.struct_sw_thread
 	name    []byte
@@ -67,7 +65,7 @@ func (h *process) LoaderChanges() uint64       { return uint64(C.sw_loader_chang
 func (h *process) Pause(nanos int64)           { time.Sleep(time.Duration(nanos)) }
 func (h *process) ThreadCPU(tid uint64) uint64 { return uint64(C.sw_thread_cpu_ns(C.uint64_t(tid))) }
 
-// frames are what the last DoStackSnapshot of a slot recorded.
+// frames reads the recorded frames of a slot's last DoStackSnapshot.
 func frames(slot int, c *clr.Capture) {
 	s := C.sw_slot_at(C.int(slot))
 	c.Full = s.full != 0
@@ -80,7 +78,7 @@ func (h *process) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return clr.FunctionID(f), clr.HRESULT(hr)
 }
 
-// text is the zero-terminated string at the start of b.
+// text returns the zero-terminated string at the start of b.
 func text(b []byte) string {
 	for i, c := range b {
 		if c == 0 {

@@ -20,21 +20,20 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// answerTime is how long the threads of a round have to answer, all together;
-// the last ones get a little of their own. A thread in an uninterruptible
-// system call does not answer.
+// answerTime is the total time that the threads of a round have to answer; the last ones get a little more. A
+// thread in an uninterruptible system call does not answer.
 const (
 	answerTime = 25 * time.Millisecond
 	leastTime  = time.Millisecond
 )
 
-// host is the process as the C half shows it: agent.Host on a real CLR.
+// host is the process as the C half presents it: agent.Host on a real CLR.
 type host struct {
 	process
 	loader *live.Loader
 	start  time.Time
 	until  time.Duration       // since start: when the round stops waiting
-	taken  [Slots]*clr.Capture // of the round, by slot
+	taken  [Slots]*clr.Capture // captures of the round, by slot
 }
 
 func newHost() *host {
@@ -45,7 +44,7 @@ func (h *host) SuspendRuntime() clr.HRESULT { return clr.HRESULT(C.sw_suspend_ru
 func (h *host) Leave()                      { C.sw_window_leave() }
 func (h *host) Now() int64                  { return int64(time.Since(h.start)) }
 
-// ResumeRuntime also sees which threads it wakes.
+// ResumeRuntime also records which threads it wakes.
 func (h *host) ResumeRuntime() clr.HRESULT {
 	for i, c := range h.taken {
 		if c != nil {
@@ -82,7 +81,7 @@ func (h *host) Ask(slot int, t clr.Thread) {
 	C.sw_ask(C.int(slot), C.uint64_t(t.ID), C.uint64_t(t.TID), C.uint64_t(t.StackHigh))
 }
 
-// Await fills c from the slot the signal handler wrote.
+// Await fills c from the slot that the signal handler wrote.
 func (h *host) Await(slot int, c *clr.Capture) {
 	wait := max(h.until-time.Since(h.start), leastTime)
 	switch C.sw_await(C.int(slot), C.int(wait.Microseconds())) {
@@ -117,7 +116,7 @@ func (h *host) DoStackSnapshot(slot int, c *clr.Capture) {
 	frames(slot, c)
 }
 
-// Table implements agent.Process: what /proc shows of this process.
+// Table implements agent.Process with the contents of /proc.
 func (h *host) Table() *module.Table {
 	maps, err := live.Maps(0)
 	if err != nil && len(maps) == 0 {
@@ -126,7 +125,7 @@ func (h *host) Table() *module.Table {
 	return h.loader.Table(maps)
 }
 
-// ThreadName is the kernel's.
+// ThreadName returns the kernel's name.
 func (h *host) ThreadName(tid uint64) string {
 	b, err := os.ReadFile("/proc/self/task/" + strconv.FormatUint(tid, 10) + "/comm")
 	if err != nil {
@@ -147,16 +146,16 @@ func (h *host) Jitted(buf []clr.SnapshotFrame) []clr.SnapshotFrame {
 // Memory implements agent.Host.
 func (h *host) Memory() (memory.Reader, error) { return live.OpenProcess(os.Getpid()) }
 
-// NewAgent makes the sampler: a round of the whole runtime at a time.
+// NewAgent returns a sampler that suspends the whole runtime for each round.
 func NewAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
 	return agent.New(newHost(), cfg, send)
 }
 
-// What C says of a wait is clr.Wake.
+// The C result of a wait converts to clr.Wake.
 var (
 	_ = [1]struct{}{}[C.SW_WAKE_NOT-C.int(clr.WakeNot)]
 	_ = [1]struct{}{}[C.SW_WOKEN-C.int(clr.Woken)]
 )
 
-// The registers a slot holds are those of context.AMD64.
+// The registers of a slot are those of context.AMD64.
 var _ = [1]struct{}{}[len(context.AMD64{}.GPR)-16]

@@ -23,7 +23,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// host is the process as the C half shows it: agent.ThreadHost on a real CLR.
+// host is the process as the C half presents it: agent.ThreadHost on a real CLR.
 type host struct {
 	process
 	live.Windows
@@ -32,7 +32,7 @@ type host struct {
 	entrances managed.Entrances
 	specials  managed.Specials
 	loaded    []C.struct_sw_module
-	held      uint64 // suspensions of threads that others had suspended
+	held      uint64 // suspensions of threads that were already suspended
 }
 
 func newHost() *host {
@@ -51,7 +51,7 @@ func (h *host) Precompiled(pc uint64) (managed.Image, bool) {
 	return managed.Image{Base: m.Bias, Table: m.PE.AMD64()}, true
 }
 
-// modules asks the loader.
+// modules reads the list from the loader.
 func (h *host) modules() []live.Loaded {
 	n := int(C.sw_modules(&h.loaded[0], C.int(len(h.loaded))))
 	var out []live.Loaded
@@ -62,8 +62,7 @@ func (h *host) modules() []live.Loaded {
 	return out
 }
 
-// Version: until .NET Core 3.0 the runtime calls itself 4.0, but stands in a
-// folder of its version's name.
+// Version: up to .NET Core 3.0 the runtime reports 4.0, but its folder is named after its version.
 func (h *host) Version() string {
 	v := h.process.Version()
 	if !strings.HasPrefix(v, ".NET 4.") {
@@ -82,12 +81,12 @@ func (h *host) Release(clr.Thread)         { C.sw_release() }
 func (h *host) Resume(_ int, _ clr.Thread) { C.sw_resume(0) }
 func (h *host) Managed() merge.Managed     { return h.steps }
 
-// Specials are where a walk cannot begin, as of the last Table.
+// Specials returns the code where a walk cannot begin, as of the last Table.
 func (h *host) Specials() *managed.Specials {
 	return &h.specials
 }
 
-// isMethod may be asked in the window: GetFunctionFromIP is asynchronous.
+// isMethod may be called in the window: GetFunctionFromIP is asynchronous.
 func isMethod(ip uint64) bool { return C.sw_function_at(C.uint64_t(ip)) != 0 }
 
 func (h *host) Claim(t clr.Thread) bool {
@@ -120,7 +119,7 @@ func bytesOf(p *C.uint8_t, n C.uint64_t) []byte { return unsafe.Slice((*byte)(p)
 // HeldByOthers implements agent.Held.
 func (h *host) HeldByOthers() uint64 { return h.held }
 
-// Context fills c from what the C half took.
+// Context fills c with what the C half captured.
 func (h *host) Context(_ int, c *clr.Capture) bool {
 	if C.sw_context(0) == 0 {
 		return false
@@ -135,8 +134,7 @@ func (h *host) Context(_ int, c *clr.Capture) bool {
 	return err == nil // the size is a constant
 }
 
-// DoStackSnapshot gives the seed as the CONTEXT that was captured, with the
-// registers of the seed's frame in it.
+// DoStackSnapshot passes as seed the captured CONTEXT with the registers of the seed's frame.
 func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 	s := C.sw_slot_at(0)
 	s.seeded = 0
@@ -149,7 +147,7 @@ func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 	frames(0, c)
 }
 
-// ThreadName: Windows names no thread that the CLR has not named.
+// ThreadName: on Windows only the CLR names threads.
 func (h *host) ThreadName(uint64) string { return "" }
 
 // Table implements agent.Process.
@@ -167,10 +165,10 @@ func (h *host) Table() *module.Table {
 	return t
 }
 
-// wrap is for tests, which build the library with more in it.
+// wrap is replaced by tests that build the library with additions.
 var wrap = func(h *host) agent.ThreadHost { return h }
 
-// NewAgent makes the sampler: one thread at a time.
+// NewAgent returns a sampler that suspends one thread at a time.
 func NewAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
 	quiet.Begin()
 	return agent.NewThreads(wrap(newHost()), cfg, send)

@@ -1,5 +1,5 @@
-/* What the sampler asks of the CLR, through ICorProfilerInfo's vtable. Only the
- * sampler thread calls these. Slots as in dotnet/runtime corprof.idl. */
+/* The sampler's calls of the CLR, through ICorProfilerInfo's vtable. Only the sampler thread makes them.
+ * Slots as in dotnet/runtime corprof.idl. */
 #include "shim.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ enum {
 };
 enum { E_NOTIMPL_ = 0x80004001u, SNAPSHOT_REGISTER_CONTEXT = 1, CODE_STARTS = 32 };
 
-/* ICorProfilerInfo10 has SuspendRuntime; .NET Core 2.0 was the first with 8, and 3 is
- * the oldest worth a message. */
+/* ICorProfilerInfo10 has SuspendRuntime. .NET Core 2.0 was the first with 8; 3 is the
+ * oldest that gets an explanation. */
 static const struct {
 	int version;
 	struct sw_guid id;
@@ -46,7 +46,7 @@ static const struct {
 	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
 };
 
-/* Obtains the newest interface of those above, for sw_info. Whether there is one. */
+/* Gets the newest of the interfaces above, as sw_info. Returns 0 if there is none. */
 int sw_get_info(void *unknown)
 {
 	for (size_t i = 0; i < sizeof iid_infos / sizeof *iid_infos; i++) {
@@ -81,7 +81,7 @@ static uint64_t word(const uint8_t *context, int offset)
 	return v;
 }
 
-/* DoStackSnapshot's callback: records, and nothing else. */
+/* DoStackSnapshot's callback: only records. */
 static sw_hresult record(uint64_t function, uint64_t ip, uint64_t frame_info, uint32_t size, uint8_t *context, void *client)
 {
 	(void)frame_info;
@@ -115,7 +115,7 @@ typedef sw_hresult (*snapshot_fn)(void *, uint64_t, void *, uint32_t, void *, ui
 sw_hresult sw_snapshot(int slot)
 {
 	struct sw_slot *s = sw_slot_at(slot);
-	uint8_t *seed = s->seeded ? s->seed : NULL; /* never on Linux: the CLR finds its frames there */
+	uint8_t *seed = s->seeded ? s->seed : NULL; /* never on Linux: the CLR finds its frames itself there */
 	s->frame_count = 0;
 	s->result = SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, s->thread_id, (void *)record, SNAPSHOT_REGISTER_CONTEXT, s, seed, seed ? SW_CONTEXT_BYTES : 0);
 	return s->result;
@@ -128,12 +128,12 @@ static sw_hresult count(uint64_t function, uint64_t ip, uint64_t info, uint32_t 
 	return 1;
 }
 
-/* The first walk makes the CLR set up state for the calling thread, which may
- * take locks: so one is made while nothing is suspended. */
+/* The first walk makes the CLR set up state for the calling thread, which may take locks, so one walk is
+ * made while nothing is suspended. */
 sw_hresult sw_prime(uint64_t thread_id, int *callbacks)
 {
 	*callbacks = 0;
-	sw_function_at((uint64_t)(uintptr_t)callbacks); /* asked in the window too */
+	sw_function_at((uint64_t)(uintptr_t)callbacks); /* also called in the window */
 	return SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, thread_id, (void *)count, 0, callbacks, NULL, 0);
 }
 
@@ -143,15 +143,15 @@ sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function)
 	return SW_METHOD(sw_info, GET_FUNCTION_FROM_IP, sw_hresult (*)(void *, uint64_t, uint64_t *))(sw_info, ip, function);
 }
 
-/* The method whose code holds ip, 0 if none. It writes nothing of Go's, so that
- * a caller in the window allocates nothing. */
+/* Returns the method whose code contains ip, 0 if none. It writes no Go memory, so that a caller in the
+ * window allocates nothing. */
 uint64_t sw_function_at(uint64_t ip)
 {
 	uint64_t function;
 	return sw_function_from_ip(ip, &function) & 0x80000000u ? 0 : function;
 }
 
-/* Some methods that were compiled, and where their code begins: at most room. */
+/* Lists some compiled methods with the start of their code, at most room. */
 int sw_jitted(uint64_t *functions, uint64_t *starts, int room)
 {
 	struct {
@@ -186,7 +186,7 @@ static void append(char *out, int room, const char *text)
 
 enum { NAME_UNITS = 512, MAX_NESTING = 16 };
 
-/* Outer types first: Outer+Inner. */
+/* Outer types come first: Outer+Inner. */
 static void type_name(void *import, uint32_t token, char *out, int room, int depth)
 {
 	uint16_t name[NAME_UNITS];
@@ -214,8 +214,8 @@ static int has_field(void *import, uint32_t type, const char *name)
 	return SW_METHOD(import, FIND_FIELD, sw_hresult (*)(void *, uint32_t, const uint16_t *, const uint8_t *, uint32_t, uint32_t *))(import, type, wide, NULL, 0, &found) == 0 && found;
 }
 
-/* What MoveNext of a class that a compiler made belongs to: its fields tell (those of
- * Roslyn, then of mcs), while trimming takes away methods that nobody calls. */
+/* Returns the kind of state machine that MoveNext of a compiler-made class belongs to. Its fields show it
+ * (Roslyn's, then mcs's); trimming may have removed uncalled methods. */
 static const char *state_machine(void *import, uint32_t type, const char *method)
 {
 	uint16_t name[2];
@@ -241,9 +241,8 @@ static void module_name(uint64_t module, char *out, int room)
 
 static const struct sw_guid iid_import = {0x7dac8207, 0xd3ae, 0x4c75, {0x9b, 0x67, 0x92, 0x80, 0x1a, 0x49, 0x7d, 0x44}};
 
-/* Writes Namespace.Type+Nested::Method, what kind of state machine it is, and the
- * module's file: see package clr/demangle. Never called
- * while anything is suspended: it takes the CLR's locks. */
+/* Writes Namespace.Type+Nested::Method, the kind of state machine, and the module's file: see package
+ * clr/demangle. Never called while anything is suspended: it takes the CLR's locks. */
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room)
 {
 	name[0] = module[0] = 0;
@@ -280,8 +279,8 @@ static uint64_t module_base(uint64_t module)
 	return base;
 }
 
-/* Where a method's metadata is, and what the method and its class are instantiated over:
- * class_id is 0 if its code is shared and the class therefore unknown. As sw_function_name. */
+/* Finds a method's metadata, and the type arguments of the method and its class. class_id is 0 if the code
+ * is shared and so the class unknown. Same restriction as sw_function_name. */
 sw_hresult sw_function_shape(uint64_t function, struct sw_shape *out)
 {
 	uint64_t module = 0;
@@ -293,7 +292,7 @@ sw_hresult sw_function_shape(uint64_t function, struct sw_shape *out)
 	return hr;
 }
 
-/* The same of a class, or of an array: then rank is not 0 and class_id what it holds. */
+/* The same for a class, or for an array: then rank is not 0 and class_id is its element. */
 sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out)
 {
 	uint64_t module = 0, parent = 0;
@@ -309,7 +308,7 @@ sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out)
 	return hr;
 }
 
-/* The nearest start at or before ip, of all code that a method was compiled to; 0 if there is none. */
+/* The nearest start at or before ip among all code of a method; 0 if there is none. */
 static uint64_t code_start(uint64_t function, uint64_t ip)
 {
 	uint64_t starts[CODE_STARTS], begin = 0;
@@ -328,8 +327,8 @@ static uint64_t code_start(uint64_t function, uint64_t ip)
 	return begin;
 }
 
-/* Which IL the code of a method was compiled from, of the code that holds ip; where it begins.
- * No rejitted code. Not in a callback, as sw_function_name. */
+/* The IL map of the method's code that contains ip, and the start of that code. Without rejitted code.
+ * Same restriction as sw_function_name. */
 sw_hresult sw_il_map(uint64_t function, uint64_t ip, uint64_t *begin, struct sw_il *map, uint32_t room, uint32_t *count)
 {
 	*count = 0;
@@ -341,10 +340,10 @@ sw_hresult sw_il_map(uint64_t function, uint64_t ip, uint64_t *begin, struct sw_
 	return SW_METHOD(sw_info, GET_IL_TO_NATIVE_MAPPING3, sw_hresult (*)(void *, uint64_t, uint32_t, uint32_t *, struct sw_il *))(sw_info, *begin, room, count, map);
 }
 
-/* Major, minor, build and patch of the runtime. */
+/* Major, minor, build, and patch numbers of the runtime. */
 sw_hresult sw_runtime_version(int out[4])
 {
-	uint16_t clr, v[4] = {0}, text[64]; /* before .NET Core 3.0 the text must be wanted too */
+	uint16_t clr, v[4] = {0}, text[64]; /* before .NET Core 3.0 the text must be requested too */
 	uint32_t type, units = 0;
 	memset(out, 0, 4 * sizeof *out);
 	sw_hresult hr = SW_METHOD(sw_info, GET_RUNTIME_INFORMATION, sw_hresult (*)(void *, uint16_t *, uint32_t *, uint16_t *, uint16_t *, uint16_t *, uint16_t *, uint32_t, uint32_t *, uint16_t *))(sw_info, &clr, &type, &v[0], &v[1], &v[2], &v[3], 64, &units, text);

@@ -1,4 +1,4 @@
-/* Whether shared objects came or went. */
+/* Detects whether shared objects were loaded or unloaded. */
 #define _GNU_SOURCE
 #include "shim.h"
 

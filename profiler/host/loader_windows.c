@@ -1,12 +1,11 @@
-/* The modules of the process, as its loader knows them, and whether any came or
- * went. The loader tells of changes on the thread that loads, under its lock, so
- * that the answer is a number counted up.
+/* The modules of the process according to its loader, and whether any were loaded or unloaded. The loader
+ * reports changes on the thread that loads, under its lock, so the callback only increments a counter.
  *
- * Not by EnumProcessModules and GetModuleInformation: they read the loader's
- * list anew for every module, as if it were another process's.
+ * EnumProcessModules and GetModuleInformation are not used: they read the loader's list again for every
+ * module, as if it were another process's.
  *
- * Source: Windows LdrRegisterDllNotification; ntdll's LdrEnumerateLoadedModules
- * and the x64 LDR_DATA_TABLE_ENTRY, as debuggers' public symbols show them. */
+ * Source: Windows LdrRegisterDllNotification; ntdll's LdrEnumerateLoadedModules and the x64
+ * LDR_DATA_TABLE_ENTRY, as debuggers' public symbols show them. */
 #include "platform.h"
 
 #include <string.h>
@@ -27,7 +26,7 @@ static enumerate_fn enumerate;
 
 static void *of_ntdll(const char *name) { return (void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), name); }
 
-/* 0 if the loader will tell. */
+/* Returns 0 if the loader accepts the callback. */
 int sw_loader_init(void)
 {
 	static void *cookie;
@@ -38,9 +37,9 @@ int sw_loader_init(void)
 
 uint64_t sw_loader_changes(void) { return __atomic_load_n(&changes, __ATOMIC_ACQUIRE); }
 
-/* Offsets in LDR_DATA_TABLE_ENTRY: a UNICODE_STRING is bytes, room, pointer. What the
- * loader knows of an image is taken from here, not from the image's headers:
- * protected programs wipe those, or take the right to read them away. */
+/* Offsets in LDR_DATA_TABLE_ENTRY: a UNICODE_STRING is bytes, room, pointer. Image data is taken from here
+ * and not from the image's headers, because protected programs erase their headers or make them
+ * unreadable. */
 enum { DLL_BASE = 0x30, IMAGE_SIZE = 0x40, FULL_NAME = 0x48, FULL_NAME_TEXT = 0x50, TIME_STAMP = 0x80 };
 
 struct collection {
@@ -48,7 +47,7 @@ struct collection {
 	int room, count;
 };
 
-/* Runs under the loader's lock: the entry stays. */
+/* Runs under the loader's lock, so the entry stays valid. */
 static void NTAPI collect(const uint8_t *entry, void *context, BOOLEAN *stop)
 {
 	struct collection *c = context;
@@ -68,8 +67,7 @@ static void NTAPI collect(const uint8_t *entry, void *context, BOOLEAN *stop)
 	sw_utf8(name, name ? bytes / 2u : 0, m->path, sizeof m->path);
 }
 
-/* Copies the list of modules; never while anything is suspended. Returns how
- * many, or -1. */
+/* Copies the list of modules; never while anything is suspended. Returns their number, or -1. */
 int sw_modules(struct sw_module *out, int room)
 {
 	struct collection c = {out, room, 0};

@@ -18,8 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 )
 
-// types name methods and classes by the metadata of their modules, as it lies in the
-// process's memory.
+// types names methods and classes with the metadata of their modules in the process's memory.
 type types struct {
 	images *naming.Images // nil: not opened yet
 	failed bool
@@ -38,15 +37,15 @@ func (h *process) Images() *naming.Images {
 	return t.images
 }
 
-// Forget implements agent.Process: other modules may be where those lay that are known.
+// Forget implements agent.Process: other modules may now be at the known addresses.
 func (h *process) Forget() {
 	if h.types.images != nil {
 		h.types.images.Forget()
 	}
 }
 
-// FunctionName asks the CLR for the plain name, and looks in metadata for what tells a
-// method from its namesakes. Modules that are in no file have a plain name only.
+// FunctionName asks the CLR for the plain name, and looks in the metadata for what distinguishes overloads.
+// Modules without a file have only a plain name.
 func (h *process) FunctionName(f clr.FunctionID) (name demangle.MethodName, module string, ok bool) {
 	hr := C.sw_function_name(C.uint64_t(f), (*C.char)(unsafe.Pointer(&h.name[0])), C.int(len(h.name)),
 		(*C.char)(unsafe.Pointer(&h.module[0])), C.int(len(h.module)))
@@ -57,7 +56,7 @@ func (h *process) FunctionName(f clr.FunctionID) (name demangle.MethodName, modu
 		return name, module, ok
 	}
 	full, found := images.Method(uint64(s.base), int(s.token&0xffffff))
-	if !found || full.Name != name.Name { // edited, or not what is in memory
+	if !found || full.Name != name.Name { // the file was edited, or differs from the module in memory
 		return name, module, ok
 	}
 	if args := h.args(&s, 0); len(args) == len(full.Args) && args != nil {
@@ -72,10 +71,10 @@ func (h *process) FunctionName(f clr.FunctionID) (name demangle.MethodName, modu
 	return full, module, true
 }
 
-// maxTypeNesting bounds types within types.
+// maxTypeNesting bounds nested types.
 const maxTypeNesting = 8
 
-// args names what a method or a class is instantiated over; nil if not all have names.
+// args returns the names of the type arguments of a method or a class; nil if one has no name.
 func (h *process) args(s *C.struct_sw_shape, depth int) []string {
 	var out []string
 	for _, id := range s.args[:s.count] {
@@ -88,7 +87,7 @@ func (h *process) args(s *C.struct_sw_shape, depth int) []string {
 	return out
 }
 
-// className names a ClassID.
+// className returns the name of a ClassID.
 func (h *process) className(id C.uint64_t, depth int) string {
 	var s C.struct_sw_shape
 	if id == 0 || depth > maxTypeNesting || clr.HRESULT(C.sw_class_shape(id, &s)).Failed() {

@@ -1,5 +1,5 @@
-/* What the two platforms do differently below the same C face: threads, time,
- * words for errors. Each has a file sampler_OS.c for it. */
+/* Functions that differ between the two platforms: threads, time, error texts. Each platform has a file
+ * sampler_OS.c for them. */
 #ifndef SEEDWALK_PLATFORM_H
 #define SEEDWALK_PLATFORM_H
 
@@ -13,26 +13,25 @@
 #define SW_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* The oldest ICorProfilerInfo sampling can do with, what a CLR without it lacks, and
- * the first that has it. */
+/* The oldest usable ICorProfilerInfo, what an older CLR lacks, and the first CLR that has it. */
 extern const int sw_least_info;
 extern const char sw_least_why[];
 extern const char sw_least_clr[];
 
 /* Starts the sampler thread, which calls body and ends. 0, or an error. */
 int sw_start_sampler(void (*body)(void));
-/* Whether that thread was ended by force, so that what it holds stays so. */
+/* Whether that thread was terminated, so that its locks stay held. */
 int sw_sampler_gone(void);
-/* Makes ready what the window needs, before any window. 0, or an error. */
+/* Prepares the window, before the first one. 0, or an error. */
 int sw_window_init(size_t stack_bytes);
 const char *sw_error_text(int error);
-extern const int sw_no_memory; /* the error of that name */
+extern const int sw_no_memory; /* the error for a lack of memory */
 void sw_sleep_us(unsigned us);
 int sw_wait_flag(int *flag, int value, unsigned ms);
-/* Waits a moment, or until sw_wake, if *word is value. */
+/* If *word is value, waits a moment or until sw_wake. */
 void sw_wait_while(uint64_t *word, uint64_t value);
 void sw_wake(uint64_t *word);
-/* The value of an environment variable in a buffer of its own, or NULL. */
+/* Returns an environment variable in a buffer of its own, or NULL. */
 const char *sw_environment(const char *name);
 
 #endif

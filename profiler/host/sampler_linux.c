@@ -19,8 +19,7 @@ static void *life(void *body)
 	return NULL;
 }
 
-/* It blocks every signal but SIGURG, so that no handler of the target ever runs
- * on it. */
+/* The thread blocks every signal but SIGURG, so that no handler of the target runs on it. */
 int sw_start_sampler(void (*body)(void))
 {
 	pthread_t thread;
@@ -60,7 +59,7 @@ void sw_sleep_us(unsigned us)
 	nanosleep(&pause, NULL);
 }
 
-/* No thread is claimed alone here: there is nobody to wake. */
+/* No single thread is claimed here, so there is none to wake. */
 void sw_wait_while(uint64_t *word, uint64_t value)
 {
 	(void)word, (void)value;

@@ -9,11 +9,11 @@
 #include "hooks.h"
 #include "watchdog_windows.h"
 
-const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
+const int sw_least_info = 8; /* older runtimes might work, but none was ever tested */
 const char sw_least_why[] = "it has no ICorProfilerInfo8";
 const char sw_least_clr[] = ".NET Core 2.0";
 
-static HANDLE sampler; /* of the last one, which is asked whether it still lives */
+static HANDLE sampler; /* of the last sampler, used to check whether it is alive */
 
 static DWORD WINAPI life(void *body)
 {
@@ -24,12 +24,12 @@ static DWORD WINAPI life(void *body)
 int sw_start_sampler(void (*body)(void))
 {
 	DWORD id;
-	if (sampler) /* an earlier one, which has ended */
+	if (sampler) /* an earlier sampler, which has ended */
 		CloseHandle(sampler);
 	sampler = CreateThread(NULL, 0, life, (void *)body, 0, &id);
 	if (!sampler)
 		return (int)GetLastError();
-	/* While it waits for the processor a thread may be waiting for it, suspended. */
+	/* While the sampler waits for a processor, a suspended thread may be waiting for the sampler. */
 	SetThreadPriority(sampler, THREAD_PRIORITY_HIGHEST);
 	sw_held_init(id);
 	return 0;
@@ -53,7 +53,7 @@ const char *sw_error_text(int error)
 	return text;
 }
 
-/* Not getenv: the C library's copy of the environment is of the start. */
+/* Not getenv: the C library copies the environment at its start. */
 const char *sw_environment(const char *name)
 {
 	static char value[512];
@@ -61,8 +61,7 @@ const char *sw_environment(const char *name)
 	return n > 0 && n < sizeof value ? value : NULL;
 }
 
-/* A timer's tick is many milliseconds here: short waits give the processor
- * away and look again. */
+/* A timer tick takes many milliseconds here, so short waits yield the processor and check again. */
 void sw_sleep_us(unsigned us)
 {
 	if (us < 1000)
@@ -73,7 +72,7 @@ void sw_sleep_us(unsigned us)
 
 enum { LONGEST_WAIT_MS = 10 };
 
-/* A sampler that was ended in its window lets nobody through any more. */
+/* A sampler that was terminated in its window lets no thread through any more. */
 int sw_sampler_gone(void) { return WaitForSingleObject(sampler, 0) == WAIT_OBJECT_0; }
 
 void sw_wait_while(uint64_t *word, uint64_t value) { WaitOnAddress(word, &value, sizeof value, LONGEST_WAIT_MS); }

@@ -1,13 +1,12 @@
-/* The C half of the profiler: what must not enter Go.
+/* The C half of the profiler: the code that must not enter Go.
  *
- * Application threads call the CLR's callbacks (the library's that holds this: they
- * write down what they are told by the functions below) and, on Linux, run the signal
- * handler (capture_linux.c); both answer in C alone. One thread, the sampler, runs Go and
- * calls the functions declared here. The structures are shared with Go
- * word for word; their layout is checked on both sides.
+ * The CLR calls the callbacks on application threads (they are in the library that contains this code, and
+ * record events with the functions below), and, on Linux, application threads run the signal handler
+ * (capture_linux.c). Both are C only. One thread, the sampler, runs Go and calls the functions declared
+ * here. The structures are shared with Go word for word; both sides check their layout.
  *
- * Sources: dotnet/runtime src/coreclr/inc/corprof.idl and cor.h (slots and
- * constants); Linux signal(7), sigqueue(3); Windows winnt.h. */
+ * Sources: dotnet/runtime src/coreclr/inc/corprof.idl and cor.h (slots and constants); Linux signal(7),
+ * sigqueue(3); Windows winnt.h. */
 #ifndef SEEDWALK_SHIM_H
 #define SEEDWALK_SHIM_H
 
@@ -28,11 +27,11 @@ struct sw_frame {
 	uint64_t saved[10]; /* rbx r12 r13 r14 r15, on Windows rsi rdi and SW_SAVED_MASK */
 };
 
-/* What an interrupted thread left: 17 registers in the order rip, then UNWIND_INFO
- * numbering rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
+/* The registers of an interrupted thread: 17, in the order rip, then UNWIND_INFO numbering rax rcx rdx rbx
+ * rsp rbp rsi rdi r8-r15. */
 struct sw_slot {
 	uint32_t state;  /* enum sw_state, changed atomically by both sides */
-	uint32_t serial; /* which question this is; a late signal carries an old one */
+	uint32_t serial; /* serial of the current request; a late signal carries an old one */
 	uint64_t thread_id;
 	uint64_t tid;
 	uint64_t stack_high;
@@ -44,41 +43,40 @@ struct sw_slot {
 	uint32_t result; /* of DoStackSnapshot */
 	uint32_t full;
 	uint32_t busy; /* an older copy is still being written */
-	uint32_t seeded; /* Windows: seed is to be given to DoStackSnapshot */
+	uint32_t seeded; /* Windows: pass seed to DoStackSnapshot */
 	uint64_t frame_count;
-	uint8_t *stack;          /* stack_bytes of room */
-	struct sw_frame *frames; /* frame_room of room */
+	uint8_t *stack; /* with room for stack_bytes */
+	struct sw_frame *frames; /* with room for frame_room */
 	uint8_t *context, *seed; /* Windows: CONTEXTs, SW_CONTEXT_BYTES each */
 	uint64_t stack_low, handle, teb; /* Windows: of the thread */
-	uint32_t already; /* Windows: how often others had suspended it */
-	uint64_t loads;   /* Windows: sw_loader_changes when its registers were taken */
+	uint32_t already; /* Windows: its suspend count before ours */
+	uint64_t loads; /* Windows: sw_loader_changes at the capture of its registers */
 };
 
 enum sw_state {
-	SW_IDLE,      /* nobody waits */
-	SW_ASKED,     /* the signal is on its way */
+	SW_IDLE, /* no request */
+	SW_ASKED, /* the signal has been sent */
 	SW_CAPTURING, /* the thread copies its stack */
-	SW_CAPTURED,  /* the copy is whole, the thread runs on */
+	SW_CAPTURED, /* the copy is complete, the thread has resumed */
 };
 
 /* sizeof(CONTEXT) of x86-64 Windows; rsi and rdi in sw_frame.saved[7]. */
 enum { SW_CONTEXT_BYTES = 1232, SW_SAVED_MASK = 1 << 6 | 1 << 7 };
 enum { SW_SLOTS = 32, SW_FRAME_ROOM = 8192, SW_THREADS = 4096, SW_EVENTS = 4096 };
 
-/* A managed thread as the callbacks told of it. */
+/* A managed thread, from the callbacks. */
 struct sw_thread {
 	uint64_t thread_id; /* 0: free entry */
 	uint64_t tid;       /* 0: not yet bound to a kernel thread */
 	uint64_t stack_low, stack_high;
 	uint64_t handle, teb; /* Windows */
-	uint64_t alternate, before, before_size; /* Linux: the alternate stacks, ours and the one it replaces */
+	uint64_t alternate, before, before_size; /* Linux: our alternate stack and the one that it replaces */
 	uint32_t dead;
-	uint32_t named; /* grows with every ThreadNameChanged */
+	uint32_t named; /* incremented by every ThreadNameChanged */
 	char name[64];
 };
 
-/* Of a method or a class: where its module is loaded, its row there, what it is
- * instantiated over. */
+/* A method or a class: the address of its module, its row there, and its type arguments. */
 enum { SW_TYPE_ARGS = 16 };
 struct sw_shape {
 	uint64_t base, class_id;
@@ -86,12 +84,12 @@ struct sw_shape {
 	uint64_t args[SW_TYPE_ARGS];
 };
 
-/* COR_DEBUG_IL_TO_NATIVE_MAP: code from start up to end, from the method's first byte on. */
+/* COR_DEBUG_IL_TO_NATIVE_MAP: code from start to end, relative to the method's first byte. */
 struct sw_il {
 	uint32_t il, start, end;
 };
 
-/* An image of Windows that is loaded; live.Loaded in Go. */
+/* A loaded Windows image; live.Loaded in Go. */
 struct sw_module {
 	uint64_t base;
 	uint32_t size, stamp;
@@ -107,7 +105,7 @@ struct sw_event {
 /* capture_linux.c, capture_windows.c */
 int sw_capture_init(size_t stack_bytes);
 int sw_signal_number(void);
-int sw_signal_taken(void); /* by somebody else's handler; on Windows there is none */
+int sw_signal_taken(void); /* by another handler; Windows has none */
 struct sw_slot *sw_slot_at(int i);
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
 int sw_await(int slot, int timeout_us);
@@ -116,9 +114,9 @@ int sw_context(int slot);
 void sw_resume(int slot);
 uint64_t sw_now_ns(void);
 void *sw_reserve(size_t bytes);
-/* Copies of the calling thread's stack; sure: all of it is there. How much could be read. */
+/* Copies the calling thread's stack; sure: all of it is readable. Returns the number of bytes. */
 uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure);
-/* Linux: whether the end of a suspension has woken the thread of a slot; clr.Wake in Go. */
+/* Linux: whether the end of a suspension woke the thread of a slot; clr.Wake in Go. */
 enum sw_wake { SW_WAKE_UNKNOWN, SW_WAKE_NOT, SW_WOKEN };
 void sw_wait_note(int slot);
 int sw_wait_ended(int slot);
@@ -134,12 +132,12 @@ struct sw_thread *sw_thread_of(uint64_t thread_id);
 struct sw_thread *sw_thread_by_tid(uint64_t tid);
 
 /* threads_linux.c, threads_windows.c */
-uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread); /* gives the kernel thread id */
+uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread); /* returns the kernel thread id */
 void sw_thread_unbind(struct sw_thread *t);
 uint64_t sw_thread_cpu_ns(uint64_t tid);
 uint64_t sw_thread_self(void); /* the calling thread's kernel id */
-/* The calling thread's ThreadID, 0 if the CLR has told of none, and the bounds of its
- * stack, 0 if they are not known. */
+/* The calling thread's ThreadID, 0 if the CLR has not reported it, and the bounds of its stack, 0 if
+ * unknown. */
 void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *high);
 
 /* events.c */
@@ -175,7 +173,7 @@ int sw_stopping(void);
 
 /* Internal to the C half. */
 extern void *sw_info;         /* ICorProfilerInfo* */
-extern int sw_info_version;   /* which of its interfaces was obtained */
+extern int sw_info_version; /* the interface that sw_info is */
 void sw_thread_created(uint64_t thread_id);
 void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread);
 void sw_thread_destroyed(uint64_t thread_id);

@@ -20,15 +20,15 @@ const (
 	maxMap   = 1 << 16
 )
 
-// ilMap is that of the method asked last: stacks have many frames of the same.
+// ilMap is the map of the last method: stacks often have many frames of one method.
 type ilMap struct {
 	room   []C.struct_sw_il
 	begin  uint64
 	bounds []contract.Bound
-	end    uint32 // of what the last ones say
+	end    uint32 // end of the last entry's code
 }
 
-// Source implements agent.Process by the CLR's map and the module's Portable PDB.
+// Source implements agent.Process with the CLR's map and the module's Portable PDB.
 func (h *process) Source(f clr.FunctionID, addr uint64, il bool) (s agent.Source, ok bool) {
 	var shape C.struct_sw_shape
 	images := h.Images()
@@ -48,7 +48,7 @@ func (h *process) Source(f clr.FunctionID, addr uint64, il bool) (s agent.Source
 	return s, true
 }
 
-// ilAt is the offset in a method's IL that the code at an address comes from.
+// ilAt returns the offset in a method's IL for the code at an address.
 func (h *process) ilAt(f clr.FunctionID, addr uint64) (il uint32, ok bool) {
 	m := &h.il
 	if m.room == nil {
@@ -77,7 +77,7 @@ func (h *process) ilAt(f clr.FunctionID, addr uint64) (il uint32, ok bool) {
 	return contract.ILAt(m.bounds, uint32(at))
 }
 
-// take puts the map in the order of the code. Parts that are empty say nothing.
+// take sorts the map by code address. Empty parts are skipped.
 func (m *ilMap) take(begin uint64, from []C.struct_sw_il) {
 	m.begin, m.bounds, m.end = begin, m.bounds[:0], 0
 	for _, e := range from {

@@ -1,10 +1,9 @@
-/* The managed threads, as the CLR's callbacks tell of them.
+/* The managed threads, according to the CLR's callbacks.
  *
- * Writers are application threads, one per entry at a time (the CLR orders
- * created, assigned, destroyed of one thread); the reader is the sampler. An
- * entry is published by thread_id last. ThreadDestroyed waits while a window
- * is open: the CLR takes no reference for a walk, and a walk of a thread that
- * is gone ends the process. */
+ * Writers are application threads, one per entry at a time (the CLR orders the created, assigned, and
+ * destroyed callbacks of one thread); the reader is the sampler. An entry is published by writing
+ * thread_id last. ThreadDestroyed waits while a window is open: the CLR takes no reference for a walk, and
+ * a walk of a thread that is gone crashes the process. */
 #include "platform.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@
 static struct sw_thread threads[SW_THREADS];
 static int used; /* entries ever used */
 static int window_open;  /* Linux: all threads are being sampled */
-static uint64_t claimed; /* Windows: this one is */
+static uint64_t claimed; /* Windows: this thread is being sampled */
 
 static struct sw_thread *find(uint64_t thread_id)
 {
@@ -25,7 +24,7 @@ static struct sw_thread *find(uint64_t thread_id)
 	return NULL;
 }
 
-/* Claims a free entry: one that was never used, or whose thread has ended. */
+/* Claims a free entry: a new one, or that of a thread that has ended. */
 static struct sw_thread *claim(uint64_t thread_id)
 {
 	for (int i = 0; i < SW_THREADS; i++) {
@@ -38,7 +37,7 @@ static struct sw_thread *claim(uint64_t thread_id)
 		struct sw_thread *t = &threads[i];
 		t->stack_low = t->stack_high = t->handle = 0;
 		t->named = 0;
-		__atomic_store_n(&t->dead, 0, __ATOMIC_RELEASE); /* whoever reads it here does not read the old tid */
+		__atomic_store_n(&t->dead, 0, __ATOMIC_RELEASE); /* a reader of this does not read the old tid */
 		t->name[0] = 0;
 		__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&t->thread_id, thread_id, __ATOMIC_RELEASE);
@@ -53,15 +52,15 @@ void sw_thread_created(uint64_t thread_id)
 		claim(thread_id);
 }
 
-/* Waits until no walk of a thread is under way that sw_claim will not allow again:
- * what the walk uses may go. */
+/* Waits until no walk of a thread is in progress and sw_claim will allow no other, so that its resources
+ * may be freed. */
 static void wait_for_sampler(uint64_t thread_id)
 {
 	while (__atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id && !sw_sampler_gone())
 		sw_wait_while(&claimed, thread_id);
 }
 
-/* Runs on the thread itself: it knows its kernel id and its stack. */
+/* Runs on the thread itself, which knows its kernel id and its stack. */
 void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 {
 	struct sw_thread *t = find(thread_id);
@@ -69,7 +68,7 @@ void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 		t = claim(thread_id);
 	if (!t)
 		return;
-	/* The CLR may move a managed thread to another of the system's. */
+	/* The CLR may move a managed thread to another system thread. */
 	__atomic_store_n(&t->tid, 0, __ATOMIC_SEQ_CST);
 	wait_for_sampler(thread_id);
 	sw_thread_unbind(t);
@@ -95,7 +94,7 @@ void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name)
 {
 	struct sw_thread *t = find(thread_id);
 	if (!t)
-		t = claim(thread_id); /* on Windows the name comes before the thread */
+		t = claim(thread_id); /* on Windows the name is reported before the thread */
 	if (!t)
 		return;
 	sw_utf8(name, units, t->name, sizeof t->name);
@@ -116,12 +115,11 @@ int sw_threads_copy(struct sw_thread *out, int room)
 	return count;
 }
 
-/* Between sw_window_enter and sw_window_leave a thread that was alive stays.
- * dead is read first: between the two reads the entry may be given to another
- * thread, which clears dead and has, until it is bound, no tid. In the other order
- * a destroyed thread's tid would be believed with its successor's life, whose
- * thread_id may be the same. thread_id is read once more at the end: the system uses
- * its numbers again too, and the successor may have the same tid. */
+/* A thread that is alive stays so between sw_window_enter and sw_window_leave. dead is read first, because
+ * between the two reads the entry may be reused for another thread, which clears dead and has no tid until
+ * it is bound. In the other order, the tid of a destroyed thread would be combined with the state of its
+ * successor, whose thread_id may be the same. thread_id is read again at the end: the system reuses its
+ * numbers too, and the successor may have the same tid. */
 int sw_thread_alive(uint64_t thread_id, uint64_t tid)
 {
 	struct sw_thread *t = find(thread_id);
@@ -132,9 +130,8 @@ int sw_thread_alive(uint64_t thread_id, uint64_t tid)
 void sw_window_enter(void) { __atomic_store_n(&window_open, 1, __ATOMIC_SEQ_CST); }
 void sw_window_leave(void) { __atomic_store_n(&window_open, 0, __ATOMIC_SEQ_CST); }
 
-/* Makes the destruction of one thread wait until sw_release. 0: it has ended.
- * Either side writes its own flag before it reads the other's, so that they
- * cannot miss each other. */
+/* Makes the destruction of one thread wait until sw_release. 0: it has ended. Each side writes its own
+ * flag before it reads the other's, so at least one of them sees the other. */
 int sw_claim(uint64_t thread_id, uint64_t tid)
 {
 	__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);
@@ -150,7 +147,7 @@ void sw_release(void)
 	sw_wake(&claimed);
 }
 
-/* The entry of a thread that is claimed, NULL if there is none. */
+/* The entry of a claimed thread, NULL if there is none. */
 struct sw_thread *sw_thread_of(uint64_t thread_id) { return find(thread_id); }
 
 struct sw_thread *sw_thread_by_tid(uint64_t tid)

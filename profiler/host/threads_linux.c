@@ -1,4 +1,4 @@
-/* What a thread of Linux knows of itself, and its processor time. */
+/* What a Linux thread knows about itself, and its processor time. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -21,9 +21,9 @@ void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *hi
 
 enum { ALTERNATE = 256 << 10, PAGE = 4096 };
 
-/* Gives a thread an alternate stack on which several handlers have room. The CLR's are
- * of 16 KiB: too little where a library puts all handlers there, as Go's runtime does,
- * and ours meets the CLR's own, which waits in it for a collection. */
+/* Gives a thread an alternate stack with room for several handlers. The CLR's have 16 KiB. That is too
+ * small if a library such as Go's runtime moves all handlers there, and ours interrupts the CLR's own,
+ * which waits in it for a collection. */
 static void more_room(struct sw_thread *t)
 {
 	stack_t now, ours = {.ss_size = ALTERNATE};
@@ -32,7 +32,7 @@ static void more_room(struct sw_thread *t)
 	char *room = mmap(NULL, PAGE + ALTERNATE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (room == MAP_FAILED)
 		return;
-	ours.ss_sp = room + PAGE; /* behind a page that nobody may touch, as the CLR's: it may be the one to unmap it */
+	ours.ss_sp = room + PAGE; /* behind a guard page, like the CLR's: the CLR may unmap it */
 	if (mprotect(ours.ss_sp, ALTERNATE, PROT_READ | PROT_WRITE) || sigaltstack(&ours, NULL)) {
 		munmap(room, PAGE + ALTERNATE);
 		return;
@@ -42,8 +42,8 @@ static void more_room(struct sw_thread *t)
 	t->before_size = now.ss_size;
 }
 
-/* On the thread itself the CLR gets its own alternate stack back, which it unmaps when
- * the thread ends. Another thread leaves all as it is. */
+/* On the thread itself, restores the CLR's alternate stack, which the CLR unmaps when the thread ends. On
+ * another thread it does nothing. */
 static void less_room(struct sw_thread *t)
 {
 	stack_t now, before = {.ss_sp = (void *)t->before, .ss_size = t->before_size};
@@ -53,8 +53,7 @@ static void less_room(struct sw_thread *t)
 	t->alternate = 0;
 }
 
-/* Runs on the thread itself. os_thread is the CLR's word for it, which on Linux
- * is no kernel thread id. */
+/* Runs on the thread itself. os_thread is the CLR's name for it, which on Linux is not a kernel thread id. */
 uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 {
 	(void)os_thread;
@@ -74,8 +73,8 @@ uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 
 void sw_thread_unbind(struct sw_thread *t) { less_room(t); }
 
-/* Processor time of a thread; 0 if it cannot be had. The clock's number is made
- * from the thread id as in Linux include/linux/posix-timers.h. */
+/* Processor time of a thread; 0 if unknown. The clock's number is derived from the thread id as in Linux
+ * include/linux/posix-timers.h. */
 uint64_t sw_thread_cpu_ns(uint64_t tid)
 {
 	struct timespec t;

@@ -1,8 +1,8 @@
-/* What is known of a thread of Windows: a handle that may suspend it, and its
- * TEB, which tells its stack. Both are had while nothing is suspended.
+/* Data about a Windows thread: a handle that may suspend it, and its TEB, which contains its stack bounds.
+ * Both are obtained while nothing is suspended.
  *
- * Source: winternl.h (NtQueryInformationThread, THREAD_BASIC_INFORMATION);
- * DeallocationStack stands at the same place in every x64 TEB. */
+ * Source: winternl.h (NtQueryInformationThread, THREAD_BASIC_INFORMATION); DeallocationStack has the same
+ * offset in every x64 TEB. */
 #include "platform.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static uint64_t teb_of(HANDLE thread)
 
 uint64_t sw_thread_self(void) { return GetCurrentThreadId(); }
 
-/* The system knows the stack that the thread is on, a fibre's too. */
+/* The system knows the thread's current stack, also a fiber's. */
 void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *high)
 {
 	const struct sw_thread *t = sw_thread_by_tid(tid);
@@ -63,8 +63,8 @@ void sw_thread_unbind(struct sw_thread *t)
 
 static uint64_t hundreds(FILETIME t) { return (uint64_t)t.dwHighDateTime << 32 | t.dwLowDateTime; }
 
-/* Processor time of a thread; 0 if it cannot be had. The caller has claimed the
- * thread, or lives with the time of another that took its handle's number. */
+/* Processor time of a thread; 0 if unknown. The caller must have claimed the thread, or accept the time of
+ * another thread that reuses its handle. */
 uint64_t sw_thread_cpu_ns(uint64_t tid)
 {
 	struct sw_thread *t = sw_thread_by_tid(tid);

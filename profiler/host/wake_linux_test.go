@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Of the threads that wait at a condition variable those that were told are known from
-// those that were not; of all others nothing is said.
+// Among threads that wait at a condition variable, signaled threads are distinguished from the others. All
+// other threads are reported as unknown.
 func TestWake(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("SKIPPED-CHECK: no gcc")

@@ -1,11 +1,10 @@
-/* A thread that is held too long while the CLR is asked about it is let go. The
- * CLR's walk may wait for a lock of the system's loader, which that thread owns
- * (dotnet/runtime#32286): nobody else would ever resume it.
+/* Resumes a thread that is suspended too long while the CLR is called about it. The CLR's walk may wait
+ * for a lock of the system's loader that this thread owns (dotnet/runtime#32286), and nothing else would
+ * ever resume it.
  *
- * One word says how it stands. The sampler counts a question up as it begins and
- * takes the word back at the end; the watchdog takes the word first, and only then
- * resumes. While it does the sampler waits: a thread is resumed by one of the two,
- * and what was captured of one that ran on is thrown away.
+ * One word holds the state. The sampler sets it to a new question number when a call begins, and resets it
+ * at the end. The watchdog must take the word before it resumes the thread, and the sampler waits
+ * meanwhile. So exactly one of them resumes a thread, and a capture of a thread that ran on is dropped.
  *
  * The watchdog sleeps and resumes; it takes no lock and allocates nothing. */
 #include "watchdog_windows.h"
@@ -15,23 +14,23 @@
 #include "hooks.h"
 #include "platform.h"
 
-/* A look-up takes microseconds, a whole walk milliseconds, a sampler that is kept
- * from the processor by a loaded machine not often a second. */
+/* A look-up takes microseconds, a whole walk milliseconds. A loaded machine rarely keeps a sampler from
+ * the processor for a second. */
 enum { TOO_LONG_MS = 1500, LOOK_MS = 250 };
 
 enum { IDLE = 0, TAKEN = 1, RESUMED = 2, FIRST = 3 }; /* questions are numbered from FIRST on */
 
 static uint64_t state;
 static uint64_t questions = FIRST;
-static HANDLE asked; /* about whom, while state is a question's number */
-static int let_go;   /* the sampler's own suspension is no more */
+static HANDLE asked; /* the thread in question, while state is a question's number */
+static int let_go; /* the sampler's own suspension has been undone */
 
 static void let_run(HANDLE thread)
 {
 	DWORD before;
 	do
 		before = ResumeThread(thread);
-	while (before != (DWORD)-1 && before > 1); /* the CLR's suspension too */
+	while (before != (DWORD)-1 && before > 1); /* also undoes the CLR's suspension */
 }
 
 static DWORD WINAPI watch(void *unused)
@@ -46,7 +45,7 @@ static DWORD WINAPI watch(void *unused)
 		seen = now;
 		if (now < FIRST || ms < TOO_LONG_MS)
 			continue;
-		HANDLE thread = asked; /* the sampler's until the word is ours */
+		HANDLE thread = asked; /* the sampler owns it until the watchdog takes the word */
 		if (!__atomic_compare_exchange_n(&state, &now, TAKEN, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 			continue;
 		let_run(thread);
@@ -82,7 +81,7 @@ int sw_watch_end(void)
 	if (!asked || __atomic_compare_exchange_n(&state, &own, IDLE, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return 0;
 	while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) != RESUMED)
-		__builtin_ia32_pause(); /* for as long as the watchdog takes to resume it */
+		__builtin_ia32_pause(); /* while the watchdog resumes it */
 	__atomic_store_n(&state, IDLE, __ATOMIC_SEQ_CST);
 	return let_go = 1;
 }

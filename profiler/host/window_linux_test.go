@@ -14,24 +14,24 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// The C half of the suspended window is what is compiled, not what is written: its
-// object files are disassembled, and whatever its functions call must be in a list.
+// The C half of the suspended window is checked in compiled form: its object files are disassembled, and
+// every function that they call must be in a list.
 
-// window is the C that runs while something is suspended, on one platform.
+// window is the C code that runs while something is suspended, on one platform.
 type window struct {
 	name, cc, objdump string
 	files             []string
-	roots             []string // what runs in it
-	calls             []string // what may be called of others
-	pointers          []string // who may call through a pointer: the CLR's methods
+	roots             []string // functions that run in it
+	calls             []string // external functions that it may call
+	pointers          []string // functions that may call through a pointer: the CLR's methods
 }
 
 var windows = []window{
 	{"linux", "gcc", "objdump",
 		[]string{"capture_linux.c", "threads.c", "threads_linux.c", "sampler_linux.c", "info.c"},
 		[]string{"on_signal", "record", "sw_ask", "sw_await", "sw_snapshot", "sw_function_at", "sw_thread_alive", "sw_window_leave", "sw_wait_note", "sw_resume_runtime"},
-		// The file of a silent thread's pending signals is read without stdio's locks;
-		// snprintf of a number into a buffer takes none.
+		// The file with a silent thread's pending signals is read without stdio's locks; snprintf of a number
+		// into a buffer takes none.
 		[]string{"memcpy", "memset", "syscall", "getpid", "getuid", "sigaltstack", "__errno_location", "__libc_current_sigrtmin", "snprintf", "open", "open64", "read", "close", "strstr", "strtoull"},
 		[]string{"sw_snapshot", "sw_function_at", "sw_function_from_ip", "sw_resume_runtime"}},
 	{"windows", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-objdump",
@@ -45,7 +45,7 @@ func TestWindowCalls(t *testing.T) {
 	for _, w := range windows {
 		t.Run(w.name, func(t *testing.T) {
 			w.need(t)
-			code := map[string]string{} // disassembled, by file
+			code := map[string]string{} // disassembly by file
 			for _, f := range w.files {
 				code[f] = w.compile(t, ".", f)
 			}
@@ -69,7 +69,7 @@ func (w *window) need(t *testing.T) {
 	}
 }
 
-// mistakes puts what may not be into the window, and wants to see it found.
+// mistakes adds forbidden calls to the window and expects each to be found.
 func (w *window) mistakes(t *testing.T, sound map[string]string) {
 	places := map[string]string{"linux": "\ncopy_stack(s);\n", "windows": "\nif (!GetThreadContext("}
 	for name, code := range map[string]string{
@@ -113,7 +113,7 @@ var (
 	pointer  = regexp.MustCompile(`\b(?:call|jmp)q?\s+\*`)
 )
 
-// compile gives a file's machine code as text.
+// compile returns a file's machine code as text.
 func (w *window) compile(t *testing.T, dir, file string) string {
 	t.Helper()
 	object := filepath.Join(tempdir.New(t), "o.o")
@@ -128,7 +128,7 @@ func (w *window) compile(t *testing.T, dir, file string) string {
 	return run(w.objdump, "-dr", "--no-show-raw-insn", object)
 }
 
-// faults are the calls of the window that are not in its lists.
+// faults returns the calls of the window that are not in its lists.
 func (w *window) faults(code map[string]string) []string {
 	calls := map[string]map[string]bool{}
 	for _, text := range code {
@@ -137,7 +137,7 @@ func (w *window) faults(code map[string]string) []string {
 	return w.reached(calls)
 }
 
-// graph adds who calls whom; "*" is a call through a pointer.
+// graph adds the calls in text; "*" is a call through a pointer.
 func graph(calls map[string]map[string]bool, text string) {
 	var in map[string]bool
 	called := false // the last instruction was a call or jump
@@ -165,7 +165,7 @@ func graph(calls map[string]map[string]bool, text string) {
 	}
 }
 
-// reached walks the graph from the roots.
+// reached returns the functions reachable from the roots.
 func (w *window) reached(calls map[string]map[string]bool) (found []string) {
 	may, through := set(w.calls), set(w.pointers)
 	seen, todo := map[string]bool{}, append([]string{}, w.roots...)

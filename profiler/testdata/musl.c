@@ -1,5 +1,5 @@
-/* What Debian's libstdc++ and libgcc want of glibc and musl has not, under the name
- * of glibc's loader: with it a .NET program for musl runs on Debian's musl. */
+/* Symbols of glibc that Debian's libstdc++ and libgcc need and musl lacks, under the name of glibc's
+ * loader. With them a .NET program for musl runs on Debian's musl. */
 #include <stddef.h>
 #include <time.h>
 #include <locale.h>
@@ -7,7 +7,7 @@
 struct { unsigned vendor, type, subtype, features; } __cpu_model;
 char __libc_single_threaded;
 
-int _dl_find_object(void *pc, void *found) { return (void)pc, (void)found, -1; } /* libgcc then asks dl_iterate_phdr */
+int _dl_find_object(void *pc, void *found) { return (void)pc, (void)found, -1; } /* libgcc then calls dl_iterate_phdr */
 int __cpu_indicator_init(void) { return 0; }
 unsigned arc4random(void) { return 4; }
 int __cxa_thread_atexit_impl(void (*f)(void *), void *object, void *dso) { return (void)f, (void)object, (void)dso, 0; }

@@ -1,9 +1,8 @@
-/* Loads the profiler as a runtime does and offers it an old one: an IUnknown
- * that knows ICorProfilerInfo up to the version given.
- *
+/* Loads the profiler like a runtime and offers it an old interface: an IUnknown that knows
+ * ICorProfilerInfo up to the given version.
  *     oldclr PROFILER VERSION
  *
- * Prints what Initialize answered. For Linux and for Windows. */
+ * Prints the result of Initialize. For Linux and for Windows. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
-/* A profiler of somebody else: it counts what the CLR tells it, and writes the
- * counts as it goes into the file that SECOND_COUNTS names: five numbers of 8
- * bytes, modules loaded, methods compiled, threads made, collections begun, events
- * delivered. With SECOND_EVENTS it has an event session of its own, for waits, locks,
- * allocations and exceptions.
- * Source: dotnet/runtime src/coreclr/inc/corprof.idl (slots, event mask). */
+/* Another vendor's profiler: it counts the CLR's callbacks and continuously writes the counts into the
+ * file that SECOND_COUNTS names: five numbers of 8 bytes, modules loaded, methods compiled, threads
+ * created, collections started, events delivered. With SECOND_EVENTS it has an event session of its own
+ * for waits, locks, allocations, and exceptions. Source: dotnet/runtime src/coreclr/inc/corprof.idl
+ * (slots, event mask). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
-/* What the survival program does in native code: sleeps that count how often they
- * are interrupted, threads that block every signal, stacks of their own, forks, and
- * an exec. */
+/* The native part of the survival program: sleeps that count interruptions, threads that block every
+ * signal, separate stacks, forks, and an exec. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +14,7 @@
 
 static int interrupted, slept;
 
-/* Sleeps for a time, again and again; a sleep that is cut short is counted. */
+/* Sleeps repeatedly; a sleep that is interrupted is counted. */
 void survive_sleep(int times, int milliseconds)
 {
 	for (int i = 0; i < times; i++) {
@@ -26,7 +25,7 @@ void survive_sleep(int times, int milliseconds)
 	}
 }
 
-/* The thread's handlers have room from now on. The runtime unmaps it as its own. */
+/* Gives the thread an alternate stack. The runtime unmaps it as its own. */
 void survive_room(void)
 {
 	const size_t size = 256 << 10;
@@ -79,8 +78,7 @@ static void on_fibre(void)
 	}
 }
 
-/* Runs on small stacks of its own, between pages that nobody may touch; each is
- * gone again afterwards. */
+/* Runs on small stacks of its own between guard pages; each is unmapped afterwards. */
 void survive_fibres(int rounds)
 {
 	const size_t page = 4096, size = 16 * page;
@@ -99,7 +97,7 @@ void survive_fibres(int rounds)
 	}
 }
 
-/* Forks children that work a little and end; 0 if all ended well. */
+/* Forks children that work a little and end; 0 if all ended normally. */
 int survive_fork(int times)
 {
 	for (int i = 0; i < times; i++) {
@@ -117,7 +115,7 @@ int survive_fork(int times)
 	return 0;
 }
 
-/* Becomes another program, while threads are busy and timers run. */
+/* Calls exec while threads are busy and timers run. */
 int survive_exec(void)
 {
 	execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo EXEC DONE; exit 9", (char *)NULL);

@@ -1,6 +1,5 @@
-/* The native half of Truth.cs: functions that write themselves into the shadow
- * stack of their thread. The shadow lies in the thread's own stack memory, so
- * that a copy of the stack holds the truth about itself.
+/* The native half of Truth.cs: functions that record themselves in the shadow stack of their thread. The
+ * shadow is in the thread's own stack memory, so a copy of the stack contains its own truth.
  *
  * Built without frame pointers: a chain of RBP does not find these frames. */
 #define _GNU_SOURCE
@@ -99,7 +98,7 @@ NOINLINE int truth_sort(struct shadow *s, int n)
 	return v[0];
 }
 
-/* A string crosses: the runtime makes an IL stub that marshals. */
+/* Passes a string, so that the runtime makes an IL stub that marshals. */
 NOINLINE int truth_text(struct shadow *s, const char *text)
 {
 	push(s, TRUTH_TEXT);
@@ -109,7 +108,7 @@ NOINLINE int truth_text(struct shadow *s, const char *text)
 	return n;
 }
 
-/* Threads of a program whose core library has no way to start one. */
+/* Threads for a program whose core library cannot start one. */
 enum { THREADS = 8 };
 static pthread_t threads[THREADS];
 static void (*thread_body)(int);
@@ -149,8 +148,8 @@ static void on_alternate(int sig)
 	pop(s);
 }
 
-/* A handler on the alternate stack, which the runtime has made for each of its
- * threads: what it interrupted is on the thread's own. */
+/* A handler on the alternate stack that the runtime makes for each of its threads; the interrupted code is
+ * on the thread's own stack. */
 NOINLINE void truth_alternate(struct shadow *s)
 {
 	push(s, TRUTH_ALTERNATE);
@@ -167,8 +166,7 @@ static __thread ucontext_t home, fibre;
 static __thread uint64_t fibre_scenario;
 static __thread callback_fn fibre_calls;
 
-/* The root of a fibre has a shadow of its own, since only the fibre's stack is
- * copied. */
+/* The root of a fiber has its own shadow, since only the fiber's stack is copied. */
 NOINLINE void truth_fibre(void)
 {
 	_Alignas(16) char room[offsetof(struct shadow, entries) + 64 * sizeof(uint64_t)] = {0}; /* for few entries */
@@ -200,11 +198,11 @@ NOINLINE void calling_fibre(void)
 	swapcontext(&fibre, &home);
 }
 
-/* Room below an address. Where the place asked for is taken, an emulator (qemu-user)
- * finds one above it. */
+/* Finds room below an address. If the requested place is taken, an emulator (qemu-user) returns one above
+ * it. */
 static char *room_below(char *own, size_t size)
 {
-	for (uint64_t away = 1ull << 32; away < (uint64_t)own; away *= 2) { /* the runtime's heap may lie there */
+	for (uint64_t away = 1ull << 32; away < (uint64_t)own; away *= 2) { /* the runtime's heap may be there */
 		char *p = mmap(own - away, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p != MAP_FAILED && p < own)
 			return p;
@@ -214,9 +212,9 @@ static char *room_below(char *own, size_t size)
 	abort();
 }
 
-/* Runs on stacks of their own, between pages that nobody may touch, which are gone
- * again afterwards. They are below the thread's own: the runtime takes its frames
- * for sorted by address, and its collector finds nothing of what is on a stack above. */
+/* Runs on separate stacks between guard pages, which are unmapped afterwards. They are below the thread's
+ * own: the runtime assumes that its frames are sorted by address, and its collector does not scan a stack
+ * above. */
 static void on_fibres(struct shadow *main, int rounds, void (*body)(void))
 {
 	const size_t page = 4096, size = 32 * page;

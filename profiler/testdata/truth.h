@@ -1,6 +1,5 @@
-/* The shadow stack: what a thread says of itself. Truth.cs writes the same
- * layout. A push stores the entry before the depth, so that the entries below
- * the depth are always whole. */
+/* The shadow stack: a thread's record of its own frames. Truth.cs writes the same layout. A push stores
+ * the entry before the depth, so that the entries below the depth are always complete. */
 #ifndef TRUTH_H
 #define TRUTH_H
 

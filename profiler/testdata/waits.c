@@ -1,5 +1,5 @@
-/* What Waits.cs and Events.cs say of themselves. It is C, since the .NET 10 that there
- * is has no console: a single-file program's framework is trimmed. */
+/* Records for Waits.cs and Events.cs. It is C because the available .NET 10 has no console: a single-file
+ * program's framework is trimmed. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int met[3];
 static char text[1 << 16];
 static size_t used;
 
-/* frames writes names that stand with blanks between as a JSON list. */
+/* frames writes space-separated names as a JSON list. */
 static size_t frames(char *to, size_t room, const char *names)
 {
 	size_t n = 0;
@@ -44,7 +44,7 @@ static size_t frames(char *to, size_t room, const char *names)
 	return n < room ? n : room;
 }
 
-/* waits_report keeps a line about a wait until all is over: what prints may wait itself. */
+/* waits_report buffers a line about a wait until the end, because printing may wait itself. */
 EXPORT void waits_report(const char *scenario, const char *expect, long long before, long long after, int min, const char *names)
 {
 	char list[1024];
@@ -60,7 +60,7 @@ EXPORT void waits_report(const char *scenario, const char *expect, long long bef
 
 typedef void (*waits_body)(void);
 
-static void *through[16]; /* where the native frames of the last callback return to, root first */
+static void *through[16]; /* return addresses of the last callback's native frames, root first */
 static int throughs;
 
 static void passed(void *to)
@@ -69,8 +69,8 @@ static void passed(void *to)
 		through[throughs++] = to;
 }
 
-/* Frames of native code that calls managed code: each does something after its call, or
- * it would be no frame. */
+/* Native frames that call managed code. Each does something after its call; otherwise a tail call would
+ * remove the frame. */
 static __attribute__((noinline)) int deeper(waits_body body, int deep)
 {
 	volatile int n = deep;
@@ -82,7 +82,7 @@ static __attribute__((noinline)) int deeper(waits_body body, int deep)
 	return n + 1;
 }
 
-/* waits_through calls back through so many frames and two. One thread does. */
+/* waits_through calls back through deep + 2 frames, on one thread. */
 EXPORT int waits_through(waits_body body, int deep)
 {
 	throughs = 0;
@@ -93,7 +93,7 @@ EXPORT int waits_through(waits_body body, int deep)
 /* waits_take takes a lock and keeps it. */
 EXPORT void waits_take(int which) { keep(which); }
 
-/* waits_meet returns when two have called it. */
+/* waits_meet returns when two threads have called it. */
 EXPORT void waits_meet(int which)
 {
 	__atomic_fetch_add(&met[which], 1, __ATOMIC_SEQ_CST);
@@ -106,7 +106,7 @@ EXPORT void waits_number(const char *name, long long n)
 	printf("%s %lld\n", name, n);
 }
 
-/* waits_pause says a word, with what was reported before it, and waits for a line. */
+/* waits_pause prints a word, after the buffered lines, and waits for a line of input. */
 EXPORT void waits_pause(const char *word)
 {
 	fwrite(text, 1, used, stdout);

@@ -1,11 +1,11 @@
-/* What capture_linux.c makes of threads that wait, when what they wait for comes and when
- * it does not. Prints a line for each. */
+/* Prints how capture_linux.c classifies waiting threads, with and without a signal to what they wait for.
+ * One line each. */
 #include "../capture_linux.c"
 
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t first = PTHREAD_COND_INITIALIZER, second = PTHREAD_COND_INITIALIZER; /* may lie side by side */
+static pthread_cond_t first = PTHREAD_COND_INITIALIZER, second = PTHREAD_COND_INITIALIZER; /* may be next to each other */
 static volatile int stop;
 
 static void at(pthread_cond_t *c)
@@ -30,7 +30,7 @@ static void running(void)
 		;
 }
 
-enum { MS = 1000, LIMIT = 60 * 1000 }; /* a limit of a test that hangs */
+enum { MS = 1000, LIMIT = 60 * 1000 }; /* limit of a test that hangs */
 
 static struct {
 	const char *name;
@@ -49,7 +49,7 @@ static void *life(void *number)
 	return NULL;
 }
 
-/* Takes a thread's registers, again until it is where it goes. */
+/* Captures a thread's registers, repeated until it has reached its wait. */
 static void ask(int i)
 {
 	for (int ms = 0; ms < LIMIT; ms++, usleep(MS)) {

@@ -1,6 +1,5 @@
-// Command golib is a library of Go with goroutines that keep its scheduler busy,
-// for a program that has one: Go's runtime puts all signal handlers on alternate
-// stacks and takes SIGURG.
+// Command golib is a Go library whose goroutines keep its scheduler busy, for a test program that loads it.
+// Go's runtime moves all signal handlers to alternate stacks and takes SIGURG.
 package main
 
 import "C"
