@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
-// What testdata/example.c says when every check of it holds.
+// The output of testdata/example.c if all its checks pass.
 const want = `walk: 2 frames, seed found
 merge: gap none, 0 frames doubtful
 walk: 2 frames, seed found
@@ -21,13 +21,13 @@ merge: gap none, 0 frames doubtful
 all is as it should be
 `
 
-// platform is one the library is given away for.
+// platform is one for which the library is released.
 type platform struct {
 	name, goos, goarch string
 	cc, cxx            string
 	shared, exe        string   // file names
-	runner             []string // before the program; its first must exist
-	with               []string // what a program is linked with besides
+	runner             []string // command that runs programs; its first word must exist
+	with               []string // further libraries to link
 }
 
 var platforms = []platform{
@@ -38,8 +38,8 @@ var platforms = []platform{
 		[]string{"/usr/lib/wine/wine64"}, []string{"-lsynchronization"}},
 }
 
-// The worked example is built as a profiler's author would, in C against the
-// shared library and the archive and in C++, and run, for every platform.
+// The example is built as a profiler's author would build it, in C with the shared library and the archive
+// and in C++, and run, on every platform.
 func TestExample(t *testing.T) {
 	for _, p := range platforms {
 		t.Run(p.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// built are the folders with the libraries of each platform.
+// built are the folders of each platform's libraries.
 var built = map[string]string{}
 
 func TestMain(m *testing.M) {
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// libraries is a folder with both libraries, linked once for all tests.
+// libraries returns a folder with both libraries, linked once for all tests.
 func (p *platform) libraries(t *testing.T) string {
 	t.Helper()
 	p.need(t)
@@ -85,7 +85,7 @@ func (p *platform) libraries(t *testing.T) string {
 	return dir
 }
 
-// need skips the test where the platform's programs cannot be made or run.
+// need skips the test if the platform's programs cannot be built or run.
 func (p *platform) need(t *testing.T) {
 	t.Helper()
 	for _, tool := range append([]string{p.cc}, p.runner...)[:min(2, 1+len(p.runner))] {
@@ -95,7 +95,7 @@ func (p *platform) need(t *testing.T) {
 	}
 }
 
-// run runs a program of the platform's and gives its output.
+// run runs a program of the platform and returns its output.
 func (p *platform) run(t *testing.T, exe string, args ...string) string {
 	t.Helper()
 	argv := append(append([]string{}, p.runner...), exe)
@@ -115,7 +115,7 @@ func (p *platform) library(t *testing.T, mode, out string) {
 	do(t, []string{"GOOS=" + p.goos, "GOARCH=" + p.goarch, "CC=" + p.cc}, "./build.sh", mode, out)
 }
 
-// example builds the example beside the library and runs it.
+// example builds the example with the library and runs it.
 func (p *platform) example(t *testing.T, compiler string, language []string, library string) {
 	t.Helper()
 	dir := filepath.Dir(library)
@@ -146,7 +146,7 @@ func do(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// The header's gaps are the merger's, by name and by number.
+// The header's gaps equal the merger's, by name and by number.
 func TestGaps(t *testing.T) {
 	header, err := os.ReadFile("seedwalk.h")
 	if err != nil {

@@ -1,9 +1,9 @@
-/* What a vendor forgets is told at the first sample: the runtime knows threads and
- * modules that nobody has told us of, or we know threads that it has forgotten.
+/* Reports a vendor's omissions at the first sample: the runtime has threads or modules that were not
+ * forwarded, or a thread that was forwarded is gone from the runtime.
  *
- * Asked on the sampler's thread, which the runtime does not know, while nothing is
- * suspended: GetEventMask, EnumThreads and EnumModules are let in there. What looks
- * like a mistake may be a callback under way, so it must last. */
+ * Runs on the sampler's thread, which the runtime does not know, while nothing is suspended: GetEventMask,
+ * EnumThreads, and EnumModules are allowed there. A difference may also be a callback in progress, so it
+ * counts only if it lasts. */
 #include "sampler.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@
 enum { GET_EVENT_MASK = 6, ENUM_MODULES = 66, ENUM_THREADS = 71, RELEASE = 2, ENUM_COUNT = 6, ENUM_NEXT = 7 };
 enum { LASTS_MS = 200 };
 
-/* ThreadDestroyed of a native thread comes from the finalizer's thread, so it may be
- * seconds late. Only one that is this late is worth a warning. */
+/* ThreadDestroyed of a native thread comes from the finalizer's thread, so it may be seconds late. Only a
+ * longer delay is worth a warning. */
 #define LATE_NS 10000000000ull
 
 uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
@@ -20,7 +20,7 @@ uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
 static struct sw_thread known[SW_THREADS];
 static uint64_t ids[SW_THREADS];
 
-/* The ids of what an enumeration of the runtime's holds; -1: it does not tell. */
+/* Lists the ids of one of the runtime's enumerations; -1: not available. */
 static int enumerate(int slot, uint64_t *out, uint32_t room)
 {
 	void *e = NULL;
@@ -52,9 +52,8 @@ static const struct {
 
 static int unless(const uint32_t *forwarded, int bit) { return __atomic_load_n(forwarded, __ATOMIC_ACQUIRE) ? 0 : bit; }
 
-/* watch_destroyed warns of a thread that the runtime has forgotten long ago, and whose
- * ThreadDestroyed has not come. ids holds n threads of the runtime. Sampling goes on:
- * a thread that has ended is not sampled. */
+/* watch_destroyed warns of a thread that left the runtime long ago without a ThreadDestroyed. ids holds n
+ * threads of the runtime. Sampling continues, since an ended thread is not sampled. */
 static void watch_destroyed(int ours, int n)
 {
 	static uint64_t thread, since;
@@ -73,15 +72,16 @@ static void watch_destroyed(int ours, int n)
 		since = now;
 	} else if (since && now - since > LATE_NS) {
 		sw_problem("ThreadDestroyed of a thread has not come for 10 s: if it is not forwarded, call seedwalk_sampler_thread_destroyed in it");
-		since = 0; /* once for a thread */
+		since = 0; /* once per thread */
 	}
 }
 
-/* Which callbacks seem not to be forwarded. *all: the runtime has started, so that every
- * mistake could be seen. */
+/* Returns which callbacks seem not to be forwarded. *all: the runtime has started, so every omission would
+ * show. */
 static int missing(int *all)
 {
-	int out = 0, ours = sw_threads_copy(known, SW_THREADS); /* before the runtime's: a thread that comes now is in those */
+	/* read before the runtime's list, which then contains any new thread */
+	int out = 0, ours = sw_threads_copy(known, SW_THREADS);
 	int n = enumerate(ENUM_THREADS, ids, SW_THREADS);
 	*all = n != 0;
 	if (n > 0)

@@ -1,6 +1,6 @@
-/* Stacks that application threads copy of themselves, in callbacks: a pool of slots
- * without a lock. A thread takes a free slot, fills it and publishes it; the sampler
- * gives it back. Nothing in here waits: the runtime may be in the middle of anything. */
+/* Copies that application threads make of their own stacks in callbacks: a pool of slots without a lock. A
+ * thread claims a free slot, fills it, and publishes it; the sampler frees it. Nothing here waits: the
+ * runtime may be in any state. */
 #include "sampler.h"
 
 #include <string.h>
@@ -55,15 +55,15 @@ static void fill(struct sw_copied *c)
 		len = c->stack_high - from;
 	c->stack_addr = from;
 	c->stack_len = sw_copy_own(c->stack, from, len, own);
-	if (!own) { /* a fibre's, or a thread that the CLR has not told of: what could be read */
+	if (!own) { /* a fiber's, or that of a thread that the CLR has not reported: copy what is readable */
 		c->stack_low = 0;
 		c->stack_high = from + c->stack_len;
 	}
 	c->truncated = own && c->stack_high - from > c->stack_len;
 }
 
-/* The registers are this function's own, at one place of it: the walk begins here, and
- * what the compiler has saved is found by this function's unwind data. */
+/* The registers are those of this function, at one point in it. The walk begins here, and this function's
+ * unwind data describe what the compiler has saved. */
 SW_EXPORT __attribute__((noinline)) int seedwalk_sampler_copy(uint64_t tag)
 {
 	if (!sw_sampler_is_open())

@@ -1,7 +1,7 @@
-/* Texts of errors: in C, so that a callback may ask for one. */
+/* Texts of errors: in C, so that a callback may request one. */
 #include "sampler.h"
 
-/* By the error's number, negated. */
+/* Indexed by the negated error number. */
 static const char *const texts[] = {
 	[-SEEDWALK_OK] = "no error",
 	[-SEEDWALK_BAD_HANDLE] = "the handle is not open",
@@ -27,7 +27,7 @@ static const char *const texts[] = {
 	[-SEEDWALK_ENGINE_GONE] = "the helper process has ended, or hangs: seedwalk_sampler_open starts another",
 };
 
-/* Copies a text as far as there is room; its length then. */
+/* Copies a text, truncated to room. Returns its length. */
 static int give(const char *text, char *out, int32_t room)
 {
 	int n = 0;
@@ -53,7 +53,7 @@ void sw_problem(const char *what) { give(what, problem, sizeof problem); }
 int sw_told(int error)
 {
 	switch (error) {
-	case SEEDWALK_OK: /* what was wrong before may be asked for still */
+	case SEEDWALK_OK: /* the last problem can still be read */
 	case SEEDWALK_NOT_FORWARDED:
 	case SEEDWALK_NO_EVENTS:
 	case SEEDWALK_OLD_RUNTIME:
@@ -61,7 +61,7 @@ int sw_told(int error)
 	case SEEDWALK_SYSTEM:
 	case SEEDWALK_NO_ENGINE:
 	case SEEDWALK_ENGINE_GONE:
-		return error; /* told already, in more words */
+		return error; /* already described in more detail */
 	}
 	sw_problem(texts[-error]);
 	return error;

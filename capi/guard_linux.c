@@ -1,12 +1,9 @@
-/* The Go runtime, when it starts, takes over signals and adds SA_ONSTACK to the
- * handlers it finds; the CLR's suspension handler then overflows its small
- * alternate stack (golang/go#78883, dotnet/runtime#127320). Go starts when the
- * library is loaded, before anything that is linked with it can run. So the library
- * itself saves every action before Go starts, and the first seedwalk_open puts back
- * those that Go has changed.
+/* When the Go runtime starts, it takes over signals and adds SA_ONSTACK to existing handlers. The CLR's
+ * suspension handler then overflows its small alternate stack (golang/go#78883, dotnet/runtime#127320). Go
+ * starts when the library is loaded, before any code that is linked with it can run. So the library saves
+ * every action before Go starts, and the first seedwalk_open restores those that Go has changed.
  *
- * Only those: a handler that somebody else has set since stays. SIGURG, by which Go
- * preempts its own goroutines, stays Go's. */
+ * Handlers that were set since stay. SIGURG, with which Go preempts its own goroutines, stays Go's. */
 #define _GNU_SOURCE
 #include "guard_linux.h"
 
@@ -16,8 +13,8 @@
 static struct sigaction saved[_NSIG];
 static unsigned char have[_NSIG];
 
-/* The last priority that runs before constructors without one, as the Go runtime's is:
- * what a program's own constructors with a priority have set is kept. */
+/* The last priority before constructors without one, such as the Go runtime's: handlers that a program's
+ * own constructors with a priority have set are preserved. */
 __attribute__((constructor(65534))) static void save(void)
 {
 	for (int s = 1; s < _NSIG; s++)
@@ -27,9 +24,9 @@ __attribute__((constructor(65534))) static void save(void)
 #ifdef SW_ARCHIVE
 #include <dlfcn.h>
 
-/* The shared library is linked as one that is never unloaded, which the archive cannot
- * ask of the library that it becomes a part of. The CLR unloads a profiler whose
- * Initialize fails, and Go's threads run on: the code must stay. */
+/* The shared library is linked as one that is never unloaded. The archive cannot require that of the
+ * library that it becomes a part of. The CLR unloads a profiler whose Initialize fails, but Go's threads
+ * run on, so the code must stay. */
 __attribute__((constructor(65534))) static void pin(void)
 {
 	Dl_info self;
@@ -42,7 +39,7 @@ int sw_guard_signals(void) { return _NSIG; }
 
 static int guarded(int s) { return have[s] && s != SIGURG && s != SIGKILL && s != SIGSTOP; }
 
-/* The handler that signal s has now, 0 if it is not ours to change. */
+/* The current handler of signal s, 0 if we must not change it. */
 uint64_t sw_guard_handler(int s)
 {
 	struct sigaction now;
@@ -57,7 +54,7 @@ void sw_guard_restore(int s)
 		sigaction(s, &saved[s], NULL);
 }
 
-/* Takes SA_ONSTACK away again from a handler that is as it was but for that. */
+/* Removes SA_ONSTACK from a handler that is otherwise unchanged. */
 void sw_guard_flags(int s)
 {
 	struct sigaction now;

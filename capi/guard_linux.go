@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// restore puts back, once, the signal actions that Go's start has changed: those
-// whose handler is now a function of this Go runtime, and those that have become
-// SA_ONSTACK. Another Go runtime of the process has functions of its own.
+// restore undoes, once, the changes of Go's start to signal actions: those whose handler is now a function of
+// this Go runtime, and those that got SA_ONSTACK. Another Go runtime in the process has functions of its own.
 var restore = sync.OnceFunc(func() {
 	for s := range C.sw_guard_signals() {
 		if h := C.sw_guard_handler(s); h != 0 && runtime.FuncForPC(uintptr(h)) != nil {

@@ -5,5 +5,5 @@ import "C"
 
 import "sync"
 
-// restore puts back, once, what Go's start has changed in the process.
+// restore undoes, once, the changes of Go's start in the process.
 var restore = sync.OnceFunc(func() { C.sw_guard_restore() })

@@ -17,8 +17,7 @@ import (
 
 var cflags = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I."}
 
-// host is a folder with both libraries for this machine. They are linked once for all
-// tests, which takes a while.
+// host returns a folder with both libraries for this machine, linked once for all tests.
 func host(t *testing.T) (dir string) {
 	t.Helper()
 	return platforms[0].libraries(t)
@@ -29,8 +28,8 @@ func gcc(t *testing.T, args ...string) {
 	do(t, nil, "gcc", append(append([]string{}, cflags...), args...)...)
 }
 
-// The vendor's own signal handlers stay, in whatever order it and the library are
-// loaded, and so do those of another Go runtime.
+// The vendor's own signal handlers stay, in whatever order they and the library are loaded. So do those of
+// another Go runtime.
 func TestGuard(t *testing.T) {
 	dir := host(t)
 	shared, other := filepath.Join(dir, "libseedwalk.so"), filepath.Join(dir, "libother.so")
@@ -55,8 +54,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Who changes the handler of the sampler's signal after it was opened is told of it by the
-// next sample, before a thread is asked; who passes on what is not his is not.
+// If another handler replaces the sampler's signal handler after it was opened, the next sample reports it
+// before it asks a thread. A handler that passes our signal on is not reported.
 func TestSignalTaken(t *testing.T) {
 	dir := host(t)
 	exe := filepath.Join(dir, "signals")
@@ -71,7 +70,7 @@ func TestSignalTaken(t *testing.T) {
 	}
 }
 
-// The libraries show what the header declares, and nothing else.
+// The libraries export exactly what the header declares.
 func TestExports(t *testing.T) {
 	dir := host(t)
 	shared := filepath.Join(dir, "libseedwalk.so")
@@ -113,8 +112,8 @@ func declarations(t *testing.T) map[string]bool {
 	return declared
 }
 
-// The shared library loads where glibc is 2.17 or later, on whatever it was built: it asks
-// for no version above, and for nothing but glibc.
+// The shared library loads with glibc 2.17 or later, wherever it was built: it needs no newer symbol version
+// and no other library.
 func TestGlibc(t *testing.T) {
 	for _, p := range platforms {
 		if p.goos != "linux" {
@@ -142,7 +141,7 @@ func TestGlibc(t *testing.T) {
 	}
 }
 
-// newerThan217 says why a name is not there with glibc 2.17, "" if it is.
+// newerThan217 returns why glibc 2.17 lacks a symbol, "" if it has it.
 func newerThan217(s elf.ImportedSymbol) string {
 	var major, minor int
 	_, err := fmt.Sscanf(s.Version, "GLIBC_%d.%d", &major, &minor)
@@ -155,9 +154,9 @@ func newerThan217(s elf.ImportedSymbol) string {
 	return ""
 }
 
-// A profiler that has the library in any of a vendor's ways does not change what its
-// target does, and keeps its own signal handlers; nor does one whose Initialize fails.
-// Three times, because a crash need not come each time.
+// A profiler that contains the library in any supported way does not change what its target does, and keeps
+// its own signal handlers; nor does one whose Initialize fails. Three runs, because a crash need not happen
+// each time.
 func TestInCLR(t *testing.T) {
 	c := newTarget(t)
 	plain := c.run(t)
@@ -201,7 +200,7 @@ func TestInCLR(t *testing.T) {
 // refused is a profiler whose Initialize fails.
 const refused = "refused"
 
-// target is .NET 9.0.5 with a program that does everything that hurts a profiler.
+// target is .NET 9.0.5 with a program that does everything that is difficult for a profiler.
 type target struct{ dir, host, runtime, app string }
 
 func newTarget(t *testing.T) *target {
@@ -224,11 +223,11 @@ func newTarget(t *testing.T) *target {
 	return c
 }
 
-// counts are how often each of the program's threads came round: on a busy machine one
-// may not within these seconds.
+// counts are the loop counts of the program's threads: on a busy machine a thread may not finish one in these
+// seconds.
 var counts = regexp.MustCompile(`(?m)^(soak: .*): [0-9]+$`)
 
-// run is what the program prints and how it ends, for the seconds of its run.
+// run returns the program's output and exit status.
 func (c *target) run(t *testing.T, env ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -243,10 +242,10 @@ func (c *target) run(t *testing.T, env ...string) string {
 	return fmt.Sprintf("%q, %v", strings.ReplaceAll(counts.ReplaceAllString(string(out), "$1: n"), ": did nothing", ": worked"), err)
 }
 
-// leastShare is what share of the example's samples must be complete, percent.
+// leastShare is the least share of complete samples of the example, percent.
 const leastShare = 99
 
-// The sample profiler with a protocol of its own, as a vendor builds it.
+// The sample profiler with its own protocol, built as a vendor builds it.
 func TestOwnProtocol(t *testing.T) {
 	if _, err := exec.LookPath("g++"); err != nil {
 		t.Skip("SKIPPED-CHECK: no g++")

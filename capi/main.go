@@ -1,19 +1,19 @@
-// Command capi is the C library: package main built with -buildmode=c-shared
-// or c-archive by build.sh. Its interface is seedwalk.h.
+// Command capi is the C library: package main built with -buildmode=c-shared or c-archive by build.sh. Its
+// interface is seedwalk.h.
 //
-// Sources: seedwalk.h, which the examples and the tests are compiled against; the cgo
-// command's documentation ("Passing pointers", //export).
+// Sources: seedwalk.h, which the examples and the tests are compiled against; the cgo command's documentation
+// ("Passing pointers", //export).
 //
-// Glossary. A *handle* names an instance: a module table with a walker and a merger
-// over it. A structure's *size* is its first member: what a caller was compiled with,
-// so that an older caller works with a newer library and the other way round.
+// Glossary. A *handle* identifies an instance: a module table with a walker and a merger over it. A
+// structure's *size* is its first member: the size with which the caller was compiled, so that an older
+// caller works with a newer library and the other way round.
 //
-// Strategy. What a call needs while a thread is suspended was made by init and commit;
-// a call copies the caller's structures once, checks every size and pointer that it
-// can, and answers in numbers. A sample's memory is not kept past its call.
+// Strategy. init and commit prepare everything that a call needs while a thread is suspended. A call copies
+// the caller's structures once, checks every size and pointer that it can, and returns a number. It keeps no
+// pointer to a sample's memory.
 //
-// Known gaps: a pointer that is wrong and not NULL ends the process, as in any C
-// library; 64 instances at the most.
+// Known gaps: a wrong pointer that is not NULL crashes the process, as in any C library; at most 64
+// instances.
 package main
 
 /*
@@ -41,15 +41,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-func main() {} // a library has none, but Go wants one
+func main() {} // required by Go, never called
 
-// version is the library's, as a text; set by the linker when a release is built.
+// version is the library's version; the linker sets it in a release.
 var version = "development"
 
-// instance is what a handle stands for.
+// instance is the object behind a handle.
 type instance struct {
 	handle   C.seedwalk_handle
-	busy     atomic.Bool // a call is under way
+	busy     atomic.Bool // a call is in progress
 	own      bool        // stacks are of this process
 	walker   unwind.Walker
 	merger   *merge.Merger
@@ -62,31 +62,30 @@ type instance struct {
 	gen      uint32
 	stubs    managed.Entrances
 	specials managed.Specials
-	isMethod func(ip uint64) bool // asks ask
+	isMethod func(ip uint64) bool // calls ask
 	runtime  tables
 	ask      question
 	request  request
-	batch    C.seedwalk_batch // of walks, one after the other in request
+	batch    C.seedwalk_batch // consecutive walks in request
 	raw      rawFile
 	capture  clr.Capture
 	window   memory.Window
 	bounds   unwind.Bounds
-	at       unwind.State // of capture.Seed
+	at       unwind.State // state at capture.Seed
 	native   [512]unwind.Frame
 	merged   []merge.Frame
 }
 
-// instances are those that are open: no lock on the way of a walk. The low bits of
-// a handle are its place here plus one, the others tell it from those that had the
-// place before.
+// instances are the open ones: a walk takes no lock. The low bits of a handle are its index here plus one;
+// the others distinguish it from earlier handles at this index.
 var instances [64]atomic.Pointer[instance]
 
 const placeBits = 8
 
-// opened counts the handles that were given away.
+// opened counts all handles ever opened.
 var opened atomic.Uint64
 
-// place is where a handle's instance stands, nil if it is no handle.
+// place returns the entry of a handle, nil if it is not a handle.
 func place(h C.seedwalk_handle) *atomic.Pointer[instance] {
 	i := h&(1<<placeBits-1) - 1
 	if i >= C.seedwalk_handle(len(instances)) {
@@ -95,7 +94,7 @@ func place(h C.seedwalk_handle) *atomic.Pointer[instance] {
 	return &instances[i]
 }
 
-// enter begins a call with a handle; leave ends it if the answer is OK.
+// enter begins a call with a handle; if it returns OK, leave ends the call.
 func enter(h C.seedwalk_handle) (*instance, C.int) {
 	p := place(h)
 	if p == nil {
@@ -116,7 +115,7 @@ func enter(h C.seedwalk_handle) (*instance, C.int) {
 
 func (in *instance) leave() { in.busy.Store(false) }
 
-// garbage is collected where the header says that no thread may be suspended.
+// garbage is collected only in calls during which, by the header's rules, no thread is suspended.
 var garbage = quiet.New()
 
 //export seedwalk_version
@@ -125,7 +124,7 @@ func seedwalk_version(out *C.char, room C.int32_t) C.uint32_t {
 	return C.SEEDWALK_ABI
 }
 
-// leastOptions is the size of the options that make sense: the architecture.
+// leastOptions is the least size of the options: up to the architecture.
 const leastOptions = 8
 
 //export seedwalk_open
@@ -173,7 +172,7 @@ func newInstance(w unwind.Walker) *instance {
 	return in
 }
 
-// register gives an instance a place and its handle.
+// register gives an instance an entry and a handle.
 func (in *instance) register(handle *C.seedwalk_handle) C.int {
 	serial := C.seedwalk_handle(opened.Add(1)) << placeBits
 	for i := range instances {
@@ -194,6 +193,6 @@ func seedwalk_close(h C.seedwalk_handle) C.int {
 	}
 	defer in.leave()
 	place(h).Store(nil)
-	in.raw.w.Close() // whoever judges sees what is missing
+	in.raw.w.Close() // a reader of the file sees what is missing
 	return ok
 }

@@ -30,7 +30,7 @@ func seedwalk_add_module(h C.seedwalk_handle, id C.int32_t, path *C.cchar, start
 	m := module.LoadELF(uint32(id), text(path), uint64(start), uint64(end), uint64(bias))
 	in.add(m)
 	if m.ELF == nil {
-		return unreadable // its range is known all the same
+		return unreadable // its range is known anyway
 	}
 	return ok
 }
@@ -69,7 +69,7 @@ func seedwalk_add_pe_mapped(h C.seedwalk_handle, id C.int32_t, name *C.cchar, ba
 	f, why := pe.FromMemory(copied, text(name))
 	if why != nil {
 		in.add(module.Module{ID: uint32(id), Start: uint64(base), End: uint64(base + length), Bias: uint64(base), Path: text(name), Err: why})
-		return unreadable // its range is known all the same
+		return unreadable // its range is known anyway
 	}
 	in.add(module.PEFromFile(uint32(id), f, text(name), uint64(base), uint64(base+length)))
 	return ok
@@ -77,7 +77,7 @@ func seedwalk_add_pe_mapped(h C.seedwalk_handle, id C.int32_t, name *C.cchar, ba
 
 func (in *instance) add(m module.Module) { in.modules, in.changed = append(in.modules, m), true }
 
-// text is a C string in Go.
+// text converts a C string.
 func text(s *C.cchar) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }
 
 //export seedwalk_add_managed
@@ -103,7 +103,7 @@ func seedwalk_clear(h C.seedwalk_handle) C.int {
 	}
 	defer in.leave()
 	in.modules, in.managed, in.scanned, in.changed = nil, nil, nil, true
-	in.stubs = managed.Entrances{} // what is added next may have the ids of what was
+	in.stubs = managed.Entrances{} // new modules may reuse the ids of the old ones
 	in.runtime.clear()
 	return ok
 }
@@ -184,7 +184,7 @@ func seedwalk_get_module(h C.seedwalk_handle, id C.int32_t, out *C.seedwalk_modu
 	return noModule
 }
 
-// leastModule is the size of a seedwalk_module that makes sense: up to its bounds.
+// leastModule is the least size of a seedwalk_module: up to its bounds.
 const leastModule = 24
 
 func describe(m *module.Module) C.seedwalk_module {

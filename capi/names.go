@@ -40,7 +40,7 @@ func seedwalk_verdict_name(verdict C.int32_t, out *C.char, room C.int32_t) C.int
 	return put(seed.Verdict(narrow(verdict)).String(), out, room)
 }
 
-// narrow keeps what is no value of the 8-bit types from becoming one.
+// narrow maps values outside the 8-bit types to an invalid one.
 func narrow(v C.int32_t) uint8 {
 	if v < 0 || v > 255 {
 		return 255

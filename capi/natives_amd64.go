@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// natives names functions of modules by their own symbols and exports: separate debug
-// files, which may be larger than the program, are not read inside of it.
+// natives names functions of modules by their own symbols and exports. It does not read separate debug files
+// in the program, because they may be larger than the program.
 type natives struct {
 	tables map[uint32]*symbol.Table // by the module's number
 	images *symbol.PEResolver
@@ -23,7 +23,7 @@ type natives struct {
 	none   *C.char
 }
 
-// Bounds of what is remembered.
+// Bounds of the caches.
 const (
 	maxTables = 1 << 10
 	maxTexts  = 1 << 16
@@ -33,7 +33,7 @@ func newNatives() natives {
 	return natives{map[uint32]*symbol.Table{}, symbol.NewPEResolver(), map[string]*C.char{}, C.CString("")}
 }
 
-// trim is called when nobody has texts any more.
+// trim frees texts. It is called when no caller has texts any more.
 func (n *natives) trim() {
 	if len(n.tables) > maxTables {
 		clear(n.tables)
@@ -46,7 +46,7 @@ func (n *natives) trim() {
 	}
 }
 
-// name is the name of the function at an address of a module, "" if it has none.
+// name returns the function at an address of a module, "" if unknown.
 func (n *natives) name(m *module.Module, addr uint64) *C.char {
 	name := n.find(m, addr-m.Bias)
 	if name == "" {

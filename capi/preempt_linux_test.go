@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// The libraries that live in another's process do not preempt their own threads:
-// each is loaded into a process, and its runtime's setting read there.
+// The libraries that are loaded into other programs do not preempt their own threads: each is loaded into a
+// process, and its runtime's setting is read there.
 func TestNoPreemption(t *testing.T) {
 	dir := host(t)
 	library, loader := filepath.Join("..", "scripts", "library.sh"), filepath.Join(dir, "load")
@@ -45,8 +45,7 @@ func TestNoPreemption(t *testing.T) {
 	})
 }
 
-// preemptOff loads the library into a process and reads what its Go runtime has
-// in debug.asyncpreemptoff.
+// preemptOff loads the library into a process and reads its Go runtime's debug.asyncpreemptoff.
 func preemptOff(t *testing.T, loader, library string) uint32 {
 	t.Helper()
 	f, err := elf.Open(library)
@@ -58,7 +57,7 @@ func preemptOff(t *testing.T, loader, library string) uint32 {
 	return uint32(number(t, do(t, nil, loader, library, "peek", strconv.FormatUint(at, 10))))
 }
 
-// signals is how many preemption signals a loop in the library met.
+// signals returns how many preemption signals a loop in the library met.
 func signals(t *testing.T, loader, library string) int {
 	t.Helper()
 	return number(t, do(t, nil, loader, library, "loop"))
@@ -73,7 +72,7 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// settingAt is the address of runtime.debug.asyncpreemptoff in the image.
+// settingAt returns the address of runtime.debug.asyncpreemptoff in the image.
 func settingAt(t *testing.T, f *elf.File) uint64 {
 	t.Helper()
 	symbols, err := f.Symbols()
@@ -93,7 +92,7 @@ func settingAt(t *testing.T, f *elf.File) uint64 {
 	return 0
 }
 
-// fieldAt is where a variable of a structure's type has the field.
+// fieldAt returns the offset of a field in a variable of a structure type.
 func fieldAt(t *testing.T, d *dwarf.Data, variable, field string) uint64 {
 	t.Helper()
 	for r := d.Reader(); ; {
@@ -117,8 +116,8 @@ func fieldAt(t *testing.T, d *dwarf.Data, variable, field string) uint64 {
 	}
 }
 
-// Every library that was built for a test, a demo or a user, on both systems, was
-// built by scripts/library.sh: the linker left the setting in it.
+// Every library that was built for a test, a demo, or a user, on both systems, was built by
+// scripts/library.sh: it contains the linker's setting.
 func TestBuiltWithoutPreemption(t *testing.T) {
 	built := []string{"../out/bin/libseedwalk_profiler.so"}
 	for _, pattern := range []string{"../out/windows/seedwalk_profiler*.dll", "../out/dist/*/*.so", "../out/dist/*/*.dll"} {
@@ -151,7 +150,7 @@ func TestBuiltWithoutPreemption(t *testing.T) {
 	}
 }
 
-// defaults is the text runtime.godebugDefault was set to by the linker.
+// defaults returns the linker's value of runtime.godebugDefault.
 func defaults(t *testing.T, path string) string {
 	t.Helper()
 	const name = "runtime.godebugDefault.str"

@@ -1,4 +1,4 @@
-/* Between the C and the Go of the sampler. */
+/* Interface between the C and the Go of the sampler. */
 #ifndef SEEDWALK_SAMPLER_H
 #define SEEDWALK_SAMPLER_H
 
@@ -6,25 +6,25 @@
 
 #include "../profiler/host/platform.h"
 
-enum { SW_STACKS = 64 }; /* of one call: at least SW_SLOTS */
+enum { SW_STACKS = 64 }; /* per call: at least SW_SLOTS */
 
-/* What the last call has found; written by Go, in memory of C's. */
+/* The results of the last call; written by Go, in C memory. */
 extern seedwalk_stack sw_stacks[SW_STACKS];
 extern int sw_stack_count;
 extern char sw_stack_names[SW_STACKS][64];
 
 /* errors.c */
 void sw_problem(const char *what);
-int sw_told(int error); /* the error, when seedwalk_sampler_problem has a text for it */
+int sw_told(int error); /* returns the error if seedwalk_sampler_problem has a text for it */
 
-/* check_amd64.c: what the vendor has forgotten; SEEDWALK_OK, or an error. *all: nothing
- * can be found by looking again soon. */
+/* check_amd64.c: returns SEEDWALK_OK, or an error for a vendor's omission. *all: checking again soon
+ * cannot find more. */
 extern uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
 int sw_check_forwarded(int *all);
 
 enum { SW_COPIES = 64 };
 
-/* copies_amd64.c: stacks that application threads have copied of themselves. */
+/* copies_amd64.c: copies that application threads have made of their own stacks. */
 struct sw_copied {
 	uint32_t state; /* changed atomically by both sides */
 	uint32_t truncated;
@@ -35,7 +35,7 @@ struct sw_copied {
 };
 int sw_sampler_is_open(void);
 int sw_copies_init(size_t stack_bytes);
-struct sw_copied *sw_copy_take(int i); /* the i-th if it is whole, else NULL */
+struct sw_copied *sw_copy_take(int i); /* the i-th copy if it is complete, else NULL */
 void sw_copy_done(struct sw_copied *c);
 uint64_t sw_copies_dropped(void);
 

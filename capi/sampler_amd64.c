@@ -1,5 +1,5 @@
-/* The sampler's C face. What the CLR's threads call stays in here and in
- * profiler/host; seedwalk_sampler_sample looks at its caller before it enters Go. */
+/* The sampler's C interface. Code on the CLR's threads stays in here and in profiler/host;
+ * seedwalk_sampler_sample checks its caller before it enters Go. */
 #include "sampler.h"
 
 #include <string.h>
@@ -10,18 +10,18 @@ _Static_assert((int)SW_STACKS >= (int)SW_SLOTS, "a round fits");
 
 enum { CLOSED, OPENING, OPEN, ENDED };
 static uint32_t state;
-static uint64_t opener;  /* the thread that opened: the CLR's */
-static uint64_t inside;  /* the thread that samples just now, 0: none */
-static uint32_t looking; /* samples until the vendor's forwarding is looked at again */
-static int begun;        /* Go's side stands */
-static int next_stack;   /* that seedwalk_sampler_next gives */
+static uint64_t opener;  /* the thread that opened, which is the CLR's */
+static uint64_t inside;  /* the thread that is sampling, 0: none */
+static uint32_t looking; /* samples until the vendor's forwarding is checked again */
+static int begun;        /* Go's side has started */
+static int next_stack;   /* the next stack for seedwalk_sampler_next */
 seedwalk_stack sw_stacks[SW_STACKS];
 int sw_stack_count;
 char sw_stack_names[SW_STACKS][64];
 
 int sw_sampler_is_open(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == OPEN; }
 
-/* A structure of the caller's into one of ours, known bytes long: as sized.go. */
+/* Copies a caller's structure into one of ours, known bytes long; same rules as sized.go. */
 static int sized(void *to, uint32_t known, uint32_t least, const void *from)
 {
 	uint32_t size;
@@ -40,7 +40,7 @@ static int sized(void *to, uint32_t known, uint32_t least, const void *from)
 	return SEEDWALK_OK;
 }
 
-/* Runs on a thread of its own: the caller's is the CLR's, and never enters Go. */
+/* Runs on a thread of its own: the caller's belongs to the CLR and never enters Go. */
 static void begin(void)
 {
 	swgoSamplerBegin();
@@ -49,9 +49,8 @@ static void begin(void)
 
 enum { LONGEST_START_MS = 20000, LONGEST_ROUND_MS = 3000, STACK_BYTES = 1 << 20, MOST_STACK_BYTES = 1 << 28 };
 
-/* Starts Go's side, which puts back the signal handlers that Go's start has taken.
- * Before anything is refused: a program that goes on without its profiler would die of
- * them. */
+/* Starts Go's side, which restores the signal handlers that Go's start has replaced. This comes before any
+ * refusal: a program that continues without its profiler would crash because of them. */
 static int go_begins(void)
 {
 	static uint32_t beginning;
@@ -110,7 +109,7 @@ SW_EXPORT int seedwalk_sampler_close(void)
 	uint32_t open = OPEN;
 	if (!__atomic_compare_exchange_n(&state, &open, ENDED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return SEEDWALK_NOT_OPEN;
-	sw_stop(); /* a round under way ends after the thread it is at */
+	sw_stop(); /* a running round ends after the current thread */
 	if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) == sw_thread_self())
 		return SEEDWALK_OK; /* called by on_stack: nothing is suspended */
 	for (int ms = 0; ms < LONGEST_ROUND_MS && __atomic_load_n(&inside, __ATOMIC_SEQ_CST); ms++)
@@ -174,7 +173,7 @@ SW_EXPORT int seedwalk_sampler_code_changed(uint64_t function)
 
 enum { LOOK_AGAIN = 32 };
 
-/* The vendor's mistakes are told by the first sample that can see them. */
+/* The first sample that can detect a vendor's omissions reports them. */
 static int look(void)
 {
 	if (looking) {
@@ -220,7 +219,7 @@ static void give(seedwalk_sampler_result *to, seedwalk_sampler_result *from)
 	to->size = size;
 }
 
-/* The caller's thread may enter Go, and is alone. */
+/* Succeeds if the caller's thread may enter Go, and no other thread is sampling. */
 static int enter(void)
 {
 	uint64_t self = sw_thread_self(), none = 0;

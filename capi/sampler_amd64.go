@@ -24,8 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// sampler is the Go half of the process's one sampler. What it gives away lies in
-// memory of C's.
+// sampler is the Go half of the process's one sampler. Its results are in C memory.
 type sampler struct {
 	agent     *agent.Agent
 	rows      [C.SW_STACKS]rows
@@ -33,9 +32,9 @@ type sampler struct {
 	modules   map[uint32]texts
 	natives   natives
 	sources   sources
-	forgotten uint64 // of the agent, when methods was begun
+	forgotten uint64 // the agent's count when methods was started
 	none      *C.char
-	tag       C.uint64_t // of the copy that is walked
+	tag       C.uint64_t // of the copy that is being walked
 }
 
 // rows are the frames of one stack.
@@ -56,8 +55,8 @@ func (t texts) free() {
 
 var sampling *sampler
 
-// leastProcs: a thread of Go's own that waits for a lock held by a stopped target must
-// not keep the sampler from running on.
+// leastProcs: the sampler must keep running even if another thread of Go's waits for a lock that a stopped
+// target holds.
 const leastProcs = 4
 
 // swgoSamplerBegin runs on a thread of C's, once. SEEDWALK_RAW names a file for raw
@@ -103,7 +102,7 @@ func swgoSamplerRound(flags C.int32_t, thread C.uint64_t, out *C.seedwalk_sample
 // maxModules bounds the memory of modules that have gone.
 const maxModules = 4096
 
-// trim drops texts that only the last round's stacks had a use for.
+// trim frees texts that only the last round's stacks used.
 func (s *sampler) trim() {
 	if len(s.modules) > maxModules {
 		drop(s.modules)
@@ -119,8 +118,8 @@ func drop[K comparable](m map[K]texts) {
 	clear(m)
 }
 
-// take writes one stack down. The agent forgets methods before the first stack of a
-// round only, so no stack has texts that are freed here.
+// take records one stack. The agent drops methods only before the first stack of a round, so no stack has
+// texts that are freed here.
 func (s *sampler) take(from *agent.Stack) {
 	if s.agent.Forgotten() != s.forgotten {
 		drop(s.methods)
@@ -149,7 +148,7 @@ func (s *sampler) take(from *agent.Stack) {
 	C.sw_stack_count++
 }
 
-// of makes room for n frames.
+// of returns room for n frames.
 func (r *rows) of(n int) (frames []C.seedwalk_named_frame, addresses []C.uint64_t) {
 	if n > r.room {
 		C.free(unsafe.Pointer(r.first))
@@ -162,7 +161,7 @@ func (r *rows) of(n int) (frames []C.seedwalk_named_frame, addresses []C.uint64_
 	return unsafe.Slice(r.first, n), unsafe.Slice(r.addresses, n)
 }
 
-// within is a frame's ip in the numbers of its module's own file, 0 if it is in none.
+// within returns a frame's ip in its module's own numbers, 0 outside modules.
 func within(f *merge.Frame, t *module.Table) uint64 {
 	if f.Module < 0 {
 		return 0
@@ -208,8 +207,8 @@ func (s *sampler) method(f clr.FunctionID) texts {
 	return t
 }
 
-// copiedRegisters are those that a thread writes down of itself, as UNWIND_INFO numbers
-// them: what a caller may expect to be kept.
+// copiedRegisters are the registers that a thread records of itself, as UNWIND_INFO numbers them: those that
+// a callee must preserve.
 const copiedRegisters = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 0xf<<12
 
 // copies are agent.Copies over the C pool.
@@ -239,8 +238,7 @@ func (p copies) At(i int, c *clr.Capture) bool {
 
 func (copies) Done(i int) { C.sw_copy_done(C.sw_copy_take(C.int(i))) }
 
-// takeCopy takes the stack of a copy without its first frame, which is
-// seedwalk_sampler_copy itself.
+// takeCopy records the stack of a copy without its first frame, which is seedwalk_sampler_copy itself.
 func (s *sampler) takeCopy(from *agent.Stack) {
 	if len(from.Frames) > 0 {
 		from.Frames = from.Frames[1:]

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-/* The sampler is for x86-64: elsewhere every call of it says so. */
+/* The sampler is for x86-64: elsewhere every call returns SEEDWALK_UNSUPPORTED. */
 #include "types.h"
 
 #include "../profiler/host/platform.h"

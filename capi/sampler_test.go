@@ -9,8 +9,7 @@ import (
 
 var update = goflag.Bool("update", false, "write the golden files anew")
 
-// Whatever a vendor gets wrong with the sampler is answered by an error and a text, on
-// Linux and Windows alike.
+// Every mistake of a vendor with the sampler gives an error and a text, the same on Linux and Windows.
 func TestSamplerErrors(t *testing.T) {
 	const golden = "testdata/sampler_errors.txt"
 	for _, p := range platforms {

@@ -32,8 +32,8 @@ func (t *tables) found(in *instance) {
 	t.contracts.Find(in.table)
 }
 
-// clear forgets which modules hold no runtime; that of the process stays.
+// clear drops the list of modules without a runtime; the process's own runtime stays.
 func (t *tables) clear() { t.contracts.Forget() }
 
-// merging takes what the CLR reported as the proof of the tables.
+// merging passes the CLR's report to the tables, which it verifies.
 func (t *tables) merging(in *instance) { t.contracts.Learn(in.merger, &in.capture) }

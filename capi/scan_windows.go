@@ -14,16 +14,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// newScanner asks the loader of this process.
+// newScanner reads the list of this process's loader.
 func (in *instance) newScanner() scanner {
 	images := live.NewImages(loaded)
 	in.runtime.images = images
 	return func() *module.Table { return images.Table() }
 }
 
-// tables are the system's function tables, where the runtime registers its code:
-// managed.Calls. They are asked once the images were scanned, which tells
-// precompiled code.
+// tables are the system's function tables, where the runtime registers its code: managed.Calls. They are used
+// after the images were scanned, which identifies precompiled code.
 type tables struct {
 	live.Windows
 	images *live.Images
@@ -39,7 +38,7 @@ func (t *tables) Precompiled(pc uint64) (managed.Image, bool) {
 	return managed.Image{Base: m.Bias, Table: m.PE.AMD64()}, true
 }
 
-// found drops what was known of code that may have gone.
+// found drops the data of code that may be gone.
 func (t *tables) found(in *instance) {
 	if in.scanned == nil || in.walker.Arch() != context.ArchAMD64 {
 		in.merger.SetManaged(nil)
@@ -55,13 +54,13 @@ func (t *tables) found(in *instance) {
 func (t *tables) clear()            {}
 func (t *tables) merging(*instance) {}
 
-// snapshotTries bounds how often the list of images is asked for.
+// snapshotTries bounds the attempts to list the images.
 const snapshotTries = 16
 
-// loaded lists the images that are loaded. Source: Win32, "Tool Help".
+// loaded lists the loaded images. Source: Win32, "Tool Help".
 func loaded() (out []live.Loaded) {
 	var snapshot windows.Handle
-	err := error(windows.ERROR_BAD_LENGTH) // an image came or went meanwhile: to be asked again
+	err := error(windows.ERROR_BAD_LENGTH) // an image was loaded or unloaded meanwhile: retry
 	for tries := 0; err == windows.ERROR_BAD_LENGTH && tries < snapshotTries; tries++ {
 		snapshot, err = windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE, windows.GetCurrentProcessId())
 	}
@@ -77,8 +76,7 @@ func loaded() (out []live.Loaded) {
 	return out
 }
 
-// stamp is an image's time stamp, which tells two builds of one file apart; 0 if
-// the image has gone.
+// stamp returns an image's time stamp, which distinguishes two builds of a file; 0 if the image is gone.
 func stamp(base uint64) uint32 {
 	h, _ := pe.ReadHeader(func(rva uint32, n int) ([]byte, bool) {
 		b := make([]byte, n)

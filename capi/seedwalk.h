@@ -1,19 +1,17 @@
 /* seedwalk.h: complete mixed-mode stacks for a .NET profiler, as a C library.
  *
- * What it does: from the registers and the copied stack of a suspended thread,
- * and from what ICorProfilerInfo2::DoStackSnapshot reported of it, it makes one
- * stack of all frames, managed and unmanaged, leaf first. It opens no thread
- * and suspends nothing: that is the profiler's part, or that of the sampler, at the
- * end of this file, whose rules stand there.
+ * What it does: from the registers and the copied stack of a suspended thread, and from what
+ * ICorProfilerInfo2::DoStackSnapshot reported of it, it makes one stack of all frames, managed and
+ * unmanaged, leaf first. It suspends no thread. The profiler does that, or the sampler at the end of this
+ * file, which has rules of its own.
  *
- * Order of calls: seedwalk_open; seedwalk_scan (or seedwalk_add_...) and
- * seedwalk_commit, again whenever a result says that a rescan is due; for every
- * sample seedwalk_walk, seedwalk_merge, or both; seedwalk_close.
- * docs/embedding.md tells it as a story, capi/testdata/example.c does it.
+ * Order of calls: seedwalk_open; seedwalk_scan (or seedwalk_add_...) and seedwalk_commit, again whenever a
+ * result says that a rescan is due; for every sample seedwalk_walk, seedwalk_merge, or both;
+ * seedwalk_close. docs/embedding.md explains the steps, and capi/testdata/example.c is a complete program.
  *
- * Stability. SEEDWALK_ABI grows when a program compiled against an older header
- * would not work any more. What is passed by pointer begins with its size, so
- * that fields can be added without that:
+ * Stability. SEEDWALK_ABI grows when a program that was compiled against an older header no longer works.
+ * Each structure that is passed by pointer begins with its size, so that fields can be added without
+ * growing it:
  *   - set size to sizeof of the structure, and the rest to 0 before you fill it;
  *   - a smaller size than the library's is taken as far as it goes, the fields
  *     behind it count as 0; below the least that makes sense the call answers
@@ -22,33 +20,27 @@
  *     the call answers SEEDWALK_UNKNOWN_FIELD; in a result it is set to 0.
  * seedwalk_frame and seedwalk_snapshot_frame are rows of arrays and do not grow.
  *
- * Thread rules. The library holds the Go runtime. Call it from threads of your
- * own that never run managed code (your sampler), never from a signal handler,
- * from an ICorProfilerCallback method, or from a thread that may be suspended by
- * you. One handle is used by one thread at a time; a second one gets
- * SEEDWALK_BUSY. One exception, on Linux: a thread may walk its own stack inside a
- * callback, with all signals blocked: see "Walk now" in docs/embedding.md.
+ * Thread rules. The library contains the Go runtime. Call it from threads of your own that never run
+ * managed code (your sampler), never from a signal handler, from an ICorProfilerCallback method, or from a
+ * thread that may be suspended by you. One handle is used by one thread at a time; a second thread gets
+ * SEEDWALK_BUSY. One exception, on Linux: a thread may walk its own stack inside a callback, with all
+ * signals blocked: see "Walk now" in docs/embedding.md.
  *
- * What loading changes. On Linux the Go runtime installs signal handlers when
- * the library is loaded. The library keeps what was there before and puts it back
- * in the first seedwalk_open, all but SIGURG; handlers that were set in between
- * are left alone. So open a handle before your Initialize returns (let it wait
- * for your sampler's thread). On Windows the Go runtime changes the error mode
- * (no crash reports, also of children started meanwhile), the flags of Windows
- * Error Reporting, the priority boost and the long-path bit of the process: the
- * first seedwalk_open puts them back as they were. What stays are two vectored
- * exception handlers and a console control handler, which pass on what is not
- * theirs.
+ * What loading changes. On Linux the Go runtime installs signal handlers when the library is loaded. The
+ * library saves the previous handlers and restores them in the first seedwalk_open, except for SIGURG.
+ * Handlers that were set in between stay. So open a handle before your Initialize returns (let it wait for
+ * your sampler's thread). On Windows the Go runtime changes the error mode (no crash reports, also of
+ * children started meanwhile), the flags of Windows Error Reporting, the priority boost and the long-path
+ * bit of the process: the first seedwalk_open restores them. Two vectored exception handlers and a console
+ * control handler stay; they ignore events that are not Go's.
  *
- * While a thread is suspended seedwalk_walk and seedwalk_walk_batch may be called,
- * and nothing else of the library: they take no lock, allocate nothing on the C
- * heap and read only the memory handed to them and the module table. The first call
- * that a thread makes into the library sets things up for that thread: make it
- * (seedwalk_commit will do) before anything is suspended. seedwalk_merge asks the runtime's or the
- * system's tables: call it when nothing is suspended any more.
+ * While a thread is suspended, only seedwalk_walk and seedwalk_walk_batch may be called: they take no
+ * lock, allocate nothing on the C heap, and read only the caller's memory and the module table. The first
+ * call by a thread sets up state for that thread: make it (seedwalk_commit will do) before anything is
+ * suspended. seedwalk_merge reads the runtime's or the system's tables: call it after everything has been
+ * resumed.
  *
- * Memory: all arrays are the caller's. The library keeps no pointer after a
- * call returns.
+ * Memory: the caller owns all arrays. The library keeps no pointer after a call returns.
  *
  * Architectures: x86-64 and ARM64, ELF and PE images, each on every host. */
 #ifndef SEEDWALK_H
@@ -63,34 +55,35 @@ extern "C" {
 
 typedef uint64_t seedwalk_handle; /* 0: none */
 
-/* The interface that this header describes: see seedwalk_version. */
+/* The version of the interface in this header: see seedwalk_version. */
 #define SEEDWALK_ABI 1
 
 /* Results of calls that can fail; seedwalk_error_text has a text for each. */
 enum {
 	SEEDWALK_OK = 0,
-	SEEDWALK_BAD_HANDLE = -1,    /* not open, or closed already */
+	SEEDWALK_BAD_HANDLE = -1, /* never opened, or closed */
 	SEEDWALK_BAD_ARGUMENT = -2,  /* a null pointer, a length of 0, start above end */
 	SEEDWALK_UNREADABLE = -3,    /* a module's file or the process's mappings */
 	SEEDWALK_SHORT_STRUCT = -4,  /* size is less than the fields that must be there */
-	SEEDWALK_UNKNOWN_FIELD = -5, /* a field that this library does not know is not 0 */
-	SEEDWALK_BUSY = -6,          /* another thread is inside with the same handle */
+	SEEDWALK_UNKNOWN_FIELD = -5, /* a field unknown to this library is not 0 */
+	SEEDWALK_BUSY = -6, /* another thread is using the same handle */
 	SEEDWALK_TOO_MANY = -7,      /* 64 handles are open */
 	SEEDWALK_NO_MODULE = -8,     /* no module of the last commit has this id */
-	SEEDWALK_NOT_OPEN = -9,      /* the sampler is not open yet, or closed already */
-	SEEDWALK_SECOND = -10,       /* the process has, or had, a sampler */
+	SEEDWALK_NOT_OPEN = -9, /* the sampler was never opened, or is closed */
+	SEEDWALK_SECOND = -10, /* the process already has, or had, a sampler */
 	SEEDWALK_WRONG_THREAD = -11, /* this thread runs managed code */
-	SEEDWALK_OLD_RUNTIME = -12,  /* it has no interface that sampling can do with */
-	SEEDWALK_NOT_FORWARDED = -13, /* a callback is not: seedwalk_sampler_problem says which */
-	SEEDWALK_NO_EVENTS = -14,    /* SetEventMask was not given SEEDWALK_SAMPLER_EVENTS */
-	SEEDWALK_REFUSED = -15,      /* the runtime refuses to walk, for ever */
-	SEEDWALK_SYSTEM = -16,       /* the system refuses something: seedwalk_sampler_problem says what */
+	SEEDWALK_OLD_RUNTIME = -12, /* it lacks an interface that the sampler needs */
+	SEEDWALK_NOT_FORWARDED = -13, /* a callback is missing: seedwalk_sampler_problem returns which */
+	SEEDWALK_NO_EVENTS = -14, /* SetEventMask was called without SEEDWALK_SAMPLER_EVENTS */
+	SEEDWALK_REFUSED = -15, /* the runtime permanently refuses to walk */
+	SEEDWALK_SYSTEM = -16, /* the system refuses an operation: seedwalk_sampler_problem returns which */
 	SEEDWALK_UNSUPPORTED = -17,  /* there is no sampler for this architecture */
-	SEEDWALK_FULL = -18,         /* no room for another copy: it is dropped, and counted */
-	SEEDWALK_TAKEN = -19,        /* Linux: since open somebody has set another handler for SIGRTMIN+5
-	                              * that does not pass on to ours, or none: no thread would answer */
-	SEEDWALK_NO_ENGINE = -20,    /* the client library's helper process cannot be started */
-	SEEDWALK_ENGINE_GONE = -21,  /* it has ended, or hangs: open again */
+	SEEDWALK_FULL = -18, /* no room for another copy: it is dropped and counted */
+	/* Linux: the handler of SIGRTMIN+5 was replaced after open, and does not call ours: no thread would
+	 * answer */
+	SEEDWALK_TAKEN = -19,
+	SEEDWALK_NO_ENGINE = -20,   /* the client library cannot start its helper process */
+	SEEDWALK_ENGINE_GONE = -21, /* the helper has ended, or hangs: open again */
 };
 
 /* Architectures of stacks. */
@@ -99,17 +92,16 @@ enum {
 	SEEDWALK_ARM64 = 2,
 };
 
-/* How a context holds the registers of a thread. */
+/* The layout of a context, which holds the registers of a thread. */
 enum {
-	/* CONTEXT of Windows, 1232 bytes on x86-64 and 912 on ARM64; the CLR's
-	 * CONTEXT on Linux begins with the same. */
+	/* CONTEXT of Windows, 1232 bytes on x86-64 and 912 on ARM64; the CLR's CONTEXT on Linux begins with
+	 * the same fields. */
 	SEEDWALK_CONTEXT_WIN32,
-	/* ucontext_t of Linux, as a signal handler gets it. */
+	/* ucontext_t of Linux, as passed to a signal handler. */
 	SEEDWALK_CONTEXT_UCONTEXT,
 };
 
-/* How a frame was found (unwind.Trust). From SEEDWALK_TRUST_DOUBTFUL up it is a
- * guess: show it as one. */
+/* How a frame was found (unwind.Trust). From SEEDWALK_TRUST_DOUBTFUL up it is a guess: display it as one. */
 enum {
 	SEEDWALK_TRUST_NONE,
 	SEEDWALK_TRUST_CONTEXT,
@@ -124,36 +116,38 @@ enum {
 	SEEDWALK_TRUST_DOUBTFUL = SEEDWALK_TRUST_FRAME_POINTER,
 };
 
-/* What runs in a frame (unwind.Kind). */
+/* The kind of code of a frame (unwind.Kind). */
 enum {
 	SEEDWALK_NATIVE,
 	SEEDWALK_MANAGED,
 	SEEDWALK_STUB,
 	SEEDWALK_SIGNAL,
-	SEEDWALK_GAP, /* frames are missing here; seedwalk_frame.gap says why */
+	SEEDWALK_GAP, /* frames are missing here; seedwalk_frame.gap is the reason */
 };
 
-/* Why frames are missing (merge.Gap): seedwalk_frame.gap of a frame of SEEDWALK_GAP, and
- * the first of a stack in seedwalk_result.gap and seedwalk_stack.gap. More may come at
- * the end; seedwalk_gap_name has a name for each. */
+/* Why frames are missing (merge.Gap): seedwalk_frame.gap of a frame of kind SEEDWALK_GAP, and the first
+ * gap of a stack in seedwalk_result.gap and seedwalk_stack.gap. New values may be added at the end;
+ * seedwalk_gap_name returns a name for each. */
 enum {
 	SEEDWALK_GAP_NONE,                    /* the stack is complete */
-	SEEDWALK_GAP_NO_ANSWER,               /* the thread did not answer in time: its unmanaged top is unknown */
+	/* the thread did not answer in time: its unmanaged top is unknown */
+	SEEDWALK_GAP_NO_ANSWER,
 	SEEDWALK_GAP_THREAD_GONE,             /* the thread ended */
-	SEEDWALK_GAP_FOREIGN_STACK,           /* it ran on a stack that is not its own: a fibre's */
+	SEEDWALK_GAP_FOREIGN_STACK,           /* it ran on a stack other than its own, such as a fiber's */
 	SEEDWALK_GAP_STACK_TRUNCATED,         /* the stack is larger than the copy */
 	SEEDWALK_GAP_NO_UNWIND_INFO,          /* no unwind data covers an ip */
 	SEEDWALK_GAP_BAD_UNWIND_INFO,         /* unwind data is malformed or contradicts the stack */
 	SEEDWALK_GAP_UNSUPPORTED_UNWIND_INFO, /* unwind data of a kind that is not supported */
 	SEEDWALK_GAP_UNREADABLE_STACK,        /* a word of the stack was not copied */
-	SEEDWALK_GAP_NO_PROGRESS,             /* the walk went round in circles */
-	SEEDWALK_GAP_TOO_MANY_FRAMES,         /* more than a stack may have, or there was room for */
+	SEEDWALK_GAP_NO_PROGRESS,             /* the walk looped */
+	SEEDWALK_GAP_TOO_MANY_FRAMES,         /* more than a stack may have, or more than the room */
 	SEEDWALK_GAP_LOST_MANAGED_FRAME,      /* the unmanaged walk ended before a frame that the CLR reported */
-	SEEDWALK_GAP_MANAGED_FRAME_MISMATCH,  /* it passed a frame that the CLR reported */
-	SEEDWALK_GAP_CLR_REFUSED,             /* DoStackSnapshot refused, though there are managed frames */
-	SEEDWALK_GAP_CLR_REPORT_CUT,          /* its report ends early */
-	SEEDWALK_GAP_STUB_ON_TOP,             /* the thread was interrupted where no return address is on the stack */
-	SEEDWALK_GAP_RUNTIME_NOT_READABLE,    /* managed code of a runtime whose tables cannot be read, or not yet */
+	SEEDWALK_GAP_MANAGED_FRAME_MISMATCH,  /* the walk passed a frame that the CLR reported */
+	SEEDWALK_GAP_CLR_REFUSED,             /* DoStackSnapshot refused although there are managed frames */
+	SEEDWALK_GAP_CLR_REPORT_CUT,          /* the CLR's report ends early */
+	/* the thread was interrupted at a point without a return address on the stack */
+	SEEDWALK_GAP_STUB_ON_TOP,
+	SEEDWALK_GAP_RUNTIME_NOT_READABLE, /* managed code of a runtime whose tables cannot be read (yet) */
 };
 
 /* Whether the registers of a walk's end may seed DoStackSnapshot
@@ -164,41 +158,39 @@ enum {
 	SEEDWALK_SEED_NO_MANAGED,
 	SEEDWALK_SEED_UNSAFE,
 	SEEDWALK_SEED_TRUNCATED,
-	SEEDWALK_SEED_STUB_ON_TOP,   /* the interrupted ip is in the CLR's code that is no method */
+	SEEDWALK_SEED_STUB_ON_TOP,   /* the interrupted ip is in code of the CLR that is not a method */
 	SEEDWALK_SEED_FOREIGN_STACK, /* the stack pointer is not on the thread's own stack */
 };
 
 typedef struct {
 	uint64_t ip, sp, fp;
 	uint64_t function; /* FunctionID of a managed frame, 0 if unknown */
-	int32_t module;    /* id given to seedwalk_add_..., 0: none */
+	int32_t module;    /* id passed to seedwalk_add_..., 0: none */
 	uint8_t kind, trust, gap;
 	uint8_t exact;     /* ip is an interrupted instruction, not a return address */
 } seedwalk_frame;
 
-/* Asks which method's code is at ip; returns its FunctionID or 0:
- * ICorProfilerInfo::GetFunctionFromIP. Called on the calling thread, by
- * seedwalk_walk for the interrupted ip while the thread is suspended (the CLR
- * allows that), by seedwalk_merge for any. Without it the CLR's stubs are taken
- * for methods, so that a seed may be found where SEEDWALK_SEED_STUB_ON_TOP is
- * the truth. */
+/* Returns the FunctionID of the method whose code contains ip, or 0: ICorProfilerInfo::GetFunctionFromIP.
+ * It runs on the calling thread: seedwalk_walk calls it for the interrupted ip while the thread is
+ * suspended (the CLR permits that), seedwalk_merge for any ip. Without it, stubs of the CLR count as
+ * methods, so seedwalk_walk may return a seed where SEEDWALK_SEED_STUB_ON_TOP would be right. */
 typedef uint64_t (*seedwalk_function_from_ip)(void *client, uint64_t ip);
 
-/* What was taken of one interrupted thread. */
+/* The data of one interrupted thread. */
 typedef struct {
 	uint32_t size;
-	int32_t layout;          /* SEEDWALK_CONTEXT_... of context */
-	const void *context;     /* its registers */
+	int32_t layout;      /* SEEDWALK_CONTEXT_... of context */
+	const void *context; /* its registers */
 	uint64_t context_size;
-	uint64_t address;        /* where stack[0] lay */
-	const uint8_t *stack;    /* the copied stack */
+	uint64_t address;     /* address of stack[0] */
+	const uint8_t *stack; /* the copied stack */
 	uint64_t length;
-	/* From here on 0 if unknown. */
-	uint64_t low, high;      /* bounds of the thread's whole stack */
-	uint64_t thread;         /* ThreadID; return addresses that the runtime has replaced need it */
+	/* The rest is 0 if unknown. */
+	uint64_t low, high; /* bounds of the thread's whole stack */
+	uint64_t thread;    /* ThreadID; needed for return addresses that the runtime has replaced */
 	seedwalk_function_from_ip from_ip;
-	void *client;            /* its first argument */
-	uint32_t truncated;      /* the stack is larger than the copy */
+	void *client;       /* the function's first argument */
+	uint32_t truncated; /* the stack is larger than the copy */
 	uint32_t reserved;
 } seedwalk_sample;
 
@@ -221,23 +213,22 @@ typedef struct {
 	int32_t room;                  /* of frames; 512 are enough */
 	const seedwalk_sample *sample;
 	seedwalk_frame *frames;
-	/* If not null, a CONTEXT in the layout of Windows, whatever that of the
-	 * sample: the registers of the walk's end are put into it, the rest stays. Copy
-	 * the thread's own CONTEXT there first; hand it to DoStackSnapshot if
-	 * result.verdict allows. */
+	/* If not null, a CONTEXT in the layout of Windows, whatever the sample's layout. The registers at the
+	 * walk's end are written into it; the rest is unchanged. Copy the thread's own CONTEXT there first,
+	 * and pass it to DoStackSnapshot if result.verdict allows that. */
 	void *seed;
 	uint64_t seed_size;            /* at least 1232 on x86-64, 912 on ARM64 */
 } seedwalk_walk_request;
 
-/* seedwalk_merge: a sample and what DoStackSnapshot reported of it. */
+/* seedwalk_merge: a sample and the report of DoStackSnapshot about it. */
 typedef struct {
 	uint32_t size;
-	int32_t room;                  /* of frames; 16384 are enough, fewer cut the stack with a gap */
+	int32_t room; /* of frames; 16384 are enough; with fewer, the stack ends in a gap */
 	const seedwalk_sample *sample;
 	seedwalk_frame *frames;
 	const seedwalk_snapshot_frame *reported;
-	int32_t count;                 /* of reported */
-	uint32_t hresult;              /* of DoStackSnapshot; E_FAIL if it was not asked */
+	int32_t count;    /* of reported */
+	uint32_t hresult; /* of DoStackSnapshot; E_FAIL if it was not called */
 } seedwalk_merge_request;
 
 typedef struct {
@@ -247,19 +238,21 @@ typedef struct {
 	int32_t verdict;  /* SEEDWALK_SEED_... */
 	int32_t gap;      /* merge: 0 if the stack is complete, else the first gap */
 	int32_t exact;    /* walk: ip is an interrupted instruction */
-	int32_t doubtful; /* merge: frames found by a guess that nothing confirmed */
-	int32_t rescan;   /* code was met that the table does not know: scan and commit
-	                   * again when nothing is suspended, at most some times a second */
-	int32_t hidden;   /* merge: managed frames and stubs that the CLR did not report */
-	int32_t waiting;  /* merge: leading frames in which the thread waits for the suspension to end */
-	uint64_t ip, sp, fp; /* walk: where it ended */
-	int32_t loading;  /* walk: the thread is in the loader of Windows, for whose locks
-	                   * DoStackSnapshot may wait: do not ask it now, take another sample */
+	int32_t doubtful; /* merge: guessed frames that nothing confirmed */
+	/* the table lacks code that was met: scan and commit again when nothing is suspended, at most a few
+	 * times per second */
+	int32_t rescan;
+	int32_t hidden;      /* merge: managed frames and stubs missing from the CLR's report */
+	int32_t waiting;     /* merge: leading frames in which the thread waits for the suspension to end */
+	uint64_t ip, sp, fp; /* walk: the position at its end */
+	/* walk: the thread is in the loader of Windows, and DoStackSnapshot may wait for the loader's locks:
+	 * do not call it now, take another sample */
+	int32_t loading;
 	int32_t reserved;
 } seedwalk_result;
 
-/* seedwalk_walk_batch: many walks by one call. requests[i] is answered in
- * results[i], and errors[i] is what seedwalk_walk would have returned. */
+/* seedwalk_walk_batch: many walks in one call. results[i] is the result of requests[i], and errors[i] is
+ * what seedwalk_walk would return. */
 typedef struct {
 	uint32_t size;
 	int32_t count;                               /* of each of the arrays */
@@ -272,137 +265,136 @@ typedef struct {
 typedef struct {
 	uint32_t size;
 	int32_t id;
-	uint64_t start, end, bias; /* mapped at [start, end), bias above its own addresses */
+	uint64_t start, end, bias; /* mapped at [start, end); bias is added to the image's own addresses */
 	char build_id[64];         /* hexadecimal; "" if the image has none */
-	char path[1024];           /* cut if longer */
+	char path[1024];           /* truncated if longer */
 } seedwalk_module;
 
 /* flags of seedwalk_options */
 enum {
-	SEEDWALK_OTHER_PROCESS = 1, /* stacks are not of this process: its runtime's tables are not asked */
+	/* stacks of another process: the tables of this process's runtime are not used */
+	SEEDWALK_OTHER_PROCESS = 1,
 };
 
 typedef struct {
 	uint32_t size;
-	int32_t architecture; /* SEEDWALK_AMD64, SEEDWALK_ARM64; 0: of the machine the library runs on */
+	int32_t architecture; /* SEEDWALK_AMD64, SEEDWALK_ARM64; 0: of the machine that the library runs on */
 	uint32_t flags;
 	uint32_t reserved;
 } seedwalk_options;
 
-/* The SEEDWALK_ABI of the library that is loaded, and its version as a text of at
- * most room bytes with its zero (out may be null). Callable at any time. */
+/* Returns the SEEDWALK_ABI of the loaded library, and writes its version as a text of at most room bytes
+ * with its zero (out may be null). May be called at any time. */
 extern uint32_t seedwalk_version(char *out, int32_t room);
 
-/* A new, empty instance. options may be null. */
+/* Makes a new, empty instance. options may be null. */
 extern int seedwalk_open(const seedwalk_options *options, seedwalk_handle *handle);
 extern int seedwalk_close(seedwalk_handle h);
 
-/* Takes every module of this process from the system, and as managed code what is
- * executable and belongs to none. It replaces what was added until the next clear.
- * The ids of modules are numbers from 1; a module keeps its own as long as it is
- * loaded. */
+/* Reads every module of this process from the system, and treats executable memory outside of them as
+ * managed code. It replaces everything that was added until the next clear. Module ids are numbers from 1;
+ * a module keeps its id while it is loaded. */
 extern int seedwalk_scan(seedwalk_handle h);
 
-/* Instead of a scan. id is any positive number of yours; frames carry it.
+/* Instead of a scan. id is any positive number; frames refer to it.
  *
- * An ELF image mapped at [start, end), bias above its own addresses. */
+ * An ELF image mapped at [start, end); bias is added to its own addresses. */
 extern int seedwalk_add_module(seedwalk_handle h, int32_t id, const char *path, uint64_t start, uint64_t end, uint64_t bias);
 /* A PE image whose first byte is at base, read from its file. The file must be
  * the one that was loaded. */
 extern int seedwalk_add_pe(seedwalk_handle h, int32_t id, const char *path, uint64_t base);
-/* A PE image read from memory as it is mapped: image[0] lies at base, length is
- * SizeOfImage or less. The bytes are copied. In the process itself image is
- * base: the whole image must be readable. */
+/* A PE image read from memory as it is mapped: image[0] is at base, length is SizeOfImage or less. The
+ * bytes are copied. In the process itself, image equals base, and the whole image must be readable. */
 extern int seedwalk_add_pe_mapped(seedwalk_handle h, int32_t id, const char *name, uint64_t base, const uint8_t *image, uint64_t length);
 /* A range of managed code. */
 extern int seedwalk_add_managed(seedwalk_handle h, uint64_t start, uint64_t end);
-/* Forgets all modules and ranges. */
+/* Removes all modules and ranges. */
 extern int seedwalk_clear(seedwalk_handle h);
 
-/* Makes what was scanned or added the table of the calls to come, finds the CLR's
- * stubs and its code tables in it, and lets the library collect its garbage. If
- * nothing has changed it does the last only: call it now and then. Never while a
- * thread is suspended. */
+/* Makes the scanned or added modules the table of later calls, finds the CLR's stubs and code tables in
+ * it, and lets the library collect its garbage. If nothing has changed, it only collects garbage: call it
+ * now and then. Never call it while a thread is suspended. */
 extern int seedwalk_commit(seedwalk_handle h);
 /* Describes a module of the last commit. */
 extern int seedwalk_get_module(seedwalk_handle h, int32_t id, seedwalk_module *out);
 
 /* Walks unmanaged frames to the first managed one. */
 extern int seedwalk_walk(seedwalk_handle h, const seedwalk_walk_request *request, seedwalk_result *result);
-/* The same for many samples: what a call into the library costs, more than ten frames
- * do, is paid once. SEEDWALK_OK though some of the walks failed: errors has theirs. */
+/* The same for many samples. The cost of a call into the library, more than that of ten frames, is paid
+ * once. It returns SEEDWALK_OK even if some walks failed: see errors. */
 extern int seedwalk_walk_batch(seedwalk_handle h, const seedwalk_batch *batch);
 /* Makes the merged stack. */
 extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *request, seedwalk_result *result);
 
 /* ---- The sampler: the whole protocol, for x86-64 Linux and Windows ----
  *
- * Over the profiler's own ICorProfilerInfo. It makes no thread that stays and has no
- * timer: both are the profiler's.
+ * It uses the profiler's own ICorProfilerInfo. It keeps no thread and no timer: the profiler provides
+ * both.
  *   1. Initialize calls seedwalk_sampler_open, and SetEventMask with (at least)
  *      SEEDWALK_SAMPLER_EVENTS; Shutdown calls seedwalk_sampler_close.
  *   2. Five callbacks are forwarded, others may be, each by one call that takes no lock,
  *      allocates nothing and does not enter Go.
  *   3. A thread of the profiler's own, that never runs managed code, calls
  *      seedwalk_sampler_sample as often as there shall be samples.
- * capi/examples/smallest_sampler.cpp is all of it. One sampler a process, for its life:
- * two would suspend each other. */
+ * capi/examples/smallest_sampler.cpp is a complete example. A process has at most one sampler in its
+ * lifetime: two would suspend each other. */
 
 /* COR_PRF_MONITOR_MODULE_LOADS, COR_PRF_MONITOR_THREADS, COR_PRF_ENABLE_STACK_SNAPSHOT */
 #define SEEDWALK_SAMPLER_EVENTS 0x10000204u
 
 typedef struct {
 	uint32_t size;
-	uint32_t flags;        /* 0 */
-	void *info;            /* what Initialize was given: ICorProfilerInfo of any version, or IUnknown */
-	uint64_t stack_bytes;  /* room for one copied stack; 0: 1 MiB */
+	uint32_t flags;       /* 0 */
+	void *info;           /* the argument of Initialize: ICorProfilerInfo of any version, or IUnknown */
+	uint64_t stack_bytes; /* room for one copied stack; 0: 1 MiB */
 } seedwalk_sampler_options;
 
-/* Takes 1 to 100 ms. Called in Initialize; other answers than SEEDWALK_OK leave the
- * process as it was: let Initialize fail then, and the program runs without you. Call
- * it, or seedwalk_open, before Initialize returns in any case, though you will not
- * sample: it is what puts back the signal handlers that Go's start has taken. */
+/* Call it in Initialize; it takes 1 to 100 ms. Results other than SEEDWALK_OK leave the process unchanged:
+ * let Initialize fail then, and the program runs without the profiler. Even if you will not sample, call
+ * it or seedwalk_open before Initialize returns, because that restores the signal handlers that Go's start
+ * has replaced. */
 extern int seedwalk_sampler_open(const seedwalk_sampler_options *options);
-/* Waits until a call of seedwalk_sampler_sample under way has returned, some
- * milliseconds, at most 3 s. No call after it samples; the forwarding ones are
- * harmless. */
+/* Waits until a running seedwalk_sampler_sample has returned: a few milliseconds, at most 3 s. Later calls
+ * do not sample; the forwarding functions do nothing. */
 extern int seedwalk_sampler_close(void);
 
-/* Forwarded callbacks: ICorProfilerCallback's arguments, in its order.
- * ThreadDestroyed waits while that very thread is being walked (on Linux while the
- * runtime is suspended for it), ModuleUnloadStarted while names are asked for, 1 s at
- * most: the runtime takes no reference. The others never wait. */
+/* Forwarded callbacks: ICorProfilerCallback's arguments, in its order. ThreadDestroyed waits while the
+ * destroyed thread is being walked (on Linux while the runtime is suspended), and ModuleUnloadStarted
+ * while names are looked up, for 1 s at most, because the runtime takes no reference. The others never
+ * wait. */
 extern int seedwalk_sampler_thread_created(uint64_t thread);                       /* ThreadCreated */
-extern int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread);  /* ThreadAssignedToOSThread */
-extern int seedwalk_sampler_thread_destroyed(uint64_t thread);                     /* ThreadDestroyed */
-extern int seedwalk_sampler_module_loaded(uint64_t module);                        /* ModuleLoadFinished */
-extern int seedwalk_sampler_module_unloading(uint64_t module);                     /* ModuleUnloadStarted */
-/* Good to have: ThreadNameChanged with its UTF-16 text; and, if you monitor JIT
- * compilation anyway, JITCompilationFinished, DynamicMethodJITCompilationFinished
- * and DynamicMethodUnloaded. Without the latter new code is found when it is met. */
+/* ThreadAssignedToOSThread */
+extern int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread);
+extern int seedwalk_sampler_thread_destroyed(uint64_t thread); /* ThreadDestroyed */
+extern int seedwalk_sampler_module_loaded(uint64_t module);    /* ModuleLoadFinished */
+extern int seedwalk_sampler_module_unloading(uint64_t module); /* ModuleUnloadStarted */
+/* Optional: ThreadNameChanged with its UTF-16 text. If you monitor JIT compilation anyway, also
+ * JITCompilationFinished, DynamicMethodJITCompilationFinished, and DynamicMethodUnloaded; without them,
+ * new code is found when a walk meets it. */
 extern int seedwalk_sampler_thread_named(uint64_t thread, uint32_t units, const void *name);
 extern int seedwalk_sampler_code_changed(uint64_t function);
 
-/* One frame of a stack with its names; texts are "" where there is none. */
+/* One frame of a stack with its names. Missing texts are "". */
 typedef struct {
-	seedwalk_frame frame;   /* frame.module is a number from 1 that stays as long as the module is loaded */
-	const char *method;     /* of a managed frame: Namespace.Type<int>.Method, of overloads with (string, int);
-	                         * of others the function that the module's own symbols or exports name */
-	const char *path;       /* of the module's file: of a managed frame the assembly's */
-	const char *build_id;   /* of a native module, hexadecimal */
+	seedwalk_frame frame; /* frame.module is a number from 1, valid while the module is loaded */
+	/* of a managed frame: Namespace.Type<int>.Method, for overloads with (string, int); of others: the
+	 * function according to the module's own symbols or exports */
+	const char *method;
+	const char *path;     /* of the module's file; for a managed frame, of the assembly's */
+	const char *build_id; /* of a native module, hexadecimal */
 } seedwalk_named_frame;
 
-/* Where a frame's code comes from: of managed code, if it was asked for. */
+/* The source position of a frame of managed code, if requested. */
 typedef struct {
-	const char *file;    /* that the module's Portable PDB names, which stands beside or within it; "" if there is none */
-	int32_t line;        /* 0 if it is not known */
+	const char *file; /* from the module's Portable PDB, next to or inside the module; "" if there is none */
+	int32_t line;     /* 0 if unknown */
 	int32_t column;
-	int32_t il_offset;   /* in the method's IL, -1 if it is not known: of code that the runtime made, or ReJIT */
+	int32_t il_offset; /* in the method's IL; -1 if unknown: code that the runtime made, or ReJIT */
 	int32_t reserved;
 } seedwalk_source;
 
-/* One stack, leaf first. All pointers are the library's and good until the next
- * call of seedwalk_sampler_sample. */
+/* One stack, leaf first. The library owns all pointers; they are valid until the next call of
+ * seedwalk_sampler_sample. */
 typedef struct {
 	uint32_t size;
 	int32_t count;           /* of frames */
@@ -410,86 +402,84 @@ typedef struct {
 	const char *thread_name; /* "" if it has none */
 	uint64_t thread;         /* ThreadID */
 	uint64_t os_thread;      /* the system's number */
-	uint64_t time_ns;        /* when it was taken, since 1970; of a copy: when it was walked */
-	uint64_t cpu_ns;         /* processor time of the thread since its last sample; 0 of a copy */
-	uint64_t tag;            /* of a copy: what seedwalk_sampler_copy was given; else 0 */
+	uint64_t time_ns; /* when it was taken, nanoseconds since 1970; of a copy: when it was walked */
+	uint64_t cpu_ns; /* processor time of the thread since its last sample; 0 for a copy */
+	uint64_t tag; /* of a copy: the argument of seedwalk_sampler_copy; else 0 */
 	int32_t gap;             /* 0 if it is complete, else the first gap: seedwalk_gap_name */
-	int32_t doubtful;        /* frames found by a guess that nothing confirmed */
+	int32_t doubtful; /* guessed frames that nothing confirmed */
 	int32_t waiting;         /* leading frames in which the thread waits for the suspension to end */
 	uint32_t hresult;        /* of DoStackSnapshot */
-	const seedwalk_source *sources; /* of each frame; null without SEEDWALK_SOURCES */
-	/* Of each frame in a module its ip in that module's own numbers: on Linux those of its
-	 * symbols and of addr2line, on Windows the RVA; 0 of others. Of a frame that is not
-	 * exact it is the return address: look up the address before it. From a library before
-	 * this was added size ends here: see there first. */
+	const seedwalk_source *sources; /* one per frame; null without SEEDWALK_SOURCES */
+	/* For each frame in a module, its ip in the module's own numbers: on Linux those of its symbols and of
+	 * addr2line, on Windows the RVA; 0 for other frames. If a frame is not exact, this is the return
+	 * address: look up the address before it. In a library that lacks this field, size ends here: check
+	 * size first. */
 	const uint64_t *addresses;
 	uint64_t wall_ns; /* elapsed time that the sample represents; 0 for a copy or if unknown */
 } seedwalk_stack;
 
-/* Called for each stack on the calling thread, when nothing is suspended. It may do
- * anything but call the sampler. */
+/* Called for each stack on the calling thread, when nothing is suspended. It may do anything except call
+ * the sampler. */
 typedef void (*seedwalk_on_stack)(void *client, const seedwalk_stack *stack);
 
 typedef struct {
 	uint32_t size;
-	uint32_t flags;              /* SEEDWALK_COPIES, SEEDWALK_SOURCES */
-	seedwalk_on_stack on_stack;  /* null: poll them with seedwalk_sampler_next */
-	void *client;                /* its first argument */
-	uint64_t thread;             /* the one ThreadID that is wanted; 0: all, 32 a call at most, in turn */
+	uint32_t flags;             /* SEEDWALK_COPIES, SEEDWALK_SOURCES */
+	seedwalk_on_stack on_stack; /* null: fetch the stacks with seedwalk_sampler_next */
+	void *client;               /* its first argument */
+	uint64_t thread;            /* the only ThreadID to sample; 0: all threads in turn, at most 32 per call */
 } seedwalk_sampler_request;
 
 /* flags of seedwalk_sampler_request */
 enum {
-	SEEDWALK_COPIES = 1,  /* no samples: the stacks that seedwalk_sampler_copy has copied */
-	SEEDWALK_SOURCES = 2, /* IL offsets and lines of managed frames: some microseconds for each address that is new */
+	SEEDWALK_COPIES = 1, /* no samples: the copies of seedwalk_sampler_copy */
+	/* IL offsets and lines of managed frames: a few microseconds for each new address */
+	SEEDWALK_SOURCES = 2,
 };
 
 typedef struct {
 	uint32_t size;
-	int32_t stacks;        /* of this call */
-	int32_t complete;      /* of those: without a gap */
-	int32_t threads;       /* that could have been asked */
+	int32_t stacks;   /* of this call */
+	int32_t complete; /* of those: without a gap */
+	int32_t threads;  /* live threads */
 	/* Since open: */
-	uint64_t suspensions;  /* of the runtime, or of a thread */
-	uint64_t retries;      /* suspensions that had to be made again */
-	uint64_t gone;         /* threads that ended before they could be sampled */
-	uint64_t denied;       /* threads that the system suspends for nobody */
-	uint64_t dropped;      /* copies for which there was no room */
+	uint64_t suspensions; /* of the runtime, or of a thread */
+	uint64_t retries;     /* suspensions that had to be repeated */
+	uint64_t gone;        /* threads that ended before they could be sampled */
+	uint64_t denied;      /* threads that the system refuses to suspend */
+	uint64_t dropped;     /* copies for which there was no room */
 } seedwalk_sampler_result;
 
-/* Takes one sample of each thread (or of the one that is named), by the way that suits
- * the runtime, again where the runtime says "not now", and gives the merged stacks.
- * Before the runtime has threads there are none. Never on a thread that runs managed
- * code, nor in a callback; by one thread at a time. result may be null. */
+/* Takes one sample of each thread (or of the requested one) in the way that suits the runtime, repeats it
+ * if the runtime is not ready, and returns the merged stacks. Before the runtime has threads there are
+ * none. Never call it on a thread that runs managed code or in a callback, and on one thread at a time
+ * only. result may be null. */
 extern int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result);
 
-/* The next stack of the last call without on_stack; SEEDWALK_OK with *stack null when
- * there is no more. On the thread that sampled. */
+/* Returns the next stack of the last call without on_stack, or SEEDWALK_OK with *stack null after the last
+ * one. Call it on the thread that sampled. */
 extern int seedwalk_sampler_next(const seedwalk_stack **stack);
 
-/* What was wrong with the last call of seedwalk_sampler_open or
- * seedwalk_sampler_sample that failed, in words. */
+/* Describes the last failure of seedwalk_sampler_open or seedwalk_sampler_sample in words. */
 extern int seedwalk_sampler_problem(char *out, int32_t room);
 
 /* ---- Stacks of the current thread, from inside a callback ----
  *
- * Copies the registers and the stack of the calling thread, 1 to 3 us, for
- * seedwalk_sampler_sample with SEEDWALK_COPIES to walk: complete from the caller of
- * this function to the thread's base. For any callback, cooperative ones too, and for
- * EventPipeEventDelivered: no lock, no wait, no allocation, no Go. tag is yours, to know
- * the stack by. SEEDWALK_FULL: 64 copies wait already, this one is dropped. */
+ * Copies the registers and the stack of the calling thread in 1 to 3 us. seedwalk_sampler_sample with
+ * SEEDWALK_COPIES walks the copies later. A stack is complete from the caller of this function to the
+ * thread's base. It may be called in any callback, also in cooperative mode, and in
+ * EventPipeEventDelivered: it takes no lock, does not wait or allocate, and does not enter Go. tag
+ * identifies the stack. SEEDWALK_FULL: 64 copies are waiting, and this one is dropped. */
 extern int seedwalk_sampler_copy(uint64_t tag);
 
-/* Names, for people: a zero-terminated text of at most room bytes. Returns its
- * length. */
+/* Names for display: a zero-terminated text of at most room bytes. Returns its length. */
 extern int seedwalk_error_text(int32_t error, char *out, int32_t room);
 extern int seedwalk_gap_name(int32_t gap, char *out, int32_t room);
 extern int seedwalk_stop_name(int32_t stop, char *out, int32_t room);
 extern int seedwalk_verdict_name(int32_t verdict, char *out, int32_t room);
 
-/* For DoStackSnapshot's callback: writes one down, without a call into the
- * library. context is the callback's, a CONTEXT of the machine this is compiled
- * for. */
+/* For DoStackSnapshot's callback: records one frame, without a call into the library. context is the
+ * callback's argument, a CONTEXT of the machine that this is compiled for. */
 static inline void seedwalk_record(seedwalk_snapshot_frame *frame, uint64_t function, const void *context)
 {
 	const uint8_t *from = (const uint8_t *)context;

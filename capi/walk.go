@@ -21,7 +21,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// question asks the caller's function.
+// question is the caller's function.
 type question struct {
 	f      C.seedwalk_function_from_ip
 	client unsafe.Pointer
@@ -43,7 +43,7 @@ var layouts = [...][2]context.Layout{
 	C.SEEDWALK_CONTEXT_UCONTEXT: {context.UContextAMD64, context.UContextARM64},
 }
 
-// request holds copies of what the caller asks, as this library knows it.
+// request holds copies of the caller's structures, as this library knows them.
 type request struct {
 	sample C.seedwalk_sample
 	walk   C.seedwalk_walk_request
@@ -51,8 +51,7 @@ type request struct {
 	result C.seedwalk_result
 }
 
-// What the structures must have: a sample its stack, a request its frames, a
-// result its gap.
+// The least sizes: a sample up to its stack, a request up to its frames, a result up to its gap.
 const (
 	leastSample = unsafe.Offsetof(C.seedwalk_sample{}.low)
 	leastWalk   = unsafe.Offsetof(C.seedwalk_walk_request{}.seed)
@@ -106,7 +105,7 @@ func seedwalk_walk_batch(h C.seedwalk_handle, r *C.cbatch) C.int {
 	return ok
 }
 
-// walkOne is a walk by the request r.
+// walkOne does one walk for the request r.
 func (in *instance) walkOne(r unsafe.Pointer, res *C.seedwalk_result) (err C.int) {
 	w := &in.request.walk
 	if err = sized(unsafe.Pointer(w), unsafe.Sizeof(*w), leastWalk, r); err != ok {
@@ -149,12 +148,12 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	out.exact, out.loading = C.int32_t(flag(in.at.Exact)), C.int32_t(flag(found.Loading))
 	out.ip, out.sp, out.fp = C.uint64_t(c.Seed.IP()), C.uint64_t(c.Seed.SP()), C.uint64_t(c.Seed.FP())
 	if w.seed != nil {
-		context.Write(layout, unsafe.Slice((*byte)(w.seed), layout.Size()), &c.Seed) // the size is right
+		context.Write(layout, unsafe.Slice((*byte)(w.seed), layout.Size()), &c.Seed) // its size was checked
 	}
 	return ok
 }
 
-// seedLayout is that of the CONTEXT that DoStackSnapshot takes.
+// seedLayout is the layout of the CONTEXT for DoStackSnapshot.
 func seedLayout(a context.Arch) context.Layout {
 	if a == context.ArchARM64 {
 		return context.Win32ARM64
@@ -203,8 +202,8 @@ func (in *instance) merge(m *C.seedwalk_merge_request) {
 	out.hidden, out.waiting = C.int32_t(got.Hidden), C.int32_t(got.Probe)
 }
 
-// unknown reports whether a frame's code is in no module and no managed range:
-// it came after the last commit, or a walk has gone astray.
+// unknown reports whether a frame is outside all modules and managed ranges: its code was added after the
+// last commit, or the walk went wrong.
 func (in *instance) unknown(f *C.seedwalk_frame) bool {
 	if f.module != 0 || f.kind == C.SEEDWALK_GAP {
 		return false
@@ -213,12 +212,11 @@ func (in *instance) unknown(f *C.seedwalk_frame) bool {
 	return !in.table.IsManaged(at) && in.table.Find(at) < 0
 }
 
-// maxStack bounds a copied stack: far above any, and below what memory there is.
+// maxStack bounds a copied stack: far above real stacks, and below the size of memory.
 const maxStack = 1 << 40
 
-// take makes the instance's capture that of a sample, and looks at where the
-// answer goes. A capture of the call's own would be allocated while a thread may be
-// suspended. forget drops the caller's memory again.
+// take copies a sample into the instance's capture, and checks the output arrays. (A local capture would be
+// allocated while a thread may be suspended.) forget clears it.
 func (in *instance) take(from unsafe.Pointer, frames *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) C.int {
 	s := &in.request.sample
 	if err := sized(unsafe.Pointer(s), unsafe.Sizeof(*s), leastSample, from); err != ok {
@@ -249,8 +247,8 @@ func (in *instance) answer(res *C.seedwalk_result) {
 	answer(unsafe.Pointer(res), unsafe.Pointer(&in.request.result), unsafe.Sizeof(in.request.result))
 }
 
-// forget drops what points to the caller's memory, and the answer. Of the capture the rest
-// is what take and merge set anew: to clear its registers takes as long as some frames.
+// forget drops the result and every pointer into the caller's memory. take and merge set the rest of the
+// capture again; clearing its registers would take as long as some frames.
 func (in *instance) forget() {
 	in.capture.Stack, in.capture.Frames = memory.Run{}, nil
 	in.request = request{}
@@ -258,20 +256,20 @@ func (in *instance) forget() {
 	in.ask = question{}
 }
 
-// method reports whether the caller says that a method's code is at ip.
+// method reports whether the caller's function finds a method at ip.
 func (in *instance) method(ip uint64) bool {
 	_, hr := in.ask.FunctionFromIP(ip)
 	return !hr.Failed()
 }
 
-// frame writes a frame field by field into its place: one that is made of bytes elsewhere
-// and then copied in words waits for its own stores, longer than a step takes.
+// frame writes a frame field by field in place. If it were built elsewhere in bytes and then copied in words,
+// it would wait for its own stores, longer than a step takes.
 func (in *instance) frame(to *C.seedwalk_frame, f *merge.Frame) {
 	to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP), C.uint64_t(f.FP), C.uint64_t(f.Function), in.moduleID(f.Module)
 	to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind), C.uint8_t(f.Trust), C.uint8_t(f.Gap), C.uint8_t(flag(f.Exact))
 }
 
-// moduleID is what the caller calls a module of the table.
+// moduleID returns the caller's number of a module of the table.
 func (in *instance) moduleID(index int32) C.int32_t {
 	if index < 0 {
 		return 0

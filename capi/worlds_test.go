@@ -28,8 +28,8 @@ import (
 
 var worldCount = flags.Int("worlds", 300, "how many Windows worlds TestWorlds runs through the C library; a tenth of them in the DLL")
 
-// The C library walks and merges in the simulator's Windows worlds, with what it finds
-// in the images by itself: no frame is invented, no seed is wrong.
+// The C library walks and merges in the simulator's Windows worlds with only what it finds in the images: no
+// frame is invented, no seed is wrong.
 func TestWorlds(t *testing.T) {
 	for _, p := range platforms {
 		n := *worldCount
@@ -38,7 +38,7 @@ func TestWorlds(t *testing.T) {
 		case "windows-amd64":
 			n /= 10
 		default:
-			continue // by an emulator: the same code, slowly
+			continue // an emulator: the same code, but slow
 		}
 		t.Run(p.name, func(t *testing.T) { judged(t, p, n) })
 	}
@@ -83,11 +83,11 @@ func judged(t *testing.T, p platform, n int) {
 	}
 }
 
-// blindWorlds are some in which a library goes wrong that knows no stubs.
+// blindWorlds are worlds in which a library without the stubs fails.
 var blindWorlds = []uint64{225, 357, 483, 537, 556}
 
-// A library that does not find the CLR's stubs, since their code is not what it looks
-// for, is caught by these worlds; the same worlds are right where it does.
+// These worlds detect a library that does not find the CLR's stubs because their code looks different. With
+// the stubs, the same worlds are right.
 func TestWorldsWithoutStubs(t *testing.T) {
 	p := platforms[0]
 	exe := p.worlds(t)
@@ -118,7 +118,7 @@ func (p *platform) worlds(t *testing.T) (exe string) {
 	return exe
 }
 
-// library is a process with the C library in it: sim.Library.
+// library is a process with the C library: sim.Library.
 type library struct {
 	cmd   *exec.Cmd
 	in    *bufio.Writer
@@ -126,8 +126,8 @@ type library struct {
 	out   *bufio.Reader
 	blind bool
 	kits  map[*sim.Kit]uint64
-	kit   *sim.Kit // of the world of the day
-	err   error    // the first
+	kit   *sim.Kit // of the current world
+	err   error    // the first error
 	bytes []byte
 }
 
@@ -160,11 +160,11 @@ func (l *library) stop() {
 	}
 }
 
-// world runs one with the library as its sampler's.
+// world runs one world with the library in its sampler.
 func (l *library) world(run uint64) worlds.Report {
 	return worlds.Run(run, worlds.Options{
 		Setup: func(s *sim.Setup) {
-			s.Arch = image.AMD64 // stubs are looked for in x86-64 code only
+			s.Arch = image.AMD64 // stubs are searched in x86-64 code only
 			if !s.Variant.Windows() {
 				s.Variant = []vm.Variant{vm.Framework20, vm.Core22Windows, vm.Net10Windows}[run%3]
 			}
@@ -179,7 +179,7 @@ func (l *library) world(run uint64) worlds.Report {
 	})
 }
 
-// The ops and the layouts of testdata/worlds.c.
+// The operations and layouts of testdata/worlds.c.
 const (
 	opKit, opWalk, opMerge = 1, 2, 3
 	contextSize            = 1232
@@ -192,7 +192,7 @@ func (l *library) give(words ...uint64) {
 	}
 }
 
-// take reads n bytes of the answer, zeros behind an error.
+// take reads n bytes of the answer, zeros after an error.
 func (l *library) take(n int) []byte {
 	b := l.bytes[:n]
 	clear(b)
@@ -202,7 +202,7 @@ func (l *library) take(n int) []byte {
 	return b
 }
 
-// answer sends what was given, and reads whether the call was good.
+// answer sends the request, and reads whether the call succeeded.
 func (l *library) answer(call string) {
 	if err := l.in.Flush(); err != nil && l.err == nil {
 		l.err = err
@@ -212,7 +212,7 @@ func (l *library) answer(call string) {
 	}
 }
 
-// add gives the library a kit's modules and methods.
+// add adds a kit's modules and methods to the library.
 func (l *library) add(w *sim.World) uint64 {
 	k := w.Kit
 	l.give(opKit, 3)
@@ -237,7 +237,7 @@ func (l *library) add(w *sim.World) uint64 {
 	return binary.LittleEndian.Uint64(l.take(8))
 }
 
-// hide makes the push of the redirect stub one of a register that functions save.
+// hide makes the push in the redirect stub that of a register that functions save.
 func (l *library) hide(k *sim.Kit, file []byte) []byte {
 	const pushRAX, pushRBX = 0x50, 0x53
 	file = bytes.Clone(file)
@@ -249,7 +249,7 @@ func (l *library) hide(k *sim.Kit, file []byte) []byte {
 	return file
 }
 
-// sample sends one.
+// sample sends a sample.
 func (l *library) sample(op uint64, c *clr.Capture) {
 	context := make([]byte, contextSize)
 	if err := registers.Write(registers.Win32AMD64, context, &c.Regs); err != nil && l.err == nil {

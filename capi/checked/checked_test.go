@@ -16,7 +16,7 @@ import (
 
 const root = "../.."
 
-// misuses is how many wrong calls misuse.c makes at least.
+// misuses is the least number of wrong calls that misuse.c makes.
 const misuses = 43
 
 var strict = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared"}
@@ -41,10 +41,10 @@ func run(t *testing.T, cmd *exec.Cmd, env ...string) {
 	}
 }
 
-// table is how many misuses fake.c makes: the 24 of an audit and more.
+// table is how many misuses fake.c makes: 24 from an audit, and more.
 const table = 51
 
-// Every misuse of the table is reported, on a made CLR: many would end a real one.
+// Every misuse of the table is reported, on a simulated CLR, because many would crash a real one.
 func TestTable(t *testing.T) {
 	needs.Command(t, "gcc")
 	bin := filepath.Join(t.TempDir(), "fake")
@@ -68,7 +68,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// judge reads what misuse.c has written.
+// judge checks the output of misuse.c.
 func judge(t *testing.T, clr, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -132,8 +132,7 @@ func TestMisuseNet10Windows(t *testing.T) {
 	judge(t, "net10-windows", out)
 }
 
-// The project's own profiler keeps the rules: a recording of it, with the proxy
-// before it, has nothing to report.
+// The project's own profiler follows the rules: a recording with the proxy reports nothing.
 func TestOwnProfilerLinux(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED-CHECK: the proxy before the own profiler is not tried with -short")

@@ -28,7 +28,7 @@ func build(t *testing.T, argv ...string) {
 	}
 }
 
-// The library needs no other one and no version of a symbol, shows its own names only, and is small.
+// The library needs no other library and no symbol version, exports its own names only, and is small.
 func TestNeedsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libseedwalk_client.so")
 	build(t, "./build.sh", "shared", path)
@@ -62,7 +62,7 @@ func TestNeedsNothing(t *testing.T) {
 	}
 }
 
-// decoder builds the decoder with the compiler's checks of memory.
+// decoder builds the decoder with the compiler's memory checks.
 func decoder(t *testing.T) string {
 	exe := filepath.Join(t.TempDir(), "decode")
 	build(t, "gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
@@ -70,7 +70,7 @@ func decoder(t *testing.T) string {
 	return exe
 }
 
-// sent is a stream that has everything in it, and what of it the client shows.
+// sent returns a stream with every kind of message, and what the client prints for it.
 func sent() (stream []byte, shown string) {
 	w := wire.NewWriter(nil)
 	var text strings.Builder
@@ -98,7 +98,7 @@ func sent() (stream []byte, shown string) {
 	return w.Bytes(), text.String()
 }
 
-// What the engine's writer writes is what the client reads, however it is cut into pieces.
+// The client decodes what the engine's writer writes, whatever the sizes of the pieces.
 func TestDecode(t *testing.T) {
 	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")
 	stream, want := sent()
@@ -112,7 +112,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Damaged streams end in an error or in less, and touch no memory that is not theirs.
+// Damaged streams end in an error or decode partially, without memory errors.
 func TestDecodeDamaged(t *testing.T) {
 	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")
 	stream, _ := sent()

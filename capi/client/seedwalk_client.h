@@ -1,11 +1,10 @@
 /* seedwalk_client.h: the sampler of seedwalk.h without Go and without suspensions, for Linux.
  *
  * libseedwalk_client has the seedwalk_sampler_ functions of seedwalk.h, seedwalk_error_text,
- * seedwalk_gap_name, and seedwalk_version. A profiler that uses these changes its link line.
- * seedwalk_sampler_open starts the tool (`seedwalk engine`) as a helper process beside the program.
- * The helper samples: a running thread where its processor time says, a blocked one from outside.
- * It walks the copies and sends the stacks. .NET 8 or later. What differs from the library in the
- * process:
+ * seedwalk_gap_name, and seedwalk_version. To use it in place of the library, a profiler changes only its
+ * link line. seedwalk_sampler_open starts the tool (`seedwalk engine`) as a helper process beside the
+ * program. The helper samples running threads by their processor time and blocked ones from outside, walks
+ * the copies, and sends the stacks. It needs .NET 8 or later. Differences from the in-process library:
  *   - seedwalk_sampler_open may be called at any time, on any thread, with or without options, and
  *     again after seedwalk_sampler_close. No callback has to be forwarded and no event mask to be
  *     set; with ThreadAssignedToOSThread forwarded, a stack has its ThreadID.
@@ -15,10 +14,10 @@
  *   - Copies and samples come by the same call, in the order of the walks. `tag` tells them apart.
  *   - A sample represents cpu_ns of processor time, or wall_ns of waiting.
  *   - seedwalk_sampler_next gives one stack, good until the next call.
- *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process is put back.
+ *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process has been restored.
  *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.
- * The library stays mapped once it has been opened. In a fork every call answers SEEDWALK_NOT_OPEN
- * until seedwalk_sampler_open is called there. */
+ * The library stays mapped once it has been opened. In a forked process every call returns
+ * SEEDWALK_NOT_OPEN until it calls seedwalk_sampler_open. */
 #ifndef SEEDWALK_CLIENT_H
 #define SEEDWALK_CLIENT_H
 
@@ -31,19 +30,20 @@ extern "C" {
 /* flags of seedwalk_client_options */
 enum {
 	SEEDWALK_CLIENT_NO_CPU = 1,  /* no samples of running threads */
-	SEEDWALK_CLIENT_NO_WALL = 2, /* none of blocked ones */
+	SEEDWALK_CLIENT_NO_WALL = 2, /* no samples of blocked threads */
 };
 
 typedef struct {
 	uint32_t size;
 	uint32_t flags;
-	uint32_t millihertz; /* samples a second of a thread, times 1000, at most 1000000; 0: 100 a second */
+	uint32_t millihertz; /* samples per second and thread, times 1000, at most 1000000; 0: 100 per second */
 	uint32_t reserved;
-	const char *engine;  /* path of the tool, which must stay; null: SEEDWALK_ENGINE of the environment, or
-	                      * `seedwalk` beside the library */
+	/* path of the tool, a string that must stay valid; null: the environment variable SEEDWALK_ENGINE, or
+	 * `seedwalk` next to the library */
+	const char *engine;
 } seedwalk_client_options;
 
-/* What the next seedwalk_sampler_open asks of the helper. */
+/* Sets the options of the next seedwalk_sampler_open. */
 extern int seedwalk_client_configure(const seedwalk_client_options *options);
 
 #ifdef __cplusplus

@@ -1,12 +1,11 @@
-/* A profiler in plain C over the client library: no Go in the program, no suspension of the
- * runtime. Linux, .NET 8 or later; the tool `seedwalk` is beside the library, or SEEDWALK_ENGINE
- * says where it is.
+/* A profiler in plain C over the client library: no Go in the program, no suspension of the runtime.
+ * Linux, .NET 8 or later; the tool `seedwalk` is next to the library, or SEEDWALK_ENGINE is its path.
  *
  *     gcc -O2 -shared -fPIC -Wl,-z,nodelete -o libclient.so client.c libseedwalk_client.a -lpthread
  *
- * It is the main profiler, a notification profiler (if MINE_BESIDE is set), or one that was attached.
- * At the end, and each second, it writes to the file SAMPLER_OUT how many stacks it has, and the
- * processor time of each method with all that it calls. */
+ * It is the main profiler, a notification profiler (if MINE_BESIDE is set), or one that was attached. At
+ * the end, and every second, it writes to the file SAMPLER_OUT the number of stacks, and the inclusive
+ * processor time of each method. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ static int stopping;
 static pthread_t sampler;
 static int started;
 
-/* ---- what came of it ---- */
+/* ---- the results ---- */
 enum { METHODS = 4096 };
 static struct { char name[256]; uint64_t cpu; } methods[METHODS];
 static long samples, complete, frames, unmanaged, copies, opened, last_error;
@@ -31,7 +30,7 @@ static char problem[400]; /* why, in words */
 
 static void failed(int error)
 {
-	last_error = error; /* the program runs on without */
+	last_error = error; /* the program continues without samples */
 	seedwalk_sampler_problem(problem, sizeof problem);
 }
 
@@ -44,14 +43,14 @@ static void count(const char *name, uint64_t cpu)
 	methods[i].cpu += cpu;
 }
 
-static void on_stack(void *client, const seedwalk_stack *s) /* do what you like here */
+static void on_stack(void *client, const seedwalk_stack *s) /* your code goes here */
 {
 	(void)client;
 	copies += s->tag == EXCEPTION, samples += !s->tag, complete += !s->tag && !s->gap;
 	for (int i = 0; i < s->count; i++) {
 		const seedwalk_named_frame *f = s->frames + i;
 		frames++, unmanaged += f->frame.kind == SEEDWALK_NATIVE;
-		int again = 0; /* recursion counts once */
+		int again = 0; /* count recursion once */
 		for (int k = 0; k < i && !again; k++)
 			again = f->method == s->frames[k].method;
 		if (!again && f->frame.function && s->cpu_ns)
@@ -74,7 +73,7 @@ static void write_down(void)
 
 /* ---- the thread that fetches ---- */
 
-/* begin starts the helper, which is started again if it has ended. */
+/* begin starts the helper, also again after it has ended. */
 static void begin(void)
 {
 	seedwalk_client_options o = {.size = sizeof o, .millihertz = 1000 * 100};
@@ -122,7 +121,7 @@ static void end_all(void)
 	write_down();
 }
 
-/* ---- what the CLR calls ---- */
+/* ---- called by the CLR ---- */
 static result set_mask(void *info)
 {
 	result (*set_event_mask)(void *, uint32_t) = (result(*)(void *, uint32_t))(*(void ***)info)[16];
@@ -149,7 +148,7 @@ static result assigned(void *self, uint64_t thread, uint32_t os) { return (void)
 static result destroyed(void *self, uint64_t thread) { return (void)self, seedwalk_sampler_thread_destroyed(thread), OK; }
 static result thrown(void *self, uint64_t object) { return (void)self, (void)object, seedwalk_sampler_copy(EXCEPTION), OK; }
 
-/* ---- the COM face ---- */
+/* ---- the COM interface ---- */
 static void *slots[128], *factory_slots[5];
 static struct { void **table; } object = {slots}, factory = {factory_slots};
 

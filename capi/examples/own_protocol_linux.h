@@ -1,5 +1,5 @@
-// The Linux half of own_protocol.cpp, in its namespace: the runtime is suspended once,
-// every thread copies itself in a signal's handler, and the CLR is asked without a seed.
+// The Linux half of own_protocol.cpp, in its namespace: the runtime is suspended once, every thread copies
+// itself in a signal handler, and the CLR is called without a seed.
 
 constexpr uint8_t wanted[16] = {0x52, 0x51, 0x1b, 0x2f, 0x69, 0xc8, 0xc9, 0x40, 0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20}; // ICorProfilerInfo10
 
@@ -19,7 +19,7 @@ long bind(Thread &t, uint32_t)
 
 void unbind(Thread &) {}
 
-void on_signal(int, siginfo_t *why, void *context) // copies, and nothing else
+void on_signal(int, siginfo_t *why, void *context) // only copies
 {
 	Sample &s = samples[why->si_value.sival_int & (slots - 1)];
 	int asked = Asked, saved = errno;
@@ -40,7 +40,7 @@ void ask(Sample &s, Thread &t)
 {
 	s.id = t.id, s.low = t.low, s.high = t.high, s.count = 0, s.result = fail;
 	s.tid = t.tid.load();
-	s.state = Idle; // what it holds is another round's
+	s.state = Idle; // its contents belong to another round
 	if (!s.tid)
 		return;
 	s.state = Asked;
@@ -50,7 +50,7 @@ void ask(Sample &s, Thread &t)
 	why.si_pid = getpid();
 	why.si_uid = getuid();
 	why.si_value.sival_int = static_cast<int>(&s - samples);
-	// Not pthread_sigqueue: a native thread may be gone long before its ThreadDestroyed.
+	// Not pthread_sigqueue: a native thread may have ended long before its ThreadDestroyed.
 	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), s.tid.load(), why.si_signo, &why) != 0)
 		s.state = Idle;
 }
@@ -68,10 +68,10 @@ bool answered(Sample &s) // within 25 ms
 int take(seedwalk_handle)
 {
 	int n = 0;
-	if (call(Suspend) != ok) // a collection is under way: next time
+	if (call(Suspend) != ok) // a collection is running: next time
 		return 0;
-	// The window opens here and not before: SuspendRuntime waits for the ThreadStore lock, whose
-	// owner may be in ThreadDestroyed, which waits for the window.
+	// The window opens only here: SuspendRuntime waits for the ThreadStore lock, whose owner may be in
+	// ThreadDestroyed, which waits for the window.
 	window = true;
 	static size_t turn;
 	for (size_t i = 0; i < 1024 && n < slots; i++) {
@@ -79,7 +79,7 @@ int take(seedwalk_handle)
 		if (t.tid && samples[n].state != Copying)
 			ask(samples[n++], t);
 	}
-	turn += 1; // others come first the next time, if there are more than slots
+	turn += 1; // start with another thread next time, in case there are more threads than slots
 	for (int i = 0; i < n; i++)
 		if (answered(samples[i]))
 			samples[i].result = ask_clr(samples[i], nullptr);

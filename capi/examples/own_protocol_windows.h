@@ -1,5 +1,5 @@
-// The Windows half of own_protocol.cpp, in its namespace: one thread after the other is
-// suspended, walked to its first managed frame, and the CLR asked with that as the seed.
+// The Windows half of own_protocol.cpp, in its namespace: one thread after another is suspended, walked to
+// its first managed frame, and passed to the CLR with that frame as the seed.
 
 constexpr uint8_t wanted[16] = {0xcd, 0x35, 0x09, 0xcc, 0x18, 0xa5, 0x7d, 0x48, 0xb0, 0xbb, 0xa9, 0x32, 0x14, 0xe6, 0x54, 0x78}; // ICorProfilerInfo2
 constexpr Result unmanaged_context = 0x8013135f;
@@ -16,10 +16,10 @@ long bind(Thread &t, uint32_t os_thread)
 
 void unbind(Thread &t) { CloseHandle(t.handle); }
 
-bool claim(Thread &t, uint64_t id) // ThreadDestroyed waits for who is claimed
+bool claim(Thread &t, uint64_t id) // ThreadDestroyed waits for a claimed thread
 {
 	claimed = id;
-	if (id && t.tid && t.id == id) // in this order: the entry may be another thread's by now
+	if (id && t.tid && t.id == id) // in this order: the entry may have been reused
 		return true;
 	claimed = 0;
 	return false;
@@ -29,15 +29,15 @@ bool copy_stack(Sample &s, const Thread &t)
 {
 	uint64_t sp = s.context.Rsp, limit = reinterpret_cast<uint64_t>(t.tib->StackLimit);
 	s.address = sp;
-	s.length = sp >= limit && sp < s.high ? s.high - sp : 0; // else on a fibre, or at the guard page
+	s.length = sp >= limit && sp < s.high ? s.high - sp : 0; // else on a fiber, or at the guard page
 	if (s.length > sizeof s.stack)
 		s.length = sizeof s.stack;
 	memcpy(s.stack, reinterpret_cast<const void *>(sp), s.length);
 	return s.length != 0;
 }
 
-// The window, from SuspendThread to ResumeThread: no heap, no lock, no output in here.
-// True: the CLR has an answer only when the thread has run on.
+// The window, from SuspendThread to ResumeThread: no heap, no lock, no output in here. True: the CLR can
+// answer only after the thread has run on.
 bool walk(seedwalk_handle h, Sample &s)
 {
 	static seedwalk_frame frames[512];
@@ -58,7 +58,7 @@ bool walk(seedwalk_handle h, Sample &s)
 		return true;
 	bool needed = result.verdict == SEEDWALK_SEED_FOUND;
 	s.result = ask_clr(s, needed ? &s.seed : nullptr);
-	if (s.result == unmanaged_context && !needed) // a collection has redirected it meanwhile
+	if (s.result == unmanaged_context && !needed) // meanwhile a collection has redirected it
 		s.result = ask_clr(s, &s.seed);
 	return s.result & 0x80000000;
 }
@@ -71,7 +71,7 @@ bool once(seedwalk_handle h, Sample &s, Thread &t, bool *again)
 	s.low = t.low, s.high = t.high;
 	if (SuspendThread(t.handle) != static_cast<DWORD>(-1)) {
 		s.context.ContextFlags = CONTEXT_FULL | CONTEXT_FLOATING_POINT;
-		if (GetThreadContext(t.handle, &s.context) && copy_stack(s, t)) { // only now does it stand
+		if (GetThreadContext(t.handle, &s.context) && copy_stack(s, t)) { // only now is it certainly stopped
 			*again = walk(h, s);
 			s.state = Copied;
 		}
@@ -81,7 +81,7 @@ bool once(seedwalk_handle h, Sample &s, Thread &t, bool *again)
 	return s.state == Copied;
 }
 
-bool prime() // the first DoStackSnapshot of all, of a thread that runs
+bool prime() // the very first DoStackSnapshot, of a running thread
 {
 	for (Thread &t : threads) {
 		uint64_t id = t.id;
@@ -121,4 +121,4 @@ int take(seedwalk_handle h)
 
 DWORD WINAPI life(void *body) { return reinterpret_cast<void (*)()>(body)(), 0; }
 bool start(void (*body)()) { return CreateThread(nullptr, 0, life, reinterpret_cast<void *>(body), 0, nullptr) != nullptr; }
-bool set_signal() { return true; } // there is none
+bool set_signal() { return true; } // not needed on Windows

@@ -1,5 +1,5 @@
-// Stacks at once: a thread in a callback of the CLR walks its own stack by the low-level
-// calls, on itself. Linux, x86-64. See "Walk now" in docs/embedding.md.
+// Immediate stacks: a thread in a callback of the CLR walks its own stack with the low-level calls. Linux,
+// x86-64. See "Walk now" in docs/embedding.md.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ namespace now {
 using Result = uint32_t;
 constexpr int handles = 4, room = 1 << 13, reported_room = 1 << 13, tries = 2000;
 
-// What one thread walks with.
+// One thread's data for walks.
 struct Walker {
 	std::atomic_flag busy = ATOMIC_FLAG_INIT;
 	seedwalk_handle handle = 0;
@@ -34,7 +34,7 @@ template <class F> F method(int slot) { return reinterpret_cast<F>((*static_cast
 
 inline bool commit(Walker &w) { return seedwalk_scan(w.handle) == SEEDWALK_OK && seedwalk_commit(w.handle) == SEEDWALK_OK; }
 
-// On a thread of the profiler's own.
+// Call it on a thread of the profiler's own.
 inline void open(void *corinfo)
 {
 	info = corinfo;
@@ -46,7 +46,7 @@ inline void open(void *corinfo)
 	ready = true;
 }
 
-// The same, now and then: the library collects its garbage.
+// Same thread, now and then: the library collects its garbage.
 inline void tidy()
 {
 	for (Walker &w : walkers)
@@ -54,7 +54,7 @@ inline void tidy()
 			seedwalk_commit(w.handle), w.busy.clear();
 }
 
-// One that nobody uses. Those who have one wait for nobody.
+// Returns an unused walker. The owner of one never waits for another thread.
 inline Walker *take()
 {
 	for (int i = 0; i < tries; i++, sched_yield())
@@ -79,7 +79,7 @@ inline uint64_t from_ip(void *, uint64_t ip)
 	return hr & 0x80000000u ? 0 : function;
 }
 
-// The bounds of the thread's stack, asked once: for the first thread libc reads a file.
+// The bounds of the thread's stack, looked up once: for the first thread libc reads a file.
 inline void bounds(uint64_t *low, uint64_t *high)
 {
 	static thread_local uint64_t from, to;
@@ -93,9 +93,9 @@ inline void bounds(uint64_t *low, uint64_t *high)
 	*low = from, *high = to;
 }
 
-// No handler may run while the thread is inside the library: it would run on a stack of
-// Go's, which are small, since the CLR's do not ask for another one (SA_ONSTACK). Signals of
-// faults stay: those handlers do.
+// Blocks handlers while the thread is inside the library: they would run on Go's small stacks, since the
+// CLR's do not request another one (SA_ONSTACK). Signals of faults stay unblocked: their handlers do request
+// one.
 struct Quiet {
 	sigset_t before;
 	Quiet()
@@ -109,8 +109,8 @@ struct Quiet {
 	~Quiet() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
 };
 
-// The calling thread's stack from the caller of this function on, leaf first, without a copy of it.
-// What a result says, or an error.
+// Walks the calling thread's stack from the caller of this function on, leaf first, without a copy. Returns
+// SEEDWALK_OK or an error.
 __attribute__((noinline)) inline int walk(seedwalk_frame *frames, int most, seedwalk_result *result)
 {
 	Quiet quiet;
@@ -133,7 +133,7 @@ __attribute__((noinline)) inline int walk(seedwalk_frame *frames, int most, seed
 	q.count = w->count;
 	result->size = sizeof *result;
 	int err = seedwalk_merge(w->handle, &q, result);
-	if (!err && result->gap && result->rescan && commit(*w)) // code that came after the last commit
+	if (!err && result->gap && result->rescan && commit(*w)) // code that was added after the last commit
 		err = seedwalk_merge(w->handle, &q, result);
 	w->busy.clear(std::memory_order_release);
 	return err;

@@ -12,7 +12,7 @@
 /* The contents of the section; cmd/record/held_windows.go mirrors it. */
 struct sw_held {
 	uint32_t sampler; /* the sampler's thread, written before the section can be found */
-	uint32_t thread; /* 0: no thread is suspended or about to be */
+	uint32_t thread;  /* 0: no thread is suspended or about to be */
 };
 
 void sw_held_init(uint32_t sampler);

@@ -42,22 +42,22 @@ struct sw_slot {
 	uint32_t foreign;
 	uint32_t result; /* of DoStackSnapshot */
 	uint32_t full;
-	uint32_t busy; /* an older copy is still being written */
+	uint32_t busy;   /* an older copy is still being written */
 	uint32_t seeded; /* Windows: pass seed to DoStackSnapshot */
 	uint64_t frame_count;
-	uint8_t *stack; /* with room for stack_bytes */
-	struct sw_frame *frames; /* with room for frame_room */
-	uint8_t *context, *seed; /* Windows: CONTEXTs, SW_CONTEXT_BYTES each */
+	uint8_t *stack;                  /* with room for stack_bytes */
+	struct sw_frame *frames;         /* with room for frame_room */
+	uint8_t *context, *seed;         /* Windows: CONTEXTs, SW_CONTEXT_BYTES each */
 	uint64_t stack_low, handle, teb; /* Windows: of the thread */
-	uint32_t already; /* Windows: its suspend count before ours */
-	uint64_t loads; /* Windows: sw_loader_changes at the capture of its registers */
+	uint32_t already;                /* Windows: its suspend count before ours */
+	uint64_t loads;                  /* Windows: sw_loader_changes at the capture of its registers */
 };
 
 enum sw_state {
-	SW_IDLE, /* no request */
-	SW_ASKED, /* the signal has been sent */
+	SW_IDLE,      /* no request */
+	SW_ASKED,     /* the signal has been sent */
 	SW_CAPTURING, /* the thread copies its stack */
-	SW_CAPTURED, /* the copy is complete, the thread has resumed */
+	SW_CAPTURED,  /* the copy is complete, the thread has resumed */
 };
 
 /* sizeof(CONTEXT) of x86-64 Windows; rsi and rdi in sw_frame.saved[7]. */
@@ -69,7 +69,7 @@ struct sw_thread {
 	uint64_t thread_id; /* 0: free entry */
 	uint64_t tid;       /* 0: not yet bound to a kernel thread */
 	uint64_t stack_low, stack_high;
-	uint64_t handle, teb; /* Windows */
+	uint64_t handle, teb;                    /* Windows */
 	uint64_t alternate, before, before_size; /* Linux: our alternate stack and the one that it replaces */
 	uint32_t dead;
 	uint32_t named; /* incremented by every ThreadNameChanged */
@@ -172,7 +172,7 @@ void sw_stop(void);
 int sw_stopping(void);
 
 /* Internal to the C half. */
-extern void *sw_info;         /* ICorProfilerInfo* */
+extern void *sw_info;       /* ICorProfilerInfo* */
 extern int sw_info_version; /* the interface that sw_info is */
 void sw_thread_created(uint64_t thread_id);
 void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread);

@@ -11,7 +11,7 @@
 #include "hooks.h"
 
 static struct sw_thread threads[SW_THREADS];
-static int used; /* entries ever used */
+static int used;         /* entries ever used */
 static int window_open;  /* Linux: all threads are being sampled */
 static uint64_t claimed; /* Windows: this thread is being sampled */
 

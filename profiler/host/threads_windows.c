@@ -37,7 +37,7 @@ void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *hi
 {
 	const struct sw_thread *t = sw_thread_by_tid(tid);
 	*thread_id = t ? t->thread_id : 0;
-	__asm__("movq %%gs:0x10, %0" : "=r"(*low)); /* NT_TIB.StackLimit */
+	__asm__("movq %%gs:0x10, %0" : "=r"(*low));  /* NT_TIB.StackLimit */
 	__asm__("movq %%gs:0x08, %0" : "=r"(*high)); /* NT_TIB.StackBase */
 }
 

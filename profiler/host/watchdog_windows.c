@@ -23,7 +23,7 @@ enum { IDLE = 0, TAKEN = 1, RESUMED = 2, FIRST = 3 }; /* questions are numbered 
 static uint64_t state;
 static uint64_t questions = FIRST;
 static HANDLE asked; /* the thread in question, while state is a question's number */
-static int let_go; /* the sampler's own suspension has been undone */
+static int let_go;   /* the sampler's own suspension has been undone */
 
 static void let_run(HANDLE thread)
 {

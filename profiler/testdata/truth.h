@@ -8,8 +8,8 @@
 enum { SHADOW_ROOM = 12000 };
 
 struct shadow {
-	uint64_t magic;    /* "SEEDWKSH" */
-	uint64_t version;  /* 1 */
+	uint64_t magic;   /* "SEEDWKSH" */
+	uint64_t version; /* 1 */
 	uint64_t depth;
 	uint64_t scenario;
 	uint64_t unstable; /* an exception is in flight: entries and frames disagree */

@@ -1,5 +1,5 @@
-/* What the two halves of the checking proxy share: proxy.c, which stands in the
- * vtables, and rules.c, which knows what may be done where. */
+/* Shared by the two halves of the checking proxy: proxy.c, which implements the vtables, and rules.c,
+ * which checks the rules. */
 #ifndef SEEDWALK_CHECKED_INTERNAL_H
 #define SEEDWALK_CHECKED_INTERNAL_H
 
@@ -27,8 +27,8 @@ enum {
 struct info_row {
 	const char *name;
 	enum gate gate;
-	int version;     /* of the interface */
-	uint32_t needs;  /* one of these bits of the event mask, or 0 */
+	int version;    /* of the interface */
+	uint32_t needs; /* one of these bits of the event mask, or 0 */
 	int flags;
 };
 struct check_row {
@@ -45,39 +45,39 @@ struct mask_row {
 	int flags;
 };
 
-/* What the proxy knows of a thread. The watch reads records of other threads. */
+/* The state of a thread. The watch reads records of other threads. */
 enum { DEPTH = 32, THREADS = 1024 };
 struct thread {
-	uint32_t serial;       /* no other thread of the process has it; 0: the record is free */
-	int depth;             /* of callbacks, which nest */
-	uint8_t slots[DEPTH];  /* those deeper are counted only */
-	int locks, stopped;    /* declared */
-	int snapshot;          /* inside DoStackSnapshot: the callback is its caller's */
-	int primed;            /* it has called DoStackSnapshot */
-	int let_in;            /* a native thread that became a managed one */
-	int reported;          /* a rule was broken by the call under way */
-	unsigned calling;      /* the method that has not returned, in the innermost callback */
-	word frame;            /* COR_PRF_FRAME_INFO of the innermost StackSnapshotCallback */
-	word target;           /* the thread that DoStackSnapshot walks */
-	uint32_t steps, seen;  /* calls and callbacks so far, and when the watch last looked */
-	int still;             /* looks of the watch since the last step */
-	uint32_t told;         /* the step at which a wait was reported */
+	uint32_t serial;      /* unique in the process; 0: the record is free */
+	int depth;            /* number of nested callbacks */
+	uint8_t slots[DEPTH]; /* deeper ones are only counted */
+	int locks, stopped;   /* declared */
+	int snapshot;         /* inside DoStackSnapshot: a StackSnapshotCallback runs in its caller's context */
+	int primed;           /* it has called DoStackSnapshot */
+	int let_in;           /* a native thread that became a managed thread */
+	int reported;         /* the current call broke a rule */
+	unsigned calling;     /* the method in progress in the innermost callback */
+	word frame;           /* COR_PRF_FRAME_INFO of the innermost StackSnapshotCallback */
+	word target;          /* the thread that DoStackSnapshot walks */
+	uint32_t steps, seen; /* calls and callbacks so far, and their number at the watch's last check */
+	int still;            /* checks of the watch since the last step */
+	uint32_t told;        /* the step at which a wait was reported */
 };
 struct thread *seedwalk_checked_thread(void);
 extern struct thread seedwalk_checked_threads[THREADS];
 
-/* The watch looks every 20 ms: so many looks without a step are a wait that does not
- * end, and a suspension that is too long. */
+/* The watch checks every 20 ms. These are the numbers of checks without a step after which a wait counts
+ * as endless, and a suspension as too long. */
 enum { LOOK_MS = 20 };
 extern int seedwalk_checked_patience, seedwalk_checked_longest;
 void seedwalk_checked_watch(void);
 
-/* Ids and what ends them. */
+/* Kinds of ids, and what ends them. */
 enum kind { NO_ID, THREAD_ID, MODULE_ID, CLASS_ID, FUNCTION_ID, ASSEMBLY_ID, DOMAIN_ID, HANDLE_ID, SESSION_ID, KINDS };
 int seedwalk_checked_is_dead(enum kind kind, word id);
 void seedwalk_checked_end(enum kind kind, word id, int ended);
 
-/* One profiler, one process. */
+/* One profiler in one process. */
 struct checked {
 	void *info; /* the CLR's; NULL before Initialize */
 	seedwalk_report report;
@@ -85,17 +85,17 @@ struct checked {
 	int initialized, attached, notification, detaching;
 	int profiler;                  /* callbacks come through the proxy */
 	uint32_t mask[2], has_mask;
-	uint32_t owner;                /* the serial of the thread that holds SuspendRuntime */
-	int down;                      /* Shutdown has returned */
-	int version;                   /* of the info interface that was asked for */
-	int references;                /* of the info interface, taken and not released */
+	uint32_t owner; /* the serial of the thread that holds SuspendRuntime */
+	int down;       /* Shutdown has returned */
+	int version;    /* of the requested info interface */
+	int references; /* to the info interface, taken and not released */
 };
 extern struct checked seedwalk_checked_state;
 
-/* Looks at a call before it is made; 0: it must not be. */
+/* Checks a call before it is executed; 0: it must not be. */
 int seedwalk_checked_before(unsigned slot, const word *a);
 void seedwalk_checked_after(unsigned slot, const word *a, hresult hr);
-/* Before a callback is called and after it has returned: what they say of ids. */
+/* Called before a callback and after it has returned, to track ids. */
 void seedwalk_checked_callback(unsigned slot, word id, int returned);
 /* A thread ends. */
 void seedwalk_checked_ended(struct thread *t);

@@ -1,5 +1,5 @@
-/* A profiler library that loads another one and puts the checking proxy before it:
- * for a profiler that is not to be rebuilt.
+/* A profiler library that loads another one and puts the checking proxy in front of it, without rebuilding
+ * it.
  *
  *     CORECLR_PROFILER_PATH=libseedwalkcheck.so  (the class id is the other's)
  *     SEEDWALK_CHECKED_LIBRARY=PATH              the profiler to check
@@ -36,8 +36,8 @@ typedef hresult (*class_object_fn)(const void *, const void *, void **);
 typedef hresult (*create_fn)(void *, void *, const void *, void **);
 enum { CREATE_INSTANCE = 3, E_FAIL_ = 0x80004005u };
 
-/* What was reported: each rule, method and place once. Static strings, so their
- * addresses tell them apart. */
+/* Reported so far: each rule, method, and place once. They are static strings, so their addresses identify
+ * them. */
 enum { SEEN = 256 };
 static struct {
 	const char *rule, *method, *place;

@@ -1,14 +1,13 @@
 /* The proxy's vtables.
  *
- * Each slot has a function of its own that takes more arguments than any method
- * has and passes all of them on: arguments of the profiling API are integers and
- * pointers, and in the calling conventions of x86-64 and ARM64 (System V, AAPCS64,
- * Windows x64) those that a caller did not pass are registers and words of its own
- * frame, which may be read. A structure by value (EventPipeAddProviderToSession)
- * is in those words, or behind a pointer.
+ * Each slot has its own function, which takes more arguments than any method has and passes all of them
+ * on. Arguments of the profiling API are integers and pointers. In the calling conventions of x86-64 and
+ * ARM64 (System V, AAPCS64, Windows x64), arguments that a caller did not pass are registers and words of
+ * its own frame, which may be read. A structure by value (EventPipeAddProviderToSession) is in those
+ * words, or behind a pointer.
  *
- * Sources: System V ABI AMD64 3.2.3; AAPCS64 6.4; Microsoft, "x64 calling
- * convention"; dotnet/runtime src/coreclr/inc/corprof.idl. */
+ * Sources: System V ABI AMD64 3.2.3; AAPCS64 6.4; Microsoft, "x64 calling convention"; dotnet/runtime
+ * src/coreclr/inc/corprof.idl. */
 #include <string.h>
 
 #include "internal.h"
@@ -26,7 +25,7 @@ typedef uint32_t (*count_fn)(void *);
 
 struct checked seedwalk_checked_state;
 
-/* An object of the proxy: what COM sees is its first word. */
+/* An object of the proxy. COM sees its first word. */
 struct proxy {
 	void **methods;
 	void *real;
@@ -50,8 +49,7 @@ static uint32_t release(struct proxy *p)
 	return METHOD(p->real, RELEASE, count_fn)(p->real);
 }
 
-/* The object of a known interface is the proxy; of any other what the real one
- * answers. */
+/* For a known interface, returns the proxy; for any other, the real object's answer. */
 static hresult query(struct proxy *p, const uint8_t *id, void **made, const uint8_t (*ids)[16], size_t n)
 {
 	hresult hr = METHOD(p->real, QUERY, query_fn)(p->real, id, made);
@@ -75,8 +73,8 @@ static hresult query_info(struct proxy *p, const uint8_t *id, void **made)
 }
 static hresult query_callback(struct proxy *p, const uint8_t *id, void **made) { return query(p, id, made, callback_ids, sizeof callback_ids / sizeof *callback_ids); }
 
-/* The profiler's StackSnapshotCallback is called by one of the proxy's, which knows
- * for how long a COR_PRF_FRAME_INFO is good. */
+/* The proxy calls the profiler's StackSnapshotCallback, and so knows how long a COR_PRF_FRAME_INFO is
+ * valid. */
 typedef hresult (*walk_fn)(word function, word ip, word frame, uint32_t size, void *context, void *client);
 struct walk {
 	walk_fn callback;
@@ -139,7 +137,7 @@ static hresult callback_call(struct proxy *p, unsigned slot, word *a)
 	if (slot == INITIALIZE || slot == INITIALIZE_FOR_ATTACH)
 		a[0] = (word)watch(a[0], slot == INITIALIZE_FOR_ATTACH);
 	struct thread *t = seedwalk_checked_thread();
-	int owned = c->owner == t->serial; /* it is called from SuspendRuntime or ResumeRuntime */
+	int owned = c->owner == t->serial; /* called from SuspendRuntime or ResumeRuntime */
 	int locks = t->locks, stopped = t->stopped;
 	unsigned outer = t->calling;
 	seedwalk_checked_callback(slot, a[0], 0);

@@ -1,5 +1,4 @@
-/* The rules that the checking proxy knows, from the table of clr/api, and what it
- * remembers of threads to check them.
+/* Checks the rules, from the table of clr/api, and keeps the needed state of threads.
  *
  * Nothing here waits or allocates: it runs wherever a profiler calls the CLR. */
 #include "internal.h"
@@ -13,14 +12,14 @@ enum { INITIALIZE = 3, RUNTIME_RESUME_STARTED = 45, GC_STARTED = 73, GC_FINISHED
 enum { NOT_CONCURRENT = 0x80131376u, LARGEST_OS_ID = 1 << 22 };
 static const uint32_t ENABLE_STACK_SNAPSHOT = 0x10000000, MONITOR_ENTERLEAVE = 0x1000;
 
-/* Of a CONTEXT: its size, and its stack and instruction pointers in words (winnt.h). */
+/* A CONTEXT's size, and its stack and instruction pointers in words (winnt.h). */
 #ifdef __aarch64__
 enum { CONTEXT_SIZE = 912, CONTEXT_SP = 0x100 / 8, CONTEXT_IP = 0x108 / 8 };
 #else
 enum { CONTEXT_SIZE = 1232, CONTEXT_SP = 0x98 / 8, CONTEXT_IP = 0xf8 / 8 };
 #endif
 
-/* The ids that methods take as their first argument. */
+/* The kinds of ids that methods take as their first argument. */
 static const uint8_t first_ids[] = {
 	[9] = THREAD_ID, [12] = THREAD_ID, [32] = THREAD_ID, [36] = THREAD_ID, [48] = THREAD_ID,
 	[4] = MODULE_ID, [8] = MODULE_ID, [20] = MODULE_ID, [21] = MODULE_ID, [22] = MODULE_ID, [23] = MODULE_ID, [24] = MODULE_ID, [43] = MODULE_ID,
@@ -39,8 +38,7 @@ static unsigned callback_of(const struct thread *t)
 	return t->depth > 0 ? t->slots[(t->depth <= DEPTH ? t->depth : DEPTH) - 1] : 0;
 }
 
-/* The calling thread's ThreadID, 0: none. The CLR takes no lock for the answer and
- * lets everybody in. */
+/* The calling thread's ThreadID, 0: none. The CLR takes no lock for this call and permits it everywhere. */
 static word current(const struct thread *t)
 {
 	uint64_t id = 0;
@@ -75,18 +73,18 @@ void seedwalk_checked_say(const char *method, int check, int fatal)
 	seedwalk_checked_say_of(method, place_of(t), check, fatal);
 }
 
-/* One call that is about to be made. */
+/* One call before it is executed. */
 struct call {
 	const struct info_row *m;
 	const struct thread *t;
 	unsigned slot, in;
 	const word *a;
-	int go; /* it may be made */
+	int go; /* it may be executed */
 };
 
 static void say(struct call *c, int check) { seedwalk_checked_say(c->m->name, check, 0); }
 
-/* The call is not made. */
+/* Do not execute the call. */
 static void stop(struct call *c, int check)
 {
 	if (c->go)
@@ -94,7 +92,7 @@ static void stop(struct call *c, int check)
 	c->go = 0;
 }
 
-/* Where the method may be called from. */
+/* Checks where the method may be called from. */
 static void check_gate(struct call *c)
 {
 	int gate = c->m->gate, flags = c->m->flags, in_init = c->in == INITIALIZE || c->in == INITIALIZE_FOR_ATTACH;
@@ -131,7 +129,7 @@ static void check_gate(struct call *c)
 		say(c, CHECK_NOTIFICATION);
 }
 
-/* What the thread must not be. */
+/* Checks which threads may not call it. */
 static void check_thread(struct call *c)
 {
 	int native = !c->in && !is_managed(c->t);
@@ -143,7 +141,7 @@ static void check_thread(struct call *c)
 		say(c, CHECK_SAMPLER_BECOMES_MANAGED);
 }
 
-/* Suspension: of the runtime by this thread or another, of a thread by this one. */
+/* Checks suspension: of the runtime by this thread or another, of a thread by this one. */
 static void check_suspension(struct call *c)
 {
 	int own = STATE->owner == c->t->serial, other = STATE->owner && !own;
@@ -168,13 +166,13 @@ static void check_suspension(struct call *c)
 		say(c, CHECK_THREAD_STORE_LOCK);
 }
 
-/* Whether a method calls the profiler before it returns, other than by a callback. */
+/* Whether a method calls the profiler before it returns, other than through a callback. */
 static int calls_back(unsigned slot)
 {
 	return slot == REFERENCES || slot == NON_GC_OBJECTS || slot == HEAP_OBJECTS || (slot >= START_SESSION && slot <= CREATE_PROVIDER) || slot == CREATE_PROVIDER2;
 }
 
-/* Locks of the profiler's, and what is called while CLR code waits for the answer. */
+/* Checks the profiler's locks, and calls during which CLR code waits. */
 static void check_locks(struct call *c)
 {
 	if (c->t->locks && c->m->flags & GC)
@@ -190,7 +188,7 @@ static void check_locks(struct call *c)
 static void check_walk(struct call *c)
 {
 #ifndef _WIN32
-	/* The first walk of a sampler is asked to be of a running thread. */
+	/* The first walk of a sampler should be of a running thread. */
 	if (c->a[0] && STATE->owner != c->t->serial && (c->t->primed || c->in) && current(c->t) != c->a[0])
 		say(c, CHECK_UNSUSPENDED_WALK);
 #endif
@@ -206,7 +204,7 @@ static void check_walk(struct call *c)
 		stop(c, CHECK_SEED_EMPTY);
 }
 
-/* Ids that the CLR believes. */
+/* Checks ids that the CLR would trust. */
 static void check_ids(struct call *c)
 {
 	static const int stale[KINDS] = {0, CHECK_THREAD_DESTROYED, CHECK_STALE_MODULE, CHECK_STALE_CLASS, CHECK_STALE_FUNCTION,
@@ -223,7 +221,7 @@ static void check_ids(struct call *c)
 		stop(c, stale[kind]);
 }
 
-/* Arguments that the CLR believes. */
+/* Checks arguments that the CLR would trust. */
 static void check_arguments(struct call *c)
 {
 	check_ids(c);
@@ -259,7 +257,7 @@ static void check_arguments(struct call *c)
 	}
 }
 
-/* Bits of the event mask that cannot change any more, or are not for this profiler. */
+/* Checks bits of the event mask that can no longer change, or that this profiler may not set. */
 static void check_mask(struct call *c)
 {
 	uint32_t mask[2] = {(uint32_t)c->a[0], c->slot == SET_EVENT_MASK2 ? (uint32_t)c->a[1] : STATE->mask[1]};

@@ -1,7 +1,6 @@
-/* What the proxy remembers beyond one call: threads, ids that have ended, and a watch
- * over waits that do not end.
+/* State beyond one call: threads, ids that have ended, and a watch for waits that do not end.
  *
- * Records of threads are never freed, so that the watch may read them at any time. */
+ * Records of threads are never freed, so the watch may read them at any time. */
 #include "internal.h"
 #include "table.h"
 
@@ -22,7 +21,7 @@ enum { THREAD_DESTROYED = 30 };
 struct thread seedwalk_checked_threads[THREADS];
 int seedwalk_checked_patience = 3000 / LOOK_MS, seedwalk_checked_longest = 10000 / LOOK_MS;
 
-/* The thread's end is seen by the system's own list of values to destroy. */
+/* The system's thread-local destructors report a thread's end. */
 #ifdef _WIN32
 static DWORD key = FLS_OUT_OF_INDEXES;
 static void WINAPI on_end(void *t) { seedwalk_checked_ended(t); }
@@ -38,8 +37,7 @@ static void remember(struct thread *t)
 }
 #endif
 
-/* The calling thread's record. Beyond THREADS a thread has one of its own, which
- * nobody watches. */
+/* The calling thread's record. Beyond THREADS a thread has a private one, which is not watched. */
 struct thread *seedwalk_checked_thread(void)
 {
 	static _Thread_local struct thread *mine;
@@ -73,8 +71,7 @@ void seedwalk_checked_ended(struct thread *t)
 	__atomic_store_n(&t->serial, 0, __ATOMIC_RELEASE);
 }
 
-/* Ids that have ended: a table without chains, in which a newer id takes the place of
- * an older one. What falls out is forgotten. */
+/* Ids that have ended: a table without chains, in which a newer id replaces an older one. */
 enum { DEAD = 1024 };
 static word dead[KINDS][DEAD];
 
@@ -91,7 +88,7 @@ void seedwalk_checked_end(enum kind kind, word id, int ended)
 		__atomic_store_n(e, 0, __ATOMIC_RELEASE);
 }
 
-/* The callbacks by which ids begin and end. */
+/* The callbacks at which ids begin and end. */
 static const struct {
 	uint8_t begin, end;
 } lives[KINDS] = {
@@ -112,7 +109,7 @@ void seedwalk_checked_callback(unsigned slot, word id, int returned)
 			return seedwalk_checked_say("DoStackSnapshot", CHECK_DESTROYED_IN_USE, 0);
 }
 
-/* What a thread that stays in a callback keeps SuspendRuntime from, 0: nothing. */
+/* Returns what a thread that stays in a callback blocks in SuspendRuntime, 0: nothing. */
 static int holds_up(const struct thread *t)
 {
 	int depth = __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE);
@@ -155,7 +152,7 @@ static DWORD WINAPI watch(void *unused)
 	return 0;
 }
 
-/* The library stays: its thread and its function for the end of a thread are in it. */
+/* The library stays loaded: its thread and its thread destructor are in it. */
 void seedwalk_checked_watch(void)
 {
 	HMODULE self;
@@ -168,7 +165,7 @@ void seedwalk_checked_watch(void)
 #else
 static pthread_t watcher;
 static int stopping;
-static pid_t watching; /* the process that has the watch: a forked one has none */
+static pid_t watching; /* the process with the watch: a forked one has none */
 
 static void *watch(void *unused)
 {

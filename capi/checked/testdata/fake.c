@@ -1,6 +1,6 @@
-/* Misuses of the profiling API on a CLR that is none: each is made through the
- * interfaces that the proxy shows to a profiler and to the CLR, and must be reported
- * with its method, place, rule, and remedy. Many would hang or end a real process.
+/* Misuses of the profiling API on a simulated CLR. Each is made through the interfaces that the proxy
+ * shows to a profiler and to the CLR, and must be reported with its method, place, rule, and remedy. Many
+ * would hang or crash a real process.
  *
  * Output: "found N NAME", "MISSED N NAME: what was reported", "WRONG NAME: ...". */
 #define _GNU_SOURCE
@@ -57,7 +57,7 @@ static void judge(int n, const char *name, const char *want)
 
 /* The CLR. */
 static _Thread_local word managed; /* the thread's id */
-static hresult answer;             /* of all methods but these */
+static hresult answer;             /* return value of all other methods */
 static void (*inside)(void);       /* what happens inside a method */
 static hresult clr_any(void)
 {
@@ -99,7 +99,7 @@ static void *profiler = callbacks, *checked;
 
 static hresult call(unsigned slot, word a, word b, word c) { return METHOD(info, slot, any_fn)(info, a, b, c, 0, 0, 0, 0, 0, 0, 0, 0, 0); }
 
-/* The CLR calls back. */
+/* A callback of the CLR. */
 static void come(unsigned slot, word id, void (*f)(void))
 {
 	in_callback = f;
@@ -171,10 +171,10 @@ static void clashes(unsigned slot, const char *rule)
 	__atomic_store_n(&enough, 1, __ATOMIC_RELEASE);
 	pthread_join(s, NULL);
 	pthread_join(t, NULL);
-	STATE.owner = 0; /* the thread that had it has ended, which is another rule */
+	STATE.owner = 0; /* the thread that held it has ended, which breaks another rule */
 }
 
-/* Those of the audit. */
+/* Misuses from the audit. */
 static void first(void)
 {
 	suspend();
@@ -239,7 +239,7 @@ static void second(void)
 	judge(24, "GetThreadInfo on a managed thread outside callbacks", " outside-callback GetThreadInfo ");
 }
 
-/* Ids that have ended, and values that are none. */
+/* Ids that have ended, and values that are not ids. */
 static void ids(void)
 {
 	static const struct {
@@ -323,7 +323,7 @@ static void last(void)
 	judge(51, "a call after RequestProfilerDetach", " detaching GetThreadInfo ");
 }
 
-/* What a right profiler does. */
+/* Calls of a correct profiler. */
 static void right(void)
 {
 	managed_come(JIT, 1, get_info);

@@ -1,8 +1,8 @@
-/* A profiler that breaks the rules of the profiling API, one after the other, and
- * says what the checking proxy found. Misuse.cs brings it where it does.
+/* A profiler that breaks the rules of the profiling API one by one, and writes what the checking proxy
+ * reported. Misuse.cs drives it.
  *
- * Lines of the file MISUSE_OUT: "found NAME RULE", "MISSED NAME RULE", and
- * "WRONG RULE METHOD PLACE" for what is reported of right calls. */
+ * Lines of the file MISUSE_OUT: "found NAME RULE", "MISSED NAME RULE", and "WRONG RULE METHOD PLACE" for
+ * reports about correct calls. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,7 +209,7 @@ static void sampler(void)
 	expect("EventPipeStopSession on the sampler", "sampler-becomes-managed");
 }
 
-/* What a sampler does that keeps the rules. */
+/* A sampler that follows the rules. */
 static void proper(void)
 {
 	for (int i = 0; i < 20; i++) {

@@ -1,6 +1,6 @@
-/* The sampler's interface (seedwalk.h) over a helper process. The probe within this library
- * copies threads; the helper, `seedwalk engine`, clocks them, walks the copies and sends stacks.
- * No thread, no Go, and nothing that suspends the runtime is in this process. */
+/* The sampler's interface (seedwalk.h) over a helper process. The probe inside this library copies
+ * threads. The helper, `seedwalk engine`, decides when to sample, walks the copies, and sends stacks. This
+ * process has no thread of the library's, no Go, and nothing that suspends the runtime. */
 #include "client.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ int sw_told(int error);
 
 #if defined(__x86_64__)
 enum { NR_shutdown = 48 };
-/* seedwalk_sampler_copy(tag) calls sw_copy_now(tag, kept): registers and stack as the caller has them. */
+/* seedwalk_sampler_copy(tag) calls sw_copy_now(tag, kept), with the caller's registers and stack. */
 __asm__(".text\n.globl seedwalk_sampler_copy\n.type seedwalk_sampler_copy,%function\nseedwalk_sampler_copy:\n\t.cfi_startproc\n"
 	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tsub $72, %rsp\n\t.cfi_adjust_cfa_offset 72\n"
 	"\tmov %r10, (%rsp)\n\tmov %r11, 8(%rsp)\n\tmov %rbx, 16(%rsp)\n\tmov %rbp, 24(%rsp)\n"
@@ -36,17 +36,17 @@ enum { CLOSED, OPEN, GONE };
 enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a hertz */, HANGS_S = 10, CLOSE_S = 3 };
 #define SECOND 1000000000ull
 
-static uint32_t state, inside; /* inside: a thread uses what follows */
-static int32_t owner;          /* the process that opened: a fork has the memory, too, and no engine */
+static uint32_t state, inside; /* inside: a thread is using the following variables */
+static int32_t owner;          /* the process that opened: a fork has a copy of the memory but no engine */
 static struct engine engine = {0, -1, -1};
 static struct stream in;
 static char engine_path[1024];
 static seedwalk_client_options wanted;
 
-/* What the probe's files ask of session.c: there is no session. */
+/* The probe's files need these from session.c: there is no session. */
 int sw_silence(struct sw_header *h) { return (void)h, 0; }
 
-/* sw_current is the runtime's Thread of the calling thread, from the engine; 0 = not known yet. */
+/* sw_current returns the runtime's Thread of the calling thread, from the engine; 0 = unknown yet. */
 uint64_t sw_current(void)
 {
 	uint32_t tid = own_tid();
@@ -73,7 +73,7 @@ static int unlock(int answer)
 	return answer;
 }
 
-/* sized copies a structure of the caller's, which may be shorter or longer than ours. */
+/* sized copies a caller's structure, which may be shorter or longer than ours. */
 static int sized(void *to, size_t size, size_t least, const void *from)
 {
 	uint32_t given;
@@ -92,7 +92,7 @@ static int sized(void *to, size_t size, size_t least, const void *from)
 
 /* ---- the helper ---- */
 
-/* leave puts this process back, whatever the helper does. */
+/* leave restores this process, whatever the helper does. */
 static void leave(int as)
 {
 	sys3(NR_close, engine.socket, 0, 0);
@@ -120,7 +120,7 @@ extern void *dlopen(const char *, int) __attribute__((weak));
 struct where { const char *file; void *base; const char *symbol; void *at; };
 extern int dladdr(const void *, struct where *) __attribute__((weak));
 
-/* stay keeps the library mapped: a signal's handler may run in it at any time. */
+/* stay keeps the library mapped: a signal handler may run in it at any time. */
 static void stay(void)
 {
 	enum { NOW = 2, NOLOAD = 4, NODELETE = 0x1000 };
@@ -129,7 +129,7 @@ static void stay(void)
 		dlopen(w.file, NOW | NOLOAD | NODELETE);
 }
 
-/* find writes down where the tool is: as configured, as the environment says, or beside this library. */
+/* find sets the path of the tool: as configured, from the environment, or next to this library. */
 static void find(void)
 {
 	const char *from = wanted.engine ? wanted.engine : getenv("SEEDWALK_ENGINE"), *slash;
@@ -150,7 +150,7 @@ static int start(void)
 	find();
 	stay();
 	if (owner && !ours())
-		sw_shared = 0; /* its pages are the parent's, whose engine goes on */
+		sw_shared = 0; /* its pages belong to the parent, whose engine keeps running */
 	owner = (int32_t)sys3(NR_getpid, 0, 0, 0);
 	int e = sw_spawn(engine_path, wanted.millihertz ? wanted.millihertz : RATE, wanted.flags, &engine);
 	if (e) {
@@ -202,10 +202,10 @@ EXPORT int seedwalk_sampler_close(void)
 		return SEEDWALK_NOT_OPEN;
 	for (; !lock(); sys3(NR_nanosleep, P(step), 0, 0))
 		if (now() > limit)
-			return sw_told(SEEDWALK_BUSY); /* a callback of the caller's does not return */
+			return sw_told(SEEDWALK_BUSY); /* a callback of the caller's has not returned */
 	if (engine.socket >= 0)
 		sys3(NR_shutdown, engine.socket, 1 /* SHUT_WR */, 0);
-	for (long n = 1; (n > 0 || n == -EAGAIN) && now() < limit;) { /* it puts the signals back, and closes */
+	for (long n = 1; (n > 0 || n == -EAGAIN) && now() < limit;) { /* it restores the signals, and closes */
 		n = sys3(NR_read, engine.socket, P(rest), sizeof rest);
 		if (n == -EAGAIN)
 			sys3(NR_nanosleep, P(step), 0, 0);
@@ -217,7 +217,7 @@ EXPORT int seedwalk_sampler_close(void)
 
 /* ---- stacks ---- */
 
-/* Threads by their number: ThreadAssignedToOSThread tells the runtime's id. */
+/* Threads by number: ThreadAssignedToOSThread provides the runtime's id. */
 enum { PLACES = 8192, NEAR_PLACES = 16 };
 static struct { uint64_t os, id; } ids[PLACES];
 
@@ -253,14 +253,14 @@ static uint64_t id_of(uint64_t os)
 	return 0;
 }
 
-/* Callbacks of the library in the process. The engine sees these events itself, so they do nothing. */
+/* Callbacks of the in-process library. The engine sees these events itself, so they do nothing here. */
 EXPORT int seedwalk_sampler_thread_created(uint64_t thread) { return (void)thread, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_module_loaded(uint64_t module) { return (void)module, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_module_unloading(uint64_t module) { return (void)module, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_code_changed(uint64_t function) { return (void)function, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_thread_named(uint64_t thread, uint32_t units, const void *name) { return (void)thread, (void)units, (void)name, SEEDWALK_OK; }
 
-/* ended says what the engine's last word, or its silence, means. */
+/* ended maps the engine's last message, or its silence, to an error. */
 static int ended(enum event e, long n)
 {
 	if (e == MALFORMED)
@@ -274,7 +274,7 @@ static int ended(enum event e, long n)
 	return SEEDWALK_OK;
 }
 
-/* next decodes the next stack that has come; in.stack.size is 0 if no stack is complete. */
+/* next decodes the next available stack; in.stack.size is 0 if none is complete. */
 static int next(void)
 {
 	uint64_t beat = __atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), time = now();
@@ -296,7 +296,7 @@ static int next(void)
 	return SEEDWALK_OK;
 }
 
-/* entered is why nothing can be sampled now, or SEEDWALK_OK with the lock taken. */
+/* entered takes the lock and returns SEEDWALK_OK, or the reason why nothing can be sampled now. */
 static int entered(void)
 {
 	if (!ours())
@@ -357,7 +357,7 @@ EXPORT int seedwalk_sampler_next(const seedwalk_stack **stack)
 	return sw_told(unlock(e));
 }
 
-/* sw_copy_now copies the calling thread from its caller on: it neither waits nor allocates. */
+/* sw_copy_now copies the calling thread from its caller on. It neither waits nor allocates. */
 __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 {
 	struct sw_header *h = sw_shared;

@@ -1,4 +1,4 @@
-/* What the client's files tell each other. */
+/* Interfaces between the client's files. */
 #ifndef SEEDWALK_CLIENT_LOCAL_H
 #define SEEDWALK_CLIENT_LOCAL_H
 
@@ -11,20 +11,20 @@
 /* spawn.c: the helper process. */
 struct engine {
 	int32_t pid;   /* 0: none */
-	int32_t pidfd; /* -1: the kernel has none */
+	int32_t pidfd; /* -1: the kernel does not support it */
 	long socket;   /* of the stream */
 };
 
-/* sw_spawn starts the tool at path, and returns 0 or an errno. Nothing of it is a child of this
- * process: no SIGCHLD comes, and no wait of the program's can see it. */
+/* sw_spawn starts the tool at path, and returns 0 or an errno. The helper is not a child of this process:
+ * the program gets no SIGCHLD, and its waits do not see it. */
 int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out);
-/* sw_kill ends a process that does not answer, where the kernel has a safe name for it. */
+/* sw_kill ends a process that does not answer, if the kernel supports pidfds. */
 void sw_kill(struct engine *e);
-/* sw_child calls f with arg in a new process that shares this one's memory, on a stack that
- * ends at top, and waits until it is another program or has ended. It returns its number or -errno. */
+/* sw_child calls f with arg in a new process that shares this one's memory, on a stack that ends at top,
+ * and waits until it has called exec or ended. It returns the process's number or -errno. */
 long sw_child(int (*f)(void *), void *top, long flags, void *arg, int32_t *pidfd);
 
-/* stream.c: what the engine sends (report/wire). */
+/* stream.c: the engine's messages (report/wire). */
 enum { MAX_PAYLOAD = (1 << 21) - 1, MAX_FRAMES = 1 << 15, MAX_IDS = 1 << 20, MAX_TEXT = 64 << 20, MAX_THREADS = 4096, VERSION = 1 };
 
 enum event { NONE, STACK, BYE, MALFORMED, NO_MEMORY };
@@ -39,17 +39,17 @@ struct stream {
 	struct text *texts;   /* of all names */
 	uint64_t text_bytes;
 	const char *gaps[256];
-	char note[400];       /* the last line for the user */
+	char note[400]; /* the last note to the user */
 	char bye[400];
-	seedwalk_stack stack; /* the last that was decoded, and its arrays */
+	seedwalk_stack stack; /* the last decoded stack, and its arrays */
 	seedwalk_named_frame *frames;
 	uint64_t *addresses;
 	uint32_t frame_room;
 };
 
-/* sw_decode decodes messages until one says something to the caller. */
+/* sw_decode decodes messages until there is something for the caller. */
 enum event sw_decode(struct stream *s);
-/* sw_room makes room for bytes to come, and returns how many fit. */
+/* sw_room makes room for more bytes, and returns how many fit. */
 size_t sw_room(struct stream *s);
 void sw_stream_reset(struct stream *s);
 

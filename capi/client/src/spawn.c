@@ -1,7 +1,7 @@
-/* Starts the helper process without a trace in this one: no child, no SIGCHLD, no descriptor but
- * the socket. A process between the two ends at once, so that the system adopts the helper
- * as an orphan. Until the exec the new processes share this one's memory, so that only system calls
- * run there, while every signal is blocked. */
+/* Starts the helper process without side effects in this one: no child, no SIGCHLD, no descriptor but the
+ * socket. An intermediate process ends at once, so that the system adopts the helper as an orphan. Until
+ * the exec the new processes share this one's memory, so they run only system calls, with every signal
+ * blocked. */
 #include "client.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #if defined(__x86_64__)
 enum { NR_socketpair = 53, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_setsid = 112, NR_dup3 = 292 };
 __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_child:\n"
-	"\tmov %rdi, %r9\n\tand $-16, %rsi\n\tsub $16, %rsi\n\tmov %rcx, (%rsi)\n" /* the argument, on the new stack */
+	/* the argument, on the new stack */
+	"\tmov %rdi, %r9\n\tand $-16, %rsi\n\tsub $16, %rsi\n\tmov %rcx, (%rsi)\n"
 	"\tmov %rdx, %rdi\n\tmov %r8, %rdx\n\txor %r10d, %r10d\n\txor %r8d, %r8d\n\tmov $56, %eax\n\tsyscall\n"
 	"\ttest %rax, %rax\n\tjnz 1f\n"
 	"\txor %ebp, %ebp\n\tmov (%rsp), %rdi\n\tcall *%r9\n\tmov %eax, %edi\n\tmov $60, %eax\n\tsyscall\n\thlt\n"
@@ -31,14 +32,14 @@ enum { ENGINE_SOCKET = 3, STACK_BYTES = 8192, SET_MASK = 2 };
 struct launch {
 	const char *path;
 	char *const *argv;
-	long socket;     /* the engine's end */
-	int32_t failed;  /* errno */
+	long socket;    /* the engine's end */
+	int32_t failed; /* errno */
 	struct engine *out;
 	char *stack_end;
 };
 
-/* close_others leaves a helper none of the program's descriptors: a pipe that stays open would
- * keep its reader waiting. */
+/* close_others closes the program's descriptors in the helper: a pipe that stays open would keep its
+ * reader waiting. */
 static void close_others(void)
 {
 	enum { MANY = 4096 };
@@ -48,14 +49,14 @@ static void close_others(void)
 		sys3(NR_close, fd, 0, 0);
 }
 
-/* helper becomes the tool. */
+/* helper executes the tool. */
 static int helper(void *launch)
 {
 	static char *const environment[] = {0};
 	struct launch *l = launch;
 	uint64_t none = 0;
 	long socket = sys3(NR_fcntl, l->socket, 0 /* F_DUPFD */, ENGINE_SOCKET + 1), null = open_file("/dev/null", 2 /* O_RDWR */);
-	sys3(NR_setsid, 0, 0, 0); /* what a terminal sends is for the program */
+	sys3(NR_setsid, 0, 0, 0); /* signals of the terminal are for the program only */
 	for (int fd = 0; fd < ENGINE_SOCKET; fd++)
 		if (null != fd)
 			sys3(NR_dup3, null, fd, 0);
@@ -66,7 +67,7 @@ static int helper(void *launch)
 	return 127;
 }
 
-/* between starts the helper and ends, which makes it an orphan. */
+/* between starts the helper and ends, which makes the helper an orphan. */
 static int between(void *launch)
 {
 	struct launch *l = launch;
@@ -89,12 +90,13 @@ int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out
 	*out = (struct engine){0, -1, -1};
 	snprintf(pid_text, sizeof pid_text, "%d", (int)sys3(NR_getpid, 0, 0, 0));
 	snprintf(rate_text, sizeof rate_text, "%u", rate);
-	snprintf(code_text, sizeof code_text, "%lu", (unsigned long)(uintptr_t)sw_handler); /* where the probe's code is */
+	/* address of the probe's code */
+	snprintf(code_text, sizeof code_text, "%lu", (unsigned long)(uintptr_t)sw_handler);
 	if (flags & SEEDWALK_CLIENT_NO_CPU)
 		argv[n++] = "--no-cpu";
 	if (flags & SEEDWALK_CLIENT_NO_WALL)
 		argv[n++] = "--no-wall";
-	if ((raw = getenv("SEEDWALK_RAW"))) /* a file that the tests judge */
+	if ((raw = getenv("SEEDWALK_RAW"))) /* a file for the tests */
 		argv[n++] = "--raw", argv[n++] = raw;
 	long e = sys6(NR_socketpair, 1 /* AF_UNIX */, 1 | 02000000 | 04000 /* SOCK_STREAM, CLOEXEC, NONBLOCK */, 0, P(ends), 0, 0);
 	if (e)

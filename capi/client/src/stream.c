@@ -1,5 +1,5 @@
-/* The engine's stream, decoded (report/wire says what it looks like). Every size is checked, and
- * memory is bounded: a sender of anything else is found out and harms nothing. */
+/* Decodes the engine's stream (see report/wire). Every size is checked, and memory is bounded: a malformed
+ * stream is detected and harmless. */
 #include "client.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct image { uint64_t start, end, bias; const char *path, *build_id; };
 struct label { uint64_t tid; const char *name; };
 struct text { struct text *next; char bytes[]; };
 
-/* What is left of a payload. bad stays set, and all that is read then is 0. */
+/* The rest of a payload. bad stays set, and later reads return 0. */
 struct cursor { const uint8_t *at, *end; int bad; };
 
 static uint64_t number(struct cursor *c)
@@ -57,7 +57,7 @@ static const char *keep(struct stream *s, struct cursor *c)
 	return t->bytes;
 }
 
-/* line copies a text as far as there is room. */
+/* line copies a text, truncated to room. */
 static void line(struct cursor *c, char *out, size_t room)
 {
 	uint64_t n = number(c), left = (uint64_t)(c->end - c->at);
@@ -68,7 +68,7 @@ static void line(struct cursor *c, char *out, size_t room)
 	out[n] = 0;
 }
 
-/* place is the row of an id in a table that grows; 0 if it cannot. */
+/* place returns the row of an id in a growing table; 0 without memory. */
 static void *place(void *table, uint32_t *room, uint64_t id, size_t size)
 {
 	char **rows = table;
@@ -89,7 +89,7 @@ static void *place(void *table, uint32_t *room, uint64_t id, size_t size)
 
 static const char *text(const char *s) { return s ? s : ""; }
 
-/* A name that is the same again takes no more memory. */
+/* An unchanged name takes no more memory. */
 static void rename_to(struct stream *s, const char **name, struct cursor *c)
 {
 	struct cursor look = *c;
@@ -131,7 +131,7 @@ static void take_thread(struct stream *s, struct cursor *c)
 	while (i < s->thread_count && s->threads[i].tid != tid)
 		i++;
 	if (i == MAX_THREADS)
-		i = (uint32_t)(tid % MAX_THREADS); /* an older one loses its name */
+		i = (uint32_t)(tid % MAX_THREADS); /* the previous thread in this place loses its name */
 	else if (i == s->thread_count)
 		s->thread_count++;
 	s->threads[i].tid = tid;
@@ -172,7 +172,7 @@ static void take_frame(struct stream *s, struct cursor *c, uint32_t i, uint64_t 
 	s->stack.doubtful += f->frame.kind != SEEDWALK_GAP && f->frame.trust >= SEEDWALK_TRUST_DOUBTFUL;
 }
 
-/* take_frames decodes the frames of a stack. It returns 0 without memory. */
+/* take_frames decodes the frames of a stack. It returns 0 if memory runs out. */
 static int take_frames(struct stream *s, struct cursor *c)
 {
 	uint64_t n = number(c), prev = 0;
@@ -257,7 +257,7 @@ static enum event take(struct stream *s, int type, struct cursor c)
 		e = BYE;
 		break;
 	}
-	return c.bad ? MALFORMED : e; /* of a type that is not known: skipped */
+	return c.bad ? MALFORMED : e; /* unknown types are skipped */
 }
 
 enum event sw_decode(struct stream *s)
@@ -271,7 +271,7 @@ enum event sw_decode(struct stream *s)
 		if (n > MAX_PAYLOAD || !type || (c.bad && s->to - s->from > 10))
 			return MALFORMED;
 		if (c.bad || n > (uint64_t)(c.end - c.at))
-			return NONE; /* the rest is to come */
+			return NONE; /* the rest has not arrived yet */
 		c.end = c.at + n;
 		s->from = (size_t)(c.end - s->bytes);
 		enum event e = take(s, type, c);

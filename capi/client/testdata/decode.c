@@ -1,5 +1,5 @@
-/* Decodes a file as the client does, in pieces of the size that the second argument says, and prints
- * what is in it. */
+/* Decodes a file as the client does, in pieces of the size in the second argument, and prints its
+ * contents. */
 #include "../src/client.h"
 
 #include <stdio.h>
