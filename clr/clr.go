@@ -1,18 +1,17 @@
-// Package clr holds the words of the .NET profiling API and the Runtime
-// interface behind which the real CLR and a simulated one look the same.
+// Package clr holds the terms of the .NET profiling API, and the Runtime interface that hides whether a CLR
+// is real or simulated.
 //
 // Sources: dotnet/runtime src/coreclr/inc/corprof.idl and corerror.xml;
 // docs/design/coreclr/botr/profilability.md.
 //
-// Glossary. A FunctionID names a method's code to the profiling API; 0 in a
-// snapshot marks one block of unmanaged frames (a *marker*). A ThreadID names
-// a managed thread, which is not its kernel thread id (TID).
+// Glossary. A FunctionID identifies a method's code in the profiling API; 0 in a snapshot marks one block of
+// unmanaged frames (a *marker*). A ThreadID identifies a managed thread; it differs from the kernel thread id
+// (TID).
 //
-// Strategy: words only. What a runtime does is behind Runtime and Threads, the two ways
-// to stop a target; what it answers is an HRESULT, spelled as corerror.xml does.
+// Strategy: only types and constants. Runtime and Threads are the two ways to stop a target; their results
+// are HRESULTs, spelled as in corerror.xml.
 //
-// Known gaps: of the profiling API only what stacks need; all of it as data is in
-// package api.
+// Known gaps: only the part of the profiling API that stacks need; package api has all of it as data.
 package clr
 
 import "fmt"
@@ -23,10 +22,10 @@ type FunctionID uint64
 // ThreadID is the CLR's handle of a managed thread.
 type ThreadID uint64
 
-// HRESULT is a COM result; the high bit says failure.
+// HRESULT is a COM result; the high bit means failure.
 type HRESULT uint32
 
-// The results this project decides on. Source: corerror.xml, winerror.h.
+// The results that this project handles. Source: corerror.xml, winerror.h.
 const (
 	S_OK                                  HRESULT = 0
 	S_FALSE                               HRESULT = 1
@@ -66,7 +65,7 @@ var hresultNames = map[HRESULT]string{
 // Failed reports whether h is an error.
 func (h HRESULT) Failed() bool { return h&0x80000000 != 0 }
 
-// String returns the name of h where it has one, else its hexadecimal value.
+// String returns the name of h, or its hexadecimal value if it has none.
 func (h HRESULT) String() string {
 	if n, ok := hresultNames[h]; ok {
 		return n
@@ -74,9 +73,8 @@ func (h HRESULT) String() string {
 	return fmt.Sprintf("HRESULT %#08x", uint32(h))
 }
 
-// SuspensionRetry reports whether SuspendRuntime answered h because it cannot
-// suspend just now, so that the caller may try again later: a collection is
-// suspending, or the runtime has not finished starting.
+// SuspensionRetry reports whether SuspendRuntime returned h because it cannot suspend at the moment: a
+// collection is suspending, or the runtime has not finished starting. The caller may try again later.
 func SuspensionRetry(h HRESULT) bool {
 	return h == CORPROF_E_SUSPENSION_IN_PROGRESS || h == CORPROF_E_RUNTIME_UNINITIALIZED
 }

@@ -45,8 +45,7 @@ func TestSnapshotFrameRegisters(t *testing.T) {
 	}
 }
 
-// rsi and rdi are known where a recorder says that they are nonvolatile; no
-// other register can be made known that way.
+// rsi and rdi are known if the recorder marks them as nonvolatile; no other register can be marked so.
 func TestSnapshotFrameWindows(t *testing.T) {
 	f := SnapshotFrame{Saved: [10]uint64{5: 6, 6: 7}}
 	const both = 1<<context.RSI | 1<<context.RDI
@@ -60,7 +59,7 @@ func TestSnapshotFrameWindows(t *testing.T) {
 	}
 }
 
-// What is put into a frame comes out of it, the nonvolatile registers only.
+// The nonvolatile registers that are stored in a frame are read back unchanged.
 func TestSnapshotFrameRoundTrip(t *testing.T) {
 	regs := context.AMD64{RIP: 99, Known: context.AMD64All}
 	for i := range regs.GPR {
@@ -105,8 +104,7 @@ func TestSnapshotFrameARM64(t *testing.T) {
 	}
 }
 
-// A constant without a name would be told to a user as a number, and no other table
-// would miss it.
+// A constant without a name would be shown to users as a number, and no other table would detect that.
 func TestEveryHRESULTHasAName(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "clr.go", nil, 0)
 	if err != nil {

@@ -1,26 +1,22 @@
-// Package api is the contracts of the CLR's profiling API as data: every method
-// of ICorProfilerInfo 1 to 15 and of ICorProfilerCallback 1 to 11, the bits of
-// the event mask, the HRESULTs.
+// Package api holds the contracts of the CLR's profiling API as data: every method of ICorProfilerInfo 1 to
+// 15 and of ICorProfilerCallback 1 to 11, the bits of the event mask, and the HRESULTs.
 //
-// Sources: dotnet/runtime src/coreclr/vm/proftoeeinterfaceimpl.cpp and
-// eetoprofinterfaceimpl.cpp (the contract at the head of each method, as of
-// 3.1.32 and of the development of 6.0), src/coreclr/inc/corprof.idl (slots),
-// docs/design/coreclr/botr/profilability.md; .NET 9.0.5 and 10.0.9, asked.
+// Sources: dotnet/runtime src/coreclr/vm/proftoeeinterfaceimpl.cpp and eetoprofinterfaceimpl.cpp (the
+// contract at the head of each method, as of 3.1.32 and of the development of 6.0),
+// src/coreclr/inc/corprof.idl (slots), docs/design/coreclr/botr/profilability.md; calls to .NET 9.0.5 and
+// 10.0.9.
 //
-// Glossary. The *gate* is the check a method of the info interface makes before
-// it looks at its arguments. A *scope* that triggers is a callback in which a
-// method may start a collection. A *place* is where a call comes from: which
-// thread, in which callback, under which suspension. *Refused* is 80131363.
+// Glossary. The *gate* is the check that a method of the info interface makes before it reads its arguments.
+// A *scope* that triggers is a callback in which a method may start a collection. A *place* is the origin of
+// a call: which thread, in which callback, under which suspension. *Refused* is 80131363.
 //
-// Strategy: four tables that people edit (info.txt, callbacks.txt, bits.txt,
-// results.txt), embedded, read once and strictly: a word that is none, a slot
-// that is not the next, a bit that does not exist are errors with a line number.
-// Package sim/conform asks real CLRs whether the tables are right, docs/contracts.md
-// is written from them, `seedwalk rules` answers from them, and the checking proxy
-// of the C library has its rules from them.
+// Strategy: four tables that people edit (info.txt, callbacks.txt, bits.txt, results.txt) are embedded and
+// parsed once, strictly: an unknown word, a slot out of order, or a bit that does not exist is an error with
+// a line number. Package sim/conform checks the tables against real CLRs. They are also the source of
+// docs/contracts.md, of `seedwalk rules`, and of the rules of the C library's checking proxy.
 //
-// Known gaps: the contracts of ICorProfilerInfo13 to 15 are in no source that was
-// at hand ("unread"); what .NET 9 and 10 do is measured, not read.
+// Known gaps: no available source has the contracts of ICorProfilerInfo13 to 15 ("unread"); for .NET 9 and 10
+// they are measured.
 package api
 
 import (
@@ -29,20 +25,19 @@ import (
 	"strings"
 )
 
-// Gate is what a method of the info interface asks of its caller.
+// Gate is what a method of the info interface requires of its caller.
 type Gate string
 
 const (
-	Async    Gate = "async"   // anywhere
+	Async    Gate = "async"   // may be called anywhere
 	Sync     Gate = "sync"    // a managed thread in a callback only
-	SyncGC   Gate = "sync+gc" // and not in a scope that forbids collections
-	InitOnly Gate = "init"    // Initialize only
-	Own      Gate = "own"     // rules of its own
+	SyncGC   Gate = "sync+gc" // the same, and not in a scope that forbids collections
+	InitOnly Gate = "init"    // in Initialize only
+	Own      Gate = "own"     // the method has its own rules
 	Stub     Gate = "stub"    // not implemented
 )
 
-// Info is one method of an info interface. The words of its columns are those
-// that info.txt lists.
+// Info is one method of an info interface. info.txt lists the words of its columns.
 type Info struct {
 	Interface string   `json:"interface"`
 	Version   int      `json:"version"`
@@ -82,14 +77,14 @@ type Callback struct {
 	From      []Change `json:"from,omitempty"`
 }
 
-// difference is a place where a real CLR answers otherwise than the table.
+// difference is a place where a real CLR's answer differs from the table.
 type difference struct {
-	clr   string // as package sim/conform names it
+	clr   string // as named by package sim/conform
 	place Place
 	why   string
 }
 
-// Change is a column that has another value from a release on, or before it.
+// Change is a column whose value differs from a release on, or before it.
 type Change struct {
 	Release Release `json:"release"`
 	Until   bool    `json:"until,omitempty"`
@@ -97,12 +92,12 @@ type Change struct {
 	Value   string  `json:"value"`
 }
 
-// in reports whether the change holds in a release.
+// in reports whether the change applies to a release.
 func (c *Change) in(column string, r Release) bool {
 	return c.Column == column && (r < c.Release) == c.Until
 }
 
-// String is the change for people: "from 10.0 sync".
+// String returns the change as text: "from 10.0 sync".
 func (c Change) String() string {
 	word := "from"
 	if c.Until {
@@ -148,7 +143,7 @@ const (
 	Net10  Release = 100
 )
 
-// Tables is everything.
+// Tables holds all tables.
 type Tables struct {
 	Info      []Info
 	Callbacks []Callback
@@ -156,10 +151,10 @@ type Tables struct {
 	Results   []Result
 	Checks    []Check
 	Topics    []Check
-	IIDs      map[string]string // by the name of the interface
+	IIDs      map[string]string // by the interface's name
 }
 
-// gate is the method's gate in a release.
+// gate returns the method's gate in a release.
 func (m *Info) gate(r Release) Gate {
 	for _, c := range m.From {
 		if c.in("gate", r) {
@@ -169,7 +164,7 @@ func (m *Info) gate(r Release) Gate {
 	return m.Gate
 }
 
-// SeenMode is the mode in which the callback came in a release.
+// SeenMode returns the thread's mode in the callback, as measured in a release.
 func (c *Callback) SeenMode(r Release) string {
 	for _, f := range c.From {
 		if f.in("seen", r) {
@@ -179,11 +174,11 @@ func (c *Callback) SeenMode(r Release) string {
 	return c.Seen
 }
 
-// Never reports whether the CLR does not issue the callback.
+// Never reports whether the CLR never issues the callback.
 func (c *Callback) Never() bool { return c.Scope == "never" }
 
-// MayWait reports whether a callback may wait for another thread: it is always
-// preemptive, by contract and where it was seen.
+// MayWait reports whether a callback may wait for another thread: it is always in preemptive mode, by
+// contract and as measured.
 func (c *Callback) MayWait() bool {
 	if c.Never() || c.Contract != "preemptive" {
 		return false
@@ -239,8 +234,7 @@ func (t *Tables) FindCheck(name string) *Check {
 	return nil
 }
 
-// CGUID is an interface id as C initialises its bytes: the first three groups are
-// little-endian numbers. The C that tests write is what needs it.
+// CGUID returns an interface id as a C initializer: the first three groups are little-endian numbers.
 func CGUID(s string) string {
 	hex := strings.ReplaceAll(s, "-", "")
 	var b []string

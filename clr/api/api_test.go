@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// listed is testdata/slots.txt: the slots of every interface, by its name.
+// listed reads testdata/slots.txt: the slots of every interface by the interface's name.
 func listed(t *testing.T) map[string]map[int]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/slots.txt")
@@ -61,7 +61,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Every row is whole: what no column says stands in a line below.
+// Every row is complete: a line below it explains what no column can.
 func TestWhole(t *testing.T) {
 	always := map[string]bool{"Initialize": true, "Shutdown": true, "InitializeForAttach": true, "ProfilerAttachComplete": true,
 		"ProfilerDetachSucceeded": true, "LoadAsNotificationOnly": true}
@@ -96,7 +96,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// The bits come to the masks that were measured.
+// The bits combine to the measured masks.
 func TestMasks(t *testing.T) {
 	var later, attach, attach10, notify, high [2]uint32
 	for _, b := range Load().Bits {
@@ -166,7 +166,7 @@ func TestMayWait(t *testing.T) {
 	}
 }
 
-// What is not as the heads of the files say is refused, with the line.
+// Input that violates the heads of the files is refused, with its line.
 func TestParseRefuses(t *testing.T) {
 	const head = "interface I 1 28B5557D-3F3F-48B4-90B2-5F9EEA2F6C48\n"
 	const good = head + "3 A async notrigger any none yes yes yes yes yes\n"

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// CTable is capi/checked/src/table.h: what the checking proxy of the C library must
-// know of each method.
+// CTable returns capi/checked/src/table.h: what the checking proxy of the C library needs of each method.
 func (t *Tables) CTable() string {
 	var b strings.Builder
 	b.WriteString("/* Written from the tables of clr/api by its tests (-update). Do not edit. */\n\n#define INFO_SLOTS(X) \\\n")
@@ -54,7 +53,7 @@ func (t *Tables) CTable() string {
 
 func cName(name string) string { return "CHECK_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 
-// needed are the low bits of the event mask that a method needs, one of them or all.
+// needed returns the low bits of the event mask that a method needs, one of them or all.
 func (t *Tables) needed(m *Info) (bits uint32) {
 	for _, name := range m.Needs {
 		if b := t.FindBit(name); !b.High {

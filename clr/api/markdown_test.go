@@ -8,7 +8,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/contracts.md and capi/checked/src/table.h anew")
 
-// What is written from the tables is what they say today.
+// The generated files match the tables.
 func TestWrittenFilesAreCurrent(t *testing.T) {
 	for path, want := range map[string]string{"../../docs/contracts.md": Load().Markdown(), "../../capi/checked/src/table.h": Load().CTable()} {
 		if *update {

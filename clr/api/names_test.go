@@ -7,9 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 )
 
-// TestNamedResults: an HRESULT that package clr has a name for has a row here, with
-// the same name. Values are tried one by one, so that a new name cannot be
-// forgotten.
+// TestNamedResults: each HRESULT that package clr names has a row here with the same name. All values are
+// tried, so that a new name cannot be forgotten.
 func TestNamedResults(t *testing.T) {
 	rows := map[uint32]string{}
 	for _, r := range Load().Results {

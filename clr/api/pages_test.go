@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Markdown is docs/contracts.md.
+// Markdown returns docs/contracts.md.
 func (t *Tables) Markdown() string {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -74,7 +74,7 @@ func (t *Tables) writeInfo(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// gateText is the gate with the releases in which it is another.
+// gateText returns the gate, with the releases in which it differs.
 func (m *Info) gateText() string {
 	s := string(m.Gate)
 	for _, c := range m.From {
@@ -97,7 +97,7 @@ func (m *Info) threadText() string {
 	return bold(m.Thread, "no")
 }
 
-// remarks are the lines below a method.
+// remarks returns the lines below a method.
 func (m *Info) remarks() string {
 	var s []string
 	if m.Needs != nil {
@@ -117,7 +117,7 @@ func mark(yes bool) string {
 	return "**no**"
 }
 
-// bold makes some words stand out.
+// bold highlights the words in which.
 func bold(s string, which ...string) string {
 	for _, w := range which {
 		if s == w {

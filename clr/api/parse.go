@@ -12,7 +12,7 @@ import (
 //go:embed info.txt callbacks.txt bits.txt results.txt checks.txt topics.txt
 var files embed.FS
 
-// Load returns the tables that this package holds.
+// Load returns the embedded tables.
 var Load = sync.OnceValue(func() *Tables {
 	var text [6]string
 	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt", "results.txt", "checks.txt", "topics.txt"} {
@@ -24,7 +24,7 @@ var Load = sync.OnceValue(func() *Tables {
 	}
 	t, err := Parse(text[0], text[1], text[2], text[3], text[4], text[5])
 	if err != nil {
-		panic(err) // the tests read the same text
+		panic(err) // the tests parse the same text
 	}
 	return t
 })
@@ -42,14 +42,14 @@ func Parse(info, callbacks, bits, results, checks, topics string) (*Tables, erro
 	return t, p.err
 }
 
-// parser reads tables; its first error stays.
+// parser reads tables and keeps its first error.
 type parser struct {
 	t       *Tables
 	err     error
 	name    string // of the file
 	line    int
-	head    head             // the interface that rows belong to
-	says    func(w []string) // takes the indented lines of the row before
+	head    head             // the current interface
+	says    func(w []string) // handles indented lines of the row before
 	covered map[string]bool
 }
 
@@ -64,7 +64,7 @@ func (p *parser) fail(format string, args ...any) {
 	}
 }
 
-// file reads one file: comments, interfaces, rows, and lines that belong to rows.
+// file parses one file: comments, interfaces, rows, and lines that belong to rows.
 func (p *parser) file(name, text string, row func(w []string)) {
 	p.name, p.line, p.head, p.says, p.covered = name, 0, head{}, nil, map[string]bool{}
 	for l := range strings.Lines(text) {
@@ -85,7 +85,7 @@ func (p *parser) file(name, text string, row func(w []string)) {
 	}
 }
 
-// open begins an interface: interface NAME VERSION IID.
+// open starts an interface: interface NAME VERSION IID.
 func (p *parser) open(w []string) {
 	if len(w) != 4 || len(w[3]) != 36 {
 		p.fail("want: interface NAME VERSION IID")
@@ -99,7 +99,7 @@ func (p *parser) open(w []string) {
 	p.says = nil
 }
 
-// columns checks the number of columns and that a name is new.
+// columns checks the number of columns and that the name is new.
 func (p *parser) columns(w []string, n, name int) bool {
 	if len(w) != n {
 		p.fail("%d columns, want %d", len(w), n)
@@ -128,7 +128,7 @@ func (p *parser) hex(s string) uint32 {
 	return uint32(n)
 }
 
-// word is s if it is one of the words of its column.
+// word returns s if it is a word of its column; otherwise it records an error.
 func (p *parser) word(column, s string) string {
 	if !slices.Contains(words[column], s) {
 		p.fail("%q is no word of column %q: %s", s, column, strings.Join(words[column], ", "))
@@ -140,7 +140,7 @@ func (p *parser) yes(column, s string) bool { return p.word(column, s) == "yes" 
 
 var yesNo = []string{"yes", "no"}
 
-// words are those of each column.
+// words are the allowed words of each column.
 var words = map[string][]string{
 	"gate":     {"async", "sync", "sync+gc", "init", "own", "stub"},
 	"gc":       {"triggers", "notrigger", "unread"},

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Place is where a call comes from.
+// Place is the origin of a call.
 type Place uint8
 
 const (
 	Init       Place = iota // Initialize
 	PInvoke                 // a managed thread in a P/Invoke, outside callbacks
 	NativeCall              // a thread without a runtime Thread
-	Triggers                // a callback whose scope lets triggering methods in
+	Triggers                // a callback whose scope permits methods that trigger
 	NoTrigger               // a callback whose scope does not
-	Collecting              // GarbageCollectionStarted, on the thread that collects
+	Collecting              // GarbageCollectionStarted, on the collecting thread
 	Owner                   // the native thread that has suspended the runtime
-	Other                   // another native thread meanwhile
+	Other                   // another native thread during that suspension
 	places
 )
 
-// placeNames are the words of the tables, and what to call the places.
+// placeNames are the words of the tables, and the descriptions of the places.
 var placeNames = [places][2]string{
 	{"init", "Initialize"},
 	{"pinvoke", "a managed thread outside callbacks"},
@@ -41,10 +41,10 @@ func Places() []Place {
 	return all
 }
 
-// String is the place as the tables name it.
+// String returns the place as the tables name it.
 func (p Place) String() string { return placeNames[p][0] }
 
-// Describe is the place in words.
+// Describe returns the place in words.
 func (p Place) Describe() string { return placeNames[p][1] }
 
 // ParsePlace reads a name.
@@ -57,25 +57,25 @@ func ParsePlace(s string) (Place, error) {
 	return 0, fmt.Errorf("%q is no place", s)
 }
 
-// Answer is what the gate of a method does with a call.
+// Answer is the gate's reaction to a call.
 type Answer uint8
 
 const (
-	LetIn       Answer = iota // the call gets to look at its arguments
+	LetIn       Answer = iota // the method reads its arguments
 	Refused                   // 80131363
 	OnlyInit                  // 80131356
 	NotAttached               // 8013136F
 	NotNotify                 // E_INVALIDARG, for a notification profiler
 	NotHere                   // E_NOTIMPL
-	Kills                     // the process ends, always or at times
+	Kills                     // the process crashes, always or sometimes
 )
 
-// String is the answer for people.
+// String returns the answer as text.
 func (a Answer) String() string {
 	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)", "refused (E_INVALIDARG)", "E_NOTIMPL", "kills the process"}[a]
 }
 
-// Expect is what the table says of a call of m from a place, for a profiler of
+// Expect returns the answer of the table to a call of m from a place, for a profiler that was loaded at
 // startup.
 func (m *Info) Expect(p Place, r Release) Answer {
 	if m.own[p] {
@@ -97,10 +97,10 @@ func (m *Info) Expect(p Place, r Release) Answer {
 	return LetIn
 }
 
-// Skip reports why m is not asked from a place, "" if it is.
+// Skip returns why the tests do not call m from a place, "" if they do.
 func (m *Info) Skip(p Place) string { return m.skip[p] }
 
-// Differs reports why a CLR answers otherwise than Expect says, "" if it does not.
+// Differs returns why a CLR's answer differs from Expect, "" if it does not.
 func (m *Info) Differs(clr string, p Place) string {
 	for _, d := range m.differs {
 		if d.clr == clr && d.place == p {
@@ -110,7 +110,7 @@ func (m *Info) Differs(clr string, p Place) string {
 	return ""
 }
 
-// OwnRefused lists the places that refuse the method by a rule of its own.
+// OwnRefused lists the places in which the method's own rule refuses a call.
 func (m *Info) OwnRefused() string {
 	var at []string
 	for _, p := range Places() {
@@ -121,5 +121,5 @@ func (m *Info) OwnRefused() string {
 	return strings.Join(at, ", ")
 }
 
-// String is MAJOR.MINOR.
+// String returns MAJOR.MINOR.
 func (r Release) String() string { return fmt.Sprintf("%d.%d", r/10, r%10) }

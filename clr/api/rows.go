@@ -4,8 +4,7 @@ import (
 	"strings"
 )
 
-// slot checks that a row's slot is the one after the row before; the first is 3,
-// behind IUnknown's.
+// slot checks that a row's slot follows the one before; the first is 3, after IUnknown's.
 func (p *parser) slot(s string, before int) int {
 	n := p.number(s)
 	if n != before+1 {
@@ -34,7 +33,7 @@ func (p *parser) info(w []string) {
 	p.says = func(w []string) { p.infoLine(m, w) }
 }
 
-// sane checks what the columns of a method say together.
+// sane checks that the columns of a method are consistent.
 func (p *parser) sane(m *Info) {
 	switch {
 	case m.Thread == "yes" && (m.Locks == "takes" || m.GC == "triggers"):
@@ -80,7 +79,7 @@ func (p *parser) place(s string) Place {
 	return at
 }
 
-// change reads: from RELEASE COLUMN VALUE, or until.
+// change parses: from RELEASE COLUMN VALUE, or until.
 func (p *parser) change(w []string, columns ...string) Change {
 	if len(w) != 4 {
 		p.fail("want: from or until RELEASE COLUMN VALUE")
@@ -95,7 +94,7 @@ func (p *parser) change(w []string, columns ...string) Change {
 	return Change{}
 }
 
-// release reads MAJOR.MINOR.
+// release parses MAJOR.MINOR.
 func (p *parser) release(s string) Release {
 	major, minor, ok := strings.Cut(s, ".")
 	if !ok || len(minor) != 1 {
@@ -105,7 +104,7 @@ func (p *parser) release(s string) Release {
 	return Release(10*p.number(major) + p.number(minor))
 }
 
-// bits are names of bits, each of which may be several with + between.
+// bits parses names of bits; + joins alternatives.
 func (p *parser) bits(names []string) []string {
 	for _, n := range names {
 		for _, one := range strings.Split(n, "+") {
@@ -203,7 +202,7 @@ func (p *parser) check(w []string, to *[]Check) {
 	p.says = func(w []string) { p.remedy(w, &c.Says, &c.Do) }
 }
 
-// remedy reads a line that says what happens, or what to do about it.
+// remedy parses a line with what happens or what to do about it.
 func (p *parser) remedy(w []string, says, do *string) {
 	switch {
 	case w[0] == "says" && *says == "":

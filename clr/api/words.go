@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Listing are the methods of an interface, or those that have a slot.
+// Listing holds the methods of an interface, or those with one slot number.
 type Listing struct {
 	Name    string   `json:"name"`
 	IID     string   `json:"iid,omitempty"`
@@ -37,7 +37,7 @@ func (t *Tables) List(name string) *Listing {
 	return &l
 }
 
-// Meanings has the words of info.txt, each after its column, for a reader of one method.
+// Meanings explains the words of info.txt, each after its column, to a reader of one method.
 var Meanings = map[string]string{
 	"async":             "asynchronous: it may be called from anywhere",
 	"sync":              "synchronous: on a managed thread inside a callback only; threads without a runtime Thread are let in",

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// How long a function of ARM64 is only its unwind data says.
+// Only the unwind data of an ARM64 function contain its length.
 func TestFunctionARM64(t *testing.T) {
 	const at = 0x40
 	for _, c := range []struct {

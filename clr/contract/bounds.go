@@ -2,37 +2,35 @@ package contract
 
 import "encoding/binary"
 
-// Bound says that the code from a native offset on, up to the next one, comes from an
-// offset of IL.
+// Bound maps the code from a native offset up to the next bound to an offset of IL.
 type Bound struct {
 	Native, IL uint32
-	Call       bool // a call is there
+	Call       bool // the code is a call
 }
 
-// Offsets of IL that are none (cordebuginfo.h, MappingTypes).
+// Special values of IL offsets (cordebuginfo.h, MappingTypes).
 const (
 	NoMapping = 0xffffffff
 	Prolog    = 0xfffffffe
 	Epilog    = 0xfffffffd
 )
 
-// Bounds of what one method may have.
+// Bounds of one method's data.
 const (
 	maxBounds     = 1 << 16
 	maxBoundBytes = 1 << 19
 	maxIL         = 1 << 24
 )
 
-// Bits of a bound's source (cordebuginfo.h, SourceTypes); packed, they are the other way
-// round.
+// Bits of a bound's source (cordebuginfo.h, SourceTypes); the packed form has them in reverse order.
 const (
 	sourceCall   = 2
 	packedCall   = 1
 	packedSource = 2 // bits
 )
 
-// nibbles reads numbers of three bits a nibble, the highest first, whose fourth bit says
-// that more follow (nibblestream.h).
+// nibbles reads numbers with three bits per nibble, the highest first; the fourth bit means that more nibbles
+// follow (nibblestream.h).
 type nibbles struct {
 	b   []byte
 	at  int // in nibbles
@@ -57,11 +55,11 @@ func (n *nibbles) number() uint32 {
 	return 0
 }
 
-// behind is the first byte that nothing was read of.
+// behind returns the index of the first unread byte.
 func (n *nibbles) behind() int { return (n.at + 1) >> 1 }
 
-// DecodeBounds reads the boundaries of one method (debuginfostore.cpp, DoBounds): of .NET
-// 10 they are packed. Nil if any cannot be.
+// DecodeBounds decodes the boundaries of one method (debuginfostore.cpp, DoBounds). .NET 10 packs them. It
+// returns nil if any is malformed.
 func DecodeBounds(b []byte, packed bool) []Bound {
 	n := nibbles{b: b}
 	count := int(n.number())
@@ -109,7 +107,7 @@ func unpack(n *nibbles, count int) []Bound {
 	return out
 }
 
-// bitsAt are up to 64 bits at an offset of bits.
+// bitsAt returns up to 64 bits at a bit offset.
 func bitsAt(b []byte, at, width uint64) uint64 {
 	var wide [9]byte
 	copy(wide[:], b[at/8:])
@@ -125,9 +123,9 @@ func bitsAt(b []byte, at, width uint64) uint64 {
 
 func plausible(native, il uint32) bool { return native < maxMethod && (il < maxIL || il >= Epilog) }
 
-// ILAt returns the offset of IL that the code at a native offset comes from. It returns that of the
-// surroundings for code that comes from none: 0 for a prolog, else the place before the code. It
-// returns false for an epilog: the JIT compiler gives no place to some calls behind one.
+// ILAt returns the offset of IL for the code at a native offset. Code without IL gets the offset of its
+// surroundings: 0 for a prolog, else that of the code before it. It returns false for an epilog, because the
+// JIT compiler gives no offset to some calls after an epilog.
 func ILAt(bounds []Bound, native uint32) (il uint32, ok bool) {
 	known := false
 	for i := range bounds {

@@ -14,7 +14,7 @@ func nib(n ...byte) []byte {
 	return out
 }
 
-// The numbers that the contract's description works out (DebugInfo.md; its 64 is 120).
+// The worked examples in the contract's description (DebugInfo.md; its 64 should be 120).
 func TestNibbles(t *testing.T) {
 	for _, c := range []struct {
 		b    []byte

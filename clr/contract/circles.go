@@ -1,7 +1,6 @@
 package contract
 
-// code examines the code at start, which a nibble map says is there. It returns false if the
-// nibble map contradicts it.
+// code checks the code at start, which a nibble map lists. It returns false if the nibble map contradicts it.
 func (c *collector) code(start, heapEnd uint64, s *section) bool {
 	c.e.Starts++
 	missed := c.pages.missed
@@ -26,7 +25,7 @@ func (c *collector) code(start, heapEnd uint64, s *section) bool {
 	return agrees
 }
 
-// header examines a method's code header and all that it refers to. It returns false if the nibble map
+// header checks a method's code header and everything that it refers to. It returns false if the nibble map
 // contradicts it.
 func (c *collector) header(start, heapEnd, h uint64, s *section) bool {
 	end, ok := c.functions(start, heapEnd, h, s)
@@ -41,8 +40,8 @@ func (c *collector) header(start, heapEnd, h uint64, s *section) bool {
 	return true
 }
 
-// functions compares the functions of a code header with where its code begins: they follow
-// each other, and their unwind data can be read.
+// functions compares the functions of a code header with the start of its code: they are consecutive, and
+// their unwind data can be read.
 func (c *collector) functions(start, heapEnd, h uint64, s *section) (end uint64, ok bool) {
 	n, ok := c.t.v.u32(h + c.t.l.headerCount)
 	if !ok || n == 0 || n > maxFunclets {
@@ -62,7 +61,7 @@ func (c *collector) functions(start, heapEnd, h uint64, s *section) (end uint64,
 	return end, true
 }
 
-// found looks the first, the middle, and the last byte of code up.
+// found looks up the first, the middle, and the last byte of code.
 func (c *collector) found(start, end uint64, s *section) bool {
 	for _, ip := range [...]uint64{start, start + (end-start)/2, end - 1} {
 		if at, r := c.t.start(ip, s); r != Found || at != start {
@@ -104,7 +103,7 @@ func (c *collector) method(start, end, h uint64) {
 	}
 }
 
-// debuggable reports whether a method has debug information that lies in its code.
+// debuggable reports whether a method has debug information that refers to its code.
 func (c *collector) debuggable(start, end, h uint64) bool {
 	info, ok := c.t.v.word(h)
 	if !ok || info == 0 || c.t.l.headerMethod != debugHeader {
@@ -114,15 +113,15 @@ func (c *collector) debuggable(start, end, h uint64) bool {
 	return len(bounds) > 0 && bounds[0].Native == 0 && uint64(bounds[len(bounds)-1].Native) <= end-start
 }
 
-// A MethodDesc holds its code in one of the words behind it (method.hpp), or a precode,
-// whose data lie a page of stubs behind it: its target and its MethodDesc (precode.h).
+// A MethodDesc refers to its code in one of the words after it (method.hpp), or to a precode, whose data are
+// one page of stubs further: its target and its MethodDesc (precode.h).
 const (
 	descWords = 12
 	stubPage  = 0x4000
 )
 
-// leadsTo reports whether a MethodDesc leads to the code that leads to it. That of older
-// tiers does not.
+// leadsTo reports whether a MethodDesc refers to the code whose header refers to it. For code of older tiers
+// it does not.
 func (c *collector) leadsTo(desc, start uint64) bool {
 	v := &c.t.v
 	for i := range uint64(descWords) {
@@ -145,8 +144,7 @@ func (c *collector) leadsTo(desc, start uint64) bool {
 	return false
 }
 
-// Code of the runtime has UNWIND_INFOs of version 1, with flags for a handler, or, in images,
-// for a chain.
+// Code of the runtime has UNWIND_INFOs of version 1, with flags for a handler or, in images, for a chain.
 const (
 	unwindVersion = 1
 	unwindChained = 4

@@ -2,7 +2,7 @@ package contract
 
 import "encoding/binary"
 
-// Bounds of the code that is examined.
+// Bounds of the checks.
 const (
 	maxTreeNodes  = 1 << 14
 	maxHeapWords  = 1 << 18 // of one heap's nibble map
@@ -11,9 +11,8 @@ const (
 	maxHeapMargin = 0x1000 // from a nibble map's base to its heap's first byte
 )
 
-// Offsets that no runtime publishes: of the bounds in a HeapList, of the manager and the
-// range list in a RangeSection (codeman.h), and the entries of the two managers in the
-// debugger's table (dacvars.h).
+// Offsets that no runtime publishes: of the bounds in a HeapList, and of the manager and the range list in a
+// RangeSection (codeman.h); also the entries of the two managers in the debugger's table (dacvars.h).
 const (
 	heapStart      = 16
 	heapEnd        = 24
@@ -23,21 +22,21 @@ const (
 	r2rEntry       = 5
 )
 
-// collector walks the runtime's tables and counts what agrees and what contradicts.
+// collector walks the runtime's tables and counts agreements and contradictions.
 type collector struct {
-	t        *Tables // a copy that answers everything and reads pages
+	t        *Tables // a copy that answers every lookup and reads pages
 	pages    *pages
 	descs    *MethodDescs
 	searches int
 	e        Evidence
 	sections map[uint64]section
 	proofs   map[uint64]bool
-	jit, r2r uint64 // managers of code, 0 = not known
+	jit, r2r uint64 // managers of code, 0 = unknown
 	nodes    int
 	done     bool
 }
 
-// collect walks the range map, and has each code heap and image bear witness.
+// collect walks the range map, and checks each code heap and image.
 func (t *Tables) collect() Evidence {
 	c := &collector{pages: newPages(t.v.r, t.incomplete), sections: map[uint64]section{}, proofs: map[uint64]bool{}}
 	copied := *t
@@ -52,7 +51,7 @@ func (t *Tables) collect() Evidence {
 	}
 	c.level(t.top, levels-1)
 	c.e.Reads, c.e.Spent = c.pages.reads, c.pages.spent()
-	if c.e.Spent { // reads that failed for it look like contradictions
+	if c.e.Spent { // failed reads look like contradictions
 		c.e.Map, c.e.Headers = 0, 0
 	}
 	return c.e
@@ -67,14 +66,14 @@ func (c *collector) manager(entry uint64) uint64 {
 	return m
 }
 
-// contradiction counts one of the map.
+// contradiction counts a contradiction of the map.
 func (c *collector) contradiction() { c.e.Map++ }
 
-// missing reports whether a structure could not be read because a core lacks a page of it. missed
-// is the number of failed reads before the structure was read.
+// missing reports whether a structure could not be read because the core lacks one of its pages. missed is
+// the number of failed reads before.
 func (c *collector) missing(missed int) bool { return c.t.incomplete && c.pages.missed > missed }
 
-// finished reports whether the walk is to end.
+// finished reports whether to end the walk.
 func (c *collector) finished() bool {
 	c.done = c.done || c.pages.spent() || c.e.enough() && c.e.Images > 0
 	return c.done
@@ -127,7 +126,7 @@ func (c *collector) fragments(at uint64) {
 	c.contradiction()
 }
 
-// fragment compares a fragment with its section, and examines a section that is new.
+// fragment compares a fragment with its section, and checks a new section.
 func (c *collector) fragment(at uint64) (next uint64, ok bool) {
 	v, l := &c.t.v, &c.t.l
 	begin, ok1 := v.word(at + l.fragmentBegin)
@@ -140,7 +139,7 @@ func (c *collector) fragment(at uint64) (next uint64, ok bool) {
 	s, seen := c.sections[rs]
 	if !seen {
 		switch c.t.readSection(begin, rs, &s) {
-		case NotCode: // being deleted, which happens to collectible ones only
+		case NotCode: // being deleted, which happens only to collectible sections
 			return next, s.flags&flagCollectible != 0
 		case Found:
 		default:
@@ -154,7 +153,7 @@ func (c *collector) fragment(at uint64) (next uint64, ok bool) {
 	return next, seen || c.section(rs, &s)
 }
 
-// section examines a section.
+// section checks a section.
 func (c *collector) section(rs uint64, s *section) bool {
 	if !c.consistent(rs, s) {
 		return false
@@ -169,7 +168,7 @@ func (c *collector) section(rs uint64, s *section) bool {
 	return true
 }
 
-// consistent compares a section's flags with what it holds, and its manager with its kind.
+// consistent compares a section's flags with its contents, and its manager with its kind.
 func (c *collector) consistent(rs uint64, s *section) bool {
 	manager, ok := c.t.v.word(rs + sectionManager)
 	list, ok1 := c.t.v.word(rs + sectionList)
@@ -179,7 +178,7 @@ func (c *collector) consistent(rs uint64, s *section) bool {
 		return false
 	case heap != (s.heap != 0), ranges != (list != 0), image && (heap || ranges):
 		return false
-	case c.t.dac == 0: // nothing says where the managers are
+	case c.t.dac == 0: // the managers' addresses are unknown
 		return true
 	case image:
 		return manager == c.r2r && manager != 0
@@ -193,7 +192,7 @@ func (c *collector) image(s *section) bool {
 		return false
 	}
 	d, r := c.t.directory(s.begin)
-	if r == Unreadable { // of a core, the image's file may not be there
+	if r == Unreadable { // in a core, the image's file may be missing
 		return true
 	}
 	if r != Found || d.n == 0 {
@@ -234,7 +233,7 @@ func (c *collector) heap(s *section) bool {
 		if !ok {
 			return false
 		}
-		var chunk [4 * backChunk]byte // the view's buffer is used again below
+		var chunk [4 * backChunk]byte // the view's buffer is reused below
 		copy(chunk[:], b)
 		for k := range n {
 			if !c.nibbles(binary.LittleEndian.Uint32(chunk[4*k:]), base+(i+k)*wordBuckets*bucketBytes, start, end, s) {
@@ -245,7 +244,7 @@ func (c *collector) heap(s *section) bool {
 	return true
 }
 
-// nibbles examines the code that begins where a word of the nibble map says.
+// nibbles checks the code that a word of the nibble map lists.
 func (c *collector) nibbles(w uint32, base, start, end uint64, s *section) bool {
 	if w == 0 || !c.t.l.linear && isPointer(w) {
 		return true

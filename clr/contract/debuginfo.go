@@ -2,8 +2,7 @@ package contract
 
 import "encoding/binary"
 
-// Flags of the debugging information of code that was compiled at run time
-// (debuginfostore.cpp, EXTRA_DEBUG_INFO_FLAGS).
+// Flags of the debugging information of jitted code (debuginfostore.cpp, EXTRA_DEBUG_INFO_FLAGS).
 const (
 	extraPatchpoint = 1
 	extraRich       = 2
@@ -15,14 +14,14 @@ const (
 	instrumented = 0xffffffff // .NET 10: boundaries of instrumented code, before the others
 )
 
-// Debug is where the debugging information of a method is, that was compiled at run time.
+// Debug locates the debugging information of a jitted method.
 type Debug struct {
 	Method uint64 // its MethodDesc
 	Begin  uint64 // of its code
 	info   uint64
 }
 
-// Debug finds the method at ip. Precompiled code has none here.
+// Debug finds the method at ip. Precompiled code has no information here.
 func (t *Tables) Debug(ip uint64) (d Debug, ok bool) {
 	var s section
 	if !t.Proven() || t.l.headerMethod != debugHeader || t.section(ip, &s) != Found || s.r2r != 0 || s.flags&flagCodeHeap == 0 {
@@ -42,11 +41,11 @@ func (t *Tables) Debug(ip uint64) (d Debug, ok bool) {
 	return d, ok && d.info != 0 && d.Method != 0
 }
 
-// debugHeader is where a code header has its MethodDesc if its first word leads to the
-// debugging information, which no runtime publishes (codeman.h, RealCodeHeader).
+// debugHeader is the offset of the MethodDesc in a code header whose first word refers to the debugging
+// information. No runtime publishes it (codeman.h, RealCodeHeader).
 const debugHeader = 24
 
-// Bounds are the boundaries of a method; nil if it has none that can be read.
+// Bounds returns the boundaries of a method; nil if it has none, or they are malformed.
 func (t *Tables) Bounds(d Debug) []Bound {
 	at, _, ok := t.extras(d.info)
 	if !ok {
@@ -54,7 +53,7 @@ func (t *Tables) Bounds(d Debug) []Bound {
 	}
 	b, ok := t.v.bytes(at, 24)
 	if !ok {
-		b, ok = t.v.bytes(at, 8) // at the end of what can be read
+		b, ok = t.v.bytes(at, 8) // near the end of readable memory
 	}
 	if !ok {
 		return nil
@@ -76,8 +75,8 @@ func (t *Tables) Bounds(d Debug) []Bound {
 	return DecodeBounds(b, t.packed())
 }
 
-// DecodeInfo reads the boundaries at the start of a method's debugging information in a
-// precompiled image, where no flags precede the sizes. Nil if they cannot be read.
+// DecodeInfo decodes the boundaries at the start of a method's debugging information in a precompiled image,
+// where no flags precede the sizes. It returns nil if they are malformed.
 func DecodeInfo(b []byte, packed bool) []Bound {
 	n := nibbles{b: b}
 	size := n.number()
@@ -92,7 +91,7 @@ func DecodeInfo(b []byte, packed bool) []Bound {
 	return DecodeBounds(b[n.behind():][:size], packed)
 }
 
-// packed tells .NET 10, which publishes its code tables, from .NET 9.
+// packed distinguishes .NET 10, which publishes its code tables, from .NET 9.
 func (t *Tables) packed() bool { _, ok := t.desc.Contracts["ExecutionManager"]; return ok }
 
 // span is a part of the process's memory.
@@ -101,7 +100,7 @@ type span struct {
 	size int
 }
 
-// extras passes what precedes the sizes. rich is the tree of inlined methods; it may be empty.
+// extras skips the data before the sizes. rich is the tree of inlined methods; it may be empty.
 func (t *Tables) extras(at uint64) (next uint64, rich span, ok bool) {
 	b, ok := t.v.bytes(at, 1)
 	if !ok || b[0]&^(extraPatchpoint|extraRich) != 0 {
@@ -127,8 +126,7 @@ func (t *Tables) extras(at uint64) (next uint64, rich span, ok bool) {
 	return at, rich, true
 }
 
-// patchpoint is the size of a PatchpointInfo: .NET 10 has a word more before the number of
-// locals.
+// patchpoint returns the size of a PatchpointInfo: .NET 10 has one more word before the number of locals.
 func (t *Tables) patchpoint(at uint64) (uint64, bool) {
 	number, size := uint64(8), uint64(32)
 	if t.packed() {
@@ -142,20 +140,20 @@ func (t *Tables) patchpoint(at uint64) (uint64, bool) {
 	return size + 4*uint64(locals), locals < maxLocals
 }
 
-// Inline is a method whose code is at an address, and the offset of its IL that the code comes from.
+// Inline is a method whose code is at an address, and the offset of the code's IL in it.
 type Inline struct {
 	Method uint64 // MethodDesc
 	IL     uint32
 }
 
-// Bounds of the tree of inlined methods of one method.
+// Bounds of one method's tree of inlined methods.
 const (
 	maxInlined  = 1 << 14
 	maxMappings = 1 << 16
 )
 
-// Inlines returns the methods whose code is at a native offset, the innermost one first, the compiled
-// method last. It returns nil if the runtime has not kept them: DOTNET_RichDebugInfo=1 makes it.
+// Inlines returns the methods whose code is at a native offset, the innermost first, the compiled method
+// last. It returns nil if the runtime has not kept them: DOTNET_RichDebugInfo=1 makes it keep them.
 func (t *Tables) Inlines(d Debug, native uint32) []Inline {
 	_, rich, ok := t.extras(d.info)
 	if !ok || rich.size == 0 {
@@ -174,9 +172,9 @@ type inlinee struct {
 	child, sibling, parent int
 }
 
-// DecodeInlines reads the tree of inlined methods and the mappings of code to them (debuginfostore.cpp,
-// DoInlineTreeNodes and DoRichOffsetMappings). It returns the methods at a native offset as
-// Inlines does, nil if any part cannot be read.
+// DecodeInlines decodes the tree of inlined methods and the mappings of code to them (debuginfostore.cpp,
+// DoInlineTreeNodes and DoRichOffsetMappings). It returns the methods at a native offset as Inlines does, nil
+// if any part is malformed.
 func DecodeInlines(b []byte, native uint32) []Inline {
 	n := nibbles{b: b}
 	nodes, mappings := int(n.number()), int(n.number())
@@ -213,7 +211,7 @@ func DecodeInlines(b []byte, native uint32) []Inline {
 	return out
 }
 
-// tree reads nodes, and finds the parent of each; -1 = it has none.
+// tree reads nodes, and finds the parent of each; -1 = none.
 func (n *nibbles) tree(nodes int) []inlinee {
 	tree := make([]inlinee, nodes)
 	il, child, sibling := uint32(Prolog), uint32(0), uint32(0)

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Error says which structure of a runtime could not be used, and why.
+// Error is a structure of a runtime that cannot be used, and the reason.
 type Error struct {
 	Structure string
-	Addr      uint64 // where it was read, 0 if unknown
-	Value     uint64 // the value that decided
+	Addr      uint64 // where the structure was read, 0 if unknown
+	Value     uint64 // the value that caused the error
 	Msg       string
 }
 
@@ -34,8 +34,7 @@ type Descriptor struct {
 	toBase []uint64 // offsets of further links from Module.Base to the image (.NET 8)
 }
 
-// Global is a literal, or the index of a word of pointer_data that holds the
-// address of a runtime variable.
+// Global is a literal, or the index of a word of pointer_data that holds the address of a runtime variable.
 type Global struct {
 	Indirect bool
 	Value    uint64
@@ -48,8 +47,8 @@ type rawDescriptor struct {
 	Contracts map[string]int                        `json:"contracts"`
 }
 
-// ParseDescriptor reads a descriptor's JSON text. Fields whose value is not
-// understood are left out: what is needed is asked for by name later.
+// ParseDescriptor parses a descriptor's JSON text. It skips fields with unknown values; later code checks the
+// fields that it needs by name.
 func ParseDescriptor(text []byte) (*Descriptor, error) {
 	var raw rawDescriptor
 	if len(text) > maxDescriptor {
@@ -79,7 +78,7 @@ func ParseDescriptor(text []byte) (*Descriptor, error) {
 	return d, nil
 }
 
-// offsetOf reads offset or [offset, "type"].
+// offsetOf parses offset or [offset, "type"].
 func offsetOf(v json.RawMessage) (uint32, bool) {
 	var pair []json.RawMessage
 	if json.Unmarshal(v, &pair) == nil && len(pair) > 0 {
@@ -89,7 +88,7 @@ func offsetOf(v json.RawMessage) (uint32, bool) {
 	return uint32(n), err == nil && n <= maxOffset
 }
 
-// globalOf reads value, [value, "type"], [index] or [[index], "type"].
+// globalOf parses value, [value, "type"], [index] or [[index], "type"].
 func globalOf(v json.RawMessage) (Global, bool) {
 	var pair []json.RawMessage
 	if json.Unmarshal(v, &pair) != nil || len(pair) == 0 {
@@ -107,7 +106,7 @@ func globalOf(v json.RawMessage) (Global, bool) {
 	return literal(pair[0])
 }
 
-// literal reads a number or a string holding one, decimal or hexadecimal.
+// literal parses a number or a string that holds one, decimal or hexadecimal.
 func literal(v json.RawMessage) (Global, bool) {
 	text := string(v)
 	var quoted string
@@ -124,7 +123,7 @@ func (d *Descriptor) Offset(typ, field string) (uint32, bool) {
 	return off, ok
 }
 
-// Descriptor returns what the runtime publishes of its own structures.
+// Descriptor returns the runtime's description of its own structures.
 func (t *Tables) Descriptor() *Descriptor { return t.desc }
 
 // Global returns the address of a variable of the runtime that the descriptor names.

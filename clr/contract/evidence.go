@@ -2,44 +2,44 @@ package contract
 
 import "fmt"
 
-// Evidence counts what the runtime's own tables say about a supposed layout: the code in
-// its code heaps, and how much of it closes each circle of references.
+// Evidence counts how well the runtime's own tables agree with an assumed layout: the code in its code heaps,
+// and how much of it passes each check of circular references.
 type Evidence struct {
-	Reads int // pages and parts of pages that were read
+	Reads int // pages and parts of pages read
 
-	Sections int // range sections that agree with themselves
+	Sections int // range sections that are consistent
 	Heaps    int // code heaps whose bounds agree with their section
-	Images   int // precompiled images whose Module leads back to their section
+	Images   int // precompiled images whose Module refers to their section
 
 	Starts   int // code that begins in a code heap
 	Stubs    int // of Starts: blocks of stubs
 	Methods  int // of Starts: code with a header
 	Agreeing int // of Methods: functions, unwind data, MethodDesc, and debug information agree
-	Proofs   int // distinct MethodDescs of Agreeing methods that lead back to their code
+	Proofs   int // distinct MethodDescs of Agreeing methods that refer to their code
 
 	Map     int  // contradictions in the map, its sections, heaps, images, and nibble maps
-	Headers int  // code headers that contradict themselves
-	Spent   bool // the budget of reads was spent before all was seen
+	Headers int  // inconsistent code headers
+	Spent   bool // the budget of reads ran out
 }
 
-// A supposed layout is proven by fewProofs methods where a precompiled image confirms the
-// sections, otherwise by manyProofs.
+// An assumed layout is proven by fewProofs methods if a precompiled image confirms the sections, otherwise by
+// manyProofs.
 const (
 	fewProofs  = 1
 	manyProofs = 3
 )
 
-// toleratedHeaders is the number of agreeing methods for each code header that may
-// contradict: the runtime may be writing it at this moment.
+// toleratedHeaders is the number of agreeing methods needed for each inconsistent code header: the runtime
+// may be writing a header at this moment.
 const toleratedHeaders = 8
 
-// contradicts reports whether the supposed layout cannot be right. The map never
-// contradicts itself.
+// contradicts reports whether the assumed layout must be wrong. The map of a right layout is always
+// consistent.
 func (e *Evidence) contradicts() bool {
 	return e.Map > 0 || toleratedHeaders*e.Headers > e.Agreeing
 }
 
-// parts returns what the evidence proves if nothing contradicts.
+// parts returns what the evidence proves if there is no contradiction.
 func (e *Evidence) parts() (p part) {
 	switch {
 	case e.Proofs >= fewProofs && e.Images > 0, e.Proofs >= manyProofs:
@@ -56,7 +56,7 @@ func (e *Evidence) parts() (p part) {
 // enough reports whether more evidence would change nothing.
 func (e *Evidence) enough() bool { return e.Starts >= enoughStarts && e.Proofs >= manyProofs }
 
-// String says in one line what was found, for a person.
+// String summarizes the evidence in one line.
 func (e Evidence) String() string {
 	switch {
 	case e.Map > 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// fake is a sparse memory that a test writes word by word. It knows nothing of
-// the reader: structures are laid out by the numbers of the runtime's sources.
+// fake is a sparse memory that a test writes word by word. It is independent of the reader: its layouts use
+// the numbers of the runtime's sources.
 type fake struct {
 	arch  context.Arch
 	bytes map[uint64]byte
@@ -139,8 +139,7 @@ func (f *fake) body(i uint64, b *body, linear bool) {
 	f.put(info, b.info...)
 }
 
-// functionARM64 writes the k-th of a method's entries and its .xdata record, whose codes
-// are none.
+// functionARM64 writes the k-th of a method's entries and its .xdata record without codes.
 func (f *fake) functionARM64(entries, records uint64, k int, begin, size uint64) {
 	const packedEpilog, oneCodeWord, ends = 1 << 21, 1 << 27, 0xe4e4e4e4
 	at := records + 16*uint64(k)
@@ -170,14 +169,14 @@ func (f *fake) word32(at uint64) (v uint32) {
 	return v
 }
 
-// tables are over f, believed without an Open.
+// tables returns tables over f that count as proven, without an Open.
 func (f *fake) tables(linear bool) *Tables {
 	t := &Tables{arch: f.arch, v: view{r: f}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	t.l.linear = linear
 	return t
 }
 
-// constant answers every read with one byte.
+// constant is memory in which every byte has one value.
 type constant byte
 
 func (c constant) ReadAt(p []byte, addr uint64) bool {
@@ -187,8 +186,8 @@ func (c constant) ReadAt(p []byte, addr uint64) bool {
 	return true
 }
 
-// noise answers every read with words that are often addresses, small numbers
-// or zero, the same for the same address within a run.
+// noise is memory of words that are often addresses, small numbers, or zero; the same address gives the same
+// word within a run.
 type noise struct {
 	run   uint64
 	reads int

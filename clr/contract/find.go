@@ -8,17 +8,17 @@ import (
 	"github.com/seedwalk/seedwalk/pe/arm64"
 )
 
-// Reason says why a lookup has no answer; Found means it has one.
+// Reason is why a lookup has no answer; Found means that it has one.
 type Reason uint8
 
 const (
 	Found       Reason = iota
-	NotCode            // no range section of the runtime covers the address
-	NoMethod           // a code heap or image covers it, but no method does
-	Unreadable         // a structure on the way could not be read
-	Malformed          // a structure on the way contradicts itself
-	Unsupported        // a kind of code that is not read (interpreter)
-	Unproven           // the runtime's layout is a supposition not yet confirmed
+	NotCode            // no range section of the runtime contains the address
+	NoMethod           // a code heap or image contains it, but no method does
+	Unreadable         // a needed structure could not be read
+	Malformed          // a needed structure is inconsistent
+	Unsupported        // a kind of code that is not supported (interpreter)
+	Unproven           // the runtime's layout is assumed and not yet verified
 )
 
 var reasonNames = [...]string{"found", "not-code", "no-method", "unreadable", "malformed", "unsupported", "unproven"}
@@ -30,13 +30,13 @@ func (r Reason) String() string {
 	return "reason?"
 }
 
-// Kind says what kind of code a Method is.
+// Kind is the kind of a Method's code.
 type Kind uint8
 
 const (
 	JIT  Kind = iota // compiled at run time
 	R2R              // precompiled, in an image
-	Stub             // code the runtime made that is no method
+	Stub             // code of the runtime that is not a method
 )
 
 // StubKind is the runtime's kind of a block of stubs (codeman.h, StubCodeBlockKind).
@@ -53,21 +53,21 @@ const (
 	StubVSDLookup    StubKind = 8
 	StubVTable       StubKind = 9
 	StubRangeList    StubKind = 0xfe // in a range list: precodes
-	StubImageSection StubKind = 0xff // in an image, but in no function: thunks
+	StubImageSection StubKind = 0xff // in an image, outside its functions: thunks
 )
 
 // Method is the code at an address.
 type Method struct {
 	Begin, End uint64 // of the RUNTIME_FUNCTION: the method or the funclet
-	Base       uint64 // what its RVAs are relative to
+	Base       uint64 // base address of its RVAs
 	MethodDesc uint64 // 0 for precompiled code and stubs
-	UnwindRVA  uint32 // of the UNWIND_INFO; on ARM64 what the .pdata entry holds
-	Funclet    int    // 0: the method itself; else which RUNTIME_FUNCTION of it (JIT)
+	UnwindRVA  uint32 // of the UNWIND_INFO; on ARM64 the contents of the .pdata entry
+	Funclet    int    // 0: the method itself; else the index of its RUNTIME_FUNCTION (JIT)
 	Kind       Kind
 	Stub       StubKind
 }
 
-// located is a lookup, and whether its answer may be kept.
+// located is the result of a lookup, and whether it may be cached.
 type located struct {
 	Method
 	keep bool
@@ -107,8 +107,7 @@ type section struct {
 	collectible bool
 }
 
-// Find reports what code is at ip, into m. If the answer is not Found, m is
-// unspecified.
+// Find writes the code at ip into m. If the result is not Found, m is unspecified.
 func (t *Tables) Find(ip uint64, m *Method) Reason {
 	e, reason := t.locate(ip)
 	if reason == Found {
@@ -117,8 +116,7 @@ func (t *Tables) Find(ip uint64, m *Method) Reason {
 	return reason
 }
 
-// locate is Find. Code of sections that may be unloaded is
-// looked up anew each time; so are stubs, which are rare.
+// locate is Find. Code of sections that may be unloaded is looked up each time; so are stubs, which are rare.
 func (t *Tables) locate(ip uint64) (*located, Reason) {
 	if !t.MapProven() {
 		return nil, Unproven
@@ -250,8 +248,7 @@ func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 	return t.choose(ip, h+t.l.headerInfos, int(n), e)
 }
 
-// choose takes the last of n sorted RUNTIME_FUNCTIONs that begins at or before
-// ip.
+// choose returns the last of n sorted RUNTIME_FUNCTIONs that begins at or before ip.
 func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	rel, size := ip-e.Base, uint64(functionSize(t.arch))
 	lo, hi := 0, n
@@ -285,8 +282,7 @@ func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	return Found
 }
 
-// function reads a RUNTIME_FUNCTION. One of ARM64 says where it begins, its unwind
-// data how long it is.
+// function reads a RUNTIME_FUNCTION. That of ARM64 contains the start; its unwind data contain the length.
 func (t *Tables) function(base, at uint64) (begin, end, unwind uint32, r Reason) {
 	b, ok := t.v.bytes(at, int(functionSize(t.arch)))
 	if !ok {

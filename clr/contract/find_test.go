@@ -39,7 +39,7 @@ func TestFind(t *testing.T) {
 		for _, linear := range []bool{false, true} {
 			for _, c := range cases {
 				tables := worldOf(arch, plain, linear).tables(linear)
-				for pass := range 2 { // the second is answered by the cache
+				for pass := range 2 { // the cache answers the second
 					var m Method
 					r := tables.Find(mapBase+c.rel, &m)
 					if r == Found {
@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Random layouts, written and read.
+// Random layouts are written and read back.
 func TestRandomHeaps(t *testing.T) {
 	for run := range uint64(40) {
 		r := rand.New(rand.NewPCG(run, 1))
@@ -130,7 +130,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// Whatever memory says, a lookup ends, soon, and without a panic.
+// Whatever the memory contains, a lookup ends quickly and without a panic.
 func TestMemoryOfNoise(t *testing.T) {
 	for run := range uint64(300) {
 		n := &noise{run: run}

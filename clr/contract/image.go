@@ -4,13 +4,13 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// directory is where an image's RUNTIME_FUNCTIONs are.
+// directory locates an image's RUNTIME_FUNCTIONs.
 type directory struct {
 	at uint64
 	n  int
 }
 
-// Bounds of what is kept of images.
+// Bounds of the cached images.
 const (
 	maxImages    = 1 << 12
 	maxFunctions = 1 << 24

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Trees as .NET 9.0.5 keeps them: a method that inlines nothing, and a made one of three levels.
+// Trees as .NET 9.0.5 stores them: a method without inlining, and a constructed tree of three levels.
 func TestDecodeInlines(t *testing.T) {
 	real := []byte{0x61, 0x70, 0x84, 0xa9, 0xdc, 0x00, 0x7f, 0x00, 0x00, 0x02, 0x90, 0x07, 0x24, 0x06, 0x99, 0x24, 0x3b, 0x90, 0x02, 0x19, 0x90, 0x79, 0xe2, 0x04, 0xe9, 0x24, 0x0b, 0xc0, 0x23}
 	method := uint64(0x7f00dca98470)
@@ -86,7 +86,7 @@ func (w *writer) signed(v int) {
 	w.number(v << 1)
 }
 
-// Cut or changed anywhere, a tree is read in bounds.
+// A truncated or modified tree is read without leaving its bounds.
 func TestHostileInlines(t *testing.T) {
 	good := nested()
 	for n := range good {

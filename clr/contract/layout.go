@@ -1,6 +1,6 @@
 package contract
 
-// layout holds the offsets the lookup needs.
+// layout holds the offsets that a lookup needs.
 type layout struct {
 	mapTop uint64
 
@@ -16,8 +16,7 @@ type layout struct {
 	linear   bool // the nibble map has no pointer words
 }
 
-// layout10 are the offsets of .NET 10.0.9, right for 9.0.5 too, whose
-// descriptor does not have them.
+// layout10 are the offsets of .NET 10.0.9. They also apply to 9.0.5, whose descriptor lacks them.
 var layout10 = layout{
 	fragmentNext: 0, fragmentBegin: 8, fragmentEnd: 16, fragmentSection: 24,
 	sectionBegin: 0, sectionEnd: 8, sectionFlags: 16, sectionHeap: 40, sectionR2R: 32, sectionDeleted: 64,
@@ -26,8 +25,8 @@ var layout10 = layout{
 	stubLast: 15,
 }
 
-// layout takes the offsets from a descriptor; all of them must be there, and a
-// RUNTIME_FUNCTION have functionSize bytes.
+// layout returns the offsets from a descriptor. All must be present, and a RUNTIME_FUNCTION must have
+// functionSize bytes.
 func (d *Descriptor) layout(functionSize uint32) (layout, error) {
 	l := layout{stubLast: 15}
 	if g, ok := d.Globals["StubCodeBlockLast"]; ok && !g.Indirect && g.Value < 256 {

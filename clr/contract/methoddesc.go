@@ -13,14 +13,15 @@ type MethodDescs struct {
 	l descLayout
 }
 
-// descLayout are the offsets of what a MethodDesc leads to.
+// descLayout are the offsets of structures reachable from a MethodDesc.
 type descLayout struct {
 	chunkIndex, flags, remainder      uint64 // MethodDesc
 	chunkSize, chunkTable, chunkRange uint64 // MethodDescChunk
 	typeModule                        uint64 // MethodTable
 	tokenBits, alignment              uint64
 	base                              []uint64 // links from a Module to its image
-	rows                              uint64   // of the Module's map from rows to MethodDescs, 0 = not published
+	// of the Module's map from rows to MethodDescs, 0 = not published
+	rows uint64
 }
 
 // MethodRow identifies a method by its module and its row in the module's metadata.
@@ -36,8 +37,7 @@ const (
 	descDynamic  = 7
 )
 
-// NewMethodDescs reads by the offsets that d has, all of which must be there. The error is
-// an *Error.
+// NewMethodDescs returns a reader that uses the offsets in d. All must be present. The error is an *Error.
 func NewMethodDescs(r memory.Reader, d *Descriptor) (*MethodDescs, error) {
 	m := &MethodDescs{v: view{r: r}}
 	var base uint64
@@ -81,7 +81,7 @@ func (m *MethodDescs) Flags(desc uint64) (uint16, bool) {
 	return m.u16(desc + m.l.flags)
 }
 
-// Row returns which row of metadata a MethodDesc is; false if that cannot be read.
+// Row returns the metadata row of a MethodDesc, false if it cannot be read.
 func (m *MethodDescs) Row(desc uint64) (r MethodRow, ok bool) {
 	flags, ok := m.Flags(desc)
 	if !ok {
@@ -107,7 +107,7 @@ func (m *MethodDescs) Row(desc uint64) (r MethodRow, ok bool) {
 // Module returns the Module of a MethodTable.
 func (m *MethodDescs) Module(table uint64) (uint64, bool) { return m.v.word(table + m.l.typeModule) }
 
-// Base returns where the image of a Module lies; false if it has none.
+// Base returns the address of a Module's image, false if it has none.
 func (m *MethodDescs) Base(module uint64) (uint64, bool) {
 	at := module
 	for _, off := range m.l.base {
@@ -134,21 +134,21 @@ const (
 	mapTable  = 8
 	mapCount  = 16
 	maxTables = 16
-	maxModule = 2048 // bytes of a Module that are searched for its map
+	maxModule = 2048 // bytes of a Module searched for its map
 	maxSearch = 8    // searches of one MethodDescs
 )
 
-// agreement says whether a module's map from rows to MethodDescs leads back to a MethodDesc.
+// agreement is whether a module's map from rows to MethodDescs contains a MethodDesc.
 type agreement uint8
 
 const (
 	rowAgrees      agreement = iota
-	rowOther                 // the map has another instantiation of the same row, or nothing yet
-	rowContradicts           // the map has another row's method, or no such row
+	rowOther                 // the map has another instantiation of the row, or nothing yet
+	rowContradicts           // the map has another row's method, or lacks the row
 )
 
-// agrees compares a method with its module's map. Where the runtime does not publish the
-// map's offset, search finds and keeps it: only the right one has desc in the right row.
+// agrees compares a method with its module's map. If the runtime does not publish the map's offset, search
+// finds and keeps it: only the right map has desc in the right row.
 func (m *MethodDescs) agrees(desc uint64, r MethodRow, search *int) agreement {
 	if m.l.rows == 0 {
 		if *search++; *search > maxSearch {

@@ -2,10 +2,9 @@ package contract
 
 import "encoding/binary"
 
-// A nibble map covers a code heap with one nibble for each 32 bytes: 0, or the
-// method that starts there, at 4*(nibble-1). Eight nibbles make a word, the
-// first in the highest bits. Since .NET 10 a word without a start in it may be
-// a pointer instead: its lowest nibble is above 8.
+// A nibble map covers a code heap with one nibble for each 32 bytes: 0, or the start of a method, at
+// 4*(nibble-1). Eight nibbles make a word, the first in the highest bits. Since .NET 10, a word without a
+// start may be a pointer instead: its lowest nibble is above 8.
 const (
 	bucketBytes  = 32
 	wordBuckets  = 8
@@ -14,7 +13,7 @@ const (
 	backChunk    = 64      // words a read of it takes
 )
 
-// start returns the start of the method whose code covers ip, if any does.
+// start returns the start of the method whose code contains ip, if there is one.
 func (t *Tables) start(ip uint64, s *section) (uint64, Reason) {
 	base, ok1 := t.v.word(s.heap + t.l.heapMapBase)
 	table, ok2 := t.v.word(s.heap + t.l.heapHeaderMap)
@@ -38,7 +37,7 @@ func (t *Tables) start(ip uint64, s *section) (uint64, Reason) {
 	return start, Found
 }
 
-// nibbles searches the map at table for rel and answers relative to the base.
+// nibbles searches the map at table for rel and returns an offset from the base.
 func (t *Tables) nibbles(rel, table uint64) (uint64, Reason) {
 	bucket := rel / bucketBytes
 	index := bucket / wordBuckets
@@ -78,9 +77,8 @@ func isPointer(w uint32) bool { return w&15 > pointerAbove }
 
 func pointer(w uint32) uint64 { return uint64(w&^15) + 4*uint64(w&15-pointerAbove-1) }
 
-// lastStart is the start in the lowest nonzero nibble of w, which is not 0 and
-// whose lowest nibble is of bucket. A bucket below 0 wraps and is found
-// malformed by start.
+// lastStart returns the start in the lowest nonzero nibble of w, which is not 0 and whose lowest nibble
+// belongs to bucket. A bucket below 0 wraps, and start detects it as malformed.
 func lastStart(w uint32, bucket uint64) uint64 {
 	for w&15 == 0 {
 		w >>= 4

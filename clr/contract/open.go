@@ -12,7 +12,7 @@ import (
 // NoRuntime is the Structure of the Error for an image without a runtime.
 const NoRuntime = "dynamic symbols"
 
-// The symbols a runtime's module exports.
+// The symbols that a runtime's module exports.
 const (
 	descriptorSymbol = "DotNetRuntimeContractDescriptor"
 	dacSymbol        = "g_dacTable"
@@ -24,8 +24,7 @@ const (
 	maxPointers     = 4096
 )
 
-// Tables looks up methods in one runtime. It caches, and is not safe for
-// concurrent use.
+// Tables looks up methods in one runtime. It has a cache and is not safe for concurrent use.
 type Tables struct {
 	v      view
 	l      layout
@@ -37,23 +36,23 @@ type Tables struct {
 	desc     *Descriptor
 	pointers []uint64
 	arch     context.Arch
-	windows  bool // functions preserve what they do on Windows
+	windows  bool // functions preserve the registers that they do on Windows
 
 	incomplete bool   // see SetIncomplete
 	globals    uint64 // the debugger's table of globals (g_dacTable), 0 = not exported
 }
 
-// DebuggerGlobals is the address of the table of addresses that the runtime exports for
-// debuggers (g_dacTable), 0 if it exports none.
+// DebuggerGlobals returns the address of the table of addresses that the runtime exports for debuggers
+// (g_dacTable), 0 if there is none.
 func (t *Tables) DebuggerGlobals() uint64 { return t.globals }
 
-// SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing. A
-// structure that cannot be read is then no contradiction of a supposed layout.
+// SetIncomplete marks the memory as that of a core, in which pages of the runtime may be missing. An
+// unreadable structure then does not contradict an assumed layout.
 func (t *Tables) SetIncomplete() { t.incomplete = true }
 
-// Open finds the code tables of the runtime in image, whose virtual addresses
-// are moved by bias, reading its memory through r. The error is an *Error; for
-// an image that holds no runtime its Structure is NoRuntime.
+// Open finds the code tables of the runtime in image, which is loaded at bias above its own addresses, and
+// reads its memory through r. The error is an *Error; for an image without a runtime its Structure is
+// NoRuntime.
 func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 	e := symbolsOf(image, bias)
 	if !e.usable() {
@@ -69,8 +68,8 @@ func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 	}
 }
 
-// OpenPE is Open for a runtime of Windows, whose image is mapped at base. Only a
-// runtime that publishes its code tables is read: no other layout has been proven.
+// OpenPE is Open for a runtime of Windows whose image is mapped at base. It supports only a runtime that
+// publishes its code tables: no other layout has been verified.
 func OpenPE(r memory.Reader, image *pe.File, base uint64) (*Tables, error) {
 	desc := DescriptorPE(image, base)
 	if desc == 0 {
@@ -86,10 +85,10 @@ func OpenPE(r memory.Reader, image *pe.File, base uint64) (*Tables, error) {
 	return t, err
 }
 
-// DescriptorPE is where an image that is mapped at base exports its descriptor, 0 if
-// it does not.
+// DescriptorPE returns the address of the descriptor that an image mapped at base exports, 0 if there is
+// none.
 func DescriptorPE(image *pe.File, base uint64) uint64 {
-	exports, _ := image.Exports() // what could be read counts
+	exports, _ := image.Exports() // a partial result is useful
 	for i := range exports {
 		if exports[i].Name == descriptorSymbol && exports[i].RVA != 0 {
 			return base + uint64(exports[i].RVA)
@@ -98,8 +97,8 @@ func DescriptorPE(image *pe.File, base uint64) uint64 {
 	return 0
 }
 
-// PublishesPE reports whether the runtime in a file of Windows publishes its code
-// tables. That stands in the file: the descriptor is not made when it starts.
+// PublishesPE reports whether the runtime in a Windows file publishes its code tables. The file is enough: it
+// contains the descriptor.
 func PublishesPE(image *pe.File) bool {
 	h, ok := image.BytesAt(uint32(DescriptorPE(image, 0)), descriptorSize)
 	if !ok || string(h[:8]) != descriptorMagic {
@@ -186,8 +185,7 @@ func (t *Tables) descriptor(at uint64) (*Descriptor, []uint64, error) {
 	return d, pointers, nil
 }
 
-// large reads n bytes, a size already bounded, into memory of their own, which
-// grows only as far as bytes are really there.
+// large reads n bytes, already bounded, into a new buffer, which grows only as far as bytes are readable.
 func (t *Tables) large(addr uint64, n int) ([]byte, bool) {
 	var out []byte
 	for n > 0 {
@@ -201,7 +199,7 @@ func (t *Tables) large(addr uint64, n int) ([]byte, bool) {
 	return out, true
 }
 
-// useLayout takes everything from the descriptor (.NET 10).
+// useLayout reads everything from the descriptor (.NET 10).
 func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error {
 	l, err := d.layout(functionSize(t.arch))
 	if err != nil {
@@ -216,7 +214,7 @@ func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error 
 	return nil
 }
 
-// supposeLayout takes the range map from the debugger's table (.NET 9).
+// supposeLayout gets the range map from the debugger's table (.NET 9).
 func (t *Tables) supposeLayout(dac uint64) error {
 	if dac == 0 {
 		return &Error{dacSymbol, 0, 0, "not exported, and the descriptor has no code tables"}
@@ -230,8 +228,8 @@ func (t *Tables) supposeLayout(dac uint64) error {
 	return nil
 }
 
-// checkTop looks at the range map's top level: 256 words, each 0 or a pointer
-// to readable memory (whose lowest bit is a tag), all but few 0.
+// checkTop checks the range map's top level: 256 words, each 0 or a pointer to readable memory (whose lowest
+// bit is a tag), nearly all 0.
 func (t *Tables) checkTop() error {
 	used := 0
 	for i := range uint64(levelSize) {

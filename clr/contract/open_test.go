@@ -18,7 +18,7 @@ func descriptorText(t testing.TB, name string) []byte {
 	return b
 }
 
-// The descriptors of real runtimes, and what a person read in them.
+// The descriptors of real runtimes, compared with values that a person read in them.
 func TestRealDescriptors(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -53,7 +53,7 @@ func TestRealDescriptors(t *testing.T) {
 	}
 }
 
-// The layout supposed for .NET 9 is that of the .NET 10 descriptor.
+// The layout assumed for .NET 9 is that of the .NET 10 descriptor.
 func TestSupposedLayout(t *testing.T) {
 	d, err := ParseDescriptor(descriptorText(t, "dotnet-10.0.9-linux-x64"))
 	if err != nil {

@@ -2,13 +2,13 @@ package contract
 
 import "github.com/seedwalk/seedwalk/context/memory"
 
-// pages reads whole pages and keeps them, for one walk of the tables. Its budget bounds
-// the walk: once it is spent, every read fails.
+// pages reads and caches whole pages during one walk of the tables. Its budget bounds the walk: once it is
+// used up, every read fails.
 type pages struct {
 	r      memory.Reader
 	kept   map[uint64][]byte // nil: the page cannot be read
-	reads  int               // of r
-	budget int               // reads of any kind that are left
+	reads  int               // reads from r
+	budget int               // remaining reads of any kind
 	most   int               // bound of reads
 	missed int               // reads that failed
 }
@@ -18,7 +18,7 @@ const (
 	pageSize  = 4096
 	maxPages  = 1 << 11
 	maxBudget = 1 << 17
-	moreReads = 16 // times as many of a core, in which most reads may fail
+	moreReads = 16 // the factor for a core, in which most reads may fail
 )
 
 func newPages(r memory.Reader, incomplete bool) *pages {
@@ -29,7 +29,7 @@ func newPages(r memory.Reader, incomplete bool) *pages {
 	return p
 }
 
-// spent reports whether the budget ended before the walk did.
+// spent reports whether the budget was used up.
 func (p *pages) spent() bool { return p.budget <= 0 || p.reads >= p.most }
 
 // ReadAt implements memory.Reader.
@@ -47,7 +47,7 @@ func (p *pages) ReadAt(b []byte, addr uint64) bool {
 		page = p.load(from)
 	}
 	if page == nil {
-		return p.direct(b, addr) // of a damaged core, a part of the page may be there
+		return p.direct(b, addr) // in a damaged core, part of the page may be present
 	}
 	copy(b, page[addr-from:])
 	return true

@@ -1,6 +1,6 @@
 package contract
 
-// part is a part of the runtime's tables whose layout can be proven by itself.
+// part is a part of the runtime's tables whose layout can be verified separately.
 type part uint8
 
 const (
@@ -10,40 +10,40 @@ const (
 	allParts   = partMap | partHeaps | partImages
 )
 
-// proof says how far a layout has been proven. A published layout needs no proof.
+// proof is the state of a layout's verification. A published layout needs none.
 type proof struct {
 	proven         part
 	refuted        bool
-	wanted         bool   // a lookup met a part that is not proven, since the last Verify
-	contradictions int    // Verify calls in a row that met a contradiction
-	dac            uint64 // the debugger's table of a supposed layout, 0 = none
+	wanted         bool   // since the last Verify, a lookup met an unverified part
+	contradictions int    // consecutive Verify calls that met a contradiction
+	dac            uint64 // the debugger's table of an assumed layout, 0 = none
 	evidence       Evidence
 }
 
-// maxContradictions is how many Verify calls in a row must meet a contradiction before the
-// layout is refuted. A single one can be a race with the running process.
+// maxContradictions is how many consecutive Verify calls must meet a contradiction before the layout is
+// refuted. A single contradiction can be a race with the running process.
 const maxContradictions = 16
 
-// Proven reports whether code that was compiled at run time can be looked up.
+// Proven reports whether jitted code can be looked up.
 func (p *proof) Proven() bool { return p.proven&(partMap|partHeaps) == partMap|partHeaps }
 
-// MapProven reports whether the range map is proven. Lookups of precompiled code are
-// answered then, lookups of other code only if Proven.
+// MapProven reports whether the range map is verified. Then lookups of precompiled code are answered; lookups
+// of other code need Proven.
 func (p *proof) MapProven() bool { return p.proven&partMap != 0 }
 
-// Refuted reports whether the runtime has another layout than supposed. The Tables answers
-// no lookup any more.
+// Refuted reports whether the runtime's layout differs from the assumed one. The Tables answers no further
+// lookup.
 func (p *proof) Refuted() bool { return p.refuted }
 
-// Undecided reports whether a call of Verify may prove more than is proven now.
+// Undecided reports whether another Verify may prove more.
 func (p *proof) Undecided() bool {
 	return !p.refuted && p.proven != allParts && (!p.Proven() || p.wanted)
 }
 
-// Evidence returns what the last Verify has found.
+// Evidence returns the result of the last Verify.
 func (p *proof) Evidence() Evidence { return p.evidence }
 
-// answers reports whether lookups in a part are answered, and notes that one was asked for.
+// answers reports whether lookups in a part are answered, and records that one was requested.
 func (p *proof) answers(x part) bool {
 	if p.proven&x == 0 {
 		p.wanted = true
@@ -52,7 +52,7 @@ func (p *proof) answers(x part) bool {
 	return true
 }
 
-// decide takes what one Verify has found.
+// decide updates the state from the result of one Verify.
 func (p *proof) decide(e Evidence) {
 	p.evidence, p.wanted = e, false
 	if !e.contradicts() {
@@ -65,17 +65,16 @@ func (p *proof) decide(e Evidence) {
 	}
 }
 
-// Verify lets the runtime's own tables prove a supposed layout, as far as they can by now.
-// It reads a bounded number of pages and needs no stack.
+// Verify checks an assumed layout against the runtime's own tables, as far as that is possible by now. It
+// reads a bounded number of pages and needs no stack.
 func (t *Tables) Verify() {
 	if t.Undecided() {
 		t.decide(t.collect())
 	}
 }
 
-// Confirm compares the lookup of ip with the method the CLR says is there
-// (its FunctionID, which is the MethodDesc's address). The first agreement
-// proves a supposed layout. Any contradiction refutes it.
+// Confirm compares the lookup of ip with the CLR's answer (its FunctionID, which is the MethodDesc's
+// address). The first agreement proves an assumed layout. Any contradiction refutes it.
 func (t *Tables) Confirm(ip, function uint64) {
 	if t.proven != 0 || t.refuted {
 		return

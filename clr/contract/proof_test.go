@@ -7,7 +7,7 @@ import (
 
 const contradiction part = 1 << 7
 
-// Each circle of the proof, broken: what is proven all the same.
+// Each check of the verification fails once: what is still proven.
 func TestVerify(t *testing.T) {
 	const first, header = mapBase + 0x40, atHeader
 	one := []body{{rel: 0x40, size: 0x60}}
@@ -102,7 +102,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A single contradiction may be a race with the process. Only a run of contradictions refutes the layout.
+// A single contradiction may be a race with the process. Only several in a row refute the layout.
 func TestRefute(t *testing.T) {
 	bad, good := Evidence{Map: 1}, Evidence{Images: 1}
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func repeat(p *proof, e Evidence, n int) {
 	}
 }
 
-// What is proven is answered, and the rest is proven once it is asked for.
+// Verified parts are answered; the others are verified when they are requested.
 func TestPartlyProven(t *testing.T) {
 	bodies := []body{{rel: 0x1340, size: 0x40, stub: 7}}
 	f := provable(bodies, true)
@@ -151,7 +151,7 @@ func TestPartlyProven(t *testing.T) {
 	expect("with a method", Found, Found, false)
 }
 
-// An image that comes after the heaps are proven is proven when it is looked up.
+// An image that is loaded after the heaps are verified is verified when it is looked up.
 func TestLateImage(t *testing.T) {
 	f := provable(plain, false)
 	tables := f.supposed(t)
@@ -169,8 +169,8 @@ func TestLateImage(t *testing.T) {
 	}
 }
 
-// One walk reads a bounded number of pages, whatever memory says, and does not take what it could
-// not read for a contradiction.
+// One walk reads a bounded number of pages, whatever the memory contains, and does not treat a failed read as
+// a contradiction.
 func TestVerifyIsBounded(t *testing.T) {
 	for run := range uint64(20) {
 		n := &noise{run: run}
@@ -187,7 +187,7 @@ func TestVerifyIsBounded(t *testing.T) {
 	if e := tables.collect(); forest.reads > maxPages || e.parts() != 0 || !e.Spent || e.contradicts() {
 		t.Errorf("%d reads, %+v", forest.reads, e)
 	}
-	circles := newFake() // each level of the map leads to itself
+	circles := newFake() // each level of the map refers to itself
 	circles.zero(atTop, 256*8)
 	for i := range uint64(256) {
 		circles.u64(atTop+8*i, atTop)
@@ -198,7 +198,7 @@ func TestVerifyIsBounded(t *testing.T) {
 	}
 }
 
-// addresses answers every read with addresses that are seen nowhere else.
+// addresses is memory in which every word is an address that occurs nowhere else.
 type addresses struct{ reads int }
 
 func (a *addresses) ReadAt(p []byte, addr uint64) bool {

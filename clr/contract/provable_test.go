@@ -2,8 +2,8 @@ package contract
 
 import "testing"
 
-// Labels of a runtime whose tables can prove themselves, besides those of world. The numbers are
-// those of the runtime's sources, written down again: they share nothing with the reader.
+// Labels of a runtime whose tables can be verified, in addition to those of world. The numbers are copied
+// from the runtime's sources again: they are independent of the reader.
 const (
 	atDebugTable  = 0x61_0000
 	atManagers    = 0x61_1000
@@ -83,7 +83,7 @@ func (f *fake) image() {
 	f.put(imageBase+0x2800, 1, 0, 0, 0)
 }
 
-// supposed are tables over f whose layout is supposed.
+// supposed returns tables over f with an assumed layout.
 func (f *fake) supposed(t testing.TB) *Tables {
 	t.Helper()
 	d, err := ParseDescriptor(net9)

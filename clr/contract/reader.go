@@ -6,11 +6,10 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// viewSize is the most that is read at once, bytes: the headers of an image.
+// viewSize is the most bytes of one read: the headers of an image.
 const viewSize = 512
 
-// view adds fixed-size reads and a buffer that lives as long as the view, so
-// that reads through the interface do not allocate.
+// view provides fixed-size reads into its own buffer, so that reads through the interface do not allocate.
 type view struct {
 	r   memory.Reader
 	buf [viewSize]byte

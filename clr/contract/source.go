@@ -11,8 +11,7 @@ import (
 
 var _ managed.Source = (*Tables)(nil)
 
-// kindOf are managed's words for the runtime's kinds of stubs that it steps
-// over in ways of their own.
+// kindOf maps the runtime's kinds of stubs that need special steps to managed's.
 var kindOf = map[StubKind]managed.Kind{StubVSDResolve: managed.Resolve, StubImageSection: managed.Thunk}
 
 // Code implements managed.Source. Lookups take the ip itself: see the package

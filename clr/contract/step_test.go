@@ -17,8 +17,7 @@ const (
 	returnTo = mapBase + 0x200
 )
 
-// words makes a stack of numbered words: word i holds 0x1000+i, but for those
-// given.
+// words returns a stack of numbered words: word i holds 0x1000+i, except those in set.
 func words(set map[int]uint64) *memory.Window {
 	f := newFake()
 	for i := range 64 {
@@ -168,8 +167,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// A jump from a fragment into the body of the function it belongs to, or into
-// another fragment, is no epilogue; one to the function's first byte is.
+// A jump from a fragment into the body of its function, or into another fragment, is not an epilogue; one to
+// the function's first byte is.
 func TestJumpToFragment(t *testing.T) {
 	const fragment, other = mapBase + 0x400, mapBase + 0x800
 	child := func(b body, parent uint64) body {
@@ -290,8 +289,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// Unwind data that is not there, not known or without end ends a step, not the
-// lookup.
+// Missing, unknown, or endless unwind data ends a step, but the lookup succeeds.
 func TestHostileUnwindData(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -323,8 +321,7 @@ func TestHostileUnwindData(t *testing.T) {
 	}
 }
 
-// stepOf makes a step of t from regs, which become the caller's, and says how
-// surely that was found.
+// stepOf makes a step of t from regs, which become the caller's, and returns the trust in the result.
 func stepOf(t *managed.Tables, regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
 	r := context.FromAMD64(*regs)
 	s := unwind.State{Regs: &r, Exact: exact, Trust: unwind.TrustCLR}

@@ -6,29 +6,29 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 )
 
-// net9 is the descriptor of .NET 9.0.5, as its libcoreclr.so publishes it.
+// net9 is the descriptor that libcoreclr.so of .NET 9.0.5 publishes.
 //
 //go:embed net9.json
 var net9 []byte
 
-// Single-file programs of .NET 9 and all of .NET 8 export the debugger's table of globals and
-// no descriptor. The table's size tells the release.
+// Single-file programs of .NET 9 and all of .NET 8 export the debugger's table of globals and no descriptor.
+// The table's size identifies the release.
 const (
 	dacSize9 = 8 * 158
 	dacSize8 = 8 * 156
 )
 
-// unpublished9 and unpublished8 are the globals that are used, by their entry in the
-// debugger's table (dacvars.h).
+// unpublished9 and unpublished8 are the needed globals with their entries in the debugger's table
+// (dacvars.h).
 var (
 	unpublished9 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 82}
 	unpublished8 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 79}
 )
 
-// Holds reports whether an image holds a runtime whose structures can be read.
+// Holds reports whether an image contains a runtime whose structures can be read.
 func Holds(image *elf.File) bool { return symbolsOf(image, 0).usable() }
 
-// exports are the symbols of a runtime's module that matter here.
+// exports are the relevant symbols of a runtime's module.
 type exports struct{ desc, dac, dacSize uint64 }
 
 func (e exports) usable() bool {
@@ -48,8 +48,8 @@ func symbolsOf(image *elf.File, bias uint64) (e exports) {
 	return e
 }
 
-// supposeDescriptor takes the descriptor of .NET 9.0.5, changed for .NET 8. Verify proves
-// what rests on it before it is used.
+// supposeDescriptor uses the descriptor of .NET 9.0.5, changed for .NET 8. Verify checks everything that
+// depends on it before it is used.
 func (t *Tables) supposeDescriptor(e exports) error {
 	d, err := ParseDescriptor(net9)
 	if err != nil {
@@ -72,10 +72,10 @@ func (t *Tables) supposeDescriptor(e exports) error {
 	return nil
 }
 
-// toNet8 changes the descriptor of .NET 9.0.5 into that of .NET 8 (seen in 8.0.6). A MethodDesc
-// has 8 bytes in place of 16, so that what follows it lies 8 bytes lower. A Module does not have
-// its image's address, which its PEAssembly, PEImage, and loaded layout lead to. A Thread begins
-// with another field, and keeps its allocation context and exception state in itself.
+// toNet8 changes the descriptor of .NET 9.0.5 into that of .NET 8 (seen in 8.0.6). A MethodDesc has 8 bytes
+// instead of 16, so the data after it are 8 bytes lower. A Module lacks its image's address, which is reached
+// through its PEAssembly, PEImage, and loaded layout. A Thread begins with another field, and contains its
+// allocation context and exception state.
 func (d *Descriptor) toNet8() {
 	for _, f := range []struct{ typ, field string }{
 		{"DynamicMethodDesc", "MethodName"}, {"InstantiatedMethodDesc", "PerInstInfo"}, {"InstantiatedMethodDesc", "Flags2"},

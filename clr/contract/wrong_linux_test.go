@@ -26,25 +26,25 @@ func offsetsOf(l *layout) map[string]*uint64 {
 	}
 }
 
-// harmless are the wrong layouts that some process cannot refute, since it has nothing that they
-// read otherwise. That is tested too, by every lookup.
+// harmless are the wrong layouts that some process cannot refute, because none of its data reads differently.
+// All lookups test that too.
 var harmless = []string{
-	// A section that is not being deleted has 0 in other fields too.
+	// Sections that are not being deleted have 0 in other fields too.
 	"sectionDeleted by -8", "sectionDeleted by -4", "sectionDeleted by 4", "sectionDeleted by 16",
-	// No block of stubs is of a kind between the two limits; by -16 every header is a stub's, and
-	// only the map is proven.
+	// No block of stubs has a kind between the two limits; with -16 every header is a stub's, and only the
+	// map is proven.
 	"stubLast by -16", "stubLast by -8", "stubLast by -4", "stubLast by 4", "stubLast by 8", "stubLast by 16",
 	// No leaf of the map has a second fragment.
 	"fragmentNext by -4",
 	nibbles10,
 }
 
-// nibbles10 is the nibble map's form of .NET 10. Where all methods are short, both forms find the
-// same methods. The older one alone finds the kind of a long block of stubs.
+// nibbles10 is the .NET 10 form of the nibble map. If all methods are short, both forms find the same
+// methods. Only the older form finds the kind of a long block of stubs.
 const nibbles10 = "nibble map of .NET 10"
 
-// TestWrongLayouts: of 103 layouts that differ from the right one, the tables of live processes
-// prove none that answers any lookup in another way.
+// TestWrongLayouts: among 103 wrong layouts, the tables of live processes prove none that gives a different
+// answer to any lookup.
 func TestWrongLayouts(t *testing.T) {
 	asleep := func(t *testing.T) []string { return append(needs.Simple(t, needs.Net9, needs.Sleep), "600000") }
 	for _, c := range []struct {
@@ -115,8 +115,8 @@ func testWrongLayouts(t *testing.T, argv []string, ready int) {
 	}
 }
 
-// stopProven waits until a process's tables are proven and so many methods have been compiled, and
-// stops it. code are the addresses that are looked up.
+// stopProven waits until a process's tables are proven and ready methods have been compiled, and stops the
+// process. code are the addresses to look up.
 func stopProven(t *testing.T, pid, ready int) (right *Tables, code []uint64) {
 	t.Helper()
 	mem, err := live.OpenProcess(pid)
@@ -173,8 +173,7 @@ func (f *forever) ReadAt(b []byte, addr uint64) bool {
 	return f.pages.ReadAt(b, addr)
 }
 
-// lookups are addresses of everything that is mapped as code, and how many methods are there that
-// were compiled at run time.
+// lookups returns addresses of everything that is mapped as code, and the number of jitted methods there.
 func lookups(tables *Tables, maps []live.Mapping) (code []uint64, methods int) {
 	const step, most = 48, 1 << 14 // of one mapping
 	seen := map[uint64]bool{}
@@ -195,9 +194,9 @@ func lookups(tables *Tables, maps []live.Mapping) (code []uint64, methods int) {
 	return code, len(seen)
 }
 
-// differs names a lookup that two layouts answer differently, "" if there is none. One that is not
-// proven yet is no answer, nor is that a collectible section is being deleted, where that is what
-// the wrong layout is about.
+// differs returns the name of a lookup with different results in two layouts, "" if there is none. An
+// unverified lookup does not count; nor does a collectible section that is being deleted, if the wrong layout
+// is about that.
 func differs(a, b *Tables, code []uint64, name string) string {
 	for _, ip := range code {
 		var m, n Method

@@ -2,7 +2,7 @@ package demangle
 
 import "strings"
 
-// What Visual Basic's names begin with.
+// Prefixes of Visual Basic's names.
 const (
 	basicClosure   = "_Closure$__"
 	basicLambda    = "_Lambda$__"
@@ -11,8 +11,8 @@ const (
 	basicAnonymous = "VB$Anonymous"
 )
 
-// basicClass reads _Closure$__5-0, whose 5 is the number of a method of the type, and
-// VB$StateMachine_5_Run, VB$StateMachine___Lambda$__5-1.
+// basicClass parses _Closure$__5-0, where 5 is the number of a method of the type, and VB$StateMachine_5_Run,
+// VB$StateMachine___Lambda$__5-1.
 func basicClass(class, outer string) (e enclosing) {
 	class, _, _ = strings.Cut(class, "`")
 	if rest, ok := strings.CutPrefix(class, basicClosure); ok {
@@ -37,8 +37,8 @@ func basicClass(class, outer string) (e enclosing) {
 	return e
 }
 
-// basicMember reads _Lambda$__5-1, and within a closure of method 5 _Lambda$__1. With an R
-// it converts to another delegate and calls the lambda.
+// basicMember parses _Lambda$__5-1, and within a closure of method 5 _Lambda$__1. A name with an R converts
+// to another delegate and calls the lambda.
 func basicMember(m, outer string) (text, what string) {
 	if rest, ok := strings.CutPrefix(m, basicLambda); ok {
 		number, adapter := strings.CutPrefix(rest, "R")
@@ -58,7 +58,7 @@ func basicMember(m, outer string) (text, what string) {
 	return fsharpSuffix(explicit(m)), ""
 }
 
-// basicType writes VB$AnonymousType_0 as C#'s are written, AnonymousType0.
+// basicType writes VB$AnonymousType_0 like C#'s: AnonymousType0.
 func basicType(p string) string {
 	before, after, ok := strings.Cut(p, basicAnonymous)
 	if !ok {

@@ -2,12 +2,12 @@ package demangle
 
 import "strings"
 
-// machines are what follows <M> in the names of state machines: Roslyn's <M>d__0 and,
-// of lambdas and local functions, <M>d; mcs's <M>c__async0 and <M>c__Iterator0.
+// machines are the texts after <M> in the names of state machines: Roslyn's <M>d__0 and, for lambdas and
+// local functions, <M>d; mcs's <M>c__async0 and <M>c__Iterator0.
 var machines = []string{"d__", "c__async", "c__Iterator"}
 
-// csharpClass reads <M>d__0 and closures: <>c, <>c__DisplayClass0_0, mcs's
-// <M>c__AnonStorey0. A class that only marks an extension block, <G>$0123, is like them.
+// csharpClass parses <M>d__0 and closures: <>c, <>c__DisplayClass0_0, mcs's <M>c__AnonStorey0. A class that
+// only marks an extension block, <G>$0123, is treated alike.
 func csharpClass(class string) (e enclosing) {
 	inner, rest, ok := cutAngles(class)
 	if !ok {
@@ -22,7 +22,8 @@ func csharpClass(class string) (e enclosing) {
 		return e
 	}
 	if rest[0] != '$' {
-		e.text, e.note = member(strings.ReplaceAll(inner, "-", "."), "") // a class name has dashes for dots
+		// a class name has dashes instead of dots
+		e.text, e.note = member(strings.ReplaceAll(inner, "-", "."), "")
 	}
 	return e
 }
@@ -36,8 +37,8 @@ func isMachine(rest string) bool {
 	return rest == "d" || strings.HasPrefix(rest, "d`")
 }
 
-// csharpType writes a type without the hash of a file-local type, <File>FHASH__Type, and
-// without what sets <>f__AnonymousType0`2 and <>z__ReadOnlyArray`1 apart.
+// csharpType writes a type without the hash of a file-local type, <File>FHASH__Type, and without the suffixes
+// of <>f__AnonymousType0`2 and <>z__ReadOnlyArray`1.
 func csharpType(p string) string {
 	at := max(0, strings.IndexByte(p, '<'))
 	if inner, rest, ok := cutAngles(p[at:]); ok && rest != "" {
@@ -48,12 +49,12 @@ func csharpType(p string) string {
 	return p
 }
 
-// maxInner bounds methods within methods.
+// maxInner bounds nested methods.
 const maxInner = 16
 
-// csharpMember: <Main>b__0_1 is a lambda of Main, <Main>g__Local|0_1 its local function
-// Local, <Main>$ the top-level statements, <Main> what calls an async Main, <>n__0
-// what calls a base method for a lambda, <>m__Finally1 a finally block of an iterator.
+// csharpMember: <Main>b__0_1 is a lambda of Main, <Main>g__Local|0_1 its local function Local, <Main>$ the
+// top-level statements, <Main> the caller of an async Main, <>n__0 a call of a base method for a lambda,
+// <>m__Finally1 a finally block of an iterator.
 func csharpMember(m string, depth int) (text, what string) {
 	inner, rest, ok := cutAngles(m)
 	if !ok || depth > maxInner {
@@ -78,8 +79,8 @@ func csharpMember(m string, depth int) (text, what string) {
 	return m, ""
 }
 
-// ordinal is a lambda's number within its method, "" of the first: the last of the
-// numbers in 3_0, without the generation of an edited program behind it.
+// ordinal returns a lambda's number within its method, "" for the first: the last of the numbers in 3_0,
+// without the generation that follows it in an edited program.
 func ordinal(s string) string {
 	s, _, _ = strings.Cut(s, "#")
 	s = s[strings.LastIndexByte(s, '_')+1:]

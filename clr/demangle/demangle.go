@@ -1,22 +1,22 @@
-// Package demangle writes the names that compilers of C#, F#, and Visual Basic give to
-// methods as their authors know them.
+// Package demangle turns the names that compilers of C#, F#, and Visual Basic generate for methods into names
+// that their authors recognize.
 //
-// Sources: dotnet/roslyn src/Compilers/CSharp/Portable/Symbols/Synthesized/GeneratedNames.cs
-// and src/Compilers/VisualBasic/Portable/Symbols/SynthesizedSymbols/GeneratedNames.vb;
-// dotnet/fsharp src/Compiler/Checking/CompilerGlobalState.fs; mono/mono mcs/mcs/anonymous.cs.
-// The tests hold what these compilers wrote for small programs.
+// Sources: dotnet/roslyn src/Compilers/CSharp/Portable/Symbols/Synthesized/GeneratedNames.cs and
+// src/Compilers/VisualBasic/Portable/Symbols/SynthesizedSymbols/GeneratedNames.vb; dotnet/fsharp
+// src/Compiler/Checking/CompilerGlobalState.fs; mono/mono mcs/mcs/anonymous.cs. The tests contain the output
+// of these compilers for small programs.
 //
-// Glossary. A *closure* is a class that holds the variables and bodies of lambdas. A *state
-// machine* is a class whose MoveNext is the body of an async method or an iterator. A *part*
-// is the name of one type in the chain of nested types.
+// Glossary. A *closure* is a class with the variables and bodies of lambdas. A *state machine* is a class
+// whose MoveNext is the body of an async method or an iterator. A *part* is the name of one type in the chain
+// of nested types.
 //
-// Strategy. A name is split into types and a method. Each part is judged alone: C#'s
-// parts begin with an angle bracket, F#'s end in @ and a line, Visual Basic's hold a dollar
-// sign. A part that no compiler is known to write stays as it is. The result is at most a
-// few times as long as the name, and names above MaxName bytes stay as they are.
+// Strategy. A name is split into types and a method. Each part is classified separately: C#'s parts begin
+// with an angle bracket, F#'s end in @ and a line, Visual Basic's contain a dollar sign. Unknown parts stay
+// unchanged. The result is at most a few times as long as the name, and names above MaxName bytes stay
+// unchanged.
 //
-// Known gaps: a lambda of Visual Basic does not say in which method it is. F# does not say
-// in the name that a module had to be renamed (ListModule), nor what a union case is.
+// Known gaps: the name of a Visual Basic lambda does not contain its method. F# names do not show that a
+// module had to be renamed (ListModule), nor union cases.
 package demangle
 
 import (
@@ -24,11 +24,11 @@ import (
 	"strings"
 )
 
-// MaxName bounds the length of a name that is read, in bytes.
+// MaxName is the length in bytes up to which names are parsed.
 const MaxName = 1 << 13
 
-// Marks behind the name of a state machine's MoveNext, for callers who have looked
-// what its class implements: the name alone does not tell one from the other.
+// Suffixes of the name of a state machine's MoveNext, for callers who have checked what its class implements:
+// the name alone does not show the kind.
 const (
 	AsyncMark    = " (async)"
 	IteratorMark = " (iterator)"
@@ -49,16 +49,16 @@ const (
 // explicit implementation is then recognized in generic types only.
 func Name(name string) string { return (&MethodName{Name: name}).Readable() }
 
-// MethodName is what is known of a method for people.
+// MethodName holds the displayed properties of a method.
 type MethodName struct {
-	Name       string   // in metadata: see Name
-	TypeArgs   []string // of all types it is in, outer ones first; nil: T, or T1, T2
+	Name       string   // from metadata: see Name
+	TypeArgs   []string // of all enclosing types, outer ones first; nil: T, or T1, T2
 	Args       []string // the method's own
-	Parameters string   // (int, string): of a method that has namesakes in its type; "" of others
+	Parameters string   // (int, string), for an overloaded method; otherwise ""
 }
 
-// Readable is Name with the type arguments and with what tells the method from its
-// namesakes: List<int>.Add, Log.Write<T>(T).
+// Readable returns Name with type arguments and with the parameters of overloads: List<int>.Add,
+// Log.Write<T>(T).
 func (m *MethodName) Readable() string {
 	if len(m.Name) > MaxName {
 		return m.Name
@@ -109,7 +109,7 @@ func (m *MethodName) join(typ, method, mark string, in enclosing) string {
 	}
 	text, what := member(method, in.number)
 	if text == "" && in.kind == closure && !strings.HasSuffix(typ, "."+in.text) {
-		text = in.text // mcs names the method in the class and not in the lambda
+		text = in.text // mcs puts the method's name in the class and not in the lambda
 	}
 	if text += generic; text != "" && typ != "" {
 		text = "." + text
@@ -117,7 +117,7 @@ func (m *MethodName) join(typ, method, mark string, in enclosing) string {
 	return typ + text + note(what)
 }
 
-// cutArgs takes as many arguments as the arity of a type says.
+// cutArgs takes as many arguments as the arity of a type requires.
 func cutArgs(p string, args []string) (own, rest []string) {
 	n, ok := arity(p)
 	if !ok {
@@ -134,8 +134,8 @@ func angles(args []string) string {
 	return "<" + strings.Join(args, ",") + ">"
 }
 
-// argNames replaces type parameters that a compiler has named after others: Roslyn's
-// <A>j__TPar, Visual Basic's SM$U.
+// argNames replaces type parameters that a compiler has derived from others: Roslyn's <A>j__TPar, Visual
+// Basic's SM$U.
 func argNames(args []string) []string {
 	out := args
 	for i, a := range args {
@@ -154,7 +154,7 @@ func argNames(args []string) []string {
 	return out
 }
 
-// note sets words in one pair of parentheses behind a name.
+// note puts words in one pair of parentheses after a name.
 func note(words string) string {
 	words = strings.NewReplacer("(", "", ")", "").Replace(words)
 	if words == "" {
@@ -172,24 +172,24 @@ func cutMark(name string) (rest, mark string) {
 	return name, ""
 }
 
-// kind is what a compiler makes a class for.
+// kind is the purpose of a compiler-generated class.
 type kind uint8
 
 const (
-	noMethod    kind = iota // a person wrote it
+	noMethod    kind = iota // not generated
 	closure                 // variables and bodies of lambdas
 	machine                 // a state machine: the class is the method
 	fsharpClass             // a lambda, an object expression, or a state machine of F#
 )
 
-// enclosing is the method whose lambda or body a compiler-generated class holds.
+// enclosing is the method whose lambda or body is in a compiler-generated class.
 type enclosing struct {
 	text, note string
-	number     string // of a lambda of F#; of Visual Basic that of the method of a closure
+	number     string // of an F# lambda; in Visual Basic, of a closure's method
 	kind       kind
 }
 
-// enclosingMethod reads the name of a class. outer is the number of the class around it.
+// enclosingMethod parses the name of a class. outer is the number of the enclosing class.
 func enclosingMethod(class, outer string) enclosing {
 	switch {
 	case strings.HasPrefix(class, "<"):
@@ -202,8 +202,8 @@ func enclosingMethod(class, outer string) enclosing {
 	return enclosing{}
 }
 
-// Type is the own name of a type, Type or <M>d__5, as its author knows it: of what a
-// compiler made of a method, that method; "" of what holds variables only.
+// Type returns a type's own name, Type or <M>d__5, as its author knows it: for a class generated from a
+// method, that method; "" for a class of variables only.
 func Type(p string) string {
 	if len(p) > MaxName {
 		return p
@@ -218,8 +218,8 @@ func Type(p string) string {
 // typeName writes a type as its author did, with its arguments.
 func typeName(p string, args []string) string { return generic(basicType(csharpType(p)), args) }
 
-// member renders a method's own name, and in a few words what it is if the compiler
-// made it. outer is Visual Basic's number for the method of the class.
+// member returns a method's own name, and a short description if the compiler generated it. outer is Visual
+// Basic's number for the method of the class.
 func member(m, outer string) (text, what string) {
 	switch {
 	case strings.HasPrefix(m, "<"):

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// testdata/names.txt has names of real compilers: testdata/names.cs, names.vb, and names.fs are
-// what they compiled.
+// testdata/names.txt has names from real compilers: the input is testdata/names.cs, names.vb, and names.fs.
 func TestName(t *testing.T) {
 	b, err := os.ReadFile("testdata/names.txt")
 	if err != nil {
@@ -32,7 +31,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Names that nobody writes cost time and memory in proportion to their length.
+// Artificial names cost time and memory in proportion to their length.
 func TestLongNames(t *testing.T) {
 	for _, piece := range []string{"<", ">", "<>", "+", "`9+", "<a>$", "@1", "$", "|", "-I", "A-IA-", ".", "<a>g__", "::", "_Closure$__1+"} {
 		for _, size := range []int{100, MaxName / len(piece), MaxName} {

@@ -2,8 +2,8 @@ package demangle
 
 import "strings"
 
-// atLine cuts name@12-3, which F# makes of name in line 12: the fourth of that name. A T
-// behind the line marks a function over types.
+// atLine parses name@12-3, which F# generates for name in line 12: the fourth with that name. A T after the
+// line marks a generic function.
 func atLine(s string) (name, index, line string, ok bool) {
 	s, _, _ = strings.Cut(s, "`")
 	at := strings.LastIndexByte(s, '@')
@@ -18,8 +18,8 @@ func atLine(s string) (name, index, line string, ok bool) {
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// fsharpClosure reads a class of F#: a lambda, a sequence, a task, or an object expression.
-// clo is what the compiler calls a lambda within none. Those of |> are in a pipe.
+// fsharpClosure parses a class of F#: a lambda, a sequence, a task, or an object expression. The compiler
+// names a lambda outside all functions clo. Those of |> are in a pipe.
 func fsharpClosure(class string) (e enclosing) {
 	name, index, line, ok := atLine(class)
 	if !ok {
@@ -33,21 +33,20 @@ func fsharpClosure(class string) (e enclosing) {
 	case own == "clo":
 		e.text = strings.TrimSuffix(name[:dot], ".")
 	default:
-		// A class name has dashes for dots.
+		// A class name has dashes instead of dots.
 		e.text = name[:dot] + fsharpSuffix(strings.ReplaceAll(own, "-", "."))
 	}
 	return e
 }
 
-// words are what a class of F# is by the method that is called.
+// words describes a class of F# by its called method.
 var words = map[string]string{
 	"Invoke": "lambda", "DirectInvoke": "lambda", "Specialize": "lambda", ".ctor": "lambda", ".cctor": "lambda",
 	"GenerateNext": "sequence", "Close": "sequence", "get_CheckClose": "sequence", "get_LastGenerated": "sequence", "GetFreshEnumerator": "sequence",
 	"MoveNext": "async", "SetStateMachine": "async", "get_ResumptionPoint": "async", "get_Data": "async", "set_Data": "async",
 }
 
-// fsharpMember is what a method adds to its class: nothing but the note if it is the body
-// that a person wrote.
+// fsharpMember returns what a method adds to its class: only a note for the body that a person wrote.
 func fsharpMember(method, generic string, in enclosing) string {
 	word, ok := words[method]
 	if !ok {
@@ -64,8 +63,8 @@ func fsharpMember(method, generic string, in enclosing) string {
 	return what + "." + explicit(dashed(method)) + generic
 }
 
-// fsharpMethod reads deep@38, a local function that became a method of its own, a part of
-// a long method, Compare$cont@4, what a program's start runs, main@, and active patterns.
+// fsharpMethod parses deep@38, a local function that became a method; Compare$cont@4, a part of a long
+// method; main@, which a program's start runs; and active patterns.
 func fsharpMethod(m string) (text, what string) {
 	if m[0] == '|' && m[len(m)-1] == '|' && len(m) > 2 {
 		return "(" + m + ")", ""
@@ -88,11 +87,11 @@ func fsharpMethod(m string) (text, what string) {
 	return fsharpSuffix(name), index + "line " + line
 }
 
-// fsharpSuffix drops the mark of a version that gets its operators as arguments.
+// fsharpSuffix drops the mark of a version that takes its operators as arguments.
 func fsharpSuffix(m string) string { return strings.TrimSuffix(m, "$W") }
 
-// startup names a class of the file Program that holds what F# runs at the start of a program,
-// and lambdas of types outside modules: <StartupCode$App>.$Program.
+// startup names a class of the file Program with the code that F# runs at the start of a program, and lambdas
+// of types outside modules: <StartupCode$App>.$Program.
 func startup(typ string) (string, bool) {
 	rest, ok := strings.CutPrefix(typ, "<StartupCode$")
 	_, name, found := strings.Cut(rest, ">.")
@@ -102,8 +101,8 @@ func startup(typ string) (string, bool) {
 	return strings.TrimPrefix(name, "$"), true
 }
 
-// dashed writes an explicit implementation of F#, A-B-IThing`1-Run, with dots: nobody else
-// has the name of an interface between dashes.
+// dashed writes an explicit implementation of F#, A-B-IThing`1-Run, with dots. Only F# has an interface's
+// name between dashes.
 func dashed(m string) string {
 	at := strings.LastIndexByte(m, '-')
 	if at <= 0 || strings.IndexByte(m, ' ') >= 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// cutAngles splits <inner>rest at the bracket that closes the first.
+// cutAngles splits <inner>rest at the bracket that closes the first one.
 func cutAngles(s string) (inner, rest string, ok bool) {
 	if !strings.HasPrefix(s, "<") {
 		return "", s, false
@@ -39,8 +39,8 @@ func cutMethod(s string) (typ, method string) {
 	return s[:at], s[at+1:]
 }
 
-// afterArity finds the dot behind the arity of the innermost type; -1 if it is not
-// generic, or if what follows is a bracketed name that may hold dots.
+// afterArity finds the dot after the arity of the innermost type; -1 if the type is not generic, or if a
+// bracketed name follows, which may contain dots.
 func afterArity(s string) int {
 	last := strings.LastIndexByte(s, '+') + 1
 	tick := strings.IndexByte(s[last:], '`')
@@ -57,8 +57,8 @@ func afterArity(s string) int {
 	return -1
 }
 
-// lastDot finds the dot before the last part of a name: none within brackets, and of
-// two the first, since .ctor begins with one. -1 if there is none.
+// lastDot finds the dot before the last part of a name, outside brackets. Of two adjacent dots it is the
+// first, since .ctor begins with one. -1 if there is none.
 func lastDot(s string) int {
 	depth := 0
 	for i := len(s) - 1; i > 0; i-- {
@@ -80,14 +80,14 @@ func lastDot(s string) int {
 	return -1
 }
 
-// explicit takes the namespaces from an explicit implementation, System.IA<B.C>.M.
+// explicit removes the namespaces from an explicit implementation, System.IA<B.C>.M.
 func explicit(m string) string {
 	if lastDot(m) <= 0 {
 		return m
 	}
 	at := lastDot(m)
 	var out strings.Builder
-	start := 0 // of the identifier under way, less what stood before its last dot
+	start := 0 // start of the current identifier, without the text before its last dot
 	for i := 0; i <= at; i++ {
 		switch {
 		case i == at || strings.IndexByte("<>,[] ", m[i]) >= 0:
@@ -100,7 +100,7 @@ func explicit(m string) string {
 	return out.String() + m[at+1:]
 }
 
-// arity is the number behind the tick of a type's name.
+// arity returns the number after the tick in a type's name.
 func arity(s string) (n int, ok bool) {
 	_, text, ok := strings.Cut(s, "`")
 	if !ok {
@@ -110,7 +110,7 @@ func arity(s string) (n int, ok bool) {
 	return n, err == nil && n > 0
 }
 
-// generic writes a type's arity, List`1, as people do: List<T>, or with its arguments.
+// generic writes a type's arity, List`1, as List<T>, or with its arguments.
 func generic(s string, args []string) string {
 	base, text, ok := strings.Cut(s, "`")
 	if !ok {
