@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/paused"
@@ -32,32 +33,25 @@ const (
 // attachLimit is how long the runtime may take to load the probe.
 const attachLimit = 20 * time.Second
 
-// Attachable says why a running process cannot be recorded with a probe, nil if
-// nothing is seen to be in the way.
-func Attachable(pid int) *Refusal {
-	o := Options{PID: pid}
-	return o.attachable()
-}
-
 // attachable says why a running process cannot be recorded.
-func (o *Options) attachable() *Refusal {
+func attachable(o *options.Options) *options.Refusal {
 	where := fmt.Sprintf("process %d", o.PID)
-	no := func(what, remedy string) *Refusal {
-		return &Refusal{What: what, Where: where, Remedy: remedy, Code: ExitRefused}
+	no := func(what, remedy string) *options.Refusal {
+		return &options.Refusal{What: what, Where: where, Remedy: remedy, Code: options.ExitRefused}
 	}
 	if o.Outside {
 		if err := paused.Lookable(o.PID); err != nil {
-			return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why", Code: ExitRefused}
+			return &options.Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why", Code: options.ExitRefused}
 		}
 		return nil
 	}
-	if r := o.serveUser(no); r != nil {
+	if r := serveUser(o, no); r != nil {
 		return r
 	}
 	if err := paused.Foreign(o.PID); err != nil {
 		return no("it is of another architecture", "record it with a seedwalk for that machine")
 	}
-	if r := o.enter(no); r != nil {
+	if r := enter(o, no); r != nil {
 		return r
 	}
 	if _, err := diagnostics.Process(o.PID); err != nil {
@@ -67,13 +61,13 @@ func (o *Options) attachable() *Refusal {
 	if why := target.Refuses(o.PID); why != "" {
 		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime, or record its native frames with --outside")
 	}
-	o.reuse()
+	reuse(o)
 	return nil
 }
 
 // enter has the socket and the probe put where the process sees them, if it sees other
 // files than we do: a container's.
-func (o *Options) enter(no func(what, remedy string) *Refusal) *Refusal {
+func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *options.Refusal {
 	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", o.PID))
 	ours, err2 := os.Readlink("/proc/self/ns/mnt")
 	if err1 != nil || err2 != nil || theirs == ours {
@@ -85,21 +79,21 @@ func (o *Options) enter(no func(what, remedy string) *Refusal) *Refusal {
 	}
 	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
 	if err != nil {
-		return no("it is in a container whose /tmp cannot be written: "+reason(err), "run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
+		return no("it is in a container whose /tmp cannot be written: "+options.Reason(err), "run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
 	}
 	os.Remove(dir)
-	o.root, o.SocketDir, o.Probe = root, root+"/tmp", ""
+	o.Root, o.SocketDir, o.Probe = root, root+"/tmp", ""
 	return nil
 }
 
 // reuse takes the probe that an earlier recording has left in the process: a
 // library that stays mapped is loaded again by the name that it had.
-func (o *Options) reuse() {
+func reuse(o *options.Options) {
 	maps, _ := live.Maps(o.PID)
 	for i := range maps {
 		path := strings.TrimSuffix(maps[i].Path, " (deleted)")
 		if filepath.Base(path) == probe.LibraryName && strings.HasPrefix(path, "/") {
-			o.Probe, o.reused = path, true
+			o.Probe, o.Reused = path, true
 			return
 		}
 	}
@@ -110,7 +104,7 @@ func (r *run) attach() error {
 	if r.opt.Outside {
 		return r.stopper()
 	}
-	if r.opt.Part.set() {
+	if r.opt.Part.Set() {
 		return r.joinPart()
 	}
 	if joined, refused := r.join(); joined {
@@ -121,7 +115,7 @@ func (r *run) attach() error {
 	}
 	client, err := diagnostics.Process(r.opt.PID)
 	if err != nil {
-		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}
+		return &options.Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: options.ExitRefused}
 	}
 	answer, known, err := r.load(client)
 	select {
@@ -133,14 +127,14 @@ func (r *run) attach() error {
 	where := fmt.Sprintf("process %d", r.opt.PID)
 	switch {
 	case known && uint32(answer) == cancelled:
-		return &Refusal{What: "the probe was loaded and did not connect: another seedwalk is recording the process, or one of another version has been", Where: where,
-			Remedy: "wait for the other to end, or restart the process", Code: ExitRefused}
+		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk is recording the process, or one of another version has been", Where: where,
+			Remedy: "wait for the other to end, or restart the process", Code: options.ExitRefused}
 	case known && uint32(answer) == alreadyActive:
-		return &Refusal{What: "another profiler is in it", Where: where, Remedy: "use seedwalk stack, which needs no profiler", Code: ExitRefused}
+		return &options.Refusal{What: "another profiler is in it", Where: where, Remedy: "use seedwalk stack, which needs no profiler", Code: options.ExitRefused}
 	case err != nil:
-		return &Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where, Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: ExitRefused}
+		return &options.Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where, Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: options.ExitRefused}
 	}
-	return &Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: ExitRefused}
+	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: options.ExitRefused}
 }
 
 // Limits of the retries of load.
@@ -153,7 +147,7 @@ const (
 // probe of an earlier recording ends its session of events.
 func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
-		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.root)), Timeout: attachLimit})
+		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.Root)), Timeout: attachLimit})
 		known = errors.As(err, &answer)
 		if r.connected() || time.Since(begin) > r.retryLimit(answer, known) {
 			return answer, known, err
@@ -166,7 +160,7 @@ func (r *run) retryLimit(answer diagnostics.HResult, known bool) time.Duration {
 	switch {
 	case known && uint32(answer) == notYet:
 		return startLimit
-	case known && r.opt.reused && (uint32(answer) == alreadyActive || uint32(answer) == cancelled):
+	case known && r.opt.Reused && (uint32(answer) == alreadyActive || uint32(answer) == cancelled):
 		return detachLimit
 	}
 	return -1
@@ -177,7 +171,7 @@ func (r *run) stopper() error {
 	here, there := net.Pipe()
 	e, err := stopped.New(r.opt.PID, r.srv.outside, there)
 	if err != nil {
-		return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why", Code: ExitRefused}
+		return &options.Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why", Code: options.ExitRefused}
 	}
 	r.srv.add(running(e, here, there), r.opt.PID)
 	go r.awaitEnd()
@@ -203,4 +197,54 @@ func (r *run) awaitEnd() {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// userOf returns the effective user of a process.
+func userOf(pid int) (uid int, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		if ids, found := strings.CutPrefix(line, "Uid:"); found && len(strings.Fields(ids)) > 1 {
+			uid, err = strconv.Atoi(strings.Fields(ids)[1])
+			return uid, err == nil
+		}
+	}
+	return 0, false
+}
+
+// serveUser prepares the recording of another user's process, which only root may do: the
+// socket and the probe must be where that user may reach them.
+func serveUser(o *options.Options, no func(what, remedy string) *options.Refusal) *options.Refusal {
+	user, ok := userOf(o.PID)
+	switch {
+	case !ok:
+		return no("there is no such process", "look for its number with ps or seedwalk doctor")
+	case user == os.Geteuid():
+		return nil
+	case os.Geteuid() != 0:
+		return no(fmt.Sprintf("it belongs to user %d", user), "run seedwalk as that user or as root")
+	}
+	o.User, o.Probe = user, "" // the tool's own folder may be closed to that user
+	if !openToAll(o.SocketDir) {
+		o.SocketDir = "/tmp"
+	}
+	return nil
+}
+
+// openToAll reports whether every user can open files below a folder.
+func openToAll(dir string) bool {
+	dir, err := filepath.EvalSymlinks(options.Absolute(dir))
+	for err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(dir); err != nil || info.Mode()&1 == 0 {
+			return false
+		}
+		if dir == "/" {
+			return true
+		}
+		dir = filepath.Dir(dir)
+	}
+	return false
 }

@@ -8,27 +8,21 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
 const startIt = "start it with seedwalk record -- COMMAND, which can put a library into it"
 
-// Attachable says why a running process cannot be recorded, nil if nothing is seen to
-// be in the way.
-func Attachable(pid int) *Refusal {
-	o := Options{PID: pid}
-	return o.attachable()
-}
-
 // attachable says why a running process cannot be recorded: it is sampled from outside,
 // and its runtime must say where its code is.
-func (o *Options) attachable() *Refusal {
-	no := func(what, remedy string) *Refusal {
-		return &Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID), Remedy: remedy, Code: ExitRefused}
+func attachable(o *options.Options) *options.Refusal {
+	no := func(what, remedy string) *options.Refusal {
+		return &options.Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID), Remedy: remedy, Code: options.ExitRefused}
 	}
 	if o.Outside {
-		return &Refusal{What: "native programs are recorded on Linux only", Where: "--outside",
-			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either", Code: ExitRefused}
+		return &options.Refusal{What: "native programs are recorded on Linux only", Where: "--outside",
+			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either", Code: options.ExitRefused}
 	}
 	if o.PID == os.Getpid() {
 		return no("it is this one", "name another")
@@ -80,7 +74,7 @@ func (r *run) attach() error {
 		}
 	}
 	if err != nil {
-		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}
+		return &options.Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: options.ExitRefused}
 	}
 	go func() {
 		defer windows.CloseHandle(h)

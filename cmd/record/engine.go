@@ -1,11 +1,10 @@
-//go:build linux || (windows && amd64)
-
 package record
 
 import (
 	"net"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/listen"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
@@ -34,7 +33,7 @@ func (s engineStream) CloseWrite() error {
 }
 
 // running starts an engine that writes to there, and returns its stream.
-func running(e engine, here, there net.Conn) stream {
+func running(e engine, here, there net.Conn) listen.Stream {
 	ended := make(chan string, 1)
 	go func() {
 		why := e.Run()

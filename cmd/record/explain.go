@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/report/export"
 )
@@ -20,22 +21,22 @@ func (r *run) neverConnected() string {
 	if o.PID != 0 {
 		return head + "the process ended"
 	}
-	if o.Mode == ModeProbe && !needsLibrary {
+	if o.Mode == options.ModeProbe && !options.NeedsLibrary {
 		if notes := r.srv.told(); len(notes) > 0 {
 			return "no samples: " + strings.Join(notes, "; ")
 		}
 		return "no samples: the command started no process of .NET 10 or later that could be read; try --mode snapshot"
 	}
-	if lines := Blockers(o.Env); len(lines) > 0 {
+	if lines := options.Blockers(o.Env); len(lines) > 0 {
 		return head + strings.Join(lines, "; ")
 	}
-	if why := o.unfit(); why != "" {
+	if why := o.Unfit(); why != "" {
 		return head + why
 	}
 	if why := program.LibraryProblem(o.Profiler, runtime.GOOS, runtime.GOARCH); why != "" {
 		return head + o.Profiler + " cannot be a profiler here: " + why
 	}
-	if other := OtherProfiler(o.Env); other != "" {
+	if other := options.OtherProfiler(o.Env); other != "" {
 		return head + "the most likely reason: " + other + " is set, and a runtime before .NET 6 loads one profiler only; unset it for this command"
 	}
 	return head + "likely reasons: the command starts no .NET process, its runtime is older than " + program.Least(runtime.GOOS) + ", " +
@@ -45,7 +46,7 @@ func (r *run) neverConnected() string {
 
 // publish keeps what was written and, the first time with this outcome, tells
 // where an output had to go instead.
-func (r *run) publish(p *export.Profile, written []Written) {
+func (r *run) publish(p *export.Profile, written []options.Written) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range written {
@@ -54,9 +55,9 @@ func (r *run) publish(p *export.Profile, written []Written) {
 		}
 		r.told[w.Output.Path] = true
 		if w.Path != "" {
-			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path, reason(w.Err), w.Path))
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path, options.Reason(w.Err), w.Path))
 		} else {
-			r.opt.Say(fmt.Sprintf("cannot write %s: %s; nor anywhere else: the result is lost", w.Output.Path, reason(w.Err)))
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s; nor anywhere else: the result is lost", w.Output.Path, options.Reason(w.Err)))
 		}
 	}
 	r.result.Profile = p
@@ -65,4 +66,41 @@ func (r *run) publish(p *export.Profile, written []Written) {
 	for _, q := range r.srv.all() {
 		r.result.PIDs = append(r.result.PIDs, q.PID)
 	}
+}
+
+// empty reports in one line why a recording that profilers took part in has no samples and
+// no events, "" if it has some.
+func (r *run) empty() string {
+	if c := r.srv.count(); c.Samples > 0 || c.Events > 0 {
+		return ""
+	}
+	if r.noSamples() {
+		return fmt.Sprintf("no events: none of what --events %s asked for happened while the process was recorded", r.opt.Events)
+	}
+	for _, p := range r.srv.all() {
+		p.Mu.RLock()
+		line := p.WhyEmpty()
+		p.Mu.RUnlock()
+		if line != "" {
+			return "no samples: " + line
+		}
+	}
+	return "no samples: the profiler connected and sent none; the command ended too soon, or none of its threads ran managed code"
+}
+
+// noSamples reports whether none were asked for, and events were to be had.
+func (r *run) noSamples() bool {
+	w, _ := r.opt.Events.Parse()
+	if w.CPU || w.Wall {
+		return false
+	}
+	for _, p := range r.srv.all() {
+		p.Mu.RLock()
+		bad := p.Troubled()
+		p.Mu.RUnlock()
+		if bad {
+			return false
+		}
+	}
+	return true
 }

@@ -6,51 +6,28 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/inflow"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
-// joinedStream is the stream of another recording's samples.
-type joinedStream struct{ *net.UnixConn }
-
-func (joinedStream) patient() {}
-
-// theirs tells it from a stream of samples that are taken for this recording.
-func (joinedStream) theirs() {}
-
-// joinRecording connects to another recording of the process. It returns nil if there is none.
-func joinRecording(pid int, q request) (c *net.UnixConn, tool int) {
-	c, err := net.DialUnix("unix", nil, shareAddress(pid))
-	if err != nil {
-		return nil, 0
-	}
-	cred, allowed := mayJoin(c) // another user may have taken the name
-	c.SetDeadline(time.Now().Add(joinLimit))
-	answer := make([]byte, len(joinMagic))
-	if _, err = c.Write(q.encode()); err != nil || !allowed || !readFull(c, answer) || string(answer) != joinMagic {
-		c.Close()
-		return nil, 0
-	}
-	c.SetDeadline(time.Time{})
-	return c, int(cred.Pid)
-}
-
 // join takes samples from another recording of the process, if there is one. The options must be
 // those that it can serve.
-func (r *run) join() (joined bool, refused *Refusal) {
+func (r *run) join() (joined bool, refused *options.Refusal) {
 	cfg := r.srv.outside
-	c, tool := joinRecording(r.opt.PID, request{cpu: !cfg.NoCPU, wall: !cfg.NoWall, until: r.opt.Part.Until})
+	c, tool := inflow.Join(r.opt.PID, inflow.Request{CPU: !cfg.NoCPU, Wall: !cfg.NoWall, Until: r.opt.Part.Until})
 	if c == nil {
 		return false, nil
 	}
 	if cfg.Events != 0 || r.opt.Raw != "" || r.opt.Clock != "" && r.opt.Clock != sampler.ClockAuto {
 		c.Close()
-		return false, &Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
-			Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "wait for the other to end, or leave out --events, --clock, and --raw", Code: ExitRefused}
+		return false, &options.Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
+			Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "wait for the other to end, or leave out --events, --clock, and --raw", Code: options.ExitRefused}
 	}
-	if r.opt.Part.set() {
+	if r.opt.Part.Set() {
 		p := r.srv.add(joinedStream{c}, r.opt.PID)
-		go func() { <-p.gone; close(r.exited) }()
+		go func() { <-p.Gone; close(r.exited) }()
 		return true, nil
 	}
 	r.srv.note(fmt.Sprintf("samples come from another recording of the process (seedwalk process %d), at its rate", tool))
@@ -70,14 +47,14 @@ func (r *run) joinPart() error {
 		return refused
 	}
 	if !joined {
-		return &Refusal{What: "the recording that samples it has ended", Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: ExitRefused}
+		return &options.Refusal{What: "the recording that samples it has ended", Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: options.ExitRefused}
 	}
 	return nil
 }
 
 // succeed takes over when the other recording has ended and this one goes on.
-func (r *run) succeed(p *process) {
-	<-p.gone
+func (r *run) succeed(p *inflow.Process) {
+	<-p.Gone
 	at := time.Now()
 	for !r.srv.isSettling() && time.Since(at) < startLimit && syscall.Kill(r.opt.PID, 0) == nil {
 		if again, _ := r.join(); again {
@@ -97,7 +74,7 @@ func (r *run) succeed(p *process) {
 // enterAgain has the probe connect to this tool.
 func (r *run) enterAgain() bool {
 	before := len(r.srv.all())
-	r.opt.reuse()
+	reuse(r.opt)
 	if client, err := diagnostics.Process(r.opt.PID); err == nil {
 		r.load(client)
 	}
@@ -108,3 +85,11 @@ func (r *run) enterAgain() bool {
 	}
 	return false
 }
+
+// joinedStream is the stream of another recording's samples.
+type joinedStream struct{ *net.UnixConn }
+
+func (joinedStream) patient() {}
+
+// theirs tells it from a stream of samples that are taken for this recording.
+func (joinedStream) theirs() {}

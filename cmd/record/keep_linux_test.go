@@ -117,7 +117,7 @@ func TestReplacedImage(t *testing.T) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
-			opt, _ := options(t, what)
+			opt, _ := fakeRun(t, what)
 			opt.Namer = symbol.NewResolver()
 			opt.Env = append(opt.Env, envLibrary+"="+library, envOther+"="+other)
 			res := mustRun(t, opt)

@@ -21,7 +21,7 @@ func killed() int {
 }
 
 func TestKilledTarget(t *testing.T) {
-	opt, _ := options(t, "killed")
+	opt, _ := fakeRun(t, "killed")
 	res := mustRun(t, opt)
 	if uint32(res.ExitCode) != 0xc0000005 {
 		t.Errorf("exit code %#x", res.ExitCode)

@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/record/inflow"
+	"github.com/seedwalk/seedwalk/cmd/record/listen"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
 // Processes that the command leaves running when it ends. If nothing else is recorded they
@@ -66,7 +70,7 @@ func (r *run) awaitLeft(ending <-chan struct{}) {
 }
 
 // follows tells the user, once of each process, why the recording goes on.
-func (r *run) follows(live []*process) {
+func (r *run) follows(live []*inflow.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range live {
@@ -104,17 +108,17 @@ const maxNamed = 8
 func namedAll(pids []int) string {
 	var out []string
 	for _, pid := range pids[:min(len(pids), maxNamed)] {
-		out = append(out, fmt.Sprintf("process %d (%s)", pid, processName(pid)))
+		out = append(out, fmt.Sprintf("process %d (%s)", pid, listen.ProcessName(pid)))
 	}
 	return strings.Join(out, ", ")
 }
 
 // living returns the processes that have connected, and those of them that still run.
-func (s *server) living() (live, connected []*process) {
+func (s *server) living() (live, connected []*inflow.Process) {
 	connected = s.all()
 	for _, p := range connected {
 		select {
-		case <-p.gone:
+		case <-p.Gone:
 		default:
 			if runs(p.PID) {
 				live = append(live, p)
@@ -151,7 +155,7 @@ func stateOf(pid int) (state byte, began uint64) {
 // process without an environment may be about to begin another program.
 func inheritors(socket string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
-	setting := []byte("\x00" + EnvSocket + "=" + socket + "\x00")
+	setting := []byte("\x00" + options.EnvSocket + "=" + socket + "\x00")
 	_, ours := stateOf(os.Getpid())
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -90,7 +91,7 @@ func sleeper() int {
 func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 	leftWait = time.Minute
 	defer func() { leftWait = 3 * time.Second }()
-	opt, said := options(t, "daemonizing")
+	opt, said := fakeRun(t, "daemonizing")
 	opt.FailEmpty = true
 	followed := filepath.Join(tempdir.New(t), "followed")
 	opt.Env = append(opt.Env, envFollowed+"="+followed)
@@ -111,7 +112,7 @@ func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 
 // Where the command itself is recorded, what it leaves are helpers: they are named.
 func TestNamesHelpersOfTheCommand(t *testing.T) {
-	opt, said := options(t, "leaving a helper")
+	opt, said := fakeRun(t, "leaving a helper")
 	res := mustRun(t, opt)
 	if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "x3") || !strings.Contains(got, "x7") || said.String() != "" {
 		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
@@ -126,7 +127,7 @@ func TestNamesHelpersOfTheCommand(t *testing.T) {
 func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 	leftWait = 0
 	defer func() { leftWait = 3 * time.Second }()
-	opt, said := options(t, "leaving a sleeper")
+	opt, said := fakeRun(t, "leaving a sleeper")
 	out, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 
 // An INT ends a recording that goes on for what the command left.
 func TestInterruptEndsFollowing(t *testing.T) {
-	opt, _ := options(t, "leaving a sleeper")
+	opt, _ := fakeRun(t, "leaving a sleeper")
 	leftWait = time.Hour
 	defer func() { leftWait = 3 * time.Second }()
 	out, w, err := os.Pipe()
@@ -154,7 +155,7 @@ func TestInterruptEndsFollowing(t *testing.T) {
 	}
 	defer out.Close()
 	opt.Stdout, opt.Grace = w, time.Hour
-	done := make(chan *Result, 1)
+	done := make(chan *options.Result, 1)
 	go func() { done <- mustRun(t, opt) }()
 	var pid int
 	fmt.Fscan(out, &pid)

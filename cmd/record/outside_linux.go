@@ -14,21 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/cmd/record/listen"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/target"
 )
-
-// hasProbe says that there is a probe for this system.
-const hasProbe = true
-
-// needsLibrary says that it is a library in the target.
-const needsLibrary = true
-
-// unforeseen reports why the way from outside is not tried, "" if it is: the probe
-// finds out what the runtime is.
-func (o *Options) unforeseen() string { return "" }
 
 // follow looks for processes; those that are recorded connect by themselves.
 func (r *run) follow() {}
@@ -38,20 +30,17 @@ const handOver = 2 * time.Second
 
 // readStream is a connection of which the first bytes have been read.
 type readStream struct {
-	stream
+	listen.Stream
 	first io.Reader
 }
 
 func (s readStream) Read(p []byte) (int, error) { return s.first.Read(p) }
 
-// errAnswered says that a connection was a question, and has been answered.
-var errAnswered = errors.New("answered")
-
 // sampled returns the stream of the samples of the process that has connected. A
 // probe asks first whether its runtime can be sampled from outside, then it sends
 // its file, and an engine is started; what does not greet is the library that was
 // loaded instead, and sends samples itself.
-func (s *server) sampled(c stream, pid int) (stream, error) {
+func (s *server) sampled(c listen.Stream, pid int) (listen.Stream, error) {
 	u, ok := c.(interface {
 		ReadMsgUnix(b, oob []byte) (n, oobn, flags int, addr *net.UnixAddr, err error)
 		SetReadDeadline(time.Time) error
@@ -84,23 +73,23 @@ func (s *server) sampled(c stream, pid int) (stream, error) {
 }
 
 // answer tells a probe what to load in its place, if anything.
-func (s *server) answer(c stream, pid int) {
+func (s *server) answer(c listen.Stream, pid int) {
 	why := target.Refuses(pid)
 	if why == "" {
 		return
 	}
 	if onMusl(pid) {
-		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and its C library, musl, cannot load the library that suspends the runtime", pid, processName(pid), why))
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and its C library, musl, cannot load the library that suspends the runtime", pid, listen.ProcessName(pid), why))
 		return
 	}
 	if _, err := os.Stat(s.instead); err != nil {
-		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and %s, which suspends the runtime, is not there; %s", pid, processName(pid), why, LibraryName, LibraryRemedy))
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and %s, which suspends the runtime, is not there; %s", pid, listen.ProcessName(pid), why, options.LibraryName, options.LibraryRemedy))
 		return
 	}
 	if s.outside.Events != 0 {
-		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations and exceptions are not recorded, since %s", pid, processName(pid), why))
+		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations and exceptions are not recorded, since %s", pid, listen.ProcessName(pid), why))
 	}
-	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, processName(pid), why, bias))
+	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, listen.ProcessName(pid), why, options.Bias))
 	s.mu.Lock()
 	s.fellBack = why
 	s.mu.Unlock()
@@ -117,7 +106,7 @@ func onMusl(pid int) bool {
 	})
 }
 
-func (s *server) engine(fd, pid int) (stream, error) {
+func (s *server) engine(fd, pid int) (listen.Stream, error) {
 	here, there := net.Pipe()
 	e, err := outside.New(pid, fd, s.outside, there)
 	if err != nil {

@@ -1,112 +1,30 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
+	"unsafe"
 
-	"github.com/seedwalk/seedwalk/clr/contract"
-	"github.com/seedwalk/seedwalk/pe"
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/cmd/record/listen"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
-// hasProbe says that processes can be sampled from outside.
-const hasProbe = true
-
-// needsLibrary says that nothing of ours is needed in them.
-const needsLibrary = false
-
-// unforeseen reports why it is not known beforehand that the command's runtime can
-// be sampled from outside, "" if it is: then no library is put into it, and one that
-// had to be is loaded when the runtime starts.
-func (o *Options) unforeseen() string {
-	if o.PID != 0 {
-		return ""
-	}
-	path, err := exec.LookPath(o.Command[0])
-	if err != nil && path == "" {
-		return "the command is not a file that is seen"
-	}
-	app := strings.TrimSuffix(path, filepath.Ext(path))
-	if strings.EqualFold(filepath.Base(app), "dotnet") {
-		if len(o.Command) < 2 || !strings.EqualFold(filepath.Ext(o.Command[1]), ".dll") {
-			return "it is not seen which runtime the command starts"
-		}
-		app = strings.TrimSuffix(o.Command[1], filepath.Ext(o.Command[1]))
-	}
-	if v := frameworkOf(app + ".runtimeconfig.json"); v != 0 {
-		if v < leastPublished {
-			return fmt.Sprintf(".NET %d does not publish its structures (.NET %d and later do)", v, leastPublished)
-		}
-		return ""
-	}
-	for _, file := range []string{path, filepath.Join(filepath.Dir(path), "coreclr.dll")} {
-		if f, err := pe.Open(file); err == nil && contract.PublishesPE(f) {
-			return ""
-		}
-	}
-	return "it is not seen that the command starts a runtime that publishes its structures (.NET 10 and later do); --mode probe looks at whatever it starts"
-}
-
-// leastPublished is the first .NET whose code tables a runtime for Windows publishes.
-const leastPublished = 10
-
-// maxConfig bounds a runtimeconfig.json.
-const maxConfig = 1 << 20
-
-// frameworkOf is the major version of .NET that a program's runtimeconfig.json asks
-// for, 0 if there is none.
-func frameworkOf(path string) int {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > maxConfig {
-		return 0
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	type framework struct{ Name, Version string }
-	var c struct {
-		RuntimeOptions struct {
-			Framework          framework
-			Frameworks         []framework
-			IncludedFrameworks []framework
-		}
-	}
-	if json.Unmarshal(data, &c) != nil {
-		return 0
-	}
-	o := &c.RuntimeOptions
-	for _, f := range append(append([]framework{o.Framework}, o.Frameworks...), o.IncludedFrameworks...) {
-		major, _, _ := strings.Cut(f.Version, ".")
-		if v, err := strconv.Atoi(major); err == nil && v > 0 {
-			return v
-		}
-	}
-	return 0
-}
-
 // sampled is asked of processes that connect, which nothing makes them do.
-func (s *server) sampled(c stream, _ int) (stream, error) {
+func (s *server) sampled(c listen.Stream, _ int) (listen.Stream, error) {
 	c.Close()
 	return nil, fmt.Errorf("a profiler connected, and processes are recorded from outside")
 }
-
-// errAnswered says that a connection was a question, and has been answered.
-var errAnswered = fmt.Errorf("answered")
 
 // followEvery is how often processes are looked for.
 const followEvery = 20 * time.Millisecond
 
 // follow finds the command's processes of .NET, and samples them.
 func (r *run) follow() {
-	if r.opt.Mode == ModeProbe {
+	if r.opt.Mode == options.ModeProbe {
 		go r.srv.followTree(uint32(r.cmd.Process.Pid), r.exited)
 	}
 }
@@ -144,7 +62,7 @@ func (s *server) consider(pid uint32, m *member) {
 			s.refuse(err.Error())
 		}
 	case suspended.Refused:
-		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; --mode snapshot is for it", pid, processName(int(pid)), why))
+		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; --mode snapshot is for it", pid, listen.ProcessName(int(pid)), why))
 	default:
 		return
 	}
@@ -160,4 +78,75 @@ func (s *server) engine(pid int) error {
 	}
 	s.add(running(e, here, there), pid)
 	return nil
+}
+
+// family are a process and its descendants.
+type family struct{ members map[uint32]*member }
+
+// member is a process of a family.
+type member struct {
+	handle   windows.Handle      // keeps its number from being given to another
+	prospect *suspended.Prospect // nil: it may not be read, or has ended
+	born     int64
+	decided  bool
+}
+
+// maxFamily bounds a family.
+const maxFamily = 1 << 12
+
+// add takes a process in; false if it cannot be opened.
+func (f *family) add(pid uint32) bool {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err != nil {
+		return false
+	}
+	m := &member{handle: h, born: birth(h)}
+	m.prospect, _ = suspended.OpenProspect(int(pid))
+	f.members[pid] = m
+	return true
+}
+
+// birth is when a process began, in the system's time; below 0 of one that is only
+// just being made.
+func birth(h windows.Handle) int64 {
+	var made, ended, kernel, user windows.Filetime
+	if windows.GetProcessTimes(h, &made, &ended, &kernel, &user) != nil {
+		return 0
+	}
+	return made.Nanoseconds()
+}
+
+// grow takes in what members have started. A parent's number may have been another's
+// before: a child is younger than its parent.
+func (f *family) grow() {
+	h, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return
+	}
+	defer windows.CloseHandle(h)
+	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(h, &entry); err == nil && len(f.members) < maxFamily; err = windows.Process32Next(h, &entry) {
+		parent := f.members[entry.ParentProcessID]
+		if parent == nil || f.members[entry.ProcessID] != nil || !f.add(entry.ProcessID) {
+			continue
+		}
+		if m := f.members[entry.ProcessID]; m.born > 0 && m.born < parent.born {
+			m.close() // a stranger
+			m.decided = true
+		}
+	}
+}
+
+func (m *member) close() {
+	if m.prospect != nil {
+		m.prospect.Close()
+		m.prospect = nil
+	}
+}
+
+func (f *family) close() {
+	for _, m := range f.members {
+		m.close()
+		windows.CloseHandle(m.handle)
+	}
 }

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // plain is a format that the tests can read.
-var plain = Format{Name: "plain", Write: func(w io.Writer, p *export.Profile) error {
+var plain = options.Format{Name: "plain", Write: func(w io.Writer, p *export.Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -66,19 +67,19 @@ func (l *lines) String() string {
 	return strings.Join(l.all, "\n")
 }
 
-// options are those of a run of the test binary as a target.
-func options(t *testing.T, what string) (Options, *lines) {
+// fakeRun has the options of a run of the test binary as a target.
+func fakeRun(t *testing.T, what string) (options.Options, *lines) {
 	t.Helper()
 	profiler, err := os.Executable() // any program of this machine
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lines{}
-	return Options{Mode: ModeSnapshot, Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
-		Outputs: []Output{{filepath.Join(tempdir.New(t), "out.plain"), plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
+	return options.Options{Mode: options.ModeSnapshot, Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
+		Outputs: []options.Output{{Path: filepath.Join(tempdir.New(t), "out.plain"), Format: plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
 }
 
-func mustRun(t *testing.T, opt Options) *Result {
+func mustRun(t *testing.T, opt options.Options) *options.Result {
 	t.Helper()
 	res, err := Run(opt)
 	if err != nil {
@@ -102,7 +103,7 @@ const (
 )
 
 func TestRecord(t *testing.T) {
-	opt, said := options(t, "exit")
+	opt, said := fakeRun(t, "exit")
 	res := mustRun(t, opt)
 	if res.ExitCode != 3 || said.String() != "" {
 		t.Errorf("exit code %d, said %q", res.ExitCode, said)
@@ -133,7 +134,7 @@ func TestRecord(t *testing.T) {
 }
 
 func TestGarbage(t *testing.T) {
-	opt, _ := options(t, "garbage")
+	opt, _ := fakeRun(t, "garbage")
 	res := mustRun(t, opt)
 	if notes := strings.Join(res.Profile.Stats.Notes, "\n"); res.Profile.Stats.Samples != 3 || !strings.Contains(notes, "bad Text") {
 		t.Errorf("%d samples, notes %q", res.Profile.Stats.Samples, notes)
@@ -142,7 +143,7 @@ func TestGarbage(t *testing.T) {
 
 // Threads that could not be sampled are said in words.
 func TestDenied(t *testing.T) {
-	opt, _ := options(t, "denied")
+	opt, _ := fakeRun(t, "denied")
 	res := mustRun(t, opt)
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
 	for _, want := range []string{"12 samples not taken: the system refused to suspend the thread", "5 samples of threads that a collection or a debugger had already suspended"} {
@@ -155,7 +156,7 @@ func TestDenied(t *testing.T) {
 // The time of a recording is that in which there can be samples: what it takes to
 // prepare them does not count.
 func TestDurationBegins(t *testing.T) {
-	opt, said := options(t, "late")
+	opt, said := fakeRun(t, "late")
 	opt.Duration = 200 * time.Millisecond
 	if res := mustRun(t, opt); res.Profile.Stats.Samples == 0 {
 		t.Errorf("no samples, said %q", said)
@@ -165,7 +166,7 @@ func TestDurationBegins(t *testing.T) {
 // A recording that ends before its command has the figures of all its samples, and
 // no sample of after its end.
 func TestLastFigures(t *testing.T) {
-	opt, _ := options(t, "lingering")
+	opt, _ := fakeRun(t, "lingering")
 	opt.Duration = 100 * time.Millisecond
 	res := mustRun(t, opt)
 	s := &res.Profile.Stats
@@ -175,7 +176,7 @@ func TestLastFigures(t *testing.T) {
 }
 
 func TestNeverConnected(t *testing.T) {
-	opt, said := options(t, "silent")
+	opt, said := fakeRun(t, "silent")
 	res := mustRun(t, opt)
 	if res.ExitCode != 5 || !strings.Contains(said.String(), "the profiler never connected") || strings.Contains(said.String(), "\n") {
 		t.Errorf("exit code %d, said %q", res.ExitCode, said)
@@ -183,7 +184,7 @@ func TestNeverConnected(t *testing.T) {
 	if _, err := os.Stat(opt.Outputs[0].Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an empty profile was written: %v", err)
 	}
-	opt, said = options(t, "silent")
+	opt, said = fakeRun(t, "silent")
 	opt.Env = append(opt.Env, "DOTNET_EnableDiagnostics_Profiler=0")
 	mustRun(t, opt)
 	if strings.Count(said.String(), "DOTNET_EnableDiagnostics_Profiler=0 is set") != 2 { // before and after
@@ -192,7 +193,7 @@ func TestNeverConnected(t *testing.T) {
 }
 
 func TestSeveralProcesses(t *testing.T) {
-	opt, _ := options(t, "parent")
+	opt, _ := fakeRun(t, "parent")
 	res := mustRun(t, opt)
 	got := content(t, opt.Outputs[0].Path)
 	if len(res.PIDs) != 2 || res.Profile.Stats.Samples != 2+11 {
@@ -206,7 +207,7 @@ func TestSeveralProcesses(t *testing.T) {
 }
 
 func TestStdio(t *testing.T) {
-	opt, _ := options(t, "echo")
+	opt, _ := fakeRun(t, "echo")
 	in, inW, _ := os.Pipe()
 	outR, out, _ := os.Pipe()
 	errR, errW, _ := os.Pipe()
@@ -225,7 +226,7 @@ func TestStdio(t *testing.T) {
 
 // A profiler that goes on sending does not make the recording longer.
 func TestDurationOfAnEndlessTarget(t *testing.T) {
-	opt, _ := options(t, "endless")
+	opt, _ := fakeRun(t, "endless")
 	opt.Duration = 20 * time.Millisecond
 	began := time.Now()
 	res := mustRun(t, opt)

@@ -1,50 +1,82 @@
+// Package record runs a command under the profiler and turns what the profiler
+// sends into a profile: the library behind `seedwalk record`.
+//
+// Sources: signal(7); cmd/record/options has those of settings and exit codes.
+//
+// Glossary. The command is what the user asked to run. The target is any
+// process that connects: the command itself or a .NET process it started. To
+// settle is to drain the connections, name the frames and write the outputs.
+//
+// Strategy. The profiler inside a target connects to a unix socket in a private
+// directory, on Windows to a port of this machine that asks for a secret, and sends
+// package wire's messages. Names of native functions are looked up when settling.
+//
+// Several processes: a .NET command often starts further .NET processes, which
+// inherit the environment and connect too. All are recorded. With one process
+// the profile is that process; with more, every stack has a root frame
+// "process NAME (PID)", and threads of all are listed together. Processes that
+// outlive the command are followed to their end if nothing else was recorded, or
+// for the time asked for; otherwise they are recorded until the command ends, and
+// named (Linux).
+//
+// Signals: INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP go on to the
+// command, but those a terminal sends go to its whole foreground process group,
+// so they are not sent a second time while we are in it. The first INT also
+// settles the recording once the command has ended, or after Grace if it goes
+// on; a second INT quits at once with what there is.
+//
+// Known gaps: a signal sent by kill(1) to the tool alone while it is in the
+// foreground is taken for the terminal's (INT, QUIT, HUP, WINCH, TSTP only).
+// On Windows there is Ctrl-C alone, which the console gives to the command too.
 package record
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
-)
 
-// defaultGrace is how long a command may take to end after the first INT
-// before the result is written without waiting for it.
-const defaultGrace = 3 * time.Second
+	"github.com/seedwalk/seedwalk/cmd/record/inflow"
+	"github.com/seedwalk/seedwalk/cmd/record/listen"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/record/output"
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
+)
 
 // progressEvery is the time between two calls of Options.Progress.
 const progressEvery = 250 * time.Millisecond
 
 // Run records one command. A *Refusal is returned when nothing was started;
 // otherwise Result is given, whatever became of the command.
-func Run(opt Options) (*Result, error) {
-	if err := opt.check(); err != nil {
+func Run(opt options.Options) (*options.Result, error) {
+	if err := check(&opt); err != nil {
 		return nil, err
 	}
-	srv, err := listen(opt.SocketDir, &opt)
-	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+	srv, err := serve(opt.SocketDir, &opt)
+	if refusal := (*options.Refusal)(nil); errors.As(err, &refusal) {
 		return nil, refusal
 	}
 	if err != nil {
-		return nil, &Refusal{What: "cannot listen for the profiler: " + reason(err), Where: opt.SocketDir,
-			Remedy: listenRemedy, Code: ExitRefused}
+		return nil, &options.Refusal{What: "cannot listen for the profiler: " + options.Reason(err), Where: opt.SocketDir,
+			Remedy: listenRemedy, Code: options.ExitRefused}
 	}
-	defer srv.private.close()
+	defer srv.folder.Close()
 	defer srv.close()
 	defer srv.dropFiles()
 	defer srv.awaitEngines(opt.Say)
 	defer srv.outside.Start.End()
-	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
+	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.beginFiles()
 	r.signals = &signals{}
-	if !opt.ofAgent() {
+	if !opt.OfAgent() {
 		r.signals = catchSignals()
 		defer r.signals.stop()
 	}
@@ -55,130 +87,65 @@ func Run(opt Options) (*Result, error) {
 	return r.watch(), nil
 }
 
+// Attachable says why a running process cannot be recorded, nil if nothing is seen to be in the way.
+func Attachable(pid int) *options.Refusal { return attachable(&options.Options{PID: pid}) }
+
 // check fills in defaults and refuses what cannot work.
-func (o *Options) check() error {
+func check(o *options.Options) error {
 	if len(o.Command) == 0 && o.PID == 0 {
-		return &Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: ExitRefused}
+		return &options.Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: options.ExitRefused}
 	}
-	if why, remedy := UnfitMachine(runtime.GOARCH, NativeMachine()); why != "" {
-		return &Refusal{What: why, Where: "system", Remedy: remedy, Code: ExitRefused}
+	if why, remedy := options.UnfitMachine(runtime.GOARCH, options.NativeMachine()); why != "" {
+		return &options.Refusal{What: why, Where: "system", Remedy: remedy, Code: options.ExitRefused}
 	}
-	o.defaults()
-	if !(o.Rate >= MinRate && o.Rate <= MaxRate) {
-		return &Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
-			Remedy: fmt.Sprintf("choose %g to %d samples per second", MinRate, MaxRate), Code: ExitRefused}
+	o.Defaults()
+	if !(o.Rate >= options.MinRate && o.Rate <= options.MaxRate) {
+		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
+			Remedy: fmt.Sprintf("choose %g to %d samples per second", options.MinRate, options.MaxRate), Code: options.ExitRefused}
 	}
-	if o.StackBytes < 0 || o.StackBytes > MaxStackBytes {
-		return &Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
-			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", MaxStackBytes), Code: ExitRefused}
+	if o.StackBytes < 0 || o.StackBytes > options.MaxStackBytes {
+		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
+			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", options.MaxStackBytes), Code: options.ExitRefused}
 	}
-	if r := AlreadyRecording(o.Env); r != nil && o.PID == 0 && (needsLibrary || o.Mode != ModeProbe) {
+	if r := options.AlreadyRecording(o.Env); r != nil && o.PID == 0 && (options.NeedsLibrary || o.Mode != options.ModeProbe) {
 		return r
 	}
-	if r := o.chooseMode(); r != nil {
+	if r := o.ChooseMode(); r != nil {
 		return r
 	}
 	if o.PID != 0 {
-		if r := o.attachable(); r != nil {
+		if r := attachable(o); r != nil {
 			return r
 		}
 		o.Grace = time.Nanosecond // there is no command to wait for
 	}
-	return o.checkOutputs()
+	return checkOutputs(o)
 }
 
-func (o *Options) defaults() {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	if o.Rate == 0 {
-		o.Rate = DefaultRate
-	}
-	if o.Grace == 0 {
-		o.Grace = defaultGrace
-	}
-	if o.SocketDir == "" {
-		o.SocketDir = os.TempDir()
-	}
-	if o.Say == nil {
-		o.Say = func(string) {}
-	}
-}
-
-// checkProfiler makes the path absolute: the CLR loads it from wherever the
-// command happens to be.
-func (o *Options) checkProfiler() *Refusal {
-	if o.Mode == ModeProbe {
-		o.instead = absolute(o.Profiler)
-		o.Profiler = o.Probe
-	}
-	abs, err := filepath.Abs(o.Profiler)
-	if err == nil {
-		_, err = os.Stat(abs)
-	}
-	if err != nil {
-		return o.noLibrary(runtime.GOOS+"/"+runtime.GOARCH, err)
-	}
-	o.Profiler = abs
-	if real, err := filepath.EvalSymlinks(abs); err == nil && o.Mode == ModeProbe {
-		o.Probe = real
-	}
-	return nil
-}
-
-// LibraryRemedy says how to get the library of the snapshot mode, which go install does not
-// build.
-const LibraryRemedy = "build it with make build in a clone of seedwalk, then put it beside this program or name it with --profiler or SEEDWALK_PROFILER"
-
-// noLibrary says what to do where the library that is needed is not there. For ARM64 on
-// Linux nobody builds one that suspends the runtime.
-func (o *Options) noLibrary(system string, err error) *Refusal {
-	if o.Mode == ModeProbe {
-		return &Refusal{What: "the probe cannot be read: " + reason(err), Where: o.Profiler,
-			Remedy: "leave out --probe and SEEDWALK_PROBE: this program carries a probe", Code: ExitRefused}
-	}
-	if system != "linux/arm64" || !errors.Is(err, fs.ErrNotExist) {
-		return &Refusal{What: "--mode snapshot needs the profiler library " + LibraryName + ", which cannot be read: " + reason(err), Where: o.Profiler,
-			Remedy: LibraryRemedy, Code: ExitRefused}
-	}
-	what := "there is no library for ARM64 that suspends a runtime"
-	if o.modeWhy != "" {
-		what += ", and one is needed: " + o.modeWhy
-	}
-	return &Refusal{What: what, Where: "--mode snapshot", Remedy: "record .NET 9 or later, which needs none, and leave --mode out", Code: ExitRefused}
-}
-
-func (o *Options) checkOutputs() error {
+func checkOutputs(o *options.Options) error {
 	for i, out := range o.Outputs {
-		if r := checkWritable(out.Path); r != nil {
+		if r := output.CheckWritable(out.Path); r != nil {
 			return r
 		}
-		o.Outputs[i].Path = absolute(out.Path) // the working directory may be gone at the end
+		o.Outputs[i].Path = options.Absolute(out.Path) // the working directory may be gone at the end
 	}
 	for _, p := range []*string{&o.Raw, &o.PIDFile} {
 		if *p == "" {
 			continue
 		}
-		if r := checkWritable(*p); r != nil {
+		if r := output.CheckWritable(*p); r != nil {
 			return r
 		}
-		*p = absolute(*p)
+		*p = options.Absolute(*p)
 	}
 	return nil
 }
 
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); path != "-" && err == nil {
-		return abs
-	}
-	return path
-}
-
 // run is a recording under way.
 type run struct {
-	opt     *Options
+	opt     *options.Options
 	srv     *server
-	files   *files
+	files   *output.Files
 	signals *signals
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the command has ended and code is set
@@ -188,9 +155,9 @@ type run struct {
 	mu     sync.Mutex
 	saving sync.Mutex // one write of the outputs at a time
 	final  bool       // under saving: all outputs have been written for good
-	result Result
-	left   []*process      // that the command left running
-	told   map[string]bool // outputs whose fallback the user knows of
+	result options.Result
+	left   []*inflow.Process // that the command left running
+	told   map[string]bool   // outputs whose fallback the user knows of
 }
 
 // begin starts the command.
@@ -198,21 +165,21 @@ func (r *run) begin() error {
 	if r.opt.PID != 0 {
 		return r.attach()
 	}
-	for _, line := range Blockers(r.opt.Env) {
+	for _, line := range options.Blockers(r.opt.Env) {
 		r.opt.Say(line)
 	}
-	if other := OtherProfiler(r.opt.Env); other != "" {
+	if other := options.OtherProfiler(r.opt.Env); other != "" {
 		r.opt.Say(other + ": another profiler is set: seedwalk runs beside it, as a notification profiler (.NET 6 and later)")
 	}
-	if line := r.opt.unfit(); line != "" {
+	if line := r.opt.Unfit(); line != "" {
 		r.opt.Say(line)
 	}
 	r.cmd = exec.Command(r.opt.Command[0], r.opt.Command[1:]...)
 	if runtime.GOOS == "windows" && errors.Is(r.cmd.Err, exec.ErrDot) {
 		r.cmd.Err = nil // the command prompt looks in the current directory too
 	}
-	r.cmd.Env = append(childEnviron(r.opt, r.srv.path), EnvRefused+"="+r.srv.private.path(refusedName))
-	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.commandStdout(), r.opt.Stderr
+	r.cmd.Env = append(options.ChildEnviron(r.opt, r.srv.path), options.EnvRefused+"="+r.srv.folder.Path(listen.RefusedName))
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.CommandStdout(), r.opt.Stderr
 	if err := r.cmd.Start(); err != nil {
 		return cannotStart(r.opt.Command[0], err)
 	}
@@ -228,27 +195,17 @@ func (r *run) begin() error {
 	return nil
 }
 
-// commandStdout is the standard error where the data takes the standard output.
-func (o *Options) commandStdout() *os.File {
-	for _, out := range o.Outputs {
-		if out.Path == "-" {
-			return o.Stderr
-		}
-	}
-	return o.Stdout
-}
-
-func cannotStart(command string, err error) *Refusal {
+func cannotStart(command string, err error) *options.Refusal {
 	var e *exec.Error
 	absent := errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound)
 	if absent && !unnamed(command) {
-		return &Refusal{What: "command not found", Where: command, Remedy: "check the name and PATH", Code: ExitNotFound}
+		return &options.Refusal{What: "command not found", Where: command, Remedy: "check the name and PATH", Code: options.ExitNotFound}
 	}
 	what, remedy := startRemedy(command, err)
 	if what == "" {
-		what = reason(err)
+		what = options.Reason(err)
 	}
-	return &Refusal{What: "cannot run: " + what, Where: command, Remedy: remedy, Code: ExitCannotRun}
+	return &options.Refusal{What: "cannot run: " + what, Where: command, Remedy: remedy, Code: options.ExitCannotRun}
 }
 
 // exitCode is the code a shell would give: 128+n for a command ended by
@@ -257,12 +214,12 @@ func exitCode(err error) int {
 	var e *exec.ExitError
 	if !errors.As(err, &e) {
 		if err != nil {
-			return ExitRefused
+			return options.ExitRefused
 		}
 		return 0
 	}
 	if ws, ok := e.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return ExitSignal + int(ws.Signal())
+		return options.ExitSignal + int(ws.Signal())
 	}
 	return e.ExitCode()
 }
@@ -272,8 +229,8 @@ func (r *run) writePIDFile() {
 		return
 	}
 	text := strconv.Itoa(r.cmd.Process.Pid) + "\n"
-	if err := r.files.write(r.opt.PIDFile, writeString(text)); err != nil {
-		r.opt.Say(fmt.Sprintf("cannot write the process id to %s: %s", r.opt.PIDFile, reason(err)))
+	if err := r.files.Write(r.opt.PIDFile, writeString(text)); err != nil {
+		r.opt.Say(fmt.Sprintf("cannot write the process id to %s: %s", r.opt.PIDFile, options.Reason(err)))
 	}
 }
 
@@ -285,4 +242,65 @@ func (r *run) removePIDFile() {
 	if r.opt.PIDFile != "" {
 		os.Remove(r.opt.PIDFile)
 	}
+}
+
+// signals delivers what arrives.
+type signals struct{ c chan os.Signal }
+
+// catchSignals begins catching, except for signals we were started to ignore
+// (nohup): those the command must go on ignoring, and a handler of ours would
+// make them deadly for it.
+func catchSignals() *signals {
+	s := &signals{c: make(chan os.Signal, 64)}
+	for _, sig := range forwarded {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.c, sig)
+		}
+	}
+	return s
+}
+
+func (s *signals) stop() { signal.Stop(s.c) }
+
+// build makes the profile of what has arrived so far. A nil Namer names native
+// frames module+0xoffset.
+func (r *run) build(n options.Namer) (*export.Profile, *collect.Info) {
+	all, empty := r.srv.all(), r.empty()
+	var processes []*collect.Process
+	for _, p := range all {
+		p.Mu.RLock()
+		defer p.Mu.RUnlock()
+		processes = append(processes, p.Process)
+	}
+	info := r.info(processes, empty)
+	return collect.Build(&info, processes, n), &info
+}
+
+// info describes the recording so far. The caller holds the locks of the processes.
+func (r *run) info(processes []*collect.Process, empty string) collect.Info {
+	want, _ := r.opt.Events.Parse()
+	info := collect.Info{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start, AtFirst: r.timedFromFirst(), Empty: empty, Notes: r.srv.told()}
+	for _, e := range options.RuntimeEvents {
+		if want.Events&e.Probe != 0 {
+			info.Events = append(info.Events, e.Events...)
+		}
+	}
+	probed := false
+	for _, p := range processes {
+		probed = probed || p.Probed()
+	}
+	mode := r.opt.Taken(r.srv.fell(), probed)
+	info.Way, info.WayWhy = string(mode.Mode), mode.Way()
+	select {
+	case <-r.exited:
+		info.ExitNote = exitNote(r.code)
+	default:
+	}
+	return info
+}
+
+// timedFromFirst reports whether --duration counts from the first sample.
+func (r *run) timedFromFirst() bool {
+	all := r.srv.all()
+	return len(all) > 0 && all[0].Timed != 0
 }

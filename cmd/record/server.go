@@ -1,12 +1,16 @@
 package record
 
 import (
-	"net"
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/inflow"
+	"github.com/seedwalk/seedwalk/cmd/record/listen"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/record/output"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 )
@@ -14,10 +18,10 @@ import (
 // server accepts the profilers' connections.
 type server struct {
 	path      string // for SEEDWALK_SOCKET
-	listener  listener
-	private   *private
+	listener  *listen.Listener
+	folder    *listen.Folder
 	keepProbe bool
-	namer     Namer
+	namer     options.Namer
 	probes    bool // connections are of probes, and their processes sampled from outside
 	outside   sampler.Config
 	instead   string        // library for processes that cannot be sampled from outside
@@ -29,11 +33,11 @@ type server struct {
 	relay     func()        // is called when other recordings can join; nil: it is a usual one
 
 	mu         sync.Mutex
-	conns      []stream
-	processes  []*process
+	conns      []listen.Stream
+	processes  []*inflow.Process
 	refused    []string
 	notes      []string
-	recordings []*fileWriter
+	recordings []*output.Recording
 	fellBack   string // why the library was loaded instead of the probe, in the first process
 	settling   bool
 	until      int64 // samples taken later are not wanted, unix nanoseconds; 0 = all are
@@ -41,44 +45,28 @@ type server struct {
 	accepting  chan struct{} // closed when the accepting goroutine has ended
 }
 
-// listener is the platform's way in for profilers. accept gives connections
-// of our own user's processes only; refuse tells of others, once each.
-type listener interface {
-	accept(refuse func(string)) (c stream, pid int, err error)
-	where() string                    // the value of SEEDWALK_SOCKET
-	admit(user int, p *private) error // lets the processes of another user connect
-	SetDeadline(time.Time) error
-	close()
-}
-
-// stream is a connection that can be half closed.
-type stream interface {
-	net.Conn
-	CloseWrite() error
-}
-
-// listen begins to accept.
-func listen(dir string, opt *Options) (*server, error) {
-	l, private, err := newListener(dir)
+// serve begins to accept.
+func serve(dir string, opt *options.Options) (*server, error) {
+	l, private, err := listen.New(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err = opt.unpack(private); err == nil && opt.user != 0 {
-		err = l.admit(opt.user, private)
+	if err = opt.Unpack(private.Dir); err == nil && opt.User != 0 {
+		err = l.Admit(opt.User, private)
 	}
 	if err != nil {
-		l.close()
-		private.close()
+		l.Close()
+		private.Close()
 		return nil, err
 	}
-	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
+	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), path: l.Where(), listener: l, folder: private, connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
 	s.timed, s.relay = opt.Duration, opt.Relay
-	if opt.Part.set() {
+	if opt.Part.Set() {
 		s.from = opt.Part.From.UnixNano()
 	}
-	if s.recordings, err = opt.openFiles(); err != nil {
-		l.close()
-		private.close()
+	if s.recordings, err = output.OpenRecordings(opt.Outputs, opt.Stdout); err != nil {
+		l.Close()
+		private.Close()
 		return nil, err
 	}
 	go s.accept()
@@ -88,7 +76,7 @@ func listen(dir string, opt *Options) (*server, error) {
 func (s *server) accept() {
 	defer close(s.accepting)
 	for {
-		c, pid, err := s.listener.accept(s.refuse)
+		c, pid, err := s.listener.Next(s.refuse)
 		if err != nil {
 			return
 		}
@@ -154,34 +142,34 @@ func (s *server) begin(at time.Time) {
 const beginLimit = 30 * time.Second
 
 // add reads a connection.
-func (s *server) add(c stream, pid int) *process {
+func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.processes) == 0 {
 		close(s.connected)
 		time.AfterFunc(beginLimit, func() { s.begin(time.Now()) })
 	}
-	p := newProcess(pid, processName(pid))
-	p.KeepSuspension, p.keep, p.begin = s.keepProbe, keeper(s.namer, pid), s.begin
+	p := inflow.New(pid, listen.ProcessName(pid))
+	p.KeepSuspension, p.Keep, p.Begin = s.keepProbe, inflow.Keeper(s.namer, pid), s.begin
 	_, engine := c.(interface{ ours() })
-	p.prove = engine && !s.outside.NoWall
-	if p.until = s.until; p.prove {
-		p.timed = s.timed
+	p.Prove = engine && !s.outside.NoWall
+	if p.Until = s.until; p.Prove {
+		p.Timed = s.timed
 	}
 	if engine && s.outside.Events&probe.WaitEvents != 0 {
-		p.pool = func() { p.watchPool(pid, s.note) }
+		p.Pool = func() { p.WatchPool(pid, s.note) }
 	}
 	if _, joins := c.(interface{ theirs() }); joins {
-		p.from = max(time.Now().UnixNano(), s.from)
+		p.From = max(time.Now().UnixNano(), s.from)
 	}
-	if p.relay = s.relay != nil; engine {
-		p.shared = share(p)
+	if p.Relay = s.relay != nil; engine {
+		p.Shared = inflow.Share(p)
 	}
-	if p.relay {
+	if p.Relay {
 		defer s.relay()
 	}
 	for _, f := range s.recordings {
-		p.files = append(p.files, f.add(p.Process))
+		p.Files = append(p.Files, f.Add(p.Process))
 	}
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
@@ -189,12 +177,12 @@ func (s *server) add(c stream, pid int) *process {
 	s.readers.Add(1)
 	go func() {
 		defer s.readers.Done()
-		p.read(c)
-		p.endSharing()
-		close(p.gone)
+		p.Read(c)
+		p.EndSharing()
+		close(p.Gone)
 		s.begin(time.Now())
 		c.Close()
-		p.watching.Wait()
+		p.Watching.Wait()
 	}()
 	return p
 }
@@ -210,7 +198,7 @@ const (
 // refusedToldWhy reports whether a profiler was loaded, would not work and has told
 // the user why: guesses would only hide it.
 func (s *server) refusedToldWhy() bool {
-	_, err := os.Lstat(s.private.path(refusedName))
+	_, err := os.Lstat(s.folder.Path(listen.RefusedName))
 	return err == nil
 }
 
@@ -222,7 +210,7 @@ func (s *server) endAt(t time.Time) {
 	if at := t.UnixNano(); s.until == 0 || at < s.until {
 		s.until = at
 		for _, p := range s.processes {
-			p.stopAt(at)
+			p.StopAt(at)
 		}
 	}
 }
@@ -258,24 +246,34 @@ func (s *server) settle() {
 
 // close takes the socket away: a process that starts later finds none and runs
 // on unrecorded, where it would wait for an answer otherwise.
-func (s *server) close() { s.listener.close() }
+func (s *server) close() { s.listener.Close() }
 
 // all returns the processes in the order they connected.
-func (s *server) all() []*process {
+func (s *server) all() []*inflow.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]*process(nil), s.processes...)
+	return append([]*inflow.Process(nil), s.processes...)
 }
 
 // count adds up what there is to show.
-func (s *server) count() (p Progress) {
+func (s *server) count() (p options.Progress) {
 	all := s.all()
 	p.Processes = len(all)
 	for _, q := range all {
-		q.mu.RLock()
+		q.Mu.RLock()
 		c := q.Counts()
 		p.Samples, p.Complete, p.Events, p.Threads = p.Samples+c.Samples, p.Complete+c.Complete, p.Events+c.Events, p.Threads+c.Threads
-		q.mu.RUnlock()
+		q.Mu.RUnlock()
 	}
 	return p
 }
+
+// isSettling reports whether the recording is ending.
+func (s *server) isSettling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settling
+}
+
+// errAnswered says that a connection was a question, and has been answered.
+var errAnswered = errors.New("answered")

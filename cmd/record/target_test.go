@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -32,7 +33,7 @@ func fakeTarget(what string) int {
 		return 5
 	case "refusing":
 		os.Stderr.WriteString("seedwalk: this runtime is too old: ...\n")
-		os.WriteFile(os.Getenv(EnvRefused), nil, 0o600)
+		os.WriteFile(os.Getenv(options.EnvRefused), nil, 0o600)
 		return 5
 	case "empty":
 		send(greet, func(w *wire.Writer) { w.Bye("exit") })
@@ -126,7 +127,7 @@ func lingering() int {
 }
 
 func dialTool() net.Conn {
-	c, err := fakeprof.Dial(os.Getenv(EnvSocket))
+	c, err := fakeprof.Dial(os.Getenv(options.EnvSocket))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(97)

@@ -1,11 +1,14 @@
 package record
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"syscall"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/recording"
 )
@@ -15,7 +18,7 @@ import (
 const linger = 5 * time.Second
 
 // watch follows the command to its end, or to the second INT.
-func (r *run) watch() *Result {
+func (r *run) watch() *options.Result {
 	var tick <-chan time.Time
 	if r.opt.Progress != nil { // nobody is woken for nothing
 		t := time.NewTicker(progressEvery)
@@ -63,7 +66,7 @@ func (r *run) watch() *Result {
 			}
 		case <-r.srv.begun:
 			began = time.Unix(0, r.srv.began.Load())
-			if part := &r.opt.Part; part.set() {
+			if part := &r.opt.Part; part.Set() {
 				stop = time.After(time.Until(part.Until) + linger)
 				r.srv.endAt(part.Until)
 			}
@@ -152,7 +155,7 @@ func (r *run) settle(hurried bool) {
 
 // write builds the profile and saves the outputs; those that cannot be written
 // twice (the standard output, pipes) only if final.
-func (r *run) write(n Namer, final bool) {
+func (r *run) write(n options.Namer, final bool) {
 	var names *recording.Keeper
 	if final && n != nil && len(r.srv.recordings) > 0 {
 		names = recording.NewKeeper(n)
@@ -165,7 +168,7 @@ func (r *run) write(n Namer, final bool) {
 		return
 	}
 	r.final = final
-	var written []Written
+	var written []options.Written
 	for _, o := range r.opt.Outputs {
 		if o.Format.Name == export.RecordingFile.Name {
 			continue
@@ -173,7 +176,7 @@ func (r *run) write(n Namer, final bool) {
 		if !final && !replaceable(o.Path) {
 			continue
 		}
-		written = append(written, r.files.save(o, r.stdout(), func(w io.Writer) error { return o.Format.Write(w, p) }))
+		written = append(written, r.files.Save(o, r.stdout(), func(w io.Writer) error { return o.Format.Write(w, p) }))
 	}
 	if final {
 		written = append(written, r.finishFiles(info, names)...)
@@ -195,16 +198,16 @@ func (r *run) stdout() io.Writer {
 
 // quit is the second INT: the outputs are written at once, without names, if
 // that has not been done, and the command is left to itself.
-func (r *run) quit() *Result {
+func (r *run) quit() *options.Result {
 	r.srv.settle()
 	if len(r.srv.all()) > 0 {
 		r.write(nil, true)
 	}
-	r.files.removeAll()
+	r.files.RemoveAll()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	res := r.result
-	res.ExitCode = ExitSignal + int(syscall.SIGINT)
+	res.ExitCode = options.ExitSignal + int(syscall.SIGINT)
 	return &res
 }
 
@@ -215,11 +218,38 @@ func (r *run) finalCode() int {
 	}
 	for _, w := range r.result.Written {
 		if w.Path == "" {
-			return ExitRefused
+			return options.ExitRefused
 		}
 	}
 	if c := r.srv.count(); r.opt.FailEmpty && c.Samples+c.Events == 0 {
-		return ExitRefused
+		return options.ExitRefused
 	}
 	return 0
+}
+
+// dropFiles removes the files of a recording without processes.
+func (s *server) dropFiles() {
+	for _, f := range s.recordings {
+		f.Drop()
+	}
+	s.recordings = nil
+}
+
+// beginFiles writes what is known at the start.
+func (r *run) beginFiles() {
+	info := r.info(nil, "")
+	for _, f := range r.srv.recordings {
+		if err := f.Begin(&info); err != nil {
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s", f.Out.Path, options.Reason(err)))
+		}
+	}
+}
+
+// finishFiles completes the recording files.
+func (r *run) finishFiles(info *collect.Info, names *recording.Keeper) (all []options.Written) {
+	for _, f := range r.srv.recordings {
+		all = append(all, f.Finish(info, names))
+	}
+	r.srv.recordings = nil
+	return all
 }

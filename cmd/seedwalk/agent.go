@@ -19,6 +19,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/continuous"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/symbol"
 )
@@ -100,7 +101,7 @@ func runAgent(args []string) int {
 	}
 	if err := f.run(); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk agent: %v\n", err)
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	return exitOK
 }
@@ -112,8 +113,8 @@ func (f *agentFlags) check(args []string) error {
 	switch {
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
-	case !(c.Rate >= 1 && c.Rate <= record.MaxRate):
-		return fmt.Errorf("--rate %g is out of range: choose 1 to %d samples per second", c.Rate, record.MaxRate)
+	case !(c.Rate >= 1 && c.Rate <= options.MaxRate):
+		return fmt.Errorf("--rate %g is out of range: choose 1 to %d samples per second", c.Rate, options.MaxRate)
 	case c.Interval < 5*time.Second || c.Interval > time.Hour:
 		return errors.New("--interval must be 5s to 1h")
 	case !(f.folderMB >= 0 && f.folderMB <= most && f.spoolMB > 0 && f.spoolMB <= most):
@@ -230,13 +231,13 @@ func (f *agentFlags) run() error {
 
 // recordInterval makes one recording. A file that could not be written to its place is not
 // kept elsewhere.
-func recordInterval(i continuous.Interval, names record.Namer) (int64, error) {
-	opt := record.Options{PID: i.PID, Rate: i.Rate, Part: record.Part{From: i.From, Until: i.Until}, Probe: findProbe(), Profiler: findProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
+func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
+	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until}, Probe: findProbe(), Profiler: findProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {
-		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Recording, Format: export.RecordingFile})
+		opt.Outputs = append(opt.Outputs, options.Output{Path: i.Recording, Format: export.RecordingFile})
 	}
 	if i.Profile != "" {
-		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Profile, Format: i.Format})
+		opt.Outputs = append(opt.Outputs, options.Output{Path: i.Profile, Format: i.Format})
 	}
 	res, err := record.Run(opt)
 	if err != nil {
@@ -257,6 +258,6 @@ func recordInterval(i continuous.Interval, names record.Namer) (int64, error) {
 
 // sampleSession samples a process for the recordings of its intervals.
 func sampleSession(s continuous.Session) error {
-	_, err := record.Run(record.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	_, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
 	return err
 }

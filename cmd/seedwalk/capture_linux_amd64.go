@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
@@ -73,11 +73,11 @@ func (f *captureFlags) keep(t *capture.Taker) int {
 			why = t.Refused.Error()
 		}
 		fmt.Fprintf(os.Stderr, "seedwalk capture: no stack was taken: %s\n", why)
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	if err := t.File.Write(f.output); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	if !f.quiet {
 		size := 0

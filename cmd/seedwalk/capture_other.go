@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
 func (f *captureFlags) run() int {
 	fmt.Fprintln(os.Stderr, "seedwalk capture: this command needs Linux on x86-64")
-	return record.ExitRefused
+	return options.ExitRefused
 }

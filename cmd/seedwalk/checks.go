@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/process/program"
 )
 
@@ -21,9 +21,9 @@ func checkLibrary(p *patient) finding {
 	const name = "profiler library"
 	switch _, err := os.Stat(p.profiler); {
 	case errors.Is(err, fs.ErrNotExist) && p.found && runtime.GOOS == "linux":
-		return finding{name, note, "there is no " + record.LibraryName + ", so --mode snapshot is not available; everything else needs no library", ""}
+		return finding{name, note, "there is no " + options.LibraryName + ", so --mode snapshot is not available; everything else needs no library", ""}
 	case err != nil:
-		return finding{name, bad, err.Error(), record.LibraryRemedy}
+		return finding{name, bad, err.Error(), options.LibraryRemedy}
 	}
 	if why := libraryProblem(p.profiler); why != "" {
 		return finding{name, bad, p.profiler + ": " + why, "build it for this machine"}
@@ -67,16 +67,16 @@ func checkRuntime(p *patient) finding {
 
 func checkEnvironment(p *patient) finding {
 	const name = "environment"
-	if r := record.AlreadyRecording(p.env); r != nil {
+	if r := options.AlreadyRecording(p.env); r != nil {
 		return finding{name, bad, r.Where + ": " + r.What, r.Remedy}
 	}
-	if lines := record.Blockers(p.env); len(lines) > 0 {
+	if lines := options.Blockers(p.env); len(lines) > 0 {
 		return finding{name, bad, strings.Join(lines, "; "), "unset it for the command to record"}
 	}
-	if other := record.OtherProfiler(p.env); other != "" {
+	if other := options.OtherProfiler(p.env); other != "" {
 		return finding{name, note, other + ": another profiler is set; seedwalk runs beside it as a notification profiler", "a runtime before .NET 6 loads only one profiler: unset it there"}
 	}
-	if line := record.FrameworkProfiler(p.env); line != "" {
+	if line := options.FrameworkProfiler(p.env); line != "" {
 		return finding{name, note, line, ""}
 	}
 	return finding{name, good, "no other profiler is set, and diagnostics are enabled", ""}
@@ -132,7 +132,7 @@ func checkCommand(p *patient) finding {
 // describeProgram reports what kind of .NET program a file is, on a system.
 func describeProgram(f *program.File, goos, goarch string) finding {
 	const name = "command"
-	if why, remedy := record.Unfit(f, goos, goarch); why != "" {
+	if why, remedy := options.Unfit(f, goos, goarch); why != "" {
 		return finding{name, bad, f.Path + " " + why, remedy}
 	}
 	if f.Format != program.FormatOf(goos) {

@@ -10,6 +10,7 @@ import (
 
 	published "github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/paused"
@@ -88,7 +89,7 @@ func checkItsRuntime(p *patient) finding {
 		m := table.At(i)
 		if m.ELF != nil && published.Holds(m.ELF) {
 			p.modules = table
-			return finding{name, good, strings.TrimSpace(m.Path + " " + record.RuntimeName(filepath.Join(fmt.Sprintf("/proc/%d/root", p.pid), m.Path))), ""}
+			return finding{name, good, strings.TrimSpace(m.Path + " " + options.RuntimeName(filepath.Join(fmt.Sprintf("/proc/%d/root", p.pid), m.Path))), ""}
 		}
 	}
 	if i := slices.IndexFunc(maps, func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
@@ -56,7 +57,7 @@ func checkItsRuntime(p *patient) finding {
 	}
 	defer q.Close()
 	if state, _ := q.Look(); state == suspended.Ready {
-		return finding{name, good, strings.TrimSpace(q.Runtime() + " " + record.RuntimeName(q.Runtime())), ""}
+		return finding{name, good, strings.TrimSpace(q.Runtime() + " " + options.RuntimeName(q.Runtime())), ""}
 	}
 	if q.Doubted() {
 		return finding{name, note, "one that does not publish its structures (.NET 10 and later do)", ""}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/process/program"
 )
 
@@ -38,7 +38,7 @@ func runtimeFolders() (out []string) {
 
 func checkSystem(*patient) finding {
 	v := windows.RtlGetVersion()
-	return judgeWindows(int(v.MajorVersion), int(v.MinorVersion), int(v.BuildNumber), runtime.GOARCH, record.NativeMachine(), wineVersion())
+	return judgeWindows(int(v.MajorVersion), int(v.MinorVersion), int(v.BuildNumber), runtime.GOARCH, options.NativeMachine(), wineVersion())
 }
 
 // wineVersion is Wine's own version, "" on Windows.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -46,7 +46,7 @@ var withSignals func() int
 
 // fakeTarget speaks the profiler's part for a moment.
 func fakeTarget() int {
-	c, err := fakeprof.Dial(os.Getenv(record.EnvSocket))
+	c, err := fakeprof.Dial(os.Getenv(options.EnvSocket))
 	if err != nil {
 		return 97
 	}

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
@@ -17,7 +17,7 @@ import (
 // program, or where packages install it. If there is none it returns the place
 // where it should be.
 func findProfiler() string {
-	path, _ := findLibrary("SEEDWALK_PROFILER", record.LibraryName)
+	path, _ := findLibrary("SEEDWALK_PROFILER", options.LibraryName)
 	return path
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -141,7 +142,7 @@ func (d *seconds) Set(s string) error {
 
 // recordFlags are the flags of record.
 type recordFlags struct {
-	opt               record.Options
+	opt               options.Options
 	outputs, formats  list
 	symbols           symbolList
 	tree, json, quiet bool
@@ -152,7 +153,7 @@ func runRecord(args []string) int {
 	set := flag.NewFlagSet("record", flag.ContinueOnError)
 	set.IntVar(&f.opt.PID, "pid", 0, "")
 	set.BoolVar(&f.opt.Outside, "outside", false, "")
-	set.Float64Var(&f.opt.Rate, "rate", record.DefaultRate, "")
+	set.Float64Var(&f.opt.Rate, "rate", options.DefaultRate, "")
 	set.Var((*seconds)(&f.opt.Duration), "duration", "")
 	set.Var(&f.outputs, "output", "")
 	set.Var(&f.outputs, "o", "")
@@ -166,7 +167,7 @@ func runRecord(args []string) int {
 	set.StringVar((*string)(&f.opt.Mode), "mode", "", "")
 	set.StringVar((*string)(&f.opt.Clock), "clock", "", "")
 	set.StringVar((*string)(&f.opt.Events), "events", "", "")
-	f.opt.WaitMin = record.DefaultWaitMin
+	f.opt.WaitMin = options.DefaultWaitMin
 	set.Var((*seconds)(&f.opt.WaitMin), "wait-min", "")
 	set.StringVar(&f.opt.Probe, "probe", "", "")
 	set.StringVar(&f.opt.Profiler, "profiler", "", "")
@@ -194,13 +195,13 @@ func (f *recordFlags) check() error {
 		return errors.New("name a command or --pid, not both")
 	case f.opt.Outside && (f.opt.PID == 0 || f.opt.Mode != ""):
 		return errors.New("--outside needs --pid, and cannot be combined with --mode")
-	case f.opt.PID != 0 && f.opt.Mode == record.ModeSnapshot:
+	case f.opt.PID != 0 && f.opt.Mode == options.ModeSnapshot:
 		return errors.New("--pid cannot be combined with --mode snapshot")
 	case f.opt.PID == 0 && len(f.opt.Command) == 0:
 		return errors.New("no command; put it after --")
 	}
-	if !(f.opt.Rate >= record.MinRate && f.opt.Rate <= record.MaxRate) {
-		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, record.MinRate, record.MaxRate)
+	if !(f.opt.Rate >= options.MinRate && f.opt.Rate <= options.MaxRate) {
+		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, options.MinRate, options.MaxRate)
 	}
 	if !f.opt.Clock.Known() {
 		return fmt.Errorf("there is no clock %q; choose auto, perf, random, or timer", f.opt.Clock)
@@ -208,8 +209,8 @@ func (f *recordFlags) check() error {
 	if f.opt.Duration < 0 {
 		return errors.New("--duration cannot be negative")
 	}
-	if f.opt.StackBytes < 0 || f.opt.StackBytes > record.MaxStackBytes {
-		return fmt.Errorf("--stack-bytes %d is out of range: choose 0 (the default) to %d", f.opt.StackBytes, record.MaxStackBytes)
+	if f.opt.StackBytes < 0 || f.opt.StackBytes > options.MaxStackBytes {
+		return fmt.Errorf("--stack-bytes %d is out of range: choose 0 (the default) to %d", f.opt.StackBytes, options.MaxStackBytes)
 	}
 	if len(f.outputs) == 0 {
 		f.outputs = defaultOutputs(f.formats)
@@ -236,11 +237,11 @@ func defaultOutputs(formats list) list {
 }
 
 // pairOutputs gives every output its format.
-func pairOutputs(outputs, formats list) ([]record.Output, error) {
+func pairOutputs(outputs, formats list) ([]options.Output, error) {
 	if len(formats) > 1 && len(formats) != len(outputs) {
 		return nil, fmt.Errorf("%d formats for %d outputs: give one format for all outputs, or one for each", len(formats), len(outputs))
 	}
-	var out []record.Output
+	var out []options.Output
 	seen := map[string]bool{}
 	for i, path := range outputs {
 		if seen[path] {
@@ -251,7 +252,7 @@ func pairOutputs(outputs, formats list) ([]record.Output, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, record.Output{Path: path, Format: format})
+		out = append(out, options.Output{Path: path, Format: format})
 	}
 	return out, nil
 }
@@ -282,7 +283,7 @@ func (f *recordFlags) run() int {
 	if f.opt.Profiler == "" {
 		f.opt.Profiler = findProfiler()
 	} else if f.opt.Mode == "" {
-		f.opt.Mode = record.ModeSnapshot
+		f.opt.Mode = options.ModeSnapshot
 	}
 	if f.opt.Probe == "" {
 		f.opt.Probe = findProbe()
@@ -297,14 +298,14 @@ func (f *recordFlags) run() int {
 	res, err := record.Run(f.opt)
 	screen.clear()
 	reportRefused(f.opt.Namer, screen.say)
-	var refusal *record.Refusal
+	var refusal *options.Refusal
 	if errors.As(err, &refusal) {
 		screen.say(refusal.Error())
 		return refusal.Code
 	}
 	if err != nil {
 		screen.say(err.Error())
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	f.report(res)
 	return res.ExitCode
@@ -312,7 +313,7 @@ func (f *recordFlags) run() int {
 
 // report prints the summary on the standard error; the standard output is the
 // command's.
-func (f *recordFlags) report(res *record.Result) {
+func (f *recordFlags) report(res *options.Result) {
 	if f.json {
 		writeJSONSummary(os.Stderr, res)
 		return
@@ -355,7 +356,7 @@ type jsonSummary struct {
 	Problems  []string `json:"problems,omitempty"`
 }
 
-func writeJSONSummary(w io.Writer, res *record.Result) {
+func writeJSONSummary(w io.Writer, res *options.Result) {
 	p := res.Profile
 	if p == nil { // nothing has connected
 		p = &export.Profile{}

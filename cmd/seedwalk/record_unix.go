@@ -7,14 +7,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/symbol/server"
 )
 
 // newNamer returns what names native functions, with folders of symbol files and symbol servers,
 // and tables that it shares with others of the same cache; nil: it shares none.
-func newNamer(symbols symbolList, c *symbol.Cache) record.Namer {
+func newNamer(symbols symbolList, c *symbol.Cache) options.Namer {
 	r := symbol.NewResolver()
 	r.Cache = c
 	folders, urls := symbols.split()

@@ -3,12 +3,12 @@ package main
 import (
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
 // newNamer returns what names native functions. Folders of symbol files are read on Linux only.
-func newNamer(symbolList, *symbol.Cache) record.Namer { return symbol.NewPEResolver() }
+func newNamer(symbolList, *symbol.Cache) options.Namer { return symbol.NewPEResolver() }
 
 // platformHelp replaces what is different on Windows in a help text.
 func platformHelp(s string) string { return windowsWords.Replace(s) }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
 // screen prints a progress line on a terminal, and lines for the user above
@@ -43,7 +43,7 @@ func (s *screen) clear() {
 	}
 }
 
-func (s *screen) progress(p record.Progress) {
+func (s *screen) progress(p options.Progress) {
 	width, _, err := term.GetSize(int(s.w.Fd()))
 	if err != nil || width < 20 {
 		width = 80
@@ -59,7 +59,7 @@ func (s *screen) progress(p record.Progress) {
 }
 
 // progressLine is ASCII, so that its length is its width.
-func progressLine(p record.Progress) string {
+func progressLine(p options.Progress) string {
 	if p.Processes == 0 {
 		return "seedwalk: " + p.Stage
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/symbol/server"
 )
@@ -56,7 +56,7 @@ func (l symbolList) split() (folders symbol.Folders, urls []string) {
 }
 
 // reportRefused reports symbol files that belong to another build.
-func reportRefused(n record.Namer, say func(string)) {
+func reportRefused(n options.Namer, say func(string)) {
 	r, ok := n.(interface{ Refused() []symbol.Refusal })
 	if !ok {
 		return

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
 // judgeWindows reports whether a Windows can be recorded on, on any host: its version, what
@@ -17,7 +17,7 @@ func judgeWindows(major, minor, build int, goarch, native, wine string) finding 
 		detail = fmt.Sprintf("Wine %s, which calls itself %s", wine, detail)
 	}
 	detail += fmt.Sprintf(", %s, %d CPUs", goarch, runtime.NumCPU())
-	switch why, remedy := record.UnfitMachine(goarch, native); {
+	switch why, remedy := options.UnfitMachine(goarch, native); {
 	case why != "":
 		return finding{name, bad, detail + ": " + why, remedy}
 	case goarch != "amd64":

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -39,7 +40,7 @@ Exit code: 0; 2 wrong usage; 125 the process cannot be sampled.
 
 // topFlags are the flags of top.
 type topFlags struct {
-	opt      record.Options
+	opt      options.Options
 	interval time.Duration
 	json     bool
 	noAlloc  bool
@@ -50,7 +51,7 @@ func runTop(args []string) int {
 	set := flag.NewFlagSet("top", flag.ContinueOnError)
 	set.Var((*seconds)(&f.interval), "interval", "")
 	set.Var((*seconds)(&f.opt.Duration), "duration", "")
-	set.Float64Var(&f.opt.Rate, "rate", record.DefaultRate, "")
+	set.Float64Var(&f.opt.Rate, "rate", options.DefaultRate, "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.BoolVar(&f.noAlloc, "no-alloc", false, "")
 	files, code, done := parseMixed(set, topHelp, args)
@@ -102,7 +103,7 @@ func (f *topFlags) run() int {
 	f.opt.Namer, f.opt.Probe, f.opt.Profiler = newNamer(nil, nil), findProbe(), findProfiler()
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stderr, os.Stderr
 	if f.opt.Events = "cpu,wall,alloc"; f.noAlloc {
-		f.opt.Events = record.EventsDefault
+		f.opt.Events = options.EventsDefault
 	}
 	var said []string
 	f.opt.Say = func(line string) { said = append(said, line) }
@@ -116,14 +117,14 @@ func (f *topFlags) run() int {
 	for _, line := range said {
 		fmt.Fprintf(os.Stderr, "seedwalk: %s\n", line)
 	}
-	var refusal *record.Refusal
+	var refusal *options.Refusal
 	if errors.As(err, &refusal) {
 		fmt.Fprintf(os.Stderr, "seedwalk: %s\n", refusal.Error())
 		return refusal.Code
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk: %v\n", err)
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	return res.ExitCode
 }

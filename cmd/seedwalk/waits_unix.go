@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
@@ -24,13 +24,13 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 	dir, err := os.MkdirTemp("", "seedwalk-waits-")
 	if err != nil {
 		waitsSay("%v", err)
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	defer os.RemoveAll(dir)
 	port, err := diagnostics.Listen(filepath.Join(dir, "port"))
 	if err != nil {
 		waitsSay("%v", err)
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	defer port.Close()
 	ctx, stop := f.until(context.Background())
@@ -58,7 +58,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		<-ended
 	}
 	if code == exitUnreadable {
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	return commandCode(cmd)
 }

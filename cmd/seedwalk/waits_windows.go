@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
@@ -47,7 +47,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		<-ended
 	}
 	if code == exitUnreadable {
-		return record.ExitRefused
+		return options.ExitRefused
 	}
 	return cmd.ProcessState.ExitCode()
 }

@@ -25,7 +25,6 @@ var larger = map[string]struct {
 	files, lines int
 	why          string
 }{
-	"cmd/record":     {51, 4645, "pairs of files for two systems, and what joins the streams of a process"},
 	"cmd/seedwalk":   {49, 6820, "one or two files a command"},
 	"unwind/amd64":   {28, 4600, "one file a rule; the hot path stays in one package"},
 	"unwind/arm64":   {23, 3385, "the twin of unwind/amd64"},

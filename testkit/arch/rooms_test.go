@@ -128,7 +128,11 @@ var rooms = []room{
 	{Name: "report/hang"},
 	{Name: "report/diff", May: []string{"report/export"}, Test: []string{"testkit/browser"}},
 	{Name: "report/trace", May: []string{"clr/demangle", "report/export", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/pool", "eventpipe/waits"}, Test: []string{"testkit/nettracefile"}},
-	{Name: "cmd/record", May: with(merged, "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "sample/paused", "sample/sampler", "sample/startup", "sample/stopped", "sample/suspended", "sample/target", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/pool", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
+	{Name: "cmd/record/options", May: with(formats, "clr/contract", "process/program", "report/collect", "report/export", "sample/probe", "sample/sampler", "sample/startup")},
+	{Name: "cmd/record/output", May: []string{"cmd/record/options", "report/collect", "report/export", "report/recording", "report/wire"}},
+	{Name: "cmd/record/listen", May: []string{"sample/probe"}},
+	{Name: "cmd/record/inflow", May: []string{"cmd/record/listen", "cmd/record/options", "elf", "eventpipe/pool", "process/live", "report/collect", "report/wire"}},
+	{Name: "cmd/record", May: with(merged, "cmd/record/options", "cmd/record/output", "cmd/record/listen", "cmd/record/inflow", "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "sample/paused", "sample/sampler", "sample/startup", "sample/stopped", "sample/suspended", "sample/target", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/pool", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
 	{Name: "testkit/judge", May: with(walkers, "clr", "clr/managed", "report/inspect", "testkit/pevec", "testkit/snap", "testkit/peasm", "testkit/elfasm")},
 	{Name: "testkit/judgetest", May: []string{"testkit/judge", "testkit/pevec", "testkit/snap"}},
 	{Name: "testkit/replay", May: with(walkers, "report/inspect", "testkit/judge", "testkit/pevec", "testkit/snap", "testkit/peasm")},
@@ -148,7 +152,7 @@ var rooms = []room{
 	{Name: "cmd/engine", May: with(merged, "symbol", "process/live", "report/wire", "sample/probe", "sample/outside", "sample/sampler", "sample/target")},
 	{Name: "capi/client", Test: []string{"report/wire", "unwind"}},
 	{Name: "cmd/record/continuous", May: []string{"eventpipe/diagnostics", "report/collect", "report/export", "report/recording"}, Test: []string{"testkit/needs", "testkit/cmptest"}},
-	{Name: "cmd/seedwalk", May: with(merged, "clr/tasks", "cmd/record/continuous", "cmd/engine", "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/hang", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "sample/paused", "sample/sampler", "sample/suspended", "sample/target", "cmd/record", "testkit/replay", "symbol", "symbol/server", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "cmd/record/options", "clr/tasks", "cmd/record/continuous", "cmd/engine", "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/hang", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "sample/paused", "sample/sampler", "sample/suspended", "sample/target", "cmd/record", "testkit/replay", "symbol", "symbol/server", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

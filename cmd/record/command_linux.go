@@ -1,0 +1,70 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+)
+
+// whereRefusalsStand: the CLR of Linux tells nobody.
+const whereRefusalsStand = ""
+
+// exitNote reports how the command ended, if that is worth saying.
+func exitNote(code int) string {
+	switch {
+	case code == 0:
+		return ""
+	case code > options.ExitSignal && code < options.ExitSignal+65:
+		return fmt.Sprintf("the command was ended by signal %d (%s)", code-options.ExitSignal, syscall.Signal(code-options.ExitSignal))
+	}
+	return fmt.Sprintf("the command ended with exit code %d", code)
+}
+
+// startRemedy reports what to do about a command that could not be started.
+func startRemedy(string, error) (what, remedy string) {
+	return "", "check that it is an executable file"
+}
+
+// unnamed: a file is run whatever its name ends in.
+func unnamed(string) bool { return false }
+
+const listenRemedy = "set TMPDIR to a directory you may write to"
+
+// forwarded are the signals passed on to the command.
+var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+	syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
+
+// fromTerminal are those a terminal sends to its whole foreground process
+// group, the command included.
+var fromTerminal = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGHUP: true, syscall.SIGQUIT: true,
+	syscall.SIGWINCH: true, syscall.SIGTSTP: true}
+
+// forward passes a signal on, unless the terminal has given it to the command
+// already, and stops ourselves with the command on TSTP.
+func (r *run) forward(sig os.Signal) {
+	if r.cmd != nil && (!fromTerminal[sig] || !inForeground()) {
+		r.cmd.Process.Signal(sig) // fails if the command has ended: nobody to tell
+	}
+	if sig == syscall.SIGTSTP {
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+}
+
+// inForeground reports whether our process group is the one the controlling
+// terminal sends its signals to.
+func inForeground() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == syscall.Getpgrp()
+}
+
+// resumeHeld has nothing to do: a process that ends takes all its threads with it.
+func resumeHeld(string, int, func(string)) {}

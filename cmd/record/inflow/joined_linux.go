@@ -1,0 +1,178 @@
+package inflow
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// joined is one recording that gets the samples of another.
+type joined struct {
+	c     *net.UnixConn
+	q     Request
+	since int64 // when it joined, unix nanoseconds
+	times *times
+
+	mu      sync.Mutex
+	w       *wire.Writer // messages that are not in buf yet
+	buf     []byte       // to be sent
+	dropped uint64       // samples for which there was no room
+	cpu     uint64       // samples
+	wall    uint64
+	over    bool // nothing is added any more
+	timer   *time.Timer
+	final   *clocks // when processor time counts no more; nil = not yet
+	wake    chan struct{}
+	done    chan struct{} // closed when write has ended
+}
+
+// take adds a message. It returns false if the recording gets no more.
+func (j *joined) take(m wire.Message) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.over {
+		return false
+	}
+	switch m := m.(type) {
+	case *wire.Hello, *wire.Module, *wire.Method, *wire.Line, *wire.Thread, *wire.GapName:
+		j.w.Message(m)
+	case *wire.Sample:
+		j.sample(m)
+	case *wire.Usage:
+		if j.final == nil {
+			j.times.ended(m)
+		}
+	}
+	if len(j.buf)+j.w.Len() > maxUnsentAt {
+		j.stop()
+		j.c.Close() // it does not read
+		return false
+	}
+	if j.w.Len() > flushUnsent {
+		j.flush()
+	}
+	j.notify()
+	return true
+}
+
+// sample adds a sample of a kind that is wanted, if there is room. Waiting time before the
+// recording joined is left out.
+func (j *joined) sample(m *wire.Sample) {
+	cpu, age := m.CPUNanos > 0, m.TimeUnixNano-j.since
+	switch {
+	case age < 0 || cpu && !j.q.CPU || !cpu && !j.q.Wall || j.late(m):
+		return
+	case len(j.buf)+j.w.Len() > maxUnsent:
+		j.dropped++
+		return
+	case cpu:
+		j.cpu++
+	default:
+		j.wall++
+	}
+	clipped := *m
+	clipped.WallNanos = min(m.WallNanos, uint64(age))
+	j.w.Sample(&clipped)
+}
+
+// late reports whether all of a sample is behind the time that is wanted.
+func (j *joined) late(m *wire.Sample) bool {
+	begin := m.TimeUnixNano
+	if m.CPUNanos == 0 {
+		begin -= int64(min(m.WallNanos, uint64(m.TimeUnixNano)))
+	}
+	return !j.q.Until.IsZero() && begin > j.q.Until.UnixNano()
+}
+
+// flush moves messages to where write takes them from.
+func (j *joined) flush() {
+	j.buf = append(j.buf, j.w.Bytes()...)
+	j.w.Reset()
+}
+
+// notify has write look for what there is to send.
+func (j *joined) notify() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (j *joined) stop() {
+	j.over = true
+	if j.timer != nil {
+		j.timer.Stop()
+	}
+	j.notify()
+}
+
+// endTimes stops the count of processor time.
+func (j *joined) endTimes() {
+	now := measure(j.times.pid)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.final = &now
+}
+
+// finish writes the processor times and the farewell.
+func (j *joined) finish(why string) {
+	now := measure(j.times.pid)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.over {
+		return
+	}
+	if j.final != nil {
+		now = *j.final
+	}
+	j.times.write(j.w, &now)
+	for _, s := range []struct {
+		key   string
+		value uint64
+	}{{"shared", 1}, {"timed", j.cpu}, {"outside", j.wall}, {"dropped", j.dropped}} {
+		j.w.Stats(wire.StatEngine+s.key, s.value)
+	}
+	j.w.Bye(why)
+	j.stop()
+}
+
+// write sends what has been added until the end.
+func (j *joined) write() {
+	defer close(j.done)
+	defer j.c.CloseWrite()
+	for {
+		<-j.wake
+		j.mu.Lock()
+		if !j.over && len(j.buf) == 0 { // more will come soon
+			j.mu.Unlock()
+			time.Sleep(shareEvery)
+			j.mu.Lock()
+		}
+		j.flush()
+		send, over := j.buf, j.over
+		j.buf = nil
+		j.mu.Unlock()
+		j.c.SetWriteDeadline(time.Now().Add(joinLimit))
+		if _, err := j.c.Write(send); err != nil {
+			j.mu.Lock()
+			j.over = true
+			j.mu.Unlock()
+			j.c.Close()
+			return
+		}
+		if over {
+			return
+		}
+	}
+}
+
+// awaitEnd ends the sharing when the recording wants no more: it closes its side.
+func (j *joined) awaitEnd() {
+	j.c.SetReadDeadline(time.Time{})
+	j.c.Read(make([]byte, 1))
+	j.finish("stopped")
+	<-j.done
+	j.c.Close()
+}

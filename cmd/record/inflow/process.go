@@ -1,0 +1,199 @@
+// Package inflow reads the messages of recorded processes.
+//
+// Sources: proc(5) for the processor times of threads; clock_getcpuclockid(3).
+//
+// Glossary. A recording that joins another gets a copy of that one's samples.
+//
+// Strategy. Samples are folded into distinct stacks as they arrive, so memory grows with the
+// number of different stacks and not with time. Samples are cut to the time of the recording.
+// Each process has a socket on which other recordings may join (Linux).
+//
+// Known gaps: a recording that joins gets samples of CPU and wall time only.
+package inflow
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// Process is the connection of one process, and what it has sent.
+type Process struct {
+	Mu sync.RWMutex // read-held while a profile is built, twice at a time after a second INT
+	*collect.Process
+
+	connected time.Time
+	Gone      chan struct{}        // closed when the stream has ended
+	Begin     func(at time.Time)   // is called when samples come, with the time of the first
+	Timed     time.Duration        // of the recording, from the first sample; 0 = it has none
+	Prove     bool                 // it may take until the first sample, though all threads are looked at
+	Keep      func(m *wire.Module) // keeps images for the names at the end; nil = nobody does
+	Shared    Sharer               // with other recordings of the process; nil = it is not
+	Files     []func(wire.Message) // recording files
+	Until     int64                // samples taken later are not wanted; 0 = all are
+	From      int64                // when it joined another recording, unix nanoseconds; 0 = it did not
+	Relay     bool                 // samples are for other recordings only
+	Pool      func()               // watches the thread pool; nil = it is not wanted, or runs
+	sealed    bool                 // the stream has ended
+	Watching  sync.WaitGroup       // of pool: a session that is not stopped stays open in the process
+}
+
+func New(pid int, name string) *Process {
+	return &Process{Process: collect.NewProcess(pid, name), connected: time.Now(), Gone: make(chan struct{}), Begin: func(time.Time) {}}
+}
+
+// Read takes messages until the farewell, or until the stream ends for another reason. After
+// the end of the recording come the figures of all that was before, and no more samples are taken.
+func (p *Process) Read(r io.Reader) {
+	wr := wire.NewReader(r)
+	for {
+		m, err := wr.Next()
+		p.Mu.Lock()
+		if err != nil {
+			p.End(err)
+			p.sealed = true
+			p.Mu.Unlock()
+			return
+		}
+		if p.over(m) {
+			p.Stop()
+		} else {
+			p.passOn(m)
+			p.Receive(m)
+		}
+		p.sealed = m.Type() == wire.TypeBye
+		p.Mu.Unlock()
+		if m.Type() == wire.TypeBye {
+			return // an engine goes on with its target, which nobody has to wait for
+		}
+	}
+}
+
+// Receive adds a message to what the process has sent, and notices the beginning of samples.
+func (p *Process) Receive(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Hello:
+		m.StartUnixNano = max(m.StartUnixNano, p.From)
+		p.mayBegin()
+		if p.Pool != nil {
+			defer p.Receive(&wire.GapName{Code: noStack, Name: "recorded without a stack"})
+			p.Watching.Go(p.Pool)
+			p.Pool = nil
+		}
+	case *wire.Module:
+		if p.Keep != nil {
+			p.Keep(m)
+		}
+	case *wire.Sample:
+		p.Begin(p.moment(m.TimeUnixNano))
+		if p.Timed != 0 {
+			p.clip(m)
+		}
+	case *wire.Event:
+		p.Begin(time.Now())
+	}
+	for _, write := range p.Files {
+		write(m)
+	}
+	if !p.Relay || p.lasting(m) {
+		p.Take(m)
+	}
+}
+
+// lasting reports whether later samples need a message.
+func (p *Process) lasting(m wire.Message) bool {
+	switch m.(type) {
+	case *wire.Sample, *wire.Event, *wire.Usage, *wire.Dropped:
+		return false
+	}
+	return true
+}
+
+// clip leaves out the wall time of a sample before the recording's first sample.
+func (p *Process) clip(s *wire.Sample) {
+	first := s.TimeUnixNano
+	if p.First() != 0 {
+		first = min(first, p.First())
+	}
+	s.WallNanos = min(s.WallNanos, uint64(s.TimeUnixNano-first))
+}
+
+// over reports whether a message is a sample after the end. Of one before and after it,
+// the time before is left.
+func (p *Process) over(m wire.Message) bool {
+	switch s := m.(type) {
+	case *wire.Sample:
+		until := p.Until
+		if first := p.First(); p.Timed != 0 && first != 0 && (until == 0 || until > first+int64(p.Timed)) {
+			until = first + int64(p.Timed) // held samples come all at once, before anybody can stop them
+		}
+		return until != 0 && s.TimeUnixNano > until && !cut(s, until)
+	case *wire.Event:
+		return p.Until != 0 && s.TimeUnixNano > p.Until && s.Flags&wire.EventOpen == 0
+	}
+	return false
+}
+
+// cut cuts a sample that was taken after the end, and reports whether anything is left. One
+// of processor time is of its moment, others are of all the time that they stand for.
+func cut(s *wire.Sample, end int64) bool {
+	late := uint64(s.TimeUnixNano - end)
+	if s.CPUNanos != 0 || s.WallNanos <= late {
+		return false
+	}
+	s.WallNanos -= late
+	s.TimeUnixNano = end
+	return true
+}
+
+// StopAt sets the end of the recording, unix nanoseconds.
+func (p *Process) StopAt(t int64) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.Until = t
+}
+
+// firstSample is how long a running engine may take to be able to walk a stack.
+const firstSample = 10 * time.Second
+
+// mayBegin lets the recording's time run.
+func (p *Process) mayBegin() {
+	if p.Prove {
+		time.AfterFunc(firstSample, func() { p.Begin(time.Now()) })
+		return
+	}
+	p.Begin(time.Now())
+}
+
+// moment returns when a sample was taken, if the process had connected by then: a sample may
+// be held until its stack can be walked.
+func (p *Process) moment(unixNano int64) time.Time {
+	at, now := time.Unix(0, unixNano), time.Now()
+	if at.Before(p.connected) || at.After(now) {
+		return now
+	}
+	return at
+}
+
+// Sharer gives the stream of one process to other recordings.
+type Sharer interface {
+	pass(m wire.Message) // with the process's lock held
+	end()
+}
+
+// passOn gives a message to the recordings that share the process.
+func (p *Process) passOn(m wire.Message) {
+	if p.Shared != nil {
+		p.Shared.pass(m)
+	}
+}
+
+// EndSharing tells those recordings that there are no more samples.
+func (p *Process) EndSharing() {
+	if p.Shared != nil {
+		p.Shared.end()
+	}
+}

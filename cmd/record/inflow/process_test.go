@@ -1,0 +1,92 @@
+package inflow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// Of a sample that is sent after the end of a recording the time before that counts: a
+// thread that rests has one sample for seconds or minutes.
+func TestCutAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		taken         int64
+		wall, cpu     uint64
+		want, samples uint64
+	}{
+		{"before", 900, 700, 0, 700, 1},
+		{"at the end", 1000, 700, 5, 700, 1},
+		{"before and after", 1200, 700, 0, 500, 1},
+		{"after", 1200, 200, 0, 0, 0},
+		{"none of its time is known", 1200, 0, 0, 0, 0},
+		{"processor time, of its moment", 1200, 700, 10, 0, 0},
+	} {
+		p := New(1, "x")
+		p.StopAt(1000)
+		s := &wire.Sample{TID: 1, TimeUnixNano: c.taken, WallNanos: c.wall, CPUNanos: c.cpu}
+		over := p.over(s)
+		if !over {
+			p.Receive(s)
+		}
+		info := collect.Info{}
+		got := collect.Build(&info, []*collect.Process{p.Process}, nil)
+		var wall, last int64
+		for i := range got.Samples {
+			wall += got.Samples[i].Wall
+			last = max(last, got.Samples[i].At)
+		}
+		if over != (c.samples == 0) || got.Stats.Samples != int64(c.samples) || wall != int64(c.want) || last > 1000 {
+			t.Errorf("%s: %d samples of %d, the last at %d", c.name, got.Stats.Samples, wall, last)
+		}
+	}
+}
+
+// The time of a recording runs from the first sample, though that sample may have been held
+// until its stack could be walked. What a thread did before is not of the recording.
+func TestTimeRunsFromFirstSample(t *testing.T) {
+	p := New(1, "app")
+	var began []time.Time
+	p.Prove, p.Timed, p.Begin = true, time.Hour, func(at time.Time) { began = append(began, at) }
+	p.connected = time.Now().Add(-10 * time.Second)
+	first := p.connected.Add(4 * time.Second)
+	p.Receive(&wire.Hello{StartUnixNano: p.connected.UnixNano()})
+	if len(began) != 0 {
+		t.Fatal("the time runs before there is a sample")
+	}
+	for i := range 3 {
+		at := first.Add(time.Duration(i) * time.Second)
+		p.Receive(&wire.Sample{TID: 7, TimeUnixNano: at.UnixNano(), WallNanos: uint64(5 * time.Second)})
+	}
+	p.Receive(&wire.Sample{TID: 7, TimeUnixNano: time.Now().Add(time.Hour).UnixNano()}) // another clock
+	if len(began) != 4 || !began[0].Equal(time.Unix(0, first.UnixNano())) || began[3].After(time.Now()) {
+		t.Errorf("began %v, first sample %v", began, first)
+	}
+	b := collect.Build(&collect.Info{AtFirst: true}, []*collect.Process{p.Process}, nil)
+	if got := time.Duration(b.Stacks[0].WallNanos); got != 3*time.Second {
+		t.Errorf("the samples stand for %v, want 0s + 1s + 2s", got)
+	}
+	if b.Duration < 2*time.Second || !b.Start.Equal(time.Unix(0, first.UnixNano())) {
+		t.Errorf("%v from %v, want 2s from %v", b.Duration, b.Start, first)
+	}
+}
+
+// Held samples come all at once. Those after the end are dropped, though nobody has set it.
+func TestHeldSamplesEndInTime(t *testing.T) {
+	p := New(1, "app")
+	p.Prove, p.Timed = true, 2*time.Second
+	first := time.Now().Add(-time.Minute)
+	for i := range 5 {
+		s := &wire.Sample{TID: 7, TimeUnixNano: first.Add(time.Duration(i) * time.Second).UnixNano(), CPUNanos: 1}
+		if late := p.over(s); late != (i > 2) {
+			t.Errorf("a sample after %d s of 2 s is late: %v", i, late)
+		} else if !late {
+			p.Receive(s)
+		}
+	}
+	if p.Counts().Samples != 3 {
+		t.Errorf("%d samples", p.Counts().Samples)
+	}
+}

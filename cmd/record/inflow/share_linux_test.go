@@ -1,0 +1,233 @@
+package inflow
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// shared is a process of which another recording gets the samples.
+func shared(t *testing.T) (*Process, Sharer) {
+	t.Helper()
+	p := New(os.Getpid(), "test")
+	if p.Shared = Share(p); p.Shared == nil {
+		t.Fatal("not shared")
+	}
+	t.Cleanup(p.EndSharing)
+	return p, p.Shared
+}
+
+func (p *Process) says(m wire.Message) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.passOn(m)
+	p.Receive(m)
+}
+
+func cpuSample(at time.Time) *wire.Sample {
+	return &wire.Sample{TID: 1, TimeUnixNano: at.UnixNano(), CPUNanos: 1, WallNanos: 1 << 50, Frames: []wire.Frame{{Module: 1, IP: 0x1234}}}
+}
+
+// waitJoined waits until so many recordings have joined.
+func waitJoined(t *testing.T, s Sharer, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		in := s.(*sharing)
+		in.mu.Lock()
+		got := len(in.joined)
+		in.mu.Unlock()
+		if got == n {
+			return
+		}
+	}
+	t.Fatalf("%d recordings have not joined", n)
+}
+
+// A recording that joins gets all that was told before, samples of its time, and a farewell.
+func TestShare(t *testing.T) {
+	p, s := shared(t)
+	before := time.Now()
+	p.says(&wire.Hello{PID: 7, Arch: "amd64"})
+	p.says(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/lib/a.so"})
+	p.says(&wire.Method{ID: 2, Name: "A.B"})
+	p.says(&wire.Line{Addr: 0x1234, File: "a.cs", Line: 5})
+	p.says(&wire.Thread{TID: 1, Name: "main"})
+	p.says(&wire.GapName{Code: 3, Name: "odd"})
+	p.says(cpuSample(before))
+	c, tool := Join(os.Getpid(), Request{CPU: true})
+	if c == nil || tool != os.Getpid() {
+		t.Fatalf("not joined: %v, tool %d", c, tool)
+	}
+	waitJoined(t, s, 1)
+	other := New(7, "other")
+	p.says(cpuSample(before)) // held for long
+	p.says(cpuSample(time.Now()))
+	p.says(&wire.Sample{TID: 1, TimeUnixNano: time.Now().UnixNano(), WallNanos: 5}) // not wanted
+	c.CloseWrite()
+	other.Read(c)
+	mine, its := wire.NewWriter(nil), wire.NewWriter(nil)
+	p.Tables(mine)
+	other.Tables(its)
+	if !bytes.Equal(mine.Bytes(), its.Bytes()) || its.Len() == 0 || other.Counts().Samples != 1 || other.Troubled() {
+		t.Errorf("%q, want %q; %+v", its.Bytes(), mine.Bytes(), other.Counts())
+	}
+	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
+	if got.Stacks[0].WallNanos > int64(time.Since(before)) {
+		t.Errorf("waiting time before the recording is in it: %+v", got.Stacks)
+	}
+	if c := got.Stats.Counters; got.Stats.CPU == nil || c["shared"] != 1 || c["timed"] != 1 {
+		t.Errorf("CPU time %v, counters %v", got.Stats.CPU, c)
+	}
+	waitLeft(t, p, s)
+}
+
+// waitLeft waits until all that joined have left: each message looks for those.
+func waitLeft(t *testing.T, p *Process, s Sharer) {
+	t.Helper()
+	in := s.(*sharing)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		p.says(cpuSample(time.Now()))
+		in.mu.Lock()
+		left := len(in.joined) == 0
+		in.mu.Unlock()
+		if left {
+			return
+		}
+	}
+	t.Fatal("a recording has not left")
+}
+
+// A recording that does not read neither blocks the first one nor fills its memory.
+func TestShareSlowReader(t *testing.T) {
+	p, s := shared(t)
+	c, _ := Join(os.Getpid(), Request{CPU: true, Wall: true})
+	waitJoined(t, s, 1)
+	defer c.Close()
+	in := s.(*sharing)
+	in.mu.Lock()
+	j := in.joined[0]
+	in.mu.Unlock()
+	m := cpuSample(time.Now())
+	m.Frames = make([]wire.Frame, 500)
+	begin, most := time.Now(), 0
+	for range 20000 {
+		m.TimeUnixNano = time.Now().UnixNano()
+		p.says(m)
+		j.mu.Lock()
+		most = max(most, len(j.buf)+j.w.Len())
+		j.mu.Unlock()
+	}
+	if j.dropped == 0 || most > maxUnsent+1<<20 || time.Since(begin) > 20*time.Second {
+		t.Errorf("%d dropped, %d bytes, %v", j.dropped, most, time.Since(begin))
+	}
+}
+
+// Requests that are none are not answered. A connection that is cut ends its sharing only.
+func TestShareGarbage(t *testing.T) {
+	p, s := shared(t)
+	for _, request := range []string{"", "x", "swjoin0\n\x01\x00\x00\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\n"} {
+		c, err := net.DialUnix("unix", nil, shareAddress(os.Getpid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Write([]byte(request))
+		c.CloseWrite()
+		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if b, err := io.ReadAll(c); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q is answered with %q, %v", request, b, err)
+		}
+		c.Close()
+	}
+	c, _ := Join(os.Getpid(), Request{CPU: true})
+	waitJoined(t, s, 1)
+	c.Close()
+	waitLeft(t, p, s)
+	for range maxJoined {
+		if c, _ := Join(os.Getpid(), Request{}); c == nil {
+			t.Fatal("not joined")
+		}
+	}
+	waitJoined(t, s, maxJoined)
+	if c, _ := Join(os.Getpid(), Request{}); c != nil {
+		t.Error("more recordings than the bound")
+	}
+}
+
+// When the first recording ends, those that joined are told so.
+func TestShareEnds(t *testing.T) {
+	p, s := shared(t)
+	c, _ := Join(os.Getpid(), Request{CPU: true})
+	waitJoined(t, s, 1)
+	p.EndSharing()
+	other := New(7, "other")
+	other.Read(c)
+	if other.Troubled() {
+		t.Error("the stream of an ended recording has no farewell")
+	}
+	if c, _ := Join(os.Getpid(), Request{}); c != nil {
+		t.Error("a recording joins one that has ended")
+	}
+}
+
+// used is the processor time of this process since a recording joined.
+func used(j *joined) time.Duration {
+	all, _ := processTime(os.Getpid())
+	return time.Duration(all - j.times.before.process)
+}
+
+// A recording of a part of the time gets the samples that begin in it, and the processor time
+// until its end, although it waits for late samples. The recording that samples keeps none.
+func TestSharePart(t *testing.T) {
+	p, s := shared(t)
+	p.Relay = true
+	p.says(&wire.Hello{PID: 7, Arch: "amd64", StartUnixNano: 5})
+	until := time.Now().Add(50 * time.Millisecond)
+	c, _ := Join(os.Getpid(), Request{CPU: true, Wall: true, Until: until})
+	waitJoined(t, s, 1)
+	in := s.(*sharing)
+	in.mu.Lock()
+	j := in.joined[0]
+	in.mu.Unlock()
+	from := time.Now().UnixNano()
+	var least time.Duration
+	for u := used(j); time.Now().Before(until); u = used(j) {
+		least = u
+	}
+	for ended := false; !ended; {
+		j.mu.Lock()
+		ended = j.final != nil
+		j.mu.Unlock()
+	}
+	most := used(j)
+	late := until.Add(20 * time.Millisecond)
+	p.says(cpuSample(until.Add(-10 * time.Millisecond)))
+	p.says(cpuSample(late))
+	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(60 * time.Millisecond), Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
+	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(10 * time.Millisecond)})
+	for used(j) < most+50*time.Millisecond { // uses time that does not count
+	}
+	c.CloseWrite()
+	other := New(7, "other")
+	other.From = from
+	other.StopAt(until.UnixNano())
+	other.Read(c)
+	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
+	if n := other.Counts().Samples; n != 2 || p.Counts().Samples != 0 || got.Start.UnixNano() != from || got.Stats.Counters["timed"] != 1 {
+		t.Errorf("%d samples, %d where they are taken, from %v, %v", n, p.Counts().Samples, got.Start, got.Stats.Counters)
+	}
+	if cpu := time.Duration(got.Stats.CPU.Process); cpu < least || cpu > most {
+		t.Errorf("CPU time %v, want %v to %v", cpu, least, most)
+	}
+	for _, st := range got.Stacks {
+		if st.CPUNanos == 0 && st.WallNanos > int64(41*time.Millisecond) {
+			t.Errorf("waiting time %v goes beyond the part", time.Duration(st.WallNanos))
+		}
+	}
+}

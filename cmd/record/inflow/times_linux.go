@@ -1,0 +1,90 @@
+package inflow
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// clocks are the processor times of a process and its threads in nanoseconds.
+type clocks struct {
+	process uint64 // 0 = unknown
+	threads map[uint64]uint64
+}
+
+func measure(pid int) clocks {
+	all, _ := processTime(pid)
+	return clocks{all, threadTimes(pid)}
+}
+
+// maxEnded bounds the ended threads whose time is kept. The time of others is part of the process's.
+const maxEnded = 1 << 20
+
+// times is the processor time of a process's threads since a recording joined another.
+type times struct {
+	pid    int
+	before clocks
+	gone   map[uint64]uint64 // of threads that came and have ended since
+}
+
+func newTimes(pid int) *times {
+	return &times{pid: pid, before: measure(pid), gone: map[uint64]uint64{}}
+}
+
+// ended takes the processor time of a thread that has ended, as the other recording accounts for
+// it. That recording may have begun earlier, so only threads that came later are exact. The time of
+// others is part of the process's time.
+func (t *times) ended(m *wire.Usage) {
+	if _, known := t.before.threads[m.TID]; known || m.TID == wire.ProcessTID || len(t.gone) >= maxEnded {
+		return
+	}
+	t.gone[m.TID] += m.CPUNanos
+}
+
+// write writes the processor times until now.
+func (t *times) write(w *wire.Writer, now *clocks) {
+	var sum uint64
+	for tid, cpu := range now.threads {
+		delete(t.gone, tid)
+		n := cpu - min(t.before.threads[tid], cpu)
+		sum += n
+		w.Usage(&wire.Usage{TID: tid, CPUNanos: n})
+	}
+	for tid, n := range t.gone {
+		sum += n
+		w.Usage(&wire.Usage{TID: tid, CPUNanos: n})
+	}
+	all := now.process - min(t.before.process, now.process)
+	w.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(all, sum), Cause: wire.CauseShort})
+}
+
+// threadTimes returns the processor times of a process's threads in nanoseconds (proc(5), schedstat).
+func threadTimes(pid int) map[uint64]uint64 {
+	out := map[uint64]uint64{}
+	tids, _ := live.Threads(pid)
+	for _, tid := range tids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, tid))
+		first, _, _ := bytes.Cut(b, []byte(" "))
+		n, err2 := strconv.ParseUint(string(first), 10, 64)
+		if err == nil && err2 == nil {
+			out[uint64(tid)] = n
+		}
+	}
+	return out
+}
+
+// processTime returns the processor time of a process by its CPU clock (clock_getcpuclockid(3)).
+func processTime(pid int) (uint64, bool) {
+	const cpuclockSched = 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|cpuclockSched), &ts) != nil {
+		return 0, false
+	}
+	return uint64(ts.Nano()), true
+}

@@ -1,0 +1,229 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+func init() {
+	otherTargets["killed"] = killed
+	otherTargets["patient"] = patient
+}
+
+// killed ends in the middle of a message.
+func killed() int {
+	send(greet, samples(10)).Write([]byte{byte(wire.TypeNote), 9, 'h', 'a'})
+	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	time.Sleep(time.Minute)
+	return 98
+}
+
+// patient goes on through two INTs, echoes every signal, and ends at TERM.
+func patient() int {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)
+	conn := send(greet, samples(4))
+	defer conn.Close()
+	for s := range c {
+		fmt.Println(s)
+		if s == syscall.SIGTERM {
+			return 7
+		}
+	}
+	return 98
+}
+
+func TestKilledTarget(t *testing.T) {
+	opt, _ := fakeRun(t, "killed")
+	res := mustRun(t, opt)
+	if res.ExitCode != 128+9 {
+		t.Errorf("exit code %d", res.ExitCode)
+	}
+	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
+		t.Errorf("samples lost: %s", got)
+	}
+	notes := strings.Join(res.Profile.Stats.Notes, "\n")
+	if !strings.Contains(notes, "was cut off") || res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
+		t.Errorf("notes %q, %q", notes, res.Profile.Stats.ExitNote)
+	}
+}
+
+// follow runs a patient target and returns its output line by line.
+func follow(t *testing.T, opt options.Options) (<-chan *options.Result, *os.File) {
+	t.Helper()
+	outR, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.Stdout = out
+	t.Cleanup(func() { outR.Close() }) // not earlier, by the collector: SIGPIPE would end the command
+	connected := make(chan struct{})
+	var once sync.Once
+	opt.Progress = func(p options.Progress) {
+		if p.Samples == 5 {
+			once.Do(func() { close(connected) })
+		}
+	}
+	done := make(chan *options.Result, 1)
+	go func() {
+		res, err := Run(opt)
+		if err != nil {
+			t.Error(err)
+		}
+		out.Close()
+		done <- res
+	}()
+	<-connected
+	return done, outR
+}
+
+func readLine(t *testing.T, r io.Reader) string {
+	t.Helper()
+	var line bytes.Buffer
+	b := make([]byte, 1)
+	for {
+		if _, err := r.Read(b); err != nil || b[0] == '\n' {
+			return line.String()
+		}
+		line.Write(b)
+	}
+}
+
+func TestSignalsGoOn(t *testing.T) {
+	if inForeground() {
+		t.Skip("SKIPPED-CHECK: the test is in a terminal's foreground, where INT is not passed on")
+	}
+	opt, _ := fakeRun(t, "patient")
+	pidFile := filepath.Join(tempdir.New(t), "pid")
+	opt.PIDFile = pidFile
+	done, out := follow(t, opt)
+	if _, err := os.Stat(pidFile); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		sig  syscall.Signal
+		want string
+	}{{syscall.SIGUSR1, "user defined signal 1"}, {syscall.SIGTERM, "terminated"}} {
+		syscall.Kill(os.Getpid(), c.sig)
+		if got := readLine(t, out); got != c.want {
+			t.Errorf("%v: the command got %q", c.sig, got)
+		}
+	}
+	res := <-done
+	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "x4") {
+		t.Errorf("exit code %d", res.ExitCode)
+	}
+	if _, err := os.Stat(pidFile); err == nil {
+		t.Error("the pid file is left")
+	}
+}
+
+// One INT writes the result though the command goes on, and the tool then
+// waits for it.
+func TestInterruptOnce(t *testing.T) {
+	opt, _ := fakeRun(t, "patient")
+	opt.Grace = time.Millisecond
+	wrote := make(chan struct{}, 8)
+	opt.Outputs[0].Format.Write = func(w io.Writer, p *export.Profile) error {
+		defer func() { wrote <- struct{}{} }()
+		return plain.Write(w, p)
+	}
+	done, _ := follow(t, opt)
+	syscall.Kill(os.Getpid(), syscall.SIGINT)
+	<-wrote // without names
+	<-wrote // with
+	select {
+	case <-done:
+		t.Fatal("the tool did not wait for the command")
+	default:
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	res := <-done
+	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "bb!500") {
+		t.Errorf("exit code %d, %s", res.ExitCode, content(t, opt.Outputs[0].Path))
+	}
+}
+
+// A second INT while names are looked up ends at once, and the file is whole.
+func TestInterruptTwice(t *testing.T) {
+	opt, _ := fakeRun(t, "patient")
+	opt.Grace = time.Millisecond
+	n := &slowNamer{entered: make(chan struct{}), release: make(chan struct{})}
+	opt.Namer = n
+	done, _ := follow(t, opt)
+	syscall.Kill(os.Getpid(), syscall.SIGINT)
+	<-n.entered
+	pid := childPID(t)
+	syscall.Kill(os.Getpid(), syscall.SIGINT)
+	res := <-done
+	if res.ExitCode != 130 {
+		t.Errorf("exit code %d", res.ExitCode)
+	}
+	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "libc.so.6+0x500") || !strings.Contains(got, "x4") {
+		t.Errorf("got %s", got)
+	}
+	left, _ := os.ReadDir(filepath.Dir(opt.Outputs[0].Path))
+	if len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+	close(n.release)
+	syscall.Kill(pid, syscall.SIGKILL) // the tool leaves the command alone
+}
+
+type slowNamer struct {
+	once             sync.Once
+	entered, release chan struct{}
+}
+
+func (n *slowNamer) Name(string, string, uint64) (string, bool) {
+	n.once.Do(func() { close(n.entered) })
+	<-n.release
+	return "late", true
+}
+
+func (n *slowNamer) Function(string, string, uint64) (uint64, uint64, bool) { return 0, 0, false }
+
+// childPID is the one child this test process has.
+func childPID(t *testing.T) int {
+	t.Helper()
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		var pid int
+		if n, _ := fmt.Sscan(string(b), &pid); n == 1 {
+			return pid
+		}
+	}
+	t.Fatal("no child")
+	return 0
+}
+
+func TestDuration(t *testing.T) {
+	opt, _ := fakeRun(t, "patient")
+	opt.Duration = time.Millisecond
+	wrote := make(chan struct{}, 1)
+	opt.Outputs[0].Format.Write = func(w io.Writer, p *export.Profile) error {
+		defer func() { wrote <- struct{}{} }()
+		return plain.Write(w, p)
+	}
+	done, _ := follow(t, opt)
+	<-wrote
+	syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	if res := <-done; res.ExitCode != 7 || len(res.Profile.Stats.Notes) != 0 || res.Profile.Stats.Samples != 5 {
+		t.Errorf("%+v", res)
+	}
+}

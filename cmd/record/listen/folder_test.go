@@ -1,0 +1,55 @@
+package listen
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// What a killed tool left goes with the next run; what a living one has, what is not
+// known and what others put there stays.
+func TestSweep(t *testing.T) {
+	parent := tempdir.New(t)
+	folder := func(name string, files ...string) string {
+		dir := filepath.Join(parent, name)
+		os.Mkdir(dir, 0o700)
+		for _, f := range files {
+			os.WriteFile(filepath.Join(dir, f), []byte("x"), 0o600)
+		}
+		return dir
+	}
+	gone := []string{folder("seedwalk-run-1", lockName, socketName), folder("seedwalk-run-2", lockName, RefusedName), folder("seedwalk-run-3", lockName)}
+	kept := []string{folder("seedwalk-run-4", socketName), folder("seedwalk-other", lockName, socketName), folder("seedwalk-run-5", lockName, "somebody's")}
+	elsewhere := folder("elsewhere", lockName, socketName)
+	if runtime.GOOS != "windows" {
+		os.WriteFile(filepath.Join(folder("seedwalk-run-6"), lockName), nil, 0o600) // being made
+		kept = append(kept, filepath.Join(parent, "seedwalk-run-6"))
+		os.Symlink(elsewhere, filepath.Join(parent, "seedwalk-run-7"))
+	}
+	living, err := NewFolder(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := NewFolder(parent) // sweeps again
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range gone {
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("%s is still there", dir)
+		}
+	}
+	for _, dir := range append(kept, elsewhere, filepath.Join(elsewhere, lockName), living.Dir, living.Path(lockName)) {
+		if _, err := os.Lstat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	living.Close()
+	second.Close()
+	if _, err := os.Lstat(living.Dir); err == nil {
+		t.Errorf("%s is still there", living.Dir)
+	}
+}

@@ -1,0 +1,152 @@
+package listen
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// maxSocketPath is what sockaddr_un holds, less the terminating zero (unix(7)).
+const maxSocketPath = 107
+
+// Listener is a unix socket in a private directory, the way in for profilers.
+type Listener struct {
+	*net.UnixListener
+	path string
+	user int // whose processes may connect beside our own, 0 = nobody's
+}
+
+// New makes a private directory with a socket in it.
+func New(dir string) (*Listener, *Folder, error) {
+	p, err := NewFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	path := p.Path(socketName)
+	if len(path) > maxSocketPath {
+		p.Close()
+		if dir == "/tmp" {
+			return nil, nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
+		}
+		return New("/tmp")
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		p.Close()
+		return nil, nil, err
+	}
+	return &Listener{UnixListener: l, path: path}, p, nil
+}
+
+// Where is the value of SEEDWALK_SOCKET.
+func (s *Listener) Where() string { return s.path }
+
+// Next waits for a connection of a process of our user. It tells refuse of others.
+func (s *Listener) Next(refuse func(string)) (Stream, int, error) {
+	for {
+		c, err := s.AcceptUnix()
+		if err != nil {
+			return nil, 0, err
+		}
+		cred, err := Peer(c)
+		if err == nil && s.admits(&cred) {
+			return c, int(cred.Pid), nil
+		}
+		refuse(fmt.Sprintf("a connection of another user was refused (%+v, %v)", cred, err))
+		c.Close()
+	}
+}
+
+// Peer asks the kernel who is at the other end (SO_PEERCRED, unix(7)).
+func Peer(c *net.UnixConn) (cred unix.Ucred, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return cred, err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		got, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if inner = err; err == nil {
+			cred = *got
+		}
+	})
+	if err == nil {
+		err = inner
+	}
+	return cred, err
+}
+
+// ProcessName is the kernel's short name of a process, or "?".
+func ProcessName(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Admit lets the processes of one other user connect, and load the probe beside the
+// socket. The folder stays ours: its owner could put links into it, which would have us
+// write or remove files in other places.
+func (s *Listener) Admit(user int, p *Folder) error {
+	s.user = user
+	if err := os.Chmod(s.path, 0o600); err != nil {
+		return err
+	}
+	if err := os.Lchown(s.path, user, -1); err != nil {
+		return err
+	}
+	if err := os.Chmod(p.Path(probe.LibraryName), 0o755); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.Chmod(p.Dir, 0o711)
+}
+
+// admits reports whether a process of that user may connect.
+func (s *Listener) admits(cred *unix.Ucred) bool {
+	uid := int(cred.Uid)
+	return uid == os.Geteuid() || uid == 0 || s.user != 0 && uid == s.user
+}
+
+// lockFile makes a file and locks it. The lock ends with the process, however it ends;
+// the command does not inherit it (O_CLOEXEC, as with every file of Go's).
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("flock", err)
+	}
+	_, err = f.WriteString("locked by the seedwalk that records here\n")
+	return f, err
+}
+
+// dead reports whether nobody holds the lock. A file that has been made and not locked
+// yet is empty.
+func dead(lock string) bool {
+	f, err := os.OpenFile(lock, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return err == nil && info.Size() > 0 && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// ours: what other users left is theirs to remove.
+func ours(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

@@ -1,0 +1,57 @@
+package listen
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// The socket belongs to the user who is let in; the folder does not, so that nobody puts
+// links into it.
+func TestAdmit(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: only root gives files away")
+	}
+	const user = 65534
+	s, p, err := New(tempdir.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	defer s.Close()
+	library := p.Path(probe.LibraryName)
+	if err := os.WriteFile(library, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.admits(&unix.Ucred{Uid: user}) {
+		t.Error("another user may connect before that is asked for")
+	}
+	if err := s.Admit(user, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path  string
+		owner uint32
+		mode  fs.FileMode
+	}{
+		{p.Dir, 0, 0o711}, {s.path, user, 0o600}, {library, 0, 0o755}, {p.Path(lockName), 0, 0o600},
+	} {
+		info, err := os.Lstat(c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != c.owner || info.Mode().Perm() != c.mode {
+			t.Errorf("%s: user %d, mode %o; want %d, %o", filepath.Base(c.path), owner, info.Mode().Perm(), c.owner, c.mode)
+		}
+	}
+	if !s.admits(&unix.Ucred{Uid: user}) || s.admits(&unix.Ucred{Uid: user - 1}) {
+		t.Error("others than the one user may connect, or that one may not")
+	}
+}

@@ -1,0 +1,137 @@
+package options
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+func TestNoLibrary(t *testing.T) {
+	const plain, arm = "--mode snapshot needs the profiler library " + LibraryName, "there is no library for ARM64 that suspends a runtime"
+	missing := &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrNotExist}
+	for _, c := range []struct {
+		name, system string
+		mode         Mode
+		why          string
+		err          error
+		want         []string
+	}{
+		{"x86-64", "linux/amd64", ModeSnapshot, "", missing, []string{plain, "build it"}},
+		{"ARM64", "linux/arm64", ModeSnapshot, "", missing, []string{arm, "leave --mode out"}},
+		{"ARM64, not wanted", "linux/arm64", ModeSnapshot, "there is no probe", missing, []string{arm, "one is needed: there is no probe", ".NET 9 or later"}},
+		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing, []string{"the probe cannot be read", "leave out --probe"}},
+		{"ARM64, one's own", "linux/arm64", ModeSnapshot, "", &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrPermission}, []string{plain}},
+		{"Windows on ARM64", "windows/arm64", ModeSnapshot, "", missing, []string{plain}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{Profiler: "/p.so", Mode: c.mode, modeWhy: c.why}
+			got := o.noLibrary(c.system, c.err)
+			for _, want := range c.want {
+				if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") || got.Code != 125 {
+					t.Errorf("code %d, %q, want %q in one line", got.Code, text, want)
+				}
+			}
+		})
+	}
+}
+
+func TestChildEnviron(t *testing.T) {
+	opt := Options{Rate: 12.5, Profiler: "/p.so", Raw: "/raw", StackBytes: 4096, Env: []string{"A=1", "CORECLR_ENABLE_PROFILING=0",
+		"CORECLR_PROFILER_PATH_64=/other.so", "DOTNET_PROFILER={x}", "SEEDWALK_SOCKET=/old", "DOTNET_TieredPGO=0"}}
+	got := ChildEnviron(&opt, "/s")
+	want := environ{"A=1", "DOTNET_TieredPGO=0", "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + CLSID, "CORECLR_PROFILER_PATH=/p.so",
+		"SEEDWALK_SOCKET=/s", "SEEDWALK_RATE=12.5", "SEEDWALK_RAW=/raw", "SEEDWALK_STACK_BYTES=4096"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// Another profiler stays the main one, ours runs beside it; one that is only beside
+// stays there.
+func TestBeside(t *testing.T) {
+	main := []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "CORECLR_PROFILER_PATH_64=/a.so"}
+	const entry, on = "/p.so=" + CLSID + ";", "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1"
+	for _, c := range []struct {
+		name      string
+		env, want []string
+		not       string
+	}{
+		{"by its number", main, append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, main...), "CORECLR_PROFILER=" + CLSID},
+		{"by its path", []string{"DOTNET_ENABLE_PROFILING=0x1", "DOTNET_PROFILER_PATH=/a.so"}, []string{"DOTNET_PROFILER_PATH=/a.so", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, "CORECLR_PROFILER="},
+		{"with others beside it", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS=/b.so={x};"}, main...), []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x};" + entry}, "_64=/p.so"},
+		{"with a list that wins", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x}"}, main...), []string{"CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x};" + entry}, "CORECLR_PROFILER=" + CLSID},
+		{"with a list switched off", append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=0", "CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, main...),
+			[]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, "/b.so"},
+		{"only others beside", []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}", "CORECLR_PROFILER=" + CLSID, "CORECLR_PROFILER_PATH=/p.so"}, entry},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opt := Options{Rate: 1, Profiler: "/p.so", Env: c.env}
+			got := ChildEnviron(&opt, "/s")
+			for _, w := range c.want {
+				if !slices.Contains(got, w) {
+					t.Errorf("%q is missing in %q", w, got)
+				}
+			}
+			if strings.Contains(strings.Join(got, "\n"), c.not) {
+				t.Errorf("%q is in %q", c.not, got)
+			}
+		})
+	}
+}
+
+func TestBlockers(t *testing.T) {
+	cases := []struct {
+		env  string
+		want int
+	}{{"DOTNET_EnableDiagnostics=0", 1}, {"COMPlus_EnableDiagnostics=0", 1}, {"DOTNET_EnableDiagnostics_Profiler=0x0", 1},
+		{"DOTNET_EnableDiagnostics=1", 0}, {"DOTNET_EnableDiagnostics=", 0}, {"DOTNET_EnableDiagnostics_IPC=0", 0}}
+	for _, c := range cases {
+		if got := Blockers([]string{"X=1", c.env}); len(got) != c.want {
+			t.Errorf("%s: %q", c.env, got)
+		}
+	}
+}
+
+func TestEventNames(t *testing.T) {
+	const all = probe.WaitEvents | probe.LockEvents | probe.AllocEvents | probe.ExceptionEvents
+	for _, c := range []struct {
+		names Events
+		want  wanted
+		bad   bool
+	}{
+		{"", wanted{CPU: true, Wall: true}, false}, {"cpu", wanted{CPU: true}, false}, {"wall", wanted{Wall: true}, false},
+		{"cpu,wall,waits,locks,alloc,exception", wanted{true, true, all}, false}, {"exception,exception", wanted{Events: probe.ExceptionEvents}, false},
+		{"allocs", wanted{}, true}, {"cpu,", wanted{CPU: true}, true}, {",", wanted{}, true}, {"CPU", wanted{}, true},
+	} {
+		got, bad := c.names.Parse()
+		refused := (&Options{Events: c.names, Mode: ModeProbe}).checkEvents() != nil
+		if !NeedsLibrary && c.want.Events != 0 { // as on Windows
+			refused = !refused
+		}
+		if refused != c.bad || bad != "" && !c.bad || got != c.want && !c.bad {
+			t.Errorf("%q: %+v, %q, refused %v", c.names, got, bad, refused)
+		}
+	}
+}
+
+// Events need the probe: without one they are refused, by their names, and samples are
+// not.
+func TestEventsNeedTheProbe(t *testing.T) {
+	o := Options{Events: "cpu,waits", Mode: ModeSnapshot, modeWhy: "there is no probe for this system"}
+	r := o.checkEvents()
+	if r == nil || !strings.Contains(r.Error(), "there is no probe for this system") || !strings.Contains(r.Error(), "--events cpu,waits") || r.Code != ExitRefused {
+		t.Errorf("%v", r)
+	}
+	o = Options{Events: "locks", Outside: true}
+	if r := o.ChooseMode(); r == nil || !strings.Contains(r.Error(), "nothing of seedwalk is in the process") {
+		t.Errorf("%v", r)
+	}
+	o.Mode = ModeSnapshot
+	o.Events = "cpu,wall"
+	if r := o.checkEvents(); r != nil {
+		t.Error(r)
+	}
+}

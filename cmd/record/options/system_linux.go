@@ -1,0 +1,30 @@
+package options
+
+// Bias is what samples taken in a suspension suffer from: managed threads stop
+// where they poll, not where they were.
+const Bias = "; samples are biased to safe points"
+
+// suspends is what the snapshot mode does.
+const suspends = "the runtime is suspended for each sample"
+
+// LibraryName is the file of the library that suspends the runtime (--mode snapshot).
+const LibraryName = "libseedwalk_profiler.so"
+
+// NativeMachine is the machine's own architecture, named as GOARCH is, where a system
+// runs programs for others; "" = not known, and nothing is refused.
+func NativeMachine() string { return "" }
+
+// hasProbe says that there is a probe for this system.
+const hasProbe = true
+
+// NeedsLibrary says that it is a library in the target.
+const NeedsLibrary = true
+
+// unprovenRuntime reports why the way from outside is not tried, "" if it is: the probe
+// finds out what the runtime is.
+func (o *Options) unprovenRuntime() string { return "" }
+
+// noEvents reports why the runtime's events cannot be recorded, "" if they can.
+func (o *Options) noEvents() string { return "" }
+
+func (o *Options) share() error { return nil }

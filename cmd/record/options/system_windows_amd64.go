@@ -1,0 +1,122 @@
+package options
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// noEvents reports why the runtime's events cannot be had, "" if they can: in a process
+// that we start the library that the snapshot mode needs copies them.
+func (o *Options) noEvents() string {
+	if o.PID != 0 {
+		return "nothing of seedwalk is in a process that was started before, where the runtime's events are delivered"
+	}
+	if abs, err := filepath.Abs(o.Profiler); err == nil && o.Profiler != "" {
+		o.Profiler = abs
+	}
+	if _, err := os.Stat(o.Profiler); err != nil {
+		return "the runtime's events are copied by the profiler library, which cannot be read: " + Reason(err)
+	}
+	return ""
+}
+
+// share makes what the first of the command's processes of .NET shares with us, if
+// events are wanted.
+func (o *Options) share() error {
+	w, _ := o.Events.Parse()
+	if w.Events == 0 || o.Mode != ModeProbe {
+		return nil
+	}
+	f, err := probe.Make()
+	if err != nil {
+		return err
+	}
+	f.Want(w.Events, uint64(o.WaitMin))
+	o.shared, o.section = f, f.Name
+	return nil
+}
+
+// hasProbe says that processes can be sampled from outside.
+const hasProbe = true
+
+// NeedsLibrary says that nothing of ours is needed in them.
+const NeedsLibrary = false
+
+// unprovenRuntime reports why it is not known beforehand that the command's runtime can
+// be sampled from outside, "" if it is: then no library is put into it, and one that
+// had to be is loaded when the runtime starts.
+func (o *Options) unprovenRuntime() string {
+	if o.PID != 0 {
+		return ""
+	}
+	path, err := exec.LookPath(o.Command[0])
+	if err != nil && path == "" {
+		return "the command is not a file that is seen"
+	}
+	app := strings.TrimSuffix(path, filepath.Ext(path))
+	if strings.EqualFold(filepath.Base(app), "dotnet") {
+		if len(o.Command) < 2 || !strings.EqualFold(filepath.Ext(o.Command[1]), ".dll") {
+			return "it is not seen which runtime the command starts"
+		}
+		app = strings.TrimSuffix(o.Command[1], filepath.Ext(o.Command[1]))
+	}
+	if v := frameworkOf(app + ".runtimeconfig.json"); v != 0 {
+		if v < leastPublished {
+			return fmt.Sprintf(".NET %d does not publish its structures (.NET %d and later do)", v, leastPublished)
+		}
+		return ""
+	}
+	for _, file := range []string{path, filepath.Join(filepath.Dir(path), "coreclr.dll")} {
+		if f, err := pe.Open(file); err == nil && contract.PublishesPE(f) {
+			return ""
+		}
+	}
+	return "it is not seen that the command starts a runtime that publishes its structures (.NET 10 and later do); --mode probe looks at whatever it starts"
+}
+
+// leastPublished is the first .NET whose code tables a runtime for Windows publishes.
+const leastPublished = 10
+
+// maxConfig bounds a runtimeconfig.json.
+const maxConfig = 1 << 20
+
+// frameworkOf is the major version of .NET that a program's runtimeconfig.json asks
+// for, 0 if there is none.
+func frameworkOf(path string) int {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > maxConfig {
+		return 0
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	type framework struct{ Name, Version string }
+	var c struct {
+		RuntimeOptions struct {
+			Framework          framework
+			Frameworks         []framework
+			IncludedFrameworks []framework
+		}
+	}
+	if json.Unmarshal(data, &c) != nil {
+		return 0
+	}
+	o := &c.RuntimeOptions
+	for _, f := range append(append([]framework{o.Framework}, o.Frameworks...), o.IncludedFrameworks...) {
+		major, _, _ := strings.Cut(f.Version, ".")
+		if v, err := strconv.Atoi(major); err == nil && v > 0 {
+			return v
+		}
+	}
+	return 0
+}

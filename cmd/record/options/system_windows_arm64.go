@@ -1,0 +1,12 @@
+package options
+
+// hasProbe says that there is a probe for this system.
+const hasProbe = false
+
+const NeedsLibrary = true
+
+func (o *Options) unprovenRuntime() string { return "" }
+
+func (o *Options) noEvents() string { return "" }
+
+func (o *Options) share() error { return nil }

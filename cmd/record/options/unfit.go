@@ -1,0 +1,68 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/seedwalk/seedwalk/process/program"
+)
+
+// Unfit reports why what a program starts cannot be recorded on a system, named as
+// GOOS and GOARCH are, and what to do; "" if nothing is to be seen.
+func Unfit(f *program.File, goos, goarch string) (why, remedy string) {
+	switch {
+	case f.Format != program.FormatOf(goos):
+		return "", ""
+	case f.Managed:
+		return "is a program of the .NET Framework, which is not recorded",
+			program.Least(goos) + " or later is: start the program with dotnet APP.dll, or by its launcher"
+	case f.Bits == 32:
+		return fmt.Sprintf("is for %s: 32-bit processes are not recorded", f.Machine), "build it for " + wordOf(goarch) + ", or start it with a 64-bit runtime"
+	case f.Arch != goarch:
+		return fmt.Sprintf("is for %s, this profiler for %s", f.Machine, wordOf(goarch)), "both must be for the same machine"
+	}
+	return "", ""
+}
+
+// UnfitMachine reports why programs for goarch cannot be recorded on a machine that is
+// natively another, named as GOARCH is ("" = not known), and what to do; "" if they can.
+// Windows on ARM64 runs programs for x86-64 by emulation: the system's own code in such
+// a process is ARM64EC, without x86-64 unwind data, and a thread's registers are made up.
+func UnfitMachine(goarch, native string) (why, remedy string) {
+	if native == "" || native == goarch {
+		return "", ""
+	}
+	return fmt.Sprintf("this system emulates %s on an %s machine, and emulated code cannot be sampled", wordOf(goarch), wordOf(native)),
+		"record on an " + wordOf(goarch) + " machine"
+}
+
+// wordOf is what people call an architecture.
+func wordOf(goarch string) string {
+	switch goarch {
+	case "amd64":
+		return "x86-64"
+	case "arm64":
+		return "ARM64"
+	}
+	return goarch
+}
+
+// Unfit reports in one line what is wrong with the command's program, "" if
+// nothing is to be seen. What it starts may be recorded all the same.
+func (o *Options) Unfit() string {
+	path, err := exec.LookPath(o.Command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return ""
+	}
+	f, err := program.Open(path)
+	if err != nil {
+		return ""
+	}
+	why, remedy := Unfit(&f, runtime.GOOS, runtime.GOARCH)
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s; %s", path, why, remedy)
+}

@@ -1,0 +1,136 @@
+package output
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/recording"
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// partialSuffix ends the name of a recording file that is being written. After a crash of the
+// tool, that file has all but the last second.
+const partialSuffix = ".partial"
+
+// flushEvery bounds what a crash of the tool costs.
+const flushEvery = time.Second
+
+// Recording writes recording files while the recording goes on.
+type Recording struct {
+	Out  options.Output
+	temp string // "" if it writes to its place directly
+	file *os.File
+	w    *recording.Writer
+
+	mu     sync.Mutex
+	number uint64 // of the last process
+	stop   chan struct{}
+}
+
+// OpenRecordings begins the recording files among the outputs.
+func OpenRecordings(outputs []options.Output, stdout *os.File) (all []*Recording, err error) {
+	for _, out := range outputs {
+		if out.Format.Name != export.RecordingFile.Name {
+			continue
+		}
+		f, err := openRecording(out, stdout)
+		if err != nil {
+			for _, f := range all {
+				f.Drop()
+			}
+			return nil, &options.Refusal{What: "cannot write: " + options.Reason(err), Where: out.Path, Remedy: "choose another place with --output", Code: options.ExitRefused}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func openRecording(out options.Output, stdout *os.File) (*Recording, error) {
+	f := &Recording{Out: out, stop: make(chan struct{})}
+	var err error
+	switch info, statErr := os.Stat(out.Path); {
+	case out.Path == "-" && stdout != nil:
+		f.file = stdout
+	case out.Path == "-":
+		f.file = os.Stdout
+	case statErr == nil && !info.Mode().IsRegular():
+		f.file, err = os.OpenFile(out.Path, os.O_WRONLY, 0)
+	default:
+		f.temp = out.Path + partialSuffix
+		f.file, err = os.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, modeFor(out.Path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.w = recording.NewWriter(f.file)
+	go f.flush()
+	return f, nil
+}
+
+// flush writes what has come, each second.
+func (f *Recording) flush() {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.stop:
+			return
+		case <-tick.C:
+			f.w.Flush()
+		}
+	}
+}
+
+// Begin writes what is known at the start.
+func (f *Recording) Begin(info *collect.Info) error { return f.w.Info(info) }
+
+// Add introduces a process and returns where its messages go.
+func (f *Recording) Add(p *collect.Process) func(m wire.Message) {
+	f.mu.Lock()
+	f.number++
+	number := f.number
+	f.mu.Unlock()
+	f.w.Process(number, p)
+	return func(m wire.Message) { f.w.Message(number, m) }
+}
+
+// Finish completes the file and moves it to its place.
+func (f *Recording) Finish(info *collect.Info, names *recording.Keeper) options.Written {
+	w := options.Written{Output: f.Out, Path: f.Out.Path}
+	close(f.stop)
+	if names != nil {
+		names.Write(f.w)
+	}
+	w.Err = f.w.Info(info)
+	if err := f.w.End(); w.Err == nil {
+		w.Err = err
+	}
+	if f.Out.Path != "-" {
+		if err := f.file.Close(); w.Err == nil {
+			w.Err = err
+		}
+	}
+	if f.temp == "" {
+		return w
+	}
+	if w.Err == nil {
+		w.Err = os.Rename(f.temp, f.Out.Path)
+	}
+	if w.Err != nil {
+		w.Path = f.temp // it may have a part
+	}
+	return w
+}
+
+// Drop removes a file of a recording that did not begin.
+func (f *Recording) Drop() {
+	close(f.stop)
+	if f.temp != "" {
+		f.file.Close()
+		os.Remove(f.temp)
+	}
+}

@@ -1,0 +1,29 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+func TestNoPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("SKIPPED-CHECK: root may write anywhere")
+	}
+	dir := tempdir.New(t)
+	os.Chmod(dir, 0o500)
+	if r := CheckWritable(filepath.Join(dir, "x")); r == nil || !strings.Contains(r.Error(), "permission denied") {
+		t.Errorf("got %v", r)
+	}
+}
+
+// /proc is there and takes no file (ENOENT): the advice must not be to make it.
+func TestNoFileInProc(t *testing.T) {
+	r := CheckWritable("/proc/x.html")
+	if r == nil || strings.Contains(r.Remedy, "mkdir") || !strings.Contains(r.Remedy, "--output") {
+		t.Errorf("%v", r)
+	}
+}

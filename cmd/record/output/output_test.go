@@ -1,0 +1,47 @@
+package output
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+func TestWriteReplacesWhole(t *testing.T) {
+	dir := tempdir.New(t)
+	path, link := filepath.Join(dir, "out"), filepath.Join(dir, "link")
+	os.WriteFile(path, []byte("old"), 0o640)
+	if runtime.GOOS == "windows" {
+		link = path // links want rights of their own there
+	} else {
+		os.Symlink(path, link)
+	}
+	read := func(path string) string { b, _ := os.ReadFile(path); return string(b) }
+	f := New()
+	boom := errors.New("boom")
+	err := f.Write(link, func(w io.Writer) error { io.WriteString(w, "half"); return boom })
+	if err != boom || read(path) != "old" {
+		t.Errorf("a failed write: %v, content %q", err, read(path))
+	}
+	if err := f.Write(link, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil || read(path) != "new" {
+		t.Errorf("%v, content %q", err, read(path))
+	}
+	left, _ := os.ReadDir(dir)
+	if runtime.GOOS == "windows" {
+		if len(left) != 1 {
+			t.Errorf("files %v", left)
+		}
+		return // no modes either
+	}
+	info, _ := os.Lstat(link)
+	if info.Mode()&os.ModeSymlink == 0 || len(left) != 2 {
+		t.Errorf("link %v, files %v", info.Mode(), left)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v", info.Mode())
+	}
+}

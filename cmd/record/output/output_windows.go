@@ -1,0 +1,36 @@
+package output
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// newMode is the mode of a new file: its folder says who may read it.
+func newMode() os.FileMode { return 0o666 }
+
+const MakeFolder = "mkdir "
+
+// moreFallbackDirs are tried beside the user's own.
+var moreFallbackDirs []string
+
+// replaceError reports why a file that is there could not be replaced: it is read
+// only, or a program that does not share it has it open.
+func replaceError(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o200 == 0 {
+		return errors.New("it is read-only")
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+func readOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
+
+func noSpace(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) || errors.Is(err, syscall.Errno(windows.ERROR_DISK_QUOTA_EXCEEDED))
+}

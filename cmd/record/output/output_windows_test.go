@@ -1,0 +1,44 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// A result that could not be put in its place at the end is refused before the
+// start: a read-only file, and one that another program keeps to itself.
+func TestOutputThatCannotBeReplaced(t *testing.T) {
+	path := filepath.Join(tempdir.New(t), "a.html")
+	if err := os.WriteFile(path, []byte("old"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	refused := func() string {
+		r := CheckWritable(path)
+		if r == nil {
+			return ""
+		}
+		return r.Error()
+	}
+	if got := refused(); !strings.Contains(got, "cannot be replaced") || strings.Contains(got, "\n") {
+		t.Errorf("read only: %q", got)
+	}
+	os.Chmod(path, 0o666)
+	if got := refused(); got != "" {
+		t.Errorf("writable: %q", got)
+	}
+	name, _ := windows.UTF16PtrFromString(path)
+	h, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer windows.CloseHandle(h)
+	if got := refused(); !strings.Contains(got, "close the program that has it open") {
+		t.Errorf("open elsewhere: %q", got)
+	}
+}

@@ -1,0 +1,48 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+const notExecutable = "permission denied"
+
+// /dev/full is a disk without room.
+func TestFullDiskFallsBack(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("SKIPPED-CHECK: no /dev/full")
+	}
+	opt, said := fakeRun(t, "exit")
+	t.Setenv("TMPDIR", tempdir.New(t))
+	opt.Outputs = []options.Output{{Path: "/dev/full", Format: plain}}
+	res := mustRun(t, opt)
+	w := res.Written[0]
+	if w.Err == nil || !strings.HasPrefix(w.Path, os.TempDir()) || !strings.Contains(content(t, w.Path), "x10") {
+		t.Fatalf("%+v", w)
+	}
+	if want := "cannot write /dev/full: no space left on device; the result is in " + w.Path; said.String() != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if res.ExitCode != 3 {
+		t.Errorf("exit code %d", res.ExitCode)
+	}
+}
+
+// The directory vanishes while the command runs.
+func TestVanishedDirectoryFallsBack(t *testing.T) {
+	dir := filepath.Join(tempdir.New(t), "gone")
+	os.Mkdir(dir, 0o755)
+	opt, said := fakeRun(t, "exit")
+	t.Setenv("TMPDIR", tempdir.New(t))
+	opt.Outputs = []options.Output{{Path: filepath.Join(dir, "a.plain"), Format: plain}}
+	opt.Command = []string{"/bin/sh", "-c", "rmdir " + dir + "; exec " + os.Args[0]}
+	res := mustRun(t, opt)
+	if res.Written[0].Path == "" || !strings.Contains(said.String(), "no such file") || !strings.HasSuffix(res.Written[0].Path, "a.plain") {
+		t.Errorf("%+v, said %q", res.Written, said)
+	}
+}
