@@ -18,7 +18,7 @@ const (
 	EnvStackBytes = "SEEDWALK_STACK_BYTES"
 	EnvBeside     = "SEEDWALK_BESIDE"  // set if another profiler is the main one
 	EnvEvents     = "SEEDWALK_EVENTS"  // on Windows: the section for the runtime's events
-	EnvRefused    = "SEEDWALK_REFUSED" // a file to make by a profiler that has told the user why it does not work
+	EnvRefused    = "SEEDWALK_REFUSED" // a file to make by a profiler that has printed why it does not work
 )
 
 // prefixes under which runtimes look for their settings: COMPlus_ is the old

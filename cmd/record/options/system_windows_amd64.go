@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// noEvents reports why the runtime's events cannot be had, "" if they can: in a process
+// noEvents reports why the runtime's events cannot be recorded, "" if they can: in a process
 // that we start the library that the snapshot mode needs copies them.
 func (o *Options) noEvents() string {
 	if o.PID != 0 {
@@ -53,7 +53,7 @@ const NeedsLibrary = false
 
 // unprovenRuntime reports why it is not known beforehand that the command's runtime can
 // be sampled from outside, "" if it is: then no library is put into it, and one that
-// had to be is loaded when the runtime starts.
+// is already there is loaded when the runtime starts.
 func (o *Options) unprovenRuntime() string {
 	if o.PID != 0 {
 		return ""
