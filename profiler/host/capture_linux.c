@@ -22,7 +22,8 @@
 
 static struct sw_slot slots[SW_SLOTS];
 static size_t stack_room;
-static uint32_t serials;
+static uint32_t serials; /* the last request's serial */
+enum { STATES = 2, SERIALS = (1u << (32 - STATES)) - 1 }; /* a slot's word: a state, and above it the request's serial */
 enum { ECHO = 0xffff }; /* no slot: sw_signal_taken checks whether our handler is called at all */
 static uint32_t echoed;
 enum { SIGNAL_OFFSET = 5 }; /* SIGRTMIN+5; the CLR uses SIGRTMIN */
@@ -35,9 +36,15 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 	return syscall(SYS_futex, word, op, value, limit, NULL, 0);
 }
 
-static int change(struct sw_slot *s, uint32_t from, uint32_t to)
+static uint32_t word(uint32_t serial, enum sw_state state) { return serial << STATES | state; }
+static enum sw_state state_of(uint32_t word) { return word & ((1 << STATES) - 1); }
+
+/* change moves a request from one state to the next. It fails if the request was withdrawn, even if the slot
+ * holds another request in the same state. */
+static int change(struct sw_slot *s, uint32_t serial, enum sw_state from, enum sw_state to)
 {
-	return __atomic_compare_exchange_n(&s->state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	uint32_t before = word(serial, from);
+	return __atomic_compare_exchange_n(&s->word, &before, word(serial, to), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* UNWIND_INFO's order of registers in the kernel's numbering. */
@@ -106,13 +113,13 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	uint32_t index = (uint32_t)value, serial = (uint32_t)(value >> 32);
 	if (info->si_code == SI_QUEUE && info->si_pid == getpid() && index < SW_SLOTS) {
 		struct sw_slot *s = &slots[index];
-		if (__atomic_load_n(&s->serial, __ATOMIC_ACQUIRE) == serial && change(s, SW_ASKED, SW_CAPTURING)) {
+		if (change(s, serial, SW_ASKED, SW_CAPTURING)) {
 			const ucontext_t *u = context;
 			for (int i = 0; i < 17; i++)
 				s->regs[i] = (uint64_t)u->uc_mcontext.gregs[order[i]];
 			copy_stack(s);
-			__atomic_store_n(&s->state, SW_CAPTURED, __ATOMIC_RELEASE);
-			futex(&s->state, FUTEX_WAKE_PRIVATE, 1, NULL);
+			__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);
+			futex(&s->word, FUTEX_WAKE_PRIVATE, 1, NULL);
 		}
 	} else if (info->si_code == SI_QUEUE && info->si_pid == getpid() && index == ECHO) {
 		__atomic_store_n(&echoed, serial, __ATOMIC_RELEASE);
@@ -209,7 +216,7 @@ int sw_signal_taken(void)
 		return 1;
 	if (now.sa_sigaction == on_signal || (uint64_t)now.sa_sigaction == passes)
 		return 0;
-	uint32_t serial = ++serials;
+	uint32_t serial = ++serials & SERIALS;
 	if (send((uint64_t)syscall(SYS_gettid), ECHO, serial))
 		return 0; /* too many pending signals: the next sample will show */
 	sigemptyset(&only);
@@ -228,20 +235,24 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 	struct sw_slot *s = &slots[slot];
 	s->thread_id = thread_id;
 	/* A thread that lost its processor in the middle of an old copy still owns the slot: skip this round. */
-	s->busy = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SW_CAPTURING || still_silent(tid);
+	s->busy = state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE)) == SW_CAPTURING || still_silent(tid);
 	if (s->busy)
 		return;
 	s->tid = tid;
 	s->stack_high = stack_high;
 	s->truncated = s->foreign = s->full = 0;
 	s->stack_len = s->frame_count = 0;
-	__atomic_store_n(&s->serial, ++serials, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->state, SW_ASKED, __ATOMIC_RELEASE);
-	if (send(tid, (uint32_t)slot, s->serial) != 0) {
+	uint32_t serial = ++serials & SERIALS;
+	__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);
+	if (send(tid, (uint32_t)slot, serial) != 0) {
 		s->busy = errno == EAGAIN; /* too many pending signals: the thread still exists */
-		__atomic_store_n(&s->state, SW_IDLE, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->word, word(serial, SW_IDLE), __ATOMIC_RELEASE);
 	}
 }
+
+#ifndef SW_WAITS
+#define SW_WAITS 64 /* attempts to wait for a copy that has started */
+#endif
 
 /* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, or SW_ASKED if it did not answer
  * in time; then the request is withdrawn. */
@@ -251,15 +262,16 @@ int sw_await(int slot, int timeout_us)
 	if (s->busy)
 		return SW_ASKED;
 	struct timespec limit = {timeout_us / 1000000, (timeout_us % 1000000) * 1000L};
-	for (int tries = 0; tries < 64; tries++) {
-		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
-		if (state != SW_ASKED && state != SW_CAPTURING)
-			return (int)state;
-		if (futex(&s->state, FUTEX_WAIT_PRIVATE, state, &limit) != 0 && errno == ETIMEDOUT && state == SW_ASKED)
+	uint32_t now = 0;
+	for (int tries = 0; tries < SW_WAITS; tries++) {
+		now = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);
+		if (state_of(now) != SW_ASKED && state_of(now) != SW_CAPTURING)
+			return state_of(now);
+		if (futex(&s->word, FUTEX_WAIT_PRIVATE, now, &limit) != 0 && errno == ETIMEDOUT && state_of(now) == SW_ASKED)
 			break;
 	}
 	silent[s->tid % SILENT] = s->tid;
-	return change(s, SW_ASKED, SW_IDLE) ? SW_ASKED : (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+	return change(s, now >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));
 }
 
 /* ---- What a thread waits at ----

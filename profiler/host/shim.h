@@ -30,8 +30,7 @@ struct sw_frame {
 /* The registers of an interrupted thread: 17, in the order rip, then UNWIND_INFO numbering rax rcx rdx rbx
  * rsp rbp rsi rdi r8-r15. */
 struct sw_slot {
-	uint32_t state;  /* enum sw_state, changed atomically by both sides */
-	uint32_t serial; /* serial of the current request; a late signal carries an old one */
+	uint32_t word; /* Linux: enum sw_state, and above it the serial of the request; a late signal carries an old serial */
 	uint64_t thread_id;
 	uint64_t tid;
 	uint64_t stack_high;

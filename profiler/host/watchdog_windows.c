@@ -45,7 +45,7 @@ static DWORD WINAPI watch(void *unused)
 		seen = now;
 		if (now < FIRST || ms < TOO_LONG_MS)
 			continue;
-		HANDLE thread = asked; /* the sampler owns it until the watchdog takes the word */
+		HANDLE thread = __atomic_load_n(&asked, __ATOMIC_RELAXED); /* the sampler owns it until the watchdog takes the word */
 		if (!__atomic_compare_exchange_n(&state, &now, TAKEN, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 			continue;
 		let_run(thread);
@@ -69,7 +69,7 @@ int sw_watch_init(void)
 void sw_watch_begin(uint64_t thread_id)
 {
 	struct sw_thread *t = sw_thread_of(thread_id);
-	asked = t ? (HANDLE)(uintptr_t)t->handle : NULL;
+	__atomic_store_n(&asked, t ? (HANDLE)(uintptr_t)t->handle : NULL, __ATOMIC_RELAXED);
 	if (asked)
 		__atomic_store_n(&state, ++questions, __ATOMIC_SEQ_CST);
 	sw_hook_asking();
