@@ -315,7 +315,7 @@ type siginfo struct {
 const siQueue = -1
 
 // Ask sends a thread a signal that makes it do op. The error is a unix.Errno: EAGAIN if the target's queue of
-// signals is full, ESRCH if the thread has ended.
+// signals is full, ESRCH if the thread or the recording has ended.
 func (f *File) Ask(i int, op Op, sig int) error {
 	s := &f.slots[i]
 	atomic.StoreUint32(&s.op, uint32(op))
@@ -328,16 +328,27 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	case int(f.h.relay):
 		atomic.AddUint32(&f.h.relaySent, 1)
 	}
+	// From here on, the probe keeps handlers for these two. If the recording ended before, the
+	// signal may have its default action, which ends the process.
+	if atomic.LoadUint32(&f.h.left) != 0 {
+		f.unsent(sig)
+		return unix.ESRCH
+	}
 	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
 		value: uint64(f.h.tag)<<32 | uint64(i)}
 	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(f.outer(s.tid)), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
 	if e != 0 {
-		if sig == int(f.h.relay) {
-			atomic.AddUint32(&f.h.relaySent, ^uint32(0))
-		}
+		f.unsent(sig)
 		return e
 	}
 	return nil
+}
+
+// unsent takes back the count of a signal that was not sent.
+func (f *File) unsent(sig int) {
+	if sig == int(f.h.relay) {
+		atomic.AddUint32(&f.h.relaySent, ^uint32(0))
+	}
 }
 
 // UseRealTime stops using SIGURG because another handler takes it: timers armed from now on send the

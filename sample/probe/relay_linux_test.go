@@ -113,6 +113,9 @@ func TestRelay(t *testing.T) {
 				t.Fatal(err)
 			}
 			answered(t, "leaving", r.f.Left)
+			if err := r.f.Ask(slot, OpSample, relay); err != unix.ESRCH {
+				t.Errorf("after the end a signal is sent: %v", err)
+			}
 			expect(t, "afterwards", tell("k"), c.after)
 		})
 	}

@@ -330,12 +330,9 @@ static void end_if_asked(struct sw_header *h)
 		sw_end(h);
 }
 
-void sw_handler(int sig, const struct info *si, const struct frame *uc)
+/* handle does what a signal of a recording is for. */
+static void handle(struct sw_header *h, const struct info *si, const struct frame *uc)
 {
-	struct sw_header *h = sw_shared;
-	(void)sig;
-	if (!h)
-		return;
 	uint64_t entry = now();
 	uint32_t tid = own_tid();
 	struct sw_slot *s = find(h, si, tid);
@@ -361,4 +358,35 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	reap(h);
 	sw_answer(h, si, tid);
 	end_if_asked(h);
+}
+
+/* inside counts the handlers that are running. */
+static uint32_t inside;
+
+/* A handler announces itself before it looks whether the recording has ended. sw_wait_out looks
+ * for handlers after the end. So none of them writes into the memory of another recording. */
+void sw_handler(int sig, const struct info *si, const struct frame *uc)
+{
+	(void)sig;
+	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+	struct sw_header *h = sw_shared;
+	if (h && !__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))
+		handle(h, si, uc);
+	__atomic_fetch_sub(&inside, 1, __ATOMIC_RELEASE);
+}
+
+#ifndef SW_PATIENCE
+#define SW_PATIENCE 100 /* milliseconds for threads that lost their processor in a handler */
+#endif
+
+/* sw_wait_out waits until no handler runs: 1 if so. */
+int sw_wait_out(void)
+{
+	int64_t pause[2] = {0, 1000000};
+	for (int i = 0; i < SW_PATIENCE; i++) {
+		if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST))
+			return 1;
+		sys3(NR_nanosleep, P(pause), 0, 0);
+	}
+	return 0;
 }

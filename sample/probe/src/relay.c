@@ -16,6 +16,9 @@
 /* The runtime's handler. It outlives a recording: see sw_unrelay. */
 static uint64_t runtimes;
 
+/* A signal of ours was still under way when a recording ended: the relay stays from then on. */
+static int stays;
+
 static void relay(int sig, const struct info *si, struct frame *uc)
 {
 	struct sw_header *h = sw_shared;
@@ -58,16 +61,19 @@ void sw_relay(struct sw_header *h)
 	h->relay = (uint32_t)sig;
 }
 
-/* sw_unrelay puts the runtime's handler back, unless a signal of ours is still under way:
- * the runtime would take it for a stranger's, whose default ends the process. The relay
- * then stays, and passes on what comes. */
+/* sw_unrelay puts the runtime's handler back, unless a signal of ours is still under way: the
+ * runtime would take it for a stranger's, whose default action ends the process. The relay then
+ * stays for the life of the process and passes on what comes. The tool counts a signal before it
+ * looks whether the recording has ended, and sends none after that. */
 void sw_unrelay(struct sw_header *h)
 {
 	struct action a;
 	int sig = (int)h->relay;
-	if (!sig || __atomic_load_n(&h->relay_sent, __ATOMIC_ACQUIRE) != __atomic_load_n(&h->relayed, __ATOMIC_ACQUIRE))
+	if (!sig)
 		return;
-	if (sigaction_raw(sig, 0, &a) || a.handler != (uint64_t)relay)
+	if (__atomic_load_n(&h->relay_sent, __ATOMIC_SEQ_CST) != __atomic_load_n(&h->relayed, __ATOMIC_ACQUIRE))
+		stays = 1;
+	if (stays || sigaction_raw(sig, 0, &a) || a.handler != (uint64_t)relay)
 		return;
 	a.handler = runtimes;
 	sigaction_raw(sig, &a, 0);

@@ -80,6 +80,8 @@ static void *finish(void *header)
 	return 0;
 }
 
+enum { BEING_MADE = 0xffffffff }; /* no thread's number: the helper will run some time */
+
 /* helper makes the thread that ends the session. It takes nobody's signals. */
 static void helper(struct sw_header *h)
 {
@@ -90,7 +92,9 @@ static void helper(struct sw_header *h)
 	pthread_attr_setstacksize(attributes, 1536 << 10); /* managed code runs on it: what the runtime gives its own */
 	pthread_attr_setdetachstate(attributes, 1);
 	sys6(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, P(&all), P(&before), 8, 0, 0);
-	pthread_create(&id, attributes, finish, h);
+	__atomic_store_n(&h->helper, BEING_MADE, __ATOMIC_RELEASE);
+	if (pthread_create(&id, attributes, finish, h))
+		__atomic_store_n(&h->helper, 0, __ATOMIC_RELEASE);
 	sys6(NR_rt_sigprocmask, 2, P(&before), 0, 8, 0, 0);
 }
 

@@ -17,7 +17,8 @@ void *memset(void *to, int c, size_t n)
  * tool is gone. One that was only late makes timers anew. */
 enum { STALE = 500000000 };
 
-/* The real-time signal that is ignored since a recording that is over used it. */
+/* The real-time signal that an earlier recording may have sent. One may still be under way: its
+ * default action would end the process, so that it is ignored between recordings. */
 static int parked;
 
 /* map makes the file in memory; the ring is there twice, the room for reads behind it has
@@ -93,10 +94,10 @@ void sw_put_back(struct sw_header *h)
 	sw_unrelay(h);
 	if (h->legacy)
 		sigaction_raw((int)h->legacy, &a, 0);
-	if (h->real_sent || h->timer_signal == h->real_time) {
-		a.handler = SIG_IGN;
+	if (__atomic_load_n(&h->real_sent, __ATOMIC_SEQ_CST) || h->timer_signal == h->real_time)
 		parked = (int)h->real_time;
-	}
+	if (parked == (int)h->real_time)
+		a.handler = SIG_IGN;
 	if (h->real_time)
 		sigaction_raw((int)h->real_time, &a, 0);
 	__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);
@@ -176,6 +177,21 @@ int sw_ask_tool(const char *socket, char *instead, int room)
 	return n > 0 && instead[0] == '/';
 }
 
+/* take_signals takes two signals that nobody uses, and puts the relay before the runtime's own. */
+static void take_signals(struct sw_header *h)
+{
+	if (is_free(SIGURG))
+		h->legacy = (uint32_t)take(SIGURG);
+	if (parked && is(parked, SIG_IGN))
+		h->real_time = (uint32_t)take(parked);
+	for (int sig = SIG_LAST; sig > SIG_REALTIME + 1 && !h->real_time; sig--)
+		if (is_free(sig))
+			h->real_time = (uint32_t)take(sig);
+	h->timer_signal = h->legacy ? h->legacy : h->real_time;
+	sw_relay(h);
+	guard(h, 1);
+}
+
 /* prepare makes the file and takes the signals; 0 if it cannot. */
 static struct sw_header *prepare(int *fd)
 {
@@ -186,6 +202,8 @@ static struct sw_header *prepare(int *fd)
 		return 0; /* it was, and its session is ending */
 	if (h)
 		sw_end(h);
+	if (!sw_wait_out())
+		return 0;
 	h = map(fd, h);
 	if (!h)
 		return 0;
@@ -200,17 +218,7 @@ static struct sw_header *prepare(int *fd)
 	h->heartbeat = now();
 	h->main_stack = main_stack();
 	sw_shared = h;
-	if (is_free(SIGURG))
-		h->legacy = (uint32_t)take(SIGURG);
-	if (parked && is(parked, SIG_IGN))
-		h->real_time = (uint32_t)take(parked);
-	parked = 0;
-	for (int sig = SIG_LAST; sig > SIG_REALTIME + 1 && !h->real_time; sig--)
-		if (is_free(sig))
-			h->real_time = (uint32_t)take(sig);
-	h->timer_signal = h->legacy ? h->legacy : h->real_time;
-	sw_relay(h);
-	guard(h, 1);
+	take_signals(h);
 	return h;
 }
 
