@@ -3,6 +3,7 @@
 package native
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -96,7 +97,7 @@ func sources(t *testing.T, from string, f fault) string {
 			t.Fatal(err)
 		}
 	}
-	if f.file != "" && !applied {
+	if f.file != "" && !applied && !strings.Contains(f.file, "=") {
 		t.Fatal("no file ", f.file)
 	}
 	return dir
@@ -111,15 +112,15 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := "sample/probe/src"
-	if w.file == "claim" {
-		from = "profiler/host"
-	}
-	dir := sources(t, from, f)
+	dir := sources(t, cmp.Or(w.from, "sample/probe/src"), f)
 	exe := filepath.Join(dir, "world")
 	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",
-		"-Wno-unused-function", "-Wno-tsan", "-Isrc", "-I" + dir, "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
-	for _, d := range w.defines {
+		"-Wno-unused-function", "-Wno-tsan", "-Isrc", "-Iworlds/windows", "-I" + dir, "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
+	defines := w.defines
+	if strings.Contains(f.file, "=") {
+		defines = append(slices.Clone(defines), f.file)
+	}
+	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}
 	needs.Build(t, args...)

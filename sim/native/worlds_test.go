@@ -12,6 +12,7 @@ import (
 // world is a file of worlds/ with its parameters.
 type world struct {
 	name, file string
+	from       string // the folder of the product's sources, "": the probe's
 	defines    []string
 	outcomes   []string // all of them
 	races      []string // known data races; each involves a plain access
@@ -20,7 +21,7 @@ type world struct {
 	long       bool     // only with -explore
 }
 
-// fault is a change of the product's source.
+// fault is a change of the product's source. A file with "=" in it is a macro of the world instead.
 type fault struct {
 	name, file string
 	edits      [][2]string
@@ -30,11 +31,25 @@ type fault struct {
 var long = flag.Bool("explore", false, "explore the large worlds too")
 
 const (
+	host          = "profiler/host"
 	releaseCommit = "__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE)"
+	leftAgain     = "__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag"
 	gone          = "DoStackSnapshot of a thread that is gone"
 	torn          = "made of two"
 	timerLeft     = "a timer is left"
+	another       = "another"
+	killed        = "ends the process"
 )
+
+// endings are of a signal that the tool sends while a recording ends.
+var endings = []string{"not sent, kept", "not sent, put back", "taken, kept", "taken, put back"}
+
+// oldTool sends the signal without looking whether the recording has ended.
+var oldTool = fault{"the tool does not look (the old source)", "CHECKS=0", nil, killed}
+
+// lateHandler are the races of a handler that runs while a recording is set up. It is of none and
+// finds no slot.
+var lateHandler = []string{"begin plain - find plain", "end_if_asked plain - sim_sys6 atomic", "find plain - prepare plain", "find plain - sim_sys6 atomic"}
 
 // weaken returns the edit that makes an operation relaxed.
 func weaken(operation, order string) [][2]string {
@@ -54,22 +69,84 @@ var (
 var waitRaces = []string{"opened plain - read_waits atomic", "read_waits atomic - sim_copy plain"}
 
 var worlds = []world{
-	{name: "claim, new numbers", file: "claim", defines: []string{"NEXT_ID=2", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
+	{name: "claim, new numbers", file: "claim", from: host, defines: []string{"NEXT_ID=2", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
 		faults: []fault{noWait, weakDead, weakClaim}},
-	{name: "claim, the system's number again", file: "claim", defines: []string{"NEXT_ID=2", "NEXT_TID=11"}, outcomes: []string{"refused", "walked"},
+	{name: "claim, the system's number again", file: "claim", from: host, defines: []string{"NEXT_ID=2", "NEXT_TID=11"}, outcomes: []string{"refused", "walked"},
 		faults: []fault{plainDead, noLastLook}},
-	{name: "claim, the runtime's number again", file: "claim", defines: []string{"NEXT_ID=1", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
+	{name: "claim, the runtime's number again", file: "claim", from: host, defines: []string{"NEXT_ID=1", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
 		faults: []fault{plainDead, tidFirst}},
-	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"}, outcomes: []string{"one timer"},
+	{name: "capture, one slot for two threads", file: "capture", from: host, outcomes: []string{"both", "first", "none", "second"},
+		faults: []fault{
+			{"serial and state are two words (the old source)", "capture_linux.c", [][2]string{{"if (change(s, serial, SW_ASKED, SW_CAPTURING)) {",
+				"if (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) >> STATES == serial && change(s, __atomic_load_n(&s->word, __ATOMIC_ACQUIRE) >> STATES, SW_ASKED, SW_CAPTURING)) {"}}, another},
+			{"a copy under way is not waited out", "capture_linux.c", [][2]string{{"state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE)) == SW_CAPTURING || still_silent(tid)", "still_silent(tid)"}}, another},
+			{"the copy is published relaxed", "capture_linux.c", weaken("__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"the question is not taken back", "capture_linux.c", [][2]string{{"return change(s, now >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : ", "return state_of(now) == SW_ASKED ? SW_ASKED : "}}, "race"},
+		}},
+	{name: "a signal by the relay, the recording ends", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=0"}, outcomes: endings, faults: []fault{
+		oldTool,
+		{"relay_sent is read with acquire", "relay.c", [][2]string{{"__atomic_load_n(&h->relay_sent, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->relay_sent, __ATOMIC_ACQUIRE)"}}, killed},
+	}},
+	{name: "a signal by the relay, another recording", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=1"}, outcomes: endings, faults: []fault{
+		{"the next recording forgets it (the old source)", "relay.c", [][2]string{{"\tif (stays ||", "\tif ("}, {"\t\tstays = 1;\n", "\t\treturn;\n"}}, killed},
+	}},
+	{name: "a real-time signal, the recording ends", file: "unrelay", defines: []string{"BY_RELAY=0", "AGAIN=0"}, outcomes: endings[:3], faults: []fault{
+		oldTool,
+		{"real_sent is read with acquire", "start.c", [][2]string{{"__atomic_load_n(&h->real_sent, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->real_sent, __ATOMIC_ACQUIRE)"}}, killed},
+	}},
+	{name: "a real-time signal, another recording", file: "unrelay", defines: []string{"BY_RELAY=0", "AGAIN=1"}, outcomes: endings[:3], faults: []fault{
+		{"the next recording forgets it (the old source)", "start.c", [][2]string{{"\tif (parked == (int)h->real_time)\n\t\ta.handler", "\tif (h->real_sent)\n\t\ta.handler"}}, killed},
+	}},
+	{name: "another recording, the tool is gone", file: "restart", defines: []string{"LEFT=0"}, outcomes: []string{"begins", "does not begin"}, races: lateHandler,
+		faults: []fault{
+			{"handlers are not waited for (the old source)", "start.c", [][2]string{{"\tif (!sw_wait_out())\n\t\treturn 0;\n", ""}}, another},
+			{"a handler looks before it is counted", "handler.c", [][2]string{
+				{"\t__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);\n\tstruct sw_header *h = sw_shared;\n\tif (h && !__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))\n",
+					"\tstruct sw_header *h = sw_shared;\n\tint on = h && !__atomic_load_n(&h->left, __ATOMIC_SEQ_CST);\n\t__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);\n\tif (on)\n"}}, another},
+			{"inside is counted down relaxed", "handler.c", weaken("__atomic_fetch_sub(&inside, 1, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+		}},
+	{name: "another recording, the last one has ended", file: "restart", defines: []string{"LEFT=1"}, outcomes: []string{"begins", "does not begin"}, races: lateHandler,
+		faults: []fault{
+			{"a handler does not look whether the recording has ended (the old source)", "handler.c", [][2]string{{"h && !__atomic_load_n(&h->left, __ATOMIC_SEQ_CST)", "h"}}, another},
+		}},
+	{name: "session, its end comes late", file: "ended", outcomes: []string{"at once", "later"},
+		faults: []fault{
+			{"helper is set by the thread itself (the old source)", "session.c", [][2]string{{"\t__atomic_store_n(&h->helper, BEING_MADE, __ATOMIC_RELEASE);\n", ""}}, "a session is ended twice"},
+			{"the end is said before it", "session.c", [][2]string{
+				{"\t((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);\n\t__atomic_store_n(&h->session, 2, __ATOMIC_RELEASE); /* another recording's header may be here next */\n",
+					"\t__atomic_store_n(&h->session, 2, __ATOMIC_RELEASE);\n\t((hresult (*)(void *, uint64_t))method(info, INFO_STOP))(info, session + 0 * my_session);\n"}}, "a session is ended twice"},
+		}},
+	{name: "events for the sampler", file: "news", from: host, defines: []string{"EACH=1"}, outcomes: []string{"all read"},
+		faults: []fault{
+			{"turn is published relaxed", "events.c", weaken("turn, lap + 1, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"head is taken by a store", "events.c", [][2]string{{"__atomic_compare_exchange_n(&head, &at, at + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&head, at + 1, __ATOMIC_RELEASE), 1)"}}, "lost"},
+		}},
+	{name: "events for the sampler, a full ring", file: "news", from: host, defines: []string{"EACH=2"}, outcomes: []string{"all read", "some dropped"},
+		faults: []fault{
+			{"a full ring is not counted", "events.c", [][2]string{{"\t\t\t__atomic_add_fetch(&lost, 1, __ATOMIC_RELAXED);\n", ""}}, "lost"},
+			{"a cell is given back relaxed", "events.c", weaken("turn, lap + 2, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"lost is read and cleared in two steps", "events.c", [][2]string{{"__atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED)", "__atomic_load_n(&lost, __ATOMIC_RELAXED);\n\t__atomic_store_n(&lost, 0, __ATOMIC_RELAXED)"}}, "lost"},
+		}},
+	{name: "watchdog", file: "watch", from: host, outcomes: []string{"", "first let go", "second let go"},
+		faults: []fault{
+			{"the thread runs on before the word is taken", "watchdog_windows.c", [][2]string{{"\t\tif (!__atomic_compare_exchange_n(&state, &now, TAKEN", "\t\tlet_run(thread);\n\t\tif (!__atomic_compare_exchange_n(&state, &now, TAKEN"}, {"\t\tlet_run(thread);\n\t\t__atomic_store_n", "\t\t__atomic_store_n"}}, "resumed twice"},
+			{"the word is taken by a store", "watchdog_windows.c", [][2]string{{"!__atomic_compare_exchange_n(&state, &now, TAKEN, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)", "(__atomic_store_n(&state, TAKEN, __ATOMIC_SEQ_CST), 0)"}}, ""},
+			{"the sampler takes the word back by a store", "watchdog_windows.c", [][2]string{{"!asked || __atomic_compare_exchange_n(&state, &own, IDLE, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)", "!asked || (__atomic_exchange_n(&state, IDLE, __ATOMIC_SEQ_CST), own)"}}, "resumed twice"},
+			{"questions have no number", "watchdog_windows.c", [][2]string{{"__atomic_store_n(&state, ++questions,", "__atomic_store_n(&state, questions,"}}, "resumed twice"},
+			{"the question is asked before the thread is named", "watchdog_windows.c", [][2]string{
+				{"\t__atomic_store_n(&asked, t ? (HANDLE)(uintptr_t)t->handle : NULL, __ATOMIC_RELAXED);\n\tif (asked)\n\t\t__atomic_store_n(&state, ++questions, __ATOMIC_SEQ_CST);\n",
+					"\t__atomic_store_n(&state, ++questions, __ATOMIC_SEQ_CST);\n\t__atomic_store_n(&asked, t ? (HANDLE)(uintptr_t)t->handle : NULL, __ATOMIC_RELAXED);\n"}}, "resumed twice"},
+		}},
+	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"}, outcomes: []string{"no timer", "one timer"},
 		races: []string{"arm plain - disarm atomic"},
 		faults: []fault{
 			{"release and acquire (the old source)", "handler.c", [][2]string{
 				{"(uint32_t)id + 1, __ATOMIC_SEQ_CST", "(uint32_t)id + 1, __ATOMIC_RELEASE"},
-				{"__atomic_load_n(&h->left, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->left, __ATOMIC_ACQUIRE)"},
+				{leftAgain, strings.Replace(leftAgain, "SEQ_CST", "ACQUIRE", 1)},
 				{"__atomic_exchange_n(&s->timer, 0, __ATOMIC_SEQ_CST)", "__atomic_exchange_n(&s->timer, 0, __ATOMIC_ACQ_REL)"},
 				{"SW_LEAVING, 0, __ATOMIC_SEQ_CST", "SW_LEAVING, 0, __ATOMIC_ACQ_REL"}}, timerLeft},
-			{"left is read with acquire", "handler.c", [][2]string{{"__atomic_load_n(&h->left, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->left, __ATOMIC_ACQUIRE)"}}, timerLeft},
-			{"left is not read again", "handler.c", [][2]string{{"__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag", "h->tag != tag"}}, timerLeft},
+			{"left is read with acquire", "handler.c", [][2]string{{leftAgain, strings.Replace(leftAgain, "SEQ_CST", "ACQUIRE", 1)}}, timerLeft},
+			{"left is not read again", "handler.c", [][2]string{{leftAgain, "h->tag != tag"}}, timerLeft},
 			{"timers end before the recording does", "handler.c", [][2]string{{"\tint first = __atomic_compare", "\tdisarm_all(h);\n\tint first = __atomic_compare"}, {"__ATOMIC_RELAXED);\n\tdisarm_all(h);\n\tif (first)", "__ATOMIC_RELAXED);\n\tif (first)"}}, timerLeft},
 		}},
 	{name: "arm, the tool dies", file: "arm", defines: []string{"ENDS=0"}, outcomes: []string{"one timer", "two timers"},

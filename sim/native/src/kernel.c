@@ -4,19 +4,24 @@
 
 #include <string.h>
 
-enum { GETPID = 39, GETTID = 186, TIMER_CREATE = 222, TIMER_DELETE = 226, CLOCK_GETTIME = 228, VM_READV = 310 };
+enum { OPEN = 2, MMAP = 9, SIGACTION = 13, GETPID = 39, GETTID = 186, TIMER_CREATE = 222, TIMER_DELETE = 226, CLOCK_GETTIME = 228, VM_READV = 310, GETRANDOM = 318 };
 
 enum { BEGIN = 1000 };
 static uint64_t clock_now;
+static uint32_t random_now;
 int sim_timers[SIM_TIMERS], sim_made;
+struct sim_action sim_actions[SIM_SIGNALS];
 
 void sim_kernel_reset(void)
 {
 	sim_made = 0;
 	clock_now = BEGIN;
+	random_now = 0;
 	sim_watch(&clock_now, sizeof clock_now);
 	memset(sim_timers, 0, sizeof sim_timers);
 	sim_watch(&sim_made, sizeof sim_made);
+	memset(sim_actions, 0, sizeof sim_actions);
+	sim_watch(sim_actions, sizeof sim_actions);
 }
 
 void sim_advance(uint64_t time)
@@ -55,10 +60,31 @@ static long end(long id)
 	return 0;
 }
 
+static long action(long signal, const struct sim_action *set, struct sim_action *old)
+{
+	struct sim_action *a = &sim_actions[signal];
+	sim_syscall(a, set ? SIM_BOTH : SIM_READ, "rt_sigaction");
+	if (old)
+		*old = *a;
+	if (set)
+		*a = *set;
+	return 0;
+}
+
 long sim_sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	(void)e, (void)f;
 	switch (n) {
+	case OPEN:
+		return -2;
+	case MMAP:
+		sim_pages((void *)a, (uint32_t)b);
+		return a;
+	case GETRANDOM:
+		*(uint32_t *)a = ++random_now;
+		return b;
+	case SIGACTION:
+		return action(a, (const struct sim_action *)b, (struct sim_action *)c);
 	case GETPID:
 		return 42;
 	case GETTID:

@@ -433,6 +433,19 @@ static uint64_t modify(void *p, uint32_t n, int op, uint64_t expected, uint64_t 
 
 void sim_range(const void *p, uint32_t n, int kind) { access(p, n, kind, 0, 0, HERE, kind == SIM_READ ? "read" : "write"); }
 void sim_syscall(const void *p, int kind, const char *what) { access(p, 4, kind, 1, 0, HERE, what); }
+void sim_pages(void *p, uint32_t n)
+{
+	access(p, n, SIM_WRITE, 1, 0, HERE, "mmap");
+	memset(p, 0, n);
+	for (int i = 0; i < used; i++) {
+		struct location *l = &locations[i];
+		if (l->addr - (uintptr_t)p >= n)
+			continue;
+		l->seq_cst = insert(l, l->stores, 0, -1);
+		for (int t = 0; t < threads; t++)
+			known[t].view[i] = (uint8_t)l->seq_cst;
+	}
+}
 uint64_t sim_load64(const uint64_t *p) { return load(p, 8, SEQ_CST, HERE); }
 uint32_t sim_load32(const uint32_t *p) { return (uint32_t)load(p, 4, SEQ_CST, HERE); }
 void sim_store64(uint64_t *p, uint64_t v) { store(p, v, 8, SEQ_CST, HERE); }

@@ -21,6 +21,9 @@ void sim_alias(const void *p, size_t n, size_t by);
 void sim_range(const void *p, uint32_t n, int kind);
 /* sim_syscall is a system call that reads or changes the kernel's word at p. It orders no memory. */
 void sim_syscall(const void *p, int kind, const char *what);
+/* sim_pages is a system call that puts empty pages in the place of n bytes at p: all threads see
+ * them at once. */
+void sim_pages(void *p, uint32_t n);
 /* sim_wait blocks the thread until ready(arg), which depends on the word at p. */
 void sim_wait(const void *p, uint32_t n, const char *what, int (*ready)(void *), void *arg);
 /* sim_check fails the execution. */
@@ -42,7 +45,9 @@ void sim_kernel_reset(void);
 void sim_advance(uint64_t time); /* the clock is later from now on, for everybody */
 long sim_sys6(long n, long a, long b, long c, long d, long e, long f);
 void sim_copy(void *to, uint64_t from, uint64_t n);
-enum { SIM_TIMERS = 16 };
+enum { SIM_TIMERS = 16, SIM_SIGNALS = 65 };
+struct sim_action { uint64_t handler, flags, restorer, mask; };
+extern struct sim_action sim_actions[SIM_SIGNALS];
 extern int sim_timers[SIM_TIMERS], sim_made;
 
 #endif

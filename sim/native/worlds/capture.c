@@ -1,0 +1,118 @@
+/* profiler/host/capture_linux.c: the sampler asks two threads in turn, by the same slot. Each may
+ * take its signal at any time, also after its question was taken back. */
+#define _GNU_SOURCE
+#include "native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static uint64_t sent[3]; /* the value of the signal that thread i has pending, + 1 */
+
+static long world_syscall(long n, ...);
+static int world_open(const char *path, int flags) { return (void)path, (void)flags, -1; }
+#define SW_WAITS 2
+#define syscall world_syscall
+#define open world_open
+#include "capture_linux.c"
+#undef syscall
+
+enum { TID = 100, SP = 5 };
+#define NEVER (~0ull - 1)
+static uint64_t stacks[3][32];
+
+static long world_syscall(long n, ...)
+{
+	va_list a;
+	va_start(a, n);
+	long one = va_arg(a, long), two = va_arg(a, long);
+	long r = 0;
+	if (n == SYS_rt_tgsigqueueinfo) {
+		va_arg(a, long);
+		siginfo_t *info = va_arg(a, siginfo_t *);
+		sim_store64(&sent[two - TID], (uint64_t)info->si_value.sival_ptr + 1);
+	} else if (n == SYS_futex && two == FUTEX_WAIT_PRIVATE) {
+		sim_syscall((void *)one, SIM_READ, "futex: the time is over");
+		errno = ETIMEDOUT;
+		r = -1;
+	} else if (n == SYS_process_vm_readv) {
+		struct iovec *to = (void *)two;
+		r = (long)to->iov_len;
+	}
+	va_end(a);
+	return r;
+}
+
+int world_threads(void) { return 3; }
+
+UNSEEN void world_reset(void)
+{
+	sim_watch(&slots[0], sizeof slots[0]);
+	sim_watch(sent, sizeof sent);
+	memset(&slots[0], 0, sizeof slots[0]);
+	memset(sent, 0, sizeof sent);
+	memset(silent, 0, sizeof silent);
+	serials = 0;
+	stack_room = sizeof stacks[0];
+	slots[0].stack = (uint8_t *)stacks[0];
+}
+
+static int asked(void *word) { return *(uint64_t *)word != 0; }
+
+UNSEEN static void answer(int i)
+{
+	sim_wait(&sent[i], 8, "wait for the signal", asked, &sent[i]);
+	uint64_t value = sim_load64(&sent[i]) - 1;
+	if (value == NEVER)
+		return;
+	ucontext_t u;
+	siginfo_t info;
+	memset(&u, 0, sizeof u);
+	memset(&info, 0, sizeof info);
+	for (int r = 0; r < NGREG; r++)
+		u.uc_mcontext.gregs[r] = i;
+	u.uc_mcontext.gregs[REG_RSP] = (greg_t)&stacks[i][24];
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_value.sival_ptr = (void *)value;
+	on_signal(sw_signal_number(), &info, &u);
+}
+
+UNSEEN static int ask(int i)
+{
+	sw_ask(0, (uint64_t)i, (uint64_t)(TID + i), (uint64_t)&stacks[i][32]);
+	int state = sw_await(0, 1000);
+	if (!sent[i]) /* the slot is busy: the thread was not asked */
+		sim_store64(&sent[i], NEVER + 1);
+	if (state != SW_CAPTURED)
+		return 0;
+	sim_range(slots[0].regs, sizeof slots[0].regs, SIM_READ);
+	for (int r = 0; r < 17; r++)
+		sim_check(r == SP || slots[0].regs[r] == (uint64_t)i, "the registers are another thread's, or not whole");
+	sim_check(slots[0].stack_addr == (uint64_t)&stacks[i][24] - 128, "the stack is another thread's");
+	return 1;
+}
+
+void world_thread(int i)
+{
+	if (i) {
+		answer(i);
+		return;
+	}
+	int first = ask(1), second = ask(2);
+	sim_outcome(first && second ? "both" : first ? "first" : second ? "second" : "none");
+}
+
+UNSEEN void world_end(void) {}

@@ -1,0 +1,109 @@
+/* sample/probe/src/relay.c and start.c: the tool sends a signal (BY_RELAY or the real-time one) as
+ * Ask of file_linux.go does, while the recording ends and, with AGAIN, another begins and ends
+ * too. The signal may arrive at any time after that. Neither the runtime's own handler nor the
+ * default action may get it. */
+#include "world.h"
+
+#ifndef CHECKS
+#define CHECKS 1 /* the tool looks whether the recording has ended */
+#endif
+
+#include "handler.c"
+#include "relay.c"
+#define memset probe_memset
+#include "start.c"
+#undef memset
+
+enum { FREE = SIG_LAST, SIG = BY_RELAY ? SIG_REALTIME : FREE };
+static char files[2][SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE] __attribute__((aligned(4096)));
+static uint32_t sent; /* 1: the signal is under way, 2: it never will be */
+
+uint64_t sw_current(void) { return 0; }
+int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
+int sw_silence(struct sw_header *h) { return (void)h, 0; }
+
+int world_threads(void) { return 3; }
+
+static void runtimes_handler(int sig, const struct info *si, struct frame *uc) { (void)sig, (void)si, (void)uc; }
+
+UNSEEN void world_reset(void)
+{
+	sim_kernel_reset();
+	sim_watch(files, sizeof files);
+	sim_watch(&sent, sizeof sent);
+	memset(files, 0, sizeof files);
+	sent = 0;
+	runtimes = 0;
+	stays = parked = 0;
+	sim_actions[SIGSEGV] = (struct sim_action){(uint64_t)runtimes_handler, SA_SIGINFO | SA_ONSTACK, 0, 1ull << (SIG - 1)};
+	sim_actions[SIG_REALTIME] = (struct sim_action){(uint64_t)runtimes_handler, SA_SIGINFO, 0, 0};
+	sw_shared = (struct sw_header *)files[0];
+	take_signals(sw_shared);
+}
+
+static void tool(void)
+{
+	struct sw_header *h = (struct sw_header *)files[0];
+	if (BY_RELAY)
+		__atomic_fetch_add(&h->relay_sent, 1, __ATOMIC_SEQ_CST);
+	else
+		sim_store32(&h->real_sent, 1);
+	if (CHECKS && sim_load32(&h->left)) {
+		if (BY_RELAY)
+			__atomic_fetch_sub(&h->relay_sent, 1, __ATOMIC_SEQ_CST);
+		sim_store32(&sent, 2);
+	} else {
+		sim_store32(&sent, 1);
+	}
+}
+
+static int is_sent(void *word) { return *(uint32_t *)word != 0; }
+
+UNSEEN static void target(void)
+{
+	struct info si = {.code = SI_QUEUE};
+	struct frame uc;
+	memset(&uc, 0, sizeof uc);
+	sim_wait(&sent, sizeof sent, "wait for the signal", is_sent, &sent);
+	if (sim_load32(&sent) == 2) {
+		sim_outcome("not sent,");
+		return;
+	}
+	sim_syscall(&sim_actions[SIG], SIM_READ, "the signal is delivered");
+	uint64_t handler = sim_actions[SIG].handler;
+	sim_check(handler != SIG_DFL && handler != (uint64_t)runtimes_handler, "a signal of ours ends the process");
+	if (handler == (uint64_t)relay)
+		relay(SIG, &si, &uc);
+	else if (handler == (uint64_t)sw_handler)
+		sw_handler(SIG, &si, &uc);
+	sim_outcome("taken,");
+}
+
+UNSEEN static void again(void)
+{
+	sw_shared = (struct sw_header *)files[1];
+	take_signals(sw_shared);
+	sw_end(sw_shared);
+}
+
+void world_thread(int i)
+{
+	switch (i) {
+	case 0:
+		tool();
+		break;
+	case 1:
+		sw_end(sw_shared);
+		if (AGAIN)
+			again();
+		break;
+	case 2:
+		target();
+	}
+}
+
+UNSEEN void world_end(void)
+{
+	uint64_t handler = sim_actions[SIG].handler;
+	sim_outcome(handler == (uint64_t)relay || handler == SIG_IGN ? " kept" : " put back");
+}
