@@ -5,12 +5,11 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// SnapshotFrame is one callback of DoStackSnapshot as a recorder writes it:
-// flat words, so that C can fill an array of them without entering Go.
+// SnapshotFrame is one callback of DoStackSnapshot as a recorder writes it: flat words, so that C can fill an
+// array of them without entering Go.
 //
-// Saved holds the nonvolatile registers besides the frame pointer: on x86-64
-// rbx, r12-r15, rsi, rdi; on ARM64 x19-x28. The last two of x86-64 are
-// nonvolatile on Windows only: a recorder there says so in Saved[SavedMask].
+// Saved holds the nonvolatile registers except the frame pointer: on x86-64 rbx, r12-r15, rsi, rdi; on ARM64
+// x19-x28. rsi and rdi are nonvolatile on Windows only: a recorder there marks them in Saved[SavedMask].
 type SnapshotFrame struct {
 	Function FunctionID // 0: a marker, one block of unmanaged frames
 	IP       uint64
@@ -19,26 +18,24 @@ type SnapshotFrame struct {
 	Saved    [10]uint64
 }
 
-// SavedMask is the word of Saved that says, on x86-64, which of rsi and rdi it
-// holds: the value SavedWindows, or 0 for none.
+// SavedMask is the index of the word of Saved that marks, on x86-64, whether rsi and rdi are valid:
+// SavedWindows, or 0 if not.
 const (
 	SavedMask    = 7
 	SavedWindows = 1<<context.RSI | 1<<context.RDI
 )
 
-// Marker reports whether f stands for a block of unmanaged frames.
+// Marker reports whether f represents a block of unmanaged frames.
 func (f *SnapshotFrame) Marker() bool { return f.Function == 0 }
 
-// Registers returns those of f, of architecture a, for a walk of the frames
-// below it.
+// Registers returns the registers of f, for architecture a, for a walk of the frames below it.
 func (f *SnapshotFrame) Registers(a context.Arch) (r context.Registers) {
 	r.Arch = a
 	f.Load(&r)
 	return r
 }
 
-// Load makes r's registers those of f; r.Arch says of which architecture they
-// are.
+// Load sets r's registers from f; r.Arch is their architecture.
 func (f *SnapshotFrame) Load(r *context.Registers) {
 	switch r.Arch {
 	case context.ArchAMD64:
@@ -48,8 +45,7 @@ func (f *SnapshotFrame) Load(r *context.Registers) {
 	}
 }
 
-// Store makes the registers of f those of r. windows says whether rsi and rdi
-// of x86-64 are nonvolatile.
+// Store sets the registers of f from r. windows means that rsi and rdi of x86-64 are nonvolatile.
 func (f *SnapshotFrame) Store(r *context.Registers, windows bool) {
 	f.IP, f.SP, f.FP, f.Saved = r.IP(), r.SP(), r.FP(), [10]uint64{}
 	switch r.Arch {
@@ -77,9 +73,8 @@ func (f *SnapshotFrame) saveAMD64(r *context.AMD64, windows bool) {
 	}
 }
 
-// arm64: x30 is not among the registers: in the contexts the CLR reports it is
-// the frame's own pc, and a frame that has made a call has its return address on
-// the stack. d8-d15 are unknown.
+// arm64: x30 is not included. In the contexts that the CLR reports it is the frame's own pc, and a frame that
+// has made a call has its return address on the stack. d8-d15 are unknown.
 func (f *SnapshotFrame) arm64(r *context.ARM64) {
 	*r = context.ARM64{PC: f.IP, Sp: f.SP, Known: 0x7ff << 19}
 	r.X[29] = f.FP
@@ -94,15 +89,15 @@ type Thread struct {
 	StackHigh uint64
 }
 
-// CaptureStatus says what came of interrupting one thread.
+// CaptureStatus is the result of interrupting one thread.
 type CaptureStatus uint8
 
 const (
-	CaptureNone     CaptureStatus = iota // not asked
+	CaptureNone     CaptureStatus = iota // not requested
 	Captured                             // its context and stack are in the capture
 	CaptureNoAnswer                      // it did not answer in time
 	CaptureGone                          // it has ended
-	CaptureForeign                       // it was on a stack that is not its own (an alternate signal stack)
+	CaptureForeign                       // it was on a stack other than its own (an alternate signal stack)
 )
 
 var captureNames = [...]string{"none", "captured", "no-answer", "gone", "foreign-stack"}
@@ -114,61 +109,59 @@ func (s CaptureStatus) String() string {
 	return "capture?"
 }
 
-// Capture is what one interrupted thread left behind: registers, a bounded copy of
-// its stack, and what DoStackSnapshot reported. All storage is preallocated by
-// the Runtime; it stays valid until the slot is used again.
+// Capture holds the data of one interrupted thread: registers, a bounded copy of its stack, and the report of
+// DoStackSnapshot. The Runtime preallocates all storage; it is valid until the slot is reused.
 type Capture struct {
 	Thread    Thread
 	Status    CaptureStatus
 	Truncated bool // the stack is larger than the slot; its outer end is missing
 	Regs      context.Registers
 	Stack     memory.Run
-	Below     memory.Run        // of the thread's own stack, if Stack is an alternate one
+	Below     memory.Run        // on the thread's own stack, if Stack is an alternate one
 	Seed      context.Registers // the registers of the top-most managed frame, if Seeded
-	Seeded    bool              // DoStackSnapshot was given the seed
+	Seeded    bool              // the seed was passed to DoStackSnapshot
 	Result    HRESULT           // of DoStackSnapshot
 	Frames    []SnapshotFrame
 	Full      bool   // Frames had no room for every callback
-	Loading   bool   // the thread is in the system's loader: DoStackSnapshot was not asked
-	Broken    bool   // the thread ran on while it was walked, since it had been held too long
-	Loads     uint64 // how often the loader had changed the modules when the registers were taken; 0: nobody counts
-	Wake      Wake   // what the end of the suspension did to what the thread waited at
+	Loading   bool   // the thread is in the system's loader: DoStackSnapshot was not called
+	Broken    bool   // the thread was resumed during the walk, because it had been suspended too long
+	Loads     uint64 // the loader's count of changes when the registers were captured; 0: not counted
+	Wake      Wake   // whether the end of the suspension woke the thread
 }
 
-// Wake says whether the end of the suspension wakes a thread that waits.
+// Wake is whether the end of the suspension wakes a waiting thread.
 type Wake uint8
 
 const (
-	WakeUnknown Wake = iota // it does not wait, or nobody looked
-	WakeNot                 // it goes on waiting
-	Woken                   // it waited for just that
+	WakeUnknown Wake = iota // it does not wait, or this was not checked
+	WakeNot                 // it continues to wait
+	Woken                   // it waited for the end of the suspension
 )
 
-// Runtime is a CLR in this process, real or simulated. Its methods are called
-// by one sampler thread only. Between a successful SuspendRuntime and
-// ResumeRuntime they allocate nothing, hold no thread by force, and end in
+// Runtime is a CLR in this process, real or simulated. One sampler thread calls its methods. Between a
+// successful SuspendRuntime and ResumeRuntime they allocate nothing, suspend no single thread, and end in
 // bounded time.
 type Runtime interface {
 	// SuspendRuntime stops all managed threads (ICorProfilerInfo10).
 	SuspendRuntime() HRESULT
 	// ResumeRuntime undoes one successful SuspendRuntime.
 	ResumeRuntime() HRESULT
-	// Enter is called once the runtime is suspended and Leave before it is
-	// resumed: the destruction of a thread waits in between.
+	// Enter is called after the runtime is suspended, and Leave before it is resumed. In between, the
+	// destruction of a thread waits.
 	Enter()
 	Leave()
-	// Alive reports whether the thread has not been destroyed; between Enter
-	// and Leave the answer stays true once it was.
+	// Alive reports whether the thread has not been destroyed. Between Enter and Leave, a true result stays
+	// true.
 	Alive(t Thread) bool
-	// Ask makes thread t copy its context and stack into slot; it does not wait.
+	// Ask makes thread t copy its context and stack into slot, and returns at once.
 	Ask(slot int, t Thread)
-	// Await waits a bounded time for slot's copy and fills c, or takes the
-	// question back: after it nothing writes to the slot.
+	// Await waits a bounded time for slot's copy and fills c, or withdraws the request: afterwards nothing
+	// writes to the slot.
 	Await(slot int, c *Capture)
 	// DoStackSnapshot walks the managed frames of slot's thread into c.
 	DoStackSnapshot(slot int, c *Capture)
-	// FunctionFromIP returns the method whose code holds ip. It may be called
-	// outside the suspended window as well.
+	// FunctionFromIP returns the method whose code contains ip. It may also be called outside the suspended
+	// window.
 	FunctionFromIP(ip uint64) (FunctionID, HRESULT)
 	// Now is a monotonic clock in nanoseconds.
 	Now() int64

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// functionARM64 is what is known of a function of ARM64.
+// functionARM64 holds the data of a function of ARM64.
 type functionARM64 struct {
 	info   pearm64.Info
 	packed pearm64.Buffer // the codes, if the entry is packed
@@ -32,7 +32,7 @@ func (t *Tables) loadARM64(fn *function) bool {
 		info, fault = pearm64.DecodeXdata(record)
 	}
 	if !fault.OK() {
-		return true // a step over it finds out
+		return true // a step through it will fail
 	}
 	fn.arm.info = info
 	var first [4]byte
@@ -56,13 +56,13 @@ func (t *Tables) record(at uint64) ([]byte, bool) {
 	return b, t.src.ReadAt(b, at)
 }
 
-// allocated reports whether a function's first code, the last to be undone, is of an
-// allocation that none of its instructions makes. So it is with a method that goes on
-// from a loop of a lower tier (on-stack replacement): its frame lies below that of the
-// method it replaces, which it begins with. Every offset in its prolog is then of one
-// code less than have run. Seen in .NET 10.
+// allocated reports whether a function's first code, the last to be undone, describes an allocation that none
+// of its instructions makes. This is the case for a method that continues a loop of a lower tier (on-stack
+// replacement): its frame is below that of the replaced method, which the code describes. Every offset in its
+// prolog then misses one code. Seen in .NET 10.
 func allocated(info *pearm64.Info, first uint32) bool {
-	const subSP, move = 0xd10003ff, 0x12800000 // sub sp, sp, #n; movn, movz or movk, of a size that is subtracted next
+	// sub sp, sp, #n; or movn, movz or movk of a size that is subtracted next
+	const subSP, move = 0xd10003ff, 0x12800000
 	var last pearm64.Code
 	for b := info.Codes; len(b) > 0; {
 		c, reason := pearm64.DecodeCode(b)
@@ -105,8 +105,8 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 	return unwind.StopNone
 }
 
-// leaveARM64 undoes a method's frame. The runtime looks a return address up by itself
-// too, but a call that does not return may be a function's last instruction.
+// leaveARM64 undoes a method's frame. The runtime, too, looks up a return address itself, but a call that
+// does not return may be a function's last instruction.
 func (t *Tables) leaveARM64(fn *function, at unwind.Address, regs *context.ARM64, mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
 	info, offset := &fn.arm.info, uint32(at.IP-fn.Base)-fn.EntryARM64.Begin
 	if offset >= info.Length && !at.Exact {
@@ -124,8 +124,8 @@ func (t *Tables) leaveARM64(fn *function, at unwind.Address, regs *context.ARM64
 	return unwind.TrustUnwindInfo, stop
 }
 
-// progressARM64 is progress: a frame that has nothing on the stack yet, or no more, is
-// left to the same stack pointer.
+// progressARM64 checks progress: a frame without stack, at its start or end, leaves the stack pointer
+// unchanged.
 func progressARM64(from, to *context.ARM64, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	switch {
 	case to.Sp < from.Sp, to.Sp == from.Sp && to.PC == from.PC:
@@ -136,8 +136,8 @@ func progressARM64(from, to *context.ARM64, mem *memory.Window, b *unwind.Bounds
 	return unwind.StopNone
 }
 
-// stubARM64 leaves code of the runtime's in which a thread was interrupted. No stub
-// pushes anything: the return address is in x30 all the time.
+// stubARM64 leaves code of the runtime in which a thread was interrupted. No stub pushes anything: the return
+// address is always in x30.
 func (t *Tables) stubARM64(kind Kind, at unwind.Address, regs *context.ARM64) unwind.Stop {
 	const lr = 30
 	ra := regs.X[lr]
@@ -153,6 +153,6 @@ func (t *Tables) stubARM64(kind Kind, at unwind.Address, regs *context.ARM64) un
 	return unwind.StopNone
 }
 
-// ReturnSlot is where the last Step has read the return address, on ARM64; 0 if that
-// was in its register.
+// ReturnSlot returns the address from which the last Step has read the return address, on ARM64; 0 if it was
+// in its register.
 func (t *Tables) ReturnSlot() uint64 { return t.saved }

@@ -16,7 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// armCode is a runtime of ARM64 with one method, behind which a stub stands.
+// armCode is a runtime of ARM64 with one method, followed by a stub.
 type armCode struct {
 	code, xdata []byte
 	stub        Kind
@@ -63,7 +63,7 @@ func (a *armCode) ReadAt(b []byte, addr uint64) bool {
 func (a *armCode) Arch() context.Arch { return context.ArchARM64 }
 func (a *armCode) Unix() bool         { return true }
 
-// step undoes the frame of what a machine runs.
+// step undoes the frame of the machine's code.
 func (a *armCode) step(m *armrun.Machine, exact bool) (to armrun.Registers, err error) {
 	r := context.Registers{Arch: context.ArchARM64}
 	g := &r.ARM64
@@ -78,9 +78,9 @@ func (a *armCode) step(m *armrun.Machine, exact bool) (to armrun.Registers, err 
 	return to, nil
 }
 
-// recordedARM64 reads methods that .NET 10.0.9 has compiled for linux-arm64: a line with
-// the name, how many bytes of another's frame it frees, how many instructions of its
-// prolog and of its epilogs are run, then its code and its .xdata record.
+// recordedARM64 reads methods that .NET 10.0.9 compiled for linux-arm64. One line holds the name, the bytes
+// of another method's frame that it frees, the number of instructions in its prolog and epilogs, its code,
+// and its .xdata record.
 func recordedARM64(t *testing.T) (out []recordedMethod) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/arm64-methods.txt")
@@ -123,7 +123,7 @@ func TestMethodsARM64(t *testing.T) {
 	}
 }
 
-// Code without a frame is left by x30, where a thread was interrupted in it.
+// Code without a frame is left through x30 if a thread was interrupted in it.
 func TestStubsARM64(t *testing.T) {
 	m := recordedARM64(t)[0]
 	inMethod := uint64(armBase + armBegin + 16)
@@ -161,7 +161,7 @@ func TestStubsARM64(t *testing.T) {
 	}
 }
 
-// A record that is cut, of another version or not there ends a walk, with a reason.
+// A truncated or missing record, or one of an unknown version, ends a walk with a reason.
 func TestHostileRecordsARM64(t *testing.T) {
 	good := recordedARM64(t)[0]
 	for _, c := range []struct {

@@ -8,22 +8,21 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-// function is what is known of the code at an address, with its unwind data.
+// function holds the code at an address, with its unwind data.
 type function struct {
 	Code
-	own peamd64.Table  // what Table points to if it was copied
+	own peamd64.Table  // the copy that Table points to
 	arm *functionARM64 // of ARM64
 }
 
-// Bounds of what is copied.
+// Bounds of the copies.
 const (
-	maxChain    = 32 // parents, as many as Windows follows
+	maxChain    = 32 // parents, the limit of Windows
 	maxIndirect = 4
 	pageSize    = 4096
 )
 
-// find asks the source for the code at an address and copies its unwind data,
-// or takes what was copied before.
+// find asks the source for the code at an address and copies its unwind data, or returns an earlier copy.
 func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 	k := key{at.IP, at.Exact}
 	if fn := t.copies[k]; fn != nil {
@@ -45,8 +44,8 @@ func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 	return fn, unwind.StopNone
 }
 
-// load copies a method's unwind data unless the source has it at hand. False if
-// it is not there or has no RVA.
+// load copies a method's unwind data unless the source provides them. It returns false if they are missing or
+// have no RVA.
 func (t *Tables) load(fn *function, at unwind.Address) bool {
 	if pc := at.IP - fn.Base; pc != uint64(uint32(pc)) {
 		return false
@@ -79,7 +78,7 @@ type copier struct {
 	blocks []rva.Block
 }
 
-// add keeps the up to n bytes at an RVA, fewer at a page's end.
+// add copies up to n bytes at an RVA, fewer at a page's end.
 func (c *copier) add(at uint32, n int) []byte {
 	b, addr := make([]byte, n), c.base+uint64(at)
 	if !c.t.src.ReadAt(b, addr) {
@@ -91,9 +90,8 @@ func (c *copier) add(at uint32, n int) []byte {
 	return b
 }
 
-// function copies the UNWIND_INFO of an entry and of what it is chained to. ok
-// is false if its own is not there; a chain may end early, which a step over it
-// finds out.
+// function copies the UNWIND_INFO of an entry and of the entries that it is chained to. ok is false if its
+// own is missing. A chain may end early; a step through it will fail.
 func (c *copier) function(fn peamd64.RuntimeFunction) (direct peamd64.RuntimeFunction, info peamd64.Info, ok bool) {
 	direct = fn
 	for link := range maxChain + 1 {
@@ -130,8 +128,7 @@ func (c *copier) resolve(fn peamd64.RuntimeFunction) (peamd64.RuntimeFunction, b
 	return fn, !fn.Indirect()
 }
 
-// info copies the UNWIND_INFO at an RVA and decodes it. What is malformed is for
-// a step to find out.
+// info copies and decodes the UNWIND_INFO at an RVA. A step detects malformed data.
 func (c *copier) info(at uint32) (i peamd64.Info, ok bool) {
 	var head [4]byte
 	if !c.t.src.ReadAt(head[:], c.base+uint64(at)) {
@@ -142,9 +139,8 @@ func (c *copier) info(at uint32) (i peamd64.Info, ok bool) {
 	return i, b != nil
 }
 
-// epilog copies the code that may be the rest of an epilog, and if that ends in
-// a jump out of the function, what tells whether the jump leaves it: the
-// unwind data of the function that it leads to.
+// epilog copies the code that may be the rest of an epilog. If it ends in a jump out of the function, epilog
+// also copies the unwind data of the jump's target, which show whether the jump leaves the function.
 func (c *copier) epilog(fn peamd64.RuntimeFunction, frameReg uint8, ip uint64) {
 	code := c.add(uint32(ip-c.base), amd64.MaxEpilog)
 	e, ok := amd64.ReadEpilog(code, frameReg)

@@ -9,23 +9,20 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Code of PE images that is entered without a call. A walk that begins there
-// reads a return address that is not one. Nothing names the CLR's redirect and
-// hijack stubs: they are not exported, and there are no symbols. But both make
-// room for the return address by a push that their unwind data does not tell of,
-// which no other function of real images does. A *dispatcher* is where the
-// kernel enters user mode.
+// Code of PE images that is entered without a call. A walk that begins there would read a wrong return
+// address. The CLR's redirect and hijack stubs have no names: they are not exported, and there are no
+// symbols. But both make room for the return address with a push that their unwind data omit, and no other
+// function of real images does that. A *dispatcher* is a function at which the kernel enters user mode.
 
-// Entrances finds such code in the images of a process, in each once. The zero
-// Entrances has looked at none.
+// Entrances finds such code in the images of a process, once per image. The zero Entrances is empty.
 type Entrances struct{ known map[uint32]entrance } // by module ID
 
-// entrance is where one image is entered without a call, as addresses in it.
+// entrance locates the code of one image that is entered without a call, as addresses in it.
 type entrance struct{ stubs, dispatchers, loader []memory.Range }
 
-// Of returns the specials of all modules of a table, as far as there is room: the
-// CLR's stubs up to where they store their return address, the dispatchers, and the
-// loader's functions. It reads whole exception directories: not for a suspended window.
+// Of returns the specials of all modules of a table, as far as there is room: the CLR's stubs up to the store
+// of their return address, the dispatchers, and the loader's functions. It reads whole exception directories,
+// so do not call it in a suspended window.
 func (e *Entrances) Of(t *module.Table) (s Specials) {
 	prev := e.known
 	e.known = make(map[uint32]entrance, t.Len())
@@ -62,13 +59,12 @@ func (p *Places) addMoved(ranges []memory.Range, base uint64) {
 	}
 }
 
-// maxFound bounds what one image can have.
+// maxFound bounds the ranges of one image.
 const maxFound = 16
 
-// Entered returns the parts of an image's functions that make room for their
-// own return address, up to where it is stored. A thread interrupted there, or
-// in what is called from there, has no return address in that place yet. It
-// reads the whole exception directory: not for a suspended window.
+// Entered returns the parts of an image's functions that make room for their own return address, up to its
+// store. A thread interrupted there, or in a function called from there, has no return address in that place
+// yet. Entered reads the whole exception directory, so do not call it in a suspended window.
 func Entered(f *pe.File) (out []memory.Range) {
 	for i := 0; i < f.AMD64().Len() && len(out) < maxFound; i++ {
 		fn := f.AMD64().Entry(i)
@@ -83,13 +79,13 @@ func Entered(f *pe.File) (out []memory.Range) {
 	return out
 }
 
-// maxStub is how much of a function's code is read, bytes; the stubs have 39 to
-// 56, and store the return address soon or call what does.
+// maxStub is the number of bytes of a function's code that are read. The stubs have 39 to 56 bytes, and store
+// the return address early or call a function that does.
 const maxStub = 64
 
-// pushOfVolatile is the length of a function's beginning up to its first push,
-// if that saves a register that functions need not preserve: rax, rcx, rdx, r8
-// to r11. A stub may keep the stack pointer before it. 0 if there is none.
+// pushOfVolatile returns the length of a function's beginning up to its first push, if that pushes a register
+// that functions need not preserve: rax, rcx, rdx, r8 to r11. A stub may copy the stack pointer before it. It
+// returns 0 if there is none.
 func pushOfVolatile(code []byte) uint8 {
 	n := 0
 	if len(code) >= 3 && code[0] == 0x48 && code[1] == 0x8b && code[2]&0xc7 == 0xc4 { // mov reg, rsp
@@ -105,8 +101,7 @@ func pushOfVolatile(code []byte) uint8 {
 	return 0
 }
 
-// hides reports whether a function's unwind data tells of a prolog, but not of
-// its first n bytes.
+// hides reports whether a function's unwind data describe a prolog, but not its first n bytes.
 func hides(f *pe.File, fn peamd64.RuntimeFunction, n uint8) bool {
 	info, fault := f.AMD64().Info(fn.Unwind)
 	if !fault.OK() || info.Chained() {
@@ -118,7 +113,7 @@ func hides(f *pe.File, fn peamd64.RuntimeFunction, n uint8) bool {
 		if why != peamd64.OK || c.Size() == 0 || c.Size() > len(b) {
 			return false
 		}
-		if c.Op == peamd64.UWOP_EPILOG { // its offset is not the prolog's
+		if c.Op == peamd64.UWOP_EPILOG { // its offset is not in the prolog
 			b = b[c.Size():]
 			continue
 		}
@@ -131,10 +126,9 @@ func hides(f *pe.File, fn peamd64.RuntimeFunction, n uint8) bool {
 	return known
 }
 
-// stored is where in a stub the return address is in its place: behind
-// `mov [rbp+disp8], rax` into the slot of the first push if the stub does it
-// itself, else at the call that does; the first byte of that instruction is the
-// last that counts, so that a return address behind it does not.
+// stored returns the offset in a stub from which the return address is in its place: `mov [rbp+disp8], rax`
+// into the slot of the first push if the stub stores it itself, else the call of the function that does. Of
+// that instruction only the first byte counts, so a return address after it does not.
 func stored(code []byte) uint32 {
 	frame := -1 // distance from the frame register to the slot
 	call := 0
@@ -151,16 +145,16 @@ func stored(code []byte) uint32 {
 	return uint32(call) + 1
 }
 
-// dispatchers are where the kernel enters user mode, by ntdll's names.
+// dispatchers are the functions at which the kernel enters user mode, by ntdll's names.
 var dispatchers = map[string]bool{"KiUserExceptionDispatcher": true, "KiUserApcDispatcher": true, "KiUserCallbackDispatcher": true}
 
-// dispatcherSize bounds a dispatcher whose function's end is not known, bytes.
+// dispatcherSize bounds a dispatcher whose end is unknown, bytes.
 const dispatcherSize = 64
 
-// Dispatchers returns the dispatchers of ntdll. It reads the export directory:
-// not for a suspended window.
+// Dispatchers returns the dispatchers of ntdll. It reads the export directory, so do not call it in a
+// suspended window.
 func Dispatchers(f *pe.File) (out []memory.Range) {
-	exports, _ := f.Exports() // what could be read counts
+	exports, _ := f.Exports() // a partial result is useful
 	for i := range exports {
 		e := &exports[i]
 		if !dispatchers[e.Name] || e.RVA == 0 || len(out) == maxFound {

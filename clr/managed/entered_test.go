@@ -14,7 +14,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// made is an image with one function of this code and unwind data.
+// made returns an image with one function with this code and unwind data.
 func made(code, info []byte) *pe.File {
 	const machineAMD64, begin, unwind = 0x8664, 0x1000, 0x2000
 	entry := binary.LittleEndian.AppendUint32(nil, begin)
@@ -23,8 +23,7 @@ func made(code, info []byte) *pe.File {
 	return pe.FromBlocks(machineAMD64, entry, []pe.Block{{RVA: begin, Data: code}, {RVA: unwind, Data: info}})
 }
 
-// info is UNWIND_INFO of version 1 with these codes of one slot, offset and
-// operation each.
+// info returns an UNWIND_INFO of version 1 with these codes of one slot, offset and operation each.
 func info(codes ...[2]byte) []byte {
 	b := []byte{1, 20, byte(len(codes)), 0}
 	for _, c := range codes {
@@ -52,7 +51,7 @@ func TestEntered(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		code, info []byte
-		end        uint32 // 0: not found
+		end        uint32 // 0: none
 	}{
 		{"redirect: up to where it stores the return address", redirect, two, 15},
 		{"hijack: up to the call that stores it", hijack, two, 7},
@@ -98,8 +97,8 @@ func open(t *testing.T, path string) *pe.File {
 	return f
 }
 
-// The stubs of real CLRs: how many there are, and that each range ends in the
-// instruction it should, by another disassembler.
+// The stubs of real CLRs: their number, and that each range ends at the right instruction, according to
+// another disassembler.
 func TestRealCLRs(t *testing.T) {
 	for _, c := range []struct {
 		name, path    string
@@ -129,12 +128,12 @@ func TestRealCLRs(t *testing.T) {
 	}
 }
 
-// lastInst is the instruction of which a range holds the first byte only.
+// lastInst returns the instruction whose first byte is the last of a range.
 func lastInst(t *testing.T, f *pe.File, r memory.Range) x86asm.Inst {
 	t.Helper()
 	for at := uint32(r.Start); uint64(at) < r.End; {
 		code := f.Tail(at, 16)
-		if bytes.HasPrefix(code, []byte{0xf3, 0x48, 0x0f, 0x1e}) { // rdssp, which the library does not know
+		if bytes.HasPrefix(code, []byte{0xf3, 0x48, 0x0f, 0x1e}) { // rdssp, unknown to the library
 			at += 5
 			continue
 		}
@@ -151,7 +150,7 @@ func lastInst(t *testing.T, f *pe.File, r memory.Range) x86asm.Inst {
 	return x86asm.Inst{}
 }
 
-// No other image has any: Wine's, which other compilers made.
+// No other image has any, such as Wine's, which other compilers built.
 func TestOtherImages(t *testing.T) {
 	const dir = "/usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 	images, functions := 0, 0
@@ -165,7 +164,7 @@ func TestOtherImages(t *testing.T) {
 		}
 		f, err := pe.New(b, path)
 		if err != nil {
-			return nil // the folder holds archives too
+			return nil // the folder also contains archives
 		}
 		images++
 		functions += f.AMD64().Len()

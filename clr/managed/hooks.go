@@ -13,32 +13,32 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
-// HijackStub is one release's return-hijack stub, where it differs from others'.
-// A new release whose stub begins otherwise is one more row here.
+// HijackStub is the return-hijack stub of one or more releases. A new release whose stub begins differently
+// needs one more row here.
 type HijackStub struct {
-	System   string // as GOOS spells it
+	System   string // as in GOOS
 	Releases string // of .NET
 	Source   string // in dotnet/runtime src/coreclr/vm
 	unwind.ReturnHook
 }
 
-// HijackStubs are those that are known. The stub of .NET Core 2.0 to 3.1 for Windows
-// needs no row: it pushes nothing before rax, and its unwind data is right.
+// HijackStubs are the known stubs. The stub of .NET Core 2.0 to 3.1 for Windows needs no row: it pushes
+// nothing before rax, and its unwind data are right.
 var HijackStubs = []HijackStub{
 	{
 		System: "linux", Releases: "9.0 to 10.0", Source: "amd64/asmhelpers.S, OnHijackTripThread",
 		ReturnHook: unwind.ReturnHook{
 			Arch: context.ArchAMD64,
-			// push rax, which makes room for the return address; push rbp, rbx, r15, r14, r13, r12.
-			// No compiler saves rax first.
+			// push rax, which makes room for the return address; push rbp, rbx, r15, r14, r13, r12. No
+			// compiler saves rax first.
 			Code: []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54},
-			// The rules are of a function that was called: the true one is what was pushed first.
+			// The unwind rules assume a called function: the true return address is the first pushed word.
 			Off: -8,
 		},
 	},
 	{
-		// A stub that begins otherwise has its return address there too, as long as it makes
-		// room for it first.
+		// A stub that begins differently has its return address in the same place, if it makes room for it
+		// first.
 		System: "linux", Releases: "others", Source: "amd64/asmhelpers.S, OnHijackTripThread",
 		ReturnHook: unwind.ReturnHook{Arch: context.ArchAMD64, Off: -8},
 	},
@@ -46,13 +46,13 @@ var HijackStubs = []HijackStub{
 		System: "linux", Releases: "10.0", Source: "arm64/asmhelpers.S, OnHijackTripThread",
 		ReturnHook: unwind.ReturnHook{
 			Arch: context.ArchARM64,
-			// stp x29, x30, [sp, #-192]!, which is HijackArgs' size; mov x29, sp; stp of x19 to x28
-			// and of x0 and x1, which a method returns. Others of this size save no x0.
+			// stp x29, x30, [sp, #-192]!, which is HijackArgs' size; mov x29, sp; stp of x19 to x28, and of
+			// x0 and x1, which hold a method's results. Other functions with this frame size do not save x0.
 			Code: []byte{
 				0xfd, 0x7b, 0xb4, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0xf3, 0x53, 0x01, 0xa9, 0xf5, 0x5b, 0x02, 0xa9,
 				0xf7, 0x63, 0x03, 0xa9, 0xf9, 0x6b, 0x04, 0xa9, 0xfb, 0x73, 0x05, 0xa9, 0xe0, 0x07, 0x06, 0xa9,
 			},
-			// The unwind data is right: the runtime writes the true return address into the frame record.
+			// The unwind data are right: the runtime writes the true return address into the frame record.
 		},
 	},
 	{
@@ -61,15 +61,15 @@ var HijackStubs = []HijackStub{
 			Arch: context.ArchAMD64, PE: true,
 			// mov rdx, rsp; push rax, which makes room for the return address; push rdx; push r15.
 			Code: []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57},
-			// The unwind data knows neither push and takes the word of rdx. The runtime, which the
-			// stub calls, writes the return address first of all: before, no walk can leave the stub.
+			// The unwind data omit both pushes, so they take the word of rdx. The stub calls the runtime,
+			// which writes the return address first of all. Before that, no walk can leave the stub.
 			Off: 8, Late: true,
 		},
 	},
 }
 
-// FindHijackStub finds a hijack stub in an ELF module of which code was read, from
-// its Start on: where one of HijackStubs begins a function. 0 if none does.
+// FindHijackStub finds a hijack stub in an ELF module. code is the module's code from its Start on. It
+// returns the address of a function that begins like one of HijackStubs, 0 if there is none.
 func FindHijackStub(m *module.Module, code []byte) uint64 {
 	if m.CFI == nil {
 		return 0
@@ -111,19 +111,17 @@ func FindHijackStubPE(f *pe.File, base uint64) uint64 {
 	return 0
 }
 
-// throwHelpers are where the CLR sends a thread whose managed code has raised an exception
-// of the processor's, a null reference or a division by zero: NakedThrowHelper of .NET Core
-// 2 and 3 for Windows, and its likes. RCX is the address of the instruction, and pushed as
-// if it were a return address.
-// Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm,
-// and coreclr.dll 2.2.2.
+// throwHelpers are functions to which the CLR sends a thread whose managed code has raised a processor
+// exception, such as a null reference or a division by zero: NakedThrowHelper of .NET Core 2 and 3 for
+// Windows, and similar ones. RCX is the address of the instruction, and is pushed like a return address.
+// Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm, and coreclr.dll 2.2.2.
 var throwHelpers = []unwind.ReturnHook{{
 	Arch: context.ArchAMD64, PE: true, Interrupted: true,
 	// mov rdx, rsp; push rcx; test rsp, 15
 	Code: []byte{0x48, 0x8b, 0xd4, 0x51, 0x48, 0xf7, 0xc4, 0x0f, 0, 0, 0},
 }}
 
-// ReturnHooks returns the hijack stubs and the throw helpers in the form that a walker takes.
+// ReturnHooks returns the hijack stubs and the throw helpers in a walker's form.
 func ReturnHooks() []unwind.ReturnHook {
 	out := make([]unwind.ReturnHook, len(HijackStubs), len(HijackStubs)+len(throwHelpers))
 	for i := range HijackStubs {
@@ -132,14 +130,13 @@ func ReturnHooks() []unwind.ReturnHook {
 	return append(out, throwHelpers...)
 }
 
-// ListedReturnHooks are those of ReturnHooks whose code is known: for a runtime whose stub has
-// been found by it.
+// ListedReturnHooks returns the entries of ReturnHooks with known code, for a runtime whose stub was found by
+// its code.
 func ListedReturnHooks() []unwind.ReturnHook {
 	return slices.DeleteFunc(ReturnHooks(), func(l unwind.ReturnHook) bool { return len(l.Code) == 0 })
 }
 
-// NewWalker returns a walker of a's stacks that knows the CLR's stubs, nil of an
-// architecture that is not walked.
+// NewWalker returns a walker for stacks of a that knows the CLR's stubs, nil for an unsupported architecture.
 func NewWalker(a context.Arch) unwind.Walker {
 	w := walker.New(a)
 	if l, ok := w.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok {
@@ -148,5 +145,5 @@ func NewWalker(a context.Arch) unwind.Walker {
 	return w
 }
 
-// NewAMD64 is NewWalker for callers that want all an unwinder of x86-64 can do.
+// NewAMD64 is NewWalker for callers that need all functions of the x86-64 unwinder.
 func NewAMD64() *amd64.Unwinder { return NewWalker(context.ArchAMD64).(*amd64.Unwinder) }

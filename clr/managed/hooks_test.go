@@ -16,8 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A hijack stub is a function that begins as one of HijackStubs does; the same
-// bytes elsewhere are not.
+// A hijack stub is a function that begins like one of HijackStubs; the same bytes elsewhere do not count.
 func TestFindHijackStub(t *testing.T) {
 	const start, lo, size = 0x7f0000000000, 0x40, 0x40
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
@@ -62,7 +61,7 @@ func TestFindHijackStub(t *testing.T) {
 	}
 }
 
-// hijackStub is how the first stub of a system with known code begins.
+// hijackStub returns the code of a system's first stub with known code.
 func hijackStub(t *testing.T, system string, a context.Arch) []byte {
 	t.Helper()
 	for i := range HijackStubs {
@@ -74,8 +73,8 @@ func hijackStub(t *testing.T, system string, a context.Arch) []byte {
 	return nil
 }
 
-// OnHijackTripThread of .NET 10.0.9 for Linux on ARM64, and how another function of
-// libcoreclr begins whose frame has the same size.
+// OnHijackTripThread of .NET 10.0.9 for Linux on ARM64, and the beginning of another function of libcoreclr
+// with the same frame size.
 var (
 	hijackARM64 = []uint32{
 		0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xa9025bf5, 0xa90363f7, 0xa9046bf9,
@@ -86,9 +85,8 @@ var (
 	otherARM64 = []uint32{0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xf0001334, 0x910263f3, 0xa90363f7, 0xaa0003f7, 0xaa0203f8}
 )
 
-// The stub of ARM64 is recognised by its code, at every instruction and by no other
-// function's, and left by its unwind data: what the runtime has written into its
-// frame record is the true return address.
+// The stub of ARM64 is recognized by its code, at every instruction, and no other function is. It is left
+// through its unwind data: the runtime has written the true return address into its frame record.
 func TestHijackStubARM64(t *testing.T) {
 	const start, stub, other, size, sp, ra, calls = 0x7f0000000000, 0x1000, 0x1100, 24 * 4, 0x7e0000001000, 0x7d0000001234, 12 * 4
 	text := make([]byte, 0x200)
@@ -99,7 +97,7 @@ func TestHijackStubARM64(t *testing.T) {
 	}
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
-	// The row behind the prolog: CFA = SP+192, x29 at CFA-192, x30 at CFA-184.
+	// The row after the prolog: CFA = SP+192, x29 at CFA-192, x30 at CFA-184.
 	frames.FDE(&cie, stub, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
 	frames.FDE(&cie, other, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
 	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
@@ -140,8 +138,8 @@ func TestHijackStubARM64(t *testing.T) {
 	}
 }
 
-// Every pinned runtime that needs a row has one: its stub begins a function. A new
-// release whose stub begins otherwise fails here.
+// Every pinned runtime that needs a row has one: its stub begins a function. A new release whose stub begins
+// differently fails here.
 func TestHijackStubsOfRealCLRs(t *testing.T) {
 	for name, path := range map[string]string{
 		"9.0.5": ".cache/dotnet-9.0.5/package/dist/libcoreclr.so", "10.0.9": ".cache/dotnet-10.0.9/package/dist/azmcp",
@@ -177,7 +175,7 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 	})
 }
 
-// The throw helpers of real CLRs begin as throwHelpers say, and nothing else does.
+// The throw helpers of real CLRs begin as in throwHelpers, and no other function does.
 func TestThrowHelpers(t *testing.T) {
 	for _, c := range []struct {
 		name, path string

@@ -8,19 +8,19 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-// changing are the functions of ntdll below which its table of the images' functions,
-// or that of dynamic functions, is changed under a lock that a look-up takes too.
-// What they call is not exported; a stack leads through them.
+// changing are functions of ntdll that change its table of the images' functions, or that of dynamic
+// functions, under a lock that a look-up also takes. The functions that they call are not exported, but a
+// stack leads through these.
 var changing = map[string]bool{
 	"LdrLoadDll": true, "LdrUnloadDll": true,
 	"RtlAddFunctionTable": true, "RtlDeleteFunctionTable": true, "RtlInstallFunctionTableCallback": true,
 	"RtlAddGrowableFunctionTable": true, "RtlGrowFunctionTable": true, "RtlDeleteGrowableFunctionTable": true,
 }
 
-// LoaderFunctions returns where those functions are in ntdll, each with the parts that
-// compilers put elsewhere. It reads whole directories: not for a suspended window.
+// LoaderFunctions returns the ranges of those functions in ntdll, each with the parts that compilers place
+// elsewhere. It reads whole directories, so do not call it in a suspended window.
 func LoaderFunctions(f *pe.File) (out []memory.Range) {
-	exports, _ := f.Exports() // what could be read counts
+	exports, _ := f.Exports() // a partial result is useful
 	var begins []uint32
 	for i := range exports {
 		if changing[exports[i].Name] && exports[i].RVA != 0 {
@@ -39,7 +39,7 @@ func LoaderFunctions(f *pe.File) (out []memory.Range) {
 	return out
 }
 
-// primary is where the function begins that an entry is a part of.
+// primary returns the start of the function that an entry is part of.
 func primary(f *pe.File, fn peamd64.RuntimeFunction) uint32 {
 	for range maxChain {
 		direct, why := f.AMD64().Resolve(fn)

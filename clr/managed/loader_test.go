@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Wine's ntdll has the functions by name, and what they call is not taken for them.
+// Wine's ntdll has these functions by name; the functions that they call are not included.
 func TestLoaderFunctions(t *testing.T) {
 	const path = "../../.cache/wine/prefix/drive_c/windows/system32/ntdll.dll"
 	if _, err := os.Stat(path); err != nil {

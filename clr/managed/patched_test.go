@@ -8,11 +8,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// oneCall is a runtime with one method, whose code at call is a call.
+// oneCall is a runtime with one method that contains a call at call.
 type oneCall struct {
 	call uint64
 	kind Kind
-	none bool // there is no code of the runtime's: the call is native
+	none bool // the runtime has no code there: the call is native
 }
 
 func (o *oneCall) Code(at unwind.Address, c *Code) unwind.Stop {
@@ -37,8 +37,7 @@ func (o *oneCall) ReadAt(b []byte, addr uint64) bool {
 func (o *oneCall) Arch() context.Arch { return context.ArchAMD64 }
 func (o *oneCall) Unix() bool         { return true }
 
-// Thread objects made by hand, laid out as .NET 9.0.5's: the true return address at
-// 152, its slot at 160.
+// Constructed Thread objects with the layout of .NET 9.0.5: the true return address at 152, its slot at 160.
 func TestTrueReturn(t *testing.T) {
 	const call, slot = 0x7f4dd25e6801, 0x7f98c4fd74a0
 	thread := func(ra, slot uint64, at int) []byte {
@@ -72,8 +71,8 @@ func TestTrueReturn(t *testing.T) {
 	}
 }
 
-// The caller of a hijacked method may be native code of the runtime's, which the method has been
-// called by. The address must be behind a call there, too.
+// The caller of a hijacked method may be native code of the runtime. There, too, the address must follow a
+// call.
 func TestTrueReturnToNativeCode(t *testing.T) {
 	const call, slot = 0x7f4dd25e6801, 0x7f98c4fd74a0
 	for ra, want := range map[uint64]bool{call + 5: true, call + 4: false, call + 6: false, 0: false} {

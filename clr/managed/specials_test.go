@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// A thread is in the loader wherever on its stack the loader stands.
+// A thread is in the loader if the loader is anywhere on its stack.
 func TestLoading(t *testing.T) {
 	var s Specials
 	s.Loader.Add(memory.Range{Start: 0x1000, End: 0x1100})
@@ -33,8 +33,8 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// The frame below a dispatcher with correct unwind data is an interrupted one. A redirect
-// stub has no frame below it until its return address is known.
+// The frame below a dispatcher with correct unwind data is interrupted. A redirect stub has no frame below it
+// until its return address is known.
 func TestTrueDispatcher(t *testing.T) {
 	for name, s := range map[string]*Specials{
 		"dispatcher": {Dispatch: places(memory.Range{Start: 0x100, End: 0x200})},

@@ -14,32 +14,31 @@ type Tables struct {
 	src    Source
 	copies map[key]*function
 
-	// What a call through an interface takes must not be allocated each time.
+	// Arguments of interface calls, kept here so that they are not allocated each time.
 	asked   Code
 	scratch [nearcall.Longest]byte
 	thread  [maxThread]byte
 	saved   uint64 // see ReturnSlot
 }
 
-// key is an address whose function was copied. Only for an interrupted frame
-// was its code.
+// key is an address whose function was copied. Only the copy for an interrupted frame includes code.
 type key struct {
 	ip    uint64
 	exact bool
 }
 
-// maxCopies bounds what is kept; when it is full all is dropped.
+// maxCopies bounds the copies; when it is reached, all are dropped.
 const maxCopies = 1 << 13
 
-// New returns tables over a source, without anything copied.
+// New returns tables over a source, without copies.
 func New(src Source) *Tables { return &Tables{src: src, copies: map[key]*function{}} }
 
-// Forget drops what was copied: code may have gone and other code come.
+// Forget drops the copies: code may have been replaced.
 func (t *Tables) Forget() { clear(t.copies) }
 
-// Step replaces s, a frame of managed code or of a stub of the runtime, by its
-// caller, and describes the frame it left in f. If the answer is not StopNone, s
-// is as it was; NoInfo means that the source does not cover the ip.
+// Step replaces s, a frame of managed code or of a stub of the runtime, by its caller, and describes the left
+// frame in f. If the result is not StopNone, s is unchanged; NoInfo means that the source does not cover the
+// ip.
 func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	t.saved = 0
 	switch {
@@ -75,8 +74,7 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *
 	return unwind.StopNone
 }
 
-// progress ends a walk at a return address of 0, as the walkers do, and where it
-// would go down.
+// progress ends a walk at a return address of 0, as the walkers do, and if the stack pointer would decrease.
 func progress(from, to *context.AMD64, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	switch {
 	case to.SP()-8 < from.SP():

@@ -10,9 +10,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// stub leaves code of the runtime's in which a thread was interrupted: it has no
-// frame, and jumps on to a method. What stands at the stack pointer must look
-// like a return address: other generators' code might have pushed something.
+// stub leaves code of the runtime in which a thread was interrupted: it has no frame, and jumps to a method.
+// The word at the stack pointer must look like a return address, because other code generators might have
+// pushed something.
 func (t *Tables) stub(kind Kind, at unwind.Address, regs *context.AMD64, mem *memory.Window) unwind.Stop {
 	sp := regs.SP()
 	ra, _ := mem.Word(sp)
@@ -21,7 +21,7 @@ func (t *Tables) stub(kind Kind, at unwind.Address, regs *context.AMD64, mem *me
 		return unwind.NoInfo // a stub never calls
 	case t.isMethod(ra):
 	case kind == Thunk:
-		return unwind.NoInfo // what it has pushed is not known
+		return unwind.NoInfo // its pushes are unknown
 	case t.followsCall(ra):
 	case kind == Resolve:
 		if ra, _ = mem.Word(sp + 8); !t.isMethod(ra) {
@@ -36,7 +36,7 @@ func (t *Tables) stub(kind Kind, at unwind.Address, regs *context.AMD64, mem *me
 	return unwind.StopNone
 }
 
-// isMethod reports whether a return address is one in a method.
+// isMethod reports whether a return address is in a method.
 func (t *Tables) isMethod(ra uint64) bool {
 	return ra != 0 && t.src.Code(unwind.ReturnAddress(ra), &t.asked) == unwind.StopNone && t.asked.Kind == Method
 }
@@ -53,9 +53,9 @@ func (t *Tables) followsCall(ra uint64) bool {
 	return nearcall.AMD64(b)
 }
 
-// replaced reports whether the runtime can have replaced a return address. The caller is a
-// method, or native code of the runtime's (CallDescrWorkerInternal, IL_Throw). It is no stub:
-// a stub never calls.
+// replaced reports whether the runtime can have replaced a return address. Then the caller is a method, or
+// native code of the runtime (CallDescrWorkerInternal, IL_Throw). It cannot be a stub, because stubs never
+// call.
 func (t *Tables) replaced(ra uint64) bool {
 	if !t.followsCall(ra) {
 		return false
@@ -64,14 +64,13 @@ func (t *Tables) replaced(ra uint64) bool {
 	return !known || t.asked.Kind == Method || t.asked.Kind == Uncharted
 }
 
-// maxThread is how much of a Thread object is searched for hijack fields, bytes.
+// maxThread is how many bytes of a Thread object are searched for hijack fields.
 const maxThread = 1024
 
-// Hijacked returns the true return address that the runtime has replaced in the
-// stack slot at slot, false if the Thread object at thread says nothing of it.
-// The two words are found by their values, since where they stand differs from
-// release to release: the true address, which must be behind a call, and next to
-// it the slot's address.
+// Hijacked returns the true return address that the runtime has replaced in the stack slot at slot, false if
+// the Thread object at thread does not contain it. The two words are found by their values, because their
+// offsets differ between releases: the true address, which must follow a call, and next to it the slot's
+// address.
 func (t *Tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
 	if slot == 0 {
 		return 0, false
@@ -85,7 +84,7 @@ func (t *Tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
 	return t.TrueReturn(object, slot)
 }
 
-// TrueReturn is Hijacked in a copy of the Thread object.
+// TrueReturn is Hijacked for a copy of the Thread object.
 func (t *Tables) TrueReturn(object []byte, slot uint64) (ra uint64, ok bool) {
 	for i := 8; i+8 <= len(object); i += 8 {
 		if binary.LittleEndian.Uint64(object[i:]) != slot {

@@ -13,22 +13,19 @@ type Image struct {
 	Table *peamd64.Table
 }
 
-// Calls are what a System asks of its operating system. They are made while
-// nothing is suspended: the system's tables have a lock that a suspended thread
-// may own.
+// Calls are a System's calls of its operating system. They are made while nothing is suspended: the system's
+// tables have a lock that a suspended thread may own.
 type Calls interface {
-	// FunctionEntry copies the RUNTIME_FUNCTION that somebody has registered for
-	// an address, and what its RVAs are relative to. Source: Win32
-	// RtlLookupFunctionEntry.
+	// FunctionEntry copies the RUNTIME_FUNCTION that is registered for an address, and returns the base of
+	// its RVAs. Source: Win32 RtlLookupFunctionEntry.
 	FunctionEntry(pc uint64, entry []byte) (base uint64, ok bool)
-	// Precompiled returns the managed image that holds an address.
+	// Precompiled returns the managed image that contains an address.
 	Precompiled(pc uint64) (Image, bool)
 	memory.Reader
 }
 
-// System is a Source over Windows' function tables, where the CLR registers what
-// it compiles, and over precompiled images. Its answers hold until the modules
-// change: see Tables.Forget.
+// System is a Source over Windows' function tables, where the CLR registers jitted code, and over precompiled
+// images. Its answers are valid until the modules change: see Tables.Forget.
 type System struct{ Calls }
 
 // Code implements Source.
@@ -47,7 +44,7 @@ func (s System) Code(at unwind.Address, c *Code) unwind.Stop {
 	return unwind.StopNone
 }
 
-// code is what an image's exception directory says of an address in it.
+// code looks up an address in an image's exception directory.
 func (im *Image) code(pc uint64) Code {
 	entry, ok := im.Table.Lookup(uint32(pc - im.Base))
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// A Windows process with one compiled method, one precompiled image, and native
-// code; what is read there is in blocks.
+// A Windows process with one compiled method, one precompiled image, and native code. Its memory is in
+// blocks.
 type process struct {
 	blocks  map[uint64][]byte // by address
 	entries map[uint64]peamd64.RuntimeFunction
@@ -21,7 +21,7 @@ type process struct {
 }
 
 const (
-	heap     = 0x7ff8_0000_0000 // what the registered functions are relative to
+	heap     = 0x7ff8_0000_0000 // base of the registered functions
 	codeAt   = heap + 0x1000
 	infoAt   = heap + 0x2000
 	parentAt = heap + 0x3000
@@ -72,7 +72,7 @@ func newProcess() *process {
 	}
 }
 
-// stack is words of 0x9000 plus their index, but for those given.
+// stack returns words of 0x9000 plus their index, except those in set.
 func stack(set map[int]uint64) *memory.Window {
 	data := make([]byte, 64*8)
 	for i := range 64 {
@@ -85,7 +85,7 @@ func stack(set map[int]uint64) *memory.Window {
 	return memory.New(memory.Run{Addr: stackAt, Data: data})
 }
 
-// at is a frame at ip whose stack pointer is the stack's first word.
+// at returns a frame at ip whose stack pointer is the stack's first word.
 func at(ip uint64, exact bool) *unwind.State {
 	r := &context.Registers{Arch: context.ArchAMD64}
 	r.AMD64.RIP, r.AMD64.Known = ip, context.AMD64All
@@ -104,8 +104,8 @@ func TestSystem(t *testing.T) {
 		sp    int // words
 		by    unwind.Trust
 		kind  unwind.Kind
-		rsi   uint64 // 0: as it was
-		high  uint64 // of the stack; 0: where the window ends
+		rsi   uint64 // 0: unchanged
+		high  uint64 // of the stack; 0: the window's end
 	}{
 		{name: "registered method", ip: codeAt + 0x20, stack: map[int]uint64{6: caller}, sp: 7, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
 		{name: "its prolog", ip: codeAt + 1, exact: true, stack: map[int]uint64{1: caller}, sp: 2, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
@@ -122,7 +122,7 @@ func TestSystem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tables := New(System{newProcess()})
-			for pass := range 2 { // the second from what was copied
+			for pass := range 2 { // the second uses the copies
 				s, f := at(c.ip, c.exact), unwind.Frame{}
 				before := *s.Regs
 				stop := tables.Step(s, stack(c.stack), &unwind.Bounds{High: c.high}, &f)
@@ -148,7 +148,7 @@ func TestSystem(t *testing.T) {
 	}
 }
 
-// What was copied is not asked for again, until it is forgotten.
+// A copy is used until it is forgotten.
 func TestForget(t *testing.T) {
 	p := newProcess()
 	tables := New(System{p})
@@ -171,7 +171,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A fragment's codes and its parent's are undone together.
+// The codes of a fragment and its parent are undone together.
 func TestChained(t *testing.T) {
 	p := newProcess()
 	p.blocks[infoAt] = append([]byte{1 | peamd64.UNW_FLAG_CHAININFO<<3, 0, 0, 0}, peamd64.AppendEntry(nil, peamd64.RuntimeFunction{Begin: 0x900, End: 0xa00, Unwind: 0x3000})...)
@@ -229,7 +229,7 @@ type arm struct{ System }
 
 func (arm) Arch() context.Arch { return context.ArchARM64 }
 
-// On ARM64 the true return address may be native: behind a call it must be.
+// On ARM64 the true return address may be native, but must follow a call.
 func TestHijackedARM64(t *testing.T) {
 	const thread, slot = 0x20_0000, 0x7f_0000_1230
 	for _, c := range []struct {
@@ -259,7 +259,7 @@ func TestHijackedARM64(t *testing.T) {
 	}
 }
 
-// Registers of another architecture are left alone.
+// Registers of another architecture are unchanged.
 func TestOtherArchitecture(t *testing.T) {
 	var f unwind.Frame
 	s := &unwind.State{Regs: &context.Registers{Arch: context.ArchARM64}}

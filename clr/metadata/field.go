@@ -1,6 +1,6 @@
 package metadata
 
-// Fields are the rows [first, end) of a type's fields.
+// Fields returns the rows [first, end) of a type's fields.
 func (m *Module) Fields(typ int) (first, end int) {
 	first, end = m.cell(tableTypeDef, typ, 4), m.table[tableField].rows+1
 	if typ < m.table[tableTypeDef].rows {
@@ -9,10 +9,10 @@ func (m *Module) Fields(typ int) (first, end int) {
 	return first, end
 }
 
-// Field is the name of a field, "" if there is no such row.
+// Field returns the name of a field, "" if there is no such row.
 func (m *Module) Field(rid int) string { return m.text(m.cell(tableField, rid, 1)) }
 
-// MethodNamed is the first row of a type's method of a name, 0 if it has none.
+// MethodNamed returns the first row of a type's methods with a name, 0 if there is none.
 func (m *Module) MethodNamed(typ int, name string) int {
 	first, end := m.methods(typ)
 	for rid := first; rid < min(end, first+maxSiblings); rid++ {

@@ -8,17 +8,17 @@ import (
 // Lines is the debugging metadata of one module: a Portable PDB. It is immutable.
 type Lines struct {
 	m *Module
-	// ID is what the module that it was made with says of it: a GUID and a stamp.
+	// ID identifies the module's build in the module: a GUID and a stamp.
 	ID [20]byte
 }
 
-// Place is where in the source an instruction comes from.
+// Place is the source position of an instruction.
 type Place struct {
 	File         string
 	Line, Column int
 }
 
-// Bounds of what one method may have.
+// Bounds of one method's data.
 const (
 	maxPoints  = 1 << 16
 	maxParts   = 64       // of a document's name
@@ -41,22 +41,21 @@ func ParseLines(b []byte) (*Lines, error) {
 	return l, nil
 }
 
-// point is a sequence point under way.
+// point is the current sequence point.
 type point struct {
 	il, line, column int64
 	document         uint32
 }
 
-// Find is the place of the instruction at an IL offset of a method: that of the last
-// sequence point at or before it that is not hidden, as the runtime's own stack traces
-// have it.
+// Find returns the source position of an IL offset of a method: that of the last sequence point at or before
+// it that is not hidden, like the runtime's own stack traces.
 func (l *Lines) Find(method int, il uint32) (p Place, ok bool) {
 	document := l.m.cell(tableMethodDebug, method, 0)
 	s := decoder{b: l.m.blob(l.m.cell(tableMethodDebug, method, 1))}
 	if len(s.b) == 0 {
 		return p, false
 	}
-	s.number() // the local variables' signature
+	s.number() // signature of the local variables
 	now := point{document: uint32(document)}
 	if document == 0 {
 		now.document = s.number()
@@ -78,8 +77,8 @@ func (l *Lines) Find(method int, il uint32) (p Place, ok bool) {
 	return p, p.File != ""
 }
 
-// point reads a record: it moves p on, or on to another document, which is as a hidden
-// one. Lines are told from the last one that was not hidden; line 0 is that of none.
+// point reads one record: it advances p, or changes its document, which counts as hidden. Lines are relative
+// to the last point that was not hidden; line 0 means none.
 func (s *decoder) point(p *point, first bool) (hidden bool) {
 	delta := s.number()
 	if delta == 0 && !first {
@@ -107,8 +106,8 @@ func (s *decoder) point(p *point, first bool) (hidden bool) {
 	return p.line == hiddenLine
 }
 
-// signed reads a compressed signed integer (II.23.2): the sign is the lowest bit, and what
-// is missing above it is filled by the width.
+// signed reads a compressed signed integer (II.23.2): the sign is the lowest bit, and the missing bits above
+// are filled according to the width.
 func (s *decoder) signed() int32 {
 	at := s.at
 	v := s.number()
@@ -125,7 +124,7 @@ func (s *decoder) signed() int32 {
 	return n - 1<<28
 }
 
-// document is a file's name: parts and what stands between them.
+// document returns a file's name, which is stored as parts and a separator.
 func (l *Lines) document(rid int) string {
 	b := l.m.blob(l.m.cell(tableDocument, rid, 0))
 	separator, size := utf8.DecodeRune(b)

@@ -45,7 +45,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Cut or changed anywhere, a PDB is refused or read in bounds.
+// A truncated or modified PDB is refused or read within bounds.
 func TestHostileLines(t *testing.T) {
 	use := func(b []byte) {
 		l, err := ParseLines(b)

@@ -1,21 +1,20 @@
-// Package metadata reads names of types and methods from the metadata of a
-// managed module, and lines from its debugging metadata (Portable PDB).
+// Package metadata reads names of types and methods from the metadata of a managed module, and lines from its
+// debugging metadata (Portable PDB).
 //
-// Sources: ECMA-335, 6th edition, partition II, sections 22 to 24; Portable PDB v1.0
-// (dotnet/runtime docs/design/specs/PortablePdb-Metadata.md).
+// Sources: ECMA-335, 6th edition, partition II, sections 22 to 24; Portable PDB v1.0 (dotnet/runtime
+// docs/design/specs/PortablePdb-Metadata.md).
 //
-// Glossary. A *row id* (rid) counts from 1; a *token* is a table's number in the
-// highest byte and a rid. *Heaps* hold strings and blobs.
+// Glossary. A *row id* (rid) counts from 1; a *token* is a table's number in the highest byte and a rid.
+// *Heaps* hold strings and blobs.
 //
-// Strategy. The bytes are the module's, from a file or a process, and are not
-// believed: every offset and count is checked before use, and what cannot be
-// read is an empty name. Nothing is copied but the names asked for.
+// Strategy. The bytes come from the module's file or memory and are not trusted: every offset and count is
+// checked before use, and an unreadable name is empty. Only the requested names are copied.
 //
-// A method has its parameter list if metadata has another one of its name in its type, so
-// that every recording of a program gives it the same name.
+// A method has its parameter list if the metadata has another one with its name in its type, so that every
+// recording of a program gives it the same name.
 //
-// Known gaps: only the compressed form (#~), which compilers write. Lambdas of one number
-// in overloads, and local functions of one name in one method, have the same name.
+// Known gaps: only the compressed form (#~), which compilers write. Lambdas with the same number in
+// overloads, and local functions with the same name in one method, have the same name.
 package metadata
 
 import (
@@ -25,7 +24,7 @@ import (
 	"strings"
 )
 
-// Error says which part of metadata could not be used, and why.
+// Error is a part of the metadata that cannot be used, and the reason.
 type Error struct {
 	Part  string
 	Value uint64
@@ -44,23 +43,23 @@ const (
 	maxName   = 1 << 10
 )
 
-// table is where the rows of a table are.
+// table locates the rows of a table.
 type table struct {
 	rows, size int
 	at         int   // in tables
 	columns    []int // offset of each column, and size at the end
 }
 
-// Module is a module's metadata. It is immutable once read.
+// Module is a module's metadata. It is immutable after Parse.
 type Module struct {
 	tables  []byte
 	strings []byte
 	blobs   []byte
-	pdb     []byte // of debugging metadata: the stream that says whose it is
+	pdb     []byte // of debugging metadata: the stream that identifies the module
 	table   [len(schema)]table
 }
 
-// Parse reads the headers of metadata, which starts with its signature.
+// Parse parses the headers of metadata, which starts with its signature.
 func Parse(b []byte) (*Module, error) {
 	if len(b) < 32 || len(b) > MaxSize || string(b[:4]) != "BSJB" {
 		return nil, &Error{"signature", uint64(len(b)), "not metadata"}
@@ -108,7 +107,7 @@ func stream(b []byte, at uint64) (name string, data []byte, next uint64, ok bool
 	return name, b[off : off+size], at + 8 + uint64(len(name)+4)&^3, true
 }
 
-// text is a string that ends with 0.
+// text returns a zero-terminated string.
 func text(b []byte, limit int) string {
 	for i := range min(len(b), limit) {
 		if b[i] == 0 {
@@ -118,7 +117,7 @@ func text(b []byte, limit int) string {
 	return ""
 }
 
-// layout computes where each table is.
+// layout computes the address of each table.
 func (m *Module) layout() error {
 	t := m.tables
 	if len(t) < 24 {
@@ -193,7 +192,7 @@ func width(column string, heaps byte, rows *[64]int) int {
 	return 2
 }
 
-// cell reads a column of a row; 0 if there is none.
+// cell returns a column of a row; 0 if there is none.
 func (m *Module) cell(t, rid, column int) int {
 	tab := &m.table[t]
 	if rid < 1 || rid > tab.rows {
@@ -213,12 +212,11 @@ func (m *Module) text(index int) string {
 	return text(m.strings[index:], maxName)
 }
 
-// Assembly is the name of the assembly whose manifest this module has, "" of
-// others.
+// Assembly returns the name of the assembly whose manifest is in this module, "" for other modules.
 func (m *Module) Assembly() string { return m.text(m.cell(tableAssembly, 1, 7)) }
 
-// Method is the name of a method, Namespace.Outer+Inner::Method, as ReadableName of
-// package clr takes it; "" if there is no such method.
+// Method returns the name of a method, Namespace.Outer+Inner::Method, which is input for package demangle; ""
+// if there is no such method.
 func (m *Module) Method(rid int) string {
 	name := m.text(m.cell(tableMethodDef, rid, 3))
 	if name == "" {
@@ -231,15 +229,15 @@ func (m *Module) Method(rid int) string {
 	return name
 }
 
-// maxMachine bounds the fields of a state machine that are looked at: those that tell
-// its kind are among the first.
+// maxMachine bounds the fields of a state machine that are read: those that show its kind are among the
+// first.
 const maxMachine = 64
 
 // basicMachine begins the names of Visual Basic's state machines: VB$StateMachine_5_Run.
 const basicMachine = "VB$StateMachine_"
 
-// machine reports what kind of state machine a class is whose MoveNext is asked about, ""
-// of another method or class: the compilers' fields tell (Roslyn's, mcs's, Visual Basic's).
+// machine returns the kind of a class that is a state machine, for its MoveNext, "" for other methods or
+// classes. The compilers' fields show it (Roslyn's, mcs's, Visual Basic's).
 func (m *Module) machine(owner int, method string) string {
 	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || !strings.HasPrefix(own, "<") && !strings.HasPrefix(own, basicMachine) {
 		return ""
@@ -260,7 +258,7 @@ func (m *Module) machine(owner int, method string) string {
 // global is the type that holds a module's global methods.
 const global = "<Module>"
 
-// Type is the name of a type, Namespace.Outer+Inner.
+// Type returns the name of a type, Namespace.Outer+Inner.
 func (m *Module) Type(rid int) string {
 	name := ""
 	for range maxNested {
@@ -284,8 +282,8 @@ func (m *Module) Type(rid int) string {
 	return name
 }
 
-// enclosing is the type a nested type stands in, 0 of others. The table is
-// sorted by the nested type.
+// enclosing returns the type that contains a nested type, 0 for other types. The table is sorted by the
+// nested type.
 func (m *Module) enclosing(rid int) int {
 	n := m.table[tableNestedClass].rows
 	i := sort.Search(n, func(i int) bool { return m.cell(tableNestedClass, i+1, 0) >= rid })

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
-// sample has types and methods by name, two of them nested; nested may be another relation.
+// sample has types and methods, two of them nested; nested replaces that relation.
 func sample(nested ...[2]int) []byte {
 	m := clrasm.New()
 	m.Method("global", nil)
@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A type that is its own outer one ends.
+// The name of a type that contains itself is finite.
 func TestNestedRound(t *testing.T) {
 	m, err := Parse(sample([2]int{2, 3}, [2]int{3, 2}))
 	if err != nil {
@@ -54,7 +54,7 @@ func TestNestedRound(t *testing.T) {
 	}
 }
 
-// Cut or changed anywhere, metadata is refused or read in bounds.
+// Truncated or modified metadata is refused or read within bounds.
 func TestHostile(t *testing.T) {
 	use := func(b []byte) {
 		m, err := Parse(b)

@@ -10,16 +10,16 @@ import (
 	"github.com/seedwalk/seedwalk/clr/demangle"
 )
 
-// Names are what metadata tells of a method for people.
+// Names holds the displayed properties of a method from metadata.
 type Names struct {
-	Name       string   // as Method gives it
-	TypeArgs   []string // names of its type's parameters, of all types it is nested in
-	Args       []string // names of its own
+	Name       string   // the result of Method
+	TypeArgs   []string // names of the type parameters of all enclosing types
+	Args       []string // names of its own type parameters
 	Parameters string   // (int, string), "" if no other method of its type has its name;
-	// of a conversion (int): string
+	// for a conversion (int): string
 }
 
-// Describe is Method with what tells it from its namesakes.
+// Describe returns Method with the parts that distinguish overloads.
 func (m *Module) Describe(rid int) Names {
 	n := Names{Name: m.Method(rid)}
 	if n.Name == "" {
@@ -33,8 +33,8 @@ func (m *Module) Describe(rid int) Names {
 	return n
 }
 
-// list is a method's parameter list, and of a conversion, which is overloaded by it, the
-// result.
+// list returns a method's parameter list; for a conversion also the result, by which conversions are
+// overloaded.
 func (m *Module) list(rid int) string {
 	types := scope{m, m.parameters(tableTypeDef, m.owner(rid)), m.parameters(tableMethodDef, rid)}
 	list, result, err := Parameters(m.blob(m.cell(tableMethodDef, rid, 4)), types)
@@ -48,15 +48,15 @@ func (m *Module) list(rid int) string {
 	return list
 }
 
-// RVA is where a method's IL is in its image, 0 if it has none.
+// RVA returns the address of a method's IL in its image, 0 if it has none.
 func (m *Module) RVA(rid int) uint32 { return uint32(m.cell(tableMethodDef, rid, 0)) }
 
-// owner is the type of a method.
+// owner returns the type of a method.
 func (m *Module) owner(rid int) int {
 	return sort.Search(m.table[tableTypeDef].rows, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })
 }
 
-// methods are the rows [first, end) of a type's methods.
+// methods returns the rows [first, end) of a type's methods.
 func (m *Module) methods(typ int) (first, end int) {
 	first, end = m.cell(tableTypeDef, typ, 5), m.table[tableMethodDef].rows+1
 	if typ < m.table[tableTypeDef].rows {
@@ -65,10 +65,10 @@ func (m *Module) methods(typ int) (first, end int) {
 	return first, end
 }
 
-// maxSiblings bounds the methods of a type that are compared with one.
+// maxSiblings bounds the methods of a type that are compared with a method.
 const maxSiblings = 1 << 13
 
-// overloaded reports whether a method's type has another one of its name.
+// overloaded reports whether a method's type has another one with its name.
 func (m *Module) overloaded(rid int) bool {
 	first, end := m.methods(m.owner(rid))
 	name := m.cell(tableMethodDef, rid, 3)
@@ -80,7 +80,7 @@ func (m *Module) overloaded(rid int) bool {
 	return false
 }
 
-// sameText compares two strings of the heap: compilers write each once, but need not.
+// sameText compares two strings of the heap: compilers usually write each once, but need not.
 func (m *Module) sameText(a, b int) bool {
 	if a == b {
 		return true
@@ -92,8 +92,8 @@ func (m *Module) sameText(a, b int) bool {
 	return long > 0 && b+long <= len(m.strings) && bytes.Equal(m.strings[a:a+long], m.strings[b:b+long])
 }
 
-// written is the method that a person wrote: of a state machine's MoveNext the one that
-// starts it, 0 if that is not known; of others the method itself.
+// written returns the method that a person wrote: for a state machine's MoveNext the method that starts it, 0
+// if unknown; for others the method itself.
 func (m *Module) written(owner, rid int) int {
 	if m.machine(owner, m.text(m.cell(tableMethodDef, rid, 3))) == "" {
 		return rid
@@ -120,8 +120,8 @@ func (m *Module) written(owner, rid int) int {
 // maxAttributes bounds the attributes of one method.
 const maxAttributes = 64
 
-// starts reports whether an attribute of a method names a class: AsyncStateMachine and
-// its like, whose one argument is the class (II.23.3).
+// starts reports whether an attribute of a method names a class: AsyncStateMachine and similar ones, whose
+// one argument is the class (II.23.3).
 func (m *Module) starts(method int, class string) bool {
 	parent := method << codes['C'].bits // tag 0: MethodDef
 	rows := m.table[tableCustomAttribute].rows
@@ -144,10 +144,10 @@ func (m *Module) starts(method int, class string) bool {
 	return false
 }
 
-// maxTypeParameters bounds those of one type or method.
+// maxTypeParameters bounds the type parameters of one type or method.
 const maxTypeParameters = 64
 
-// parameters are the names of the type parameters of a type or a method.
+// parameters returns the names of the type parameters of a type or a method.
 func (m *Module) parameters(table, rid int) []string {
 	tag := map[int]int{tableTypeDef: 0, tableMethodDef: 1}[table]
 	owner := rid<<1 | tag
@@ -164,7 +164,7 @@ func (m *Module) parameters(table, rid int) []string {
 	return out
 }
 
-// blob is an entry of the heap of blobs.
+// blob returns an entry of the heap of blobs.
 func (m *Module) blob(index int) []byte {
 	s := decoder{b: m.blobs, at: uint64(index)}
 	if index < 0 {
@@ -183,7 +183,7 @@ type scope struct {
 	ofType, method []string // names of the type parameters
 }
 
-// Scope names the types of signatures whose type parameters are nobody's.
+// Scope names the types of signatures outside a generic type or method.
 func (m *Module) Scope() Types { return scope{m: m} }
 
 func (s scope) Type(token uint32, args []string) string {
@@ -211,7 +211,7 @@ func (s scope) Variable(ofMethod bool, n uint32) string {
 	return "T" + strconv.Itoa(int(n)+1)
 }
 
-// reference is the name of a type of another module.
+// reference returns the name of a type of another module.
 func (m *Module) reference(rid int) string {
 	name := ""
 	for range maxNested {
@@ -235,9 +235,9 @@ func (m *Module) reference(rid int) string {
 	return name
 }
 
-// Unshared returns type arguments without the runtime's Canonical, which code has that all
-// reference types share. The parameter's name replaces it, or T (T1, T2 of several) where
-// names has none: as in the code that is not instantiated, so that a method has one name.
+// Unshared returns type arguments without the runtime's Canonical, which occurs in code shared by all
+// reference types. It is replaced by the parameter's name in names, or by T (T1, T2 for several). The open
+// method has the same names, so that a method has only one name.
 func Unshared(args, names []string) []string {
 	out := args
 	for i, a := range args {
@@ -268,9 +268,8 @@ func numbered(n int) []string {
 	return out
 }
 
-// TypeName writes Namespace.Outer`1+Inner`1 without the namespace as people do:
-// Outer<A>.Inner<B>, each type with as many of args as it has parameters, int? for
-// Nullable<int>.
+// TypeName writes Namespace.Outer`1+Inner`1 in source form, without the namespace: Outer<A>.Inner<B>, each
+// type with as many of args as it has parameters, int? for Nullable<int>.
 func TypeName(name string, args []string) string {
 	if name == "System.Nullable`1" && len(args) == 1 {
 		return args[0] + "?"

@@ -29,7 +29,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Names that the heap has twice are the same name.
+// Equal names at two places in the heap are the same name.
 func TestSameText(t *testing.T) {
 	m := &Module{strings: []byte("\x00Run\x00Run\x00Running\x00Ru")}
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestSameText(t *testing.T) {
 	}
 }
 
-// Code that reference types share has the name of the method that is not instantiated.
+// Code shared by reference types has the name of the open method.
 func TestUnshared(t *testing.T) {
 	for _, c := range []struct{ args, names, want []string }{
 		{nil, nil, nil},

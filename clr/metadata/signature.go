@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Types names what a signature points to.
+// Types names the types in a signature.
 type Types interface {
-	// Type is the type of a TypeDef, TypeRef or TypeSpec token as people write it,
-	// "" if it has no name. args are what it is instantiated over.
+	// Type returns the type of a TypeDef, TypeRef, or TypeSpec token in source form, "" if it has no name.
+	// args are its type arguments.
 	Type(token uint32, args []string) string
-	// Variable is a type parameter of the method or of its type.
+	// Variable returns a type parameter of the method or of its type.
 	Variable(ofMethod bool, n uint32) string
 }
 
-// Bounds of what a signature may hold: above any real one's.
+// Bounds of a signature, above those of real ones.
 const (
 	maxDepth      = 32
 	maxNodes      = 1 << 10 // types in one signature
@@ -28,8 +28,8 @@ const (
 	callKind    = 0x0f
 )
 
-// Parameters writes the parameter list of a method's signature (II.23.2.1), with its
-// brackets: (int, ref string, List<T>[]), and the result. The names are C#'s.
+// Parameters writes the parameter list of a method's signature (II.23.2.1), with parentheses: (int, ref
+// string, List<T>[]), and the result. The names are C#'s.
 func Parameters(sig []byte, t Types) (list, result string, err error) {
 	s := decoder{b: sig, types: t}
 	call := s.byte()
@@ -58,7 +58,7 @@ func Parameters(sig []byte, t Types) (list, result string, err error) {
 	return "(" + strings.Join(out, ", ") + ")", result, nil
 }
 
-// TypeAt writes the type whose signature begins at an offset, and says where it ends.
+// TypeAt writes the type whose signature begins at an offset, and returns the offset of its end.
 func TypeAt(sig []byte, at uint32, t Types) (name string, behind uint32, err error) {
 	s := decoder{b: sig, at: uint64(at), types: t}
 	name = s.typ(0)
@@ -102,8 +102,8 @@ func (s *decoder) number() uint32 {
 	return v
 }
 
-// Compressed reads the compressed unsigned integer (II.23.2) at an offset, and says how
-// many bytes it has: 0 if it is cut.
+// Compressed reads the compressed unsigned integer (II.23.2) at an offset, and returns its number of bytes, 0
+// if it is truncated.
 func Compressed(b []byte, at uint64) (v uint32, n int) {
 	if at >= uint64(len(b)) {
 		return 0, 0
@@ -126,13 +126,12 @@ func (s *decoder) token() uint32 {
 	return [4]uint32{tableTypeDef, tableTypeRef, tableTypeSpec, 0}[v&3]<<24 | v>>2
 }
 
-// primitives are element types that are a keyword (II.23.1.16).
+// primitives are the element types with a C# keyword (II.23.1.16).
 var primitives = map[byte]string{0x01: "void", 0x02: "bool", 0x03: "char", 0x04: "sbyte", 0x05: "byte", 0x06: "short", 0x07: "ushort",
 	0x08: "int", 0x09: "uint", 0x0a: "long", 0x0b: "ulong", 0x0c: "float", 0x0d: "double", 0x0e: "string", 0x16: "TypedReference",
 	0x18: "nint", 0x19: "nuint", 0x1c: "object", 0x3e: Canonical}
 
-// Canonical is what the runtime instantiates code over that it shares between all
-// reference types.
+// Canonical is the runtime's type argument for code shared by all reference types.
 const Canonical = "__Canon"
 
 // typ reads one type (II.23.2.12; 0x3b to 0x45 are the runtime's, corhdr.h and
@@ -168,7 +167,7 @@ func (s *decoder) typ(depth int) string {
 	case 0x1f, 0x20: // a modifier
 		s.token()
 		return s.typ(depth + 1)
-	case 0x41: // what follows are variable arguments
+	case 0x41: // variable arguments follow
 		return "__arglist"
 	case 0x45: // pinned
 		return s.typ(depth + 1)
@@ -177,7 +176,7 @@ func (s *decoder) typ(depth int) string {
 	return ""
 }
 
-// named is a type by its token.
+// named returns a type by its token.
 func (s *decoder) named(token uint32, args []string) string {
 	if s.err != nil {
 		return ""
@@ -208,7 +207,7 @@ func (s *decoder) instance(depth int) string {
 	return s.named(token, args)
 }
 
-// pointer is a function's.
+// pointer reads a function pointer.
 func (s *decoder) pointer(depth int) string {
 	if s.byte()&callGeneric != 0 {
 		s.number()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words are types by their token's number, with their arguments.
+// words names types by their token's number, with their arguments.
 type words struct{}
 
 func (words) Type(token uint32, args []string) string {
@@ -87,7 +87,7 @@ func TestTypeName(t *testing.T) {
 	}
 }
 
-// The examples of II.23.2, and what a file may hold instead.
+// The examples of II.23.2, and malformed input.
 func TestCompressed(t *testing.T) {
 	for _, c := range []struct {
 		name  string

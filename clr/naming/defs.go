@@ -10,11 +10,10 @@ type TypeDef struct {
 	md          *metadata.Module
 }
 
-// Field is the name of a row of fields.
+// Field returns the name of a row of fields.
 func (d *TypeDef) Field(rid int) string { return d.md.Field(rid) }
 
-// TypeDef returns the definition of a MethodTable's type; false for arrays, and for what
-// cannot be read.
+// TypeDef returns the definition of a MethodTable's type; false for arrays and unreadable types.
 func (n *Names) TypeDef(table uint64) (d TypeDef, ok bool) {
 	im, rid := n.def(table)
 	if im == nil {
@@ -25,7 +24,7 @@ func (n *Names) TypeDef(table uint64) (d TypeDef, ok bool) {
 	return d, d.Name != ""
 }
 
-// def is the image and the row of a MethodTable's type, nil if that cannot be read.
+// def returns the image and the row of a MethodTable's type, nil if they cannot be read.
 func (n *Names) def(table uint64) (im *image, rid int) {
 	flags, ok := n.u32(table + n.inst.tableFlags)
 	flags2, ok1 := n.u32(table + n.inst.tableFlags2)
@@ -39,13 +38,13 @@ func (n *Names) def(table uint64) (im *image, rid int) {
 	return im, int(flags2 >> 8)
 }
 
-// TypeOf names the type of a TypeHandle as people write it, "" if it cannot be read.
+// TypeOf returns the name of a TypeHandle's type in source form, "" if it cannot be read.
 func (n *Names) TypeOf(handle uint64) string {
 	n.left = maxTypesNamed
 	return n.typeName(handle, 0)
 }
 
-// LastArg is the TypeHandle of a MethodTable's last type argument, 0 if it has none.
+// LastArg returns the TypeHandle of a MethodTable's last type argument, 0 if it has none.
 func (n *Names) LastArg(table uint64) uint64 {
 	dict, count := n.dictionary(table)
 	if count == 0 {
@@ -55,8 +54,8 @@ func (n *Names) LastArg(table uint64) uint64 {
 	return handle
 }
 
-// Resumed names the method that a state machine belongs to, as on the stack of a thread
-// that runs it; "" if the type is no state machine.
+// Resumed returns the name of a state machine's method, as on the stack of a thread that runs it; "" if the
+// type is not a state machine.
 func (n *Names) Resumed(table uint64) string {
 	im, rid := n.def(table)
 	if im == nil {

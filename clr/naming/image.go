@@ -14,17 +14,17 @@ type image struct {
 	path string
 	r2r  *precompiled
 	head *header
-	pdb  *metadata.Lines // nil: not looked for yet, or there is none
-	seen bool            // it has been looked for
+	pdb  *metadata.Lines // nil: not searched yet, or there is none
+	seen bool            // it has been searched
 }
 
-// named is what metadata says of a method.
+// named returns a method's names from metadata.
 func (im *image) named(rid int) demangle.MethodName {
 	d := im.md.Describe(rid)
 	return demangle.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
 }
 
-// typ is a type's name, C#'s word if there is one.
+// typ returns a type's name, or its C# keyword.
 func (im *image) typ(rid int) string {
 	name := im.md.Type(rid)
 	if word, ok := keywords[name]; ok {
@@ -33,10 +33,10 @@ func (im *image) typ(rid int) string {
 	return name
 }
 
-// header is what of a PE file's headers leads to its metadata.
+// header holds the parts of a PE file's headers that lead to its metadata.
 type header struct {
 	base     uint64
-	flat     bool // as in the file: addresses go through the section table
+	flat     bool // layout of the file: addresses go through the section table
 	sections []pe.Section
 	cor      directory
 	funcs    directory // RUNTIME_FUNCTIONs
@@ -54,7 +54,7 @@ const (
 	maxPath     = 1 << 10
 )
 
-// at is where an RVA stands in memory, 0 if nowhere.
+// at returns the address of an RVA in memory, 0 if there is none.
 func (h *header) at(rva uint32) uint64 {
 	if !h.flat {
 		return h.base + uint64(rva)
@@ -67,8 +67,8 @@ func (h *header) at(rva uint32) uint64 {
 	return 0
 }
 
-// readHeader reads the headers of the module at base. Whether it lies there as in
-// its file or as loaded is known by where its COR header is found.
+// readHeader reads the headers of the module at base. The place of its COR header shows whether it has the
+// layout of its file or of a loaded image.
 func (n *Images) readHeader(base uint64) (*header, bool) {
 	read := func(rva uint32, size int) ([]byte, bool) {
 		if size > maxHeaders {

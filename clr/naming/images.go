@@ -7,28 +7,27 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// Images are the managed modules of a process by where they are loaded. It is not safe
-// for concurrent use.
+// Images are the managed modules of a process by their load address. It is not safe for concurrent use.
 type Images struct {
 	r      memory.Reader
 	images map[uint64]*image // by base
-	native bool              // precompiled methods are asked for
-	// File reads a file of the process's, of at most so many bytes; nil: none is read. It is
-	// asked for the Portable PDBs of modules.
+	native bool              // load precompiled methods
+	// File reads a file of the process, at most the given number of bytes; nil: none. It is used for the
+	// Portable PDBs of modules.
 	File func(path string, most int64) ([]byte, error)
-	// Path returns the path of the file that is mapped at an address, "" if it is not known; nil = never
-	// known. The runtime does not publish the paths of precompiled modules.
+	// Path returns the path of the file that is mapped at an address, "" if unknown; nil = always unknown.
+	// The runtime does not publish the paths of precompiled modules.
 	Path func(addr uint64) string
 	buf  [64]byte
 }
 
-// NewImages returns those of a process that r reads.
+// NewImages returns the images of the process that r reads.
 func NewImages(r memory.Reader) *Images { return &Images{r: r, images: map[uint64]*image{}} }
 
-// Forget drops what is known: modules may have been unloaded.
+// Forget drops all images: modules may have been unloaded.
 func (n *Images) Forget() { clear(n.images) }
 
-// Method is what the module at base says of a row of its methods.
+// Method returns the names of a method row of the module at base.
 func (n *Images) Method(base uint64, rid int) (m demangle.MethodName, ok bool) {
 	im := n.image(base, "")
 	if im.md == nil {
@@ -38,8 +37,8 @@ func (n *Images) Method(base uint64, rid int) (m demangle.MethodName, ok bool) {
 	return m, m.Name != ""
 }
 
-// Type is the name of a type of the module at base, Namespace.Outer+Inner, or C#'s word
-// for it; "" if it has none.
+// Type returns the name of a type of the module at base, Namespace.Outer+Inner, or its C# keyword; "" if it
+// has none.
 func (n *Images) Type(base uint64, rid int) string {
 	im := n.image(base, "")
 	if im.md == nil {
@@ -88,8 +87,7 @@ func (n *Images) u16(addr uint64) (uint16, bool) {
 	return binary.LittleEndian.Uint16(b), ok
 }
 
-// text reads a string that ends with 0, piece by piece: it may end at the end of
-// a mapping.
+// text reads a zero-terminated string in pieces: it may end at the end of a mapping.
 func (n *Images) text(addr uint64) string {
 	var out []byte
 	for len(out) < maxPath {
@@ -109,7 +107,7 @@ func (n *Images) text(addr uint64) string {
 	return string(out)
 }
 
-// wide reads a string of UTF-16. Paths use only its first 256 letters.
+// wide reads a string of UTF-16. Paths contain only its first 256 characters.
 func (n *Images) wide(addr uint64) string {
 	var out []rune
 	for len(out) < maxPath {

@@ -22,29 +22,28 @@ const (
 	maxPDB        = 64 << 20 // bytes, of a file or unpacked
 )
 
-// symbols is what a module says of its Portable PDB.
+// symbols identifies a module's Portable PDB.
 type symbols struct {
 	id       [20]byte
-	path     string // as the compiler wrote it, "" if there is none
+	path     string // as written by the compiler, "" if there is none
 	embedded directory
 }
 
-// Place is where in the source an instruction comes from: an offset in the IL of a row of
-// methods of the module at base.
+// Place returns the source position of an offset in the IL of a method row of the module at base.
 func (n *Images) Place(base uint64, rid int, il uint32) (p metadata.Place, ok bool) {
 	return n.place(n.image(base, ""), rid, il)
 }
 
-// HasLines reports whether there is a Portable PDB of the module at base.
+// HasLines reports whether the module at base has a Portable PDB.
 func (n *Images) HasLines(base uint64) bool { return n.pdb(n.image(base, "")) != nil }
 
-// Lined reports whether there is a Portable PDB of a MethodDesc's module.
+// Lined reports whether a MethodDesc's module has a Portable PDB.
 func (n *Names) Lined(desc uint64) bool {
 	im, _, _ := n.row(desc)
 	return im != nil && n.pdb(im) != nil
 }
 
-// DescPlace is Place of a MethodDesc's method.
+// DescPlace is Place for a MethodDesc's method.
 func (n *Names) DescPlace(desc uint64, il uint32) (p metadata.Place, ok bool) {
 	im, rid, _ := n.row(desc)
 	if im == nil {
@@ -68,8 +67,8 @@ func (n *Images) pdb(im *image) *metadata.Lines {
 	return im.pdb
 }
 
-// lines finds the Portable PDB of a module: within it, beside it, or where the compiler
-// wrote it. One of another build is none.
+// lines finds the Portable PDB of a module: embedded, next to the module, or where the compiler wrote it.
+// That of another build is ignored.
 func (n *Images) lines(im *image) *metadata.Lines {
 	if im.head == nil {
 		return nil
@@ -95,7 +94,7 @@ func (n *Images) lines(im *image) *metadata.Lines {
 	return nil
 }
 
-// pathOf returns the path of a module, its name if its path is not known.
+// pathOf returns the path of a module, or its name if the path is unknown.
 func (n *Images) pathOf(im *image) string {
 	if n.Path != nil && !strings.ContainsAny(im.path, `/\`) {
 		if path := n.Path(im.head.base); path != "" {
@@ -105,7 +104,7 @@ func (n *Images) pathOf(im *image) string {
 	return im.path
 }
 
-// besides are the paths where a module's PDB may be.
+// besides returns the paths where a module's PDB may be.
 func besides(module, pdb string) (out []string) {
 	if at := strings.LastIndexAny(module, `/\`); at >= 0 {
 		out = append(out, module[:at+1]+pdb[strings.LastIndexAny(pdb, `/\`)+1:])
@@ -135,7 +134,7 @@ func (n *Images) symbols(h *header) (s symbols) {
 	return s
 }
 
-// codeView reads who the PDB is: a GUID, and the entry's stamp.
+// codeView reads the PDB's identity: a GUID, and the entry's stamp.
 func (n *Images) codeView(s *symbols, h *header, at directory, stamp []byte) {
 	b, ok := n.bytes(h.at(at.rva), int(min(at.size, maxCodeView)))
 	if !ok || len(b) <= codeViewPath || string(b[:4]) != "RSDS" || s.path != "" {
@@ -149,7 +148,7 @@ func (n *Images) codeView(s *symbols, h *header, at directory, stamp []byte) {
 	}
 }
 
-// unpack is a PDB within a module: a mark, its size, and it by DEFLATE; nil if there is none.
+// unpack returns a PDB embedded in a module: a mark, its size, and its DEFLATE data; nil if there is none.
 func (n *Images) unpack(h *header, at directory) []byte {
 	if at.rva == 0 || at.size < 8 || at.size > maxPDB {
 		return nil

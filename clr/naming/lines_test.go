@@ -27,7 +27,7 @@ func (m flatMemory) ReadAt(p []byte, addr uint64) bool {
 	return true
 }
 
-// lined is an image in memory whose debug directory is at 0x100, with these entries.
+// lined returns an image in memory with these entries in its debug directory at 0x100.
 func lined(entries ...[]byte) (*Images, *image) {
 	b := make([]byte, 0x100)
 	data := 0x100 + debugEntry*len(entries)
@@ -43,7 +43,7 @@ func lined(entries ...[]byte) (*Images, *image) {
 	return NewImages(flatMemory{0x10000, b}), im
 }
 
-// entry is a row of a debug directory, with what it leads to.
+// entry returns a row of a debug directory, with its data.
 func entry(typ uint32, stamp [4]byte, data []byte) []byte {
 	row := make([]byte, debugEntry)
 	copy(row[4:], stamp[:])
@@ -51,14 +51,14 @@ func entry(typ uint32, stamp [4]byte, data []byte) []byte {
 	return append(row, data...)
 }
 
-// theirs is the CodeView entry of clrasm.Lines.
+// theirs returns the CodeView entry of clrasm.Lines.
 func theirs(path string) []byte {
 	data := append([]byte("RSDS"), 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	data = append(data, 1, 0, 0, 0)
 	return entry(debugCodeView, [4]byte{0, 0, 0, 9}, append(append(data, path...), 0))
 }
 
-// packed is an embedded PDB whose header claims a size.
+// packed returns an embedded PDB whose header claims a size.
 func packed(pdb []byte, size int) []byte {
 	var out bytes.Buffer
 	out.WriteString("MPDB")

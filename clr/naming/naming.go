@@ -1,21 +1,19 @@
-// Package naming names the methods of a .NET runtime from its own structures, in
-// the memory of another process.
+// Package naming names the methods of a .NET runtime from its own structures, in the memory of another
+// process.
 //
-// Sources: dotnet/runtime docs/design/datacontracts (RuntimeTypeSystem.md,
-// Loader.md, EcmaMetadata.md), src/coreclr/inc/readytorun.h,
-// src/coreclr/vm/nativeformatreader.h; ECMA-335.
+// Sources: dotnet/runtime docs/design/datacontracts (RuntimeTypeSystem.md, Loader.md, EcmaMetadata.md),
+// src/coreclr/inc/readytorun.h, src/coreclr/vm/nativeformatreader.h; ECMA-335.
 //
-// Glossary. A *MethodDesc* is the runtime's method; it lies in a *chunk* of one
-// MethodTable's methods. Precompiled code is found by where it begins instead,
-// since its image says which row of the metadata it is of.
+// Glossary. A *MethodDesc* is the runtime's description of a method; it is in a *chunk* of one MethodTable's
+// methods. Precompiled code is found by the start of its code instead, because its image maps that to a row
+// of metadata.
 //
-// Strategy. Offsets are the descriptor's, of which .NET 9 and later publish these.
-// Metadata and the tables of precompiled images are read once. Every name is kept;
-// the owner of a Names drops it when methods may have been unloaded.
+// Strategy. Offsets come from the descriptor, which .NET 9 and later publish. Metadata and the tables of
+// precompiled images are read once. Every name is cached; the owner of a Names drops it when methods may have
+// been unloaded.
 //
-// Known gaps: methods of composite images, and instantiations over another module's
-// generic methods, have no name; of precompiled code it is not told what types it is
-// instantiated over if one of them is another module's.
+// Known gaps: methods of composite images, and instantiations over another module's generic methods, have no
+// name. Precompiled code lacks its type arguments if one of them is another module's type.
 package naming
 
 import (
@@ -24,10 +22,10 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// layout are the offsets used besides those of contract.MethodDescs.
+// layout holds offsets in addition to those of contract.MethodDescs.
 type layout struct {
 	typeModule, dynamicName uint64
-	modulePath              uint64 // 0: not known, as in .NET 8
+	modulePath              uint64 // 0: unknown, as in .NET 8
 }
 
 // Names names the methods of one runtime. It is not safe for concurrent use.
@@ -37,7 +35,7 @@ type Names struct {
 	descs   *contract.MethodDescs
 	inst    instances
 	modules map[uint64]*image // by the runtime's Module
-	left    int               // types that may still be named in the name under way
+	left    int               // types that may still be named in the current name
 }
 
 // New returns the names of the runtime that d describes.
@@ -47,7 +45,7 @@ func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
 	return Over(images, d)
 }
 
-// Over is New without names of precompiled code, over images that others use too.
+// Over is New without names of precompiled code, over shared images.
 func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 	n := &Names{Images: images, inst: readInstances(d), modules: map[uint64]*image{}}
 	var err error
@@ -76,7 +74,7 @@ func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 type Method struct {
 	demangle.MethodName
 	Module  string // path or name of its assembly
-	Dynamic bool   // without metadata: an IL stub or a dynamic method
+	Dynamic bool   // has no metadata: an IL stub or a dynamic method
 }
 
 // Kinds of MethodDesc (src/coreclr/vm/method.hpp, MethodClassification).
@@ -103,8 +101,8 @@ func (n *Names) Desc(desc uint64) (Method, bool) {
 	return Method{MethodName: name, Module: im.path}, name.Name != ""
 }
 
-// row is the image that a method's metadata is in, which row it has there, and its type's
-// MethodTable; nil if that cannot be read.
+// row returns the image with a method's metadata, its row there, and its type's MethodTable; nil if they
+// cannot be read.
 func (n *Names) row(desc uint64) (im *image, rid int, table uint64) {
 	r, ok := n.descs.Row(desc)
 	if !ok || r.Dynamic {
@@ -123,7 +121,7 @@ func (n *Names) dynamic(desc uint64) (Method, bool) {
 	return Method{MethodName: demangle.MethodName{Name: name}, Dynamic: true}, name != ""
 }
 
-// module is the image of a Module of the runtime.
+// module returns the image of a Module of the runtime.
 func (n *Names) module(module uint64) *image {
 	if im, ok := n.modules[module]; ok {
 		return im
@@ -141,8 +139,8 @@ func (n *Names) module(module uint64) *image {
 	return im
 }
 
-// Precompiled names the method of precompiled code at ip, in the image at base:
-// where the method begins is its identity.
+// Precompiled returns the name of the precompiled method at ip in the image at base. The start of its code
+// identifies the method.
 func (n *Names) Precompiled(base, ip uint64) (m Method, begin uint64, ok bool) {
 	im := n.image(base, "")
 	if im.r2r == nil {

@@ -17,7 +17,7 @@ func (r native32) byte(at uint32) (byte, bool) {
 	return r.b[at], true
 }
 
-// unsigned reads a number whose length its lowest bits say.
+// unsigned reads a number whose lowest bits contain its length.
 func (r native32) unsigned(at uint32) (v, next uint32, ok bool) {
 	var raw [8]byte
 	if uint64(at) >= uint64(len(r.b)) {
@@ -102,8 +102,8 @@ const (
 	methodContext       = 0x80
 )
 
-// method reads an encoded method: its row in this module, 0 if it is another's,
-// and where the encoding ends.
+// method reads an encoded method: its row in this module (0 for another module's method), and the end of the
+// encoding.
 func (r native32) method(at uint32) (rid int32, behind uint32, ok bool) {
 	s := signature{b: r.b, at: at, depth: maxDepth}
 	flags := s.number()

@@ -56,7 +56,7 @@ func TestMethodSignature(t *testing.T) {
 	}
 }
 
-// Code in several parts is its method's, up to where the next method begins.
+// All parts of a method's code belong to the method, up to the start of the next one.
 func TestFind(t *testing.T) {
 	p := &precompiled{base: 0x1000, begins: []uint32{0x10, 0x20, 0x30, 0x40}, starts: []start{{index: 0, rid: 5}, {index: 2, rid: 6}}}
 	for _, c := range []struct {

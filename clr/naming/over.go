@@ -5,8 +5,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// over replaces the names of type parameters by the types that an encoded method names
-// (native32.method reads the same). What names types of other modules is left.
+// over replaces the names of type parameters by the types in an encoded method (native32.method reads the
+// same). Names for types of other modules stay.
 func (im *image) over(m *demangle.MethodName, b []byte) {
 	if len(b) == 0 {
 		return
@@ -35,7 +35,7 @@ func (im *image) over(m *demangle.MethodName, b []byte) {
 	}
 }
 
-// ownerArgs are the arguments of the generic type at an offset.
+// ownerArgs returns the arguments of the generic type at an offset.
 func (im *image) ownerArgs(b []byte, at uint32) (args []string, behind uint32, ok bool) {
 	s := signature{b: b, at: at}
 	if s.byte() != 0x15 {
@@ -47,7 +47,7 @@ func (im *image) ownerArgs(b []byte, at uint32) (args []string, behind uint32, o
 	return args, behind, ok && !s.bad
 }
 
-// typesAt are counted types.
+// typesAt returns a counted list of types.
 func (im *image) typesAt(b []byte, at uint32) (out []string, behind uint32, ok bool) {
 	s := signature{b: b, at: at}
 	n := s.count()

@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// Of all methods of the class library, hardly two have the same name.
+// Hardly any two methods of the class library have the same name.
 func TestOverloadsOfCoreLib(t *testing.T) {
 	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Private.CoreLib.dll")
 	if len(at) == 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// precompiled are the methods of a ReadyToRun image by where their code begins.
+// precompiled holds the methods of a ReadyToRun image by the start of their code.
 type precompiled struct {
 	base   uint64
 	begins []uint32 // RVAs of all RUNTIME_FUNCTIONs, sorted
 	starts []start  // sorted by index
-	over   []byte   // encoded methods, of instantiations
+	over   []byte   // encoded methods of instantiations
 	debug  debugSection
 }
 
@@ -71,11 +71,11 @@ func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 	return p
 }
 
-// maxImage bounds the memory an image's sections may ask for, bytes.
+// maxImage bounds the bytes of an image's sections.
 const maxImage = 256 << 20
 
-// sparse reads the sections of a loaded image into one piece; nil if they are
-// larger than any real image's. A section that wraps is such a one.
+// sparse reads the sections of a loaded image into one slice. It returns nil if they wrap or are larger than
+// any real image's.
 func (n *Images) sparse(base uint64, sections []pe.Section) []byte {
 	size := uint64(0)
 	for _, s := range sections {
@@ -87,7 +87,7 @@ func (n *Images) sparse(base uint64, sections []pe.Section) []byte {
 	img := make([]byte, size)
 	for _, s := range sections {
 		at := uint64(s.RVA)
-		n.r.ReadAt(img[at:at+uint64(s.VirtualSize)], base+at) // what cannot be read stays 0
+		n.r.ReadAt(img[at:at+uint64(s.VirtualSize)], base+at) // unreadable memory stays 0
 	}
 	return img
 }
@@ -139,7 +139,7 @@ func (p *precompiled) instances(r native32, d directory) {
 			return
 		}
 		for at, end := base+from, base+to; at < end; {
-			delta, next, ok := r.signed(at + 1) // behind the low byte of the hash
+			delta, next, ok := r.signed(at + 1) // after the low byte of the hash
 			if !ok {
 				return
 			}
@@ -155,7 +155,7 @@ func (p *precompiled) instances(r native32, d directory) {
 // maxOver bounds the memory of encoded methods; the largest images have 2 MB.
 const maxOver = 16 << 20
 
-// keep takes an encoded method over: the image is not kept.
+// keep copies an encoded method, because the image is not kept.
 func (p *precompiled) keep(b []byte) span {
 	if len(p.over)+len(b) > maxOver {
 		return span{}
@@ -164,7 +164,7 @@ func (p *precompiled) keep(b []byte) span {
 	return span{uint32(len(p.over) - len(b)), uint32(len(b))}
 }
 
-// add takes the entry at an offset.
+// add adds the entry at an offset.
 func (p *precompiled) add(r native32, at uint32, rid int32, over span) {
 	id, _, ok := r.unsigned(at)
 	if !ok {
@@ -180,7 +180,7 @@ func (p *precompiled) add(r native32, at uint32, rid int32, over span) {
 	}
 }
 
-// find is the method whose code holds an address: where it begins, and its row.
+// find returns the method whose code contains an address: the start of its code, and its row.
 func (p *precompiled) find(ip uint64) (begin uint64, s start, ok bool) {
 	rva := ip - p.base
 	i := sort.Search(len(p.begins), func(i int) bool { return uint64(p.begins[i]) > rva }) - 1

@@ -11,21 +11,21 @@ import (
 const (
 	r2rDebug     = 105
 	maxDebugInfo = 64 << 20 // bytes of the section of one image
-	formatTries  = 256      // methods that say how an image's boundaries are written
+	formatTries  = 256      // methods used to detect the format of an image's boundaries
 )
 
-// debugSection is the debugging information of a precompiled image. It is read when the
-// first line is asked for, and kept.
+// debugSection is the debugging information of a precompiled image. It is read for the first requested line,
+// and cached.
 type debugSection struct {
 	at     uint64 // in the process
 	size   int
-	packed bool // boundaries are as in .NET 10
+	packed bool // boundaries have the format of .NET 10
 	seen   bool
 	b      []byte
 }
 
-// PrecompiledPlace is where in the source the code at an address of the image at base comes
-// from. Images without a Portable PDB have no lines, and their tables are not read.
+// PrecompiledPlace returns the source position of the code at an address of the image at base. Images without
+// a Portable PDB have no lines, and their tables are not read.
 func (n *Images) PrecompiledPlace(base, addr uint64) (p metadata.Place, ok bool) {
 	im := n.image(base, "")
 	if im.r2r == nil || n.pdb(im) == nil {
@@ -42,8 +42,8 @@ func (n *Images) PrecompiledPlace(base, addr uint64) (p metadata.Place, ok bool)
 	return n.place(im, int(s.rid), il)
 }
 
-// bounds are the boundaries of the method whose RUNTIME_FUNCTION has an index; nil if it has
-// none that can be read.
+// bounds returns the boundaries of the method with a RUNTIME_FUNCTION index; nil if it has none, or they are
+// malformed.
 func (n *Images) bounds(p *precompiled, index int32) []contract.Bound {
 	if d := &p.debug; !d.seen {
 		d.seen = true
@@ -55,8 +55,8 @@ func (n *Images) bounds(p *precompiled, index int32) []contract.Bound {
 	return p.decode(index)
 }
 
-// format finds out how boundaries are written: those of a method begin with its prolog. An image
-// where neither way shows that has no lines.
+// format detects the format of boundaries: those of a method begin with its prolog. If neither format
+// matches, the image has no lines.
 func (p *precompiled) format() {
 	for _, p.debug.packed = range []bool{false, true} {
 		tried, right := 0, 0
@@ -97,7 +97,7 @@ func (p *precompiled) decode(index int32) []contract.Bound {
 	return contract.DecodeInfo(d.b[min(int(info), len(d.b)):], d.packed)
 }
 
-// debugOf says where the section of an image is.
+// debugOf locates the section of an image.
 func debugOf(h *header, dir directory) debugSection {
 	return debugSection{at: h.at(dir.rva), size: int(dir.size)}
 }

@@ -38,7 +38,7 @@ func loaded(t *testing.T, path string) ([]byte, []byte) {
 	return img, b
 }
 
-// ilSize is the size of a method's IL by its header (ECMA-335 II.25.4); -1 if it has none.
+// ilSize returns the size of a method's IL from its header (ECMA-335 II.25.4); -1 if it has none.
 func ilSize(img []byte, rva uint32) int {
 	if rva == 0 || int(rva)+12 > len(img) {
 		return -1
@@ -49,8 +49,7 @@ func ilSize(img []byte, rva uint32) int {
 	return int(binary.LittleEndian.Uint32(img[rva+4:]))
 }
 
-// Nearly every precompiled method of the class library has boundaries, and their offsets are
-// within its IL.
+// Nearly every precompiled method of the class library has boundaries, and their offsets are within its IL.
 func TestPrecompiledBounds(t *testing.T) {
 	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Private.CoreLib.dll")
 	if len(at) == 0 {
@@ -66,7 +65,7 @@ func TestPrecompiledBounds(t *testing.T) {
 	methods, lined, sound, bounds, beyond := 0, 0, 0, 0, map[string]bool{}
 	for k, s := range im.r2r.starts {
 		size := ilSize(img, im.md.RVA(int(s.rid)))
-		if s.rid == 0 || size < 0 { // another module's, or a call of native code
+		if s.rid == 0 || size < 0 { // another module's method, or a call of native code
 			continue
 		}
 		methods++
@@ -89,7 +88,7 @@ func TestPrecompiledBounds(t *testing.T) {
 		}
 	}
 	t.Logf("%d methods, %d with boundaries, %d sound, %d boundaries", methods, lined, sound, bounds)
-	// The compiler has IL of its own for these.
+	// The compiler generates other IL for these.
 	maps.DeleteFunc(beyond, func(name string, _ bool) bool {
 		return strings.HasPrefix(name, "System.Runtime.CompilerServices.Unsafe::")
 	})
@@ -101,10 +100,10 @@ func TestPrecompiledBounds(t *testing.T) {
 	}
 }
 
-// A line is that of the method's IL, and an image without a Portable PDB is not read.
+// A line is that of the method's IL. An image without a Portable PDB is not read.
 func TestPrecompiledPlace(t *testing.T) {
 	n, im := precompiledLinq(t)
-	im.seen = true // nothing is beside it
+	im.seen = true // there is no file next to it
 	if _, ok := n.PrecompiledPlace(0x10000, 0x10000); ok || im.r2r.debug.seen {
 		t.Error("lines without a Portable PDB")
 	}
@@ -135,7 +134,7 @@ func TestPrecompiledPlace(t *testing.T) {
 	}
 }
 
-// precompiledLinq is System.Linq.dll as it is loaded at 0x10000.
+// precompiledLinq returns System.Linq.dll, loaded at 0x10000.
 func precompiledLinq(t *testing.T) (*Images, *image) {
 	t.Helper()
 	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Linq.dll")
@@ -152,7 +151,7 @@ func precompiledLinq(t *testing.T) (*Images, *image) {
 	return n, im
 }
 
-// Cut or changed anywhere, the section is read in bounds.
+// A truncated or modified section is read within bounds.
 func TestHostilePrecompiledBounds(t *testing.T) {
 	n, im := precompiledLinq(t)
 	n.bounds(im.r2r, 0)

@@ -6,13 +6,12 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// zeros is memory of nothing but zeros.
+// zeros is memory filled with zeros.
 type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ uint64) bool { clear(p); return true }
 
-// Sections that wrap or are larger than an image can be are refused before
-// memory is made for them.
+// Sections that wrap or exceed the largest image are refused before memory is allocated for them.
 func TestSparseBounds(t *testing.T) {
 	n := &Images{r: zeros{}}
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// instances are the offsets that lead to what methods and types are instantiated over.
-// A runtime may not publish all of them: then the names in metadata stand.
+// instances are the offsets that lead to type arguments. A runtime may not publish all of them: then the
+// names in metadata are used.
 type instances struct {
 	ok                               bool
 	tableFlags, tableFlags2          uint64 // MethodTable
@@ -42,7 +42,7 @@ func readInstances(d *contract.Descriptor) (l instances) {
 // Bits of MethodTable.MTFlags (RuntimeTypeSystem.md).
 const (
 	hasComponents  = 0x80000000
-	genericsMask   = 0x30 // where there are no components
+	genericsMask   = 0x30 // for tables without components
 	categoryMask   = 0x000f0000
 	categoryArray  = 0x00080000
 	ifArrayMask    = 0x000c0000
@@ -55,7 +55,7 @@ const (
 	maxTypesNamed  = 256 // in one method's name: nested types may share theirs
 )
 
-// instantiated replaces the names of type parameters by what stands for them.
+// instantiated replaces the names of type parameters by type arguments.
 func (n *Names) instantiated(m *demangle.MethodName, desc, table uint64, flags uint16) {
 	if !n.inst.ok {
 		return
@@ -78,7 +78,7 @@ func (n *Names) instantiated(m *demangle.MethodName, desc, table uint64, flags u
 	}
 }
 
-// tableArgs are the type arguments of a MethodTable, of all types it is nested in.
+// tableArgs returns the type arguments of a MethodTable, including those of its enclosing types.
 func (n *Names) tableArgs(table uint64, depth int) []string {
 	dict, count := n.dictionary(table)
 	if count == 0 {
@@ -87,7 +87,7 @@ func (n *Names) tableArgs(table uint64, depth int) []string {
 	return n.args(dict, count, depth)
 }
 
-// dictionary is where the type arguments of a MethodTable are, and how many; 0 if it has none.
+// dictionary returns the address and number of a MethodTable's type arguments; 0 if it has none.
 func (n *Names) dictionary(table uint64) (at uint64, args int) {
 	flags, ok := n.u32(table + n.inst.tableFlags)
 	perInst, ok1 := n.word(table + n.inst.perInst)
@@ -99,7 +99,7 @@ func (n *Names) dictionary(table uint64) (at uint64, args int) {
 	if !ok || !ok1 || count == 0 || count > maxTypeArgs || dicts == 0 || dicts > maxTypeArgs {
 		return 0, 0
 	}
-	// Its own dictionary is the last of those of the types it derives from.
+	// Its own dictionary is the last one; those before belong to its base types.
 	at, ok = n.word(perInst + 8*uint64(dicts-1))
 	if !ok {
 		return 0, 0
@@ -107,8 +107,8 @@ func (n *Names) dictionary(table uint64) (at uint64, args int) {
 	return at, int(count)
 }
 
-// dictInfo is the size of a GenericsDictInfo, which ends where PerInstInfo points;
-// dictCount is where in it the number of dictionaries is, which .NET 9 does not publish.
+// dictInfo is the size of a GenericsDictInfo, which ends at the address in PerInstInfo. dictCount is the
+// offset of the number of dictionaries in it, which .NET 9 does not publish.
 const (
 	dictInfo  = 8
 	dictCount = 4
@@ -134,7 +134,7 @@ func (n *Names) args(dict uint64, count, depth int) []string {
 	return out
 }
 
-// typeName names the type of a TypeHandle: a MethodTable, or a TypeDesc, which has a mark.
+// typeName names the type of a TypeHandle: a MethodTable, or a TypeDesc, which is tagged.
 func (n *Names) typeName(handle uint64, depth int) string {
 	if n.left--; depth > maxTypeNesting || n.left < 0 {
 		return ""
@@ -161,7 +161,7 @@ func (n *Names) typeName(handle uint64, depth int) string {
 	return metadata.TypeName(im.typ(int(flags2>>8)), n.tableArgs(handle, depth))
 }
 
-// arrayName names an array; what it holds stands where other types have their dictionaries.
+// arrayName names an array. Its element type is in the place of other types' dictionaries.
 func (n *Names) arrayName(table uint64, flags uint32, depth int) string {
 	element, ok := n.word(table + n.inst.perInst)
 	if !ok {
@@ -172,7 +172,7 @@ func (n *Names) arrayName(table uint64, flags uint32, depth int) string {
 		return join(of, "[]")
 	}
 	class, ok := n.word(table + n.inst.class)
-	if ok && class&1 != 0 { // the table of the shared code has it
+	if ok && class&1 != 0 { // the canonical table has it
 		class, ok = n.word(class&^1 + n.inst.class)
 	}
 	rank, ok1 := n.small(class+n.inst.rank, 1)
@@ -203,7 +203,7 @@ func (n *Names) typeDesc(desc uint64, depth int) string {
 	return ""
 }
 
-// join is "" if there is nothing to add to.
+// join appends behind to name; it returns "" if name is "".
 func join(name, behind string) string {
 	if name == "" {
 		return ""

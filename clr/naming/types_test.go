@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
-// words is memory that counts what is read of it.
+// words is memory that counts its reads.
 type words struct {
 	at    map[uint64]uint64
 	reads int
@@ -24,8 +24,8 @@ func (w *words) ReadAt(b []byte, addr uint64) bool {
 	return ok
 }
 
-// nested makes types of two type arguments each, both the next one: few tables, many
-// names. It returns the first.
+// nested makes types with two equal type arguments, the next type: few tables, many names. It returns the
+// first.
 func nested(n *Names, w *words, levels, width int) uint64 {
 	const module, table, next = 0x9000, 0x10000, 0x1000
 	m := clrasm.New()
@@ -37,7 +37,8 @@ func nested(n *Names, w *words, levels, width int) uint64 {
 	n.modules[module] = &image{md: md}
 	for i := range levels {
 		at := uint64(table + i*next)
-		w.at[at], w.at[at+8], w.at[at+16] = 1<<40, at+0x108, module // flags, the type's row; dictionaries; module
+		// flags, the type's row; dictionaries; module
+		w.at[at], w.at[at+8], w.at[at+16] = 1<<40, at+0x108, module
 		if i < levels-1 {
 			w.at[at] |= 0x10
 		}
@@ -49,8 +50,8 @@ func nested(n *Names, w *words, levels, width int) uint64 {
 	return table
 }
 
-// TestSharedTypeArguments: a few types that share their arguments have exponentially
-// long names; the work is bounded all the same.
+// TestSharedTypeArguments: a few types that share their arguments have exponentially long names, but the work
+// is bounded.
 func TestSharedTypeArguments(t *testing.T) {
 	for _, c := range []struct {
 		name          string

@@ -8,14 +8,14 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// GcDacVars holds two bytes of version, two sizes, and then the addresses of the collector's
-// variables (gcinterface.dacvars.def, major version 5; later minor versions only add to it).
+// GcDacVars contains two bytes of version, two sizes, and then the addresses of the collector's variables
+// (gcinterface.dacvars.def, major version 5; later minor versions only append to it).
 const (
 	varGenerationSize = 8
 	varGenerations    = 16
 	varTable          = 48  // of generations, of the only heap
-	varAllocated      = 120 // end of the objects in the region that is allocated from
-	varHeaps          = 176 // number of heaps; no address unless it is a server collector
+	varAllocated      = 120 // end of the objects in the region in use
+	varHeaps          = 176 // number of heaps; its address is set by a server collector only
 	varHeapList       = 184
 	varInvalid        = 192 // above 0 while a collection changes the heap
 	varHeapOffsets    = 240 // offsets in gc_heap
@@ -41,7 +41,7 @@ const (
 	segSize      = 56
 )
 
-// Bounds of what the collector's variables may hold.
+// Bounds of the values in the collector's variables.
 const (
 	gcGenerations     = 5 // 0, 1, 2, large objects, pinned objects
 	maxGenerationSize = 1 << 16
@@ -55,15 +55,15 @@ type Heap struct {
 	r       memory.Reader
 	vars    [varsSize]byte
 	Regions []memory.Range // sorted; a region's end is that of its last object
-	Skip    []memory.Range // sorted: the allocation contexts, which hold no objects
+	Skip    []memory.Range // sorted: the allocation contexts, which contain no objects
 	Version [2]uint8       // of the variables: major, minor
 	Busy    bool           // a collection was changing the heap
 
-	fixed []memory.Range // regions that are not allocated from, in the order of the list
+	fixed []memory.Range // regions not in use for allocation, in list order
 }
 
-// OpenHeap finds the collector's variables in the debugger's table of globals. ok is false
-// if no entry has their address.
+// OpenHeap finds the collector's variables in the debugger's table of globals. ok is false if no entry refers
+// to them.
 func OpenHeap(r memory.Reader, globals uint64) (h *Heap, ok bool) {
 	h = &Heap{r: r}
 	if globals == 0 {
@@ -83,7 +83,7 @@ func OpenHeap(r memory.Reader, globals uint64) (h *Heap, ok bool) {
 	return nil, false
 }
 
-// plausible reports whether vars are the collector's.
+// plausible reports whether vars may be the collector's.
 func (h *Heap) plausible() bool {
 	size := h.value(varGenerationSize)
 	if h.vars[0] == 0 || h.vars[0] > 32 || h.value(varGenerations) != gcGenerations || size < 64 || size > maxGenerationSize || size&7 != 0 {
@@ -95,8 +95,8 @@ func (h *Heap) plausible() bool {
 
 func (h *Heap) value(at int) uint64 { return binary.LittleEndian.Uint64(h.vars[at:]) }
 
-// Read reads the list of regions. It returns false if the list contradicts itself, as it may
-// while a collection runs.
+// Read reads the list of regions. It returns false if the list is inconsistent, as it may be during a
+// collection.
 func (h *Heap) Read() bool {
 	h.Regions, h.Skip, h.fixed = nil, nil, nil
 	invalid, ok := h.i32(h.value(varInvalid))
@@ -122,8 +122,8 @@ func (h *Heap) Holds(at uint64) bool {
 	return i < len(h.Regions) && h.Regions[i].Start <= at
 }
 
-// once sorts regions, and joins those that overlap: a collector with segments lists one that
-// several generations share for each of them.
+// once sorts regions and joins overlapping ones: a collector with segments lists a segment once for each
+// generation that shares it.
 func once(all []memory.Range) (out []memory.Range) {
 	slices.SortFunc(all, byStart)
 	for _, r := range all {
@@ -149,10 +149,10 @@ func byStart(a, b memory.Range) int {
 	return 1
 }
 
-// heap is where one heap's generations are, and up to where it has allocated.
+// heap locates the generations of one heap, and the end of its allocated memory.
 type heap struct{ table, allocated uint64 }
 
-// heaps lists the only heap, or those of a server collector.
+// heaps returns the only heap, or those of a server collector.
 func (h *Heap) heaps() (out []heap) {
 	if h.value(varHeaps) == 0 {
 		allocated, _ := h.word(h.value(varAllocated))
@@ -232,7 +232,7 @@ func (h *Heap) context(pointer, limit uint64) {
 	}
 }
 
-// Contexts adds the allocation contexts of threads, and sorts them all.
+// Contexts adds the allocation contexts of threads, and sorts all of them.
 func (h *Heap) Contexts(of []memory.Range) {
 	for _, c := range of {
 		h.context(c.Start, c.End)

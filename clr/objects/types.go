@@ -11,9 +11,9 @@ import (
 // Type is the type of an object.
 type Type struct {
 	Table  uint64 // its MethodTable
-	Name   string // as in metadata, Namespace.Outer+Inner`1; "" of an array
+	Name   string // from metadata, Namespace.Outer+Inner`1; "" for an array
 	Module string // path or name of its assembly
-	Parent *Type  // nil of System.Object, and of one that cannot be read
+	Parent *Type  // nil for System.Object, and if it cannot be read
 
 	size      uint32 // of an object without components, bytes
 	component uint32 // bytes of each
@@ -25,7 +25,7 @@ type field struct {
 	offset uint32 // from the object's first byte
 }
 
-// Is reports whether the type or one that it derives from has a name.
+// Is reports whether the type or one of its base types has the given name.
 func (t *Type) Is(name string) bool {
 	for ; t != nil; t = t.Parent {
 		if t.Name == name {
@@ -35,8 +35,8 @@ func (t *Type) Is(name string) bool {
 	return false
 }
 
-// Field is the offset of an instance field from the object's first byte, false if neither
-// the type nor one that it derives from has it.
+// Field returns the offset of an instance field from the object's first byte, false if neither the type nor a
+// base type has it.
 func (t *Type) Field(name string) (offset uint64, ok bool) {
 	for ; t != nil; t = t.Parent {
 		for i := range t.fields {
@@ -48,10 +48,10 @@ func (t *Type) Field(name string) (offset uint64, ok bool) {
 	return 0, false
 }
 
-// Span is a part of an object, in bytes from its first one.
+// Span is a part of an object, in bytes from the object's start.
 type Span struct{ From, To uint64 }
 
-// Spans are the type's own instance fields that match, each up to the next field.
+// Spans returns the matching instance fields of the type itself, each up to the next field.
 func (t *Type) Spans(match func(name string) bool) (out []Span) {
 	for i := range t.fields {
 		from := t.fields[i].offset
@@ -69,14 +69,14 @@ func (t *Type) Spans(match func(name string) bool) (out []Span) {
 	return out
 }
 
-// layout holds the offsets that the runtime publishes, and the two that .NET 9 does not.
+// layout holds the offsets that the runtime publishes, and two that .NET 9 does not.
 type layout struct {
 	flags, baseSize, class, parent  uint64 // MethodTable
 	backLink, fieldList, fieldCount uint64 // EEClass
 	arrayLength                     uint64
 }
 
-// Offsets in EEClass that .NET 10.0.9 publishes and 9.0.5 does not, where they are the same.
+// Offsets in EEClass that .NET 10.0.9 publishes. They are the same in 9.0.5, which does not.
 const (
 	supposedFieldList  = 24
 	supposedFieldCount = 50
@@ -86,7 +86,7 @@ const (
 const (
 	maxFields    = 1 << 12
 	maxParents   = 32
-	maxTypes     = 1 << 20 // MethodTables, and words that are none
+	maxTypes     = 1 << 20 // MethodTables, and other words
 	fieldDesc    = 16      // bytes of a FieldDesc
 	objectHeader = 8       // bytes of the MethodTable's address
 	maxOffset    = 1 << 20
@@ -101,7 +101,7 @@ type Types struct {
 	buf   [fieldDesc]byte
 }
 
-// NewTypes reads types by the offsets that d has. The error is a *contract.Error.
+// NewTypes returns a reader that uses the offsets in d. The error is a *contract.Error.
 func NewTypes(r memory.Reader, d *contract.Descriptor, names *naming.Names) (*Types, error) {
 	t := &Types{r: r, names: names, known: map[uint64]*Type{}}
 	for _, f := range []struct {
@@ -128,7 +128,7 @@ func NewTypes(r memory.Reader, d *contract.Descriptor, names *naming.Names) (*Ty
 	return t, nil
 }
 
-// Of returns the type of a MethodTable, nil if it is none.
+// Of returns the type of a MethodTable, nil if table is not one.
 func (t *Types) Of(table uint64) *Type { return t.of(table, 0) }
 
 func (t *Types) of(table uint64, depth int) *Type {
@@ -152,14 +152,14 @@ const (
 	sizeMask      = 0xffff
 )
 
-// The MethodTable of what the collector has freed has components of one byte and no class
-// (gcenv.ee.cpp, g_pFreeObjectMethodTable).
+// The MethodTable of freed memory has components of one byte and no class (gcenv.ee.cpp,
+// g_pFreeObjectMethodTable).
 const (
 	freeFlags = hasComponents | 1
 	freeSize  = 24
 )
 
-// read reads a type; nil if the class of what is at table does not lead back to it.
+// read reads a type. It returns nil if the class at table does not refer back to it.
 func (t *Types) read(table uint64, depth int) *Type {
 	canonical, class, ok := t.class(table)
 	flags, ok1 := t.u32(table + t.l.flags)
@@ -191,11 +191,11 @@ func (t *Types) read(table uint64, depth int) *Type {
 	return typ
 }
 
-// class is a MethodTable's class, and the MethodTable that it belongs to.
+// class returns a MethodTable's class, and the MethodTable that it belongs to.
 func (t *Types) class(table uint64) (canonical, class uint64, ok bool) {
 	class, ok = t.word(table + t.l.class)
 	canonical = table
-	if ok && class&1 != 0 { // another instantiation has it
+	if ok && class&1 != 0 { // the canonical instantiation has it
 		canonical = class &^ 1
 		class, ok = t.word(canonical + t.l.class)
 	}
@@ -206,7 +206,7 @@ func (t *Types) class(table uint64) (canonical, class uint64, ok bool) {
 	return canonical, class, ok && back == canonical
 }
 
-// readFields reads a type's own instance fields. All of them must be rows of the type.
+// readFields reads a type's own instance fields. All must be rows of the type.
 func (t *Types) readFields(typ *Type, def *naming.TypeDef, canonical, class uint64, count int) {
 	list, ok := t.word(class + t.l.fieldList)
 	if !ok || count > maxFields {

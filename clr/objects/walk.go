@@ -10,11 +10,11 @@ import (
 // Reader reads memory with gaps.
 type Reader interface {
 	memory.Reader
-	// ReadSome reads as much of p from addr as there is without a gap.
+	// ReadSome reads as much of p from addr as is readable without a gap.
 	ReadSome(p []byte, addr uint64) int
 }
 
-// Object is an object, with the bytes that were read of it. Data is valid until the next one.
+// Object is an object and the bytes of it that were read. Data is valid until the next object.
 type Object struct {
 	Addr uint64
 	Type *Type
@@ -48,20 +48,20 @@ func (o *Object) Uint32(name string) uint32 {
 	return binary.LittleEndian.Uint32(o.Data[offset:])
 }
 
-// Walked counts what a walk saw.
+// Walked counts the results of a walk.
 type Walked struct {
 	Objects int
 	Bytes   uint64 // of all regions
-	Lost    uint64 // bytes in which no objects were found
+	Lost    uint64 // bytes in which no object was found
 }
 
 // Bounds of a walk.
 const (
 	blockSize   = 1 << 20
-	maxObject   = 1 << 16 // bytes that are read of one object
-	smallest    = 24      // bytes of an object at least
-	maxStrange  = 1 << 16 // words of a heap that were looked up and are no types
-	maxMissing  = 1 << 16 // pages of a heap that were asked for and are not there
+	maxObject   = 1 << 16 // bytes read of one object
+	smallest    = 24      // least size of an object in bytes
+	maxStrange  = 1 << 16 // words of a heap that were looked up and are not types
+	maxMissing  = 1 << 16 // pages of a heap that could not be read
 	cachedTypes = 1 << 10
 )
 
@@ -73,7 +73,7 @@ type walk struct {
 	see     func(*Object)
 	want    func(*Type) bool
 	block   []byte
-	at      uint64 // of block
+	at      uint64 // address of block
 	cache   [cachedTypes]*Type
 	wanted  map[*Type]bool
 	strange int
@@ -81,8 +81,8 @@ type walk struct {
 	out     Walked
 }
 
-// Walk visits the objects of the heap whose types want asks for. It goes from object to
-// object. Where it finds none, it looks for the next word by word.
+// Walk visits the objects of the heap whose types want selects. It goes from object to object. If there is
+// none at an address, it tries the following words.
 func (h *Heap) Walk(r Reader, types *Types, want func(*Type) bool, see func(*Object)) Walked {
 	w := &walk{r: r, types: types, skip: h.Skip, see: see, want: want, wanted: map[*Type]bool{}, block: make([]byte, 0, blockSize)}
 	for _, region := range h.Regions {
@@ -95,7 +95,7 @@ func (w *walk) region(of memory.Range) {
 	w.out.Bytes += of.End - of.Start
 	for at := of.Start; at+smallest <= of.End; {
 		head, ok := w.word(at)
-		if !ok { // memory that is missing
+		if !ok { // missing memory
 			next := min((at|0xfff)+1, of.End)
 			if w.missing++; w.missing > maxMissing {
 				next = of.End
@@ -124,7 +124,7 @@ func (w *walk) region(of memory.Range) {
 	}
 }
 
-// contextAt is the end of the allocation context that begins at an address, 0 if none does.
+// contextAt returns the end of the allocation context that begins at an address, 0 if there is none.
 func (w *walk) contextAt(at uint64) uint64 {
 	i := sort.Search(len(w.skip), func(i int) bool { return w.skip[i].Start >= at })
 	if i < len(w.skip) && w.skip[i].Start == at {
@@ -133,8 +133,8 @@ func (w *walk) contextAt(at uint64) uint64 {
 	return 0
 }
 
-// empty is the next word behind at that may be an object: behind the allocation context that
-// at is in, else behind words that are 0.
+// empty returns the next word after at that may be an object: after the allocation context that contains at,
+// or else after words that are 0.
 func (w *walk) empty(at, end uint64) uint64 {
 	if to := w.contextAt(at); to != 0 {
 		return min(to, end)
@@ -151,7 +151,7 @@ func (w *walk) empty(at, end uint64) uint64 {
 	return end
 }
 
-// typeOf is the type of a MethodTable, nil if it is none.
+// typeOf returns the type of a MethodTable, nil if table is not one.
 func (w *walk) typeOf(table uint64) *Type {
 	slot := &w.cache[table>>4%cachedTypes]
 	if *slot != nil && (*slot).Table == table {
@@ -173,7 +173,7 @@ func (w *walk) typeOf(table uint64) *Type {
 	return typ
 }
 
-// sizeOf is an object's size, a multiple of 8.
+// sizeOf returns an object's size, a multiple of 8.
 func (w *walk) sizeOf(at uint64, typ *Type) uint64 {
 	size := uint64(typ.size)
 	if typ.component != 0 {
@@ -199,7 +199,7 @@ func (w *walk) show(at uint64, typ *Type, size uint64) {
 	w.see(&Object{at, typ, size, w.block[off : off+uint64(n)]})
 }
 
-// word reads a word, by blocks.
+// word reads a word through block.
 func (w *walk) word(at uint64) (uint64, bool) {
 	off := at - w.at
 	if n := uint64(len(w.block)); n < 8 || off > n-8 {
@@ -217,8 +217,7 @@ func (w *walk) load(at uint64) bool {
 	return len(w.block) >= 8
 }
 
-// Load reads an object at an address, at most 64 KB of it. It returns false if
-// there is none.
+// Load reads the object at an address, at most 64 KB of it. It returns false if there is none.
 func (t *Types) Load(r Reader, at uint64) (o Object, ok bool) {
 	const usual = 128 // bytes; most objects are smaller, and need one read
 	b := make([]byte, usual)

@@ -8,33 +8,33 @@ import (
 	"github.com/seedwalk/seedwalk/clr/objects"
 )
 
-// Group is a chain and how often there is one like it.
+// Group is a chain and the number of equal ones.
 type Group struct {
 	Count   int
-	Chain   []string // what is awaited first, then each method that awaits the one before it
+	Chain   []string // the awaited operation first, then each method that awaits the one before it
 	Task    uint64   // address of the first task of one such chain
 	Threads []uint32 // that block until the chain ends, or run its first method
 	Blocks  bool     // Threads block on it
-	State   string   // of a chain that begins with a method: what is known of it
+	State   string   // of a chain that begins with a method: the method's state
 }
 
-// Result is what is known of a process's pending tasks.
+// Result holds a process's pending tasks.
 type Result struct {
 	Groups      []Group // the most frequent first
-	Chains      int     // that Groups counts
+	Chains      int     // sum over Groups
 	Pending     int     // tasks and boxes
 	Tasks       int     // tasks, also those that have ended
 	Queued      int     // work items in the queues of the thread pool
-	Unconfirmed int     // continuations without a counterpart, which are not shown
-	Changed     int     // continuations that could not be read: they changed meanwhile
+	Unconfirmed int     // continuations without a counterpart, which are omitted
+	Changed     int     // continuations that could not be read because they changed
 	Unread      int     // pending tasks beyond the bound
-	Moved       bool    // a collection moved objects meanwhile: some chains were not found
-	Busy        bool    // a collection was in progress all the time
-	Cut         bool    // there are more chains than are counted
+	Moved       bool    // a collection moved objects during the reading: some chains may be missing
+	Busy        bool    // a collection was running all the time
+	Cut         bool    // there are more chains than the limit
 	Heap        objects.Walked
 }
 
-// Bounds of the chains that are counted.
+// Bounds of the counted chains.
 const (
 	maxSteps  = 1 << 26 // of all chains
 	maxLength = 1 << 12 // methods of one
@@ -43,14 +43,14 @@ const (
 	maxThreads = 1 << 10
 )
 
-// Bounds of how often the heap of a running process is read until no collection falls into a
-// reading: how many readings, and when the last one begins.
+// A running process's heap is read again if a collection ran meanwhile. These bound the number of readings,
+// and the start of the last one.
 const (
 	maxReadings = 5
 	lastReading = 2 * time.Second
 )
 
-// Read finds the pending chains. The error says what of the runtime could not be read.
+// Read finds the pending chains. The error is the part of the runtime that could not be read.
 func Read(src *Source) (*Result, error) {
 	g := &graph{src: src}
 	if err := g.open(); err != nil {
@@ -78,13 +78,13 @@ func Read(src *Source) (*Result, error) {
 	return best, nil
 }
 
-// missing is how many continuations a reading may lack at most.
+// missing returns the most continuations that a reading may lack.
 func (r *Result) missing() uint64 { return uint64(r.Changed) + r.Heap.Lost/minBox }
 
-// minBox is less than the size of any object that holds a continuation, in bytes.
+// minBox is less than the size in bytes of any object that holds a continuation.
 const minBox = 32
 
-// step is a place in the tree of all chains; equal beginnings share it.
+// step is a node in the tree of all chains; chains with equal beginnings share it.
 type step struct {
 	parent int32
 	name   int32
@@ -100,7 +100,7 @@ type tree struct {
 	left  int
 }
 
-// end tells chains apart that have the same methods.
+// end distinguishes chains with the same methods.
 type end struct {
 	step   int32
 	blocks bool
@@ -154,7 +154,7 @@ func compare(a, b Group) int {
 	return strings.Compare(strings.Join(a.Chain, "\n"), strings.Join(b.Chain, "\n"))
 }
 
-// climb adds task i behind a place of the tree, and goes on to all that await it.
+// climb adds task i to a node of the tree, and continues with all tasks that await it.
 func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
 	if t.left--; t.left <= 0 || depth > maxLength || len(t.ends) > maxGroups {
 		return
@@ -177,8 +177,8 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
 	}
 }
 
-// cut reports whether a part of a chain may have moved while it was read: what its first task
-// awaits, or what continues after its last one.
+// cut reports whether a part of a chain may have moved while it was read: the operation that its first task
+// awaits, or the continuation of its last one.
 func (g *graph) cut(first int32, last *pending) bool {
 	begins := g.all[first].shape.kind
 	return begins == combined || begins == unwrap || last.shape.next != 0 && last.word(last.shape.next) != 0
@@ -187,11 +187,11 @@ func (g *graph) cut(first int32, last *pending) bool {
 // Queued is the state of a task that waits for a thread of the pool.
 const Queued = "queued in the thread pool"
 
-// orphan is the state of a method that awaits nothing that is known.
+// orphan is the state of a method that awaits nothing known.
 const orphan = "running, queued, or awaiting an object of its own"
 
-// state is what is known of the first task of a chain, if it is of a method that awaits
-// nothing, and the thread that runs it.
+// state returns the state of a chain's first task, if it is a method that awaits nothing, and the thread that
+// runs it.
 func (g *graph) state(first int32) (state string, thread uint32) {
 	p := g.all[first]
 	if thread = g.stacks[p.addr]; g.waiting[thread] {
@@ -213,7 +213,7 @@ func (g *graph) state(first int32) (state string, thread uint32) {
 // end counts a chain.
 func (g *graph) end(t *tree, first int32, e end, thread uint32) {
 	if e.blocks && thread == 0 && len(g.src.Stacks) > 0 {
-		g.out.Unconfirmed++ // nobody blocks on it any more
+		g.out.Unconfirmed++ // no thread blocks on it any more
 		return
 	}
 	group := t.ends[e]

@@ -7,14 +7,14 @@ import (
 	"github.com/seedwalk/seedwalk/clr/objects"
 )
 
-// Bounds of what one task may lead to.
+// Bounds for one task.
 const (
 	maxWrapped  = 8       // wrappers around a continuation
 	maxContinue = 1 << 20 // continuations of one task
-	maxWords    = 256     // words of a state machine that are followed
+	maxWords    = 256     // words of a state machine to follow
 )
 
-// connect finds what awaits each pending task.
+// connect finds the awaiters of each pending task.
 func (g *graph) connect() {
 	for i := range g.all {
 		p := g.all[i]
@@ -30,7 +30,7 @@ func (g *graph) connect() {
 	}
 }
 
-// follow adds the edges from a task to what resumes when it ends.
+// follow adds the edges from a task to its continuations.
 func (g *graph) follow(from int32, at uint64, depth int, left *int) {
 	if at == 0 || depth > maxWrapped || *left <= 0 {
 		return
@@ -70,7 +70,7 @@ func (g *graph) followList(from int32, items, size uint64, depth int, left *int)
 	}
 }
 
-// edge adds that to awaits from, if to refers to from where it has to.
+// edge records that to awaits from, if to refers to from as required.
 func (g *graph) edge(from, to int32) {
 	p := g.all[to]
 	if to == from || !g.confirms(p, g.all[from].addr) {
@@ -81,9 +81,9 @@ func (g *graph) edge(from, to int32) {
 	g.all[from].next = append(g.all[from].next, to)
 }
 
-// confirms reports whether what awaits a task refers to it: directly, or by one object of its
-// own, as WhenAll has an array and code that is not optimized a state machine. A promise of
-// Unwrap does not keep the task.
+// confirms reports whether the awaiter of a task refers to it: directly, or through one object of its own,
+// such as the array of WhenAll or the state machine of unoptimized code. A promise of Unwrap does not refer
+// to the task.
 func (g *graph) confirms(p *pending, to uint64) bool {
 	if p.shape.kind == unwrap || refers(p.data, to) {
 		return true
@@ -100,8 +100,8 @@ func (g *graph) confirms(p *pending, to uint64) bool {
 	return false
 }
 
-// awaitsSource finds what a box awaits that is no task: the source of a ValueTask. The awaiter
-// refers to the source, and the source to the box. An async iterator is the source itself.
+// awaitsSource finds the source of a ValueTask that a box awaits. The awaiter refers to the source, and the
+// source to the box. An async iterator is itself the source.
 func (g *graph) awaitsSource(i int32) {
 	p := g.all[i]
 	n := 0
@@ -114,9 +114,9 @@ func (g *graph) awaitsSource(i int32) {
 	}
 }
 
-// awaiters are the parts of a box's state machine that hold what it awaits.
+// awaiters returns the parts of a box's state machine that hold awaiters.
 func (g *graph) awaiters(p *pending) (out [][]byte) {
-	machine, from := p.data, p.shape.state-objectHeader // of a structure: it lies in the box
+	machine, from := p.data, p.shape.state-objectHeader // a struct: it is inside the box
 	if p.shape.class {
 		o, ok := g.load(p.word(p.shape.state))
 		if !ok {
@@ -131,13 +131,13 @@ func (g *graph) awaiters(p *pending) (out [][]byte) {
 	return out
 }
 
-// objectHeader is the address of the MethodTable, which a structure in an object does not have.
+// objectHeader is the size of the MethodTable's address, which a struct inside an object lacks.
 const objectHeader = 8
 
-// awaits adds the edge from what is at an address to a box, if it is what the box awaits.
+// awaits adds the edge from the object at an address to a box, if the box awaits it.
 func (g *graph) awaits(box int32, at uint64) bool {
 	p := g.all[box]
-	if from, ok := g.index[at]; ok { // a pooled box, or a source that others await too
+	if from, ok := g.index[at]; ok { // a pooled box, or a source with other awaiters too
 		f := g.all[from]
 		if f.shape.flags != 0 || !refers(f.data, p.addr) {
 			return false
@@ -164,7 +164,7 @@ func (g *graph) awaits(box int32, at uint64) bool {
 	return g.link(from, box)
 }
 
-// link adds that a box awaits from.
+// link records that a box awaits from.
 func (g *graph) link(from, box int32) bool {
 	if from == box {
 		return false
@@ -174,7 +174,7 @@ func (g *graph) link(from, box int32) bool {
 	return true
 }
 
-// machineOf is the box of an object that is a state machine.
+// machineOf returns the box of an object that is a state machine.
 func (g *graph) machineOf(o *objects.Object) (box int32, ok bool) {
 	for i := 8; i+8 <= len(o.Data) && i < 8*maxWords; i += 8 {
 		b, ok := g.index[binary.LittleEndian.Uint64(o.Data[i:])]
@@ -185,8 +185,8 @@ func (g *graph) machineOf(o *objects.Object) (box int32, ok bool) {
 	return 0, false
 }
 
-// refersBy reports whether an object that o refers to refers to an address, as the pipe of a
-// pipe's reader does.
+// refersBy reports whether o refers to an object that refers to an address, as a pipe's reader does through
+// its pipe.
 func (g *graph) refersBy(o *objects.Object, to uint64) bool {
 	for i := 8; i+8 <= len(o.Data) && i < 8*maxWords; i += 8 {
 		if inner, ok := g.load(binary.LittleEndian.Uint64(o.Data[i:])); ok && refers(inner.Data, to) {

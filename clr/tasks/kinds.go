@@ -7,37 +7,37 @@ import (
 	"github.com/seedwalk/seedwalk/clr/objects"
 )
 
-// kind is what role objects of a type have in chains.
+// kind is the role of a type's objects in chains.
 type kind uint8
 
 const (
 	other    kind = iota
-	task          // a Task that is none of these
+	task          // any other Task
 	box           // of an async method
-	combined      // a promise that tasks end: WhenAll, ContinueWith
-	unwrap        // a promise that the task of a task ends, to which it does not refer
-	blocked       // what a thread blocks on
+	combined      // a promise completed by tasks: WhenAll, ContinueWith
+	unwrap        // a promise completed by a task's inner task, to which it does not refer
+	blocked       // an object on which a thread blocks
 	action        // a delegate
 	wrapper       // an object whose continuation is in a field
 	list          // of continuations
 )
 
-// shape is what a type's objects are in chains.
+// shape describes a type's objects in chains.
 type shape struct {
 	kind  kind
 	name  string
 	flags uint64 // offset of m_stateFlags
-	next  uint64 // offset of what comes after: m_continuationObject, or a wrapper's field
+	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field
 	state uint64 // offset of a box's state machine
-	class bool   // the state machine is an object; the box holds its address
-	// awaiters are the fields of a state machine that hold what it awaits.
+	class bool   // the state machine is a class; the box holds its address
+	// awaiters are the fields of a state machine that hold awaiters.
 	awaiters []objects.Span
-	valid    bool // the fields that the kind needs are there
+	valid    bool // the fields that the kind needs exist
 }
 
 const threading = "System.Threading.Tasks."
 
-// known are types by their role; a type that derives from one has it too, the first that fits.
+// known maps types to roles. A derived type has the role of its first match.
 var known = []struct {
 	typ   string
 	kind  kind
@@ -104,7 +104,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 			flags, ok1 := t.Field("m_stateFlags")
 			next, ok2 := t.Field("m_continuationObject")
 			if sh.flags, sh.next = flags, next; !ok1 || !ok2 {
-				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is no Task
+				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is not a Task
 			}
 		case wrapper, action, list:
 			sh.next, sh.valid = t.Field(k.field)
@@ -117,7 +117,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 	return sh
 }
 
-// machineTable is the MethodTable of a box's state machine.
+// machineTable returns the MethodTable of a box's state machine.
 func (s *shapes) machineTable(t *objects.Type) uint64 {
 	for ; t != nil; t = t.Parent {
 		if strings.HasSuffix(t.Name, "StateMachineBox`1") {
@@ -127,7 +127,7 @@ func (s *shapes) machineTable(t *objects.Type) uint64 {
 	return 0
 }
 
-// method is the async method of a box's type.
+// method returns the async method of a box's type.
 func (s *shapes) method(t *objects.Type) string {
 	machine := s.machineTable(t)
 	if name := s.names.Resumed(machine); name != "" {
@@ -136,8 +136,8 @@ func (s *shapes) method(t *objects.Type) string {
 	return s.names.TypeOf(machine)
 }
 
-// machine finds the fields of a box's state machine that hold what it awaits. If none has a
-// name of the compilers that are known, all may.
+// machine finds the fields of a box's state machine that hold awaiters. If no field has a known compiler's
+// name, all fields may.
 func (s *shapes) machine(sh *shape, t *objects.Type) {
 	machine := s.types.Of(s.machineTable(t))
 	if machine == nil {
@@ -155,5 +155,5 @@ func (s *shapes) machine(sh *shape, t *objects.Type) {
 // Bits of Task.m_stateFlags.
 const (
 	stateInvoked = 0x20000
-	stateEnded   = 0x1000000 | 0x400000 | 0x200000 // ran to completion, cancelled, faulted
+	stateEnded   = 0x1000000 | 0x400000 | 0x200000 // ran to completion, canceled, faulted
 )

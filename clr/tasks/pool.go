@@ -12,9 +12,8 @@ const (
 	maxQueued   = 1 << 22 // work items of all queues
 )
 
-// readQueues finds the work items that wait in the queues of the thread pool: those of all
-// threads, and those that each worker has of its own. An item that was taken is no longer in
-// its slot.
+// readQueues finds the work items in the queues of the thread pool: the shared ones, and those of each
+// worker. An item that was taken is no longer in its slot.
 //
 // Source: System.Private.CoreLib, ThreadPoolWorkQueue.cs and ConcurrentQueueSegment.cs.
 func (g *graph) readQueues() {
@@ -24,7 +23,7 @@ func (g *graph) readQueues() {
 		if !ok {
 			continue
 		}
-		g.readItems(q.Field("m_array"), nil) // a worker's own
+		g.readItems(q.Field("m_array"), nil) // of one worker
 		for _, name := range []string{"workItems", "highPriorityWorkItems", "lowPriorityWorkItems"} {
 			g.readQueue(q.Field(name))
 		}
@@ -50,8 +49,8 @@ func (g *graph) readQueue(at uint64) {
 	}
 }
 
-// readItems reads the objects of an array, which may be in structures. They are queued, or
-// each is given to use.
+// readItems reads the objects of an array, which may be inside structs. It marks them as queued, or passes
+// each to use.
 func (g *graph) readItems(array uint64, use func(uint64)) {
 	const first = 16 // offset of an array's first item
 	a, ok := g.load(array)
@@ -74,7 +73,7 @@ func (g *graph) readItems(array uint64, use func(uint64)) {
 	}
 }
 
-// wait notes the threads that block on tasks.
+// wait records the threads that block on tasks.
 func (g *graph) wait() {
 	g.waiting = map[uint32]bool{}
 	for _, p := range g.all {

@@ -18,10 +18,10 @@ type Source struct {
 	Names    *naming.Names
 	Contexts func() []memory.Range // the threads' allocation contexts
 	Stacks   []Stack
-	Moves    bool // the process runs on
+	Moves    bool // the process is running
 }
 
-// Stack is what a thread keeps: its stack and its registers.
+// Stack is a thread's stack and registers.
 type Stack struct {
 	TID  uint32
 	Data []byte
@@ -42,12 +42,12 @@ type pending struct {
 	shape  *shape
 	data   []byte
 	state  uint32 // m_stateFlags
-	below  int32  // how many things it awaits
+	below  int32  // number of things that it awaits
 	next   []int32
-	blocks []uint64 // objects that threads block on until it ends
+	blocks []uint64 // objects on which threads block until it ends
 }
 
-// graph is the pending tasks and who awaits whom.
+// graph holds the pending tasks and their awaiters.
 type graph struct {
 	src    *Source
 	heap   *objects.Heap
@@ -56,16 +56,16 @@ type graph struct {
 	slab   []pending // room for more of them
 	index  map[uint64]int32
 	arena  []byte
-	stacks map[uint64]uint32 // objects that a thread's stack refers to, and which
+	stacks map[uint64]uint32 // objects to which a thread's stack refers, with the thread
 	out    *Result
 
-	queues  []uint64        // the thread pool's
+	queues  []uint64        // of the thread pool
 	queued  map[uint64]bool // work items in them
 	waiting map[uint32]bool // threads that block on tasks
 }
 
-// maxTries bounds how often the regions are read until no collection changes them. A stopped
-// process and a core may be in the middle of one.
+// maxTries bounds how often the regions are read until no collection changes them. A stopped process or a
+// core may be in the middle of a collection.
 const maxTries = 64
 
 // open finds the collector's list of regions.
@@ -103,7 +103,7 @@ func (g *graph) read() error {
 	return nil
 }
 
-// readStacks finds the objects that stacks refer to.
+// readStacks finds the objects to which stacks refer.
 func (g *graph) readStacks() {
 	g.stacks = map[uint64]uint32{}
 	for _, s := range g.src.Stacks {
@@ -115,7 +115,7 @@ func (g *graph) readStacks() {
 	}
 }
 
-// wanted are tasks, boxes, and the thread pool's queues.
+// wanted selects tasks, boxes, and the thread pool's queues.
 func (g *graph) wanted(t *objects.Type) bool {
 	sh := g.shapes.shape(t)
 	switch sh.kind {
@@ -125,7 +125,7 @@ func (g *graph) wanted(t *objects.Type) bool {
 	return isQueue(t)
 }
 
-// keep keeps a pending task, or a queue.
+// keep records a pending task, or a queue.
 func (g *graph) keep(o *objects.Object) {
 	if isQueue(o.Type) {
 		g.queues = append(g.queues, o.Addr)
@@ -168,7 +168,7 @@ func (p *pending) word(offset uint64) uint64 {
 	return binary.LittleEndian.Uint64(p.data[offset:])
 }
 
-// refers reports whether an object's bytes hold an address.
+// refers reports whether an object's bytes contain an address.
 func refers(data []byte, to uint64) bool {
 	for i := 8; i+8 <= len(data); i += 8 {
 		if binary.LittleEndian.Uint64(data[i:]) == to {
@@ -178,7 +178,7 @@ func refers(data []byte, to uint64) bool {
 	return false
 }
 
-// load reads an object that is not among the pending ones.
+// load reads an object outside the pending ones.
 func (g *graph) load(at uint64) (o objects.Object, ok bool) {
 	if !g.heap.Holds(at) {
 		return o, false
