@@ -130,8 +130,7 @@ enum {
  * seedwalk_gap_name returns a name for each. */
 enum {
 	SEEDWALK_GAP_NONE,                    /* the stack is complete */
-	/* the thread did not answer in time: its unmanaged top is unknown */
-	SEEDWALK_GAP_NO_ANSWER,
+	SEEDWALK_GAP_NO_ANSWER,               /* the thread did not answer in time: its unmanaged top is unknown */
 	SEEDWALK_GAP_THREAD_GONE,             /* the thread ended */
 	SEEDWALK_GAP_FOREIGN_STACK,           /* it ran on a stack other than its own, such as a fiber's */
 	SEEDWALK_GAP_STACK_TRUNCATED,         /* the stack is larger than the copy */
@@ -145,9 +144,8 @@ enum {
 	SEEDWALK_GAP_MANAGED_FRAME_MISMATCH,  /* the walk passed a frame that the CLR reported */
 	SEEDWALK_GAP_CLR_REFUSED,             /* DoStackSnapshot refused although there are managed frames */
 	SEEDWALK_GAP_CLR_REPORT_CUT,          /* the CLR's report ends early */
-	/* the thread was interrupted at a point without a return address on the stack */
-	SEEDWALK_GAP_STUB_ON_TOP,
-	SEEDWALK_GAP_RUNTIME_NOT_READABLE, /* managed code of a runtime whose tables cannot be read (yet) */
+	SEEDWALK_GAP_STUB_ON_TOP,             /* interrupted where no return address is on the stack */
+	SEEDWALK_GAP_RUNTIME_NOT_READABLE,    /* managed code of a runtime whose tables cannot be read (yet) */
 };
 
 /* Whether the registers of a walk's end may seed DoStackSnapshot
