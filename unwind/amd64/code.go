@@ -15,10 +15,6 @@ import (
 // codeWindow is how many bytes of code are looked at from an address on.
 const codeWindow = 256
 
-// codeAt gives the up to n bytes of a module's code that there are from addr
-// on, nil if none.
-func codeAt(m *module.Module, addr uint64, n int) []byte { return m.Bytes(addr, n) }
-
 // restoreRT is the signal trampoline: mov rax, 15 (rt_sigreturn); syscall.
 var restoreRT = []byte{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}
 
@@ -27,11 +23,11 @@ const syscallAt = 7 // offset of its syscall
 // inTrampoline reports whether ip stands in a signal trampoline. A handler's
 // return address is its first byte: no call put it there.
 func inTrampoline(m *module.Module, ip uint64) bool {
-	if bytes.Equal(codeAt(m, ip, len(restoreRT)), restoreRT) {
+	if bytes.Equal(m.Bytes(ip, len(restoreRT)), restoreRT) {
 		return true
 	}
 	start := ip - syscallAt
-	return ip >= syscallAt && bytes.Equal(codeAt(m, start, len(restoreRT)), restoreRT)
+	return ip >= syscallAt && bytes.Equal(m.Bytes(start, len(restoreRT)), restoreRT)
 }
 
 // The kernel's signal frame as the trampoline finds it: RSP at the ucontext.
@@ -91,7 +87,7 @@ func pltDepth(m *module.Module, ip uint64) (words int, ok bool) {
 	for i := range pltForms {
 		form := &pltForms[i]
 		start := ip &^ uint64(len(form.code)-1)
-		if form.matches(codeAt(m, start, len(form.code))) {
+		if form.matches(m.Bytes(start, len(form.code))) {
 			return form.depth(int(ip - start)), true
 		}
 	}
@@ -134,6 +130,6 @@ func (u *Unwinder) afterCall(ra uint64) bool {
 	if i < 0 {
 		return false
 	}
-	b := codeAt(u.table.At(i), ra-nearcall.Longest, nearcall.Longest)
+	b := u.table.At(i).Bytes(ra-nearcall.Longest, nearcall.Longest)
 	return len(b) == nearcall.Longest && nearcall.AMD64(b)
 }

@@ -18,6 +18,8 @@ import (
 // value, and RBP is where RBP points, in its epilog too.
 var realigned = append([]byte{cfi.DW_CFA_def_cfa, 13, 0, cfi.DW_CFA_offset | 13, 2}, expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0)...)
 
+const thunkLo = codeLo + 0x400
+
 // realignedTable maps code that realigned describes.
 func realignedTable(t *testing.T, code []byte) *module.Table {
 	t.Helper()
@@ -25,12 +27,14 @@ func realignedTable(t *testing.T, code []byte) *module.Table {
 }
 
 // describedTable maps code as function 0, described by a program. Function 1 follows
-// with the rules of a function's first instruction. Before codeCall is a call.
+// with the rules of a function's first instruction. Before codeCall is a call. Between lies
+// gcc's __x86_indirect_thunk_r11.
 func describedTable(t *testing.T, code, program []byte) *module.Table {
 	t.Helper()
 	text := make([]byte, 0x1000)
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
+	copy(text[thunkLo-codeLo:], slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}))
 	f, err := elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code")
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +43,7 @@ func describedTable(t *testing.T, code, program []byte) *module.Table {
 	frames.CIE(&cie)
 	frames.FDE(&cie, codeLo-textBias, fnSize, program...)
 	frames.FDE(&cie, codeLo-textBias+fnSize, fnSize)
+	frames.FDE(&cie, thunkLo-textBias, 17, cfi.DW_CFA_advance_loc|12, cfi.DW_CFA_def_cfa_offset, 16)
 	c, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +72,9 @@ func TestRealignedEpilog(t *testing.T) {
 		{"tail call", to(0xe9, fnSize), codeCall, unwind.TrustEpilog},
 		{"tail call through a register", []byte{0xff, 0xe2}, codeCall, unwind.TrustEpilog},
 		{"tail call through memory", []byte{0xff, 0x25, 0, 0, 0, 0}, codeCall, unwind.TrustEpilog},
+		{"tail call of what looks like a return address", []byte{0xff, 0xe0}, codeCall, unwind.TrustEpilog},
+		{"return by a jump", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}, codeCall, unwind.TrustEpilog},
+		{"jump behind a pop", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe2}, codeCall, unwind.TrustCFI},
 		{"jump with a word of the frame left", append([]byte{0x50}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
 		{"jump above the return address", append([]byte{0x58}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
 		{"call", []byte{0xe8, 7, 0, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
@@ -88,6 +96,60 @@ func TestRealignedEpilog(t *testing.T) {
 			}
 			if right := known(&r, context.RBP) && r.FP() == before; right != (c.by == unwind.TrustEpilog) {
 				t.Errorf("rbp %#x, known %v", r.FP(), known(&r, context.RBP))
+			}
+		})
+	}
+}
+
+// TestReturnByJumpOfRealigned: the return address has been popped, and unwind data says that
+// RBP is where RBP points.
+func TestReturnByJumpOfRealigned(t *testing.T) {
+	program := append(expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0), cfi.DW_CFA_advance_loc|6, cfi.DW_CFA_def_cfa_offset, 8)
+	for at := range uint64(2) {
+		code := []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx
+		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
+		s.set(sp0, codeCall)
+		r.GPR[context.RSP] += 8 * at
+		r.GPR[context.RCX] = codeCall
+		before := r.FP()
+		var f unwind.Frame
+		_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+		if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+8 || r.FP() != before || u.by != unwind.TrustEpilog {
+			t.Errorf("at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.by)
+		}
+	}
+}
+
+// TestMovedRegisters: where the CFA is the value of a register, words at a distance from it
+// are not the registers that were saved on the aligned stack.
+func TestMovedRegisters(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		reg   byte // of the CFA
+		off   byte
+		keeps bool // rbx
+	}{
+		{"r10", 10, 0, false}, {"r13", 13, 0, false}, {"assembly by r11", 11, 8, true}, {"rbp", 6, 0, true}, {"rsp", 7, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			program := []byte{cfi.DW_CFA_def_cfa, c.reg, c.off, cfi.DW_CFA_offset | 3, 3, cfi.DW_CFA_offset | 13, 2}
+			u, s, r := unwinder(describedTable(t, nil, program)), newStack(), start(codeLo+4, sp0)
+			const cfa = sp0 + 0x80
+			for _, reg := range []int{context.R10, context.R11, context.R13, context.RBP} {
+				r.GPR[reg] = cfa - uint64(c.off)
+			}
+			if c.reg == dwarfRSP {
+				r.GPR[context.RSP] = cfa
+			}
+			s.set(cfa-8, codeCall)
+			s.set(cfa-16, 0x13)
+			var f unwind.Frame
+			_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+			if stop != unwind.StopNone || r.RIP != codeCall || known(&r, context.RBX) != c.keeps {
+				t.Errorf("%v at %#x, rbx known %v", stop, r.RIP, known(&r, context.RBX))
+			}
+			if own := c.keeps || c.reg == 13; known(&r, context.R13) != own || own && r.GPR[context.R13] != 0x13 {
+				t.Errorf("r13 %#x, known %v", r.GPR[context.R13], known(&r, context.R13))
 			}
 		})
 	}

@@ -119,7 +119,7 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 		}
 		f.left--
 		if len(code) < x86.MaxInsn {
-			code = codeAt(f.m, ip, codeWindow)
+			code = f.m.Bytes(ip, codeWindow)
 		}
 		in := x86.Decode(code)
 		if in.Size == 0 {
@@ -303,7 +303,7 @@ func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	if ra-m.Start > m.End-m.Start {
 		return 0, false
 	}
-	b := codeAt(m, ra-5, 5)
+	b := m.Bytes(ra-5, 5)
 	if len(b) < 5 || b[0] != 0xe8 {
 		return 0, false
 	}
@@ -360,7 +360,7 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	f := &u.follower
 	f.left = maxFollow
 	for fn := regs.RIP &^ 15; fn > regs.RIP-maxBack && f.left > 0; fn -= 16 {
-		if !mayBegin(codeAt(m, fn-1, 1)) {
+		if !mayBegin(m.Bytes(fn-1, 1)) {
 			continue
 		}
 		f.enter(m, fn, entrySP)

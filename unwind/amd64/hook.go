@@ -149,7 +149,7 @@ func (u *Unwinder) hookAt(m *module.Module, lo uint64) *unwind.ReturnHook {
 	if len(u.hooks) == 0 || !m.SystemV() {
 		return nil
 	}
-	return u.hook(false, codeAt(m, lo+m.Bias, maxHookCode))
+	return u.hook(false, m.Bytes(lo+m.Bias, maxHookCode))
 }
 
 // unlisted repairs the step out of a return hook whose code is not known, if the

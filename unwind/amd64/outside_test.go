@@ -65,3 +65,26 @@ func TestSideNull(t *testing.T) {
 		}
 	}
 }
+
+// TestInterruptedNull: a return address of 0 near the stack's end ends the stack, unless the
+// row of an interrupted instruction says so: that may be wrong.
+func TestInterruptedNull(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		want := unwind.EndOfStack
+		if exact {
+			want = unwind.NullReturn
+		}
+		u, s := chainTable(t), newStack()
+		b := unwind.Bounds{Low: stackLow, High: sp0 + 640}
+		chain(s, 1, 0)
+		var f unwind.Frame
+		r := start(at(0), sp0)
+		if _, stop := stepOf(u, &r, exact, s.window(), &b, &f); stop != want {
+			t.Errorf("exact %v: a step ends by %v, want %v", exact, stop, want)
+		}
+		r = start(at(0), sp0)
+		if n, _, stop := walkOf(u, &r, exact, unwind.TrustContext, s.window(), &b, make([]unwind.Frame, 4)); stop != want || n != 1 {
+			t.Errorf("exact %v: a walk ends by %v after %d, want %v", exact, stop, n, want)
+		}
+	}
+}

@@ -3,10 +3,7 @@ package amd64
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/context/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
-	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // A function that may be entered with any stack pointer aligns its stack by a call: its
@@ -41,20 +38,4 @@ func branches(t *peamd64.Table, to, target uint32) bool {
 	}
 	code := t.Tail(to-6, 6)
 	return len(code) == 6 && code[0] == 0x0f && code[1]&0xf0 == 0x80 && to+binary.LittleEndian.Uint32(code[2:]) == target
-}
-
-// stepAligning steps out of a frame behind an aligning call.
-func (u *Unwinder) stepAligning(m *module.Module, entry peamd64.RuntimeFunction, to uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
-	regs := &s.Regs.AMD64
-	caller := *regs
-	step := peStep{table: m.PE.AMD64(), pc: to, regs: &caller, mem: mem}
-	if stop := step.covered(entry); stop != unwind.StopNone {
-		return false, stop
-	}
-	if stop := u.accept(&caller, false, regs, b, f); stop != unwind.StopNone {
-		return false, stop
-	}
-	u.by = peTrust[step.res.Part]
-	l := u.hookOf(step.table, entry)
-	return step.res.Machine || l != nil && l.Interrupted, unwind.StopNone
 }

@@ -259,7 +259,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 // provenLeaf reports whether at an interrupted ip the leaf rule holds, by the code.
 func (u *Unwinder) provenLeaf(m *module.Module, a unwind.Address) bool {
 	return a.Exact && m.PE.AMD64().Len() != 0 && u.silentCFI(m, a.IP) &&
-		(straightLeaf(codeAt(m, a.IP, maxStraight)) || u.proves(m, a.IP, &symbols, nil) == leafProven)
+		(straightLeaf(m.Bytes(a.IP, maxStraight)) || u.proves(m, a.IP, &symbols, nil) == leafProven)
 }
 
 // silentCFI reports whether a PE module's call frame information, if it has any,

@@ -113,7 +113,7 @@ func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window)
 	switch {
 	case !ok:
 		return to, false, false
-	case exact && len(codeAt(m, regs.RIP, 1)) == 0: // an image without its code
+	case exact && len(m.Bytes(regs.RIP, 1)) == 0: // an image without its code
 		return to, false, u.isCode(to.RIP)
 	case how == leafProven && exact:
 		return to, true, true

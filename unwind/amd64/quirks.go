@@ -30,7 +30,7 @@ func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 		return
 	}
 	const long, short = 7, 4
-	code, into := codeAt(m, row.Lo+m.Bias, long), addr-row.Lo
+	code, into := m.Bytes(row.Lo+m.Bias, long), addr-row.Lo
 	switch {
 	case len(code) < long || code[0] != 0x48 || code[2] != 0xec: // sub rsp, imm
 	case code[1] == 0x83 && into >= short:
@@ -42,15 +42,20 @@ func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 
 // returnByJump corrects a row behind the pop of the return address. clang's hardening against
 // load value injection returns by pop reg; lfence; jmp reg, and its row is that of a return.
-// Such code ends a row. It is read only for addresses near the end of one.
+// Such code ends a row. It is read only for addresses near the end of one. At a return,
+// registers that were saved have the caller's values, wherever the row says they are.
 func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 	const size = 8 // with two REX prefixes
 	left := row.Hi - addr
-	if left == 1 || left > 6 || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != 8 || !m.SystemV() {
+	if left > 6 || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != 8 || !m.SystemV() {
 		return
 	}
-	code := codeAt(m, row.Hi+m.Bias-size, size)
+	code := m.Bytes(row.Hi+m.Bias-size, size)
 	if len(code) < size {
+		return
+	}
+	if left == 1 && code[size-1] == 0xc3 && savedBelow(row, 8) {
+		thunkRow(row, 8)
 		return
 	}
 	low, reg, fence := code[2]&7, code[2]&7, uint64(5)
@@ -80,7 +85,7 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 	var e emulator
 	e.enterFrame(regs)
 	ip := regs.RIP
-	code := codeAt(m, ip, maxEpilog*8)
+	code := m.Bytes(ip, maxEpilog*8)
 	for range maxEpilog {
 		in := x86.Decode(code)
 		if in.Size == 0 {
@@ -96,16 +101,27 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 			}
 			e.push(value64{ip, knownValue})
 			ip += uint64(in.Disp)
-			code = codeAt(m, ip, maxEpilog)
+			code = m.Bytes(ip, maxEpilog)
 			continue
 		case flowReturn:
 			to, ok = e.leave(regs, mem, nonvolatile)
 			return to, true, ok && (to.GPR[context.RSP] == cfa || u.afterCall(to.RIP))
 		case flowJump, flowIndirect:
 			to, ok = e.leave(regs, mem, nonvolatile)
+			if u.returnsTo(&e, &in, cfa, mem) { // pop reg; lfence; jmp reg
+				to.RIP, to.GPR[context.RSP] = e.get(in.RM).v, to.GPR[context.RSP]-8
+				return to, true, ok
+			}
 			return to, true, ok && to.GPR[context.RSP] == cfa && u.afterCall(to.RIP)
 		}
 		break
 	}
 	return to, false, false
+}
+
+// returnsTo reports whether a jump through a register is a return: the register has a return
+// address, which was popped from below the stack pointer, where the frame ends.
+func (u *Unwinder) returnsTo(e *emulator, in *x86.Insn, cfa uint64, mem *memory.Window) bool {
+	ra, sp := e.get(in.RM), e.regs[context.RSP].v
+	return in.Op == 0xff && !in.Memory && ra.kind == knownValue && (sp == cfa || e.load(sp-8, mem) == ra) && u.afterCall(ra.v)
 }

@@ -91,6 +91,29 @@ func TestReturnByJump(t *testing.T) {
 	}
 }
 
+// TestRowOfReturn: at a return, what was saved has been restored. Registers that the language
+// does not preserve stay unknown.
+func TestRowOfReturn(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		code  byte
+		saved cfi.Rule // of RBX
+		want  cfi.Kind
+	}{
+		{"saved", 0xc3, cfi.Rule{Kind: cfi.Offset, Off: -48}, cfi.SameValue},
+		{"not yet restored", 0x5b, cfi.Rule{Kind: cfi.Offset, Off: -48}, cfi.Offset},
+		{"not preserved", 0xc3, cfi.Rule{Kind: cfi.Undefined}, cfi.Undefined},
+	} {
+		m := codeTable(t, []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, c.code}).At(0)
+		lo := uint64(codeLo) - m.Bias
+		row := cfi.Row{Lo: lo, Hi: lo + 8, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 8}}
+		row.Set(dwarfRBX, c.saved)
+		if returnByJump(&row, m, lo+7); row.Regs[dwarfRBX].Kind != c.want || row.CFA.Off != 8 {
+			t.Errorf("%s: %+v, CFA %d", c.name, row.Regs[dwarfRBX], row.CFA.Off)
+		}
+	}
+}
+
 // TestPEChainLimit: as many parents as Windows follows, and no more.
 func TestPEChainLimit(t *testing.T) {
 	for parents, want := range map[int]unwind.Stop{31: unwind.StopNone, 32: unwind.StopNone, 33: unwind.BadInfo} {

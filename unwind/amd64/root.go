@@ -23,7 +23,7 @@ func isRoot(m *module.Module, ip uint64) bool {
 	if !m.SystemV() {
 		return false
 	}
-	return inEntry(m, ip) || bytes.Equal(codeAt(m, ip, len(startContext)), startContext)
+	return inEntry(m, ip) || bytes.Equal(m.Bytes(ip, len(startContext)), startContext)
 }
 
 // startContext begins glibc's __start_context, to which the function of a
@@ -39,7 +39,7 @@ func inEntry(m *module.Module, ip uint64) bool {
 	if !ok || ip-at >= maxRootBytes {
 		return false
 	}
-	code := codeAt(m, at, maxRootBytes+x86.MaxInsn)
+	code := m.Bytes(at, maxRootBytes+x86.MaxInsn)
 	var e emulator
 	called := false
 	for range maxRoot {
@@ -73,7 +73,7 @@ var giveResult = [...][]byte{{0x48, 0x89, 0xc7}, {0x48, 0x63, 0xf8}, {0x89, 0xc7
 // called those is of no interest, and can hardly be found, since they never return.
 // Source: musl src/thread/pthread_create.c, src/env/__libc_start_main.c.
 func lastCall(m *module.Module, ip uint64) bool {
-	code := codeAt(m, ip, 8)
+	code := m.Bytes(ip, 8)
 	for _, p := range giveResult {
 		rest, ok := bytes.CutPrefix(code, p)
 		if !ok || len(rest) < 5 || rest[0] != 0xe8 {

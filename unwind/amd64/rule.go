@@ -1,6 +1,10 @@
 package amd64
 
-import "github.com/seedwalk/seedwalk/cfi"
+import (
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/cfi"
+)
 
 // Kind says how a Rule steps.
 type Kind uint8
@@ -18,9 +22,10 @@ const (
 	RuleNearEpilog              // the same in an epilog
 	RuleSlotsPE                 // see the unwinder's PE rules
 	RulePE                      // the module's PE unwind data decides, at each step
+	RuleThunk                   // the rule of where the thunk jumps to
 )
 
-var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "near-epilog", "slots-pe", "pe"}
+var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "near-epilog", "slots-pe", "pe", "thunk"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -44,6 +49,9 @@ func (k Kind) String() string {
 //	bits  5-12  CFA offset in words
 //	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
 //	bit  63     made for an interrupted ip
+//
+// Of a RuleThunk bits 21-24 are the register that it jumps by, and the offset is that of
+// the CFA where it was called.
 //
 // What the code at an address shows, once it was looked at, is kept too: of a
 // RuleNoInfo bits 5-20 are a codeClass, and of it and a RuleSide
@@ -141,7 +149,7 @@ func pack(row *cfi.Row, module int) (Rule, bool) {
 	}
 	slots := r.bits
 	for used := row.Used[0] &^ (1 << dwarfRA) & (1<<16 - 1); used != 0; used &= used - 1 {
-		reg := trailingZeros(used) & 15
+		reg := bits.TrailingZeros64(used) & 15
 		rule := &row.Regs[reg]
 		slot := uint64(-rule.Off)
 		if at := slotOf[reg]; at >= 0 && rule.Kind == cfi.Offset && slot-8 < 8*maxSlot && slot&7 == 0 { // nearly all

@@ -2,7 +2,6 @@ package amd64
 
 import (
 	"bytes"
-	"math/bits"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -72,5 +71,3 @@ func (u *Unwinder) addSide(row *cfi.Row, module int, bias uint64) int {
 	u.nside++
 	return u.nside - 1
 }
-
-func trailingZeros(v uint64) int { return bits.TrailingZeros64(v) }

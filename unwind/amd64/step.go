@@ -28,7 +28,7 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
 		s.Reached(false, u.by)
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
-		return ended(stop, regs, mem, b)
+		return ended(r, stop, s, mem, b)
 	} else if s.Exact {
 		u.next(s, mem, f)
 		return unwind.StopNone
@@ -37,10 +37,11 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	return unwind.StopNone
 }
 
-// ended is why a walk ended whose last frame is regs.
-func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
-	if stop == unwind.NullReturn {
-		return b.Null(regs.GPR[context.RSP], mem.Hot().End())
+// ended is why a walk ended at s, by its rule r. Where code was interrupted, call frame
+// information may be wrong: a return address of 0 by it does not end the stack.
+func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
+	if stop == unwind.NullReturn && !(s.Exact && (r.Kind() <= RuleSide || r.Kind() == RuleThunk)) {
+		return b.Null(s.Regs.AMD64.GPR[context.RSP], mem.Hot().End())
 	}
 	return stop
 }
@@ -120,6 +121,8 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 			return false, unwind.Unreadable
 		}
 		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), s, mem, b, f)
+	case RuleThunk:
+		return u.stepThunk(r, s, mem, b, f)
 	case RuleSide:
 		return u.stepSide(r, s, mem, b, f)
 	case RuleSlotsPE:

@@ -25,6 +25,11 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	addr := a.Lookup()
 	why := u.machine.Row(m.CFI, addr-m.Bias, &u.row)
 	if why == cfi.None {
+		if a.Exact {
+			if r, ok := inThunk(&u.row, m, i, addr-m.Bias); ok {
+				return r
+			}
+		}
 		why = u.mendThunk(m, a)
 		if a.Exact {
 			returnByJump(&u.row, m, addr-m.Bias)
@@ -81,6 +86,7 @@ func (u *Unwinder) compile(row *cfi.Row, module int, addr, bias uint64) Rule {
 		return makeRule(RuleBad, module)
 	}
 	foldPLT(row, addr)
+	forgetMoved(row)
 	if r, ok := pack(row, module); ok {
 		return r
 	}
@@ -110,6 +116,21 @@ func foldPLT(row *cfi.Row, addr uint64) {
 		off = 16
 	}
 	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: off}
+}
+
+// forgetMoved drops what a row says of registers saved at a distance from a CFA that is a
+// register's value. A function has its CFA in R10 or R13 while it aligns its stack, and saves
+// registers on the aligned stack. Of those, gcc writes an expression; clang with block
+// sections writes distances, which are wrong. R13 itself is saved before.
+func forgetMoved(row *cfi.Row) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Off != 0 || row.CFA.Reg == dwarfRSP || row.CFA.Reg == dwarfRBP {
+		return
+	}
+	for c := range row.Regs[:dwarfRA] {
+		if row.Regs[c].Kind == cfi.Offset && c != int(row.CFA.Reg) {
+			row.Regs[c].Kind = cfi.Undefined
+		}
+	}
 }
 
 // stepSide runs a side rule.

@@ -21,30 +21,29 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	}
 	t := m.PE.AMD64()
 	if entry, ok := t.Lookup(uint32(rva.Lookup())); ok {
-		return u.stepCovered(m, entry, s, mem, b, f)
+		return u.stepCovered(m, entry, uint32(rva.IP), s, mem, b, f)
 	}
 	// Not tried as a leaf by unwind data first: that would be a copy of all registers for nothing.
-	if m.CFI != nil {
-		if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
-			return u.stepPECFI(r, s, mem, b, f)
-		}
+	if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
+		return u.stepPECFI(r, s, mem, b, f)
 	}
 	if !at.Exact {
 		if entry, to, ok := aligning(t, uint32(rva.IP)); ok {
-			return u.stepAligning(m, entry, to, s, mem, b, f)
+			return u.stepCovered(m, entry, to, s, mem, b, f)
 		}
 	}
 	if at.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(rva.IP), maxStraight)) {
-		return false, u.leaveLeaf(&s.Regs.AMD64, mem, b, f)
+		return false, u.stepWordsPE(&leafPE, &s.Regs.AMD64, mem, b, f)
 	}
 	return u.stepSilent(m, s, mem, b, f)
 }
 
-// stepCovered steps out of code that an entry of the exception directory covers.
-func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+// stepCovered steps out of code that an entry of the exception directory covers, or of a
+// frame behind an aligning call, as of the function's instruction at pc.
+func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, pc uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at, regs, t := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}, &s.Regs.AMD64, m.PE.AMD64()
 	to := *regs
-	step := peStep{table: t, pc: uint32(at.IP - m.Bias), regs: &to, mem: mem}
+	step := peStep{table: t, pc: pc, regs: &to, mem: mem}
 	if stop := step.covered(entry); stop != unwind.StopNone {
 		return false, stop
 	}
@@ -88,24 +87,8 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 	return false, stop
 }
 
-// leaveLeaf makes the step out of a Windows leaf in place.
-func (u *Unwinder) leaveLeaf(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	sp := regs.GPR[context.RSP]
-	ra, ok := mem.Word(sp)
-	if !ok {
-		return unwind.Unreadable
-	}
-	if stop := checkSP(sp, sp+8, b); stop != unwind.StopNone {
-		return stop
-	}
-	if stop := checkRA(regs, sp+8, ra); stop != unwind.StopNone {
-		return stop
-	}
-	u.by, f.CFA = unwind.TrustLeaf, sp+8
-	regs.RIP, regs.GPR[context.RSP] = ra, sp+8
-	regs.Known &= windowsKept
-	return unwind.StopNone
-}
+// leafPE is the rule of a Windows leaf.
+var leafPE = peRule{cfa: 8, low: -1, size: 1, kept: windowsKept, base: context.RSP, trust: unwind.TrustLeaf}
 
 var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
 

@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -28,18 +29,9 @@ var systemCalls = [...][]byte{{0x0f, 0x05}, {0xcd, 0x2e}, {0xff, 0x14, 0x25, 0, 
 // there.
 func behindSystemCall(m *module.Module, ip uint64) bool {
 	for n := uint64(maxSystemCall); n >= uint64(len(systemCallBegin)); n-- {
-		code := codeAt(m, ip-n, int(n)+1)
+		code := m.Bytes(ip-n, int(n)+1)
 		if len(code) == int(n)+1 && bytes.HasPrefix(code, systemCallBegin) && code[n] == 0xc3 {
-			return endsInSystemCall(code[:n])
-		}
-	}
-	return false
-}
-
-func endsInSystemCall(code []byte) bool {
-	for _, call := range systemCalls {
-		if bytes.HasSuffix(code, call) {
-			return true
+			return slices.ContainsFunc(systemCalls[:], func(call []byte) bool { return bytes.HasSuffix(code[:n], call) })
 		}
 	}
 	return false

@@ -1,11 +1,11 @@
 package amd64
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -13,9 +13,11 @@ import (
 // A thunk of gcc's -mfunction-return and -mindirect-branch is call 1f; 0: pause; lfence;
 // jmp 0b; 1: BODY; ret. The body drops the return address (lea rsp, [rsp+8]) or overwrites
 // it with the target of an indirect jump or call (mov [rsp], reg). gcc writes a CFA of RSP+16
-// at 1 and nothing later. At the return of the first kind the CFA is RSP+8. Behind a thunk
-// that is inlined, the function's old CFA holds again, and gcc's stays wrong to the function's
-// end, also where it is remembered and restored (seen in 11.3 and 12.2).
+// at 1 and nothing later. At the return of the first kind the CFA is RSP+8. A thunk of the
+// second kind is left as its target would be: it may be called, or jumped to from the middle of
+// a function, by a computed goto. Behind a thunk that is inlined, the function's old CFA holds
+// again, and gcc's stays wrong to the function's end, also where it is remembered and restored
+// (seen in 11.3 and 12.2).
 const (
 	thunkCFA = 16
 	trapSize = 12 // from the call to the body
@@ -29,21 +31,57 @@ var trap = []byte{0xf3, 0x90, 0x0f, 0xae, 0xe8}
 type thunk struct {
 	ret   uint64 // offset of the return
 	drops bool   // the body drops the return address
-	calls bool   // the thunk is called, and its return address is the frame's that it calls for
+	reg   uint64 // else the register that has the target
 }
 
 // thunkAt reads the body of a thunk at addr, an address in the image.
 func thunkAt(m *module.Module, addr uint64) (t thunk, ok bool) {
-	code := codeAt(m, addr+m.Bias, 12)
+	code := m.Bytes(addr+m.Bias, maxBody)
 	t.ret, t.drops = thunkReturn(code)
-	if t.ret == 0 {
-		return t, false
+	if t.ret != 0 {
+		t.reg = uint64(code[0]&4<<1 | code[2]>>3)
 	}
-	// An indirect call jumps over its thunk to call it: jmp 2f; 3: call 1f; ...; ret; 2: call 3b.
-	if back := code[t.ret+1:]; len(back) >= 5 && back[0] == 0xe8 {
-		t.calls = t.ret+1+5+uint64(int64(int32(binary.LittleEndian.Uint32(back[1:])))) == ^uint64(trapSize)+1
+	return t, t.ret != 0
+}
+
+// inThunk makes the rule of the call in a thunk, or of its body.
+func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
+	body, into, off := row.Lo, addr-row.Lo, uint64(thunkCFA)
+	switch atCall := addr == row.Hi-trapSize; {
+	case row.CFA.Kind != cfi.RegisterOffset || !m.SystemV():
+		return Rule{}, false
+	case atCall:
+		body, into, off = row.Hi, 0, 8
+	case row.CFA.Off != thunkCFA || row.Lo == row.FDE.Lo || into >= maxBody:
+		return Rule{}, false
 	}
-	return t, true
+	t, ok := thunkAt(m, body)
+	switch {
+	case !ok || into > t.ret || t.drops && off == 8: // at the call of a return thunk the row is right
+		return Rule{}, false
+	case t.drops && into == t.ret:
+		off = 8
+		fallthrough
+	case t.drops:
+		return makeRule(RuleSP, i).withIndex(int(off >> 3)), true
+	}
+	return makeRule(RuleThunk, i).withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift))), true
+}
+
+// stepThunk leaves a thunk by the rule of the place that it jumps to. A thunk changes no
+// register. Where nothing is known of that place, it is a function that was called.
+func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
+	reg := int(r.slots() & 15)
+	to := u.lookup(unwind.Address{IP: regs.GPR[reg], Exact: true})
+	if k := to.Kind(); !known(regs, reg) || k != RuleSP && k != RuleBP && k != RuleSide {
+		return false, u.stepCFA(makeRule(RuleSP, r.Module()), cfa, s, mem, b, f)
+	}
+	regs.RIP, regs.GPR[context.RSP] = regs.GPR[reg], cfa-8
+	if exact, stop = u.leaveFrame(to, s, mem, b, f); stop != unwind.StopNone {
+		*regs = was
+	}
+	return exact, stop
 }
 
 // thunkReturn returns the offset of the return in a thunk's body, 0 if code is none.
@@ -61,32 +99,16 @@ func thunkReturn(code []byte) (at uint64, drops bool) {
 	return 0, false
 }
 
-// mendThunk corrects u.row in a thunk and behind one. It reads code for few rows only.
+// mendThunk corrects u.row behind a thunk. It reads code for few rows only.
 func (u *Unwinder) mendThunk(m *module.Module, a unwind.Address) cfi.Reason {
-	row, addr := &u.row, a.Lookup()-m.Bias
-	if row.CFA.Kind != cfi.RegisterOffset || !m.SystemV() {
-		return cfi.None
-	}
-	if a.Exact && addr == row.Hi-trapSize { // the call of an inlined indirect call
-		if t, ok := thunkAt(m, row.Hi); ok && t.calls {
-			thunkRow(row, 8)
-			return cfi.None
-		}
-	}
-	if row.CFA.Off != thunkCFA || row.Lo == row.FDE.Lo {
+	row := &u.row
+	// The row of a push at a function's beginning, or before a pop, is right.
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != thunkCFA || row.Lo == row.FDE.Lo || !m.SystemV() ||
+		a.Exact && (row.Hi-row.Lo <= 2 || row.Lo-row.FDE.Lo < trapSize) {
 		return cfi.None
 	}
 	u.thunks.m = m
-	if into := addr - row.Lo; a.Exact && into < maxBody {
-		if t, ok := thunkAt(m, row.Lo); ok && into <= t.ret {
-			return u.inThunk(t, into, addr)
-		}
-	}
-	// The row of a push at a function's beginning, or before a pop, is right.
-	if row.CFA.Reg != dwarfRSP || a.Exact && (row.Hi-row.Lo <= 2 || row.Lo-row.FDE.Lo < trapSize) {
-		return cfi.None
-	}
-	why := u.machine.RowWithout(&u.thunks, m.CFI, addr, row)
+	why := u.machine.RowWithout(&u.thunks, m.CFI, a.Lookup()-m.Bias, row)
 	if why == cfi.None && !a.Exact && row.CFA.Reg == dwarfRSP && savedBelow(row, thunkCFA) && row.CFA.Off == thunkCFA {
 		return cfi.NoInfo
 	}
@@ -103,30 +125,6 @@ func (t *thunkCFAs) Omits(pc uint64, off int64) bool {
 	}
 	_, ok := thunkAt(t.m, pc)
 	return ok
-}
-
-// inThunk makes u.row that of a thunk's body. Where the thunk returns or calls, every
-// register that a function preserves has the caller's value. Where it jumps, the
-// function's own row holds, one word further from RSP.
-func (u *Unwinder) inThunk(t thunk, into, addr uint64) cfi.Reason {
-	row := &u.row
-	switch {
-	case t.drops && into == t.ret:
-		thunkRow(row, 8)
-	case t.drops || t.calls:
-		thunkRow(row, thunkCFA)
-	default:
-		if why := u.machine.RowWithout(&u.thunks, u.thunks.m.CFI, addr, row); why != cfi.None || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP {
-			return why
-		}
-		for c := range row.Regs[:dwarfRA] {
-			if r := &row.Regs[c]; r.Kind == cfi.Offset && r.Off < -row.CFA.Off { // perhaps overwritten
-				r.Kind = cfi.SameValue
-			}
-		}
-		row.CFA.Off += 8
-	}
-	return cfi.None
 }
 
 // savedBelow reports whether a register is saved more than off bytes below the CFA.

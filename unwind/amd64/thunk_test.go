@@ -48,8 +48,10 @@ func TestThunkRows(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(describedTable(t, c.code, program)), newStack(), start(codeLo+c.at, sp0)
 			s.set(sp0+c.cfa-8, codeCall)
+			r.GPR[context.R11] = codeLo // of a call
 			rbx := r.GPR[context.RBX]
 			if c.rbx {
+				r.GPR[context.R11] = codeLo + 23
 				rbx = s.word(sp0 + c.cfa - 24)
 			}
 			var f unwind.Frame
@@ -116,5 +118,52 @@ func TestThunkOfRBP(t *testing.T) {
 		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
 			t.Errorf("at %d: %v at %#x/%#x, rbp %#x", at, stop, r.RIP, r.SP(), r.FP())
 		}
+	}
+}
+
+// TestThunkByGoto: a thunk that is a function is left by the rule of where it jumps to, whether
+// it was called or jumped to.
+func TestThunkByGoto(t *testing.T) {
+	program := []byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset, 24, cfi.DW_CFA_offset | 3, 3}
+	for _, c := range []struct {
+		name string
+		at   uint64
+		to   uint64
+		cfa  uint64
+		rbx  bool // it is read from the frame
+	}{
+		{"to a label, at the call", 0, codeLo + 4, 24, true},
+		{"to a label, at the body", 12, codeLo + 4, 32, true},
+		{"to a label, at the return", 16, codeLo + 4, 32, true},
+		{"to a function, at the call", 0, codeLo, 8, false},
+		{"to a function, at the body", 12, codeLo, 16, false},
+		{"to code without unwind data", 12, codeLo + 0x700, 16, false},
+		{"to no code", 16, 0x1234, 16, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s, r := unwinder(describedTable(t, nil, program)), newStack(), start(thunkLo+c.at, sp0)
+			s.set(sp0+c.cfa-8, codeCall)
+			r.GPR[context.R11] = c.to
+			rbx := r.GPR[context.RBX]
+			if c.rbx {
+				rbx = s.word(sp0 + c.cfa - 24)
+			}
+			var f unwind.Frame
+			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa || r.GPR[context.RBX] != rbx || f.IP != thunkLo+c.at {
+				t.Errorf("%v at %#x/%#x, rbx %#x, of %#x", stop, r.RIP, r.SP(), r.GPR[context.RBX], f.IP)
+			}
+		})
+	}
+}
+
+// TestThunkKeepsRegisters: a thunk that cannot be left leaves the registers as they were.
+func TestThunkKeepsRegisters(t *testing.T) {
+	u, s, r := unwinder(describedTable(t, nil, []byte{cfi.DW_CFA_def_cfa_offset, 16})), newStack(), start(thunkLo, sp0)
+	r.GPR[context.R11] = codeLo
+	s.set(sp0+8, 0)
+	var f unwind.Frame
+	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.NullReturn || r.RIP != thunkLo || r.SP() != sp0 {
+		t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
 	}
 }

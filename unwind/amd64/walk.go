@@ -48,7 +48,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 			continue
 		}
 		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
-			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
+			return unwind.Result{N: n, Stop: ended(r, stop, s, mem, b)}
 		}
 		r, warm = u.next(s, mem, f), true
 	}

@@ -31,7 +31,7 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
 		s.Reached(false, u.by)
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
-		return ended(stop, regs, mem, b)
+		return ended(r, stop, s, mem, b)
 	}
 	if r = u.hit(s.Address().Lookup()); r == nil {
 		r = u.lookup(s.Address())
@@ -50,10 +50,10 @@ func doubtOutside(s *unwind.State) {
 	}
 }
 
-// ended is why a walk ended whose last frame is regs.
-func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
-	if stop == unwind.NullReturn {
-		return b.Null(regs.Sp, mem.Hot().End())
+// ended is why a walk ended at s. A row of interrupted code may be wrong: its 0 ends no stack.
+func ended(r *Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
+	if stop == unwind.NullReturn && !(s.Exact && (r.Kind() == RuleSlots || r.Kind() == RuleCFI)) {
+		return b.Null(s.Regs.ARM64.Sp, mem.Hot().End())
 	}
 	return stop
 }

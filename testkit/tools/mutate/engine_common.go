@@ -56,9 +56,8 @@ func commonFaults() []Fault {
 		call("aligning-any", "any instruction of two bytes is a branch", "code[0]&0xf0 == 0x70 && ", ""),
 		call("aligning-far-branch", "a branch of six bytes may lead anywhere", " && to+binary.LittleEndian.Uint32(code[2:]) == target", ""),
 		call("aligning-far-any", "any instruction of six bytes is a branch", " && code[1]&0xf0 == 0x80", ""),
-		call("aligning-returns", "what an aligned throw helper returns to was called", "step.res.Machine || l != nil && l.Interrupted", "step.res.Machine && l != nil"),
 		engineFault("unwind/amd64/step_pe_module.go", "throw-returns", "what a throw helper returns to was called", "return res.Machine || interrupted,", "return res.Machine,", aligningTests),
 		engineFault("unwind/amd64/hook.go", "throw-landed", "somebody has replaced the return address of a throw helper", "l == nil || l.Interrupted || at", "l == nil || at", aligningTests),
-		call("aligning-begin", "the prolog is left where it begins", "pc: to,", "pc: entry.Begin,"),
+		engineFault("unwind/amd64/step_pe_module.go", "aligning-begin", "the prolog is left where it begins", "u.stepCovered(m, entry, to, s", "u.stepCovered(m, entry, entry.Begin, s", aligningTests),
 	}
 }
