@@ -18,7 +18,6 @@ import (
 // in the program, because they may be larger than the program.
 type natives struct {
 	tables map[uint32]*symbol.Table // by the module's number
-	images *symbol.PEResolver
 	texts  map[string]*C.char
 	none   *C.char
 }
@@ -30,7 +29,7 @@ const (
 )
 
 func newNatives() natives {
-	return natives{map[uint32]*symbol.Table{}, symbol.NewPEResolver(), map[string]*C.char{}, C.CString("")}
+	return natives{map[uint32]*symbol.Table{}, map[string]*C.char{}, C.CString("")}
 }
 
 // trim frees texts. It is called when no caller has texts any more.
@@ -61,18 +60,17 @@ func (n *natives) name(m *module.Module, addr uint64) *C.char {
 }
 
 func (n *natives) find(m *module.Module, addr uint64) string {
-	if m.PE != nil {
-		name, _ := n.images.Name(m.Path, "", addr)
-		return name
-	}
-	if m.ELF == nil {
+	table := n.tables[m.ID]
+	switch {
+	case table != nil:
+	case m.PE != nil:
+		table = symbol.PE(m.PE, nil)
+	case m.ELF != nil:
+		table = symbol.ELF(m.ELF, "", nil)
+	default:
 		return ""
 	}
-	table := n.tables[m.ID]
-	if table == nil {
-		table = symbol.ELF(m.ELF, "", nil)
-		n.tables[m.ID] = table
-	}
+	n.tables[m.ID] = table
 	name, _, ok := table.Find(addr)
 	if !ok {
 		return ""

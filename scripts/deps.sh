@@ -33,6 +33,8 @@ like=()
 [ "${1:-test}" != test ] || command -v nuget >/dev/null || like+=(nuget)
 [ "${1:-test}" != test ] || [ -x /usr/sbin/debootstrap ] || like+=(debootstrap)
 [ "${1:-test}" != test ] || command -v clang++ >/dev/null || like+=(clang)
+[ "${1:-test}" != test ] || command -v llvm-pdbutil >/dev/null || like+=(llvm)
+[ "${1:-test}" != test ] || command -v lld-link >/dev/null || command -v lld-link-19 >/dev/null || like+=(lld)
 
 missing=()
 for p in "${need[@]}"; do

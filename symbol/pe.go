@@ -1,138 +1,203 @@
 package symbol
 
 import (
-	"bytes"
-	"debug/pe"
+	"errors"
+	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
+	"unicode"
 
-	"github.com/seedwalk/seedwalk/internal/wholefile"
-	ourpe "github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/symbol/pdb"
 )
 
-// PEResolver names functions of Windows images: by the symbols that GNU compilers
-// leave in the file, and by exports. Addresses are RVAs. A name covers what its
-// function's RUNTIME_FUNCTION does, or for a leaf function, which has none, at
-// most maxLeaf bytes. It is safe for concurrent use.
-type PEResolver struct {
-	mu     sync.Mutex
-	images map[string]*peImage
-}
-
-// maxLeaf is the size of a leaf function at most: a system call's stub has 32
-// bytes on Windows.
+// maxLeaf is the size of a leaf function at most, which has no unwind record: a system call's stub has
+// 32 bytes on Windows.
 const maxLeaf = 32
 
-type peImage struct {
-	file  *ourpe.File
-	names []peName // sorted by RVA
-}
-
-type peName struct {
-	rva  uint32
-	name string
-}
-
-// NewPEResolver returns a namer that reads images as they are asked for.
-func NewPEResolver() *PEResolver { return &PEResolver{images: map[string]*peImage{}} }
-
-func (n *PEResolver) image(path string) *peImage {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	im := n.images[path]
-	if im == nil {
-		im = loadPE(path)
-		n.images[path] = im
-	}
-	return im
-}
-
-func loadPE(path string) *peImage {
-	im := &peImage{}
-	data, err := wholefile.Read(path, ourpe.MaxFile)
-	if err != nil {
-		return im
-	}
-	f, err := ourpe.New(data, path)
-	if err != nil {
-		return im
-	}
-	im.file = f
+// PE makes the table of a Windows image: the names of its PDB, which may be nil, those that GNU
+// compilers leave in the file, and exports. Addresses are RVAs.
+func PE(f *pe.File, db *pdb.File) *Table {
+	symbols := pdbNames(db)
 	exports, _ := f.Exports() // what could be read of them
 	for i := range exports {
 		if e := &exports[i]; e.Name != "" && e.RVA != 0 {
-			im.names = append(im.names, peName{e.RVA, e.Name})
+			// Of a system call's two names, programs use the one that does not begin so.
+			symbols = append(symbols, Symbol{Addr: uint64(e.RVA), Name: e.Name, Rank: RankWeak - exportRank(e.Name)})
 		}
 	}
-	im.names = append(im.names, coffNames(data)...)
-	slices.SortStableFunc(im.names, func(a, b peName) int { return int(int64(a.rva) - int64(b.rva)) })
-	return im
+	for _, s := range f.Functions() {
+		symbols = append(symbols, Symbol{Addr: uint64(s.RVA), Name: s.Name, Rank: RankLocal})
+	}
+	return NewTable(symbols, peSize(f))
 }
 
-// coffNames are the symbols of functions, which images of other makers lack. debug/pe
-// asks for each of them by itself: of a file that is tens of thousands of system calls.
-func coffNames(data []byte) (out []peName) {
-	f, err := pe.NewFile(bytes.NewReader(data))
-	if err != nil {
+func exportRank(name string) int8 {
+	if strings.HasPrefix(name, "Zw") {
+		return 1
+	}
+	return 0
+}
+
+// pdbNames are the names in a PDB.
+func pdbNames(db *pdb.File) (out []Symbol) {
+	if db == nil {
 		return nil
 	}
-	const function = 0x20
-	for _, s := range f.Symbols {
-		if s.Type != function || s.SectionNumber < 1 || int(s.SectionNumber) > len(f.Sections) {
-			continue
+	symbols, _ := db.Symbols() // what could be read of them
+	for _, s := range symbols {
+		n := Symbol{Addr: uint64(s.RVA), Size: uint64(s.Size), Name: s.Name, Rank: RankGlobal}
+		if s.Size == 0 {
+			n.Name, n.Rank = undecorate(s.Name), RankWeak
 		}
-		out = append(out, peName{f.Sections[s.SectionNumber-1].VirtualAddress + s.Value, s.Name})
+		out = append(out, n)
 	}
 	return out
 }
 
-// function is the range of the whole function that holds rva, its entries that
-// are chained taken together.
-func (im *peImage) function(rva uint32) (start, end uint32, ok bool) {
-	if im.file == nil {
-		return 0, 0, false
+// peCover finds the whole function that holds an RVA, its chained entries taken together.
+func peCover(f *pe.File) Cover {
+	return func(addr uint64) (start, end uint64, ok bool) {
+		if addr != uint64(uint32(addr)) {
+			return 0, 0, false
+		}
+		fn, found := f.AMD64().Lookup(uint32(addr))
+		if !found || uint32(addr) >= fn.End {
+			return 0, 0, false
+		}
+		if first, why := f.AMD64().Primary(fn); why == peamd64.OK {
+			return uint64(first.Begin), uint64(fn.End), true
+		}
+		return uint64(fn.Begin), uint64(fn.End), true
 	}
-	fn, found := im.file.AMD64().Lookup(rva)
-	if !found || rva >= fn.End {
-		return 0, 0, false
-	}
-	if first, why := im.file.AMD64().Primary(fn); why == peamd64.OK {
-		return first.Begin, fn.End, true
-	}
-	return fn.Begin, fn.End, true
 }
 
-// Name is Resolver.Name for addresses that are RVAs.
-func (n *PEResolver) Name(path, _ string, addr uint64) (string, bool) {
-	if addr != uint64(uint32(addr)) {
-		return "", false
+// peSize gives a size to names at the start of a function, and to those of leaf functions.
+func peSize(f *pe.File) Cover {
+	cover := peCover(f)
+	return func(addr uint64) (start, end uint64, ok bool) {
+		if start, end, ok = cover(addr); ok {
+			return start, end, start == addr
+		}
+		for end = addr + 1; end < addr+maxLeaf; end++ {
+			if _, _, ok := cover(end); ok {
+				break
+			}
+		}
+		return addr, end, true
 	}
-	im, rva := n.image(path), uint32(addr)
-	start, _, covered := im.function(rva)
-	i := sort.Search(len(im.names), func(i int) bool { return im.names[i].rva > rva }) - 1
-	if covered {
-		i = sort.Search(len(im.names), func(i int) bool { return im.names[i].rva > start }) - 1
-	}
-	if i < 0 || covered && im.names[i].rva != start || !covered && rva-im.names[i].rva >= maxLeaf {
-		return "", false
-	}
-	for i > 0 && im.names[i-1].rva == im.names[i].rva && !better(&im.names[i], &im.names[i-1]) {
-		i--
-	}
-	return Demangle(im.names[i].name), true
 }
 
-// better prefers, of a system call's two names, the one that programs use.
-func better(a, b *peName) bool { return strings.HasPrefix(b.name, "Zw") }
-
-// Function is Resolver.Name for addresses that are RVAs.
-func (n *PEResolver) Function(path, _ string, addr uint64) (start, end uint64, ok bool) {
-	if addr != uint64(uint32(addr)) {
-		return 0, 0, false
+// loadPE reads the names of a Windows image, false if there are none.
+func (r *Resolver) loadPE(im *image, path, id string) bool {
+	f := r.openPE(path, id)
+	name := pdbName(f, path)
+	if f != nil {
+		if d, ok := f.DebugID(); ok {
+			id = d.String()
+		}
 	}
-	s, e, ok := n.image(path).function(uint32(addr))
-	return uint64(s), uint64(e), ok
+	db := r.findPDB(path, id, name)
+	switch {
+	case f != nil:
+		im.cover, im.table, im.chained = peCover(f), PE(f, db), true
+	case db != nil:
+		im.table = NewTable(pdbNames(db), nil) // procedures only: nothing bounds publics
+	default:
+		return false
+	}
+	if db != nil {
+		var mu sync.Mutex
+		im.line = func(addr uint64) (string, int) {
+			mu.Lock()
+			defer mu.Unlock()
+			return db.Line(uint32(addr))
+		}
+	}
+	im.size.Store(1 + int64(im.table.Len()))
+	return true
+}
+
+// openPE reads the image at path or in the user's folders, nil if it is not there or not the one meant.
+func (r *Resolver) openPE(path, id string) *pe.File {
+	places := []string{path}
+	if id != "" {
+		for _, dir := range r.Folders {
+			places = append(places, filepath.Join(dir, lastPart(path)))
+		}
+	}
+	for _, p := range places {
+		f, err := pe.Open(p)
+		if err != nil {
+			continue
+		}
+		if d, _ := f.DebugID(); id == "" || d.String() == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// pdbName is the name of the PDB of an image, which may be nil: the linker's, else the image's own.
+func pdbName(f *pe.File, path string) string {
+	if f != nil {
+		if d, ok := f.DebugID(); ok {
+			return lastPart(d.PDB)
+		}
+	}
+	name := lastPart(path)
+	return strings.TrimSuffix(name, filepath.Ext(name)) + ".pdb"
+}
+
+// findPDB opens the PDB of an image's build, nil if there is none: in the user's folders, beside the
+// image, or from a server.
+func (r *Resolver) findPDB(path, id, name string) (found *pdb.File) {
+	if !isPDBID(id) || !isFileName(name) {
+		return nil
+	}
+	var refused []Refusal
+	fits := func(file, place string) bool {
+		db, err := pdb.Open(file)
+		var bad *pdb.Error
+		switch {
+		case err == nil && db.ID() == id:
+			found = db
+		case err == nil:
+			refused = append(refused, Refusal{place, path, db.ID(), id})
+		case errors.As(err, &bad):
+			refused = append(refused, Refusal{place, path, "", id})
+		}
+		return found != nil
+	}
+	var places []string
+	for _, dir := range r.Folders {
+		places = append(places, filepath.Join(dir, name), filepath.Join(dir, name, id, name), filepath.Join(dir, name, strings.ToLower(id), name))
+	}
+	places = append(places, strings.TrimSuffix(path, lastPart(path))+name)
+	if !slices.ContainsFunc(places, func(p string) bool { return fits(p, p) }) && r.Fetch != nil {
+		r.fetching.Lock()
+		r.Fetch(name, id, fits)
+		r.fetching.Unlock()
+	}
+	for _, n := range refused {
+		if found == nil {
+			r.refuse(n)
+		}
+	}
+	return found
+}
+
+// lastPart is what follows the last separator of a path of any system.
+func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// isPDBID reports whether an ID is a GUID in upper case and an age.
+func isPDBID(id string) bool {
+	return len(id) > 32 && len(id) <= 40 && strings.Trim(id, "0123456789ABCDEF") == ""
+}
+
+// isFileName reports whether a name from an image can be that of a file in a folder.
+func isFileName(name string) bool {
+	return len(name) < 256 && name != "" && name[0] != '.' && strings.IndexFunc(name, unicode.IsControl) < 0 && !strings.Contains(name, ":")
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -19,11 +20,15 @@ func TestPENames(t *testing.T) {
 	if out, err := exec.Command(cc, "-O2", "-shared", "-o", dll, "../profiler/testdata/demo.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	n := NewPEResolver()
+	n := NewResolver()
+	f, err := pe.Open(dll)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var at uint64
-	for _, s := range n.image(dll).names {
-		if s.name == "demo_quicksort" {
-			at = uint64(s.rva)
+	for _, s := range f.Functions() {
+		if s.Name == "demo_quicksort" {
+			at = uint64(s.RVA)
 		}
 	}
 	if at == 0 {

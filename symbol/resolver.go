@@ -34,13 +34,16 @@ type Resolver struct {
 	perf    map[string]*perfFile // by JITPath
 }
 
-// image is one image's table, made by the first who asks.
+// image is one image's table, made by the first who asks. role and line are nil if they know nothing.
 type image struct {
 	once  sync.Once
 	table *Table
 	cover Cover
-	role  func(addr uint64) string // of code without a name, "" = unknown; nil = always unknown
 	size  atomic.Int64             // symbols, and 1 for the image; 0 = not read
+	role  func(addr uint64) string // of code without a name, "" = unknown
+	line  func(addr uint64) (file string, line int)
+
+	chained bool // a function may have parts elsewhere: cover gives the start of the first
 }
 
 // NewResolver returns a Resolver that looks in the usual places.
@@ -69,6 +72,9 @@ func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
 	}
 	im := r.image(path, buildID)
 	name, _, ok := im.table.Find(addr)
+	if start, _, covered := im.cover(addr); !ok && im.chained && covered {
+		name, _, ok = im.table.Find(start)
+	}
 	if !ok {
 		if im.role != nil {
 			name = im.role(addr)
@@ -85,6 +91,17 @@ func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
 	return readable, true
 }
 
+// Line returns the place in the source of the code at addr. file is "" if it is unknown.
+func (r *Resolver) Line(path, buildID string, addr uint64) (file string, line int) {
+	if strings.HasPrefix(path, jitPrefix) {
+		return "", 0
+	}
+	if im := r.image(path, buildID); im.line != nil {
+		return im.line(addr)
+	}
+	return "", 0
+}
+
 // Function returns the range of the function that holds addr, by the image's
 // unwind table: in a stripped library it tells functions apart though it names
 // none.
@@ -93,10 +110,13 @@ func (r *Resolver) Function(path, buildID string, addr uint64) (start, end uint6
 }
 
 // DebugFile is the name of the separate debug file that an image without names of its
-// own asks for (.gnu_debuglink), "" if it asks for none.
+// own asks for (.gnu_debuglink, or a PDB), "" if it asks for none.
 func (r *Resolver) DebugFile(path, buildID string) string {
 	f := r.open(path, buildID)
 	if f == nil {
+		if image := r.openPE(path, buildID); image != nil {
+			return pdbName(image, path)
+		}
 		return ""
 	}
 	name, _, _ := debugLink(f)
@@ -126,6 +146,9 @@ func (r *Resolver) load(im *image, path, buildID string) {
 	}
 	im.table, im.cover = &Table{}, func(uint64) (uint64, uint64, bool) { return 0, 0, false }
 	f := r.open(path, buildID)
+	if f == nil && !isBuildID(buildID) && r.loadPE(im, path, buildID) {
+		return
+	}
 	symbols := r.fromFolders(f, path, buildID)
 	if symbols == nil && r.Fetch != nil {
 		symbols = r.fetched(f, path, buildID, dirs)

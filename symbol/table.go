@@ -1,5 +1,5 @@
 // Package symbol names addresses: ELF symbol tables, separate debug files, the
-// compressed mini debug info, the exports of PE images.
+// compressed mini debug info, the exports and PDBs of PE images.
 //
 // Sources: the ELF gABI (symbol table, st_size, st_other); the GDB manual
 // "Separate Debug Files" and "MiniDebugInfo" (.gnu_debuglink, build-id
@@ -15,8 +15,9 @@
 // lie. One image is read once, into one sorted table. All of this runs after
 // sampling: nothing here may be called while a thread is suspended.
 //
-// Known gaps: no line numbers, no inlined functions, no DWARF names, no
-// debuginfod. BCJ filters in .gnu_debugdata are refused.
+// Known gaps: lines come from PDBs only; no inlined functions, no DWARF names. The
+// public names of templates and operators in PDBs stay decorated. Without its image a PDB names
+// procedures only. BCJ filters in .gnu_debugdata are refused.
 package symbol
 
 import (

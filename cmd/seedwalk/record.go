@@ -62,10 +62,10 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
                      (default seedwalk.html,seedwalk.pb.gz,seedwalk.swrec)
   --format NAME      format, where the ending does not say it or to override it: one for all
                      outputs, or one for each
-  --symbols DIR|URL  look for symbol files here too, by build ID; repeat it or separate with
-                     commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
-                     the files side by side; addresses of debuginfod or symbol servers; or
-                     debuginfod for those in DEBUGINFOD_URLS (Linux)
+  --symbols DIR|URL  look for symbol files (ELF, PDB) here too, by build ID; repeat it or
+                     separate with commas: folders as gdb, dotnet-symbol, or debuginfod lay them
+                     out, or with the files side by side; addresses of debuginfod or symbol
+                     servers; or debuginfod for those in DEBUGINFOD_URLS
   --tree             also print the hottest stacks as a tree at the end
   --json             print the summary as one line of JSON instead of text (standard error;
                      docs/json.md has its schema)

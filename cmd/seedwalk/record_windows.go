@@ -1,14 +1,6 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/seedwalk/seedwalk/cmd/record/options"
-	"github.com/seedwalk/seedwalk/symbol"
-)
-
-// newNamer returns what names native functions. Folders of symbol files are read on Linux only.
-func newNamer(symbolList, *symbol.Cache) options.Namer { return symbol.NewPEResolver() }
+import "strings"
 
 // platformHelp replaces what is different on Windows in a help text.
 func platformHelp(s string) string { return windowsWords.Replace(s) }

@@ -39,10 +39,10 @@ Without --output it prints the summary and the functions with most CPU time.
                      allocations, alloc_space, exceptions where they were recorded; of traces
                      also gc_pauses, gc_pause, jit_methods, jit_time, queued, queue, starvations,
                      and events
-  --symbols DIR|URL  look for symbol files here too, by build ID; repeat it or separate with
-                     commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
-                     the files side by side; addresses of debuginfod or symbol servers; or
-                     debuginfod for those in DEBUGINFOD_URLS (Linux)
+  --symbols DIR|URL  look for symbol files (ELF, PDB) here too, by build ID; repeat it or
+                     separate with commas: folders as gdb, dotnet-symbol, or debuginfod lay them
+                     out, or with the files side by side; addresses of debuginfod or symbol
+                     servers; or debuginfod for those in DEBUGINFOD_URLS
   --top N            rows of the table of functions (default 20)
   --by KIND          a table by category, module, or thread instead of functions. Categories are
                      user code, class library, native libraries, GC, JIT, type loading, other

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
@@ -53,6 +54,20 @@ func (l symbolList) split() (folders symbol.Folders, urls []string) {
 		}
 	}
 	return folders, urls
+}
+
+// newNamer returns what names native functions, with folders of symbol files and symbol servers,
+// and tables that it shares with others of the same cache; nil: it shares none.
+func newNamer(symbols symbolList, c *symbol.Cache) options.Namer {
+	r := symbol.NewResolver()
+	r.Cache = c
+	folders, urls := symbols.split()
+	r.Folders = folders
+	if cache, err := os.UserCacheDir(); len(urls) > 0 && err == nil {
+		say := func(text string) { fmt.Fprintln(os.Stderr, "seedwalk: "+text) }
+		r.Fetch = server.New(urls, filepath.Join(cache, "seedwalk", "symbols"), server.Default, say).Fetch
+	}
+	return r
 }
 
 // reportRefused reports symbol files that belong to another build.

@@ -21,6 +21,11 @@ type Namer interface {
 	Function(path, buildID string, addr uint64) (start, end uint64, ok bool)
 }
 
+// Liner is a Namer that knows places in the source of native code; file is "" where it does not.
+type Liner interface {
+	Line(path, buildID string, addr uint64) (file string, line int)
+}
+
 func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
 	if k.kernel {
 		return export.Frame{Name: export.Kernel, ModuleIndex: -1, Class: export.ClassKernel}
@@ -51,6 +56,10 @@ func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
 			f.Class = export.ClassRuntime
 		}
 		f.Name = b.nativeName(p, k)
+		if n, ok := b.namer.(Liner); ok && k.module >= 0 {
+			m := &p.modules[k.module]
+			f.File, f.Line = n.Line(m.Path, m.BuildID, k.addr-m.Bias)
+		}
 		if k.kind == unwind.KindSignal {
 			f.Name = signalMark + f.Name // as debuggers mark it: its caller was interrupted
 		}

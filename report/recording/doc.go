@@ -18,7 +18,8 @@
 //	1 Info     JSON, see collect.Info. The last one counts.
 //	2 Process  uvarint number, PID, flags (1: keeps suspension frames), string name
 //	3 Image    uvarint number, string path, string build ID
-//	4 Name     uvarint image, address, start, end, string name ("" = the range only)
+//	4 Name     uvarint image, address, start, end, string name ("" = the range only); where it is
+//	           known: string source file, uvarint line
 //	5 End      uvarint 1. The recording ended as intended.
 //
 // Strings are a uvarint length and bytes. A reader skips items of types that it does not know,

@@ -42,6 +42,17 @@ func (n *Names) Function(path, buildID string, addr uint64) (start, end uint64, 
 	return 0, 0, false
 }
 
+// Line returns the place in the source of an address.
+func (n *Names) Line(path, buildID string, addr uint64) (file string, line int) {
+	if found := n.byAddr[key{path, buildID, addr}]; found != nil && found.File != "" {
+		return found.File, int(found.Line)
+	}
+	if liner, ok := n.Next.(collect.Liner); ok {
+		return liner.Line(path, buildID, addr)
+	}
+	return "", 0
+}
+
 // DebugFile returns the name of the file that would name an image's code, "" if it is unknown.
 func (n *Names) DebugFile(path, buildID string) string {
 	if filer, ok := n.Next.(collect.DebugFiler); ok {
@@ -76,6 +87,19 @@ func (k *Keeper) Function(path, buildID string, addr uint64) (start, end uint64,
 		n.Start, n.End = start, end
 	}
 	return start, end, ok
+}
+
+// Line asks the other namer.
+func (k *Keeper) Line(path, buildID string, addr uint64) (file string, line int) {
+	liner, ok := k.Namer.(collect.Liner)
+	if !ok {
+		return "", 0
+	}
+	if file, line = liner.Line(path, buildID, addr); file != "" {
+		n := k.entry(path, buildID, addr)
+		n.File, n.Line = file, uint64(line)
+	}
+	return file, line
 }
 
 // DebugFile asks the other namer.

@@ -206,6 +206,9 @@ func (f *file) process(d *payload) {
 func (f *file) name(d *payload) {
 	image := f.images[d.uint()]
 	n := &Name{Path: image[0], BuildID: image[1], Addr: d.uint(), Start: d.uint(), End: d.uint(), Name: d.string()}
+	if len(d.rest) > 0 {
+		n.File, n.Line = d.string(), d.uint()
+	}
 	if !d.bad && len(f.out.Names.byAddr) < maxNames {
 		f.out.Names.byAddr[n.key()] = n
 	}

@@ -69,6 +69,13 @@ func (namer) Function(_, _ string, addr uint64) (start, end uint64, ok bool) {
 	return addr &^ 15, addr | 15, addr%3 == 0
 }
 
+func (namer) Line(_, _ string, addr uint64) (file string, line int) {
+	if addr%5 != 0 {
+		return "", 0
+	}
+	return "a.c", int(addr)
+}
+
 // A recording that is read again gives the profile that was written, names included.
 func TestRoundTrip(t *testing.T) {
 	b, want := written(t, 40)

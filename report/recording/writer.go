@@ -43,6 +43,8 @@ type Name struct {
 	Addr          uint64 // the image's own address
 	Start, End    uint64 // range of the function, 0 = unknown
 	Name          string // "" = unknown
+	File          string // source file, "" = unknown
+	Line          uint64
 }
 
 // Writer writes a recording file. It is safe for concurrent use. After an error it drops
@@ -110,7 +112,11 @@ func (w *Writer) Name(n *Name) {
 	for _, v := range [...]uint64{n.Addr, n.Start, n.End} {
 		payload = binary.AppendUvarint(payload, v)
 	}
-	w.own(itemName, appendString(payload, n.Name))
+	payload = appendString(payload, n.Name)
+	if n.File != "" {
+		payload = binary.AppendUvarint(appendString(payload, n.File), n.Line)
+	}
+	w.own(itemName, payload)
 }
 
 // End marks the recording as complete. Nothing may be added afterwards.

@@ -22,6 +22,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -54,15 +55,15 @@ type Servers struct {
 // server is one symbol server.
 type server struct {
 	base  string
-	key   int  // index of the key by which it has served a file, -1 = none yet
-	ended bool // it failed and is not asked again
+	key   [2]int // indices of the keys by which it has served a file of ELF and a PDB, -1 = none yet
+	ended bool   // it failed and is not asked again
 }
 
 // New returns the servers at some URLs with a cache in folder. say gets progress and failures.
 func New(urls []string, folder string, limits Limits, say func(string)) *Servers {
 	s := &Servers{limits: limits, folder: folder, say: say}
 	for _, u := range urls {
-		s.servers = append(s.servers, &server{base: u, key: -1})
+		s.servers = append(s.servers, &server{base: u, key: [2]int{-1, -1}})
 	}
 	dialer := &net.Dialer{Timeout: limits.Answer}
 	s.client = &http.Client{CheckRedirect: redirect, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
@@ -91,10 +92,18 @@ func redirect(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// keys are where a server may have the symbols of a build: as debuginfod, and as a symbol store.
-func keys(id string) []string {
+// keys are where a server may have the symbols of a build: as debuginfod, and as a symbol store. A store
+// has PDBs by name, their IDs in upper case as symstore.exe writes them, or in lower case.
+func keys(image, id string) []string {
+	if isPDB(id) {
+		name := url.PathEscape(image)
+		return []string{name + "/" + id + "/" + name, name + "/" + strings.ToLower(id) + "/" + name}
+	}
 	return []string{"buildid/" + id + "/debuginfo", "_.debug/elf-buildid-sym-" + id + "/_.debug"}
 }
+
+// isPDB tells the ID of a PDB from that of an ELF file.
+func isPDB(id string) bool { return id != strings.ToLower(id) }
 
 // maxID bounds the length of a build ID.
 const maxID = 128
@@ -102,14 +111,14 @@ const maxID = 128
 // errMissing means that the server does not have the file.
 var errMissing = errors.New("not found")
 
-// Fetch returns the file with the symbols of a build, "" if no server has it. image names it in
-// messages. id is a build ID in hexadecimal. fits reports whether a file, which came from a
-// place, belongs to the build.
+// Fetch returns the file with the symbols of a build, "" if no server has it. id is a build ID in
+// lower-case hexadecimal, and image names the image in messages; or id is that of a PDB in upper case, and
+// image is the PDB's name. fits reports whether a file, which came from a place, belongs to the build.
 func (s *Servers) Fetch(image, id string, fits func(file, place string) bool) string {
 	if len(id) > maxID {
 		return ""
 	}
-	name := filepath.Join(s.folder, id, "debuginfo")
+	name := filepath.Join(s.folder, strings.ToLower(id), "debuginfo")
 	if _, err := os.Stat(name); err == nil && fits(name, name) {
 		now := time.Now()
 		os.Chtimes(name, now, now)
@@ -120,9 +129,13 @@ func (s *Servers) Fetch(image, id string, fits func(file, place string) bool) st
 		return ""
 	}
 	defer os.Remove(filepath.Dir(name)) // if it is empty
+	kind := 0
+	if isPDB(id) {
+		kind = 1
+	}
 	for _, v := range s.servers {
-		for i, key := range keys(id) {
-			if v.ended || v.key >= 0 && v.key != i {
+		for i, key := range keys(image, id) {
+			if v.ended || v.key[kind] >= 0 && v.key[kind] != i {
 				continue
 			}
 			place := v.base + "/" + key
@@ -132,7 +145,7 @@ func (s *Servers) Fetch(image, id string, fits func(file, place string) bool) st
 			}
 			ok := fits(part, place)
 			if ok {
-				v.key = i
+				v.key[kind] = i
 				ok = os.Rename(part, name) == nil
 			}
 			os.Remove(part)

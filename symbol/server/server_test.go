@@ -131,6 +131,39 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// PDBs are asked for by name, in upper and in lower case.
+func TestFetchPDB(t *testing.T) {
+	const pdb = "AABBCCDDEEFF112201020304050607082A"
+	for _, c := range []struct {
+		name, key string
+		requests  int64 // of two builds
+	}{
+		{"upper case", "/my%20shop.pdb/" + pdb + "/my%20shop.pdb", 2},
+		{"lower case", "/my%20shop.pdb/" + strings.ToLower(pdb) + "/my%20shop.pdb", 3},
+	} {
+		var requests atomic.Int64
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			if r.URL.EscapedPath() != c.key && r.URL.EscapedPath() != strings.ReplaceAll(strings.ReplaceAll(c.key, "2A/", "2B/"), "2a/", "2b/") {
+				http.NotFound(w, r)
+				return
+			}
+			io.WriteString(w, "good")
+		}))
+		var said lines
+		s := New([]string{srv.URL}, t.TempDir(), quick, said.say)
+		for _, id := range []string{pdb, pdb, pdb[:len(pdb)-1] + "B"} {
+			if file := s.Fetch("my shop.pdb", id, good); !good(file, "") {
+				t.Errorf("%s: file %q", c.name, file)
+			}
+		}
+		if requests.Load() != c.requests || len(said) > 0 {
+			t.Errorf("%s: %d requests, want %d; said %q", c.name, requests.Load(), c.requests, said)
+		}
+		srv.Close()
+	}
+}
+
 // A long fetch reports progress, and all fetches together have a bound of time.
 func TestFetchSlow(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

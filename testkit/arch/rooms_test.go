@@ -49,7 +49,8 @@ var rooms = []room{
 	{Name: "unwind/module", May: with(words, formats)},
 	{Name: "symbol/clrnames"},
 	{Name: "symbol/server"},
-	{Name: "symbol", May: with(tables, "symbol/clrnames")},
+	{Name: "symbol/pdb", May: []string{"internal/wholefile"}},
+	{Name: "symbol", May: with(tables, "symbol/clrnames", "symbol/pdb")},
 
 	// Unwinding: it knows nothing of the CLR.
 	{Name: "unwind", May: with(words, "unwind/module"), Test: with(tables, "unwind/amd64", "unwind/arm64")},
@@ -158,6 +159,7 @@ var rooms = []room{
 	// The test kit. An assembler shares nothing with the reader it is for.
 	{Name: "testkit/cmptest"},
 	{Name: "testkit/peasm"},
+	{Name: "testkit/pdbfile", May: []string{"testkit/peasm"}},
 	{Name: "testkit/elfasm"},
 	{Name: "testkit/bundle", May: []string{"internal/buf"}},
 	{Name: "testkit/moduleroot"},

@@ -60,12 +60,11 @@ type nativeNames struct {
 	mu       sync.Mutex
 	symbols  *symbol.Resolver
 	segments map[string][]elf.Segment
-	exports  *symbol.PEResolver
 	files    map[string]string // Windows images by path and stamp, "" = not found
 }
 
 func newNativeNames(dir string) *nativeNames {
-	return &nativeNames{dir: dir, symbols: symbol.NewResolver(), segments: map[string][]elf.Segment{}, exports: symbol.NewPEResolver(), files: map[string]string{}}
+	return &nativeNames{dir: dir, symbols: symbol.NewResolver(), segments: map[string][]elf.Segment{}, files: map[string]string{}}
 }
 
 // name returns the function that covers an offset. It never uses the nearest symbol before it.
@@ -77,7 +76,7 @@ func (n *nativeNames) name(im *waits.Image, offset uint64) (string, bool) {
 		if file == "" {
 			return "", false
 		}
-		return n.exports.Name(file, "", offset)
+		return n.symbols.Name(file, "", offset)
 	}
 	segments, ok := n.segments[im.Path]
 	if !ok {

@@ -1,0 +1,157 @@
+package pdb
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/pdbfile"
+)
+
+const code = 0x60000020
+
+// example is a PDB with each kind of content that is read.
+func example() *pdbfile.File {
+	return &pdbfile.File{
+		GUID: [16]byte{0xdd, 0xcc, 0xbb, 0xaa, 0xff, 0xee, 0x22, 0x11, 1, 2, 3, 4, 5, 6, 7, 8}, Age: 0x2a,
+		Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x2000, Flags: code}, {RVA: 0x4000, Size: 0x100, Flags: 0x40000040}},
+		Publics:  []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?f@@YAXXZ"}, {Segment: 2, Offset: 0, Text: "data"}, {Segment: 3, Offset: 0, Text: "nowhere"}, {Segment: 1, Offset: 0x2000, Text: "behind"}},
+		Modules: []pdbfile.Module{{}, {
+			Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x20, Text: "f"}, {Segment: 1, Offset: 0x1000, Size: 0x30, Text: strings.Repeat("long", 400)}},
+			Lines: []pdbfile.Line{
+				{Segment: 1, Offset: 0x10, Size: 0x20, File: 1, Entries: [][2]uint32{{0, 7}, {4, 8}, {8, 0xfeefee}, {12, 9}}},
+				{Segment: 1, Offset: 0x1000, Size: 0x30, File: 5, Entries: [][2]uint32{{8, 70}}},
+			},
+		}},
+		Names: []byte("\x00a.c\x00dir/b.c\x00"),
+	}
+}
+
+func TestFile(t *testing.T) {
+	f, err := New(example().Bytes(), "x.pdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.ID(); got != "AABBCCDDEEFF112201020304050607082A" {
+		t.Errorf("ID %s", got)
+	}
+	want := []Symbol{{0x1010, 0, "?f@@YAXXZ"}, {0x1010, 0x20, "f"}, {0x2000, 0x30, strings.Repeat("long", 400)}}
+	if got, err := f.Symbols(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, c := range []struct {
+		name string
+		rva  uint32
+		file string
+		line int
+	}{
+		{"first byte", 0x1010, "a.c", 7}, {"before the next line", 0x1013, "a.c", 7}, {"next line", 0x1014, "a.c", 8},
+		{"hidden", 0x1018, "", 0}, {"last byte", 0x102f, "a.c", 9}, {"behind", 0x1030, "", 0}, {"before all", 0x100f, "", 0},
+		{"before the first line", 0x2007, "", 0}, {"another file", 0x2008, "dir/b.c", 70}, {"data", 0x4000, "", 0},
+	} {
+		if file, line := f.Line(c.rva); file != c.file || line != c.line {
+			t.Errorf("%s: %s:%d, want %s:%d", c.name, file, line, c.file, c.line)
+		}
+	}
+}
+
+// Damage is refused with its reason, or costs only what is damaged.
+func TestDamage(t *testing.T) {
+	streams := func(change func(s [][]byte) [][]byte) []byte { return pdbfile.Pack(change(example().Streams())) }
+	put := func(stream, at int, v uint32) []byte {
+		return streams(func(s [][]byte) [][]byte { le.PutUint32(s[stream][at:], v); return s })
+	}
+	file := func(at int, v uint32) []byte { b := example().Bytes(); le.PutUint32(b[at:], v); return b }
+	moved := example()
+	moved.Omap = true
+	directory := func() int { b := example().Bytes(); return int(le.Uint32(b[3*pdbfile.Block:])) * pdbfile.Block }()
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want Reason
+	}{
+		{"nothing", nil, NotPDB},
+		{"another format", []byte(strings.Repeat("BSJB", 99)), NotPDB},
+		{"header cut", example().Bytes()[:superSize-1], NotPDB},
+		{"block size 0", file(len(magic), 0), BadVersion},
+		{"block size no power of two", file(len(magic), 513), BadVersion},
+		{"block size too large", file(len(magic), 1<<31), BadVersion},
+		{"directory of 4 GiB", file(len(magic)+12, ^uint32(0)), Truncated},
+		{"block map outside", file(len(magic)+20, 1<<30), Truncated},
+		{"directory's block outside", file(3*pdbfile.Block, 1<<30), BadBlock},
+		{"no directory", file(len(magic)+12, 0), Truncated},
+		{"too many streams", file(directory, 1<<30), TooLarge},
+		{"stream of 2 GiB", file(directory+4, 1<<31), Truncated},
+		{"stream's block outside", file(directory+4+4*8+4*2, 1<<30), BadBlock},
+		{"file cut", example().Bytes()[:directory], BadBlock},
+		{"no DBI stream", streams(func(s [][]byte) [][]byte { return s[:2] }), NoStream},
+		{"info stream cut", streams(func(s [][]byte) [][]byte { s[1] = s[1][:27]; return s }), Truncated},
+		{"old info", put(1, 0, 19970604), BadVersion},
+		{"DBI stream cut", streams(func(s [][]byte) [][]byte { s[3] = s[3][:63]; return s }), Truncated},
+		{"old DBI", put(3, 4, 19970606), BadVersion},
+		{"modules larger than the stream", put(3, 24, ^uint32(0)), Truncated},
+		{"debug streams larger than the stream", put(3, 48, 1<<20), Truncated},
+		{"no debug streams", put(3, 48, 0), NoStream},
+		{"moved", moved.Bytes(), Unsupported},
+	} {
+		_, err := New(c.b, "x.pdb")
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != c.want {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		b     []byte
+		names int
+		want  Reason
+	}{
+		{"a public longer than the rest", streams(func(s [][]byte) [][]byte { s[5] = s[5][:len(s[5])-4]; return s }), 3, Truncated},
+		{"a record of no length", streams(func(s [][]byte) [][]byte { s[5][0], s[5][1] = 0, 0; return s }), 2, Truncated},
+		{"a module larger than its stream", streams(func(s [][]byte) [][]byte { s[9] = s[9][:8]; return s }), 1, Truncated},
+		{"no records", streams(func(s [][]byte) [][]byte { s[3][20] = 99; return s }), 2, NoStream},
+	} {
+		f, err := New(c.b, "x.pdb")
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		got, err := f.Symbols()
+		var e *Error
+		if len(got) != c.names || !errors.As(err, &e) || e.Reason != c.want {
+			t.Errorf("%s: %d names, %v", c.name, len(got), err)
+		}
+	}
+}
+
+// Streams that share their blocks are not copied without bound.
+func TestSharedBlocks(t *testing.T) {
+	e := example()
+	e.Modules[1].Procedures = slices.Repeat(e.Modules[1].Procedures, 50)
+	for range 1000 {
+		e.Modules = append(e.Modules, pdbfile.Module{})
+	}
+	b := e.Bytes()
+	f, err := New(b, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.modules {
+		f.modules[i] = f.modules[1]
+	}
+	var refused *Error
+	if got, err := f.Symbols(); !errors.As(err, &refused) || refused.Reason != TooLarge || len(got) > len(b)/8 {
+		t.Errorf("%d names of %d bytes, %v", len(got), len(b), err)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	for r := NotPDB; r <= Unsupported; r++ {
+		if r.String() == "reason?" {
+			t.Errorf("reason %d has no text", r)
+		}
+	}
+	if Reason(0).String() != "reason?" || Reason(99).String() != "reason?" {
+		t.Error("unknown reasons")
+	}
+}
