@@ -2,6 +2,8 @@ package naming
 
 import (
 	"encoding/binary"
+	"unique"
+	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
@@ -10,7 +12,8 @@ import (
 
 // image is a managed module in the target's memory.
 type image struct {
-	md   *metadata.Module // nil: it could not be read
+	text unique.Handle[string] // the bytes of md, which all processes share
+	md   *metadata.Module      // nil: it could not be read
 	path string
 	r2r  *precompiled
 	head *header
@@ -119,7 +122,8 @@ func (n *Images) load(base uint64, path string) *image {
 	if !ok {
 		return im
 	}
-	m, err := metadata.Parse(data)
+	im.text = unique.Make(string(data))
+	m, err := metadata.Parse(unsafe.Slice(unsafe.StringData(im.text.Value()), len(data)))
 	if err != nil {
 		return im
 	}

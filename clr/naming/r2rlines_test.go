@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/metadata"
@@ -61,6 +62,9 @@ func TestPrecompiledBounds(t *testing.T) {
 	im := n.image(0x10000, at[0])
 	if im.r2r == nil {
 		t.Fatal("not precompiled")
+	}
+	if other := NewImages(flatMemory{0x10000, img}).image(0x10000, ""); unsafe.StringData(other.text.Value()) != unsafe.StringData(im.text.Value()) {
+		t.Error("two processes do not share the metadata of a module")
 	}
 	methods, lined, sound, bounds, beyond := 0, 0, 0, 0, map[string]bool{}
 	for k, s := range im.r2r.starts {

@@ -107,10 +107,11 @@ func (r *run) attach() error {
 	if r.opt.Part.Set() {
 		return r.joinPart()
 	}
-	if joined, refused := r.join(); joined {
+	switch err, refused := r.join(), (*options.Refusal)(nil); {
+	case err == nil:
 		go r.awaitEnd()
 		return nil
-	} else if refused != nil {
+	case errors.As(err, &refused):
 		return refused
 	}
 	client, err := diagnostics.Process(r.opt.PID)
@@ -118,14 +119,15 @@ func (r *run) attach() error {
 		return &options.Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: options.ExitRefused}
 	}
 	answer, known, err := r.load(client)
-	select {
-	case <-r.srv.connected:
+	if r.awaitProbe() {
 		go r.awaitEnd()
 		return nil
-	case <-time.After(2 * time.Second):
 	}
 	where := fmt.Sprintf("process %d", r.opt.PID)
+	refused := r.srv.lastRefused()
 	switch {
+	case refused != "":
+		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where, Remedy: "try again", Code: options.ExitRefused}
 	case known && uint32(answer) == cancelled:
 		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk is recording the process, or one of another version has been", Where: where,
 			Remedy: "wait for the other to end, or restart the process", Code: options.ExitRefused}
@@ -135,6 +137,28 @@ func (r *run) attach() error {
 		return &options.Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where, Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: options.ExitRefused}
 	}
 	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: options.ExitRefused}
+}
+
+// awaitProbe waits for a probe that has been loaded. Once its file is here, the rest is done by
+// this process, and comes for sure, however busy the machine is.
+func (r *run) awaitProbe() bool {
+	limit := 2 * time.Second
+	if r.opt.OfAgent() { // which nobody waits for
+		limit = attachLimit
+	}
+	select {
+	case <-r.srv.connected:
+		return true
+	case <-r.srv.greeted:
+	case <-time.After(limit):
+		return false
+	}
+	select {
+	case <-r.srv.connected:
+		return true
+	case <-r.srv.failed:
+		return false
+	}
 }
 
 // Limits of the retries of load.

@@ -64,6 +64,11 @@ func (r *run) publish(p *export.Profile, written []options.Written) {
 	r.result.Written = written
 	r.result.PIDs = nil
 	for _, q := range r.srv.all() {
+		if len(r.result.PIDs) == 0 {
+			q.Mu.RLock()
+			r.result.Farewell = q.Farewell()
+			q.Mu.RUnlock()
+		}
 		r.result.PIDs = append(r.result.PIDs, q.PID)
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"syscall"
@@ -13,43 +14,36 @@ import (
 )
 
 // join takes samples from another recording of the process, if there is one. The options must be
-// those that it can serve.
-func (r *run) join() (joined bool, refused *options.Refusal) {
-	cfg := r.srv.outside
-	c, tool := inflow.Join(r.opt.PID, inflow.Request{CPU: !cfg.NoCPU, Wall: !cfg.NoWall, Until: r.opt.Part.Until})
-	if c == nil {
-		return false, nil
+// those that it can serve, else the error is a *Refusal.
+func (r *run) join() error {
+	cfg, part := r.srv.outside, &r.opt.Part
+	c, tool, err := inflow.Join(r.opt.PID, inflow.Request{CPU: !cfg.NoCPU, Wall: !cfg.NoWall, From: part.From, Until: part.Until})
+	if err != nil {
+		return err
 	}
 	if cfg.Events != 0 || r.opt.Raw != "" || r.opt.Clock != "" && r.opt.Clock != sampler.ClockAuto {
 		c.Close()
-		return false, &options.Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
+		return &options.Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
 			Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "wait for the other to end, or leave out --events, --clock, and --raw", Code: options.ExitRefused}
 	}
-	if r.opt.Part.Set() {
+	if part.Set() {
 		p := r.srv.add(joinedStream{c}, r.opt.PID)
 		go func() { <-p.Gone; close(r.exited) }()
-		return true, nil
+		return nil
 	}
 	r.srv.note(fmt.Sprintf("samples come from another recording of the process (seedwalk process %d), at its rate", tool))
 	p := r.srv.add(joinedStream{c}, r.opt.PID)
 	go r.succeed(p)
-	return true, nil
+	return nil
 }
 
-// joinPart joins the recording that samples the process, when its part begins.
+// joinPart joins the recording that samples the process, for a part of its time.
 func (r *run) joinPart() error {
-	select {
-	case <-time.After(time.Until(r.opt.Part.From)):
-	case <-r.opt.Stop:
+	err := r.join()
+	if refused := (*options.Refusal)(nil); err == nil || errors.As(err, &refused) {
+		return err
 	}
-	joined, refused := r.join()
-	if refused != nil {
-		return refused
-	}
-	if !joined {
-		return &options.Refusal{What: "the recording that samples it has ended", Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: options.ExitRefused}
-	}
-	return nil
+	return &options.Refusal{What: err.Error(), Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: options.ExitRefused}
 }
 
 // succeed takes over when the other recording has ended and this one goes on.
@@ -57,7 +51,7 @@ func (r *run) succeed(p *inflow.Process) {
 	<-p.Gone
 	at := time.Now()
 	for !r.srv.isSettling() && time.Since(at) < startLimit && syscall.Kill(r.opt.PID, 0) == nil {
-		if again, _ := r.join(); again {
+		if r.join() == nil {
 			return
 		}
 		if r.enterAgain() {

@@ -26,7 +26,7 @@ import (
 func (r *run) follow() {}
 
 // handOver is how long a probe that has connected may take to say what it wants.
-const handOver = 2 * time.Second
+const handOver = 10 * time.Second
 
 // readStream is a connection of which the first bytes have been read.
 type readStream struct {
@@ -69,6 +69,7 @@ func (s *server) sampled(c listen.Stream, pid int) (listen.Stream, error) {
 		return nil, errAnswered
 	}
 	defer unix.Close(fd)
+	notify(s.greeted)
 	return s.engine(fd, pid)
 }
 

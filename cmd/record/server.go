@@ -25,6 +25,8 @@ type server struct {
 	probes    bool // connections are of probes, and their processes sampled from outside
 	outside   sampler.Config
 	instead   string        // library for processes that cannot be sampled from outside
+	greeted   chan struct{} // gets a value when a probe's file has come
+	failed    chan struct{} // gets a value when no engine can be made for it
 	connected chan struct{} // closed at the first connection
 	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none
 	begun     chan struct{} // gets a value when began is set, and when it becomes earlier
@@ -59,7 +61,7 @@ func serve(dir string, opt *options.Options) (*server, error) {
 		private.Close()
 		return nil, err
 	}
-	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), path: l.Where(), listener: l, folder: private, connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
+	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), path: l.Where(), listener: l, folder: private, greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
 	s.timed, s.relay = opt.Duration, opt.Relay
 	if opt.Part.Set() {
 		s.from = opt.Part.From.UnixNano()
@@ -84,6 +86,7 @@ func (s *server) accept() {
 			if c, err = s.sampled(c, pid); err != nil {
 				if err != errAnswered {
 					s.refuse(err.Error())
+					notify(s.failed)
 				}
 				continue
 			}
@@ -119,6 +122,24 @@ func (s *server) refuse(why string) {
 	s.refused = append(s.refused, why)
 }
 
+// lastRefused is why the last connection was refused, "" if none was.
+func (s *server) lastRefused() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refused) == 0 {
+		return ""
+	}
+	return s.refused[len(s.refused)-1]
+}
+
+// notify wakes whoever waits for a channel, now or later.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // begin lets the recording's time run from a moment, unless it runs from an earlier one.
 // Samples that were held come after later ones.
 func (s *server) begin(at time.Time) {
@@ -131,10 +152,7 @@ func (s *server) begin(at time.Time) {
 			break
 		}
 	}
-	select {
-	case s.begun <- struct{}{}:
-	default:
-	}
+	notify(s.begun)
 }
 
 // beginLimit is how long a process that has connected may be looked at before the

@@ -243,21 +243,23 @@ func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var lost error
 	for _, w := range res.Written {
 		if w.Err != nil {
 			os.Remove(w.Path)
-			lost = fmt.Errorf("cannot write %s: %w", w.Output.Path, w.Err)
+			err = fmt.Errorf("cannot write %s: %w", w.Output.Path, w.Err)
 		}
 	}
 	if res.Profile == nil {
-		return 0, errors.Join(lost, errors.New("it did not connect"))
+		return 0, errors.New("its samples have ended before this recording joined")
 	}
-	return res.Profile.Stats.Samples, lost
+	return res.Profile.Stats.Samples, err
 }
 
 // sampleSession samples a process for the recordings of its intervals.
 func sampleSession(s continuous.Session) error {
-	_, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	res, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	if err == nil && res.Farewell != "" {
+		err = errors.New(res.Farewell)
+	}
 	return err
 }

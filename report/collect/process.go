@@ -147,6 +147,9 @@ func (p *Process) End(err error) {
 // Stop ends the stream because the recording has ended.
 func (p *Process) Stop() { p.farewell = "stopped" }
 
+// Farewell returns why the stream ended as intended, "" if it did not.
+func (p *Process) Farewell() string { return strings.TrimSuffix(p.farewell, ".") }
+
 // Counts are the numbers of what a process has sent.
 type Counts struct {
 	Samples, Complete int64 // samples, and those without a gap

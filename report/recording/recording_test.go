@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 	"testing"
 	"time"
 
@@ -172,4 +173,31 @@ func TestWriteError(t *testing.T) {
 	if err := w.End(); err != io.ErrShortWrite || out.n != -1 {
 		t.Error(err, out.n)
 	}
+}
+
+// A Writer between two blocks holds little: the agent has one for each process, for hours.
+func TestWritersAreSmall(t *testing.T) {
+	const writers, most = 64, 32 << 10
+	var all [writers]*Writer
+	before := liveBytes()
+	for i := range all {
+		all[i] = NewWriter(io.Discard)
+		all[i].Message(1, &wire.Thread{TID: 1, Name: "main"})
+		if err := all[i].Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if each := (liveBytes() - before) / writers; each > most {
+		t.Errorf("%d bytes each, of %d", each, most)
+	}
+	runtime.KeepAlive(&all)
+}
+
+// liveBytes is the size of all objects that are reachable.
+func liveBytes() int64 {
+	runtime.GC()
+	runtime.GC() // a pool keeps what is in it for one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

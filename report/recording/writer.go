@@ -50,20 +50,25 @@ type Name struct {
 // Writer writes a recording file. It is safe for concurrent use. After an error it drops
 // everything else, and every method that returns an error returns that one.
 type Writer struct {
-	mu      sync.Mutex
-	out     io.Writer
-	item    *wire.Writer // one message
-	raw     []byte       // the open block
-	packed  bytes.Buffer
-	deflate *flate.Writer
-	images  map[[2]string]uint64
-	err     error
+	mu     sync.Mutex
+	out    io.Writer
+	item   *wire.Writer // one message
+	raw    []byte       // the open block
+	packed bytes.Buffer
+	images map[[2]string]uint64
+	err    error
 }
+
+// deflaters are shared by all Writers: each has more than a megabyte, and is in use for less
+// than a millisecond each second.
+var deflaters = sync.Pool{New: func() any {
+	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is valid
+	return w
+}}
 
 // NewWriter returns a Writer and writes the head of the file.
 func NewWriter(out io.Writer) *Writer {
 	w := &Writer{out: out, item: wire.NewWriter(nil), images: map[[2]string]uint64{}}
-	w.deflate, _ = flate.NewWriter(&w.packed, flate.BestSpeed) // the level is valid
 	_, w.err = out.Write(append([]byte(magic), Version))
 	return w
 }
@@ -159,9 +164,12 @@ func (w *Writer) flush() {
 	}
 	w.packed.Reset()
 	w.packed.Write(make([]byte, headBytes))
-	w.deflate.Reset(&w.packed)
-	w.deflate.Write(w.raw) // to a buffer: cannot fail
-	w.deflate.Close()
+	deflate := deflaters.Get().(*flate.Writer)
+	deflate.Reset(&w.packed)
+	deflate.Write(w.raw) // to a buffer: cannot fail
+	deflate.Close()
+	deflate.Reset(nil)
+	deflaters.Put(deflate)
 	block := w.packed.Bytes()
 	body := block[headBytes:]
 	binary.LittleEndian.PutUint32(block, uint32(len(body)))

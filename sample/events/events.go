@@ -111,15 +111,10 @@ func (h *Heartbeat) Round() {
 	h.alarm.Set(BeatLate)
 }
 
-// Stop ends the beats. It returns true if the file is no longer in use.
-func (h *Heartbeat) Stop() bool {
+// Stop ends the beats. Nothing uses the file any more when it returns.
+func (h *Heartbeat) Stop() {
 	h.alarm.Close()
-	select {
-	case <-h.ended:
-		return true
-	case <-time.After(time.Second):
-		return false
-	}
+	<-h.ended
 }
 
 // Take handles one event.

@@ -67,7 +67,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 		file.SetNumbers(n)
 	}
 	e := &Engine{Base: sampler.New(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
-		Table: threads.NewTable(pid), bytes: make([]byte, probe.RingSize)}
+		Table: threads.NewTable(pid)}
 	e.Base.Living, e.Base.Refresh = e.alive, e.refresh
 	e.Table.Name, e.Table.Came = e.name, e.came
 	e.Table.Gone = func(t *threads.Task) {
@@ -196,7 +196,7 @@ func (e *Engine) open() error {
 }
 
 func (e *Engine) Close() {
-	unused := e.heartbeat.Stop()
+	e.heartbeat.Stop()
 	e.Alarm.Close()
 	e.Stream.Raw.Close()
 	for _, t := range e.Tasks {
@@ -210,8 +210,7 @@ func (e *Engine) Close() {
 	e.Kernel.Close(e.Tasks)
 	e.mem.Close()
 	e.Target.Close()
-	// otherwise goroutines that ask the probe for memory may still read the file
-	if unused && e.asked == nil {
+	if e.asked == nil { // goroutines that ask the probe for memory may still read the file
 		e.file.Close()
 	}
 }

@@ -61,7 +61,7 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			if c.runs {
 				mem.onRead = func() { run(); threadprog.Settle(t, pid, 0) }
 			}
-			e := &Engine{Table: threads.NewTable(pid), bytes: make([]byte, 1<<16)}
+			e := &Engine{Table: threads.NewTable(pid)}
 			defer e.Kernel.Close(nil)
 			e.Target, e.Walker = &target.Process{Mem: mem}, &walk.Walker{HijackStub: stub}
 			k := &threads.Task{TID: uint32(pid), Stat: -1, Place: -1, Slot: -1, Low: 0x5000_0000, High: 0x5000_2000, Thread: thread}
@@ -78,6 +78,9 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			got, ok := e.copyBlocked(k, sp, ip, before)
 			if ok != c.wantOK {
 				t.Fatalf("ok %v", ok)
+			}
+			if len(e.bytes) > walk.FirstStack {
+				t.Errorf("%d bytes for a stack of %d", len(e.bytes), k.High-k.Low)
 			}
 			if !ok {
 				return

@@ -319,11 +319,14 @@ func (e *Engine) readStack(t *threads.Task, sp, ip uint64) (walk.Capture, bool) 
 	}
 	c.Regs = walk.StoppedAt(e.Target.Arch, sp, ip)
 	from := max(sp-walk.RedZone, c.Low)
-	size := min(c.High-from, uint64(len(e.bytes)))
+	size := min(c.High-from, probe.RingSize)
 	c.Cut = size < c.High-from
 	n := 0
 	for n < int(size) { // a stack is rarely large, its mapping is
 		step := min(max(n, walk.FirstStack), int(size)-n)
+		if n+step > len(e.bytes) {
+			e.bytes = append(e.bytes, make([]byte, n+step-len(e.bytes))...)
+		}
 		got := e.Target.Mem.ReadSome(e.bytes[n:n+step], from+uint64(n))
 		if n += got; got < step {
 			break

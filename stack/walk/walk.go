@@ -10,8 +10,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// maxFrames bounds a stack.
-const maxFrames = 1 << 15
+// maxFrames bounds a stack. Most are below usualFrames, for which a Walker has room from the start.
+const (
+	maxFrames   = 1 << 15
+	usualFrames = 1 << 9
+)
 
 // Capture is one copied stack.
 type Capture struct {
@@ -63,7 +66,7 @@ type Walker struct {
 }
 
 func New(a context.Arch) *Walker {
-	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, maxFrames)}
+	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, usualFrames)}
 }
 
 // SetHijackStub tells where the runtime's hijack stub is, 0 = not known. One that is known by
@@ -338,8 +341,11 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 }
 
 func (w *Walker) put(f merge.Frame) bool {
-	if w.n >= len(w.out)-1 && f.Kind != unwind.KindGap {
+	if w.n >= maxFrames-1 && f.Kind != unwind.KindGap {
 		return false
+	}
+	if w.n == len(w.out) {
+		w.out = append(w.out, make([]merge.Frame, w.n)...)
 	}
 	w.out[w.n] = f
 	w.n++

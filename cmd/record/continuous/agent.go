@@ -12,7 +12,8 @@
 //
 // Strategy. One goroutine lists processes and starts a goroutine for each target. That one
 // starts a session, and a recording for each interval, which gets its samples from the session.
-// A recording begins when the time of the last one is over, while that is still written. A second
+// A recording joins the session some seconds before its time, and begins when the time of the last
+// one is over, while that is still written: no sample is lost between them on a busy machine. A second
 // goroutine watches what the agent itself uses, and lowers the rate of later sessions.
 // A third one sends the oldest file of the spool, and deletes it once the backend has it.
 // Recording never waits for the backend: if the spool is full, the oldest file goes, and is
@@ -24,7 +25,6 @@ package continuous
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,9 +40,10 @@ const (
 	MaxTargets = 64              // recorded at once; others wait, and are counted
 	minAge     = 2 * time.Second // younger processes are left alone
 	scanEvery  = 2 * time.Second
-	maxRetry   = 10 * time.Minute // between two tries at a process that cannot be recorded
-	sessionMax = time.Hour        // then a session's tables are forgotten
-	prepare    = time.Second      // a recording gets ready before its time
+	firstRetry = 5 * time.Second // between two tries at a process that cannot be recorded
+	maxRetry   = 10 * time.Minute
+	sessionMax = time.Hour       // then a session's tables are forgotten
+	prepare    = 5 * time.Second // a recording gets ready before its time
 )
 
 // Interval is one recording to be made.
@@ -179,12 +180,11 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 
 // follow records a process to its end.
 func (a *Agent) follow(p process, stop <-chan struct{}) {
-	retry := 5 * time.Second
+	retry := firstRetry
 	for alive(p) {
 		if !a.budget.begin() {
 			a.count.Paused.Add(1)
-			a.count.Unrecorded.Add(int64(lookEvery))
-			if !sleep(lookEvery, stop) {
+			if !a.rest(lookEvery, stop) {
 				return
 			}
 			continue
@@ -197,25 +197,27 @@ func (a *Agent) follow(p process, stop <-chan struct{}) {
 			return
 		default:
 		}
-		if err == nil {
-			retry = 5 * time.Second
-			continue
-		}
-		if !alive(p) {
+		if retry = nextRetry(retry, recorded); err != nil && a.fail(p, err) && !a.rest(retry, stop) {
 			return
 		}
-		if a.count.Failed.Add(1); retry == 5*time.Second {
-			a.cfg.Say(fmt.Sprintf("process %d (%s) is not recorded now: %v", p.pid, p.name, err))
-		}
-		if !sleep(retry, stop) {
-			return
-		}
-		retry = min(2*retry, maxRetry)
 	}
 }
 
-// errEnded means that a session has ended by itself. If the process lives on, that is a failure.
-var errEnded = errors.New("its samples have ended")
+// rest sleeps while a process is not recorded. It returns false if stop was closed meanwhile.
+func (a *Agent) rest(d time.Duration, stop <-chan struct{}) bool {
+	began := time.Now()
+	defer func() { a.count.Unrecorded.Add(int64(time.Since(began))) }()
+	return sleep(d, stop)
+}
+
+// nextRetry returns how long to wait after a session that failed. One that recorded for longer than
+// the wait before it is no reason to wait longer.
+func nextRetry(last, recorded time.Duration) time.Duration {
+	if recorded > last {
+		return firstRetry
+	}
+	return min(2*last, maxRetry)
+}
 
 // session records a process without a gap until it ends, the rate changes, or the session is
 // old. It returns for how long.
@@ -230,43 +232,31 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 	case <-ready:
 	case err := <-over:
 		close(end)
-		return 0, cmp.Or(err, errEnded)
+		return 0, &Failure{ReasonBegin, cmp.Or(err, errEnded)}
 	}
-	all := intervals{failed: make(chan error, 1)}
+	var all sync.WaitGroup
 	began := time.Now()
 	err = a.intervals(p, rate, began, &all, stop, over)
 	recorded = time.Since(began)
 	close(end) // what the intervals still get comes now
-	all.wait.Wait()
+	all.Wait()
 	for range over {
-	}
-	select {
-	case e := <-all.failed:
-		err = errors.Join(err, e)
-	default:
 	}
 	return recorded, err
 }
 
-// intervals are the recordings of a session.
-type intervals struct {
-	wait   sync.WaitGroup
-	failed chan error // gets the first error
-}
-
-// intervals starts a recording for each interval until the session is over.
-func (a *Agent) intervals(p process, rate float64, from time.Time, all *intervals, stop <-chan struct{}, over <-chan error) error {
+// intervals starts a recording for each interval until the session is over. A recording that
+// fails does not end the session.
+func (a *Agent) intervals(p process, rate float64, from time.Time, all *sync.WaitGroup, stop <-chan struct{}, over <-chan error) error {
 	end, last := make(chan struct{}), from.Add(sessionMax)
 	defer close(end)
 	stop = either(stop, a.budget.cut(), end)
 	for {
 		begin, until := from, from.Add(a.cfg.Interval)
-		all.wait.Go(func() {
-			if err := a.record(p, rate, begin, until); err != nil {
-				select {
-				case all.failed <- err:
-				default:
-				}
+		all.Go(func() {
+			if err := a.record(p, rate, begin, until); err != nil && sleepUntil(begin, end) && a.fail(p, err) {
+				sleepUntil(until, end)
+				a.count.Unrecorded.Add(int64(min(time.Since(begin), until.Sub(begin))))
 			}
 		})
 		ending := until.After(last) || a.otherRate(rate)
@@ -278,10 +268,10 @@ func (a *Agent) intervals(p process, rate float64, from time.Time, all *interval
 		case <-stop:
 			return nil
 		case err := <-over:
-			return cmp.Or(err, errEnded)
+			return &Failure{ReasonEnd, cmp.Or(err, errEnded)}
 		case <-time.After(wait):
 		}
-		if ending || len(all.failed) > 0 {
+		if ending {
 			return nil
 		}
 		from = until
@@ -308,6 +298,11 @@ func (a *Agent) record(p process, rate float64, from, until time.Time) error {
 		}
 	}
 	samples, err := a.cfg.Record(i)
+	if err == nil && samples == 0 && time.Now().Before(from) { // the session ended before the interval began
+		remove(i.Recording)
+		remove(i.Profile)
+		return nil
+	}
 	if err != nil {
 		remove(i.Profile)
 		return err
@@ -353,6 +348,11 @@ func either(a, b, end <-chan struct{}) <-chan struct{} {
 		close(c)
 	}()
 	return c
+}
+
+// sleepUntil returns false if stop was closed before t.
+func sleepUntil(t time.Time, stop <-chan struct{}) bool {
+	return !time.Now().Before(t) || sleep(time.Until(t), stop)
 }
 
 // sleep returns false if stop was closed meanwhile.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,36 +85,101 @@ func TestFoldersStayBounded(t *testing.T) {
 	}
 }
 
-// A target that cannot be recorded gives one line, and leaves no part of a file.
-func TestFailingTarget(t *testing.T) {
+// A recording that fails does not end its session. It gives one line, is counted by its reason, and
+// leaves no part of a file. Its time counts as not recorded.
+func TestFailingRecordings(t *testing.T) {
 	stop := make(chan struct{})
+	var begun, made atomic.Int64
 	a, said := testAgent(t, func(i Interval) (int64, error) {
 		fill(i)
-		time.AfterFunc(50*time.Millisecond, func() { close(stop) })
-		return 0, errors.New("no space left on device")
+		switch made.Add(1) {
+		case 1, 3:
+			return 0, fmt.Errorf("cannot write: %w", &os.PathError{Op: "write", Err: syscall.ENOSPC})
+		case 2:
+			return 0, errors.New("it gives no samples")
+		case 5:
+			close(stop)
+		}
+		return 1, nil
 	})
+	a.cfg.Sample = func(s Session) error { begun.Add(1); return sample(s) }
 	a.follow(self(t), stop)
-	parts, _ := os.ReadDir(a.spool.dir)
-	if len(said.lines) != 1 || !strings.Contains(said.lines[0], "no space left") || a.count.Failed.Load() != 1 || len(parts) != 0 {
-		t.Errorf("said %q, failed %d, %d files", said.lines, a.count.Failed.Load(), len(parts))
+	parts, _ := filepath.Glob(filepath.Join(a.spool.dir, "*"+partSuffix))
+	if begun.Load() != 1 || a.count.Recordings.Load() < 2 || len(parts) != 0 {
+		t.Errorf("%d sessions, %d recordings, %v left", begun.Load(), a.count.Recordings.Load(), parts)
+	}
+	if failed := a.failed(); failed[ReasonWrite] != 2 || failed[ReasonSamples] != 1 || len(failed) != 2 || len(said.lines) != 3 || !strings.Contains(said.lines[0], "(write): cannot write") {
+		t.Errorf("failed %v, said %q", failed, said.lines)
+	}
+	if got := time.Duration(a.count.Unrecorded.Load()); got < 3*a.cfg.Interval {
+		t.Errorf("%v without a recording, of three intervals of %v", got, a.cfg.Interval)
+	}
+}
+
+// failed are the failures by their reasons.
+func (a *Agent) failed() map[Reason]int64 {
+	out := map[Reason]int64{}
+	for i, reason := range reasons {
+		if n := a.count.Failed[i].Load(); n > 0 {
+			out[reason] = n
+		}
+	}
+	return out
+}
+
+// A recording that is ready before its time, when the session ends, is no failure and leaves nothing.
+func TestEndBeforeInterval(t *testing.T) {
+	for name, err := range map[string]error{"joined": nil, "not joined": errors.New("no recording of it is running")} {
+		stop := make(chan struct{})
+		a, said := testAgent(t, func(i Interval) (int64, error) {
+			if early := i.From.After(time.Now()); early {
+				defer close(stop)
+				if err != nil {
+					return 0, err
+				}
+			}
+			fill(i)
+			return 0, nil
+		})
+		a.cfg.Interval = time.Hour
+		a.intervals(self(t), 19, time.Now().Add(prepare-time.Hour), &a.wait, stop, nil)
+		a.wait.Wait()
+		names, _ := a.store.files()
+		if len(names) != 1 || len(a.failed()) != 0 || a.count.Unrecorded.Load() != 0 {
+			t.Errorf("%s: %v, said %q", name, names, said.lines)
+		}
 	}
 }
 
 // A session that ends by itself, or cannot begin, is a failure, and the agent does not insist.
 func TestFailingSession(t *testing.T) {
-	for name, session := range map[string]func(Session) error{
-		"never ready": func(Session) error { return nil },
-		"refused":     func(Session) error { return errors.New("refused") },
-		"ends early":  func(s Session) error { s.Ready(); return nil },
+	for name, c := range map[string]struct {
+		session func(Session) error
+		reason  Reason
+	}{
+		"never ready": {func(Session) error { return nil }, ReasonBegin},
+		"refused":     {func(Session) error { return errors.New("refused") }, ReasonBegin},
+		"ends early":  {func(s Session) error { s.Ready(); return nil }, ReasonEnd},
 	} {
 		stop := make(chan struct{})
 		a, said := testAgent(t, func(i Interval) (int64, error) { fill(i); return 1, nil })
 		var begun atomic.Int64
-		a.cfg.Sample = func(s Session) error { begun.Add(1); return session(s) }
+		a.cfg.Sample = func(s Session) error { begun.Add(1); return c.session(s) }
 		time.AfterFunc(100*time.Millisecond, func() { close(stop) })
 		a.follow(self(t), stop)
-		if begun.Load() != 1 || a.count.Failed.Load() != 1 || len(said.lines) != 1 {
-			t.Errorf("%s: begun %d times, %d failures, said %q", name, begun.Load(), a.count.Failed.Load(), said.lines)
+		if failed := a.failed(); begun.Load() != 1 || failed[c.reason] != 1 || len(failed) != 1 || len(said.lines) != 1 {
+			t.Errorf("%s: begun %d times, failures %v, said %q", name, begun.Load(), failed, said.lines)
+		}
+	}
+}
+
+// A process that could be recorded for long is tried again soon.
+func TestNextRetry(t *testing.T) {
+	for _, c := range []struct{ last, recorded, want time.Duration }{
+		{firstRetry, 0, 2 * firstRetry}, {maxRetry, 0, maxRetry}, {maxRetry - 1, time.Second, maxRetry}, {maxRetry, maxRetry + 1, firstRetry}, {time.Minute, time.Hour, firstRetry},
+	} {
+		if got := nextRetry(c.last, c.recorded); got != c.want {
+			t.Errorf("after %v without and %v with a recording: %v, not %v", c.last, c.recorded, got, c.want)
 		}
 	}
 }
@@ -133,8 +199,8 @@ func TestOtherRate(t *testing.T) {
 		return sample(s)
 	}
 	a.follow(self(t), stop)
-	if len(rates) != 3 || rates[1] != 9.5 || rates[2] != 4.75 || a.count.Failed.Load() != 0 {
-		t.Errorf("rates %v, %d failures", rates, a.count.Failed.Load())
+	if len(rates) != 3 || rates[1] != 9.5 || rates[2] != 4.75 || len(a.failed()) != 0 {
+		t.Errorf("rates %v, failures %v", rates, a.failed())
 	}
 }
 
@@ -254,7 +320,8 @@ func TestServe(t *testing.T) {
 		t.Errorf("health: %d", code)
 	}
 	a.count.SpoolDropped.Add(3)
-	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 || !strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
+	a.fail(self(t), &Failure{ReasonWrite, errors.New("full")})
+	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 || !strings.Contains(text, "\nseedwalk_agent_failures_total{reason=\"write\"} 1\n") || !strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
 		t.Errorf("metrics: %d %s", code, text)
 	}
 	a.targets[7] = process{pid: 7, name: "<shop>"}

@@ -11,9 +11,11 @@ import (
 
 // Counters add up what the agent did, and what it dropped.
 type Counters struct {
-	Targets, Recordings, Samples, Failed, Paused, Unrecorded atomic.Int64 // Unrecorded in nanoseconds
-	StoreDropped, SpoolDropped                               atomic.Int64 // files that a bound took
-	Pushed, PushErrors, PushRejected                         atomic.Int64
+	Targets, Recordings, Samples, Paused atomic.Int64
+	Unrecorded                           atomic.Int64               // nanoseconds
+	Failed                               [len(reasons)]atomic.Int64 // recordings and sessions
+	StoreDropped, SpoolDropped           atomic.Int64               // files that a bound took
+	Pushed, PushErrors, PushRejected     atomic.Int64
 }
 
 // IsLocal reports whether an address to listen on can be reached from this machine only.
@@ -88,9 +90,8 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"targets_waiting", "gauge", "Processes beyond the limit, which are not recorded.", float64(waiting)},
 		{"targets_total", "counter", "Processes that were recorded.", float64(a.count.Targets.Load())},
 		{"recordings_total", "counter", "Intervals that were recorded.", float64(a.count.Recordings.Load())},
-		{"recordings_failed_total", "counter", "Intervals that could not be recorded.", float64(a.count.Failed.Load())},
 		{"recordings_paused_total", "counter", "Times that a process was not recorded because of the budget.", float64(a.count.Paused.Load())},
-		{"unrecorded_seconds_total", "counter", "Time of targets without a recording, while their sampling begins.", time.Duration(a.count.Unrecorded.Load()).Seconds()},
+		{"unrecorded_seconds_total", "counter", "Time of targets without a recording.", time.Duration(a.count.Unrecorded.Load()).Seconds()},
 		{"samples_total", "counter", "Samples in recordings.", float64(a.count.Samples.Load())},
 		{"store_dropped_total", "counter", "Recordings deleted because the folder was full.", float64(a.count.StoreDropped.Load())},
 		{"spool_dropped_total", "counter", "Profiles deleted before they were sent, because the spool or the disk was full.", float64(a.count.SpoolDropped.Load())},
@@ -104,5 +105,10 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"memory_bytes", "gauge", "Memory of the agent.", float64(used.Memory)},
 	} {
 		fmt.Fprintf(w, "# HELP seedwalk_agent_%s %s\n# TYPE seedwalk_agent_%s %s\nseedwalk_agent_%s %g\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+	}
+	const failed = "seedwalk_agent_failures_total"
+	fmt.Fprintf(w, "# HELP %s Recordings and tries to sample that failed.\n# TYPE %s counter\n", failed, failed)
+	for i, reason := range reasons {
+		fmt.Fprintf(w, "%s{reason=%q} %d\n", failed, reason, a.count.Failed[i].Load())
 	}
 }

@@ -12,7 +12,9 @@ import (
 type joined struct {
 	c     *net.UnixConn
 	q     Request
-	since int64 // when it joined, unix nanoseconds
+	pid   int   // of the target
+	own   bool  // the recording is one of this process
+	since int64 // when it begins, unix nanoseconds
 	times *times
 
 	mu      sync.Mutex
@@ -22,7 +24,7 @@ type joined struct {
 	cpu     uint64       // samples
 	wall    uint64
 	over    bool // nothing is added any more
-	timer   *time.Timer
+	timers  [2]*time.Timer
 	final   *clocks // when processor time counts no more; nil = not yet
 	wake    chan struct{}
 	done    chan struct{} // closed when write has ended
@@ -83,7 +85,7 @@ func (j *joined) late(m *wire.Sample) bool {
 	if m.CPUNanos == 0 {
 		begin -= int64(min(m.WallNanos, uint64(m.TimeUnixNano)))
 	}
-	return !j.q.Until.IsZero() && begin > j.q.Until.UnixNano()
+	return !j.q.Until.IsZero() && begin >= j.q.Until.UnixNano()
 }
 
 // flush moves messages to where write takes them from.
@@ -102,15 +104,43 @@ func (j *joined) notify() {
 
 func (j *joined) stop() {
 	j.over = true
-	if j.timer != nil {
-		j.timer.Stop()
+	for _, t := range j.timers {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	j.notify()
 }
 
+// begin is when a request begins in unix nanoseconds, 0 if it begins at once.
+func (q *Request) begin() int64 {
+	if q.From.IsZero() {
+		return 0
+	}
+	return q.From.UnixNano()
+}
+
+// schedule has processor time count in the time that is wanted.
+func (j *joined) schedule() {
+	if wait := time.Until(j.q.From); wait > 0 {
+		j.timers[0] = time.AfterFunc(wait, j.beginTimes)
+	}
+	if !j.q.Until.IsZero() {
+		j.timers[1] = time.AfterFunc(time.Until(j.q.Until), j.endTimes)
+	}
+}
+
+// beginTimes begins the count of processor time.
+func (j *joined) beginTimes() {
+	now := newTimes(j.pid)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.times = now
+}
+
 // endTimes stops the count of processor time.
 func (j *joined) endTimes() {
-	now := measure(j.times.pid)
+	now := measure(j.pid)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.final = &now
@@ -118,14 +148,17 @@ func (j *joined) endTimes() {
 
 // finish writes the processor times and the farewell.
 func (j *joined) finish(why string) {
-	now := measure(j.times.pid)
+	now := measure(j.pid)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over {
 		return
 	}
-	if j.final != nil {
+	switch {
+	case j.final != nil:
 		now = *j.final
+	case time.Now().UnixNano() < j.since: // it is too early
+		now = j.times.before
 	}
 	j.times.write(j.w, &now)
 	for _, s := range []struct {
@@ -154,7 +187,9 @@ func (j *joined) write() {
 		send, over := j.buf, j.over
 		j.buf = nil
 		j.mu.Unlock()
-		j.c.SetWriteDeadline(time.Now().Add(joinLimit))
+		if !j.own {
+			j.c.SetWriteDeadline(time.Now().Add(joinLimit))
+		}
 		if _, err := j.c.Write(send); err != nil {
 			j.mu.Lock()
 			j.over = true

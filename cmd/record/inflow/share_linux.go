@@ -2,6 +2,7 @@ package inflow
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -25,47 +26,53 @@ func shareAddress(pid int) *net.UnixAddr {
 }
 
 // joinMagic begins the request of a recording and the answer to it.
-const joinMagic = "swjoin1\n"
+const joinMagic = "swjoin2\n"
 
 // Bounds of sharing.
 const (
 	maxJoined   = 8
-	joinLimit   = 2 * time.Second // for a request, and for one write
-	maxUnsent   = 8 << 20         // bytes; then samples are dropped
-	maxUnsentAt = 16 << 20        // and then the connection is
+	maxUnsent   = 8 << 20  // bytes; then samples are dropped
+	maxUnsentAt = 16 << 20 // and then the connection is
 	flushUnsent = 1 << 15
 	shareEvery  = 200 * time.Millisecond // between two writes, while there is little
 )
 
+// joinLimit bounds a request, and one write, between two tools.
+var joinLimit = 10 * time.Second
+
 // Request is what a recording asks of the one that samples the process.
 type Request struct {
 	CPU, Wall, events bool
+	From              time.Time // samples and processor time count from then; zero = from now
 	Until             time.Time // processor time counts until then; zero = until it wants no more
 }
 
+const requestBytes = 32
+
 func (q Request) encode() []byte {
-	return binary.LittleEndian.AppendUint64([]byte(joinMagic), bit(q.CPU)|bit(q.Wall)<<1|bit(q.events)<<2|untilBits(q.Until))
+	b := binary.LittleEndian.AppendUint64([]byte(joinMagic), bit(q.CPU)|bit(q.Wall)<<1|bit(q.events)<<2)
+	for _, t := range [...]time.Time{q.From, q.Until} {
+		nanos := uint64(0)
+		if !t.IsZero() {
+			nanos = uint64(t.UnixNano())
+		}
+		b = binary.LittleEndian.AppendUint64(b, nanos)
+	}
+	return b
 }
 
 func decodeRequest(b []byte) (q Request, ok bool) {
-	if len(b) != 16 || string(b[:8]) != joinMagic {
+	if len(b) != requestBytes || string(b[:8]) != joinMagic {
 		return q, false
 	}
 	flags := binary.LittleEndian.Uint64(b[8:])
 	q = Request{CPU: flags&1 != 0, Wall: flags&2 != 0, events: flags&4 != 0}
-	if ms := flags >> untilShift; ms != 0 {
-		q.Until = time.UnixMilli(int64(ms))
+	for i, t := range [...]*time.Time{&q.From, &q.Until} {
+		if nanos := int64(binary.LittleEndian.Uint64(b[16+8*i:])); nanos > 0 {
+			*t = time.Unix(0, nanos)
+		}
 	}
 	return q, true
-}
-
-const untilShift = 8
-
-func untilBits(t time.Time) uint64 {
-	if t.IsZero() {
-		return 0
-	}
-	return uint64(t.UnixMilli()+1) << untilShift
 }
 
 // sharing gives the stream of one process to other recordings.
@@ -106,15 +113,15 @@ func mayJoin(c *net.UnixConn) (unix.Ucred, bool) {
 
 // greet reads a request and lets its recording join.
 func (s *sharing) greet(c *net.UnixConn) {
-	c.SetDeadline(time.Now().Add(joinLimit))
-	b := make([]byte, 16)
-	_, allowed := mayJoin(c)
+	b := make([]byte, requestBytes)
+	cred, allowed := mayJoin(c)
+	limitJoin(c, &cred)
 	if !allowed || !readFull(c, b) {
 		c.Close()
 		return
 	}
 	q, ok := decodeRequest(b)
-	if !ok || !s.join(c, q) {
+	if !ok || !s.join(c, q, int(cred.Pid) == os.Getpid()) {
 		c.Close()
 	}
 }
@@ -130,8 +137,8 @@ func readFull(c net.Conn, b []byte) bool {
 }
 
 // join adds a recording. What the process has told so far is sent to it first.
-func (s *sharing) join(c *net.UnixConn, q Request) bool {
-	j := &joined{c: c, q: q, since: time.Now().UnixNano(), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID)}
+func (s *sharing) join(c *net.UnixConn, q Request, own bool) bool {
+	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID)}
 	s.p.Mu.Lock()
 	defer s.p.Mu.Unlock()
 	s.mu.Lock()
@@ -143,9 +150,7 @@ func (s *sharing) join(c *net.UnixConn, q Request) bool {
 	s.p.Tables(j.w)
 	j.notify()
 	s.joined = append(s.joined, j)
-	if !q.Until.IsZero() {
-		j.timer = time.AfterFunc(time.Until(q.Until), j.endTimes)
-	}
+	j.schedule()
 	go j.write()
 	go j.awaitEnd()
 	return true
@@ -184,19 +189,35 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// Join connects to another recording of the process. It returns nil if there is none.
-func Join(pid int, q Request) (c *net.UnixConn, tool int) {
-	c, err := net.DialUnix("unix", nil, shareAddress(pid))
+// ErrNoRecording means that no recording of a process can be joined.
+var ErrNoRecording = errors.New("no recording of it is running")
+
+// Join connects to another recording of the process.
+func Join(pid int, q Request) (c *net.UnixConn, tool int, err error) {
+	c, err = net.DialUnix("unix", nil, shareAddress(pid))
 	if err != nil {
-		return nil, 0
+		return nil, 0, ErrNoRecording
 	}
 	cred, allowed := mayJoin(c) // another user may have taken the name
-	c.SetDeadline(time.Now().Add(joinLimit))
+	limitJoin(c, &cred)
 	answer := make([]byte, len(joinMagic))
-	if _, err = c.Write(q.encode()); err != nil || !allowed || !readFull(c, answer) || string(answer) != joinMagic {
-		c.Close()
-		return nil, 0
+	switch _, err = c.Write(q.encode()); {
+	case !allowed:
+		err = ErrNoRecording
+	case err != nil || !readFull(c, answer) || string(answer) != joinMagic:
+		err = fmt.Errorf("the recording of process %d gives no samples: it is ending, has %d readers, or did not answer in %v", cred.Pid, maxJoined, joinLimit)
+	default:
+		c.SetDeadline(time.Time{})
+		return c, int(cred.Pid), nil
 	}
-	c.SetDeadline(time.Time{})
-	return c, int(cred.Pid)
+	c.Close()
+	return nil, 0, err
+}
+
+// limitJoin bounds how long the other end may take. This process's own end comes for sure, however
+// busy the machine is.
+func limitJoin(c *net.UnixConn, other *unix.Ucred) {
+	if int(other.Pid) != os.Getpid() {
+		c.SetDeadline(time.Now().Add(joinLimit))
+	}
 }

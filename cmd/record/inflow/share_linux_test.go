@@ -61,7 +61,7 @@ func TestShare(t *testing.T) {
 	p.says(&wire.Thread{TID: 1, Name: "main"})
 	p.says(&wire.GapName{Code: 3, Name: "odd"})
 	p.says(cpuSample(before))
-	c, tool := Join(os.Getpid(), Request{CPU: true})
+	c, tool, _ := Join(os.Getpid(), Request{CPU: true})
 	if c == nil || tool != os.Getpid() {
 		t.Fatalf("not joined: %v, tool %d", c, tool)
 	}
@@ -107,7 +107,7 @@ func waitLeft(t *testing.T, p *Process, s Sharer) {
 // A recording that does not read neither blocks the first one nor fills its memory.
 func TestShareSlowReader(t *testing.T) {
 	p, s := shared(t)
-	c, _ := Join(os.Getpid(), Request{CPU: true, Wall: true})
+	c, _, _ := Join(os.Getpid(), Request{CPU: true, Wall: true})
 	waitJoined(t, s, 1)
 	defer c.Close()
 	in := s.(*sharing)
@@ -145,17 +145,17 @@ func TestShareGarbage(t *testing.T) {
 		}
 		c.Close()
 	}
-	c, _ := Join(os.Getpid(), Request{CPU: true})
+	c, _, _ := Join(os.Getpid(), Request{CPU: true})
 	waitJoined(t, s, 1)
 	c.Close()
 	waitLeft(t, p, s)
 	for range maxJoined {
-		if c, _ := Join(os.Getpid(), Request{}); c == nil {
+		if c, _, _ := Join(os.Getpid(), Request{}); c == nil {
 			t.Fatal("not joined")
 		}
 	}
 	waitJoined(t, s, maxJoined)
-	if c, _ := Join(os.Getpid(), Request{}); c != nil {
+	if c, _, _ := Join(os.Getpid(), Request{}); c != nil {
 		t.Error("more recordings than the bound")
 	}
 }
@@ -163,7 +163,7 @@ func TestShareGarbage(t *testing.T) {
 // When the first recording ends, those that joined are told so.
 func TestShareEnds(t *testing.T) {
 	p, s := shared(t)
-	c, _ := Join(os.Getpid(), Request{CPU: true})
+	c, _, _ := Join(os.Getpid(), Request{CPU: true})
 	waitJoined(t, s, 1)
 	p.EndSharing()
 	other := New(7, "other")
@@ -171,48 +171,41 @@ func TestShareEnds(t *testing.T) {
 	if other.Troubled() {
 		t.Error("the stream of an ended recording has no farewell")
 	}
-	if c, _ := Join(os.Getpid(), Request{}); c != nil {
+	if c, _, _ := Join(os.Getpid(), Request{}); c != nil {
 		t.Error("a recording joins one that has ended")
 	}
 }
 
-// used is the processor time of this process since a recording joined.
-func used(j *joined) time.Duration {
-	all, _ := processTime(os.Getpid())
-	return time.Duration(all - j.times.before.process)
+// burn uses processor time.
+func burn(d time.Duration) {
+	begin, _ := processTime(os.Getpid())
+	for now := begin; now-begin < uint64(d); now, _ = processTime(os.Getpid()) {
+	}
 }
 
-// A recording of a part of the time gets the samples that begin in it, and the processor time
-// until its end, although it waits for late samples. The recording that samples keeps none.
+// A recording of a part of the time joins before it. It gets the samples that begin in its part, and
+// the processor time of it. The recording that samples keeps none.
 func TestSharePart(t *testing.T) {
 	p, s := shared(t)
 	p.Relay = true
 	p.says(&wire.Hello{PID: 7, Arch: "amd64", StartUnixNano: 5})
-	until := time.Now().Add(50 * time.Millisecond)
-	c, _ := Join(os.Getpid(), Request{CPU: true, Wall: true, Until: until})
+	begin := time.Now().Add(time.Hour)
+	from, until := begin.UnixNano(), begin.Add(50*time.Millisecond)
+	c, _, _ := Join(os.Getpid(), Request{CPU: true, Wall: true, From: begin, Until: until})
 	waitJoined(t, s, 1)
-	in := s.(*sharing)
-	in.mu.Lock()
-	j := in.joined[0]
-	in.mu.Unlock()
-	from := time.Now().UnixNano()
-	var least time.Duration
-	for u := used(j); time.Now().Before(until); u = used(j) {
-		least = u
-	}
-	for ended := false; !ended; {
-		j.mu.Lock()
-		ended = j.final != nil
-		j.mu.Unlock()
-	}
-	most := used(j)
+	j := s.(*sharing).joined[0]
+	burn(60 * time.Millisecond) // which does not count
+	j.beginTimes()
+	burn(30 * time.Millisecond)
+	j.endTimes()
+	burn(60 * time.Millisecond)
 	late := until.Add(20 * time.Millisecond)
-	p.says(cpuSample(until.Add(-10 * time.Millisecond)))
+	p.says(cpuSample(begin.Add(-time.Nanosecond)))
+	p.says(cpuSample(begin))
+	p.says(cpuSample(until)) // of the next part
 	p.says(cpuSample(late))
 	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(60 * time.Millisecond), Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
 	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(10 * time.Millisecond)})
-	for used(j) < most+50*time.Millisecond { // uses time that does not count
-	}
 	c.CloseWrite()
 	other := New(7, "other")
 	other.From = from
@@ -222,12 +215,48 @@ func TestSharePart(t *testing.T) {
 	if n := other.Counts().Samples; n != 2 || p.Counts().Samples != 0 || got.Start.UnixNano() != from || got.Stats.Counters["timed"] != 1 {
 		t.Errorf("%d samples, %d where they are taken, from %v, %v", n, p.Counts().Samples, got.Start, got.Stats.Counters)
 	}
-	if cpu := time.Duration(got.Stats.CPU.Process); cpu < least || cpu > most {
-		t.Errorf("CPU time %v, want %v to %v", cpu, least, most)
+	if cpu := time.Duration(got.Stats.CPU.Process); cpu < 30*time.Millisecond || cpu > 80*time.Millisecond {
+		t.Errorf("CPU time %v, of 30 ms", cpu)
 	}
 	for _, st := range got.Stacks {
 		if st.CPUNanos == 0 && st.WallNanos > int64(41*time.Millisecond) {
 			t.Errorf("waiting time %v goes beyond the part", time.Duration(st.WallNanos))
 		}
+	}
+}
+
+// A recording that ends before its part begins has no processor time. Within one process nothing
+// is too slow: the limit for other tools does not hold there.
+func TestShareBeforePart(t *testing.T) {
+	defer func(d time.Duration) { joinLimit = d }(joinLimit)
+	joinLimit = -time.Second
+	p, s := shared(t)
+	p.says(&wire.Hello{PID: 7, Arch: "amd64"})
+	from := time.Now().Add(time.Hour)
+	c, _, err := Join(os.Getpid(), Request{CPU: true, From: from, Until: from.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, s, 1)
+	burn(20 * time.Millisecond)
+	c.CloseWrite()
+	other := New(7, "other")
+	other.Read(c)
+	if got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil); other.Troubled() || got.Stats.CPU != nil && got.Stats.CPU.Process != 0 {
+		t.Errorf("troubled %v, %+v", other.Troubled(), got.Stats.CPU)
+	}
+}
+
+// Why a recording cannot be joined is known.
+func TestShareRefuses(t *testing.T) {
+	if _, _, err := Join(os.Getpid(), Request{}); err != ErrNoRecording {
+		t.Errorf("nobody listens: %v", err)
+	}
+	_, s := shared(t)
+	s.(*sharing).mu.Lock()
+	s.(*sharing).closed = true
+	s.(*sharing).mu.Unlock()
+	if _, _, err := Join(os.Getpid(), Request{}); err == nil || err == ErrNoRecording {
+		t.Errorf("one that ends: %v", err)
 	}
 }

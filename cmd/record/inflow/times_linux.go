@@ -28,13 +28,12 @@ const maxEnded = 1 << 20
 
 // times is the processor time of a process's threads since a recording joined another.
 type times struct {
-	pid    int
 	before clocks
 	gone   map[uint64]uint64 // of threads that came and have ended since
 }
 
 func newTimes(pid int) *times {
-	return &times{pid: pid, before: measure(pid), gone: map[uint64]uint64{}}
+	return &times{before: measure(pid), gone: map[uint64]uint64{}}
 }
 
 // ended takes the processor time of a thread that has ended, as the other recording accounts for

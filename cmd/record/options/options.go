@@ -135,7 +135,8 @@ type Result struct {
 	ExitCode int // for our own exit: the command's, or one of the Exit codes
 	Profile  *export.Profile
 	Written  []Written
-	PIDs     []int // processes that connected, in order
+	PIDs     []int  // processes that connected, in order
+	Farewell string // why the samples of the first of them ended, "" if that is not known
 }
 
 // Refusal says in one line why a recording cannot begin.
@@ -143,8 +144,12 @@ type Refusal struct {
 	What   string // what stands in the way
 	Where  string // the file, variable or argument
 	Remedy string
-	Code   int // exit code
+	Code   int   // exit code
+	Err    error // of a file that cannot be written; nil: it is something else
 }
+
+// Unwrap returns Err.
+func (r *Refusal) Unwrap() error { return r.Err }
 
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s: %s; %s", r.Where, r.What, r.Remedy)

@@ -126,12 +126,12 @@ func CheckWritable(path string) *options.Refusal {
 	dir := filepath.Dir(path)
 	t, err := os.CreateTemp(dir, ".seedwalk-probe.*")
 	if err != nil {
-		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused}
+		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
 	}
 	defer os.Remove(t.Name())
 	err = fillFile(t, func(w io.Writer) error { _, err := w.Write(make([]byte, probeBytes)); return err })
 	if err != nil {
-		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused}
+		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
 	}
 	return nil
 }
