@@ -2,10 +2,10 @@ package context
 
 import "encoding/binary"
 
-// amd64Offsets is where a layout keeps each register, in bytes; -1: nowhere.
+// amd64Offsets holds the offset of each register in a layout, in bytes; -1: missing.
 type amd64Offsets struct {
 	name string
-	size int // smallest size of a context that holds all listed registers
+	size int // smallest size of a context with all listed registers
 	rip  int
 	gpr  [16]int
 	xmm  int // of XMM6, the next ten follow at 16 bytes; -1: none

@@ -6,7 +6,7 @@ import "runtime"
 type Arch uint8
 
 const (
-	NoArch    Arch = iota // unknown, or one that is not read
+	NoArch    Arch = iota // unknown, or not supported
 	ArchAMD64             // x86-64
 	ArchARM64             // AArch64
 )
@@ -16,10 +16,10 @@ var Arches = [...]Arch{ArchAMD64, ArchARM64}
 
 var archNames = [...]struct{ text, goarch string }{{"unknown architecture", "other"}, {"x86-64", "amd64"}, {"ARM64", "arm64"}}
 
-// String is the architecture's name for people.
+// String returns the architecture's displayed name.
 func (a Arch) String() string { return archNames[a.index()].text }
 
-// GOARCH is its name in file names, flags and output: Go's.
+// GOARCH returns Go's name of the architecture, used in file names, flags, and output.
 func (a Arch) GOARCH() string { return archNames[a.index()].goarch }
 
 func (a Arch) index() int {
@@ -29,7 +29,7 @@ func (a Arch) index() int {
 	return int(NoArch)
 }
 
-// ArchOf is the architecture that Go calls goarch, NoArch if there is none.
+// ArchOf returns the architecture that Go calls goarch, NoArch if there is none.
 func ArchOf(goarch string) Arch {
 	for _, a := range Arches {
 		if a.GOARCH() == goarch {
@@ -39,8 +39,8 @@ func ArchOf(goarch string) Arch {
 	return NoArch
 }
 
-// Host is the architecture that this program runs on.
+// Host returns the architecture that this program runs on.
 func Host() Arch { return ArchOf(runtime.GOARCH) }
 
-// MarshalText writes the architecture as GOARCH does.
+// MarshalText writes the architecture as GOARCH.
 func (a Arch) MarshalText() ([]byte, error) { return []byte(a.GOARCH()), nil }

@@ -2,10 +2,10 @@ package context
 
 import "encoding/binary"
 
-// arm64Offsets is where a layout keeps each register, in bytes.
+// arm64Offsets holds the offset of each register in a layout, in bytes.
 type arm64Offsets struct {
 	name    string
-	size    int // smallest size of a context that holds all listed registers
+	size    int // smallest size of a context with all listed registers
 	x       int // of X0; X1 to X30, SP and PC follow it, 8 bytes each
 	d       int // of the vector register V8, the next seven follow at 16 bytes; -1: none
 	mask    int // of ContextFlags, -1: none
@@ -73,8 +73,7 @@ func (o *arm64Offsets) write(b []byte, r *ARM64) {
 	}
 }
 
-// vectors is the part of a context from V8 on, at least V8 to V15, or nil if it
-// has none.
+// vectors returns the part of a context from V8 on, at least V8 to V15, or nil if it has none.
 func (o *arm64Offsets) vectors(b []byte) []byte {
 	switch {
 	case o.d >= 0:
@@ -85,8 +84,8 @@ func (o *arm64Offsets) vectors(b []byte) []byte {
 	return nil
 }
 
-// fpsimd looks for the vector registers among extension records; each says its
-// size, a multiple of 16, and one of no magic ends them.
+// fpsimd searches the extension records for the vector registers. Each record contains its size, a multiple
+// of 16; one with magic 0 is the last.
 func fpsimd(b []byte) []byte {
 	for len(b) >= 8 {
 		magic, size := binary.LittleEndian.Uint32(b), uint64(binary.LittleEndian.Uint32(b[4:]))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sampleARM64 has a value of its own in every register.
+// sampleARM64 has a different value in every register.
 func sampleARM64() ARM64 {
 	r := ARM64{PC: 0x1111, Sp: 0x2222, Known: ARM64All}
 	for i := range r.X {
@@ -18,8 +18,8 @@ func sampleARM64() ARM64 {
 	return r
 }
 
-// arm64Context is an empty context of layout l, longer than it need be, with
-// the extension records the kernel writes: an unknown one, FPSIMD, the end.
+// arm64Context is an empty context of layout l, longer than needed, with the extension records that the
+// kernel writes: an unknown one, FPSIMD, the end.
 func arm64Context(l Layout) []byte {
 	b := make([]byte, 8192)
 	if l == UContextARM64 {
@@ -54,8 +54,7 @@ func TestRoundTripARM64(t *testing.T) {
 	}
 }
 
-// The offsets of the public headers, one register each that a shift by one
-// slot would miss.
+// The offsets in the public headers, for one register each that a shift by one slot would break.
 func TestKnownOffsetsARM64(t *testing.T) {
 	pc := func(r *ARM64) uint64 { return r.PC }
 	x := func(i int) func(r *ARM64) uint64 { return func(r *ARM64) uint64 { return r.X[i] } }
@@ -123,7 +122,7 @@ func TestUnknownRegistersAreKeptARM64(t *testing.T) {
 	}
 }
 
-// What a signal frame says of its extension records may be false.
+// The extension records of a signal frame may be malformed.
 func TestExtensionRecords(t *testing.T) {
 	for _, c := range []struct {
 		name    string

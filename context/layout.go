@@ -2,7 +2,7 @@ package context
 
 import "fmt"
 
-// Layout names a register CONTEXT in memory.
+// Layout identifies a register CONTEXT in memory.
 type Layout uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	lastLayout      = UserRegsARM64
 )
 
-// SizeError says that a context is shorter than its layout.
+// SizeError means that a context is shorter than its layout.
 type SizeError struct {
 	Layout    Layout
 	Have, Min int // bytes
@@ -31,8 +31,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s: %d bytes given, at least %d needed", e.Layout, e.Have, e.Min)
 }
 
-// ArchError says that registers are not of a layout's architecture, or that the
-// layout is unknown.
+// ArchError means that registers do not match a layout's architecture, or that the layout is unknown.
 type ArchError struct {
 	Layout Layout
 	Arch   Arch // of the registers
@@ -50,8 +49,8 @@ func (l Layout) String() string {
 	return "unknown CONTEXT layout"
 }
 
-// Size is the smallest size of a context of this layout, in bytes; 0 for an
-// unknown layout. The CLR's own grow with its version: take the size it says.
+// Size returns the smallest size of a context of this layout, in bytes; 0 for an unknown layout. The CLR's
+// contexts grow with its version: use the size that it reports.
 func (l Layout) Size() int {
 	switch {
 	case l <= lastAMD64Layout:
@@ -62,8 +61,7 @@ func (l Layout) Size() int {
 	return 0
 }
 
-// Arch is the architecture whose registers the layout holds, NoArch if it is
-// unknown.
+// Arch returns the architecture whose registers the layout holds, NoArch if the layout is unknown.
 func (l Layout) Arch() Arch {
 	switch {
 	case l <= lastAMD64Layout:
@@ -74,8 +72,7 @@ func (l Layout) Arch() Arch {
 	return NoArch
 }
 
-// check reports whether n bytes can hold a context of layout l, which must be
-// one of architecture a's.
+// check reports whether n bytes can hold a context of layout l, which must be of architecture a.
 func (l Layout) check(a Arch, n int) error {
 	switch size := l.Size(); {
 	case a == NoArch || l.Arch() != a:
@@ -86,17 +83,16 @@ func (l Layout) check(a Arch, n int) error {
 	return nil
 }
 
-// Read reads the registers of a context. Registers the layout has not stay
-// unknown. ContextFlags is not looked at: the CLR leaves it 0 in the contexts
-// it hands out. The error is a *SizeError or, of an unknown layout, an
+// Read reads the registers of a context. Registers that the layout lacks stay unknown. ContextFlags is
+// ignored: the CLR leaves it 0 in its contexts. The error is a *SizeError or, for an unknown layout, an
 // *ArchError.
 func Read(l Layout, b []byte) (r Registers, err error) {
 	err = r.Read(l, b)
 	return r, err
 }
 
-// Read makes r the registers of a context, as the function Read, without copying them. The
-// other architecture's member, which does not count, is left alone; after an error so is all.
+// Read sets r from a context, like the function Read, without copying. It leaves the other architecture's
+// member unchanged; after an error, all of r.
 func (r *Registers) Read(l Layout, b []byte) error {
 	if err := l.check(l.Arch(), len(b)); err != nil {
 		return err
@@ -110,10 +106,9 @@ func (r *Registers) Read(l Layout, b []byte) error {
 	return nil
 }
 
-// Write writes the known registers of r into a context and leaves every other
-// byte as it is, the upper halves of ARM64's vector registers too, but for
-// ContextFlags, which says what a reader may use. The error is a *SizeError or
-// an *ArchError.
+// Write writes the known registers of r into a context and leaves every other byte unchanged, including the
+// upper halves of ARM64's vector registers. It also sets ContextFlags, which marks what a reader may use. The
+// error is a *SizeError or an *ArchError.
 func Write(l Layout, b []byte, r *Registers) error {
 	if err := l.check(r.Arch, len(b)); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// sample has a value of its own in every register.
+// sample has a different value in every register.
 func sample() AMD64 {
 	r := AMD64{RIP: 0x1111, Known: AMD64All}
 	for i := range r.GPR {
@@ -21,7 +21,7 @@ func TestRoundTrip(t *testing.T) {
 	for l := Win32AMD64; l <= lastAMD64Layout; l++ {
 		t.Run(l.String(), func(t *testing.T) {
 			want := sample()
-			b := make([]byte, l.Size()+2000) // a newer runtime's is longer
+			b := make([]byte, l.Size()+2000) // a newer runtime's context is longer
 			if err := writeAMD64(l, b, &want); err != nil {
 				t.Fatal(err)
 			}
@@ -39,8 +39,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The offsets of the public headers, one register each that a shift by one
-// slot would miss.
+// The offsets in the public headers, for one register each that a shift by one slot would break.
 func TestKnownOffsets(t *testing.T) {
 	for _, c := range []struct {
 		layout Layout

@@ -1,23 +1,23 @@
 package context
 
-// Registers is the register state of a thread of either architecture. Only the
-// member that Arch names counts; of NoArch nothing is known.
+// Registers is the register state of a thread of either architecture. Only the member that Arch selects is
+// valid; with NoArch nothing is known.
 //
-// Code that is generic over architectures holds a *Registers and asks it;
-// walkers take the member of theirs once per block and stay concrete.
+// Generic code holds a *Registers and uses its methods; walkers take their architecture's member once per
+// block and use it directly.
 type Registers struct {
 	Arch  Arch
 	AMD64 AMD64
 	ARM64 ARM64
 }
 
-// FromAMD64 is r as Registers.
+// FromAMD64 returns r as Registers.
 func FromAMD64(r AMD64) Registers { return Registers{Arch: ArchAMD64, AMD64: r} }
 
-// FromARM64 is r as Registers.
+// FromARM64 returns r as Registers.
 func FromARM64(r ARM64) Registers { return Registers{Arch: ArchARM64, ARM64: r} }
 
-// IP is the instruction pointer, 0 of NoArch.
+// IP returns the instruction pointer, 0 for NoArch.
 func (r *Registers) IP() uint64 {
 	switch r.Arch {
 	case ArchAMD64:
@@ -28,7 +28,7 @@ func (r *Registers) IP() uint64 {
 	return 0
 }
 
-// SP is the stack pointer, 0 of NoArch.
+// SP returns the stack pointer, 0 for NoArch.
 func (r *Registers) SP() uint64 {
 	switch r.Arch {
 	case ArchAMD64:
@@ -39,8 +39,7 @@ func (r *Registers) SP() uint64 {
 	return 0
 }
 
-// FP is the frame pointer register (RBP, x29), whether or not it is known; 0
-// of NoArch.
+// FP returns the frame pointer register (RBP, x29), whether or not it is known; 0 for NoArch.
 func (r *Registers) FP() uint64 {
 	switch r.Arch {
 	case ArchAMD64:
@@ -51,7 +50,7 @@ func (r *Registers) FP() uint64 {
 	return 0
 }
 
-// SetIP makes ip the instruction pointer.
+// SetIP sets the instruction pointer.
 func (r *Registers) SetIP(ip uint64) {
 	switch r.Arch {
 	case ArchAMD64:
@@ -61,7 +60,7 @@ func (r *Registers) SetIP(ip uint64) {
 	}
 }
 
-// SetSP makes sp the stack pointer.
+// SetSP sets the stack pointer.
 func (r *Registers) SetSP(sp uint64) {
 	switch r.Arch {
 	case ArchAMD64:
@@ -71,7 +70,7 @@ func (r *Registers) SetSP(sp uint64) {
 	}
 }
 
-// SetFP makes fp the frame pointer register; it does not make it known.
+// SetFP sets the frame pointer register; it does not mark it as known.
 func (r *Registers) SetFP(fp uint64) {
 	switch r.Arch {
 	case ArchAMD64:
@@ -81,8 +80,7 @@ func (r *Registers) SetFP(fp uint64) {
 	}
 }
 
-// ReturnTo makes ra the instruction pointer, as a return to it leaves it: on
-// ARM64 it is in the link register too.
+// ReturnTo sets the instruction pointer as a return to ra does: on ARM64 the link register too.
 func (r *Registers) ReturnTo(ra uint64) {
 	r.SetIP(ra)
 	if r.Arch == ArchARM64 {
@@ -90,8 +88,7 @@ func (r *Registers) ReturnTo(ra uint64) {
 	}
 }
 
-// Copy makes r's registers those of from. It leaves the other architecture's
-// member alone, which does not count.
+// Copy sets r's registers from another value. It leaves the other architecture's member unchanged.
 func (r *Registers) Copy(from *Registers) {
 	switch r.Arch = from.Arch; from.Arch {
 	case ArchAMD64:
@@ -101,7 +98,7 @@ func (r *Registers) Copy(from *Registers) {
 	}
 }
 
-// Equal reports whether r and other say the same of the same registers.
+// Equal reports whether r and other have the same known registers with the same values.
 func (r *Registers) Equal(other *Registers) bool {
 	switch {
 	case r.Arch != other.Arch:
@@ -114,8 +111,7 @@ func (r *Registers) Equal(other *Registers) bool {
 	return true
 }
 
-// Known are the registers whose values are certain, as bits: see AMD64.Known
-// and ARM64.Known.
+// Known returns the registers whose values are certain, as bits: see AMD64.Known and ARM64.Known.
 func (r *Registers) Known() uint64 {
 	switch r.Arch {
 	case ArchAMD64:
@@ -126,7 +122,7 @@ func (r *Registers) Known() uint64 {
 	return 0
 }
 
-// SetKnown replaces them.
+// SetKnown sets these bits.
 func (r *Registers) SetKnown(bits uint64) {
 	switch r.Arch {
 	case ArchAMD64:
@@ -136,16 +132,14 @@ func (r *Registers) SetKnown(bits uint64) {
 	}
 }
 
-// The general registers that functions preserve on every system, stack pointer
-// apart, as bits of Known.
+// The general registers that functions preserve on every system, except the stack pointer, as bits of Known.
 const (
 	preservedAMD64 = 1<<RBX | 1<<RBP | 0xf<<R12
 	preservedARM64 = 0x7ff << 19 // x19-x29
 )
 
-// Lost are the registers that functions preserve on every system and whose
-// values are not known, as bits of Known: a frame's caller cannot do without
-// them.
+// Lost returns the registers that functions preserve on every system and whose values are unknown, as bits of
+// Known. A frame's caller cannot be found without them.
 func (r *Registers) Lost() uint64 {
 	switch r.Arch {
 	case ArchAMD64:

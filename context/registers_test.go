@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The two architectures' registers through the one value that the product uses.
+// Access to the two architectures' registers through the common type.
 func readAMD64(l Layout, b []byte) (AMD64, error) { r, err := Read(l, b); return r.AMD64, err }
 func readARM64(l Layout, b []byte) (ARM64, error) { r, err := Read(l, b); return r.ARM64, err }
 func writeAMD64(l Layout, b []byte, r *AMD64) error {
@@ -41,8 +41,7 @@ func TestArch(t *testing.T) {
 	}
 }
 
-// Each accessor reads and writes the register of the architecture named, and no
-// other.
+// Each accessor reads and writes the register of its architecture, and no other.
 func TestRegisters(t *testing.T) {
 	for _, a := range Arches {
 		r := Registers{Arch: a}

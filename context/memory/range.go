@@ -1,7 +1,7 @@
 package memory
 
-// Range is a half-open range of addresses; the zero Range holds none.
+// Range is a half-open range of addresses; the zero Range is empty.
 type Range struct{ Start, End uint64 }
 
-// Holds reports whether addr lies in the range.
+// Holds reports whether addr is in the range.
 func (r Range) Holds(addr uint64) bool { return addr >= r.Start && addr < r.End }

@@ -1,17 +1,16 @@
-// Package memory gives bounded, readable windows of a target's memory.
+// Package memory provides bounded, readable windows of a target's memory.
 //
 // Sources: none. Package snapshot defines what may be read while a thread is suspended.
 //
-// Glossary. A *run* is bytes with the address they were copied from. The *hot* run is
-// the one tried first. A *word* is eight bytes, little endian.
+// Glossary. A *run* is bytes with the address they were copied from. The *hot* run is tried first. A *word*
+// is eight bytes, little endian.
 //
-// A Window is a concrete type on purpose: the walkers read it once per stack
-// word, and an interface call there costs more than the read itself. Every
-// read is checked against the copied bytes. A read outside them returns false
-// and never faults.
+// A Window is a concrete type on purpose: the walkers read it once per stack word, and an interface call
+// there costs more than the read itself. Every read is checked against the copied bytes. A read outside them
+// returns false and never faults.
 //
-// Strategy: one hot run (the copied stack of a thread) is tried first, then a
-// small sorted list of further runs (a second stack, data pages of a core).
+// Strategy: one hot run (the copied stack of a thread) is tried first, then a small sorted list of further
+// runs (a second stack, data pages of a core).
 //
 // Known gaps: big-endian targets are not supported.
 package memory
@@ -21,7 +20,7 @@ import (
 	"sort"
 )
 
-// Run is one contiguous block of target memory: Data[0] lives at Addr.
+// Run is one contiguous block of target memory: Data[0] is at Addr.
 type Run struct {
 	Addr uint64
 	Data []byte
@@ -39,8 +38,8 @@ type Window struct {
 	more []Run
 }
 
-// New returns a window over runs. The largest becomes the hot one. Runs that
-// would wrap the address space are cut at its end.
+// New returns a window over runs. The largest becomes the hot run. Runs that would wrap the address space are
+// truncated at its end.
 func New(runs ...Run) *Window {
 	w := new(Window)
 	sorted := make([]Run, 0, len(runs))
@@ -62,7 +61,7 @@ func New(runs ...Run) *Window {
 	return w
 }
 
-// Reset makes the window exactly one run, without allocating.
+// Reset sets the window to exactly one run, without allocating.
 func (w *Window) Reset(addr uint64, data []byte) {
 	w.hot = Run{addr, data}
 	w.more = w.more[:0]
@@ -88,8 +87,7 @@ func (w *Window) slowWord(addr uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b), true
 }
 
-// Bytes returns the n bytes at addr without copying them. They must lie in
-// one run.
+// Bytes returns the n bytes at addr without copying them. They must be in one run.
 func (w *Window) Bytes(addr uint64, n int) ([]byte, bool) {
 	if n < 0 {
 		return nil, false
@@ -120,7 +118,7 @@ func (w *Window) below(addr uint64) *Run {
 	return &w.more[lo-1]
 }
 
-// Run returns the run that the word at addr lies in.
+// Run returns the run that contains the word at addr.
 func (w *Window) Run(addr uint64) (Run, bool) {
 	if _, ok := w.hot.slice(addr, 8); ok {
 		return w.hot, true

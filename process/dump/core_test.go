@@ -14,13 +14,13 @@ import (
 
 var le = binary.LittleEndian
 
-// What a test can damage of a core.
+// What the tests damage in a core.
 const (
 	atType, atMachine, atPhnum = 16, 18, 56
 	atLoad                     = 64 + 56
 )
 
-// testCore is a core of two threads, three pieces of memory and two files.
+// testCore is a core with two threads, three segments of memory, and two files.
 func testCore() []byte {
 	c := elfasm.Core{Machine: 62, Parts: []elfasm.CorePart{
 		{Flags: 5, Addr: 0x5000, Size: 0x1000, Data: []byte("the first bytes")},
@@ -70,7 +70,7 @@ func TestCore(t *testing.T) {
 	}
 }
 
-// A thread of ARM64 has its thread pointer in a note of its own, behind its registers.
+// A thread of ARM64 has its thread pointer in a separate note after its registers.
 func TestThreadPointerARM64(t *testing.T) {
 	pointer := func(v uint64) []byte { return le.AppendUint64(nil, v) }
 	status := make([]byte, 392)
@@ -100,8 +100,7 @@ func TestThreadPointerARM64(t *testing.T) {
 	}
 }
 
-// Every way in which a core can be wrong has its reason, and what can be read is
-// kept.
+// Each kind of damage has its reason, and everything readable is kept.
 func TestCoreDamaged(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -142,7 +141,7 @@ func TestCoreDamaged(t *testing.T) {
 	}
 }
 
-// damageFiles makes the list of files say it had so many.
+// damageFiles sets the count in the list of files.
 func damageFiles(b []byte, count uint64) []byte {
 	for i := 0; i+4 < len(b); i += 4 {
 		if le.Uint32(b[i:]) == 0x46494c45 {

@@ -49,7 +49,7 @@ func TestMapsHoles(t *testing.T) {
 	}
 }
 
-// What is read from a file is relocated as the loader does it, also where a word is cut.
+// Bytes read from a file are relocated as the loader does, also in a truncated word.
 func TestRelocate(t *testing.T) {
 	m := &Modules{}
 	f := &image{relocated: true, base: 0x10000, relatives: []relative{{0x100, 0x1122}, {0x108, 0x3344}, {0x200, 1}}}

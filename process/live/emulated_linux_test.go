@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The page that signal handlers of an emulated program return to is a module with its two
-// instructions, which nothing else of the program's is.
+// The page to which signal handlers of an emulated program return is a module with its two instructions; no
+// other page of the program is.
 func TestSigpage(t *testing.T) {
 	const page = 4096
 	for _, c := range []struct {
@@ -32,7 +32,8 @@ func TestSigpage(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Munmap(all)
-			b := all[page : page*(c.pages+1)] // nobody may touch what is around it: the kernel shows it apart
+			// the pages around it are inaccessible, so the kernel lists it separately
+			b := all[page : page*(c.pages+1)]
 			if err := unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 				t.Fatal(err)
 			}

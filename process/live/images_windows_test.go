@@ -17,8 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// copied is a library of the system's as the loader would tell of it, from a file
-// of the test's own.
+// copied describes a copy of a system library as the loader would list it.
 func copied(t *testing.T, base uint64) Loaded {
 	t.Helper()
 	path := filepath.Join(tempdir.New(t), "copied.dll")
@@ -48,7 +47,7 @@ func mapped(at uintptr) bool {
 	return windows.VirtualQuery(at, &r, unsafe.Sizeof(r)) == nil && r.State == windows.MEM_COMMIT
 }
 
-// viewOf is where the file of the image at base is mapped.
+// viewOf returns the address at which the file of the image at base is mapped.
 func viewOf(t *testing.T, table *module.Table, base uint64) uintptr {
 	t.Helper()
 	i := table.Find(base)
@@ -58,7 +57,7 @@ func viewOf(t *testing.T, table *module.Table, base uint64) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(table.At(i).PE.Tail(0, 1))))
 }
 
-// letGo collects until nothing is mapped there.
+// letGo runs the garbage collector until nothing is mapped there.
 func letGo(t *testing.T, view uintptr) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); mapped(view); time.Sleep(10 * time.Millisecond) {
@@ -69,8 +68,8 @@ func letGo(t *testing.T, view uintptr) {
 	}
 }
 
-// The file of an image that was unloaded is let go, or the program could not
-// replace it; but not before the last table that has it is gone.
+// The file of an unloaded image is released, because the program may replace it, but only after the last
+// table with it is gone.
 func TestUnloaded(t *testing.T) {
 	stays, goes := copied(t, 0x10000000), copied(t, 0x20000000)
 	loaded := []Loaded{stays, goes}
@@ -97,7 +96,7 @@ func TestUnloaded(t *testing.T) {
 		t.Error(err)
 	}
 
-	loaded = []Loaded{goes} // whose file has gone
+	loaded = []Loaded{goes} // its file is gone
 	third := l.Table()
 	if third.Len() != 1 || third.At(0).ID <= id {
 		t.Error("what is loaded anew must be another module")
@@ -105,7 +104,7 @@ func TestUnloaded(t *testing.T) {
 	letGo(t, other)
 }
 
-// The system knows the unwind data of its own libraries.
+// The system has the unwind data of its own libraries.
 func TestFunctionEntry(t *testing.T) {
 	pc := uint64(windows.NewLazySystemDLL("kernelbase.dll").NewProc("CreateFileW").Addr())
 	var entry [12]byte

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Numbers tells which thread a process means by a number: in a pid namespace of its
-// own its threads have others than here.
+// Numbers translates the thread numbers of a process: in its own pid namespace, its threads have other
+// numbers than here.
 type Numbers struct {
 	pid     int
 	foreign bool
@@ -16,11 +16,11 @@ type Numbers struct {
 	inner   map[uint32]uint32
 }
 
-// Foreign reports whether the process has numbers of its own.
+// Foreign reports whether the process has its own numbers.
 func (n *Numbers) Foreign() bool { return n.foreign }
 
-// Inner returns the id that the process itself uses for our thread id outer. It returns
-// false if the thread is not one of the process.
+// Inner returns the id that the process itself uses for our thread id outer. It returns false if the thread
+// is not one of the process.
 func (n *Numbers) Inner(outer uint32) (uint32, bool) {
 	if !n.foreign {
 		return outer, true
@@ -60,8 +60,7 @@ func (n *Numbers) Refresh() {
 	}
 }
 
-// Outer is the number here of the thread that the process calls inner; false if it
-// has no such thread.
+// Outer returns our number of the thread that the process calls inner; false if it has no such thread.
 func (n *Numbers) Outer(inner uint32) (uint32, bool) {
 	if n.foreign {
 		tid, ok := n.outer[inner]

@@ -10,12 +10,11 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 )
 
-// deleted is what the kernel writes behind the path of a file that is there no
-// more, or has been replaced.
+// deleted is the kernel's suffix for the path of a file that was deleted or replaced.
 const deleted = " (deleted)"
 
-// open opens the image of a mapping: the file, as the process sees it; the file
-// that it maps though it has no name any more; its memory.
+// open opens the image of a mapping: the file as the process sees it; or the mapped file, even if it no
+// longer has a name; or the process's memory.
 func (l *Loader) open(m *Mapping) (*elf.File, error) {
 	switch {
 	case l.Image != nil:
@@ -46,11 +45,11 @@ func (l *Loader) open(m *Mapping) (*elf.File, error) {
 	return f, nil
 }
 
-// OpenImage opens an image that a process runs, by the path that the process's mappings
-// have; nil if nothing of it can be read. buildID, if not empty, must be its.
+// OpenImage opens an image that a process runs, by the path in the process's mappings; nil if it cannot be
+// read. If buildID is not empty, the image must have it.
 func OpenImage(pid int, path, buildID string) *elf.File {
 	l := NewLoader(pid)
-	if buildID != "" { // which tells it from one that came into its place
+	if buildID != "" { // it distinguishes the image from a replacement
 		if f, err := elf.Map(l.proc("root") + strings.TrimSuffix(path, deleted)); err == nil && is(f, buildID) {
 			return f
 		}
@@ -110,7 +109,7 @@ func (l *Loader) copied(m *Mapping) (*elf.File, error) {
 // Memory is the memory of a process or of a core. Parts of it can be missing.
 type Memory interface {
 	memory.Reader
-	// ReadSome reads as much of p from addr as there is without a gap.
+	// ReadSome reads as much of p from addr as is readable without a gap.
 	ReadSome(p []byte, addr uint64) int
 }
 
@@ -126,9 +125,8 @@ func (f fileMemory) ReadSome(p []byte, addr uint64) int {
 
 var errNoHeader = errors.New("the mapping of its ELF header is gone")
 
-// ImageFromMemory reads the image that a mapping is a part of out of memory. Its
-// pages are mapped from the file's first one on; what is between them or cannot be
-// read is zero.
+// ImageFromMemory reads the image that contains a mapping from memory. Its pages are mapped from the file's
+// first one on; gaps and unreadable parts are zero.
 func ImageFromMemory(mem Memory, maps []Mapping, m *Mapping) (*elf.File, error) {
 	from, to := extent(maps, m)
 	if from == nil {
@@ -146,8 +144,8 @@ func ImageFromMemory(mem Memory, maps []Mapping, m *Mapping) (*elf.File, error) 
 	return elf.FromMemory(data, from.Start, m.Path)
 }
 
-// extent is the mapping of the first page of m's file before m, nil if there is
-// none, and where the file's last mapping behind that ends.
+// extent returns the mapping of the first page of m's file before m, nil if there is none, and the end of the
+// file's last mapping after it.
 func extent(maps []Mapping, m *Mapping) (first *Mapping, end uint64) {
 	for i := range maps {
 		p := &maps[i]

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a memory.Reader of another process, or of this one, through the
-// kernel. It is not safe for concurrent use.
+// Process reads the memory of another process, or of this one, through the kernel. It is a memory.Reader and
+// not safe for concurrent use.
 type Process struct {
 	pid    int
 	local  [1]unix.Iovec
 	remote [1]unix.RemoteIovec
-	mem    *os.File // where process_vm_readv is forbidden (seccomp)
+	mem    *os.File // used if process_vm_readv is forbidden (seccomp)
 	Reads  uint64   // system calls made
 }
 
-// OpenProcess chooses process_vm_readv(2), or /proc/PID/mem where that is not
-// permitted.
+// OpenProcess uses process_vm_readv(2), or /proc/PID/mem if that is not permitted.
 func OpenProcess(pid int) (*Process, error) {
 	p := &Process{pid: pid}
-	// Who reads nothing is not asked for leave. The address is no one's.
+	// A read of no bytes is not checked by the kernel, so one byte is requested, at an address that is never
+	// mapped.
 	local, remote := []unix.Iovec{{Base: new(byte), Len: 1}}, []unix.RemoteIovec{{Base: 0, Len: 1}}
 	if _, err := unix.ProcessVMReadv(pid, local, remote, 0); err == nil || err == unix.EFAULT {
 		return p, nil
@@ -47,8 +47,7 @@ func (p *Process) ReadAt(b []byte, addr uint64) bool {
 	return p.ReadSome(b, addr) == len(b)
 }
 
-// ReadSome reads as much of b from addr as is readable without a gap and
-// returns how much that is.
+// ReadSome reads as much of b from addr as is readable without a gap and returns the number of bytes.
 func (p *Process) ReadSome(b []byte, addr uint64) int {
 	if len(b) == 0 || int64(addr) < 0 {
 		return 0

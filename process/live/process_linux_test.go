@@ -10,8 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// This process: its own code must be found, with the bias that makes a known
-// function's address one of the file's.
+// This process: its own code must be found, with the bias that maps a known function's address to the file's.
 func TestTableOfThisProcess(t *testing.T) {
 	maps, err := Maps(0)
 	if err != nil {
@@ -51,8 +50,8 @@ func vdso(t *testing.T, l *Loader, maps []Mapping) {
 	}
 }
 
-// TestOpened: of another process's image no records are read until a table is made of it,
-// and then all of them are, besides; of this process's they are read at once.
+// TestOpened: the records of another process's image are read only after a table is made, and then in the
+// background; those of this process's images are read at once.
 func TestOpened(t *testing.T) {
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
 	f, err := elf.Map(libc)

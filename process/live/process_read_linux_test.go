@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This process's own memory with an unreadable page in the middle.
+// This process's own memory, with an unreadable page in the middle.
 func TestProcessRead(t *testing.T) {
 	page := os.Getpagesize()
 	b, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -56,8 +56,8 @@ func TestProcessRead(t *testing.T) {
 	}
 }
 
-// Where the system call is forbidden the kernel's file is read. It does not care
-// for a page's protection, but knows what is mapped.
+// If the system call is forbidden, the kernel's file is read. It ignores a page's protection, but knows what
+// is mapped.
 func TestProcessReadFile(t *testing.T) {
 	mem, err := os.Open("/proc/self/mem")
 	if err != nil {

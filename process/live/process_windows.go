@@ -9,17 +9,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Process is another process of Windows: its memory and its images. It is not safe
-// for concurrent use.
+// Process is another Windows process: its memory and its images. It is not safe for concurrent use.
 //
-// Source: winternl.h and, where the loader's list keeps what, the public symbols of
-// ntdll (PEB, PEB_LDR_DATA, LDR_DATA_TABLE_ENTRY), which are the same in every
-// 64-bit Windows.
+// Source: winternl.h, and for the loader's list the public symbols of ntdll (PEB, PEB_LDR_DATA,
+// LDR_DATA_TABLE_ENTRY), which are the same in every 64-bit Windows.
 type Process struct {
 	Windows // opens files
 	handle  windows.Handle
 	peb     uint64
-	loader  uint64 // PEB_LDR_DATA, 0 = not there yet
+	loader  uint64 // PEB_LDR_DATA, 0 = it does not exist yet
 }
 
 // Offsets in the loader's structures, and bounds.
@@ -28,14 +26,14 @@ const (
 	loaderList  = 0x10 // PEB_LDR_DATA.InLoadOrderModuleList
 	entryBase   = 0x30
 	entrySize   = 0x40
-	entryName   = 0x48 // FullDllName: length, then where the letters are
+	entryName   = 0x48 // FullDllName: length, then the address of the text
 	entryStamp  = 0x80
 	entryBytes  = 0x88
 	maxLoaded   = 1 << 14
 	maxPathWide = 1 << 15
 )
 
-// OpenProcess opens a process to be read. Whoever may suspend its threads may that.
+// OpenProcess opens a process for reading. The right to suspend its threads includes this right.
 func OpenProcess(pid int) (*Process, error) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ|windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
@@ -88,7 +86,7 @@ func (p *Process) ReadSome(b []byte, addr uint64) int {
 	return done
 }
 
-// region asks for the region that holds an address. Source: Win32 VirtualQueryEx.
+// region returns the region that contains an address. Source: Win32 VirtualQueryEx.
 func (p *Process) region(at uint64) (Region, bool) {
 	var r windows.MemoryBasicInformation
 	if windows.VirtualQueryEx(p.handle, uintptr(at), &r, unsafe.Sizeof(r)) != nil || r.RegionSize == 0 {
@@ -97,15 +95,15 @@ func (p *Process) region(at uint64) (Region, bool) {
 	return regionOf(&r), true
 }
 
-// LoaderMark changes when an image is loaded or unloaded: the last image of the
-// loader's list, and where the list keeps it. It stays the same only if the last
-// images go and the same come again, at the same addresses.
+// LoaderMark changes when an image is loaded or unloaded: it is the last image of the loader's list, with the
+// address of its entry. It misses a change only if the last images are unloaded and the same are loaded again
+// at the same addresses.
 type LoaderMark struct {
 	last uint64
 	Loaded
 }
 
-// Mark is the loader's now; false if it cannot be read.
+// Mark returns the current mark; false if it cannot be read.
 func (p *Process) Mark() (m LoaderMark, ok bool) {
 	if !p.list() {
 		return m, false
@@ -122,7 +120,7 @@ func (p *Process) Mark() (m LoaderMark, ok bool) {
 	return m, true
 }
 
-// Loaded reads the loader's list while the process may change it: false if it did.
+// Loaded reads the loader's list. It returns false if the process changed the list meanwhile.
 func (p *Process) Loaded() (out []Loaded, ok bool) {
 	if !p.list() {
 		return nil, false
@@ -144,7 +142,7 @@ func (p *Process) Loaded() (out []Loaded, ok bool) {
 	return out, ok && at == head
 }
 
-// list finds the loader's list, which stays where it is.
+// list finds the loader's list, whose address does not change.
 func (p *Process) list() bool {
 	if p.loader == 0 {
 		p.loader, _ = p.word(p.peb + pebLoader)
@@ -179,11 +177,10 @@ func (p *Process) wide(addr uint64, size int) string {
 	return string(utf16.Decode(text))
 }
 
-// maxMarked is how often a list that changes while it is read is read again.
+// maxMarked bounds how often a changing list is read again.
 const maxMarked = 5
 
-// Images returns a reader of the process's images. Regions of generated code are
-// looked for only where Cover is told to.
+// Images returns a reader of the process's images. It finds regions of generated code only through Cover.
 func (p *Process) Images() *Images {
 	im := newImages(p, func() []Loaded {
 		for range maxMarked {

@@ -2,20 +2,20 @@ package live
 
 import "github.com/seedwalk/seedwalk/context/memory"
 
-// Region is a part of an address space whose pages are alike. Source: Win32
+// Region is a range of an address space whose pages have the same attributes. Source: Win32
 // MEMORY_BASIC_INFORMATION.
 type Region struct {
 	Start, End uint64
 	Committed  bool
 	Readable   bool // without a fault
 	Executable bool
-	Image      bool // a mapped image's
+	Image      bool // part of a mapped image
 }
 
 // maxImage bounds a copied image.
 const maxImage = 1 << 29
 
-// readImage copies an image out of memory, zeros where it has no pages.
+// readImage copies an image from memory, with zeros for missing pages.
 func readImage(sys system, base, size uint64) []byte {
 	if size > maxImage {
 		return nil
@@ -28,7 +28,7 @@ func readImage(sys system, base, size uint64) []byte {
 			return nil
 		}
 		if r.Committed && r.Readable {
-			sys.ReadAt(data[at-base:end-base], at) // what went away meanwhile stays zero
+			sys.ReadAt(data[at-base:end-base], at) // memory that was unmapped meanwhile stays zero
 		}
 		at = end
 	}
@@ -38,11 +38,10 @@ func readImage(sys system, base, size uint64) []byte {
 // maxRegions bounds the walk of an address space.
 const maxRegions = 1 << 20
 
-// firstAddress is where Windows' address spaces begin.
+// firstAddress is the start of a Windows address space.
 const firstAddress = 0x10000
 
-// generated is executable memory that belongs to no image: what the CLR, or
-// another generator, made.
+// generated returns executable memory outside all images: code of the CLR or another generator.
 func generated(sys system) (out []memory.Range) {
 	at := uint64(firstAddress)
 	for range maxRegions {

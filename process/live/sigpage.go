@@ -6,17 +6,16 @@ import (
 	"os"
 )
 
-// An emulator of ARM64 programs has no vdso: what a signal handler returns to is a page
-// of its own, with two instructions, which the kernel here does not name.
-// Source: QEMU, linux-user/aarch64/signal.c, setup_sigtramp.
+// An emulator of ARM64 programs has no vdso: a signal handler returns to a separate page with two
+// instructions, which the kernel does not name. Source: QEMU, linux-user/aarch64/signal.c, setup_sigtramp.
 
-// sigpage is the name that the page gets.
+// sigpage is our name of the page.
 const sigpage = "[sigpage]"
 
-// sigreturn is what stands in the page: mov x8, #139 (rt_sigreturn); svc #0.
+// sigreturn is the page's code: mov x8, #139 (rt_sigreturn); svc #0.
 const sigreturn = 0xd4000001<<32 | 0xd2801168
 
-// isSigpage reports whether a mapping is that page. Where it has been found it stays.
+// isSigpage reports whether a mapping is that page. Its address does not change once found.
 func (g *Guest) isSigpage(m *Mapping) bool {
 	const page = 4096
 	if g.sigpage == 0 && m.Path == "" && m.End-m.Start == page && g.word(m.Start) == sigreturn {
@@ -25,7 +24,7 @@ func (g *Guest) isSigpage(m *Mapping) bool {
 	return m.Start == g.sigpage && m.Path == ""
 }
 
-// word reads the process's memory, 0 where that cannot be.
+// word reads a word of the process's memory, 0 if that fails.
 func (g *Guest) word(addr uint64) uint64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", g.pid))
 	if err != nil {
@@ -39,7 +38,7 @@ func (g *Guest) word(addr uint64) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// sigpageImage is the page as an image: code, and nothing that says so.
+// sigpageImage is the page as an image: code without any data.
 type sigpageImage struct{}
 
 func (sigpageImage) Bytes(at uint64, n int) []byte {

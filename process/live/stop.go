@@ -7,36 +7,36 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Stop tells how a thread was stopped.
+// Stop is the result of stopping a thread.
 type Stop struct {
 	TID  int
-	Held time.Duration // how long it stood for us
-	Err  error         // why it could not be looked at: a *StopError
+	Held time.Duration // how long we kept it stopped
+	Err  error         // why it could not be read: a *StopError
 }
 
-// Stood is what is known of a thread that stands, beside its registers.
+// Stood holds the properties of a stopped thread other than its registers.
 type Stood struct {
-	Base uint64 // where its C library keeps it, on its stack's end; 0 = not known
-	Call int64  // the number of the system call that it waits in; negative = none, or unknown (ARM64)
+	Base uint64 // its thread pointer, near its stack's end; 0 = unknown
+	Call int64  // the number of the system call in which it waits; negative = none, or unknown (ARM64)
 }
 
-// StopWhy says why a thread cannot be stopped.
+// StopWhy is why a thread cannot be stopped.
 type StopWhy uint8
 
 const (
 	Gone     StopWhy = iota // it has ended
-	Denied                  // we may not
+	Denied                  // access denied
 	Traced                  // another process traces it
 	Asleep                  // the kernel does not let it be interrupted
-	Foreign                 // its registers are not those of the machine that we are for
-	Untraced                // there is no ptrace here: an emulator has none
+	Foreign                 // its registers are those of another machine
+	Untraced                // ptrace is not available: an emulator has none
 )
 
-// StopError says why a thread could not be stopped.
+// StopError reports why a thread could not be stopped.
 type StopError struct {
 	TID    int
 	Why    StopWhy
-	Tracer int // of Traced
+	Tracer int // for Traced: the tracer
 }
 
 func (e *StopError) Error() string {

@@ -11,20 +11,18 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// How long a stop may take. A thread that sleeps uninterruptibly is given up
-// sooner.
+// Time limits of a stop. A thread in uninterruptible sleep is given up sooner.
 const (
 	stopLimit   = 5 * time.Second
 	asleepLimit = 100 * time.Millisecond
 )
 
-// StopEach stops one thread of a process after the other, has look read it, and lets
-// it go on as it was: a thread that was stopped before stays so. then is called when
-// it has been let go. No option of ptrace is set, so that the kernel lets everything
-// go if we die.
+// StopEach stops one thread of a process after another, calls look to read it, and resumes it: a thread that
+// was stopped before stays so. then is called after the resume. No option of ptrace is set, so the kernel
+// resumes all threads if the tool dies.
 //
-// Of a process that the caller has started, and is waiting for in another goroutine,
-// the kernel may give the news of the stop to that one: wait for it afterwards.
+// If the caller started the process and waits for it in another goroutine, that wait may receive the stop
+// instead: wait only afterwards.
 func StopEach(tids []int, look func(tid int, r *context.Registers, s Stood), then func(Stop)) {
 	onOwnThread(func() {
 		for _, tid := range tids {
@@ -33,9 +31,8 @@ func StopEach(tids []int, look func(tid int, r *context.Registers, s Stood), the
 	})
 }
 
-// onOwnThread runs f on a thread of the kernel that ends with it: what f traces
-// then is traced no more, whatever state it is in. The first thread of a process
-// never ends, so it is not taken.
+// onOwnThread runs f on a kernel thread that ends afterwards. Its end detaches everything that f still
+// traces. The process's first thread never ends, so it is not used.
 func onOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -91,8 +88,8 @@ func stopOne(tid int, look func(int, *context.Registers, Stood)) Stop {
 	return s
 }
 
-// awaitStop waits until the thread stands. If it does so because a signal is about
-// to be delivered, that is the one to give it at the end.
+// awaitStop waits until the thread has stopped. If it stopped because a signal is being delivered, that
+// signal must be passed to it at the end.
 func awaitStop(tid int) (signal uintptr, err error) {
 	begin := time.Now()
 	for i := 0; ; i++ {
@@ -116,29 +113,29 @@ func awaitStop(tid int) (signal uintptr, err error) {
 	}
 }
 
-// Codes of what has become of a child (sigaction(2)): ended; any other has stopped.
+// Codes of a child's state (sigaction(2)): ended; all others mean stopped.
 const (
 	childExited = 1
 	childKilled = 2
 	childDumped = 3
 )
 
-// child is the kernel's siginfo_t of SIGCHLD; code 0 if there is no news.
+// child is the kernel's siginfo_t of SIGCHLD; code 0 if there is no change.
 type child struct {
 	signo, errno, code, _ int32
 	pid, uid, status      int32
 	_                     [100]byte
 }
 
-// peek asks what has become of a thread, and leaves the news to be had again: the
-// end of a process belongs to its parent, which may be this one.
+// peek reads a thread's state change without consuming it: the end of a process belongs to its parent, which
+// may be this process.
 func peek(tid int) (c child, e unix.Errno) {
 	const any = unix.WEXITED | unix.WSTOPPED | unix.WNOHANG | unix.WNOWAIT | waitAll
 	_, _, e = unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&c)), any, 0, 0)
 	return c, e
 }
 
-// registersOf reads a stopped thread's. A thread of 32-bit code has fewer.
+// registersOf reads the registers of a stopped thread. A thread of 32-bit code has fewer.
 func registersOf(tid int) (r context.Registers, s Stood, err error) {
 	var b [512]byte
 	n, e := regSet(tid, noteStatus, b[:])
@@ -151,7 +148,7 @@ func registersOf(tid int) (r context.Registers, s Stood, err error) {
 	return r, stoodOf(tid, b[:n]), nil
 }
 
-// regSet reads one of the kernel's sets of a stopped thread's registers.
+// regSet reads one of the kernel's register sets of a stopped thread.
 func regSet(tid int, note uintptr, b []byte) (n int, e unix.Errno) {
 	v := unix.Iovec{Base: &b[0]}
 	v.SetLen(len(b))

@@ -8,13 +8,11 @@ import (
 
 const userRegs = context.UserRegsARM64
 
-// noteTLS is NT_ARM_TLS (uapi linux/elf.h): tpidr_el0, and tpidr2_el0 behind it on
-// later kernels.
+// noteTLS is NT_ARM_TLS (uapi linux/elf.h): tpidr_el0, followed by tpidr2_el0 on later kernels.
 const noteTLS = 0x401
 
-// stoodOf reads where a thread's C library keeps it. The kernel has forgotten the call
-// that it waits in by the time that it stands (arch/arm64/kernel/signal.c, do_signal): the
-// instruction that it stands at tells.
+// stoodOf reads the thread pointer. The kernel no longer knows the system call of a stopped thread
+// (arch/arm64/kernel/signal.c, do_signal): the instruction at its pc shows it.
 func stoodOf(tid int, _ []byte) Stood {
 	var b [64]byte
 	if n, e := regSet(tid, noteTLS, b[:]); e != 0 || n < 8 {

@@ -8,8 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Children of ours that end while they are being stopped are still there for Wait,
-// with their exit code.
+// Child processes that end while they are being stopped can still be waited for, with their exit code.
 func TestStopLeavesEndToParent(t *testing.T) {
 	looked := 0
 	for range 300 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// state is a thread's, as proc(5) has it: R, S, D, T, t, Z, X; 0 if it is gone.
+// state returns a thread's state as in proc(5): R, S, D, T, t, Z, X; 0 if it is gone.
 func state(tid int) byte {
 	s := statusField(tid, "State")
 	if s == "" {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// View reads the mappings of a running process again and again. Where the kernel has
-// PROCMAP_QUERY (Linux 6.11), it reads the wanted mappings only: a process may have 60,000
-// others. Elsewhere it reads the whole of /proc/PID/maps. It is not safe for concurrent use.
+// View reads the mappings of a running process repeatedly. If the kernel has PROCMAP_QUERY (Linux 6.11), it
+// reads only the wanted mappings: a process may have 60,000 others. Otherwise it reads all of /proc/PID/maps.
+// It is not safe for concurrent use.
 //
 // Source: linux/fs.h, struct procmap_query; fs/proc/task_mmu.c, do_procmap_query.
 type View struct {
-	Queries uint64 // mappings asked for one by one
-	Texts   uint64 // times that the whole text was read
+	Queries uint64 // single queries
+	Texts   uint64 // readings of the whole text
 
 	pid   int
 	file  *os.File // /proc/PID/maps, nil = not open
@@ -52,14 +52,15 @@ type procmapQuery struct {
 }
 
 const (
-	procmapIoctl = 3<<30 | uint(unsafe.Sizeof(procmapQuery{}))<<16 | 'f'<<8 | 17 // _IOWR('f', 17, struct procmap_query)
+	// _IOWR('f', 17, struct procmap_query)
+	procmapIoctl = 3<<30 | uint(unsafe.Sizeof(procmapQuery{}))<<16 | 'f'<<8 | 17
 
 	procmapExecutable = 0x04
-	procmapNext       = 0x10 // the next mapping if none holds the address
-	procmapFile       = 0x20 // of a file
+	procmapNext       = 0x10 // the next mapping if none contains the address
+	procmapFile       = 0x20 // only mappings of files
 )
 
-// Executable lists the mappings that may be executed, sorted.
+// Executable lists the executable mappings, sorted.
 func (v *View) Executable() ([]Mapping, error) {
 	return v.list(procmapExecutable, func(m *Mapping) bool { return m.Exec })
 }
@@ -69,8 +70,8 @@ func (v *View) Files() ([]Mapping, error) {
 	return v.list(procmapFile, func(m *Mapping) bool { return m.Inode != 0 })
 }
 
-// At returns the mapping that holds addr, nil if none does. Without PROCMAP_QUERY the answer is
-// as of the last list.
+// At returns the mapping that contains addr, nil if there is none. Without PROCMAP_QUERY the answer is as of
+// the last list.
 func (v *View) At(addr uint64) *Mapping {
 	if !v.plain {
 		var m Mapping
@@ -90,8 +91,8 @@ func (v *View) At(addr uint64) *Mapping {
 	return &m
 }
 
-// list asks for each mapping that the kernel selects by flags. Without PROCMAP_QUERY it takes
-// those of the text that are wanted.
+// list queries each mapping that matches flags. Without PROCMAP_QUERY it selects wanted mappings from the
+// text.
 func (v *View) list(flags uint64, wanted func(*Mapping) bool) (out []Mapping, err error) {
 	var m Mapping
 	for !v.plain {
@@ -116,8 +117,8 @@ func (v *View) list(flags uint64, wanted func(*Mapping) bool) (out []Mapping, er
 	return out, err
 }
 
-// ask asks the kernel for a mapping at or behind addr. ENOENT says that there is none. The file
-// is that of the program at the time when it was opened: after an exec it is opened again.
+// ask queries a mapping at or after addr. ENOENT means that there is none. The open file belongs to the
+// program as it was then: after an exec it is opened again.
 func (v *View) ask(flags, addr uint64, m *Mapping) error {
 	err := v.ioctl(flags, addr, m)
 	if err == unix.ESRCH {
@@ -125,7 +126,7 @@ func (v *View) ask(flags, addr uint64, m *Mapping) error {
 		err = v.ioctl(flags, addr, m)
 	}
 	switch err {
-	case unix.ENOTTY, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES: // an old kernel, or a filter of calls
+	case unix.ENOTTY, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES: // old kernel, or a filter
 		v.plain = true
 		v.Close()
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manyMappings gives this process n more mappings. None of them is executable.
+// manyMappings adds n mappings to this process, none of them executable.
 func manyMappings(t *testing.T, n int) {
 	t.Helper()
 	page := os.Getpagesize()
@@ -25,7 +25,7 @@ func manyMappings(t *testing.T, n int) {
 	}
 }
 
-// selected are the mappings that the text of this process's maps file has now.
+// selected returns the wanted mappings in this process's current maps file.
 func selected(t *testing.T, wanted func(*Mapping) bool) (out []Mapping) {
 	t.Helper()
 	all, err := Maps(os.Getpid())
@@ -40,8 +40,8 @@ func selected(t *testing.T, wanted func(*Mapping) bool) (out []Mapping) {
 	return out
 }
 
-// Queries for executable mappings and for those of files have the text's answers. They cost a
-// call for each mapping that is wanted, however many others there are.
+// Queries for executable mappings and for those of files have the same results as the text. They cost one
+// call per wanted mapping, however many others there are.
 func TestViewLists(t *testing.T) {
 	const others = 3000
 	manyMappings(t, others)
@@ -76,7 +76,7 @@ func TestViewLists(t *testing.T) {
 	}
 }
 
-// One address costs one query, and no text. Behind, before, and between mappings there is none.
+// One address costs one query and no text. There is no mapping after, before, and between mappings.
 func TestViewAt(t *testing.T) {
 	v := NewView(os.Getpid())
 	defer v.Close()
@@ -105,7 +105,7 @@ func TestViewAt(t *testing.T) {
 	}
 }
 
-// between is how many of the mappings have a hole before them.
+// between returns how many mappings follow a hole.
 func (v *View) between(all []Mapping) (n uint64) {
 	for i := 1; i < len(all); i++ {
 		if all[i-1].End < all[i].Start {

@@ -9,16 +9,15 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// entry is what the CLR calls in a profiler library.
+// entry is the function of a profiler library that the CLR calls.
 const entry = "DllGetClassObject"
 
-// tlsLimit is the thread-local storage an ELF library may have and still be
-// loaded into a running process, bytes: the dynamic loader's spare room is
-// small, and the CLR takes some.
+// tlsLimit is the most bytes of thread-local storage in an ELF library that can still be loaded into a
+// running process: the dynamic loader's spare room is small, and the CLR uses some.
 const tlsLimit = 1024
 
-// LibraryProblem reports why path could not serve as a profiler on a system, named
-// as GOOS and GOARCH are; "" if nothing is to be seen.
+// LibraryProblem returns why path cannot be a profiler on a system, given as GOOS and GOARCH; "" if no
+// problem is found.
 func LibraryProblem(path, goos, goarch string) string {
 	f, err := Open(path)
 	if err != nil {
@@ -85,9 +84,8 @@ func exportsPE(path string) (bool, error) {
 	return false, err
 }
 
-// Missing lists what an image of Windows imports and resolve does not have: DLLs,
-// and functions as NAME of DLL. resolve returns whether there is a DLL, and
-// whether it has a function of a name.
+// Missing lists the imports of a Windows image that resolve does not find: DLLs, and functions as NAME of
+// DLL. resolve returns whether a DLL exists, and whether it has a function.
 func Missing(path string, resolve func(dll string) (function func(name string) bool, ok bool)) ([]string, error) {
 	f, err := pe.Open(path)
 	if err != nil {

@@ -1,17 +1,15 @@
-// Package program says of a file what a profiler's user must know of it: what
-// machine it is for, and whether it can serve as a profiler library or start a
-// .NET process. It reads ELF and PE files on any system.
+// Package program classifies a file for a profiler's user: its machine, and whether it can be a profiler
+// library or start a .NET process. It reads ELF and PE files on any system.
 //
 // Sources: the ELF specification; Microsoft, "PE Format"; dotnet/runtime
 // src/native/corehost/apphost/bundle_marker.c (the mark of .NET launchers).
 //
-// Glossary. A *launcher* starts a .NET program that lies beside it (apphost) or inside
-// it (single file).
+// Glossary. A *launcher* starts a .NET program next to it (apphost) or inside it (single file).
 //
-// Strategy: the first bytes say which format it is, the format's reader the rest. What
-// is not understood is no error: the user is told what was seen.
+// Strategy: the first bytes give the format, the format's reader the rest. Unknown content is not an error:
+// the caller reports what was found.
 //
-// Known gaps: a script is no program to it, whatever it starts.
+// Known gaps: a script does not count as a program, whatever it starts.
 package program
 
 import (
@@ -35,7 +33,7 @@ const (
 	PE
 )
 
-// FormatOf is the format of programs of a system, named as GOOS is.
+// FormatOf returns the format of programs on a system, given as GOOS.
 func FormatOf(goos string) Format {
 	if goos == "windows" {
 		return PE
@@ -43,25 +41,24 @@ func FormatOf(goos string) Format {
 	return ELF
 }
 
-// String names the format for people.
+// String returns the format's displayed name.
 func (f Format) String() string {
 	return [...]string{"no program", "a Linux program (ELF)", "a Windows program (PE)"}[f%3]
 }
 
-// File is what a file is.
+// File is the classification of a file.
 type File struct {
 	Path    string
 	Format  Format
-	Arch    string // as GOARCH spells it, "" for architectures this project has no word for
-	Machine string // the same for people
+	Arch    string // as GOARCH; "" for other architectures
+	Machine string // the same for display
 	Bits    int    // 32 or 64; 0 unknown
 	Managed bool   // PE: it has a header of managed code
 	Mscoree bool   // PE: it imports mscoree.dll, which starts the .NET Framework
-	Err     error  // why it is no image
+	Err     error  // why it is not an image
 }
 
-// Open looks at a file. The error is of reading it; a file that is no image is
-// none.
+// Open classifies a file. The error is that of reading; a file that is not an image is not an error.
 func Open(path string) (File, error) {
 	f := File{Path: path}
 	fd, err := os.Open(path)
@@ -122,7 +119,7 @@ func (f *File) pe(path string) error {
 		m.name = fmt.Sprintf("machine %#x", p.Machine())
 	}
 	f.Arch, f.Machine, f.Bits, f.Managed = m.arch, m.name, m.bits, p.CLRHeader()
-	imports, _ := p.Imports() // what could be read of them
+	imports, _ := p.Imports() // a partial result is useful
 	for i := range imports {
 		if strings.EqualFold(imports[i].DLL, "mscoree.dll") {
 			f.Mscoree = true
@@ -131,8 +128,8 @@ func (f *File) pe(path string) error {
 	return nil
 }
 
-// mark is the signature in the header of every .NET launcher and single-file
-// program, with every bit turned so that this program does not bear it.
+// mark is the signature in the header of every .NET launcher and single-file program, with every bit inverted
+// so that this program does not contain it.
 var mark = [32]byte{0x74, 0xed, 0xfd, 0x46, 0x95, 0x9e, 0xdf, 0xc7, 0x8d, 0x84, 0x6c, 0xfd, 0xeb, 0x28, 0x5f, 0xcd,
 	0xec, 0x0a, 0x46, 0x19, 0x10, 0x51, 0xcc, 0xe7, 0x11, 0xc4, 0xd2, 0x31, 0xdb, 0x4c, 0x95, 0x51}
 
@@ -145,11 +142,10 @@ func Mark() []byte {
 	return out
 }
 
-// markWithin is how far into a file the mark is looked for, bytes: it stands
-// in the launcher's data, before the bundled files.
+// markWithin bounds the search for the mark, bytes: it is in the launcher's data, before the bundled files.
 const markWithin = 64 << 20
 
-// IsLauncher reports whether a program bears the mark of .NET launchers.
+// IsLauncher reports whether a program contains the mark of .NET launchers.
 func IsLauncher(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

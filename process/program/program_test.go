@@ -121,8 +121,8 @@ func TestRuntimeVersion(t *testing.T) {
 	}
 }
 
-// A single-file program of Windows has a version of its own; that of the runtime in it
-// stands where the runtime names the commit it was built of.
+// A single-file program of Windows has its own version; the version of its runtime is in the text with the
+// runtime's commit.
 func TestCommittedVersion(t *testing.T) {
 	file := peasm.Image{Version: [4]uint16{2, 0, 5, 0}}.Bytes()
 	for _, c := range []struct{ text, want string }{

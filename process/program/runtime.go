@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// RuntimeName is the file of the CLR on a system.
+// RuntimeName returns the file name of the CLR on a system.
 func RuntimeName(goos string) string {
 	if goos == "windows" {
 		return "coreclr.dll"
@@ -19,9 +19,9 @@ func RuntimeName(goos string) string {
 	return "libcoreclr.so"
 }
 
-// RuntimeVersion is a .NET runtime's version, of the CLR's file: that of the
-// folder it is installed in, such as "9.0.5", or else what its makers wrote into it,
-// as PublicVersion has it; "" if there is none. Before .NET 5 that begins with 4.
+// RuntimeVersion returns a .NET runtime's version from the CLR's file: that of its installation folder, such
+// as "9.0.5", or else the version in the file, as PublicVersion formats it; "" if there is none. Before .NET
+// 5 the version begins with 4.
 func RuntimeVersion(path string) string {
 	if v := folderVersion(path); v != "" {
 		return v
@@ -34,7 +34,7 @@ func RuntimeVersion(path string) string {
 		return ""
 	}
 	if v := committedVersion(path); v != "" {
-		return v // a single-file program's own version is the program's
+		return v // a single-file program's version resource belongs to the program
 	}
 	v, ok := f.Version()
 	if !ok {
@@ -43,10 +43,9 @@ func RuntimeVersion(path string) string {
 	return PublicVersion(fmt.Sprintf("%d.%d.%d.%d", v[0], v[1], v[2], v[3]))
 }
 
-// PublicVersion makes 9.0.5 of 9.0.525.21509: since .NET 5 the third part of a
-// runtime's file version is its patch and two digits of the year, the fourth the date
-// and the build of that day (dotnet/arcade, Version.BeforeCommonTargets.targets).
-// Others are left as they are.
+// PublicVersion converts 9.0.525.21509 to 9.0.5: since .NET 5 the third part of a runtime's file version is
+// its patch and two digits of the year, the fourth the date and the build of that day (dotnet/arcade,
+// Version.BeforeCommonTargets.targets). Other versions are unchanged.
 func PublicVersion(file string) string {
 	part := strings.Split(file, ".")
 	if len(part) != 4 {
@@ -60,7 +59,7 @@ func PublicVersion(file string) string {
 	return fmt.Sprintf("%s.%s.%d", part[0], part[1], build/100)
 }
 
-// folderVersion reads ...Microsoft.NETCore.App/VERSION/coreclr.
+// folderVersion parses ...Microsoft.NETCore.App/VERSION/coreclr.
 func folderVersion(path string) string {
 	dir := filepath.Dir(path)
 	version := filepath.Base(dir)
@@ -73,8 +72,8 @@ func folderVersion(path string) string {
 // versionMark precedes the version in every native .NET binary of Unix.
 const versionMark = "@(#)Version "
 
-// MarkedVersion reads the version from a native .NET binary of Unix, the CLR's
-// file or a single-file program, as PublicVersion has it.
+// MarkedVersion reads the version from a native .NET binary of Unix, the CLR's file or a single-file program,
+// as PublicVersion formats it.
 func MarkedVersion(path string) string {
 	return scan(path, func(b []byte) string {
 		if i := bytes.Index(b, []byte(versionMark)); i >= 0 && i+overlap <= len(b) {
@@ -84,12 +83,12 @@ func MarkedVersion(path string) string {
 	})
 }
 
-// commitMark stands behind the version in a CLR of Windows, in UTF-16 (dotnet/runtime
+// commitMark follows the version in a CLR of Windows, in UTF-16 (dotnet/runtime
 // src/coreclr/vm/eventreporter.cpp).
 const commitMark = " @Commit: "
 
-// committedVersion reads the version from the CLR in a PE file, "" if it is not marked
-// there: .NET Core 3.0 and later are.
+// committedVersion reads the version from the CLR in a PE file, "" if it has no mark: .NET Core 3.0 and later
+// have one.
 func committedVersion(path string) string {
 	mark := wide(commitMark)
 	return scan(path, func(b []byte) string {
@@ -114,8 +113,8 @@ func wide(s string) []byte {
 	return out
 }
 
-// versionBefore is the version in UTF-16 that b ends with, as 10.0.9, or
-// 10.0.0-rc.1.25451.107 without what stands behind the hyphen.
+// versionBefore returns the UTF-16 version at the end of b, such as 10.0.9, or 10.0.0-rc.1.25451.107 without
+// the part after the hyphen.
 func versionBefore(b []byte) string {
 	from := len(b)
 	for from >= 2 && len(b)-from < overlap && b[from-1] == 0 && b[from-2] > ' ' && b[from-2] < 0x7f {
@@ -131,11 +130,10 @@ func versionBefore(b []byte) string {
 	return ""
 }
 
-// overlap is how much of a chunk is read again with the next, which bounds what is
-// looked for.
+// overlap is how many bytes of a chunk are read again with the next one. Matches may be at most this long.
 const overlap = 64
 
-// scan reads a file in pieces until found finds something in one.
+// scan reads a file in pieces until found returns a result.
 func scan(path string, found func(b []byte) string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -160,8 +158,8 @@ func versionAt(b []byte) string {
 	return string(b[:n])
 }
 
-// Least is the oldest .NET that can be sampled on a system, for people: on Linux
-// the CLR must suspend itself for the profiler, which came with 3.0.
+// Least returns the oldest .NET that can be sampled on a system, for display. On Linux the CLR must suspend
+// itself for the profiler, which it can since 3.0.
 func Least(goos string) string {
 	if goos == "windows" {
 		return ".NET Core 2.0"
@@ -169,9 +167,8 @@ func Least(goos string) string {
 	return ".NET Core 3.0"
 }
 
-// TooOld reports whether a version of RuntimeVersion is before Least. One that
-// is not known is not. Files of 1.x and 2.x, which both count as 4.6, are told
-// apart by their folder only.
+// TooOld reports whether a version from RuntimeVersion is older than Least. An unknown version is not.
+// Versions 1.x and 2.x both count as 4.6; only their folder distinguishes them.
 func TooOld(version, goos string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

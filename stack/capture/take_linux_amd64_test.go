@@ -17,8 +17,8 @@ import (
 
 const secret = "the secret of the environment"
 
-// A process that waits is taken once, whole, without its environment; with it the
-// process that it has started.
+// A waiting process is captured once, completely, without its environment, together with the process that it
+// has started.
 func TestTake(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo ready; wait")
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "KEPT_TO_ITSELF=" + secret}
@@ -49,7 +49,7 @@ func TestTake(t *testing.T) {
 	}
 	f := &taker.File
 	last := func() unwind.Result { return walked(f, &f.Stacks[len(f.Stacks)-1]) }
-	// A process that has just been started is not waiting yet.
+	// A process that has just started is not waiting yet.
 	for end := time.Now().Add(20 * time.Second); len(f.Stacks) < 2 || !whole(last()); taker.Round(pid) {
 		if time.Now().After(end) {
 			t.Fatalf("%d stacks, and none of a waiting process that is whole and the last", len(f.Stacks))
@@ -71,7 +71,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// whole says that a walk came to the end of a stack of a process that waits.
+// whole reports whether a walk reached the end of a waiting process's stack.
 func whole(r unwind.Result) bool { return r.Stop == unwind.EndOfStack && r.N >= 3 }
 
 func walked(f *File, s *Stack) unwind.Result {

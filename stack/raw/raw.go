@@ -1,20 +1,18 @@
-// Package raw records and reads raw samples: registers, the copied stack, what
-// the CLR reported, what the merge made of it. Raw files are the truth tests'
-// and the peers' input, and let a vendor replay a stack that looks wrong.
+// Package raw records and reads raw samples: registers, the copied stack, the CLR's report, and the merged
+// result. Raw files are input for the truth tests and for other unwinders, and let a vendor replay a wrong
+// stack.
 //
-// Layout: "SWRAW004", then records of u8 kind, u32 length, payload; integers
-// are little-endian 64-bit words, strings a word of length and the bytes. A
-// reader skips records of a kind it does not know.
+// Layout: "SWRAW004", then records of u8 kind, u32 length, payload; integers are little-endian 64-bit words,
+// strings a word of length and the bytes. A reader skips records of unknown kinds.
 //
-// Source: the format is the project's own; its version goes up with every change.
+// Source: the format is seedwalk's own; its version increases with every change.
 //
-// Glossary. A sample is *raw* before anything was concluded from it: the same bytes can
-// be walked again by another walker.
+// Glossary. A sample is *raw* before it is interpreted: another walker can walk the same bytes.
 //
-// Strategy: written in one pass, read in one pass; a record is built in a buffer that is
-// used again. A reader believes no length before the bytes are there.
+// Strategy: written in one pass, read in one pass, with a reused buffer for a record. A reader checks every
+// length against the bytes that are present.
 //
-// Known gaps: only one version is read, the one that is written.
+// Known gaps: only the current version is read.
 package raw
 
 import (
@@ -54,7 +52,7 @@ type Sample struct {
 	Capture clr.Capture
 	Result  merge.Result
 	Frames  []merge.Frame
-	Images  []Image // the table in force; Frame.Module indexes it
+	Images  []Image // the current table; Frame.Module is an index of it
 }
 
 // Writer writes raw samples to a file. A nil Writer drops everything.
@@ -76,7 +74,7 @@ func Create(path string) (*Writer, error) {
 	return w, w.err
 }
 
-// Close flushes and closes the file; it reports the first error of all.
+// Close flushes and closes the file; it returns the first error of the Writer.
 func (w *Writer) Close() error {
 	if w == nil {
 		return nil
@@ -84,7 +82,7 @@ func (w *Writer) Close() error {
 	return errors.Join(w.err, w.w.Flush(), w.f.Close())
 }
 
-// Flush writes down what is held back.
+// Flush writes the buffered records.
 func (w *Writer) Flush() error {
 	if w == nil {
 		return nil
@@ -96,8 +94,7 @@ func (w *Writer) word(v uint64)   { w.buf = binary.LittleEndian.AppendUint64(w.b
 func (w *Writer) bytes(b []byte)  { w.word(uint64(len(b))); w.buf = append(w.buf, b...) }
 func (w *Writer) string(s string) { w.word(uint64(len(s))); w.buf = append(w.buf, s...) }
 
-// registers writes the architecture and its registers; nothing more of a thread
-// that gave none.
+// registers writes the architecture and its registers, and only the architecture if there are none.
 func (w *Writer) registers(r *context.Registers) {
 	w.word(uint64(r.Arch))
 	switch r.Arch {
@@ -120,7 +117,7 @@ func (w *Writer) arm64(r *context.ARM64) {
 	}
 }
 
-// amd64 writes XMM6-XMM15 only if any is known, which is on Windows.
+// amd64 writes XMM6-XMM15 only if one is known, as on Windows.
 func (w *Writer) amd64(r *context.AMD64) {
 	w.word(uint64(r.Known))
 	w.word(r.RIP)
@@ -151,7 +148,7 @@ func (w *Writer) emit(kind byte) {
 	w.buf = w.buf[:0]
 }
 
-// Table records the module table in force from here on.
+// Table records the module table that is current from here on.
 func (w *Writer) Table(t *module.Table) {
 	if w == nil {
 		return
@@ -169,8 +166,7 @@ func (w *Writer) Table(t *module.Table) {
 	w.emit(kindTable)
 }
 
-// Method records the name of a managed method. It may come after the samples
-// that hold it.
+// Method records the name of a managed method. It may follow the samples that contain it.
 func (w *Writer) Method(f clr.FunctionID, name string) {
 	if w == nil {
 		return

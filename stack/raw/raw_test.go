@@ -18,7 +18,7 @@ import (
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
-// write makes a file of one table, two samples of each architecture and a name.
+// write makes a file with one table, two samples of each architecture, and a name.
 func write(t *testing.T) (path string, want []*Sample) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "raw")
@@ -53,8 +53,7 @@ func write(t *testing.T) (path string, want []*Sample) {
 	return path, want
 }
 
-// windows gives a capture what only Windows has: a seed, XMM registers, rsi and
-// rdi in the CLR's frames.
+// windows adds to a capture what only Windows has: a seed, XMM registers, rsi and rdi in the CLR's frames.
 func windows(c *clr.Capture) {
 	c.Below = memory.Run{Addr: 0x7f0000000000, Data: []byte{1, 2, 3}}
 	regs := &c.Regs.AMD64
@@ -65,7 +64,7 @@ func windows(c *clr.Capture) {
 	seeded(c)
 }
 
-// vectors gives a capture of ARM64 every register, and a seed.
+// vectors sets every register of an ARM64 capture, and a seed.
 func vectors(c *clr.Capture) {
 	regs := &c.Regs.ARM64
 	regs.Known = context.ARM64All
@@ -127,7 +126,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A file cut anywhere gives the samples before the cut and no panic.
+// A file truncated anywhere gives the samples before the cut, without a panic.
 func TestCut(t *testing.T) {
 	path, _ := write(t)
 	b, _ := os.ReadFile(path)
@@ -141,8 +140,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A file of another version is refused with both versions' numbers; an
-// architecture nobody has written, with its record.
+// A file of another version is refused with both versions in the error; an unknown architecture is refused
+// with its record.
 func TestOtherVersions(t *testing.T) {
 	_, err := NewReader(bytes.NewReader([]byte("SWRAW002S")))
 	if err == nil || !strings.Contains(err.Error(), "version 002") || !strings.Contains(err.Error(), "reads 004") {

@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Reader reads what a Writer wrote.
+// Reader reads the output of a Writer.
 type Reader struct {
 	r      *bufio.Reader
 	images []Image
@@ -22,7 +22,7 @@ type Reader struct {
 	names  map[clr.FunctionID]string
 }
 
-// Names maps the methods named so far; complete once Next gave io.EOF.
+// Names returns the methods named so far; complete once Next has returned io.EOF.
 func (r *Reader) Names() map[clr.FunctionID]string { return r.names }
 
 // NewReader checks the magic. The error of a file of another version names both
@@ -40,8 +40,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return &Reader{r: br, offset: int64(len(magic)), names: map[clr.FunctionID]string{}}, nil
 }
 
-// Next returns the next sample, io.EOF at the end. A file cut in the middle of
-// a record, as a killed target leaves it, ends like a whole one.
+// Next returns the next sample, io.EOF at the end. A file truncated in a record, because its writer was
+// killed, ends like a complete one.
 func (r *Reader) Next() (*Sample, error) {
 	for {
 		var head [5]byte
@@ -78,7 +78,7 @@ func (r *Reader) Next() (*Sample, error) {
 	}
 }
 
-// decoder is sticky: after the first short read every value is 0 and bad set.
+// decoder keeps its first error: after a short read, every value is 0 and bad is set.
 type decoder struct {
 	b   []byte
 	bad bool

@@ -11,13 +11,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
-// result is what a walk found, and where it stopped.
+// result is the result of a walk, and where it stopped.
 type result struct {
 	Outcome
 	unwind.State
 }
 
-// finder keeps what a walk needs, so that only the walk is measured.
+// finder holds all data for a walk, so that only the walk is measured.
 type finder struct {
 	w    *fs.World
 	u    unwind.Walker
@@ -40,8 +40,7 @@ func (f *finder) find(b *unwind.Bounds) result {
 	return result{Find(f.s, f.u, &f.at, f.mem, b, f.out), f.at}
 }
 
-// moveIP and moveSP change where the thread was interrupted, forget what is
-// known of a register that functions preserve.
+// moveIP and moveSP change where the thread was interrupted; forget marks a preserved register as unknown.
 func moveIP(w *fs.World, by uint64) { r := &w.Capture.Regs; r.SetIP(r.IP() + by) }
 func moveSP(w *fs.World, by uint64) { r := &w.Capture.Regs; r.SetSP(r.SP() + by) }
 func forget(w *fs.World) {
@@ -56,7 +55,7 @@ func isMethod(w *fs.World) func(uint64) bool {
 	}
 }
 
-// around is a range of one function, that of frame i.
+// around returns a range with one function, that of frame i.
 func around(w *fs.World, i int) (p managed.Places) {
 	lo := w.Truth[i].IP &^ 0xff
 	p.Add(memory.Range{Start: 8, End: 16})
@@ -144,7 +143,7 @@ func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 	}
 }
 
-// What an ip of user space and a stack pointer can be.
+// Valid values of an ip in user space and of a stack pointer.
 func TestPlausible(t *testing.T) {
 	b := &unwind.Bounds{Low: 0x10000, High: 0x20000}
 	for _, c := range []struct {
@@ -232,8 +231,8 @@ func benchmark(b *testing.B, arch context.Arch) {
 	}
 }
 
-// An ARM64 thread cannot have been interrupted between two instructions. Found by
-// random worlds: tables answer for the instruction before, and the walk went on.
+// An ARM64 thread cannot be interrupted between two instructions. Random worlds found this: the tables
+// returned the instruction before, and the walk continued.
 func TestMisalignedIP(t *testing.T) {
 	for by := uint64(1); by < 4; by++ {
 		w := fs.BuildFor(context.ArchARM64, native...)

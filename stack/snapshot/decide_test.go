@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
-// What each answer of DoStackSnapshot comes to. A transient refusal must not end
-// a recording, and one for ever must not be asked again.
+// Each result of DoStackSnapshot gives the right advice: a temporary failure must not end a recording, and
+// a permanent one must not be retried.
 func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
-// loads is a Seeder of a thread that is in the system's loader at its first looks.
+// loads is a Seeder for a thread that is in the system's loader in its first calls.
 type loads struct {
 	verdict seed.Verdict
 	looks   *int
@@ -20,7 +20,7 @@ func (l loads) Seed(c *clr.Capture) seed.Verdict {
 	return l.verdict
 }
 
-// breaks is windows whose watchdog lets the thread go at the first question.
+// breaks is windows whose watchdog resumes the thread at the first call of the CLR.
 type breaks struct{ windows }
 
 func (b *breaks) DoStackSnapshot(i int, c *clr.Capture) {
@@ -28,7 +28,7 @@ func (b *breaks) DoStackSnapshot(i int, c *clr.Capture) {
 	c.Broken = true
 }
 
-// A thread in the loader is not asked about; when it has left it, it is.
+// The CLR is not called about a thread in the loader; it is called once the thread has left it.
 func TestLoading(t *testing.T) {
 	const look = "suspend, context, resume"
 	for _, c := range []struct {
@@ -56,8 +56,7 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// What was captured of a thread that ran on is thrown away, and it is not asked about
-// again in the same window.
+// A capture of a thread that ran on is dropped, and the CLR is not called about it again in the same window.
 func TestBroken(t *testing.T) {
 	rt := breaks{windows{results: results(clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX), frames: 1}}
 	s := NewThreads(&rt, says(seed.NotNeeded))

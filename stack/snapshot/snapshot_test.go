@@ -9,9 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 )
 
-// script is a Runtime that does as told and writes down what is asked of it.
+// script is a Runtime with scripted results that records its calls.
 type script struct {
-	suspend   []clr.HRESULT // answers of SuspendRuntime, the last one repeats
+	suspend   []clr.HRESULT // results of SuspendRuntime; the last one repeats
 	dead      map[clr.ThreadID]bool
 	silent    map[clr.ThreadID]bool
 	gone      map[clr.ThreadID]bool
@@ -30,7 +30,7 @@ func (s *script) note(format string, args ...any) {
 	}
 }
 
-// window fails a call that is made outside the suspended window.
+// window fails the test if call was made outside the suspended window.
 func (s *script) window(call string) {
 	if s.suspended != 1 || !s.inside {
 		s.bad = append(s.bad, call+" outside the window")
@@ -156,7 +156,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// A runtime that always refuses for the moment ends the round, bounded.
+// A runtime that always refuses temporarily ends the round after a bounded number of retries.
 func TestRetriesAreBounded(t *testing.T) {
 	rt := script{suspend: []clr.HRESULT{clr.CORPROF_E_SUSPENSION_IN_PROGRESS}}
 	o := New(&rt, 1).Round(threads(1))

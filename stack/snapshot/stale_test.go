@@ -8,10 +8,10 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
-// changing is windows whose loader counts.
+// changing is windows with a loader that counts changes.
 type changing struct {
 	windows
-	loads []uint64 // at each Context, the last from then on
+	loads []uint64 // one per Context; the last repeats
 }
 
 func (w *changing) Context(slot int, c *clr.Capture) bool {
@@ -22,8 +22,8 @@ func (w *changing) Context(slot int, c *clr.Capture) bool {
 	return w.windows.Context(slot, c)
 }
 
-// TestStale: a thread that was suspended among other modules than those of the
-// table is not walked, neither by us nor by the CLR, and resumed at once.
+// TestStale: a thread that was suspended while the modules differ from the table is not walked, by seedwalk
+// or the CLR, and is resumed at once.
 func TestStale(t *testing.T) {
 	for _, c := range []struct {
 		name   string

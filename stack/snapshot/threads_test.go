@@ -10,12 +10,11 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
-// windows is a clr.Threads that does as told, writes down what is asked of it
-// and minds the rules of the window.
+// windows is a clr.Threads with scripted results that records its calls and checks the rules of the window.
 type windows struct {
 	dead    bool
 	status  clr.SuspendStatus
-	lost    bool // the context cannot be had
+	lost    bool // the thread has no context
 	results []clr.HRESULT
 	frames  int // callbacks of a priming walk
 	quiet   bool
@@ -93,7 +92,7 @@ func (w *windows) Pause(n int64) {
 	w.note("pause %d", n)
 }
 
-// says is a Seeder with one verdict.
+// says is a Seeder with a fixed verdict.
 type says seed.Verdict
 
 func (v says) Seed(*clr.Capture) seed.Verdict { return seed.Verdict(v) }
@@ -150,8 +149,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// checkTries holds what is told of each try against the script of w. Its clock
-// ticks 10 a call.
+// checkTries compares the record of each try with the script of w. Its clock advances by 10 per call.
 func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 	t.Helper()
 	for i, try := range o.Each {
@@ -168,8 +166,8 @@ func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 	}
 }
 
-// stub is a Seeder of a thread that was in managed code and is in a stub when it
-// is looked at again, unless it still stands where it stood.
+// stub is a Seeder for a thread that was in managed code at the first capture and is in a stub at the second,
+// unless it has not moved.
 type stub struct{ verdict seed.Verdict }
 
 func (v *stub) Seed(c *clr.Capture) seed.Verdict {
@@ -180,7 +178,7 @@ func (v *stub) Seed(c *clr.Capture) seed.Verdict {
 	return v.verdict
 }
 
-// at is a windows whose thread is at the given ips, one after the other.
+// at is a windows whose thread is at the given ips in turn.
 type at struct {
 	windows
 	ips   []uint64
@@ -196,9 +194,8 @@ func (w *at) Context(slot int, c *clr.Capture) bool {
 	return w.windows.Context(slot, c)
 }
 
-// A collector may redirect a suspended thread between our look at it and the
-// CLR's. Its context of before is then a seed, but only if nothing else explains
-// that the two differ.
+// A collector may redirect a suspended thread between our capture and the CLR's walk. The first context is
+// then a seed, but only if nothing else explains the difference.
 func TestRedirectedWhileSuspended(t *testing.T) {
 	const unmanaged = clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX
 	const first = "suspend, context, snapshot seeded=false, "
@@ -228,7 +225,7 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 			if o.Verdict != seed.NotNeeded || s.Capture.Regs.IP() != 1 || s.Capture.Seeded && s.Capture.Seed.IP() != 1 {
 				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.IP())
 			}
-			// The second look has copied another stack over that of the registers.
+			// The second capture has overwritten the stack that belongs to the registers.
 			if moved := c.rax[0] != c.rax[len(c.rax)-1]; moved != (len(s.Capture.Stack.Data) == 0) {
 				t.Errorf("moved %v, %d bytes of stack", moved, len(s.Capture.Stack.Data))
 			}
@@ -236,7 +233,7 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 	}
 }
 
-// A CLR that always refuses for the moment ends the sample, bounded.
+// A CLR that always refuses temporarily ends the sample after a bounded number of tries.
 func TestTriesAreBounded(t *testing.T) {
 	rt := windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)}
 	s := NewThreads(&rt, says(seed.Found))
@@ -246,7 +243,7 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 }
 
-// Until a priming walk has reported a frame nothing is suspended.
+// Until a priming walk has reported a frame, nothing is suspended.
 func TestPrime(t *testing.T) {
 	rt := windows{frames: 3, results: results(0)}
 	s := NewThreads(&rt, says(seed.Found))

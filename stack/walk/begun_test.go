@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// A handler whose return address is still on top of the stack has not begun, and is no
-// part of what the thread did.
+// A handler whose return address is still on top of the stack has not started, and is not part of the
+// thread's work.
 func TestBegun(t *testing.T) {
 	const stack, restorer, handler, code = 0x7000, 0x1000, 0x2000, 0x3000
 	entered := func(sp uint64) []merge.Frame {

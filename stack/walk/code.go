@@ -8,29 +8,28 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// managedCode is what a walk asks of the runtime's own tables, once a frame.
+// managedCode is the part of the runtime's own tables that a walk needs for each frame.
 type managedCode interface {
-	// Step leaves a managed frame, or a stub's.
+	// Step steps out of a managed frame or a stub.
 	Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop
-	// TrueReturn is the return address that the runtime has replaced in a slot, by a copy
-	// of its Thread.
+	// TrueReturn returns the return address that the runtime has replaced in a slot, from a copy of its
+	// Thread.
 	TrueReturn(object []byte, slot uint64) (ra uint64, ok bool)
-	// ReturnSlot is where the last Step has read the return address, on ARM64; 0 if it was
-	// in its register.
+	// ReturnSlot returns the address from which the last Step has read the return address, on ARM64; 0 if it
+	// was in its register.
 	ReturnSlot() uint64
-	// Function reports whether there is code of the runtime's, and whose it is; 0 is
-	// nobody's, which is a stub.
+	// Function reports whether there is code of the runtime at an address, and its method; 0 for a stub.
 	Function(at unwind.Address) (id clr.FunctionID, ok bool)
 }
 
-// runtimeCode is that of a real runtime.
+// runtimeCode is a real runtime's code.
 type runtimeCode struct {
 	*managed.Tables
 	tables *contract.Tables
 	asked  contract.Method
 }
 
-// CodeOf is nil where nothing is known.
+// CodeOf returns nil if no tables are known.
 func CodeOf(tables *contract.Tables, steps *managed.Tables) managedCode {
 	if tables == nil {
 		return nil
@@ -48,8 +47,8 @@ func (c *runtimeCode) Function(at unwind.Address) (id clr.FunctionID, ok bool) {
 	return id, true
 }
 
-// identity is what tells methods apart: the MethodDesc, or for precompiled code
-// where it begins. The namer knows a better one for code in parts.
+// identity identifies a method: by its MethodDesc, or for precompiled code by its start. The namer has a
+// better identity for code in several parts.
 func identity(m *contract.Method) clr.FunctionID {
 	if m.MethodDesc != 0 {
 		return clr.FunctionID(m.MethodDesc)

@@ -12,9 +12,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A function that managed code has called, newer than the module table, and that has saved
-// a register with an address in managed code: where the runtime's stub is known that is no
-// return address which the stub has replaced.
+// Managed code has called a function that is newer than the module table and has saved a register with an
+// address in managed code. If the runtime's stub is known, the function's return address does not count as
+// the stub.
 func TestNewerCode(t *testing.T) {
 	const image, jit, newer, stack, stub = 0x1000_0000, 0x9000_0000, 0x9100_0000, 0x7000, 0x1000_0800
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}

@@ -86,8 +86,8 @@ func armWalker(t *testing.T) *Walker {
 	return w
 }
 
-// A return address that the runtime has replaced by its stub's is the true one in the
-// walk, wherever the replaced one stands: in its slot, in x30, or saved by the stub.
+// A walk shows the true return address if the runtime has replaced one by its stub, wherever that is: in its
+// slot, in x30, or saved by the stub.
 func TestReplacedReturnARM64(t *testing.T) {
 	const inBody, atReturn = armMethods + 12, armMethods + 16
 	const caller = armStack + 0x100 // the second method's frame

@@ -21,7 +21,7 @@ import (
 
 var copiedWorlds = flag.Uint64("worlds", 300, "how many worlds TestCopiedWorlds runs")
 
-// worldCode is the simulated runtime's. A copy of a Thread is its number there.
+// worldCode is the simulated runtime's code. A copy of a Thread is its number there.
 type worldCode struct {
 	merge.Managed
 	host *sim.Host
@@ -44,7 +44,7 @@ func (c worldCode) Function(at unwind.Address) (id clr.FunctionID, ok bool) {
 	return id, true
 }
 
-// copied is what came of the walks of a world.
+// copied holds the results of the walks of a world.
 type copied struct {
 	samples, whole, blind int
 	frames                int
@@ -52,9 +52,9 @@ type copied struct {
 	gaps                  map[merge.Gap]int
 }
 
-// Stacks that threads of random worlds copied of themselves at random moments are walked
-// as the outside engine does: each whole one is the true one, frame by frame, each other
-// has true frames only. So it is with a thread of which only sp and ip are known.
+// Threads of random worlds copy their own stacks at random moments. The walks of the outside engine are
+// correct: each complete stack equals the true one, frame by frame, and each other has only true frames. The
+// same holds if only sp and ip of a thread are known.
 func TestCopiedWorlds(t *testing.T) {
 	all := copied{gaps: map[merge.Gap]int{}}
 	for run := uint64(1); run <= *copiedWorlds; run++ {
@@ -75,8 +75,7 @@ func TestCopiedWorlds(t *testing.T) {
 	}
 }
 
-// watch has the samples of a world walked. older says that the module table knows of no
-// generated code yet.
+// watch walks the samples of a world. older means that the module table has no generated code yet.
 func (a *copied) watch(w *Walker, world *sim.World, older bool) {
 	table := world.Kit.Table
 	special := new(managed.Entrances).Of(table)
@@ -114,14 +113,14 @@ func (a *copied) watch(w *Walker, world *sim.World, older bool) {
 	}
 }
 
-// judge holds a walk against the truth, and reports whether it is whole.
+// judge compares a walk with the truth, and reports whether it is complete.
 func (a *copied) judge(world *sim.World, w *Walker, c *Capture, truth []machine.Frame) bool {
 	frames, gap, _ := w.Walk(c)
 	if !c.Partial {
 		a.frames += len(frames)
 		a.gaps[gap]++
 	}
-	if c.Partial { // what fp is nobody knows above where it is restored
+	if c.Partial { // fp is unknown above the frame that restores it
 		for i := range frames {
 			for k := range truth {
 				if st := &truth[k].State; st.PC == frames[i].IP && st.R[world.Arch.SP()] == frames[i].SP {
@@ -134,7 +133,7 @@ func (a *copied) judge(world *sim.World, w *Walker, c *Capture, truth []machine.
 	if world.Format() == image.PE {
 		found = unwind.TrustUnwindInfo
 	}
-	for i := range frames { // that the tables have the frame, not that the CLR has reported it
+	for i := range frames { // the tables have the frame; it need not be in the CLR's report
 		if frames[i].Trust == unwind.TrustCLR {
 			frames[i].Trust = found
 		}
@@ -147,9 +146,9 @@ func (a *copied) judge(world *sim.World, w *Walker, c *Capture, truth []machine.
 	return gap == merge.GapNone
 }
 
-// counted is the result of a stack without reports of the CLR.
+// counted returns the result of a stack without reports of the CLR.
 func counted(frames []merge.Frame, gap merge.Gap) merge.Result {
-	res := merge.Result{N: len(frames), Gap: gap, Verdict: seed.Truncated} // no seed was asked for
+	res := merge.Result{N: len(frames), Gap: gap, Verdict: seed.Truncated} // no seed was requested
 	doubt := false
 	for i := range frames {
 		f := &frames[i]
