@@ -5,15 +5,15 @@ import "sync"
 // maxCached bounds the symbols of a Cache. They take about 100 bytes each.
 const maxCached = 1 << 18
 
-// Cache keeps the tables of images with a build ID for several Resolvers, which must have the
-// same settings. If it holds too many symbols, it forgets all. It is safe for concurrent use.
+// Cache keeps the tables of images with a build ID for several Resolvers, which must have the same settings.
+// When it holds too many symbols, it drops all of them. It is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	images map[string]*image
 }
 
-// image returns the image of a key, which may not have been read yet. A nil Cache, and an
-// image that nothing identifies, get a new one.
+// image returns the image of a key, which may not have been read yet. A nil Cache, and an image without a
+// build ID, get a new one.
 func (c *Cache) image(key, buildID string) *image {
 	if c == nil || !isBuildID(buildID) {
 		return &image{}
@@ -35,7 +35,7 @@ func (c *Cache) image(key, buildID string) *image {
 	return im
 }
 
-// forget has the next resolver read an image that this one could not.
+// forget makes the next resolver read an image that this one could not read.
 func (c *Cache) forget(key string) {
 	if c != nil {
 		c.mu.Lock()

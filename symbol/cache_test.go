@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Resolvers with one cache read an image with a build ID once, and one that could not be read
-// again. A full cache forgets, and reads again.
+// Resolvers with one cache read an image with a build ID once, and again after a failure. A full cache drops
+// its contents and reads again.
 func TestCache(t *testing.T) {
 	dir, _ := build(t)
 	prog := filepath.Join(dir, "prog")

@@ -2,15 +2,14 @@ package symbol
 
 import "github.com/ianlancetaylor/demangle"
 
-// Limits on what the demangler is given and gives: its output can be
-// exponential in its input.
+// Limits on the demangler's input and output: its output can be exponential in its input.
 const (
 	maxMangled   = 1 << 13
 	maxDemangled = 12 // a power of two
 )
 
-// Demangle makes C++, Rust and D names readable, without parameters; others,
-// and those too long to be worth it, come back as they are.
+// Demangle returns readable C++, Rust, and D names, without parameters. Other names, and very long ones, are
+// unchanged.
 func Demangle(name string) string {
 	if len(name) > maxMangled {
 		return name

@@ -15,13 +15,13 @@ type Refusal struct {
 	Got, Want   string // build IDs
 }
 
-// Folders are places with symbol files that a user has named. Each may be flat, have a
-// .build-id folder, or be a symbol store or a cache of debuginfod.
+// Folders are the user's places with symbol files. Each may be flat, have a .build-id folder, or be a symbol
+// store or a cache of debuginfod.
 type Folders []string
 
-// layouts are where the symbols of a build may be in a folder: in .build-id, in a symbol
-// store (SSQP key conventions), in a cache or a server's folder of debuginfod. Bare is where
-// a folder is a .build-id folder itself.
+// layouts returns the paths at which the symbols of a build may be in a folder: in .build-id, in a symbol
+// store (SSQP key conventions), in a cache or a server's folder of debuginfod, or directly if the folder is a
+// .build-id folder.
 func layouts(id string) []string {
 	short := filepath.Join(id[:2], id[2:]+".debug")
 	return []string{
@@ -31,7 +31,7 @@ func layouts(id string) []string {
 	}
 }
 
-// flat are the names that symbols of an image have beside it: libcoreclr.so.dbg is .NET's way.
+// flat returns the names of symbol files next to an image: libcoreclr.so.dbg is .NET's form.
 func flat(path, link string) []string {
 	name := filepath.Base(path)
 	out := []string{name + ".dbg", name + ".debug", name}
@@ -41,8 +41,8 @@ func flat(path, link string) []string {
 	return out
 }
 
-// find opens the symbols of an image, nil if there are none. link is the name in its
-// .gnu_debuglink. An image without a build ID has none: a name proves nothing.
+// find opens the symbols of an image, nil if there are none. link is the name in its .gnu_debuglink. An image
+// without a build ID has none, because a name proves nothing.
 func (f Folders) find(path, id, link string, refused func(Refusal)) *elf.File {
 	if !isBuildID(id) {
 		return nil
@@ -62,7 +62,7 @@ func (f Folders) find(path, id, link string, refused func(Refusal)) *elf.File {
 	return nil
 }
 
-// open opens a file with symbols of the build id. One without symbols is none.
+// open opens a file with symbols of the build id, nil if it has no symbols.
 func (f Folders) open(file, image, id string, refused func(Refusal)) *elf.File {
 	e, err := elf.Open(file)
 	if err != nil {
@@ -78,13 +78,12 @@ func (f Folders) open(file, image, id string, refused func(Refusal)) *elf.File {
 	return nil
 }
 
-// isBuildID reports whether a build ID is fit for a path: at least two bytes in lower-case
-// hexadecimal.
+// isBuildID reports whether a build ID is safe in a path: at least two bytes in lower-case hexadecimal.
 func isBuildID(id string) bool {
 	return len(id) >= 4 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// maxRefused bounds the refusals that are kept.
+// maxRefused bounds the stored refusals.
 const maxRefused = 100
 
 func (r *Resolver) refuse(n Refusal) {
@@ -105,8 +104,7 @@ func (r *Resolver) Refused() []Refusal {
 	return out
 }
 
-// fromFolders reads the symbols of an image that the user's folders have. f is the image, nil if
-// it is not there.
+// fromFolders reads the symbols of an image from the user's folders. f is the image, nil if it is missing.
 func (r *Resolver) fromFolders(f *elf.File, path, id string) *elf.File {
 	if len(r.Folders) == 0 {
 		return nil
@@ -126,7 +124,7 @@ func (r *Resolver) fromFolders(f *elf.File, path, id string) *elf.File {
 	return found
 }
 
-// fetched gets the symbols of an image that has none on this machine.
+// fetched fetches the symbols of an image without any on this machine.
 func (r *Resolver) fetched(f *elf.File, path, id string, dirs []string) *elf.File {
 	switch {
 	case f == nil && byBuildID(id, dirs) != nil, f != nil && (len(code(f, f, nil, false)) > 0 || len(separate(f, path, dirs)) > 0):

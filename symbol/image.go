@@ -18,7 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Symbol types and sections of the gABI used here.
+// Symbol types and sections of the gABI.
 const (
 	sttNoType = 0
 	sttFunc   = 2
@@ -30,14 +30,13 @@ const (
 // DefaultDebugDirs is where distributions keep separate debug files.
 var DefaultDebugDirs = []string{"/usr/lib/debug"}
 
-// ELF makes the table of an image: its own .symtab, else that of its separate
-// debug file below debugDirs, else .gnu_debugdata; the dynamic symbols in any
-// case. path may be "" for an image from memory.
+// ELF returns the table of an image: its own .symtab, else that of its separate debug file below debugDirs,
+// else .gnu_debugdata, and always the dynamic symbols. path may be "" for an image from memory.
 func ELF(f *elf.File, path string, debugDirs []string) *Table {
 	return table(f, path, debugDirs, Functions(f), nil)
 }
 
-// table is ELF; debug, which may be nil, is a separate debug file that has been found already.
+// table is ELF with a separate debug file that was already found, or nil.
 func table(f *elf.File, path string, debugDirs []string, cover Cover, debug *elf.File) *Table {
 	symbols := code(f, f, nil, false)
 	if len(symbols) == 0 && debug != nil {
@@ -55,11 +54,11 @@ func table(f *elf.File, path string, debugDirs []string, cover Cover, debug *elf
 	return NewTable(code(f, f, symbols, true), cover)
 }
 
-// Functions returns what finds the unwind record's range that holds an address.
-// The image's unwind table is read when it is first asked for.
+// Functions returns a function that finds the unwind record's range for an address. The image's unwind table
+// is read on first use.
 func Functions(f *elf.File) Cover {
 	load := sync.OnceValue(func() *cfi.Table {
-		t, _ := cfi.Load(module.CFISections(f, f.CFISections())) // usable in spite of damage
+		t, _ := cfi.Load(module.CFISections(f, f.CFISections())) // damaged tables are usable
 		return t
 	})
 	return func(addr uint64) (start, end uint64, ok bool) {
@@ -68,7 +67,7 @@ func Functions(f *elf.File) Cover {
 	}
 }
 
-// code appends the symbols of from that name code of f.
+// code appends the symbols in from that name code of f.
 func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
 	ranges := executable(f)
 	for s := range from.Symbols(dyn) {
@@ -80,8 +79,8 @@ func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
 	return out
 }
 
-// executable returns the ranges of addresses where an image has code, in order and without overlaps:
-// a damaged image may have as many segments as symbols.
+// executable returns the address ranges of an image's code, sorted and without overlaps: a damaged image may
+// have as many segments as symbols.
 func executable(f *elf.File) (out []memory.Range) {
 	for _, seg := range f.Segments() {
 		if seg.Executable() && seg.Memsz > 0 {
@@ -101,7 +100,7 @@ func executable(f *elf.File) (out []memory.Range) {
 	return out[:n]
 }
 
-// isCode: functions, and symbols without a type where code is.
+// isCode selects functions, and symbols without a type inside code.
 func isCode(ranges []memory.Range, s *elf.Symbol) bool {
 	if s.Type != sttFunc && s.Type != sttIFunc && s.Type != sttNoType {
 		return false
@@ -120,8 +119,7 @@ func rank(bind uint8) int8 {
 	return RankLocal
 }
 
-// separate reads the symbols of the debug file that belongs to f, found by
-// build id and else by .gnu_debuglink.
+// separate reads the symbols of f's debug file, found by build id or else by .gnu_debuglink.
 func separate(f *elf.File, path string, dirs []string) []Symbol {
 	if d := byBuildID(f.BuildID(), dirs); d != nil {
 		return code(f, d, nil, false)
@@ -146,8 +144,7 @@ func separate(f *elf.File, path string, dirs []string) []Symbol {
 	return nil
 }
 
-// byBuildID opens DIR/.build-id/xx/rest.debug, nil if there is none that is
-// what its name says.
+// byBuildID opens DIR/.build-id/xx/rest.debug, nil if there is none with that build id.
 func byBuildID(id string, dirs []string) *elf.File {
 	if !isBuildID(id) {
 		return nil
@@ -176,7 +173,7 @@ func debugLink(f *elf.File) (name string, sum uint32, ok bool) {
 	return name, binary.LittleEndian.Uint32(b[at:]), true
 }
 
-// fileSum is a file's CRC-32, 0 if it cannot be read.
+// fileSum returns a file's CRC-32, 0 if it cannot be read.
 func fileSum(path string) uint32 {
 	f, err := os.Open(path)
 	if err != nil {
@@ -190,7 +187,7 @@ func fileSum(path string) uint32 {
 	return h.Sum32()
 }
 
-// miniDebugInfo reads the ELF file that is packed in .gnu_debugdata.
+// miniDebugInfo reads the compressed ELF file in .gnu_debugdata.
 func miniDebugInfo(f *elf.File) []Symbol {
 	packed, _, err := f.Section(".gnu_debugdata")
 	if err != nil {

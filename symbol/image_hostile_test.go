@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 )
 
-// TestExecutable: segments that overlap are one range, so that a symbol costs the same however many
-// segments an image has.
+// TestExecutable: overlapping segments are joined, so that a symbol costs the same however many segments an
+// image has.
 func TestExecutable(t *testing.T) {
 	segment := func(flags uint32, addr, size uint64) elfasm.Segment {
 		return elfasm.Segment{Type: 1, Flags: flags, Addr: addr, FileSize: min(size, 1), MemSize: size}

@@ -43,7 +43,7 @@ func build(t *testing.T) (string, func(string, ...string)) {
 	return dir, run
 }
 
-// truth is what the unstripped program's own table says.
+// truth returns the symbol table of the unstripped program.
 func truth(t *testing.T, path string) map[string]elf.Symbol {
 	t.Helper()
 	f, err := elf.Open(path)

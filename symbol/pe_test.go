@@ -9,8 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// A library that a compiler made: its functions have their names, and what is
-// between them none.
+// The functions of a compiled library have names; the space between them has none.
 func TestPENames(t *testing.T) {
 	const cc = "x86_64-w64-mingw32-gcc"
 	if _, err := exec.LookPath(cc); err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Source: Linux, tools/perf/Documentation/jit-interface.txt. A line of a perf map is an address, a
-// size, both hexadecimal, and a name. Code that was freed keeps its last name.
+// Source: Linux, tools/perf/Documentation/jit-interface.txt. A line of a perf map is an address and a size,
+// both hexadecimal, and a name. Freed code keeps its last name.
 
 // Bounds of a perf map.
 const (
@@ -20,14 +20,14 @@ const (
 	maxPerfLine  = 1 << 10 // bytes
 )
 
-// PerfMap names code that a program compiled at run time, as the program itself reports it.
+// PerfMap names code that a program compiled at run time, according to the program.
 type PerfMap struct {
 	ranges Ranges
 	names  []string
 }
 
-// ParsePerfMap reads a perf map. It skips lines that it cannot read. Of two lines for an address
-// the later one counts: the memory was used again.
+// ParsePerfMap parses a perf map. It skips malformed lines. Of two lines for one address the later one
+// counts, because the memory was reused.
 func ParsePerfMap(b []byte) *PerfMap {
 	m := &PerfMap{}
 	for n := uint64(0); n < maxPerfLines && len(b) > 0; n++ {
@@ -58,21 +58,21 @@ func (m *PerfMap) Find(addr uint64) (string, bool) {
 	return m.names[i], true
 }
 
-// A growing file is read again after a pause: perfPause times what the last reading took, and
-// leastPerfPause at least.
+// A growing file is read again after a pause: perfPause times the duration of the last reading, and at least
+// leastPerfPause.
 const (
 	perfPause      = 20
 	leastPerfPause = 10 * time.Millisecond
 )
 
-// perfFile is the perf map of a process. The file is opened while the process runs, since its
-// mount namespace goes with it, and read when a name is wanted.
+// perfFile is the perf map of a process. The file is opened while the process runs, because its mount
+// namespace disappears with it, and read when a name is needed.
 type perfFile struct {
 	mu       sync.Mutex
 	file     openFile
 	size     int64
 	modified time.Time
-	due      time.Time // the file is not read again before
+	due      time.Time // the file is not read again before this time
 	content  *PerfMap
 }
 
@@ -82,7 +82,7 @@ type openFile interface {
 	stat() (size int64, modified time.Time, err error)
 }
 
-// find returns the name of the code at an address. It reads the file again if that has changed.
+// find returns the name of the code at an address. It reads the file again if the file has changed.
 func (f *perfFile) find(addr uint64) (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,8 +96,8 @@ func (f *perfFile) find(addr uint64) (string, bool) {
 	return f.content.Find(addr)
 }
 
-// refresh reads the file if its size or its time differ from the last reading's. A file larger
-// than maxPerfMap is read up to there.
+// refresh reads the file if its size or time has changed since the last reading. It reads at most maxPerfMap
+// bytes.
 func (f *perfFile) refresh() {
 	size, modified, err := f.file.stat()
 	if err != nil || f.content != nil && size == f.size && modified.Equal(f.modified) {
@@ -110,18 +110,18 @@ func (f *perfFile) refresh() {
 	f.size, f.modified, f.content = size, modified, ParsePerfMap(b)
 }
 
-// jitPrefix begins every JITPath.
+// jitPrefix is the prefix of every JITPath.
 const jitPrefix = "[jit "
 
-// JITPath is the path of code that a process compiled at run time. Its addresses are those of
-// the process.
+// JITPath returns a path for code that a process compiled at run time. Its addresses are those of the
+// process.
 func JITPath(pid int) string { return fmt.Sprintf("%s%d]", jitPrefix, pid) }
 
 // maxPerfFiles bounds the open perf maps of a Resolver.
 const maxPerfFiles = 256
 
-// KeepPerfMap opens the perf map of a running process of this machine, for the names of JITPath. It
-// reports whether the Resolver has one. Without one, a later call tries again.
+// KeepPerfMap opens the perf map of a running process of this machine, for the names of JITPath. It reports
+// whether the Resolver has one. If not, a later call tries again.
 func (r *Resolver) KeepPerfMap(pid int) bool {
 	path := JITPath(pid)
 	r.mu.Lock()

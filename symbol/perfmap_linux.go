@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPerfMap opens the perf map of a process in the process's own file system; nil if there is
-// none that can be trusted. The process and its /tmp may be hostile: no link is followed, the
-// file must be a regular one of the process's user or of root, and an older one belongs to a
-// former process.
+// openPerfMap opens the perf map of a process in the process's own file system; nil if there is none that can
+// be trusted. The process and its /tmp may be hostile: links are not followed, the file must be a regular
+// file of the process's user or of root, and not older than the process.
 func openPerfMap(pid int) openFile {
 	inner, user, ok := identity(pid)
 	if !ok {
@@ -34,7 +33,7 @@ func openOwned(root, pid int, user uint32, started time.Time) openFile {
 		return nil
 	}
 	defer unix.Close(tmp)
-	// O_PATH opens neither a device nor a pipe.
+	// O_PATH does not open a device or a pipe.
 	fd, err := unix.Openat(tmp, fmt.Sprintf("perf-%d.map", pid), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
@@ -65,7 +64,7 @@ func (f ownedFile) stat() (size int64, modified time.Time, err error) {
 	return info.Size(), info.ModTime(), nil
 }
 
-// identity returns the PID that a process has for itself, and its effective user as seen here.
+// identity returns the process's own PID in its namespace, and its effective user here.
 func identity(pid int) (inner int, user uint32, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -88,8 +87,8 @@ func identity(pid int) (inner int, user uint32, ok bool) {
 	return inner, user, ok
 }
 
-// startOf returns when a process started, two seconds early, since the kernel counts in ticks and
-// file systems have a coarse clock. It is zero if that is unknown.
+// startOf returns when a process started, minus two seconds, since the kernel counts in ticks and file
+// systems have a coarse clock. It is zero if unknown.
 func startOf(pid int) time.Time {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A perf map is refused unless it is a regular file of the right user, reached without links,
-// and written since the process began.
+// A perf map is refused unless it is a regular file of the right user, reached without links, and written
+// since the process started.
 func TestPerfMapHostile(t *testing.T) {
 	user, other := uint32(os.Getuid()), uint32(os.Getuid()+1)
 	write := func(path string) error { return os.WriteFile(path, []byte("1000 10 x\n"), 0o600) }
@@ -36,7 +36,7 @@ func TestPerfMapHostile(t *testing.T) {
 			if user != 0 {
 				return write(file)
 			}
-			return firstError(write(file), os.Chown(file, 12345, 12345)) // root's own are trusted
+			return firstError(write(file), os.Chown(file, 12345, 12345)) // root's files are trusted
 		}, other, -time.Minute, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

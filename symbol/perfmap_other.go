@@ -2,5 +2,5 @@
 
 package symbol
 
-// openPerfMap opens nothing: perf maps are Linux's.
+// openPerfMap returns nil: perf maps exist on Linux only.
 func openPerfMap(int) openFile { return nil }

@@ -23,7 +23,7 @@ func TestPerfMap(t *testing.T) {
 	}
 }
 
-// fakeFile is a perf map in memory that counts how often it is read.
+// fakeFile is a perf map in memory that counts its reads.
 type fakeFile struct {
 	*strings.Reader
 	modified time.Time
@@ -43,7 +43,7 @@ func (f fakeFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.Reader.ReadAt(b, off)
 }
 
-// A map that grew is read again after the pause, and one that did not is not.
+// A map that has grown is read again after the pause; an unchanged one is not.
 func TestPerfMapGrows(t *testing.T) {
 	reads, now := 0, time.Now()
 	set := func(f *perfFile, text string, modified time.Time) {
@@ -71,7 +71,7 @@ func TestPerfMapGrows(t *testing.T) {
 	}
 }
 
-// Other names do not wait for a perf map that is read slowly.
+// Other names do not wait for the slow read of a perf map.
 func TestPerfMapSlow(t *testing.T) {
 	reads, gate := 0, make(chan struct{})
 	r := NewResolver()
@@ -95,8 +95,8 @@ func TestPerfMapSlow(t *testing.T) {
 	}
 }
 
-// The process of this test writes a perf map, which names its code while it is open, also after
-// the file is gone.
+// This test's process writes a perf map. It names the process's code while it is open, even after the file is
+// gone.
 func TestKeepPerfMap(t *testing.T) {
 	pid := os.Getpid()
 	path := fmt.Sprintf("/tmp/perf-%d.map", pid)

@@ -5,28 +5,27 @@ import (
 	"slices"
 )
 
-// Always is the end of a range that is not given up.
+// Always is the end of a range that is never freed.
 const Always = ^uint64(0)
 
-// Range is code that has a name for a time: the CLR frees methods' code and
-// puts other code in its place.
+// Range is code with a name for a period of time: the CLR frees methods' code and reuses the memory.
 type Range struct {
 	Start, End  uint64 // addresses, Start <= a < End
 	From, Until uint64 // times, From <= t < Until
-	Listed      bool   // known from a list made later, which does not say since when: a range that does goes first
-	Value       int32  // the user's
+	Listed      bool   // from a list made later, without a start time: other ranges take precedence
+	Value       int32  // the caller's
 }
 
-// Ranges finds the range that covers an address at a time. It may be added to
-// at any time; looking up sorts what is new.
+// Ranges finds the range that covers an address at a time. Ranges may be added at any time; a lookup sorts
+// the new ones.
 type Ranges struct {
 	all    []Range
-	outer  []int32 // per entry the nearest one before that reaches beyond its start, -1 = none
+	outer  []int32 // per entry the nearest earlier one that extends beyond its start, -1 = none
 	sorted int
 	ends   []rangeEnd // not yet applied
 }
 
-// Add adds a range. One that is empty or wraps is refused.
+// Add adds a range. It refuses an empty or wrapping one.
 func (r *Ranges) Add(n Range) bool {
 	if n.End <= n.Start || n.Until <= n.From {
 		return false
@@ -35,13 +34,13 @@ func (r *Ranges) Add(n Range) bool {
 	return true
 }
 
-// Close ends the range that begins at start and is not given up, at a time.
+// Close ends, at a time, the open range that begins at start.
 func (r *Ranges) Close(start, until uint64) { r.ends = append(r.ends, rangeEnd{start, until}) }
 
 type rangeEnd struct{ start, until uint64 }
 
-// Find returns the Value of the range that covers addr at a time. Of several
-// the one wins that is no list's, then the latest, then the innermost.
+// Find returns the Value of the range that covers addr at a time. Of several, ranges not from a list win,
+// then the latest, then the innermost.
 func (r *Ranges) Find(addr, time uint64) (value int32, ok bool) {
 	r.sort()
 	best := -1
@@ -64,8 +63,7 @@ func (n *Range) better(other *Range) bool {
 	return n.From > other.From
 }
 
-// sort orders by place and links every entry to the one it lies in. Equal
-// ranges of lists collapse.
+// sort sorts by address and links every entry to its enclosing one. Equal ranges from lists are merged.
 func (r *Ranges) sort() {
 	if r.sorted == len(r.all) && len(r.ends) == 0 {
 		return
@@ -91,11 +89,11 @@ func (r *Ranges) sort() {
 	r.sorted = len(r.all)
 }
 
-// maxOverlap bounds how many ranges over one address are looked at: real ones
-// are a handful, one after the other in time.
+// maxOverlap bounds the ranges over one address that are checked: real ones are a handful, at different
+// times.
 const maxOverlap = 4096
 
-// after is the index of the first range that starts above addr.
+// after returns the index of the first range that starts above addr.
 func (r *Ranges) after(addr uint64) int {
 	i, _ := slices.BinarySearchFunc(r.all, addr, func(n Range, a uint64) int {
 		if n.Start <= a {

@@ -8,11 +8,11 @@ import (
 func TestRanges(t *testing.T) {
 	var r Ranges
 	for _, n := range []Range{
-		{Start: 0x100, End: 0x200, Until: Always, Listed: true, Value: 1}, // a list's
+		{Start: 0x100, End: 0x200, Until: Always, Listed: true, Value: 1}, // from a list
 		{Start: 0x100, End: 0x180, From: 50, Until: Always, Value: 2},     // loaded at 50
 		{Start: 0x300, End: 0x400, From: 10, Until: 20, Value: 3},         // unloaded at 20
-		{Start: 0x300, End: 0x340, From: 20, Until: Always, Value: 4},     // its place used again
-		{Start: 0x500, End: 0x600, Until: Always, Listed: true, Value: 5}, // the same twice
+		{Start: 0x300, End: 0x340, From: 20, Until: Always, Value: 4},     // its memory reused
+		{Start: 0x500, End: 0x600, Until: Always, Listed: true, Value: 5}, // the same range twice
 		{Start: 0x500, End: 0x600, Until: Always, Listed: true, Value: 5},
 	} {
 		r.Add(n)
@@ -42,7 +42,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestRangesLike compares with a search through all.
+// TestRangesLike compares with a linear search.
 func TestRangesLike(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -9,8 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
 )
 
-// runtimeNames returns the names that a .NET runtime without symbols holds in its tables, none for
-// other images.
+// runtimeNames returns the names in the tables of a .NET runtime without symbols, none for other images.
 func runtimeNames(f *elf.File, cover Cover) (out []Symbol) {
 	if !isRuntime(f) {
 		return nil
@@ -28,18 +27,18 @@ func runtimeNames(f *elf.File, cover Cover) (out []Symbol) {
 	return out
 }
 
-// firstUse is the role of code that saves all registers of arguments: the runtime then finds or
-// prepares what a method calls or uses for the first time. Source: dotnet/runtime
-// src/coreclr/vm/amd64/unixasmmacros.inc, PROLOG_WITH_TRANSITION_BLOCK.
+// firstUse is the role of code that saves all argument registers: the runtime then finds or prepares what a
+// method calls or uses for the first time. Source: dotnet/runtime src/coreclr/vm/amd64/unixasmmacros.inc,
+// PROLOG_WITH_TRANSITION_BLOCK.
 const firstUse = "[first use]"
 
 // savesArguments pushes r9, r8, rcx, rdx, rsi, and rdi, in this order.
 var savesArguments = []byte{0x41, 0x51, 0x41, 0x50, 0x51, 0x52, 0x56, 0x57}
 
-// prologBytes is how far into a function its arguments are saved.
+// prologBytes bounds how far into a function its arguments are saved.
 const prologBytes = 24
 
-// runtimeRole returns what tells the role of a function of a .NET runtime without symbols, nil for
+// runtimeRole returns a function that finds the role of a function in a .NET runtime without symbols, nil for
 // other images.
 func runtimeRole(f *elf.File, cover Cover) func(addr uint64) string {
 	if f.Arch() != context.ArchAMD64 || !isRuntime(f) {
@@ -55,7 +54,7 @@ func runtimeRole(f *elf.File, cover Cover) func(addr uint64) string {
 	}
 }
 
-// isRuntime reports whether an image exports what only a .NET runtime does.
+// isRuntime reports whether an image has the exports of a .NET runtime.
 func isRuntime(f *elf.File) bool {
 	for s := range f.Symbols(true) {
 		if s.Section != shnUndef && (s.Name == "g_dacTable" || s.Name == "DotNetRuntimeContractDescriptor" || s.Name == "DotNetRuntimeInfo") {
@@ -65,7 +64,7 @@ func isRuntime(f *elf.File) bool {
 	return false
 }
 
-// runtimeImage is an ELF image as clrnames reads it.
+// runtimeImage adapts an ELF image to clrnames.
 type runtimeImage struct {
 	f     *elf.File
 	cover Cover

@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
 )
 
-// Real runtimes have as many names as were counted by another reader.
+// Real runtimes have as many names as another reader counted.
 func TestRuntimeNames(t *testing.T) {
 	for _, c := range []struct {
 		file   string
@@ -53,8 +53,8 @@ func TestRuntimeNames(t *testing.T) {
 	}
 }
 
-// Code that saves all registers of arguments has the role of a first use; the hijack stub, which saves
-// results, a helper, and programs that are no runtime have none.
+// Code that saves all argument registers has the role of a first use. The hijack stub, which saves results, a
+// helper, and programs without a runtime have no role.
 func TestRuntimeRole(t *testing.T) {
 	path := filepath.Join("..", ".cache/dotnet-9.0.5/package/dist/libcoreclr.so")
 	if _, err := os.Stat(path); err != nil {

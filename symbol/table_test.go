@@ -62,8 +62,7 @@ func TestEmptyTable(t *testing.T) {
 	}
 }
 
-// Many symbols that start at the same place's end must not be searched one by
-// one for every insertion.
+// If many symbols start at the end of another, an insertion does not search all of them.
 func TestDeepNest(t *testing.T) {
 	var s []Symbol
 	for i := uint64(0); i < 5000; i++ {

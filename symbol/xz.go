@@ -10,8 +10,8 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// Limits of compressed mini debug info. Real ones are a few megabytes, have
-// dictionaries of at most 64 MiB, and grow to the three- to fivefold.
+// Limits of compressed mini debug info. Real data are a few megabytes, have dictionaries of at most 64 MiB,
+// and expand three- to fivefold.
 const (
 	maxDebugData = 256 << 20 // bytes after decompression
 	maxDict      = 64 << 20
@@ -21,7 +21,7 @@ const (
 	chunkBytes   = 1 << 10 // bytes of the input for each further chunk; a chunk holds up to 64 KiB
 )
 
-// XZError says where a .xz stream is no good.
+// XZError is the position and kind of damage in an .xz stream.
 type XZError struct {
 	What   string
 	Offset int
@@ -32,11 +32,10 @@ func (e *XZError) Error() string {
 	return fmt.Sprintf("xz: bad %s %#x at offset %d", e.What, e.Value, e.Offset)
 }
 
-// unxz decompresses one .xz stream into at most limit bytes. The container is read
-// here and not by the xz package, which would allocate whatever dictionary the input
-// asks for. All blocks go through one decoder, whose dictionary is no larger than
-// their content, so that time and memory follow the size of the input. Checksums of
-// the content are not verified: the ELF reader judges the content itself.
+// unxz decompresses one .xz stream into at most limit bytes. It reads the container itself, because the xz
+// package would allocate any dictionary that the input requests. All blocks go through one decoder, whose
+// dictionary is no larger than their content, so that time and memory are proportional to the size of the
+// input. Checksums of the content are not verified: the ELF reader checks the content.
 func unxz(data []byte, limit int64) ([]byte, error) {
 	if len(data) < 12 || string(data[:6]) != "\xfd7zXZ\x00" {
 		return nil, &XZError{What: "magic"}
@@ -58,12 +57,12 @@ func unxz(data []byte, limit int64) ([]byte, error) {
 	return all.decompress()
 }
 
-// content is the LZMA2 chunks of all blocks, as one stream. Each block begins with a
-// reset of the dictionary, which may stand anywhere in a stream.
+// content is the LZMA2 chunks of all blocks, as one stream. Each block begins with a reset of the dictionary,
+// which is allowed anywhere in a stream.
 type content struct {
 	limit  int64 // bytes after decompression
-	left   int   // chunks that may still come
-	size   int64 // the same, as the chunks state it
+	left   int   // chunks still allowed
+	size   int64 // the same, as stated by the chunks
 	dict   int64
 	chunks []byte
 }
@@ -78,7 +77,7 @@ func (c *content) decompress() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// checkSize is the size of the check field by its type (section 2.1.1.2).
+// checkSize returns the size of the check field by its type (section 2.1.1.2).
 func checkSize(id byte) (int, error) {
 	sizes := [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 	if id > 15 {
@@ -87,7 +86,7 @@ func checkSize(id byte) (int, error) {
 	return sizes[id], nil
 }
 
-// block adds the chunks of the block at pos and returns where the next block begins.
+// block adds the chunks of the block at pos and returns the start of the next block.
 func (c *content) block(data []byte, pos, check int) (int, error) {
 	size := (int(data[pos]) + 1) * 4
 	if size > len(data)-pos {
@@ -114,7 +113,7 @@ func (c *content) block(data []byte, pos, check int) (int, error) {
 	return next, nil
 }
 
-// addChunks adds a block's LZMA2 chunks and returns the position behind their end marker.
+// addChunks adds a block's LZMA2 chunks and returns the position after their end marker.
 func (c *content) addChunks(data []byte, begin int) (end int, err error) {
 	pos := begin
 	for pos < len(data) && data[pos] != 0 {
@@ -137,7 +136,7 @@ func (c *content) addChunks(data []byte, begin int) (end int, err error) {
 	return pos + 1, nil
 }
 
-// chunk reads an LZMA2 chunk's sizes: of the chunk with its header, and of its content.
+// chunk returns an LZMA2 chunk's size with its header, and the size of its content.
 func chunk(b []byte) (packed int, unpacked int64, ok bool) {
 	if len(b) < 6 && (b[0] > 2 || len(b) < 3) {
 		return 0, 0, false

@@ -68,7 +68,7 @@ func manyBlocks(n int) []byte {
 	return append(append(out, bytes.Repeat(block, n)...), make([]byte, 32)...)
 }
 
-// TestUnxzManyBlocks: small blocks with large dictionaries cost what their bytes cost.
+// TestUnxzManyBlocks: small blocks with large dictionaries cost no more than their bytes.
 func TestUnxzManyBlocks(t *testing.T) {
 	for blocks, want := range map[int]string{60: "", 40_000: "chunk count: more than"} {
 		packed := manyBlocks(blocks)
@@ -86,7 +86,7 @@ func TestUnxzManyBlocks(t *testing.T) {
 	}
 }
 
-// TestUnxzGrowth: content that grows beyond the factor is refused before it is decompressed.
+// TestUnxzGrowth: content that would expand beyond the factor is refused before it is decompressed.
 func TestUnxzGrowth(t *testing.T) {
 	var xe *XZError
 	if _, err := unxz(pack(t, make([]byte, 64<<20)), maxDebugData); !errors.As(err, &xe) || xe.What != "size after decompression: more than" {

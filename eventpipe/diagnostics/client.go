@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long an answer may take.
+// DefaultTimeout is the longest wait for an answer.
 const DefaultTimeout = 15 * time.Second
 
 // Client sends commands to one process.
@@ -16,17 +16,15 @@ type Client struct {
 	dial    func() (io.ReadWriteCloser, error)
 }
 
-// NewClient returns a client that gets its connections from dial, one for each
-// command.
+// NewClient returns a client that opens its connections with dial, one for each command.
 func NewClient(pid int, dial func() (io.ReadWriteCloser, error)) *Client {
 	return &Client{PID: pid, dial: dial}
 }
 
-// deadliner is a connection that can be told when to give up.
+// deadliner is a connection with a deadline.
 type deadliner interface{ SetDeadline(time.Time) error }
 
-// send does one command and returns the connection, for what may follow the
-// answer on it.
+// send sends one command and returns the connection, for data that may follow the answer.
 func (c *Client) send(set, id uint8, p payload) (io.ReadWriteCloser, []byte, error) {
 	m, err := message(set, id, p)
 	if err != nil {
@@ -61,7 +59,7 @@ func exchange(conn io.ReadWriter, m []byte) ([]byte, error) {
 	return readAnswer(conn)
 }
 
-// call does a command that has nothing after its answer.
+// call sends a command without data after its answer.
 func (c *Client) call(set, id uint8, p payload) ([]byte, error) {
 	conn, body, err := c.send(set, id, p)
 	if err != nil {
@@ -79,19 +77,19 @@ const (
 	processInfo3  = 8
 )
 
-// Info is what a process says of itself.
+// Info is a process's description of itself.
 type Info struct {
 	PID          uint64
 	Cookie       [16]byte // of this runtime
 	CommandLine  string
 	OS, Arch     string
-	Assembly     string // of Main; "" on runtimes that do not tell
-	Version      string // of the runtime; "" the same
-	PortableRID  string // "" the same
+	Assembly     string // of Main; "" if the runtime does not report it
+	Version      string // of the runtime; "" if not reported
+	PortableRID  string // "" if not reported
 	commandOfIPC uint8
 }
 
-// Info asks the process what it is.
+// Info requests the process's description.
 func (c *Client) Info() (*Info, error) {
 	var err error
 	for _, id := range []uint8{processInfo3, processInfo2, processInfo} {
@@ -110,7 +108,7 @@ func parseInfo(id uint8, body []byte) (*Info, error) {
 	c := cursor{b: body}
 	i := &Info{commandOfIPC: id}
 	if id == processInfo3 {
-		c.u32() // version of the answer
+		c.u32() // version of this format
 	}
 	i.PID = c.u64()
 	copy(i.Cookie[:], c.take(16))
@@ -127,7 +125,7 @@ func parseInfo(id uint8, body []byte) (*Info, error) {
 	return i, nil
 }
 
-// Resume lets a process go on that waits at its start.
+// Resume continues a process that waits at its start.
 func (c *Client) Resume() error {
 	_, err := c.call(setProcess, processResume, nil)
 	return err
@@ -143,8 +141,7 @@ type Profiler struct {
 	Timeout time.Duration
 }
 
-// Attach has the runtime load a profiler. The answer comes after its
-// InitializeForAttach returned.
+// Attach makes the runtime load a profiler. It returns after the profiler's InitializeForAttach.
 func (c *Client) Attach(a Profiler) error {
 	if a.Timeout <= 0 {
 		a.Timeout = 10 * time.Second

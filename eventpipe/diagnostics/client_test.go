@@ -20,8 +20,8 @@ import (
 
 var runtimeProvider = Provider{Name: "Mi", Keywords: 0x40000004000, Level: 5}
 
-// TestCollectBytes: the commands to the byte. In each the format is 1: another
-// one ends a .NET 9 process.
+// TestCollectBytes: the exact bytes of the commands. The format is always 1: any other value crashes a .NET 9
+// process.
 func TestCollectBytes(t *testing.T) {
 	const text = "03000000" + "4d0069000000"
 	for i, want := range []string{
@@ -41,7 +41,7 @@ func TestCollectBytes(t *testing.T) {
 	}
 }
 
-// TestFormatIsOne looks at the field itself, whatever is asked for.
+// TestFormatIsOne checks the format field of every command.
 func TestFormatIsOne(t *testing.T) {
 	at := map[int]int{5: 8, 4: 4, 2: 4}
 	for _, cfg := range []Config{{}, {BufferMB: 2, Rundown: 2, NoStacks: true}, {BufferMB: 3, Providers: []Provider{runtimeProvider, runtimeProvider}}} {
@@ -64,10 +64,10 @@ func TestMessageBytes(t *testing.T) {
 	}
 }
 
-// fakeRuntime answers commands; what it got stands in seen.
+// fakeRuntime answers commands and records them in seen.
 type fakeRuntime struct {
 	answer func(set, id uint8, body []byte) []byte
-	after  []byte // follows an answer
+	after  []byte // sent after an answer
 	seen   [][2]uint8
 }
 
@@ -104,7 +104,7 @@ func refuse(h HResult) []byte {
 	return m
 }
 
-// TestFallBack: an older runtime is asked with older commands.
+// TestFallBack: older commands are used with an older runtime.
 func TestFallBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -142,7 +142,7 @@ func TestFallBack(t *testing.T) {
 	}
 }
 
-// TestErrorsEnd: any other refusal is not tried around.
+// TestErrorsEnd: after any other refusal, no older command is tried.
 func TestErrorsEnd(t *testing.T) {
 	f := &fakeRuntime{answer: func(uint8, uint8, []byte) []byte { return refuse(BadEncoding) }}
 	_, err := NewClient(1, f.dial).Collect(Config{})
@@ -218,8 +218,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// TestPort plays a runtime at a reverse port: it advertises itself once for
-// every command.
+// TestPort simulates a runtime at a reverse port: it advertises itself once for every command.
 func TestPort(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "p")
 	p, err := Listen(path)

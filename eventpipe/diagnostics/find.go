@@ -2,14 +2,14 @@ package diagnostics
 
 import "fmt"
 
-// Why says why a process cannot be talked to.
+// Why is the reason why a process cannot be reached.
 type Why uint8
 
 const (
 	NoProcess Why = iota // there is no such process
-	NoServer             // it has no diagnostics server: no .NET, or it is switched off
+	NoServer             // it has no diagnostics server: no .NET, or the server is disabled
 	Denied               // it belongs to another user
-	Stale                // its socket is there and nobody listens
+	Stale                // its socket exists but nothing listens
 )
 
 var whys = [...]string{
@@ -19,7 +19,7 @@ var whys = [...]string{
 	"its diagnostics port does not answer",
 }
 
-// FindError says why a process cannot be talked to.
+// FindError reports why a process cannot be reached.
 type FindError struct {
 	PID int
 	Why Why

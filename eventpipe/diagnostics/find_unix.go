@@ -19,8 +19,8 @@ import (
 	"github.com/seedwalk/seedwalk/internal/emulator"
 )
 
-// Process returns a client of a process's default port. It finds processes in
-// containers too, where this one may look into them.
+// Process returns a client of a process's default port. It also finds processes in containers, if this
+// process can access their file systems.
 func Process(pid int) (*Client, error) {
 	path, err := socket("/proc", pid)
 	if err != nil {
@@ -40,8 +40,8 @@ func Process(pid int) (*Client, error) {
 	}), nil
 }
 
-// socket finds a process's socket: its name holds the process's id, as it is in
-// its own namespace, and its start time.
+// socket finds a process's socket: its name contains the process's id in its own namespace, and its start
+// time.
 func socket(proc string, pid int) (string, error) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
@@ -54,7 +54,8 @@ func socket(proc string, pid int) (string, error) {
 	}
 	var last error
 	inner := innerPID(dir, pid)
-	emulated := emulator.Of(dir) != elf.EM_NONE // its program is told another start time: when the emulator began
+	// an emulated program sees another start time: that of the emulator
+	emulated := emulator.Of(dir) != elf.EM_NONE
 	for _, tmp := range temporary(dir) {
 		path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", inner, start))
 		if _, last = os.Stat(path); last == nil {
@@ -70,8 +71,8 @@ func socket(proc string, pid int) (string, error) {
 	return "", &FindError{pid, NoServer, nil}
 }
 
-// first is the first socket with a process's number that was made since it began. Others
-// are left of processes that had the number before.
+// first returns the first socket with a process's number that is not older than the process. Older ones
+// belonged to former processes with that number.
 func first(tmp string, pid int, start string) (path string) {
 	least, _ := strconv.ParseUint(start, 10, 64)
 	prefix := fmt.Sprintf("dotnet-diagnostic-%d-", pid)
@@ -86,8 +87,8 @@ func first(tmp string, pid int, start string) (path string) {
 	return path
 }
 
-// startTime is field 22 of stat. The name in field 2 may hold anything, but no
-// later field holds a parenthesis.
+// startTime returns field 22 of stat. The name in field 2 may contain anything, but no later field contains a
+// parenthesis.
 func startTime(stat []byte) (string, bool) {
 	i := bytes.LastIndexByte(stat, ')')
 	if i < 0 {
@@ -101,8 +102,8 @@ func startTime(stat []byte) (string, bool) {
 	return fields[19], err == nil
 }
 
-// temporary lists where the socket may be: the process's own TMPDIR, seen
-// through its root, and /tmp.
+// temporary lists the folders that may contain the socket: the process's own TMPDIR, seen through its root,
+// and /tmp.
 func temporary(dir string) (out []string) {
 	add := func(tmp string) {
 		out = append(out, filepath.Join(dir, "root", tmp), tmp)
@@ -117,7 +118,7 @@ func temporary(dir string) (out []string) {
 	return append(out, os.TempDir())
 }
 
-// innerPID is the process's id in its own namespace.
+// innerPID returns the process's id in its own namespace.
 func innerPID(dir string, pid int) int {
 	status, _ := os.ReadFile(filepath.Join(dir, "status"))
 	for _, line := range strings.Split(string(status), "\n") {

@@ -26,8 +26,7 @@ func TestStartTime(t *testing.T) {
 	}
 }
 
-// TestSocket finds sockets in a made /proc: in a container the process has
-// another id and another root.
+// TestSocket finds sockets in a simulated /proc: in a container the process has another id and another root.
 func TestSocket(t *testing.T) {
 	proc := tempdir.New(t)
 	dir := filepath.Join(proc, "464")
@@ -44,7 +43,7 @@ func TestSocket(t *testing.T) {
 	write(filepath.Join(dir, "status"), "Name:\tdotnet\nNSpid:\t464\t7\n")
 	write(filepath.Join(dir, "environ"), "A=b\x00TMPDIR=/my/tmp\x00")
 	var e *FindError
-	write(filepath.Join(tmp, "dotnet-diagnostic-7-776-socket"), "") // of a process that died
+	write(filepath.Join(tmp, "dotnet-diagnostic-7-776-socket"), "") // of a dead process
 	if _, err := socket(proc, 464); !errors.As(err, &e) || e.Why != NoServer {
 		t.Errorf("stale socket: %v", err)
 	}
@@ -58,7 +57,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// An emulator's program has the number of the process, and began later.
+// The program in an emulator has the number of the process, and started later.
 func TestSocketOfEmulator(t *testing.T) {
 	for _, c := range []struct {
 		name, exe, want string

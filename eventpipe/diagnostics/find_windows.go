@@ -24,8 +24,8 @@ func Process(pid int) (*Client, error) {
 	return NewClient(pid, func() (io.ReadWriteCloser, error) { return openPipe(pid, name) }), nil
 }
 
-// openPipe waits while all of the pipe's instances are taken: the runtime makes
-// the next one when it has read a command.
+// openPipe waits while all instances of the pipe are in use: the runtime makes the next one after it has read
+// a command.
 func openPipe(pid int, name string) (io.ReadWriteCloser, error) {
 	for try := 0; ; try++ {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)

@@ -8,13 +8,13 @@ import (
 	"unicode/utf16"
 )
 
-// magic begins every message.
+// magic is the start of every message.
 var magic = []byte("DOTNET_IPC_V1\x00")
 
 // headerSize is magic, size, set, id, and two bytes that are zero.
 const headerSize = 20
 
-// maxMessage is what a size of 16 bits can say.
+// maxMessage is the largest size in 16 bits.
 const maxMessage = 1<<16 - 1
 
 // Sets of commands.
@@ -31,7 +31,7 @@ const (
 	answerError = 0xff
 )
 
-// HResult is the runtime's answer to a command it did not do.
+// HResult is the runtime's error in answer to a command.
 type HResult uint32
 
 // HRESULTs of the protocol.
@@ -41,7 +41,7 @@ const (
 	UnknownMagic   HResult = 0x80131386
 )
 
-// Error reports what the runtime said.
+// Error returns the runtime's error.
 func (h HResult) Error() string {
 	switch h {
 	case BadEncoding:
@@ -54,7 +54,7 @@ func (h HResult) Error() string {
 	return fmt.Sprintf("the runtime answered HRESULT %08x", uint32(h))
 }
 
-// ReplyError is an answer that is none.
+// ReplyError is a malformed answer.
 type ReplyError struct {
 	What string
 	Err  error // of the connection
@@ -90,7 +90,7 @@ func (p *payload) text(s string) {
 	}
 }
 
-// message puts the header before a payload.
+// message returns a payload with its header.
 func message(set, id uint8, p payload) ([]byte, error) {
 	size := headerSize + len(p)
 	if size > maxMessage {
@@ -101,8 +101,7 @@ func message(set, id uint8, p payload) ([]byte, error) {
 	return append(append(m, set, id, 0, 0), p...), nil
 }
 
-// readAnswer reads an answer's payload. An answer of the server that is an
-// error is returned as HResult.
+// readAnswer reads an answer's payload. An error of the server is returned as an HResult.
 func readAnswer(r io.Reader) ([]byte, error) {
 	var head [headerSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -129,7 +128,7 @@ func readAnswer(r io.Reader) ([]byte, error) {
 	}
 }
 
-// cursor reads an answer's payload; its first failure sticks.
+// cursor reads an answer's payload and keeps its first error.
 type cursor struct {
 	b   []byte
 	bad bool

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// advertiseMagic begins what a runtime says of itself at a reverse port: a
-// cookie of 16 bytes, its process's id in 8, and 2 that are zero.
+// advertiseMagic is the start of a runtime's advertisement at a reverse port. A cookie of 16 bytes, the
+// process's id in 8, and 2 zero bytes follow.
 var advertiseMagic = []byte("ADVR_V1\x00")
 
 const advertiseSize = 34
 
-// PortVariable is the environment variable that names ports to a runtime.
+// PortVariable is the environment variable that lists ports for a runtime.
 const PortVariable = "DOTNET_DiagnosticPorts"
 
-// Port is a reverse port: runtimes started with its Variable connect to it and
-// wait there until they are resumed.
+// Port is a reverse port: runtimes started with its Variable connect to it and wait until they are resumed.
 type Port struct {
 	listener net.Listener
 	path     string
@@ -32,10 +31,10 @@ type Port struct {
 	once     sync.Once
 }
 
-// ErrNoPort is Listen's answer on Windows, where runtimes look for a named pipe.
+// ErrNoPort is Listen's error on Windows, where runtimes expect a named pipe.
 var ErrNoPort = errors.New("reverse ports are not served on Windows: have the process wait at its own port (DOTNET_DefaultDiagnosticPortSuspend=1) and connect to that")
 
-// Listen opens a port at a path of the file system that is not there yet.
+// Listen opens a port at a new path of the file system.
 func Listen(path string) (*Port, error) {
 	if runtime.GOOS == "windows" {
 		return nil, ErrNoPort
@@ -49,15 +48,14 @@ func Listen(path string) (*Port, error) {
 	return p, nil
 }
 
-// Variable is what a process's environment must hold, NAME=VALUE, for it to
-// connect here and wait before it runs anything.
+// Variable returns the environment variable, NAME=VALUE, that makes a process connect here and wait before it
+// runs anything.
 func (p *Port) Variable() string { return PortVariable + "=" + p.path + ",suspend" }
 
-// Runtimes delivers every runtime once, when it first connects. Each waits to be
-// resumed.
+// Runtimes delivers every runtime once, when it first connects. Each waits to be resumed.
 func (p *Port) Runtimes() <-chan *Client { return p.fresh }
 
-// Close ends the port. Connections already made stay.
+// Close closes the port. Existing connections stay.
 func (p *Port) Close() error {
 	err := p.listener.Close()
 	p.once.Do(func() { close(p.done) })
@@ -74,8 +72,7 @@ func (p *Port) serve() {
 	}
 }
 
-// greet reads what a runtime says of itself and keeps the connection for the
-// next command to it.
+// greet reads a runtime's advertisement and keeps the connection for the next command to it.
 func (p *Port) greet(conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(DefaultTimeout))
 	var b [advertiseSize]byte
@@ -87,7 +84,7 @@ func (p *Port) greet(conn net.Conn) {
 	var cookie [16]byte
 	copy(cookie[:], b[8:])
 	conns, isNew := p.runtime(cookie)
-	select { // a runtime has one connection open at a time; a stale one gives way
+	select { // a runtime has one open connection at a time; a new one replaces it
 	case old := <-conns:
 		old.Close()
 	default:

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Commands about EventPipe, as they go over the wire: CollectTracing2 is 3.
+// EventPipe commands, with their numbers in the protocol: CollectTracing2 is 3.
 const (
 	stopTracing     = 1
 	collectTracing2 = 3
@@ -14,8 +14,7 @@ const (
 	collectTracing5 = 6
 )
 
-// formatNettrace is the one serialization format that may be asked for: another
-// one ends a .NET 9 process.
+// formatNettrace is the only serialization format that may be requested: any other crashes a .NET 9 process.
 const formatNettrace = 1
 
 // Provider is a source of events.
@@ -24,18 +23,18 @@ type Provider struct {
 	Keywords  uint64
 	Level     uint32
 	Arguments string
-	Events    []uint32 // only these ids, where the runtime can filter (.NET 10); nil = all
+	Events    []uint32 // only these ids, if the runtime can filter (.NET 10); nil = all
 }
 
-// Config says what a session delivers.
+// Config selects the data of a session.
 type Config struct {
 	BufferMB  uint32 // 0 = 256
-	Rundown   uint64 // keywords of the list of methods at the end; 0 = none
+	Rundown   uint64 // keywords for the list of methods at the end; 0 = none
 	NoStacks  bool
 	Providers []Provider
 }
 
-// Session is a running EventPipe session. Read gives its .nettrace bytes.
+// Session is a running EventPipe session. Read returns its .nettrace bytes.
 type Session struct {
 	ID      uint64
 	Version int // of the command that started it: 5, 4, 2
@@ -136,7 +135,7 @@ func (p *payload) providers(list []Provider, filter bool) {
 	}
 }
 
-// filter: whether the ids are those to deliver, or those not to.
+// filter encodes whether to deliver only these ids, or all others.
 func (p *payload) filter(events []uint32) {
 	p.u8(flag(len(events) > 0))
 	p.u32(uint32(len(events)))
@@ -148,8 +147,8 @@ func (p *payload) filter(events []uint32) {
 // Read reads the trace.
 func (s *Session) Read(p []byte) (int, error) { return s.conn.Read(p) }
 
-// Stop ends the session, on a connection of its own. The trace must be read
-// meanwhile, until its end; it has its end mark then.
+// Stop ends the session, on a separate connection. Meanwhile the trace must be read up to its end; it then
+// has its end mark.
 func (s *Session) Stop() error {
 	s.once.Do(func() {
 		var p payload
@@ -159,6 +158,5 @@ func (s *Session) Stop() error {
 	return s.stopped
 }
 
-// Close lets the connection go. A session that was not stopped is ended by the
-// runtime when it next writes.
+// Close closes the connection. If the session was not stopped, the runtime ends it when it next writes.
 func (s *Session) Close() error { return s.conn.Close() }

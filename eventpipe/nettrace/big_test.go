@@ -14,8 +14,8 @@ import (
 
 var big = flag.Int("big", 32, "megabytes of the stream that is made and read")
 
-// stream makes a trace of any length as it is read: the same piece of events,
-// stacks and a sequence point again and again, with other numbers.
+// stream generates a trace of any length while it is read: the same events, stacks, and sequence point
+// repeatedly, with new numbers.
 type stream struct {
 	w       *nettracefile.Writer
 	seq     [8]uint32
@@ -45,8 +45,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more writes the next piece; what was read is forgotten but for the remainder
-// of its length by four, which padding depends on.
+// more appends the next piece. Read bytes are dropped, except for the remainder of their length by four, on
+// which padding depends.
 func (s *stream) more() {
 	if rest := s.w.Len() % 4; s.at > 0 {
 		s.w.Reset()
@@ -82,8 +82,7 @@ func (s *stream) more() {
 
 var payload [16]byte
 
-// TestBig reads a stream of -big megabytes: no event is lost, and what is held
-// does not grow with it.
+// TestBig reads a stream of -big megabytes: no event is lost, and memory does not grow.
 func TestBig(t *testing.T) {
 	size := int64(*big) << 20
 	in := newStream(size)
@@ -118,7 +117,7 @@ func TestBig(t *testing.T) {
 	t.Logf("%d MB, %d events in %v (with making them); %d KB held at most", c.Bytes>>20, events, took, most>>10)
 }
 
-// TestNoAllocation: an event costs no allocation once its block is there.
+// TestNoAllocation: an event in a loaded block costs no allocation.
 func TestNoAllocation(t *testing.T) {
 	raw, err := io.ReadAll(newStream(8 << 20))
 	if err != nil {
@@ -137,7 +136,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// replayed is a stream made before it is read, for measuring the reader alone.
+// replayed is a stream that was made before it is read, to measure the reader alone.
 func BenchmarkRead(b *testing.B) {
 	raw, err := io.ReadAll(newStream(64 << 20))
 	if err != nil {

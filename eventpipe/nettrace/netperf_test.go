@@ -19,7 +19,7 @@ const (
 	zeroProvider    = "00000000-0000-0000-0000-000000000000"
 )
 
-// netperf is a trace of version 1, 2, or 3, and its events.
+// netperf returns a trace of version 1, 2, or 3, and its events.
 func netperf(o nettracefile.Options) (*nettracefile.Writer, []seen) {
 	w := nettracefile.New(o)
 	w.Metadata(nettracefile.Meta{ID: 1, Provider: runtimeProvider, Event: 10, Version: 3},
@@ -47,7 +47,7 @@ func netperfForms() (out []form) {
 	return append(out, form{"V3, pointers of 4", nettracefile.Options{Version: 3, PointerSize: 4, Ticks: 1000, PID: 77}})
 }
 
-// TestNetperf reads versions 1 to 3, whole and cut at every byte.
+// TestNetperf reads versions 1 to 3, complete and truncated at every byte.
 func TestNetperf(t *testing.T) {
 	for _, f := range netperfForms() {
 		w, want := netperf(f.opt)
@@ -91,7 +91,7 @@ func TestNetperf(t *testing.T) {
 	}
 }
 
-// TestNetperfBad: what is wrong inside a trace of version 1 to 3 is said.
+// TestNetperfBad: damage inside a trace of version 1 to 3 is reported.
 func TestNetperfBad(t *testing.T) {
 	old := func() *nettracefile.Writer { return nettracefile.New(nettracefile.Options{Version: 2}) }
 	v3 := func() *nettracefile.Writer { return nettracefile.New(nettracefile.Options{Version: 3}) }
@@ -101,7 +101,7 @@ func TestNetperfBad(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		in     []byte
-		end    nettrace.Reason // NoReason: a whole trace
+		end    nettrace.Reason // NoReason: a complete trace
 		fault  nettrace.Reason
 		events int
 	}{

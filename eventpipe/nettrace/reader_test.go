@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
-// seen is an event as the tests compare it.
+// seen is an event in the form that the tests compare.
 type seen struct {
 	Provider        string
 	ID              uint32
@@ -81,7 +81,7 @@ func forms() (out []form) {
 	return out
 }
 
-// sample is a trace with all that the format has.
+// sample is a trace with every part of the format.
 func sample(o nettracefile.Options) *nettracefile.Writer {
 	w := nettracefile.New(o)
 	if o.Version >= 6 {
@@ -141,8 +141,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a trace at every byte: what came before is delivered, and
-// the error says where the bytes ended.
+// TestTruncated truncates a trace at every byte: everything before is delivered, and the error has the offset
+// of the end.
 func TestTruncated(t *testing.T) {
 	for _, f := range forms() {
 		raw := sample(f.opt).End().Bytes()
@@ -182,7 +182,7 @@ func TestBad(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		in     []byte
-		end    nettrace.Reason // NoReason: a whole trace
+		end    nettrace.Reason // NoReason: a complete trace
 		fault  nettrace.Reason
 		events int
 	}{
@@ -289,7 +289,7 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestThreads6: numbers belong to the thread of the system, whatever its index.
+// TestThreads6: numbers belong to the system's thread, whatever its index.
 func TestThreads6(t *testing.T) {
 	const flush = 1
 	thread := func(index, pid, tid uint64) nettracefile.Thread6 {
@@ -298,7 +298,7 @@ func TestThreads6(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		between  func(w *nettracefile.Writer)
-		index    uint64 // of the event behind
+		index    uint64 // of the event after
 		seq      uint32
 		lost     uint32
 		restart  bool
@@ -336,7 +336,7 @@ func TestThreads6(t *testing.T) {
 	}
 }
 
-// TestSequenceWrap: counters go on at zero after 2^32-1.
+// TestSequenceWrap: counters continue at zero after 2^32-1.
 func TestSequenceWrap(t *testing.T) {
 	w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 1})
 	for _, s := range []uint32{1, 1 << 30, 2 << 30, 3 << 30, 0xffffffff, 0, 1} {
@@ -348,7 +348,7 @@ func TestSequenceWrap(t *testing.T) {
 	}
 }
 
-// TestNanos: timestamps of any clock, without overflow.
+// TestNanos converts timestamps of any clock, without overflow.
 func TestNanos(t *testing.T) {
 	for _, c := range []struct {
 		name      string

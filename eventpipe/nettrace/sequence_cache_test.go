@@ -2,11 +2,11 @@ package nettrace
 
 import "testing"
 
-// Threads that share a place in the cache keep their own counters, and a removed or forgotten
-// thread starts again.
+// Threads that share a slot in the cache have separate counters, and a removed or dropped thread starts
+// again.
 func TestSequencesShareAPlace(t *testing.T) {
 	s := sequences{last: map[uint64]*uint32{}}
-	const far = 1 << 20 // has the place of thread 0
+	const far = 1 << 20 // shares the slot of thread 0
 	if s.place(0) != s.place(far) {
 		t.Fatal("the threads have places of their own")
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// vectors is the folder of recorded traces with their truth, outside the
-// project, and the project's own.
+// vectors is the folder of recorded traces with their truth, outside the project, in addition to the
+// project's own.
 const vectors = "../../../shared/vectors/nettrace"
 
 func truthFiles(t *testing.T) []string {
@@ -45,7 +45,7 @@ func TestVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if truth.File.Ends == nil {
-			continue // a truth without the file's facts
+			continue // a truth without the file's counts
 		}
 		f, err := os.Open(filepath.Join(filepath.Dir(path), truth.Trace))
 		if err != nil {

@@ -17,12 +17,12 @@
 // processor adds no thread, so that only the queue shows its starvation.
 package pool
 
-// maxItems bounds the items that are remembered.
+// maxItems bounds the remembered items.
 const maxItems = 1 << 18
 
-// Queue pairs the events of items. T is what the caller wants to know of a queued item.
+// Queue pairs the events of items. T is the caller's data about a queued item.
 type Queue[T any] struct {
-	// Late bounds how long an item was queued that is read as taken first, in the clock's ticks.
+	// Late bounds how long an item was queued whose removal is read first, in ticks of the clock.
 	Late uint64
 
 	queued map[uint64]queued[T]
@@ -34,7 +34,7 @@ type queued[T any] struct {
 	when uint64
 }
 
-// Queued notes that an item was queued. It returns when the item was taken, if that is known already.
+// Queued records that an item was queued. It returns when the item was taken, if that is already known.
 func (q *Queue[T]) Queued(item, when uint64, what T) (taken uint64, ok bool) {
 	q.room()
 	taken, ok = q.taken[item]
@@ -46,7 +46,7 @@ func (q *Queue[T]) Queued(item, when uint64, what T) (taken uint64, ok bool) {
 	return 0, false
 }
 
-// Taken notes that an item was taken. It returns what is known of the item, and when it was queued.
+// Taken records that an item was taken. It returns the item's data, and when it was queued.
 func (q *Queue[T]) Taken(item, when uint64) (what T, since uint64, ok bool) {
 	q.room()
 	if w, known := q.queued[item]; known && w.when <= when {
@@ -57,7 +57,7 @@ func (q *Queue[T]) Taken(item, when uint64) (what T, since uint64, ok bool) {
 	return what, 0, false
 }
 
-// room forgets all items if they are too many: those that are moved or lost stay for ever.
+// room drops all items if there are too many, because moved or lost items are never removed.
 func (q *Queue[T]) room() {
 	if q.queued == nil || len(q.queued)+len(q.taken) >= maxItems {
 		q.queued, q.taken = map[uint64]queued[T]{}, map[uint64]uint64{}

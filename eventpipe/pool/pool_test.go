@@ -2,7 +2,7 @@ package pool
 
 import "testing"
 
-// TestQueue: items are paired in any order of reading, and nothing is made up.
+// TestQueue: items are paired in any order of reading, and no pair is invented.
 func TestQueue(t *testing.T) {
 	q := Queue[string]{Late: 100}
 	if _, ok := q.Queued(1, 10, "a"); ok {

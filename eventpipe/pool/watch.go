@@ -11,20 +11,20 @@ import (
 // Event is an item that waited in the queue, or a starvation.
 type Event struct {
 	Starved bool
-	Thread  uint64 // that queued the item, or that saw the starvation
+	Thread  uint64 // that queued the item, or that detected the starvation
 	End     time.Time
 	Waited  time.Duration // 0 for a starvation
 }
 
 // Limits of a watch.
 const (
-	portTries = 50 // times that the port is looked for
+	portTries = 50 // attempts to find the port
 	portPause = 100 * time.Millisecond
-	lastWords = 2 * time.Second // for a session to end
+	lastWords = 2 * time.Second // how long a session may take to end
 )
 
-// Watch sends the events of a process's thread pool to add, until done is closed or the process ends.
-// The error says why there was no session.
+// Watch passes the events of a process's thread pool to add, until done is closed or the process ends. The
+// error is the reason why there was no session.
 func Watch(pid int, done <-chan struct{}, add func(Event)) error {
 	s, err := open(pid, done)
 	if err != nil || s == nil {
@@ -49,8 +49,8 @@ func Watch(pid int, done <-chan struct{}, add func(Event)) error {
 	return nil
 }
 
-// open begins a session. A process that has just started has no port for a moment. The session is nil
-// if done is closed first.
+// open starts a session. A process that has just started has no port for a moment. The session is nil if done
+// is closed first.
 func open(pid int, done <-chan struct{}) (*diagnostics.Session, error) {
 	config := diagnostics.Config{BufferMB: 16, NoStacks: true, Providers: []diagnostics.Provider{
 		{Name: clrevent.Runtime, Keywords: clrevent.KeywordThreading, Level: 4},
@@ -96,7 +96,7 @@ func follow(s *diagnostics.Session, add func(Event)) {
 	}
 }
 
-// read makes an Event of what a session says.
+// read converts an event of a session to an Event.
 func read(q *Queue[uint64], kind clrevent.Kind, e *nettrace.Event, t *nettrace.Trace) (x Event, ok bool) {
 	item, good := uint64(0), false
 	if kind == clrevent.WorkQueued || kind == clrevent.WorkTaken {

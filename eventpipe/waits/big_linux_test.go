@@ -17,13 +17,14 @@ import (
 
 var big = flag.Int("big", 16, "megabytes of the trace that is made and read")
 
-// denseStart is the first timestamp of a piece. Up to 2^49, timestamps have as many bytes in the trace.
+// denseStart is the first timestamp of a piece. Timestamps up to 2^49 have the same number of bytes in the
+// trace.
 const denseStart = 1 << 42
 
-// dense repeats a piece of nothing but waits, each time later.
+// dense repeats a piece that consists only of waits, with later timestamps each time.
 type dense struct {
 	piece, in []byte
-	at        int // of the piece's first timestamp
+	at        int // offset of the piece's first timestamp
 	now       uint64
 	left      int
 }
@@ -31,7 +32,7 @@ type dense struct {
 func newDense(size int) *dense {
 	w := nettracefile.New(nettracefile.Options{}).Metadata(
 		nettracefile.Meta{ID: 1, Provider: "Microsoft-Windows-DotNETRuntime", Event: 301}, nettracefile.Meta{ID: 2, Provider: "Microsoft-Windows-DotNETRuntime", Event: 302})
-	w.Stacks(1) // a piece begins and ends behind such a block, so that it needs the same padding
+	w.Stacks(1) // a piece begins and ends after such a block, so that it needs the same padding
 	d := &dense{in: bytes.Clone(w.Bytes()), left: size, now: denseStart}
 	w.Reset()
 	w.Raw(make([]byte, len(d.in)%4)...)
@@ -45,7 +46,7 @@ func newDense(size int) *dense {
 		stacks = append(stacks, s)
 	}
 	w.Stacks(1, stacks...)
-	events := make([]nettracefile.Event, 40000) // 20 threads start to wait, then each goes on
+	events := make([]nettracefile.Event, 40000) // 20 threads start to wait, then each continues
 	for i := range events {
 		e := nettracefile.Event{Meta: 1, Thread: uint64(i%20 + 10), Seq: uint32(i/20 + 1), Time: denseStart + uint64(i)*1000, Stack: uint32(i/40*7%500 + 1), Payload: make([]byte, 11)}
 		if i/20%2 == 1 {
@@ -79,7 +80,7 @@ func cpu() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// TestBig reads a trace of -big megabytes of nothing but waits, in bounded memory.
+// TestBig reads a trace of -big megabytes of waits, in bounded memory.
 func TestBig(t *testing.T) {
 	in := newDense(*big << 20)
 	a, start, used := waits.New(), time.Now(), cpu()

@@ -5,11 +5,10 @@ import "fmt"
 // maxNative bounds the number of stacks with native frames.
 const maxNative = 1 << 18
 
-// Native holds frames that were read from a thread's stack from outside and that the wait's
-// event lacks. They are valid only if Entered and Join, and each pair of Same, are in one
-// method: for an inlined P/Invoke, the runtime's address is some bytes before the true
-// return address. Precompiled methods get their names at the end of a session, so this is
-// checked when frames are shown.
+// Native holds frames that were read from a thread's stack from outside and that the wait's event lacks. They
+// are valid only if Entered and Join, and each pair of Same, are in one method: for an inlined P/Invoke, the
+// runtime's address is a few bytes before the true return address. Precompiled methods get their names at the
+// end of a session, so this is checked when frames are shown.
 type Native struct {
 	Leaves        []uint64 // above the event's own leaf
 	Entered, Join uint64   // address where they reach managed code; the event's own leaf
@@ -19,7 +18,8 @@ type Native struct {
 
 // Block is a run of frames between two addresses of an event.
 type Block struct {
-	Before int // index of the event's address that they stand above; as many as it has: at the root
+	// index of the event's address that they are above; equal to the number of addresses at the root
+	Before int
 	Frames []Unlisted
 }
 

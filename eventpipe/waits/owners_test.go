@@ -8,11 +8,11 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
-// TestOwners follows the owners of locks: what each waited for itself at that time.
+// TestOwners follows the owners of locks: what each owner itself waited for at that time.
 func TestOwners(t *testing.T) {
 	for _, c := range []struct {
-		name, script string // owner=N: who has the locks that are waited for from here on
-		want         string // of the first thread's first wait: the chain's threads
+		name, script string // owner=N: the owner of the locks of the following waits
+		want         string // of the first thread's first wait: the threads of the chain
 	}{
 		{"the owner does not wait", "owner=2 1:C@1 1:c+5", ""},
 		{"the owner is not known", "1:C@1 2:W@1 2:w+5 1:c", ""},
@@ -60,8 +60,8 @@ func chain(a *waits.Analysis) string {
 	return "no wait"
 }
 
-// TestIdle: what the thread pool's own threads wait for can be folded away, and nothing
-// that a program waits for on one.
+// TestIdle: waits of the thread pool's own threads can be hidden, but not waits of a program's work on such a
+// thread.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		name, stack string // leaf first; a native frame has a '+'

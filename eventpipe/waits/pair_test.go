@@ -29,7 +29,7 @@ type script struct {
 	now     uint64
 	seq     map[uint64]uint32
 	owner   uint64
-	nanos   float64 // what the next stop of a lock says
+	nanos   float64 // reported by the next stop of a lock
 	pointer int
 	reached []nettracefile.ThreadSeq
 }
@@ -157,7 +157,7 @@ func analyse(trace []byte) *waits.Analysis {
 	return a
 }
 
-// show is the waits as text: thread, kind, milliseconds, state, depth.
+// show prints the waits: thread, kind, milliseconds, state, depth.
 func show(a *waits.Analysis) string {
 	var out []string
 	for i := range a.Waits {
@@ -214,7 +214,8 @@ func TestPairing(t *testing.T) {
 		{"nothing is known of a wait without a stack", "1:W@3 1:W@1 1:w 1:w", "1 wait 3, 1 wait 1 in 1", 0},
 		{"the stop of a lock closes what is open above it as unreliable", "1:C@1 1:W@2 1:c", "1 lock 2, 1 wait 0 unreliable in 1", 0},
 	} {
-		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5}, {Frequency: 1e7}, {Frequency: 1e7, PointerSize: 4}} { // 1e7 is that of Windows
+		// 1e7 is that of Windows
+		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5}, {Frequency: 1e7}, {Frequency: 1e7, PointerSize: 4}} {
 			a := newScript(o).run(c.script).analyse()
 			if got := show(a); got != c.want || a.Orphans != c.orphans {
 				t.Errorf("%s, %+v: %q with %d orphans, want %q with %d", c.name, o, got, a.Orphans, c.want, c.orphans)
@@ -226,8 +227,8 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// TestRundown: while a session writes its list no waits are told of: one that is open is
-// bounded by what came before.
+// TestRundown: while a session writes its list, it reports no waits. An open wait is bounded by the last
+// event before.
 func TestRundown(t *testing.T) {
 	s := newScript(nettracefile.Options{})
 	s.w.Metadata(nettracefile.Meta{ID: 9, Provider: clrevent.Rundown, Event: 144, Version: 1})
@@ -253,7 +254,7 @@ func TestLockFacts(t *testing.T) {
 	}
 }
 
-// TestBackwards: a clock that goes back gives no negative and no huge wait.
+// TestBackwards: a clock that runs backwards gives no negative and no huge wait.
 func TestBackwards(t *testing.T) {
 	s := newScript(nettracefile.Options{})
 	s.run("1:W@1")
@@ -287,7 +288,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestList: the list keeps the longest waits, the sums all.
+// TestList: the list keeps the longest waits, and the sums include all.
 func TestList(t *testing.T) {
 	s := newScript(nettracefile.Options{})
 	for i := range 100 {
@@ -308,7 +309,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestTruncatedKeeps: cut at any byte, what was read before stands.
+// TestTruncatedKeeps: if the trace is truncated, everything before is kept.
 func TestTruncatedKeeps(t *testing.T) {
 	trace := newScript(nettracefile.Options{}).run("1:W@1 1:w+5 2:W@1 2:w+50").w.End().Bytes()
 	seen := 0

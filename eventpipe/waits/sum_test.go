@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The list holds the longest waits, whatever their order, in little more room than it needs.
+// The list contains the longest waits, in any order of arrival, in little more room than it needs.
 func TestLongestWaits(t *testing.T) {
 	const limit = 1000
 	const all = 50 * limit

@@ -38,7 +38,7 @@ func load(t *testing.T, path string) (truth waittruth.File, a *waits.Analysis) {
 	return truth, a
 }
 
-// TestTruth: every wait of every truth file holds.
+// TestTruth: every wait of every truth file is found.
 func TestTruth(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(vectors, "*.truth.json"))
 	if len(files) == 0 {

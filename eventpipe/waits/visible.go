@@ -6,14 +6,14 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 )
 
-// firstWithWaits is the first major version of .NET whose runtime reports waits for wait handles
-// and tasks (events 301 and 302).
+// firstWithWaits is the first major version of .NET whose runtime reports waits for wait handles and tasks
+// (events 301 and 302).
 const firstWithWaits = 9
 
 // frameworkMajor is the version that .NET Core 2 and 3 report.
 const frameworkMajor = 4
 
-// visible counts what shows that a kind of wait was reported at all.
+// visible counts evidence that a kind of wait was reported.
 type visible struct{ locks, handles int64 }
 
 func (v *visible) count(kind clrevent.Kind) {
@@ -25,8 +25,8 @@ func (v *visible) count(kind clrevent.Kind) {
 	}
 }
 
-// Unseen says in one line which waits the trace cannot show and what helps, "" if it can show
-// all kinds. Call it after Finish.
+// Unseen returns one line about the waits that the trace cannot show and what helps, "" if it can show all
+// kinds. Call it after Finish.
 func (a *Analysis) Unseen() string {
 	if a.visible.handles > 0 {
 		return ""
@@ -48,6 +48,6 @@ func (a *Analysis) Unseen() string {
 	return what + ": recorded without the keyword WaitHandle, or no thread waited; record with: seedwalk waits --pid PID --keep FILE"
 }
 
-// Blind reports whether no wait was seen, and none could be if there were any: the absence of
-// waits then means nothing.
+// Blind reports whether no wait was seen and the trace cannot show any: then the absence of waits means
+// nothing.
 func (a *Analysis) Blind() bool { return a.visible.locks == 0 && a.Unseen() != "" }

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 )
 
-// The absence of waits means nothing where they could not be seen, and the reason is known.
+// If waits cannot be seen, their absence means nothing, and the reason is known.
 func TestUnseen(t *testing.T) {
 	for _, c := range []struct {
 		name           string

@@ -126,7 +126,8 @@ func (v *View) ask(flags, addr uint64, m *Mapping) error {
 		err = v.ioctl(flags, addr, m)
 	}
 	switch err {
-	case unix.ENOTTY, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES: // old kernel, or a filter
+	case unix.ENOTTY, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES:
+		// An old kernel, or a system call filter.
 		v.plain = true
 		v.Close()
 	}

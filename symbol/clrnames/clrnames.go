@@ -46,7 +46,7 @@ type Name struct {
 	Name string // namespace.class.method of an FCall, the plain name of a QCall
 }
 
-// Bounds of what is read.
+// Bounds of an image's tables.
 const (
 	MaxName     = 256
 	maxPointers = 1 << 20
@@ -61,7 +61,7 @@ const (
 	hasSignature = 2
 )
 
-// Counts says how much of each kind an image has.
+// Counts holds the number of entries of each kind.
 type Counts struct{ Classes, FCalls, QCalls int }
 
 // reader holds the relocated words of an image.

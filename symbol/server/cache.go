@@ -15,11 +15,11 @@ type cached struct {
 	used time.Time
 }
 
-// partAge is how long a file may be incomplete: then the tool that fetched it has ended.
+// partAge is how long a file may be incomplete. After that, the tool that fetched it must have ended.
 const partAge = time.Hour
 
-// prune removes files that were not used for long, and then the oldest ones until the rest keeps
-// the bound. It only removes what has the names of the cache.
+// prune removes files that have not been used for a long time, and then the oldest ones until the rest is
+// within the bound. It only removes files with the cache's names.
 func (s *Servers) prune() {
 	var files []cached
 	total := int64(0)
@@ -51,7 +51,7 @@ func (s *Servers) prune() {
 	}
 }
 
-// remove removes a file, and its folder if that is empty then.
+// remove removes a file, and its folder if that becomes empty.
 func remove(name string) {
 	os.Remove(name)
 	os.Remove(filepath.Dir(name))

@@ -32,8 +32,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// TestDecode: whole payloads decode, and none that is cut at any byte before the
-// last field that is read.
+// TestDecode: complete payloads decode. Payloads truncated before the last read field do not.
 func TestDecode(t *testing.T) {
 	const lock8 = "00 0100 1000000000000000 2000000000000000 0700000000000000"
 	const method = "0100000000000000 0200000000000000 0010000000000000 40000000 03000006 08000000 4e000000 6d000000 0000"

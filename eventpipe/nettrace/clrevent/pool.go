@@ -1,10 +1,10 @@
 package clrevent
 
-// DecodeWork reads WorkQueued and WorkTaken. The item is the address of an object: it is another
-// one after a collection that moved the object.
+// DecodeWork reads WorkQueued and WorkTaken. The item is the address of an object, which a collection may
+// change.
 func DecodeWork(payload []byte, pointer int) (item uint64, ok bool) {
 	r := read(payload, pointer)
-	if len(payload) == 8 { // the class library's: a 64-bit number on every machine
+	if len(payload) == 8 { // from the class library: a 64-bit number on every machine
 		return r.U64(), r.OK()
 	}
 	item = r.ptr()

@@ -2,8 +2,8 @@ package clrevent
 
 import "testing"
 
-// What stands for memory and for exceptions decodes; no length that is cut is taken
-// for the whole, but for an exception's texts, which go as far as they go.
+// Samples of memory and exceptions decode. Truncated payloads are refused, except for an exception's texts,
+// which are truncated too.
 func TestSamples(t *testing.T) {
 	const node = "4e00 6f00 6400 6500 0000" // Node
 	const tick = "d0200300 00000000 0100 e020030000000000 8877665544332211 " + node + " 01000000 1000000000000000 3000000000000000"

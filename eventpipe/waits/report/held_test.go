@@ -18,7 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
-// methodAt is a method's load: 256 bytes.
+// methodAt is the load event of a method of 256 bytes.
 func methodAt(start uint64, name string) []byte {
 	p := binary.LittleEndian.AppendUint64(make([]byte, 16), start)
 	p = append(binary.LittleEndian.AppendUint32(p, 256), make([]byte, 8)...)
@@ -31,8 +31,8 @@ func methodAt(start uint64, name string) []byte {
 	return append(p, 0, 0)
 }
 
-// held is a trace in which thread 6 waits 6 ms for a lock that thread 5 has, which waits
-// for something else meanwhile; of a process whose pointers have so many bytes.
+// held is a trace in which thread 6 waits 6 ms for a lock held by thread 5, which meanwhile waits for
+// something else. pointer is the process's pointer size in bytes.
 func held(pointer int) *waits.Analysis {
 	const ms = 1_000_000
 	w := nettracefile.New(nettracefile.Options{PID: 1, PointerSize: pointer})
@@ -58,8 +58,8 @@ func held(pointer int) *waits.Analysis {
 	return a
 }
 
-// TestHeld: every format says who has the lock, and those with room for it what the owner
-// did meanwhile.
+// TestHeld: every format shows the owner of the lock, and formats with room for it also what the owner did
+// meanwhile.
 func TestHeld(t *testing.T) {
 	a := held(8)
 	for format, want := range map[string][]string{
@@ -100,7 +100,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestPointersOfFour: a trace of a 32-bit process is shown as one of a 64-bit process.
+// TestPointersOfFour: a trace of a 32-bit process is shown like one of a 64-bit process.
 func TestPointersOfFour(t *testing.T) {
 	small, large := held(4), held(8)
 	for _, format := range []string{"text", "csv", "json", "folded", "html"} {
@@ -114,8 +114,8 @@ func TestPointersOfFour(t *testing.T) {
 	}
 }
 
-// TestPageInBrowser: the page shows who waits while who holds. The owner's row has an
-// outline where the other one waits, and a click says what the owner did meanwhile.
+// TestPageInBrowser: the page shows which thread waits while which one holds the lock. The owner's row has an
+// outline during the other's wait, and a click shows what the owner did meanwhile.
 func TestPageInBrowser(t *testing.T) {
 	b := browser.Find(t, "the time lines were not drawn")
 	const script = `<script>addEventListener('load', () => {

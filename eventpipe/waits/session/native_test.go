@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestWindowsNames: addresses of a trace of Windows are named by the images of its list,
-// where they are beside it and of the same build.
+// TestWindowsNames: addresses in a trace of Windows are named by the listed images, if these are next to the
+// trace and of the same build.
 func TestWindowsNames(t *testing.T) {
 	const cc = "x86_64-w64-mingw32-gcc"
 	if _, err := exec.LookPath(cc); err != nil {

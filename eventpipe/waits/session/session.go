@@ -1,23 +1,22 @@
-// Package session watches the waits of a running process: EventPipe sessions
-// through its diagnostics port, from now on or from its very start.
+// Package session watches the waits of a running process: EventPipe sessions through its diagnostics port,
+// from now on or from the process's start.
 //
-// Sources: those of packages diagnostics and waits; dotnet/runtime
-// src/native/eventpipe/ep-session.c (buffers are written out every 100 ms).
+// Sources: those of packages diagnostics and waits; dotnet/runtime src/native/eventpipe/ep-session.c (buffers
+// are written every 100 ms).
 //
-// Strategy. Three sessions. A short one that asks for nothing but the list of
-// methods, for those compiled before we came: its list is written when it is
-// stopped. The main one, with the waits and nothing else, so that its buffer is
-// theirs; it ends with a list of methods too. And one with methods as they are
-// loaded, for the names while the program runs, and for methods that are gone
-// at the end. The runtime (9.0.5, measured) may die of a list of compiled methods while
-// it unloads some: that list is asked for once, where we come late or the trace is kept;
-// else, and again, for precompiled methods only. The rundown provider is never asked for as a provider: it would
-// list the methods of the start, and no runtime does.
+// Strategy. Three sessions. A short one requests only the list of methods, for those compiled before the
+// attach; the list is written when the session is stopped. The main one requests only the waits, so that they
+// have its buffer to themselves; it ends with a list of methods too. The third reports methods as they are
+// loaded, for names while the program runs, and for methods that are gone at the end. The runtime (9.0.5,
+// measured) may crash if it lists compiled methods while it unloads some. So that list is requested only
+// once, and only after a late attach or if the trace is kept; otherwise only precompiled methods are listed.
+// The rundown provider is never requested as a provider: it would list the methods at the start, which no
+// runtime supports.
 //
-// Glossary. A *rundown* is the list of what exists that a session writes at its end.
+// Glossary. A *rundown* is the list of existing methods that a session writes at its end.
 //
-// Known gaps. Of a process that is killed the list at the end is missing: what
-// it compiled since the start is named by the third session only.
+// Known gaps. If the process is killed, the list at the end is missing: only the third session has the
+// methods compiled since the start.
 package session
 
 import (
@@ -41,8 +40,7 @@ const (
 	precompiledKeywords = clrevent.KeywordLoader | clrevent.KeywordNGEN
 )
 
-// Levels: waits for wait handles are reported at 5 only; at 5 the JIT's keyword
-// brings what is not needed.
+// Levels: waits for wait handles are reported only at 5. At 5, the JIT's keyword reports unneeded events.
 const (
 	waitLevel = 5
 	nameLevel = 4
@@ -54,23 +52,23 @@ const patience = 60 * time.Second
 // Options of Run.
 type Options struct {
 	BufferMB uint32    // of the main session, 0 = 256
-	Keep     io.Writer // gets the main session's bytes, if not nil
+	Keep     io.Writer // receives the main session's bytes, if not nil
 	AtStart  bool      // the process waits at its start, and is resumed
 	Follow   func(*waits.Wait, []waits.Frame)
 	Say      func(string)
-	Began    func() // nothing that happens from now on is missed
-	// Blocked, if not nil, is called for waits that began and have not ended.
+	Began    func() // called once nothing later will be missed
+	// Blocked, if not nil, is called for open waits.
 	Blocked Watcher
 }
 
-// Watcher looks at threads that wait.
+// Watcher reads the stacks of waiting threads.
 type Watcher interface {
 	Begin(w *waits.Wait, stack []uint64)
 	End(w *waits.Wait)
 }
 
-// Run watches a process into an Analysis until ctx is done or the process ends.
-// What was seen is in the Analysis whatever is returned.
+// Run records a process's waits in an Analysis until ctx is done or the process ends. The Analysis keeps
+// everything recorded before an error.
 func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Options) error {
 	if opt.Say == nil {
 		opt.Say = func(string) {}
@@ -106,8 +104,8 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	return (&run{c: c, a: a, opt: opt, main: main, names: names}).watch(ctx)
 }
 
-// waitConfig is of the main session. A trace that is kept has all methods at its end, and the queue
-// of the thread pool.
+// waitConfig returns the configuration of the main session. A kept trace has all methods at its end, and the
+// queue of the thread pool.
 func waitConfig(bufferMB uint32, keep, all bool) diagnostics.Config {
 	config := diagnostics.Config{BufferMB: bufferMB, Rundown: precompiledKeywords,
 		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: waitKeywords, Level: waitLevel}}}
@@ -121,7 +119,7 @@ func waitConfig(bufferMB uint32, keep, all bool) diagnostics.Config {
 	return config
 }
 
-// nameConfig is of the session for methods. pool asks for starvations of the thread pool too.
+// nameConfig returns the configuration of the session for methods. pool adds starvations of the thread pool.
 func nameConfig(pool bool) diagnostics.Config {
 	keywords := uint64(nameKeywords)
 	if pool {
@@ -157,15 +155,15 @@ type run struct {
 	opt         Options
 	main, names *diagnostics.Session
 
-	mapped  time.Time // when images were looked for last
-	another bool      // there may be others since
+	mapped  time.Time // time of the last search for images
+	another bool      // there may be new ones
 }
 
-// again is how often images are looked for, at most.
+// again is the shortest time between two searches for images.
 const again = 50 * time.Millisecond
 
-// look learns of images that were mapped since, while the process still has them: at its
-// end it is too late. w may have frames in one.
+// look finds newly mapped images while the process still has them: at its end it is too late. w may have
+// frames in one.
 func (r *run) look(w *waits.Wait) {
 	if time.Since(r.mapped) < again {
 		r.another = true
@@ -196,7 +194,7 @@ func (r *run) watch(ctx context.Context) error {
 	go func() {
 		defer close(named)
 		if r.names != nil {
-			r.a.ReadNames(r.names) // what came before an error stands
+			r.a.ReadNames(r.names) // names before an error are kept
 		}
 	}()
 	ended := make(chan error, 1)
@@ -211,14 +209,14 @@ func (r *run) watch(ctx context.Context) error {
 	follow.close()
 	r.a.OnWait, r.a.OnBegin = nil, nil
 	if r.opt.Blocked != nil {
-		r.a.OnWait = r.opt.Blocked.End // waits that are still open have native frames too
+		r.a.OnWait = r.opt.Blocked.End // open waits have native frames too
 	}
 	r.a.Finish()
 	r.a.OnWait = nil
 	return err
 }
 
-// wait is until the main session has ended by itself or was stopped.
+// wait waits until the main session has ended or was stopped.
 func (r *run) wait(ctx context.Context, ended chan error) error {
 	select {
 	case err := <-ended:
