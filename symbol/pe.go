@@ -21,7 +21,7 @@ const maxLeaf = 32
 // compilers leave in the file, and exports. Addresses are RVAs.
 func PE(f *pe.File, db *pdb.File) *Table {
 	symbols := pdbNames(db)
-	exports, _ := f.Exports() // what could be read of them
+	exports, _ := f.Exports() // a partial result is useful
 	for i := range exports {
 		if e := &exports[i]; e.Name != "" && e.RVA != 0 {
 			// Of a system call's two names, programs use the one that does not begin so.

@@ -11,16 +11,15 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 )
 
-// Resolver names addresses of images by path, reading each image once. It is
-// safe for concurrent use. It must not be used while a thread is suspended.
+// Resolver names addresses of images by path. It reads each image once. It is safe for concurrent use. It
+// must not be used while a thread is suspended.
 type Resolver struct {
-	DebugDirs []string // where separate debug files are; nil = DefaultDebugDirs
+	DebugDirs []string // folders of separate debug files; nil = DefaultDebugDirs
 	Folders   Folders  // searched before DebugDirs
 	Cache     *Cache   // of tables that several resolvers share; nil = none
 
-	// Fetch fetches a file with the symbols of a build; nil = nothing is fetched. fits checks the
-	// build of a file that came from a place. Fetch is called for images without symbols, one at
-	// a time.
+	// Fetch fetches a file with the symbols of a build; nil = nothing is fetched. fits checks the build of a
+	// file from a place. Fetch is called for images without symbols, one at a time.
 	Fetch func(path, id string, fits func(file, place string) bool) string
 
 	fetching sync.Mutex
@@ -31,7 +30,7 @@ type Resolver struct {
 	kept   map[string]*elf.File
 
 	refused []Refusal
-	perf    map[string]*perfFile // by JITPath
+	perf    map[string]*perfFile // perf maps by JITPath
 }
 
 // image is one image's table, made by the first who asks. role and line are nil if they know nothing.
@@ -46,13 +45,13 @@ type image struct {
 	chained bool // a function may have parts elsewhere: cover gives the start of the first
 }
 
-// NewResolver returns a Resolver that looks in the usual places.
+// NewResolver returns a Resolver with the default folders.
 func NewResolver() *Resolver {
 	return &Resolver{images: map[string]*image{}, names: map[string]string{}, kept: map[string]*elf.File{}}
 }
 
-// Keep takes an image that a process runs, for the time when its path leads to none or
-// to another. The first one of a path and build id is kept.
+// Keep stores an image that a process runs, in case its path stops leading to that file. The first one for a
+// path and build id is kept.
 func (r *Resolver) Keep(path, buildID string, f *elf.File) {
 	key := path + "\x00" + buildID
 	r.mu.Lock()
@@ -62,10 +61,9 @@ func (r *Resolver) Keep(path, buildID string, f *elf.File) {
 	}
 }
 
-// Name returns the readable name of the symbol that covers addr, the image's
-// own address, or of JITPath a process's. A role in brackets is the name of some code of .NET runtimes
-// that no symbol covers. buildID, if not empty, must be the file's; a file that was
-// replaced since gives no names.
+// Name returns the readable name of the symbol that covers addr, an address of the image itself, or for
+// JITPath of the process. A role in brackets is the name of some code of .NET runtimes without a symbol. If
+// buildID is not empty, the file must have it; a replaced file gives no names.
 func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
 	if strings.HasPrefix(path, jitPrefix) {
 		return r.jitName(path, addr)
@@ -102,9 +100,8 @@ func (r *Resolver) Line(path, buildID string, addr uint64) (file string, line in
 	return "", 0
 }
 
-// Function returns the range of the function that holds addr, by the image's
-// unwind table: in a stripped library it tells functions apart though it names
-// none.
+// Function returns the range of the function that contains addr, from the image's unwind table. This
+// distinguishes functions in a stripped library, without names.
 func (r *Resolver) Function(path, buildID string, addr uint64) (start, end uint64, ok bool) {
 	return r.image(path, buildID).cover(addr)
 }
@@ -123,7 +120,7 @@ func (r *Resolver) DebugFile(path, buildID string) string {
 	return name
 }
 
-// Table returns the table of an image; it is empty where nothing can be read.
+// Table returns the table of an image; it is empty if nothing can be read.
 func (r *Resolver) Table(path, buildID string) *Table { return r.image(path, buildID).table }
 
 func (r *Resolver) image(path, buildID string) *image {
@@ -169,7 +166,7 @@ func (r *Resolver) load(im *image, path, buildID string) {
 	im.size.Store(1 + int64(im.table.Len()))
 }
 
-// open gives the image that was kept, or reads the one at path.
+// open returns the stored image, or reads the one at path.
 func (r *Resolver) open(path, buildID string) *elf.File {
 	r.mu.Lock()
 	f := r.kept[path+"\x00"+buildID]
@@ -180,7 +177,7 @@ func (r *Resolver) open(path, buildID string) *elf.File {
 	return open(path, buildID)
 }
 
-// open reads the image at path, nil if it is not there or not the one meant.
+// open reads the image at path, nil if it is missing or has another build ID.
 func open(path, buildID string) *elf.File {
 	if path == "[vdso]" {
 		return vdso()
@@ -192,7 +189,7 @@ func open(path, buildID string) *elf.File {
 	return f
 }
 
-// vdso reads our own: the kernel gives every process of one kind the same.
+// vdso reads our own vdso: the kernel gives the same one to every process of a kind.
 func vdso() *elf.File {
 	start, end, ok := ownMapping("[vdso]")
 	if !ok {
@@ -207,7 +204,7 @@ func vdso() *elf.File {
 	if _, err := mem.ReadAt(data, int64(start)); err != nil {
 		return nil
 	}
-	f, err := elf.New(data, "[vdso]") // it is mapped as one piece, as in a file
+	f, err := elf.New(data, "[vdso]") // it is mapped in one piece, like the file
 	if err != nil {
 		return nil
 	}

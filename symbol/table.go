@@ -29,9 +29,9 @@ import (
 // Symbol is a named range of code.
 type Symbol struct {
 	Addr uint64 // the image's own address
-	Size uint64 // bytes; 0 = not said
+	Size uint64 // bytes; 0 = missing
 	Name string // as in the file, mangled
-	Rank int8   // among symbols of one place the highest is shown; see the Rank constants
+	Rank int8   // of several symbols for one address, the highest is shown; see the Rank constants
 }
 
 // Ranks of a symbol's binding.
@@ -41,7 +41,7 @@ const (
 	RankGlobal = 2
 )
 
-// Cover gives the unwind record's range that holds addr, or false.
+// Cover returns the unwind record's range that contains addr, or false.
 type Cover func(addr uint64) (start, end uint64, ok bool)
 
 // Table finds the symbol that covers an address. It is immutable.
@@ -50,11 +50,11 @@ type Table struct{ entries []entry }
 type entry struct {
 	start, end uint64
 	name       string
-	outer      int32 // nearest entry before that reaches beyond start, -1 = none
+	outer      int32 // nearest earlier entry that extends beyond start, -1 = none
 }
 
-// NewTable sorts symbols. cover, which may be nil, gives a size to symbols that
-// have none. The slice is reordered.
+// NewTable sorts symbols. cover, which may be nil, gives a size to symbols without one. The slice is
+// reordered.
 func NewTable(symbols []Symbol, cover Cover) *Table {
 	for i := range symbols {
 		if s := &symbols[i]; s.Size == 0 && cover != nil {
@@ -71,17 +71,17 @@ func NewTable(symbols []Symbol, cover Cover) *Table {
 	return t
 }
 
-// order sorts by place; among symbols of one place the one to show comes first.
+// order sorts by address; of several symbols for one address, the one to show comes first.
 func order(a, b Symbol) int {
 	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Rank, a.Rank), cmp.Compare(underscores(a.Name), underscores(b.Name)),
 		cmp.Compare(b.Size, a.Size), cmp.Compare(a.Name, b.Name))
 }
 
-// underscores counts leading ones: of aliases the plainest is the public name.
+// underscores counts leading underscores: of several aliases, the one with the fewest is the public name.
 func underscores(s string) int { return len(s) - len(strings.TrimLeft(s, "_")) }
 
-// add appends a symbol unless it covers nothing or is a second name for a
-// place. A second name that reaches further is kept for the rest of its range.
+// add appends a symbol unless it covers nothing or is a second name for an address. A second name with a
+// larger range is kept for the rest of that range.
 func (t *Table) add(s *Symbol) {
 	start, end := s.Addr, s.Addr+s.Size
 	if s.Name == "" || s.Size == 0 || end < start {
@@ -97,8 +97,8 @@ func (t *Table) add(s *Symbol) {
 	t.entries = append(t.entries, entry{start: start, end: end, name: s.Name, outer: t.outerOf(start)})
 }
 
-// outerOf is the nearest entry that reaches beyond start. The chain of outer
-// entries holds every such one, so only the chain is searched.
+// outerOf returns the nearest entry that extends beyond start. All such entries are in the chain of outer
+// entries, so only the chain is searched.
 func (t *Table) outerOf(start uint64) int32 {
 	i := int32(len(t.entries)) - 1
 	for i >= 0 && t.entries[i].end <= start {
@@ -107,11 +107,10 @@ func (t *Table) outerOf(start uint64) int32 {
 	return i
 }
 
-// Len is the number of places that have a name.
+// Len returns the number of addresses with a name.
 func (t *Table) Len() int { return len(t.entries) }
 
-// Find returns the mangled name of the innermost symbol that covers addr and
-// how far into it addr is.
+// Find returns the mangled name of the innermost symbol that covers addr, and the offset of addr in it.
 func (t *Table) Find(addr uint64) (name string, offset uint64, ok bool) {
 	i, found := slices.BinarySearchFunc(t.entries, addr, func(e entry, a uint64) int { return cmp.Compare(e.start, a) })
 	if !found {

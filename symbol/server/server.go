@@ -4,11 +4,11 @@
 //
 // Glossary. A *key* is the path of a build's symbols on a server.
 //
-// Strategy: one request at a time, each with bounds of time and size. A file goes to the cache
-// after its build ID has been checked. A server that does not answer is not asked again.
+// Strategy: one request at a time, each with limits of time and size. A file is added to the cache after its
+// build ID has been checked. A server that does not answer is not asked again.
 //
-// Known gaps: a file that no server has is asked for again in the next run; compressed files of
-// symbol stores (CAB) are not read.
+// Known gaps: a file that no server has is requested again in the next run; compressed files of symbol stores
+// (CAB) are not supported.
 package server
 
 import (
@@ -56,10 +56,10 @@ type Servers struct {
 type server struct {
 	base  string
 	key   [2]int // indices of the keys by which it has served a file of ELF and a PDB, -1 = none yet
-	ended bool   // it failed and is not asked again
+	ended bool   // it failed and is no longer used
 }
 
-// New returns the servers at some URLs with a cache in folder. say gets progress and failures.
+// New returns the servers at some URLs with a cache in folder. say receives progress and failures.
 func New(urls []string, folder string, limits Limits, say func(string)) *Servers {
 	s := &Servers{limits: limits, folder: folder, say: say}
 	for _, u := range urls {
@@ -71,7 +71,7 @@ func New(urls []string, folder string, limits Limits, say func(string)) *Servers
 	return s
 }
 
-// Check reports why a URL cannot be that of a symbol server, nil if it can.
+// Check returns why a URL cannot be that of a symbol server, nil if it can.
 func Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -80,7 +80,7 @@ func Check(address string) error {
 	return nil
 }
 
-// maxRedirects bounds how often a server may send a request elsewhere.
+// maxRedirects bounds the redirects of one request.
 const maxRedirects = 5
 
 // redirect accepts other addresses of the same server, and encrypted ones of others.
@@ -128,7 +128,7 @@ func (s *Servers) Fetch(image, id string, fits func(file, place string) bool) st
 		s.say(err.Error())
 		return ""
 	}
-	defer os.Remove(filepath.Dir(name)) // if it is empty
+	defer os.Remove(filepath.Dir(name)) // only if it is empty
 	kind := 0
 	if isPDB(id) {
 		kind = 1
@@ -158,8 +158,8 @@ func (s *Servers) Fetch(image, id string, fits func(file, place string) bool) st
 	return ""
 }
 
-// get fetches one file into a new one in a folder. It reports failures, and ends the use of
-// servers that fail otherwise than by not having a file.
+// get fetches one file into a new file in a folder. It reports failures. After a failure other than a missing
+// file, the server is no longer used.
 func (s *Servers) get(v *server, place, image, folder string) (part string, err error) {
 	began := time.Now()
 	defer func() { s.spent += time.Since(began) }()
@@ -238,7 +238,7 @@ func (s *Servers) tooLarge(place string) error {
 	return fmt.Errorf("%s: more than %d MB", place, s.limits.Size>>20)
 }
 
-// progress is a line about a long fetch. size is -1 if it is unknown.
+// progress returns a line about a long fetch. size is -1 if unknown.
 func progress(image, place string, n, size int64) string {
 	of := ""
 	if size > 0 {

@@ -18,20 +18,20 @@ const id = "abcdef0123456789"
 var quick = Limits{Answer: 300 * time.Millisecond, Quiet: 300 * time.Millisecond, Fetch: 5 * time.Second, Total: time.Minute,
 	Report: time.Millisecond, Size: 1 << 20, Cache: 1 << 21, Age: time.Hour}
 
-// lines collects what Servers say.
+// lines collects the messages of Servers.
 type lines []string
 
 func (l *lines) say(text string) { *l = append(*l, text) }
 
 func (l lines) has(part string) bool { return strings.Contains(strings.Join(l, "\n"), part) }
 
-// good accepts files that say so.
+// good accepts files with the right content.
 func good(file, _ string) bool {
 	b, err := os.ReadFile(file)
 	return err == nil && strings.HasPrefix(string(b), "good")
 }
 
-// left are the files in a folder.
+// left returns the files in a folder.
 func left(t *testing.T, folder string) (out []string) {
 	filepath.WalkDir(folder, func(p string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -42,7 +42,7 @@ func left(t *testing.T, folder string) (out []string) {
 	return out
 }
 
-// What servers do, and what becomes of it.
+// Answers of servers, and the results of fetches.
 func TestFetch(t *testing.T) {
 	elsewhere := atomic.Int64{}
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { elsewhere.Add(1); io.WriteString(w, "good") }))
@@ -54,7 +54,7 @@ func TestFetch(t *testing.T) {
 		answer    http.HandlerFunc
 		found     bool
 		said      string
-		requests  int64 // of two fetches
+		requests  int64 // in both fetches
 	}{
 		{"debuginfod", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "good") }, true, "", 1},
 		{"symbol store", "/_.debug/elf-buildid-sym-" + id + "/_.debug", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "good") }, true, "", 2},
@@ -164,7 +164,7 @@ func TestFetchPDB(t *testing.T) {
 	}
 }
 
-// A long fetch reports progress, and all fetches together have a bound of time.
+// A long fetch reports progress, and the total time of all fetches is bounded.
 func TestFetchSlow(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, piece := range []string{"good", "more", "end"} {
@@ -185,7 +185,7 @@ func TestFetchSlow(t *testing.T) {
 	}
 }
 
-// The cache keeps its bounds of size and age, and removes nothing else.
+// The cache stays within its bounds of size and age, and removes nothing else.
 func TestCache(t *testing.T) {
 	folder := t.TempDir()
 	put := func(name string, size int, age time.Duration) string {
