@@ -22,16 +22,16 @@ type Capture struct {
 	Regs      context.Registers
 	Stack     memory.Run
 	More      []memory.Run // further stacks that the thread uses
-	Low, High uint64       // the stack's bounds, high 0 = not known
+	Low, High uint64       // the stack's bounds; High 0 = unknown
 	Cut       bool         // the copy ends before the stack does
-	OneStack  bool         // the kernel copied at most 64 KB of one stack: there may be more
-	Partial   bool         // of the registers only sp and ip are known
-	Called    bool         // ip is where a call returns to: the thread was not interrupted
+	OneStack  bool         // the kernel copied at most 64 KB of one stack: there may be more stacks
+	Partial   bool         // only sp and ip are known
+	Called    bool         // ip is a return address: the thread was not interrupted
 	Kernel    KernelState  // whether the thread was in the kernel
 	Extra     []byte       // of the runtime's Thread, at the time of the copy
 }
 
-// KernelState is what is known of where an interrupted thread was.
+// KernelState is whether an interrupted thread was in the kernel.
 type KernelState uint8
 
 const (
@@ -40,28 +40,29 @@ const (
 	InKernel                         // blocked in the kernel
 )
 
-// Walker walks captures by the tables of one process.
+// Walker walks captures with the tables of one process.
 type Walker struct {
 	Unmanaged       unwind.Walker
-	Code            managedCode          // nil: no runtime is known
-	HijackStub      uint64               // what the runtime writes over return addresses; 0 = not known
-	Returns         uint64               // replaced return addresses that were set right
-	SkippedHandlers uint64               // frames of handlers that had not executed an instruction yet
-	Special         *managed.Specials    // nil: there are none
-	Unproven        func(ip uint64) bool // whether an address is in code of a runtime that cannot be read
+	Code            managedCode       // nil: no runtime is known
+	HijackStub      uint64            // address that the runtime writes over return addresses; 0 = unknown
+	Returns         uint64            // replaced return addresses that were corrected
+	SkippedHandlers uint64            // frames of handlers that had not executed an instruction yet
+	Special         *managed.Specials // nil: there are none
+	// reports whether an address is in code of a runtime that cannot be read
+	Unproven func(ip uint64) bool
 
 	mem    memory.Window
 	bounds unwind.Bounds
 	block  [256]unwind.Frame
 	out    []merge.Frame
 
-	// The walk under way.
+	// State of the current walk.
 	n                  int
 	steppedThroughStub bool         // it left a special as if that had been called
-	ManagedFrames      bool         // it met code of the runtime's
+	ManagedFrames      bool         // it met code of the runtime
 	at                 unwind.State // of regs
 	Regs               context.Registers
-	from               context.Registers // before a step under way
+	from               context.Registers // before the current step
 	left               unwind.Frame
 }
 
@@ -69,10 +70,9 @@ func New(a context.Arch) *Walker {
 	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, usualFrames)}
 }
 
-// SetHijackStub tells where the runtime's hijack stub is, 0 = not known. One that is known by
-// its code is not guessed any more: a return address in code that is newer than the module
-// table would else be taken for its doing, if what has been pushed before it, a register
-// that holds an address in managed code, looks like one.
+// SetHijackStub sets the address of the runtime's hijack stub (0 if unknown). Once the stub is known, the
+// walker stops guessing: otherwise it could mistake a return address in newly mapped code for a hijacked one,
+// if a register with an address in managed code was saved next to it.
 func (w *Walker) SetHijackStub(stub uint64) {
 	w.HijackStub = stub
 	if l, ok := w.Unmanaged.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok && stub != 0 {
@@ -80,8 +80,8 @@ func (w *Walker) SetHijackStub(stub uint64) {
 	}
 }
 
-// Walk writes c's frames to w.out[:n] and says why it ended; GapNone is a whole
-// stack. needs says that a register was missing which the thread itself has.
+// Walk returns c's frames and why the walk ended; GapNone means a complete stack. needs means that a register
+// was missing that the live thread has.
 func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
 	w.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	w.bounds = unwind.Bounds{Low: c.Low, High: c.High, Follow: true}
@@ -121,8 +121,7 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	}
 }
 
-// Patched reports whether a word of a stack is the address that the runtime writes over
-// return addresses.
+// Patched reports whether a stack contains the address that the runtime writes over return addresses.
 func (w *Walker) Patched(stack *memory.Run) bool {
 	if w.HijackStub == 0 {
 		return false
@@ -136,16 +135,16 @@ func (w *Walker) Patched(stack *memory.Run) bool {
 	return false
 }
 
-// end closes a stack that is not whole.
+// end adds the gap to an incomplete stack.
 func (w *Walker) end(gap merge.Gap) []merge.Frame {
 	w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.Regs.SP()})
 	return w.out[:w.n]
 }
 
-// dropUnstarted leaves out a signal handler that has not executed an instruction yet. Where the
-// timers of two profilers expire at the same tick, the kernel makes the other's frame and then
-// ours on it: the thread is at the first instruction of the other's handler, whose return address is
-// still on top of the stack. What it did is below the signal's frame.
+// dropUnstarted drops a signal handler that has not executed an instruction yet. If the timers of two
+// profilers expire at the same tick, the kernel sets up the other's signal frame and ours on top of it: the
+// thread is at the first instruction of the other's handler, whose return address is still on top of the
+// stack. The thread's own work is below the signal frame.
 func (w *Walker) dropUnstarted(frames []merge.Frame) []merge.Frame {
 	for len(frames) > 2 && frames[0].Exact && frames[0].Kind == unwind.KindNative && frames[1].Kind == unwind.KindSignal {
 		if ra, ok := w.mem.Word(frames[0].SP); !ok || ra != frames[1].IP {
@@ -167,7 +166,7 @@ func (w *Walker) native(c *Capture) unwind.Stop {
 		n, stop = n-1, unwind.Managed // code that is newer than the module table
 	}
 	if i, stub := w.Special.Misread(w.block[:n], w.at.Address()); i >= 0 {
-		// Once more, up to there.
+		// Walk again, up to there.
 		w.Regs.Copy(&w.from)
 		w.at = was
 		n, stop = w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
@@ -198,8 +197,8 @@ func (w *Walker) native(c *Capture) unwind.Stop {
 	return stop
 }
 
-// PendingReturn is where the stub leads in which the last walk has ended because nobody knew
-// of code there. What its return address is may still have to be written.
+// PendingReturn returns the target of the stub in which the last walk has ended because no code was known
+// there. The return address may not have been written yet.
 func (w *Walker) PendingReturn() (to context.AMD64, ok bool) {
 	u, ok := w.Unmanaged.(interface {
 		HookReturn(*unwind.State, *memory.Window) (context.AMD64, bool)
@@ -210,8 +209,8 @@ func (w *Walker) PendingReturn() (to context.AMD64, ok bool) {
 	return u.HookReturn(&w.at, &w.mem)
 }
 
-// stepPendingHijack leaves a hijack stub before the runtime has written its return address, by
-// what the thread says it is.
+// stepPendingHijack steps out of a hijack stub that has not stored its return address yet. It takes the
+// address from the runtime's Thread.
 func (w *Walker) stepPendingHijack(c *Capture) bool {
 	to, ok := w.PendingReturn()
 	if !ok || w.Code == nil || w.Regs.Arch != context.ArchAMD64 {
@@ -225,8 +224,8 @@ func (w *Walker) stepPendingHijack(c *Capture) bool {
 	return true
 }
 
-// least is by how much a stack pointer rises from a frame to its caller: on x86-64 by
-// the return address.
+// least returns the least increase of the stack pointer from a frame to its caller: on x86-64 the return
+// address.
 func (w *Walker) least(exact bool) uint64 {
 	switch {
 	case w.Regs.Arch == context.ArchAMD64:
@@ -237,8 +236,8 @@ func (w *Walker) least(exact bool) uint64 {
 	return 16
 }
 
-// trueReturn puts the true return address in the place of the hijack stub's, to which
-// the frame that was left last returns. On x86-64 it stood below the stack pointer.
+// trueReturn replaces the hijack stub's address, to which the last frame returns, by the true return address.
+// On x86-64 it was below the stack pointer.
 func (w *Walker) trueReturn(c *Capture) bool {
 	slot := w.Regs.SP() - 8
 	if w.Regs.Arch == context.ArchARM64 {
@@ -255,9 +254,9 @@ func (w *Walker) trueReturn(c *Capture) bool {
 	return ok
 }
 
-// returning is the index of the frame of a walk that returns to the hijack stub, -1 if
-// none does. On ARM64 it is the stub's own: it is entered by a return, with its own
-// address in x30, and saves that before it learns the true one.
+// returning returns the index of the frame that returns to the hijack stub, -1 if there is none. On ARM64 it
+// is the stub itself: it is entered by a return with its own address in x30, and saves that before it learns
+// the true one.
 func (w *Walker) returning(n int) int {
 	if w.Regs.Arch != context.ArchARM64 || w.HijackStub == 0 || w.Code == nil {
 		return -1
@@ -268,15 +267,15 @@ func (w *Walker) returning(n int) int {
 		}
 	}
 	if n > 0 && w.Regs.IP() == w.HijackStub && (!w.at.Exact || w.block[n-1].IP == w.HijackStub) {
-		return n - 1 // at its first instruction its own caller is the stub itself
+		return n - 1 // at its first instruction, its own caller is the stub
 	}
 	return -1
 }
 
-// restored is the true return address where an epilog has read the stub's into its
-// register already: the slot lies in the frame that it leaves.
+// restored returns the true return address if an epilog has already read the stub's address into its
+// register: the slot is in the frame that it leaves.
 func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
-	const frame = 4096 // what a method's epilog frees last
+	const frame = 4096 // the most that a method's epilog frees last
 	for i := 8; i+8 <= len(extra); i += 8 {
 		slot := binary.LittleEndian.Uint64(extra[i:])
 		if slot < w.Regs.SP() && w.Regs.SP()-slot <= frame {
@@ -288,7 +287,7 @@ func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
 	return 0, false
 }
 
-// isManaged asks the runtime's tables about the ip.
+// isManaged looks up the ip in the runtime's tables.
 func (w *Walker) isManaged() bool {
 	if w.Code == nil {
 		return false
@@ -297,7 +296,7 @@ func (w *Walker) isManaged() bool {
 	return ok
 }
 
-// managed steps over managed frames, one after the other.
+// managed steps over consecutive managed frames.
 func (w *Walker) managed(c *Capture) unwind.Stop {
 	if w.Code == nil {
 		return unwind.NoInfo
@@ -306,7 +305,8 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 	for {
 		trust := w.at.Trust
 		if trust == unwind.TrustOutside {
-			w.at.Trust = unwind.TrustCLR // in no module, but in the tables, or the step fails
+			// outside all modules; but if the tables do not know it, the step fails
+			w.at.Trust = unwind.TrustCLR
 		}
 		f, was := &w.left, w.at
 		w.from.Copy(&w.Regs)
@@ -352,7 +352,7 @@ func (w *Walker) put(f merge.Frame) bool {
 	return true
 }
 
-// Holds reports whether an address is of a stack that was copied.
+// Holds reports whether an address is on a copied stack.
 func (c *Capture) Holds(at uint64) bool {
 	if at-c.Stack.Addr < uint64(len(c.Stack.Data)) {
 		return true
@@ -365,7 +365,7 @@ func (c *Capture) Holds(at uint64) bool {
 	return false
 }
 
-// StoppedAt are the registers of a thread whose sp and ip the kernel tells.
+// StoppedAt returns the registers of a thread whose sp and ip the kernel reports.
 func StoppedAt(a context.Arch, sp, ip uint64) context.Registers {
 	g := context.Registers{Arch: a}
 	g.AMD64.Known = 1 << context.RSP
@@ -377,5 +377,5 @@ func StoppedAt(a context.Arch, sp, ip uint64) context.Registers {
 // Sizes of a copy of a stack, bytes.
 const (
 	RedZone    = 128     // below sp that are a function's own (System V ABI)
-	FirstStack = 1 << 16 // copied at first: a stack is rarely large, a mapping is
+	FirstStack = 1 << 16 // bytes copied at first: a stack is rarely large, a mapping is
 )
