@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,34 @@ func TestAgentToken(t *testing.T) {
 		}
 		if got, err := tokenIn(path, 16); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+// What stops the agent before it begins is said in one line that names it.
+func TestAgentCannotBegin(t *testing.T) {
+	dir := tempdir.New(t)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	for want, change := range map[string]func(f *agentFlags){
+		"file: not a directory":  func(f *agentFlags) { f.cfg.Folder = file },
+		"address already in use": func(f *agentFlags) { f.listen = busy.Addr().String() },
+		"at least 16 characters": func(f *agentFlags) { f.token = file },
+		"none: no such file":     func(f *agentFlags) { f.pushToken = filepath.Join(dir, "none") },
+		"invalid port":           func(f *agentFlags) { f.listen = "localhost:99999" },
+	} {
+		f := agentFlags{listen: "localhost:0"}
+		f.cfg.Folder, f.cfg.Rate, f.cfg.CPU, f.cfg.MemoryBytes = dir, 19, 1, 1<<40
+		change(&f)
+		if err := f.run(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", want, err)
 		}
 	}
 }

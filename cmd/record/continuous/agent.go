@@ -121,14 +121,12 @@ func New(cfg Config) (*Agent, error) {
 // last second, its unfinished profiles are worth nothing. Profiles for a backend of another
 // protocol are dropped too.
 func (a *Agent) recover() {
-	parts, _ := filepath.Glob(filepath.Join(a.spool.dir, "*.*"))
-	for _, path := range parts {
+	for _, path := range a.spool.ending("") {
 		if !strings.HasSuffix(path, a.spool.suffix) && os.Remove(path) == nil {
 			a.count.SpoolDropped.Add(1)
 		}
 	}
-	partial, _ := filepath.Glob(filepath.Join(a.store.dir, "*"+a.store.suffix+".partial"))
-	for _, path := range partial {
+	for _, path := range a.store.ending(a.store.suffix + ".partial") {
 		os.Rename(path, strings.TrimSuffix(path, ".partial"))
 	}
 	a.store.trim()

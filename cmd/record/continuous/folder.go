@@ -42,6 +42,17 @@ func (f *folder) files() (names []string, size int64) {
 	return names, size
 }
 
+// ending lists the paths of files whose names have an end, oldest first.
+func (f *folder) ending(suffix string) (paths []string) {
+	entries, _ := os.ReadDir(f.dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) {
+			paths = append(paths, filepath.Join(f.dir, e.Name()))
+		}
+	}
+	return paths
+}
+
 // trim deletes the oldest files until the rest fits.
 func (f *folder) trim() {
 	f.mu.Lock()

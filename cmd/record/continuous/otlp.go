@@ -106,16 +106,22 @@ func judgeGRPC(resp *http.Response, body []byte) error {
 	return &busy{status: text}
 }
 
+// errNoMessage means that an answer is of something else than a collector, such as a proxy.
+var errNoMessage = errors.New("the answer is no message of OpenTelemetry's protocol")
+
 // partialSuccess reads an ExportProfilesServiceResponse. A collector that refuses some
 // profiles refuses them for good.
 func partialSuccess(body []byte) error {
 	var count uint64
 	var message []byte
-	for part := range fields(body) {
+	parts, ok := fields(body)
+	for _, part := range parts {
 		if part.number != 1 {
 			continue
 		}
-		for f := range fields(part.bytes) {
+		inner, whole := fields(part.bytes)
+		ok = ok && whole
+		for _, f := range inner {
 			switch f.number {
 			case 1:
 				count = f.value
@@ -124,7 +130,10 @@ func partialSuccess(body []byte) error {
 			}
 		}
 	}
-	if count == 0 {
+	switch {
+	case !ok:
+		return errNoMessage
+	case count == 0:
 		return nil
 	}
 	return &rejected{fmt.Sprintf("%d of its parts, %.200q", count, message)}
@@ -137,31 +146,45 @@ type field struct {
 	bytes  []byte
 }
 
-// fields lists the varints and bytes of a message up to its end, or to a mistake.
-func fields(b []byte) func(yield func(field) bool) {
-	return func(yield func(field) bool) {
-		for len(b) > 0 {
-			key, n := binary.Uvarint(b)
-			if n <= 0 || key&7 != 0 && key&7 != 2 {
-				return
-			}
-			value, m := binary.Uvarint(b[n:])
-			if m <= 0 {
-				return
-			}
-			f := field{number: key >> 3, value: value}
-			b = b[n+m:]
-			if key&7 == 2 {
-				if value > uint64(len(b)) {
-					return
-				}
-				f.bytes, b = b[:value], b[value:]
-			}
-			if !yield(f) {
-				return
-			}
+// Wire types of Protocol Buffers.
+const (
+	wireVarint = 0
+	wireFixed8 = 1
+	wireBytes  = 2
+	wireFixed4 = 5
+)
+
+// fields lists the fields of a message, and reports whether it is one.
+func fields(b []byte) (all []field, ok bool) {
+	for len(b) > 0 {
+		key, n := binary.Uvarint(b)
+		if n <= 0 || key>>3 == 0 {
+			return all, false
 		}
+		f, size := field{number: key >> 3}, uint64(0)
+		b = b[n:]
+		switch key & 7 {
+		case wireFixed8:
+			size = 8
+		case wireFixed4:
+			size = 4
+		case wireVarint, wireBytes:
+			if f.value, n = binary.Uvarint(b); n <= 0 {
+				return all, false
+			}
+			if b = b[n:]; key&7 == wireBytes {
+				size = f.value
+			}
+		default:
+			return all, false
+		}
+		if size > uint64(len(b)) {
+			return all, false
+		}
+		f.bytes, b = b[:size], b[size:]
+		all = append(all, f)
 	}
+	return all, true
 }
 
 // compressedOTLP is OpenTelemetry profiles of a resource with gzip.

@@ -92,7 +92,10 @@ func TestPushCollector(t *testing.T) {
 		"http 404":             {"otlp+http", code(404), 0, 1},
 		"http 400":             {"otlp+http", code(400), 1, 0},
 		"http partial":         {"otlp+http", partial(""), 1, 0},
-		"http garbage":         {"otlp+http", func(w http.ResponseWriter) { io.WriteString(w, "\x0a\xff\xff\xff\xff\x0f") }, 0, 0},
+		"http garbage":         {"otlp+http", func(w http.ResponseWriter) { io.WriteString(w, "\x0a\xff\xff\xff\xff\x0f") }, 0, 1},
+		"http page":            {"otlp+http", func(w http.ResponseWriter) { io.WriteString(w, "<html>please log in</html>") }, 0, 1},
+		"http cut":             {"otlp+http", func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); io.WriteString(w, "\x0a\x00") }, 0, 1},
+		"http new field":       {"otlp+http", func(w http.ResponseWriter) { io.WriteString(w, "\x4d\x01\x02\x03\x04") }, 0, 0},
 		"grpc":                 {"otlp+grpc", nil, 0, 0},
 		"grpc unavailable":     {"otlp+grpc", grpc("14", "down", ""), 0, 1},
 		"grpc unimplemented":   {"otlp+grpc", grpc("12", "no%20gate", ""), 0, 1},
@@ -119,7 +122,7 @@ func TestPushCollector(t *testing.T) {
 			p, said := pushing(t, c.scheme+strings.TrimPrefix(srv.URL, "http"), 3)
 			drained(t, p)
 			want := []string{"profile0", "profile1", "profile2"}
-			if c.rejected > 0 || name == "http garbage" {
+			if c.rejected > 0 || name == "http new field" { // the script takes no profile
 				want = want[1:]
 			}
 			if !slices.Equal(b.got, want) {

@@ -186,8 +186,10 @@ func (p *pusher) send(name string) error {
 	switch {
 	case p.protocol == otlpGRPC && err == nil:
 		return judgeGRPC(resp, body)
-	case p.protocol == otlpHTTP && resp.StatusCode == http.StatusOK:
+	case p.protocol == otlpHTTP && err == nil && resp.StatusCode == http.StatusOK:
 		return partialSuccess(body)
+	case p.protocol != pyroscope && resp.StatusCode == http.StatusOK:
+		return errNoMessage
 	}
 	return judge(resp)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/collect"
@@ -82,11 +83,18 @@ func (a *Agent) target(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recordings lists the recordings of a process that are kept, oldest first.
-func (a *Agent) recordings(pid int) []string {
-	all, _ := filepath.Glob(filepath.Join(a.store.dir, fmt.Sprintf("*-%d-*%s*", pid, a.store.suffix)))
-	slices.Sort(all)
-	return all
+// recordings lists the recordings of a process that are kept, and the one under way, oldest first.
+func (a *Agent) recordings(pid int) (paths []string) {
+	for _, suffix := range []string{"", ".partial"} {
+		for _, path := range a.store.ending(a.store.suffix + suffix) {
+			_, rest, _ := strings.Cut(filepath.Base(path), "-")
+			if strings.HasPrefix(rest, strconv.Itoa(pid)+"-") {
+				paths = append(paths, path)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 var errNoRecording = errors.New("no recording of this process is kept yet")
