@@ -3,6 +3,8 @@ package collect
 import (
 	"fmt"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // counted formats n with its noun. The noun is "read", whose plural is "reads", or both
@@ -15,7 +17,17 @@ func counted(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return export.Thousands(n) + " " + many
+}
+
+// sentence is fmt.Sprintf with a comma before each three digits of int64 numbers, for the verb %v.
+func sentence(format string, args ...any) string {
+	for i, a := range args {
+		if n, ok := a.(int64); ok {
+			args[i] = export.Thousands(n)
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // countLine describes a counter for the summary: what is counted, and what happened to it.
@@ -37,5 +49,5 @@ func samplesPerThread(least, median, most int64) string {
 	if least == most {
 		return counted(most, "sample") + " per thread"
 	}
-	return fmt.Sprintf("%d to %d samples per thread, median %d", least, most, median)
+	return sentence("%v to %v samples per thread, median %v", least, most, median)
 }

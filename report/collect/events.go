@@ -2,7 +2,6 @@ package collect
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -165,11 +164,11 @@ func eventLines(c map[string]int64) (out []string) {
 	if c["event_waits"]+c["event_locks"]+c["event_allocs"]+c["event_exceptions"] == 0 {
 		return nil
 	}
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	say("events: %s, %s, %s, %s; %d lost", counted(c["event_waits"], "wait"), counted(c["event_locks"], "lock"),
+	say := func(format string, args ...any) { out = append(out, sentence(format, args...)) }
+	say("events: %s, %s, %s, %s; %v lost", counted(c["event_waits"], "wait"), counted(c["event_locks"], "lock"),
 		counted(c["event_allocs"], "allocation sample"), counted(c["event_exceptions"], "exception"), c["event_missed"]+c["event_crowded"])
 	if n := c["event_copies"]; n > 0 {
-		say("%s copied in %v on average", counted(n, "stack"), time.Duration(c["event_copy_ns"]/n).Round(100*time.Nanosecond))
+		say("%s copied in %.1f µs on average", counted(n, "stack"), float64(c["event_copy_ns"])/float64(n)/1000)
 	}
 	return append(out, countLines(c, eventCounts)...)
 }

@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/report/wire"
@@ -42,31 +41,31 @@ func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
 		return nil
 	}
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) { out = append(out, sentence(format, args...)) }
 	if c["shared"] > 0 {
-		say("samples by another recording of the process: %d CPU, %d of waiting threads", c["timed"], c["outside"])
+		say("samples by another recording of the process: %v CPU, %v of waiting threads", c["timed"], c["outside"])
 		return append(out, countLines(c, sampleCounts)...)
 	}
 	if n := c["suspended"]; n > 0 {
 		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"), counted(c["rests"], "sample"))
 	} else {
-		say("samples by kind: %d CPU, %d blocked (read without a signal), %d idle", c["timed"], c["outside"], c["rests"])
+		say("samples by kind: %v CPU, %v blocked (read without a signal), %v idle", c["timed"], c["outside"], c["rests"])
 	}
 	if c["thread_max"] > 0 {
 		out = append(out, samplesPerThread(c["thread_min"], c["thread_median"], c["thread_max"]))
 	}
 	if handler.Count() > 0 {
-		say("a thread was stopped for %d us (p50), %d us (p99)", (handler.Quantile(0.5)+500)/1000, (handler.Quantile(0.99)+500)/1000)
+		say("a thread was stopped for %v µs (p50), %v µs (p99)", int64(handler.Quantile(0.5)+500)/1000, int64(handler.Quantile(0.99)+500)/1000)
 	}
 	if c["suspended"] == 0 {
 		if n := c["timed"]; n > 0 {
-			say("signals: %d by the clock (%s), %d sent by seedwalk", n, counted(c["armed"], "thread"), c["asked"])
+			say("signals: %v by the clock (%s), %v sent by seedwalk", n, counted(c["armed"], "thread"), c["asked"])
 		} else {
-			say("signals: %d sent by seedwalk", c["asked"])
+			say("signals: %v sent by seedwalk", c["asked"])
 		}
 	}
 	if n := c["reads"]; n > 0 {
-		say("memory read through the probe: %s, %d us each, %d us of that in the program", counted(n, "read"), c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
+		say("memory read through the probe: %s, %v µs each, %v µs of that in the program", counted(n, "read"), c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
 	}
 	return append(append(out, countLines(c, sampleCounts)...), eventLines(c)...)
 }

@@ -163,7 +163,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 		if i == 0 {
 			label = "answers"
 		}
-		s.line(label, "", fmt.Sprintf("%8s  %s, %s", thousands(t.Count), clean(t.Verdict), clean(t.Result)))
+		s.line(label, "", fmt.Sprintf("%8s  %s, %s", Thousands(t.Count), clean(t.Verdict), clean(t.Result)))
 	}
 	if p.Stats.Retries > 0 {
 		s.line("retries", "", plural(p.Stats.Retries, "suspension")+" retried")
@@ -217,9 +217,9 @@ func (s *summary) way(st *Stats) {
 func (s *summary) events(st *Stats) {
 	for i := range st.Events {
 		e := &st.Events[i]
-		text := thousands(e.Count)
+		text := Thousands(e.Count)
 		if many := e.Event == EventAllocation || e.Event == EventException; many && e.Seen > e.Count {
-			text += " of " + thousands(e.Seen)
+			text += " of " + Thousands(e.Seen)
 		}
 		if e.Event != EventAllocation && e.Sum > 0 {
 			text += ", " + shortTime(time.Duration(e.Sum)) + " together, the longest " + shortTime(time.Duration(e.Longest))
@@ -230,7 +230,7 @@ func (s *summary) events(st *Stats) {
 		if e.Event == EventAllocation {
 			text += ", representing " + bytesOf(e.Sum)
 		}
-		if e.Count > 0 {
+		if e.Complete > 0 || e.Count > 0 && e.Event != EventQueue && e.Event != EventStarved { // no stacks
 			text += ", " + percent(e.Complete, e.Count) + " complete"
 		}
 		s.line(e.Event.String()+"s", "", text)
@@ -256,7 +256,7 @@ func times(q Quantiles) string {
 
 // recorded describes the samples: number, duration, threads, and runtime.
 func recorded(p *Profile) string {
-	parts := []string{thousands(p.Stats.Samples)}
+	parts := []string{Thousands(p.Stats.Samples)}
 	if p.Duration > 0 {
 		parts[0] += " in " + shortTime(p.Duration)
 	}
@@ -275,12 +275,12 @@ func (s *summary) completeness(st *Stats) {
 	if st.Complete*100 < st.Samples*99 {
 		good = sgrBad
 	}
-	s.line("complete", good, fmt.Sprintf("%s (%s)", percent(st.Complete, st.Samples), thousands(st.Complete)))
+	s.line("complete", good, fmt.Sprintf("%s (%s)", percent(st.Complete, st.Samples), Thousands(st.Complete)))
 	if bad := st.Samples - st.Complete; bad > 0 {
-		s.line("incomplete", "", fmt.Sprintf("%s (%s)", percent(bad, st.Samples), thousands(bad)))
+		s.line("incomplete", "", fmt.Sprintf("%s (%s)", percent(bad, st.Samples), Thousands(bad)))
 	}
 	for _, g := range sortedGaps(st) {
-		s.line("", "", fmt.Sprintf("%8s  %s (%s)", percent(g.count, st.Samples), g.reason, thousands(g.count)))
+		s.line("", "", fmt.Sprintf("%8s  %s (%s)", percent(g.count, st.Samples), g.reason, Thousands(g.count)))
 	}
 }
 

@@ -31,11 +31,11 @@ func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return thousands(n) + " " + noun + "s"
+	return Thousands(n) + " " + noun + "s"
 }
 
-// thousands writes n with commas.
-func thousands(n int64) string {
+// Thousands writes n with a comma before each three digits.
+func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
 	if s[0] == '-' {

@@ -27,8 +27,8 @@ func TestPercent(t *testing.T) {
 
 func TestThousands(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
-		if got := thousands(n); got != want {
-			t.Errorf("thousands(%d) = %q, want %q", n, got, want)
+		if got := Thousands(n); got != want {
+			t.Errorf("Thousands(%d) = %q, want %q", n, got, want)
 		}
 	}
 }
@@ -173,5 +173,14 @@ func TestNotesAreWhole(t *testing.T) {
 		if !slices.Equal(strings.Fields(shown), strings.Fields(note)) || width == 0 && strings.Count(shown, "\n") != 1 {
 			t.Errorf("width %d: %q", width, shown)
 		}
+	}
+}
+
+// Only events that can have a stack show how many stacks are complete.
+func TestEventLines(t *testing.T) {
+	s := summary{room: 80}
+	s.events(&Stats{Events: []EventStats{{Event: EventQueue, Count: 3}, {Event: EventException, Count: 2}}})
+	if want := "queued items 3\nexceptions   2, 0.00 % complete\n"; s.text.String() != want {
+		t.Errorf("got %q, want %q", s.text.String(), want)
 	}
 }

@@ -92,7 +92,7 @@ func (t *tree) whole() string {
 	if m.unit == "nanoseconds" {
 		return fmt.Sprintf("%s, %s", shortTime(time.Duration(all.value)), plural(all.count, "sample"))
 	}
-	return thousands(all.value)
+	return Thousands(all.value)
 }
 
 // heading names the columns and the marks of the classes that the tree has.
@@ -164,7 +164,7 @@ func lighter(n int) string {
 	if n == 1 {
 		return "1 lighter branch"
 	}
-	return thousands(int64(n)) + " lighter branches"
+	return Thousands(int64(n)) + " lighter branches"
 }
 
 // chain writes node i and its chain of only children, and returns the last of them. A child is
@@ -237,7 +237,7 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 		self = estimate.Share(l.self, l.selfCount, all)
 	}
 	if l.total >= 0 && l.count > 0 {
-		count = thousands(l.count)
+		count = Thousands(l.count)
 	}
 	cols := fmt.Sprintf("%7s %7s %8s ", estimate.Share(l.total, l.count, all), self, count)
 	if l.plain {

@@ -177,7 +177,7 @@ func writeTable(w io.Writer, p *Profile, all []Function, what string, n int, opt
 		return err
 	}
 	var b strings.Builder
-	head := m.label + ": " + thousands(whole)
+	head := m.label + ": " + Thousands(whole)
 	if m.unit == "nanoseconds" {
 		head = fmt.Sprintf("%s: %s, %s", m.label, shortTime(time.Duration(whole)), plural(samples, "sample"))
 	}
@@ -211,7 +211,7 @@ func (f *Function) line(whole int64, opt TextOptions) string {
 	room := opt.Width - numberCols - 3
 	name = fit(name, max(room-utf8.RuneCountInString(module), room/2, 10))
 	module = cut(module, max(0, room-utf8.RuneCountInString(name)))
-	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole), estimate.Share(f.Total, f.TotalCount, whole), thousands(f.SelfCount)) +
+	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole), estimate.Share(f.Total, f.TotalCount, whole), Thousands(f.SelfCount)) +
 		f.paint(name, opt) + opt.paint(sgrDim, module)
 }
 
