@@ -70,7 +70,7 @@ func TestSixPrograms(t *testing.T) {
 			if r := run(t, time.Minute, nil, tool(t), "report", "--metric", "cpu", "--output", base+".folded", base+".swrec"); r.code != 0 {
 				t.Fatal(r.stderr)
 			}
-			frames, rows, all := unnamedLeaves(t, base+".json"), unnamedRows(t, base+".folded", false), unnamedRows(t, base+".folded", true)
+			frames, rows, all := unnamedLeaves(t, base+".json", ""), unnamedRows(t, base+".folded", false), unnamedRows(t, base+".folded", true)
 			fmt.Printf("%-18s CPU self time without a name: %5.1f %% of frames, %5.2f %% of rows; %5.2f %% of all rows\n", c.name, frames, rows, all)
 			if rows > mostUnnamed || c.name == "demo" && all > 2 {
 				t.Errorf("%.1f %% of CPU self time and %.1f %% of rows have neither a name nor a role", rows, all)
@@ -110,12 +110,13 @@ func unnamedRows(t *testing.T, path string, every bool) float64 {
 	return 100 * without / all
 }
 
-// unnamedLeaves returns the share of CPU time whose innermost frame has no name.
-func unnamedLeaves(t *testing.T, path string) float64 {
+// unnamedLeaves returns the share in percent of CPU time whose innermost frame has no name, of those in a
+// module or, for "", of all.
+func unnamedLeaves(t *testing.T, path, module string) float64 {
 	p := readJSONProfile(t, path)
 	var all, without float64
 	for _, s := range p.Stacks {
-		if len(s.Frames) == 0 {
+		if len(s.Frames) == 0 || module != "" && p.Frames[s.Frames[0]].Module != module {
 			continue
 		}
 		all += float64(s.CPU)
