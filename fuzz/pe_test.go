@@ -39,6 +39,7 @@ func FuzzPE(f *testing.F) {
 	}
 	f.Add(imageSeed()[:0x180], uint32(0x1000))
 	f.Add([]byte("MZ"), uint32(0))
+	f.Add(sharedNames(), uint32(0x1000))
 	for _, at := range []int{0x84, 0x86, 0x94, 0x98, 0xdc, 0x124, 0x18c, 0x190, 0x194} {
 		damaged := imageSeed()
 		binary.LittleEndian.PutUint32(damaged[at:], 0xfffffff0)
@@ -47,6 +48,7 @@ func FuzzPE(f *testing.F) {
 	w := newWalkers()
 	f.Fuzz(func(t *testing.T, b []byte, rva uint32) {
 		b = b[:len(b):len(b)] // a read past the end is a panic
+		bounded(t, 2<<20, len(b), func() { readPE(b) })
 		if im, err := pe.FromMemory(b, "raw"); err == nil {
 			exerciseImage(t, w, im, len(b), rva)
 		}
@@ -71,6 +73,44 @@ func FuzzPE(f *testing.F) {
 			sameImage(t, im, mapped)
 		}
 	})
+}
+
+// readPE reads what a program asks of an image: as a file, and as it is mapped.
+func readPE(b []byte) {
+	file, _ := pe.New(b, "file")
+	mapped, _ := pe.FromMemory(b, "raw")
+	for _, im := range []*pe.File{file, mapped} {
+		if im != nil {
+			im.Exports()
+			im.Imports()
+			im.Functions()
+			im.DebugID()
+			im.Version()
+			im.DWARF()
+		}
+	}
+}
+
+// sharedNames is an image whose exports, imports, and debug records share their bytes.
+func sharedNames() []byte {
+	const rva, n = 0x1000, 0x800
+	b := make([]byte, 0x5000)
+	le := binary.LittleEndian
+	for at, v := range map[int]uint32{20: 1, 24: n, 28: rva, 32: rva + 0x1000, 36: rva + 0x3000} { // exports
+		le.PutUint32(b[at:], v)
+	}
+	for i := range n {
+		le.PutUint32(b[0x1000+4*i:], rva+0x4000)
+	}
+	for i := 0x100; i+20 <= 0x1000; i += 20 { // imports
+		le.PutUint32(b[i:], rva+0x2ff8)
+		le.PutUint32(b[i+12:], rva+0x4000)
+	}
+	le.PutUint64(b[0x2ff8:], rva+0x4000)
+	copy(b[0x4000:], bytes.Repeat([]byte{'x'}, 0xfff))
+	im := peasm.File{Sections: []*peasm.Section{peasm.Raw(".x", rva, b)}, Dirs: map[int]peasm.Directory{
+		peasm.Export: {RVA: rva, Size: 40}, peasm.Import: {RVA: rva + 0x100, Size: 40}, peasm.Exception: {RVA: rva, Size: 0x5000}}}
+	return im.Bytes()
 }
 
 func exerciseImage(t *testing.T, w *walkers, im *pe.File, size int, rva uint32) {

@@ -10,10 +10,6 @@ type Export struct {
 
 const exportHead = 40
 
-// maxExportText bounds the bytes of all names together, which may share theirs.
-// The largest DLLs have a few MiB.
-const maxExportText = 1 << 24
-
 // Exports returns the exported names in the order of the name table, which is
 // sorted by name. What was read before damage comes with the error, a
 // *FormatError. It allocates: not for the time a thread is suspended.
@@ -35,7 +31,7 @@ func (f *File) Exports() ([]Export, error) {
 		return nil, &FormatError{f.name, "export tables", uint64(d.rva), uint64(n), Outside}
 	}
 	out := make([]Export, 0, n)
-	room := maxExportText
+	room := f.textRoom()
 	for i := 0; i < int(n); i++ {
 		at := uint32(u16(ordinals[2*i:]))
 		if at >= functions {

@@ -28,7 +28,7 @@ func TestExportsWithoutEnd(t *testing.T) {
 	}
 	got, err := f.Exports()
 	fe, ok := err.(*FormatError)
-	if !ok || fe.Reason != TooLarge || len(got) < maxExportText/maxName || len(got) > maxExportText/maxName+2 {
+	if most := f.textRoom() / maxName; !ok || fe.Reason != TooLarge || len(got) < most || len(got) > most+2 {
 		t.Errorf("%d names, %v", len(got), err)
 	}
 }

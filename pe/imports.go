@@ -12,7 +12,7 @@ type Import struct {
 const (
 	maxImportDLLs = 4096
 	maxImports    = 1 << 17 // functions, of all DLLs together
-	maxImportText = 1 << 24 // bytes of all names together
+	minThunk      = 4       // bytes of a function's entry, at least
 )
 
 // importRoom is what may still be read.
@@ -35,7 +35,7 @@ func (f *File) Imports() (out []Import, err error) {
 	if d.size == 0 {
 		return nil, nil
 	}
-	room := importRoom{maxImports, maxImportText}
+	room := importRoom{min(maxImports, f.bytes()/minThunk), f.textRoom()}
 	for at := d.rva; len(out) < maxImportDLLs; at += importSize {
 		b, ok := f.BytesAt(at, importSize)
 		if !ok {

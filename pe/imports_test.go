@@ -97,7 +97,8 @@ func TestImportsWithoutEnd(t *testing.T) {
 	for i := 0x18000; i < 0x18000+4000; i++ {
 		b[i] = 'x'
 	}
-	got, err := importFile(t, false, b, 40).Imports()
+	f := importFile(t, false, b, 40)
+	got, err := f.Imports()
 	fe, ok := err.(*FormatError)
 	total := 0
 	for i := range got {
@@ -105,7 +106,7 @@ func TestImportsWithoutEnd(t *testing.T) {
 			total += len(n)
 		}
 	}
-	if !ok || fe.Reason != TooLarge || total > maxImportText+maxName {
+	if !ok || fe.Reason != TooLarge || total > f.textRoom()+maxName {
 		t.Errorf("%d bytes of names, %v", total, err)
 	}
 }

@@ -44,3 +44,21 @@ func (f *File) text(rva uint32, max int) (string, bool) {
 	}
 	return "", false
 }
+
+// bytes is how many bytes the image was made of.
+func (f *File) bytes() (n int) {
+	if f.raw != nil {
+		return len(f.raw)
+	}
+	for i := range f.runs {
+		n += len(f.runs[i].Data)
+	}
+	return n
+}
+
+// maxText bounds the bytes of names: the largest DLLs have a few MiB.
+const maxText = 1 << 24
+
+// textRoom is how many bytes the names of one of the image's tables may have together: names may
+// share their bytes, so that a small image could name more than memory holds.
+func (f *File) textRoom() int { return min(maxText, 1<<16+8*f.bytes()) }

@@ -18,7 +18,7 @@ func (f *File) Functions() (out []Function) {
 	if at == 0 || at > uint64(len(f.raw)) {
 		return nil
 	}
-	b, room := f.raw[at:], maxExportText
+	b, room := f.raw[at:], f.textRoom()
 	for range f.symbolCount {
 		if len(b) < symbolSize {
 			break
