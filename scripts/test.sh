@@ -24,7 +24,7 @@ cut=$(go list ./capi/checked ./report/inspect ./sim/rules ./sim/story ./sim/worl
 # These look at pages in a browser, which -short leaves out.
 pages=$(go list ./eventpipe/waits/report ./report/diff ./report/export)
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
-live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk ./process/live ./sample/... ./cmd/record/... ./eventpipe/waits/session)
+live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk/... ./process/live ./sample/... ./cmd/record/... ./eventpipe/waits/session)
 
 # checks FLAGS...: go test with them.
 checks() { go test -json -timeout 30m "$@" >>"$log" || status=$?; }

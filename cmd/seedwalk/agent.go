@@ -20,6 +20,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/continuous"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/symbol"
 )
@@ -62,7 +63,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 wrong usage, 125 the agent could no
 // agentFlags are the flags of agent.
 type agentFlags struct {
 	cfg                              continuous.Config
-	pids                             list
+	pids                             cli.List
 	command, cgroup, user            string
 	listen, token, pushToken         string
 	folderMB, spoolMB, memoryMB, cpu float64
@@ -78,7 +79,7 @@ func runAgent(args []string) int {
 	set.StringVar(&f.user, "user", "", "")
 	set.Float64Var(&f.cfg.Rate, "rate", 19, "")
 	f.cfg.Interval = time.Minute
-	set.Var((*seconds)(&f.cfg.Interval), "interval", "")
+	set.Var((*cli.Seconds)(&f.cfg.Interval), "interval", "")
 	set.StringVar(&f.cfg.Folder, "folder", "seedwalk-agent", "")
 	set.Float64Var(&f.folderMB, "folder-mb", 1024, "")
 	set.StringVar(&f.cfg.Push, "push", "", "")
@@ -88,7 +89,7 @@ func runAgent(args []string) int {
 	set.Float64Var(&f.memoryMB, "memory-mb", 512, "")
 	set.StringVar(&f.listen, "listen", "localhost:7019", "")
 	set.StringVar(&f.token, "token", "", "")
-	if code, done := parse(set, agentHelp, args); done {
+	if code, done := cli.Parse(set, agentHelp, args); done {
 		return code
 	}
 	err := f.check(set.Args())
@@ -97,13 +98,13 @@ func runAgent(args []string) int {
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk agent: %v; see seedwalk agent --help\n", err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	if err := f.run(); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk agent: %v\n", err)
 		return options.ExitRefused
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 func (f *agentFlags) check(args []string) error {
@@ -210,7 +211,7 @@ func (f *agentFlags) run() error {
 	f.cfg.Say = func(line string) { fmt.Fprintf(os.Stderr, "seedwalk agent: %s\n", line) }
 	var names symbol.Cache
 	f.cfg.Sample = sampleSession
-	f.cfg.Record = func(i continuous.Interval) (int64, error) { return recordInterval(i, newNamer(nil, &names)) }
+	f.cfg.Record = func(i continuous.Interval) (int64, error) { return recordInterval(i, cli.NewNamer(nil, &names)) }
 	debug.SetMemoryLimit(f.cfg.MemoryBytes * 3 / 4)
 	a, err := continuous.New(f.cfg)
 	if err != nil {
@@ -232,7 +233,7 @@ func (f *agentFlags) run() error {
 // recordInterval makes one recording. A file that could not be written to its place is not
 // kept elsewhere.
 func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
-	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until}, Probe: findProbe(), Profiler: findProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
+	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until}, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {
 		opt.Outputs = append(opt.Outputs, options.Output{Path: i.Recording, Format: export.RecordingFile})
 	}
@@ -257,7 +258,7 @@ func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
 
 // sampleSession samples a process for the recordings of its intervals.
 func sampleSession(s continuous.Session) error {
-	res, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	res, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
 	if err == nil && res.Farewell != "" {
 		err = errors.New(res.Farewell)
 	}

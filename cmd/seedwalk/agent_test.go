@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -29,7 +30,7 @@ func TestAgentFlags(t *testing.T) {
 		"keeps nothing":            func(f *agentFlags) { f.folderMB = 0 },
 		"--push must":              func(f *agentFlags) { f.cfg.Push = "localhost:4040" },
 		"add --token FILE":         func(f *agentFlags) { f.listen = ":7019" },
-		"--pid x":                  func(f *agentFlags) { f.pids = list{"x"} },
+		"--pid x":                  func(f *agentFlags) { f.pids = cli.List{"x"} },
 		"--command: error parsing": func(f *agentFlags) { f.command = "(" },
 		"--cgroup: error parsing":  func(f *agentFlags) { f.cgroup = "[" },
 		"no such user":             func(f *agentFlags) { f.user = "nobody like this" },

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,11 +15,10 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // The test binary is also the tool itself, and the command that it records.
 func TestMain(m *testing.M) {
@@ -239,22 +237,8 @@ func TestHelpGolden(t *testing.T) {
 			if runtime.GOOS == "windows" && (c.file == "record" || c.file == "doctor") {
 				c.file += "-help-windows" // words of their own
 			}
-			golden(t, filepath.Join("testdata", c.file+".txt"), out)
+			golden.Check(t, filepath.Join("testdata", c.file+".txt"), out)
 		})
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		os.MkdirAll(filepath.Dir(path), 0o755)
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil || string(want) != got {
-		t.Errorf("%s differs (%v); look, then go test -update:\n%s", path, err, got)
 	}
 }
 

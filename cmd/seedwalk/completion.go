@@ -11,6 +11,12 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cmd/engine"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/stack"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/top"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/waits"
 )
 
 const completionHelp = `Usage: seedwalk completion bash|zsh|fish
@@ -28,22 +34,22 @@ Exit code: 0, 2 wrong usage.
 
 func runCompletion(args []string) int {
 	set := flag.NewFlagSet("completion", flag.ContinueOnError)
-	if code, done := parse(set, completionHelp, args); done {
+	if code, done := cli.Parse(set, completionHelp, args); done {
 		return code
 	}
 	write := map[string]func(io.Writer){"bash": completeBash, "zsh": completeZsh, "fish": completeFish}[set.Arg(0)]
 	if write == nil || set.NArg() != 1 {
 		fmt.Fprintf(os.Stderr, "seedwalk completion: %v; see seedwalk completion --help\n", errors.New("name one shell: bash, zsh, or fish"))
-		return exitUsage
+		return cli.ExitUsage
 	}
 	write(os.Stdout)
-	return exitOK
+	return cli.ExitOK
 }
 
 // helpTexts are the help texts by command. They are where the flags come from.
 func helpTexts() map[string]string {
-	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp, "convert": convertHelp, "waits": waitsHelp, "top": topHelp, "agent": agentHelp,
-		"stack": stackHelp, "hang": hangHelp, "tasks": tasksHelp, "doctor": doctorHelp, "info": infoHelp, "capture": captureHelp, "engine": engine.Help, "replay": replayHelp, "rules": rulesHelp, "sim": simHelp,
+	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp, "convert": convertHelp, "waits": waits.Help, "top": top.Help, "agent": agentHelp,
+		"stack": stack.Help, "hang": stack.HangHelp, "tasks": stack.TasksHelp, "doctor": doctor.Help, "info": builder.InfoHelp, "capture": builder.CaptureHelp, "engine": engine.Help, "replay": builder.ReplayHelp, "rules": builder.RulesHelp, "sim": builder.SimHelp,
 		"completion": completionHelp, "version": versionHelp}
 }
 

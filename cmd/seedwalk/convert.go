@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
 
 const convertHelp = `Usage: seedwalk convert [flags] FILE.swrec OUTPUT ...
@@ -29,13 +31,13 @@ not hold the metric (samples without --metric); 2 wrong usage; 3 a file cannot b
 
 func runConvert(args []string) int {
 	var view viewFlags
-	var formats, named list
+	var formats, named cli.List
 	set := flag.NewFlagSet("convert", flag.ContinueOnError)
 	view.register(set)
 	set.Var(&formats, "format", "")
 	set.Var(&named, "output", "")
 	set.Var(&named, "o", "")
-	files, code, done := parseMixed(set, convertHelp, args)
+	files, code, done := cli.ParseMixed(set, convertHelp, args)
 	if done {
 		return code
 	}
@@ -53,7 +55,7 @@ func runConvert(args []string) int {
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk convert: %v; see seedwalk convert --help\n", err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	p, code := loadProfile(files[:inputs], view.metric, view.symbols, os.Stderr)
 	if p == nil {
@@ -62,12 +64,12 @@ func runConvert(args []string) int {
 	q, err := view.apply(p)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk convert: %s: %v\n", files[0], err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	for _, o := range outputs {
 		if err := writeOutput(q, o); err != nil {
 			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.path, err)
-			return exitUnreadable
+			return cli.ExitUnreadable
 		}
 	}
 	return code

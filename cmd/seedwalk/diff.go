@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/diff"
 	"github.com/seedwalk/seedwalk/report/export"
 )
@@ -59,37 +60,37 @@ func runDiff(args []string) int {
 	set.IntVar(&f.top, "top", 20, "")
 	set.BoolVar(&f.all, "all", false, "")
 	set.BoolVar(&f.json, "json", false, "")
-	files, code, done := parseMixed(set, diffHelp, args)
+	files, code, done := cli.ParseMixed(set, diffHelp, args)
 	if done {
 		return code
 	}
 	if err := f.checkDiff(files); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk diff: %v; see seedwalk diff --help\n", err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	var sides [2]*export.Profile
 	for i, path := range files {
 		p, _ := loadProfile([]string{path}, f.metric, f.symbols, os.Stderr)
 		if p == nil {
-			return exitUnreadable
+			return cli.ExitUnreadable
 		}
 		var err error
 		if sides[i], err = f.apply(p); err != nil {
 			fmt.Fprintf(os.Stderr, "seedwalk diff: %s: %v\n", path, err)
-			return exitUsage
+			return cli.ExitUsage
 		}
 	}
 	r, err := diff.Compare(sides[0], sides[1])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk diff: %v\n", err)
-		return exitUnreadable
+		return cli.ExitUnreadable
 	}
 	switch {
 	case f.output != "":
 		page := output{f.output, export.Format{Write: func(w io.Writer, _ *export.Profile) error {
 			return r.WritePage(w, sides[0], sides[1], [2]string{filepath.Base(files[0]), filepath.Base(files[1])})
 		}}}
-		if code := writeOutputs(nil, []output{page}); code != exitOK {
+		if code := writeOutputs(nil, []output{page}); code != cli.ExitOK {
 			return code
 		}
 	case f.json:
@@ -98,9 +99,9 @@ func runDiff(args []string) int {
 		r.WriteText(os.Stdout, export.Unit(sides[0]), f.top, f.all)
 	}
 	if r.Differs() {
-		return exitWrong
+		return cli.ExitWrong
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 // checkDiff checks what the user typed.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
 
 // A server is asked for symbols only if --symbols names it. It names a function of a stripped
@@ -42,19 +44,19 @@ func TestSymbolsFetched(t *testing.T) {
 	defer srv.Close()
 	t.Setenv("DEBUGINFOD_URLS", srv.URL)
 	names := func(values ...string) (n int, refused int) {
-		var l symbolList
+		var l cli.SymbolList
 		for _, v := range values {
 			if err := l.Set(v); err != nil {
 				t.Fatal(err)
 			}
 		}
-		namer := newNamer(l, nil)
+		namer := cli.NewNamer(l, nil)
 		for addr := uint64(0x500000); addr < 0x500400; addr++ {
 			if name, _ := namer.Name(filepath.Join(dir, "stripped"), "abcdef0123456789", addr); name == "hidden" {
 				n++
 			}
 		}
-		reportRefused(namer, func(string) { refused++ })
+		cli.ReportRefused(namer, func(string) { refused++ })
 		return n, refused
 	}
 	if n, _ := names(); n != 0 || requests.Load() != 0 {

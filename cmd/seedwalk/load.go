@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/export"
@@ -26,20 +27,20 @@ func isTraceName(path string) bool {
 // loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is
 // none. Problems are reported to say. The metric is what the user wants to see, "" = samples.
 // symbols are folders with symbol files.
-func loadProfile(paths []string, metric string, symbols symbolList, say io.Writer) (*export.Profile, int) {
-	t, code := trace.New(), exitOK
+func loadProfile(paths []string, metric string, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
+	t, code := trace.New(), cli.ExitOK
 	for i, path := range paths {
 		file, err := openInput(path)
 		if err != nil {
 			fmt.Fprintf(say, "seedwalk: %v\n", err)
-			return nil, exitUnreadable
+			return nil, cli.ExitUnreadable
 		}
 		defer file.Close()
 		in := bufio.NewReaderSize(file, 1<<16)
 		if !trace.IsTrace(in) {
 			if i > 0 || len(paths) > 1 {
 				fmt.Fprintf(say, "seedwalk: %s is no trace: several files must be traces of one process\n", path)
-				return nil, exitUnreadable
+				return nil, cli.ExitUnreadable
 			}
 			return loadRecording(path, in, symbols, say)
 		}
@@ -50,9 +51,9 @@ func loadProfile(paths []string, metric string, symbols symbolList, say io.Write
 		if err := t.Read(in); err != nil {
 			fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
 			if errors.Is(err, trace.ErrOtherProcess) {
-				return nil, exitUnreadable
+				return nil, cli.ExitUnreadable
 			}
-			code = exitWrong
+			code = cli.ExitWrong
 		}
 	}
 	return buildTrace(t, paths[0], metric, code, say)
@@ -69,7 +70,7 @@ func openInput(path string) (io.ReadCloser, error) {
 func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*export.Profile, int) {
 	p := t.Profile()
 	if p == nil {
-		return nil, exitUnreadable
+		return nil, cli.ExitUnreadable
 	}
 	missing := t.Missing(cmp.Or(metric, "samples"))
 	if missing == "" {
@@ -77,34 +78,34 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 	}
 	fmt.Fprintf(say, "seedwalk: %s: %s\n", path, missing)
 	if metric != "" {
-		return nil, exitWrong
+		return nil, cli.ExitWrong
 	} else if p.Stats.Empty != "" { // else other events are shown
-		code = exitWrong
+		code = cli.ExitWrong
 	}
 	return p, code
 }
 
 // loadRecording reads a recording and builds its profile, nil if there is none.
-func loadRecording(path string, in io.Reader, symbols symbolList, say io.Writer) (*export.Profile, int) {
+func loadRecording(path string, in io.Reader, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
 	r, err := recording.Read(in)
 	if errors.Is(err, recording.ErrFormat) {
 		fmt.Fprintf(say, "seedwalk: %s: %v; seedwalk record --output FILE.swrec writes one\n", path, err)
-		return nil, exitUnreadable
+		return nil, cli.ExitUnreadable
 	}
 	if err != nil {
 		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
-		return nil, exitUnreadable
+		return nil, cli.ExitUnreadable
 	}
-	code := exitOK
+	code := cli.ExitOK
 	if r.Damage != nil {
 		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, r.Damage)
-		code = exitWrong
+		code = cli.ExitWrong
 	} else if !r.Complete {
 		fmt.Fprintf(say, "seedwalk: %s: the recording has no end: seedwalk was killed, or still records\n", path)
-		code = exitWrong
+		code = cli.ExitWrong
 	}
-	r.Names.Next = newNamer(symbols, nil)
+	r.Names.Next = cli.NewNamer(symbols, nil)
 	p := collect.Build(&r.Info, r.Processes, &r.Names)
-	reportRefused(r.Names.Next, func(text string) { fmt.Fprintf(say, "seedwalk: %s\n", text) })
+	cli.ReportRefused(r.Names.Next, func(text string) { fmt.Fprintf(say, "seedwalk: %s\n", text) })
 	return p, code
 }

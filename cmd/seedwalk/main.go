@@ -17,21 +17,18 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cmd/engine"
-)
-
-// Exit codes of the tool itself; record's are in package record.
-const (
-	exitOK    = 0
-	exitWrong = 1 // the answer is "no"
-	exitUsage = 2
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/stack"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/top"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/waits"
 )
 
 // command is one subcommand. run gets the arguments after its name and returns
@@ -53,18 +50,18 @@ func init() {
 		command{"report", "show a recording, or make another format from it", runReport},
 		command{"diff", "compare two recordings: what became slower", runDiff},
 		command{"convert", "write a recording in other formats", runConvert},
-		command{"waits", "say where a program waits: locks, events, tasks", runWaits},
-		command{"stack", "show the stacks of a running process or of a core", runStack},
-		command{"top", "show what a running process does now", runTop},
-		command{"hang", "say why a process does not go on: who waits for whom", runHang},
-		command{"tasks", "list pending async operations: who awaits whom", runTasks},
-		command{"doctor", "say what would stop a recording here", runDoctor},
-		command{"info", "show and check the unwind data of an image", runInfo},
-		command{"capture", "keep stacks of a running program in a file, to walk them again", runCapture},
+		command{"waits", "say where a program waits: locks, events, tasks", waits.Run},
+		command{"stack", "show the stacks of a running process or of a core", stack.Run},
+		command{"top", "show what a running process does now", top.Run},
+		command{"hang", "say why a process does not go on: who waits for whom", stack.Hang},
+		command{"tasks", "list pending async operations: who awaits whom", stack.Tasks},
+		command{"doctor", "say what would stop a recording here", doctor.Run},
+		command{"info", "show and check the unwind data of an image", builder.Info},
+		command{"capture", "keep stacks of a running program in a file, to walk them again", builder.Capture},
 		command{"engine", "sample for a client library, which starts this", engine.Run},
-		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},
-		command{"rules", "say what a profiler may call where, and what an answer means", runRules},
-		command{"sim", "show the rules of stack walking in simulated processes", runSim},
+		command{"replay", "run the walkers over recorded inputs with true answers", builder.Replay},
+		command{"rules", "say what a profiler may call where, and what an answer means", builder.Rules},
+		command{"sim", "show the rules of stack walking in simulated processes", builder.Sim},
 		command{"completion", "print a script that completes commands and flags", runCompletion},
 		command{"help", "explain seedwalk or one of its commands", runHelp},
 		command{"version", "print the version", runVersion},
@@ -76,7 +73,7 @@ func main() { os.Exit(dispatch(os.Args[1:])) }
 func dispatch(args []string) int {
 	if len(args) == 0 {
 		usage(os.Stderr)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	name := args[0]
 	switch name {
@@ -88,12 +85,12 @@ func dispatch(args []string) int {
 	if c := find(name); c != nil {
 		return c.run(args[1:])
 	}
-	advice := didYouMean(name, names())
+	advice := cli.DidYouMean(name, names())
 	if advice == "" {
 		advice = "; the commands are " + strings.Join(names(), ", ")
 	}
 	fmt.Fprintf(os.Stderr, "seedwalk: no command %q%s\n", name, advice)
-	return exitUsage
+	return cli.ExitUsage
 }
 
 func find(name string) *command {
@@ -130,41 +127,11 @@ Commands:
 func runHelp(args []string) int {
 	if len(args) == 0 {
 		usage(os.Stdout)
-		return exitOK
+		return cli.ExitOK
 	}
 	c := find(args[0])
 	if c == nil || c.name == "help" {
 		return dispatch(args[:1])
 	}
 	return c.run([]string{"--help"})
-}
-
-// parse parses flags and handles --help, which goes to the standard output.
-// done means: return code at once.
-func parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
-	f.SetOutput(io.Discard)
-	f.Usage = func() {}
-	err := f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Print(platformHelp(help))
-		return exitOK, true
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk %s: %s; see seedwalk %s --help\n", f.Name(), flagComplaint(f, err), f.Name())
-		return exitUsage, true
-	}
-	return exitOK, false
-}
-
-// parseMixed is parse for commands whose flags may stand behind the files. It returns the files.
-func parseMixed(f *flag.FlagSet, help string, args []string) (files []string, code int, done bool) {
-	for {
-		if code, done := parse(f, help, args); done {
-			return nil, code, true
-		}
-		if f.NArg() == 0 {
-			return files, exitOK, false
-		}
-		files, args = append(files, f.Arg(0)), f.Args()[1:]
-	}
 }

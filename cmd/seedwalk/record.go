@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/term"
 
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -108,43 +105,11 @@ func recordHelpText() string {
 	return fmt.Sprintf(recordHelp, b.String())
 }
 
-// list is a flag that may be repeated and takes several values at once.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	for _, v := range strings.Split(s, ",") {
-		if v == "" {
-			return errors.New("empty name")
-		}
-		*l = append(*l, v)
-	}
-	return nil
-}
-
-// seconds is a duration, or a plain number of seconds.
-type seconds time.Duration
-
-func (d *seconds) String() string { return time.Duration(*d).String() }
-
-func (d *seconds) Set(s string) error {
-	v, err := time.ParseDuration(s)
-	if _, plain := strconv.ParseFloat(s, 64); plain == nil {
-		v, err = time.ParseDuration(s + "s")
-	}
-	if err != nil {
-		return errors.New("not a time such as 3, 30s, or 2m")
-	}
-	*d = seconds(v)
-	return nil
-}
-
 // recordFlags are the flags of record.
 type recordFlags struct {
 	opt               options.Options
-	outputs, formats  list
-	symbols           symbolList
+	outputs, formats  cli.List
+	symbols           cli.SymbolList
 	tree, json, quiet bool
 }
 
@@ -154,7 +119,7 @@ func runRecord(args []string) int {
 	set.IntVar(&f.opt.PID, "pid", 0, "")
 	set.BoolVar(&f.opt.Outside, "outside", false, "")
 	set.Float64Var(&f.opt.Rate, "rate", options.DefaultRate, "")
-	set.Var((*seconds)(&f.opt.Duration), "duration", "")
+	set.Var((*cli.Seconds)(&f.opt.Duration), "duration", "")
 	set.Var(&f.outputs, "output", "")
 	set.Var(&f.outputs, "o", "")
 	set.Var(&f.symbols, "symbols", "")
@@ -168,19 +133,19 @@ func runRecord(args []string) int {
 	set.StringVar((*string)(&f.opt.Clock), "clock", "", "")
 	set.StringVar((*string)(&f.opt.Events), "events", "", "")
 	f.opt.WaitMin = options.DefaultWaitMin
-	set.Var((*seconds)(&f.opt.WaitMin), "wait-min", "")
+	set.Var((*cli.Seconds)(&f.opt.WaitMin), "wait-min", "")
 	set.StringVar(&f.opt.Probe, "probe", "", "")
 	set.StringVar(&f.opt.Profiler, "profiler", "", "")
 	set.IntVar(&f.opt.StackBytes, "stack-bytes", 0, "")
 	set.BoolVar(&f.opt.KeepProbe, "keep-suspension", false, "")
 	set.StringVar(&f.opt.Raw, "raw", "", "")
-	if code, done := parse(set, recordHelpText(), args); done {
+	if code, done := cli.Parse(set, recordHelpText(), args); done {
 		return code
 	}
 	f.opt.Command = set.Args()
 	if err := f.check(); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk record: %v; see seedwalk record --help\n", err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	return f.run()
 }
@@ -221,11 +186,11 @@ func (f *recordFlags) check() error {
 }
 
 // defaultOutputs are named after the formats asked for.
-func defaultOutputs(formats list) list {
+func defaultOutputs(formats cli.List) cli.List {
 	if len(formats) == 0 {
-		return list{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"}
+		return cli.List{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"}
 	}
-	var out list
+	var out cli.List
 	for _, name := range formats {
 		ext := "." + name
 		if f, ok := export.ByName(name); ok {
@@ -237,7 +202,7 @@ func defaultOutputs(formats list) list {
 }
 
 // pairOutputs gives every output its format.
-func pairOutputs(outputs, formats list) ([]options.Output, error) {
+func pairOutputs(outputs, formats cli.List) ([]options.Output, error) {
 	if len(formats) > 1 && len(formats) != len(outputs) {
 		return nil, fmt.Errorf("%d formats for %d outputs: give one format for all outputs, or one for each", len(formats), len(outputs))
 	}
@@ -257,7 +222,7 @@ func pairOutputs(outputs, formats list) ([]options.Output, error) {
 	return out, nil
 }
 
-func formatOf(path string, i int, formats list) (export.Format, error) {
+func formatOf(path string, i int, formats cli.List) (export.Format, error) {
 	if len(formats) > 0 {
 		name := formats[min(i, len(formats)-1)]
 		if f, ok := export.ByName(name); ok {
@@ -281,23 +246,23 @@ func formatNames() []string {
 
 func (f *recordFlags) run() int {
 	if f.opt.Profiler == "" {
-		f.opt.Profiler = findProfiler()
+		f.opt.Profiler = cli.FindProfiler()
 	} else if f.opt.Mode == "" {
 		f.opt.Mode = options.ModeSnapshot
 	}
 	if f.opt.Probe == "" {
-		f.opt.Probe = findProbe()
+		f.opt.Probe = cli.FindProbe()
 	}
 	screen := newScreen(os.Stderr, f.quiet || f.json)
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr
-	f.opt.Namer = newNamer(f.symbols, nil)
+	f.opt.Namer = cli.NewNamer(f.symbols, nil)
 	f.opt.Say = screen.say
 	if screen.live {
 		f.opt.Progress = screen.progress
 	}
 	res, err := record.Run(f.opt)
 	screen.clear()
-	reportRefused(f.opt.Namer, screen.say)
+	cli.ReportRefused(f.opt.Namer, screen.say)
 	var refusal *options.Refusal
 	if errors.As(err, &refusal) {
 		screen.say(refusal.Error())
@@ -321,7 +286,7 @@ func (f *recordFlags) report(res *options.Result) {
 	if f.quiet || res.Profile == nil {
 		return
 	}
-	opt := textOptions(os.Stderr)
+	opt := cli.TextOptions(os.Stderr)
 	export.WriteSummary(os.Stderr, res.Profile, opt)
 	if f.tree {
 		fmt.Fprintln(os.Stderr)
@@ -329,21 +294,9 @@ func (f *recordFlags) report(res *options.Result) {
 	}
 	for _, w := range res.Written {
 		if w.Path != "" && w.Path != "-" {
-			fmt.Fprintf(os.Stderr, "wrote %s\n", shortPath(w.Path))
+			fmt.Fprintf(os.Stderr, "wrote %s\n", cli.ShortPath(w.Path))
 		}
 	}
-}
-
-// textOptions fit a terminal, if that is what w is.
-func textOptions(w *os.File) (opt export.TextOptions) {
-	if !term.IsTerminal(int(w.Fd())) {
-		return opt
-	}
-	opt.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if width, _, err := term.GetSize(int(w.Fd())); err == nil {
-		opt.Width = width
-	}
-	return opt
 }
 
 // jsonSummary is the line that --json prints: the figures as every output has them

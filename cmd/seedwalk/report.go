@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -68,12 +69,12 @@ is no recording.
 type viewFlags struct {
 	selection     export.Selection
 	focus, metric string
-	symbols       symbolList
+	symbols       cli.SymbolList
 }
 
 func (v *viewFlags) register(set *flag.FlagSet) {
-	set.Var((*seconds)(&v.selection.Since), "since", "")
-	set.Var((*seconds)(&v.selection.Until), "until", "")
+	set.Var((*cli.Seconds)(&v.selection.Since), "since", "")
+	set.Var((*cli.Seconds)(&v.selection.Until), "until", "")
 	set.StringVar(&v.selection.Thread, "thread", "", "")
 	set.StringVar(&v.focus, "focus", "", "")
 	set.StringVar(&v.metric, "metric", "", "")
@@ -116,7 +117,7 @@ func (v *viewFlags) apply(p *export.Profile) (*export.Profile, error) {
 // reportFlags are the flags of report.
 type reportFlags struct {
 	viewFlags
-	outputs, formats list
+	outputs, formats cli.List
 	top              int
 	by               string
 	tree, json       bool
@@ -133,14 +134,14 @@ func runReport(args []string) int {
 	set.StringVar(&f.by, "by", "", "")
 	set.BoolVar(&f.tree, "tree", false, "")
 	set.BoolVar(&f.json, "json", false, "")
-	files, code, done := parseMixed(set, reportHelpText(), args)
+	files, code, done := cli.ParseMixed(set, reportHelpText(), args)
 	if done {
 		return code
 	}
 	outputs, err := f.checkReport(files)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk report: %v; see seedwalk report --help\n", err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	p, code := loadProfile(files, f.metric, f.symbols, os.Stderr)
 	if p == nil {
@@ -149,7 +150,7 @@ func runReport(args []string) int {
 	q, err := f.apply(p)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk report: %s: %v\n", files[0], err)
-		return exitUsage
+		return cli.ExitUsage
 	}
 	if len(outputs) == 0 {
 		return max(code, f.show(q))
@@ -180,7 +181,7 @@ func (f *reportFlags) checkReport(args []string) ([]output, error) {
 		return nil, err
 	}
 	if len(f.outputs) == 0 && len(f.formats) > 0 {
-		f.outputs = list{"-"}
+		f.outputs = cli.List{"-"}
 	}
 	return pairReport(f.outputs, f.formats)
 }
@@ -191,7 +192,7 @@ type output struct {
 	format export.Format
 }
 
-func pairReport(outputs, formats list) (all []output, err error) {
+func pairReport(outputs, formats cli.List) (all []output, err error) {
 	paired, err := pairOutputs(outputs, formats)
 	if err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ func (f *reportFlags) show(p *export.Profile) int {
 	if f.json {
 		return printJSON(export.NewRecording("seedwalk-recording", p))
 	}
-	opt := textOptions(os.Stdout)
+	opt := cli.TextOptions(os.Stdout)
 	export.WriteSummary(os.Stdout, p, opt)
 	fmt.Println()
 	var err error
@@ -225,9 +226,9 @@ func (f *reportFlags) show(p *export.Profile) int {
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk report: %v\n", err)
-		return exitUnreadable
+		return cli.ExitUnreadable
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 // writeOutputs writes a profile in each format.
@@ -235,13 +236,13 @@ func writeOutputs(p *export.Profile, outputs []output) int {
 	for _, o := range outputs {
 		if err := writeOutput(p, o); err != nil {
 			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.path, err)
-			return exitUnreadable
+			return cli.ExitUnreadable
 		}
 		if o.path != "-" {
-			fmt.Fprintf(os.Stderr, "wrote %s\n", shortPath(o.path))
+			fmt.Fprintf(os.Stderr, "wrote %s\n", cli.ShortPath(o.path))
 		}
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 func writeOutput(p *export.Profile, o output) error {
@@ -264,8 +265,8 @@ func printJSON(v any) int {
 	line, err := json.Marshal(v)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "seedwalk:", err)
-		return exitUnreadable
+		return cli.ExitUnreadable
 	}
 	fmt.Printf("%s\n", line)
-	return exitOK
+	return cli.ExitOK
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/clr/api"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
 
 func TestRulesGolden(t *testing.T) {
@@ -26,30 +27,8 @@ func TestRulesGolden(t *testing.T) {
 			if code != 0 || errOut != "" {
 				t.Errorf("exit code %d, stderr %q", code, errOut)
 			}
-			golden(t, filepath.Join("testdata", c.file+".txt"), out)
+			golden.Check(t, filepath.Join("testdata", c.file+".txt"), out)
 		})
-	}
-}
-
-// Every name that is listed is answered, in one screen: 100 columns, 40 lines.
-func TestRulesAnswersEveryName(t *testing.T) {
-	for _, name := range ruleNames() {
-		c := lookUp(name)
-		if c == nil {
-			t.Errorf("%s is listed and not found", name)
-			continue
-		}
-		var b strings.Builder
-		c.print(&b)
-		lines := strings.Split(b.String(), "\n")
-		if len(lines) > 40 || len(lines) < 4 {
-			t.Errorf("%s: %d lines", name, len(lines))
-		}
-		for _, l := range lines {
-			if len(l) > 100 || strings.Contains(l, "%!") {
-				t.Errorf("%s: %d columns: %s", name, len(l), l)
-			}
-		}
 	}
 }
 
@@ -77,7 +56,7 @@ func TestRulesWrongUse(t *testing.T) {
 
 func TestRulesJSON(t *testing.T) {
 	out, _, code, _ := tool(t, "rules", "--json", "EnumModules")
-	var c contract
+	var c builder.Contract
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 {
 		t.Fatalf("exit code %d: %v", code, err)
 	}
@@ -85,7 +64,7 @@ func TestRulesJSON(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	out, _, code, _ = tool(t, "rules", "--json")
-	var l allNames
+	var l builder.AllNames
 	if err := json.Unmarshal([]byte(out), &l); err != nil || code != 0 || len(l.Info) != 112 || len(l.Callbacks) != 95 {
 		t.Errorf("exit code %d, %v, %d and %d methods", code, err, len(l.Info), len(l.Callbacks))
 	}
@@ -104,22 +83,5 @@ func TestRulesOtherWords(t *testing.T) {
 	}
 	if _, _, code, _ := tool(t, "rules", "127"); code != 1 {
 		t.Errorf("a slot that is none: exit code %d", code)
-	}
-}
-
-// What the tables refer to by `seedwalk rules NAME` is there.
-func TestRulesReferTo(t *testing.T) {
-	n := 0
-	for _, r := range api.Load().Results {
-		for _, part := range strings.Split(r.Says+r.Do, "`seedwalk rules ")[1:] {
-			name, _, _ := strings.Cut(part, "`")
-			if name != "METHOD" && lookUp(name) == nil {
-				t.Errorf("%s refers to %q, which is nothing", r.Name, name)
-			}
-			n++
-		}
-	}
-	if n < 3 {
-		t.Errorf("%d references only", n)
 	}
 }

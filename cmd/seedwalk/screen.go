@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -72,17 +70,4 @@ func progressLine(p options.Progress) string {
 		line += fmt.Sprintf("  %d processes", p.Processes)
 	}
 	return line
-}
-
-// shortPath is the path as the user would type it here.
-func shortPath(path string) string {
-	wd, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	rel, err := filepath.Rel(wd, path)
-	if err != nil || strings.HasPrefix(rel, "..") {
-		return path
-	}
-	return rel
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
 	"github.com/seedwalk/seedwalk/sim/rules"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
 
 func TestSimGolden(t *testing.T) {
@@ -31,7 +33,7 @@ func TestSimGolden(t *testing.T) {
 					t.Errorf("line %d has %d columns", i+1, len(line))
 				}
 			}
-			golden(t, filepath.Join("testdata", c.file+".txt"), out)
+			golden.Check(t, filepath.Join("testdata", c.file+".txt"), out)
 		})
 	}
 }
@@ -155,7 +157,7 @@ func TestSimJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Setup.Arch = simArchs["arm64"]
+	r.Setup.Arch = builder.SimArchs["arm64"]
 	if res := r.Run(true, sched.Replay(f.Choices)); res.Outcome != sched.Deadlock || res.Steps != f.Steps {
 		t.Errorf("the choices in the JSON do not replay: %v", res.Outcome)
 	}

@@ -3,55 +3,13 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
-
-// workload is a profile of a thread: nanoseconds in a function, and bytes allocated.
-func workload(nanos, bytes int64) *export.Profile {
-	return &export.Profile{Runtime: ".NET 9.0.5", Threads: []export.Thread{{ID: 7, Name: "main"}}, Stats: export.Stats{Samples: nanos / 1e7},
-		Frames: []export.Frame{{Name: "App.Work", ModuleIndex: -1}, {Name: "App.\x1b[31mMain", ModuleIndex: -1}},
-		Stacks: []export.Stack{{Frames: []int32{0, 1}, Count: 1, CPUNanos: nanos, Complete: true},
-			{Frames: []int32{0}, Count: 1, Event: export.EventAllocation, Sum: bytes, Type: "App.Node", Complete: true}}}
-}
-
-// TestTopView: a view holds what came since the last one, per second, and draws it in the terminal's
-// size without control characters of names.
-func TestTopView(t *testing.T) {
-	start := time.Unix(100, 0)
-	a, b := sum(workload(1e9, 5e6), start), sum(workload(2e9, 15e6), start.Add(2*time.Second))
-	v := between(&a, &b)
-	if v.CPU != 0.5 || v.Samples != 100 || len(v.Functions) != 2 || v.Functions[0] != (topRow{"App.Work", 0.5, 0.5}) || v.Functions[1].Total != 0.5 {
-		t.Errorf("%+v", v)
-	}
-	if len(v.Threads) != 1 || v.Threads[0] != (topRow{Name: "7 main", Self: 0.5}) || len(v.Types) != 1 || v.Types[0] != (topRow{Name: "App.Node", Self: 5e6}) {
-		t.Errorf("%+v", v)
-	}
-	if back := between(&b, &a); back.CPU != 0 || len(back.Functions)+len(back.Threads)+len(back.Types) != 0 {
-		t.Errorf("a sum that decreases: %+v", back)
-	}
-	v.Counters = map[string]float64{"threadpool-queue-length": 35}
-	for _, size := range [][2]int{{80, 24}, {40, 10}, {300, 100}} {
-		text := v.screen(size[0], size[1], true, true)
-		if rows := strings.Split(text, "\r\n"); len(rows) > size[1] {
-			t.Errorf("%v: %d rows", size, len(rows))
-		}
-		plain := strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(text)
-		if strings.Contains(plain, "\x1b") || !strings.Contains(plain, "50.0 %") || size[0] > 40 && (!strings.Contains(plain, "pool queue 35") || !strings.Contains(plain, "PAUSED")) {
-			t.Errorf("%v:\n%q", size, plain)
-		}
-		for row := range strings.SplitSeq(plain, "\r\n") {
-			if len([]rune(row)) > size[0] {
-				t.Errorf("%v: %q is too wide", size, row)
-			}
-		}
-	}
-}
 
 func TestTopUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"x"}, {"-5"}, {"1", "2"}, {"--interval", "1ms", "1"}, {"--duration", "-1s", "--json", "1"}, {"1"}} {
-		if _, errOut, code, _ := tool(t, append([]string{"top"}, args...)...); code != exitUsage || !strings.Contains(errOut, "seedwalk top --help") {
+		if _, errOut, code, _ := tool(t, append([]string{"top"}, args...)...); code != cli.ExitUsage || !strings.Contains(errOut, "seedwalk top --help") {
 			t.Errorf("%q: exit code %d, %s", args, code, errOut)
 		}
 	}

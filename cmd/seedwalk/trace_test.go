@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -40,20 +41,20 @@ func TestTraceCommands(t *testing.T) {
 		code int
 		want string // in what it prints, or in the file x.html
 	}{
-		{"report " + one, exitOK, "5 samples"},
-		{"report " + one + " --top 1", exitOK, "unknown code at 0x1010"},
-		{"report " + one + " " + waits, exitOK, "waits        1"},
-		{"report " + waits, exitOK, "no samples in this trace: there were none, or it was recorded without the provider " + clrevent.Sampler},
-		{"report --metric wait " + waits, exitOK, "Wait time: 5.00 ms"},
-		{"report --metric exceptions " + waits, exitWrong, "no exceptions in this trace"},
-		{"report " + bare, exitWrong, "no samples in this trace"},
-		{"report --metric nonsense " + waits, exitUsage, "has no metric"},
-		{"report " + cut, exitWrong, "at offset"},
-		{"report " + one + " " + other, exitUnreadable, "another process"},
-		{"report " + one + " " + page, exitUnreadable, "x.html"},
-		{"convert " + one + " -o " + page, exitOK, "unknown code at"},
-		{"convert " + one + " " + waits + " " + page, exitOK, "Wait time"},
-		{"convert " + one, exitUsage, "at least one output"},
+		{"report " + one, cli.ExitOK, "5 samples"},
+		{"report " + one + " --top 1", cli.ExitOK, "unknown code at 0x1010"},
+		{"report " + one + " " + waits, cli.ExitOK, "waits        1"},
+		{"report " + waits, cli.ExitOK, "no samples in this trace: there were none, or it was recorded without the provider " + clrevent.Sampler},
+		{"report --metric wait " + waits, cli.ExitOK, "Wait time: 5.00 ms"},
+		{"report --metric exceptions " + waits, cli.ExitWrong, "no exceptions in this trace"},
+		{"report " + bare, cli.ExitWrong, "no samples in this trace"},
+		{"report --metric nonsense " + waits, cli.ExitUsage, "has no metric"},
+		{"report " + cut, cli.ExitWrong, "at offset"},
+		{"report " + one + " " + other, cli.ExitUnreadable, "another process"},
+		{"report " + one + " " + page, cli.ExitUnreadable, "x.html"},
+		{"convert " + one + " -o " + page, cli.ExitOK, "unknown code at"},
+		{"convert " + one + " " + waits + " " + page, cli.ExitOK, "Wait time"},
+		{"convert " + one, cli.ExitUsage, "at least one output"},
 	} {
 		os.Remove(page)
 		out, errOut, code, _ := tool(t, strings.Fields(c.args)...)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
@@ -65,19 +66,19 @@ func builtFrom() string {
 func runVersion(args []string) int {
 	set := flag.NewFlagSet("version", flag.ContinueOnError)
 	asJSON := set.Bool("json", false, "")
-	if code, done := parse(set, versionHelp, args); done {
+	if code, done := cli.Parse(set, versionHelp, args); done {
 		return code
 	}
 	if set.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "seedwalk version: unexpected argument %q; see seedwalk version --help\n", set.Arg(0))
-		return exitUsage
+		return cli.ExitUsage
 	}
 	v := ownVersions()
 	if *asJSON {
 		b, _ := json.Marshal(v) // plain strings and a number: cannot fail
 		fmt.Printf("%s\n", b)
-		return exitOK
+		return cli.ExitOK
 	}
 	fmt.Printf("seedwalk %s (stream %d, %s, %s/%s)\n", v.Version, v.Stream, v.Go, v.OS, v.Arch)
-	return exitOK
+	return cli.ExitOK
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -190,7 +191,7 @@ func TestWineDoctorGolden(t *testing.T) {
 		out = strings.ReplaceAll(strings.ReplaceAll(out, dir+"/", ""), "Z:"+strings.ReplaceAll(dir, "/", `\`)+`\`, "")
 		b.WriteString("# " + c.name + "\n" + out + "\n")
 	}
-	golden(t, filepath.Join("testdata", "doctor-windows.txt"), b.String())
+	golden.Check(t, filepath.Join("testdata", "doctor-windows.txt"), b.String())
 }
 
 func mustRead(t *testing.T, path string) []byte {

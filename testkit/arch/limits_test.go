@@ -25,7 +25,6 @@ var larger = map[string]struct {
 	files, lines int
 	why          string
 }{
-	"cmd/seedwalk":   {49, 6820, "one or two files a command"},
 	"unwind/amd64":   {28, 4590, "one file a rule; the hot path stays in one package"},
 	"unwind/arm64":   {23, 3385, "the twin of unwind/amd64"},
 	"sim/image":      {22, 3430, "one file an encoder"},

@@ -32,7 +32,7 @@ var assemblers = []string{"sim/image", "testkit/peasm", "testkit/elfasm"}
 // replays the same vectors, with the same judges, as the tests do.
 var (
 	kitRooms = []string{"testkit", "fuzz", "bench"}
-	shipped  = map[string]string{"cmd/seedwalk": "testkit/replay"}
+	shipped  = map[string]string{"cmd/seedwalk/builder": "testkit/replay"}
 )
 
 // Violation is a broken rule.

@@ -1,0 +1,91 @@
+package builder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/stack/capture"
+)
+
+func (f *captureFlags) run() int {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, cli.EndSignals...)
+	defer signal.Stop(stop)
+	pid, cmd := f.pid, (*exec.Cmd)(nil)
+	if pid == 0 {
+		cmd = exec.Command(f.command[0], f.command[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		if err := cmd.Start(); err != nil {
+			return notStarted(err)
+		}
+		pid = cmd.Process.Pid
+	}
+	t := capture.NewTaker(f.stacks, f.bytes)
+	f.take(t, pid, stop)
+	code := f.keep(t)
+	if cmd == nil {
+		return code
+	}
+	_ = cmd.Wait() // not before: the news of our stops would go to it
+	if code == cli.ExitOK {
+		code = cli.CommandCode(cmd)
+	}
+	return code
+}
+
+func notStarted(err error) int {
+	fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return options.ExitNotFound
+	}
+	return options.ExitCannotRun
+}
+
+// take looks at the process until there is enough, or it has ended.
+func (f *captureFlags) take(t *capture.Taker, pid int, stop <-chan os.Signal) {
+	tick := time.NewTicker(time.Duration(float64(time.Second) / f.rate))
+	defer tick.Stop()
+	var late <-chan time.Time
+	if f.duration > 0 {
+		late = time.After(f.duration)
+	}
+	for t.Round(pid); !t.Full() && !capture.Ended(pid); t.Round(pid) {
+		select {
+		case <-stop:
+			return
+		case <-late:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// keep writes the file.
+func (f *captureFlags) keep(t *capture.Taker) int {
+	if len(t.File.Stacks) == 0 {
+		why := "there was no thread to stop"
+		if t.Refused != nil {
+			why = t.Refused.Error()
+		}
+		fmt.Fprintf(os.Stderr, "seedwalk capture: no stack was taken: %s\n", why)
+		return options.ExitRefused
+	}
+	if err := t.File.Write(f.output); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
+		return options.ExitRefused
+	}
+	if !f.quiet {
+		size := 0
+		for i := range t.File.Stacks {
+			size += len(t.File.Stacks[i].Runs[0].Data)
+		}
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %s, %.1f MB, %s of images: %s\n", cli.CountOf(len(t.File.Stacks), "stack"), float64(size)/1e6, cli.CountOf(len(t.File.Sets), "set"), f.output)
+	}
+	return cli.ExitOK
+}

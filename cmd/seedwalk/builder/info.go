@@ -1,0 +1,119 @@
+package builder
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/report/inspect"
+)
+
+const InfoHelp = `Usage: seedwalk info FILE [--at RVA|ADDR|SYMBOL] [--check] [--json]
+
+Shows an image's unwind data the way people want to read it. FILE is an ELF or PE image, for
+x86-64 or ARM64, of any system.
+
+  (alone)   format, architecture, build id or GUID, the sections with unwind data, counts
+  --at X    the function at X: its codes or rows, chained and packed forms expanded, then every
+            instruction beside the effect: where the caller's frame and registers are just before
+            it runs. X is a symbol, or a hexadecimal ELF address, RVA, or address at the base
+  --check   walks every entry and lists what is malformed, contradictory, overlapping or
+            unsupported, with counts, examples, the time and the peak memory
+  --json    for other programs; addresses are numbers. Fields:
+            (alone)  file format arch machine id base sections[name addr size] counts[name n]
+                     problems[]
+            --at     name lo hi asked arch from data[] lines[addr bytes text part cfa saved] notes[]
+            --check  file format arch entries findings[class what count examples[]] seconds
+                     peak_kib file_bytes
+
+Examples:
+  seedwalk info /lib/x86_64-linux-gnu/libc.so.6 --at abort
+  seedwalk info coreclr.dll --at 0x1a40
+  seedwalk info --check --json libcoreclr.so | jq '.findings[] | select(.class == "malformed")'
+
+Exit code: 0 well, 1 --check found malformed entries, 2 wrong usage, 3 FILE could not be read or
+has nothing at X.
+`
+
+func Info(args []string) int {
+	set := flag.NewFlagSet("info", flag.ContinueOnError)
+	asJSON := set.Bool("json", false, "")
+	at := set.String("at", "", "")
+	check := set.Bool("check", false, "")
+	if code, done := cli.Parse(set, InfoHelp, fileLast(args)); done {
+		return code
+	}
+	if wrong := wrongInfo(set.NArg(), *at, *check); wrong != "" {
+		fmt.Fprintf(os.Stderr, "seedwalk info: %s; see seedwalk info --help\n", wrong)
+		return cli.ExitUsage
+	}
+	answer, code, err := askInfo(set.Arg(0), *at, *check)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk info: %v\n", err)
+		return cli.ExitUnreadable
+	}
+	if !*asJSON {
+		answer.Text(os.Stdout)
+		return code
+	}
+	b, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk info: %v\n", err)
+		return cli.ExitUnreadable
+	}
+	fmt.Printf("%s\n", b)
+	return code
+}
+
+// wrongInfo reports what is wrong with the arguments, "" if nothing.
+func wrongInfo(files int, at string, check bool) string {
+	switch {
+	case files == 0:
+		return "no file; name an ELF or PE image"
+	case files > 1:
+		return "more than one file; name one"
+	case check && at != "":
+		return "--at and --check are two questions; ask one at a time"
+	}
+	return ""
+}
+
+// fileLast moves a first argument that is no flag behind the flags: users name
+// the file first.
+func fileLast(args []string) []string {
+	if len(args) > 1 && args[0] != "" && args[0][0] != '-' {
+		return append(append([]string{}, args[1:]...), args[0])
+	}
+	return args
+}
+
+func askInfo(file, at string, check bool) (texter, int, error) {
+	if check {
+		c, err := inspect.CheckFile(file)
+		if err != nil {
+			return nil, 0, err
+		}
+		if c.Count(inspect.Malformed) > 0 {
+			return c, cli.ExitWrong, nil
+		}
+		return c, cli.ExitOK, nil
+	}
+	im, err := inspect.Open(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	if at == "" {
+		return im.Summary(), cli.ExitOK, nil
+	}
+	f, err := im.At(at)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, cli.ExitOK, nil
+}
+
+// texter is an answer that can be shown to people.
+type texter interface{ Text(w io.Writer) }

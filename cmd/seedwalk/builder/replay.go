@@ -1,0 +1,70 @@
+package builder
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/testkit/replay"
+)
+
+const ReplayHelp = `Usage: seedwalk replay [--json] [--max N] FILE|FOLDER...
+
+Runs the walkers over recorded inputs with true answers and says what share is right: PE points
+and records (.jsonl, .jsonl.gz), rows of call frame information (their ELF files beside them, in
+../rowbin), recorded stacks (snap/*.json), an archive of those (.tar.gz), or folders of all that.
+What a file is its content says, not its name.
+
+  --max N   show the first N mismatches of each file and kind in full (default 3): registers side
+            by side, the code disassembled, the unwind codes or rows applied
+  --json    one object: "results": [{file, kind, points, right, wrong, refused, strict, frames,
+            right_frames, note, mismatches: [{id, verdict, where, why, values: [{name, want, got}],
+            code, info}]}], "not_replayed": [{file, why, error}]
+
+refused: no answer, or one marked doubtful. In a kind that is strict (an answer is known to be
+possible) a refusal is a failure too.
+
+Examples:
+  seedwalk replay ../shared/vectors
+  seedwalk replay --max 10 pe/arm64-exec.jsonl.gz
+  seedwalk replay --json snap/ | jq '.results[] | select(.wrong > 0)'
+
+Exit code: 0 all right, 1 something is wrong, 2 wrong usage, 3 a file could not be read.
+`
+
+func Replay(args []string) int {
+	set := flag.NewFlagSet("replay", flag.ContinueOnError)
+	asJSON := set.Bool("json", false, "")
+	most := set.Int("max", 3, "")
+	if code, done := cli.Parse(set, ReplayHelp, args); done {
+		return code
+	}
+	if set.NArg() == 0 || *most < 0 {
+		fmt.Fprintln(os.Stderr, "seedwalk replay: name a file or folder; see seedwalk replay --help")
+		return cli.ExitUsage
+	}
+	r := replay.Runner{Max: *most}
+	unreadable := false
+	for _, name := range set.Args() {
+		if err := r.Path(name); err != nil {
+			fmt.Fprintf(os.Stderr, "seedwalk replay: %v\n", err)
+			unreadable = true
+		}
+	}
+	if *asJSON {
+		if err := r.Report.JSON(os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "seedwalk replay: %v\n", err)
+			return cli.ExitUnreadable
+		}
+	} else {
+		r.Report.Text(os.Stdout)
+	}
+	switch {
+	case r.Report.Bad():
+		return cli.ExitWrong
+	case unreadable || r.Report.Unreadable():
+		return cli.ExitUnreadable
+	}
+	return cli.ExitOK
+}

@@ -1,0 +1,215 @@
+// Package builder has the commands that builders of profilers use: sim, rules, capture, replay,
+// and info.
+//
+// Sources: clr/api for the contracts of the profiling API; each package names its own.
+//
+// Glossary. A scenario is a rule of asynchronous stack walking, once kept and once broken.
+//
+// Strategy. A command reads its flags and calls the package that does the work.
+//
+// Known gaps: capture needs Linux on x86-64.
+package builder
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/rules"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/story"
+)
+
+const SimHelp = `Usage: seedwalk sim [--scenario NAME|all] [--run N | --explore] [--trace] [OPTION]...
+
+Shows the rules of asynchronous stack walking in simulated processes: threads with real stacks, a
+CLR, locks, a collector. Each scenario is one rule, twice: *broken*, by a sampler written for it,
+where some order of steps deadlocks or faults, and *kept*, by seedwalk's own sampler, where no
+order does. Without --scenario it lists them.
+
+What to do with a scenario:
+  (nothing more)   tell its story: the rule, why it is one, the shortest schedule that fails as a
+                   timeline, who waits for whom with every stack, and a run that keeps the rule
+  --explore        try every order of steps within the bound and count how they end
+  --run N          run one schedule, drawn from the number N: the same N gives the same run, byte
+                   for byte. Most single schedules of a broken sampler pass: that is the trouble
+
+Options:
+  --trace          the whole timeline, nothing shortened; with --run and --explore, the timeline too
+  --broken, --kept one side only (default both)
+  --preemptions N  at most N switches away from a thread that could go on; 0 is none, "all" is no
+                   bound. Default: the scenario's own. One more takes about ten times as long
+  --workers N      explore on N threads (default: one for each CPU); the answer is the same
+  --arch NAME      amd64 (default) or arm64
+  --svg FILE       draw the deadlock: who waits for whom; of a fault or a passing run, the timeline
+  --dot FILE       the deadlock in Graphviz's language
+  --json           one object: "scenarios": [{name, rule, text, source, ends, clr, arch,
+                   broken and kept: {interleavings, deepest, pruned, exhausted, done, deadlocks,
+                   judged, results, faults, endless, wrong, run, found: {outcome, steps, hash,
+                   fault, choices, cycle, graph: {nodes, edges},
+                   trace: [{step, thread, what}] (with --trace)}}}]
+  --docs FOLDER    write the stories of all scenarios as rules.md and pictures, and nothing else
+
+How to read a timeline: one column for each thread, time runs down, the number is the step's.
+  | can run   . waits   ! suspended, not in force yet   # stands suspended
+A thread that is "suspended" still runs until somebody has read its registers.
+
+Examples:
+  seedwalk sim
+  seedwalk sim --scenario heap
+  seedwalk sim --scenario two-samplers --svg deadlock.svg
+  seedwalk sim --scenario gc-callback --run 7 --trace --broken
+  seedwalk sim --scenario all --explore
+
+Exit code: 0 as it should be (broken shows what the rule warns of, kept shows nothing; with --run,
+kept shows nothing), 1 otherwise, 2 wrong usage.
+`
+
+// simOptions are what was asked for.
+type simOptions struct {
+	scenario, preemptions, arch, svg, dot, docs string
+	run                                         uint64
+	isRun, explore, trace, broken, kept, asJSON bool
+	workers                                     int
+}
+
+func Sim(args []string) int {
+	o, code, done := simFlags(args)
+	if done {
+		return code
+	}
+	if o.scenario == "" && o.docs == "" {
+		return o.list()
+	}
+	chosen := rules.All()
+	if o.scenario != "" && o.scenario != "all" {
+		r, err := rules.Find(o.scenario)
+		if err != nil {
+			return simUsage("%v", err)
+		}
+		chosen = []*rules.Rule{r}
+	}
+	for _, r := range chosen {
+		o.apply(r)
+	}
+	if o.docs != "" {
+		return simDocs(o.docs, chosen)
+	}
+	return o.show(chosen)
+}
+
+func simUsage(format string, args ...any) int {
+	fmt.Fprintf(os.Stderr, "seedwalk sim: "+format+"\n", args...)
+	return cli.ExitUsage
+}
+
+func simFlags(args []string) (o *simOptions, code int, done bool) {
+	o = &simOptions{}
+	set := flag.NewFlagSet("sim", flag.ContinueOnError)
+	set.StringVar(&o.scenario, "scenario", "", "")
+	set.Uint64Var(&o.run, "run", 0, "")
+	set.BoolVar(&o.explore, "explore", false, "")
+	set.BoolVar(&o.trace, "trace", false, "")
+	set.BoolVar(&o.broken, "broken", false, "")
+	set.BoolVar(&o.kept, "kept", false, "")
+	set.StringVar(&o.preemptions, "preemptions", "", "")
+	set.IntVar(&o.workers, "workers", runtime.NumCPU(), "")
+	set.StringVar(&o.arch, "arch", "amd64", "")
+	set.StringVar(&o.svg, "svg", "", "")
+	set.StringVar(&o.dot, "dot", "", "")
+	set.StringVar(&o.docs, "docs", "", "")
+	set.BoolVar(&o.asJSON, "json", false, "")
+	if code, done := cli.Parse(set, SimHelp, args); done {
+		return nil, code, true
+	}
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	o.isRun = given["run"]
+	if !o.broken && !o.kept {
+		o.broken, o.kept = true, true
+	}
+	if why := o.wrong(set.Args(), given); why != "" {
+		return nil, simUsage("%s; see seedwalk sim --help", why), true
+	}
+	return o, cli.ExitOK, false
+}
+
+// wrong reports which of the options exclude each other.
+func (o *simOptions) wrong(rest []string, given map[string]bool) string {
+	if len(rest) > 0 {
+		return fmt.Sprintf("%q is no option; a scenario is named with --scenario", rest[0])
+	}
+	if o.scenario == "" {
+		for _, name := range []string{"run", "explore", "trace", "broken", "kept", "preemptions", "svg", "dot"} {
+			if given[name] {
+				return "--" + name + " needs a --scenario"
+			}
+		}
+	}
+	if _, ok := preemptionBound(o.preemptions); !ok {
+		return fmt.Sprintf("--preemptions %q is neither a number from 0 nor \"all\"", o.preemptions)
+	}
+	if _, ok := SimArchs[o.arch]; !ok {
+		return fmt.Sprintf("no architecture %q: amd64 or arm64", o.arch)
+	}
+	switch {
+	case o.isRun && o.explore:
+		return "--run is one schedule, --explore all of them: choose one"
+	case (o.svg != "" || o.dot != "") && o.scenario == "all":
+		return "--svg and --dot draw one scenario, not all"
+	case o.docs != "" && len(given) > 1:
+		return "--docs goes with no other option"
+	case o.workers < 1:
+		return "--workers must be at least 1"
+	}
+	return ""
+}
+
+var SimArchs = map[string]image.Arch{"amd64": image.AMD64, "arm64": image.ARM64}
+
+// preemptionBound reads --preemptions; "" is 0, the rule's own.
+func preemptionBound(s string) (bound int, ok bool) {
+	switch s {
+	case "":
+		return 0, true
+	case "all":
+		return sched.Unbounded, true
+	case "0":
+		return sched.NoPreemption, true
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n > 0
+}
+
+// apply gives r the options' bounds.
+func (o *simOptions) apply(r *rules.Rule) {
+	r.Setup.Arch = SimArchs[o.arch]
+	r.Bounds.Workers = o.workers
+	if p, _ := preemptionBound(o.preemptions); p != 0 {
+		r.Bounds.Preemptions = p
+	}
+}
+
+// simDocs writes the documentation.
+func simDocs(folder string, all []*rules.Rule) int {
+	var stories []*story.Story
+	for _, r := range all {
+		stop := watch(r)
+		s := story.Tell(r, true, true)
+		stop()
+		for _, wrong := range s.Wrong() {
+			fmt.Fprintf(os.Stderr, "seedwalk sim: not as it should be, not written: %s\n", wrong)
+			return cli.ExitWrong
+		}
+		stories = append(stories, s)
+	}
+	if err := story.Write(folder, stories); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk sim: %v; choose a folder you may write to\n", err)
+		return cli.ExitWrong
+	}
+	return cli.ExitOK
+}

@@ -1,0 +1,307 @@
+// Package cli has what the commands of seedwalk share: flags, exit codes, names of functions,
+// and where libraries and runtimes are on this machine.
+//
+// Sources: the POSIX shell's exit codes and env(1); no-color.org.
+//
+// Glossary. A list is a flag that may be repeated.
+//
+// Strategy. A complaint about a flag is one line that names the nearest flag. Libraries are
+// looked for where a variable says, beside this program, and where packages install them.
+//
+// Known gaps: symbol folders and servers are for Linux only.
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/symbol/server"
+)
+
+// Exit codes of the tool itself; record's are in package record.
+const (
+	ExitOK    = 0
+	ExitWrong = 1 // the answer is "no"
+	ExitUsage = 2
+)
+
+// Parse parses flags and handles --help, which goes to the standard output.
+// done means: return code at once.
+func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Print(platformHelp(help))
+		return ExitOK, true
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk %s: %s; see seedwalk %s --help\n", f.Name(), flagComplaint(f, err), f.Name())
+		return ExitUsage, true
+	}
+	return ExitOK, false
+}
+
+// ParseMixed is parse for commands whose flags may stand behind the files. It returns the files.
+func ParseMixed(f *flag.FlagSet, help string, args []string) (files []string, code int, done bool) {
+	for {
+		if code, done := Parse(f, help, args); done {
+			return nil, code, true
+		}
+		if f.NArg() == 0 {
+			return files, ExitOK, false
+		}
+		files, args = append(files, f.Arg(0)), f.Args()[1:]
+	}
+}
+
+// List is a flag that may be repeated and takes several values at once.
+type List []string
+
+func (l *List) String() string { return strings.Join(*l, ",") }
+
+func (l *List) Set(s string) error {
+	for _, v := range strings.Split(s, ",") {
+		if v == "" {
+			return errors.New("empty name")
+		}
+		*l = append(*l, v)
+	}
+	return nil
+}
+
+// Seconds is a duration, or a plain number of seconds.
+type Seconds time.Duration
+
+func (d *Seconds) String() string { return time.Duration(*d).String() }
+
+func (d *Seconds) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	if _, plain := strconv.ParseFloat(s, 64); plain == nil {
+		v, err = time.ParseDuration(s + "s")
+	}
+	if err != nil {
+		return errors.New("not a time such as 3, 30s, or 2m")
+	}
+	*d = Seconds(v)
+	return nil
+}
+
+// TextOptions fit a terminal, if that is what w is.
+func TextOptions(w *os.File) (opt export.TextOptions) {
+	if !term.IsTerminal(int(w.Fd())) {
+		return opt
+	}
+	opt.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(w.Fd())); err == nil {
+		opt.Width = width
+	}
+	return opt
+}
+
+// ShortPath is the path as the user would type it here.
+func ShortPath(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(wd, path)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return path
+	}
+	return rel
+}
+
+func CountOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ExitUnreadable: what was asked about could not be read.
+const ExitUnreadable = 3
+
+// SymbolList is --symbols: folders with symbol files, and addresses of symbol servers.
+type SymbolList []string
+
+func (l *SymbolList) String() string { return strings.Join(*l, ",") }
+
+func (l *SymbolList) Set(s string) error {
+	for _, path := range strings.Split(s, ",") {
+		if path == "debuginfod" {
+			urls := strings.Fields(os.Getenv("DEBUGINFOD_URLS"))
+			if len(urls) == 0 {
+				return errors.New("debuginfod needs the addresses of servers in DEBUGINFOD_URLS")
+			}
+			if err := l.Set(strings.Join(urls, ",")); err != nil {
+				return err
+			}
+			continue
+		}
+		if strings.Contains(path, "://") {
+			if err := server.Check(path); err != nil {
+				return err
+			}
+			*l = append(*l, strings.TrimRight(path, "/"))
+			continue
+		}
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			return fmt.Errorf("%q is no folder that can be read", path)
+		}
+		*l = append(*l, path)
+	}
+	return nil
+}
+
+// split returns the folders and the addresses of servers.
+func (l SymbolList) split() (folders symbol.Folders, urls []string) {
+	for _, s := range l {
+		if strings.Contains(s, "://") {
+			urls = append(urls, s)
+		} else {
+			folders = append(folders, s)
+		}
+	}
+	return folders, urls
+}
+
+// ReportRefused reports symbol files that belong to another build.
+func ReportRefused(n options.Namer, say func(string)) {
+	r, ok := n.(interface{ Refused() []symbol.Refusal })
+	if !ok {
+		return
+	}
+	for _, f := range r.Refused() {
+		say(fmt.Sprintf("%s was not used: its build ID is %s, that of %s is %s", f.File, orNone(f.Got), f.Image, f.Want))
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// DidYouMean is what to add to a complaint about a word that is none of all: the
+// nearest of them, "" if none is near.
+func DidYouMean(word string, all []string) string {
+	best, near := "", max(2, len(word)/3)+1
+	for _, k := range all {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < near {
+			best, near = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// longestWord: no word of ours is longer, and what is longer is near to none.
+const longestWord = 100
+
+// distance counts the letters to put in, leave out, change or swap with their neighbour
+// that make b of a (optimal string alignment).
+func distance(a, b string) int {
+	if len(a) > longestWord || len(b) > longestWord {
+		return max(len(a), len(b))
+	}
+	var d [longestWord + 1][longestWord + 1]int
+	for i := 0; i <= len(a); i++ {
+		for j := 0; j <= len(b); j++ {
+			switch {
+			case i == 0 || j == 0:
+				d[i][j] = i + j
+			case a[i-1] == b[j-1]:
+				d[i][j] = d[i-1][j-1]
+			default:
+				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// wrongValue is package flag's complaint about a value.
+var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([^ :]+): (.*)$`)
+
+// flagComplaint says what is wrong with a flag, in our words and with the flag as it is typed.
+func flagComplaint(f *flag.FlagSet, err error) string {
+	text := err.Error()
+	if m := wrongValue.FindStringSubmatch(text); m != nil {
+		why := m[3]
+		switch why {
+		case "parse error":
+			why = "not " + kindOf(f, m[2])
+		case "value out of range":
+			why = "too large or too small"
+		}
+		return fmt.Sprintf("--%s %s: %s", m[2], m[1], why)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return "--" + strings.TrimLeft(name, "-") + " needs a value"
+	}
+	name, ok := strings.CutPrefix(text, "flag provided but not defined: -")
+	if !ok {
+		return text
+	}
+	name = "--" + strings.TrimLeft(name, "-")
+	var known []string
+	f.VisitAll(func(g *flag.Flag) { known = append(known, "--"+g.Name) })
+	return "there is no flag " + name + DidYouMean(name, known)
+}
+
+// kindOf names the kind of value that a flag takes.
+func kindOf(f *flag.FlagSet, name string) string {
+	g := f.Lookup(name)
+	if g == nil {
+		return "a valid value"
+	}
+	getter, ok := g.Value.(flag.Getter)
+	if !ok {
+		return "a valid value"
+	}
+	switch getter.Get().(type) {
+	case int, int64, uint, uint64:
+		return "a whole number"
+	case float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case time.Duration:
+		return "a time such as 30s or 2m"
+	}
+	return "a valid value"
+}
+
+// NewNamer returns what names native functions, with folders of symbol files and symbol servers,
+// and tables that it shares with others of the same cache; nil: it shares none.
+func NewNamer(symbols SymbolList, c *symbol.Cache) options.Namer {
+	r := symbol.NewResolver()
+	r.Cache = c
+	folders, urls := symbols.split()
+	r.Folders = folders
+	if cache, err := os.UserCacheDir(); len(urls) > 0 && err == nil {
+		say := func(text string) { fmt.Fprintln(os.Stderr, "seedwalk: "+text) }
+		r.Fetch = server.New(urls, filepath.Join(cache, "seedwalk", "symbols"), server.Default, say).Fetch
+	}
+	return r
+}

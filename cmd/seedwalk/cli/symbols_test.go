@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// --symbols takes folders, and addresses of symbol servers. Those of the environment are taken only
+// if --symbols asks for them.
+func TestSymbols(t *testing.T) {
+	dir := tempdir.New(t)
+	t.Setenv("DEBUGINFOD_URLS", "https://a.example/ http://b.example/x")
+	for _, c := range []struct {
+		value, want string
+		urls        []string
+	}{
+		{dir, "", nil},
+		{dir + "," + dir, "", nil},
+		{"https://example.com/symbols/", "", []string{"https://example.com/symbols"}},
+		{dir + ",http://127.0.0.1:1", "", []string{"http://127.0.0.1:1"}},
+		{"debuginfod", "", []string{"https://a.example", "http://b.example/x"}},
+		{"ftp://example.com", "no http or https address", nil},
+		{filepath.Join(dir, "missing"), "no folder", nil},
+		{"", "no folder", nil},
+	} {
+		var l SymbolList
+		err := l.Set(c.value)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.value, err, c.want)
+		}
+		if _, urls := l.split(); !slices.Equal(urls, c.urls) {
+			t.Errorf("%q: servers %q, want %q", c.value, urls, c.urls)
+		}
+	}
+	t.Setenv("DEBUGINFOD_URLS", "")
+	if err := new(SymbolList).Set("debuginfod"); err == nil {
+		t.Error("debuginfod without servers")
+	}
+}

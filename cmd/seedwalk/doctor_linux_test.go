@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
+)
+
+// checksHere are those of this platform that must find nothing on any machine.
+var checksHere = []string{"system", "environment", "signal 39", "socket", "output"}
+
+// A stripped program with its debug file missing, and then beside it.
+func TestDoctorNames(t *testing.T) {
+	for _, tool := range []string{"gcc", "objcopy"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("SKIPPED-CHECK: no " + tool + ": no stripped program to look at")
+		}
+	}
+	dir := t.TempDir()
+	run := func(argv ...string) {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", argv, err, out)
+		}
+	}
+	os.WriteFile(filepath.Join(dir, "a.c"), []byte("int main(void) { return 0; }\n"), 0o644)
+	run("gcc", "-g", "-o", "app", "a.c")
+	run("objcopy", "--only-keep-debug", "app", "app.dbg")
+	run("objcopy", "--strip-all", "--add-gnu-debuglink=app.dbg", "app")
+	if m, _ := findings(t, "--", filepath.Join(dir, "app")); m["names"].Detail != "" && strings.Contains(m["names"].Detail, dir) {
+		t.Errorf("the file is there: %+v", m["names"])
+	}
+	os.Rename(filepath.Join(dir, "app.dbg"), filepath.Join(dir, "elsewhere"))
+	m, _ := findings(t, "--", filepath.Join(dir, "app"))
+	if f := m["names"]; f.Status != doctor.Note || !strings.Contains(f.Detail, "app has no names of its own") || !strings.Contains(f.Remedy, "app.dbg") {
+		t.Errorf("%+v", f)
+	}
+}

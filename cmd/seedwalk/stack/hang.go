@@ -1,0 +1,276 @@
+package stack
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr/tasks"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/report/hang"
+	"github.com/seedwalk/seedwalk/sample/paused"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+const HangHelp = `Usage: seedwalk hang [flags] PID
+       seedwalk hang [flags] --core FILE
+
+Says why a process does not go on: the verdict first, then which thread waits for which. It
+looks twice at every thread, as seedwalk stack does, and counts what changed in between as
+going on. The process does not take part and need not be able to.
+
+  --wait DURATION  time between the two looks (default 1s)
+  --json           one line of JSON with verdicts, threads, and their waits
+  --core FILE      a core of the kernel, of gcore, or of createdump: one look
+  --modules DIR    with --core: where to find the files that the process had mapped; may be repeated
+
+Verdicts:
+  stopped      a debugger or a signal has stopped the process
+  deadlock     threads wait for each other in a circle
+  collection   a garbage collection waits for a thread that does not stop for it
+  held-lock    threads wait for a lock whose owner waits for something else
+  starvation   all workers of the thread pool block, most of them on tasks
+  convoy       many threads queue for one lock, whose owner goes on: slow, not hung
+  nothing      no thread waits in a circle; what each waits for is listed
+
+docs/hang.md explains each verdict, its usual cause, and the remedy.
+
+Examples:
+  seedwalk hang 4711
+  seedwalk hang --wait 5s 4711
+  seedwalk hang --core core.4711
+
+Exit code: 0 nothing hangs; 1 something hangs; 2 wrong usage; 3 nothing could be read.
+`
+
+// hangReport is the JSON of hang.
+type hangReport struct {
+	Format   string         `json:"format"`
+	Version  int            `json:"version"`
+	Source   string         `json:"source"` // process or core
+	PID      int            `json:"pid"`
+	Name     string         `json:"name,omitempty"`
+	Verdicts []hang.Verdict `json:"verdicts"`
+	Threads  []hangThread   `json:"threads"`
+	Problems []string       `json:"problems,omitempty"`
+}
+
+type hangThread struct {
+	TID   uint32     `json:"tid"`
+	Name  string     `json:"name,omitempty"`
+	Waits string     `json:"waits_for"`
+	Lock  *stackLock `json:"lock,omitempty"`
+	Where string     `json:"where,omitempty"`
+	Ran   bool       `json:"ran"` // between the two looks
+}
+
+func Hang(args []string) int {
+	var f stackFlags
+	wait := time.Second
+	set := flag.NewFlagSet("hang", flag.ContinueOnError)
+	set.StringVar(&f.core, "core", "", "")
+	set.Var(&f.modules, "modules", "")
+	set.BoolVar(&f.json, "json", false, "")
+	set.DurationVar(&wait, "wait", wait, "")
+	words, code, done := cli.ParseMixed(set, HangHelp, args)
+	if done {
+		return code
+	}
+	err := f.check(words)
+	if err == nil && (wait < 10*time.Millisecond || wait > time.Hour) {
+		err = fmt.Errorf("--wait %v is not between 10ms and 1h", wait)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk hang: %v; see seedwalk hang --help\n", err)
+		return cli.ExitUsage
+	}
+	r, err := f.judge(wait)
+	if err == nil {
+		err = r.write(os.Stdout, f.json)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk hang: %v\n", err)
+		return cli.ExitUnreadable
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(os.Stderr, "seedwalk hang: %s\n", p)
+	}
+	if r.Verdicts[0].Hang {
+		return cli.ExitWrong
+	}
+	return cli.ExitOK
+}
+
+// judge looks twice at a process, or once at a core.
+func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
+	var chains []hang.Chain
+	if f.core != "" {
+		f.use = func(p *paused.Process) { chains = chainsOf(p) }
+		v, err := f.ofCore()
+		if err != nil {
+			return nil, err
+		}
+		p := processOf(v)
+		p.Once, p.Chains = true, chains
+		return reportOf(v, p), nil
+	}
+	stopped := stoppedBy(f.pid)
+	first, err := f.ofProcess()
+	if err != nil {
+		return nil, err
+	}
+	before := runTimes(f.pid)
+	time.Sleep(wait)
+	after := runTimes(f.pid)
+	f.use = func(p *paused.Process) { chains = chainsOf(p) }
+	second, err := f.ofProcess()
+	if err != nil {
+		return nil, fmt.Errorf("at the second look: %w", err)
+	}
+	p := processOf(second)
+	p.Stopped, p.Processors, p.Chains = stopped, processorsOf(f.pid), chains
+	then := map[uint32]*stackThread{}
+	for i := range first.Threads {
+		then[first.Threads[i].TID] = &first.Threads[i]
+	}
+	for i := range p.Threads {
+		t, now := &p.Threads[i], &second.Threads[i]
+		old := then[t.TID]
+		t.Moved = old == nil || !old.equals(now)
+		t.Ran = t.Moved || before[t.TID] != after[t.TID]
+		t.Cooperative = t.Cooperative && old != nil && old.cooperative
+	}
+	return reportOf(second, p), nil
+}
+
+// chainsOf reads the pending async operations, none if that cannot be done.
+func chainsOf(p *paused.Process) (out []hang.Chain) {
+	r, err := p.Tasks()
+	if err != nil {
+		return nil
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued}
+		if g.Blocks {
+			c.Blocked = g.Threads
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// equals reports whether a thread has the same stack and lock as at another look.
+func (t *stackThread) equals(o *stackThread) bool {
+	if len(t.Frames) != len(o.Frames) || (t.Lock == nil) != (o.Lock == nil) || t.Lock != nil && *t.Lock != *o.Lock {
+		return false
+	}
+	for i := range t.Frames {
+		if t.Frames[i].IP != o.Frames[i].IP || t.Frames[i].SP != o.Frames[i].SP {
+			return false
+		}
+	}
+	return true
+}
+
+// processOf is what the rules of package hang read of stacks.
+func processOf(v *stackView) *hang.Process {
+	p := &hang.Process{}
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		h := hang.Thread{TID: t.TID, Name: t.Name, Cooperative: t.cooperative}
+		if t.Lock != nil {
+			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner}
+		}
+		for _, f := range t.Frames {
+			h.Frames = append(h.Frames, hang.Frame{Name: f.Name, Managed: f.Kind == unwind.KindManaged.String()})
+		}
+		p.Threads = append(p.Threads, h)
+	}
+	return p
+}
+
+func reportOf(v *stackView, p *hang.Process) *hangReport {
+	r := &hangReport{Format: "seedwalk-hang", Version: 1, Source: v.Source, PID: v.PID, Name: v.Name, Verdicts: hang.Judge(p), Problems: v.Problems}
+	for i := range p.Threads {
+		t := &p.Threads[i]
+		w, _ := t.Wait()
+		r.Threads = append(r.Threads, hangThread{t.TID, t.Name, w.String(), v.Threads[i].Lock, t.Place(), t.Ran})
+	}
+	return r
+}
+
+func (r *hangReport) write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%s %d", r.Source, r.PID)
+	if r.Name != "" {
+		fmt.Fprintf(b, " (%s)", r.Name)
+	}
+	fmt.Fprintf(b, ", %s\n", cli.CountOf(len(r.Threads), "thread"))
+	for _, v := range r.Verdicts {
+		fmt.Fprintf(b, "\n%s: %s\n", v.Kind, v.Summary)
+		for _, line := range v.Evidence {
+			fmt.Fprintf(b, "  %s\n", line)
+		}
+		fmt.Fprintf(b, "  More: docs/hang.md#%s\n", v.Kind)
+	}
+	return b.Flush()
+}
+
+// runTimes is the processor time of each thread, in nanoseconds.
+func runTimes(pid int) map[uint32]string {
+	out := map[uint32]string{}
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, e := range entries {
+		var tid uint32
+		if _, err := fmt.Sscan(e.Name(), &tid); err != nil {
+			continue
+		}
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, tid)); err == nil {
+			out[tid], _, _ = strings.Cut(string(b), " ")
+		}
+	}
+	return out
+}
+
+// statusOf is a field of the process's status file.
+func statusOf(pid int, field string) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut("\n"+string(b), "\n"+field+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(line)
+}
+
+// stoppedBy says who has stopped a process, "" if nobody has.
+func stoppedBy(pid int) string {
+	state, tracer := statusOf(pid, "State"), statusOf(pid, "TracerPid")
+	switch {
+	case strings.HasPrefix(state, "t") && tracer != "0":
+		return "a debugger (process " + tracer + ")"
+	case strings.HasPrefix(state, "t"), strings.HasPrefix(state, "T"):
+		return "a signal; kill -CONT continues it"
+	}
+	return ""
+}
+
+// processorsOf counts the processors that a process may use.
+func processorsOf(pid int) (n int) {
+	for _, r := range strings.Split(statusOf(pid, "Cpus_allowed_list"), ",") {
+		var from, to int
+		switch k, _ := fmt.Sscanf(r, "%d-%d", &from, &to); k {
+		case 1:
+			n++
+		case 2:
+			n += max(to-from+1, 0)
+		}
+	}
+	return n
+}

@@ -1,0 +1,54 @@
+package stack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestCycles(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		owner map[uint32]uint32 // of what a thread waits for
+		want  string
+	}{
+		{"none", nil, "[]"},
+		{"a chain", map[uint32]uint32{1: 2, 2: 3}, "[]"},
+		{"two", map[uint32]uint32{2: 1, 1: 2}, "[[1 2]]"},
+		{"three, and one that waits for them", map[uint32]uint32{5: 9, 9: 7, 7: 5, 1: 9}, "[[5 9 7]]"},
+		{"two rings", map[uint32]uint32{1: 2, 2: 1, 3: 4, 4: 3}, "[[1 2] [3 4]]"},
+		{"itself", map[uint32]uint32{4: 4}, "[[4]]"},
+		{"not known", map[uint32]uint32{1: 0, 2: 1}, "[]"},
+	} {
+		v := stackView{}
+		for tid := range uint32(10) {
+			th := stackThread{TID: tid}
+			if owner, ok := c.owner[tid]; ok {
+				th.Lock = &stackLock{Kind: "monitor", At: "0x10", Owner: owner}
+			}
+			v.Threads = append(v.Threads, th)
+		}
+		if got := fmt.Sprint(cycles(v.Threads)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestLockText(t *testing.T) {
+	v := stackView{Threads: []stackThread{{TID: 1, Name: "one", Lock: &stackLock{Kind: "monitor", At: "0x10", Owner: 2}}, {TID: 2, Lock: &stackLock{Kind: "pthread mutex", At: "0x20", Owner: 1}},
+		{TID: 3, Lock: &stackLock{Kind: "System.Threading.Lock"}}}, Cycles: [][]uint32{{1, 2}}}
+	var b strings.Builder
+	v.writeLock(&b, &v.Threads[0], false)
+	v.writeLock(&b, &v.Threads[1], true)
+	v.writeLock(&b, &v.Threads[2], false)
+	v.writeCycles(&b)
+	want := `  (it waits for a monitor at 0x10, which thread 2 holds)
+  (thread 2 waits for a pthread mutex at 0x20, which thread 1 "one" holds)
+  (it waits for a System.Threading.Lock; its owner is not known)
+
+deadlock: each waits for a lock that the next holds: thread 1 "one" -> thread 2 -> thread 1 "one"
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+}

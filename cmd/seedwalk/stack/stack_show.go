@@ -1,0 +1,263 @@
+package stack
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/process/dump"
+	"github.com/seedwalk/seedwalk/sample/paused"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// stackView is what `stack` shows; --json is this, as docs/json.md has it.
+type stackView struct {
+	Format   string        `json:"format"`
+	Version  int           `json:"version"`
+	Source   string        `json:"source"` // process or core
+	PID      int           `json:"pid"`
+	Name     string        `json:"name,omitempty"`
+	Runtime  bool          `json:"runtime"` // a .NET runtime was found and could be read
+	Threads  []stackThread `json:"threads"`
+	Cycles   [][]uint32    `json:"deadlocks,omitempty"` // cycles of threads: each waits for the next
+	Problems []string      `json:"problems,omitempty"`
+}
+
+type stackThread struct {
+	TID      uint32       `json:"tid"`
+	Name     string       `json:"name,omitempty"`
+	Group    int          `json:"group"` // threads with equal stacks have the same
+	Complete bool         `json:"complete"`
+	Gap      string       `json:"gap,omitempty"`
+	GapAt    string       `json:"gap_at,omitempty"`
+	HeldNs   int64        `json:"held_ns,omitempty"` // how long it was stopped
+	Lock     *stackLock   `json:"waits_for,omitempty"`
+	Frames   []stackFrame `json:"frames"`
+	Callers  [][]string   `json:"async_callers,omitempty"` // chains that await what the thread runs
+	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
+
+	gapIn       string
+	cooperative bool // see outside.Stack
+}
+
+type stackFrame struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name,omitempty"`
+	Module string `json:"module,omitempty"`
+	Offset string `json:"offset,omitempty"` // in the module's own addresses
+	File   string `json:"file,omitempty"`   // in the source
+	Line   int    `json:"line,omitempty"`
+	IP     string `json:"ip"`
+	SP     string `json:"sp"`
+	Trust  string `json:"trust"`
+	Doubt  bool   `json:"doubtful,omitempty"`
+
+	ip uint64
+}
+
+func newStackView(source string, pid int, name string) *stackView {
+	return &stackView{Format: "seedwalk-stacks", Version: 1, Source: source, PID: pid, Name: name, Threads: []stackThread{}}
+}
+
+// add takes a thread's stack.
+func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
+	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative}
+	if !t.Complete {
+		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
+		if i := p.Modules().Find(s.At); i >= 0 {
+			t.gapIn = p.Modules().At(i).Path
+		}
+	}
+	if s.Lock.Kind != paused.NoLock {
+		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner}
+		if s.Lock.At != 0 {
+			t.Lock.At = fmt.Sprintf("%#x", s.Lock.At)
+		}
+	}
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		g := stackFrame{Kind: f.Kind.String(), Name: f.Name, Module: strings.TrimSuffix(f.Module, ".dll"), IP: fmt.Sprintf("%#x", f.IP), SP: fmt.Sprintf("%#x", f.SP),
+			Trust: f.Trust.String(), Doubt: f.Trust.Doubtful(), ip: f.IP}
+		g.File, g.Line = f.Source.File, f.Source.Line
+		if f.Kind == unwind.KindNative && f.Module != "" {
+			g.Offset = fmt.Sprintf("%#x", f.Offset)
+		}
+		t.Frames = append(t.Frames, g)
+	}
+	v.Threads = append(v.Threads, t)
+}
+
+// damaged tells what of a core could not be read: a line for each kind, since what is
+// cut off is many pieces.
+func (v *stackView) damaged(core string, problems []error) {
+	var kinds []dump.Why
+	first, more := map[dump.Why]error{}, map[dump.Why]int{}
+	for _, p := range problems {
+		var e *dump.Error
+		if !errors.As(p, &e) {
+			continue
+		}
+		if first[e.Why] == nil {
+			kinds, first[e.Why] = append(kinds, e.Why), p
+		} else {
+			more[e.Why]++
+		}
+	}
+	for _, w := range kinds {
+		line := core + ": " + first[w].Error()
+		if n := more[w]; n > 0 {
+			line += fmt.Sprintf(", and %d pieces more", n)
+		}
+		v.Problems = append(v.Problems, line+"; what it has is shown; "+w.Remedy())
+	}
+}
+
+// lacking tells of modules that frames are in and that were not found. Others do
+// not matter here.
+func (v *stackView) lacking(problems []string) {
+	for _, p := range problems {
+		path, _, _ := strings.Cut(p, ": ")
+		used := slices.ContainsFunc(v.Threads, func(t stackThread) bool {
+			return t.gapIn == path || slices.ContainsFunc(t.Frames, func(f stackFrame) bool { return f.Module == path })
+		})
+		if used {
+			v.Problems = append(v.Problems, p)
+		}
+	}
+}
+
+// finish groups the threads and says what of the runtime could not be read.
+func (v *stackView) finish(p *paused.Process) {
+	found, why := p.Runtime()
+	if v.Runtime = found; why != "" {
+		if v.Source == "core" {
+			why += "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"
+		}
+		v.Problems = append(v.Problems, why)
+	}
+	v.Cycles = cycles(v.Threads)
+	groups := map[string]int{}
+	for i := range v.Threads {
+		var key strings.Builder
+		for _, f := range v.Threads[i].Frames {
+			fmt.Fprintf(&key, "%x ", f.ip)
+		}
+		g, ok := groups[key.String()]
+		if !ok {
+			g = len(groups) + 1
+			groups[key.String()] = g
+		}
+		v.Threads[i].Group = g
+	}
+}
+
+func (v *stackView) managedOnly() {
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		t.Frames = slices.DeleteFunc(t.Frames, func(f stackFrame) bool { return f.Kind != unwind.KindManaged.String() })
+	}
+}
+
+func (v *stackView) write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(v)
+	}
+	b := bufio.NewWriter(w)
+	v.head(b)
+	for g := 1; ; g++ {
+		var same []*stackThread
+		for i := range v.Threads {
+			if v.Threads[i].Group == g {
+				same = append(same, &v.Threads[i])
+			}
+		}
+		if same == nil {
+			v.writeCycles(b)
+			return b.Flush()
+		}
+		writeGroup(b, same)
+		for _, t := range same {
+			v.writeLock(b, t, len(same) > 1)
+			t.writeAsync(b)
+		}
+	}
+}
+
+func (v *stackView) head(w io.Writer) {
+	fmt.Fprintf(w, "%s %d", v.Source, v.PID)
+	if v.Name != "" {
+		fmt.Fprintf(w, " (%s)", v.Name)
+	}
+	fmt.Fprintf(w, ", %s", cli.CountOf(len(v.Threads), "thread"))
+	if v.Runtime {
+		fmt.Fprint(w, ", .NET")
+	}
+	var held []int64
+	for i := range v.Threads {
+		if h := v.Threads[i].HeldNs; h > 0 {
+			held = append(held, h)
+		}
+	}
+	if slices.Sort(held); len(held) > 0 {
+		fmt.Fprintf(w, ", each stopped for %d us (median), %d us at most", held[len(held)/2]/1000, held[len(held)-1]/1000)
+	}
+	fmt.Fprintln(w)
+}
+
+// writeGroup writes a stack, and the threads that have it.
+func writeGroup(w io.Writer, same []*stackThread) {
+	var who []string
+	for _, t := range same {
+		id := fmt.Sprint(t.TID)
+		if t.Name != "" {
+			id += fmt.Sprintf(" %q", t.Name)
+		}
+		who = append(who, id)
+	}
+	if len(same) > 1 {
+		fmt.Fprintf(w, "\n%s: %s\n", cli.CountOf(len(same), "thread"), strings.Join(who, ", "))
+	} else {
+		fmt.Fprintf(w, "\nthread %s\n", who[0])
+	}
+	t := same[0]
+	for i := range t.Frames {
+		fmt.Fprintln(w, "  "+t.Frames[i].text())
+	}
+	if !t.Complete {
+		in := ""
+		if t.gapIn != "" {
+			in = " in " + t.gapIn
+		}
+		fmt.Fprintf(w, "  (the rest is missing: %s at %s%s)\n", t.Gap, t.GapAt, in)
+	}
+}
+
+func (f *stackFrame) text() string {
+	mark := ""
+	if f.Doubt {
+		mark = " (doubtful: " + f.Trust + ")"
+	}
+	switch {
+	case f.Kind == unwind.KindNative.String() && f.Module == "":
+		return f.IP + mark
+	case f.Kind == unwind.KindNative.String() && f.Name == "":
+		return fmt.Sprintf("%s+%s%s", filepath.Base(f.Module), f.Offset, mark)
+	case f.Kind == unwind.KindNative.String():
+		return fmt.Sprintf("%s  [%s]%s", f.Name, filepath.Base(f.Module), mark)
+	case f.File != "" && f.Name != "":
+		return fmt.Sprintf("%s  (%s)  %s:%d%s", f.Name, filepath.Base(f.Module), f.File, f.Line, mark)
+	case f.Name == "":
+		return fmt.Sprintf("%s %s%s", f.Kind, f.IP, mark)
+	case f.Module == "":
+		return f.Name + mark
+	}
+	return fmt.Sprintf("%s  (%s)%s", f.Name, filepath.Base(f.Module), mark)
+}

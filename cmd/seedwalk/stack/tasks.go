@@ -1,0 +1,257 @@
+package stack
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/tasks"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/sample/paused"
+)
+
+const TasksHelp = `Usage: seedwalk tasks [flags] PID
+       seedwalk tasks [flags] --core FILE
+
+Lists the pending async operations of a .NET process as chains: what is awaited, then each async
+method that awaits the line above it. Equal chains are shown once, with how many there are, the
+most frequent first. A thread that blocks on a task (Wait, Result, GetAwaiter().GetResult()) ends
+its chain. seedwalk reads the heap while the process runs; it stops each thread once, for as long
+as it takes to copy the stack. .NET 9 and 10.
+
+  --method TEXT   only chains with a method whose name contains TEXT
+  --type TEXT     only chains that wait for something whose name contains TEXT
+  --limit N       show at most N chains (default 100; 0: all)
+  --json          one line of JSON with all of them
+  --core FILE     a core of the kernel, of gcore, or of createdump that has the managed heap
+  --modules DIR   with --core: where to find the files that the process had mapped; may be repeated
+
+docs/tasks.md explains the output, and what is not seen.
+
+Examples:
+  seedwalk tasks 4711
+  seedwalk tasks --method OrderService 4711
+  seedwalk tasks --json --core core.4711
+
+Exit code: 0 success; 1 some of it could not be read (a collection moved objects, or the core lacks
+memory), the rest is shown; 2 wrong usage; 3 nothing could be read.
+`
+
+// tasksFlags are the flags of tasks.
+type tasksFlags struct {
+	stackFlags
+	method, typ string
+	limit       int
+}
+
+// tasksView is what tasks shows; --json is this, as docs/json.md has it.
+type tasksView struct {
+	Format      string       `json:"format"`
+	Version     int          `json:"version"`
+	Source      string       `json:"source"` // process or core
+	PID         int          `json:"pid"`
+	Name        string       `json:"name,omitempty"`
+	Pending     int          `json:"pending"`
+	Chains      int          `json:"chains"`
+	Queued      int          `json:"pool_queue"` // work items
+	Objects     int          `json:"heap_objects"`
+	Bytes       uint64       `json:"heap_bytes"`
+	Lost        uint64       `json:"heap_bytes_without_objects"`
+	Unconfirmed int          `json:"unconfirmed"`
+	Changed     int          `json:"changed"`
+	Groups      []tasksGroup `json:"groups"`
+	Problems    []string     `json:"problems,omitempty"`
+}
+
+type tasksGroup struct {
+	Count   int      `json:"count"`
+	Chain   []string `json:"chain"`
+	State   string   `json:"state,omitempty"`
+	Blocks  bool     `json:"blocks_threads,omitempty"`
+	Threads []uint32 `json:"threads,omitempty"`
+	Task    string   `json:"task"`
+}
+
+func Tasks(args []string) int {
+	f := tasksFlags{limit: 100}
+	set := flag.NewFlagSet("tasks", flag.ContinueOnError)
+	set.StringVar(&f.core, "core", "", "")
+	set.Var(&f.modules, "modules", "")
+	set.BoolVar(&f.json, "json", false, "")
+	set.StringVar(&f.method, "method", "", "")
+	set.StringVar(&f.typ, "type", "", "")
+	set.IntVar(&f.limit, "limit", f.limit, "")
+	words, code, done := cli.ParseMixed(set, TasksHelp, args)
+	if done {
+		return code
+	}
+	err := f.check(words)
+	if err == nil && f.limit < 0 {
+		err = fmt.Errorf("--limit %d is below 0", f.limit)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk tasks: %v; see seedwalk tasks --help\n", err)
+		return cli.ExitUsage
+	}
+	v, err := f.read()
+	if err == nil {
+		err = v.write(os.Stdout, &f)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk tasks: %v\n", err)
+		return cli.ExitUnreadable
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintf(os.Stderr, "seedwalk tasks: %s\n", p)
+	}
+	if len(v.Problems) > 0 {
+		return cli.ExitWrong
+	}
+	return cli.ExitOK
+}
+
+// read reads the chains of a process or a core.
+func (f *tasksFlags) read() (*tasksView, error) {
+	var r *tasks.Result
+	var why error
+	f.use = func(p *paused.Process) { r, why = p.Tasks() }
+	look := f.ofProcess
+	if f.core != "" {
+		look = f.ofCore
+	}
+	s, err := look()
+	switch {
+	case err != nil:
+		return nil, err
+	case why != nil:
+		return nil, fmt.Errorf("the managed heap of %s %d: %w%s", s.Source, s.PID, why, f.remedy())
+	}
+	return f.view(s, r), nil
+}
+
+// view is what is shown of r.
+func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
+	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name, Pending: r.Pending, Queued: r.Queued, Objects: r.Heap.Objects,
+		Bytes: r.Heap.Bytes, Lost: r.Heap.Lost, Unconfirmed: r.Unconfirmed, Changed: r.Changed, Groups: []tasksGroup{}}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		if f.wants(g) {
+			v.Chains += g.Count
+			v.Groups = append(v.Groups, tasksGroup{g.Count, g.Chain, g.State, g.Blocks, g.Threads, fmt.Sprintf("%#x", g.Task)})
+		}
+	}
+	v.Problems = append(s.Problems, problemsOf(r)...)
+	if lost := r.Heap.Lost; lost > r.Heap.Bytes/tolerated {
+		why := ""
+		if r.Moved {
+			why = "a collection moved objects during every reading: "
+		}
+		v.Problems = append(v.Problems, fmt.Sprintf("%sno objects were found in %s of %s of heap: chains may be missing%s", why, sizeOf(lost), sizeOf(r.Heap.Bytes), f.remedy()))
+	}
+	return v
+}
+
+// tolerated is the part of the heap in which no objects are found between two allocations:
+// one byte in so many.
+const tolerated = 100
+
+// remedy says which cores have the heap.
+func (f *tasksFlags) remedy() string {
+	if f.core == "" {
+		return ""
+	}
+	return "; a core of createdump --withheap or --full, or of gcore, has all of it"
+}
+
+// wants reports whether a chain passes --method and --type.
+func (f *tasksFlags) wants(g *tasks.Group) bool {
+	has := func(name string) bool { return strings.Contains(name, f.method) }
+	return slices.ContainsFunc(g.Chain, has) && strings.Contains(g.Chain[0], f.typ)
+}
+
+// problemsOf says what of the heap could not be read.
+func problemsOf(r *tasks.Result) (out []string) {
+	switch {
+	case r.Busy:
+		out = append(out, "the process stands in the middle of a collection: chains may be missing")
+	case r.Moved && r.Changed > 0:
+		out = append(out, fmt.Sprintf("a collection moved objects during every reading: %s could not be followed and may be missing; try again", cli.CountOf(r.Changed, "continuation")))
+	}
+	if r.Unread > 0 {
+		out = append(out, fmt.Sprintf("%s more are pending than are read at most", cli.CountOf(r.Unread, "task")))
+	}
+	if r.Cut {
+		out = append(out, "there are more chains than are counted at most")
+	}
+	return out
+}
+
+func (v *tasksView) write(w io.Writer, f *tasksFlags) error {
+	if f.json {
+		return json.NewEncoder(w).Encode(v)
+	}
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%s %d", v.Source, v.PID)
+	if v.Name != "" {
+		fmt.Fprintf(b, " (%s)", v.Name)
+	}
+	fmt.Fprintf(b, ", heap of %s, %s", sizeOf(v.Bytes), cli.CountOf(v.Chains, "pending chain"))
+	if v.Queued > 0 {
+		fmt.Fprintf(b, ", %s in the queue of the thread pool", cli.CountOf(v.Queued, "work item"))
+	}
+	b.WriteByte('\n')
+	for i := range v.Groups {
+		if f.limit > 0 && i == f.limit {
+			fmt.Fprintf(b, "\n%s more; --limit 0 shows all\n", cli.CountOf(len(v.Groups)-i, "different chain"))
+			break
+		}
+		v.Groups[i].write(b)
+	}
+	return b.Flush()
+}
+
+func (g *tasksGroup) write(b *bufio.Writer) {
+	fmt.Fprintf(b, "\n%s, first task %s", cli.CountOf(g.Count, "chain"), g.Task)
+	if g.State != "" {
+		fmt.Fprintf(b, ", %s", g.State)
+	}
+	if len(g.Threads) > 0 && !g.Blocks {
+		fmt.Fprintf(b, " on %s", threadsOf(g.Threads))
+	}
+	b.WriteByte('\n')
+	for _, name := range g.Chain {
+		fmt.Fprintf(b, "  %s\n", name)
+	}
+	switch {
+	case g.Blocks && len(g.Threads) > 0:
+		fmt.Fprintf(b, "  [%s blocked]\n", threadsOf(g.Threads))
+	case g.Blocks:
+		b.WriteString("  [a blocked thread]\n")
+	}
+}
+
+// threadsOf lists some of the threads.
+func threadsOf(tids []uint32) string {
+	const shown = 16
+	if len(tids) == 1 {
+		return fmt.Sprintf("thread %d", tids[0])
+	}
+	list := strings.ReplaceAll(strings.Trim(fmt.Sprint(tids[:min(shown, len(tids))]), "[]"), " ", ", ")
+	if n := len(tids) - shown; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return "threads " + list
+}
+
+// sizeOf formats a number of bytes.
+func sizeOf(n uint64) string {
+	if n < 1e6 {
+		return fmt.Sprintf("%d KB", (n+999)/1000)
+	}
+	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+}

@@ -1,0 +1,79 @@
+package waits
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+)
+
+// launch runs the command with a port of ours, at which its runtime waits until
+// the sessions are there.
+func (f *waitsFlags) launch(a *waits.Analysis) int {
+	dir, err := os.MkdirTemp("", "seedwalk-waits-")
+	if err != nil {
+		waitsSay("%v", err)
+		return options.ExitRefused
+	}
+	defer os.RemoveAll(dir)
+	port, err := diagnostics.Listen(filepath.Join(dir, "port"))
+	if err != nil {
+		waitsSay("%v", err)
+		return options.ExitRefused
+	}
+	defer port.Close()
+	ctx, stop := f.until(context.Background())
+	defer stop()
+	cmd, ended, code := f.start(withPort(os.Environ(), port.Variable()))
+	if cmd == nil {
+		return code
+	}
+	var client *diagnostics.Client
+	select {
+	case client = <-port.Runtimes():
+	case <-ended:
+		waitsSay("the command ended and never started a .NET runtime (.NET 5 or later)")
+		return cli.CommandCode(cmd)
+	case <-ctx.Done():
+		<-ended
+		return cli.CommandCode(cmd)
+	}
+	go resumeOthers(port)
+	code = f.watch(ctx, client, a, true)
+	select {
+	case <-ended:
+	case <-time.After(100 * time.Millisecond):
+		waitsSay("waiting for the command to end")
+		<-ended
+	}
+	if code == cli.ExitUnreadable {
+		return options.ExitRefused
+	}
+	return cli.CommandCode(cmd)
+}
+
+// resumeOthers lets the runtimes of the command's children go on: one process is
+// watched at a time.
+func resumeOthers(port *diagnostics.Port) {
+	for c := range port.Runtimes() {
+		waitsSay("process %d is not watched: the first .NET process is", c.PID)
+		c.Resume()
+	}
+}
+
+// withPort adds our port to those that the user has.
+func withPort(env []string, variable string) []string {
+	for i, v := range env {
+		if old, ok := strings.CutPrefix(v, diagnostics.PortVariable+"="); ok && old != "" {
+			env[i] = variable + ";" + old
+			return env
+		}
+	}
+	return append(env, variable)
+}
