@@ -217,30 +217,41 @@ EXPORT int seedwalk_sampler_close(void)
 
 /* ---- stacks ---- */
 
-/* Threads by number: ThreadAssignedToOSThread provides the runtime's id. */
+/* Threads by number: ThreadAssignedToOSThread provides the runtime's id. An entry whose id is 0 is free. The
+ * system may use a number again before ThreadDestroyed of its last owner arrives. */
 enum { PLACES = 8192, NEAR_PLACES = 16 };
 static struct { uint64_t os, id; } ids[PLACES];
 
-EXPORT int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread)
+static int place(uint32_t os_thread, uint64_t thread, int any)
 {
 	for (uint32_t i = 0; i < NEAR_PLACES; i++) {
 		uint32_t at = (os_thread + i) % PLACES;
-		uint64_t was = 0;
-		if (__atomic_load_n(&ids[at].os, __ATOMIC_RELAXED) == os_thread || __atomic_compare_exchange_n(&ids[at].os, &was, os_thread, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		uint64_t none = 0;
+		if (__atomic_load_n(&ids[at].os, __ATOMIC_RELAXED) == os_thread) {
 			__atomic_store_n(&ids[at].id, thread, __ATOMIC_RELEASE);
-			break;
+			return 1;
+		}
+		if (any && __atomic_compare_exchange_n(&ids[at].id, &none, thread, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&ids[at].os, os_thread, __ATOMIC_RELEASE);
+			return 1;
 		}
 	}
+	return 0;
+}
+
+EXPORT int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread)
+{
+	if (!place(os_thread, thread, 0))
+		place(os_thread, thread, 1);
 	return SEEDWALK_OK;
 }
 
 EXPORT int seedwalk_sampler_thread_destroyed(uint64_t thread)
 {
 	for (uint32_t i = 0; i < PLACES; i++) {
-		if (__atomic_load_n(&ids[i].id, __ATOMIC_ACQUIRE) != thread)
-			continue;
-		__atomic_store_n(&ids[i].id, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&ids[i].os, 0, __ATOMIC_RELEASE);
+		uint64_t id = thread;
+		if (__atomic_load_n(&ids[i].id, __ATOMIC_RELAXED) == thread)
+			__atomic_compare_exchange_n(&ids[i].id, &id, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 	return SEEDWALK_OK;
 }
