@@ -53,15 +53,15 @@ var keeps = map[string]keep{
 	"alternate-stack": {"e2e soak of collections; profiler/guard.c restores what the Go runtime changed", "SIGSEGV under collections, .NET 9.0.5 of Linux", true},
 }
 
-// Told is a rule that no world of the simulator shows: it is about values that
-// the model has not, or about a lock it does not know.
+// Told is a rule that no world of this package shows: it is about values or locks that the model
+// does not have, or about sampling from outside.
 type Told struct {
 	Name, Line, Text, Enforced, Provoked string
 }
 
 // AllTold lists them.
 func AllTold() []Told {
-	return []Told{
+	return append([]Told{
 		{"frame-info", "A frameInfo is worth nothing after its StackSnapshotCallback.",
 			"It points into the walker's own frame. Whoever wants generic arguments asks GetFunctionInfo2 inside the callback, or keeps the FunctionID and lives without.",
 			"the recorder of profiler/host/info.c does not keep it", never + " (no answer of the CLR shows it)"},
@@ -74,5 +74,5 @@ func AllTold() []Told {
 		{"detaching", "After RequestProfilerDetach make no more calls, and leave nothing behind.",
 			"The CLR answers 80131367 from then on, and frees the library once no callback runs; threads of the profiler's must have ended by themselves, handlers and hooks must be gone. It refuses (80131370) if an immutable bit or a hook was used.",
 			"sim/conform, cases detaching.*; capi/checked", ".NET 9.0.5 and 10.0.9: 80131367"},
-	}
+	}, outside...)
 }
