@@ -122,8 +122,8 @@ big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
 fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
 
-explore: ## the C of the probe and the profiler under every order and every memory order: the large worlds (minutes)
-	@$(GO) test -count=1 -v -timeout 60m -run TestWorlds ./sim/native -explore
+explore: ## the C of the probe and the profiler under every order and every memory order: the large worlds, and which memory orders are needed (minutes)
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds|TestOrders' ./sim/native -explore
 
 mutate: ## put faults into the code, one by one: the simulator's tests catch each
 	@$(GO) run ./testkit/tools/mutate

@@ -3,13 +3,13 @@
 package native
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +87,12 @@ func sources(t *testing.T, from string, f fault) string {
 		}
 		text, name := string(b), filepath.Base(path)
 		for i := 0; name == f.file && i < len(f.edits); i++ {
+			if at, ok := strings.CutPrefix(f.edits[i][0], "@"); ok {
+				offset, _ := strconv.Atoi(at)
+				was, now, _ := strings.Cut(f.edits[i][1], ">")
+				text, applied = text[:offset]+strings.Replace(text[offset:], was, now, 1), true
+				continue
+			}
 			if n := strings.Count(text, f.edits[i][0]); n != 1 {
 				t.Fatalf("%q occurs %d times in %s", f.edits[i][0], n, f.file)
 			}
@@ -103,6 +109,14 @@ func sources(t *testing.T, from string, f fault) string {
 	return dir
 }
 
+// folder is that of the product's sources.
+func (w *world) folder() string {
+	if w.from != "" {
+		return w.from
+	}
+	return "sample/probe/src"
+}
+
 // explore compiles a world and explores it. mode is "weak" or "strong": all atomics sequentially
 // consistent.
 func explore(t *testing.T, w world, mode string, f fault) result {
@@ -112,10 +126,10 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := sources(t, cmp.Or(w.from, "sample/probe/src"), f)
+	dir := sources(t, w.folder(), f)
 	exe := filepath.Join(dir, "world")
 	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",
-		"-Wno-unused-function", "-Wno-tsan", "-Isrc", "-Iworlds/windows", "-I" + dir, "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
+		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows", "-I" + dir, "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
 	defines := w.defines
 	if strings.Contains(f.file, "=") {
 		defines = append(slices.Clone(defines), f.file)

@@ -24,11 +24,11 @@ type world struct {
 // fault is a change of the product's source. A file with "=" in it is a macro of the world instead.
 type fault struct {
 	name, file string
-	edits      [][2]string
-	finds      string // in the first failure; "race": a data race that the world has not else
+	edits      [][2]string // a text that occurs once, and what replaces it; or "@offset" and "old>new"
+	finds      string      // in the first failure; "race": a data race that the world has not else
 }
 
-var long = flag.Bool("explore", false, "explore the large worlds too")
+var long = flag.Bool("explore", false, "explore the large worlds too, and weaken every memory order")
 
 const (
 	host          = "profiler/host"
