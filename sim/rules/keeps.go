@@ -53,15 +53,15 @@ var keeps = map[string]keep{
 	"alternate-stack": {"e2e soak of collections; profiler/guard.c restores what the Go runtime changed", "SIGSEGV under collections, .NET 9.0.5 of Linux", true},
 }
 
-// Told is a rule that no world of this package shows: it is about values or locks that the model
+// TextRule is a rule that no world of this package shows: it is about values or locks that the model
 // does not have, or about sampling from outside.
-type Told struct {
+type TextRule struct {
 	Name, Line, Text, Enforced, Provoked string
 }
 
-// AllTold lists them.
-func AllTold() []Told {
-	return append([]Told{
+// TextRules lists them.
+func TextRules() []TextRule {
+	return append([]TextRule{
 		{"frame-info", "A frameInfo is worth nothing after its StackSnapshotCallback.",
 			"It points into the walker's own frame. Whoever wants generic arguments asks GetFunctionInfo2 inside the callback, or keeps the FunctionID and lives without.",
 			"the recorder of profiler/host/info.c does not keep it", never + " (no answer of the CLR shows it)"},

@@ -43,7 +43,7 @@ func TestEnforcersExist(t *testing.T) {
 	for _, r := range Each() {
 		check(r.Name, r.Enforced)
 	}
-	for _, r := range AllTold() {
+	for _, r := range TextRules() {
 		check(r.Name, r.Enforced)
 	}
 	if n < 20 {

@@ -2,7 +2,7 @@ package rules
 
 // outside lists the rules of sampling a process from outside by signals, on Linux. The worlds of
 // sim/native show those about orders; real processes show the others.
-var outside = []Told{
+var outside = []TextRule{
 	{"late-signal", "A thread may take its signal late: keep the request's number and its state in one word.",
 		"A thread can lose its processor for seconds between the signal and the first step of its handler. By then the request may be withdrawn, and its slot may hold another one. A handler that checks the number and then takes the request in a second step can take the wrong one: the stack of one thread is recorded as that of another. One compare-and-exchange of one word decides both.",
 		"sim/native TestWorlds, world capture", never + "; 354 of 1,939 executions with two words"},

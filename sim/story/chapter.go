@@ -79,7 +79,7 @@ func behind(b *strings.Builder, enforced, provoked string) {
 // The rules that no world shows.
 func told(b *strings.Builder) {
 	b.WriteString("\n## Rules that no world shows\n\nThey are about values or locks that the simulator does not model, or about sampling from outside.\n")
-	for _, r := range rules.AllTold() {
+	for _, r := range rules.TextRules() {
 		fmt.Fprintf(b, "\n### %s\n\n**%s**\n\n%s\n\n", r.Name, r.Line, fill(r.Text, 120, ""))
 		behind(b, r.Enforced, r.Provoked)
 	}

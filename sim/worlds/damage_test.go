@@ -18,17 +18,16 @@ func seeded(a image.Arch) func(s *sim.Setup) {
 	}
 }
 
-// mayKill are the kinds of which some cannot be told from good ones without
-// tables of managed code: a return address read wrong may still be one of a
-// method, in the midst of an instruction. It takes a wrong copy of the stack;
-// wrong registers lead to words of the stack, which hold true return addresses.
+// mayKill lists the kinds whose bad seeds may end the CLR. Without tables of managed code, such a
+// seed looks good: a wrong return address can still lie in a method, between two instructions. It
+// takes a wrong copy of the stack. Wrong registers lead to words that hold true return addresses.
 var mayKill = map[string]bool{"bit flip in the stack's copy": true}
 
 // certain are the kinds that no bad seed passes.
 var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "foreign sp": true, "non-canonical address": true}
 
 // mostWrong bounds the share of bad contexts, in percent, that make the CLR report a frame that is
-// not there. A kind that is not listed has 1. These seeds cannot be told from good ones: their ip,
+// not there. A kind that is not listed has 1. These seeds cannot be distinguished from good ones: their ip,
 // stack pointer, and frame chain fit code that the thread could have been in. Only the unwind data
 // of the managed frame, which the sampler does not have, shows that its caller is none. ARM64 has
 // more of them, since its link register is a true return address in any function.

@@ -127,7 +127,7 @@ func lookUp(name string) *Contract {
 	if r, err := rules.Find(strings.ToLower(name)); err == nil {
 		return &Contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, r.Source, r.Enforced, r.Provoked, true}}
 	}
-	for _, r := range rules.AllTold() {
+	for _, r := range rules.TextRules() {
 		if strings.EqualFold(r.Name, name) {
 			return &Contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, "", r.Enforced, r.Provoked, false}}
 		}

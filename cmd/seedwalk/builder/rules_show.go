@@ -39,7 +39,7 @@ func listed() (l AllNames) {
 	for _, r := range rules.All() {
 		l.Rules = append(l.Rules, r.Name)
 	}
-	for _, r := range rules.AllTold() {
+	for _, r := range rules.TextRules() {
 		l.Rules = append(l.Rules, r.Name)
 	}
 	for _, c := range t.Checks {
@@ -61,7 +61,7 @@ func rulesList(asJSON bool) int {
 	for _, r := range rules.All() {
 		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line+r.About())
 	}
-	for _, r := range rules.AllTold() {
+	for _, r := range rules.TextRules() {
 		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line)
 	}
 	for _, g := range []struct {
