@@ -138,6 +138,15 @@ const (
 	preservedARM64 = 0x7ff << 19 // x19-x29
 )
 
+// Preserves reports whether functions preserve a general register on every system. i is its
+// number in GPR or X.
+func (r *Registers) Preserves(i int) bool {
+	if r.Arch == ArchARM64 {
+		return preservedARM64>>i&1 != 0
+	}
+	return preservedAMD64>>i&1 != 0
+}
+
 // Lost returns the registers that functions preserve on every system and whose values are unknown, as bits of
 // Known. A frame's caller cannot be found without them.
 func (r *Registers) Lost() uint64 {

@@ -51,7 +51,7 @@ if [ -f $core ] && [ -f $roslyn/Microsoft.CodeAnalysis.CSharp.dll ]; then
 		mcs -optimize+ -nologo -warn:1 -out:out/samples/csc/Csc.exe $src/Csc.cs
 	fi
 	csc="env DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 out/bin/swhost $dist out/samples/csc/Csc.exe"
-	for app in Awaits Healthy Stuck; do
+	for app in Awaits Healthy Stuck Requests; do
 		if stale out/samples/$app.exe $src/$app.cs out/samples/csc/Csc.exe; then
 			$csc out/samples/$app.exe $src/$app.cs $dist/System*.dll
 		fi
@@ -89,6 +89,16 @@ for app in Waits Events Exact Storm Survive Hang Tasks; do
 		${GO:-go} run ./testkit/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
 	fi
 done
+if [ -f $single ] && stale out/samples/Requests10 $src/Requests.cs $single; then
+	into=out/samples/net10/Requests
+	mkdir -p $into
+	for lib in System.Private.CoreLib System.Collections System.Diagnostics.DiagnosticSource System.Runtime; do
+		${GO:-go} run ./testkit/tools/bundle extract $single $lib.dll $into/$lib.dll
+	done
+	mcs -optimize+ -nologo -nostdlib -noconfig -warn:1 -nowarn:4014 -define:NET10 -out:$into/azmcp.dll $src/Requests.cs \
+		-r:$into/System.Private.CoreLib.dll -r:$into/System.Collections.dll -r:$into/System.Diagnostics.DiagnosticSource.dll -r:$into/System.Runtime.dll
+	${GO:-go} run ./testkit/tools/bundle replace $single azmcp.dll $into/azmcp.dll out/samples/Requests10
+fi
 if [ -f $single ] && stale out/samples/Truth10 $src/Truth.cs $src/TruthMore.cs $single; then
 	mkdir -p out/samples/net10
 	${GO:-go} run ./testkit/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll

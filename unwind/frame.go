@@ -66,9 +66,10 @@ const (
 	KindSignal              // a signal trampoline; the frame below it is exact
 	KindGap                 // frames are missing here; see the reason beside it
 	KindJIT                 // code that another code generator than the CLR made at run time
+	KindAsync               // on no stack: an async method that waits for what runs in the frames before
 )
 
-var kindNames = [...]string{"native", "managed", "stub", "signal", "gap", "jit"}
+var kindNames = [...]string{"native", "managed", "stub", "signal", "gap", "jit", "async"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

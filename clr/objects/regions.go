@@ -95,18 +95,26 @@ func (h *Heap) plausible() bool {
 
 func (h *Heap) value(at int) uint64 { return binary.LittleEndian.Uint64(h.vars[at:]) }
 
+// Changes is the address of an int32 that is above 0 while a collection changes the heap.
+func (h *Heap) Changes() uint64 { return h.value(varInvalid) }
+
+// Changing reports whether a collection changes the heap now.
+func (h *Heap) Changing() bool {
+	n, ok := h.i32(h.Changes())
+	return ok && n > 0
+}
+
 // Read reads the list of regions. It returns false if the list is inconsistent, as it may be during a
 // collection.
 func (h *Heap) Read() bool {
 	h.Regions, h.Skip, h.fixed = nil, nil, nil
-	invalid, ok := h.i32(h.value(varInvalid))
-	h.Busy = ok && invalid > 0
+	h.Busy = h.Changing()
 	context, ok1 := h.i32(h.value(varGenOffsets) + 4*genContext)
 	segment, ok2 := h.i32(h.value(varGenOffsets) + 4*genSegment)
 	if !ok1 || !ok2 {
 		return false
 	}
-	ok = false
+	ok := false
 	for _, heap := range h.heaps() {
 		if ok = h.generations(heap, uint64(context), uint64(segment)); !ok {
 			return false

@@ -25,6 +25,12 @@ type field struct {
 	offset uint32 // from the object's first byte
 }
 
+// Size is the size of an object without components, in bytes.
+func (t *Type) Size() uint64 { return uint64(t.size) }
+
+// ItemSize is the size of an array's item, in bytes; 0 if the type has none.
+func (t *Type) ItemSize() uint64 { return uint64(t.component) }
+
 // Is reports whether the type or one of its base types has the given name.
 func (t *Type) Is(name string) bool {
 	for ; t != nil; t = t.Parent {

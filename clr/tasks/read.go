@@ -29,7 +29,7 @@ type Stack struct {
 
 // Reasons why tasks cannot be read.
 var (
-	errNoHeap  = errors.New("the collector's list of heap regions was not found")
+	ErrNoHeap  = errors.New("the collector's list of heap regions was not found")
 	errRegions = errors.New("the collector's list of heap regions contradicts itself: memory is missing, or a collection is changing it")
 )
 
@@ -72,7 +72,7 @@ const maxTries = 64
 func (g *graph) open() error {
 	heap, ok := objects.OpenHeap(g.src.Memory, g.src.Tables.DebuggerGlobals())
 	if !ok {
-		return errNoHeap
+		return ErrNoHeap
 	}
 	types, err := objects.NewTypes(g.src.Memory, g.src.Tables.Descriptor(), g.src.Names)
 	if err != nil {

@@ -50,6 +50,8 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
                      the owner of the lock; alloc: allocated bytes by type; exception: exceptions
                      when they are thrown. These four need --mode probe, .NET 9 or later, and a
                      session in the process.
+  --async            show who awaits: below the stack of a thread that runs an async method come the
+                     async methods that wait for it (Linux, --mode probe, .NET 9 and later)
   --wait-min D       count waits and locks shorter than D, but record no stack (default 1ms)
   --duration D       stop recording after D, such as 3 (seconds), 30s, or 2m; the command runs on
                      to its end
@@ -131,6 +133,7 @@ func runRecord(args []string) int {
 	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
 	set.StringVar((*string)(&f.opt.Mode), "mode", "", "")
 	set.StringVar((*string)(&f.opt.Clock), "clock", "", "")
+	set.BoolVar(&f.opt.Async, "async", false, "")
 	set.StringVar((*string)(&f.opt.Events), "events", "", "")
 	f.opt.WaitMin = options.DefaultWaitMin
 	set.Var((*cli.Seconds)(&f.opt.WaitMin), "wait-min", "")

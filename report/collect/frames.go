@@ -42,6 +42,9 @@ func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
 		if k.place > 0 {
 			f.File, f.Line = p.places[k.place-1].file, int(p.places[k.place-1].line)
 		}
+	case unwind.KindAsync:
+		f.Class = export.ClassAsync
+		f.Name, f.Module = p.managedName(k, f.Module)
 	case unwind.KindStub:
 		f.Class = export.ClassStub
 		f.Name = b.stubName(p, k)

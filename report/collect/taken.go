@@ -83,6 +83,8 @@ var sampleCounts = []countLine{
 	{"relayed", "signal", "sent through the runtime's handler: a caught fault left the probe's own signal masked"},
 	{"timer_refused", "thread", "without a timer: the kernel refused it"},
 	{"no_slot", "thread", "not sampled: no slot is free"},
+	{"async_unknown", "sample", "of async code without its callers: a collection moved objects, or the thread was in the kernel and has gone on"},
+	{"async_cut", "sample", "of async code without its callers: the chain was too long, or of a type that was met for the first time"},
 	{"unsampled", "thread", "without a sample: the recording was too short"},
 	{"hidden", "read of a thread's state|reads of threads' states", "refused by the kernel"},
 	{"unreadable", "stack", "skipped: the memory could not be read"},

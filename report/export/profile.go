@@ -18,10 +18,11 @@ const (
 	ClassType                   // not code: an allocated or thrown type, or the message of an exception
 	ClassKernel                 // the kernel
 	ClassUnsampled              // not code: CPU time without samples, and its cause
+	ClassAsync                  // on no stack: an async method that waits for what runs
 	numClasses
 )
 
-var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel", "unsampled"}
+var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel", "unsampled", "async"}
 
 func (c Class) String() string {
 	if c < numClasses {

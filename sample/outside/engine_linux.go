@@ -40,6 +40,7 @@ type Engine struct {
 	swept      time.Time
 	lived      time.Time // when the process was last known to be the one that was opened
 	flushed    time.Time
+	objectsAt  time.Time // when the managed heap was looked at for async callers
 	events     events.Events
 	heartbeat  *events.Heartbeat
 	cpuClock   sampler.Clock // in use
@@ -288,6 +289,7 @@ func (e *Engine) round() error {
 	e.readStartup()
 	e.file.Reap()
 	e.events.WalkPending()
+	e.followObjects(now)
 	e.Visits(now.UnixNano(), e.visit)
 	if !e.Ready() {
 		e.Due = 0 // the tables may be verified at any moment
@@ -407,6 +409,9 @@ func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
 		Cut: r.Flags&(probe.Cut) != 0, Extra: r.Extra}
 	if r.Why != probe.ClockHit {
 		c.Kernel = walk.MaybeInKernel
+	}
+	if r.Why != probe.Event {
+		c.Objects = r.Payload
 	}
 	if t.High == 0 && t.Slot >= 0 {
 		e.bound(t, own(r))

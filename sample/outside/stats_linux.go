@@ -23,6 +23,11 @@ func (e *Engine) write() {
 	} {
 		w.Stats(c.key, c.value)
 	}
+	if e.Async != nil {
+		w.Stats("probe_async_joined", e.Async.Stats.Joined)
+		w.Stats("probe_async_cut", e.Async.Stats.Cut)
+		w.Stats("probe_async_unknown", e.Async.Stats.Unknown)
+	}
 	e.writeClock()
 	e.writeReads()
 	e.events.WriteTotals()

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	Version    = 7
+	Version    = 8
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
@@ -44,12 +44,15 @@ const (
 	typeName = 480
 	typesAt  = HeaderSize + Slots*SlotSize + Waiters*waiterSize
 	thrown   = 1 << 63
+	// rules is how many types may have a rule.
+	rules   = 4096
+	rulesAt = typesAt + types*typeSize
 	// MaxPayload is the most bytes kept of an event's payload.
 	MaxPayload = 1024
 	// FileSize is the size of the shared file without the room for reads.
 	FileSize = beforeRing + RingSize
 
-	beforeRing = typesAt + types*typeSize
+	beforeRing = rulesAt + rules*16
 )
 
 // Op is a request to a thread.
@@ -155,7 +158,14 @@ type header struct {
 	relaySent    uint32
 	relayed      uint32
 	timerKeep    uint32
+	heap         uint64
+	heapSize     uint64
+	heapChanges  uint64
+	threadHandle uint32
 }
+
+// rule mirrors struct sw_rule.
+type rule struct{ table, rule uint64 }
 
 // slot mirrors struct sw_slot.
 type slot struct {

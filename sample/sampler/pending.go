@@ -32,7 +32,7 @@ const (
 
 // Add holds a copy of s. It returns false if it is full.
 func (p *pending) Add(s *Sample) bool {
-	size := len(s.Stack.Data) + len(s.Extra)
+	size := len(s.Stack.Data) + len(s.Extra) + len(s.Objects)
 	for i := range s.More {
 		size += len(s.More[i].Data)
 	}
@@ -56,7 +56,7 @@ func (p *pending) Take() []Sample {
 // clone copies everything that the sample's source will overwrite.
 func (s *Sample) clone() Sample {
 	out := *s
-	out.Stack.Data, out.Extra, out.More = bytes.Clone(s.Stack.Data), bytes.Clone(s.Extra), nil
+	out.Stack.Data, out.Extra, out.Objects, out.More = bytes.Clone(s.Stack.Data), bytes.Clone(s.Extra), bytes.Clone(s.Objects), nil
 	for _, r := range s.More {
 		out.More = append(out.More, memory.Run{Addr: r.Addr, Data: bytes.Clone(r.Data)})
 	}

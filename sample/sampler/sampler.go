@@ -40,6 +40,7 @@ type Base struct {
 	Ending  bool // no sample will get a better stack later
 
 	Syscalls syscalls
+	Async    *async // nil: samples have no async callers
 }
 
 // extraRoom is how many bytes of the runtime's Thread are read for a blocked thread.
@@ -87,12 +88,12 @@ func (e *Base) hello() *wire.Hello {
 // Walk walks a capture and leaves its frames in e.Stream.Frames. It returns false if the capture is not a
 // sample: the process has ended, or the kernel has not copied all of the stack.
 func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
-	frames, gap, needs := e.Walker.Walk(c)
+	frames, gap, needs := e.walkOnce(c)
 	if gap != merge.GapNone && !needs && e.remapped() {
-		frames, gap, needs = e.Walker.Walk(c)
+		frames, gap, needs = e.walkOnce(c)
 	}
 	if gap == merge.GapTruncated && c.Cut && e.ReadsRest != nil && e.ReadsRest(c) {
-		frames, gap, needs = e.Walker.Walk(c)
+		frames, gap, needs = e.walkOnce(c)
 	}
 	if gap != merge.GapNone && !e.Ending && !e.Living() {
 		e.Stats.Late++ // the process has ended, and its memory with it
@@ -103,10 +104,20 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 		return gap, needs, false
 	}
 	e.markKernel(c.Kernel, e.Stream.Encode(frames, 0))
+	if e.Async != nil {
+		e.addCallers(c)
+	}
 	if e.Stream.Raw != nil && !(needs && gap != merge.GapNone) {
 		e.raw(c, frames, gap)
 	}
 	return gap, needs, true
+}
+
+func (e *Base) walkOnce(c *walk.Capture) ([]merge.Frame, merge.Gap, bool) {
+	if e.Async != nil {
+		e.Async.reset()
+	}
+	return e.Walker.Walk(c)
 }
 
 // remapped reports whether code has been mapped that the last walk did not know.

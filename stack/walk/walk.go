@@ -29,6 +29,7 @@ type Capture struct {
 	Called    bool         // ip is a return address: the thread was not interrupted
 	Kernel    KernelState  // whether the thread was in the kernel
 	Extra     []byte       // of the runtime's Thread, at the time of the copy
+	Objects   []byte       // of the managed heap, at the time of the copy (package clr/tasks)
 }
 
 // KernelState is whether an interrupted thread was in the kernel.
@@ -50,6 +51,7 @@ type Walker struct {
 	Special         *managed.Specials // nil: there are none
 	// reports whether an address is in code of a runtime that cannot be read
 	Unproven func(ip uint64) bool
+	Visit    visit // is called at each managed frame; nil: nothing is
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -65,6 +67,10 @@ type Walker struct {
 	from               context.Registers // before the current step
 	left               unwind.Frame
 }
+
+// visit gets a managed frame, its number, its registers, and where its part of the stack ends. Registers
+// that a call does not preserve are the frame's own only if it is exact.
+type visit func(f *merge.Frame, i int, regs *context.Registers, end uint64, stack *memory.Window)
 
 func New(a context.Arch) *Walker {
 	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, usualFrames)}
@@ -324,6 +330,9 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 		id, ok := w.Code.Function(g.Address())
 		if g.Function = id; ok && id == 0 {
 			g.Kind = unwind.KindStub
+		}
+		if w.Visit != nil {
+			w.Visit(&g, w.n, &w.from, w.Regs.SP(), &w.mem)
 		}
 		if !w.put(g) {
 			return unwind.Limit

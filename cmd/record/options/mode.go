@@ -93,7 +93,7 @@ func (o *Options) noProbe() string {
 func (o *Options) Engine() sampler.Config {
 	w, _ := o.Events.Parse()
 	return sampler.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.CPU, NoWall: !w.Wall, Clock: o.Clock,
-		Events: w.Events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Start: new(startup.Starting), File: o.shared}
+		Events: w.Events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Async: o.Async, Start: new(startup.Starting), File: o.shared}
 }
 
 // Taken are the options as they came out: where no process was sampled by a probe, since

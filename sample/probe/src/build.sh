@@ -16,7 +16,7 @@ $cc -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -ffreestanding -fno-builtin
 	$arch -fasynchronous-unwind-tables -fvisibility=hidden -nostdlib -mgeneral-regs-only \
 	-fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map="$here"=. \
 	-Wl,--hash-style=both -Wl,-z,now -Wl,-Bsymbolic -Wl,--build-id=none -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-z,noseparate-code \
-	-s -o "$tmp" "$here/profiler.c" "$here/start.c" "$here/handler.c" "$here/copy.c" "$here/events.c" "$here/dropped.c" "$here/session.c" "$here/relay.c" "$here/read.c"
+	-s -o "$tmp" "$here/profiler.c" "$here/start.c" "$here/handler.c" "$here/copy.c" "$here/objects.c" "$here/events.c" "$here/dropped.c" "$here/session.c" "$here/relay.c" "$here/read.c"
 for out; do # what is loaded somewhere must not be written over
 	cmp -s "$tmp" "$out" || { rm -f "$out" && cp "$tmp" "$out" && chmod 755 "$out"; }
 done

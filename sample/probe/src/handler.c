@@ -121,7 +121,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	 * word below sp as where the register is. */
 	if (!s->fs)
 		s->fs = thread_base();
-	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, at;
+	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, room = 0, at;
 	int own = low && from >= low && sp < high, flags = 0;
 	if (!own && uc->alt_size && sp - uc->alt_sp < uc->alt_size) {
 		flags |= SW_ON_ALT;
@@ -139,21 +139,23 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 		if (under)
 			below = low ? least(high - under, SW_MAX_STACK - SW_MAX_CHECKED) : SW_MAX_CHECKED;
 		flags |= under && low && under + below < high ? SW_CUT : 0;
+		room = h->heap_size ? SW_MAX_PAYLOAD : 0;
 	}
-	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + want + below + 8 + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
+	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + room + want + below + 8 + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
 	struct sw_record *r = sw_claim(h, size, &at);
 	if (!r) {
 		__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	char *extra = (char *)(r + 1), *stack = extra + SW_MAX_EXTRA, *second;
+	char *extra = (char *)(r + 1), *objects = extra + SW_MAX_EXTRA, *stack = objects + room, *second;
 	r->tid = s->tid;
 	r->slot = (uint32_t)(s - slots(h));
 	r->why = (uint16_t)why;
 	r->time = entry;
 	r->weight = weight;
 	r->extra_size = 0;
-	r->event = r->payload_size = 0;
+	r->event = 0;
+	r->payload_size = (uint32_t)room;
 	r->since = why == SW_CLOCK ? thread_time() : 0;
 	registers(r->regs, uc);
 	if (own)
@@ -169,6 +171,8 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 		below = sw_checked(second, under, below);
 	r->below = under;
 	r->below_size = below;
+	if (room)
+		sw_objects(h, s, r->regs, (uint64_t *)stack, want, objects);
 	if (s->extra && s->extra_size <= SW_MAX_EXTRA && (is_returning(uc, h->patch) || sw_patched((uint64_t *)stack, want, h->patch) || sw_patched((uint64_t *)second, below, h->patch))) {
 		r->extra_size = (uint32_t)sw_checked(extra, s->extra, s->extra_size);
 		flags |= SW_PATCHED;

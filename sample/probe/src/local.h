@@ -9,7 +9,7 @@
 #include "sys.h"
 #endif
 
-enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE + SW_TYPES * SW_TYPE_SIZE };
+enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE + SW_TYPES * SW_TYPE_SIZE + SW_RULES * 16 };
 
 extern struct sw_header *sw_shared;
 
@@ -54,6 +54,9 @@ struct sw_at {
 	int flags;
 };
 int sw_take(struct sw_header *h, const struct sw_at *what, const void *payload, uint32_t size, const struct kept *k);
+
+/* objects.c */
+void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out);
 
 /* dropped.c */
 void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *payload, uint32_t size);

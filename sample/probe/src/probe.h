@@ -1,7 +1,7 @@
 /* What the probe and the tool share: one file in memory, mapped by both. The Go
  * side mirrors it in sample/probe/layout.go; SW_AT lines are read by its test.
  *
- * The file is a header, the slots, the open waits, the types of dropped events, the ring. The target maps the ring twice, one
+ * The file is a header, the slots, the open waits, the types of dropped events, the rules of types, the ring. The target maps the ring twice, one
  * behind the other, so that every record is contiguous there. */
 #ifndef SEEDWALK_PROBE_H
 #define SEEDWALK_PROBE_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 7,
+	SW_VERSION = 8,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
@@ -20,6 +20,8 @@ enum {
 	SW_TYPES = 512,          /* of dropped events; the first two are for what has no place */
 	SW_TYPE_SIZE = 512,
 	SW_TYPE_NAME = 480,      /* bytes of a type's name that are kept */
+	SW_RULES = 4096,         /* places for types whose objects are followed */
+	SW_OBJECTS = 64,         /* entries of what a sample has found of them: SW_MAX_PAYLOAD */
 	SW_RING_SIZE = 1 << 22,
 	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
 	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
@@ -142,7 +144,25 @@ struct sw_header {
 	uint32_t relay_sent;    /* the tool has sent it so often */
 	uint32_t relayed;       /* and so often it came */
 	uint32_t timer_keep;    /* of 4096 expiries of a timer, samples of weight 1; 0: all, of weight 1 + overrun */
+	uint64_t heap;          /* where the managed heap begins, and its size; 0: objects are not followed */
+	uint64_t heap_size;
+	uint64_t heap_changes;  /* address of an int32 above 0 while a collection changes the heap, 0 = not known */
+	uint32_t thread_handle; /* offset in the runtime's Thread of the handle of its object, 0 = not known */
 };
+
+/* How objects of a type are followed. from and to are offsets in bytes of the words that a
+ * chain may go on with: one word, or the first of several whose type may begin a chain or has
+ * text. Of a type with text the two words refer to strings. */
+struct sw_rule {
+	uint64_t table; /* its MethodTable, 0 = free */
+	uint64_t rule;  /* from | to << 16 | SW_RULE_... << 32; set before table */
+};
+enum { SW_RULE_KNOWN = 1, SW_RULE_START = 2, SW_RULE_TEXT = 4 };
+
+/* What an entry of a sample's objects is: the lower bits of the object's address. Behind
+ * it is the MethodTable. Of a text it is the number of bytes, which follow. A chain is cut at an
+ * object whose type has no rule. */
+enum { SW_OBJECT_START = 1, SW_OBJECT_NEXT = 2, SW_OBJECT_NOVEL = 3, SW_OBJECT_THREAD = 4, SW_OBJECT_TEXT = 5, SW_OBJECT_CUT = 6 };
 
 struct sw_slot {
 	uint32_t tid;      /* 0 = free */
@@ -209,7 +229,7 @@ struct sw_record {
 	uint64_t below;      /* address of the first byte of the second range */
 	uint64_t below_size; /* the thread's own stack below its alternate one; 0 = none */
 	uint64_t regs[SW_REGS];
-	/* extra, SW_MAX_EXTRA; payload, rounded up to 8; the stack, rounded up to 8; the second range */
+	/* extra, SW_MAX_EXTRA; payload (of a sample: its objects), rounded up to 8; the stack, rounded up to 8; the second range */
 };
 
 #define SW_AT(type, field, offset) _Static_assert(offsetof(struct type, field) == (offset), #field)
@@ -266,6 +286,12 @@ SW_AT(sw_header, relay, 376);
 SW_AT(sw_header, relay_sent, 380);
 SW_AT(sw_header, relayed, 384);
 SW_AT(sw_header, timer_keep, 388);
+SW_AT(sw_header, heap, 392);
+SW_AT(sw_header, heap_size, 400);
+SW_AT(sw_header, heap_changes, 408);
+SW_AT(sw_header, thread_handle, 416);
+SW_AT(sw_rule, table, 0);
+SW_AT(sw_rule, rule, 8);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);
@@ -312,6 +338,7 @@ SW_AT(sw_record, below_size, 88);
 _Static_assert(offsetof(struct sw_record, regs) == 96, "regs");
 _Static_assert(sizeof(struct sw_slot) == SW_SLOT_SIZE, "slot");
 _Static_assert(sizeof(struct sw_waiter) == SW_WAITER_SIZE, "waiter");
+_Static_assert(16 * SW_OBJECTS == SW_MAX_PAYLOAD, "objects");
 _Static_assert(sizeof(struct sw_type) == SW_TYPE_SIZE, "type");
 _Static_assert(sizeof(struct sw_record) == 96 + 8 * SW_REGS, "record");
 _Static_assert(sizeof(struct sw_header) <= SW_HEADER_SIZE, "header");

@@ -1,0 +1,294 @@
+package tasks
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/clr/objects"
+)
+
+// Rule says how a chain goes on from an object of a type: by the words at the offsets in bits 0
+// to 15 up to those in bits 16 to 31, the first of several that is a Start or has Text. The
+// probe of package sample/probe follows chains by rules, at the moment of a sample.
+type Rule uint64
+
+// Flags of a Rule.
+const (
+	RuleKnown Rule = 1 << 32
+	RuleStart Rule = 2 << 32 // an object of the type begins a chain
+	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
+)
+
+func (r Rule) from() uint64 { return uint64(r & 0xffff) }
+func (r Rule) to() uint64   { return uint64(r >> 16 & 0xffff) }
+
+// words are the rule that follows words from an offset up to another.
+func words(from, to uint64) Rule {
+	const most = 256 // bytes of an object that are looked at
+	return Rule(min(from, most) | min(to, most)<<16)
+}
+
+// word is the rule that follows one word.
+func word(at uint64, ok bool) Rule {
+	if !ok {
+		return 0
+	}
+	return words(at, at+8)
+}
+
+// What an entry is: the lower bits of its first word, which is an object's address. The second
+// one is its MethodTable; of a text its size in bytes, which follow.
+const (
+	EntryStart  = 1 // a chain begins here
+	EntryNext   = 2 // resumes when the entry before ends
+	EntryNovel  = 3 // a type that has no rule yet
+	EntryThread = 4 // the managed Thread, and behind it its context
+	EntryText   = 5
+	EntryCut    = 6 // as EntryNext, of a type that had no rule: the chain may go on
+)
+
+const (
+	entrySize  = 16
+	maxEntries = 64
+	maxLinks   = 40 // entries of one chain
+)
+
+// Caller is an async operation that waits for another one.
+type Caller struct {
+	Table        uint64 // MethodTable
+	Name, Module string
+	Box          bool // of an async method
+}
+
+// role is what objects of a type are in chains.
+type role struct {
+	Caller
+	kind  kind
+	rule  Rule
+	valid bool // it is a type
+}
+
+// Callers finds the chains of async methods that wait for what a thread runs. It learns types
+// as they come. It is not safe for concurrent use.
+type Callers struct {
+	mem    objects.Reader
+	shapes shapes
+	roles  map[uint64]*role
+	learnt func(table, rule uint64) bool
+	reader [entrySize * maxEntries]byte
+
+	// Of the last Read.
+	starts []start
+	links  []*role
+	ids    IDs
+}
+
+// start is a chain: links from first to last.
+type start struct {
+	at          uint64
+	first, last int
+	cut         bool
+}
+
+// IDs are those of the thread's current Activity, zero if there is none.
+type IDs struct {
+	Trace [16]byte
+	Span  [8]byte
+}
+
+// NewCallers makes Callers of a runtime. learnt gets the rule of each type that is met. The
+// error is a *contract.Error.
+func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names, learnt func(table, rule uint64) bool) (*Callers, error) {
+	types, err := objects.NewTypes(mem, tables.Descriptor(), names)
+	if err != nil {
+		return nil, err
+	}
+	return &Callers{mem: mem, shapes: shapes{names: names, types: types, of: map[*objects.Type]*shape{}}, roles: map[uint64]*role{}, learnt: learnt}, nil
+}
+
+// maxRoles bounds the types that are remembered.
+const maxRoles = 1 << 16
+
+// role is what objects of a type are in chains.
+func (c *Callers) role(table uint64) *role {
+	if r, ok := c.roles[table]; ok {
+		return r
+	}
+	if len(c.roles) >= maxRoles {
+		clear(c.roles)
+	}
+	r := &role{}
+	if t := c.shapes.types.Of(table); t != nil {
+		r = c.classify(t)
+		c.learnt(table, uint64(r.rule|RuleKnown))
+	}
+	c.roles[table] = r
+	return r
+}
+
+// fieldRules are types that lead from one object to the next by one field.
+var fieldRules = map[string]string{
+	"System.Threading.Thread":                                            "_executionContext",
+	"System.Threading.ExecutionContext":                                  "m_localValues",
+	"System.Threading.AsyncLocalValueMap+MultiElementAsyncLocalValueMap": "_keyValues",
+	"System.Threading.AsyncLocalValueMap+ManyElementAsyncLocalValueMap":  "_entries",
+}
+
+func (c *Callers) classify(t *objects.Type) *role {
+	sh := c.shapes.shape(t)
+	r := &role{kind: sh.kind, valid: true}
+	switch {
+	case sh.kind == box && sh.valid:
+		r.Caller = Caller{t.Table, sh.name, c.shapes.module(t), true}
+		r.rule = c.boxRule(t, sh) | RuleStart
+	case (sh.kind == task || sh.kind == combined || sh.kind == unwrap) && sh.valid:
+		r.Caller = Caller{t.Table, sh.name, t.Module, false}
+		r.rule = word(sh.next, true) | RuleStart
+	case sh.valid && sh.next != 0: // a wrapper, an action, a list
+		r.rule = word(sh.next, true)
+	case t.Is("System.Diagnostics.Activity"):
+		trace, ok := t.Field("_traceId")
+		span, ok1 := t.Field("_spanId")
+		if ok && ok1 {
+			r.rule = words(trace, span) | RuleText
+		}
+	case fieldRules[t.Name] != "":
+		r.rule = word(t.Field(fieldRules[t.Name]))
+	case strings.HasPrefix(t.Name, "System.Threading.AsyncLocalValueMap+"):
+		r.rule = words(objectHeader, t.Size())
+	case t.Name == "": // an array: of continuations, or of pairs
+		const first = 16 // offset of an array's first item
+		switch size := t.ItemSize(); {
+		case size == 8:
+			r.rule = words(first, first+8)
+		case size > 8 && size <= 32:
+			r.rule = words(first, 256)
+		}
+	default:
+		if s := promise(t); s.To > s.From {
+			r.rule = words(s.From, s.To)
+		}
+	}
+	return r
+}
+
+// promise is the field of an async iterator, or of a pooled box, that holds what awaits it.
+func promise(t *objects.Type) (s objects.Span) {
+	for ; t != nil && s.To == 0; t = t.Parent {
+		for _, s = range t.Spans(func(name string) bool { return name == "_valueTaskSource" || name == "<>v__promiseOfValueOrEnd" }) {
+			break
+		}
+	}
+	return s
+}
+
+// boxRule is where the continuation of a box is: its own, that of its pooled source, or that of
+// the iterator that is its state machine.
+func (c *Callers) boxRule(t *objects.Type, sh *shape) Rule {
+	if sh.flags == 0 {
+		s := promise(t)
+		return words(s.From, s.To)
+	}
+	if machine := c.shapes.types.Of(c.shapes.machineTable(t)); sh.class && machine != nil && promise(machine).To != 0 {
+		return word(sh.state, true)
+	}
+	return word(sh.next, true)
+}
+
+// module is the assembly of a box's method.
+func (s *shapes) module(t *objects.Type) string {
+	def, _ := s.names.TypeDef(s.machineTable(t))
+	return def.Module
+}
+
+// Read takes what a sample has found. Types without a role are learnt.
+func (c *Callers) Read(entries []byte) {
+	c.starts, c.links, c.ids = c.starts[:0], c.links[:0], IDs{}
+	full := len(entries) >= entrySize*maxEntries && binary.LittleEndian.Uint64(entries[entrySize*(maxEntries-1):]) != 0
+	texts := 0
+	for len(entries) >= entrySize {
+		at, what := binary.LittleEndian.Uint64(entries), binary.LittleEndian.Uint64(entries[8:])
+		entries = entries[entrySize:]
+		switch n := len(c.starts); at & 7 {
+		case EntryStart, EntryThread:
+			c.starts = append(c.starts, start{at: at &^ 7, first: len(c.links), last: len(c.links)})
+			c.link(what)
+		case EntryNext:
+			if n > 0 {
+				c.link(what)
+			}
+		case EntryText:
+			size := min(what, uint64(len(entries)))
+			c.text(texts, entries[:size])
+			texts++
+			entries = entries[min((size+entrySize-1)&^(entrySize-1), uint64(len(entries))):]
+		case EntryNovel:
+			c.role(what)
+		case EntryCut:
+			if r := c.role(what); n > 0 && (r.rule != 0 || !r.valid) {
+				c.link(what)
+				c.starts[n-1].cut = true
+			}
+		}
+	}
+	if n := len(c.starts); full && n > 0 {
+		c.starts[n-1].cut = true
+	}
+}
+
+// link adds an object to the chain that is read.
+func (c *Callers) link(table uint64) {
+	r := c.role(table)
+	s := &c.starts[len(c.starts)-1]
+	c.links = append(c.links, r)
+	s.last = len(c.links)
+	s.cut = s.last-s.first >= maxLinks || r.kind >= action
+}
+
+// text takes the text of an Activity: first the trace's id, then the span's.
+func (c *Callers) text(i int, utf16 []byte) {
+	switch i {
+	case 0:
+		unhex(c.ids.Trace[:], utf16)
+	case 1:
+		unhex(c.ids.Span[:], utf16)
+	}
+}
+
+// unhex reads hexadecimal digits of UTF-16. It leaves zeros if there are others.
+func unhex(to, from []byte) {
+	if len(from) != 4*len(to) {
+		return
+	}
+	for i := range 2 * len(to) {
+		d := strings.IndexByte("0123456789abcdef", from[2*i])
+		if d < 0 || from[2*i+1] != 0 {
+			clear(to)
+			return
+		}
+		to[i/2] = to[i/2]<<4 | byte(d)
+	}
+}
+
+// IDs returns the current Activity's of the last Read.
+func (c *Callers) IDs() IDs { return c.ids }
+
+// Chain returns what an object runs, and appends what waits for it: the first waits for the
+// object, each other for the one before. ok is false if the last Read has no
+// chain that begins with the object. cut says that the chain may be longer.
+func (c *Callers) Chain(object uint64, to []Caller) (runs Caller, callers []Caller, cut, ok bool) {
+	for _, s := range c.starts {
+		if s.at != object || s.last == s.first || c.links[s.first].Name == "" {
+			continue
+		}
+		for _, r := range c.links[s.first+1 : s.last] {
+			if r.Name != "" {
+				to = append(to, r.Caller)
+			}
+		}
+		return c.links[s.first].Caller, to, s.cut, true
+	}
+	return Caller{}, to, false, false
+}

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var asyncSeconds = flag.Int("async-seconds", 6, "how long TestAsyncCallers records on each runtime")
+
+// asyncTruth is what the program Requests says: the async methods of each number, and the number of the
+// path of each Activity.
+type asyncTruth struct {
+	chains map[int]string
+	paths  map[string]int
+}
+
+func readAsyncTruth(stdout string) asyncTruth {
+	t := asyncTruth{map[int]string{}, map[string]int{}}
+	for line := range strings.Lines(stdout) {
+		text, number, _ := cutLast(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(number)
+		switch {
+		case err != nil:
+		case strings.HasPrefix(text, "App."):
+			t.chains[n] = text
+		case strings.HasPrefix(text, "00-"):
+			t.paths[text[3:len(text)-3]] = n
+		}
+	}
+	return t
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// asyncNumber is the number that the program has put on a stack, false if there is none.
+func asyncNumber(names []string) (n int, ok bool) {
+	digits := ""
+	for _, name := range names {
+		if d, ok := strings.CutPrefix(name, "Digits.N"); ok && len(d) == 1 {
+			digits += d
+		}
+	}
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && len(digits) == 3
+}
+
+// asyncLogical is who awaits whom on a stack: the bodies up to where the runtime has resumed one, and the
+// async callers. shown is false if the stack has no async callers.
+func asyncLogical(names, classes []string) (chain string, shown bool) {
+	var all []string
+	for i, name := range names {
+		if body, ok := strings.CutSuffix(name, " (async)"); ok {
+			all = append(all, body)
+		} else if len(all) > 0 && (strings.HasPrefix(name, "System.Threading.") || strings.Contains(name, "StateMachineBox")) || classes[i] == "async" {
+			break
+		}
+	}
+	for i, name := range names {
+		if classes[i] == "async" {
+			all, shown = append(all, name), true
+		}
+	}
+	all = slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, "App.") })
+	return strings.Join(all, " <- "), shown
+}
+
+// asyncJudged counts samples by what came of them.
+type asyncJudged struct{ right, wrong, missing int64 }
+
+func (j *asyncJudged) String() string {
+	return fmt.Sprintf("%d right, %d wrong, %d without callers", j.right, j.wrong, j.missing)
+}
+
+func judgeAsync(t *testing.T, p *jsonProfile, truth asyncTruth) (j asyncJudged) {
+	for i := range p.Stacks {
+		s := &p.Stacks[i]
+		var names, classes []string
+		for _, f := range s.Frames {
+			names, classes = append(names, p.Frames[f].Name), append(classes, p.Frames[f].Class)
+		}
+		n, ok := asyncNumber(names)
+		if !ok || s.Event != "" {
+			continue
+		}
+		chain, shown := asyncLogical(names, classes)
+		switch {
+		case chain == truth.chains[n]:
+			j.right += s.Count
+		case shown:
+			if j.wrong += s.Count; j.wrong < 5 {
+				t.Logf("%s\nwant %s\nin   %s", chain, truth.chains[n], strings.Join(names, " | "))
+			}
+		default:
+			j.missing += s.Count
+		}
+	}
+	return j
+}
+
+// The async callers of samples are those that the program has, whoever resumes it: a timer, the
+// thread pool, the end of what it awaited; while a thread allocates and collects all the time.
+func TestAsyncCallers(t *testing.T) {
+	need(t, "out", "samples", "csc", "Csc.exe")
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		r := record(t, "--async --rate 999 --quiet", on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
+		j := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout))
+		t.Log(j.String())
+		if all := j.right + j.wrong + j.missing; all < 500 || 100*j.wrong > all || 10*j.missing > all {
+			t.Error("expected at most 1 % wrong and 10 % without callers, of at least 500")
+		}
+	})
+}

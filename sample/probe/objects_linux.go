@@ -1,0 +1,33 @@
+package probe
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// SetRule has the probe follow the objects of a type by a tasks.Rule. It returns false if there
+// is no room.
+func (f *File) SetRule(table, with uint64) bool {
+	const near = 8 // places from its own at which a type's rule may be
+	all := unsafe.Slice((*rule)(unsafe.Pointer(&f.data[rulesAt])), rules)
+	at := (table >> 3) * 0x9e3779b97f4a7c15 >> 52
+	for k := range uint64(near) {
+		r := &all[(at+k)%rules]
+		if t := atomic.LoadUint64(&r.table); t == 0 || t == table {
+			atomic.StoreUint64(&r.rule, with)
+			atomic.StoreUint64(&r.table, table)
+			return true
+		}
+	}
+	return false
+}
+
+// FollowObjects has samples hold what their threads refer to in the managed heap. changes is the
+// address of an int32 that is above 0 while a collection changes the heap. handle is the offset in
+// the runtime's Thread of the handle of its object, 0 if it is not known.
+func (f *File) FollowObjects(heap, size, changes uint64, handle uint32) {
+	atomic.StoreUint32(&f.h.threadHandle, handle)
+	atomic.StoreUint64(&f.h.heapChanges, changes)
+	atomic.StoreUint64(&f.h.heap, heap)
+	atomic.StoreUint64(&f.h.heapSize, size)
+}

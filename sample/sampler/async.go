@@ -1,0 +1,287 @@
+package sampler
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
+	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/clr/tasks"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// async finds the async methods that wait for what a sampled thread runs.
+//
+// The runtime resumes an async method through a method of its box, which may be inlined in its
+// caller, or runs a task through Task.ExecuteWithThreadLocal. Either's frame holds the address of
+// the box or the task, in a register or in its part of the stack. The chain from there on is in
+// what the probe has read at the moment of the sample, or is read now. Then every word of the
+// stack that refers to the object must be what it was: a collection would have changed it.
+type async struct {
+	*tasks.Callers
+	list    *objects.Heap
+	heap    memory.Range // where objects may be
+	methods map[clr.FunctionID]resumes
+	ids     map[uint64]uint32 // method number in the stream, by MethodTable
+	marker  uint32            // method number of the marker
+	Stats   asyncStats
+
+	// Of the walk under way.
+	words  []uint64 // that the frame of the box or task holds, or those between
+	body   string   // the async method whose body was seen last
+	end    int      // number of the first frame that is no logical caller, 0 = not known
+	task   bool     // the frame is of a task
+	closed bool     // a frame of a box or task has ended the search
+	chain  []tasks.Caller
+}
+
+// asyncStats count samples.
+type asyncStats struct {
+	Joined  uint64 // with callers, or known to have none
+	Unknown uint64 // in an async method or task, and its chain was not found
+	Cut     uint64 // the same, and only a part of the chain was found
+}
+
+// resumes says what a method is for chains.
+type resumes struct {
+	body string // name of the async method whose body it is
+	task bool   // it runs a task
+	help bool   // it is between a box and the body
+	kick bool   // it calls a body that has not been suspended yet
+	name string
+}
+
+// AsyncMarker is the name of the frame between a thread's stack and its async callers.
+const AsyncMarker = "[async callers]"
+
+// maxHeld bounds the words of one frame that are looked at.
+const maxHeld = 128
+
+// FollowAsync has samples get async callers. rule gets the rule of each type that is met.
+func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
+	t := e.Target
+	heap, ok := objects.OpenHeap(t.Mem, t.Tables.DebuggerGlobals())
+	if !ok {
+		return tasks.ErrNoHeap
+	}
+	c, err := tasks.NewCallers(t.Mem, t.Tables, t.Names, rule)
+	if err != nil {
+		return err
+	}
+	e.Async = &async{Callers: c, list: heap, methods: map[clr.FunctionID]resumes{}, ids: map[uint64]uint32{}}
+	e.Walker.Visit = e.visitAsync
+	return nil
+}
+
+// heapSlack is how far beyond the last region an object may be until ReadHeap is called again, bytes.
+const heapSlack = 1 << 36
+
+// ReadHeap reads where objects are. changes is the address of an int32 that is above 0 while a
+// collection moves them. ok is false if it does so now.
+func (a *async) ReadHeap() (heap memory.Range, changes uint64, ok bool) {
+	const round = 1 << 32
+	if !a.list.Read() || len(a.list.Regions) == 0 {
+		return heap, 0, false
+	}
+	all := a.list.Regions
+	a.heap = memory.Range{Start: all[0].Start &^ (round - 1), End: (all[len(all)-1].End + heapSlack) &^ (round - 1)}
+	return a.heap, a.list.Changes(), true
+}
+
+func (a *async) reset() {
+	a.words, a.body, a.end, a.task, a.closed = a.words[:0], "", 0, false, false
+}
+
+// resumes returns what a method is.
+func (e *Base) resumes(f *merge.Frame) resumes {
+	a := e.Async
+	r, ok := a.methods[f.Function]
+	if !ok {
+		if len(a.methods) >= maxMethods {
+			clear(a.methods)
+		}
+		name, _, _, _ := e.Target.MethodAt(f.IP)
+		r = resumesOf(name)
+		a.methods[f.Function] = r
+	}
+	return r
+}
+
+func resumesOf(name string) (r resumes) {
+	r.name = name
+	switch plain := strings.TrimSuffix(name, demangle.AsyncMark); {
+	case plain != name:
+		r.body = plain
+	case strings.HasPrefix(name, "System.Runtime.CompilerServices.Async"):
+		r.kick = strings.Contains(name, ".Start")
+		r.help = strings.Contains(name, "ExecutionContextCallback")
+	case strings.HasPrefix(name, "System.Threading.Tasks.Task.ExecuteWithThreadLocal"):
+		r.task = true
+	case strings.HasPrefix(name, "System.Threading.ExecutionContext.Run"):
+		r.help = true
+	}
+	return r
+}
+
+// visitAsync looks for the frame of the first box or task.
+func (e *Base) visitAsync(f *merge.Frame, i int, regs *context.Registers, end uint64, stack *memory.Window) {
+	a := e.Async
+	if a.closed || f.Function == 0 {
+		return
+	}
+	r := e.resumes(f)
+	switch {
+	case r.body != "" && (a.body == "" || a.end == 0): // else a box is inlined in it
+		a.body, a.end, a.words = r.body, 0, a.words[:0]
+	case r.kick, a.body != "" && r.name == a.body:
+		a.body = ""
+	case r.help || r.task || a.body != "":
+		if a.end == 0 {
+			a.end = i
+		}
+		a.hold(f, regs, end, stack)
+		a.task, a.closed = r.task, !r.help
+	default:
+		a.end, a.words = 0, a.words[:0]
+	}
+}
+
+// hold keeps the words of a frame that may be the address of its object.
+func (a *async) hold(f *merge.Frame, regs *context.Registers, end uint64, stack *memory.Window) {
+	words := regs.AMD64.GPR[:]
+	if regs.Arch == context.ArchARM64 {
+		words = regs.ARM64.X[:]
+	}
+	for i, w := range words {
+		if f.Exact || regs.Preserves(i) {
+			a.keep(w)
+		}
+	}
+	for at := f.SP; at+8 <= end && len(a.words) < maxHeld; at += 8 {
+		if w, ok := stack.Word(at); ok {
+			a.keep(w)
+		}
+	}
+}
+
+func (a *async) keep(w uint64) {
+	if w&7 == 0 && a.heap.Holds(w) && len(a.words) < maxHeld {
+		a.words = append(a.words, w)
+	}
+}
+
+// addCallers appends the async callers of the walk that has just ended to the frames of the
+// stream. It returns the index of the first frame that is none of them, and of those
+// that they wait for; 0 if there are no callers.
+func (e *Base) addCallers(c *walk.Capture) (join uint32) {
+	a := e.Async
+	if !a.closed {
+		a.Read(c.Objects)
+		return 0
+	}
+	var cut, ok bool
+	if a.chain, cut, ok = e.findChain(c); !ok {
+		a.Stats.Unknown++
+		return 0
+	}
+	if cut {
+		a.Stats.Cut++
+		return 0
+	}
+	if a.Stats.Joined++; len(a.chain) == 0 {
+		return 0
+	}
+	if a.marker == 0 {
+		a.marker = e.Stream.define(1, AsyncMarker, "", false).id
+	}
+	join = uint32(encoded(e.Stream.Frames, a.end))
+	add := func(id uint32) {
+		e.Stream.Frames = append(e.Stream.Frames, wire.Frame{Kind: unwind.KindAsync, Trust: unwind.TrustCLR, Method: id})
+	}
+	add(a.marker)
+	for i := range a.chain {
+		add(e.callerID(&a.chain[i]))
+	}
+	return join
+}
+
+// encoded is where the frame with number n of a walk is among those of the stream, which has
+// inlined methods too.
+func encoded(frames []wire.Frame, n int) int {
+	for i := range frames {
+		if frames[i].IP>>56 != 0 {
+			continue
+		}
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(frames)
+}
+
+// findChain returns the chain of the first word that is the object of the frame.
+func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, cut, ok bool) {
+	a := e.Async
+	chain = a.chain[:0]
+	now := len(c.Objects) == 0
+	if !now {
+		a.Read(c.Objects)
+	} else if a.list.Changing() {
+		return chain, false, false
+	}
+	for _, w := range a.words {
+		if now {
+			a.Follow(w, !c.Partial)
+		}
+		runs, callers, cut, ok := a.Chain(w, chain)
+		if ok && runs.Box != a.task && (a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body)) {
+			return callers, cut, !now || !a.list.Changing() && e.refersStill(c, w)
+		}
+	}
+	return chain, false, false
+}
+
+// refersStill reports whether each word of a copied stack that refers to an object does so still.
+func (e *Base) refersStill(c *walk.Capture, object uint64) bool {
+	const most = 16 // words that are read again
+	var b [8]byte
+	n := 0
+	for i := 0; i+8 <= len(c.Stack.Data) && n < most; i += 8 {
+		if binary.LittleEndian.Uint64(c.Stack.Data[i:]) != object {
+			continue
+		}
+		if n++; !e.Target.Mem.ReadAt(b[:], c.Stack.Addr+uint64(i)) || binary.LittleEndian.Uint64(b[:]) != object {
+			return false
+		}
+	}
+	return n > 0
+}
+
+// withoutArgs cuts type arguments off, which names of precompiled code do not have.
+func withoutArgs(name string) string {
+	name, _, _ = strings.Cut(name, "<")
+	return name
+}
+
+// callerID is the number of an async method in the stream.
+func (e *Base) callerID(c *tasks.Caller) uint32 {
+	a := e.Async
+	id, ok := a.ids[c.Table]
+	if !ok {
+		if len(a.ids) >= maxMethods {
+			clear(a.ids)
+		}
+		e.Stream.last++
+		id = e.Stream.last
+		e.Stream.Define(id, clr.FunctionID(c.Table), c.Name, c.Module)
+		a.ids[c.Table] = id
+	}
+	return id
+}
