@@ -50,3 +50,20 @@ func TestImportsOfOneTable(t *testing.T) {
 		t.Errorf("%d functions of an image of %d bytes, %v", n, f.bytes(), err)
 	}
 }
+
+// TestNamesOfDLLs: DLLs that share a long name are not all kept.
+func TestNamesOfDLLs(t *testing.T) {
+	b := make([]byte, 0x3000)
+	for i := 0; i+importSize <= 0x1f00; i += importSize {
+		put32(b, i, importRVA+0x1f80) // no function
+		put32(b, i+12, importRVA+0x2000)
+	}
+	for i := range maxName - 1 {
+		b[0x2000+i] = 'x'
+	}
+	f := importFile(t, false, b, 40)
+	got, err := f.Imports()
+	if fe, ok := err.(*FormatError); !ok || fe.Reason != TooLarge || len(got) > f.textRoom()/(maxName-1)+1 {
+		t.Errorf("%d DLLs, %v", len(got), err)
+	}
+}

@@ -1,0 +1,126 @@
+package pe
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/peasm"
+)
+
+// TestForwarderEdge: an address behind the export directory is no forwarder, and one at its
+// last byte is.
+func TestForwarderEdge(t *testing.T) {
+	const rva, size = 0x2000, 0x60
+	for _, c := range []struct {
+		at      uint32
+		forward bool
+	}{{rva + size - 1, true}, {rva + size, false}} {
+		b := make([]byte, 0x100)
+		put32(b, 16, 7) // ordinal base
+		put32(b, 20, 1)
+		put32(b, 24, 1)
+		put32(b, 28, rva+0x28)
+		put32(b, 32, rva+0x2c)
+		put32(b, 36, rva+0x30)
+		put32(b, 0x28, c.at)
+		put32(b, 0x2c, rva+0x34)
+		copy(b[0x34:], "Name")
+		copy(b[size-1:], "A.B")
+		f, err := New(oneSection(".edata", rva, b, dirExport, size).Bytes(), "a.dll")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Exports()
+		want := Export{Name: "Name", Ordinal: 7, RVA: c.at}
+		if c.forward {
+			want.RVA, want.Forward = 0, "A.B"
+		}
+		if err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%#x: %+v, %v, want %+v", c.at, got, err, want)
+		}
+	}
+}
+
+// TestVirtualSize: of a section's bytes in the file, those behind its last page are not mapped.
+func TestVirtualSize(t *testing.T) {
+	for virtually, want := range map[uint32]int{0x10: 0x1000, 0x1001: 0x2000, 0x9000: 0x3000, 0: 0x3000} {
+		im := peasm.File{Sections: []*peasm.Section{virtual(peasm.Raw(".x", 0x1000, make([]byte, 0x3000)), virtually)}}
+		b := im.Bytes()
+		if virtually == 0 { // as some linkers leave it
+			at := bytes.Index(b, []byte(".x\x00"))
+			put32(b, at+8, 0)
+		}
+		f, err := New(b, "a.dll")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(f.Tail(0x1000, 0x8000)); got != want {
+			t.Errorf("a section of %#x bytes: %#x are mapped, want %#x", virtually, got, want)
+		}
+	}
+}
+
+// TestDebugRecords: a record may be in the file only, and one of another kind is passed over.
+func TestDebugRecords(t *testing.T) {
+	record := func(b []byte, at int, magic, path string) {
+		copy(b[at:], magic)
+		b[at+4] = 1
+		put32(b, at+20, 9)
+		copy(b[at+24:], path)
+	}
+	for _, c := range []struct {
+		name string
+		rva  uint32
+		skip bool // behind a record of another kind
+	}{{"in the file", 0, false}, {"mapped", 0x2100, false}, {"behind another kind", 0x2100, true}} {
+		b := make([]byte, 0x200)
+		entry := 0
+		if c.skip {
+			put32(b, 12, debugCodeView)
+			put32(b, 16, 48)
+			put32(b, 20, 0x2180)
+			record(b, 0x180, "NB10", "b.pdb")
+			entry = debugEntry
+		}
+		put32(b, entry+12, debugCodeView)
+		put32(b, entry+16, 48)
+		put32(b, entry+20, c.rva)
+		put32(b, entry+24, testHeaders+0x100)
+		record(b, 0x100, "RSDS", "a.pdb")
+		f, err := New(oneSection(".rdata", 0x2000, b, dirDebug, uint32(entry+debugEntry)).Bytes(), "a.dll")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, ok := f.DebugID(); !ok || id.PDB != "a.pdb" || id.Age != 9 {
+			t.Errorf("%s: %+v, %v", c.name, id, ok)
+		}
+	}
+}
+
+// TestCompressedFrames: Go's linker states the size of a compressed section in the file's size
+// only.
+func TestCompressedFrames(t *testing.T) {
+	want := bytes.Repeat([]byte{1, 2, 3, 4}, 100)
+	var z bytes.Buffer
+	z.WriteString("ZLIB")
+	binary.Write(&z, binary.BigEndian, uint64(len(want)))
+	w := zlib.NewWriter(&z)
+	w.Write(want)
+	w.Close()
+	const long = ".zdebug_frame"
+	im := peasm.File{Sections: []*peasm.Section{virtual(peasm.Raw("/4", 0x1000, z.Bytes()), 1)}}
+	b := im.Bytes()
+	pe := int(u32(b[0x3c:]))
+	put32(b, pe+12, uint32(len(b))) // an empty symbol table, and the strings behind it
+	b = binary.LittleEndian.AppendUint32(b, uint32(4+len(long)+1))
+	b = append(append(b, long...), 0)
+	f, err := New(b, "go.exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := f.DWARF(); !bytes.Equal(d.DebugFrame, want) || !d.Compressed || d.Err != nil {
+		t.Errorf("%d bytes, compressed %v, %v", len(d.DebugFrame), d.Compressed, d.Err)
+	}
+}
