@@ -86,3 +86,27 @@ func TestStepOutOfProbeLoop(t *testing.T) {
 		}
 	}
 }
+
+// TestConditions: the conditions of unsigned and signed numbers.
+func TestConditions(t *testing.T) {
+	const minus = ^uint64(0)
+	pairs := [][2]uint64{{1, 2}, {2, 1}, {2, 2}, {minus, 1}, {1, minus}}
+	for jump, want := range map[byte][5]bool{
+		0x72: {true, false, false, false, true}, // jb
+		0x73: {false, true, true, true, false},
+		0x76: {true, false, true, false, true}, // jbe
+		0x77: {false, true, false, true, false},
+		0x7c: {true, false, false, true, false}, // jl
+		0x7d: {false, true, true, false, true},
+		0x7e: {true, false, true, true, false}, // jle
+		0x7f: {false, true, false, false, true},
+	} {
+		in := x86.Decode([]byte{jump, 0})
+		for i, p := range pairs {
+			c := comparison{p[0], p[1], true}
+			if taken, ok := c.decides(&in); !ok || taken != want[i] {
+				t.Errorf("%#x of %d and %d: %v, %v", jump, int64(p[0]), int64(p[1]), taken, ok)
+			}
+		}
+	}
+}

@@ -37,35 +37,41 @@ type thunk struct {
 // thunkAt reads the body of a thunk at addr, an address in the image.
 func thunkAt(m *module.Module, addr uint64) (t thunk, ok bool) {
 	code := m.Bytes(addr+m.Bias, maxBody)
-	t.ret, t.drops = thunkReturn(code)
-	if t.ret != 0 {
-		t.reg = uint64(code[0]&4<<1 | code[2]>>3)
+	if len(code) < maxBody {
+		return t, false
 	}
-	return t, t.ret != 0
+	switch b := [maxBody]byte(code); {
+	case b == [maxBody]byte{0x48, 0x8d, 0x64, 0x24, 8, 0xc3}:
+		return thunk{ret: 5, drops: true}, true
+	case b[0]&0xfb == 0x48 && b[1] == 0x89 && b[2]&0xc7 == 4 && b[3] == 0x24 && b[4] == 0xc3:
+		return thunk{ret: 4, reg: uint64(b[0]&4<<1 | b[2]>>3)}, true
+	}
+	return t, false
 }
 
-// inThunk makes the rule of the call in a thunk, or of its body.
+// inThunk makes the rule of a thunk's body, or of the call before it.
 func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
-	body, into, off := row.Lo, addr-row.Lo, uint64(thunkCFA)
-	switch atCall := addr == row.Hi-trapSize; {
-	case row.CFA.Kind != cfi.RegisterOffset || !m.SystemV():
-		return Rule{}, false
-	case atCall:
-		body, into, off = row.Hi, 0, 8
-	case row.CFA.Off != thunkCFA || row.Lo == row.FDE.Lo || into >= maxBody:
+	if row.CFA.Kind != cfi.RegisterOffset || !m.SystemV() {
 		return Rule{}, false
 	}
-	t, ok := thunkAt(m, body)
-	switch {
-	case !ok || into > t.ret || t.drops && off == 8: // at the call of a return thunk the row is right
-		return Rule{}, false
-	case t.drops && into == t.ret:
+	var t thunk
+	into, off, ok := addr-row.Lo, uint64(thunkCFA), false
+	if row.CFA.Off == thunkCFA && row.Lo != row.FDE.Lo && into < maxBody {
+		t, ok = thunkAt(m, row.Lo)
+	}
+	if !ok && addr == row.Hi-trapSize { // the row is right at the call of a return thunk
+		into, off = 0, 8
+		t, ok = thunkAt(m, row.Hi)
+		ok = ok && !t.drops
+	}
+	if t.drops && into == t.ret {
 		off = 8
-		fallthrough
-	case t.drops:
-		return makeRule(RuleSP, i).withIndex(int(off >> 3)), true
 	}
-	return makeRule(RuleThunk, i).withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift))), true
+	r := makeRule(RuleThunk, i)
+	if t.drops {
+		r = makeRule(RuleSP, i)
+	}
+	return r.withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift))), ok && into <= t.ret
 }
 
 // stepThunk leaves a thunk by the rule of the place that it jumps to. A thunk changes no
@@ -82,21 +88,6 @@ func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unw
 		*regs = was
 	}
 	return exact, stop
-}
-
-// thunkReturn returns the offset of the return in a thunk's body, 0 if code is none.
-// drops reports whether the body drops the return address.
-func thunkReturn(code []byte) (at uint64, drops bool) {
-	if len(code) < 6 {
-		return 0, false
-	}
-	switch b := [6]byte(code); {
-	case b == [6]byte{0x48, 0x8d, 0x64, 0x24, 8, 0xc3}:
-		return 5, true
-	case b[0]&0xfb == 0x48 && b[1] == 0x89 && b[2]&0xc7 == 4 && b[3] == 0x24 && b[4] == 0xc3:
-		return 4, false
-	}
-	return 0, false
 }
 
 // mendThunk corrects u.row behind a thunk. It reads code for few rows only.

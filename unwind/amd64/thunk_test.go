@@ -65,6 +65,21 @@ func TestThunkRows(t *testing.T) {
 	}
 }
 
+// TestThunkBodyOfTwelveBytes: a row of a thunk's body may be as long as what lies between a
+// thunk's call and its body.
+func TestThunkBodyOfTwelveBytes(t *testing.T) {
+	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}, make([]byte, 6))
+	program := []byte{cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 40}
+	for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 17: 8} {
+		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
+		s.set(sp0+cfa-8, codeCall)
+		var f unwind.Frame
+		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa {
+			t.Errorf("at %d: %v at %#x/%#x", at, stop, r.RIP, r.SP())
+		}
+	}
+}
+
 // TestBehindThunk steps from return addresses behind an inlined thunk, where gcc's CFA stays
 // that of the thunk, also in rows that it remembers and restores.
 func TestBehindThunk(t *testing.T) {
