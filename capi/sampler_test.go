@@ -1,17 +1,14 @@
 package main
 
 import (
-	goflag "flag"
-	"os"
 	"path/filepath"
 	"testing"
-)
 
-var update = goflag.Bool("update", false, "write the golden files anew")
+	"github.com/seedwalk/seedwalk/testkit/golden"
+)
 
 // Every mistake of a vendor with the sampler gives an error and a text, the same on Linux and Windows.
 func TestSamplerErrors(t *testing.T) {
-	const golden = "testdata/sampler_errors.txt"
 	for _, p := range platforms {
 		if p.goarch != "amd64" {
 			continue
@@ -22,18 +19,7 @@ func TestSamplerErrors(t *testing.T) {
 			args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-o", exe, "testdata/sampler_errors.c", filepath.Join(dir, "libseedwalk.a")}
 			do(t, nil, p.cc, append(args, p.with...)...)
 			got := p.run(t, exe)
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got\n%swant\n%s", got, want)
-			}
+			golden.Check(t, "testdata/sampler_errors.txt", got)
 		})
 	}
 }

@@ -2,35 +2,14 @@ package export
 
 import (
 	"bytes"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares with testdata/name.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (run with -update and look at the change); got:\n%s", path, got)
-	}
-}
 
 func written(t *testing.T, write func(io.Writer, *Profile) error, p *Profile) []byte {
 	t.Helper()
@@ -75,7 +54,7 @@ var goldenForms = []struct {
 
 func TestGolden(t *testing.T) {
 	for _, f := range goldenForms {
-		t.Run(f.file, func(t *testing.T) { golden(t, f.file, written(t, f.write, handMade())) })
+		t.Run(f.file, func(t *testing.T) { golden.Check(t, "testdata/"+f.file, written(t, f.write, handMade())) })
 	}
 }
 
@@ -86,7 +65,7 @@ func TestAccountedGolden(t *testing.T) {
 			continue
 		}
 		name := strings.Replace(f.file, "demo", "accounted", 1)
-		t.Run(name, func(t *testing.T) { golden(t, name, written(t, f.write, accounted())) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, "testdata/"+name, written(t, f.write, accounted())) })
 	}
 }
 
@@ -98,16 +77,16 @@ func TestEventsGolden(t *testing.T) {
 			continue
 		}
 		name := strings.Replace(f.file, "demo", "events", 1)
-		t.Run(name, func(t *testing.T) { golden(t, name, written(t, f.write, withEvents())) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, "testdata/"+name, written(t, f.write, withEvents())) })
 	}
-	golden(t, "onlyevents.folded", written(t, WriteFolded, eventsOnly()))
-	golden(t, "onlyevents.speedscope.json", written(t, WriteSpeedscope, eventsOnly()))
+	golden.Check(t, "testdata/onlyevents.folded", written(t, WriteFolded, eventsOnly()))
+	golden.Check(t, "testdata/onlyevents.speedscope.json", written(t, WriteSpeedscope, eventsOnly()))
 }
 
 func TestEmptyGolden(t *testing.T) {
-	golden(t, "empty.txt", written(t, WriteText, &Profile{}))
-	golden(t, "empty.json", written(t, WriteJSON, &Profile{}))
-	golden(t, "empty.speedscope.json", written(t, WriteSpeedscope, &Profile{}))
+	golden.Check(t, "testdata/empty.txt", written(t, WriteText, &Profile{}))
+	golden.Check(t, "testdata/empty.json", written(t, WriteJSON, &Profile{}))
+	golden.Check(t, "testdata/empty.speedscope.json", written(t, WriteSpeedscope, &Profile{}))
 }
 
 // The same profile gives the same bytes, whatever the order of maps.

@@ -3,34 +3,14 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares text with testdata/name.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
-}
 
 // inFile writes an image and makes its folder the working directory, so that
 // no path of this machine is in the output.
@@ -49,7 +29,7 @@ func both(t *testing.T, name string, v texter) {
 	t.Helper()
 	var b bytes.Buffer
 	v.Text(&b)
-	golden(t, name+".txt", b.Bytes())
+	golden.Check(t, "testdata/"+name+".txt", b.Bytes())
 	for i, l := range bytes.Split(b.Bytes(), []byte("\n")) {
 		if len(l) > 120 {
 			t.Errorf("%s line %d has %d columns", name, i+1, len(l))
@@ -59,7 +39,7 @@ func both(t *testing.T, name string, v texter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, name+".json", append(j, '\n'))
+	golden.Check(t, "testdata/"+name+".json", append(j, '\n'))
 }
 
 func TestSummary(t *testing.T) {

@@ -3,32 +3,12 @@ package sched
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s (run with -update to accept):\n%s\nwant:\n%s", name, got, want)
-	}
-}
 
 // mutual is two samplers that suspend each other.
 func mutual(w *World) {
@@ -87,10 +67,10 @@ func TestGoldenGraphs(t *testing.T) {
 			if r.First == nil || r.First.Outcome != Deadlock {
 				t.Fatalf("%+v", r)
 			}
-			golden(t, c.name+".txt", r.First.Timeline())
-			golden(t, c.name+".dot", r.First.Graph.DOT())
+			golden.Check(t, "testdata/"+c.name+".txt", r.First.Timeline())
+			golden.Check(t, "testdata/"+c.name+".dot", r.First.Graph.DOT())
 			svg := r.First.Graph.SVG()
-			golden(t, c.name+".svg", svg)
+			golden.Check(t, "testdata/"+c.name+".svg", svg)
 			wellFormed(t, svg)
 		})
 	}

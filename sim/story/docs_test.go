@@ -1,7 +1,6 @@
 package story
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sim/rules"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write docs/rules.md and its pictures anew")
 
 const docs = "../../docs"
 
@@ -21,7 +19,7 @@ var counted = regexp.MustCompile(`(?m)^(.*interleavings, |Nothing found in ).*$`
 // docs/rules.md is what the scenarios tell today. With -short the orders are not
 // counted again, everything else is compared.
 func TestDocsAreCurrent(t *testing.T) {
-	whole := !testing.Short() || *update
+	whole := !testing.Short() || *golden.Update
 	var stories []*Story
 	for _, r := range rules.All() {
 		r.Bounds.Workers = runtime.NumCPU()
@@ -36,7 +34,7 @@ func TestDocsAreCurrent(t *testing.T) {
 		}
 		stories = append(stories, s)
 	}
-	if *update && !t.Failed() {
+	if *golden.Update && !t.Failed() {
 		if err := Write(docs, stories); err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,6 @@ package judge
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,10 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/report/inspect"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // x64Vector: push rbx; sub rsp, 20h; nop; add rsp, 20h; pop rbx; ret at 1000h,
 // interrupted at the nop.
@@ -79,18 +76,7 @@ func TestPEFunctionGolden(t *testing.T) {
 			var b bytes.Buffer
 			fn.Text(&b)
 			file := filepath.Join("testdata", "function-"+c.name+".txt")
-			if *update {
-				if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b.String() != string(want) {
-				t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-			}
+			golden.Check(t, file, b.String())
 		})
 	}
 }

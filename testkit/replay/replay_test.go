@@ -2,7 +2,6 @@ package replay
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,10 +9,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // folder writes files below a temporary folder.
 func folder(t *testing.T, files map[string]string) string {
@@ -95,18 +93,7 @@ func TestTextGolden(t *testing.T) {
 		text = text[:i] + "(absent)\n" + text[i+strings.IndexByte(text[i:], '\n')+1:]
 	}
 	file := filepath.Join("testdata", "report.txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
-	}
+	golden.Check(t, file, text)
 }
 
 // tinySnap is a thread at the second instruction of "outer", whose caller lies

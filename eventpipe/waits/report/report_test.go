@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,10 +14,9 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
+	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func recorded(t *testing.T) *waits.Analysis {
 	t.Helper()
@@ -53,15 +51,7 @@ func write(t *testing.T, format string, a *waits.Analysis) string {
 func TestGolden(t *testing.T) {
 	for _, format := range []string{"text", "folded", "csv", "json"} {
 		got, path := write(t, format, recorded(t)), filepath.Join("testdata", "livestart."+format)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil || got != string(want) {
-			t.Errorf("%s differs from %s: %v", format, path, err)
-		}
+		golden.Check(t, path, got)
 	}
 }
 
