@@ -1,24 +1,22 @@
-// Package unwind holds what both architectures share: frames, how far each is
-// to be trusted, why a walk ended, and the bounds a walk keeps.
+// Package unwind holds the types that both architectures share: frames, their trust, the reasons why a walk
+// ends, and the bounds of a walk.
 //
-// Sources: the vocabulary follows the DWARF 5 standard (section 6.4, "Call Frame
-// Information": CFA, row, return address) and Microsoft's "x64 exception handling"
-// and "ARM64 exception handling" (prolog, epilog, leaf, machine frame).
+// Sources: the vocabulary follows the DWARF 5 standard (section 6.4, "Call Frame Information": CFA, row,
+// return address) and Microsoft's "x64 exception handling" and "ARM64 exception handling" (prolog, epilog,
+// leaf, machine frame).
 //
-// Glossary. Trust says how a frame was found. Stop says why a walk ended.
-// An *exact* instruction pointer is one at which the thread was interrupted
-// (the top frame, and the frame below a signal frame); every other one is a
-// return address, and tables are looked up with one byte less.
+// Glossary. Trust is how a frame was found. Stop is why a walk ended. An *exact* instruction pointer is one
+// at which the thread was interrupted (the top frame, and the frame below a signal frame). Every other one is
+// a return address, and tables are looked up with one byte less.
 //
-// Strategy: values only. Everything above a walker holds a State and a Walker and asks
-// once a block; a doubt is carried along in the State, so that no caller can forget it,
-// and so is how many stacks the walk has left for others.
+// Strategy: values only. Code above a walker holds a State and a Walker and calls the walker once per block.
+// The State carries the trust of its frame, so that no caller can lose a doubt, and the number of stacks that
+// the walk has left.
 //
 // Known gaps: two architectures, both little endian with words of eight bytes.
 package unwind
 
-// Trust says how a frame was found. Its values stand in recordings: new ones go
-// to the end.
+// Trust is how a frame was found. Recordings contain its values: add new ones at the end.
 type Trust uint8
 
 const (
@@ -28,18 +26,19 @@ const (
 	TrustUnwindInfo                // stepped here by PE unwind data
 	TrustEpilog                    // stepped here by decoding a PE x64 epilog
 	TrustCLR                       // reported by the CLR's own walker
-	TrustLeaf                      // by the leaf rule where the platform defines it, or as code bytes prove
+	TrustLeaf                      // by the leaf rule of the platform, or proven by the code
 	TrustFramePointer              // by a checked frame-pointer step: doubtful
-	_                              // was a scan of the stack, which no walker makes; recordings keep the number
-	TrustCode                      // by following the code one way: doubtful, but seldom wrong
-	TrustOutside                   // in no known module or managed code, whatever rule led here: doubtful
+	// was a scan of the stack, which no walker makes; recordings keep the number
+	_
+	TrustCode    // by following the code in one direction: doubtful, but rarely wrong
+	TrustOutside // in no known module or managed code, whatever rule was used: doubtful
 )
 
-// Doubtful reports whether a frame so found is a guess.
+// Doubtful reports whether a frame with this trust is a guess.
 func (t Trust) Doubtful() bool { return t == TrustNone || t >= TrustFramePointer }
 
-// Then is the trust of a frame reached by step from a frame of trust t: the
-// doubt of a frame stays with all that was reached from it.
+// Then returns the trust of a frame reached by step from a frame of trust t: all frames reached from a
+// doubtful frame are doubtful.
 func (t Trust) Then(step Trust) Trust {
 	if t.Doubtful() {
 		return t
@@ -56,17 +55,17 @@ func (t Trust) String() string {
 	return "trust?"
 }
 
-// Kind says what runs in a frame.
+// Kind is the kind of code of a frame.
 type Kind uint8
 
 const (
 	KindNative  Kind = iota // code of a module with native unwind data
 	KindManaged             // code the CLR compiled or loaded precompiled
-	KindStub                // code the CLR made that is no method: IL stub, precode, helper
+	KindStub                // code of the CLR that is not a method: IL stub, precode, helper
 	KindSignal              // a signal trampoline; the frame below it is exact
-	KindGap                 // frames are missing here; see the reason beside it
-	KindJIT                 // code that another code generator than the CLR made at run time
-	KindAsync               // on no stack: an async method that waits for what runs in the frames before
+	KindGap                 // frames are missing here; the gap next to it is the reason
+	KindJIT                 // code made at run time by a code generator other than the CLR
+	KindAsync               // on no stack: an async method that waits for the code in the frames before
 )
 
 var kindNames = [...]string{"native", "managed", "stub", "signal", "gap", "jit", "async"}
@@ -90,9 +89,9 @@ type Frame struct {
 	Exact  bool
 }
 
-// Lookup returns the address to look up in tables and symbols: the byte of the
-// call instruction for a return address, IP itself if exact.
+// Lookup returns the address to look up in tables and symbols: the byte of the call instruction for a return
+// address, IP itself if exact.
 func (f *Frame) Lookup() uint64 { return f.Address().Lookup() }
 
-// Address is where the frame stands.
+// Address returns the frame's position.
 func (f *Frame) Address() Address { return Address{f.IP, f.Exact} }

@@ -2,24 +2,21 @@ package unwind
 
 import "github.com/seedwalk/seedwalk/context/memory"
 
-// MaxLeft is how many stacks a walk leaves as LeavesStack allows. Programs that grow a
-// stack in pieces (rustc's stacker, gcc's -fsplit-stack) have one piece more for each
-// time it was too small.
+// MaxLeft is the most stack switches of a walk that LeavesStack allows. Programs with segmented stacks
+// (rustc's stacker, gcc's -fsplit-stack) have one more segment for each time a stack was too small.
 const MaxLeft = 32
 
-// LeavesStack reports whether the caller of the frame, at this stack pointer, can be on
-// another stack, though that lies below the frame's own or above the thread's bounds: a
-// function may have gone over to another stack before it called on. Of one that keeps
-// its caller's stack pointer in a register the unwind data then lead back.
+// LeavesStack reports whether the caller of the frame, at this stack pointer, can be on another stack, even
+// one below the frame's own or outside the thread's bounds: a function may have switched stacks before its
+// call. If it keeps its caller's stack pointer in a register, the unwind data lead back.
 //
-// That they do is for the walker to know, and that a call stands before the return
-// address. Here it counts that the frame itself is no guess, that there is memory, and
-// that the two are on different stacks: one within the thread's bounds and one outside;
-// where that says nothing, each in a run of memory of its own. Below a stack pointer of
-// the same stack are left-overs of functions that have returned.
+// The walker checks that they do, and that the return address follows a call. LeavesStack checks that the
+// frame itself is not a guess, that there is memory, and that the two are on different stacks: one inside the
+// thread's bounds and one outside, or, if the bounds do not decide, each in its own run of memory. Below a
+// stack pointer on the same stack are only remains of functions that have returned.
 //
-// Each such step could be undone by the next of a hostile stack, hence MaxLeft. Between
-// two of them the stack pointer rises.
+// On a hostile stack, each such step could be undone by the next, so MaxLeft bounds them. Between two of them
+// the stack pointer rises.
 func (s *State) LeavesStack(caller uint64, mem *memory.Window, b *Bounds) bool {
 	sp := s.Regs.SP()
 	if s.Trust.Doubtful() || s.Left >= MaxLeft {
@@ -32,7 +29,8 @@ func (s *State) LeavesStack(caller uint64, mem *memory.Window, b *Bounds) bool {
 	if from, to := b.holds(sp), b.holds(caller); from || to {
 		return from != to
 	}
-	// Where a call pushed its return address is of the stack, when nothing else is.
+	// If everything else has been popped, the place where a call pushed its return address still belongs to
+	// the stack.
 	at, ok := mem.Run(sp - 8)
 	if !ok {
 		at, ok = mem.Run(sp)
@@ -40,5 +38,5 @@ func (s *State) LeavesStack(caller uint64, mem *memory.Window, b *Bounds) bool {
 	return ok && at.Addr != run.Addr
 }
 
-// holds reports whether a stack pointer is of the bounded stack.
+// holds reports whether a stack pointer is on the bounded stack.
 func (b *Bounds) holds(sp uint64) bool { return b.High != 0 && sp >= b.Low && sp <= b.High }

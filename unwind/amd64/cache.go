@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// cacheSize is the number of addresses whose rules are kept.
+// cacheSize is the number of cached rules.
 const cacheSize = 4096
 
 // entry is one address's rule. The zero rule (no Kind) marks an empty entry.
@@ -24,12 +24,12 @@ type Unwinder struct {
 	noCache  bool
 	hooks    []unwind.ReturnHook
 	pushes   []pushes     // of return hooks with call frame information
-	unknown  int64        // Off of return hooks whose code is not known; 0: there are none
+	unknown  int64        // Off of return hooks with unknown code; 0: there are none
 	by       unwind.Trust // how the last step found the caller
-	turn     uint64       // of the entry to give up, see place
+	turn     uint64       // of the entry to replace, see place
 	nside    int
 	cache    [cacheSize]entry
-	after    [cacheSize]uint16 // of each entry, the one that followed it last: see follows
+	after    [cacheSize]uint16 // for each entry, the one that followed it last: see follows
 	sides    [maxSide]side
 	pe       peRules
 	machine  cfi.Machine
@@ -45,9 +45,8 @@ func New() *Unwinder {
 	return &Unwinder{table: module.NewTable(0, nil, nil)}
 }
 
-// SetTable makes t the table of the following steps. Rules of a table of another
-// generation are dropped, but for those that t's modules and managed ranges leave
-// as they were. It allocates nothing.
+// SetTable sets the table for the following steps. It drops the rules of a table of another generation,
+// except those whose modules and managed ranges are unchanged in t. It allocates nothing.
 func (u *Unwinder) SetTable(t *module.Table) {
 	if t == nil || t == u.table {
 		return
@@ -63,8 +62,8 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
-// dropManaged drops the rules of addresses that are generated code now or were it
-// before: such code comes and goes while the native modules stay.
+// dropManaged drops the rules of addresses that are or were generated code, because such code comes and goes
+// while the native modules stay.
 func (u *Unwinder) dropManaged() {
 	for i := range u.cache {
 		if e := &u.cache[i]; e.rule.Managed() || e.rule.Module() < 0 || u.table.IsManaged(e.addr) {
@@ -76,11 +75,11 @@ func (u *Unwinder) dropManaged() {
 // Arch implements unwind.Walker.
 func (u *Unwinder) Arch() context.Arch { return context.ArchAMD64 }
 
-// Table returns the table in force.
+// Table returns the current table.
 func (u *Unwinder) Table() *module.Table { return u.table }
 
-// DisableCache makes every look-up start from the unwind data: for tests and
-// for finding out whether the cache is at fault.
+// DisableCache makes every look-up start from the unwind data, for tests and to find out whether the cache is
+// wrong.
 func (u *Unwinder) DisableCache(off bool) {
 	u.noCache = off
 	u.flush()
@@ -92,17 +91,16 @@ func (u *Unwinder) flush() {
 	u.pe.clear()
 }
 
-// slotFor spreads addresses over the cache: call sites are rarely closer than
-// two bytes, and modules begin at the same low bits. An address's rule stands
-// in this entry or in one of the three beside it: with one place only, a third
-// of 1,600 addresses would drive each other out again and again.
+// slotFor spreads addresses over the cache: call sites are rarely closer than two bytes, and modules begin at
+// the same low bits. An address's rule is in this entry or in one of the three next to it: with one place
+// only, a third of 1,600 addresses would keep replacing each other.
 func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
 
 const ways = 4
 
-// lookup returns an address's rule, which is kept by its look-up address. Only a
-// PE function's depends on whether that is exact, and its rule says for which
-// it was made. An empty entry for address 0 looks like a hit but for its kind.
+// lookup returns the rule for an address, by its look-up address. Only the rule of a PE function depends on
+// whether the address is exact, and records that. An empty entry for address 0 looks like a hit except for
+// its kind.
 func (u *Unwinder) lookup(a unwind.Address) Rule {
 	if r := u.kept(a.Lookup()); r.bits != 0 {
 		return r
@@ -110,7 +108,7 @@ func (u *Unwinder) lookup(a unwind.Address) Rule {
 	return u.miss(a)
 }
 
-// miss resolves a rule and keeps it.
+// miss makes a rule and caches it.
 func (u *Unwinder) miss(a unwind.Address) Rule {
 	r := u.resolve(a)
 	if addr := a.Lookup(); !u.noCache {
@@ -119,8 +117,7 @@ func (u *Unwinder) miss(a unwind.Address) Rule {
 	return r
 }
 
-// amend adds to an address's rule what has been found out of its code, if it is the
-// one that is kept.
+// amend adds findings about an address's code to its rule, if the rule is in the cache.
 func (u *Unwinder) amend(a unwind.Address, r Rule, bits uint64) {
 	addr := a.Lookup()
 	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
@@ -131,7 +128,7 @@ func (u *Unwinder) amend(a unwind.Address, r Rule, bits uint64) {
 	}
 }
 
-// place is the entry for a new rule: an empty one, or one of the four in turn.
+// place returns the entry for a new rule: an empty one, or one of the four in turn.
 func (u *Unwinder) place(addr uint64) *entry {
 	slot := slotFor(addr)
 	for way := range uint64(ways) {
@@ -143,7 +140,7 @@ func (u *Unwinder) place(addr uint64) *entry {
 	return &u.cache[slot^u.turn%ways]
 }
 
-// resolve finds an address's rule from the module table.
+// resolve makes an address's rule from the module table.
 func (u *Unwinder) resolve(a unwind.Address) Rule {
 	addr := a.Lookup()
 	i := u.table.Find(addr)

@@ -10,9 +10,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// What code without unwind data gives away by its bytes.
+// What the bytes of code without unwind data show.
 
-// codeWindow is how many bytes of code are looked at from an address on.
+// codeWindow is how many bytes of code are read from an address on.
 const codeWindow = 256
 
 // restoreRT is the signal trampoline: mov rax, 15 (rt_sigreturn); syscall.
@@ -20,8 +20,8 @@ var restoreRT = []byte{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}
 
 const syscallAt = 7 // offset of its syscall
 
-// inTrampoline reports whether ip stands in a signal trampoline. A handler's
-// return address is its first byte: no call put it there.
+// inTrampoline reports whether ip is in a signal trampoline. A handler's return address is the trampoline's
+// first byte, without a call before it.
 func inTrampoline(m *module.Module, ip uint64) bool {
 	if bytes.Equal(m.Bytes(ip, len(restoreRT)), restoreRT) {
 		return true
@@ -54,12 +54,12 @@ func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
 	return to, ok
 }
 
-// A pltForm is one layout of a procedure linkage table entry: 0xXX bytes with
-// a mask of those that vary, and where pushes end.
+// A pltForm is one layout of a procedure linkage table entry: its bytes, with a mask of those that vary, and
+// the ends of its pushes.
 type pltForm struct {
 	code  []byte
 	fixed []byte // 1 where code must match
-	push  [2]int // offsets from which one more word lies on the stack; 0 = never
+	push  [2]int // offsets from which one more word is on the stack; 0 = never
 	base  int    // words below the return address at the entry's first byte
 }
 
@@ -81,8 +81,8 @@ var pltForms = [...]pltForm{
 		fixed: []byte{1, 1, 0, 0, 0, 0, 1, 1}},
 }
 
-// pltDepth reports how many words the linkage table's code at ip has on the stack
-// above the return address, if ip stands in such code.
+// pltDepth returns how many words the linkage table's code at ip has pushed above the return address, if ip
+// is in such code.
 func pltDepth(m *module.Module, ip uint64) (words int, ok bool) {
 	for i := range pltForms {
 		form := &pltForms[i]
@@ -116,9 +116,8 @@ func (p *pltForm) depth(at int) int {
 	return n
 }
 
-// afterCall reports whether a return address follows a call instruction, as
-// far as the bytes before it tell. Managed code is taken at its word: its bytes
-// are in no file.
+// afterCall reports whether a return address follows a call instruction, judged by the bytes before it.
+// Managed code is always accepted: its bytes are in no file.
 func (u *Unwinder) afterCall(ra uint64) bool {
 	if ra < 8 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// A value is what the emulator knows of a register or a word of the stack.
+// A value is the emulator's knowledge of a register or a word of the stack.
 type value64 struct {
 	v    uint64
 	kind valueKind
@@ -16,11 +16,11 @@ type valueKind uint8
 
 const (
 	unknownValue valueKind = iota
-	knownValue             // it is v
-	entryValue             // it is what register v held when the function was entered
+	knownValue             // it equals v
+	entryValue             // it is the value of register v at the function's entry
 )
 
-// store is a word the emulated code has written.
+// store is a word that the emulated code has written.
 type store struct {
 	at uint64
 	v  value64
@@ -28,10 +28,9 @@ type store struct {
 
 const maxStores = 24
 
-// An emulator runs code for what it does to the stack pointer, the frame pointer
-// and the registers that functions preserve: it moves, adds, pushes and pops
-// what it knows, and forgets what anything else changes. Stores to places it
-// does not know are taken not to hit the words in which registers were saved.
+// An emulator executes code for its effect on the stack pointer, the frame pointer, and the preserved
+// registers: it moves, adds, pushes, and pops known values, and forgets everything that other instructions
+// change. It assumes that stores to unknown addresses do not hit the words in which registers were saved.
 type emulator struct {
 	regs   [16]value64
 	stores [maxStores]store
@@ -45,21 +44,21 @@ type flow uint8
 const (
 	flowNext flow = iota
 	flowJump
-	flowBranch // to its target, or on
+	flowBranch // to its target, or to the next instruction
 	flowCall
 	flowReturn
-	flowIndirect // jumps nobody knows where
-	flowStop     // does not go on: hlt, ud2, int3, bytes that are no instruction
+	flowIndirect // to an unknown address
+	flowStop     // ends: hlt, ud2, int3, or invalid bytes
 )
 
-// volatileRegs are those a System V call does not preserve.
+// volatileRegs are the registers that a System V call does not preserve.
 const volatileRegs = 0xffff &^ nonvolatile
 
 func (e *emulator) get(reg uint8) value64 { return e.regs[reg&15] }
 
 func (e *emulator) set(reg uint8, v value64) { e.regs[reg&15] = v }
 
-// address is that of a memory operand.
+// address returns the address of a memory operand.
 func (e *emulator) address(in *x86.Insn) (uint64, bool) {
 	if in.Base == x86.NoReg || in.Index != x86.NoReg {
 		return 0, false
@@ -81,7 +80,7 @@ func (e *emulator) save(at uint64, v value64) {
 	}
 }
 
-// load reads a word that the code wrote or, with a window, that was there.
+// load reads a word that the code has written or, with a window, a word of memory.
 func (e *emulator) load(at uint64, mem *memory.Window) value64 {
 	for i := range e.stores[:e.n] {
 		if e.stores[i].at == at {
@@ -115,7 +114,7 @@ func (e *emulator) pop(mem *memory.Window) value64 {
 	return v
 }
 
-// forget drops what is known of registers.
+// forget makes registers unknown.
 func (e *emulator) forget(set uint16) {
 	for reg := range uint8(16) {
 		if set>>reg&1 != 0 {
@@ -124,7 +123,7 @@ func (e *emulator) forget(set uint16) {
 	}
 }
 
-// run runs one instruction.
+// run executes one instruction.
 func (e *emulator) run(in *x86.Insn, mem *memory.Window) flow {
 	if in.Table == 1 && !in.VEX {
 		return e.runTwo(in)
@@ -195,8 +194,8 @@ func (e *emulator) group5(in *x86.Insn) flow {
 	return flowNext
 }
 
-// compute runs the moves and sums of 64 bits that build and leave frames; of
-// others it forgets the result.
+// compute executes the 64-bit moves and sums that set up and leave frames; it makes the results of others
+// unknown.
 func (e *emulator) compute(in *x86.Insn, mem *memory.Window) {
 	at, known := uint64(0), false
 	if in.Memory {
@@ -237,8 +236,7 @@ func (e *emulator) compute(in *x86.Insn, mem *memory.Window) {
 	}
 }
 
-// sum does an operation of the arithmetic group on a register: add (0), and (4),
-// sub (5), cmp (7).
+// sum executes an operation of the arithmetic group on a register: add (0), and (4), sub (5), cmp (7).
 func (e *emulator) sum(reg, operation uint8, v value64) {
 	r := &e.regs[reg&15]
 	ok := r.kind == knownValue && v.kind == knownValue
@@ -255,7 +253,7 @@ func (e *emulator) sum(reg, operation uint8, v value64) {
 	}
 }
 
-// enterFrame begins with a frame's registers.
+// enterFrame starts with a frame's registers.
 func (e *emulator) enterFrame(regs *Registers) {
 	for i := range e.regs {
 		if known(regs, i) {
@@ -264,9 +262,8 @@ func (e *emulator) enterFrame(regs *Registers) {
 	}
 }
 
-// leave returns the caller's registers at a return: those of kept. XMM registers are
-// not followed: code that has no unwind data cannot save them. The stack pointer must not
-// have fallen below the frame's.
+// leave returns the caller's registers at a return: those in kept. XMM registers are not tracked, because
+// code without unwind data cannot save them. The stack pointer must not be below the frame's.
 func (e *emulator) leave(regs *Registers, mem *memory.Window, kept uint32) (to Registers, ok bool) {
 	at := e.regs[context.RSP]
 	if at.kind != knownValue || at.v < regs.GPR[context.RSP] {

@@ -7,9 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// fallback steps where no unwind data covers the address: first by what the
-// code bytes prove, then by the frame pointer of code that keeps it (its prolog may not have
-// run), then, if the bounds allow guessing, by following the code, then by the frame pointer.
+// fallback steps if no unwind data covers the address: first by what the code proves, then by the frame
+// pointer of code that is known to keep it (its prolog may not have run), then, if the bounds allow guesses,
+// by following the code, and last by the frame pointer.
 func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
 	if s.Exact && regs.RIP < nullPage {
@@ -35,9 +35,8 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 	return false, unwind.NoInfo
 }
 
-// byCode steps as the code bytes prove: out of a signal trampoline, out of a
-// linkage table entry, or out of code whose ways out all agree. NoInfo means
-// that they prove nothing.
+// byCode steps by what the code proves: out of a signal trampoline, out of a linkage table entry, or out of
+// code whose exits all agree. NoInfo means that it proves nothing.
 func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
 	switch class := u.classOf(r, m, s); class {
@@ -65,17 +64,17 @@ func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind
 	}
 }
 
-// codeClass is what the bytes at an address without unwind data are.
+// codeClass classifies the code at an address without unwind data.
 type codeClass uint64
 
 const (
 	codeOther      codeClass = iota
-	codeRoot                 // nobody has called it
-	codeTrampoline           // a signal's
-	codeLinkage              // of a linkage table's entry, plus the words it has pushed
+	codeRoot                 // has no caller
+	codeTrampoline           // a signal trampoline
+	codeLinkage              // a linkage table entry, plus the number of words it has pushed
 )
 
-// classOf looks at the code where a frame stands, unless its rule has the answer.
+// classOf classifies the code of a frame, unless its rule contains the result.
 func (u *Unwinder) classOf(r Rule, m *module.Module, s *unwind.State) codeClass {
 	if r.Kind() == RuleNoInfo && r.looked(s.Exact) {
 		return codeClass(r.index())
@@ -104,7 +103,7 @@ func classify(m *module.Module, a unwind.Address) codeClass {
 	return codeOther
 }
 
-// popped is the caller of code that has pushed some words and no registers.
+// popped returns the caller of code that has pushed some words and no registers.
 func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 	to, sp := *regs, regs.GPR[context.RSP]+8*uint64(words)
 	ra, ok := mem.Word(sp)
@@ -113,8 +112,8 @@ func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 	return to, ok
 }
 
-// accept checks progress and bounds and makes the step. What a signal interrupted
-// may be a call to 0.
+// accept checks progress and bounds and makes the step. The instruction interrupted by a signal may be a call
+// to 0.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	sp := to.GPR[context.RSP]
 	if !signal {
@@ -131,11 +130,10 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	return unwind.StopNone
 }
 
-// framePointer takes RBP for a frame pointer if everything about it fits: it is
-// aligned, not below the stack pointer, inside the bounds, and the word above
-// it is an address of a known module, of managed code, or of foreign JIT code. Whether the function
-// has a frame pointer at all it cannot know, hence the doubt; the other
-// callee-saved registers are unknown after it.
+// framePointer treats RBP as a frame pointer if everything fits: it is aligned, not below the stack pointer,
+// inside the bounds, and the word above it is an address in a known module, managed code, or foreign JIT
+// code. Whether the function has a frame pointer is unknown, so the result is doubtful, and the other
+// callee-saved registers become unknown.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp, sp := regs.GPR[context.RBP], regs.GPR[context.RSP]
 	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 {
@@ -156,8 +154,8 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 	return true
 }
 
-// isCode reports whether a return address lies in a known module, in managed code, or in
-// foreign JIT code. Its rule is the one that the next step needs.
+// isCode reports whether a return address is in a known module, managed code, or foreign JIT code. It also
+// makes the rule for the next step.
 func (u *Unwinder) isCode(ra uint64) bool {
 	return ra != 0 && !u.lookup(unwind.ReturnAddress(ra)).outside()
 }

@@ -10,30 +10,28 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// Code without unwind data and without frame pointers (musl as distributions
-// build it) is left by following it. Onward: from the frame's instruction over
-// all branches to the returns; where they agree on a return address, with a call
-// before it, that is the caller. Where no return is reached (the function never
-// returns, or only calls what does not), from its beginning: a word of the stack
-// that is a return address tells which function was called; run from there, the
-// code must come to the frame's instruction with the frame's stack pointer.
+// Code without unwind data and without frame pointers (such as distributions' musl) is left by following it,
+// in two directions. Onward: from the frame's instruction over all branches to the returns. If they agree on
+// a return address that follows a call, that is the caller. From the beginning, if no return is reached (the
+// function never returns, or only calls functions that do not): a word of the stack that is a return address
+// shows which function was called. Executed from its start, that function must reach the frame's instruction
+// with the frame's stack pointer.
 //
-// Neither alone proves anything: code behind a call that never returns is another
-// function's, and a stack is full of old return addresses. So what one of them finds is
-// doubtful, unwind.TrustCode. Where both find the same word of the stack, the step is
-// proven, unwind.TrustLeaf.
+// Neither direction alone is a proof: code after a call that never returns belongs to another function, and a
+// stack is full of stale return addresses. So the result of one is doubtful, unwind.TrustCode. If both find
+// the same word of the stack, the step is proven, unwind.TrustLeaf.
 
 // Bounds of one step.
 const (
 	maxFollow  = 1500 // instructions
-	maxEntered = 1500 // instructions, of a function from its beginning
-	maxPaths   = 48   // branches not yet taken; start-up code has more than 24 at once
-	maxWords   = 2048 // of the stack, searched for return addresses
-	maxEntries = 24   // functions run from their beginning
-	maxSeen    = 4096 // places in the table of those that were followed; a power of two
+	maxEntered = 1500 // instructions, of a function from its start
+	maxPaths   = 48   // pending branches; start-up code has more than 24 at once
+	maxWords   = 2048 // of the stack to search for return addresses
+	maxEntries = 24   // functions executed from their start
+	maxSeen    = 4096 // entries of the table of followed addresses; a power of two
 )
 
-// path is code that has still to be followed.
+// path is code that is still to be followed.
 type path struct {
 	ip uint64
 	e  emulator
@@ -43,25 +41,25 @@ type path struct {
 type follower struct {
 	m     *module.Module
 	kept  uint32         // the general registers that functions preserve
-	mem   *memory.Window // what loads read; nil from a function's beginning: what lies there now is not what the code found
+	mem   *memory.Window // source of loads; nil in a run from the start, because memory has changed since
 	left  int            // instructions
 	n     int
 	paths [maxPaths]path
 	run   uint64
-	seen  [maxSeen]uint64 // addresses followed, and in which run
+	seen  [maxSeen]uint64 // followed addresses, with the run's number
 
-	goal    uint64 // from a function's beginning: where it must come to,
+	goal    uint64 // in a run from the start: the instruction to reach,
 	sp, fp  uint64 // with these
 	fpOK    bool
-	measure bool // or with any stack pointer: how far below the return address is the question
+	measure bool // or with any stack pointer: the run measures the distance to the return address
 
 	found   emulator
 	ok      bool
-	returns int // onward: returns that were reached and agree
+	returns int // onward: the number of returns that were reached and agree
 	torn    bool
 	calls   bool // the frame's function has called another
 
-	prove  bool // all ways out have to agree, and none to be unknown
+	prove  bool // all exits must agree, and none may be unknown
 	called bool
 }
 
@@ -88,7 +86,7 @@ func (f *follower) first(ip uint64) bool {
 	return true
 }
 
-// add queues a path; without room it is not followed.
+// add queues a path; if there is no room, it is not followed.
 func (f *follower) add(ip uint64, e *emulator) {
 	if f.n == maxPaths {
 		f.torn = f.torn || f.prove
@@ -98,7 +96,7 @@ func (f *follower) add(ip uint64, e *emulator) {
 	f.n++
 }
 
-// follow runs the paths one after the other, until one answers or none is left.
+// follow executes the queued paths until one gives a result or none is left.
 func (u *Unwinder) follow() {
 	f := &u.follower
 	for f.n > 0 && !f.ok && !f.torn {
@@ -107,12 +105,12 @@ func (u *Unwinder) follow() {
 	}
 }
 
-// followPath runs one path to its end. The first path added later takes the
-// place of e, which is a copy therefore.
+// followPath executes one path to its end. e is a copy of from, because the next queued path reuses that
+// storage.
 func (u *Unwinder) followPath(ip uint64, from *emulator) {
 	f, e := &u.follower, *from
 	var code []byte
-	looping := false // the code was seen to go back to where it has been: that ends
+	looping := false // the code has jumped back to an address it has visited: a loop that ends
 	for f.left > 0 {
 		if f.goal == ip && f.reached(&e) || !f.first(ip) && !looping && !e.cmp.ok {
 			return
@@ -145,7 +143,7 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 				ip, code = ip+uint64(in.Disp), nil
 				continue
 			}
-			if decided && !f.prove { // what stands behind was followed with another stack pointer, if at all
+			if decided && !f.prove { // the code after it may have been followed with another stack pointer
 				f.run++
 				continue
 			}
@@ -174,16 +172,16 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 		}
 		return
 	}
-	f.torn = f.torn || f.prove // the instructions are used up
+	f.torn = f.torn || f.prove // out of instructions
 }
 
-// returnSlot is the place of a return address, modulo 16, that a function with an aligned stack was
-// called with (System V ABI, 3.2.2).
+// returnSlot is the address of a return address, modulo 16, when a function is called with an aligned stack
+// (System V ABI, 3.2.2).
 const returnSlot = 8
 
-// returned looks at a return: its address must be one that a call left. Two returns that agree are
-// enough; two that do not are no answer. Where one of them leaves an unaligned stack to the caller,
-// it belongs to the next function, behind a call that never returns, and the other one counts.
+// returned handles a return: its address must follow a call. Two returns that agree are enough; two that
+// disagree give no result. If one of them leaves an unaligned stack to the caller, it belongs to the next
+// function, after a call that never returns, and the other one counts.
 func (u *Unwinder) returned(e *emulator) {
 	f := &u.follower
 	at := e.regs[context.RSP]
@@ -210,8 +208,8 @@ func (u *Unwinder) returned(e *emulator) {
 	f.returns++
 }
 
-// reached reports whether the frame's instruction was reached with the frame's
-// stack pointer, or where that is not known its frame pointer.
+// reached reports whether the frame's instruction was reached with the frame's stack pointer, or, if that is
+// unknown, with its frame pointer.
 func (f *follower) reached(e *emulator) bool {
 	sp, fp := e.regs[context.RSP], e.regs[context.RBP]
 	f.found = *e
@@ -222,9 +220,9 @@ func (f *follower) reached(e *emulator) bool {
 	return true
 }
 
-// code steps out of code of module i by following it, if that leads to a caller
-// that can be one. A function that calls has been called with an aligned stack
-// (System V ABI, 3.2.2); for a callee that a compiler sees and that needs none it leaves that out.
+// code steps out of code of module i by following it, if that gives a possible caller. A function that makes
+// calls was itself called with an aligned stack (System V ABI, 3.2.2); compilers skip the alignment for a
+// callee that they see and that does not need it.
 func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if i < 0 {
 		return false
@@ -241,8 +239,8 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 	return true
 }
 
-// byFollowing finds the caller of code of module m. entered tells that its returns and a
-// run from its beginning agree.
+// byFollowing finds the caller of code of module m. entered means that its returns and a run from its start
+// agree.
 func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, entered, ok bool) {
 	f := &u.follower
 	f.left = maxFollow
@@ -294,11 +292,10 @@ func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Windo
 	return to, false
 }
 
-// maxFunction bounds how far a function reaches from its first byte.
+// maxFunction bounds the length of a function.
 const maxFunction = 1 << 16
 
-// calls returns the function that the call before ra called directly, if ip may
-// stand in it.
+// calls returns the function that the call before ra called directly, if ip may be in it.
 func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	if ra-m.Start > m.End-m.Start {
 		return 0, false
@@ -311,9 +308,9 @@ func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	return fn, fn-m.Start < m.End-m.Start && fn <= ip && ip-fn < maxFunction
 }
 
-// entered runs the function whose return address would lie at at, from its beginning, and reports
-// whether it comes to the frame. Then to is its caller. The call before the return address names
-// the function, or the image, if it exports the frame's.
+// entered executes the function whose return address would be at at, from its start, and reports whether it
+// reaches the frame. Then to is its caller. The call before the return address identifies the function, or
+// the image does if it exports the frame's function.
 func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *memory.Window, to *Registers) bool {
 	f := &u.follower
 	ra, ok := mem.Word(at)
@@ -334,7 +331,7 @@ func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *me
 	return f.ok
 }
 
-// enter begins a run at a function's first byte, whose return address lies at at.
+// enter starts a run at a function's first byte, with its return address at at.
 func (f *follower) enter(m *module.Module, fn, at uint64) {
 	e := f.begin(m, fn)
 	for reg := range e.regs {
@@ -346,16 +343,15 @@ func (f *follower) enter(m *module.Module, fn, at uint64) {
 	f.mem = nil
 }
 
-// Of a function whose beginning nobody names: how far back it is looked for, and
-// the stack pointer at entry, in the run that measures its frame.
+// For a function whose start is unknown: how far back to search for it, and the stack pointer at entry in the
+// run that measures its frame.
 const (
 	maxBack = 1 << 10
-	entrySP = 1<<40 + 8 // aligned as after a call: entrySP+8 is a multiple of 16
+	entrySP = 1<<40 + 8 // as after a call with an aligned stack: entrySP+8 is a multiple of 16
 )
 
-// fromStart measures the frame of a function that never returns and that no word
-// of the stack names as called: from each place before ip where a function may
-// begin. The word it finds must be a return address.
+// fromStart measures the frame of a function that never returns and that no word of the stack identifies: it
+// tries each place before ip where a function may begin. The word that it finds must be a return address.
 func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	f := &u.follower
 	f.left = maxFollow
@@ -377,15 +373,14 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	return to, false
 }
 
-// mayBegin tells by the byte before it whether a function may begin somewhere:
-// behind padding or a return.
+// mayBegin reports, from the bytes before a place, whether a function may begin there: after padding or a
+// return.
 func mayBegin(before []byte) bool {
 	return len(before) == 1 && (before[0] == 0x90 || before[0] == 0xcc || before[0] == 0xc3 || before[0] == 0)
 }
 
-// caller is the caller of a function that was run from its beginning: ra lies at
-// at, and in the run lay at ran. It gets the registers that a function preserves as the function
-// found them: where it saved them, or where they still are.
+// caller returns the caller of a function that was executed from its start: ra is at at, and in the run it
+// was at ran. Preserved registers are read from where the function saved them, or are unchanged.
 func (f *follower) caller(ra, at, ran uint64, regs *Registers, mem *memory.Window) (to Registers) {
 	to.RIP, to.Known, to.GPR[context.RSP] = ra, 1<<context.RSP, at+8
 	for reg := range f.found.regs {

@@ -13,10 +13,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// Return addresses that somebody has replaced: see unwind.ReturnHook.
+// Return addresses that were replaced: see unwind.ReturnHook.
 
-// SetReturnHooks makes l what is known of replaced return addresses. Rules made
-// before are dropped.
+// SetReturnHooks sets the known return hooks. It drops existing rules.
 func (u *Unwinder) SetReturnHooks(l []unwind.ReturnHook) {
 	u.hooks, u.pushes, u.unknown = l, nil, 0
 	for i := range l {
@@ -34,9 +33,8 @@ func (u *Unwinder) SetReturnHooks(l []unwind.ReturnHook) {
 // slotDWARF are slotRegs in DWARF numbers.
 var slotDWARF = [len(slotRegs)]int{dwarfRBX, dwarfRBP, dwarfR12, 13, 14, 15}
 
-// pushes is what code that begins with pushes does: how many there are with the
-// return address, and in which word below the CFA each register of a rule's slots
-// then is; 0 of those that it does not push.
+// pushes describes code that begins with pushes: their number including the return address, and the word
+// below the CFA of each register in a rule's slots; 0 for registers that it does not push.
 type pushes struct {
 	words int64
 	at    [len(slotRegs)]int64
@@ -55,8 +53,8 @@ func pushesOf(code []byte) (p pushes) {
 	}
 }
 
-// agree reports whether a row that holds at a call may be of code with these
-// pushes. A return hook need not say that they save registers.
+// agree reports whether a row that holds at a call may belong to code with these pushes. A return hook's row
+// need not list them.
 func (p *pushes) agree(row *cfi.Row) bool {
 	for i, word := range p.at {
 		rule := &row.Regs[slotDWARF[i]]
@@ -67,9 +65,9 @@ func (p *pushes) agree(row *cfi.Row) bool {
 	return row.CFA.Off >= 8*p.words
 }
 
-// mayBeHook reports whether a row can be a return hook's by what it says of registers:
-// the code of most functions, one page of text each, then need not be read.
-// Where a function was interrupted its pushes may not have run yet.
+// mayBeHook reports whether a row can be a return hook's according to its registers. It avoids reading the
+// code of most functions, which touches a page of text each. For an interrupted function, the pushes may not
+// have run yet.
 func (u *Unwinder) mayBeHook(row *cfi.Row, a unwind.Address) bool {
 	if a.Exact {
 		return len(u.pushes) > 0
@@ -111,11 +109,10 @@ func (u *Unwinder) hook(isPE bool, code []byte) *unwind.ReturnHook {
 	return nil
 }
 
-// maxHookCode is how much of a function's code is compared with return hooks.
+// maxHookCode is how many bytes of a function are compared with return hooks.
 const maxHookCode = 16
 
-// foldHook makes a return hook's row true: the CFA and what counts from it move
-// as the return address does.
+// foldHook corrects a return hook's row: the CFA, and everything relative to it, moves by the hook's Off.
 func (u *Unwinder) foldHook(row *cfi.Row, m *module.Module, a unwind.Address) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayBeHook(row, a) {
 		return
@@ -132,8 +129,8 @@ func (u *Unwinder) foldHook(row *cfi.Row, m *module.Module, a unwind.Address) {
 	}
 }
 
-// InReturnHook reports whether an address is in a return hook of an ELF image. It
-// interprets unwind data: not for every frame of a walk.
+// InReturnHook reports whether an address is in a return hook of an ELF image. It interprets unwind data, so
+// it is too slow for every frame of a walk.
 func (u *Unwinder) InReturnHook(a unwind.Address) bool {
 	addr := a.Lookup()
 	i := u.table.Find(addr)
@@ -144,7 +141,7 @@ func (u *Unwinder) InReturnHook(a unwind.Address) bool {
 	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None && u.hookAt(m, u.row.FDE.Lo) != nil
 }
 
-// hookAt returns the return hook whose code is at an ELF image's address lo.
+// hookAt returns the return hook with the code at an ELF image's address lo.
 func (u *Unwinder) hookAt(m *module.Module, lo uint64) *unwind.ReturnHook {
 	if len(u.hooks) == 0 || !m.SystemV() {
 		return nil
@@ -152,10 +149,9 @@ func (u *Unwinder) hookAt(m *module.Module, lo uint64) *unwind.ReturnHook {
 	return u.hook(false, m.Bytes(lo+m.Bias, maxHookCode))
 }
 
-// unlisted repairs the step out of a return hook whose code is not known, if the
-// return hooks that are set include such. It is called where a return address lies in
-// no module and no managed range. The callee-saved registers are as the return hook's
-// rules say.
+// unlisted repairs the step out of a return hook with unknown code, if SetReturnHooks included such. It is
+// called if a return address is outside all modules and managed ranges. The callee-saved registers are as in
+// the return hook's rules.
 func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {
 	if u.by != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
 		return false
@@ -169,9 +165,8 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 	return true
 }
 
-// replacedReturn is the return address of the frame from sp to cfa, if it is a return hook
-// whose code is not known; 0 if it is none. A return hook has made room for it: a word below
-// sp is left over from a function that has returned.
+// replacedReturn returns the return address of the frame from sp to cfa, if the frame is a return hook with
+// unknown code; otherwise 0. The hook has made room for it: a word below sp is stale.
 func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 	at := cfa - 8 + uint64(u.unknown)
 	if u.unknown == 0 || at < sp {
@@ -184,7 +179,7 @@ func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 	return ra
 }
 
-// hookPE returns the return hook in whose function an RVA of a PE image lies.
+// hookPE returns the return hook whose function contains an RVA of a PE image.
 func (u *Unwinder) hookPE(t *peamd64.Table, rva uint32) *unwind.ReturnHook {
 	if len(u.hooks) == 0 {
 		return nil
@@ -196,7 +191,7 @@ func (u *Unwinder) hookPE(t *peamd64.Table, rva uint32) *unwind.ReturnHook {
 	return u.hookOf(t, fn)
 }
 
-// hookOf returns the return hook that the function of an entry is, nil if it is none.
+// hookOf returns the return hook with the function of an entry, nil if it is not one.
 func (u *Unwinder) hookOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.ReturnHook {
 	if len(u.hooks) == 0 {
 		return nil
@@ -204,8 +199,7 @@ func (u *Unwinder) hookOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.
 	return u.hook(true, t.Tail(fn.Begin, maxHookCode))
 }
 
-// leaveHook repairs regs, to which a step by its unwind data out of return hook l
-// at the address from has led.
+// leaveHook repairs regs, the result of a step by unwind data out of return hook l at the address from.
 func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address, regs *Registers, mem *memory.Window) bool {
 	cfa := regs.GPR[context.RSP] + uint64(l.Off)
 	ra, ok := mem.Word(cfa - 8)
@@ -216,10 +210,9 @@ func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address, regs *Re
 	return true
 }
 
-// HookReturn returns the caller's registers where s is in a return hook of a PE image, but for
-// its ip: that is what is in the return address's place, which a walk refuses as
-// long as it is not known to be managed code. Whoever makes the module table may find
-// out, and whoever knows the runtime what it will write there.
+// HookReturn returns the caller's registers if s is in a return hook of a PE image. Its ip is the word in the
+// return address's place, which a walk refuses unless it is known managed code. The caller may look it up in
+// a newer module table, or predict what the runtime will write there.
 func (u *Unwinder) HookReturn(s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
 	at := s.Address()
 	i := u.table.Find(at.Lookup())

@@ -6,19 +6,17 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-// A function that may be entered with any stack pointer aligns its stack by a call: its
-// prolog branches to a call behind the function's end, which leads back to the
-// instruction after the branch. No entry covers that call, so below the function there
-// is a frame without unwind data.
+// A function that may be entered with any stack pointer aligns its stack by a call: its prolog branches to a
+// call after the function's end, which returns to the instruction after the branch. No entry covers that
+// call, so the function has a frame without unwind data below it.
 //
-// NakedThrowHelper of .NET Core 2 and 3 for Windows does it, to which the CLR sends a
-// thread whose code has read through a null reference.
+// NakedThrowHelper of .NET Core 2 and 3 for Windows does this. The CLR sends a thread there whose code has
+// read through a null reference.
 //
-// Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm,
-// and coreclr.dll 2.2.2.
+// Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm, and coreclr.dll 2.2.2.
 
-// aligning returns, of a return address behind such a call, where the call leads, and
-// the entry that covers that. The registers of the frame are those of the function there.
+// aligning returns, for a return address after such a call, the target of the call and the entry that covers
+// the target. The frame has the registers of the function at the target.
 func aligning(t *peamd64.Table, ra uint32) (entry peamd64.RuntimeFunction, to uint32, ok bool) {
 	const size = 5 // of the call
 	call := ra - size

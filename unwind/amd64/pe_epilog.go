@@ -9,38 +9,36 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Epilogs of x64 PE functions. Information of version 1 does not say where they
-// are: they are known by their instructions, which Microsoft's "x64 exception
-// handling" prescribes. Version 2 lists them.
+// Epilogs of x64 PE functions. Information of version 1 does not list them: they are recognized by their
+// instructions, which Microsoft's "x64 exception handling" prescribes. Version 2 lists them.
 
 const maxPops = 64 // real epilogs have at most 16
 
-// MaxEpilog is how many bytes of code ReadEpilog looks at.
+// MaxEpilog is how many bytes of code ReadEpilog reads.
 const MaxEpilog = 8 + 2*maxPops + 3 + 8
 
 var vzeroupper = []byte{0xc5, 0xf8, 0x77}
 
 // Epilog is the rest of an epilog, decoded.
 type Epilog struct {
-	Moves  bool   // at first RSP becomes
+	Moves  bool   // first, RSP is set to
 	Base   uint8  // this register
 	Disp   uint64 // plus this;
-	pops   []byte // registers are popped by these instructions;
-	Jumps  bool   // and the end is a jump to a place that must lie outside the function,
-	Target uint64 // so far from the first byte of the code
+	pops   []byte // then these instructions pop registers;
+	Jumps  bool   // and the end is a jump to a place that must be outside the function,
+	Target uint64 // at this distance from the first byte of the code
 }
 
-// ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the
-// stack pointer, pops, and an end. Only the frame register (0 = none) may be
-// the base of the adjustment. ok is false if code does not begin with that. A
-// direct jump ends an epilog only if it leaves the function: that is the
-// caller's to judge. It allocates nothing.
+// ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the stack pointer, pops, and an
+// end. Only the frame register (0 = none) may be the base of the adjustment. ok is false if code does not
+// begin with that. A direct jump ends an epilog only if it leaves the function, which the caller must check.
+// ReadEpilog allocates nothing.
 func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
 	ok = e.read(code, frameReg)
 	return e, ok
 }
 
-// read is ReadEpilog in e's place.
+// read is ReadEpilog, in place.
 func (e *Epilog) read(code []byte, frameReg uint8) bool {
 	n, base, disp := stackAdjust(code, frameReg)
 	e.Moves, e.Base, e.Disp = n != 0, base, disp
@@ -61,9 +59,8 @@ func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code [
 	return e.read(code, info.FrameReg) && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
 }
 
-// stackAdjust decodes add rsp, imm or lea rsp, [fp+disp] and gives its length,
-// 0 if code is neither. The new stack pointer is reg + disp. Only the declared
-// frame register may be the base.
+// stackAdjust decodes add rsp, imm or lea rsp, [fp+disp] and returns its length, 0 for other code. The new
+// stack pointer is reg + disp. Only the declared frame register may be the base.
 func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
 	if len(code) < 4 || code[0]&0xfe != 0x48 {
 		return 0, 0, 0
@@ -102,7 +99,7 @@ func signed8(b byte) uint64 { return uint64(int64(int8(b))) }
 
 func signed32(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
 
-// popInstruction decodes pop r64 and gives its length, 0 if code is none.
+// popInstruction decodes pop r64 and returns its length, 0 for other code.
 func popInstruction(code []byte) (n int, reg uint8) {
 	switch {
 	case len(code) >= 1 && code[0]&0xf8 == 0x58:
@@ -113,10 +110,11 @@ func popInstruction(code []byte) (n int, reg uint8) {
 	return 0, 0
 }
 
-// end reports whether code, at bytes into an epilog, begins with an instruction
-// that may end one: a return, or a jump, whose target it notes if it is direct.
+// end reports whether code, at bytes into an epilog, begins with an instruction that may end one: a return,
+// or a jump, whose target it stores if it is direct.
 func (e *Epilog) end(code []byte, at uint64) bool {
-	if len(code) != 0 && code[0] == vzeroupper[0] && bytes.HasPrefix(code, vzeroupper) { // by functions that use AVX: no frame is changed by it
+	// in functions with AVX; it does not change a frame
+	if len(code) != 0 && code[0] == vzeroupper[0] && bytes.HasPrefix(code, vzeroupper) {
 		code = code[len(vzeroupper):]
 		at += uint64(len(vzeroupper))
 	}
@@ -141,17 +139,18 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 	case 0xff:
 		return len(code) >= 2 && code[1] == 0x25 // jmp [rip+disp]
 	}
-	return len(code) >= 3 && code[0]&0xf8 == 0x48 && code[1] == 0xff && code[2]&0x38 == 0x20 // with REX.W: not a switch's
+	// with REX.W: not a switch
+	return len(code) >= 3 && code[0]&0xf8 == 0x48 && code[1] == 0xff && code[2]&0x38 == 0x20
 }
 
-// jump notes where a direct jump that ends an epilog leads.
+// jump stores the target of a direct jump that ends an epilog.
 func (e *Epilog) jump(target uint64) bool {
 	e.Jumps, e.Target = true, target
 	return true
 }
 
-// jumpsOut reports whether a jump to target leaves the function: to its own
-// first byte it is a call of itself, to another of its fragments it is none.
+// jumpsOut reports whether a jump to target leaves the function. A jump to its own first byte is a recursive
+// tail call; one to another of its fragments does not leave it.
 func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target uint32) bool {
 	if fn.Contains(target) {
 		return target == fn.Begin && !info.Chained()
@@ -165,8 +164,8 @@ func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target
 	return why1 != peamd64.OK || why2 != peamd64.OK || mine.Begin != theirs.Begin || target == mine.Begin
 }
 
-// runEpilog runs the rest of an epilog forward. ret imm16 removes nothing more
-// than the return address: what else it removes is the caller's.
+// runEpilog executes the rest of an epilog. ret imm16 removes only the return address here: the other bytes
+// belong to the caller.
 func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
 	if e.Moves {
 		if !s.need(e.Base) {
@@ -184,8 +183,7 @@ func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
 	return s.ret()
 }
 
-// epilog2 looks pc up in the epilogs version 2 lists and gives how many bytes
-// of one have run.
+// epilog2 looks up pc in the epilogs that version 2 lists, and returns how many bytes of one have run.
 func epilog2(fn peamd64.RuntimeFunction, info *peamd64.Info, pc uint32) (into uint32, ok bool) {
 	list, _ := info.Epilogs()
 	if len(list) == 0 {
@@ -207,9 +205,8 @@ func epilog2(fn peamd64.RuntimeFunction, info *peamd64.Info, pc uint32) (into ui
 	return 0, false
 }
 
-// undoEpilog undoes the pushes that the into bytes of an epilog that have run
-// have not: it pops in the order in which the codes undo, a byte a register, or
-// two for R8-R15, and a byte for flags (pushfq, taken away by a pop). Those
+// undoEpilog undoes the pushes that the executed bytes of an epilog have not undone yet. It pops in the order
+// of the codes: one byte per register, two for R8-R15, and one for flags (pushfq, removed by a pop). The
 // codes may be a parent's.
 func (s *peStep) undoEpilog(info peamd64.Info, into uint32) unwind.Stop {
 	codes, stop := s.pushes(&info)
@@ -238,7 +235,7 @@ func (s *peStep) undoEpilog(info peamd64.Info, into uint32) unwind.Stop {
 	return s.ret()
 }
 
-// next takes the first of codes if it is of kind op.
+// next returns and removes the first of codes if it has operation op.
 func next(info *peamd64.Info, codes *[]byte, op peamd64.Op) (peamd64.Code, bool) {
 	c, why := info.Code(*codes)
 	if why != peamd64.OK || c.Op != op {
@@ -248,8 +245,8 @@ func next(info *peamd64.Info, codes *[]byte, op peamd64.Op) (peamd64.Code, bool)
 	return c, true
 }
 
-// pushes finds the codes from the first push on, in info or a parent that info
-// becomes; none if there is no push.
+// pushes returns the codes from the first push on, in info or in a parent, which info then is; none if there
+// is no push.
 func (s *peStep) pushes(info *peamd64.Info) ([]byte, unwind.Stop) {
 	for range maxChain + 1 {
 		_, codes := info.Epilogs()

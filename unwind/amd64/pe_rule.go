@@ -14,14 +14,12 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// The rules of PE functions. A rule is made by stepping once with symbols for
-// registers and addresses for the words of the stack: what then stands in a
-// register says where it comes from. So a rule does what StepPE does, since
-// StepPE made it.
+// The rules of PE functions. A rule is made by one step with symbols as registers and addresses as words of
+// the stack: the resulting registers show where each value comes from. So a rule has the same effect as
+// StepPE, which made it.
 
-// peRule is how to step from one address of a PE function: the CFA is a
-// register plus a distance, the return address the word below it, and each
-// saved register a word beside it. It fits a cache line.
+// peRule is a step from one address of a PE function: the CFA is a register plus a distance, the return
+// address is the word below it, and each saved register is a word near it. It fits a cache line.
 type peRule struct {
 	cfa   int32  // the CFA's distance from the base register, bytes
 	saved uint32 // the saved registers, as bits of Registers.Known
@@ -36,11 +34,11 @@ type peRule struct {
 // peSlots is the number of registers a Windows function preserves, but RSP.
 const peSlots = 8 + 10
 
-// nearRegs are the general ones of them, in the order of slots.
+// nearRegs are the general registers among them, in the order of slots.
 var nearRegs = [8]uint8{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
 
-// peSlot gives a register's place in slots by its bit in Registers.Known, -1
-// for those that no function preserves.
+// peSlot maps a register's bit in Registers.Known to its index in slots, -1 for registers that no function
+// preserves.
 var peSlot = func() (at [26]int8) {
 	for i := range at {
 		at[i] = int8(max(i-8, -1)) // XMM registers
@@ -51,18 +49,18 @@ var peSlot = func() (at [26]int8) {
 	return at
 }()
 
-// nearAbove is the home area above the CFA, bytes, where a function may save
-// registers too. Slots of a RuleNear name words of a slotBlock that ends there.
+// nearAbove is the size in bytes of the home area above the CFA, where a function may also save registers.
+// Slots of a RuleNear are words of a slotBlock that ends there.
 const nearAbove = 32
 
-// A symbol stands for what was in a register when the step began; one plus a
-// distance for an address. A word of the stack is its own address with the mark
-// isLoaded. Distances stay below 1<<46: 33 links of 127 allocations of 4 GiB.
+// A symbol represents a register's value at the start of the step; a symbol plus a distance is an address. A
+// word of the stack is represented by its own address with the mark isLoaded. Distances stay below 1<<46: 33
+// links of 127 allocations of 4 GiB.
 const isLoaded = 1 << 63
 
 func symbol(reg int) uint64 { return uint64(reg)<<58 | 1<<57 }
 
-// ofSymbol is the register whose symbol v is near.
+// ofSymbol returns the register whose symbol is close to v.
 func ofSymbol(v uint64) int { return int(v >> 58 & 15) }
 
 var symbols = func() (r Registers) {
@@ -73,9 +71,8 @@ var symbols = func() (r Registers) {
 	return r
 }()
 
-// compilePE makes the rule of an RVA in t, or says that it is none of a few words:
-// bad unwind data, a machine frame, two frame registers, one that is itself
-// read from the stack.
+// compilePE makes the rule for an RVA in t. It returns false if the step cannot be expressed in a few words:
+// bad unwind data, a machine frame, two frame registers, or one that is itself read from the stack.
 func compilePE(t *peamd64.Table, at unwind.Address) (p peRule, ok bool) {
 	regs := symbols
 	s := peStep{table: t, pc: uint32(at.IP), regs: &regs, symbolic: true}
@@ -86,8 +83,7 @@ func compilePE(t *peamd64.Table, at unwind.Address) (p peRule, ok bool) {
 	return p, p.frame(&regs, s.needs) && p.saves(&regs)
 }
 
-// frame takes the CFA from the symbolic stack pointer. needs are the registers
-// that the step has to know.
+// frame sets the CFA from the symbolic stack pointer. needs are the registers that the step has to know.
 func (p *peRule) frame(regs *Registers, needs uint32) bool {
 	cfa := regs.GPR[context.RSP]
 	base := ofSymbol(cfa)
@@ -96,7 +92,7 @@ func (p *peRule) frame(regs *Registers, needs uint32) bool {
 	return cfa&isLoaded == 0 && int64(p.cfa) == off && needs&^(1<<base) == 0 && regs.RIP == cfa-8|isLoaded
 }
 
-// saves takes the places of the saved registers.
+// saves sets the places of the saved registers.
 func (p *peRule) saves(regs *Registers) bool {
 	cfa, off := regs.GPR[context.RSP], [26]int{} // words from the CFA
 	low, high := -1, 0
@@ -128,8 +124,8 @@ func (p *peRule) saves(regs *Registers) bool {
 	return high-low <= math.MaxUint16
 }
 
-// pack turns a rule into one of the kinds that need no place in the table, or
-// says it does not fit: 99 of 100 functions of coreclr.dll do.
+// pack turns a rule into one of the kinds that need no place in the table, or returns false if it does not
+// fit: 99 of 100 functions of coreclr.dll do.
 func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	k, words := RuleNear, p.cfa>>3
 	if p.trust == unwind.TrustEpilog {
@@ -154,8 +150,7 @@ func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	return r, true
 }
 
-// unpackPE is the reverse of pack. It looks at no more words than the rule
-// reads.
+// unpackPE is the reverse of pack. The result covers no more words than the rule reads.
 func (r Rule) unpackPE() (p peRule) {
 	off, slots := r.near()
 	p = peRule{cfa: int32(off), kept: windowsKept, low: -1, base: context.RSP, trust: unwind.TrustUnwindInfo}
@@ -179,12 +174,11 @@ func (r Rule) unpackPE() (p peRule) {
 	return p
 }
 
-// maxPERules is how many rules that cannot be packed an unwinder keeps.
-// Functions share them. When they are used up the cache is emptied.
+// maxPERules is how many rules that cannot be packed an unwinder stores. Functions share them. When the table
+// is full, the cache is emptied.
 const maxPERules = 512
 
-// peRules are the rules in use, each once. index is a hash table of their
-// numbers plus one.
+// peRules are the rules in use, without duplicates. index is a hash table of their numbers plus one.
 type peRules struct {
 	n     int
 	index [2 * maxPERules]uint16
@@ -226,11 +220,11 @@ func (p *peRule) hash() uint32 {
 	return h ^ h>>16
 }
 
-// resolvePE finds a PE module's rule at a look-up address. Where nothing covers
-// the address what to do depends on more than that.
+// resolvePE finds a PE module's rule at a look-up address. If nothing covers the address, the step depends on
+// more than the address.
 func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if i >= noModule {
-		return makeRule(RuleNoInfo, i) // its number has no room in a rule
+		return makeRule(RuleNoInfo, i) // its number does not fit in a rule
 	}
 	step := makeRule(RulePE, i)
 	pc, addr := a.IP-m.Bias, a.Lookup()
@@ -256,19 +250,18 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	return r
 }
 
-// provenLeaf reports whether at an interrupted ip the leaf rule holds, by the code.
+// provenLeaf reports whether the code proves the leaf rule at an interrupted ip.
 func (u *Unwinder) provenLeaf(m *module.Module, a unwind.Address) bool {
 	return a.Exact && m.PE.AMD64().Len() != 0 && u.silentCFI(m, a.IP) &&
 		(straightLeaf(m.Bytes(a.IP, maxStraight)) || u.proves(m, a.IP, &symbols, nil) == leafProven)
 }
 
-// silentCFI reports whether a PE module's call frame information, if it has any,
-// says nothing of an address.
+// silentCFI reports whether a PE module's call frame information, if any, does not cover an address.
 func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
 	return m.CFI == nil || u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row) == cfi.NoInfo
 }
 
-// stepTable is stepHot for a rule of words, which is r's.
+// stepTable is stepHot for a stored rule p, whose number r holds.
 func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	hot, cfa := mem.Hot(), regs.GPR[p.base&15]+uint64(int64(p.cfa))
 	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
@@ -288,7 +281,7 @@ func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Win
 	return true
 }
 
-// restore reads the saved registers, all of which lie in block.
+// restore reads the saved registers. They are all in block.
 func (p *peRule) restore(block []byte, regs *Registers) {
 	for s := p.saved & 0xffff; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & 15
@@ -304,8 +297,8 @@ func (p *peRule) restore(block []byte, regs *Registers) {
 	regs.Known = regs.Known&p.kept | p.saved | 1<<context.RSP
 }
 
-// stepWordsPE is stepTable near the edge of the window or outside its hot
-// run: a register whose word is missing becomes unknown.
+// stepWordsPE is stepTable near the edge of the window or outside its hot run: a register whose word is
+// missing becomes unknown.
 func (u *Unwinder) stepWordsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if p.base != context.RSP && !known(regs, int(p.base)) {
 		return unwind.Unreadable

@@ -5,18 +5,17 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// Functions with large frames touch each page of them (-fstack-clash-protection):
-// a loop moves the stack pointer down until a comparison ends it. What stands
-// behind the loop is only known to who runs it, so a comparison of the stack
-// pointer decides the branch behind it.
+// Functions with large frames touch each page of them (-fstack-clash-protection): a loop lowers the stack
+// pointer until a comparison ends it. The stack pointer after the loop is known only by executing it, so a
+// known comparison of the stack pointer decides the branch after it.
 
-// comparison is what the last instruction compared.
+// comparison is the last instruction's comparison.
 type comparison struct {
 	left, right uint64
 	ok          bool
 }
 
-// compare remembers a comparison of the stack pointer with another register.
+// compare records a comparison of the stack pointer with another register.
 func (e *emulator) compare(in *x86.Insn) {
 	left, right := in.RM, in.Reg
 	if in.Op == 0x3b {
@@ -28,7 +27,7 @@ func (e *emulator) compare(in *x86.Insn) {
 	}
 }
 
-// decides tells whether a conditional jump right behind the comparison is taken.
+// decides returns whether a conditional jump directly after the comparison is taken.
 func (c *comparison) decides(in *x86.Insn) (taken, ok bool) {
 	condition := in.Op & 0xf
 	if !c.ok || in.Table == 0 && in.Op&0xf0 != 0x70 {

@@ -8,27 +8,27 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// Functions of a PE image that its exception directory does not list are leaves,
-// by the platform's rule: the return address is on top of the stack. Not all
-// keep the rule: ___chkstk_ms of every program of gcc's pushes two registers,
-// and system call stubs call. So the code has to agree: followed over all its
-// branches, every way out must leave the stack pointer at the same place.
+// Functions of a PE image that its exception directory does not list are leaves, by the platform's rule: the
+// return address is on top of the stack. Some functions break the rule: ___chkstk_ms in every program of gcc
+// pushes two registers, and system call stubs make calls. So the code has to agree: followed over all its
+// branches, every exit must leave the stack pointer at the same place.
 
 // maxProof bounds the instructions of such a function: leaves are short.
 const maxProof = 400
 
-// A proof is what the code of a function without unwind data says of it.
+// A proof is what the code of a function without unwind data proves.
 type proof uint8
 
 const (
 	nothingProven proof = iota
-	leafProven          // the stack pointer stays where it is on all ways out
-	leafCalls           // it does, but the code calls: what stands behind a call that does not return may be another's
-	frameProven         // every way out finds the return address at one other place
+	leafProven          // the stack pointer is unchanged at all exits
+	// the same, but the code makes a call: code after a call that does not return may be another function's
+	leafCalls
+	frameProven // every exit finds the return address at the same other place
 )
 
-// exit is a way out: a return, or a jump by an import's address, which leaves a
-// function as a return does.
+// exit handles an exit: a return, or a jump through an import's address, which leaves a function like a
+// return.
 func (f *follower) exit(e *emulator) {
 	sp := e.regs[context.RSP]
 	if sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v {
@@ -41,7 +41,7 @@ func (f *follower) exit(e *emulator) {
 	f.returns++
 }
 
-// proves follows the code at ip. Without memory the registers are only names.
+// proves follows the code at ip. Without memory, registers are symbolic.
 func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *memory.Window) proof {
 	f := &u.follower
 	f.left = maxProof
@@ -64,10 +64,9 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 // maxStraight is how many bytes of a function are read as a straight leaf.
 const maxStraight = 64
 
-// straightLeaf reports whether code runs to a return without a branch, and without an
-// instruction that concerns the stack pointer: a leaf that proves would find, too, at
-// several times the cost. Of the instructions that do more than write registers it
-// leaves all to proves.
+// straightLeaf reports whether code reaches a return without a branch, and without an instruction that
+// involves the stack pointer. Such a leaf would also pass proves, at several times the cost. Any instruction
+// that does more than write registers is left to proves.
 func straightLeaf(code []byte) bool {
 	for len(code) > 0 {
 		if code[0] == 0xc3 {
@@ -82,9 +81,9 @@ func straightLeaf(code []byte) bool {
 	return false
 }
 
-// proven steps out of System V code without unwind data that a thread was
-// interrupted in. The code must not call, and all its ways out must agree. Code
-// behind a call is left to follow, since the called function may never return.
+// proven steps out of System V code without unwind data in which a thread was interrupted. The code must not
+// make calls, and all its exits must agree. Code after a call is left to follow, since the called function
+// may never return.
 func (u *Unwinder) proven(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
 	regs := &s.Regs.AMD64
 	if !s.Exact || !m.SystemV() {
@@ -97,10 +96,9 @@ func (u *Unwinder) proven(m *module.Module, s *unwind.State, mem *memory.Window)
 	return to, ok && u.afterCall(to.RIP)
 }
 
-// silent steps out of code of which a PE image's unwind data says nothing. proven
-// is false where the leaf rule was checked by no more than a call before its
-// return address. Of a frame that was not interrupted, as its own caller says, only
-// that in a system call is proven: there it was interrupted after all.
+// silent steps out of code that a PE image's unwind data do not cover. proven is false if only a call before
+// the return address supports the leaf rule. For a frame that was not interrupted according to its own
+// caller, only one in a system call is proven: there it was in fact interrupted.
 func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, proven, ok bool) {
 	regs, exact := &s.Regs.AMD64, s.Exact
 	how := u.proves(m, regs.RIP, regs, mem)

@@ -12,18 +12,17 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// Call frame information that compilers get wrong, where the code shows it. All
-// of it is about an instruction at which a thread was interrupted: at calls it
-// is right. Every reader of call frame information follows it astray.
+// Call frame information that compilers get wrong, as the code shows. All of it concerns instructions at
+// which a thread was interrupted: at calls it is right. Every reader of call frame information is misled by
+// it.
 
-// minLate is the length of a row that may be too late, bytes: at least a store of each
-// of ten registers.
+// minLate is the least length in bytes of a row that may be too late: a store of each of ten registers.
 const minLate = 40
 
-// catchUp corrects the CFA of a row that has not seen the stack pointer move. In the prolog
-// of a Microsoft function, clang pushes RSI and RDI, lowers RSP, and advances the CFA only
-// after ten XMM registers are saved. Such a row is long, begins with the sub, and names no
-// saved register yet. The code of few other rows is read.
+// catchUp corrects the CFA of a row that misses a change of the stack pointer. In the prolog of a Microsoft
+// function, clang pushes RSI and RDI, lowers RSP, and advances the CFA only after ten XMM registers are
+// saved. Such a row is long, begins with the sub, and lists no saved register yet. Few other rows have their
+// code read.
 func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off < 24 ||
 		row.Used != [2]uint64{1 << dwarfRA} || row.Hi-row.Lo < minLate || !m.SystemV() {
@@ -40,10 +39,10 @@ func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	}
 }
 
-// returnByJump corrects a row behind the pop of the return address. clang's hardening against
-// load value injection returns by pop reg; lfence; jmp reg, and its row is that of a return.
-// Such code ends a row. It is read only for addresses near the end of one. At a return,
-// registers that were saved have the caller's values, wherever the row says they are.
+// returnByJump corrects a row after the pop of the return address. With clang's hardening against load value
+// injection, functions return by pop reg; lfence; jmp reg, and the row there is that of a return. Such code
+// ends a row, so code is read only for addresses near the end of one. At a return, saved registers have the
+// caller's values again, wherever the row says they are.
 func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 	const size = 8 // with two REX prefixes
 	left := row.Hi - addr
@@ -70,14 +69,13 @@ func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 	}
 }
 
-// maxEpilog is how many instructions of an epilog are run.
+// maxEpilog is how many instructions of an epilog are executed.
 const maxEpilog = 64
 
-// epilog runs a frame's code to its return or tail call, if nothing but simple
-// instructions lies before it: gcc's functions that realign their stack describe
-// registers relative to RBP after they have restored it (mov r10, [rbp-8]; leave;
-// ...; lea rsp, [r10-8]; ret). A jump is a tail call where the frame that ends at
-// cfa is gone. straight reports whether the code may lead out of the function.
+// epilog executes a frame's code up to its return or tail call, if only simple instructions come before. It
+// is needed for gcc's functions that realign their stack: their rows locate registers relative to RBP after
+// RBP was restored (mov r10, [rbp-8]; leave; ...; lea rsp, [r10-8]; ret). A jump is a tail call if the frame
+// that ends at cfa is gone. straight reports whether the code may leave the function.
 func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
 	if !m.SystemV() {
 		return to, false, false
@@ -119,8 +117,8 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 	return to, false, false
 }
 
-// returnsTo reports whether a jump through a register is a return: the register has a return
-// address, which was popped from below the stack pointer, where the frame ends.
+// returnsTo reports whether a jump through a register is a return: the register holds a return address that
+// was popped from just below the stack pointer, where the frame ends.
 func (u *Unwinder) returnsTo(e *emulator, in *x86.Insn, cfa uint64, mem *memory.Window) bool {
 	ra, sp := e.get(in.RM), e.regs[context.RSP].v
 	return in.Op == 0xff && !in.Memory && ra.kind == knownValue && (sp == cfa || e.load(sp-8, mem) == ra) && u.afterCall(ra.v)

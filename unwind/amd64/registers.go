@@ -5,8 +5,8 @@ import "github.com/seedwalk/seedwalk/context"
 // Registers is the state of a frame, in UNWIND_INFO numbering.
 type Registers = context.AMD64
 
-// nonvolatile are the general registers a System V function preserves (psABI
-// figure 3.4), RSP among them: a frame always has one.
+// nonvolatile are the general registers that a System V function preserves (psABI figure 3.4), including RSP,
+// which is known in every frame.
 const nonvolatile = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP |
 	1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
 
@@ -19,7 +19,7 @@ var fromDWARF = [16]uint8{
 	context.R12, context.R13, context.R14, context.R15,
 }
 
-// DWARF numbers this package names.
+// DWARF numbers that this package uses.
 const (
 	dwarfRBX = 3
 	dwarfRBP = 6

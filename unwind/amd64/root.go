@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// Where stacks begin without unwind data that says so: what the kernel or a
-// makecontext enters has no caller.
+// Where stacks begin without unwind data that marks it: code entered by the kernel or through makecontext has
+// no caller.
 
 // Bounds of an entry point's own code.
 const (
@@ -18,7 +18,7 @@ const (
 	maxRootBytes = 192 // of ld.so's _start, with all that follows its calls
 )
 
-// isRoot reports whether ip stands in code that nobody has called.
+// isRoot reports whether ip is in code without a caller.
 func isRoot(m *module.Module, ip uint64) bool {
 	if !m.SystemV() {
 		return false
@@ -26,14 +26,13 @@ func isRoot(m *module.Module, ip uint64) bool {
 	return inEntry(m, ip) || bytes.Equal(m.Bytes(ip, len(startContext)), startContext)
 }
 
-// startContext begins glibc's __start_context, to which the function of a
-// makecontext returns, at its first byte: mov rsp, rbx; mov rdi, [rsp]; test rdi,
-// rdi. Source: glibc sysdeps/unix/sysv/linux/x86_64/__start_context.S.
+// startContext is the beginning of glibc's __start_context, to whose first byte the function of a makecontext
+// returns: mov rsp, rbx; mov rdi, [rsp]; test rdi, rdi. Source: glibc
+// sysdeps/unix/sysv/linux/x86_64/__start_context.S.
 var startContext = []byte{0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff}
 
-// inEntry reports whether ip is an instruction of the image's entry point: one
-// that is come to from its first, over calls and jumps that are not taken. What
-// stands behind padding is another function.
+// inEntry reports whether ip is an instruction of the image's entry point: one that is reached from its first
+// instruction, across calls and untaken jumps. Code after padding is another function.
 func inEntry(m *module.Module, ip uint64) bool {
 	at, ok := m.Entry()
 	if !ok || ip-at >= maxRootBytes {
@@ -63,15 +62,15 @@ func inEntry(m *module.Module, ip uint64) bool {
 	return false
 }
 
-// giveResult are what stands between a call and the next that takes its result: mov
-// rdi, rax; movsxd rdi, eax; mov edi, eax.
+// giveResult are the instructions between a call and the next one that takes its result: mov rdi, rax; movsxd
+// rdi, eax; mov edi, eax.
 var giveResult = [...][]byte{{0x48, 0x89, 0xc7}, {0x48, 0x63, 0xf8}, {0x89, 0xc7}}
 
-// lastCall reports whether ip returns from the function of a thread or of a program
-// into code that ends it with the result, in an image that says where that is and has
-// no unwind data for it: musl's start, start_c11 and libc_start_main_stage2. What has
-// called those is of no interest, and can hardly be found, since they never return.
-// Source: musl src/thread/pthread_create.c, src/env/__libc_start_main.c.
+// lastCall reports whether ip is the return address of a thread's or a program's main function, in code that
+// then ends the thread or program with the result. It works for an image with known addresses of that code
+// and without unwind data: musl's start, start_c11, and libc_start_main_stage2. Their callers do not matter,
+// and can hardly be found, since these functions never return. Source: musl src/thread/pthread_create.c,
+// src/env/__libc_start_main.c.
 func lastCall(m *module.Module, ip uint64) bool {
 	code := m.Bytes(ip, 8)
 	for _, p := range giveResult {
@@ -89,12 +88,10 @@ func lastCall(m *module.Module, ip uint64) bool {
 	return false
 }
 
-// nullPage is the end of the page that no process has at 0: a call of a function
-// that is not there leads into it.
+// nullPage is the end of the unmapped page at 0: a call through a null pointer leads into it.
 const nullPage = 4096
 
-// calledNothing steps out of such a call: it has pushed its return address, and
-// no instruction has run since.
+// calledNothing steps out of such a call: it has pushed its return address, and no instruction has run since.
 func (u *Unwinder) calledNothing(regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	to, ok = popped(regs, 0, mem)
 	return to, ok && u.afterCall(to.RIP)

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 )
 
-// Kind says how a Rule steps.
+// Kind is the way in which a Rule steps.
 type Kind uint8
 
 const (
@@ -17,12 +17,12 @@ const (
 	RuleEnd                     // the return address is undefined: end of stack
 	RuleNoInfo                  // nothing covers the address
 	RuleBad                     // its unwind data is malformed
-	RuleUnsupported             // its unwind data is of a kind that is not read
+	RuleUnsupported             // its unwind data is of an unsupported kind
 	RuleNear                    // of a PE function: CFA = RSP + offset, registers in slots near it
 	RuleNearEpilog              // the same in an epilog
 	RuleSlotsPE                 // see the unwinder's PE rules
 	RulePE                      // the module's PE unwind data decides, at each step
-	RuleThunk                   // the rule of where the thunk jumps to
+	RuleThunk                   // the rule of the thunk's jump target
 )
 
 var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "near-epilog", "slots-pe", "pe", "thunk"}
@@ -68,9 +68,9 @@ type Rule struct{ bits uint64 }
 const (
 	managedBit  = 1 << 4
 	offsetShift = 5
-	maxOffset   = 1<<16 - 1 // words
+	maxOffset   = 1<<16 - 1 // in words
 	slotShift   = 21
-	jitBit      = 1 << slotShift // of a rule without a module, which has no slots
+	jitBit      = 1 << slotShift // for a rule without a module, which has no slots
 	exactBit    = 1 << 63
 	seenBit     = 1 << 62
 	fewBit      = 1 << 61
@@ -92,13 +92,13 @@ func makeRule(k Kind, module int) Rule {
 	return Rule{uint64(k) | uint64(module)<<moduleShift}
 }
 
-// Kind reports how the rule steps.
+// Kind returns the way in which the rule steps.
 func (r Rule) Kind() Kind { return Kind(r.bits & 15) }
 
 // Managed reports whether the address is managed code.
 func (r Rule) Managed() bool { return r.bits&managedBit != 0 }
 
-// Module is the index of the address's module, -1 if it lies in none.
+// Module returns the index of the address's module, -1 if it is outside all.
 func (r Rule) Module() int {
 	if m := int(r.bits >> moduleShift & 0xffff); m != noModule {
 		return m
@@ -106,7 +106,7 @@ func (r Rule) Module() int {
 	return -1
 }
 
-// offset is the CFA's distance from its register in bytes.
+// offset returns the CFA's distance from its register in bytes.
 func (r Rule) offset() uint64 { return r.bits >> offsetShift & maxOffset << 3 }
 
 // near returns the CFA's distance from RSP in bytes and the slots of a RuleNear.
@@ -114,28 +114,27 @@ func (r Rule) near() (off, slots uint64) {
 	return r.bits >> offsetShift & maxNear << 3, r.bits >> nearShift & (1<<32 - 1)
 }
 
-// exactPE reports whether a PE function's rule is for an interrupted ip rather than
-// for the return address behind the look-up address.
+// exactPE reports whether a PE function's rule is for an interrupted ip and not for the return address after
+// the look-up address.
 func (r Rule) exactPE() bool { return r.bits&exactBit != 0 }
 
-// looked reports whether the code at the address was looked at for an ip that is as
-// exact.
+// looked reports whether the code at the address was already classified for an equally exact ip.
 func (r Rule) looked(exact bool) bool { return r.bits&seenBit != 0 && r.exactPE() == exact }
 
-// index is the side or PE rule's number.
+// index returns the side or PE rule's number.
 func (r Rule) index() int { return int(r.bits >> offsetShift & maxOffset) }
 
 func (r Rule) withIndex(i int) Rule { return Rule{r.bits | uint64(i)<<offsetShift} }
 
-// slots are the six slots, the first in the lowest four bits.
+// slots returns the six slots, the first in the lowest four bits.
 func (r Rule) slots() uint64 { return r.bits >> slotShift & slotMask }
 
-// outside reports whether the address lies in no module, managed range, or foreign JIT range.
+// outside reports whether the address is outside all modules, managed ranges, and foreign JIT ranges.
 func (r Rule) outside() bool {
 	return r.bits&(managedBit|jitBit) == 0 && r.bits>>moduleShift&0xffff == noModule
 }
 
-// pack turns a row into a rule's bits, or says it does not fit.
+// pack turns a row into a rule's bits, or returns false if it does not fit.
 func pack(row *cfi.Row, module int) (Rule, bool) {
 	if row.FDE.Signal || row.FDE.RA != dwarfRA {
 		return Rule{}, false
@@ -152,7 +151,8 @@ func pack(row *cfi.Row, module int) (Rule, bool) {
 		reg := bits.TrailingZeros64(used) & 15
 		rule := &row.Regs[reg]
 		slot := uint64(-rule.Off)
-		if at := slotOf[reg]; at >= 0 && rule.Kind == cfi.Offset && slot-8 < 8*maxSlot && slot&7 == 0 { // nearly all
+		// nearly all
+		if at := slotOf[reg]; at >= 0 && rule.Kind == cfi.Offset && slot-8 < 8*maxSlot && slot&7 == 0 {
 			slots |= slot << (uint(at+slotShift-3) & 63)
 		} else if !unchanged(reg, rule) {
 			return r, false
@@ -179,9 +179,8 @@ func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
 	return r, module < noModule
 }
 
-// unchanged reports whether a rule that is no slot's says no more than its absence does.
-// The stack pointer's default may be written out; volatile registers with rules are
-// rare and go to the side.
+// unchanged reports whether the rule of a register without a slot equals the default. The stack pointer's
+// default may be written out; rules for volatile registers are rare and go to the side rules.
 func unchanged(reg int, rule *cfi.Rule) bool {
 	if slotOf[reg&15] < 0 {
 		return reg == dwarfRSP && rule.Kind == cfi.ValOffset && rule.Off == 0
@@ -189,6 +188,6 @@ func unchanged(reg int, rule *cfi.Rule) bool {
 	return rule.Kind == cfi.SameValue
 }
 
-// slotOf maps a DWARF register number to its slot's place in a rule's slots, in bits,
-// -1 for those that have none.
+// slotOf maps a DWARF register number to the bit position of its slot in a rule's slots, -1 for registers
+// without one.
 var slotOf = [16]int8{-1, -1, -1, 0, -1, -1, 4, -1, -1, -1, -1, -1, 8, 12, 16, 20}

@@ -8,12 +8,12 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-// maxSide is how many side rules an unwinder keeps; when they are used up the
-// cache is emptied and they start anew. Real stacks need a handful.
+// maxSide is how many side rules an unwinder stores. When they are used up, the cache is emptied and they
+// restart. Real stacks need a handful.
 const maxSide = 128
 
-// side is a rule that does not fit Rule's bits: signal frames, expressions,
-// realigned stacks, registers saved far away.
+// side is a rule that does not fit Rule's bits: signal frames, expressions, realigned stacks, registers saved
+// far away.
 type side struct {
 	lo, hi uint64 // look-up addresses it holds for
 	module int32
@@ -37,13 +37,13 @@ func (s *side) fill(row *cfi.Row, module int, lo, hi uint64) {
 	}
 }
 
-// savedAt is a kind of a side's rules only: the value, or the CFA, is the word at
-// register Reg + Off. Expressions that say no more become it once, where they would be
-// interpreted at each step: all sixteen registers' of a signal frame, and its CFA's.
+// savedAt is a kind that occurs in side rules only: the value, or the CFA, is the word at register Reg + Off.
+// Equivalent expressions are converted once, instead of being interpreted at each step: those of all sixteen
+// registers and the CFA of a signal frame.
 const savedAt cfi.Kind = 0x80
 
-// lowered is a rule as savedAt, if its expression is one register and a distance
-// before the operations behind, else as it is.
+// lowered converts a rule to savedAt, if its expression is one register plus a distance followed by the
+// operations behind; otherwise it returns the rule unchanged.
 func lowered(r *cfi.Rule, behind ...byte) (cfi.Kind, uint16, int64) {
 	if r.Kind == cfi.Expression {
 		in := buf.At(r.Expr, 0)
@@ -56,7 +56,7 @@ func lowered(r *cfi.Rule, behind ...byte) (cfi.Kind, uint16, int64) {
 	return r.Kind, r.Reg, r.Off
 }
 
-// addSide keeps a row as a side rule and returns its number.
+// addSide stores a row as a side rule and returns its number.
 func (u *Unwinder) addSide(row *cfi.Row, module int, bias uint64) int {
 	lo, hi := row.Lo+bias, row.Hi+bias
 	for i := range u.sides[:u.nside] {

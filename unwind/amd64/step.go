@@ -8,9 +8,8 @@ import (
 
 var unbounded unwind.Bounds
 
-// Step implements unwind.Walker. The callee-saved registers (RBX RBP RSP
-// R12-R15, on Windows more) are the caller's after it; those whose value is
-// lost, and all volatile ones, are not in Known.
+// Step implements unwind.Walker. After it, the callee-saved registers (RBX RBP RSP R12-R15, on Windows more)
+// are the caller's. Those whose value is lost, and all volatile ones, are not in Known.
 func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if s.Regs.Arch != context.ArchAMD64 {
 		*f = unwind.Frame{Module: -1}
@@ -37,8 +36,8 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	return unwind.StopNone
 }
 
-// ended is why a walk ended at s, by its rule r. Where code was interrupted, call frame
-// information may be wrong: a return address of 0 by it does not end the stack.
+// ended returns why a walk ended at s, with rule r. In interrupted code, call frame information may be wrong:
+// a return address of 0 according to it does not end the stack.
 func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	if stop == unwind.NullReturn && !(s.Exact && (r.Kind() <= RuleSide || r.Kind() == RuleThunk)) {
 		return b.Null(s.Regs.AMD64.GPR[context.RSP], mem.Hot().End())
@@ -46,8 +45,8 @@ func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unw
 	return stop
 }
 
-// next returns the rule of the frame just reached, after repairing the step out of a return hook.
-// If the frame is in no known code, it is doubtful, unless a call to 0 was interrupted.
+// next returns the rule of the frame just reached, after repairing the step out of a return hook. A frame
+// outside all known code is doubtful, unless a call to 0 was interrupted.
 func (u *Unwinder) next(s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
 	regs := &s.Regs.AMD64
 	r := u.lookup(s.Address())
@@ -61,7 +60,7 @@ func (u *Unwinder) next(s *unwind.State, mem *memory.Window, f *unwind.Frame) Ru
 	return r
 }
 
-// describe fills what a frame is before it is left.
+// describe fills in f before the frame is left.
 func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	f.IP, f.SP, f.FP, f.CFA = regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP], 0
 	f.Module, f.Kind, f.Exact = int32(r.Module()), unwind.KindNative, exact
@@ -72,8 +71,8 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// stepCFA runs a rule of slots. A return address of 0 ends the walk,
-// unless the frame is a return hook and the word only looks like one.
+// stepCFA executes a rule of slots. A return address of 0 ends the walk, unless the frame is a return hook
+// and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI
 	regs, left := &s.Regs.AMD64, uint8(0)
@@ -99,7 +98,7 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Wind
 	return stop
 }
 
-// stepRare runs any rule. If it succeeds, s is the caller, and u.by how it was found.
+// stepRare executes any rule. On success, s is the caller, and u.by how it was found.
 func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.AMD64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
@@ -109,8 +108,7 @@ func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 	return stop
 }
 
-// leaveFrame changes the registers of s alone, and says whether the caller was
-// interrupted.
+// leaveFrame changes only the registers of s, and reports whether the caller was interrupted.
 func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs := &s.Regs.AMD64
 	switch r.Kind() {
@@ -158,7 +156,7 @@ func (u *Unwinder) leavesStack(s *unwind.State, sp, ra uint64, mem *memory.Windo
 	return s.LeavesStack(sp, mem, b) && u.afterCall(ra)
 }
 
-// stepWords runs a rule of slots anywhere in the window.
+// stepWords executes a rule of slots anywhere in the window.
 func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwind.Frame) unwind.Stop {
 	ra, ok := mem.Word(cfa - 8)
 	if !ok {
@@ -173,8 +171,8 @@ func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwin
 	return unwind.StopNone
 }
 
-// restoreWords reads the saved registers. One whose word is missing becomes
-// unknown: the walk may still go on without it.
+// restoreWords reads the saved registers. A register whose word is missing becomes unknown: the walk may
+// continue without it.
 func restoreWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window) {
 	have := regs.Known & nonvolatile
 	for i, s := 0, r.slots(); s != 0; i, s = i+1, s>>4 {
@@ -192,9 +190,8 @@ func restoreWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window) {
 	regs.Known = have
 }
 
-// checkSP decides whether a caller's stack pointer can follow sp. A thread that
-// is on another stack than the bounded one (a signal stack) is not held to the
-// bounds, only to progress.
+// checkSP checks whether a caller's stack pointer can follow sp. A thread on a stack other than the bounded
+// one (a signal stack) must only make progress.
 func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	if caller < sp {
 		return unwind.NoProgress
@@ -205,9 +202,8 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address, which Step and Walk then judge,
-// and where nothing changes.
-// The same return address at another stack pointer is recursion.
+// checkRA ends the walk at a zero return address, which Step and Walk then judge, and at a frame that changes
+// nothing. The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {
 		return unwind.NullReturn

@@ -20,7 +20,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, a unwind.Address) Rule {
 	return u.resolveRow(m, i, a)
 }
 
-// resolveRow is resolveCFI by the whole row.
+// resolveRow is resolveCFI from the whole row.
 func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	addr := a.Lookup()
 	why := u.machine.Row(m.CFI, addr-m.Bias, &u.row)
@@ -50,8 +50,8 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	return makeRule(RuleBad, i)
 }
 
-// resolveCommon is resolveCFI for what nearly all return addresses have: a common row
-// that fits a rule and is no return hook's. It says false of others.
+// resolveCommon is resolveCFI for nearly all return addresses: a common row that fits a rule and is not a
+// return hook's. It returns false for others.
 func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
 	var row cfi.CommonRow
 	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule || mayLie(&row) {
@@ -74,7 +74,7 @@ func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, b
 	return r, true
 }
 
-// slotWords are the words of the registers that a rule has slots for.
+// slotWords are the words of the registers that have slots in a rule.
 const slotWords = 15<<(4*dwarfRBX) | 15<<(4*dwarfRBP) | 0xffff<<(4*dwarfR12)
 
 // compile packs a row into a rule.
@@ -93,9 +93,8 @@ func (u *Unwinder) compile(row *cfi.Row, module int, addr, bias uint64) Rule {
 	return makeRule(RuleSide, module).withIndex(u.addSide(row, module, bias))
 }
 
-// pltCFA is the CFA expression GNU ld writes for procedure linkage tables: in
-// each 16-byte entry the offset grows by a word once the index is pushed, 11
-// bytes in. RSP+8 + (((RIP & 15) >= 11) << 3).
+// pltCFA is the CFA expression that GNU ld writes for procedure linkage tables: in each 16-byte entry the
+// offset grows by a word after the index is pushed, 11 bytes in. RSP+8 + (((RIP & 15) >= 11) << 3).
 var pltCFA = []byte{
 	cfi.DW_OP_breg0 + dwarfRSP, 8,
 	cfi.DW_OP_breg0 + dwarfRA, 0,
@@ -105,8 +104,7 @@ var pltCFA = []byte{
 	cfi.DW_OP_plus,
 }
 
-// foldPLT replaces that expression by what it gives at this address, since a
-// rule is kept per address anyway.
+// foldPLT replaces that expression by its value at this address, since a rule is stored per address anyway.
 func foldPLT(row *cfi.Row, addr uint64) {
 	if row.CFA.Kind != cfi.Expression || !bytes.Equal(row.CFA.Expr, pltCFA) {
 		return
@@ -118,10 +116,10 @@ func foldPLT(row *cfi.Row, addr uint64) {
 	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: off}
 }
 
-// forgetMoved drops what a row says of registers saved at a distance from a CFA that is a
-// register's value. A function has its CFA in R10 or R13 while it aligns its stack, and saves
-// registers on the aligned stack. Of those, gcc writes an expression; clang with block
-// sections writes distances, which are wrong. R13 itself is saved before.
+// forgetMoved drops registers from a row that are saved at a distance from a CFA that is a register's value.
+// A function has its CFA in R10 or R13 while it aligns its stack, and saves registers on the aligned stack.
+// gcc writes expressions for those; clang with block sections writes distances, which are wrong. R13 itself
+// is saved before.
 func forgetMoved(row *cfi.Row) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Off != 0 || row.CFA.Reg == dwarfRSP || row.CFA.Reg == dwarfRBP {
 		return
@@ -133,7 +131,7 @@ func forgetMoved(row *cfi.Row) {
 	}
 }
 
-// stepSide runs a side rule.
+// stepSide executes a side rule.
 func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	s, regs := &u.sides[r.index()%maxSide], &from.Regs.AMD64
 	e := &u.env
@@ -178,9 +176,8 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 	return s.signal, unwind.StopNone
 }
 
-// checkSide: below a signal frame the stack may be another one, so only a
-// frame that changes nothing is refused there. left is 1 where a frame that was called
-// leaves its stack.
+// checkSide: below a signal frame the stack may be another one, so only a frame that changes nothing is
+// refused there. left is 1 if a called frame leaves its stack.
 func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) (left uint8, stop unwind.Stop) {
 	regs := &from.Regs.AMD64
 	if !s.signal {
@@ -198,7 +195,7 @@ func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *me
 	return left, stop
 }
 
-// countsFromRSP reports whether the caller's stack pointer is the frame's and a distance.
+// countsFromRSP reports whether the caller's stack pointer is the frame's plus a distance.
 func (s *side) countsFromRSP() bool {
 	return s.cfa.Kind == cfi.RegisterOffset && s.cfa.Reg == dwarfRSP && s.regs[dwarfRSP].Kind <= cfi.SameValue
 }
@@ -210,8 +207,8 @@ func (u *Unwinder) bias(module int32) uint64 {
 	return 0
 }
 
-// enter gives expressions the frame's registers. The return address column
-// stands for the instruction pointer.
+// enter sets the frame's registers for expressions. The return address column represents the instruction
+// pointer.
 func enter(e *cfi.ExprEnv, regs *Registers, mem *memory.Window, bias uint64) {
 	g, k, r := &regs.GPR, uint64(regs.Known), &e.Regs
 	r[0], r[1], r[2], r[3] = g[context.RAX], g[context.RDX], g[context.RCX], g[context.RBX]
@@ -241,7 +238,7 @@ func envRegister(reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	return e.Regs[reg], e.Known>>reg&1 != 0
 }
 
-// savedWord is what a rule of savedAt says.
+// savedWord returns the value of a savedAt rule.
 func savedWord(r *cfi.Rule, e *cfi.ExprEnv) (uint64, bool) {
 	at, ok := envRegister(r.Reg, e)
 	if !ok {

@@ -8,10 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// stepHot is step for the commonest rules, where all they read lies in one
-// block of the hot run and nothing is in the way; else it does nothing and says
-// false. It spares the calls and checks that the rarer cases need, a fifth of a
-// walk.
+// stepHot is step for the most common rules, if everything they read is in one block of the hot run and no
+// special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of the
+// rarer cases, a fifth of a walk's time.
 func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	reg := context.RSP
 	switch r.Kind() {
@@ -40,15 +39,14 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Wind
 	describe(r, regs, exact, f)
 	f.CFA, u.by = cfa, unwind.TrustCFI
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	restoreBlock(r.slots(), block, regs) // last, so that nothing is kept over the call
+	restoreBlock(r.slots(), block, regs) // last, so that no value must survive the call
 	return true
 }
 
-// slotBlock is the memory a rule's slots can lie in, bytes below the CFA.
+// slotBlock is the size in bytes, below the CFA, of the memory that a rule's slots can refer to.
 const slotBlock = 8 * (maxSlot + 1)
 
-// restoreBlock reads the saved registers. Written out since a loop over the
-// slots takes twice the time.
+// restoreBlock reads the saved registers. It is unrolled, because a loop over the slots takes twice the time.
 func restoreBlock(s uint64, block *[slotBlock]byte, regs *Registers) {
 	have := regs.Known & nonvolatile
 	if k := s & 15; k != 0 {
@@ -86,8 +84,7 @@ func slot(block *[slotBlock]byte, k uint64) uint64 {
 	return binary.LittleEndian.Uint64(block[i : i+8])
 }
 
-// stepNear is stepHot for the rule of a PE function whose registers lie near
-// the CFA.
+// stepNear is stepHot for the rule of a PE function whose registers are near the CFA.
 func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	off, slots := r.near()
 	hot, cfa := mem.Hot(), regs.GPR[context.RSP]+off

@@ -7,11 +7,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// windowsKept are the registers a Windows x64 function preserves: all that
-// nonvolatile names, RSI, RDI and XMM6-XMM15.
+// windowsKept are the registers that a Windows x64 function preserves: those in nonvolatile, RSI, RDI, and
+// XMM6-XMM15.
 const windowsKept = nonvolatile | 1<<context.RSI | 1<<context.RDI | 0x3ff<<16
 
-// PEPart says where in a function a PE step found the frame.
+// PEPart is the part of a function in which a PE step found the frame.
 type PEPart uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	PELeaf                 // no entry covers the address
 )
 
-// PEResult is what a PE step found besides the caller's registers.
+// PEResult is the result of a PE step in addition to the caller's registers.
 type PEResult struct {
 	Part    PEPart
 	Machine bool           // the caller was interrupted: its RIP is exact
@@ -30,29 +30,27 @@ type PEResult struct {
 	At      uint32         // RVA of the UNWIND_INFO that was refused
 }
 
-// StepPE replaces regs, whose RIP lies at the RVA at in t, by the caller's, as
-// Windows' RtlVirtualUnwind does. If stop is not StopNone regs is in no defined
-// state: step a copy. It checks neither progress nor bounds, and allocates
-// nothing.
+// StepPE replaces regs, whose RIP is at the RVA at in t, by the caller's, as Windows' RtlVirtualUnwind does.
+// If stop is not StopNone, regs are undefined: step a copy. It checks neither progress nor bounds, and
+// allocates nothing.
 //
-// A nonvolatile register whose saved value cannot be read becomes unknown;
-// volatile ones are unknown after it.
+// A nonvolatile register whose saved value cannot be read becomes unknown; volatile ones always do.
 func StepPE(t *peamd64.Table, at unwind.Address, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
 	s := peStep{table: t, pc: uint32(at.IP), regs: regs, mem: mem}
 	stop = s.run(at)
 	return s.res, stop
 }
 
-// StepFunction is StepPE for a frame whose function is known: fn, which needs no
-// entry in t. inside tells whether pc may stand in one of its epilogs.
+// StepFunction is StepPE for a frame with a known function: fn, which needs no entry in t. inside means that
+// pc may be in one of its epilogs.
 func StepFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, inside bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
 	s := peStep{table: t, pc: pc, regs: regs, mem: mem}
 	stop = s.leave(fn, inside)
 	return s.res, stop
 }
 
-// Preserved are the registers that a function preserves, as bits of Known: by
-// System V's convention, or by Windows'.
+// Preserved returns the registers that a function preserves, as bits of Known: by the System V convention, or
+// by Windows'.
 func Preserved(unix bool) uint32 {
 	if unix {
 		return nonvolatile
@@ -73,7 +71,7 @@ type peStep struct {
 	needs    uint32 // the registers that had to be known, as bits of Known
 }
 
-// run makes the step from at, which is pc.
+// run makes the step from at, which equals pc.
 func (s *peStep) run(at unwind.Address) unwind.Stop {
 	entry, ok := s.table.Lookup(uint32(at.Lookup()))
 	if !ok {
@@ -83,21 +81,21 @@ func (s *peStep) run(at unwind.Address) unwind.Stop {
 	return s.covered(entry)
 }
 
-// covered makes the step from code that an entry covers.
+// covered makes the step from code with an entry.
 func (s *peStep) covered(entry peamd64.RuntimeFunction) unwind.Stop {
 	fn, why := s.table.Resolve(entry)
 	if why != peamd64.OK {
 		s.res.At = entry.Unwind
 		return s.refuse(why)
 	}
-	// A call may be a function's last instruction: pc then lies behind the function
-	// that was looked up, and what follows is not its epilog.
+	// A call may be a function's last instruction: pc is then after the looked-up function, and the code
+	// there is not its epilog.
 	return s.leave(fn, entry.Contains(s.pc))
 }
 
-// word reads a word of the stack; symbolically it is its own address, marked. A
-// mark on the address itself says that the word's place was read from the stack: a
-// rule of words below one register cannot tell that.
+// word reads a word of the stack; symbolically it returns the word's address with a mark. A mark on the
+// address itself means that the address was read from the stack, which a rule with one base register cannot
+// express.
 func (s *peStep) word(at uint64) (uint64, bool) {
 	if !s.symbolic {
 		return s.mem.Word(at)
@@ -120,23 +118,21 @@ func (s *peStep) refuse(why peamd64.Reason) unwind.Stop {
 	return unwind.BadInfo
 }
 
-// leave leaves the function fn from pc; inside tells whether pc may stand in
-// one of its epilogs.
+// leave leaves the function fn from pc; inside means that pc may be in one of its epilogs.
 func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	s.res.At = fn.Unwind
 	info, fault := s.table.Info(fn.Unwind)
 	if !fault.OK() {
 		return s.refuse(fault.Reason)
 	}
-	// EstablisherFrame is wanted in an epilog too: handlers are called with it.
+	// EstablisherFrame is needed in an epilog too: handlers are called with it.
 	base, why := s.frame(&info, s.pc-fn.Begin)
 	if why != peamd64.OK {
 		return s.refuse(why)
 	}
 	if inside {
-		// Version 1 says nothing of epilogs: they are recognised by their instructions,
-		// which are few by the calling convention so that they can be. Version 2 lists
-		// where they are.
+		// Version 1 does not list epilogs: they are recognized by their instructions, which the calling
+		// convention restricts for this purpose. Version 2 lists them.
 		if info.Version == 1 {
 			var e Epilog
 			if s.inEpilog(fn, &info, s.table.Tail(s.pc, MaxEpilog), &e) {
@@ -148,19 +144,17 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 			return s.undoEpilog(info, into)
 		}
 	}
-	// An epilog counts from RSP; only the body needs the frame register, which a frame
-	// above may have lost.
+	// An epilog uses RSP only; the body needs the frame register, which may be unknown in this frame.
 	if base != context.RSP && !s.need(base) {
 		return unwind.Unreadable
 	}
 	return s.undoProlog(fn, &info)
 }
 
-// frame finds EstablisherFrame, from which saves count, and the register that
-// gives it. An epilog can do without it. The frame register counts once the prolog
-// has set it: behind the prolog, at or behind the code that sets it, and in every
-// part of a function that is chained to the one with the prolog, since such a part
-// runs with the frame made.
+// frame returns EstablisherFrame, the base of saves, and the register that it comes from. An epilog does not
+// need it. The frame register is valid once the prolog has set it: after the prolog, at or after the code
+// that sets it, and in every part of a function that is chained to the one with the prolog, since such a part
+// runs with a complete frame.
 func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64.Reason) {
 	s.res.Frame = s.regs.GPR[context.RSP]
 	if info.FrameReg == 0 {
@@ -174,9 +168,8 @@ func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64
 	return info.FrameReg, peamd64.OK
 }
 
-// setsFrame tells behind how many bytes of the prolog the frame register is
-// set, and how far above the frame's base it then is. Information without such
-// a code gives a place no prolog reaches.
+// setsFrame returns the offset in the prolog after which the frame register is set, and its distance above
+// the frame's base. Without such a code the offset is one that no prolog reaches.
 func setsFrame(info *peamd64.Info) (at, distance uint32, why peamd64.Reason) {
 	_, codes := info.Epilogs()
 	for len(codes) > 0 {
@@ -194,10 +187,10 @@ func setsFrame(info *peamd64.Info) (at, distance uint32, why peamd64.Reason) {
 	return 256, uint32(info.FrameOffset), peamd64.OK // a prolog has at most 255 bytes
 }
 
-// maxChain is how many parents are followed: as many as Windows does.
+// maxChain is how many parents are followed, the limit of Windows.
 const maxChain = 32
 
-// undoProlog undoes what of the prolog had run, and that of every parent.
+// undoProlog undoes the executed part of the prolog, and of every parent's.
 func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwind.Stop {
 	for link := 0; ; link++ {
 		if stop := s.undo(info, s.pc-fn.Begin); stop != unwind.StopNone {
@@ -206,8 +199,8 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 		if !info.Chained() {
 			break
 		}
-		// The parent's codes are undone by the same pc: it lies outside the parent, so
-		// that the difference is past the parent's prolog, which has run.
+		// The parent's codes are undone with the same pc: it is outside the parent, so the difference is past
+		// the parent's prolog, which has run.
 		if link == maxChain {
 			return s.refuse(peamd64.ChainDepth)
 		}
@@ -224,17 +217,16 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 	if s.pc-fn.Begin >= uint32(info.Prolog) { // a handler is not in charge of the prolog
 		s.res.Handler = info.Handler
 	}
-	if s.res.Machine { // RIP was taken from it: nobody has called this function
+	if s.res.Machine { // RIP was read from it: this function has no caller
 		s.keep()
 		return unwind.StopNone
 	}
 	return s.ret()
 }
 
-// undo applies the codes of one UNWIND_INFO whose instructions had run before
-// the instruction into bytes past its function's begin. A difference that
-// wraps counts as past the prolog. Pushes, two codes of three, are undone
-// without decoding them: that halves the time of a step.
+// undo applies the codes of one UNWIND_INFO whose instructions precede the instruction at offset into. A
+// difference that wraps counts as past the prolog. Pushes, two thirds of all codes, are undone without
+// decoding, which halves the time of a step.
 func (s *peStep) undo(info *peamd64.Info, into uint32) unwind.Stop {
 	_, codes := info.Epilogs()
 	for len(codes) > 0 {
@@ -278,13 +270,12 @@ func (s *peStep) apply(info *peamd64.Info, c *peamd64.Code) unwind.Stop {
 	case peamd64.UWOP_PUSH_MACHFRAME:
 		return s.machineFrame(8 * uint64(c.Info))
 	default:
-		return s.refuse(peamd64.BadOpcode) // EPILOG behind others
+		return s.refuse(peamd64.BadOpcode) // EPILOG after other codes
 	}
 	return unwind.StopNone
 }
 
-// fromFrame undoes the setting of the frame register, and with it all that was
-// allocated since.
+// fromFrame undoes the setting of the frame register, and with it all later allocations.
 func (s *peStep) fromFrame(reg uint8, distance uint64) unwind.Stop {
 	if !s.need(reg) {
 		return unwind.Unreadable
@@ -293,14 +284,14 @@ func (s *peStep) fromFrame(reg uint8, distance uint64) unwind.Stop {
 	return unwind.StopNone
 }
 
-// load restores a general register. A stack pointer that cannot be read ends
-// the walk, another register becomes unknown.
+// load restores a general register. If the stack pointer cannot be read, the walk ends; any other register
+// becomes unknown.
 func (s *peStep) load(reg uint8, at uint64) unwind.Stop {
 	v, ok := s.word(at)
 	switch {
 	case ok:
-		// A rule keeps no word that a stack pointer set later makes needless, but
-		// that must be there all the same.
+		// A rule cannot express a word that must be readable although a later stack pointer makes it
+		// irrelevant.
 		s.deep = s.deep || s.symbolic && reg == context.RSP
 		s.regs.GPR[reg] = v
 		s.regs.Known |= 1 << reg
@@ -312,15 +303,15 @@ func (s *peStep) load(reg uint8, at uint64) unwind.Stop {
 	return unwind.StopNone
 }
 
-// pop restores a general register from the stack's top.
+// pop restores a general register from the top of the stack.
 func (s *peStep) pop(reg uint8) unwind.Stop {
 	at := s.regs.GPR[context.RSP]
 	s.regs.GPR[context.RSP] = at + 8
 	return s.load(reg, at)
 }
 
-// loadXMM restores one of XMM6-XMM15; the others are volatile. One that cannot be
-// read becomes unknown and does not end the walk: no frame is found by it.
+// loadXMM restores one of XMM6-XMM15; the others are volatile. An unreadable one becomes unknown and does not
+// end the walk, because no frame is found by it.
 func (s *peStep) loadXMM(reg uint8, at uint64) {
 	if reg < 6 {
 		return
@@ -336,8 +327,8 @@ func (s *peStep) loadXMM(reg uint8, at uint64) {
 	s.regs.Known |= bit
 }
 
-// machineFrame takes RIP and RSP from what the processor pushed (Intel SDM volume 3A,
-// section 6.14.2: RIP, CS, RFLAGS, RSP, SS); skip is the size of the error code.
+// machineFrame reads RIP and RSP from the words that the processor pushed (Intel SDM volume 3A, section
+// 6.14.2: RIP, CS, RFLAGS, RSP, SS); skip is the size of the error code.
 func (s *peStep) machineFrame(skip uint64) unwind.Stop {
 	at := s.regs.GPR[context.RSP] + skip
 	rip, ok := s.word(at)
@@ -363,10 +354,10 @@ func (s *peStep) ret() unwind.Stop {
 	return unwind.StopNone
 }
 
-// keep forgets the volatile registers.
+// keep makes the volatile registers unknown.
 func (s *peStep) keep() { s.regs.Known = s.regs.Known&s.kept() | 1<<context.RSP }
 
-// kept are the registers that a function of the image preserves.
+// kept returns the registers that a function of the image preserves.
 func (s *peStep) kept() uint32 {
 	return Preserved(s.table.Unix())
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// stepPE steps out of a function of a PE module. Where its exception directory
-// says nothing, its DWARF sections are asked, then the leaf rule holds, but
-// only for a function that was interrupted: one that has called another has
-// broken the rule that makes it a leaf.
+// stepPE steps out of a function of a PE module. If its exception directory does not cover the address, its
+// DWARF sections are used, and then the leaf rule, but only for an interrupted function: a function that has
+// made a call has broken the rule that makes it a leaf.
 func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
 	rva := unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}
@@ -23,7 +22,7 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	if entry, ok := t.Lookup(uint32(rva.Lookup())); ok {
 		return u.stepCovered(m, entry, uint32(rva.IP), s, mem, b, f)
 	}
-	// Not tried as a leaf by unwind data first: that would be a copy of all registers for nothing.
+	// The leaf rule by unwind data is not tried first: that would copy all registers for nothing.
 	if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
 		return u.stepPECFI(r, s, mem, b, f)
 	}
@@ -38,8 +37,8 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	return u.stepSilent(m, s, mem, b, f)
 }
 
-// stepCovered steps out of code that an entry of the exception directory covers, or of a
-// frame behind an aligning call, as of the function's instruction at pc.
+// stepCovered steps out of code with an entry in the exception directory, or of a frame after an aligning
+// call, as if at the function's instruction at pc.
 func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, pc uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at, regs, t := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}, &s.Regs.AMD64, m.PE.AMD64()
 	to := *regs
@@ -62,16 +61,16 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	return res.Machine || interrupted, unwind.StopNone
 }
 
-// stepSilent steps out of code that a PE image says nothing of, and that is no
-// straight leaf: by the leaf rule, as far as the code agrees. An image without any exception directory says
-// nothing of any function.
+// stepSilent steps out of code that a PE image does not describe, and that is not a straight leaf: by the
+// leaf rule, as far as the code agrees. An image without any exception directory does not describe any
+// function.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs, t := &s.Regs.AMD64, m.PE.AMD64()
 	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
 	}
-	if t.Len() == 0 { // it has been removed: the code is followed as that of any image
+	if t.Len() == 0 { // it has been removed: the code is followed as in any image
 		return u.fallback(makeRule(RuleNoInfo, int(f.Module)), s, mem, b, f)
 	}
 	if to, proven, ok = u.silent(m, s, mem); !ok {
@@ -92,8 +91,8 @@ var leafPE = peRule{cfa: 8, low: -1, size: 1, kept: windowsKept, base: context.R
 
 var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
 
-// peCFI returns the rule of a PE module's call frame information at an address.
-// Its addresses are those of an image at ImageBase.
+// peCFI returns the rule of a PE module's call frame information at an address. Its addresses are those of an
+// image at ImageBase.
 func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 	if m.CFI == nil {
 		return Rule{}, false
@@ -110,8 +109,8 @@ func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 	return makeRule(RuleBad, i), true
 }
 
-// stepPECFI runs such a rule. Rules are of System V's registers: those that
-// only Windows functions preserve are the caller's where the row is silent.
+// stepPECFI executes such a rule. Rules contain System V's registers: those that only Windows functions
+// preserve are the caller's unless the row lists them.
 func (u *Unwinder) stepPECFI(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs := &s.Regs.AMD64
 	had := regs.Known

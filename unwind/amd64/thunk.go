@@ -10,28 +10,27 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A thunk of gcc's -mfunction-return and -mindirect-branch is call 1f; 0: pause; lfence;
-// jmp 0b; 1: BODY; ret. The body drops the return address (lea rsp, [rsp+8]) or overwrites
-// it with the target of an indirect jump or call (mov [rsp], reg). gcc writes a CFA of RSP+16
-// at 1 and nothing later. At the return of the first kind the CFA is RSP+8. A thunk of the
-// second kind is left as its target would be: it may be called, or jumped to from the middle of
-// a function, by a computed goto. Behind a thunk that is inlined, the function's old CFA holds
-// again, and gcc's stays wrong to the function's end, also where it is remembered and restored
-// (seen in 11.3 and 12.2).
+// A thunk of gcc's -mfunction-return and -mindirect-branch is call 1f; 0: pause; lfence; jmp 0b; 1: BODY;
+// ret. The body drops the return address (lea rsp, [rsp+8]) or overwrites it with the target of an indirect
+// jump or call (mov [rsp], reg). gcc writes a CFA of RSP+16 at 1 and nothing later. At the return of the
+// first kind the CFA is RSP+8. A thunk of the second kind is left as its target would be: it may be called,
+// or reached by a computed goto from the middle of a function. After an inlined thunk, the function's old CFA
+// holds again, and gcc's stays wrong up to the function's end, also if it is remembered and restored (seen in
+// 11.3 and 12.2).
 const (
 	thunkCFA = 16
 	trapSize = 12 // from the call to the body
 	maxBody  = 6  // bytes
 )
 
-// trap is pause; lfence: what lies behind the call in a thunk.
+// trap is pause; lfence: the code after the call in a thunk.
 var trap = []byte{0xf3, 0x90, 0x0f, 0xae, 0xe8}
 
 // thunk is a thunk's body.
 type thunk struct {
 	ret   uint64 // offset of the return
 	drops bool   // the body drops the return address
-	reg   uint64 // else the register that has the target
+	reg   uint64 // otherwise the register with the target
 }
 
 // thunkAt reads the body of a thunk at addr, an address in the image.
@@ -74,8 +73,8 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return r.withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift))), ok && into <= t.ret
 }
 
-// stepThunk leaves a thunk by the rule of the place that it jumps to. A thunk changes no
-// register. Where nothing is known of that place, it is a function that was called.
+// stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target is
+// unknown, the thunk counts as a called function.
 func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
 	reg := int(r.slots() & 15)
@@ -90,7 +89,7 @@ func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	return exact, stop
 }
 
-// mendThunk corrects u.row behind a thunk. It reads code for few rows only.
+// mendThunk corrects u.row after a thunk. It reads the code of few rows only.
 func (u *Unwinder) mendThunk(m *module.Module, a unwind.Address) cfi.Reason {
 	row := &u.row
 	// The row of a push at a function's beginning, or before a pop, is right.
@@ -106,7 +105,7 @@ func (u *Unwinder) mendThunk(m *module.Module, a unwind.Address) cfi.Reason {
 	return why
 }
 
-// thunkCFAs finds what gcc writes of thunks' bodies in a call frame program.
+// thunkCFAs finds in a call frame program what gcc writes for the bodies of thunks.
 type thunkCFAs struct{ m *module.Module }
 
 // Omits implements cfi.Omitter.
@@ -123,7 +122,7 @@ func savedBelow(row *cfi.Row, off int64) bool {
 	return slices.ContainsFunc(row.Regs[:dwarfRA], func(r cfi.Rule) bool { return r.Kind == cfi.Offset && r.Off < -off })
 }
 
-// thunkRow makes a row that of a leaf that has pushed words only.
+// thunkRow sets a row to that of a leaf that has only pushed words.
 func thunkRow(row *cfi.Row, off int64) {
 	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: off}
 	for c := range row.Regs[:dwarfRA] {
@@ -133,9 +132,8 @@ func thunkRow(row *cfi.Row, off int64) {
 	}
 }
 
-// mayLie reports whether a common row may be one behind a thunk: its CFA came near to RSP in
-// one step from further away, or it claims that a register is saved below RSP, where nothing
-// is kept across a call.
+// mayLie reports whether a common row may be one after a thunk: its CFA moved close to RSP in one step from
+// further away, or it lists a register as saved below RSP, where nothing survives a call.
 func mayLie(row *cfi.CommonRow) bool {
 	if row.Off != thunkCFA || row.Reg != dwarfRSP {
 		return row.Fell

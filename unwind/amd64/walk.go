@@ -41,7 +41,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
 			r = u.kept(regs.RIP - 1)
-			// Where rules are still made, sections would be of one frame each.
+			// While rules are still being made, sections would have one frame each.
 			if warm = r.bits != 0; !warm || r.outside() {
 				r = u.reached(r, s, mem, f)
 			}
@@ -54,7 +54,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	}
 }
 
-// reached is next for a return address whose rule was looked for among those kept.
+// reached is next for a return address with a rule from the cache.
 func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
 	if r.bits == 0 {
 		r = u.miss(s.Address())
@@ -65,8 +65,7 @@ func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwin
 	return r
 }
 
-// end reports why a walk that has described n frames goes no further, before it
-// steps on.
+// end returns why a walk that has described n frames must end before the next step.
 func end(managed bool, n, room, limit int) unwind.Stop {
 	switch {
 	case managed:

@@ -8,31 +8,30 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The steps most frames of a walk are: by a kept rule of slots, its words in the
-// hot run, nothing in the way. They need the instruction pointer, RSP and RBP
-// alone; where the other registers were saved is noted, and only what the last
-// frame's are is read, when something else has to be done.
+// Most steps of a walk use a cached rule of slots whose words are in the hot run, without special cases. They
+// need only the instruction pointer, RSP, and RBP. The rules of the frames are logged, and the other
+// registers are read for the last frame only, when the row of fused steps ends.
 
-// fewSteps are so many that single ones cost less. A rule with which so few began is
-// noted as such, and left by a single step from then on: where stacks of a frame or
-// two of native code are walked again and again, they begin with the same functions.
+// fewSteps is the run length below which single steps are faster than the fused loop. A rule that started
+// only so few steps is marked, and from then on left by a single step: if stacks with one or two native
+// frames are walked repeatedly, they begin with the same functions.
 const fewSteps = 2
 
-// logSize is how many frames' rules are noted before their registers are read.
+// logSize is how many frames' rules are logged before their registers are read.
 const logSize = 128
 
-// section is what a row of fused steps needs to know, and where it begins.
+// section holds the limits of a row of fused steps, and its start.
 type section struct {
 	hot   memory.Run
-	out   []unwind.Frame // of the frames to come, as many as may be
+	out   []unwind.Frame // room for the next frames
 	log   [logSize]uint64
-	next  Rule   // of the frame reached, RuleNone if it is not kept
+	next  Rule   // of the last frame, RuleNone if it is not cached
 	first uint16 // place of the first rule in the cache
 }
 
-// limit makes the section's memory what a stack pointer in bounds may reach: a step
-// out of them, which checkSP may refuse, is none of this section. Above the bounds
-// it refuses none, and a stack pointer only rises.
+// limit restricts the section's memory to what a stack pointer within bounds may reach: a step out of the
+// bounds, which checkSP may refuse, is not part of the section. Above the bounds checkSP refuses none, and a
+// stack pointer only rises.
 func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 	t.hot = hot
 	switch {
@@ -44,12 +43,11 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 	}
 }
 
-// fused makes all the steps from regs, whose rule is r, that are of this kind, and
-// describes the frames left. It returns how many; regs is as Step would have it.
+// fused makes all fused steps from regs, whose rule is r, and describes the frames left. It returns their
+// number; regs are as Step would leave them.
 //
-// Nothing here is new: each line is a check of leaveFrame, checkSP or checkRA, and
-// what fails one is left to them. It calls nothing: a call would put all it has in
-// registers on its own stack at each frame. For the same reason it has few variables.
+// Each line is a check of leaveFrame, checkSP, or checkRA, and a failed check is left to these functions. The
+// loop makes no calls and has few variables, so that everything stays in registers.
 func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
 	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first
@@ -99,8 +97,8 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	return n
 }
 
-// follows finds an address's rule in the cache, and notes its place as the successor of
-// the entry at cur. Stacks repeat: most entries are followed by the same one each time.
+// follows finds an address's rule in the cache, and records its place as the successor of the entry at cur.
+// Stacks repeat: most entries are followed by the same one each time.
 func (u *Unwinder) follows(cur uint16, addr uint64) (Rule, uint16) {
 	slot := slotFor(addr)
 	for way := uint64(0); way < ways; way++ {
@@ -113,7 +111,7 @@ func (u *Unwinder) follows(cur uint16, addr uint64) (Rule, uint16) {
 	return Rule{}, cur
 }
 
-// kept is lookup without a miss: RuleNone if the rule is not there.
+// kept is lookup without a miss: RuleNone if the rule is not in the cache.
 func (u *Unwinder) kept(addr uint64) Rule {
 	slot := slotFor(addr)
 	if e := &u.cache[slot]; e.addr == addr {
@@ -131,15 +129,15 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 	return Rule{}
 }
 
-// fusible reports whether the rule is of fused steps: of slots, and that of a PE
-// function only where it was made for such a frame.
+// fusible reports whether fused steps can use the rule: it is a rule of slots, and that of a PE function must
+// be made for such a frame.
 func (r Rule) fusible(regs *Registers, exact bool) bool {
 	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear
 	k := r.bits & (managedBit | 15)
 	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
 }
 
-// walkFused is a section: the steps, then what they leave to do.
+// walkFused makes a section: the fused steps, and then the remaining work.
 func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
@@ -155,7 +153,7 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	if n == 0 {
 		return 0
 	}
-	// A single step so near the end of the memory is a slow one.
+	// A single step so close to the end of the memory is slow.
 	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 && t.out[0].CFA-t.hot.Addr >= slotBlock {
 		u.amend(at, r, fewBit)
 	}

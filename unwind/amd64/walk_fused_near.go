@@ -7,9 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// fusedNear is fused for PE functions: by kept rules of return addresses whose slots
-// lie near the CFA. Each line is a check of stepNear; what fails one is left to it, and
-// to what else steps out of a PE function.
+// fusedNear is fused for PE functions: it uses cached rules of return addresses with slots near the CFA. Each
+// line is a check of stepNear; a failed check is left to stepNear and the other steps out of a PE function.
 func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
 	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first

@@ -7,15 +7,15 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// The slots of all registers but RBP, whose value fused steps have at hand: of a
-// rule of call frame information, and of a PE function's.
+// The slots of all registers except RBP, whose value fused steps track: in a rule of call frame information,
+// and in a PE function's.
 const (
 	othersCFI  = 0xffff0f << slotShift
 	othersNear = 0xffffff0f << nearShift
 )
 
-// restore reads what the n frames left, all by rules of one kind, saved of the other
-// registers. The frame nearest to the caller that saved one has its value.
+// restore reads the other registers that the n left frames saved, all with rules of one kind. The value comes
+// from the frame nearest to the caller that saved the register.
 func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window) {
 	want, have, above := uint64(othersCFI), regs.Known&nonvolatile, uint64(0)
 	if near {
@@ -45,14 +45,14 @@ func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window)
 	regs.Known = have
 }
 
-// nibbles is s, of whose nibbles in mask each that is not 0 is made 15.
+// nibbles sets to 15 each nibble of s in mask that is not 0.
 func nibbles(s, mask uint64) uint64 {
 	s |= s >> 1
 	s |= s >> 2
 	return s & (mask / 15) * 15
 }
 
-// restoreOthers reads the registers of nearRegs but RBP, and says which were saved.
+// restoreOthers reads the registers of nearRegs except RBP, and returns which were saved.
 func restoreOthers(s uint64, block *[slotBlock]byte, regs *Registers) (have uint32) {
 	if k := s & 15; k != 0 {
 		regs.GPR[context.RBX] = slot(block, k)
@@ -87,9 +87,8 @@ func restoreOthers(s uint64, block *[slotBlock]byte, regs *Registers) (have uint
 	return have
 }
 
-// restoreFar is restoreOthers where not all slots there may be lie in the hot run: at
-// its edges, as a leaf's. A register whose word is missing is unknown. It returns
-// which are known then.
+// restoreFar is restoreOthers if not all slots are in the hot run, as at its edges. A register whose word is
+// missing becomes unknown. It returns which are known then.
 func restoreFar(have uint32, s, end uint64, regs *Registers, mem *memory.Window) uint32 {
 	for s != 0 {
 		shift := uint64(bits.TrailingZeros64(s)) &^ 3

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// cacheSize is the number of addresses whose rules are kept.
+// cacheSize is the number of cached rules.
 const cacheSize = 2048
 
 // entry is one address's rule. The zero rule (no Kind) marks an empty entry.
@@ -25,10 +25,10 @@ type Unwinder struct {
 	noCache bool
 	hooks   []unwind.ReturnHook
 	by      unwind.Trust // how the last step found the caller
-	turn    uint64       // of the entry to give up, see place
+	turn    uint64       // of the entry to replace, see place
 	cache   [cacheSize]entry
-	after   [cacheSize]uint16 // of each entry, the one that followed it last
-	unkept  entry             // the last rule made where none is kept
+	after   [cacheSize]uint16 // for each entry, the one that followed it last
+	unkept  entry             // the last rule made while nothing is cached
 	machine cfi.Machine
 	row     cfi.Row
 	next    cfi.Row // after straight code
@@ -45,9 +45,8 @@ func New() *Unwinder {
 	return &Unwinder{table: module.NewTable(0, nil, nil)}
 }
 
-// SetTable makes t the table of the following steps. Rules of a table of another
-// generation are dropped, but for those that t's modules and managed ranges leave
-// as they were. It allocates nothing.
+// SetTable sets the table for the following steps. It drops the rules of a table of another generation,
+// except those whose modules and managed ranges are unchanged in t. It allocates nothing.
 func (u *Unwinder) SetTable(t *module.Table) {
 	if t == nil || t == u.table {
 		return
@@ -63,8 +62,8 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
-// dropManaged drops the rules of addresses that are managed code now or were it
-// before: a runtime makes and frees such code while the native modules stay.
+// dropManaged drops the rules of addresses that are or were managed code, because a runtime makes and frees
+// such code while the native modules stay.
 func (u *Unwinder) dropManaged() {
 	for i := range u.cache {
 		if e := &u.cache[i]; e.rule.Managed() || u.table.IsManaged(e.addr) {
@@ -76,11 +75,11 @@ func (u *Unwinder) dropManaged() {
 // Arch implements unwind.Walker.
 func (u *Unwinder) Arch() context.Arch { return context.ArchARM64 }
 
-// Table returns the table in force.
+// Table returns the current table.
 func (u *Unwinder) Table() *module.Table { return u.table }
 
-// DisableCache makes every look-up start from the unwind data: for tests and
-// for finding out whether the cache is at fault.
+// DisableCache makes every look-up start from the unwind data, for tests and to find out whether the cache is
+// wrong.
 func (u *Unwinder) DisableCache(off bool) {
 	u.noCache = off
 	u.flush()
@@ -88,18 +87,17 @@ func (u *Unwinder) DisableCache(off bool) {
 
 func (u *Unwinder) flush() { clear(u.cache[:]) }
 
-// slotFor spreads addresses over the cache. A return address is looked up with
-// one byte less, so the two low bits tell the two kinds apart. An address's rule
-// stands in this entry or in one of the three beside it: with one place only,
-// many stacks would drive each other's rules out again and again.
+// slotFor spreads addresses over the cache. A return address is looked up with one byte less, so the two low
+// bits distinguish the two kinds. An address's rule is in this entry or in one of the three next to it: with
+// one place only, the rules of many stacks would keep replacing each other.
 func slotFor(addr uint64) uint64 {
 	return (addr>>2 ^ addr>>13) & (cacheSize - 1)
 }
 
 const ways = 4
 
-// lookup returns an address's rule, which depends on its look-up address alone. It
-// is valid until the next look-up.
+// lookup returns the rule for an address, which depends only on its look-up address. It is valid until the
+// next look-up.
 func (u *Unwinder) lookup(a unwind.Address) *Rule {
 	addr := a.Lookup()
 	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
@@ -110,7 +108,7 @@ func (u *Unwinder) lookup(a unwind.Address) *Rule {
 	return u.miss(addr)
 }
 
-// hit is the first look of lookup, nil without success.
+// hit is the first probe of lookup, nil if it fails.
 func (u *Unwinder) hit(addr uint64) *Rule {
 	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.kind != RuleNone {
 		return &e.rule
@@ -118,7 +116,7 @@ func (u *Unwinder) hit(addr uint64) *Rule {
 	return nil
 }
 
-// miss resolves a rule and keeps it.
+// miss makes a rule and caches it.
 func (u *Unwinder) miss(addr uint64) *Rule {
 	e := &u.unkept
 	if !u.noCache {
@@ -128,7 +126,7 @@ func (u *Unwinder) miss(addr uint64) *Rule {
 	return &e.rule
 }
 
-// place is the entry for a new rule: an empty one, or one of the four in turn.
+// place returns the entry for a new rule: an empty one, or one of the four in turn.
 func (u *Unwinder) place(addr uint64) *entry {
 	slot := slotFor(addr)
 	for way := range uint64(ways) {
@@ -140,7 +138,7 @@ func (u *Unwinder) place(addr uint64) *entry {
 	return &u.cache[slot^u.turn%ways]
 }
 
-// resolve finds an address's rule from the module table.
+// resolve makes an address's rule from the module table.
 func (u *Unwinder) resolve(addr uint64) Rule {
 	i := u.table.Find(addr)
 	r := makeRule(RuleNoInfo, i)

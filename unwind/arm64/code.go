@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// What code without unwind data gives away by its bytes.
+// What the bytes of code without unwind data show.
 
 // Instructions (Arm Architecture Reference Manual, A64 base instructions).
 const (
@@ -37,8 +37,8 @@ func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) 
 	return binary.LittleEndian.Uint32(b), true
 }
 
-// inTrampoline reports whether pc stands in a signal trampoline. A handler's
-// return address is its first instruction: no call put it there.
+// inTrampoline reports whether pc is in a signal trampoline. A handler's return address is the trampoline's
+// first instruction, without a call before it.
 func inTrampoline(m *module.Module, pc uint64, mem *memory.Window) bool {
 	w, ok := codeWord(m, pc, mem)
 	if !ok {
@@ -69,8 +69,8 @@ const (
 	fpsimdV0    = 16
 )
 
-// sigreturn reads the interrupted registers. False if a word is missing; the
-// vector registers are unknown if their record is.
+// sigreturn reads the interrupted registers. It returns false if a word is missing; the vector registers are
+// unknown if their record is missing.
 func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
 	for i := range to.X {
 		if to.X[i], ok = mem.Word(sp + sigX0 + 8*uint64(i)); !ok {
@@ -86,7 +86,7 @@ func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
 	return to, ok
 }
 
-// sigVectors looks for the vector registers among the extension records.
+// sigVectors searches the extension records for the vector registers.
 func sigVectors(sp uint64, mem *memory.Window, to *Registers) {
 	for off := uint64(sigRecords); off < sigRecEnd; {
 		head, ok := mem.Word(sp + off)
@@ -107,8 +107,8 @@ func sigVectors(sp uint64, mem *memory.Window, to *Registers) {
 	}
 }
 
-// plt0Pushed reports how many bytes a linkage table's first entry, which resolves
-// lazily bound functions, has pushed at pc; false if pc is not in one.
+// plt0Pushed returns how many bytes a linkage table's first entry, which resolves lazily bound functions, has
+// pushed at pc; false if pc is not in one.
 func plt0Pushed(m *module.Module, pc uint64) (uint64, bool) {
 	const last = 4 // stp, adrp, ldr, add, br
 	for back := uint64(0); back <= last; back++ {

@@ -5,7 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// A value is what the emulator knows of a register or a word of the stack.
+// A value is the emulator's knowledge of a register or a word of the stack.
 type value64 struct {
 	v    uint64
 	kind valueKind
@@ -15,11 +15,11 @@ type valueKind uint8
 
 const (
 	unknownValue valueKind = iota
-	knownValue             // it is v
-	entryValue             // it is what register v held when the function was entered
+	knownValue             // it equals v
+	entryValue             // it is the value of register v at the function's entry
 )
 
-// store is a word the emulated code has written.
+// store is a word that the emulated code has written.
 type store struct {
 	at uint64
 	v  value64
@@ -27,10 +27,9 @@ type store struct {
 
 const maxStores = 24
 
-// An emulator runs code for what it does to SP, to x30 and to the registers that functions preserve:
-// it moves, adds, stores and loads what it knows, and forgets what anything else changes. Stores to
-// places it does not know are taken not to hit the words in which registers were saved. Vector
-// registers are not followed.
+// An emulator executes code for its effect on SP, x30, and the preserved registers: it moves, adds, stores,
+// and loads known values, and forgets everything that other instructions change. It assumes that stores to
+// unknown addresses do not hit the words in which registers were saved. Vector registers are not tracked.
 type emulator struct {
 	regs   [32]value64 // 31 is SP
 	stores [maxStores]store
@@ -43,14 +42,14 @@ type flow uint8
 const (
 	flowNext flow = iota
 	flowJump
-	flowBranch // to its target, or on
+	flowBranch // to its target, or to the next instruction
 	flowCall
 	flowReturn
-	flowIndirect // jumps nobody knows where
-	flowStop     // does not go on: brk, udf
+	flowIndirect // to an unknown address
+	flowStop     // ends: brk, udf
 )
 
-// operand is register reg where 31 is SP, source where 31 is zero.
+// operand returns register reg, with 31 as SP; source has 31 as zero.
 func (e *emulator) operand(reg uint32) value64 { return e.regs[reg&31] }
 
 func (e *emulator) source(reg uint32) value64 {
@@ -60,7 +59,7 @@ func (e *emulator) source(reg uint32) value64 {
 	return e.regs[reg&31]
 }
 
-// write sets a register where 31 is zero.
+// write sets a register, with 31 as zero.
 func (e *emulator) write(reg uint32, v value64) {
 	if reg&31 != regSP {
 		e.regs[reg&31] = v
@@ -80,7 +79,7 @@ func (e *emulator) save(at uint64, v value64) {
 	}
 }
 
-// load reads a word that the code wrote or, with a window, that was there.
+// load reads a word that the code has written or, with a window, a word of memory.
 func (e *emulator) load(at uint64, mem *memory.Window) value64 {
 	for i := range e.stores[:e.n] {
 		if e.stores[i].at == at {
@@ -96,7 +95,7 @@ func (e *emulator) load(at uint64, mem *memory.Window) value64 {
 	return value64{}
 }
 
-// called forgets what a call does not preserve.
+// called makes everything unknown that a call does not preserve.
 func (e *emulator) called() {
 	for reg := range uint32(18) {
 		e.regs[reg] = value64{}
@@ -104,7 +103,7 @@ func (e *emulator) called() {
 	e.regs[regLR] = value64{}
 }
 
-// run runs one instruction. by is how far a jump goes, in bytes.
+// run executes one instruction. by is the distance of a jump in bytes.
 func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
 	switch {
 	case nearcall.IsARM64(w):
@@ -121,7 +120,7 @@ func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
 	case w&0xfffffc1f == 0xd65f0000: // ret, by any register
 		e.regs[regLR] = e.regs[w>>5&31]
 		return flowReturn, 0
-	case w>>25 == 0x6b: // br and its like
+	case w>>25 == 0x6b: // br and its variants
 		return flowIndirect, 0
 	case w&0xffe0001f == 0xd4000001: // svc
 		e.regs[0] = value64{}
@@ -138,7 +137,7 @@ func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
 	return flowNext, 0
 }
 
-// data runs what is no branch.
+// data executes an instruction that is not a branch.
 func (e *emulator) data(w uint32, mem *memory.Window) {
 	switch w >> 25 & 15 {
 	case 8, 9:
@@ -152,8 +151,7 @@ func (e *emulator) data(w uint32, mem *memory.Window) {
 	}
 }
 
-// immediate runs add, sub and the moves of 64 bits, and forgets the result of
-// others.
+// immediate executes 64-bit add, sub, and moves, and makes the results of others unknown.
 func (e *emulator) immediate(w uint32) {
 	switch {
 	case w&0x9f000000 == 0x10000000 || w&0x9f000000 == 0x90000000: // adr, adrp
@@ -184,8 +182,8 @@ func (e *emulator) immediate(w uint32) {
 	}
 }
 
-// result writes what an instruction computed into a register, of which 31 is SP
-// unless it sets the flags. Those of 32 bits are of no interest.
+// result writes the result of an instruction to a register, with 31 as SP unless the instruction sets flags.
+// 32-bit results become unknown.
 func (e *emulator) result(w uint32, v value64, flags bool) {
 	if w>>31 == 0 {
 		v = value64{}
@@ -208,8 +206,7 @@ func add(a value64, n uint64, sub bool) value64 {
 	return value64{a.v + n, knownValue}
 }
 
-// registers runs mov, add and sub of 64-bit registers, and forgets the result of
-// others.
+// registers executes mov, add, and sub of 64-bit registers, and makes the results of others unknown.
 func (e *emulator) registers(w uint32) {
 	switch {
 	case w&0xffe0ffe0 == 0xaa0003e0: // mov
@@ -231,7 +228,7 @@ func (e *emulator) registers(w uint32) {
 	}
 }
 
-// vector: those that leave a result in a general register.
+// vector handles vector instructions with a result in a general register.
 func (e *emulator) vector(w uint32) {
 	switch {
 	case w&0x5f20fc00 == 0x1e200000 && (w>>17&3 == 0 || w>>16&7 == 6), // fcvt*, fmov

@@ -2,8 +2,8 @@ package arm64
 
 import "github.com/seedwalk/seedwalk/context/memory"
 
-// memory runs loads and stores: those of x registers truly, of others what they
-// do to the base register and that a loaded one changes.
+// memory executes loads and stores: exactly for x registers. For others it updates the base register and
+// makes loaded registers unknown.
 func (e *emulator) memory(w uint32, mem *memory.Window) {
 	switch {
 	case w&0x3a000000 == 0x28000000: // pairs
@@ -21,7 +21,7 @@ func (e *emulator) memory(w uint32, mem *memory.Window) {
 	}
 }
 
-// size is the logarithm of how many bytes a load or store moves.
+// size returns the logarithm of the number of bytes of a load or store.
 func size(w uint32) uint32 {
 	if w>>26&1 != 0 && w>>23&1 != 0 {
 		return 4
@@ -29,7 +29,7 @@ func size(w uint32) uint32 {
 	return w >> 30
 }
 
-// pair runs ldp and stp in all sizes.
+// pair executes ldp and stp in all sizes.
 func (e *emulator) pair(w uint32, mem *memory.Window) {
 	scale := uint32(2)
 	switch {
@@ -48,7 +48,7 @@ func (e *emulator) pair(w uint32, mem *memory.Window) {
 	}
 }
 
-// single runs ldr and str in all sizes.
+// single executes ldr and str in all sizes.
 func (e *emulator) single(w uint32, off uint64, mode uint32, mem *memory.Window) {
 	at, known := e.base(w, off, mode)
 	if w>>26&1 == 0 {
@@ -56,8 +56,7 @@ func (e *emulator) single(w uint32, off uint64, mode uint32, mem *memory.Window)
 	}
 }
 
-// base gives the address and changes the base register. mode: 1 post-indexed, 3
-// pre-indexed.
+// base returns the address and updates the base register. mode: 1 post-indexed, 3 pre-indexed.
 func (e *emulator) base(w uint32, off uint64, mode uint32) (at uint64, known bool) {
 	b := &e.regs[w>>5&31]
 	known = b.kind == knownValue
@@ -71,7 +70,7 @@ func (e *emulator) base(w uint32, off uint64, mode uint32) (at uint64, known boo
 	return at, known
 }
 
-// transfer loads or stores a register at a place that may be known.
+// transfer loads or stores a register at an address, if that is known.
 func (e *emulator) transfer(reg uint32, at uint64, known, wide, load bool, mem *memory.Window) {
 	switch {
 	case load && known && wide:

@@ -7,10 +7,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// fallback steps where no unwind data covers the address: first by what the
-// code bytes prove, then, if the bounds allow guessing, by following the code, by the
-// platform's rule where it has one, and by the frame pointer. Compiled managed code is none of what they prove; but a
-// trampoline at a page's beginning has the look-up address of what lies before it.
+// fallback steps if no unwind data covers the address: first by what the code proves, then, if the bounds
+// allow guesses, by following the code, by the platform's rule if there is one, and by the frame pointer.
+// Compiled managed code proves nothing here. But a trampoline at a page's start has the look-up address of
+// the code before it.
 func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	if !r.Managed() || r.Module() >= 0 || s.Regs.ARM64.PC&(pageSize-1) == 0 {
 		callerExact, stop := u.byCode(r, s, mem, b, f)
@@ -31,9 +31,8 @@ func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 	return false, unwind.NoInfo
 }
 
-// byCode steps as the code bytes prove: out of a signal trampoline, a linkage
-// table entry, or simple code that can be run forward to its return. NoInfo
-// means they prove nothing.
+// byCode steps by what the code proves: out of a signal trampoline, a linkage table entry, or simple code
+// that can be executed forward to its return. NoInfo means that it proves nothing.
 func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.ARM64
 	if m, i := u.moduleOf(regs.PC); inTrampoline(m, regs.PC, mem) {
@@ -74,17 +73,15 @@ func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 	return false, u.accept(&to, false, regs, b, f)
 }
 
-// pageSize is the smallest a system has. nullPage is the end of the page that no
-// process has at 0: a call of a function that is not there leads into it, with its
-// return address in x30.
+// pageSize is the smallest page size. nullPage is the end of the unmapped page at 0: a call through a null
+// pointer leads into it, with its return address in x30.
 const (
 	pageSize = 4096
 	nullPage = 4096
 )
 
-// moduleOf finds the module an instruction itself lies in: a handler returns to
-// a trampoline's first instruction, whose look-up address is in what precedes
-// it.
+// moduleOf finds the module of an instruction itself: a handler returns to a trampoline's first instruction,
+// whose look-up address is in the code before it.
 func (u *Unwinder) moduleOf(pc uint64) (*module.Module, int) {
 	if i := u.table.Find(pc); i >= 0 {
 		return u.table.At(i), i
@@ -92,8 +89,8 @@ func (u *Unwinder) moduleOf(pc uint64) (*module.Module, int) {
 	return nil, -1
 }
 
-// accept checks progress and bounds and makes the step. What a signal interrupted
-// may be a call to 0.
+// accept checks progress and bounds and makes the step. The instruction interrupted by a signal may be a call
+// to 0.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if !signal {
 		if stop := checkSP(regs.Sp, to.Sp, b); stop != unwind.StopNone {
@@ -109,8 +106,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	return unwind.StopNone
 }
 
-// afterCall reports whether a return address follows a call, or cannot be
-// looked at.
+// afterCall reports whether a return address follows a call, or cannot be checked.
 func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
 	m, _ := u.moduleOf(ra - 4)
 	w, ok := codeWord(m, ra-4, mem)
@@ -120,8 +116,7 @@ func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
 	return nearcall.IsARM64(w)
 }
 
-// called is afterCall for who must know: managed code is taken at its word, since its
-// bytes are in no file.
+// called is afterCall with certainty: managed code is accepted, since its bytes are in no file.
 func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
 	m, _ := u.moduleOf(ra - 4)
 	if w, ok := codeWord(m, ra-4, mem); ok {
@@ -130,12 +125,10 @@ func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
 	return u.table.IsManaged(unwind.ReturnAddress(ra).Lookup())
 }
 
-// framePointer takes x29 for a frame record if everything about it fits: it is
-// aligned, not below SP, inside the bounds, and the word above it is an address
-// of a known module or of managed code. Whether the function has a frame record
-// at all it cannot know, hence the doubt; the record may lie anywhere in the
-// frame, so SP is the lowest it can be, and the other callee-saved registers
-// are unknown.
+// framePointer treats x29 as a frame record's address if everything fits: it is aligned, not below SP, inside
+// the bounds, and the word above it is an address in a known module or in managed code. Whether the function
+// has a frame record is unknown, so the result is doubtful. The record may be anywhere in the frame, so SP is
+// a lower bound, and the other callee-saved registers become unknown.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp := regs.X[regFP]
 	if !known(regs, regFP) || fp&7 != 0 || fp < regs.Sp || fp > fp+16 {
@@ -155,8 +148,8 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 	return true
 }
 
-// isCode reports whether a return address lies in a known module or in managed
-// code. A rule that is kept for it knows: guessed frames are often the same.
+// isCode reports whether a return address is in a known module or in managed code. A cached rule answers
+// that: guessed frames often repeat.
 func (u *Unwinder) isCode(ra uint64) bool {
 	at := unwind.ReturnAddress(ra).Lookup()
 	if place, ok := u.kept(at); ok {

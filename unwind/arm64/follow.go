@@ -6,29 +6,29 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Code without unwind data and without frame records (musl as distributions build it) is left by
-// following it. Onward: from the frame's instruction over all branches to the returns; where they
-// agree on SP and x30, with a call before it, that is the caller. Where no return is reached (the
-// function never returns, or only calls what does not), from its beginning: a word of the stack that
-// is a return address tells which function was called; run from there, the code must have saved x30
-// just where that word lies. Where no word names the function, the places before the instruction at
-// which one may begin are tried.
+// Code without unwind data and without frame records (such as distributions' musl) is left by following it,
+// in two directions. Onward: from the frame's instruction over all branches to the returns. If they agree on
+// SP and on an x30 that follows a call, that is the caller. From the start, if no return is reached (the
+// function never returns, or only calls functions that do not): a word of the stack that is a return address
+// shows which function was called. Executed from its start, the function must have saved x30 exactly at that
+// word. If no word identifies the function, each place before the instruction where a function may begin is
+// tried.
 //
-// Neither proves anything: code behind a call that never returns is another function's, and a stack is
-// full of old return addresses. So what is found is doubtful, unwind.TrustCode.
+// Neither direction is a proof: code after a call that never returns belongs to another function, and a stack
+// is full of stale return addresses. So the result is doubtful, unwind.TrustCode.
 
 // Bounds of one step.
 const (
 	maxFollow  = 1500 // instructions
-	maxEntered = 1500 // of a function from its beginning
-	maxPaths   = 48   // branches not yet taken
-	maxWords   = 2048 // of the stack, searched for return addresses
-	maxEntries = 24   // functions run from their beginning
-	maxSeen    = 4096 // places in the table of those that were followed; a power of two
+	maxEntered = 1500 // of a function from its start
+	maxPaths   = 48   // pending branches
+	maxWords   = 2048 // of the stack to search for return addresses
+	maxEntries = 24   // functions executed from their start
+	maxSeen    = 4096 // entries of the table of followed addresses; a power of two
 	maxBack    = 1 << 10
 )
 
-// path is code that has still to be followed.
+// path is code that is still to be followed.
 type path struct {
 	pc uint64
 	e  emulator
@@ -37,20 +37,20 @@ type path struct {
 // follower is the storage of a step.
 type follower struct {
 	m     *module.Module
-	mem   *memory.Window // what loads read; nil from a function's beginning: what lies there now is not what the code found
+	mem   *memory.Window // source of loads; nil in a run from the start, because memory has changed since
 	left  int            // instructions
 	n     int
 	paths [maxPaths]path
 	run   uint64
-	seen  [maxSeen]uint64 // addresses followed, and in which run
+	seen  [maxSeen]uint64 // followed addresses, with the run's number
 
-	goal     uint64 // from a function's beginning: where it must come to
+	goal     uint64 // in a run from the start: the instruction to reach
 	uncalled bool   // without a call on the way
 	sp       uint64 // the frame's
 
 	found   emulator
 	ok      bool
-	returns int // onward: returns that were reached and agree
+	returns int // onward: the number of returns that were reached and agree
 	torn    bool
 }
 
@@ -62,7 +62,7 @@ func (f *follower) begin(m *module.Module, pc uint64) *emulator {
 	return &f.paths[0].e
 }
 
-// first tells whether an address is followed for the first time in this run.
+// first reports whether an address is followed for the first time in this run.
 func (f *follower) first(pc uint64) bool {
 	key := f.run<<40 | pc&(1<<40-1)
 	slot := &f.seen[(pc>>2^pc>>14)&(maxSeen-1)]
@@ -73,7 +73,7 @@ func (f *follower) first(pc uint64) bool {
 	return true
 }
 
-// add keeps a path for later; without room it is not followed.
+// add queues a path; if there is no room, it is not followed.
 func (f *follower) add(pc uint64, e *emulator) {
 	if f.n < maxPaths {
 		f.paths[f.n] = path{pc, *e}
@@ -81,7 +81,7 @@ func (f *follower) add(pc uint64, e *emulator) {
 	}
 }
 
-// follow runs the paths one after the other, until one answers or none is left.
+// follow executes the queued paths until one gives a result or none is left.
 func (u *Unwinder) follow() {
 	f := &u.follower
 	for f.n > 0 && !f.ok && !f.torn {
@@ -90,8 +90,8 @@ func (u *Unwinder) follow() {
 	}
 }
 
-// followPath runs one path to its end. The first path added later takes the
-// place of from, of which e is a copy therefore.
+// followPath executes one path to its end. e is a copy of from, because the next queued path reuses that
+// storage.
 func (u *Unwinder) followPath(pc uint64, from *emulator) {
 	f, e := &u.follower, *from
 	for f.left > 0 {
@@ -129,8 +129,8 @@ func (u *Unwinder) followPath(pc uint64, from *emulator) {
 	}
 }
 
-// returned looks at a return: its address must be one that a call left. Two
-// returns that agree are enough; two that do not are no answer.
+// returned handles a return: its address must follow a call. Two returns that agree are enough; two that
+// disagree give no result.
 func (u *Unwinder) returned(e *emulator) {
 	f := &u.follower
 	sp, lr := e.regs[regSP], e.regs[regLR]
@@ -148,8 +148,7 @@ func (u *Unwinder) returned(e *emulator) {
 	f.returns++
 }
 
-// code steps out of code of module i by following it, if that leads to a caller
-// that can be one.
+// code steps out of code of module i by following it, if that gives a possible caller.
 func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if i < 0 || i >= u.table.Len() {
 		return false
@@ -175,8 +174,7 @@ func (u *Unwinder) byFollowing(m *module.Module, s *unwind.State, mem *memory.Wi
 	return u.fromStart(m, regs, mem)
 }
 
-// onward follows the code to its returns. What a frame that has called has in x30
-// is its callee's.
+// onward follows the code to its returns. In a frame that has made a call, x30 belongs to its callee.
 func (u *Unwinder) onward(m *module.Module, s *unwind.State, mem *memory.Window) bool {
 	f, regs := &u.follower, &s.Regs.ARM64
 	e := f.begin(m, regs.PC)
@@ -191,7 +189,7 @@ func (u *Unwinder) onward(m *module.Module, s *unwind.State, mem *memory.Window)
 	return !f.torn && f.returns > 0
 }
 
-// leave gives the caller's registers at a return.
+// leave returns the caller's registers at a return.
 func (f *follower) leave(regs *Registers) (to Registers) {
 	lr := f.found.regs[regLR].v
 	to.PC, to.Sp, to.X[regLR], to.Known = stripPAC(lr), f.found.regs[regSP].v, lr, 1<<regLR

@@ -5,11 +5,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// maxFunction bounds how far a function reaches from its first byte.
+// maxFunction bounds the length of a function.
 const maxFunction = 1 << 16
 
-// entrySP is where SP is in a run from a function's beginning: what the run finds
-// is moved by where SP truly is.
+// entrySP is SP at the start of a run from a function's start: the results are moved by the distance to the
+// real SP.
 const entrySP = 1 << 40
 
 // backward looks for the return address on the stack.
@@ -34,8 +34,7 @@ func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Windo
 	return to, false
 }
 
-// calls gives the function that the call before ra called directly, if pc may
-// stand in it.
+// calls returns the function that the call before ra called directly, if pc may be in it.
 func (u *Unwinder) calls(m *module.Module, pc, ra uint64) (fn uint64, ok bool) {
 	if ra-m.Start > m.End-m.Start {
 		return 0, false
@@ -48,7 +47,7 @@ func (u *Unwinder) calls(m *module.Module, pc, ra uint64) (fn uint64, ok bool) {
 	return fn, fn-m.Start < m.End-m.Start && fn <= pc && pc-fn < maxFunction
 }
 
-// enter begins a run at a function's first instruction.
+// enter starts a run at a function's first instruction.
 func (f *follower) enter(m *module.Module, fn uint64) *emulator {
 	e := f.begin(m, fn)
 	for reg := range uint64(regSP) {
@@ -60,8 +59,7 @@ func (f *follower) enter(m *module.Module, fn uint64) *emulator {
 	return e
 }
 
-// entered runs a function from its beginning to the frame's instruction and gives
-// where it has saved x30.
+// entered executes a function from its start to the frame's instruction and returns where it has saved x30.
 func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved uint64, ok bool) {
 	f := &u.follower
 	f.enter(m, fn)
@@ -73,7 +71,7 @@ func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved 
 	return f.where(regLR, regs)
 }
 
-// where is the place in which a register was saved.
+// where returns the place in which a register was saved.
 func (f *follower) where(reg uint64, regs *Registers) (at uint64, ok bool) {
 	for i := range f.found.stores[:f.found.n] {
 		if s := &f.found.stores[i]; s.v == (value64{reg, entryValue}) {
@@ -83,9 +81,8 @@ func (f *follower) where(reg uint64, regs *Registers) (at uint64, ok bool) {
 	return 0, false
 }
 
-// restored is the caller of a function that was run from its beginning: the
-// registers that functions preserve are where it saved them, or where they still
-// are.
+// restored returns the caller of a function that was executed from its start: preserved registers are read
+// from where it saved them, or are unchanged.
 func (u *Unwinder) restored(regs *Registers, mem *memory.Window, lr uint64) (to Registers) {
 	f := &u.follower
 	to.PC, to.X[regLR], to.Known = stripPAC(lr), lr, 1<<regLR
@@ -106,9 +103,8 @@ func (u *Unwinder) restored(regs *Registers, mem *memory.Window, lr uint64) (to 
 	return to
 }
 
-// fromStart looks for the beginning of a function that never returns and that no
-// word of the stack names as called. What it has saved as x30 must be a return
-// address.
+// fromStart searches the start of a function that never returns and that no word of the stack identifies. The
+// x30 that it has saved must be a return address.
 func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	f := &u.follower
 	f.left = 2 * maxEntered
@@ -127,8 +123,7 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	return to, false
 }
 
-// ends tells whether a function may begin behind an instruction: a return, a jump,
-// padding, or a stop.
+// ends reports whether a function may begin after an instruction: a return, a jump, padding, or a stop.
 func ends(w uint32) bool {
 	return w == 0xd65f03c0 || w == insNop || w == 0 || w>>26 == 5 || w>>24 == 0xd4 || w>>26 == 0x25
 }

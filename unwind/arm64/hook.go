@@ -8,20 +8,18 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Return addresses that somebody has replaced: see unwind.ReturnHook. Steps need not
-// know them here. A function of ARM64 stores its return address itself, as a
-// return hook does, into a frame record like any other; whoever replaced the address
-// writes the true one there. So the unwind data is right, and a return hook only has
-// to be recognised.
+// Return addresses that were replaced: see unwind.ReturnHook. Steps need no knowledge of them on ARM64. A
+// return hook stores its return address itself, into a frame record like any other function's, and the true
+// address is then written there. So the unwind data are right, and a return hook only has to be recognized.
 
-// SetReturnHooks makes l what is known of replaced return addresses.
+// SetReturnHooks sets the known return hooks.
 func (u *Unwinder) SetReturnHooks(l []unwind.ReturnHook) { u.hooks = l }
 
-// maxHookCode is how much of a function's code is compared with return hooks.
+// maxHookCode is how many bytes of a function are compared with return hooks.
 const maxHookCode = 32
 
-// InReturnHook reports whether an address is in a return hook of an ELF image. It
-// interprets unwind data: not for every frame of a walk.
+// InReturnHook reports whether an address is in a return hook of an ELF image. It interprets unwind data, so
+// it is too slow for every frame of a walk.
 func (u *Unwinder) InReturnHook(a unwind.Address) bool {
 	addr := a.Lookup()
 	i := u.table.Find(addr)

@@ -6,17 +6,17 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Functions of a PE image that its exception directory does not list are leaves, by the
-// platform's rule: the return address is in x30. Assembly need not keep the rule, and an
-// image may lack the directory altogether. So the code has to agree: followed over all its
-// branches, every way out must leave SP and x30 as they are, and nothing be called.
+// Functions of a PE image that its exception directory does not list are leaves, by the platform's rule: the
+// return address is in x30. Assembly code may break the rule, and an image may lack the directory. So the
+// code has to agree: followed over all its branches, every exit must leave SP and x30 unchanged, and it must
+// not make calls.
 //
 // Source: Microsoft, "ARM64 exception handling", section "Overview".
 
 // maxProof bounds the instructions of such a function: leaves are short.
 const maxProof = 400
 
-// provenLeaf reports whether a function that is interrupted at pc is a leaf by its code.
+// provenLeaf reports whether the code proves that a function interrupted at pc is a leaf.
 func (u *Unwinder) provenLeaf(m *module.Module, pc uint64) bool {
 	f := &u.follower
 	e := f.begin(m, pc)
@@ -33,7 +33,7 @@ func (u *Unwinder) provenLeaf(m *module.Module, pc uint64) bool {
 	return ways > 0
 }
 
-// leafPath follows one path of a leaf and counts its ways out, -1 if it is none.
+// leafPath follows one path of a leaf and returns the number of its exits, -1 if it is not a leaf.
 func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 	f, e := &u.follower, *from
 	for f.first(pc) {
@@ -54,7 +54,8 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 		case flowJump:
 			pc += uint64(by)
 		case flowIndirect:
-			if reg := w >> 5 & 31; reg != 16 && reg != 17 { // of an import, say; by others a switch may lead anywhere in the function
+			// of an import, for example; through others, a switch may lead anywhere in the function
+			if reg := w >> 5 & 31; reg != 16 && reg != 17 {
 				return -1
 			}
 			fallthrough
@@ -72,14 +73,14 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 	return 0
 }
 
-// authenticates reports whether an instruction takes a return address's signature off:
-// what stands in x30 before it is none.
+// authenticates reports whether an instruction removes a return address's signature: before it, x30 is not a
+// plain address.
 func authenticates(w uint32) bool {
 	return w&0xfffffbff == 0xd65f0bff || w&0xffffffbf == 0xd503239f || w&0xffffffbf == 0xd50323bf || w&0xffffffbf == 0xd503219f
 }
 
-// ruled steps out of an interrupted function of a PE image by the platform's rule, which
-// its code has not been shown to keep.
+// ruled steps out of an interrupted function of a PE image by the platform's rule, although its code does not
+// prove it.
 func (u *Unwinder) ruled(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	regs := &s.Regs.ARM64
 	if i < 0 || i >= u.table.Len() || u.table.At(i).PE == nil || !s.Exact || !known(regs, regLR) {

@@ -8,23 +8,22 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// place is an address: a register's value when the step began, plus off.
+// place is an address: a register's value at the start of the step, plus off.
 type place struct {
 	reg uint8 // 29 or 31 = SP
 	off int64
 }
 
-// undo runs unwind codes. It keeps SP and the saved registers as places and
-// reads nothing, so that the outcome can be packed into a rule. A code whose
-// effect needs a value from memory makes it read what was collected so far
-// (commit) and go on from there; while compiling it gives up instead.
+// undo executes unwind codes. It keeps SP and the saved registers as places and reads nothing, so that the
+// result can be packed into a rule. If the effect of a code needs a value from memory, the collected places
+// are read (commit) and execution continues; while compiling, it gives up instead.
 type undo struct {
 	sp    place
 	at    [numSlots]place
 	have  uint32
 	strip bool // lr is signed
 
-	next  int  // save_next codes seen and not used yet
+	next  int  // save_next codes not yet used
 	pcSet bool // a machine frame or context gave the pc
 	exact bool // the caller's pc is exact
 	lr    bool // lr was read from the stack
@@ -34,12 +33,12 @@ type undo struct {
 	mem  *memory.Window
 }
 
-// outcome is how running codes ended.
+// outcome is how the execution of codes ended.
 type outcome uint8
 
 const (
 	undone   outcome = iota
-	needsRun         // only when compiling: an effect depends on memory
+	needsRun         // only while compiling: an effect depends on memory
 	badCodes
 	unsupportedCodes
 	unreadable
@@ -49,13 +48,13 @@ func (o outcome) stop() unwind.Stop {
 	return [...]unwind.Stop{unwind.StopNone, unwind.BadInfo, unwind.BadInfo, unwind.Unsupported, unwind.Unreadable}[o]
 }
 
-// compile prepares for codes whose outcome is to be packed.
+// compile prepares for codes whose result will be packed.
 func (u *undo) compile() {
 	u.begin()
 	u.run, u.mem = false, nil
 }
 
-// execute prepares for codes to be run on regs.
+// execute prepares for codes that run on regs.
 func (u *undo) execute(regs *Registers, mem *memory.Window) {
 	u.begin()
 	u.run, u.regs, u.mem = true, *regs, mem
@@ -68,8 +67,8 @@ func (u *undo) begin() {
 
 func (u *undo) restart() { u.sp, u.have, u.strip = place{reg: regSP}, 0, false }
 
-// codes runs codes up to their end, which need not be written behind the last
-// epilog (see pearm64.Info.Count). They are at most 1020 bytes.
+// codes executes codes up to their end, which may be missing after the last epilog (see pearm64.Info.Count).
+// They are at most 1020 bytes.
 func (u *undo) codes(b []byte) outcome {
 	for c := (pearm64.Code{}); ; {
 		if len(b) == 0 && u.next == 0 {
@@ -152,7 +151,7 @@ func (u *undo) save(c *pearm64.Code) outcome {
 	return undone
 }
 
-// load notes where a register was saved. Volatile registers are not kept.
+// load records where a register was saved. Volatile registers are ignored.
 func (u *undo) load(c *pearm64.Code, reg int, at place) {
 	slot := reg - firstX
 	if c.Vector {
@@ -169,7 +168,7 @@ func (u *undo) load(c *pearm64.Code, reg int, at place) {
 	}
 }
 
-// fromFP sets SP from x29, off bytes below it.
+// fromFP sets SP to x29 minus off bytes.
 func (u *undo) fromFP(off int64) outcome {
 	if u.have>>(regFP-firstX)&1 != 0 {
 		if o := u.commit(); o != undone {
@@ -183,7 +182,7 @@ func (u *undo) fromFP(off int64) outcome {
 	return undone
 }
 
-// commit reads what was collected into the registers and starts over.
+// commit reads the collected places into the registers and starts over.
 func (u *undo) commit() outcome {
 	if !u.run {
 		return needsRun
@@ -217,7 +216,7 @@ func (u *undo) address(p place) uint64 {
 	return u.regs.Sp + uint64(p.off)
 }
 
-// whole undoes what saved SP and PC themselves.
+// whole undoes codes that saved SP and PC themselves.
 func (u *undo) whole(op pearm64.Op) outcome {
 	if o := u.commit(); o != undone {
 		return o
@@ -307,7 +306,7 @@ func (u *undo) finishContext(at, sp, pc uint64, ok bool) outcome {
 	return undone
 }
 
-// pack turns the outcome into a rule, or says it does not fit.
+// pack turns the result into a rule, or returns false if it does not fit.
 func (u *undo) pack(module int) (Rule, bool) {
 	r := makeRule(RuleSlotsPE, module)
 	if u.pcSet || u.sp.off != int64(int32(u.sp.off)) {

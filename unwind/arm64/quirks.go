@@ -5,13 +5,12 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Call frame information that is known to contradict its code.
+// Call frame information that contradicts its code.
 
-// ignoresPLT0 recognises glibc's _dl_runtime_resolve and _dl_runtime_profile
-// (sysdeps/aarch64/dl-trampoline.S, seen in 2.36): they are entered by a jump
-// from PLT0, which has pushed x16 and x30, but their CFA leaves these 16 bytes
-// out. The first says itself that the return address was saved above its CFA,
-// which no real frame does; the second is known by its first instructions.
+// ignoresPLT0 recognizes glibc's _dl_runtime_resolve and _dl_runtime_profile
+// (sysdeps/aarch64/dl-trampoline.S, seen in 2.36): they are entered by a jump from PLT0, which has pushed x16
+// and x30, but their CFA omits these 16 bytes. The first says itself that the return address was saved above
+// its CFA, which is impossible for a real frame; the second is recognized by its first instructions.
 func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 	if ra := &row.Regs[regLR]; ra.Kind == cfi.Offset {
 		if ra.Off == 8 && row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP {
@@ -24,13 +23,11 @@ func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 	return isResolveProfile(m, row.FDE.Lo+m.Bias)
 }
 
-// contradicts recognises rows of the CLR's own assembly whose CFA is x29's and which
-// have lost where that was saved: macros of epilogs write them, of which one lowers such
-// a CFA with the stack pointer and none says that x29 is restored (dotnet/runtime
-// src/coreclr/pal/inc/unixasmmacrosarm64.inc, EPILOG_STACK_FREE and
-// EPILOG_RESTORE_REG_PAIR_INDEXED, seen in 10.0). Of 144 such rows none is right. A
-// compiler's row of a CFA of x29 has both registers in the frame record that x29 points
-// to, whose distance from the CFA is the rule's own.
+// contradicts recognizes rows of the CLR's own assembly with a CFA relative to x29 that do not list where x29
+// was saved. Macros for epilogs write them: one lowers such a CFA together with the stack pointer, and none
+// says that x29 is restored (dotnet/runtime src/coreclr/pal/inc/unixasmmacrosarm64.inc, EPILOG_STACK_FREE and
+// EPILOG_RESTORE_REG_PAIR_INDEXED, seen in 10.0). None of 144 such rows is right. In a compiler's row with a
+// CFA relative to x29, both registers are in the frame record to which x29 points.
 func contradicts(row *cfi.Row) bool {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regFP {
 		return false
@@ -42,23 +39,22 @@ func contradicts(row *cfi.Row) bool {
 	return fp.Kind == cfi.Offset && fp.Off != -row.CFA.Off
 }
 
-// forgets recognises rows behind a call by which x30 has not been saved, as the call would
-// return into itself then. clang writes them where it has moved a function's parts (dotnet
-// 10.0.9, libcoreclr's 0x81b51c and a hundred others), which begin with the rows of an epilog.
+// forgets recognizes rows after a call in which x30 has not been saved: the call would return into itself.
+// clang writes them if it has moved parts of a function (dotnet 10.0.9, libcoreclr's 0x81b51c and a hundred
+// others), which begin with the rows of an epilog.
 func forgets(row *cfi.Row) bool {
 	return !row.FDE.Signal && row.FDE.RA == regLR && row.CFA.Kind == cfi.RegisterOffset && inRegister(row)
 }
 
-// inRegister reports whether a row has the return address still in x30.
+// inRegister reports whether a row has the return address in x30.
 func inRegister(row *cfi.Row) bool {
 	lr := row.Regs[regLR].Kind
 	return lr == cfi.Unspecified || lr == cfi.SameValue
 }
 
-// popped mends a row by which registers are saved below SP. Nothing is kept there: a signal
-// would be delivered over it. So they have been loaded again, the stack pointer has risen
-// behind them, and the row has not been told: clang's at an epilog's autiasp (seen in 19),
-// after which it takes all back.
+// popped corrects a row that lists registers as saved below SP. Nothing survives there, because a signal
+// would overwrite it. So the registers have already been loaded and the stack pointer raised, and the row
+// does not reflect it: clang's at an epilog's autiasp (seen in 19), after which it restores all.
 func popped(row *cfi.Row) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP {
 		return
@@ -70,9 +66,8 @@ func popped(row *cfi.Row) {
 	}
 }
 
-// beginsResolve reports whether addr is the first instruction of
-// _dl_runtime_resolve, whose row does not say yet where the return address is
-// saved: the next one's does.
+// beginsResolve reports whether addr is the first instruction of _dl_runtime_resolve, whose row does not list
+// the saved return address yet; the next row does.
 func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
 	row := &u.row
 	return u.machine.Row(m.CFI, addr+4-m.CFIBias(), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset && row.Regs[regLR].Off == 8 &&

@@ -5,15 +5,15 @@ import "github.com/seedwalk/seedwalk/context"
 // Registers is the state of a frame.
 type Registers = context.ARM64
 
-// Numbers of registers this package names.
+// Register numbers that this package uses.
 const (
 	regFP = 29
 	regLR = 30
 	regSP = 31
 )
 
-// nonvolatile are the registers a function preserves, and x30, which tells
-// where a caller was called to; x18 belongs to the platform and never changes.
+// nonvolatile are the registers that a function preserves, and x30, which contains the caller's return
+// address; x18 belongs to the platform and never changes.
 const nonvolatile = 0xff<<32 | 0xfff<<19 | 1<<18
 
 func known(regs *Registers, reg int) bool { return regs.Known>>reg&1 != 0 }
@@ -35,7 +35,7 @@ func setSlot(regs *Registers, i int, v uint64) {
 	}
 }
 
-// slotBit is slot i's bit in Registers.Known.
+// slotBit returns slot i's bit in Registers.Known.
 func slotBit(i int) uint64 {
 	if i < numX {
 		return 1 << (firstX + i)
@@ -43,8 +43,8 @@ func slotBit(i int) uint64 {
 	return 1 << (32 + i - numX)
 }
 
-// stripPAC removes the pointer authentication code from a signed user address:
-// bit 55 says which half of the address space it is in.
+// stripPAC removes the pointer authentication code from a signed address: bit 55 selects the half of the
+// address space.
 func stripPAC(v uint64) uint64 {
 	if v>>55&1 != 0 {
 		return v | 0xffff<<48
@@ -52,7 +52,6 @@ func stripPAC(v uint64) uint64 {
 	return v &^ (0xffff << 48)
 }
 
-// stripUser removes the code from an address that Windows unwind data says is
-// signed. User addresses have 48 bits; unlike stripPAC it never makes a kernel
-// address, which a user stack cannot hold.
+// stripUser removes the code from an address that Windows unwind data mark as signed. User addresses have 48
+// bits; unlike stripPAC it never returns a kernel address, which a user stack cannot contain.
 func stripUser(v uint64) uint64 { return v &^ (0xffff << 48) }

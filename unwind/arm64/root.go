@@ -2,15 +2,14 @@ package arm64
 
 import "github.com/seedwalk/seedwalk/unwind/module"
 
-// Where stacks begin without unwind data that says so: what the kernel or a makecontext
-// enters has no caller.
+// Where stacks begin without unwind data that marks it: code entered by the kernel or through makecontext has
+// no caller.
 
 // maxRootBytes bounds an entry point's own code, bytes.
 const maxRootBytes = 128
 
-// isRoot reports whether a frame is of code that nobody has called. The image's entry
-// point is: its code has ended the chain of frame records, or the kernel has, and no
-// function that returns stands between.
+// isRoot reports whether a frame has no caller. Code at the image's entry point has none: the chain of frame
+// records ends there, and no returning function is in between.
 func isRoot(m *module.Module, regs *Registers) bool {
 	if m == nil || !m.SystemV() {
 		return false
@@ -33,10 +32,9 @@ func isRoot(m *module.Module, regs *Registers) bool {
 	return true
 }
 
-// beginsContext reports whether pc is the first instruction of glibc's __startcontext, to
-// which the function of a makecontext returns, for all that its unwind data say: nop or
-// bti c; mov x0, x19; cbnz x0, setcontext; b exit.
-// Source: glibc sysdeps/unix/sysv/linux/aarch64/setcontext.S.
+// beginsContext reports whether pc is the first instruction of glibc's __startcontext, to which the function
+// of a makecontext returns, whatever its unwind data say: nop or bti c; mov x0, x19; cbnz x0, setcontext; b
+// exit. Source: glibc sysdeps/unix/sysv/linux/aarch64/setcontext.S.
 func beginsContext(m *module.Module, pc uint64) bool {
 	const nop, btiC = 0xd503201f, 0xd503245f
 	w, ok := codeWord(m, pc, nil)

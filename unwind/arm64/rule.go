@@ -8,20 +8,20 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Kind says how a Rule steps.
+// Kind is the way in which a Rule steps.
 type Kind uint8
 
 const (
 	RuleNone        Kind = iota // no rule: an empty cache entry
 	RuleSlots                   // CFA = register + offset, registers in slots: call frame information
 	RuleSlotsPE                 // the same from PE unwind data
-	RuleCFI                     // the row does not fit: it is interpreted at each step
-	RulePE                      // the unwind codes do not fit: they are run at each step
+	RuleCFI                     // the row does not fit; it is interpreted at each step
+	RulePE                      // the unwind codes do not fit; they are executed at each step
 	RuleLeafPE                  // a PE function without an entry: pc = lr
 	RuleEnd                     // the return address is undefined: end of stack
 	RuleNoInfo                  // nothing covers the address
 	RuleBad                     // its unwind data is malformed
-	RuleUnsupported             // its unwind data is of a kind that is not read
+	RuleUnsupported             // its unwind data is of an unsupported kind
 )
 
 var kindNames = [...]string{"none", "slots", "slots-pe", "cfi", "pe", "leaf-pe", "end", "no-info", "bad", "unsupported"}
@@ -41,8 +41,7 @@ const (
 	slotLR   = regLR - firstX
 )
 
-// Rule is how to step from one address. With its address it fills a cache
-// line of 64 bytes.
+// Rule describes the step from one address. With its address it fills a cache line of 64 bytes.
 type Rule struct {
 	cfa    int32  // the CFA's distance from the base register, bytes
 	saved  uint32 // bit i: slot i is saved; bits 20 and up: flags
@@ -58,12 +57,14 @@ const (
 	slotsMask = 1<<numSlots - 1
 
 	flagManaged = 1 << 31 // the address is managed code
-	flagStrip   = 1 << 30 // of a PE function: the return address is signed; after call frame information every one is stripped
-	flagExact   = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
-	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see quirks.go
-	flagDoubt   = 1 << 26 // there is a row, which contradicts itself: see quirks.go
-	flagFew     = 1 << 27 // fused steps that began with it were few
-	rareFlags   = flagStrip | flagExact | flagShift
+	// of a PE function: the return address is signed (with call frame information, every return address is
+	// stripped)
+	flagStrip = 1 << 30
+	flagExact = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
+	flagShift = 1 << 28 // the caller's SP is 16 above the CFA: see quirks.go
+	flagDoubt = 1 << 26 // the row contradicts itself: see quirks.go
+	flagFew   = 1 << 27 // it has started only few fused steps
+	rareFlags = flagStrip | flagExact | flagShift
 
 	noModule = 0xffff
 )
@@ -75,7 +76,7 @@ func makeRule(k Kind, module int) Rule {
 	return Rule{kind: k, module: uint16(module), base: regSP}
 }
 
-// Kind reports how the rule steps.
+// Kind returns the way in which the rule steps.
 func (r *Rule) Kind() Kind { return r.kind }
 
 // Managed reports whether the address is managed code.
@@ -84,7 +85,7 @@ func (r *Rule) Managed() bool { return r.saved&flagManaged != 0 }
 // outside reports whether the address is in no module and no managed range.
 func (r *Rule) outside() bool { return r.module == noModule && r.saved&flagManaged == 0 }
 
-// Module is the index of the address's module, -1 if it lies in none.
+// Module returns the index of the address's module, -1 if it is outside all.
 func (r *Rule) Module() int {
 	if r.module == noModule {
 		return -1
@@ -92,8 +93,7 @@ func (r *Rule) Module() int {
 	return int(r.module)
 }
 
-// setSlot notes that slot i lies off bytes from the base register. measure comes behind
-// the last.
+// setSlot records that slot i is off bytes from the base register. Call measure after the last one.
 func (r *Rule) setSlot(i int, off int64) bool {
 	if off&7 != 0 || off < math.MinInt16*8 || off >= math.MaxInt16*8 {
 		return false
@@ -103,7 +103,7 @@ func (r *Rule) setSlot(i int, off int64) bool {
 	return true
 }
 
-// measure finds the words between which all slots lie, when they are set.
+// measure finds the range of words that contains all slots.
 func (r *Rule) measure() {
 	s := r.saved & slotsMask
 	if s == 0 {
@@ -117,7 +117,7 @@ func (r *Rule) measure() {
 	r.low, r.size = low, uint16(int(high)+1-int(low))
 }
 
-// pack turns a row into a rule, or says it does not fit.
+// pack turns a row into a rule, or returns false if it does not fit.
 func pack(row *cfi.Row, module int) (Rule, bool) {
 	r := makeRule(RuleSlots, module)
 	off := row.CFA.Off
@@ -144,8 +144,8 @@ func (r *Rule) packColumn(c int, rule *cfi.Rule) bool {
 	case rule.Kind == cfi.SameValue:
 		return true
 	case slot < 0:
-		// The stack pointer's default may be written out. Volatile registers
-		// are not kept, so where they were saved is of no use.
+		// The stack pointer's default may be written out. Volatile registers are not restored, so their
+		// places do not matter.
 		return c != regSP || rule.Kind == cfi.ValOffset && rule.Off == 0
 	case rule.Kind != cfi.Offset:
 		return false

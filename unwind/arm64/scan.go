@@ -7,19 +7,19 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// A scan runs code forward from a frame's instruction to the return that ends its function, following
-// what it does to SP and to the callee-saved registers. Linkage table entries and start-up code
-// (_init, call_weak_fn) have no unwind data and are simple enough for it. Every instruction outside
-// the small set below ends the scan without an answer.
+// A scan executes code forward from a frame's instruction to the return that ends its function, tracking SP
+// and the callee-saved registers. Linkage table entries and start-up code (_init, call_weak_fn) have no
+// unwind data and are simple enough for it. Any instruction outside the small set below ends the scan without
+// a result.
 //
-// On all paths to a return SP must agree, or the function could not return: so
-// conditional branches may be taken as not taken.
+// SP must be the same on all paths to a return, or the function could not return. So conditional branches may
+// be treated as not taken.
 type scan struct {
 	m      *module.Module
 	pc     uint64
 	regs   Registers
 	mem    *memory.Window
-	stores [16]stored // by the scan itself: not in memory
+	stores [16]stored // written by the scan itself: not in memory
 	n      int
 	call   bool // the last instruction was a call, which might not return
 	jumps  bool // a jump through any register leaves the function
@@ -32,7 +32,7 @@ type stored struct {
 
 const maxScan = 64 // instructions
 
-// step is what one instruction did to the scan.
+// scanned is the effect of one instruction on the scan.
 type scanned uint8
 
 const (
@@ -41,8 +41,8 @@ const (
 	returns
 )
 
-// leave runs the scan and gives the caller's registers.
-// jumps says that this is assembly in which a jump through a register is a tail call.
+// leave runs the scan and returns the caller's registers. jumps means that this is assembly code in which a
+// jump through a register is a tail call.
 func leave(m *module.Module, from *unwind.State, mem *memory.Window, jumps bool) (caller Registers, ok bool) {
 	s := scan{m: m, pc: from.Regs.ARM64.PC, regs: from.Regs.ARM64, mem: mem, call: !from.Exact, jumps: jumps}
 	if !from.Exact {
@@ -73,9 +73,8 @@ func (s *scan) caller(from *Registers) (Registers, bool) {
 
 func (s *scan) forget(reg uint32) { s.regs.Known &^= 1 << reg }
 
-// instruction runs one. After a call the code may be another function's, if
-// the called one never returns: what looks like a function's beginning or
-// padding is not trusted.
+// instruction executes one instruction. After a call the code may belong to another function, if the called
+// one never returns: code that looks like a function's start, or padding, is refused.
 func (s *scan) instruction(w uint32) scanned {
 	call := s.call
 	s.call = false
@@ -94,7 +93,7 @@ func (s *scan) instruction(w uint32) scanned {
 	case w == 0xd65f0bff || w == 0xd65f0fff: // retaa, retab
 		return returns
 	case w == insBRX17, s.jumps && w&0xfffffc1f == 0xd61f0000: // br
-		return returns // the linkage table's jump to the function it stands for
+		return returns // the linkage table's jump to its function
 	case nearcall.IsARM64(w):
 		if w>>26 == 0x25 && outlined(s.m, s.pc-4+uint64(int64(int32(w<<6)>>6)*4)) {
 			return refused
@@ -111,8 +110,8 @@ func (s *scan) instruction(w uint32) scanned {
 	return s.data(w)
 }
 
-// outlined reports whether a function is a part of its callers, which a compiler has put
-// into one place: it changes registers that functions keep, and returns (clang at -Oz).
+// outlined reports whether a function is code that a compiler has moved out of several callers: it changes
+// registers that functions preserve, and returns (clang at -Oz).
 func outlined(m *module.Module, pc uint64) bool {
 	var e emulator
 	for reg := range uint64(regSP) {
@@ -139,10 +138,10 @@ func outlined(m *module.Module, pc uint64) bool {
 	return false
 }
 
-// maxOutlined bounds the instructions of such a part.
+// maxOutlined bounds the instructions of such code.
 const maxOutlined = 16
 
-// data runs what is no branch.
+// data executes an instruction that is not a branch.
 func (s *scan) data(w uint32) scanned {
 	switch w >> 25 & 15 {
 	case 8, 9: // immediate
@@ -164,7 +163,7 @@ func (s *scan) data(w uint32) scanned {
 	return refused
 }
 
-// writes allows a result of no interest: in a volatile register.
+// writes permits an irrelevant result: one in a volatile register.
 func (s *scan) writes(reg uint32) scanned {
 	if reg >= 18 {
 		return refused
@@ -173,7 +172,7 @@ func (s *scan) writes(reg uint32) scanned {
 	return goOn
 }
 
-// addImmediate runs add and sub with an immediate.
+// addImmediate executes add and sub with an immediate.
 func (s *scan) addImmediate(w uint32) scanned {
 	rd, rn, n := w&31, w>>5&31, uint64(w>>10&0xfff)
 	if rd < 18 {
@@ -197,8 +196,8 @@ func (s *scan) addImmediate(w uint32) scanned {
 	return goOn
 }
 
-// loadStore runs loads and stores: those of x registers at SP and x29 truly,
-// others only if they change nothing of interest.
+// loadStore executes loads and stores of x registers at SP and x29. It permits others only if they change
+// nothing relevant.
 func (s *scan) loadStore(w uint32) scanned {
 	rn, load := w>>5&31, w>>22&1 != 0
 	onStack := rn == regSP || rn == regFP
@@ -222,12 +221,11 @@ func (s *scan) loadStore(w uint32) scanned {
 	return refused
 }
 
-// vectors runs loads and stores of vector registers at SP: of those that functions
-// need not preserve.
+// vectors permits loads and stores at SP of vector registers that functions need not preserve.
 func (s *scan) vectors(w uint32, load bool) scanned {
-	const preserved = 8 // v8 to v15, of which the lower halves are
+	const preserved = 8 // v8 to v15, whose lower halves are preserved
 	switch {
-	case w&0x3e000000 != 0x2c000000 || w>>30 == 3: // no pair
+	case w&0x3e000000 != 0x2c000000 || w>>30 == 3: // not a pair
 		if w&0x3f400000 != 0x3d400000 || w&31>>3 == preserved>>3 { // ldr, unsigned offset
 			return refused
 		}
@@ -242,8 +240,7 @@ func (s *scan) vectors(w uint32, load bool) scanned {
 
 const noReg = 32
 
-// transfer runs a load or store of one or two x registers. mode: 1 post-indexed,
-// 2 offset, 3 pre-indexed.
+// transfer executes a load or store of one or two x registers. mode: 1 post-indexed, 2 offset, 3 pre-indexed.
 func (s *scan) transfer(r1, r2, rn uint32, off uint64, mode uint32, load bool) scanned {
 	at, ok := base(&s.regs, uint8(rn))
 	if !ok || mode == 0 || mode != 2 && rn != regSP {

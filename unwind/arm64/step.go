@@ -10,10 +10,9 @@ import (
 
 var unbounded unwind.Bounds
 
-// Step implements unwind.Walker. The callee-saved registers (x19-x29, d8-d15,
-// SP) are the caller's after it; those whose value is lost, and all volatile
-// ones, are not in Known. x30 is what was in the return address's place, with
-// its pointer authentication code if the platform leaves it there.
+// Step implements unwind.Walker. After it, the callee-saved registers (x19-x29, d8-d15, SP) are the caller's.
+// Those whose value is lost, and all volatile ones, are not in Known. x30 is the word in the return address's
+// place, with its pointer authentication code if the platform leaves it there.
 func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if s.Regs.Arch != context.ArchARM64 {
 		*f = unwind.Frame{Module: -1}
@@ -42,15 +41,15 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	return unwind.StopNone
 }
 
-// doubtOutside makes a frame that a step has reached in no known code doubtful, unless a
-// call to 0 was interrupted.
+// doubtOutside marks a frame outside all known code as doubtful, unless a call to 0 was interrupted.
 func doubtOutside(s *unwind.State) {
 	if !s.Exact || s.Regs.ARM64.PC >= nullPage {
 		s.Trust = s.Trust.Then(unwind.TrustOutside)
 	}
 }
 
-// ended is why a walk ended at s. A row of interrupted code may be wrong: its 0 ends no stack.
+// ended returns why a walk ended at s. A row of interrupted code may be wrong: its return address of 0 does
+// not end the stack.
 func ended(r *Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	if stop == unwind.NullReturn && !(s.Exact && (r.Kind() == RuleSlots || r.Kind() == RuleCFI)) {
 		return b.Null(s.Regs.ARM64.Sp, mem.Hot().End())
@@ -58,7 +57,7 @@ func ended(r *Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *un
 	return stop
 }
 
-// describe fills what a frame is before it is left.
+// describe fills in f before the frame is left.
 func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	f.IP, f.SP, f.FP, f.CFA = regs.PC, regs.Sp, regs.X[regFP], 0
 	f.Module, f.Kind, f.Exact = int32(r.Module()), unwind.KindNative, exact
@@ -67,7 +66,7 @@ func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// stepRare runs any rule. If it succeeds, s is the caller, and u.by how it was found.
+// stepRare executes any rule. On success, s is the caller, and u.by how it was found.
 func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.ARM64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
@@ -77,8 +76,7 @@ func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 	return stop
 }
 
-// leaveFrame changes the registers of s alone, and says whether the caller was
-// interrupted.
+// leaveFrame changes only the registers of s, and reports whether the caller was interrupted.
 func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	switch r.kind {
 	case RuleSlots:
@@ -106,7 +104,7 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 	return u.fallback(r, s, mem, b, f)
 }
 
-// stepSlots runs a rule of slots anywhere in the window.
+// stepSlots executes a rule of slots anywhere in the window.
 func (u *Unwinder) stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	regs := &s.Regs.ARM64
 	from, ok := base(regs, r.base)
@@ -123,7 +121,7 @@ func (u *Unwinder) stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *un
 		if r.kind != RuleSlots || r.base != regFP || !s.LeavesStack(sp, mem, b) {
 			return stop
 		}
-		left = 1 // if a call stands before the return address
+		left = 1 // if the return address follows a call
 	}
 	lr, stop := returnAddress(r, from, s, mem)
 	if stop != unwind.StopNone {
@@ -149,8 +147,8 @@ func (u *Unwinder) stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *un
 	return unwind.StopNone
 }
 
-// returnAddress returns x30 as it was when the function was entered. A frame that
-// has made a call must have saved it: what is in x30 now is of the callee.
+// returnAddress returns x30 as it was at the function's entry. A frame that has made a call must have saved
+// it, because x30 now belongs to the callee.
 func returnAddress(r *Rule, from uint64, s *unwind.State, mem *memory.Window) (uint64, unwind.Stop) {
 	regs := &s.Regs.ARM64
 	if r.saved&(1<<slotLR) != 0 {
@@ -169,11 +167,11 @@ func returnAddress(r *Rule, from uint64, s *unwind.State, mem *memory.Window) (u
 	return regs.X[regLR], unwind.StopNone
 }
 
-// slotAt is the address of slot i.
+// slotAt returns the address of slot i.
 func (r *Rule) slotAt(i int, from uint64) uint64 { return from + uint64(int64(r.slots[i])*8) }
 
-// restoreSlots reads the saved registers. One whose word is missing becomes
-// unknown: the walk may still go on without it.
+// restoreSlots reads the saved registers. A register whose word is missing becomes unknown: the walk may
+// continue without it.
 func restoreSlots(r *Rule, from uint64, regs *Registers, mem *memory.Window) {
 	have, lost := regs.Known&nonvolatile|1<<regLR, uint64(0)
 	for s := r.saved & (slotsMask &^ (1 << slotLR)); s != 0; s &= s - 1 {
@@ -188,9 +186,8 @@ func restoreSlots(r *Rule, from uint64, regs *Registers, mem *memory.Window) {
 	regs.Known = have &^ lost
 }
 
-// checkSP decides whether a caller's stack pointer can follow sp. A thread that
-// is on another stack than the bounded one (a signal stack) is not held to the
-// bounds, only to progress.
+// checkSP checks whether a caller's stack pointer can follow sp. A thread on a stack other than the bounded
+// one (a signal stack) must only make progress.
 func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	if caller < sp {
 		return unwind.NoProgress
@@ -201,9 +198,8 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address, which Step and Walk then judge,
-// and where nothing changes.
-// The same return address at another stack pointer is recursion.
+// checkRA ends the walk at a zero return address, which Step and Walk then judge, and at a frame that changes
+// nothing. The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {
 		return unwind.NullReturn

@@ -33,9 +33,8 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	return makeRule(RuleBad, i)
 }
 
-// isStart reports whether addr is the first instruction of a program's _start:
-// nothing has called it, whatever x30 holds, but its rows say so only from the
-// second instruction on.
+// isStart reports whether addr is the first instruction of a program's _start: it has no caller, whatever x30
+// holds, but its rows say so only from the second instruction on.
 func (u *Unwinder) isStart(m *module.Module, addr uint64) bool {
 	if at, ok := m.Entry(); !ok || addr != at {
 		return false
@@ -59,7 +58,7 @@ func compile(row *cfi.Row, m *module.Module, i int) Rule {
 	return r
 }
 
-// stepCFI interprets the row anew: it holds what a rule cannot.
+// stepCFI interprets the row, because a rule cannot hold it.
 func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() {
@@ -84,7 +83,7 @@ func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwi
 	return u.leaveCFI(row, s, mem, b, f)
 }
 
-// leaveCFI finds SP and return address, checks them and restores the rest.
+// leaveCFI finds SP and the return address, checks them, and restores the other registers.
 func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	e, regs := &u.env, &s.Regs.ARM64
 	sp, other := e.CFA, row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP
@@ -128,7 +127,7 @@ func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, mem *memory.Window, b
 	return row.FDE.Signal, unwind.StopNone
 }
 
-// enter gives expressions the frame's registers.
+// enter sets the frame's registers for expressions.
 func enter(e *cfi.ExprEnv, regs *Registers, mem *memory.Window, bias uint64) {
 	copy(e.Regs[:], regs.X[:])
 	e.Regs[regSP] = regs.Sp
@@ -179,7 +178,7 @@ func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	return 0, false
 }
 
-// restoreCFI sets every register but SP and PC.
+// restoreCFI sets every register except SP and PC.
 func (u *Unwinder) restoreCFI(row *cfi.Row, regs *Registers) {
 	have := uint64(0)
 	for d := range regs.X {

@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// stepHot is step for the commonest rules, where all they read lies in one
-// block of the hot run and nothing is in the way; else it does nothing and says
-// false. It spares the calls and checks that the rarer cases need.
+// stepHot is step for the most common rules, if everything they read is in one block of the hot run and no
+// special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of the
+// rarer cases.
 func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if r.kind != RuleSlots && r.kind != RuleSlotsPE || r.saved&rareFlags != 0 {
 		return false
@@ -40,13 +40,12 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 	describe(r, regs, exact, f)
 	f.CFA, u.by = cfa, trust
 	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
-	// Last, so that little is kept over the call.
+	// Last, so that few values must survive the call.
 	regs.Known = regs.Known&nonvolatile | 1<<regLR | r.restoreBlock(r.saved&(slotsMask&^(1<<slotLR)), block, regs)
 	return true
 }
 
-// restoreBlock reads the slots s, all in block, and returns which registers they are,
-// as bits of Known.
+// restoreBlock reads the slots s, all in block, and returns their registers as bits of Known.
 func (r *Rule) restoreBlock(s uint32, block []byte, regs *Registers) uint64 {
 	low := int(r.low)
 	for x := s & (1<<numX - 1); x != 0; x &= x - 1 {

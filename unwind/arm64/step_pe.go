@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// codesAt finds the unwind codes to run at a look-up address of a module.
+// codesAt returns the unwind codes to execute at a look-up address of a module.
 func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
 	rva := addr - m.Bias
 	if rva != uint64(uint32(rva)) {
@@ -35,8 +35,8 @@ func faultKind(r pearm64.Reason) Kind {
 	return RuleBad
 }
 
-// resolvePE finds a PE module's rule at an address. Where the exception
-// directory says nothing, the image's DWARF sections are asked.
+// resolvePE finds a PE module's rule at an address. If the exception directory does not cover it, the image's
+// DWARF sections are used.
 func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 	codes, kind := u.codesAt(m, addr)
 	if kind == RuleLeafPE && m.CFI != nil {
@@ -44,7 +44,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 			return r
 		}
 	}
-	if kind == RuleLeafPE && !u.provenLeaf(m, addr) { // nor is it at the address of a call's last byte
+	if kind == RuleLeafPE && !u.provenLeaf(m, addr) { // also false at the address of a call's last byte
 		kind = RuleNoInfo
 	}
 	if kind != RulePE {
@@ -65,7 +65,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 	return makeRule(RuleBad, i)
 }
 
-// stepPE runs the codes anew: they do what a rule cannot hold.
+// stepPE executes the codes, because a rule cannot hold their effect.
 func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() {
@@ -78,10 +78,9 @@ func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 	return u.runCodes(codes, s, mem, b, f)
 }
 
-// StepFunction undoes a frame of a function whose unwind information is known, at an
-// instruction offset bytes into it; regs become the caller's. saved is where the return
-// address was read, 0 if it was in x30. inside tells whether the function was
-// interrupted there: else x30 is not its own.
+// StepFunction undoes a frame of a function with known unwind information, at an instruction offset bytes
+// into it; regs become the caller's. saved is the address from which the return address was read, 0 if it was
+// in x30. inside means that the function was interrupted there; otherwise x30 is not its own.
 func StepFunction(info *pearm64.Info, offset uint32, inside bool, regs *Registers, mem *memory.Window) (part pearm64.Where, saved uint64, stop unwind.Stop) {
 	codes, part, fault := info.At(offset)
 	if !fault.OK() {
@@ -116,8 +115,7 @@ func stopOf(r pearm64.Reason) unwind.Stop {
 	return unwind.BadInfo
 }
 
-// Preserved are the registers that a function preserves, as bits of Known: the same by
-// every system's convention.
+// Preserved are the registers that a function preserves, as bits of Known: the same on every system.
 const Preserved = nonvolatile
 
 func (u *Unwinder) runCodes(codes []byte, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {

@@ -5,20 +5,19 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Call frame information may be synchronous: right where functions call, and not amid
-// prologs and epilogs, where a signal interrupts too. clang writes it at -Oz (seen in 19),
-// and wherever -fno-asynchronous-unwind-tables asks for it. The code tells: a prolog is run
-// from the function's first instruction on, an epilog to its return, and where the row
-// contradicts, the code is right.
+// Call frame information may be synchronous: right where functions make calls, and wrong inside prologs and
+// epilogs, where a signal may interrupt. clang writes it at -Oz (seen in 19), and any compiler with
+// -fno-asynchronous-unwind-tables. The code decides: a prolog is executed from the function's first
+// instruction, an epilog to its return. If the row contradicts, the code is right.
 //
-// Source: Arm, "Procedure Call Standard", section "Subroutine calls": SP at a return is what
-// it was at the call, which is the CFA.
+// Source: Arm, "Procedure Call Standard", section "Subroutine calls": SP at a return is what it was at the
+// call, which is the CFA.
 
 // maxStraight bounds the instructions of a prolog or an epilog.
 const maxStraight = 24
 
-// correct mends the row of an instruction that was interrupted. False: it contradicts the
-// code in what it does not say.
+// correct corrects the row of an interrupted instruction. It returns false if the row lacks data that the
+// code contradicts.
 func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
 		return true
@@ -28,14 +27,14 @@ func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	return ok
 }
 
-// amidProlog corrects a row by the code from the function's beginning to addr. It reports
-// whether addr stands in such code.
+// amidProlog corrects a row by the code from the function's start to addr. It reports whether addr is in such
+// code.
 func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool {
 	lo, f := row.FDE.Lo+m.CFIBias(), &u.follower
 	there, saves := u.straight(m, lo, addr, row)
 	switch {
 	case there && (saves || bare(row)):
-	case bare(row) && addr-lo < maxFunction: // behind a branch, then
+	case bare(row) && addr-lo < maxFunction: // after a branch, then
 		f.left = 2 * maxStraight
 		f.enter(m, lo)
 		f.mem, f.goal, f.uncalled = nil, addr, true
@@ -43,8 +42,8 @@ func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool 
 			return false
 		}
 	default:
-		// What begins with a row of its own may be a part of a function that lies elsewhere:
-		// unless it saves x30, as beginnings do.
+		// A range with a record of its own may be part of a function elsewhere, unless it saves x30, as
+		// function starts do.
 		return false
 	}
 	if e := &f.found; e.known() && !e.agrees(row) {
@@ -53,8 +52,8 @@ func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool 
 	return true
 }
 
-// straight runs a function from its beginning as if no branch were taken, and reports
-// whether it comes to addr, where it is found then, and whether it saves x30 there or soon.
+// straight executes a function from its start as if no branch were taken. It reports whether it reaches addr
+// and finds the frame there, and whether it saves x30 there or soon after.
 func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (there, saves bool) {
 	e := u.follower.enter(m, lo)
 	for pc := lo; pc < lo+4*maxStraight && pc < row.FDE.Hi+m.CFIBias(); pc += 4 {
@@ -73,14 +72,14 @@ func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (th
 	return there, saves
 }
 
-// known reports whether it is known of a function that has been run from its beginning where
-// its caller's SP is and the address that it returns to.
+// known reports whether the caller's SP and the return address of a function executed from its start are
+// known.
 func (e *emulator) known() bool {
 	_, saved := e.saved(regLR)
 	return (e.regs[regSP].kind == knownValue || e.regs[regFP].kind == knownValue) && (saved || e.regs[regLR] == value64{regLR, entryValue})
 }
 
-// saved is where a register's value at the function's beginning has been stored.
+// saved returns where a register's value at the function's start has been stored.
 func (e *emulator) saved(reg uint64) (at uint64, ok bool) {
 	for i := range e.stores[:e.n] {
 		if s := &e.stores[i]; s.v == (value64{reg, entryValue}) {
@@ -90,8 +89,7 @@ func (e *emulator) saved(reg uint64) (at uint64, ok bool) {
 	return 0, false
 }
 
-// agrees reports whether a row finds the CFA and the return address of a function that has
-// been run from its beginning.
+// agrees reports whether a row gives the CFA and the return address of a function executed from its start.
 func (e *emulator) agrees(row *cfi.Row) bool {
 	base := e.regs[row.CFA.Reg&31]
 	if base.kind != knownValue || base.v+uint64(row.CFA.Off) != entrySP {
@@ -105,10 +103,10 @@ func (e *emulator) agrees(row *cfi.Row) bool {
 	return e.regs[regLR] == value64{regLR, entryValue}
 }
 
-// describe writes the row of a function that has been run from its beginning.
+// describe writes the row of a function executed from its start.
 func (e *emulator) describe(row *cfi.Row) {
 	base := regSP
-	if e.regs[regSP].kind != knownValue { // aligned, say
+	if e.regs[regSP].kind != knownValue { // aligned, for example
 		base = regFP
 	}
 	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: uint16(base), Off: int64(entrySP - e.regs[base].v)}
@@ -121,8 +119,8 @@ func (e *emulator) describe(row *cfi.Row) {
 	}
 }
 
-// amidEpilog corrects a row by the straight code from addr to the function's way out. False:
-// x30 is loaded on the way, and the row does not say from where.
+// amidEpilog corrects a row by the straight code from addr to the function's exit. It returns false if x30 is
+// loaded on the way and the row does not list its place.
 func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row) bool {
 	e := u.follower.begin(m, addr)
 	e.regs[regFP], e.regs[regLR], e.regs[regSP] = value64{regFP, entryValue}, value64{regLR, entryValue}, value64{entrySP, knownValue}
@@ -140,7 +138,7 @@ func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row) bool 
 	return true
 }
 
-// leadsOut runs straight code to a return, or to a jump to another function.
+// leadsOut executes straight code up to a return, or a jump to another function.
 func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 	for range maxStraight {
 		w, ok := codeWord(m, pc, nil)
@@ -161,8 +159,8 @@ func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 	return false
 }
 
-// begins reports whether a function may begin at an image's own address. A part of one that
-// lies elsewhere has rows that say so; an entry of a linkage table has none.
+// begins reports whether a function may begin at an address of the image. A part of a function elsewhere has
+// rows that show it; an entry of a linkage table has none.
 func (u *Unwinder) begins(m *module.Module, at uint64) bool {
 	switch u.machine.Row(m.CFI, at, &u.next) {
 	case cfi.None:
@@ -173,7 +171,7 @@ func (u *Unwinder) begins(m *module.Module, at uint64) bool {
 	return false
 }
 
-// bare reports whether a row is that of a function that has done nothing yet.
+// bare reports whether a row is that of a function that has executed nothing yet.
 func bare(row *cfi.Row) bool {
 	return row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP && row.CFA.Off == 0 && inRegister(row)
 }

@@ -54,8 +54,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	}
 }
 
-// end reports why a walk that has described n frames goes no further, before it
-// steps on.
+// end returns why a walk that has described n frames must end before the next step.
 func end(managed bool, n, room, limit int) unwind.Stop {
 	switch {
 	case managed:

@@ -8,33 +8,31 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The steps most frames of a walk are: by a kept rule of slots, its words in the
-// hot run, nothing in the way. They need pc, SP and x29 alone; where the other
-// registers were saved is noted, and only what the last frame's are is read, when
-// something else has to be done.
+// Most steps of a walk use a cached rule of slots whose words are in the hot run, without special cases. They
+// need only pc, SP, and x29. The rules of the frames are logged, and the other registers are read for the
+// last frame only, when the row of fused steps ends.
 
-// fewSteps are so many that single ones cost less. A rule with which so few began is
-// noted as such, and left by a single step from then on: where stacks of one native
-// frame are walked again and again, they begin with the same functions.
+// fewSteps is the run length below which single steps are faster than the fused loop. A rule that started
+// only so few steps is marked, and from then on left by a single step: if stacks with one native frame are
+// walked repeatedly, they begin with the same functions.
 const fewSteps = 1
 
-// logSize is how many frames' rules are noted before their registers are read.
+// logSize is how many frames' rules are logged before their registers are read.
 const logSize = 128
 
-// section is what a row of fused steps needs to know, and where it begins.
+// section holds the limits of a row of fused steps, and its start.
 type section struct {
 	hot  memory.Run
-	top  uint64          // as high as the stack pointer may go
-	out  []unwind.Frame  // of the frames to come, as many as may be
+	top  uint64          // upper limit of the stack pointer
+	out  []unwind.Frame  // room for the next frames
 	log  [logSize]uint16 // of the rules in the cache
-	seen uint32          // the slots any of the rules noted have
-	next uint64          // where the rule of the frame reached is kept
-	kept bool            // whether it is
+	seen uint32          // the slots of all logged rules
+	next uint64          // cache place of the last frame's rule
+	kept bool            // whether it is cached
 }
 
-// limit sets what a stack pointer in bounds may reach: a step out of them, which
-// checkSP may refuse, is none of this section. Above the bounds it refuses none,
-// and a stack pointer only rises.
+// limit sets what a stack pointer within bounds may reach: a step out of the bounds, which checkSP may
+// refuse, is not part of the section. Above the bounds checkSP refuses none, and a stack pointer only rises.
 func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 	t.hot, t.top = hot, ^uint64(0)
 	if b.High != 0 && sp <= b.High {
@@ -42,13 +40,13 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 	}
 }
 
-// fusible reports whether the rule is of fused steps.
+// fusible reports whether fused steps can use the rule.
 func (r *Rule) fusible(regs *Registers) bool {
 	return (r.kind == RuleSlots || r.kind == RuleSlotsPE) && r.saved&flagFew == 0 && known(regs, regFP)
 }
 
-// walkFused is a section, whose first rule is kept at this place: the steps, then what
-// they leave to do.
+// walkFused makes a section, whose first rule is cached at this place: the fused steps, and then the
+// remaining work.
 func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs := &u.section, &s.Regs.ARM64
 	t.limit(mem.Hot(), regs.Sp, b)
@@ -72,14 +70,13 @@ func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *
 	return n
 }
 
-// fused makes all the steps from regs, whose rule is at this place in the cache,
-// that are by rules of this kind, and describes the frames left. It returns how many;
-// but for the registers of t, regs is as Step would have it.
+// fused makes all fused steps of one kind from regs, whose rule is at this place in the cache, and describes
+// the frames left. It returns their number; except for the logged registers, regs are as Step would leave
+// them.
 //
-// Nothing here is new: each line is a check of stepSlots, checkSP or checkRA, and
-// what fails one is left to them. It calls nothing but for a rule that is not kept at its
-// address's first place: a call puts all it has in registers on its own stack. Distances
-// wrap: one from below the memory is larger than any in it.
+// Each line is a check of stepSlots, checkSP, or checkRA, and a failed check is left to these functions. The
+// loop makes calls only for a rule outside its address's first place, so that everything stays in registers.
+// Distances wrap: one from below the memory is larger than any inside it.
 func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.Trust, t *section) (n int) {
 	t.seen, t.next, t.kept = 0, place, true
 	if len(t.hot.Data) < 8 {
@@ -90,7 +87,7 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 	last, e := uint64(len(data)-8), &u.cache[place&(cacheSize-1)]
 	user := ^uint64(0)
 	if kind == RuleSlots {
-		user >>= 16 // what stripPAC leaves of an address whose bit 55 is clear
+		user >>= 16 // the result of stripPAC for an address whose bit 55 is clear
 	}
 	for out := t.out; n < len(out); {
 		r := &e.rule
@@ -110,7 +107,7 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 		}
 		saved := binary.LittleEndian.Uint64(data[at : at+8 : at+8])
 		to := saved & user
-		if to <= 1 || saved>>55&1 != 0 { // 1 is looked up as an empty entry's 0
+		if to <= 1 || saved>>55&1 != 0 { // a look-up of 1 would find an empty entry's 0
 			break
 		}
 		caller := fp
@@ -149,7 +146,7 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 	return n
 }
 
-// lastReturn is the return address that the last of n frames has saved, as it stands there.
+// lastReturn returns the return address that the last of n frames has saved, unstripped.
 func (u *Unwinder) lastReturn(n int, data []byte, low uint64) uint64 {
 	f, r := &u.section.out[n-1], &u.cache[u.section.log[(n-1)&(logSize-1)]&(cacheSize-1)].rule
 	from := f.SP
@@ -172,9 +169,8 @@ func (u *Unwinder) kept(addr uint64) (place uint64, ok bool) {
 	return 0, false
 }
 
-// restore reads what the n frames left saved of the registers but x29 and x30. The
-// frame nearest to the caller that saved one has its value; if its word is missing,
-// the register is unknown.
+// restore reads the registers that the n left frames saved, except x29 and x30. The value comes from the
+// frame nearest to the caller that saved the register; if its word is missing, the register becomes unknown.
 func (u *Unwinder) restore(n int, regs *Registers, mem *memory.Window) {
 	t, have := &u.section, regs.Known
 	for want := t.seen & (slotsMask &^ (1<<slotLR | 1<<slotFP)); want != 0 && n > 0; {

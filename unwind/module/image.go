@@ -5,11 +5,11 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Image answers rare questions about an image of any format. Addresses are the image's own:
-// mapped addresses minus Module.Bias. No method allocates.
+// Image answers rare questions about an image of any format. Addresses are the image's own: mapped addresses
+// minus Module.Bias. No method allocates.
 //
-// A new format implements Image and gives the module a CFI table. Walkers, merge, and the
-// tool need no change.
+// A new format implements Image and gives the module a CFI table. Walkers, merge, and the tool need no
+// change.
 type Image interface {
 	// Bytes returns at most n bytes from at, nil if there are none.
 	Bytes(at uint64, n int) []byte

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// foreign is a format that nothing else in the project knows.
+// foreign is a format that is unknown everywhere else.
 type foreign struct{}
 
 func (foreign) Bytes(at uint64, n int) []byte { return []byte{byte(at)} }
@@ -15,7 +15,7 @@ func (foreign) Starts(at uint64) bool         { return at == 0x20 }
 func (foreign) Entry() (uint64, bool)         { return 0x30, true }
 func (foreign) SystemV() bool                 { return true }
 
-// A module asks its image, whatever that is; one without an image knows nothing.
+// A module asks its image, of any format; a module without an image has no answers.
 func TestImage(t *testing.T) {
 	m := Module{Bias: 0x1000, Image: foreign{}}
 	if b := m.Bytes(0x1042, 8); len(b) != 1 || b[0] != 0x42 {
@@ -30,7 +30,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// What a PE image says of its functions and bytes.
+// A PE image's answers about its functions and bytes.
 func TestPEImage(t *testing.T) {
 	entry := []byte{0, 0x10, 0, 0, 0, 0x20, 0, 0, 0, 0x30, 0, 0}
 	f := pe.FromBlocks(pe.MachineAMD64, entry, []pe.Block{{RVA: 0x1000, Data: []byte{1, 2, 3}}, {RVA: 0x3000, Data: []byte{1, 0, 0, 0}}})

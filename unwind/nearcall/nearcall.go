@@ -1,28 +1,23 @@
-// Package nearcall tells, by the code before an address, whether the address can
-// be where a call returns.
+// Package nearcall checks, by the code before an address, whether a call can return to the address.
 //
-// Sources: Intel SDM volume 2A, "CALL" and section 2.1.5 (ModRM and SIB, tables 2-2
-// and 2-3); Arm
+// Sources: Intel SDM volume 2A, "CALL" and section 2.1.5 (ModRM and SIB, tables 2-2 and 2-3); Arm
 // Architecture Reference Manual, branch (immediate) and branch (register).
 //
-// Strategy: a test, not a proof: x86-64 code cannot be read backwards with
-// certainty, and any five bytes may end in what looks like a call. Prefixes stand
-// before what is looked at and change nothing.
+// Strategy: a test, not a proof: x86-64 code cannot be read backwards with certainty, and any five bytes may
+// end in what looks like a call. Prefixes precede the checked bytes and do not matter.
 //
-// Glossary. A *near* call stays in its code segment: relative (E8), or through a
-// register or memory (FF /2).
+// Glossary. A *near* call stays in its code segment: relative (E8), or through a register or memory (FF /2).
 //
-// Known gaps: far calls, and calls with a prefix of the operand's size, which no
-// compiler writes.
+// Known gaps: far calls, and calls with an operand size prefix, which no compiler writes.
 package nearcall
 
 import "encoding/binary"
 
-// Longest is how many bytes before an address are looked at.
+// Longest is how many bytes before an address are read.
 const Longest = 7
 
-// AMD64 reports whether x86-64 code ends in a near call: E8 rel32, or FF /2 with
-// any operand. code are the bytes before the address, as many as there are.
+// AMD64 reports whether x86-64 code ends in a near call: E8 rel32, or FF /2 with any operand. code is the
+// available bytes before the address.
 func AMD64(code []byte) bool {
 	end := len(code)
 	if end >= 5 && code[end-5] == 0xe8 {
@@ -36,8 +31,7 @@ func AMD64(code []byte) bool {
 	return false
 }
 
-// operand is the length of a ModRM byte with the SIB byte and the displacement
-// that it asks for.
+// operand returns the length of a ModRM byte with its SIB byte and displacement.
 func operand(b []byte) int {
 	const sib, ripOrNone = 4, 5
 	mod, rm, n := b[0]>>6, b[0]&7, 1

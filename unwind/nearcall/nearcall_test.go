@@ -9,8 +9,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Every ModRM and SIB byte behind every opcode of a call: this package must say
-// what the decoder of golang.org/x/arch says of the same bytes.
+// Every ModRM and SIB byte after every opcode of a call: this package must agree with the decoder of
+// golang.org/x/arch.
 func TestAMD64AllOperands(t *testing.T) {
 	calls := 0
 	for modrm := range 256 {
@@ -73,7 +73,7 @@ func TestAMD64(t *testing.T) {
 	}
 }
 
-// calls of the architecture that golang.org/x/arch does not know.
+// Calls that golang.org/x/arch does not know.
 var authenticated = map[string]uint32{"blraaz x3": 0xd63f087f, "blrabz x3": 0xd63f0c7f, "blraa x3, x7": 0xd73f0867, "blrab x3, sp": 0xd73f0c7f}
 
 func TestARM64(t *testing.T) {

@@ -1,14 +1,14 @@
-// Package walker makes the walker of an architecture: the one place above which
-// code need not know which there are.
+// Package walker makes the walker of an architecture. It is the only place that must know which architectures
+// there are.
 //
 // Sources: those of packages unwind/amd64 and unwind/arm64.
 //
 // Glossary: that of package unwind.
 //
-// Strategy: a switch over the architectures, here and nowhere else. Who may not depend
-// on both imports the one it needs.
+// Strategy: a switch over the architectures, only here. Packages that may not depend on both import the one
+// that they need.
 //
-// Known gaps: an architecture that is not walked has no walker, nil.
+// Known gaps: an unsupported architecture has no walker, nil.
 package walker
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// New returns a walker of a's stacks over an empty module table; nil of an
-// architecture that is not walked.
+// New returns a walker for stacks of a with an empty module table; nil for an unsupported architecture.
 func New(a context.Arch) unwind.Walker {
 	switch a {
 	case context.ArchAMD64:

@@ -1,22 +1,22 @@
-// Package x86 decodes instructions of x86-64, as far as following what code does to the
-// stack needs it: their length, their operands, and which registers they change.
+// Package x86 decodes x86-64 instructions as far as needed to follow what code does to the stack: their
+// length, their operands, and the registers that they change.
 //
 // Source: Intel's manual, volume 2.
 //
-// Glossary. *Map*: a table of opcodes: those of one byte, and those behind 0F, 0F 38, and 0F 3A.
+// Glossary. *Map*: a table of opcodes: those of one byte, and those after 0F, 0F 38, and 0F 3A.
 //
-// Strategy: sets of opcodes with a bit each say which have a ModRM byte and an immediate. The
-// lengths are tested against objdump and another decoder, on real libraries.
+// Strategy: sets of opcodes with a bit each mark which have a ModRM byte and an immediate. The lengths are
+// tested against objdump and another decoder, on real libraries.
 //
-// Known gaps: no 3DNow!, XOP, or APX. What is written is said of general registers only.
+// Known gaps: no 3DNow!, XOP, or APX. Only writes to general registers are reported.
 package x86
 
 import "encoding/binary"
 
-// An Insn is one decoded instruction: its length, its operands, and which
-// general registers it changes. What it computes is the emulator's.
+// An Insn is one decoded instruction: its length, its operands, and the general registers that it changes.
+// The emulator computes its result.
 type Insn struct {
-	Size   uint8 // length in bytes, 0 if the bytes are no instruction that is known
+	Size   uint8 // length in bytes, 0 for unknown instructions
 	Table  uint8 // opcode map: 0, 1 (0F), 2 (0F 38), 3 (0F 3A)
 	Op     uint8
 	VEX    bool // VEX or EVEX encoded
@@ -37,8 +37,7 @@ type Insn struct {
 // NoReg is no register.
 const NoReg = 0xff
 
-// Sets of opcodes, a bit each: which have a ModRM byte, and an immediate of 1
-// byte or of 4.
+// Sets of opcodes, one bit each: those with a ModRM byte, and with an immediate of 1 byte or of 4.
 type opcodes [4]uint64
 
 func opcodeSet(list ...[2]uint8) (s opcodes) {
@@ -71,8 +70,7 @@ var (
 // MaxInsn is the length of the longest instruction.
 const MaxInsn = 15
 
-// Decode decodes the instruction that code begins with. Its Size is 0 if the bytes are no
-// instruction that is known.
+// Decode decodes the instruction at the start of code. Its Size is 0 if the instruction is unknown.
 func Decode(code []byte) (in Insn) {
 	d := decoder{code: code[:min(len(code), MaxInsn)]}
 	d.instruction()
@@ -133,7 +131,7 @@ func (d *decoder) instruction() {
 	}
 }
 
-// escape decodes the maps behind 0F.
+// escape decodes the maps after 0F.
 func (d *decoder) escape() {
 	in := &d.in
 	in.Table, in.Op = 1, d.byte()
@@ -146,7 +144,7 @@ func (d *decoder) escape() {
 	d.tail()
 }
 
-// tail decodes what follows the opcode of maps 1 to 3.
+// tail decodes the part after the opcode in maps 1 to 3.
 func (d *decoder) tail() {
 	in := &d.in
 	if in.Table != 1 || !twoPlain.has(in.Op) {
@@ -160,7 +158,7 @@ func (d *decoder) tail() {
 	}
 }
 
-// vex decodes a VEX or EVEX prefix and the instruction behind it.
+// vex decodes a VEX or EVEX prefix and the instruction after it.
 func (d *decoder) vex(first uint8) {
 	in := &d.in
 	in.VEX = true
@@ -214,7 +212,7 @@ func (d *decoder) oneByte() {
 	}
 }
 
-// operand is the size of an immediate that follows the operand size.
+// operand returns the size of an immediate that depends on the operand size.
 func (d *decoder) operand() int {
 	if d.in.Short && d.in.REX&8 == 0 {
 		return 2
@@ -222,8 +220,8 @@ func (d *decoder) operand() int {
 	return 4
 }
 
-// modRM decodes ModRM, SIB and displacement. reg holds the extension for groups
-// of operations, in its low three bits.
+// modRM decodes ModRM, SIB, and displacement. reg holds the extension for groups of operations, in its low
+// three bits.
 func (d *decoder) modRM() {
 	in := &d.in
 	m := d.byte()

@@ -30,8 +30,8 @@ func realCode(t *testing.T) (out [][]byte) {
 	return out
 }
 
-// TestDecodeReal holds lengths against another decoder, at each instruction of
-// real libraries that it knows: it knows no AVX.
+// TestDecodeReal compares lengths with another decoder's, at each instruction of real libraries that it
+// knows: it does not know AVX.
 func TestDecodeReal(t *testing.T) {
 	n, differ := 0, 0
 	for _, code := range realCode(t) {
@@ -54,7 +54,7 @@ func TestDecodeReal(t *testing.T) {
 	t.Logf("%d instructions, %d differ", n, differ)
 }
 
-// TestDecodeObjdump holds lengths against objdump's, AVX and all.
+// TestDecodeObjdump compares lengths with objdump's, including AVX.
 func TestDecodeObjdump(t *testing.T) {
 	const path = "/lib/x86_64-linux-gnu/libm.so.6"
 	f, err := elf.Open(path)
@@ -76,7 +76,7 @@ func TestDecodeObjdump(t *testing.T) {
 		b, _ := f.BytesAt(last, MaxInsn)
 		if last != 0 && b != nil && !strings.Contains(text, "(bad)") {
 			n++
-			if b[0] == 0x9b && at-last > 1 { // fwait: objdump takes it for a part of what follows
+			if b[0] == 0x9b && at-last > 1 { // fwait: objdump treats it as part of the next instruction
 				b, last = b[1:], last+1
 			}
 			if got := Decode(b); uint64(got.Size) != at-last {

@@ -2,8 +2,8 @@ package x86
 
 import "github.com/seedwalk/seedwalk/context"
 
-// Writes are the general registers an instruction may change, as bits; calls,
-// except by calls, pushes and pops. Source: Intel's manual, volume 2.
+// Writes returns the general registers that an instruction may change, as bits, without the effects of calls,
+// pushes, and pops. Source: Intel's manual, volume 2.
 func (in *Insn) Writes() uint16 {
 	switch {
 	case in.VEX:
@@ -22,7 +22,7 @@ func (in *Insn) Writes() uint16 {
 
 func bit(reg uint8) uint16 { return 1 << (reg & 15) }
 
-// toRM is the r/m operand, if it is a register.
+// toRM returns the r/m operand, if it is a register.
 func (in *Insn) toRM(byteSized bool) uint16 {
 	if in.Memory {
 		return 0
@@ -30,8 +30,7 @@ func (in *Insn) toRM(byteSized bool) uint16 {
 	return in.part(in.RM, byteSized)
 }
 
-// part is a register operand; without REX, byte registers 4 to 7 are AH, CH, DH
-// and BH.
+// part returns a register operand; without REX, byte registers 4 to 7 are AH, CH, DH, and BH.
 func (in *Insn) part(reg uint8, byteSized bool) uint16 {
 	if byteSized && in.REX == 0 && reg >= 4 {
 		reg -= 4
