@@ -35,6 +35,9 @@ const attachLimit = 20 * time.Second
 
 // attachable says why a running process cannot be recorded.
 func attachable(o *options.Options) *options.Refusal {
+	if o.Part.Set() { // another recording has attached to it
+		return nil
+	}
 	where := fmt.Sprintf("process %d", o.PID)
 	no := func(what, remedy string) *options.Refusal {
 		return &options.Refusal{What: what, Where: where, Remedy: remedy, Code: options.ExitRefused}

@@ -53,7 +53,10 @@ func serve(dir string, opt *options.Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = opt.Unpack(private.Dir); err == nil && opt.User != 0 {
+	if !opt.Part.Set() {
+		err = opt.Unpack(private.Dir)
+	}
+	if err == nil && opt.User != 0 {
 		err = l.Admit(opt.User, private)
 	}
 	if err != nil {

@@ -80,6 +80,8 @@ func New(s *sampler.Base, e Engine, f *probe.File) Events {
 const (
 	beatEvery = 100 * time.Millisecond
 	BeatLate  = 250 * time.Millisecond
+	// SlowBeat is BeatLate at low rates. The probe then waits four times as long, too.
+	SlowBeat = 4 * BeatLate
 )
 
 // Heartbeat tells the probe that the tool is alive, even if sampling is delayed. It stays asleep as long as
@@ -87,11 +89,17 @@ const (
 type Heartbeat struct {
 	file  *probe.File
 	alarm alarm.Alarm
+	late  time.Duration
 	ended chan struct{} // closed when run has ended
 }
 
-func StartHeartbeat(f *probe.File) *Heartbeat {
-	h := &Heartbeat{f, alarm.New(), make(chan struct{})}
+// StartHeartbeat starts the heartbeat. A slow one lets the engine sleep for up to SlowBeat.
+func StartHeartbeat(f *probe.File, slow bool) *Heartbeat {
+	h := &Heartbeat{f, alarm.New(), BeatLate, make(chan struct{})}
+	if slow {
+		h.late = SlowBeat
+		f.SetSilence(2 * SlowBeat)
+	}
 	h.alarm.Set(beatEvery)
 	go h.run()
 	return h
@@ -108,7 +116,7 @@ func (h *Heartbeat) run() {
 // Round beats at once.
 func (h *Heartbeat) Round() {
 	h.file.Beat()
-	h.alarm.Set(BeatLate)
+	h.alarm.Set(h.late)
 }
 
 // Stop ends the beats. Nothing uses the file any more when it returns.

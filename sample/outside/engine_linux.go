@@ -89,7 +89,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 // Run samples until the process ends or Stop is called, and returns the reason.
 func (e *Engine) Run() string {
 	defer e.Close()
-	e.heartbeat = events.StartHeartbeat(e.file)
+	e.heartbeat = events.StartHeartbeat(e.file, e.Period >= slowPeriod && e.Config.Events == 0)
 	if err := e.open(); err != nil {
 		e.disarm(lateLimit)
 		return err.Error()
@@ -124,7 +124,7 @@ func (e *Engine) Run() string {
 // These bound how long the engine sleeps while every thread rests. A thread that wakes up samples itself
 // through its own timer; the ring has room for those samples.
 const (
-	maxSleep = 200 * time.Millisecond // at low rates
+	maxSleep = 500 * time.Millisecond // at low rates
 	// samples of one thread during such a sleep, while the process is idle
 	atOnceIdle = 10
 	atOnce     = 4   // the same while threads run

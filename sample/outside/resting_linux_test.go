@@ -28,7 +28,8 @@ func TestPaceIdle(t *testing.T) {
 		{"100 Hz, idle", 10 * time.Millisecond, true, far, 100 * time.Millisecond},
 		{"1,000 Hz, idle", time.Millisecond, true, far, threads.Longest},
 		{"10 Hz, idle", 100 * time.Millisecond, true, far, maxSleep},
-		{"19 Hz", 52 * time.Millisecond, false, far, maxSleep},
+		{"20 Hz", 50 * time.Millisecond, false, far, 200 * time.Millisecond},
+		{"20 Hz, idle", 50 * time.Millisecond, true, far, maxSleep},
 		{"idle, a thread is due", 10 * time.Millisecond, true, now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
 		{"idle, due is not known", 10 * time.Millisecond, true, 0, 10 * time.Millisecond},
 	} {
@@ -38,8 +39,8 @@ func TestPaceIdle(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if maxSleep >= events.BeatLate { // the heartbeat would wake, too
-		t.Errorf("%v, %v", maxSleep, events.BeatLate)
+	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake, too
+		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
 	}
 }
 

@@ -4,6 +4,7 @@ package probe
 
 import (
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -101,6 +102,9 @@ const openWords = unsafe.Sizeof(open{}) / 8
 
 // Beat updates the heartbeat that shows the probe that the tool is alive.
 func (f *File) Beat() { atomic.StoreUint64(&f.h.heartbeat, Clock()) }
+
+// SetSilence sets how long the tool may be silent before the probe takes it for dead.
+func (f *File) SetSilence(d time.Duration) { atomic.StoreUint64(&f.h.stale, uint64(d)) }
 
 // SetPatch sets the address of the hijack stub, with which the runtime replaces return addresses; 0 if
 // unknown.

@@ -74,7 +74,7 @@ func (e *Engine) Run() string {
 	defer e.Close()
 	e.Open()
 	if f, ok := e.Config.File.(*probe.File); ok {
-		heartbeat := events.StartHeartbeat(f)
+		heartbeat := events.StartHeartbeat(f, false)
 		defer heartbeat.Stop()
 	}
 	return e.RunPaced(e.round, e.end)

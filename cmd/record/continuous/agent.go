@@ -160,7 +160,7 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 	a.scanned, a.waiting = time.Now(), 0
 	for _, p := range found {
 		switch _, known := a.targets[p.pid]; {
-		case known:
+		case known, !alive(p):
 		case len(a.targets) >= MaxTargets:
 			a.waiting++
 		default:

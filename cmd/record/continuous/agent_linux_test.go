@@ -210,6 +210,28 @@ func TestEndedTarget(t *testing.T) {
 	p := self(t)
 	p.start++
 	a.follow(p, make(chan struct{}))
+	if a.start([]process{p}, nil); a.count.Targets.Load() != 0 {
+		t.Error("it counts as a target")
+	}
+}
+
+// A process that is known is read again only now and then. Another one with its number is a new one.
+func TestFinderRemembers(t *testing.T) {
+	p := self(t)
+	f := newFinder(Rules{User: -1, All: true})
+	f.seen[p.pid] = &sighting{start: p.start, target: &p, rest: 2}
+	for rest := range 2 {
+		if s := f.sight(p.pid, time.Now()); s.target != &p || s.rest != 1-rest {
+			t.Errorf("look %d: %+v", rest, s)
+		}
+	}
+	if s := f.sight(p.pid, time.Now()); s.target == &p || s.target.name == p.name || s.rest != settled {
+		t.Errorf("%+v is not read again", s)
+	}
+	f.seen[p.pid] = &sighting{start: p.start + 1, target: &p}
+	if s := f.sight(p.pid, time.Now()); s.target != nil || s.start != p.start {
+		t.Errorf("%+v is the process before", s)
+	}
 }
 
 // An agent that was killed leaves parts, which the next one completes or counts.

@@ -26,7 +26,7 @@ type process struct {
 // may have it late.
 const tries = 15
 
-// settled is the number of listings after which a process that is no target is checked again.
+// settled is the number of listings after which a process that is known is checked again.
 // Another process may have its number by then.
 const settled = 10
 
@@ -40,8 +40,8 @@ type sighting struct {
 	start  uint64
 	first  time.Time
 	tries  int
-	target bool
-	rest   int // listings until it is looked at again
+	target *process // nil: it is none
+	rest   int      // listings until it is looked at again
 }
 
 func newFinder(r Rules) *finder { return &finder{rules: r, seen: map[int]*sighting{}} }
@@ -60,33 +60,43 @@ func (f *finder) find(now time.Time) (out []process) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		s := f.seen[pid]
-		if s != nil && s.rest > 0 {
-			s.rest--
+		if s := f.sight(pid, now); s != nil {
 			seen[pid] = s
-			continue
-		}
-		start, ok := startOf(pid)
-		if !ok {
-			continue
-		}
-		if s == nil || s.start != start {
-			s = &sighting{start: start, first: now}
-		}
-		seen[pid] = s
-		if !s.target && s.tries < tries && now.Sub(s.first) >= minAge {
-			s.tries++
-			s.target = f.isTarget(pid)
-		}
-		if s.rest = 0; !s.target && s.tries == tries {
-			s.rest = settled
-		}
-		if s.target {
-			out = append(out, process{pid, start, nameOf(pid)})
+			if s.target != nil {
+				out = append(out, *s.target)
+			}
 		}
 	}
 	f.seen = seen
 	return out
+}
+
+// sight looks at a process, unless that is known. It returns nil if the process has ended.
+func (f *finder) sight(pid int, now time.Time) *sighting {
+	s := f.seen[pid]
+	if s != nil && s.rest > 0 {
+		s.rest--
+		return s
+	}
+	start, ok := startOf(pid)
+	if !ok {
+		return nil
+	}
+	if s == nil || s.start != start {
+		s = &sighting{start: start, first: now}
+	}
+	isTarget := s.target != nil
+	if !isTarget && s.tries < tries && now.Sub(s.first) >= minAge {
+		s.tries++
+		isTarget = f.isTarget(pid)
+	}
+	if isTarget { // it may be another program since the last time
+		s.target = &process{pid, start, nameOf(pid)}
+	}
+	if s.target != nil || s.tries == tries {
+		s.rest = settled
+	}
+	return s
 }
 
 func (f *finder) isTarget(pid int) bool {
