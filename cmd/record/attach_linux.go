@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/process/live"
@@ -215,14 +217,45 @@ func (r *run) connected() bool {
 	}
 }
 
-// awaitEnd notices the end of a process that is not our child.
+// awaitEnd notices the end of a process that is not our child, while it is recorded.
 func (r *run) awaitEnd() {
+	fd, err := unix.PidfdOpen(r.opt.PID, unix.PIDFD_NONBLOCK)
+	if err != nil { // an old kernel, or the process has ended
+		r.pollEnd()
+		return
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	go func() {
+		<-r.over
+		f.Close()
+	}()
+	c, err := f.SyscallConn()
+	if err == nil && c.Read(ended) == nil { // Go's poller waits
+		close(r.exited)
+		return
+	}
+	r.pollEnd()
+}
+
+// ended reports whether the process of a descriptor has ended.
+func ended(fd uintptr) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n > 0 && err == nil
+}
+
+// pollEnd is awaitEnd without a descriptor of the process.
+func (r *run) pollEnd() {
 	for {
-		if err := syscall.Kill(r.opt.PID, 0); errors.Is(err, syscall.ESRCH) {
+		select {
+		case <-r.over:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+		if errors.Is(syscall.Kill(r.opt.PID, 0), syscall.ESRCH) {
 			close(r.exited)
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -3,8 +3,11 @@ package record
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
 func TestOpenToAll(t *testing.T) {
@@ -41,5 +44,35 @@ func TestUserOf(t *testing.T) {
 	}
 	if _, ok := userOf(1 << 30); ok {
 		t.Error("a process that is not there has a user")
+	}
+}
+
+// Nothing waits for the end of a process that is not recorded any more: it would keep all that is
+// known of the recording. The end of a process is noticed, of one that nobody has waited for too.
+func TestAwaitEnd(t *testing.T) {
+	for name, await := range map[string]func(*run){"descriptor": (*run).awaitEnd, "polling": (*run).pollEnd} {
+		cmd := exec.Command("cat")
+		in, err := cmd.StdinPipe()
+		if err != nil || cmd.Start() != nil {
+			t.Fatal(err)
+		}
+		r := &run{opt: &options.Options{PID: cmd.Process.Pid}, exited: make(chan struct{}), over: make(chan struct{})}
+		done := make(chan struct{})
+		go func() { await(r); close(done) }()
+		close(r.over)
+		<-done
+		select {
+		case <-r.exited:
+			t.Errorf("%s: the process has ended", name)
+		default:
+		}
+		r.over = make(chan struct{})
+		in.Close()
+		if name == "polling" { // which sees a process until somebody has waited for it
+			cmd.Wait()
+		}
+		await(r)
+		<-r.exited
+		cmd.Wait()
 	}
 }

@@ -68,12 +68,11 @@ func Run(opt options.Options) (*options.Result, error) {
 		return nil, &options.Refusal{What: "cannot listen for the profiler: " + options.Reason(err), Where: opt.SocketDir,
 			Remedy: listenRemedy, Code: options.ExitRefused}
 	}
-	defer srv.folder.Close()
 	defer srv.close()
 	defer srv.dropFiles()
 	defer srv.awaitEngines(opt.Say)
 	defer srv.outside.Start.End()
-	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
+	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}), over: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.beginFiles()
 	r.signals = &signals{}
 	if !opt.OfAgent() {
@@ -84,6 +83,7 @@ func Run(opt options.Options) (*options.Result, error) {
 		return nil, err
 	}
 	defer r.removePIDFile()
+	defer close(r.over)
 	return r.watch(), nil
 }
 
@@ -149,6 +149,7 @@ type run struct {
 	signals *signals
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the command has ended and code is set
+	over    chan struct{} // closed when the recording has ended
 	code    int
 	start   time.Time
 

@@ -49,38 +49,42 @@ type server struct {
 
 // serve begins to accept.
 func serve(dir string, opt *options.Options) (*server, error) {
-	l, private, err := listen.New(dir)
-	if err != nil {
-		return nil, err
-	}
-	if !opt.Part.Set() {
-		err = opt.Unpack(private.Dir)
-	}
-	if err == nil && opt.User != 0 {
-		err = l.Admit(opt.User, private)
-	}
-	if err != nil {
-		l.Close()
-		private.Close()
-		return nil, err
-	}
-	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), path: l.Where(), listener: l, folder: private, greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
-	s.timed, s.relay = opt.Duration, opt.Relay
-	if opt.Part.Set() {
+	s, err := newServer(opt), error(nil)
+	if opt.Part.Set() { // nobody connects: it joins another recording
 		s.from = opt.Part.From.UnixNano()
+	} else if err = s.listen(dir, opt); err != nil {
+		return nil, err
 	}
 	if s.recordings, err = output.OpenRecordings(opt.Outputs, opt.Stdout); err != nil {
-		l.Close()
-		private.Close()
+		s.close()
 		return nil, err
 	}
 	go s.accept()
 	return s, nil
 }
 
+// listen opens the way in for profilers.
+func (s *server) listen(dir string, opt *options.Options) (err error) {
+	if s.listener, s.folder, err = listen.New(dir); err != nil {
+		return err
+	}
+	s.path = s.listener.Where()
+	if err = opt.Unpack(s.folder.Dir); err == nil && opt.User != 0 {
+		err = s.listener.Admit(opt.User, s.folder)
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+func newServer(opt *options.Options) *server {
+	return &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), timed: opt.Duration, relay: opt.Relay, greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
+}
+
 func (s *server) accept() {
 	defer close(s.accepting)
-	for {
+	for s.listener != nil {
 		c, pid, err := s.listener.Next(s.refuse)
 		if err != nil {
 			return
@@ -194,7 +198,9 @@ func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	}
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
-	go resumeHeld(s.path, pid, s.note)
+	if s.listener != nil {
+		go resumeHeld(s.path, pid, s.note)
+	}
 	s.readers.Add(1)
 	go func() {
 		defer s.readers.Done()
@@ -214,11 +220,15 @@ const (
 	acceptWait = 50 * time.Millisecond
 	drainWait  = 700 * time.Millisecond
 	ownWait    = 10 * time.Second // of an engine in a tool of ours, which ends for sure
+	partWait   = time.Minute      // the same for the agent, which nobody waits for
 )
 
 // refusedToldWhy reports whether a profiler was loaded, would not work and has told
 // the user why: guesses would only hide it.
 func (s *server) refusedToldWhy() bool {
+	if s.folder == nil {
+		return false
+	}
 	_, err := os.Lstat(s.folder.Path(listen.RefusedName))
 	return err == nil
 }
@@ -246,7 +256,7 @@ func (s *server) settle() {
 	again := s.settling
 	s.settling = true
 	s.mu.Unlock()
-	if !again {
+	if !again && s.listener != nil {
 		s.listener.SetDeadline(time.Now().Add(acceptWait))
 	}
 	<-s.accepting
@@ -259,15 +269,30 @@ func (s *server) settle() {
 		if _, ok := c.(interface{ patient() }); ok {
 			wait = ownWait
 		}
+		if s.listener == nil {
+			wait = partWait
+		}
 		c.SetReadDeadline(time.Now().Add(wait))
 	}
 	s.readers.Wait()
-	s.close()
+	s.stopListening()
 }
 
-// close takes the socket away: a process that starts later finds none and runs
+// stopListening takes the socket away: a process that starts later finds none and runs
 // on unrecorded, where it would wait for an answer otherwise.
-func (s *server) close() { s.listener.Close() }
+func (s *server) stopListening() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+}
+
+// close takes the socket and its folder away.
+func (s *server) close() {
+	s.stopListening()
+	if s.folder != nil {
+		s.folder.Close()
+	}
+}
 
 // all returns the processes in the order they connected.
 func (s *server) all() []*inflow.Process {
