@@ -39,7 +39,7 @@ func TestPaceIdle(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake, too
+	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
 	}
 }
