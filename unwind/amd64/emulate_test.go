@@ -96,3 +96,25 @@ func TestEmulatorStores(t *testing.T) {
 		}
 	}
 }
+
+// TestEmulatorStoresAgain: the last store to a place holds, and a store of 32 bits is no register's.
+func TestEmulatorStoresAgain(t *testing.T) {
+	var e emulator
+	e.set(context.RSP, value64{0x1000, knownValue})
+	e.set(context.RBX, value64{7, knownValue})
+	e.set(context.RBP, value64{9, knownValue})
+	for _, code := range [][]byte{
+		{0x48, 0x89, 0x5c, 0x24, 0xf0}, // mov [rsp-16], rbx
+		{0x48, 0x89, 0x6c, 0x24, 0xf0}, // mov [rsp-16], rbp
+		{0x89, 0x5c, 0x24, 0xe0},       // mov [rsp-32], ebx
+	} {
+		in := x86.Decode(code)
+		e.run(&in, nil)
+	}
+	if v := e.load(0xff0, nil); v != (value64{9, knownValue}) {
+		t.Errorf("stored twice: %+v", v)
+	}
+	if v := e.load(0xfe0, nil); v.kind != unknownValue {
+		t.Errorf("stored half: %+v", v)
+	}
+}

@@ -13,8 +13,8 @@ import (
 func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
 	if s.Exact && regs.RIP < nullPage {
-		to, ok := u.calledNothing(regs, mem)
-		if !ok {
+		to, ok := popped(regs, 0, mem) // the call has pushed its return address, and nothing has run since
+		if !ok || !u.afterCall(to.RIP) {
 			return false, unwind.NoInfo
 		}
 		return false, u.accept(&to, false, regs, b, f)

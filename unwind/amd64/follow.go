@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -356,7 +357,7 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	f := &u.follower
 	f.left = maxFollow
 	for fn := regs.RIP &^ 15; fn > regs.RIP-maxBack && f.left > 0; fn -= 16 {
-		if !mayBegin(m.Bytes(fn-1, 1)) {
+		if before := m.Bytes(fn-1, 1); len(before) == 0 || bytes.IndexByte(beforeBegin, before[0]) < 0 {
 			continue
 		}
 		f.enter(m, fn, entrySP)
@@ -373,11 +374,8 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	return to, false
 }
 
-// mayBegin reports, from the bytes before a place, whether a function may begin there: after padding or a
-// return.
-func mayBegin(before []byte) bool {
-	return len(before) == 1 && (before[0] == 0x90 || before[0] == 0xcc || before[0] == 0xc3 || before[0] == 0)
-}
+// beforeBegin are the bytes before a function's first: padding, or a return.
+var beforeBegin = []byte{0x90, 0xcc, 0xc3, 0}
 
 // caller returns the caller of a function that was executed from its start: ra is at at, and in the run it
 // was at ran. Preserved registers are read from where the function saved them, or are unchanged.

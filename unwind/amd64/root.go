@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
@@ -90,9 +89,3 @@ func lastCall(m *module.Module, ip uint64) bool {
 
 // nullPage is the end of the unmapped page at 0: a call through a null pointer leads into it.
 const nullPage = 4096
-
-// calledNothing steps out of such a call: it has pushed its return address, and no instruction has run since.
-func (u *Unwinder) calledNothing(regs *Registers, mem *memory.Window) (to Registers, ok bool) {
-	to, ok = popped(regs, 0, mem)
-	return to, ok && u.afterCall(to.RIP)
-}

@@ -17,14 +17,15 @@ const maxSide = 128
 type side struct {
 	lo, hi uint64 // look-up addresses it holds for
 	module int32
+	bias   uint64 // of the module
 	signal bool
 	cfa    cfi.Rule
 	ra     cfi.Rule
 	regs   [16]cfi.Rule // DWARF numbering
 }
 
-func (s *side) fill(row *cfi.Row, module int, lo, hi uint64) {
-	s.lo, s.hi, s.module = lo, hi, int32(module)
+func (s *side) fill(row *cfi.Row, module int, bias uint64) {
+	s.lo, s.hi, s.module, s.bias = row.Lo+bias, row.Hi+bias, int32(module), bias
 	s.signal = row.FDE.Signal
 	s.cfa = row.CFA
 	s.ra = row.Rule(context.ArchAMD64, row.FDE.RA)
@@ -67,7 +68,7 @@ func (u *Unwinder) addSide(row *cfi.Row, module int, bias uint64) int {
 	if u.nside == maxSide {
 		u.flush()
 	}
-	u.sides[u.nside].fill(row, module, lo, hi)
+	u.sides[u.nside].fill(row, module, bias)
 	u.nside++
 	return u.nside - 1
 }

@@ -96,3 +96,13 @@ func TestEnter(t *testing.T) {
 		}
 	}
 }
+
+// TestSideOfModule: rows of two images that claim the same addresses are two rules.
+func TestSideOfModule(t *testing.T) {
+	u := New()
+	row := cfi.Row{Lo: 0x1000, Hi: 0x1010}
+	first, again, other := u.addSide(&row, 0, 0x5000), u.addSide(&row, 0, 0x5000), u.addSide(&row, 1, 0x5000)
+	if first != again || first == other || u.sides[other].module != 1 || u.sides[other].lo != 0x6000 {
+		t.Errorf("rules %d, %d and %d, the last of module %d at %#x", first, again, other, u.sides[other].module, u.sides[other].lo)
+	}
+}

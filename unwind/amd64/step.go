@@ -174,20 +174,7 @@ func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwin
 // restoreWords reads the saved registers. A register whose word is missing becomes unknown: the walk may
 // continue without it.
 func restoreWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window) {
-	have := regs.Known & nonvolatile
-	for i, s := 0, r.slots(); s != 0; i, s = i+1, s>>4 {
-		if s&15 == 0 {
-			continue
-		}
-		reg := slotRegs[i]
-		v, ok := mem.Word(cfa - 8*(s&15))
-		have &^= 1 << reg
-		if ok {
-			regs.GPR[reg] = v
-			have |= 1 << reg
-		}
-	}
-	regs.Known = have
+	regs.Known = restoreFar(regs.Known&nonvolatile, slotBits(r.slots()), cfa, regs, mem)
 }
 
 // checkSP checks whether a caller's stack pointer can follow sp. A thread on a stack other than the bounded

@@ -35,19 +35,25 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 			returnByJump(&u.row, m, addr-m.Bias)
 		}
 	}
-	switch why {
-	case cfi.None:
-		u.foldHook(&u.row, m, a)
-		if a.Exact {
-			catchUp(&u.row, m, addr-m.Bias)
-		}
-		return u.compile(&u.row, i, addr, m.Bias)
-	case cfi.NoInfo:
-		return makeRule(RuleNoInfo, i)
-	case cfi.Unsupported:
-		return makeRule(RuleUnsupported, i)
+	if why != cfi.None {
+		return withoutRow(why, i)
 	}
-	return makeRule(RuleBad, i)
+	u.foldHook(&u.row, m, a)
+	if a.Exact {
+		catchUp(&u.row, m, addr-m.Bias)
+	}
+	return u.compile(&u.row, i, addr, m.Bias)
+}
+
+// withoutRow is the rule of an address that has no row.
+func withoutRow(why cfi.Reason, module int) Rule {
+	switch why {
+	case cfi.NoInfo:
+		return makeRule(RuleNoInfo, module)
+	case cfi.Unsupported:
+		return makeRule(RuleUnsupported, module)
+	}
+	return makeRule(RuleBad, module)
 }
 
 // resolveCommon is resolveCFI for nearly all return addresses: a common row that fits a rule and is not a
@@ -135,7 +141,7 @@ func forgetMoved(row *cfi.Row) {
 func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	s, regs := &u.sides[r.index()%maxSide], &from.Regs.AMD64
 	e := &u.env
-	enter(e, regs, mem, u.bias(s.module))
+	enter(e, regs, mem, s.bias)
 	cfa, ok := frameAddress(s, e)
 	if s.signal {
 		f.Kind = unwind.KindSignal
@@ -198,13 +204,6 @@ func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *me
 // countsFromRSP reports whether the caller's stack pointer is the frame's plus a distance.
 func (s *side) countsFromRSP() bool {
 	return s.cfa.Kind == cfi.RegisterOffset && s.cfa.Reg == dwarfRSP && s.regs[dwarfRSP].Kind <= cfi.SameValue
-}
-
-func (u *Unwinder) bias(module int32) uint64 {
-	if i := int(module); i >= 0 && i < u.table.Len() {
-		return u.table.At(i).Bias
-	}
-	return 0
 }
 
 // enter sets the frame's registers for expressions. The return address column represents the instruction

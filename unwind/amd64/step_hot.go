@@ -39,44 +39,16 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Wind
 	describe(r, regs, exact, f)
 	f.CFA, u.by = cfa, unwind.TrustCFI
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	restoreBlock(r.slots(), block, regs) // last, so that no value must survive the call
+	// Last, so that no value must survive the call.
+	regs.Known = regs.Known&nonvolatile | restoreSlots(slotBits(r.slots()), block, regs)
 	return true
 }
 
 // slotBlock is the size in bytes, below the CFA, of the memory that a rule's slots can refer to.
 const slotBlock = 8 * (maxSlot + 1)
 
-// restoreBlock reads the saved registers. It is unrolled, because a loop over the slots takes twice the time.
-func restoreBlock(s uint64, block *[slotBlock]byte, regs *Registers) {
-	have := regs.Known & nonvolatile
-	if k := s & 15; k != 0 {
-		regs.GPR[context.RBX] = slot(block, k)
-		have |= 1 << context.RBX
-	}
-	if k := s >> 4 & 15; k != 0 {
-		regs.GPR[context.RBP] = slot(block, k)
-		have |= 1 << context.RBP
-	}
-	if s >>= 8; s != 0 {
-		if k := s & 15; k != 0 {
-			regs.GPR[context.R12] = slot(block, k)
-			have |= 1 << context.R12
-		}
-		if k := s >> 4 & 15; k != 0 {
-			regs.GPR[context.R13] = slot(block, k)
-			have |= 1 << context.R13
-		}
-		if k := s >> 8 & 15; k != 0 {
-			regs.GPR[context.R14] = slot(block, k)
-			have |= 1 << context.R14
-		}
-		if k := s >> 12 & 15; k != 0 {
-			regs.GPR[context.R15] = slot(block, k)
-			have |= 1 << context.R15
-		}
-	}
-	regs.Known = have
-}
+// slotBits are a rule's slots in the order of nearRegs.
+func slotBits(s uint64) uint64 { return s&0xff | s>>8<<16 }
 
 // slot reads the word k words below the block's end, 1 <= k <= maxSlot.
 func slot(block *[slotBlock]byte, k uint64) uint64 {
@@ -103,46 +75,6 @@ func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Win
 		u.by = unwind.TrustEpilog
 	}
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	restoreNear(slots, block, regs)
+	regs.Known = regs.Known&windowsKept | 1<<context.RSP | restoreSlots(slots, block, regs)
 	return true
-}
-
-// restoreNear is restoreBlock for the registers of nearRegs.
-func restoreNear(s uint64, block *[slotBlock]byte, regs *Registers) {
-	have := regs.Known&windowsKept | 1<<context.RSP
-	if k := s & 15; k != 0 {
-		regs.GPR[context.RBX] = slot(block, k)
-		have |= 1 << context.RBX
-	}
-	if k := s >> 4 & 15; k != 0 {
-		regs.GPR[context.RBP] = slot(block, k)
-		have |= 1 << context.RBP
-	}
-	if k := s >> 8 & 15; k != 0 {
-		regs.GPR[context.RSI] = slot(block, k)
-		have |= 1 << context.RSI
-	}
-	if k := s >> 12 & 15; k != 0 {
-		regs.GPR[context.RDI] = slot(block, k)
-		have |= 1 << context.RDI
-	}
-	if s >>= 16; s != 0 {
-		if k := s & 15; k != 0 {
-			regs.GPR[context.R12] = slot(block, k)
-			have |= 1 << context.R12
-		}
-		if k := s >> 4 & 15; k != 0 {
-			regs.GPR[context.R13] = slot(block, k)
-			have |= 1 << context.R13
-		}
-		if k := s >> 8 & 15; k != 0 {
-			regs.GPR[context.R14] = slot(block, k)
-			have |= 1 << context.R14
-		}
-		if k := s >> 12 & 15; k != 0 {
-			regs.GPR[context.R15] = slot(block, k)
-			have |= 1 << context.R15
-		}
-	}
-	regs.Known = have
 }

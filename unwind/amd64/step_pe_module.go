@@ -98,15 +98,10 @@ func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 		return Rule{}, false
 	}
 	bias := m.CFIBias()
-	switch u.machine.Row(m.CFI, addr-bias, &u.row) {
-	case cfi.None:
-		return u.compile(&u.row, i, addr-bias, bias), true
-	case cfi.NoInfo:
-		return Rule{}, false
-	case cfi.Unsupported:
-		return makeRule(RuleUnsupported, i), true
+	if why := u.machine.Row(m.CFI, addr-bias, &u.row); why != cfi.None {
+		return withoutRow(why, i), why != cfi.NoInfo
 	}
-	return makeRule(RuleBad, i), true
+	return u.compile(&u.row, i, addr-bias, bias), true
 }
 
 // stepPECFI executes such a rule. Rules contain System V's registers: those that only Windows functions

@@ -36,7 +36,7 @@ func followFaults() []Fault {
 		x64("follow-unknown-code", "what cannot be decoded is no way out", "\t\t\tf.torn = f.torn || f.prove\n\t\t\treturn\n\t\t}\n\t\tip, code", "\t\t\treturn\n\t\t}\n\t\tip, code"),
 		x64("follow-pointer", "a function is entered with any frame pointer", "f.ok = fp.v == f.fp && (f.ok || sp.kind == unknownValue)", "f.ok = f.ok || sp.kind == unknownValue"),
 		x64("follow-backward", "no function is named by a word of the stack", "if back, proven := u.backward(m, regs, mem); proven {", "if back, proven := u.backward(m, regs, mem); proven && false {"),
-		x64("follow-begin", "a function begins anywhere", "if !mayBegin(m.Bytes(fn-1, 1)) {", "if len(m.Bytes(fn-1, 1)) == 0 {"),
+		x64("follow-begin", "a function begins anywhere", "len(before) == 0 || bytes.IndexByte(beforeBegin, before[0]) < 0 {", "len(before) == 0 {"),
 		x64("follow-kept", "a register that was changed has its value", "known(regs, reg) && f.found.regs[reg] == value64{uint64(reg), entryValue}", "known(regs, reg)"),
 		x64("follow-restored", "a register that was saved has its value", "v, ok = mem.Word(s.at + at - ran)", "_, ok = mem.Word(s.at + at - ran)"),
 		x64("follow-trust", "what code says alone is sure", "\tif !entered {\n\t\tu.by = unwind.TrustCode\n\t}\n", ""),
