@@ -1,25 +1,22 @@
-// Package cfi reads DWARF call frame information of x86-64 and AArch64 images:
-// .eh_frame, .eh_frame_hdr and .debug_frame.
+// Package cfi reads DWARF call frame information of x86-64 and AArch64 images: .eh_frame, .eh_frame_hdr and
+// .debug_frame.
 //
-// Sources: DWARF 5 sections 6.4 (call frame information), 2.5 and 7.7.1
-// (expressions) and 7.24 (encoding); Linux Standard Base Core 5.0, chapter 10.6
-// "Exception Frames" (.eh_frame, .eh_frame_hdr) and 10.5 (pointer encodings); System
-// V psABI for x86-64, release 1.0 (register numbers, figure 3.36); "DWARF for the Arm
+// Sources: DWARF 5 sections 6.4 (call frame information), 2.5 and 7.7.1 (expressions) and 7.24 (encoding);
+// Linux Standard Base Core 5.0, chapter 10.6 "Exception Frames" (.eh_frame, .eh_frame_hdr) and 10.5 (pointer
+// encodings); System V psABI for x86-64, release 1.0 (register numbers, figure 3.36); "DWARF for the Arm
 // 64-bit Architecture", 2023Q3 (register numbers, RA_SIGN_STATE).
 //
-// Glossary. CIE: common information entry, what many functions share. FDE:
-// frame description entry, the program of one function. Row: the rules that
-// hold at one pc. CFA: canonical frame address, the stack pointer's value in
-// the caller after the return. Column: where a Row keeps a register's rule.
+// Glossary. CIE: common information entry, the shared part of many functions. FDE: frame description entry,
+// the program of one function. Row: the rules that hold at one pc. CFA: canonical frame address, the stack
+// pointer's value in the caller after the return. Column: the index of a register's rule in a Row.
 //
-// Strategy: Load reads every record once, cold, into a sorted index of FDEs, and Open
-// leaves that for later (first.go: until then look-ups go by .eh_frame_hdr). In the index
-// .eh_frame_hdr only adds records that the plain reading did not reach, since
-// tables with missing entries are real and a miss there proves nothing. Row
-// then interprets one FDE on storage of fixed size.
+// Strategy: Load reads every record once into a sorted index of FDEs. Open leaves that for later (first.go:
+// until then look-ups use .eh_frame_hdr). In the index, .eh_frame_hdr only adds records that the linear
+// reading did not reach, because real tables lack entries, and a miss there proves nothing. Row then
+// interprets one FDE with storage of fixed size.
 //
-// Known gaps: sections of 4 GiB and more; big-endian and 32-bit targets; SVE
-// registers and the PAuth_LR set_ra_state opcode (Unsupported).
+// Known gaps: sections of 4 GiB and more; big-endian and 32-bit targets; SVE registers and the PAuth_LR
+// set_ra_state opcode (Unsupported).
 package cfi
 
 import "github.com/seedwalk/seedwalk/context"
@@ -27,7 +24,7 @@ import "github.com/seedwalk/seedwalk/context"
 // Sections are the bytes of an image's call frame information and the image's
 // own virtual addresses of them. An absent section is nil.
 type Sections struct {
-	Arch           context.Arch // whose register numbers the table uses
+	Arch           context.Arch // architecture of the table's register numbers
 	EHFrame        []byte
 	EHFrameAddr    uint64
 	EHFrameHdr     []byte
@@ -38,7 +35,7 @@ type Sections struct {
 	DataAddr       uint64 // base of DW_EH_PE_datarel: the global offset table
 }
 
-// Register numbers of DWARF.
+// DWARF register numbers.
 const (
 	AMD64RBX = 3
 	AMD64RBP = 6
@@ -64,7 +61,7 @@ func Column(a context.Arch, reg uint64) int {
 	return -1
 }
 
-// Register is the inverse of Column: the DWARF number of a column.
+// RegisterOf is the inverse of Column: the DWARF number of a column.
 func RegisterOf(a context.Arch, column int) uint16 {
 	if a == context.ArchARM64 && column >= 35 {
 		return uint16(column + 64 - 35)
@@ -72,9 +69,9 @@ func RegisterOf(a context.Arch, column int) uint16 {
 	return uint16(column)
 }
 
-// CalleeSaved reports whether the architecture's ELF psABI makes a function
-// preserve a DWARF register: where a row has no rule for it, the caller's value
-// is the one it has now. (rbx, rbp, r12-r15; x19-x29 and d8-d15.)
+// CalleeSaved reports whether a function must preserve a DWARF register according to the architecture's ELF
+// psABI. If a row has no rule for such a register, the caller's value is the current one. (rbx, rbp, r12-r15;
+// x19-x29 and d8-d15.)
 func CalleeSaved(a context.Arch, reg uint16) bool {
 	if a == context.ArchAMD64 {
 		return reg == AMD64RBX || reg == AMD64RBP || reg >= 12 && reg <= 15

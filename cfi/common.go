@@ -6,18 +6,17 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// CommonRow is a row of x86-64 that says what nearly all do: the CFA is a distance from a
-// register, the return address is in the word below it, and registers are saved in words
-// below that, if at all.
+// CommonRow is a row of x86-64 in the form of nearly all rows: the CFA is a register plus a distance, the
+// return address is in the word below it, and registers are saved in words below that, if at all.
 type CommonRow struct {
-	Reg   uint8  // that the CFA counts from, DWARF number
-	Off   uint64 // bytes
-	Fell  bool   // Off became 16 from more than 24 in one step: see unwind/amd64/thunk.go
-	Words uint64 // of register n four bits, from 4*n on: in which word below the CFA it is saved; 0: it has no rule
+	Reg  uint8  // base register of the CFA, DWARF number
+	Off  uint64 // bytes
+	Fell bool   // Off changed to 16 from more than 24 in one step: see unwind/amd64/thunk.go
+	// four bits for register n, from bit 4*n on: the word below the CFA in which it is saved; 0: no rule
+	Words uint64
 }
 
-// Bounds of a common program. Longer ones, and those that remember more, are
-// Machine.Row's.
+// Bounds of a common program. Longer ones, and those that remember more, are left to Machine.Row.
 const (
 	maxCommonCode  = 1024 // bytes
 	maxCommonDepth = 4    // remembered rows
@@ -27,8 +26,8 @@ const (
 // at CFA - 8.
 var commonInitial = [...]byte{DW_CFA_def_cfa, 7, 8, DW_CFA_offset | AMD64RA, 1}
 
-// isCommon reports whether FDEs of a CIE may have common rows: what it says is what
-// compilers write, and what stands in its initial instructions.
+// isCommon reports whether FDEs of a CIE may have common rows: its data and initial instructions are those
+// that compilers write.
 func (c *cie) isCommon(initial []byte) bool {
 	if c.signal || c.ra != AMD64RA || c.codeAlign != 1 || c.dataAlign != -8 || len(initial) < len(commonInitial) {
 		return false
@@ -45,10 +44,9 @@ func (c *cie) isCommon(initial []byte) bool {
 	return true
 }
 
-// CommonRow finds the row at pc if it is a common one and all records have been read, and
-// says false of any other. Then, and only then, Machine.Row gives the same. It is for
-// return addresses, of which each stack has others: a third of the cost, since nothing is
-// kept of registers but four bits.
+// CommonRow finds the row at pc if it is a common one and all records have been read; otherwise it returns
+// false. If it returns true, Machine.Row gives the same row. It is meant for return addresses, which differ
+// in each stack: it takes a third of the time, since it keeps only four bits for a register.
 func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 	if !t.read.Load() || t.arch != context.ArchAMD64 {
 		return false
@@ -59,7 +57,7 @@ func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 	}
 	f := &t.fdes[i]
 	c := &t.cies[f.cie]
-	if !c.common || f.lo >= 1<<63 { // up there locations may wrap
+	if !c.common || f.lo >= 1<<63 { // above, locations may wrap
 		return false
 	}
 	data := t.sectionOf(c).data
@@ -71,7 +69,7 @@ func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 
 const fell = 1 << 63
 
-// run runs an FDE's program up to the row that holds so many bytes behind its beginning.
+// run executes an FDE's program up to the row that contains the address at offset into.
 func (row *CommonRow) run(code []byte, into uint64) bool {
 	var kept [maxCommonDepth]CommonRow
 	depth, at := 0, uint64(0)                         // at: bytes behind the beginning

@@ -22,7 +22,7 @@ const (
 	DW_EH_PE_omit     = 0xff
 )
 
-// bases are what encoded pointers may be relative to.
+// bases are the addresses to which encoded pointers may be relative.
 type bases struct {
 	section uint64 // address of the section's first byte
 	text    uint64
@@ -68,8 +68,8 @@ func address(r *buf.Reader, size uint8) uint64 {
 	return r.U64()
 }
 
-// pointer reads an encoded pointer. Indirect ones would have to be read from
-// relocated memory and are refused; see skipPointer for those that may be.
+// pointer reads an encoded pointer. Indirect ones would need relocated memory and are refused; see
+// skipPointer for pointers that may be indirect.
 func pointer(r *buf.Reader, enc uint8, b *bases) (uint64, Reason) {
 	if enc == DW_EH_PE_omit || enc&DW_EH_PE_indirect != 0 {
 		return 0, BadEncoding
@@ -106,8 +106,8 @@ func pointer(r *buf.Reader, enc uint8, b *bases) (uint64, Reason) {
 	return v, None
 }
 
-// skipPointer steps over a pointer of any encoding, indirect ones included:
-// a personality routine is nothing an unwinder of values needs.
+// skipPointer skips a pointer of any encoding, including indirect ones: an unwinder of values does not need a
+// personality routine.
 func skipPointer(r *buf.Reader, enc uint8, b *bases) Reason {
 	if enc == DW_EH_PE_omit {
 		return None
@@ -123,13 +123,13 @@ func skipPointer(r *buf.Reader, enc uint8, b *bases) Reason {
 	return why
 }
 
-// align steps to the next address that is a multiple of the pointer size.
+// align skips to the next multiple of the pointer size.
 func align(r *buf.Reader, b *bases) {
 	at := b.section + uint64(r.Pos())
 	r.Skip(-at & uint64(b.size-1))
 }
 
-// validFDEEncoding reports whether an FDE's start may be so encoded.
+// validFDEEncoding reports whether an FDE's start may have this encoding.
 func validFDEEncoding(enc uint8) bool {
 	if enc&DW_EH_PE_indirect != 0 {
 		return false

@@ -2,8 +2,7 @@ package cfi
 
 import "fmt"
 
-// FormatError says what is wrong with one record of a section. The rest of
-// the section is still used.
+// FormatError describes damage in one record of a section. The rest of the section is still used.
 type FormatError struct {
 	Section   string // .eh_frame, .eh_frame_hdr or .debug_frame
 	Structure string // CIE, FDE, header, table ...
@@ -17,13 +16,13 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: %s at offset 0x%x: %s (%s, value 0x%x)", e.Section, e.Structure, e.Offset, e.Msg, e.Reason, e.Value)
 }
 
-// LoadError is what Load found wrong. Problems holds the first MaxProblems.
+// LoadError holds the damage that Load found. Problems are the first MaxProblems.
 type LoadError struct {
 	Count    int // of all problems
 	Problems []*FormatError
 }
 
-// MaxProblems bounds how many problems a LoadError keeps in full.
+// MaxProblems is how many problems a LoadError stores.
 const MaxProblems = 64
 
 func (e *LoadError) Error() string {
@@ -33,7 +32,7 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("%v (and %d more problems)", e.Problems[0], e.Count-1)
 }
 
-// Unwrap exposes the kept problems to errors.As.
+// Unwrap returns the stored problems for errors.As.
 func (e *LoadError) Unwrap() []error {
 	out := make([]error, len(e.Problems))
 	for i, p := range e.Problems {

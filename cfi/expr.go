@@ -13,8 +13,7 @@ const (
 	MaxExprSteps = 4096
 )
 
-// ExprEnv is what an expression may look at. Regs are in DWARF numbering:
-// x86-64 0-16, AArch64 0-31 (31 is SP).
+// ExprEnv is the input of an expression. Regs are in DWARF numbering: x86-64 0-16, AArch64 0-31 (31 is SP).
 type ExprEnv struct {
 	Regs    [33]uint64
 	Known   uint64         // bit i: Regs[i] is known
@@ -23,7 +22,7 @@ type ExprEnv struct {
 	Bias    uint64         // added to DW_OP_addr
 	Mem     *memory.Window // nil: every read fails
 
-	stack [MaxExprStack]uint64 // Eval's: it stands here so that it need not be cleared each time
+	stack [MaxExprStack]uint64 // Eval's stack, here so that it need not be cleared each time
 }
 
 // Operations (DWARF 5 section 7.7.1).
@@ -79,10 +78,9 @@ const (
 	DW_OP_call_frame_cfa = 0x9c
 )
 
-// Eval computes a DWARF expression. It allocates nothing and ends within
-// MaxExprSteps operations. Operations that have no meaning in call frame
-// information (fbreg, call_frame_cfa, calls, pieces, thread-local storage) are
-// refused.
+// Eval computes a DWARF expression. It allocates nothing and ends within MaxExprSteps operations. It refuses
+// operations without a meaning in call frame information (fbreg, call_frame_cfa, calls, pieces, thread-local
+// storage).
 func Eval(expr []byte, env *ExprEnv) (uint64, Reason) {
 	m := evaluator{r: buf.At(expr, 0), stack: &env.stack}
 	if env.PushCFA {
@@ -203,7 +201,7 @@ func (m *evaluator) constant(op uint8, env *ExprEnv) {
 	m.push(v)
 }
 
-// shuffle does the operations that only move stack entries.
+// shuffle executes operations that only move stack entries.
 func (m *evaluator) shuffle(op uint8) {
 	need, depth := 1, 0
 	switch op {
@@ -232,7 +230,7 @@ func (m *evaluator) shuffle(op uint8) {
 	}
 }
 
-// load replaces an address by the size bytes there.
+// load replaces an address by the size bytes at it.
 func (m *evaluator) load(env *ExprEnv, size int) {
 	addr := m.pop()
 	if size < 1 || size > 8 {
@@ -258,7 +256,7 @@ func (m *evaluator) load(env *ExprEnv, size int) {
 	m.push(v)
 }
 
-// jump moves by a signed 16-bit distance that must stay inside the expression.
+// jump moves by a signed 16-bit distance, which must stay inside the expression.
 func (m *evaluator) jump(op uint8) {
 	by := int(int16(m.r.U16()))
 	if op == DW_OP_bra && m.pop() == 0 || !m.r.OK() || m.why != None {

@@ -1,15 +1,14 @@
 package cfi
 
-// segment is a range in which one FDE rules, where FDEs overlap.
+// segment is a range in which one of several overlapping FDEs applies.
 type segment struct {
 	lo, hi uint64
 	fde    uint32
 }
 
-// flatten makes disjoint segments of overlapping FDEs: in a shared range the
-// FDE that starts last rules, as .eh_frame_hdr's own search would have it; of
-// those that start together the one of .eh_frame, then the first.
-// fdes is sorted. A stack of the FDEs still open gives O(n) segments.
+// flatten makes disjoint segments of overlapping FDEs: in a shared range the FDE that starts last applies, as
+// in .eh_frame_hdr's own search; of those with the same start, the one in .eh_frame, then the first. fdes is
+// sorted. A stack of the open FDEs gives O(n) segments.
 func flatten(t *Table) []segment {
 	var out []segment
 	var open []uint32
@@ -19,7 +18,7 @@ func flatten(t *Table) []segment {
 		}
 	}
 	at := uint64(0)
-	// closeUntil emits what the open FDEs rule in [at, limit).
+	// closeUntil emits the segments of the open FDEs in [at, limit).
 	closeUntil := func(limit uint64) {
 		for len(open) > 0 && at < limit {
 			top := open[len(open)-1]
@@ -39,7 +38,7 @@ func flatten(t *Table) []segment {
 		for next < len(t.fdes) && t.fdes[next].lo == t.fdes[i].lo {
 			next++
 		}
-		// Of those that start together the first ranks highest: the others rule only past its end.
+		// Of those with the same start, the first takes precedence: the others apply only past its end.
 		for k := next - 1; k >= i; k-- {
 			if k > 0 && t.fdes[k].lo < t.fdes[k-1].hi {
 				t.stats.Overlapping++
@@ -52,15 +51,15 @@ func flatten(t *Table) []segment {
 	return out
 }
 
-// buckets narrow a search: they divide the covered addresses into ranges of
-// 1<<shift bytes, about as many as there are FDEs.
+// buckets speed up a search: they divide the covered addresses into ranges of 1<<shift bytes, about as many
+// as there are FDEs.
 type buckets struct {
 	base  uint64
 	shift uint8
-	first []uint32 // first[b]: how many starts lie before bucket b
+	first []uint32 // first[b]: number of starts before bucket b
 }
 
-// newBuckets makes buckets of n sorted starts.
+// newBuckets makes buckets for n sorted starts.
 func newBuckets(n int, start func(int) uint64) (b buckets) {
 	if n == 0 {
 		return b
@@ -90,7 +89,7 @@ func (b *buckets) narrow(pc uint64) (lo, hi int) {
 	return int(b.first[k]), int(b.first[k+1])
 }
 
-// search returns the index of the FDE that rules at pc, or -1.
+// search returns the index of the FDE that applies at pc, or -1.
 func (t *Table) search(pc uint64) int {
 	if t.segs != nil {
 		return t.searchSegs(pc)
@@ -140,7 +139,7 @@ func (t *Table) Find(pc uint64) (f FDE, why Reason) {
 	return f, None
 }
 
-// public fills f field by field: a whole value made elsewhere and copied waits for its own
+// public fills f field by field: a complete value that is built elsewhere and copied would wait for its own
 // stores.
 func (t *Table) public(i int, f *FDE) {
 	in := &t.fdes[i]
@@ -152,7 +151,7 @@ func (in *fde) public(c *cie, f *FDE) {
 	f.RA, f.Signal, f.BKey, f.DebugFrame = c.ra, c.signal, c.bkey, c.debug
 }
 
-// Each calls fn with every FDE in order of Lo until fn answers false.
+// Each calls fn with every FDE in order of Lo until fn returns false.
 func (t *Table) Each(fn func(FDE) bool) {
 	t.Complete()
 	for i := range t.fdes {

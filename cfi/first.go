@@ -2,34 +2,31 @@ package cfi
 
 import "encoding/binary"
 
-// The look-ups of a table whose records have not all been read. A linker's .eh_frame_hdr
-// leads to the FDE of an address; what it leads to is believed only if the FDE itself
-// says that it covers the address. The header proves nothing by what it lacks, so where
-// it leads nowhere the records are gone through one by one: slow, and the same answer
-// as of a table that was read. Neither allocates.
+// Look-ups in a table whose records have not all been read. A linker's .eh_frame_hdr points to the FDE of an
+// address; the FDE is used only if it covers the address. A missing entry in the header proves
+// nothing, so the records are then searched one by one: slow, but with the same result as in a complete
+// table. Neither way allocates.
 //
-// The two differ only where the header contradicts the section it belongs to: an entry
-// that leads into the middle of a record, or FDEs over each other of which the header
-// lists one alone. Complete ends that.
+// Results differ only if the header contradicts its section: an entry that refers into the middle of a
+// record, or overlapping FDEs where the header lists only one. Complete removes the difference.
 
 const (
 	pairSize = 8
-	// maxOpened bounds how long the search takes of an address that has no FDE.
+	// maxOpened bounds the search for an address without an FDE.
 	maxOpened = 64 << 20
 )
 
-// searchTable is the sorted table of .eh_frame_hdr as far as it needs no reading: pairs
-// of a function's start and its FDE, both of four bytes and relative to the header.
+// searchTable is the sorted table of .eh_frame_hdr in the form that needs no decoding: pairs of a function's
+// start and its FDE, both of four bytes and relative to the header.
 type searchTable struct {
 	hdr   section
-	eh    section // .eh_frame, whose problems are told quietly
-	pairs []byte  // none: there is no header, or not one of this kind
+	eh    section // .eh_frame, in quiet mode
+	pairs []byte  // empty: there is no header, or not one of this kind
 }
 
-// Open is Load for an image of which little may be asked: nothing is read but the first
-// bytes of .eh_frame_hdr. The records are read by Complete, when there is time for
-// it, or by what asks for all of them. Without a header of the kind that linkers write,
-// and beside a .debug_frame, all is read at once.
+// Open is Load for an image that may need few look-ups: it reads only the first bytes of .eh_frame_hdr.
+// Complete reads the records when there is time, as does any call that needs all of them. Without a header of
+// the usual kind, or with a .debug_frame, everything is read at once.
 func Open(s Sections) *Table {
 	t := newTable(s)
 	if len(s.DebugFrame) > 0 || len(s.EHFrame) == 0 || len(s.EHFrame) > maxOpened || !t.first.open() {
@@ -44,7 +41,7 @@ func Open(s Sections) *Table {
 // Read reports whether all records have been read.
 func (t *Table) Read() bool { return t.read.Load() }
 
-// Entries is how many FDEs there are, as far as that is known without reading them.
+// Entries returns the number of FDEs, as far as it is known without reading them.
 func (t *Table) Entries() int {
 	if t.read.Load() {
 		return len(t.fdes)
@@ -52,8 +49,8 @@ func (t *Table) Entries() int {
 	return len(t.first.pairs) / pairSize
 }
 
-// open finds the table in the header. Its order is not checked: a search ends between
-// two neighbours in any case, and what it finds is checked.
+// open finds the table in the header. Its order is not checked: a search always ends between two neighbors,
+// and its result is checked.
 func (s *searchTable) open() bool {
 	r, count, enc, err := s.hdr.counted()
 	if err != nil || enc != DW_EH_PE_datarel|DW_EH_PE_sdata4 || count == 0 || count > uint64(r.Len())/pairSize {
@@ -83,18 +80,18 @@ func (s *searchTable) address(at int) uint64 {
 	return s.hdr.addr + uint64(int64(int32(binary.LittleEndian.Uint32(s.pairs[at:]))))
 }
 
-// offset is that of the FDE of pair i.
+// offset returns the offset of the FDE of pair i.
 func (s *searchTable) offset(i int) uint64 { return s.address(pairSize*i+4) - s.eh.addr }
 
-// found is an FDE that is in no index, and its CIE.
+// found is an FDE outside any index, and its CIE.
 type found struct {
-	of  *Table // whose CIE cie is; nil: there is none yet
+	of  *Table // the table of cie; nil: there is none yet
 	cie cie
 	fde fde
-	new bool // cie is another than before
+	new bool // cie has changed
 }
 
-// find reads the FDE that rules at pc.
+// find reads the FDE that applies at pc.
 func (f *found) find(t *Table, pc uint64) bool {
 	i := t.first.search(pc)
 	if i >= 0 && f.at(t, t.first.offset(i)) && f.covers(pc) && (i == 0 || t.first.start(i-1) != t.first.start(i)) {
@@ -107,8 +104,8 @@ func (f *found) find(t *Table, pc uint64) bool {
 	return ok && f.at(t, off)
 }
 
-// among looks at the pairs up to i that start together: of their FDEs that cover pc the
-// first in the section rules.
+// among checks the pairs up to i with the same start: of their FDEs that cover pc, the first in the section
+// applies.
 func (f *found) among(t *Table, i int, pc uint64) (first uint64, ok bool) {
 	for s, k := &t.first, i; k >= 0 && s.start(k) == s.start(i); k-- {
 		if off := s.offset(k); f.at(t, off) && f.covers(pc) && (!ok || off < first) {
@@ -141,7 +138,7 @@ func (f *found) record(t *Table, rec *record) bool {
 	return true
 }
 
-// useCIE reads the CIE at an offset: most FDEs have their neighbour's.
+// useCIE reads the CIE at an offset: most FDEs have the same CIE as their neighbor.
 func (f *found) useCIE(t *Table, off uint64) bool {
 	if f.of == t && f.cie.off == off {
 		return f.cie.why == None
@@ -154,13 +151,13 @@ func (f *found) useCIE(t *Table, off uint64) bool {
 	if err != nil || !rec.isCIE || rec.idAt == 0 {
 		return false
 	}
-	f.cie, _ = eh.cie(&rec) // cie.why says what is wrong with it
+	f.cie, _ = eh.cie(&rec) // cie.why holds its damage
 	f.of, f.new = t, true
 	return f.cie.why == None
 }
 
-// scan goes through all records as loader.read and loader.header do. Of the FDEs that
-// cover pc the one that starts last rules, and of those that start together the first.
+// scan goes through all records like loader.read and loader.header. Of the FDEs that cover pc, the one that
+// starts last applies, and of those with the same start the first.
 func (f *found) scan(t *Table, pc uint64) (best uint64, ok bool) {
 	s, off, start := &t.first, uint64(0), uint64(0)
 	for {
@@ -185,7 +182,7 @@ func (f *found) scan(t *Table, pc uint64) (best uint64, ok bool) {
 	return best, ok
 }
 
-// findFirst is Find before all is read.
+// findFirst is Find before all records are read.
 func (t *Table) findFirst(pc uint64) (out FDE, why Reason) {
 	var f found
 	if !f.find(t, pc) {
@@ -195,11 +192,11 @@ func (t *Table) findFirst(pc uint64) (out FDE, why Reason) {
 	return out, None
 }
 
-// rowFirst is Row before all is read.
+// rowFirst is Row before all records are read.
 func (m *Machine) rowFirst(t *Table, pc uint64, row *Row) Reason {
 	f := &m.first
 	ok := f.find(t, pc)
-	if f.new && m.last == &f.cie { // what is kept is another CIE's
+	if f.new && m.last == &f.cie { // the stored rules are another CIE's
 		m.last = nil
 	}
 	f.new = false

@@ -6,9 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-// header reads .eh_frame_hdr and adds the FDEs its table leads to that the
-// plain reading of .eh_frame did not reach: behind a damaged record, or behind
-// a terminator that a linker left in the middle.
+// header reads .eh_frame_hdr and adds the FDEs in its table that the linear reading of .eh_frame did not
+// reach: those after a damaged record, or after a terminator that a linker left in the middle.
 func (l *loader) header() {
 	h, eh := &l.t.first.hdr, &l.t.secs[0]
 	if len(h.data) == 0 {
@@ -35,12 +34,11 @@ func (l *loader) header() {
 	}
 }
 
-// crossCheck ticks off the FDEs that plain reading found, which are in order
-// of their offset.
+// crossCheck marks the FDEs that linear reading found, in order of their offset.
 type crossCheck struct {
 	fdes []fde
 	tick []bool
-	next int // the one most likely asked for next
+	next int // index of the most likely next one
 }
 
 func (l *loader) crossCheck() *crossCheck {
@@ -48,7 +46,7 @@ func (l *loader) crossCheck() *crossCheck {
 	return &crossCheck{fdes: l.t.fdes[:n:n], tick: make([]bool, n)}
 }
 
-// seen returns the FDE at off if it is known, and ticks it off.
+// seen returns the FDE at off if it is known, and marks it.
 func (c *crossCheck) seen(off uint64) *fde {
 	i := c.next
 	if i >= len(c.fdes) || uint64(c.fdes[i].off) != off {
@@ -70,8 +68,8 @@ func (c *crossCheck) missing() (n int) {
 	return n
 }
 
-// fromHeader adds the FDE that e leads to. What plain reading went over it
-// knows better: there an entry can only lead into the middle of a record.
+// fromHeader adds the FDE of e. An entry that refers into a part that was read linearly must refer into the
+// middle of a record, and is ignored.
 func (l *loader) fromHeader(h *section, e tableEntry, off uint64) {
 	eh := &l.t.secs[0]
 	if l.skipped[off] {
@@ -99,8 +97,7 @@ type tableEntry struct {
 	fde uint64 // address of the FDE
 }
 
-// table gives fn every row of the header's search table. An absent table is no
-// error.
+// table calls fn for every row of the header's search table. A missing table is not an error.
 func (s *section) table(fn func(tableEntry)) *FormatError {
 	r, count, enc, err := s.counted()
 	if err != nil {
@@ -121,8 +118,8 @@ func (s *section) table(fn func(tableEntry)) *FormatError {
 	return nil
 }
 
-// counted reads what stands before the search table: how many rows it has, 0 if there is
-// no table, and how they are encoded.
+// counted reads the part before the search table: its number of rows, 0 if there is no table, and their
+// encoding.
 func (s *section) counted() (r buf.Reader, count uint64, enc uint8, err *FormatError) {
 	r = buf.At(s.data, 0)
 	version, ptrEnc, countEnc, enc := r.U8(), r.U8(), r.U8(), r.U8()

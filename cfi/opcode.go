@@ -42,9 +42,8 @@ const (
 	DW_CFA_GNU_negative_offset_ext    = 0x2f
 )
 
-// instruction runs one instruction: its effect on row, on the location, or on
-// what is remembered. An opcode that is not known ends the program, since the
-// length of its operands is not known either.
+// instruction executes one instruction: its effect on row, on the location, or on remembered states. An
+// unknown opcode ends the program, since the length of its operands is unknown too.
 func (m *Machine) instruction(p *program, row *Row) Reason {
 	op := p.r.U8()
 	low := uint64(op & 0x3f)
@@ -79,24 +78,23 @@ func (m *Machine) instruction(p *program, row *Row) Reason {
 		if p.arch != context.ArchARM64 {
 			return BadOpcode
 		}
-		// The number is another extension's elsewhere (SPARC: register windows).
+		// On other architectures the number has another meaning (SPARC: register windows).
 		row.RASign = !row.RASign
 		return None
-	case DW_CFA_AARCH64_set_ra_state: // of PAuth_LR, which is not followed
+	case DW_CFA_AARCH64_set_ra_state: // of PAuth_LR, which is not supported
 		if p.arch == context.ArchARM64 {
 			return Unsupported
 		}
 		return BadOpcode
-	case DW_CFA_GNU_args_size: // what a landing pad takes off the stack: no caller's register depends on it
+	case DW_CFA_GNU_args_size: // bytes that a landing pad removes from the stack; restores no register
 		p.r.ULEB()
 		return None
 	}
 	return m.register(p, op, row)
 }
 
-// register runs the opcodes whose first operand is a register. It looks at the
-// opcode before it reads the operand: an opcode that is not known must be told as
-// that, not as one that was cut short.
+// register executes the opcodes whose first operand is a register. It checks the opcode before it reads the
+// operand: an unknown opcode must be reported as unknown and not as truncated.
 func (m *Machine) register(p *program, op uint8, row *Row) Reason {
 	switch op {
 	case DW_CFA_offset_extended, DW_CFA_offset_extended_sf, DW_CFA_val_offset, DW_CFA_val_offset_sf, DW_CFA_GNU_negative_offset_ext,
@@ -130,8 +128,7 @@ func (m *Machine) register(p *program, op uint8, row *Row) Reason {
 	return p.put(row, reg, Rule{Kind: ValExpression, Expr: p.r.Bytes(p.r.ULEB())})
 }
 
-// number narrows a register number; what does not fit is no register of any
-// column and stays so.
+// number narrows a register number; a number that does not fit has no column and stays so.
 func (p *program) number(reg uint64) uint16 {
 	if reg > 0xffff {
 		return 0xffff
@@ -139,8 +136,7 @@ func (p *program) number(reg uint64) uint16 {
 	return uint16(reg)
 }
 
-// put sets a rule. A register without a column (segment registers, x87) is
-// read and dropped.
+// put sets a rule. A register without a column (segment registers, x87) is read and dropped.
 func (p *program) put(row *Row, reg uint64, rule Rule) Reason {
 	if c := Column(p.arch, reg); c >= 0 && p.r.OK() {
 		row.use(c).assign(&rule)
@@ -148,9 +144,8 @@ func (p *program) put(row *Row, reg uint64, rule Rule) Reason {
 	return None
 }
 
-// offset sets a rule whose operand counts in data alignment units. The product may
-// wrap: it is an address like any other that a program can name, and the read of
-// it is checked. It is put for the commonest rules, without the copies.
+// offset sets a rule whose operand counts in data alignment units. The product may wrap: it is an address
+// like any other, and its read is checked. It is put for the most common rules, without the copies.
 func (p *program) offset(row *Row, reg uint64, kind Kind, factored int64) Reason {
 	if c := Column(p.arch, reg); c >= 0 && p.r.OK() {
 		row.use(c).offset(kind, factored*p.c.dataAlign)
@@ -158,12 +153,10 @@ func (p *program) offset(row *Row, reg uint64, kind Kind, factored int64) Reason
 	return None
 }
 
-// defCFA runs the opcodes that say what the CFA is. DWARF 5 has def_cfa_register
-// and def_cfa_offset invalid behind an expression. Compilers and assemblers
-// write them all the same (libgcrypt's SHA-512 leaves its frame so), and what
-// unwinds real exceptions, libgcc, agrees with gdb and LLVM's libunwind on what
-// they mean: register and offset stay what they were beneath the expression, a
-// register takes its place, an offset alone does not.
+// defCFA executes the opcodes that define the CFA. In DWARF 5, def_cfa_register and def_cfa_offset are
+// invalid after an expression, but compilers and assemblers write them (libgcrypt's SHA-512 leaves its frame
+// so). libgcc, gdb, and LLVM's libunwind agree on the meaning: register and offset under the expression are
+// kept, a new register replaces the expression, a new offset alone does not.
 func (p *program) defCFA(op uint8, row *Row) Reason {
 	if op == DW_CFA_def_cfa_expression {
 		row.CFA.Kind, row.CFA.Expr = Expression, p.r.Bytes(p.r.ULEB())
@@ -179,7 +172,7 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 		}
 	}
 	if row.CFA.Kind == Unspecified {
-		return BadOpcode // nothing to change a part of
+		return BadOpcode // there is nothing to change
 	}
 	switch op {
 	case DW_CFA_def_cfa_register:
@@ -195,9 +188,8 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 	return None
 }
 
-// restore returns a register to the CIE's rule: the one after the initial
-// instructions, whatever the FDE has remembered since (DWARF 5 section 6.4.2.3).
-// A CIE itself has none yet.
+// restore sets a register to the CIE's rule: the one after the initial instructions, whatever the FDE has
+// remembered since (DWARF 5 section 6.4.2.3). In a CIE itself there is none yet.
 func (m *Machine) restore(p *program, row *Row, reg uint64) Reason {
 	if p.inCIE {
 		return BadOpcode
@@ -214,11 +206,10 @@ func (m *Machine) restore(p *program, row *Row, reg uint64) Reason {
 	return None
 }
 
-// remember pushes all rules, the CFA's and the RA sign state. DWARF speaks of
-// "the set of rules for every register"; that the CFA's is one of them is what
-// compilers rely on, which put remember and restore around an epilog in the
-// middle of a function, and what libgcc and LLVM's libunwind do. Only rules in
-// use are pushed: a function of five saved registers costs five.
+// remember pushes all rules, the CFA's, and the RA sign state. DWARF says "the set of rules for every
+// register"; compilers, libgcc, and LLVM's libunwind include the CFA's rule, which remember and restore
+// around an epilog in the middle of a function rely on. Only rules in use are pushed: a function with five
+// saved registers costs five.
 func (m *Machine) remember(row *Row) Reason {
 	n := bits.OnesCount64(row.Used[0]) + bits.OnesCount64(row.Used[1])
 	if m.depth == MaxRemember || m.nsaved+n > maxSaved {
@@ -237,7 +228,7 @@ func (m *Machine) remember(row *Row) Reason {
 	return None
 }
 
-// restoreState pops them. A register whose rule was set since has none again.
+// restoreState pops them. A register whose rule was set since then has none again.
 func (m *Machine) restoreState(row *Row) Reason {
 	if m.depth == 0 {
 		return BadOpcode

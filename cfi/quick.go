@@ -2,15 +2,14 @@ package cfi
 
 import "github.com/seedwalk/seedwalk/context"
 
-// maxQuickAlign bounds the code alignment factor of programs that quick reads: with it
-// no distance of an instruction overflows.
+// maxQuickAlign bounds the code alignment factor of programs that quick reads, so that no distance of an
+// instruction overflows.
 const maxQuickAlign = 1 << 32
 
-// quick runs the instructions that most programs consist of (a step of the location, a
-// register saved, another CFA, all with operands of one byte, and padding) as far as they
-// follow each other, and answers how many they were. What it does not know it leaves to
-// Machine.instruction, which does the same at five times the cost. Machine.Rows does
-// without it, so that the two can be compared.
+// quick executes the most common instructions (advance the location, save a register, change the CFA, all
+// with operands of one byte, and padding) as long as they follow each other, and returns their number. Others
+// are left to Machine.instruction, which has the same effect at five times the cost. Machine.Rows does not
+// use quick, so that the two can be compared.
 func (p *program) quick(row *Row) (n int) {
 	code, loc, at, used := p.r.Rest(), p.loc, 0, row.Used[0]
 	saves := columnsBelow64[p.arch&3]
@@ -61,8 +60,7 @@ loop:
 	return n
 }
 
-// columnsBelow64 are the registers with numbers below 64 that have a column, which is
-// their number, as bits, by architecture.
+// columnsBelow64 are the registers below 64 whose column equals their number, as bits, by architecture.
 var columnsBelow64 = func() (of [4]uint64) {
 	for _, a := range []context.Arch{context.ArchAMD64, context.ArchARM64} {
 		for reg := range uint64(64) {

@@ -10,7 +10,7 @@ type section struct {
 	debug bool
 	text  uint64
 	got   uint64 // base of datarel
-	quiet bool   // problems are told by their reason alone: nothing is allocated
+	quiet bool   // problems have only their reason: nothing is allocated
 }
 
 // record is the header of a CIE or FDE.
@@ -26,7 +26,7 @@ type record struct {
 	ended  bool   // the terminator of .eh_frame, or the end of the bytes
 }
 
-// problem is a FormatError without its section's name.
+// problem returns a FormatError without its section's name.
 func (s *section) problem(what string, off, value uint64, why Reason, msg string) *FormatError {
 	if s.quiet {
 		return &quietly[why]
@@ -34,7 +34,7 @@ func (s *section) problem(what string, off, value uint64, why Reason, msg string
 	return &FormatError{s.name, what, off, value, why, msg}
 }
 
-// quietly are the problems of sections that are read while a thread is suspended.
+// quietly are the problems in quiet mode, for reads while a thread is suspended.
 var quietly = func() (of [Unsupported + 1]FormatError) {
 	for why := range of {
 		of[why].Reason = Reason(why)
@@ -42,8 +42,8 @@ var quietly = func() (of [Unsupported + 1]FormatError) {
 	return of
 }()
 
-// header reads the record header at off. An error means that the next record
-// cannot be found either, unless record.end is set.
+// header reads the record header at off. After an error, the next record cannot be found either, unless
+// record.end is set.
 func (s *section) header(off uint64) (rec record, err *FormatError) {
 	rec.off = off
 	if off+4 > uint64(len(s.data)) {
@@ -99,7 +99,7 @@ func (s *section) readID(rec *record, r buf.Reader) *FormatError {
 // maxAugmentation bounds an augmentation string, bytes: real ones have up to six.
 const maxAugmentation = 64
 
-// cie is a common information entry, and its initial rules already computed.
+// cie is a common information entry with its computed initial rules.
 type cie struct {
 	off       uint64
 	insAt     uint64 // offsets in the section of the initial instructions
@@ -117,11 +117,10 @@ type cie struct {
 	bkey      bool
 	debug     bool
 	common    bool   // FDEs of it may have common rows
-	why       Reason // not None: FDEs of it are unusable
+	why       Reason // if not None, its FDEs are unusable
 }
 
-// cie reads the CIE at off. The reader never follows a pointer from a CIE, so
-// CIE pointer cycles cannot exist.
+// cie reads the CIE at off. The reader follows no pointer from a CIE, so cycles of CIE pointers cannot occur.
 func (s *section) cie(rec *record) (c cie, err *FormatError) {
 	c = cie{off: rec.off, debug: s.debug, addrSize: 8, idSize: 4}
 	defer func() {
@@ -131,8 +130,8 @@ func (s *section) cie(rec *record) (c cie, err *FormatError) {
 	}()
 	r := buf.At(s.data[:rec.end], rec.body)
 	if rec.wide && !s.debug && r.Len() > 4 && s.data[rec.body] == 0 {
-		// The LSB gives the id four bytes even here; some writers use eight.
-		// A version is never 0, which tells them apart.
+		// The LSB gives the id four bytes here; some writers use eight. A version is never 0, which
+		// distinguishes them.
 		r.Skip(4)
 		c.idSize = 8
 	}
@@ -174,8 +173,8 @@ func (s *section) cie(rec *record) (c cie, err *FormatError) {
 	return c, nil
 }
 
-// augmentation applies the letters of aug. With 'z' an unknown letter ends
-// what is understood but not the record, whose length is known.
+// augmentation applies the letters of aug. With 'z', an unknown letter ends the parsing but not the record,
+// whose length is known.
 func (s *section) augmentation(c *cie, r *buf.Reader, aug []byte) *FormatError {
 	at := uint64(r.Pos())
 	data := *r
@@ -205,7 +204,7 @@ func (s *section) augmentation(c *cie, r *buf.Reader, aug []byte) *FormatError {
 			c.signal = true
 		case 'B':
 			c.bkey = true
-		case 'G': // memory-tagged stack frame: nothing an unwinder of values needs
+		case 'G': // memory-tagged stack frame: irrelevant for an unwinder of values
 		default:
 			known = false
 		}
@@ -231,7 +230,7 @@ func (s *section) augmentation(c *cie, r *buf.Reader, aug []byte) *FormatError {
 	return nil
 }
 
-// fde is an FDE as indexed.
+// fde is an indexed FDE.
 type fde struct {
 	lo, hi uint64
 	insAt  uint32 // offsets in the section

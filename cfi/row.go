@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Kind says how a Rule finds a value.
+// Kind is the way in which a Rule finds a value.
 type Kind uint8
 
 const (
@@ -30,7 +30,7 @@ func (k Kind) String() string {
 	return "kind?"
 }
 
-// Rule says where the caller's value of one register, or the CFA, is.
+// Rule locates the caller's value of one register, or the CFA.
 type Rule struct {
 	Kind Kind
 	Reg  uint16 // DWARF number
@@ -38,7 +38,7 @@ type Rule struct {
 	Expr []byte // a part of the section's own bytes
 }
 
-// FDE is one frame description entry as found.
+// FDE is one frame description entry.
 type FDE struct {
 	Lo, Hi     uint64 // [Lo, Hi) in the image's own virtual addresses
 	RA         uint16 // DWARF number of the return address register
@@ -48,20 +48,18 @@ type FDE struct {
 	Offset     uint64 // of the record in its section
 }
 
-// Row holds the rules at one pc. Machine.Row fills it; it may be used again
-// without clearing it.
+// Row holds the rules at one pc. Machine.Row fills it; it may be reused without clearing.
 type Row struct {
 	FDE    FDE
 	Lo, Hi uint64 // the rules hold for every pc in [Lo, Hi)
-	CFA    Rule   // RegisterOffset; or Expression, and then Reg and Off are what stands beneath it
+	CFA    Rule   // RegisterOffset; or Expression, and then Reg and Off are the previous values
 	Regs   [Columns]Rule
 	Used   [2]uint64 // bit i of the 128: Regs[i] is not Unspecified
 	RASign bool      // the saved return address carries a pointer authentication code
 	BKey   bool      // it is signed with the B key
 }
 
-// Rule returns the rule of a DWARF register number: Unspecified for one that
-// rows do not keep.
+// Rule returns the rule of a DWARF register number: Unspecified for registers without a column.
 func (r *Row) Rule(a context.Arch, reg uint16) Rule {
 	if c := Column(a, uint64(reg)); c >= 0 {
 		return r.Regs[c]
@@ -69,13 +67,13 @@ func (r *Row) Rule(a context.Arch, reg uint16) Rule {
 	return Rule{}
 }
 
-// byGo reports whether Go's linker wrote c, by its data alignment factor
-// (cmd/link/internal/ld/dwarf.go, dataAlignmentFactor). No other producer for x86-64 has
-// this factor, but clang has it for ARM64. Go's functions preserve no register, and its
-// unwind data does not describe the frame pointer that some of them save.
+// byGo reports whether Go's linker wrote c, judged by its data alignment factor
+// (cmd/link/internal/ld/dwarf.go, dataAlignmentFactor). No other producer for x86-64 uses this factor, but
+// clang does for ARM64. Go's functions preserve no register, and its unwind data do not describe the frame
+// pointer that some of them save.
 func (c *cie) byGo(arch context.Arch) bool { return arch == context.ArchAMD64 && c.dataAlign == -4 }
 
-// loseRegisters makes what C's functions preserve undefined where no rule says more.
+// loseRegisters makes the registers that C functions preserve undefined, unless they have a rule.
 func (r *Row) loseRegisters(arch context.Arch) {
 	for c := range Columns {
 		if r.Regs[c].Kind == Unspecified && CalleeSaved(arch, uint16(c)) {
@@ -84,8 +82,8 @@ func (r *Row) loseRegisters(arch context.Arch) {
 	}
 }
 
-// assign makes r the same as from. Hardly any rule has an expression, and a slice that
-// need not be written spares the collector's barrier.
+// assign sets r to from. Few rules have an expression, and not writing the slice avoids the collector's write
+// barrier.
 func (r *Rule) assign(from *Rule) {
 	r.Kind, r.Reg, r.Off = from.Kind, from.Reg, from.Off
 	if r.Expr != nil || from.Expr != nil {
@@ -93,7 +91,7 @@ func (r *Rule) assign(from *Rule) {
 	}
 }
 
-// offset makes r one of a distance alone.
+// offset sets r to a distance alone.
 func (r *Rule) offset(kind Kind, off int64) {
 	r.Kind, r.Reg, r.Off = kind, 0, off
 	if r.Expr != nil {
@@ -101,7 +99,7 @@ func (r *Rule) offset(kind Kind, off int64) {
 	}
 }
 
-// Set gives a column a rule.
+// Set sets the rule of a column.
 func (r *Row) Set(c int, rule Rule) { *r.use(c) = rule }
 
 func (r *Row) use(c int) *Rule {

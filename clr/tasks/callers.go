@@ -9,28 +9,30 @@ import (
 	"github.com/seedwalk/seedwalk/clr/objects"
 )
 
-// Rule says how a chain goes on from an object of a type: by the words at the offsets in bits 0
-// to 15 up to those in bits 16 to 31, the first of several that is a Start or has Text. The
-// probe of package sample/probe follows chains by rules, at the moment of a sample.
+// Rule describes how a chain continues from an object of a type. Bits 0 to 15 and 16 to 31 are the start and
+// end of a range of offsets in the object. If the range holds one word, the chain continues with the object
+// at that word. If it holds several, it continues with the first of these objects whose own rule has
+// RuleStart or RuleText. The probe of package sample/probe follows chains by these rules at the moment of a
+// sample.
 type Rule uint64
 
 // Flags of a Rule.
 const (
 	RuleKnown Rule = 1 << 32
-	RuleStart Rule = 2 << 32 // an object of the type begins a chain
+	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
 )
 
 func (r Rule) from() uint64 { return uint64(r & 0xffff) }
 func (r Rule) to() uint64   { return uint64(r >> 16 & 0xffff) }
 
-// words are the rule that follows words from an offset up to another.
+// words returns the rule for a range of words.
 func words(from, to uint64) Rule {
-	const most = 256 // bytes of an object that are looked at
+	const most = 256 // bytes of an object that are read
 	return Rule(min(from, most) | min(to, most)<<16)
 }
 
-// word is the rule that follows one word.
+// word returns the rule for one word.
 func word(at uint64, ok bool) Rule {
 	if !ok {
 		return 0
@@ -38,15 +40,15 @@ func word(at uint64, ok bool) Rule {
 	return words(at, at+8)
 }
 
-// What an entry is: the lower bits of its first word, which is an object's address. The second
-// one is its MethodTable; of a text its size in bytes, which follow.
+// The kind of an entry: the low bits of its first word, whose other bits are an object's address. The second
+// word is the object's MethodTable; for a text it is the size in bytes of the text, which follows.
 const (
-	EntryStart  = 1 // a chain begins here
-	EntryNext   = 2 // resumes when the entry before ends
-	EntryNovel  = 3 // a type that has no rule yet
-	EntryThread = 4 // the managed Thread, and behind it its context
+	EntryStart  = 1 // begins a chain
+	EntryNext   = 2 // resumes when the previous entry ends
+	EntryNovel  = 3 // its type has no rule yet
+	EntryThread = 4 // the managed Thread, followed by its context
 	EntryText   = 5
-	EntryCut    = 6 // as EntryNext, of a type that had no rule: the chain may go on
+	EntryCut    = 6 // like EntryNext, but its type had no rule: the chain may continue
 )
 
 const (
@@ -62,16 +64,16 @@ type Caller struct {
 	Box          bool // of an async method
 }
 
-// role is what objects of a type are in chains.
+// role is the role of a type's objects in chains.
 type role struct {
 	Caller
 	kind  kind
 	rule  Rule
-	valid bool // it is a type
+	valid bool // the MethodTable is one
 }
 
-// Callers finds the chains of async methods that wait for what a thread runs. It learns types
-// as they come. It is not safe for concurrent use.
+// Callers finds the chains of async methods that wait for the work of a thread. It learns types when it meets
+// them. It is not safe for concurrent use.
 type Callers struct {
 	mem    objects.Reader
 	shapes shapes
@@ -79,27 +81,27 @@ type Callers struct {
 	learnt func(table, rule uint64) bool
 	reader [entrySize * maxEntries]byte
 
-	// Of the last Read.
+	// Results of the last Read.
 	starts []start
 	links  []*role
 	ids    IDs
 }
 
-// start is a chain: links from first to last.
+// start is a chain: links[first:last].
 type start struct {
 	at          uint64
 	first, last int
 	cut         bool
 }
 
-// IDs are those of the thread's current Activity, zero if there is none.
+// IDs are the ids of the thread's current Activity, zero if there is none.
 type IDs struct {
 	Trace [16]byte
 	Span  [8]byte
 }
 
-// NewCallers makes Callers of a runtime. learnt gets the rule of each type that is met. The
-// error is a *contract.Error.
+// NewCallers returns Callers for a runtime. learnt receives the rule of each new type. The error is a
+// *contract.Error.
 func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names, learnt func(table, rule uint64) bool) (*Callers, error) {
 	types, err := objects.NewTypes(mem, tables.Descriptor(), names)
 	if err != nil {
@@ -111,7 +113,7 @@ func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names
 // maxRoles bounds the types that are remembered.
 const maxRoles = 1 << 16
 
-// role is what objects of a type are in chains.
+// role returns the role of a type's objects in chains.
 func (c *Callers) role(table uint64) *role {
 	if r, ok := c.roles[table]; ok {
 		return r
@@ -128,7 +130,7 @@ func (c *Callers) role(table uint64) *role {
 	return r
 }
 
-// fieldRules are types that lead from one object to the next by one field.
+// fieldRules are types that lead to the next object through one field.
 var fieldRules = map[string]string{
 	"System.Threading.Thread":                                            "_executionContext",
 	"System.Threading.ExecutionContext":                                  "m_localValues",
@@ -174,7 +176,7 @@ func (c *Callers) classify(t *objects.Type) *role {
 	return r
 }
 
-// promise is the field of an async iterator, or of a pooled box, that holds what awaits it.
+// promise returns the field of an async iterator, or of a pooled box, that holds its awaiter.
 func promise(t *objects.Type) (s objects.Span) {
 	for ; t != nil && s.To == 0; t = t.Parent {
 		for _, s = range t.Spans(func(name string) bool { return name == "_valueTaskSource" || name == "<>v__promiseOfValueOrEnd" }) {
@@ -184,8 +186,8 @@ func promise(t *objects.Type) (s objects.Span) {
 	return s
 }
 
-// boxRule is where the continuation of a box is: its own, that of its pooled source, or that of
-// the iterator that is its state machine.
+// boxRule returns the rule for the continuation of a box: its own, that of its pooled source, or that of the
+// iterator that is its state machine.
 func (c *Callers) boxRule(t *objects.Type, sh *shape) Rule {
 	if sh.flags == 0 {
 		s := promise(t)
@@ -197,13 +199,13 @@ func (c *Callers) boxRule(t *objects.Type, sh *shape) Rule {
 	return word(sh.next, true)
 }
 
-// module is the assembly of a box's method.
+// module returns the assembly of a box's method.
 func (s *shapes) module(t *objects.Type) string {
 	def, _ := s.names.TypeDef(s.machineTable(t))
 	return def.Module
 }
 
-// Read takes what a sample has found. Types without a role are learnt.
+// Read parses the entries of a sample. It learns types without a role.
 func (c *Callers) Read(entries []byte) {
 	c.starts, c.links, c.ids = c.starts[:0], c.links[:0], IDs{}
 	full := len(entries) >= entrySize*maxEntries && binary.LittleEndian.Uint64(entries[entrySize*(maxEntries-1):]) != 0
@@ -238,7 +240,7 @@ func (c *Callers) Read(entries []byte) {
 	}
 }
 
-// link adds an object to the chain that is read.
+// link adds an object to the current chain.
 func (c *Callers) link(table uint64) {
 	r := c.role(table)
 	s := &c.starts[len(c.starts)-1]
@@ -247,7 +249,7 @@ func (c *Callers) link(table uint64) {
 	s.cut = s.last-s.first >= maxLinks || r.kind >= action
 }
 
-// text takes the text of an Activity: first the trace's id, then the span's.
+// text handles the text of an Activity: first the trace's id, then the span's.
 func (c *Callers) text(i int, utf16 []byte) {
 	switch i {
 	case 0:
@@ -257,7 +259,7 @@ func (c *Callers) text(i int, utf16 []byte) {
 	}
 }
 
-// unhex reads hexadecimal digits of UTF-16. It leaves zeros if there are others.
+// unhex parses hexadecimal digits in UTF-16. It leaves zeros for any other text.
 func unhex(to, from []byte) {
 	if len(from) != 4*len(to) {
 		return
@@ -272,12 +274,12 @@ func unhex(to, from []byte) {
 	}
 }
 
-// IDs returns the current Activity's of the last Read.
+// IDs returns the ids of the current Activity in the last Read.
 func (c *Callers) IDs() IDs { return c.ids }
 
-// Chain returns what an object runs, and appends what waits for it: the first waits for the
-// object, each other for the one before. ok is false if the last Read has no
-// chain that begins with the object. cut says that the chain may be longer.
+// Chain returns the work of an object, and appends its waiters: the first waits for the object, each other
+// for the one before. ok is false if the last Read has no chain that begins with the object. cut means that
+// the chain may be longer.
 func (c *Callers) Chain(object uint64, to []Caller) (runs Caller, callers []Caller, cut, ok bool) {
 	for _, s := range c.starts {
 		if s.at != object || s.last == s.first || c.links[s.first].Name == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
 
-// A server is asked for symbols only if --symbols names it. It names a function of a stripped
-// program, whose symbols only it has, and a file of another build is refused.
+// seedwalk requests symbols from a server only if --symbols names the server. The server has the symbols of a
+// stripped program, so a function gets its name. A file of another build is refused.
 func TestSymbolsFetched(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))

@@ -12,8 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
-// The .NET 10 single file: the runtime is linked into the executable, and the
-// program is somebody else's.
+// The .NET 10 single file: the runtime is linked into the executable, and the program was written by others.
 func TestNet10SingleFile(t *testing.T) {
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	out := filepath.Join(t.TempDir(), "out.json")
@@ -29,8 +28,8 @@ func TestNet10SingleFile(t *testing.T) {
 	checkNames(t, &p)
 }
 
-// checkNames looks at the names of a program full of async methods and lambdas: what
-// the compiler made of them must not be left.
+// checkNames checks the names in a program full of async methods and lambdas: no compiler-generated name may
+// be left.
 func checkNames(t *testing.T, p *jsonProfile) {
 	t.Helper()
 	async, raw := 0, 0
@@ -49,7 +48,7 @@ func checkNames(t *testing.T, p *jsonProfile) {
 	}
 }
 
-// session speaks to an MCP server for a while, so that it has work.
+// session talks to an MCP server for a while, so that it has work.
 func session(w interface{ Write([]byte) (int, error) }, d time.Duration) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	w.Write([]byte(hello + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
@@ -58,8 +57,8 @@ func session(w interface{ Write([]byte) (int, error) }, d time.Duration) {
 	}
 }
 
-// A target that is killed in the middle: the samples taken so far are kept, the
-// exit code is the target's.
+// A target is killed in the middle of a recording: earlier samples are kept, and the exit code is the
+// target's.
 func TestKilledTarget(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	go func() {
@@ -77,8 +76,7 @@ func TestKilledTarget(t *testing.T) {
 	}
 }
 
-// A stack larger than the room for its copy: the gap says so, and the managed
-// frames stand all the same.
+// A stack is larger than the room for its copy: it has a gap, and the managed frames are still there.
 func TestStackLargerThanItsCopy(t *testing.T) {
 	r := recordRaw(t, "--mode snapshot --quiet --stack-bytes 8192", app(t, "Truth", "3")...)
 	r.well(t, 0, "TRUTH DONE\n")
@@ -105,7 +103,7 @@ func TestOldRuntime(t *testing.T) {
 		{"2", "this runtime is too old: it has no ICorProfilerInfo3"},
 		{"3", "this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10); use .NET Core 3.0 or later"},
 	} {
-		mark := filepath.Join(t.TempDir(), "refused") // keeps the tool from guessing why
+		mark := filepath.Join(t.TempDir(), "refused") // keeps the tool from guessing the reason
 		r := run(t, time.Minute, []string{"SEEDWALK_SOCKET=/nowhere", "SEEDWALK_REFUSED=" + mark}, old, lib, c.version)
 		if _, err := os.Stat(mark); err != nil {
 			t.Error(err)
@@ -116,7 +114,7 @@ func TestOldRuntime(t *testing.T) {
 	}
 }
 
-// One clear line each, and the target as if nothing were there.
+// Each failure gives one clear line, and the target runs as if it were not recorded.
 func TestNothingToSample(t *testing.T) {
 	demo := app(t, "Demo", "0.2")
 	out := filepath.Join(t.TempDir(), "out.json")
@@ -141,7 +139,7 @@ func TestNothingToSample(t *testing.T) {
 	}
 }
 
-// A library without symbols, sections or a build id is walked all the same.
+// A library without symbols, sections, or a build id is walked too.
 func TestStrippedLibrary(t *testing.T) {
 	strip, err := exec.LookPath("strip")
 	if err != nil {

@@ -11,47 +11,47 @@ type Frame struct {
 	Managed bool
 }
 
-// Lock is a lock whose owner is certain.
+// Lock is a lock with a certain owner.
 type Lock struct {
 	Kind  string // such as "monitor" or "pthread mutex"
 	At    string // address of the lock
-	Owner uint32 // thread that holds it, 0 if not known
+	Owner uint32 // thread that holds it, 0 if unknown
 }
 
-// Thread is what two looks saw of a thread.
+// Thread is the result of two inspections of a thread.
 type Thread struct {
 	TID         uint32
 	Name        string
-	Frames      []Frame // leaf first, of the second look
+	Frames      []Frame // leaf first, from the second inspection
 	Lock        Lock    // Kind is "" if it waits for none
-	Ran         bool    // it used processor time between the looks, or its stack changed
-	Moved       bool    // its stack changed between the looks
-	Cooperative bool    // at both looks the runtime counted it as running managed code
+	Ran         bool    // it used processor time between the inspections, or its stack changed
+	Moved       bool    // its stack changed between the inspections
+	Cooperative bool    // in both inspections the runtime counted it as running managed code
 }
 
-// Chain is what one pending task keeps waiting, and how often there is one like it.
+// Chain is a pending task with everything that waits for it, and the number of equal chains.
 type Chain struct {
 	Count   int
-	Names   []string // what is awaited, then each async method that awaits the one before it
-	Queued  bool     // what is awaited is work in the queue of the thread pool
+	Names   []string // the awaited operation, then each async method that awaits the one before it
+	Queued  bool     // the awaited operation is in the queue of the thread pool
 	Blocked []uint32 // threads that wait for the chain
 }
 
-// Process is what two looks saw of a process.
+// Process is the result of two inspections of a process.
 type Process struct {
 	Threads    []Thread
-	Chains     []Chain // of the second look, the most frequent first; none if they were not read
-	Processors int     // that it may use; 0 if not known
+	Chains     []Chain // from the second inspection, the most frequent first; none if they were not read
+	Processors int     // number of processors that it may use; 0 if unknown
 	Stopped    string  // why the kernel does not run it: "a debugger" or "a signal", else ""
-	Once       bool    // there was one look only, so that Ran is not known
+	Once       bool    // there was only one inspection, so Ran is unknown
 }
 
-// Wait is what a thread blocks in.
+// Wait is the kind of wait in which a thread blocks.
 type Wait uint8
 
 // Kinds of waits.
 const (
-	NoWait Wait = iota // it runs, or nothing is known
+	NoWait Wait = iota // it runs, or the wait is unknown
 	Idle               // a thread of the runtime, or a worker without work
 	Enter              // a lock of managed code or of the C library
 	ReaderWriter
@@ -60,7 +60,7 @@ const (
 	Event // wait handles, events, Monitor.Wait, barriers
 	Join
 	Sleep
-	Child // of the process
+	Child // a child process
 	Input // files, sockets, polls
 	Collection
 )
@@ -70,8 +70,8 @@ func (w Wait) String() string {
 		"a child process", "input or output", "a garbage collection"}[w]
 }
 
-// known are prefixes of functions by what a thread below them waits for. Managed ones
-// outrank those that they call.
+// known maps prefixes of function names to the wait of a thread that is in such a function. Managed functions
+// outrank the functions that they call.
 var known = []struct {
 	wait  Wait
 	names []string
@@ -91,8 +91,8 @@ var known = []struct {
 		"pselect", "open", "__open", "fsync", "flock", "fcntl", "pread", "pwrite"}},
 }
 
-// waitOf finds what the leaf of a stack blocks in. From the leaf on, the last function that
-// is known decides, up to the first managed one outside System.Threading.
+// waitOf returns the wait of a stack's leaf. The last known function from the leaf on decides, up to the
+// first managed one outside System.Threading.
 func waitOf(frames []Frame) (wait Wait, by string) {
 	for _, f := range frames {
 		if w := waitIn(f); w != NoWait {
@@ -106,7 +106,7 @@ func waitOf(frames []Frame) (wait Wait, by string) {
 	return wait, by
 }
 
-// waitIn finds what one function waits for.
+// waitIn returns the wait of one function.
 func waitIn(f Frame) Wait {
 	for _, k := range known {
 		for _, name := range k.names {
@@ -119,17 +119,17 @@ func waitIn(f Frame) Wait {
 	return NoWait
 }
 
-// has reports whether a function whose name begins so is on the stack.
+// has reports whether a function with this name prefix is on the stack.
 func (t *Thread) has(prefix string) bool {
 	return slices.ContainsFunc(t.Frames, func(f Frame) bool { return strings.HasPrefix(f.Name, prefix) })
 }
 
-// worker reports whether a thread is one of the pool; busy, whether it has work.
+// worker reports whether a thread belongs to the pool; busy means that it has work.
 func (t *Thread) worker() (is, busy bool) {
 	return t.has("System.Threading.PortableThreadPool.WorkerThread."), t.has("System.Threading.ThreadPoolWorkQueue.Dispatch")
 }
 
-// Wait is what the thread blocks in, and the function that says so.
+// Wait returns the wait in which the thread blocks, and the function that shows it.
 func (t *Thread) Wait() (Wait, string) {
 	wait, by := waitOf(t.Frames)
 	if is, busy := t.worker(); is && !busy {
@@ -145,8 +145,8 @@ func (t *Thread) Wait() (Wait, string) {
 	return wait, by
 }
 
-// Place is the function that called the wait: the first managed one outside the
-// framework's System namespaces, else the first managed one, else the leaf.
+// Place returns the function that called the wait: the first managed one outside the framework's System
+// namespaces, else the first managed one, else the leaf.
 func (t *Thread) Place() string {
 	first := ""
 	for _, f := range t.Frames {

@@ -9,12 +9,11 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// maxShown bounds the cases that are named for a row.
+// maxShown bounds the cases that are listed for a row.
 const maxShown = 3
 
-// byRow is the table of rows: the cases that get to each with what they answered,
-// or the reason why none does. A row with neither is an error, and so is one with
-// both, or with an answer that it does not give.
+// byRow prints the table of rows: the cases that reach each row and their answers, or the reason why none
+// does. It is an error if a row has neither or both, or if a case's answer is not one of the row's.
 func byRow(t *testing.T, v vm.Variant, cases []Case, used map[string][]string, answers map[string]Answer) string {
 	t.Helper()
 	var out strings.Builder
@@ -49,12 +48,12 @@ func byRow(t *testing.T, v vm.Variant, cases []Case, used map[string][]string, a
 	return out.String()
 }
 
-// Every row of the simulated table is in the specification, in its order, and on
-// every variant provoked or excused.
+// The specification contains every row of the simulated table, in the same order. On every variant, each row
+// is reached by a case or excused.
 func TestConformRows(t *testing.T) {
 	var table []string
 	for i := range vm.Table {
-		if n := vm.Table[i].N; n != "6a" { // what a first call costs shows in no answer
+		if n := vm.Table[i].N; n != "6a" { // the cost of a first call shows in no answer
 			table = append(table, n)
 		}
 	}
@@ -84,7 +83,7 @@ func TestConformRows(t *testing.T) {
 	}
 }
 
-// The table of rows must see what is wrong.
+// byRow must detect differences.
 func TestConformRowsSeeDifferences(t *testing.T) {
 	r := Row{N: "x", Results: one(clr.E_FAIL), Fates: []string{"it ends"}, In: windows}
 	for _, a := range []Answer{{Result: clr.S_OK}, {Result: clr.E_FAIL, Fate: "it hangs"}} {

@@ -9,8 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Unmanaged frames that rest on a guess are counted, and so is all that was
-// reached from them.
+// Unmanaged frames found by a guess are counted, and so are all frames reached from them.
 func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -34,9 +33,8 @@ func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 	}
 }
 
-// A hidden frame that was interrupted in its prolog has its caller's frame
-// pointer: the guess goes past its caller, which the CLR reported. What it found
-// there is taken back, or it would stand twice.
+// A hidden frame that was interrupted in its prolog has its caller's frame pointer, so the guess skips its
+// caller, which the CLR reported. The guessed frames are removed; otherwise they would appear twice.
 func TestGuessPastTheCLRIsTakenBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {

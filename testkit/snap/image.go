@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// ErrBuild says that a module's file is another build than the one recorded.
+// ErrBuild means that a module's file is another build than the recorded one.
 var ErrBuild = errors.New("another build")
 
 // fill parses a module's image into m, whose build id is the recorded one.
