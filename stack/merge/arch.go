@@ -5,15 +5,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// arch is what a merge must know of an architecture's calls and frames.
+// arch describes calls and frames of an architecture, as far as a merge depends on them.
 type arch struct {
-	// callPushes is how many bytes a call pushes: the return address, or nothing
-	// where it goes to a register, so that a frame may have its caller's SP.
+	// callPushes is the number of bytes a call pushes: the return address, or 0 if it goes to a register.
+	// With 0, a frame may have the same SP as its caller.
 	callPushes uint64
-	// frameRecord says that every managed method links a frame record, the
-	// caller's frame pointer and the return address, which may lie anywhere in
-	// its frame. A guessed step then finds only the lowest its caller's SP can
-	// be.
+	// frameRecord: every managed method links a frame record (the caller's frame pointer and the return
+	// address), which may lie anywhere in its frame. A guessed step then finds only a lower limit of its
+	// caller's SP.
 	frameRecord bool
 }
 
@@ -23,21 +22,19 @@ var arches = [...]arch{
 	context.ArchARM64: {frameRecord: true},
 }
 
-// return hooks is a walker that knows return hooks, the CLR's hijack stub among them, by
-// their code.
+// hooks is a walker that recognises return hooks, such as the CLR's hijack stub, by their code.
 type hooks interface {
 	InReturnHook(a unwind.Address) bool
 }
 
-// climbs reports whether a step from one frame to another goes up the stack.
-// Where calls push nothing a frame that was interrupted before it stored
-// anything has its caller's SP.
+// climbs reports whether a step from one frame to another goes up the stack. If calls push nothing, a frame
+// interrupted before it stored anything has the same SP as its caller.
 func (a *arch) climbs(from, to *unwind.State) bool {
 	sp, above := from.Regs.SP(), to.Regs.SP()
 	return above > sp || a.callPushes == 0 && from.Exact && above == sp && to.Regs.IP() != from.Regs.IP()
 }
 
-// returnSlot is where the frame from, left to to, kept its return address.
+// returnSlot is the address where a frame keeps its return address; the step from that frame arrived at to.
 func (a *arch) returnSlot(from, to *context.Registers) uint64 {
 	if a.frameRecord {
 		return from.FP() + 8
@@ -45,8 +42,7 @@ func (a *arch) returnSlot(from, to *context.Registers) uint64 {
 	return to.SP() - a.callPushes
 }
 
-// place is where the merge stands: parts of its registers, found once for its
-// architecture.
+// place points to those registers of the merge's current frame that an architecture names differently.
 type place struct{ ip, sp, fp *uint64 }
 
 func placeOf(r *context.Registers) place {
@@ -56,7 +52,7 @@ func placeOf(r *context.Registers) place {
 	return place{&r.AMD64.RIP, &r.AMD64.GPR[context.RSP], &r.AMD64.GPR[context.RBP]}
 }
 
-// ip, sp and fp are those of the frame the merge stands at.
+// ip, sp and fp are registers of the merge's current frame.
 func (m *Merger) ip() uint64 { return *m.here.ip }
 func (m *Merger) sp() uint64 { return *m.here.sp }
 func (m *Merger) fp() uint64 { return *m.here.fp }

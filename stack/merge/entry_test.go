@@ -12,14 +12,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A hidden method that was interrupted at its first instruction has no frame
-// yet: a step by the frame pointer, which is its caller's, would skip the caller.
-// Found by random worlds.
+// A hidden method that was interrupted at its first instruction has no frame yet, and the frame pointer is
+// its caller's. A step by the frame pointer would skip the caller. Found by random worlds.
 func TestHiddenAtEntry(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless)
 		top := &w.Truth[0]
-		// Code known to FunctionFromIP that the CLR does not report.
+		// Code that FunctionFromIP knows and the CLR does not report.
 		top.Kind, top.Function = fs.Hidden, 0x1004
 		f := known{w, top.IP}
 		m := merger(w)
@@ -46,8 +45,8 @@ func (k known) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return k.World.FunctionFromIP(ip)
 }
 
-// The first byte of a function of a PE image is told from all others, which a
-// call can return to.
+// In a PE image the first byte of a function is distinguished from all others. A call can only return to the
+// others.
 func TestEnteredPE(t *testing.T) {
 	for _, arch := range []image.Arch{image.AMD64, image.ARM64} {
 		t.Run(arch.String(), func(t *testing.T) {
@@ -68,8 +67,8 @@ func TestEnteredPE(t *testing.T) {
 	}
 }
 
-// checkEntries compares what is remembered with what is asked anew: again and again,
-// with more addresses than there is room for, and by a table that knows none.
+// checkEntries compares remembered answers with fresh ones: repeatedly, with more addresses than there is
+// room for, and with a table that has no entries.
 func checkEntries(t *testing.T, table *module.Table, im *image.Image) {
 	t.Helper()
 	var e entries
@@ -117,8 +116,8 @@ func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
 	return module.NewTable(7, []module.Module{module.PEFromFile(1, f, "m", im.Base, im.End())}, nil), im
 }
 
-// A marker at the first byte of a function is the hijack stub that a returning
-// method has in its link register: a gap, not a frame. Found by FuzzProtocol.
+// A marker at the first byte of a function is the hijack stub that a returning method has in its link
+// register: a gap, not a frame. Found by FuzzProtocol.
 func TestMarkerAtHijackStub(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Native)

@@ -2,26 +2,23 @@ package merge
 
 import "github.com/seedwalk/seedwalk/unwind"
 
-// Between two frames that the CLR reports, one behind the other, others may
-// stand on the stack of which it says nothing: stubs of calls from unmanaged
-// code, and, while a handler runs, all of an exception's dispatch, unmanaged
-// frames among it, with the frames that are already unwound below. The runtime's
-// tables find them.
+// The CLR may report two frames in sequence although there are others between them on the stack: stubs of
+// calls from unmanaged code and, while a handler runs, the whole dispatch of an exception with its unmanaged
+// frames and the frames below that are already unwound. The runtime's tables find them.
 
-// fill writes what stands between in.Frames[i], which is written, and the frame
-// or marker below it. here says that the walk stands at the first. It reports
-// whether the walk now stands at the other; if it does not get there, or need
-// not, nothing is written.
+// fill writes the frames between in.Frames[i], which is written, and the frame or marker below it. here: the
+// walk is at the first of the two. The result is whether the walk is now at the second. If it does not arrive
+// there, or there is nothing between, nothing is written.
 func (m *Merger) fill(i int, here bool) bool {
 	written, hidden := m.res.N, m.res.Hidden
 	f, to := &m.in.Frames[i], &m.in.Frames[i+1]
-	// Most pairs are frames of one call and nothing between: known by their distance,
-	// they cost no step, which is what keeps a merge of a deep managed stack cheap.
+	// Most pairs are frames of one call with nothing between. They are recognised by their distance and need
+	// no step; this keeps a merge of a deep managed stack cheap.
 	known := m.sizes.of(f.IP)
 	if known.ip == f.IP && known.size == to.SP-f.SP {
 		return false
 	}
-	if !here { // the walk stands elsewhere: the step begins at what the CLR reported
+	if !here { // the walk is elsewhere: the step begins at the registers that the CLR reported
 		f.Load(&m.regs)
 		m.at.Exact = false
 	}
@@ -32,17 +29,16 @@ func (m *Merger) fill(i int, here bool) bool {
 		}
 		return true
 	}
-	// What was found does not lead to the next frame that the CLR knows, so that nothing
-	// says it is of this stack: it is not shown.
+	// The steps did not arrive at the next frame that the CLR reported. So nothing proves that the frames
+	// found belong to this stack, and they are not shown.
 	m.res.N, m.res.Hidden = written, hidden
 	return false
 }
 
-// sizes remembers how far apart two frames are between which nothing stands, by
-// the ip of the upper one, so that most frames need no step: a method's frame at
-// an ip is always as large, but for what it has allocated on the stack, which
-// only makes it look unknown. Code that takes the place of other code could only
-// hide what the CLR hides.
+// sizes remembers, by the IP of the upper one, the distance between two adjacent frames, so that most frames
+// need no step. A method's frame has the same size each time at the same IP, unless it allocates on the
+// stack: then the distance is unknown and a step is made. If other code is later at the same IP, the worst
+// case is that a frame the CLR hides stays hidden.
 type (
 	sizes     [1024]frameSize
 	frameSize struct{ ip, size uint64 }
@@ -50,14 +46,13 @@ type (
 
 func (s *sizes) of(ip uint64) *frameSize { return &s[(ip^ip>>10)%uint64(len(s))] }
 
-// reach walks up to in.Frames[i] from the managed frame the walk stands at. Each
-// step goes up the stack and leaves no doubt, so that the frames' room is all the
-// bound there is.
+// reach walks from the current managed frame to in.Frames[i]. Each step goes up the stack and is certain, so
+// the room for frames is a sufficient limit.
 func (m *Merger) reach(i int) bool {
 	to := &m.in.Frames[i]
 	for m.stepByTables() {
-		// A marker is where an unmanaged block begins. It must be met before the block is
-		// walked, and exactly: the merge goes on from the marker's own registers.
+		// A marker is the start of an unmanaged block. The walk must arrive there exactly, before the block
+		// is walked: the merge continues with the marker's own registers.
 		if to.Marker() && m.ip() == to.IP && m.sp() == to.SP {
 			return true
 		}
@@ -70,8 +65,8 @@ func (m *Merger) reach(i int) bool {
 		case !to.Marker() && m.same(i, fid, known):
 			return true
 		case m.sp() > to.SP && (to.Marker() || m.sp() > to.FP):
-			// Past it without having met it. Its SP alone does not say so: it may differ from
-			// the reported one by what the method has allocated (see grown).
+			// The walk has passed it. A different SP alone does not prove that: the method may have allocated
+			// on the stack (see grown).
 			return false
 		}
 		m.putHidden(fid, known) // walkBlock has left room
@@ -79,8 +74,8 @@ func (m *Merger) reach(i int) bool {
 	return false
 }
 
-// walkBlock walks the unmanaged frames, if there are any, down to managed code.
-// The stub that replaces a return address does not count.
+// walkBlock walks the unmanaged frames, if any, down to managed code. The stub that replaces a return address
+// does not count.
 func (m *Merger) walkBlock() bool {
 	if m.entries.has(m.w.Table(), m.ip()) {
 		return false

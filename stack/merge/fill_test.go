@@ -11,14 +11,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// unreported takes what the CLR says of the truth's frames [from, to) away.
+// unreported removes the truth's frames [from, to) from the CLR's report.
 func unreported(w *fs.World, from, to int) {
 	for _, f := range w.Truth[from:to] {
 		w.Capture.Frames = slices.DeleteFunc(w.Capture.Frames, func(c clr.SnapshotFrame) bool { return c.SP == f.SP && c.IP == f.IP })
 	}
 }
 
-// What stands between frames the CLR reports without a marker between them.
+// Frames between two that the CLR reports without a marker between them.
 var between = []struct {
 	name  string
 	kinds []fs.Kind // root first
@@ -39,7 +39,7 @@ func TestFill(t *testing.T) {
 			w := fs.BuildFor(arch, c.kinds...)
 			unreported(w, c.from, c.to)
 			m, out := merger(w), make([]Frame, 64)
-			lend(m, truth{w: w})
+			giveTables(m, truth{w: w})
 			r := m.Merge(&w.Capture, out)
 			if !r.Complete() || r.Doubtful != 0 {
 				t.Errorf("%s: %+v", c.name, r)
@@ -50,14 +50,14 @@ func TestFill(t *testing.T) {
 	})
 }
 
-// Where the tables do not lead from one frame to the next, nothing is written
-// between them, and what the CLR says stands.
+// If the tables' steps do not arrive at the next reported frame, nothing is written between them, and the
+// CLR's frames remain.
 func TestFillFails(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
 			for _, fault := range []struct {
-				name string
-				lend func(m *Merger, w *fs.World)
+				name       string
+				giveTables func(m *Merger, w *fs.World)
 			}{
 				{"no tables", func(*Merger, *fs.World) {}},
 				{"an unknown method", func(m *Merger, w *fs.World) {
@@ -67,14 +67,14 @@ func TestFillFails(t *testing.T) {
 							unknown[w.Truth[i].Function] = true
 						}
 					}
-					lend(m, truth{w: w, unknown: unknown})
+					giveTables(m, truth{w: w, unknown: unknown})
 				}},
-				{"tables that lie", func(m *Merger, w *fs.World) { lend(m, truth{w: w, lie: 1 << 12}) }},
+				{"tables that lie", func(m *Merger, w *fs.World) { giveTables(m, truth{w: w, lie: 1 << 12}) }},
 			} {
 				w := fs.BuildFor(arch, c.kinds...)
 				unreported(w, c.from, c.to)
 				m, out := merger(w), make([]Frame, 64)
-				fault.lend(m, w)
+				fault.giveTables(m, w)
 				r := m.Merge(&w.Capture, out)
 				for i := range out[:r.N] {
 					g := &out[i]
@@ -97,8 +97,7 @@ func TestFillFails(t *testing.T) {
 	})
 }
 
-// What is found by a guess is not put between frames that the CLR reports one
-// behind the other.
+// Frames found by a guess are not put between frames that the CLR reports in sequence.
 func TestFillDoubts(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
@@ -108,7 +107,7 @@ func TestFillDoubts(t *testing.T) {
 				unreported(w, c.from, c.to)
 				m, out := merger(w), make([]Frame, 64)
 				if given {
-					lend(m, truth{w: w, guess: true})
+					giveTables(m, truth{w: w, guess: true})
 				}
 				r := m.Merge(&w.Capture, out)
 				written[i] = out[:r.N]
@@ -128,13 +127,13 @@ func TestFillWithoutRoom(t *testing.T) {
 			unreported(w, c.from, c.to)
 			for room := 1; room < len(w.Truth); room++ {
 				m, out := merger(w), make([]Frame, room)
-				lend(m, truth{w: w})
+				giveTables(m, truth{w: w})
 				if r := m.Merge(&w.Capture, out); r.N > room {
 					t.Errorf("%s: room %d, %d frames", c.name, room, r.N)
 				}
 			}
 			m, out := merger(w), make([]Frame, 64)
-			lend(m, truth{w: w})
+			giveTables(m, truth{w: w})
 			if n := testing.AllocsPerRun(20, func() { m.Merge(&w.Capture, out) }); n != 0 {
 				t.Errorf("%s: %v allocations", c.name, n)
 			}
@@ -142,8 +141,8 @@ func TestFillWithoutRoom(t *testing.T) {
 	})
 }
 
-// Where nothing stands between two frames once, the same distance shows it again
-// without a step; another distance is looked at anew.
+// Two frames found to be adjacent once are recognised by the same distance, without a step; another distance
+// needs a step again.
 func TestFillRemembers(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Managed, fs.Native)
@@ -171,7 +170,7 @@ func TestFillRemembers(t *testing.T) {
 	})
 }
 
-// counting are tables that count what they are asked.
+// counting is a Managed that counts its steps.
 type counting struct {
 	truth
 	steps int

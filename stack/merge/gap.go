@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Gap says why frames are missing at a place in a merged stack.
+// Gap is the reason why frames are missing at a place in a merged stack.
 type Gap uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	GapBadInfo          // unwind data is malformed or contradicts the stack
 	GapUnsupported      // unwind data of a kind that is not supported
 	GapUnreadable       // a stack word was not copied
-	GapNoProgress       // the walk went round in circles
+	GapNoProgress       // the walk did not go up the stack
 	GapLimit            // more frames than a stack may have
 	GapLostManaged      // the unmanaged walk ended before a frame the CLR reported
 	GapMismatch         // the walk passed a frame the CLR reported
@@ -33,7 +33,6 @@ var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", 
 	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
 	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut", "stub-on-top", "runtime-not-readable"}
 
-// GapCount is the number of Gap values.
 const GapCount = len(gapNames)
 
 func (g Gap) String() string {
@@ -55,8 +54,7 @@ func gapOfCapture(s clr.CaptureStatus) Gap {
 	return GapNoAnswer
 }
 
-// gapOfVerdict reports why a stack was not walked at all. A stub that the walk can
-// leave is no gap.
+// gapOfVerdict is the reason why a stack was not walked at all. A stub that the walk can leave is no gap.
 func gapOfVerdict(o *seed.Outcome) Gap {
 	switch {
 	case o.Verdict == seed.ForeignStack:
@@ -67,8 +65,8 @@ func gapOfVerdict(o *seed.Outcome) Gap {
 	return GapNone
 }
 
-// GapOfStop maps the reason a walk ended. A walk that ran off a copy known to
-// be cut has that as its reason.
+// GapOfStop maps the reason a walk ended. If the copy of the stack was truncated, a walk that ran off its end
+// has GapTruncated.
 func GapOfStop(s unwind.Stop, truncated bool) Gap {
 	switch s {
 	case unwind.Unreadable, unwind.OutOfStack:

@@ -14,17 +14,16 @@ type Managed interface {
 	// Step replaces s by its caller and describes the frame it left in f. If the
 	// answer is not StopNone, s is as it was.
 	Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop
-	// Hijacked gives the true return address that the runtime has replaced
-	// in a stack slot of a thread.
+	// Hijacked returns the true return address that the runtime has replaced in a stack slot of a thread.
 	Hijacked(thread, slot uint64) (ra uint64, ok bool)
 }
 
-// SetManaged makes the merges to come step over hidden managed frames by c
-// rather than by a guess; nil takes it away.
+// SetManaged makes the next merges step over hidden managed frames by c instead of a guess; nil restores the
+// guess.
 func (m *Merger) SetManaged(c Managed) { m.tables = c }
 
-// stepByTables steps over a managed frame by the runtime's tables. If they do not know
-// the frame, the merge stands where it stood.
+// stepByTables steps over a managed frame by the runtime's tables. If they do not know the frame, nothing
+// changes.
 func (m *Merger) stepByTables() bool {
 	f := &m.buf[0]
 	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
@@ -38,14 +37,14 @@ func (m *Merger) stepByTables() bool {
 	return true
 }
 
-// tryStep steps ahead by the tables and leaves the merge where it is.
+// tryStep makes a step by the tables into m.ahead and leaves the current frame unchanged.
 func (m *Merger) tryStep(f *unwind.Frame) unwind.Stop {
 	m.to.Copy(&m.regs)
 	m.ahead = unwind.State{Regs: &m.to, Exact: m.at.Exact, Trust: m.at.Trust}
 	return m.tables.Step(&m.ahead, &m.mem, &m.bounds, f)
 }
 
-// callerSP asks the tables for the caller's stack pointer and steps nowhere.
+// callerSP asks the tables for the caller's stack pointer, without a step.
 func (m *Merger) callerSP() (sp uint64, ok bool) {
 	if m.tables == nil {
 		return 0, false
@@ -54,8 +53,8 @@ func (m *Merger) callerSP() (sp uint64, ok bool) {
 	return m.to.SP(), stop == unwind.StopNone
 }
 
-// unhijack puts the true return address in the place of the hijack stub's, at
-// which the step ahead has arrived: it must be what its slot holds.
+// unhijack replaces the hijack stub's address, at which the step ahead has arrived, by the true return
+// address. The stub's address must be in the slot.
 func (m *Merger) unhijack() {
 	slot := m.arch.returnSlot(&m.regs, &m.to)
 	if v, ok := m.mem.Word(slot); !ok || v != m.to.IP() {
@@ -66,14 +65,13 @@ func (m *Merger) unhijack() {
 	}
 }
 
-// refused reports whether the CLR's refusal leaves managed frames to a guess.
+// refused reports whether the CLR refused the stack, so that managed frames depend on a guess.
 func (m *Merger) refused() bool {
 	return m.in.Result.Failed() && m.res.Gap == GapNone && m.nextManaged() < 0
 }
 
-// cut goes on behind the last frame of a report that ends early, f, by the runtime's
-// tables: from here on it is as if the CLR had reported nothing. here says that the walk
-// stands at f.
+// cut continues, by the runtime's tables, below f, the last frame of a report that ends early. From here on
+// the merge works as if the CLR had reported nothing. here: the walk is at f.
 func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
 	m.next = len(m.in.Frames)
 	if m.tables == nil {
@@ -93,11 +91,11 @@ func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
 	return true
 }
 
-// over steps over the managed frame or stub the merge stands at: by the
-// runtime's tables if they know it, else by a guess.
+// over steps over the current managed frame or stub: by the runtime's tables if they know it, else by a
+// guess.
 func (m *Merger) over() unwind.Stop {
 	if m.tables != nil {
-		// Each such step goes up the stack, so that their number needs no bound.
+		// Each such step goes up the stack, so their number needs no limit.
 		if m.stepByTables() {
 			return unwind.StopNone
 		}
@@ -114,10 +112,9 @@ func (m *Merger) over() unwind.Stop {
 	return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])
 }
 
-// entered reports whether ip is the first byte of a native function. No call
-// returns there: the runtime has put the address of its hijack stub in place of
-// a return address. What the Thread says of the slot must not be asked without
-// this proof, since it keeps what it said of an earlier hijack.
+// entered reports whether ip is the first byte of a native function. No call returns there, so the runtime
+// has replaced a return address by the address of its hijack stub. Only with this proof may Hijacked be
+// asked: the Thread keeps the values of an earlier hijack.
 func entered(t *module.Table, ip uint64) bool {
 	i := t.Find(ip)
 	if i < 0 {
@@ -126,14 +123,14 @@ func entered(t *module.Table, ip uint64) bool {
 	return t.At(i).Starts(ip)
 }
 
-// entries remembers what entered has said of a table's addresses: those of markers and of
-// callers are the same in stack after stack, and most are no entry.
+// entries remembers results of entered. Markers and callers have the same addresses in stack after stack, and
+// most are no first byte.
 type entries struct {
 	table *module.Table // immutable; the reference keeps a new table from the same address
 	said  [128]entryAt
 }
 
-// entryAt is of an ip, 0 if it is of none: 0 is no entry either.
+// entryAt is the result for an IP. IP 0: unused (0 is no function's first byte either).
 type entryAt struct {
 	ip    uint64
 	entry bool
@@ -151,8 +148,8 @@ func (e *entries) has(t *module.Table, ip uint64) bool {
 	return x.entry
 }
 
-// fresh reports whether the last of n frames, for which a walk had no unwind
-// data, is a method whose code was mapped after the module table was made.
+// fresh reports whether the last of n frames, for which a walk had no unwind data, is a method whose code was
+// mapped after the module table was made.
 func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false
@@ -167,8 +164,7 @@ func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	return true
 }
 
-// rejudge corrects the verdict of a leaf walk, n frames long, that arrived at
-// fresh code.
+// rejudge corrects the verdict of a leaf walk, n frames long, that arrived at fresh code.
 func (m *Merger) rejudge(n int) {
 	switch {
 	case m.res.N != 0 || m.res.Verdict != seed.Truncated: // not the leaf

@@ -14,15 +14,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// truth steps managed frames by the truth of a world, as the runtime's tables
-// would. It refuses the methods in unknown.
+// truth steps over managed frames by a world's truth, as the runtime's tables would. It refuses the methods
+// in unknown.
 type truth struct {
 	w       *fs.World
 	unknown map[clr.FunctionID]bool
-	lie     uint64 // taken from every stack pointer
-	slot    uint64 // what the Thread says was hijacked, and what stood there
+	lie     uint64 // subtracted from every stack pointer
+	slot    uint64 // the hijacked slot, and its true value, as the Thread keeps them
 	ra      uint64
-	guess   bool // it says of what it finds that it is a guess
+	guess   bool // it marks its frames as found by a guess
 }
 
 func (t *truth) trust() unwind.Trust {
@@ -32,8 +32,7 @@ func (t *truth) trust() unwind.Trust {
 	return unwind.TrustUnwindInfo
 }
 
-// caller finds the frame at ip and sp and gives its caller's registers, its ip
-// as it stands on the stack.
+// caller finds the frame at ip and sp, and returns its caller's registers. ra is read from the stack.
 func (t *truth) caller(ip, sp uint64, mem *memory.Window) (ra, callerSP, fp uint64, ok bool) {
 	for i := range len(t.w.Truth) - 1 {
 		here, next := &t.w.Truth[i], &t.w.Truth[i+1]
@@ -52,10 +51,10 @@ func (t *truth) Hijacked(thread, slot uint64) (uint64, bool) {
 	return t.ra, thread == 0x77 && slot == t.slot
 }
 
-// Step implements Managed. A step that is not known must leave s alone.
+// Step implements Managed. An unknown frame must leave s unchanged.
 func (t *truth) Step(s *unwind.State, mem *memory.Window, _ *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	ra, sp, fp, ok := t.caller(s.Regs.IP(), s.Regs.SP(), mem)
-	if leaf := s.Regs.SP() == t.w.Truth[0].SP; !ok || s.Exact && !leaf { // all others stand at return addresses
+	if leaf := s.Regs.SP() == t.w.Truth[0].SP; !ok || s.Exact && !leaf { // all others are at return addresses
 		return unwind.NoInfo
 	}
 	s.Regs.ReturnTo(ra)
@@ -65,8 +64,8 @@ func (t *truth) Step(s *unwind.State, mem *memory.Window, _ *unwind.Bounds, f *u
 	return unwind.StopNone
 }
 
-// lend gives m the tables of its architecture.
-func lend(m *Merger, t truth) { m.SetManaged(&t) }
+// giveTables gives m the tables of its architecture.
+func giveTables(m *Merger, t truth) { m.SetManaged(&t) }
 
 // refuse makes the CLR report nothing.
 func refuse(w *fs.World) {
@@ -80,7 +79,7 @@ func TestRefusedYetComplete(t *testing.T) {
 		w := fs.BuildFor(arch, thrown...)
 		refuse(w)
 		m, out := merger(w), make([]Frame, 256)
-		lend(m, truth{w: w})
+		giveTables(m, truth{w: w})
 		r := m.Merge(&w.Capture, out)
 		if !r.Complete() || r.Doubtful != 0 || r.Hidden != 5 || r.Managed != 0 {
 			t.Errorf("%+v", r)
@@ -98,8 +97,8 @@ func TestRefusedYetComplete(t *testing.T) {
 	})
 }
 
-// A report that ends early is completed by the tables, wherever it ends; where they do not
-// know a method the stack has its gap there.
+// A report that ends early is completed by the tables, wherever it ends. A method that they do not know
+// becomes a gap.
 func TestCutYetComplete(t *testing.T) {
 	mixed := []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Managed, fs.Managed, fs.Native, fs.Native, fs.Managed, fs.Hidden, fs.Managed, fs.Native}
 	onBoth(t, func(t *testing.T, arch context.Arch) {
@@ -113,24 +112,24 @@ func TestCutYetComplete(t *testing.T) {
 			}
 			cuts++
 			m, out := merger(w), make([]Frame, 256)
-			lend(m, truth{w: w})
+			giveTables(m, truth{w: w})
 			r := m.Merge(&w.Capture, out)
 			if !r.Complete() || r.Doubtful != 0 {
 				t.Errorf("behind %d: %+v", n, r)
 			}
 			check(t, w, out[:r.N])
-			lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-1].Function: true}})
+			giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-1].Function: true}})
 			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
 				t.Errorf("behind %d, which is not in the tables: %+v", n, r)
 			}
 			if root := lowest(whole); n < len(whole.Capture.Frames)-1 && root != w.Capture.Frames[n-1].Function {
-				lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{root: true}})
+				giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{root: true}})
 				if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
 					t.Errorf("behind %d, the lowest method is not in the tables: %+v", n, r)
 				}
 			}
-			if n > 1 && !w.Capture.Frames[n-2].Marker() { // the walk comes to the last by the report alone
-				lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-2].Function: true}})
+			if n > 1 && !w.Capture.Frames[n-2].Marker() { // the walk arrives at the last only by the report
+				giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-2].Function: true}})
 				if r := m.Merge(&w.Capture, out); !r.Complete() {
 					t.Errorf("behind %d, the method that it called is not in the tables: %+v", n, r)
 				}
@@ -170,7 +169,7 @@ func TestRefusedAndNotKnown(t *testing.T) {
 			refuse(w)
 			c.t.w = w
 			m, out := merger(w), make([]Frame, 256)
-			lend(m, c.t)
+			giveTables(m, c.t)
 			r := m.Merge(&w.Capture, out)
 			if r.Gap != GapCLRRefused || r.Doubtful == 0 {
 				t.Errorf("%s: %+v", c.name, r)
@@ -182,12 +181,12 @@ func TestRefusedAndNotKnown(t *testing.T) {
 	})
 }
 
-// Hidden frames of a stack the CLR did report are certain, too.
+// Hidden frames of a stack that the CLR did report are certain, too.
 func TestHiddenAreSure(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Hidden, fs.Native)
 		m, out := merger(w), make([]Frame, 256)
-		lend(m, truth{w: w})
+		giveTables(m, truth{w: w})
 		r := m.Merge(&w.Capture, out)
 		check(t, w, out[:r.N])
 		if !r.Complete() || out[2].Trust != unwind.TrustUnwindInfo {
@@ -196,8 +195,8 @@ func TestHiddenAreSure(t *testing.T) {
 	})
 }
 
-// A return address replaced by the hijack stub's is the Thread's to know; what
-// the Thread remembers of an earlier hijack is not.
+// A return address replaced by the hijack stub's is found in the Thread. A value that the Thread keeps of an
+// earlier hijack is not used.
 func TestReplacedReturnAddress(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {
@@ -216,7 +215,7 @@ func TestReplacedReturnAddress(t *testing.T) {
 				h.slot, h.ra = w.Truth[2].Slot, w.Truth[1].IP
 			}
 			m, out := merger(w), make([]Frame, 256)
-			lend(m, h)
+			giveTables(m, h)
 			r := m.Merge(&w.Capture, out)
 			if !r.Complete() || r.Doubtful != 0 {
 				t.Errorf("%s: %+v", c.name, r)
@@ -231,15 +230,14 @@ func TestNoAllocationsWithTables(t *testing.T) {
 		w := fs.BuildFor(arch, thrown...)
 		refuse(w)
 		m, out := merger(w), make([]Frame, 256)
-		lend(m, truth{w: w})
+		giveTables(m, truth{w: w})
 		if n := testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }); n != 0 {
 			t.Errorf("%v allocations", n)
 		}
 	})
 }
 
-// Code heaps grow: managed code that the module table does not know yet is
-// managed all the same.
+// Code heaps grow: managed code that is newer than the module table is recognised as managed.
 func TestFreshCode(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, refused := range []bool{false, true} {
@@ -249,7 +247,7 @@ func TestFreshCode(t *testing.T) {
 			}
 			m, out := merger(w), make([]Frame, 256)
 			m.SetTable(module.NewTable(9, []module.Module{*w.Table.At(0)}, nil))
-			lend(m, truth{w: w})
+			giveTables(m, truth{w: w})
 			r := m.Merge(&w.Capture, out)
 			if !r.Complete() || r.Verdict != seed.Found {
 				t.Errorf("refused %v: %+v", refused, r)

@@ -1,27 +1,19 @@
-// Package merge makes one stack of the CLR's managed frames and our unmanaged
-// ones: leaf to root, every unmanaged block filled.
-//
-// Sources: the contract of ICorProfilerInfo2::DoStackSnapshot (dotnet/runtime
-// src/coreclr/inc/corprof.idl); behaviour measured on .NET 9 and 10.
-//
-// Glossary. A *marker* is the CLR's callback for one unmanaged block; its
-// context is where the walk of that block starts. A *hidden* frame is managed
-// code or a stub that the CLR runs but does not report: exception handling
-// helpers, IL stubs.
-//
-// Strategy. Walk unmanaged frames until managed code. If that frame is the
-// next one the CLR reported (same method, and same SP, or same FP in a frame
-// that has grown; never the same ip: an inlined P/Invoke's differs), take the CLR's frames up to its
-// next marker and go on from the marker's context. If not, it is hidden: step
-// over it and look again. What the CLR hides between two frames it reports
-// without a marker is found by the runtime's tables (fill.go). Whatever fails
-// becomes a visible gap, and the merge goes on at the next frame the CLR knows. What
-// differs between architectures is a table (arch.go) and the walker that is
-// given.
-//
-// Known gaps: on ARM64 a guessed step knows its caller's frame pointer but only
-// the lowest its SP can be, so an unmanaged frame below hidden frames is found
-// only if its unwind data starts from the frame pointer.
+// Package merge combines the CLR's managed frames and our unmanaged ones into one stack: leaf to root, every
+// unmanaged block filled.
+// Sources: the contract of ICorProfilerInfo2::DoStackSnapshot (dotnet/runtime src/coreclr/inc/corprof.idl);
+// behaviour measured on .NET 9 and 10.
+// Glossary. A *marker* is the CLR's callback for one unmanaged block; its context is where the walk of that
+// block starts. A *hidden* frame is managed code or a stub that the CLR runs but does not report: exception
+// handling helpers, IL stubs.
+// Strategy. Walk unmanaged frames until managed code. Compare that frame with the next one the CLR reported:
+// they are the same if the method is the same and either SP is equal, or FP is equal in a frame that has
+// grown. (IP is not compared: it differs for an inlined P/Invoke.) If they are the same, take the CLR's
+// frames up to its next marker and continue from the marker's context. If not, the frame is hidden: step over
+// it and compare again. Frames that the CLR hides between two reported ones, without a marker, are found by
+// the runtime's tables (fill.go). Each failure becomes a visible gap, and the merge continues at the next
+// frame the CLR reported. Differences between architectures are in a table (arch.go) and in the walker.
+// Known gaps: on ARM64 a guessed step knows its caller's frame pointer, but only a lower limit of its SP. So
+// an unmanaged frame below hidden frames is found only if its unwind data starts from the frame pointer.
 package merge
 
 import (
@@ -53,21 +45,21 @@ func Unmanaged(f *unwind.Frame) (out Frame) {
 	return out
 }
 
-// unmanaged makes f of a walker's frame, in its place.
+// unmanaged sets f to a walker's frame, without a copy.
 func (f *Frame) unmanaged(w *unwind.Frame) {
 	f.IP, f.SP, f.FP, f.Function, f.Module = w.IP, w.SP, w.FP, 0, w.Module
 	f.Kind, f.Trust, f.Gap, f.Exact = w.Kind, w.Trust, GapNone, w.Exact
 }
 
-// Address is where the frame stands.
+// Address is the frame's address in code.
 func (f *Frame) Address() unwind.Address { return unwind.Address{IP: f.IP, Exact: f.Exact} }
 
-// Functions tells which method's code is at an ip.
+// Functions returns the method whose code is at an IP.
 type Functions interface {
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
 }
 
-// Result says what a merge found.
+// Result describes a merged stack.
 type Result struct {
 	N        int // frames written
 	Gap      Gap // the first gap; GapNone: the stack is complete
@@ -89,7 +81,7 @@ type Merger struct {
 	w         unwind.Walker
 	arch      *arch
 	functions Functions
-	tables    Managed // nil: there are no tables, so that hidden managed frames need a guess
+	tables    Managed // nil: no tables, so hidden managed frames need a guess
 	hooks     hooks   // nil: the walker knows none
 	specials  *managed.Specials
 	mem       memory.Window
@@ -100,21 +92,21 @@ type Merger struct {
 	sizes     sizes
 	entries   entries
 
-	// The state of the merge under way. What a call through an interface takes
-	// lies here, so that it allocates nothing.
+	// The state of the current merge. Arguments of calls through interfaces are here, so that they are not
+	// allocated.
 	at     unwind.State // of regs
 	regs   context.Registers
 	here   place        // in regs
-	ahead  unwind.State // of to: where a step under way arrives
+	ahead  unwind.State // of to: where the current step arrives
 	to     context.Registers
 	in     *clr.Capture
 	out    []Frame
 	res    Result
 	next   int // first frame of in.Frames not yet merged
 	top    seed.Outcome
-	guess  int  // index in out from where frames rest on a guess, -1 if none
+	guess  int  // index in out of the first frame that depends on a guess, -1 if none
 	hidden int  // guessed steps since the last frame the CLR confirmed
-	ended  bool // the CLR's report ended early, and the tables went on
+	ended  bool // the CLR's report ended early, and the tables continue it
 }
 
 // New returns a merger of stacks of w's architecture that walks with w.
@@ -126,11 +118,10 @@ func New(w unwind.Walker, f Functions) *Merger {
 	return m
 }
 
-// SetTable makes t the module table of the merges to come; the indices in
-// Frame.Module are of it.
+// SetTable sets the module table of the next merges; the indices in Frame.Module refer to it.
 func (m *Merger) SetTable(t *module.Table) { m.w.SetTable(t) }
 
-// SetSpecials sets where a walk cannot begin; nil takes it away.
+// SetSpecials sets the code where a walk cannot begin; nil removes it.
 func (m *Merger) SetSpecials(s *managed.Specials) { m.specials = s }
 
 // Merge writes the merged stack of c to out, leaf first.
@@ -138,8 +129,8 @@ func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.in, m.out, m.res, m.next, m.guess, m.hidden, m.ended = c, out, Result{}, 0, -1, 0, false
 	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
-	// Field by field: a struct that is copied right after parts of it were written
-	// waits until these are in the cache.
+	// Field by field: a copy of a whole struct right after writes to parts of it waits until these are in the
+	// cache.
 	m.bounds.Low, m.bounds.High = c.Thread.StackLow, c.Thread.StackHigh
 	m.guesses.Low, m.guesses.High = c.Thread.StackLow, c.Thread.StackHigh
 	m.res.Verdict = seed.Truncated
@@ -170,12 +161,10 @@ func (m *Merger) leaf() bool {
 	return m.walked(m.top.Frames, m.top.Stop)
 }
 
-// block walks one unmanaged block and what stands below it. It answers false
-// when the stack is done.
-//
-// A marker at the first byte of a function is no block: the CLR has read the
-// address of its hijack stub, as from the link register of a method that is
-// about to return, and what is below it is not known.
+// block walks one unmanaged block and the frames below it. It returns false when the stack is complete or
+// cannot continue.
+// A marker at the first byte of a function is no block: the CLR has read the address of its hijack stub, for
+// example from the link register of a method that is about to return. The frames below it are not known.
 func (m *Merger) block() bool {
 	if !m.at.Exact && m.at.Trust == unwind.TrustCLR && m.entries.has(m.w.Table(), m.ip()) {
 		return m.lost(GapCLRCut)
@@ -184,7 +173,7 @@ func (m *Merger) block() bool {
 	return m.walked(r.N, r.Stop)
 }
 
-// walked takes over the n frames of a walk and goes on by why it stopped.
+// walked adds the n frames of a walk and continues according to the reason why it stopped.
 func (m *Merger) walked(n int, stop unwind.Stop) bool {
 	if m.fresh(n, stop) {
 		n, stop = n-1, unwind.Managed
@@ -219,22 +208,20 @@ func (m *Merger) managed() bool {
 	return m.unreported(fid, known)
 }
 
-// same decides whether the walk stands at in.Frames[i], a frame that the CLR
-// reported.
+// same decides whether the current frame is in.Frames[i], which the CLR reported.
 func (m *Merger) same(i int, fid clr.FunctionID, known bool) bool {
 	f := &m.in.Frames[i]
 	if known {
 		return fid == f.Function && (f.SP == m.sp() || f.FP == m.fp() && f.FP != 0 && m.grown(i))
 	}
-	// A stub on top of f's frame may have f's SP where a call pushes nothing.
+	// A stub on top of f's frame may have f's SP if a call pushes nothing.
 	return f.SP == m.sp() && !(m.arch.callPushes == 0 && m.at.Exact)
 }
 
-// grown decides whether the frame the walk stands at is in.Frames[i] though its
-// SP is another: of a method that has called unmanaged code by itself the CLR
-// knows the SP of the prolog, and what is allocated later lies below it. The
-// frame pointer alone proves nothing: methods without one have their caller's, in
-// a recursion all the same, and a funclet has its method's.
+// grown decides whether the current frame is in.Frames[i] although its SP differs. For a method that calls
+// unmanaged code directly, the CLR reports the SP after the prolog; later allocations on the stack are below
+// it. The frame pointer alone proves nothing: a method without one has its caller's (in a recursion, too),
+// and a funclet has its method's.
 func (m *Merger) grown(i int) bool {
 	f := &m.in.Frames[i]
 	if m.arch.frameRecord { // every method has one, and SP may be a guess
@@ -249,19 +236,18 @@ func (m *Merger) grown(i int) bool {
 	return i+1 < len(m.in.Frames) && m.in.Frames[i+1].FP != f.FP
 }
 
-// frameless tells a stub that has made no frame, or not yet, from its caller
-// f: the frame pointer is f's, and no function was called between them. Native
-// functions without a frame pointer leave f's in its register, too: a stub that
-// they call, on its way into a method, must not hide them.
+// frameless decides whether the current frame is a stub without a frame (or not yet with one) called by f:
+// the frame pointer is f's, and no function was called between them. Native functions without a frame pointer
+// also leave f's in the register; a stub that they call on the way into a method must not hide them.
 func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
 	return f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP && !m.codeBetween(m.sp(), f.SP-m.arch.callPushes)
 }
 
-// maxStub bounds what a stub without a frame has pushed, bytes.
+// maxStub is the most bytes that a stub without a frame has pushed.
 const maxStub = 256
 
-// codeBetween reports whether there may be a return address between two places on the stack:
-// a word that is an address in code.
+// codeBetween reports whether there may be a return address between two places on the stack: a word that is
+// an address in code.
 func (m *Merger) codeBetween(low, high uint64) bool {
 	if high > low+maxStub {
 		return true
@@ -275,10 +261,9 @@ func (m *Merger) codeBetween(low, high uint64) bool {
 	return false
 }
 
-// atEntry tells code that was interrupted before it changed its stack from its
-// caller f: what the call pushed lies between them and nothing else, so that no
-// frame can. Methods may have their caller's frame pointer later too, as
-// funclets do, with frames between.
+// atEntry decides whether the current frame is code that f called and that was interrupted before it changed
+// the stack. Then only the words that the call pushed are between them, and no other frame can be. Later in a
+// method the frame pointer may also be the caller's, as in funclets, with frames between.
 func (m *Merger) atEntry(f *clr.SnapshotFrame) bool {
 	return m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP
 }
@@ -318,10 +303,10 @@ func (m *Merger) putHidden(fid clr.FunctionID, known bool) {
 	m.res.Hidden++
 }
 
-// hijacked tells a managed frame whose return address the CLR has replaced to
-// regain control: its caller is the next frame the CLR reported, though the
-// return address read is not managed. Where SP may be a guess, the frame pointer
-// and a return address that no call can have made tell it.
+// hijacked decides whether the CLR has replaced the return address of the current managed frame to regain
+// control. Then its caller is f, the next frame that the CLR reported, though the return address read is not
+// managed. If SP may be a guess, the frame pointer must match, and the return address must be one that no
+// call can have made.
 func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 	if f.SP == m.sp() {
 		return !m.w.Table().IsManaged(m.at.Address().Lookup())
@@ -329,18 +314,15 @@ func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 && m.entries.has(m.w.Table(), m.ip())
 }
 
-// stand makes a frame that the CLR reported the one the merge stands at, with
-// the registers that the CLR says.
+// stand makes f, which the CLR reported, the current frame, with the registers of the report.
 func (m *Merger) stand(f *clr.SnapshotFrame) {
 	f.Load(&m.regs)
 	m.at.Exact, m.at.Trust = false, unwind.TrustCLR
 }
 
-// report writes the run of managed frames that starts at in.Frames[i] and
-// places the walk at the marker below it. here says that the walk stands at
-// the first of them: its physical registers are better than the CLR's, which
-// for an inlined P/Invoke are those of its prolog; but not an SP that is only
-// the lowest it can be.
+// report writes the run of managed frames that starts at in.Frames[i] and sets the current frame to the
+// marker below it. here: the walk is at the first of them. Its physical registers are then better than the
+// CLR's, which for an inlined P/Invoke are those of its prolog; an SP that is only a lower limit is not used.
 func (m *Merger) report(i int, here bool) bool {
 	m.guess, m.hidden = -1, 0
 	frames := m.in.Frames
@@ -369,9 +351,8 @@ func (m *Merger) report(i int, here bool) bool {
 	return true
 }
 
-// lost goes on at the next frame the CLR reported, after a gap. If a guess has
-// gone past that frame, it is wrong and its frames are taken back: they would
-// stand twice, or where they are not.
+// lost writes a gap and continues at the next frame the CLR reported. If a guess has passed that frame, the
+// guess is wrong, and its frames are removed: they would appear twice or at the wrong place.
 func (m *Merger) lost(g Gap) bool {
 	i := m.nextManaged()
 	if i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {
@@ -381,9 +362,8 @@ func (m *Merger) lost(g Gap) bool {
 	return i >= 0 && m.report(i, false)
 }
 
-// takeBack removes all that rests on a guess, and stands where that began. No gap
-// is among it, since a gap that the merge goes on after ends with a frame of the
-// CLR's.
+// takeBack removes all frames that depend on a guess and returns to where the guess began. None of them is a
+// gap: after a gap the merge continues only at a frame of the CLR's.
 func (m *Merger) takeBack() {
 	guessed := m.out[m.guess:m.res.N]
 	for i := range guessed {
@@ -397,8 +377,8 @@ func (m *Merger) takeBack() {
 	m.res.N, m.guess = m.guess, -1
 }
 
-// nextManaged returns the index of the next managed frame the CLR reported and
-// the merge has not written, or -1.
+// nextManaged is the index of the next managed frame that the CLR reported and the merge has not written, or
+// -1.
 func (m *Merger) nextManaged() int {
 	for i := m.next; i < len(m.in.Frames); i++ {
 		if !m.in.Frames[i].Marker() {

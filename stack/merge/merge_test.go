@@ -43,7 +43,7 @@ func check(t *testing.T, w *fs.World, got []Frame) {
 	}
 }
 
-// rightSP: after a guess on ARM64 only the lowest that SP can be is known.
+// rightSP compares stack pointers. After a guess on ARM64 only a lower limit of SP is known.
 func rightSP(w *fs.World, g *Frame, f *fs.Frame) bool {
 	return g.SP == f.SP || w.Arch == context.ArchARM64 && g.Trust.Doubtful() && g.SP < f.SP
 }
@@ -83,9 +83,8 @@ func TestCompleteStacks(t *testing.T) {
 	})
 }
 
-// An inlined P/Invoke's frame is reported with another ip, and with stackalloc
-// another SP too, on x86-64 one inside the frame; the physical return address is
-// kept.
+// An inlined P/Invoke's frame is reported with another IP and, with stackalloc, another SP (on x86-64 one
+// inside the frame). The physical return address is kept.
 func TestInlinedPInvoke(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native)
@@ -138,8 +137,8 @@ func TestGaps(t *testing.T) {
 	})
 }
 
-// inOrder counts the frames of got that are true; they must come in the order
-// of the truth, and every other must be a gap.
+// inOrder counts the true frames in got. They must have the order of the truth, and every other frame must be
+// a gap.
 func inOrder(t *testing.T, w *fs.World, got []Frame) int {
 	t.Helper()
 	n, at := 0, 0

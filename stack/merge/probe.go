@@ -5,29 +5,26 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The suspension changes what it looks at: a thread that was running managed
-// code now waits, inside the runtime, for the suspension to end. Those frames
-// are on the stack, but the program did not put them there. Result.Probe counts
-// them, so that a profile can leave them out.
-//
-// They are recognised without names. Two things are certain: a thread stopped by the
-// runtime's signal waits in the signal's handler, since a signal frame stands right
-// above an interrupted managed instruction; and where every thread is woken by the end of
-// the suspension, threads wait for that. From such stacks the merger learns where the
-// runtime waits (two return addresses of the same module), and knows the same wait when a
-// thread came to it by itself: through a replaced return address, on its way back from
-// native code, or in the runtime's own threads.
+// A suspension changes the stacks it is made for: a thread that was running managed code now waits, inside
+// the runtime, for the end of the suspension. Those frames are on the stack, but the program did not put them
+// there. Result.Probe counts them, so that a profile can leave them out.
+// They are recognised without names. Two facts are certain. A thread stopped by the runtime's signal waits in
+// the signal's handler: a signal frame is right above an interrupted managed instruction. And a thread that
+// the end of the suspension wakes was waiting for it. From such stacks the merger learns where the runtime
+// waits (two return addresses in the same module). It then recognises the same wait in threads that went
+// there without a signal: through a replaced return address, on return from native code, or in the runtime's
+// own threads.
 
 // wait is where the runtime waits: the two innermost of its return addresses.
 type wait struct{ inner, outer uint64 }
 
-// maxWaits bounds what is remembered; a runtime has one or two such places.
+// maxWaits limits the remembered waits; a runtime has one or two.
 const maxWaits = 8
 
-// How sure it is that a wait is for the end of a suspension: less than enough is a count
-// of stacks that were woken by it. One alone may have been woken by somebody else at that
-// moment; one that was not shows that others wait at that place too, as in the entry of
-// any lock that the suspension may hold.
+// How certain it is that a wait is for the end of a suspension. Values below enough count the stacks that the
+// end of a suspension woke: a single one may have been woken by something else at that moment. One stack that
+// was not woken proves that other threads wait at that place too, for example for a lock that the suspension
+// may own.
 const (
 	refuted = -1
 	enough  = 3
@@ -39,10 +36,10 @@ type waits struct {
 		wait
 		sure int // 0: free
 	}
-	next int // to be forgotten
+	next int // the next to replace
 }
 
-// find is where a wait is remembered, or may be; -1: there is no room.
+// find is the index of a wait, or of a place for it; -1: no room.
 func (w *waits) find(x wait) int {
 	free := -1
 	for i := range w.known {
@@ -79,7 +76,7 @@ func (w *waits) has(x wait) bool {
 	return false
 }
 
-// observe notes what the end of a suspension did to a thread that waits at x.
+// observe records what the end of a suspension did to a thread that waits at x.
 func (w *waits) observe(x wait, what clr.Wake) {
 	if what == clr.WakeUnknown {
 		return
@@ -121,17 +118,17 @@ func (m *Merger) probe(frames []Frame, wake clr.Wake) int {
 	switch {
 	case !m.waits.has(x):
 		return 0
-	case !managed: // a thread of the runtime's own: at its root is no return hook
+	case !managed: // a thread of the runtime's own: there is no return hook at its root
 	case m.hooks != nil && m.hooks.InReturnHook(last.Address()):
 		return top
 	case top == at+3 && last.Kind == unwind.KindNative && last.Module == frames[at].Module:
-		return top // the helper that polls for a suspension: what it waits for is the sampler, too
+		return top // the helper that polls for a suspension: it, too, waits for the sampler
 	}
 	return at + 2
 }
 
-// runtimeWait finds the two frames below the C library's: the first pair of one
-// module that is not the innermost frame's. -1 if there is none.
+// runtimeWait finds the two frames below the C library's: the first pair in one module, other than the
+// innermost frame's. -1 if there is none.
 func runtimeWait(block []Frame) int {
 	for i := 1; i+1 < len(block); i++ {
 		if block[i].Module == block[0].Module {

@@ -8,9 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// block makes frames from a string: l the C library's, r the runtime's wait, o
-// other code of the runtime, s a signal frame, m an interrupted managed frame,
-// c one that called.
+// block makes frames from a string: l the C library's, r the runtime's wait, o other code of the runtime, s a
+// signal frame, m an interrupted managed frame, c one that called.
 func block(shape string) (out []Frame) {
 	for i, c := range shape {
 		f := Frame{IP: uint64(c) << 8, Kind: unwind.KindNative, Module: 1}
@@ -55,13 +54,13 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// hijackStub is where the frames o of block stand.
+// hijackStub is the address of block's frames o.
 type hijackStub struct{ at uint64 }
 
 func (h hijackStub) InReturnHook(a unwind.Address) bool { return a.IP == h.at }
 
-// A thread that came to the wait through a replaced return address: the stub is the
-// suspension's doing too, and only the walker tells it from the runtime's other code.
+// A thread that went to the wait through a replaced return address: the stub belongs to the suspension too,
+// and only the walker distinguishes it from other code of the runtime.
 func TestProbeOfHijacks(t *testing.T) {
 	for _, c := range []struct {
 		name, shape string
@@ -82,8 +81,7 @@ func TestProbeOfHijacks(t *testing.T) {
 	}
 }
 
-// A wait that the end of suspensions ends is theirs, when that was seen often enough and
-// always.
+// A wait counts as the suspension's if the end of suspensions ended it often enough, and always.
 func TestProbeOfTheWoken(t *testing.T) {
 	const woken, not, unknown = clr.Woken, clr.WakeNot, clr.WakeUnknown
 	for _, c := range []struct {
@@ -111,7 +109,7 @@ func TestProbeOfTheWoken(t *testing.T) {
 	}
 }
 
-// What is certain is neither refuted nor forgotten for what is not.
+// A certain wait is neither refuted nor replaced by an uncertain one.
 func TestWaitsThatAreCertain(t *testing.T) {
 	var w waits
 	w.observe(wait{1, 1}, clr.WakeNot)

@@ -10,8 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-// above are tables that know one thing: the caller's stack pointer, 0 if not
-// even that.
+// above is a Managed that knows only the caller's stack pointer, or nothing if it is 0.
 type above uint64
 
 func (a above) Step(s *unwind.State, _ *memory.Window, _ *unwind.Bounds, _ *unwind.Frame) unwind.Stop {
@@ -25,8 +24,7 @@ func (a above) Step(s *unwind.State, _ *memory.Window, _ *unwind.Bounds, _ *unwi
 
 func (above) Hijacked(uint64, uint64) (uint64, bool) { return 0, false }
 
-// The walk stands at a method's frame with SP 1000h; the CLR's next frame is of
-// that method too. Are they one?
+// The walk is at a method's frame with SP 1000h; the CLR's next frame is of that method too. Are they one?
 func TestSame(t *testing.T) {
 	const sp, fp, method, other = 0x1000, 0x1800, 7, 8
 	at := func(sp, fp uint64) clr.SnapshotFrame { return clr.SnapshotFrame{Function: method, SP: sp, FP: fp} }

@@ -14,15 +14,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// randomKinds is a stack of up to 24 frames. Only the last may be frameless. No
-// hidden frame has called a reported one: the CLR passes over those without a
-// word, and a merge without tables takes its frames up to a marker as they are.
+// randomKinds is a stack of up to 24 frames. Only the last may be frameless. No hidden frame has called a
+// reported one: the CLR omits such frames without a marker, and a merge without tables cannot find them.
 func randomKinds(r *rand.Rand) []fs.Kind {
 	return kindsOf(r, false)
 }
 
-// kindsOf is randomKinds, between in which hidden frames have called reported
-// ones.
+// kindsOf is randomKinds; with between, hidden frames have called reported ones.
 func kindsOf(r *rand.Rand, between bool) []fs.Kind {
 	mix := []fs.Kind{fs.Hidden, fs.ILStub, fs.Native, fs.Framed, fs.Framed, fs.Managed, fs.Managed}
 	kinds := []fs.Kind{fs.Root}
@@ -39,8 +37,8 @@ func kindsOf(r *rand.Rand, between bool) []fs.Kind {
 	return kinds
 }
 
-// stale puts into every empty word of the stack what an earlier call may have
-// left there: return addresses and pointers into the stack.
+// stale fills every empty word of the stack with leftovers of earlier calls: return addresses and pointers
+// into the stack.
 func stale(w *fs.World, r *rand.Rand) {
 	data := w.Capture.Stack.Data
 	for at := 0; at+8 <= len(data); at += 8 {
@@ -56,8 +54,7 @@ func stale(w *fs.World, r *rand.Rand) {
 	}
 }
 
-// With the runtime's tables every stack is complete and certain, whatever is left
-// over between its frames.
+// With the runtime's tables every stack is complete and certain, whatever is left over between its frames.
 func TestRandomStacksWithTables(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for n := range uint64(randomRuns) {
@@ -68,7 +65,7 @@ func TestRandomStacksWithTables(t *testing.T) {
 				refuse(w)
 			}
 			m, out := merger(w), make([]Frame, 64)
-			lend(m, truth{w: w})
+			giveTables(m, truth{w: w})
 			res := m.Merge(&w.Capture, out)
 			if !res.Complete() || res.Doubtful != 0 {
 				t.Fatalf("run %d: %+v", n, res)
@@ -81,9 +78,9 @@ func TestRandomStacksWithTables(t *testing.T) {
 	})
 }
 
-// Without tables a stack that is said to be complete and free of doubt is the
-// true one. On x86-64 every stack the CLR reports is; on ARM64 all those whose
-// hidden frames were called by managed code or by functions with a frame pointer.
+// Without tables, a stack marked complete and certain is the true one. On x86-64 all stacks that the CLR
+// reports are; on ARM64 those whose hidden frames were called by managed code or by functions with a frame
+// pointer.
 func TestRandomStacksWithoutTables(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		certain := 0
@@ -115,8 +112,7 @@ func TestRandomStacksWithoutTables(t *testing.T) {
 
 const randomRuns = 400
 
-// guessesSP reports whether a guess ends in a frame whose unwind data starts
-// from SP.
+// guessesSP reports whether a guess ends in a frame whose unwind data starts from SP.
 func guessesSP(w *fs.World) bool {
 	for i := 1; i < len(w.Truth); i++ {
 		above, k := w.Truth[i-1].Kind, w.Truth[i].Kind
@@ -127,8 +123,8 @@ func guessesSP(w *fs.World) bool {
 	return false
 }
 
-// A hidden frame called by a function without a frame pointer: x86-64 knows
-// the caller's SP, ARM64 does not and must not say that it does.
+// A hidden frame called by a function without a frame pointer: x86-64 knows the caller's SP; ARM64 does not
+// and must not claim it.
 func TestHiddenBelowUnframed(t *testing.T) {
 	kinds := []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Native}
 	w := fs.Build(kinds...)
@@ -161,8 +157,8 @@ func TestHijackedHiddenFrame(t *testing.T) {
 	})
 }
 
-// A stub without a frame of its own has its caller's frame pointer, and on ARM64
-// its SP too. It is no method and must not take the place of one.
+// A stub without a frame has its caller's frame pointer and, on ARM64, its SP too. It must not be taken for a
+// method.
 func TestFramelessStubIsNoMethod(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Frameless)
@@ -173,7 +169,7 @@ func TestFramelessStubIsNoMethod(t *testing.T) {
 	})
 }
 
-// What a walk cannot begin at is a gap, and the CLR's frames stand below it.
+// Code where a walk cannot begin becomes a gap, followed by the CLR's frames.
 func TestSpecials(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {
@@ -215,8 +211,7 @@ func TestSpecials(t *testing.T) {
 	})
 }
 
-// A step by tables must go up the stack, but on ARM64 for a frame that was
-// interrupted before it stored anything.
+// A step by tables must go up the stack. Exception: on ARM64, a frame interrupted before it stored anything.
 func TestStepsClimb(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -245,9 +240,9 @@ func TestStepsClimb(t *testing.T) {
 	}
 }
 
-// A stub on top that has no frame may have been called by native functions that have none
-// either, as one on the way from native code into a method: the frame pointer is that of the
-// method below all of them. The native frames must not be left out without a word.
+// A stub without a frame on top may have been called by native functions without one, for example on the way
+// from native code into a method. The frame pointer is then that of the method below all of them. The native
+// frames must not be omitted silently.
 func TestFramelessStubCalledByNativeCode(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, tables := range []bool{false, true} {
@@ -259,7 +254,7 @@ func TestFramelessStubCalledByNativeCode(t *testing.T) {
 				w := fs.BuildFor(arch, append(kinds, fs.Frameless)...)
 				m, out := merger(w), make([]Frame, 64)
 				if tables {
-					lend(m, truth{w: w})
+					giveTables(m, truth{w: w})
 				}
 				r := m.Merge(&w.Capture, out)
 				if tables && !r.Complete() || natives == 0 && (!r.Complete() || r.Doubtful != 0) || r.Managed != 2 {

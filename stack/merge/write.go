@@ -2,7 +2,7 @@ package merge
 
 import "github.com/seedwalk/seedwalk/unwind"
 
-// What a merge writes: frames, and gaps where some are missing.
+// Writing the result: frames, and gaps where some are missing.
 
 // native appends the n frames of a walk.
 func (m *Merger) native(n int) {
@@ -22,15 +22,15 @@ func (m *Merger) native(n int) {
 // room keeps one frame free for a gap.
 func (m *Merger) room() bool { return m.res.N < len(m.out)-1 }
 
-// add makes room for a frame, whose fields the caller all sets, one by one: a struct that
-// is copied right after it was written waits until its parts are in the cache.
+// add makes room for a frame. The caller sets all fields, one by one: a copy of a whole struct right after
+// writes to it waits until these are in the cache.
 func (m *Merger) add() *Frame {
 	f := &m.out[m.res.N]
 	m.res.N++
 	return f
 }
 
-// gap marks missing frames. Two gaps never follow each other.
+// gap marks missing frames. There are never two gaps in a row.
 func (m *Merger) gap(g Gap) {
 	if m.res.Gap == GapNone {
 		m.res.Gap = g
@@ -40,8 +40,8 @@ func (m *Merger) gap(g Gap) {
 	}
 }
 
-// finish counts what rests on a guess that no frame of the CLR confirmed, and
-// what the suspension itself put there.
+// finish counts the frames that depend on a guess which no frame of the CLR confirmed, and those that the
+// suspension itself added.
 func (m *Merger) finish() (r Result) {
 	r = m.res
 	if m.guess >= 0 {
@@ -51,7 +51,6 @@ func (m *Merger) finish() (r Result) {
 	return r
 }
 
-// frames counts what is not a gap.
 func frames(out []Frame) (n int) {
 	for i := range out {
 		if out[i].Kind != unwind.KindGap {
