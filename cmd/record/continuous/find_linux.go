@@ -54,10 +54,10 @@ func (f *finder) find(now time.Time) (out []process) {
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
-	seen := make(map[int]*sighting, len(f.seen))
+	seen, own := make(map[int]*sighting, len(f.seen)), os.Getpid()
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid == own {
 			continue
 		}
 		if s := f.sight(pid, now); s != nil {
