@@ -61,7 +61,7 @@ func TestAgentHour(t *testing.T) {
 }
 
 // Twenty processes are recorded at the default rate. Their own use of a core grows by less than
-// 0.5 % each, none dies, and the agent's use, memory, and descriptors stay where they are.
+// 0.5 % each, none dies, nothing fails, and the agent's use, memory, and descriptors stay where they are.
 func TestAgentFlat(t *testing.T) {
 	long := longRun(t)
 	var targets []*process
@@ -92,7 +92,9 @@ func TestAgentFlat(t *testing.T) {
 			t.Errorf("%s has died", calmModes[i])
 		}
 	}
-	recorder.stop(syscall.SIGTERM)
+	if recorder.stop(syscall.SIGTERM); last.failures > 0 {
+		t.Errorf("%d failures:\n%s", last.failures, recorder.errs.String())
+	}
 }
 
 func longRun(t *testing.T) time.Duration {
@@ -143,8 +145,8 @@ func usedCPU(pid int) time.Duration {
 
 // agentUse is what the agent holds.
 type agentUse struct {
-	memory                int64
-	descriptors, mappings int
+	memory                          int64
+	descriptors, mappings, failures int
 }
 
 // showAgent prints what the agent uses and counts.
@@ -162,6 +164,9 @@ func showAgent(t *testing.T, pid, port int) (u agentUse) {
 		if name == "memory_bytes" {
 			bytes, _ := strconv.ParseFloat(value, 64)
 			u.memory = int64(bytes)
+		}
+		if n, _ := strconv.Atoi(value); strings.HasPrefix(name, "failures_total") {
+			u.failures += n
 		}
 		counters = append(counters, name+" "+value)
 	}
