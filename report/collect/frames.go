@@ -67,6 +67,9 @@ func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
 			f.Name = signalMark + f.Name // as debuggers mark it: its caller was interrupted
 		}
 	}
+	if k.resumer {
+		f.Class = export.ClassResumer
+	}
 	return f
 }
 

@@ -18,6 +18,7 @@ type frameKey struct {
 	kind     unwind.Kind
 	doubtful bool
 	kernel   bool // the kernel, below which no frame is known
+	resumer  bool // it only resumed an async method
 	gap      uint8
 	module   int32  // index into Process.modules, -1 = none
 	method   uint32 // managed: the method's ID, and then addr is 0

@@ -130,7 +130,7 @@ func (p *Process) line(m *wire.Line) {
 // frame returns the index of a frame. Managed frames of one line of a method are one frame at
 // any IP. Other frames are distinguished by the address that is looked up.
 func (p *Process) frame(f *wire.Frame) int32 {
-	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap, module: -1}
+	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap, module: -1, resumer: f.Flags&wire.FrameResumer != 0 && f.Kind != unwind.KindGap}
 	if i, ok := p.current[f.Module]; ok && f.Module != 0 {
 		k.module = i
 	}

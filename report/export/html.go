@@ -15,7 +15,7 @@ import (
 type pageData struct{ page.Data }
 
 // doubtfulBit is added to the class of a doubtful symbol.
-const doubtfulBit = 8
+const doubtfulBit = 16
 
 // WriteHTML writes a flame graph in one file. It opens in any browser and uses no network.
 func WriteHTML(w io.Writer, p *Profile) error {

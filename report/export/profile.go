@@ -18,11 +18,12 @@ const (
 	ClassType                   // not code: an allocated or thrown type, or the message of an exception
 	ClassKernel                 // the kernel
 	ClassUnsampled              // not code: CPU time without samples, and its cause
+	ClassResumer                // a frame that only resumed the async method that it called
 	ClassAsync                  // on no stack: an async method that waits for what runs
 	numClasses
 )
 
-var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel", "unsampled", "async"}
+var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel", "unsampled", "resumer", "async"}
 
 func (c Class) String() string {
 	if c < numClasses {

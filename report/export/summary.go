@@ -39,7 +39,7 @@ const (
 	sgrBad  = "31"
 )
 
-var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31", ClassType: "32", ClassAsync: "3;36"}
+var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31", ClassType: "32", ClassResumer: "2", ClassAsync: "3;36"}
 
 // paint colors s if colors are enabled.
 func (o TextOptions) paint(sgr, s string) string {

@@ -128,6 +128,8 @@ const (
 	// FrameKernel marks the leaf of a thread that is in the kernel: IP is where the thread
 	// entered it. The kernel's own frames are unknown.
 	FrameKernel = 4
+	// FrameResumer marks a frame that only resumed the async method in the frames before it.
+	FrameResumer = 8
 )
 
 // Frame is one activation of a Sample.
@@ -135,7 +137,7 @@ type Frame struct {
 	Kind   unwind.Kind
 	Trust  unwind.Trust
 	Gap    uint8  // for KindGap: why frames are missing here
-	Flags  uint8  // FrameExact, FrameProbe, FrameKernel
+	Flags  uint8  // FrameExact, FrameProbe, FrameKernel, FrameResumer
 	Module uint32 // Module.ID, 0 = none
 	Method uint32 // Method.ID, 0 = none
 	IP     uint64

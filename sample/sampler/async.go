@@ -177,30 +177,31 @@ func (a *async) keep(w uint64) {
 }
 
 // addCallers appends the async callers of the walk that has just ended to the frames of the
-// stream. It returns the index of the first frame that is none of them, and of those
-// that they wait for; 0 if there are no callers.
-func (e *Base) addCallers(c *walk.Capture) (join uint32) {
+// stream, and marks the frames that only resumed the async method.
+func (e *Base) addCallers(c *walk.Capture) {
 	a := e.Async
 	if !a.closed {
 		a.Read(c.Objects)
-		return 0
+		return
 	}
 	var cut, ok bool
 	if a.chain, cut, ok = e.findChain(c); !ok {
 		a.Stats.Unknown++
-		return 0
+		return
 	}
 	if cut {
 		a.Stats.Cut++
-		return 0
+		return
 	}
 	if a.Stats.Joined++; len(a.chain) == 0 {
-		return 0
+		return
 	}
 	if a.marker == 0 {
 		a.marker = e.Stream.define(1, AsyncMarker, "", false).id
 	}
-	join = uint32(encoded(e.Stream.Frames, a.end))
+	for i := encoded(e.Stream.Frames, a.end); i < len(e.Stream.Frames); i++ {
+		e.Stream.Frames[i].Flags |= wire.FrameResumer
+	}
 	add := func(id uint32) {
 		e.Stream.Frames = append(e.Stream.Frames, wire.Frame{Kind: unwind.KindAsync, Trust: unwind.TrustCLR, Method: id})
 	}
@@ -208,7 +209,6 @@ func (e *Base) addCallers(c *walk.Capture) (join uint32) {
 	for i := range a.chain {
 		add(e.callerID(&a.chain[i]))
 	}
-	return join
 }
 
 // encoded is where the frame with number n of a walk is among those of the stream, which has

@@ -3,10 +3,13 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const GAP = data.classes.indexOf("gap");
+const ASYNC = data.classes.indexOf("async"), RESUMER = data.classes.indexOf("resumer");
 const METRICS = data.metrics; // name, label, unit, which of them says how many
 const STRIDE = 1 + METRICS.length;
 
-const symbols = data.symbols.map(([name, module, c]) => ({ name, module: data.modules[module], cls: c & 7, doubtful: (c & 8) !== 0 }));
+const symbols = data.symbols.map(([name, module, c]) => ({ name, module: data.modules[module], cls: c & 15, doubtful: (c & 16) !== 0 }));
+
+const HAS_ASYNC = symbols.some(s => s.cls === ASYNC);
 
 // base is the tree of the whole recording: node 0 is the root, parents stand
 // before their children.

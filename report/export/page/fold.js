@@ -29,9 +29,9 @@ const MAX_FOLDED = 1e6;
 // nameless or known to start threads, and the thread comes to managed code beyond them.
 function startNodes() {
   const managed = data.classes.indexOf("managed"), below = new Uint8Array(base.n), start = new Uint8Array(base.n);
-  const starts = symbols.map(s => s.cls !== GAP && s.cls !== managed && !s.doubtful && (NAMELESS.test(s.name) || STARTS.test(s.name)));
+  const starts = symbols.map(s => s.cls !== GAP && s.cls !== managed && s.cls !== ASYNC && !s.doubtful && (NAMELESS.test(s.name) || STARTS.test(s.name)));
   for (let i = base.n - 1; i > 0; i--) if (below[i] || symbols[base.symbol[i]].cls === managed) below[base.parent[i]] = 1;
-  for (let i = 1; i < base.n; i++) start[i] = below[i] && starts[base.symbol[i]] && (base.parent[i] === 0 || start[base.parent[i]]) ? 1 : 0;
+  for (let i = 1; i < base.n; i++) start[i] = below[i] && starts[base.symbol[i]] && (base.parent[i] === 0 || start[base.parent[i]] || symbols[base.symbol[base.parent[i]]].cls === ASYNC) ? 1 : 0;
   return start;
 }
 

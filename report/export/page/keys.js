@@ -73,6 +73,7 @@ const KEYS = {
   t: () => setShape("top"),
   l: turnAround,
   f: () => setFold(!state.fold),
+  a: () => HAS_ASYNC && setAsync(state.hidden.has(ASYNC)),
   c: copyName,
   Backspace: () => { const up = Math.max(0, tree.parent[picture.focus]); zoom(up); },
 };
@@ -124,6 +125,13 @@ function setFold(on) {
   rebuild();
 }
 
+// setAsync shows the async methods that await what runs, or in their place what resumed it.
+function setAsync(on) {
+  state.hidden.delete(on ? ASYNC : RESUMER);
+  state.hidden.add(on ? RESUMER : ASYNC);
+  rebuild();
+}
+
 // turnAround inverts the tree, or turns it back. A view without a tree gives way to the
 // inverted flame graph.
 function turnAround() {
@@ -136,7 +144,7 @@ function turnAround() {
 function remember() {
   const path = pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
   const at = { m: METRICS[state.metric][0], t: state.thread === BEFORE ? "before" : state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0, i: state.invert ? 1 : "",
-    q: state.search, c: state.category < 0 ? "" : data.categories[state.category].replace(" ", "-"), s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree.side ? "" : path.join(".") };
+    q: state.search, c: state.category < 0 ? "" : data.categories[state.category].replace(" ", "-"), s: span ? span.map(t => Math.round(t)).join("-") : "", h: HAS_ASYNC && state.hidden.size === 0 ? "none" : [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree.side ? "" : path.join(".") };
   const hash = "#" + new URLSearchParams(Object.entries(at).filter(([, v]) => v !== ""));
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
@@ -155,7 +163,7 @@ function recall() {
   state.invert = at.get("i") === "1";
   state.category = DIFF ? -1 : data.categories.findIndex(c => c.replace(" ", "-") === at.get("c"));
   if (at.has("f")) state.fold = at.get("f") === "1";
-  state.hidden = new Set((at.get("h") || "").split(".").map(c => data.classes.indexOf(c)).filter(c => c >= 0));
+  if (at.has("h")) state.hidden = new Set((at.get("h") || "").split(".").map(c => data.classes.indexOf(c)).filter(c => c >= 0));
   if (state.fold) folds(); // its symbols can be zoomed too
   $("search").value = at.get("q") || "";
   return (at.get("z") || "").split(".").filter(x => x).map(Number);
@@ -166,7 +174,7 @@ function recall() {
 // event there is.
 function begin() {
   const first = [data.first, ...METRICS.keys()].find(m => m >= 0 && measured(m)) ?? -1;
-  Object.assign(state, { metric: first >= 0 ? first : 0, order: "heavy", shape: DIFF ? "changes" : "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
+  Object.assign(state, { metric: first >= 0 ? first : 0, order: "heavy", shape: DIFF ? "changes" : "flame", fold: base.n <= MAX_FOLDED, sort: "self", hidden: new Set(HAS_ASYNC ? [RESUMER] : []) });
   showState(recall());
 }
 
@@ -185,6 +193,8 @@ function fillControls() {
   for (const b of $("shape").children) b.onclick = () => setShape(b.dataset.v);
   for (const b of $("order").children) b.onclick = () => { press("order", state.order = b.dataset.v); rebuild(); };
   $("invert").onclick = turnAround;
+  $("async").hidden = !HAS_ASYNC;
+  $("async").onclick = () => setAsync(state.hidden.has(ASYNC));
   $("fold").onclick = () => setFold(!state.fold);
   $("copy").onclick = copyName;
   $("next").onclick = () => findNext(1);

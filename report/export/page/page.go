@@ -59,7 +59,7 @@ type Head struct {
 	Classes    []string `json:"classes"`
 	Categories []string `json:"categories"`
 	Modules    []string `json:"modules"`
-	Symbols    [][3]any `json:"symbols"`          // name, module, class + 8 if doubtful
+	Symbols    [][3]any `json:"symbols"`          // name, module, class + 16 if doubtful
 	Threads    [][2]any `json:"threads"`          // label, samples
 	Metrics    [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
 	First      int      `json:"first"`            // metric that the page shows first

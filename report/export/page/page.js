@@ -79,6 +79,7 @@ function drawLegend() {
   if (DIFF) { drawDiffLegend(); return; }
   const shares = classShares(state.thread, state.metric);
   const used = new Set(symbols.map(s => s.cls));
+  $("async").setAttribute("aria-pressed", String(!state.hidden.has(ASYNC)));
   $("legend").replaceChildren(...data.classes.flatMap((name, c) => {
     if (!used.has(c)) return [];
     const b = element("button", undefined, { title: `${name}: ${sharePercent(shares[c])} of ${c === GAP ? "stacks have one" : "leaves"}; click to ${state.hidden.has(c) ? "show" : "hide"} these frames` });
@@ -195,6 +196,8 @@ function findNext(step) {
 // NOTES explain classes that are no code of the program.
 const NOTES = {
   kernel: "the thread was in the kernel, whose own functions are not shown",
+  async: "an async method that awaits what runs; it is on no stack",
+  resumer: "a frame that only resumed the async method that it called",
   unsampled: "processor time without samples, by the clock of the process",
 };
 
