@@ -73,6 +73,14 @@ func asyncLogical(names, classes []string) (chain string, shown bool) {
 	return strings.Join(all, " <- "), shown
 }
 
+// async is the names and the classes of a stack's frames.
+func (p *jsonProfile) async(stack int) (names, classes []string) {
+	for _, f := range p.Stacks[stack].Frames {
+		names, classes = append(names, p.Frames[f].Name), append(classes, p.Frames[f].Class)
+	}
+	return names, classes
+}
+
 // asyncJudged counts samples by what came of them.
 type asyncJudged struct{ right, wrong, missing int64 }
 
@@ -83,10 +91,7 @@ func (j *asyncJudged) String() string {
 func judgeAsync(t *testing.T, p *jsonProfile, truth asyncTruth) (j asyncJudged) {
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
-		var names, classes []string
-		for _, f := range s.Frames {
-			names, classes = append(names, p.Frames[f].Name), append(classes, p.Frames[f].Class)
-		}
+		names, classes := p.async(i)
 		n, ok := asyncNumber(names)
 		if !ok || s.Event != "" {
 			continue
@@ -119,3 +124,42 @@ func TestAsyncCallers(t *testing.T) {
 		}
 	})
 }
+
+// The ids of samples are those of the Activity that the program began for the request.
+func TestAsyncActivities(t *testing.T) {
+	need(t, "out", "samples", "csc", "Csc.exe")
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		r := record(t, "--async --rate 999 --quiet", on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds), "activities")...)
+		paths := readAsyncTruth(r.stdout).paths
+		var right, wrong, all int64
+		for i := range r.Stacks {
+			if names, _ := r.async(i); r.Stacks[i].Event == "" {
+				if _, ok := asyncNumber(names); ok {
+					all += r.Stacks[i].Count
+				}
+			}
+		}
+		for _, a := range r.Activities {
+			path, known := paths[a.Trace+"-"+a.Span]
+			for _, s := range a.Stacks {
+				names, _ := r.async(int(s[0]))
+				switch n, ok := asyncNumber(names); {
+				case !ok && known:
+				case known && n/asyncLevels == path:
+					right += s[1]
+				default:
+					if wrong += s[1]; wrong < 5 {
+						t.Logf("%s-%s: path %d (%v)\nin %s", a.Trace, a.Span, path, known, strings.Join(names, " | "))
+					}
+				}
+			}
+		}
+		t.Logf("%d right, %d wrong, %d without ids", right, wrong, all-right-wrong)
+		if all < 500 || 1000*wrong > all || 5*right < 4*all {
+			t.Error("expected at most 0.1 % wrong and 80 % with ids, of at least 500")
+		}
+	})
+}
+
+// asyncLevels is App.Levels of the program.
+const asyncLevels = 8

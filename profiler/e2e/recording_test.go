@@ -130,8 +130,12 @@ type jsonProfile struct {
 		Line                            int
 		Doubtful                        bool
 	}
-	Stacks []jsonStack
-	Waits  []struct {
+	Stacks     []jsonStack
+	Activities []struct {
+		Trace, Span string
+		Stacks      [][2]int64
+	}
+	Waits []struct {
 		Stack int
 		Start time.Time
 		NS    int64

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -86,7 +87,8 @@ type Process struct {
 	complete    int64
 	overflow    int64    // samples dropped because of maxStacks
 	moments     []moment // samples in the order of their arrival
-	untimed     int64    // samples that are not in moments
+	activities  map[wire.Activity]*export.Activity
+	untimed     int64 // samples that are not in moments
 	events      [wire.NumEvents]eventSum
 	texts       map[string]bool
 	drops       map[dropKey]*wire.Dropped

@@ -19,6 +19,24 @@ type moment struct {
 	wall  uint64
 	stack int32
 	cpu   bool // it has processor time
+
+	activity *export.Activity
+}
+
+// activity returns the one copy of an Activity's ids, nil if there are none or too many.
+func (p *Process) activity(a wire.Activity) *export.Activity {
+	if a == (wire.Activity{}) || len(p.activities) >= maxMoments {
+		return nil
+	}
+	known := p.activities[a]
+	if known == nil {
+		known = &export.Activity{Trace: a.Trace, Span: a.Span}
+		if p.activities == nil {
+			p.activities = map[wire.Activity]*export.Activity{}
+		}
+		p.activities[a] = known
+	}
+	return known
 }
 
 // moment keeps the time of a sample.
@@ -27,7 +45,7 @@ func (p *Process) moment(stack int32, s *wire.Sample) {
 		p.untimed++
 		return
 	}
-	p.moments = append(p.moments, moment{at: s.TimeUnixNano, wall: min(s.WallNanos, maxNanos), stack: stack, cpu: s.CPUNanos > 0})
+	p.moments = append(p.moments, moment{at: s.TimeUnixNano, wall: min(s.WallNanos, maxNanos), stack: stack, cpu: s.CPUNanos > 0, activity: p.activity(s.Activity)})
 }
 
 func (p *Process) sample(s *wire.Sample) {
@@ -70,7 +88,7 @@ func (p *Process) sample(s *wire.Sample) {
 // moments lists the samples of a process by their time. first is its first stack.
 func (b *builder) moments(p *Process, first int) {
 	for _, m := range p.moments {
-		b.p.Samples = append(b.p.Samples, export.Sample{Stack: int32(first) + m.stack, At: m.at, Wall: int64(m.wall), CPU: m.cpu})
+		b.p.Samples = append(b.p.Samples, export.Sample{Stack: int32(first) + m.stack, At: m.at, Wall: int64(m.wall), CPU: m.cpu, Activity: m.activity})
 	}
 	b.p.Stats.Untimed += p.untimed
 	slices.SortStableFunc(b.p.Samples, func(x, y export.Sample) int { return cmp.Compare(x.At, y.At) })

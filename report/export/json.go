@@ -1,9 +1,12 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -18,6 +21,14 @@ type jsonFile struct {
 	Frames  []jsonFrame  `json:"frames"`
 	Stacks  []jsonStack  `json:"stacks"`
 	Waits   []jsonWait   `json:"waits,omitempty"`
+
+	Activities []jsonActivity `json:"activities,omitempty"`
+}
+
+type jsonActivity struct {
+	Trace  string     `json:"trace"`
+	Span   string     `json:"span"`
+	Stacks [][2]int64 `json:"stacks"` // index, samples
 }
 
 type jsonModule struct {
@@ -85,7 +96,34 @@ func WriteJSON(w io.Writer, p *Profile) error {
 			eventLabel(s), s.Sum, s.Longest, s.Open, s.Owner, s.Type, s.Message}
 	})
 	f.Waits = convert(p.Waits, func(w *Wait) jsonWait { return jsonWait{w.Stack, w.Start.UTC().Format(time.RFC3339Nano), w.Nanos} })
+	f.Activities = activitiesJSON(p)
 	return json.NewEncoder(w).Encode(f)
+}
+
+// activitiesJSON lists the Activities that samples have, in the order of their ids.
+func activitiesJSON(p *Profile) (out []jsonActivity) {
+	counts := map[*Activity]map[int32]int64{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if s.Activity == nil {
+			continue
+		}
+		if counts[s.Activity] == nil {
+			counts[s.Activity] = map[int32]int64{}
+		}
+		counts[s.Activity][s.Stack]++
+	}
+	for a, stacks := range counts {
+		j := jsonActivity{Trace: fmt.Sprintf("%x", a.Trace), Span: fmt.Sprintf("%x", a.Span)}
+		for _, at := range slices.Sorted(maps.Keys(stacks)) {
+			j.Stacks = append(j.Stacks, [2]int64{int64(at), stacks[at]})
+		}
+		out = append(out, j)
+	}
+	slices.SortFunc(out, func(a, b jsonActivity) int {
+		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Span, b.Span))
+	})
+	return out
 }
 
 func frameJSON(f *Frame) jsonFrame {

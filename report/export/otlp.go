@@ -59,6 +59,7 @@ type otlpWriter struct {
 	mappings   map[*profile.Mapping]int32
 	functions  map[*profile.Function]int32
 	locations  map[*profile.Location]int32
+	links      map[Activity]int32
 	timed      [][]int32 // of each stack, its entries in Profile.Samples
 }
 
@@ -72,10 +73,10 @@ func otlpData(p *Profile) (*otlp.Data, error) {
 		return nil, err
 	}
 	d := &otlp.Data{Dictionary: otlp.Dictionary{Mappings: make([]otlp.Mapping, 1), Locations: make([]otlp.Location, 1), Functions: make([]otlp.Function, 1),
-		Links: make([]struct{}, 1), Strings: []string{""}, Attributes: make([]otlp.KeyValueAndUnit, 1), Stacks: make([]otlp.Stack, 1)}}
+		Links: make([]otlp.Link, 1), Strings: []string{""}, Attributes: make([]otlp.KeyValueAndUnit, 1), Stacks: make([]otlp.Stack, 1)}}
 	w := &otlpWriter{p: p, pprof: newPprofWriter(p), out: &d.Dictionary, strings: map[string]int32{"": 0}, attributes: map[otlpAttribute]int32{},
 		stacks: map[string]int32{"": 0}, mappings: map[*profile.Mapping]int32{nil: 0}, functions: map[*profile.Function]int32{},
-		locations: map[*profile.Location]int32{}, timed: make([][]int32, len(p.Stacks))}
+		locations: map[*profile.Location]int32{}, links: map[Activity]int32{}, timed: make([][]int32, len(p.Stacks))}
 	w.pprof.profile()
 	for i := range p.Samples {
 		s := p.Samples[i].Stack
@@ -136,7 +137,7 @@ func (w *otlpWriter) profiles() (out []otlp.Profile) {
 		var samples []otlp.Sample
 		for i := range w.p.Stacks {
 			if value := valuesOf(&w.p.Stacks[i])[at]; value != 0 {
-				samples = append(samples, w.sample(i, at, value))
+				samples = append(samples, w.samples(i, at, value)...)
 			}
 		}
 		if len(samples) > 0 {
@@ -163,16 +164,17 @@ func (w *otlpWriter) valueType(name, unit string) otlp.ValueType {
 	return otlp.ValueType{Type: w.string(name), Unit: w.string(unit)}
 }
 
-// sample returns a stack's values of a metric: at their times, if these add up to its value.
-func (w *otlpWriter) sample(i, at int, value int64) otlp.Sample {
+// samples returns a stack's values of a metric: at their times and for each Activity, if these add
+// up to its value.
+func (w *otlpWriter) samples(i, at int, value int64) []otlp.Sample {
 	ps := w.pprof.out.Sample[i]
 	s := otlp.Sample{Stack: w.stack(ps.Location), Attributes: w.labels(ps), Values: []otlp.Int{otlp.Int(value)}}
 	if at != valueWall && at != valueCPU {
-		return s
+		return []otlp.Sample{s}
 	}
 	var sum, count int64
-	var values []otlp.Int
-	var times []otlp.Fixed
+	var out []otlp.Sample
+	of := map[*Activity]int{}
 	share := w.p.Stacks[i].cpuCount()
 	for _, k := range w.timed[i] {
 		sample := &w.p.Samples[k]
@@ -183,14 +185,35 @@ func (w *otlpWriter) sample(i, at int, value int64) otlp.Sample {
 				count++
 			}
 		}
-		if v != 0 {
-			values, times, sum = append(values, otlp.Int(v)), append(times, otlp.Fixed(sample.At)), sum+v
+		if v == 0 {
+			continue
 		}
+		n, ok := of[sample.Activity]
+		if !ok {
+			n = len(out)
+			of[sample.Activity] = n
+			out = append(out, otlp.Sample{Stack: s.Stack, Attributes: s.Attributes, Link: w.link(sample.Activity)})
+		}
+		out[n].Values, out[n].Times, sum = append(out[n].Values, otlp.Int(v)), append(out[n].Times, otlp.Fixed(sample.At)), sum+v
 	}
 	if sum == value {
-		s.Values, s.Times = values, times
+		return out
 	}
-	return s
+	return []otlp.Sample{s}
+}
+
+// link returns the index of an Activity's link, 0 for none.
+func (w *otlpWriter) link(a *Activity) int32 {
+	if a == nil {
+		return 0
+	}
+	n, ok := w.links[*a]
+	if !ok {
+		n = int32(len(w.out.Links))
+		w.links[*a] = n
+		w.out.Links = append(w.out.Links, otlp.Link{Trace: a.Trace[:], Span: a.Span[:]})
+	}
+	return n
 }
 
 // labels returns the attributes of a sample.

@@ -112,6 +112,14 @@ type Sample struct {
 	At    int64 // unix nanoseconds
 	Wall  int64 // nanoseconds of wall time, which end at At
 	CPU   bool  // it has CPU time
+	// Activity is the current one of the thread, nil if there was none or it is unknown.
+	Activity *Activity
+}
+
+// Activity holds the ids of a System.Diagnostics.Activity.
+type Activity struct {
+	Trace [16]byte
+	Span  [8]byte
 }
 
 // Wait is one event with a time: a wait, a lock, a GC pause, a compilation, a queued work item, an

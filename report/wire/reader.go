@@ -206,8 +206,13 @@ func (d *decoder) event() *Event {
 }
 
 func (d *decoder) sample() *Sample {
-	return &Sample{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")), WallNanos: d.uint("WallNanos"),
+	s := &Sample{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")), WallNanos: d.uint("WallNanos"),
 		CPUNanos: d.uint("CPUNanos"), Verdict: d.uint32("Verdict"), HRESULT: d.uint32("HRESULT"), Gap: d.uint8("Gap"), Frames: d.frames()}
+	if a := &s.Activity; len(d.buf) >= len(a.Trace)+len(a.Span) {
+		d.buf = d.buf[copy(a.Trace[:], d.buf):]
+		d.buf = d.buf[copy(a.Span[:], d.buf):]
+	}
+	return s
 }
 
 // minFrame is the size of the smallest frame: four bytes and three one-byte integers.

@@ -160,6 +160,13 @@ type Sample struct {
 	HRESULT      uint32 // of DoStackSnapshot
 	Gap          uint8  // 0 = complete, else the first reason why not
 	Frames       []Frame
+	Activity     Activity // current one of the thread
+}
+
+// Activity holds the ids of a System.Diagnostics.Activity, all zero if there is none.
+type Activity struct {
+	Trace [16]byte
+	Span  [8]byte
 }
 
 // Kinds of an Event.

@@ -25,7 +25,7 @@ func every() []Message {
 			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 9, IP: 1<<64 - 1},
 			{Kind: 250, Trust: 251, Gap: 252, Flags: 253, Module: 1<<32 - 1, Method: 1<<32 - 1, IP: 1 << 63},
 		}},
-		&Sample{TID: 1},
+		&Sample{TID: 1}, &Sample{TID: 2, Frames: []Frame{{Kind: unwind.KindAsync, Method: 3}}, Activity: Activity{Trace: [16]byte{1, 15: 16}, Span: [8]byte{2, 7: 8}}},
 		&Usage{TID: 1234, CPUNanos: 1<<64 - 1, KernelNanos: 1 << 40, Cause: CauseNoRoom},
 		&Usage{},
 		&Dropped{Kind: EventAllocation, Name: "System.Byte[]", Count: 7, Bytes: 1<<64 - 1},

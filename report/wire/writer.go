@@ -117,6 +117,9 @@ func (w *Writer) Sample(m *Sample) {
 	w.uint(uint64(m.HRESULT))
 	w.uint(uint64(gap))
 	w.frames(frames)
+	if m.Activity != (Activity{}) {
+		w.buf = append(append(w.buf, m.Activity.Trace[:]...), m.Activity.Span[:]...)
+	}
 	w.end()
 }
 

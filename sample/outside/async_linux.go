@@ -1,6 +1,10 @@
 package outside
 
-import "time"
+import (
+	"time"
+
+	"github.com/seedwalk/seedwalk/sample/threads"
+)
 
 // heapEvery is how often the bounds of the managed heap are read.
 const heapEvery = time.Second
@@ -23,5 +27,15 @@ func (e *Engine) followObjects(now time.Time) {
 	if heap, changes, ok := e.Async.ReadHeap(); ok {
 		handle, _ := t.Descriptor().Offset("Thread", "GCHandle")
 		e.file.FollowObjects(heap.Start, heap.End-heap.Start, changes, handle)
+	}
+}
+
+// readActivity reads the current Activity of a blocked thread, for its next sample.
+func (e *Engine) readActivity(t *threads.Task) {
+	if e.Async == nil || t.Thread == 0 {
+		return
+	}
+	if handle, ok := e.Target.Tables.Descriptor().Offset("Thread", "GCHandle"); ok {
+		e.Stream.Activity = e.Async.ActivityOf(e.Target.Mem, t.Thread+uint64(handle))
 	}
 }

@@ -357,6 +357,7 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	e.findObject(t)
 	if r.Why != probe.Timer && r.Why != probe.ClockHit && !drawn {
+		t.Stack.Activity = e.Stream.Activity
 		t.Rested(gap, e.Stream.Frames)
 		if c, ok := e.Kernel.Counters(t); ok {
 			t.Last = c

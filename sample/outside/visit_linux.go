@@ -149,6 +149,7 @@ func (e *Engine) between(t *threads.Task) int64 {
 // sampleResting sends a sample with the thread's known stack.
 func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 	if wall > 0 && !e.Config.NoWall {
+		e.Stream.Activity = t.Stack.Activity
 		e.sendOf(t, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, wall)
 	}
 }
@@ -236,6 +237,8 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 		}
 	}
 	t.Unanswered, t.Vain = 0, 0
+	e.readActivity(t)
+	t.Stack.Activity = e.Stream.Activity
 	if t.Rested(gap, e.Stream.Frames); gap == merge.GapUnproven {
 		// otherwise the next visit may see more
 		t.Rest = e.Target.Tables != nil && !e.Target.Tables.Undecided()

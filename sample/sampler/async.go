@@ -180,8 +180,10 @@ func (a *async) keep(w uint64) {
 // stream, and marks the frames that only resumed the async method.
 func (e *Base) addCallers(c *walk.Capture) {
 	a := e.Async
+	if a.Read(c.Objects); len(c.Objects) > 0 {
+		e.Stream.Activity = wire.Activity(a.IDs())
+	}
 	if !a.closed {
-		a.Read(c.Objects)
 		return
 	}
 	var cut, ok bool
@@ -231,9 +233,7 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, cut, ok bool) {
 	a := e.Async
 	chain = a.chain[:0]
 	now := len(c.Objects) == 0
-	if !now {
-		a.Read(c.Objects)
-	} else if a.list.Changing() {
+	if now && a.list.Changing() {
 		return chain, false, false
 	}
 	for _, w := range a.words {
@@ -246,6 +246,26 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, cut, ok bool) {
 		}
 	}
 	return chain, false, false
+}
+
+// ActivityOf reads the current Activity of a blocked thread. handle is the address of the handle of its
+// managed Thread. It has none if a collection moves objects now.
+func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
+	var b [8]byte
+	for range 2 { // the handle, and what it refers to
+		if !mem.ReadAt(b[:], handle) {
+			return wire.Activity{}
+		}
+		handle = binary.LittleEndian.Uint64(b[:])
+	}
+	if a.list.Changing() || !a.heap.Holds(handle) {
+		return wire.Activity{}
+	}
+	ids := a.Thread(handle)
+	if a.list.Changing() {
+		return wire.Activity{}
+	}
+	return wire.Activity(ids)
 }
 
 // refersStill reports whether each word of a copied stack that refers to an object does so still.

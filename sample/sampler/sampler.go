@@ -182,7 +182,7 @@ func (e *Base) SendAt(at int64, tid uint32, gap merge.Gap, frames []wire.Frame, 
 		e.Stats.Unproven++
 	}
 	e.Stream.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: at, WallNanos: uint64(wall), CPUNanos: cpu,
-		Gap: uint8(gap), Frames: frames})
+		Gap: uint8(gap), Frames: frames, Activity: e.Stream.Activity})
 	if e.Stream.Out.Len() > 1<<17 {
 		e.Stream.Push()
 	}

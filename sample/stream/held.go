@@ -8,4 +8,5 @@ import (
 type Held struct {
 	Frames []wire.Frame
 	Gap    uint8
+	wire.Activity
 }

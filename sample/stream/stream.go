@@ -43,12 +43,13 @@ func InlinedAddr(addr uint64, depth int) uint64 { return addr&(1<<56-1) | uint64
 
 // Stream is the messages of one process.
 type Stream struct {
-	Out     *wire.Writer
-	Raw     *raw.Writer  // raw samples; its methods accept nil
-	Frames  []wire.Frame // from the last Encode
-	methods Methods
-	table   *module.Table
-	defined map[uint32]bool
+	Out           *wire.Writer
+	Raw           *raw.Writer  // raw samples; its methods accept nil
+	Frames        []wire.Frame // from the last Encode
+	wire.Activity              // of the sample that is sent next
+	methods       Methods
+	table         *module.Table
+	defined       map[uint32]bool
 }
 
 // New returns a stream with a buffer of the given initial size.
@@ -100,7 +101,7 @@ func (s *Stream) Define(id uint32, f clr.FunctionID, name, module string) {
 
 // Encode converts merged frames into those of the stream. The first probe frames are the sampler's own.
 func (s *Stream) Encode(frames []merge.Frame, probe int) []wire.Frame {
-	s.Frames = s.Frames[:0]
+	s.Frames, s.Activity = s.Frames[:0], wire.Activity{}
 	for i := range frames {
 		f := &frames[i]
 		w := wire.Frame{Kind: f.Kind, Trust: f.Trust, Gap: uint8(f.Gap), IP: f.IP}

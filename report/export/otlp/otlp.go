@@ -11,7 +11,7 @@
 // field chooses its wire type: Fixed is fixed64, other integers are varints, lists of numbers
 // are packed. A field with its zero value is left out, unless it is a pointer.
 //
-// Known gaps: only the fields that seedwalk writes are here. It has no trace ids, so no Link.
+// Known gaps: only the fields that seedwalk writes are here.
 package otlp
 
 import (
@@ -33,10 +33,16 @@ type Dictionary struct {
 	Mappings   []Mapping         `pb:"1" json:"mappingTable,omitempty"`
 	Locations  []Location        `pb:"2" json:"locationTable,omitempty"`
 	Functions  []Function        `pb:"3" json:"functionTable,omitempty"`
-	Links      []struct{}        `pb:"4" json:"linkTable,omitempty"`
+	Links      []Link            `pb:"4" json:"linkTable,omitempty"`
 	Strings    []string          `pb:"5" json:"stringTable,omitempty"`
 	Attributes []KeyValueAndUnit `pb:"6" json:"attributeTable,omitempty"`
 	Stacks     []Stack           `pb:"7" json:"stackTable,omitempty"`
+}
+
+// Link is the span that a sample belongs to.
+type Link struct {
+	Trace Hex `pb:"1" json:"traceId,omitempty"`
+	Span  Hex `pb:"2" json:"spanId,omitempty"`
 }
 
 // ResourceProfiles are the profiles of one process.
@@ -96,6 +102,7 @@ type ValueType struct {
 type Sample struct {
 	Stack      int32   `pb:"1" json:"stackIndex,omitempty"`
 	Attributes []int32 `pb:"2" json:"attributeIndices,omitempty"`
+	Link       int32   `pb:"3" json:"linkIndex,omitempty"`
 	Values     []Int   `pb:"4" json:"values,omitempty"`
 	Times      []Fixed `pb:"5" json:"timestampsUnixNano,omitempty"`
 }

@@ -232,7 +232,7 @@ function showTip(i, x, y) {
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · l inverted · f fold · c copy name · Esc back" + (DIFF ? " · d changes" : "");
+  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · l inverted · f fold · c copy name · Esc back" + (DIFF ? " · d changes" : "") + (HAS_ASYNC ? " · a async callers" : "");
 }
 
 function pointed(e) {
