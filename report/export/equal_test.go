@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
 // cpuTimes are the CPU nanoseconds of each innermost function.
@@ -77,7 +78,7 @@ func htmlFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error
 		for i := 0; i < len(row); i += 1 + len(d.Metrics) {
 			s := d.Symbols[d.Nodes[row[i]-1]]
 			name := s[0].(string)
-			if int(s[2].(float64))&doubtfulBit != 0 {
+			if int(s[2].(float64))&page.DoubtfulBit != 0 {
 				name += " [doubtful]"
 			}
 			got.add(name, row[i+1+at])

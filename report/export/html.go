@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -12,10 +13,12 @@ import (
 )
 
 // pageData is the data of the page while it is made.
-type pageData struct{ page.Data }
+type pageData struct {
+	page.Data
+	modules, sources page.Texts
+}
 
-// doubtfulBit is added to the class of a doubtful symbol.
-const doubtfulBit = 16
+var _ [page.DoubtfulBit - numClasses]struct{} // above all classes
 
 // WriteHTML writes a flame graph in one file. It opens in any browser and uses no network.
 func WriteHTML(w io.Writer, p *Profile) error {
@@ -37,10 +40,7 @@ func WriteComparison(w io.Writer, p *Profile, facts []string, diff any) error {
 }
 
 func pageTitle(p *Profile) string {
-	if t := clean(strings.Join(p.Command, " ")); t != "" {
-		return t
-	}
-	return "profile"
+	return cmp.Or(clean(strings.Join(p.Command, " ")), "profile")
 }
 
 func newPageData(p *Profile, v *view) *pageData {
@@ -55,23 +55,17 @@ func newPageData(p *Profile, v *view) *pageData {
 	d.Parents, d.Nodes = parent[1:], symbol[1:]
 	d.addStacks(p, v, ends)
 	d.addSamples(p)
+	d.Modules, d.Sources = d.modules.List(), d.sources.List()
 	return d
 }
 
 func (d *pageData) addSymbols(v *view) {
-	d.Modules = []string{""}
-	index := map[string]int{"": 0}
 	for i := range v.symbols {
 		s := &v.symbols[i]
-		m, ok := index[s.module]
-		if !ok {
-			m = len(d.Modules)
-			index[s.module] = m
-			d.Modules = append(d.Modules, s.module)
-		}
+		m := d.modules.At(s.module)
 		class := int(s.class)
 		if s.doubtful {
-			class += doubtfulBit
+			class += page.DoubtfulBit
 		}
 		d.Symbols = append(d.Symbols, [3]any{s.name, m, class})
 	}
@@ -86,11 +80,12 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 		m := &metrics[at]
 		d.Metrics = append(d.Metrics, [4]any{m.name, m.label, m.unit, slices.Index(shown, m.count)})
 	}
-	d.Categories, d.Kinds = category.Names, make([][]int32, len(p.Threads))
+	d.Categories, d.Kinds, d.Places = category.Names, make([][]int32, len(p.Threads)), make([][]int32, len(p.Threads))
 	categories := p.stackCategories()
 	for i := range v.paths {
 		pa := &v.paths[i]
 		d.Kinds[pa.thread] = append(d.Kinds[pa.thread], int32(categories[i]))
+		d.Places[pa.thread] = append(d.Places[pa.thread], d.place(frameAt(p, &p.Stacks[i], 0)))
 		samples[pa.thread] += pa.values[valueSamples]
 		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(ends[i]))
 		for _, at := range shown {
@@ -101,6 +96,14 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 		d.Threads = append(d.Threads, [2]any{threadLabel(&p.Threads[i]), samples[i]})
 		d.Stacks[i] = list(d.Stacks[i])
 	}
+}
+
+// place returns the index of a frame's place in the source, 0 if it is unknown.
+func (d *pageData) place(f *Frame) int32 {
+	if f == nil || f.File == "" {
+		return 0
+	}
+	return d.sources.At(fmt.Sprintf("%s:%d", clean(f.File), f.Line))
 }
 
 // maxPageSamples bounds the samples in a page. With more, the page has no time axis.
@@ -196,11 +199,10 @@ func pageNotes(p *Profile) []string {
 	for _, g := range sortedGaps(&p.Stats) {
 		notes = append(notes, fmt.Sprintf("%s incomplete: %s", plural(g.count, "sample"), g.reason))
 	}
-	if p.Stats.ExitNote != "" {
-		notes = append(notes, clean(p.Stats.ExitNote))
-	}
-	for _, n := range p.Stats.Notes {
-		notes = append(notes, clean(n))
+	for _, n := range append([]string{p.Stats.ExitNote}, p.Stats.Notes...) {
+		if n != "" {
+			notes = append(notes, clean(n))
+		}
 	}
 	return notes
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
 // dataOf takes the data out of a page the way a browser does: from the start
@@ -28,7 +30,7 @@ func foldedOf(d *pageData) map[string]int64 {
 	names := []string{""}
 	for i, s := range d.Nodes {
 		name := d.Symbols[s][0].(string)
-		if int(d.Symbols[s][2].(float64))&doubtfulBit != 0 {
+		if int(d.Symbols[s][2].(float64))&page.DoubtfulBit != 0 {
 			name += " [doubtful]"
 		}
 		if up := names[i+1-int(d.Parents[i])]; up != "" {

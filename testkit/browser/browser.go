@@ -27,8 +27,9 @@ func Find(t testing.TB, undone string) Browser {
 	return Browser{}
 }
 
-// Load gives the document that a page's scripts have made, and what the browser says.
-func (b Browser) Load(t testing.TB, page []byte, hash string) (dom, log string) {
+// Load gives the document that a page's scripts have made, and what the browser says. The window has 1400 by
+// 800 pixels if no flag says otherwise.
+func (b Browser) Load(t testing.TB, page []byte, hash string, flags ...string) (dom, log string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, page, 0o644); err != nil {
@@ -36,9 +37,10 @@ func (b Browser) Load(t testing.TB, page []byte, hash string) (dom, log string) 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, b.path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-		"--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1400,800", "--dump-dom", "file://"+file+hash)
+	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
+		"--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1400,800"}, flags...)
+	cmd := exec.CommandContext(ctx, b.path, append(args, "--dump-dom", "file://"+file+hash)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

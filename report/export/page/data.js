@@ -37,14 +37,14 @@ function rankNames() {
 // DIFF holds the comparison of two recordings, see page/diff.js; null in the page of one.
 const DIFF = data.diff || null, AFTER = -1, BEFORE = -2;
 
-// eachValue calls f with the node, the category, and the value in one metric of each stack of a
-// thread, or of all (-1). In a comparison -1 is the recording after, and -2 the one before.
+// eachValue calls f with the node, the category, the value in one metric, and the place in the source of
+// each stack of a thread, or of all (-1). In a comparison -1 is the recording after, and -2 the one before.
 function eachValue(thread, metric, f) {
   if (span) { eachInSpan(thread, metric, f); return; }
   data.stacks.forEach((row, t) => {
     if (thread >= 0 && thread !== t || DIFF && (t < DIFF.split ? AFTER : BEFORE) === thread) return;
-    const kinds = data.kinds[t];
-    for (let i = 0, k = 0; i < row.length; i += STRIDE, k++) f(row[i], kinds[k], row[i + 1 + metric]);
+    const kinds = data.kinds[t], places = data.places[t];
+    for (let i = 0, k = 0; i < row.length; i += STRIDE, k++) f(row[i], kinds[k], row[i + 1 + metric], places[k]);
   });
 }
 
@@ -110,7 +110,7 @@ function buildTree({ thread, metric, hidden, order, fold }) {
   const values = valuesOf(thread, metric), sums = values.map(v => sumUp(base.parent, base.n, v)), count = values[1];
   const { start, helps, site } = fold ? folds() : {};
   const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0);
-  const own = grow.room(values.length), to = new Int32Array(base.n);
+  const own = grow.room(values.length), to = new Int32Array(base.n), leaf = new Int32Array(base.n);
   for (let i = 0; i < base.n; i++) {
     const s = base.symbol[i];
     let at = i > 0 ? to[base.parent[i]] : 0;
@@ -122,9 +122,10 @@ function buildTree({ thread, metric, hidden, order, fold }) {
     }
     to[i] = at;
     if (fold && site[i] >= 0 && (count[i] > 0 || DIFF && values[3][i] > 0)) at = grow.child(grow.child(0, WAITING), site[i]);
+    leaf[i] = at;
     own.forEach((v, k) => { v[at] += values[k][i]; });
   }
-  return finish(grow, own, metric, order);
+  return Object.assign(finish(grow, own, metric, order), { leaf });
 }
 
 // finish sums a grown tree up and lays it out.

@@ -43,6 +43,9 @@ type Lane struct {
 	Spans []int64 `json:"spans"`
 }
 
+// DoubtfulBit is added to the class of a doubtful symbol.
+const DoubtfulBit = 16
+
 // Data is the JSON in the page. Tables refer to each other by index; rows
 // are flat arrays, because names of fields would be most of the bytes.
 type Data struct {
@@ -59,13 +62,39 @@ type Head struct {
 	Classes    []string `json:"classes"`
 	Categories []string `json:"categories"`
 	Modules    []string `json:"modules"`
-	Symbols    [][3]any `json:"symbols"`          // name, module, class + 16 if doubtful
+	Symbols    [][3]any `json:"symbols"`          // name, module, class + DoubtfulBit if doubtful
 	Threads    [][2]any `json:"threads"`          // label, samples
 	Metrics    [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
 	First      int      `json:"first"`            // metric that the page shows first
 	Length     int64    `json:"length,omitempty"` // of the recording, microseconds
 	Lanes      []Lane   `json:"lanes,omitempty"`  // what concerns the whole process
+	Sources    []string `json:"sources"`          // places in the source, file:line; the first is none
 	Diff       any      `json:"diff,omitempty"`   // see diff.js
+}
+
+// Texts are texts by index, each once. The first is "".
+type Texts struct {
+	list  []string
+	index map[string]int32
+}
+
+// At returns the index of a text.
+func (x *Texts) At(text string) int32 {
+	if x.index == nil {
+		x.list, x.index = []string{""}, map[string]int32{"": 0}
+	}
+	i, ok := x.index[text]
+	if !ok {
+		i = int32(len(x.list))
+		x.list, x.index[text] = append(x.list, text), i
+	}
+	return i
+}
+
+// List returns the texts.
+func (x *Texts) List() []string {
+	x.At("")
+	return x.list
 }
 
 // Bulk is most of the page. It is encoded number by number, without a copy in memory.
@@ -74,6 +103,7 @@ type Bulk struct {
 	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
 	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
 	Kinds   [][]int32 `json:"kinds"`   // per thread: the category of each of its stacks
+	Places  [][]int32 `json:"places"`  // per thread: in Sources, where each stack ends
 	Samples []int64   `json:"samples"` // see time.js
 }
 
@@ -85,7 +115,7 @@ func (d *Data) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	js := join("data.js", "time.js", "fold.js", "diff.js", "draw.js", "views.js", "page.js", "keys.js")
+	js := join("data.js", "time.js", "lines.js", "fold.js", "diff.js", "draw.js", "views.js", "page.js", "keys.js")
 	before, after, _ := strings.Cut(join("page.html"), "{{data}}")
 	text := strings.NewReplacer("{{title}}", html.EscapeString(d.Title), "{{css}}", join("page.css"), "{{js}}", js)
 	out := bufio.NewWriterSize(w, 1<<16)
@@ -106,6 +136,8 @@ func (b *Bulk) write(out *bufio.Writer) {
 	writeRows(out, b.Stacks)
 	out.WriteString(`,"kinds":`)
 	writeRows(out, b.Kinds)
+	out.WriteString(`,"places":`)
+	writeRows(out, b.Places)
 	out.WriteString(`,"samples":`)
 	writeNumbers(out, b.Samples)
 	out.WriteByte('}')

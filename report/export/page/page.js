@@ -211,7 +211,9 @@ function showTip(i, x, y) {
   rows.push([countName(state.metric), formatValue(tree.count[i], 0) + (sampled(state.metric) ? errorOf(tree.count[i]) : "")]);
   if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatEstimate(tree.total[i], tree.count[i], state.metric)]);
   if (!tree.inverted && (!tree.side || tree.side[i] >= 0)) rows.push(["self", formatEstimate(tree.self[i], tree.selfCount[i], state.metric) + " (" + selfShare(i) + ")"]);
-  rows.push(["of total", shareOf(i, whole.total[0])]);
+  const lines = s && tree === whole ? hottest(placesOf(whole, n => n === i).get(tree.symbol[i]), tree.self[i], 3) : [];
+  if (lines.length > 0) rows.push(["own lines", lines.join(", ")]);
+  rows.push(["of total", shareOf(i, whole.total[0]) + (DIFF ? "" : boundsText(tree.total[i], tree.count[i], whole))]);
   if (i > 0) rows.push([tree.inverted || tree.side && tree.side[i] < 0 ? "of callee" : "of parent", shareOf(i, tree.total[up])]);
   if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? shareOf(i, tree.total[picture.focus]) : "-"]);
   if (DIFF) rows.push(...changeRows(changeOf(tree, i)));
@@ -221,6 +223,7 @@ function showTip(i, x, y) {
   if (s && s.doubtful) tip.append(element("div", "doubtful: found by a guess, may not have been called", { className: "warn" }));
   if (s && s.note) tip.append(element("div", s.note));
   if (isWeak(tree.count[i], state.metric)) tip.append(element("div", "~ rests on fewer than 10 samples", { className: "warn" }));
+  if (s && s.name.endsWith(" (inlined)")) tip.append(element("div", "the JIT compiler put its code into its caller"));
   if (s && NOTES[data.classes[s.cls]]) tip.append(element("div", NOTES[data.classes[s.cls]]));
   if (s && s.cls === GAP) tip.append(element("div", "frames are missing here", { className: "warn" }));
   tip.hidden = false;

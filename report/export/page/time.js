@@ -13,18 +13,19 @@ const TIMES = (() => {
     wall[i] = Math.floor(flat[3 * i + 2] / 2);
     cpu[i] = flat[3 * i + 2] % 2;
   }
-  const node = [], kind = [], thread = [], weight = [], index = name => METRICS.findIndex(m => m[0] === name);
+  const node = [], kind = [], place = [], thread = [], weight = [], index = name => METRICS.findIndex(m => m[0] === name);
   const time = index("cpu"), count = index("cpu_samples");
   data.stacks.forEach((r, t) => {
     for (let i = 0; i < r.length; i += STRIDE) {
       node.push(r[i]);
       kind.push(data.kinds[t][i / STRIDE]);
+      place.push(data.places[t][i / STRIDE]);
       thread.push(t);
       weight.push(r[i + 1 + count] > 0 ? r[i + 1 + time] / r[i + 1 + count] : 0); // nanoseconds of a CPU sample
     }
   });
   const hits = cpu.reduce((a, b) => a + b, 0), sum = cpu.reduce((a, b, i) => a + (b ? weight[row[i]] : 0), 0);
-  return { n, at, row, wall, cpu, node, kind, thread, weight, length: Math.max(data.length || 0, n > 0 ? at[n - 1] : 0, 1), period: hits > 0 ? sum / hits : 1e7 };
+  return { n, at, row, wall, cpu, node, kind, place, thread, weight, length: Math.max(data.length || 0, n > 0 ? at[n - 1] : 0, 1), period: hits > 0 ? sum / hits : 1e7 };
 })();
 
 // columnsFor returns how many columns fit into w pixels, so that a column of a busy processor has
@@ -45,7 +46,7 @@ function eachInSpan(thread, metric, f) {
     if (name === "samples") v = 1;
     else if (name === "wall") v = 1000 * Math.max(0, Math.min(at[i], to) - Math.max(at[i] - wall[i], from));
     else if (cpu[i]) v = name === "cpu" ? TIMES.weight[r] : name === "cpu_samples" ? 1 : 0;
-    f(TIMES.node[r], TIMES.kind[r], v);
+    f(TIMES.node[r], TIMES.kind[r], v, TIMES.place[r]);
   }
 }
 

@@ -24,8 +24,9 @@ function drawTop(box) {
     head.append(th, element("th", undefined, { className: "number time" }));
   }
   if (!isCount(state.metric)) head.append(element("th", countName(state.metric), { className: "number", title: "that the total rests on" }));
-  head.append(element("th", "function"), element("th", "module"));
+  head.append(element("th", undefined, { className: "bar" }), element("th", "function"), element("th", "module"));
   const body = table.createTBody(), shown = state.pattern ? rows.filter(r => picture.matches[r.symbol]) : rows;
+  const places = placesOf(whole);
   for (const r of shown.slice(0, TOP_ROWS)) {
     const s = symbols[r.symbol], tr = body.insertRow();
     for (const [v, count] of [[r.self, r.selfCount], [r.total, r.totalCount]]) {
@@ -35,7 +36,10 @@ function drawTop(box) {
     if (isWeak(r.totalCount, state.metric)) { tr.className = "weak"; tr.title = FEW_SAMPLES; }
     const td = element("td", undefined, { className: "name" }), b = element("button", fullName(s), { title: "who calls it, and whom it calls" });
     b.onclick = () => callersOf(r.symbol);
+    tr.append(shareBar(r[by], r[by + "Count"], whole, data.classes[s.cls]));
     td.append(swatch(s), b);
+    const lines = hottest(places.get(r.symbol), r.self, 1);
+    if (lines.length > 0) td.append(element("small", lines[0], { title: "where it runs itself: " + hottest(places.get(r.symbol), r.self, 8).join(", ") }));
     if (isWeak(r.totalCount, state.metric)) td.append(element("span", ", fewer than 10 samples", { className: "unseen" }));
     tr.append(td, element("td", s.module));
   }
