@@ -272,8 +272,19 @@ func (a *Agent) intervals(p process, rate float64, from time.Time, all *sync.Wai
 		if ending {
 			return nil
 		}
-		from = until
+		from = a.next(until, time.Now())
 	}
+}
+
+// next returns when the interval after one until a time begins. The time by which it joins too late
+// is not recorded. An agent that was stopped for long leaves out the intervals that it has missed.
+func (a *Agent) next(until, now time.Time) time.Time {
+	behind := max(0, now.Sub(until))
+	a.count.Unrecorded.Add(int64(behind))
+	if behind > a.cfg.Interval+prepare {
+		return now
+	}
+	return until
 }
 
 // otherRate reports whether the budget wants a rate that is worth a new session.

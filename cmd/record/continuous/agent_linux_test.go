@@ -184,6 +184,19 @@ func TestNextRetry(t *testing.T) {
 	}
 }
 
+// Intervals follow each other without a gap, unless the agent was stopped for longer than one.
+func TestNextInterval(t *testing.T) {
+	until := time.Unix(1000, 0)
+	for _, c := range []struct{ late, from, unrecorded time.Duration }{
+		{-time.Second, 0, 0}, {0, 0, 0}, {time.Second, 0, time.Second}, {time.Minute + prepare, 0, time.Minute + prepare}, {time.Hour, time.Hour, time.Hour},
+	} {
+		a := &Agent{cfg: Config{Interval: time.Minute}}
+		if got := a.next(until, until.Add(c.late)); got.Sub(until) != c.from || time.Duration(a.count.Unrecorded.Load()) != c.unrecorded {
+			t.Errorf("%v late: begins %v later, %v not recorded", c.late, got.Sub(until), time.Duration(a.count.Unrecorded.Load()))
+		}
+	}
+}
+
 // Another rate needs another session.
 func TestOtherRate(t *testing.T) {
 	stop := make(chan struct{})

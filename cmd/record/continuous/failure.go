@@ -50,7 +50,8 @@ func (a *Agent) fail(p process, err error) bool {
 	return true
 }
 
-// reasonOf returns why a recording, or what Failure names, has failed. Files are its own outputs.
+// reasonOf returns the reason of an error. An error that is no Failure is of a recording, whose only
+// files are its outputs.
 func reasonOf(err error) Reason {
 	var f *Failure
 	var path *fs.PathError
