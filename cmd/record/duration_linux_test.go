@@ -101,15 +101,15 @@ func TestEndIsAMoment(t *testing.T) {
 
 // The first sample may come after later ones, if it was held: then the time runs from it.
 func TestBeginsAtTheEarliestSample(t *testing.T) {
-	s := &server{begun: make(chan struct{}, 1)}
+	s := &server{started: make(chan struct{}, 1)}
 	for _, c := range []struct {
 		at, want int64
 		news     bool
 	}{{50, 50, true}, {60, 50, false}, {50, 50, false}, {40, 40, true}, {45, 40, false}} {
 		s.begin(time.Unix(0, c.at))
-		news := len(s.begun) == 1
+		news := len(s.started) == 1
 		if news {
-			<-s.begun
+			<-s.started
 		}
 		if got := s.began.Load(); got != c.want || news != c.news {
 			t.Errorf("a sample at %d: began at %d, told %v", c.at, got, news)

@@ -21,16 +21,13 @@ type engineStream struct {
 	ended  chan string // gets why the engine ended, once the target is as it was
 }
 
-// ours tells it from a profiler's.
-func (s engineStream) ours() {}
-
-// patient: it ends with all that it has.
-func (s engineStream) patient() {}
-
 func (s engineStream) CloseWrite() error {
 	s.engine.Stop()
 	return nil
 }
+
+// joinedStream is the stream of another recording's samples.
+type joinedStream struct{ *net.UnixConn }
 
 // running starts an engine that writes to there, and returns its stream.
 func running(e engine, here, there net.Conn) listen.Stream {

@@ -15,22 +15,19 @@ import (
 func (r *run) neverConnected() string {
 	o := r.opt
 	const head = "no samples: the profiler never connected; "
-	if told := r.srv.told(); len(told) > 0 { // the probe was there, and was told to let another library in
-		return head + strings.Join(told, "; ")
+	if notes := r.srv.userNotes(); len(notes) > 0 {
+		return head + strings.Join(notes, "; ")
 	}
 	if o.PID != 0 {
 		return head + "the process ended"
 	}
 	if o.Mode == options.ModeProbe && !options.NeedsLibrary {
-		if notes := r.srv.told(); len(notes) > 0 {
-			return "no samples: " + strings.Join(notes, "; ")
-		}
 		return "no samples: the command started no process of .NET 10 or later that could be read; try --mode snapshot"
 	}
 	if lines := options.Blockers(o.Env); len(lines) > 0 {
 		return head + strings.Join(lines, "; ")
 	}
-	if why := o.Unfit(); why != "" {
+	if why := o.Unsupported(); why != "" {
 		return head + why
 	}
 	if why := program.LibraryProblem(o.Profiler, runtime.GOOS, runtime.GOARCH); why != "" {
@@ -50,10 +47,10 @@ func (r *run) publish(p *export.Profile, written []options.Written) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range written {
-		if w.Err == nil || r.told[w.Output.Path] {
+		if w.Err == nil || r.announced[w.Output.Path] {
 			continue
 		}
-		r.told[w.Output.Path] = true
+		r.announced[w.Output.Path] = true
 		if w.Path != "" {
 			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path, options.Reason(w.Err), w.Path))
 		} else {

@@ -3,7 +3,6 @@ package record
 import (
 	"errors"
 	"fmt"
-	"net"
 	"syscall"
 	"time"
 
@@ -79,11 +78,3 @@ func (r *run) enterAgain() bool {
 	}
 	return false
 }
-
-// joinedStream is the stream of another recording's samples.
-type joinedStream struct{ *net.UnixConn }
-
-func (joinedStream) patient() {}
-
-// theirs tells it from a stream of samples that are taken for this recording.
-func (joinedStream) theirs() {}

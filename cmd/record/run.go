@@ -72,7 +72,7 @@ func Run(opt options.Options) (*options.Result, error) {
 	defer srv.dropFiles()
 	defer srv.awaitEngines(opt.Say)
 	defer srv.outside.Start.End()
-	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}), over: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
+	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}), over: make(chan struct{}), start: time.Now(), announced: map[string]bool{}}
 	r.beginFiles()
 	r.signals = &signals{}
 	if !opt.OfAgent() {
@@ -95,7 +95,7 @@ func check(o *options.Options) error {
 	if len(o.Command) == 0 && o.PID == 0 {
 		return &options.Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: options.ExitRefused}
 	}
-	if why, remedy := options.UnfitMachine(runtime.GOARCH, options.NativeMachine()); why != "" {
+	if why, remedy := options.UnsupportedMachine(runtime.GOARCH, options.NativeMachine()); why != "" {
 		return &options.Refusal{What: why, Where: "system", Remedy: remedy, Code: options.ExitRefused}
 	}
 	o.Defaults()
@@ -153,12 +153,12 @@ type run struct {
 	code    int
 	start   time.Time
 
-	mu     sync.Mutex
-	saving sync.Mutex // one write of the outputs at a time
-	final  bool       // under saving: all outputs have been written for good
-	result options.Result
-	left   []*inflow.Process // that the command left running
-	told   map[string]bool   // outputs whose fallback the user knows of
+	mu        sync.Mutex
+	saving    sync.Mutex // one write of the outputs at a time
+	final     bool       // under saving: all outputs have been written for good
+	result    options.Result
+	left      []*inflow.Process // that the command left running
+	announced map[string]bool   // outputs whose fallback the user knows of
 }
 
 // begin starts the command.
@@ -172,7 +172,7 @@ func (r *run) begin() error {
 	if other := options.OtherProfiler(r.opt.Env); other != "" {
 		r.opt.Say(other + ": another profiler is set: seedwalk runs beside it, as a notification profiler (.NET 6 and later)")
 	}
-	if line := r.opt.Unfit(); line != "" {
+	if line := r.opt.Unsupported(); line != "" {
 		r.opt.Say(line)
 	}
 	r.cmd = exec.Command(r.opt.Command[0], r.opt.Command[1:]...)
@@ -280,7 +280,7 @@ func (r *run) build(n options.Namer) (*export.Profile, *collect.Info) {
 // info describes the recording so far. The caller holds the locks of the processes.
 func (r *run) info(processes []*collect.Process, empty string) collect.Info {
 	want, _ := r.opt.Events.Parse()
-	info := collect.Info{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start, AtFirst: r.timedFromFirst(), Empty: empty, Notes: r.srv.told()}
+	info := collect.Info{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start, AtFirst: r.timedFromFirst(), Empty: empty, Notes: r.srv.userNotes()}
 	for _, e := range options.RuntimeEvents {
 		if want.Events&e.Probe != 0 {
 			info.Events = append(info.Events, e.Events...)
@@ -290,7 +290,7 @@ func (r *run) info(processes []*collect.Process, empty string) collect.Info {
 	for _, p := range processes {
 		probed = probed || p.Probed()
 	}
-	mode := r.opt.Taken(r.srv.fell(), probed)
+	mode := r.opt.Taken(r.srv.fallback(), probed)
 	info.Way, info.WayWhy = string(mode.Mode), mode.Way()
 	select {
 	case <-r.exited:

@@ -29,7 +29,7 @@ type server struct {
 	failed    chan struct{} // gets a value when no engine can be made for it
 	connected chan struct{} // closed at the first connection
 	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none
-	begun     chan struct{} // gets a value when began is set, and when it becomes earlier
+	started   chan struct{} // gets a value when began is set, and when it becomes earlier
 	timed     time.Duration // of the recording; 0 = it has none
 	from      int64         // of a part of another recording, unix nanoseconds
 	relay     func()        // is called when other recordings can join; nil: it is a usual one
@@ -79,7 +79,7 @@ func (s *server) listen(dir string, opt *options.Options) (err error) {
 }
 
 func newServer(opt *options.Options) *server {
-	return &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), timed: opt.Duration, relay: opt.Relay, greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
+	return &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), timed: opt.Duration, relay: opt.Relay, greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}), started: make(chan struct{}, 1), accepting: make(chan struct{})}
 }
 
 func (s *server) accept() {
@@ -109,15 +109,15 @@ func (s *server) note(line string) {
 	s.notes = append(s.notes, line)
 }
 
-// told are the lines for the user.
-func (s *server) told() []string {
+// userNotes are the lines for the user.
+func (s *server) userNotes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.notes...)
 }
 
-// fell is why a process was sampled by the library instead of the probe, "" if none was.
-func (s *server) fell() string {
+// fallback is why a process was sampled by the library instead of the probe, "" if none was.
+func (s *server) fallback() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fellBack
@@ -159,7 +159,7 @@ func (s *server) begin(at time.Time) {
 			break
 		}
 	}
-	notify(s.begun)
+	notify(s.started)
 }
 
 // beginLimit is how long a process that has connected may be looked at before the
@@ -176,7 +176,7 @@ func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	}
 	p := inflow.New(pid, listen.ProcessName(pid))
 	p.KeepSuspension, p.Keep, p.Begin = s.keepProbe, inflow.Keeper(s.namer, pid), s.begin
-	_, engine := c.(interface{ ours() })
+	_, engine := c.(engineStream)
 	p.Prove = engine && !s.outside.NoWall
 	if p.Until = s.until; p.Prove {
 		p.Timed = s.timed
@@ -184,7 +184,7 @@ func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	if engine && s.outside.Events&probe.WaitEvents != 0 {
 		p.Pool = func() { p.WatchPool(pid, s.note) }
 	}
-	if _, joins := c.(interface{ theirs() }); joins {
+	if _, joins := c.(joinedStream); joins {
 		p.From = max(time.Now().UnixNano(), s.from)
 	}
 	if p.Relay = s.relay != nil; engine {
@@ -266,7 +266,8 @@ func (s *server) settle() {
 	for _, c := range conns {
 		c.CloseWrite()
 		wait := drainWait
-		if _, ok := c.(interface{ patient() }); ok {
+		switch c.(type) {
+		case engineStream, joinedStream: // they end with all that they have
 			wait = ownWait
 		}
 		if s.listener == nil {

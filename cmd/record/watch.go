@@ -64,7 +64,7 @@ func (r *run) watch() *options.Result {
 			if stop = time.After(r.opt.Grace); left != nil {
 				settle()
 			}
-		case <-r.srv.begun:
+		case <-r.srv.started:
 			began = time.Unix(0, r.srv.began.Load())
 			if part := &r.opt.Part; part.Set() {
 				stop = time.After(time.Until(part.Until) + linger)

@@ -99,7 +99,7 @@ func TestProcessesThatCannotBe(t *testing.T) {
 				t.Fatal(err)
 			}
 			return waiting(t, nil, exe)
-		}, "of another architecture (EM_386, ELFCLASS32): seedwalk of that machine is needed", "of another architecture; record it with a seedwalk for that machine"},
+		}, "of another architecture (x86 (32-bit)): seedwalk of that machine is needed", "of another architecture; record it with a seedwalk for that machine"},
 		{"not .NET", func(t *testing.T) string { return waiting(t, nil, "sleep", "60") }, "", "no diagnostics port: it is no .NET process"},
 		{"a container without a /tmp", func(t *testing.T) string {
 			return rooted(t, func(string) {})

@@ -11,8 +11,5 @@ func Map(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Unmap does nothing: the bytes are the garbage collector's.
-func Unmap([]byte) {}
-
 // MapShared is Map.
 func MapShared(path string, most int64) ([]byte, error) { return Map(path, most) }

@@ -9,7 +9,7 @@ import (
 )
 
 // Map is Read without a copy: the pages are shared with all who have the file mapped. An
-// empty file, which cannot be mapped, is refused. Unmap gives the mapping back.
+// empty file, which cannot be mapped, is refused. The mapping stays.
 func Map(path string, most int64) ([]byte, error) {
 	return mapped(path, most, func(fd int, info *syscall.Stat_t) ([]byte, error) {
 		return syscall.Mmap(fd, 0, int(info.Size), syscall.PROT_READ, syscall.MAP_PRIVATE)
@@ -76,6 +76,3 @@ func descriptor(path string) (fd int, err error) {
 		}
 	}
 }
-
-// Unmap gives back what Map returned, which must not be read any more.
-func Unmap(data []byte) { syscall.Munmap(data) }

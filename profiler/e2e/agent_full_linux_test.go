@@ -21,7 +21,7 @@ func TestAgentFullDisk(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}
-	target := calmProcess(t, "timer")
+	target := idleProcess(t, "timer")
 	agent := start(t, tool(t), "agent", "--pid", target.id, "--interval", "5s", "--folder", folder, "--push", fmt.Sprintf("otlp+http://127.0.0.1:%d", freePorts(t)[0]),
 		"--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "100")
 	counts := func(line string) bool {

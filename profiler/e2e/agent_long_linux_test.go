@@ -13,8 +13,8 @@ import (
 
 var agentLong = flag.Duration("agent-long", 0, "how long TestAgentHour and TestAgentFlat run; 0 leaves them out")
 
-// calmModes are programs of Healthy.cs that sleep most of the time.
-var calmModes = []string{"event-idle", "channel-idle", "socket-idle", "delays", "periodic", "monitor-pulse", "event-idle", "event-slim", "join", "wait-any",
+// idleModes are programs of Healthy.cs that sleep most of the time.
+var idleModes = []string{"event-idle", "channel-idle", "socket-idle", "delays", "periodic", "monitor-pulse", "event-idle", "event-slim", "join", "wait-any",
 	"socket-idle", "channel-idle", "wait-any", "delay-for-ever", "source-for-ever", "main-blocks", "main-blocks-on-server", "socket-blocking", "timers-slow", "child"}
 
 // For an hour two processes are recorded at the default rate, and the collector, the agent, and
@@ -33,7 +33,7 @@ func TestAgentHour(t *testing.T) {
 			"--listen", fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	port := freePorts(t)[0]
-	targets := []*process{calmProcess(t, "timer"), calmProcess(t, "channel-busy")}
+	targets := []*process{idleProcess(t, "timer"), idleProcess(t, "channel-busy")}
 	collector, recorder := collect(), agent(0, port)
 	end := time.Now().Add(long)
 	for round := 0; time.Now().Before(end); round++ {
@@ -46,13 +46,13 @@ func TestAgentHour(t *testing.T) {
 			collector = collect()
 		case 1:
 			targets[0].Process.Kill()
-			targets[0] = calmProcess(t, "timer")
+			targets[0] = idleProcess(t, "timer")
 		case 2:
 			recorder.stop(syscall.SIGTERM)
 			recorder = agent(round/4%2, port)
 		case 3:
 			targets[1].Process.Kill()
-			targets[1] = calmProcess(t, "channel-busy")
+			targets[1] = idleProcess(t, "channel-busy")
 		}
 	}
 	recorder.stop(syscall.SIGTERM)
@@ -65,8 +65,8 @@ func TestAgentHour(t *testing.T) {
 func TestAgentFlat(t *testing.T) {
 	long := longRun(t)
 	var targets []*process
-	for _, mode := range calmModes {
-		targets = append(targets, calmProcess(t, mode))
+	for _, mode := range idleModes {
+		targets = append(targets, idleProcess(t, mode))
 	}
 	time.Sleep(5 * time.Second)
 	alone := coreShares(t, targets, long/10)
@@ -76,7 +76,7 @@ func TestAgentFlat(t *testing.T) {
 	first := showAgent(t, recorder.pid, port)
 	shares := coreShares(t, append(targets, recorder), long*8/10)
 	last := showAgent(t, recorder.pid, port)
-	for i, mode := range calmModes {
+	for i, mode := range idleModes {
 		t.Logf("%-22s %6.2f %% of a core alone, %6.2f %% recorded", mode, 100*alone[i], 100*shares[i])
 		if grown := shares[i] - alone[i]; grown > 0.005+0.1*alone[i] {
 			t.Errorf("%s uses %.2f %% of a core more", mode, 100*grown)
@@ -89,7 +89,7 @@ func TestAgentFlat(t *testing.T) {
 	}
 	for i, p := range targets {
 		if p.gone() {
-			t.Errorf("%s has died", calmModes[i])
+			t.Errorf("%s has died", idleModes[i])
 		}
 	}
 	if recorder.stop(syscall.SIGTERM); last.failures > 0 {
@@ -107,8 +107,8 @@ func longRun(t *testing.T) time.Duration {
 // longMark is the last argument of a test's processes. The test's agent finds them by it.
 func longMark(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
 
-// calmProcess starts a program of Healthy.cs, which ends with the test.
-func calmProcess(t *testing.T, mode string) *process {
+// idleProcess starts a program of Healthy.cs, which ends with the test.
+func idleProcess(t *testing.T, mode string) *process {
 	t.Helper()
 	p := startIn(t, []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"}, app(t, "Healthy", mode, longMark(t))...)
 	p.until("ready")

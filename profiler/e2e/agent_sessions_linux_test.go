@@ -15,7 +15,7 @@ import (
 // one before: no goroutine, descriptor, or mapping, and next to no memory.
 func TestSessionsLeaveNothing(t *testing.T) {
 	const sessions, most = 6, 2 << 20 // bytes for all of them; the tables of one session have more
-	p := calmProcess(t, "channel-idle")
+	p := idleProcess(t, "channel-idle")
 	began := 0
 	session := func() {
 		stop := make(chan struct{})

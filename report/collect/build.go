@@ -201,7 +201,7 @@ func (b *builder) stats(p *Process) {
 	if n := p.counters[wire.StatHeld]; n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s of threads that a collection or a debugger had already suspended", p.PID, counted(int64(n), "sample")))
 	}
-	b.taken(p)
+	b.sampled(p)
 	b.end = max(b.end, p.last)
 }
 
@@ -232,11 +232,11 @@ func (b *builder) finish(info *Info) {
 	if b.end > 0 {
 		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
 	}
-	if s.Taken = takenLines(s.Counters, &b.handler); s.Taken == nil {
+	if s.Taken = sampledLines(s.Counters, &b.handler); s.Taken == nil {
 		s.Taken = perThread(b.p)
 	}
 	s.Notes = append(s.Notes, info.Notes...)
-	if line := nameless(b.p, b.namer); line != "" {
+	if line := unsymbolized(b.p, b.namer); line != "" {
 		s.Notes = append(s.Notes, line)
 	}
 	slices.Sort(s.Notes)

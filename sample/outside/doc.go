@@ -5,7 +5,7 @@
 //
 // Glossary. A *visit* reads a thread's counters. A thread *rests* between two visits if it got no processor
 // in between, so its stack is unchanged. A process is *idle* while its clock does not move, so none of its
-// threads runs. *Owed* time is time in which a thread could run and for which no sample has been taken yet.
+// threads runs. *Unsampled* time is time in which a thread could run but has no sample yet.
 //
 // Strategy. A perf event on each thread's CPU time sends the thread a signal, and the probe's handler copies
 // the stack (perfclock_linux.go). The event does not count in the kernel, where a signal would interrupt a

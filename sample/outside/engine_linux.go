@@ -343,7 +343,7 @@ func (e *Engine) record(r *probe.Record) {
 	s := sampler.Sample{Capture: e.captured(t, r), Time: int64(r.Time) + e.events.Offset}
 	drawn := r.Why == probe.Asked && t.Drawn.Open
 	if !drawn {
-		s.Cpu, s.Wall = e.standsFor(t, r)
+		s.Cpu, s.Wall = e.timesOf(t, r)
 	} else if !e.answered(t, &s) {
 		return
 	}
@@ -367,8 +367,8 @@ func (e *Engine) record(r *probe.Record) {
 	e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 }
 
-// standsFor returns the processor time and the wall time that a sample represents.
-func (e *Engine) standsFor(t *threads.Task, r *probe.Record) (cpu uint64, wall int64) {
+// timesOf returns the processor time and the wall time that a sample represents.
+func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int64) {
 	if r.Why == probe.Timer || r.Why == probe.ClockHit {
 		cpu = uint64(e.Period)
 		if r.Why == probe.Timer {
@@ -395,7 +395,7 @@ func (e *Engine) WalkLater(s *sampler.Sample) {
 	}
 	t := e.Tasks[s.TID]
 	if t != nil && needs && gap != merge.GapNone && !e.Ending {
-		t.Owed += s.Wall
+		t.Unsampled += s.Wall
 		return
 	}
 	if t != nil {

@@ -96,7 +96,7 @@ func TestEndedAfterRest(t *testing.T) {
 	} {
 		out := sampler.NewOutput(nil, io.Discard)
 		e := &Engine{Base: sampler.Base{Stream: out, Period: 10 * ms}, Table: threads.NewTable(1 << 30), file: &probe.File{}}
-		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Visited: 100 * ms, Lull: &threads.IdleSpan{Till: 900 * ms}}
+		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Visited: 100 * ms, IdleSpan: &threads.IdleSpan{Till: 900 * ms}}
 		k.Stack.Frames = []wire.Frame{{IP: 77}}
 		c.end(e, k)
 		var walls []uint64
@@ -119,16 +119,16 @@ func TestEndedAfterRest(t *testing.T) {
 func TestVisitAfter(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
-		name         string
-		period, vain int64
-		step         int64
+		name           string
+		period, misses int64
+		step           int64
 	}{
 		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms}, {"10,000 Hz", ms / 10, 2, 4 * ms},
 		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
 		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
 	} {
 		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
-			got := visitAfter(visited, c.period, int(c.vain))
+			got := visitAfter(visited, c.period, int(c.misses))
 			if got%c.step != 0 || got-visited < c.step || got-visited >= 2*c.step {
 				t.Errorf("%s: %d ns after %d", c.name, got-visited, visited)
 			}

@@ -111,7 +111,7 @@ func (e *Engine) visit(t *threads.Task) {
 	if w == threads.Running {
 		t.Ran += s.Passed
 	} else {
-		t.Owed += s.Passed
+		t.Unsampled += s.Passed
 	}
 	if e.answers(t) {
 		e.unseen(t)
@@ -158,18 +158,18 @@ func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 // runs, or waits too briefly to be read, and will hardly be still a moment later. No wall time is lost: the
 // next visit covers it.
 func (e *Engine) backOff(t *threads.Task) {
-	if t.Vain = min(t.Vain+1, maxDoublings); t.Armed {
-		t.Due = visitAfter(t.Visited, e.between(t), t.Vain)
+	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
+		t.Due = visitAfter(t.Visited, e.between(t), t.Misses)
 	}
 }
 
 // visitAfter returns when to visit a thread after a number of failed visits. The time is shared with other
 // threads, and is at most threads.Longest away unless the period is longer.
-func visitAfter(visited, period int64, vain int) int64 {
+func visitAfter(visited, period int64, misses int) int64 {
 	step := max(period, int64(time.Millisecond))
-	for step < int64(threads.Longest)/2+1 && vain > 0 {
+	for step < int64(threads.Longest)/2+1 && misses > 0 {
 		step *= 2
-		vain--
+		misses--
 	}
 	return (visited + 2*step - 1) / step * step
 }
@@ -236,7 +236,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 			}
 		}
 	}
-	t.Unanswered, t.Vain = 0, 0
+	t.Unanswered, t.Misses = 0, 0
 	e.readActivity(t)
 	t.Stack.Activity = e.Stream.Activity
 	if t.Rested(gap, e.Stream.Frames); gap == merge.GapUnproven {
@@ -254,7 +254,7 @@ func (e *Engine) holdBlocked(t *threads.Task, c *walk.Capture) bool {
 	}
 	s := sampler.Sample{Capture: *c, Time: time.Now().UnixNano(), Wall: t.Stood()}
 	if !e.Pending.Add(&s) {
-		t.Owed += s.Wall
+		t.Unsampled += s.Wall
 		return false
 	}
 	e.Stats.Outside++

@@ -108,10 +108,10 @@ func TestDropKeepsPlace(t *testing.T) {
 // If a process starts to run during a pass, the threads that the pass has skipped as idle are visited too.
 func TestPassAfterIdle(t *testing.T) {
 	r, visit, visits := manyTasks(1000)
-	r.Clock.Lull, r.Clock.Idle = &threads.IdleSpan{}, true
+	r.Clock.IdleSpan, r.Clock.Idle = &threads.IdleSpan{}, true
 	for i, k := range r.Order {
 		if i < 500 { // these rest
-			k.Rest, k.Lull = true, r.Clock.Lull
+			k.Rest, k.IdleSpan = true, r.Clock.IdleSpan
 		}
 	}
 	r.Visits(1, visit)

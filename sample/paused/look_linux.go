@@ -2,10 +2,10 @@ package paused
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
@@ -165,23 +166,15 @@ func lookable(pid int) error {
 	return Foreign(pid)
 }
 
-// machines are the machines whose registers are known.
-var machines = map[elf.Machine]context.Arch{elf.EM_X86_64: context.ArchAMD64, elf.EM_AARCH64: context.ArchARM64}
-
 // Foreign returns an error if a process runs on a machine whose registers are not known, nil if the machine
 // is unknown.
 func Foreign(pid int) error {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return nil // other checks report why
+	f, err := program.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil || f.Err != nil || live.Emulated(pid) {
+		return nil // other checks report why; the machine of an emulated program is not known
 	}
-	defer f.Close()
-	e, err := elf.NewFile(f)
-	if err != nil || live.Emulated(pid) {
-		return nil // the machine of an emulated program is not known
-	}
-	if e.Class != elf.ELFCLASS64 || machines[e.Machine] != context.Host() {
-		return fmt.Errorf("process %d is of another architecture (%v, %v): seedwalk of that machine is needed", pid, e.Machine, e.Class)
+	if f.Bits != 64 || f.Arch != runtime.GOARCH {
+		return fmt.Errorf("process %d is of another architecture (%s): seedwalk of that machine is needed", pid, f.Machine)
 	}
 	return nil
 }

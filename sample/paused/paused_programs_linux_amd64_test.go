@@ -23,8 +23,8 @@ import (
 
 var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestPausedPrograms walks at least")
 
-// program is a program by other authors or in another language.
-type program struct {
+// foreignProgram is a program by other authors or in another language.
+type foreignProgram struct {
 	name  string
 	argv  func(t *testing.T, dir string) []string
 	input string // a line that the program answers
@@ -40,7 +40,7 @@ print("ready", flush=True)
 while True: sorted([3, 1, 2], key=lambda x: deep(10))
 `
 
-var programs = []program{
+var programs = []foreignProgram{
 	{"python", func(t *testing.T, _ string) []string { return []string{found(t, "python3"), "-c", inPython} }, "", endsAt("_start", "clone3")},
 	{"node", func(t *testing.T, _ string) []string {
 		return []string{found(t, "node"), "-e", `setInterval(() => {}, 1000); console.log("ready")`}
@@ -114,7 +114,7 @@ func wrongInGo(names []string, gap merge.Gap) string {
 }
 
 // start starts a program and waits until it answers.
-func (p *program) start(t *testing.T) (pid int) {
+func (p *foreignProgram) start(t *testing.T) (pid int) {
 	t.Helper()
 	argv := p.argv(t, tempdir.New(t))
 	cmd := exec.Command(argv[0], argv[1:]...)

@@ -191,7 +191,7 @@ func (e *Stopper) visit(t *threads.Task, now int64) bool {
 		t.Last, t.Seen = c, true
 		return e.waits(t, passed)
 	}
-	t.Owed += passed
+	t.Unsampled += passed
 	if t.Seen {
 		t.Unarmed += c.Cpu - t.Last.Cpu
 	}
@@ -209,7 +209,7 @@ func (e *Stopper) waits(t *threads.Task, passed int64) bool {
 		t.Ran += passed
 		return false
 	}
-	t.Owed += passed
+	t.Unsampled += passed
 	return true
 }
 
@@ -228,7 +228,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	e.stops++
 	e.Stats.Handler.Add(uint64(s.Held.Nanoseconds()))
 	c := walk.Capture{TID: tid, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut, Extra: th.Extra, Kernel: walk.MaybeInKernel}
-	cpu, wall := e.standsFor(t)
+	cpu, wall := e.timesOf(t)
 	if e.Hold(&sampler.Sample{Capture: c, Time: time.Now().UnixNano(), Cpu: cpu, Wall: wall}) {
 		return
 	}
@@ -246,13 +246,13 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	e.Send(tid, gap, e.Stream.Frames, cpu, wall)
 }
 
-// standsFor returns the processor time and the wall time of a thread since its last sample.
-func (e *Stopper) standsFor(t *threads.Task) (cpu uint64, wall int64) {
+// timesOf returns the processor time and the wall time of a thread since its last sample.
+func (e *Stopper) timesOf(t *threads.Task) (cpu uint64, wall int64) {
 	if t.Armed {
 		return 0, t.Stood()
 	}
-	cpu, wall = t.Unarmed, t.Owed
-	t.Unarmed, t.Owed = 0, 0
+	cpu, wall = t.Unarmed, t.Unsampled
+	t.Unarmed, t.Unsampled = 0, 0
 	if e.Config.NoCPU {
 		cpu = 0
 	}

@@ -20,12 +20,12 @@ type thread struct {
 	low, high uint64 // its stack; high 0: unknown
 	object    uint64 // the runtime's Thread, 0 = unknown (yet)
 
-	times   uint64 // processor time at the last sample, nanoseconds
-	cycles  uint64 // processor cycles after the last sample, 0 = unknown
-	visited int64  // time of the last visit
-	due     int64  // time of the next visit
-	every   int64  // nanoseconds between visits
-	owed    int64  // wall time without a sample
+	times     uint64 // processor time at the last sample, nanoseconds
+	cycles    uint64 // processor cycles after the last sample, 0 = unknown
+	visited   int64  // time of the last visit
+	due       int64  // time of the next visit
+	every     int64  // nanoseconds between visits
+	unsampled int64  // wall time without a sample
 
 	rest    bool // the stack is unchanged since cycles
 	stack   stream.Held

@@ -62,7 +62,7 @@ func (e *Engine) visit(t *thread) {
 	t.rest = false
 	t.every = e.Period
 	t.due = now // of the next round
-	t.owed += passed
+	t.unsampled += passed
 	used, ok := t.used()
 	if !ok || e.Config.NoWall && used == t.times {
 		return
@@ -81,8 +81,8 @@ func (e *Engine) visit(t *thread) {
 
 // sent sends e.Stream.Frames as a sample of a thread.
 func (e *Engine) sent(t *thread, used uint64) {
-	cpu, wall := used-min(used, t.times), t.owed
-	t.times, t.owed = used, 0
+	cpu, wall := used-min(used, t.times), t.unsampled
+	t.times, t.unsampled = used, 0
 	if e.Config.NoCPU {
 		cpu = 0
 	}

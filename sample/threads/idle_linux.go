@@ -25,13 +25,13 @@ const (
 
 // clock is the result of the readings of a process's clock. Times are in nanoseconds.
 type clock struct {
-	ran   int64
-	known bool
-	Idle  bool      // the last two readings were equal
-	at    int64     // time of the last reading
-	every int64     // interval between readings
-	mark  int64     // a reading since the last move: no thread ran before it, if this stays true for a tick
-	Lull  *IdleSpan // since the last move
+	ran      int64
+	known    bool
+	Idle     bool      // the last two readings were equal
+	at       int64     // time of the last reading
+	every    int64     // interval between readings
+	mark     int64     // a reading since the last move: no thread ran before it, if that stays so for a tick
+	IdleSpan *IdleSpan // since the last move
 }
 
 // due reports whether the clock has to be read now. The system's time may have been set back.
@@ -44,12 +44,12 @@ func (c *clock) saw(now, ran int64, ok bool) {
 	switch {
 	case !c.Idle:
 		c.every = min(max(2*c.every, lookEvery), lookRarely)
-		c.Lull, c.mark = &IdleSpan{}, now
+		c.IdleSpan, c.mark = &IdleSpan{}, now
 		return
 	case now < c.mark: // the time has been set back
-		c.Lull, c.mark = &IdleSpan{}, now
+		c.IdleSpan, c.mark = &IdleSpan{}, now
 	case now-c.mark >= SlowTick:
-		c.Lull.Till, c.mark = c.mark, now
+		c.IdleSpan.Till, c.mark = c.mark, now
 	}
 	c.every = lookEvery
 }

@@ -24,8 +24,8 @@ func TestClock(t *testing.T) {
 		{502, 8, false, true, 0}, {582, 8, false, true, 502}, // the time has been set back
 	} {
 		c.saw(s.at*msec, s.ran, !s.lost)
-		if c.Idle != s.still || c.Lull.Till != s.till*msec {
-			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.Idle, c.Lull.Till/msec, s.still, s.till)
+		if c.Idle != s.still || c.IdleSpan.Till != s.till*msec {
+			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.Idle, c.IdleSpan.Till/msec, s.still, s.till)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestCalm(t *testing.T) {
 		rests := 0
 		for now := msec; now < 100e9; now += 1 + r.Int64N(step) {
 			c.saw(now, b.clock(now), true)
-			if l == c.Lull {
+			if l == c.IdleSpan {
 				continue
 			}
 			if l != nil && l.Till > until {
@@ -108,7 +108,7 @@ func TestCalm(t *testing.T) {
 			}
 			l = nil
 			if end, ok := b.sleeps(now); ok {
-				l, visited, until = c.Lull, now, end
+				l, visited, until = c.IdleSpan, now, end
 			}
 		}
 		if rests == 0 {

@@ -30,15 +30,15 @@ type Task struct {
 
 	Listing uint64 // number of the last listing that contained it
 
-	Seen    bool
-	Ended   bool // its files are gone
-	Last    Counters
-	Visited int64  // time of the last visit
-	Due     int64  // time of the next visit
-	Every   int64  // nanoseconds between visits
-	Owed    int64  // wall time without a sample, from visits that found it blocked
-	Ran     int64  // the same from visits that found it running, minus the time of its timer's samples
-	Unarmed uint64 // processor time without a timer or an event
+	Seen      bool
+	Ended     bool // its files are gone
+	Last      Counters
+	Visited   int64  // time of the last visit
+	Due       int64  // time of the next visit
+	Every     int64  // nanoseconds between visits
+	Unsampled int64  // wall time without a sample, from visits that found it blocked
+	Ran       int64  // the same from visits that found it running, minus the time of its timer's samples
+	Unarmed   uint64 // processor time without a timer or an event
 
 	Birth      *cpuring.Birth // samples its first period
 	Event      cpuEvent       // nil = none
@@ -62,28 +62,28 @@ type Task struct {
 	Asked          bool   // a sample was requested by signal
 	AsksAt         uint64 // position at that request
 	AskAgain       int64  // earliest time of the next request, if it is armed
-	Vain           int    // consecutive visits without a stack
+	Misses         int    // consecutive visits without a stack
 	Unanswered     int    // consecutive visits at which it could not be asked
 	Low, High      uint64 // its own stack
 	Thread         uint64 // the runtime's Thread, 0 = unknown (yet)
 
-	Rest    bool // Stack is unchanged since the last visit
-	Stack   stream.Held
-	Lull    *IdleSpan // of the process, at the last visit
-	Samples uint64
+	Rest     bool // Stack is unchanged since the last visit
+	Stack    stream.Held
+	IdleSpan *IdleSpan // of the process, at the last visit
+	Samples  uint64
 }
 
 // A thread's wall time is the time between its visits. It goes to the next stack of the thread in the same
 // state, so it does not matter which stacks are easier to read.
 
-// owedMost is how much wall time may wait for a stack of a blocked thread, nanoseconds.
-const owedMost = int64(2e8)
+// maxUnsampled is how much wall time may wait for a stack of a blocked thread, nanoseconds.
+const maxUnsampled = int64(2e8)
 
 // Worked returns the wall time that a sample of processor time represents, at least cpu.
 func (t *Task) Worked(cpu int64) (wall int64) {
 	wall = max(cpu, t.Ran)
 	t.Ran -= wall
-	if t.Owed > owedMost { // the thread never blocks for long enough
+	if t.Unsampled > maxUnsampled { // the thread never blocks for long enough
 		wall += t.Stood()
 	}
 	return wall
@@ -92,7 +92,7 @@ func (t *Task) Worked(cpu int64) (wall int64) {
 // Stood returns the wall time that a sample of a blocked thread represents. It corrects for visits that found
 // the thread blocked more often than it was.
 func (t *Task) Stood() (wall int64) {
-	if wall, t.Owed = t.Owed, 0; t.Ran < 0 || !t.Armed {
+	if wall, t.Unsampled = t.Unsampled, 0; t.Ran < 0 || !t.Armed {
 		wall, t.Ran = wall+t.Ran, 0
 	}
 	if wall < 0 {
@@ -104,11 +104,11 @@ func (t *Task) Stood() (wall int64) {
 // StoodTill returns how long after its last visit a resting thread has certainly rested, and moves the last
 // visit to that time.
 func (t *Task) StoodTill() (wall int64) {
-	if !t.Rest || t.Lull == nil || t.Lull.Till <= t.Visited {
+	if !t.Rest || t.IdleSpan == nil || t.IdleSpan.Till <= t.Visited {
 		return 0
 	}
-	wall = t.Lull.Till - t.Visited
-	t.Visited = t.Lull.Till
+	wall = t.IdleSpan.Till - t.Visited
+	t.Visited = t.IdleSpan.Till
 	return wall
 }
 

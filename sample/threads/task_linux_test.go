@@ -107,7 +107,7 @@ func TestWallTime(t *testing.T) {
 		const visits = 10_000
 		for i := range int64(visits) {
 			if i%10*7%10 < int64(c.stands) {
-				k.Owed += ms
+				k.Unsampled += ms
 				if looks++; looks%int64(c.seldom) == 0 {
 					standing += k.Stood()
 				}
@@ -120,7 +120,7 @@ func TestWallTime(t *testing.T) {
 			}
 		}
 		all := standing + running
-		if left := visits*ms - all; left < -owedMost || left > 2*owedMost {
+		if left := visits*ms - all; left < -maxUnsampled || left > 2*maxUnsampled {
 			t.Errorf("%s: samples of %d ms", c.name, all/ms)
 		}
 		if got := (100*standing + all/2) / max(all, 1); got != c.want {
@@ -132,15 +132,15 @@ func TestWallTime(t *testing.T) {
 // A sample of processor time represents at least that much wall time. The blocked stacks get less if visits
 // have found a running thread blocked.
 func TestWallTimeOfMisjudgedVisits(t *testing.T) {
-	k := Task{Armed: true, Owed: 30}
-	if got := k.Worked(10); got != 10 || k.Owed != 30 {
-		t.Errorf("%d, owed %d", got, k.Owed)
+	k := Task{Armed: true, Unsampled: 30}
+	if got := k.Worked(10); got != 10 || k.Unsampled != 30 {
+		t.Errorf("%d, unsampled %d", got, k.Unsampled)
 	}
-	if got := k.Stood(); got != 20 || k.Owed != 0 || k.Ran != 0 {
+	if got := k.Stood(); got != 20 || k.Unsampled != 0 || k.Ran != 0 {
 		t.Errorf("%d, left %+v", got, k)
 	}
 	k.Worked(10)
-	if k.Owed = 4; k.Stood() != 0 || k.Ran != -6 {
+	if k.Unsampled = 4; k.Stood() != 0 || k.Ran != -6 {
 		t.Errorf("left %d", k.Ran)
 	}
 	if k.Ran += 26; k.Worked(10) != 20 {

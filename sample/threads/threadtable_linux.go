@@ -174,7 +174,7 @@ const idlePoll = int64(time.Minute)
 // dueOf returns when to visit a thread. A thread that rested at a visit since the clock last moved is due
 // only when the clock moves again.
 func (r *Table) dueOf(t *Task) int64 {
-	if r.Idle() && t.Rest && t.Lull == r.Clock.Lull {
+	if r.Idle() && t.Rest && t.IdleSpan == r.Clock.IdleSpan {
 		return max(t.Due, t.Visited+idlePoll)
 	}
 	return t.Due
@@ -204,7 +204,7 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 		s.Stood = t.StoodTill()
 	}
 	s.Passed = now - t.Visited
-	t.Visited, t.Seen, t.Last, t.Rest, t.Lull = now, true, c, s.Rested, r.Clock.Lull
+	t.Visited, t.Seen, t.Last, t.Rest, t.IdleSpan = now, true, c, s.Rested, r.Clock.IdleSpan
 	if s.Rested {
 		t.Every = min(2*t.Every, MaxRest)
 		t.Due = together(now+t.Every, t.Every)

@@ -160,7 +160,7 @@ func TestIdleAfterRun(t *testing.T) {
 	for k.Due < now+4*step { // visits become rarer while another thread runs
 		round()
 		k.Rest = true
-		r.Clock.Lull, r.Clock.Idle, r.Due = &IdleSpan{}, false, 0
+		r.Clock.IdleSpan, r.Clock.Idle, r.Due = &IdleSpan{}, false, 0
 	}
 	run()
 	threadprog.Settle(t, pid, 0)

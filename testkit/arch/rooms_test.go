@@ -76,6 +76,7 @@ var rooms = []room{
 	{Name: "stack/merge", May: with(walkers, "clr", "clr/managed", "stack/seed"), Test: []string{"sim/image"}},
 
 	// What is mapped where, in a process or a file: nothing of frames.
+	{Name: "process/program", May: formats},
 	{Name: "process/live", May: with(tables, "internal/emulator")},
 	{Name: "process/dump", May: with(tables, "process/live")},
 	{Name: "stack/capture", May: with(tables, "process/live"), Test: walkers},
@@ -102,7 +103,7 @@ var rooms = []room{
 	{Name: "sample/alarm"},
 	{Name: "sample/threads", May: []string{"report/wire", "stack/merge", "sample/cpuring", "sample/stream"}, Test: []string{"testkit/threadprog"}},
 	{Name: "sample/target", May: with(merged, "clr/metadata", "clr/naming", "internal/wholefile", "process/live")},
-	{Name: "sample/paused", May: with(merged, "clr/metadata", "clr/objects", "clr/tasks", "process/live", "sample/target", "sample/threads", "stack/walk", "symbol"), Test: []string{"process/dump", "stack/raw", "testkit/threadprog"}},
+	{Name: "sample/paused", May: with(merged, "clr/metadata", "clr/objects", "clr/tasks", "process/live", "process/program", "sample/target", "sample/threads", "stack/walk", "symbol"), Test: []string{"process/dump", "stack/raw", "testkit/threadprog"}},
 	{Name: "sample/startup", May: []string{"sample/cpuring", "sample/perfevent"}, Test: []string{"context"}},
 	{Name: "sample/sampler", May: with(merged, "clr/demangle", "clr/objects", "clr/tasks", "process/live", "report/wire", "sample/alarm", "sample/probe", "sample/startup", "sample/stream", "sample/target", "stack/walk")},
 	{Name: "sample/events", May: with(merged, "eventpipe/nettrace/clrevent", "report/wire", "sample/alarm", "sample/probe", "sample/sampler", "sample/stream", "sample/target", "stack/walk")},
@@ -122,7 +123,6 @@ var rooms = []room{
 	{Name: "capi/checked"},
 
 	// The tool.
-	{Name: "process/program", May: formats},
 	{Name: "report/inspect", May: with(tables, "symbol")},
 	{Name: "report/collect", May: []string{"report/export", "unwind", "report/wire"}},
 	{Name: "report/recording", May: []string{"report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},

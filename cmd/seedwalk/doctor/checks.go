@@ -133,7 +133,7 @@ func checkCommand(p *patient) Finding {
 // describeProgram reports what kind of .NET program a file is, on a system.
 func describeProgram(f *program.File, goos, goarch string) Finding {
 	const name = "command"
-	if why, remedy := options.Unfit(f, goos, goarch); why != "" {
+	if why, remedy := options.Unsupported(f, goos, goarch); why != "" {
 		return Finding{name, Bad, f.Path + " " + why, remedy}
 	}
 	if f.Format != program.FormatOf(goos) {
@@ -189,7 +189,7 @@ func judgeWindows(major, minor, build int, goarch, native, wine string) Finding 
 		detail = fmt.Sprintf("Wine %s, which calls itself %s", wine, detail)
 	}
 	detail += fmt.Sprintf(", %s, %d CPUs", goarch, runtime.NumCPU())
-	switch why, remedy := options.UnfitMachine(goarch, native); {
+	switch why, remedy := options.UnsupportedMachine(goarch, native); {
 	case why != "":
 		return Finding{name, Bad, detail + ": " + why, remedy}
 	case goarch != "amd64":

@@ -24,7 +24,7 @@ func (fakeFiler) DebugFile(path, _ string) string {
 	return ""
 }
 
-func TestNameless(t *testing.T) {
+func TestUnsymbolized(t *testing.T) {
 	profile := func(named, nameless, elsewhere int64) *export.Profile {
 		return &export.Profile{
 			Modules: []export.Module{{Path: filepath.FromSlash("/opt/libcoreclr.so")}, {Path: "/lib/libother.so"}},
@@ -49,7 +49,7 @@ func TestNameless(t *testing.T) {
 		{"a namer that knows no files", profile(0, 100, 0), fakeNamer{}, ""},
 		{"nothing", &export.Profile{}, fakeFiler{}, ""},
 	} {
-		if got := nameless(c.p, c.n); got != c.want {
+		if got := unsymbolized(c.p, c.n); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

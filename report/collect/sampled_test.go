@@ -64,7 +64,7 @@ func TestTakenLines(t *testing.T) {
 				"7 reads of threads' states refused by the kernel"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmptest.Diff(c.want, takenLines(c.counters, c.handler)); d != "" {
+			if d := cmptest.Diff(c.want, sampledLines(c.counters, c.handler)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -75,8 +75,8 @@ func TestTakenLines(t *testing.T) {
 // the most.
 func TestTakenOfTwo(t *testing.T) {
 	b := newBuilder(nil)
-	b.taken(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
-	b.taken(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
+	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
+	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
 	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7}
 	if d := cmptest.Diff(want, b.p.Stats.Counters); d != "" {
 		t.Error(d)

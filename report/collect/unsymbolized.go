@@ -13,13 +13,13 @@ type DebugFiler interface {
 	DebugFile(path, buildID string) string
 }
 
-// namelessShare is the share of frames without a name that is worth a line.
-const namelessShare = 0.05
+// unsymbolizedShare is the share of frames without a name that is worth a line.
+const unsymbolizedShare = 0.05
 
-// nameless reports in a line how many of the frames, counted as often as they were
+// unsymbolized reports in a line how many of the frames, counted as often as they were
 // sampled, have no name, and what would name most of them; "" if few lack one or
 // nothing is known that would help.
-func nameless(p *export.Profile, n Namer) string {
+func unsymbolized(p *export.Profile, n Namer) string {
 	filer, ok := n.(DebugFiler)
 	if !ok {
 		return ""
@@ -36,7 +36,7 @@ func nameless(p *export.Profile, n Namer) string {
 			}
 		}
 	}
-	if float64(without) < namelessShare*float64(all) || without == 0 {
+	if float64(without) < unsymbolizedShare*float64(all) || without == 0 {
 		return ""
 	}
 	return needs(p, filer, modules, float64(without)/float64(all))

@@ -9,9 +9,9 @@ import (
 // handlerKey is the time that the probe's handler took.
 const handlerKey = "probe_handler_ns"
 
-// taken adds a process's counters to the profile's. Those of threads are of one
+// sampled adds a process's counters to the profile's. Those of threads are of one
 // process: the least and the most of all are kept.
-func (b *builder) taken(p *Process) {
+func (b *builder) sampled(p *Process) {
 	s := &b.p.Stats
 	for key, v := range p.counters {
 		name, ok := strings.CutPrefix(key, wire.StatEngine)
@@ -36,8 +36,8 @@ func (b *builder) taken(p *Process) {
 	b.handler.Merge(&p.handler)
 }
 
-// takenLines tell people what the counters mean.
-func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
+// sampledLines tell people what the counters mean.
+func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/process/program"
 )
 
-// Unfit reports why what a program starts cannot be recorded on a system, named as
+// Unsupported reports why what a program starts cannot be recorded on a system, named as
 // GOOS and GOARCH are, and what to do; "" if nothing is to be seen.
-func Unfit(f *program.File, goos, goarch string) (why, remedy string) {
+func Unsupported(f *program.File, goos, goarch string) (why, remedy string) {
 	switch {
 	case f.Format != program.FormatOf(goos):
 		return "", ""
@@ -26,11 +26,11 @@ func Unfit(f *program.File, goos, goarch string) (why, remedy string) {
 	return "", ""
 }
 
-// UnfitMachine reports why programs for goarch cannot be recorded on a machine that is
+// UnsupportedMachine reports why programs for goarch cannot be recorded on a machine that is
 // natively another, named as GOARCH is ("" = not known), and what to do; "" if they can.
 // Windows on ARM64 runs programs for x86-64 by emulation: the system's own code in such
 // a process is ARM64EC, without x86-64 unwind data, and a thread's registers are made up.
-func UnfitMachine(goarch, native string) (why, remedy string) {
+func UnsupportedMachine(goarch, native string) (why, remedy string) {
 	if native == "" || native == goarch {
 		return "", ""
 	}
@@ -49,9 +49,9 @@ func wordOf(goarch string) string {
 	return goarch
 }
 
-// Unfit reports in one line what is wrong with the command's program, "" if
+// Unsupported reports in one line what is wrong with the command's program, "" if
 // nothing is to be seen. What it starts may be recorded all the same.
-func (o *Options) Unfit() string {
+func (o *Options) Unsupported() string {
 	path, err := exec.LookPath(o.Command[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return ""
@@ -60,7 +60,7 @@ func (o *Options) Unfit() string {
 	if err != nil {
 		return ""
 	}
-	why, remedy := Unfit(&f, runtime.GOOS, runtime.GOARCH)
+	why, remedy := Unsupported(&f, runtime.GOOS, runtime.GOARCH)
 	if why == "" {
 		return ""
 	}
