@@ -14,9 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// The agent records a process of another user with files of its own, as a pod has, with the
-// capabilities of the manifest. Without one of those that docs/agent.md calls necessary it
-// records nothing.
+// With the capabilities of the manifest, the agent records a process of another user that has its own files,
+// as in a pod. Without one of those that docs/agent.md calls necessary, it records nothing.
 func TestAgentCapabilities(t *testing.T) {
 	needs.Command(t, "unshare", "setpriv")
 	if os.Getuid() != 0 {

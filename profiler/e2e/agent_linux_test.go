@@ -14,8 +14,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// The agent records processes as they come and go, and its profiles reach a backend that
-// fails at first. A process that was recorded runs on.
+// The agent records processes as they come and go, and its profiles reach a backend that fails at first. A
+// recorded process continues to run.
 func TestAgent(t *testing.T) {
 	var mu sync.Mutex
 	requests, methods := 0, map[string]int{} // by process

@@ -104,7 +104,7 @@ func longRun(t *testing.T) time.Duration {
 	return *agentLong
 }
 
-// longMark is the last argument of a test's processes. The test's agent finds them by it.
+// longMark is the last argument of a test's processes, by which the test's agent finds them.
 func longMark(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
 
 // idleProcess starts a program of Healthy.cs, which ends with the test.
@@ -130,7 +130,7 @@ func coreShares(t *testing.T, of []*process, d time.Duration) (shares []float64)
 	return shares
 }
 
-// usedCPU is what a process has used by the scheduler's account, in ticks of 10 ms.
+// usedCPU is the processor time of a process as the scheduler counts it, in ticks of 10 ms.
 func usedCPU(pid int) time.Duration {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -143,7 +143,7 @@ func usedCPU(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// agentUse is what the agent holds.
+// agentUse is what the agent uses.
 type agentUse struct {
 	memory                          int64
 	descriptors, mappings, failures int

@@ -25,8 +25,8 @@ service:
   pipelines: {profiles: {receivers: [otlp], exporters: [folder]}}
 `
 
-// A real collector gets every interval of two processes once, by HTTP and by gRPC, although it
-// and the agent restart. What arrived equals the recordings frame by frame.
+// A real collector receives every interval of two processes once, by HTTP and by gRPC, although it and the
+// agent restart. What arrived equals the recordings frame by frame.
 func TestAgentCollector(t *testing.T) {
 	path, reader := collectorTools(t)
 	folder, arrived := t.TempDir(), t.TempDir()
@@ -54,7 +54,7 @@ func TestAgentCollector(t *testing.T) {
 	compareTimes(t, reader, arrived)
 }
 
-// collectorTools builds the collector, and the reader of what it wrote.
+// collectorTools builds the collector and a program that reads its files.
 func collectorTools(t *testing.T) (collector, reader string) {
 	t.Helper()
 	path, err := exec.Command(filepath.Join(needs.Root(t), "scripts", "collector.sh")).Output()
@@ -70,7 +70,7 @@ func collectorTools(t *testing.T) (collector, reader string) {
 	return strings.TrimSpace(string(path)), reader
 }
 
-// compareTimes finds that an interval begins when the last one of its process ends.
+// compareTimes checks that an interval begins when the last one of its process ends.
 func compareTimes(t *testing.T, reader, arrived string) {
 	t.Helper()
 	type span struct{ begin, end time.Time }
@@ -100,7 +100,7 @@ func compareTimes(t *testing.T, reader, arrived string) {
 	}
 }
 
-// compareArrived finds each recording once in what arrived or in the spool.
+// compareArrived checks that each recording is once in what arrived or in the spool.
 func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	t.Helper()
 	got := map[string]int{}

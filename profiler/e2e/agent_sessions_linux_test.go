@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
-// The agent begins a session again when its rate changes or a recording fails. Nothing stays of the
-// one before: no goroutine, descriptor, or mapping, and next to no memory.
+// The agent begins a new session when its rate changes or a recording fails. Nothing remains of the old one:
+// no goroutine, descriptor, or mapping, and almost no memory.
 func TestSessionsLeaveNothing(t *testing.T) {
 	const sessions, most = 6, 2 << 20 // bytes for all of them; the tables of one session have more
 	p := idleProcess(t, "channel-idle")
@@ -25,7 +25,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 		}
 	}
 	session()
-	session() // what is loaded once is there now
+	session() // loads what is loaded only once
 	before := heldNow(t)
 	for range sessions {
 		session()
@@ -42,7 +42,7 @@ type held struct {
 	bytes                             int64
 }
 
-// heldNow waits until timers of the recordings before have gone off: the longest has 30 s.
+// heldNow waits until the timers of earlier recordings have expired: the longest has 30 s.
 func heldNow(t *testing.T) (h held) {
 	t.Helper()
 	time.Sleep(32 * time.Second)

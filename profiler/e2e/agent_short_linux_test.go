@@ -20,14 +20,15 @@ import (
 
 var agentProcesses = flag.Int("agent-processes", 24, "how many short processes start and end under the agent")
 
-// Short processes start and end under the agent, at any moment of its work. Each ends as it
-// does alone, and the agent keeps no descriptor, mapping, file, or target of them.
+// Short processes start and end under the agent, at any moment of its work. Each ends as without the agent,
+// and the agent keeps none of their descriptors, mappings, files, or targets.
 func TestAgentShortProcesses(t *testing.T) {
 	argv := needs.Simple(t, needs.Net9, needs.Sleep)
 	program, temp := argv[len(argv)-1], t.TempDir()
 	port := freePorts(t)[0]
 	agent := startIn(t, []string{"TMPDIR=" + temp}, tool(t), "agent", "--command", regexp.QuoteMeta(program), "--interval", "5s", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
-	shortProcesses(t, argv, max(8, *agentProcesses/4)) // Go's own descriptors and heap come with the first
+	// Go's own descriptors and heap are allocated in the first
+	shortProcesses(t, argv, max(8, *agentProcesses/4))
 	descriptors, mappings := agentUses(t, agent.pid, port)
 	shortProcesses(t, argv, *agentProcesses)
 	descriptorsAfter, mappingsAfter := agentUses(t, agent.pid, port)

@@ -30,7 +30,7 @@ import (
 // askedKinds are asks.c's callbacks.
 var askedKinds = [...]string{"allocation", "exception", "catch", "method", "class", "to managed", "to native"}
 
-// stood is a thread that stands in a callback: its registers, and what the CLR says of its stack.
+// stood is a thread in a callback: its registers, and the CLR's report of its stack.
 type stood struct {
 	kind string
 	tid  uint32
@@ -59,25 +59,25 @@ func readStood(r io.Reader) (s stood, err error) {
 	g := &s.regs.ARM64
 	copy(g.X[:], h.Regs[:31])
 	g.Sp, g.PC = h.Regs[31], h.Regs[32]
-	g.Known = 0x3ff<<19 | 1<<29 | 1<<30 // what a call preserves, and its return address
+	g.Known = 0x3ff<<19 | 1<<29 | 1<<30 // registers that a call preserves, and its return address
 	return s, binary.Read(r, binary.LittleEndian, s.clr)
 }
 
-// against is how the CLR's list and ours agree: of stacks, and of their methods' frames.
+// against counts stacks and their methods' frames in which the CLR's list and ours agree.
 type against struct {
 	stacks, cut, frames, exact, calls int
 	signed                            int // return addresses
 	by, refused                       map[string]int
 }
 
-// met says whether the CLR was asked in callbacks of each kind.
+// met reports whether the CLR was asked in callbacks of each kind.
 func (a *against) met() bool {
 	return !slices.ContainsFunc(askedKinds[:], func(kind string) bool { return a.by[kind] < 3 })
 }
 
-// subsequence looks for each of the CLR's methods among our frames, in the same order:
-// the method, its frame pointer, and its address. In a method that calls native code
-// without a stub the CLR says where the call is prepared, and not its stack pointer.
+// subsequence looks for each of the CLR's methods among our frames, in the same order: method, frame pointer,
+// and address. In a method that calls native code without a stub, the CLR reports the address where the call
+// is prepared, and not the stack pointer.
 func (a *against) subsequence(theirs []clrFrame, ours []paused.StackFrame) error {
 	k := 0
 	for i, f := range theirs {
@@ -104,8 +104,8 @@ func (a *against) subsequence(theirs []clrFrame, ours []paused.StackFrame) error
 	return nil
 }
 
-// askGuest starts the truth program with asks.c in it. All that is native is compiled so
-// that it signs its return addresses, and the emulated processor does so.
+// askGuest starts the truth program with asks.c in it. All native code is compiled to sign its return
+// addresses, and the emulated processor does so.
 func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 	t.Helper()
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
@@ -137,9 +137,9 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 	return cmd, conn
 }
 
-// The CLR of ARM64 walks a thread in a callback of its own, and while that stands there
-// we walk it too: the CLR's methods are ours in the same order, and the shadows say the
-// same, through native frames whose return addresses are signed.
+// The CLR of ARM64 walks a thread in one of its callbacks, and we walk the same thread during the callback:
+// the CLR's methods are ours in the same order, and the shadows agree, through native frames whose return
+// addresses are signed.
 func TestARM64Asked(t *testing.T) {
 	cmd, conn := askGuest(t)
 	pid := cmd.Process.Pid
@@ -208,8 +208,8 @@ func (a *against) compare(t *testing.T, k *checker, p *paused.Process, s *stood,
 	a.shadow(t, k, p, th, &got)
 }
 
-// sign counts frames' return addresses that lie on the stack as the processor has signed
-// them: with bits set that no address of a program has.
+// sign counts return addresses on the stack that the processor has signed: bits are set that no address of a
+// program has.
 func (a *against) sign(stack memory.Run, frames []paused.StackFrame) {
 	const plain = 1<<48 - 1
 	at := map[uint64]bool{}
@@ -223,7 +223,7 @@ func (a *against) sign(stack memory.Run, frames []paused.StackFrame) {
 	}
 }
 
-// shadow compares a stack with what its thread says of itself.
+// shadow compares a stack with its thread's own record.
 func (a *against) shadow(t *testing.T, k *checker, p *paused.Process, th *paused.Thread, got *paused.Stack) {
 	t.Helper()
 	sample := raw.Sample{Result: merge.Result{Gap: got.Gap}}

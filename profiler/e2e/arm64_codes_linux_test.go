@@ -19,13 +19,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// What the JIT of ARM64 writes at the begin and at the ends of methods is run, instruction
-// by instruction, and undone by the unwind codes that it wrote: what is found must be
-// what the method was entered with, whichever instruction a thread is interrupted at.
+// The JIT's prologs and epilogs for ARM64 are executed instruction by instruction, and undone by the unwind
+// codes that the JIT wrote. The result must be the registers with which the method was entered, at whichever
+// instruction a thread is interrupted.
 func TestARM64Codes(t *testing.T) {
-	methods, replaced := 400, 0 // of a program that has begun
+	methods, replaced := 400, 0 // the program starts with that many
 	if *armSamples > 1000 {
-		methods, replaced = 1000, 1 // on the stack, which comes late
+		methods, replaced = 1000, 1 // replacement on the stack comes late
 	}
 	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "180")...)
 	fd, conn := g.probe(t)
@@ -88,7 +88,8 @@ func (c *codes) all(t *testing.T, g *guest) {
 // mapping runs the methods in a mapping.
 func (c *codes) mapping(t *testing.T, tables *contract.Tables, mem *live.Process, m *live.Mapping) {
 	const caller = 0x1234
-	const step, chunk = 16, 4096 // bytes: methods are aligned; where no code is, none is in the rest of the page
+	// bytes: methods are aligned; if a page has no code at some place, it has none in its rest
+	const step, chunk = 16, 4096
 	steps := managed.New(tables)
 	for ip := m.Start; ip < m.End; {
 		var fn contract.Method
@@ -120,7 +121,7 @@ func (c *codes) mapping(t *testing.T, tables *contract.Tables, mem *live.Process
 	}
 }
 
-// undone undoes a method's frame, where a machine is interrupted in it.
+// undone undoes a method's frame where the machine is interrupted in it.
 func undone(steps *managed.Tables, m *armrun.Machine) (to armrun.Registers, err error) {
 	r := context.Registers{Arch: context.ArchARM64}
 	g := &r.ARM64

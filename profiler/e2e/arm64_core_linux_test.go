@@ -24,9 +24,9 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// A core of the CLR of ARM64 is walked here: it gives the stacks that the sampler saw.
-// Nobody writes one of what runs under qemu, so the test does: the threads are as the
-// probe copied them, the rest as the process has it when it is stopped.
+// A core of the CLR of ARM64 is walked here and gives the stacks that the sampler saw. Linux cannot write
+// such a core of a program under qemu, so the test does: the threads as the probe copied them, the rest as it
+// is in the stopped process.
 func TestARM64Core(t *testing.T) {
 	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "240")...)
 	fd, conn := g.probe(t)
@@ -45,7 +45,7 @@ func TestARM64Core(t *testing.T) {
 	why := e.Run()
 	g.cmd.Process.Signal(syscall.SIGSTOP)
 	samples, _ := readRaw(t, file, why)
-	const deep = 200 << 10 // the notes below do not say where larger stacks end
+	const deep = 200 << 10 // the notes below do not contain the end of larger stacks
 	last := map[uint64]*raw.Sample{}
 	for _, s := range samples {
 		if s.Result.Gap == merge.GapNone && len(s.Capture.Below.Data) == 0 && len(s.Capture.Stack.Data) < deep {
@@ -76,7 +76,7 @@ func TestARM64Core(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d stacks whole, %d managed frames, %v", whole, len(last), managed, got.Problems)
-	if whole < len(last)-1 || managed < 5*whole { // of one a return address may have been replaced
+	if whole < len(last)-1 || managed < 5*whole { // in one stack a return address may have been replaced
 		t.Error("too few")
 	}
 }
@@ -110,7 +110,7 @@ func (c *coreThread) same(t *testing.T, s *raw.Sample) (managed int, whole bool)
 	return managed, true
 }
 
-// core is what Linux would write of the guest, with the threads of samples.
+// core is the core that Linux would write of the guest, with the threads of samples.
 func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
 	t.Helper()
 	mem, err := live.OpenProcess(g.cmd.Process.Pid)
@@ -148,8 +148,8 @@ func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
 	return c.Bytes()
 }
 
-// memoryOf is what can be read of a mapping, with the samples' stacks. Of files' code
-// nothing is in a core.
+// memoryOf is the readable memory of a mapping, with the samples' stacks. A core does not contain the code of
+// files.
 func memoryOf(mem *live.Process, m *live.Mapping, threads map[uint64]*raw.Sample) []byte {
 	if m.Exec && strings.HasPrefix(m.Path, "/") && !strings.HasPrefix(m.Path, "/memfd:") {
 		return nil

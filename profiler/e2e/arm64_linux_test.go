@@ -26,14 +26,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The CLR of ARM64 under an emulator. qemu runs a program of another architecture in a
-// process of this one: guest addresses are addresses of the process, its threads are
-// threads. So the probe, an ARM64 library in the guest, is read from here.
+// The CLR of ARM64 under an emulator. qemu runs a program of another architecture in a process of this one:
+// guest addresses are addresses of the process, and guest threads are its threads. So the probe, an ARM64
+// library in the guest, is read from here.
 
 var armSamples = flag.Int("arm64", 400, "how many samples TestARM64Truth judges of each program; above 1,000 any instruction is interrupted")
 
-// emulator is qemu's command line. Usually it takes signals between blocks of code only;
-// each says that it takes them at any instruction.
+// emulator is qemu's command line. Usually qemu delivers signals between blocks of code only; with each, at
+// any instruction.
 func emulator(each bool) []string {
 	argv := []string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}
 	if each {
@@ -73,7 +73,7 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	return g
 }
 
-// probe waits for the probe's file; what only asks is answered by nothing.
+// probe waits for the probe's file. Connections that only ask get no answer.
 func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
 	t.Helper()
 	for {
@@ -96,7 +96,7 @@ func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
 	}
 }
 
-// atWork waits until the guest has all threads of the truth program, for two minutes at most.
+// atWork waits until the guest has all threads of the truth program, at most two minutes.
 func (g *guest) atWork() {
 	const threads, looks = 20, 600
 	for n, i := 0, 0; n < threads && i < looks; i++ {
@@ -125,9 +125,8 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 	return readRaw(t, file, why)
 }
 
-// The stacks that the probe of ARM64 copied on its CLR are what the threads say of
-// themselves: names, order, and how large frames are, with return addresses that are
-// signed too, in native code below and above what is managed.
+// The stacks that the probe of ARM64 copied agree with the threads' own records: names, order, and frame
+// sizes, with signed return addresses too, in native code below and above managed code.
 func TestARM64Truth(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, set string
@@ -138,7 +137,8 @@ func TestARM64Truth(t *testing.T) {
 			k := newChecker(t)
 			k.natives = loadNatives(t, need(t, "out", "samples", "arm64", c.folder, "libtruth.so"))
 			if c.set == "more" {
-				k.whole = 30 // glibc's swapcontext keeps its return address in x22, of which its unwind data know nothing
+				// glibc's swapcontext keeps its return address in x22; its unwind data do not describe that
+				k.whole = 30
 			}
 			if k.want = *armSamples; k.want >= 10000 {
 				k.first, k.last = c.first, c.last
@@ -162,8 +162,8 @@ func TestARM64Truth(t *testing.T) {
 	}
 }
 
-// frameSizes are what is between the stack pointer and the frame pointer at each return
-// address in a method: always the same, if the method takes no room as it runs.
+// frameSizes are the distances between stack pointer and frame pointer at each return address in a method:
+// always the same, unless the method allocates on the stack.
 type frameSizes struct {
 	at     map[uint64]int64
 	frames int
@@ -171,7 +171,7 @@ type frameSizes struct {
 
 func (z *frameSizes) compare(t *testing.T, k *checker, samples []*raw.Sample) {
 	t.Helper()
-	z.at = map[uint64]int64{} // other addresses in each run
+	z.at = map[uint64]int64{} // addresses differ in each run
 	for _, s := range samples {
 		for i := range s.Frames {
 			f := &s.Frames[i]
@@ -191,8 +191,8 @@ func (z *frameSizes) compare(t *testing.T, k *checker, samples []*raw.Sample) {
 	}
 }
 
-// roomy reports whether a method takes room as it runs, or a part of it has another's frame
-// pointer: its own method's, whose exception it handles.
+// roomy reports whether a method allocates on the stack, or a part of it has another frame pointer: a funclet
+// has that of its method.
 func roomy(name string) bool {
 	return slices.ContainsFunc([]string{"StackAlloc", "Unrolled", "FinallyThrower", "FilterHost"}, func(s string) bool { return strings.Contains(name, s) })
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// The tool of ARM64 itself, under the emulator, with the CLR of ARM64 under another: the
-// whole of record and of record --pid. What an emulator of programs does not have is ptrace.
+// The ARM64 build of the tool under the emulator, with the CLR of ARM64 under another: all of record and of
+// record --pid. The emulator has no ptrace.
 
 // armTool is the command line of the tool of ARM64.
 func armTool(t *testing.T) []string {
@@ -32,8 +32,8 @@ func armTool(t *testing.T) []string {
 	return []string{"qemu-aarch64", exe}
 }
 
-// armScript is a program that has the emulator run the truth program: where the kernel knows the
-// emulator (binfmt_misc), the program would be one by itself.
+// armScript is a program that has the emulator run the truth program. Where the kernel knows the emulator
+// (binfmt_misc), the script would not be needed.
 func armScript(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(tempdir.New(t), "truth")
@@ -44,7 +44,7 @@ func armScript(t *testing.T) string {
 	return path
 }
 
-// armRecorded checks what a recording says of itself, and what its stacks are.
+// armRecorded checks a recording's summary and its stacks.
 func armRecorded(t *testing.T, r result, file string, want int) {
 	t.Helper()
 	s := findSummary(t, r.stderr)
@@ -65,7 +65,7 @@ func armRecorded(t *testing.T, r result, file string, want int) {
 	}
 }
 
-// A command is recorded, by the probe that the tool carries.
+// A command is recorded by the probe that is embedded in the tool.
 func TestARM64Record(t *testing.T) {
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "raw")
@@ -77,9 +77,8 @@ func TestARM64Record(t *testing.T) {
 	armRecorded(t, r, file, 100)
 }
 
-// Waits are recorded there: who waited for a monitor, entered or waited on, and where. How
-// the program ends is another test's affair: under qemu a dynamic method has ended it in one
-// run of ten, without a cause that was found.
+// Waits are recorded: who waited for a monitor, entered or waited on, and where. How the program ends is not
+// checked: under qemu a dynamic method has ended it in one run of ten, of unknown cause.
 func TestARM64Waits(t *testing.T) {
 	if *armSamples <= 1000 {
 		t.Skip("SKIPPED-CHECK: waits under qemu take minutes on a busy machine: make arm64 records them")
@@ -102,8 +101,7 @@ func TestARM64Waits(t *testing.T) {
 	t.Error(missing)
 }
 
-// A running process is attached to and recorded, twice; doctor says so before, and what
-// else there is to be had of it.
+// A running process is attached to and recorded, twice. doctor announces that before, and the other ways.
 func TestARM64RecordPID(t *testing.T) {
 	tool, dir := armTool(t), tempdir.New(t)
 	pid := start(t, armScript(t), "600").id

@@ -15,8 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// refusing is the beginning of a command to which the kernel refuses the memory of
-// processes that have the capabilities it lacks.
+// refusing is the beginning of a command to which the kernel refuses the memory of processes with
+// capabilities that it lacks.
 func refusing(t *testing.T, capabilities string) []string {
 	t.Helper()
 	lacks := "-" + strings.ReplaceAll(capabilities, ",", ",-")
@@ -31,10 +31,9 @@ func refusing(t *testing.T, capabilities string) []string {
 	return cmd
 }
 
-// The kernel refuses the tool all that is asked of it with ptrace's leave: process_vm_readv,
-// /proc/PID/mem, where threads wait, and in the end what is mapped, too. The probe in the target
-// reads instead, and the stacks are what the threads say of themselves; so it is where the target
-// may not even read itself.
+// The kernel refuses the tool everything that needs ptrace's permission: process_vm_readv, /proc/PID/mem,
+// where threads wait, and finally the list of mappings. The probe in the target reads instead, and the stacks
+// agree with the threads' own records. The same if the target may not even read itself.
 func TestProbeReads(t *testing.T) {
 	for _, c := range []struct {
 		name, lacks, runtime string
@@ -68,7 +67,7 @@ func TestProbeReads(t *testing.T) {
 	}
 }
 
-// checkReads holds what was counted of reads, and that stacks were compared at all.
+// checkReads checks the counters of reads, and that stacks were compared at all.
 func checkReads(t *testing.T, p *jsonProfile, checked int) {
 	t.Helper()
 	c := p.Counters
@@ -79,7 +78,7 @@ func checkReads(t *testing.T, p *jsonProfile, checked int) {
 	}
 }
 
-// withoutCall builds the program that runs another to which the kernel refuses a call.
+// withoutCall builds a program that runs another, to which the kernel refuses a call.
 func withoutCall(t *testing.T) string {
 	t.Helper()
 	filter := filepath.Join(tempdir.New(t), "without")

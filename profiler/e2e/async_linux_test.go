@@ -11,7 +11,7 @@ import (
 
 var asyncSeconds = flag.Int("async-seconds", 6, "how long TestAsyncCallers records on each runtime")
 
-// asyncTruth is what the program Requests says: the async methods of each number, and the number of the
+// asyncTruth is what the program Requests prints: the async methods of each number, and the number of the
 // path of each Activity.
 type asyncTruth struct {
 	chains map[int]string
@@ -41,7 +41,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// asyncNumber is the number that the program has put on a stack, false if there is none.
+// asyncNumber is the number that the program has put on a stack, false if none.
 func asyncNumber(names []string) (n int, ok bool) {
 	digits := ""
 	for _, name := range names {
@@ -53,8 +53,8 @@ func asyncNumber(names []string) (n int, ok bool) {
 	return n, err == nil && len(digits) == 3
 }
 
-// asyncLogical is who awaits whom on a stack: the bodies up to where the runtime has resumed one, and the
-// async callers. shown is false if the stack has no async callers.
+// asyncLogical is the chain of awaiting methods on a stack: the bodies up to the one that the runtime has
+// resumed, and the async callers. shown is false if the stack has no async callers.
 func asyncLogical(names, classes []string) (chain string, shown bool) {
 	var all []string
 	for i, name := range names {
@@ -81,7 +81,7 @@ func (p *jsonProfile) async(stack int) (names, classes []string) {
 	return names, classes
 }
 
-// asyncJudged counts samples by what came of them.
+// asyncJudged counts samples by result.
 type asyncJudged struct{ right, wrong, missing int64 }
 
 func (j *asyncJudged) String() string {
@@ -111,8 +111,8 @@ func judgeAsync(t *testing.T, p *jsonProfile, truth asyncTruth) (j asyncJudged) 
 	return j
 }
 
-// The async callers of samples are those that the program has, whoever resumes it: a timer, the
-// thread pool, the end of what it awaited; while a thread allocates and collects all the time.
+// The async callers of samples are the program's, whoever resumes it: a timer, the thread pool, or the end of
+// an awaited operation. All the while a thread allocates and collects.
 func TestAsyncCallers(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	eachRuntime(t, func(t *testing.T, runtime string) {

@@ -16,11 +16,11 @@ var (
 	attachTime  = flag.Int("attachtime", 5, "seconds that the process lives for each, more on a busy machine")
 )
 
-// state is what a process has of the system, without what a runtime makes and drops
-// by itself.
+// systemState counts a process's system resources, without those that a runtime creates and removes at any
+// time.
 type systemState struct {
 	ours                     int // mappings of the probe's
-	mappings                 int // all, of which a runtime makes and drops some by itself
+	mappings                 int // all, including those that a runtime creates and removes at any time
 	descriptors, threads     int
 	timers                   int
 	ignored, caught, pending string
@@ -53,9 +53,8 @@ func systemStateOf(t *testing.T, pid int) (s systemState) {
 	return s
 }
 
-// A process is recorded again and again: it has no more threads, mappings,
-// descriptors and handlers of ours after each than after the first, its output is
-// its own, and there are samples each time.
+// A process is recorded again and again. After each time it has no more threads, mappings, descriptors, or
+// handlers of ours than after the first; its output is unchanged; and there are samples each time.
 func TestAttachAgain(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		attachAgain(t, attached(t, on(t, runtime, "Truth", fmt.Sprint(15+*attachTime**attachments))...))
@@ -97,7 +96,7 @@ func attachAgain(t *testing.T, p *process) {
 		})
 	}
 	t.Logf("%d samples of %d attachments", total, *attachments)
-	if now.threads > before.threads+2 { // the runtime makes one now and then, none of them is ours
+	if now.threads > before.threads+2 { // the runtime creates one now and then; none is ours
 		t.Errorf("%d threads, %d before", now.threads, before.threads)
 	}
 	if grown := now.mappings - first.mappings; grown > 60+*attachments/4 { // code is compiled meanwhile

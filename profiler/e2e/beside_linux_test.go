@@ -9,16 +9,16 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Class ids: of the second profiler, which is any.
+// Class id of the second profiler; any value works.
 const secondID = "{846F5F1C-F9AE-4B07-969E-05C26BC060D8}"
 
-// secondAs are what makes the second profiler the main one, and one beside it.
+// secondAs are the variables that make the second profiler the main one, or a notification profiler.
 func secondAs(library string) (main, beside map[string]string) {
 	return map[string]string{"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": secondID, "CORECLR_PROFILER_PATH": library},
 		map[string]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS": "1", "CORECLR_NOTIFICATION_PROFILERS": library + "=" + secondID + ";"}
 }
 
-// heard are what the second profiler was told by the CLR.
+// heard counts the callbacks that the second profiler received.
 type heard struct{ modules, methods, threads, collections, events uint64 }
 
 func readHeard(t *testing.T, path string) (h heard) {
@@ -31,8 +31,8 @@ func readHeard(t *testing.T, path string) (h heard) {
 	return heard{n(b), n(b[8:]), n(b[16:]), n(b[24:]), n(b[32:])}
 }
 
-// Beside a profiler of somebody else's, in either role and where it came first: both
-// are served, and stacks are what the threads say of themselves.
+// Together with another vendor's profiler, in either role and in either order: both are served, and stacks
+// agree with the threads' own records.
 func TestBesideAnother(t *testing.T) {
 	second := need(t, "out", "samples", "libsecond.so")
 	isMain, isBeside := secondAs(second)
@@ -75,7 +75,7 @@ func TestBesideAnother(t *testing.T) {
 	}
 }
 
-// attached starts a truth program, records it for five seconds when it runs, and judges.
+// attached starts a truth program, records it for five seconds when it runs, and compares.
 func (c *checker) attached(t *testing.T, argv []string) {
 	t.Helper()
 	p := attached(t, argv...)

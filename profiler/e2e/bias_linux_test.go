@@ -6,46 +6,45 @@ import (
 	"testing"
 )
 
-// Limits of a method's share, in points of a hundred. The kernel's perf events, or a
-// processor that is free for the tool, permit the first.
+// Limits for the error of a method's share (1 = 100 %). The first applies if the kernel's perf events are
+// allowed, or a processor is free for the tool.
 const (
 	biasLimit     = 0.03
 	biasLimitFull = 0.05 // a full machine without perf events, and a target without a probe
 )
 
-// Standard errors beyond the limit. The permanent suite compares some twenty shares and
-// must not fail by luck: 4.5 of them are exceeded once in 150,000 comparisons.
+// Standard errors beyond the limit. The permanent suite compares about twenty shares and must not fail by
+// chance: 4.5 standard errors are exceeded once in 150,000 comparisons.
 const (
 	biasErrors     = 2
 	biasErrorsOnce = 4.5
 )
 
-// Clocks by the names that docs/json.md gives them.
+// Names of clocks, as in docs/json.md.
 const (
 	clockPerf   = "perf"
 	clockRandom = "random"
-	clockTimer  = "timer" // expires on the kernel's tick: work that is bound to it is invisible
+	clockTimer  = "timer" // expires on the kernel's tick: work that starts with the tick is invisible
 )
 
-// notWatched is processor time in nanoseconds that a profile need not account for: what the
-// process uses before the tool knows it, and after the last destructor of its libraries, which
-// prints its clock.
+// notWatched is the processor time, in nanoseconds, that a profile may lack: what the process uses before the
+// tool knows it, and after the last destructor of its libraries, which prints its clock.
 const notWatched = 40e6
 
-// On a busy machine a run has few samples: others follow until they are enough.
+// On a busy machine a run has few samples: more runs follow until there are enough.
 const (
 	enoughSamples = 100
 	mostRuns      = 8
 )
 
-// fewSamples is below what a share is not compared.
+// With fewer samples a share is not compared.
 const fewSamples = 20
 
 // biasRow is all runs of a setting.
 type biasRow struct {
 	setting
 	runs    []measurement
-	old     *measurement // by the clock of old
+	old     *measurement // by the old clock
 	outside *measurement
 }
 
@@ -56,9 +55,9 @@ func (r *biasRow) samples() (n float64) {
 	return n
 }
 
-// verdict is of one method's share.
+// verdict describes one method's share.
 type verdict struct {
-	truth, mean, worst float64 // worst is the difference of the worst run
+	truth, mean, worst float64 // worst is the difference in the worst run
 	samples            float64
 	limit              float64
 }
@@ -80,7 +79,7 @@ func judgeShare(runs []measurement, method string, limit, errors float64) (v ver
 	return v
 }
 
-// limits are the row's: points, and standard errors.
+// limits are the row's: the allowed difference, and standard errors.
 func (r *biasRow) limits() (points, errors float64) {
 	points, errors = biasLimit, biasErrors
 	if r.load == "loaded" && r.runs[0].seen.clock != clockPerf {
@@ -99,7 +98,7 @@ func shareText(e *exactProfile, method string) string {
 	return fmt.Sprintf("%5.1f %%", 100*e.share(method))
 }
 
-// judge prints the row's lines and fails on what is not within the limits.
+// judge prints the row's lines and fails on values outside the limits.
 func (r *biasRow) judge(t *testing.T) {
 	points, errors := r.limits()
 	perf, old, outside := pooledPerf(r.runs), (*exactProfile)(nil), (*exactProfile)(nil)
@@ -121,7 +120,7 @@ func (r *biasRow) judge(t *testing.T) {
 	}
 }
 
-// judgeTotal compares what the profiles hold of the process's time, and what they state.
+// judgeTotal compares the process time in the profiles, and the time that they state, with the truth.
 func (r *biasRow) judgeTotal(t *testing.T) (shown float64) {
 	for _, m := range r.runs {
 		if m.seen.stated == 0 {
@@ -160,9 +159,9 @@ func pooledPerf(runs []measurement) *exactProfile {
 	return &e
 }
 
-// Each method of programs that sleep, wait, and begin to run as a timer fires has its
-// share of the processor time. The truth is the thread's own clock, read before and after
-// each call. A second judge is perf, whose clock is the kernel's high-resolution timer.
+// In programs that sleep, wait, and begin to run when a timer fires, each method has its share of the
+// processor time. The truth is the thread's own clock, read before and after each call. A second judge is
+// perf, whose clock is the kernel's high-resolution timer.
 func TestBias(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	beside := *biasBeside && perfPermitted(t)
@@ -190,8 +189,7 @@ func TestBias(t *testing.T) {
 	}
 }
 
-// The judge refuses what the clock of old said of an asynchronous server, and accepts
-// what perf said in the same run.
+// The judge refuses the old clock's result for an asynchronous server, and accepts perf's in the same run.
 func TestBiasJudge(t *testing.T) {
 	of := func(a, samples float64) measurement {
 		return measurement{

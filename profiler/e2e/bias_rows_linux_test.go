@@ -23,9 +23,9 @@ var (
 // scenario is one of Exact.cs.
 type scenario struct {
 	name   string
-	sleeps bool // it sleeps or waits, and begins to run as a timer fires
+	sleeps bool // it sleeps or waits, and begins to run when a timer fires
 	leaf   bool // the methods call nothing: perf's samples without stacks tell them apart
-	slow   int  // runs so many times as long: most of its time it sleeps
+	slow   int  // runs this many times as long: it sleeps most of the time
 }
 
 var scenarios = []scenario{

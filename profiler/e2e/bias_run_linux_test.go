@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// measurement is one run of a scenario: the truth, and what each judge saw of it.
+// measurement is one run of a scenario: the truth, and the result of each judge.
 type measurement struct {
 	truth      exactTimes
 	seen, perf exactProfile
@@ -22,12 +22,12 @@ type measurement struct {
 // length is how long the scenario runs.
 func (s setting) length() time.Duration { return *biasTime * time.Duration(s.scenario.slow) }
 
-// program is the command line of the scenario, which runs so long.
+// program is the command line that runs the scenario for length.
 func (s setting) program(t *testing.T, length time.Duration) []string {
 	return on(t, s.runtime, "Exact", s.scenario.name, fmt.Sprint(length.Seconds()))
 }
 
-// prefix is what raises a command's priority, on a machine that others use too.
+// prefix raises a command's priority, on a machine that others use too.
 func (s setting) prefix() []string {
 	if s.load == "rt" {
 		return []string{"chrt", "-r", "5"}
@@ -35,7 +35,7 @@ func (s setting) prefix() []string {
 	return nil
 }
 
-// record runs the scenario under the tool, and beside it perf if asked.
+// record runs the scenario under the tool, and under perf at the same time if asked.
 func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 	t.Helper()
 	dir := tempdir.New(t)
@@ -60,8 +60,8 @@ func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 	return m
 }
 
-// recordOutside attaches to the scenario from outside. The times of the recording are a
-// part of the truth's, so that only shares can be compared.
+// recordOutside attaches to the scenario from outside. The recording covers a part of the run, so only shares
+// can be compared.
 func (s setting) recordOutside(t *testing.T) (m measurement) {
 	t.Helper()
 	target := start(t, append(s.prefix(), s.program(t, s.length()+2*time.Second)...)...)
@@ -78,8 +78,8 @@ func (s setting) recordOutside(t *testing.T) (m measurement) {
 	return m
 }
 
-// perfArguments run a command under perf. All processors are sampled where that is
-// permitted: an event that threads inherit does not see those that live shortly.
+// perfArguments run a command under perf. All processors are sampled if that is allowed: an event that
+// threads inherit misses short-lived threads.
 func perfArguments(data string) []string {
 	argv := []string{"perf", "record", "-q", "-F", "997", "-e", "cpu-clock:u", "-o", data}
 	if os.Geteuid() == 0 {

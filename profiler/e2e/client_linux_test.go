@@ -12,12 +12,12 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// clientEnv is profiled for the client library, whose helper is the tool.
+// clientEnv is profiled, for the client library; its helper is the tool.
 func clientEnv(t *testing.T, library, out string, more ...string) []string {
 	return profiled(library, append([]string{"SEEDWALK_ENGINE=" + tool(t), "SAMPLER_OUT=" + out}, more...)...)
 }
 
-// clientSaw is what the sample profiler of the client library wrote down.
+// clientSaw is what the client library's sample profiler wrote.
 type clientSaw struct {
 	samples, complete, frames, unmanaged, copies, opened, failed int
 	problem                                                      string
@@ -62,8 +62,8 @@ func noHelper(t *testing.T, pattern string) {
 	}
 }
 
-// A profiler that is linked with the client library instead of the other has stacks that are what the
-// threads say of themselves, and the program does not notice.
+// A profiler that is linked with the client library has stacks that agree with the threads' own records, and
+// the program works as without it.
 func TestClient(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range []combination{
@@ -85,12 +85,12 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// least is the share, in percent, of the stacks that a profiler gets of a program of a few seconds. The
-// others are on their way when the program ends: on a busy machine about half of them.
+// least is the percentage of stacks that a profiler must receive of a program of a few seconds. The others
+// are in transit when the program ends: on a busy machine about half of them.
 const least = 30
 
-// clientTruth judges the stacks that the helper walked. The profiler has as many, and those of threads
-// that rested, which are sent again without a walk.
+// clientTruth compares the stacks that the helper walked. The profiler has as many, plus those of idle
+// threads, which are sent again without a walk.
 func clientTruth(t *testing.T, which combination, dir, library string) {
 	c := newChecker(t)
 	c.want = *samplerSamples
@@ -108,8 +108,7 @@ func clientTruth(t *testing.T, which combination, dir, library string) {
 	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
-// Each method of a program has its share of the processor time: the samples are not biased to safe
-// points.
+// Each method of a program has its share of the processor time: the samples are not biased to safe points.
 func TestClientBias(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
@@ -140,7 +139,7 @@ func TestClientBias(t *testing.T) {
 	}
 }
 
-// The client library is loaded late, opened, closed, unloaded, and all of it again.
+// The client library is loaded late, opened, closed, and unloaded, repeatedly.
 func TestClientCycles(t *testing.T) {
 	dir := tempdir.New(t)
 	library := filepath.Join(dir, "libseedwalk_client.so")
@@ -167,11 +166,11 @@ func TestClientCycles(t *testing.T) {
 	}
 }
 
-// helpers are programs that take the tool's place.
+// helpers are programs that replace the tool.
 var helpers = []struct {
 	name, script string
-	code         int    // that the profiler gets
-	problem      string // what its text has in it
+	code         int    // what the profiler receives
+	problem      string // a part of its text
 	seconds      string
 }{
 	{"missing", "", -20, "it is not there", "3"},
@@ -183,7 +182,7 @@ var helpers = []struct {
 	{"silent", "exec sleep 98765", -21, "not answered for 10 s", "13"},
 }
 
-// Whatever the helper is, the program ends as it does without, and the profiler gets an error in time.
+// Whatever the helper is, the program ends as without a profiler, and the profiler receives an error in time.
 func TestClientHelpers(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
@@ -206,7 +205,7 @@ func TestClientHelpers(t *testing.T) {
 	}
 }
 
-// A helper that is killed, or stopped, is replaced, and the program does not notice.
+// A helper that is killed or stopped is replaced, and the program works as without it.
 func TestClientHelperLost(t *testing.T) {
 	dir := tempdir.New(t)
 	out, library := filepath.Join(dir, "out"), vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
@@ -255,8 +254,8 @@ func TestClientHelperLost(t *testing.T) {
 	noHelper(t, pattern)
 }
 
-// Profilers of the client library are loaded first and second, beside another one, beside a recording
-// of ours, beside each other, and attached.
+// Profilers of the client library are loaded first and second, together with another vendor's, during a
+// recording of ours, two at once, and attached.
 func TestClientOrders(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")

@@ -16,8 +16,8 @@ var (
 	nowStacks    = flag.Int("now", 1000, "how many stacks TestCopies has walked at once too on each runtime")
 )
 
-// A thread that copies its stack in a callback (an allocation, an exception, a class that
-// is loaded, a method that is compiled) gives the whole of it: what it says of itself.
+// A thread that copies its stack in a callback (allocation, exception, class load, compilation) copies all of
+// it: the stack agrees with the thread's own record.
 func TestCopies(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
@@ -28,8 +28,8 @@ func TestCopies(t *testing.T) {
 	t.Run("places", func(t *testing.T) { places(t, dir, library) })
 }
 
-// atOnce is a thread that walks its own stack in a callback, by the low-level calls: it
-// gives the same stack as its copy, which is judged as ever.
+// atOnce walks a thread's own stack in a callback, by the low-level calls. It gives the same stack as the
+// copy, which is compared as usual.
 func atOnce(t *testing.T, dir, library string, app []string) {
 	kinds := copiesTruth(t, dir, library, app, *nowStacks, "COPIES_NOW=1")
 	for _, k := range callbackKinds {
@@ -46,7 +46,7 @@ var callbackKinds = []string{"allocation", "exception", "class-load", "jit"}
 
 func copiesTruth(t *testing.T, dir, library string, app []string, want int, env ...string) map[string]int {
 	c := newChecker(t)
-	c.want, c.first, c.last = want, 1, 0 // no scenario must be met
+	c.want, c.first, c.last = want, 1, 0 // no scenario must occur
 	out, kinds := filepath.Join(dir, "out"), map[string]int{}
 	vendorTruth(t, c, dir, profiled(library, append(env, "COPIES_OUT="+out)...), app, func(int) { countKinds(t, out, kinds) })
 	fmt.Printf("%s: %v\n", t.Name(), kinds)
@@ -75,8 +75,7 @@ func countKinds(t *testing.T, out string, kinds map[string]int) {
 	}
 }
 
-// places compares the managed frames of exceptions' stacks with what
-// Environment.StackTrace says at the same places.
+// places compares the managed frames of exceptions' stacks with Environment.StackTrace at the same places.
 func places(t *testing.T, dir, library string) {
 	exe, out := compiled(t, "capi/testdata/Places.cs"), filepath.Join(dir, "thrown")
 	const times = 250
@@ -84,7 +83,7 @@ func places(t *testing.T, dir, library string) {
 	if r.code != 42 || r.stderr != "" {
 		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	said := map[string]int{} // stacks the runtime told of, by how often
+	said := map[string]int{} // how often the runtime reported each stack
 	for l := range strings.Lines(r.stdout) {
 		said[strings.TrimSpace(l)]++
 	}
@@ -104,7 +103,7 @@ func places(t *testing.T, dir, library string) {
 	}
 }
 
-// ours leaves the methods of Places.cs, as Environment.StackTrace writes them.
+// ours keeps the methods of Places.cs, as Environment.StackTrace writes them.
 func ours(line string) string {
 	var out []string
 	for _, m := range strings.Split(strings.TrimSpace(line), ";") {

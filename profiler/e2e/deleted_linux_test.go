@@ -13,8 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// ownRuntime is a folder with the runtime and the truth program, of which the libraries
-// named are files of their own.
+// ownRuntime is a folder with the runtime and the truth program; the named libraries are separate copies.
 func ownRuntime(t *testing.T, copied ...string) (dir string) {
 	t.Helper()
 	dir = tempdir.New(t)
@@ -36,16 +35,15 @@ func ownRuntime(t *testing.T, copied ...string) (dir string) {
 	return dir
 }
 
-// The runtime and a library are replaced while they run, as an upgrade of their
-// packages does: the files of their names are others. Stacks are what the threads say
-// of themselves all the same, of a recording, of one from outside and of stack; by the
-// kernel's own names of the mapped files, which a privilege opens, and without one by
-// the memory that they are mapped to.
+// The runtime and a library are replaced on disk while they run, as by an upgrade of their packages. Stacks
+// still agree with the threads' own records: of a recording, of one from outside, and of stack. The mapped
+// files are opened by the kernel's own names for them, which needs a privilege; without it, the mapped memory
+// is read.
 func TestReplacedLibraries(t *testing.T) {
 	plain, err := exec.LookPath("setpriv")
 	for _, c := range []struct {
 		name    string
-		without []string // what takes the privilege away
+		without []string // removes the privilege
 	}{{"mapped files", nil}, {"memory", []string{plain, "--bounding-set=-all", "--inh-caps=-all", "--"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			switch {
@@ -57,7 +55,7 @@ func TestReplacedLibraries(t *testing.T) {
 			replaced := []string{"libcoreclr.so", "libtruth.so"}
 			dir := ownRuntime(t, replaced...)
 			p := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir, filepath.Join(dir, "Truth.exe"), "120")...)
-			for _, name := range replaced { // another file, and then it is renamed: what is mapped lives on
+			for _, name := range replaced { // a new file is renamed over the old; the mapped one remains
 				other := filepath.Join(dir, "new")
 				if os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) != nil || os.Rename(other, filepath.Join(dir, name)) != nil {
 					t.Fatal("not replaced")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A program that does nothing is found by its mark, with what it waits in.
+// A program that does nothing is found by its mark, together with the call it waits in.
 func TestDiagnose(t *testing.T) {
 	mark := fmt.Sprintf("%s=%d.%d", runMark, os.Getpid(), time.Now().UnixNano())
 	cmd := exec.Command("sleep", "60")
@@ -29,7 +29,7 @@ func TestDiagnose(t *testing.T) {
 	t.Errorf("%s\nwant %q", got, want)
 }
 
-// A host that says that its program hangs is looked at once, however it says it.
+// If a host reports that its program hangs, the program is examined once, whatever the wording.
 func TestHangWatcher(t *testing.T) {
 	looks := 0
 	w := &hangWatcher{look: func() { looks++ }}

@@ -13,21 +13,20 @@ import (
 	"time"
 )
 
-// A program that hangs is looked at before it is ended: what each of its threads
-// does, as the kernel tells and, if there is one, the debugger.
+// A program that hangs is examined before it is ended: what each of its threads does, according to the kernel
+// and, if there is one, the debugger.
 
-// runMark is the variable by which a command's processes are found again: those
-// of Wine are nobody's children.
+// runMark is the variable by which a command's processes are found: those of Wine have no parent.
 const runMark = "SEEDWALK_TEST_RUN"
 
-// diagnosisLimit bounds a look at one process.
+// diagnosisLimit limits the time for one process.
 const diagnosisLimit = 20 * time.Second
 
-// sayHang is what swhost and launch say before they end what hangs.
+// sayHang is the message of swhost and launch before they end a program that hangs.
 const sayHang = ": it hangs"
 
-// hangWatcher keeps what a command says, and looks at its processes when its
-// host says that it hangs, which is some seconds before it is ended.
+// hangWatcher keeps a command's output, and examines its processes when its host reports a hang, some seconds
+// before the program is ended.
 type hangWatcher struct {
 	said bytes.Buffer // not embedded: its ReadFrom would pass Write by
 	look func()
@@ -60,7 +59,7 @@ func diagnose(mark string) string {
 	return b.String()
 }
 
-// systemProcess tells those of Wine that are always there.
+// systemProcess are those of Wine that always run.
 var systemProcess = map[string]bool{"services.exe": true, "winedevice.exe": true, "explorer.exe": true, "plugplay.exe": true,
 	"svchost.exe": true, "rpcss.exe": true, "wineserver64": true, "bash": true}
 

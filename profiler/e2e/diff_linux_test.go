@@ -14,8 +14,8 @@ import (
 
 var diffPairs = flag.Int("diff-pairs", 3, "how many pairs of runs of one version TestDiffRuns compares")
 
-// Two runs of one version do not differ, in at least 95 of 100 pairs, whatever else the machine does.
-// A method with five times the work is the first row.
+// Two runs of one version show no difference, in at least 95 of 100 pairs, whatever else the machine does. A
+// method with five times the work is the first row.
 func TestDiffRuns(t *testing.T) {
 	dir := tempdir.New(t)
 	record := func(name, slow string) string {

@@ -10,14 +10,13 @@ import (
 	"testing"
 )
 
-// What doctor, record --pid and stack say of processes of all kinds: one line each,
-// with a remedy.
+// doctor, record --pid and stack print one line for processes of each kind, with a remedy.
 func TestProcessesOfAllKinds(t *testing.T) {
 	sleeper := func(t *testing.T) string { return start(t, "sleep", "60").id }
 	for _, c := range []struct {
 		name                   string
 		pid                    func(t *testing.T) string
-		doctor, record, stack  string // parts of what is said
+		doctor, record, stack  string // parts of the lines
 		doctors, records, stck int    // exit codes
 		root                   bool
 	}{
@@ -67,8 +66,8 @@ func TestProcessesOfAllKinds(t *testing.T) {
 	}
 }
 
-// A library of Go beside .NET: doctor and a recording name it in the same words, once, with
-// what it does and what helps; of a program without one neither says a word.
+// If a library of Go is in a .NET process, doctor and a recording name it in the same words, once, with its
+// effect and a remedy. Without one they print nothing about Go.
 func TestDoctorGo(t *testing.T) {
 	library := need(t, "out", "samples", "libgolib.so")
 	name := map[string]string{"doctor": library, "record": filepath.Base(library)}
@@ -86,7 +85,7 @@ func TestDoctorGo(t *testing.T) {
 	}
 }
 
-// A process of another user's: each way in says in one line what is missing.
+// For a process of another user, each way prints in one line what is missing.
 func TestNotRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED-CHECK: becoming another user needs root")

@@ -10,15 +10,15 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// The outputs of a recording are written though no thread of the process takes a signal, as
-// on a machine that has no processor for them. What is in the process goes when they run.
+// The outputs of a recording are written even if no thread of the process receives a signal, for example for
+// want of a processor. The handlers are removed from the process when its threads run.
 func TestOutputsDoNotWaitForThreads(t *testing.T) {
 	target := attached(t, app(t, "Truth", "120")...)
 	before := settled(t, target.pid)
 	file := filepath.Join(tempdir.New(t), "out.folded")
 	p := start(t, tool(t), "record", "--pid", target.id, "--duration", "2s", "--quiet", "--output", file)
 	until(t, "the probe is there", func() bool { return systemStateOf(t, target.pid).ours > 0 })
-	time.Sleep(time.Second) // any other moment will do, before or after the first sample
+	time.Sleep(time.Second) // any moment works, before or after the first sample
 	target.freeze()
 	until(t, "the output is written", func() bool { _, err := os.Stat(file); return err == nil })
 	time.Sleep(time.Second)

@@ -1,6 +1,5 @@
-// Package e2e tests the tool, the profiler and the core together on real .NET
-// runtimes: truth, soak, what goes wrong. The programs are those of
-// profiler/testdata, built by scripts/samples.sh; the runtimes those of
+// Package e2e tests the tool, the profiler and the core together on real .NET runtimes: correct stacks, long
+// runs, failures. The programs are in profiler/testdata, built by scripts/samples.sh; the runtimes are in
 // scripts/packages.txt.
 package e2e
 
@@ -27,7 +26,7 @@ const root = "../.."
 // need is a file that `make build samples runtime` made.
 var need = needs.File
 
-// tool is the tool; the probe and the library that it loads are there too.
+// tool is the path of the tool; the probe and the library that it loads are in the same folder.
 func tool(t *testing.T) string {
 	t.Helper()
 	need(t, "out", "bin", "libseedwalk_probe.so")
@@ -35,12 +34,12 @@ func tool(t *testing.T) string {
 	return need(t, "out", "bin", "seedwalk")
 }
 
-// TestMain lets every runtime start without a library of cultures. Programs take the signals
-// that a terminal sends, even if nohup or a shell's background has the test ignore them.
+// TestMain lets every runtime start without a library of cultures. Programs receive the signals that a
+// terminal sends, even if nohup or a shell's background has the test ignore them.
 func TestMain(m *testing.M) {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig) // what is handled here is not ignored in a child
+			signal.Notify(make(chan os.Signal, 1), sig) // a signal handled here is not ignored in a child
 		}
 	}
 	os.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
@@ -53,8 +52,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// libraries is where the C libraries are that tests link vendors' profilers with. Each is
-// built once.
+// libraries is the folder of the C libraries that vendors' profilers are linked with in tests. Each is built
+// once.
 var libraries string
 
 // runtime9 is the pinned .NET 9.
@@ -96,7 +95,7 @@ func assemblies(runtime, name string) string {
 	return name
 }
 
-// eachRuntime runs a test on both runtimes, at the same time: most of it they wait.
+// eachRuntime runs a test on both runtimes at the same time: they mostly wait.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	for _, runtime := range both {
 		t.Run(runtime, func(t *testing.T) { t.Parallel(); test(t, runtime) })
@@ -112,15 +111,14 @@ func compiled(t *testing.T, source string) (exe string) {
 	return exe
 }
 
-// result is what became of a command.
+// result is how a command ended.
 type result struct {
 	stdout, stderr string
 	code           int // exit code; 128+n for signal n
 	took           time.Duration
 }
 
-// run runs a command with a time limit, which is a failure. What hangs is looked
-// at before it is ended.
+// run runs a command. Exceeding the time limit is a failure; the program is examined before it is ended.
 func run(t *testing.T, limit time.Duration, env []string, argv ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -143,18 +141,18 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 		t.Fatalf("%s: no end after %v\n%s", strings.Join(argv, " "), limit, r.stderr)
 	case errors.As(err, &exit):
 		r.code = exit.ExitCode()
-	case errors.Is(err, exec.ErrWaitDelay): // a child of its own has its output still open, Wine's services
+	case errors.Is(err, exec.ErrWaitDelay): // a child, such as Wine's services, still has its output open
 	case err != nil:
 		t.Fatalf("%s: %v", argv[0], err)
 	}
 	return r
 }
 
-// profiled makes a CLR load a profiler.
+// profiled are the variables that make a CLR load a profiler.
 func profiled(library string, more ...string) []string {
 	return append([]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}", "CORECLR_PROFILER_PATH=" + library}, more...)
 }
 
-// leastWhole is what share of the stacks must be complete, in thousandths, of those
-// whose threads got a processor in time.
+// leastWhole is the share of stacks, in thousandths, that must be complete, among threads that got a
+// processor in time.
 const leastWhole = 995

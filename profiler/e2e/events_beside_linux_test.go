@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Beside a profiler of somebody else's that has a session of its own for the same events:
-// each session has them, and each is counted once.
+// Another vendor's profiler has its own session for the same events: each session receives them, and each
+// event is counted once.
 func TestEventsBesideSession(t *testing.T) {
 	second := need(t, "out", "samples", "libsecond.so")
 	isMain, isBeside := secondAs(second)

@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
-// wholeEvents: every stack ends at its thread's base, every managed frame has a name,
-// nothing was lost.
+// wholeEvents checks that every stack ends at its thread's base, every managed frame has a name, and nothing
+// was lost.
 func (f *jsonProfile) wholeEvents(t *testing.T) {
 	t.Helper()
 	managed, events := 0, 0
@@ -43,7 +43,7 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 		}
 	}
 	f.cut(t)
-	// On a busy machine the tool may come too late for some of many. Waits are judged one by one.
+	// On a busy machine the tool may be too late for some of many. Waits are compared one by one.
 	if n := c["event_missed"]; n*4 > n+int64(events) || n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
 		t.Errorf("%d events of %d are lost", n, n+int64(events))
 	}
@@ -53,8 +53,8 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 	t.Logf("%d events, %d managed frames in distinct stacks; %+v", events, managed, c)
 }
 
-// cut: what delivers events is on no stack. It is the same for all, so that else events
-// of different kinds would have the same function on top.
+// cut checks that the functions that deliver events are on no stack. They are the same for all; with them,
+// events of different kinds would have the same function on top.
 func (f *jsonProfile) cut(t *testing.T) {
 	t.Helper()
 	of := map[string]string{}
@@ -78,7 +78,7 @@ func toWorld() int64 {
 	return time.Now().UnixNano() - m.Nano()
 }
 
-// eventOf is a truth's kind as a recording calls it.
+// eventOf is the recording's name for a kind of the truth.
 func eventOf(expect string) []string {
 	if strings.HasPrefix(expect, "Contention") {
 		return []string{"lock"}
@@ -86,12 +86,11 @@ func eventOf(expect string) []string {
 	return []string{"wait", "monitor-wait"}
 }
 
-// slack between two clocks.
+// slack is the tolerance between two clocks.
 const slack = int64(time.Millisecond)
 
-// judge holds a recording against what the program says of itself: each of its waits
-// is there exactly once, of its kind, within its bounds and with its frames, and
-// nothing where it did not wait.
+// judge compares a recording with the program's own list: each of its waits is there exactly once, with its
+// kind, within its time limits and with its frames, and there are no others.
 func (f *jsonProfile) judge(t *testing.T, truth []waittruth.Wait) {
 	t.Helper()
 	offset := toWorld()
@@ -113,7 +112,7 @@ func (f *jsonProfile) judge(t *testing.T, truth []waittruth.Wait) {
 		if w.Expect == "none" {
 			want = 0
 		}
-		// Under load a thread may come late to what it waits for: by its own clock then.
+		// Under load a thread may begin to wait late: then its own clock counts.
 		if own := min(w.Min*1e6, 0.9*float64(w.After-w.Before)); found != want || want > 0 && float64(nanos) < own {
 			t.Errorf("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario, w.TID, found, float64(nanos)/1e6, want, own/1e6)
 		}
@@ -121,7 +120,7 @@ func (f *jsonProfile) judge(t *testing.T, truth []waittruth.Wait) {
 	f.sums(t)
 }
 
-// sums: no thread waits twice at a time.
+// sums checks that no thread waits twice at a time.
 func (f *jsonProfile) sums(t *testing.T) {
 	t.Helper()
 	until := map[int]time.Time{}
@@ -135,7 +134,7 @@ func (f *jsonProfile) sums(t *testing.T) {
 	}
 }
 
-// inOrder: want stands in names, in order, others between.
+// inOrder reports whether want is in names, in this order, possibly with others between.
 func inOrder(names, want []string) bool {
 	for _, n := range names {
 		if len(want) > 0 && (n == want[0] || strings.HasPrefix(n, want[0]+"<") || strings.HasPrefix(n, want[0]+"[")) {
@@ -145,11 +144,11 @@ func inOrder(names, want []string) bool {
 	return len(want) == 0
 }
 
-// allocated holds a recording against what a program says it has done, in methods of a
-// class with others of it below them.
+// allocated compares a recording with the allocations that a program lists, in methods of a class with
+// certain methods below.
 func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...string) {
 	t.Helper()
-	// The runtime writes nested types without the one they stand in.
+	// The runtime writes nested types without the enclosing type.
 	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Node", "AllocateLarge": "System.Double[]"}
 	thrown := map[string][2]string{"Fault": {"Fault", "even"}, "InvalidOperationException": {"System.InvalidOperationException", "odd"}}
 	told := 0
@@ -185,8 +184,8 @@ func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...stri
 	}
 }
 
-// everything: a recording of all there is has what Waits.cs allocates and throws, samples
-// of threads that run and of threads that wait, and a sum of its own for each kind.
+// everything: a recording of all kinds has Waits.cs's allocations and exceptions, samples of running and
+// waiting threads, and a separate sum for each kind.
 func (f *jsonProfile) everything(t *testing.T, truth string) {
 	t.Helper()
 	f.allocated(t, truth, "Waits", "Waits.RunMemory", "Waits.Run", "Waits.Main")

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Of every thread that waits for ever, the native frames that a recording has, of its
-// samples and of its event, are those that gdb sees, address by address.
+// For every thread that waits for ever, the native frames of its samples and of its event in a recording are
+// those that gdb sees, address by address.
 func TestEventsGDB(t *testing.T) { eachRuntime(t, eventsGDB) }
 
 func eventsGDB(t *testing.T, runtime string) {
@@ -22,7 +22,7 @@ func eventsGDB(t *testing.T, runtime string) {
 	stop := attachEvents(t, p, file, "wall,waits,locks")
 	p.say("go")
 	p.until("done")
-	time.Sleep(500 * time.Millisecond) // samples of those that wait
+	time.Sleep(500 * time.Millisecond) // samples of the waiting threads
 	stop()
 	theirs := gdb.Stacks(t, pid)
 	p.say("end")
@@ -32,7 +32,7 @@ func eventsGDB(t *testing.T, runtime string) {
 		tid := f.Threads[thread].ID
 		event := f.leaves(thread, func(s *jsonStack) bool { return s.Open })
 		if len(event) == 0 {
-			continue // it waits for nothing that the runtime tells of
+			continue // the runtime reports no event for its wait
 		}
 		sample := f.leaves(thread, func(s *jsonStack) bool { return s.Event == "" })
 		for what, own := range map[string][]uint64{"sample": sample, "event": event} {
@@ -44,14 +44,14 @@ func eventsGDB(t *testing.T, runtime string) {
 		threads++
 	}
 	t.Logf("%d native frames of %d threads that wait, of samples and events, are gdb's", frames, threads)
-	if threads < 11 { // one for each way to wait, and the holder of what two wait for
+	if threads < 11 { // one for each way to wait, and the owner for which two wait
 		t.Errorf("only %d threads were compared", threads)
 	}
 }
 
-// leaves are the addresses of the native frames above the first managed one, in the stack
-// that stands for most time of those of a thread that are meant. A file has of a caller
-// the address within its call, the byte before gdb's.
+// leaves are the addresses of the native frames above the first managed one, in the thread's stack with the
+// longest time among those meant selects. For a caller, a file has the address of the byte before gdb's,
+// which is within the call.
 func (f *jsonProfile) leaves(thread int, meant func(s *jsonStack) bool) (out []uint64) {
 	var best *jsonStack
 	for i := range f.Stacks {

@@ -25,8 +25,8 @@ const everyWait = "mutex,events,semaphore,join,monitor,task,silence,many"
 // everyEvent is all that a recording can have.
 const everyEvent = "cpu,wall,waits,locks,alloc,exception"
 
-// Each wait of a program is there once, in a recording of everything from its very start,
-// and beside the waits what it allocates and throws, and samples.
+// In a recording of everything from the start of a program, each of its waits is there once, together with
+// its allocations, its exceptions, and samples.
 func TestEventsStart(t *testing.T) { eachRuntime(t, eventsStart) }
 
 func eventsStart(t *testing.T, runtime string) {
@@ -37,7 +37,7 @@ func eventsStart(t *testing.T, runtime string) {
 	r.everything(t, r.stdout)
 }
 
-// truth is what the program printed about its waits.
+// truth is the list that the program printed of its waits.
 func (r *recording) truth(t *testing.T, least int) []waittruth.Wait {
 	t.Helper()
 	if r.code != 7 {
@@ -55,9 +55,9 @@ func truthOf(t *testing.T, said string, least int) []waittruth.Wait {
 	return truth
 }
 
-// The published example: an owner has a mutex for three seconds. Each wait for it is
-// there once, as long as the program's own clock says, its stack goes from the thread's
-// start to where it waits. A wait that does not end is there too, as far as it went.
+// The published example: an owner has a mutex for three seconds. Each wait for it is there once, with the
+// duration of the program's own clock and a stack from the thread's start to the wait. A wait that does not
+// end is there too, up to the end of the recording.
 func TestEventsExample(t *testing.T) {
 	r := record(t, "--events wall,waits", app(t, "Waits", "open,example")...)
 	f, truth := r.jsonProfile, truthOf(t, r.stdout, 3)
@@ -83,7 +83,7 @@ func TestEventsExample(t *testing.T) {
 			}
 		}
 	}
-	// Under load a thread may stand between its own clock and ours.
+	// Under load a thread may be interrupted between its own clock and ours.
 	if near < 2 || open != 1 {
 		t.Errorf("%d of 3 waits are as long as the program says, %d are open", near, open)
 	}
@@ -94,11 +94,11 @@ func attachEvents(t *testing.T, p *process, file, events string) (stop func()) {
 	t.Helper()
 	tool := start(t, tool(t), "record", "--pid", p.id, "--events", events, "--wait-min", "0", "--output", file)
 	until(t, "the probe is there", func() bool { return systemStateOf(t, p.pid).ours > 0 })
-	time.Sleep(1500 * time.Millisecond) // the session is there; the truth fails if it is not
+	time.Sleep(1500 * time.Millisecond) // the session is there; the truth fails if not
 	return func() { tool.stop(unix.SIGINT) }
 }
 
-// arrived tells that something was written to it.
+// arrived records that something was written to it.
 type arrived struct{ atomic.Bool }
 
 func (a *arrived) Write(b []byte) (int, error) {
@@ -106,14 +106,14 @@ func (a *arrived) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// kindKey is what two recordings of one run are compared by.
+// kindKey is the key by which two recordings of one run are compared.
 type kindKey struct {
 	thread uint64
 	lock   bool
 }
 
-// equalCounts holds the recording's counts against an external trace's: of the waits
-// that begin and end in the trace, by thread and kind.
+// equalCounts compares the recording's counts with an external trace's: of the waits that begin and end
+// within the trace, by thread and kind.
 func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 	t.Helper()
 	mine, theirs := map[kindKey]int{}, map[kindKey]int{}
@@ -146,9 +146,8 @@ func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 	t.Logf("%d waits of %d threads and kinds, as many as in the trace", inside, len(mine))
 }
 
-// All methods were compiled before we come, and a trace is taken from outside at the
-// same time: the truth holds, and both count the same. Then the process is recorded
-// once more.
+// All methods were compiled before we attach, and a trace is taken from outside at the same time: each wait
+// of the truth is found, and both have the same counts. Then the process is recorded once more.
 func TestEventsAttach(t *testing.T) { eachRuntime(t, eventsAttach) }
 
 func eventsAttach(t *testing.T, runtime string) {
@@ -194,7 +193,7 @@ func eventsAttach(t *testing.T, runtime string) {
 	}
 }
 
-// threadsNamed are the threads of a process that are the probe's.
+// threadsNamed are the names of a process's threads that belong to the probe.
 func threadsNamed(pid int) string {
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	out := ""
@@ -206,8 +205,8 @@ func threadsNamed(pid int) string {
 	return out
 }
 
-// Allocations weigh what the program allocates, by type and place, and each exception
-// is there with its type and its message.
+// Allocations have the program's weights, by type and place, and each exception is there with its type and
+// message.
 func TestEventsAllocations(t *testing.T) { eachRuntime(t, eventsAllocations) }
 
 func eventsAllocations(t *testing.T, runtime string) {
@@ -217,16 +216,16 @@ func eventsAllocations(t *testing.T, runtime string) {
 	}
 	f.wholeEvents(t)
 	f.allocated(t, f.stdout, "Events", "Events.Part", "Events.All", "Events.Main")
-	// One event or the other: where .NET 10's samples are on, no tick comes.
+	// Only one of the two events: where .NET 10's samples are on, there is no tick.
 	ticks, sampled := f.Counters["event_alloc_ticks"], f.Counters["event_alloc_sampled"]
 	if nine := runtime == needs.Net9; ticks+sampled < 500 || nine != (ticks > 0) || nine != (sampled == 0) {
 		t.Errorf("%d ticks, %d samples", ticks, sampled)
 	}
 }
 
-// The tool is killed in the middle of a recording of events, and the process recorded
-// again at once, with events and without: no event comes twice, and the program, whose
-// work is checked by itself, does not notice.
+// The tool is killed in the middle of a recording of events, and the process is recorded again at once, with
+// events and without. No event appears twice, and the program, which checks its own work, works as without
+// us.
 func TestEventsKilledAgain(t *testing.T) {
 	p := start(t, app(t, "Soak", "22", need(t, "out", "samples", "Soak.exe"))...)
 	time.Sleep(3 * time.Second)

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// exactTimes are processor times in nanoseconds: of each method with all that it calls,
-// and of the process.
+// exactTimes are processor times in nanoseconds: of each method including its callees, and of the process.
 type exactTimes struct {
 	method  map[string]float64
 	process float64
@@ -54,7 +53,7 @@ func (e *exactTimes) methods() (names []string) {
 	return names
 }
 
-// share is what part of the time of all methods one has.
+// share is a method's part of the time of all methods.
 func (e *exactTimes) share(method string) float64 {
 	sum := 0.0
 	for _, v := range e.method {
@@ -66,14 +65,15 @@ func (e *exactTimes) share(method string) float64 {
 	return e.method[method] / sum
 }
 
-// exactProfile is what a profile says of the same methods.
+// exactProfile is a profile's figures for the same methods.
 type exactProfile struct {
 	exactTimes
-	samples    float64            // of those methods; as many of equal weight as have the same error
-	clock      string             // that chose their moments; "" if unknown
-	shown      float64            // of the process's time, in the profile
+	// of those methods; of weighted samples, the number of equal ones that has the same error
+	samples    float64
+	clock      string             // that chose the samples; "" if unknown
+	shown      float64            // the part of the process's time that is in the profile
 	notSampled map[string]float64 // milliseconds of processor time by cause
-	stated     float64            // the process's time as the profile states it: in it, and not sampled
+	stated     float64            // the process's time according to the profile: sampled and not sampled
 }
 
 // clock is the name of the worst clock that chose samples of processor time.
@@ -134,7 +134,7 @@ func perfTimes(t *testing.T, file string, truth exactTimes, methods perfMap) (e 
 	return e
 }
 
-// perfPermitted says whether perf may sample this process, and all others.
+// perfPermitted reports whether perf may sample this process, and all others.
 func perfPermitted(t *testing.T) bool {
 	out, err := perfCommand(filepath.Join(t.TempDir(), "data"), "true")
 	return err == nil && !bytes.Contains(out, []byte("rror"))

@@ -48,7 +48,7 @@ func checkNames(t *testing.T, p *jsonProfile) {
 	}
 }
 
-// session talks to an MCP server for a while, so that it has work.
+// session talks to an MCP server for a while, to give it work.
 func session(w interface{ Write([]byte) (int, error) }, d time.Duration) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	w.Write([]byte(hello + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
@@ -76,7 +76,7 @@ func TestKilledTarget(t *testing.T) {
 	}
 }
 
-// A stack is larger than the room for its copy: it has a gap, and the managed frames are still there.
+// A stack larger than the room for its copy: it has a gap, and the managed frames are still there.
 func TestStackLargerThanItsCopy(t *testing.T) {
 	r := recordRaw(t, "--mode snapshot --quiet --stack-bytes 8192", app(t, "Truth", "3")...)
 	r.well(t, 0, "TRUTH DONE\n")

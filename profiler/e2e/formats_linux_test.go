@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Each format that is made later from a recording, by report and by convert, is byte for byte the one that
-// record wrote, though the recorded program has ended.
+// Each format made later from a recording, by report and by convert, is byte for byte the one that record
+// wrote, though the recorded program has ended.
 func TestFormatsOfRecording(t *testing.T) {
 	dir := tempdir.New(t)
 	names := []string{"pb.gz", "folded", "speedscope.json", "firefox.json", "trace.json", "otlp", "otlp.json", "json", "html"}

@@ -35,7 +35,7 @@ func (h *hung) kind() string {
 	return h.Verdicts[0].Kind
 }
 
-// hangOf asks for the verdict; code 1 says that something hangs.
+// hangOf runs hang; exit code 1 means that something hangs.
 func hangOf(t *testing.T, args ...string) (h hung) {
 	t.Helper()
 	var r result
@@ -101,8 +101,8 @@ func TestHangInLocks(t *testing.T) {
 	}
 }
 
-// hungAs asks until the program hangs as it will: it has just started, and a loaded machine
-// may take its time.
+// hungAs repeats the command until it finds the hang: the program has just started and may be slow on a
+// loaded machine.
 func hungAs(t *testing.T, pid, kind, says string) (h hung) {
 	for range 5 {
 		if h = hangOf(t, pid); h.kind() == kind && strings.Contains(fmt.Sprint(h.Verdicts), says) {
@@ -112,7 +112,7 @@ func hungAs(t *testing.T, pid, kind, says string) (h hung) {
 	return h
 }
 
-// hangOfCore asks the same of a core, and of the stopped process.
+// hangOfCore does the same for a core, and for the stopped process.
 func hangOfCore(t *testing.T, p *process) {
 	p.freeze()
 	if h := hangOf(t, p.id); h.kind() != "stopped" || len(h.Verdicts) != 2 {
@@ -123,7 +123,7 @@ func hangOfCore(t *testing.T, p *process) {
 	}
 }
 
-// Of 51 small programs that wait and work in every way that healthy ones do, none is accused.
+// 51 small healthy programs, which wait and work in different ways: none is accused.
 func TestHangHealthyModes(t *testing.T) {
 	need(t, "out", "samples", "Healthy.exe")
 	list := run(t, time.Minute, nil, app(t, "Healthy")...)
@@ -143,7 +143,7 @@ func TestHangHealthyModes(t *testing.T) {
 	}
 }
 
-// Programs that work, wait for input, or queue for locks as they should are not accused.
+// Healthy programs that work, wait for input, or queue for locks are not accused.
 func TestHangHealthy(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"demo": app(t, "Demo", "30"), "many": app(t, "Many", "30"), "survive": app(t, "Survive", "30"), "ended": app(t, "Ended", "30"),
@@ -158,7 +158,7 @@ func TestHangHealthy(t *testing.T) {
 	}
 }
 
-// notAccused looks at a process, and fails the test if it is said to hang.
+// notAccused examines a process several times, and fails the test if it is reported to hang.
 func notAccused(t *testing.T, p *process, looks int) {
 	t.Helper()
 	for range looks {

@@ -11,11 +11,11 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// inlinedSamples is how many samples of inlined methods TestInlined judges.
+// inlinedSamples is how many samples of inlined methods TestInlined compares.
 const inlinedSamples = 5000
 
-// Methods that the JIT compiler inlined are frames of their own with their lines, if the runtime keeps
-// them. Else their time is their caller's.
+// Methods that the JIT compiler inlined are separate frames with their lines, if the runtime keeps these
+// data. If not, their time is their caller's.
 func TestInlined(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ const (
 	installedVersion = "v0.0.0-test"
 )
 
-// A tool from `go install .../cmd/seedwalk@VERSION`, with nothing of the checkout at hand,
-// records a .NET program. What it lacks it names.
+// A tool from `go install .../cmd/seedwalk@VERSION`, without the checkout, records a .NET program. It names
+// what it lacks.
 func TestGoInstall(t *testing.T) {
 	target := app(t, "Truth", "4")
 	dir := tempdir.New(t)
@@ -46,7 +46,7 @@ func TestGoInstall(t *testing.T) {
 	}
 }
 
-// emptyHome is the environment of somebody who has nothing but the tool.
+// emptyHome is the environment of a user who has nothing but the tool.
 func emptyHome(t *testing.T, dir string) []string {
 	t.Helper()
 	env := []string{"PATH=/usr/bin:/bin"}
@@ -60,7 +60,7 @@ func emptyHome(t *testing.T, dir string) []string {
 	return env
 }
 
-// runAlone runs a command in an empty folder, with an environment of its own.
+// runAlone runs a command in an empty folder, with its own environment.
 func runAlone(t *testing.T, dir string, env []string, argv ...string) result {
 	t.Helper()
 	work, err := os.MkdirTemp(dir, "work-")
@@ -70,8 +70,8 @@ func runAlone(t *testing.T, dir string, env []string, argv ...string) result {
 	return run(t, 2*time.Minute, nil, append(append([]string{"env", "-i", "-C", work}, env...), argv...)...)
 }
 
-// goInstall installs the tool from a module proxy that has this checkout, into an empty
-// module cache. The dependencies come from what this machine's module cache has downloaded.
+// goInstall installs the tool from a module proxy that has this checkout, into an empty module cache. The
+// dependencies are taken from this machine's module cache.
 func goInstall(t *testing.T, dir string) string {
 	t.Helper()
 	needs.Command(t, "go", "git")
@@ -97,7 +97,7 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// writeProxy writes what a module proxy serves of this checkout.
+// writeProxy writes the files of a module proxy for this checkout.
 func writeProxy(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -118,8 +118,8 @@ func writeTo(t *testing.T, path string, data string) {
 	}
 }
 
-// archiveModule writes the files that git has or would take, without other modules, as they
-// are in the working tree.
+// archiveModule writes the files that git tracks or would add, without other modules, as they are in the
+// working tree.
 func archiveModule(t *testing.T, top, file string) {
 	t.Helper()
 	git := func(args ...string) string {

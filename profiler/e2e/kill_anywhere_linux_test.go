@@ -15,9 +15,8 @@ import (
 
 var killsAnywhere = flag.Int("killsanywhere", 4, "how often the tool is killed at any moment of an attachment or of stack PID")
 
-// The tool is killed at any moment: while it attaches, samples, detaches, or holds a
-// thread of the program stopped. No thread stays stopped or traced, and the program
-// works to its end as without us.
+// The tool is killed at any moment: while it attaches, samples, detaches, or has a thread of the program
+// stopped. No thread stays stopped or traced, and the program works to its end as without us.
 func TestKilledAnywhere(t *testing.T) {
 	p := attached(t, app(t, "Truth", fmt.Sprint(12+2**killsAnywhere))...)
 	pid, file := p.pid, filepath.Join(tempdir.New(t), "out.json")
@@ -30,7 +29,7 @@ func TestKilledAnywhere(t *testing.T) {
 			what, limit, args = "stack", 700*time.Millisecond, []string{"stack", fmt.Sprint(pid)}
 		}
 		tool := start(t, append([]string{tool(t)}, args...)...)
-		if i%4 == 3 { // while it has a thread stopped, if that is seen
+		if i%4 == 3 { // while it has a thread stopped, if that can be observed
 			for begin := time.Now(); len(standing(t, pid)) == 0 && time.Since(begin) < 3*time.Second; {
 			}
 			what += " with a thread stopped"
@@ -45,7 +44,7 @@ func TestKilledAnywhere(t *testing.T) {
 		until(t, fmt.Sprintf("kill %d (%s): no thread stands", i, what), func() bool { return len(standing(t, pid)) == 0 })
 	}
 	t.Logf("killed %v", ended)
-	// The next recording puts back what the killed ones have left.
+	// The next recording repairs what the killed ones have left.
 	if r := record(t, "--duration 500ms --quiet --pid "+p.id); r.code != 0 {
 		t.Errorf("a recording after all: exit code %d, %s", r.code, r.stderr)
 	}

@@ -19,12 +19,12 @@ import (
 // How long the program of Lines.cs runs, milliseconds.
 const running = "4000"
 
-// linesWritten are the places of Lines.cs's program where its methods can be seen: those
-// that call, where they call; the one that sleeps, in its loop or where it prints.
+// linesWritten are the lines of Lines.cs's program where its methods can be seen: for callers, the call; for
+// the one that sleeps, its loop or its print.
 var linesWritten = map[string][]int{"App.Lines.Main": {11}, "App.Lines.Over": {20, 22}, "App.Lines.Deep": {33, 34, 36, 37}}
 
-// Managed frames have the lines of the module's Portable PDB, in a file or within it, by
-// whichever way they come: those that the runtime's own stack traces have.
+// Managed frames have the lines of the module's Portable PDB, as a file or embedded, in every way of
+// recording: the same lines as in the runtime's own stack traces.
 func TestLines(t *testing.T) {
 	dir := tempdir.New(t)
 	net9, net10 := linedPrograms(t, dir)
@@ -46,7 +46,7 @@ func TestLines(t *testing.T) {
 func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
 	host, runtime, writer := need(t, "out", "bin", "swhost"), runtime9(t), compiled(t, "profiler/testdata/Lines.cs")
 	file, part, ten := filepath.Join(dir, "Emitted.exe"), filepath.Join(dir, "azmcp.dll"), filepath.Join(dir, "ten")
-	math := []string{"LD_PRELOAD=libm.so.6"} // the library that packs the PDB forgets that it needs it
+	math := []string{"LD_PRELOAD=libm.so.6"} // the library that packs the PDB lacks this dependency
 	for _, step := range []struct{ env, argv []string }{
 		{nil, []string{host, runtime, writer, file, "file", "Emitted"}},
 		{math, []string{host, runtime, writer, part, "embedded", "azmcp"}},
@@ -76,7 +76,7 @@ func runtimeSays(t *testing.T, stdout string) map[string]string {
 	return said
 }
 
-// checkLine judges one frame, and counts it.
+// checkLine compares one frame, and counts it.
 func checkLine(t *testing.T, seen map[string]int, method, file string, line int) {
 	t.Helper()
 	want := linesWritten[method]
@@ -107,7 +107,7 @@ func recordedLines(t *testing.T, dir, way string, argv []string) {
 	pprofLines(t, pprof, seen)
 }
 
-// pprofLines holds the lines of a pprof file against those of the JSON.
+// pprofLines compares the lines of a pprof file with those of the JSON.
 func pprofLines(t *testing.T, path string, want map[string]int) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -131,7 +131,7 @@ func pprofLines(t *testing.T, path string, want map[string]int) {
 	}
 }
 
-// libraryLines has the C library tell the sources of stacks of callbacks.
+// libraryLines checks the source lines that the C library returns for stacks of callbacks.
 func libraryLines(t *testing.T, library, out string, argv []string) {
 	t.Helper()
 	argv = slices.Clone(argv)

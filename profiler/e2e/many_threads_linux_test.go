@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Of 5,000 threads that sleep each has a stack in the recording, or is counted as one that has
-// none.
+// Each of 5,000 sleeping threads has a stack in the recording, or is counted as one without.
 func TestManyThreads(t *testing.T) {
 	const threads = 5000
 	p := start(t, app(t, "Many", fmt.Sprint(threads))...)

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// A process of musl is attached to, and stack shows it too.
+// Attaching to a process that uses musl works, and stack shows it too.
 func TestMusl(t *testing.T) {
 	c := newChecker(t)
 	c.attached(t, on(t, needs.Net9Musl, "Truth", "12"))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// namesWanted are methods of Names.cs, which only their parameters or what they are
-// instantiated over tell apart, and what of the class library they are called by.
+// namesWanted are methods of Names.cs that differ only in their parameters or type arguments, and class
+// library methods that call them.
 var namesWanted = []string{
 	"Names.Over()", "Names.Over(int)", "Names.Over(ref string, long[,], List<Dictionary<string,int?>>[])",
 	"Names.Own<int>(T)", "Names.Own<T>(T)", "Names.Own<double,U>(T, U)",
@@ -19,7 +19,7 @@ var namesWanted = []string{
 	"System.Collections.Generic.GenericArraySortHelper<Names.Key>.Sort",
 }
 
-// Methods have the names that tell them apart, whichever way they are sampled.
+// Methods have names that distinguish them, in every way of sampling.
 func TestNames(t *testing.T) {
 	exe, seen := compiled(t, "profiler/testdata/Names.cs"), map[string]string{}
 	for _, way := range []string{"probe", "snapshot"} {
@@ -44,8 +44,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// oneNameEach fails if a method has parameters in one recording and none in another, or a name
-// with the runtime's own word for shared type arguments.
+// oneNameEach fails if a method has parameters in one recording and none in another, or a name with the
+// runtime's own word for shared type arguments.
 func oneNameEach(t *testing.T, seen map[string]string, names []string) {
 	for _, name := range names {
 		if strings.Contains(name, "__Canon") {

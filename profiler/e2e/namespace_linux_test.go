@@ -12,12 +12,12 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// ownTemp is a script's begin that gives a mount namespace a /tmp of its own. The checkout,
-// its first argument, stays where it is, even below /tmp.
+// ownTemp is the beginning of a script that gives a mount namespace its own /tmp. The checkout, its first
+// argument, stays where it is, even below /tmp.
 const ownTemp = `mount --bind "$1" /mnt && mount -t tmpfs none /tmp && mkdir -p "$1" && mount --move /mnt "$1" && cd "$1/profiler/e2e" && shift`
 
-// contained starts a program in a pid and a mount namespace of its own, with a /tmp of
-// its own, and returns its number here.
+// contained starts a program in its own pid and mount namespaces, with its own /tmp, and returns its number
+// here.
 func contained(t *testing.T, argv ...string) int {
 	t.Helper()
 	unshare := []string{"unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", ownTemp + ` && exec "$@"`, "sh", needs.Root(t)}
@@ -42,8 +42,8 @@ func child(t *testing.T, p *process, ready func(pid int) bool) (pid int) {
 	return pid
 }
 
-// A process in a container: its files and its numbers are others, and it is recorded
-// and looked at from here all the same. Nothing of ours stays in its /tmp.
+// A process in a container has other files and process numbers. It is recorded and examined from here
+// nevertheless, and nothing of ours stays in its /tmp.
 func TestOtherNamespaces(t *testing.T) {
 	pid := contained(t, app(t, "Truth", "120")...)
 	before := settled(t, pid)

@@ -15,8 +15,8 @@ var (
 	simpleFirst = flag.Duration("simple-first", 100*time.Millisecond, "by when after attaching record must have a sample")
 )
 
-// The simplest programs have a complete stack at each of many tries, and a recording of
-// them has its first sample soon.
+// For the simplest programs each of many tries gives a complete stack, and a recording has its first sample
+// soon.
 func TestNeverNothing(t *testing.T) {
 	if *simpleTries == 0 {
 		t.Skip("SKIPPED-CHECK: many tries at the simplest programs are not wanted: make never-nothing")
@@ -58,8 +58,8 @@ func stackShows(t *testing.T, pid, kind string) error {
 	return nil
 }
 
-// recordShows attaches for as long as the first sample may take. On a busy machine the main
-// thread may not run in that time: then other threads have samples.
+// recordShows attaches for the longest time that the first sample may need. On a busy machine the main thread
+// may not run in that time: then other threads have samples.
 func recordShows(t *testing.T, pid, kind string) error {
 	p := record(t, "--pid "+pid+" --duration "+simpleFirst.String())
 	seen := int64(0)

@@ -20,8 +20,8 @@ function warm() { return spin(300) }
 outer(); warm(); console.log(process.pid)
 `
 
-// .NET inside node: the walk goes through code that V8 compiled, whose names come from node's perf
-// map, also in a recording that is reported later. What lies below such code is doubtful.
+// .NET inside node: the walk passes through code that V8 compiled. Its names are in node's perf map, which is
+// also used in a recording that is reported later. Frames below such code are doubtful.
 func TestNode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// nodeSeen are samples by what is in their stacks.
+// nodeSeen counts samples by the contents of their stacks.
 type nodeSeen struct{ samples, incomplete, jit, mixed int64 }
 
 func judgeNode(t *testing.T, p *jsonProfile, dir string) (seen nodeSeen) {

@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// What a CLR exports about itself: its structures, and the table for debuggers from which
-// they are supposed and proven where it does not publish them.
+// Symbols of a CLR: published is the description of its structures. debuggers is the table for debuggers; if
+// a runtime does not publish a description, the layout is guessed from this table and then proven.
 const published, debuggers = "DotNetRuntimeContractDescriptor", "g_dacTable"
 
 // mutedRuntime is the pinned .NET 9, but its CLR does not export these names.
@@ -31,8 +31,8 @@ func mutedRuntime(t *testing.T, names ...string) string {
 	})
 }
 
-// disguisedRuntime is the pinned .NET 9, but its CLR publishes nothing, and its table for
-// debuggers has the size of .NET 8's: the layout that is known for its release is a wrong one.
+// disguisedRuntime is the pinned .NET 9, but its CLR publishes no description, and its table for debuggers
+// has the size of .NET 8's: the layout known for that release is wrong here.
 func disguisedRuntime(t *testing.T) string {
 	t.Helper()
 	return changedRuntime(t, func(b []byte) []byte {
@@ -49,7 +49,7 @@ func disguisedRuntime(t *testing.T) string {
 		if i < 0 {
 			t.Fatalf("the CLR has no %s of %d bytes", debuggers, size9)
 		}
-		const entry, size = 24, 16 // of a symbol; DynamicSymbols leaves out the first
+		const entry, size = 24, 16 // of a symbol; DynamicSymbols omits the first
 		at := f.Section(".dynsym").Offset + uint64(entry*(i+1)+size)
 		binary.LittleEndian.PutUint64(b[at:], size8)
 		return bytes.ReplaceAll(b, []byte(published), []byte(strings.ToLower(published)))
@@ -78,9 +78,9 @@ func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 	return to
 }
 
-// A runtime that cannot be sampled from outside is sampled in the old way, in the
-// same recording, and the summary says so. One that says nothing of itself, but whose
-// structures can be proven by what runs, is sampled by the probe.
+// A runtime that cannot be sampled from outside is sampled in the old way, in the same recording, and the
+// summary reports it. One without a description, whose layout can be proven from the running code, is sampled
+// by the probe.
 func TestProbeFallsBack(t *testing.T) {
 	for _, c := range []struct {
 		name, way string
@@ -92,7 +92,7 @@ func TestProbeFallsBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := fallback(t, mutedRuntime(t, c.hidden...))
-			if c.way == "probe" && r.Samples < 20 { // once of twenty runs, on a busy machine
+			if c.way == "probe" && r.Samples < 20 { // in one of twenty runs, on a busy machine
 				t.Logf("only %d samples; once more", r.Samples)
 				r = fallback(t, mutedRuntime(t, c.hidden...))
 			}
@@ -108,8 +108,8 @@ func TestProbeFallsBack(t *testing.T) {
 	}
 }
 
-// A runtime whose tables refute the layout that is known for its release: stacks have their native
-// frames, the gap is of a type of its own, and recording, stack, and doctor say why.
+// A runtime whose tables refute the layout known for its release: stacks have their native frames, the gap
+// has its own type, and recording, stack, and doctor print the reason.
 func TestUnprovenRuntime(t *testing.T) {
 	const gap, why = "runtime-not-readable", "contradict the layout that is known for its release"
 	runtime := disguisedRuntime(t)

@@ -19,15 +19,14 @@ import (
 
 var kills = flag.Int("kills", 4, "how often the tool is killed that has attached to a program")
 
-// killsEach is how many of many kills one program has at most, killPrograms how many programs
-// there are at a time, killRounds how often new ones are started: a program lives for so
-// many seconds, in which a machine that is busy has fewer kills done than a quiet one.
+// killsEach is the most kills for one program, killPrograms the number of programs at a time, killRounds how
+// often new ones are started. A program lives for a fixed time; a busy machine does fewer kills in it than an
+// idle one.
 const killsEach, killPrograms, killRounds = 25, 4, 8
 
-// The tool is killed again and again, at any moment, while it records a program that
-// is easily hurt: a second later no timer of ours runs and no handler does, and the
-// program ends as without us. The timer of a thread that sleeps may be there still: it
-// counts that thread's processor time, and ends all as soon as there is some.
+// The tool is killed again and again, at any moment, while it records a fragile program. A second later none
+// of our timers or handlers runs, and the program ends as without us. The timer of a sleeping thread may
+// still exist: it counts that thread's processor time and removes everything as soon as there is some.
 func TestProbeKilledOften(t *testing.T) {
 	t.Log("program  kills  at work | a second later: timers that run  of sleeping threads  handler runs | mappings, threads, descriptors before | after")
 	armed, done := 0, 0
@@ -40,7 +39,7 @@ func TestProbeKilledOften(t *testing.T) {
 	}
 }
 
-// killRound starts programs and kills their recordings, while they live.
+// killRound starts programs and kills their recordings while the programs live.
 func killRound(t *testing.T, kills int) (armed, done int) {
 	t.Helper()
 	programs := min(killPrograms, (kills+killsEach-1)/killsEach)
@@ -66,11 +65,11 @@ type killed struct {
 	file, tool    string
 	before, after systemState
 	state         func() systemState
-	last, ends    time.Time // no kill begins later; the program goes on at least so long
+	last, ends    time.Time // no kill begins after last; the program runs at least until ends
 
 	tag               uint64 // of the last recording
 	done, armed       int
-	late, still, runs int // a second after a kill: timers that run, and that do not; runs of the handler
+	late, still, runs int // a second after a kill: timers that run, timers that do not, runs of the handler
 	wrong             []string
 }
 
@@ -124,12 +123,12 @@ func (k *killed) once() {
 	}
 	time.Sleep(200 * time.Millisecond)
 	k.runs += int(headerWord(pid, signalsWord) - ran)
-	if after := k.state(); time.Now().Before(k.ends) { // later it opens what it prints to, and threads end
+	if after := k.state(); time.Now().Before(k.ends) { // later it opens its output, and threads end
 		k.after = after
 	}
 }
 
-// tick is the kernel's: processor timers are looked at so often.
+// tick is the kernel's: it checks processor timers at this interval.
 const tick = 10 * time.Millisecond
 
 // processorTimes are the processor times of a process's threads.
@@ -145,7 +144,7 @@ func processorTimes(pid int) map[string]time.Duration {
 	return out
 }
 
-// end judges when the program ends.
+// end compares when the program ends.
 func (k *killed) end(t *testing.T, i int) {
 	t.Helper()
 	t.Logf("%7d  %5d  %7d | %31d  %19d  %12d | %8d, %d, %-23d | %d, %d, %d", i+1, k.done, k.armed, k.late, k.still, k.runs,
@@ -153,7 +152,7 @@ func (k *killed) end(t *testing.T, i int) {
 	for _, w := range k.wrong {
 		t.Errorf("program %d: %s", i+1, w)
 	}
-	if k.runs > k.still { // of a thread that slept: once, and ends all
+	if k.runs > k.still { // from a thread that slept: runs once and removes everything
 		t.Errorf("program %d: the handler ran %d times for tools that were dead for a second", i+1, k.runs)
 	}
 	if k.after.ours > 8 || k.after.descriptors > k.before.descriptors+4 { // it forks, and loads libraries
@@ -165,11 +164,10 @@ func (k *killed) end(t *testing.T, i int) {
 	alone(t, k.out.String(), k.done)
 }
 
-// Words of the probe's header, of probe.h: the recording's number, and how often the
-// handler has run.
+// Offsets in the probe's header (probe.h): the recording's number, and the number of runs of the handler.
 const tagWord, signalsWord = 24, 104
 
-// headerWord is a word of the probe's header in a process, 0 if there is none.
+// headerWord is a word of the probe's header in a process, 0 if none.
 func headerWord(pid int, at int64) uint64 {
 	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	for line := range strings.Lines(string(maps)) {

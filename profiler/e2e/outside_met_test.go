@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// kind is a kind of stack that a scenario of TruthMore.cs is there for: a thread is in
-// its scenario most of the time, and in what that is about for a moment only.
+// kind is a kind of stack that a scenario of TruthMore.cs produces. A thread is in its scenario most of the
+// time, but in the interesting state only for moments.
 type kind struct {
 	scenario uint64
 	what     string
-	has      []uint64 // entries of the shadow, some of which must be there
+	has      []uint64 // entries of the shadow; some of them must be there
 	depth    int      // entries, at least
 }
 
@@ -37,7 +37,7 @@ var kinds = []kind{
 	{scenario: 49, what: "an assembly to be unloaded, where others like it have been", has: []uint64{69}},
 }
 
-// meet counts what a stack is that was compared and is right.
+// meet counts the kinds of a stack that was compared and is right.
 func (c *checker) meet(s *shadow) {
 	for _, k := range kinds {
 		if k.scenario == s.scenario && len(s.entries) >= k.depth && slices.ContainsFunc(k.has, func(id uint64) bool { return slices.Contains(s.entries, id) }) {
@@ -46,12 +46,12 @@ func (c *checker) meet(s *shadow) {
 	}
 }
 
-// metAll says whether every kind was met.
+// metAll reports whether every kind has occurred.
 func (c *checker) metAll() bool {
 	return !slices.ContainsFunc(kinds, func(k kind) bool { return c.met[k.what] == 0 })
 }
 
-// allMet fails the test where a kind was never met.
+// allMet fails the test if a kind never occurred.
 func (c *checker) allMet(t *testing.T) {
 	t.Helper()
 	for _, k := range kinds {

@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// A single-file program on .NET 10, whose runtime says itself where everything is:
-// whole stacks, and each method has a name.
+// A single-file program on .NET 10, whose runtime describes its structures: whole stacks, and each method has
+// a name.
 func TestProbeNet10(t *testing.T) {
 	c := newChecker(t)
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")

@@ -16,15 +16,15 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// survive is the command line of the program that is easily hurt.
+// survive is the command line of the fragile program.
 func survive(t *testing.T, args ...string) []string {
 	t.Helper()
 	return app(t, "Survive", append([]string{fmt.Sprint(surviveTime.Seconds())}, args...)...)
 }
 
-// alone fails the test unless the program said that it is well, and its sleeping
-// thread was interrupted at most so often: once for its timer, and once more if the tool
-// was so slow on a busy machine that the probe stopped all timers.
+// alone fails the test unless the program reports success, and its sleeping thread was interrupted at most so
+// often: once for its timer, and once more if the tool was so slow on a busy machine that the probe stopped
+// all timers.
 func alone(t *testing.T, stdout string, interruptions int) {
 	t.Helper()
 	var cut, sleeps int
@@ -34,9 +34,9 @@ func alone(t *testing.T, stdout string, interruptions int) {
 	}
 }
 
-// Collections, exceptions, compilation, forks, fibres, blocked signals: the program
-// ends as without us, its stacks are whole, and a thread whose faults become exceptions has
-// its share of the processor time. Samples are not kept: those of half an hour are gigabytes.
+// Collections, exceptions, compilation, forks, fibres, blocked signals: the program ends as without us, its
+// stacks are whole, and a thread whose faults become exceptions has its share of the processor time. Samples
+// are not kept: half an hour of them are gigabytes.
 func TestProbeSurvives(t *testing.T) {
 	for runtime, usual := range map[string]time.Duration{needs.Net9: 20 * time.Second, needs.Net10: 15 * time.Second} {
 		t.Run(runtime, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestProbeSurvives(t *testing.T) {
 	}
 }
 
-// processorTime is what a profile has of each thread, by name.
+// processorTime is the profile's time of each thread, by name.
 func (p *jsonProfile) processorTime() map[string]time.Duration {
 	spent := map[string]time.Duration{}
 	for _, s := range p.Stacks {
@@ -70,11 +70,10 @@ func (p *jsonProfile) processorTime() map[string]time.Duration {
 	return spent
 }
 
-// A library of Go puts the runtime's handlers on alternate stacks of 16 KiB, where
-// ours must not meet one that waits for a collection; and it takes SIGURG. Not more
-// than a collection now and then: with nothing of ours in it, .NET 9.0.5 died beside
-// this library in three of three runs that collected every 5 ms and allocated, and in
-// one of three that only collected. So this does not test a storm of collections.
+// A library of Go puts the runtime's handlers on alternate stacks of 16 KiB, where our handler must not run
+// on top of one that waits for a collection; and Go uses SIGURG. Collections are rare in this test, because
+// frequent ones kill .NET without us: .NET 9.0.5 died with this library in three of three runs that collected
+// every 5 ms and allocated, and in one of three that only collected.
 func TestProbeSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	r := recordRaw(t, "--mode probe --rate 250", survive(t, "go")...)
@@ -90,11 +89,10 @@ func TestProbeSurvivesGo(t *testing.T) {
 
 var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs each program alone, and with the probe")
 
-// A library of Go, and a collection every 5 ms: .NET itself dies of it now and then, since
-// Go has put the runtime's handlers on alternate stacks of 12 KiB of room, of which the one
-// that waits for a collection takes 13 (dotnet/runtime issue 127320). So the program runs
-// alone as often as with the probe, and may die as often; and once more on alternate stacks
-// that have the room, where hardly any does.
+// A library of Go, and a collection every 5 ms. .NET itself dies of it now and then: Go has put the runtime's
+// handlers on alternate stacks with 12 KiB of room, and the one that waits for a collection needs 13
+// (dotnet/runtime issue 127320). So the program runs as often without the probe as with it and may die as
+// often; and once more on larger alternate stacks, where it hardly ever dies.
 func TestProbeGoStorm(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	if *storms == 0 {
@@ -120,8 +118,7 @@ func TestProbeGoStorm(t *testing.T) {
 	}
 }
 
-// A real-time limit on signals must not stop the program, nor be taken for threads
-// that are gone.
+// A real-time limit on signals must not stop the program, nor be mistaken for ended threads.
 func TestProbeFewSignals(t *testing.T) {
 	argv := append([]string{"/bin/bash", "-c", `ulimit -i 8 && exec "$@"`, "bash"}, survive(t)...)
 	r := record(t, "--mode probe --rate 250", argv...)
@@ -135,13 +132,13 @@ func TestProbeFewSignals(t *testing.T) {
 	t.Log("\n" + r.stderr)
 }
 
-// The new program runs on, whatever was under way.
+// The new program works, whatever the probe was doing.
 func TestProbeExec(t *testing.T) {
 	record(t, "--mode probe --rate 1000", survive(t, "exec")...).well(t, 9, "EXEC DONE\n")
 }
 
-// Nobody is there any more: the program ends as without us, and a second later
-// none of its threads has a timer of ours.
+// The tool is gone: the program ends as without us, and a second later none of its threads has a timer of
+// ours.
 func TestProbeKilled(t *testing.T) {
 	for _, clock := range []string{"auto", "timer"} {
 		t.Run(clock, func(t *testing.T) { toolKilled(t, clock) })
@@ -172,11 +169,10 @@ func toolKilled(t *testing.T, clock string) {
 	alone(t, p.out.String(), 1)
 }
 
-// timers counts the POSIX timers of a process's living threads. Those of threads
-// that have ended never fire.
+// timers counts the POSIX timers of a process's living threads. Those of ended threads never fire.
 func timers(pid int) int { return len(timersOf(pid)) }
 
-// timersOf are the threads that they are of.
+// timersOf are the threads of these timers.
 func timersOf(pid int) (tids []string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/timers", pid))
 	if err != nil {
@@ -199,8 +195,8 @@ func dead(pid int) bool {
 	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
-// The old way beside a library of Go: its handlers and the runtime's meet on the
-// alternate stacks, which we make larger. On those of 16 KiB one of three runs died.
+// The old way with a library of Go: its handlers and the runtime's share the alternate stacks, which we
+// enlarge. On those of 16 KiB one of three runs died.
 func TestSnapshotSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	for range 3 {

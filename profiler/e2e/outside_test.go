@@ -14,7 +14,7 @@ import (
 
 var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
 
-// sums are what came of the truth program on each runtime.
+// sums are the results for the truth program on each runtime.
 type sums struct {
 	rows    []string
 	all     tally
@@ -32,7 +32,7 @@ func (s *sums) add(name string, row tally, managed int) {
 	s.managed += managed
 }
 
-// The stacks that the probe copied are what the threads say of themselves.
+// The stacks that the probe copied agree with the threads' own records.
 func TestProbeTruth(t *testing.T) {
 	var s sums
 	for _, c := range []struct {
@@ -60,19 +60,18 @@ func TestProbeTruth(t *testing.T) {
 func probeTruth(t *testing.T, argv []string, assembly string, more bool, first, last uint64) (tally, int) {
 	c := newChecker(t)
 	c.want, c.first, c.last, c.whole = *truthSamples, first, last, 200
-	if c.want >= 5000 { // of fewer, one is too many
+	if c.want >= 5000 { // with fewer samples, a single one is too many
 		c.whole = 1000
 		if more { // threads that mostly sleep have many samples, and hardly one in managed code
 			c.want *= 2
 		}
 	}
 	managed := 0
-	// .NET 10.0.9 loses what a resolver's method returns to the runtime if a collection
-	// begins while that method runs (dotnet/runtime issue 131267, mended by pull request
-	// 131708): then "Common Language Runtime detected an invalid program" of the dynamic
-	// method made, or worse. Seen once in some 60 runs. Without anything of ours: a thread
-	// that is held in DynamicResolver.GetCodeInfo while others collect and allocate ends
-	// 10.0.9 each time, 9.0.5 never. A second time in a row fails here.
+	// .NET 10.0.9 loses the result of a resolver's method if a collection begins while that method runs
+	// (dotnet/runtime issue 131267, fixed by pull request 131708). Then it reports "Common Language Runtime
+	// detected an invalid program" for the dynamic method, or worse. Seen once in about 60 runs. It happens
+	// without us too: if a thread is stopped in DynamicResolver.GetCodeInfo while others collect and
+	// allocate, 10.0.9 ends each time, 9.0.5 never. A second time in a row fails here.
 	invalid := 0
 	var seen tiers
 	maps := tempdir.New(t)
@@ -80,7 +79,7 @@ func probeTruth(t *testing.T, argv []string, assembly string, more bool, first, 
 		t.Setenv("DOTNET_TC_CallCountingDelayMs", "0") // code is replaced as soon as it can be
 		mapEnv(t, maps)
 	}
-	// Some kinds last for some instructions: a run without one is followed by another.
+	// Some kinds last for a few instructions: a run without one is followed by another.
 	wanting := func() bool { return c.total < c.want || more && (!c.metAll() || !seen.all()) }
 	for runs := 0; wanting() && runs < max(12, c.want/250); runs++ {
 		r := recordRaw(t, "--mode probe --rate 500", argv...)

@@ -10,24 +10,24 @@ import (
 	"github.com/seedwalk/seedwalk/stack/raw"
 )
 
-// tiers counts what samples met of code that is replaced while it runs. The judge is
-// the map that the runtime writes of all it compiles.
+// tiers counts samples in code that is replaced while it runs. They are compared with the runtime's own map
+// of all compiled code.
 type tiers struct {
 	osr      int // stacks with a frame that was replaced on the stack
-	top      int // of those: interrupted in it
+	top      int // interrupted in that frame
 	mixed    int // stacks with one method in two of its bodies
-	below    int // stacks that go on below an alternate one
+	below    int // stacks that continue below an alternate one
 	replaced int // methods seen in more than one body, in one run
 }
 
-// mapEnv has the runtime write its map to dir.
+// mapEnv makes the runtime write its map to dir.
 func mapEnv(t *testing.T, dir string) {
 	t.Helper()
 	t.Setenv("DOTNET_PerfMapEnabled", "3")
 	t.Setenv("DOTNET_PerfMapJitDumpPath", dir)
 }
 
-// takeMap reads the map of the one process that has written one, and removes it.
+// takeMap reads the map of the only process that has written one, and removes it.
 func takeMap(t *testing.T, dir, assembly string) perfMap {
 	t.Helper()
 	found, _ := filepath.Glob(filepath.Join(dir, "perf-*.map"))
@@ -80,7 +80,7 @@ func (c *tiers) add(m perfMap, samples []*raw.Sample) {
 	}
 }
 
-// all says whether every kind was met.
+// all reports whether every kind has occurred.
 func (c *tiers) all() bool { return c.top > 0 && c.replaced > 0 && c.below > 0 }
 
 func (c *tiers) verdict(t *testing.T) {

@@ -15,7 +15,7 @@ type body struct {
 	name, tier  string
 }
 
-// perfMap are a program's methods by address, as the runtime wrote them down.
+// perfMap are a program's methods by address, as the runtime wrote them.
 type perfMap []body
 
 // readPerfMap reads the methods of an assembly.

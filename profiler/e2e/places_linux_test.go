@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// placeSamples is how many samples of known places TestPlaces must judge.
+// placeSamples is how many samples of known places TestPlaces must compare.
 const placeSamples = 2000
 
 // A place is a call of Burn<S1>, Burn<S2>, ... in Places.cs.
@@ -32,8 +32,8 @@ type linedProfile struct {
 	}
 }
 
-// Lines of compiled and of precompiled methods, synchronous, asynchronous, and in handlers, in all tiers, are
-// those that the program knows, or that the runtime's own stack traces have at the same place.
+// Lines of compiled and precompiled methods (synchronous, asynchronous, in handlers; in all tiers) are those
+// that the program knows, or those of the runtime's own stack trace at the same place.
 func TestPlaces(t *testing.T) {
 	host, exe := need(t, "out", "bin", "swhost"), need(t, "out", "samples", "Places.exe")
 	dir := tempdir.New(t)
@@ -64,7 +64,7 @@ func TestPlaces(t *testing.T) {
 					t.Errorf("no sample of place %d", i+1)
 				}
 			}
-			// Optimized code has calls in what the JIT compiler calls an epilog: they have no line.
+			// In optimized code some calls are in what the JIT compiler calls an epilog: they have no line.
 			if all < placeSamples || seen["all lines"] < all/3 || c.precompiled && seen[libraryFile] < placeSamples/10 {
 				t.Errorf("%d samples, %d of them through the library", all, seen[libraryFile])
 			}
@@ -75,7 +75,7 @@ func TestPlaces(t *testing.T) {
 // libraryFile is the file of all methods of the library.
 const libraryFile = "All.cs"
 
-// withLines makes a folder of the runtime with lines for one of its precompiled libraries.
+// withLines makes a copy of the runtime's folder in which one precompiled library has lines.
 func withLines(t *testing.T, dir, host, exe, name string) string {
 	t.Helper()
 	folder := filepath.Join(dir, "runtime")
@@ -109,8 +109,8 @@ func readLined(t *testing.T, path string) (p linedProfile) {
 	return p
 }
 
-// judgePlaces compares the lines of the callers of each place with those that are known. A caller in an
-// epilog, as the JIT compiler says, has no line. judgePlaces counts the samples of each place.
+// judgePlaces compares the lines of the callers of each place with the known ones, and counts the samples of
+// each place. A caller in an epilog, as the JIT compiler calls it, has no line.
 func judgePlaces(t *testing.T, p linedProfile, known [][]string) map[string]int {
 	seen := map[string]int{}
 	for _, s := range p.Stacks {
@@ -145,7 +145,7 @@ func judgePlaces(t *testing.T, p linedProfile, known [][]string) map[string]int 
 	return seen
 }
 
-// within reports whether known has all that was said, in this order. Behind a handler, known may end.
+// within reports whether known has all lines of said, in this order. After a handler, known may end.
 func within(said, known []string) bool {
 	if said[0] != known[0] {
 		return false

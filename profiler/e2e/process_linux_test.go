@@ -18,8 +18,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// process is a program that runs beside a test, which kills it at its end. If the test
-// failed, what the program wrote to its standard error is shown.
+// process is a program that runs during a test and is killed at its end. If the test failed, the program's
+// standard error is shown.
 type process struct {
 	*exec.Cmd
 	t         *testing.T
@@ -32,7 +32,7 @@ type process struct {
 	err       error // of its end
 }
 
-// text is what a program has written so far.
+// text is the output of a program so far.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -53,7 +53,7 @@ func (x *text) String() string {
 // start starts a program.
 func start(t *testing.T, argv ...string) *process { return startIn(t, nil, argv...) }
 
-// startIn starts a program with more environment. Its standard input stays open.
+// startIn starts a program with additional environment. Its standard input stays open.
 func startIn(t *testing.T, env []string, argv ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, ended: make(chan struct{})}
@@ -68,7 +68,7 @@ func startIn(t *testing.T, env []string, argv ...string) *process {
 	p.in, p.pid, p.id = in, p.Process.Pid, fmt.Sprint(p.Process.Pid)
 	go func() {
 		if p.err = p.Cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
-			p.err = nil // a child of its own has its output still open
+			p.err = nil // a child still has its output open
 		}
 		close(p.ended)
 	}()
@@ -110,7 +110,7 @@ func (p *process) gone() bool {
 	}
 }
 
-// wait waits for the program's end, three minutes at most, and returns its exit code.
+// wait waits for the program's end, at most three minutes, and returns its exit code.
 func (p *process) wait() int {
 	p.t.Helper()
 	select {
@@ -130,8 +130,8 @@ func (p *process) stop(sig os.Signal) {
 	}
 }
 
-// freeze stops the process by a signal, and waits until all its threads stand: a signal
-// stops a thread when it next runs.
+// freeze stops the process by a signal, and waits until all its threads are stopped: a thread stops only when
+// it next runs.
 func (p *process) freeze() {
 	p.t.Helper()
 	syscall.Kill(p.pid, syscall.SIGSTOP)
@@ -141,7 +141,7 @@ func (p *process) freeze() {
 	})
 }
 
-// truthDone fails the test unless the truth program ends as it does alone.
+// truthDone fails the test unless the truth program ends as it does without us.
 func (p *process) truthDone() {
 	p.t.Helper()
 	if p.wait(); p.err != nil || p.out.String() != "TRUTH DONE\n" {
@@ -149,11 +149,11 @@ func (p *process) truthDone() {
 	}
 }
 
-// attached starts a program and waits until it is at work: all its threads are there.
+// attached starts a program and waits until it has all its threads.
 func attached(t *testing.T, argv ...string) *process {
 	t.Helper()
 	p := start(t, argv...)
-	// A CLR has some threads of its own before the first of the program's.
+	// A CLR has some threads of its own before the program's first.
 	const clrThreads, looks, pause, usual, longest = 8, 10, 100 * time.Millisecond, 3 * time.Second, 15 * time.Second
 	begin, last, same := time.Now(), 0, 0
 	for took := time.Duration(0); took < longest; took = time.Since(begin) {
@@ -177,16 +177,15 @@ func demo(t *testing.T) *process {
 	return p
 }
 
-// waiting starts a program of waits, and returns once it has said a line, with the lines
-// before it.
+// waiting starts a program of waits, and returns once it has printed a line, with the lines before it.
 func waiting(t *testing.T, line string, argv ...string) (*process, []string) {
 	t.Helper()
-	// A core has what glibc reserved, 64 MB a thread.
+	// A core contains what glibc has reserved, 64 MB per thread.
 	p := startIn(t, []string{"MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH=" + filepath.Dir(need(t, "out", "samples", "libwaits.so"))}, argv...)
 	return p, p.until(line)
 }
 
-// until waits for a condition, for a minute at most.
+// until waits for a condition, at most a minute.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 3000 {

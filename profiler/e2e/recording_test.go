@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// limitOfCommand bounds a command that normally takes seconds.
+// limitOfCommand is the time limit of a command that normally takes seconds.
 const limitOfCommand = 3 * time.Minute
 
 var surviveTime = flag.Duration("survive", usualSurvival, "how long the survival tests of the probe run each; TestProbeSurvives a minute if it is not given")
@@ -40,7 +40,7 @@ func seedwalkJSON(t *testing.T, v any, command string, args ...string) result {
 	return r
 }
 
-// recording is a run of seedwalk record, and what it wrote.
+// recording is a run of seedwalk record, and its output.
 type recording struct {
 	result
 	*jsonProfile
@@ -55,7 +55,7 @@ func record(t *testing.T, flags string, argv ...string) *recording {
 	return recordBy(t, nil, flags, argv...)
 }
 
-// recordBy is record by a command line that runs the tool.
+// recordBy is record with a command line that runs the tool.
 func recordBy(t *testing.T, prefix []string, flags string, argv ...string) *recording {
 	t.Helper()
 	file := filepath.Join(tempdir.New(t), "out.json")
@@ -87,7 +87,7 @@ func recordRawBy(t *testing.T, prefix []string, flags string, argv ...string) *r
 	return r
 }
 
-// well fails the test unless the program ended with a code and said just this.
+// well fails the test unless the program ended with this exit code and exactly this output.
 func (r *recording) well(t *testing.T, code int, stdout string) {
 	t.Helper()
 	if r.code != code || r.stdout != stdout {
@@ -142,7 +142,7 @@ type jsonProfile struct {
 	}
 }
 
-// jsonStack is what happened at a place: samples, or an event.
+// jsonStack is one entry of the profile: samples with the same stack, or an event.
 type jsonStack struct {
 	Thread, Owner        int
 	Frames               []int
@@ -181,8 +181,7 @@ func (p *jsonProfile) has(name string) bool {
 	return false
 }
 
-// whole fails the test unless there are enough samples, and a share of them, in
-// thousandths, is complete.
+// whole fails the test unless there are enough samples, and a share of them, in thousandths, is complete.
 func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
 	t.Helper()
 	t.Logf("%s: %d samples, %d complete, gaps %v, %v", p.Runtime, p.Samples, p.Complete, p.Gaps, p.Counters)

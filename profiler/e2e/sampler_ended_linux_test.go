@@ -11,12 +11,12 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// leastEnded is how many samples a run has at least. The runtime grants few suspensions while its
-// finalizer owns the lock of the threads.
+// leastEnded is the least number of samples of a run. The runtime grants few suspensions while its finalizer
+// owns the lock of the threads.
 const leastEnded = 10
 
-// The sample profilers neither hang a program nor stop sampling when ThreadDestroyed comes late,
-// as it does for native threads while finalizers take their time.
+// The sample profilers neither hang a program nor stop sampling if ThreadDestroyed comes late, as it does for
+// native threads while finalizers are slow.
 func TestSamplerEndedThreads(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, example := range []string{"smallest_sampler", "own_protocol"} {
@@ -38,7 +38,7 @@ func TestSamplerEndedThreads(t *testing.T) {
 	}
 }
 
-// The checking proxy has nothing to report of the sample profilers.
+// The checking proxy finds no fault in the sample profilers.
 func TestProxyOfSamplers(t *testing.T) {
 	dir := tempdir.New(t)
 	src, check := filepath.Join(root, "capi", "checked", "src"), filepath.Join(dir, "libseedwalkcheck.so")

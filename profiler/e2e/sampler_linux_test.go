@@ -16,8 +16,8 @@ import (
 
 var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")
 
-// vendor builds a profiler of one C++ or C file with the C library, or with the client library, as
-// its author would.
+// vendor builds a profiler of one C++ or C file with the C library, or with the client library, as a vendor
+// would.
 func vendor(t *testing.T, dir, source, kind string) string {
 	t.Helper()
 	if _, err := exec.LookPath("g++"); err != nil {
@@ -46,9 +46,9 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	return out
 }
 
-// The sample profilers, linked with either library, on either runtime: their stacks are
-// what the threads say of themselves, and the program does not notice, under short
-// threads, hardware exceptions and collections neither.
+// The sample profilers, linked with either library, on either runtime: their stacks agree with the threads'
+// own records, and the program works as without them, even with short-lived threads, hardware exceptions, and
+// collections.
 func TestSampler(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range combinations([]string{"9.0.5", "10.0.9"}, "libseedwalk.so") {
@@ -78,9 +78,8 @@ func samplerTruth(t *testing.T, which combination, dir, library string, app []st
 	which.line(sum.samples-sum.gaps[merge.GapNoAnswer], sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
-// vendorTruth runs a program of known stacks under a vendor's profiler until it has as
-// many samples as c wants, and judges them. After each run ended is told how many the
-// run gave.
+// vendorTruth runs a program of known stacks under a vendor's profiler until there are as many samples as c
+// wants, and compares them. After each run it calls ended with the number of samples compared.
 func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended func(judged int)) {
 	t.Helper()
 	raw := filepath.Join(dir, "raw")
@@ -101,7 +100,7 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 	}
 }
 
-// truthDone fails a test whose program noticed that it was sampled.
+// truthDone fails a test if its program was affected by sampling.
 func truthDone(t *testing.T, res result) {
 	t.Helper()
 	if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
@@ -109,8 +108,8 @@ func truthDone(t *testing.T, res result) {
 	}
 }
 
-// vendorSaw holds what the vendor was given against the samples that were judged. A
-// last round may have been cut by the end.
+// vendorSaw compares the vendor's counts with the samples compared. The end of the program may have
+// interrupted a last round.
 func vendorSaw(t *testing.T, out string, judged int) {
 	t.Helper()
 	b := readFile(t, out)
@@ -121,8 +120,8 @@ func vendorSaw(t *testing.T, out string, judged int) {
 	}
 }
 
-// waited holds a storm's stacks against what its threads do: one of eight of them waits for
-// the suspension to end, hardly ever stopped by the runtime's signal, which would tell.
+// waited checks a storm's stacks: one thread of eight waits for the suspension to end, and is hardly ever
+// stopped by the runtime's signal, by which it could be recognised.
 func waited(t *testing.T, out string) {
 	t.Helper()
 	b := readFile(t, out)
@@ -131,7 +130,7 @@ func waited(t *testing.T, out string) {
 		t.Fatalf("the vendor says %q", b)
 	}
 	fmt.Printf("%s: %d of %d stacks wait for the suspension to end\n", t.Name(), waiting, samples)
-	const enough = 1000 // of few samples none may be
+	const enough = 1000 // with few samples, none may be
 	if samples >= enough && waiting == 0 {
 		t.Error("none of them is told")
 	}

@@ -17,7 +17,7 @@ var (
 	samplerSeconds = flag.Int("sampler-seconds", 0, "how long each run of TestSampler and TestWindowsSampler is, tens of seconds; 0: as short as suits make test")
 )
 
-// samplerLength is a program's argument, its seconds.
+// samplerLength is a program's argument: its seconds.
 func samplerLength(usual string) string {
 	if *samplerSeconds == 0 {
 		return usual
@@ -30,8 +30,8 @@ type combination struct{ runtime, example, kind string }
 
 func (c *combination) name() string { return c.runtime + "/" + c.example + "/" + c.kind }
 
-// combinations are all, or the half of them in which each example meets each runtime,
-// and each way of linking.
+// combinations are all, or half of them; the half still has each example with each runtime and each way of
+// linking.
 func combinations(runtimes []string, shared string) (out []combination) {
 	for r, runtime := range runtimes {
 		for e, example := range []string{"smallest_sampler", "own_protocol"} {
@@ -45,8 +45,8 @@ func combinations(runtimes []string, shared string) (out []combination) {
 	return out
 }
 
-// line is a row of the table that all tests of samplers print. They have failed if a
-// program ended otherwise or said something else than without a profiler.
+// line is a row of the table that all tests of samplers print. The tests have failed before if a program's
+// end or output was not as without a profiler.
 func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge.Gap]int, outside int) {
 	var why []string
 	for _, g := range slices.Sorted(maps.Keys(gaps)) {
@@ -62,13 +62,12 @@ func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge
 		c.name(), samples, percent(complete, samples), checked, wrong, strings.Join(why, ", "))
 }
 
-// leastStorm is how many samples a storm of some seconds gives at least: it is a test of
-// the program's life, in Wine of forty threads that want two cores.
+// leastStorm is the least number of samples in a storm of some seconds. The number is small because the test
+// is about the program's survival; in Wine forty threads share two cores.
 const leastStorm = 5
 
-// stormed judges a run of Storm.cs: the program had all its results right, and its
-// stacks are whole but for those of threads that got no processor in time, or were in
-// Wine's own half of a system call.
+// stormed checks a run of Storm.cs: the program had all its results right, and its stacks are whole, except
+// those of threads that got no processor in time, or that were in Wine's part of a system call.
 func stormed(t *testing.T, which combination, samples []*raw.Sample, res result) {
 	t.Helper()
 	if res.code != 42 {

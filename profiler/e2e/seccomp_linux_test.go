@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// A seccomp filter that refuses what the probe or the tool asks of the kernel: that is
-// said, or another way is taken, and the program ends as without us.
+// A seccomp filter refuses system calls of the probe or the tool: the tool reports it or uses another way,
+// and the program ends as without us.
 func TestRefusedCalls(t *testing.T) {
 	filter := withoutCall(t)
 	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
@@ -21,7 +21,7 @@ func TestRefusedCalls(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name         string
-		target, tool int    // the call that is refused there, -1 for none
+		target, tool int    // the call that is refused there, -1: none
 		command      string // record or stack, and its flags
 		code         int
 		says         string
@@ -48,7 +48,7 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// The doctor says which clock a recording would use.
+// doctor prints which clock a recording would use.
 func TestDoctorClock(t *testing.T) {
 	filter := withoutCall(t)
 	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {

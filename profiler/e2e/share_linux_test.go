@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// sharedProgram runs a program of which A is 25 % and B 75 % of the processor time.
+// sharedProgram runs a program in which A uses 25 % and B 75 % of the processor time.
 func sharedProgram(t *testing.T) string {
 	t.Helper()
 	return attached(t, app(t, "Exact", "steady", "60")...).id
@@ -22,8 +22,8 @@ func background(t *testing.T, pid, out string, flags ...string) *process {
 	return start(t, append([]string{tool(t), "record", "--pid", pid, "--output", out}, flags...)...)
 }
 
-// judgeShared holds the shares and the total of a recording against the program. How much
-// processor time the program gets is the machine's affair.
+// judgeShared compares the shares and the total in a recording with the program. The total depends on the
+// machine's load.
 func judgeShared(t *testing.T, name, out string) {
 	t.Helper()
 	p := readJSONProfile(t, out)
@@ -42,9 +42,9 @@ func judgeShared(t *testing.T, name, out string) {
 	}
 }
 
-// Two recordings of one process share a probe. The second begins later and ends earlier; another
-// is still there when the first ends, or is killed, and samples the process itself from then on.
-// Recordings from outside, and stack, work beside them.
+// Two recordings of one process share a probe. The second begins later and ends earlier. A third is still
+// there when the first ends, or is killed, and samples the process itself from then on. Recordings from
+// outside, and stack, work at the same time.
 func TestTwoRecordings(t *testing.T) {
 	pid, dir := sharedProgram(t), tempdir.New(t)
 	file := func(name string) string { return filepath.Join(dir, name+".json") }

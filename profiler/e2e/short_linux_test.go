@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Threads that live shortly: most of their time is in the profile where each lives 5 ms, and
-// what is not in it is stated with its cause. The sum is the clock of the process. Each method has
-// its share, also where a thread ends before it has an event of its own.
+// Short-lived threads: if each lives 5 ms, most of their time is in the profile, and the rest is stated with
+// its cause. The sum is the clock of the process. Each method has its share, even if a thread ends before it
+// has its own event.
 func TestShortThreads(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -43,14 +43,13 @@ func TestShortThreads(t *testing.T) {
 	}
 }
 
-// shortLeast is what part of the time of threads that use 5 ms is located.
+// shortLeast is the part of the time of threads that use 5 ms which must be located.
 const shortLeast = 0.8
 
-// shortSamples are enough to tell a method's share from none.
+// shortSamples are enough to distinguish a method's share from 0.
 const shortSamples = 400
 
-// A program that ends at once has samples, and none is discarded: at least one in 10 ms of
-// processor time.
+// A program that ends at once has samples, and none is discarded: at least one per 10 ms of processor time.
 func TestShortProgram(t *testing.T) {
 	for _, runtime := range both {
 		t.Run(runtime, func(t *testing.T) {

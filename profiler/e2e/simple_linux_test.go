@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// simplePrograms are the programs whose stacks show next to nothing that was compiled at run
-// time, on every runtime that is read from outside.
+// simplePrograms are programs whose stacks contain almost no code compiled at run time, on every runtime that
+// is read from outside.
 var simplePrograms = []struct {
 	runtime string
 	kinds   []string
@@ -36,7 +36,8 @@ func TestSimplePrograms(t *testing.T) {
 	}
 }
 
-// shows says whether a list of functions has the main thread's of a program of a kind, leaf first.
+// shows reports whether a list of functions, leaf first, is that of the main thread in a program of this
+// kind.
 func shows(names []string, kind string) bool {
 	frames := []string{leafOf[kind], "Simple.Main"}
 	if kind == needs.Fiber || kind == needs.Loop { // the stack of a fiber begins in the fiber
@@ -50,7 +51,7 @@ func shows(names []string, kind string) bool {
 	return len(frames) == 0
 }
 
-// mainThread asks for the stack of the main thread until it shows what the program does.
+// mainThread repeats stack until the main thread shows what the program does.
 func mainThread(t *testing.T, p *process, kind string) (th shownThread) {
 	t.Helper()
 	until(t, "the main thread comes to "+leafOf[kind], func() bool {
@@ -81,7 +82,7 @@ func testSimpleAttach(t *testing.T, kind string, argv []string) {
 	testSimpleProfile(t, kind, record(t, "--duration 1s --pid "+p.id))
 }
 
-// testSimpleProfile judges a recording: each stack is whole, and one is that of Main.
+// testSimpleProfile checks a recording: each stack is whole, and one is that of Main.
 func testSimpleProfile(t *testing.T, kind string, r *recording) {
 	t.Helper()
 	seen := false

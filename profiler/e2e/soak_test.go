@@ -10,8 +10,8 @@ import (
 
 var soakTime = flag.Duration("soak", 15*time.Second, "length of the soak")
 
-// The program's output and exit code must be what they are without a profiler,
-// through everything that hurts one.
+// The program's output and exit code are the same as without a profiler, under everything that is hard for
+// one.
 func TestSoak(t *testing.T) {
 	exe := need(t, "out", "samples", "Soak.exe")
 	plain := run(t, time.Minute, nil, app(t, "Soak", "3", exe)...)

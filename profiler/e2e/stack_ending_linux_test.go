@@ -11,14 +11,14 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// ended are the program's methods below an exception that nobody catches, leaf first.
+// ended are the program's methods below an uncaught exception, leaf first.
 var ended = []string{"Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Outer (lambda)", "Ending.Middle", "Ending.Outer"}
 
 // ending are a thread's methods of the program's own.
 func ending(th *shownThread) []string { return th.managed("Ending.") }
 
-// A program that is being brought down by an exception, in its own last handler: that
-// is on top of what has thrown.
+// A program that an exception is ending, in its own last handler: the handler is above the methods that have
+// thrown.
 func TestStackOfCrashing(t *testing.T) {
 	p, _ := waiting(t, "handling", app(t, "Ending", "handled")...)
 	l := stacks(t, p.id)
@@ -29,8 +29,8 @@ func TestStackOfCrashing(t *testing.T) {
 	}
 }
 
-// A program that does nothing but collect, with all of its threads held most of the
-// time: whole stacks, of the one that collects into the collector.
+// A program that only collects, with all of its threads stopped most of the time: whole stacks, and that of
+// the collecting thread reaches into the collector.
 func TestStackOfCollecting(t *testing.T) {
 	p, _ := waiting(t, "collecting", app(t, "Ending", "collecting")...)
 	threads, whole, inside, workers := 0, 0, 0, 0
@@ -47,7 +47,7 @@ func TestStackOfCollecting(t *testing.T) {
 				if k := slices.IndexFunc(th.Frames, func(f struct{ Kind, Name, Module, IP, SP string }) bool {
 					return strings.HasPrefix(f.Name, "System.GC.Collect(")
 				}); k > 4 {
-					inside++ // frames of the collector's own above it
+					inside++ // with frames of the collector above it
 				}
 			case len(m) > 0:
 				t.Errorf("thread %d: %q", th.TID, m)
@@ -60,8 +60,8 @@ func TestStackOfCollecting(t *testing.T) {
 	}
 }
 
-// The core that the runtime itself has written of such a program. The usual one lacks
-// what tells of methods: that is said, with what to do, and native frames are there.
+// The core that the runtime itself has written of such a program. The default kind lacks the data about
+// methods: the tool prints that and what to do, and native frames are there.
 func TestStackOfMinidump(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {
 		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")

@@ -48,7 +48,7 @@ func (th *shownThread) names() (out []string) {
 	return out
 }
 
-// managed are a thread's methods whose names begin so.
+// managed are a thread's methods whose names have a prefix.
 func (th *shownThread) managed(prefix string) (out []string) {
 	for _, f := range th.Frames {
 		if f.Kind == "managed" && strings.HasPrefix(f.Name, prefix) {
@@ -58,13 +58,12 @@ func (th *shownThread) managed(prefix string) (out []string) {
 	return out
 }
 
-// entries are where threads of Truth.cs begin.
+// entries are the first methods of Truth.cs's threads.
 var entries = []string{"T.Run", "T.Main"}
 
-// A .NET program that is stopped in the middle of everything: whole stacks with
-// names, and the same from its core.
+// A .NET program that is stopped at any moment: whole stacks with names, and the same from its core.
 func TestStackOfStoppedProgram(t *testing.T) {
-	t.Setenv("MALLOC_ARENA_MAX", "1") // gcore writes what glibc has reserved, 64 MB a thread
+	t.Setenv("MALLOC_ARENA_MAX", "1") // gcore writes what glibc has reserved, 64 MB per thread
 	p := attached(t, app(t, "Truth", "120")...)
 	p.freeze()
 	l := stacks(t, p.id)
@@ -86,9 +85,8 @@ func TestStackOfStoppedProgram(t *testing.T) {
 	}
 }
 
-// sameInCore compares the stacks of a core with those that were live. A core of
-// createdump does not name every library and does not say which of its pages are code:
-// stacks through such a library end there.
+// sameInCore compares the stacks of a core with those of the live process. A core of createdump does not name
+// every library, nor which of its pages are code: stacks through such a library end there.
 func sameInCore(t *testing.T, l shown, core string, whole bool) {
 	t.Helper()
 	c := stacks(t, "--core", core)
@@ -99,7 +97,7 @@ func sameInCore(t *testing.T, l shown, core string, whole bool) {
 	for _, th := range c.Threads {
 		i := slices.IndexFunc(l.Threads, func(o shownThread) bool { return o.TID == th.TID })
 		if i >= 0 && !whole && !th.Complete && len(th.Frames) <= len(l.Threads[i].Frames) {
-			cut++ // what there is is compared
+			cut++ // the frames that are there are compared
 		} else if i < 0 || len(l.Threads[i].Frames) != len(th.Frames) || l.Threads[i].Gap != th.Gap {
 			t.Errorf("thread %d: %d frames and %q at %s in the core: %v", th.TID, len(th.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))])
 			continue

@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// lockedThread is what stack --json shows of a thread that waits.
+// lockedThread is a waiting thread in stack --json.
 type lockedThread struct {
 	TID      uint32
 	Name     string
@@ -24,11 +24,11 @@ type lockedProcess struct {
 	Deadlocks [][]uint32
 }
 
-// waitFor is who waits for what of whom in the deadlock of Waits.cs.
+// waitFor is a wait in the deadlock of Waits.cs: the kind of lock, and its owner.
 type waitFor struct{ kind, owner string }
 
-// Every wait for a lock in a deadlocked program, with its owner, and who waits for
-// each other; of threads that wait for something else, nothing. The same from a core.
+// Every wait for a lock in a deadlocked program has its owner, and threads that wait for each other are
+// marked. Threads that wait for anything else have neither. The same from a core.
 func TestStackLocks(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		p, _ := waiting(t, "deadlocked", on(t, runtime, "Waits", "deadlock")...)
@@ -44,7 +44,7 @@ func TestStackLocks(t *testing.T) {
 // The owners of monitors in a deadlocked program of .NET 8, and the verdict of hang.
 func TestNet8Locks(t *testing.T) {
 	of, _ := waiting(t, "deadlocked", on(t, needs.Net8, "Truth", "deadlock")...)
-	h := hungAs(t, of.id, "deadlock", "") // its threads have reached their locks then
+	h := hungAs(t, of.id, "deadlock", "") // its threads have reached their locks by then
 	if h.kind() != "deadlock" {
 		t.Errorf("hang says %+v", h.Verdicts)
 	}
@@ -66,7 +66,7 @@ func locksOf(t *testing.T, args ...string) (p lockedProcess) {
 	return p
 }
 
-// judgeLocks compares the waits with what the names of the threads say.
+// judgeLocks compares the waits with the names of the threads.
 func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 	t.Helper()
 	names, got := map[uint32]string{}, map[string]waitFor{}

@@ -8,9 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// A process that no probe can be put into, for diagnostics are off: its threads are
-// stopped one by one, and stacks are what they say of themselves. The program ends as
-// without us.
+// No probe can be put into a process whose diagnostics are off. Its threads are stopped one by one, and the
+// stacks agree with the threads' own records. The program ends as without us.
 func TestRecordOutside(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
 	p := attached(t, app(t, "Truth", "20")...)

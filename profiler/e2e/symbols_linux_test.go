@@ -14,12 +14,12 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// mostWithSymbols is the largest share, in percent, of CPU self time without a name if symbols are there: in
-// rows of the whole program, and in frames of the library.
+// mostWithSymbols is the largest share, in percent, of CPU self time without a name if symbols are available:
+// in rows of the whole program, and in frames of the library.
 const mostWithSymbols = 1.0
 
-// A library like the runtime's has no symbols. One recording of it is symbolized later: by a folder, by a
-// debuginfod server, and by a symbol server, each like the library with its own symbols.
+// A library without symbols, as the runtime's is. One recording of it is symbolized later by a folder, by a
+// debuginfod server, and by a symbol server; each result equals that of the library with its own symbols.
 func TestSymbolsLater(t *testing.T) {
 	needs.Command(t, "gcc")
 	exe := compiled(t, "profiler/testdata/Shop.cs")

@@ -30,7 +30,7 @@ type pendingTasks struct {
 	Problems []string
 }
 
-// counts are the chains as the program prints them. Work that passes is left out.
+// counts are the chains as the program prints them. Transient work is left out.
 func (p *pendingTasks) counts() map[string]int {
 	out := map[string]int{}
 	for _, g := range p.Groups {
@@ -56,8 +56,8 @@ func tasksOf(t *testing.T, args ...string) *pendingTasks {
 	return p
 }
 
-// Every pending chain of a program that knows its own is found once, and no other: while the
-// program is idle, while others of its threads allocate and collect, and in a core.
+// Every pending chain of a program that knows its own is found once, and no other: while the program is idle,
+// while its other threads allocate and collect, and in a core.
 func TestTasks(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		for _, mode := range []string{"still", "churn"} {
@@ -69,8 +69,8 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// The same of programs that a current compiler made, optimized and not; and under the other
-// collectors: with a heap for each processor, and with segments instead of regions.
+// The same for programs of a current compiler, optimized and not, and for the other collectors: with a heap
+// per processor, and with segments instead of regions.
 func TestTasksOfPrograms(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libclrgc.so")
@@ -88,7 +88,8 @@ func TestTasksOfPrograms(t *testing.T) {
 	}
 }
 
-// A dump with the heap has the same chains as the process. One without says so.
+// A dump with the heap has the same chains as the process. For a dump without it, the tool prints that the
+// heap is missing.
 func TestTasksOfDumps(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	p, said := waiting(t, "ready", app(t, "Awaits", "30")...)
@@ -104,8 +105,8 @@ func TestTasksOfDumps(t *testing.T) {
 	}
 }
 
-// A thread that runs an async method shows who awaits it, and a thread that blocks on one
-// shows what that waits for.
+// A thread that runs an async method shows which methods await it. A thread that blocks on a task shows what
+// the task waits for.
 func TestStackAsync(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	for _, build := range []string{"Awaits", "debug/Awaits"} {
@@ -144,7 +145,7 @@ func asyncStacks(t *testing.T, pid string) {
 	}
 }
 
-// chainsOf reads what a program says of its chains.
+// chainsOf reads the chains that a program prints.
 func chainsOf(said []string) map[string]int {
 	want := map[string]int{}
 	for _, line := range said {
@@ -170,7 +171,7 @@ func judgeTasks(t *testing.T, p *process, want map[string]int) {
 			t.Errorf("blocked: %v", g.Threads)
 		}
 	}
-	// A core from the middle of a collection lacks chains: this one is of another moment.
+	// A core written during a collection lacks chains; this one is written at another moment.
 	const stops = 20
 	for n := 0; n == 0 || n < stops && tasksOf(t, p.id).collecting(); n++ {
 		p.Process.Signal(syscall.SIGCONT)
@@ -180,8 +181,7 @@ func judgeTasks(t *testing.T, p *process, want map[string]int) {
 	tasksOf(t, "--core", coreOf(t, p.id, "gcore")).judge(t, want)
 }
 
-// judge compares with what the program knows. Only while a collection moves objects may
-// chains be missing.
+// judge compares with the program's own list. Chains may be missing only while a collection moves objects.
 func (p *pendingTasks) judge(t *testing.T, want map[string]int) {
 	t.Helper()
 	found := p.counts()

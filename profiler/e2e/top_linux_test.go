@@ -49,7 +49,7 @@ func onTerminal(t *testing.T, argv ...string) *terminal {
 	return m
 }
 
-// expect reads the terminal until every text has come since the last call.
+// expect reads the terminal until it has received every text, in any order, since the last call.
 func (m *terminal) expect(texts ...string) {
 	m.t.Helper()
 	limit := time.After(time.Minute)
@@ -95,8 +95,8 @@ func (m *terminal) mode() unix.Termios {
 	return *mode
 }
 
-// The live view shows functions, threads, types, and counters, answers its keys, and leaves the
-// terminal as it was. If the terminal goes away, the view ends. The process runs on.
+// The live view shows functions, threads, types, and counters, reacts to its keys, and restores the terminal.
+// If the terminal is closed, the view ends. The process continues to run.
 func TestTop(t *testing.T) {
 	p := demo(t)
 	pid := p.id

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// collected runs a program from its start to its end in a session, and returns what it printed.
+// collected runs a program from start to end in a session, and returns its output.
 func collected(t *testing.T, path string, argv []string) string {
 	t.Helper()
 	port, err := diagnostics.Listen(filepath.Join(tempdir.New(t), "p"))
@@ -44,8 +44,8 @@ func collected(t *testing.T, path string, argv []string) string {
 	return p.out.String()
 }
 
-// The trace of a program, read by report and convert, says of allocations and exceptions what
-// the program counted. It has samples, pauses, and compiled methods.
+// The trace of a program, read by report and convert, has the allocations and exceptions that the program
+// counted. It has samples, pauses, and compiled methods.
 func TestTraceReport(t *testing.T) { eachRuntime(t, traceReport) }
 
 func traceReport(t *testing.T, runtime string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// fileText is what is in a file.
+// fileText is the contents of a file.
 func fileText(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -20,8 +20,8 @@ func fileText(t *testing.T, path string) string {
 	return string(b)
 }
 
-// A starved pool, a lock convoy, and threads that spin are named by a recording, by the kept trace
-// of waits, and by their time lines; each by its own name only.
+// A starved pool, a lock convoy, and spinning threads are named in a recording, in the kept trace of waits,
+// and in their time lines; each only by its own name.
 func TestTrouble(t *testing.T) {
 	findings := map[string]string{"starve": "thread pool starvation: ", "convoy": "lock convoy in Trouble.Hold: ", "spin": "spinning: "}
 	lanes := map[string]string{"starve": `"thread pool queue"`, "convoy": `"locks"`, "spin": `"spinning"`}

@@ -19,7 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// shadow is what a thread of Truth.exe says of itself (truth.h).
+// shadow is the record that a thread of Truth.exe keeps of its own stack (truth.h).
 type shadow struct {
 	scenario uint64
 	unstable bool
@@ -70,8 +70,7 @@ func truthNames(t *testing.T) (names map[uint64]string, known map[string]bool) {
 	return names, known
 }
 
-// natives names the functions of libtruth.so by Go's own ELF reader, which
-// shares nothing with ours.
+// natives finds names of libtruth.so's functions with Go's own ELF reader, which is independent of ours.
 type natives struct{ syms []elf.Symbol }
 
 func loadNatives(t *testing.T, path string) *natives {
@@ -109,14 +108,14 @@ type checker struct {
 	known   map[string]bool
 	natives *natives
 	methods map[clr.FunctionID]string
-	shown   map[merge.Gap]bool // gaps of which one was printed
+	shown   map[merge.Gap]bool // gaps already printed once
 	bad     int                // wrong stacks
 
 	want        int            // samples
-	first, last uint64         // scenarios that must be met
-	whole       int            // a stack of so many may have a gap
-	copied      int            // bytes of a stack that are copied at the sample; 0 = all of it
-	met         map[string]int // kinds of stacks by what they are, of those compared
+	first, last uint64         // scenarios that must occur
+	whole       int            // one stack in this many may have a gap
+	copied      int            // bytes of a stack copied at the sample; 0 = all
+	met         map[string]int // how often each kind of stack was among those compared
 	table       map[uint64]*tally
 	total       int // samples
 }
@@ -128,7 +127,7 @@ func newChecker(t *testing.T) *checker {
 	return c
 }
 
-// chain is the merged stack's frames that the shadow speaks of, root first.
+// chain is those of the merged stack's frames that a shadow can contain, root first.
 func (c *checker) chain(s *raw.Sample) []string {
 	var out []string
 	for i := len(s.Frames) - 1; i >= 0; i-- {
@@ -144,9 +143,10 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 	case f.Function != 0:
 		name := plain(c.methods[f.Function])
 		if method, _, ok := strings.Cut(name, " (lambda"); ok {
-			name = method + "(lambda)" // whichever it is
+			name = method + "(lambda)" // whichever lambda it is
 		}
-		name = strings.Replace(name, " (", "(", 1) // of a state machine: not the method that makes it
+		// of a state machine: distinct from the method that creates it
+		name = strings.Replace(name, " (", "(", 1)
 		return name
 	case f.Module >= 0 && int(f.Module) < len(s.Images):
 		if im := &s.Images[f.Module]; strings.TrimSuffix(filepath.Base(im.Path), " (deleted)") == "libtruth.so" {
@@ -167,9 +167,8 @@ func plain(name string) string {
 	return name
 }
 
-// wrong reports what differs between a stack and its shadow, "" if nothing. One
-// more frame at the leaf is right: a function that has not written itself down
-// yet, or has taken itself off already.
+// wrong describes the difference between a stack and its shadow, "" if none. One more frame at the leaf is
+// right: a function that has not recorded itself yet, or has already removed itself.
 func (c *checker) wrong(got []string, s *shadow) string {
 	n := len(s.entries)
 	if len(got) != n && len(got) != n+1 {
@@ -189,21 +188,20 @@ type tally struct {
 	gaps                                        map[merge.Gap]int
 }
 
-// wantSamples is how many stacks are compared at least; a slow machine needs
-// more runs for it, up to maxRuns.
+// wantSamples is the least number of stacks compared; a slow machine needs more runs for it, up to maxRuns.
 const (
 	wantSamples = 10000
 	maxRuns     = 24
 )
 
-// recorded judges the samples of a recording.
+// recorded compares the samples of a recording.
 func (c *checker) recorded(t *testing.T, r *recording) {
 	t.Helper()
 	c.methods = r.names
 	c.compare(t, r.samples)
 }
 
-// compare judges every sample into the table.
+// compare compares every sample and counts the results.
 func (c *checker) compare(t *testing.T, samples []*raw.Sample) {
 	t.Helper()
 	c.total += len(samples)
@@ -232,7 +230,7 @@ func (c *checker) compare(t *testing.T, samples []*raw.Sample) {
 	}
 }
 
-// sum adds the rows up.
+// sum adds the rows.
 func (c *checker) sum() tally {
 	total := tally{gaps: map[merge.Gap]int{}}
 	for _, r := range c.table {
@@ -247,8 +245,8 @@ func (c *checker) sum() tally {
 	return total
 }
 
-// few is the verdict on a short recording: a number of samples, and the percentage of them
-// complete, and some compared with what their threads say.
+// few checks a short recording: its number of samples, the percentage of them complete, and that some were
+// compared with their threads' records.
 func (c *checker) few(t *testing.T, samples, percent int) {
 	t.Helper()
 	const leastChecked = 40
@@ -305,7 +303,7 @@ func (c *checker) dump(s *raw.Sample) string {
 	return b.String()
 }
 
-// verdict prints the table and judges it; what it gives is the sum.
+// verdict prints the table, checks it, and returns the sum.
 func (c *checker) verdict(t *testing.T) tally {
 	t.Helper()
 	total := c.sum()
@@ -317,8 +315,8 @@ func (c *checker) verdict(t *testing.T) tally {
 			t.Errorf("scenario %d was never checked", k)
 		}
 	}
-	// Whether a thread gets a processor within the time it is given to answer is
-	// the scheduler's affair: with a load of sixteen on two cores 2 % did not.
+	// Whether a thread gets a processor in time to answer depends on the scheduler: with a load of sixteen on
+	// two cores 2 % did not.
 	unanswered := total.gaps[merge.GapNoAnswer]
 	gaps := total.samples - total.complete - unanswered
 	t.Logf("%8s %8d %9d %8d %9s %6d  %v", "all", total.samples, total.complete, total.checked, "", total.wrong, total.gaps)

@@ -7,27 +7,27 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// truths are recordings of the truth program, and what holds of their stacks. All are whole
-// but for one of a hundred, and what the threads say of themselves.
+// truths are recordings of the truth program and the requirements for their stacks. At least 99 of 100 are
+// whole, and they agree with the threads' own records.
 var truths = []struct {
 	name, runtime, flags string
 	program              string // its arguments
 	least                int    // samples, of several recordings if one has fewer
-	first, last          uint64 // scenarios that are met
-	says                 string // in the summary, with bars between
-	counter              string // what the recordings must have met; "" for nothing
+	first, last          uint64 // scenarios that must occur
+	says                 string // parts of the summary, separated by bars
+	counter              string // counter that must not be 0; "": none
 	doubtful             int    // percentage of frames that may be doubtful
 }{
 	{"suspended", needs.Net9, "--mode snapshot --rate 100", "20", 10000, 1, 21, "biased to safe points", "", 100},
-	// The runtime publishes nothing of its structures. Its tables prove the layout that is
-	// known for its release.
+	// The runtime publishes no description of its structures. Its tables prove the layout that is known for
+	// its release.
 	{".NET 8", needs.Net8, "--rate 100", "6", 0, 1, 7, ".NET 8.0.6|from outside|never suspended", "", 100},
 	{".NET 8 suspended", needs.Net8, "--rate 100 --mode snapshot", "6", 0, 1, 7, ".NET 8.0.6|snapshot|biased to safe points", "", 100},
-	// musl's libc has no unwind data, and this CLR publishes no descriptor and brings
-	// precompiled code along in its own file. Its other scenarios crash without us too.
+	// musl's libc has no unwind data; this CLR publishes no description, and its own file contains the
+	// precompiled code. Its other scenarios crash without us too.
 	{"musl", needs.Net9Musl, "--mode probe --rate 250", "8", 1000, 1, 21, "", "", 1},
-	// Return addresses that the runtime has replaced by its own, to stop a thread when its
-	// method returns, are set right by the bytes of its Thread that were copied with them.
+	// The runtime has replaced return addresses by its own, to stop a thread when its method returns. They
+	// are corrected by the data of the Thread that were copied with the stack.
 	{"hijacked", needs.Net9, "--mode probe --rate 1000", "5 hijack", 100, 61, 63, "", "returns", 100},
 	{"hijacked 10", needs.Net10, "--mode probe --rate 1000", "5 hijack", 100, 61, 63, "", "returns", 100},
 }

@@ -29,8 +29,8 @@ func asNobody(t *testing.T, argv ...string) []string {
 	return append(nobody, argv...)
 }
 
-// Root records a process of another user, though its own temporary folder is closed to that
-// user; in the process's namespaces too.
+// Root records a process of another user, whose files cannot be in root's own temporary folder; in the
+// process's namespaces too.
 func TestRootRecordsOthers(t *testing.T) {
 	argv := asNobody(t, app(t, "Truth", "120")...)
 	t.Run("here", func(t *testing.T) {
@@ -43,7 +43,8 @@ func TestRootRecordsOthers(t *testing.T) {
 	})
 	t.Run("container", func(t *testing.T) {
 		pid := contained(t, argv...)
-		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) }) // a change of user ends the kernel's promise to end it with unshare
+		// a change of user cancels the kernel's promise to end it together with unshare
+		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) })
 		recordOther(t, fmt.Sprint(pid))
 	})
 }

@@ -36,8 +36,8 @@ func readReport(t *testing.T, path string) (r waitsReport) {
 	return r
 }
 
-// A command is watched from its very start: its exit code is the tool's, and the trace
-// that was kept says the same as the report.
+// A command is watched from its start: its exit code becomes the tool's, and the kept trace agrees with the
+// report.
 func TestWaitsCommand(t *testing.T) {
 	dir := tempdir.New(t)
 	live, again, keep := filepath.Join(dir, "live.json"), filepath.Join(dir, "again.json"), filepath.Join(dir, "run.nettrace")
@@ -56,8 +56,8 @@ func TestWaitsCommand(t *testing.T) {
 	}
 }
 
-// watch starts a program of waits, and seedwalk waits on it, which keeps its trace. It returns
-// when the trace has its first bytes: nothing that happens later is missed.
+// watch starts a program of waits, and seedwalk waits on it with a kept trace. It returns when the trace has
+// its first bytes: later events are not missed.
 func watch(t *testing.T, program string, flags ...string) (p, watcher *process) {
 	t.Helper()
 	p, _ = waiting(t, "ready", app(t, "Waits", program, "pause")...)
@@ -68,11 +68,11 @@ func watch(t *testing.T, program string, flags ...string) (p, watcher *process) 
 	return p, watcher
 }
 
-// Each wait is told while the program goes on, in a line with its thread, time, kind and
-// place; Ctrl-C ends the tool and not the program.
+// Each wait is printed while the program runs, on a line with its thread, time, kind and place. Ctrl-C ends
+// the tool and not the program.
 func TestWaitsFollow(t *testing.T) {
 	p, tool := watch(t, "mutex,monitor", "--follow", "--min-duration", "100ms")
-	// The program waits for a line then. The tool is not asked to end yet.
+	// The program now waits for a line, and the tool has not been asked to end.
 	truth := truthOf(t, strings.Join(p.until("done"), "\n"), 3)
 	kinds := map[string]string{"mutex": " wait ", "lock": " lock ", "pulse": " monitor-wait "}
 	// The lines of a thread. On a busy machine Main waits long for a thread's end.
@@ -115,8 +115,8 @@ func TestWaitsFollow(t *testing.T) {
 	}
 }
 
-// Events are lost where the tool does not come to its turn and there is little room: it
-// says so, and no wait seems longer than any was by the program's own clock.
+// Events are lost if the tool gets no processor and there is little room. The tool reports that, and no wait
+// appears longer than by the program's own clock.
 func TestWaitsLost(t *testing.T) {
 	report := filepath.Join(tempdir.New(t), "w.json")
 	p, tool := watch(t, "turns", "--buffer", "1", "--min-duration", "100us", "--output", report)
@@ -152,8 +152,7 @@ func TestWaitsLost(t *testing.T) {
 	t.Logf("%d events lost, %v; the longest took %v, by the program's clock %v", r.Events.Lost, states, time.Duration(most), time.Duration(longest))
 }
 
-// The process dies while it is watched: exit code 1, a line that says so, and what was
-// seen before.
+// The process dies while it is watched: exit code 1, a line that reports it, and the waits seen before.
 func TestWaitsTargetDies(t *testing.T) {
 	report := filepath.Join(tempdir.New(t), "w.json")
 	p, tool := watch(t, "mutex,open", "--output", report)

@@ -13,12 +13,11 @@ var churnTime = flag.Duration("churn", 15*time.Second, "length of the churn of t
 // leastChurn is how many threads a second must come and go.
 const leastChurn = 300
 
-// invalidThread is the CLR's word for a walk of a thread that is gone,
-// CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD: it ends the process with it.
+// invalidThread is CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD, with which the CLR ends the process when it
+// walks a thread that is gone.
 const invalidThread = "8013135e"
 
-// Threads come and go while they are sampled, and ThreadDestroyed waits for the
-// walk of its thread.
+// Threads are created and end while they are sampled; ThreadDestroyed waits for the walk of its thread.
 func TestWindowsChurn(t *testing.T) {
 	perSecond, samples := churned(t, *churnTime, tortured{})
 	if perSecond < leastChurn {
@@ -29,15 +28,15 @@ func TestWindowsChurn(t *testing.T) {
 	}
 }
 
-// The same with a sampler that is held up between its claim of a thread and the
-// suspension, until that thread is in ThreadDestroyed.
+// The same with a sampler that is delayed between its claim of a thread and the suspension, until that thread
+// is in ThreadDestroyed.
 func TestWindowsChurnLate(t *testing.T) {
 	if _, samples := churned(t, 5*time.Second, torture(t, "late")); samples == 0 {
 		t.Error("no samples")
 	}
 }
 
-// churned runs the churn under a profiler: it must end as if there were none.
+// churned runs the churn under a profiler: it must end as without one.
 func churned(t *testing.T, length time.Duration, p tortured) (perSecond float64, samples int) {
 	t.Helper()
 	all, _, res := recordWindows(t, length+time.Minute, p.env, append(p.flags, "--rate", "1000"), core222, "Churn.exe", fmt.Sprint(length.Seconds()))
@@ -46,7 +45,7 @@ func churned(t *testing.T, length time.Duration, p tortured) (perSecond float64,
 	return perSecond, len(all)
 }
 
-// churn reads how many threads a second there were.
+// churn reads the number of threads per second.
 func churn(t *testing.T, res result, length time.Duration) float64 {
 	t.Helper()
 	var made int
@@ -56,8 +55,8 @@ func churn(t *testing.T, res result, length time.Duration) float64 {
 	return float64(made) / length.Seconds()
 }
 
-// slow judges a churn that was too slow: it is the machine's fault only if it
-// does not make the threads without a profiler either.
+// slow handles a churn that was too slow: the machine is the cause only if it is also too slow without a
+// profiler.
 func slow(t *testing.T, perSecond float64) {
 	t.Helper()
 	const length = 5 * time.Second
@@ -69,13 +68,12 @@ func slow(t *testing.T, perSecond float64) {
 	}
 }
 
-// unguardedTries bounds how often chance is given the opportunity.
+// unguardedTries limits the attempts to meet the rare moment.
 const unguardedTries = 8
 
-// With a profiler that does not care about ThreadDestroyed the CLR ends the process, or
-// it hangs: what churns is able to fail. A thread must be walked at the very moment of
-// its end, which is a matter of chance, and of a loaded machine: so it is tried until it
-// happens.
+// With a profiler that ignores ThreadDestroyed, the CLR ends the process or it hangs. This proves that the
+// churn tests can fail. A thread must be walked at the very moment of its end, which depends on chance and
+// load, so there are several attempts.
 func TestWindowsChurnUnguarded(t *testing.T) {
 	p := torture(t, "unguarded")
 	for try := 1; try <= unguardedTries; try++ {
@@ -88,7 +86,7 @@ func TestWindowsChurnUnguarded(t *testing.T) {
 	t.Errorf("in %d tries without the guard nothing happened", unguardedTries)
 }
 
-// unguardedEnd reports whether the missing guard was what ended a run.
+// unguardedEnd reports whether the missing guard ended a run.
 func unguardedEnd(t *testing.T, res result) bool {
 	t.Helper()
 	t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), lineWith(res.stderr, invalidThread))

@@ -14,15 +14,14 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
-// everyWindowsWait leaves out what the trimmed framework has not: Interrupt, and Semaphore,
-// in the place of which an event stands.
+// everyWindowsWait leaves out what the trimmed framework lacks: Interrupt, and Semaphore, which an event
+// replaces.
 const everyWindowsWait = "mutex,events,semaphore,join,monitor,task,callback,silence,many,example"
 
-// tickOfWine is a tick of QueryPerformanceCounter in nanoseconds of CLOCK_MONOTONIC_RAW,
-// which it is in Wine.
+// tickOfWine is a tick of QueryPerformanceCounter in nanoseconds; in Wine its clock is CLOCK_MONOTONIC_RAW.
 const tickOfWine = 100
 
-// fromRaw is the offset from that clock to CLOCK_MONOTONIC, which the truth is held against.
+// fromRaw is the offset from that clock to CLOCK_MONOTONIC, the clock of the truth.
 func fromRaw() int64 {
 	var raw, steady unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC_RAW, &raw)
@@ -30,10 +29,9 @@ func fromRaw() int64 {
 	return steady.Nano() - raw.Nano()
 }
 
-// On Windows the library copies the stacks of the runtime's events and the tool walks
-// them: each wait of the program is there once, whole, and the counts are those of a trace
-// that the runtime itself wrote of the same run. In the same recording is what the program
-// allocates and throws, and samples.
+// On Windows the library copies the stacks of the runtime's events and the tool walks them. Each wait of the
+// program is there once, with a whole stack, and the counts agree with a trace that the runtime itself wrote
+// of the same run. The same recording has the program's allocations, exceptions, and samples.
 func TestWindowsEvents(t *testing.T) {
 	dir := tempdir.New(t)
 	file, trace := filepath.Join(dir, "out.json"), filepath.Join(dir, "run.nettrace")

@@ -14,41 +14,40 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// What the threads of a program can have on their stacks: its source says how many frames
-// of each method and function there are, so that a stack which lost some or has some twice
-// is seen whatever the CLR and RtlVirtualUnwind say.
+// The possible stacks of a program's threads. From its source we know how many frames of each method and
+// function there are. So a stack that lacks a frame or has one twice is found, whatever the CLR and
+// RtlVirtualUnwind report.
 
 // windowsProgram is such a program, and how it is recorded.
 type windowsProgram struct {
 	name    string            // of its runtime
-	says    string            // the begin of its output
+	says    string            // the beginning of its output
 	class   string            // whose methods the grammar names
-	letters map[string]string // of native code by the image's name; n is all other
+	letters map[string]string // letter of native code by the image's name; n: any other image
 	threads []grammar
 	record  func(t *testing.T, env, flags []string) ([]*raw.Sample, *raw.Reader, result)
 	command func(t *testing.T) []string // runs it without a recorder
-	// hijack cuts the oracle's walks where it is wrong; nil: nowhere.
+	// hijack cuts the oracle's walks at the place where they are wrong; nil: nowhere.
 	hijack func(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk)
 }
 
-// grammar says which stacks a thread can have, root last: a name for a method of the
-// program, c for one of the class library, s for a stub, n for the system's code, X for its
-// RaiseException, other letters for the images of the program.
+// grammar describes the possible stacks of a thread, root last: a name for a method of the program, c for one
+// of the class library, s for a stub, n for the system's code, X for its RaiseException, other letters for
+// the images of the program.
 type grammar struct {
 	thread string
 	stack  *regexp.Regexp
 }
 
-// runtimes are the threads, and the times of others, without a method of the program.
+// runtimes are the runtime's threads, and others at times without a method of the program.
 const runtimes = "the runtime"
 
-// of is a thread's grammar between whatever the runtime has put on top, and its
-// own first method.
+// of is a thread's grammar, with any frames of the runtime above, and below its first method.
 func of(stack string) *regexp.Regexp {
 	return regexp.MustCompile(`^([rnscX] )*(get_Running )?` + stack + `[A-Z]\w+ (c ){2,3}(r )+n n $`)
 }
 
-// shapes judges the complete stacks of a program.
+// shapes checks the complete stacks of a program.
 type shapes struct {
 	*windowsProgram
 	o      *opinion // knows the images
@@ -65,7 +64,7 @@ func newShapes(p *windowsProgram) *shapes {
 	return &shapes{windowsProgram: p, o: newOpinion(), m: newMatrix(), stacks: map[string]int{}}
 }
 
-// ran fails the test unless the program ended as it does alone.
+// ran fails the test unless the program ended as it does without us.
 func (p *windowsProgram) ran(t *testing.T, res result) {
 	t.Helper()
 	if res.code != 0 || !strings.HasPrefix(res.stdout, p.says) {
@@ -73,7 +72,7 @@ func (p *windowsProgram) ran(t *testing.T, res result) {
 	}
 }
 
-// all judges a run's samples.
+// all checks a run's samples.
 func (x *shapes) all(t *testing.T, samples []*raw.Sample, names map[clr.FunctionID]string) {
 	t.Helper()
 	for _, s := range samples {
@@ -83,8 +82,8 @@ func (x *shapes) all(t *testing.T, samples []*raw.Sample, names map[clr.Function
 	x.addFaults(samples, names)
 }
 
-// add holds a complete stack against the grammar of its thread: that of its outermost
-// method of ours.
+// add compares a complete stack with the grammar of its thread, which the outermost method of the program
+// identifies.
 func (x *shapes) add(t *testing.T, s *raw.Sample, names map[clr.FunctionID]string) {
 	t.Helper()
 	if !s.Result.Complete() {
@@ -104,7 +103,7 @@ func (x *shapes) add(t *testing.T, s *raw.Sample, names map[clr.FunctionID]strin
 	}
 }
 
-// wrong reports whose stack it is, and what is wrong with it, "" if nothing.
+// wrong identifies the thread of a stack, and describes its fault, "" if none.
 func (x *shapes) wrong(words []string) (thread, why string) {
 	thread = runtimes
 	for _, w := range words {
@@ -119,8 +118,8 @@ func (x *shapes) wrong(words []string) (thread, why string) {
 	return thread, why
 }
 
-// addFaults counts a run's samples of the thread that raises null references, whatever
-// became of each: some samples of the thread show the methods.
+// addFaults counts a run's samples of the thread that raises null references, complete or not. The methods in
+// a sample identify the thread.
 func (x *shapes) addFaults(samples []*raw.Sample, names map[clr.FunctionID]string) {
 	threads := map[uint64]bool{}
 	for _, s := range samples {
@@ -145,7 +144,7 @@ func (x *shapes) addFaults(samples []*raw.Sample, names map[clr.FunctionID]strin
 	}
 }
 
-// word is a frame as the grammar calls it.
+// word is the grammar's word for a frame.
 func (x *shapes) word(t *testing.T, s *raw.Sample, i int, names map[clr.FunctionID]string) string {
 	t.Helper()
 	f := &s.Frames[i]
@@ -171,7 +170,7 @@ func (x *shapes) word(t *testing.T, s *raw.Sample, i int, names map[clr.Function
 	return "n"
 }
 
-// met fails the test where a thread has no complete stack.
+// met fails the test if a thread has no complete stack.
 func (x *shapes) met(t *testing.T) {
 	t.Helper()
 	t.Logf("complete stacks as their threads call, by thread: %v; %d recursions under an exception, each frame there", x.stacks, x.thrown)
@@ -184,8 +183,8 @@ func (x *shapes) met(t *testing.T) {
 	t.Logf("the thread that raises null references: %d of %d stacks complete, %d more in Wine's system calls", f.whole, f.all, f.outside)
 }
 
-// recordAll records the program at least twice, until there are enough samples, and judges
-// them. In every second run RtlVirtualUnwind walks too.
+// recordAll records the program at least twice, until there are enough samples, and checks them. In every
+// second run RtlVirtualUnwind walks too.
 func (x *shapes) recordAll(t *testing.T, want int) {
 	t.Helper()
 	for n := 0; n < leastRuns || x.m.total < want && n < maxWindowsRuns; n++ {

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// table is the module table of a sample, made of the files.
+// table is the module table of a sample, made from the files.
 func (o *opinion) table(t *testing.T, s *raw.Sample) *module.Table {
 	t.Helper()
 	if len(s.Images) == 0 {
@@ -32,12 +32,12 @@ func (o *opinion) table(t *testing.T, s *raw.Sample) *module.Table {
 	return made
 }
 
-// between is all that is in no module. The product's table has the managed code
-// in it, which files of samples do not list: a return address there counts as one.
+// between is all memory outside modules. The product's table includes the managed code, which files of
+// samples do not list: a return address in this memory counts as managed.
 func between(modules []module.Module) (out []memory.Range) {
 	images := slices.Clone(modules)
 	slices.SortFunc(images, func(a, b module.Module) int { return cmp.Compare(a.Start, b.Start) })
-	low := uint64(1 << 16) // where Windows maps nothing
+	low := uint64(1 << 16) // Windows maps nothing below
 	for i := range images {
 		if images[i].Start > low {
 			out = append(out, memory.Range{Start: low, End: images[i].Start})
@@ -47,8 +47,7 @@ func between(modules []module.Module) (out []memory.Range) {
 	return append(out, memory.Range{Start: low, End: 1 << 47})
 }
 
-// open opens the file of a mapped image: that of its path, or Wine's own, which it
-// may have preferred.
+// open opens the file of a mapped image: the one at its path, or Wine's own, which Wine may have preferred.
 func (o *opinion) open(t *testing.T, im *raw.Image) *pe.File {
 	t.Helper()
 	if f := o.files[im.Path]; f != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// hostSampler is the part of the profiler's host that suspends threads: its files
-// need each other, so a test of one links them all.
+// hostSampler is the part of the profiler's host that suspends threads. Its files need each other, so a test
+// of one links them all.
 var hostSampler = []string{"host/capture_windows.c", "host/threads.c", "host/threads_windows.c", "host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c"}
 
 // compileWindows builds a program of C files for Windows.
@@ -29,8 +29,8 @@ func compileWindows(t *testing.T, name string, files ...string) string {
 	return exe
 }
 
-// Whatever becomes of a thread while it is sampled: its suspend count is
-// afterwards what it was before, so that one suspended by somebody else stays so.
+// Whatever happens to a thread while it is sampled, its suspend count is afterwards what it was before. So a
+// thread that other code has suspended stays suspended.
 func TestWindowsSuspendCounts(t *testing.T) {
 	exe := compileWindows(t, "suspend.exe", append(hostSampler, "testdata/suspend_windows.c")...)
 	const want = `a thread that runs: suspend 1, context 1 with a stack, counts 0 1 0
@@ -52,7 +52,7 @@ its TEB has gone: suspend 1, context 1 with a stack, counts 0 1 0
 	}
 }
 
-// A module's methods must not go while the sampler asks for their names.
+// A module's methods must not be unloaded while the sampler asks for their names.
 func TestWindowsUnloadWaits(t *testing.T) {
 	exe := compileWindows(t, "wait.exe", append(hostSampler, "host/common.c", "host/events.c", "testdata/wait_windows.c")...)
 	const want = `no names are asked for: as it should be
@@ -64,8 +64,8 @@ names are never had: as it should be
 	}
 }
 
-// The list of modules needs no header of an image: it is read under the loader's
-// lock, where a fault would be the end of the program.
+// The list of modules is made without reading an image's header: it is read under the loader's lock, where a
+// fault would end the program.
 func TestWindowsModuleHeaders(t *testing.T) {
 	exe := compileWindows(t, "modules.exe", append(hostSampler, "testdata/modules_windows.c")...)
 	const want = `as it is: size right, stamp right, name version.dll
@@ -78,7 +78,7 @@ headers that may not be read: size right, stamp right, name version.dll
 	}
 }
 
-// .NET Core 1.x has ICorProfilerInfo7, and whatever offers less is older still.
+// .NET Core 1.x has ICorProfilerInfo7; a runtime without it is older still.
 func TestWindowsOldRuntime(t *testing.T) {
 	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"), need(t, "out", "windows", "seedwalk_profiler.dll")
 	for version, why := range map[string]string{"2": "it has no ICorProfilerInfo3", "7": "it has no ICorProfilerInfo8"} {
@@ -90,10 +90,10 @@ func TestWindowsOldRuntime(t *testing.T) {
 	}
 }
 
-// anyCode: what a system without 32-bit programs makes of one differs.
+// anyCode: systems without support for 32-bit programs differ in the exit code for one.
 const anyCode = -1
 
-// One clear line each, and the command as if nothing were there.
+// One clear line for each case, and the command works as without us.
 func TestWindowsNothingToSample(t *testing.T) {
 	dir := tempdir.New(t)
 	file := func(name string, data []byte) string {
@@ -134,7 +134,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 	}
 }
 
-// The profiler itself, and the runtimes of the cache: doctor finds nothing.
+// doctor finds no fault in the profiler itself and the runtimes of the cache.
 func TestWindowsDoctor(t *testing.T) {
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	r := wineRun(t, []string{"DOTNET_ROOT=" + windowsPath(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))))},
@@ -150,7 +150,7 @@ func TestWindowsDoctor(t *testing.T) {
 	}
 }
 
-// A command file starts what is recorded.
+// A command file starts the recorded program.
 func TestWindowsCommandFile(t *testing.T) {
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	dir := tempdir.New(t)

@@ -15,17 +15,17 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// matrix is the table verdict x HRESULT with what became of the samples.
+// matrix counts suspensions by verdict and HRESULT, and the results of their samples.
 type matrix struct {
-	tries                    map[[2]string]int // suspensions by verdict and result, those tried again too
+	tries                    map[[2]string]int // suspensions by verdict and result, including repeated ones
 	cells                    map[seed.Verdict]map[clr.HRESULT]int
 	complete                 map[seed.Verdict]map[clr.HRESULT]int
 	gaps                     map[merge.Gap]int
 	total, whole, doubtful   int
 	seedable, seedableWhole  int
 	blocks, mismatches, lost int // unmanaged blocks between managed frames of S_OK stacks
-	byFP                     int // blocks that came to a managed frame's FP, but not its SP
-	outside                  int // samples of threads in code that is not Windows'
+	byFP                     int // blocks that reached a managed frame's FP, but not its SP
+	outside                  int // samples of threads in code that is not part of Windows
 	impossible               int // stacks that their thread cannot have
 	redirected               int // samples of threads that a collection redirected while they were suspended
 	shown                    int
@@ -42,9 +42,8 @@ func (m *matrix) count(f *figures) {
 	}
 }
 
-// inWine tells the threads that were interrupted in the Unix half of a system
-// call, which Windows does not have: the only frame's ip is in no image, where
-// the system maps Unix libraries.
+// inWine recognises threads interrupted in the Unix part of a system call, which Windows does not have: the
+// IP of the only frame is in no image, where the system maps Unix libraries.
 func inWine(s *raw.Sample) bool {
 	const unixLibraries = 0x7f
 	return len(s.Frames) > 0 && s.Frames[0].Module < 0 && s.Frames[0].Trust == unwind.TrustContext && s.Frames[0].IP>>40 == unixLibraries
@@ -87,13 +86,12 @@ func (m *matrix) add(t *testing.T, s *raw.Sample) {
 	}
 }
 
-// blocksOf checks, apart from the merger, that every managed frame the CLR
-// reported stands in the merged stack, in order, and that the unmanaged frames
-// put before it end at its stack pointer, or at its frame pointer if that is its
-// own.
+// blocksOf checks, independently of the merger, that every managed frame the CLR reported is in the merged
+// stack, in order, and that the unmanaged frames above it end at its stack pointer, or at its frame pointer
+// if it has its own.
 func (m *matrix) blocksOf(t *testing.T, s *raw.Sample) {
 	t.Helper()
-	at, afterMarker := 0, true // the top of the stack is a block too, if it is not managed
+	at, afterMarker := 0, true // the top of the stack is a block too, unless it is managed
 	for i := range s.Capture.Frames {
 		f := &s.Capture.Frames[i]
 		if f.Marker() {
@@ -120,8 +118,8 @@ func (m *matrix) blocksOf(t *testing.T, s *raw.Sample) {
 	}
 }
 
-// place finds the CLR's i-th frame in the merged stack from at on: by its stack
-// pointer, else by its frame pointer. -1 if it is not there.
+// place finds the CLR's i-th frame in the merged stack, from index at: by its stack pointer, else by its
+// frame pointer. -1 if it is missing.
 func place(s *raw.Sample, at, i int) (j int, bySP bool) {
 	f := &s.Capture.Frames[i]
 	for j := at; j < len(s.Frames); j++ {
@@ -137,8 +135,7 @@ func place(s *raw.Sample, at, i int) (j int, bySP bool) {
 	return -1, false
 }
 
-// ownFP reports whether the CLR's i-th frame has a frame pointer of its own: its
-// caller has another.
+// ownFP reports whether the CLR's i-th frame has its own frame pointer: its caller has another.
 func ownFP(s *raw.Sample, i int) bool {
 	return i+1 < len(s.Capture.Frames) && s.Capture.Frames[i+1].FP != s.Capture.Frames[i].FP
 }
@@ -198,7 +195,7 @@ func (m *matrix) print(t *testing.T, title string) {
 	m.printTries(t, title)
 }
 
-// printTries prints the suspensions, those tried again too.
+// printTries prints the suspensions, including repeated ones.
 func (m *matrix) printTries(t *testing.T, title string) {
 	t.Helper()
 	if len(m.tries) == 0 {
@@ -218,7 +215,7 @@ func (m *matrix) printTries(t *testing.T, title string) {
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) }
 
-// verdict is what a real runtime must give.
+// verdict checks the requirements for a real runtime.
 func (m *matrix) verdict(t *testing.T, want int) {
 	t.Helper()
 	if m.total < want {
@@ -230,8 +227,8 @@ func (m *matrix) verdict(t *testing.T, want int) {
 			t.Errorf("managed on top: %v %d times", hr, n)
 		}
 	}
-	// With managed code on top a try may meet locks of the CLR's, or a collector
-	// that begins (rows 7 to 11 of the table), but nothing else.
+	// With managed code on top, a try may only meet locks of the CLR's, or a collector that begins (rows 7 to
+	// 11 of the table).
 	for k, n := range m.tries {
 		managed, unsafe := k[0] == seed.NotNeeded.String(), k[1] == clr.CORPROF_E_STACKSNAPSHOT_UNSAFE.String()
 		if managed && k[1] != clr.S_OK.String() && (!unsafe || n > 1+m.total/500) {

@@ -44,8 +44,8 @@ var mixGrammar = []grammar{
 	{runtimes, regexp.MustCompile(`^([rnscX] )+n n $`)},
 }
 
-// nested is what Down(8) makes: each level calls one frame of mix_down less, and
-// its last calls the next level through a stub. The level on top may be anywhere.
+// nested is the stack of Down(8): each level calls one frame of mix_down less, and its last calls the next
+// level through a stub. The top level may be at any point.
 func nested() string {
 	var levels []string
 	for top := range 9 {
@@ -58,8 +58,8 @@ func nested() string {
 	return "(" + strings.Join(levels, "|") + ")?"
 }
 
-// recursion reports what is wrong with the frames of Fall and Touch that an exception
-// was thrown over: it is thrown at the bottom only, 20 calls down or 5.
+// recursion describes faults in the frames of Fall and Touch that an exception was thrown over: it is thrown
+// only at the bottom, 20 or 5 calls down.
 func (x *shapes) recursion(words []string) string {
 	thrown := false
 	for i := 0; i < len(words); i++ {
@@ -68,7 +68,7 @@ func (x *shapes) recursion(words []string) string {
 			thrown = true
 		case (w == "Fall" || w == "Touch") && thrown:
 			n := 0
-			for ; words[i] == w; i++ { // a root stands below
+			for ; words[i] == w; i++ { // a root is below
 				n++
 			}
 			want := map[string]int{"ThrowingRecursion": 21, "FallToFinally": 6, "Fall2": n, "NullReferences": 6}[words[i]]
@@ -96,7 +96,7 @@ func raises(f *pe.File, rva uint32) bool {
 	return false
 }
 
-// mixMet asks for stacks of every thread, of exceptions, and of the thread with null references.
+// mixMet requires stacks of every thread, of exceptions, and of the thread with null references.
 func (x *shapes) mixMet(t *testing.T) {
 	t.Helper()
 	if f := x.faults; x.thrown == 0 || f.all == 0 || f.whole*100 < f.all*95 {
@@ -104,7 +104,7 @@ func (x *shapes) mixMet(t *testing.T) {
 	}
 }
 
-// TestMixGrammar: a stack that lost one of its frames is noticed.
+// TestMixGrammar: a stack that lacks one of its frames is recognised.
 func TestMixGrammar(t *testing.T) {
 	nested := "Collatz Collatz Down "
 	for depth := 1; depth <= 8; depth++ {

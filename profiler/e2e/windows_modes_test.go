@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What the Go runtime changes in a process when it starts is put back: a profiled
-// program finds its error mode and the rest as they are without a profiler.
+// The Go runtime changes some state of a process when it starts. These changes are undone: a profiled program
+// finds its error mode and the rest as without a profiler.
 func TestWindowsModes(t *testing.T) {
 	modes := need(t, "out", "windows", "Modes.exe")
 	plain := wineRun(t, nil, need(t, "out", "windows", "swhost.exe"), need(t, core222), modes)

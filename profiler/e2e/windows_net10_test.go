@@ -15,9 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// .NET 10 for Windows is published as somebody's single-file program only; our sample
-// is in the place of its own assembly. The CLR is in the program itself, so that
-// the launcher repairs Wine's GetThreadContext there.
+// .NET 10 for Windows is only available to us inside a published single-file program; our sample replaces its
+// assembly. The CLR is part of the program, so the launcher repairs Wine's GetThreadContext there.
 
 const single10 = ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe"
 
@@ -54,8 +53,8 @@ var singleFile = &windowsProgram{
 	hijack: aboveHijack,
 }
 
-// aboveHijack cuts the oracle's walks at the CLR's return-hijack stub, whose
-// unwind data in .NET 10 is wrong by a word: from there on it walks elsewhere.
+// aboveHijack cuts the oracle's walks at the CLR's return-hijack stub. In .NET 10 the stub's unwind data is
+// wrong by one word, so frames below it are wrong.
 func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	t.Helper()
 	f, err := pe.Open(need(t, "out", "windows", "SingleFile.exe"))
@@ -70,7 +69,8 @@ func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	}
 	isStub := func(ip uint64) bool {
 		fn, ok := f.AMD64().Lookup(uint32(ip - base))
-		return ok && ip-base < 1<<32 && bytes.HasPrefix(f.Tail(fn.Begin, 5), []byte{0x48, 0x8b, 0xd4, 0x50, 0x52}) // mov rdx, rsp; push rax; push rdx
+		// mov rdx, rsp; push rax; push rdx
+		return ok && ip-base < 1<<32 && bytes.HasPrefix(f.Tail(fn.Begin, 5), []byte{0x48, 0x8b, 0xd4, 0x50, 0x52})
 	}
 	for _, try := range tries {
 		for i := range try {
@@ -82,15 +82,16 @@ func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	}
 }
 
-// singleGrammar is of SingleFile.cs. Below a handler is the dispatch of its exception, which
-// the CLR does not report, and what that has unwound.
+// singleGrammar is of SingleFile.cs. Below a handler are the dispatch of its exception, which the CLR does
+// not report, and the frames that the exception has unwound.
 var singleGrammar = []grammar{
 	{"Recursion", of(`(Fibonacci ){0,24}`)},
-	{"Callbacks", of(`(Compare (s )?(d )+s |(d )*(s )?)`)}, // without s where the CLR has taken Compare's return address
+	// without s if the CLR has replaced Compare's return address
+	{"Callbacks", of(`(Compare (s )?(d )+s |(d )*(s )?)`)},
 	{"NativeLoop", of(`(d )*(s )?`)},
 	{"NativeSleeper", of(`(s )?`)},
 	{"Sleeper", of(`(c )*`)},
-	{"Contend", of(`(HoldTheLock |Contend )?`)}, // its finally is a function of its own
+	{"Contend", of(`(HoldTheLock |Contend )?`)}, // its finally is a separate function
 	{"Allocate", of(``)},
 	{"Exceptions", of(`((Descend|Exceptions [crns]) ((Descend|[crns]) )*)?`)},
 	{"Handlers", of(`((Pause )?Handlers (r )+(c )*(r )+Raise |Raise (r )+(c )*(r )*Raise |Raise )?`)},
@@ -100,7 +101,7 @@ var singleGrammar = []grammar{
 	{runtimes, regexp.MustCompile(`^([rnsc] )+n n $`)},
 }
 
-// TestSingleFileGrammar: what SingleFile.cs can do is taken, a frame more is not.
+// TestSingleFileGrammar: possible stacks of SingleFile.cs are accepted; one more frame is not.
 func TestSingleFileGrammar(t *testing.T) {
 	fibonacci := func(n int) string { return strings.Repeat("Fibonacci ", n) }
 	for _, c := range []struct {

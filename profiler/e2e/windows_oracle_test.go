@@ -20,10 +20,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A profiler library made for this test (profiler/oracle_windows.c) has Wine's
-// RtlVirtualUnwind walk every block of unmanaged frames too, while the thread is
-// suspended, from the same registers. Here its frames are held against those of
-// the product: rip, rsp and every nonvolatile register of every frame.
+// For this test, a profiler library (profiler/oracle_windows.c) has Wine's RtlVirtualUnwind walk every block
+// of unmanaged frames too, while the thread is suspended, from the same registers. Its frames are compared
+// with the product's: rip, rsp and every nonvolatile register of every frame.
 
 // oracleWalk is one of its walks; profiler/oracle.h.
 type oracleWalk struct {
@@ -39,10 +38,11 @@ type oracleHead struct {
 	Count                               uint64
 	XMM                                 [10]context.XMM // of the last frame, of block 0
 	Moves                               uint64
-	Moved                               [16]struct{ Was, Is uint64 } // words of the stack that the collector has written since it was copied
+	// words of the stack that the collector has written since the copy
+	Moved [16]struct{ Was, Is uint64 }
 }
 
-// oracleStop says why a walk ended.
+// oracleStop is why a walk ended.
 type oracleStop uint64
 
 const (
@@ -53,7 +53,7 @@ const (
 	oracleFull
 )
 
-// readOracle reads the walks, one group a suspension.
+// readOracle reads the walks, one group per suspension.
 func readOracle(t *testing.T, path string) (tries [][]oracleWalk) {
 	t.Helper()
 	for b := []byte(readFile(t, path)); len(b) > 0; {
@@ -65,7 +65,7 @@ func readOracle(t *testing.T, path string) (tries [][]oracleWalk) {
 		w.Frames = make([][10]uint64, w.Count)
 		k, err := binary.Decode(b[n:], binary.LittleEndian, w.Frames)
 		if err != nil {
-			break // cut by the end of the process
+			break // truncated by the end of the process
 		}
 		b = b[n+k:]
 		if w.Block == 0 {
@@ -89,9 +89,9 @@ type opinion struct {
 	walks, frames int // compared
 	seeds         int // of them, walks that ended in a seed: XMM6-XMM15 compared too
 	unmatched     int // samples whose suspension the oracle did not see
-	short         int // walks the oracle broke off for want of certainty
+	short         int // walks that the oracle ended early because it was uncertain
 	differ, shown int
-	explained     map[string]int      // differences by the quirk of Wine's that explains them
+	explained     map[string]int      // differences by the fault of Wine that explains them
 	times         [timeCount][]uint64 // nanoseconds of walks of blocks on top
 	sample        *raw.Sample         // the last, for the test of the comparison itself
 	walked        *oracleWalk
@@ -141,7 +141,7 @@ func tryOf(s *raw.Sample, try []oracleWalk) bool {
 	return try[0].Stack == sum.Sum64()
 }
 
-// row is a frame as the oracle writes it.
+// row is a frame in the oracle's format.
 func row(r *context.AMD64) (w [10]uint64) {
 	w[0], w[1] = r.RIP, r.SP()
 	for i, reg := range nonvolatile {
@@ -150,8 +150,8 @@ func row(r *context.AMD64) (w [10]uint64) {
 	return w
 }
 
-// walk compares one walk of the oracle with ours from the same registers, and
-// ours with what the product has put into the merged stack.
+// walk compares one walk of the oracle with ours from the same registers, and ours with the frames that the
+// product has put into the merged stack.
 func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	t.Helper()
 	regs, at := s.Capture.Regs.AMD64, 0
@@ -180,7 +180,8 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	var in *module.Module
 	for i := range w.Frames {
 		theirs := w.Frames[i]
-		ended := stop == unwind.EndOfStack || stop == unwind.NullReturn // Wine's reads the same 0, and ends there
+		// Wine's reads the same 0, and ends there
+		ended := stop == unwind.EndOfStack || stop == unwind.NullReturn
 		if ended && theirs[0] == 0 && i == len(w.Frames)-1 {
 			return
 		}
@@ -217,14 +218,13 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 		stop = o.u.Step(&here, mem, &bounds, &f)
 		regs, exact = to.AMD64, here.Exact
 	}
-	o.short++ // as far as its walk goes they agree
+	o.short++ // up to the end of its walk they agree
 	if o.short <= 3 {
 		t.Logf("RtlVirtualUnwind's walk of block %d ends with %d after %d frames\n%s", w.Block, w.Stop, w.Count, dumpWindows(s))
 	}
 }
 
-// explain names the quirk of Wine's by which the step from a frame in m to ours is
-// not Wine's.
+// explain names the fault of Wine that explains why its step from a frame in m differs from ours.
 func explain(m *module.Module, exact bool, from, ours *context.AMD64, mem *memory.Window) string {
 	if m == nil || m.PE == nil {
 		return ""
@@ -232,9 +232,8 @@ func explain(m *module.Module, exact bool, from, ours *context.AMD64, mem *memor
 	return newQuirk(m.PE, uint32(from.RIP-m.Bias), exact, from, mem).explain(ours)
 }
 
-// collected takes Wine's value for registers that were saved in words which a
-// collector has written between our copy of the stack and Wine's walk: it moves
-// objects while the thread stands still, and both are right.
+// collected uses Wine's value for registers whose saved words a collector has written between our copy of the
+// stack and Wine's walk: it moves objects while the thread is stopped, and both values are right.
 func (o *opinion) collected(ours *context.AMD64, theirs [10]uint64, w *oracleWalk) {
 	for i, reg := range nonvolatile {
 		for _, m := range w.Moved[:w.Moves] {
@@ -246,8 +245,7 @@ func (o *opinion) collected(ours *context.AMD64, theirs [10]uint64, w *oracleWal
 	}
 }
 
-// diff names the first register in which theirs is not ours. What we do not know
-// is no difference.
+// diff names the first register in which theirs differs from ours. Registers that we do not know are ignored.
 func diff(ours *context.AMD64, theirs [10]uint64) string {
 	mine := row(ours)
 	for i, name := range [...]string{"rip", "rsp", "rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"} {
@@ -259,7 +257,7 @@ func diff(ours *context.AMD64, theirs [10]uint64) string {
 	return ""
 }
 
-// seed compares what the product gave to the CLR.
+// seed compares the registers that the product passed to the CLR.
 func (o *opinion) seed(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	t.Helper()
 	if w.Block > 0 || s.Result.Verdict != seed.Found || !s.Capture.Seeded {
@@ -283,7 +281,7 @@ func (o *opinion) fault(t *testing.T, s *raw.Sample, format string, args ...any)
 	}
 }
 
-// print reports what was compared and how long the two took.
+// print reports the number of comparisons and the time of both walks.
 func (o *opinion) print(t *testing.T) {
 	t.Helper()
 	t.Logf("RtlVirtualUnwind: %d walks, %d frames, %d seeds compared, %d differ unexplained, explained %v; %d walks it could not end, %d samples it did not see",
@@ -297,8 +295,8 @@ func (o *opinion) print(t *testing.T) {
 		o.micros(ownAgain, 0.5)/o.micros(wineLookup, 0.5), o.micros(ownAgain, 0.99)/o.micros(wineLookup, 0.99))
 }
 
-// The times of a walk. The first of ours meets memory that nobody has touched
-// since the thread ran; RtlVirtualUnwind's first comes behind it.
+// The times of a walk. Our first walk finds memory that is not in the cache; RtlVirtualUnwind's first follows
+// it.
 const (
 	ownFirst = iota
 	wineFirst
@@ -328,7 +326,7 @@ func (o *opinion) micros(which int, q float64) float64 {
 	return float64(sorted[int(q*float64(len(sorted)-1))]) / 1000
 }
 
-// verdict is what must hold of want samples.
+// verdict checks the requirements for want samples.
 func (o *opinion) verdict(t *testing.T, want int) {
 	t.Helper()
 	if o.differ > 0 || o.unmatched > want/100 || o.short > max(want, o.walks)/100 {
@@ -340,7 +338,7 @@ func (o *opinion) verdict(t *testing.T, want int) {
 	o.sees(t)
 }
 
-// sees bends every register of a frame: a comparison that does not notice is none.
+// sees changes every register of a frame in turn: the comparison must notice each.
 func (o *opinion) sees(t *testing.T) {
 	t.Helper()
 	for i := range len(nonvolatile) + 2 {

@@ -16,12 +16,12 @@ import (
 
 var outsideSamples = flag.Int("windows-outside", 200, "how many samples TestWindowsOutside judges")
 
-// maxOutsideRuns bounds the runs: in Wine each read of a process stops one of its
-// threads, so that a busy machine has some ten samples a second.
+// maxOutsideRuns limits the runs: in Wine each read of a process stops one of its threads, so a busy machine
+// has about ten samples per second.
 const maxOutsideRuns = 60
 
-// A program of .NET 10 is sampled without anything of ours in it: each complete
-// stack is one that its thread can have.
+// A program of .NET 10 is sampled without anything of ours in it: each complete stack is possible for its
+// thread.
 func TestWindowsOutside(t *testing.T) {
 	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
 	for n := 0; n < maxOutsideRuns && o.total < *outsideSamples; n++ {
@@ -41,7 +41,7 @@ func TestWindowsOutside(t *testing.T) {
 	}
 }
 
-// outsideRun is what several recordings had.
+// outsideRun is the sum of several recordings.
 type outsideRun struct {
 	total, whole, managed, wine int
 	gaps                        map[merge.Gap]int
@@ -56,7 +56,7 @@ func (o *outsideRun) run(t *testing.T) {
 	t.Logf("%d samples, gaps %s", len(samples), fmt.Sprint(slices.Sorted(maps.Keys(o.gaps))))
 }
 
-// judge adds the samples of a recording.
+// judge checks the samples of a recording and adds them.
 func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) {
 	t.Helper()
 	names, stubs := rd.Names(), map[clr.FunctionID]bool{}
@@ -79,7 +79,7 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 		o.total++
 		for i := range s.Frames {
 			if stubs[s.Frames[i].Function] {
-				s.Frames[i].Kind = unwind.KindStub // the runtime says it by the name
+				s.Frames[i].Kind = unwind.KindStub // the name in the runtime identifies it
 			}
 		}
 		switch {

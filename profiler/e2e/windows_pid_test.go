@@ -12,9 +12,9 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// A running process of .NET 10 is recorded by its number, with nothing of ours in it, and
-// its output and end are its own. Doctor says so beforehand. On a machine so busy that
-// the program is at its end first, there is another try.
+// A running process of .NET 10 is recorded by its number, without anything of ours in it, and its output and
+// end are unchanged. doctor announces that before. If a busy machine lets the program end too early, there is
+// another try.
 func TestWindowsPID(t *testing.T) {
 	need(t, single10)
 	why := ""
@@ -66,7 +66,7 @@ func startSingle(t *testing.T, tens string, ended chan<- result) string {
 	go func() { ended <- run(t, 3*time.Minute, env, argv...) }()
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		if b, err := os.ReadFile(file); err == nil {
-			time.Sleep(3 * time.Second) // until it is at work
+			time.Sleep(3 * time.Second) // until it works
 			return strings.TrimSpace(string(b))
 		}
 	}
@@ -74,7 +74,7 @@ func startSingle(t *testing.T, tens string, ended chan<- result) string {
 	return ""
 }
 
-// leastOfPID is how many samples a recording must have: in Wine each takes some time.
+// leastOfPID is the least number of samples of a recording: in Wine each takes some time.
 const leastOfPID = 5
 
 func recordPID(t *testing.T, pid string) (why string) {
@@ -102,7 +102,7 @@ func recordPID(t *testing.T, pid string) (why string) {
 	return ""
 }
 
-// What cannot be recorded is refused by name, with what to do.
+// A process that cannot be recorded is refused with the reason and what to do.
 func TestWindowsPIDRefused(t *testing.T) {
 	need(t, "out", "windows", "seedwalk.exe")
 	for _, c := range []struct {

@@ -15,11 +15,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-// Where Wine 8 and we differ, a quirk must explain it: a known fault of Wine's,
-// which package bench/wineunwind tells at length, and a third opinion that agrees
-// with us. A thread that is stopped in an epilog meets them; a caller cannot.
+// Differences between Wine 8 and us must have an explanation: a known fault of Wine, which package
+// bench/wineunwind describes in detail, and a third implementation that agrees with us. They occur when a
+// thread is stopped in an epilog, never in a caller.
 
-// quirk is a step whose answers differ.
+// quirk is a step with different results.
 type quirk struct {
 	f     *pe.File
 	rva   uint32
@@ -54,7 +54,7 @@ var quirks = []struct {
 	{"ret imm16", func(q *quirk) bool { return q.rest.End == epilog.RetImm }},
 }
 
-// explain names the quirk, "" if none explains that we say ours.
+// explain names the fault, "" if none explains our result.
 func (q *quirk) explain(ours *context.AMD64) string {
 	if !q.exact || q.info.Version != 1 || q.rest.End == epilog.None || row(&q.rest.Regs) != row(ours) {
 		return ""
@@ -67,8 +67,7 @@ func (q *quirk) explain(ours *context.AMD64) string {
 	return ""
 }
 
-// TestWindowsQuirks: each explains a step of its own and no other, and none a
-// wrong answer of ours.
+// TestWindowsQuirks: each fault explains its own step and no other, and none explains a wrong result of ours.
 func TestWindowsQuirks(t *testing.T) {
 	const pushRBX, late, nothing = "01 01 01 00 01 30 00 00", "01 09 01 00 01 30 00 00", "01 00 00 00"
 	for _, c := range []struct {

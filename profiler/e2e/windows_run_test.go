@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The tests of Windows runtimes drive Windows programs from Linux, by Wine, or as
-// a Windows program themselves: then they start them as they are.
+// The tests of Windows runtimes start Windows programs: from Linux by Wine, or directly if the test itself is
+// a Windows program.
 
-// native tells a test that is a Windows program.
+// native reports whether the test is a Windows program.
 const native = runtime.GOOS == "windows"
 
 // program is the command line that runs a Windows program.
@@ -47,13 +47,12 @@ func wineRun(t *testing.T, env []string, exe string, args ...string) result {
 	return r
 }
 
-// winesOwn is what Wine says when one of its services dies, which are started
-// beside a program and have its output: ntoskrnl.exe of Wine 8 reads by a nil
-// pointer now and then. A program of ours that dies has another exit code than it
-// should.
+// winesOwn matches Wine's message that one of its services died. Services are started together with a program
+// and share its output; ntoskrnl.exe of Wine 8 sometimes reads through a nil pointer. If a program of ours
+// dies, its exit code is wrong, so the message is not needed.
 var winesOwn = regexp.MustCompile(`(?m)^wine: Unhandled .* starting debugger\.\.\.\n`)
 
-// windowsPath is how a Windows program calls a file of ours.
+// windowsPath is the Windows name of a file of ours.
 func windowsPath(path string) string {
 	if native {
 		return path

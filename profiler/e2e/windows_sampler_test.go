@@ -16,10 +16,9 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// The sample profilers as a vendor builds them for Windows, linked with the DLL or the
-// archive: on either runtime their stacks are such as the program's source allows, frame
-// by frame, and the program does not notice, under short threads, hardware exceptions and
-// collections neither.
+// The sample profilers as a vendor builds them for Windows, linked with the DLL or the archive, on either
+// runtime: their stacks are possible according to the program's source, frame by frame, and the program works
+// as without them, even with short-lived threads, hardware exceptions, and collections.
 func TestWindowsSampler(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range combinations([]string{"2.2.2", "10.0.9"}, "seedwalk.dll") {
@@ -31,7 +30,8 @@ func TestWindowsSampler(t *testing.T) {
 				judged, storm = singleFile, []string{"launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Storm10.exe")}
 			}
 			library := vendorDLL(t, dir, c.example, c.kind)
-			if c.example == "smallest_sampler" || *samplerAll { // one thread after the other: few samples a second
+			// one thread after the other: few samples per second
+			if c.example == "smallest_sampler" || *samplerAll {
 				samplerJudged(t, c, judged, library)
 			}
 			samples, _, res := sampled(t, library, storm...)
@@ -63,7 +63,7 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 	return out
 }
 
-// methodsWritten are the names that own_protocol.cpp writes of the methods it has met.
+// methodsWritten are the names that own_protocol.cpp writes of the methods in its samples.
 func methodsWritten(given string) map[clr.FunctionID]string {
 	names := map[clr.FunctionID]string{}
 	for line := range strings.Lines(given) {
@@ -77,7 +77,7 @@ func methodsWritten(given string) map[clr.FunctionID]string {
 	return names
 }
 
-// sampled runs a program of Windows with a profiler of a vendor's.
+// sampled runs a Windows program with a vendor's profiler.
 func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[clr.FunctionID]string, result) {
 	t.Helper()
 	dir := tempdir.New(t)
@@ -111,11 +111,11 @@ func samplerJudged(t *testing.T, which combination, p *windowsProgram, library s
 	enough(t, which, x.m, x.stacks)
 }
 
-// enough judges what was sampled; stacks were compared with what each thread can have.
+// enough checks the samples; stacks were compared with the possible ones of each thread.
 func enough(t *testing.T, which combination, m *matrix, stacks map[string]int) {
 	t.Helper()
 	m.print(t, t.Name())
-	inside := m.total - m.outside // Wine's own half of a system call is none of Windows'
+	inside := m.total - m.outside // Wine's part of a system call is not part of Windows
 	compared := 0
 	for _, n := range stacks {
 		compared += n

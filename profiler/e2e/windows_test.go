@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Where the Windows runtimes run in Wine every figure of time is Wine's.
+// If the Windows runtimes run in Wine, every time measured includes Wine's.
 
 const (
 	core222 = ".cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2"
@@ -31,8 +31,8 @@ func recordWindows(t *testing.T, limit time.Duration, env []string, flags []stri
 	return samples, rd, r
 }
 
-// runWindows runs a program of out/windows under the recorder. One that takes
-// longer than limit ends itself with 124, and leaves nothing behind.
+// runWindows runs a program of out/windows under the recorder. If it takes longer than limit, it ends itself
+// with exit code 124 and leaves nothing behind.
 func runWindows(t *testing.T, limit time.Duration, env []string, flags []string, runtime, app string, args ...string) result {
 	t.Helper()
 	need(t, "out", "windows", "seedwalk_profiler.dll")
@@ -74,7 +74,7 @@ func findSummary(t *testing.T, stderr string) (s export.Recording) {
 	return s
 }
 
-// figuresOf finds them in what the recorder said.
+// figuresOf reads them from the recorder's output.
 func figuresOf(t *testing.T, r result) (f figures) {
 	t.Helper()
 	rec := findSummary(t, r.stderr)
@@ -87,8 +87,8 @@ func figuresOf(t *testing.T, r result) (f figures) {
 
 var windowsJudged = flag.Int("windows-judged", 2000, "how many samples TestWindowsThreads judges of .NET Core 2.2.2; other runtimes have a share of it")
 
-// The runs of a runtime: on an idle machine two are enough, and a busy one needs
-// more. Every second is by the library that lets RtlVirtualUnwind walk too.
+// The runs of a runtime: on an idle machine two are enough; a busy one needs more. Every second uses the
+// library that lets RtlVirtualUnwind walk too.
 const (
 	windowsRun     = 10 // seconds
 	leastRuns      = 2

@@ -10,20 +10,19 @@ import (
 
 var tortureTime = flag.Duration("torture", 15*time.Second, "length of the torture of locks on Windows runtimes")
 
-// tortured is a profiler of the tests: what it needs to be chosen.
+// tortured is a profiler for tests: the settings that select it.
 type tortured struct{ env, flags []string }
 
 const tortureEnv = "SEEDWALK_TORTURE"
 
-// torture is the profiler that makes a mistake on purpose
-// (profiler/torture_windows.c).
+// torture is the profiler that makes a mistake on purpose (profiler/torture_windows.c).
 func torture(t *testing.T, mistake string) tortured {
 	t.Helper()
 	dll := need(t, "out", "windows", "seedwalk_profiler_torture.dll")
 	return tortured{[]string{tortureEnv + "=" + mistake}, []string{"--profiler", dll}}
 }
 
-// What is for the tests alone must not be in the product.
+// Code that is only for the tests must not be in the product.
 func TestWindowsProductHasNoMistakes(t *testing.T) {
 	for _, c := range []struct {
 		dll  string
@@ -38,9 +37,8 @@ func TestWindowsProductHasNoMistakes(t *testing.T) {
 // tortureKinds are the kinds of work of Torture.exe, by the method of each.
 var tortureKinds = []string{"Torture.Heap", "Torture.Loader", "Torture.Environ", "Torture.Tables", "Torture.Collect", "Torture.Compile"}
 
-// Threads that hold the locks of heap, loader, environment, function tables and
-// the CLR are sampled as fast as can be: the program ends as it does without a
-// profiler.
+// Threads that use the locks of heap, loader, environment, function tables and the CLR are sampled as fast as
+// possible: the program ends as it does without a profiler.
 func TestWindowsTorture(t *testing.T) {
 	plain := run(t, time.Minute, []string{"SWHOST_LIMIT=40"}, wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Torture.exe"), "3")...)
 	if plain.code != 7 {
@@ -67,12 +65,11 @@ func TestWindowsTorture(t *testing.T) {
 	}
 }
 
-// tortureDeadlock is the exit code of the torture profiler that saw a call in the
-// window not come back.
+// tortureDeadlock is the exit code of the torture profiler if a call in the window did not return.
 const tortureDeadlock = 99
 
-// Each lock that must not be taken in the window, taken there: the same threads
-// stop the sampler for ever.
+// Each lock that must not be taken in the window is taken there: the same threads then stop the sampler for
+// ever.
 func TestWindowsTortureDeadlocks(t *testing.T) {
 	for _, c := range []struct{ mistake, kind string }{
 		{"heap", "heap"}, {"loader", "loader"}, {"environment", "environment"}, {"lookup", "tables"}, {"threads", "loader"},
@@ -96,9 +93,8 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 	})
 }
 
-// A process whose sampler was ended while it held a thread, as ExitProcess of that
-// thread ends it, runs on and ends: the tool takes the suspension back. Where the tool
-// does not learn of it the process hangs.
+// A process whose sampler was ended while it had a thread suspended, as ExitProcess of that thread does,
+// continues and ends: the tool resumes the thread. If the tool does not learn of it, the process hangs.
 func TestWindowsSamplerEnded(t *testing.T) {
 	const hung = 124 // of swhost at its limit
 	for _, c := range []struct {
@@ -109,7 +105,8 @@ func TestWindowsSamplerEnded(t *testing.T) {
 		t.Run(c.mistake, func(t *testing.T) {
 			p := torture(t, c.mistake)
 			var res result
-			for _, seconds := range []string{"3", "6", "12", "24"} { // a loaded machine may come to no window
+			// on a loaded machine no suspension may be hit in a short run
+			for _, seconds := range []string{"3", "6", "12", "24"} {
 				res = runWindows(t, c.limit, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", seconds)
 				if lineWith(res.stderr, "torture: the sampler ends") != "" {
 					break
@@ -124,7 +121,7 @@ func TestWindowsSamplerEnded(t *testing.T) {
 	}
 }
 
-// lineWith is the first line of text that has part in it, "" if none has.
+// lineWith is the first line of text that contains part, "" if none.
 func lineWith(text, part string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, part) {

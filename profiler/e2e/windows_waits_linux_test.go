@@ -15,9 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
-// On Windows a session goes over the process's named pipe, from its very start: the
-// program is a child of the command and waits at its port until the session is there.
-// What was kept gives the truth as well.
+// On Windows a session uses the process's named pipe, from its start: the program is a child of the command
+// and waits at its port until the session is there. The kept trace has the truth as well.
 func TestWindowsWaits(t *testing.T) {
 	need(t, single10)
 	dir := tempdir.New(t)
@@ -39,7 +38,7 @@ func TestWindowsWaits(t *testing.T) {
 	}
 }
 
-// A process that runs is watched by its number; each wait is told as it ends.
+// A running process is watched by its number; each wait is printed as it ends.
 func TestWindowsWaitsPID(t *testing.T) {
 	need(t, single10)
 	dir := tempdir.New(t)
@@ -73,8 +72,8 @@ func TestWindowsWaitsPID(t *testing.T) {
 	}
 }
 
-// isNear reports whether an address is in the program's own library, by those that it has
-// written of it.
+// isNear reports whether an address is in the program's own library, according to the addresses that it
+// printed.
 func isNear(addr, output string) bool {
 	const size = 4096 // of its functions
 	n, err := strconv.ParseInt(addr, 0, 64)
@@ -87,8 +86,8 @@ func isNear(addr, output string) bool {
 	return false
 }
 
-// judgeTrace holds a trace against what the program says of itself. Every managed
-// frame has a name; where native code called managed code stands in what it has written.
+// judgeTrace compares a trace with the program's own list. Every managed frame has a name; the place where
+// native code called managed code is in the program's output.
 func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string) {
 	t.Helper()
 	a := waits.New()

@@ -7,17 +7,16 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
-// The CLR's walk may wait for a lock that the thread owns which it walks
-// (dotnet/runtime#32286); Wine's takes none, so that the test's library asks the
-// system for unwind data as the CLR would. Not to ask it about threads in the loader
-// is enough where all is seen, the watchdog where it is not; without both the process
-// hangs.
+// The CLR's walk may wait for a lock that the walked thread owns (dotnet/runtime#32286). Wine's walk takes no
+// lock, so the test's library asks the system for unwind data as the CLR would. Not asking about threads in
+// the loader is enough if all of them are recognised; the watchdog handles those that are not. Without both,
+// the process hangs.
 func TestWindowsWatchdog(t *testing.T) {
 	const hung = 124 // of swhost at its limit
 	for _, c := range []struct {
 		mistake string
 		code    int
-		lost    bool // samples of threads that had to be let go
+		lost    bool // samples of threads that had to be resumed early
 	}{{"careless", 7, true}, {"careful", 7, false}, {"unwatched", hung, false}} {
 		t.Run(c.mistake, func(t *testing.T) {
 			p := torture(t, c.mistake)
