@@ -1,14 +1,10 @@
-// Package arch holds the test of the project's import edges: for each file that
-// is built on any platform, with C or without, in tests or not.
-//
-// Glossary. A *room* is a package, with what it may import. An *edge* is an
-// import that stands in a file. The test *kit* is what only tests use; *tools*
-// are what only builders run.
-//
-// Strategy. go/build reads each folder once for each platform, so that a file
-// for Windows is seen on Linux; nothing is compiled. The list of rooms goes from
-// the bottom up, and is checked itself. Each rule has a case in which a file that
-// breaks it is put into the tree, by name and text, and must be found.
+// Package arch tests the project's import edges: for each file that is built on any platform, with C or
+// without, in tests or not.
+// Glossary. A *room* is a package and the packages it may import. An *edge* is an import in a file. The test
+// *kit* is what only tests use; *tools* are what only builders run.
+// Strategy. go/build reads each folder once for each platform, so a file for Windows is seen on Linux;
+// nothing is compiled. The list of rooms is ordered from the bottom up, and is checked itself. Each rule has
+// a test in which a file that breaks it is added to the tree, by name and text, and must be found.
 package arch
 
 import (
@@ -49,12 +45,12 @@ func TestImportEdges(t *testing.T) {
 	}
 }
 
-// owes reports whether the package has the edge of a debt.
+// owes reports whether the package has an edge that is a debt.
 func (p *Package) owes(debt string) bool {
 	return slices.ContainsFunc(p.Edges, func(e Edge) bool { return !e.Test && p.Name+" imports "+e.To == debt })
 }
 
-// TestInjectedEdges puts files into the tree that break a rule each.
+// TestInjectedEdges adds files to the tree that each break a rule.
 func TestInjectedEdges(t *testing.T) {
 	tr, all := load(t)
 	was := map[string]bool{}

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// quoted is what stands between backquotes in a document.
+// quoted is text between backquotes in a document.
 var quoted = regexp.MustCompile("`([^`\n]+)`")
 
-// A contributor is sent to files and tests that are there.
+// Files and tests named in the documents for contributors exist.
 func TestContributingNamesWhatIsThere(t *testing.T) {
 	const root = "../.."
 	b, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
@@ -46,12 +46,11 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// chapters are what the package comment of a product package has: where to look its
-// facts up, its words, how it works, and what it cannot do.
+// chapters are the parts of a product package's comment: sources of facts, glossary, strategy, and known
+// gaps.
 var chapters = []string{"Source", "Glossary", "Strategy", "Known gaps"}
 
-// Test kit, tools and packages that are tests say what they are for; the rest is
-// their code.
+// Test kit, tools and packages of tests only describe their purpose; the rest is in their code.
 func needsChapters(name string) bool {
 	for _, p := range []string{"testkit/", "bench", "fuzz", "profiler/e2e", "capi/examples"} {
 		if strings.HasPrefix(name, p) {
@@ -61,7 +60,7 @@ func needsChapters(name string) bool {
 	return name != "."
 }
 
-// Every package says what it is, with its chapters.
+// Every package has a comment with its chapters.
 func TestPackagesAreDocumented(t *testing.T) {
 	for _, r := range rooms {
 		text := packageComment(t, filepath.Join("../..", r.Name))

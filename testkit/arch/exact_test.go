@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write edges.txt again: look at the chan
 
 const edgesFile = "edges.txt"
 
-// used returns what of the project each package imports outside of tests.
+// used returns the project's packages that each package imports outside of tests.
 func used(all []Package) map[string][]string {
 	out := map[string][]string{}
 	for i := range all {
@@ -32,8 +32,8 @@ func used(all []Package) map[string][]string {
 	return out
 }
 
-// exactly compares the imports with those that are listed: an import that is not listed, and a
-// listed one that is not used, each break the rule.
+// exactly compares the imports with the listed ones: both an import that is not listed and a listed one that
+// is not used break the rule.
 func exactly(all []Package, listed map[string][]string) (out []Violation) {
 	now := used(all)
 	for _, from := range slices.Sorted(maps.Keys(now)) {
@@ -81,7 +81,8 @@ func writeEdges(t *testing.T, edges map[string][]string) {
 	}
 }
 
-// Edges are listed exactly, so that none comes unseen and none stays allowed that nobody needs.
+// The listed edges are exactly the used ones: none is added unnoticed, and none stays allowed that is not
+// needed.
 func TestExactEdges(t *testing.T) {
 	_, all := load(t)
 	if *update {
@@ -97,7 +98,7 @@ func TestExactEdges(t *testing.T) {
 	}
 }
 
-// Edges that go down, and that nobody has asked for, are found; so is one that is not used.
+// An edge that is not listed is found, even if it goes down; so is a listed one that is not used.
 func TestSidewaysEdges(t *testing.T) {
 	_, all := load(t)
 	listed := readEdges(t)

@@ -2,7 +2,7 @@ package arch
 
 import "path"
 
-// injected are files that must not be.
+// injected are files that break a rule.
 var injected = []struct {
 	name, file, text, rule string
 }{

@@ -19,8 +19,7 @@ const (
 	maxLines   = 3000 // of those files
 )
 
-// larger lists packages above the limits, with the size that they may have and the
-// reason. The sizes only shrink.
+// larger lists packages above the limits, with their permitted size and the reason. The sizes only shrink.
 var larger = map[string]struct {
 	files, lines int
 	why          string
@@ -37,8 +36,8 @@ var larger = map[string]struct {
 // top is the top-level folder of a package.
 func top(name string) string { return strings.SplitN(name, "/", 2)[0] }
 
-// floors gives each top-level folder the length of its longest chain of imports. It
-// returns the folders of a circle instead if there is one.
+// floors is the length of the longest chain of imports of each top-level folder. If there is a circle, it
+// returns its folders instead.
 func floors(edges map[string][]string) (map[string]int, []string) {
 	below := map[string]map[string]bool{}
 	for from, list := range edges {
@@ -75,8 +74,7 @@ func floors(edges map[string][]string) (map[string]int, []string) {
 	return floor, nil
 }
 
-// The top-level folders are few, and imports between them form at most nine floors
-// without a circle.
+// There are few top-level folders, and imports between them form at most nine floors without a circle.
 func TestFloors(t *testing.T) {
 	floor, circle := floors(readEdges(t))
 	if circle != nil {

@@ -24,7 +24,7 @@ type Package struct {
 	Dead    []string
 }
 
-// Edge is an import that stands in a file.
+// Edge is an import in a file.
 type Edge struct {
 	To   string // a folder of ours, or an import path of others
 	Ours bool
@@ -32,7 +32,7 @@ type Edge struct {
 	File string // slash-separated, below the root
 }
 
-// platform is what decides which files are built.
+// platform decides which files are built.
 type platform struct {
 	os, arch string
 	cgo      bool
@@ -59,15 +59,13 @@ func (p platform) context() build.Context {
 	return c
 }
 
-// tree reads the module at root. What extra holds, by slash-separated names
-// below root, is read as if it were there.
+// tree reads the module at root. extra are files to add, by slash-separated names below root.
 type tree struct {
 	root  string
 	extra map[string]string
 }
 
-// folders lists every folder that has Go files, without those that the go
-// command does not look into.
+// folders lists every folder with Go files, except those that the go command ignores.
 func (t *tree) folders() ([]string, error) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(t.root, func(p string, d fs.DirEntry, err error) error {

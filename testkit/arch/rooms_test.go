@@ -1,15 +1,14 @@
 package arch
 
-// room is a package and what of the project it may import. A file may import
-// what stands in May; a test also what its own package may, itself, and the test
-// kit, and what stands in Test.
+// room is a package and what it may import of the project. A file may import the packages in May. A test may
+// also import the package itself, the test kit, and the packages in Test.
 type room struct {
 	Name string
 	May  []string
 	Test []string
 }
 
-// Short names for what is imported together; a package is above all of it.
+// Short names for packages that are imported together; a package is above all of its imports.
 var (
 	words   = []string{"context", "context/memory"}
 	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf", "internal/wholefile"}
@@ -22,9 +21,8 @@ var (
 // everything is what tests above all rooms may import: anything but a command.
 var everything = []string{"*"}
 
-// rooms lists every package, from the bottom up: a package may import only what
-// stands above it in this list. A new package is one more line, at the highest
-// place that it can have.
+// rooms lists every package, from the bottom up: a package may import only packages above it in this list.
+// Add a new package as high as possible.
 var rooms = []room{
 	// Layouts, memory, formats: they know nothing of unwinding.
 	{Name: "internal/buf"},
@@ -211,11 +209,11 @@ var rooms = []room{
 	{Name: "bench/work", Test: []string{"testkit/tempdir"}},
 }
 
-// debts are edges that should not be, and why they still are. One that is paid
-// must be deleted here.
+// debts are edges that should not exist, with the reason why they still do. Delete a debt here once it is
+// paid.
 var debts = map[string]string{}
 
-// with puts groups and names together.
+// with combines groups and names.
 func with(parts ...any) (out []string) {
 	for _, p := range parts {
 		switch p := p.(type) {

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// cgoRooms may hold C: the two libraries, and the folders of tests and
-// benchmarks. What lies below them may too.
+// cgoRooms may contain C: the two libraries, and the folders of tests and benchmarks, including their
+// subfolders.
 var cgoRooms = []string{"capi", "profiler", "bench"}
 
-// hotPath must not depend, however far, on what allocates or prints for others,
-// nor on modules of others.
+// hotPath must not depend, even indirectly, on packages that allocate or print for others, nor on other
+// modules.
 var hotPath = []string{"context/memory", "context", "unwind", "unwind/amd64", "unwind/arm64", "stack/seed", "stack/snapshot"}
 
-// belowHotPath are modules of others that readers, which the hot path walks
-// through, need to load an image.
+// belowHotPath are other modules that readers on the hot path need to load an image.
 var belowHotPath = []string{"github.com/klauspost/compress", "golang.org/x/sys"}
 
 var forbiddenBelow = []string{"net", "os/exec", "os/signal", "log", "plugin", "testing"}
@@ -24,12 +23,12 @@ var forbiddenBelow = []string{"net", "os/exec", "os/signal", "log", "plugin", "t
 // testsOnly are the modules that nothing but tests may import.
 var testsOnly = []string{"github.com/google/go-cmp", "github.com/go-delve/delve"}
 
-// assemblers write images for tests and worlds: they and the readers must be
-// able to disagree.
+// assemblers write images for tests and worlds. They are independent of the readers, so that the two can
+// disagree.
 var assemblers = []string{"sim/image", "testkit/peasm", "testkit/elfasm"}
 
-// shipped are the packages of the kit that product code may use: the command
-// replays the same vectors, with the same judges, as the tests do.
+// shipped are the packages of the kit that product code may use: the command replays the same vectors, with
+// the same judges, as the tests.
 var (
 	kitRooms = []string{"testkit", "fuzz", "bench"}
 	shipped  = map[string]string{"cmd/seedwalk/builder": "testkit/replay"}
@@ -45,7 +44,7 @@ func below(name string, paths ...string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
 }
 
-// check holds packages against every rule.
+// check applies every rule to the packages.
 func check(all []Package, list []room) (out []Violation) {
 	say := func(rule, format string, args ...any) {
 		out = append(out, Violation{rule, fmt.Sprintf(format, args...)})
@@ -78,7 +77,7 @@ func check(all []Package, list []room) (out []Violation) {
 	return out
 }
 
-// edge holds one import against the rules that are about single ones.
+// edge applies the rules for single imports.
 func (p *Package) edge(r *room, e *Edge, commands map[string]bool, known map[string]*room, say func(rule, format string, args ...any)) {
 	switch {
 	case !e.Ours && below(e.To, testsOnly...) && !e.Test && !below(p.Name, kitRooms...):
@@ -99,7 +98,7 @@ func (p *Package) edge(r *room, e *Edge, commands map[string]bool, known map[str
 	}
 }
 
-// hot follows the imports of the hot path's packages to their ends.
+// hot follows the imports of the hot path's packages, including indirect ones.
 func hot(all []Package, say func(rule, format string, args ...any)) {
 	at := map[string]*Package{}
 	for i := range all {
@@ -130,7 +129,7 @@ func hot(all []Package, say func(rule, format string, args ...any)) {
 	}
 }
 
-// order checks the list itself: a room may import only what stands before it.
+// order checks the list itself: a room may import only rooms before it.
 func order(list []room) (out []Violation) {
 	place := map[string]int{}
 	for i, r := range list {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// skipMark begins the reason of every skipped test: the test command counts and prints
-// what has it (testkit/tools/summary), so that no check is left out in silence.
+// skipMark begins the reason of every skipped test: the test command counts and prints these
+// (testkit/tools/summary), so that no check is left out silently.
 const skipMark = "SKIPPED-CHECK: "
 
-// A test is skipped with its reason, everywhere.
+// Every skipped test has a reason.
 func TestSkipsSayWhy(t *testing.T) {
 	tr := tree{root: "../.."}
 	folders, err := tr.folders()
@@ -42,7 +42,7 @@ func TestSkipsSayWhy(t *testing.T) {
 	}
 }
 
-// skips finds the calls that skip a test, and which of them give no reason.
+// skips finds the calls that skip a test, and those among them without a reason.
 func skips(t *testing.T, name string, source []byte) (silent []string, n int) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -116,7 +116,7 @@ func written(x ast.Expr) string {
 	return ""
 }
 
-// firstText is the string that an expression begins with, "" if it begins otherwise.
+// firstText is the string at the beginning of an expression, "" if there is none.
 func firstText(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.BasicLit:
@@ -127,7 +127,7 @@ func firstText(x ast.Expr) string {
 	return ""
 }
 
-// The check itself sees each way to be silent, and no more.
+// The check finds each way to skip without a reason, and nothing else.
 func TestSilentSkipIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		name, body string

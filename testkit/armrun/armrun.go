@@ -1,18 +1,13 @@
-// Package armrun runs straight-line code of ARM64 as the processor would: what
-// compilers write at a function's begin and end. It is a third opinion for tests of
-// unwind data, and knows nothing of any.
-//
+// Package armrun runs straight-line code of ARM64 as the processor would: the prologs and epilogs that
+// compilers write. It is a third implementation for tests of unwind data, and uses no unwind data itself.
 // Source: Arm Architecture Reference Manual for A-profile (DDI 0487), C4 and C6.
-//
-// Glossary. A *prolog* is here what is run from a function's first instruction on, an
-// *epilog* what is run to a return from the first of the loads in front of it.
-//
-// Strategy. What is not known is refused, not guessed. Frames runs a function's prolog
-// and each of its epilogs and has a test undo the frame at each instruction: what it
-// then has must be what the function was entered with.
-//
-// Known gaps: no branches, no flags, no loads and stores but those of the stack; signed
-// return addresses are not.
+// Glossary. A *prolog* is here the code that is run from a function's first instruction on; an *epilog* is
+// the code from the first of the loads before a return up to the return.
+// Strategy. Unknown instructions are refused, not guessed. Frames runs a function's prolog and each of its
+// epilogs, and a test undoes the frame at each instruction: the result must be the registers with which the
+// function was entered.
+// Known gaps: no branches, no flags, no loads and stores except those of the stack; no signed return
+// addresses.
 package armrun
 
 import "encoding/binary"
@@ -36,14 +31,14 @@ type Machine struct {
 type Next uint8
 
 const (
-	Refused Next = iota // not run: it is none of those that are known
+	Refused Next = iota // not run: unknown
 	On
 	Left // a jump through a register, to PC
 )
 
 const sp = 31
 
-// get is a register, in whose place 31 is SP.
+// get is a register; number 31 is SP.
 func (m *Machine) get(r uint32) uint64 {
 	if r&31 == sp {
 		return m.SP
@@ -59,7 +54,7 @@ func (m *Machine) set(r uint32, v uint64) {
 	m.X[r&31] = v
 }
 
-// value is a register, in whose place 31 is zero.
+// value is a register; number 31 is zero.
 func (m *Machine) value(r uint32) uint64 {
 	if r&31 == sp {
 		return 0
@@ -135,8 +130,7 @@ func (m *Machine) wide(w, rd uint32) Next {
 	return On
 }
 
-// pair runs ldp and stp. Bits 23 and 24 say when the base is added to: 1 after, 2 not
-// at all, 3 before.
+// pair runs ldp and stp. Bits 23 and 24 tell when the base changes: 1 after, 2 not at all, 3 before.
 func (m *Machine) pair(w uint32) Next {
 	vector, scale := w>>26&1 != 0, 2+w>>31
 	if vector {
@@ -153,7 +147,7 @@ func (m *Machine) pair(w uint32) Next {
 	return On
 }
 
-// single runs ldr and str: with an unsigned offset, or with one of nine bits.
+// single runs ldr and str, with an unsigned offset or with one of nine bits.
 func (m *Machine) single(w uint32) Next {
 	vector, scale := w>>26&1 != 0, w>>30
 	if vector && w>>23&1 != 0 {
@@ -179,7 +173,7 @@ func (m *Machine) single(w uint32) Next {
 	return On
 }
 
-// address is where a load or store is, and moves its base register.
+// address is the address of a load or store; it also changes the base register.
 func (m *Machine) address(w uint32, off uint64, mode uint32) (at uint64, ok bool) {
 	rn := w >> 5 & 31
 	at = m.get(rn)

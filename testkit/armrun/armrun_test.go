@@ -13,7 +13,7 @@ func words(ws ...uint32) (b []byte) {
 	return b
 }
 
-// What instructions do, by the manual's words.
+// Results of instructions, according to the manual.
 func TestDo(t *testing.T) {
 	const base = 0x1000
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestDo(t *testing.T) {
 
 func (m *Machine) word(off int) uint64 { return binary.LittleEndian.Uint64(m.Stack[off:]) }
 
-// A frame that is undone wrongly anywhere is seen.
+// A frame undone wrongly at any instruction is found.
 func TestFrames(t *testing.T) {
 	code := words(
 		0xa9be7bfd, // stp x29, x30, [sp, #-32]!

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 )
 
-// Counts are instructions at which a frame was undone rightly.
+// Counts are instructions at which a frame was undone correctly.
 type Counts struct {
 	Prolog, Epilog int
-	Epilogs        int    // of which it is known what they do
-	Entered        uint64 // bytes of the stack that the function frees and has not taken
+	Epilogs        int    // those whose instructions are all known
+	Entered        uint64 // bytes of the stack that the function frees but has not allocated
 }
 
 // Undo undoes the frame of the function that a machine runs, offset bytes into it.
@@ -33,12 +33,11 @@ type function struct {
 // end is an epilog.
 type end struct {
 	from uint64    // its first load's offset
-	kept [2]uint32 // what the body may have changed: x registers, d registers
+	kept [2]uint32 // registers that the body may have changed: x registers, d registers
 }
 
-// Frames runs the function whose code is at an address, called from ret, and undoes its
-// frame at each instruction that is run. The error is of the first that is undone
-// wrongly.
+// Frames runs the function whose code is at an address, called from ret, and undoes its frame at each
+// executed instruction. The error describes the first that is undone wrongly.
 func Frames(code []byte, at, ret uint64, undo Undo) (c Counts, err error) {
 	f := function{at: at, ret: ret, code: code, undo: undo}
 	f.caller = f.entered().Registers
@@ -78,7 +77,7 @@ func (f *function) entered() *Machine {
 	rnd := rand.New(rand.NewPCG(f.at, 64))
 	m := &Machine{Stack: make([]byte, stackSize), Base: stackBase}
 	for i := range m.X {
-		m.X[i] = rnd.Uint64() | 1<<62 // no address of anything
+		m.X[i] = rnd.Uint64() | 1<<62 // not an address of anything
 	}
 	for i := range m.D {
 		m.D[i] = rnd.Uint64()
@@ -110,8 +109,8 @@ func (m *Machine) scramble(which [2]uint32) {
 // preserved are the registers that a body may change if its function saves them.
 var preserved = [2]uint32{0x3ff << 19, 0xff << 8}
 
-// understood runs an epilog and sees which registers it gives back, and how much of
-// the stack. It must give back the frame pointer and the return address.
+// understood runs an epilog and records which registers it restores, and how much of the stack it frees. It
+// must restore the frame pointer and the return address.
 func (f *function) understood(from, first uint64) (e end, free uint64, ok bool) {
 	m := f.body(first)
 	m.scramble(preserved)
@@ -135,8 +134,8 @@ func (f *function) understood(from, first uint64) (e end, free uint64, ok bool) 
 	return e, m.SP - f.caller.SP, !ok
 }
 
-// run runs instructions up to an offset, to the first that is not known or to one that
-// leaves, and counts those at which check agrees.
+// run runs instructions until an offset, an unknown instruction, or one that leaves, and counts those at
+// which check agrees.
 func (f *function) run(m *Machine, to uint64, check func(*Machine) error) (n int, err error) {
 	for {
 		off := m.PC - f.at
@@ -167,8 +166,8 @@ func (f *function) check(m *Machine) error {
 	return nil
 }
 
-// differ compares with the caller what a function gives back. What it frees only an
-// epilog tells.
+// differ compares the registers that a function restores with its caller's. How much it frees is only known
+// from an epilog.
 func (f *function) differ(got *Registers) error {
 	want := &f.caller
 	if got.PC != want.PC || len(f.ends) > 0 && got.SP != want.SP {
@@ -187,7 +186,7 @@ func (f *function) differ(got *Registers) error {
 	return nil
 }
 
-// epilogs are the offsets of the first of the loads in front of each jump that leaves.
+// epilogs are the offsets of the first of the loads before each jump that leaves.
 func epilogs(code []byte) (out []uint64) {
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(code[i:]) }
 	for i := 4; i+4 <= len(code); i += 4 {
@@ -204,8 +203,8 @@ func epilogs(code []byte) (out []uint64) {
 	return out
 }
 
-// restores reports whether an instruction may be of an epilog: a load from the frame, or
-// one that moves SP or makes the number for that.
+// restores reports whether an instruction may be part of an epilog: a load from the frame, or one that moves
+// SP or computes the number for that.
 func restores(w uint32) bool {
 	base := w >> 5 & 31
 	switch {

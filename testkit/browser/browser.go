@@ -14,8 +14,8 @@ import (
 // Browser is a Chromium.
 type Browser struct{ path string }
 
-// Find is the browser of this machine; without one, or in short tests, what was not done
-// is told, and the test is over.
+// Find is the browser of this machine. Without one, or in short tests, it ends the test with a message about
+// what was not done.
 func Find(t testing.TB, undone string) Browser {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -27,8 +27,8 @@ func Find(t testing.TB, undone string) Browser {
 	return Browser{}
 }
 
-// Load gives the document that a page's scripts have made, and what the browser says. The window has 1400 by
-// 800 pixels if no flag says otherwise.
+// Load returns the document that a page's scripts have made, and the browser's messages. The window is 1400
+// by 800 pixels unless a flag changes that.
 func (b Browser) Load(t testing.TB, page []byte, hash string, flags ...string) (dom, log string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")

@@ -1,19 +1,12 @@
-// Package bundle reads .NET single-file programs and puts other files in the
-// place of theirs, so that tests can run code of their own on a runtime that
-// exists as somebody's program only.
-//
-// Sources: dotnet/runtime src/native/corehost/bundle (header.h, file_entry.h,
-// info.cpp) and src/installer/managed/Microsoft.NET.HostModel/Bundle.
-//
-// Glossary. The *marker* is 32 bytes in the host's data; the eight bytes before
-// it are the file offset of the *header*, at which the *manifest* begins: one
-// entry for each file that was put behind the host.
-//
-// Strategy: the whole file is in memory and is changed in place; every offset and
-// size is checked before it is used.
-//
-// Known gaps: compressed files are listed only. Manifests before version 2 (.NET
-// Core 3) are refused.
+// Package bundle reads .NET single-file programs and replaces files in them, so that tests can run their own
+// code on a runtime that is only available as part of a published program.
+// Sources: dotnet/runtime src/native/corehost/bundle (header.h, file_entry.h, info.cpp) and
+// src/installer/managed/Microsoft.NET.HostModel/Bundle.
+// Glossary. The *marker* is 32 bytes in the host's data; the eight bytes before it are the file offset of the
+// *header*, where the *manifest* begins: one entry for each file that was appended to the host.
+// Strategy: the whole file is in memory and is changed in place; every offset and size is checked before it
+// is used.
+// Known gaps: compressed files are only listed. Manifests before version 2 (.NET Core 3) are refused.
 package bundle
 
 import (
@@ -30,7 +23,7 @@ var marker = []byte{
 	0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 }
 
-// Reason says why a bundle, or a change to it, is refused.
+// Reason is why a bundle, or a change to it, is refused.
 type Reason uint8
 
 const (
@@ -38,7 +31,7 @@ const (
 	NoBundle                 // a host without a bundle
 	Short                    // the bytes end before the manifest does
 	Outside                  // outside the file
-	BadVersion               // a manifest of a version that is not known
+	BadVersion               // unknown version of a manifest
 	BadString                // a path that is longer than a manifest allows, or empty
 	NoEntry                  // no such file in the bundle
 	Compressed               // the file is compressed
@@ -54,12 +47,12 @@ func (r Reason) String() string {
 	return "reason?"
 }
 
-// Error says what is wrong in a bundle, and where.
+// Error describes a fault in a bundle, and its place.
 type Error struct {
 	Name      string // the program's
 	Structure string // "marker", "header", "entry", or the path of an entry
 	Offset    uint64 // of the structure in the file
-	Value     uint64 // the value that is refused
+	Value     uint64 // the refused value
 	Reason    Reason
 }
 
@@ -67,7 +60,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: bundle %s at %#x: %v (value %#x)", e.Name, e.Structure, e.Offset, e.Reason, e.Value)
 }
 
-// Kind is what a file of a bundle is.
+// Kind is the kind of a file in a bundle.
 type Kind uint8
 
 const (
@@ -84,21 +77,20 @@ type Entry struct {
 	Path         string
 	Kind         Kind
 	Offset, Size uint64
-	Compressed   uint64 // size in the file, 0 if it is stored as it is
+	Compressed   uint64 // size in the file, 0 if it is not compressed
 	at           int    // file offset of its entry in the manifest
 }
 
 // Bundle is a program with its manifest.
 type Bundle struct {
-	Data    []byte // the program: what Replace changes
+	Data    []byte // the program, which Replace changes
 	Major   uint32
 	Minor   uint32
 	Entries []Entry
 	name    string
 }
 
-// Read reads the manifest of a program, of which errors tell by name. It keeps
-// data.
+// Read reads the manifest of a program; name is used in errors. It keeps data.
 func Read(data []byte, name string) (*Bundle, error) {
 	at := bytes.Index(data, marker)
 	if at < 8 {
@@ -115,8 +107,7 @@ func Read(data []byte, name string) (*Bundle, error) {
 	return b, b.manifest(header)
 }
 
-// The manifest versions that are known: of .NET 5, and of .NET 6 and later,
-// which has compressed sizes.
+// The known manifest versions: of .NET 5, and of .NET 6 and later, which has compressed sizes.
 const (
 	version5 = 2
 	version6 = 6
@@ -179,8 +170,8 @@ func (e *Entry) stored() uint64 {
 // maxPath bounds a path, in bytes; its length then has two bytes at most.
 const maxPath = 1<<14 - 1
 
-// text reads a string with its length before it, seven bits to a byte. One that
-// is too long is empty, and the reader has failed.
+// text reads a string with its length before it, seven bits per byte. If it is too long, the result is empty
+// and the reader has failed.
 func text(r *buf.Reader) string {
 	n := int(r.U8())
 	if n >= 0x80 {
@@ -215,13 +206,12 @@ func (b *Bundle) Bytes(e *Entry) ([]byte, error) {
 	return b.Data[e.Offset : e.Offset+e.Size], nil
 }
 
-// align is where content begins that is put at the end: at a page, as the hosts'
-// own builder does where code is precompiled.
+// align is the alignment of content appended at the end: a page, as in the hosts' own builder for precompiled
+// code.
 const align = 4096
 
-// Replace puts content in the place of a file that is not compressed, or at the
-// program's end if there is more of it. What is left of the old content becomes
-// zeros.
+// Replace replaces the content of a file that is not compressed: in place, or at the program's end if it is
+// longer. The rest of the old content becomes zeros.
 func (b *Bundle) Replace(e *Entry, content []byte) error {
 	old, err := b.Bytes(e)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestReplace(t *testing.T) {
 	if got, err := again.Bytes(&again.Entries[1]); string(got) != "new" || err != nil {
 		t.Errorf("read again: %q, %v", got, err)
 	}
-	// Nothing else has changed: with the old bytes put back it is the old file.
+	// Nothing else has changed: with the old bytes restored it is the old file.
 	if pad := data[e.Offset+3 : e.Offset+15]; !bytes.Equal(pad, make([]byte, 12)) {
 		t.Errorf("padding %q", pad)
 	}
@@ -120,7 +120,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// More content than before goes behind everything, at a page.
+// Content longer than before is appended, at a page.
 func TestReplaceLarger(t *testing.T) {
 	b, err := Read(build(version6, made), "p")
 	if err != nil {
@@ -193,7 +193,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Whatever bytes change, what is read lies in the file.
+// Whatever bytes change, the entries that are read are within the file.
 func TestEveryByteChanged(t *testing.T) {
 	good := build(version6, made)
 	for i := range good {

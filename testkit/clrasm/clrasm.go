@@ -20,7 +20,7 @@ import (
 // Module is metadata under way.
 type Module struct {
 	strings, blobs []byte
-	pdb            []byte // of debugging metadata
+	pdb            []byte // debugging metadata
 	rows           map[byte][][]byte
 }
 
@@ -93,13 +93,13 @@ func (m *Module) Method(name string, signature []byte) int {
 	return m.row(methodDef, uint32(0), uint16(0), uint16(0), m.text(name), m.blob(signature), uint16(1))
 }
 
-// Starts says that a method starts a state machine, by an attribute.
+// Starts marks a method as the start of a state machine, by an attribute.
 func (m *Module) Starts(method int, class string) {
 	b := append([]byte{1, 0, byte(len(class))}, class...)
 	m.row(attribute, uint16(method<<5), uint16(3), m.blob(append(b, 0, 0)))
 }
 
-// Nested says that a type stands in another.
+// Nested marks a type as nested in another.
 func (m *Module) Nested(inner, outer int) { m.row(nestedClass, uint16(inner), uint16(outer)) }
 
 // Parameter names a type parameter of a type, or of a method.
@@ -111,7 +111,7 @@ func (m *Module) Parameter(n int, name string, owner int, ofMethod bool) {
 	m.row(genericParam, uint16(n), uint16(0), uint16(owner)<<1|tag, m.text(name))
 }
 
-// Bytes is the whole.
+// Bytes is all metadata.
 func (m *Module) Bytes() []byte {
 	le := binary.LittleEndian
 	var numbers []byte

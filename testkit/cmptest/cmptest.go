@@ -1,5 +1,4 @@
-// Package cmptest shows how two values differ, for tests of packages whose types
-// have fields of their own: go-cmp, which looks into all of them.
+// Package cmptest shows how two values differ, including unexported fields. It uses go-cmp.
 package cmptest
 
 import (
@@ -8,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Diff is what of want is not in got (-) and the other way round (+); "" if they
-// are the same.
+// Diff lists what only want has (-) and what only got has (+); "" if they are the same.
 func Diff(want, got any) string {
 	return cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true }))
 }

@@ -1,8 +1,7 @@
-// Package fakestack builds small suspended worlds for tests of seed, merge and
-// the sampler, for x86-64 and ARM64: native functions with call frame
-// information, managed functions with frame pointers, a stack made of their
-// frames, what the CLR would report of it, and the true frames. It writes its
-// bytes itself and shares no code with the readers.
+// Package fakestack builds small suspended worlds for tests of seed, merge and the sampler, for x86-64 and
+// ARM64: native functions with call frame information, managed functions with frame pointers, a stack of
+// their frames, the CLR's report of it, and the true frames. It writes its bytes itself and shares no code
+// with the readers.
 package fakestack
 
 import (
@@ -49,7 +48,7 @@ type Frame struct {
 	Exact      bool
 }
 
-// World is a stack with all that is known of it.
+// World is a stack and everything known of it.
 type World struct {
 	Arch    context.Arch
 	Capture clr.Capture
@@ -65,13 +64,13 @@ func Build(kinds ...Kind) *World { return BuildFor(context.ArchAMD64, kinds...) 
 type builder struct {
 	data   []byte
 	sp, fp uint64
-	lr     uint64 // return address of the frame to come; 0: it is the root
+	lr     uint64 // return address of the next frame; 0: it is the root
 }
 
 func (b *builder) put(addr, v uint64) { binary.LittleEndian.PutUint64(b.data[addr-StackLow:], v) }
 
-// BuildFor makes the stack of the functions kinds on an architecture, root first. Function i of the
-// list is a function of its own; every managed one has FunctionID 0x1000+i.
+// BuildFor makes the stack of the functions kinds on an architecture, root first. Each entry of the list is a
+// separate function; every managed one has FunctionID 0x1000+i.
 func BuildFor(a context.Arch, kinds ...Kind) *World {
 	w := &World{Arch: a, Table: TableFor(a, 1), ips: map[uint64]clr.FunctionID{}}
 	b := builder{data: make([]byte, StackHigh-StackLow), sp: StackHigh - 64}
@@ -98,7 +97,7 @@ func BuildFor(a context.Arch, kinds ...Kind) *World {
 	return w
 }
 
-// capture is the leaf as it was interrupted.
+// capture is the leaf at its interruption.
 func (w *World) capture(b *builder) {
 	leaf, c := w.Truth[0], &w.Capture
 	c.Thread = clr.Thread{ID: 0x77, TID: 7, StackLow: StackLow, StackHigh: StackHigh}
@@ -131,8 +130,8 @@ func hasPointer(k Kind) bool {
 	return k == Managed || k == Hidden || k == ILStub || k == NoCFI || k == Framed
 }
 
-// report is what DoStackSnapshot would say: managed frames, and a marker with
-// the context of the first frame of every other block below the first one.
+// report is what DoStackSnapshot would report: managed frames, and a marker with the context of the first
+// frame of every other block below the first one.
 func report(truth []Frame) ([]clr.SnapshotFrame, clr.HRESULT) {
 	var out []clr.SnapshotFrame
 	open := false

@@ -1,7 +1,5 @@
 // Package gdb asks gdb for the stacks of a process: a second opinion on native frames.
-//
-// Known gaps: gdb knows nothing of managed code, so that what it shows from the first
-// managed frame on is worth nothing.
+// Known gaps: gdb does not support managed code, so its frames from the first managed one on are useless.
 package gdb
 
 import (
@@ -17,11 +15,11 @@ var (
 	address = regexp.MustCompile(`(?m)^#\d+ +(0x[0-9a-f]+)`)
 )
 
-// depth is how many frames of a thread are asked for.
+// depth is the most frames per thread.
 const depth = "40"
 
-// Stacks are every thread's addresses, leaf first. Without debug information: with it
-// gdb shows frames that are on no stack, of inlined functions and tail calls.
+// Stacks are every thread's addresses, leaf first. No debug information is used: with it gdb adds frames of
+// inlined functions and tail calls, which are not on the stack.
 func Stacks(t testing.TB, pid int) map[uint64][]uint64 {
 	t.Helper()
 	gdb, err := exec.LookPath("gdb")

@@ -1,4 +1,4 @@
-// Package golden compares output with files that a person has looked at.
+// Package golden compares output with files that a person has checked.
 package golden
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Update reports whether the files are to be written again: go test -update.
+// Update reports whether the files are to be rewritten: go test -update.
 var Update = flag.Bool("update", false, "write the golden files again")
 
 // Check compares got with the file at path, and writes the file first with -update.

@@ -1,6 +1,6 @@
-// Package judgetest lets tests of packages judge by the recorded vectors: each
-// function judges a file, logs what was counted and fails the test for every
-// point that is not right. What is not on this machine is skipped, counted.
+// Package judgetest lets tests of packages use the recorded vectors: each function judges a file, logs the
+// counts, and fails the test for every point that is not right. Files that are not on this machine are
+// skipped and counted.
 package judgetest
 
 import (
@@ -80,7 +80,7 @@ func Archive(t *testing.T, keep func(string) bool) *snap.Archive {
 	return a
 }
 
-// check fails for what is not right, and if there is nothing.
+// check fails if a point is not right, or if there are none.
 func check(t *testing.T, s *judge.Score) {
 	t.Helper()
 	points := 0

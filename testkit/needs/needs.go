@@ -1,6 +1,5 @@
-// Package needs has what tests of real runtimes stand on: fetched and built files,
-// compilers, programs. A test whose needs are not there is skipped, with the reason
-// that the test command counts and prints.
+// Package needs finds what tests of real runtimes need: fetched and built files, compilers, programs. If it
+// is missing, the test is skipped with a reason, which the test command counts and prints.
 package needs
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 )
 
-// File is the path of a file, named from the module's root, that is in no commit: a
-// runtime, or what is built.
+// File is the path, relative to the module's root, of a file that is not committed: a runtime, or a build
+// result.
 func File(t testing.TB, elem ...string) string {
 	t.Helper()
 	p := filepath.Join(append([]string{Root(t)}, elem...)...)
@@ -51,7 +50,7 @@ func Runtime9(t testing.TB) string {
 	return filepath.Dir(File(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
 }
 
-// Build runs a compiler, whose failure is the test's.
+// Build runs a compiler; if it fails, so does the test.
 func Build(t testing.TB, argv ...string) {
 	t.Helper()
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
@@ -59,9 +58,9 @@ func Build(t testing.TB, argv ...string) {
 	}
 }
 
-// SingleFile puts a C# source in the place of a single-file program's own assembly,
-// app, and writes the program to out. It is compiled against what is left of the
-// program's System.Private.CoreLib, with further flags of the compiler.
+// SingleFile replaces a single-file program's own assembly, app, by a compiled C# source, and writes the
+// program to out. The source is compiled against what is left of the program's System.Private.CoreLib, with
+// further flags of the compiler.
 func SingleFile(t testing.TB, program, app, out, code string, flags ...string) {
 	t.Helper()
 	const core = "System.Private.CoreLib.dll"

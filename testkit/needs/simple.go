@@ -21,8 +21,8 @@ const (
 	Net10    = "10.0.9"
 )
 
-// Simple builds the simplest program of a kind for a runtime. It returns the command line,
-// which lacks how many milliseconds Main takes.
+// Simple builds the simplest program of a kind for a runtime. The returned command line lacks its last
+// argument: the duration of Main in milliseconds.
 func Simple(t testing.TB, runtime, kind string) []string {
 	t.Helper()
 	Command(t, "mcs", "gcc")

@@ -11,7 +11,7 @@ import (
 	"encoding/binary"
 )
 
-// Options say which form of the format is written.
+// Options select the form of the format.
 type Options struct {
 	Version     int    // 1 to 6; 0 = 4
 	PointerSize int    // 0 = 8
@@ -210,7 +210,7 @@ func (w *Writer) Events(events ...Event) *Writer {
 
 func (w *Writer) events(events []Event, metadata bool) enc {
 	var b enc
-	b.u16(24) // longer than readers know: they step over the rest
+	b.u16(24) // longer than readers expect: they skip the rest
 	if w.Plain {
 		b.u16(0)
 	} else {
@@ -266,7 +266,7 @@ func (w *Writer) plain(b *enc, e *Event) {
 	*b = append(*b, h...)
 }
 
-// compressed writes what differs from the last event.
+// compressed writes the differences from the last event.
 func (w *Writer) compressed(b *enc, e, last *Event, lastSize *uint32) {
 	var flags byte
 	var f enc

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The standard library reads what is written: it is nobody's reader here.
+// The standard library reads what is written: it is independent of our reader.
 func TestFileIsRead(t *testing.T) {
 	text := NewSection(".text", 0x1000).Label("f").Bytes(0xc3).Align(4).AtLabel("there", "f")
 	data := NewSection("a long name", 0x3000).Text("x").Label("there").U16(7)

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Image is a small program or library by what is known of it from outside. The
-// zero Image is an x86-64 program of nothing.
+// Image describes a small program or library by its interface. The zero Image is an empty x86-64 program.
 type Image struct {
 	Machine uint16 // 0 = x86-64; a 32-bit machine makes a PE32
 	Managed bool

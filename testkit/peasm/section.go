@@ -4,8 +4,8 @@ import "encoding/binary"
 
 var le = binary.LittleEndian
 
-// Section is a part of an image, written from its first byte to its last. What
-// it says of other places it says by their labels, which are the whole image's.
+// Section is a part of an image, written from its first byte to its last. It refers to other places by their
+// labels, which are valid in the whole image.
 type Section struct {
 	Name    string
 	RVA     uint32
@@ -17,7 +17,7 @@ type Section struct {
 	fixes  []fix
 }
 
-// fix is a word that becomes the RVA of a label, more what stands there.
+// fix is a word to which the RVA of a label is added.
 type fix struct {
 	at    int
 	label string
@@ -28,14 +28,14 @@ func NewSection(name string, rva uint32) *Section {
 	return &Section{Name: name, RVA: rva, labels: map[string]uint32{}}
 }
 
-// Raw is a section of bytes, which stay the caller's to change.
+// Raw is a section of bytes, which the caller may still change.
 func Raw(name string, rva uint32, data []byte) *Section {
 	s := NewSection(name, rva)
 	s.b = data
 	return s
 }
 
-// Data is what was written; labels are not in their places yet.
+// Data is what was written; the labels' RVAs are not filled in yet.
 func (s *Section) Data() []byte { return s.b }
 
 // Here is the RVA of the next byte.

@@ -13,15 +13,14 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
-// ErrAbsent is returned by Each where a file of vectors is not on this machine.
+// ErrAbsent is returned by Each if a file of vectors is not on this machine.
 var ErrAbsent = errors.New("pevec: the vectors are not on this machine")
 
 // maxLine bounds one line, bytes.
 const maxLine = 64 << 20
 
-// Each calls f for every vector of a file ("amd64-native.jsonl.gz"): the copy
-// in testkit/testdata/pe, else the one in the vectors' folder. It returns how many
-// there were.
+// Each calls f for every vector of a file ("amd64-native.jsonl.gz"): the copy in testkit/testdata/pe, else
+// the one in the vectors' folder. It returns their number.
 func Each(file string, f func(*Vector) error) (int, error) {
 	in, err := open(file)
 	if err != nil {

@@ -213,8 +213,8 @@ func Parse(line []byte) (*Vector, error) {
 // malformedLR is what lr holds in a malformed input's point: no code is there.
 const malformedLR = 0x1000
 
-// malformed makes the one point of a malformed input. Registers that the line
-// gives are its own; where it says no stack, a filled one is not invented.
+// malformed makes the one point of a malformed input. Registers that the line lists are used. If the line
+// lists no stack, none is made up.
 func (v *Vector) malformed() {
 	if v.Ctx.StackFill != "" {
 		v.StackFill, v.StackRange = v.Ctx.StackFill, v.Ctx.StackRange

@@ -33,8 +33,7 @@ func (v *Vector) AMD64(p *Point) (context.AMD64, error) {
 	return r, err
 }
 
-// WantAMD64 returns the registers after the step from p, taken by from: those
-// that are not given are from's.
+// WantAMD64 returns the registers after the step from p. Registers that are not listed are from's.
 func (v *Vector) WantAMD64(p *Point, from *context.AMD64) (context.AMD64, error) {
 	r, e := *from, v.Want(p)
 	if e == nil {
@@ -70,8 +69,8 @@ func override(r *context.AMD64, s *State) error {
 	return nil
 }
 
-// DiffAMD64 names the first register of check, a set of bits of Known, in which
-// got is not want, or is not known; "" if none.
+// DiffAMD64 names the first register of check (a set of bits of Known) that differs or is unknown in got; ""
+// if none.
 func DiffAMD64(got, want *context.AMD64, check uint32) string {
 	if got.RIP != want.RIP {
 		return fmt.Sprintf("rip %#x, want %#x", got.RIP, want.RIP)

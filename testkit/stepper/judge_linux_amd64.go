@@ -24,10 +24,11 @@ type Tally struct {
 	Unknown   int // points with a register that is honestly unknown in some frame; also one of the above
 	Doubtful  int // a wrong frame that says it is doubtful, and none before it that does not
 	SureWrong int
-	Disputed  int            // in a longjmp, whose unwind data says where it leads, not where it was called; not one of the points
-	Bad       map[string]int // wrong without doubt, by place and what
-	Doubts    map[string]int // doubtful and wrong
-	Ends      map[string]int // short, by place and reason
+	// in a longjmp, whose unwind data says where it leads, not where it was called; not one of the points
+	Disputed int
+	Bad      map[string]int // wrong without doubt, by place and what
+	Doubts   map[string]int // doubtful and wrong
+	Ends     map[string]int // short, by place and reason
 }
 
 func (t *Tally) String() string {

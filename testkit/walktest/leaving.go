@@ -25,13 +25,14 @@ type Leaving struct {
 // The functions. All have their return address in the word below the caller's stack
 // pointer, and but for Plain their caller's frame pointer in the one below that.
 const (
-	Plain      = iota // CFA = SP + 16
-	Kept              // CFA = FP + 16
-	Expressed         // the same by an expression
-	Rare              // CFA = FP + 16, in a row that has another register by an expression
-	Moved             // CFA = SP + 16, which is not the caller's stack pointer: that is FP + 16, by an expression
-	FromSP            // CFA = SP - Apart
-	leavingFns        // so many there are
+	Plain     = iota // CFA = SP + 16
+	Kept             // CFA = FP + 16
+	Expressed        // the same by an expression
+	Rare             // CFA = FP + 16, in a row that has another register by an expression
+	// CFA = SP + 16, which is not the caller's stack pointer: that is FP + 16, by an expression
+	Moved
+	FromSP     // CFA = SP - Apart
+	leavingFns // so many there are
 )
 
 // How many stacks a walk may leave is promised.
