@@ -230,8 +230,7 @@ func (f *agentFlags) run() error {
 	return nil
 }
 
-// recordInterval makes one recording. A file that could not be written to its place is not
-// kept elsewhere.
+// recordInterval makes one recording. A file that cannot be written at its place is not kept elsewhere.
 func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
 	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until}, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {

@@ -60,7 +60,7 @@ func TestAgentToken(t *testing.T) {
 	}
 }
 
-// What stops the agent before it begins is said in one line that names it.
+// A reason why the agent cannot begin is printed in one line that names the cause.
 func TestAgentCannotBegin(t *testing.T) {
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "file")

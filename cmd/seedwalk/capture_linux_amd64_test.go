@@ -8,8 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
-// The command's exit code is its own, its output is its own, and the file holds
-// stacks of it.
+// The command's exit code and output are unchanged, and the file has its stacks.
 func TestCapture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.stacks")
 	out, errOut, code, _ := tool(t, "capture", "--rate", "500", "--output", path, "--", "sh", "-c", "sleep 0.3; echo done; exit 7")

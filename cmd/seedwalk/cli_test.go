@@ -36,13 +36,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atEnd takes away what all tests have used.
+// atEnd removes what all tests have used.
 var atEnd []func()
 
-// withSignals is a target that tells of signals, where there are any.
+// withSignals is a target that reports signals, where there are any.
 var withSignals func() int
 
-// fakeTarget speaks the profiler's part for a moment.
+// fakeTarget plays the part of the profiler for a moment.
 func fakeTarget() int {
 	c, err := fakeprof.Dial(os.Getenv(options.EnvSocket))
 	if err != nil {
@@ -93,8 +93,7 @@ func tool(t *testing.T, args ...string) (stdout, stderr string, code int, dir st
 	}
 }
 
-// wineNotNow is ERROR_INTERNAL_ERROR of Windows, by which Wine now and then does
-// not start a process.
+// wineNotNow is ERROR_INTERNAL_ERROR of Windows, with which Wine sometimes fails to start a process.
 const wineNotNow = syscall.Errno(1359)
 
 // self is this program as a command for the tool to record.
@@ -111,7 +110,7 @@ func TestRecordFolded(t *testing.T) {
 	if code != 42 || errOut != "the command's own output\n" {
 		t.Errorf("exit code %d\nstderr %s", code, errOut)
 	}
-	for line := range strings.Lines(out) { // nothing but data
+	for line := range strings.Lines(out) { // only data
 		if !strings.Contains(line, "App.Program.Main;App.Program.Work") || !strings.HasSuffix(line, " 7\n") {
 			t.Errorf("stdout %q", line)
 		}

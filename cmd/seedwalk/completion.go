@@ -46,7 +46,7 @@ func runCompletion(args []string) int {
 	return cli.ExitOK
 }
 
-// helpTexts are the help texts by command. They are where the flags come from.
+// helpTexts are the help texts by command. The flags are read from them.
 func helpTexts() map[string]string {
 	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp, "convert": convertHelp, "waits": waits.Help, "top": top.Help, "agent": agentHelp,
 		"stack": stack.Help, "hang": stack.HangHelp, "tasks": stack.TasksHelp, "doctor": doctor.Help, "info": builder.InfoHelp, "capture": builder.CaptureHelp, "engine": engine.Help, "replay": builder.ReplayHelp, "rules": builder.RulesHelp, "sim": builder.SimHelp,

@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Every command has a help text whose flags complete, but help itself.
+// Every command, except help itself, has a help text whose flags complete.
 func TestCompletionKnowsAll(t *testing.T) {
 	helps := helpTexts()
 	for _, name := range names() {
@@ -26,7 +26,7 @@ func TestCompletionKnowsAll(t *testing.T) {
 	}
 }
 
-// The script is run by a real shell, as the shell itself runs it.
+// The script is run by a real shell.
 func TestCompletionBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

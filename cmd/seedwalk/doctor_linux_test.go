@@ -10,10 +10,10 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
 )
 
-// checksHere are those of this platform that must find nothing on any machine.
+// checksHere are those of this platform that must find no fault on any machine.
 var checksHere = []string{"system", "environment", "signal 39", "socket", "output"}
 
-// A stripped program with its debug file missing, and then beside it.
+// A stripped program, first without its debug file, then with it in the same folder.
 func TestDoctorNames(t *testing.T) {
 	for _, tool := range []string{"gcc", "objcopy"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -28,7 +28,7 @@ func findings(t *testing.T, args ...string) (map[string]doctor.Finding, int) {
 	return m, code
 }
 
-// The test binary is no profiler library: doctor must see that.
+// The test binary is no profiler library: doctor must report that.
 func TestDoctorSeesAWrongLibrary(t *testing.T) {
 	m, code := findings(t)
 	if code != cli.ExitWrong || m["profiler library"].Status != doctor.Bad {

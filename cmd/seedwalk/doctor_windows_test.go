@@ -1,4 +1,4 @@
 package main
 
-// checksHere are those of this platform that must find nothing on any machine.
+// checksHere are those of this platform that must find no fault on any machine.
 var checksHere = []string{"system", "environment", "rights", "loopback port", "output"}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// coreOf makes a core of a program in dir that waits.
+// coreOf makes a core of a waiting program in dir.
 func coreOf(t *testing.T, dir string) (core []byte, exe string) {
 	t.Helper()
 	gcore, err := exec.LookPath("gcore")
@@ -35,8 +35,7 @@ func coreOf(t *testing.T, dir string) (core []byte, exe string) {
 	return core, exe
 }
 
-// farMemory makes a core say that the first three pieces of its memory are behind its
-// end.
+// farMemory changes a core: the first three pieces of its memory are beyond its end.
 func farMemory(b []byte) []byte {
 	le, pieces := binary.LittleEndian, 0
 	for i := range int(le.Uint16(b[56:])) {
@@ -48,8 +47,7 @@ func farMemory(b []byte) []byte {
 	return b
 }
 
-// A core that is damaged or strange is told of in one line with a remedy, and what it
-// has is shown.
+// A damaged or unusual core is reported in one line with a remedy, and its readable part is shown.
 func TestCoresThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
 	core, exe := coreOf(t, dir)

@@ -69,8 +69,7 @@ func waiting(t *testing.T, attr *syscall.SysProcAttr, argv ...string) string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// rooted starts a program whose files are those of a folder only, in which make can
-// put something.
+// rooted starts a program whose root folder is one to which make can add files.
 func rooted(t *testing.T, make func(root string)) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -84,13 +83,12 @@ func rooted(t *testing.T, make func(root string)) string {
 	return waiting(t, &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWNS}, "/pausing")
 }
 
-// What is no process that can be recorded or looked at is said in one line, with what
-// to do.
+// A process that cannot be recorded or examined is refused in one line, with what to do.
 func TestProcessesThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		pid           func(t *testing.T) string
-		stack, record string // parts of what is said; "" = it works
+		stack, record string // parts of the output; "" = it works
 	}{
 		{"gone", func(*testing.T) string { return "4194303" }, "no process 4194303: look for its number", "no such process; look for its number"},
 		{"of another architecture", func(t *testing.T) string {

@@ -24,9 +24,9 @@ func isTraceName(path string) bool {
 	return strings.HasSuffix(name, ".nettrace") || strings.HasSuffix(name, ".netperf")
 }
 
-// loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is
-// none. Problems are reported to say. The metric is what the user wants to see, "" = samples.
-// symbols are folders with symbol files.
+// loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is none.
+// Problems are passed to say. metric is what the user wants to see, "" = samples. symbols are folders with
+// symbol files.
 func loadProfile(paths []string, metric string, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
 	t, code := trace.New(), cli.ExitOK
 	for i, path := range paths {
@@ -66,7 +66,7 @@ func openInput(path string) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// buildTrace builds the profile of traces. It reports if they do not hold the metric.
+// buildTrace builds the profile of traces. If they lack the metric, it reports that.
 func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*export.Profile, int) {
 	p := t.Profile()
 	if p == nil {

@@ -1,19 +1,13 @@
 // Command seedwalk takes complete mixed-mode stacks of .NET programs.
-//
-// Exit codes: 0 success, 1 what was asked about is not well (doctor, checks, a damaged trace), 2 wrong
-// usage, 3 what was to be read could not be (info, replay); `record` gives the command's own exit code,
-// 125 if seedwalk itself could not begin or keep the result, 126 if the command could not be run, 127 if
-// it was not found, 128+n if signal n ended it (not on Windows).
-//
+// Exit codes: 0 success; 1 a problem was found (doctor, checks, a damaged trace); 2 wrong usage; 3 the input
+// could not be read (info, replay). `record` returns the command's own exit code; 125 if seedwalk itself
+// could not begin or keep the result, 126 if the command could not be run, 127 if it was not found, 128+n if
+// signal n ended it (not on Windows).
 // Sources: the POSIX shell's exit codes and env(1), for record's; no-color.org; each package names its own.
-//
-// Glossary. `seedwalk help` and docs/ say what the words mean that the commands print.
-//
-// Strategy: a command is one file with its flags, its usage and a call into a package
-// that does the work; what only one system has stands in files with its name. Every
-// help text is a golden file.
-//
-// Known gaps: sampling on macOS and BSD; what is not on a system says so.
+// Glossary. `seedwalk help` and docs/ explain the words that the commands print.
+// Strategy: a command is one file with its flags, its usage and a call into a package that does the work;
+// code for one system only is in files with its name. Every help text is a golden file.
+// Known gaps: sampling on macOS and BSD; a command that a system lacks reports that.
 package main
 
 import (
@@ -31,8 +25,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/waits"
 )
 
-// command is one subcommand. run gets the arguments after its name and returns
-// an exit code.
+// command is one subcommand. run gets the arguments after its name and returns an exit code.
 type command struct {
 	name string
 	line string // what it does, in one line

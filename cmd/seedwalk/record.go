@@ -153,8 +153,7 @@ func runRecord(args []string) int {
 	return f.run()
 }
 
-// check looks at what the user typed; what the machine allows is package
-// record's to check.
+// check checks what the user typed; whether the machine allows it is checked by package record.
 func (f *recordFlags) check() error {
 	switch {
 	case f.opt.PID < 0:
@@ -279,8 +278,7 @@ func (f *recordFlags) run() int {
 	return res.ExitCode
 }
 
-// report prints the summary on the standard error; the standard output is the
-// command's.
+// report prints the summary on the standard error; the standard output is the command's.
 func (f *recordFlags) report(res *options.Result) {
 	if f.json {
 		writeJSONSummary(os.Stderr, res)
@@ -302,8 +300,8 @@ func (f *recordFlags) report(res *options.Result) {
 	}
 }
 
-// jsonSummary is the line that --json prints: the figures as every output has them
-// (docs/json.md), and what became of the run.
+// jsonSummary is the line that --json prints: the figures as in every output (docs/json.md), and how the run
+// ended.
 type jsonSummary struct {
 	export.Recording
 	ExitCode  int      `json:"exit_code"`

@@ -12,8 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
-// recorded returns a recording of the fake target, and the folded stacks that were written
-// beside it.
+// recorded returns a recording of the fake target, and the folded stacks written with it.
 func recorded(t *testing.T) (path string, folded []byte) {
 	t.Helper()
 	_, errOut, code, dir := tool(t, "record", "--quiet", "--output", "a.swrec,a.folded", "--", self(t))
@@ -30,7 +29,7 @@ func recorded(t *testing.T) (path string, folded []byte) {
 	return filepath.Join(dir, "a.swrec"), folded
 }
 
-// A report of a recording equals what record itself has written.
+// A report of a recording equals the one that record itself has written.
 func TestReport(t *testing.T) {
 	path, folded := recorded(t)
 	out, errOut, code, _ := tool(t, "report", "--format", "folded", path)
@@ -85,7 +84,7 @@ func TestReportPart(t *testing.T) {
 	}
 }
 
-// A cut recording is shown up to the cut, with its offset. What is no recording is refused.
+// A truncated recording is shown up to its end, with the offset. Other files are refused.
 func TestReportBadInput(t *testing.T) {
 	path, _ := recorded(t)
 	b, err := os.ReadFile(path)
@@ -120,7 +119,7 @@ func TestReportBadInput(t *testing.T) {
 	}
 }
 
-// Two recordings of one program do not differ, and the exit code says so.
+// Two recordings of one program show no difference, and the exit code is that of no difference.
 func TestDiff(t *testing.T) {
 	a, _ := recorded(t)
 	b, _ := recorded(t)

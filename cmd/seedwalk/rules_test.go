@@ -70,7 +70,7 @@ func TestRulesJSON(t *testing.T) {
 	}
 }
 
-// Vendors ask by other words too: each finds an answer that names what it should.
+// Vendors may use other words: each search finds an answer that names the right rule.
 func TestRulesOtherWords(t *testing.T) {
 	for word, want := range map[string]string{"ICorProfilerInfo10": "97 SuspendRuntime", "icorprofilercallback2": "73 GarbageCollectionStarted", "ICorProfilerInfo::ForceGC": "slot 28",
 		"36": "ICorProfilerInfo2::DoStackSnapshot", "slot 97": "SuspendRuntime", "-2146233501": "UNSUPPORTED_CALL_SEQUENCE", "2148733795": "UNSUPPORTED_CALL_SEQUENCE", "8013135e": "INVALID_TGT_THREAD",

@@ -31,7 +31,7 @@ func (s *screen) say(line string) {
 	fmt.Fprintf(s.w, "seedwalk: %s\n", line)
 }
 
-// clear takes the progress line away.
+// clear removes the progress line.
 func (s *screen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

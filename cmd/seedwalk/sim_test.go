@@ -81,7 +81,7 @@ func TestSimWrongUse(t *testing.T) {
 	}
 }
 
-// The same number gives the same bytes, another one another run.
+// The same number gives the same bytes; another number gives another run.
 func TestSimSameNumberSameRun(t *testing.T) {
 	run := func(n string) string {
 		out, _, code, _ := tool(t, "sim", "--scenario", "gc-callback", "--kept", "--run", n, "--trace")
@@ -185,8 +185,7 @@ func TestSimPictures(t *testing.T) {
 	}
 }
 
-// A scenario that is not as it should be ends in exit code 1: here the broken
-// side has no chance to fail.
+// A scenario with an unexpected result ends in exit code 1: here the broken side has no chance to fail.
 func TestSimExitCode(t *testing.T) {
 	out, _, code, _ := tool(t, "sim", "--scenario", "heap", "--explore", "--preemptions", "0")
 	if code != 1 || !strings.Contains(out, "NOT AS IT SHOULD BE: heap, broken: no deadlock") {

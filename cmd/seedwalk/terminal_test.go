@@ -19,7 +19,7 @@ import (
 
 func init() { withSignals = echoSignals }
 
-// echoSignals is a target that tells of every signal and ends at TERM.
+// echoSignals is a target that reports every signal and ends at TERM.
 func echoSignals() int {
 	c := make(chan os.Signal, 8)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)

@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestTraceCommands: what report and convert say of traces, and their exit codes.
+// TestTraceCommands: the output of report and convert for traces, and their exit codes.
 func TestTraceCommands(t *testing.T) {
 	dir := tempdir.New(t)
 	write := func(name string, b []byte) string {

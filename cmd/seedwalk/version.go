@@ -25,13 +25,14 @@ Prints the version, that of the profiler's stream, and what the tool was built w
 Exit code: 0, 2 wrong usage.
 `
 
-// versions are what there is to know of this program.
+// versions describes this program.
 type versions struct {
 	Version string `json:"version"`
-	Stream  int    `json:"stream"` // of package wire: profilers and tools of one number understand each other
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
+	// of package wire: profilers and tools with the same number understand each other
+	Stream int    `json:"stream"`
+	Go     string `json:"go"`
+	OS     string `json:"os"`
+	Arch   string `json:"arch"`
 }
 
 func ownVersions() versions {

@@ -15,8 +15,7 @@ import (
 
 const oneMS = 1_000_000
 
-// damaged is a trace in which thread 1 waits 5 ms, then what a case does to it, then
-// thread 2 waits 7 ms.
+// damaged is a trace: thread 1 waits 5 ms, then the case damages the trace, then thread 2 waits 7 ms.
 type damaged struct {
 	*nettracefile.Writer
 	now uint64
@@ -45,8 +44,8 @@ func (d *damaged) stop(thread uint64, seq uint32, after uint64) *damaged {
 
 var atOffset = regexp.MustCompile(`, (first |the first |first seen )?at offset (\d+)`)
 
-// TestWaitsEveryBadInput: each kind of bad input is one line with the offset, exit code 1,
-// and the waits before and, where reading can go on, behind it are shown.
+// TestWaitsEveryBadInput: each kind of bad input is one line with the offset, and exit code 1. The waits
+// before it are shown and, if reading can continue, those after it.
 func TestWaitsEveryBadInput(t *testing.T) {
 	whole := func(hurt func(d *damaged)) []byte {
 		d := newDamaged(nettracefile.Options{})
@@ -115,8 +114,8 @@ func TestWaitsEveryBadInput(t *testing.T) {
 	}
 }
 
-// TestWaitsThreadReuse: a thread's number that is another's now is no damage; what the
-// first had open when it ended is no long wait.
+// TestWaitsThreadReuse: a reused thread number is no damage; a wait that the first thread had not ended when
+// it exited does not become a long wait.
 func TestWaitsThreadReuse(t *testing.T) {
 	d := newDamaged(nettracefile.Options{})
 	trace := d.start(1, 1, 1).start(1, 1, 1).stop(1, 2, 400).End().Bytes()

@@ -12,11 +12,11 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestWaitsDeadSocket: a port that nobody serves, and ones that say what no runtime says.
+// TestWaitsDeadSocket: a port without a server, and ones whose answers no runtime gives.
 func TestWaitsDeadSocket(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		serve  func(conn net.Conn) // nil: nobody does
+		serve  func(conn net.Conn) // nil: no server
 		stderr string
 	}{
 		{"nobody listens", nil, "does not answer"},

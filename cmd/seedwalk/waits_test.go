@@ -12,8 +12,8 @@ import (
 
 const sampleTrace = "../../eventpipe/waits/testdata/livestart.nettrace"
 
-// TestWaitsBadInput: bad input ends in one line with the reason, exit code 1,
-// and what was read before is shown.
+// TestWaitsBadInput: bad input ends in one line with the reason, and exit code 1; the waits read before it
+// are shown.
 func TestWaitsBadInput(t *testing.T) {
 	trace, err := os.ReadFile(sampleTrace)
 	if err != nil {

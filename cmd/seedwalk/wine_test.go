@@ -19,11 +19,11 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
-// The tool of Windows, as its user meets it, run by Wine.
+// The Windows build of the tool, run by Wine as a user would.
 
 const wine64 = "/usr/lib/wine/wine64"
 
-// wineLimit bounds one run; Wine's first makes its prefix.
+// wineLimit limits one run; Wine's first creates its prefix.
 const wineLimit = 2 * time.Minute
 
 var (
@@ -72,7 +72,8 @@ func runIn(t *testing.T, dir string, env []string, argv ...string) (stdout, stde
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if errors.Is(err, exec.ErrWaitDelay) { // it has ended; services that Wine started for it keep its output open
+	// the tool has ended; services that Wine started for it keep its output open
+	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
 	if ctx.Err() != nil || err != nil && !errors.As(err, &exit) {
@@ -91,7 +92,7 @@ func repo(t *testing.T, name string) string {
 	return path
 }
 
-// native builds the tool of this system once more, with its own main.
+// native builds the tool for this system too, with the same main.
 func native(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "seedwalk")
@@ -101,11 +102,10 @@ func native(t *testing.T) string {
 	return path
 }
 
-// volatile is what two runs of one command differ in, whatever the system.
+// volatile matches what differs between two runs of one command on any system.
 var volatile = regexp.MustCompile(`[0-9.]+ s, peak [0-9.]+ [KM]iB|"(seconds|peak_kib)": [0-9.e+-]+|\((stream \d+), .*\)`)
 
-// sameEverywhere takes away what may differ between systems: how paths are
-// spelled, and how long things took.
+// sameEverywhere removes what may differ between systems: how paths are spelled, and durations.
 func sameEverywhere(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, `\\`, "/"), `\`, "/")
 	return volatile.ReplaceAllString(s, "…")
@@ -139,7 +139,7 @@ func TestWineSameAsLinux(t *testing.T) {
 	}
 }
 
-// machineBound is what doctor says of this one machine.
+// machineBound matches doctor's lines about this one machine.
 var machineBound = regexp.MustCompile(`Wine [0-9.]+, which calls itself Windows [0-9.]+, amd64, \d+ CPUs`)
 
 func TestWineDoctorGolden(t *testing.T) {
@@ -165,10 +165,10 @@ func TestWineDoctorGolden(t *testing.T) {
 		os.WriteFile(filepath.Join(folder, "coreclr.dll"), peasm.Image{DLL: true}.Bytes(), 0o644)
 		return "DOTNET_ROOT=Z:" + strings.ReplaceAll(root, "/", `\`)
 	}
-	wineTool(t, dir, nil, "version") // Wine starts, and says so
+	wineTool(t, dir, nil, "version") // Wine starts and reports that
 	const other = "{11111111-2222-3333-4444-555555555555}"
 	var b strings.Builder
-	for _, c := range []struct { // few, for a run under Wine takes its time: each with several things to find
+	for _, c := range []struct { // few, because a run under Wine is slow: each has several faults to find
 		name, library string
 		env, args     []string
 		code          int

@@ -21,15 +21,15 @@ const (
 	// with others: the first period of a thread begins at random, so that only their sum
 	// is right.
 	fewSamples = 10
-	// maxStretch bounds how many usual periods one sample may stand for. What a thread has
-	// beyond that was not sampled, whatever the reason.
+	// maxStretch limits how many usual periods one sample may represent. A thread's time beyond that was not
+	// sampled, whatever the reason.
 	maxStretch = 4
 	// maxUsages bounds the threads whose time is kept. The time of others is part of the
 	// process's remainder.
 	maxUsages = 1 << 20
 	// maxNanos bounds one time, so that sums stay far from overflowing.
 	maxNanos = 1 << 56
-	// usualRate is the rate of a stream that does not say its rate, in samples per second.
+	// usualRate is the rate, in samples per second, of a stream that does not state its rate.
 	usualRate = 99
 )
 
@@ -282,9 +282,8 @@ func (b *builder) notSampled(a *account) {
 	}
 }
 
-// unlocated adds a stack of processor time without samples, of frames that stand for no
-// code, leaf first. A thread that ran that long took at least as much wall time, which no
-// sample has if the thread has none.
+// unlocated adds a stack of processor time without samples. Its frames, leaf first, represent no code. A
+// thread that ran that long took at least as much wall time, which no sample has if the thread has none.
 func (b *builder) unlocated(thread int, nanos uint64, class export.Class, names ...string) {
 	if nanos == 0 {
 		return

@@ -134,7 +134,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// Without the clock of the process nothing is made up.
+// Without the clock of the process no time is invented.
 func TestAccountUnknown(t *testing.T) {
 	p, leaves := accounted(clocked(map[uint64]int{1: 50, 2: 3}))
 	if p.Stats.CPU != nil || len(p.Stacks) != 2 || leaves["unknown code at 0x1"] != 500*ms || len(p.Stats.Notes) != 0 {
@@ -146,7 +146,7 @@ func TestAccountUnknown(t *testing.T) {
 	}
 }
 
-// Each of several processes has its own sum below its own root, and the clock is the worst.
+// Each of several processes has its own sum below its own root, and the reported clock is the worst.
 func TestAccountOfTwo(t *testing.T) {
 	one, two := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)), clocked(map[uint64]int{1: 10}, usageOf(0, 150, 0, wire.CauseStartup))
 	two.PID = 8
@@ -169,8 +169,8 @@ func TestAccountOfTwo(t *testing.T) {
 	}
 }
 
-// A process whose samples come in two streams, one after the other, is one process with one set of
-// threads, alone and beside another.
+// A process whose samples come in two streams, one after the other, is one process with one set of threads,
+// with and without another process.
 func TestTwoStreamsOfOne(t *testing.T) {
 	streams := []*Process{clocked(map[uint64]int{1: 10, 2: 10}, usageOf(0, 200, 0, 0)), clocked(map[uint64]int{2: 10, 3: 10}, usageOf(0, 200, 0, 0))}
 	other := clocked(map[uint64]int{1: 10}, usageOf(0, 100, 0, 0))
@@ -194,7 +194,7 @@ func TestTwoStreamsOfOne(t *testing.T) {
 	}
 }
 
-// Times that cannot be are bounded, and divide nothing by zero.
+// Impossible times are bounded, and there is no division by zero.
 func TestAccountHostile(t *testing.T) {
 	const most = 1<<64 - 1
 	p := clocked(map[uint64]int{1: 2}, &wire.Usage{TID: 1, CPUNanos: most, KernelNanos: most}, &wire.Usage{TID: 2, CPUNanos: most, Cause: 255}, &wire.Usage{CPUNanos: most, Cause: 9})

@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// Info is what the recorder knows and the streams do not say.
+// Info is what the recorder knows and the streams do not contain.
 type Info struct {
 	Command  []string       `json:"command,omitempty"`
 	RateHz   float64        `json:"rate_hz,omitempty"` // requested samples per second and thread
@@ -42,8 +42,8 @@ type builder struct {
 	end     int64 // unix nanoseconds of the last sample
 }
 
-// processKey identifies a process. Its samples may come in several streams, one after the other:
-// of another recording, and then of this one.
+// processKey identifies a process. Its samples may come in several streams, one after the other: first of
+// another recording, then of this one.
 type processKey struct {
 	pid  int
 	name string

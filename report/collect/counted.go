@@ -30,8 +30,8 @@ func sentence(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// countLine describes a counter for the summary: what is counted, and what happened to it.
-// The text fits one and many.
+// countLine describes a counter for the summary: the things counted, and what happened to them. The text fits
+// one and many.
 type countLine struct{ key, noun, text string }
 
 // countLines returns the lines of the counters that are not 0.

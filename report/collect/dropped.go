@@ -13,9 +13,9 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// Events that found no room left their type, count, and bytes, but no stack. Their weight is
-// spread over the recorded stacks of the same type, in proportion. So each type has its exact
-// total, and the places within the type are estimates: each is off by at most the dropped weight.
+// Events that found no room left their type, count, and bytes, but no stack. Their weight is spread over the
+// recorded stacks of the same type, in proportion. So each type has its exact total, and the places within
+// the type are estimates: the error of each is at most the dropped weight.
 
 // Limits and names of dropped events.
 const (
@@ -122,7 +122,7 @@ func (b *builder) withoutStack(d *wire.Dropped) {
 		Gap: gapDropped, Event: exported[d.Kind], Type: name})
 }
 
-// dropNote says what is estimated, and the bounds of the error.
+// dropNote reports which values are estimates, and the bounds of the error.
 func dropNote(pid int, all []*wire.Dropped) string {
 	slices.SortFunc(all, func(x, y *wire.Dropped) int {
 		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Count, x.Count), cmp.Compare(x.Name, y.Name))

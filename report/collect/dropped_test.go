@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Every type has its exact total. A place differs from the truth by no more than what was dropped.
+// Every type has its exact total. The error of a place is at most the dropped weight.
 func TestDropped(t *testing.T) {
 	p := NewProcess(1, "p")
 	at := func(ip uint64, e *wire.Event) {
@@ -84,8 +84,8 @@ func TestApportionBounds(t *testing.T) {
 	}
 }
 
-// TestSampledNote: where objects are sampled at random, the note bounds the error by the number of
-// samples, dropped ones among them.
+// TestSampledNote: if objects are sampled at random, the note bounds the error by the number of samples,
+// including dropped ones.
 func TestSampledNote(t *testing.T) {
 	p := NewProcess(7, "p")
 	for range 90 {

@@ -9,9 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// WhyEmpty reports why a process has no samples, "" if that is not known. A stream that was
-// cut off explains more than the clocks, and they explain more than notes, which may be of
-// something else.
+// WhyEmpty reports why a process has no samples, "" if that is not known. The best explanation is a stream
+// that was truncated, then the clocks, then notes, which may be about something else.
 func (p *Process) WhyEmpty() string {
 	if line := p.end(); line != "" {
 		return line
@@ -56,7 +55,7 @@ func (p *Process) unsampled() string {
 	return fmt.Sprintf("used %s of processor time, and none of it was sampled: %s", roundTime(used), strings.Join(causes, ", "))
 }
 
-// roundTime writes a time with a precision that a reader needs.
+// roundTime formats a time with the precision that a reader needs.
 func roundTime(d time.Duration) string {
 	if d >= time.Second {
 		return d.Round(10 * time.Millisecond).String()

@@ -16,7 +16,7 @@ var eventCounters = [export.NumEvents]string{export.EventWait: "event_waits", ex
 // eventSum sums up a process's events of a kind.
 type eventSum struct{ count, complete, sum, longest, open int64 }
 
-// maxTexts bounds the distinct messages: many have a number in them.
+// maxTexts limits the distinct messages: many contain a number.
 const maxTexts = 1 << 12
 
 const otherTexts = "(other messages)"
@@ -101,12 +101,12 @@ func bit(b bool) byte {
 	return 0
 }
 
-// exported is what a kind of wire is in a profile.
+// exported is the profile's name of a wire kind.
 var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait, wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
 	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException,
 	wire.EventQueue: export.EventQueue, wire.EventStarved: export.EventStarved}
 
-// describe writes what a stack is of.
+// describe writes the kind, type, and message of a stack.
 func (s *stack) describe(out *export.Stack) {
 	if s.event == 0 {
 		return
@@ -116,7 +116,7 @@ func (s *stack) describe(out *export.Stack) {
 	out.Type, out.Message = s.name, s.text
 }
 
-// waits lists the longest waits, by when they began. first is the process's first stack.
+// waits lists the longest waits, by their start. first is the process's first stack.
 func (b *builder) waits(p *Process, first int) {
 	b.p.Stats.Unlisted += p.unlisted
 	for _, w := range p.waits {

@@ -21,7 +21,7 @@ type Namer interface {
 	Function(path, buildID string, addr uint64) (start, end uint64, ok bool)
 }
 
-// Liner is a Namer that knows places in the source of native code; file is "" where it does not.
+// Liner is a Namer that knows places in the source of native code; file is "" if it does not know one.
 type Liner interface {
 	Line(path, buildID string, addr uint64) (file string, line int)
 }
@@ -102,7 +102,7 @@ func (p *Process) managedName(k *frameKey, module string) (string, string) {
 	return fmt.Sprintf("managed code at %#x", k.addr), module
 }
 
-// stubName is the name the profiler gave, or what the stub is.
+// stubName is the name from the profiler, or else the kind of stub.
 func (b *builder) stubName(p *Process, k *frameKey) string {
 	if m := p.methods[k.method]; m != nil && k.method != 0 {
 		return m.Name

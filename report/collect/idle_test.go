@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// A process without samples has a line that says why: best by its clocks.
+// A process without samples has a line with the reason, preferably from its clocks.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -42,7 +42,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// The most certain cause is the one that is said.
+// The most certain cause is the one reported.
 func TestWhyEmpty(t *testing.T) {
 	used := usageOf(0, 3, 0, 0)
 	for _, c := range []struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
-// perThread describes how often threads were sampled, where the engine did not count it.
-// Threads without samples do not count.
+// perThread describes how often threads were sampled, if the engine did not count it. Threads without samples
+// do not count.
 func perThread(p *export.Profile) []string {
 	counts := map[int]int64{}
 	for i := range p.Stacks {

@@ -185,8 +185,8 @@ func (p *Process) Probed() bool {
 	return false
 }
 
-// Tables writes what has been sent but samples, events and times, so that a reader who comes
-// later understands the samples that follow.
+// Tables writes everything sent so far except samples, events and times, so that a reader who comes later
+// understands the samples that follow.
 func (p *Process) Tables(w *wire.Writer) {
 	if p.hello != nil {
 		w.Hello(p.hello)
@@ -213,8 +213,8 @@ func (p *Process) Tables(w *wire.Writer) {
 	}
 }
 
-// parts are what the time in which one thread is suspended is spent on. Programs
-// whose runtime is suspended as a whole have none.
+// parts divide the time in which one thread is suspended. If the runtime is suspended as a whole, there are
+// none.
 var parts = [...]struct{ key, name string }{
 	{wire.StatContext, "context"}, {wire.StatWalk, "own walk"}, {wire.StatSnapshot, "DoStackSnapshot"},
 }
@@ -240,8 +240,7 @@ func (p *Process) stat(m *wire.Stats) {
 	p.counters[m.Key] = m.Value
 }
 
-// module adds a version: frames that were taken while another image was there
-// keep the one they belong to.
+// module adds a version of a module. Frames taken while another image was there keep that version.
 func (p *Process) module(m *wire.Module) {
 	if i, ok := p.current[m.ID]; ok && p.modules[i] == *m {
 		return

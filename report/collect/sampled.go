@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// handlerKey is the time that the probe's handler took.
+// handlerKey is the time of the probe's handler.
 const handlerKey = "probe_handler_ns"
 
 // sampled adds a process's counters to the profile's. Those of threads are of one
@@ -36,7 +36,7 @@ func (b *builder) sampled(p *Process) {
 	b.handler.Merge(&p.handler)
 }
 
-// sampledLines tell people what the counters mean.
+// sampledLines explain the counters to people.
 func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
 		return nil

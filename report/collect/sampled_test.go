@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
-// What was reached and what was not sampled, in words: each cause has its line, and
-// none is there without its cause.
+// The number of samples, and what was not sampled, in words: each cause has its line, and there is no line
+// without its cause.
 func TestTakenLines(t *testing.T) {
 	var stood wire.Histogram
 	for range 100 {
@@ -71,8 +71,7 @@ func TestTakenLines(t *testing.T) {
 	}
 }
 
-// Counters of two processes: sums, but of what is said of one thread the least and
-// the most.
+// Counters of two processes are added; for values per thread the least and the most are kept.
 func TestTakenOfTwo(t *testing.T) {
 	b := newBuilder(nil)
 	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})

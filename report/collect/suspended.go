@@ -7,9 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
-// The runtime stops a thread that runs managed code by a signal, whose handler waits
-// until the thread may go on: for a collection, say. Those frames stand on the stack of
-// a method that called none of them. They are shown as one frame, which says what it is.
+// The runtime stops a thread that runs managed code by a signal; the signal's handler waits until the thread
+// may continue, for example after a collection. These frames are on the stack of a method that called none of
+// them. They are shown as one frame whose name explains it.
 
 // heldName is that frame's name.
 const heldName = "[stopped by the runtime]"
@@ -17,9 +17,9 @@ const heldName = "[stopped by the runtime]"
 // signalMark begins the name of the frame that a handler returns to.
 const signalMark = "<signal handler called> "
 
-// stopped replaces the frames of the runtime's handler, leaf first, in all stacks from one
-// on. The handler is known by where it waits, and then also where it does not wait yet;
-// a handler that throws (of SIGSEGV, for a null reference) does not wait.
+// stopped replaces the frames of the runtime's handler, leaf first, in all stacks from one on. The handler is
+// recognised by the place where it waits; once recognised, also in samples where it does not wait yet. A
+// handler that throws (of SIGSEGV, for a null reference) does not wait.
 func (b *builder) stopped(from int) {
 	handlers := map[string]bool{}
 	for i := from; i < len(b.p.Stacks); i++ {
