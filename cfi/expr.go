@@ -240,7 +240,7 @@ func (m *evaluator) load(env *ExprEnv, size int) {
 	if m.why != None {
 		return
 	}
-	if env.Mem == nil || addr+uint64(size-1) < addr {
+	if env.Mem == nil {
 		m.fail(Unreadable)
 		return
 	}

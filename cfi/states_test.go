@@ -1,6 +1,7 @@
 package cfi
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -58,5 +59,97 @@ func TestWideRegisterNumbers(t *testing.T) {
 		if why != None || row.Regs[3].Reg != want || row.CFA.Reg != want {
 			t.Errorf("%#x: %v, registers %#x and %#x", number, why, row.Regs[3].Reg, row.CFA.Reg)
 		}
+	}
+}
+
+// TestZeroesInDebugFrame: words of zero end .eh_frame; .debug_frame goes on behind them.
+func TestZeroesInDebugFrame(t *testing.T) {
+	a := asm{debug: true}
+	a.u32(0).u32(0)
+	a.simpleFDE(a.simpleCIE())
+	tab, err := Load(Sections{Arch: context.ArchAMD64, DebugFrame: a.b})
+	if _, why := tab.Find(fnLo); err != nil || why != None {
+		t.Errorf("%v, %v", why, err)
+	}
+}
+
+// TestLettersBehindG: a letter that needs nothing ends no augmentation.
+func TestLettersBehindG(t *testing.T) {
+	var a asm
+	cie := a.cie(cieSpec{version: 1, aug: "zGS"})
+	a.begin()
+	a.ciePtr(cie).u64(fnLo).u64(16).u8(0).end()
+	if f, why := table(t, context.ArchAMD64, a.u32(0).b).Find(fnLo); why != None || !f.Signal {
+		t.Errorf("%v, signal %v", why, f.Signal)
+	}
+}
+
+// TestNoSuchReturnRegister: a return address register of more than 16 bits is none.
+func TestNoSuchReturnRegister(t *testing.T) {
+	var a asm
+	cie := a.begin()
+	a.cieID().u8(3).str("").uleb(1).sleb(-8).uleb(0x10010).u8(DW_CFA_def_cfa, 7, 8, DW_CFA_offset|16, 1).end()
+	a.simpleFDE(cie)
+	tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: 0x4000})
+	if _, why := tab.Find(fnLo); err == nil || why == None {
+		t.Errorf("%v, %v", why, err)
+	}
+}
+
+// TestHeaderStarts: a header's start that is not its FDE's is counted, however near.
+func TestHeaderStarts(t *testing.T) {
+	const ehAddr, hdrAddr = 0x2000, 0x1f00
+	for by, want := range map[uint32]int{0: 0, 4: 1} {
+		var a, h asm
+		cie := a.simpleCIE()
+		first := uint64(len(a.b))
+		a.simpleFDE(cie)
+		h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
+		h.u32(fnLo + by + ^uint32(hdrAddr) + 1).u32(uint32(ehAddr + first - hdrAddr))
+		tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+		if got := tab.Stats().HeaderWrong; got != want {
+			t.Errorf("%d bytes away: %d wrong, want %d", by, got, want)
+		}
+	}
+}
+
+// TestBadCIEAgain: an FDE whose CIE cannot be read has no row, at the second look too.
+func TestBadCIEAgain(t *testing.T) {
+	var a, h asm
+	const ehAddr, hdrAddr = 0x2000, 0x1f00
+	cie := a.cie(cieSpec{version: 9})
+	first := uint64(len(a.b))
+	a.simpleFDE(cie)
+	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
+	h.u32(fnLo + ^uint32(hdrAddr) + 1).u32(uint32(ehAddr + first - hdrAddr))
+	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+	var m Machine
+	var row Row
+	for range 2 {
+		if why := m.Row(tab, fnLo, &row); tab.Read() || why != NoInfo {
+			t.Errorf("%v, all read %v", why, tab.Read())
+		}
+	}
+}
+
+// TestFirstIntoRecord: before all records are read, too, the header does not lead into one. Its
+// rows are of another record's start, and of bytes in a record that look like one.
+func TestFirstIntoRecord(t *testing.T) {
+	const ehAddr, hdrAddr = 0x2000, 0x1f00
+	var a, h asm
+	cie := a.simpleCIE()
+	outer := len(a.b)
+	a.simpleFDE(cie)
+	inner := len(a.b)
+	a.begin()
+	a.ciePtr(cie).u64(0x9000).u64(16).end()
+	length := binary.LittleEndian.Uint32(a.b[outer:])
+	binary.LittleEndian.PutUint32(a.b[outer:], length+uint32(len(a.b)-inner))
+	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(2)
+	h.u32(0x8000 - hdrAddr).u32(uint32(ehAddr + inner - hdrAddr))
+	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + outer - hdrAddr))
+	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+	if _, why := tab.Find(0x9000); why != NoInfo || tab.Read() {
+		t.Errorf("%v, all read %v", why, tab.Read())
 	}
 }

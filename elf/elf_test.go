@@ -205,6 +205,7 @@ func TestBuildID(t *testing.T) {
 		{"another owner", note("ABC\x00", 3, []byte{1}, 4), 4, ""},
 		{"cut", id[:14], 4, ""},
 		{"size lies", binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, 0xffffffff), 3), 4, ""},
+		{"two", slices.Concat(id, note("GNU\x00", 3, []byte{7}, 4)), 4, "abcd"},
 		{"too long", note("GNU\x00", 3, make([]byte, 65), 4), 4, ""},
 	} {
 		im := image{}

@@ -26,7 +26,7 @@ func (f *File) readPrograms(h header) {
 	for i := uint64(0); i < min(h.phnum, maxHeaders); i++ {
 		at := h.phoff + i*h.phentsize
 		p, ok := readProgram(f.data, at)
-		if !ok || at < h.phoff {
+		if !ok {
 			f.problem(f.bad("program header", at, i, "lies outside the image"))
 			return
 		}
@@ -87,7 +87,7 @@ func (f *File) readSections(h header) {
 	for i := uint64(0); i < min(h.shnum, maxHeaders); i++ {
 		at := h.shoff + i*h.shentsize
 		s, ok := readSection(f.data, at)
-		if !ok || at < h.shoff {
+		if !ok {
 			f.problem(f.bad("section header", at, i, "lies outside the image"))
 			break
 		}

@@ -87,3 +87,49 @@ func TestFilePart(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(b), ok)
 	}
 }
+
+// TestManyPrograms: the count of more than 65,534 program headers is in section 0.
+func TestManyPrograms(t *testing.T) {
+	im := image{segments: []program{{typ: ptLoad, vaddr: 0x1000, memsz: 16, filesz: 16}, {typ: ptLoad, vaddr: 0x3000, memsz: 16, filesz: 16}}}
+	im.section(sectionHeader{name: ".text", typ: 1}, []byte("x"))
+	b := im.bytes()
+	shoff := binary.LittleEndian.Uint64(b[40:])
+	binary.LittleEndian.PutUint16(b[56:], 0xffff)
+	binary.LittleEndian.PutUint32(b[shoff+44:], 2)
+	f := mustNew(t, b)
+	if len(f.Segments()) != 2 || len(f.Problems()) != 0 {
+		t.Errorf("%d segments, %v", len(f.Segments()), f.Problems())
+	}
+}
+
+// TestNamesEnd: without section headers, names end where the dynamic section says.
+func TestNamesEnd(t *testing.T) {
+	data := readHost(t)
+	clear(data[40:48]) // no section headers
+	clear(data[58:64])
+	f := mustNew(t, data)
+	le := binary.LittleEndian
+	for i := range f.programs {
+		p := &f.programs[i]
+		for at := p.off; p.typ == ptDynamic && at+16 <= p.off+p.filesz; at += 16 {
+			if le.Uint64(data[at:]) == dtStrsz {
+				le.PutUint64(data[at+8:], 8)
+			}
+		}
+	}
+	for s := range mustNew(t, data).Symbols(true) {
+		if len(s.Name) > 8 {
+			t.Fatalf("%q lies behind the names", s.Name)
+		}
+	}
+}
+
+// TestHeaderBelowSegments: where no segment begins with the file, the header lies as far below
+// the first as in the file.
+func TestHeaderBelowSegments(t *testing.T) {
+	im := image{segments: []program{{typ: ptLoad, off: 0x40, vaddr: 0x5040, memsz: 16, filesz: 16}}}
+	f, err := FromMemory(im.bytes(), 0x7f0000000000, "mapped")
+	if err != nil || f.Bias() != 0x7f0000000000-0x5000 {
+		t.Errorf("bias %#x, %v", f.Bias(), err)
+	}
+}

@@ -109,6 +109,9 @@ func TestGaps(t *testing.T) {
 			frames int // true frames still found
 		}{
 			{"thread did not answer", mixed, func(w *fs.World) { w.Capture.Status = clr.CaptureNoAnswer }, GapNoAnswer, 4},
+			{"registers of another architecture", mixed, func(w *fs.World) {
+				w.Capture.Regs.Arch = context.ArchAMD64 + context.ArchARM64 - arch
+			}, GapUnsupported, 4},
 			{"foreign stack", mixed, func(w *fs.World) { w.Capture.Status = clr.CaptureForeign }, GapForeignStack, 4},
 			{"stack cut", []fs.Kind{fs.Native, fs.Managed, fs.Native}, func(w *fs.World) {
 				s := &w.Capture.Stack

@@ -24,6 +24,8 @@ func TestStepByFollowing(t *testing.T) {
 	disagree := bytes.Clone(ways)
 	disagree[11] = 0x20
 	below := append(bytes.Clone(ways[:14]), 0x48, 0x83, 0xec, 0x18, 0xc3) // its second way: sub rsp, 24; ret
+	// lea rax, [rip+3]; jmp rax; int3
+	moves := append([]byte{0x48, 0x8d, 0x05, 3, 0, 0, 0, 0xff, 0xe0, 0xcc}, ways...)
 	loop := []byte{
 		0x53, 0x48, 0x83, 0xec, 0x10, // push rbx; sub rsp, 16
 		0xe8, 0, 1, 0, 0, 0xeb, 0xf9, // call; jmp
@@ -46,6 +48,7 @@ func TestStepByFollowing(t *testing.T) {
 		{"no call before the return address", ways, 0, 0, follow, codeCall + 1, unwind.NoInfo, unwind.TrustNone},
 		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
 		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall, unwind.StopNone, unwind.TrustLeaf},
+		{"a jump to an address that the code computes", moves, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
 		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
 		{"a way to what lies below the frame", below, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
 		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
