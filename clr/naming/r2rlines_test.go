@@ -52,17 +52,7 @@ func ilSize(img []byte, rva uint32) int {
 
 // Nearly every precompiled method of the class library has boundaries, and their offsets are within its IL.
 func TestPrecompiledBounds(t *testing.T) {
-	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Private.CoreLib.dll")
-	if len(at) == 0 {
-		t.Skip("SKIPPED-CHECK: no System.Private.CoreLib.dll in .cache (make deps)")
-	}
-	img, _ := loaded(t, at[0])
-	n := NewImages(flatMemory{0x10000, img})
-	n.native = true
-	im := n.image(0x10000, at[0])
-	if im.r2r == nil {
-		t.Fatal("not precompiled")
-	}
+	n, im, img := precompiledLibrary(t, "System.Private.CoreLib.dll")
 	if other := NewImages(flatMemory{0x10000, img}).image(0x10000, ""); unsafe.StringData(other.text.Value()) != unsafe.StringData(im.text.Value()) {
 		t.Error("two processes do not share the metadata of a module")
 	}
@@ -106,7 +96,7 @@ func TestPrecompiledBounds(t *testing.T) {
 
 // A line is that of the method's IL. An image without a Portable PDB is not read.
 func TestPrecompiledPlace(t *testing.T) {
-	n, im := precompiledLinq(t)
+	n, im, _ := precompiledLibrary(t, "System.Linq.dll")
 	im.seen = true // there is no file next to it
 	if _, ok := n.PrecompiledPlace(0x10000, 0x10000); ok || im.r2r.debug.seen {
 		t.Error("lines without a Portable PDB")
@@ -138,26 +128,25 @@ func TestPrecompiledPlace(t *testing.T) {
 	}
 }
 
-// precompiledLinq returns System.Linq.dll, loaded at 0x10000.
-func precompiledLinq(t *testing.T) (*Images, *image) {
+// precompiledLibrary returns a library of .NET 9, loaded at 0x10000.
+func precompiledLibrary(t *testing.T, name string) (n *Images, im *image, img []byte) {
 	t.Helper()
-	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Linq.dll")
+	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/" + name)
 	if len(at) == 0 {
-		t.Skip("SKIPPED-CHECK: no System.Linq.dll in .cache (make deps)")
+		t.Skip("SKIPPED-CHECK: no " + name + " in .cache (make deps)")
 	}
-	img, _ := loaded(t, at[0])
-	n := NewImages(flatMemory{0x10000, img})
+	img, _ = loaded(t, at[0])
+	n = NewImages(flatMemory{0x10000, img})
 	n.native = true
-	im := n.image(0x10000, at[0])
-	if im.r2r == nil {
+	if im = n.image(0x10000, at[0]); im.r2r == nil {
 		t.Fatal("not precompiled")
 	}
-	return n, im
+	return n, im, img
 }
 
 // A truncated or modified section is read within bounds.
 func TestHostilePrecompiledBounds(t *testing.T) {
-	n, im := precompiledLinq(t)
+	n, im, _ := precompiledLibrary(t, "System.Linq.dll")
 	n.bounds(im.r2r, 0)
 	d := &im.r2r.debug
 	if len(d.b) == 0 {

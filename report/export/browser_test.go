@@ -2,7 +2,6 @@ package export
 
 import (
 	"fmt"
-	"html"
 	"strings"
 	"testing"
 
@@ -132,16 +131,7 @@ func TestPageInUse(t *testing.T) {
 	}
 	script.WriteString("});</script></body>")
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, sleepy())), "</body>", script.String(), 1)), "")
-	for i, w := range want {
-		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
-		got, _, _ := strings.Cut(dom, "</pre>")
-		if got = html.UnescapeString(got); got != w {
-			t.Errorf("%s:\ngot  %s\nwant %s", names[i], got, w)
-		}
-	}
-	if strings.Contains(log, "CONSOLE") {
-		t.Errorf("the browser complains:\n%s", log)
-	}
+	browser.Answers(t, dom, log, names, want...)
 }
 
 // TestPageAccounted: time without samples is a root of its own, and what rests on few samples
@@ -162,23 +152,13 @@ func TestPageAccounted(t *testing.T) {
 	say([...document.querySelectorAll('#text tbody tr')].filter(r => /Rare|short|Compute/.test(r.innerText)).map(r => r.className + ': ' + r.textContent.replace(/\s+/g, ' ')).join('|'));
 });</script></body>`
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, accounted())), "</body>", script, 1)), "")
-	for _, want := range []string{
+	browser.Answers(t, dom, log, nil,
 		"WARNING: only 5.50 of 5.95 s of the process's CPU time are in the profile (92.4 %)",
 		"[not sampled], unsampled, 7.6 % of total, 0 % self, 0 cpu samples, calls 2 functions|Demo.Rare.Run(), managed, 0.5 % of total, 0.5 % self, 3 cpu samples, too few to rely on, calls nothing",
 		"Demo.Rare.Run() module demo.dll class managed cpu samples 3 (± 58 %) cpu time ~30 ms self ~30 ms (~0.5 %) of total ~0.5 % (0.2 to 1.3 %) of parent ~0.6 % ~ rests on fewer than 10 samples",
 		"[not sampled] class unsampled cpu samples 0 cpu time 450 ms self 0 ns (0 %) of total 7.6 % of parent 7.6 % processor time without samples, by the clock of the process",
 		"managed83 %|native2.5 %|runtime3.4 %|stub0 %|gap3.4 %|kernel3.7 %|unsampled7.6 %|~ fewer than 10 samples",
-		": 82 %4.9 s84 %5 s512Demo.Fib.Compute(int)demo.dll|: 6.7 %400 ms6.7 %400 ms0[short threads]|weak: ~0.5 %~30 ms~0.5 %~30 ms3Demo.Rare.Run(), fewer than 10 samplesdemo.dll",
-	} {
-		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
-		got, _, _ := strings.Cut(dom, "</pre>")
-		if got = html.UnescapeString(got); got != want {
-			t.Errorf("\ngot  %s\nwant %s", got, want)
-		}
-	}
-	if strings.Contains(log, "CONSOLE") {
-		t.Errorf("the browser complains:\n%s", log)
-	}
+		": 82 %4.9 s84 %5 s512Demo.Fib.Compute(int)demo.dll|: 6.7 %400 ms6.7 %400 ms0[short threads]|weak: ~0.5 %~30 ms~0.5 %~30 ms3Demo.Rare.Run(), fewer than 10 samplesdemo.dll")
 }
 
 // TestPageEvents: each kind of event has a view of its own, with its own sum.

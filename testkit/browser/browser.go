@@ -3,6 +3,8 @@ package browser
 
 import (
 	"context"
+	"fmt"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,4 +50,24 @@ func (b Browser) Load(t testing.TB, page []byte, hash string, flags ...string) (
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	return string(out), stderr.String()
+}
+
+// Answers compares what a script put into elements <pre class="answer"> with want, in order. names, if there
+// are any, say which answer differs. The page may not write to the console.
+func Answers(t testing.TB, dom, log string, names []string, want ...string) {
+	t.Helper()
+	for i, w := range want {
+		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
+		got, _, _ := strings.Cut(dom, "</pre>")
+		if got = html.UnescapeString(got); got != w {
+			name := fmt.Sprintf("answer %d", i+1)
+			if names != nil {
+				name = names[i]
+			}
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, w)
+		}
+	}
+	if strings.Contains(log, "CONSOLE") {
+		t.Errorf("the browser complains:\n%s", log)
+	}
 }

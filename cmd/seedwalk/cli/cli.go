@@ -17,10 +17,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -304,4 +306,12 @@ func NewNamer(symbols SymbolList, c *symbol.Cache) options.Namer {
 		r.Fetch = server.New(urls, filepath.Join(cache, "seedwalk", "symbols"), server.Default, say).Fetch
 	}
 	return r
+}
+
+// CommandCode returns the exit code that a shell would give for a command that has ended.
+func CommandCode(cmd *exec.Cmd) int {
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
 }

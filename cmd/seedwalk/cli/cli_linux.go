@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 )
@@ -11,13 +10,6 @@ import (
 func platformHelp(s string) string { return s }
 
 var EndSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
-
-func CommandCode(cmd *exec.Cmd) int {
-	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		return 128 + int(s.Signal())
-	}
-	return cmd.ProcessState.ExitCode()
-}
 
 // runtimeFolders are where installers put .NET.
 func runtimeFolders() []string {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
@@ -45,17 +44,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		return cli.CommandCode(cmd)
 	}
 	go resumeOthers(port)
-	code = f.watch(ctx, client, a, true)
-	select {
-	case <-ended:
-	case <-time.After(100 * time.Millisecond):
-		waitsSay("waiting for the command to end")
-		<-ended
-	}
-	if code == cli.ExitUnreadable {
-		return options.ExitRefused
-	}
-	return cli.CommandCode(cmd)
+	return f.watchCommand(ctx, client, a, cmd, ended)
 }
 
 // resumeOthers lets the runtimes of the command's children go on: one process is

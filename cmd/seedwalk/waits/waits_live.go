@@ -97,6 +97,21 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 	return code
 }
 
+// watchCommand watches a command from its start to its end, and returns the command's exit code.
+func (f *waitsFlags) watchCommand(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, cmd *exec.Cmd, ended chan struct{}) int {
+	code := f.watch(ctx, c, a, true)
+	select {
+	case <-ended:
+	case <-time.After(100 * time.Millisecond):
+		waitsSay("waiting for the command to end")
+		<-ended
+	}
+	if code == cli.ExitUnreadable {
+		return options.ExitRefused
+	}
+	return cli.CommandCode(cmd)
+}
+
 // writeMaps keeps what was mapped, in the form of /proc/PID/maps.
 func writeMaps(path string, n *waits.Names) error {
 	out, err := os.Create(path)

@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/cmd/record/options"
-	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
@@ -38,17 +36,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		return cmd.ProcessState.ExitCode()
 	}
 	go r.resumeUntil(ended)
-	code = f.watch(ctx, client, a, true)
-	select {
-	case <-ended:
-	case <-time.After(100 * time.Millisecond):
-		waitsSay("waiting for the command to end")
-		<-ended
-	}
-	if code == cli.ExitUnreadable {
-		return options.ExitRefused
-	}
-	return cmd.ProcessState.ExitCode()
+	return f.watchCommand(ctx, client, a, cmd, ended)
 }
 
 // runtimes are a command's processes: each runtime among them waits at its own port.
