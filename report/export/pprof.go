@@ -2,6 +2,7 @@ package export
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,13 +25,18 @@ const (
 // wall/nanoseconds, cpu/nanoseconds, and those of the recorded events. Each module is a
 // mapping with its build id, and each frame a location. A frame without a name has no function,
 // and its mapping is marked as not symbolized. Labels: thread_id, thread_name, gap
-// (incomplete stacks), and not_sampled (the cause of CPU time without samples). The file name
+// (incomplete stacks), not_sampled (the cause of CPU time without samples), and trace_id and
+// span_id (of an Activity). The file name
 // of a function is its source file if known, and its module otherwise.
 func WritePprof(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	out := newPprofWriter(p).profile()
+	pw := newPprofWriter(p)
+	out := pw.profile()
+	if slices.ContainsFunc(p.Samples, func(s Sample) bool { return s.Activity != nil }) {
+		pw.split()
+	}
 	if err := out.CheckValid(); err != nil {
 		return err
 	}
