@@ -12,8 +12,8 @@ import (
 // Rule describes how a chain continues from an object of a type. Bits 0 to 15 and 16 to 31 are the start and
 // end of a range of offsets in the object. If the range holds one word, the chain continues with the object
 // at that word. If it holds several, it continues with the first of these objects whose own rule has
-// RuleStart or RuleText. The probe of package sample/probe follows chains by these rules at the moment of a
-// sample.
+// RuleStart, RuleTask, or RuleText. The probe of package sample/probe follows chains by these rules at the
+// moment of a sample.
 type Rule uint64
 
 // Flags of a Rule.
@@ -21,6 +21,7 @@ const (
 	RuleKnown Rule = 1 << 32
 	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
+	RuleTask  Rule = 8 << 32 // a task, which is no async method's, may begin a chain
 )
 
 func (r Rule) from() uint64 { return uint64(r & 0xffff) }
@@ -147,7 +148,7 @@ func (c *Callers) classify(t *objects.Type) *role {
 		r.rule = c.boxRule(t, sh) | RuleStart
 	case (sh.kind == task || sh.kind == combined || sh.kind == unwrap) && sh.valid:
 		r.Caller = Caller{t.Table, sh.name, t.Module, false}
-		r.rule = word(sh.next, true) | RuleStart
+		r.rule = word(sh.next, true) | RuleTask
 	case sh.valid && sh.next != 0: // a wrapper, an action, a list
 		r.rule = word(sh.next, true)
 	case t.Is("System.Diagnostics.Activity"):

@@ -9,7 +9,7 @@ func (c *Callers) Follow(object uint64, late bool) {
 	e := entries{to: c.reader[:0]}
 	if table, body := c.load(object); table != 0 {
 		r := c.role(table)
-		if r.rule&RuleStart != 0 && (!late || c.pending(table, body)) {
+		if r.rule&(RuleStart|RuleTask) != 0 && (!late || c.pending(table, body)) {
 			c.follow(&e, object, EntryStart)
 		}
 	}
@@ -92,7 +92,7 @@ func (c *Callers) first(words []byte) uint64 {
 	for ; len(words) >= 8; words = words[8:] {
 		at := binary.LittleEndian.Uint64(words)
 		if table, _ := c.load(at); table != 0 {
-			if r := c.role(table); r.rule&(RuleStart|RuleText) != 0 {
+			if r := c.role(table); r.rule&(RuleStart|RuleTask|RuleText) != 0 {
 				return at
 			}
 		}

@@ -8,7 +8,8 @@ enum {
 	CANDIDATES = 96,  /* words of a stack that are looked up */
 	SCANNED = 4096,   /* words of a stack */
 	BATCH = 32,       /* looked up at once */
-	STARTS = 16,      /* chains of one sample */
+	BOXES = 4,        /* chains of one sample that begin with an async method, from the leaf on */
+	TASKS = 2,        /* the same with a task, from the root on: the one that runs is there */
 	STEPS = 40,       /* objects of one chain */
 	NOVEL = 16,       /* types without a rule that are recorded */
 	BODY = 256,       /* bytes that are read of an object */
@@ -115,7 +116,7 @@ static uint64_t next_of(struct found *f, uint64_t rule, const uint64_t *body, ui
 	tables(at, table, n);
 	for (int i = 0; i < n; i++) {
 		uint64_t r = table[i] ? rule_of(f->h, table[i]) : 0;
-		if (r >> 32 & (SW_RULE_START | SW_RULE_TEXT))
+		if (r >> 32 & (SW_RULE_START | SW_RULE_TASK | SW_RULE_TEXT))
 			return at[i];
 		if (table[i] && !r && !cut)
 			cut = i + 1;
@@ -184,15 +185,23 @@ static int find(struct sw_header *h, const struct sw_slot *s, const uint64_t *re
 {
 	uint64_t at[CANDIDATES], table[CANDIDATES];
 	struct found f = {h, out, 0, 0};
-	int n = gather(h, at, regs, SW_REGS, 0), starts = 0;
+	int n = gather(h, at, regs, SW_REGS, 0), boxes = 0, tasks = 0, known = 0;
 	n = gather(h, at, stack, size / 8 < SCANNED ? size / 8 : SCANNED, n);
-	for (int i = 0; i < n; i += BATCH)
-		tables(at + i, table + i, n - i < BATCH ? n - i : BATCH);
 	follow(&f, thread_object(h, s->extra), SW_OBJECT_THREAD);
-	for (int i = 0; i < n && starts < STARTS; i++)
-		if (table[i] && rule_of(h, table[i]) >> 32 & SW_RULE_START) {
+	for (; known < n && boxes < BOXES; known += BATCH) {
+		int batch = n - known < BATCH ? n - known : BATCH;
+		tables(at + known, table + known, batch);
+		for (int i = known; i < known + batch && boxes < BOXES; i++)
+			if (table[i] && rule_of(h, table[i]) >> 32 & SW_RULE_START) {
+				follow(&f, at[i], SW_OBJECT_START);
+				boxes++;
+			}
+	}
+	n = n < known ? n : known;
+	for (int i = n - 1; i >= 0 && boxes < BOXES && tasks < TASKS; i--)
+		if (table[i] && rule_of(h, table[i]) >> 32 & SW_RULE_TASK) {
 			follow(&f, at[i], SW_OBJECT_START);
-			starts++;
+			tasks++;
 		}
 	for (int i = 0; i < n; i++)
 		if (table[i] && !rule_of(h, table[i]))

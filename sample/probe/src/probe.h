@@ -157,7 +157,7 @@ struct sw_rule {
 	uint64_t table; /* its MethodTable, 0 = free */
 	uint64_t rule;  /* from | to << 16 | SW_RULE_... << 32; set before table */
 };
-enum { SW_RULE_KNOWN = 1, SW_RULE_START = 2, SW_RULE_TEXT = 4 };
+enum { SW_RULE_KNOWN = 1, SW_RULE_START = 2, SW_RULE_TEXT = 4, SW_RULE_TASK = 8 };
 
 /* What an entry of a sample's objects is: the lower bits of the object's address. Behind
  * it is the MethodTable. Of a text it is the number of bytes, which follow. A chain is cut at an
