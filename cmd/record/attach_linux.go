@@ -25,9 +25,9 @@ import (
 // clsid is CLSID as it is in memory: the first three fields little endian.
 var clsid = [16]byte{0xc0, 0xa1, 0xed, 0x5e, 0xed, 0x5e, 0x1c, 0x4a, 0xa5, 0xee, 0xd5, 0xee, 0xd5, 0xee, 0xd0, 0x01}
 
-// Answers of an attachment (corerror.h).
+// Results of an attachment (corerror.h).
 const (
-	cancelled     = 0x80131375 // CORPROF_E_PROFILER_CANCEL_ACTIVATION: what the probe answers, always
+	cancelled     = 0x80131375 // CORPROF_E_PROFILER_CANCEL_ACTIVATION: the probe's usual result
 	alreadyActive = 0x8013136a // CORPROF_E_PROFILER_ALREADY_ACTIVE
 	notYet        = 0x8013135b // CORPROF_E_NOT_YET_AVAILABLE: the runtime listens and is still starting
 )
@@ -35,7 +35,7 @@ const (
 // attachLimit is how long the runtime may take to load the probe.
 const attachLimit = 20 * time.Second
 
-// attachable says why a running process cannot be recorded.
+// attachable returns why a running process cannot be recorded.
 func attachable(o *options.Options) *options.Refusal {
 	if o.Part.Set() { // another recording has attached to it
 		return nil
@@ -70,8 +70,7 @@ func attachable(o *options.Options) *options.Refusal {
 	return nil
 }
 
-// enter has the socket and the probe put where the process sees them, if it sees other
-// files than we do: a container's.
+// enter makes the socket and the probe visible to a process with another file system, such as a container's.
 func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *options.Refusal {
 	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", o.PID))
 	ours, err2 := os.Readlink("/proc/self/ns/mnt")
@@ -79,7 +78,8 @@ func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *o
 		return nil
 	}
 	root := fmt.Sprintf("/proc/%d/root", o.PID)
-	if st, err := os.Lstat(root + "/tmp"); err == nil && !st.IsDir() { // a link would lead to a place of ours
+	// a link would point to a place outside the container
+	if st, err := os.Lstat(root + "/tmp"); err == nil && !st.IsDir() {
 		return no("it is in a container whose /tmp is a link", "run seedwalk in there, or use seedwalk stack, which needs nothing of it")
 	}
 	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
@@ -91,8 +91,8 @@ func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *o
 	return nil
 }
 
-// reuse takes the probe that an earlier recording has left in the process: a
-// library that stays mapped is loaded again by the name that it had.
+// reuse finds the probe that an earlier recording has left in the process: a library that is still mapped is
+// loaded again by its old name.
 func reuse(o *options.Options) {
 	maps, _ := live.Maps(o.PID)
 	for i := range maps {
@@ -144,11 +144,11 @@ func (r *run) attach() error {
 	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: options.ExitRefused}
 }
 
-// awaitProbe waits for a probe that has been loaded. Once its file is here, the rest is done by
-// this process, and comes for sure, however busy the machine is.
+// awaitProbe waits for a probe that has been loaded. Once its file has arrived, this process does the rest,
+// which always completes, however busy the machine is.
 func (r *run) awaitProbe() bool {
 	limit := 2 * time.Second
-	if r.opt.OfAgent() { // which nobody waits for
+	if r.opt.OfAgent() { // the agent's recordings may wait long
 		limit = attachLimit
 	}
 	select {
@@ -184,7 +184,7 @@ func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, know
 	}
 }
 
-// retryLimit returns for how long an answer of the runtime is worth a retry.
+// retryLimit returns for how long a result of the runtime is worth a retry.
 func (r *run) retryLimit(answer diagnostics.HResult, known bool) time.Duration {
 	switch {
 	case known && uint32(answer) == notYet:
@@ -195,7 +195,7 @@ func (r *run) retryLimit(answer diagnostics.HResult, known bool) time.Duration {
 	return -1
 }
 
-// stopper samples the process with nothing in it.
+// stopper samples the process from outside, without a probe.
 func (r *run) stopper() error {
 	here, there := net.Pipe()
 	e, err := stopped.New(r.opt.PID, r.srv.outside, there)
@@ -207,7 +207,7 @@ func (r *run) stopper() error {
 	return nil
 }
 
-// connected reports whether the probe has come, which it does before it answers.
+// connected reports whether the probe has connected, which it does before it answers.
 func (r *run) connected() bool {
 	select {
 	case <-r.srv.connected:
@@ -217,7 +217,7 @@ func (r *run) connected() bool {
 	}
 }
 
-// awaitEnd notices the end of a process that is not our child, while it is recorded.
+// awaitEnd waits for the end of a recorded process that is not our child.
 func (r *run) awaitEnd() {
 	fd, err := unix.PidfdOpen(r.opt.PID, unix.PIDFD_NONBLOCK)
 	if err != nil { // an old kernel, or the process has ended
@@ -274,8 +274,8 @@ func userOf(pid int) (uid int, ok bool) {
 	return 0, false
 }
 
-// serveUser prepares the recording of another user's process, which only root may do: the
-// socket and the probe must be where that user may reach them.
+// serveUser prepares the recording of another user's process, which only root may do: that user must be able
+// to reach the socket and the probe.
 func serveUser(o *options.Options, no func(what, remedy string) *options.Refusal) *options.Refusal {
 	user, ok := userOf(o.PID)
 	switch {
@@ -286,7 +286,7 @@ func serveUser(o *options.Options, no func(what, remedy string) *options.Refusal
 	case os.Geteuid() != 0:
 		return no(fmt.Sprintf("it belongs to user %d", user), "run seedwalk as that user or as root")
 	}
-	o.User, o.Probe = user, "" // the tool's own folder may be closed to that user
+	o.User, o.Probe = user, "" // that user may not be allowed to read the tool's own folder
 	if !openToAll(o.SocketDir) {
 		o.SocketDir = "/tmp"
 	}

@@ -47,8 +47,8 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// Nothing waits for the end of a process that is not recorded any more: it would keep all that is
-// known of the recording. The end of a process is noticed, of one that nobody has waited for too.
+// No goroutine waits for the end of a process that is no longer recorded: it would keep the recording's
+// memory. The end of a process is noticed, even if its parent has not waited for it.
 func TestAwaitEnd(t *testing.T) {
 	for name, await := range map[string]func(*run){"descriptor": (*run).awaitEnd, "polling": (*run).pollEnd} {
 		cmd := exec.Command("cat")
@@ -68,7 +68,7 @@ func TestAwaitEnd(t *testing.T) {
 		}
 		r.over = make(chan struct{})
 		in.Close()
-		if name == "polling" { // which sees a process until somebody has waited for it
+		if name == "polling" { // it sees a process until its parent has waited for it
 			cmd.Wait()
 		}
 		await(r)

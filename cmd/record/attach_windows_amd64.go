@@ -14,8 +14,8 @@ import (
 
 const startIt = "start it with seedwalk record -- COMMAND, which can put a library into it"
 
-// attachable says why a running process cannot be recorded: it is sampled from outside,
-// and its runtime must say where its code is.
+// attachable returns why a running process cannot be recorded: it is sampled from outside, so its runtime
+// must describe where its code is.
 func attachable(o *options.Options) *options.Refusal {
 	no := func(what, remedy string) *options.Refusal {
 		return &options.Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID), Remedy: remedy, Code: options.ExitRefused}
@@ -48,14 +48,14 @@ func attachable(o *options.Options) *options.Refusal {
 	return nil
 }
 
-// A process that is looked at for the first time may be starting, which takes a moment;
-// one that runs for long is known at once.
+// A process seen for the first time may be starting, which takes a moment; one that has run for long is
+// judged at once.
 const (
 	lookEvery = 100 * time.Millisecond
 	lookLimit = 5 * time.Second
 )
 
-// judge looks at a process until it is known what it is.
+// judge examines a process until its kind is known.
 func judge(p *suspended.Prospect) (suspended.State, string) {
 	for begin := time.Now(); ; time.Sleep(lookEvery) {
 		state, why := p.Look()

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
-// whereRefusalsStand: the CLR of Linux tells nobody.
+// whereRefusalsStand is empty: the CLR of Linux does not report refusals.
 const whereRefusalsStand = ""
 
 // exitNote reports how the command ended, if that is worth saying.
@@ -29,7 +29,7 @@ func startRemedy(string, error) (what, remedy string) {
 	return "", "check that it is an executable file"
 }
 
-// unnamed: a file is run whatever its name ends in.
+// unnamed is always false: on Linux a program's name may end in anything.
 func unnamed(string) bool { return false }
 
 const listenRemedy = "set TMPDIR to a directory you may write to"
@@ -43,11 +43,11 @@ var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, sys
 var fromTerminal = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGHUP: true, syscall.SIGQUIT: true,
 	syscall.SIGWINCH: true, syscall.SIGTSTP: true}
 
-// forward passes a signal on, unless the terminal has given it to the command
-// already, and stops ourselves with the command on TSTP.
+// forward passes a signal to the command, unless the terminal has sent it there already, and on TSTP stops
+// this process too.
 func (r *run) forward(sig os.Signal) {
 	if r.cmd != nil && (!fromTerminal[sig] || !inForeground()) {
-		r.cmd.Process.Signal(sig) // fails if the command has ended: nobody to tell
+		r.cmd.Process.Signal(sig) // fails if the command has ended
 	}
 	if sig == syscall.SIGTSTP {
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)

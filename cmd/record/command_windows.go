@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// whereRefusalsStand: the CLR of Windows writes why it loaded no profiler there.
+// whereRefusalsStand is where the CLR of Windows writes why it loaded no profiler.
 const whereRefusalsStand = " (the event log has the CLR's reason: Application, source .NET Runtime)"
 
 // endings are the exit codes with which the system ends a process. Source:
@@ -41,8 +41,8 @@ func exitNote(code int) string {
 	return fmt.Sprintf("the command ended with exit code %d", code)
 }
 
-// startRemedy reports what to do about a command that could not be started; what
-// is the reason in better words than the system's, "" if those do.
+// startRemedy reports what to do about a command that could not be started. what is the reason in better
+// words than the system's, "" if there are none.
 func startRemedy(command string, err error) (what, remedy string) {
 	switch {
 	case errors.Is(err, windows.ERROR_ELEVATION_REQUIRED):
@@ -56,8 +56,7 @@ func startRemedy(command string, err error) (what, remedy string) {
 	return "", "check that it is a program"
 }
 
-// unnamed reports whether a command that was not found is a file all the same,
-// whose name does not end as a program's.
+// unnamed reports whether a command that was not found is an existing file without a program's extension.
 func unnamed(command string) bool {
 	info, err := os.Stat(command)
 	return err == nil && !info.IsDir()
@@ -69,7 +68,7 @@ const listenRemedy = "allow connections to 127.0.0.1 (firewall, security softwar
 // processes, the command included; the others end it with us.
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// forward has nothing to do: whoever sent the signal has sent it to the command.
+// forward has nothing to do: the sender has sent the signal to the command too.
 func (r *run) forward(os.Signal) {}
 
 // followLeft does nothing: processes that outlive the command are recorded until it ends.

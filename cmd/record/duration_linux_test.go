@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// slowEngine is an engine that has sent everything, and whose target does not answer.
+// slowEngine is an engine that has sent everything, and whose target does not react.
 type slowEngine struct {
 	to      net.Conn
 	send    func(w *wire.Writer)
@@ -39,8 +39,8 @@ func (c countedConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// The outputs do not wait until an engine has put its target back: nothing is read after
-// the farewell. The user learns what could not be put back.
+// The outputs do not wait until an engine has restored its target: nothing is read after the farewell. The
+// user is informed of what could not be restored.
 func TestSettleDoesNotWaitForTarget(t *testing.T) {
 	s, err := serve(tempdir.New(t), &options.Options{Mode: options.ModeOutside, Rate: 99})
 	if err != nil {
@@ -66,8 +66,7 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 	}
 }
 
-// The end of a recording is a moment, not when the tool gets to it. Processes that come
-// later end then too.
+// A recording ends at a fixed moment, even if the tool is late. Processes that come later end then too.
 func TestEndIsAMoment(t *testing.T) {
 	s, err := serve(tempdir.New(t), &options.Options{Mode: options.ModeOutside, Rate: 99})
 	if err != nil {
@@ -92,14 +91,14 @@ func TestEndIsAMoment(t *testing.T) {
 		}
 	}
 	close(known)
-	s.endAt(end.Add(time.Hour)) // no later than before
+	s.endAt(end.Add(time.Hour)) // not later than before
 	s.settle()
 	if c := s.count(); c.Samples != 4 || c.Processes != 2 {
 		t.Errorf("%+v, want two samples of each process", c)
 	}
 }
 
-// The first sample may come after later ones, if it was held: then the time runs from it.
+// The first sample may arrive after later ones: then the recording's time begins with it.
 func TestBeginsAtTheEarliestSample(t *testing.T) {
 	s := &server{started: make(chan struct{}, 1)}
 	for _, c := range []struct {

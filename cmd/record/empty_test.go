@@ -10,8 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// A recording without samples says why in one line, and is a failure for scripts that
-// want it to be one.
+// A recording without samples reports the reason in one line, and is a failure if the caller asked for that.
 func TestEmpty(t *testing.T) {
 	for _, c := range []struct {
 		what, want string
@@ -21,7 +20,7 @@ func TestEmpty(t *testing.T) {
 		{"empty", "no samples: the profiler connected and sent none", false, 0},
 		{"empty", "no samples: the profiler connected and sent none", true, options.ExitRefused},
 		{"empty with a note", "no samples: the runtime has no threads yet", true, options.ExitRefused},
-		{"silent", "no samples: the profiler never connected", true, 5}, // the command's own stands
+		{"silent", "no samples: the profiler never connected", true, 5}, // the command's own line remains
 		{"echo", "", true, 0},
 	} {
 		opt, said := fakeRun(t, c.what)
@@ -36,7 +35,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// Where only events were asked for and none happened, that is said.
+// If only events were asked for and none happened, the line reports that.
 func TestNoEvents(t *testing.T) {
 	p := inflow.New(7, "app")
 	r := &run{opt: &options.Options{Events: "locks"}, srv: &server{processes: []*inflow.Process{p}}}
@@ -49,7 +48,7 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
-// Where the profiler itself said why it does not work, nothing is guessed.
+// If the profiler itself reported why it does not work, the tool does not guess.
 func TestRefusedToldWhy(t *testing.T) {
 	opt, said := fakeRun(t, "refusing")
 	if res := mustRun(t, opt); res.ExitCode != 5 || said.String() != "" {

@@ -18,7 +18,7 @@ type engine interface {
 type engineStream struct {
 	net.Conn
 	engine engine
-	ended  chan string // gets why the engine ended, once the target is as it was
+	ended  chan string // gets the reason why the engine ended, once the target is restored
 }
 
 func (s engineStream) CloseWrite() error {
@@ -40,12 +40,10 @@ func running(e engine, here, there net.Conn) listen.Stream {
 	return engineStream{here, e, ended}
 }
 
-// leaveLimit is how long an engine may take to put its target back as it was, on a
-// machine that has better things to do.
+// leaveLimit is the time that an engine has to restore its target on a busy machine.
 const leaveLimit = 15 * time.Second
 
-// awaitEngines lets every engine put its target back before we end, and says which could
-// not.
+// awaitEngines lets every engine restore its target before we end, and reports which could not.
 func (s *server) awaitEngines(say func(string)) {
 	s.mu.Lock()
 	conns := s.conns

@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
-// neverConnected reports in one line why no profiler may have connected: what can
-// be seen to be the reason, or else what it mostly is.
+// neverConnected reports in one line why no profiler may have connected: a visible reason, else the most
+// common one.
 func (r *run) neverConnected() string {
 	o := r.opt
 	const head = "no samples: the profiler never connected; "
@@ -41,8 +41,7 @@ func (r *run) neverConnected() string {
 		": try `seedwalk doctor -- " + o.Command[0] + "`"
 }
 
-// publish keeps what was written and, the first time with this outcome, tells
-// where an output had to go instead.
+// publish keeps what was written. The first time an output had to be written elsewhere, it reports where.
 func (r *run) publish(p *export.Profile, written []options.Written) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,8 +69,7 @@ func (r *run) publish(p *export.Profile, written []options.Written) {
 	}
 }
 
-// empty reports in one line why a recording that profilers took part in has no samples and
-// no events, "" if it has some.
+// empty reports in one line why a recording with profilers has no samples and no events, "" if it has some.
 func (r *run) empty() string {
 	if c := r.srv.count(); c.Samples > 0 || c.Events > 0 {
 		return ""
@@ -90,7 +88,7 @@ func (r *run) empty() string {
 	return "no samples: the profiler connected and sent none; the command ended too soon, or none of its threads ran managed code"
 }
 
-// noSamples reports whether none were asked for, and events were to be had.
+// noSamples reports whether only events were asked for.
 func (r *run) noSamples() bool {
 	w, _ := r.opt.Events.Parse()
 	if w.CPU || w.Wall {

@@ -10,19 +10,20 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// held is what a profiler shows of its sampler: profiler/host/held_windows.h.
+// held is the shared section in which a profiler publishes the state of its sampler:
+// profiler/host/held_windows.h.
 type held struct {
 	sampler uint32
 	thread  uint32 // changed by the sampler
 }
 
-// resumeHeld waits for the end of a process's sampler. If that was in the middle of a
-// suspension, which is when another thread ends the process, nobody is left in there to
-// take it back, and the process would neither run nor end: we do.
+// resumeHeld waits for the end of a process's sampler. If the sampler ended while it had a thread suspended,
+// because another thread ended the process, nothing in the process can resume that thread, and the process
+// would neither run nor end. So the tool resumes it.
 func resumeHeld(where string, pid int, note func(string)) {
 	h := heldOf(where, pid)
 	if h == nil {
-		return // the section is refused to us: as if there were no such help
+		return // access to the section is denied: continue without it
 	}
 	defer windows.UnmapViewOfFile(uintptr(unsafe.Pointer(h)))
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
@@ -43,14 +44,14 @@ func resumeHeld(where string, pid int, note func(string)) {
 	}
 }
 
-// The request may be on its way still when its sender has ended.
+// The request may still be in transit when its sender has ended.
 const (
 	resumeEvery = 10 * time.Millisecond
 	resumeTries = 500
 )
 
-// resume takes one suspension of a thread back, when it is there. Of a thread that
-// another has suspended too, which of the two is taken does not matter.
+// resume undoes one suspension of a thread. If another process has suspended the thread too, it does not
+// matter which of the two is undone.
 func resume(process windows.Handle, tid uint32) bool {
 	thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, tid)
 	if err != nil {

@@ -32,7 +32,7 @@ func killed() int {
 	return 98
 }
 
-// patient goes on through two INTs, echoes every signal, and ends at TERM.
+// patient survives two INTs, echoes every signal, and ends at TERM.
 func patient() int {
 	c := make(chan os.Signal, 8)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)
@@ -70,7 +70,7 @@ func follow(t *testing.T, opt options.Options) (<-chan *options.Result, *os.File
 		t.Fatal(err)
 	}
 	opt.Stdout = out
-	t.Cleanup(func() { outR.Close() }) // not earlier, by the collector: SIGPIPE would end the command
+	t.Cleanup(func() { outR.Close() }) // not earlier, by the garbage collector: SIGPIPE would end the command
 	connected := make(chan struct{})
 	var once sync.Once
 	opt.Progress = func(p options.Progress) {
@@ -132,8 +132,7 @@ func TestSignalsGoOn(t *testing.T) {
 	}
 }
 
-// One INT writes the result though the command goes on, and the tool then
-// waits for it.
+// One INT writes the result although the command continues, and the tool then waits for the command.
 func TestInterruptOnce(t *testing.T) {
 	opt, _ := fakeRun(t, "patient")
 	opt.Grace = time.Millisecond
@@ -181,7 +180,7 @@ func TestInterruptTwice(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	close(n.release)
-	syscall.Kill(pid, syscall.SIGKILL) // the tool leaves the command alone
+	syscall.Kill(pid, syscall.SIGKILL) // the tool does not end the command
 }
 
 type slowNamer struct {
@@ -197,7 +196,7 @@ func (n *slowNamer) Name(string, string, uint64) (string, bool) {
 
 func (n *slowNamer) Function(string, string, uint64) (uint64, uint64, bool) { return 0, 0, false }
 
-// childPID is the one child this test process has.
+// childPID is the only child of this test process.
 func childPID(t *testing.T) int {
 	t.Helper()
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")

@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
-// join takes samples from another recording of the process, if there is one. The options must be
-// those that it can serve, else the error is a *Refusal.
+// join takes samples from another recording of the process, if there is one. If that recording cannot serve
+// the options, the error is a *Refusal.
 func (r *run) join() error {
 	cfg, part := r.srv.outside, &r.opt.Part
 	c, tool, err := inflow.Join(r.opt.PID, inflow.Request{CPU: !cfg.NoCPU, Wall: !cfg.NoWall, From: part.From, Until: part.Until})
@@ -45,7 +45,7 @@ func (r *run) joinPart() error {
 	return &options.Refusal{What: err.Error(), Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: options.ExitRefused}
 }
 
-// succeed takes over when the other recording has ended and this one goes on.
+// succeed takes over if the other recording has ended and this one continues.
 func (r *run) succeed(p *inflow.Process) {
 	<-p.Gone
 	at := time.Now()

@@ -18,7 +18,7 @@ import (
 
 const (
 	envLibrary = "SEEDWALK_TEST_LIBRARY" // the file that the target runs
-	envOther   = "SEEDWALK_TEST_OTHER"   // the one that comes into its place
+	envOther   = "SEEDWALK_TEST_OTHER"   // the file that replaces it
 )
 
 func init() {
@@ -26,8 +26,8 @@ func init() {
 	otherTargets["deleted"] = func() int { return replaced(false) }
 }
 
-// replaced maps a library as the loader does, and puts another one in its place when
-// the tool has been told. Not told, it has deleted the library before.
+// replaced maps a library as the loader does, and replaces the file once the tool knows of it. With a tool
+// that is not notified, it deletes the file before.
 func replaced(told bool) int {
 	path := os.Getenv(envLibrary)
 	f, err := elf.Open(path)
@@ -44,7 +44,7 @@ func replaced(told bool) int {
 		m.Path += " (deleted)"
 	}
 	c := send(greet, func(w *wire.Writer) { w.Module(&m) })
-	// Until the tool has mapped it too. Where it may not, it copies instead.
+	// Until the tool has mapped it too. If the tool may not map it, it makes a copy.
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", os.Getppid())); strings.Contains(string(b), path) {
 			break
@@ -89,7 +89,7 @@ func extent(f *elf.File) (end uint64) {
 	return end
 }
 
-// offsetOf is the address of the library's one function.
+// offsetOf is the address of the library's only function.
 func offsetOf(f *elf.File, path string) uint64 {
 	table := symbol.ELF(f, path, nil)
 	for a := range extent(f) {
@@ -100,8 +100,7 @@ func offsetOf(f *elf.File, path string) uint64 {
 	return 0
 }
 
-// A library that is replaced, or deleted, while it runs still gives its names, and the
-// one in its place gives none.
+// A library that is replaced or deleted while it runs still gives its names, and its replacement gives none.
 func TestReplacedImage(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("SKIPPED-CHECK: no gcc")

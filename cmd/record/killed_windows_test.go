@@ -14,7 +14,7 @@ func init() { otherTargets["killed"] = killed }
 // killed ends in the middle of a message, as a crash does.
 func killed() int {
 	send(greet, samples(10)).Write([]byte{byte(wire.TypeNote), 9, 'h', 'a'})
-	time.Sleep(500 * time.Millisecond) // a reset connection takes what was not read with it
+	time.Sleep(500 * time.Millisecond) // a reset connection discards what was not read
 	h, _ := syscall.GetCurrentProcess()
 	syscall.TerminateProcess(h, 0xc0000005)
 	return 98

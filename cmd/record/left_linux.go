@@ -15,9 +15,9 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
-// Processes that the command leaves running when it ends. If nothing else is recorded they
-// are what the user wants, and the recording goes on until they end. Otherwise they are
-// helpers such as build servers, which may run for a quarter of an hour: they are named.
+// Processes that the command leaves running when it ends. If nothing else is recorded, they are what the user
+// wants, and the recording continues until they end. Otherwise they are helpers such as build servers, which
+// may run for a quarter of an hour: they are named in a note.
 
 // leftWait is how long a process that the command left running may take to load a runtime.
 var leftWait = 3 * time.Second
@@ -25,11 +25,11 @@ var leftWait = 3 * time.Second
 // leftPoll is the time between two polls of the processes that were left running.
 const leftPoll = 100 * time.Millisecond
 
-// maxEnviron bounds what is read of a process's environment.
+// maxEnviron limits how much is read of a process's environment.
 const maxEnviron = 4 << 20
 
-// followLeft returns a channel that is closed when every process that the command left
-// running has ended, nil if none is to be followed. It gives up when ending is closed.
+// followLeft returns a channel that is closed when every process that the command left running has ended, nil
+// if none is to be followed. It ends early if ending is closed.
 func (r *run) followLeft(ending <-chan struct{}) <-chan struct{} {
 	live, connected := r.srv.living()
 	helpers := len(connected) > len(live) && r.opt.Duration == 0
@@ -45,8 +45,7 @@ func (r *run) followLeft(ending <-chan struct{}) <-chan struct{} {
 	return done
 }
 
-// awaitLeft returns when every process that the command left running has ended, or none
-// loads a runtime.
+// awaitLeft returns when every process that the command left running has ended, or none loads a runtime.
 func (r *run) awaitLeft(ending <-chan struct{}) {
 	for limit := time.Now().Add(leftWait); ; {
 		live, connected := r.srv.living()
@@ -69,7 +68,7 @@ func (r *run) awaitLeft(ending <-chan struct{}) {
 	}
 }
 
-// follows tells the user, once of each process, why the recording goes on.
+// follows reports to the user, once per process, why the recording continues.
 func (r *run) follows(live []*inflow.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +101,7 @@ func (r *run) noteLeft() {
 	r.srv.note(fmt.Sprintf("%s recorded until %s: %s", who, until, strings.Join(names, ", ")))
 }
 
-// maxNamed bounds the processes that one line names.
+// maxNamed limits the processes that one line names.
 const maxNamed = 8
 
 func namedAll(pids []int) string {
@@ -134,15 +133,15 @@ func runs(pid int) bool {
 	return state != 0 && state != 'Z' && state != 'X'
 }
 
-// stateOf returns a process's state as proc(5) has it, 0 if it is gone, and when it began
-// in ticks since the machine did.
+// stateOf returns a process's state as in proc(5), 0 if it is gone, and its start in ticks since the
+// machine's.
 func stateOf(pid int) (state byte, began uint64) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	at := bytes.LastIndexByte(stat, ')') // a name may have anything in it
+	at := bytes.LastIndexByte(stat, ')') // a name may contain anything
 	if err != nil || at < 0 {
 		return 0, 0
 	}
-	const stateField, beganField = 0, 19 // behind the name
+	const stateField, beganField = 0, 19 // after the name
 	fields := strings.Fields(string(stat[at+1:]))
 	if len(fields) <= beganField {
 		return 0, 0
@@ -185,7 +184,7 @@ func environOf(pid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxEnviron))
 }
 
-// hasProgram reports whether a process is a program's: the kernel's own threads are not.
+// hasProgram reports whether a process has a program: the kernel's own threads have none.
 func hasProgram(pid int) bool {
 	_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil

@@ -45,7 +45,7 @@ func leave(what string) int {
 // envParent is the process whose end a child waits for.
 const envParent = "SEEDWALK_TEST_PARENT"
 
-// envFollowed is a file that is there once the tool follows the process.
+// envFollowed is a file that exists once the tool follows the process.
 const envFollowed = "SEEDWALK_TEST_FOLLOWED"
 
 func awaitParent() {
@@ -71,7 +71,7 @@ func orphan() int {
 	return 0
 }
 
-// helper has connected when its parent ends, and runs on until the tool wants no more.
+// helper has connected when its parent ends, and runs until the tool closes the connection.
 func helper() int {
 	c := send(greet, samples(7))
 	fmt.Println(os.Getpid())
@@ -86,8 +86,8 @@ func sleeper() int {
 	return 0
 }
 
-// A process that the command leaves running is recorded until it ends, though it connects
-// when the command has ended.
+// A process that the command leaves running is recorded until it ends, even if it connects after the command
+// has ended.
 func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 	leftWait = time.Minute
 	defer func() { leftWait = 3 * time.Second }()
@@ -110,7 +110,7 @@ func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 	}
 }
 
-// Where the command itself is recorded, what it leaves are helpers: they are named.
+// If the command itself is recorded, the processes that it leaves are helpers: they are named.
 func TestNamesHelpersOfTheCommand(t *testing.T) {
 	opt, said := fakeRun(t, "leaving a helper")
 	res := mustRun(t, opt)
@@ -123,7 +123,7 @@ func TestNamesHelpersOfTheCommand(t *testing.T) {
 	}
 }
 
-// A process that loads no runtime does not hold the tool up, and is named.
+// A process that loads no runtime does not delay the tool, and is named.
 func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 	leftWait = 0
 	defer func() { leftWait = 3 * time.Second }()
@@ -144,7 +144,7 @@ func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 	}
 }
 
-// An INT ends a recording that goes on for what the command left.
+// An INT ends a recording that continues only for processes that the command left.
 func TestInterruptEndsFollowing(t *testing.T) {
 	opt, _ := fakeRun(t, "leaving a sleeper")
 	leftWait = time.Hour

@@ -25,10 +25,10 @@ import (
 // follow looks for processes; those that are recorded connect by themselves.
 func (r *run) follow() {}
 
-// handOver is how long a probe that has connected may take to say what it wants.
+// handOver is the time that a connected probe has for its first message.
 const handOver = 10 * time.Second
 
-// readStream is a connection of which the first bytes have been read.
+// readStream is a connection whose first bytes have been read.
 type readStream struct {
 	listen.Stream
 	first io.Reader
@@ -36,10 +36,9 @@ type readStream struct {
 
 func (s readStream) Read(p []byte) (int, error) { return s.first.Read(p) }
 
-// sampled returns the stream of the samples of the process that has connected. A
-// probe asks first whether its runtime can be sampled from outside, then it sends
-// its file, and an engine is started; what does not greet is the library that was
-// loaded instead, and sends samples itself.
+// sampled returns the stream of the samples of the process that has connected. A probe first asks whether its
+// runtime can be sampled from outside; then it sends its file, and an engine is started. A connection without
+// the probe's greeting is from the library that was loaded instead, which sends samples itself.
 func (s *server) sampled(c listen.Stream, pid int) (listen.Stream, error) {
 	u, ok := c.(interface {
 		ReadMsgUnix(b, oob []byte) (n, oobn, flags int, addr *net.UnixAddr, err error)
@@ -73,7 +72,7 @@ func (s *server) sampled(c listen.Stream, pid int) (listen.Stream, error) {
 	return s.engine(fd, pid)
 }
 
-// answer tells a probe what to load in its place, if anything.
+// answer tells a probe what to load instead, if anything.
 func (s *server) answer(c listen.Stream, pid int) {
 	why := target.Refuses(pid)
 	if why == "" {
@@ -97,8 +96,8 @@ func (s *server) answer(c listen.Stream, pid int) {
 	io.WriteString(c, s.instead)
 }
 
-// onMusl reports whether a process has musl for its C library, which has no room for
-// the thread-local storage that Go's libraries ask for.
+// onMusl reports whether a process uses musl as its C library: musl has no room for the thread-local storage
+// that Go's libraries need.
 func onMusl(pid int) bool {
 	maps, _ := live.Maps(pid)
 	return slices.ContainsFunc(maps, func(m live.Mapping) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
-// sampled is asked of processes that connect, which nothing makes them do.
+// sampled handles processes that connect; on Windows none is made to do so.
 func (s *server) sampled(c listen.Stream, _ int) (listen.Stream, error) {
 	c.Close()
 	return nil, fmt.Errorf("a profiler connected, and processes are recorded from outside")
@@ -22,14 +22,14 @@ func (s *server) sampled(c listen.Stream, _ int) (listen.Stream, error) {
 // followEvery is how often processes are looked for.
 const followEvery = 20 * time.Millisecond
 
-// follow finds the command's processes of .NET, and samples them.
+// follow finds the command's .NET processes, and samples them.
 func (r *run) follow() {
 	if r.opt.Mode == options.ModeProbe {
 		go r.srv.followTree(uint32(r.cmd.Process.Pid), r.exited)
 	}
 }
 
-// followTree samples what root starts, and what that starts, until root has ended.
+// followTree samples the descendants of root until root has ended.
 func (s *server) followTree(root uint32, ended <-chan struct{}) {
 	f := family{members: map[uint32]*member{}}
 	defer f.close()
@@ -49,7 +49,7 @@ func (s *server) followTree(root uint32, ended <-chan struct{}) {
 
 // consider starts to sample a process as soon as it has a runtime.
 func (s *server) consider(pid uint32, m *member) {
-	if !m.decided && m.prospect == nil { // it was just being made
+	if !m.decided && m.prospect == nil { // it is being created
 		m.prospect, _ = suspended.OpenProspect(int(pid))
 	}
 	if m.decided || m.prospect == nil {
@@ -85,16 +85,16 @@ type family struct{ members map[uint32]*member }
 
 // member is a process of a family.
 type member struct {
-	handle   windows.Handle      // keeps its number from being given to another
+	handle   windows.Handle      // keeps the process number from being reused
 	prospect *suspended.Prospect // nil: it may not be read, or has ended
 	born     int64
 	decided  bool
 }
 
-// maxFamily bounds a family.
+// maxFamily limits the size of a family.
 const maxFamily = 1 << 12
 
-// add takes a process in; false if it cannot be opened.
+// add adds a process; false if it cannot be opened.
 func (f *family) add(pid uint32) bool {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {
@@ -106,8 +106,7 @@ func (f *family) add(pid uint32) bool {
 	return true
 }
 
-// birth is when a process began, in the system's time; below 0 of one that is only
-// just being made.
+// birth is when a process began, in the system's time; negative while it is being created.
 func birth(h windows.Handle) int64 {
 	var made, ended, kernel, user windows.Filetime
 	if windows.GetProcessTimes(h, &made, &ended, &kernel, &user) != nil {
@@ -116,7 +115,7 @@ func birth(h windows.Handle) int64 {
 	return made.Nanoseconds()
 }
 
-// grow takes in what members have started. A parent's number may have been another's
+// grow adds the processes that members have started. A parent's number may have been used by another process
 // before: a child is younger than its parent.
 func (f *family) grow() {
 	h, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
@@ -131,7 +130,7 @@ func (f *family) grow() {
 			continue
 		}
 		if m := f.members[entry.ProcessID]; m.born > 0 && m.born < parent.born {
-			m.close() // a stranger
+			m.close() // not a child: the number was reused
 			m.decided = true
 		}
 	}

@@ -49,7 +49,7 @@ func (fakeNamer) Function(path, buildID string, addr uint64) (start, end uint64,
 	return addr &^ 0xff, addr&^0xff + 0x100, strings.Contains(path, "coreclr")
 }
 
-// lines collects what Run says.
+// lines collects the lines that Run reports.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -70,7 +70,7 @@ func (l *lines) String() string {
 // fakeRun has the options of a run of the test binary as a target.
 func fakeRun(t *testing.T, what string) (options.Options, *lines) {
 	t.Helper()
-	profiler, err := os.Executable() // any program of this machine
+	profiler, err := os.Executable() // any program on this machine
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// Threads that could not be sampled are said in words.
+// Threads that could not be sampled are reported in words.
 func TestDenied(t *testing.T) {
 	opt, _ := fakeRun(t, "denied")
 	res := mustRun(t, opt)
@@ -153,8 +153,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// The time of a recording is that in which there can be samples: what it takes to
-// prepare them does not count.
+// The time of a recording begins when there can be samples: preparations do not count.
 func TestDurationBegins(t *testing.T) {
 	opt, said := fakeRun(t, "late")
 	opt.Duration = 200 * time.Millisecond
@@ -163,8 +162,8 @@ func TestDurationBegins(t *testing.T) {
 	}
 }
 
-// A recording that ends before its command has the figures of all its samples, and
-// no sample of after its end.
+// A recording that ends before its command has the figures of all its samples, and no sample later than its
+// end.
 func TestLastFigures(t *testing.T) {
 	opt, _ := fakeRun(t, "lingering")
 	opt.Duration = 100 * time.Millisecond
@@ -224,7 +223,7 @@ func TestStdio(t *testing.T) {
 	}
 }
 
-// A profiler that goes on sending does not make the recording longer.
+// A profiler that continues to send does not make the recording longer.
 func TestDurationOfAnEndlessTarget(t *testing.T) {
 	opt, _ := fakeRun(t, "endless")
 	opt.Duration = 20 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 
 const notExecutable = "permission denied"
 
-// /dev/full is a disk without room.
+// /dev/full behaves like a full disk.
 func TestFullDiskFallsBack(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("SKIPPED-CHECK: no /dev/full")

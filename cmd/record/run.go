@@ -54,8 +54,8 @@ import (
 // progressEvery is the time between two calls of Options.Progress.
 const progressEvery = 250 * time.Millisecond
 
-// Run records one command. A *Refusal is returned when nothing was started;
-// otherwise Result is given, whatever became of the command.
+// Run records one command. If nothing was started, the error is a *Refusal; otherwise there is a Result,
+// however the command ended.
 func Run(opt options.Options) (*options.Result, error) {
 	if err := check(&opt); err != nil {
 		return nil, err
@@ -87,10 +87,10 @@ func Run(opt options.Options) (*options.Result, error) {
 	return r.watch(), nil
 }
 
-// Attachable says why a running process cannot be recorded, nil if nothing is seen to be in the way.
+// Attachable returns why a running process cannot be recorded, nil if no obstacle is known.
 func Attachable(pid int) *options.Refusal { return attachable(&options.Options{PID: pid}) }
 
-// check fills in defaults and refuses what cannot work.
+// check fills in defaults and refuses options that cannot work.
 func check(o *options.Options) error {
 	if len(o.Command) == 0 && o.PID == 0 {
 		return &options.Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: options.ExitRefused}
@@ -141,7 +141,7 @@ func checkOutputs(o *options.Options) error {
 	return nil
 }
 
-// run is a recording under way.
+// run is a recording in progress.
 type run struct {
 	opt     *options.Options
 	srv     *server
@@ -155,10 +155,10 @@ type run struct {
 
 	mu        sync.Mutex
 	saving    sync.Mutex // one write of the outputs at a time
-	final     bool       // under saving: all outputs have been written for good
+	final     bool       // under saving: all outputs have been written for the last time
 	result    options.Result
 	left      []*inflow.Process // that the command left running
-	announced map[string]bool   // outputs whose fallback the user knows of
+	announced map[string]bool   // outputs whose replacement the user knows of
 }
 
 // begin starts the command.
@@ -245,12 +245,11 @@ func (r *run) removePIDFile() {
 	}
 }
 
-// signals delivers what arrives.
+// signals processes signals as they arrive.
 type signals struct{ c chan os.Signal }
 
-// catchSignals begins catching, except for signals we were started to ignore
-// (nohup): those the command must go on ignoring, and a handler of ours would
-// make them deadly for it.
+// catchSignals begins catching, except for signals we were started to ignore (nohup): the command must
+// continue to ignore those, and a handler of ours would make them deadly for it.
 func catchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 64)}
 	for _, sig := range forwarded {
@@ -263,8 +262,7 @@ func catchSignals() *signals {
 
 func (s *signals) stop() { signal.Stop(s.c) }
 
-// build makes the profile of what has arrived so far. A nil Namer names native
-// frames module+0xoffset.
+// build makes the profile of what has arrived so far. A nil Namer names native frames module+0xoffset.
 func (r *run) build(n options.Namer) (*export.Profile, *collect.Info) {
 	all, empty := r.srv.all(), r.empty()
 	var processes []*collect.Process

@@ -22,17 +22,17 @@ type server struct {
 	folder    *listen.Folder
 	keepProbe bool
 	namer     options.Namer
-	probes    bool // connections are of probes, and their processes sampled from outside
+	probes    bool // connections are from probes, and their processes are sampled from outside
 	outside   sampler.Config
 	instead   string        // library for processes that cannot be sampled from outside
-	greeted   chan struct{} // gets a value when a probe's file has come
+	greeted   chan struct{} // gets a value when a probe's file has arrived
 	failed    chan struct{} // gets a value when no engine can be made for it
 	connected chan struct{} // closed at the first connection
 	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none
 	started   chan struct{} // gets a value when began is set, and when it becomes earlier
-	timed     time.Duration // of the recording; 0 = it has none
+	timed     time.Duration // duration of the recording; 0: unlimited
 	from      int64         // of a part of another recording, unix nanoseconds
-	relay     func()        // is called when other recordings can join; nil: it is a usual one
+	relay     func()        // called when parts can be recorded; nil: this recording keeps its samples
 
 	mu         sync.Mutex
 	conns      []listen.Stream
@@ -42,7 +42,7 @@ type server struct {
 	recordings []*output.Recording
 	fellBack   string // why the library was loaded instead of the probe, in the first process
 	settling   bool
-	until      int64 // samples taken later are not wanted, unix nanoseconds; 0 = all are
+	until      int64 // samples later than this are dropped, unix nanoseconds; 0: none
 	readers    sync.WaitGroup
 	accepting  chan struct{} // closed when the accepting goroutine has ended
 }
@@ -50,7 +50,7 @@ type server struct {
 // serve begins to accept.
 func serve(dir string, opt *options.Options) (*server, error) {
 	s, err := newServer(opt), error(nil)
-	if opt.Part.Set() { // nobody connects: it joins another recording
+	if opt.Part.Set() { // no process connects: it joins another recording
 		s.from = opt.Part.From.UnixNano()
 	} else if err = s.listen(dir, opt); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func serve(dir string, opt *options.Options) (*server, error) {
 	return s, nil
 }
 
-// listen opens the way in for profilers.
+// listen opens the socket or port for profilers.
 func (s *server) listen(dir string, opt *options.Options) (err error) {
 	if s.listener, s.folder, err = listen.New(dir); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *server) lastRefused() string {
 	return s.refused[len(s.refused)-1]
 }
 
-// notify wakes whoever waits for a channel, now or later.
+// notify sends a value to whoever waits for a channel, now or later.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -147,8 +147,8 @@ func notify(c chan struct{}) {
 	}
 }
 
-// begin lets the recording's time run from a moment, unless it runs from an earlier one.
-// Samples that were held come after later ones.
+// begin starts the recording's time at a moment, unless it has started earlier. Samples may arrive out of
+// order, so a later call may be for an earlier moment.
 func (s *server) begin(at time.Time) {
 	for {
 		was := s.began.Load()
@@ -162,8 +162,8 @@ func (s *server) begin(at time.Time) {
 	notify(s.started)
 }
 
-// beginLimit is how long a process that has connected may be looked at before the
-// recording's time runs all the same.
+// beginLimit is the longest time that a connected process may be examined before the recording's time starts
+// anyway.
 const beginLimit = 30 * time.Second
 
 // add reads a connection.
@@ -214,17 +214,17 @@ func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	return p
 }
 
-// Times settle waits. A process that has ended has all it wrote in its
-// socket's buffer, which is read at once; one that lives is asked to stop.
+// Times that settle waits. A process that has ended has left all its output in its socket's buffer, which is
+// read at once; one that lives is asked to stop.
 const (
 	acceptWait = 50 * time.Millisecond
 	drainWait  = 700 * time.Millisecond
-	ownWait    = 10 * time.Second // of an engine in a tool of ours, which ends for sure
-	partWait   = time.Minute      // the same for the agent, which nobody waits for
+	ownWait    = 10 * time.Second // of an engine in a tool of ours, which always ends
+	partWait   = time.Minute      // the same for the agent, where a long wait does no harm
 )
 
-// refusedToldWhy reports whether a profiler was loaded, would not work and has told
-// the user why: guesses would only hide it.
+// refusedToldWhy reports whether a profiler was loaded, did not work, and has reported the reason: then
+// guesses would only hide it.
 func (s *server) refusedToldWhy() bool {
 	if s.folder == nil {
 		return false
@@ -233,8 +233,8 @@ func (s *server) refusedToldWhy() bool {
 	return err == nil
 }
 
-// endAt sets when the recording ends, unless it is to end earlier. Samples that come later
-// are dropped, however late the tool itself gets a processor.
+// endAt sets when the recording ends, unless it ends earlier. Samples taken later are dropped, even if the
+// tool itself is late.
 func (s *server) endAt(t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,10 +246,8 @@ func (s *server) endAt(t time.Time) {
 	}
 }
 
-// settle ends the recording: it takes connections still waiting, asks the
-// profilers to stop by closing our side, reads what they sampled until now, and
-// closes.
-// It may be called again.
+// settle ends the recording. It accepts waiting connections, asks the profilers to stop by closing our side,
+// reads what they sampled so far, and closes. It may be called again.
 func (s *server) settle() {
 	s.endAt(time.Now())
 	s.mu.Lock()
@@ -267,7 +265,7 @@ func (s *server) settle() {
 		c.CloseWrite()
 		wait := drainWait
 		switch c.(type) {
-		case engineStream, joinedStream: // they end with all that they have
+		case engineStream, joinedStream: // they send the rest and end
 			wait = ownWait
 		}
 		if s.listener == nil {
@@ -279,15 +277,15 @@ func (s *server) settle() {
 	s.stopListening()
 }
 
-// stopListening takes the socket away: a process that starts later finds none and runs
-// on unrecorded, where it would wait for an answer otherwise.
+// stopListening removes the socket. A process that starts later finds none and runs unrecorded; otherwise it
+// would wait for an answer.
 func (s *server) stopListening() {
 	if s.listener != nil {
 		s.listener.Close()
 	}
 }
 
-// close takes the socket and its folder away.
+// close removes the socket and its folder.
 func (s *server) close() {
 	s.stopListening()
 	if s.folder != nil {
@@ -302,7 +300,7 @@ func (s *server) all() []*inflow.Process {
 	return append([]*inflow.Process(nil), s.processes...)
 }
 
-// count adds up what there is to show.
+// count adds up the figures to show.
 func (s *server) count() (p options.Progress) {
 	all := s.all()
 	p.Processes = len(all)
@@ -322,5 +320,5 @@ func (s *server) isSettling() bool {
 	return s.settling
 }
 
-// errAnswered says that a connection was a question, and has been answered.
+// errAnswered means that a connection was a question, and has been answered.
 var errAnswered = errors.New("answered")

@@ -16,8 +16,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The test binary is also the command that tests record: TARGET says what it
-// does. It plays the part of a .NET process with the profiler in it.
+// The test binary is also the command that tests record: TARGET selects what it does. It plays the part of a
+// .NET process with the profiler in it.
 const envTarget = "SEEDWALK_TEST_TARGET"
 
 func TestMain(m *testing.M) {
@@ -81,10 +81,10 @@ func fakeTarget(what string) int {
 	return 99
 }
 
-// otherTargets are those that each system has its own way for.
+// otherTargets are the targets for one system only.
 var otherTargets = map[string]func() int{}
 
-// endless samples until the tool wants no more, says so and ends.
+// endless samples until the tool closes the connection, reports that, and ends.
 func endless() int {
 	c := send(greet, samples(4))
 	w := wire.NewWriter(nil)
@@ -113,7 +113,7 @@ func late() int {
 	}
 }
 
-// lingering sends the last figures when the tool wants no more.
+// lingering sends the last figures after the tool has closed the connection.
 func lingering() int {
 	c := send(greet, samples(4))
 	io.Copy(io.Discard, c)
@@ -162,7 +162,7 @@ func greet(w *wire.Writer) {
 	w.Stats(wire.StatTries+"no-managed/E_FAIL", 9)
 }
 
-// samples appends n complete ones of one stack and one with a gap.
+// samples appends n complete samples of one stack and one with a gap.
 func samples(n int) func(*wire.Writer) {
 	return func(w *wire.Writer) {
 		frames := []wire.Frame{

@@ -13,14 +13,14 @@ import (
 	"github.com/seedwalk/seedwalk/report/recording"
 )
 
-// linger is how long a part of a recording waits behind its end for samples of time before it: a
-// thread that rests has one every few seconds.
+// linger is how long a part of a recording waits after its end for samples from before it: an idle thread has
+// one every few seconds.
 const linger = 5 * time.Second
 
 // watch follows the command to its end, or to the second INT.
 func (r *run) watch() *options.Result {
 	var tick <-chan time.Time
-	if r.opt.Progress != nil { // nobody is woken for nothing
+	if r.opt.Progress != nil { // without a user of progress there is no timer
 		t := time.NewTicker(progressEvery)
 		defer t.Stop()
 		tick = t.C
@@ -33,11 +33,11 @@ func (r *run) watch() *options.Result {
 	}
 	ended := r.opt.Stop
 	var (
-		stop     <-chan time.Time // when to settle though the command goes on
+		stop     <-chan time.Time // when to settle although the command continues
 		settled  = make(chan struct{})
 		settling bool
 		exited   = r.exited
-		left     <-chan struct{} // closed when nothing that the command left running is recorded
+		left     <-chan struct{} // closed when no process that the command left running is recorded any more
 		ending   = make(chan struct{})
 		began    time.Time
 		ints     int
@@ -97,7 +97,7 @@ func (r *run) watch() *options.Result {
 		case <-settled:
 			settled = nil
 			if r.cmd == nil {
-				exited = nil // a process that runs on
+				exited = nil // a process that continues
 			}
 			r.show(began, "done")
 		case <-tick:
@@ -132,9 +132,8 @@ func (r *run) show(began time.Time, stage string) {
 	r.opt.Progress(p)
 }
 
-// settle drains the connections and writes the outputs. Names of native
-// functions take time, so after an INT the outputs are first written without:
-// a second INT then loses nothing.
+// settle drains the connections and writes the outputs. Looking up names of native functions takes time. So
+// after an INT the outputs are first written without names: then a second INT loses nothing.
 func (r *run) settle(hurried bool) {
 	r.noteLeft()
 	r.srv.settle()
@@ -153,8 +152,8 @@ func (r *run) settle(hurried bool) {
 	}
 }
 
-// write builds the profile and saves the outputs; those that cannot be written
-// twice (the standard output, pipes) only if final.
+// write builds the profile and saves the outputs; those that cannot be written twice (the standard output,
+// pipes) only if final.
 func (r *run) write(n options.Namer, final bool) {
 	var names *recording.Keeper
 	if final && n != nil && len(r.srv.recordings) > 0 {
@@ -196,8 +195,8 @@ func (r *run) stdout() io.Writer {
 	return os.Stdout
 }
 
-// quit is the second INT: the outputs are written at once, without names, if
-// that has not been done, and the command is left to itself.
+// quit handles the second INT: the outputs are written at once, without names, unless that has been done, and
+// the command continues unrecorded.
 func (r *run) quit() *options.Result {
 	r.srv.settle()
 	if len(r.srv.all()) > 0 {
@@ -211,7 +210,7 @@ func (r *run) quit() *options.Result {
 	return &res
 }
 
-// finalCode is the command's, unless the result is nowhere.
+// finalCode is the command's exit code, unless the result could not be kept.
 func (r *run) finalCode() int {
 	if r.code != 0 {
 		return r.code
