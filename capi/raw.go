@@ -20,7 +20,7 @@ type rawFile struct {
 	tried bool
 }
 
-// rawTaken says that somebody writes the file.
+// rawTaken means that somebody writes the file.
 var rawTaken atomic.Bool
 
 // takeRaw is the file's path for whoever asks first, "" for others.

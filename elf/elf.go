@@ -26,7 +26,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-// FormatError says what is wrong with one structure of an image.
+// FormatError describes what is wrong with one structure of an image.
 type FormatError struct {
 	Name      string // of the image
 	Structure string
@@ -43,7 +43,7 @@ func (e *FormatError) Error() string {
 // Unwrap gives Err to errors.Is.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// ErrNoSection says that an image has no section of a name.
+// ErrNoSection means that an image has no section of a name.
 var ErrNoSection = errors.New("no such section")
 
 // Segment is one PT_LOAD program header.

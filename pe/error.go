@@ -2,7 +2,7 @@ package pe
 
 import "fmt"
 
-// Reason says why a part of an image is refused. The zero Reason means it is
+// Reason is the reason why a part of an image is refused. The zero Reason means it is
 // not.
 type Reason uint8
 
@@ -27,7 +27,7 @@ func (r Reason) String() string {
 	return "reason?"
 }
 
-// FormatError says what is wrong in an image, and where.
+// FormatError describes what is wrong in an image, and where.
 type FormatError struct {
 	Name      string // the image's name
 	Structure string // "DOS header", "section table", "export directory" ...

@@ -29,7 +29,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// Setup says what kind of world to make.
+// Setup selects what kind of world to make.
 type Setup struct {
 	Variant vm.Variant
 	Arch    image.Arch

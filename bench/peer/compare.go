@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Class says how the peer's frames stand to ours.
+// Class is how the peer's frames compare with ours.
 type Class string
 
 const (

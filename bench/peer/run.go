@@ -124,7 +124,7 @@ func startTimer(program string, args ...string) (*Timer, error) {
 	return &Timer{cmd, in, bufio.NewReader(out)}, cmd.Start()
 }
 
-// Mode says what the rule cache holds when a round begins.
+// Mode is what the rule cache holds when a round begins.
 type Mode string
 
 const (

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Run says that there is no client library for this system.
+// Run reports that there is no client library for this system.
 func Run([]string) int {
 	fmt.Fprintln(os.Stderr, "seedwalk engine: the client library is for Linux only")
 	return 2

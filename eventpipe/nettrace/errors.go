@@ -2,7 +2,7 @@ package nettrace
 
 import "fmt"
 
-// Reason says what is wrong with a trace.
+// Reason is what is wrong with a trace.
 type Reason uint8
 
 const (

@@ -48,7 +48,7 @@ type Analysis struct {
 	// OnEvent, if not nil, is called for every event.
 	OnEvent func(clrevent.Kind, *nettrace.Event)
 
-	// Requested says that the trace was recorded with all kinds of waits enabled.
+	// Requested means that the trace was recorded with all kinds of waits enabled.
 	Requested bool
 
 	visible               visible

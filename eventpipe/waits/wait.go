@@ -22,7 +22,7 @@ func (k Kind) Event() string {
 	return "WaitHandleWait"
 }
 
-// State says whether a wait's duration is exact.
+// State is whether a wait's duration is exact.
 type State uint8
 
 const (

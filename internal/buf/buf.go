@@ -18,7 +18,7 @@ package buf
 
 import "encoding/binary"
 
-// Fault says why a Reader failed.
+// Fault is the reason why a Reader failed.
 type Fault uint8
 
 const (

@@ -14,7 +14,7 @@ import (
 // cannot ask for much memory, whether it lies or not. Nothing else of that size
 // is kept beside it.
 
-// ErrTooLarge says that a section states more bytes than are expanded.
+// ErrTooLarge means that a section is larger than the limit for expansion.
 var ErrTooLarge = errors.New("expands to more bytes than are read")
 
 // MaxRatio bounds how many times its own size a section may expand to; what

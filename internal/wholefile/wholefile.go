@@ -19,7 +19,7 @@ import (
 	"os"
 )
 
-// Reason says why a file was refused.
+// Reason is the reason why a file was refused.
 type Reason uint8
 
 // Why a file is refused.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Reason says why unwind data is refused.
+// Reason is the reason why unwind data is refused.
 type Reason uint8
 
 const (

@@ -2,7 +2,7 @@ package arm64
 
 import "fmt"
 
-// Reason says why ARM64 unwind data is refused.
+// Reason is the reason why ARM64 unwind data is refused.
 type Reason uint8
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 )
 
-// Error says why a file cannot be read as a core.
+// Error reports why a file cannot be read as a core.
 type Error struct {
 	Why  Why
 	What string
@@ -31,7 +31,7 @@ const (
 
 func (e *Error) Error() string { return e.What }
 
-// Remedy says what a user can do about the error.
+// Remedy is what a user can do about the error.
 func (w Why) Remedy() string {
 	switch w {
 	case NotELF, NotCore:

@@ -116,7 +116,7 @@ func (m *Modules) candidates(path string) (out []string) {
 	return append(out, path)
 }
 
-// another says why the file at path is not the image with this build id.
+// another reports why the file at path is not the image with this build id.
 func another(path, id string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -274,7 +274,7 @@ func (j *judge) convoy() {
 	}
 }
 
-// nothing says what the threads of the program wait for.
+// nothing reports what the threads of the program wait for.
 func (j *judge) nothing() {
 	var lines []string
 	ran := 0
@@ -306,7 +306,7 @@ func (j *judge) nothing() {
 	j.add(Nothing, false, nil, lines, "%s", summary)
 }
 
-// pending says which chains wait most often.
+// pending reports which chains wait most often.
 func (j *judge) pending() (lines []string) {
 	const shown = 3
 	all := 0

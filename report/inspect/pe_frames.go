@@ -39,7 +39,7 @@ func framesPE(r *peReader) (*peFrames, error) {
 }
 
 // function describes an address according to the exception directory and to the DWARF sections,
-// and says which of them the walkers use.
+// and reports which of them the walkers use.
 func (r *peReader) function(addr uint64) (*Function, error) {
 	if addr > 1<<32-1 {
 		return nil, fmt.Errorf("%#x is no RVA", addr)

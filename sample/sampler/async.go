@@ -48,7 +48,7 @@ type asyncStats struct {
 	Cut     uint64 // the same, and only a part of the chain was found
 }
 
-// resumes says what a method is for chains.
+// resumes returns a method's role in chains.
 type resumes struct {
 	body string // name of the async method whose body it is
 	task bool   // it runs a task

@@ -141,7 +141,7 @@ func disagreements(clr string, r api.Release, a *asked) (all []string) {
 }
 
 // disagrees reports how an answer differs from the table, "" if it does not or the
-// table says why.
+// table gives the reason.
 func disagrees(m *api.Info, clr string, p api.Place, r api.Release, got uint32) string {
 	want, answer, why := m.Expect(p, r), gateAnswer(got), m.Differs(clr, p)
 	if want == api.Kills {

@@ -45,7 +45,7 @@ type Run struct {
 	Name string
 	Mask uint32 // event mask
 	Mode string // argument of Conform.exe
-	// Dies says that the process does not survive: it hangs, or ends with an error.
+	// Dies means that the process does not survive: it hangs, or ends with an error.
 	Dies bool
 }
 

@@ -17,7 +17,7 @@ const (
 	maxCodes = 255 * 4         // bytes of codes
 )
 
-// turnsARM64 says which of several ways to take.
+// turnsARM64 selects which of several ways to take.
 type turnsARM64 struct{ noShare, scope, next, long, open bool }
 
 func turnsOf(i int) turnsARM64 {

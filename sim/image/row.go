@@ -1,13 +1,13 @@
 package image
 
-// Slot says where the caller's value of a register is: at CFA+Off, or, in an
+// Slot is where the caller's value of a register is: at CFA+Off, or, in an
 // Interrupted row, at Base+Off.
 type Slot struct {
 	Reg Reg
 	Off int64 // bytes
 }
 
-// Row says how to get from a frame, stopped before an instruction, to its
+// Row is how to get from a frame, stopped before an instruction, to its
 // caller. The CFA is the stack pointer the caller has after the return.
 type Row struct {
 	Base  Reg    // CFA = Base + Off

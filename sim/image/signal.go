@@ -30,7 +30,7 @@ func SignalEntry(a Arch) uint32 {
 	return 1
 }
 
-// SignalFrameLayout says where the kernel keeps the interrupted registers, in
+// SignalFrameLayout is where the kernel keeps the interrupted registers, in
 // bytes from SP as it is when the trampoline runs (at the ucontext on x86-64,
 // at the siginfo on ARM64).
 type SignalFrameLayout struct {

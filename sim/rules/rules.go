@@ -31,7 +31,7 @@ type Rule struct {
 	Text   string // why, a paragraph for a reader new to the subject
 	Source string // where it is written, or was seen
 
-	// Enforced says what keeps the product to the rule: the test that fails when it
+	// Enforced is what keeps the product to the rule: the test that fails when it
 	// is broken. Provoked says on which real CLR, and where, breaking it was seen.
 	Enforced, Provoked string
 	// Idle: no change of the product's sampler can make the kept side fail, since

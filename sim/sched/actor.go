@@ -16,7 +16,7 @@ var (
 // Actor is one thread of control. Its methods are for its own body only, but
 // for Name, ID, Ended, Suspends, Stopped, Daemon and Watchdog.
 type Actor struct {
-	// Where says where the actor stands, innermost frame first, for the graph
+	// Where returns the position of the actor, innermost frame first, for the graph
 	// of a deadlock. It may be nil and must not call any method of an actor.
 	Where func() []string
 
@@ -73,7 +73,7 @@ func (a *Actor) ID() int { return a.id }
 // Ended reports whether the body has returned.
 func (a *Actor) Ended() bool { return a.ended }
 
-// Daemon says that the run need not wait for the actor's end.
+// Daemon declares that the run need not wait for the actor's end.
 func (a *Actor) Daemon() {
 	if !a.daemon && !a.ended {
 		a.daemon = true
@@ -81,7 +81,7 @@ func (a *Actor) Daemon() {
 	}
 }
 
-// Watchdog says that the actor resumes what others suspended: while it can
+// Watchdog declares that the actor resumes what others suspended: while it can
 // move, no suspension is taken to last for ever.
 func (a *Actor) Watchdog() { a.rescuer = true }
 
@@ -151,7 +151,7 @@ func (a *Actor) Fault(format string, args ...any) {
 // signal handler or another body captured is shared state too.
 func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
 
-// Rebase says that the actor's whole local state, from here on, is described by
+// Rebase declares that the actor's whole local state, from here on, is described by
 // state: a retry loop that calls it at its head is explored once round.
 func (a *Actor) Rebase(state uint64) {
 	a.hist = mix(mix(hashStart, uint64(a.id)), state)

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Prune says which states count as seen before.
+// Prune selects which states count as seen before.
 type Prune uint8
 
 const (

@@ -20,7 +20,7 @@ type Node struct {
 	Stack []string // what Actor.Where said
 }
 
-// Edge says that From cannot go on without To.
+// Edge means that From cannot continue without To.
 type Edge struct {
 	From, To int
 	Text     string // "waits for", "held by", "suspended by" ...

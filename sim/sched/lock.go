@@ -27,7 +27,7 @@ func (a *Actor) Lock(l *Lock) {
 	a.done("lock ", l.Name)
 }
 
-// TryLock takes l if it is free now, and says whether it did.
+// TryLock takes l if it is free now, and reports whether it did.
 func (a *Actor) TryLock(l *Lock) bool {
 	a.point(operation{kind: KindTryLock, what: l.Name, lock: l})
 	if !l.free(a) {

@@ -62,7 +62,7 @@ func (w *World) anyAlive() bool {
 	return false
 }
 
-// stuck finds the actors that can never move again, and says whether one of
+// stuck finds the actors that can never move again, and reports whether one of
 // them is no daemon. It assumes the worst of all who cannot move now and takes
 // back whoever could be freed by one who can, until nothing changes: the
 // greatest set whose members wait for each other only.

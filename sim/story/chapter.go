@@ -22,7 +22,7 @@ hands a delegate to unmanaged code, which calls it: D. D is in a P/Invoke just n
 |---|---|---|---|
 `
 
-// goodWhat says what each of the eight frames is, and who reports it.
+// goodWhat describes what each of the eight frames is, and who reports it.
 var goodWhat = [8][2]string{
 	{"unmanaged, inside D's P/Invoke", "only a walk of one's own; the CLR says nothing of what is on top"},
 	{"D", "the CLR, or the own walk: its context is the **seed**"},

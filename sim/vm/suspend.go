@@ -192,7 +192,7 @@ func (c *CLR) stopper() sched.Waitee {
 }
 
 // redirect sends t, which must stand still, from managed code to the stub where
-// it will wait, and says whether it did. Whoever else holds t suspended is not
+// it will wait, and reports whether it did. Whoever else holds t suspended is not
 // asked. Source: Thread::HandledJITCase, CheckForAndDoRedirect.
 func (c *CLR) redirect(t *Thread) bool {
 	ip := t.M.State().PC
@@ -204,7 +204,7 @@ func (c *CLR) redirect(t *Thread) bool {
 }
 
 // hijack replaces the return address of the managed frame t runs in, so that its
-// return brings the thread to the CLR, and says whether it did. The thread must
+// return brings the thread to the CLR, and reports whether it did. The thread must
 // stand still.
 func (c *CLR) hijack(t *Thread) bool {
 	st := t.M.State()

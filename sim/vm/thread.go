@@ -53,11 +53,11 @@ type Thread struct {
 	// Handlers are those that run, innermost last.
 	Handlers []Handler
 	Dead     bool
-	// Trap says that the context of the thread is not one to be redirected
+	// Trap means that the context of the thread is not one to be redirected
 	// from: it is inside the kernel's exception or service handling.
 	Trap bool
-	// Redirected says that the thread was sent to the redirect stub, of which it
-	// has run nothing yet.
+	// Redirected means that the thread was sent to the redirect stub and has run
+	// none of it yet.
 	Redirected bool
 	// hijacked holds the true return address that the CLR replaced at slot.
 	slot, hijacked uint64

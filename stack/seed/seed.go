@@ -24,7 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Verdict says whether there is a seed and whether to trust it.
+// Verdict is whether there is a seed and whether to trust it.
 type Verdict uint8
 
 const (

@@ -5,7 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
-// Advice says what to do with a sample.
+// Advice is what to do with a sample.
 type Advice uint8
 
 const (

@@ -16,7 +16,7 @@ package pdb
 
 import "fmt"
 
-// Reason says why a file cannot be used.
+// Reason is the reason why a file cannot be used.
 type Reason uint8
 
 const (
@@ -39,7 +39,7 @@ func (r Reason) String() string {
 	return "reason?"
 }
 
-// Error says what is wrong with which part of a file.
+// Error describes what is wrong with which part of a file.
 type Error struct {
 	File, Structure string
 	Value           uint64 // what was found there

@@ -23,7 +23,7 @@ import (
 	"slices"
 )
 
-// ErrFormat says that an input is no vector of a known schema.
+// ErrFormat means that an input is no vector of a known schema.
 var ErrFormat = errors.New("no vector of a known schema")
 
 // Pair is one value expected and got, as text.

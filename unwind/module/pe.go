@@ -10,7 +10,7 @@ import (
 
 // LoadPE reads the PE file at path for an image whose first byte is mapped at
 // start. end is one past its last byte, or 0 for the size in the image's header.
-// Err says what could not be read.
+// Err describes what could not be read.
 func LoadPE(id uint32, path string, start, end uint64) Module {
 	f, err := pe.Open(path)
 	if err != nil {

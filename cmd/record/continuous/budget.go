@@ -52,7 +52,7 @@ func newBudget(rate, share float64, memory int64) *budget {
 // part is the CPU time that the budget has for a time.
 func (b *budget) part(d time.Duration) time.Duration { return time.Duration(b.share * float64(d)) }
 
-// permit says how many sessions may begin until the next look.
+// permit returns how many sessions may begin until the next look.
 func (b *budget) permit() {
 	if b.begins = 0; b.saved > 0 {
 		b.begins = 1 + int(b.saved/beginCost)

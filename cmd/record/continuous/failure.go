@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Reason says what failed.
+// Reason is what failed.
 type Reason string
 
 // Reasons of failures.

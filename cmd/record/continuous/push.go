@@ -72,7 +72,7 @@ type busy struct {
 
 func (b *busy) Error() string { return b.status }
 
-// notify says that there is a new file. The next look finds it, so nothing waits here.
+// notify wakes the pusher for a new file. It never blocks: the pusher finds the file when it next looks.
 func (p *pusher) notify() {
 	select {
 	case p.wakeup() <- struct{}{}:
@@ -228,7 +228,7 @@ func pyroscopeRequest(u *url.URL, s *spooled, data []byte) (*http.Request, error
 	return req, err
 }
 
-// judge says whether a profile was taken, will never be, or should be sent again.
+// judge reports whether a profile was taken, will never be, or should be sent again.
 func judge(resp *http.Response) error {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:

@@ -202,11 +202,11 @@ func (o *Options) checkProfiler() *Refusal {
 	return nil
 }
 
-// LibraryRemedy says how to get the library of the snapshot mode, which go install does not
+// LibraryRemedy is how to get the library of the snapshot mode, which go install does not
 // build.
 const LibraryRemedy = "build it with make build in a clone of seedwalk, then put it beside this program or name it with --profiler or SEEDWALK_PROFILER"
 
-// noLibrary says what to do where the library that is needed is not there. For ARM64 on
+// noLibrary is what to do if the needed library is missing. For ARM64 on
 // Linux nobody builds one that suspends the runtime.
 func (o *Options) noLibrary(system string, err error) *Refusal {
 	if o.Mode == ModeProbe {

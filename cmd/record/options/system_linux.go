@@ -14,10 +14,10 @@ const LibraryName = "libseedwalk_profiler.so"
 // runs programs for others; "" = not known, and nothing is refused.
 func NativeMachine() string { return "" }
 
-// hasProbe says that there is a probe for this system.
+// hasProbe: there is a probe for this system.
 const hasProbe = true
 
-// NeedsLibrary says that it is a library in the target.
+// NeedsLibrary: the probe is a library in the target.
 const NeedsLibrary = true
 
 // unprovenRuntime reports why the way from outside is not tried, "" if it is: the probe

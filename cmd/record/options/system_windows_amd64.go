@@ -45,10 +45,10 @@ func (o *Options) share() error {
 	return nil
 }
 
-// hasProbe says that processes can be sampled from outside.
+// hasProbe: processes can be sampled from outside.
 const hasProbe = true
 
-// NeedsLibrary says that nothing of ours is needed in them.
+// NeedsLibrary: no library of ours is needed in them.
 const NeedsLibrary = false
 
 // unprovenRuntime reports why it is not known beforehand that the command's runtime can

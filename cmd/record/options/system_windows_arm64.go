@@ -1,6 +1,6 @@
 package options
 
-// hasProbe says that there is a probe for this system.
+// hasProbe reports whether there is a probe for this system.
 const hasProbe = false
 
 const NeedsLibrary = true

@@ -245,7 +245,7 @@ func distance(a, b string) int {
 // wrongValue is package flag's complaint about a value.
 var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([^ :]+): (.*)$`)
 
-// flagComplaint says what is wrong with a flag, in our words and with the flag as it is typed.
+// flagComplaint describes what is wrong with a flag, in our words and with the flag as it is typed.
 func flagComplaint(f *flag.FlagSet, err error) string {
 	text := err.Error()
 	if m := wrongValue.FindStringSubmatch(text); m != nil {

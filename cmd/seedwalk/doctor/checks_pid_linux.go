@@ -100,7 +100,7 @@ func checkItsRuntime(p *patient) Finding {
 	return Finding{name, Note, "none is mapped: a native program, or NativeAOT", "use seedwalk stack, or record --pid PID --outside"}
 }
 
-// checkItsTables says whether managed frames will be shown.
+// checkItsTables reports whether managed frames will be shown.
 func checkItsTables(p *patient) Finding {
 	if p.modules == nil {
 		return Finding{}

@@ -32,7 +32,7 @@ func checkWay(*patient) Finding {
 	return Finding{name, Good, detail, ""}
 }
 
-// remedyOfReads says how to let the tool read memory itself.
+// remedyOfReads is how to let the tool read memory itself.
 const remedyOfReads = "to reduce the load on the program, give seedwalk CAP_SYS_PTRACE (docker run --cap-add SYS_PTRACE), or set kernel.yama.ptrace_scope below 2"
 
 // byProbe describes what the probe does because the kernel refuses it to the tool. unread and

@@ -49,7 +49,7 @@ func (v *stackView) who(tid uint32) string {
 	return fmt.Sprintf("thread %d", tid)
 }
 
-// writeLock says what a thread waits for.
+// writeLock writes what a thread waits for.
 func (v *stackView) writeLock(w io.Writer, t *stackThread, several bool) {
 	if t.Lock == nil {
 		return

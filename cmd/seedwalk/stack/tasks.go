@@ -160,7 +160,7 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 // one byte in so many.
 const tolerated = 100
 
-// remedy says which cores have the heap.
+// remedy names the kinds of cores that contain the heap.
 func (f *tasksFlags) remedy() string {
 	if f.core == "" {
 		return ""
@@ -174,7 +174,7 @@ func (f *tasksFlags) wants(g *tasks.Group) bool {
 	return slices.ContainsFunc(g.Chain, has) && strings.Contains(g.Chain[0], f.typ)
 }
 
-// problemsOf says what of the heap could not be read.
+// problemsOf lists the parts of the heap that could not be read.
 func problemsOf(r *tasks.Result) (out []string) {
 	switch {
 	case r.Busy:

@@ -128,7 +128,7 @@ func hostile() *waits.Analysis {
 }
 
 // TestHostileNames: names cannot leave the place they are shown at, and every
-// format says that events were lost.
+// format reports that events were lost.
 func TestHostileNames(t *testing.T) {
 	a := hostile()
 	if len(a.Waits) != 1 || a.Counts.Lost != 5 || a.Ended == nil {
