@@ -152,7 +152,7 @@ func (l label) draw(b *strings.Builder) {
 	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" rx="3" fill="#fff" fill-opacity="0.92"/>`+"\n", l.x-w/2, l.y-h/2, w, h)
 	for i, line := range lines {
 		y := l.y - h/2 + float64((i+1)*labelLine) - 2
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", l.x, y, l.color, escape(line))
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", l.x, y, l.color, Escape(line))
 	}
 }
 
@@ -185,7 +185,7 @@ func drawNode(b *strings.Builder, n Node, at box, inCycle bool) {
 			weight = ` font-weight="bold"`
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f"%s xml:space="preserve">%s</text>`+"\n",
-			at.x-at.w+boxMargin, at.y-at.h+boxMargin+float64(i)*lineHeight+12, weight, escape(clip(l)))
+			at.x-at.w+boxMargin, at.y-at.h+boxMargin+float64(i)*lineHeight+12, weight, Escape(clip(l)))
 	}
 }
 
@@ -196,9 +196,8 @@ func clip(s string) string {
 	return s
 }
 
-// escape makes s text of XML, which has no way to write most control
-// characters.
-func escape(s string) string {
+// Escape returns s as text of XML, without the control characters that XML cannot hold.
+func Escape(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == 0xfffe || r == 0xffff {
 			return '?'

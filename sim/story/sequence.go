@@ -2,9 +2,7 @@ package story
 
 import (
 	"fmt"
-	"html"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/seedwalk/seedwalk/sim/sched"
@@ -203,17 +201,7 @@ func (s *sequence) legend() float64 {
 }
 
 func (s *sequence) text(x, y float64, attr, text string) {
-	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" %s xml:space="preserve">%s</text>`+"\n", x, y, attr, escape(text))
-}
-
-// escape makes text of XML, which cannot hold control characters.
-func escape(s string) string {
-	return html.EscapeString(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == 0xfffe || r == 0xffff {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?")))
+	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" %s xml:space="preserve">%s</text>`+"\n", x, y, attr, sched.Escape(text))
 }
 
 // wrap breaks text at spaces into lines of about width runes; those after the
