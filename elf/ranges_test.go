@@ -102,21 +102,28 @@ func TestManyPrograms(t *testing.T) {
 	}
 }
 
+// editDynamic calls edit with each entry of a file's dynamic section.
+func editDynamic(t *testing.T, data []byte, edit func(entry []byte)) {
+	t.Helper()
+	f := mustNew(t, data)
+	for i := range f.programs {
+		p := &f.programs[i]
+		for at := p.off; p.typ == ptDynamic && at+16 <= p.off+p.filesz; at += 16 {
+			edit(data[at : at+16])
+		}
+	}
+}
+
 // TestNamesEnd: without section headers, names end where the dynamic section says.
 func TestNamesEnd(t *testing.T) {
 	data := readHost(t)
 	clear(data[40:48]) // no section headers
 	clear(data[58:64])
-	f := mustNew(t, data)
-	le := binary.LittleEndian
-	for i := range f.programs {
-		p := &f.programs[i]
-		for at := p.off; p.typ == ptDynamic && at+16 <= p.off+p.filesz; at += 16 {
-			if le.Uint64(data[at:]) == dtStrsz {
-				le.PutUint64(data[at+8:], 8)
-			}
+	editDynamic(t, data, func(entry []byte) {
+		if entry[0] == dtStrsz {
+			binary.LittleEndian.PutUint64(entry[8:], 8)
 		}
-	}
+	})
 	for s := range mustNew(t, data).Symbols(true) {
 		if len(s.Name) > 8 {
 			t.Fatalf("%q lies behind the names", s.Name)
@@ -131,5 +138,40 @@ func TestHeaderBelowSegments(t *testing.T) {
 	f, err := FromMemory(im.bytes(), 0x7f0000000000, "mapped")
 	if err != nil || f.Bias() != 0x7f0000000000-0x5000 {
 		t.Errorf("bias %#x, %v", f.Bias(), err)
+	}
+}
+
+// TestEHFramePtrDatarel: a pointer that counts from the header's begin.
+func TestEHFramePtrDatarel(t *testing.T) {
+	for enc, want := range map[byte]uint64{0x3b: 0x2010, 0x1b: 0x2014} {
+		if got, ok := ehFramePtr([]byte{1, enc, 3, 0x3b, 0x10, 0, 0, 0}, 0x2000); !ok || got != want {
+			t.Errorf("%#x: %#x, %v, want %#x", enc, got, ok, want)
+		}
+	}
+}
+
+// TestSymbolsWithoutSections: the hash table that the dynamic section names says how many symbols
+// there are, as the section does.
+func TestSymbolsWithoutSections(t *testing.T) {
+	data := readHost(t)
+	count := func() (n int) {
+		for range mustNew(t, data).Symbols(true) {
+			n++
+		}
+		return n
+	}
+	want := count()
+	clear(data[40:48])
+	clear(data[58:64])
+	if got := count(); got != want || want == 0 {
+		t.Errorf("%d symbols by the dynamic section, %d by sections", got, want)
+	}
+	editDynamic(t, data, func(entry []byte) {
+		if binary.LittleEndian.Uint64(entry) == dtHash {
+			entry[0] = 21 // DT_DEBUG
+		}
+	})
+	if got := count(); got != want {
+		t.Errorf("%d symbols by GNU's hash table, %d by sections", got, want)
 	}
 }

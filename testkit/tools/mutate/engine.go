@@ -18,7 +18,7 @@ var (
 // alignments, bounds and signs.
 func engineFaults() []Fault {
 	var all []Fault
-	for _, family := range [][]Fault{elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(), ringFaults(), readFaults(), leavesFaults(), followFaults(), commonFaults(), auditFaults()} {
+	for _, family := range [][]Fault{elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(), ringFaults(), readFaults(), leavesFaults(), followFaults(), commonFaults(), auditFaults(), unseenFaults()} {
 		all = append(all, family...)
 	}
 	return all
