@@ -52,6 +52,9 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
                      session in the process.
   --async            show who awaits: below the stack of a thread that runs an async method come the
                      async methods that wait for it (Linux, --mode probe, .NET 9 and later)
+  --inlines          show methods that the JIT compiler inlined as frames of their own: sets
+                     DOTNET_RichDebugInfo=1 for the command, which costs it some memory
+                     (.NET 9)
   --wait-min D       count waits and locks shorter than D, but record no stack (default 1ms)
   --duration D       stop recording after D, such as 3 (seconds), 30s, or 2m; the command runs on
                      to its end
@@ -134,6 +137,7 @@ func runRecord(args []string) int {
 	set.StringVar((*string)(&f.opt.Mode), "mode", "", "")
 	set.StringVar((*string)(&f.opt.Clock), "clock", "", "")
 	set.BoolVar(&f.opt.Async, "async", false, "")
+	set.BoolVar(&f.opt.Inlines, "inlines", false, "")
 	set.StringVar((*string)(&f.opt.Events), "events", "", "")
 	f.opt.WaitMin = options.DefaultWaitMin
 	set.Var((*cli.Seconds)(&f.opt.WaitMin), "wait-min", "")
@@ -162,6 +166,8 @@ func (f *recordFlags) check() error {
 		return errors.New("name a command or --pid, not both")
 	case f.opt.Outside && (f.opt.PID == 0 || f.opt.Mode != ""):
 		return errors.New("--outside needs --pid, and cannot be combined with --mode")
+	case f.opt.PID != 0 && f.opt.Inlines:
+		return errors.New("--inlines needs a command: a running process keeps what its environment said when it started")
 	case f.opt.PID != 0 && f.opt.Mode == options.ModeSnapshot:
 		return errors.New("--pid cannot be combined with --mode snapshot")
 	case f.opt.PID == 0 && len(f.opt.Command) == 0:

@@ -19,19 +19,23 @@ const inlinedSamples = 5000
 func TestInlined(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range []struct {
-		name, kept string
-		ms         int
-		most       []string
+		name   string
+		option []string
+		ms     int
+		most   []string
 	}{
-		{"kept", "1", inlinedSamples * 5 / 4, []string{"Inlined.Sum (inlined) < Inlined.Once", "Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
-		{"not-kept", "0", 300, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
+		{"kept", []string{"--inlines"}, inlinedSamples * 5 / 4, []string{"Inlined.Sum (inlined) < Inlined.Once", "Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
+		{"not-kept", nil, 300, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(dir, c.name+".json")
-			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0", "DOTNET_RichDebugInfo=" + c.kept}, append([]string{tool(t), "record", "--rate", "999", "--output", out, "--"},
-				app(t, "Inlined", fmt.Sprint(c.ms))...)...)
+			argv := append([]string{tool(t), "record", "--rate", "999", "--output", out}, c.option...)
+			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0"}, append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
 			if r.code != 0 || r.stdout != "INLINED DONE\n" {
 				t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			if named := strings.Contains(r.stderr, "record --inlines"); named == (c.option != nil) {
+				t.Errorf("the summary names --inlines: %v", named)
 			}
 			seen := judgeInlined(t, readLined(t, out))
 			t.Log(seen)

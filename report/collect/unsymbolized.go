@@ -3,6 +3,7 @@ package collect
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/report/export"
 )
@@ -60,4 +61,18 @@ func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, share f
 	path := p.Modules[best].Path
 	return fmt.Sprintf("%.0f %% of the frames have no name: put %s beside %s (in %s) for those of %s",
 		100*share, file, filepath.Base(path), filepath.Dir(path), filepath.Base(path))
+}
+
+// hidesInlined reports whether a profile has managed methods of a runtime that can keep the inlined ones, and
+// shows none.
+func hidesInlined(p *export.Profile) bool {
+	managed := false
+	for i := range p.Frames {
+		f := &p.Frames[i]
+		if strings.HasSuffix(f.Name, " (inlined)") {
+			return false
+		}
+		managed = managed || f.Class == export.ClassManaged
+	}
+	return managed && p.Stats.Way == "probe" && strings.HasPrefix(p.Runtime, ".NET 9.")
 }

@@ -54,3 +54,22 @@ func TestUnsymbolized(t *testing.T) {
 		}
 	}
 }
+
+// The summary names what shows inlined methods only where none was seen and the runtime can keep them.
+func TestHidesInlined(t *testing.T) {
+	managed := export.Frame{Name: "A.B", Class: export.ClassManaged}
+	inlined := export.Frame{Name: "A.C (inlined)", Class: export.ClassManaged}
+	for _, c := range []struct {
+		name, runtime, way string
+		frames             []export.Frame
+		want               bool
+	}{
+		{"not kept", ".NET 9.0.5", "probe", []export.Frame{managed}, true}, {"kept", ".NET 9.0.5", "probe", []export.Frame{managed, inlined}, false},
+		{"nothing managed", ".NET 9.0.5", "probe", nil, false}, {"cannot be kept", ".NET 8.0.6", "probe", []export.Frame{managed}, false},
+		{"by the profiling API", ".NET 9.0.5", "snapshot", []export.Frame{managed}, false},
+	} {
+		if got := hidesInlined(&export.Profile{Runtime: c.runtime, Frames: c.frames, Stats: export.Stats{Way: c.way}}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

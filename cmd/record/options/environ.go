@@ -174,13 +174,20 @@ func isOn(v string) bool {
 	return err == nil && n != 0
 }
 
+// richDebugInfo has the runtime keep which methods were inlined where (clrconfigvalues.h).
+const richDebugInfo = "RichDebugInfo"
+
 // ChildEnviron is the command's environment: what was there, with ours as the
 // profiler, or beside the one that is set.
 func ChildEnviron(opt *Options, socket string) environ {
-	if opt.Mode == ModeProbe && !NeedsLibrary && opt.section == "" {
-		return environ(opt.Env)
+	e := environ(opt.Env)
+	if opt.Inlines {
+		e = append(e.without("DOTNET_"+richDebugInfo, "COMPlus_"+richDebugInfo), "DOTNET_"+richDebugInfo+"=1")
 	}
-	e := environ(opt.Env).without(EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvBeside, EnvRefused, EnvEvents)
+	if opt.Mode == ModeProbe && !NeedsLibrary && opt.section == "" {
+		return e
+	}
+	e = e.without(EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvBeside, EnvRefused, EnvEvents)
 	if OtherProfiler(opt.Env) != "" {
 		e = append(e.beside(opt.Profiler), EnvBeside+"=1")
 	} else {

@@ -47,6 +47,7 @@ type Options struct {
 	Env        []string      // of the command, before ours; nil = os.Environ()
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
 	Async      bool          // samples have the async methods that wait for what runs
+	Inlines    bool          // the command's runtime keeps which methods were inlined
 	WallEvery  time.Duration // between two samples of a thread that waits, at least; 0: as Rate says
 	Duration   time.Duration // record this long from when samples can come, 0 = until the command ends
 	Relay      func()        // with PID: keep no samples; called when recordings of Part can begin

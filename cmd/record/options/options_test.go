@@ -49,6 +49,21 @@ func TestChildEnviron(t *testing.T) {
 	}
 }
 
+// The runtime keeps inlined methods only if that was asked for, whichever way samples are taken.
+func TestInlines(t *testing.T) {
+	const on = "DOTNET_RichDebugInfo=1"
+	for _, mode := range []Mode{ModeProbe, ModeSnapshot} {
+		opt := Options{Mode: mode, Env: []string{"A=1", "COMPlus_RichDebugInfo=0", "DOTNET_RichDebugInfo=0"}}
+		if got := ChildEnviron(&opt, "/s"); slices.Contains(got, on) || !slices.Contains(got, "DOTNET_RichDebugInfo=0") {
+			t.Errorf("%s: %q", mode, got)
+		}
+		opt.Inlines = true
+		if got := ChildEnviron(&opt, "/s"); !slices.Contains(got, on) || slices.Contains(got, "DOTNET_RichDebugInfo=0") || slices.Contains(got, "COMPlus_RichDebugInfo=0") || opt.Env[2] != "DOTNET_RichDebugInfo=0" {
+			t.Errorf("%s, asked for: %q", mode, got)
+		}
+	}
+}
+
 // Another profiler stays the main one, ours runs beside it; one that is only beside
 // stays there.
 func TestBeside(t *testing.T) {
