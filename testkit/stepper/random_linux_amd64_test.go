@@ -72,7 +72,6 @@ const randomBuilds = `
   clang-19-silent      clang-19 -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables
   clang-19-lto         clang-19 -O3 -flto=thin -fuse-ld=lld -Wl,--icf=all
   clang-19-sls         clang-19 -O2 -mharden-sls=all
-  tcc                  tcc
 `
 
 // languageBuilds are builds of programs in testdata/languages: a name, the program's
