@@ -192,8 +192,8 @@ func (r *Result) judge() {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		a, b := float64(row.A.Self), float64(row.B.Self)/r.Scale
-		row.Delta = b - a
-		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.scatterOf(row)*(a*a+b*b)/2)
+		row.Delta = b - a // if nothing changed, both are their mean, which scatters
+		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.scatterOf(row)*(a+b)*(a+b)/4)
 		row.Significant = row.sampled() && math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
 	}
 	slices.SortStableFunc(r.Rows, func(x, y Row) int {

@@ -127,3 +127,19 @@ func TestRuntimeScatters(t *testing.T) {
 		}
 	}
 }
+
+// A method that takes five times as long is a difference, even if the times of all functions scatter by
+// more than a third.
+func TestScatterOfLargeChange(t *testing.T) {
+	r := &Result{Scale: 1, Scatter: 0.37}
+	for i := range 60 {
+		side := Side{Self: 1e9, Total: 1e9, Count: 1000}
+		r.Rows = append(r.Rows, Row{Name: string(rune('a' + i)), A: side, B: side})
+	}
+	r.Rows[30].B = Side{Self: 5e9, Total: 5e9, Count: 5000}
+	r.A, r.B = Side{Self: 60e9, Count: 60000}, Side{Self: 64e9, Count: 64000}
+	r.judge()
+	if !r.Rows[0].Significant || r.Rows[0].Delta != 4e9 || r.Rows[1].Significant {
+		t.Errorf("%+v, %+v", r.Rows[0], r.Rows[1])
+	}
+}

@@ -21,7 +21,7 @@ function limitOf(tree) {
 function changeOf(tree, i) {
   const [here, hereCount, there, thereCount] = tree.sums.map(v => v[i]), flip = state.thread === BEFORE;
   const [before, beforeCount, after, afterCount] = flip ? [here, hereCount, there, thereCount] : [there, thereCount, here, hereCount];
-  const delta = after - before, spread = DIFF.scatter * DIFF.scatter * (before * before + after * after) / 2;
+  const delta = after - before, spread = DIFF.scatter * DIFF.scatter * (before + after) * (before + after) / 4;
   const error = Math.sqrt(variance(before, beforeCount) + variance(after, afterCount) + spread);
   return { before, beforeCount, after, afterCount, delta, error, significant: Math.abs(delta) > limitOf(tree) * error && Math.abs(delta) >= DIFF.floor };
 }
