@@ -108,7 +108,7 @@ type input struct {
 
 var everyMode = []peer.Mode{peer.Warm, peer.Cold, peer.Off}
 
-// agreed keeps the stacks of which both sides give the same frames, so that both
+// agreed keeps the stacks for which both sides give the same frames, so that both
 // do the same work.
 func (r *rival) agreed(tb testing.TB, f *capture.File) *capture.File {
 	tb.Helper()

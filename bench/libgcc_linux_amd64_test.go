@@ -58,8 +58,7 @@ func TestLibgcc(t *testing.T) {
 	}
 }
 
-// BenchmarkLibgcc is a walk on which each rule is made anew beside libgcc's, which makes
-// each anew too.
+// BenchmarkLibgcc is a walk that computes each rule again, compared with libgcc's, which does so too.
 func BenchmarkLibgcc(b *testing.B) {
 	timer, f := libgcc(b, "32")
 	theirs := func(n int) float64 {

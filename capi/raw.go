@@ -20,7 +20,7 @@ type rawFile struct {
 	tried bool
 }
 
-// rawTaken means that somebody writes the file.
+// rawTaken means that the file is being written.
 var rawTaken atomic.Bool
 
 // takeRaw is the file's path for whoever asks first, "" for others.

@@ -43,7 +43,7 @@ func newSources() sources {
 // drop forgets addresses, which may be of other methods now. Files stay.
 func (s *sources) drop() { clear(s.known) }
 
-// trim is called when nobody has texts any more.
+// trim is called when no caller has texts any more.
 func (s *sources) trim() {
 	if len(s.known) > maxSources || len(s.files) > maxFiles {
 		s.drop()
@@ -56,7 +56,7 @@ func (s *sources) trim() {
 	}
 }
 
-// of fills in a stack's, nil if nobody wants them.
+// of fills in a stack's, nil if they are not wanted.
 func (s *sources) of(by *sampler, r *rows, frames []merge.Frame) *C.seedwalk_source {
 	if !s.wanted || len(frames) == 0 {
 		return nil

@@ -64,7 +64,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// maxGaps bounds the addresses without FDE, each of which is looked for in all records.
+// maxGaps limits the addresses without FDE, because each is searched for in all records.
 const maxGaps = 8
 
 func sameAnswers(t *testing.T, all, opened *cfi.Table) (fdes, gaps, rows int) {

@@ -62,7 +62,7 @@ func TestWideRegisterNumbers(t *testing.T) {
 	}
 }
 
-// TestZeroesInDebugFrame: words of zero end .eh_frame; .debug_frame goes on behind them.
+// TestZeroesInDebugFrame: words of zero end .eh_frame; .debug_frame continues after them.
 func TestZeroesInDebugFrame(t *testing.T) {
 	a := asm{debug: true}
 	a.u32(0).u32(0)

@@ -137,7 +137,7 @@ func readAll(t *testing.T, im *pe.File, size int) {
 	if x, _ := im.Exports(); len(x) > size/2 {
 		t.Fatalf("%d exports in %d bytes", len(x), size)
 	}
-	im.Imports() // bounded by itself: tables may overlap
+	im.Imports() // has its own bound: tables may overlap
 	im.Version()
 	if id, ok := im.DebugID(); ok && (id.String() == "" || len(id.PDB) > size) {
 		t.Fatalf("debug id %q", id)

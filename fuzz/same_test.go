@@ -78,7 +78,7 @@ func checkWalk(t *testing.T, u, plain unwind.Walker, mods *module.Table, regs co
 }
 
 // same reports whether two frames' registers say the same: what an unknown one
-// holds is nobody's business.
+// contains does not matter.
 func same(a, b context.Registers) bool {
 	dropUnknown(&a)
 	dropUnknown(&b)

@@ -80,7 +80,7 @@ func wholeRecords(frames []byte, n int) []byte {
 	return frames[:end:end]
 }
 
-// vectors names a file of vectors, of which every n-th is a seed.
+// vectors names a file of vectors; every n-th is a seed.
 type vectors struct {
 	file  string
 	every int
@@ -193,7 +193,7 @@ func programs(frames []byte, skip int, add func([]byte)) {
 }
 
 // firstExpression returns the expression of the first DW_CFA_def_cfa_expression
-// of a program, as far as its bytes can be told from operands; nil if none.
+// of a program, as far as its bytes can be distinguished from operands; nil if none.
 func firstExpression(program []byte) []byte {
 	for i := 0; i+2 < len(program); i++ {
 		if n := int(program[i+1]); program[i] == 0x0f && n > 1 && n <= len(program)-i-2 {

@@ -37,7 +37,7 @@ func shape(b byte) func(s *sim.Setup) {
 	}
 }
 
-// schedule takes choices from bytes, then goes on without preemption; where that
+// schedule takes choices from bytes, then continues without preemption; where that
 // would never end, by random ones.
 type schedule struct {
 	data []byte

@@ -125,7 +125,7 @@ func around(r *recorded, i int) (out managed.Places) {
 	return out
 }
 
-// No verdict lets pass what nobody can walk from.
+// No verdict accepts a state from which no walk is possible.
 func TestHostileContexts(t *testing.T) {
 	tl := newTools()
 	for _, b := range bends {

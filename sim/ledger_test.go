@@ -125,7 +125,7 @@ const (
 	nothing               // no context is to be had any more
 	inStub                // another ip only, in a stub: a collection has redirected the thread
 	inCode                // another ip only, in no stub
-	elsewhere             // in a stub, but somebody has moved it: another register
+	elsewhere             // in a stub, but the value was moved to another register
 	lookCount
 )
 

@@ -108,7 +108,7 @@ func TestPrimeProtocol(t *testing.T) {
 }
 
 // Whatever the runtime and its threads answer, a round resumes what it has
-// suspended, once, asks nobody who is gone, and waits for everybody it asked
+// suspended, once, asks no thread that is gone, and waits for every thread it asked
 // before the CLR walks.
 func TestRoundProtocol(t *testing.T) {
 	const slots = 2

@@ -279,7 +279,7 @@ func (t *Thread) Holding(l *sched.Lock, in string, body func()) {
 }
 
 // tripped runs the stub that a hijacked return came to: the thread waits there
-// for whoever has hijacked it, and goes on where it was to return to.
+// for whoever has hijacked it, and continues at its return address.
 func (t *Thread) tripped() {
 	im, f := t.W.Kit.Lookup(HijackStub)
 	if !t.M.Enter(im, f, t.Unhijack()) {
@@ -294,7 +294,7 @@ func (t *Thread) tripped() {
 }
 
 // redirected runs the stub that t was sent to while it stood, if it was: there it
-// waits for whoever has sent it, and goes on where it stood.
+// waits for whoever has sent it, and continues where it was.
 func (t *Thread) redirected() {
 	if !t.Redirected {
 		return

@@ -16,7 +16,7 @@ import (
 var inWindow = []string{"stack/snapshot", "stack/seed", "unwind", "unwind/amd64", "unwind/arm64", "context/memory"}
 
 // A lock that is free cannot be seen by running the code that takes it, nor can
-// a message that nobody reads. What they are made of must not be there.
+// a message that is not read. What they are made of must not be there.
 func TestNoLocksNoLogs(t *testing.T) {
 	forbidden := []string{"sync", "os", "log", "log/slog", "fmt", "time", "runtime", "syscall", "unsafe", "C"}
 	args := []string{"list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}"}

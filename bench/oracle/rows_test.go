@@ -120,7 +120,7 @@ func TestViewsSeparate(t *testing.T) {
 	}
 }
 
-// Every opcode, of which compilers use few.
+// Every opcode; compilers use few of them.
 func TestOpcodes(t *testing.T) {
 	l := newLibdw(t)
 	t.Log(l.compareFile(t, l.opcodes))

@@ -20,7 +20,7 @@ const (
 	Version3            // unsupported: UNWIND_INFO version 3
 	BadOpcode           // a reserved unwind operation
 	BadOperation        // an OpInfo with no meaning for its operation
-	BadOperand          // an operand that goes on past CountOfCodes
+	BadOperand          // an operand extends beyond CountOfCodes
 	BadFrame            // a code that needs a frame register where none is declared, or SET_FPREG_LARGE with an offset other than 15
 	BadFlags            // chained information with a handler
 	BadEpilog           // a version 2 epilog outside its function

@@ -13,7 +13,7 @@ const (
 	BadRegI                // packed RegI above 10
 	BadFrameSize           // packed frame smaller than what it saves
 	BadCode                // a reserved or undefined unwind code
-	Truncated              // a code goes on past the codes' end
+	Truncated              // a code extends beyond the codes' end
 	NoEnd                  // the codes have no end
 	BadEpilogIndex         // an epilog's first code lies past the codes
 	BadEpilogOffset        // an epilog begins outside the function

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// On a full disk the agent says why nothing is kept, and leaves no part of a file. It goes on once there
+// On a full disk the agent reports why nothing is kept, and leaves no part of a file. It goes on once there
 // is room, in the same session.
 func TestAgentFullDisk(t *testing.T) {
 	folder, port := t.TempDir(), freePorts(t)[0]

@@ -48,7 +48,7 @@ func eventsOnly() *Profile {
 
 // handMade is a small profile with one of everything: all classes, a doubtful
 // frame, a gap in the middle, a stack cut at the root without a gap frame, an
-// address of which two frames share a function, a thread without a name.
+// address whose two frames share a function, a thread without a name.
 func handMade() *Profile {
 	return &Profile{
 		Frames: []Frame{

@@ -230,7 +230,7 @@ func (j *judge) starvation() {
 		w, _ := t.Wait()
 		switch {
 		case !busy || w == NoWait || w == Idle || t.Ran && w != Task:
-			return // a worker is free, or goes on
+			return // a worker is free, or makes progress
 		case t.Ran:
 			grows = true
 		case w == Task:
@@ -251,7 +251,7 @@ func (j *judge) starvation() {
 	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
 }
 
-// convoy finds many threads in a queue for one lock whose owner goes on.
+// convoy finds many threads in a queue for one lock whose owner makes progress.
 func (j *judge) convoy() {
 	queue := map[string][]*Thread{}
 	for i := range j.p.Threads {

@@ -20,7 +20,7 @@ type Instr struct {
 }
 
 // Disassemble decodes code, whose first byte is at addr, to its end. What the
-// decoder does not know is shown as bytes; decoding goes on behind it.
+// decoder does not know is shown as bytes; decoding continues after it.
 func Disassemble(arch context.Arch, addr uint64, code []byte) []Instr {
 	var out []Instr
 	for len(code) > 0 {

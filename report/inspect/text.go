@@ -113,7 +113,7 @@ func cut(s string, n int) string {
 	return s[:n-1] + "~"
 }
 
-// wrappedAt writes text behind head and goes on below it.
+// wrappedAt writes text after head and continues below it.
 func wrappedAt(w io.Writer, head, text string) {
 	room := max(width-utf8.RuneCountInString(head), 24)
 	for {

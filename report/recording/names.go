@@ -13,7 +13,7 @@ func (n *Name) key() key { return key{n.Path, n.BuildID, n.Addr} }
 // Names are the names that a recording holds. They are a collect.Namer.
 type Names struct {
 	byAddr map[key]*Name
-	// Next is asked for names that the recording does not have; nil = nobody.
+	// Next finds names that the recording does not have; nil: none.
 	Next collect.Namer
 }
 

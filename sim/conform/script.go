@@ -122,7 +122,7 @@ func fixed() []Case {
 	return slices.Concat(fixedAlone(), fixedMeanwhile(), fixedStopped(), fixedAgainst())
 }
 
-// fixedAlone are calls while nothing else goes on: before the start, in a walk, in an
+// fixedAlone are calls while nothing else runs: before the start, in a walk, in an
 // exception, by a thread of another.
 func fixedAlone() []Case {
 	return []Case{

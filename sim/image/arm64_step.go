@@ -6,7 +6,7 @@ type stepKind uint8
 
 const (
 	stepSave  stepKind = iota // of one register or two
-	stepHome                  // arguments, which nobody restores
+	stepHome                  // arguments, which are not restored
 	stepAlloc                 // SP goes down by at
 	stepFP                    // x29 = SP + at
 	stepSign                  // the return address gets its code

@@ -191,7 +191,7 @@ func (t *Thread) leave() Event {
 	return t.land()
 }
 
-// land goes on at PC in the caller.
+// land continues at PC in the caller.
 func (t *Thread) land() Event {
 	t.image, t.fn, t.at = nil, nil, -1
 	n := len(t.callers) - 1

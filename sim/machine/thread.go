@@ -25,7 +25,7 @@ func (r *region) word(addr uint64) []byte {
 type activation struct {
 	image  *image.Image
 	fn     *image.Func
-	state  State  // where it goes on
+	state  State  // where it continues
 	exact  bool   // it was interrupted
 	signal uint64 // address of the kernel's or processor's frame that resumes it, if exact
 }
@@ -84,7 +84,7 @@ func (t *Thread) draw() uint64 {
 	return z ^ z>>31
 }
 
-// vectorHigh is the high half of a new vector register; nobody preserves it on
+// vectorHigh is the high half of a new vector register; it is not preserved on
 // ARM64.
 func (t *Thread) vectorHigh() uint64 {
 	if t.arch == image.ARM64 {

@@ -63,7 +63,7 @@ func (a *Actor) runBody() {
 	returned = true
 }
 
-// end is the end of a body that returned by itself.
+// end is the end of a body that returned normally.
 func (a *Actor) end() {
 	w := a.w
 	a.ended, a.can, a.sig, w.dirty = true, false, false, true

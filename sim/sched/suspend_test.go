@@ -97,7 +97,7 @@ func TestSuspendIsAsynchronous(t *testing.T) {
 	}
 }
 
-// TestKernelStops: nobody reads the context, so only the kernel's own moment
+// TestKernelStops: the context is not read, so only the kernel's own moment
 // can make the deadlock with the lock of the suspended.
 func TestKernelStops(t *testing.T) {
 	r := Explore(ExploreOptions{}, func(w *World) {
@@ -188,7 +188,7 @@ func TestBusyDaemonHidesNoKernelStop(t *testing.T) {
 }
 
 // TestNestedSuspension: the count must reach 0 before the target moves, and a
-// suspension nobody takes back is a deadlock.
+// suspension that is not undone is a deadlock.
 func TestNestedSuspension(t *testing.T) {
 	for resumes := range 4 {
 		r := Explore(ExploreOptions{}, func(w *World) {

@@ -9,7 +9,7 @@
 // Strategy: a story is data first (Tell), then a rendering. The broken side is
 // shown by its shortest failing schedule, since a reader has to follow it; the
 // kept side by a run that came close: a thread stopped while it owned a lock, a
-// walk refused and made later, somebody who had to wait.
+// walk refused and made later, a thread that had to wait.
 //
 // Known gaps: what makes a run worth showing is judged by the words of its trace;
 // a search gives up after maxRuns.
@@ -79,7 +79,7 @@ func (s *Story) pick() {
 }
 
 // Explore runs one side in every order within the rule's bounds; unlike the
-// rule's own Explore it goes on after a broken side's first failure.
+// rule's own Explore it continues after a broken side's first failure.
 func Explore(r *rules.Rule, broken bool) *Side {
 	whole := *r
 	if broken {

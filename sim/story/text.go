@@ -111,7 +111,7 @@ func failingTitle(r *sched.Result) string {
 	return "The shortest of them:"
 }
 
-// timeline is a run's, without the graph, which is told apart.
+// timeline is a run's, without the graph, which is written separately.
 func timeline(r *sched.Result, untilEnd string, whole bool) string {
 	c, left := *r, ""
 	if !whole {

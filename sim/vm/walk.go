@@ -71,7 +71,7 @@ func (k *Call) walk() clr.HRESULT {
 }
 
 // managedRun walks managed frames from st down to the next marker, and says
-// where managed code goes on below it.
+// where managed code continues below it.
 func (k *Call) managedRun(st *machine.State) (hr clr.HRESULT, next machine.State, more bool) {
 	for range maxWalk {
 		// The walker asks for a frame's caller before it reports the frame: what

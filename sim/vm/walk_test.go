@@ -94,7 +94,7 @@ func handling(s *scene) {
 }
 
 // handled: the handler's own frame, the CLR's way to it and their marker are left
-// out, and the walk goes on with the method.
+// out, and the walk continues with the method.
 func handled(s *scene) string {
 	var got []string
 	for _, c := range s.callbacks {

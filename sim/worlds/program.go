@@ -44,7 +44,7 @@ func (c *crowd) start(name string, rng *rand.Rand, budget int) {
 // bytes.
 const reserve = 3*sim.MaxFrame + 0x1000
 
-// more reports whether the thread goes on at this place.
+// more reports whether the thread continues at this place.
 func (p *program) more() bool {
 	if p.budget <= 0 || p.t.Room() < reserve {
 		return false

@@ -46,7 +46,7 @@ type Program struct {
 	steps   int    // taken by any thread of this run
 }
 
-// Start compiles sources, of which world.c has the world, and starts it with so many
+// Start compiles sources (world.c contains the world) and starts it with so many
 // threads. The first of files is its descriptor behind the last thread's, and so on.
 func Start(t testing.TB, sources map[string]string, threads int, files ...*os.File) *Program {
 	t.Helper()

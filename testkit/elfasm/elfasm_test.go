@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The standard library and Delve read what is written: they are nobody's readers
+// The standard library and Delve read what is written: they are independent readers
 // here.
 func TestImageIsRead(t *testing.T) {
 	f, err := elf.NewFile(bytes.NewReader(Image()))

@@ -88,7 +88,7 @@ func (w *imageWriter) merged() ([]memory.Run, error) {
 	return out, nil
 }
 
-// joined lays data, of which known bytes are listed, over a block before it.
+// joined lays data, whose first known bytes are listed, over an earlier block.
 func joined(a *memory.Run, addr uint64, data []byte, known int) []byte {
 	off := int(addr - a.Addr)
 	out := a.Data

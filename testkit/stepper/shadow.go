@@ -63,7 +63,7 @@ func (s *shadow) popped(c *Call, from, to *Regs) bool {
 	return s.read(to.IP-4, b[:]) && (bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0xff}) || bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0x41, 0xff}))
 }
 
-// forget drops what is known of code that was mapped anew.
+// forget drops what is known of code that was mapped again.
 func (s *shadow) forget() { s.size = map[uint64]uint8{} }
 
 func (s *shadow) callAt(ip uint64) uint8 {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPEAligningCall: a frame behind a call that aligns the stack amid a prolog is left as
-// the prolog is where that goes on.
+// the prolog is where that continues.
 func TestPEAligningCall(t *testing.T) {
 	const (
 		call   = peFn - 0x20 // the aligning one

@@ -11,7 +11,7 @@ import (
 
 // TestPEEpilogInstructions: what ends or makes up an epilog of version 1, and
 // what only looks like it. The unwind information says 40 bytes are allocated:
-// an epilog is told from the body by the stack pointer.
+// an epilog is distinguished from the body by the stack pointer.
 func TestPEEpilogInstructions(t *testing.T) {
 	const bodySP, rbp, r12 = peRSP + 48, peRSP + 0x400, peRSP + 0x600
 	body := func(name string, code ...byte) peEffect {

@@ -156,7 +156,7 @@ func TestPEWithCFI(t *testing.T) {
 	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustUnwindInfo {
 		t.Errorf("with an entry: %v %v", stop, u.by)
 	}
-	// A leaf of which neither says anything is left by a cached rule: the stubs of
+	// A leaf that neither describes is left by a cached rule: the stubs of
 	// system calls, on top of most stacks, are such leaves.
 	const leaf = peLeaf + 2*fnSize + 0x10
 	m := u.table.At(0)

@@ -69,7 +69,7 @@ func TestLastCall(t *testing.T) {
 }
 
 // ldStart is _start of ld.so, as Debian's glibc 2.36 has it, with the beginning of the
-// function behind it: nothing says that it is nobody's callee.
+// function behind it: nothing marks it as a first function.
 var ldStart = []byte{
 	0x48, 0x89, 0xe7, // mov rdi, rsp
 	0xe8, 0xf8, 0x0b, 0, 0, // call _dl_start

@@ -344,7 +344,7 @@ func TestSetTableKeepsRules(t *testing.T) {
 	}
 }
 
-// More side rules than are kept: the cache starts anew, answers stay right.
+// More side rules than are kept: the cache is emptied, and results stay right.
 func TestSideRulesOverflow(t *testing.T) {
 	fns := make([]fn, 3*maxSide)
 	for i := range fns {

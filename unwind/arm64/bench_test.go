@@ -90,7 +90,7 @@ func deep(tb testing.TB, n int) (*Unwinder, *stack) {
 }
 
 // BenchmarkWalk reports ns/frame: warm from the rule cache, cold with every
-// rule made anew.
+// rule computed again.
 func BenchmarkWalk(b *testing.B) {
 	for _, n := range []int{1, 8, 32, 100} {
 		for _, mode := range []string{"warm", "cold"} {

@@ -52,7 +52,7 @@ type fusedFn struct {
 }
 
 // fusedStack lays frames of these functions, as a program would: a frame of x29
-// follows one whose x29 nobody has used yet.
+// follows one whose x29 is still unused.
 func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers {
 	for i := uint64(0); i < stackSize; i += 8 {
 		s.set(stackLow+i, rnd.Uint64())

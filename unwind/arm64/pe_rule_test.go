@@ -247,7 +247,7 @@ func TestRandomCodes(t *testing.T) {
 		}
 		r, ok := u.undo.pack(0)
 		if !ok || stop == unwind.Unreadable {
-			continue // a rule loses a register that cannot be read, and goes on
+			continue // a rule loses a register that cannot be read, and the walk continues
 		}
 		packed++
 		stop2 := stepRule(t, &r, &fast, true, mem, &g)

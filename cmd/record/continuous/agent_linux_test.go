@@ -153,7 +153,7 @@ func TestEndBeforeInterval(t *testing.T) {
 	}
 }
 
-// A session that ends by itself, or cannot begin, is a failure, and the agent does not insist.
+// A session that ends unexpectedly, or cannot begin, is a failure, and the agent does not retry at once.
 func TestFailingSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		session func(Session) error

@@ -32,7 +32,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// errEnded means that a session has ended by itself.
+// errEnded means that a session has ended unexpectedly.
 var errEnded = errors.New("its samples have ended")
 
 // fail counts and reports a failure. It returns false, and does neither, if the process has ended.

@@ -141,7 +141,7 @@ func drip(c net.Conn, text string) {
 }
 
 // A full disk costs the intervals that do not fit, with the reason, and nothing else. Once there is
-// room again, recording goes on.
+// room again, recording continues.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("seedwalk", dir, "tmpfs", 0, "size=64k"); err != nil {

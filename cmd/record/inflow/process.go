@@ -30,7 +30,7 @@ type Process struct {
 	Begin     func(at time.Time)   // is called when samples come, with the time of the first
 	Timed     time.Duration        // of the recording, from the first sample; 0 = it has none
 	Prove     bool                 // it may take until the first sample, though all threads are looked at
-	Keep      func(m *wire.Module) // keeps images for the names at the end; nil = nobody does
+	Keep      func(m *wire.Module) // keeps images for the names at the end; nil: not kept
 	Shared    Sharer               // with other recordings of the process; nil = it is not
 	Files     []func(wire.Message) // recording files
 	Until     int64                // samples taken later are not wanted; 0 = all are
@@ -67,7 +67,7 @@ func (p *Process) Read(r io.Reader) {
 		p.sealed = m.Type() == wire.TypeBye
 		p.Mu.Unlock()
 		if m.Type() == wire.TypeBye {
-			return // an engine goes on with its target, which nobody has to wait for
+			return // an engine continues with its target; there is no need to wait for it
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestTimeRunsFromFirstSample(t *testing.T) {
 	}
 }
 
-// Held samples come all at once. Those after the end are dropped, though nobody has set it.
+// Held samples come all at once. Those after the end are dropped, though it was not set.
 func TestHeldSamplesEndInTime(t *testing.T) {
 	p := New(1, "app")
 	p.Prove, p.Timed = true, 2*time.Second

@@ -136,7 +136,7 @@ func readFull(c net.Conn, b []byte) bool {
 	return true
 }
 
-// join adds a recording. What the process has told so far is sent to it first.
+// join adds a recording. Everything that the process has sent so far is passed to it first.
 func (s *sharing) join(c *net.UnixConn, q Request, own bool) bool {
 	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID)}
 	s.p.Mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// shared is a process of which another recording gets the samples.
+// shared is a process whose samples another recording gets.
 func shared(t *testing.T) (*Process, Sharer) {
 	t.Helper()
 	p := New(os.Getpid(), "test")
@@ -50,7 +50,7 @@ func waitJoined(t *testing.T, s Sharer, n int) {
 	t.Fatalf("%d recordings have not joined", n)
 }
 
-// A recording that joins gets all that was told before, samples of its time, and a farewell.
+// A recording that joins gets everything sent before, samples of its time, and a farewell.
 func TestShare(t *testing.T) {
 	p, s := shared(t)
 	before := time.Now()
@@ -160,7 +160,7 @@ func TestShareGarbage(t *testing.T) {
 	}
 }
 
-// When the first recording ends, those that joined are told so.
+// When the first recording ends, those that joined are notified.
 func TestShareEnds(t *testing.T) {
 	p, s := shared(t)
 	c, _, _ := Join(os.Getpid(), Request{CPU: true})

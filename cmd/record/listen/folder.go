@@ -55,7 +55,7 @@ func NewFolder(parent string) (*Folder, error) {
 
 func (p *Folder) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Close removes the directory. The lock goes last: until then nobody else takes the
+// Close removes the directory. The lock goes last: until then no other process takes the
 // directory for a dead one's.
 func (p *Folder) Close() {
 	removeKnown(p.Dir)
@@ -81,7 +81,7 @@ func sweep(parent string) {
 		}
 		removeKnown(dir)
 		os.Remove(filepath.Join(dir, lockName))
-		os.Remove(dir) // fails where somebody has put something else
+		os.Remove(dir) // fails if there are other files
 	}
 }
 

@@ -19,7 +19,7 @@ const maxSocketPath = 107
 type Listener struct {
 	*net.UnixListener
 	path string
-	user int // whose processes may connect beside our own, 0 = nobody's
+	user int // whose processes may connect besides our own; 0: none
 }
 
 // New makes a private directory with a socket in it.
@@ -129,7 +129,7 @@ func lockFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// dead reports whether nobody holds the lock. A file that has been made and not locked
+// dead reports whether the lock is free. A file that has been made and not locked
 // yet is empty.
 func dead(lock string) bool {
 	f, err := os.OpenFile(lock, os.O_RDWR|syscall.O_NOFOLLOW, 0)

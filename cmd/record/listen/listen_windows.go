@@ -84,7 +84,7 @@ func lockFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }
 
-// dead reports whether nobody has the lock open: then it is gone now.
+// dead reports whether no process has the lock open: then it is gone now.
 func dead(lock string) bool { return os.Remove(lock) == nil }
 
 // ours: the directory for temporary files is the user's own.

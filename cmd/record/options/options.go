@@ -67,8 +67,8 @@ type Options struct {
 	Stdout     *os.File
 	Stderr     *os.File
 	Grace      time.Duration         // after INT, how long to wait for the command before settling; 0 = 3 s
-	Progress   func(Progress)        // about four times a second, and at the end; nil: nobody looks
-	Live       func(*export.Profile) // gets the profile so far, from the goroutine of Run; nil: nobody looks
+	Progress   func(Progress)        // about four times a second, and at the end; may be nil
+	Live       func(*export.Profile) // gets the profile so far, from the goroutine of Run; may be nil
 	LiveEvery  time.Duration         // time between two calls of Live
 	Stop       <-chan struct{}       // ends the recording when it is closed; nil = never
 	Say        func(line string)

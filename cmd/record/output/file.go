@@ -19,7 +19,7 @@ const partialSuffix = ".partial"
 // flushEvery bounds what a crash of the tool costs.
 const flushEvery = time.Second
 
-// Recording writes recording files while the recording goes on.
+// Recording writes recording files during the recording.
 type Recording struct {
 	Out  options.Output
 	temp string // "" if it writes to its place directly

@@ -42,7 +42,7 @@ func TestJudgeWindows(t *testing.T) {
 }
 
 // Without the library that suspends the runtime Linux is recorded by the probe: on ARM64 there
-// is none. One that somebody has named has to be there.
+// is none. One that the user has named must be there.
 func TestDoctorWithoutLibrary(t *testing.T) {
 	t.Setenv("SEEDWALK_PROBE", os.Args[0])
 	want := Bad

@@ -49,7 +49,7 @@ const (
 
 // checkLoads names what the library imports and this machine has not, which the
 // loader's own error does not, and then lets a process of its own load it: in
-// the CLR nobody would see the failure.
+// the CLR the failure would be invisible.
 func checkLoads(p *patient) Finding {
 	const name = "library loads"
 	path, err := filepath.Abs(p.profiler)

@@ -66,7 +66,7 @@ type patient struct {
 	pid      int
 	gone     bool          // there is no such process
 	modules  *module.Table // of a program of .NET, once they have been seen
-	found    bool          // the profiler is where we looked, nobody has named it
+	found    bool          // the profiler was found by a search, not named by the user
 }
 
 func Run(args []string) int {

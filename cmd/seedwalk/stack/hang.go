@@ -249,7 +249,7 @@ func statusOf(pid int, field string) string {
 	return strings.TrimSpace(line)
 }
 
-// stoppedBy says who has stopped a process, "" if nobody has.
+// stoppedBy is who has stopped a process, "" if it is not stopped.
 func stoppedBy(pid int) string {
 	state, tracer := statusOf(pid, "State"), statusOf(pid, "TracerPid")
 	switch {

@@ -65,7 +65,7 @@ func (c *counters) values() map[string]float64 {
 	return maps.Clone(c.latest)
 }
 
-// close ends the session. A process that does not answer keeps nobody waiting.
+// close ends the session. It does not wait for a process that does not answer.
 func (c *counters) close() {
 	if c.session == nil {
 		return

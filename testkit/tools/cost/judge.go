@@ -41,7 +41,7 @@ const (
 	mayStand    = 5    // microseconds, the median
 	mustReach   = 95   // percent of the rate asked, up to the kernel's tick
 	mayUse      = 0.01 // of a core, for a thousand threads that sleep
-	enough      = 100  // samples of which a median says something
+	enough      = 100  // fewer samples have no useful median
 	microsecond = "us"
 	percent     = "%"
 )

@@ -75,7 +75,7 @@ func (m *made) goal(seed uint64, limit float64) *goal {
 // the noise; if not it says nothing.
 func TestJudge(t *testing.T) {
 	burst := func(i int, w *window) {
-		if i%21 == 4 { // somebody else's second
+		if i%21 == 4 { // a second disturbed by others
 			w.units *= 0.4
 		}
 	}

@@ -38,7 +38,7 @@ func (i interval) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", i.
 
 const columns = "%-18v %24s %24s %8s %10s %10s %14s %8s %8s\n"
 
-// print prints what a program that goes on has lost: middles with their intervals.
+// print prints the loss of a continuous program: medians with their intervals.
 func (m *steady) print(p program, seconds float64) {
 	fmt.Printf("\n%s, windows of %.0f s: middles (95 of 100 between)\n", p.name, seconds)
 	fmt.Printf(columns, "", "throughput lost %", "more processor time %", "tool %", "tool us", "program us", "still p50/p99", "rate %", "KiB")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// window is what was done in some seconds of a program that goes on for ever.
+// window is the work of some seconds in a program that runs for ever.
 type window struct {
 	rate             int // of the tool beside it, 0 = none
 	seconds          float64
