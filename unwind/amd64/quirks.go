@@ -54,7 +54,7 @@ func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 		return
 	}
 	if left == 1 && code[size-1] == 0xc3 && savedBelow(row, 8) {
-		thunkRow(row, 8)
+		restored(row)
 		return
 	}
 	low, reg, fence := code[2]&7, code[2]&7, uint64(5)

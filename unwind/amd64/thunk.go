@@ -122,9 +122,8 @@ func savedBelow(row *cfi.Row, off int64) bool {
 	return slices.ContainsFunc(row.Regs[:dwarfRA], func(r cfi.Rule) bool { return r.Kind == cfi.Offset && r.Off < -off })
 }
 
-// thunkRow sets a row to that of a leaf that has only pushed words.
-func thunkRow(row *cfi.Row, off int64) {
-	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: off}
+// restored makes a row say that the registers that functions preserve have the caller's values.
+func restored(row *cfi.Row) {
 	for c := range row.Regs[:dwarfRA] {
 		if cfi.CalleeSaved(context.ArchAMD64, uint16(c)) && c != dwarfRSP {
 			row.Set(c, cfi.Rule{Kind: cfi.SameValue})
