@@ -211,9 +211,7 @@ func (e *Engine) Close() {
 	e.Kernel.Close(e.Tasks)
 	e.mem.Close()
 	e.Target.Close()
-	if e.asked == nil { // goroutines that ask the probe for memory may still read the file
-		e.file.Close()
-	}
+	e.file.Close()
 }
 
 // alive reports whether the process is the one that was opened. It checks that the probe's header is still

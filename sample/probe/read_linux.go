@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -20,6 +21,9 @@ type Memory struct {
 	wait  func(word *uint32, was uint32, limit time.Duration)
 	now   func() time.Time
 	step  func(what string) // for tests: others may run before what follows; nil
+
+	open   sync.Mutex // held while a request uses the File
+	closed bool       // the File may be unmapped: requests fail
 
 	seq   uint32
 	at    uint64 // address of held's first byte
@@ -105,8 +109,14 @@ func (f *File) Memory(c Choice) *Memory {
 
 func (f *File) request(i int) *read { return (*read)(unsafe.Pointer(&f.data[readAt+i*readSize])) }
 
-// Close does nothing: the File owns the mapping.
-func (m *Memory) Close() error { return nil }
+// Close waits for a request that runs. Later ones answer Gone, so that the File can be closed. Close is
+// safe for concurrent use.
+func (m *Memory) Close() error {
+	m.open.Lock()
+	defer m.open.Unlock()
+	m.closed = true
+	return nil
+}
 
 // ReadAt implements memory.Reader.
 func (m *Memory) ReadAt(p []byte, addr uint64) bool { return m.ReadSome(p, addr) == len(p) }
@@ -202,6 +212,11 @@ func (m *Memory) Mappings() (text []byte, a Answer) {
 
 // request makes a thread answer, and copies the answer.
 func (m *Memory) request(p []byte, addr uint64, mappings bool) (n int, a Answer) {
+	m.open.Lock()
+	defer m.open.Unlock()
+	if m.closed {
+		return 0, Gone
+	}
 	i := m.free()
 	if i < 0 {
 		m.Stats.Unanswered++

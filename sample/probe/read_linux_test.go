@@ -31,7 +31,7 @@ func TestReads(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *readTarget)
-	}{{"any address", readAny}, {"held", readHeld}, {"late", readLate}, {"stopped", readStopped}, {"dead", readDead}, {"ending", readEnding}} {
+	}{{"any address", readAny}, {"held", readHeld}, {"late", readLate}, {"stopped", readStopped}, {"dead", readDead}, {"ending", readEnding}, {"closed", readClosed}} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, startReadTarget(t, library, exe)) })
 	}
 }
@@ -141,6 +141,23 @@ func readAny(t *testing.T, r *readTarget) {
 	r.do("c") // it is alive
 	if n := r.f.Stats().Strangers; n != 0 {
 		t.Errorf("%d signals for reads are taken for a stranger's", n)
+	}
+}
+
+// A read after Close touches nothing: the file may be unmapped.
+func readClosed(t *testing.T, r *readTarget) {
+	m, f := r.memory(r.main()), *r.f
+	data, err := unix.Mmap(-1, 0, len(f.data), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.data, m.f = data, &f
+	m.Close()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, a := m.Read(make([]byte, 8), r.page); n != 0 || a != Gone {
+		t.Errorf("%d bytes, %v", n, a)
 	}
 }
 
