@@ -1,9 +1,9 @@
-/* A copy of the calling thread at a call: its registers as the call keeps them, and its
- * stack from the caller on. Nothing here waits, allocates or locks. */
+/* Copies the calling thread at a call: its callee-saved registers, and its stack from the caller on. Nothing
+ * here waits, allocates, or locks. */
 #include "local.h"
 
-/* top is where the thread's stack ends: below what the C library keeps of a thread
- * (both libraries put it there), or where the kernel has begun the first one's. */
+/* top returns the end of the thread's stack: the C library's thread structure, which glibc and musl both put
+ * there, or the start of the first thread's stack. */
 static uint64_t top(struct sw_header *h, uint32_t tid)
 {
 	return tid == h->pid ? h->main_stack : thread_base() & ~7ull;

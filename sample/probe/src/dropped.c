@@ -1,5 +1,5 @@
-/* Events that the ring has no room for: how many and how many bytes, by type. An event adds to
- * its type here and leaves no stack. Nothing here waits, allocates, or locks. */
+/* Counts the events that the ring has no room for, and their bytes, by type. Such an event has no stack.
+ * Nothing here waits, allocates, or locks. */
 #include "local.h"
 
 enum { TICK = 10, THROWN = 80, SAMPLED = 303, PLACES = 16, FIRST = 2, MEAN = 100 * 1024 };
@@ -38,8 +38,8 @@ static uint64_t stands_for(uint64_t size)
 	return (size << 32) / ((1ull << 32) - none);
 }
 
-/* entry finds the place of a type and takes one if it has none. first is the one that nobody
- * has named yet. */
+/* entry returns the place of a type, and takes one for a new type. first is then set: the caller names the
+ * type. */
 static struct sw_type *entry(struct sw_header *h, uint64_t key, int *first)
 {
 	struct sw_type *all = (struct sw_type *)((char *)h + SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE);

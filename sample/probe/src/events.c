@@ -1,10 +1,9 @@
-/* The runtime's events, delivered to a profiler's synchronous EventPipe session on
- * the thread that raises them, before the wait begins and after it has ended.
+/* Receives the runtime's events. A synchronous EventPipe session of a profiler delivers them on the thread
+ * that raises them, before a wait begins and after it has ended.
  *
- * At a start only the clock is read. At the stop, if the wait was long enough,
- * registers and stack are copied: the managed frames are still those of the start.
- * Locks, allocations and exceptions come in cooperative mode, in which a thread that
- * blocks holds up every collection: nothing here waits, allocates or locks. */
+ * The start of a wait only reads the clock. Its stop copies registers and stack if the wait was long enough:
+ * the managed frames are still those of the start. Locks, allocations, and exceptions arrive in cooperative
+ * mode, in which a blocked thread delays every collection. So nothing here waits, allocates, or locks. */
 #include "local.h"
 
 enum { /* ids of Microsoft-Windows-DotNETRuntime */
@@ -17,8 +16,8 @@ enum { /* ids of Microsoft-Windows-DotNETRuntime */
 	ALLOCATION_SAMPLED = 303,
 };
 
-/* sw_delivered is EventPipeEventDelivered. The stack is walked from its caller, since
- * this library is no part of what happened. */
+/* sw_delivered is EventPipeEventDelivered. The walk starts at its caller, so that this library is not in the
+ * stack. */
 #ifdef _WIN32
 __asm__(".text\n.globl sw_delivered\n.def sw_delivered; .scl 2; .type 32; .endef\n.seh_proc sw_delivered\n"
 	"sw_delivered:\n" DELIVERED "\t.seh_endproc\n");
@@ -28,8 +27,8 @@ __asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,%f
 	".size sw_delivered, .-sw_delivered\n");
 #endif
 
-/* The first events of so many ids are copied whatever they are: how events are
- * delivered is learned by comparing stacks. */
+/* The first event of each of the first TO_LEARN ids is always copied. By comparing these stacks, the tool
+ * learns how events are delivered. */
 enum { TO_LEARN = 8 };
 
 static uint32_t learned[TO_LEARN], learning;
@@ -55,8 +54,7 @@ static struct sw_waiter *waiters(struct sw_header *h)
 	return (struct sw_waiter *)((char *)h + SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE);
 }
 
-/* waiter finds the thread's place in the table, and takes one if it may: near that of
- * its number. */
+/* waiter returns the thread's entry, near the place of its number. With take, it makes one. */
 static struct sw_waiter *waiter(struct sw_header *h, uint32_t tid, int take)
 {
 	enum { NEAR = 16 };
@@ -85,10 +83,9 @@ static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *p
 		return;
 	}
 	uint32_t depth = w->depth;
-	/* The stop of some never came: a thread of this number has ended, or left the wait
-	 * by an exception. What waits within a wait stands below it, as far as a few frames
-	 * of the runtime let one say so, and while a lock is waited for there is no other.
-	 * Another profiler's session delivers the same event once more, at the same place. */
+	/* Some waits have no stop: an earlier thread of this number ended, or an exception left the wait. A wait
+	 * inside another is below it on the stack, but for a few frames of the runtime, and nothing waits inside
+	 * a lock's wait. Another profiler's session delivers the same event again, at the same place. */
 	enum { FRAMES = 4096 };
 	for (uint32_t i = 0; i < depth; i++)
 		if (w->open[i].sp + FRAMES <= sp || (w->open[i].id == id && (id == CONTENTION_START || w->open[i].sp == sp)))
@@ -97,7 +94,7 @@ static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *p
 		count(&h->crowded);
 		return;
 	}
-	/* The tool may read the entry meanwhile. A time of 0 says that the rest is not valid. */
+	/* The tool may read the entry at the same time. A time of 0 marks the rest as invalid. */
 	struct sw_open *o = &w->open[depth];
 	__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -109,8 +106,7 @@ static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *p
 	__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);
 }
 
-/* closed takes the innermost open wait of a kind, and whether it is of a lock that is
- * still open: that thread does nothing but wait for the lock. */
+/* closed removes the innermost open wait of a kind. inner reports whether it was part of waiting for a lock. */
 static int closed(struct sw_header *h, uint32_t tid, uint32_t id, struct sw_open *out, int *inner)
 {
 	struct sw_waiter *w = waiter(h, tid, 0);
@@ -137,7 +133,7 @@ static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *pay
 		sw_take(h, &at, payload, size, k);
 		return;
 	}
-	/* These come by thousands, each like the others: half of the ring is for what does not. */
+	/* These events are frequent and alike: half of the ring is reserved for all other records. */
 	if (__atomic_load_n(&h->head, __ATOMIC_RELAXED) - __atomic_load_n(&h->tail, __ATOMIC_RELAXED) > SW_RING_SIZE / 2)
 		count(&h->missed);
 	else if (sw_take(h, &at, payload, size, k))
@@ -145,7 +141,7 @@ static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *pay
 	sw_dropped(h, id, payload, size);
 }
 
-/* stop ends a wait: long ones are taken. */
+/* stop ends a wait and copies the thread if the wait was long. */
 static void stop(struct sw_header *h, uint32_t tid, uint32_t start, uint32_t id, const struct kept *k, uint64_t time, int learn)
 {
 	struct sw_open o;
@@ -166,7 +162,7 @@ static void stop(struct sw_header *h, uint32_t tid, uint32_t start, uint32_t id,
 		take(h, tid, id, o.payload, o.size, k, o.since, time, inner ? SW_LEARN : 0);
 }
 
-/* sw_event takes one event. Ids are told apart by provider: others have their own. */
+/* sw_event receives one event. Ids are unique only within a provider. */
 __attribute__((used)) void sw_event(void *profiler, void *provider, uint32_t id, const void *payload, uint32_t size, const struct kept *k)
 {
 	struct sw_header *h = sw_shared;

@@ -1,6 +1,5 @@
-/* The signal handler: copies the registers and the stack of the thread it runs
- * on, and does what the thread's slot asks. It takes no lock, allocates nothing,
- * touches no thread-local storage and waits for nobody. */
+/* The signal handler copies the registers and the stack of its thread and serves the request in the
+ * thread's slot. It takes no lock, allocates nothing, uses no thread-local storage, and never waits. */
 #include "local.h"
 
 struct sw_header *sw_shared;
@@ -13,8 +12,8 @@ void sw_copy(void *to, uint64_t from, uint64_t n)
 	copy_bytes(to, from, n);
 }
 
-/* from_file is for kernels that keep process_vm_readv from programs, and for emulators
- * that have none: the memory that is read is this process's own. */
+/* from_file reads this process's own memory where the kernel forbids process_vm_readv, and in emulators
+ * that lack it. */
 static long from_file(void *to, uint64_t from, uint64_t n)
 {
 	long fd = open_file("/proc/self/mem", 02000000 /* O_CLOEXEC */), r;
@@ -25,7 +24,7 @@ static long from_file(void *to, uint64_t from, uint64_t n)
 	return r;
 }
 
-/* sw_checked copies what is readable from an address on and cannot fault. */
+/* sw_checked copies the readable bytes from an address on. It cannot fault. */
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 {
 	struct vec local = {(uint64_t)to, n}, remote = {from, n};
@@ -42,8 +41,8 @@ static int overflowed(const struct sw_slot *s, const struct info *si)
 	return si->code == POLL_IN && file && file == (uint32_t)si->value + 1;
 }
 
-/* find is the slot of a thread: the cookie's. A signal that has none (the overflow of an
- * event, or the kernel had no room for one) has the slot of the thread's number. */
+/* find returns the slot that the signal's cookie names. A signal without a cookie (an event's overflow, or
+ * the kernel had no room for it) belongs to the slot of the thread's number. */
 static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t tid)
 {
 	if ((si->code == SI_QUEUE || si->code == SI_TIMER) && si->value >> 32 == h->tag) {
@@ -58,9 +57,9 @@ static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t
 	return 0;
 }
 
-/* sw_claim takes room in the ring, or none if the tool has not made any. Whoever
- * is interrupted between claim and commit keeps nobody waiting. A head that is older
- * than the tail gives a negative difference: the exchange then reads it again. */
+/* sw_claim takes room in the ring, or returns 0 if the ring is full. A thread that is interrupted between
+ * claim and commit delays no other thread. If head is older than tail, the difference is negative, and the
+ * exchange reads head again. */
 struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
 {
 	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
@@ -78,8 +77,8 @@ struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
 	return 0;
 }
 
-/* sw_patched looks for the address that the runtime writes over return addresses. It
- * may lie deep: the method that was on top then has called others since. */
+/* sw_patched searches for the address that the runtime writes over return addresses. It may lie deep in the
+ * stack, because the patched method may have called others since. */
 int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 {
 	for (uint64_t i = 0; patch && i < size / 8; i++)
@@ -91,9 +90,8 @@ int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* interrupted finds where a thread was on its own stack when the first signal put it
- * on the alternate one. What is returned is where the red zone begins there, 0 = not
- * found. */
+/* interrupted finds where a thread was on its own stack when a signal moved it to the alternate stack. It
+ * returns the start of the red zone there, or 0 if it is not found. */
 static uint64_t interrupted(const struct sw_slot *s, const struct frame *uc)
 {
 	struct frame first;
@@ -106,9 +104,9 @@ static uint64_t interrupted(const struct sw_slot *s, const struct frame *uc)
 	return greater(sp & ~7ull, s->low + SW_RED_ZONE) - SW_RED_ZONE;
 }
 
-/* reach is how much to copy of a stack that is not known to be the thread's own. As long
- * as the tool has not told where that lies, it may well be it: then it goes up to where the
- * C library keeps the thread, and samples that come sooner are whole, too. */
+/* reach returns how many bytes to copy of a stack that may not be the thread's own. Until the tool has set
+ * the bounds of the thread's stack, the copy extends to the C library's thread structure, so that the first
+ * samples are complete too. */
 static uint64_t reach(const struct sw_slot *s, uint64_t from)
 {
 	uint64_t high = s->fs & ~7ull;
@@ -117,8 +115,7 @@ static uint64_t reach(const struct sw_slot *s, uint64_t from)
 
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
 {
-	/* The red zone too: after a pop in an epilogue, unwind data still names the
-	 * word below sp as where the register is. */
+	/* Copy the red zone too: after a pop in an epilogue, unwind data still refers to the word below sp. */
 	if (!s->fs)
 		s->fs = thread_base();
 	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, room = 0, at;
@@ -161,7 +158,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	if (own)
 		sw_copy(stack, from, want);
 	else if (want && !(want = sw_checked(stack, from, want)))
-		want = sw_checked(stack, from = sp, SW_MAX_CHECKED); /* the zone is beyond the stack's end */
+		want = sw_checked(stack, from = sp, SW_MAX_CHECKED); /* the red zone lies outside the stack */
 	r->stack = from;
 	r->stack_size = (uint32_t)want;
 	second = stack + ((want + 7) & ~7ull);
@@ -183,13 +180,13 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);
 }
 
-/* OURS tells our timers from the program's, whoever's recording they are of. */
+/* OURS marks seedwalk's timers, of any recording. */
 enum { OURS = 0x5ea5d000 };
 
 static int disarm(struct sw_header *h, struct sw_slot *s);
 static int abandoned(struct sw_header *h, uint64_t time);
 
-/* arm makes the timer of the thread's own processor time. */
+/* arm creates the timer of the thread's CPU time. */
 static void arm(struct sw_header *h, struct sw_slot *s)
 {
 	const uint32_t tag = h->tag;
@@ -199,8 +196,8 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 	int32_t id = -1;
 	if (s->timer)
 		return;
-	/* The first period is a part of one, another for each thread: threads that
-	 * begin together are not sampled together. */
+	/* The first period is a fraction that differs between threads, so that threads that start together are
+	 * not sampled together. */
 	uint64_t first = every / 16 * (1 + (s->tid * 2654435761u >> 28));
 	spec[2] = first / 1000000000;
 	spec[3] = first % 1000000000;
@@ -212,7 +209,7 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 		return;
 	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
-	/* Nobody knew of it while it was made: the recording may have ended, or its tool. */
+	/* Nothing referred to the timer while it was created: the recording or its tool may have ended. */
 	if (__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag)
 		disarm(h, s);
 	else
@@ -229,15 +226,15 @@ static int disarm(struct sw_header *h, struct sw_slot *s)
 	return 1;
 }
 
-/* disarm_all ends every timer: any thread of a process may. */
+/* disarm_all deletes every timer. Any thread of the process may do that. */
 static void disarm_all(struct sw_header *h)
 {
 	for (int i = 0; i < SW_SLOTS; i++)
 		disarm(h, slots(h) + i);
 }
 
-/* sw_end ends a recording. That it ends is said first: whoever makes a timer meanwhile
- * looks for it when that is known. */
+/* sw_end ends a recording. It sets left first: a thread that creates a timer meanwhile reads left afterwards
+ * and deletes its timer. */
 void sw_end(struct sw_header *h)
 {
 	uint32_t none = 0;
@@ -247,8 +244,8 @@ void sw_end(struct sw_header *h)
 		sw_put_back(h);
 }
 
-/* reap ends the timers of threads that are gone: the kernel keeps a timer as long
- * as its process, and counts it against the limit of signals. */
+/* reap deletes the timers of ended threads. The kernel keeps a timer as long as its process, and counts it
+ * against the limit of pending signals. */
 static void reap(struct sw_header *h)
 {
 	if (!__atomic_exchange_n(&h->reaping, 0, __ATOMIC_ACQ_REL))
@@ -262,7 +259,7 @@ static void reap(struct sw_header *h)
 	}
 }
 
-/* abandoned stops the timers of a tool that is gone. */
+/* abandoned stops all timers if the tool is dead. */
 static int abandoned(struct sw_header *h, uint64_t time)
 {
 	uint64_t beat = __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED);
@@ -273,8 +270,7 @@ static int abandoned(struct sw_header *h, uint64_t time)
 	return 1;
 }
 
-/* kept is true at random, n times of 4096, or always if n is 0. The time is what makes it
- * random. */
+/* kept is true for n of 4096 calls at random, or always if n is 0. The time is the source of randomness. */
 static int kept(uint32_t n, uint32_t tid, uint64_t time)
 {
 	uint64_t x = (time + ((uint64_t)tid << 40)) * 0x9e3779b97f4a7c15ull;
@@ -282,16 +278,15 @@ static int kept(uint32_t n, uint32_t tid, uint64_t time)
 	return !n || x >> 52 < n;
 }
 
-/* expired takes the sample of an event's overflow. The event is the tool's: where that has
- * died there is no overflow. */
+/* expired takes the sample of an event's overflow. The event belongs to the tool and ends with it. */
 static void expired(struct sw_header *h, struct sw_slot *s, const struct frame *uc, uint64_t entry)
 {
 	if (kept(__atomic_load_n(&s->clock, __ATOMIC_ACQUIRE) >> SW_CLOCK_BITS, s->tid, entry))
 		sample(h, s, uc, SW_CLOCK, 1, entry);
 }
 
-/* ticked takes the sample of a timer's expiry. A timer expires on the kernel's tick only,
- * however short its period is: the overrun is time of which nobody knows where it was spent. */
+/* ticked takes the sample of a timer's expiry. A timer expires only on the kernel's tick, however short its
+ * period is. The overrun is CPU time that no sample locates. */
 static void ticked(struct sw_header *h, struct sw_slot *s, const struct info *si, const struct frame *uc, uint64_t entry)
 {
 	uint32_t keep = h->timer_keep;
@@ -308,7 +303,7 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 		sample(h, s, uc, SW_ASKED, 1, entry);
 		break;
 	case SW_OP_ARM: {
-		if (abandoned(h, entry)) /* it was asked before the tool's death, and takes the signal now */
+		if (abandoned(h, entry)) /* the tool died between the request and the signal */
 			break;
 		arm(h, s);
 		sample(h, s, uc, SW_ARMED, 0, entry);
@@ -326,8 +321,8 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 	}
 }
 
-/* end_if_asked ends the recording on whatever thread has taken a signal, of the tool's
- * or of a timer: the one that was asked to may not get a processor for long. */
+/* end_if_asked ends the recording on any thread that takes a signal: the thread that was asked to end it may
+ * not run for a long time. */
 static void end_if_asked(struct sw_header *h)
 {
 	if (h->ending && !h->left)
@@ -342,7 +337,7 @@ static void handle(struct sw_header *h, const struct info *si, const struct fram
 	struct sw_slot *s = find(h, si, tid);
 	if (!s) {
 		if (si->code == SI_TIMER && (si->value & 0xfffff000) == OURS)
-			sys3(NR_timer_delete, si->timer, 0, 0); /* of a recording whose tool has died */
+			sys3(NR_timer_delete, si->timer, 0, 0); /* of a recording whose tool died */
 		if (!sw_answer(h, si, tid))
 			__atomic_fetch_add(&h->strangers, 1, __ATOMIC_RELAXED);
 		end_if_asked(h);
@@ -351,7 +346,7 @@ static void handle(struct sw_header *h, const struct info *si, const struct fram
 	__atomic_fetch_add(&h->signals, 1, __ATOMIC_RELAXED);
 	uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);
 	int asked = ask != s->answered;
-	if (overflowed(s, si)) /* one signal may stand for the tool's, too: SIGURG does not queue */
+	if (overflowed(s, si)) /* one SIGURG may also carry the tool's request, since it does not queue */
 		expired(h, s, uc, entry);
 	if (asked)
 		obey(h, s, uc, entry);

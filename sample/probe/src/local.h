@@ -1,4 +1,4 @@
-/* What the probe's files tell each other. */
+/* Declarations that the probe's files share. */
 #ifndef SEEDWALK_LOCAL_H
 #define SEEDWALK_LOCAL_H
 
@@ -13,15 +13,15 @@ enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * 
 
 extern struct sw_header *sw_shared;
 
-/* sw_signals are the signals of ours, as a mask has them. */
+/* sw_signals returns our signals as a mask. */
 static inline uint64_t sw_signals(const struct sw_header *h)
 {
 	return (h->legacy ? 1ull << (h->legacy - 1) : 0) | (h->real_time ? 1ull << (h->real_time - 1) : 0);
 }
 
 #ifndef _WIN32
-/* sw_faults are the signals of faults, as a mask has them: handlers that may never return,
- * since a runtime leaves them by throwing. */
+/* sw_faults returns the signals of faults as a mask. Their handlers may never return, because a runtime
+ * leaves them by throwing. */
 static inline uint64_t sw_faults(void)
 {
 	enum { ILL = 4, TRAP = 5, BUS = 7, FPE = 8 };
@@ -30,11 +30,11 @@ static inline uint64_t sw_faults(void)
 
 void sw_handler(int sig, const struct info *si, const struct frame *uc);
 void sw_restorer(void);
-int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if the signal was for a read */
+int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if the signal requested a read */
 #endif
-int sw_start(const char *socket); /* 0 if the tool has the file now */
-int sw_start_at(long socket, int pid); /* the same, of a tool that is connected already; -1 no memory, -2 the tool is gone */
-int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
+int sw_start(const char *socket); /* 0 if the tool has the file */
+int sw_start_at(long socket, int pid); /* the same for a connected tool; -1 no memory, -2 the tool has ended */
+int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if another library is to be loaded instead */
 void sw_relay(struct sw_header *h);
 void sw_unrelay(struct sw_header *h);
 void sw_put_back(struct sw_header *h);
@@ -45,11 +45,11 @@ uint64_t sw_checked(void *to, uint64_t from, uint64_t n);
 struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);
 int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
 
-/* copy.c: what a copy is of, and whether there was room for it. */
+/* copy.c: the subject of a copy. sw_take returns 0 if the ring has no room. */
 struct sw_at {
 	uint32_t tid;
 	uint32_t id;    /* the event's, or SW_ASKED_COPY */
-	uint64_t since; /* of a wait: when it began; of SW_ASKED_COPY: the program's own */
+	uint64_t since; /* a wait: its start; SW_ASKED_COPY: the program's own value */
 	uint64_t time;
 	int flags;
 };
@@ -62,10 +62,10 @@ void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *re
 void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *payload, uint32_t size);
 
 /* The event session. */
-int sw_listen(void *profiler, void *info); /* 0 if events are delivered from now on */
+int sw_listen(void *profiler, void *info); /* 0 if events will be delivered */
 int sw_silence(struct sw_header *h);
 void sw_delivered(void);   /* EventPipeEventDelivered */
-void sw_forget(void);      /* learn anew how events are delivered */
+void sw_forget(void);      /* learn again how events are delivered */
 int sw_is_ours(void *profiler);
 int sw_is_runtime(void *provider);
 uint64_t sw_current(void);

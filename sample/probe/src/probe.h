@@ -1,8 +1,8 @@
-/* What the probe and the tool share: one file in memory, mapped by both. The Go
- * side mirrors it in sample/probe/layout.go; SW_AT lines are read by its test.
+/* The memory file that the probe and the tool share. sample/probe/layout.go mirrors it; its test reads the
+ * SW_AT lines.
  *
- * The file is a header, the slots, the open waits, the types of dropped events, the rules of types, the ring. The target maps the ring twice, one
- * behind the other, so that every record is contiguous there. */
+ * The file holds a header, the slots, the open waits, the types of dropped events, the rules of types, and
+ * the ring. The target maps the ring twice in a row, so that every record is contiguous there. */
 #ifndef SEEDWALK_PROBE_H
 #define SEEDWALK_PROBE_H
 
@@ -17,25 +17,25 @@ enum {
 	SW_WAITERS = 2048,       /* threads that wait at the same time */
 	SW_WAITER_SIZE = 256,
 	SW_NESTED = 3,           /* waits within waits of one thread */
-	SW_TYPES = 512,          /* of dropped events; the first two are for what has no place */
+	SW_TYPES = 512,          /* of dropped events; the first two collect types without a place */
 	SW_TYPE_SIZE = 512,
-	SW_TYPE_NAME = 480,      /* bytes of a type's name that are kept */
+	SW_TYPE_NAME = 480,      /* bytes kept of a type's name */
 	SW_RULES = 4096,         /* places for types whose objects are followed */
-	SW_OBJECTS = 64,         /* entries of what a sample has found of them: SW_MAX_PAYLOAD */
+	SW_OBJECTS = 64,         /* entries that one sample may find; they fill SW_MAX_PAYLOAD */
 	SW_RING_SIZE = 1 << 22,
 	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
-	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
+	SW_MAX_CHECKED = 1 << 16,        /* of a stack that is not the thread's own */
 	SW_MAX_EVENT_STACK = 1 << 18,    /* copied at an event */
 	SW_MAX_PAYLOAD = 1024,           /* of an event */
 	SW_START_PAYLOAD = 40,           /* of a wait's start */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
-	SW_NEAR = 64,            /* places behind its number's where a thread's slot is looked for */
+	SW_NEAR = 64,            /* places to search for a thread's slot, from its number's place on */
 	SW_RED_ZONE = 128,
 };
 
-/* What differs between architectures: SW_MAX_EXTRA is how much of the runtime's Thread
- * is copied, which on ARM64 has the words that matter further behind. */
+/* The architectures. SW_MAX_EXTRA is the number of bytes copied of the runtime's Thread: on ARM64 the
+ * needed fields are at higher offsets. */
 enum { SW_AMD64 = 1, SW_ARM64 = 2 };
 #if defined(__aarch64__)
 enum { SW_ARCH = SW_ARM64, SW_MAX_EXTRA = 256, SW_REGS = 41 }; /* x0-x30 sp pc d8-d15 */
@@ -45,13 +45,13 @@ enum { SW_ARCH = SW_AMD64, SW_MAX_EXTRA = 192, SW_REGS = 17 }; /* r8-r15 rdi rsi
 
 #define SW_MAGIC 0x31656b6c61776553ull /* "Sewalke1" */
 
-/* What the tool asks of a thread, in its slot. */
+/* The tool's request to a thread, in the thread's slot. */
 enum {
 	SW_OP_SAMPLE = 1,
-	SW_OP_ARM = 2,    /* make the thread's processor-time timer, copy nothing */
+	SW_OP_ARM = 2,    /* create the thread's CPU timer, copy nothing */
 	SW_OP_DISARM = 3,
-	SW_OP_LEAVE = 4,  /* put everything back */
-	SW_OP_CLOCK = 5,  /* a sample of processor time, at a moment of the tool's choice */
+	SW_OP_LEAVE = 4,  /* restore the process */
+	SW_OP_CLOCK = 5,  /* a CPU sample at a moment that the tool chose */
 };
 
 /* Why a record was made. */
@@ -60,29 +60,28 @@ enum {
 	SW_ASKED = 1,
 	SW_TIMER = 2,
 	SW_ARMED = 3,
-	SW_CLOCK = 5, /* a sample of processor time, of weight 1: an event's overflow, or the tool's random clock */
-	SW_EVENT = 4, /* the runtime has delivered an event: of the registers those are known that a call keeps */
+	SW_CLOCK = 5, /* a CPU sample of weight 1: an event's overflow, or the tool's random clock */
+	SW_EVENT = 4, /* the runtime delivered an event: only callee-saved registers are known */
 };
 
-/* A slot's clock: the tool's descriptor of the thread's event + 1, and above it how many of
- * 4096 overflows are samples, 0 = all. A young thread has a short period, of which the
- * handler drops most at random: so a thread of any life has samples in proportion to it. */
+/* A slot's clock: the tool's descriptor of the thread's event + 1, and above it how many of 4096 overflows
+ * become samples (0 = all). A young thread has a short period, and the handler drops most overflows at
+ * random. So the number of samples is proportional to the thread's CPU time, however short its life is. */
 enum { SW_CLOCK_BITS = 20, SW_CLOCK_FILE = (1 << SW_CLOCK_BITS) - 1 };
 
 /* Flags of a record. */
 enum {
-	SW_FOREIGN = 1, /* sp is not on the stack that the slot names: a checked copy */
+	SW_FOREIGN = 1, /* sp is outside the slot's stack: a checked copy */
 	SW_CUT = 2,     /* the copy ends before the stack does */
-	SW_PATCHED = 4, /* a return address is the runtime's: the Thread's bytes are there */
+	SW_PATCHED = 4, /* the runtime replaced a return address: the record holds the Thread's bytes */
 	SW_ON_ALT = 8,  /* the thread was on its alternate stack */
-	SW_LEARN = 16,  /* an event for the sake of its stack only: how events are delivered */
+	SW_LEARN = 16,  /* an event recorded only for its stack, which shows how events are delivered */
 };
 
-/* The id of a copy that the program itself has asked for, among those of the runtime. since
- * is the program's own. */
+/* The id of a copy that the program itself requested. since is then the program's own value. */
 #define SW_ASKED_COPY 0x80000000u
 
-/* Events that the tool may want. */
+/* Events that the tool may request. */
 enum {
 	SW_WAITS = 1,
 	SW_LOCKS = 2,
@@ -94,35 +93,35 @@ struct sw_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t pid;        /* as the target sees itself */
-	uint64_t base;       /* where the target has mapped the header */
+	uint64_t base;       /* where the target mapped the header */
 	uint32_t tag;        /* upper half of every cookie */
-	uint32_t legacy;     /* SIGURG, 0 = it was taken */
-	uint32_t real_time;  /* a real-time signal, 0 = none is free */
-	uint32_t left;       /* everything is being put back: SW_LEAVING; it is: SW_LEFT */
+	uint32_t legacy;     /* SIGURG, or 0 if the program uses it */
+	uint32_t real_time;  /* a real-time signal, or 0 if none is free */
+	uint32_t left;       /* SW_LEAVING while the process is restored, SW_LEFT after it */
 	uint64_t heartbeat;  /* CLOCK_MONOTONIC nanoseconds, the tool's */
-	uint64_t stale;      /* nanoseconds without a heartbeat that mean it is gone */
-	uint64_t period;     /* of timers, nanoseconds of processor time */
-	uint64_t patch;      /* what the runtime writes over a return address, 0 = unknown */
+	uint64_t stale;      /* nanoseconds without a heartbeat after which the tool counts as dead */
+	uint64_t period;     /* of timers, nanoseconds of CPU time */
+	uint64_t patch;      /* the address that the runtime writes over a return address, 0 = unknown */
 	uint32_t timer_signal;
-	uint32_t masked_low; /* signals whose masks hold ours: bit signal-1 */
+	uint32_t masked_low; /* signals whose handlers block ours: bit signal-1 */
 	uint32_t masked_high;
-	uint32_t real_sent;  /* the tool has sent the real-time signal */
+	uint32_t real_sent;  /* the tool sent the real-time signal at least once */
 	uint64_t head;       /* bytes ever claimed */
 	uint64_t tail;       /* bytes ever freed by the tool */
-	uint64_t signals;    /* times a handler ran */
-	uint64_t dropped;    /* samples for which there was no room */
-	uint64_t strangers;  /* signals that nobody of ours sent */
+	uint64_t signals;    /* handler runs */
+	uint64_t dropped;    /* samples for which the ring had no room */
+	uint64_t strangers;  /* signals that seedwalk did not send */
 	uint64_t timers;     /* armed now */
-	uint64_t stopped;    /* timers stopped since the tool was gone */
-	uint64_t nanos;      /* in the handler, all together */
-	uint32_t reaping;    /* there is something in reap */
-	uint32_t reap[SW_REAP]; /* slots + 1 of threads that have ended: their timers have not */
-	uint32_t events;        /* wanted: the tool sets it before it lets the probe go on, and to 0 at the end */
-	uint64_t wait_min;      /* nanoseconds: shorter waits are counted only */
-	uint32_t leave;         /* a futex: the session is to end */
-	uint32_t helper;        /* the thread that ends it, 0 = none */
-	uint32_t session;       /* 1 = there is one, 2 = it has ended */
-	uint32_t failed;        /* HRESULT of the call that gave none */
+	uint64_t stopped;    /* timers stopped because the tool was dead */
+	uint64_t nanos;      /* total time in the handler */
+	uint32_t reaping;    /* reap has entries */
+	uint32_t reap[SW_REAP]; /* slots + 1 of ended threads whose timers still exist */
+	uint32_t events;        /* requested events: the tool sets it before the probe continues, and to 0 at the end */
+	uint64_t wait_min;      /* nanoseconds: shorter waits are only counted */
+	uint32_t leave;         /* a futex: nonzero ends the session */
+	uint32_t helper;        /* the thread that ends the session, 0 = none */
+	uint32_t session;       /* 1 = it runs, 2 = it has ended */
+	uint32_t failed;        /* HRESULT of the failed call */
 	uint64_t waits;         /* events seen, by kind: starts of waits */
 	uint64_t wait_stops;
 	uint64_t locks;
@@ -131,19 +130,19 @@ struct sw_header {
 	uint64_t exceptions;
 	uint64_t brief;         /* waits and locks shorter than wait_min */
 	uint64_t brief_nanos;
-	uint64_t inner;         /* waits that are a lock's own */
+	uint64_t inner;         /* waits inside a lock */
 	uint64_t early;         /* stops without a start */
-	uint64_t crowded;       /* starts for which there was no room */
+	uint64_t crowded;       /* starts for which the table had no room */
 	uint64_t missed;        /* events for which the ring had no room */
-	uint64_t event_nanos;   /* in the copies, all together */
+	uint64_t event_nanos;   /* total time of the copies */
 	uint64_t copies;
 	uint64_t main_stack;    /* where the first thread's stack begins */
-	uint32_t ending;        /* whoever takes a signal of ours is to put everything back */
+	uint32_t ending;        /* the next thread that takes a signal of ours restores the process */
 	uint32_t arch;          /* SW_AMD64 or SW_ARM64 */
-	uint32_t relay;         /* the runtime's own signal, before whose handler ours stands; 0 = none */
-	uint32_t relay_sent;    /* the tool has sent it so often */
-	uint32_t relayed;       /* and so often it came */
-	uint32_t timer_keep;    /* of 4096 expiries of a timer, samples of weight 1; 0: all, of weight 1 + overrun */
+	uint32_t relay;         /* the runtime's own signal, which our relay intercepts; 0 = none */
+	uint32_t relay_sent;    /* signals that the tool sent by the relay */
+	uint32_t relayed;       /* signals that the relay received */
+	uint32_t timer_keep;    /* how many of 4096 timer expiries become samples of weight 1; 0: all, with weight 1 + overrun */
 	uint64_t heap;          /* where the managed heap begins, and its size; 0: objects are not followed */
 	uint64_t heap_size;
 	uint64_t heap_changes;  /* address of an int32 above 0 while a collection changes the heap, 0 = not known */
@@ -167,19 +166,19 @@ enum { SW_OBJECT_START = 1, SW_OBJECT_NEXT = 2, SW_OBJECT_NOVEL = 3, SW_OBJECT_T
 struct sw_slot {
 	uint32_t tid;      /* 0 = free */
 	uint32_t timer;    /* the kernel's timer + 1, 0 = none */
-	uint64_t low;      /* the thread's own stack, 0 = not known */
+	uint64_t low;      /* the thread's own stack, 0 = unknown */
 	uint64_t high;
 	uint64_t extra;    /* the runtime's Thread, 0 = none */
 	uint32_t extra_size;
 	uint32_t op;
-	uint32_t ask;      /* the tool counts it up */
-	uint32_t answered; /* the handler makes it equal */
+	uint32_t ask;      /* the tool increments it */
+	uint32_t answered; /* the handler sets it to ask */
 	uint32_t error;    /* errno of timer_create */
 	uint32_t clock;    /* the perf event whose overflow signals the thread, 0 = none */
-	uint64_t fs;       /* where the C library keeps the thread: its fs base, its tpidr_el0 */
+	uint64_t fs;       /* the C library's thread structure: the fs base, or tpidr_el0 */
 };
 
-/* A wait that has begun. */
+/* A wait that has not ended. */
 struct sw_open {
 	uint64_t since; /* CLOCK_MONOTONIC nanoseconds */
 	uint64_t sp;
@@ -188,7 +187,7 @@ struct sw_open {
 	uint8_t payload[SW_START_PAYLOAD];
 };
 
-/* A thread that waits. Only the thread itself writes here. */
+/* A waiting thread. Only the thread itself writes here. */
 struct sw_waiter {
 	uint32_t tid; /* 0 = free */
 	uint32_t depth;
@@ -196,9 +195,8 @@ struct sw_waiter {
 	struct sw_open open[SW_NESTED];
 };
 
-/* A type that was allocated or thrown in events that the ring had no room for. A key is a
- * MethodTable, or a hash of the name with SW_THROWN; 0 = free. size is of the name + 1, and 0
- * until the name is written. */
+/* A type of allocation or exception events that the ring had no room for. The key is a MethodTable, or a
+ * hash of the name with SW_THROWN; 0 = free. size is the name's size + 1, or 0 until the name is written. */
 #define SW_THROWN (1ull << 63)
 struct sw_type {
 	uint64_t key;
@@ -210,22 +208,22 @@ struct sw_type {
 };
 
 struct sw_record {
-	uint64_t commit; /* position | 1 once all is written */
-	uint64_t claim;  /* position | 2 as soon as size is */
+	uint64_t commit; /* position | 1 once the record is complete */
+	uint64_t claim;  /* position | 2 once size is written */
 	uint32_t size;   /* of the record, a multiple of SW_ALIGN */
 	uint32_t tid;
 	uint32_t slot;
 	uint16_t why;
 	uint16_t flags;
 	uint64_t time;   /* CLOCK_MONOTONIC nanoseconds */
-	uint32_t weight; /* 1 + what the timer overran */
+	uint32_t weight; /* 1 + the timer's overrun */
 	uint32_t stack_size;
 	uint32_t extra_size;
 	uint32_t nanos;  /* from the handler's entry to the commit */
 	uint64_t stack;  /* address of the first copied byte */
 	uint32_t event; /* the runtime's id */
 	uint32_t payload_size;
-	uint64_t since; /* of a wait: when it began; of SW_CLOCK: the thread's processor time */
+	uint64_t since; /* a wait: its start; SW_CLOCK: the thread's CPU time */
 	uint64_t below;      /* address of the first byte of the second range */
 	uint64_t below_size; /* the thread's own stack below its alternate one; 0 = none */
 	uint64_t regs[SW_REGS];

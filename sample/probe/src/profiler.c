@@ -1,6 +1,6 @@
-/* The probe as the CLR sees it: a profiler that cancels its own activation once
- * the tool has what it needs. No profiler is active afterwards, unless the tool
- * wants events; the library stays mapped (nodelete) for its signal handler. */
+/* The probe as a profiler of the CLR. It cancels its own activation once the tool has what it needs. Then no
+ * profiler is active, unless the tool requests events. The library stays mapped (nodelete) for its signal
+ * handler. */
 #include "local.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -16,14 +16,14 @@ struct object { void **table; };
 static void *callback_table[SLOTS], *factory_table[5];
 static struct object factory = {factory_table};
 
-/* A profiler that is leaving may still be there when the next one comes, and events are
- * delivered to every one: each has an object of its own for a while. */
+/* A detaching profiler may still exist when the next one attaches, and the runtime delivers events to both.
+ * So each has an object of its own. */
 enum { OBJECTS = 16 };
 static struct object callbacks[OBJECTS];
 static uint32_t created;
 
-/* Every interface is the one object: unknown ones are only ever asked for by a
- * runtime that has newer callbacks, all of which answer S_OK. */
+/* One object implements every interface. Only a runtime with newer callbacks asks for unknown interfaces, and
+ * all their methods return S_OK. */
 static hresult query(struct object *self, const void *iid, void **out)
 {
 	(void)iid;
@@ -34,12 +34,12 @@ static hresult query(struct object *self, const void *iid, void **out)
 static uint32_t reference(void *self)
 {
 	(void)self;
-	return 1; /* static objects live for ever */
+	return 1; /* static objects are never freed */
 }
 
 static hresult nothing(void) { return OK; }
 
-/* begin hands over to the tool. The answer says whether the profiler is still needed. */
+/* begin starts the recording. It returns OK only if the profiler must stay for events. */
 static hresult begin(void *self, const char *path, void *info)
 {
 	return sw_start(path) == 0 && sw_shared->events && sw_listen(self, info) == 0 ? OK : CANCEL_ACTIVATION;
@@ -51,7 +51,7 @@ static hresult initialize(void *self, void *info)
 	return sw_socket_from_environment(path, sizeof path) == 0 ? begin(self, path, info) : CANCEL_ACTIVATION;
 }
 
-/* attach gets the socket's path from whoever attaches. */
+/* attach receives the path of the tool's socket. */
 static hresult attach(void *self, void *info, const char *data, uint32_t size)
 {
 	char path[108];
@@ -62,8 +62,8 @@ static hresult attach(void *self, void *info, const char *data, uint32_t size)
 	return i > 0 ? begin(self, path, info) : CANCEL_ACTIVATION;
 }
 
-/* shut_down lets the tool walk what is still in the ring: it needs this process for
- * that. A tool that does not come is not waited for. */
+/* shut_down lets the tool walk what is still in the ring, for which it needs this process. The wait ends after
+ * a second, or when the tool is dead. */
 static hresult shut_down(void *self)
 {
 	enum { STEP = 1000000, STEPS = 1000 };
@@ -78,7 +78,7 @@ static hresult shut_down(void *self)
 	return OK;
 }
 
-/* notification_only takes no other profiler's place. */
+/* notification_only leaves the place of the main profiler to others. */
 static hresult notification_only(void *self, int32_t *yes)
 {
 	(void)self;
@@ -95,12 +95,12 @@ static hresult create(void *self, void *outer, const void *iid, void **out)
 	return OK;
 }
 
-/* Weak: they are there where a profiler is loaded, under glibc and musl alike, and
- * nothing is missing where they are not. */
+/* These are weak: every process that loads a profiler has them, with glibc and with musl, and the library
+ * still loads where they are missing. */
 extern void *dlopen(const char *, int) __attribute__((weak));
 extern void *dlsym(void *, const char *) __attribute__((weak));
 
-/* other loads the library that the tool would rather have in this runtime. */
+/* other loads the library that the tool named instead of this one. */
 static hresult other(const char *path, const void *clsid, const void *iid, void **out)
 {
 	enum { LAZY = 1 };

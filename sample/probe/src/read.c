@@ -1,5 +1,5 @@
-/* Answers the tool's reads, in the handler of the thread that was asked. An address may
- * be anything: the kernel copies, so that a bad one ends the copy and nothing else. */
+/* Serves the tool's reads in the handler of the requested thread. The kernel copies, so that a bad address
+ * only ends the copy. */
 #include "local.h"
 #include "read.h"
 
@@ -15,13 +15,13 @@ static struct sw_read *request(struct sw_header *h, int i)
 	return (struct sw_read *)((char *)h + SW_READ_AT + i * SW_READ_SIZE);
 }
 
-/* room is where an answer goes: behind the ring's second mapping. */
+/* room returns where an answer is written: behind the ring's second mapping. */
 static char *room(struct sw_header *h, int i)
 {
 	return (char *)h + SW_BEFORE_RING + 2l * SW_RING_SIZE + (long)i * SW_READ_ROOM;
 }
 
-/* piped copies through a pipe, page by page: of one that is bad in part it has nothing. */
+/* piped copies through a pipe, page by page. It copies nothing of a page that is only partly readable. */
 static uint64_t piped(char *to, uint64_t from, uint64_t n)
 {
 	int32_t end[2];
@@ -41,8 +41,8 @@ static uint64_t piped(char *to, uint64_t from, uint64_t n)
 	return done;
 }
 
-/* copied is how much of memory there is without a gap. Where the kernel has no such call
- * for us the pipe does it. */
+/* copied copies memory up to the first unreadable byte and returns the size. It uses a pipe where the kernel
+ * refuses process_vm_readv. */
 static uint64_t copied(char *to, uint64_t from, uint64_t n)
 {
 	enum { REFUSED = -1, MISSING = -38 };
@@ -53,7 +53,7 @@ static uint64_t copied(char *to, uint64_t from, uint64_t n)
 	return r < 0 ? 0 : (uint64_t)r;
 }
 
-/* mappings is as much of the text as there is room for: the kernel gives it in pieces. */
+/* mappings copies as much of /proc/self/maps as fits. The kernel returns it in pieces. */
 static uint64_t mappings(char *to, uint64_t n)
 {
 	uint64_t done = 0;
@@ -80,9 +80,8 @@ static uint64_t answer(const struct sw_read *r, char *to)
 	return 0;
 }
 
-/* sw_answer does the reads that the calling thread is asked for. It reports whether the
- * signal was sent for one: the thread may have taken it with another, which the kernel
- * merges, or after the tool has given the read up. */
+/* sw_answer serves the reads that the tool requests of the calling thread. It reports whether the signal was
+ * sent for a read. The read itself may have been served by an earlier signal, or withdrawn by the tool. */
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid)
 {
 	for (int i = 0; i < SW_READS; i++) {

@@ -1,19 +1,18 @@
-/* A way to threads that block the sampling signals since a handler of ours made them.
+/* The relay reaches threads whose signal mask blocks the sampling signals.
  *
- * The runtime handles a bad address on its alternate stack, which has no room for a second
- * signal: so guard (start.c) has it block ours meanwhile. But where the fault becomes an
- * exception the handler never returns: what it blocked stays blocked in that thread, and in
- * those that it begins. The runtime has one signal that it holds back in just that handler
- * and takes care to let through afterwards: its own, which stops a thread for a collection.
- * The relay stands before that one's handler. The tool sends it to a thread that is left
- * so; it opens the thread's mask again and does what was asked.
+ * The runtime handles a bad address on its alternate stack, which has no room for a second handler. So guard
+ * (start.c) makes that handler block our signals. If the fault becomes an exception, the handler never
+ * returns: our signals stay blocked in that thread, and in threads that it creates. The runtime's own signal,
+ * which stops a thread for a collection, is blocked in that handler too, but the runtime unblocks it
+ * afterwards. The relay intercepts that signal. The tool sends it to a thread that blocks ours; the relay
+ * restores the thread's mask and serves the request.
  *
- * Not while the fault's own signal is still blocked: until then the runtime, on the thread's
- * own stack already, reads what the kernel has saved on the alternate one, where a handler
- * that begins there would write. */
+ * The mask is not restored while the fault's own signal is blocked. Until then the runtime, which already
+ * runs on the thread's own stack, reads the context that the kernel saved on the alternate stack, and a
+ * handler that starts there would overwrite it. */
 #include "local.h"
 
-/* The runtime's handler. It outlives a recording: see sw_unrelay. */
+/* The runtime's handler. It is kept after the recording: see sw_unrelay. */
 static uint64_t runtimes;
 
 /* A signal of ours was still under way when a recording ended: the relay stays from then on. */
@@ -22,7 +21,7 @@ static int stays;
 static void relay(int sig, const struct info *si, struct frame *uc)
 {
 	struct sw_header *h = sw_shared;
-	if (si->code != SI_QUEUE || !h) { /* the runtime's come by tgkill */
+	if (si->code != SI_QUEUE || !h) { /* the runtime sends its own by tgkill */
 		((void (*)(int, const struct info *, struct frame *))(uintptr_t)runtimes)(sig, si, uc);
 		return;
 	}
@@ -32,8 +31,7 @@ static void relay(int sig, const struct info *si, struct frame *uc)
 	sw_handler(sig, si, uc);
 }
 
-/* held is the one signal that a bad address's handler holds back, 0 = it is not the
- * runtime's, or somebody else's handler stands before it. */
+/* held returns the only signal that the SIGSEGV handler blocks, or 0 if that is not the runtime's handler. */
 static int held(void)
 {
 	struct action a;
@@ -45,7 +43,7 @@ static int held(void)
 	return 0;
 }
 
-/* sw_relay puts the relay before the runtime's handler; before any mask is changed. */
+/* sw_relay installs the relay in front of the runtime's handler. It must run before guard changes masks. */
 void sw_relay(struct sw_header *h)
 {
 	struct action a;

@@ -1,7 +1,6 @@
-/* The session that events come from: started where the runtime has the probe
- * initialised, never from a thread that samples, since starting one runs managed
- * code on the caller. A thread of its own ends it when the tool has had enough or is
- * gone, and gives the profiler's place in the runtime back. */
+/* The event session. It starts where the runtime initializes the probe, never on a thread that samples,
+ * because starting it runs managed code on the caller. A helper thread ends it when the tool asks for that
+ * or is dead, and then detaches the profiler. */
 #include "local.h"
 
 typedef int32_t hresult;
@@ -12,7 +11,7 @@ enum { MONITOR_EVENT_PIPE = 0x80, VERBOSE = 5 };
 
 static void *info;           /* ICorProfilerInfo12 */
 static uint64_t session;
-static void *listener;       /* our object that the session is for */
+static void *listener;       /* our object that receives the session's events */
 static void *runtime;        /* the EVENTPIPE_PROVIDER of the runtime's own events */
 static const wchar name[] = u"Microsoft-Windows-DotNETRuntime";
 
@@ -20,8 +19,8 @@ static void *method(void *object, int slot) { return (*(void ***)object)[slot]; 
 
 int sw_is_ours(void *profiler) { return profiler == __atomic_load_n(&listener, __ATOMIC_RELAXED); }
 
-/* sw_is_runtime compares the provider, not the id alone: 10 is an allocation here and
- * something else elsewhere. */
+/* sw_is_runtime checks the provider, because event ids are unique only within one: 10 is an allocation only
+ * here. */
 int sw_is_runtime(void *provider)
 {
 	void *known = __atomic_load_n(&runtime, __ATOMIC_RELAXED);
@@ -38,7 +37,7 @@ int sw_is_runtime(void *provider)
 	return 1;
 }
 
-/* sw_current is the runtime's Thread of the calling thread, 0 = none. */
+/* sw_current returns the runtime's Thread of the calling thread, 0 = none. */
 uint64_t sw_current(void)
 {
 	uint64_t id = 0;
@@ -49,8 +48,8 @@ static uint64_t keywords(uint32_t events)
 {
 	uint64_t k = 0;
 	k |= events & SW_WAITS ? 0x40000000000 : 0;
-	k |= events & SW_LOCKS ? 0x40000004000 : 0; /* the waits inside locks with them */
-	k |= events & SW_ALLOC ? 0x80000000001 : 0; /* .NET 10's samples where there are any, else the ticks */
+	k |= events & SW_LOCKS ? 0x40000004000 : 0; /* with the waits inside locks */
+	k |= events & SW_ALLOC ? 0x80000000001 : 0; /* samples on .NET 10, ticks before */
 	k |= events & SW_EXCEPTION ? 0x8000 : 0;
 	return k;
 }
@@ -62,7 +61,7 @@ extern int pthread_attr_init(void *) __attribute__((weak));
 extern int pthread_attr_setstacksize(void *, size_t) __attribute__((weak));
 extern int pthread_attr_setdetachstate(void *, int) __attribute__((weak));
 
-/* finish waits for the tool's word, or its silence. */
+/* finish waits until the tool asks for the end or is dead, and ends the session. */
 static void *finish(void *header)
 {
 	struct sw_header *h = header;
@@ -82,14 +81,14 @@ static void *finish(void *header)
 
 enum { BEING_MADE = 0xffffffff }; /* no thread's number: the helper will run some time */
 
-/* helper makes the thread that ends the session. It takes nobody's signals. */
+/* helper creates the thread that ends the session. That thread blocks all signals. */
 static void helper(struct sw_header *h)
 {
 	uint64_t all = ~0ull, before = 0, id, attributes[32];
 	if (!pthread_create || !pthread_attr_init || !pthread_attr_setstacksize || !pthread_attr_setdetachstate)
-		return; /* the session ends with the process; nothing is taken of it */
+		return; /* the session ends with the process */
 	pthread_attr_init(attributes);
-	pthread_attr_setstacksize(attributes, 1536 << 10); /* managed code runs on it: what the runtime gives its own */
+	pthread_attr_setstacksize(attributes, 1536 << 10); /* managed code runs on it: the size of the runtime's own threads */
 	pthread_attr_setdetachstate(attributes, 1);
 	sys6(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, P(&all), P(&before), 8, 0, 0);
 	__atomic_store_n(&h->helper, BEING_MADE, __ATOMIC_RELEASE);
@@ -98,7 +97,7 @@ static void helper(struct sw_header *h)
 	sys6(NR_rt_sigprocmask, 2, P(&before), 0, 8, 0, 0);
 }
 
-/* sw_silence ends a session whose tool is gone; 1 if that is still to come. */
+/* sw_silence ends a session whose tool is dead. It returns 1 while the session is ending. */
 int sw_silence(struct sw_header *h)
 {
 	if (!h || __atomic_load_n(&h->session, __ATOMIC_ACQUIRE) != 1 || !__atomic_load_n(&h->helper, __ATOMIC_ACQUIRE))
@@ -109,7 +108,7 @@ int sw_silence(struct sw_header *h)
 }
 
 #else
-/* finish waits for the tool's word, or its silence. */
+/* finish waits until the tool asks for the end or is dead, and ends the session. */
 static DWORD WINAPI finish(void *header)
 {
 	struct sw_header *h = header;

@@ -1,11 +1,11 @@
-/* Setting up, handing over, putting back. */
+/* Sets a recording up, hands the file to the tool, and restores the process. */
 #include "local.h"
 #include "read.h"
 
 __asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,%function\n"
 	"sw_restorer:\n\t" RESTORER);
 
-/* Compilers call it for what is set to 0 at once. */
+/* Compilers call memset for large initializers. */
 void *memset(void *to, int c, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -13,17 +13,17 @@ void *memset(void *to, int c, size_t n)
 	return to;
 }
 
-/* Nanoseconds without a heartbeat, of which there are ten a second, that mean that the
- * tool is gone. One that was only late makes timers anew. */
+/* Nanoseconds without a heartbeat after which the tool counts as dead. It sends ten a second. A tool that was
+ * only late creates its timers again. */
 enum { STALE = 500000000 };
 
 /* The real-time signal that an earlier recording may have sent. One may still be under way: its
  * default action would end the process, so that it is ignored between recordings. */
 static int parked;
 
-/* map makes the file in memory; the ring is there twice, the room for reads behind it has
- * no pages until it is used. Another recording's takes
- * the place of the one before, where a handler that is late may still look. */
+/* map creates and maps the memory file. The ring is mapped twice; the room for reads behind it has no pages
+ * until it is used. The file of another recording replaces the previous mapping, because a late handler may
+ * still read there. */
 static struct sw_header *map(int *fd, struct sw_header *before)
 {
 	static const char name[] = "seedwalk-probe";
@@ -62,9 +62,9 @@ static int take(int sig)
 	return sigaction_raw(sig, &a, 0) == 0 ? sig : 0;
 }
 
-/* guard adds our signals to the masks of the handlers there are, or takes them
- * out: two handlers must not meet on an alternate stack of 16 KiB. What a handler blocks
- * that never returns stays blocked (relay.c): those on the thread's own stack are spared. */
+/* guard adds our signals to the masks of the installed handlers, or removes them: an alternate stack of
+ * 16 KiB has no room for two handlers. What a handler blocks stays blocked if it never returns (relay.c), so
+ * handlers on the thread's own stack are left alone. */
 static void guard(struct sw_header *h, int add)
 {
 	uint64_t ours = sw_signals(h);
@@ -84,9 +84,8 @@ static void guard(struct sw_header *h, int add)
 	h->masked_high = add ? (uint32_t)(done >> 32) : 0;
 }
 
-/* sw_put_back leaves the process as it was, but for a real-time signal that was
- * ever sent, or is a timer's: it stays ignored, since its default would end the
- * process if one were still under way. */
+/* sw_put_back restores the process. A real-time signal that was ever sent, or that timers use, stays ignored:
+ * a pending one would end the process by its default action. */
 void sw_put_back(struct sw_header *h)
 {
 	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
@@ -103,7 +102,7 @@ void sw_put_back(struct sw_header *h)
 	__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);
 }
 
-/* main_stack is where the first thread's stack begins, of field 28 of its stat. */
+/* main_stack returns where the first thread's stack begins: field 28 of /proc/self/stat. */
 static uint64_t main_stack(void)
 {
 	char buf[1024];
@@ -111,7 +110,7 @@ static uint64_t main_stack(void)
 	uint64_t value = 0;
 	if (fd >= 0)
 		sys3(NR_close, fd, 0, 0);
-	for (i = n - 1; i >= 0 && buf[i] != ')'; i--) /* a name may have anything in it */
+	for (i = n - 1; i >= 0 && buf[i] != ')'; i--) /* a process name may contain any character */
 		;
 	for (int field = 2; i >= 0 && i < n; i++) {
 		if (buf[i] == ' ')
@@ -119,7 +118,7 @@ static uint64_t main_stack(void)
 		else if (field == 28)
 			value = value * 10 + (uint64_t)(buf[i] - '0');
 	}
-	return value ? value + 64 : 0; /* the entry point has its frame there */
+	return value ? value + 64 : 0; /* the entry point's frame is there */
 }
 
 /* dial connects to the tool's socket. */
@@ -137,7 +136,7 @@ static long dial(const char *path)
 	return s;
 }
 
-/* greet sends the greeting, and a file with it. */
+/* greet sends the greeting, with a file if fd is not negative. */
 static int greet(long s, int fd)
 {
 	struct { uint64_t size; int32_t level, type, fd, pad; } control = {20, 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, fd, 0};
@@ -148,8 +147,7 @@ static int greet(long s, int fd)
 	return sys3(NR_sendmsg, s, P(&message), 0x4000 /* MSG_NOSIGNAL */) == 8 ? 0 : -1;
 }
 
-/* heed waits until the tool has opened the file and written what it wants, for
- * which it closes the connection. */
+/* heed waits until the tool has opened the file and written its requests. It then closes the connection. */
 static void heed(long s)
 {
 	int64_t limit[2] = {2, 0};
@@ -158,9 +156,8 @@ static void heed(long s)
 	sys3(NR_read, s, P(&c), 1);
 }
 
-/* sw_ask_tool asks whether this runtime can be sampled from outside. The answer
- * is the path of a library that is to be loaded instead, or nothing. A tool that
- * does not answer soon is not waited for. */
+/* sw_ask_tool asks the tool whether it can sample this runtime from outside. The answer is empty, or the path
+ * of a library to load instead. The wait for it is bounded. */
 int sw_ask_tool(const char *socket, char *instead, int room)
 {
 	int64_t limit[2] = {2, 0};
@@ -192,14 +189,14 @@ static void take_signals(struct sw_header *h)
 	guard(h, 1);
 }
 
-/* prepare makes the file and takes the signals; 0 if it cannot. */
+/* prepare creates the file and takes the signals. It returns 0 if it cannot. */
 static struct sw_header *prepare(int *fd)
 {
 	struct sw_header *h = sw_shared;
 	if (h && !h->left && now() - h->heartbeat < h->stale)
-		return 0; /* it is being recorded */
+		return 0; /* another tool records this process */
 	if (sw_silence(h))
-		return 0; /* it was, and its session is ending */
+		return 0; /* the session of the last recording is ending */
 	if (h)
 		sw_end(h);
 	if (!sw_wait_out())
@@ -222,7 +219,7 @@ static struct sw_header *prepare(int *fd)
 	return h;
 }
 
-/* hand_over gives the file to the tool, and leave to read this process. */
+/* hand_over sends the file to the tool, and permits it to read this process. */
 static int hand_over(long s, int fd, int pid, int waits)
 {
 	if (pid > 0)
@@ -233,7 +230,7 @@ static int hand_over(long s, int fd, int pid, int waits)
 	return e;
 }
 
-/* begun ends what a tool cannot use: -1 there is no file, -2 the tool has not taken it. */
+/* begun ends a recording that the tool cannot use: -1 if there is no file, -2 if the tool did not take it. */
 static int begun(struct sw_header *h, int fd, int e)
 {
 	if (fd >= 0)
@@ -265,8 +262,7 @@ int sw_start(const char *socket)
 	return begun(h, fd, e);
 }
 
-/* sw_socket_from_environment reads SEEDWALK_SOCKET from the environment the
- * process was started with. */
+/* sw_socket_from_environment reads SEEDWALK_SOCKET from the process's initial environment. */
 int sw_socket_from_environment(char *path, int room)
 {
 	static const char name[] = "SEEDWALK_SOCKET=";
