@@ -12,8 +12,8 @@ func chains() []*Rule {
 	return []*Rule{
 		{
 			Name:   "snapshot-callback",
-			Line:   "In the StackSnapshotCallback, take no lock: write into memory that is there.",
-			Text:   "The callback runs inside the window: the target stands suspended while the CLR calls back for each of its frames. A table of names, a vector that grows, a log line there are the same mistake as between suspend and resume, only less visible, since the call stands in another function.",
+			Line:   "In the StackSnapshotCallback, take no lock and allocate nothing.",
+			Text:   "The callback runs while the target is suspended: the CLR calls it for each frame. A table of names, a growing vector, or a log line is the same mistake there as between suspend and resume. It is only harder to see, because the call is in another function. Write into memory that was allocated before.",
 			Source: "Broman, problem 1",
 			Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "profiler",
 			Broken: func(w *sim.World) { holder(w, w.Profiler, sim.NativeWork); locksInCallback(w) },
@@ -21,8 +21,8 @@ func chains() []*Rule {
 		},
 		{
 			Name:   "lock-chain",
-			Line:   "A lock the target never takes can hang too, if its owner waits for one the target has.",
-			Text:   "The sampler wants X. X belongs to a thread that was never suspended and that wants Y, which the suspended target owns. Suspending a thread draws an edge into the graph of who waits for whom, and cycles go through any number of threads: \"the target does not use this lock\" is no argument, only \"nobody can own it\" is.",
+			Line:   "A lock that the target never takes can hang too, if its owner waits for a lock of the target.",
+			Text:   "The sampler waits for lock X. Its owner is a running thread that waits for lock Y, and the suspended target owns Y. A suspension is an edge in the graph of waiting threads, and a cycle may have any number of threads. It is not enough that the target does not use a lock: no thread may be able to own it.",
 			Source: "Broman, problem 1, the chain of locks",
 			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "log",
 			Broken: func(w *sim.World) { chain(w); takesInWindow(w, w.Log) },
@@ -30,8 +30,8 @@ func chains() []*Rule {
 		},
 		{
 			Name:   "walks-collector",
-			Line:   "Who can be stopped for a collection must not stop the thread that collects.",
-			Text:   "Two threads are enough: a sampler that has run managed code suspends the thread that is about to collect, and comes to a safe point; the collection waits for it, or it for the collection, and the thread that would go on stands suspended. The same with a third thread between them is managed-sampler.",
+			Line:   "A thread that can be stopped for a collection must not suspend the thread that collects.",
+			Text:   "Two threads are enough. A sampler that has run managed code suspends the thread that is about to collect, and then reaches a safe point. It waits there for the end of the collection, and the suspended thread cannot collect. The rule managed-sampler is the same with a third thread.",
 			Source: "Broman, problem 2",
 			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "suspended by",
 			Broken: func(w *sim.World) { stopsCollector(w) },
@@ -39,8 +39,8 @@ func chains() []*Rule {
 		},
 		{
 			Name:   "cooperative-callback",
-			Line:   "In ThreadAssignedToOSThread and the other cooperative callbacks, never wait: no lock that is held over SuspendRuntime.",
-			Text:   "Some callbacks come while the thread is in cooperative mode, where the runtime cannot be suspended past it. A sampler that holds its list of threads locked while it suspends the runtime waits for that thread; the thread waits for the list. `seedwalk rules NAME` says of each callback whether it may wait; ThreadAssignedToOSThread, ModuleLoadStarted and ObjectAllocated may not.",
+			Line:   "In ThreadAssignedToOSThread and the other cooperative callbacks, never wait for a lock that is held over SuspendRuntime.",
+			Text:   "Some callbacks arrive while the thread is in cooperative mode, and SuspendRuntime waits until the thread leaves it. If the sampler holds the lock of its thread list during SuspendRuntime, it waits for that thread, and the thread waits for the list. `seedwalk rules NAME` shows for each callback whether it may wait; ThreadAssignedToOSThread, ModuleLoadStarted, and ObjectAllocated may not.",
 			Source: "eetoprofinterfaceimpl.cpp (the contracts); seen: .NET 9.0.5, 1 of 2 runs of a first profiler with one mutex for its list of threads",
 			Setup:  net9, Bounds: small(2), Wants: sched.Deadlock, Says: "profiler",
 			Broken: func(w *sim.World) { locksInCooperative(w); suspendsUnderLock(w) },

@@ -11,7 +11,7 @@ func collections() []*Rule {
 		{
 			Name:   "gc-callback",
 			Line:   "Hold no lock across a call that can wait for a collection (GarbageCollectionStarted).",
-			Text:   "Thread A holds a lock of the profiler and calls an information function, which waits for the collection that B has begun. B, inside it, calls GarbageCollectionStarted, where the profiler wants the lock. Neither moves again, and no suspension was needed.",
+			Text:   "Thread A holds a lock of the profiler and calls an information function, which waits for the collection that thread B started. B calls GarbageCollectionStarted, where the profiler waits for the lock. Both threads hang, without any suspension.",
 			Source: "Broman, rule 3, first example",
 			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "profiler",
 			Broken: func(w *sim.World) { onCollection(w); asksWithLock(w, true); collector(w) },
@@ -20,7 +20,7 @@ func collections() []*Rule {
 		{
 			Name:   "module-load",
 			Line:   "Hold no lock across a call that can start a collection (ModuleLoadStarted).",
-			Text:   "Here A's own call starts the collection. It must wait until B stands at a safe point; B is in ModuleLoadStarted, in cooperative mode, and waits for the lock that A holds.",
+			Text:   "Here A's own call starts the collection, which waits until B reaches a safe point. B is in ModuleLoadStarted, in cooperative mode, and waits for the lock that A holds.",
 			Source: "Broman, rule 3, second example",
 			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "profiler",
 			Broken: func(w *sim.World) { onModule(w); collectsWithLock(w, true); loadsModule(w) },

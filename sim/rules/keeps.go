@@ -62,17 +62,17 @@ type TextRule struct {
 // TextRules lists them.
 func TextRules() []TextRule {
 	return append([]TextRule{
-		{"frame-info", "A frameInfo is worth nothing after its StackSnapshotCallback.",
-			"It points into the walker's own frame. Whoever wants generic arguments asks GetFunctionInfo2 inside the callback, or keeps the FunctionID and lives without.",
+		{"frame-info", "A frameInfo is invalid after its StackSnapshotCallback returns.",
+			"It points into the walker's own frame. To get generic arguments, call GetFunctionInfo2 in the callback; the FunctionID alone does not give them later.",
 			"the recorder of profiler/host/info.c does not keep it", never + " (no answer of the CLR shows it)"},
-		{"stale-function", "A FunctionID is a pointer: it ends with its module.",
-			"After ModuleUnloadFinished, or DynamicMethodUnloaded, an id kept from before points at memory that was given back, and the CLR does not check. Ask for names before ModuleUnloadStarted returns, and block there until whoever asks is done.",
+		{"stale-function", "A FunctionID is a pointer: it is valid only as long as its module.",
+			"After ModuleUnloadFinished or DynamicMethodUnloaded, an old id points to freed memory, and the CLR does not check. Read names before ModuleUnloadStarted returns, and block there until the thread that reads them is done.",
 			"e2e TestWindowsUnloadWaits", "the process without that wait, .NET 10.0.9 of Windows under Wine"},
 		{"never-hijack", "Never write a thread's instruction pointer to make it walk itself.",
-			"The thread may own any lock, stand on any stack, be in a prolog, or about to be redirected by the CLR, which does the same and does not expect another. A copy of registers and stack gives the same frames and changes nothing.",
+			"The thread may own any lock, be on any stack, or be in a prolog. The CLR may be about to redirect it in the same way, and does not expect another change. A copy of registers and stack gives the same frames and changes nothing.",
 			"nothing of the project writes a context: no SetThreadContext in profiler/", never},
-		{"detaching", "After RequestProfilerDetach make no more calls, and leave nothing behind.",
-			"The CLR answers 80131367 from then on, and frees the library once no callback runs; threads of the profiler's must have ended by themselves, handlers and hooks must be gone. It refuses (80131370) if an immutable bit or a hook was used.",
+		{"detaching", "After RequestProfilerDetach, make no more calls and leave nothing installed.",
+			"The CLR then answers 80131367 to every call, and frees the library once no callback runs. By then the profiler's threads must have ended, and its handlers and hooks must be removed. The CLR refuses to detach (80131370) if an immutable bit or a hook was used.",
 			"sim/conform, cases detaching.*; capi/checked", ".NET 9.0.5 and 10.0.9: 80131367"},
 	}, outside...)
 }

@@ -16,7 +16,7 @@ func unix() []*Rule {
 		{
 			Name:   "held-in-handler",
 			Line:   "On Linux, hold no thread while the CLR walks.",
-			Text:   "The CLR's walker there unwinds with a libunwind of its own, behind one mutex. A thread in the middle of an exception may own it. If the signal handler keeps the thread until DoStackSnapshot has returned, the walk waits for a mutex whose owner waits for the walk. It need not be kept: in a suspended runtime a thread can only run unmanaged code, so that its managed frames stay as they were when it copied its stack.",
+			Text:   "On Linux, the CLR's walker uses its own libunwind with one global mutex. A thread that handles an exception may own it. If the signal handler keeps that thread until DoStackSnapshot returns, the walk waits for a mutex whose owner waits for the walk. Let the thread run: while the runtime is suspended it can run only unmanaged code, so its managed frames stay as they were when it copied its stack.",
 			Source: "seen: .NET 9.0.5, an exception-heavy program, within seconds",
 			Setup:  net9, Bounds: small(3), Wants: sched.Deadlock, Says: "libunwind",
 			Broken: func(w *sim.World) { throws(w); holdsInHandler(w) },
@@ -24,8 +24,8 @@ func unix() []*Rule {
 		},
 		{
 			Name:   "resume-runtime",
-			Line:   "Every SuspendRuntime that succeeded has its ResumeRuntime, on every path.",
-			Text:   "A suspended runtime stays suspended until the profiler resumes it: a path that forgets, because a walk failed or a thread was gone, stops the whole program at its next return to managed code.",
+			Line:   "Call ResumeRuntime after every successful SuspendRuntime, on every path.",
+			Text:   "The runtime stays suspended until the profiler resumes it. If a path forgets that, for example because a walk failed or a thread ended, every thread of the program stops when it next returns to managed code.",
 			Source: "ICorProfilerInfo10::SuspendRuntime in corprof.idl",
 			Setup:  net9, Bounds: small(3), Wants: sched.Deadlock, Says: "sampler",
 			Broken: func(w *sim.World) { works(w, "target"); forgetsResume(w) },
@@ -33,8 +33,8 @@ func unix() []*Rule {
 		},
 		{
 			Name:   "alternate-stack",
-			Line:   "The sampling signal runs on the thread's own stack (no SA_ONSTACK).",
-			Text:   "The CLR gives its threads an alternate signal stack of 16 KiB for the case that their own is used up, and may be using it. A second handler on top of the first has no room there, and overflows into whatever lies below. The Go runtime adds SA_ONSTACK to every handler it finds when it starts, the CLR's own included: a profiler in Go must put them back.",
+			Line:   "Run the sampling signal's handler on the thread's own stack (no SA_ONSTACK).",
+			Text:   "The CLR gives its threads an alternate signal stack of 16 KiB, for stack overflows, and a thread may be using it. It has no room for a second handler, which would overwrite the memory below. The Go runtime adds SA_ONSTACK to every handler that is installed when it starts, including the CLR's: a profiler in Go must restore them.",
 			Source: "golang/go#78883, dotnet/runtime#127320; seen: SIGSEGV under collections",
 			Setup:  net9, Bounds: small(3), Wants: sched.Fault, Says: "overflows",
 			Broken: func(w *sim.World) { handlesSignal(w); signalsOnAlternate(w) },

@@ -36,27 +36,27 @@ type Lock struct {
 func windowLocks() []Lock {
 	return []Lock{
 		{Name: "heap", Line: "Between suspend and resume, allocate nothing.",
-			Text:   "The suspended thread may stand inside the allocator, with the heap's lock. A sampler that allocates then waits for a lock whose owner it has stopped itself, and nobody is left to resume it.",
+			Text:   "The suspended thread may be in the allocator and own the heap's lock. A sampler that allocates waits for that lock, and no other thread resumes its owner.",
 			Source: "Broman, problem 1; seen: HeapAlloc deadlocks after 978 suspensions",
 			says:   "process heap", in: sim.HeapAlloc, of: func(w *sim.World) *sched.Lock { return w.Heap }},
 		{Name: "loader", Line: "Between suspend and resume, call nothing that takes the loader's lock.",
-			Text:   "GetModuleHandleEx, GetProcAddress, LoadLibrary and the first call of a delay-loaded function take the loader's lock. A target stopped inside LoadLibrary owns it; soon every thread of the process waits for it, the watchdog's included.",
+			Text:   "GetModuleHandleEx, GetProcAddress, LoadLibrary, and the first call of a delay-loaded function take the loader's lock. A target that is suspended in LoadLibrary owns it. Soon every thread of the process waits for it, including the watchdog's.",
 			Source: "seen: the whole process hung, with GetModuleHandleEx and with GetProcAddress",
 			says:   "loader", in: sim.LoadLibrary, of: func(w *sim.World) *sched.Lock { return w.Loader }},
 		{Name: "environment", Line: "Between suspend and resume, read no environment variable.",
-			Text:   "The environment block has a lock of its own, which reading takes too. What a logger or a tracing library looks up by name for every line is enough.",
+			Text:   "The environment block has its own lock, and reading takes it too. A logger or a tracing library that reads a variable for each line is enough.",
 			Source: "seen: GetEnvironmentVariable deadlocks at the first suspension",
 			says:   "environment", in: sim.Environment, of: func(w *sim.World) *sched.Lock { return w.Env }},
 		{Name: "log", Line: "Between suspend and resume, log nothing.",
-			Text:   "A logger has a lock, and the target may be writing a line just now. The message that was to explain the trouble becomes the trouble.",
+			Text:   "A logger has a lock, and the target may be writing a line. The message that should explain a problem then causes one.",
 			Source: "Broman, problem 1",
 			says:   "log", in: sim.NativeOther, of: func(w *sim.World) *sched.Lock { return w.Log }},
-		{Name: "profiler-lock", Line: "Take no lock in the window that an application thread may own.",
-			Text:   "The profiler's own callbacks run on application threads. A lock they share with the sampler can be owned by a thread at the moment it is suspended: what the sampler needs must come to it through memory that nobody locks.",
+		{Name: "profiler-lock", Line: "Between suspend and resume, take no lock that an application thread may own.",
+			Text:   "The profiler's own callbacks run on application threads. If they share a lock with the sampler, a thread can own that lock when it is suspended. Pass data to the sampler through memory without locks.",
 			Source: "Broman, problem 1; seen: deadlock after 7 suspensions",
 			says:   "profiler", in: sim.NativeWork, of: func(w *sim.World) *sched.Lock { return w.Profiler }},
-		{Name: "go-callback", Line: "Application threads never enter Go; callbacks are answered in C and queued.",
-			Text:   "Go's collector stops the world, and waits for every thread that runs Go code. If a callback may run Go on an application thread, the target can be suspended there; the first allocation of the sampler that starts a collection then waits for ever.",
+		{Name: "go-callback", Line: "Application threads never enter Go: callbacks are answered in C, which queues events.",
+			Text:   "Go's collector waits for every thread that runs Go code. If a callback runs Go on an application thread, the target can be suspended there. The sampler hangs as soon as one of its allocations starts a collection.",
 			Source: "seen: hangs within 25 s as soon as application threads run Go callbacks",
 			says:   "Go's world", in: sim.NativeWork, of: func(w *sim.World) *sched.Lock { return w.GoWorld }},
 	}
@@ -68,7 +68,7 @@ func windowLock() *Rule {
 	r := &Rule{
 		Name:   "window-lock",
 		Line:   "Between suspend and resume, take no lock that the target may own.",
-		Text:   "Whoever suspends a thread makes itself answerable for all that the thread owns: until it is resumed nobody gives those locks back. Most of them are not seen in the code that takes them: an allocation, a log line, a name that is looked up, a variable of the environment. The parameter of this rule is the lock. The world is the same for each: a thread that takes it and gives it back, a sampler that takes it in the window.",
+		Text:   "A suspended thread does not release the locks that it owns. Most locks are not visible in the code that takes them: an allocation, a log line, a lookup by name, an environment variable. The parameter of this rule is the lock. The world is the same for each: one thread takes and releases the lock, and a sampler takes it between suspend and resume.",
 		Source: "Broman, problem 1",
 		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock,
 		Locks: windowLocks(),
@@ -148,8 +148,8 @@ func osUnwinder() *Rule {
 	}
 	return &Rule{
 		Name:   "os-unwinder",
-		Line:   "Between suspend and resume, ask no unwinder of the operating system.",
-		Text:   "RtlLookupFunctionEntry takes the lock of ntdll's function tables when the ip is in dynamic code, and libunwind that of the loader's list of objects. A target that compiles a method is adding to those tables just now. Our own tables are immutable and need no lock.",
+		Line:   "Between suspend and resume, call no unwinder of the operating system.",
+		Text:   "RtlLookupFunctionEntry takes the lock of ntdll's function tables if the ip is in dynamic code. libunwind takes the lock of the loader's list of objects. A target that compiles a method changes these tables and may own the lock. seedwalk's tables are immutable and need no lock.",
 		Source: "seen: RtlLookupFunctionEntry beside RtlAddFunctionTable deadlocks after 64 suspensions",
 		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "function tables",
 		Broken: func(w *sim.World) { jits(w); takesInWindow(w, w.Tables) },
@@ -165,8 +165,8 @@ func snapshotLock() *Rule {
 	}
 	return &Rule{
 		Name:   "snapshot-lock",
-		Line:   "DoStackSnapshot itself may wait for the loader: ask it only of threads that are not in it, with somebody else to resume them.",
-		Text:   "With a HelperMethodFrame on top (.NET Core 2 to 9 on Windows, and the .NET Framework) the CLR's walk calls RtlLookupFunctionEntry, which takes the lock of ntdll's table of functions; a target inside LoadLibrary owns it. A rule about the sampler's own calls does not help, since the CLR makes this one. Walk first, and do not ask while the walk passes through the loader. The first call of all is made of a thread that nobody has looked at: for that, and for what a walk does not show, a watchdog takes the thread from the sampler and resumes it, and the sample is thrown away.",
+		Line:   "DoStackSnapshot itself may wait for the loader's lock: do not call it for threads in the loader, and have a watchdog that resumes them.",
+		Text:   "If a HelperMethodFrame is on top (.NET Core 2 to 9 on Windows, and the .NET Framework), the CLR's walk calls RtlLookupFunctionEntry. It takes the lock of ntdll's function table, which a target in LoadLibrary owns. Rules for the sampler's own calls do not help, because the CLR makes this call. So walk first, and do not call DoStackSnapshot if a frame is in the loader. A walk may miss that, and the very first call has no walk before it. For these cases a watchdog takes the thread from the sampler and resumes it, and the sample is dropped.",
 		Source: "dotnet/runtime#32286; dotnet/coreclr gmsamd64.cpp, LazyMachState::unwindLazyState, Thread::VirtualUnwindCallFrame",
 		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "inverted function table",
 		Broken: func(w *sim.World) { loads(w, false); kept(w, 2) },
@@ -182,8 +182,8 @@ func refused() *Rule {
 	}
 	return &Rule{
 		Name:   "unsafe",
-		Line:   "When the CLR refuses with UNSAFE: resume, wait, try again.",
-		Text:   "A target that owns locks of the CLR, because it is suspending others for a collection or is itself walked, cannot be walked: the CLR notices and answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can end that state, and it cannot while it is suspended. Asking again inside the window asks for ever.",
+		Line:   "If the CLR answers UNSAFE, resume the target, wait, and try again.",
+		Text:   "The CLR cannot walk a target that owns its locks, for example because it is suspending other threads for a collection. The CLR then answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can leave that state, and only if it runs. A retry while it is suspended never succeeds.",
 		Source: "Broman, problem 1a; seen: 74 of 74 such refusals stood in the collector's initiator",
 		Setup:  core22, Bounds: small(2), Wants: sched.StepLimit, Says: "",
 		Broken: func(w *sim.World) { collects(w); asksAgain(w, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE) },

@@ -14,7 +14,7 @@ func seeds() []*Rule {
 		{
 			Name:   "adjusted-seed",
 			Line:   "A seed's ip is an interrupted ip or a return address, never one byte less.",
-			Text:   "Tables are looked up with the byte before a return address, since the call may be a function's last instruction. A seed is not a look-up: the CLR decodes instructions from it. One that points into the middle of an instruction makes it fault inside itself, on a thread it does not know, and that ends the process.",
+			Text:   "To look up a return address in a table, use the byte before it, because the call may be the last instruction of its function. A seed is different: the CLR decodes instructions at its ip. If the ip is in the middle of an instruction, the CLR faults on a thread that it does not know, and that ends the process.",
 			Source: "excep.cpp, AVInRuntimeImplOkay; seen: the process dies, 4 of 4",
 			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "80131506",
 			Broken: func(w *sim.World) { helps(w); givesAdjusted(w) },
@@ -58,8 +58,8 @@ func hijacked() *Rule {
 	}
 	return &Rule{
 		Name:   "hijacked-return",
-		Line:   "Let the CLR walk managed frames: their return addresses may not be where they were.",
-		Text:   "To stop a thread that runs managed code the CLR replaces the return address of its frame by that of a stub. Who walks managed frames by unwind data alone reads the stub's address there, and loses the rest of the stack or invents one. DoStackSnapshot knows the true address.",
+		Line:   "Let the CLR walk managed frames: it replaces their return addresses.",
+		Text:   "To stop a thread that runs managed code, the CLR replaces the return address of its frame by the address of a stub. A walk by unwind data alone reads the stub's address, and then loses the rest of the stack or invents frames. DoStackSnapshot knows the true address.",
 		Source: "threadsuspend.cpp, HijackThread; seen: 3,113 samples below the stub",
 		Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "hijack_stub",
 		Broken: func(w *sim.World) { world(w); walksItself(w) },
@@ -84,8 +84,8 @@ func redirected() *Rule {
 	}
 	return &Rule{
 		Name:   "redirected-target",
-		Line:   "UNMANAGED_CTX with a method on top: the context you captured is the seed, a new one is not.",
-		Text:   "A collection that begins does not care that the sampler holds the target: it suspends it once more, finds it in managed code, writes its context so that it will go on in the CLR's redirect stub, and takes its own suspension back. Whoever looks now finds a stub that has not run, entered without a call, with no return address on the stack: DoStackSnapshot without a seed answers CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, and a walk from the thread's new context invents a stack. What was captured before is still true, because no frame has moved; given as the seed it is walked. Only look once more whether nothing but the ip has changed, and whether it stands in the stub.",
+		Line:   "If DoStackSnapshot answers UNMANAGED_CTX for a method on top, seed it with the context that you captured, not with a new one.",
+		Text:   "A collection may start while the sampler holds the target. It suspends the target once more, finds it in managed code, changes its context so that it continues in the CLR's redirect stub, and resumes it once. The thread is now at a stub that has not run. No call entered the stub, so no return address is on the stack. DoStackSnapshot without a seed answers CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, and a walk from the new context invents a stack. The context captured before is still valid, because no frame has moved: use it as the seed. Check first that only the ip has changed, and that it is in the stub.",
 		Source: "threadsuspend.cpp, CheckForAndDoRedirect; RedirectedHandledJITCase.asm; seen: 98 of 439 samples with a method on top, .NET Core 2.2.2",
 		Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "redirect_entry",
 		Broken: func(w *sim.World) { world(w, func() bool { return true }); looksAgain(w) },

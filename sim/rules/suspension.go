@@ -30,8 +30,8 @@ func whoSuspends() []*Rule {
 	return []*Rule{
 		{
 			Name:   "two-samplers",
-			Line:   "One sampler thread, and nobody suspends it.",
-			Text:   "Two threads that suspend each other stay suspended for ever: each has stopped the only one that would resume it. It takes no lock and no bad luck worth the name; a second profiler feature with a sampler of its own is enough.",
+			Line:   "Use one sampler thread, and never suspend it.",
+			Text:   "Two threads that suspend each other stay suspended: each has stopped the only thread that would resume it. No lock is involved, and a second feature of the profiler with its own sampler is enough.",
 			Source: "Broman, rule 1 and problem 2; seen: deadlock at the first cycle",
 			Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "sampler",
 			Broken: func(w *sim.World) { eachOther(w) },
@@ -40,7 +40,7 @@ func whoSuspends() []*Rule {
 		{
 			Name:   "managed-sampler",
 			Line:   "The sampler never runs managed code.",
-			Text:   "A collection stops every thread that has run managed code, and waits until each stands at a safe point. A sampler that is such a thread can be stopped while it holds a target suspended; the target cannot reach its safe point, the collection never ends, the sampler never goes on. A thread the CLR does not know is never stopped.",
+			Text:   "A collection stops every thread that has run managed code, and waits until each is at a safe point. If the sampler is such a thread, it can be stopped while it holds a target suspended. Then the target never reaches its safe point, the collection never ends, and the sampler never continues. The CLR never stops a thread that it does not know.",
 			Source: "Broman, rule 1",
 			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "suspended by",
 			Broken: func(w *sim.World) { managedSampler(w) },
@@ -49,7 +49,7 @@ func whoSuspends() []*Rule {
 		{
 			Name:   "thread-destroyed",
 			Line:   "Block in ThreadDestroyed until the walk of that thread is over.",
-			Text:   "A ThreadID is a pointer. The CLR takes no reference for the profiler: once ThreadDestroyed has returned the thread's memory goes, and a walk of it ends the process. Whoever walks must first claim the thread, and the callback must wait for the claim.",
+			Text:   "A ThreadID is a pointer, and the CLR keeps no reference for the profiler. After ThreadDestroyed returns, the thread's memory is freed, and a walk of the thread ends the process. The sampler must claim a thread before it walks it, and the callback must wait until the claim is released.",
 			Source: "Broman, rule 2; seen: the process ends with 8013135e within seconds, 2 of 2",
 			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "8013135e",
 			Broken: func(w *sim.World) { w.CLR.Callbacks.ThreadDestroyed = nil; works(w, "target"); walksUnclaimed(w) },
@@ -57,8 +57,8 @@ func whoSuspends() []*Rule {
 		},
 		{
 			Name:   "claim-order",
-			Line:   "Whoever asks whether a thread is alive reads \"dead\" before its number.",
-			Text:   "An entry of the list of threads can be used anew between two loads: its destroyer has gone on, a new thread resets the mark. Read in the other order a thread that has ended counts as alive, since its number was read before the end and its life is the new thread's, and it is walked. The system uses numbers of threads again, too: whose entry it is must be read once more at the end.",
+			Line:   "To check whether a thread is alive, read \"dead\" before its number.",
+			Text:   "An entry of the thread list can be reused between two loads: the old thread ends, and a new thread clears the mark. In the other order, the sampler reads the old thread's number and then the new thread's mark. It then takes the ended thread as alive and walks it. The system also reuses thread numbers, so the sampler must read the entry's owner once more at the end.",
 			Source: "reasoned; seen in the C, with the loads the other way round: 15 of 53,436 interleavings",
 			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "8013135e",
 			Broken: func(w *sim.World) { listed(w, true); claimsAndWalks(w) },
@@ -67,8 +67,8 @@ func whoSuspends() []*Rule {
 		},
 		{
 			Name:   "resume-twice",
-			Line:   "Resume a thread as often as you have suspended it, and never once more.",
-			Text:   "Suspensions are counted, by all who suspend. One ResumeThread too many takes away somebody else's: the CLR's own inside DoStackSnapshot, a debugger's, another profiler's, and the thread runs while it is read. One SuspendRuntime too many is worse: it answers S_OK, and after the first ResumeRuntime threads go round for ever.",
+			Line:   "Resume a thread exactly as often as you suspended it.",
+			Text:   "The system counts suspensions, whoever makes them. One ResumeThread too many cancels another one's suspension: that of the CLR in DoStackSnapshot, of a debugger, or of another profiler. The thread then runs while it is read. One SuspendRuntime too many is worse: it answers S_OK, and after the first ResumeRuntime threads spin and never continue.",
 			Source: "the remarks on SuspendThread and ResumeThread in Microsoft's reference",
 			Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "two moments",
 			Broken: func(w *sim.World) { works(w, "target"); debugger(w); resumesTwice(w) },
@@ -82,8 +82,8 @@ func whileSuspended() []*Rule {
 	return []*Rule{
 		{
 			Name:   "asynchronous-suspend",
-			Line:   "A thread is stopped when GetThreadContext has returned, not when SuspendThread has.",
-			Text:   "SuspendThread asks; the target runs on until the kernel gets to it, and only reading its context waits for that. Registers or stack read before are of no single moment, and a walk of them finds frames that never stood together.",
+			Line:   "A thread is stopped once GetThreadContext has returned, not once SuspendThread has.",
+			Text:   "SuspendThread only requests the suspension: the target runs until the kernel stops it, and only GetThreadContext waits for that. Registers and stack that were read before belong to different moments, and a walk finds frames that never existed together.",
 			Source: "the remarks on SuspendThread and GetThreadContext in Microsoft's reference",
 			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "two moments",
 			Broken: func(w *sim.World) { works(w, "target"); readsEarly(w) },
@@ -91,8 +91,8 @@ func whileSuspended() []*Rule {
 		},
 		{
 			Name:   "collector-wait",
-			Line:   "E_FAIL with a good seed: keep what was walked, resume, try later.",
-			Text:   "A thread that was redirected for a collection waits for its end, in preemptive mode, below the stub that sent it there. The CLR throws the seed away and refuses to start from such a thread while it is suspended. A moment later there is an answer; inside the window there never is.",
+			Line:   "If the CLR answers E_FAIL to a good seed, keep the frames that you walked, resume the target, and try later.",
+			Text:   "A thread that was redirected for a collection waits for its end in preemptive mode, in a call of the stub. While such a thread is suspended, the CLR ignores the seed and refuses to walk. It answers a moment after the thread is resumed, and never before.",
 			Source: "stackwalk.cpp, the resumable frame of a suspended thread; seen: 430 of 6,000 samples",
 			Setup:  core22, Bounds: small(2), Wants: sched.StepLimit,
 			Broken: func(w *sim.World) { polls(w, "target"); collector(w); asksAgain(w, clr.E_FAIL) },
@@ -101,7 +101,7 @@ func whileSuspended() []*Rule {
 		{
 			Name:   "priming",
 			Line:   "Make the first call of the profiling API while nothing is suspended.",
-			Text:   "The first call a thread of the profiler's makes has the CLR set up per-thread state, under locks that a suspended target may own. One DoStackSnapshot of a running thread, the CLR suspending it itself, gets that done; once it has reported a frame, suspending is safe.",
+			Text:   "On the first call of a profiler's thread, the CLR creates state for that thread, under locks that a suspended target may own. One DoStackSnapshot of a running thread, which the CLR suspends itself, does that. Once it has reported a frame, the sampler may suspend threads.",
 			Source: "the remarks on DoStackSnapshot in Microsoft's reference",
 			Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "per-thread",
 			Broken: func(w *sim.World) { starts(w); inWindow(w, func(a *sched.Actor, t *sim.Thread) { snap(w, a, t, nil) }) },

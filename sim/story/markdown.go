@@ -33,22 +33,21 @@ const preface = `# The rules of asynchronous stack walking
 
 <!-- Written by "make rules" from the scenarios in sim/rules: do not edit. -->
 
-A profiler that walks the stack of another thread works inside a process that it has half stopped. What may be done there,
-and what may not, is a list of rules. Each stands here with the reason, where it is written or was seen, and a small world
-that shows it: the simulator (` + "`sim/`" + `) runs a process with threads on real stacks, a CLR, locks and a collector, and tries
-every order of their steps.
+A profiler that walks the stack of another thread works inside a process in which that thread is stopped. This page lists the rules for
+that: what a profiler may do, what it may not do, and why. Each rule has its source and a small world that shows it. The simulator
+(` + "`sim/`" + `) runs a process with threads on real stacks, a CLR, locks, and a collector, and tries every order of their steps.
 
-- **broken** is a sampler written to break the rule. The schedule shown is the shortest one that fails.
-- **kept** is seedwalk's own sampler, unchanged, in the same process. Every order within the stated bound was tried. Where nothing that the
-  sampler may do wrong can fail there, it says so.
-- **Enforced by** names what keeps the product to the rule, **provoked** the real CLR on which breaking it was seen.
+- **broken** is a sampler that breaks the rule. The page shows its shortest schedule that fails.
+- **kept** is seedwalk's own sampler, unchanged, in the same process. Every order of steps within the stated bound was tried. The page says
+  so if no mistake of the sampler could fail there.
+- **Enforced by** names the tests or the design that make seedwalk keep the rule. **Provoked** names the real CLR on which breaking it failed.
 
-A timeline has one column for each thread; time runs down, the numbers count steps. A *preemption* is a switch away from a thread that
-could have gone on. In the stacks the leaf stands first; ` + "`code!`" + ` is managed code, ` + "`clr!`" + ` the runtime, ` + "`app!`" + ` and ` + "`system!`" + ` native
-code. A *marker* is the callback with FunctionID 0 by which the CLR says that unmanaged frames stand there. A *seed* is the
-register context from which it is asked to start.
+A timeline has one column for each thread. Time runs down, and the numbers count steps. A *preemption* is a switch away from a thread that
+could continue. Stacks are printed leaf first: ` + "`code!`" + ` is managed code, ` + "`clr!`" + ` the runtime, ` + "`app!`" + ` and ` + "`system!`" + ` native
+code. A *marker* is the callback with FunctionID 0, which the CLR makes for a block of unmanaged frames. A *seed* is the register context
+from which the CLR starts its walk.
 
-Run any of them: ` + "`seedwalk sim --scenario heap`" + `, ` + "`seedwalk sim --scenario heap --run 7 --trace`" + `.
+Run any of the rules: ` + "`seedwalk sim --scenario heap`" + `, ` + "`seedwalk sim --scenario heap --run 7 --trace`" + `.
 
 `
 
@@ -88,14 +87,14 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 		picture(b, files, r.Name, "timeline", Sequence(short))
 		fmt.Fprintf(b, "```\n%s```\n\n", outdent(timeline(f, "", false)))
 		if f.Graph != nil {
-			b.WriteString("Who waits for whom, and where each stands:\n\n")
+			b.WriteString("Which thread waits for which, and where each is:\n\n")
 			picture(b, files, r.Name, "graph", f.Graph.SVG())
 			fmt.Fprintf(b, "```\n%s```\n\n", f.Graph.Text())
 		}
 	}
 	fmt.Fprintf(b, "### %s, kept\n\n%s\n", r.Name, s.keptSummary())
 	if r.Idle {
-		b.WriteString("\nThis side cannot fail whatever the product's sampler does: what the rule forbids is not among its steps here. It shows the\nprocess; what enforces the rule stands above.\n")
+		b.WriteString("\nThis side cannot fail, whatever mistake the sampler makes: the forbidden step is not among its steps here. It only shows the\nprocess; the tests named above enforce the rule.\n")
 	}
 	if p := s.Passing; p != nil {
 		fmt.Fprintf(b, "\n<details><summary>One of them (run %d), as a timeline</summary>\n\n```\n%s```\n\n</details>\n", s.PassingRun, outdent(timeline(p, Sampler, false)))
@@ -109,7 +108,7 @@ func (s *Story) locks(b *strings.Builder) {
 	if len(r.Locks) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nBoth sides are shown for the lock `%s`; the other locks make the same worlds. `seedwalk sim --scenario LOCK` tells each.\n", r.Locks[0].Name)
+	fmt.Fprintf(b, "\nBoth sides are shown for the lock `%s`; the other locks make the same worlds. `seedwalk sim --scenario LOCK` shows each.\n", r.Locks[0].Name)
 	for i := range r.Locks {
 		l := r.With(&r.Locks[i])
 		fmt.Fprintf(b, "\n### %s\n\n**%s**\n\n%s\n\n*Source: %s.* ", l.Name, l.Line, fill(l.Text, 120, ""), l.Source)

@@ -30,7 +30,7 @@ func (s *Story) Text(w io.Writer, whole bool) {
 		if s.Failing != nil {
 			fmt.Fprintf(w, "\n%s\n\n%s", failingTitle(s.Failing), timeline(s.Failing, "", whole))
 			if g := s.Failing.Graph; g != nil {
-				fmt.Fprintf(w, "\nWho waits for whom, and where each stands:\n\n%s", indent(g.Text()))
+				fmt.Fprintf(w, "\nWhich thread waits for which, and where each is:\n\n%s", indent(g.Text()))
 			}
 		}
 	}
