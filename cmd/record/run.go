@@ -181,16 +181,17 @@ func (r *run) begin() error {
 	}
 	r.cmd.Env = append(options.ChildEnviron(r.opt, r.srv.path), options.EnvRefused+"="+r.srv.folder.Path(listen.RefusedName))
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.CommandStdout(), r.opt.Stderr
-	if err := r.cmd.Start(); err != nil {
-		return cannotStart(r.opt.Command[0], err)
-	}
+	start := r.cmd.Start
 	if r.srv.probes {
-		r.srv.outside.Start.Begin(r.cmd.Process.Pid)
+		start = func() error { return r.srv.outside.Start.Start(r.cmd) }
+	}
+	if err := start(); err != nil {
+		return cannotStart(r.opt.Command[0], err)
 	}
 	r.writePIDFile()
 	r.follow()
 	go func() {
-		r.code = exitCode(r.cmd.Wait())
+		r.code = exitCode(r.srv.outside.Start.Wait(r.cmd))
 		close(r.exited)
 	}()
 	return nil

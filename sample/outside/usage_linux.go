@@ -51,12 +51,16 @@ func (e *Engine) accountAll() {
 }
 
 // accountProcess sends the process's processor time since sampling began. The process's clock disappears with
-// the process; then it is the sum over the threads.
+// the process; then it is what the tool read when its command ended, or the sum over the threads.
 func (e *Engine) accountProcess() {
 	if e.Config.NoCPU {
 		return
 	}
-	if ran, ok := e.Kernel.Ran(); ok && e.ranBefore >= 0 {
+	ran, ok := e.Kernel.Ran()
+	if !ok {
+		ran, ok = e.Config.Start.Ran(e.PID)
+	}
+	if ok && e.ranBefore >= 0 {
 		e.ranSince = max(e.ranSince, uint64(max(0, ran-e.ranBefore)))
 	}
 	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: wire.CauseShort})

@@ -7,7 +7,23 @@ import (
 // Starting samples a command from its start until an engine takes over. The zero value does nothing until
 // Begin.
 type Starting struct {
-	s atomic.Pointer[Sampler]
+	s    atomic.Pointer[Sampler]
+	last atomic.Pointer[ended]
+}
+
+// ended is a process that has ended, with its processor time.
+type ended struct{ pid, nanos int64 }
+
+// Ran returns the processor time of process pid, in nanoseconds, if Wait has seen it end.
+func (s *Starting) Ran(pid int) (nanos int64, ok bool) {
+	if s == nil {
+		return 0, false
+	}
+	e := s.last.Load()
+	if e == nil || e.pid != int64(pid) {
+		return 0, false
+	}
+	return e.nanos, true
 }
 
 // Begin samples the process pid, if the kernel permits it (Linux).

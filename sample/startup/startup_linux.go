@@ -2,7 +2,13 @@ package startup
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
@@ -32,6 +38,61 @@ const (
 	// Bounds of the copied samples.
 	maxHits, maxBytes = 1 << 14, 16 << 20
 )
+
+// Start starts cmd and samples it from its first instruction: ptrace stops the process at exec until the
+// rings are open. Where that is not permitted, the process runs at once.
+func (s *Starting) Start(cmd *exec.Cmd) error {
+	if !traceable(cmd.Path) || cmd.SysProcAttr != nil {
+		return s.startLate(cmd)
+	}
+	runtime.LockOSThread() // only the thread that starts the process may let it go
+	defer runtime.UnlockOSThread()
+	traced := *cmd
+	traced.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if traced.Start() != nil {
+		return s.startLate(cmd)
+	}
+	*cmd = traced
+	pid := cmd.Process.Pid
+	for unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	s.Begin(pid)
+	syscall.PtraceDetach(pid) // fails only if the process was killed meanwhile
+	return nil
+}
+
+// startLate starts cmd and then opens the rings: the first milliseconds may be missing.
+func (s *Starting) startLate(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.Begin(cmd.Process.Pid)
+	return nil
+}
+
+// Wait waits for cmd to end. It reads the process's clock before the kernel removes the process.
+func (s *Starting) Wait(cmd *exec.Cmd) error {
+	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock has the complement of its number
+	pid := cmd.Process.Pid
+	var t unix.Timespec
+	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	if unix.ClockGettime(int32(^pid)<<3|scheduled, &t) == nil {
+		s.last.Store(&ended{int64(pid), t.Nano()})
+	}
+	return cmd.Wait()
+}
+
+// traceable reports whether a traced process may run the file with all its rights: execve(2) ignores
+// set-user-ID bits and capabilities of a traced process.
+func traceable(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+		return false
+	}
+	_, err = unix.Getxattr(path, "security.capability", nil)
+	return err != nil
+}
 
 func newStartup(pid int) *Sampler {
 	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: Period, Stack: cpuring.StackCopy})

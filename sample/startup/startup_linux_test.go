@@ -2,7 +2,10 @@ package startup
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -58,5 +61,46 @@ func TestStartupRoom(t *testing.T) {
 	}
 	if !s.full || s.bytes > maxBytes || len(s.hits) != maxBytes>>20 {
 		t.Errorf("%d samples, %d bytes", len(s.hits), s.bytes)
+	}
+}
+
+// The shortest program is sampled from its first instruction: the kernel counts all of its time.
+func TestStartStopped(t *testing.T) {
+	for range 20 {
+		var s Starting
+		cmd := exec.Command("true")
+		if err := s.Start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.Wait()
+		got := s.Take(cmd.Process.Pid)
+		if got == nil && err == nil && cmd.SysProcAttr != nil {
+			t.Skip("SKIPPED-CHECK: the kernel permits no perf events")
+		}
+		if err != nil || got == nil {
+			t.Fatalf("%v, sampled %v", err, got != nil)
+		}
+		got.HandOver(func(*perfevent.Record) {})
+		got.Rings.Read(func(*perfevent.Record) {})
+		n, ok := got.Rings.Remove(uint32(cmd.Process.Pid))
+		if got.End(); !ok || n.Counted == 0 {
+			t.Errorf("%d ns of the program are counted, %v", n.Counted, ok)
+		}
+	}
+}
+
+// A program whose rights tracing would take away is not traced.
+func TestTraceable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "program")
+	for mode, want := range map[os.FileMode]bool{0o755: true, 0o755 | os.ModeSetuid: false, 0o755 | os.ModeSetgid: false} {
+		if err := errors.Join(os.WriteFile(file, nil, 0o755), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if got := traceable(file); got != want {
+			t.Errorf("%v: %v", mode, got)
+		}
+	}
+	if traceable(file + "-absent") {
+		t.Error("an absent file")
 	}
 }
