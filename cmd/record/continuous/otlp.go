@@ -95,7 +95,11 @@ func judgeGRPC(resp *http.Response, body []byte) error {
 	text := fmt.Sprintf("status %d %.200q", code, message)
 	switch code {
 	case 0:
-		return partialSuccess(body[min(5, len(body)):])
+		reply, err := grpcMessage(resp, body)
+		if err != nil {
+			return err
+		}
+		return partialSuccess(reply)
 	case 3, 5, 6, 9: // the profile itself is wrong
 		return &rejected{text}
 	case 8: // too large, or the collector is busy and says when to come again
@@ -104,6 +108,31 @@ func judgeGRPC(resp *http.Response, body []byte) error {
 		}
 	}
 	return &busy{status: text}
+}
+
+// grpcMessage returns the message of an answer of gRPC: a flag, 4 bytes of length, and the message, which
+// servers compress as the request was ("Length-Prefixed-Message" in gRPC over HTTP2). An empty answer has none.
+func grpcMessage(resp *http.Response, body []byte) ([]byte, error) {
+	const head = 5
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case len(body) < head || uint64(binary.BigEndian.Uint32(body[1:])) != uint64(len(body)-head):
+		return nil, errNoMessage
+	case body[0] == 0:
+		return body[head:], nil
+	case body[0] != 1 || resp.Header.Get("Grpc-Encoding") != "gzip":
+		return nil, errNoMessage
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body[head:]))
+	if err != nil {
+		return nil, errNoMessage
+	}
+	reply, err := io.ReadAll(io.LimitReader(z, maxAnswer))
+	if err != nil {
+		return nil, errNoMessage
+	}
+	return reply, nil
 }
 
 // errNoMessage means that an answer is of something else than a collector, such as a proxy.

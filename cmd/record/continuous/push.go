@@ -15,7 +15,7 @@ import (
 )
 
 // maxAnswer bounds what is read of an answer.
-const maxAnswer = 4 << 10
+const maxAnswer = 64 << 10
 
 // pusher sends the files of the spool, oldest first.
 type pusher struct {
