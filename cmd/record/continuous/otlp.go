@@ -111,7 +111,7 @@ func judgeGRPC(resp *http.Response, body []byte) error {
 }
 
 // grpcMessage returns the message of an answer of gRPC: a flag, 4 bytes of length, and the message, which
-// servers compress as the request was ("Length-Prefixed-Message" in gRPC over HTTP2). An empty answer has none.
+// servers compress as the request was (gRPC over HTTP2, Length-Prefixed-Message). An empty answer has none.
 func grpcMessage(resp *http.Response, body []byte) ([]byte, error) {
 	const head = 5
 	switch {
