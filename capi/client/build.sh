@@ -16,7 +16,7 @@ trap 'rm -rf "$tmp"' EXIT
 common="-std=gnu11 -Wall -Wextra -Werror -O2 -fPIC -fno-stack-protector -fno-strict-aliasing -fvisibility=hidden -fasynchronous-unwind-tables
 	-fno-ident -U_FORTIFY_SOURCE $arch -I.. -I../../profiler/host"
 handler="-ffreestanding -fno-builtin -mgeneral-regs-only -fno-tree-loop-distribute-patterns" # what runs in a signal's handler
-for f in $probe/{start,handler,copy,relay,read}.c; do
+for f in $probe/{start,handler,copy,objects,relay,read}.c; do
 	# shellcheck disable=SC2086
 	$cc $common $handler -c "$f" -o "$tmp/$(basename "$f").o"
 done
@@ -28,6 +28,10 @@ if [ "$1" = shared ]; then
 	soname=libseedwalk_client.so.1
 	"$cc" -shared -nostdlib -s -Wl,--hash-style=both,-z,now,-Bsymbolic,--build-id=none,-z,nodelete,-z,noexecstack,-z,noseparate-code \
 		"-Wl,-soname,$soname,--version-script,$PWD/../exports.map" -o "$out" "$tmp"/*.o
+	if missing=$("$("$cc" -print-prog-name=nm)" -D --undefined-only "$out" | grep ' sw_'); then
+		echo "client: a source file of the probe is missing: it defines$missing" >&2
+		exit 1
+	fi
 	[ "$(basename "$out")" = $soname ] || ln -sf "$(basename "$out")" "$(dirname "$out")/$soname" # what is linked with it asks for
 else # one object, of which the linker sees our names only
 	binutil() { "$("$cc" -print-prog-name="$1")" "${@:2}"; }

@@ -69,7 +69,9 @@ func (s *server) listen(dir string, opt *options.Options) (err error) {
 		return err
 	}
 	s.path = s.listener.Where()
-	if err = opt.Unpack(s.folder.Dir); err == nil && opt.User != 0 {
+	err = opt.Unpack(s.folder.Dir)
+	s.outside = opt.Engine() // on Windows, Unpack makes the memory that the engine shares
+	if err == nil && opt.User != 0 {
 		err = s.listener.Admit(opt.User, s.folder)
 	}
 	if err != nil {
