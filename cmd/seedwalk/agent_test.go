@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,9 @@ func TestAgentToken(t *testing.T) {
 
 // A reason why the agent cannot begin is printed in one line that names the cause.
 func TestAgentCannotBegin(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED-CHECK: the agent needs Linux")
+	}
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {

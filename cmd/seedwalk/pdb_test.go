@@ -13,14 +13,17 @@ import (
 	"github.com/seedwalk/seedwalk/report/recording"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // A recording made on Windows gets names and lines of native code on this machine: from a folder and from a
 // symbol server, by the ID in the recording. Without --symbols no server is asked.
 func TestPDBReport(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	dir := tempdir.New(t)
+	for _, name := range []string{"XDG_CACHE_HOME", "LocalAppData"} { // Linux, Windows
+		t.Setenv(name, filepath.Join(dir, "cache"))
+	}
 	const id = "AABBCCDDEEFF112201020304050607082A"
 	db := pdbfile.File{
 		GUID: [16]byte{0xdd, 0xcc, 0xbb, 0xaa, 0xff, 0xee, 0x22, 0x11, 1, 2, 3, 4, 5, 6, 7, 8}, Age: 0x2a,

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // backend is a server that answers as its script says, then takes everything.
@@ -76,7 +78,7 @@ func (s *said) say(line string) {
 // pushing is a pusher with n files in its spool.
 func pushing(t *testing.T, address string, n int) (*pusher, *said) {
 	count, said := &Counters{}, &said{}
-	spool := &folder{dir: t.TempDir(), bound: 1 << 20, dropped: &count.SpoolDropped}
+	spool := &folder{dir: tempdir.New(t), bound: 1 << 20, dropped: &count.SpoolDropped}
 	p, err := newPusher(&Config{Push: address, Say: said.say}, spool, count)
 	if err != nil {
 		t.Fatal(err)
