@@ -105,10 +105,12 @@ func attachAgain(t *testing.T, p *process) {
 	p.truthDone()
 }
 
-// clean fails the test unless a process is again as it was before a recording.
+// clean fails the test unless a process is soon again as it was before a recording: the runtime closes the
+// tool's connection when its thread runs.
 func clean(t *testing.T, pid int, before systemState) {
 	t.Helper()
-	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || now.timers != 0 {
-		t.Errorf("afterwards %+v, before %+v", now, before)
-	}
+	until(t, fmt.Sprintf("the process is again as before: %+v", before), func() bool {
+		now := systemStateOf(t, pid)
+		return now.caught == before.caught && now.descriptors == before.descriptors && now.timers == 0
+	})
 }
