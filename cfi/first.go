@@ -85,7 +85,7 @@ func (s *searchTable) offset(i int) uint64 { return s.address(pairSize*i+4) - s.
 
 // found is an FDE outside any index, and its CIE.
 type found struct {
-	of  *Table // the table of cie; nil: there is none yet
+	of  *Table // the table of cie, nil before the first one
 	cie cie
 	fde fde
 	new bool // cie has changed

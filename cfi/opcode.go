@@ -189,7 +189,7 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 }
 
 // restore sets a register to the CIE's rule: the one after the initial instructions, whatever the FDE has
-// remembered since (DWARF 5 section 6.4.2.3). In a CIE itself there is none yet.
+// remembered since (DWARF 5 section 6.4.2.3). A CIE itself has no remembered state yet.
 func (m *Machine) restore(p *program, row *Row, reg uint64) Reason {
 	if p.inCIE {
 		return BadOpcode

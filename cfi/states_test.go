@@ -84,7 +84,7 @@ func TestLettersBehindG(t *testing.T) {
 	}
 }
 
-// TestNoSuchReturnRegister: a return address register of more than 16 bits is none.
+// TestNoSuchReturnRegister: a return address register number of more than 16 bits is refused.
 func TestNoSuchReturnRegister(t *testing.T) {
 	var a asm
 	cie := a.begin()

@@ -113,7 +113,7 @@ void seedwalk_checked_callback(unsigned slot, word id, int returned)
 static int holds_up(const struct thread *t)
 {
 	int depth = __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE);
-	if (depth <= 0 || depth > DEPTH || t->still < seedwalk_checked_patience || t->told == t->seen || __atomic_load_n(&t->calling, __ATOMIC_ACQUIRE))
+	if (depth <= 0 || depth > DEPTH || t->still < seedwalk_checked_patience || t->reported_at == t->seen || __atomic_load_n(&t->calling, __ATOMIC_ACQUIRE))
 		return 0;
 	unsigned in = t->slots[depth - 1];
 	if (in == THREAD_DESTROYED)
@@ -137,7 +137,7 @@ static void look(void)
 		struct thread *t = &seedwalk_checked_threads[i];
 		int check = holds_up(t);
 		if (check) {
-			t->told = t->seen;
+			t->reported_at = t->seen;
 			seedwalk_checked_say_of("SuspendRuntime", callback_rows[t->slots[t->depth - 1]].name, check, 0);
 		}
 	}
