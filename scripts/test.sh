@@ -33,25 +33,26 @@ checks() { go test -json -timeout 30m "$@" >>"$log" || status=$?; }
 lane() {
 	local run=$part.$1
 	shift
+	[ "$1" = -race ] && echo -race >"$run.flags" || : >"$run.flags"
 	go test -json -timeout 40m "$@" >"$run"
 	echo $? >"$run.code"
 }
 
 # settle NAME...: takes over what lanes left. A few of the tests that failed are run once
 # more, alone. The summary names such a test even if it passes then; what fails twice
-# has failed.
+# has failed. What the race detector found counts at once.
 settle() {
 	local run again package pattern
 	for run in "${@/#/$part.}"; do
 		cat "$run" >>"$log"
 		[ "$(cat "$run.code")" != 0 ] || continue
-		again=$(go run ./testkit/tools/summary -again <"$run")
+		again=$(grep -q 'WARNING: DATA RACE' "$run" || go run ./testkit/tools/summary -again <"$run")
 		[ -n "$again" ] || status=$(cat "$run.code")
 		while read -r package pattern; do
 			[ -n "$package" ] || continue
 			echo "once more: $package $pattern"
 			echo "{\"Action\":\"again\",\"Package\":\"$package\"}" >>"$log"
-			go test -json -timeout 15m -run "$pattern" "$package" >>"$log" </dev/null || status=$?
+			go test $(cat "$run.flags") -json -timeout 15m -run "$pattern" "$package" >>"$log" </dev/null || status=$?
 			echo '{"Action":"again"}' >>"$log"
 		done <<<"$again"
 	done
@@ -82,8 +83,8 @@ rest)
 	wait
 	settle guests hosts
 	# Where goroutines meet, once more with the race detector.
-	checks -race ./cmd/record/... ./report/wire
-	checks -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
+	watched -race ./cmd/record/... ./report/wire
+	watched -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 	# What is of no system, once more as Windows programs.

@@ -230,7 +230,13 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 	case <-ready:
 	case err := <-over:
 		close(end)
-		return 0, &Failure{ReasonBegin, cmp.Or(err, errEnded)}
+		reason := ReasonBegin
+		select {
+		case <-ready: // it began, and ended at once
+			reason = ReasonEnd
+		default:
+		}
+		return 0, &Failure{reason, cmp.Or(err, errEnded)}
 	}
 	var all sync.WaitGroup
 	began := time.Now()
