@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -29,7 +30,14 @@ var goldenForms = []struct {
 	{"demo.folded", WriteFolded},
 	{"demo.json", WriteJSON},
 	{"demo.speedscope.json", WriteSpeedscope},
-	{"demo.html", WriteHTML},
+	{"demo.page.json", func(w io.Writer, p *Profile) error { // the rest of the page is TestPageParts's
+		var b strings.Builder
+		err := WriteHTML(&b, p)
+		_, rest, _ := strings.Cut(b.String(), dataTag)
+		data, _, _ := strings.Cut(rest, "</script>")
+		_, err2 := io.WriteString(w, data)
+		return errors.Join(err, err2)
+	}},
 	{"demo.txt", WriteText},
 	{"demo.pprof.txt", func(w io.Writer, p *Profile) error {
 		var b bytes.Buffer
@@ -61,7 +69,7 @@ func TestGolden(t *testing.T) {
 // Processor time without samples is in every format, and weak times are marked.
 func TestAccountedGolden(t *testing.T) {
 	for _, f := range goldenForms {
-		if f.file == "demo.html" {
+		if f.file == "demo.page.json" {
 			continue
 		}
 		name := strings.Replace(f.file, "demo", "accounted", 1)
@@ -73,7 +81,7 @@ func TestAccountedGolden(t *testing.T) {
 // are they samples.
 func TestEventsGolden(t *testing.T) {
 	for _, f := range goldenForms {
-		if f.file == "demo.color.txt" || f.file == "demo.html" {
+		if f.file == "demo.color.txt" || f.file == "demo.page.json" {
 			continue
 		}
 		name := strings.Replace(f.file, "demo", "events", 1)

@@ -2,6 +2,8 @@ package export
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,11 +11,14 @@ import (
 	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
+// dataTag begins the data of a page.
+const dataTag = `<script type="application/json" id="data">`
+
 // dataOf takes the data out of a page the way a browser does: from the start
 // tag to the first end tag.
 func dataOf(t *testing.T, page string) *pageData {
 	t.Helper()
-	_, rest, ok := strings.Cut(page, `<script type="application/json" id="data">`)
+	_, rest, ok := strings.Cut(page, dataTag)
 	text, _, ok2 := strings.Cut(rest, "</script>")
 	d := new(pageData)
 	if !ok || !ok2 {
@@ -71,6 +76,28 @@ func TestPageData(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A page is page.html with the title, the data, every script, and the style at their places.
+func TestPageParts(t *testing.T) {
+	text := string(written(t, WriteHTML, handMade()))
+	_, data, _ := strings.Cut(text, dataTag)
+	data, _, _ = strings.Cut(data, "</script>")
+	text = strings.Replace(text, data, "{{data}}", 1)
+	text = strings.ReplaceAll(text, pageTitle(handMade()), "{{title}}")
+	scripts, _ := filepath.Glob("page/*.js")
+	for _, part := range append(scripts, "page/page.css") {
+		b, err := os.ReadFile(part)
+		if err != nil || strings.Count(text, string(b)) != 1 {
+			t.Errorf("%s stands in the page %d times: %v", part, strings.Count(text, string(b)), err)
+		}
+		text = strings.Replace(text, string(b), "", 1)
+	}
+	frame, _ := os.ReadFile("page/page.html")
+	want := strings.NewReplacer("{{css}}", "", "{{js}}", "").Replace(string(frame))
+	if text != want {
+		t.Errorf("without its parts the page is\n%s\nand not page.html:\n%s", text, want)
 	}
 }
 
