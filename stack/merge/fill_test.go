@@ -149,6 +149,9 @@ func TestFillRemembers(t *testing.T) {
 		m, out := merger(w), make([]Frame, 64)
 		count := &counting{truth: truth{w: w}}
 		m.SetManaged(count)
+		for i := 1; i < 4; i++ { // the same distances, of code at other addresses
+			*m.sizes.of(w.Truth[i].IP) = frameSize{w.Truth[i].IP ^ 1, w.Truth[i+1].SP - w.Truth[i].SP}
+		}
 		for _, c := range []struct {
 			name  string
 			hide  bool // the frame in the middle
@@ -166,6 +169,25 @@ func TestFillRemembers(t *testing.T) {
 				t.Errorf("%s: %d steps, want %d", c.name, count.steps, c.steps)
 			}
 			w.Capture.Frames = frames
+		}
+	})
+}
+
+// A function calls itself through a hidden method, and the CLR reports its outer frame only. The inner one
+// has the same ip as the marker, but another SP.
+func TestFillRecursion(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native)
+		inner, outer := &w.Truth[2], &w.Truth[4]
+		inner.IP = outer.IP
+		store(w, w.Truth[1].Slot, inner.IP)
+		w.Capture.Frames[1] = clr.SnapshotFrame{IP: outer.IP, SP: outer.SP, FP: outer.FP}
+		m, out := merger(w), make([]Frame, 64)
+		giveTables(m, truth{w: w})
+		if r := m.Merge(&w.Capture, out); !r.Complete() {
+			t.Errorf("%+v", r)
+		} else {
+			check(t, w, out[:r.N])
 		}
 	})
 }

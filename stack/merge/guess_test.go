@@ -33,28 +33,35 @@ func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 	}
 }
 
-// A hidden frame that was interrupted in its prolog has its caller's frame pointer, so the guess skips its
-// caller, which the CLR reported. The guessed frames are removed; otherwise they would appear twice.
+// A hidden frame that was interrupted in its prolog, or keeps no frame pointer, has its caller's. So the
+// guess skips the caller, which the CLR reported. The guessed frames are removed: otherwise they would
+// appear twice.
 func TestGuessPastTheCLRIsTakenBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {
 			name  string
 			kinds []fs.Kind
+			below int // the frame that has its caller's frame pointer
 			gap   Gap
 		}{
-			{"to the root", []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden}, GapLostManaged},
-			{"to another method", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Managed, fs.Hidden}, GapMismatch},
-			{"to another hidden frame", []fs.Kind{fs.Root, fs.Framed, fs.Hidden, fs.Managed, fs.Hidden}, GapMismatch},
-			{"to code without unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Framed, fs.Managed, fs.Hidden}, GapNoInfo},
+			{"to the root", []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden}, 0, GapLostManaged},
+			{"to another method", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Managed, fs.Hidden}, 0, GapMismatch},
+			{"to another hidden frame", []fs.Kind{fs.Root, fs.Framed, fs.Hidden, fs.Managed, fs.Hidden}, 0, GapMismatch},
+			{"to code without unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Framed, fs.Managed, fs.Hidden}, 0, GapNoInfo},
+			{"through a second hidden frame", []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden, fs.Hidden}, 1, GapLostManaged},
 		} {
 			w := fs.BuildFor(arch, c.kinds...)
-			w.Capture.Regs.SetFP(w.Truth[1].FP)
+			if fp := w.Truth[c.below+1].FP; c.below == 0 {
+				w.Capture.Regs.SetFP(fp)
+			} else {
+				store(w, w.Truth[c.below-1].FP, fp)
+			}
 			r, got := run(w)
-			if r.Gap != c.gap || len(got) < 3 || got[1].Kind != unwind.KindGap || got[2].IP != w.Truth[1].IP {
+			if r.Gap != c.gap || len(got) < 3 || got[1].Kind != unwind.KindGap || got[2].IP != w.Truth[c.below+1].IP {
 				t.Errorf("%s: %+v: %+v", c.name, r, got)
 				continue
 			}
-			if got[1].SP <= got[0].SP || got[1].SP < got[2].SP {
+			if got[1].SP <= got[0].SP || c.below == 0 && got[1].SP < got[2].SP {
 				t.Errorf("%s: the gap stands at sp %#x", c.name, got[1].SP)
 			}
 			inOrder(t, w, got)

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"encoding/binary"
 	"slices"
 	"testing"
 
@@ -210,7 +209,7 @@ func TestReplacedReturnAddress(t *testing.T) {
 			h := truth{w: w, slot: slot, ra: caller.IP}
 			if c.replaced {
 				stub := w.Truth[4].IP &^ 0xff // a native function's first byte
-				binary.LittleEndian.PutUint64(w.Capture.Stack.Data[slot-w.Capture.Stack.Addr:], stub)
+				store(w, slot, stub)
 			} else {
 				h.slot, h.ra = w.Truth[2].Slot, w.Truth[1].IP
 			}

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -27,6 +28,11 @@ func run(w *fs.World) (Result, []Frame) {
 	out := make([]Frame, 256)
 	r := merger(w).Merge(&w.Capture, out)
 	return r, out[:r.N]
+}
+
+// store writes a word of the stack.
+func store(w *fs.World, addr, v uint64) {
+	binary.LittleEndian.PutUint64(w.Capture.Stack.Data[addr-w.Capture.Stack.Addr:], v)
 }
 
 // check compares a merged stack with the true one, frame by frame.

@@ -147,8 +147,7 @@ func TestHiddenBelowUnframed(t *testing.T) {
 func TestHijackedHiddenFrame(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Hidden, fs.Native)
-		stack := &w.Capture.Stack
-		binary.LittleEndian.PutUint64(stack.Data[w.Truth[1].Slot-stack.Addr:], w.Truth[0].IP&^0xff)
+		store(w, w.Truth[1].Slot, w.Truth[0].IP&^0xff)
 		r, got := run(w)
 		if !r.Complete() || r.Doubtful != 0 {
 			t.Errorf("%+v", r)
@@ -266,4 +265,38 @@ func TestFramelessStubCalledByNativeCode(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Words between two frames that are no addresses in code prove that there is no frame, but only near ones.
+func TestCodeBetween(t *testing.T) {
+	const low = fs.StackLow
+	w := fs.BuildFor(context.ArchAMD64, fs.Root, fs.Native, fs.Managed)
+	m := merger(w)
+	for _, c := range []struct {
+		name string
+		size uint64
+		at   int // where there is a return address, -1: nowhere
+		ra   uint64
+		want bool
+	}{
+		{"nothing", 0, -1, 0, false},
+		{"the most bytes of a stub", maxStub, -1, 0, false},
+		{"a word more", maxStub + 8, -1, 0, true},
+		{"native code, first", 64, 0, w.Truth[1].IP, true},
+		{"managed code, last", 64, 56, w.Truth[0].IP, true},
+		{"behind the end", 64, 64, w.Truth[0].IP, false},
+		{"an unreadable word", maxStub, maxStub / 2, 0, true},
+	} {
+		words := make([]byte, maxStub+8)
+		if c.at >= 0 {
+			binary.LittleEndian.PutUint64(words[c.at:], c.ra)
+		}
+		if c.at >= 0 && c.ra == 0 {
+			words = words[:c.at]
+		}
+		m.mem.Reset(low, words)
+		if got := m.codeBetween(low, low+c.size); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
 }

@@ -170,6 +170,10 @@ func unseenCode() []Fault {
 		engineFault("stack/merge/merge.go", "merge-other-arch", "registers of another architecture are merged", "if g == GapNone && m.in.Regs.Arch != m.regs.Arch {", "if g == GapNone && m.in.Regs.Arch == context.NoArch {", mergeTests),
 		engineFault("stack/merge/merge.go", "merge-guess-past", "frames that rest on a wrong guess stay", "i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {", "i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP && false {", mergeTests),
 		engineFault("stack/merge/merge.go", "merge-grown-below", "a frame that has grown may begin below the walk", "if f.SP < m.sp() || f.SP > f.FP {", "if f.SP > f.FP {", mergeTests),
+		engineFault("stack/merge/merge.go", "merge-hidden-kept", "hidden frames that are removed still count", "\t\t\tm.res.Hidden--\n", "\t\t\t_ = k\n", mergeTests),
+		engineFault("stack/merge/merge.go", "merge-stub-size", "a stub without a frame may have pushed any number of words", "if high > low+maxStub {", "if high < low {", mergeTests),
+		engineFault("stack/merge/fill.go", "fill-any-ip", "a distance stands for code at other addresses", "known.ip == f.IP && known.size == to.SP-f.SP", "known.size == to.SP-f.SP", mergeTests),
+		engineFault("stack/merge/fill.go", "fill-recursion", "a marker is reached at its ip alone", "m.ip() == to.IP && m.sp() == to.SP {", "m.ip() == to.IP {", mergeTests),
 		engineFault("stack/merge/fill.go", "fill-doubt", "what a doubtful walk found is shown", "return !m.at.Trust.Doubtful()\n}", "return true\n}", mergeTests),
 	}
 }
