@@ -129,7 +129,7 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 	dir := sources(t, w.folder(), f)
 	exe := filepath.Join(dir, "world")
 	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",
-		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows", "-I" + dir, "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
+		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows", "-I" + dir, "-I" + filepath.Join(needs.Root(t), "capi"), "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
 	defines := w.defines
 	if strings.Contains(f.file, "=") {
 		defines = append(slices.Clone(defines), f.file)

@@ -32,6 +32,7 @@ var long = flag.Bool("explore", false, "explore the large worlds too, and weaken
 
 const (
 	host          = "profiler/host"
+	client        = "capi/client/src"
 	releaseCommit = "__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE)"
 	leftAgain     = "__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag"
 	gone          = "DoStackSnapshot of a thread that is gone"
@@ -39,6 +40,7 @@ const (
 	timerLeft     = "a timer is left"
 	another       = "another"
 	killed        = "ends the process"
+	anotherID     = "the id of another"
 )
 
 // endings are of a signal that the tool sends while a recording ends.
@@ -75,6 +77,22 @@ var worlds = []world{
 		faults: []fault{plainDead, noLastLook}},
 	{name: "claim, the runtime's number again", file: "claim", from: host, defines: []string{"NEXT_ID=1", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
 		faults: []fault{plainDead, tidFirst}},
+	{name: "ids, the system's number again", file: "owners", from: client, defines: []string{"NEXT=11", "OTHER=0"}, outcomes: []string{"new", "none", "old"},
+		faults: []fault{
+			{"the end of a thread clears its number's id", "ids.c", [][2]string{{"__atomic_compare_exchange_n(&ids[i].id, &id, FREE, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)", "__atomic_store_n(&ids[i].id, id * FREE, __ATOMIC_RELAXED)"}}, "is lost"},
+		}},
+	{name: "ids, the same entry", file: "owners", from: client, defines: []string{"NEXT=13", "OTHER=0"}, outcomes: []string{"new", "none"},
+		faults: []fault{
+			{"the id is there before the number (the old source)", "ids.c", [][2]string{{"&id, WRITING, 0, __ATOMIC_ACQ_REL", "&id, thread, 0, __ATOMIC_ACQ_REL"}}, anotherID},
+			{"the number is not read again", "ids.c", [][2]string{{"if (__atomic_load_n(&ids[at].os, __ATOMIC_RELAXED) == os_thread) ", ""}}, anotherID},
+			{"the id is published relaxed", "ids.c", weaken("__atomic_store_n(&ids[at].id, thread, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), anotherID},
+			{"the number is published relaxed", "ids.c", weaken("__atomic_store_n(&ids[at].os, os_thread, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), anotherID},
+			{"the number is read relaxed", "ids.c", weaken("if (__atomic_load_n(&ids[at].os, __ATOMIC_ACQUIRE) != os_thread)", "__ATOMIC_ACQUIRE"), anotherID},
+		}},
+	{name: "ids, two threads for one entry", file: "owners", from: client, defines: []string{"NEXT=13", "OTHER=15"}, outcomes: []string{"new", "none"},
+		faults: []fault{
+			{"an id is taken by a store", "ids.c", [][2]string{{"!__atomic_compare_exchange_n(&ids[at].id, &id, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&ids[at].id, WRITING, __ATOMIC_RELEASE), 0)"}}, "is lost"},
+		}},
 	{name: "capture, one slot for two threads", file: "capture", from: host, outcomes: []string{"both", "first", "none", "second"},
 		faults: []fault{
 			{"serial and state are two words (the old source)", "capture_linux.c", [][2]string{{"if (change(s, serial, SW_ASKED, SW_CAPTURING)) {",

@@ -217,53 +217,6 @@ EXPORT int seedwalk_sampler_close(void)
 
 /* ---- stacks ---- */
 
-/* Threads by number: ThreadAssignedToOSThread provides the runtime's id. An entry whose id is 0 is free. The
- * system may use a number again before ThreadDestroyed of its last owner arrives. */
-enum { PLACES = 8192, NEAR_PLACES = 16 };
-static struct { uint64_t os, id; } ids[PLACES];
-
-static int place(uint32_t os_thread, uint64_t thread, int any)
-{
-	for (uint32_t i = 0; i < NEAR_PLACES; i++) {
-		uint32_t at = (os_thread + i) % PLACES;
-		uint64_t none = 0;
-		if (__atomic_load_n(&ids[at].os, __ATOMIC_RELAXED) == os_thread) {
-			__atomic_store_n(&ids[at].id, thread, __ATOMIC_RELEASE);
-			return 1;
-		}
-		if (any && __atomic_compare_exchange_n(&ids[at].id, &none, thread, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			__atomic_store_n(&ids[at].os, os_thread, __ATOMIC_RELEASE);
-			return 1;
-		}
-	}
-	return 0;
-}
-
-EXPORT int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread)
-{
-	if (!place(os_thread, thread, 0))
-		place(os_thread, thread, 1);
-	return SEEDWALK_OK;
-}
-
-EXPORT int seedwalk_sampler_thread_destroyed(uint64_t thread)
-{
-	for (uint32_t i = 0; i < PLACES; i++) {
-		uint64_t id = thread;
-		if (__atomic_load_n(&ids[i].id, __ATOMIC_RELAXED) == thread)
-			__atomic_compare_exchange_n(&ids[i].id, &id, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	}
-	return SEEDWALK_OK;
-}
-
-static uint64_t id_of(uint64_t os)
-{
-	for (uint32_t i = 0; i < NEAR_PLACES; i++)
-		if (__atomic_load_n(&ids[(os + i) % PLACES].os, __ATOMIC_RELAXED) == os)
-			return __atomic_load_n(&ids[(os + i) % PLACES].id, __ATOMIC_ACQUIRE);
-	return 0;
-}
-
 /* Callbacks of the in-process library. The engine sees these events itself, so they do nothing here. */
 EXPORT int seedwalk_sampler_thread_created(uint64_t thread) { return (void)thread, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_module_loaded(uint64_t module) { return (void)module, SEEDWALK_OK; }
@@ -295,7 +248,7 @@ static int next(void)
 	for (int reads = 0; reads < MOST_READS; reads++) {
 		enum event e = sw_decode(&in);
 		if (e == STACK) {
-			in.stack.thread = id_of(in.stack.os_thread);
+			in.stack.thread = sw_id_of(in.stack.os_thread);
 			return SEEDWALK_OK;
 		}
 		size_t room = e == NONE ? sw_room(&in) : 0;

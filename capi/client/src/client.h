@@ -6,7 +6,7 @@
 #include "../../seedwalk.h"
 #include "../seedwalk_client.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#include "ids.h"
 
 /* spawn.c: the helper process. */
 struct engine {
