@@ -48,6 +48,31 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
+// If only waits were asked for and the runtime cannot report them, the line says so, and the exit code of
+// record --pid is not 0.
+func TestUnseenWaits(t *testing.T) {
+	for _, c := range []struct {
+		name, runtime string
+		events        options.Events
+		pid, code     int
+		want          string
+	}{
+		{"waits", ".NET 8.0.6", "waits", 7, options.ExitRefused, "waits of process 7 are unknown: .NET 8 "},
+		{"a command has its own code", ".NET 8.0.6", "waits", 0, 0, "waits of process 7 are unknown: .NET 8 "},
+		{"locks too", ".NET 8.0.6", "waits,locks", 7, 0, "no events: "},
+		{"reported", ".NET 9.0.5", "waits", 7, 0, "no events: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := inflow.New(7, "app")
+			p.Receive(&wire.Hello{PID: 7, Runtime: c.runtime})
+			r := &run{opt: &options.Options{Events: c.events, PID: c.pid}, srv: &server{processes: []*inflow.Process{p}}}
+			if got, code := r.empty(), r.finalCode(); !strings.HasPrefix(got, c.want) || code != c.code {
+				t.Errorf("%q, exit code %d", got, code)
+			}
+		})
+	}
+}
+
 // If the profiler itself reported why it does not work, the tool does not guess.
 func TestRefusedToldWhy(t *testing.T) {
 	opt, said := fakeRun(t, "refusing")

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // neverConnected reports in one line why no profiler may have connected: a visible reason, else the most
@@ -75,6 +76,9 @@ func (r *run) empty() string {
 		return ""
 	}
 	if r.noSamples() {
+		if why := r.unseenWaits(); why != "" {
+			return why
+		}
 		return fmt.Sprintf("no events: none of what --events %s asked for happened while the process was recorded", r.opt.Events)
 	}
 	for _, p := range r.srv.all() {
@@ -103,4 +107,21 @@ func (r *run) noSamples() bool {
 		}
 	}
 	return true
+}
+
+// unseenWaits returns why there are no events if only waits were asked for and a runtime cannot report them,
+// "" otherwise.
+func (r *run) unseenWaits() string {
+	if w, _ := r.opt.Events.Parse(); w.CPU || w.Wall || w.Events != probe.WaitEvents || r.srv.count().Events > 0 {
+		return ""
+	}
+	for _, p := range r.srv.all() {
+		p.Mu.RLock()
+		why := p.UnseenWaits()
+		p.Mu.RUnlock()
+		if why != "" {
+			return why
+		}
+	}
+	return ""
 }

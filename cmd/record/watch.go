@@ -220,7 +220,7 @@ func (r *run) finalCode() int {
 			return options.ExitRefused
 		}
 	}
-	if c := r.srv.count(); r.opt.FailEmpty && c.Samples+c.Events == 0 {
+	if c := r.srv.count(); r.opt.FailEmpty && c.Samples+c.Events == 0 || r.opt.PID != 0 && r.unseenWaits() != "" {
 		return options.ExitRefused
 	}
 	return 0

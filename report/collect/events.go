@@ -2,6 +2,7 @@ package collect
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,21 @@ import (
 // eventCounters are the counters of all events of a kind, recorded or not.
 var eventCounters = [export.NumEvents]string{export.EventWait: "event_waits", export.EventLock: "event_locks",
 	export.EventAllocation: "event_allocs", export.EventException: "event_exceptions"}
+
+// firstWithWaits is the first major version of .NET that reports waits for wait handles and tasks.
+const firstWithWaits = 9
+
+// UnseenWaits returns why the process cannot report its waits, "" if it can or if its version is unknown.
+func (p *Process) UnseenWaits() string {
+	major := 0
+	if p.hello != nil {
+		fmt.Sscanf(p.hello.Runtime, ".NET %d.", &major)
+	}
+	if major == 0 || major >= firstWithWaits {
+		return ""
+	}
+	return fmt.Sprintf("waits of process %d are unknown: .NET %d reports waits for locks only (--events locks), .NET %d and later report all", p.PID, major, firstWithWaits)
+}
 
 // eventSum sums up a process's events of a kind.
 type eventSum struct{ count, complete, sum, longest, open int64 }
@@ -130,6 +146,10 @@ func (b *builder) events(p *Process, want []export.Event) {
 	s := &b.p.Stats
 	for _, kind := range want {
 		if kind == export.NoEvent || kind >= export.NumEvents {
+			continue
+		}
+		if why := p.UnseenWaits(); kind == export.EventWait && why != "" {
+			s.Notes = append(s.Notes, why)
 			continue
 		}
 		i := slices.IndexFunc(s.Events, func(e export.EventStats) bool { return e.Event == kind })

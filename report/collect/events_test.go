@@ -52,6 +52,20 @@ func TestEventsSum(t *testing.T) {
 	}
 }
 
+// A runtime that does not report waits has a note instead of a number of waits.
+func TestUnseenWaits(t *testing.T) {
+	for runtime, unseen := range map[string]bool{".NET 8.0.6": true, ".NET 9.0.5": false, ".NET 10.0.9": false, "": false, "Mono": false} {
+		p := NewProcess(7, "p")
+		p.hello = &wire.Hello{Runtime: runtime}
+		b := newBuilder(nil)
+		b.events(p, []export.Event{export.EventWait, export.EventQueue})
+		notes, rows := b.p.Stats.Notes, b.p.Stats.Events
+		if why := p.UnseenWaits(); (why != "") != unseen || unseen != (len(notes) == 1 && notes[0] == why) || unseen != (rows[0].Event != export.EventWait) {
+			t.Errorf("%q: %q, notes %q, rows %v", runtime, why, notes, rows)
+		}
+	}
+}
+
 // Memory stays bounded: messages with a number in each are put together, and of the
 // events with a time the longest are listed.
 func TestEventsBounded(t *testing.T) {
