@@ -110,17 +110,19 @@ fi
 # The same for musl: a single-file program of .NET 9.0.9, with the core library of
 # 9.0.5, since its own is cut down to what that program needs.
 musl=.cache/dotnet-9.0.9-musl/package/bin/vsce-sign
-if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/samples/TruthMusl $src/Truth.cs $src/TruthMore.cs $src/musl.c $musl; then
-	mkdir -p out/samples/musl
-	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$core -out:out/samples/musl/vsce-sign.dll $src/Truth.cs $src/TruthMore.cs
-	for lib in libstdc++.so.6 libgcc_s.so.1; do
-		cp "$(gcc -print-file-name=$lib)" out/samples/musl/
-	done
-	musl-gcc -shared -fPIC -O2 $warn -o out/samples/musl/ld-linux-x86-64.so.2 $src/musl.c
-	${GO:-go} run ./testkit/tools/bundle replace $musl System.Private.CoreLib.dll $core out/samples/musl/program
-	${GO:-go} run ./testkit/tools/bundle replace out/samples/musl/program vsce-sign.dll out/samples/musl/vsce-sign.dll out/samples/TruthMusl
-	rm out/samples/musl/program
-fi
+for app in Truth Exact; do
+	if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/samples/${app}Musl $src/$app*.cs $src/musl.c $musl; then
+		mkdir -p out/samples/musl/$app
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$core -out:out/samples/musl/$app/vsce-sign.dll $(ls $src/$app.cs $src/${app}More.cs 2>/dev/null)
+		for lib in libstdc++.so.6 libgcc_s.so.1; do
+			cp "$(gcc -print-file-name=$lib)" out/samples/musl/
+		done
+		musl-gcc -shared -fPIC -O2 $warn -o out/samples/musl/ld-linux-x86-64.so.2 $src/musl.c
+		${GO:-go} run ./testkit/tools/bundle replace $musl System.Private.CoreLib.dll $core out/samples/musl/program
+		${GO:-go} run ./testkit/tools/bundle replace out/samples/musl/program vsce-sign.dll out/samples/musl/$app/vsce-sign.dll out/samples/${app}Musl
+		rm out/samples/musl/program
+	fi
+done
 
 # .NET 8, which says nothing of its structures: a single-file program of 8.0.6, against its
 # own core library.

@@ -1,6 +1,7 @@
-/* A profiler that loads the client library late, samples, closes it, unloads it, and so on:
- * CYCLES times, after CYCLES_WAIT milliseconds. It tells the runtime that it is no profiler at all
- * once its thread runs. CYCLES_OUT gets how many cycles gave stacks, and how many of these were whole. */
+/* A profiler that loads the client library late, samples, closes it, unloads it, and so on: CYCLES times, after
+ * CYCLES_WAIT milliseconds. It writes to CYCLES_OUT how many cycles gave stacks, and how many of these were
+ * complete. At the start of a program, it makes the runtime unload it once its thread runs. If it is attached, it
+ * detaches itself at the end. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,9 +11,10 @@
 #include "seedwalk.h"
 
 typedef uint32_t result;
-enum { CANCEL_ACTIVATION = (int)0x80131375, ENOUGH = 20, STEP_US = 5000, STEPS = 4000 };
+enum { CANCEL_ACTIVATION = (int)0x80131375, REQUEST_DETACH = 58, DETACH_MS = 10, ENOUGH = 20, STEP_US = 5000, STEPS = 4000 };
 
 static long stacks, whole;
+static void *info; /* of InitializeForAttach */
 
 static void on_stack(void *client, const seedwalk_stack *s)
 {
@@ -51,10 +53,14 @@ static void *life(void *nothing)
 	usleep((useconds_t)number("CYCLES_WAIT") * 1000);
 	for (int i = 0; i < all; i++)
 		good += cycle(getenv("CLIENT_LIBRARY"));
-	FILE *f = fopen(getenv("CYCLES_OUT"), "w");
+	FILE *f = fopen(getenv("CYCLES_OUT"), "a");
 	if (f) {
 		fprintf(f, "good %d of %d stacks %ld whole %ld\n", good, all, stacks, whole);
 		fclose(f);
+	}
+	if (info) {
+		result (*detach)(void *, uint32_t) = (result(*)(void *, uint32_t))(*(void ***)info)[REQUEST_DETACH];
+		detach(info, DETACH_MS);
 	}
 	return nothing;
 }
@@ -64,6 +70,14 @@ static result begin(void)
 	pthread_t t;
 	pthread_create(&t, 0, life, 0);
 	return (result)CANCEL_ACTIVATION;
+}
+
+static result attach(void *self, void *given)
+{
+	(void)self;
+	info = given, stacks = whole = 0;
+	begin();
+	return 0;
 }
 
 static void *slots[128];
@@ -81,7 +95,7 @@ result DllGetClassObject(const void *clsid, const void *id, void **out)
 	for (int i = 0; i < 128; i++)
 		slots[i] = (void *)fine;
 	slots[0] = methods[0] = (void *)query, slots[1] = slots[2] = methods[1] = methods[2] = (void *)one;
-	slots[3] = slots[80] = (void *)begin, methods[3] = (void *)create, methods[4] = (void *)fine;
+	slots[3] = (void *)begin, slots[80] = (void *)attach, methods[3] = (void *)create, methods[4] = (void *)fine;
 	return *out = &factory, 0;
 }
 
