@@ -153,17 +153,14 @@ func (r *run) awaitProbe() bool {
 	}
 	select {
 	case <-r.srv.connected:
-		return true
-	case <-r.srv.greeted:
 	case <-time.After(limit):
-		return false
+	case <-r.srv.greeted:
+		select {
+		case <-r.srv.connected:
+		case <-r.srv.failed:
+		}
 	}
-	select {
-	case <-r.srv.connected:
-		return true
-	case <-r.srv.failed:
-		return false
-	}
+	return r.connected(0) // several of these may have happened
 }
 
 // Limits of the retries of load.
@@ -178,7 +175,7 @@ func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, know
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
 		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.Root)), Timeout: attachLimit})
 		known = errors.As(err, &answer)
-		if r.connected() || time.Since(begin) > r.retryLimit(answer, known) {
+		if r.connected(200*time.Millisecond) || time.Since(begin) > r.retryLimit(answer, known) {
 			return answer, known, err
 		}
 	}
@@ -207,14 +204,13 @@ func (r *run) stopper() error {
 	return nil
 }
 
-// connected reports whether the probe has connected, which it does before it answers.
-func (r *run) connected() bool {
+// connected reports whether the probe connects within a time.
+func (r *run) connected(limit time.Duration) bool {
 	select {
 	case <-r.srv.connected:
-		return true
-	case <-time.After(200 * time.Millisecond):
-		return false
+	case <-time.After(limit):
 	}
+	return r.srv.count().Processes > 0
 }
 
 // awaitEnd waits for the end of a recorded process that is not our child.

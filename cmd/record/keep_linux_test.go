@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/report/wire"
@@ -19,6 +18,7 @@ import (
 const (
 	envLibrary = "SEEDWALK_TEST_LIBRARY" // the file that the target runs
 	envOther   = "SEEDWALK_TEST_OTHER"   // the file that replaces it
+	envKept    = "SEEDWALK_TEST_KEPT"    // a file that exists once the tool has kept the first one
 )
 
 func init() {
@@ -44,12 +44,7 @@ func replaced(told bool) int {
 		m.Path += " (deleted)"
 	}
 	c := send(greet, func(w *wire.Writer) { w.Module(&m) })
-	// Until the tool has mapped it too. If the tool may not map it, it makes a copy.
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", os.Getppid())); strings.Contains(string(b), path) {
-			break
-		}
-	}
+	awaitFile(os.Getenv(envKept))
 	if err := os.Rename(os.Getenv(envOther), path); err != nil {
 		return 92
 	}
@@ -60,6 +55,18 @@ func replaced(told bool) int {
 	w.Bye("exit")
 	c.Write(w.Bytes())
 	return 0
+}
+
+// keptNamer makes a file once it keeps a library.
+type keptNamer struct {
+	*symbol.Resolver
+	library, kept string
+}
+
+func (k keptNamer) Keep(path, buildID string, f *elf.File) {
+	if k.Resolver.Keep(path, buildID, f); strings.HasPrefix(path, k.library) {
+		os.WriteFile(k.kept, nil, 0o600)
+	}
 }
 
 // mapped maps the library as the loader does.
@@ -117,8 +124,9 @@ func TestReplacedImage(t *testing.T) {
 				}
 			}
 			opt, _ := fakeRun(t, what)
-			opt.Namer = symbol.NewResolver()
-			opt.Env = append(opt.Env, envLibrary+"="+library, envOther+"="+other)
+			kept := filepath.Join(dir, "kept")
+			opt.Namer = keptNamer{symbol.NewResolver(), library, kept}
+			opt.Env = append(opt.Env, envLibrary+"="+library, envOther+"="+other, envKept+"="+kept)
 			res := mustRun(t, opt)
 			if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "as_it_ran[native]") {
 				t.Errorf("exit code %d, the profile has\n%s", res.ExitCode, got)

@@ -31,23 +31,25 @@ const maxEnviron = 4 << 20
 // followLeft returns a channel that is closed when every process that the command left running has ended, nil
 // if none is to be followed. It ends early if ending is closed.
 func (r *run) followLeft(ending <-chan struct{}) <-chan struct{} {
+	r.srv.acceptWaiting()
 	live, connected := r.srv.living()
 	helpers := len(connected) > len(live) && r.opt.Duration == 0
 	if helpers || len(live) == 0 && (len(connected) > 0 || len(inheritors(r.srv.path)) == 0) {
 		r.left = live
 		return nil
 	}
-	done := make(chan struct{})
+	done, limit := make(chan struct{}), time.Now().Add(leftWait)
 	go func() {
 		defer close(done)
-		r.awaitLeft(ending)
+		r.awaitLeft(ending, limit)
 	}()
 	return done
 }
 
-// awaitLeft returns when every process that the command left running has ended, or none loads a runtime.
-func (r *run) awaitLeft(ending <-chan struct{}) {
-	for limit := time.Now().Add(leftWait); ; {
+// awaitLeft returns when every process that the command left running has ended, or none has loaded a runtime
+// at the limit.
+func (r *run) awaitLeft(ending <-chan struct{}, limit time.Time) {
+	for {
 		live, connected := r.srv.living()
 		r.follows(live)
 		if len(live) == 0 {

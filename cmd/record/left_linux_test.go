@@ -59,16 +59,20 @@ func orphan() int {
 	fmt.Println(os.Getpid())
 	awaitParent()
 	c := send(greet, samples(10))
-	for {
-		if _, err := os.Stat(os.Getenv(envFollowed)); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	awaitFile(os.Getenv(envFollowed))
 	w := wire.NewWriter(nil)
 	w.Bye("exit")
 	c.Write(w.Bytes())
 	return 0
+}
+
+// awaitFile waits for a file, but not for ever: the test may have failed.
+func awaitFile(path string) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
 }
 
 // helper has connected when its parent ends, and runs until the tool closes the connection.

@@ -165,6 +165,8 @@ func TestDurationBegins(t *testing.T) {
 // A recording that ends before its command has the figures of all its samples, and no sample later than its
 // end.
 func TestLastFigures(t *testing.T) {
+	defer func(d time.Duration) { drainWait = d }(drainWait)
+	drainWait = time.Minute // of a busy machine
 	opt, _ := fakeRun(t, "lingering")
 	opt.Duration = 100 * time.Millisecond
 	res := mustRun(t, opt)

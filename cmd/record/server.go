@@ -91,6 +91,10 @@ func (s *server) accept() {
 		if err != nil {
 			return
 		}
+		if pid == os.Getpid() { // acceptWaiting
+			c.Close()
+			continue
+		}
 		if s.probes {
 			if c, err = s.sampled(c, pid); err != nil {
 				if err != errAnswered {
@@ -102,6 +106,16 @@ func (s *server) accept() {
 		}
 		s.add(c, pid)
 	}
+}
+
+// acceptWaiting returns once the connections that wait now have been accepted.
+func (s *server) acceptWaiting() {
+	c, err := s.listener.Dial()
+	if err != nil {
+		return
+	}
+	go func() { <-s.accepting; c.Close() }()
+	c.Read(make([]byte, 1)) // until accept closes it, or has ended
 }
 
 // note keeps a line for the user.
@@ -219,11 +233,11 @@ func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 // Times that settle waits. A process that has ended has left all its output in its socket's buffer, which is
 // read at once; one that lives is asked to stop.
 const (
-	acceptWait = 50 * time.Millisecond
-	drainWait  = 700 * time.Millisecond
-	ownWait    = 10 * time.Second // of an engine in a tool of ours, which always ends
-	partWait   = time.Minute      // the same for the agent, where a long wait does no harm
+	ownWait  = 10 * time.Second // of an engine in a tool of ours, which always ends
+	partWait = time.Minute      // the same for the agent, where a long wait does no harm
 )
+
+var drainWait = 700 * time.Millisecond
 
 // refusedToldWhy reports whether a profiler was loaded, did not work, and has reported the reason: then
 // guesses would only hide it.
@@ -257,7 +271,8 @@ func (s *server) settle() {
 	s.settling = true
 	s.mu.Unlock()
 	if !again && s.listener != nil {
-		s.listener.SetDeadline(time.Now().Add(acceptWait))
+		s.acceptWaiting()
+		s.listener.SetDeadline(time.Now())
 	}
 	<-s.accepting
 	s.mu.Lock()

@@ -142,15 +142,14 @@ func (a *Agent) Run(stop <-chan struct{}) {
 	finder := newFinder(a.cfg.Rules)
 	tick := time.NewTicker(scanEvery)
 	defer tick.Stop()
-	for {
+	for !closed(stop) {
 		a.start(finder.find(time.Now()), stop)
 		select {
 		case <-stop:
-			a.wait.Wait()
-			return
 		case <-tick.C:
 		}
 	}
+	a.wait.Wait()
 }
 
 // start begins to record processes that are not recorded yet.
@@ -179,33 +178,26 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 // follow records a process to its end.
 func (a *Agent) follow(p process, stop <-chan struct{}) {
 	retry := firstRetry
-	for alive(p) {
+	for alive(p) && !closed(stop) {
 		if !a.budget.begin() {
 			a.count.Paused.Add(1)
-			if !a.rest(lookEvery, stop) {
-				return
-			}
+			a.rest(lookEvery, stop)
 			continue
 		}
 		began := time.Now()
 		recorded, err := a.session(p, stop)
 		a.count.Unrecorded.Add(int64(max(0, time.Since(began)-recorded)))
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		if retry = nextRetry(retry, recorded); err != nil && a.fail(p, err) && !a.rest(retry, stop) {
-			return
+		if retry = nextRetry(retry, recorded); err != nil && !closed(stop) && a.fail(p, err) {
+			a.rest(retry, stop)
 		}
 	}
 }
 
-// rest sleeps while a process is not recorded. It returns false if stop was closed meanwhile.
-func (a *Agent) rest(d time.Duration, stop <-chan struct{}) bool {
+// rest sleeps while a process is not recorded.
+func (a *Agent) rest(d time.Duration, stop <-chan struct{}) {
 	began := time.Now()
-	defer func() { a.count.Unrecorded.Add(int64(time.Since(began))) }()
-	return sleep(d, stop)
+	sleep(d, stop)
+	a.count.Unrecorded.Add(int64(time.Since(began)))
 }
 
 // nextRetry returns how long to wait after a session that failed. One that recorded for longer than
@@ -231,10 +223,8 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 	case err := <-over:
 		close(end)
 		reason := ReasonBegin
-		select {
-		case <-ready: // it began, and ended at once
+		if closed(ready) { // it began, and ended at once
 			reason = ReasonEnd
-		default:
 		}
 		return 0, &Failure{reason, cmp.Or(err, errEnded)}
 	}
@@ -367,10 +357,19 @@ func either(a, b, end <-chan struct{}) <-chan struct{} {
 
 // sleepUntil returns false if stop was closed before t.
 func sleepUntil(t time.Time, stop <-chan struct{}) bool {
-	return !time.Now().Before(t) || sleep(time.Until(t), stop)
+	return sleep(time.Until(t), stop) || !time.Now().Before(t)
 }
 
-// sleep returns false if stop was closed meanwhile.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep returns false if stop was closed meanwhile. If both happened, the result is either.
 func sleep(d time.Duration, stop <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

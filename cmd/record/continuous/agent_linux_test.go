@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -57,7 +58,9 @@ func fill(i Interval) {
 }
 
 // Recordings and profiles stay within their bounds, and what the bounds take is counted.
-func TestFoldersStayBounded(t *testing.T) {
+func TestFoldersStayBounded(t *testing.T) { synctest.Test(t, foldersStayBounded) }
+
+func foldersStayBounded(t *testing.T) {
 	stop := make(chan struct{})
 	var mu sync.Mutex
 	var made []Interval
@@ -89,7 +92,9 @@ func TestFoldersStayBounded(t *testing.T) {
 
 // A recording that fails does not end its session. It gives one line, is counted by its reason, and
 // leaves no part of a file. Its time counts as not recorded.
-func TestFailingRecordings(t *testing.T) {
+func TestFailingRecordings(t *testing.T) { synctest.Test(t, failingRecordings) }
+
+func failingRecordings(t *testing.T) {
 	stop := make(chan struct{})
 	var begun, made atomic.Int64
 	a, said := testAgent(t, func(i Interval) (int64, error) {
@@ -113,7 +118,7 @@ func TestFailingRecordings(t *testing.T) {
 	if failed := a.failed(); failed[ReasonWrite] != 2 || failed[ReasonSamples] != 1 || len(failed) != 2 || len(said.lines) != 3 || !strings.Contains(strings.Join(said.lines, "\n"), "(write): cannot write") {
 		t.Errorf("failed %v, said %q", failed, said.lines)
 	}
-	if got := time.Duration(a.count.Unrecorded.Load()); got < 3*a.cfg.Interval {
+	if got := time.Duration(a.count.Unrecorded.Load()); got != 3*a.cfg.Interval {
 		t.Errorf("%v without a recording, of three intervals of %v", got, a.cfg.Interval)
 	}
 }
@@ -130,7 +135,9 @@ func (a *Agent) failed() map[Reason]int64 {
 }
 
 // A recording that is ready before its time, when the session ends, is no failure and leaves nothing.
-func TestEndBeforeInterval(t *testing.T) {
+func TestEndBeforeInterval(t *testing.T) { synctest.Test(t, endBeforeInterval) }
+
+func endBeforeInterval(t *testing.T) {
 	for name, err := range map[string]error{"joined": nil, "not joined": errors.New("no recording of it is running")} {
 		stop := make(chan struct{})
 		a, said := testAgent(t, func(i Interval) (int64, error) {
@@ -154,7 +161,9 @@ func TestEndBeforeInterval(t *testing.T) {
 }
 
 // A session that ends unexpectedly, or cannot begin, is a failure, and the agent does not retry at once.
-func TestFailingSession(t *testing.T) {
+func TestFailingSession(t *testing.T) { synctest.Test(t, failingSession) }
+
+func failingSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		session func(Session) error
 		reason  Reason
@@ -167,7 +176,7 @@ func TestFailingSession(t *testing.T) {
 		a, said := testAgent(t, func(i Interval) (int64, error) { fill(i); return 1, nil })
 		var begun atomic.Int64
 		a.cfg.Sample = func(s Session) error { begun.Add(1); return c.session(s) }
-		time.AfterFunc(100*time.Millisecond, func() { close(stop) })
+		time.AfterFunc(firstRetry, func() { close(stop) })
 		a.follow(self(t), stop)
 		if failed := a.failed(); begun.Load() != 1 || failed[c.reason] != 1 || len(failed) != 1 || len(said.lines) != 1 {
 			t.Errorf("%s: begun %d times, failures %v, said %q", name, begun.Load(), failed, said.lines)
@@ -200,7 +209,9 @@ func TestNextInterval(t *testing.T) {
 }
 
 // Another rate needs another session.
-func TestOtherRate(t *testing.T) {
+func TestOtherRate(t *testing.T) { synctest.Test(t, otherRate) }
+
+func otherRate(t *testing.T) {
 	stop := make(chan struct{})
 	a, _ := testAgent(t, func(i Interval) (int64, error) { fill(i); return 1, nil })
 	var rates []float64
@@ -306,15 +317,6 @@ func TestBudget(t *testing.T) {
 	}
 	if lines := uses(1, 0.001, 80); len(lines) != 1 || !b.begin() {
 		t.Errorf("the pause does not end: %q", lines)
-	}
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
 

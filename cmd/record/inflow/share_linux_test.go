@@ -116,16 +116,16 @@ func TestShareSlowReader(t *testing.T) {
 	in.mu.Unlock()
 	m := cpuSample(time.Now())
 	m.Frames = make([]wire.Frame, 500)
-	begin, most := time.Now(), 0
-	for range 20000 {
+	most := 0
+	for dropped := uint64(0); dropped < 1000; {
 		m.TimeUnixNano = time.Now().UnixNano()
 		p.says(m)
 		j.mu.Lock()
-		most = max(most, len(j.buf)+j.w.Len())
+		most, dropped = max(most, len(j.buf)+j.w.Len()), j.dropped
 		j.mu.Unlock()
 	}
-	if j.dropped == 0 || most > maxUnsent+1<<20 || time.Since(begin) > 20*time.Second {
-		t.Errorf("%d dropped, %d bytes, %v", j.dropped, most, time.Since(begin))
+	if most > maxUnsent+1<<20 {
+		t.Errorf("%d bytes", most)
 	}
 }
 

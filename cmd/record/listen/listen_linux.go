@@ -47,6 +47,9 @@ func New(dir string) (*Listener, *Folder, error) {
 // Where is the value of SEEDWALK_SOCKET.
 func (s *Listener) Where() string { return s.path }
 
+// Dial connects to the listener itself, behind the connections that wait already.
+func (s *Listener) Dial() (net.Conn, error) { return net.Dial("unix", s.path) }
+
 // Next waits for a connection of a process of our user. It tells refuse of others.
 func (s *Listener) Next(refuse func(string)) (Stream, int, error) {
 	for {
