@@ -36,6 +36,9 @@ func (b *builder) sampled(p *Process) {
 	b.handler.Merge(&p.handler)
 }
 
+// leastDelay is the shortest time without a processor that the summary shows, in nanoseconds of all threads.
+const leastDelay = 100_000_000
+
 // sampledLines explain the counters to people.
 func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
@@ -56,6 +59,9 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	}
 	if handler.Count() > 0 {
 		say("a thread was stopped for %v µs (p50), %v µs (p99)", int64(handler.Quantile(0.5)+500)/1000, int64(handler.Quantile(0.99)+500)/1000)
+	}
+	if n := c["delayed_ns"]; n >= leastDelay {
+		say("threads were ready to run but had no processor for %v ms", n/1e6)
 	}
 	if c["suspended"] == 0 {
 		if n := c["timed"]; n > 0 {

@@ -19,7 +19,7 @@ func (e *Engine) write() {
 		{"probe_hidden", s.Hidden}, {"probe_unproven", s.Unproven}, {"probe_pending", s.Held}, {"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unreadable", s.Unreadable},
 		{"probe_foreign", s.Foreign}, {"probe_patched", s.Patched}, {"probe_cut", s.Cut}, {"probe_both", s.Both}, {"probe_returns", e.Walker.Returns}, {"probe_unbegun", e.Walker.SkippedHandlers}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
 		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
-		{"probe_unnamed", e.Stream.Unnamed}, {"probe_busy_ns", s.Busy}, {"probe_armed", s.Armed}, {"probe_calls", e.Kernel.Calls},
+		{"probe_unnamed", e.Stream.Unnamed}, {"probe_busy_ns", s.Busy}, {"probe_armed", s.Armed}, {"probe_calls", e.Kernel.Calls}, {"probe_delayed_ns", e.Delayed},
 	} {
 		w.Stats(c.key, c.value)
 	}

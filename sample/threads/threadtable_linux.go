@@ -25,6 +25,8 @@ type Table struct {
 	links   uint64 // at the last listing, like the process's clock
 	ran     int64
 
+	Delayed uint64 // nanoseconds in which threads were ready to run and had no processor; a lower bound
+
 	Order   []*Task // the tasks in the order of visits
 	At      int     // where the current pass continues, 0 = none
 	passDue int64   // earliest due time that the pass has seen
@@ -202,6 +204,9 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	s = since{Counters: c, Used: c.Cpu - t.Last.Cpu, Rested: t.Rest && t.Seen && c == t.Last}
 	if !s.Rested {
 		s.Stood = t.StoodTill()
+	}
+	if t.Seen {
+		r.Delayed += c.Wait - min(c.Wait, t.Last.Wait)
 	}
 	s.Passed = now - t.Visited
 	t.Visited, t.Seen, t.Last, t.Rest, t.IdleSpan = now, true, c, s.Rested, r.Clock.IdleSpan
