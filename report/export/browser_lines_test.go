@@ -31,8 +31,9 @@ func lined() *Profile {
 	return p
 }
 
-// The table and the tooltips have lines, marks of inlined methods, and the error of each share at several
-// sizes, in light and dark, without scrolling sideways and with enough contrast for each class.
+// The table and the tooltips have lines, also of calls and in the inverted view, marks of inlined methods,
+// and the error of each share at several sizes, in light and dark, without scrolling sideways and with
+// enough contrast for each class.
 func TestPageLines(t *testing.T) {
 	b := browser.Find(t, "the lines of the page were not looked at")
 	const script = `<script>addEventListener('load', () => {
@@ -46,11 +47,18 @@ func TestPageLines(t *testing.T) {
 	const out = [innerWidth, luminance(ground) < 0.5 ? 'dark' : 'light', fits()];
 	const tips = [tip('App.Sum'), tip('App.Square')].join('|');
 	out.push($1('#tip').getBoundingClientRect().right <= innerWidth, contrast(at($1('#tip td'), 'color'), at($1('#tip'), 'backgroundColor')) >= 4.5);
+	turnAround();
+	const inverted = tip('App.Sum') + '|' + (showTip(tree.child[tree.first[find('App.Sum')]], 9, 9), $1('#tip').innerText.replace(/\s+/g, ' '));
+	turnAround();
+	callersOf(tree.symbol[find('App.Sum')]);
+	const sandwich = [1, 2, 3].map(i => { showTip(i, 9, 9); return $1('#tip').innerText.replace(/\s+/g, ' ').replace(/module.*?(own lines|call|of total)/, '$1').replace(/ of total.*/, ''); }).join('|');
 	setShape('top');
 	const rows = [...document.querySelectorAll('#text tbody tr')], bar = $1('#text td.bar i'), error = $1('#text td.bar b');
 	out.push(fits(), rows.length, contrast(at($1('#text small'), 'color'), ground) >= 4.5, data.classes.every(c => { bar.style.setProperty('--c', 'var(--' + c + ')'); return contrast(at(error, 'borderLeftColor'), at(bar, 'backgroundColor')) >= 3; }), contrast(at(error, 'borderLeftColor'), ground) >= 4.5, bar.offsetWidth > 0 && error.offsetWidth >= 3);
 	answer(out.join(' '));
 	answer(tips);
+	answer(inverted);
+	answer(sandwich);
 	answer(rows.slice(0, 3).map(r => r.querySelector('td.name').innerText.replace(/\s+/g, ' ').slice(0, 60) + ' ' + ['left', 'width'].map(k => parseFloat(r.querySelector('td.bar b').style[k]).toFixed(2)).join('+') + ' of ' + r.querySelector('td.bar i').style.width).join('|'));
 });</script></body>`
 	page := []byte(strings.Replace(string(written(t, WriteHTML, lined())), "</body>", script, 1))
@@ -58,8 +66,11 @@ func TestPageLines(t *testing.T) {
 		low, high := wilson(part/400, 400)
 		return fmt.Sprintf("%.2f+%.2f of %g%%", 100*low, 100*(high-low), 100*part/400)
 	}
-	tips := "App.Sum module App class managed cpu samples 394 (± 5 %) cpu time 3.9 s self 1.4 s (36 %) own lines Sum.cs:10 69 %, :12 31 % of total 99 % (97 to 99 %) of parent 99 %" +
-		"|App.Square (inlined) module App class managed cpu samples 250 (± 6 %) cpu time 2.5 s self 2.5 s (63 %) own lines Square.cs:7 100 % of total 63 % (58 to 67 %) of parent 63 % the JIT compiler put its code into its caller"
+	tips := "App.Sum module App class managed cpu samples 394 (± 5 %) cpu time 3.9 s self 1.4 s (36 %) own lines Sum.cs:10 69 %, :12 31 % called at Main.cs:3 100 % of total 99 % (97 to 99 %) of parent 99 %" +
+		"|App.Square (inlined) module App class managed cpu samples 250 (± 6 %) cpu time 2.5 s self 2.5 s (63 %) own lines Square.cs:7 100 % called at Sum.cs:10 100 % of total 63 % (58 to 67 %) of parent 63 % the JIT compiler put its code into its caller"
+	inverted := "App.Sum module App class managed cpu samples 144 (± 8 %) cpu time 1.4 s own lines Sum.cs:10 69 %, :12 31 % of total 36 % (31 to 41 %) of callee 36 %" +
+		"|App.Main module App class managed cpu samples 144 (± 8 %) cpu time 1.4 s calls it at Main.cs:3 100 % of total 36 % (31 to 41 %) of callee 100 %"
+	sandwich := "App.Sum own lines Sum.cs:10 69 %, :12 31 %|App.Main calls it at Main.cs:3 100 %|App.Square (inlined) called at Sum.cs:10 100 %"
 	rows := "App.Square (inlined)Square.cs:7 100 % " + bar(250) + "|App.SumSum.cs:10 69 % " + bar(144) + "|App.Unknown"
 	for _, c := range []struct {
 		width, height int
@@ -70,7 +81,7 @@ func TestPageLines(t *testing.T) {
 			flags = append(flags, "--blink-settings=preferredColorScheme=0")
 		}
 		dom, log := b.Load(t, page, "", flags...)
-		for _, want := range []string{fmt.Sprintf("%d %s true true true true 4 true true true true", c.width, c.scheme), tips, rows} {
+		for _, want := range []string{fmt.Sprintf("%d %s true true true true 4 true true true true", c.width, c.scheme), tips, inverted, sandwich, rows} {
 			_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
 			got, _, _ := strings.Cut(dom, "</pre>")
 			if got = html.UnescapeString(got); !strings.HasPrefix(got, want) {

@@ -118,6 +118,8 @@ func TestPageInUse(t *testing.T) {
 		{"walk and zoom", "#m=samples", key + "key('ArrowUp'); key('ArrowUp'); key('ArrowUp'); key('ArrowRight'); key('ArrowDown'); key('ArrowRight'); const said = document.getElementById('live').textContent.split(',')[0]; key('Enter'); return said + ' ' + symbols[tree.symbol[picture.focus]].name",
 			"[thread start] [thread start]"},
 		{"zoom out", "#m=samples&z=10.4", key + "const at = picture.focus; key('Backspace'); key('Backspace'); return at + ' ' + picture.focus", "2 0"},
+		{"keys", "#m=samples", key + "key('?'); const list = document.getElementById('keys'), shown = list.open && list.innerText.includes('sandwich: callers'); key('t'); list.close(); return shown + ' ' + state.shape", "true flame"},
+		{"what a click does", "#m=samples&v=top", "return document.getElementById('crumbs').textContent", "Click a function to see its callers and callees."},
 		{"callers by key", "#m=samples&z=10.4", key + "key('b'); return document.title.length > 0 && state.shape + ' ' + symbols[state.of].name", "callers App.Worker.Run"},
 		{"link", "", key + "key('t'); document.getElementById('search').value = 'App'; setSearch('App'); return location.hash", "#m=cpu&v=top&o=heavy&f=1&q=App"},
 		{"a link of another page", "#m=nothing&t=99&v=x&of=-3&z=1.999.x&h=odd&q=%00", "return state.metric + ' ' + state.thread + ' ' + state.shape", "2 -1 flame"},

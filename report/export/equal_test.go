@@ -76,7 +76,7 @@ func htmlFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error
 	got := cpuTimes{}
 	for _, row := range d.Stacks {
 		for i := 0; i < len(row); i += 1 + len(d.Metrics) {
-			s := d.Symbols[d.Nodes[row[i]-1]]
+			s := d.Symbols[d.symbolOf(int(row[i]))]
 			name := s[0].(string)
 			if int(s[2].(float64))&page.DoubtfulBit != 0 {
 				name += " [doubtful]"

@@ -16,6 +16,7 @@ import (
 type pageData struct {
 	page.Data
 	modules, sources page.Texts
+	calls            page.Calls
 }
 
 var _ [page.DoubtfulBit - numClasses]struct{} // above all classes
@@ -25,7 +26,7 @@ func WriteHTML(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	return newPageData(p, newView(p)).Write(w)
+	return newPageData(p, newPageView(p)).Write(w)
 }
 
 // WriteComparison writes the page of two recordings: p holds the stacks of both, the threads of the
@@ -44,7 +45,7 @@ func pageTitle(p *Profile) string {
 }
 
 func newPageData(p *Profile, v *view) *pageData {
-	d := new(pageData)
+	d := &pageData{calls: page.Calls{}}
 	d.Title, d.Facts, d.Notes, d.Warning, d.Classes = pageTitle(p), pageFacts(p), pageNotes(p), pageWarning(p), classNames[:]
 	d.Symbols, d.Threads = [][3]any{}, [][2]any{}
 	d.addSymbols(v)
@@ -55,7 +56,7 @@ func newPageData(p *Profile, v *view) *pageData {
 	d.Parents, d.Nodes = parent[1:], symbol[1:]
 	d.addStacks(p, v, ends)
 	d.addSamples(p)
-	d.Modules, d.Sources = d.modules.List(), d.sources.List()
+	d.Modules, d.Sources, d.Calls = d.modules.List(), d.sources.List(), d.calls.List()
 	return d
 }
 
@@ -68,6 +69,9 @@ func (d *pageData) addSymbols(v *view) {
 			class += page.DoubtfulBit
 		}
 		d.Symbols = append(d.Symbols, [3]any{s.name, m, class})
+	}
+	if v.runs != nil {
+		d.Runs = v.runs.List
 	}
 }
 
@@ -86,6 +90,7 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 		pa := &v.paths[i]
 		d.Kinds[pa.thread] = append(d.Kinds[pa.thread], int32(categories[i]))
 		d.Places[pa.thread] = append(d.Places[pa.thread], d.place(frameAt(p, &p.Stacks[i], 0)))
+		d.addCalls(p, &p.Stacks[i], v, pa)
 		samples[pa.thread] += pa.values[valueSamples]
 		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(ends[i]))
 		for _, at := range shown {
@@ -95,6 +100,30 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 	for i := range p.Threads {
 		d.Threads = append(d.Threads, [2]any{threadLabel(&p.Threads[i]), samples[i]})
 		d.Stacks[i] = list(d.Stacks[i])
+	}
+}
+
+// addCalls adds the calls of a stack.
+func (d *pageData) addCalls(p *Profile, s *Stack, v *view, pa *path) {
+	n := pa.values[metrics[p.defaultMetric()].count]
+	root := 0 // where the outermost frame is
+	if _, missing := unmarkedGap(p, s); missing {
+		root = 1
+	}
+	for i := len(s.Frames) - 1; i > 0 && n > 0; i-- {
+		f := &p.Frames[s.Frames[i]]
+		if f.File == "" {
+			continue
+		}
+		callees := page.Run{pa.symbols[root+len(s.Frames)-i], -1}
+		if callees[0] < 0 {
+			callees = v.runs.List[-1-callees[0]]
+		}
+		for _, c := range callees {
+			if c >= 0 {
+				d.calls[[3]int32{v.of[s.Frames[i]], c, d.place(f)}] += n
+			}
+		}
 	}
 }
 

@@ -30,10 +30,19 @@ func dataOf(t *testing.T, page string) *pageData {
 	return d
 }
 
+// symbolOf returns the symbol of a node.
+func (d *pageData) symbolOf(node int) int32 {
+	if s := d.Nodes[node-1]; s >= 0 {
+		return s
+	}
+	return d.Runs[-1-d.Nodes[node-1]][0]
+}
+
 // foldedOf rebuilds collapsed stacks from a page's data.
 func foldedOf(d *pageData) map[string]int64 {
 	names := []string{""}
-	for i, s := range d.Nodes {
+	for i := range d.Nodes {
+		s := d.symbolOf(i + 1)
 		name := d.Symbols[s][0].(string)
 		if int(d.Symbols[s][2].(float64))&page.DoubtfulBit != 0 {
 			name += " [doubtful]"

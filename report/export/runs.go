@@ -1,14 +1,14 @@
 package export
 
 import (
-	"slices"
-	"strings"
+	"github.com/seedwalk/seedwalk/report/export/category"
+	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
 // A run is a sequence of frames of the .NET runtime without names. The text tree and the folded
 // format show a run as one row: by the function with a name that it belongs to, or by its role in
-// brackets. A role is never the name of a function. The page does the same when it is opened, and
-// can show each frame. The other formats have each frame with its address.
+// brackets. A role is never the name of a function. The page does the same while Fold is on. The other
+// formats have each frame with its address.
 
 // rows appends the symbols of a stack to out, root first.
 func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
@@ -19,7 +19,7 @@ func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
 			i -= n
 			continue
 		}
-		if !v.short || !inRun(f) {
+		if !v.short && v.runs == nil || !inRun(f) {
 			out = append(out, v.frame(p, s.Frames[i]))
 			i--
 			continue
@@ -29,11 +29,23 @@ func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
 			end--
 		}
 		caller, callee := frameAt(p, s, i+1), frameAt(p, s, end)
-		if caller == nil || !inRun(caller) || isJIT(caller) || isJIT(f) {
-			last = role(f, caller, p.Threads[s.Thread].Name)
+		if caller == nil || !inRun(caller) || category.IsJIT(caller.Module) || category.IsJIT(f.Module) {
+			var c category.Caller
+			if caller != nil {
+				c = category.Caller{Class: caller.Class.String(), Name: caller.Name, Module: caller.Module}
+			}
+			last = category.RunRole(f.Module, c, p.Threads[s.Thread].Name)
 		}
+		row := int32(-1)
 		if !names(caller, f) && !names(callee, f) {
-			out = append(out, v.symbol(symbol{last, clean(f.Module), f.Class, f.Doubtful}))
+			row = v.symbol(symbol{last, clean(f.Module), f.Class, f.Doubtful})
+		}
+		if v.short && row >= 0 {
+			out = append(out, row)
+		}
+		for ; !v.short && i > end; i-- {
+			out = append(out, v.runs.At(page.Run{v.frame(p, s.Frames[i]), row}))
+			row = -1
 		}
 		i = end
 	}
@@ -66,41 +78,4 @@ func sameRun(a, b *Frame) bool {
 // the run's frames, or for which they work.
 func names(neighbor, f *Frame) bool {
 	return neighbor != nil && neighbor.Class == ClassRuntime && neighbor.ModuleIndex == f.ModuleIndex && !neighbor.Unnamed()
-}
-
-// role returns what the frames of a run do, as far as it is certain. Who calls them says most: only
-// the JIT compiler calls its interface to the runtime, and what compiled code calls without a
-// name is a helper of the JIT compiler: casts, allocation, static fields, write barriers.
-func role(f, caller *Frame, thread string) string {
-	switch {
-	case isJIT(f), caller != nil && isJIT(caller):
-		return "[JIT]"
-	case strings.Contains(f.Module, "clrgc"):
-		return "[GC]"
-	case caller == nil:
-	case caller.Class == ClassManaged, caller.Class == ClassStub:
-		return "[runtime helper]"
-	case slices.Contains(threadStarts, caller.Name):
-		return threadRole(thread)
-	}
-	return "[runtime]"
-}
-
-func isJIT(f *Frame) bool { return f.Class == ClassRuntime && strings.Contains(f.Module, "clrjit") }
-
-// threadStarts are the functions of C libraries that call the first function of a thread.
-var threadStarts = []string{"start_thread", "clone", "clone3", "__clone"}
-
-// threadRole returns what a thread of the runtime does, by the name that the runtime gives it.
-// Linux keeps 15 characters of that.
-func threadRole(name string) string {
-	switch name {
-	case ".NET Tiered Com", ".NET Tiered Compilation Worker":
-		return "[tiered compilation]"
-	case ".NET Finalizer":
-		return "[finalizer]"
-	case ".NET BGC", ".NET Server GC", ".NET GC":
-		return "[GC]"
-	}
-	return "[thread start]"
 }

@@ -35,7 +35,7 @@ func (p *Profile) stackCategories() []category.Category {
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
 		kind := func(k int) category.Kind { return kinds[s.Frames[k]] }
-		all[i] = category.Stack(len(s.Frames), kind, threadRole(p.Threads[s.Thread].Name))
+		all[i] = category.Stack(len(s.Frames), kind, category.ThreadRole(p.Threads[s.Thread].Name))
 	}
 	return all
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
 // Indices of values in a path or node.
@@ -56,14 +58,7 @@ func (s *symbol) label() string {
 }
 
 func (s *symbol) compare(o *symbol) int {
-	d := 0
-	if s.doubtful != o.doubtful {
-		d = -1
-		if s.doubtful {
-			d = 1
-		}
-	}
-	return cmp.Or(strings.Compare(s.name, o.name), strings.Compare(s.module, o.module), cmp.Compare(s.class, o.class), d)
+	return cmp.Or(strings.Compare(s.name, o.name), strings.Compare(s.module, o.module), cmp.Compare(s.class, o.class), strings.Compare(s.label(), o.label()))
 }
 
 // path is a stack as symbols, root first, with every gap.
@@ -79,19 +74,23 @@ type view struct {
 	paths   []path
 	total   values
 	index   map[symbol]int32
-	of      []int32 // symbols of frames, -1 = none yet
-	short   bool    // runs are one row each, and async methods have no frames that start them
-	helpers []uint8 // of frames, for helps: 0 = not known yet, 1 = no, 2 = yes
+	of      []int32    // symbols of frames, -1 = none yet
+	short   bool       // runs are one row each, and async methods have no frames that start them
+	runs    *page.Runs // of the page, which can show a run in both ways; nil in other formats
+	helpers []uint8    // of frames, for helps: 0 = not known yet, 1 = no, 2 = yes
 }
 
 // newView returns the view of a profile that has passed Check.
-func newView(p *Profile) *view { return viewOf(p, false) }
+func newView(p *Profile) *view { return viewOf(p, false, nil) }
 
 // newShortView is newView with one row for each run (see rows).
-func newShortView(p *Profile) *view { return viewOf(p, true) }
+func newShortView(p *Profile) *view { return viewOf(p, true, nil) }
 
-func viewOf(p *Profile, short bool) *view {
-	v := &view{index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short, helpers: make([]uint8, len(p.Frames)), paths: make([]path, 0, len(p.Stacks))}
+// newPageView is newView, and the frames of runs are in view.runs.
+func newPageView(p *Profile) *view { return viewOf(p, false, new(page.Runs)) }
+
+func viewOf(p *Profile, short bool, r *page.Runs) *view {
+	v := &view{runs: r, index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short, helpers: make([]uint8, len(p.Frames)), paths: make([]path, 0, len(p.Stacks))}
 	for i := range p.Frames {
 		v.of[i] = -1
 		if !short {

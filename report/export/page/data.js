@@ -11,18 +11,22 @@ const symbols = data.symbols.map(([name, module, c]) => ({ name, module: data.mo
 
 const HAS_ASYNC = symbols.some(s => s.cls === ASYNC);
 
-// base is the tree of the whole recording: node 0 is the root, parents stand
-// before their children.
+// base is the tree of the whole recording: node 0 is the root, parents precede their children. row
+// is what a frame of a run of nameless frames shows when it is folded: the symbol of the run, or
+// ABSORBED if another frame shows the run. Other frames have SELF.
+const SELF = -2, ABSORBED = -1, RUNS = data.runs || [];
 const base = (() => {
   const n = data.nodes.length + 1;
-  const parent = new Int32Array(n), symbol = new Int32Array(n);
+  const parent = new Int32Array(n), symbol = new Int32Array(n), row = new Int32Array(n).fill(SELF);
   parent[0] = symbol[0] = -1;
   for (let i = 1; i < n; i++) {
+    const s = data.nodes[i - 1];
     parent[i] = i - data.parents[i - 1];
-    symbol[i] = data.nodes[i - 1];
+    [symbol[i], row[i]] = s < 0 ? RUNS[-1 - s] : [s, SELF];
   }
-  return { n, parent, symbol };
+  return { n, parent, symbol, row };
 })();
+for (const [, row] of RUNS) if (row >= 0) symbols[row].note = "frames of the runtime without names, folded into one; f shows each of them";
 
 // nameRank gives each symbol its place in alphabetical order. Folding adds symbols, so
 // that the ranks are made anew where there are more.
@@ -105,11 +109,12 @@ class Grower {
 
 // buildTree returns the tree of one thread (-1 = all) in one metric, without the frames
 // of hidden classes: their callees move up to their callers. Folded, what starts threads
-// is one frame, what starts async methods is none, and what waits is below one.
+// is one frame, so is a run of nameless frames, what starts async methods is none, and what waits is
+// below one.
 function buildTree({ thread, metric, hidden, order, fold }) {
   const values = valuesOf(thread, metric), sums = values.map(v => sumUp(base.parent, base.n, v)), count = values[1];
   const { start, helps, site } = fold ? folds() : {};
-  const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0);
+  const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0 || RUNS.length > 0 && base.n <= MAX_FOLDED);
   const own = grow.room(values.length), to = new Int32Array(base.n), leaf = new Int32Array(base.n);
   for (let i = 0; i < base.n; i++) {
     const s = base.symbol[i];
@@ -117,7 +122,8 @@ function buildTree({ thread, metric, hidden, order, fold }) {
     to[i] = at;
     if (i > 0 && sums.every(v => v[i] === 0)) continue;
     if (i > 0 && !hidden.has(symbols[s].cls)) {
-      if (!fold || !start[i] && !helps[i]) at = grow.child(at, s);
+      if (!fold || !start[i] && !helps[i] && base.row[i] === SELF) at = grow.child(at, s);
+      else if (!start[i] && base.row[i] >= 0) at = grow.child(at, base.row[i]);
       else if (start[i] && grow.symbol[at] !== START) at = grow.child(at, START);
     }
     to[i] = at;

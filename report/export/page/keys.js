@@ -75,8 +75,20 @@ const KEYS = {
   f: () => setFold(!state.fold),
   a: () => HAS_ASYNC && setAsync(state.hidden.has(ASYNC)),
   c: copyName,
+  "?": showHelp,
   Backspace: () => { const up = Math.max(0, tree.parent[picture.focus]); zoom(up); },
 };
+
+// HELP is the list of the keys, for people.
+const HELP = [["/", "search"], ["n, Shift+n", "next, previous match"], ["arrows", "walk to the caller, a callee, or a neighbor"], ["Enter, Backspace", "zoom in, zoom out"],
+  ["b", "sandwich: callers and callees of a frame"], ["t", "top: functions by time"], ["i", "flame or icicle"], ["l", "inverted: start at the leaves"], ["f", "fold"],
+  ...(DIFF ? [["d", "changes"]] : []), ...(HAS_ASYNC ? [["a", "async callers"]] : []), ["c", "copy the name of a frame"], ["Esc", "undo the search, the view, the zoom"]];
+
+function showHelp() {
+  const table = $("keys").firstElementChild;
+  table.replaceChildren(...HELP.map(([key, what]) => { const tr = element("tr"); tr.append(element("th", key), element("td", what)); return tr; }));
+  $("keys").showModal();
+}
 
 const WALKING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
 
@@ -86,7 +98,7 @@ function back(typing) {
 }
 
 function onKey(e) {
-  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || $("keys").open) return;
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName), drawn = PICTURES.has(state.shape);
   if (e.key === "Escape") {
     back(typing);
@@ -197,6 +209,7 @@ function fillControls() {
   $("async").onclick = () => setAsync(state.hidden.has(ASYNC));
   $("fold").onclick = () => setFold(!state.fold);
   $("copy").onclick = copyName;
+  $("help").onclick = showHelp;
   $("next").onclick = () => findNext(1);
   $("previous").onclick = () => findNext(-1);
   const order = data.threads.map((_, i) => i).sort((a, b) => data.threads[b][1] - data.threads[a][1] || a - b);

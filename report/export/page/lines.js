@@ -15,6 +15,38 @@ function placesOf(tree, only = () => true) {
   return out;
 }
 
+// callsOf returns the places at which a function calls another one: place -> samples, over all stacks.
+const callsOf = (() => {
+  let index = null;
+  const key = (caller, callee) => caller * symbols.length + callee;
+  return (caller, callee) => {
+    if (!index) {
+      index = new Map();
+      for (let i = 0, c = data.calls || []; i < c.length; i += 4) {
+        const k = key(c[i], c[i + 1]);
+        if (!index.has(k)) index.set(k, new Map());
+        index.get(k).set(c[i + 2], c[i + 3]);
+      }
+    }
+    return index.get(key(caller, callee));
+  };
+})();
+
+// lineRows are the rows of a tooltip with lines: those where a function itself runs, and those where
+// its caller calls it.
+function lineRows(i) {
+  const up = tree.parent[i], s = tree.symbol[i], from = up > 0 ? tree.symbol[up] : -1, rows = [];
+  const outward = tree.inverted || tree.side && tree.side[i] < 0; // the node is the caller of its parent
+  const all = tree.inverted ? from < 0 : tree.side && tree.side[i] === 0; // the node has all of the function's own time
+  const own = tree === whole ? placesOf(whole, n => n === i).get(s) : all ? placesOf(whole).get(s) : null;
+  const lines = hottest(own, tree.inverted ? tree.total[i] : tree.self[i], 3);
+  if (lines.length > 0) rows.push(["own lines", lines.join(", ")]);
+  if (from < 0) return rows;
+  const calls = outward ? callsOf(s, from) : callsOf(from, s), sum = [...calls ? calls.values() : []].reduce((a, b) => a + b, 0);
+  if (sum > 0) rows.push([outward ? "calls it at" : "called at", hottest(calls, sum, 3).join(", ")]);
+  return rows;
+}
+
 // hottest returns the places of a function as texts, the hottest first, each with its share of the function's own
 // value. A file that is the same as the one before is left out.
 function hottest(lines, self, most) {

@@ -18,6 +18,8 @@ import (
 	"encoding/json"
 	"html"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -63,6 +65,7 @@ type Head struct {
 	Categories []string `json:"categories"`
 	Modules    []string `json:"modules"`
 	Symbols    [][3]any `json:"symbols"`          // name, module, class + DoubtfulBit if doubtful
+	Runs       []Run    `json:"runs,omitempty"`   // see Runs
 	Threads    [][2]any `json:"threads"`          // label, samples
 	Metrics    [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
 	First      int      `json:"first"`            // metric that the page shows first
@@ -100,11 +103,12 @@ func (x *Texts) List() []string {
 // Bulk is most of the page. It is encoded number by number, without a copy in memory.
 type Bulk struct {
 	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
-	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
+	Nodes   []int32   `json:"nodes"`   // symbol of node i+1, -1-k = that of Runs[k]
 	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
 	Kinds   [][]int32 `json:"kinds"`   // per thread: the category of each of its stacks
 	Places  [][]int32 `json:"places"`  // per thread: in Sources, where each stack ends
 	Samples []int64   `json:"samples"` // see time.js
+	Calls   []int64   `json:"calls"`   // see Calls.List
 }
 
 // Write writes the page.
@@ -140,6 +144,8 @@ func (b *Bulk) write(out *bufio.Writer) {
 	writeRows(out, b.Places)
 	out.WriteString(`,"samples":`)
 	writeNumbers(out, b.Samples)
+	out.WriteString(`,"calls":`)
+	writeNumbers(out, b.Calls)
 	out.WriteByte('}')
 }
 
@@ -164,4 +170,38 @@ func writeNumbers[T int32 | int64](out *bufio.Writer, numbers []T) {
 		out.Write(strconv.AppendInt(b, int64(n), 10))
 	}
 	out.WriteByte(']')
+}
+
+// Calls are the places from which functions call others, with the number of samples.
+type Calls map[[3]int32]int64 // by caller and callee (symbols), and place in Sources
+
+// List returns caller, callee, place, and samples of each call, in order.
+func (c Calls) List() (list []int64) {
+	for _, k := range slices.SortedFunc(maps.Keys(c), func(a, b [3]int32) int { return slices.Compare(a[:], b[:]) }) {
+		list = append(list, int64(k[0]), int64(k[1]), int64(k[2]), c[k])
+	}
+	return list
+}
+
+// Run is a frame of a run: its symbol, and the symbol that shows the run at its first frame, -1 at the
+// others and in a run that its neighbors show.
+type Run [2]int32
+
+// Runs are the frames of runs, each once.
+type Runs struct {
+	List  []Run
+	index map[Run]int32
+}
+
+// At returns what a path or Bulk.Nodes has in place of a symbol, for List[i]: -1-i.
+func (r *Runs) At(f Run) int32 {
+	if r.index == nil {
+		r.index = map[Run]int32{}
+	}
+	i, ok := r.index[f]
+	if !ok {
+		i = int32(len(r.List))
+		r.List, r.index[f] = append(r.List, f), i
+	}
+	return -1 - i
 }

@@ -123,10 +123,18 @@ function setCategory(c) {
 
 function sharePercent(s) { return s > 0 && s < 0.001 ? "<0.1 %" : (100 * s).toFixed(s > 0 && s < 0.1 ? 1 : 0) + " %"; }
 
+// HINTS are what a click does in the views that are text.
+const HINTS = {
+  top: "Click a function to see its callers and callees.",
+  changes: "Click a function to see its callers and callees.",
+  tree: "Click a row to open it.",
+  threads: "Colors: CPU time by class. Gray line: the thread waits. Click a thread to see its stacks.",
+};
+
 // drawCrumbs lists the way to the zoomed frame; a long one loses its middle.
 function drawCrumbs() {
   const path = pathOf(tree, picture.focus), items = [];
-  if (path.length === 1) items.push(element("span", "Click a frame to zoom in."));
+  if (path.length === 1) items.push(element("span", HINTS[state.shape] || "Click a frame to zoom in."));
   const reset = element("button", "⟲ reset", { className: "reset", title: "show everything (Esc)", onclick: () => zoom(0) });
   if (path.length > 1) items.push(reset);
   path.forEach((i, k) => {
@@ -211,8 +219,7 @@ function showTip(i, x, y) {
   rows.push([countName(state.metric), formatValue(tree.count[i], 0) + (sampled(state.metric) ? errorOf(tree.count[i]) : "")]);
   if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatEstimate(tree.total[i], tree.count[i], state.metric)]);
   if (!tree.inverted && (!tree.side || tree.side[i] >= 0)) rows.push(["self", formatEstimate(tree.self[i], tree.selfCount[i], state.metric) + " (" + selfShare(i) + ")"]);
-  const lines = s && tree === whole ? hottest(placesOf(whole, n => n === i).get(tree.symbol[i]), tree.self[i], 3) : [];
-  if (lines.length > 0) rows.push(["own lines", lines.join(", ")]);
+  if (s) rows.push(...lineRows(i));
   rows.push(["of total", shareOf(i, whole.total[0]) + (DIFF ? "" : boundsText(tree.total[i], tree.count[i], whole))]);
   if (i > 0) rows.push([tree.inverted || tree.side && tree.side[i] < 0 ? "of callee" : "of parent", shareOf(i, tree.total[up])]);
   if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? shareOf(i, tree.total[picture.focus]) : "-"]);
@@ -235,7 +242,7 @@ function showTip(i, x, y) {
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · l inverted · f fold · c copy name · Esc back" + (DIFF ? " · d changes" : "") + (HAS_ASYNC ? " · a async callers" : "");
+  $("status").value = "Point at a frame to see its figures. Press ? for the keys.";
 }
 
 function pointed(e) {

@@ -26,7 +26,8 @@ function drawTop(box) {
   if (!isCount(state.metric)) head.append(element("th", countName(state.metric), { className: "number", title: "that the total rests on" }));
   head.append(element("th", undefined, { className: "bar" }), element("th", "function"), element("th", "module"));
   const body = table.createTBody(), shown = state.pattern ? rows.filter(r => picture.matches[r.symbol]) : rows;
-  const places = placesOf(whole);
+  const places = placesOf(whole), most = shown.slice(0, TOP_ROWS).reduce((m, r) => Math.max(m, (boundsOf(r[by], r[by + "Count"], whole) || [0, r[by] / all])[1]), 0);
+  if (most > 0) table.style.setProperty("--zoom", String(1 / most)); // the longest bar with its error fills the column
   for (const r of shown.slice(0, TOP_ROWS)) {
     const s = symbols[r.symbol], tr = body.insertRow();
     for (const [v, count] of [[r.self, r.selfCount], [r.total, r.totalCount]]) {
