@@ -49,7 +49,7 @@ func Run(args []string) int {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
 	f.Usage = func() {}
 	pid, rate := f.Int("pid", 0, ""), f.Int("millihertz", 0, "")
-	cfg := sampler.Config{Copies: true}
+	cfg := sampler.Config{Client: true}
 	code := f.Uint64("code", 0, "")
 	f.BoolVar(&cfg.NoCPU, "no-cpu", false, "")
 	f.BoolVar(&cfg.NoWall, "no-wall", false, "")

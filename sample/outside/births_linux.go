@@ -98,7 +98,7 @@ func (e *Engine) readNewborns(now int64) {
 // sleepWatching is sleep while threads are reported as they are created.
 func (e *Engine) sleepWatching(d time.Duration) {
 	for end := time.Now().Add(d); d > 0 && !e.Stopped.Load(); d = time.Until(end) {
-		if e.Config.Events != 0 || e.Config.Copies {
+		if e.Config.Events != 0 || e.Config.Client {
 			d = min(d, events.EventStep)
 		}
 		if d <= maxThreadSleep {
@@ -110,7 +110,7 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		now := time.Now().UnixNano()
 		e.newborn(now)
 		e.readNewborns(now)
-		if (e.Config.Events != 0 || e.Config.Copies) && e.file.Taken() > 0 {
+		if (e.Config.Events != 0 || e.Config.Client) && e.file.Taken() > 0 {
 			e.file.Read(e.record)
 		}
 	}

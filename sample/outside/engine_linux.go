@@ -169,7 +169,7 @@ func (e *Engine) sleep(d time.Duration) {
 		e.sleepWatching(d)
 		return
 	}
-	if e.Config.Events == 0 && !e.Config.Copies {
+	if e.Config.Events == 0 && !e.Config.Client {
 		if d <= maxThreadSleep {
 			sleepThread(d)
 		} else {

@@ -45,6 +45,8 @@ const (
 	// lostAnswer is how long a request may stay unanswered, nanoseconds. An answer is lost if the ring is
 	// full, or if the signal is blocked, refused, or taken by the program.
 	lostAnswer = 100000000
+	// maxPeriods is how many usual samples one sample may represent.
+	maxPeriods = 16
 	// waking is the processor time below which a thread in a system call has only just woken up.
 	waking = 10000
 	// clockNice is the priority of the tool's thread, where permitted: late moments make the samples worse.
@@ -151,6 +153,9 @@ func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 	}
 	e.random.kept++
 	s.Cpu = uint64(e.Period) * d.Weight
+	if e.Config.Client && ok {
+		s.Cpu = t.SinceSample(after.Cpu, maxPeriods*s.Cpu)
+	}
 	s.Wall = t.Worked(int64(s.Cpu))
 	t.Hits++
 	e.Stats.Timed++

@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,6 +65,23 @@ func TestAnswered(t *testing.T) {
 				t.Errorf("kept: %v, %d ns, %+v", keep, s.Cpu, e.random)
 			}
 		})
+	}
+}
+
+// For a client library, a sample represents the thread's processor time since its last one, within bounds.
+func TestAnsweredForClient(t *testing.T) {
+	e := &Engine{}
+	e.Period, e.Config.Client = 1e6, true
+	k := &threads.Task{Base: 4e6}
+	for _, c := range []struct{ clock, want string }{
+		{"9000000 0 7", "5000000"}, {"11000000 0 7", "2000000"}, {"11000000 0 7", "1"}, {"10000000 0 7", "1"}, {"99000000 0 7", "16000000"}, {"100000000 0 7", "1000000"},
+	} {
+		k.Stat = contents(t, c.clock)
+		k.Drawn = threads.Draw{Open: true, Before: threads.Counters{Turns: 7}, Weight: 1}
+		s := &sampler.Sample{}
+		if e.answered(k, s); fmt.Sprint(s.Cpu) != c.want {
+			t.Errorf("%s: %d ns, want %s", c.clock, s.Cpu, c.want)
+		}
 	}
 }
 

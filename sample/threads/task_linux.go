@@ -50,6 +50,7 @@ type Task struct {
 	AtEvent    uint64         // processor time when the event was opened
 	AtSwitch   uint64         // the event's count when the thread stopped being young
 	Hits       uint64         // samples of processor time; with an event, since AtSwitch
+	Sampled    uint64         // its processor time at the last sample, for SinceSample
 	Accounted  bool           // its processor time has been sent
 
 	Slot           int  // slot in the probe, -1 = none
@@ -226,6 +227,13 @@ func (t *Task) Spent() uint64 {
 		}
 	}
 	return cpu - min(t.Base, cpu)
+}
+
+// SinceSample returns the thread's processor time since its last sample, from 1 to most, and notes it.
+func (t *Task) SinceSample(cpu, most uint64) uint64 {
+	last := max(t.Base, t.Sampled)
+	t.Sampled = max(cpu, last)
+	return min(max(t.Sampled-last, 1), most)
 }
 
 // InKernel returns the part of spent in the kernel when an event does not sample there: the number of missing
