@@ -89,6 +89,13 @@ static class Conform
         conform_arm(1); GC.Collect(); conform_arm(0);
     }
 
+    // Waits until the spinner runs again: after a suspension it is inside the runtime
+    // until it gets a processor.
+    static void Spins()
+    {
+        for (int before = Volatile.Read(ref counter); Volatile.Read(ref counter) == before;) Thread.Sleep(1);
+    }
+
     static void Start(ThreadStart body)
     {
         int before = ready;
@@ -146,6 +153,7 @@ static class Conform
             Thread.Sleep(300); // the collections have woken the finalizer
             conform_sample("sampler");
             conform_sample("suspended");
+            Spins();
             conform_sample("held");
             conform_sample("crowded");
             conform_sample("moved");
