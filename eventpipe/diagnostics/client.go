@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
 // DefaultTimeout is the longest wait for an answer.
@@ -105,13 +107,13 @@ func (c *Client) Info() (*Info, error) {
 }
 
 func parseInfo(id uint8, body []byte) (*Info, error) {
-	c := cursor{b: body}
+	c := cursor{buf.Reader{Data: body}}
 	i := &Info{commandOfIPC: id}
 	if id == processInfo3 {
-		c.u32() // version of this format
+		c.U32() // version of this format
 	}
-	i.PID = c.u64()
-	copy(i.Cookie[:], c.take(16))
+	i.PID = c.U64()
+	copy(i.Cookie[:], c.Bytes(16))
 	i.CommandLine, i.OS, i.Arch = c.text(), c.text(), c.text()
 	if id != processInfo {
 		i.Assembly, i.Version = c.text(), c.text()
@@ -119,7 +121,7 @@ func parseInfo(id uint8, body []byte) (*Info, error) {
 	if id == processInfo3 {
 		i.PortableRID = c.text()
 	}
-	if c.bad {
+	if !c.OK() {
 		return nil, &ReplyError{What: "the answer about the process is too short"}
 	}
 	return i, nil
@@ -152,8 +154,8 @@ func (c *Client) Attach(a Profiler) error {
 	if err != nil {
 		return err
 	}
-	if in := (cursor{b: body}); len(body) >= 4 {
-		if h := HResult(in.u32()); int32(h) < 0 {
+	if in := (cursor{buf.Reader{Data: body}}); len(body) >= 4 {
+		if h := HResult(in.U32()); int32(h) < 0 {
 			return h
 		}
 	}

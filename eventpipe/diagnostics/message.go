@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf16"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
 // magic is the start of every message.
@@ -128,38 +130,11 @@ func readAnswer(r io.Reader) ([]byte, error) {
 	}
 }
 
-// cursor reads an answer's payload and keeps its first error.
-type cursor struct {
-	b   []byte
-	bad bool
-}
-
-func (c *cursor) take(n uint64) []byte {
-	if c.bad || n > uint64(len(c.b)) {
-		c.bad = true
-		return nil
-	}
-	out := c.b[:n]
-	c.b = c.b[n:]
-	return out
-}
-
-func (c *cursor) u64() uint64 {
-	if b := c.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (c *cursor) u32() uint32 {
-	if b := c.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
+// cursor reads an answer's payload.
+type cursor struct{ buf.Reader }
 
 func (c *cursor) text() string {
-	b := c.take(2 * uint64(c.u32()))
+	b := c.Bytes(2 * uint64(c.U32()))
 	units := make([]uint16, len(b)/2)
 	for i := range units {
 		units[i] = binary.LittleEndian.Uint16(b[2*i:])

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
 // EventPipe commands, with their numbers in the protocol: CollectTracing2 is 3.
@@ -67,9 +69,9 @@ func (c *Client) Collect(cfg Config) (*Session, error) {
 }
 
 func newSession(c *Client, conn io.ReadWriteCloser, body []byte, version int) (*Session, error) {
-	in := cursor{b: body}
-	id := in.u64()
-	if in.bad {
+	in := cursor{buf.Reader{Data: body}}
+	id := in.U64()
+	if !in.OK() {
 		conn.Close()
 		return nil, &ReplyError{What: "the answer has no session in it"}
 	}

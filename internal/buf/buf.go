@@ -144,6 +144,16 @@ func (r *Reader) Bytes(n uint64) []byte {
 	return r.Data[p:r.pos:r.pos]
 }
 
+// Count reads eight bytes: a number of items of at least size bytes each, which must fit into what is left.
+func (r *Reader) Count(size int) int {
+	n := r.U64()
+	if n > uint64(r.Len()/size) {
+		r.Fail(FaultShort)
+		return 0
+	}
+	return int(n)
+}
+
 // Skip steps over n bytes.
 func (r *Reader) Skip(n uint64) { r.Bytes(n) }
 

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 
+	"github.com/seedwalk/seedwalk/internal/buf"
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/wire"
 )
@@ -166,18 +167,18 @@ func (f *file) own(b []byte) (size int, err error) {
 	if k <= 0 || n > uint64(len(b)-1-k) {
 		return 0, io.ErrUnexpectedEOF
 	}
-	d := payload{b[1+k : 1+k+int(n)], false}
+	d := payload{buf.Reader{Data: b[1+k : 1+k+int(n)]}}
 	switch b[0] {
 	case itemInfo:
 		var info collect.Info
-		if err := json.Unmarshal(d.rest, &info); err != nil {
+		if err := json.Unmarshal(d.Rest(), &info); err != nil {
 			return 0, err
 		}
 		f.out.Info = info
 	case itemProcess:
 		f.process(&d)
 	case itemImage:
-		number := d.uint()
+		number := d.ULEB()
 		if len(f.images) < maxProcesses {
 			f.images[number] = [2]string{d.string(), d.string()}
 		}
@@ -186,15 +187,15 @@ func (f *file) own(b []byte) (size int, err error) {
 	case itemEnd:
 		f.out.Complete = true
 	}
-	if d.bad {
+	if !d.OK() {
 		return 0, fmt.Errorf("an item of type %d is too short", b[0])
 	}
 	return 1 + k + int(n), nil
 }
 
 func (f *file) process(d *payload) {
-	number, pid, flags, name := d.uint(), d.uint(), d.uint(), d.string()
-	if d.bad || len(f.byNumber) >= maxProcesses || f.byNumber[number] != nil {
+	number, pid, flags, name := d.ULEB(), d.ULEB(), d.ULEB(), d.string()
+	if !d.OK() || len(f.byNumber) >= maxProcesses || f.byNumber[number] != nil {
 		return
 	}
 	p := collect.NewProcess(int(min(pid, 1<<31)), name)
@@ -204,39 +205,17 @@ func (f *file) process(d *payload) {
 }
 
 func (f *file) name(d *payload) {
-	image := f.images[d.uint()]
-	n := &Name{Path: image[0], BuildID: image[1], Addr: d.uint(), Start: d.uint(), End: d.uint(), Name: d.string()}
-	if len(d.rest) > 0 {
-		n.File, n.Line = d.string(), d.uint()
+	image := f.images[d.ULEB()]
+	n := &Name{Path: image[0], BuildID: image[1], Addr: d.ULEB(), Start: d.ULEB(), End: d.ULEB(), Name: d.string()}
+	if len(d.Rest()) > 0 {
+		n.File, n.Line = d.string(), d.ULEB()
 	}
-	if !d.bad && len(f.out.Names.byAddr) < maxNames {
+	if d.OK() && len(f.out.Names.byAddr) < maxNames {
 		f.out.Names.byAddr[n.key()] = n
 	}
 }
 
 // payload reads the fields of an item. After an error every later field is zero.
-type payload struct {
-	rest []byte
-	bad  bool
-}
+type payload struct{ buf.Reader }
 
-func (d *payload) uint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *payload) string() string {
-	n := d.uint()
-	if n > uint64(len(d.rest)) {
-		d.bad, d.rest = true, nil
-		return ""
-	}
-	s := string(d.rest[:n])
-	d.rest = d.rest[n:]
-	return s
-}
+func (d *payload) string() string { return string(d.Bytes(d.ULEB())) }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
 // Type is the kind of a record, numbered as PERF_RECORD_* are.
@@ -127,44 +128,44 @@ func (l Layout) Parse(b []byte, r *Record) bool {
 		return false
 	}
 	misc := binary.LittleEndian.Uint16(b[4:])
-	f := fields{b: b[header:]}
+	f := buf.Reader{Data: b[header:]}
 	switch r.Type = Type(binary.LittleEndian.Uint32(b)); r.Type {
 	case Sample:
 		r.Kernel = misc&miscModes == miscKernel
 		l.sample(&f, r)
 	case Fork, Exit:
-		r.PID, _ = f.u32(), f.u32()
-		r.TID, r.Parent, r.Time = f.u32(), f.u32(), f.u64()
+		r.PID, _ = f.U32(), f.U32()
+		r.TID, r.Parent, r.Time = f.U32(), f.U32(), f.U64()
 	case Comm:
-		r.PID, r.TID, r.Exec = f.u32(), f.u32(), misc&miscExec != 0
-		r.Name = text(f.b)
+		r.PID, r.TID, r.Exec = f.U32(), f.U32(), misc&miscExec != 0
+		r.Name = text(f.Rest())
 	case Lost:
-		f.u64()
-		r.Lost = f.u64()
+		f.U64()
+		r.Lost = f.U64()
 	case Throttle, Unthrottle:
-		r.Time = f.u64()
+		r.Time = f.U64()
 	default:
 		return false
 	}
-	return !f.short
+	return f.OK()
 }
 
-func (l Layout) sample(f *fields, r *Record) {
-	r.IP, r.PID, r.TID, r.Time = f.u64(), f.u32(), f.u32(), f.u64()
+func (l Layout) sample(f *buf.Reader, r *Record) {
+	r.IP, r.PID, r.TID, r.Time = f.U64(), f.U32(), f.U32(), f.U64()
 	if l.Regs {
-		if abi := f.u64(); abi != 0 {
-			r.Regs = f.take(8 * uint64(bits.OnesCount64(regsMask(l.Arch))))
+		if abi := f.U64(); abi != 0 {
+			r.Regs = f.Bytes(8 * uint64(bits.OnesCount64(regsMask(l.Arch))))
 		}
 	}
 	if !l.Stack {
 		return
 	}
-	size := f.u64()
+	size := f.U64()
 	if size == 0 {
 		return
 	}
-	r.Stack = f.take(size)
-	used := f.u64()
+	r.Stack = f.Bytes(size)
+	used := f.U64()
 	r.Cut = used >= size
 	r.Stack = r.Stack[:min(used, uint64(len(r.Stack)))]
 }
@@ -177,34 +178,4 @@ func text(b []byte) []byte {
 		}
 	}
 	return b
-}
-
-// fields reads a record's fields in order; short means that one was missing.
-type fields struct {
-	b     []byte
-	short bool
-}
-
-func (f *fields) take(n uint64) []byte {
-	if n > uint64(len(f.b)) {
-		f.b, f.short = nil, true
-		return nil
-	}
-	part := f.b[:n]
-	f.b = f.b[n:]
-	return part
-}
-
-func (f *fields) u32() uint32 {
-	if b := f.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (f *fields) u64() uint64 {
-	if b := f.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
 }

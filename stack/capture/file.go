@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/internal/buf"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -116,53 +117,22 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// reader decodes a file. After the first short read, every value is 0.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) bytes(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.bad, r.b = true, nil
-		return nil
-	}
-	b := r.b[:n:n]
-	r.b = r.b[n:]
-	return b
-}
-
-func (r *reader) word() uint64 {
-	if b := r.bytes(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-// count reads a number of items of at least size bytes each.
-func (r *reader) count(size int) int {
-	n := r.word()
-	if n > uint64(len(r.b)/size) {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	return int(n)
-}
+type reader struct{ buf.Reader }
 
 func decode(b []byte) (*File, error) {
-	r := &reader{b: b}
-	if string(r.bytes(uint64(len(Magic)))) != Magic {
+	r := &reader{buf.Reader{Data: b}}
+	if string(r.Bytes(uint64(len(Magic)))) != Magic {
 		return nil, fmt.Errorf("it does not begin with %q: not a file of seedwalk capture, or another version's", Magic)
 	}
-	f := &File{Sets: make([][]Image, r.count(8))}
+	f := &File{Sets: make([][]Image, r.Count(8))}
 	for i := range f.Sets {
 		f.Sets[i] = r.set()
 	}
-	f.Stacks = make([]Stack, r.count(8*20))
+	f.Stacks = make([]Stack, r.Count(8*20))
 	for i := range f.Stacks {
 		f.Stacks[i] = r.stack()
 	}
-	if r.bad {
+	if !r.OK() {
 		return nil, errCut
 	}
 	for i := range f.Stacks {
@@ -174,26 +144,26 @@ func decode(b []byte) (*File, error) {
 }
 
 func (r *reader) set() []Image {
-	set := make([]Image, r.count(40))
+	set := make([]Image, r.Count(40))
 	for k := range set {
 		im := &set[k]
-		im.Start, im.End, im.Bias = r.word(), r.word(), r.word()
-		im.Path = string(r.bytes(r.word()))
-		im.BuildID = string(r.bytes(r.word()))
+		im.Start, im.End, im.Bias = r.U64(), r.U64(), r.U64()
+		im.Path = string(r.Bytes(r.U64()))
+		im.BuildID = string(r.Bytes(r.U64()))
 	}
 	return set
 }
 
 func (r *reader) stack() Stack {
-	s := Stack{Set: int(r.word()), Limit: int(r.word())}
-	s.Regs.RIP, s.Regs.Known = r.word(), 1<<16-1
+	s := Stack{Set: int(r.U64()), Limit: int(r.U64())}
+	s.Regs.RIP, s.Regs.Known = r.U64(), 1<<16-1
 	for i := range s.Regs.GPR {
-		s.Regs.GPR[i] = r.word()
+		s.Regs.GPR[i] = r.U64()
 	}
-	s.Runs = make([]memory.Run, r.count(16))
+	s.Runs = make([]memory.Run, r.Count(16))
 	for i := range s.Runs {
-		s.Runs[i].Addr = r.word()
-		s.Runs[i].Data = r.bytes(r.word())
+		s.Runs[i].Addr = r.U64()
+		s.Runs[i].Data = r.Bytes(r.U64())
 	}
 	return s
 }

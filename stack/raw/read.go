@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/buf"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -58,76 +59,44 @@ func (r *Reader) Next() (*Sample, error) {
 		}
 		at := r.offset
 		r.offset += int64(len(head)) + int64(size)
-		d := decoder{b: body}
+		d := decoder{buf.Reader{Data: body}}
 		switch head[0] {
 		case kindTable:
 			r.images = d.images()
 		case kindMethod:
-			f := clr.FunctionID(d.word())
+			f := clr.FunctionID(d.U64())
 			r.names[f] = string(d.bytes())
 		case kindSample:
 			s := d.sample()
 			s.Images = r.images
-			if !d.bad {
+			if d.OK() {
 				return s, nil
 			}
 		}
-		if d.bad {
+		if !d.OK() {
 			return nil, fmt.Errorf("raw samples: malformed record %q at offset %d", head[0], at)
 		}
 	}
 }
 
-// decoder keeps its first error: after a short read, every value is 0 and bad is set.
-type decoder struct {
-	b   []byte
-	bad bool
-}
+type decoder struct{ buf.Reader }
 
-func (d *decoder) word() uint64 {
-	if len(d.b) < 8 {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(d.b)
-	d.b = d.b[8:]
-	return v
-}
-
-func (d *decoder) bytes() []byte {
-	n := d.word()
-	if n > uint64(len(d.b)) {
-		d.bad, d.b = true, nil
-		return nil
-	}
-	b := d.b[:n:n]
-	d.b = d.b[n:]
-	return b
-}
-
-// count reads a number of items of at least size bytes each.
-func (d *decoder) count(size int) int {
-	n := d.word()
-	if n > uint64(len(d.b)/size) {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	return int(n)
-}
+// bytes reads a length and so many bytes.
+func (d *decoder) bytes() []byte { return d.Bytes(d.U64()) }
 
 func (d *decoder) images() []Image {
-	out := make([]Image, d.count(48))
+	out := make([]Image, d.Count(48))
 	for i := range out {
-		out[i] = Image{ID: uint32(d.word()), Start: d.word(), End: d.word(), Bias: d.word(),
+		out[i] = Image{ID: uint32(d.U64()), Start: d.U64(), End: d.U64(), Bias: d.U64(),
 			Path: string(d.bytes()), BuildID: string(d.bytes())}
 	}
 	return out
 }
 
 func (d *decoder) registers() (r context.Registers) {
-	a := d.word()
+	a := d.U64()
 	if a > uint64(context.ArchARM64) {
-		d.bad, d.b = true, nil
+		d.Fail(buf.FaultShort)
 		return r
 	}
 	switch r.Arch = context.Arch(a); r.Arch {
@@ -140,26 +109,26 @@ func (d *decoder) registers() (r context.Registers) {
 }
 
 func (d *decoder) arm64() (r context.ARM64) {
-	r.Known, r.PC, r.Sp = d.word(), d.word(), d.word()
+	r.Known, r.PC, r.Sp = d.U64(), d.U64(), d.U64()
 	for i := range r.X {
-		r.X[i] = d.word()
+		r.X[i] = d.U64()
 	}
 	for i := range r.D {
-		r.D[i] = d.word()
+		r.D[i] = d.U64()
 	}
 	return r
 }
 
 func (d *decoder) amd64() (r context.AMD64) {
-	r.Known, r.RIP = uint32(d.word()), d.word()
+	r.Known, r.RIP = uint32(d.U64()), d.U64()
 	for i := range r.GPR {
-		r.GPR[i] = d.word()
+		r.GPR[i] = d.U64()
 	}
 	if r.Known&xmmKnown == 0 {
 		return r
 	}
 	for i := range r.XMM {
-		r.XMM[i] = context.XMM{d.word(), d.word()}
+		r.XMM[i] = context.XMM{d.U64(), d.U64()}
 	}
 	return r
 }
@@ -167,33 +136,33 @@ func (d *decoder) amd64() (r context.AMD64) {
 func (d *decoder) sample() *Sample {
 	s := new(Sample)
 	c := &s.Capture
-	c.Thread = clr.Thread{ID: clr.ThreadID(d.word()), TID: d.word(), StackLow: d.word(), StackHigh: d.word()}
-	c.Status = clr.CaptureStatus(d.word())
-	c.Truncated, c.Full = d.word() != 0, d.word() != 0
-	c.Result = clr.HRESULT(d.word())
+	c.Thread = clr.Thread{ID: clr.ThreadID(d.U64()), TID: d.U64(), StackLow: d.U64(), StackHigh: d.U64()}
+	c.Status = clr.CaptureStatus(d.U64())
+	c.Truncated, c.Full = d.U64() != 0, d.U64() != 0
+	c.Result = clr.HRESULT(d.U64())
 	c.Regs = d.registers()
-	if c.Seeded = d.word() != 0; c.Seeded {
+	if c.Seeded = d.U64() != 0; c.Seeded {
 		c.Seed = d.registers()
 	}
-	c.Stack.Addr = d.word()
+	c.Stack.Addr = d.U64()
 	c.Stack.Data = d.bytes()
-	c.Below.Addr = d.word()
+	c.Below.Addr = d.U64()
 	if below := d.bytes(); len(below) > 0 {
 		c.Below.Data = below
 	}
-	c.Frames = make([]clr.SnapshotFrame, d.count(112))
+	c.Frames = make([]clr.SnapshotFrame, d.Count(112))
 	for i := range c.Frames {
 		f := &c.Frames[i]
-		f.Function, f.IP, f.SP, f.FP = clr.FunctionID(d.word()), d.word(), d.word(), d.word()
+		f.Function, f.IP, f.SP, f.FP = clr.FunctionID(d.U64()), d.U64(), d.U64(), d.U64()
 		for j := range f.Saved {
-			f.Saved[j] = d.word()
+			f.Saved[j] = d.U64()
 		}
 	}
-	s.Result = merge.Result{Gap: merge.Gap(d.word()), Verdict: seed.Verdict(d.word()), Managed: int(d.word()), Hidden: int(d.word()), Doubtful: int(d.word())}
-	s.Frames = make([]merge.Frame, d.count(72))
+	s.Result = merge.Result{Gap: merge.Gap(d.U64()), Verdict: seed.Verdict(d.U64()), Managed: int(d.U64()), Hidden: int(d.U64()), Doubtful: int(d.U64())}
+	s.Frames = make([]merge.Frame, d.Count(72))
 	for i := range s.Frames {
-		s.Frames[i] = merge.Frame{IP: d.word(), SP: d.word(), FP: d.word(), Function: clr.FunctionID(d.word()),
-			Module: int32(d.word()), Kind: unwind.Kind(d.word()), Trust: unwind.Trust(d.word()), Gap: merge.Gap(d.word()), Exact: d.word() != 0}
+		s.Frames[i] = merge.Frame{IP: d.U64(), SP: d.U64(), FP: d.U64(), Function: clr.FunctionID(d.U64()),
+			Module: int32(d.U64()), Kind: unwind.Kind(d.U64()), Trust: unwind.Trust(d.U64()), Gap: merge.Gap(d.U64()), Exact: d.U64() != 0}
 	}
 	s.Result.N = len(s.Frames)
 	return s

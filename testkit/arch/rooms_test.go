@@ -80,11 +80,11 @@ var rooms = []room{
 	{Name: "stack/capture", May: with(tables, "process/live"), Test: walkers},
 
 	// When to sample whom.
-	{Name: "sample/perfevent", May: []string{"context"}},
+	{Name: "sample/perfevent", May: []string{"context", "internal/buf"}},
 	{Name: "sample/cpuring", May: []string{"sample/perfevent"}, Test: []string{"context"}},
 
 	// The runtime's own reports.
-	{Name: "eventpipe/diagnostics", May: []string{"internal/emulator"}},
+	{Name: "eventpipe/diagnostics", May: []string{"internal/buf", "internal/emulator"}},
 	{Name: "eventpipe/nettrace", May: []string{"internal/buf"}},
 	{Name: "eventpipe/nettrace/clrevent", May: []string{"internal/buf", "eventpipe/nettrace"}},
 	{Name: "eventpipe/pool", May: []string{"eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent"}},
@@ -123,7 +123,7 @@ var rooms = []room{
 	// The tool.
 	{Name: "report/inspect", May: with(tables, "symbol")},
 	{Name: "report/collect", May: []string{"report/export", "unwind", "report/wire"}},
-	{Name: "report/recording", May: []string{"report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},
+	{Name: "report/recording", May: []string{"internal/buf", "report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},
 	{Name: "report/hang"},
 	{Name: "report/diff", May: []string{"report/export"}, Test: []string{"testkit/browser"}},
 	{Name: "report/trace", May: []string{"clr/demangle", "report/export", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/pool", "eventpipe/waits"}, Test: []string{"testkit/nettracefile"}},
