@@ -1,5 +1,6 @@
 // Package program classifies a file for a profiler's user: its machine, and whether it can be a profiler
-// library or start a .NET process. It reads ELF and PE files on any system.
+// library or start a .NET process. It reads ELF and PE files on any system. On Windows it also lists the
+// processes of a program.
 //
 // Sources: the ELF specification; Microsoft, "PE Format"; dotnet/runtime
 // src/native/corehost/apphost/bundle_marker.c (the mark of .NET launchers).

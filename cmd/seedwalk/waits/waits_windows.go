@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/process/program"
 )
 
 // lookEvery is how often new processes of the command are looked for, which wait meanwhile.
@@ -26,7 +23,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 	if cmd == nil {
 		return code
 	}
-	r := newRuntimes(cmd)
+	r := &runtimes{program.NewFamily(cmd.Process.Pid), map[int]bool{}}
 	client, err := r.first(ctx, ended)
 	if client == nil {
 		if err != nil {
@@ -41,66 +38,18 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 
 // runtimes are a command's processes: each runtime among them waits at its own port.
 type runtimes struct {
-	members map[uint32]windows.Handle // held open, so that no number is another's meanwhile
-	began   int64                     // the command; what is older is none of its children
-	met     map[uint32]bool           // has been watched or resumed
-}
-
-func newRuntimes(cmd *exec.Cmd) *runtimes {
-	r := &runtimes{members: map[uint32]windows.Handle{}, met: map[uint32]bool{}}
-	pid := uint32(cmd.Process.Pid)
-	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
-	if err == nil {
-		r.members[pid], r.began = h, born(h)
-	}
-	return r
-}
-
-// born is when a process began, in the system's time.
-func born(h windows.Handle) int64 {
-	var made, ended, kernel, user windows.Filetime
-	if windows.GetProcessTimes(h, &made, &ended, &kernel, &user) != nil {
-		return 0
-	}
-	return made.Nanoseconds()
-}
-
-// maxMembers bounds the processes of a command.
-const maxMembers = 1 << 12
-
-// grow takes in what members have started.
-func (r *runtimes) grow() {
-	list, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
-	if err != nil {
-		return
-	}
-	defer windows.CloseHandle(list)
-	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
-	for err = windows.Process32First(list, &entry); err == nil && len(r.members) < maxMembers; err = windows.Process32Next(list, &entry) {
-		_, child := r.members[entry.ParentProcessID]
-		if _, known := r.members[entry.ProcessID]; known || !child {
-			continue
-		}
-		h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, entry.ProcessID)
-		if err != nil {
-			continue
-		}
-		if at := born(h); at > 0 && at < r.began { // a child of one that had its parent's number before
-			windows.CloseHandle(h)
-			continue
-		}
-		r.members[entry.ProcessID] = h
-	}
+	family *program.Family
+	met    map[int]bool // has been watched or resumed
 }
 
 // new is a runtime that has not been met, nil if there is none now.
 func (r *runtimes) new() *diagnostics.Client {
-	r.grow()
-	for pid := range r.members {
+	r.family.Grow()
+	for _, pid := range r.family.PIDs() {
 		if r.met[pid] {
 			continue
 		}
-		c, err := diagnostics.Process(int(pid))
+		c, err := diagnostics.Process(pid)
 		if err != nil {
 			continue
 		}
@@ -139,9 +88,7 @@ func (r *runtimes) resumeUntil(ended chan struct{}) {
 		}
 		select {
 		case <-ended:
-			for _, h := range r.members {
-				windows.CloseHandle(h)
-			}
+			r.family.Close()
 			return
 		case <-time.After(lookEvery):
 		}
