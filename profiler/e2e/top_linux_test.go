@@ -102,16 +102,16 @@ func TestTop(t *testing.T) {
 	pid := p.id
 	m := onTerminal(t, tool(t), "top", pid)
 	before := m.mode()
-	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "  thread", "allocated type", "pool queue")
+	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "self*", "  thread", "allocated type", "pool queue")
 	if raw := m.mode(); raw == before {
 		t.Error("the terminal is not in raw mode")
 	}
-	m.master.WriteString("t")
-	m.expect("processors")
-	m.master.WriteString(" ")
-	m.expect("PAUSED")
-	m.master.WriteString(" ")
-	m.expect("space pause")
+	for _, key := range []struct{ key, shows string }{
+		{" ", "PAUSED\x1b[K"}, {"t", "total*"}, {"s", "self*"}, {" ", "samples\x1b[K"}, {"t", "total*"},
+	} {
+		m.master.WriteString(key.key)
+		m.expect(key.shows)
+	}
 	m.master.WriteString("q")
 	m.expect("\x1b[?25h\x1b[?1049l")
 	if code := m.ended(); code != 0 || m.mode() != before {
@@ -125,14 +125,18 @@ func TestTop(t *testing.T) {
 	if gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Error("the tool did not end with its terminal")
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+	for name, end := range map[string]func(*terminal){
+		"SIGHUP":  func(m *terminal) { m.cmd.Process.Signal(syscall.SIGHUP) },
+		"SIGTERM": func(m *terminal) { m.cmd.Process.Signal(syscall.SIGTERM) },
+		"Ctrl-C":  func(m *terminal) { m.master.WriteString("\x03") },
+	} {
 		told := onTerminal(t, tool(t), "top", "--no-alloc", pid)
 		before := told.mode()
 		told.expect("Demo.Fibonacci")
-		told.cmd.Process.Signal(sig)
+		end(told)
 		told.expect("\x1b[?25h\x1b[?1049l")
 		if code := told.ended(); code != 0 || told.mode() != before {
-			t.Errorf("%v: exit code %d, the terminal's mode was %+v and is %+v", sig, code, before, told.mode())
+			t.Errorf("%s: exit code %d, the terminal's mode was %+v and is %+v", name, code, before, told.mode())
 		}
 	}
 	if p.gone() {

@@ -40,7 +40,7 @@ the thread pool). It samples like seedwalk record --pid, and every row is of the
   --no-alloc         leave out allocations by type, which need the runtime's events
   --json             print each view as one line of JSON instead
 
-Keys: s sort by self time, t by total time, space pauses the view (the process runs on), q quits.
+Keys: s sort by self time, t by total time, space pauses the view (the process runs on), q or Ctrl-C quits.
 
 Examples:
   seedwalk top 4711
@@ -98,7 +98,8 @@ type liveView struct {
 	mu      sync.Mutex
 	json    bool
 	pid     int
-	last    totals // of the previous view
+	every   time.Duration // between two views
+	last    totals        // of the previous view
 	shown   *topView
 	byTotal bool
 	paused  bool
@@ -108,7 +109,7 @@ type liveView struct {
 }
 
 func (f *topFlags) run() int {
-	l := &liveView{json: f.json, pid: f.opt.PID, stop: make(chan struct{}), load: watchCounters(f.opt.PID)}
+	l := &liveView{json: f.json, pid: f.opt.PID, every: f.interval, stop: make(chan struct{}), load: watchCounters(f.opt.PID)}
 	defer l.load.close()
 	f.opt.Stop, f.opt.Live, f.opt.LiveEvery = l.stop, l.take, f.interval
 	f.opt.Namer, f.opt.Probe, f.opt.Profiler = cli.NewNamer(nil, nil), cli.FindProbe(), cli.FindProfiler()
@@ -161,7 +162,7 @@ func (l *liveView) end() { l.once.Do(func() { close(l.stop) }) }
 
 // keys reads the keyboard. The recording ends if the terminal goes away.
 func (l *liveView) keys() {
-	const ctrlC, ctrlD = 3, 4
+	const ctrlC = 3 // a raw terminal sends no SIGINT
 	var key [1]byte
 	for {
 		if n, err := os.Stdin.Read(key[:]); n == 0 || err != nil {
@@ -169,12 +170,12 @@ func (l *liveView) keys() {
 			return
 		}
 		switch key[0] {
-		case 'q', 'Q', ctrlC, ctrlD:
+		case 'q', ctrlC:
 			l.end()
 			return
 		case 's', 't':
 			l.key(func() { l.byTotal = key[0] == 't' })
-		case ' ', 'p':
+		case ' ':
 			l.key(func() { l.paused = !l.paused })
 		}
 	}
@@ -194,6 +195,9 @@ func (l *liveView) take(p *export.Profile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.last
+	if now.at.Sub(last.at) < l.every/2 {
+		return // the previous tick was late
+	}
 	l.last = now
 	if last.at.IsZero() {
 		return

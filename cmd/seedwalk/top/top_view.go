@@ -136,7 +136,11 @@ func (v *topView) screen(width, height int, byTotal, paused bool) string {
 	side := max(2, (height-6)/4)
 	functions := slices.Clone(v.Functions)
 	sortRows(functions, byTotal)
-	say("   self   total  function")
+	if byTotal {
+		say("   self  total*  function")
+	} else {
+		say("  self*   total  function")
+	}
 	for _, r := range functions[:min(len(functions), max(1, height-2*side-6))] {
 		say("%5.1f %% %5.1f %%  %s", 100*r.Self, 100*r.Total, r.Name)
 	}

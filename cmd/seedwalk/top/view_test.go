@@ -48,3 +48,14 @@ func TestTopView(t *testing.T) {
 		}
 	}
 }
+
+// TestTopLateTick: a tick that follows a late one at once makes no view of a few milliseconds.
+func TestTopLateTick(t *testing.T) {
+	l := &liveView{every: time.Hour}
+	l.take(workload(1e9, 5e6))
+	first := l.last.at
+	l.take(workload(2e9, 5e6))
+	if first.IsZero() || l.last.at != first || l.shown != nil {
+		t.Errorf("a view of %v", l.last.at.Sub(first))
+	}
+}
