@@ -23,13 +23,13 @@ func TestCodes(t *testing.T) {
 		want Code
 		why  Reason
 	}{
-		{"push", plain, []byte{9, 0xf0}, Code{UWOP_PUSH_NONVOL, 9, 15, 1, 0}, OK},
+		{"push", plain, []byte{9, 0xf0}, Code{UWOP_PUSH_NONVOL, 9, 15, 1, 8}, OK},
 		{"alloc large, scaled", plain, []byte{9, 0x01, 0x17, 0}, Code{UWOP_ALLOC_LARGE, 9, 0, 2, 184}, OK},
 		{"alloc large, 16 bits full", plain, []byte{9, 0x01, 0xff, 0xff}, Code{UWOP_ALLOC_LARGE, 9, 0, 2, 524280}, OK},
 		{"alloc large, 32 bits", plain, []byte{9, 0x11, 1, 2, 3, 4}, Code{UWOP_ALLOC_LARGE, 9, 1, 3, 0x04030201}, OK},
 		{"alloc small, least", plain, []byte{4, 0x02}, Code{UWOP_ALLOC_SMALL, 4, 0, 1, 8}, OK},
 		{"alloc small, most", plain, []byte{4, 0xf2}, Code{UWOP_ALLOC_SMALL, 4, 15, 1, 128}, OK},
-		{"set frame", frame, []byte{4, 0x03}, Code{UWOP_SET_FPREG, 4, 0, 1, 0}, OK},
+		{"set frame", frame, []byte{4, 0x03}, Code{UWOP_SET_FPREG, 4, 0, 1, 240}, OK},
 		{"save", plain, []byte{4, 0x34, 0x1e, 0}, Code{UWOP_SAVE_NONVOL, 4, 3, 2, 240}, OK},
 		{"save far", plain, []byte{4, 0x35, 0x1e, 0, 1, 0}, Code{UWOP_SAVE_NONVOL_FAR, 4, 3, 3, 0x1001e}, OK},
 		{"epilog", v2, []byte{0x34, 0x26}, Code{UWOP_EPILOG, 0x34, 2, 1, 0x234}, OK},

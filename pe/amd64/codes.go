@@ -31,14 +31,16 @@ func (o Op) String() string {
 
 // Code is one decoded unwind code.
 type Code struct {
-	Op      Op
-	Offset  uint8  // CodeOffset: the prolog's bytes up to the end of the instruction
-	Info    uint8  // OpInfo: a register, a scaled size, a flag
-	Slots   uint8  // slots of two bytes it takes, 1 to 3
-	Operand uint32 // bytes: size of an allocation, offset of a save, distance of a frame register (LARGE), of an epilog from the end
+	Op     Op
+	Offset uint8 // CodeOffset: the prolog's bytes up to the end of the instruction
+	Info   uint8 // OpInfo: a register, a scaled size, a flag
+	Slots  uint8 // slots of two bytes it takes, 1 to 3
+	// bytes: size of a push or an allocation, offset of a save, distance of a frame register, distance of an
+	// epilog from the function's end
+	Operand uint32
 }
 
-// HasOperand reports whether Operand has a meaning.
+// HasOperand reports whether Operand has a meaning that Op and the frame's offset do not give.
 func (c *Code) HasOperand() bool {
 	switch c.Op {
 	case UWOP_PUSH_NONVOL, UWOP_SET_FPREG, UWOP_PUSH_MACHFRAME:
@@ -56,12 +58,14 @@ func (i *Info) Code(b []byte) (c Code, why Reason) {
 	c = Code{Op: Op(b[1] & 15), Offset: b[0], Info: b[1] >> 4, Slots: 1}
 	switch c.Op {
 	case UWOP_PUSH_NONVOL:
+		c.Operand = 8
 	case UWOP_ALLOC_SMALL:
 		c.Operand = 8*uint32(c.Info) + 8
 	case UWOP_SET_FPREG:
 		if i.FrameReg == 0 {
 			return c, BadFrame
 		}
+		c.Operand = uint32(i.FrameOffset)
 	case UWOP_EPILOG:
 		if i.Version != 2 {
 			return c, BadOpcode

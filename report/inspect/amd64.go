@@ -18,9 +18,7 @@ func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
 		what = "push " + amd64Regs[c.Info&15]
 	case peamd64.UWOP_ALLOC_LARGE, peamd64.UWOP_ALLOC_SMALL:
 		what = fmt.Sprintf("sub rsp, %#x", c.Operand)
-	case peamd64.UWOP_SET_FPREG:
-		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], uint32(i.FrameOffset))
-	case peamd64.UWOP_SET_FPREG_LARGE:
+	case peamd64.UWOP_SET_FPREG, peamd64.UWOP_SET_FPREG_LARGE:
 		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], c.Operand)
 	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		what = fmt.Sprintf("mov [frame+%#x], %s", c.Operand, amd64Regs[c.Info&15])

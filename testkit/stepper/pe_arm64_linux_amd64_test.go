@@ -33,29 +33,29 @@ var images64 = []build{
 }
 
 // image compiles and links the program, and writes it as it lies in memory.
-func (b *build) image64(t *testing.T, dir, tables string) (f *pe.File, flat string) {
+func (b *build) image64(t *testing.T, dir, source, tables string) (f *pe.File, flat string) {
 	t.Helper()
 	b.need(t, "qemu-aarch64", lldLink, "aarch64-linux-gnu-gcc")
 	object, dll := filepath.Join(dir, "shapes.o"), filepath.Join(dir, "shapes.dll")
-	command(t, append(append([]string{}, b.cc...), "-ffreestanding", "-mno-stack-arg-probe", tables, "-w", "-DNOLIBC", "-c", "-o", object, "testdata/shapes.c")...)
+	command(t, append(append([]string{}, b.cc...), "-ffreestanding", "-mno-stack-arg-probe", tables, "-w", "-DNOLIBC", "-c", "-o", object, source)...)
 	command(t, lldLink, "/dll", "/entry:everything", "/machine:arm64", "/nodefaultlib", "/lldmingw", fmt.Sprintf("/base:%#x", imageBase), "/out:"+dll, object)
 	return flatten(t, dir, dll)
 }
 
 // TestImagesARM64 walks at the instructions of Windows images of ARM64.
 func TestImagesARM64(t *testing.T) {
-	each(t, images64, func(t *testing.T, b *build) { b.stepImage64(t, "-funwind-tables", false) })
+	each(t, images64, func(t *testing.T, b *build) { b.stepImage64(t, shapes, "-funwind-tables", false, 0.99) })
 }
 
 // TestStrippedImagesARM64 walks the same without an exception directory: by the code alone.
 func TestStrippedImagesARM64(t *testing.T) {
-	each(t, images64, func(t *testing.T, b *build) { b.stepImage64(t, "-fno-asynchronous-unwind-tables", true) })
+	each(t, images64, func(t *testing.T, b *build) { b.stepImage64(t, shapes, "-fno-asynchronous-unwind-tables", true, 0.99) })
 }
 
 // stepImage steps an image's entry point, which a loader calls, and judges the walks.
-func (b *build) stepImage64(t *testing.T, tables string, guess bool) {
+func (b *build) stepImage64(t *testing.T, source, tables string, guess bool, least float64) {
 	dir := t.TempDir()
-	f, flat := b.image64(t, dir, tables)
+	f, flat := b.image64(t, dir, source, tables)
 	entry := entryOf(f)
 	loader := filepath.Join(dir, "peload")
 	command(t, "aarch64-linux-gnu-gcc", "-O1", "-static", "-no-pie", "-o", loader, "testdata/peload.c")
@@ -72,9 +72,9 @@ func (b *build) stepImage64(t *testing.T, tables string, guess bool) {
 		if err := p.from(imageBase + uint64(entry)); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.run(interval(), 100_000); err != nil {
+		if err := p.run(steps(source, 100_000)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.judge(t, 100, 0.99)
+	p.judge(t, 100, least)
 }

@@ -32,13 +32,13 @@ var images = []build{
 
 const imageBase = 0x1_4000_0000
 
-// image compiles the program as an image, and writes it as it lies in memory.
-func (b *build) image(t *testing.T, tables string) (f *pe.File, flat string) {
+// image compiles a program as an image, and writes it as it lies in memory.
+func (b *build) image(t *testing.T, source, tables string) (f *pe.File, flat string) {
 	t.Helper()
 	b.need(t, "x86_64-w64-mingw32-gcc")
 	dir := t.TempDir()
 	object, dll := filepath.Join(dir, "shapes.o"), filepath.Join(dir, "shapes.bin")
-	command(t, append(append([]string{}, b.cc...), tables, "-w", "-DNOLIBC", "-c", "-o", object, "testdata/shapes.c")...)
+	command(t, append(append([]string{}, b.cc...), tables, "-w", "-DNOLIBC", "-c", "-o", object, source)...)
 	command(t, "x86_64-w64-mingw32-gcc", "-nostdlib", "-shared", "-o", dll, object, "-lgcc", "-Wl,-e,everything", fmt.Sprintf("-Wl,--image-base,%#x", imageBase), "-Wl,--disable-dynamicbase")
 	return flatten(t, dir, dll)
 }
@@ -78,21 +78,21 @@ func entryOf(f *pe.File) uint32 {
 
 // TestImages walks at the instructions of Windows images.
 func TestImages(t *testing.T) {
-	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, "-fasynchronous-unwind-tables", false, 0) })
+	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, shapes, "-fasynchronous-unwind-tables", false, 0) })
 }
 
 // TestStrippedImages walks the same without an exception directory, by the code alone.
 func TestStrippedImages(t *testing.T) {
-	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, "-fno-asynchronous-unwind-tables", true, 0.95) })
+	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, shapes, "-fno-asynchronous-unwind-tables", true, 0.95) })
 }
 
 // stepImage steps an image's entry point, which a loader calls, and judges the walks.
-func (b *build) stepImage(t *testing.T, tables string, guess bool, least float64) {
+func (b *build) stepImage(t *testing.T, source, tables string, guess bool, least float64) {
 	loader := filepath.Join(t.TempDir(), "peload")
 	if out, err := exec.Command("gcc", "-O1", "-o", loader, "testdata/peload.c").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: no loader: %v\n%s", err, out)
 	}
-	f, flat := b.image(t, tables)
+	f, flat := b.image(t, source, tables)
 	j := NewJudge()
 	j.Guess = guess
 	j.Keep |= 1<<context.RSI | 1<<context.RDI
@@ -101,8 +101,12 @@ func (b *build) stepImage(t *testing.T, tables string, guess bool, least float64
 			m.PE, m.ELF, m.CFI, m.Bias = f, nil, nil, imageBase
 		}
 	}
+	o := options(flat)
+	if source != shapes {
+		o = few(flat)
+	}
 	cmd := exec.Command(loader, flat, fmt.Sprintf("%x", imageBase), fmt.Sprintf("%x", entryOf(f)))
-	if err := Run(cmd, options(flat), j.Visit); err != nil {
+	if err := Run(cmd, o, j.Visit); err != nil {
 		t.Fatal(err)
 	}
 	note(t, &j.Tally)

@@ -31,6 +31,8 @@ func newest(names ...string) string {
 	return names[0]
 }
 
+const shapes = "testdata/shapes.c"
+
 // build is a program in one of its shapes. Few are built without -all.
 type build struct {
 	name string
@@ -116,7 +118,7 @@ func TestSilentSwitches(t *testing.T) { each(t, silent, stepped("testdata/switch
 func TestSilentNoReturn(t *testing.T) { each(t, silent, stepped("testdata/noreturn.c", 1000)) }
 
 // TestShapes walks at the instructions of a program of many shapes.
-func TestShapes(t *testing.T) { each(t, builds, stepped("testdata/shapes.c", 1000)) }
+func TestShapes(t *testing.T) { each(t, builds, stepped(shapes, 1000)) }
 
 // stepped is a test of a program's builds. least is how many points each must have.
 func stepped(source string, least int) func(*testing.T, *build) {
@@ -140,7 +142,7 @@ func stepped(source string, least int) func(*testing.T, *build) {
 // any, without unwind data: by the code alone.
 func TestStripped(t *testing.T) {
 	each(t, builds, func(t *testing.T, b *build) {
-		bin := b.make(t, "testdata/shapes.c")
+		bin := b.make(t, shapes)
 		j := NewJudge()
 		j.Guess = true
 		j.Edit = func(m *module.Module) { m.CFI = nil }

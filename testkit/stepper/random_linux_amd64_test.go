@@ -142,19 +142,31 @@ func (b *build) compile(t *testing.T, name, source string) string {
 	return out
 }
 
-// stepFew walks at each fifth instruction of a program, and at most -points of them.
-func stepFew(t *testing.T, bin string) {
+// most is how many points of a random program are compared.
+func most() int {
+	switch {
+	case *points > 0:
+		return *points
+	case *all:
+		return 10_000
+	}
+	return 1500
+}
+
+// few visits each fifth instruction of a program, and at most -points of them.
+func few(bin string) Options {
 	o := options(bin)
-	o.Entry, o.Max = true, 1500
+	o.Max = most()
 	if *every == 0 {
 		o.Every = 5
 	}
-	if *all {
-		o.Max = 10_000
-	}
-	if *points > 0 {
-		o.Max = *points
-	}
+	return o
+}
+
+// stepFew walks at few instructions of a program.
+func stepFew(t *testing.T, bin string) {
+	o := few(bin)
+	o.Entry = true
 	j := NewJudge()
 	if err := Run(exec.Command(bin), o, j.Visit); err != nil {
 		t.Fatal(err)
@@ -168,16 +180,25 @@ func stepFew(t *testing.T, bin string) {
 	}
 }
 
-// TestRandom walks at the instructions of random programs.
-func TestRandom(t *testing.T) {
-	list := parse(randomBuilds)
+// eachRandom steps the builds of a table, each of a random program of its own.
+func eachRandom(t *testing.T, table string, step func(t *testing.T, b *build, source string)) {
+	list := parse(table)
 	run := map[string]uint64{}
 	for i := range list {
 		run[list[i].name] = *first + uint64(i)
 	}
 	each(t, list, func(t *testing.T, b *build) {
-		stepFew(t, b.compile(t, "random.c", randomC(run[b.name], 40)))
+		source := filepath.Join(t.TempDir(), "random.c")
+		if err := os.WriteFile(source, []byte(randomC(run[b.name], 40)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		step(t, b, source)
 	})
+}
+
+// TestRandom walks at the instructions of random programs.
+func TestRandom(t *testing.T) {
+	eachRandom(t, randomBuilds, func(t *testing.T, b *build, source string) { stepFew(t, b.make(t, source)) })
 }
 
 // TestLanguages walks at the instructions of programs in other languages, with exceptions,

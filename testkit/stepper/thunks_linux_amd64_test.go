@@ -12,4 +12,4 @@ var thunks = []build{
 }
 
 // TestThunks walks at the instructions of return thunks and retpolines.
-func TestThunks(t *testing.T) { each(t, thunks, stepped("testdata/shapes.c", 1000)) }
+func TestThunks(t *testing.T) { each(t, thunks, stepped(shapes, 1000)) }

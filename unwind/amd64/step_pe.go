@@ -66,6 +66,7 @@ type peStep struct {
 	mem   *memory.Window
 	res   PEResult
 
+	pushed   uint64 // see setsFrame
 	symbolic bool   // no memory is read: see pe_rule.go
 	deep     bool   // symbolic: an address was itself read from the stack
 	needs    uint32 // the registers that had to be known, as bits of Known
@@ -148,6 +149,11 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	if base != context.RSP && !s.need(base) {
 		return unwind.Unreadable
 	}
+	// gcc sets the frame register before it pushes others if a function asks for its frame's address. The
+	// body may then have moved RSP away from what was pushed.
+	if s.pushed != 0 {
+		s.regs.GPR[context.RSP] = s.res.Frame - s.pushed
+	}
 	return s.undoProlog(fn, &info)
 }
 
@@ -160,31 +166,34 @@ func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64
 	if info.FrameReg == 0 {
 		return context.RSP, peamd64.OK
 	}
-	at, distance, why := setsFrame(info)
+	at, distance, pushed, why := setsFrame(info, into)
 	if why != peamd64.OK || !info.Chained() && into < uint32(info.Prolog) && into < at {
 		return context.RSP, why
 	}
 	s.res.Frame = s.regs.GPR[info.FrameReg] - uint64(distance)
+	s.pushed = pushed
 	return info.FrameReg, peamd64.OK
 }
 
 // setsFrame returns the offset in the prolog after which the frame register is set, and its distance above
-// the frame's base. Without such a code the offset is one that no prolog reaches.
-func setsFrame(info *peamd64.Info) (at, distance uint32, why peamd64.Reason) {
+// the frame's base. Without such a code the offset is one that no prolog reaches. pushed is how many bytes
+// the prolog has pushed and allocated after that and before into.
+func setsFrame(info *peamd64.Info, into uint32) (at, distance uint32, pushed uint64, why peamd64.Reason) {
 	_, codes := info.Epilogs()
 	for len(codes) > 0 {
 		c, why := info.Code(codes)
+		at, ran := uint32(c.Offset), into >= uint32(c.Offset)
 		switch {
 		case why != peamd64.OK:
-			return 0, 0, why
-		case c.Op == peamd64.UWOP_SET_FPREG:
-			return uint32(c.Offset), uint32(info.FrameOffset), peamd64.OK
-		case c.Op == peamd64.UWOP_SET_FPREG_LARGE:
-			return uint32(c.Offset), c.Operand, peamd64.OK
+			return 0, 0, 0, why
+		case c.Op == peamd64.UWOP_SET_FPREG || c.Op == peamd64.UWOP_SET_FPREG_LARGE:
+			return at, c.Operand, pushed, peamd64.OK
+		case ran && c.Op <= peamd64.UWOP_ALLOC_SMALL: // a push, or an allocation
+			pushed += uint64(c.Operand)
 		}
 		codes = codes[c.Size():]
 	}
-	return 256, uint32(info.FrameOffset), peamd64.OK // a prolog has at most 255 bytes
+	return 256, uint32(info.FrameOffset), 0, peamd64.OK // a prolog has at most 255 bytes
 }
 
 // maxChain is how many parents are followed, the limit of Windows.
@@ -259,9 +268,7 @@ func (s *peStep) apply(info *peamd64.Info, c *peamd64.Code) unwind.Stop {
 	switch c.Op {
 	case peamd64.UWOP_ALLOC_SMALL, peamd64.UWOP_ALLOC_LARGE:
 		*rsp += uint64(c.Operand)
-	case peamd64.UWOP_SET_FPREG:
-		return s.fromFrame(info.FrameReg, uint64(info.FrameOffset))
-	case peamd64.UWOP_SET_FPREG_LARGE:
+	case peamd64.UWOP_SET_FPREG, peamd64.UWOP_SET_FPREG_LARGE:
 		return s.fromFrame(info.FrameReg, uint64(c.Operand))
 	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		return s.load(c.Info, s.res.Frame+uint64(c.Operand))

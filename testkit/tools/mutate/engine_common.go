@@ -170,6 +170,8 @@ func unseenCode() []Fault {
 		engineFault("stack/merge/merge.go", "merge-other-arch", "registers of another architecture are merged", "if g == GapNone && m.in.Regs.Arch != m.regs.Arch {", "if g == GapNone && m.in.Regs.Arch == context.NoArch {", mergeTests),
 		engineFault("stack/merge/merge.go", "merge-guess-past", "frames that rest on a wrong guess stay", "i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {", "i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP && false {", mergeTests),
 		engineFault("stack/merge/merge.go", "merge-grown-below", "a frame that has grown may begin below the walk", "if f.SP < m.sp() || f.SP > f.FP {", "if f.SP > f.FP {", mergeTests),
+		engineFault("unwind/amd64/step_pe.go", "pe-pushed", "what was pushed behind the frame register is found from RSP", "\tif s.pushed != 0 {", "\tif s.pushed == 1 {", x64Tests),
+		engineFault("unwind/amd64/step_pe.go", "pe-pushed-all", "pushes that have not run count", "case ran && c.Op <=", "case c.Op <=", x64Tests),
 		engineFault("stack/merge/merge.go", "merge-hidden-kept", "hidden frames that are removed still count", "\t\t\tm.res.Hidden--\n", "\t\t\t_ = k\n", mergeTests),
 		engineFault("stack/merge/merge.go", "merge-stub-size", "a stub without a frame may have pushed any number of words", "if high > low+maxStub {", "if high < low {", mergeTests),
 		engineFault("stack/merge/fill.go", "fill-any-ip", "a distance stands for code at other addresses", "known.ip == f.IP && known.size == to.SP-f.SP", "known.size == to.SP-f.SP", mergeTests),
