@@ -153,7 +153,7 @@ func stateOf(pid int) (state byte, began uint64) {
 }
 
 // inheritors returns the running processes whose environment names our socket. A young
-// process without an environment may be about to begin another program.
+// process without an environment and arguments is beginning another program.
 func inheritors(socket string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	setting := []byte("\x00" + options.EnvSocket + "=" + socket + "\x00")
@@ -167,7 +167,7 @@ func inheritors(socket string) (pids []int) {
 		if err != nil {
 			continue
 		}
-		if state, began := stateOf(pid); len(env) == 0 && (state == 'Z' || state == 'X' || began < ours || !hasProgram(pid)) {
+		if state, began := stateOf(pid); len(env) == 0 && (state == 'Z' || state == 'X' || began < ours || !hasProgram(pid) || hasArguments(pid)) {
 			continue
 		}
 		if len(env) == 0 || bytes.Contains(append([]byte{0}, env...), setting) {
@@ -184,6 +184,13 @@ func environOf(pid int) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxEnviron))
+}
+
+// hasArguments reports whether a process has arguments, the program's name included. The kernel sets them
+// just before the environment.
+func hasArguments(pid int) bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return len(b) > 0
 }
 
 // hasProgram reports whether a process has a program: the kernel's own threads have none.

@@ -131,6 +131,14 @@ func TestNamesHelpersOfTheCommand(t *testing.T) {
 func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 	leftWait = 0
 	defer func() { leftWait = 3 * time.Second }()
+	other := exec.Command("cat") // a young process without an environment is not the command's
+	other.Env = []string{}
+	if in, err := other.StdinPipe(); err != nil || other.Start() != nil {
+		t.Fatal(err)
+	} else {
+		defer other.Wait()
+		defer in.Close()
+	}
 	opt, said := fakeRun(t, "leaving a sleeper")
 	out, w, err := os.Pipe()
 	if err != nil {
