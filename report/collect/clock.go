@@ -7,17 +7,11 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// clockKinds are the engine's counters of its clock, the best clock first.
-var clockKinds = []struct {
-	key  string
-	kind export.ClockKind
-}{{"clock_perf", export.ClockPerf}, {"clock_random", export.ClockRandom}, {"clock_timer", export.ClockTimer}}
-
 // clockOf adds the clock of a process. Of several processes the worst kind and the greatest
 // lateness are shown, and hits add up.
 func (b *builder) clockOf(p *Process) {
-	for _, k := range clockKinds {
-		if p.counters[wire.StatEngine+k.key] == 0 {
+	for kind := export.ClockPerf; kind < export.NumClocks; kind++ {
+		if p.counters[wire.StatEngine+"clock_"+kind.String()] == 0 {
 			continue
 		}
 		c := b.p.Stats.Clock
@@ -25,7 +19,7 @@ func (b *builder) clockOf(p *Process) {
 			c = &export.Clock{}
 			b.p.Stats.Clock = c
 		}
-		c.Kind = max(c.Kind, k.kind)
+		c.Kind = max(c.Kind, kind)
 	}
 	c := b.p.Stats.Clock
 	if c == nil {

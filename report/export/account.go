@@ -130,18 +130,17 @@ func coveragePercent(f float64) string {
 type ClockKind uint8
 
 const (
-	ClockUnknown      ClockKind = iota
-	ClockPerf                   // perf_event: a high-resolution timer of the kernel
-	ClockRandom                 // random moments that the tool chooses
-	ClockTimer                  // POSIX CPU timers, which expire at the kernel's tick
-	ClockTimerOverrun           // the same, weighted by overruns
-	numClocks
+	ClockUnknown ClockKind = iota
+	ClockPerf              // perf_event: a high-resolution timer of the kernel
+	ClockRandom            // random moments that the tool chooses
+	ClockTimer             // POSIX CPU timers, which expire at the kernel's tick
+	NumClocks
 )
 
-var clockNames = [numClocks]string{"unknown", "perf", "random", "timer", "timer-overrun"}
+var clockNames = [NumClocks]string{"unknown", "perf", "random", "timer"}
 
 func (k ClockKind) String() string {
-	if k < numClocks {
+	if k < NumClocks {
 		return clockNames[k]
 	}
 	return clockNames[ClockUnknown]
@@ -173,8 +172,6 @@ func (c *Clock) line() string {
 		return line
 	case ClockTimer:
 		return "CPU timers, tick-bound: work locked to the tick is invisible"
-	case ClockTimerOverrun:
-		return "CPU timers weighted by overruns, tick-bound and biased: for comparisons only"
 	}
 	return c.Kind.String()
 }

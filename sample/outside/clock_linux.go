@@ -13,9 +13,7 @@ import (
 func (e *Engine) chooseClock() sampler.Clock {
 	e.perf = perfClock{most: threads.MayOpen(2, math.MaxInt32)}
 	switch want := e.Config.Clock; want {
-	case sampler.ClockTimer, sampler.ClockOverrun:
-		return want
-	case sampler.ClockRandom:
+	case sampler.ClockTimer, sampler.ClockOverrun, sampler.ClockRandom:
 		return want
 	case sampler.ClockPerf:
 		if !e.tryEvents() {
@@ -53,19 +51,18 @@ func (e *Engine) writeClock() {
 	if e.Config.NoCPU {
 		return
 	}
-	switch w := e.Stream.Out; e.cpuClock {
-	case sampler.ClockPerf:
-		w.Stats("probe_clock_perf", 1)
-		if e.kernelTime.rings == nil {
-			w.Stats("probe_clock_user_only", 1)
-		}
-	case sampler.ClockRandom:
-		w.Stats("probe_clock_random", 1)
+	w, clock := e.Stream.Out, e.cpuClock
+	if clock == sampler.ClockOverrun {
+		clock = sampler.ClockTimer
+	}
+	w.Stats("probe_clock_"+string(clock), 1)
+	switch {
+	case clock == sampler.ClockPerf && e.kernelTime.rings == nil:
+		w.Stats("probe_clock_user_only", 1)
+	case clock == sampler.ClockRandom:
 		w.Stats("probe_clock_late_ns", e.random.lateness())
 		w.Stats("probe_clock_kept", e.random.kept)
 		w.Stats("probe_clock_rejected", e.random.rejected)
-	case sampler.ClockTimer, sampler.ClockOverrun:
-		w.Stats("probe_clock_timer", 1)
 	}
 }
 

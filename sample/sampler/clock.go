@@ -1,5 +1,7 @@
 package sampler
 
+import "slices"
+
 // Clock decides when a running thread is sampled.
 type Clock string
 
@@ -17,13 +19,7 @@ const (
 var Clocks = []Clock{ClockAuto, ClockPerf, ClockRandom, ClockTimer}
 
 // Known reports whether c is a valid clock.
-func (c Clock) Known() bool {
-	switch c {
-	case "", ClockAuto, ClockPerf, ClockRandom, ClockTimer, ClockOverrun:
-		return true
-	}
-	return false
-}
+func (c Clock) Known() bool { return c == "" || c == ClockOverrun || slices.Contains(Clocks, c) }
 
 // WithoutSIGURG returns the clock to use if the program takes that signal.
 func (c Clock) WithoutSIGURG() Clock {

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
 func TestNoLibrary(t *testing.T) {
@@ -94,6 +96,19 @@ func TestBeside(t *testing.T) {
 				t.Errorf("%q is in %q", c.not, got)
 			}
 		})
+	}
+}
+
+// Every clock that a user may choose has a name in the summary.
+func TestClocksHaveNames(t *testing.T) {
+	named := map[string]bool{string(sampler.ClockAuto): true}
+	for k := export.ClockPerf; k < export.NumClocks; k++ {
+		named[k.String()] = true
+	}
+	for _, c := range sampler.Clocks {
+		if !named[string(c)] || !c.Known() {
+			t.Errorf("%s has no name in report/export, or is not known", c)
+		}
 	}
 }
 
