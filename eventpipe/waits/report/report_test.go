@@ -47,12 +47,32 @@ func write(t *testing.T, format string, a *waits.Analysis) string {
 }
 
 // TestGolden: the same trace gives the same bytes. Look at what changed before
-// -update.
+// -update. The JSON has one wait of each kind: the table and the stacks have all.
 func TestGolden(t *testing.T) {
 	for _, format := range []string{"text", "folded", "csv", "json"} {
-		got, path := write(t, format, recorded(t)), filepath.Join("testdata", "livestart."+format)
-		golden.Check(t, path, got)
+		a, path := recorded(t), filepath.Join("testdata", "livestart."+format)
+		if format == "json" {
+			a.Waits = oneOfEach(a.Waits)
+		}
+		golden.Check(t, path, write(t, format, a))
 	}
+}
+
+// oneOfEach keeps the first wait of each kind, with and without an owner.
+func oneOfEach(all []waits.Wait) (out []waits.Wait) {
+	type kind struct {
+		waits.Kind
+		waits.State
+		owned bool
+	}
+	met := map[kind]bool{}
+	for _, w := range all {
+		if k := (kind{w.Kind, w.State, w.Owner != 0}); !met[k] {
+			met[k] = true
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // TestSums: every format has the same time and number.
