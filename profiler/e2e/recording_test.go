@@ -95,6 +95,20 @@ func (r *recording) well(t *testing.T, code int, stdout string) {
 	}
 }
 
+// readRawOf reads the raw samples of a run that ended. On a busy machine a program may end before its
+// first sample: then there is no file.
+func readRawOf(t *testing.T, file string, r result) ([]*raw.Sample, *raw.Reader) {
+	t.Helper()
+	if r.code == hungCode {
+		t.Fatalf("the program hung for %v\n%s", r.took, r.stderr)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Logf("no raw samples: the program ended with %d after %v and said %q\n%s", r.code, r.took, r.stdout, r.stderr)
+		return nil, new(raw.Reader)
+	}
+	return readRaw(t, file, r.stderr)
+}
+
 // readRaw reads a file of raw samples.
 func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.Reader) {
 	t.Helper()

@@ -66,11 +66,16 @@ func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge
 // is about the program's survival; in Wine forty threads share two cores.
 const leastStorm = 5
 
+const (
+	stormCode = 42 // exit code of Storm.cs
+	maxStorms = 10
+)
+
 // stormed checks a run of Storm.cs: the program had all its results right, and its stacks are whole, except
 // those of threads that got no processor in time, or that were in Wine's part of a system call.
 func stormed(t *testing.T, which combination, samples []*raw.Sample, res result) {
 	t.Helper()
-	if res.code != 42 {
+	if res.code != stormCode {
 		t.Fatalf("the program ended with %d, without a profiler with 42; it said %q\n%s", res.code, res.stdout, res.stderr)
 	}
 	gaps, asked, complete := map[merge.Gap]int{}, 0, 0

@@ -32,7 +32,7 @@ func recordSingle(t *testing.T, tens int, env, flags []string) ([]*raw.Sample, *
 	argv = append(argv, "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"),
 		need(t, "out", "windows", "SingleFile.exe"), fmt.Sprint(tens))
 	r := run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", argv...)...)
-	samples, rd := readRaw(t, file, r.stderr)
+	samples, rd := readRawOf(t, file, r)
 	return samples, rd, r
 }
 

@@ -29,6 +29,9 @@ func program(t *testing.T, exe string, args ...string) []string {
 	return append([]string{need(t, "scripts", "wine.sh"), "exec", exe}, args...)
 }
 
+// hungCode is the exit code of swhost and launch if the program did not end within SWHOST_LIMIT.
+const hungCode = 124
+
 // wine is the command line that runs a program of out/windows.
 func wine(t *testing.T, name string, args ...string) []string {
 	t.Helper()

@@ -27,7 +27,7 @@ func recordWindows(t *testing.T, limit time.Duration, env []string, flags []stri
 	t.Helper()
 	file := filepath.Join(tempdir.New(t), "raw")
 	r := runWindows(t, limit, env, append([]string{"--raw", file}, flags...), runtime, app, args...)
-	samples, rd := readRaw(t, file, r.stderr)
+	samples, rd := readRawOf(t, file, r)
 	return samples, rd, r
 }
 
