@@ -8,6 +8,10 @@ cd "$(dirname "$0")"
 cc=${CC:-gcc}
 probe=../../sample/probe/src
 case $($cc -dumpmachine) in
+*mingw* | *windows*)
+	echo "client: there is no client library for Windows" >&2
+	exit 1
+	;;
 aarch64*) arch="-mbranch-protection=none -mno-outline-atomics" ;;
 *) arch="-fcf-protection=none" ;;
 esac

@@ -16,7 +16,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 typedef uint32_t result; /* HRESULT */
-enum { OK = 0, MONITOR_THREADS = 0x200, MONITOR_EXCEPTIONS = 0x40, EXCEPTION = 1 };
+enum { OK = 0, FAIL = (int)0x80004005, MONITOR_THREADS = 0x200, MONITOR_EXCEPTIONS = 0x40, EXCEPTION = 1 };
 
 static int stopping;
 static pthread_t sampler;
@@ -122,8 +122,13 @@ static void end_all(void)
 }
 
 /* ---- called by the CLR ---- */
-static result set_mask(void *info)
+static result set_mask(void *unknown)
 {
+	static const uint8_t info_id[16] = {0x7d, 0x55, 0xb5, 0x28, 0x3f, 0x3f, 0xb4, 0x48, 0x90, 0xb2, 0x5f, 0x9e, 0xea, 0x2f, 0x6c, 0x48}; /* ICorProfilerInfo */
+	void *info = 0;
+	result (*query_interface)(void *, const void *, void **) = (result(*)(void *, const void *, void **))(*(void ***)unknown)[0];
+	if (query_interface(unknown, info_id, &info))
+		return (result)FAIL;
 	result (*set_event_mask)(void *, uint32_t) = (result(*)(void *, uint32_t))(*(void ***)info)[16];
 	return set_event_mask(info, MONITOR_THREADS | MONITOR_EXCEPTIONS);
 }
@@ -131,8 +136,10 @@ static result set_mask(void *info)
 static result initialize(void *self, void *info)
 {
 	(void)self;
-	begin_all();
-	return set_mask(info);
+	result r = set_mask(info);
+	if (!r)
+		begin_all();
+	return r;
 }
 
 static result attach(void *self, void *info, void *data, uint32_t size)

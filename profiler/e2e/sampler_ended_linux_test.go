@@ -15,15 +15,17 @@ import (
 // owns the lock of the threads.
 const leastEnded = 10
 
+// examples are the sample profilers, and the library of each.
+var examples = map[string]string{"smallest_sampler.cpp": "libseedwalk.so", "own_protocol.cpp": "libseedwalk.so", "client.c": "libseedwalk_client.a"}
+
 // The sample profilers neither hang a program nor stop sampling if ThreadDestroyed comes late, as it does for
 // native threads while finalizers are slow.
 func TestSamplerEndedThreads(t *testing.T) {
 	dir := tempdir.New(t)
-	for _, example := range []string{"smallest_sampler", "own_protocol"} {
+	for example, kind := range examples {
 		t.Run(example, func(t *testing.T) {
-			library := vendor(t, dir, filepath.Join("capi", "examples", example+".cpp"), "libseedwalk.so")
-			out := filepath.Join(dir, example)
-			res := run(t, 2*time.Minute, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app(t, "Ended", samplerLength("8"))...)
+			library, out := vendor(t, dir, filepath.Join("capi", "examples", example), kind), filepath.Join(dir, example)
+			res := run(t, 2*time.Minute, clientEnv(t, library, out, "OWN_PROTOCOL_OUT="+out), app(t, "Ended", samplerLength("8"))...)
 			if res.code != 42 || res.stdout+res.stderr != "" {
 				t.Fatalf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 			}
@@ -47,11 +49,11 @@ func TestProxyOfSamplers(t *testing.T) {
 	if r := run(t, time.Minute, nil, argv...); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	for _, example := range []string{"smallest_sampler", "own_protocol"} {
+	for example, kind := range examples {
 		t.Run(example, func(t *testing.T) {
-			library := vendor(t, dir, filepath.Join("capi", "examples", example+".cpp"), "libseedwalk.so")
+			library := vendor(t, dir, filepath.Join("capi", "examples", example), kind)
 			out, broken := filepath.Join(dir, example), filepath.Join(dir, example+".broken")
-			res := run(t, 2*time.Minute, profiled(check, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out, "SEEDWALK_CHECKED_LIBRARY="+library,
+			res := run(t, 2*time.Minute, clientEnv(t, check, out, "OWN_PROTOCOL_OUT="+out, "SEEDWALK_CHECKED_LIBRARY="+library,
 				"SEEDWALK_CHECKED_OUT="+broken), app(t, "Ended", samplerLength("4"))...)
 			if b, err := os.ReadFile(broken); res.code != 42 || err != nil || len(b) > 0 {
 				t.Errorf("the program ended with %d; the proxy: %v\n%s", res.code, err, b)
