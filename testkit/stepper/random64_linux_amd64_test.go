@@ -57,7 +57,7 @@ const randomImages64 = `
   clang-19-O0       clang-19 --target=aarch64-w64-windows-gnu -O0
   clang-19-O3       clang-19 --target=aarch64-w64-windows-gnu -O3 -mcpu=neoverse-n1 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
   clang-19-outline  clang-19 --target=aarch64-w64-windows-gnu -Oz -moutline
-  clang-19-pac      clang-19 --target=aarch64-w64-windows-gnu -Os -mbranch-protection=standard+b-key
+  clang-19-pac      clang-19 --target=aarch64-w64-windows-gnu -Os -mbranch-protection=bti+pac-ret+b-key
   clang-19-sls      clang-19 --target=aarch64-w64-windows-gnu -O2 -mharden-sls=all -fzero-call-used-regs=used
   clang-19-align    clang-19 --target=aarch64-w64-windows-gnu -O1 -mstack-alignment=64
   clang-13-msvc     clang-13 --target=aarch64-pc-windows-msvc -O1

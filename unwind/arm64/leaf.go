@@ -33,6 +33,29 @@ func (u *Unwinder) provenLeaf(m *module.Module, pc uint64) bool {
 	return ways > 0
 }
 
+// maxZeroed bounds the registers that a function zeroes behind its epilog: all that its callers do not keep.
+const maxZeroed = 19 + 32
+
+const plainReturn = 0xd65f03c0
+
+// zeroes reports whether pc is between the first register that a function zeroes behind its epilog and its
+// return: the caller is in x30, and SP is the caller's. The unwind data of clang's -fzero-call-used-regs
+// takes these instructions for the body.
+func zeroes(m *module.Module, pc uint64) bool {
+	if w, _ := codeWord(m, pc, nil); w == plainReturn {
+		pc -= 4
+	}
+	for n := range maxZeroed {
+		w, ok := codeWord(m, pc, nil)
+		mov, movi := w&^31 == 0xd2800000 && w&31 < 19, w&^31 == 0x6f00e400
+		if !ok || !mov && !movi {
+			return w == plainReturn && n > 0
+		}
+		pc += 4
+	}
+	return false
+}
+
 // leafPath follows one path of a leaf and returns the number of its exits, -1 if it is not a leaf.
 func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 	f, e := &u.follower, *from

@@ -81,16 +81,51 @@ func TestLeafPE(t *testing.T) {
 	}
 }
 
+// TestZeroedPE: a function whose unwind data leaves out that it zeroes registers behind its epilog.
+func TestZeroedPE(t *testing.T) {
+	code := []uint32{0xa9bf53f3, 0x91000400, 0xd2800001, 0xf9400022, 0xa8c153f3, 0xd2800000, 0xd2800012, 0x6f00e401, 0xd65f03c0, 0xd2800013, 0xd65f03c0}
+	pdata := binary.LittleEndian.AppendUint32(nil, 0x1000)
+	// stp x19, x20, [sp, -16]!
+	pdata = binary.LittleEndian.AppendUint32(pdata, 1|uint32(len(code)+2)<<2|2<<16|1<<23)
+	for _, c := range []struct {
+		name  string
+		at    uint64
+		sp    uint64
+		trust unwind.Trust
+	}{
+		{"the body", 4, sp0 + 16, unwind.TrustUnwindInfo},
+		{"a register zeroed in the body", 8, sp0 + 16, unwind.TrustUnwindInfo},
+		{"the epilog", 16, sp0 + 16, unwind.TrustUnwindInfo},
+		{"the first register zeroed", 20, sp0, unwind.TrustLeaf},
+		{"a vector register zeroed", 28, sp0, unwind.TrustLeaf},
+		{"the return", 32, sp0, unwind.TrustLeaf},
+		{"a register that callers keep", 36, sp0 + 16, unwind.TrustUnwindInfo},
+		{"a return behind another instruction", 40, sp0 + 16, unwind.TrustUnwindInfo},
+	} {
+		u, s := unwinder(peTableOf(code, pdata)), newStack()
+		regs := start(peCode+c.at, sp0)
+		regs.X[30] = codeCall
+		regs.Known |= 1 << 30
+		var f unwind.Frame
+		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || u.by != c.trust {
+			t.Errorf("%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
+		}
+	}
+}
+
 const peCode = 0x6000_1000
 
 // peTable is an image of ARM64 Windows without an exception directory whose code is code,
 // beside one that has called it.
-func peTable(code []uint32) *module.Table {
+func peTable(code []uint32) *module.Table { return peTableOf(code, nil) }
+
+func peTableOf(code []uint32, pdata []byte) *module.Table {
 	var b []byte
 	for _, w := range code {
 		b = binary.LittleEndian.AppendUint32(b, w)
 	}
-	f := pe.FromBlocks(pe.MachineARM64, nil, []pe.Block{{RVA: 0x1000, Data: b}})
+	f := pe.FromBlocks(pe.MachineARM64, pdata, []pe.Block{{RVA: 0x1000, Data: b}})
 	m := module.Module{ID: 2, Start: 0x6000_0000, End: 0x6001_0000, Bias: 0x6000_0000, PE: f}
 	calls := pe.FromBlocks(pe.MachineARM64, nil, []pe.Block{{RVA: codeCall - 4 - textBias, Data: []byte{0x10, 0, 0, 0x94}}})
 	return module.NewTable(9, []module.Module{m, {ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: calls}}, nil)

@@ -44,6 +44,9 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 			return r
 		}
 	}
+	if kind == RulePE && zeroes(m, addr) {
+		return makeRule(RuleLeafPE, i)
+	}
 	if kind == RuleLeafPE && !u.provenLeaf(m, addr) { // also false at the address of a call's last byte
 		kind = RuleNoInfo
 	}
