@@ -208,6 +208,9 @@ func (x *shapes) run(t *testing.T, n int) {
 	}
 	samples, rd, res := x.record(t, env, flags)
 	x.ran(t, res)
+	if len(samples) == 0 {
+		return // nor figures
+	}
 	x.all(t, samples, rd.Names())
 	f := figuresOf(t, res)
 	x.m.count(&f)
