@@ -1,23 +1,28 @@
 // Package diff compares two profiles function by function and says which differences are more
 // than noise.
 //
-// Sources: a sampled time of n samples has a relative standard error of 1/sqrt(n) (Poisson). The
-// scale is the median of ratios, as in S. Anders, W. Huber, "Differential expression analysis for
-// sequence count data", Genome Biology 11:R106 (2010). The scatter is estimated by the median
-// absolute deviation (P. J. Huber, "Robust Statistics", section 5.1).
+// Sources: the error of a sampled time of n samples is 1/sqrt(n) of it (Poisson). The scale is the
+// median of ratios (S. Anders, W. Huber, Genome Biology 11:R106, 2010). The test is Student's t with a
+// variance that is a mean of an expected and an observed one (G. K. Smyth, "Linear models and empirical
+// Bayes methods", Statistical Applications in Genetics and Molecular Biology 3:3, 2004). The correction for
+// many comparisons is Bonferroni's. A filter that does not depend on the difference comes before it
+// (R. Bourgon, R. Gentleman, W. Huber, PNAS 107:9546, 2010).
 //
 // Glossary. The scale is how much longer the second recording did the same work in general. The
 // scatter is how much the times of a function differ between two runs beyond the error of
-// sampling.
+// sampling, relative to the time.
 //
 // Strategy. Times of the second profile are divided by the scale, so that one slower function
-// does not make all others look faster, and a slower machine is no difference. A difference
-// counts if it exceeds its standard error by a factor that the best of all functions would
-// exceed by chance once in twenty comparisons, and if it is at least minShare of all time. The
-// runtime and the kernel scatter more than the program.
+// does not make all others look faster, and a slower machine is no difference. The functions with enough
+// time to be judged are tested: the difference divided by its standard error, which has the sampling
+// error of both times and the scatter. The chance of any false difference in a comparison is at most alarm.
+// The scatter of the program's functions is what a robust estimate finds in the two profiles,
+// averaged with what runs of one program usually have. The runtime and the kernel scatter more than
+// the program.
 //
 // Known gaps: a program in which most of the time became slower evenly has a scale, and no
-// difference. The scale is part of the result.
+// difference. The scale is part of the result. A function whose time depends on chance more than that of
+// the other functions may be a false difference.
 package diff
 
 import (
@@ -30,14 +35,24 @@ import (
 )
 
 const (
-	minShare   = 0.005 // of all time: a smaller difference is not worth a line
-	minScatter = 0.04  // between two runs, at least
-	fewCount   = 20    // functions with fewer samples say nothing about scale and scatter
-	fewRatios  = 8     // so do fewer functions
-	alarm      = 0.05  // the chance of a false difference in a comparison
+	minShare  = 0.005 // of all time: a smaller difference is not worth a line
+	fewCount  = 20    // functions with fewer samples say nothing about scale and scatter
+	fewRatios = 8     // so do fewer functions about the scale
+
+	// So do fewer functions about the scatter: the standard error of its estimate is a quarter of it or more.
+	fewScatters = 16
+
+	// The chance of a false difference in a comparison. Then at most 5 of 100 comparisons have one with
+	// a probability of 98 % (binomial distribution).
+	alarm = 0.02
+
+	// What 119 pairs of runs of one program had: the scatter of its functions, and its degrees of freedom,
+	// by the variance of the squared scatter between functions.
+	usualScatter = 0.04
+	usualFreedom = 6
 
 	// The work of the runtime and the kernel depends on the moment: which methods are compiled again,
-	// how many collections there are. It scatters more than that of the program.
+	// how many collections there are. In the same pairs, their functions had this scatter.
 	runtimeScatter = 0.2
 )
 
@@ -61,9 +76,10 @@ type Row struct {
 type Result struct {
 	A, B    Side    // sums over all functions; Total equals Self
 	Scale   float64 // of B, 1 = both profiles did the same work in the same time
-	Scatter float64 // relative
+	Scatter float64 // of the program's functions
 	Rows    []Row   // the significant ones first, then by Delta: what got slower is first
 
+	freedom          float64 // degrees of freedom of Scatter
 	perSample, floor float64 // time of a sample; least difference that counts
 }
 
@@ -80,15 +96,16 @@ func Compare(a, b *export.Profile) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Scale: 1, Rows: join(first, second)}
+	r := &Result{Scale: 1, Scatter: usualScatter, freedom: usualFreedom, Rows: join(first, second)}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		r.A.Self, r.A.Count = r.A.Self+row.A.Self, r.A.Count+row.A.Count
 		r.B.Self, r.B.Count = r.B.Self+row.B.Self, r.B.Count+row.B.Count
 	}
 	r.A.Total, r.B.Total = r.A.Self, r.B.Self
+	r.floor = minShare * float64(max(r.A.Self, r.B.Self))
 	r.Scale = r.scale()
-	r.Scatter = r.scatter()
+	r.estimateScatter()
 	r.judge()
 	return r, nil
 }
@@ -156,24 +173,43 @@ func (row *Row) ratio() float64 { return float64(row.B.Self) / float64(max(row.A
 // weight bounds the influence of one hot function.
 func (row *Row) weight() float64 { return math.Sqrt(float64(row.A.Count)) }
 
-// normalMAD is the standard deviation of a normal distribution by its median absolute deviation.
-const normalMAD = 1.4826
+// Of a normal distribution, this part is within one standard deviation. An estimate of the deviation by this
+// quantile has the given part of the degrees of freedom of the best estimate.
+const (
+	normalPart       = 0.683
+	normalEfficiency = 0.54
+)
 
-// scatter returns how much the ratios scatter beyond the error of sampling.
-func (r *Result) scatter() float64 {
-	rows := r.compared()
-	if len(rows) < fewRatios {
-		return minScatter
+// estimateScatter finds the scatter at which as many of the program's functions differ by less than one
+// standard error as of a normal distribution. Up to a third of them may have changed. The usual scatter
+// counts as one function (a unit information prior: R. Kass, L. Wasserman, Journal of the American
+// Statistical Association 90:928, 1995).
+func (r *Result) estimateScatter() {
+	var squares, variances []float64 // of relative differences, and of their sampling errors
+	for _, row := range r.compared() {
+		if !row.ofRuntime() && r.candidate(row) {
+			d := math.Log(row.ratio() / r.Scale)
+			squares, variances = append(squares, d*d), append(variances, 1/float64(row.A.Count)+1/float64(row.B.Count))
+		}
 	}
-	var deviations, errors []float64
-	for _, row := range rows {
-		deviations = append(deviations, math.Abs(math.Log(row.ratio()/r.Scale)))
-		errors = append(errors, 1/float64(row.A.Count)+1/float64(row.B.Count))
+	n := float64(len(squares))
+	if n < fewScatters {
+		return
 	}
-	slices.Sort(deviations)
-	slices.Sort(errors)
-	spread := normalMAD * deviations[len(deviations)/2]
-	return max(minScatter, math.Sqrt(max(0, spread*spread-errors[len(errors)/2])))
+	low, high, z := 0.0, slices.Max(squares), make([]float64, len(squares)) // squared scatter
+	for range 50 {
+		middle := (low + high) / 2
+		for i := range z {
+			z[i] = squares[i] / (variances[i] + middle)
+		}
+		if slices.Sort(z); z[int(normalPart*n)] > 1 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	r.freedom = max(usualFreedom, normalEfficiency*n)
+	r.Scatter = math.Sqrt((usualScatter*usualScatter + (n-1)*low) / n)
 }
 
 // judge computes the differences, decides which are significant, and sorts the rows.
@@ -183,18 +219,18 @@ func (r *Result) judge() {
 	}
 	candidates := 0
 	for i := range r.Rows {
-		if r.Rows[i].sampled() {
+		if r.candidate(&r.Rows[i]) {
 			candidates++
 		}
 	}
-	limit := limit(candidates)
-	r.floor = minShare * float64(max(r.A.Self, r.B.Self))
+	limit := r.limit(candidates)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		a, b := float64(row.A.Self), float64(row.B.Self)/r.Scale
-		row.Delta = b - a // if nothing changed, both are their mean, which scatters
-		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.scatterOf(row)*(a+b)*(a+b)/4)
-		row.Significant = row.sampled() && math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
+		row.Delta = b - a
+		mean := logMean(a, b)
+		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.scatterOf(row)*mean*mean)
+		row.Significant = r.candidate(row) && math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
 	}
 	slices.SortStableFunc(r.Rows, func(x, y Row) int {
 		if x.Significant != y.Significant {
@@ -206,16 +242,21 @@ func (r *Result) judge() {
 
 // scatterOf returns the squared scatter of a row.
 func (r *Result) scatterOf(row *Row) float64 {
-	switch row.Class {
-	case export.ClassRuntime, export.ClassKernel, export.ClassStub:
+	if row.ofRuntime() {
 		return max(r.Scatter, runtimeScatter) * max(r.Scatter, runtimeScatter)
 	}
 	return r.Scatter * r.Scatter
 }
 
-// sampled reports whether a row has enough samples to be judged. The time of what was not sampled, such as
-// that of short threads, is an estimate.
-func (row *Row) sampled() bool { return row.A.Count+row.B.Count >= fewCount }
+func (row *Row) ofRuntime() bool {
+	return row.Class == export.ClassRuntime || row.Class == export.ClassKernel || row.Class == export.ClassStub
+}
+
+// candidate reports whether a row can be judged: it has enough samples, and enough time for a difference
+// that counts. The time of what was not sampled, such as that of short threads, is an estimate.
+func (r *Result) candidate(row *Row) bool {
+	return row.A.Count+row.B.Count >= fewCount && float64(row.A.Self)+float64(row.B.Self)/r.Scale >= r.floor
+}
 
 func rank(b bool) int {
 	if b {
@@ -225,7 +266,7 @@ func rank(b bool) int {
 }
 
 // limit returns how many standard errors a difference must exceed, if n are compared.
-func limit(n int) float64 { return quantile(alarm / 2 / float64(max(n, 1))) }
+func (r *Result) limit(n int) float64 { return quantile(alarm/2/float64(max(n, 1)), r.freedom) }
 
 // variance is that of a sampled time. No sample says that there was at most about one.
 func variance(t float64, n int64, perSample float64) float64 {
@@ -235,5 +276,20 @@ func variance(t float64, n int64, perSample float64) float64 {
 	return t * t / float64(n)
 }
 
-// quantile returns z with P(Z > z) = p of the normal distribution.
-func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(1-2*p) }
+// logMean returns the logarithmic mean. The scatter multiplies times, so that b-a divided by its error is the
+// logarithm of b/a divided by the scatter.
+func logMean(a, b float64) float64 {
+	if min(a, b) <= 0 || math.Abs(b-a) < 1e-6*a {
+		return min(a, b)
+	}
+	return (b - a) / math.Log(b/a)
+}
+
+// quantile returns t with P(T > t) = p of Student's distribution with n degrees of freedom. If n is at
+// least 6 and p at least 1e-4, P(T > t) is within 20 % of p (M. Abramowitz, I. Stegun, "Handbook of
+// Mathematical Functions", 26.7.5).
+func quantile(p, n float64) float64 {
+	z := math.Sqrt2 * math.Erfinv(1-2*p)
+	z2 := z * z
+	return z * (1 + (z2+1)/(4*n) + ((5*z2+16)*z2+3)/(96*n*n) + (((3*z2+19)*z2+17)*z2-15)/(384*n*n*n))
+}

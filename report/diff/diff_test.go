@@ -2,7 +2,9 @@ package diff
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/export"
@@ -11,24 +13,20 @@ import (
 // profileOf draws a profile: each function gets a number of samples of its own mean, and the
 // times of a run scatter by a few percent, as real ones do.
 func profileOf(run *rand.Rand, means []float64, speed float64) *export.Profile {
+	return scattered(run, means, speed, 0.04)
+}
+
+func scattered(run *rand.Rand, means []float64, speed, scatter float64) *export.Profile {
 	p := &export.Profile{Threads: []export.Thread{{ID: 1, Name: "main"}}}
 	for i, mean := range means {
-		mean *= 1 + 0.04*run.NormFloat64()
-		n := int64(mean + 0.5*run.NormFloat64()*2*sqrt(mean))
+		mean *= 1 + scatter*run.NormFloat64()
+		n := int64(mean + run.NormFloat64()*math.Sqrt(mean))
 		p.Frames = append(p.Frames, export.Frame{Name: fmt.Sprintf("f%d", i), ModuleIndex: -1})
 		if n > 0 {
 			p.Stacks = append(p.Stacks, export.Stack{Frames: []int32{int32(i)}, Count: n, CPUCount: n, CPUNanos: int64(float64(n) * 1e7 * speed), Complete: true})
 		}
 	}
 	return p
-}
-
-func sqrt(x float64) float64 {
-	y := x
-	for range 30 {
-		y = (y + x/max(y, 1e-9)) / 2
-	}
-	return y
 }
 
 // means is a typical profile: a few hot functions and many small ones.
@@ -84,6 +82,67 @@ func TestRegression(t *testing.T) {
 	}
 }
 
+// A regression of 10 % is the first row in at least 9 of 10 comparisons: of the time of the whole program, in
+// a method that had 2 % of it, and of the own time of a method with 24,000 samples or more, if times
+// scatter by 0.7 % between two runs. A method that did not change is no difference.
+func TestSmallRegression(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		long, scatter float64
+		method        int
+		slower        func(own, all float64) float64
+	}{
+		{"10 % of the program", 1, 0.028, 9, func(own, all float64) float64 { return own + 0.1*all }},
+		{"10 % of the second method", 16, 0.005, 1, func(own, all float64) float64 { return 1.1 * own }},
+		{"10 % of the hottest method", 16, 0.005, 0, func(own, all float64) float64 { return 1.1 * own }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := rand.New(rand.NewPCG(11, 12))
+			before, all := means(), 0.0
+			for i := range before {
+				before[i] *= c.long
+				all += before[i]
+			}
+			after, name := slices.Clone(before), fmt.Sprintf("f%d", c.method)
+			after[c.method] = c.slower(before[c.method], all)
+			found, others := 0, 0
+			for range 100 {
+				r, err := Compare(scattered(run, before, 1, c.scatter), scattered(run, after, 1, c.scatter))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Differs() && r.Rows[0].Name == name && r.Rows[0].Delta > 0 {
+					found++
+				}
+				if r.Rows[0].Significant && r.Rows[0].Name != name || r.Rows[1].Significant {
+					others++
+				}
+			}
+			t.Logf("found %d of 100, %d with others", found, others)
+			if found < 90 || others > 5 {
+				t.Errorf("found %d of 100, %d with others", found, others)
+			}
+		})
+	}
+}
+
+// quantile agrees with the integral of Student's density.
+func TestQuantile(t *testing.T) {
+	for _, n := range []float64{6, 10, 30, 200} {
+		for _, p := range []float64{0.025, 0.001, 1e-4} {
+			g, _ := math.Lgamma((n + 1) / 2)
+			h, _ := math.Lgamma(n / 2)
+			tail := 0.0
+			for x := quantile(p, n); x < 1000; x *= 1.001 {
+				tail += math.Exp(g-h) / math.Sqrt(n*math.Pi) * math.Pow(1+x*x*1.001/n, -(n+1)/2) * x / 1000
+			}
+			if tail/p < 0.8 || tail/p > 1.2 {
+				t.Errorf("%g degrees of freedom: P(T > %.3f) = %.3g, want %g", n, quantile(p, n), tail, p)
+			}
+		}
+	}
+}
+
 // A new function and one that is gone are differences. Profiles without samples are equal.
 func TestNewAndGone(t *testing.T) {
 	run := rand.New(rand.NewPCG(5, 6))
@@ -131,7 +190,7 @@ func TestRuntimeScatters(t *testing.T) {
 // A method that takes five times as long is a difference, even if the times of all functions scatter by
 // more than a third.
 func TestScatterOfLargeChange(t *testing.T) {
-	r := &Result{Scale: 1, Scatter: 0.37}
+	r := &Result{Scale: 1, Scatter: 0.37, freedom: 65}
 	for i := range 60 {
 		side := Side{Self: 1e9, Total: 1e9, Count: 1000}
 		r.Rows = append(r.Rows, Row{Name: string(rune('a' + i)), A: side, B: side})

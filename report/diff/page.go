@@ -13,12 +13,12 @@ import (
 // pageDiff is what page/diff.js of package export reads. Times of the second profile are divided
 // by the scale in Rows, and by the page in its trees.
 type pageDiff struct {
-	Split     int     `json:"split"` // threads of the first profile
-	Scale     float64 `json:"scale"`
-	Scatter   float64 `json:"scatter"`
-	PerSample float64 `json:"perSample"`
-	Few       int     `json:"few"`   // samples of a node to be compared
-	Floor     float64 `json:"floor"` // least difference
+	Split     int        `json:"split"` // threads of the first profile
+	Scale     float64    `json:"scale"`
+	Scatter   [2]float64 `json:"scatter"` // of functions of the program, and of the runtime and the kernel
+	PerSample float64    `json:"perSample"`
+	Few       int        `json:"few"`   // samples of a node to be compared
+	Floor     float64    `json:"floor"` // least difference
 	// Standard errors that a difference must exceed, if up to 1<<index nodes are compared.
 	Limits []float64 `json:"limits"`
 	// Name, module, before, after, samples of both, difference, its error, 1 if significant.
@@ -30,9 +30,9 @@ const maxLimits = 32
 
 // WritePage writes the page of the comparison of a and b, which are called by names.
 func (r *Result) WritePage(w io.Writer, a, b *export.Profile, names [2]string) error {
-	d := pageDiff{Split: len(a.Threads), Scale: r.Scale, Scatter: r.Scatter, PerSample: r.perSample, Few: fewCount, Floor: r.floor, Rows: [][9]any{}}
+	d := pageDiff{Split: len(a.Threads), Scale: r.Scale, Scatter: [2]float64{r.Scatter, max(r.Scatter, runtimeScatter)}, PerSample: r.perSample, Few: fewCount, Floor: r.floor, Rows: [][9]any{}}
 	for i := range maxLimits {
-		d.Limits = append(d.Limits, limit(1<<i))
+		d.Limits = append(d.Limits, r.limit(1<<i))
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]

@@ -7,11 +7,20 @@ const SLOWER = ["▲ slower", "slower"], FASTER = ["▼ faster", "faster"];
 // variance is that of a time of so many samples. No sample says that there was at most about one.
 function variance(t, n) { return n > 0 ? t * t / n : DIFF.perSample * DIFF.perSample; }
 
+// logMean is the logarithmic mean: the scatter multiplies times.
+function logMean(a, b) { return Math.min(a, b) <= 0 || Math.abs(b - a) < 1e-6 * a ? Math.max(0, Math.min(a, b)) : (b - a) / Math.log(b / a); }
+
+// candidate is whether a node has enough samples, and enough time for a difference that counts.
+function candidate(tree, i) { return tree.sums[1][i] + tree.sums[3][i] >= DIFF.few && tree.sums[0][i] + tree.sums[2][i] >= DIFF.floor; }
+
+// SCATTERING are the classes that scatter more than the program.
+const SCATTERING = new Set(["runtime", "kernel", "stub"]);
+
 // limitOf is how many standard errors a difference must exceed, by the number of nodes compared.
 function limitOf(tree) {
   if (tree.limit === undefined) {
     let candidates = 0;
-    for (let i = 1; i < tree.n; i++) if (tree.sums[1][i] + tree.sums[3][i] >= DIFF.few) candidates++;
+    for (let i = 1; i < tree.n; i++) if (candidate(tree, i)) candidates++;
     tree.limit = DIFF.limits[Math.min(DIFF.limits.length - 1, Math.ceil(Math.log2(Math.max(1, candidates))))];
   }
   return tree.limit;
@@ -21,9 +30,9 @@ function limitOf(tree) {
 function changeOf(tree, i) {
   const [here, hereCount, there, thereCount] = tree.sums.map(v => v[i]), flip = state.thread === BEFORE;
   const [before, beforeCount, after, afterCount] = flip ? [here, hereCount, there, thereCount] : [there, thereCount, here, hereCount];
-  const delta = after - before, spread = DIFF.scatter * DIFF.scatter * (before + after) * (before + after) / 4;
+  const delta = after - before, scatter = DIFF.scatter[i > 0 && SCATTERING.has(data.classes[symbols[tree.symbol[i]].cls]) ? 1 : 0], spread = (scatter * logMean(before, after)) ** 2;
   const error = Math.sqrt(variance(before, beforeCount) + variance(after, afterCount) + spread);
-  return { before, beforeCount, after, afterCount, delta, error, significant: Math.abs(delta) > limitOf(tree) * error && Math.abs(delta) >= DIFF.floor };
+  return { before, beforeCount, after, afterCount, delta, error, significant: candidate(tree, i) && Math.abs(delta) > limitOf(tree) * error && Math.abs(delta) >= DIFF.floor };
 }
 
 // verdict is what a difference means, null if it may be noise.
