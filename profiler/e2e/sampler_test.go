@@ -46,7 +46,8 @@ func combinations(runtimes []string, shared string) (out []combination) {
 }
 
 // line is a row of the table that all tests of samplers print. The tests have failed before if a program's
-// end or output was not as without a profiler.
+// end or output was not as without a profiler. Completeness is printed with and without the threads that got
+// no processor in time.
 func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge.Gap]int, outside int) {
 	var why []string
 	for _, g := range slices.Sorted(maps.Keys(gaps)) {
@@ -58,8 +59,8 @@ func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge
 	if outside > 0 {
 		why = append(why, fmt.Sprintf("%d of them in Wine's own code, not counted", outside))
 	}
-	fmt.Printf("SAMPLER %-45s samples %6d, complete %6.2f %%, compared %6d, wrong %d, gaps: %s\n",
-		c.name(), samples, percent(complete, samples), checked, wrong, strings.Join(why, ", "))
+	fmt.Printf("SAMPLER %-45s samples %6d, complete %6.2f %% (without no-answer %6.2f %%), compared %6d, wrong %d, gaps: %s\n",
+		c.name(), samples, percent(complete, samples), percent(complete, samples-gaps[merge.GapNoAnswer]), checked, wrong, strings.Join(why, ", "))
 }
 
 // leastStorm is the least number of samples in a storm of some seconds. The number is small because the test
@@ -84,12 +85,14 @@ func stormed(t *testing.T, which combination, samples []*raw.Sample, res result)
 		case g == merge.GapNone:
 			asked++
 			complete++
-		case g != merge.GapNoAnswer && !inWine(s):
+		case g == merge.GapNoAnswer:
+			gaps[g]++
+		case !inWine(s):
 			asked++
 			gaps[g]++
 		}
 	}
-	which.line(asked, complete, 0, 0, gaps, 0)
+	which.line(asked+gaps[merge.GapNoAnswer], complete, 0, 0, gaps, 0)
 	if len(samples) < leastStorm || asked-complete > 1+asked/100 {
 		t.Errorf("%d samples, %d of %d complete", len(samples), complete, asked)
 	}
