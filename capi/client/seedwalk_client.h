@@ -8,12 +8,12 @@
  *   - seedwalk_sampler_open may be called at any time, on any thread, with or without options, and
  *     again after seedwalk_sampler_close. No callback has to be forwarded and no event mask to be
  *     set; with ThreadAssignedToOSThread forwarded, a stack has its ThreadID.
- *   - seedwalk_sampler_sample takes no samples. It gives the stacks that have come, 4096 at most, and
- *     does not wait. Call it often, every 10 ms or so, on any thread, by one thread at a time. What is
- *     not fetched fills the socket; then samples are dropped, and the program runs on.
- *   - Copies and samples come by the same call, in the order of the walks. `tag` tells them apart.
- *   - A sample represents cpu_ns of processor time, or wall_ns of waiting.
- *   - seedwalk_sampler_next gives one stack, good until the next call.
+ *   - seedwalk_sampler_sample takes no samples. It returns the stacks that have arrived, at most 4096, and
+ *     does not wait. Call it every 10 ms or so, on any thread, by one thread at a time. If no thread calls it,
+ *     the socket fills up, further samples are dropped, and the program runs on.
+ *   - The same call returns copies and samples, in the order of the walks. `tag` distinguishes them.
+ *   - A sample represents cpu_ns of processor time, or wall_ns of waiting. Each is 0 for a copy.
+ *   - seedwalk_sampler_next returns one stack, which is valid until the next call.
  *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process has been restored.
  *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.
  * The library stays mapped once it has been opened. In a forked process every call returns
