@@ -65,13 +65,16 @@ type Method struct {
 	Funclet    int    // 0: the method itself; else the index of its RUNTIME_FUNCTION (JIT)
 	Kind       Kind
 	Stub       StubKind
+	// Volatile code may be freed while the process runs, and other code, with another method's
+	// MethodDesc, may take its place: code of collectible assemblies and of dynamic methods.
+	Volatile bool
 }
 
-// located is the result of a lookup, and whether it may be cached.
-type located struct {
-	Method
-	keep bool
-}
+// located is the result of a lookup.
+type located struct{ Method }
+
+// keep reports whether a lookup may be cached. Stubs are rare.
+func (e *located) keep() bool { return !e.Volatile && e.Kind != Stub }
 
 // Bounds of a lookup.
 const (
@@ -91,6 +94,10 @@ func functionSize(a context.Arch) uint32 {
 	}
 	return amd64.EntrySize
 }
+
+// isDynamicMethod distinguishes a dynamic method from a stub of the runtime in the extended flags of a
+// MethodDesc without metadata (RuntimeTypeSystem.md, DynamicMethodDescExtendedFlags).
+const isDynamicMethod = 0x4000
 
 // Flags of a range section.
 const (
@@ -116,7 +123,7 @@ func (t *Tables) Find(ip uint64, m *Method) Reason {
 	return reason
 }
 
-// locate is Find. Code of sections that may be unloaded is looked up each time; so are stubs, which are rare.
+// locate is Find. Volatile code and stubs are looked up each time.
 func (t *Tables) locate(ip uint64) (*located, Reason) {
 	if !t.MapProven() {
 		return nil, Unproven
@@ -132,7 +139,7 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 	if r := t.method(ip, &s, e); r != Found {
 		return nil, r
 	}
-	if e.keep = !s.collectible && e.Kind != Stub; e.keep {
+	if e.keep() {
 		if len(t.cache) >= maxCache {
 			clear(t.cache)
 		}
@@ -207,7 +214,7 @@ func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
 
 // method finds the method of ip in its section.
 func (t *Tables) method(ip uint64, s *section, e *located) Reason {
-	e.Base = s.begin
+	e.Base, e.Volatile = s.begin, s.collectible
 	switch {
 	case s.r2r != 0 && t.answers(partImages):
 		return t.precompiled(ip, s, e)
@@ -245,7 +252,19 @@ func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 		return Malformed
 	}
 	e.Kind, e.MethodDesc = JIT, method
+	e.Volatile = e.Volatile || t.dynamic(method)
 	return t.choose(ip, h+t.l.headerInfos, int(n), e)
+}
+
+// dynamic reports whether a MethodDesc is that of a dynamic method (DynamicMethod, compiled expressions),
+// which the runtime frees and reuses.
+func (t *Tables) dynamic(desc uint64) bool {
+	b, ok := t.v.bytes(desc+t.descFlags, 2)
+	if !ok || binary.LittleEndian.Uint16(b)&descKindMask != descDynamic {
+		return false
+	}
+	flags, ok := t.v.u32(desc + t.extendedFlags)
+	return !ok || flags&isDynamicMethod != 0
 }
 
 // choose returns the last of n sorted RUNTIME_FUNCTIONs that begins at or before ip.

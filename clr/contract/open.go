@@ -33,10 +33,11 @@ type Tables struct {
 	images map[uint64]directory
 	proof
 
-	desc     *Descriptor
-	pointers []uint64
-	arch     context.Arch
-	windows  bool // functions preserve the registers that they do on Windows
+	desc                     *Descriptor
+	pointers                 []uint64
+	descFlags, extendedFlags uint64 // offsets in a MethodDesc
+	arch                     context.Arch
+	windows                  bool // functions preserve the registers that they do on Windows
 
 	incomplete bool   // see SetIncomplete
 	globals    uint64 // the debugger's table of globals (g_dacTable), 0 = not exported
@@ -143,6 +144,8 @@ func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.descFlags, _ = t.desc.optional("MethodDesc", "Flags")
+	t.extendedFlags, _ = t.desc.optional("StoredSigMethodDesc", "ExtendedFlags")
 	return t, nil
 }
 

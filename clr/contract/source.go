@@ -30,7 +30,7 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 	default:
 		return unwind.NoInfo
 	}
-	*c = managed.Code{Base: e.Base, Keep: e.keep}
+	*c = managed.Code{Base: e.Base, Keep: e.keep()}
 	if e.Kind == Stub {
 		c.Kind = managed.Stub
 		if k, ok := kindOf[e.Stub]; ok {

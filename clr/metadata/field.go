@@ -15,8 +15,8 @@ func (m *Module) Field(rid int) string { return m.text(m.cell(tableField, rid, 1
 // MethodNamed returns the first row of a type's methods with a name, 0 if there is none.
 func (m *Module) MethodNamed(typ int, name string) int {
 	first, end := m.methods(typ)
-	for rid := first; rid < min(end, first+maxSiblings); rid++ {
-		if m.text(m.cell(tableMethodDef, rid, 3)) == name {
+	for i := first; i < min(end, first+maxSiblings); i++ {
+		if rid := m.methodAt(i); m.text(m.cell(tableMethodDef, rid, 3)) == name {
 			return rid
 		}
 	}

@@ -13,8 +13,11 @@
 // A method has its parameter list if the metadata has another one with its name in its type, so that every
 // recording of a program gives it the same name.
 //
-// Known gaps: only the compressed form (#~), which compilers write. Lambdas with the same number in
-// overloads, and local functions with the same name in one method, have the same name.
+// Compilers write the compressed form of the tables (#~). Reflection.Emit makes the uncompressed one (#-), in
+// which a table of pointers can stand between a type and its methods.
+//
+// Known gaps: pointers to fields, parameters, and properties are not followed. Lambdas with the same number
+// in overloads, and local functions with the same name in one method, have the same name.
 package metadata
 
 import (
@@ -56,6 +59,7 @@ type Module struct {
 	strings []byte
 	blobs   []byte
 	pdb     []byte // of debugging metadata: the stream that identifies the module
+	guids   int    // offset of the GUID heap in the metadata
 	table   [len(schema)]table
 }
 
@@ -77,7 +81,7 @@ func Parse(b []byte) (*Module, error) {
 			return nil, &Error{"stream header", at, "out of bounds"}
 		}
 		switch name {
-		case "#~":
+		case "#~", "#-":
 			m.tables = data
 		case "#Strings":
 			m.strings = data
@@ -85,11 +89,13 @@ func Parse(b []byte) (*Module, error) {
 			m.blobs = data
 		case "#Pdb":
 			m.pdb = data
+		case "#GUID":
+			m.guids = cap(b) - cap(data)
 		}
 		at = next
 	}
 	if m.tables == nil {
-		return nil, &Error{"streams", uint64(count), "no compressed tables"}
+		return nil, &Error{"streams", uint64(count), "no tables"}
 	}
 	return m, m.layout()
 }
@@ -210,6 +216,16 @@ func (m *Module) text(index int) string {
 		return ""
 	}
 	return text(m.strings[index:], maxName)
+}
+
+// ID returns the offset of the module's version ID (MVID) in the metadata: the 16 bytes that no other build
+// of any module has. It returns 0 if there is none.
+func (m *Module) ID() int {
+	i := m.cell(tableModule, 1, 2)
+	if i < 1 || m.guids == 0 {
+		return 0
+	}
+	return m.guids + 16*(i-1)
 }
 
 // Assembly returns the name of the assembly whose manifest is in this module, "" for other modules.

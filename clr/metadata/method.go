@@ -53,10 +53,25 @@ func (m *Module) RVA(rid int) uint32 { return uint32(m.cell(tableMethodDef, rid,
 
 // owner returns the type of a method.
 func (m *Module) owner(rid int) int {
-	return sort.Search(m.table[tableTypeDef].rows, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })
+	at := rid
+	for i := range m.table[tableMethodPtr].rows {
+		if m.cell(tableMethodPtr, i+1, 0) == rid {
+			at = i + 1
+			break
+		}
+	}
+	return sort.Search(m.table[tableTypeDef].rows, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > at })
 }
 
-// methods returns the rows [first, end) of a type's methods.
+// methodAt returns the row of the method at a position in the list of all types' methods.
+func (m *Module) methodAt(i int) int {
+	if m.table[tableMethodPtr].rows > 0 {
+		return m.cell(tableMethodPtr, i, 0)
+	}
+	return i
+}
+
+// methods returns the positions [first, end) of a type's methods, see methodAt.
 func (m *Module) methods(typ int) (first, end int) {
 	first, end = m.cell(tableTypeDef, typ, 5), m.table[tableMethodDef].rows+1
 	if typ < m.table[tableTypeDef].rows {
@@ -73,7 +88,7 @@ func (m *Module) overloaded(rid int) bool {
 	first, end := m.methods(m.owner(rid))
 	name := m.cell(tableMethodDef, rid, 3)
 	for i := first; i < min(end, first+maxSiblings); i++ {
-		if i != rid && m.sameText(m.cell(tableMethodDef, i, 3), name) {
+		if other := m.methodAt(i); other != rid && m.sameText(m.cell(tableMethodDef, other, 3), name) {
 			return true
 		}
 	}
@@ -110,8 +125,8 @@ func (m *Module) written(owner, rid int) int {
 	full := m.Type(owner)
 	first, end := m.methods(m.enclosing(owner))
 	for i := first; i < min(end, first+maxSiblings); i++ {
-		if m.text(m.cell(tableMethodDef, i, 3)) == name && m.starts(i, full) {
-			return i
+		if rid := m.methodAt(i); m.text(m.cell(tableMethodDef, rid, 3)) == name && m.starts(rid, full) {
+			return rid
 		}
 	}
 	return 0

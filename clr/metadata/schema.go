@@ -41,9 +41,11 @@ var codes = map[byte]coded{
 }
 
 const (
+	tableModule          = 0x00
 	tableTypeRef         = 0x01
 	tableTypeDef         = 0x02
 	tableField           = 0x04
+	tableMethodPtr       = 0x05
 	tableMethodDef       = 0x06
 	tableCustomAttribute = 0x0c
 	tableTypeSpec        = 0x1b

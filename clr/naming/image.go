@@ -12,13 +12,36 @@ import (
 
 // image is a managed module in the target's memory.
 type image struct {
-	text unique.Handle[string] // the bytes of md, which all processes share
-	md   *metadata.Module      // nil: it could not be read
-	path string
-	r2r  *precompiled
-	head *header
-	pdb  *metadata.Lines // nil: not searched yet, or there is none
-	seen bool            // it has been searched
+	text    unique.Handle[string] // the bytes of md, which all processes share
+	md      *metadata.Module      // nil: it could not be read
+	path    string
+	r2r     *precompiled
+	head    *header
+	pdb     *metadata.Lines // nil: not searched yet, or there is none
+	seen    bool            // it has been searched
+	at      uint64          // address of the metadata
+	emitted bool            // made by Reflection.Emit
+}
+
+// parse parses a module's metadata.
+func (im *image) parse(data []byte) (*metadata.Module, error) {
+	im.text = unique.Make(string(data))
+	return metadata.Parse(unsafe.Slice(unsafe.StringData(im.text.Value()), len(data)))
+}
+
+// current reports whether the target still has a module's metadata where they were read. The version ID is
+// compared, so another module at the same address is recognized.
+func (n *Images) current(im *image) bool {
+	if im.md == nil {
+		return false
+	}
+	const size = 16
+	at, text := im.md.ID(), im.text.Value()
+	if at == 0 || at+size > len(text) {
+		at = 0
+	}
+	b, ok := n.small(im.at+uint64(at), size)
+	return ok && string(b) == text[at:at+size]
 }
 
 // named returns a method's names from metadata.
@@ -122,12 +145,11 @@ func (n *Images) load(base uint64, path string) *image {
 	if !ok {
 		return im
 	}
-	im.text = unique.Make(string(data))
-	m, err := metadata.Parse(unsafe.Slice(unsafe.StringData(im.text.Value()), len(data)))
+	m, err := im.parse(data)
 	if err != nil {
 		return im
 	}
-	im.md, im.head = m, h
+	im.md, im.head, im.at = m, h, h.at(md.rva)
 	if im.path == "" {
 		im.path = m.Assembly()
 	}

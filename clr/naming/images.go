@@ -12,6 +12,7 @@ type Images struct {
 	r      memory.Reader
 	images map[uint64]*image // by base
 	native bool              // load precompiled methods
+	verify bool              // check that a cached image is still there
 	// File reads a file of the process, at most the given number of bytes; nil: none. It is used for the
 	// Portable PDBs of modules.
 	File func(path string, most int64) ([]byte, error)
@@ -49,7 +50,7 @@ func (n *Images) Type(base uint64, rid int) string {
 
 func (n *Images) image(base uint64, path string) *image {
 	im, ok := n.images[base]
-	if !ok {
+	if !ok || n.verify && !n.current(im) {
 		im = n.load(base, path)
 		n.images[base] = im
 	}

@@ -9,8 +9,10 @@
 // of metadata.
 //
 // Strategy. Offsets come from the descriptor, which .NET 9 and later publish. Metadata and the tables of
-// precompiled images are read once. Every name is cached; the owner of a Names drops it when methods may have
-// been unloaded.
+// precompiled images are read once. The runtime reuses the addresses of unloaded modules and of dynamic
+// methods at once. So for volatile code (see contract.Method) Volatile checks that cached metadata are still
+// those of the module. The metadata of a module made by Reflection.Emit are those that the runtime saves in
+// memory for debuggers each time it loads a type.
 //
 // Known gaps: methods of composite images, and instantiations over another module's generic methods, have no
 // name. Precompiled code lacks its type arguments if one of them is another module's type.
@@ -19,13 +21,15 @@ package naming
 import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/demangle"
+	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // layout holds offsets in addition to those of contract.MethodDescs.
 type layout struct {
-	typeModule, dynamicName uint64
-	modulePath              uint64 // 0: unknown, as in .NET 8
+	typeModule, dynamicName     uint64
+	modulePath                  uint64 // 0: unknown, as in .NET 8
+	saved, savedSize, savedData uint64 // of a module made by Reflection.Emit; 0: unknown
 }
 
 // Names names the methods of one runtime. It is not safe for concurrent use.
@@ -67,6 +71,10 @@ func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 	}
 	path, _ := d.Offset("Module", "Path")
 	n.l.modulePath = uint64(path)
+	saved, _ := d.Offset("Module", "DynamicMetadata")
+	size, _ := d.Offset("DynamicMetadata", "Size")
+	data, _ := d.Offset("DynamicMetadata", "Data")
+	n.l.saved, n.l.savedSize, n.l.savedData = uint64(saved), uint64(size), uint64(data)
 	return n, nil
 }
 
@@ -101,6 +109,13 @@ func (n *Names) Desc(desc uint64) (Method, bool) {
 	return Method{MethodName: name, Module: im.path}, name.Name != ""
 }
 
+// Volatile is Desc for volatile code, whose module may have been replaced by another at its addresses.
+func (n *Names) Volatile(desc uint64) (Method, bool) {
+	n.verify = true
+	defer func() { n.verify = false }()
+	return n.Desc(desc)
+}
+
 // row returns the image with a method's metadata, its row there, and its type's MethodTable; nil if they
 // cannot be read.
 func (n *Names) row(desc uint64) (im *image, rid int, table uint64) {
@@ -123,18 +138,50 @@ func (n *Names) dynamic(desc uint64) (Method, bool) {
 
 // module returns the image of a Module of the runtime.
 func (n *Names) module(module uint64) *image {
-	if im, ok := n.modules[module]; ok {
+	im, known := n.modules[module]
+	if known && !im.emitted && !n.verify {
 		return im
 	}
 	base, ok := n.descs.Base(module)
-	if !ok {
-		return nil
+	switch {
+	case !ok:
+		return n.emitted(module)
+	case known && im.head != nil && im.head.base == base && n.current(im):
+		return im
 	}
 	path := ""
 	if at, ok := n.word(module + n.l.modulePath); ok && at != 0 && n.l.modulePath != 0 {
 		path = n.wide(at)
 	}
-	im := n.image(base, path)
+	im = n.image(base, path)
+	n.modules[module] = im
+	return im
+}
+
+// emitted returns the image of a module made by Reflection.Emit, nil if its metadata cannot be read.
+func (n *Names) emitted(module uint64) *image {
+	at, ok := n.word(module + n.l.saved)
+	if n.l.saved == 0 || !ok || at == 0 {
+		return nil
+	}
+	size, ok := n.u32(at + n.l.savedSize)
+	if !ok || size > metadata.MaxSize {
+		return nil
+	}
+	at += n.l.savedData
+	if im := n.modules[module]; im != nil && im.at == at && len(im.text.Value()) == int(size) && n.current(im) {
+		return im
+	}
+	data, ok := n.bytes(at, int(size))
+	if !ok {
+		return nil
+	}
+	im := &image{at: at, emitted: true}
+	md, err := im.parse(data)
+	if err != nil {
+		return nil
+	}
+	im.md, im.path = md, md.Assembly()
 	n.modules[module] = im
 	return im
 }

@@ -301,8 +301,8 @@ func (s *Process) unchanged(c *walk.Capture) bool {
 func (s *Process) named(f *merge.Frame) StackFrame {
 	out := StackFrame{Frame: *f}
 	if f.Function != 0 {
-		name, module, stub, _ := s.target.MethodAt(f.IP)
-		if out.Name, out.Module = name, module; stub {
+		m := s.target.MethodAt(f.IP)
+		if out.Name, out.Module = m.Name, m.Module; m.Stub {
 			out.Kind = unwind.KindStub
 		}
 		out.Source, _ = s.target.PlaceAt(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup())

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/walk"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -106,9 +107,10 @@ func (e *Base) resumes(f *merge.Frame) resumes {
 		if len(a.methods) >= maxMethods {
 			clear(a.methods)
 		}
-		name, _, _, _ := e.Target.MethodAt(f.IP)
-		r = resumesOf(name)
-		a.methods[f.Function] = r
+		m := e.Target.MethodAt(f.IP)
+		if r = resumesOf(m.Name); !m.Volatile {
+			a.methods[f.Function] = r
+		}
 	}
 	return r
 }
@@ -199,7 +201,7 @@ func (e *Base) addCallers(c *walk.Capture) {
 		return
 	}
 	if a.marker == 0 {
-		a.marker = e.Stream.define(1, AsyncMarker, "", false).id
+		a.marker = e.Stream.define(1, target.Method{Name: AsyncMarker}).id
 	}
 	for i := encoded(e.Stream.Frames, a.end); i < len(e.Stream.Frames); i++ {
 		e.Stream.Frames[i].Flags |= wire.FrameResumer

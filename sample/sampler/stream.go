@@ -18,6 +18,7 @@ type output struct {
 	t       *target.Process
 	To      io.Writer
 	methods map[clr.FunctionID]method
+	byName  map[string]method           // volatile ones, by name and module
 	lines   map[uint64][]stream.Inlined // methods inlined at addresses whose lines have been requested
 	last    uint32
 	Unnamed uint64
@@ -25,15 +26,16 @@ type output struct {
 
 // method identifies a method in the stream.
 type method struct {
-	id   uint32
-	stub bool
+	id       uint32
+	stub     bool
+	volatile bool // the FunctionID may mean another method later
 }
 
 // maxMethods bounds the remembered methods; a program has about ten thousand.
 const maxMethods = 1 << 20
 
 func NewOutput(t *target.Process, to io.Writer) *output {
-	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, lines: map[uint64][]stream.Inlined{}}
+	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, byName: map[string]method{}, lines: map[uint64][]stream.Inlined{}}
 	o.Stream = stream.New(1<<18, o)
 	return o
 }
@@ -45,7 +47,7 @@ func (o *output) Push() error {
 // Method implements stream.Methods. Stubs are recognized by their names.
 func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	m, ok := o.methods[f.Function]
-	if !ok {
+	if !ok || m.volatile {
 		m = o.name(f)
 	}
 	if m.stub {
@@ -64,14 +66,15 @@ func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
 	if len(o.lines) >= maxMethods {
 		clear(o.lines)
 	}
-	if at, ok := o.t.PlaceAt(addr); ok {
+	at, ok := o.t.PlaceAt(addr)
+	if ok || o.methods[f.Function].volatile { // drops the position of the code that was there before
 		o.Out.Line(&wire.Line{Addr: addr, File: at.File, Line: uint32(at.Line)})
 	}
 	var all []stream.Inlined
 	for _, in := range o.t.InlinedAt(addr) {
 		m, ok := o.methods[clr.FunctionID(in.Desc|inlinedMethod)]
 		if !ok {
-			m = o.define(clr.FunctionID(in.Desc|inlinedMethod), in.Name, in.Module, false)
+			m = o.define(clr.FunctionID(in.Desc|inlinedMethod), target.Method{Name: in.Name, Module: in.Module})
 		}
 		all = append(all, stream.Inlined{Method: m.id, Addr: stream.InlinedAddr(addr, len(all)+1)})
 		o.Out.Line(&wire.Line{Addr: all[len(all)-1].Addr, File: in.File, Line: uint32(in.Line)})
@@ -87,27 +90,50 @@ const inlinedMethod = 1
 func (o *output) name(f *merge.Frame) method {
 	if len(o.methods) >= maxMethods {
 		clear(o.methods)
+		clear(o.byName)
 	}
-	name, module, stub, same := o.t.MethodAt(f.IP)
-	if name == "" {
-		name = fmt.Sprintf("method %#x", uint64(f.Function))
-		o.Unnamed++
+	m := o.t.MethodAt(f.IP)
+	if old, ok := o.methods[f.Function]; ok || m.Volatile {
+		return o.nameVolatile(f.Function, m, old)
 	}
-	if same == 0 || same == f.Function {
-		return o.define(f.Function, name, module, stub)
+	if m.Same == 0 || m.Same == f.Function {
+		return o.define(f.Function, m)
 	}
-	m, ok := o.methods[same] // the frame is in a part of a method that begins elsewhere
+	known, ok := o.methods[m.Same] // the frame is in a part of a method that begins elsewhere
 	if !ok {
-		m = o.define(same, name, module, stub)
+		known = o.define(m.Same, m)
 	}
-	o.methods[f.Function] = m
-	return m
+	o.methods[f.Function] = known
+	return known
 }
 
-func (o *output) define(f clr.FunctionID, name, module string, stub bool) method {
+// nameVolatile returns the method with a name: its FunctionID may have meant old before.
+func (o *output) nameVolatile(f clr.FunctionID, m target.Method, old method) method {
+	key := m.Name + "\x00" + m.Module
+	if m.Name == "" {
+		key = fmt.Sprint(f)
+	}
+	known, ok := o.byName[key]
+	if !ok {
+		m.Volatile = true
+		known = o.define(f, m)
+		o.byName[key] = known
+	}
+	if known != old && old.id != 0 {
+		clear(o.lines) // of the code that was there before
+	}
+	o.methods[f] = known
+	return known
+}
+
+func (o *output) define(f clr.FunctionID, m target.Method) method {
+	if m.Name == "" {
+		m.Name = fmt.Sprintf("method %#x", uint64(f))
+		o.Unnamed++
+	}
 	o.last++
-	m := method{o.last, stub}
-	o.methods[f] = m
-	o.Define(m.id, f, name, module)
-	return m
+	d := method{o.last, m.Stub, m.Volatile}
+	o.methods[f] = d
+	o.Define(d.id, f, m.Name, m.Module)
+	return d
 }

@@ -6,28 +6,38 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// MethodAt looks up the method at ip in the runtime's structures; name is "" if there is none. same
-// identifies the method if ip is in a part that begins elsewhere.
-func (t *Process) MethodAt(ip uint64) (name, module string, stub bool, same clr.FunctionID) {
+// Method is the name of managed code.
+type Method struct {
+	Name, Module string
+	Stub         bool           // a stub of the runtime
+	Volatile     bool           // the FunctionID may mean another method later, see contract.Method
+	Same         clr.FunctionID // identifies the method if its code has several parts; 0: one part
+}
+
+// MethodAt looks up the method at ip in the runtime's structures. Its name is "" if there is none.
+func (t *Process) MethodAt(ip uint64) (out Method) {
 	var m contract.Method
 	if t.Tables.Find(ip, &m) != contract.Found {
-		return "", "", false, 0
+		return out
 	}
-	if m.MethodDesc != 0 {
-		n, ok := t.Names.Desc(m.MethodDesc)
-		if !ok {
-			return "", "", false, 0
+	out.Volatile = m.Volatile
+	if m.MethodDesc == 0 {
+		if n, begin, ok := t.Names.Precompiled(m.Base, ip); ok {
+			out.Module, out.Same = n.Module, clr.FunctionID(begin)
+			if n.Name != "" {
+				out.Name = n.Readable()
+			}
 		}
-		return n.Readable(), n.Module, n.Dynamic && isStub(n.Name), 0
+		return out
 	}
-	n, begin, ok := t.Names.Precompiled(m.Base, ip)
-	if !ok {
-		return "", "", false, 0
+	desc := t.Names.Desc
+	if m.Volatile {
+		desc = t.Names.Volatile
 	}
-	if n.Name != "" {
-		name = n.Readable()
+	if n, ok := desc(m.MethodDesc); ok {
+		out.Name, out.Module, out.Stub = n.Readable(), n.Module, n.Dynamic && isStub(n.Name)
 	}
-	return name, n.Module, false, clr.FunctionID(begin)
+	return out
 }
 
 // precompiledPlace is PlaceAt for code in a precompiled image.
