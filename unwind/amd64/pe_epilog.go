@@ -30,9 +30,9 @@ type Epilog struct {
 }
 
 // ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the stack pointer, pops, and an
-// end. Only the frame register (0 = none) may be the base of the adjustment. ok is false if code does not
-// begin with that. A direct jump ends an epilog only if it leaves the function, which the caller must check.
-// ReadEpilog allocates nothing.
+// end. Only RSP and the frame register (0 = none) may be the base of the adjustment. ok is false if code
+// does not begin with that. A direct jump ends an epilog only if it leaves the function, which the caller
+// must check. ReadEpilog allocates nothing.
 func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
 	ok = e.read(code, frameReg)
 	return e, ok
@@ -59,25 +59,25 @@ func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code [
 	return e.read(code, info.FrameReg) && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
 }
 
-// stackAdjust decodes add rsp, imm or lea rsp, [fp+disp] and returns its length, 0 for other code. The new
-// stack pointer is reg + disp. Only the declared frame register may be the base.
+// stackAdjust decodes add rsp, imm or lea rsp, [base+disp] and returns its length, 0 for other code. The new
+// stack pointer is reg + disp. The base is the declared frame register, or RSP in gcc's return thunks.
 func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
 	if len(code) < 4 || code[0]&0xfe != 0x48 {
 		return 0, 0, 0
 	}
+	base := code[0]&1<<3 | code[2]&7
 	switch {
 	case code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4:
 		return 4, context.RSP, signed8(code[3])
 	case code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xc4 && len(code) >= 7:
 		return 7, context.RSP, signed32(code[3:])
-	case code[1] == 0x8d && frameReg != 0 && code[0]&1<<3|code[2]&7 == frameReg:
-		return leaFrame(code, frameReg)
+	case code[1] == 0x8d && (base == context.RSP || frameReg != 0 && base == frameReg):
+		return leaFrame(code, base)
 	}
 	return 0, 0, 0
 }
 
-// leaFrame decodes lea rsp, [fp+disp8] and lea rsp, [fp+disp32]. A base of R12
-// needs one more byte.
+// leaFrame decodes lea rsp, [reg+disp8] and lea rsp, [reg+disp32]. RSP and R12 need one more byte.
 func leaFrame(code []byte, reg uint8) (int, uint8, uint64) {
 	n := 3
 	if reg&7 == context.RSP {
