@@ -212,7 +212,7 @@ func TestClientAttach(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		out := filepath.Join(dir, runtime)
 		env := []string{"SEEDWALK_ENGINE=" + tool(t), "CLIENT_LIBRARY=" + profiler, "CYCLES_OUT=" + out, "CYCLES=1"}
-		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(15+*attachments*6))...)
+		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(20+*attachments*10))...)
 		time.Sleep(*clientWait)
 		for range *attachments {
 			until(t, "the profiler is attached", func() bool {
