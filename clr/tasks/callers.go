@@ -22,6 +22,9 @@ const (
 	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
 	RuleTask  Rule = 8 << 32 // a task, which is no async method's, may begin a chain
+	// RuleFrame is the flag of the rule for a return address into the frame that holds a chain's first object.
+	// The range is how many words before and behind that address on the stack may be the object.
+	RuleFrame Rule = 16 << 32
 )
 
 func (r Rule) from() uint64 { return uint64(r & 0xffff) }
@@ -42,7 +45,8 @@ func word(at uint64, ok bool) Rule {
 }
 
 // The kind of an entry: the low bits of its first word, whose other bits are an object's address. The second
-// word is the object's MethodTable; for a text it is the size in bytes of the text, which follows.
+// word is the object's MethodTable, whose low bits are the number of the chain; for a text it is the size in
+// bytes of the text, which follows.
 const (
 	EntryStart  = 1 // begins a chain
 	EntryNext   = 2 // resumes when the previous entry ends
@@ -50,6 +54,8 @@ const (
 	EntryThread = 4 // the managed Thread, followed by its context
 	EntryText   = 5
 	EntryCut    = 6 // like EntryNext, but its type had no rule: the chain may continue
+	EntryMoved  = 7 // the only entry: a collection moved objects
+	EntryChains = 8 // chains of one sample, whose entries alternate
 )
 
 const (
@@ -83,16 +89,17 @@ type Callers struct {
 	reader [entrySize * maxEntries]byte
 
 	// Results of the last Read.
-	starts []start
-	links  []*role
+	chains [EntryChains]chain
 	ids    IDs
+	Moved  bool // a collection moved objects
+	New    bool // a type had no rule yet
 }
 
-// start is a chain: links[first:last].
-type start struct {
-	at          uint64
-	first, last int
-	cut         bool
+// chain is the object at which a chain begins, and the types of its objects.
+type chain struct {
+	at    uint64
+	links []*role
+	cut   bool
 }
 
 // IDs are the ids of the thread's current Activity, zero if there is none.
@@ -122,6 +129,7 @@ func (c *Callers) role(table uint64) *role {
 	if len(c.roles) >= maxRoles {
 		clear(c.roles)
 	}
+	c.New = true
 	r := &role{}
 	if t := c.shapes.types.Of(table); t != nil {
 		r = c.classify(t)
@@ -208,46 +216,42 @@ func (s *shapes) module(t *objects.Type) string {
 
 // Read parses the entries of a sample. It learns types without a role.
 func (c *Callers) Read(entries []byte) {
-	c.starts, c.links, c.ids = c.starts[:0], c.links[:0], IDs{}
+	c.ids, c.Moved, c.New = IDs{}, false, false
 	full := len(entries) >= entrySize*maxEntries && binary.LittleEndian.Uint64(entries[entrySize*(maxEntries-1):]) != 0
+	for i := range c.chains {
+		c.chains[i] = chain{0, c.chains[i].links[:0], full}
+	}
 	texts := 0
 	for len(entries) >= entrySize {
 		at, what := binary.LittleEndian.Uint64(entries), binary.LittleEndian.Uint64(entries[8:])
 		entries = entries[entrySize:]
-		switch n := len(c.starts); at & 7 {
-		case EntryStart, EntryThread:
-			c.starts = append(c.starts, start{at: at &^ 7, first: len(c.links), last: len(c.links)})
-			c.link(what)
-		case EntryNext:
-			if n > 0 {
-				c.link(what)
-			}
-		case EntryText:
+		if at&7 == EntryText {
 			size := min(what, uint64(len(entries)))
 			c.text(texts, entries[:size])
 			texts++
 			entries = entries[min((size+entrySize-1)&^(entrySize-1), uint64(len(entries))):]
-		case EntryNovel:
-			c.role(what)
-		case EntryCut:
-			if r := c.role(what); n > 0 && (r.rule != 0 || !r.valid) {
-				c.link(what)
-				c.starts[n-1].cut = true
-			}
+			continue
 		}
-	}
-	if n := len(c.starts); full && n > 0 {
-		c.starts[n-1].cut = true
+		if at != 0 {
+			c.entry(&c.chains[what%EntryChains], at, c.role(what&^(EntryChains-1)), full)
+		}
 	}
 }
 
-// link adds an object to the current chain.
-func (c *Callers) link(table uint64) {
-	r := c.role(table)
-	s := &c.starts[len(c.starts)-1]
-	c.links = append(c.links, r)
-	s.last = len(c.links)
-	s.cut = s.last-s.first >= maxLinks || r.kind >= action
+// entry adds an entry to its chain.
+func (c *Callers) entry(to *chain, at uint64, r *role, full bool) {
+	switch begun := to.at != 0; {
+	case at&7 == EntryMoved:
+		c.Moved = true
+		return
+	case at&7 == EntryStart, at&7 == EntryThread:
+		to.at, to.links = at&^7, append(to.links[:0], r)
+	case at&7 == EntryNext && begun, at&7 == EntryCut && begun && (r.rule != 0 || !r.valid):
+		to.links = append(to.links, r)
+	default:
+		return
+	}
+	to.cut = full || at&7 == EntryCut || len(to.links) >= maxLinks || r.kind >= action
 }
 
 // text handles the text of an Activity: first the trace's id, then the span's.
@@ -282,16 +286,17 @@ func (c *Callers) IDs() IDs { return c.ids }
 // for the one before. ok is false if the last Read has no chain that begins with the object. cut means that
 // the chain may be longer.
 func (c *Callers) Chain(object uint64, to []Caller) (runs Caller, callers []Caller, cut, ok bool) {
-	for _, s := range c.starts {
-		if s.at != object || s.last == s.first || c.links[s.first].Name == "" {
+	for i := range c.chains {
+		s := &c.chains[i]
+		if s.at != object || len(s.links) == 0 || s.links[0].Name == "" {
 			continue
 		}
-		for _, r := range c.links[s.first+1 : s.last] {
+		for _, r := range s.links[1:] {
 			if r.Name != "" {
 				to = append(to, r.Caller)
 			}
 		}
-		return c.links[s.first].Caller, to, s.cut, true
+		return s.links[0].Caller, to, s.cut, true
 	}
 	return Caller{}, to, false, false
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,6 +140,38 @@ func (p *process) freeze() {
 		tasks, _ := os.ReadDir("/proc/" + p.id + "/task")
 		return len(standing(p.t, p.pid)) == len(tasks)
 	})
+}
+
+// freezeWithoutSignals freezes the process at a moment when no thread has a signal to take. A debugger that
+// attaches later would let the thread take it: then its stack has the frame of a signal more.
+func (p *process) freezeWithoutSignals() {
+	p.t.Helper()
+	until(p.t, "no thread has a signal to take", func() bool {
+		p.freeze()
+		if !p.signaled() {
+			return true
+		}
+		syscall.Kill(p.pid, syscall.SIGCONT)
+		return false
+	})
+}
+
+// signaled reports whether a thread has a signal to take, other than the one that stopped it.
+func (p *process) signaled() bool {
+	files, _ := filepath.Glob("/proc/" + p.id + "/task/*/status")
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		mask := map[string]uint64{}
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(strings.TrimSpace(line), ":\t"); ok {
+				mask[key], _ = strconv.ParseUint(value, 16, 64)
+			}
+		}
+		if (mask["SigPnd"]|mask["ShdPnd"])&^(mask["SigBlk"]|1<<(syscall.SIGSTOP-1)) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // truthDone fails the test unless the truth program ends as it does without us.

@@ -65,7 +65,7 @@ var entries = []string{"T.Run", "T.Main"}
 func TestStackOfStoppedProgram(t *testing.T) {
 	t.Setenv("MALLOC_ARENA_MAX", "1") // gcore writes what glibc has reserved, 64 MB per thread
 	p := attached(t, app(t, "Truth", "120")...)
-	p.freeze()
+	p.freezeWithoutSignals()
 	l := stacks(t, p.id)
 	whole, managed := l.whole(t), 0
 	for i := range l.Threads {

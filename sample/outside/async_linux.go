@@ -3,6 +3,7 @@ package outside
 import (
 	"time"
 
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
@@ -30,12 +31,16 @@ func (e *Engine) followObjects(now time.Time) {
 	}
 }
 
-// readActivity reads the current Activity of a blocked thread, for its next sample.
-func (e *Engine) readActivity(t *threads.Task) {
+// readActivity reads the current Activity of a blocked thread, for its next sample. It has none if the
+// thread has run since its counters were before.
+func (e *Engine) readActivity(t *threads.Task, sp, ip uint64, before threads.Counters) {
 	if e.Async == nil || t.Thread == 0 {
 		return
 	}
 	if handle, ok := e.Target.Tables.Descriptor().Offset("Thread", "GCHandle"); ok {
 		e.Stream.Activity = e.Async.ActivityOf(e.Target.Mem, t.Thread+uint64(handle))
+		if e.Stream.Activity != (wire.Activity{}) && !e.stayed(t, sp, ip, before) {
+			e.Stream.Activity = wire.Activity{}
+		}
 	}
 }

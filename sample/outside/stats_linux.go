@@ -3,6 +3,7 @@ package outside
 import (
 	"time"
 
+	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
@@ -24,9 +25,9 @@ func (e *Engine) write() {
 		w.Stats(c.key, c.value)
 	}
 	if e.Async != nil {
-		w.Stats("probe_async_joined", e.Async.Stats.Joined)
-		w.Stats("probe_async_cut", e.Async.Stats.Cut)
-		w.Stats("probe_async_unknown", e.Async.Stats.Unknown)
+		for i, n := range e.Async.Stats {
+			w.Stats("probe_"+sampler.AsyncReasons[i], n)
+		}
 	}
 	e.writeClock()
 	e.writeReads()

@@ -237,7 +237,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 		}
 	}
 	t.Unanswered, t.Misses = 0, 0
-	e.readActivity(t)
+	e.readActivity(t, sp, ip, before)
 	t.Stack.Activity = e.Stream.Activity
 	if t.Rested(gap, e.Stream.Frames); gap == merge.GapUnproven {
 		// otherwise the next visit may see more

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	Version    = 8
+	Version    = 9
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
@@ -44,9 +44,12 @@ const (
 	typeName = 480
 	typesAt  = HeaderSize + Slots*SlotSize + Waiters*waiterSize
 	thrown   = 1 << 63
-	// rules is how many types may have a rule.
-	rules   = 4096
-	rulesAt = typesAt + types*typeSize
+	// rules is how many types and frames may have a rule.
+	rules    = 1 << rulesLog
+	rulesLog = 14
+	// ruleFrame is the flag of a frame's rule: tasks.RuleFrame.
+	ruleFrame = 16 << 32
+	rulesAt   = typesAt + types*typeSize
 	// MaxPayload is the most bytes kept of an event's payload.
 	MaxPayload = 1024
 	// FileSize is the size of the shared file without the room for reads.
@@ -162,6 +165,8 @@ type header struct {
 	heapSize     uint64
 	heapChanges  uint64
 	threadHandle uint32
+	code         uint64
+	codeSize     uint64
 }
 
 // rule mirrors struct sw_rule.

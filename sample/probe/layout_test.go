@@ -61,8 +61,8 @@ func TestConstants(t *testing.T) {
 		"AMD64": int(context.ArchAMD64), "ARM64": int(context.ArchARM64), "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave), "OP_CLOCK": int(OpClock), "CLOCK": int(ClockHit), "NEAR": near, "CLOCK_BITS": clockBits,
 		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt, "EVENT": int(Event), "LEARN": Learn,
 		"WAITERS": Waiters, "WAITER_SIZE": waiterSize, "NESTED": nested, "START_PAYLOAD": startRoom, "MAX_PAYLOAD": MaxPayload, "TYPES": types, "TYPE_SIZE": typeSize, "TYPE_NAME": typeName,
-		"RULES": rules, "OBJECTS": MaxPayload / 16, "RULE_START": int(tasks.RuleStart >> 32), "RULE_TEXT": int(tasks.RuleText >> 32), "RULE_TASK": int(tasks.RuleTask >> 32),
-		"OBJECT_START": tasks.EntryStart, "OBJECT_NEXT": tasks.EntryNext, "OBJECT_NOVEL": tasks.EntryNovel, "OBJECT_THREAD": tasks.EntryThread, "OBJECT_TEXT": tasks.EntryText, "OBJECT_CUT": tasks.EntryCut, "WAITS": WaitEvents, "LOCKS": LockEvents, "ALLOC": AllocEvents, "EXCEPTION": ExceptionEvents} {
+		"OBJECTS": MaxPayload / 16, "RULE_START": int(tasks.RuleStart >> 32), "RULE_TEXT": int(tasks.RuleText >> 32), "RULE_TASK": int(tasks.RuleTask >> 32), "RULE_FRAME": int(tasks.RuleFrame>>32) | ruleFrame>>32,
+		"OBJECT_START": tasks.EntryStart, "OBJECT_NEXT": tasks.EntryNext, "OBJECT_NOVEL": tasks.EntryNovel, "OBJECT_THREAD": tasks.EntryThread, "OBJECT_TEXT": tasks.EntryText, "OBJECT_CUT": tasks.EntryCut, "OBJECT_MOVED": tasks.EntryMoved, "OBJECT_CHAINS": tasks.EntryChains, "WAITS": WaitEvents, "LOCKS": LockEvents, "ALLOC": AllocEvents, "EXCEPTION": ExceptionEvents} {
 		m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text))
 		if m == nil || m[1] != strconv.Itoa(want) {
 			t.Errorf("%s is %v in C, %d here", name, m, want)
@@ -74,7 +74,7 @@ func TestConstants(t *testing.T) {
 			t.Errorf("records of %v are others in C", arch)
 		}
 	}
-	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 22") || RingSize != 1<<22 || !strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {
-		t.Error("the ring's size or the magic differ")
+	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 22") || !strings.Contains(string(text), "SW_RULES = 1 << "+strconv.Itoa(rulesLog)) || RingSize != 1<<22 || !strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {
+		t.Error("the size of the ring, that of the rules, or the magic differs")
 	}
 }

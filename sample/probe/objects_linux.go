@@ -5,21 +5,36 @@ import (
 	"unsafe"
 )
 
-// SetRule has the probe follow the objects of a type by a tasks.Rule. It returns false if there
-// is no room.
+// SetRule has the probe follow the objects of a type by a tasks.Rule, or look for objects at a return
+// address that has one. It returns false if there is no room.
 func (f *File) SetRule(table, with uint64) bool {
 	const near = 8 // places from its own at which a type's rule may be
 	all := unsafe.Slice((*rule)(unsafe.Pointer(&f.data[rulesAt])), rules)
-	at := (table >> 3) * 0x9e3779b97f4a7c15 >> 52
+	at := (table >> 3) * 0x9e3779b97f4a7c15 >> (64 - rulesLog)
 	for k := range uint64(near) {
 		r := &all[(at+k)%rules]
 		if t := atomic.LoadUint64(&r.table); t == 0 || t == table {
 			atomic.StoreUint64(&r.rule, with)
 			atomic.StoreUint64(&r.table, table)
+			if with&ruleFrame != 0 {
+				f.widen(table)
+			}
 			return true
 		}
 	}
 	return false
+}
+
+// widen adds a return address to the range of those that have rules.
+func (f *File) widen(ip uint64) {
+	low, size := f.h.code, f.h.codeSize
+	if low == 0 {
+		low = ip
+	}
+	high := max(low+size, ip)
+	low = min(low, ip)
+	atomic.StoreUint64(&f.h.codeSize, high-low)
+	atomic.StoreUint64(&f.h.code, low)
 }
 
 // FollowObjects has samples hold what their threads refer to in the managed heap. changes is the

@@ -31,23 +31,42 @@ type async struct {
 	methods map[clr.FunctionID]resumes
 	ids     map[uint64]uint32 // method number in the stream, by MethodTable
 	marker  uint32            // method number of the marker
+	rule    func(at, rule uint64) bool
+	frames  map[uint64]tasks.Rule // by return address
 	Stats   asyncStats
 
 	// Of the walk under way.
 	words  []uint64 // that the frame of the box or task holds, or those between
 	body   string   // the async method whose body was seen last
 	end    int      // number of the first frame that is no logical caller, 0 = not known
+	shells []shell  // that frame, and those up to the one that ends the search
 	task   bool     // the frame is of a task
 	closed bool     // a frame of a box or task has ended the search
+	met    bool     // the probe had no rule for the frame
 	chain  []tasks.Caller
 }
 
-// asyncStats count samples.
-type asyncStats struct {
-	Joined  uint64 // with callers, or known to have none
-	Unknown uint64 // in an async method or task, and its chain was not found
-	Cut     uint64 // the same, and only a part of the chain was found
-}
+// shell is a frame between a body and the one that ends the search, inclusive: the return address into it,
+// and where its part of the stack begins.
+type shell struct{ ip, sp uint64 }
+
+// asyncStats count samples in an async method or task by the reason why they have no callers.
+type asyncStats [asyncReasons]uint64
+
+type asyncReason uint8
+
+const (
+	asyncJoined asyncReason = iota // they have callers, or it is known that there are none
+	asyncMoved                     // a collection moved objects
+	asyncNew                       // a frame or a type was met for the first time
+	asyncLate                      // the thread was in the kernel, and has gone on before its objects were read
+	asyncCut                       // the chain has more objects than are read, or one that says nothing of what follows
+	asyncLost                      // the frame's object was not found
+	asyncReasons
+)
+
+// AsyncReasons are the names of the reasons in totals.
+var AsyncReasons = [asyncReasons]string{"async_joined", "async_moved", "async_new", "async_late", "async_cut", "async_lost"}
 
 // resumes returns a method's role in chains.
 type resumes struct {
@@ -64,7 +83,7 @@ const AsyncMarker = "[async callers]"
 // maxHeld bounds the words of one frame that are looked at.
 const maxHeld = 128
 
-// FollowAsync has samples get async callers. rule gets the rule of each type that is met.
+// FollowAsync has samples get async callers. rule gets the rule of each type and each frame that is met.
 func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
 	t := e.Target
 	heap, ok := objects.OpenHeap(t.Mem, t.Tables.DebuggerGlobals())
@@ -75,7 +94,7 @@ func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
 	if err != nil {
 		return err
 	}
-	e.Async = &async{Callers: c, list: heap, methods: map[clr.FunctionID]resumes{}, ids: map[uint64]uint32{}}
+	e.Async = &async{Callers: c, list: heap, rule: rule, frames: map[uint64]tasks.Rule{}, methods: map[clr.FunctionID]resumes{}, ids: map[uint64]uint32{}}
 	e.Walker.Visit = e.visitAsync
 	return nil
 }
@@ -96,7 +115,7 @@ func (a *async) ReadHeap() (heap memory.Range, changes uint64, ok bool) {
 }
 
 func (a *async) reset() {
-	a.words, a.body, a.end, a.task, a.closed = a.words[:0], "", 0, false, false
+	a.shells, a.words, a.body, a.end, a.task, a.closed, a.met = a.shells[:0], a.words[:0], "", 0, false, false, false
 }
 
 // resumes returns what a method is.
@@ -140,17 +159,20 @@ func (e *Base) visitAsync(f *merge.Frame, i int, regs *context.Registers, end ui
 	r := e.resumes(f)
 	switch {
 	case r.body != "" && (a.body == "" || a.end == 0): // else a box is inlined in it
-		a.body, a.end, a.words = r.body, 0, a.words[:0]
+		a.body, a.end, a.words, a.shells = r.body, 0, a.words[:0], a.shells[:0]
 	case r.kick, a.body != "" && r.name == a.body:
 		a.body = ""
 	case r.help || r.task || a.body != "":
 		if a.end == 0 {
 			a.end = i
 		}
+		a.shells = append(a.shells, shell{f.IP, f.SP})
 		a.hold(f, regs, end, stack)
-		a.task, a.closed = r.task, !r.help
+		if a.task, a.closed = r.task, !r.help; a.closed {
+			a.learn(end, stack)
+		}
 	default:
-		a.end, a.words = 0, a.words[:0]
+		a.end, a.words, a.shells = 0, a.words[:0], a.shells[:0]
 	}
 }
 
@@ -178,6 +200,54 @@ func (a *async) keep(w uint64) {
 	}
 }
 
+// learn gives the probe the place on the stack of the words that the frames hold: those of registers were
+// saved by frames that they called.
+func (a *async) learn(end uint64, stack *memory.Window) {
+	const far = 128 // words from a frame's begin to the place where a register is saved
+	low := end
+	for _, word := range a.words {
+		for p, i := end-8, 0; i < maxHeld+far; p, i = p-8, i+1 {
+			if w, ok := stack.Word(p); !ok || w == word {
+				if ok {
+					low = min(low, p)
+				}
+				break
+			}
+		}
+	}
+	for _, s := range a.shells {
+		if at, ok := s.returns(stack); ok && at < end {
+			a.learnFrame(s.ip, tasks.Rule((at-min(low, at))/8|min((end-at)/8, maxHeld)<<16))
+		}
+	}
+}
+
+// returns is where the return address into a frame is.
+func (s *shell) returns(stack *memory.Window) (at uint64, ok bool) {
+	const near = 64 // words below the frame: on ARM64 it is at the lower end of the called one
+	at = s.sp - 8
+	for range near {
+		if w, ok := stack.Word(at); !ok || w == s.ip {
+			return at, ok
+		}
+		at -= 8
+	}
+	return 0, false
+}
+
+// learnFrame gives the probe the rule of a return address, if it is wider than the one before.
+func (a *async) learnFrame(ip uint64, r tasks.Rule) {
+	old, known := a.frames[ip]
+	if r = max(r&0xffff, old&0xffff) | max(r&0xffff0000, old&0xffff0000) | tasks.RuleFrame; known && r == old {
+		return
+	}
+	if len(a.frames) >= maxMethods {
+		clear(a.frames)
+	}
+	a.frames[ip], a.met = r, true
+	a.rule(ip, uint64(r))
+}
+
 // addCallers appends the async callers of the walk that has just ended to the frames of the
 // stream, and marks the frames that only resumed the async method.
 func (e *Base) addCallers(c *walk.Capture) {
@@ -188,16 +258,9 @@ func (e *Base) addCallers(c *walk.Capture) {
 	if !a.closed {
 		return
 	}
-	var cut, ok bool
-	if a.chain, cut, ok = e.findChain(c); !ok {
-		a.Stats.Unknown++
-		return
-	}
-	if cut {
-		a.Stats.Cut++
-		return
-	}
-	if a.Stats.Joined++; len(a.chain) == 0 {
+	var why asyncReason
+	a.chain, why = e.findChain(c)
+	if a.Stats[why]++; why != asyncJoined || len(a.chain) == 0 {
 		return
 	}
 	if a.marker == 0 {
@@ -230,24 +293,45 @@ func encoded(frames []wire.Frame, n int) int {
 	return len(frames)
 }
 
-// findChain returns the chain of the first word that is the object of the frame.
-func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, cut, ok bool) {
+// findChain returns the chain of the first word that is the object of the frame. What the probe has not read
+// is read now.
+func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason) {
 	a := e.Async
-	chain = a.chain[:0]
-	now := len(c.Objects) == 0
-	if now && a.list.Changing() {
-		return chain, false, false
+	why = asyncLate
+	switch met := a.met || a.New; {
+	case a.Moved:
+		why = asyncMoved
+	case len(c.Objects) > 0:
+		for _, w := range a.words {
+			if chain, cut, ok := a.chainOf(w); ok && !cut {
+				return chain, asyncJoined
+			} else if ok {
+				why = asyncCut
+				break
+			}
+		}
+		if met = met || a.New; met {
+			why = asyncNew
+		} else if why == asyncLate {
+			why = asyncLost
+		}
+	}
+	if a.list.Changing() {
+		return nil, max(why, asyncMoved)
 	}
 	for _, w := range a.words {
-		if now {
-			a.Follow(w, !c.Partial)
-		}
-		runs, callers, cut, ok := a.Chain(w, chain)
-		if ok && runs.Box != a.task && (a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body)) {
-			return callers, cut, !now || !a.list.Changing() && e.refersStill(c, w)
+		a.Follow(w, !c.Partial || len(c.Objects) > 0)
+		if chain, cut, ok := a.chainOf(w); ok && !cut && !a.list.Changing() && e.refersStill(c, w) {
+			return chain, asyncJoined
 		}
 	}
-	return chain, false, false
+	return nil, why
+}
+
+// chainOf returns the chain of an object, if what it runs is what the walk has seen.
+func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
+	runs, chain, cut, ok := a.Chain(object, a.chain[:0])
+	return chain, cut, ok && runs.Box != a.task && (a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body))
 }
 
 // ActivityOf reads the current Activity of a blocked thread. handle is the address of the handle of its

@@ -1,30 +1,65 @@
 /* What a thread's stack refers to in the managed heap, read at the moment of the sample:
- * chains of objects, by rules that the tool has given for types. Every read is checked, and
- * their number is bounded. The tool learns types from what it finds here: a type without a
- * rule is recorded, and the chain ends there. */
+ * chains of objects, by rules that the tool has given for types. All chains are followed side by
+ * side: one call reads the next object of each. Every read is checked, and their number is
+ * bounded. The tool learns types from what it finds here: a type without a rule is recorded, and
+ * the chain ends there. */
 #include "local.h"
 
 enum {
-	CANDIDATES = 96,  /* words of a stack that are looked up */
-	SCANNED = 4096,   /* words of a stack */
-	BATCH = 32,       /* looked up at once */
+	CANDIDATES = 64,  /* words of a stack that are looked up */
+	SCANNED = 4096,   /* words of a stack that are searched for a frame with a rule */
+	FRAMES = 2,       /* frames whose words are looked up: the first may be the rest of one that has ended */
+	BATCH = 32,       /* words of one object that are looked up */
 	BOXES = 4,        /* chains of one sample that begin with an async method, from the leaf on */
 	TASKS = 2,        /* the same with a task, from the root on: the one that runs is there */
+	CHAINS = 1 + BOXES + TASKS, /* the first is that of the thread */
 	STEPS = 40,       /* objects of one chain */
 	NOVEL = 16,       /* types without a rule that are recorded */
 	BODY = 256,       /* bytes that are read of an object */
 	TEXT = 64,        /* bytes of a string that are copied */
 	PROBES = 8,       /* places of the table where a type is looked for */
+	FAULTS = 8,       /* pieces of one read that may be unreadable */
 };
+_Static_assert(CHAINS <= (int)SW_OBJECT_CHAINS, "chains");
 
 struct entry { uint64_t at, what; };
+
+/* chain is the next object of a chain, 0 at its end. */
+struct chain { uint64_t at, kind; };
 
 /* found is the room for what one sample has found. */
 struct found {
 	struct sw_header *h;
 	struct entry *out;
 	int n, novel;
+	struct chain chains[CHAINS];
 };
+
+/* pieces copies n pieces of memory, one behind the other. The size of a piece that cannot be read becomes
+ * that of its readable part; the rest is 0. The call that writes to a process takes many places of its
+ * caller, and checks them while it copies; the one that reads would look up the pages of each. */
+static void pieces(struct vec *from, int n, char *to)
+{
+	const long pid = sys3(NR_getpid, 0, 0, 0);
+	for (int i = 0, faults = 0; i < n; i++) {
+		struct vec out = {P(to), 0};
+		for (int k = i; k < n; k++)
+			out.size += from[k].size;
+		long r = !out.size || faults > FAULTS ? 0 : sys6(NR_process_vm_writev, pid, P(from + i), n - i, P(&out), 1, 0);
+		if (r == -EPERM || r == -ENOSYS)
+			r = (long)sw_checked(to, from[i].base, from[i].size);
+		uint64_t got = r > 0 ? (uint64_t)r : 0;
+		for (; got > from[i].size; i++) {
+			got -= from[i].size;
+			to += from[i].size;
+		}
+		faults += got < from[i].size;
+		for (uint64_t k = got; k < from[i].size; k++)
+			to[k] = 0;
+		to += from[i].size;
+		from[i].size = got;
+	}
+}
 
 static struct sw_rule *rules(struct sw_header *h)
 {
@@ -34,7 +69,7 @@ static struct sw_rule *rules(struct sw_header *h)
 /* rule_of is the rule of a type, 0 if it has none. */
 static uint64_t rule_of(struct sw_header *h, uint64_t table)
 {
-	uint64_t i = (table >> 3) * 0x9e3779b97f4a7c15ull >> 52;
+	uint64_t i = (table >> 3) * 0x9e3779b97f4a7c15ull >> 50;
 	for (int k = 0; k < PROBES; k++) {
 		struct sw_rule *r = rules(h) + ((i + (uint64_t)k) & (SW_RULES - 1));
 		uint64_t t = __atomic_load_n(&r->table, __ATOMIC_ACQUIRE);
@@ -65,110 +100,122 @@ static void novel(struct found *f, uint64_t at, uint64_t table)
 		f->novel++;
 }
 
-/* tables reads the first word of n <= BATCH objects, 0 where it cannot be read. */
-static void tables(const uint64_t *at, uint64_t *out, int n)
+/* texts copies the two strings that an object refers to. */
+static void texts(struct found *f, uint64_t rule, const uint64_t *body, uint64_t size)
 {
-	struct vec remote[BATCH], local = {P(out), 0};
-	int i = 0;
-	for (int k = 0; k < n; k++) {
-		remote[k] = (struct vec){at[k], 8};
-		out[k] = 0;
+	struct { uint64_t table; uint32_t length; uint8_t chars[TEXT + 4]; } s[2];
+	struct vec from[2];
+	for (int i = 0; i < 2; i++, rule >>= 16) {
+		uint64_t field = rule & 0xffff, at = field + 8 <= size ? body[field / 8] : 0;
+		from[i] = (struct vec){at, in_heap(f->h, at) ? sizeof s[i] : 0};
 	}
-	while (i < n) {
-		local = (struct vec){P(out + i), 8 * (uint64_t)(n - i)};
-		long r = sys6(NR_process_vm_readv, sys3(NR_getpid, 0, 0, 0), P(&local), 1, P(remote + i), n - i, 0);
-		if (r == -EPERM || r == -ENOSYS)
-			r = (long)sw_checked(out + i, at[i], 8);
-		if (r > 0)
-			i += (int)(r / 8);
-		if (i < n)
-			out[i++] = 0; /* where it stopped */
+	pieces(from, 2, (char *)s);
+	for (int i = 0; i < 2; i++) {
+		uint64_t n = 2ull * s[i].length;
+		if (from[i].size < 12 || n > TEXT || n > from[i].size - 12)
+			n = 0;
+		if (f->n + 1 + (int)(n + 15) / 16 > SW_OBJECTS || !add(f, SW_OBJECT_TEXT, n))
+			return;
+		sw_copy(f->out + f->n, P(s[i].chars), n);
+		f->n += (int)(n + 15) / 16;
 	}
-	for (i = 0; i < n; i++)
-		out[i] &= ~7ull;
-}
-
-/* text copies a string that an object refers to. */
-static void text(struct found *f, uint64_t at)
-{
-	struct { uint64_t table; uint32_t length; uint8_t chars[TEXT]; } s;
-	uint64_t got = in_heap(f->h, at) ? sw_checked(&s, at, sizeof s) : 0, size;
-	if (got < 12 || s.length > TEXT / 2 || (size = 2ull * s.length) > got - 12)
-		size = 0;
-	if (f->n + 1 + (int)(size + 15) / 16 > SW_OBJECTS || !add(f, at | SW_OBJECT_TEXT, size))
-		return;
-	sw_copy(f->out + f->n, P(s.chars), size);
-	f->n += (int)(size + 15) / 16;
 }
 
 /* next_of is what a chain goes on with: the word that the rule names, or the first of
  * several whose type may begin a chain. */
-static uint64_t next_of(struct found *f, uint64_t rule, const uint64_t *body, uint64_t size)
+static uint64_t next_of(struct found *f, uint64_t rule, const uint64_t *body, uint64_t size, int chain)
 {
-	uint64_t from = rule & 0xffff, to = rule >> 16 & 0xffff, at[BATCH], table[BATCH];
+	uint64_t from = rule & 0xffff, to = rule >> 16 & 0xffff, table[BATCH];
+	struct vec at[BATCH];
 	int n = 0, cut = 0;
 	to = to < size ? to : size;
 	if (to < from + 16)
 		return to == from + 8 ? body[from / 8] : 0;
 	for (; from + 8 <= to && n < BATCH; from += 8)
 		if (in_heap(f->h, body[from / 8]))
-			at[n++] = body[from / 8];
-	tables(at, table, n);
+			at[n++] = (struct vec){body[from / 8], 8};
+	pieces(at, n, (char *)table);
 	for (int i = 0; i < n; i++) {
-		uint64_t r = table[i] ? rule_of(f->h, table[i]) : 0;
+		uint64_t t = table[i] & ~7ull, r = t ? rule_of(f->h, t) : 0;
 		if (r >> 32 & (SW_RULE_START | SW_RULE_TASK | SW_RULE_TEXT))
-			return at[i];
-		if (table[i] && !r && !cut)
+			return at[i].base;
+		if (t && !r && !cut)
 			cut = i + 1;
 	}
 	if (cut)
-		add(f, at[cut - 1] | SW_OBJECT_CUT, table[cut - 1]);
+		add(f, at[cut - 1].base | SW_OBJECT_CUT, (table[cut - 1] & ~7ull) | (uint64_t)chain);
 	return 0;
 }
 
-/* follow records the objects of a chain. */
-static void follow(struct found *f, uint64_t at, uint64_t kind)
+/* step records the next object of a chain, and finds the one after it. */
+static void step(struct found *f, int chain, const uint64_t *body, uint64_t size)
 {
-	uint64_t body[BODY / 8];
-	for (int i = 0; i < STEPS && in_heap(f->h, at); i++, kind = SW_OBJECT_NEXT) {
-		uint64_t size = sw_checked(body, at, sizeof body) & ~7ull, table = body[0] & ~7ull;
-		uint64_t rule = size ? rule_of(f->h, table) : 0;
-		if (size && !rule && kind == SW_OBJECT_NEXT)
-			kind = SW_OBJECT_CUT;
-		if (!size)
-			kind = SW_OBJECT_CUT;
-		if (!add(f, at | kind, size ? table : 0) || !size)
-			return;
-		if (rule >> 32 & SW_RULE_TEXT) {
-			uint64_t first = rule & 0xffff, second = rule >> 16 & 0xffff;
-			text(f, first + 8 <= size ? body[first / 8] : 0);
-			text(f, second + 8 <= size ? body[second / 8] : 0);
-			return;
-		}
-		at = rule ? next_of(f, rule, body, size) : 0;
+	struct chain *c = f->chains + chain;
+	uint64_t at = c->at, kind = c->kind, table = body[0] & ~7ull, rule;
+	*c = (struct chain){0, SW_OBJECT_NEXT};
+	if (!kind) { /* the handle of the thread's object */
+		*c = (struct chain){body[0], SW_OBJECT_THREAD};
+		return;
+	}
+	rule = table ? rule_of(f->h, table) : 0;
+	if (!table || (!rule && kind == SW_OBJECT_NEXT))
+		kind = SW_OBJECT_CUT;
+	if (!add(f, at | kind, table | (uint64_t)chain) || !rule)
+		return;
+	if (rule >> 32 & SW_RULE_TEXT)
+		texts(f, rule, body, size);
+	else
+		c->at = next_of(f, rule, body, size, chain);
+}
+
+/* follow records the objects of all chains. */
+static void follow(struct found *f)
+{
+	uint64_t body[CHAINS][BODY / 8];
+	struct vec from[CHAINS];
+	int chain[CHAINS], n = 1;
+	for (int i = 0; i < STEPS && n; i++) {
+		n = 0;
+		for (int k = 0; k < CHAINS; k++)
+			if (f->chains[k].at && (!f->chains[k].kind || in_heap(f->h, f->chains[k].at))) {
+				from[n] = (struct vec){f->chains[k].at, BODY};
+				chain[n++] = k;
+			}
+		pieces(from, n, (char *)body);
+		for (int k = 0; k < n; k++)
+			step(f, chain[k], body[k], from[k].size & ~7ull);
 	}
 }
 
-/* thread_object is the managed Thread of a thread, by the handle in the runtime's. */
-static uint64_t thread_object(struct sw_header *h, uint64_t thread)
-{
-	uint64_t handle = 0, object = 0;
-	if (!thread || !h->thread_handle || sw_checked(&handle, thread + h->thread_handle, 8) != 8 || sw_checked(&object, handle, 8) != 8)
-		return 0;
-	return object;
-}
-
-/* gather picks the words of registers and stack that may be objects, each once. */
-static int gather(const struct sw_header *h, uint64_t *at, const uint64_t *words, uint64_t count, int n)
+/* gather picks the words that may be objects, each once. */
+static int gather(const struct sw_header *h, struct vec *at, const uint64_t *words, uint64_t count, int n)
 {
 	for (uint64_t i = 0; i < count && n < CANDIDATES; i++) {
 		int k = 0;
 		if (!in_heap(h, words[i]))
 			continue;
-		while (k < n && at[k] != words[i])
+		while (k < n && at[k].base != words[i])
 			k++;
 		if (k == n)
-			at[n++] = words[i];
+			at[n++] = (struct vec){words[i], 8};
+	}
+	return n;
+}
+
+/* candidates picks words of the registers, and of the frames of a stack that hold the object of what runs. */
+static int candidates(struct sw_header *h, struct vec *at, const uint64_t *regs, const uint64_t *stack, uint64_t count)
+{
+	int n = 0, frames = 0;
+	for (uint64_t i = 0, done = 0; i < count && i < SCANNED && frames < FRAMES; i++) {
+		uint64_t rule = stack[i] - h->code <= h->code_size ? rule_of(h, stack[i]) : 0, from = rule & 0xffff, to = i + (rule >> 16 & 0xffff);
+		if (!(rule >> 32 & SW_RULE_FRAME))
+			continue;
+		if (!frames++)
+			n = gather(h, at, regs, SW_REGS, 0);
+		from = i - done < from ? done : i - from;
+		done = to < count ? to : count;
+		n = gather(h, at, stack + from, done - from, n);
+		i = done > i ? done - 1 : i;
 	}
 	return n;
 }
@@ -180,43 +227,49 @@ static int changing(const struct sw_header *h)
 	return h->heap_changes && (sw_checked(&n, h->heap_changes, sizeof n) != sizeof n || n > 0);
 }
 
+/* begin begins a chain with each candidate whose type allows it. */
+static void begin(struct found *f, const struct vec *at, const uint64_t *table, int n)
+{
+	int chains = 1, tasks = 0;
+	for (int i = 0; i < n && chains <= BOXES; i++)
+		if (rule_of(f->h, table[i]) >> 32 & SW_RULE_START)
+			f->chains[chains++] = (struct chain){at[i].base, SW_OBJECT_START};
+	for (int i = n - 1; i >= 0 && tasks < TASKS; i--)
+		if (rule_of(f->h, table[i]) >> 32 & SW_RULE_TASK) {
+			f->chains[chains++] = (struct chain){at[i].base, SW_OBJECT_START};
+			tasks++;
+		}
+}
+
 /* find writes what a thread refers to. It returns the number of entries. */
 static int find(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out)
 {
-	uint64_t at[CANDIDATES], table[CANDIDATES];
-	struct found f = {h, out, 0, 0};
-	int n = gather(h, at, regs, SW_REGS, 0), boxes = 0, tasks = 0, known = 0;
-	n = gather(h, at, stack, size / 8 < SCANNED ? size / 8 : SCANNED, n);
-	follow(&f, thread_object(h, s->extra), SW_OBJECT_THREAD);
-	for (; known < n && boxes < BOXES; known += BATCH) {
-		int batch = n - known < BATCH ? n - known : BATCH;
-		tables(at + known, table + known, batch);
-		for (int i = known; i < known + batch && boxes < BOXES; i++)
-			if (table[i] && rule_of(h, table[i]) >> 32 & SW_RULE_START) {
-				follow(&f, at[i], SW_OBJECT_START);
-				boxes++;
-			}
-	}
-	n = n < known ? n : known;
-	for (int i = n - 1; i >= 0 && boxes < BOXES && tasks < TASKS; i--)
-		if (table[i] && rule_of(h, table[i]) >> 32 & SW_RULE_TASK) {
-			follow(&f, at[i], SW_OBJECT_START);
-			tasks++;
-		}
+	struct vec at[CANDIDATES + 1];
+	uint64_t table[CANDIDATES + 1];
+	struct found f = {h, out, 0, 0, {{0, 0}}};
+	int n = candidates(h, at, regs, stack, size / 8);
+	at[n] = (struct vec){s->extra + h->thread_handle, s->extra && h->thread_handle ? 8 : 0};
+	pieces(at, n + 1, (char *)table);
+	f.chains[0].at = at[n].size == 8 ? table[n] : 0;
+	for (int i = 0; i < n; i++)
+		table[i] &= ~7ull;
+	begin(&f, at, table, n);
+	follow(&f);
 	for (int i = 0; i < n; i++)
 		if (table[i] && !rule_of(h, table[i]))
-			novel(&f, at[i], table[i]);
+			novel(&f, at[i].base, table[i]);
 	return f.n;
 }
 
-/* sw_objects writes what a thread refers to: SW_OBJECTS entries, the rest of them 0. It writes
- * nothing else if a collection moves objects meanwhile. */
+/* sw_objects writes what a thread refers to: SW_OBJECTS entries, the rest of them 0. */
 void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out)
 {
 	struct entry *all = out;
-	int n = changing(h) ? 0 : find(h, s, regs, stack, size, out);
-	if (n && changing(h))
-		n = 0;
+	int moved = changing(h), n = moved ? 0 : find(h, s, regs, stack, size, out);
+	if (moved || (n && changing(h))) {
+		n = 1;
+		all[0] = (struct entry){SW_OBJECT_MOVED, 0};
+	}
 	for (; n < SW_OBJECTS; n++)
 		all[n].at = all[n].what = 0;
 }

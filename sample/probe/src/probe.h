@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 8,
+	SW_VERSION = 9,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
@@ -20,7 +20,7 @@ enum {
 	SW_TYPES = 512,          /* of dropped events; the first two collect types without a place */
 	SW_TYPE_SIZE = 512,
 	SW_TYPE_NAME = 480,      /* bytes kept of a type's name */
-	SW_RULES = 4096,         /* places for types whose objects are followed */
+	SW_RULES = 1 << 14,      /* places for types whose objects are followed, and for frames */
 	SW_OBJECTS = 64,         /* entries that one sample may find; they fill SW_MAX_PAYLOAD */
 	SW_RING_SIZE = 1 << 22,
 	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
@@ -147,21 +147,27 @@ struct sw_header {
 	uint64_t heap_size;
 	uint64_t heap_changes;  /* address of an int32 above 0 while a collection changes the heap, 0 = not known */
 	uint32_t thread_handle; /* offset in the runtime's Thread of the handle of its object, 0 = not known */
+	uint64_t code;          /* the lowest return address that has a rule, and how far the others are above it */
+	uint64_t code_size;
 };
 
 /* How objects of a type are followed. from and to are offsets in bytes of the words that a
  * chain may go on with: one word, or the first of several whose type may begin a chain or has
- * text. Of a type with text the two words refer to strings. */
+ * text. Of a type with text the two words refer to strings.
+ *
+ * A frame that holds an async method's object has a rule too, by the return address into it: from and to
+ * are how many words before and behind that address on the stack may be the object. */
 struct sw_rule {
-	uint64_t table; /* its MethodTable, 0 = free */
+	uint64_t table; /* its MethodTable, or the return address; 0 = free */
 	uint64_t rule;  /* from | to << 16 | SW_RULE_... << 32; set before table */
 };
-enum { SW_RULE_KNOWN = 1, SW_RULE_START = 2, SW_RULE_TEXT = 4, SW_RULE_TASK = 8 };
+enum { SW_RULE_KNOWN = 1, SW_RULE_START = 2, SW_RULE_TEXT = 4, SW_RULE_TASK = 8, SW_RULE_FRAME = 16 };
 
-/* What an entry of a sample's objects is: the lower bits of the object's address. Behind
- * it is the MethodTable. Of a text it is the number of bytes, which follow. A chain is cut at an
- * object whose type has no rule. */
-enum { SW_OBJECT_START = 1, SW_OBJECT_NEXT = 2, SW_OBJECT_NOVEL = 3, SW_OBJECT_THREAD = 4, SW_OBJECT_TEXT = 5, SW_OBJECT_CUT = 6 };
+/* What an entry of a sample's objects is: the lower bits of the object's address. Behind it is the
+ * MethodTable, whose lower bits are the number of the chain: entries of several chains alternate. Of
+ * a text it is the number of bytes, which follow. A chain is cut at an object whose type has no rule. MOVED
+ * is the only entry if a collection moved objects. */
+enum { SW_OBJECT_START = 1, SW_OBJECT_NEXT = 2, SW_OBJECT_NOVEL = 3, SW_OBJECT_THREAD = 4, SW_OBJECT_TEXT = 5, SW_OBJECT_CUT = 6, SW_OBJECT_MOVED = 7, SW_OBJECT_CHAINS = 8 };
 
 struct sw_slot {
 	uint32_t tid;      /* 0 = free */
@@ -288,6 +294,8 @@ SW_AT(sw_header, heap, 392);
 SW_AT(sw_header, heap_size, 400);
 SW_AT(sw_header, heap_changes, 408);
 SW_AT(sw_header, thread_handle, 416);
+SW_AT(sw_header, code, 424);
+SW_AT(sw_header, code_size, 432);
 SW_AT(sw_rule, table, 0);
 SW_AT(sw_rule, rule, 8);
 SW_AT(sw_slot, tid, 0);

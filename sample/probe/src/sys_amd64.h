@@ -9,7 +9,7 @@ enum {
 	NR_read = 0, NR_open = 2, NR_close = 3, NR_mmap = 9, NR_munmap = 11, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14, NR_rt_sigreturn = 15, NR_pread64 = 17,
 	NR_nanosleep = 35, NR_getpid = 39, NR_socket = 41, NR_connect = 42, NR_sendmsg = 46, NR_setsockopt = 54, NR_getsockopt = 55,
 	NR_ftruncate = 77, NR_prctl = 157, NR_arch_prctl = 158, NR_gettid = 186, NR_futex = 202, NR_timer_create = 222,
-	NR_timer_settime = 223, NR_timer_delete = 226, NR_clock_gettime = 228, NR_process_vm_readv = 310,
+	NR_timer_settime = 223, NR_timer_delete = 226, NR_clock_gettime = 228, NR_process_vm_readv = 310, NR_process_vm_writev = 311,
 	NR_getrandom = 318, NR_memfd_create = 319,
 };
 

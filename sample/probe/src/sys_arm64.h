@@ -10,7 +10,7 @@ enum {
 	NR_ftruncate = 46, NR_openat = 56, NR_close = 57, NR_read = 63, NR_pread64 = 67, NR_futex = 98, NR_nanosleep = 101, NR_timer_create = 107,
 	NR_timer_settime = 110, NR_timer_delete = 111, NR_clock_gettime = 113, NR_rt_sigaction = 134, NR_rt_sigprocmask = 135,
 	NR_rt_sigreturn = 139, NR_prctl = 167, NR_getpid = 172, NR_gettid = 178, NR_socket = 198, NR_connect = 203, NR_setsockopt = 208,
-	NR_getsockopt = 209, NR_sendmsg = 211, NR_munmap = 215, NR_mmap = 222, NR_process_vm_readv = 270, NR_getrandom = 278,
+	NR_getsockopt = 209, NR_sendmsg = 211, NR_munmap = 215, NR_mmap = 222, NR_process_vm_readv = 270, NR_process_vm_writev = 271, NR_getrandom = 278,
 	NR_memfd_create = 279,
 };
 
