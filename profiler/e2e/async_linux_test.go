@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var asyncSeconds = flag.Int("async-seconds", 6, "how long TestAsyncCallers records on each runtime")
+var asyncSeconds = flag.Int("async-seconds", 3, "processor time that the program of TestAsyncCallers uses on each runtime")
 
 // asyncTruth is what the program Requests prints: the async methods of each number, and the number of the
 // path of each Activity.
@@ -122,8 +122,8 @@ func TestAsyncCallers(t *testing.T) {
 		r := record(t, "--async --rate 999 --quiet", on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
 		j := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout))
 		t.Log(j.String())
-		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all || 1000*j.wrong > all || 10*j.missing > all {
-			t.Error("expected at most 1 % early, 0.1 % wrong, and 10 % without callers, of at least 500")
+		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all || 1000*j.wrong > all+2000 || 5*j.missing > all {
+			t.Error("expected at most 1 % early, 0.1 % and two wrong, and 20 % without callers, of at least 500")
 		}
 	})
 }

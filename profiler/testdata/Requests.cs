@@ -2,6 +2,7 @@
 //
 //     Requests.exe CLIENTS SECONDS [activities]
 //
+// It ends after SECONDS of processor time, so that a busy machine gives as many samples as an idle one.
 // A request goes down a path of async methods that it shares with other requests, and computes
 // at some of its levels. The digits of the numbers of path and level are on the stack then, as methods
 // Digits.N0 to N9: they are the truth. The program writes the async methods of each number, the
@@ -171,6 +172,7 @@ public static class App
 	}
 
 	[DllImport("libc.so.6")] static extern void _exit(int code);
+	[DllImport("libc.so.6")] static extern long clock();
 	[DllImport("libc.so.6")] static extern int dprintf(int fd, string format, int n);
 	static void Say(string text, int n) { dprintf(1, text.Insert(text.Length, " %d\n"), n); }
 
@@ -212,7 +214,7 @@ public static class App
 		for (int i = 0; i < clients; i++) { int client = i; all.Add(Task.Run(() => Serve(client))); }
 		new Thread(Churn) { IsBackground = true }.Start();
 		Say("ready", clients);
-		Thread.Sleep(seconds * 1000);
+		for (int i = 0; i < 6000 && clock() < seconds * 1000000L; i++) Thread.Sleep(20);
 		_exit(0);
 	}
 }
