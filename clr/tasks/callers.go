@@ -22,7 +22,7 @@ const (
 	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
 	RuleTask  Rule = 8 << 32 // a task, which is no async method's, may begin a chain
-	// RuleFrame is the flag of the rule for a return address into the frame that holds a chain's first object.
+	// RuleFrame is the flag of the rule of a return address into the frame that holds a first object.
 	// The range is how many words before and behind that address on the stack may be the object.
 	RuleFrame Rule = 16 << 32
 )

@@ -81,7 +81,7 @@ func (p *jsonProfile) async(stack int) (names, classes []string) {
 	return names, classes
 }
 
-// asyncJudged counts samples by result. Those that are early have a part of their callers: one has not reached
+// asyncJudged counts samples by result. Those that are early have a part of their callers: one is not at
 // its await yet, on another thread.
 type asyncJudged struct{ right, early, wrong, missing int64 }
 

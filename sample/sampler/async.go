@@ -59,8 +59,8 @@ const (
 	asyncJoined asyncReason = iota // they have callers, or it is known that there are none
 	asyncMoved                     // a collection moved objects
 	asyncNew                       // a frame or a type was met for the first time
-	asyncLate                      // the thread was in the kernel, and has gone on before its objects were read
-	asyncCut                       // the chain has more objects than are read, or one that says nothing of what follows
+	asyncLate                      // the thread has gone on since, and its objects were not read
+	asyncCut                       // the chain is too long, or of an unknown kind
 	asyncLost                      // the frame's object was not found
 	asyncReasons
 )
