@@ -3,12 +3,16 @@ package fuzz
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/symbol/pdb"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 )
 
 // described is a trace whose descriptions of events are the input: the payload of an
@@ -65,5 +69,59 @@ func FuzzTraceMetadata(f *testing.F) {
 		if events != 1 {
 			t.Fatalf("%d events", events)
 		}
+	})
+}
+
+// FuzzInlines reads any bytes of a process as a tree of inlined methods: each has a method, and the memory is
+// bounded by what was read.
+func FuzzInlines(f *testing.F) {
+	f.Add([]byte{0x61, 0x70, 0x84, 0xa9, 0xdc, 0x00, 0x7f, 0x00, 0x00, 0x02, 0x90, 0x07, 0x24, 0x06, 0x99, 0x24, 0x3b, 0x90, 0x02, 0x19, 0x90, 0x79, 0xe2, 0x04, 0xe9, 0x24, 0x0b, 0xc0, 0x23}, uint32(47))
+	f.Add([]byte{}, uint32(0))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x77}, uint32(1))
+	f.Fuzz(func(t *testing.T, b []byte, native uint32) {
+		bounded(t, 1<<14, len(b), func() {
+			for _, in := range contract.DecodeInlines(b, native) {
+				if in.Method == 0 {
+					t.Errorf("%+v", in)
+				}
+			}
+		})
+	})
+}
+
+// FuzzPDB reads any bytes as a PDB: an error is typed, a name is bounded, and so is the memory.
+func FuzzPDB(f *testing.F) {
+	file := pdbfile.File{
+		Age: 1, Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x1000, Flags: 0x60000020}}, Names: []byte("\x00a.c\x00"),
+		Publics: []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?f@@YAXXZ"}},
+		Modules: []pdbfile.Module{{Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x20, Text: "f"}},
+			Lines: []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x20, File: 1, Entries: [][2]uint32{{0, 7}, {4, 8}}}}}},
+	}
+	f.Add(file.Bytes(), uint32(0x1014))
+	file.Omap = true
+	f.Add(file.Bytes(), uint32(0))
+	f.Fuzz(func(t *testing.T, b []byte, rva uint32) {
+		bounded(t, 1<<16, len(b), func() {
+			db, err := pdb.New(b, "x.pdb")
+			var refused *pdb.Error
+			if err != nil {
+				if !errors.As(err, &refused) {
+					t.Error(err)
+				}
+				return
+			}
+			names, err := db.Symbols()
+			if err != nil && !errors.As(err, &refused) {
+				t.Error(err)
+			}
+			for _, n := range names {
+				if n.Name == "" || len(n.Name) > len(b) {
+					t.Errorf("%+v", n)
+				}
+			}
+			if file, line := db.Line(rva); (file == "") != (line == 0) || len(file) > len(b) {
+				t.Errorf("%q:%d", file, line)
+			}
+		})
 	})
 }

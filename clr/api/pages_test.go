@@ -3,6 +3,9 @@ package api
 import (
 	"fmt"
 	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/golden"
 )
 
 // Markdown returns docs/contracts.md.
@@ -182,5 +185,12 @@ func (t *Tables) writeChecks(b *strings.Builder) {
 	b.WriteString("\n## What the checking proxy reports\n\n| rule | what happens | what to do |\n|---|---|---|\n")
 	for _, c := range t.Checks {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", c.Name, c.Says, c.Do)
+	}
+}
+
+// The generated files match the tables.
+func TestWrittenFilesAreCurrent(t *testing.T) {
+	for path, want := range map[string]string{"../../docs/contracts.md": Load().Markdown(), "../../capi/checked/src/table.h": Load().CTable()} {
+		golden.Check(t, path, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/testkit/golden"
@@ -250,5 +251,13 @@ func TestVersion(t *testing.T) {
 	var v versions
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Stream != wire.Version || v.OS != runtime.GOOS || v.Version == "" {
 		t.Errorf("%v, exit code %d, %q", err, code, out)
+	}
+}
+
+func TestTopUsage(t *testing.T) {
+	for _, args := range [][]string{{}, {"x"}, {"-5"}, {"1", "2"}, {"--interval", "1ms", "1"}, {"--duration", "-1s", "--json", "1"}, {"1"}} {
+		if _, errOut, code, _ := tool(t, append([]string{"top"}, args...)...); code != cli.ExitUsage || !strings.Contains(errOut, "seedwalk top --help") {
+			t.Errorf("%q: exit code %d, %s", args, code, errOut)
+		}
 	}
 }

@@ -1,11 +1,14 @@
 package live
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -86,4 +89,27 @@ func TestOpened(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("never read")
+}
+
+// Child processes that end while they are being stopped can still be waited for, with their exit code.
+func TestStopLeavesEndToParent(t *testing.T) {
+	looked := 0
+	for range 300 {
+		cmd := exec.Command("sh", "-c", "exit 7")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for gone := false; !gone; {
+			StopEach([]int{cmd.Process.Pid}, func(int, *context.Registers, Stood) { looked++ }, func(s Stop) {
+				var e *StopError
+				if gone = errors.As(s.Err, &e); gone && e.Why == Denied {
+					t.Skip("SKIPPED-CHECK: this machine lets no process be stopped")
+				}
+			})
+		}
+		if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+			t.Fatalf("Wait says %v, want exit code 7", cmd.ProcessState)
+		}
+	}
+	t.Logf("%d stops", looked)
 }

@@ -2,10 +2,14 @@ package inspect
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
+
 	"github.com/seedwalk/seedwalk/context"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 func TestDisassemble(t *testing.T) {
@@ -62,6 +66,40 @@ func TestARM64Effect(t *testing.T) {
 		}
 		if cfa, saved := ARM64Effect(codes); cfa != c.cfa || saved != c.saved {
 			t.Errorf("%s: %q, %q; want %q, %q", c.name, cfa, saved, c.cfa, c.saved)
+		}
+	}
+}
+
+// Every operation that has a name has an effect that is printed, but those that
+// describe no instruction of a prolog.
+func TestEveryOperationHasAnEffect(t *testing.T) {
+	for op := peamd64.Op(0); op.String() != "op?"; op++ {
+		want := op != peamd64.UWOP_EPILOG && op != peamd64.UWOP_SPARE_CODE
+		e := amd64Effect{base: "rsp"}
+		if got := e.undo(&peamd64.Info{FrameReg: 5}, &peamd64.Code{Op: op, Operand: 8}); got != want {
+			t.Errorf("%v: %v, want %v", op, got, want)
+		}
+	}
+}
+
+// Registers are called what Delve calls those of the same DWARF number.
+func TestRegNames(t *testing.T) {
+	theirs := strings.NewReplacer("rip", "ra", "v", "d") // the return address's column; the half that is kept
+	for _, c := range []struct {
+		arch context.Arch
+		name func(uint64) string
+		lo   uint16
+		hi   uint16
+	}{
+		{context.ArchAMD64, regnum.AMD64ToName, 0, 32},
+		{context.ArchARM64, regnum.ARM64ToName, 0, 31},
+		{context.ArchARM64, regnum.ARM64ToName, 64, 95},
+	} {
+		for n := c.lo; n <= c.hi; n++ {
+			want := theirs.Replace(strings.ToLower(c.name(uint64(n))))
+			if got := RegName(c.arch, n); got != want {
+				t.Errorf("%s %d: %q, Delve says %q", fmt.Sprint(c.arch), n, got, want)
+			}
 		}
 	}
 }

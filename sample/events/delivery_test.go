@@ -3,6 +3,7 @@ package events
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // The frames that deliver an event are learned from two kinds of event and removed, with the one calling
@@ -48,4 +49,32 @@ func TestDelivery(t *testing.T) {
 	if d.learn(2, stop); d.n != 3 {
 		t.Errorf("%d frames in common after the caller has used its slice again", d.n)
 	}
+}
+
+// lateAlarm is an alarm whose goroutine notices its end when it is let go.
+type lateAlarm struct{ closed, letGo chan struct{} }
+
+func (a lateAlarm) Set(time.Duration) {}
+func (a lateAlarm) Close()            { close(a.closed) }
+func (a lateAlarm) Wait() bool {
+	<-a.closed
+	<-a.letGo
+	return false
+}
+
+// Stop returns when nothing uses the file any more, however late that is: the engine unmaps it then.
+func TestHeartbeatStop(t *testing.T) {
+	a := lateAlarm{make(chan struct{}), make(chan struct{})}
+	h := &Heartbeat{alarm: a, ended: make(chan struct{})}
+	go h.run()
+	stopped := make(chan struct{})
+	go func() { h.Stop(); close(stopped) }()
+	<-a.closed
+	select {
+	case <-stopped:
+		t.Fatal("the file would be unmapped, or stay mapped for ever, while it is in use")
+	case <-time.After(1200 * time.Millisecond): // longer than it once waited
+	}
+	close(a.letGo)
+	<-stopped
 }

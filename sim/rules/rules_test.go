@@ -2,10 +2,15 @@ package rules
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
@@ -123,4 +128,109 @@ func graphText(r *sched.Result) string {
 		return ""
 	}
 	return r.Graph.Text()
+}
+
+// The figure's process runs to its end on both architectures, and its sample is
+// the figure's stack, whole.
+func TestGoodSample(t *testing.T) {
+	for _, a := range machines {
+		r := Good()
+		r.Setup.Arch = a
+		var w *sim.World
+		inner := r.Kept
+		r.Kept = func(in *sim.World) { w = in; inner(in) }
+		res := r.Run(false, sched.Random(1))
+		if res.Outcome != sched.Done {
+			t.Fatalf("%v: %v: %s\n%s", a, res.Outcome, res.Fault, res.Timeline())
+		}
+		if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
+			t.Errorf("%v: no frames:\n%s", a, text)
+		}
+		if w == nil || image.Arch(a) != w.Arch {
+			t.Errorf("%v: another world", a)
+		}
+		t.Logf("\n%s", res.Timeline())
+	}
+}
+
+// Neither half of the cure is enough: the first call of all is made of a thread
+// that nobody has looked at, and a watchdog alone costs a second at each meeting.
+func TestSnapshotLock(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		careful          bool
+		watchdog         bool
+		stuck            bool // some order never ends
+		rescues, without bool // some order needs the watchdog; some sample is not asked for
+	}{
+		{"neither", false, false, true, false, false},
+		{"the check only", true, false, true, false, true},
+		{"the watchdog only", false, true, false, true, false},
+		{"both", true, true, false, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := snapshotLock()
+			rescues, skipped := 0, 0
+			rep := sched.Explore(r.Bounds, func(s *sched.World) {
+				r.build(s, r.Setup, func(w *sim.World) {
+					table := w.LoaderTable(c.careful)
+					w.SpawnManaged("target", func(t *sim.Thread) { t.Load(table) })
+					if c.watchdog {
+						w.Host.Watchdog()
+					}
+					w.Host.Sampler(func(*sched.Actor) {
+						w.Host.SampleAll(2)
+						rescues += w.Host.Counts.Rescues
+						skipped += w.Host.Counts.Loading
+					})
+				})
+			})
+			t.Logf("%d of %d interleavings never end; %d rescues, %d samples not asked for", rep.Deadlocks, rep.Interleavings, rescues, skipped)
+			if rep.Deadlocks > 0 != c.stuck || rep.Faults+rep.StepLimits > 0 || rescues > 0 != c.rescues || skipped > 0 != c.without || !rep.Exhausted {
+				t.Errorf("want stuck %v, rescues %v, without %v", c.stuck, c.rescues, c.without)
+			}
+		})
+	}
+}
+
+// The tests that are said to enforce rules are there.
+func TestEnforcersExist(t *testing.T) {
+	there := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == ".cache" || d.Name() == "out"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, n := regexp.MustCompile(`\bTest[A-Z]\w+`), 0
+	check := func(rule, text string) {
+		for _, name := range named.FindAllString(text, -1) {
+			n++
+			if !there[name] {
+				t.Errorf("%s is said to be enforced by %s, which is nowhere", rule, name)
+			}
+		}
+	}
+	for _, r := range Each() {
+		check(r.Name, r.Enforced)
+	}
+	for _, r := range TextRules() {
+		check(r.Name, r.Enforced)
+	}
+	if n < 20 {
+		t.Errorf("%d tests are named only", n)
+	}
 }

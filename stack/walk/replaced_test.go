@@ -2,6 +2,7 @@ package walk
 
 import (
 	"encoding/binary"
+	"runtime"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -140,5 +141,101 @@ func TestReplacedReturnARM64(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A Walker that has met no deep stack is small: the agent has one for each process. One that meets
+// a deep stack has room for it, up to the bound.
+func TestWalkerSize(t *testing.T) {
+	const most = 512 << 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w := New(context.ArchAMD64)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > most {
+		t.Errorf("%d bytes, of %d", n, most)
+	}
+	n := 0
+	for w.put(merge.Frame{IP: uint64(n)}) {
+		n++
+	}
+	if w.put(merge.Frame{Kind: unwind.KindGap}); n != maxFrames-1 || w.n != maxFrames || w.out[n-1].IP != uint64(n-1) || w.out[n].Kind != unwind.KindGap {
+		t.Errorf("%d frames of %d, %d with the gap", n, maxFrames, w.n)
+	}
+}
+
+// A handler whose return address is still on top of the stack has not started, and is not part of the
+// thread's work.
+func TestBegun(t *testing.T) {
+	const stack, restorer, handler, code = 0x7000, 0x1000, 0x2000, 0x3000
+	entered := func(sp uint64) []merge.Frame {
+		return []merge.Frame{{IP: handler, SP: sp, Exact: true}, {IP: restorer, SP: sp + 8, Kind: unwind.KindSignal}}
+	}
+	below := merge.Frame{IP: code, SP: stack + 32, Exact: true, Kind: unwind.KindManaged}
+	changed := func(frames []merge.Frame, change func(f *merge.Frame)) []merge.Frame {
+		change(&frames[0])
+		return append(frames, below)
+	}
+	for _, c := range []struct {
+		name   string
+		frames []merge.Frame
+		left   int
+	}{
+		{"at its first instruction", append(entered(stack), below), 1},
+		{"one on another", append(append(entered(stack), entered(stack+16)...), below), 1},
+		{"that has pushed a register", append(entered(stack+8), below), 3},
+		{"that has called", changed(entered(stack), func(f *merge.Frame) { f.Exact = false }), 3},
+		{"of managed code", changed(entered(stack), func(f *merge.Frame) { f.Kind = unwind.KindManaged }), 3},
+		{"beyond the copy", append(entered(stack+0x1000), below), 3},
+		{"with nothing below", entered(stack), 2},
+		{"no signal", []merge.Frame{{IP: handler, SP: stack, Exact: true}, {IP: restorer, SP: stack + 8}, below}, 3},
+	} {
+		w := New(context.ArchAMD64)
+		var data []byte
+		for _, word := range []uint64{restorer, 7, restorer, 7} {
+			data = binary.LittleEndian.AppendUint64(data, word)
+		}
+		w.mem.Reset(stack, data)
+		got := w.dropUnstarted(c.frames)
+		if len(got) != c.left || int(w.SkippedHandlers) != (len(c.frames)-c.left)/2 || got[len(got)-1] != c.frames[len(c.frames)-1] {
+			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name, len(got), c.left, w.SkippedHandlers)
+		}
+	}
+}
+
+// Managed code has called a function that is newer than the module table and has saved a register with an
+// address in managed code. If the runtime's stub is known, the function's return address does not count as
+// the stub.
+func TestNewerCode(t *testing.T) {
+	const image, jit, newer, stack, stub = 0x1000_0000, 0x9000_0000, 0x9100_0000, 0x7000, 0x1000_0800
+	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
+	frames.CIE(&cie)
+	frames.FDE(&cie, 0x100, 0x40, 0x0e, 16) // DW_CFA_def_cfa_offset: it has pushed a register
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data []byte
+	for _, word := range []uint64{jit + 0x10, newer, 0, 0} {
+		data = binary.LittleEndian.AppendUint64(data, word)
+	}
+	for _, c := range []struct {
+		name       string
+		stub, want uint64
+	}{
+		{"a stub that is not known", 0, jit + 0x10},
+		{"one that is", stub, newer},
+	} {
+		w := New(context.ArchAMD64)
+		w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}},
+			[]memory.Range{{Start: jit, End: jit + 0x1000}}))
+		w.SetHijackStub(c.stub)
+		w.mem.Reset(stack, data)
+		w.Regs = context.FromAMD64(context.AMD64{RIP: image + 0x110, Known: context.AMD64All})
+		w.Regs.AMD64.GPR[context.RSP] = stack
+		w.at = unwind.Interrupted(&w.Regs)
+		if w.native(&Capture{}); w.n == 0 || w.out[0].IP != image+0x110 || w.HijackStub != c.stub || w.Regs.IP() != c.want && w.out[1].IP != c.want {
+			t.Errorf("%s: %d frames, to %#x", c.name, w.n, w.Regs.IP())
+		}
 	}
 }
