@@ -192,16 +192,13 @@ func TestClientCycles(t *testing.T) {
 	dir := tempdir.New(t)
 	library := clientLibrary(t, "shared", filepath.Join(dir, "libseedwalk_client.so"))
 	profiler := cycles(t, filepath.Join(dir, "libcycles.so"), "-Wl,-z,nodelete")
-	for _, runtime := range both {
-		t.Run(runtime, func(t *testing.T) {
-			out := filepath.Join(dir, runtime)
-			env := profiled(profiler, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out, fmt.Sprintf("CYCLES=%d", *attachments*2), fmt.Sprint("CYCLES_WAIT=", clientWait.Milliseconds()))
-			seconds := 10 + clientWait.Seconds() + float64(*attachments*8)
-			res := run(t, 15*time.Minute, env, append(on(t, runtime, "Truth"), fmt.Sprint(int(seconds)))...)
-			truthDone(t, res)
-			cycled(t, out, *attachments*2)
-		})
-	}
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		out := filepath.Join(dir, runtime)
+		env := profiled(profiler, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out, fmt.Sprintf("CYCLES=%d", *attachments), fmt.Sprint("CYCLES_WAIT=", clientWait.Milliseconds()))
+		seconds := 20 + int(clientWait.Seconds()) + *attachments*10
+		truthDone(t, run(t, 20*time.Minute, env, append(on(t, runtime, "Truth"), fmt.Sprint(seconds))...))
+		cycled(t, out, *attachments)
+	})
 }
 
 // A profiler with the client library inside is attached, detaches itself, and is attached again. The runtime
