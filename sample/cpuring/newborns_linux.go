@@ -18,7 +18,7 @@ type Newborns struct {
 	rings
 	pid  uint32
 	attr perfevent.Attr // without its period, which is a whole one
-	live uint64         // copiesLive
+	live uint64         // nanoseconds that copies run
 
 	mu       sync.Mutex
 	creators map[uint32]*creator
@@ -42,8 +42,10 @@ type Birth struct {
 const (
 	// maxCreators bounds the threads that have inheritable clocks.
 	maxCreators = 32
-	// copiesLive is how long copies run, nanoseconds. Each hit costs the thread a copy of its stack.
+	// copiesLive is how long copies run at least, nanoseconds, and copiesHits how many periods. Each hit
+	// costs the thread a copy of its stack, and new clocks for a creator cost the tool.
 	copiesLive = 100_000_000
+	copiesHits = 10
 	// leastBorn is the shortest period of copies, nanoseconds. A new thread does not reach its own code
 	// sooner.
 	leastBorn = 20_000
@@ -56,7 +58,7 @@ const (
 // NewNewborns opens the rings. Period is the nanoseconds of processor time that a hit represents.
 // Errors are those of package perfevent.
 func NewNewborns(pid int, period uint64) (*Newborns, error) {
-	n := &Newborns{pid: uint32(pid), live: copiesLive, attr: perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
+	n := &Newborns{pid: uint32(pid), live: max(copiesLive, copiesHits*period), attr: perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
 		creators: map[uint32]*creator{}, births: map[uint32]*Birth{}}
 	if err := n.rings.open(n.attr); err != nil {
 		n.Close()

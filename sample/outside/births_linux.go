@@ -107,6 +107,9 @@ func (e *Engine) sleepWatching(d time.Duration) {
 			e.births.wait.Long()
 		}
 		e.births.alarm.Take()
+		if left := time.Until(end); e.Period >= slowPeriod && left > 0 { // a birth samples the first period
+			e.Pause(min(left, time.Duration(e.Period))) // what comes meanwhile costs no wakeup
+		}
 		now := time.Now().UnixNano()
 		e.newborn(now)
 		e.readNewborns(now)

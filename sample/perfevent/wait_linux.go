@@ -13,9 +13,11 @@ import (
 // Wait waits until one of several descriptors is readable.
 type Wait struct {
 	poll  []unix.PollFd
-	file  *os.File // an epoll(7) that has the descriptors only during Long
+	file  *os.File // an epoll(7) that has the descriptors from Long to Short
 	conn  syscall.RawConn
+	added bool
 	woken bool
+	event [1]unix.EpollEvent
 }
 
 // NewWait returns a Wait for descriptors, which the caller keeps.
@@ -41,6 +43,10 @@ func NewWait(fds ...int) (*Wait, error) {
 
 // Short waits for at most d. The call bypasses Go's scheduler: d must be short.
 func (w *Wait) Short(d time.Duration) {
+	if w.added {
+		w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_DEL) })
+		w.added = false
+	}
 	t := syscall.NsecToTimespec(int64(d))
 	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&w.poll[0])), uintptr(len(w.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
 }
@@ -51,17 +57,22 @@ func (w *Wait) Short(d time.Duration) {
 // A perf event reports readable once, to the first poll. So Go's poller must not poll it during Short, and
 // nothing may poll again after the poller.
 func (w *Wait) Long() {
-	w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_ADD) })
+	if !w.added {
+		w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_ADD) })
+		w.added = true
+	}
 	w.woken = false
 	w.conn.Read(w.wake)
-	w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_DEL) })
 }
 
-// wake is called before the poller waits, and when it wakes up.
-func (w *Wait) wake(uintptr) bool {
-	was := w.woken
+// wake is called before the poller waits, and when it wakes up. Read forgets what the poller has seen before.
+func (w *Wait) wake(all uintptr) bool {
+	if w.woken {
+		return true
+	}
 	w.woken = true
-	return was
+	n, _, _ := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, all, uintptr(unsafe.Pointer(&w.event[0])), 1, 0, 0, 0)
+	return int(n) > 0
 }
 
 func (w *Wait) control(all uintptr, op int) {

@@ -36,6 +36,12 @@ func TestWait(t *testing.T) {
 			t.Fatalf("wait %d: %d bytes, %v", i, n, err)
 		}
 	}
+	for range 2 { // the second one finds the descriptor in the poller
+		w.Write(one)
+		time.Sleep(20 * time.Millisecond) // the poller sees it before the wait begins
+		wait.Long()
+		r.Read(one)
+	}
 }
 
 func TestWaitForBirths(t *testing.T) {

@@ -23,8 +23,8 @@ type process struct {
 }
 
 // tries bounds how often a process is asked whether it has a .NET runtime: one that starts
-// may have it late.
-const tries = 15
+// may have it late. After each try, more listings leave it out.
+const tries = 6
 
 // settled is the number of listings after which a process that is known is checked again.
 // Another process may have its number by then.
@@ -89,6 +89,7 @@ func (f *finder) sight(pid int, now time.Time) *sighting {
 	if !isTarget && s.tries < tries && now.Sub(s.first) >= minAge {
 		s.tries++
 		isTarget = f.isTarget(pid)
+		s.rest = s.tries
 	}
 	if isTarget { // it may be another program since the last time
 		s.target = &process{pid, start, nameOf(pid)}

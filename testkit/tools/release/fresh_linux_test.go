@@ -94,6 +94,6 @@ func freshMusl(t *testing.T, apk string) {
 		}
 	}
 	command(t, "cp", "-r", needs.File(t, "out", "samples", "musl"), filepath.Join(root, "app"))
-	command(t, "cp", needs.File(t, "out", "samples", "TruthMusl"), apk, filepath.Join(root, "app"))
+	command(t, "cp", needs.File(t, "out", "samples", "TruthMusl"), needs.File(t, "out", "samples", "libtruth.so"), apk, filepath.Join(root, "app"))
 	fresh(t, root, "tar -xzf /app/"+filepath.Base(apk), "LD_LIBRARY_PATH=/app/musl /app/TruthMusl 300", "Truth.")
 }
