@@ -11,7 +11,7 @@ import (
 // TestOwners follows the owners of locks: what each owner itself waited for at that time.
 func TestOwners(t *testing.T) {
 	for _, c := range []struct {
-		name, script string // owner=N: the owner of the locks of the following waits
+		name, script string // owner=N: of the locks of the waits that follow, and lock=N
 		want         string // of the first thread's first wait: the threads of the chain
 	}{
 		{"the owner does not wait", "owner=2 1:C@1 1:c+5", ""},
@@ -24,12 +24,24 @@ func TestOwners(t *testing.T) {
 		{"two have what the other wants", "owner=2 1:C@1 owner=1 2:C@1 3:x+50", "2 circle"},
 		{"three in a circle", "owner=2 1:C@1 owner=3 2:C@1 owner=1 3:C@1 4:x+50", "2 3 circle"},
 		{"a circle that the first is not in", "owner=2 1:C@1 owner=3 2:C@1 owner=2 3:C@1 4:x+50", "2 3 circle"},
+		{"one lock, whose owner queues again", "owner=2 1:C@1 owner=3 lock=2 2:C@1 1:c+5 2:c", ""},
+		{"one lock in turn", "owner=2 1:C@1 owner=1 lock=2 2:C@1+5 3:x+50", ""},
+		{"one lock, and the owner waits for it behind another", "owner=2 1:C@1 owner=3 2:C@1 owner=1 lock=3 3:C@1 3:x+50", "2"},
+		{"the owner gave the lock to another, and waits after that", "owner=2 3:C@1 1:C@1 3:c owner=1 2:C@1 2:c+5 1:c", ""},
+		{"the owner waits, and gave the lock to another before the circle", "owner=2 3:C@1 1:C@1 2:W@1 2:w+3 3:c owner=3 2:C@1+2 4:x+50", "2"},
+		{"another owner is seen before the owner waits", "owner=2 1:C@1 owner=4 lock=2 3:C@1 2:W@1 2:w+5 1:c", ""},
+		{"the waits of a circle do not overlap at one moment", "owner=2 1:C@1 owner=3 2:C@1 2:c+2 owner=1 3:C@1+2 3:x+50", "2"},
 		{"it has the lock itself", "owner=1 1:C@1 1:c+5", ""},
 	} {
 		s := newScript(nettracefile.Options{})
 		for _, word := range strings.Fields(c.script) {
 			if owner, ok := strings.CutPrefix(word, "owner="); ok {
 				s.owner = uint64(owner[0] - '0')
+				s.lock = 0xabc0 + s.owner
+				continue
+			}
+			if lock, ok := strings.CutPrefix(word, "lock="); ok {
+				s.lock = 0xabc0 + uint64(lock[0]-'0')
 				continue
 			}
 			s.run(word)

@@ -29,6 +29,7 @@ type script struct {
 	now     uint64
 	seq     map[uint64]uint32
 	owner   uint64
+	lock    uint64
 	nanos   float64 // reported by the next stop of a lock
 	pointer int
 	reached []nettracefile.ThreadSeq
@@ -50,7 +51,7 @@ func newScript(o nettracefile.Options) *script {
 	}
 	tick := o.Frequency / 1000
 	o.Ticks = 1000 * tick
-	s := &script{w: nettracefile.New(o), tick: tick, now: o.Ticks, seq: map[uint64]uint32{}, pointer: o.PointerSize}
+	s := &script{w: nettracefile.New(o), tick: tick, now: o.Ticks, seq: map[uint64]uint32{}, pointer: o.PointerSize, lock: 0xabc0}
 	if s.pointer == 0 {
 		s.pointer = 8
 	}
@@ -133,7 +134,7 @@ func (s *script) content(what string) (meta uint32, p []byte) {
 	switch what {
 	case "C":
 		p = []byte{0, 1, 0}
-		ptr(0xabc0)
+		ptr(s.lock)
 		ptr(0xdef0)
 		return metaC, binary.LittleEndian.AppendUint64(p, s.owner)
 	case "c":
