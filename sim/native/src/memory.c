@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGIONS = 8, LOCATIONS = 1024, STORES = 100, KNOWLEDGE = 3000, CELLS = 1 << 17, RACES = 64 };
+enum { REGIONS = 8, LOCATIONS = 1024, STORES = 100, KNOWLEDGE = 3000, CELLS = 1 << 18, RACES = 64 };
 enum { CONSUME = 1, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST };
 
 typedef uint8_t view[LOCATIONS]; /* the number of a store, by location */
