@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -8,7 +9,9 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/export"
@@ -97,9 +100,14 @@ func (v *viewFlags) check() (err error) {
 	return nil
 }
 
-// apply selects the part, and sets the metric that is shown first.
+// apply selects the part, and sets the metric that is shown first. If the part is empty, it prints what
+// there is to select.
 func (v *viewFlags) apply(p *export.Profile) (*export.Profile, error) {
 	q, err := p.Select(v.selection)
+	if err == nil && len(q.Stacks) == 0 && len(p.Stacks) > 0 {
+		fmt.Fprintf(os.Stderr, "seedwalk: no samples in the selection (%s): the recording has %v and these threads: %s\n",
+			v.selection, p.Duration.Round(time.Millisecond), threadNames(p))
+	}
 	if err != nil || v.metric == "" {
 		return q, err
 	}
@@ -112,6 +120,17 @@ func (v *viewFlags) apply(p *export.Profile) (*export.Profile, error) {
 		}
 	}
 	return nil, fmt.Errorf("the recording has no metric %q; it has %s", v.metric, strings.Join(names, ", "))
+}
+
+// threadNames lists the names of a profile's threads, each once.
+func threadNames(p *export.Profile) string {
+	var names []string
+	for i := range p.Threads {
+		if name := strconv.Quote(p.Threads[i].Name); name != `""` && !slices.Contains(names, name) && len(names) < 20 {
+			names = append(names, name)
+		}
+	}
+	return cmp.Or(strings.Join(names, ", "), "none with a name")
 }
 
 // reportFlags are the flags of report.
