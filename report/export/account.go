@@ -14,7 +14,7 @@ const (
 )
 
 // Causes names the causes of package wire: why CPU time has no samples.
-var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room", "tool too slow"}
+var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room", "tool too slow", "signals blocked"}
 
 // CPUTime accounts for the processor time of the recorded processes, in nanoseconds.
 type CPUTime struct {

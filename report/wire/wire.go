@@ -220,7 +220,8 @@ const (
 	CauseStartup  = 3 // the time was used before sampling began
 	CauseNoRoom   = 4 // a buffer was full and copies were dropped
 	CauseTool     = 5 // the tool was too slow, or could not watch the thread
-	NumCauses     = 6
+	CauseBlocked  = 6 // the thread blocked the signal that takes its samples
+	NumCauses     = 7
 )
 
 // ProcessTID is the TID of a Usage that holds the clock of the whole process.

@@ -365,13 +365,18 @@ func (e *Engine) record(r *probe.Record) {
 	e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 }
 
+// maxOverrun bounds the processor time of one sample of a timer, in nanoseconds. Timers expire on the
+// kernel's tick, which is at most 10 ms apart. More overruns mean that the thread blocked the signal.
+const maxOverrun = 20_000_000
+
 // timesOf returns the processor time and the wall time that a sample represents.
 func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int64) {
 	if r.Why == probe.Timer || r.Why == probe.ClockHit {
 		cpu = uint64(e.Period)
 		if r.Why == probe.Timer {
-			cpu = uint64(e.timerEach) * uint64(r.Weight)
+			cpu = min(uint64(e.timerEach)*uint64(r.Weight), max(uint64(e.timerEach), maxOverrun))
 		}
+		t.Weighed += cpu
 		e.Stats.Timed++
 		e.Stats.Overruns += uint64(r.Weight - 1)
 		return cpu, t.Worked(int64(cpu))
@@ -379,6 +384,7 @@ func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int
 	wall = t.Stood()
 	if t.Refused {
 		cpu, t.Unarmed = t.Unarmed, 0
+		t.Weighed += cpu
 		wall = max(wall, int64(cpu))
 	}
 	return cpu, wall

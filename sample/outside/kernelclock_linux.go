@@ -85,6 +85,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 		Cut: r.Cut, OneStack: true, Kernel: walk.InKernel}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
 	e.readThread(t, &s.Capture)
 	e.Stats.Timed++
+	t.Weighed += cpu
 	if e.Hold(&s) {
 		return
 	}

@@ -157,6 +157,7 @@ func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 		s.Cpu = t.SinceSample(after.Cpu, maxPeriods*s.Cpu)
 	}
 	s.Wall = t.Worked(int64(s.Cpu))
+	t.Weighed += s.Cpu
 	t.Hits++
 	e.Stats.Timed++
 	return true

@@ -87,6 +87,9 @@ func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	}
 	s := sampler.Sample{Capture: c, Time: int64(r.Time) + sinceBoot, Cpu: uint64(period), Wall: period}
 	e.Stats.Timed++
+	if t := e.Tasks[r.TID]; t != nil {
+		t.Weighed += s.Cpu
+	}
 	if !e.Hold(&s) {
 		e.WalkLater(&s)
 	}

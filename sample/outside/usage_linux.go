@@ -35,7 +35,41 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	if !t.KernelHits {
 		kernel = t.InKernel(spent, uint64(e.Period))
 	}
-	e.Stream.Out.Usage(&wire.Usage{TID: uint64(t.TID), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)})
+	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)}
+	if u.Cause == wire.CauseNone {
+		missed := e.missed(t, spent-kernel)
+		u.CPUNanos -= missed
+		if missed > 0 {
+			e.Stream.Out.Usage(&wire.Usage{TID: u.TID, CPUNanos: missed, Cause: e.missedWhy(t)})
+		}
+	}
+	e.Stream.Out.Usage(&u)
+}
+
+// leastMissed is the smallest number of missing samples of a thread that is more than chance.
+const leastMissed = 10
+
+// missed returns the part of a thread's processor time whose samples are missing. It must not be given to the
+// samples that there are: they show what the thread did at other times.
+func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
+	seen := t.Weighed - min(t.KernelLost, t.Weighed)
+	missed := located - min(seen, located)
+	if missed < max(leastMissed*uint64(e.Period), located/8) {
+		return 0
+	}
+	return missed
+}
+
+// missedWhy returns the most likely cause of missing samples. Signals of a perf event or a timer come however
+// slow the tool is, unless the thread blocks them.
+func (e *Engine) missedWhy(t *threads.Task) uint8 {
+	switch {
+	case e.file.Stats().Dropped > 0:
+		return wire.CauseNoRoom
+	case t.Event != nil || t.Armed || e.Stats.IgnoresSignals > 0:
+		return wire.CauseBlocked
+	}
+	return wire.CauseTool
 }
 
 // accountAll sends every thread's processor time, and the process's, at the recording's end.

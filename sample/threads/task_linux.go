@@ -50,6 +50,7 @@ type Task struct {
 	AtEvent    uint64         // processor time when the event was opened
 	AtSwitch   uint64         // the event's count when the thread stopped being young
 	Hits       uint64         // samples of processor time; with an event, since AtSwitch
+	Weighed    uint64         // processor time that its samples stand for
 	Sampled    uint64         // its processor time at the last sample, for SinceSample
 	Accounted  bool           // its processor time has been sent
 
