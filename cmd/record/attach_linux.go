@@ -112,7 +112,9 @@ func (r *run) attach() error {
 	if r.opt.Part.Set() {
 		return r.joinPart()
 	}
-	switch err, refused := r.join(), (*options.Refusal)(nil); {
+	release, err := r.joinOrClaim()
+	defer release()
+	switch refused := (*options.Refusal)(nil); {
 	case err == nil:
 		go r.awaitEnd()
 		return nil

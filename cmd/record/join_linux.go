@@ -36,6 +36,19 @@ func (r *run) join() error {
 	return nil
 }
 
+// joinOrClaim joins another recording of the process, or reserves the right to load the probe until release
+// is called: then the error is that of join. It waits while another recording loads the probe.
+func (r *run) joinOrClaim() (release func(), err error) {
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		release, claimed := inflow.Claim(r.opt.PID)
+		err, refused := r.join(), (*options.Refusal)(nil)
+		if err == nil || claimed || errors.As(err, &refused) || time.Since(begin) > startLimit {
+			return release, err
+		}
+		reuse(r.opt) // the other recording's probe
+	}
+}
+
 // joinPart joins the recording that samples the process, for a part of its time.
 func (r *run) joinPart() error {
 	err := r.join()
@@ -50,10 +63,14 @@ func (r *run) succeed(p *inflow.Process) {
 	<-p.Gone
 	at := time.Now()
 	for !r.srv.isSettling() && time.Since(at) < startLimit && syscall.Kill(r.opt.PID, 0) == nil {
-		if r.join() == nil {
+		release, claimed := inflow.Claim(r.opt.PID)
+		joined := r.join() == nil
+		entered := !joined && claimed && r.enterAgain()
+		release()
+		switch {
+		case joined:
 			return
-		}
-		if r.enterAgain() {
+		case entered:
 			r.srv.note(fmt.Sprintf("the other recording ended; this one sampled the process itself %.1f s later", time.Since(at).Seconds()))
 			return
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -85,4 +86,25 @@ func TestTwoRecordings(t *testing.T) {
 		t.Errorf("after a kill: %s", heir.errs.String())
 	}
 	judgeShared(t, "heir", file("heir"))
+}
+
+// Recordings of one process that begin at the same moment share a probe: one loads it, and the others wait.
+func TestSameMoment(t *testing.T) {
+	pid, dir := sharedProgram(t), tempdir.New(t)
+	for round := range 3 {
+		var all []*process
+		for i := range 3 {
+			all = append(all, background(t, pid, filepath.Join(dir, fmt.Sprint(round, i, ".json")), "--duration", "2s"))
+		}
+		joined := 0
+		for _, p := range all {
+			if code := p.wait(); code != 0 {
+				t.Errorf("round %d: %d %s", round, code, p.errs.String())
+			}
+			joined += strings.Count(p.errs.String(), "samples come from another recording")
+		}
+		if joined != len(all)-1 {
+			t.Errorf("round %d: %d recordings of %d have joined", round, joined, len(all))
+		}
+	}
 }

@@ -214,6 +214,17 @@ func Join(pid int, q Request) (c *net.UnixConn, tool int, err error) {
 	return nil, 0, err
 }
 
+// Claim reserves the right to load the probe into a process, so that recordings that begin at the same
+// moment do not load two. It returns false while another recording has the right. A tool that is killed
+// loses it.
+func Claim(pid int) (release func(), ok bool) {
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@seedwalk-attaching-%d", pid)})
+	if err != nil { // where there are no such sockets, no recordings meet
+		return func() {}, !errors.Is(err, unix.EADDRINUSE)
+	}
+	return func() { c.Close() }, true
+}
+
 // limitJoin bounds how long the other end may take. This process's own end comes for sure, however
 // busy the machine is.
 func limitJoin(c *net.UnixConn, other *unix.Ucred) {

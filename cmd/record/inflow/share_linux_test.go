@@ -260,3 +260,17 @@ func TestShareRefuses(t *testing.T) {
 		t.Errorf("one that ends: %v", err)
 	}
 }
+
+// One recording at a time may load the probe into a process.
+func TestClaim(t *testing.T) {
+	release, first := Claim(os.Getpid())
+	_, second := Claim(os.Getpid())
+	other, ofOther := Claim(os.Getpid() + 1<<22)
+	release()
+	again, third := Claim(os.Getpid())
+	other()
+	again()
+	if !first || second || !ofOther || !third {
+		t.Errorf("first %v, second %v, of another process %v, after the first %v", first, second, ofOther, third)
+	}
+}
