@@ -1,18 +1,18 @@
-// Package hang judges why a process does not go on: which thread waits for which, and
-// what that adds up to.
+// Package hang judges why a process makes no progress: which thread waits for which, and
+// what that means.
 //
 // Source: the wait functions of dotnet/runtime (src/libraries/System.Private.CoreLib,
 // release/9.0 and release/10.0) and of glibc, as their names appear on stacks.
 //
-// Glossary: a look is one pass over all threads of a process. A thread is still if it used
-// no processor time between two looks. A wait is what the leaf of a stack blocks in. A
-// worker is a thread of the managed thread pool.
+// Glossary: a snapshot holds the stacks and locks of all threads of a process. A thread is
+// still if it used no CPU time between two snapshots. A wait is what the leaf of a stack
+// blocks in. A worker is a thread of the managed thread pool.
 //
-// Strategy: Judge takes two looks about a second apart. What changed between them does not
-// hang. Waits are recognized by the functions on the stack, owners of locks come with the
-// look. The rules are tried in the order of the list in rules.go, and each rule that holds
-// gives a verdict with its evidence. Only verdicts that are certain, or that a healthy
-// program does not reach, count as a hang.
+// Strategy: Judge compares two snapshots about a second apart. A thread that changed between
+// them does not hang. The functions on a stack show what the thread waits for. The snapshot
+// has the owners of locks. Judge tries the rules in the order of the list in rules.go, and
+// each rule that holds gives a verdict with its evidence. Only verdicts that are certain, or
+// that a healthy program does not reach, count as a hang.
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known (.NET 8), a

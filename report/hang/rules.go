@@ -56,7 +56,7 @@ func Judge(p *Process) []Verdict {
 	return j.out
 }
 
-// add keeps a verdict. After one look only what lasts counts as a hang.
+// add keeps a verdict. After one snapshot only what lasts counts as a hang.
 func (j *judge) add(kind Kind, hang bool, threads []uint32, evidence []string, format string, args ...any) {
 	hang = hang && (!j.p.Once || kind == Stopped || kind == Deadlock)
 	j.out = append(j.out, Verdict{kind, hang, fmt.Sprintf(format, args...), evidence, threads})
@@ -215,7 +215,7 @@ func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
 }
 
 // starvation finds a thread pool whose workers all block, most of them in tasks. If the pool
-// has added workers between the looks, or has more than one for each processor, work waits
+// has added workers between the snapshots, or has more than one for each processor, work waits
 // for them.
 func (j *judge) starvation() {
 	var blocked []uint32
@@ -270,7 +270,7 @@ func (j *judge) convoy() {
 		for _, t := range all {
 			ids, lines = append(ids, t.TID), append(lines, j.waits(t))
 		}
-		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. Its owner goes on, so this is slow, not hung.", len(all), t.Lock.Kind, t.Lock.At)
+		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. Its owner runs, so this is slow, not hung.", len(all), t.Lock.Kind, t.Lock.At)
 	}
 }
 
@@ -289,19 +289,19 @@ func (j *judge) nothing() {
 		}
 		line := j.waits(t)
 		if t.Ran {
-			line = fmt.Sprintf("%s goes on, in %s", j.who(t.TID), t.Place())
+			line = fmt.Sprintf("%s runs, in %s", j.who(t.TID), t.Place())
 		}
 		lines = append(lines, line)
 	}
 	lines = append(lines, j.pending()...)
-	summary := "Nothing here waits in a circle."
+	summary := "No threads wait for each other in a circle."
 	switch {
 	case j.p.Once:
-		summary += " One look cannot show whether threads go on."
+		summary += " A core is one snapshot: it cannot show whether threads run."
 	case ran > 0:
-		summary += fmt.Sprintf(" %s used processor time between the two looks.", count(ran, "thread"))
+		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
 	default:
-		summary += " No thread used processor time between the two looks: the process is idle, or waits for something outside."
+		summary += " No thread used CPU time between the two snapshots: the process is idle, or waits for something outside."
 	}
 	j.add(Nothing, false, nil, lines, "%s", summary)
 }

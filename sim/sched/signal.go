@@ -8,7 +8,7 @@ type signal struct {
 }
 
 // Signal makes h run on t's coroutine at one of its next points, also while t
-// waits there, but not while t stands suspended. A handler is not interrupted
+// waits there, but not while t suspended. A handler is not interrupted
 // by another; signals to an actor that ends are lost. A signal to oneself is
 // handled before the call returns. It reports whether t was still there.
 func (a *Actor) Signal(t *Actor, h func(*Actor)) bool {

@@ -67,7 +67,7 @@ func (a *Actor) Stop(t *Actor) error {
 		return err
 	}
 	a.Observe(0)
-	a.done("stop ", t.name, ": ", "it stands")
+	a.done("wait until ", t.name, " is stopped")
 	return nil
 }
 

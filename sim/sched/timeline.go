@@ -13,7 +13,7 @@ const (
 )
 
 // legend explains the marks between a timeline's texts.
-const legend = "       | can run   . waits   ! suspended, not in force yet   # stands suspended\n"
+const legend = "       | can run   . waits   ! suspension requested   # suspended\n"
 
 // Timeline draws the trace as a sequence diagram: one column an actor, time
 // runs down, the number is the step's.

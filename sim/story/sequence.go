@@ -27,8 +27,8 @@ var states = []struct {
 }{
 	{'|', "#3b6fb6", "", "can run", 3},
 	{'.', "#b8860b", "2 3", "waits", 2},
-	{'!', "#e67e00", "5 2", "suspended, not in force yet", 4},
-	{'#', "#cc0000", "", "stands suspended", 6},
+	{'!', "#e67e00", "5 2", "suspension requested", 4},
+	{'#', "#cc0000", "", "suspended", 6},
 }
 
 // sequence is a diagram being drawn.

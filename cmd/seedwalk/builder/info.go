@@ -13,16 +13,16 @@ import (
 
 const InfoHelp = `Usage: seedwalk info FILE [--at RVA|ADDR|SYMBOL] [--check] [--json]
 
-Shows an image's unwind data the way people want to read it. FILE is an ELF or PE image, for
-x86-64 or ARM64, of any system.
+Shows the unwind data of an image in readable form. FILE is an ELF or PE image for x86-64 or
+ARM64, of any operating system.
 
   (alone)   format, architecture, build id or GUID, the sections with unwind data, counts
-  --at X    the function at X: its codes or rows, chained and packed forms expanded, then every
-            instruction beside the effect: where the caller's frame and registers are just before
-            it runs. X is a symbol, or a hexadecimal ELF address, RVA, or address at the base
-  --check   walks every entry and lists what is malformed, contradictory, overlapping or
-            unsupported, with counts, examples, the time and the peak memory
-  --json    for other programs; addresses are numbers. Fields:
+  --at X    the function at X: its unwind codes or rows, chained and packed forms expanded, then
+            each instruction with the place of the caller's frame and registers just before it
+            runs. X is a symbol, a hexadecimal ELF address or RVA, or an address at the base
+  --check   checks every entry and lists what is malformed, contradictory, overlapping, or
+            unsupported, with counts, examples, the time, and the peak memory
+  --json    one JSON object; addresses are numbers. Fields:
             (alone)  file format arch machine id base sections[name addr size] counts[name n]
                      problems[]
             --at     name lo hi asked arch from data[] lines[addr bytes text part cfa saved] notes[]
@@ -34,7 +34,7 @@ Examples:
   seedwalk info coreclr.dll --at 0x1a40
   seedwalk info --check --json libcoreclr.so | jq '.findings[] | select(.class == "malformed")'
 
-Exit code: 0 well, 1 --check found malformed entries, 2 wrong usage, 3 FILE could not be read or
+Exit code: 0 success, 1 --check found malformed entries, 2 wrong usage, 3 FILE could not be read or
 has nothing at X.
 `
 

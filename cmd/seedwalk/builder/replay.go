@@ -11,10 +11,10 @@ import (
 
 const ReplayHelp = `Usage: seedwalk replay [--json] [--max N] FILE|FOLDER...
 
-Runs the walkers over recorded inputs with true answers and says what share is right: PE points
-and records (.jsonl, .jsonl.gz), rows of call frame information (their ELF files beside them, in
-../rowbin), recorded stacks (snap/*.json), an archive of those (.tar.gz), or folders of all that.
-What a file is its content says, not its name.
+Runs the walkers over recorded inputs with known answers and prints how many results are right.
+Inputs are PE points and records (.jsonl, .jsonl.gz), rows of call frame information (with their
+ELF files in ../rowbin), recorded stacks (snap/*.json), archives of those (.tar.gz), and folders.
+The content of a file decides what it is, not its name.
 
   --max N   show the first N mismatches of each file and kind in full (default 3): registers side
             by side, the code disassembled, the unwind codes or rows applied
@@ -22,15 +22,15 @@ What a file is its content says, not its name.
             right_frames, note, mismatches: [{id, verdict, where, why, values: [{name, want, got}],
             code, info}]}], "not_replayed": [{file, why, error}]
 
-refused: no answer, or one marked doubtful. In a kind that is strict (an answer is known to be
-possible) a refusal is a failure too.
+A result is refused if the walker gives none, or marks it as doubtful. In kinds that are strict a
+refusal is a failure too, because an answer is known to be possible.
 
 Examples:
   seedwalk replay ../shared/vectors
   seedwalk replay --max 10 pe/arm64-exec.jsonl.gz
   seedwalk replay --json snap/ | jq '.results[] | select(.wrong > 0)'
 
-Exit code: 0 all right, 1 something is wrong, 2 wrong usage, 3 a file could not be read.
+Exit code: 0 all results are right, 1 something is wrong, 2 wrong usage, 3 a file could not be read.
 `
 
 func Replay(args []string) int {

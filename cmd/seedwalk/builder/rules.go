@@ -19,18 +19,18 @@ import (
 
 const RulesHelp = `Usage: seedwalk rules [--json] [NAME]
 
-Says in one screen what holds for NAME, and what happens otherwise:
-  a method of ICorProfilerInfo 1 to 15     from where it may be called, what it does to the process
-  a method of ICorProfilerCallback 1 to 11 where it comes, in which mode, holding which locks
+Shows the rules for NAME on one screen, and what happens if a profiler breaks them:
+  a method of ICorProfilerInfo 1 to 15     where it may be called, what it does to the process
+  a method of ICorProfilerCallback 1 to 11 on which thread it runs, in which mode, under which locks
   an HRESULT, by value or name             what it means, what to do, which row of DoStackSnapshot's
                                            decision table gives it
-  a bit of the event mask                  what it delivers, who may set it when
-  a rule of stack walking                  what it says and why (its story: seedwalk sim)
+  a bit of the event mask                  what it delivers, when it may be set
+  a rule of stack walking                  the rule and its reason; seedwalk sim shows it
   a rule of the checking proxy             what happens, what to do
   an interface, a slot                     ICorProfilerInfo10: its id and methods; 36: DoStackSnapshot
   a hook, a flag, a symptom                FunctionEnter3, COR_PRF_SNAPSHOT_DEFAULT, hang, crash
-Without NAME it lists all of them. Upper and lower case are the same, COR_PRF_ and CORPROF_E_ may
-be left out, and HRESULTs may be decimal.
+Without NAME it lists all names. Case does not matter, COR_PRF_ and CORPROF_E_ may be left out,
+and HRESULTs may be decimal.
 
 Options:
   --json           one object: {kind, name, ...} with the columns of docs/contracts.md; without NAME
@@ -42,7 +42,7 @@ Examples:
   seedwalk rules 80131363
   seedwalk rules thread-destroyed
 
-Exit code: 0 success, 1 there is no such name, 2 wrong usage.
+Exit code: 0 success, 1 no such name, 2 wrong usage.
 `
 
 func Rules(args []string) int {

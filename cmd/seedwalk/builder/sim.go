@@ -27,36 +27,36 @@ import (
 const SimHelp = `Usage: seedwalk sim [--scenario NAME|all] [--run N | --explore] [--trace] [OPTION]...
 
 Shows the rules of asynchronous stack walking in simulated processes: threads with real stacks, a
-CLR, locks, a collector. Each scenario is one rule, twice: *broken*, by a sampler written for it,
-where some order of steps deadlocks or faults, and *kept*, by seedwalk's own sampler, where no
-order does. Without --scenario it lists them.
+CLR, locks, and a collector. Each scenario shows one rule with two samplers. *broken* is a sampler
+that breaks the rule: some order of steps deadlocks or faults. *kept* is seedwalk's own sampler: no
+order does. Without --scenario the command lists all scenarios.
 
 What to do with a scenario:
-  (nothing more)   tell its story: the rule, why it is one, the shortest schedule that fails as a
+  (nothing more)   explain it: the rule and its reason, the shortest schedule that fails as a
                    timeline, who waits for whom with every stack, and a run that keeps the rule
   --explore        try every order of steps within the bound and count how they end
-  --run N          run one schedule, drawn from the number N: the same N gives the same run, byte
-                   for byte. Most single schedules of a broken sampler pass: that is the trouble
+  --run N          run one random schedule with seed N; the same N gives the same run. Most single
+                   schedules of a broken sampler pass, which is why such faults are hard to find
 
 Options:
   --trace          the whole timeline, nothing shortened; with --run and --explore, the timeline too
   --broken, --kept one side only (default both)
-  --preemptions N  at most N switches away from a thread that could go on; 0 is none, "all" is no
-                   bound. Default: the scenario's own. One more takes about ten times as long
-  --workers N      explore on N threads (default: one for each CPU); the answer is the same
+  --preemptions N  at most N switches away from a thread that could continue; "all" means no bound.
+                   Default: the scenario's own. Each further one takes about ten times as long
+  --workers N      explore on N threads (default: one per CPU); the result is the same
   --arch NAME      amd64 (default) or arm64
-  --svg FILE       draw the deadlock: who waits for whom; of a fault or a passing run, the timeline
-  --dot FILE       the deadlock in Graphviz's language
+  --svg FILE       draw who waits for whom in a deadlock; for a fault or a passing run, the timeline
+  --dot FILE       write the deadlock as a Graphviz file
   --json           one object: "scenarios": [{name, rule, text, source, ends, clr, arch,
                    broken and kept: {interleavings, deepest, pruned, exhausted, done, deadlocks,
                    judged, results, faults, endless, wrong, run, found: {outcome, steps, hash,
                    fault, choices, cycle, graph: {nodes, edges},
                    trace: [{step, thread, what}] (with --trace)}}}]
-  --docs FOLDER    write the stories of all scenarios as rules.md and pictures, and nothing else
+  --docs FOLDER    only write rules.md and its pictures, with all scenarios
 
-How to read a timeline: one column for each thread, time runs down, the number is the step's.
-  | can run   . waits   ! suspended, not in force yet   # stands suspended
-A thread that is "suspended" still runs until somebody has read its registers.
+How to read a timeline: each thread has a column, time runs down, the numbers count steps.
+  | can run   . waits   ! suspension requested   # suspended
+SuspendThread only requests the suspension. It is in effect once GetThreadContext has returned.
 
 Examples:
   seedwalk sim
@@ -65,8 +65,8 @@ Examples:
   seedwalk sim --scenario gc-callback --run 7 --trace --broken
   seedwalk sim --scenario all --explore
 
-Exit code: 0 as it should be (broken shows what the rule warns of, kept shows nothing; with --run,
-kept shows nothing), 1 otherwise, 2 wrong usage.
+Exit code: 0 as expected (broken fails as the rule warns, kept does not fail; with --run only kept
+is checked), 1 otherwise, 2 wrong usage.
 `
 
 // simOptions are what was asked for.

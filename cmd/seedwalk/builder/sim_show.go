@@ -42,7 +42,7 @@ func (o *simOptions) list() int {
 	}{
 		{sched.Deadlock, "Broken, these end in a deadlock:"},
 		{sched.Fault, "Broken, these end the process, or give a wrong stack:"},
-		{sched.StepLimit, "Broken, these go round for ever while a thread stands suspended:"},
+		{sched.StepLimit, "Broken, these retry for ever while a thread is suspended:"},
 	} {
 		if i > 0 {
 			fmt.Println()

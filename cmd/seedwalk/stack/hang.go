@@ -20,13 +20,13 @@ import (
 const HangHelp = `Usage: seedwalk hang [flags] PID
        seedwalk hang [flags] --core FILE
 
-Says why a process does not go on: the verdict first, then which thread waits for which. It
-looks twice at every thread, as seedwalk stack does, and counts what changed in between as
-going on. The process does not take part and need not be able to.
+Explains why a process makes no progress: the verdict first, then which thread waits for which.
+It takes two snapshots of all stacks, as seedwalk stack does. A thread that changed in between is
+running. The process itself does not take part, so it may be completely blocked.
 
-  --wait DURATION  time between the two looks (default 1s)
+  --wait DURATION  time between the two snapshots (default 1s)
   --json           one line of JSON with verdicts, threads, and their waits
-  --core FILE      a core of the kernel, of gcore, or of createdump: one look
+  --core FILE      a core of the kernel, of gcore, or of createdump: one snapshot
   --modules DIR    with --core: where to find the files that the process had mapped; may be repeated
 
 Verdicts:
@@ -35,7 +35,7 @@ Verdicts:
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
   starvation   all workers of the thread pool block, most of them on tasks
-  convoy       many threads queue for one lock, whose owner goes on: slow, not hung
+  convoy       many threads queue for one lock, whose owner runs: slow, not hung
   nothing      no thread waits in a circle; what each waits for is listed
 
 docs/hang.md explains each verdict, its usual cause, and the remedy.
@@ -66,7 +66,7 @@ type hangThread struct {
 	Waits string     `json:"waits_for"`
 	Lock  *stackLock `json:"lock,omitempty"`
 	Where string     `json:"where,omitempty"`
-	Ran   bool       `json:"ran"` // between the two looks
+	Ran   bool       `json:"ran"` // between the two snapshots
 }
 
 func Hang(args []string) int {
@@ -106,7 +106,7 @@ func Hang(args []string) int {
 	return cli.ExitOK
 }
 
-// judge looks twice at a process, or once at a core.
+// judge takes two snapshots of a process, or one of a core.
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	var chains []hang.Chain
 	if f.core != "" {
@@ -130,7 +130,7 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	f.use = func(p *paused.Process) { chains = chainsOf(p) }
 	second, err := f.ofProcess()
 	if err != nil {
-		return nil, fmt.Errorf("at the second look: %w", err)
+		return nil, fmt.Errorf("at the second snapshot: %w", err)
 	}
 	p := processOf(second)
 	p.Stopped, p.Processors, p.Chains = stopped, processorsOf(f.pid), chains
@@ -165,7 +165,7 @@ func chainsOf(p *paused.Process) (out []hang.Chain) {
 	return out
 }
 
-// equals reports whether a thread has the same stack and lock as at another look.
+// equals reports whether a thread has the same stack and lock as in another snapshot.
 func (t *stackThread) equals(o *stackThread) bool {
 	if len(t.Frames) != len(o.Frames) || (t.Lock == nil) != (o.Lock == nil) || t.Lock != nil && *t.Lock != *o.Lock {
 		return false
@@ -178,7 +178,7 @@ func (t *stackThread) equals(o *stackThread) bool {
 	return true
 }
 
-// processOf is what the rules of package hang read of stacks.
+// processOf converts stacks to the input of package hang's rules.
 func processOf(v *stackView) *hang.Process {
 	p := &hang.Process{}
 	for i := range v.Threads {
@@ -225,7 +225,7 @@ func (r *hangReport) write(w io.Writer, asJSON bool) error {
 	return b.Flush()
 }
 
-// runTimes is the processor time of each thread, in nanoseconds.
+// runTimes returns the CPU time of each thread, in nanoseconds as text.
 func runTimes(pid int) map[uint32]string {
 	out := map[uint32]string{}
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -241,7 +241,7 @@ func runTimes(pid int) map[uint32]string {
 	return out
 }
 
-// statusOf is a field of the process's status file.
+// statusOf returns a field of the process's status file.
 func statusOf(pid int, field string) string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut("\n"+string(b), "\n"+field+":")
@@ -249,7 +249,7 @@ func statusOf(pid int, field string) string {
 	return strings.TrimSpace(line)
 }
 
-// stoppedBy is who has stopped a process, "" if it is not stopped.
+// stoppedBy returns what has stopped a process, "" if it is not stopped.
 func stoppedBy(pid int) string {
 	state, tracer := statusOf(pid, "State"), statusOf(pid, "TracerPid")
 	switch {
