@@ -88,10 +88,8 @@ func htmlFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error
 }
 
 func foldedFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error) cpuTimes {
-	shown := *p
-	shown.First = "cpu"
 	got := cpuTimes{}
-	for line := range strings.Lines(string(written(t, write, &shown))) {
+	for line := range strings.Lines(string(written(t, write, p))) {
 		at := strings.LastIndexByte(line, ' ')
 		n, err := strconv.ParseInt(strings.TrimSpace(line[at+1:]), 10, 64)
 		if err != nil {

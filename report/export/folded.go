@@ -13,15 +13,16 @@ import (
 var foldedName = strings.NewReplacer(";", ":")
 
 // WriteFolded writes one line per distinct stack: the names from root to leaf, separated by
-// ';', then a space and the number of samples. In a recording of events only, the number is
-// the nanoseconds, bytes, or count of the first requested event. CPU time without samples
-// counts as the number of samples that it would have had. Threads are merged. Lines are
-// sorted. A ';' in a name becomes ':'.
+// ';', then a space and a number: nanoseconds of CPU time, or samples if CPU time was not
+// measured or all samples are of waiting threads. In a recording of events only, the number is
+// the nanoseconds, bytes, or count of the first requested event. Profile.First chooses another
+// metric. As samples, CPU time without samples counts as the number that it would have had.
+// Threads are merged. Lines are sorted. A ';' in a name becomes ':'.
 func WriteFolded(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	v, at := newShortView(p), p.lineMetric()
+	v, at := newShortView(p), p.defaultMetric()
 	v.estimateCounts(p, at)
 	counts := make(map[string]int64)
 	for i := range v.paths {

@@ -17,7 +17,7 @@ type Format struct {
 var formats = []Format{
 	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "for `go tool pprof` and everything that reads its format", WritePprof},
 	{"html", []string{".html", ".htm"}, "a flame graph in one file, for any browser, no network", WriteHTML},
-	{"folded", []string{".folded", ".collapsed"}, "one line per stack, for flamegraph.pl and its kin", WriteFolded},
+	{"folded", []string{".folded", ".collapsed"}, "one line per stack with its CPU time (ns), for flamegraph.pl", WriteFolded},
 	{"speedscope", []string{".speedscope.json", ".speedscope"}, "for speedscope.app, one profile per thread", WriteSpeedscope},
 	{"firefox", []string{".firefox.json"}, "for profiler.firefox.com, samples of each thread by time", WriteFirefox},
 	{"trace", []string{".trace.json"}, "for Perfetto: when threads ran and waited, waits, GC pauses", WriteChrome},
