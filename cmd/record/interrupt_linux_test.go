@@ -132,6 +132,22 @@ func TestSignalsGoOn(t *testing.T) {
 	}
 }
 
+// A terminal that closes ends a recording of a process, as Ctrl-C does.
+func TestEndsRecording(t *testing.T) {
+	for _, c := range []struct {
+		sig         syscall.Signal
+		commandRuns bool
+		want        bool
+	}{
+		{syscall.SIGINT, false, true}, {syscall.SIGTERM, false, true}, {syscall.SIGHUP, false, true}, {syscall.SIGQUIT, false, false}, {syscall.SIGUSR1, false, false},
+		{syscall.SIGINT, true, true}, {syscall.SIGTERM, true, false}, {syscall.SIGHUP, true, false},
+	} {
+		if got := endsRecording(c.sig, c.commandRuns); got != c.want {
+			t.Errorf("%v, command runs: %v: %v", c.sig, c.commandRuns, got)
+		}
+	}
+}
+
 // One INT writes the result although the command continues, and the tool then waits for the command.
 func TestInterruptOnce(t *testing.T) {
 	opt, _ := fakeRun(t, "patient")

@@ -54,8 +54,7 @@ func (r *run) watch() *options.Result {
 		select {
 		case sig := <-r.signals.c:
 			r.forward(sig)
-			following := r.cmd == nil || left != nil
-			if sig != syscall.SIGINT && !(following && sig == syscall.SIGTERM || r.opt.Stop != nil && sig == syscall.SIGHUP) {
+			if !endsRecording(sig, r.cmd != nil && left == nil) {
 				continue
 			}
 			if ints++; ints > 1 {
@@ -251,4 +250,10 @@ func (r *run) finishFiles(info *collect.Info, names *recording.Keeper) (all []op
 	}
 	r.srv.recordings = nil
 	return all
+}
+
+// endsRecording reports whether a signal ends the recording. A command that runs gets SIGTERM
+// and SIGHUP, and its end is the recording's.
+func endsRecording(sig os.Signal, commandRuns bool) bool {
+	return sig == syscall.SIGINT || !commandRuns && (sig == syscall.SIGTERM || sig == syscall.SIGHUP)
 }
