@@ -1,10 +1,13 @@
 package record
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -44,5 +47,27 @@ func TestVanishedDirectoryFallsBack(t *testing.T) {
 	res := mustRun(t, opt)
 	if res.Written[0].Path == "" || !strings.Contains(said.String(), "no such file") || !strings.HasSuffix(res.Written[0].Path, "a.plain") {
 		t.Errorf("%+v, said %q", res.Written, said)
+	}
+}
+
+// A tool that may open few files says so, and does not start the command.
+func TestFewFiles(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	for _, c := range []struct {
+		limit uint64
+		want  string
+	}{{127, "seedwalk may open 127 files, and needs 128"}, {128, ""}} {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: c.limit, Max: limit.Max}); err != nil {
+			t.Fatal(err)
+		}
+		opt, _ := fakeRun(t, "exit")
+		_, err := Run(opt)
+		if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%d files: %v", c.limit, err)
+		}
 	}
 }

@@ -98,6 +98,9 @@ func check(o *options.Options) error {
 	if why, remedy := options.UnsupportedMachine(runtime.GOARCH, options.NativeMachine()); why != "" {
 		return &options.Refusal{What: why, Where: "system", Remedy: remedy, Code: options.ExitRefused}
 	}
+	if r := options.FewFiles(); r != nil {
+		return r
+	}
 	o.Defaults()
 	if !(o.Rate >= options.MinRate && o.Rate <= options.MaxRate) {
 		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
