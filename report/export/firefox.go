@@ -36,7 +36,7 @@ type firefoxWriter struct {
 
 // WriteFirefox writes Firefox Profiler's processed profile format. The weight of a sample is wall
 // time, or CPU time or one if wall time was not measured. Time of a thread that no sample covers has
-// no stack. If the times of samples are unknown, each stack is one sample at the start.
+// no stack. A long wait around short samples is drawn between them, and its last sample has its weight. If the times of samples are unknown, each stack is one sample at the start.
 func WriteFirefox(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -134,12 +134,13 @@ func (f *firefoxWriter) samples() {
 		if count := cmp.Or(st.CPUCount, st.Count); s.CPU && count > 0 {
 			cpu = st.CPUNanos / count
 		}
+		t.Fill(at-s.Wall, f.stacks[s.Stack])
 		from := max(t.Last, at-s.Wall)
 		if from > t.Last {
-			t.Add(from, nil, 0, 0)
+			t.Gap(from)
 		}
 		at = max(from, at)
-		t.Add(at, f.stacks[s.Stack], f.weight(at-from, cpu, 1), cpu)
+		t.Add(at, f.stacks[s.Stack], f.weight(s.Wall, cpu, 1), cpu)
 		t.Last = at
 	}
 	for i := range f.p.Stacks {

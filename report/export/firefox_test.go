@@ -169,3 +169,44 @@ func TestDebugID(t *testing.T) {
 		}
 	}
 }
+
+// A wait until the end of the recording surrounds the samples of a thread that wakes meanwhile. The
+// weights are the wall time of the other formats, and the time before these samples has the wait's stack.
+func TestFirefoxWaitAroundSamples(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(ms int64) int64 { return start.UnixNano() + ms*1e6 }
+	p := &Profile{Start: start, Threads: []Thread{{1, "main"}}, Frames: []Frame{{Name: "wait", ModuleIndex: -1}, {Name: "work", ModuleIndex: -1}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 2, WallNanos: 1090e6, Complete: true}, {Frames: []int32{1}, Count: 2, WallNanos: 6e6, CPUNanos: 6e6, Complete: true}},
+		Samples: []Sample{{Stack: 0, At: at(100), Wall: 90e6}, {Stack: 1, At: at(900), Wall: 3e6, CPU: true}, {Stack: 1, At: at(1000), Wall: 3e6, CPU: true},
+			{Stack: 0, At: at(1100), Wall: 1000e6}}}
+	for _, c := range []struct {
+		name         string
+		since, until time.Duration
+		want         string // times and stacks: 0 wait, 1 work, - none
+		wall         float64
+	}{
+		{"all", 0, 0, "10- 100:0 897:0 900:1 997:0 1000:1 1100:0", 1096},
+		{"a part", 50 * time.Millisecond, 950 * time.Millisecond, "50:0 847:0 850:1 900:0", 903},
+	} {
+		q := p
+		if c.until != 0 {
+			var err error
+			if q, err = p.Select(Selection{Since: c.since, Until: c.until}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, sum := readFirefox(t, q).Threads[0].Samples, 0.0
+		var got []string
+		for i, w := range s.Weight {
+			sum += w
+			if text := fmt.Sprintf("%.0f-", s.Time[i]); s.Stack[i] == nil {
+				got = append(got, text)
+			} else {
+				got = append(got, fmt.Sprintf("%.0f:%d", s.Time[i], *s.Stack[i]))
+			}
+		}
+		if fmt.Sprint(got) != "["+c.want+"]" || sum != c.wall {
+			t.Errorf("%s: %v, %v ms, want %s, %v", c.name, got, sum, c.want, c.wall)
+		}
+	}
+}

@@ -88,7 +88,8 @@ func (q *Profile) window(p *Profile, since, until time.Duration) {
 		if to := min(sample.At, end); sample.At >= begin && from <= end {
 			s := &q.Stacks[sample.Stack]
 			s.Count++
-			s.WallNanos += max(0, to-max(sample.At-sample.Wall, begin))
+			sample.At, sample.Wall = to, max(0, to-max(sample.At-sample.Wall, begin))
+			s.WallNanos += sample.Wall
 			if sample.CPU {
 				cpu[sample.Stack]++
 			}

@@ -163,6 +163,7 @@ type Thread struct {
 	Markers      Markers  `json:"markers"`
 	ShowMarkers  bool     `json:"showMarkersInTimeline"`
 	Last         int64    `json:"-"` // end of the last sample, nanoseconds
+	gaps         []int    // samples without a stack
 }
 
 // Samples are the samples of a thread.
@@ -198,4 +199,25 @@ func (t *Thread) Add(at int64, stack *int, weight float64, cpu int64) {
 	s.Length++
 	s.Stack, s.Time = append(s.Stack, stack), append(s.Time, float64(at)/1e6)
 	s.Weight, s.CPU = append(s.Weight, weight), append(s.CPU, cpu)
+}
+
+// Gap adds a sample without a stack, at nanoseconds since the start.
+func (t *Thread) Gap(at int64) {
+	t.gaps = append(t.gaps, t.Samples.Length)
+	t.Add(at, nil, 0, 0)
+}
+
+// Fill sets the stack of the gaps whose larger part is after from, in nanoseconds since the start:
+// a wait longer than the samples between them covers these gaps.
+func (t *Thread) Fill(from int64, stack *int) {
+	for n := len(t.gaps); n > 0; n-- {
+		g, begin := t.gaps[n-1], 0.0
+		if g > 0 {
+			begin = t.Samples.Time[g-1]
+		}
+		if (begin+t.Samples.Time[g])/2 < float64(from)/1e6 {
+			return
+		}
+		t.Samples.Stack[g], t.gaps = stack, t.gaps[:n-1]
+	}
 }
