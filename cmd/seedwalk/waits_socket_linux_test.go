@@ -64,3 +64,23 @@ func TestWaitsDeadSocket(t *testing.T) {
 		}
 	}
 }
+
+// A reader that closes the pipe leaves no temporary folder behind.
+func TestWaitsClosedPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	tmp := tempdir.New(t)
+	cmd := exec.Command(self(t), "waits", "--", "true") // says that it is no .NET program
+	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "TMPDIR="+tmp)
+	cmd.Stderr = w
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

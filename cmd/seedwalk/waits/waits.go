@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
@@ -270,7 +271,11 @@ func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
 
 func (f *waitsFlags) report(a *waits.Analysis) error {
 	if f.output == "-" {
-		return f.write.Write(os.Stdout, a)
+		err := f.write.Write(os.Stdout, a)
+		if errors.Is(err, syscall.EPIPE) { // the reader has enough
+			return nil
+		}
+		return err
 	}
 	out, err := os.Create(f.output)
 	if err != nil {

@@ -3,8 +3,10 @@ package waits
 import (
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
@@ -27,7 +29,10 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		return options.ExitRefused
 	}
 	defer port.Close()
-	ctx, stop := f.until(context.Background())
+	// A closed pipe ends the watching, not this program: the folder has to be removed.
+	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGPIPE)
+	defer release()
+	ctx, stop := f.until(ctx)
 	defer stop()
 	cmd, ended, code := f.start(withPort(os.Environ(), port.Variable()))
 	if cmd == nil {
