@@ -35,8 +35,8 @@ type firefoxWriter struct {
 }
 
 // WriteFirefox writes Firefox Profiler's processed profile format. The weight of a sample is wall
-// time, or CPU time or one if wall time was not measured. Time of a thread that no sample covers has
-// no stack. A long wait around short samples is drawn between them, and its last sample has its weight. If the times of samples are unknown, each stack is one sample at the start.
+// time, or CPU time or one if wall time was not measured. Time of a thread without a sample has no
+// stack. If the times of samples are unknown, each stack is one sample at the start.
 func WriteFirefox(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
