@@ -180,6 +180,7 @@ func TestWrongUse(t *testing.T) {
 		{"rate not a number", []string{"record", "--rate", "NaN", "--", "x"}, 2, "out of range"},
 		{"stack beyond", []string{"record", "--stack-bytes", "999999999", "--", "x"}, 2, "out of range"},
 		{"duration without sense", []string{"record", "--duration", "soon", "--", "x"}, 2, "not a time such as 3, 30s, or 2m"},
+		{"duration without end", []string{"record", "--duration", "99999999h", "--", "x"}, 2, "too long: a time is at most 2562047h"},
 		{"of waits too", []string{"waits", "--duration", "soon", "x.nettrace"}, 2, "not a time such as 3, 30s, or 2m"},
 		{"a plain number of seconds is one", []string{"waits", "--until", "3", "--since", "1", "none.nettrace"}, 3, "none.nettrace"},
 		{"duration below 0", []string{"record", "--duration", "-3", "--", "x"}, 2, "--duration cannot be negative"},

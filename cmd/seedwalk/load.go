@@ -89,7 +89,7 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 func loadRecording(path string, in io.Reader, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
 	r, err := recording.Read(in)
 	if errors.Is(err, recording.ErrFormat) {
-		fmt.Fprintf(say, "seedwalk: %s: %v; seedwalk record --output FILE.swrec writes one\n", path, err)
+		fmt.Fprintf(say, "seedwalk: %s: neither a seedwalk recording (.swrec) nor a trace (.nettrace); seedwalk record --output FILE.swrec writes one\n", path)
 		return nil, cli.ExitUnreadable
 	}
 	if err != nil {

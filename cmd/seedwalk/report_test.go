@@ -102,7 +102,7 @@ func TestReportBadInput(t *testing.T) {
 		code             int
 	}{
 		{"cut", file("cut", b[:len(b)-3]), "damaged at offset ", 1},
-		{"text", file("text", []byte("hello")), "not a seedwalk recording (.swrec); seedwalk record", 3},
+		{"text", file("text", []byte("hello")), "neither a seedwalk recording (.swrec) nor a trace (.nettrace); seedwalk record", 3},
 		{"absent", filepath.Join(dir, "absent"), "absent", 3},
 		{"newer", file("newer", append([]byte("SWREC\r\n\x09"), b[8:]...)), "version 9", 3},
 	} {

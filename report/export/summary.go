@@ -195,7 +195,7 @@ func (s *summary) processor(p *Profile) {
 			next(sgr, line)
 		}
 	} else if p.Stats.Samples > 0 && p.Stats.Selection == "" {
-		next("", "the clock of the process is unknown, so the share in the profile is too")
+		next("", "not measured for the whole process, so the share in the profile is unknown")
 	}
 	for _, line := range p.rateLines() {
 		next("", line)

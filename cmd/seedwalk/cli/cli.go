@@ -91,11 +91,13 @@ type Seconds time.Duration
 func (d *Seconds) String() string { return time.Duration(*d).String() }
 
 func (d *Seconds) Set(s string) error {
-	v, err := time.ParseDuration(s)
-	if _, plain := strconv.ParseFloat(s, 64); plain == nil {
-		v, err = time.ParseDuration(s + "s")
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		s += "s"
 	}
-	if err != nil {
+	v, err := time.ParseDuration(s)
+	if _, unit := time.ParseDuration("1" + strings.TrimLeft(s, "0123456789.")); err != nil && unit == nil {
+		return errors.New("too long: a time is at most 2562047h")
+	} else if err != nil {
 		return errors.New("not a time such as 3, 30s, or 2m")
 	}
 	*d = Seconds(v)
