@@ -11,7 +11,7 @@ import (
 // epilogs), and -O3 -mindirect-branch=thunk-inline (2 of 600, at the return of a thunk that jumps).
 const randomImages = `
   mingw-O1             x86_64-w64-mingw32-gcc -O1
-* mingw-O2             x86_64-w64-mingw32-gcc -O2 -fno-ipa-ra
+  mingw-O2             x86_64-w64-mingw32-gcc -O2 -fno-ipa-ra
   mingw-avx512         x86_64-w64-mingw32-gcc -O3 -mavx512f -mprefer-vector-width=512 -mforce-drap
   mingw-v3             x86_64-w64-mingw32-gcc -O3 -march=x86-64-v3 -fno-omit-frame-pointer
   mingw-outgoing       x86_64-w64-mingw32-gcc -Os -maccumulate-outgoing-args
@@ -91,7 +91,7 @@ const randomBuilds64 = `
   clang-15-O3       clang-15 --target=aarch64-linux-gnu -O3 -mcpu=a64fx
   clang-16-O1       clang-16 --target=aarch64-linux-gnu -O1 -fomit-frame-pointer
   clang-16-slh      clang-16 --target=aarch64-linux-gnu -O2 -mspeculative-load-hardening
-* clang-19-O2       clang-19 --target=aarch64-linux-gnu -O2 -fasynchronous-unwind-tables
+  clang-19-O2       clang-19 --target=aarch64-linux-gnu -O2 -fasynchronous-unwind-tables
   clang-19-O0       clang-19 --target=aarch64-linux-gnu -O0
   clang-19-sync     clang-19 --target=aarch64-linux-gnu -O3 -funwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer
   clang-19-outline  clang-19 --target=aarch64-linux-gnu -Oz -moutline
