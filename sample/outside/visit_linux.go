@@ -108,6 +108,7 @@ func (e *Engine) visit(t *threads.Task) {
 	}
 	e.Stats.Visits++
 	w, sp, ip := e.whereIs(t)
+	e.sampleResting(t, s.Leave(w))
 	if w == threads.Running {
 		t.Ran += s.Passed
 	} else {

@@ -185,10 +185,22 @@ func (r *Table) dueOf(t *Task) int64 {
 // since is the change in a thread between two visits.
 type since struct {
 	Counters
-	Passed int64  // nanoseconds
-	Used   uint64 // of a processor, nanoseconds
-	Rested bool   // it has not run and its stack is unchanged
-	Stood  int64  // nanoseconds before Passed for which it kept its stack, although it has run since
+	Passed  int64  // nanoseconds
+	Used    uint64 // of a processor, nanoseconds
+	Rested  bool   // it has not run and its stack is unchanged
+	Stood   int64  // nanoseconds before Passed for which it kept its stack, although it has run since
+	Blocked int64  // nanoseconds of Passed without need of a processor, after a long rest; else 0
+}
+
+// Leave returns how much of Passed belongs to the stack of the last visit, at which the thread rested, and
+// takes it from Passed. A thread that runs now has hardly blocked since it woke up. For a blocked one, the
+// moment of waking is unknown, and half is right on average.
+func (s *since) Leave(where Where) (wall int64) {
+	if wall = s.Blocked; where != Running {
+		wall /= 2
+	}
+	s.Passed -= wall
+	return wall
 }
 
 // Look reads what a thread did since its last visit and sets the time of the next one. It returns false if
@@ -205,10 +217,14 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	if !s.Rested {
 		s.Stood = t.StoodTill()
 	}
-	if t.Seen {
-		r.Delayed += c.Wait - min(c.Wait, t.Last.Wait)
-	}
 	s.Passed = now - t.Visited
+	if t.Seen {
+		delayed := c.Wait - min(c.Wait, t.Last.Wait)
+		r.Delayed += delayed
+		if t.Rest && s.Passed > 2*max(period, int64(time.Millisecond)) {
+			s.Blocked = max(s.Passed-int64(s.Used+delayed), 0)
+		}
+	}
 	t.Visited, t.Seen, t.Last, t.Rest, t.IdleSpan = now, true, c, s.Rested, r.Clock.IdleSpan
 	if s.Rested {
 		t.Every = min(2*t.Every, MaxRest)

@@ -130,6 +130,11 @@ func ranBetween(t *testing.T, watched bool) {
 		if watched && (last.Passed > 2*step || last.Passed < step || last.Stood != now-rested-last.Passed) {
 			t.Errorf("%d: %d ms of its old stack, %d ms of the next", i, last.Stood/1e6, last.Passed/1e6)
 		}
+		running := *last
+		old, all := last.Leave(Blocked), running.Leave(Running)
+		if old == 0 || all/2 != old || last.Passed < old || running.Passed > step/2 {
+			t.Errorf("%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6, (last.Passed+old)/1e6, all/1e6)
+		}
 		if !watched && last.Stood != 0 {
 			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.Stood/1e6)
 		}
