@@ -133,7 +133,7 @@ func Example_peUnwindData() {
 	// Output:
 	// [0x1000,0x102b) prolog of 5 bytes
 	// +5 ALLOC_SMALL info 3 operand 32
-	// +1 PUSH_NONVOL info 3 operand 0
+	// +1 PUSH_NONVOL info 3 operand 8
 }
 
 // image is push rbx; sub rsp, 32; ...; add rsp, 32; pop rbx; ret.
