@@ -15,22 +15,22 @@ type Group struct {
 	Task    uint64   // address of the first task of one such chain
 	Threads []uint32 // that block until the chain ends, or run its first method
 	Blocks  bool     // Threads block on it
-	State   string   // of a chain that begins with a method: the method's state
+	State   string   // of the chain's first task, see state; "" if unknown
 }
 
 // Result holds a process's pending tasks.
 type Result struct {
 	Groups      []Group // the most frequent first
 	Chains      int     // sum over Groups
-	Pending     int     // tasks and boxes
+	Pending     int     // pending tasks, boxes, and the sources that boxes await
 	Tasks       int     // tasks, also those that have ended
 	Queued      int     // work items in the queues of the thread pool
-	Unconfirmed int     // continuations without a counterpart, which are omitted
+	Unconfirmed int     // omitted: continuations whose awaiter has another task, and waits on no stack
 	Changed     int     // continuations that could not be read because they changed
 	Unread      int     // pending tasks beyond the bound
-	Moved       bool    // a collection moved objects during the reading: some chains may be missing
-	Busy        bool    // a collection was running all the time
-	Cut         bool    // there are more chains than the limit
+	Moved       bool    // a collection ran, or may have run, during the reading: chains may be missing
+	Busy        bool    // a collection was changing the heap when it was read
+	Cut         bool    // a bound was reached: chains are missing
 	Heap        objects.Walked
 }
 
@@ -97,7 +97,8 @@ type tree struct {
 	steps []step
 	find  map[step]int32
 	ends  map[end]*Group
-	left  int
+	left  int  // steps that may still be made
+	cut   bool // a bound was reached
 }
 
 // end distinguishes chains with the same methods.
@@ -126,7 +127,8 @@ func (t *tree) step(parent, name int32) int32 {
 	return id
 }
 
-// chains counts the chains that begin at each task that awaits nothing.
+// chains counts the chains that begin at each task that awaits nothing known. Tasks that nothing awaits are
+// omitted, except boxes that are tasks.
 func (g *graph) chains() {
 	t := &tree{ids: map[string]int32{}, find: map[step]int32{}, ends: map[end]*Group{}, left: maxSteps}
 	for i := range g.all {
@@ -136,7 +138,7 @@ func (g *graph) chains() {
 			g.climb(t, int32(i), -1, int32(i), 0)
 		}
 	}
-	g.out.Cut = t.left <= 0
+	g.out.Cut = t.cut
 	for e, group := range t.ends {
 		for s := e.step; s >= 0; s = t.steps[s].parent {
 			group.Chain = append(group.Chain, t.names[t.steps[s].name])
@@ -154,9 +156,10 @@ func compare(a, b Group) int {
 	return strings.Compare(strings.Join(a.Chain, "\n"), strings.Join(b.Chain, "\n"))
 }
 
-// climb adds task i to a node of the tree, and continues with all tasks that await it.
+// climb adds task i below the node parent of the tree, and then each task that awaits it below that.
 func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
 	if t.left--; t.left <= 0 || depth > maxLength || len(t.ends) > maxGroups {
+		t.cut = true
 		return
 	}
 	p := g.all[i]
@@ -177,8 +180,8 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
 	}
 }
 
-// cut reports whether a part of a chain may have moved while it was read: the operation that its first task
-// awaits, or the continuation of its last one.
+// cut reports whether a chain seems incomplete: its first task is a promise whose task was not found, or its
+// last task has a continuation that was not followed.
 func (g *graph) cut(first int32, last *pending) bool {
 	begins := g.all[first].shape.kind
 	return begins == combined || begins == unwrap || last.shape.next != 0 && last.word(last.shape.next) != 0
@@ -190,8 +193,8 @@ const Queued = "queued in the thread pool"
 // orphan is the state of a method that awaits nothing known.
 const orphan = "running, queued, or awaiting an object of its own"
 
-// state returns the state of a chain's first task, if it is a method that awaits nothing, and the thread that
-// runs it.
+// state returns whether a chain's first task is queued, runs, or, if it is a method, awaits nothing known; ""
+// for others. thread is the one that runs it, 0 if there is none.
 func (g *graph) state(first int32) (state string, thread uint32) {
 	p := g.all[first]
 	if thread = g.stacks[p.addr]; g.waiting[thread] {

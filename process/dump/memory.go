@@ -35,8 +35,8 @@ func (c *Core) from(addr uint64) []byte {
 	return c.data[s.off+off : s.off+s.size]
 }
 
-// Maps returns the mappings: the segments, with names from the list of files, and the parts of
-// mapped files that have no memory in the core.
+// Maps returns the mappings: the segments, with names from the list of files, and the parts of mapped files
+// that no segment covers. Those count as executable, because the core does not say.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
@@ -69,7 +69,7 @@ func (c *Core) Maps() []live.Mapping {
 	return out
 }
 
-// fileAt returns the file that is mapped at addr, at index next or later, nil if there is none.
+// fileAt returns the file at index next if it is mapped at addr, else nil.
 func (c *Core) fileAt(next int, addr uint64) *File {
 	if next < len(c.Files) && c.Files[next].Start <= addr && addr < c.Files[next].End {
 		return &c.Files[next]

@@ -31,9 +31,13 @@ func (b *goTimer) Set(after time.Duration) { b.timer.Reset(after) }
 func (b *goTimer) Wait() bool {
 	select {
 	case <-b.timer.C:
-		return true
+	case <-b.closed:
+	}
+	select {
 	case <-b.closed:
 		return false
+	default:
+		return true
 	}
 }
 

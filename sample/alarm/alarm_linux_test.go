@@ -31,7 +31,8 @@ func waited(t *testing.T, what string, done <-chan bool) (ok bool) {
 	return ok
 }
 
-// An alarm goes off once each time it is set, at the time that was set last.
+// Setting an alarm replaces its time, and discards an expiry that nothing has waited for. It goes off once,
+// at the time that was set last.
 func TestAlarm(t *testing.T) {
 	const soon, late = 5 * time.Millisecond, 60 * time.Millisecond
 	alarms(t, func(t *testing.T, a Alarm) {
@@ -71,6 +72,9 @@ func TestAlarm(t *testing.T) {
 		if a.Close(); waited(t, "closed", done) {
 			t.Error("went off when it was closed")
 		}
-		a.Set(1) // by a Stop that comes late
+		a.Set(1) // late, which is allowed
+		if time.Sleep(soon); a.Wait() {
+			t.Error("went off after it was closed")
+		}
 	})
 }

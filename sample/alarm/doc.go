@@ -2,7 +2,7 @@
 //
 // Sources: timerfd_create(2); Go's runtime/netpoll.
 //
-// Glossary. An alarm *goes off* once each time it is set.
+// Glossary. An alarm *goes off* once, at the time that was set last.
 //
 // Strategy. Go's poller waits for a kernel timer, which does not wake Go's monitor thread.
 //

@@ -41,8 +41,8 @@ func (m *patchedMemory) ReadSome(b []byte, addr uint64) int {
 	return len(b)
 }
 
-// The engine reads a blocked thread's Thread while the thread is still where its stack was copied. It does
-// not read it if the stack has no return address of the runtime's.
+// The engine reads the runtime's Thread after the stack, and discards the copy if the thread has run
+// meanwhile. It does not read the Thread if the stack has no return address of the runtime's.
 func TestThreadIsReadWithItsStack(t *testing.T) {
 	const stub, slot, ra, thread = 0x7000_1003, 0x5000_0f08, 0x7100_0010, 0x6000_0000
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 		wantOK, wantRA bool
 	}{
 		{"the thread stays", slot, false, true, true},
-		{"the thread runs before its Thread has been read", slot, true, false, false},
+		{"the thread runs while its Thread is read", slot, true, false, false},
 		{"no return address is replaced", 0, false, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,10 +9,10 @@
 // instruction with its effects. A *row* says where the caller's registers are
 // at an instruction. A *module* here is an image placed at an address.
 //
-// Strategy. A function is a list of ops. Its bytes, its unwind data and its rows
-// are three things made from that list by code that knows nothing of the
-// readers in pe, elf and cfi: a mistake of a reader cannot cancel. The rows are
-// what the simulated CLR unwinds by; the unwind data is what seedwalk reads.
+// Strategy. A function is a list of ops. Its bytes, its unwind data, and its rows
+// are made from that list by code that shares nothing with the readers in pe,
+// elf, and cfi, so a reader's mistake cannot be hidden by the same mistake here.
+// The simulated CLR unwinds by the rows; seedwalk reads the unwind data.
 //
 // Known gaps: only instructions of prologs, epilogs, calls and padding are made.
 package image
@@ -67,16 +67,16 @@ const (
 	Load                      // Reg from [Base+Imm]
 	StoreV                    // vector register Reg to [Base+Imm]: 16 bytes on x86-64, the low 8 on ARM64
 	LoadV                     // the reverse
-	Sign                      // pointer authentication: the code goes into the high bits of X30
+	Sign                      // pointer authentication: changes the high bits of X30, as a signature does
 	Auth                      // the reverse
 	Set                       // Reg = Imm
-	Reserve                   // x86-64: a push of Reg that unwind data does not tell of, see RedirectStub
+	Reserve                   // x86-64: a push that makes room for a return address, see RedirectStub
 	Call                      // a call: what it calls is up to the running thread
 	Return                    // pc = the return address (popped on x86-64, X30 on ARM64)
 	Jump                      // a tail call: leaves the function, as Return does for the frame
 )
 
-// Effect is one change of state. Effects of one op happen in order, as one.
+// Effect is one change of state. The effects of one op happen in order, with no sample between them.
 type Effect struct {
 	Kind EffectKind
 	Reg  Reg
@@ -101,8 +101,7 @@ type Op struct {
 	Effects []Effect // none: an instruction that changes nothing a walk sees
 }
 
-// Entry is how a function is entered, and so what its caller's registers are
-// found by.
+// Entry is how a function is entered. It determines where the caller's registers are.
 type Entry uint8
 
 const (
@@ -117,7 +116,7 @@ type Func struct {
 	Name string
 	RVA  uint32 // from the image's base
 	Size uint32 // bytes, padding excluded
-	Ops  []Op   // in address order; straight-line: a Return ends the function
+	Ops  []Op   // in address order, executed in that order; a Return or a Jump ends the function
 	// Chained splits the unwind data of a PE function: ops from this offset on
 	// are described by an entry of their own (0 = not split).
 	Chained uint32

@@ -7,9 +7,9 @@
 //
 // Glossary: that of package judge: points that are right, wrong or refused.
 //
-// Strategy: what a file is its content says, never its name; names only lead to
-// the files beside it (blobs, modules, the ELF files of rows). What is right is
-// decided in the test kit's package judge, for the packages' own tests as well.
+// Strategy: the content of a file determines how it is read, and its name does
+// not. Names only locate the files beside it (blobs, modules, the ELF files of
+// rows). Package judge decides what is right, for the packages' own tests too.
 // A line that cannot be judged is reported, and the lines after it are judged.
 //
 // Known gaps: EventPipe traces and contract descriptors are named as not
@@ -24,7 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
-// Skipped is a file that was not replayed and why.
+// Skipped is a file, or a part of one, that was not replayed, and why.
 type Skipped struct {
 	File  string `json:"file"`
 	Why   string `json:"why"`
@@ -37,7 +37,7 @@ type Report struct {
 	Skipped []Skipped      `json:"not_replayed,omitempty"`
 }
 
-// Bad reports whether any point failed.
+// Bad reports whether any point is wrong, or refused in a strict kind.
 func (r *Report) Bad() bool {
 	for _, t := range r.Tallies {
 		if t.Bad() {
@@ -47,7 +47,7 @@ func (r *Report) Bad() bool {
 	return false
 }
 
-// Unreadable reports whether a file that was asked for could not be read.
+// Unreadable reports whether a file, or a part of one, could not be read or judged.
 func (r *Report) Unreadable() bool {
 	for _, a := range r.Skipped {
 		if a.Error {
@@ -59,7 +59,7 @@ func (r *Report) Unreadable() bool {
 
 // Runner replays files into a Report. It is not safe for concurrent use.
 type Runner struct {
-	Max    int       // mismatches kept in full per file and kind
+	Max    int       // mismatches kept in full per file and kind: at most Max wrong and Max refused ones
 	Log    io.Writer // progress; nil = none
 	Report Report
 

@@ -56,7 +56,7 @@ func (l *layout) json(mediaType string, v any) (descriptor, error) {
 	return l.blob(mediaType, data)
 }
 
-// writeOCI writes an image that holds nothing but the tool, for each architecture.
+// writeOCI writes one image with the tool and an empty /tmp for all architectures, as an OCI layout in a tar.
 func writeOCI(w io.Writer, tools []tool, version string, at time.Time) error {
 	l := &layout{tar.NewWriter(w), at}
 	if err := l.write("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)); err != nil {
