@@ -63,7 +63,7 @@ func TestHang(t *testing.T) {
 		{"lost", "nothing", "waits for a task", false},
 		{"semaphore", "nothing", "waits for a semaphore", false},
 		{"idle", "nothing", "waits for time to pass", false},
-		{"busy", "nothing", "processor time", false},
+		{"busy", "nothing", "CPU time", false},
 	}
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		for _, m := range modes {
