@@ -28,7 +28,7 @@ const (
 	TrustCLR                       // reported by the CLR's own walker
 	TrustLeaf                      // by the leaf rule of the platform, or proven by the code
 	TrustFramePointer              // by a checked frame-pointer step: doubtful
-	// was a scan of the stack, which no walker makes; recordings keep the number
+	// reserved: older recordings use this number for frames found by a scan of the stack
 	_
 	TrustCode    // by following the code in one direction: doubtful, but rarely wrong
 	TrustOutside // in no known module or managed code, whatever rule was used: doubtful
@@ -63,7 +63,7 @@ const (
 	KindManaged             // code the CLR compiled or loaded precompiled
 	KindStub                // code of the CLR that is not a method: IL stub, precode, helper
 	KindSignal              // a signal trampoline; the frame below it is exact
-	KindGap                 // frames are missing here; the gap next to it is the reason
+	KindGap                 // frames are missing here; merge.Frame.Gap is the reason
 	KindJIT                 // code made at run time by a code generator other than the CLR
 	KindAsync               // on no stack: an async method that waits for the code in the frames before
 )
@@ -82,15 +82,15 @@ type Frame struct {
 	IP     uint64 // instruction pointer: interrupted ip if Exact, else the return address
 	SP     uint64 // stack pointer at IP (for a return address: after the return)
 	FP     uint64 // frame pointer register at IP (RBP, x29)
-	CFA    uint64 // canonical frame address: SP of the caller after return; 0 if the walk ended here
+	CFA    uint64 // canonical frame address: SP of the caller after return; 0 if unknown or the walk ended here
 	Module int32  // index into the module table, -1 if none
 	Kind   Kind
 	Trust  Trust
 	Exact  bool
 }
 
-// Lookup returns the address to look up in tables and symbols: the byte of the call instruction for a return
-// address, IP itself if exact.
+// Lookup returns the address to look up in tables and symbols: IP itself if exact, the last byte of the call
+// for a return address.
 func (f *Frame) Lookup() uint64 { return f.Address().Lookup() }
 
 // Address returns the frame's position.

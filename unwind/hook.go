@@ -15,7 +15,7 @@ type ReturnHook struct {
 	PE   bool   // its unwind data are a PE image's; else call frame information
 	Code []byte // its first bytes, unique among functions; empty: unknown, see above
 	Off  int64  // position of the true return address: bytes above the one in the unwind data
-	Late bool   // the true address is there only after the return hook has made a call
+	Late bool   // the true address is at Off only after the return hook has made a call
 
 	// Interrupted means that the hook is entered neither by a call nor by a return: the registers of a thread
 	// were changed, and the interrupted address is in the place of the return address, where the unwind data

@@ -10,13 +10,13 @@ const MaxLeft = 32
 // one below the frame's own or outside the thread's bounds: a function may have switched stacks before its
 // call. If it keeps its caller's stack pointer in a register, the unwind data lead back.
 //
-// The walker checks that they do, and that the return address follows a call. LeavesStack checks that the
-// frame itself is not a guess, that there is memory, and that the two are on different stacks: one inside the
+// The walker checks that the return address follows a call. LeavesStack checks that the frame itself is not a
+// guess, that the caller's stack is in the window, and that the two are on different stacks: one inside the
 // thread's bounds and one outside, or, if the bounds do not decide, each in its own run of memory. Below a
 // stack pointer on the same stack are only remains of functions that have returned.
 //
-// On a hostile stack, each such step could be undone by the next, so MaxLeft bounds them. Between two of them
-// the stack pointer rises.
+// On a hostile stack, each such step could be undone by the next, so MaxLeft bounds their number. All other
+// steps raise the stack pointer.
 func (s *State) LeavesStack(caller uint64, mem *memory.Window, b *Bounds) bool {
 	sp := s.Regs.SP()
 	if s.Trust.Doubtful() || s.Left >= MaxLeft {
@@ -38,5 +38,5 @@ func (s *State) LeavesStack(caller uint64, mem *memory.Window, b *Bounds) bool {
 	return ok && at.Addr != run.Addr
 }
 
-// holds reports whether a stack pointer is on the bounded stack.
+// holds reports whether a stack pointer is on the bounded stack or at its end. Unknown bounds hold nothing.
 func (b *Bounds) holds(sp uint64) bool { return b.High != 0 && sp >= b.Low && sp <= b.High }

@@ -11,7 +11,7 @@ import (
 //
 // Inside the walkers' hot steps (stepHot, stepNear, next, describe), registers and exactness are separate
 // arguments, and whether the caller was interrupted is returned next to the stop. As one State they would
-// stay in memory from frame to frame, and warm walks took 4 to 20 % longer.
+// stay in memory from frame to frame, and warm walks would take 4 to 20 % longer.
 type State struct {
 	Regs  *context.Registers
 	Exact bool
@@ -27,8 +27,8 @@ func Interrupted(regs *context.Registers) State {
 // Address returns the frame's position.
 func (s *State) Address() Address { return Address{IP: s.Regs.IP(), Exact: s.Exact} }
 
-// Reached updates the state for a caller whose registers are already in Regs. exact means that it was
-// interrupted, by is how it was found. The doubt of the frame left stays.
+// Reached updates the state for a caller whose registers are already in Regs. exact means that the caller was
+// interrupted; by is how it was found. If the frame that was left is doubtful, the caller is doubtful too.
 func (s *State) Reached(exact bool, by Trust) { s.Exact, s.Trust = exact, s.Trust.Then(by) }
 
 // Result is the result of a walk.
@@ -46,8 +46,8 @@ type Walker interface {
 	// Arch returns the architecture of its registers.
 	Arch() context.Arch
 	// Walk steps from s until something ends it and describes the frames in out,
-	// leaf first; out[0] is the frame s stood at. s is then the frame at which
-	// the walk stopped:
+	// leaf first; out[0] is the frame that s describes before the call. After it,
+	// s is the frame at which the walk stopped:
 	//
 	//   - Managed: the frame is managed code and not in out: a seed.
 	//   - BufferFull, Limit: the next frame, not in out.

@@ -5,7 +5,7 @@ type Stop uint8
 
 const (
 	StopNone Stop = iota
-	// there is no caller: the unwind data say so (undefined return address), the code is a root's, or the
+	// there is no caller: the unwind data leave the return address undefined, the code is a root's, or the
 	// return address is 0 at the stack's high end
 	EndOfStack
 	Managed     // the next frame is managed code: the registers are a seed
@@ -31,10 +31,10 @@ func (s Stop) String() string {
 
 // Bounds limit a walk. The zero value bounds only the number of steps.
 type Bounds struct {
-	Low, High uint64 // the stack: Low <= SP < High; High 0 = unknown
+	Low, High uint64 // the stack's memory, [Low, High); a caller's SP may be High; High 0 = unknown
 	MaxSteps  int    // at most this many steps; 0 = DefaultMaxSteps
 	Guess     bool   // allow doubtful steps without unwind data: by the code, or by the frame pointer
-	Follow    bool   // allow only those by the code, which are rarely wrong
+	Follow    bool   // without Guess: allow only those by the code, which are rarely wrong
 }
 
 // rootZone is the distance in bytes from the stack's high end within which a frame with return address 0 is

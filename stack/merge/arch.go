@@ -22,7 +22,7 @@ var arches = [...]arch{
 	context.ArchARM64: {frameRecord: true},
 }
 
-// hooks is a walker that recognises return hooks, such as the CLR's hijack stub, by their code.
+// hooks is a walker that recognizes return hooks, such as the CLR's hijack stub, by their code.
 type hooks interface {
 	InReturnHook(a unwind.Address) bool
 }

@@ -6,14 +6,14 @@ import "github.com/seedwalk/seedwalk/unwind"
 // calls from unmanaged code and, while a handler runs, the whole dispatch of an exception with its unmanaged
 // frames and the frames below that are already unwound. The runtime's tables find them.
 
-// fill writes the frames between in.Frames[i], which is written, and the frame or marker below it. here: the
-// walk is at the first of the two. The result is whether the walk is now at the second. If it does not arrive
-// there, or there is nothing between, nothing is written.
+// fill writes the frames between in.Frames[i], which is already written, and the frame or marker below it.
+// here means that the walk is at in.Frames[i]. fill reports whether the walk is now at the second. If it does
+// not arrive there, or there is nothing between, nothing is written.
 func (m *Merger) fill(i int, here bool) bool {
 	written, hidden := m.res.N, m.res.Hidden
 	f, to := &m.in.Frames[i], &m.in.Frames[i+1]
-	// Most pairs are frames of one call with nothing between. They are recognised by their distance and need
-	// no step; this keeps a merge of a deep managed stack cheap.
+	// Most pairs are a method and its caller with nothing between. They are recognized by their distance and
+	// need no step; this keeps a merge of a deep managed stack cheap.
 	known := m.sizes.of(f.IP)
 	if known.ip == f.IP && known.size == to.SP-f.SP {
 		return false
@@ -22,7 +22,7 @@ func (m *Merger) fill(i int, here bool) bool {
 		f.Load(&m.regs)
 		m.at.Exact = false
 	}
-	m.at.Trust = unwind.TrustCLR // it has confirmed the frame
+	m.at.Trust = unwind.TrustCLR // the CLR has confirmed the frame
 	if m.reach(i + 1) {
 		if m.res.N == written {
 			*known = frameSize{f.IP, to.SP - f.SP}
@@ -35,10 +35,10 @@ func (m *Merger) fill(i int, here bool) bool {
 	return false
 }
 
-// sizes remembers, by the IP of the upper one, the distance between two adjacent frames, so that most frames
+// sizes remembers the distance from a frame to its adjacent caller, by the frame's IP, so that most frames
 // need no step. A method's frame has the same size each time at the same IP, unless it allocates on the
-// stack: then the distance is unknown and a step is made. If other code is later at the same IP, the worst
-// case is that a frame the CLR hides stays hidden.
+// stack: then the distance differs and a step is made. If other code is later at the same IP, the worst case
+// is that a frame the CLR hides stays hidden.
 type (
 	sizes     [1024]frameSize
 	frameSize struct{ ip, size uint64 }
@@ -65,8 +65,8 @@ func (m *Merger) reach(i int) bool {
 		case !to.Marker() && m.same(i, fid, known):
 			return true
 		case m.sp() > to.SP && (to.Marker() || m.sp() > to.FP):
-			// The walk has passed it. A different SP alone does not prove that: the method may have allocated
-			// on the stack (see grown).
+			// The walk has passed in.Frames[i]. A higher SP alone does not prove that: the method may have
+			// allocated on the stack (see grown).
 			return false
 		}
 		m.putHidden(fid, known) // walkBlock has left room
@@ -74,8 +74,9 @@ func (m *Merger) reach(i int) bool {
 	return false
 }
 
-// walkBlock walks the unmanaged frames, if any, down to managed code. The stub that replaces a return address
-// does not count.
+// walkBlock walks the unmanaged frames, if any, down to managed code. It reports whether it arrived there
+// without a guess. It fails at the first byte of a native function: that is the hijack stub, whose true
+// return address is unknown.
 func (m *Merger) walkBlock() bool {
 	if m.entries.has(m.w.Table(), m.ip()) {
 		return false

@@ -54,7 +54,7 @@ func gapOfCapture(s clr.CaptureStatus) Gap {
 	return GapNoAnswer
 }
 
-// gapOfVerdict is the reason why a stack was not walked at all. A stub that the walk can leave is no gap.
+// gapOfVerdict returns why a stack was not walked at all. A stub of the CLR is no gap: the merge leaves it.
 func gapOfVerdict(o *seed.Outcome) Gap {
 	switch {
 	case o.Verdict == seed.ForeignStack:

@@ -12,7 +12,7 @@ import (
 // an interface so that a merge runs without them.
 type Managed interface {
 	// Step replaces s by its caller and describes the frame it left in f. If the
-	// answer is not StopNone, s is as it was.
+	// result is not StopNone, s is unchanged.
 	Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop
 	// Hijacked returns the true return address that the runtime has replaced in a stack slot of a thread.
 	Hijacked(thread, slot uint64) (ra uint64, ok bool)
@@ -22,8 +22,8 @@ type Managed interface {
 // guess.
 func (m *Merger) SetManaged(c Managed) { m.tables = c }
 
-// stepByTables steps over a managed frame by the runtime's tables. If they do not know the frame, nothing
-// changes.
+// stepByTables steps over a managed frame by the runtime's tables. It returns false, and stays at the frame,
+// if they do not know the frame or the caller is not above it on the stack.
 func (m *Merger) stepByTables() bool {
 	f := &m.buf[0]
 	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
@@ -44,7 +44,7 @@ func (m *Merger) tryStep(f *unwind.Frame) unwind.Stop {
 	return m.tables.Step(&m.ahead, &m.mem, &m.bounds, f)
 }
 
-// callerSP asks the tables for the caller's stack pointer, without a step.
+// callerSP returns the caller's stack pointer according to the tables. The current frame stays.
 func (m *Merger) callerSP() (sp uint64, ok bool) {
 	if m.tables == nil {
 		return 0, false
@@ -71,7 +71,8 @@ func (m *Merger) refused() bool {
 }
 
 // cut continues, by the runtime's tables, below f, the last frame of a report that ends early. From here on
-// the merge works as if the CLR had reported nothing. here: the walk is at f.
+// the merge works as if the CLR had reported nothing. here means that the walk is at f. Without tables, or if
+// they do not know f, cut writes a gap and returns false.
 func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
 	m.next = len(m.in.Frames)
 	if m.tables == nil {
@@ -123,8 +124,7 @@ func entered(t *module.Table, ip uint64) bool {
 	return t.At(i).Starts(ip)
 }
 
-// entries remembers results of entered. Markers and callers have the same addresses in stack after stack, and
-// most are no first byte.
+// entries caches results of entered: markers and callers have the same addresses in stack after stack.
 type entries struct {
 	table *module.Table // immutable; the reference keeps a new table from the same address
 	said  [128]entryAt
@@ -149,7 +149,7 @@ func (e *entries) has(t *module.Table, ip uint64) bool {
 }
 
 // fresh reports whether the last of n frames, for which a walk had no unwind data, is a method whose code was
-// mapped after the module table was made.
+// mapped after the module table was made. Then the frame is not doubtful for being outside all modules.
 func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false

@@ -1,7 +1,7 @@
 // Package merge combines the CLR's managed frames and our unmanaged ones into one stack: leaf to root, every
 // unmanaged block filled.
 // Sources: the contract of ICorProfilerInfo2::DoStackSnapshot (dotnet/runtime src/coreclr/inc/corprof.idl);
-// behaviour measured on .NET 9 and 10.
+// behavior measured on .NET 9 and 10.
 // Glossary. A *marker* is the CLR's callback for one unmanaged block; its context is where the walk of that
 // block starts. A *hidden* frame is managed code or a stub that the CLR runs but does not report: exception
 // handling helpers, IL stubs.
@@ -64,7 +64,7 @@ type Result struct {
 	N        int // frames written
 	Gap      Gap // the first gap; GapNone: the stack is complete
 	Verdict  seed.Verdict
-	Managed  int // managed frames the CLR reported
+	Managed  int // managed frames written that the CLR reported
 	Hidden   int // managed or stub frames only the walk saw
 	Doubtful int // frames found by a guess that nothing confirmed
 	Probe    int // leading frames in which the thread waits for the suspension to end
@@ -106,7 +106,7 @@ type Merger struct {
 	top    seed.Outcome
 	guess  int  // index in out of the first frame that depends on a guess, -1 if none
 	hidden int  // guessed steps since the last frame the CLR confirmed
-	ended  bool // the CLR's report ended early, and the tables continue it
+	ended  bool // the CLR's report ended early, and the walk continues by the tables
 }
 
 // New returns a merger of stacks of w's architecture that walks with w.
@@ -321,8 +321,9 @@ func (m *Merger) stand(f *clr.SnapshotFrame) {
 }
 
 // report writes the run of managed frames that starts at in.Frames[i] and sets the current frame to the
-// marker below it. here: the walk is at the first of them. Its physical registers are then better than the
-// CLR's, which for an inlined P/Invoke are those of its prolog; an SP that is only a lower limit is not used.
+// marker below it. here means that the walk is at the first of them. The walk's registers are then better
+// than the CLR's, which for an inlined P/Invoke are those of its prolog; an SP that is only a lower limit is
+// not used.
 func (m *Merger) report(i int, here bool) bool {
 	m.guess, m.hidden = -1, 0
 	frames := m.in.Frames
@@ -362,8 +363,8 @@ func (m *Merger) lost(g Gap) bool {
 	return i >= 0 && m.report(i, false)
 }
 
-// takeBack removes all frames that depend on a guess and returns to where the guess began. None of them is a
-// gap: after a gap the merge continues only at a frame of the CLR's.
+// takeBack removes all frames that depend on a guess and sets SP back to where the guess began. None of them
+// is a gap: after a gap the merge continues only at a frame that the CLR reported.
 func (m *Merger) takeBack() {
 	guessed := m.out[m.guess:m.res.N]
 	for i := range guessed {

@@ -8,10 +8,10 @@ import (
 // A suspension changes the stacks it is made for: a thread that was running managed code now waits, inside
 // the runtime, for the end of the suspension. Those frames are on the stack, but the program did not put them
 // there. Result.Probe counts them, so that a profile can leave them out.
-// They are recognised without names. Two facts are certain. A thread stopped by the runtime's signal waits in
+// They are recognized without names. Two facts are certain. A thread stopped by the runtime's signal waits in
 // the signal's handler: a signal frame is right above an interrupted managed instruction. And a thread that
 // the end of the suspension wakes was waiting for it. From such stacks the merger learns where the runtime
-// waits (two return addresses in the same module). It then recognises the same wait in threads that went
+// waits (two return addresses in the same module). It then recognizes the same wait in threads that went
 // there without a signal: through a replaced return address, on return from native code, or in the runtime's
 // own threads.
 

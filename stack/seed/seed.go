@@ -2,7 +2,7 @@
 // top-most managed frame: the seed, with a verdict on whether it may be used.
 //
 // Sources: David Broman, "Profiler stack walking: basics and beyond"; the
-// behaviour of .NET Core 2.0, 2.2 and .NET 10 on Windows.
+// behavior of .NET Core 2.0, 2.2, and .NET 10 on Windows.
 //
 // Glossary. A *redirect stub* is where the CLR sends a thread that it stopped in
 // managed code, by changing its context. A *dispatcher* is where the kernel
@@ -31,7 +31,7 @@ const (
 	NotNeeded    Verdict = iota // the interrupted ip is managed already
 	Found                       // the registers are those of the top-most managed frame
 	NoManaged                   // the whole stack was walked and holds no managed frame
-	Unsafe                      // reached managed code over a doubtful frame, or with implausible registers
+	Unsafe                      // reached managed code over a doubtful frame, or with implausible or unknown registers
 	Truncated                   // the walk ended before managed code or the stack's end
 	StubOnTop                   // the interrupted ip is in a special or in a stub of the CLR
 	ForeignStack                // the stack pointer is not on the thread's own stack: nothing was walked
@@ -56,7 +56,7 @@ func (v Verdict) Usable() bool { return v == NotNeeded || v == Found }
 type Outcome struct {
 	Verdict Verdict
 	Stop    unwind.Stop
-	Frames  int  // unmanaged frames written to out
+	Frames  int  // frames written to out: the unmanaged ones, or the one in a special
 	Loading bool // one of these frames is in the system's loader
 }
 

@@ -10,8 +10,8 @@
 //
 // Glossary. A *try* is one suspension for a sample. The *window* lasts from the stop to
 // the resume. *Priming* is a walk while nothing is suspended; the CLR initializes its
-// own state in it. An *advice* says what a verdict and an HRESULT mean for
-// the sample: use it, try again, drop it, or stop sampling (decide.go).
+// own state in it. An *advice* is what to do with the sample, given a verdict and
+// an HRESULT: use it, try again, drop it, or stop sampling (decide.go).
 //
 // Strategy. Everything that needs memory, locks or time happens before the
 // suspended window (choosing threads) or after it (unwinding the copied
@@ -45,8 +45,8 @@ const (
 // Outcome is the result of a round.
 type Outcome struct {
 	Result      clr.HRESULT // of SuspendRuntime, the last try
-	Retries     int         // suspensions refused temporarily
-	Captures    int         // captures filled, answered or not
+	Retries     int         // suspensions tried again after a temporary refusal
+	Captures    int         // captures filled, whether the thread answered or not
 	SuspendedNS int64       // time from the suspension's success to the resume's return
 	SuspendNS   int64       // time that SuspendRuntime itself took, last try
 }

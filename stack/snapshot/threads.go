@@ -24,8 +24,8 @@ type ThreadOutcome struct {
 
 // Try is one suspension of a thread.
 type Try struct {
-	Captured bool         // false: no context, or the modules changed; Verdict and Result are then unset
-	Verdict  seed.Verdict // on our own walk
+	Captured bool         // false: no context, or the modules changed; ignore Verdict and Result then
+	Verdict  seed.Verdict // of our own walk
 	Result   clr.HRESULT  // of DoStackSnapshot
 
 	SuspendedNS int64 // from before Suspend to after Resume
@@ -127,8 +127,8 @@ func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
 
 // ┌──────────────────────────────────────────────────────────────────────────┐
 // │ THE SUSPENDED WINDOW. In here: no allocation, no lock, no map, no channel, │
-// │ no log, no name look-up, no call but the CLR's and the seed's. It returns  │
-// │ on every path to the Resume that stands behind it.                         │
+// │ no log, no name look-up, no call but the CLR's and the seeder's. Every     │
+// │ path returns to the caller, which resumes the thread.                      │
 // └──────────────────────────────────────────────────────────────────────────┘
 func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	o.Verdict = seed.Truncated

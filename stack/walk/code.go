@@ -29,7 +29,7 @@ type runtimeCode struct {
 	asked  contract.Method
 }
 
-// CodeOf returns nil if no tables are known.
+// CodeOf returns the code that the tables describe, nil if tables is nil.
 func CodeOf(tables *contract.Tables, steps *managed.Tables) managedCode {
 	if tables == nil {
 		return nil

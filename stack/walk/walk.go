@@ -28,8 +28,8 @@ type Capture struct {
 	Partial   bool         // only sp and ip are known
 	Called    bool         // ip is a return address: the thread was not interrupted
 	Kernel    KernelState  // whether the thread was in the kernel
-	Extra     []byte       // of the runtime's Thread, at the time of the copy
-	Objects   []byte       // of the managed heap, at the time of the copy (package clr/tasks)
+	Extra     []byte       // bytes of the runtime's Thread, copied at the same time
+	Objects   []byte       // bytes of the managed heap, copied at the same time (package clr/tasks)
 }
 
 // KernelState is whether an interrupted thread was in the kernel.
@@ -49,9 +49,9 @@ type Walker struct {
 	Returns         uint64            // replaced return addresses that were corrected
 	SkippedHandlers uint64            // frames of handlers that had not executed an instruction yet
 	Special         *managed.Specials // nil: there are none
-	// reports whether an address is in code of a runtime that cannot be read
+	// reports whether an address is in code of a runtime whose tables cannot be read; may be nil
 	Unproven func(ip uint64) bool
-	Visit    visit // is called at each managed frame; nil: nothing is
+	Visit    visit // called at each managed frame; may be nil
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -60,8 +60,8 @@ type Walker struct {
 
 	// State of the current walk.
 	n                  int
-	steppedThroughStub bool         // it left a special as if that had been called
-	ManagedFrames      bool         // it met code of the runtime
+	steppedThroughStub bool         // the walk treated a stub as an ordinary called function
+	ManagedFrames      bool         // the walk reached managed code
 	at                 unwind.State // of regs
 	Regs               context.Registers
 	from               context.Registers // before the current step
@@ -86,8 +86,8 @@ func (w *Walker) SetHijackStub(stub uint64) {
 	}
 }
 
-// Walk returns c's frames and why the walk ended; GapNone means a complete stack. needs means that a register
-// was missing that the live thread has.
+// Walk returns c's frames, valid until the next Walk, and why the walk ended; GapNone means a complete stack.
+// needs means that c is Partial and the walk ended at something unreadable: it needs the thread's registers.
 func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
 	w.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	w.bounds = unwind.Bounds{Low: c.Low, High: c.High, Follow: true}
@@ -141,7 +141,7 @@ func (w *Walker) Patched(stack *memory.Run) bool {
 	return false
 }
 
-// end adds the gap to an incomplete stack.
+// end adds the gap to an incomplete stack and returns the frames.
 func (w *Walker) end(gap merge.Gap) []merge.Frame {
 	w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.Regs.SP()})
 	return w.out[:w.n]
@@ -203,8 +203,8 @@ func (w *Walker) native(c *Capture) unwind.Stop {
 	return stop
 }
 
-// PendingReturn returns the target of the stub in which the last walk has ended because no code was known
-// there. The return address may not have been written yet.
+// PendingReturn returns the registers of the caller of the hijack stub in which the last walk ended. Their RIP
+// is the word in the return address's place, which the runtime may not have written yet.
 func (w *Walker) PendingReturn() (to context.AMD64, ok bool) {
 	u, ok := w.Unmanaged.(interface {
 		HookReturn(*unwind.State, *memory.Window) (context.AMD64, bool)
@@ -230,8 +230,8 @@ func (w *Walker) stepPendingHijack(c *Capture) bool {
 	return true
 }
 
-// least returns the least increase of the stack pointer from a frame to its caller: on x86-64 the return
-// address.
+// least returns the least increase of the stack pointer from a managed frame to its caller, in bytes: the
+// return address on x86-64, the frame record on ARM64 (0 in an interrupted frame).
 func (w *Walker) least(exact bool) uint64 {
 	switch {
 	case w.Regs.Arch == context.ArchAMD64:
@@ -243,7 +243,7 @@ func (w *Walker) least(exact bool) uint64 {
 }
 
 // trueReturn replaces the hijack stub's address, to which the last frame returns, by the true return address.
-// On x86-64 it was below the stack pointer.
+// It reports whether that is known. On x86-64, its slot is the word below the caller's stack pointer.
 func (w *Walker) trueReturn(c *Capture) bool {
 	slot := w.Regs.SP() - 8
 	if w.Regs.Arch == context.ArchARM64 {
@@ -260,9 +260,9 @@ func (w *Walker) trueReturn(c *Capture) bool {
 	return ok
 }
 
-// returning returns the index of the frame that returns to the hijack stub, -1 if there is none. On ARM64 it
-// is the stub itself: it is entered by a return with its own address in x30, and saves that before it learns
-// the true one.
+// returning returns the index of the frame that returns to the hijack stub, -1 if there is none or on x86-64.
+// On ARM64, the frame is the stub itself: a return enters the stub with the stub's address in x30, and the
+// stub saves x30 before it learns the true address.
 func (w *Walker) returning(n int) int {
 	if w.Regs.Arch != context.ArchARM64 || w.HijackStub == 0 || w.Code == nil {
 		return -1
@@ -278,8 +278,8 @@ func (w *Walker) returning(n int) int {
 	return -1
 }
 
-// restored returns the true return address if an epilog has already read the stub's address into its
-// register: the slot is in the frame that it leaves.
+// restored returns the true return address if an epilog has already loaded the stub's address into x30: the
+// slot is then just below the stack pointer. extra is a copy of the runtime's Thread.
 func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
 	const frame = 4096 // the most that a method's epilog frees last
 	for i := 8; i+8 <= len(extra); i += 8 {
@@ -311,7 +311,7 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 	for {
 		trust := w.at.Trust
 		if trust == unwind.TrustOutside {
-			// outside all modules; but if the tables do not know it, the step fails
+			// The code is outside all modules, but not a guess: if the tables do not know it, the step fails.
 			w.at.Trust = unwind.TrustCLR
 		}
 		f, was := &w.left, w.at
@@ -374,7 +374,7 @@ func (c *Capture) Holds(at uint64) bool {
 	return false
 }
 
-// StoppedAt returns the registers of a thread whose sp and ip the kernel reports.
+// StoppedAt returns registers of which only sp and ip are known, as the kernel reports them for a thread.
 func StoppedAt(a context.Arch, sp, ip uint64) context.Registers {
 	g := context.Registers{Arch: a}
 	g.AMD64.Known = 1 << context.RSP

@@ -10,8 +10,8 @@ import (
 )
 
 // LoadELF reads the ELF file at path for an image mapped at [start, end). bias is the
-// difference between mapped and virtual addresses. The range is always set. Err says what
-// could not be read. A damaged CFI table is still set.
+// difference between mapped and virtual addresses. The range is always set. Err describes
+// what could not be read. A damaged CFI table is set if it has any FDE.
 func LoadELF(id uint32, path string, start, end, bias uint64) Module {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -54,15 +54,15 @@ func ofELF(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bi
 	return m
 }
 
-// fewFDEs is the highest number of FDEs in an image that was compiled without unwind
-// data: only its assembly has some.
+// fewFDEs bounds the FDEs of an image that was compiled without unwind data: it has fewer
+// than these, all from assembly.
 const fewFDEs = 16
 
 // sttFunc is a function's type in a symbol table.
 const sttFunc = 2
 
-// exports finds the exported functions of an image without unwind data, by address, and among
-// them those of musl's libc that end a thread or a program.
+// exports returns the exported functions of an image, sorted by address, and the addresses of
+// pthread_exit and exit (0 if not exported), by which musl's libc ends a thread or a program.
 func exports(f *elf.File) (endings [2]uint64, functions []Function) {
 	for s := range f.Symbols(true) {
 		if s.Section == 0 {
@@ -82,8 +82,8 @@ func exports(f *elf.File) (endings [2]uint64, functions []Function) {
 	return endings, functions
 }
 
-// Function returns the first address of the exported function of an image without unwind data
-// that has the mapped address in it.
+// Function returns the mapped start of the exported function that contains the mapped address
+// addr. Only images with hardly any unwind data have a list of functions; see Module.Functions.
 func (m *Module) Function(addr uint64) (first uint64, ok bool) {
 	at := addr - m.Bias
 	i, exact := slices.BinarySearchFunc(m.Functions, at, func(f Function, at uint64) int { return cmp.Compare(f.Addr, at) })

@@ -18,8 +18,8 @@ type Image interface {
 	// Starts reports whether the format's own unwind data has a function that
 	// begins at at.
 	Starts(at uint64) bool
-	// Entry returns the entry point of a program, false if the system starts it
-	// elsewhere.
+	// Entry returns the image's entry point, false if there is none or the format
+	// is not supported (PE).
 	Entry() (at uint64, ok bool)
 	// SystemV reports whether the code follows the System V ABI.
 	SystemV() bool
@@ -80,7 +80,7 @@ func (m *Module) Bytes(addr uint64, n int) []byte { return m.image().Bytes(addr-
 // CFIBias is the difference between mapped addresses and those of the module's CFI table.
 func (m *Module) CFIBias() uint64 { return m.Bias - m.image().CFIBase() }
 
-// Entry returns the mapped address of a program's entry point.
+// Entry returns the mapped address of the image's entry point, which is valid only if ok.
 func (m *Module) Entry() (addr uint64, ok bool) {
 	at, ok := m.image().Entry()
 	return at + m.Bias, ok

@@ -19,9 +19,9 @@ func LoadPE(id uint32, path string, start, end uint64) Module {
 	return PEFromFile(id, f, path, start, end)
 }
 
-// PEFromFile is LoadPE for an image that is already open. It also
-// loads DWARF sections (GNU and LLVM compilers) at the image's preferred base: look up
-// RVA + ImageBase in that table.
+// PEFromFile is LoadPE for an image that is already open. The table of its DWARF sections
+// (GNU and LLVM compilers) has the addresses of an image at its preferred base: look up
+// RVA + ImageBase.
 func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
 	if end <= start {
 		end = start + uint64(f.SizeOfImage())

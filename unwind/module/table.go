@@ -16,7 +16,7 @@
 // the differences between image formats and is called rarely. The tables of unwind data
 // serve every new address, so they are fields.
 //
-// Known gaps: if modules overlap, Find returns the one with the highest start.
+// Known gaps: if modules overlap, Find considers only the one with the highest start.
 package module
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Module is one loaded image. At most one of Image, ELF and PE is set, none if the
-// image could not be read (Err says why; its range is still known).
+// Module is one loaded image. At most one of Image, ELF, and PE is set. None is set if the
+// image could not be read; then Err is the reason, and the range is still known.
 type Module struct {
 	ID      uint32 // stable for the life of the process, given by the caller
 	Start   uint64 // first mapped address
 	End     uint64 // one past the last
-	Bias    uint64 // mapped address minus the image's own virtual address (ELF) or the image base (PE)
+	Bias    uint64 // mapped address minus the image's own, which is a virtual address (ELF) or an RVA (PE)
 	Path    string
 	BuildID string
 	Image   Image // nil if ELF or PE is set
@@ -47,14 +47,15 @@ type Module struct {
 	// program. They are set for images with hardly any unwind data that export these
 	// functions, and 0 otherwise.
 	Endings [2]uint64
-	// FramePointers reports whether the image's code without unwind data keeps the frame
+	// FramePointers means that the image's code without unwind data keeps the frame
 	// pointer, as V8's builtins do.
 	FramePointers bool
-	// Functions are the exported functions of an image without unwind data, by address.
+	// Functions are the exported functions, sorted by address. They are set for images with
+	// hardly any unwind data.
 	Functions []Function
 }
 
-// Function is where a function of an image begins, in the image's own addresses, and its bytes.
+// Function is a function's start, in the image's own addresses, and its size in bytes.
 type Function struct{ Addr, Size uint64 }
 
 // Table is a set of modules, of managed ranges, and of foreign JIT ranges, sorted and immutable.
@@ -113,7 +114,7 @@ func (t *Table) Len() int { return len(t.modules) }
 // At returns module i, 0 <= i < Len.
 func (t *Table) At(i int) *Module { return &t.modules[i] }
 
-// Find returns the index of the module whose range holds addr, or -1.
+// Find returns the index of the module whose range contains addr, or -1.
 func (t *Table) Find(addr uint64) int {
 	lo, hi := 0, len(t.modules)
 	for lo < hi {
