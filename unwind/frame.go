@@ -82,7 +82,7 @@ type Frame struct {
 	IP     uint64 // instruction pointer: interrupted ip if Exact, else the return address
 	SP     uint64 // stack pointer at IP (for a return address: after the return)
 	FP     uint64 // frame pointer register at IP (RBP, x29)
-	CFA    uint64 // canonical frame address: SP of the caller after return; 0 if unknown or the walk ended here
+	CFA    uint64 // canonical frame address: SP of the caller after return; 0 if unknown, or the last frame's
 	Module int32  // index into the module table, -1 if none
 	Kind   Kind
 	Trust  Trust

@@ -31,7 +31,7 @@ const (
 	NotNeeded    Verdict = iota // the interrupted ip is managed already
 	Found                       // the registers are those of the top-most managed frame
 	NoManaged                   // the whole stack was walked and holds no managed frame
-	Unsafe                      // reached managed code over a doubtful frame, or with implausible or unknown registers
+	Unsafe                      // reached managed code over a doubtful frame, or registers are bad or unknown
 	Truncated                   // the walk ended before managed code or the stack's end
 	StubOnTop                   // the interrupted ip is in a special or in a stub of the CLR
 	ForeignStack                // the stack pointer is not on the thread's own stack: nothing was walked

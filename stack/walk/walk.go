@@ -203,8 +203,8 @@ func (w *Walker) native(c *Capture) unwind.Stop {
 	return stop
 }
 
-// PendingReturn returns the registers of the caller of the hijack stub in which the last walk ended. Their RIP
-// is the word in the return address's place, which the runtime may not have written yet.
+// PendingReturn returns the registers of the caller of the hijack stub in which the last walk ended. RIP is
+// the word in the return address's place, which the runtime may not have written yet.
 func (w *Walker) PendingReturn() (to context.AMD64, ok bool) {
 	u, ok := w.Unmanaged.(interface {
 		HookReturn(*unwind.State, *memory.Window) (context.AMD64, bool)

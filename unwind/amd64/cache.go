@@ -17,7 +17,7 @@ type entry struct {
 }
 
 // Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 260 KiB), so keep one per walking thread;
+// the interpreter's storage (about 300 KiB), so keep one per walking thread;
 // it is not safe for concurrent use.
 type Unwinder struct {
 	table    *module.Table
@@ -26,7 +26,7 @@ type Unwinder struct {
 	pushes   []pushes     // of return hooks with call frame information
 	unknown  int64        // Off of return hooks with unknown code; 0: there are none
 	by       unwind.Trust // how the last step found the caller
-	turn     uint64       // of the entry to replace, see place
+	turn     uint64       // selects the entry to replace, see place
 	nside    int
 	cache    [cacheSize]entry
 	after    [cacheSize]uint16 // for each entry, the one that followed it last: see follows
@@ -45,8 +45,9 @@ func New() *Unwinder {
 	return &Unwinder{table: module.NewTable(0, nil, nil)}
 }
 
-// SetTable sets the table for the following steps. It drops the rules of a table of another generation,
-// except those whose modules and managed ranges are unchanged in t. It allocates nothing.
+// SetTable sets the table for the following steps; nil changes nothing. If t has another generation than the
+// current table, it drops cached rules: all of them, or only those of generated code if both tables have the
+// same modules. It allocates nothing.
 func (u *Unwinder) SetTable(t *module.Table) {
 	if t == nil || t == u.table {
 		return
@@ -62,8 +63,8 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
-// dropManaged drops the rules of addresses that are or were generated code, because such code comes and goes
-// while the native modules stay.
+// dropManaged drops the rules of addresses that are or were generated code or in no module, because such code
+// comes and goes while the native modules stay.
 func (u *Unwinder) dropManaged() {
 	for i := range u.cache {
 		if e := &u.cache[i]; e.rule.Managed() || e.rule.Module() < 0 || u.table.IsManaged(e.addr) {
@@ -99,8 +100,8 @@ func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
 const ways = 4
 
 // lookup returns the rule for an address, by its look-up address. Only the rule of a PE function depends on
-// whether the address is exact, and records that. An empty entry for address 0 looks like a hit except for
-// its kind.
+// whether the address is exact, and records that. Rules without bits are misses: for address 0, kept finds
+// empty entries.
 func (u *Unwinder) lookup(a unwind.Address) Rule {
 	if r := u.kept(a.Lookup()); r.bits != 0 {
 		return r

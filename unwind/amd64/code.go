@@ -20,8 +20,8 @@ var restoreRT = []byte{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}
 
 const syscallAt = 7 // offset of its syscall
 
-// inTrampoline reports whether ip is in a signal trampoline. A handler's return address is the trampoline's
-// first byte, without a call before it.
+// inTrampoline reports whether ip is at one of a signal trampoline's two instructions. A handler's return
+// address is the first one's, without a call before it.
 func inTrampoline(m *module.Module, ip uint64) bool {
 	if bytes.Equal(m.Bytes(ip, len(restoreRT)), restoreRT) {
 		return true
@@ -54,7 +54,7 @@ func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
 	return to, ok
 }
 
-// A pltForm is one layout of a procedure linkage table entry: its bytes, with a mask of those that vary, and
+// A pltForm is one layout of a procedure linkage table entry: its bytes, a mask of those that are fixed, and
 // the ends of its pushes.
 type pltForm struct {
 	code  []byte
@@ -117,7 +117,7 @@ func (p *pltForm) depth(at int) int {
 }
 
 // afterCall reports whether a return address follows a call instruction, judged by the bytes before it.
-// Managed code is always accepted: its bytes are in no file.
+// Managed code is always accepted: its bytes are in no file. Code outside all modules is not.
 func (u *Unwinder) afterCall(ra uint64) bool {
 	if ra < 8 {
 		return false

@@ -23,7 +23,7 @@
 // Step and Walk allocate nothing, take no lock, and make no system call: they may run while the target is
 // suspended.
 //
-// Known gaps: a PE function that has switched to a higher stack ends a walk, since Windows has fibers for
-// that, from which nothing leads back; registers that a signal handler's frame saves outside the general ones
-// (XMM) are unknown below it; return addresses that are only in a shadow stack are not used.
+// Known gaps: a walk ends at a PE function whose stack is above its caller's (Windows has fibers for that,
+// from which nothing leads back); XMM registers that the kernel saved in a signal frame are unknown below it;
+// return addresses that are only in a shadow stack are not used.
 package amd64

@@ -8,8 +8,8 @@ import (
 )
 
 // fallback steps if no unwind data covers the address: first by what the code proves, then by the frame
-// pointer of code that is known to keep it (its prolog may not have run), then, if the bounds allow guesses,
-// by following the code, and last by the frame pointer.
+// pointer of code that is known to keep it (its prolog may not have run), then, if the bounds allow it, by
+// following the code, and last, if they allow guesses, by the frame pointer.
 func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
 	if s.Exact && regs.RIP < nullPage {
@@ -74,7 +74,7 @@ const (
 	codeLinkage              // a linkage table entry, plus the number of words it has pushed
 )
 
-// classOf classifies the code of a frame, unless its rule contains the result.
+// classOf classifies the code of a frame, or returns the class that its rule has recorded.
 func (u *Unwinder) classOf(r Rule, m *module.Module, s *unwind.State) codeClass {
 	if r.Kind() == RuleNoInfo && r.looked(s.Exact) {
 		return codeClass(r.index())
@@ -112,8 +112,8 @@ func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 	return to, ok
 }
 
-// accept checks progress and bounds and makes the step. The instruction interrupted by a signal may be a call
-// to 0.
+// accept checks progress and bounds and makes the step. signal means that to was interrupted by a signal: it
+// may be on another stack, and its ip may be 0 after a call through a null pointer.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	sp := to.GPR[context.RSP]
 	if !signal {

@@ -51,13 +51,13 @@ type follower struct {
 
 	goal    uint64 // in a run from the start: the instruction to reach,
 	sp, fp  uint64 // with these
-	fpOK    bool
-	measure bool // or with any stack pointer: the run measures the distance to the return address
+	fpOK    bool   // fp is known
+	measure bool   // or with any stack pointer: the run measures the distance to the return address
 
 	found   emulator
 	ok      bool
-	returns int // onward: the number of returns that were reached and agree
-	torn    bool
+	returns int  // exits that were reached; onward, only returns whose address follows a call
+	torn    bool // no result: exits disagree, or a proof failed
 	calls   bool // the frame's function has called another
 
 	prove  bool // all exits must agree, and none may be unknown
@@ -87,7 +87,7 @@ func (f *follower) first(ip uint64) bool {
 	return true
 }
 
-// add queues a path; if there is no room, it is not followed.
+// add queues a path. Without room, the path is not followed, and a proof fails.
 func (f *follower) add(ip uint64, e *emulator) {
 	if f.n == maxPaths {
 		f.torn = f.torn || f.prove
@@ -111,7 +111,7 @@ func (u *Unwinder) follow() {
 func (u *Unwinder) followPath(ip uint64, from *emulator) {
 	f, e := &u.follower, *from
 	var code []byte
-	looping := false // the code has jumped back to an address it has visited: a loop that ends
+	looping := false // a known comparison took the last jump: it may lead to a visited address
 	for f.left > 0 {
 		if f.goal == ip && f.reached(&e) || !f.first(ip) && !looping && !e.cmp.ok {
 			return
@@ -181,8 +181,8 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 const returnSlot = 8
 
 // returned handles a return: its address must follow a call. Two returns that agree are enough; two that
-// disagree give no result. If one of them leaves an unaligned stack to the caller, it belongs to the next
-// function, after a call that never returns, and the other one counts.
+// disagree give no result. But in a function that makes calls, a return that leaves an unaligned stack to the
+// caller belongs to the next function, after a call that never returns, and the other one counts.
 func (u *Unwinder) returned(e *emulator) {
 	f := &u.follower
 	at := e.regs[context.RSP]
@@ -209,8 +209,8 @@ func (u *Unwinder) returned(e *emulator) {
 	f.returns++
 }
 
-// reached reports whether the frame's instruction was reached with the frame's stack pointer, or, if that is
-// unknown, with its frame pointer.
+// reached ends a path at the frame's instruction and returns true. It sets f.ok if the path has the frame's
+// stack pointer, or, if that is unknown, its frame pointer. If both are known, both must match.
 func (f *follower) reached(e *emulator) bool {
 	sp, fp := e.regs[context.RSP], e.regs[context.RBP]
 	f.found = *e
@@ -222,8 +222,8 @@ func (f *follower) reached(e *emulator) bool {
 }
 
 // code steps out of code of module i by following it, if that gives a possible caller. A function that makes
-// calls was itself called with an aligned stack (System V ABI, 3.2.2); compilers skip the alignment for a
-// callee that they see and that does not need it.
+// calls was itself called with an aligned stack (System V ABI, 3.2.2). Compilers skip the alignment for a
+// callee that they see and that does not need it, so a result that a run from the start confirms is exempt.
 func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if i < 0 {
 		return false
@@ -240,8 +240,8 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 	return true
 }
 
-// byFollowing finds the caller of code of module m. entered means that its returns and a run from its start
-// agree.
+// byFollowing finds the caller of code of module m. entered means that the function's returns and a run from
+// its start agree.
 func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, entered, ok bool) {
 	f := &u.follower
 	f.left = maxFollow
@@ -270,7 +270,7 @@ func (u *Unwinder) onward(m *module.Module, regs *Registers, mem *memory.Window)
 	return f.found.leave(regs, mem, f.kept)
 }
 
-// backward looks for the return address on the stack.
+// backward searches the stack for a return address from whose call the function reaches the frame.
 func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	tries := 0
 	for i := range uint64(maxWords) {
@@ -309,9 +309,9 @@ func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	return fn, fn-m.Start < m.End-m.Start && fn <= ip && ip-fn < maxFunction
 }
 
-// entered executes the function whose return address would be at at, from its start, and reports whether it
-// reaches the frame. Then to is its caller. The call before the return address identifies the function, or
-// the image does if it exports the frame's function.
+// entered executes, from its start, the function whose return address is at the stack address at. It reports
+// whether the function reaches the frame, and sets to to the caller. The call before the return address
+// identifies the function, or the image does if it exports the frame's function.
 func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *memory.Window, to *Registers) bool {
 	f := &u.follower
 	ra, ok := mem.Word(at)
@@ -377,8 +377,9 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 // beforeBegin are the bytes before a function's first: padding, or a return.
 var beforeBegin = []byte{0x90, 0xcc, 0xc3, 0}
 
-// caller returns the caller of a function that was executed from its start: ra is at at, and in the run it
-// was at ran. Preserved registers are read from where the function saved them, or are unchanged.
+// caller returns the caller of a function that was executed from its start. The return address ra is at the
+// stack address at; in the run, it was at ran. Preserved registers are read from where the function saved
+// them, or are unchanged.
 func (f *follower) caller(ra, at, ran uint64, regs *Registers, mem *memory.Window) (to Registers) {
 	to.RIP, to.Known, to.GPR[context.RSP] = ra, 1<<context.RSP, at+8
 	for reg := range f.found.regs {

@@ -66,8 +66,8 @@ func (p *pushes) agree(row *cfi.Row) bool {
 }
 
 // mayBeHook reports whether a row can be a return hook's according to its registers. It avoids reading the
-// code of most functions, which touches a page of text each. For an interrupted function, the pushes may not
-// have run yet.
+// code of most functions, which touches a page of text each. An interrupted function may not have run its
+// pushes yet, so its row can always be one.
 func (u *Unwinder) mayBeHook(row *cfi.Row, a unwind.Address) bool {
 	if a.Exact {
 		return len(u.pushes) > 0
@@ -165,8 +165,8 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 	return true
 }
 
-// replacedReturn returns the return address of the frame from sp to cfa, if the frame is a return hook with
-// unknown code; otherwise 0. The hook has made room for it: a word below sp is stale.
+// replacedReturn returns the true return address of the frame from sp to cfa, if the frame is a return hook
+// with unknown code; otherwise 0. The address is in the frame, not below sp, where words are stale.
 func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 	at := cfa - 8 + uint64(u.unknown)
 	if u.unknown == 0 || at < sp {
@@ -199,7 +199,8 @@ func (u *Unwinder) hookOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.
 	return u.hook(true, t.Tail(fn.Begin, maxHookCode))
 }
 
-// leaveHook repairs regs, the result of a step by unwind data out of return hook l at the address from.
+// leaveHook repairs regs, the result of a step by unwind data out of return hook l at the address from. It
+// returns false if the true return address is not there yet or is not in managed code.
 func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address, regs *Registers, mem *memory.Window) bool {
 	cfa := regs.GPR[context.RSP] + uint64(l.Off)
 	ra, ok := mem.Word(cfa - 8)
@@ -210,9 +211,9 @@ func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address, regs *Re
 	return true
 }
 
-// HookReturn returns the caller's registers if s is in a return hook of a PE image. Its ip is the word in the
-// return address's place, which a walk refuses unless it is known managed code. The caller may look it up in
-// a newer module table, or predict what the runtime will write there.
+// HookReturn returns the caller's registers if s is in a return hook of a PE image. Their RIP is the word in
+// the return address's place, which a walk refuses unless it is known managed code. The user may look it up
+// in a newer module table, or predict what the runtime will write there.
 func (u *Unwinder) HookReturn(s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
 	at := s.Address()
 	i := u.table.Find(at.Lookup())

@@ -7,8 +7,8 @@ import (
 )
 
 // A function that may be entered with any stack pointer aligns its stack by a call: its prolog branches to a
-// call after the function's end, which returns to the instruction after the branch. No entry covers that
-// call, so the function has a frame without unwind data below it.
+// call after the function's end, whose target is the instruction after the branch. No entry covers that call,
+// so there is a frame without unwind data between the function and its caller.
 //
 // NakedThrowHelper of .NET Core 2 and 3 for Windows does this. The CLR sends a thread there whose code has
 // read through a null reference.

@@ -110,8 +110,8 @@ func popInstruction(code []byte) (n int, reg uint8) {
 	return 0, 0
 }
 
-// end reports whether code, at bytes into an epilog, begins with an instruction that may end one: a return,
-// or a jump, whose target it stores if it is direct.
+// end reports whether code begins with an instruction that may end an epilog: a return, or a jump, whose
+// target it stores if the jump is direct. at is the offset of code from the epilog's first decoded byte.
 func (e *Epilog) end(code []byte, at uint64) bool {
 	// in functions with AVX; it does not change a frame
 	if len(code) != 0 && code[0] == vzeroupper[0] && bytes.HasPrefix(code, vzeroupper) {
@@ -164,7 +164,7 @@ func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target
 	return why1 != peamd64.OK || why2 != peamd64.OK || mine.Begin != theirs.Begin || target == mine.Begin
 }
 
-// runEpilog executes the rest of an epilog. ret imm16 removes only the return address here: the other bytes
+// runEpilog executes the rest of an epilog. It treats ret imm16 as ret: the bytes above the return address
 // belong to the caller.
 func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
 	if e.Moves {
@@ -245,8 +245,8 @@ func next(info *peamd64.Info, codes *[]byte, op peamd64.Op) (peamd64.Code, bool)
 	return c, true
 }
 
-// pushes returns the codes from the first push on, in info or in a parent, which info then is; none if there
-// is no push.
+// pushes returns the codes from the first push on, none if there is no push. They are info's or a parent's;
+// info is then that parent's.
 func (s *peStep) pushes(info *peamd64.Info) ([]byte, unwind.Stop) {
 	for range maxChain + 1 {
 		_, codes := info.Epilogs()

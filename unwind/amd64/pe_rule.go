@@ -28,13 +28,13 @@ type peRule struct {
 	size  uint16 // words from there to the end of the highest
 	base  uint8
 	trust unwind.Trust
-	slots [peSlots]uint16 // of register i of peSaved, words from low
+	slots [peSlots]uint16 // words from low, by peSlot: nearRegs, then XMM6 to XMM15
 }
 
 // peSlots is the number of registers a Windows function preserves, but RSP.
 const peSlots = 8 + 10
 
-// nearRegs are the general registers among them, in the order of slots.
+// nearRegs are the general registers with slots, in the order of the slots.
 var nearRegs = [8]uint8{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
 
 // peSlot maps a register's bit in Registers.Known to its index in slots, -1 for registers that no function
@@ -125,7 +125,7 @@ func (p *peRule) saves(regs *Registers) bool {
 }
 
 // pack turns a rule into one of the kinds that need no place in the table, or returns false if it does not
-// fit: 99 of 100 functions of coreclr.dll do.
+// fit. The rules of 99 of 100 functions of coreclr.dll fit.
 func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	k, words := RuleNear, p.cfa>>3
 	if p.trust == unwind.TrustEpilog {
@@ -220,11 +220,11 @@ func (p *peRule) hash() uint32 {
 	return h ^ h>>16
 }
 
-// resolvePE finds a PE module's rule at a look-up address. If nothing covers the address, the step depends on
-// more than the address.
+// resolvePE finds a PE module's rule for an address. It is RulePE, so that each step decides, if the step
+// depends on more than the address: for example, if no unwind data covers it.
 func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if i >= noModule {
-		return makeRule(RuleNoInfo, i) // its number does not fit in a rule
+		return makeRule(RuleNoInfo, i) // the module's index does not fit in a rule
 	}
 	step := makeRule(RulePE, i)
 	pc, addr := a.IP-m.Bias, a.Lookup()

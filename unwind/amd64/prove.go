@@ -41,7 +41,7 @@ func (f *follower) exit(e *emulator) {
 	f.returns++
 }
 
-// proves follows the code at ip. Without memory, registers are symbolic.
+// proves follows the code at ip to its exits. If mem is nil, regs are symbols.
 func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *memory.Window) proof {
 	f := &u.follower
 	f.left = maxProof
@@ -65,8 +65,8 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 const maxStraight = 64
 
 // straightLeaf reports whether code reaches a return without a branch, and without an instruction that
-// involves the stack pointer. Such a leaf would also pass proves, at several times the cost. Any instruction
-// that does more than write registers is left to proves.
+// changes the stack pointer. Such a leaf would also pass proves, at several times the cost. Any instruction
+// that does more than move and compute is left to proves.
 func straightLeaf(code []byte) bool {
 	for len(code) > 0 {
 		if code[0] == 0xc3 {
@@ -97,8 +97,8 @@ func (u *Unwinder) proven(m *module.Module, s *unwind.State, mem *memory.Window)
 }
 
 // silent steps out of code that a PE image's unwind data do not cover. proven is false if only a call before
-// the return address supports the leaf rule. For a frame that was not interrupted according to its own
-// caller, only one in a system call is proven: there it was in fact interrupted.
+// the return address supports the leaf rule. A frame that seems to have made a call is proven only in a
+// system call: there it was in fact interrupted.
 func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, proven, ok bool) {
 	regs, exact := &s.Regs.AMD64, s.Exact
 	how := u.proves(m, regs.RIP, regs, mem)

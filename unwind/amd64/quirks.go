@@ -13,8 +13,7 @@ import (
 )
 
 // Call frame information that compilers get wrong, as the code shows. All of it concerns instructions at
-// which a thread was interrupted: at calls it is right. Every reader of call frame information is misled by
-// it.
+// which a thread was interrupted: at calls it is right. It misleads every reader of call frame information.
 
 // minLate is the least length in bytes of a row that may be too late: a store of each of ten registers.
 const minLate = 40
@@ -41,8 +40,8 @@ func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 
 // returnByJump corrects a row after the pop of the return address. With clang's hardening against load value
 // injection, functions return by pop reg; lfence; jmp reg, and the row there is that of a return. Such code
-// ends a row, so code is read only for addresses near the end of one. At a return, saved registers have the
-// caller's values again, wherever the row says they are.
+// ends a row, so code is read only for addresses near the end of one. returnByJump also corrects a row at a
+// plain return that still lists saved registers: they have the caller's values again.
 func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 	const size = 8 // with two REX prefixes
 	left := row.Hi - addr
@@ -75,7 +74,7 @@ const maxEpilog = 64
 // epilog executes a frame's code up to its return or tail call, if only simple instructions come before. It
 // is needed for gcc's functions that realign their stack: their rows locate registers relative to RBP after
 // RBP was restored (mov r10, [rbp-8]; leave; ...; lea rsp, [r10-8]; ret). A jump is a tail call if the frame
-// that ends at cfa is gone. straight reports whether the code may leave the function.
+// that ends at cfa is gone. straight reports whether the code reaches a return or a jump, even if !ok.
 func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
 	if !m.SystemV() {
 		return to, false, false
@@ -117,8 +116,8 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 	return to, false, false
 }
 
-// returnsTo reports whether a jump through a register is a return: the register holds a return address that
-// was popped from just below the stack pointer, where the frame ends.
+// returnsTo reports whether a jump through a register is a return: the register contains a return address,
+// and the stack pointer is at the frame's end or just above the word from which that address was popped.
 func (u *Unwinder) returnsTo(e *emulator, in *x86.Insn, cfa uint64, mem *memory.Window) bool {
 	ra, sp := e.get(in.RM), e.regs[context.RSP].v
 	return in.Op == 0xff && !in.Memory && ra.kind == knownValue && (sp == cfa || e.load(sp-8, mem) == ra) && u.afterCall(ra.v)

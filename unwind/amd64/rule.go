@@ -44,23 +44,23 @@ func (k Kind) String() string {
 //	            saved at CFA - 8*slot, 0 = the register is unchanged
 //	bits 45-60  module index, 0xffff = none
 //
-// Those of a PE function (RuleNear, RuleNearEpilog, RuleSlotsPE) differ in:
+// Those of a PE function differ (RuleSlotsPE only in bit 63, RuleNear and RuleNearEpilog in all):
 //
 //	bits  5-12  CFA offset in words
 //	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
 //	bit  63     made for an interrupted ip
 //
-// Of a RuleThunk bits 21-24 are the register that it jumps by, and the offset is that of
+// In a RuleThunk, bits 21-24 are the register that it jumps by, and the offset is that of
 // the CFA where it was called.
 //
-// What the code at an address shows, once it was looked at, is kept too: of a
-// RuleNoInfo bits 5-20 are a codeClass, and of it and a RuleSide
+// A RuleNoInfo and a RuleSide also record what the code at the address showed when it was
+// read. Bits 5-20 of a RuleNoInfo are then a codeClass, and of both kinds
 //
-//	bit  62     the code was looked at
+//	bit  62     the code was read
 //	bit  63     for an interrupted ip
 //
-// Bit 21 of a RuleNoInfo in no module marks foreign JIT code. And of one that fused steps may
-// begin with:
+// Bit 21 of a RuleNoInfo in no module marks foreign JIT code. A rule that fused steps may
+// start with has
 //
 //	bit  61     they were few
 type Rule struct{ bits uint64 }
@@ -179,8 +179,9 @@ func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
 	return r, module < noModule
 }
 
-// unchanged reports whether the rule of a register without a slot equals the default. The stack pointer's
-// default may be written out; rules for volatile registers are rare and go to the side rules.
+// unchanged reports whether a register's rule, which does not fit in a slot, means the default: no change.
+// The stack pointer's default may be written out. Rules for volatile registers are rare; a row with one
+// becomes a side rule.
 func unchanged(reg int, rule *cfi.Rule) bool {
 	if slotOf[reg&15] < 0 {
 		return reg == dwarfRSP && rule.Kind == cfi.ValOffset && rule.Off == 0

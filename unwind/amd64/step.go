@@ -36,8 +36,8 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	return unwind.StopNone
 }
 
-// ended returns why a walk ended at s, with rule r. In interrupted code, call frame information may be wrong:
-// a return address of 0 according to it does not end the stack.
+// ended returns why a walk ended at s, with rule r. A return address of 0 at the stack's end is EndOfStack,
+// but not in interrupted code with call frame information, which may be wrong there.
 func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	if stop == unwind.NullReturn && !(s.Exact && (r.Kind() <= RuleSide || r.Kind() == RuleThunk)) {
 		return b.Null(s.Regs.AMD64.GPR[context.RSP], mem.Hot().End())
@@ -45,8 +45,8 @@ func ended(r Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unw
 	return stop
 }
 
-// next returns the rule of the frame just reached, after repairing the step out of a return hook. A frame
-// outside all known code is doubtful, unless a call to 0 was interrupted.
+// next returns the rule of the frame just reached, after repairing the step out of a return hook. It marks a
+// frame outside all known code as doubtful, unless a call to 0 was interrupted.
 func (u *Unwinder) next(s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
 	regs := &s.Regs.AMD64
 	r := u.lookup(s.Address())
@@ -108,7 +108,7 @@ func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 	return stop
 }
 
-// leaveFrame changes only the registers of s, and reports whether the caller was interrupted.
+// leaveFrame changes only the registers and Left of s, and reports whether the caller was interrupted.
 func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs := &s.Regs.AMD64
 	switch r.Kind() {
@@ -150,7 +150,7 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 	return u.fallback(r, s, mem, b, f)
 }
 
-// leavesStack reports whether the caller of a frame whose rule does not count from RSP
+// leavesStack reports whether the caller of a frame whose CFA is not relative to RSP
 // is on another stack: see unwind.State.LeavesStack.
 func (u *Unwinder) leavesStack(s *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) bool {
 	return s.LeavesStack(sp, mem, b) && u.afterCall(ra)
@@ -189,7 +189,7 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address, which Step and Walk then judge, and at a frame that changes
+// checkRA ends the walk at a zero return address, which ended then judges, and at a frame that changes
 // nothing. The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {

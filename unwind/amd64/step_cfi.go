@@ -122,10 +122,10 @@ func foldPLT(row *cfi.Row, addr uint64) {
 	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: off}
 }
 
-// forgetMoved drops registers from a row that are saved at a distance from a CFA that is a register's value.
-// A function has its CFA in R10 or R13 while it aligns its stack, and saves registers on the aligned stack.
-// gcc writes expressions for those; clang with block sections writes distances, which are wrong. R13 itself
-// is saved before.
+// forgetMoved drops the saved registers from a row whose CFA is the value of a register other than RSP and
+// RBP. A function has its CFA in R10 or R13 while it aligns its stack, and saves registers on the aligned
+// stack. gcc writes expressions for those; clang with block sections writes distances from the CFA, which are
+// wrong. R13 itself is saved before.
 func forgetMoved(row *cfi.Row) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Off != 0 || row.CFA.Reg == dwarfRSP || row.CFA.Reg == dwarfRBP {
 		return
@@ -182,8 +182,8 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 	return s.signal, unwind.StopNone
 }
 
-// checkSide: below a signal frame the stack may be another one, so only a frame that changes nothing is
-// refused there. left is 1 if a called frame leaves its stack.
+// checkSide checks a caller's stack pointer and return address. Below a signal frame the stack may be another
+// one, so only a frame that changes nothing is refused there. left is 1 if a called frame leaves its stack.
 func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) (left uint8, stop unwind.Stop) {
 	regs := &from.Regs.AMD64
 	if !s.signal {
@@ -272,7 +272,7 @@ func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	return 0, false
 }
 
-// restoreSide sets every general register but RSP.
+// restoreSide sets the general registers, except RSP, to the caller's values and updates Known.
 func restoreSide(s *side, regs *Registers, e *cfi.ExprEnv) {
 	have := uint32(1 << context.RSP)
 	for d, n := range fromDWARF {

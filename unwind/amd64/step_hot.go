@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// stepHot is step for the most common rules, if everything they read is in one block of the hot run and no
-// special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of the
-// rarer cases, a fifth of a walk's time.
+// stepHot executes the most common rules, if everything they read is in one block of the hot run and no
+// special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of
+// stepRare, a fifth of a walk's time.
 func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	reg := context.RSP
 	switch r.Kind() {

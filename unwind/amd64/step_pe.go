@@ -30,9 +30,9 @@ type PEResult struct {
 	At      uint32         // RVA of the UNWIND_INFO that was refused
 }
 
-// StepPE replaces regs, whose RIP is at the RVA at in t, by the caller's, as Windows' RtlVirtualUnwind does.
-// If stop is not StopNone, regs are undefined: step a copy. It checks neither progress nor bounds, and
-// allocates nothing.
+// StepPE replaces regs by the caller's, as Windows' RtlVirtualUnwind does. at is the RVA in t of the frame's
+// instruction or return address. If stop is not StopNone, regs are undefined: step a copy. StepPE checks
+// neither progress nor bounds, and allocates nothing.
 //
 // A nonvolatile register whose saved value cannot be read becomes unknown; volatile ones always do.
 func StepPE(t *peamd64.Table, at unwind.Address, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
@@ -157,10 +157,10 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	return s.undoProlog(fn, &info)
 }
 
-// frame returns EstablisherFrame, the base of saves, and the register that it comes from. An epilog does not
-// need it. The frame register is valid once the prolog has set it: after the prolog, at or after the code
-// that sets it, and in every part of a function that is chained to the one with the prolog, since such a part
-// runs with a complete frame.
+// frame sets EstablisherFrame, the base of saves, and returns the register that it comes from. In an epilog,
+// that register need not be known. The frame register is valid once the prolog has set it: after the prolog,
+// at or after the code that sets it, and in every part of a function that is chained to the one with the
+// prolog, since such a part runs with a complete frame.
 func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64.Reason) {
 	s.res.Frame = s.regs.GPR[context.RSP]
 	if info.FrameReg == 0 {
@@ -361,7 +361,7 @@ func (s *peStep) ret() unwind.Stop {
 	return unwind.StopNone
 }
 
-// keep makes the volatile registers unknown.
+// keep makes all registers unknown that a function does not preserve.
 func (s *peStep) keep() { s.regs.Known = s.regs.Known&s.kept() | 1<<context.RSP }
 
 // kept returns the registers that a function of the image preserves.

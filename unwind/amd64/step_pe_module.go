@@ -10,8 +10,8 @@ import (
 )
 
 // stepPE steps out of a function of a PE module. If its exception directory does not cover the address, its
-// DWARF sections are used, and then the leaf rule, but only for an interrupted function: a function that has
-// made a call has broken the rule that makes it a leaf.
+// DWARF sections are used, then an aligning call is tried (see aligning), and then the leaf rule, as far as
+// the code agrees.
 func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
 	rva := unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}
@@ -62,15 +62,15 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 }
 
 // stepSilent steps out of code that a PE image does not describe, and that is not a straight leaf: by the
-// leaf rule, as far as the code agrees. An image without any exception directory does not describe any
-// function.
+// leaf rule, as far as the code agrees. In an image without any exception directory, missing entries prove
+// nothing: its code is followed as in any image.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs, t := &s.Regs.AMD64, m.PE.AMD64()
 	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
 	}
-	if t.Len() == 0 { // it has been removed: the code is followed as in any image
+	if t.Len() == 0 { // the exception directory was removed
 		return u.fallback(makeRule(RuleNoInfo, int(f.Module)), s, mem, b, f)
 	}
 	if to, proven, ok = u.silent(m, s, mem); !ok {
@@ -104,8 +104,8 @@ func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 	return u.compile(&u.row, i, addr-bias, bias), true
 }
 
-// stepPECFI executes such a rule. Rules contain System V's registers: those that only Windows functions
-// preserve are the caller's unless the row lists them.
+// stepPECFI executes a rule of peCFI, whose row is still in u.row. Rules assume System V: the registers that
+// only Windows functions preserve are the caller's, unless the row lists them.
 func (u *Unwinder) stepPECFI(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs := &s.Regs.AMD64
 	had := regs.Known

@@ -73,8 +73,8 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return r.withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift))), ok && into <= t.ret
 }
 
-// stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target is
-// unknown, the thunk counts as a called function.
+// stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target or its
+// call frame information is unknown, the thunk counts as a called function.
 func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
 	reg := int(r.slots() & 15)
@@ -122,7 +122,7 @@ func savedBelow(row *cfi.Row, off int64) bool {
 	return slices.ContainsFunc(row.Regs[:dwarfRA], func(r cfi.Rule) bool { return r.Kind == cfi.Offset && r.Off < -off })
 }
 
-// restored makes a row say that the registers that functions preserve have the caller's values.
+// restored marks the registers that functions preserve as unchanged in a row, except RSP.
 func restored(row *cfi.Row) {
 	for c := range row.Regs[:dwarfRA] {
 		if cfi.CalleeSaved(context.ArchAMD64, uint16(c)) && c != dwarfRSP {

@@ -12,8 +12,8 @@ import (
 // need only the instruction pointer, RSP, and RBP. The rules of the frames are logged, and the other
 // registers are read for the last frame only, when the row of fused steps ends.
 
-// fewSteps is the run length below which single steps are faster than the fused loop. A rule that started
-// only so few steps is marked, and from then on left by a single step: if stacks with one or two native
+// fewSteps is the longest run for which single steps are faster than the fused loop. A rule that started no
+// longer run is marked, and from then on its frame is left by a single step: if stacks with one or two native
 // frames are walked repeatedly, they begin with the same functions.
 const fewSteps = 2
 
@@ -25,8 +25,8 @@ type section struct {
 	hot   memory.Run
 	out   []unwind.Frame // room for the next frames
 	log   [logSize]uint64
-	next  Rule   // of the last frame, RuleNone if it is not cached
-	first uint16 // place of the first rule in the cache
+	next  Rule   // of the frame reached, RuleNone if it is not cached
+	first uint16 // first place in the cache for the first frame's rule
 }
 
 // limit restricts the section's memory to what a stack pointer within bounds may reach: a step out of the
@@ -47,7 +47,7 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 // number; regs are as Step would leave them.
 //
 // Each line is a check of leaveFrame, checkSP, or checkRA, and a failed check is left to these functions. The
-// loop makes no calls and has few variables, so that everything stays in registers.
+// loop makes a call only after a wrong guess and has few variables, so that everything stays in registers.
 func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
 	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first
@@ -129,15 +129,16 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 	return Rule{}
 }
 
-// fusible reports whether fused steps can use the rule: it is a rule of slots, and that of a PE function must
-// be made for such a frame.
+// fusible reports whether fused steps can start with the rule: it is a rule of slots, and that of a PE
+// function was made for an equally exact ip.
 func (r Rule) fusible(regs *Registers, exact bool) bool {
 	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear
 	k := r.bits & (managedBit | 15)
 	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
 }
 
-// walkFused makes a section: the fused steps, and then the remaining work.
+// walkFused makes fused steps from s, whose rule is r, and then completes the frames and the registers. It
+// returns the number of steps; with 0, nothing has changed.
 func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
@@ -153,7 +154,7 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	if n == 0 {
 		return 0
 	}
-	// A single step so close to the end of the memory is slow.
+	// Near the low end of the hot run, stepHot cannot make the step.
 	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 && t.out[0].CFA-t.hot.Addr >= slotBlock {
 		u.amend(at, r, fewBit)
 	}

@@ -93,7 +93,7 @@ func restoreSlots(s uint64, block *[slotBlock]byte, regs *Registers) (have uint3
 }
 
 // restoreFar is restoreSlots if not all slots are in the hot run, as at its edges. A register whose word is
-// missing becomes unknown. It returns which are known then.
+// missing becomes unknown. It returns have, the known registers, updated.
 func restoreFar(have uint32, s, end uint64, regs *Registers, mem *memory.Window) uint32 {
 	for s != 0 {
 		shift := uint64(bits.TrailingZeros64(s)) &^ 3

@@ -18,14 +18,14 @@ type entry struct {
 }
 
 // Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 150 KiB), so keep one per walking thread; it
+// the interpreter's storage (about 240 KiB), so keep one per walking thread; it
 // is not safe for concurrent use.
 type Unwinder struct {
 	table   *module.Table
 	noCache bool
 	hooks   []unwind.ReturnHook
 	by      unwind.Trust // how the last step found the caller
-	turn    uint64       // of the entry to replace, see place
+	turn    uint64       // selects the entry to replace, see place
 	cache   [cacheSize]entry
 	after   [cacheSize]uint16 // for each entry, the one that followed it last
 	unkept  entry             // the last rule made while nothing is cached
@@ -45,8 +45,9 @@ func New() *Unwinder {
 	return &Unwinder{table: module.NewTable(0, nil, nil)}
 }
 
-// SetTable sets the table for the following steps. It drops the rules of a table of another generation,
-// except those whose modules and managed ranges are unchanged in t. It allocates nothing.
+// SetTable sets the table for the following steps; nil changes nothing. If t has another generation than the
+// current table, it drops cached rules: all of them, or only those of managed code if both tables have the
+// same modules. It allocates nothing.
 func (u *Unwinder) SetTable(t *module.Table) {
 	if t == nil || t == u.table {
 		return
@@ -108,7 +109,7 @@ func (u *Unwinder) lookup(a unwind.Address) *Rule {
 	return u.miss(addr)
 }
 
-// hit is the first probe of lookup, nil if it fails.
+// hit looks only at the first place for an address's rule; nil if the rule is not there.
 func (u *Unwinder) hit(addr uint64) *Rule {
 	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.kind != RuleNone {
 		return &e.rule

@@ -19,8 +19,8 @@ const (
 	insNop            = 0xd503201f
 )
 
-// codeWord returns the instruction at addr: from the module's image, or from the
-// window for code outside any (the kernel's trampoline page).
+// codeWord returns the instruction at addr: from the module's image, or else from the
+// window (the kernel's trampoline page is in no image). m and mem may be nil.
 func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
 	var b []byte
 	ok := false
@@ -37,8 +37,8 @@ func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) 
 	return binary.LittleEndian.Uint32(b), true
 }
 
-// inTrampoline reports whether pc is in a signal trampoline. A handler's return address is the trampoline's
-// first instruction, without a call before it.
+// inTrampoline reports whether pc is at one of a signal trampoline's two instructions. A handler's return
+// address is the first one's, without a call before it.
 func inTrampoline(m *module.Module, pc uint64, mem *memory.Window) bool {
 	w, ok := codeWord(m, pc, mem)
 	if !ok {

@@ -13,7 +13,7 @@
 // possible in an interrupted frame only, since a function that has made a call has lost it. *PAC* is the
 // pointer authentication code in a signed address's upper bits.
 //
-// Strategy: an address's rule is looked up in a direct-mapped cache. On a miss its module's unwind data is
+// Strategy: an address's rule is looked up in a cache of sets of four. On a miss its module's unwind data is
 // interpreted once and packed into a rule that fits one cache line with its address. Data that does not fit
 // (expressions, machine frames, contexts) is interpreted at each step. A step executes the rule: read the
 // return address, restore the callee-saved registers, check bounds and progress. A failed step changes

@@ -49,7 +49,7 @@ const (
 	flowStop     // ends: brk, udf
 )
 
-// operand returns register reg, with 31 as SP; source has 31 as zero.
+// operand returns register reg, with 31 as SP; for source, 31 is the zero register.
 func (e *emulator) operand(reg uint32) value64 { return e.regs[reg&31] }
 
 func (e *emulator) source(reg uint32) value64 {
@@ -59,7 +59,7 @@ func (e *emulator) source(reg uint32) value64 {
 	return e.regs[reg&31]
 }
 
-// write sets a register, with 31 as zero.
+// write sets a register; 31 is the zero register, which does not change.
 func (e *emulator) write(reg uint32, v value64) {
 	if reg&31 != regSP {
 		e.regs[reg&31] = v
@@ -193,7 +193,7 @@ func (e *emulator) result(w uint32, v value64, flags bool) {
 	}
 }
 
-// add adds or subtracts.
+// add returns a+n, or a-n if sub. The result is unknown if a is unknown.
 func add(a value64, n uint64, sub bool) value64 {
 	switch {
 	case n == 0:

@@ -56,7 +56,8 @@ func (e *emulator) single(w uint32, off uint64, mode uint32, mem *memory.Window)
 	}
 }
 
-// base returns the address and updates the base register. mode: 1 post-indexed, 3 pre-indexed.
+// base returns the address and updates the base register. mode is 1 for post-indexed, 3 for pre-indexed, and
+// anything else for no update.
 func (e *emulator) base(w uint32, off uint64, mode uint32) (at uint64, known bool) {
 	b := &e.regs[w>>5&31]
 	known = b.kind == knownValue

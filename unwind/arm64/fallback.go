@@ -8,9 +8,9 @@ import (
 )
 
 // fallback steps if no unwind data covers the address: first by what the code proves, then, if the bounds
-// allow guesses, by following the code, by the platform's rule if there is one, and by the frame pointer.
-// Compiled managed code proves nothing here. But a trampoline at a page's start has the look-up address of
-// the code before it.
+// allow it, by following the code, then in any case by the platform's rule if there is one, and last, if the
+// bounds allow guesses, by the frame pointer. Compiled managed code proves nothing here. But a trampoline at
+// a page's start has the look-up address of the code before it.
 func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	if !r.Managed() || r.Module() >= 0 || s.Regs.ARM64.PC&(pageSize-1) == 0 {
 		callerExact, stop := u.byCode(r, s, mem, b, f)
@@ -89,8 +89,8 @@ func (u *Unwinder) moduleOf(pc uint64) (*module.Module, int) {
 	return nil, -1
 }
 
-// accept checks progress and bounds and makes the step. The instruction interrupted by a signal may be a call
-// to 0.
+// accept checks progress and bounds and makes the step. signal means that to was interrupted by a signal: it
+// may be on another stack, and its pc may be 0 after a call through a null pointer.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if !signal {
 		if stop := checkSP(regs.Sp, to.Sp, b); stop != unwind.StopNone {
@@ -106,7 +106,8 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	return unwind.StopNone
 }
 
-// afterCall reports whether a return address follows a call, or cannot be checked.
+// afterCall reports whether a return address follows a call. If the instruction before it cannot be read, any
+// address in a module or in managed code passes.
 func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
 	m, _ := u.moduleOf(ra - 4)
 	w, ok := codeWord(m, ra-4, mem)
@@ -116,7 +117,8 @@ func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
 	return nearcall.IsARM64(w)
 }
 
-// called is afterCall with certainty: managed code is accepted, since its bytes are in no file.
+// called is stricter than afterCall: if the instruction cannot be read, only managed code passes, since its
+// bytes are in no file.
 func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
 	m, _ := u.moduleOf(ra - 4)
 	if w, ok := codeWord(m, ra-4, mem); ok {
@@ -128,7 +130,7 @@ func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
 // framePointer treats x29 as a frame record's address if everything fits: it is aligned, not below SP, inside
 // the bounds, and the word above it is an address in a known module or in managed code. Whether the function
 // has a frame record is unknown, so the result is doubtful. The record may be anywhere in the frame, so SP is
-// a lower bound, and the other callee-saved registers become unknown.
+// a lower bound, f.CFA stays 0, and the other callee-saved registers become unknown.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp := regs.X[regFP]
 	if !known(regs, regFP) || fp&7 != 0 || fp < regs.Sp || fp > fp+16 {
@@ -148,8 +150,8 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 	return true
 }
 
-// isCode reports whether a return address is in a known module or in managed code. A cached rule answers
-// that: guessed frames often repeat.
+// isCode reports whether a return address is aligned and in a known module or in managed code. A cached rule
+// answers that faster: guessed frames often repeat.
 func (u *Unwinder) isCode(ra uint64) bool {
 	at := unwind.ReturnAddress(ra).Lookup()
 	if place, ok := u.kept(at); ok {

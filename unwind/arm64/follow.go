@@ -19,13 +19,13 @@ import (
 
 // Bounds of one step.
 const (
-	maxFollow  = 1500 // instructions
-	maxEntered = 1500 // of a function from its start
-	maxPaths   = 48   // pending branches
-	maxWords   = 2048 // of the stack to search for return addresses
-	maxEntries = 24   // functions executed from their start
-	maxSeen    = 4096 // entries of the table of followed addresses; a power of two
-	maxBack    = 1 << 10
+	maxFollow  = 1500    // instructions
+	maxEntered = 1500    // instructions, of a function from its start
+	maxPaths   = 48      // pending branches
+	maxWords   = 2048    // of the stack to search for return addresses
+	maxEntries = 24      // functions executed from their start
+	maxSeen    = 4096    // entries of the table of followed addresses; a power of two
+	maxBack    = 1 << 10 // bytes before the instruction to search for a function's start
 )
 
 // path is code that is still to be followed.
@@ -45,13 +45,13 @@ type follower struct {
 	seen  [maxSeen]uint64 // followed addresses, with the run's number
 
 	goal     uint64 // in a run from the start: the instruction to reach
-	uncalled bool   // without a call on the way
-	sp       uint64 // the frame's
+	uncalled bool   // a path ends at a call
+	sp       uint64 // the frame's SP
 
 	found   emulator
 	ok      bool
-	returns int // onward: the number of returns that were reached and agree
-	torn    bool
+	returns int  // onward: returns that were reached and whose address follows a call
+	torn    bool // two returns disagree: there is no result
 }
 
 // begin starts a run at pc.

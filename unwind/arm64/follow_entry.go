@@ -8,11 +8,11 @@ import (
 // maxFunction bounds the length of a function.
 const maxFunction = 1 << 16
 
-// entrySP is SP at the start of a run from a function's start: the results are moved by the distance to the
-// real SP.
+// entrySP is SP at the beginning of a run from a function's start. Afterwards, addresses are shifted by the
+// distance to the real SP.
 const entrySP = 1 << 40
 
-// backward looks for the return address on the stack.
+// backward searches the stack for a return address from whose call the function saves x30 at that word.
 func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	tries := 0
 	for i := range uint64(maxWords) {
@@ -59,7 +59,8 @@ func (f *follower) enter(m *module.Module, fn uint64) *emulator {
 	return e
 }
 
-// entered executes a function from its start to the frame's instruction and returns where it has saved x30.
+// entered executes a function from its start to the frame's instruction and returns the stack address at
+// which it has saved x30. ok is false if it does not get there or has not saved x30.
 func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved uint64, ok bool) {
 	f := &u.follower
 	f.enter(m, fn)
@@ -71,7 +72,7 @@ func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved 
 	return f.where(regLR, regs)
 }
 
-// where returns the place in which a register was saved.
+// where returns the stack address at which a run has saved a register.
 func (f *follower) where(reg uint64, regs *Registers) (at uint64, ok bool) {
 	for i := range f.found.stores[:f.found.n] {
 		if s := &f.found.stores[i]; s.v == (value64{reg, entryValue}) {
@@ -103,8 +104,8 @@ func (u *Unwinder) restored(regs *Registers, mem *memory.Window, lr uint64) (to 
 	return to
 }
 
-// fromStart searches the start of a function that never returns and that no word of the stack identifies. The
-// x30 that it has saved must be a return address.
+// fromStart searches for the start of a function that never returns and that no word of the stack identifies.
+// The x30 that the function has saved must be a return address.
 func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	f := &u.follower
 	f.left = 2 * maxEntered
@@ -123,7 +124,8 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	return to, false
 }
 
-// ends reports whether a function may begin after an instruction: a return, a jump, padding, or a stop.
+// ends reports whether a function may begin after an instruction: a return, a jump, a call (which may not
+// return), padding, or a stop.
 func ends(w uint32) bool {
 	return w == 0xd65f03c0 || w == insNop || w == 0 || w>>26 == 5 || w>>24 == 0xd4 || w>>26 == 0x25
 }

@@ -102,8 +102,8 @@ func authenticates(w uint32) bool {
 	return w&0xfffffbff == 0xd65f0bff || w&0xffffffbf == 0xd503239f || w&0xffffffbf == 0xd50323bf || w&0xffffffbf == 0xd503219f
 }
 
-// ruled steps out of an interrupted function of a PE image by the platform's rule, although its code does not
-// prove it.
+// ruled steps out of an interrupted function of a PE image by the platform's rule for leaves, although the
+// code does not prove it. x30 must follow a call. The result is doubtful, unwind.TrustCode.
 func (u *Unwinder) ruled(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	regs := &s.Regs.ARM64
 	if i < 0 || i >= u.table.Len() || u.table.At(i).PE == nil || !s.Exact || !known(regs, regLR) {

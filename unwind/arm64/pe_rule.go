@@ -28,12 +28,12 @@ type undo struct {
 	exact bool // the caller's pc is exact
 	lr    bool // lr was read from the stack
 
-	run  bool // registers may be read
+	run  bool // false while compiling: registers and memory have no values
 	regs Registers
 	mem  *memory.Window
 }
 
-// outcome is how the execution of codes ended.
+// outcome is how the execution of codes ended: undone is success.
 type outcome uint8
 
 const (
@@ -182,7 +182,7 @@ func (u *undo) fromFP(off int64) outcome {
 	return undone
 }
 
-// commit reads the collected places into the registers and starts over.
+// commit reads the collected places into the registers and starts over. One unreadable word fails the step.
 func (u *undo) commit() outcome {
 	if !u.run {
 		return needsRun

@@ -9,8 +9,8 @@ import (
 
 // ignoresPLT0 recognizes glibc's _dl_runtime_resolve and _dl_runtime_profile
 // (sysdeps/aarch64/dl-trampoline.S, seen in 2.36): they are entered by a jump from PLT0, which has pushed x16
-// and x30, but their CFA omits these 16 bytes. The first says itself that the return address was saved above
-// its CFA, which is impossible for a real frame; the second is recognized by its first instructions.
+// and x30, but their CFA omits these 16 bytes. The first one's row lists the return address as saved above
+// the CFA, which is impossible for a real frame; the second is recognized by its first instructions.
 func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 	if ra := &row.Regs[regLR]; ra.Kind == cfi.Offset {
 		if ra.Off == 8 && row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP {
@@ -23,11 +23,12 @@ func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 	return isResolveProfile(m, row.FDE.Lo+m.Bias)
 }
 
-// contradicts recognizes rows of the CLR's own assembly with a CFA relative to x29 that do not list where x29
-// was saved. Macros for epilogs write them: one lowers such a CFA together with the stack pointer, and none
-// says that x29 is restored (dotnet/runtime src/coreclr/pal/inc/unixasmmacrosarm64.inc, EPILOG_STACK_FREE and
-// EPILOG_RESTORE_REG_PAIR_INDEXED, seen in 10.0). None of 144 such rows is right. In a compiler's row with a
-// CFA relative to x29, both registers are in the frame record to which x29 points.
+// contradicts recognizes wrong rows with a CFA relative to x29: those that have the return address in x30, or
+// list x29 as saved elsewhere than at the address in x29. In a compiler's row with such a CFA, both registers
+// are in the frame record to which x29 points. The CLR's macros for epilogs write the wrong ones: one lowers
+// the CFA together with the stack pointer, and none marks x29 as restored (dotnet/runtime
+// src/coreclr/pal/inc/unixasmmacrosarm64.inc, EPILOG_STACK_FREE and EPILOG_RESTORE_REG_PAIR_INDEXED, seen in
+// 10.0). None of 144 such rows is right.
 func contradicts(row *cfi.Row) bool {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regFP {
 		return false
@@ -53,8 +54,8 @@ func inRegister(row *cfi.Row) bool {
 }
 
 // popped corrects a row that lists registers as saved below SP. Nothing survives there, because a signal
-// would overwrite it. So the registers have already been loaded and the stack pointer raised, and the row
-// does not reflect it: clang's at an epilog's autiasp (seen in 19), after which it restores all.
+// would overwrite it. So the registers have already been loaded and the stack pointer raised, but the row
+// does not reflect it. clang writes such rows at an epilog's autiasp (seen in 19).
 func popped(row *cfi.Row) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP {
 		return
@@ -66,15 +67,16 @@ func popped(row *cfi.Row) {
 	}
 }
 
-// beginsResolve reports whether addr is the first instruction of _dl_runtime_resolve, whose row does not list
-// the saved return address yet; the next row does.
+// beginsResolve reports whether the row of the instruction after addr is that of _dl_runtime_resolve. If addr
+// begins a function, it is then that function's first instruction, whose own row does not list the saved
+// return address yet.
 func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
 	row := &u.row
 	return u.machine.Row(m.CFI, addr+4-m.CFIBias(), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset && row.Regs[regLR].Off == 8 &&
 		row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP
 }
 
-// isResolveProfile looks for nop; sub sp, sp, #496; stp x29, x30, [sp].
+// isResolveProfile looks for sub sp, sp, #496; stp x29, x30, [sp]; mov x29, sp, maybe after a nop.
 func isResolveProfile(m *module.Module, addr uint64) bool {
 	const stpFPLR = 0xa9007bfd
 	w, ok := codeWord(m, addr, nil)

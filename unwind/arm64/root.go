@@ -8,8 +8,8 @@ import "github.com/seedwalk/seedwalk/unwind/module"
 // maxRootBytes bounds an entry point's own code, bytes.
 const maxRootBytes = 128
 
-// isRoot reports whether a frame has no caller. Code at the image's entry point has none: the chain of frame
-// records ends there, and no returning function is in between.
+// isRoot reports whether a frame has no caller: it is at the start of __startcontext, or in the code at the
+// image's entry point. There, x29 is 0, and no return is between the entry point and pc.
 func isRoot(m *module.Module, regs *Registers) bool {
 	if m == nil || !m.SystemV() {
 		return false
@@ -33,7 +33,7 @@ func isRoot(m *module.Module, regs *Registers) bool {
 }
 
 // beginsContext reports whether pc is the first instruction of glibc's __startcontext, to which the function
-// of a makecontext returns, whatever its unwind data say: nop or bti c; mov x0, x19; cbnz x0, setcontext; b
+// of a makecontext returns, whatever its unwind data: nop or bti c; mov x0, x19; cbnz x0, setcontext; b
 // exit. Source: glibc sysdeps/unix/sysv/linux/aarch64/setcontext.S.
 func beginsContext(m *module.Module, pc uint64) bool {
 	const nop, btiC = 0xd503201f, 0xd503245f

@@ -17,7 +17,7 @@ const (
 	RuleSlotsPE                 // the same from PE unwind data
 	RuleCFI                     // the row does not fit; it is interpreted at each step
 	RulePE                      // the unwind codes do not fit; they are executed at each step
-	RuleLeafPE                  // a PE function without an entry: pc = lr
+	RuleLeafPE                  // a PE function without an entry, or after its epilog: pc = lr
 	RuleEnd                     // the return address is undefined: end of stack
 	RuleNoInfo                  // nothing covers the address
 	RuleBad                     // its unwind data is malformed
@@ -62,7 +62,7 @@ const (
 	flagStrip = 1 << 30
 	flagExact = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
 	flagShift = 1 << 28 // the caller's SP is 16 above the CFA: see quirks.go
-	flagDoubt = 1 << 26 // the row contradicts itself: see quirks.go
+	flagDoubt = 1 << 26 // the row contradicts itself or its code: see quirks.go
 	flagFew   = 1 << 27 // it has started only few fused steps
 	rareFlags = flagStrip | flagExact | flagShift
 
@@ -93,7 +93,8 @@ func (r *Rule) Module() int {
 	return int(r.module)
 }
 
-// setSlot records that slot i is off bytes from the base register. Call measure after the last one.
+// setSlot records that slot i is off bytes from the base register; false if that does not fit. Call measure
+// after the last slot.
 func (r *Rule) setSlot(i int, off int64) bool {
 	if off&7 != 0 || off < math.MinInt16*8 || off >= math.MaxInt16*8 {
 		return false

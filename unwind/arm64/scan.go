@@ -163,7 +163,7 @@ func (s *scan) data(w uint32) scanned {
 	return refused
 }
 
-// writes permits an irrelevant result: one in a volatile register.
+// writes permits a result in a volatile register, which becomes unknown.
 func (s *scan) writes(reg uint32) scanned {
 	if reg >= 18 {
 		return refused
@@ -221,7 +221,8 @@ func (s *scan) loadStore(w uint32) scanned {
 	return refused
 }
 
-// vectors permits loads and stores at SP of vector registers that functions need not preserve.
+// vectors permits, at SP, stores of pairs of vector registers, and loads of those that functions need not
+// preserve.
 func (s *scan) vectors(w uint32, load bool) scanned {
 	const preserved = 8 // v8 to v15, whose lower halves are preserved
 	switch {

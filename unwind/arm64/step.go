@@ -48,8 +48,8 @@ func doubtOutside(s *unwind.State) {
 	}
 }
 
-// ended returns why a walk ended at s. A row of interrupted code may be wrong: its return address of 0 does
-// not end the stack.
+// ended returns why a walk ended at s, with rule r. A return address of 0 at the stack's end is EndOfStack,
+// but not in interrupted code with call frame information, which may be wrong there.
 func ended(r *Rule, stop unwind.Stop, s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	if stop == unwind.NullReturn && !(s.Exact && (r.Kind() == RuleSlots || r.Kind() == RuleCFI)) {
 		return b.Null(s.Regs.ARM64.Sp, mem.Hot().End())
@@ -76,7 +76,7 @@ func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 	return stop
 }
 
-// leaveFrame changes only the registers of s, and reports whether the caller was interrupted.
+// leaveFrame changes only the registers and Left of s, and reports whether the caller was interrupted.
 func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	switch r.kind {
 	case RuleSlots:
@@ -198,7 +198,7 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address, which Step and Walk then judge, and at a frame that changes
+// checkRA ends the walk at a zero return address, which ended then judges, and at a frame that changes
 // nothing. The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {

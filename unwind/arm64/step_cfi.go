@@ -34,7 +34,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 }
 
 // isStart reports whether addr is the first instruction of a program's _start: it has no caller, whatever x30
-// holds, but its rows say so only from the second instruction on.
+// contains, but its rows show that only from the second instruction on.
 func (u *Unwinder) isStart(m *module.Module, addr uint64) bool {
 	if at, ok := m.Entry(); !ok || addr != at {
 		return false

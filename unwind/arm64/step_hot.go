@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// stepHot is step for the most common rules, if everything they read is in one block of the hot run and no
-// special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of the
-// rarer cases.
+// stepHot executes the most common rules, if everything they read is in one block of the hot run and no
+// special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of
+// stepRare.
 func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if r.kind != RuleSlots && r.kind != RuleSlotsPE || r.saved&rareFlags != 0 {
 		return false

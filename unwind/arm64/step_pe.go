@@ -7,7 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// codesAt returns the unwind codes to execute at a look-up address of a module.
+// codesAt returns the unwind codes to execute at a look-up address of a module, with RulePE; without codes,
+// the kind is the reason.
 func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
 	rva := addr - m.Bias
 	if rva != uint64(uint32(rva)) {
@@ -35,8 +36,8 @@ func faultKind(r pearm64.Reason) Kind {
 	return RuleBad
 }
 
-// resolvePE finds a PE module's rule at an address. If the exception directory does not cover it, the image's
-// DWARF sections are used.
+// resolvePE finds a PE module's rule at an address. If the exception directory does not cover the address,
+// the image's DWARF sections are used, and then the rule for leaves, if the code proves it.
 func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 	codes, kind := u.codesAt(m, addr)
 	if kind == RuleLeafPE && m.CFI != nil {

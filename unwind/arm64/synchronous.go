@@ -16,8 +16,8 @@ import (
 // maxStraight bounds the instructions of a prolog or an epilog.
 const maxStraight = 24
 
-// correct corrects the row of an interrupted instruction. It returns false if the row lacks data that the
-// code contradicts.
+// correct corrects the row of an interrupted instruction. It returns false if it cannot: the code loads x30
+// from a place that the row does not list.
 func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
 		return true
@@ -27,8 +27,8 @@ func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	return ok
 }
 
-// amidProlog corrects a row by the code from the function's start to addr. It reports whether addr is in such
-// code.
+// amidProlog corrects a row by the code from the function's start to addr. It reports whether addr could be
+// reached that way.
 func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool {
 	lo, f := row.FDE.Lo+m.CFIBias(), &u.follower
 	there, saves := u.straight(m, lo, addr, row)
@@ -53,7 +53,7 @@ func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool 
 }
 
 // straight executes a function from its start as if no branch were taken. It reports whether it reaches addr
-// and finds the frame there, and whether it saves x30 there or soon after.
+// (its state there is in u.follower.found), and whether it saves x30 up to there or soon after.
 func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (there, saves bool) {
 	e := u.follower.enter(m, lo)
 	for pc := lo; pc < lo+4*maxStraight && pc < row.FDE.Hi+m.CFIBias(); pc += 4 {

@@ -12,9 +12,9 @@ import (
 // need only pc, SP, and x29. The rules of the frames are logged, and the other registers are read for the
 // last frame only, when the row of fused steps ends.
 
-// fewSteps is the run length below which single steps are faster than the fused loop. A rule that started
-// only so few steps is marked, and from then on left by a single step: if stacks with one native frame are
-// walked repeatedly, they begin with the same functions.
+// fewSteps is the longest run for which single steps are faster than the fused loop. A rule that started no
+// longer run is marked, and from then on its frame is left by a single step: if stacks with one native frame
+// are walked repeatedly, they begin with the same functions.
 const fewSteps = 1
 
 // logSize is how many frames' rules are logged before their registers are read.
@@ -25,10 +25,10 @@ type section struct {
 	hot  memory.Run
 	top  uint64          // upper limit of the stack pointer
 	out  []unwind.Frame  // room for the next frames
-	log  [logSize]uint16 // of the rules in the cache
+	log  [logSize]uint16 // places of the rules in the cache
 	seen uint32          // the slots of all logged rules
-	next uint64          // cache place of the last frame's rule
-	kept bool            // whether it is cached
+	next uint64          // cache place of the rule of the frame reached, if kept
+	kept bool            // that rule is cached
 }
 
 // limit sets what a stack pointer within bounds may reach: a step out of the bounds, which checkSP may
@@ -45,8 +45,8 @@ func (r *Rule) fusible(regs *Registers) bool {
 	return (r.kind == RuleSlots || r.kind == RuleSlotsPE) && r.saved&flagFew == 0 && known(regs, regFP)
 }
 
-// walkFused makes a section, whose first rule is cached at this place: the fused steps, and then the
-// remaining work.
+// walkFused makes fused steps from s, whose rule is cached at place at, and then completes the frames and the
+// registers. It returns the number of steps; with 0, s has not changed.
 func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs := &u.section, &s.Regs.ARM64
 	t.limit(mem.Hot(), regs.Sp, b)
@@ -75,7 +75,7 @@ func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *
 // them.
 //
 // Each line is a check of stepSlots, checkSP, or checkRA, and a failed check is left to these functions. The
-// loop makes calls only for a rule outside its address's first place, so that everything stays in registers.
+// loop makes a call only after a wrong guess of the next rule, so that everything stays in registers.
 // Distances wrap: one from below the memory is larger than any inside it.
 func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.Trust, t *section) (n int) {
 	t.seen, t.next, t.kept = 0, place, true
