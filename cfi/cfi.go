@@ -15,8 +15,8 @@
 // reading did not reach, because real tables lack entries, and a miss there proves nothing. Row then
 // interprets one FDE with storage of fixed size. Three paths execute programs. Machine.instruction executes
 // every opcode. program.quick executes runs of the most common ones before it: a row takes a tenth to a fifth
-// less time. CommonRow serves return addresses of x86-64: its row is three words, and it takes half of a
-// row's time. Tests compare the paths row by row.
+// less time. CommonRow serves return addresses of x86-64: its row is a few words and takes less than half of
+// the time. Tests compare the paths row by row.
 //
 // Known gaps: sections of 4 GiB and more; big-endian and 32-bit targets; SVE registers and the PAuth_LR
 // set_ra_state opcode (Unsupported).

@@ -12,7 +12,7 @@ type CommonRow struct {
 	Reg  uint8  // base register of the CFA, DWARF number
 	Off  uint64 // bytes
 	Fell bool   // Off changed to 16 from more than 24 in one step: see unwind/amd64/thunk.go
-	// four bits for register n, from bit 4*n on: the word below the CFA in which it is saved; 0: no rule
+	// four bits for register n, from bit 4*n on: it is saved that many words below the CFA; 0: no rule
 	Words uint64
 }
 
@@ -45,8 +45,8 @@ func (c *cie) isCommon(initial []byte) bool {
 }
 
 // CommonRow finds the row at pc if it is a common one and all records have been read; otherwise it returns
-// false. If it returns true, Machine.Row gives the same row. It is meant for return addresses, which differ
-// in each stack: it takes a third of the time, since it keeps only four bits for a register.
+// false and leaves row unchanged. If it returns true, Machine.Row gives the same row. CommonRow is meant for
+// return addresses, which differ in each stack: it is faster, since it keeps only four bits for a register.
 func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 	if !t.read.Load() || t.arch != context.ArchAMD64 {
 		return false

@@ -78,9 +78,9 @@ const (
 	DW_OP_call_frame_cfa = 0x9c
 )
 
-// Eval computes a DWARF expression. It allocates nothing and ends within MaxExprSteps operations. It refuses
-// operations without a meaning in call frame information (fbreg, call_frame_cfa, calls, pieces, thread-local
-// storage).
+// Eval computes a DWARF expression. The result is the top of its stack; an empty stack is BadExpression. Eval
+// allocates nothing and ends within MaxExprSteps operations. It refuses operations without a meaning in call
+// frame information (fbreg, call_frame_cfa, calls, pieces, thread-local storage).
 func Eval(expr []byte, env *ExprEnv) (uint64, Reason) {
 	m := evaluator{r: buf.At(expr, 0), stack: &env.stack}
 	if env.PushCFA {

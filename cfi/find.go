@@ -126,7 +126,8 @@ func (t *Table) searchSegs(pc uint64) int {
 }
 
 // Find returns the FDE that covers pc, an address in the image's own virtual
-// address space, or NoInfo. It takes O(log n) and allocates nothing.
+// address space, or NoInfo. It allocates nothing and takes O(log n) once all
+// records have been read; before, a miss in .eh_frame_hdr takes O(n).
 func (t *Table) Find(pc uint64) (f FDE, why Reason) {
 	if !t.read.Load() {
 		return t.findFirst(pc)
@@ -151,7 +152,7 @@ func (in *fde) public(c *cie, f *FDE) {
 	f.RA, f.Signal, f.BKey, f.DebugFrame = c.ra, c.signal, c.bkey, c.debug
 }
 
-// Each calls fn with every FDE in order of Lo until fn returns false.
+// Each reads all records and calls fn with every FDE in order of Lo until fn returns false.
 func (t *Table) Each(fn func(FDE) bool) {
 	t.Complete()
 	for i := range t.fdes {

@@ -12,7 +12,8 @@ import "encoding/binary"
 
 const (
 	pairSize = 8
-	// maxOpened bounds the search for an address without an FDE.
+	// maxOpened is the largest .eh_frame, in bytes, of which Open leaves records unread. It bounds the
+	// search for an address without an FDE.
 	maxOpened = 64 << 20
 )
 
@@ -26,7 +27,7 @@ type searchTable struct {
 
 // Open is Load for an image that may need few look-ups: it reads only the first bytes of .eh_frame_hdr.
 // Complete reads the records when there is time, as does any call that needs all of them. Without a header of
-// the usual kind, or with a .debug_frame, everything is read at once.
+// the usual kind, with a .debug_frame, or with a very large .eh_frame, Open reads everything at once.
 func Open(s Sections) *Table {
 	t := newTable(s)
 	if len(s.DebugFrame) > 0 || len(s.EHFrame) == 0 || len(s.EHFrame) > maxOpened || !t.first.open() {
@@ -49,8 +50,8 @@ func (t *Table) Entries() int {
 	return len(t.first.pairs) / pairSize
 }
 
-// open finds the table in the header. Its order is not checked: a search always ends between two neighbors,
-// and its result is checked.
+// open finds the table in the header; false if there is none in the form of searchTable. The order of the
+// pairs is not checked: a search always ends between two neighbors, and its result is checked.
 func (s *searchTable) open() bool {
 	r, count, enc, err := s.hdr.counted()
 	if err != nil || enc != DW_EH_PE_datarel|DW_EH_PE_sdata4 || count == 0 || count > uint64(r.Len())/pairSize {
@@ -83,7 +84,7 @@ func (s *searchTable) address(at int) uint64 {
 // offset returns the offset of the FDE of pair i.
 func (s *searchTable) offset(i int) uint64 { return s.address(pairSize*i+4) - s.eh.addr }
 
-// found is an FDE outside any index, and its CIE.
+// found is an FDE that was read without an index, and its CIE.
 type found struct {
 	of  *Table // the table of cie, nil before the first one
 	cie cie
@@ -104,8 +105,8 @@ func (f *found) find(t *Table, pc uint64) bool {
 	return ok && f.at(t, off)
 }
 
-// among checks the pairs up to i with the same start: of their FDEs that cover pc, the first in the section
-// applies.
+// among checks the pairs up to i with the same start as pair i. Of their FDEs that cover pc, the first in the
+// section applies. It returns the offset of that FDE.
 func (f *found) among(t *Table, i int, pc uint64) (first uint64, ok bool) {
 	for s, k := &t.first, i; k >= 0 && s.start(k) == s.start(i); k-- {
 		if off := s.offset(k); f.at(t, off) && f.covers(pc) && (!ok || off < first) {
@@ -156,8 +157,8 @@ func (f *found) useCIE(t *Table, off uint64) bool {
 	return f.cie.why == None
 }
 
-// scan goes through all records like loader.read and loader.header. Of the FDEs that cover pc, the one that
-// starts last applies, and of those with the same start the first.
+// scan reads all records like loader.read and loader.header, and returns the offset of the FDE that applies
+// at pc: of those that cover it, the one that starts last, and of those with the same start the first.
 func (f *found) scan(t *Table, pc uint64) (best uint64, ok bool) {
 	s, off, start := &t.first, uint64(0), uint64(0)
 	for {

@@ -118,8 +118,8 @@ func (s *section) table(fn func(tableEntry)) *FormatError {
 	return nil
 }
 
-// counted reads the part before the search table: its number of rows, 0 if there is no table, and their
-// encoding.
+// counted reads the part before the search table. It returns the table's number of rows, 0 if there is no
+// table, their encoding, and a reader at the first row.
 func (s *section) counted() (r buf.Reader, count uint64, enc uint8, err *FormatError) {
 	r = buf.At(s.data, 0)
 	version, ptrEnc, countEnc, enc := r.U8(), r.U8(), r.U8(), r.U8()

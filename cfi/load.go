@@ -13,11 +13,12 @@ import (
 // maxSection bounds a section's size: offsets in the index have 32 bits.
 const maxSection = 1<<32 - 16
 
-// Table is the call frame information of one image. What it answers never changes; any
-// number of goroutines may read it.
+// Table is the call frame information of one image. Any number of goroutines may read it.
+// Its answers never change, except that Complete may correct them if .eh_frame_hdr is wrong
+// (see first.go).
 type Table struct {
 	arch context.Arch
-	read atomic.Bool // all records are: what follows is set and does not change any more
+	read atomic.Bool // all records are read, and the fields below no longer change
 	secs [2]section  // .eh_frame, .debug_frame
 	cies []cie
 	fdes []fde     // sorted by lo, then by precedence
@@ -35,16 +36,16 @@ type Stats struct {
 	CIEs        int
 	FDEs        int // indexed, .debug_frame's included
 	DebugFDEs   int
-	HeaderOnly  int // FDEs that only .eh_frame_hdr led to
+	HeaderOnly  int // FDEs that were found only by .eh_frame_hdr
 	HeaderMiss  int // FDEs of .eh_frame that .eh_frame_hdr does not list
 	HeaderWrong int // entries of .eh_frame_hdr whose start is not their FDE's
 	Empty       int // FDEs that cover no byte
-	Overlapping int // FDEs that share bytes with one before
+	Overlapping int // FDEs that share bytes with the one before
 	HeaderSize  int // entries of .eh_frame_hdr's table
 	Problems    int
 }
 
-// Stats returns what was counted when all was read.
+// Stats reads all records, unless that has been done, and returns what was counted.
 func (t *Table) Stats() Stats {
 	t.Complete()
 	return t.stats
@@ -53,7 +54,7 @@ func (t *Table) Stats() Stats {
 // Arch is the architecture given to Load.
 func (t *Table) Arch() context.Arch { return t.arch }
 
-// Len is the number of FDEs.
+// Len reads all records, unless that has been done, and returns the number of FDEs.
 func (t *Table) Len() int {
 	t.Complete()
 	return len(t.fdes)
@@ -76,8 +77,8 @@ func newTable(s Sections) *Table {
 }
 
 // Complete reads all records of a table that was opened, unless that has been done, and
-// says what Load would. While another goroutine reads them it waits: it is not for the
-// time in which a thread is suspended.
+// returns the error that Load would. It waits while another goroutine reads them: do not
+// call it while a thread is suspended.
 func (t *Table) Complete() error {
 	if !t.read.Load() {
 		t.reader.Do(t.readAll)
@@ -107,13 +108,13 @@ type loader struct {
 	t     *Table
 	errs  *LoadError
 	byOff map[uint64]uint32 // offset<<1 | section -> index of CIE
-	last  struct {          // looked up in it: most FDEs have their neighbour's
+	last  struct {          // the last CIE looked up: most FDEs have their neighbor's
 		key uint64
 		cie uint32
 		ok  bool
 	}
-	// Of .eh_frame: where plain reading ended, and the FDEs that were read but
-	// not indexed.
+	// Of .eh_frame: the offset at which linear reading ended, and the offsets of the FDEs
+	// that were read but not indexed.
 	readTo  uint64
 	skipped map[uint64]bool
 }
@@ -121,8 +122,8 @@ type loader struct {
 // minFDE is the size in bytes of the smallest FDE.
 const minFDE = 12
 
-// expected is how many FDEs .eh_frame_hdr says there are, as far as .eh_frame has room for
-// them: an index that grows would leave as much again behind.
+// expected returns how many FDEs .eh_frame_hdr lists, at most as many as fit in .eh_frame. An
+// index of this size need not grow, which would leave as much garbage.
 func (l *loader) expected() uint64 {
 	_, count, _, err := l.t.first.hdr.counted()
 	if err != nil {
@@ -159,8 +160,8 @@ func (l *loader) read(sec uint64) {
 	}
 }
 
-// padded steps over words of zero behind a record that is one: .debug_frame may
-// have such as padding, and an expanded section millions of them.
+// padded skips zeros, eight bytes at a time, after an empty record: .debug_frame may contain
+// them as padding, and an expanded section millions of them.
 func padded(data []byte, off uint64) uint64 {
 	for off+8 <= uint64(len(data)) && binary.LittleEndian.Uint64(data[off:]) == 0 {
 		off += 8
@@ -207,8 +208,8 @@ func (l *loader) cieAt(sec, off uint64) (uint32, bool) {
 	return i, true
 }
 
-// fdeAt adds the FDE of rec to the index, unless it is unusable or covers
-// nothing.
+// fdeAt adds the FDE of rec to the index. It returns false if the FDE is unusable or
+// covers nothing.
 func (l *loader) fdeAt(sec uint64, rec *record) bool {
 	s := &l.t.secs[sec]
 	i, ok := l.cieAt(sec, rec.cieOff)

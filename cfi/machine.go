@@ -10,8 +10,8 @@ import (
 
 // Bounds of a Machine. DWARF sets none. Compilers nest remember_state once or
 // twice; a program of one function has as many instructions as its prologs and
-// epilogs need, a few hundred in the largest ones seen. What is above these is
-// damaged, or made to keep the reader busy while a thread is suspended.
+// epilogs need, a few hundred in the largest ones seen. A program beyond these
+// bounds is damaged, or made to keep the reader busy while a thread is suspended.
 const (
 	MaxRemember     = 16      // nested DW_CFA_remember_state
 	maxSaved        = 256     // rules in all remembered states together
@@ -25,7 +25,7 @@ type Machine struct {
 	initUse [2]uint64
 	initCFA Rule
 	initRA  bool
-	last    *cie // whose rules those are: most FDEs of an image share one CIE
+	last    *cie // the CIE of the initial rules, nil if none: most FDEs of an image share one
 	saved   [maxSaved]savedRule
 	nsaved  int
 	states  [MaxRemember]state
@@ -35,7 +35,7 @@ type Machine struct {
 	omit    Omitter
 }
 
-// An Omitter says which instructions of a call frame program are wrong.
+// An Omitter decides which instructions of a call frame program are wrong and left out.
 type Omitter interface {
 	// Omits reports whether a DW_CFA_def_cfa_offset of off bytes at address pc of the image
 	// is left out.
@@ -47,7 +47,7 @@ type savedRule struct {
 	rule   Rule
 }
 
-// state is what DW_CFA_remember_state keeps beside the rules.
+// state is what DW_CFA_remember_state keeps besides the rules.
 type state struct {
 	cfa    Rule
 	raSign bool
@@ -61,7 +61,7 @@ type program struct {
 	sec    *section
 	r      buf.Reader
 	loc    uint64 // address the rules hold from
-	target uint64 // stop before rules that begin above it: what is behind is not read
+	target uint64 // stop before rules that begin above it: the rest is not read
 	inCIE  bool
 	fn     uint64
 	done   bool
@@ -99,9 +99,10 @@ func (m *Machine) RowWithout(o Omitter, t *Table, pc uint64, row *Row) Reason {
 	return why
 }
 
-// Rows calls fn with every row of f in order of Lo until fn answers false. The
-// rows are disjoint and cover f. A row is valid only during its call. On a
-// damaged program the rows before the damage have been given.
+// Rows calls fn with every row of f in order of Lo until fn returns false. The
+// rows are disjoint and cover f. A row is valid only during its call. If the
+// program is damaged, Rows returns the reason after the rows before the damage.
+// It returns NoInfo if the table does not have f.
 func (m *Machine) Rows(t *Table, f *FDE, row *Row, fn func(*Row) bool) Reason {
 	row.reset()
 	t.Complete()
@@ -123,7 +124,7 @@ func (m *Machine) Rows(t *Table, f *FDE, row *Row, fn func(*Row) bool) Reason {
 	return p.emit(row, f.Hi)
 }
 
-// indexOf is the index of an FDE, -1 if the table does not have it.
+// indexOf returns the index of an FDE, -1 if the table does not have it.
 func (t *Table) indexOf(f *FDE) int {
 	i := sort.Search(len(t.fdes), func(i int) bool { return t.fdes[i].lo >= f.Lo })
 	for ; i < len(t.fdes) && t.fdes[i].lo == f.Lo; i++ {
@@ -134,7 +135,7 @@ func (t *Table) indexOf(f *FDE) int {
 	return -1
 }
 
-// sectionOf is the section that a CIE and its FDEs stand in.
+// sectionOf returns the section that contains a CIE and its FDEs.
 func (t *Table) sectionOf(c *cie) *section {
 	if c.debug {
 		return &t.secs[1]
@@ -158,9 +159,9 @@ func (m *Machine) run(arch context.Arch, sec *section, f *fde, c *cie, pc uint64
 	return why
 }
 
-// start runs the program of p's CIE and makes p that of its FDE f. Both read up
-// to the end of their own record: a program that has no end cannot run into the
-// next record, and an operand that is cut makes the reader fail.
+// start runs the program of p's CIE and makes p the program of its FDE f. Both
+// read up to the end of their own record: a program without an end cannot run
+// into the next record, and an operand that is cut makes the reader fail.
 func (m *Machine) start(p *program, f *fde, row *Row) Reason {
 	row.BKey = p.c.bkey
 	if why := m.startCIE(p, row); why != None {
@@ -172,16 +173,16 @@ func (m *Machine) start(p *program, f *fde, row *Row) Reason {
 	return None
 }
 
-// startCIE puts the CIE's rules into row, running its program only if the
-// machine ran another's before: those rules are needed twice, as the first row
-// and for DW_CFA_restore, so they are kept anyway.
+// startCIE puts the CIE's rules into row. It runs the CIE's program only if the
+// rules of the last one are another CIE's: they are kept for DW_CFA_restore
+// anyway.
 func (m *Machine) startCIE(p *program, row *Row) Reason {
 	m.nsaved, m.depth, m.steps = 0, 0, 0
 	if m.last == p.c {
 		m.useInitial(row)
 		return None
 	}
-	m.last = nil // should the program fail, what is kept is of no CIE
+	m.last = nil // if the program fails, the kept rules are no CIE's
 	p.r, p.inCIE = buf.At(p.sec.data[:p.c.insEnd], p.c.insAt), true
 	if why := m.execute(p, row); why != None {
 		return why
@@ -258,9 +259,9 @@ func (p *program) setLoc(row *Row) Reason {
 	return p.moveTo(to, row)
 }
 
-// moveTo ends the row at to, or the program if the row holds the target. Rows
-// come in the order of addresses (DWARF 5 section 6.4.2.1): one that goes back
-// would make what holds at an address depend on how far a reader reads.
+// moveTo ends the row at to, or the program if the row contains the target. Rows
+// are in the order of addresses (DWARF 5 section 6.4.2.1): after a step back, the
+// rules at an address would depend on how far a reader reads.
 func (p *program) moveTo(to uint64, row *Row) Reason {
 	if p.inCIE {
 		return BadOpcode // initial rules have no location
@@ -269,7 +270,7 @@ func (p *program) moveTo(to uint64, row *Row) Reason {
 		return BadRecord
 	}
 	if to > p.target {
-		// A location behind the FDE's end is no fault: the last row ends with the FDE.
+		// A location past the FDE's end is no error: the last row ends with the FDE.
 		p.done = true
 		row.Hi = min(row.Hi, to)
 		return None

@@ -78,7 +78,7 @@ func (m *Machine) instruction(p *program, row *Row) Reason {
 		if p.arch != context.ArchARM64 {
 			return BadOpcode
 		}
-		// On other architectures the number has another meaning (SPARC: register windows).
+		// On other architectures the opcode has another meaning (SPARC: register windows).
 		row.RASign = !row.RASign
 		return None
 	case DW_CFA_AARCH64_set_ra_state: // of PAuth_LR, which is not supported
@@ -128,7 +128,7 @@ func (m *Machine) register(p *program, op uint8, row *Row) Reason {
 	return p.put(row, reg, Rule{Kind: ValExpression, Expr: p.r.Bytes(p.r.ULEB())})
 }
 
-// number narrows a register number; a number that does not fit has no column and stays so.
+// number narrows a register number. One that does not fit becomes 0xffff, which has no column either.
 func (p *program) number(reg uint64) uint16 {
 	if reg > 0xffff {
 		return 0xffff
@@ -144,8 +144,8 @@ func (p *program) put(row *Row, reg uint64, rule Rule) Reason {
 	return None
 }
 
-// offset sets a rule whose operand counts in data alignment units. The product may wrap: it is an address
-// like any other, and its read is checked. It is put for the most common rules, without the copies.
+// offset sets a rule whose operand counts in data alignment units. The product may wrap: reads are checked
+// anyway. offset does the same as put for the most common rules, without copies.
 func (p *program) offset(row *Row, reg uint64, kind Kind, factored int64) Reason {
 	if c := Column(p.arch, reg); c >= 0 && p.r.OK() {
 		row.use(c).offset(kind, factored*p.c.dataAlign)
@@ -206,10 +206,10 @@ func (m *Machine) restore(p *program, row *Row, reg uint64) Reason {
 	return None
 }
 
-// remember pushes all rules, the CFA's, and the RA sign state. DWARF says "the set of rules for every
-// register"; compilers, libgcc, and LLVM's libunwind include the CFA's rule, which remember and restore
-// around an epilog in the middle of a function rely on. Only rules in use are pushed: a function with five
-// saved registers costs five.
+// remember pushes all rules, the CFA's, and the RA sign state. DWARF asks for "the set of rules for every
+// register"; compilers, libgcc, and LLVM's libunwind include the CFA's rule. Programs with an epilog in the
+// middle of a function rely on that. Only rules in use are pushed: a function with five saved registers
+// costs five.
 func (m *Machine) remember(row *Row) Reason {
 	n := bits.OnesCount64(row.Used[0]) + bits.OnesCount64(row.Used[1])
 	if m.depth == MaxRemember || m.nsaved+n > maxSaved {
@@ -228,7 +228,7 @@ func (m *Machine) remember(row *Row) Reason {
 	return None
 }
 
-// restoreState pops them. A register whose rule was set since then has none again.
+// restoreState pops what remember pushed. A register that had no rule then has none again.
 func (m *Machine) restoreState(row *Row) Reason {
 	if m.depth == 0 {
 		return BadOpcode

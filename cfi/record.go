@@ -2,7 +2,7 @@ package cfi
 
 import "github.com/seedwalk/seedwalk/internal/buf"
 
-// section is one of the two record sections while it is read.
+// section is one of the sections with call frame information.
 type section struct {
 	name  string
 	data  []byte
@@ -26,7 +26,7 @@ type record struct {
 	ended  bool   // the terminator of .eh_frame, or the end of the bytes
 }
 
-// problem returns a FormatError without its section's name.
+// problem returns a FormatError of the section. In quiet mode, it has only its Reason and is shared.
 func (s *section) problem(what string, off, value uint64, why Reason, msg string) *FormatError {
 	if s.quiet {
 		return &quietly[why]
@@ -42,8 +42,8 @@ var quietly = func() (of [Unsupported + 1]FormatError) {
 	return of
 }()
 
-// header reads the record header at off. After an error, the next record cannot be found either, unless
-// record.end is set.
+// header reads the record header at off. After an error, the next record cannot be found unless rec.end is
+// set. An empty record has idAt 0.
 func (s *section) header(off uint64) (rec record, err *FormatError) {
 	rec.off = off
 	if off+4 > uint64(len(s.data)) {
@@ -99,7 +99,7 @@ func (s *section) readID(rec *record, r buf.Reader) *FormatError {
 // maxAugmentation bounds an augmentation string, bytes: real ones have up to six.
 const maxAugmentation = 64
 
-// cie is a common information entry with its computed initial rules.
+// cie is a decoded common information entry.
 type cie struct {
 	off       uint64
 	insAt     uint64 // offsets in the section of the initial instructions
@@ -120,7 +120,8 @@ type cie struct {
 	why       Reason // if not None, its FDEs are unusable
 }
 
-// cie reads the CIE at off. The reader follows no pointer from a CIE, so cycles of CIE pointers cannot occur.
+// cie reads the CIE of rec. After an error, c.why is the reason. The reader follows no pointer from a CIE, so
+// cycles of CIE pointers cannot occur.
 func (s *section) cie(rec *record) (c cie, err *FormatError) {
 	c = cie{off: rec.off, debug: s.debug, addrSize: 8, idSize: 4}
 	defer func() {

@@ -21,8 +21,8 @@ type CFISections struct {
 }
 
 // CFISections finds the call frame information by section headers, and by
-// PT_GNU_EH_FRAME where they are missing. Without section headers the end of
-// .eh_frame is unknown: the bytes reach to the end of its segment, and the
+// PT_GNU_EH_FRAME if they are missing. Without section headers the end of
+// .eh_frame is unknown: the bytes extend to the end of its segment, and the
 // reader stops at the terminator.
 func (f *File) CFISections() CFISections {
 	var c CFISections
@@ -63,7 +63,7 @@ func (f *File) sectionAddr(name string) uint64 {
 }
 
 // isDebugFile reports whether this is separate debug information: its program
-// headers speak of bytes that stayed in the other file.
+// headers describe bytes that are only in the other file.
 func (f *File) isDebugFile() bool {
 	for i := range f.sections {
 		if f.sections[i].name == ".eh_frame_hdr" || f.sections[i].name == ".text" {
@@ -102,8 +102,9 @@ func (f *File) framesByHeader(c *CFISections, errs *[]error) {
 	c.EHFrame, c.EHFrameAddr = b, addr
 }
 
-// ehFramePtr reads the header's second field in the encodings linkers write:
-// 4 or 8 bytes, absolute, relative to itself or to the header.
+// ehFramePtr reads the address of .eh_frame from its header, in the encodings
+// that linkers write: 4 or 8 bytes, absolute, or relative to itself or to the
+// header. It returns false for other encodings.
 func ehFramePtr(hdr []byte, addr uint64) (uint64, bool) {
 	r := buf.At(hdr, 0)
 	version, enc := r.U8(), r.U8()

@@ -33,17 +33,17 @@ type FormatError struct {
 	Offset    uint64 // in bytes from the image's start
 	Value     uint64 // what was found there
 	Msg       string
-	Err       error // what made it so, where that is an error of its own: buf.ErrTooLarge
+	Err       error // the cause, if there is one: buf.ErrTooLarge or a *wholefile.Error, for example
 }
 
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: %s at offset 0x%x: %s (value 0x%x)", e.Name, e.Structure, e.Offset, e.Msg, e.Value)
 }
 
-// Unwrap gives Err to errors.Is.
+// Unwrap returns Err, for errors.Is.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// ErrNoSection means that an image has no section of a name.
+// ErrNoSection means that an image has no section of a name, or none with bytes.
 var ErrNoSection = errors.New("no such section")
 
 // Segment is one PT_LOAD program header.
@@ -80,14 +80,14 @@ type sectionHeader struct {
 	addrAlign, entrySize   uint64
 }
 
-// File is a parsed image. It is never changed after New and may be read by any
-// number of goroutines. It keeps the bytes it was given.
+// File is a parsed image. Any number of goroutines may use it. It keeps the
+// bytes that New or FromMemory got.
 type File struct {
 	name       string
 	data       []byte
 	mapped     bool   // data is laid out as in memory
 	first      uint64 // if mapped: virtual address of data[0]
-	bias       uint64 // if mapped: base minus first
+	bias       uint64 // if mapped: mapped address minus virtual address
 	arch       context.Arch
 	typ        uint16
 	entry      uint64
@@ -96,7 +96,7 @@ type File struct {
 	sections   []sectionHeader
 	buildID    string
 	linkedByGo bool
-	notes      int // read so far
+	notes      int // number of notes read so far
 	problems   []error
 
 	expanding sync.Mutex
@@ -118,8 +118,8 @@ func New(data []byte, name string) (*File, error) {
 	return f, nil
 }
 
-// FromMemory parses an image as it is mapped: data[0] lies at address base and
-// holds the ELF header. Only program headers are relied on.
+// FromMemory parses an image as it is mapped: data[0] is at address base and
+// begins the ELF header. Section headers are not read. Errors are as in New.
 func FromMemory(data []byte, base uint64, name string) (*File, error) {
 	f := &File{name: name, data: data, mapped: true}
 	h, err := f.header()
@@ -150,7 +150,7 @@ func (f *File) bad(structure string, off, value uint64, msg string) *FormatError
 	return &FormatError{Name: f.name, Structure: structure, Offset: off, Value: value, Msg: msg}
 }
 
-// maxProblems bounds how much is said about one image.
+// maxProblems bounds the stored problems of one image.
 const maxProblems = 64
 
 func (f *File) problem(err error) {
@@ -159,7 +159,7 @@ func (f *File) problem(err error) {
 	}
 }
 
-// header is what the file header says about the tables.
+// header is the part of the file header that locates the other headers.
 type header struct {
 	phoff, shoff               uint64
 	phentsize, phnum           uint64
@@ -205,23 +205,23 @@ func (f *File) Name() string { return f.name }
 // Arch is the image's machine.
 func (f *File) Arch() context.Arch { return f.arch }
 
-// Entry is the virtual address at which a program starts; 0 if it has none.
+// Entry is the virtual address of the image's entry point; 0 if it has none.
 func (f *File) Entry() uint64 { return f.entry }
 
-// Bias is, for an image from memory, what was added to virtual addresses.
+// Bias is the mapped address minus the virtual address of an image from memory,
+// 0 for one from a file.
 func (f *File) Bias() uint64 { return f.bias }
 
 // BuildID is the GNU build id in hex, "" if there is none.
 func (f *File) BuildID() string { return f.buildID }
 
-// Go reports whether there is code of Go in the image, with its runtime: a program or a
-// library (c-shared, plugin). What Go's linker has made says so in a note, and keeps that
-// where names and sections are stripped.
+// Go reports whether the image contains Go code with its runtime: a program or a library
+// (c-shared, plugin). Go's linker marks its output with a note, which stripping keeps.
 func (f *File) Go() bool { return f.linkedByGo }
 
 // Segments returns the PT_LOAD program headers in the order of the image. The
 // caller must not change them.
 func (f *File) Segments() []Segment { return f.segments }
 
-// Problems reports what is damaged in an image that could be read all the same.
+// Problems lists the damage in an image that could be read nevertheless.
 func (f *File) Problems() []error { return f.problems }

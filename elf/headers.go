@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-// readPrograms reads the program headers that lie inside the image.
+// readPrograms reads the program headers up to the first one outside the image.
 func (f *File) readPrograms(h header) {
 	if h.phnum == 0 || h.phoff == 0 {
 		return
@@ -35,7 +35,7 @@ func (f *File) readPrograms(h header) {
 	}
 }
 
-// fitting is how many of n headers of a size the image has room for.
+// fitting returns how many of n headers of a size the image has room for, at most maxHeaders.
 func (f *File) fitting(off, n, size uint64) uint64 {
 	if off >= uint64(len(f.data)) {
 		return 0
@@ -64,7 +64,7 @@ func (f *File) addSegment(p program, at uint64) {
 	f.segments = append(f.segments, Segment{p.vaddr, p.memsz, p.off, p.filesz, p.flags})
 }
 
-// readSections reads the section headers that lie inside the image.
+// readSections reads the section headers up to the first one outside the image.
 func (f *File) readSections(h header) {
 	if h.shoff == 0 {
 		return
@@ -128,8 +128,8 @@ func (f *File) nameSections(index uint64) {
 	}
 }
 
-// cstring returns the NUL-terminated string at off, "" outside b. One longer
-// than limit is cut.
+// cstring returns the NUL-terminated string at off, nil outside b. A string
+// longer than limit, or without its NUL, is cut.
 func cstring(b []byte, off uint64, limit int) []byte {
 	if off >= uint64(len(b)) {
 		return nil
@@ -142,11 +142,11 @@ func cstring(b []byte, off uint64, limit int) []byte {
 	return b
 }
 
-// Bounds of names, bytes. Those of sections may share their bytes too.
+// Bounds of names, bytes. Names may share their bytes.
 const (
 	maxName        = 1 << 16
 	maxSectionName = 256
-	maxSharedNames = 1 << 14 // names so far into their section are parts of one string
+	maxSharedNames = 1 << 14 // section names within this many bytes are parts of one Go string
 )
 
 // fileRange returns size bytes at a file offset.
@@ -158,9 +158,8 @@ func (f *File) fileRange(off, size uint64) ([]byte, bool) {
 	return f.data[off : off+size : off+size], true
 }
 
-// BytesAt returns the n bytes at a virtual address without copying them, if
-// they come from the image itself: those of one segment that its file part
-// holds. It allocates nothing.
+// BytesAt returns the n bytes at a virtual address without copying them, if the
+// file part of one segment contains them all. It allocates nothing.
 func (f *File) BytesAt(vaddr uint64, n int) ([]byte, bool) {
 	if n < 0 {
 		return nil, false
@@ -172,8 +171,8 @@ func (f *File) BytesAt(vaddr uint64, n int) ([]byte, bool) {
 	return b[:n:n], true
 }
 
-// Tail returns the up to max bytes there are from vaddr to the end of its
-// segment's file part, nil if none. It allocates nothing.
+// Tail returns at most max bytes from vaddr to the end of its segment's file
+// part, nil if there are none. It does not copy or allocate.
 func (f *File) Tail(vaddr uint64, max int) []byte {
 	b, _ := f.from(vaddr)
 	if len(b) > max {
@@ -209,7 +208,7 @@ func (f *File) segmentBytes(s *Segment, off uint64) ([]byte, bool) {
 	return f.data[start+off : start+end : start+end], true
 }
 
-// programBytes returns what a program header covers.
+// programBytes returns the bytes that a program header covers.
 func (f *File) programBytes(p *program) ([]byte, bool) {
 	if f.mapped {
 		return f.fileRange(p.vaddr-f.first, p.filesz)

@@ -14,7 +14,7 @@ const (
 	maxNoteCount = 4096 // of all segments and sections, which may share their bytes
 )
 
-// readNotes looks in the PT_NOTE segments, then in note sections.
+// readNotes reads the notes of the PT_NOTE segments, then those of note sections.
 func (f *File) readNotes() {
 	for i := range f.programs {
 		p := &f.programs[i]
@@ -36,8 +36,8 @@ func (f *File) readNotes() {
 	}
 }
 
-// notesIn takes what says who made the image out of notes. Fields are aligned to four
-// bytes, or to eight where the header says so.
+// notesIn finds the build id and the mark of Go's linker in notes. Fields are aligned to
+// four bytes, or to eight if alignment is 8.
 //
 // Source: Go, cmd/link/internal/ld/elf.go: its note has the name "Go" with two zeros.
 func (f *File) notesIn(b []byte, alignment uint64) {

@@ -9,8 +9,8 @@ import (
 // MaxFile is the size in bytes of the largest file that Open and Map take.
 const MaxFile = 2 << 30
 
-// Open reads and parses the ELF file at path. What is no regular file, or is larger
-// than MaxFile, is refused with a *FormatError before anything of it is read.
+// Open reads and parses the ELF file at path. A file that is not regular, or is larger
+// than MaxFile, is refused with a *FormatError before it is read.
 func Open(path string) (*File, error) {
 	data, err := wholefile.Read(path, MaxFile)
 	if err != nil {
@@ -19,11 +19,11 @@ func Open(path string) (*File, error) {
 	return New(data, path)
 }
 
-// Map is Open for an image that this process or another has mapped already: where
-// files are mapped, it shares the page cache instead of reading the file into memory
-// of its own. All callers share one mapping of a file, which stays for the life of the
-// process. A file that is cut short while mapped faults on reading, as it does for the
-// program that runs it. For a file that no process runs, use Open.
+// Map is Open for an image that this process or another has mapped already. On systems
+// where files can be mapped, it shares the page cache instead of copying the file. All
+// callers share one mapping of a file, which stays for the life of the process. If the
+// file is truncated while it is mapped, reading it faults, as in the program that runs
+// it. For a file that no process runs, use Open.
 func Map(path string) (*File, error) {
 	data, err := wholefile.MapShared(path, MaxFile)
 	if err != nil {
@@ -32,7 +32,7 @@ func Map(path string) (*File, error) {
 	return New(data, path)
 }
 
-// refused says in this package's words why a file is not read.
+// refused converts a *wholefile.Error to a *FormatError. Other errors stay.
 func refused(err error) error {
 	var e *wholefile.Error
 	if !errors.As(err, &e) {

@@ -12,9 +12,9 @@ const (
 	relativeARM64 = 1027 // R_AARCH64_RELATIVE
 )
 
-// Relatives yields each word that the loader relocates by the image's base: its address and its
-// value before the base is added, both the image's own. It reads .rela.dyn (gABI, Elf64_Rela) and
-// .relr.dyn (gABI, Elf64_Relr).
+// Relatives yields each word to which the loader adds the image's base: its virtual address, and its
+// value before the base is added. It reads the sections .rela.dyn (gABI, Elf64_Rela) and .relr.dyn
+// (gABI, Elf64_Relr).
 func (f *File) Relatives(yield func(addr, value uint64) bool) {
 	if f.rela(yield) {
 		f.relr(yield)

@@ -15,13 +15,13 @@ const (
 	compressZlib  = 1
 	compressZstd  = 2
 
-	// MaxSection bounds what a compressed section may grow to, bytes; the bounds
-	// of package buf hold beside it.
+	// MaxSection bounds the expanded size of a compressed section, in bytes. The
+	// bounds of package buf apply too.
 	MaxSection = 1 << 28
 )
 
 // Section returns the bytes of a section and the virtual address they are
-// linked at (0 if they are not mapped). Compressed sections (SHF_COMPRESSED
+// linked at (0 if they are not loaded). Compressed sections (SHF_COMPRESSED
 // with zlib or zstd, and .zdebug_NAME for .debug_NAME) are expanded. The error
 // is a *FormatError, or wraps ErrNoSection: no section of that name, or one
 // whose bytes are in another file (separate debug information).
@@ -32,7 +32,7 @@ func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 	return nil, 0, fmt.Errorf("%s: %s: %w", f.name, name, ErrNoSection)
 }
 
-// headerOf is the header of the section that Section means, nil if there is none.
+// headerOf returns the header of the section that Section(name) reads, nil if there is none.
 func (f *File) headerOf(name string) *sectionHeader {
 	for i := range f.sections {
 		if f.sections[i].name == name {
@@ -67,7 +67,7 @@ func (f *File) sectionBytes(s *sectionHeader) ([]byte, uint64, error) {
 	return raw, s.addr, err
 }
 
-// expand reads an Elf64_Chdr and what follows it.
+// expand expands a section that begins with an Elf64_Chdr.
 func (f *File) expand(s *sectionHeader, raw []byte) ([]byte, error) {
 	r := buf.At(raw, 0)
 	kind := r.U32()
@@ -93,7 +93,7 @@ func (f *File) expand(s *sectionHeader, raw []byte) ([]byte, error) {
 	return out, f.badExpansion(s, size, err)
 }
 
-// expandGNU reads a .zdebug_ section.
+// expandGNU expands a .zdebug_ section.
 func (f *File) expandGNU(s *sectionHeader, raw []byte) ([]byte, error) {
 	var size uint64
 	if len(raw) >= 12 {
@@ -106,7 +106,7 @@ func (f *File) expandGNU(s *sectionHeader, raw []byte) ([]byte, error) {
 	return out, f.badExpansion(s, s.size, err)
 }
 
-// freeExpansion is how many bytes all sections of an image may expand to whatever the image's size is.
+// freeExpansion is how many bytes all sections of an image may expand to together, however small it is.
 const freeExpansion = 1 << 20
 
 // charge takes a section's expanded size from the budget that all sections of the image share, once
@@ -149,8 +149,8 @@ func expandZstd(raw []byte, size uint64) ([]byte, error) {
 	return out, nil
 }
 
-// badExpansion is the *FormatError of a section that cannot be expanded; its
-// Err tells a section that is too large from one that is damaged.
+// badExpansion returns the *FormatError of a section that cannot be expanded,
+// nil if err is nil. Its Err is buf.ErrTooLarge if the section is too large.
 func (f *File) badExpansion(s *sectionHeader, size uint64, err error) error {
 	if err == nil {
 		return nil

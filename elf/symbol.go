@@ -29,10 +29,10 @@ const (
 )
 
 // Symbols yields the entries of .symtab, or of .dynsym if dyn. Without section
-// headers .dynsym is found by PT_DYNAMIC. A damaged table yields what of it
-// lies inside the image. Names may share their bytes, so that a small image could
-// name more than memory holds: when they have used up the room of nameRoom the
-// symbols that follow have none.
+// headers, .dynsym is found by PT_DYNAMIC. A damaged table yields the entries
+// that are inside the image. Names may share their bytes, so that the names of
+// a small image could fill the memory. Therefore nameRoom bounds them: a name
+// beyond it is cut, and later symbols have none.
 func (f *File) Symbols(dyn bool) iter.Seq[Symbol] {
 	table, names := f.symbolTable(dyn)
 	return func(yield func(Symbol) bool) {
@@ -53,7 +53,7 @@ func (f *File) Symbols(dyn bool) iter.Seq[Symbol] {
 }
 
 // nameRoom is how many bytes the symbols' names may have together. Linkers let
-// names share their ends: real tables name up to twice what they hold.
+// names share their ends: those of real tables have up to twice the table's bytes.
 func nameRoom(names []byte) int { return 8*len(names) + 1<<16 }
 
 func (f *File) symbolTable(dyn bool) (table, names []byte) {
@@ -137,8 +137,8 @@ func (f *File) dynamic() (d dynamic) {
 	return d
 }
 
-// unrelocate undoes what a dynamic loader does to the pointers of a mapped
-// PT_DYNAMIC: some add the bias in place.
+// unrelocate turns a pointer of PT_DYNAMIC into a virtual address: some dynamic
+// loaders add the bias to the pointers of a mapped image.
 func (f *File) unrelocate(addr uint64) uint64 {
 	if _, ok := f.from(addr); !ok && f.mapped {
 		return addr - f.bias
@@ -146,8 +146,8 @@ func (f *File) unrelocate(addr uint64) uint64 {
 	return addr
 }
 
-// symbolCount is the number of dynamic symbols, which only the hash tables
-// tell; without them the symbols end where the strings begin.
+// symbolCount returns the number of dynamic symbols, which only the hash tables
+// contain. Without them, the strings are taken to follow the symbols.
 func (f *File) symbolCount(d *dynamic) uint64 {
 	if b, ok := f.from(f.unrelocate(d.hash)); ok && d.hash != 0 {
 		r := buf.At(b, 4)
@@ -164,8 +164,8 @@ func (f *File) symbolCount(d *dynamic) uint64 {
 	return 0
 }
 
-// gnuHashCount finds the last symbol of a GNU hash table: the end of the chain
-// that starts last.
+// gnuHashCount returns the number of symbols by a GNU hash table: the last one
+// ends the chain that starts last.
 func gnuHashCount(b []byte) uint64 {
 	r := buf.At(b, 0)
 	buckets, first, bloom := uint64(r.U32()), uint64(r.U32()), uint64(r.U32())

@@ -27,8 +27,8 @@ const (
 	maxDebug      = 256 // entries looked at
 )
 
-// DebugID returns the id of the image's first CodeView record; ok is false if
-// it has none that can be read.
+// DebugID returns the id of the image's first readable CodeView record; ok is
+// false if there is none.
 func (f *File) DebugID() (id DebugID, ok bool) {
 	d := f.dirs[dirDebug]
 	table := f.Tail(d.rva, int(min(d.size, maxDebug*debugEntry)))
@@ -47,7 +47,8 @@ func (f *File) DebugID() (id DebugID, ok bool) {
 	return id, false
 }
 
-// debugData finds a debug record, which may be in the file only.
+// debugData returns at most maxName bytes of a debug record, nil if there are
+// none. With rva 0, the record is only in the file, at offset.
 func (f *File) debugData(rva, offset, size uint32) []byte {
 	n := min(int(size), maxName)
 	if rva != 0 {
@@ -60,9 +61,8 @@ func (f *File) debugData(rva, offset, size uint32) []byte {
 	return b[:min(n, len(b))]
 }
 
-// DWARF holds the DWARF sections of an image that has such: those of the GNU
-// and LLVM compilers for Windows, and Go's. Addresses are those of an image at
-// ImageBase.
+// DWARF holds the call frame sections that the GNU, LLVM, and Go compilers
+// write for Windows. Addresses are those of an image at ImageBase.
 type DWARF struct {
 	EHFrame        []byte
 	EHFrameAddr    uint64
@@ -70,13 +70,13 @@ type DWARF struct {
 	DebugFrameAddr uint64
 	TextAddr       uint64
 	Compressed     bool  // DebugFrame was expanded from .zdebug_frame
-	Err            error // why a section that is there could not be read
+	Err            error // why an existing section could not be read
 }
 
-// maxExpanded bounds what a compressed section may grow to, bytes.
+// maxExpanded bounds the expanded size of a compressed section, in bytes.
 const maxExpanded = 1 << 28
 
-// DWARF returns the call frame sections; fields are nil where there is none.
+// DWARF returns the call frame sections; the bytes of a missing one are nil.
 func (f *File) DWARF() (d DWARF) {
 	if s := f.Section(".eh_frame"); s != nil {
 		d.EHFrame, d.EHFrameAddr = f.sectionBytes(s), f.base+uint64(s.RVA)
@@ -98,7 +98,7 @@ func (f *File) DWARF() (d DWARF) {
 }
 
 func (f *File) sectionBytes(s *Section) []byte {
-	n := max(s.VirtualSize, s.Size) // what Go's linker compresses it states in the file's size only
+	n := max(s.VirtualSize, s.Size) // of a compressed section, Go's linker states only the size in the file
 	if s.VirtualSize != 0 && s.Name != ".zdebug_frame" {
 		n = s.VirtualSize
 	}

@@ -2,8 +2,7 @@ package pe
 
 import "fmt"
 
-// Reason is the reason why a part of an image is refused. The zero Reason means it is
-// not.
+// Reason is why a part of an image is refused. The zero Reason, OK, means that it is not.
 type Reason uint8
 
 const (
@@ -11,10 +10,10 @@ const (
 	NotPE              // no MZ or PE signature
 	NotOptional        // the optional header is of no known kind
 	Short              // the bytes end before the structure does
-	Outside            // an RVA that lies in no bytes of the image
+	Outside            // an RVA or index outside the bytes or table of the image
 	TooLarge           // larger than is read
 	NotRegular         // not a regular file
-	BadString          // a string that is not ended
+	BadString          // a string that is outside the image, without end, or too long
 )
 
 var reasons = [...]string{"ok", "no PE signature", "unknown optional header", "bytes end too early", "RVA outside the image",

@@ -5,14 +5,15 @@ type Export struct {
 	Name    string
 	RVA     uint32 // of the function; 0 if Forward is set
 	Ordinal uint32
-	Forward string // "MODULE.Name" if the export stands for another module's
+	Forward string // "MODULE.Name" if another module implements the export, else ""
 }
 
 const exportHead = 40
 
 // Exports returns the exported names in the order of the name table, which is
-// sorted by name. What was read before damage comes with the error, a
-// *FormatError. It allocates: not for the time a thread is suspended.
+// sorted by name. If the table is damaged, the error is a *FormatError, and the
+// names before the damage are returned too. Exports allocates: do not call it
+// while a thread is suspended.
 func (f *File) Exports() ([]Export, error) {
 	d := f.dirs[dirExport]
 	if d.size == 0 {
@@ -50,7 +51,7 @@ func (f *File) Exports() ([]Export, error) {
 	return out, nil
 }
 
-// table returns n entries of a size that were checked to be there.
+// table returns the bytes of n entries of a size; false if they are not all in the image.
 func (f *File) table(rva, n uint32, size int) ([]byte, bool) {
 	if uint64(n)*uint64(size) > 1<<31 {
 		return nil, false

@@ -10,9 +10,9 @@ import (
 	"github.com/seedwalk/seedwalk/pe/rva"
 )
 
-// MaxFile is the size of the largest file that Open reads, bytes: a file is
-// held in memory as a whole, and the largest images there are (programs with a
-// .NET runtime in them) have a few hundred MiB.
+// MaxFile is the size in bytes of the largest file that Open reads: the whole
+// file is read into memory. The largest images (programs with a .NET runtime in
+// them) have a few hundred MiB.
 const MaxFile = 1 << 30
 
 // File is a parsed PE image. It is immutable: all methods are safe for
@@ -22,9 +22,9 @@ type File struct {
 	name     string
 	sections []Section
 	runs     rva.Blocks
-	pdata    []byte      // the exception directory, as it stands in the image
-	amd64    amd64.Table // the same if it is x64's
-	arm64    arm64.Table // if it is ARM64's
+	pdata    []byte      // the bytes of the exception directory
+	amd64    amd64.Table // the exception directory of an x64 image
+	arm64    arm64.Table // the exception directory of an ARM64 image
 	raw      []byte      // the whole file, nil for a mapped image
 	strings  []byte      // the COFF string table
 	problems []error     // damage that leaves the rest usable
@@ -43,8 +43,9 @@ type Section struct {
 // Executable reports whether the section holds code.
 func (s *Section) Executable() bool { return s.Characteristics&0x20000000 != 0 }
 
-// Open reads and parses the PE file at path. A file larger than MaxFile is
-// refused with a *FormatError (TooLarge) before anything of it is read.
+// Open reads and parses the PE file at path. A file that is larger than MaxFile
+// (TooLarge) or not regular (NotRegular) is refused with a *FormatError before
+// it is read.
 func Open(path string) (*File, error) {
 	data, err := wholefile.Read(path, MaxFile)
 	var refused *wholefile.Error
@@ -57,7 +58,7 @@ func Open(path string) (*File, error) {
 	return New(data, path)
 }
 
-// refusals is what a file is refused for, in this package's words.
+// refusals maps the reasons of package wholefile to this package's.
 var refusals = [...]Reason{wholefile.NotRegular: NotRegular, wholefile.TooLarge: TooLarge}
 
 // New parses the bytes of a PE file. The error is a *FormatError and the File
@@ -78,8 +79,8 @@ func New(data []byte, name string) (*File, error) {
 	return f, nil
 }
 
-// FromMemory parses an image as it is mapped: data[0] lies at the image base.
-// The bytes may end before SizeOfImage.
+// FromMemory parses an image as it is mapped: data[0] is the image's first byte
+// in memory. The bytes may end before SizeOfImage. Errors are as in New.
 func FromMemory(data []byte, name string) (*File, error) {
 	return FromMemoryBlocks([]Block{{RVA: 0, Data: data}}, name)
 }
@@ -137,10 +138,10 @@ func (f *File) problem(structure string, offset, value uint64, why Reason) {
 	}
 }
 
-// maxProblems bounds what is kept of a file in which everything is wrong.
+// maxProblems bounds the stored problems of one file.
 const maxProblems = 64
 
-// Name is what the image was opened as.
+// Name is the path or name that the image was opened with.
 func (f *File) Name() string { return f.name }
 
 // Problems lists damage that leaves the rest of the image usable.
@@ -159,8 +160,8 @@ func (f *File) Section(name string) *Section {
 	return nil
 }
 
-// ExceptionDirectory returns the table of RUNTIME_FUNCTIONs as it stands in the
-// image, which must not be changed; nil if there is none.
+// ExceptionDirectory returns the image's own table of RUNTIME_FUNCTIONs, which
+// must not be changed; nil if there is none.
 func (f *File) ExceptionDirectory() []byte { return f.pdata }
 
 // AMD64 returns the image's x64 functions, none if it is of another

@@ -55,11 +55,11 @@ const (
 
 type directory struct{ rva, size uint32 }
 
-// Read gives n bytes at an RVA of an image, wherever it is: in a file, mapped, in
-// the memory of a process. They are good until the next call.
+// Read returns n bytes at an RVA of an image: of a file, of a mapped image, or of
+// a process's memory. The bytes are valid until the next call.
 type Read func(rva uint32, n int) ([]byte, bool)
 
-// Header is what the headers of an image say.
+// Header is the decoded headers of an image.
 type Header struct {
 	machine uint16
 	wide    bool   // PE32+
@@ -78,8 +78,8 @@ type Header struct {
 // Machine is the COFF header's machine field. See Arch.
 func (h *Header) Machine() uint16 { return h.machine }
 
-// Stamp is the COFF header's time stamp, which tells two builds of one image
-// apart.
+// Stamp is the COFF header's time stamp, which differs between two builds of one
+// image.
 func (h *Header) Stamp() uint32 { return h.stamp }
 
 // ImageBase is the preferred load address of the image's first byte.
@@ -92,8 +92,8 @@ func (h *Header) SizeOfImage() uint32 { return h.size }
 // or an image with both kinds of code.
 func (h *Header) CLRHeader() bool { return h.dirs[dirCLR].rva != 0 && h.dirs[dirCLR].size != 0 }
 
-// CLR is where the header of managed code lies (ECMA-335 II.25.3.3); size 0 if
-// there is none.
+// CLR is the range of the header of managed code (ECMA-335 II.25.3.3). Its size
+// is 0 without one.
 func (h *Header) CLR() (rva, size uint32) {
 	d := h.dirs[dirCLR]
 	return d.rva, d.size
@@ -111,8 +111,8 @@ func (h *Header) Debug() (rva, size uint32) {
 	return d.rva, d.size
 }
 
-// ReadHeader reads the headers of the image that read gives parts of. The error
-// is a *FormatError.
+// ReadHeader reads an image's headers by calls of read. name is the image's, for
+// errors. The error is a *FormatError.
 func ReadHeader(read Read, name string) (h Header, err error) {
 	r := headerReader{read, name}
 	dos, err := r.need("DOS header", 0, 64)
@@ -144,7 +144,7 @@ func ReadHeader(read Read, name string) (h Header, err error) {
 	return h, nil
 }
 
-// headerReader gives bytes of the headers of an image.
+// headerReader reads bytes of an image's headers.
 type headerReader struct {
 	read Read
 	name string
@@ -186,9 +186,8 @@ func (h *Header) optional(b []byte) Reason {
 
 const sectionSize = 40
 
-// ReadSections reads the section table of an image whose headers h are, and
-// that read gives parts of. Names are cut at eight bytes. The error is a
-// *FormatError.
+// ReadSections reads the section table of the image with header h by calls of
+// read. Names are cut at eight bytes. The error is a *FormatError.
 func (h *Header) ReadSections(read Read, name string) ([]Section, error) {
 	r := headerReader{read, name}
 	b, err := r.need("section table", h.sections, h.sectionCount*sectionSize)
@@ -215,7 +214,7 @@ func (f *File) readSections() (err error) {
 	return err
 }
 
-// readStrings finds the COFF string table behind the symbol table.
+// readStrings finds the COFF string table, which follows the symbol table.
 func (f *File) readStrings() {
 	h := &f.Header
 	at := uint64(h.symbols) + 18*uint64(h.symbolCount)
@@ -226,8 +225,8 @@ func (f *File) readStrings() {
 	f.strings = b[:min(uint64(u32(b)), uint64(len(b)))]
 }
 
-// longName resolves a section's name, which may be "/" and the decimal offset
-// of a longer one in the string table.
+// longName resolves a section's name: "/" and a decimal number is the offset of
+// a longer name in the string table.
 func (f *File) longName(name string) string {
 	if len(name) < 2 || name[0] != '/' {
 		return name

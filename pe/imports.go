@@ -1,10 +1,10 @@
 package pe
 
-// Import is one DLL that an image needs, and what of it.
+// Import is one DLL that an image needs, and the functions that it imports from it.
 type Import struct {
 	DLL      string
 	Names    []string // functions imported by name
-	Ordinals []uint16 // and by number
+	Ordinals []uint16 // functions imported by number
 }
 
 // Bounds of an import directory; real images stay far below. Tables may overlap,
@@ -15,21 +15,22 @@ const (
 	minThunk      = 4       // bytes of a function's entry, at least
 )
 
-// importRoom is what may still be read.
+// importRoom is how many functions and bytes of names may still be read.
 type importRoom struct{ functions, text int }
 
 const (
 	importSize    = 20 // IMAGE_IMPORT_DESCRIPTOR
-	importDLL     = 12 // place of the DLL's name in it
-	importThunks  = 16 // and of FirstThunk
-	hintSize      = 2  // before a name
+	importDLL     = 12 // offset of the DLL's name in it
+	importThunks  = 16 // offset of FirstThunk in it
+	hintSize      = 2  // bytes before a name
 	ordinalFlag32 = 1 << 31
 	ordinalFlag64 = 1 << 63
 )
 
-// Imports returns what the image needs when it is loaded, not what it loads
-// later. It allocates: not for the time a thread is suspended. What was read
-// before damage comes with the error, a *FormatError.
+// Imports returns what the image needs when it is loaded, without delay-loaded
+// DLLs. If the directory is damaged, the error is a *FormatError, and the DLLs
+// before the damage are returned too. Imports allocates: do not call it while a
+// thread is suspended.
 func (f *File) Imports() (out []Import, err error) {
 	d := f.dirs[dirImport]
 	if d.size == 0 {
@@ -62,7 +63,7 @@ func (f *File) Imports() (out []Import, err error) {
 	return out, &FormatError{f.name, "import directory", uint64(d.rva), maxImportDLLs, TooLarge}
 }
 
-// thunks reads one DLL's table of names and ordinals, 0 at its end.
+// thunks reads one DLL's table of names and ordinals, up to an entry of 0.
 func (f *File) thunks(at uint32, im *Import, room *importRoom) error {
 	for ; room.functions > 0 && room.text > 0; room.functions-- {
 		v, size, ok := f.thunk(at)
@@ -87,8 +88,8 @@ func (f *File) thunks(at uint32, im *Import, room *importRoom) error {
 	return &FormatError{f.name, "import thunks", uint64(at), maxImports, TooLarge}
 }
 
-// thunk reads one entry, that of a 32-bit image with its flag where the wide
-// one's is.
+// thunk reads one entry and its size. The ordinal flag of a 32-bit image's entry
+// is moved to bit 63.
 func (f *File) thunk(at uint32) (v uint64, size uint32, ok bool) {
 	if !f.wide {
 		w, ok := f.word(at)

@@ -1,6 +1,6 @@
 // Package pe reads PE images: headers, sections, imports and exports, the debug
-// id. The unwind data of their code is read by a room per architecture, pe/amd64
-// and pe/arm64.
+// id. A package per architecture, pe/amd64 or pe/arm64, reads the unwind data of
+// their code.
 //
 // Sources: Microsoft, "PE format"; dotnet/runtime src/coreclr/inc/pedecoder.h for
 // the machines of the CLR's images.
@@ -11,9 +11,9 @@
 //
 // Strategy: an image is a sorted list of blocks (RVA, bytes), the same for a
 // file, a mapped image and a dump with holes; everything is read through
-// BytesAt, which checks and never copies. What loading reads is bounded by the
-// bytes at hand, never by a count the image states.
+// BytesAt, which checks and never copies. Loading reads no more than the bytes
+// that exist, whatever counts the image states.
 //
-// Known gaps: ARM64EC and ARM64X images are read as what their header says;
-// symbols of the COFF symbol table are not read.
+// Known gaps: ARM64EC and ARM64X images are read as the machine in their header;
+// of the COFF symbol table only functions are read.
 package pe

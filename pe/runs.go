@@ -15,8 +15,8 @@ func (f *File) BytesAt(rva uint32, n int) ([]byte, bool) {
 	return f.runs.Bytes(rva, n)
 }
 
-// Tail returns the up to max bytes there are from rva on in its section (or
-// block), nil if none. It allocates nothing.
+// Tail returns at most max bytes from rva to the end of its section (or block),
+// nil if there are none. It does not copy or allocate.
 func (f *File) Tail(rva uint32, max int) []byte {
 	return f.runs.Tail(rva, max)
 }
@@ -34,8 +34,8 @@ func (f *File) word(rva uint32) (uint32, bool) {
 	return u32(b), true
 }
 
-// text reads the string at rva up to its NUL. One longer than max or without
-// an end is refused.
+// text reads the string at rva up to its NUL. It returns false if there is no
+// NUL in the first max bytes.
 func (f *File) text(rva uint32, max int) (string, bool) {
 	for i, b := 0, f.Tail(rva, max); i < len(b); i++ {
 		if b[i] == 0 {
@@ -45,7 +45,7 @@ func (f *File) text(rva uint32, max int) (string, bool) {
 	return "", false
 }
 
-// bytes is how many bytes the image was made of.
+// bytes returns how many bytes of the image there are: of the file, or of all blocks.
 func (f *File) bytes() (n int) {
 	if f.raw != nil {
 		return len(f.raw)
@@ -60,5 +60,5 @@ func (f *File) bytes() (n int) {
 const maxText = 1 << 24
 
 // textRoom is how many bytes the names of one of the image's tables may have together: names may
-// share their bytes, so that a small image could name more than memory holds.
+// share their bytes, so that the names of a small image could fill the memory.
 func (f *File) textRoom() int { return min(maxText, 1<<16+8*f.bytes()) }

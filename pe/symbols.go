@@ -12,7 +12,8 @@ const (
 	symbolFunction = 0x20
 )
 
-// Functions returns the functions in the COFF symbol table.
+// Functions returns the functions in the COFF symbol table, which is only in files: none for an image from
+// memory. Damaged or unnamed entries are skipped.
 func (f *File) Functions() (out []Function) {
 	at := uint64(f.symbols)
 	if at == 0 || at > uint64(len(f.raw)) {

@@ -1,7 +1,7 @@
 package pe
 
-// Version is a file version as the version resource has it: major, minor,
-// build, private part.
+// Version is a file version from a version resource: major, minor, build, and
+// private part.
 type Version [4]uint16
 
 // Sources: the PE format's .rsrc section; VS_VERSIONINFO and VS_FIXEDFILEINFO of
@@ -18,7 +18,7 @@ const (
 )
 
 // Version returns the file version of the image's version resource, false if
-// there is none.
+// there is none or it cannot be read.
 func (f *File) Version() (v Version, ok bool) {
 	d := f.dirs[dirResource]
 	if d.size == 0 {
@@ -44,8 +44,9 @@ func (f *File) Version() (v Version, ok bool) {
 	return Version{uint16(high >> 16), uint16(high), uint16(low >> 16), uint16(low)}, true
 }
 
-// resource returns where a directory's entry leads: that of versions among the
-// types, and else the first, which has another name or language.
+// resource returns the offset in one entry of a resource directory, with the
+// flag resourceTree: in the directory of types, of the entry for versions; else
+// of the first entry, whatever its name or language.
 func (f *File) resource(rva uint32, types bool) (offset uint32, ok bool) {
 	head, ok := f.BytesAt(rva, resourceHead)
 	if !ok {
