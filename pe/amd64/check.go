@@ -1,8 +1,8 @@
 package amd64
 
-// Check looks at everything an entry of the exception directory leads to:
-// its range, its unwind information and all that is chained to it. It returns
-// the first thing that is wrong, as an *Error; nil if nothing is.
+// Check checks an entry of the exception directory: its range, its unwind
+// information, and all information chained to it. It returns the first fault as
+// an *Error, nil if there is none.
 func (t *Table) Check(fn RuntimeFunction) error {
 	if fn.End <= fn.Begin {
 		return Fault{BadRange, 4, fn.End}.Err("RUNTIME_FUNCTION", fn.Begin)
@@ -31,7 +31,7 @@ func (t *Table) Check(fn RuntimeFunction) error {
 	return Fault{why, 8, fn.Unwind}.Err("RUNTIME_FUNCTION", fn.Begin)
 }
 
-// Check looks at the flags, every code and every epilog of fn's information.
+// Check checks the flags, every code, and every epilog of fn's information.
 func (i *Info) Check(fn RuntimeFunction) Fault {
 	if i.Chained() && i.Flags != UNW_FLAG_CHAININFO {
 		return Fault{BadFlags, 0, uint32(i.Flags)}
@@ -59,7 +59,7 @@ func (i *Info) Check(fn RuntimeFunction) Fault {
 	return Fault{}
 }
 
-// checkEpilogs: each must lie in a function of length bytes.
+// checkEpilogs checks that each epilog is inside a function of length bytes.
 func (i *Info) checkEpilogs(b []byte, length uint32) Fault {
 	if len(b) == 0 {
 		return Fault{}

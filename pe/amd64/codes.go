@@ -34,13 +34,13 @@ type Code struct {
 	Op     Op
 	Offset uint8 // CodeOffset: the prolog's bytes up to the end of the instruction
 	Info   uint8 // OpInfo: a register, a scaled size, a flag
-	Slots  uint8 // slots of two bytes it takes, 1 to 3
+	Slots  uint8 // size in slots of two bytes, 1 to 3
 	// bytes: size of a push or an allocation, offset of a save, distance of a frame register, distance of an
 	// epilog from the function's end
 	Operand uint32
 }
 
-// HasOperand reports whether Operand has a meaning that Op and the frame's offset do not give.
+// HasOperand reports whether Operand adds something to Op, Info, and the frame's offset.
 func (c *Code) HasOperand() bool {
 	switch c.Op {
 	case UWOP_PUSH_NONVOL, UWOP_SET_FPREG, UWOP_PUSH_MACHFRAME:
@@ -49,8 +49,7 @@ func (c *Code) HasOperand() bool {
 	return true
 }
 
-// Code decodes the code that b, a rest of i.Codes, begins with. It allocates
-// nothing.
+// Code decodes the first code of b, a tail of i.Codes. It allocates nothing.
 func (i *Info) Code(b []byte) (c Code, why Reason) {
 	if len(b) < 2 {
 		return c, BadOperand
@@ -133,11 +132,11 @@ func (i *Info) operand(b []byte, c Code, scale uint32) (Code, Reason) {
 	return c, OK
 }
 
-// Size is the number of bytes a code takes.
+// Size is the size of a code in bytes.
 func (c *Code) Size() int { return 2 * int(c.Slots) }
 
-// Epilogs returns the leading version 2 EPILOG codes of i.Codes as bytes; those
-// after them are the prolog's.
+// Epilogs splits i.Codes into the leading EPILOG codes of version 2 (none in
+// version 1) and the prolog's codes.
 func (i *Info) Epilogs() (epilogs, prolog []byte) {
 	n := 0
 	if i.Version == 2 {

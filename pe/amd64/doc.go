@@ -11,8 +11,8 @@
 // and ends in the RUNTIME_FUNCTION of its parent. A *machine frame* is what the
 // processor pushes at an interrupt.
 //
-// Strategy: look-up and decoding allocate nothing and give reasons by value;
-// errors with structure, offset and value come from the cold paths.
+// Strategy: look-up and decoding allocate nothing and return reasons by value;
+// errors with structure, offset, and value come from the cold paths.
 //
-// Known gaps: UNWIND_INFO version 3 is recognised and refused.
+// Known gaps: UNWIND_INFO version 3 is recognized and refused.
 package amd64

@@ -33,8 +33,8 @@ func readFunction(b []byte) RuntimeFunction {
 }
 
 // Table is the exception directory of one image, or of a copy of a part of it,
-// with the bytes that its entries lead to. It is immutable: all methods are safe
-// for concurrent use. The zero Table has no entry.
+// with the bytes that its entries point to. All methods but SetSize are safe for
+// concurrent use. The zero Table has no entry.
 type Table struct {
 	pdata []byte
 	spans []span // of a directory that is not sorted or overlaps; nil = use pdata
@@ -44,20 +44,20 @@ type Table struct {
 }
 
 // New makes the table of an exception directory. image holds the bytes that the
-// entries lead to; unix tells that the image is one the CLR made for Unix.
+// entries point to; unix means that the image is one the CLR made for Unix.
 func New(pdata []byte, image rva.Blocks, unix bool) Table {
 	return Table{pdata: pdata, spans: flatten(pdata), image: image, unix: unix}
 }
 
-// SetSize tells the image's size, for Check.
+// SetSize sets the image's size in bytes, for Check; 0 means unknown.
 func (t *Table) SetSize(size uint32) { t.size = size }
 
 // Unix reports whether the image is one the CLR made for Unix: its functions
 // preserve System V's registers.
 func (t *Table) Unix() bool { return t.unix }
 
-// Tail returns the up to max bytes of the image there are from rva on. It
-// allocates nothing.
+// Tail returns at most max bytes of the image from rva to the end of its block,
+// nil if there are none. It does not copy or allocate.
 func (t *Table) Tail(rva uint32, max int) []byte { return t.image.Tail(rva, max) }
 
 // Len is the number of entries of the x64 exception directory.
@@ -65,15 +65,15 @@ func (t *Table) Len() int {
 	return len(t.pdata) / EntrySize
 }
 
-// Entry returns entry i of the exception directory as it stands there,
-// 0 <= i < Len.
+// Entry returns entry i of the exception directory, 0 <= i < Len. It may be
+// indirect.
 func (t *Table) Entry(i int) RuntimeFunction {
 	return readFunction(t.pdata[i*EntrySize:])
 }
 
-// Find returns the function at rva, through indirect entries: with those
-// the range may be another's. The reason is NoEntry if no entry covers rva. It
-// allocates nothing.
+// Find returns the function at rva. It follows indirect entries, so the
+// function's range need not contain rva. The reason is NoEntry if no entry covers
+// rva. Find allocates nothing.
 func (t *Table) Find(rva uint32) (RuntimeFunction, Reason) {
 	fn, ok := t.Lookup(rva)
 	if !ok {
@@ -82,8 +82,8 @@ func (t *Table) Find(rva uint32) (RuntimeFunction, Reason) {
 	return t.Resolve(fn)
 }
 
-// Lookup returns the entry that covers rva as it stands in the exception
-// directory. Where entries overlap it is the one that begins last.
+// Lookup returns the directory's entry that covers rva; it may be indirect. If
+// entries overlap, it is the one that begins last.
 func (t *Table) Lookup(rva uint32) (RuntimeFunction, bool) {
 	if t.spans != nil {
 		return t.lookupSpan(rva)
@@ -105,7 +105,8 @@ func (t *Table) Lookup(rva uint32) (RuntimeFunction, bool) {
 	return fn, fn.Contains(rva)
 }
 
-// Resolve follows indirect entries to one that has unwind information.
+// Resolve follows indirect entries to one with unwind information, at most
+// maxLinks of them.
 func (t *Table) Resolve(fn RuntimeFunction) (RuntimeFunction, Reason) {
 	for range maxLinks {
 		if !fn.Indirect() {
@@ -140,9 +141,10 @@ func regular(pdata []byte) bool {
 	return true
 }
 
-// flatten turns a table that is not regular into spans that are; nil if it is
-// regular. Of entries that overlap the one that begins last holds, and of those
-// the shortest. There are at most two spans per entry.
+// flatten turns a table that is not regular into sorted spans that do not
+// overlap; nil if the table is regular. Of overlapping entries, the one that
+// begins last applies, and of those the shortest. There are at most two spans per
+// entry.
 func flatten(pdata []byte) []span {
 	if regular(pdata) {
 		return nil
@@ -174,7 +176,8 @@ type flattener struct {
 	out  []span
 }
 
-// until gives the addresses from w.at to limit to the entries that are open.
+// until writes the spans of the open entries from w.at to limit, and closes the
+// entries that end there or before.
 func (w *flattener) until(limit uint32) {
 	for len(w.open) > 0 {
 		top := &w.open[len(w.open)-1]
@@ -210,7 +213,7 @@ func (t *Table) lookupSpan(rva uint32) (RuntimeFunction, bool) {
 // with.
 func ReadEntry(b []byte) RuntimeFunction { return readFunction(b) }
 
-// AppendEntry appends fn as it stands in an exception directory.
+// AppendEntry appends fn as encoded in an exception directory.
 func AppendEntry(b []byte, fn RuntimeFunction) []byte {
 	for _, w := range [3]uint32{fn.Begin, fn.End, fn.Unwind} {
 		b = binary.LittleEndian.AppendUint32(b, w)

@@ -20,7 +20,7 @@ type Info struct {
 	Unix        bool   // of an image the CLR made for Unix: has SET_FPREG_LARGE
 	Codes       []byte // 2*Count bytes
 	Handler     uint32 // RVA of the exception handler, 0 = none
-	HandlerData uint32 // RVA of what is the handler's
+	HandlerData uint32 // RVA of the handler's data, 0 = none
 	Parent      RuntimeFunction
 }
 
@@ -42,8 +42,8 @@ func (t *Table) Info(rva uint32) (Info, Fault) {
 	return i, fault
 }
 
-// Decode decodes the UNWIND_INFO that b begins with. unix tells whether
-// the image is one the CLR made for Unix. Codes are a part of b.
+// Decode decodes the UNWIND_INFO that b begins with, except RVA and HandlerData.
+// unix means that the image is one the CLR made for Unix. Codes are a part of b.
 func Decode(b []byte, unix bool) (i Info, fault Fault) {
 	if len(b) < infoHead {
 		return i, Fault{Short, 0, uint32(len(b))}
@@ -104,8 +104,8 @@ func (t *Table) Primary(fn RuntimeFunction) (RuntimeFunction, Reason) {
 	return fn, ChainDepth
 }
 
-// Starts reports whether a function begins at rva. A later part of one may begin
-// behind a call, so that only what says of itself that it is the first counts.
+// Starts reports whether a function begins at rva. A later fragment may begin
+// after a call, so only a function's first fragment counts.
 func (t *Table) Starts(rva uint32) bool {
 	fn, ok := t.Lookup(rva)
 	if !ok || fn.Begin != rva {
@@ -115,8 +115,8 @@ func (t *Table) Starts(rva uint32) bool {
 	return why == OK && first.Begin == rva
 }
 
-// InfoSize is the size of an UNWIND_INFO with all that is behind its codes but a
-// handler's data. head is its first 4 bytes.
+// InfoSize is the size in bytes of an UNWIND_INFO without a handler's data. head
+// is its first 4 bytes.
 func InfoSize(head []byte) int {
 	i := Info{Flags: head[0] >> 3, Count: head[2]}
 	switch {

@@ -12,8 +12,8 @@ const (
 	OK           Reason = iota
 	NoEntry             // no RUNTIME_FUNCTION covers the address: a leaf
 	Short               // the bytes end before the structure does
-	Outside             // an RVA that lies in no bytes of the image
-	BadRange            // a function that ends before it begins
+	Outside             // an RVA outside the bytes or the size of the image
+	BadRange            // a function that ends at or before its begin
 	IndirectLoop        // indirect entries that lead to no function within 32
 	ChainDepth          // chained information deeper than 32 links
 	BadVersion          // an UNWIND_INFO version that is not known
@@ -21,7 +21,7 @@ const (
 	BadOpcode           // a reserved unwind operation
 	BadOperation        // an OpInfo with no meaning for its operation
 	BadOperand          // an operand extends beyond CountOfCodes
-	BadFrame            // a code that needs a frame register where none is declared, or SET_FPREG_LARGE with an offset other than 15
+	BadFrame            // a code needs a frame register, but none is declared, or SET_FPREG_LARGE is invalid
 	BadFlags            // chained information with a handler
 	BadEpilog           // a version 2 epilog outside its function
 	BadOrder            // prolog offsets that go up, or past SizeOfProlog
@@ -43,9 +43,8 @@ func (r Reason) String() string {
 // not read.
 func (r Reason) Unsupported() bool { return r == Version3 }
 
-// Walkable reports whether parts of the data disagree and a walk goes by them all
-// the same, as Windows does, which checks none of it: ntdll.dll itself has prologs
-// whose codes are out of order.
+// Walkable reports whether a walk ignores the reason. Windows does not check these
+// either: ntdll.dll itself has prologs whose codes are out of order.
 func (r Reason) Walkable() bool {
 	switch r {
 	case BadRange, BadFlags, BadEpilog, BadOrder:
@@ -59,7 +58,7 @@ func (r Reason) Walkable() bool {
 // allocate on the walk's path.
 type Fault struct {
 	Reason Reason
-	Offset uint32 // bytes from the UNWIND_INFO's begin
+	Offset uint32 // bytes from the start of the structure
 	Value  uint32 // the value found there
 }
 

@@ -1,7 +1,7 @@
 package arm64
 
-// Check looks at everything At would only look at for some instruction: every
-// scope, every code. It returns the first fault.
+// Check checks every scope and every code, of which At reads only those that an
+// instruction needs. It returns the first fault.
 func (i *Info) Check() Fault {
 	if _, fault := i.Count(0); !fault.OK() {
 		return fault
@@ -25,7 +25,7 @@ func (i *Info) Check() Fault {
 	return i.checkCodes()
 }
 
-// checkCodes decodes the codes up to the last end: what follows is padding.
+// checkCodes decodes the codes up to the last end. Codes after it are padding.
 func (i *Info) checkCodes() Fault {
 	last := len(i.Codes)
 	for last > 0 && i.Codes[last-1] != 0xe4 {

@@ -60,11 +60,11 @@ type Code struct {
 	Quad   bool   // 16 bytes are saved for each register, else 8
 	Pre    bool   // pre-indexed: the save lowered sp by Off and stored at the new sp
 	Reg    uint8  // 0-30, or 0-31 if Vector
-	Reg2   uint8  // stored behind Reg
+	Reg2   uint8  // stored at the address after Reg, or NoRegister
 	Off    uint32 // bytes: size of an allocation, offset from sp of a save, from sp of x29 for add_fp
 }
 
-// Last reports whether the code ends the counting of instructions.
+// Last reports whether the code ends the codes that Count counts.
 func (c *Code) Last() bool { return c.Op == End || c.Op == EndC }
 
 // CanSaveNext reports whether n more pairs of registers can follow the one that
@@ -90,7 +90,7 @@ func size(first uint8) uint8 {
 	return sizes[first-0xe0]
 }
 
-// DecodeCode decodes the code at the begin of b. A code with a reserved
+// DecodeCode decodes the code at the start of b. A code with a reserved
 // first byte is returned as Reserved with its size and BadCode.
 func DecodeCode(b []byte) (c Code, why Reason) {
 	why = c.Decode(b)
@@ -138,8 +138,8 @@ func (c *Code) save(op Op, reg, reg2 uint8, off uint32) {
 	c.Op, c.Saves, c.Reg, c.Reg2, c.Off = op, true, reg, reg2, off
 }
 
-// decodePair decodes the two-byte codes 0xC0-0xDF, w being both bytes, the
-// first one high.
+// decodePair decodes the two-byte codes 0xC0-0xDF. w is both bytes, the first
+// one in the high half.
 func (c *Code) decodePair(w uint32) Reason {
 	z, x := w&0x3f, uint8(w>>6&15)
 	switch w >> 8 & 0x1f {

@@ -16,8 +16,8 @@ type RuntimeFunction struct {
 // Packed reports whether Data is a packed word.
 func (f RuntimeFunction) Packed() bool { return f.Data&3 != 0 }
 
-// Length is how long the function is, bytes: by its packed word, else by the first
-// XdataHead bytes of its record.
+// Length returns the function's length in bytes: by its packed word, or else by
+// head, the first XdataHead bytes of its record.
 func (f RuntimeFunction) Length(head []byte) (uint32, Fault) {
 	if f.Packed() {
 		return DecodePacked(f.Data).Length, Fault{}
@@ -36,7 +36,7 @@ func ReadEntry(b []byte) RuntimeFunction {
 }
 
 // Table is the exception directory of one image, or of a copy of a part of it,
-// with the bytes that its entries lead to. It is immutable: all methods are safe
+// with the bytes that its entries point to. It is immutable: all methods are safe
 // for concurrent use. The zero Table has no entry.
 type Table struct {
 	pdata []byte // sorted by begin
@@ -44,7 +44,7 @@ type Table struct {
 }
 
 // New makes the table of an exception directory. image holds the bytes that the
-// entries lead to. A directory that is not sorted is sorted in a copy.
+// entries point to. A directory that is not sorted is sorted in a copy.
 func New(pdata []byte, image rva.Blocks) Table {
 	return Table{pdata: sorted(pdata), image: image}
 }
@@ -56,7 +56,7 @@ func (t *Table) Len() int { return len(t.pdata) / EntrySize }
 func (t *Table) Entry(i int) RuntimeFunction { return ReadEntry(t.pdata[i*EntrySize:]) }
 
 // Index returns the number of the last entry that begins at or before rva, or
-// -1. Whether it covers rva only its length says.
+// -1. The entry covers rva only if it is long enough.
 func (t *Table) Index(rva uint32) int {
 	lo, hi := 0, t.Len()
 	for lo < hi {

@@ -1,8 +1,9 @@
 package arm64
 
 // Find finds the function at rva and decodes its unwind information into info. buf
-// holds the codes if the entry is packed. found is false where no entry covers rva: a
-// leaf. It allocates nothing.
+// holds the codes if the entry is packed. found is false if no entry covers rva: a
+// leaf. If the last entry before rva cannot be decoded, found is true and fault is the
+// reason. Find allocates nothing.
 func (t *Table) Find(rva uint32, buf *Buffer, info *Info) (begin uint32, found bool, fault Fault) {
 	*info = Info{}
 	i := t.Index(rva)
@@ -39,8 +40,8 @@ func (t *Table) decode(fn RuntimeFunction, buf *Buffer, info *Info) Fault {
 	return fault
 }
 
-// Starts reports whether a function begins at rva. A packed fragment says of
-// itself that it does not.
+// Starts reports whether a function begins at rva. Packed fragments do not count;
+// fragments with an .xdata record are not recognized and do.
 func (t *Table) Starts(rva uint32) bool {
 	i := t.Index(rva)
 	if i < 0 {

@@ -5,7 +5,7 @@ type Packed struct {
 	Flag      uint8  // 1: a whole function, 2: a fragment without prolog and epilog
 	RegF      uint8  // n > 0: d8 to d8+n are saved
 	RegI      uint8  // x19 to x19+n-1 are saved
-	H         bool   // x0-x7 are homed behind the saved registers
+	H         bool   // x0-x7 are homed above the saved registers
 	CR        uint8  // 0: lr not saved, 1: lr saved, 2: frame chain and signed lr, 3: frame chain
 	Length    uint32 // bytes
 	FrameSize uint32 // bytes
@@ -78,12 +78,12 @@ func (p *Packed) check(word uint32) Fault {
 	return Fault{}
 }
 
-// packedProlog makes the codes of a canonical prolog, and of its epilog, from their
-// ends on: they are added in the order in which the instructions run, and the last of
-// these is undone first. The prolog's end where the buffer's first half does, the
-// epilog's where it ends itself. Neither has more than 29 bytes: 11 of saved x registers,
-// 8 of vectors, 4 homes, 4 of the area below, an end; or two fewer of x registers for two
-// more of a frame record, and a signature.
+// packedProlog makes the codes of a canonical prolog, and of its epilog, backward from
+// their ends: they are added in the order in which the instructions run, and the last
+// instruction is undone first. The prolog's codes end at the middle of the buffer, the
+// epilog's at its end. Neither has more than 29 bytes: 11 of saved x registers, 8 of
+// vectors, 4 homes, 4 of the area below, an end; or two fewer of x registers for two more
+// of a frame record, and a signature.
 type packedProlog struct {
 	buf            *Buffer
 	prolog, epilog int // where the codes made so far begin
@@ -97,7 +97,7 @@ func (b *packedProlog) one(x uint32) {
 	b.buf[b.epilog&(len(b.buf)-1)] = byte(x)
 }
 
-func (b *packedProlog) two(x uint32) { // written behind its first byte
+func (b *packedProlog) two(x uint32) { // backward: the second byte first
 	b.one(x & 0xff)
 	b.one(x >> 8)
 }
@@ -170,7 +170,7 @@ func (p *Packed) saveInts(b *packedProlog) {
 	}
 }
 
-// saveVectors adds the saves of d8 and up, which lie behind the x registers.
+// saveVectors adds the saves of d8 and up, which are above the x registers.
 func (p *Packed) saveVectors(b *packedProlog) {
 	n, at := p.fpSize()/8, p.intSize()/8
 	for i := uint32(0); i < n; i += 2 {
@@ -185,8 +185,8 @@ func (p *Packed) saveVectors(b *packedProlog) {
 	}
 }
 
-// home adds the four stores of x0-x7, which the epilog does not undo; if
-// nothing else was saved the first of them makes the save area.
+// home adds the four stores of x0-x7, which the epilog does not undo. If nothing
+// else was saved, the first store also allocates the save area.
 func (p *Packed) home(b *packedProlog) {
 	stores := 4
 	if p.intSize()+p.fpSize() == 0 {

@@ -45,7 +45,7 @@ func (r Reason) Unsupported() bool { return r >= AllocZ && r <= TrapFrame }
 // would allocate on the walk's path.
 type Fault struct {
 	Reason Reason
-	Offset uint32 // bytes from the record's begin (.xdata), from the first code (codes), 0 for a packed word
+	Offset uint32 // bytes from the record's start (.xdata) or the first code (codes), 0 for a packed word
 	Value  uint32 // the value found there
 }
 
@@ -60,7 +60,7 @@ func (f Fault) Err(structure string, rva uint32) error {
 	return &Error{Structure: structure, RVA: rva, Fault: f}
 }
 
-// Error is an Fault with the structure it is in.
+// Error is a Fault with the structure it is in.
 type Error struct {
 	Structure string // "pdata", "xdata", "codes"
 	RVA       uint32 // of the structure

@@ -21,8 +21,8 @@ type Info struct {
 	scopes    []byte
 }
 
-// XdataHead is how many bytes of a record XdataSize wants to see; a
-// record of a single header word has 4.
+// XdataHead is the most bytes of a record that XdataSize needs; a record
+// with a single header word may have only 4.
 const XdataHead = 8
 
 // XdataSize returns the size of an .xdata record in bytes, without the
@@ -131,7 +131,7 @@ func (i *Info) Scope(k int) Scope {
 	return Scope{Start: w & 0x3ffff * 4, Reserved: uint8(w >> 18 & 15), Index: w >> 22}
 }
 
-// Where says in which part of a function an instruction is.
+// Where is the part of a function that an instruction is in.
 type Where uint8
 
 const (
@@ -144,11 +144,11 @@ func (w Where) String() string {
 	return [...]string{"prolog", "body", "epilog", "where?"}[min(w, 3)]
 }
 
-// Count returns the number of instructions that the codes from index on stand
-// for, up to end or end_c. The codes of the last epilog may also run to the end
-// of all codes, as real linkers write them and Windows reads them; a prolog's
-// need an end. It refuses a run of save_next that goes past the last register
-// even if a part of it would not: then the count is a lie.
+// Count returns the number of instructions that the codes from index to end or
+// end_c represent. The codes of the last epilog may also run to the end of all
+// codes, as real linkers write them and Windows reads them; a prolog's need an
+// end. Count refuses a run of save_next past the last register, because its
+// result would be wrong.
 func (i *Info) Count(index uint32) (uint32, Fault) {
 	n, run := uint32(0), 0
 	for at := index; ; {
@@ -186,15 +186,15 @@ func (i *Info) Count(index uint32) (uint32, Fault) {
 
 const saveNext = 0xe6
 
-// savesRun reports whether the code at the begin of b saves a pair after which
-// run more pairs can follow.
+// savesRun reports whether the code at the start of b saves a pair that run more
+// pairs can follow.
 func savesRun(b []byte, run int) bool {
 	c, reason := DecodeCode(b)
 	return reason == OK && c.CanSaveNext(run)
 }
 
 // At returns the codes that undo what the function did before its instruction
-// at offset bytes ran: the part of Codes from the first that applies on.
+// at offset bytes: the tail of Codes from the first one that applies.
 func (i *Info) At(offset uint32) ([]byte, Where, Fault) {
 	if offset >= i.Length {
 		return nil, Body, Fault{Outside, 0, offset}
@@ -213,7 +213,7 @@ func (i *Info) At(offset uint32) ([]byte, Where, Fault) {
 	return i.epilogAt(at)
 }
 
-// epilogAt is At behind the prolog; at counts instructions.
+// epilogAt is At after the prolog; at counts instructions.
 func (i *Info) epilogAt(at uint32) ([]byte, Where, Fault) {
 	if i.E {
 		n, fault := i.epilogCount(i.Epilogs)
@@ -235,7 +235,8 @@ func (i *Info) epilogAt(at uint32) ([]byte, Where, Fault) {
 	return i.Codes, Body, Fault{}
 }
 
-// within answers for an epilog of n instructions from start on.
+// within returns the result of At given an epilog of n instructions from start;
+// fault is the epilog's.
 func (i *Info) within(at, start, n, index uint32, fault Fault) ([]byte, Where, Fault) {
 	switch {
 	case !fault.OK():
@@ -246,8 +247,8 @@ func (i *Info) within(at, start, n, index uint32, fault Fault) ([]byte, Where, F
 	return i.Codes, Body, Fault{}
 }
 
-// epilogCount is the number of an epilog's instructions: its codes' and the
-// return.
+// epilogCount returns the number of an epilog's instructions: those of its codes,
+// and the return.
 func (i *Info) epilogCount(index uint32) (uint32, Fault) {
 	if index >= uint32(len(i.Codes)) {
 		return 0, Fault{BadEpilogIndex, index, uint32(len(i.Codes))}
@@ -256,8 +257,8 @@ func (i *Info) epilogCount(index uint32) (uint32, Fault) {
 	return n + 1, fault
 }
 
-// skip returns the codes from index on without the first n. A code that stands
-// for no instruction counts here as one: Windows skips codes, not instructions.
+// skip returns the codes from index on without the first n. A code without an
+// instruction counts too: Windows skips codes, not instructions.
 func (i *Info) skip(index, n uint32) []byte {
 	at := index
 	for ; n > 0 && at < uint32(len(i.Codes)); n-- {

@@ -5,8 +5,8 @@
 //
 // Source: Microsoft, "PE Format", "General concepts" (RVA).
 //
-// Strategy: a sorted list of blocks that may leave holes; what is asked for is a part of
-// one block, never a copy. Offsets are differences, so that no sum can wrap.
+// Strategy: a sorted list of blocks that may leave holes; results are parts of one block,
+// never copies. Offsets are differences, so that no sum can wrap.
 //
 // Known gaps: bytes that cross two blocks cannot be read in one call.
 package rva
@@ -19,11 +19,12 @@ type Block struct {
 	Data []byte
 }
 
-// Blocks are the bytes of an image, sorted by RVA. Where two overlap the one
-// that begins later holds.
+// Blocks are the bytes of an image, sorted by RVA. If two overlap, the one that
+// begins later hides the rest of the other, even past its own end.
 type Blocks []Block
 
-// Sort makes Blocks of parts in any order. No part may end above 4 GiB.
+// Sort makes Blocks of parts in any order. Bytes above 4 GiB are cut off, and
+// empty parts dropped.
 func Sort(blocks []Block) Blocks {
 	out := make(Blocks, 0, len(blocks))
 	for _, b := range blocks {
@@ -69,8 +70,8 @@ func (r Blocks) Bytes(rva uint32, n int) ([]byte, bool) {
 	return b[:n:n], true
 }
 
-// Tail returns the up to max bytes there are from rva on in its block, nil if
-// none. It allocates nothing.
+// Tail returns at most max bytes from rva to the end of its block, nil if there
+// are none. It does not copy or allocate.
 func (r Blocks) Tail(rva uint32, max int) []byte {
 	b := r.At(rva)
 	if len(b) > max {
@@ -79,7 +80,7 @@ func (r Blocks) Tail(rva uint32, max int) []byte {
 	return b
 }
 
-// End is one past the highest byte there is; at most 1<<32-1.
+// End returns one past the RVA of the highest byte, at most 1<<32-1; 0 without bytes.
 func (r Blocks) End() (end uint32) {
 	for _, b := range r {
 		end = max(end, uint32(min(uint64(b.RVA)+uint64(len(b.Data)), 1<<32-1)))

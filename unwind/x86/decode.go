@@ -27,7 +27,7 @@ type Insn struct {
 	Memory bool // the r/m operand is memory
 	Reg    uint8
 	RM     uint8 // of a register operand
-	Other  uint8 // VEX.vvvv
+	Other  uint8 // the register of VEX.vvvv
 	Base   uint8 // of a memory operand, NoReg if none
 	Index  uint8
 	Disp   int64 // of a memory operand, or a jump's distance
@@ -220,8 +220,8 @@ func (d *decoder) operand() int {
 	return 4
 }
 
-// modRM decodes ModRM, SIB, and displacement. reg holds the extension for groups of operations, in its low
-// three bits.
+// modRM decodes ModRM, SIB, and displacement. For groups of operations, the low three bits of in.Reg are the
+// opcode's extension.
 func (d *decoder) modRM() {
 	in := &d.in
 	m := d.byte()
