@@ -60,8 +60,8 @@ func commonProgram(r *rand.Rand) (code []byte) {
 	return code[:len(code)-r.Intn(min(2, len(code)+1))]
 }
 
-// What CommonRow answers Machine.Row answers, too, of random programs at every pc, and of
-// random CIEs.
+// CommonRow and Machine.Row give the same rows for random programs at every pc, and for random
+// CIEs.
 func TestCommonRow(t *testing.T) {
 	r := rand.New(rand.NewSource(2))
 	said, common := 0, 0
@@ -141,7 +141,7 @@ func TestCommonFell(t *testing.T) {
 	}
 }
 
-// What is not read yet, of another architecture or covered by nothing has no common row.
+// There is no common row before the records are read, of another architecture, or without an FDE.
 func TestNoCommonRow(t *testing.T) {
 	var row CommonRow
 	frames := ehFrame(DW_CFA_advance_loc|4, DW_CFA_def_cfa_offset, 16)

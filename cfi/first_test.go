@@ -29,9 +29,9 @@ func firstModules(t *testing.T) (paths []string) {
 	return paths
 }
 
-// TestFirst: a table that is opened answers as one that is read, of every function in
-// its first byte, its last and one between, and of bytes that no function covers; and
-// has read nothing then but what it was asked.
+// TestFirst: a table that was opened gives the same results as one that was loaded: at the
+// first byte, the last, and one between of every function, and at bytes that no function
+// covers. Afterwards, its records are still unread.
 func TestFirst(t *testing.T) {
 	for _, path := range firstModules(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -119,7 +119,7 @@ const (
 	firstEH  = 0x2000
 )
 
-// handMade is an .eh_frame of a CIE and FDEs of ranges, and where each FDE stands.
+// handMade returns an .eh_frame with a CIE and FDEs of ranges, and the offset of each FDE.
 func handMade(ranges ...[2]uint64) (eh []byte, offs []uint32) {
 	record := func(b ...byte) {
 		for len(b)%4 != 0 {
@@ -153,8 +153,8 @@ func header(count uint32, pairs ...pair) []byte {
 	return h
 }
 
-// TestFirstDamaged: whatever the header says, the answers are those of all records; and
-// a header that is of no use is none.
+// TestFirstDamaged: whatever the header contains, the results are those of all records. A
+// useless header is ignored.
 func TestFirstDamaged(t *testing.T) {
 	a, b, c := [2]uint64{0x5000, 0x5100}, [2]uint64{0x5100, 0x5180}, [2]uint64{0x6000, 0x6040}
 	inner, twin := [2]uint64{0x5010, 0x5020}, [2]uint64{0x5000, 0x5080}
@@ -244,7 +244,7 @@ func sameEverywhere(t *testing.T, all, opened *cfi.Table) {
 	}
 }
 
-// TestFirstOfMany: a machine that goes from table to table keeps no CIE of the one before.
+// TestFirstOfMany: a machine that is used with several tables keeps no CIE of another table.
 func TestFirstOfMany(t *testing.T) {
 	var tables []*cfi.Table
 	for _, def := range []byte{8, 16, 24} {

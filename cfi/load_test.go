@@ -186,7 +186,7 @@ func mustLoad(t testing.TB, s Sections) *Table {
 	return tab
 }
 
-// TestHeaderDamage: a header in any state costs nothing of .eh_frame.
+// TestHeaderDamage: a damaged header loses nothing of .eh_frame.
 func TestHeaderDamage(t *testing.T) {
 	eh := ehFrame()
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ func TestHeaderDamage(t *testing.T) {
 	}
 }
 
-// TestOverlap: where FDEs share bytes the one that starts last rules, the
+// TestOverlap: of FDEs that share bytes, the one that starts last applies, the
 // outer one around it, and .eh_frame before .debug_frame.
 func TestOverlap(t *testing.T) {
 	var a asm

@@ -241,8 +241,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMachineKeepsNothing: one machine asked for FDEs of several CIEs and
-// tables in turn answers as a new one does.
+// TestMachineKeepsNothing: a machine that is used for FDEs of several CIEs and
+// tables in turn gives the same results as a new one.
 func TestMachineKeepsNothing(t *testing.T) {
 	var a asm
 	add := func(lo uint64, program ...uint8) {

@@ -87,7 +87,7 @@ func sameRule(a, b *Rule) bool {
 	return a.Kind == b.Kind && a.Reg == b.Reg && a.Off == b.Off && bytes.Equal(a.Expr, b.Expr)
 }
 
-// Instructions that are run many at a time do what each does alone, at every pc.
+// Instructions that quick runs together have the same effect as one at a time, at every pc.
 func TestQuick(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	ran := 0

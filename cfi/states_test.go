@@ -13,8 +13,8 @@ func (a *asm) described(cie int, lo uint64, program ...uint8) {
 	a.ciePtr(cie).u64(lo).u64(0x100).raw(program).end()
 }
 
-// TestCIERemembers: a state that a CIE remembers is each of its FDEs' to restore, and the rules
-// of a CIE are never another's.
+// TestCIERemembers: each FDE can restore a state that its CIE remembers, and never gets the rules
+// of another CIE.
 func TestCIERemembers(t *testing.T) {
 	var a asm
 	first := a.simpleCIE()

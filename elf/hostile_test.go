@@ -21,8 +21,8 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestBombs: what an image takes is in proportion to what it has, whatever its
-// compressed sections and shared names claim. Memory is counted.
+// TestBombs: the memory that an image takes is in proportion to its size, whatever
+// its compressed sections and shared names claim.
 func TestBombs(t *testing.T) {
 	zeros := make([]byte, 64<<20)
 	n := uint64(len(zeros))

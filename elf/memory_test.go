@@ -201,8 +201,8 @@ func findVDSO(t *testing.T) (lo, hi uint64) {
 	return 0, 0
 }
 
-// TestDebugFile: separate debug information has headers without bytes, which
-// is no damage, and nothing of it is taken for frames.
+// TestDebugFile: separate debug information has headers without bytes. That is
+// no damage, and no bytes of it are mistaken for frames.
 func TestDebugFile(t *testing.T) {
 	im := image{segments: []program{{typ: ptLoad}, {typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: 8, memsz: 8}}}
 	im.section(sectionHeader{name: ".eh_frame_hdr", typ: shtNobits}, nil)

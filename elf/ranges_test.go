@@ -65,8 +65,8 @@ func TestEHFramePtrSigned(t *testing.T) {
 	}
 }
 
-// TestNoteBeforeBuildID: names and descriptions of any length stand before the
-// note that is looked for.
+// TestNoteBeforeBuildID: notes with names and descriptions of any length precede
+// the build id's.
 func TestNoteBeforeBuildID(t *testing.T) {
 	for _, align := range []int{4, 8} {
 		notes := append(note("odd\x00s", 1, []byte("abc"), align), note("GNU\x00", noteBuildID, []byte{0xab, 0xcd}, align)...)
@@ -78,8 +78,8 @@ func TestNoteBeforeBuildID(t *testing.T) {
 	}
 }
 
-// TestFilePart: what a segment has in memory only is not taken from what lies
-// behind it in the file.
+// TestFilePart: bytes that a segment has only in memory are not read from the
+// bytes after it in the file.
 func TestFilePart(t *testing.T) {
 	im := image{segments: []program{{typ: ptLoad, off: 0, vaddr: 0x1000, filesz: 0x40, memsz: 0x100}}}
 	f := mustNew(t, im.bytes())

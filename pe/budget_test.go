@@ -6,8 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
-// TestBudget: what names and functions may cost follows from the image's size, of a file and
-// of a mapped image.
+// TestBudget: the image's size bounds its names and functions, of a file and of a mapped image.
 func TestBudget(t *testing.T) {
 	for _, c := range []struct {
 		name string

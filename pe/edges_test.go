@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
-// TestForwarderEdge: an address behind the export directory is no forwarder, and one at its
+// TestForwarderEdge: an address after the export directory is no forwarder, but one at its
 // last byte is.
 func TestForwarderEdge(t *testing.T) {
 	const rva, size = 0x2000, 0x60
@@ -43,7 +43,7 @@ func TestForwarderEdge(t *testing.T) {
 	}
 }
 
-// TestVirtualSize: of a section's bytes in the file, those behind its last page are not mapped.
+// TestVirtualSize: of a section's bytes in the file, those after its last page are not mapped.
 func TestVirtualSize(t *testing.T) {
 	for virtually, want := range map[uint32]int{0x10: 0x1000, 0x1001: 0x2000, 0x9000: 0x3000, 0: 0x3000} {
 		im := peasm.File{Sections: []*peasm.Section{virtual(peasm.Raw(".x", 0x1000, make([]byte, 0x3000)), virtually)}}
@@ -62,7 +62,7 @@ func TestVirtualSize(t *testing.T) {
 	}
 }
 
-// TestDebugRecords: a record may be in the file only, and one of another kind is passed over.
+// TestDebugRecords: a record may be in the file only, and records of other kinds are skipped.
 func TestDebugRecords(t *testing.T) {
 	record := func(b []byte, at int, magic, path string) {
 		copy(b[at:], magic)

@@ -92,7 +92,7 @@ func TestBytesAt(t *testing.T) {
 	}
 }
 
-// TestBlocksOverlap: the block that begins later holds, and blocks end at 4 GiB.
+// TestBlocksOverlap: the block that begins later applies, and blocks end at 4 GiB.
 func TestBlocksOverlap(t *testing.T) {
 	f := FromBlocks(MachineAMD64, nil, []Block{{RVA: 0x20, Data: []byte{9}}, {RVA: 0x10, Data: make([]byte, 0x20)}, {RVA: 0xfffffffe, Data: make([]byte, 8)}})
 	if b, ok := f.BytesAt(0x20, 1); !ok || b[0] != 9 {
@@ -137,8 +137,8 @@ func TestPE32(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts an image at every length: a clean error, or an image in
-// which all can be asked.
+// TestTruncated cuts an image at every length. The result is a *FormatError, or
+// an image whose contents can be read without a panic.
 func TestTruncated(t *testing.T) {
 	full, refused := sample().Bytes(), 0
 	for n := range full {
@@ -179,7 +179,7 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// askAll asks an image everything it can be asked.
+// askAll calls the methods that read an image's contents.
 func askAll(f *File) {
 	f.Exports()
 	f.DebugID()

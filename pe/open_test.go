@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestOpenRefuses: what is no file to read is refused by name and reason, and a
-// file that is too large before any memory is taken for it.
+// TestOpenRefuses: a path that is no regular file is refused with name and reason, and a
+// file that is too large before memory is allocated for it.
 func TestOpenRefuses(t *testing.T) {
 	dir := tempdir.New(t)
 	large := filepath.Join(dir, "large.dll")

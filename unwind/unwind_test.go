@@ -52,7 +52,7 @@ func TestEveryValueHasAName(t *testing.T) {
 	}
 }
 
-// A stack of frames is written in the suspended window: its size is a promise.
+// Frames are written in the suspended window, so their size must not grow unnoticed.
 func TestFrameSize(t *testing.T) {
 	if n := unsafe.Sizeof(Frame{}); n != 40 {
 		t.Errorf("a Frame has %d bytes", n)

@@ -10,8 +10,8 @@ func packedWord(regF, regI, h, cr, frame uint32) uint32 {
 	return FlagPacked | 64<<2 | regF<<13 | regI<<16 | h<<20 | cr<<21 | frame/16<<23
 }
 
-// TestPackedBounds: the canonical prolog at the sizes where it takes another
-// form. Codes stand in the order in which they undo.
+// TestPackedBounds: the canonical prolog at the sizes where its form changes.
+// Codes are in the order in which they undo.
 func TestPackedBounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -47,7 +47,7 @@ func TestPackedBounds(t *testing.T) {
 	}
 }
 
-// TestCountWithoutInstruction: machine frames, contexts and their like stand for
+// TestCountWithoutInstruction: machine frames, contexts, and similar codes represent
 // no instruction of a prolog.
 func TestCountWithoutInstruction(t *testing.T) {
 	i := Info{Codes: []byte{0xe9, 0xea, 0xeb, 0xec, 0x01, 0xe3, 0xe4}}

@@ -141,7 +141,7 @@ func TestFillWithoutRoom(t *testing.T) {
 	})
 }
 
-// Two frames found to be adjacent once are recognised by the same distance, without a step; another distance
+// Two frames found to be adjacent once are recognized by the same distance, without a step; another distance
 // needs a step again.
 func TestFillRemembers(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {

@@ -236,7 +236,7 @@ func TestNoAllocationsWithTables(t *testing.T) {
 	})
 }
 
-// Code heaps grow: managed code that is newer than the module table is recognised as managed.
+// Code heaps grow: managed code that is newer than the module table is recognized as managed.
 func TestFreshCode(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, refused := range []bool{false, true} {

@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Four addresses of one place in the cache are kept side by side; a fifth
-// drives out one of them and no more.
+// Four addresses with the same place in the cache are kept side by side; a fifth
+// replaces only one of them.
 func TestCacheWays(t *testing.T) {
 	u := New()
 	look := func(k uint64) uint64 { return k << 24 }

@@ -13,8 +13,8 @@ import (
 
 const codeLo = textBias + 0x1000
 
-// codeTable maps code at codeLo, in an ELF image without any unwind data. At
-// codeLo+0x800 stands a call, so codeCall is a believable return address.
+// codeTable maps code at codeLo, in an ELF image without any unwind data. There is
+// a call at codeLo+0x800, so codeCall is a plausible return address.
 func codeTable(tb testing.TB, code []byte) *module.Table {
 	tb.Helper()
 	text := make([]byte, 0x1000)
@@ -34,7 +34,7 @@ func codeTable(tb testing.TB, code []byte) *module.Table {
 const codeCall = codeLo + 0x805
 
 // Code without unwind data, entered at each offset that is an instruction.
-// words tells how many words lie on the stack above the return address.
+// words is how many words were pushed after the return address.
 func TestStepByCode(t *testing.T) {
 	type point struct{ at, words int }
 	for _, c := range []struct {
@@ -85,8 +85,8 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 	}
 }
 
-// What the code pops is restored. Code that calls is doubtful: what stands behind a
-// call that never returns belongs to another function.
+// Registers that the code pops are restored. Code that makes calls is doubtful: code
+// after a call that never returns belongs to another function.
 func TestCodeRestores(t *testing.T) {
 	dtors := []byte{0x80, 0x3d, 1, 2, 3, 4, 0, 0x75, 0x2b, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0xc6, 0x05, 1, 2, 3, 4, 1, 0x5d, 0xc3}
 	start1 := []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0x48, 0x8b, 5, 1, 2, 3, 4, 0x48, 0x85, 0xc0, 0x74, 2, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3}
@@ -184,8 +184,8 @@ func TestTrampolineByBytes(t *testing.T) {
 	}
 }
 
-// TestCallOfNothing: a call of 0, or of a member of nothing, has pushed its return
-// address and run no instruction. Without a call before it the word is none.
+// TestCallOfNothing: a call through a null pointer, or near it, has pushed its return
+// address and run no instruction. A word that does not follow a call is no return address.
 func TestCallOfNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -215,9 +215,9 @@ func TestCallOfNothing(t *testing.T) {
 	}
 }
 
-// What the code at an address is found to be is kept with its rule, and an
-// interrupted instruction shares its rule with the return address behind it: a
-// linkage table's entry is one for the first only.
+// The class of the code at an address is kept with its rule. An interrupted
+// instruction shares its rule with the return address after it, but only the
+// instruction can be in a linkage table's entry.
 func TestCodeClassKept(t *testing.T) {
 	plt := []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4}
 	points := []unwind.Address{{IP: codeLo, Exact: true}, {IP: codeLo + 1}, {IP: codeLo + 6, Exact: true}, {IP: codeLo + 7}}

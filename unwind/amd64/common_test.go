@@ -28,8 +28,8 @@ func commonProgram(rnd *rand.Rand) (code []byte) {
 	return code
 }
 
-// TestCommonRules: the short way to the rule of a return address finds what the whole
-// row says, of return hooks too: here all functions begin as one.
+// TestCommonRules: resolveCommon makes the same rule for a return address as the whole
+// row, for return hooks too: here all functions begin like one.
 func TestCommonRules(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	const n = 16

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// TestEmulator: what one instruction does to what is known.
+// TestEmulator: the effect of one instruction on the known values.
 func TestEmulator(t *testing.T) {
 	const sp, bp = 0x7000_0000, 0x7000_0100
 	known, lost := func(v uint64) value64 { return value64{v, knownValue} }, value64{}
@@ -81,7 +81,7 @@ func TestEmulator(t *testing.T) {
 	}
 }
 
-// TestEmulatorStores: what the code pushed it pops, and what it saved it loads.
+// TestEmulatorStores: pops and loads return the values that the code pushed and saved.
 func TestEmulatorStores(t *testing.T) {
 	var e emulator
 	e.set(context.RSP, value64{0x1000, knownValue})
@@ -97,7 +97,7 @@ func TestEmulatorStores(t *testing.T) {
 	}
 }
 
-// TestEmulatorStoresAgain: the last store to a place holds, and a store of 32 bits is no register's.
+// TestEmulatorStoresAgain: the last store to a place counts; a store of 32 bits saves no register.
 func TestEmulatorStoresAgain(t *testing.T) {
 	var e emulator
 	e.set(context.RSP, value64{0x1000, knownValue})

@@ -51,8 +51,8 @@ func describedTable(t *testing.T, code, program []byte) *module.Table {
 	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f, CFI: c}}, []memory.Range{{Start: jitLo, End: jitHi}})
 }
 
-// TestRealignedEpilog: RBP has been restored already, and unwind data names the place
-// that it pointed to before. The code says so where it leads out of the function.
+// TestRealignedEpilog: RBP has been restored already, but the unwind data uses the place
+// that it pointed to before. The code decides if it leads out of the function.
 func TestRealignedEpilog(t *testing.T) {
 	head := []byte{0x49, 0x8d, 0x65, 0xf0, 0x41, 0x5d} // lea rsp, [r13-16]; pop r13
 	to := func(op byte, target uint64) []byte {
@@ -101,8 +101,8 @@ func TestRealignedEpilog(t *testing.T) {
 	}
 }
 
-// TestReturnByJumpOfRealigned: the return address has been popped, and unwind data says that
-// RBP is where RBP points.
+// TestReturnByJumpOfRealigned: the return address has been popped, and the unwind data still
+// locates the saved RBP at the address in RBP.
 func TestReturnByJumpOfRealigned(t *testing.T) {
 	program := append(expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0), cfi.DW_CFA_advance_loc|6, cfi.DW_CFA_def_cfa_offset, 8)
 	for at := range uint64(2) {
@@ -120,8 +120,8 @@ func TestReturnByJumpOfRealigned(t *testing.T) {
 	}
 }
 
-// TestMovedRegisters: where the CFA is the value of a register, words at a distance from it
-// are not the registers that were saved on the aligned stack.
+// TestMovedRegisters: if the CFA is the value of a register, words at a distance from it are
+// not the registers that were saved on the aligned stack.
 func TestMovedRegisters(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -78,8 +78,8 @@ func TestStepByFollowing(t *testing.T) {
 	}
 }
 
-// TestStepFromBeginning: a function that never returns is run from its beginning. Its frame pointer
-// has to be the frame's. It restores the registers that the function saved or did not touch.
+// TestStepFromBeginning: a function that never returns is run from its beginning. The run must end
+// with the frame's frame pointer. It restores the registers that the function saved or did not touch.
 func TestStepFromBeginning(t *testing.T) {
 	framed := []byte{0x55, 0x48, 0x89, 0xe5} // push rbp; mov rbp, rsp
 	fixed, variable := []byte{0x48, 0x83, 0xec, 0x18}, []byte{0x48, 0x29, 0xc4}
@@ -123,8 +123,8 @@ func TestStepFromBeginning(t *testing.T) {
 	}
 }
 
-// TestStepExported: a function that its image exports is run from its beginning, also where
-// the call before the return address does not name it.
+// TestStepExported: a function that its image exports is run from its beginning, even if the
+// call before the return address does not name it.
 func TestStepExported(t *testing.T) {
 	code := []byte{
 		0x53, 0x48, 0x83, 0xec, 0x10, 0xe8, 0, 1, 0, 0, // push rbx; sub rsp, 16; call
@@ -157,9 +157,9 @@ func TestStepExported(t *testing.T) {
 	}
 }
 
-// TestStepPastNoreturn: behind a call that never returns comes the next function. The word at its
-// return may be an old return address. It leaves the caller an unaligned stack, the right one does
-// not.
+// TestStepPastNoreturn: the next function follows a call that never returns. At its return, a stale
+// return address may be on the stack. That return leaves the caller an unaligned stack, the right one
+// does not.
 func TestStepPastNoreturn(t *testing.T) {
 	test, leave, fail := []byte{0x85, 0xc0, 0x74, 6}, []byte{0x48, 0x83, 0xc4, 0x18, 0xc3, 0x90}, []byte{0xe8, 0, 1, 0, 0, 0xc3}
 	for name, code := range map[string][]byte{

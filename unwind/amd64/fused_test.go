@@ -79,8 +79,8 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 	return r
 }
 
-// Where few fused steps began, single ones are made the next time; but not where the
-// walk had no room for more, or where rules were missing.
+// A rule that started only few fused steps is left by a single step the next time, unless
+// the walk had no room for more, or rules were missing.
 func TestFewFusedSteps(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -10,11 +10,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// The stub is known by its first bytes, whatever stands above its frame: a
-// stale return address of a module there would otherwise be a wrong frame.
-// ReturnHooks as a runtime has them: one whose call frame information has the return
-// address a word too high, and one of a PE image that has it a word too low until
-// the return hook has called.
+// Return hooks as a runtime has them: one whose call frame information places the
+// return address a word too high, the same with unknown code, and one of a PE image
+// whose unwind data places it a word too low (the true address is there after a call).
 var (
 	hijackPushes   = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
 	hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
@@ -25,6 +23,8 @@ var (
 	}
 )
 
+// A return hook is recognized by its first bytes, although a stale return address
+// into a module is above its frame.
 func TestLandingByItsCode(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -57,9 +57,9 @@ func TestLandingByItsCode(t *testing.T) {
 	}
 }
 
-// A return hook whose code is not known is guessed where a return address leads nowhere: its
-// own is in the word before, which it has pushed. In the red zone stands what a function
-// that has returned left there, often an address in managed code.
+// A return hook with unknown code is assumed if a return address is in no known code and the
+// word below it, which the hook has pushed, is a return address in managed code. Below SP, such
+// a word is stale and does not count.
 func TestLandingUnlisted(t *testing.T) {
 	const nowhere uint64 = jitHi + 0x1000
 	for _, c := range []struct {
@@ -96,8 +96,8 @@ func TestLandingUnlisted(t *testing.T) {
 	}
 }
 
-// At a call a return hook's rows have its pushes where they are: others' code is not
-// read, and a return hook is known by it.
+// At a call, a return hook's row may list its pushes only at their true places. For other rows,
+// the code is not read; for these, it decides.
 func TestLandingByItsRow(t *testing.T) {
 	stub := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 5, 0x80 | 14, 6, 0x80 | 13, 7, 0x80 | 12, 8}
 	other := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 6, 0x80 | 14, 5, 0x80 | 13, 7, 0x80 | 12, 8}
@@ -190,8 +190,8 @@ func TestLandingPE(t *testing.T) {
 	}
 }
 
-// HookReturn reports what a walk refuses in a return hook, so that it can be looked at: code that is
-// newer than the module table is refused as well as what is no address at all.
+// HookReturn returns any word in the return address's place, although a walk refuses it: it may be
+// an address in code that is newer than the module table.
 func TestLanded(t *testing.T) {
 	const r15, newer = peRSP + 0x30 + 9*8, jitHi + 0x123
 	for _, c := range []struct {

@@ -26,8 +26,8 @@ func foreignStack() (*stack, Registers) {
 	return s, r
 }
 
-// JIT code of others is left by its frame pointer without a permission to guess. Its frames have
-// a kind of their own, and what lies below them is doubtful.
+// Foreign JIT code is left by its frame pointer even if guesses are not allowed. Its frames have
+// their own kind, and the frames below them are doubtful.
 func TestForeignJIT(t *testing.T) {
 	u := chainTable(t)
 	u.SetTable(u.Table().WithJIT(foreign))

@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A walk goes from one stack to another where a function keeps its caller's stack
+// A walk continues on another stack at a function that keeps its caller's stack
 // pointer in RBP: rustc's stacker, gcc's -fsplit-stack.
 func TestLeavesStack(t *testing.T) {
 	sp := cat([]byte{0x12, dwarfRSP}, uleb(walktest.Apart/8)) // def_cfa_sf: -Apart

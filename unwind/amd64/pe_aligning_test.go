@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestPEAligningCall: a frame behind a call that aligns the stack amid a prolog is left as
-// the prolog is where that continues.
+// TestPEAligningCall: the frame of a call that aligns the stack in a prolog is left like the
+// function at the call's target.
 func TestPEAligningCall(t *testing.T) {
 	const (
 		call   = peFn - 0x20 // the aligning one
@@ -71,8 +71,8 @@ func TestPEAligningCall(t *testing.T) {
 	}
 }
 
-// TestPEInterruptedByReturnHook: what the CLR's throw helper of .NET Core 2 returns to was
-// interrupted, by the helper's own frame and by that of its aligning call.
+// TestPEInterruptedByReturnHook: the caller of the CLR's throw helper of .NET Core 2 was
+// interrupted, whether it is found from the helper's own frame or that of its aligning call.
 func TestPEInterruptedByReturnHook(t *testing.T) {
 	const (
 		call = peFn - 0x20

@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestCheckAndWalkAgree: what a check of the image calls malformed a walk refuses,
-// and what it calls contradictory a walk goes by, as Windows does.
+// TestCheckAndWalkAgree: a walk refuses unwind data that a check of the image finds
+// malformed, but uses contradictory data, as Windows does.
 func TestCheckAndWalkAgree(t *testing.T) {
 	fn := peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}
 	short := peamd64.RuntimeFunction{Begin: peFn, End: peFn + 2, Unwind: peInfo}

@@ -155,8 +155,8 @@ func TestPEHandler(t *testing.T) {
 	}
 }
 
-// TestPEUnknown: what cannot be read becomes unknown, and what is unknown is
-// not used.
+// TestPEUnknown: a register whose word cannot be read becomes unknown, and an
+// unknown register is not used.
 func TestPEUnknown(t *testing.T) {
 	regs := peRegs(peFn + 9)
 	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil).AMD64(), unwind.Instruction(peFn+9), &regs, peMemory())

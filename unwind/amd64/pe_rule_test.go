@@ -19,8 +19,8 @@ func TestPERuleSize(t *testing.T) {
 	}
 }
 
-// peTwice steps by rule and by unwind information and tells whether a rule was
-// made. Registers whose value is unknown may hold anything.
+// peTwice steps by rule and by unwind information, compares the results except
+// unknown registers, and reports whether a rule was made.
 func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool, mem *memory.Window, b *unwind.Bounds) bool {
 	t.Helper()
 	start, want := regs, regs
@@ -100,8 +100,8 @@ func TestPERuleKinds(t *testing.T) {
 	}
 }
 
-// TestPERuleExact: an interrupted ip and the return address behind it have one
-// look-up address and may have two rules.
+// TestPERuleExact: an interrupted ip and the return address after it have the same
+// look-up address but may have different rules.
 func TestPERuleExact(t *testing.T) {
 	im := peImage(info(1, 0, 4, 0, 4, 0x42), []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x28, 0xc3})
 	for _, first := range []bool{false, true} {
@@ -122,7 +122,7 @@ func TestPERuleExact(t *testing.T) {
 	}
 }
 
-// TestPERuleRefused: what a rule cannot say is left to the unwind information.
+// TestPERuleRefused: a step that no rule can express is made by unwind information.
 func TestPERuleRefused(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"machine frame":                            info(1, 0, 0, 0, 0, 0x0a),
@@ -185,8 +185,8 @@ func TestPERuleRandom(t *testing.T) {
 	}
 }
 
-// TestPERuleVectors: nearly everything recorded from real programs has a rule,
-// which does what the unwind information says.
+// TestPERuleVectors: nearly all points recorded from real programs have a rule,
+// which has the same effect as the unwind information.
 func TestPERuleVectors(t *testing.T) {
 	for _, file := range []string{"exec", "native", "synth", "winetest"} {
 		var stacks pevec.Stacks
@@ -223,7 +223,7 @@ func TestPERuleVectors(t *testing.T) {
 	}
 }
 
-// TestPERulesFull: when there is no room for another rule all are dropped.
+// TestPERulesFull: if there is no room for another rule, all rules are dropped.
 func TestPERulesFull(t *testing.T) {
 	const n = maxPERules + 100
 	fns := make([]peamd64.RuntimeFunction, n)

@@ -19,7 +19,7 @@ const peLeaf = 0x9000
 
 func peUnwinder(im *pe.File) *Unwinder { return unwinder(peTable(im, peBase)) }
 
-// TestPEStepStops: each end a PE step can come to leaves the registers alone.
+// TestPEStepStops: a PE step that stops, for any reason, does not change the registers.
 func TestPEStepStops(t *testing.T) {
 	plain := info(1, 0, 4, 0, 4, 0x42)
 	zero := peMemory()
@@ -94,7 +94,7 @@ func TestPEStepTrust(t *testing.T) {
 	}
 	u = peUnwinder(peImage(info(1, 0, 0, 0, 0, 0x0a), nil))
 	regs, f := peRegs(peFn), unwind.Frame{}
-	// The interrupted stack may lie below: another stack is not held to progress.
+	// The interrupted stack may be below: on another stack, progress is not required.
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP+24, 8)
 	copy(b, []byte{0, 0, 0, 0x10, 0, 0, 0, 0})
@@ -118,8 +118,8 @@ func TestPECallAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPEWithCFI: where the exception directory is silent a PE module's call
-// frame information is asked, whose addresses begin at the image base.
+// TestPEWithCFI: if the exception directory does not cover an address, a PE module's
+// call frame information is used, whose addresses begin at the image base.
 func TestPEWithCFI(t *testing.T) {
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
@@ -211,8 +211,8 @@ func TestPEHostile(t *testing.T) {
 	}
 }
 
-// TestPECodeCut: an epilog whose bytes end with the image is none, whatever is
-// missing of it.
+// TestPECodeCut: an epilog that is cut by the end of the image is not recognized,
+// wherever it is cut.
 func TestPECodeCut(t *testing.T) {
 	for _, code := range [][]byte{
 		{0x48, 0x81, 0xc4, 0, 1, 0, 0, 0x41, 0x5f, 0x5b, 0xe9, 0, 0x10, 0, 0},
@@ -232,7 +232,7 @@ func TestPECodeCut(t *testing.T) {
 	}
 }
 
-// TestPEManyPops: no more pops are looked at than an epilog could hold.
+// TestPEManyPops: no more pops are read than an epilog can have.
 func TestPEManyPops(t *testing.T) {
 	code := make([]byte, peLen)
 	for i := range code {

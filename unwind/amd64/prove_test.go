@@ -28,9 +28,9 @@ var chkstk = []byte{
 	0x58, 0x59, 0xc3, // pop rax, rcx; ret
 }
 
-// TestPESilent: code that the exception directory says nothing of is left as its
-// instructions say. Behind the made function stands a call, so that peFn+16 is a
-// return address and nothing else is.
+// TestPESilent: code that the exception directory does not cover is left by its
+// instructions. The made function ends in a call, so that only peFn+16 is a return
+// address.
 func TestPESilent(t *testing.T) {
 	const call = peBase + peFn + 16
 	for _, c := range []struct {
@@ -88,8 +88,8 @@ func TestPESilent(t *testing.T) {
 	}
 }
 
-// systemCall is a system call's stub of Wine's ntdll.dll: in Windows' the way behind
-// int 2e takes the place of the call.
+// systemCall is the stub of a system call in Wine's ntdll.dll. Windows' stubs have
+// int 2eh instead of the call.
 var systemCall = []byte{
 	0x4c, 0x8b, 0xd1, 0xb8, 0x34, 0, 0, 0, // mov r10, rcx; mov eax, number
 	0xf6, 0x04, 0x25, 0x08, 0x03, 0xfe, 0x7f, 1, // test byte [7ffe0308h], 1
@@ -98,9 +98,9 @@ var systemCall = []byte{
 }
 
 // TestPEAsynchronousCall: an asynchronous procedure runs on top of the system call in
-// which its thread waited, and where no machine frame tells of that, its dispatcher's
-// frame has the address behind the system call in a return address's place. The stub
-// below is as sure as if it were on top, and was interrupted.
+// which its thread waited. Without a machine frame, its dispatcher's frame has the address
+// after the system call in the return address's place. The stub counts as interrupted, and
+// the step out of it is as certain as if the stub were on top.
 func TestPEAsynchronousCall(t *testing.T) {
 	const call = peBase + peFn + 16
 	interrupt := append(systemCall[:18:18], 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3)

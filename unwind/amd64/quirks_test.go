@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestCatchUp: a long row that begins with a sub of the stack pointer has not seen it.
+// TestCatchUp: a long row that begins with a sub of the stack pointer does not include it.
 func TestCatchUp(t *testing.T) {
 	// sub rsp, 168; movaps [rsp], xmm6
 	long := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x0f, 0x29, 0x34, 0x24, 0xc3}
@@ -51,7 +51,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestReturnByJump: behind the pop of a return address, the row is still that of a return.
+// TestReturnByJump: after the pop of a return address, the row is still that of a return.
 func TestReturnByJump(t *testing.T) {
 	low := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}        // pop rcx; lfence; jmp rcx
 	high := []byte{0x90, 0x41, 0x58, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe0} // r8

@@ -27,8 +27,8 @@ func (bare) Starts(uint64) bool    { return false }
 func (bare) Entry() (uint64, bool) { return 0, false }
 func (bare) SystemV() bool         { return true }
 
-// Where musl calls a thread's function the stack begins: the result is given to the
-// function that ends the thread, and the image says which that is.
+// The stack begins where musl calls a thread's function: its result is passed to the
+// function that ends the thread, whose address is known from the image.
 func TestLastCall(t *testing.T) {
 	const bias, exit = 0x400000, 0x1800
 	call := func(before ...byte) []byte {
@@ -68,8 +68,8 @@ func TestLastCall(t *testing.T) {
 	}
 }
 
-// ldStart is _start of ld.so, as Debian's glibc 2.36 has it, with the beginning of the
-// function behind it: nothing marks it as a first function.
+// ldStart is _start of ld.so in Debian's glibc 2.36, with the beginning of the next
+// function: no unwind data marks it as a first function.
 var ldStart = []byte{
 	0x48, 0x89, 0xe7, // mov rdi, rsp
 	0xe8, 0xf8, 0x0b, 0, 0, // call _dl_start

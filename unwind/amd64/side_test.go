@@ -49,7 +49,7 @@ func TestLowered(t *testing.T) {
 	}
 }
 
-// What a rule of savedAt says is what the expression says that it was made of, whether
+// A savedAt rule gives the same result as the expression that it was made from, whether
 // the register is known or not.
 func TestSavedWordIsTheExpression(t *testing.T) {
 	s, regs := newStack(), start(at(0), sp0)

@@ -306,7 +306,8 @@ func TestSetTable(t *testing.T) {
 	}
 }
 
-// Rules stay if only managed code has come or gone; of that they follow the table.
+// If only managed code was added or removed, the rules of native code stay, and those of
+// managed code follow the table.
 func TestSetTableKeepsRules(t *testing.T) {
 	table := makeTable(t, 1, fn{program: []byte{0x0e, 16}}, fn{})
 	u, native := unwinder(table), table.At(0)
@@ -344,7 +345,7 @@ func TestSetTableKeepsRules(t *testing.T) {
 	}
 }
 
-// More side rules than are kept: the cache is emptied, and results stay right.
+// With more side rules than there is room for, the cache is emptied, and results stay right.
 func TestSideRulesOverflow(t *testing.T) {
 	fns := make([]fn, 3*maxSide)
 	for i := range fns {

@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Four addresses of one place in the cache are kept side by side; a fifth
-// drives out one of them and no more.
+// Four addresses with the same place in the cache are kept side by side; a fifth
+// replaces only one of them.
 func TestCacheWays(t *testing.T) {
 	u := New()
 	look := func(k uint64) uint64 { return k << 30 }
@@ -39,7 +39,8 @@ func TestCacheWays(t *testing.T) {
 	}
 }
 
-// Rules stay if only managed code has come or gone; of that they follow the table.
+// If only managed code was added or removed, the rules of native code stay, and those of
+// managed code follow the table.
 func TestSetTableKeepsRules(t *testing.T) {
 	table := makeTable(t, nil, fn{program: []byte{0x0e, 16}}, fn{})
 	u, native := unwinder(table), table.At(0)

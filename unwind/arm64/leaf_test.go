@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// TestLeafPE: a function that a PE image does not list is surely a leaf where its code
-// agrees; else what follows of its code holds, and the platform's rule in doubt.
+// TestLeafPE: a function that a PE image does not list is certainly a leaf if its code
+// agrees. Otherwise its code is followed, and the platform's rule is doubtful.
 func TestLeafPE(t *testing.T) {
 	const (
 		ret, callX8  = 0xd65f03c0, 0xd63f0100
@@ -81,7 +81,7 @@ func TestLeafPE(t *testing.T) {
 	}
 }
 
-// TestZeroedPE: a function whose unwind data leaves out that it zeroes registers behind its epilog.
+// TestZeroedPE: a function zeroes registers after its epilog, which its unwind data omits.
 func TestZeroedPE(t *testing.T) {
 	code := []uint32{0xa9bf53f3, 0x91000400, 0xd2800001, 0xf9400022, 0xa8c153f3, 0xd2800000, 0xd2800012, 0x6f00e401, 0xd65f03c0, 0xd2800013, 0xd65f03c0}
 	pdata := binary.LittleEndian.AppendUint32(nil, 0x1000)

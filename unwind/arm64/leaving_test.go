@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A walk goes from one stack to another where a function keeps its caller's stack
+// A walk continues on another stack at a function that keeps its caller's stack
 // pointer in x29.
 func TestLeavesStack(t *testing.T) {
 	record := []byte{0x80 | regFP, 2, 0x80 | regLR, 1}
@@ -48,7 +48,8 @@ func TestLeavesStack(t *testing.T) {
 	l.Run(t)
 }
 
-// A Windows function stays on its stack, though its frame pointer leads to another.
+// A walk does not leave the stack of a Windows function, even if its frame pointer points to
+// another one.
 func TestPEStaysOnItsStack(t *testing.T) {
 	const other = testSP - 0x10_0000
 	own, low := testStack().Hot(), memory.Run{Addr: other, Data: make([]byte, 64)}

@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestOutside: a frame in no known code is doubtful, and so is all that is reached from it.
-// A buffer that is full there, and single steps, say so too.
+// TestOutside: a frame outside all known code is doubtful, and so are all frames reached from
+// it: after single steps and walks, and if the buffer is full there.
 func TestOutside(t *testing.T) {
 	u, s := chainTable(t), newStack()
 	chain(s, 2, 0x4240)
@@ -33,8 +33,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestInterruptedNull: a return address of 0 near the stack's end ends the stack, unless the
-// row of an interrupted instruction says so: that may be wrong.
+// TestInterruptedNull: a return address of 0 near the stack's end ends the stack, unless it is
+// from the row of an interrupted instruction, which may be wrong.
 func TestInterruptedNull(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		want := unwind.EndOfStack

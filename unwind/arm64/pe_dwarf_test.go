@@ -11,9 +11,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Where the exception directory of a PE image says nothing, its DWARF sections
-// do: those of a Go program, of LLVM without SEH. Where they are silent too,
-// the leaf rule holds, in doubt if the code is not there to agree.
+// If the exception directory of a PE image does not cover an address, its DWARF
+// sections are used: those of a Go program, or of LLVM without SEH. If they do not
+// cover it either, the leaf rule applies. It is doubtful if the code is missing.
 func TestPEByDWARF(t *testing.T) {
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)

@@ -40,8 +40,8 @@ func TestRuntimeResolve(t *testing.T) {
 	}
 }
 
-// TestPopped: what a row has below SP, where a signal would be delivered, has been loaded
-// again.
+// TestPopped: a register that a row lists below SP, where a signal would overwrite it, has
+// already been loaded.
 func TestPopped(t *testing.T) {
 	program := []byte{
 		0x0e, 80, 0x9d, 10, 0x9e, 9, 0x93, 2, // CFA=SP+80; x29, x30 and x19 at CFA-80, -72 and -16

@@ -12,8 +12,8 @@ func stateOf(r *Registers, exact bool) (s unwind.State) {
 	return unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
 }
 
-// stepOf makes a step from r and leaves the caller in r. How surely it was
-// found is in u.by.
+// stepOf makes a step from r and leaves the caller in r. u.by is how the caller was
+// found.
 func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	s := stateOf(r, exact)
 	stop := u.Step(&s, mem, b, f)

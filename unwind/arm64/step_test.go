@@ -196,8 +196,8 @@ func TestSigreturn(t *testing.T) {
 	}
 }
 
-// A trampoline at the beginning of a page is found though its look-up address, what lies
-// before it, is managed code; code of a method is not taken for one.
+// A trampoline at the beginning of a page is found, although its look-up address, in the code
+// before it, is managed code. Code of a method is not mistaken for one.
 func TestSigreturnBehindManagedCode(t *testing.T) {
 	page := uint64(sp0 + 0x1000)
 	u := unwinder(module.NewTable(1, nil, []memory.Range{{Start: page - 64, End: page}}))

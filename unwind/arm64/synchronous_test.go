@@ -35,8 +35,8 @@ func partsTable(t *testing.T, parts ...part) *module.Table {
 	return module.NewTable(1, []module.Module{m}, nil)
 }
 
-// TestSynchronous: rows that are right where functions call only are held against the code
-// where a thread was interrupted, and no others are changed.
+// TestSynchronous: rows that are right only at calls are compared with the code where a thread
+// was interrupted, and no other rows are changed.
 func TestSynchronous(t *testing.T) {
 	const (
 		push, push19, frame = 0xa9be7bfd, 0xf9000bf3, 0x910003fd // stp x29, x30, [sp, #-32]!; str x19, [sp, #16]; mov x29, sp
