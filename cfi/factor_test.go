@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// factored is an .eh_frame whose CIE has other alignment factors than the
-// compilers' for x86-64, and whose FDE covers size bytes.
+// factored returns an .eh_frame whose CIE has the given alignment factors, and
+// whose FDE covers size bytes.
 func factored(code uint64, data int64, size uint64, program ...uint8) []byte {
 	var a asm
 	cie := a.begin()
@@ -47,7 +47,7 @@ func TestFactors(t *testing.T) {
 	}
 }
 
-// TestLongAugmentation: a string that no compiler writes is not looked through.
+// TestLongAugmentation: an augmentation string longer than maxAugmentation is refused.
 func TestLongAugmentation(t *testing.T) {
 	for n, ok := range map[int]bool{maxAugmentation: true, maxAugmentation + 1: false} {
 		var a asm

@@ -314,7 +314,7 @@ func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 && m.entries.has(m.w.Table(), m.ip())
 }
 
-// stand makes f, which the CLR reported, the current frame, with the registers of the report.
+// stand makes f, which the CLR reported, the current frame, with the registers that the CLR reported.
 func (m *Merger) stand(f *clr.SnapshotFrame) {
 	f.Load(&m.regs)
 	m.at.Exact, m.at.Trust = false, unwind.TrustCLR

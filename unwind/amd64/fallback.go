@@ -112,8 +112,8 @@ func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 	return to, ok
 }
 
-// accept checks progress and bounds and makes the step. signal means that to was interrupted by a signal: it
-// may be on another stack, and its ip may be 0 after a call through a null pointer.
+// accept checks progress and bounds and makes the step. signal means that to was interrupted: it may be on
+// another stack, and its ip may be 0 after a call through a null pointer.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	sp := to.GPR[context.RSP]
 	if !signal {

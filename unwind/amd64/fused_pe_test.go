@@ -18,11 +18,11 @@ import (
 const (
 	peText   = 1 << 20 // RVA of the functions, fnSize each
 	peFns    = 64
-	peBody   = 0x60 // where the body begins: behind every prolog
+	peBody   = 0x60 // where the body begins: after every prolog
 	peEpilog = 0xa0
 )
 
-// plain are the functions that fused steps take, the others what they meet.
+// anyPE makes a random function: one that fused steps can leave if plain, else also others.
 func anyPE(rnd *rand.Rand, plain bool) (unwindInfo, epilog []byte) {
 	regs := []byte{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
 	rnd.Shuffle(len(regs), func(i, j int) { regs[i], regs[j] = regs[j], regs[i] })
@@ -53,9 +53,8 @@ func anyPE(rnd *rand.Rand, plain bool) (unwindInfo, epilog []byte) {
 	return info(1, 0, peBody-1, frame, codes...), append(epilog, 0xc3)
 }
 
-// fusedPE makes an image of such functions. Now and then one is a part whose
-// UNWIND_INFO is chained to that of the one before, or has no entry, or is what an
-// interrupt calls.
+// fusedPE makes an image of such functions. Some are chained to the one before. If not
+// plain, some have no entry, and some are called by an interrupt.
 func fusedPE(rnd *rand.Rand, plain bool) (im *pe.File, interrupts [peFns]bool) {
 	fns, codes := []peamd64.RuntimeFunction{}, pe.Block{RVA: peInfo}
 	text := pe.Block{RVA: peText, Data: make([]byte, fnSize*peFns)}
@@ -86,10 +85,10 @@ type mixed struct {
 	rnd     *rand.Rand
 	image   *pe.File
 	machine [peFns]bool // functions of the image that an interrupt calls
-	kinds   []fusedFn   // of the System V module; none: the image's alone
+	kinds   []fusedFn   // of the System V module; none: only functions of the image
 	sp      uint64
-	exact   bool         // the frame to come was interrupted
-	setBP   func(uint64) // sets RBP in the frame to come; nil: a frame above has used it
+	exact   bool         // the next frame was interrupted
+	setBP   func(uint64) // sets RBP in the next frame; nil: an earlier frame has used it
 	put     func(ip uint64)
 }
 
@@ -129,8 +128,7 @@ func (m *mixed) systemV() {
 	m.leave(m.sp+m.kinds[k].size, m.sp+m.kinds[k].size-8*m.kinds[k].slots[1], m.kinds[k].slots[1] != 0)
 }
 
-// windows lays a frame of the image. One that was interrupted may stand anywhere in
-// its function.
+// windows lays a frame of the image. An interrupted one may be anywhere in its function.
 func (m *mixed) windows() {
 	k := m.rnd.Uint64N(peFns)
 	a := unwind.Address{IP: peText + fnSize*k + peBody + m.rnd.Uint64N(8), Exact: m.exact}

@@ -43,8 +43,8 @@ func (s *side) fill(row *cfi.Row, module int, bias uint64) {
 // registers and the CFA of a signal frame.
 const savedAt cfi.Kind = 0x80
 
-// lowered converts a rule to savedAt, if its expression is one register plus a distance followed by the
-// operations behind; otherwise it returns the rule unchanged.
+// lowered converts a rule to savedAt, if its expression is one register plus a distance followed by exactly
+// the operations in behind; otherwise it returns the rule unchanged.
 func lowered(r *cfi.Rule, behind ...byte) (cfi.Kind, uint16, int64) {
 	if r.Kind == cfi.Expression {
 		in := buf.At(r.Expr, 0)

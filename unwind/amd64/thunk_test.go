@@ -80,8 +80,8 @@ func TestThunkBodyOfTwelveBytes(t *testing.T) {
 	}
 }
 
-// TestBehindThunk steps from return addresses behind an inlined thunk, where gcc's CFA stays
-// that of the thunk, also in rows that it remembers and restores.
+// TestBehindThunk steps from return addresses after an inlined thunk, where gcc's CFA remains
+// the thunk's, even in rows that are remembered and restored.
 func TestBehindThunk(t *testing.T) {
 	code := slices.Concat([]byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}, make([]byte, 20))
 	// The CFA is 40 bytes away up to the thunk. rbx is saved in the word of slot.
@@ -136,8 +136,8 @@ func TestThunkOfRBP(t *testing.T) {
 	}
 }
 
-// TestThunkByGoto: a thunk that is a function is left by the rule of where it jumps to, whether
-// it was called or jumped to.
+// TestThunkByGoto: a thunk that is a function is left by the rule of its jump target, whether
+// the thunk was called or jumped to.
 func TestThunkByGoto(t *testing.T) {
 	program := []byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset, 24, cfi.DW_CFA_offset | 3, 3}
 	for _, c := range []struct {

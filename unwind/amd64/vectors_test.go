@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/judgetest"
 )
 
-// TestSnapshots holds every recorded stack against the single-stepped truth.
+// TestSnapshots compares every recorded stack with the single-stepped truth.
 func TestSnapshots(t *testing.T) { judgetest.Snapshots(t, "x86_64") }
 
 // TestPEVectors steps from every point of the PE vectors.

@@ -28,8 +28,8 @@ func chainTable(tb testing.TB) *Unwinder {
 	return unwinder(makeTable(tb, 1, fn{program: []byte{0x0e, 16, 0x80 | 3, 2}}, fn{program: []byte{0x07, 16}}))
 }
 
-// Every way a walk ends leaves the registers of the frame it ended at, and
-// recursion, the same return address again and again, is no reason to end.
+// However a walk ends, the registers are those of the frame at which it ended.
+// Recursion, with the same return address repeatedly, does not end a walk.
 func TestWalkEnds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -89,10 +89,10 @@ func TestWalkFromManaged(t *testing.T) {
 	}
 }
 
-// A return hook whose code is not known: its call frame information (CFA = RSP+24
-// here) gives a CFA one word too high, what it takes for the return address is the
-// caller's data, and the true one lies below it. Without such return hooks the data is
-// taken at its word.
+// A return hook with unknown code: its call frame information (CFA = RSP+24 here)
+// gives a CFA one word too high. The word in the return address's place is the
+// caller's data, and the true address is below it. Without such return hooks, the word
+// is used as it is.
 func TestHijack(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -135,7 +135,7 @@ func TestHijack(t *testing.T) {
 	}
 }
 
-// Only a step by call frame information is taken for the hijack stub's.
+// Only a step by call frame information can be mistaken for the hijack stub's.
 func TestNoHijackInLinkageTable(t *testing.T) {
 	u := unwinder(codeTable(t, []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0}))
 	s, r := newStack(), start(codeLo, sp0)
@@ -147,8 +147,8 @@ func TestNoHijackInLinkageTable(t *testing.T) {
 	}
 }
 
-// The frame pointer is followed only if allowed and only if all about it fits;
-// what it finds is doubtful, and so is all above it.
+// The frame pointer is followed only if guesses are allowed and all checks of it
+// succeed. The frame that it finds is doubtful, and so are all its callers.
 func TestFramePointer(t *testing.T) {
 	const fp = sp0 + 0x40
 	for _, c := range []struct {
@@ -373,8 +373,8 @@ func TestNoAllocations(t *testing.T) {
 	})
 }
 
-// Not on recorded stacks either, side rules and code without unwind data
-// included.
+// Walks of recorded stacks do not allocate either, with side rules and code
+// without unwind data.
 func TestNoAllocationsRecorded(t *testing.T) {
 	n := 0
 	eachSnapshot(t, func(r *recorded) {

@@ -33,14 +33,14 @@ func (u *Unwinder) provenLeaf(m *module.Module, pc uint64) bool {
 	return ways > 0
 }
 
-// maxZeroed bounds the registers that a function zeroes behind its epilog: all that its callers do not keep.
+// maxZeroed bounds the registers that a function zeroes after its epilog: all that it need not preserve.
 const maxZeroed = 19 + 32
 
 const plainReturn = 0xd65f03c0
 
-// zeroes reports whether pc is between the first register that a function zeroes behind its epilog and its
-// return: the caller is in x30, and SP is the caller's. The unwind data of clang's -fzero-call-used-regs
-// takes these instructions for the body.
+// zeroes reports whether pc is at an instruction that zeroes a register after a function's epilog, or at the
+// return after such instructions: the return address is in x30, and SP is the caller's. The unwind data of
+// clang's -fzero-call-used-regs counts these instructions as the body.
 func zeroes(m *module.Module, pc uint64) bool {
 	if w, _ := codeWord(m, pc, nil); w == plainReturn {
 		pc -= 4
@@ -56,7 +56,8 @@ func zeroes(m *module.Module, pc uint64) bool {
 	return false
 }
 
-// leafPath follows one path of a leaf and returns the number of its exits, -1 if it is not a leaf.
+// leafPath follows one path of a leaf. It returns 1 at an exit, 0 if the path has none, and -1 if the
+// function is not proven to be a leaf.
 func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 	f, e := &u.follower, *from
 	for f.first(pc) {
@@ -77,7 +78,8 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 		case flowJump:
 			pc += uint64(by)
 		case flowIndirect:
-			// of an import, for example; through others, a switch may lead anywhere in the function
+			// Through x16 or x17: an import, for example. Through another register, a switch may lead
+			// anywhere in the function.
 			if reg := w >> 5 & 31; reg != 16 && reg != 17 {
 				return -1
 			}

@@ -24,8 +24,8 @@ func chainTable(tb testing.TB) *Unwinder {
 	return unwinder(makeTable(tb, nil, fn{program: []byte{0x0e, 16, 0x9d, 2, 0x9e, 1}}, fn{program: []byte{0x07, 30}}))
 }
 
-// Every way a walk ends leaves the registers of the frame it ended at, and
-// recursion, the same return address again and again, is no reason to end.
+// However a walk ends, the registers are those of the frame at which it ended.
+// Recursion, with the same return address repeatedly, does not end a walk.
 func TestWalkEnds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -75,8 +75,8 @@ func TestWalkEnds(t *testing.T) {
 	}
 }
 
-// The frame pointer is followed only if allowed and only if all about it fits;
-// what it finds is doubtful, and so is all above it.
+// The frame pointer is followed only if guesses are allowed and all checks of it
+// succeed. The frame that it finds is doubtful, and so are all its callers.
 func TestFramePointer(t *testing.T) {
 	const fp = sp0 + 0x40
 	guess := unwind.Bounds{Guess: true}
@@ -303,8 +303,8 @@ func TestNoAllocations(t *testing.T) {
 	})
 }
 
-// Not on recorded stacks either, expressions, trampolines and code without
-// unwind data included.
+// Walks of recorded stacks do not allocate either, with expressions, trampolines,
+// and code without unwind data.
 func TestNoAllocationsRecorded(t *testing.T) {
 	n := 0
 	eachSnapshot(t, func(r *recorded) {
