@@ -12,8 +12,8 @@ import "encoding/binary"
 
 const (
 	pairSize = 8
-	// maxOpened is the largest .eh_frame, in bytes, of which Open leaves records unread. It bounds the
-	// search for an address without an FDE.
+	// maxOpened is the size in bytes of the largest .eh_frame whose records Open leaves unread. It bounds
+	// the search for an address without an FDE.
 	maxOpened = 64 << 20
 )
 

@@ -18,8 +18,8 @@ func TestDamage(t *testing.T) {
 		build  func(a *asm)
 		want   Reason
 		where  string
-		lost   bool // the good FDE cannot be reached behind it
-		before bool // the good FDE stands before the damage
+		lost   bool // the good FDE cannot be reached after the damage
+		before bool // the good FDE is before the damage
 	}{
 		{name: "length past the section", build: func(a *asm) { a.u32(0x7fff) }, want: Truncated, where: "record length", before: true},
 		{name: "reserved length", build: func(a *asm) { a.u32(0xfffffff5) }, want: BadRecord, where: "record length", before: true},

@@ -228,7 +228,8 @@ func (m *Machine) remember(row *Row) Reason {
 	return None
 }
 
-// restoreState pops what remember pushed. A register that had no rule then has none again.
+// restoreState pops what remember pushed. A register whose rule was set since then has none again, unless
+// remember pushed one.
 func (m *Machine) restoreState(row *Row) Reason {
 	if m.depth == 0 {
 		return BadOpcode

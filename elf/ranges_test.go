@@ -25,7 +25,7 @@ func TestSegmentWraps(t *testing.T) {
 	}
 }
 
-// TestSectionOutside: a section that begins in the file and ends behind it.
+// TestSectionOutside: a section begins inside the file and ends outside.
 func TestSectionOutside(t *testing.T) {
 	var im image
 	im.section(sectionHeader{name: ".eh_frame", typ: 1}, make([]byte, 64))

@@ -1,7 +1,7 @@
 package arm64
 
-// Check checks every scope and every code, of which At reads only those that an
-// instruction needs. It returns the first fault.
+// Check checks every scope and every code. At reads only those that an instruction
+// needs. Check returns the first fault.
 func (i *Info) Check() Fault {
 	if _, fault := i.Count(0); !fault.OK() {
 		return fault

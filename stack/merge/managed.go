@@ -71,7 +71,7 @@ func (m *Merger) refused() bool {
 }
 
 // cut continues, by the runtime's tables, below f, the last frame of a report that ends early. From here on
-// the merge works as if the CLR had reported nothing. here means that the walk is at f. Without tables, or if
+// the merge works as without any report of the CLR. here means that the walk is at f. Without tables, or if
 // they do not know f, cut writes a gap and returns false.
 func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
 	m.next = len(m.in.Frames)
@@ -148,8 +148,8 @@ func (e *entries) has(t *module.Table, ip uint64) bool {
 	return x.entry
 }
 
-// fresh reports whether the last of n frames, for which a walk had no unwind data, is a method whose code was
-// mapped after the module table was made. Then the frame is not doubtful for being outside all modules.
+// fresh reports whether the last of n frames, for which a walk found no unwind data, is a method whose code
+// was mapped after the module table was made. Then the frame is not doubtful for being outside all modules.
 func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false

@@ -47,7 +47,7 @@ type Walker struct {
 	Code            managedCode       // nil: no runtime is known
 	HijackStub      uint64            // address that the runtime writes over return addresses; 0 = unknown
 	Returns         uint64            // replaced return addresses that were corrected
-	SkippedHandlers uint64            // frames of handlers that had not executed an instruction yet
+	SkippedHandlers uint64            // handlers dropped because they were at their first instruction
 	Special         *managed.Specials // nil: there are none
 	// reports whether an address is in code of a runtime whose tables cannot be read; may be nil
 	Unproven func(ip uint64) bool
@@ -374,7 +374,7 @@ func (c *Capture) Holds(at uint64) bool {
 	return false
 }
 
-// StoppedAt returns registers of which only sp and ip are known, as the kernel reports them for a thread.
+// StoppedAt returns a thread's registers from the sp and ip that the kernel reports. The others are unknown.
 func StoppedAt(a context.Arch, sp, ip uint64) context.Registers {
 	g := context.Registers{Arch: a}
 	g.AMD64.Known = 1 << context.RSP

@@ -80,7 +80,7 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 }
 
 // A rule that started only few fused steps is left by a single step the next time, unless
-// the walk had no room for more, or rules were missing.
+// there was no room for more frames, or rules were missing.
 func TestFewFusedSteps(t *testing.T) {
 	for _, c := range []struct {
 		name         string

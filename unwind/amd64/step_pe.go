@@ -69,7 +69,7 @@ type peStep struct {
 	pushed   uint64 // see setsFrame
 	symbolic bool   // no memory is read: see pe_rule.go
 	deep     bool   // symbolic: an address was itself read from the stack
-	needs    uint32 // the registers that had to be known, as bits of Known
+	needs    uint32 // the registers that the step requires to be known, as bits of Known
 }
 
 // run makes the step from at, which equals pc.

@@ -90,7 +90,7 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 }
 
 // A rule that started only few fused steps is left by a single step the next time, unless
-// the walk had no room for more, or rules were missing.
+// there was no room for more frames, or rules were missing.
 func TestFewFusedSteps(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -134,7 +134,7 @@ func TestFusedAgreesWithStep(t *testing.T) {
 	f.Run(t)
 }
 
-// A register whose word lies behind the window's end is unknown after fused steps too.
+// A register whose word is past the window's end is unknown after fused steps too.
 func TestFusedSlotBehindTheWindow(t *testing.T) {
 	saves := fn{program: []byte{0x0e, 32, 0x80 | regLR, 3, 0x80 | firstX, 1}}
 	u, s := unwinder(makeTable(t, nil, saves, saves, saves)), newStack()

@@ -57,8 +57,8 @@ func TestStepThroughPEFile(t *testing.T) {
 }
 
 // stepVector steps from a point. Its state is that before the instruction at pc
-// runs, behind a call too: some calls in MSVC's epilogs pop the stack, so that
-// the state behind them is not the one the call instruction's codes describe.
+// runs, also after a call: some calls in MSVC's epilogs pop the stack, so that
+// the codes of the call instruction do not describe the state after it.
 func stepVector(u *Unwinder, v *pevec.Vector, p *pevec.Point, stacks *pevec.Stacks) (why string, err error) {
 	mem, err := stacks.Window(v, p)
 	if err != nil {

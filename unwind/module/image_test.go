@@ -92,7 +92,7 @@ const (
 )
 
 // writePE writes an image of SizeOfImage 3000h with one section, .eh_frame at
-// RVA 1000h, whose pointers are relative to where they stand.
+// RVA 1000h, whose pointers are relative to their own addresses.
 func writePE(t *testing.T, machine uint16, frame []byte) string {
 	t.Helper()
 	s := peasm.Raw(".eh_frame", 0x1000, frame[:len(frame):len(frame)])
