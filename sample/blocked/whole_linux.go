@@ -95,10 +95,11 @@ func join(frames []paused.StackFrame, event []uint64) *waits.Native {
 // deepest is the most frames of an event, counted from the leaf.
 const deepest = 100
 
-// near is how many bytes before a P/Invoke's true return address the runtime's address may be.
+// near bounds how many bytes the runtime's address may be before a P/Invoke's true return address.
 const near = 64
 
-// meets reports whether a frame is at an address of an event. same means that only the method is equal.
+// meets reports whether a frame is at an address of an event. same means that the addresses differ: the
+// frame's is less than near bytes after addr.
 func meets(f *paused.StackFrame, addr uint64) (same, ok bool) {
 	switch {
 	case f.Exact:

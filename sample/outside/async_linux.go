@@ -10,8 +10,8 @@ import (
 // heapEvery is how often the bounds of the managed heap are read.
 const heapEvery = time.Second
 
-// followObjects has samples get async callers, if they are wanted and the runtime's structures
-// are proven.
+// followObjects gives the probe the bounds of the managed heap, which it needs for async callers. It
+// does nothing if async callers are not wanted or the runtime's structures are not proven.
 func (e *Engine) followObjects(now time.Time) {
 	t := e.Target.Tables
 	if !e.Config.Async || t == nil || !t.Proven() || now.Sub(e.objectsAt) < heapEvery {
@@ -31,8 +31,8 @@ func (e *Engine) followObjects(now time.Time) {
 	}
 }
 
-// readActivity reads the current Activity of a blocked thread, for its next sample. It has none if the
-// thread has run since its counters were before.
+// readActivity reads the current Activity of a blocked thread, for its next sample. The sample gets
+// none if the thread has run since its counters were before.
 func (e *Engine) readActivity(t *threads.Task, sp, ip uint64, before threads.Counters) {
 	if e.Async == nil || t.Thread == 0 {
 		return

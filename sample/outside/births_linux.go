@@ -123,9 +123,9 @@ func (e *Engine) sleepWatching(d time.Duration) {
 // Go's monitor would repeatedly check whether the thread still runs.
 const maxThreadSleep = 12 * time.Millisecond
 
-// sleepThread sleeps without telling Go's scheduler. This saves about ten system calls per sleep, and a
-// monitor that wakes up every 20 us. Other goroutines run on another P, and a garbage collection interrupts
-// the sleep with its signal.
+// sleepThread sleeps without Go's scheduler. This saves about ten system calls per sleep, and a monitor
+// that wakes up every 20 us. Other goroutines run on another P, and a garbage collection interrupts the
+// sleep with its signal.
 func sleepThread(d time.Duration) {
 	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
 		t := syscall.NsecToTimespec(int64(d))

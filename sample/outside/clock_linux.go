@@ -9,7 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// chooseClock returns the first clock that works among those that the user permits.
+// chooseClock returns the clock that the user has chosen. For perf events and for no choice, it returns
+// the random clock if the kernel does not permit perf events.
 func (e *Engine) chooseClock() sampler.Clock {
 	e.perf = perfClock{most: threads.MayOpen(2, math.MaxInt32)}
 	switch want := e.Config.Clock; want {
@@ -28,8 +29,9 @@ func (e *Engine) chooseClock() sampler.Clock {
 	return sampler.ClockRandom
 }
 
-// tryEvents reports whether the kernel opens perf events for the process's threads and delivers their
-// signals.
+// tryEvents reports whether the kernel opens perf events for the process's threads. If so, it opens the
+// rings of kernel time too. It returns false for an emulated program or if the probe has no SIGURG
+// handler.
 func (e *Engine) tryEvents() bool {
 	if e.legacy != int(unix.SIGURG) || e.Target.Guest != nil {
 		return false
@@ -46,7 +48,7 @@ func (e *Engine) tryEvents() bool {
 	return true
 }
 
-// writeClock sends the name of the clock in use.
+// writeClock sends the name of the clock in use, and its statistics.
 func (e *Engine) writeClock() {
 	if e.Config.NoCPU {
 		return
@@ -66,7 +68,8 @@ func (e *Engine) writeClock() {
 	}
 }
 
-// came handles a new thread. It is sampled at once because it may end soon.
+// came handles a new thread. With perf events, the thread is armed at once, because it may end soon. A
+// thread of the first listing has run before: that time does not belong to the recording.
 func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	if e.Table.Listing == 1 && e.startup == nil {

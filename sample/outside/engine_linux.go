@@ -35,7 +35,7 @@ type Engine struct {
 	more    [1]memory.Run
 	probe   string
 	sought  time.Time // when the runtime's list of threads was read
-	// until the list is read again: reading takes long in processes with many threads
+	// minimum time between two readings of that list, which take long in processes with many threads
 	seekPause  time.Duration
 	swept      time.Time
 	lived      time.Time // when the process was last known to be the one that was opened
@@ -86,7 +86,8 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	return e, nil
 }
 
-// Run samples until the process ends or Stop is called, and returns the reason.
+// Run samples until the process ends, Stop is called, or the stream cannot be written. It returns the
+// reason.
 func (e *Engine) Run() string {
 	defer e.Close()
 	e.heartbeat = events.StartHeartbeat(e.file, e.Period >= slowPeriod && e.Config.Events == 0)
@@ -162,8 +163,8 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 	return tick
 }
 
-// sleep waits for d or until Stop. If events carry stacks, it reads the ring meanwhile, because their records
-// are large.
+// sleep waits for d; Stop ends a long wait. If events or copies are wanted, it reads the ring meanwhile,
+// because their records are large.
 func (e *Engine) sleep(d time.Duration) {
 	if e.births.watch != nil {
 		e.sleepWatching(d)
@@ -390,8 +391,8 @@ func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int
 	return cpu, wall
 }
 
-// WalkLater walks a held sample. If the walk needs registers of the thread that are missing, the sample's
-// time goes to the thread's next sample.
+// WalkLater walks a held sample. If the walk needs registers of the thread that are missing, the
+// sample's wall time goes to the thread's next sample, unless the recording ends.
 func (e *Engine) WalkLater(s *sampler.Sample) {
 	gap, needs, ok := e.Walk(&s.Capture)
 	if !ok || e.HoldWalked(s, gap) {

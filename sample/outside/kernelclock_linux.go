@@ -18,7 +18,7 @@ import (
 type kernelClock struct {
 	rings     *cpuring.Sampler // nil: the kernel does not permit samples of itself
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
-	threads   int              // at most this many threads are sampled
+	threads   int              // how many more threads may be added
 }
 
 // open opens the rings if the kernel permits it.
@@ -38,7 +38,8 @@ func (k *kernelClock) Close() {
 	}
 }
 
-// add starts to sample a thread. It returns false if the kernel refuses.
+// add starts to sample a thread. It returns false if the kernel refuses or the limit of files is
+// reached.
 func (k *kernelClock) add(tid uint32) bool {
 	if k.rings == nil || k.threads == 0 {
 		return false

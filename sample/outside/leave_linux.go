@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// disarm ends the timers and restores the signal handlers. One signal is enough: it goes to a thread that has
-// had one, if there is any, otherwise to all threads in turn until one answers. disarm returns false if that
-// did not happen within the given time; it may then be called again.
+// disarm ends the timers and restores the signal handlers. One thread that takes the signal is enough:
+// the threads get it in turn until one answers. disarm returns false if none answers within the given
+// time; it may then be called again.
 func (e *Engine) disarm(within time.Duration) bool {
 	e.file.End()
 	limit := time.Now().Add(within)
@@ -26,7 +26,8 @@ func (e *Engine) disarm(within time.Duration) bool {
 	}
 }
 
-// askToLeave sends the signal to one thread after another.
+// askToLeave sends the signal to one thread after another, to those with a slot first. It returns true
+// once one has answered.
 func (e *Engine) askToLeave(limit time.Time) bool {
 	tids := make([]*threads.Task, 0, len(e.Tasks))
 	for _, t := range e.Tasks {
@@ -61,7 +62,8 @@ const (
 	lateStep  = 250 * time.Millisecond
 )
 
-// left waits until the probe has put everything back.
+// left waits until the probe has restored everything. It returns false after limit or if the process
+// ends.
 func (e *Engine) left(limit time.Duration) bool {
 	for begin := time.Now(); !e.file.Left(); {
 		if time.Since(begin) > limit || !e.alive() {

@@ -13,13 +13,13 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// The random clock is for kernels that do not permit perf events. At random moments the tool checks which
-// threads run, and sends each of them the signal for a sample. The moments are exponentially distributed, so
-// no work of the program can stay in step with them. A sample represents one period; the samples of a thread
-// are scaled to its exact clock later.
+// The random clock is for kernels that do not permit perf events. At random moments the tool checks
+// which threads run, and sends each of them the signal for a sample. The time between two moments is
+// exponentially distributed, so no work of the program can stay in step with them. A sample represents
+// one period; the samples of a thread are scaled to its exact clock later.
 //
-// Known limits: a thread in state R may be waiting for a processor. Bursts shorter than half a millisecond
-// are sampled too late, about 50 us after the moment.
+// Known limits: a thread in state R may be waiting for a processor. A sample is taken about 50 us after
+// its moment, which is too late for bursts shorter than half a millisecond.
 
 // randomClock is the state of the tool's random clock.
 type randomClock struct {
@@ -36,8 +36,8 @@ const (
 	// mostDrawn is the number of threads that are checked at one moment. If there are more, the tool checks a
 	// random subset, and each thread in it represents several.
 	mostDrawn = 128
-	// drawSlack is how long a thread may have waited for a processor between the moment and its sample,
-	// beyond the tool's own delay. It waited because the tool took its processor.
+	// drawSlack is how much longer than the time from the request to the sample, in nanoseconds, a
+	// thread may have waited for a processor. It waits while the tool uses its processor.
 	drawSlack = 60000
 	// drawWait and drawWaits bound the wait for the answers of a moment.
 	drawWait  = 60 * time.Microsecond
@@ -60,7 +60,7 @@ func (r *randomClock) begin() {
 	unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), clockNice)
 }
 
-// nextDraw is the time until the next moment.
+// nextDraw returns the time until the next moment, at most threads.Longest.
 func (e *Engine) nextDraw() time.Duration {
 	d := rand.ExpFloat64() * float64(e.Period)
 	return time.Duration(min(d, float64(threads.Longest)))
@@ -132,8 +132,9 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	e.random.open++
 }
 
-// answered reports whether a requested sample is one of processor time: the thread was on a processor at the
-// moment, or got one as soon as the tool gave it up.
+// answered reports whether a requested sample is one of processor time: the thread was on a processor
+// at the moment, or got one as soon as the tool gave it up. If so, it sets the times that the sample
+// represents.
 func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 	e.random.Close(t)
 	d := &t.Drawn

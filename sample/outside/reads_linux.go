@@ -14,7 +14,7 @@ func (e *Engine) renew() {
 	}
 }
 
-// writeReads sends the memory that the probe has read.
+// writeReads sends the counters of the memory reads that the probe served.
 func (e *Engine) writeReads() {
 	if e.asked == nil {
 		return
@@ -37,7 +37,7 @@ func (e *Engine) answers(t *threads.Task) bool {
 
 const readerPoll = time.Second
 
-// unseen samples a thread whose position the kernel does not report. A running thread is sampled by its
+// unseen samples a thread whose position is unknown. A running thread is sampled by its
 // timer, any other by a signal, once each time it has run.
 func (e *Engine) unseen(t *threads.Task) {
 	if b, err := e.Kernel.Read(t.TID, "stat"); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// takeStartup takes over the rings that have sampled the process since its start, if there are any.
+// takeStartup takes over the rings that have sampled the process since its start. It returns false if
+// there are none or the engine has no use for them.
 func (e *Engine) takeStartup() bool {
 	s := e.Config.Start.Take(e.PID)
 	if s != nil && (e.Config.NoCPU || e.cpuClock != sampler.ClockPerf) {
@@ -62,7 +63,8 @@ func (e *Engine) endStartup() {
 	e.startup = nil
 }
 
-// accountStarted sends the processor time of a thread that the engine has never seen.
+// accountStarted ends the sampling of a thread, and sends its processor time if the engine does not
+// know it.
 func (e *Engine) accountStarted(tid uint32) {
 	n, ok := e.startup.Rings.Remove(tid)
 	if !ok || n.Counted == 0 || e.Tasks[tid] != nil {

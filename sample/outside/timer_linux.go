@@ -13,7 +13,7 @@ import (
 // timerPlan is how CPU timers sample at one rate.
 type timerPlan struct {
 	period int64  // of the timers, nanoseconds of processor time
-	keep   uint32 // of probe.Thinning expiries are samples
+	keep   uint32 // how many of probe.Thinning expiries are samples
 	each   int64  // nanoseconds of processor time that a sample represents
 }
 
@@ -51,7 +51,7 @@ func (e *Engine) useTimers() {
 	e.timerEach = p.each
 }
 
-// arm makes a thread sample itself by the clock, once.
+// arm gives a thread the clock in use, unless it has one.
 func (e *Engine) arm(t *threads.Task) {
 	if e.Config.NoCPU || e.cpuClock == sampler.ClockPerf && e.armEvent(t) {
 		return
@@ -105,8 +105,8 @@ type asked uint8
 
 const (
 	sent   asked = iota
-	later        // the thread has not taken the last signal yet
-	cannot       // the thread blocks the signal, or there is no slot
+	later        // the thread has not taken the last signal yet, or the kernel cannot queue one
+	cannot       // the thread blocks the signal or has ended, or there is no slot
 )
 
 // ask sends the signal that makes a thread carry out op, if the thread can take it.
@@ -180,7 +180,8 @@ func (e *Engine) slotOf(t *threads.Task) bool {
 	return true
 }
 
-// replaceTimers makes the threads whose timers use a signal that the program takes create new timers.
+// replaceTimers ends the use of SIGURG, which the program takes: it closes the events, and marks the
+// threads with timers so that they get new ones.
 func (e *Engine) replaceTimers() {
 	e.cpuClock = e.cpuClock.WithoutSIGURG()
 	for _, t := range e.Tasks {
@@ -191,7 +192,7 @@ func (e *Engine) replaceTimers() {
 	}
 }
 
-// silent notices an armed thread that produces no samples.
+// silent requests a sample from an armed thread that has used much processor time without one.
 func (e *Engine) silent(t *threads.Task, used uint64) {
 	most := uint64(maxQuiet)
 	if t.Left {

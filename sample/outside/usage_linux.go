@@ -49,8 +49,9 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 // leastMissed is the smallest number of missing samples of a thread that is more than chance.
 const leastMissed = 10
 
-// missed returns the part of a thread's processor time whose samples are missing. It must not be given to the
-// samples that there are: they show what the thread did at other times.
+// missed returns the part of a thread's processor time whose samples are missing, 0 if that may be
+// chance. This time must not be distributed over the existing samples, which show what the thread did
+// at other times.
 func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
 	seen := t.Weighed - min(t.KernelLost, t.Weighed)
 	missed := located - min(seen, located)

@@ -24,7 +24,7 @@ const (
 	armAfter   = 4       // periods of processor time after which a thread is armed even if it sleeps
 	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal
 	youngest   = 1000000 // nanoseconds of processor time before a thread gets a timer
-	maxQuiet   = 16      // periods of an armed thread without a sample
+	maxQuiet   = 16      // periods (ticks if longer) that an armed thread may run without a sample
 	fewQuiet   = 2       // the same after faults have left the thread's signals blocked
 	// most doublings of the time between visits to an armed thread that show no stack
 	maxDoublings = 2
@@ -50,8 +50,7 @@ func (e *Engine) gone(t *threads.Task) {
 	e.file.Free(t.TID)
 }
 
-// findObject looks for the runtime's Thread of a thread with managed frames that was not in the list when it
-// was read.
+// findObject reads the runtime's list of threads again if a thread with managed frames was not in it.
 func (e *Engine) findObject(t *threads.Task) {
 	if t.Thread == 0 && e.Walker.ManagedFrames && e.mayObjects() {
 		e.objects()
@@ -63,7 +62,8 @@ func (e *Engine) mayObjects() bool {
 	return time.Since(e.sought) > max(seekThreadEvery, e.seekPause)
 }
 
-// objects finds the runtime's Thread of each thread that has a slot.
+// objects finds the runtime's Thread of each thread, and passes it to the probe for a thread with a
+// slot.
 func (e *Engine) objects() {
 	if e.Target.Tables == nil {
 		return
@@ -155,17 +155,18 @@ func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 	}
 }
 
-// backOff delays the next visit to a self-sampling thread after a visit that showed no stack. Such a thread
-// runs, or waits too briefly to be read, and will hardly be still a moment later. No wall time is lost: the
-// next visit covers it.
+// backOff delays the next visit to a self-sampling thread after a visit that showed no stack. Such a
+// thread runs, or waits too briefly to be read, and is unlikely to wait a moment later. No wall time is
+// lost: the next visit covers it.
 func (e *Engine) backOff(t *threads.Task) {
 	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
 		t.Due = visitAfter(t.Visited, e.between(t), t.Misses)
 	}
 }
 
-// visitAfter returns when to visit a thread after a number of failed visits. The time is shared with other
-// threads, and is at most threads.Longest away unless the period is longer.
+// visitAfter returns when to visit a thread after a number of failed visits: at a multiple of a step,
+// one to two steps after the last visit, so that several threads share a moment. The step is the
+// period, doubled for each failed visit up to threads.Longest.
 func visitAfter(visited, period int64, misses int) int64 {
 	step := max(period, int64(time.Millisecond))
 	for step < int64(threads.Longest)/2+1 && misses > 0 {
@@ -248,7 +249,8 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 	e.sendOf(t, gap, e.Stream.Frames, 0, t.Stood())
 }
 
-// holdBlocked holds the stack of a blocked thread until it can be walked.
+// holdBlocked holds the stack of a blocked thread until it can be walked. It returns false if the stack
+// can be walked now, or there is no room.
 func (e *Engine) holdBlocked(t *threads.Task, c *walk.Capture) bool {
 	if e.Ready() {
 		return false
@@ -301,7 +303,7 @@ func (e *Engine) stayed(t *threads.Task, sp, ip uint64, before threads.Counters)
 	return ok && after == before && w == threads.Blocked && sp2 == sp && ip2 == ip
 }
 
-// inProbe reports whether a thread is in the probe's own code, where it waits for the kernel only, and
+// inProbe reports whether ip is in the probe's own code. A thread waits there for the kernel only, and
 // briefly.
 func (e *Engine) inProbe(ip uint64) bool {
 	m := e.Target.Code(ip)
@@ -361,7 +363,8 @@ func (e *Engine) bound(t *threads.Task, sp uint64) {
 	e.file.SetStack(t.Slot, t.Low, t.High)
 }
 
-// LookAt leaves the stack of a blocked thread in e.Stream.Frames.
+// LookAt leaves the stack of a blocked thread in e.Stream.Frames. It returns false if the thread is not
+// blocked or its stack cannot be read.
 func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
 	t := e.Tasks[tid]
 	if t == nil {

@@ -12,7 +12,7 @@ const (
 	firstWait = 20 * time.Millisecond
 	// readLimit bounds the time of one read, over all threads that are asked. The tool waits for that time.
 	readLimit = time.Second
-	maxAsked  = 64 // threads for one read
+	maxAsked  = 64 // attempts for one read
 )
 
 // answered asks one thread after another for a read, until one answers or the limit is reached.
@@ -71,7 +71,7 @@ func (m *Memory) attempt(r *read, a Reader, mappings bool, wait time.Duration) (
 	return false, true
 }
 
-// await waits for the answer to the current request.
+// await waits for the answer to the current request, and reports whether it came.
 func (m *Memory) await(r *read, limit time.Duration) bool {
 	for end := m.now().Add(limit); ; {
 		m.point("look")

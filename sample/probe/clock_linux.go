@@ -2,12 +2,12 @@ package probe
 
 import "sync/atomic"
 
-// Thinning is the denominator of the numbers of SetClock.
+// Thinning is the denominator of keep in SetClock and SetTimerKeep.
 const Thinning = 4096
 
-// SetClock tells the handler that overflows of a perf event signal the thread. file is the tool's descriptor
-// of the event. Of Thinning overflows, keep are samples, chosen at random; 0 means all. It returns false if
-// the descriptor is too large for a slot.
+// SetClock tells the handler that overflows of a perf event signal the thread. file is the tool's
+// descriptor of the event. Of Thinning overflows, keep are samples, chosen at random; 0 means all. It
+// returns false if the descriptor or keep is too large for a slot.
 func (f *File) SetClock(i, file int, keep uint32) bool {
 	if file+1 >= 1<<clockBits || keep >= Thinning {
 		return false

@@ -189,8 +189,9 @@ func (f *File) Stats() Stats {
 		atomic.LoadUint64(&h.timers), atomic.LoadUint64(&h.stopped), atomic.LoadUint64(&h.nanos)}
 }
 
-// Relay returns the signal that unblocks a thread whose mask blocks only our signals, as a handler of the
-// runtime that never returned leaves it. It returns false for any other mask, or if there is no such signal.
+// Relay returns the signal that unblocks a thread whose mask blocks only our signals, as a handler of
+// the runtime that never returned leaves it. It returns false for any other mask, or if there is no
+// such signal. sig does not depend on the mask; it is 0 if there is no such signal.
 func (f *File) Relay(blocked uint64) (sig int, ok bool) {
 	ours := bit(f.h.legacy) | bit(f.h.realTime)
 	return int(f.h.relay), f.h.relay != 0 && blocked != 0 && blocked&^ours == 0
@@ -213,8 +214,8 @@ var ErrFull = errors.New("more threads than the probe has slots")
 // ErrGone means that the target no longer has the thread.
 var ErrGone = errors.New("no thread of the process")
 
-// Slot finds or makes the slot of a thread. The probe looks near that place if a signal comes without a
-// cookie.
+// Slot finds or makes the slot of a thread, near the place that the thread's number determines: the
+// probe looks there if a signal has no cookie. It returns ErrGone or ErrFull if it cannot make one.
 func (f *File) Slot(tid uint32) (int, error) {
 	if i, ok := f.used[tid]; ok {
 		return int(i), nil
@@ -291,8 +292,8 @@ func (f *File) SetExtra(i int, addr uint64, size uint32) {
 	atomic.StoreUint64(&s.extra, addr)
 }
 
-// Armed reports whether a thread has its timer, and why it got none. base is the thread's fs base, where the
-// C library keeps its data; 0 before it was armed.
+// Armed reports whether a thread has its timer, and why it got none. base is the address of the C
+// library's data of the thread; 0 before the thread has taken a signal.
 func (f *File) Armed(i int) (armed bool, err unix.Errno, base uint64) {
 	s := &f.slots[i]
 	return atomic.LoadUint32(&s.timer) != 0, unix.Errno(atomic.LoadUint32(&s.error)), atomic.LoadUint64(&s.fs)
@@ -328,8 +329,8 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	case int(f.h.relay):
 		atomic.AddUint32(&f.h.relaySent, 1)
 	}
-	// From here on, the probe keeps handlers for these two. If the recording ended before, the
-	// signal may have its default action, which ends the process.
+	// From here on, the probe keeps its handlers for these two signals. If the recording ended before,
+	// the signal may have its default action, which ends the process.
 	if atomic.LoadUint32(&f.h.left) != 0 {
 		f.unsent(sig)
 		return unix.ESRCH

@@ -95,7 +95,8 @@ const (
 	near      = 64
 )
 
-// left is the value of the header's field once everything has been restored; 1 is before.
+// left is the value of the header's field once everything has been restored. It is 1 while
+// that is done, and 0 before.
 const left = 2
 
 // AskedCopy is the Event of a copy that the program itself requested. Its Since comes from the program.

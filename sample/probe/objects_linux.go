@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// SetRule has the probe follow the objects of a type by a tasks.Rule, or look for objects at a return
-// address that has one. It returns false if there is no room.
+// SetRule gives the probe the tasks.Rule of a type, by which it follows objects, or of a return
+// address, by which it finds objects in a frame. table is the MethodTable or the return address.
+// SetRule returns false if there is no room.
 func (f *File) SetRule(table, with uint64) bool {
 	const near = 8 // places from its own at which a type's rule may be
 	all := unsafe.Slice((*rule)(unsafe.Pointer(&f.data[rulesAt])), rules)
@@ -37,9 +38,10 @@ func (f *File) widen(ip uint64) {
 	atomic.StoreUint64(&f.h.code, low)
 }
 
-// FollowObjects has samples hold what their threads refer to in the managed heap. changes is the
-// address of an int32 that is above 0 while a collection changes the heap. handle is the offset in
-// the runtime's Thread of the handle of its object, 0 if it is not known.
+// FollowObjects makes samples contain the objects that their threads refer to. heap and size are the
+// bounds of the managed heap. changes is the address of an int32 that is above 0 while a collection
+// changes the heap. handle is the offset in the runtime's Thread of the handle of its object, 0 if
+// unknown.
 func (f *File) FollowObjects(heap, size, changes uint64, handle uint32) {
 	atomic.StoreUint32(&f.h.threadHandle, handle)
 	atomic.StoreUint64(&f.h.heapChanges, changes)

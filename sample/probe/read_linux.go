@@ -53,7 +53,7 @@ type Reader struct {
 type ReadStats struct {
 	Reads      uint64 // answered
 	Asked      uint64 // signals sent
-	Unanswered uint64 // failed reads
+	Unanswered uint64 // requests without an answer
 	Held       uint64 // reads served from held
 	Nanos      uint64 // total time from request to answer
 	Copying    uint64 // the part of it in the handler
@@ -127,7 +127,7 @@ func (m *Memory) ReadSome(p []byte, addr uint64) int {
 	return n
 }
 
-// Read reads as much of p as is readable without a gap. The answer is why it is not all of p.
+// Read reads as much of p as is readable without a gap. The answer is Whole, or why p is not full.
 func (m *Memory) Read(p []byte, addr uint64) (n int, a Answer) {
 	if len(p) == 0 {
 		return 0, Whole

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Record is one record of the ring. The reader owns Regs, Extra, Payload, and Stack: they are valid until its
-// next call.
+// Record is one record of the ring. Its slices are valid until the function that gets the record
+// returns.
 type Record struct {
 	TID       uint32
 	Slot      int
@@ -75,7 +75,8 @@ func (r *reader) read(f func(*Record)) {
 	atomic.StoreUint64(&r.h.tail, r.tail)
 }
 
-// look reads the words of a record that show whether it is committed.
+// look reads the words of a record that show whether it is claimed and committed. ok is false if it is
+// not claimed, or impossible.
 func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
 	r.point("load claim")
 	rec := (*record)(unsafe.Pointer(&r.ring[at%RingSize]))

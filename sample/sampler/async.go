@@ -19,11 +19,11 @@ import (
 
 // async finds the async methods that wait for what a sampled thread runs.
 //
-// The runtime resumes an async method through a method of its box, which may be inlined in its
-// caller, or runs a task through Task.ExecuteWithThreadLocal. Either's frame holds the address of
-// the box or the task, in a register or in its part of the stack. The chain from there on is in
-// what the probe has read at the moment of the sample, or is read now. Then every word of the
-// stack that refers to the object must be what it was: a collection would have changed it.
+// The runtime resumes an async method through a method of its box, which may be inlined in its caller,
+// or runs a task through Task.ExecuteWithThreadLocal. Either's frame holds the address of the box or
+// the task, in a register or in its part of the stack. The chain that begins there is in what the probe
+// read at the moment of the sample, or is read now. In the second case, words of the copied stack that
+// refer to the object must be unchanged in memory: a collection would have changed them.
 type async struct {
 	*tasks.Callers
 	list    *objects.Heap
@@ -36,13 +36,13 @@ type async struct {
 	Stats   asyncStats
 
 	// Of the walk under way.
-	words  []uint64 // that the frame of the box or task holds, or those between
+	words  []uint64 // candidates for the address of the box or task
 	body   string   // the async method whose body was seen last
-	end    int      // number of the first frame that is no logical caller, 0 = not known
-	shells []shell  // that frame, and those up to the one that ends the search
+	end    int      // index of the first frame that only resumed the body, 0 = unknown
+	shells []shell  // that frame, and the following ones up to the frame that ends the search
 	task   bool     // the frame is of a task
 	closed bool     // a frame of a box or task has ended the search
-	met    bool     // the probe had no rule for the frame
+	met    bool     // the frame is new to the probe, which has its rule only now
 	chain  []tasks.Caller
 }
 
@@ -59,7 +59,7 @@ const (
 	asyncJoined asyncReason = iota // they have callers, or it is known that there are none
 	asyncMoved                     // a collection moved objects
 	asyncNew                       // a frame or a type was met for the first time
-	asyncLate                      // the thread has gone on since, and its objects were not read
+	asyncLate                      // the thread has run since, and its objects were not read before
 	asyncCut                       // the chain is too long, or of an unknown kind
 	asyncLost                      // the frame's object was not found
 	asyncReasons
@@ -68,7 +68,7 @@ const (
 // AsyncReasons are the names of the reasons in totals.
 var AsyncReasons = [asyncReasons]string{"async_joined", "async_moved", "async_new", "async_late", "async_cut", "async_lost"}
 
-// resumes returns a method's role in chains.
+// resumes is a method's role in chains.
 type resumes struct {
 	body string // name of the async method whose body it is
 	task bool   // it runs a task
@@ -80,10 +80,12 @@ type resumes struct {
 // AsyncMarker is the name of the frame between a thread's stack and its async callers.
 const AsyncMarker = "[async callers]"
 
-// maxHeld bounds the words of one frame that are looked at.
+// maxHeld bounds the words of one walk that are checked.
 const maxHeld = 128
 
-// FollowAsync has samples get async callers. rule gets the rule of each type and each frame that is met.
+// FollowAsync adds async callers to the following samples. It calls rule for each type and each frame
+// that it meets for the first time; the rule is a tasks.Rule. It returns tasks.ErrNoHeap if the heap is
+// unknown.
 func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
 	t := e.Target
 	heap, ok := objects.OpenHeap(t.Mem, t.Tables.DebuggerGlobals())
@@ -103,7 +105,7 @@ func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
 const heapSlack = 1 << 36
 
 // ReadHeap reads where objects are. changes is the address of an int32 that is above 0 while a
-// collection moves them. ok is false if it does so now.
+// collection moves them. ok is false if the list of regions is inconsistent, as during a collection.
 func (a *async) ReadHeap() (heap memory.Range, changes uint64, ok bool) {
 	const round = 1 << 32
 	if !a.list.Read() || len(a.list.Regions) == 0 {
@@ -118,7 +120,7 @@ func (a *async) reset() {
 	a.shells, a.words, a.body, a.end, a.task, a.closed, a.met = a.shells[:0], a.words[:0], "", 0, false, false, false
 }
 
-// resumes returns what a method is.
+// resumes returns the role of a frame's method.
 func (e *Base) resumes(f *merge.Frame) resumes {
 	a := e.Async
 	r, ok := a.methods[f.Function]
@@ -200,8 +202,8 @@ func (a *async) keep(w uint64) {
 	}
 }
 
-// learn gives the probe the place on the stack of the words that the frames hold: those of registers were
-// saved by frames that they called.
+// learn gives the probe, for each of the shells, the part of the stack that contains the words. A word
+// that a frame held in a register is found where a frame that it called has saved it.
 func (a *async) learn(end uint64, stack *memory.Window) {
 	const far = 128 // words from a frame's begin to the place where a register is saved
 	low := end
@@ -222,7 +224,8 @@ func (a *async) learn(end uint64, stack *memory.Window) {
 	}
 }
 
-// returns is where the return address into a frame is.
+// returns finds the return address into the frame on the stack. It returns false if the address is not
+// there.
 func (s *shell) returns(stack *memory.Window) (at uint64, ok bool) {
 	const near = 64 // words below the frame: on ARM64 it is at the lower end of the called one
 	at = s.sp - 8
@@ -278,8 +281,7 @@ func (e *Base) addCallers(c *walk.Capture) {
 	}
 }
 
-// encoded is where the frame with number n of a walk is among those of the stream, which has
-// inlined methods too.
+// encoded returns the index in frames of frame n of the walk. frames contains inlined methods too.
 func encoded(frames []wire.Frame, n int) int {
 	for i := range frames {
 		if frames[i].IP>>56 != 0 {
@@ -335,7 +337,7 @@ func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 }
 
 // ActivityOf reads the current Activity of a blocked thread. handle is the address of the handle of its
-// managed Thread. It has none if a collection moves objects now.
+// managed Thread. It returns the zero Activity if a collection moves objects now.
 func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
 	var b [8]byte
 	for range 2 { // the handle, and what it refers to
@@ -354,7 +356,8 @@ func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
 	return wire.Activity(ids)
 }
 
-// refersStill reports whether each word of a copied stack that refers to an object does so still.
+// refersStill reports whether the words of a copied stack that refer to an object are unchanged in
+// memory. It checks the first words only, and returns false if the stack has no such word.
 func (e *Base) refersStill(c *walk.Capture, object uint64) bool {
 	const most = 16 // words that are read again
 	var b [8]byte
@@ -376,7 +379,7 @@ func withoutArgs(name string) string {
 	return name
 }
 
-// callerID is the number of an async method in the stream.
+// callerID returns the number of an async method in the stream, and defines it there first if it is new.
 func (e *Base) callerID(c *tasks.Caller) uint32 {
 	a := e.Async
 	id, ok := a.ids[c.Table]

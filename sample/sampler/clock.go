@@ -6,7 +6,7 @@ import "slices"
 type Clock string
 
 const (
-	ClockAuto   Clock = "auto"   // the first of the next three that the kernel permits
+	ClockAuto   Clock = "auto"   // ClockPerf if the kernel permits it, otherwise ClockRandom
 	ClockPerf   Clock = "perf"   // perf events of each thread's processor time, by high-resolution timers
 	ClockRandom Clock = "random" // random moments chosen by the tool
 	ClockTimer  Clock = "timer"  // CPU timers, which expire on the kernel's tick

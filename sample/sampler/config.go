@@ -18,7 +18,7 @@ type Config struct {
 	Probe     string                   // path of the probe's library as the target maps it
 	Events    uint32                   // of the runtime: probe.WaitEvents and so on
 	WaitMin   time.Duration            // shorter waits are only counted
-	Client    bool                     // for a client library: copies, and nobody scales samples
+	Client    bool                     // for a client library: copies, and samples that are not scaled
 	Async     bool                     // samples have async callers
 	Start     *startup.Starting        // samples of a command's start, nil if there are none
 	File      Shared                   // Windows: the shared section, nil if no events are wanted

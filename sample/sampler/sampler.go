@@ -207,7 +207,7 @@ func (e *Base) RunPaced(round func() error, end func(reason string) string) stri
 	return end("the tool wants no more")
 }
 
-// sleep sleeps until Stop, in pieces if Between has work.
+// sleep waits for d or until Stop, in pieces if events are wanted and Between is set.
 func (e *Base) sleep(d time.Duration) {
 	if e.Config.Events == 0 || e.Between == nil {
 		e.Pause(d)

@@ -16,7 +16,7 @@ type stats struct {
 	Refused, NoSlot, Hidden       uint64 // threads without a timer, without a slot, with unreadable files
 	Unproven                      uint64 // samples that end in code of an unreadable runtime
 	Held                          uint64 // samples that were walked later
-	Late, Unreadable              uint64 // samples not walked
+	Late, Unreadable              uint64 // samples lost: the process has ended, the stack cannot be read
 	Uncopied                      uint64 // from rings: the kernel has not copied all of the stack
 	Foreign, Patched, Cut         uint64
 	Both                          uint64 // on an alternate stack, with the thread's own stack below it

@@ -56,8 +56,8 @@ func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return m.id, f.Kind
 }
 
-// Inlined implements stream.Methods. It writes the source position of an address once. After the methods are
-// dropped, positions are written again, because an address may hold new code.
+// Inlined implements stream.Methods. It writes the source position of an address once, and again after a
+// volatile FunctionID has changed its method, because an address may hold new code.
 func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
 	addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup()
 	if all, ok := o.lines[addr]; ok {
@@ -107,7 +107,7 @@ func (o *output) name(f *merge.Frame) method {
 	return known
 }
 
-// nameVolatile returns the method with a name: its FunctionID may have meant old before.
+// nameVolatile returns the method with the name of m. The FunctionID may have meant another method, old.
 func (o *output) nameVolatile(f clr.FunctionID, m target.Method, old method) method {
 	key := m.Name + "\x00" + m.Module
 	if m.Name == "" {

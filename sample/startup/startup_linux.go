@@ -105,7 +105,7 @@ func newStartup(pid int) *Sampler {
 }
 
 // collect copies samples until it is stopped. It ends the sampling if the bound is reached or no engine
-// comes.
+// comes within startLimit.
 func (s *Sampler) collect() {
 	defer close(s.stopped)
 	tick := time.NewTicker(collectEvery)
@@ -122,7 +122,7 @@ func (s *Sampler) collect() {
 	s.Closed = true
 }
 
-// keep copies a sample.
+// keep copies a sample, or sets full if the bound is reached.
 func (s *Sampler) keep(r *perfevent.Record) {
 	if s.bytes+len(r.Stack) > maxBytes || len(s.hits) >= maxHits {
 		s.full = true
@@ -133,7 +133,8 @@ func (s *Sampler) keep(r *perfevent.Record) {
 	s.hits, s.bytes = append(s.hits, k), s.bytes+len(k.Stack)
 }
 
-// HandOver stops collect, passes all copied samples to take, and leaves the rings to the caller.
+// HandOver stops collect, passes all copied samples to take, and leaves the rings to the caller unless
+// Closed is set. Only the first call does anything.
 func (s *Sampler) HandOver(take func(*perfevent.Record)) {
 	if s.stop == nil {
 		return

@@ -100,8 +100,8 @@ func (e *Stopper) hit(r *perfevent.Record) {
 
 // Number of bytes that addRest reads.
 const (
-	restOverlap = 4 << 10
-	restStack   = 1 << 20 // at most
+	restOverlap = 4 << 10 // of the copy's end, to compare
+	restStack   = 1 << 20 // above the longest copy, at most
 )
 
 // readRest reads the part of a stack above the kernel's copy from the live process. It stops the thread
@@ -134,8 +134,8 @@ func (e *Stopper) addRest(c *walk.Capture, sp uint64) bool {
 	return true
 }
 
-// readThread reads the runtime's Thread if the runtime has replaced a return address on the stack of c. The
-// Thread contains the address's place, so another one is not mistaken for it.
+// readThread reads the runtime's Thread if the runtime has replaced a return address on the stack of c.
+// The Thread contains the place of that address, so an address that was replaced later is detected.
 func (e *Stopper) readThread(c *walk.Capture) {
 	if o := e.Target.Threads.Objects[c.TID]; o != 0 && e.Walker.Patched(&c.Stack) {
 		c.Extra = e.Extra[:max(0, e.Target.Mem.ReadSome(e.Extra[:], o))]

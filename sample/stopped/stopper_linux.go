@@ -66,7 +66,7 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Stopper, error) {
 	return e, nil
 }
 
-// Run samples until the process ends or Stop is called, and returns the reason.
+// Run samples until the process ends, Stop is called, or the tool disconnects. It returns the reason.
 func (e *Stopper) Run() string {
 	defer e.Close()
 	e.Open()
@@ -103,7 +103,8 @@ func (e *Stopper) end(reason string) string {
 	return reason
 }
 
-// round stops the threads that have run since the last round.
+// round stops the threads that have run since the last round, or with rings, those that have started to
+// wait.
 func (e *Stopper) round() error {
 	now := time.Now().UnixNano()
 	e.Stats.Rounds++
@@ -167,7 +168,7 @@ func (e *Stopper) name(t *threads.Task) {
 	}
 }
 
-// visit samples a resting thread by its known stack, and reports whether another thread has to be stopped.
+// visit samples a thread that rests by its known stack. Otherwise it reports whether to stop the thread.
 func (e *Stopper) visit(t *threads.Task, now int64) bool {
 	c, ok := e.kernel.Counters(t)
 	if !ok {
@@ -246,7 +247,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	e.Send(tid, gap, e.Stream.Frames, cpu, wall)
 }
 
-// timesOf returns the processor time and the wall time of a thread since its last sample.
+// timesOf returns the processor time and the wall time that the next sample of a thread represents.
 func (e *Stopper) timesOf(t *threads.Task) (cpu uint64, wall int64) {
 	if t.Armed {
 		return 0, t.Stood()

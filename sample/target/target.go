@@ -62,10 +62,10 @@ type mapView interface {
 }
 
 const (
-	mapsAtMost = 5 * time.Millisecond // shortest time between readings of the mappings, or
-	// this many times the duration of the last one, so that readings take a twentieth of the time
+	mapsAtMost = 5 * time.Millisecond // shortest time between readings of the mappings
+	// shortest time from one reading to the next, in durations of the first: readings take a twentieth
 	MapsPause   = 19
-	maxPause    = time.Second
+	maxPause    = time.Second      // longest such time
 	learnAtMost = time.Millisecond // shortest time between tables made by Learn
 	maxTries    = 200              // attempts to find a runtime in a module, which may still be starting
 )
@@ -295,7 +295,7 @@ func (t *Process) HijackStub() uint64 {
 	return 0
 }
 
-// HasCLR reports whether the CLR's library is among the modules.
+// HasCLR reports whether the CLR's library is among the modules (Windows).
 func (t *Process) HasCLR() bool {
 	for i := range t.Table.Len() {
 		if strings.HasSuffix(strings.ToLower(t.Table.At(i).Path), `\coreclr.dll`) {

@@ -6,8 +6,8 @@
 // Glossary. A *visit* reads a thread's counters. A thread *rests* if it got no processor since the last
 // visit. A process is *idle* while its clock does not move.
 //
-// Strategy. Resting threads are visited with exponential backoff, at common instants. While the process is
-// idle, only its clock is read.
+// Strategy. Resting threads are visited with exponential backoff, at common instants. While the process
+// is idle, its clock is read, and each thread is visited once a minute.
 //
 // Known gaps: Linux only.
 package threads

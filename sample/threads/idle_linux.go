@@ -30,7 +30,7 @@ type clock struct {
 	Idle     bool      // the last two readings were equal
 	at       int64     // time of the last reading
 	every    int64     // interval between readings
-	mark     int64     // a reading since the last move: no thread ran before it, if that stays so for a tick
+	mark     int64     // a reading since the last move; a tick later, no thread ran before it
 	IdleSpan *IdleSpan // since the last move
 }
 

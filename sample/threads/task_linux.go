@@ -50,7 +50,7 @@ type Task struct {
 	AtEvent    uint64         // processor time when the event was opened
 	AtSwitch   uint64         // the event's count when the thread stopped being young
 	Hits       uint64         // samples of processor time; with an event, since AtSwitch
-	Weighed    uint64         // processor time that its samples stand for
+	Weighed    uint64         // processor time that its samples represent
 	Sampled    uint64         // its processor time at the last sample, for SinceSample
 	Accounted  bool           // its processor time has been sent
 
@@ -237,8 +237,9 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 	return min(max(t.Sampled-last, 1), most)
 }
 
-// InKernel returns the part of spent in the kernel when an event does not sample there: the number of missing
-// samples times the period. A young thread has too few samples for that.
+// InKernel returns the part of spent that was in the kernel, where the event does not sample: the share
+// of the expected samples that are missing. It returns 0 without an event, or if there are too few
+// samples.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Young {
 		return 0
@@ -270,7 +271,7 @@ type Draw struct {
 }
 
 const (
-	// youngPeriods is the processor time, in periods, for which a thread is young.
+	// YoungPeriods is the processor time, in periods, for which a thread is young.
 	YoungPeriods = 16
 	SlowTick     = 10000000 // nanoseconds: the tick of a kernel with 100 Hz
 )

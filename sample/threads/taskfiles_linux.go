@@ -18,7 +18,7 @@ type Files struct {
 	Dir        int // descriptor of /proc/PID/task, -1 = it could not be opened
 	Calls      uint64
 	places     int       // open syscall files
-	mostPlaces int       // limit of open syscall files: reads of sleeping threads do not need one
+	mostPlaces int       // limit of open syscall files; a visit to a resting thread reads none
 	states     int       // open stat files
 	Buf        [512]byte // contents of one file
 	names      []byte    // of a listing
@@ -154,7 +154,7 @@ func (f *Files) Comm(tid uint32) string {
 	return strings.TrimSpace(string(b))
 }
 
-// links returns the number of threads plus a constant.
+// links returns the number of threads plus a constant, and false if it is unknown.
 func (f *Files) links() (uint64, bool) {
 	var st unix.Stat_t
 	f.Calls++
@@ -236,7 +236,8 @@ func leadingNumber(name []byte) (n uint32, ok bool) {
 	return 0, false
 }
 
-// MayOpen returns how many files of one kind to keep open: a share of the kernel's limit, at most most.
+// MayOpen returns how many files of one kind to keep open: the kernel's limit divided by share, at most
+// most. It returns 0 if the limit is unknown.
 func MayOpen(share, most uint64) int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
@@ -265,6 +266,7 @@ func (f *Files) Runs(t *Task) bool {
 // maxStates bounds the stat files that are kept open.
 const maxStates = 1024
 
+// Running is Runs for a thread's open stat.
 func (f *Files) Running(fd int) bool {
 	f.Calls++
 	n, err := unix.Pread(fd, f.Buf[:], 0)

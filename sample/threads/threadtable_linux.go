@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Table is the list of a process's threads, kept in step with the kernel's, with the time of each next visit.
-// While any thread of the process runs now and then, a sleeping thread costs one visit every few seconds.
-// While none runs, only the process's clock is read.
+// Table is the list of a process's threads, kept in step with the kernel's, with the time of each next
+// visit. While any thread of the process runs now and then, a sleeping thread costs one visit every few
+// seconds. While none runs, the process's clock is read, and each thread is visited once a minute.
 type Table struct {
 	Clock   clock
 	Kernel  Files
@@ -22,8 +22,8 @@ type Table struct {
 
 	listed  time.Time
 	Listing uint64 // counts listings
-	links   uint64 // at the last listing, like the process's clock
-	ran     int64
+	links   uint64 // Kernel.links at the last listing; 0 = list at the next round
+	ran     int64  // the process's clock then
 
 	Delayed uint64 // nanoseconds in which threads were ready to run and had no processor; a lower bound
 
@@ -118,10 +118,10 @@ func (r *Table) Drop() {
 	})
 }
 
-// Relist makes the next round list the threads.
+// Relist makes List list the threads as soon as the pause after the last listing is over.
 func (r *Table) Relist() { r.links = 0 }
 
-// Add adds a thread.
+// Add adds a thread, or marks a known one as listed.
 func (r *Table) Add(tid uint32, now int64) {
 	t := r.Tasks[tid]
 	switch {
