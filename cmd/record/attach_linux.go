@@ -35,7 +35,8 @@ const (
 // attachLimit is how long the runtime may take to load the probe.
 const attachLimit = 20 * time.Second
 
-// attachable returns why a running process cannot be recorded.
+// attachable returns why a running process cannot be recorded, nil if no obstacle is known. It completes
+// the options for that process.
 func attachable(o *options.Options) *options.Refusal {
 	if o.Part.Set() { // another recording has attached to it
 		return nil
@@ -104,7 +105,8 @@ func reuse(o *options.Options) {
 	}
 }
 
-// attach has the process's runtime load the probe, and waits for its end.
+// attach begins to record a running process: it joins another recording, or makes the process's runtime
+// load the probe. r.exited is closed when the process has ended.
 func (r *run) attach() error {
 	if r.opt.Outside {
 		return r.stopper()

@@ -65,7 +65,7 @@ func judge(p *suspended.Prospect) (suspended.State, string) {
 	}
 }
 
-// attach samples the process, and waits for its end.
+// attach starts to sample the process. r.exited is closed when the process has ended.
 func (r *run) attach() error {
 	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(r.opt.PID))
 	if err == nil {

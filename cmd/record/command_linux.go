@@ -13,7 +13,7 @@ import (
 // whereRefusalsStand is empty: the CLR of Linux does not report refusals.
 const whereRefusalsStand = ""
 
-// exitNote reports how the command ended, if that is worth saying.
+// exitNote reports how the command ended, "" if its exit code is 0.
 func exitNote(code int) string {
 	switch {
 	case code == 0:
@@ -66,5 +66,5 @@ func inForeground() bool {
 	return err == nil && group == syscall.Getpgrp()
 }
 
-// resumeHeld has nothing to do: a process that ends takes all its threads with it.
+// resumeHeld does nothing: on Linux, all threads end with their process.
 func resumeHeld(string, int, func(string)) {}

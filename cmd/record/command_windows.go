@@ -12,7 +12,7 @@ import (
 // whereRefusalsStand is where the CLR of Windows writes why it loaded no profiler.
 const whereRefusalsStand = " (the event log has the CLR's reason: Application, source .NET Runtime)"
 
-// endings are the exit codes with which the system ends a process. Source:
+// endings describes the exit codes of processes that the system or the CLR ends. Source:
 // ntstatus.h; dotnet/runtime src/coreclr/inc/corerror.xml for the CLR's own.
 var endings = map[uint32]string{
 	0xc0000005: "an access violation",
@@ -28,7 +28,7 @@ var endings = map[uint32]string{
 	0x8013135e: "the CLR: a profiler asked for the stack of a thread that had ended",
 }
 
-// exitNote reports how the command ended, if that is worth saying.
+// exitNote reports how the command ended, "" if its exit code is 0.
 func exitNote(code int) string {
 	switch what := endings[uint32(code)]; {
 	case code == 0:
@@ -68,7 +68,7 @@ const listenRemedy = "allow connections to 127.0.0.1 (firewall, security softwar
 // processes, the command included; the others end it with us.
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// forward has nothing to do: the sender has sent the signal to the command too.
+// forward does nothing: the command has received the signal too.
 func (r *run) forward(os.Signal) {}
 
 // followLeft does nothing: processes that outlive the command are recorded until it ends.

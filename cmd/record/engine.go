@@ -40,10 +40,11 @@ func running(e engine, here, there net.Conn) listen.Stream {
 	return engineStream{here, e, ended}
 }
 
-// leaveLimit is the time that an engine has to restore its target on a busy machine.
+// leaveLimit is the time that the engines have to restore their targets on a busy machine.
 const leaveLimit = 15 * time.Second
 
-// awaitEngines lets every engine restore its target before we end, and reports which could not.
+// awaitEngines waits for every engine to restore its target, at most leaveLimit for all. It reports if
+// one could not.
 func (s *server) awaitEngines(say func(string)) {
 	s.mu.Lock()
 	conns := s.conns

@@ -42,7 +42,8 @@ func (r *run) neverConnected() string {
 		": try `seedwalk doctor -- " + o.Command[0] + "`"
 }
 
-// publish keeps what was written. The first time an output had to be written elsewhere, it reports where.
+// publish keeps the results. The first time that an output cannot be written to its place, it reports
+// where the result is, or that it is lost.
 func (r *run) publish(p *export.Profile, written []options.Written) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +71,8 @@ func (r *run) publish(p *export.Profile, written []options.Written) {
 	}
 }
 
-// empty reports in one line why a recording with profilers has no samples and no events, "" if it has some.
+// empty returns in one line why a recording has no samples and no events although profilers connected,
+// "" if it has some.
 func (r *run) empty() string {
 	if c := r.srv.count(); c.Samples > 0 || c.Events > 0 {
 		return ""
@@ -92,7 +94,8 @@ func (r *run) empty() string {
 	return "no samples: the profiler connected and sent none; the command ended too soon, or none of its threads ran managed code"
 }
 
-// noSamples reports whether only events were asked for.
+// noSamples reports whether no samples were requested, only events, and no process has a note or a
+// failure.
 func (r *run) noSamples() bool {
 	w, _ := r.opt.Events.Parse()
 	if w.CPU || w.Wall {
@@ -109,8 +112,8 @@ func (r *run) noSamples() bool {
 	return true
 }
 
-// unseenWaits returns why there are no events if only waits were asked for and a runtime cannot report them,
-// "" otherwise.
+// unseenWaits returns why there are no events if only waits were requested and a runtime cannot report
+// them, "" otherwise.
 func (r *run) unseenWaits() string {
 	if w, _ := r.opt.Events.Parse(); w.CPU || w.Wall || w.Events != probe.WaitEvents || r.srv.count().Events > 0 {
 		return ""

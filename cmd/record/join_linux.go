@@ -81,7 +81,7 @@ func (r *run) succeed(p *inflow.Process) {
 	}
 }
 
-// enterAgain has the probe connect to this tool.
+// enterAgain makes the probe connect to this tool. It returns false if the probe does not do so soon.
 func (r *run) enterAgain() bool {
 	before := len(r.srv.all())
 	reuse(r.opt)

@@ -129,14 +129,14 @@ func (s *server) living() (live, connected []*inflow.Process) {
 	return live, connected
 }
 
-// runs reports whether a process is there and has not ended.
+// runs reports whether a process exists and has not ended.
 func runs(pid int) bool {
 	state, _ := stateOf(pid)
 	return state != 0 && state != 'Z' && state != 'X'
 }
 
-// stateOf returns a process's state as in proc(5), 0 if it is gone, and its start in ticks since the
-// machine's.
+// stateOf returns a process's state as in proc(5), 0 if the process does not exist, and its start in
+// ticks since the machine started.
 func stateOf(pid int) (state byte, began uint64) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	at := bytes.LastIndexByte(stat, ')') // a name may contain anything
@@ -152,8 +152,8 @@ func stateOf(pid int) (state byte, began uint64) {
 	return fields[stateField][0], began
 }
 
-// inheritors returns the running processes whose environment names our socket. A young
-// process without an environment and arguments is beginning another program.
+// inheritors returns the running processes whose environment names our socket, and young processes
+// without environment and arguments: these are about to execute a program.
 func inheritors(socket string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	setting := []byte("\x00" + options.EnvSocket + "=" + socket + "\x00")

@@ -22,7 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
-// follow looks for processes; those that are recorded connect by themselves.
+// follow does nothing: the processes that are recorded connect by themselves.
 func (r *run) follow() {}
 
 // handOver is the time that a connected probe has for its first message.
@@ -72,7 +72,8 @@ func (s *server) sampled(c listen.Stream, pid int) (listen.Stream, error) {
 	return s.engine(fd, pid)
 }
 
-// answer tells a probe what to load instead, if anything.
+// answer sends a probe the path of the library to load instead, if its runtime cannot be sampled from
+// outside.
 func (s *server) answer(c listen.Stream, pid int) {
 	why := target.Refuses(pid)
 	if why == "" {

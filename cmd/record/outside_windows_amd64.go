@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
-// sampled handles processes that connect; on Windows none is made to do so.
+// sampled refuses a connection: on Windows, no recorded process connects.
 func (s *server) sampled(c listen.Stream, _ int) (listen.Stream, error) {
 	c.Close()
 	return nil, fmt.Errorf("a profiler connected, and processes are recorded from outside")
@@ -63,7 +63,7 @@ func (p *prospect) close() {
 	}
 }
 
-// consider starts to sample a process as soon as it has a runtime.
+// consider starts to sample a process as soon as its runtime can be read.
 func (s *server) consider(pid int, p *prospect) {
 	if !p.decided && p.Prospect == nil { // it is being created
 		p.Prospect, _ = suspended.OpenProspect(pid)

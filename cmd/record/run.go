@@ -15,19 +15,19 @@
 // inherit the environment and connect too. All are recorded. With one process
 // the profile is that process; with more, every stack has a root frame
 // "process NAME (PID)", and threads of all are listed together. Processes that
-// outlive the command are followed to their end if nothing else was recorded, or
-// for the time asked for; otherwise they are recorded until the command ends, and
-// named (Linux).
+// outlive the command are recorded to their end if nothing else was recorded, or
+// for the requested duration. Otherwise they are recorded until the command ends,
+// and a note names them (Linux).
 //
-// Signals: INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP go on to the
-// command, but those a terminal sends go to its whole foreground process group,
-// so they are not sent a second time while we are in it. The first INT also
-// settles the recording once the command has ended, or after Grace if it goes
-// on; a second INT quits at once with what there is.
+// Signals: INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP are passed on to
+// the command. A terminal sends its signals to its whole foreground process group,
+// so they are not sent a second time while we are in that group. After the first
+// INT, the recording settles once the command has ended, or after Grace. A second
+// INT writes the samples so far and quits at once.
 //
 // Known gaps: a signal sent by kill(1) to the tool alone while it is in the
-// foreground is taken for the terminal's (INT, QUIT, HUP, WINCH, TSTP only).
-// On Windows there is Ctrl-C alone, which the console gives to the command too.
+// foreground is mistaken for the terminal's (INT, QUIT, HUP, WINCH, TSTP only).
+// On Windows there is only Ctrl-C, which the console sends to the command too.
 package record
 
 import (
@@ -161,10 +161,10 @@ type run struct {
 	final     bool       // under saving: all outputs have been written for the last time
 	result    options.Result
 	left      []*inflow.Process // that the command left running
-	announced map[string]bool   // outputs whose replacement the user knows of
+	announced map[string]bool   // outputs whose failure has been reported to the user
 }
 
-// begin starts the command.
+// begin starts the command, or attaches to the process.
 func (r *run) begin() error {
 	if r.opt.PID != 0 {
 		return r.attach()
@@ -213,7 +213,7 @@ func cannotStart(command string, err error) *options.Refusal {
 	return &options.Refusal{What: "cannot run: " + what, Where: command, Remedy: remedy, Code: options.ExitCannotRun}
 }
 
-// exitCode is the code a shell would give: 128+n for a command ended by
+// exitCode returns the code that a shell would return: 128+n for a command ended by
 // signal n.
 func exitCode(err error) int {
 	var e *exec.ExitError
@@ -249,7 +249,7 @@ func (r *run) removePIDFile() {
 	}
 }
 
-// signals processes signals as they arrive.
+// signals receives the signals of this process.
 type signals struct{ c chan os.Signal }
 
 // catchSignals begins catching, except for signals we were started to ignore (nohup): the command must

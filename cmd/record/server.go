@@ -31,7 +31,7 @@ type server struct {
 	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none
 	started   chan struct{} // gets a value when began is set, and when it becomes earlier
 	timed     time.Duration // duration of the recording; 0: unlimited
-	from      int64         // of a part of another recording, unix nanoseconds
+	from      int64         // begin of a part of another recording, unix nanoseconds; 0: none
 	relay     func()        // called when parts can be recorded; nil: this recording keeps its samples
 
 	mu         sync.Mutex
@@ -47,7 +47,7 @@ type server struct {
 	accepting  chan struct{} // closed when the accepting goroutine has ended
 }
 
-// serve begins to accept.
+// serve opens the socket and the recording files, and begins to accept connections.
 func serve(dir string, opt *options.Options) (*server, error) {
 	s, err := newServer(opt), error(nil)
 	if opt.Part.Set() { // no process connects: it joins another recording
@@ -125,14 +125,14 @@ func (s *server) note(line string) {
 	s.notes = append(s.notes, line)
 }
 
-// userNotes are the lines for the user.
+// userNotes returns the lines for the user.
 func (s *server) userNotes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.notes...)
 }
 
-// fallback is why a process was sampled by the library instead of the probe, "" if none was.
+// fallback returns why a process was sampled by the library instead of the probe, "" if none was.
 func (s *server) fallback() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *server) refuse(why string) {
 	s.refused = append(s.refused, why)
 }
 
-// lastRefused is why the last connection was refused, "" if none was.
+// lastRefused returns why the last connection was refused, "" if none was.
 func (s *server) lastRefused() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *server) lastRefused() string {
 	return s.refused[len(s.refused)-1]
 }
 
-// notify sends a value to whoever waits for a channel, now or later.
+// notify sends a value to the receiver of a channel with room for one value, if the room is free.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -182,7 +182,7 @@ func (s *server) begin(at time.Time) {
 // anyway.
 const beginLimit = 30 * time.Second
 
-// add reads a connection.
+// add adds a process, and starts to read its connection.
 func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +317,7 @@ func (s *server) all() []*inflow.Process {
 	return append([]*inflow.Process(nil), s.processes...)
 }
 
-// count adds up the figures to show.
+// count returns the sums of the figures of all processes.
 func (s *server) count() (p options.Progress) {
 	all := s.all()
 	p.Processes = len(all)

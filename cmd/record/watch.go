@@ -20,7 +20,7 @@ const linger = 5 * time.Second
 // watch follows the command to its end, or to the second INT.
 func (r *run) watch() *options.Result {
 	var tick <-chan time.Time
-	if r.opt.Progress != nil { // without a user of progress there is no timer
+	if r.opt.Progress != nil { // otherwise no timer is needed
 		t := time.NewTicker(progressEvery)
 		defer t.Stop()
 		tick = t.C
@@ -131,8 +131,8 @@ func (r *run) show(began time.Time, stage string) {
 	r.opt.Progress(p)
 }
 
-// settle drains the connections and writes the outputs. Looking up names of native functions takes time. So
-// after an INT the outputs are first written without names: then a second INT loses nothing.
+// settle drains the connections and writes the outputs. Looking up names of native functions takes
+// time. So after an INT, the outputs are first written without names, and a second INT loses nothing.
 func (r *run) settle(hurried bool) {
 	r.noteLeft()
 	r.srv.settle()
@@ -209,7 +209,8 @@ func (r *run) quit() *options.Result {
 	return &res
 }
 
-// finalCode is the command's exit code, unless the result could not be kept.
+// finalCode returns the command's exit code if that is not 0. Otherwise it returns ExitRefused if a
+// result could not be written, or there are no samples although they are required.
 func (r *run) finalCode() int {
 	if r.code != 0 {
 		return r.code
@@ -252,8 +253,8 @@ func (r *run) finishFiles(info *collect.Info, names *recording.Keeper) (all []op
 	return all
 }
 
-// endsRecording reports whether a signal ends the recording. A command that runs gets SIGTERM
-// and SIGHUP, and its end is the recording's.
+// endsRecording reports whether a signal ends the recording. SIGTERM and SIGHUP are passed on to a
+// command that runs; the recording ends when the command does.
 func endsRecording(sig os.Signal, commandRuns bool) bool {
 	return sig == syscall.SIGINT || !commandRuns && (sig == syscall.SIGTERM || sig == syscall.SIGHUP)
 }

@@ -17,7 +17,7 @@ import (
 // a runtime does not publish a description, the layout is guessed from this table and then proven.
 const published, debuggers = "DotNetRuntimeContractDescriptor", "g_dacTable"
 
-// mutedRuntime is the pinned .NET 9, but its CLR does not export these names.
+// mutedRuntime returns the pinned .NET 9 with a CLR that does not export these names.
 func mutedRuntime(t *testing.T, names ...string) string {
 	t.Helper()
 	return changedRuntime(t, func(b []byte) []byte {
@@ -31,8 +31,8 @@ func mutedRuntime(t *testing.T, names ...string) string {
 	})
 }
 
-// disguisedRuntime is the pinned .NET 9, but its CLR publishes no description, and its table for debuggers
-// has the size of .NET 8's: the layout known for that release is wrong here.
+// disguisedRuntime returns the pinned .NET 9 with a CLR that publishes no description, and whose table
+// for debuggers has the size of .NET 8's: the layout known for that release is wrong here.
 func disguisedRuntime(t *testing.T) string {
 	t.Helper()
 	return changedRuntime(t, func(b []byte) []byte {
@@ -56,7 +56,7 @@ func disguisedRuntime(t *testing.T) string {
 	})
 }
 
-// changedRuntime is the pinned .NET 9 with a changed CLR.
+// changedRuntime returns a copy of the pinned .NET 9 with a changed CLR.
 func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 	t.Helper()
 	from, to := runtime9(t), tempdir.New(t)
@@ -78,9 +78,9 @@ func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 	return to
 }
 
-// A runtime that cannot be sampled from outside is sampled in the old way, in the same recording, and the
-// summary reports it. One without a description, whose layout can be proven from the running code, is sampled
-// by the probe.
+// A runtime that cannot be sampled from outside is sampled in snapshot mode, in the same recording, and
+// the summary reports it. A runtime without a description, whose layout can be proven from the running
+// code, is sampled by the probe.
 func TestProbeFallsBack(t *testing.T) {
 	for _, c := range []struct {
 		name, way string

@@ -131,7 +131,7 @@ func (k *killed) once() {
 // tick is the kernel's: it checks processor timers at this interval.
 const tick = 10 * time.Millisecond
 
-// processorTimes are the processor times of a process's threads.
+// processorTimes returns the processor times of a process's threads, by thread number.
 func processorTimes(pid int) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -144,7 +144,7 @@ func processorTimes(pid int) map[string]time.Duration {
 	return out
 }
 
-// end compares when the program ends.
+// end waits for the program's end, and checks the results.
 func (k *killed) end(t *testing.T, i int) {
 	t.Helper()
 	t.Logf("%7d  %5d  %7d | %31d  %19d  %12d | %8d, %d, %-23d | %d, %d, %d", i+1, k.done, k.armed, k.late, k.still, k.runs,
@@ -167,7 +167,7 @@ func (k *killed) end(t *testing.T, i int) {
 // Offsets in the probe's header (probe.h): the recording's number, and the number of runs of the handler.
 const tagWord, signalsWord = 24, 104
 
-// headerWord is a word of the probe's header in a process, 0 if none.
+// headerWord returns a word of the probe's header in a process, 0 if there is none.
 func headerWord(pid int, at int64) uint64 {
 	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	for line := range strings.Lines(string(maps)) {

@@ -22,9 +22,9 @@ func survive(t *testing.T, args ...string) []string {
 	return app(t, "Survive", append([]string{fmt.Sprint(surviveTime.Seconds())}, args...)...)
 }
 
-// alone fails the test unless the program reports success, and its sleeping thread was interrupted at most so
-// often: once for its timer, and once more if the tool was so slow on a busy machine that the probe stopped
-// all timers.
+// alone fails the test unless the program reports success, and its sleeping thread was interrupted at
+// most as often as given: once for its timer, and once more if the tool was so slow on a busy machine
+// that the probe stopped all timers.
 func alone(t *testing.T, stdout string, interruptions int) {
 	t.Helper()
 	var cut, sleeps int
@@ -61,7 +61,7 @@ func TestProbeSurvives(t *testing.T) {
 	}
 }
 
-// processorTime is the profile's time of each thread, by name.
+// processorTime returns the profile's processor time by thread name.
 func (p *jsonProfile) processorTime() map[string]time.Duration {
 	spent := map[string]time.Duration{}
 	for _, s := range p.Stacks {
@@ -89,10 +89,11 @@ func TestProbeSurvivesGo(t *testing.T) {
 
 var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs each program alone, and with the probe")
 
-// A library of Go, and a collection every 5 ms. .NET itself dies of it now and then: Go has put the runtime's
-// handlers on alternate stacks with 12 KiB of room, and the one that waits for a collection needs 13
-// (dotnet/runtime issue 127320). So the program runs as often without the probe as with it and may die as
-// often; and once more on larger alternate stacks, where it hardly ever dies.
+// A library of Go, and a collection every 5 ms. .NET itself sometimes dies of this: Go makes the
+// runtime's handlers run on alternate stacks with 12 KiB of room, and the handler that waits for a
+// collection needs 13 (dotnet/runtime issue 127320). So the program runs as often without the probe as
+// with it, and may die about as often. The second program has larger alternate stacks, on which it
+// hardly ever dies.
 func TestProbeGoStorm(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	if *storms == 0 {
@@ -118,7 +119,8 @@ func TestProbeGoStorm(t *testing.T) {
 	}
 }
 
-// A real-time limit on signals must not stop the program, nor be mistaken for ended threads.
+// A low limit on pending signals (ulimit -i) must not stop the program, nor be mistaken for a program
+// that takes SIGURG.
 func TestProbeFewSignals(t *testing.T) {
 	argv := append([]string{"/bin/bash", "-c", `ulimit -i 8 && exec "$@"`, "bash"}, survive(t)...)
 	r := record(t, "--mode probe --rate 250", argv...)
@@ -172,7 +174,7 @@ func toolKilled(t *testing.T, clock string) {
 // timers counts the POSIX timers of a process's living threads. Those of ended threads never fire.
 func timers(pid int) int { return len(timersOf(pid)) }
 
-// timersOf are the threads of these timers.
+// timersOf returns the threads of these timers, one for each timer.
 func timersOf(pid int) (tids []string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/timers", pid))
 	if err != nil {
@@ -195,8 +197,8 @@ func dead(pid int) bool {
 	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
-// The old way with a library of Go: its handlers and the runtime's share the alternate stacks, which we
-// enlarge. On those of 16 KiB one of three runs died.
+// The snapshot mode with a library of Go: its handlers and the runtime's share the alternate stacks,
+// which the profiler enlarges. With 16 KiB, one of three runs died.
 func TestSnapshotSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	for range 3 {

@@ -62,16 +62,17 @@ func probeTruth(t *testing.T, argv []string, assembly string, more bool, first, 
 	c.want, c.first, c.last, c.whole = *truthSamples, first, last, 200
 	if c.want >= 5000 { // with fewer samples, a single one is too many
 		c.whole = 1000
-		if more { // threads that mostly sleep have many samples, and hardly one in managed code
+		if more { // threads that mostly sleep have many samples, but hardly any in managed code
 			c.want *= 2
 		}
 	}
 	managed := 0
-	// .NET 10.0.9 loses the result of a resolver's method if a collection begins while that method runs
-	// (dotnet/runtime issue 131267, fixed by pull request 131708). Then it reports "Common Language Runtime
-	// detected an invalid program" for the dynamic method, or worse. Seen once in about 60 runs. It happens
-	// without us too: if a thread is stopped in DynamicResolver.GetCodeInfo while others collect and
-	// allocate, 10.0.9 ends each time, 9.0.5 never. A second time in a row fails here.
+	// .NET 10.0.9 loses the result of a resolver's method if a collection begins while the method runs
+	// (dotnet/runtime issue 131267, fixed by pull request 131708). Then it reports "Common Language
+	// Runtime detected an invalid program" for the dynamic method, or worse. Seen once in about 60
+	// runs. It happens without us too: if a thread is stopped in DynamicResolver.GetCodeInfo while
+	// others collect and allocate, 10.0.9 ends each time, 9.0.5 never. A second time in a row fails
+	// here.
 	invalid := 0
 	var seen tiers
 	maps := tempdir.New(t)

@@ -16,7 +16,7 @@ type tiers struct {
 	osr      int // stacks with a frame that was replaced on the stack
 	top      int // interrupted in that frame
 	mixed    int // stacks with one method in two of its bodies
-	below    int // stacks that continue below an alternate one
+	below    int // stacks that continue on the thread's own stack, below an alternate one
 	replaced int // methods seen in more than one body, in one run
 }
 
@@ -80,7 +80,7 @@ func (c *tiers) add(m perfMap, samples []*raw.Sample) {
 	}
 }
 
-// all reports whether every kind has occurred.
+// all reports whether every kind that must occur has occurred.
 func (c *tiers) all() bool { return c.top > 0 && c.replaced > 0 && c.below > 0 }
 
 func (c *tiers) verdict(t *testing.T) {

@@ -24,7 +24,7 @@ type types struct {
 	failed bool
 }
 
-// Images implements agent.Process.
+// Images implements agent.Process. It returns nil if the process cannot read its own memory.
 func (h *process) Images() *naming.Images {
 	t := &h.types
 	if t.images == nil && !t.failed {
@@ -74,7 +74,8 @@ func (h *process) FunctionName(f clr.FunctionID) (name demangle.MethodName, modu
 // maxTypeNesting bounds nested types.
 const maxTypeNesting = 8
 
-// args returns the names of the type arguments of a method or a class; nil if one has no name.
+// args returns the names of the type arguments of a method or a class; nil if one has no name, or there
+// are none.
 func (h *process) args(s *C.struct_sw_shape, depth int) []string {
 	var out []string
 	for _, id := range s.args[:s.count] {
@@ -87,7 +88,7 @@ func (h *process) args(s *C.struct_sw_shape, depth int) []string {
 	return out
 }
 
-// className returns the name of a ClassID.
+// className returns the name of a ClassID, "" if it is unknown.
 func (h *process) className(id C.uint64_t, depth int) string {
 	var s C.struct_sw_shape
 	if id == 0 || depth > maxTypeNesting || clr.HRESULT(C.sw_class_shape(id, &s)).Failed() {

@@ -48,7 +48,8 @@ func (h *process) Source(f clr.FunctionID, addr uint64, il bool) (s agent.Source
 	return s, true
 }
 
-// ilAt returns the offset in a method's IL for the code at an address.
+// ilAt returns the offset in a method's IL for the code at an address, false if the CLR has no map of
+// it.
 func (h *process) ilAt(f clr.FunctionID, addr uint64) (il uint32, ok bool) {
 	m := &h.il
 	if m.room == nil {

@@ -137,7 +137,7 @@ func (w *window) faults(code map[string]string) []string {
 	return w.reached(calls)
 }
 
-// graph adds the calls in text; "*" is a call through a pointer.
+// graph adds the calls in text to calls, by caller; "*" is a call through a pointer.
 func graph(calls map[string]map[string]bool, text string) {
 	var in map[string]bool
 	called := false // the last instruction was a call or jump
@@ -165,7 +165,8 @@ func graph(calls map[string]map[string]bool, text string) {
 	}
 }
 
-// reached returns the functions reachable from the roots.
+// reached returns the mistakes among the functions that are reachable from the roots: an external
+// function that is not listed, or a call through a pointer that is not allowed.
 func (w *window) reached(calls map[string]map[string]bool) (found []string) {
 	may, through := set(w.calls), set(w.pointers)
 	seen, todo := map[string]bool{}, append([]string{}, w.roots...)

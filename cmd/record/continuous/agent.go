@@ -10,14 +10,14 @@
 // is one recording of a part of its time. The spool is the folder of profiles that wait for the
 // backend.
 //
-// Strategy. One goroutine lists processes and starts a goroutine for each target. That one
-// starts a session, and a recording for each interval, which gets its samples from the session.
-// A recording joins the session some seconds before its time, and begins when the time of the last
-// one is over, while that is still written: no sample is lost between them on a busy machine. A second
-// goroutine watches what the agent itself uses, and lowers the rate of later sessions.
-// A third one sends the oldest file of the spool, and deletes it once the backend has it.
-// Recording never waits for the backend: if the spool is full, the oldest file goes, and is
-// counted.
+// Strategy. One goroutine lists processes and starts a goroutine for each target. The target's
+// goroutine starts a session, and a recording for each interval, which gets its samples from the
+// session. A recording joins the session some seconds before its interval, and begins when the last
+// interval ends. The last recording is written meanwhile, so no sample is lost between the two on a
+// busy machine. A second goroutine watches what the agent itself uses, and adapts the rate of later
+// sessions. A third one sends the files of the spool, oldest first, and deletes each once the backend
+// has accepted it. Recording never waits for the backend: if the spool is full, its oldest file is
+// deleted and counted.
 //
 // Known gaps: while a session begins, because it is the first, the rate has changed, or the last
 // one is an hour old, a target is not recorded (Counters.Unrecorded adds that time up). Linux only.
@@ -42,8 +42,8 @@ const (
 	scanEvery  = 2 * time.Second
 	firstRetry = 5 * time.Second // between two tries at a process that cannot be recorded
 	maxRetry   = 10 * time.Minute
-	sessionMax = time.Hour       // then a session's tables are forgotten
-	prepare    = 5 * time.Second // a recording gets ready before its time
+	sessionMax = time.Hour       // then a new session begins, without the old tables
+	prepare    = 5 * time.Second // how long before its interval a recording joins the session
 )
 
 // Interval is one recording to be made.
@@ -100,7 +100,8 @@ type Agent struct {
 	showing sync.Mutex
 }
 
-// New prepares the folders. Files that an earlier agent left are kept, and count.
+// New prepares the folders. Recordings and profiles of an earlier agent are kept, and count for the
+// bounds.
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, targets: map[int]process{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
 	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes, dropped: &a.count.StoreDropped}
@@ -117,9 +118,9 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// recover completes what an agent that was killed has left: its recordings have all but the
-// last second, its unfinished profiles are worth nothing. Profiles for a backend of another
-// protocol are dropped too.
+// recover handles the files of an agent that was killed. It completes its recordings, which lack
+// the last second at most. It deletes unfinished profiles, and profiles for a backend of another
+// protocol.
 func (a *Agent) recover() {
 	for _, path := range a.spool.ending("") {
 		if !strings.HasSuffix(path, a.spool.suffix) && os.Remove(path) == nil {
@@ -175,7 +176,7 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 	}
 }
 
-// follow records a process to its end.
+// follow records a process until it ends or stop is closed.
 func (a *Agent) follow(p process, stop <-chan struct{}) {
 	retry := firstRetry
 	for alive(p) && !closed(stop) {
@@ -200,8 +201,8 @@ func (a *Agent) rest(d time.Duration, stop <-chan struct{}) {
 	a.count.Unrecorded.Add(int64(time.Since(began)))
 }
 
-// nextRetry returns how long to wait after a session that failed. One that recorded for longer than
-// the wait before it is no reason to wait longer.
+// nextRetry returns how long to wait after a session that failed. The wait doubles each time, unless
+// the session recorded for longer than the last wait.
 func nextRetry(last, recorded time.Duration) time.Duration {
 	if recorded > last {
 		return firstRetry
@@ -209,8 +210,8 @@ func nextRetry(last, recorded time.Duration) time.Duration {
 	return min(2*last, maxRetry)
 }
 
-// session records a process without a gap until it ends, the rate changes, or the session is
-// old. It returns for how long.
+// session records a process without a gap until it ends, the rate changes, the session is old, or
+// stop is closed. It returns how long it recorded.
 func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration, err error) {
 	rate, end := a.budget.rate(), make(chan struct{})
 	ready, over := make(chan struct{}), make(chan error, 1)
@@ -232,7 +233,7 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 	began := time.Now()
 	err = a.intervals(p, rate, began, &all, stop, over)
 	recorded = time.Since(began)
-	close(end) // what the intervals still get comes now
+	close(end) // the intervals get their last samples now
 	all.Wait()
 	for range over {
 	}
@@ -272,8 +273,8 @@ func (a *Agent) intervals(p process, rate float64, from time.Time, all *sync.Wai
 	}
 }
 
-// next returns when the interval after one until a time begins. The time by which it joins too late
-// is not recorded. An agent that was stopped for long leaves out the intervals that it has missed.
+// next returns when the interval after until begins. It counts the time since until as unrecorded. If
+// the agent was stopped for more than an interval, the next one begins now.
 func (a *Agent) next(until, now time.Time) time.Time {
 	behind := max(0, now.Sub(until))
 	a.count.Unrecorded.Add(int64(behind))
@@ -289,7 +290,7 @@ func (a *Agent) otherRate(rate float64) bool {
 	return now < 0.8*rate || now > 1.25*rate
 }
 
-// record makes one recording and puts its files where they belong.
+// record makes one recording, and puts its profile into the spool.
 func (a *Agent) record(p process, rate float64, from, until time.Time) error {
 	i := Interval{PID: p.pid, Rate: rate, From: from, Until: until}
 	base := fmt.Sprintf("%d-%d-%s", from.UnixMilli(), p.pid, p.name)

@@ -10,14 +10,14 @@ import (
 const (
 	lowestRate = 1
 	lookEvery  = 5 * time.Second
-	looks      = 12              // of steady recording, before the rate changes
-	saveUp     = 5 * time.Minute // of the budget, for sessions that begin together
-	beginCost  = 300 * time.Millisecond
+	looks      = 12                     // looks at steady recording before the rate changes
+	saveUp     = 5 * time.Minute        // time whose CPU budget can be saved for sessions
+	beginCost  = 300 * time.Millisecond // CPU time to begin a session
 )
 
-// budget keeps the agent below a share of a core and a size of memory. Beginning a session
-// costs as much as recording for minutes, so that it has to be saved up for, and such times
-// say nothing about which rate can be kept.
+// budget keeps the agent below a share of a core and a size of memory. To begin a session costs
+// as much CPU time as to record for minutes. So the agent saves CPU time for it, and intervals in
+// which a session began do not influence the rate.
 type budget struct {
 	want   float64 // rate without a shortage
 	share  float64 // of one core
@@ -31,9 +31,9 @@ type budget struct {
 
 	saved  time.Duration // CPU time that was not used, below 0 if more was
 	begins int           // sessions that may begin until the next look
-	begun  bool          // one has, since the last look
-	spent  float64       // shares of steady looks, added up
-	steady int           // these looks
+	begun  bool          // a session has begun since the last look
+	spent  float64       // sum of the shares of steady looks
+	steady int           // number of these looks
 }
 
 // usage is what the agent has used.
@@ -49,10 +49,10 @@ func newBudget(rate, share float64, memory int64) *budget {
 	return b
 }
 
-// part is the CPU time that the budget has for a time.
+// part returns the CPU time that the budget allows in d.
 func (b *budget) part(d time.Duration) time.Duration { return time.Duration(b.share * float64(d)) }
 
-// permit returns how many sessions may begin until the next look.
+// permit sets how many sessions may begin until the next look.
 func (b *budget) permit() {
 	if b.begins = 0; b.saved > 0 {
 		b.begins = 1 + int(b.saved/beginCost)
@@ -100,9 +100,9 @@ func (b *budget) run(stop <-chan struct{}, say func(string)) {
 	}
 }
 
-// look adapts the rate to the share of a core that was used since the last look, and ends
-// the running intervals if the memory is used up, or too much is used at the lowest rate. It
-// returns a line if that changes what is recorded at all.
+// look adapts the rate to the share of a core that was used since the last look. It ends the
+// running intervals if too much memory is used, or too much CPU time at the lowest rate. It
+// returns a line for the user if recording pauses or resumes.
 func (b *budget) look(share float64, u usage) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

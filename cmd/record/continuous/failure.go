@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Reason is what failed.
+// Reason is the kind of a failure.
 type Reason string
 
 // Reasons of failures.
@@ -18,7 +18,7 @@ const (
 	ReasonWrite   Reason = "write"   // a recording or a profile could not be written
 )
 
-// reasons are all of them.
+// reasons are all Reasons, in the order of Counters.Failed.
 var reasons = [...]Reason{ReasonBegin, ReasonEnd, ReasonSamples, ReasonWrite}
 
 // Failure is an error with a Reason.
@@ -50,8 +50,8 @@ func (a *Agent) fail(p process, err error) bool {
 	return true
 }
 
-// reasonOf returns the reason of an error. An error that is no Failure is of a recording, whose only
-// files are its outputs.
+// reasonOf returns the reason of an error. An error that is no Failure comes from a recording. If it is
+// about a file, an output could not be written, because a recording has no other files.
 func reasonOf(err error) Reason {
 	var f *Failure
 	var path *fs.PathError

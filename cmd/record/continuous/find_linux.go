@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 )
 
-// process is a process of one life: a number that is used again has another start.
+// process identifies a process even if its number is used again: start then differs.
 type process struct {
 	pid   int
 	start uint64 // ticks since the machine started
@@ -26,11 +26,11 @@ type process struct {
 // may have it late. After each try, more listings leave it out.
 const tries = 6
 
-// settled is the number of listings after which a process that is known is checked again.
-// Another process may have its number by then.
+// settled is the number of listings after which a known process is checked again: its
+// number may have been reused.
 const settled = 10
 
-// finder looks for targets. It remembers processes that are none.
+// finder looks for targets. It remembers the results for all processes.
 type finder struct {
 	rules Rules
 	seen  map[int]*sighting
@@ -40,8 +40,8 @@ type sighting struct {
 	start  uint64
 	first  time.Time
 	tries  int
-	target *process // nil: it is none
-	rest   int      // listings until it is looked at again
+	target *process // nil: the process is no target
+	rest   int      // listings until the process is checked again
 }
 
 func newFinder(r Rules) *finder { return &finder{rules: r, seen: map[int]*sighting{}} }
@@ -71,7 +71,8 @@ func (f *finder) find(now time.Time) (out []process) {
 	return out
 }
 
-// sight looks at a process, unless that is known. It returns nil if the process has ended.
+// sight returns what is known of a process, and checks it if that is due. It returns nil if the process
+// has ended.
 func (f *finder) sight(pid int, now time.Time) *sighting {
 	s := f.seen[pid]
 	if s != nil && s.rest > 0 {
@@ -117,7 +118,8 @@ func (f *finder) isTarget(pid int) bool {
 	return err == nil
 }
 
-// nameOf is what a process runs: the assembly if it is dotnet's, else the program.
+// nameOf returns the name of what a process runs: the first argument that ends in .dll or .exe, without
+// that ending, or else the program.
 func nameOf(pid int) string {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")
@@ -129,7 +131,8 @@ func nameOf(pid int) string {
 	return safeName(filepath.Base(args[0]))
 }
 
-// startOf is when a process started. Zombies have none.
+// startOf returns when a process started, in ticks since the machine started. It returns false for a
+// zombie, and if the process has ended.
 func startOf(pid int) (uint64, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -149,7 +152,7 @@ func alive(p process) bool {
 	return ok && start == p.start
 }
 
-// ownUsage is what this process uses. Memory is what the kernel keeps for it alone.
+// ownUsage returns what this process uses. Memory is the resident memory that belongs to no file.
 func ownUsage() (u usage) {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) == nil {

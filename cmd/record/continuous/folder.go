@@ -19,7 +19,7 @@ const (
 	otlpSuffix  = ".otlp.gz"
 )
 
-// folder is a folder of files whose names sort by time, with a bound of their size.
+// folder is a folder of files whose names sort by time, with a bound on their total size.
 type folder struct {
 	dir     string
 	suffix  string
@@ -29,7 +29,7 @@ type folder struct {
 	mu sync.Mutex
 }
 
-// files lists complete files, oldest first, and their size.
+// files returns the names of complete files, oldest first, and their total size.
 func (f *folder) files() (names []string, size int64) {
 	entries, _ := os.ReadDir(f.dir) // sorted by name; what was read before an error counts
 	for _, e := range entries {
@@ -42,7 +42,7 @@ func (f *folder) files() (names []string, size int64) {
 	return names, size
 }
 
-// ending lists the paths of files whose names have an end, oldest first.
+// ending returns the paths of files whose names end in suffix, oldest first.
 func (f *folder) ending(suffix string) (paths []string) {
 	entries, _ := os.ReadDir(f.dir)
 	for _, e := range entries {
@@ -74,7 +74,7 @@ func (f *folder) trim() {
 	}
 }
 
-// spooled is what the name of a file in the spool says about it.
+// spooled is the content of the name of a file in the spool.
 type spooled struct {
 	From, Until time.Time
 	PID         int
@@ -103,7 +103,8 @@ func parseSpooled(name string) (s spooled, ok bool) {
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// safeName is a service's name as file names and labels may have it.
+// safeName returns a service's name with only those characters that file names and labels may have, 60
+// of them at most.
 func safeName(s string) string {
 	s = strings.Trim(unsafe.ReplaceAllString(s, "_"), "._-")
 	if s == "" {

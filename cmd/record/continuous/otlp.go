@@ -22,7 +22,7 @@ const (
 	otlpGRPC
 )
 
-// protocols gives the scheme of an address to push to its protocol, and the scheme on the wire.
+// protocols maps the scheme of an address to push to its protocol and to the scheme of net/http.
 var protocols = map[string]struct {
 	kind   int
 	scheme string
@@ -34,7 +34,7 @@ var protocols = map[string]struct {
 // ErrPush means that an address to push to cannot be used.
 var ErrPush = errors.New("--push must be an address such as http://localhost:4040, otlp+http://localhost:4318, or otlp+grpc://localhost:4317")
 
-// target reads an address to push to. The URL it returns has a scheme of net/http.
+// target parses an address to push to. The returned URL has a scheme of net/http. The error is ErrPush.
 func target(address string) (*url.URL, int, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.RawQuery != "" {
@@ -102,7 +102,7 @@ func judgeGRPC(resp *http.Response, body []byte) error {
 		return partialSuccess(reply)
 	case 3, 5, 6, 9: // the profile itself is wrong
 		return &rejected{text}
-	case 8: // too large, or the collector is busy and says when to come again
+	case 8: // too large, or the collector is busy and its details give the time of a retry
 		if of.Get("Grpc-Status-Details-Bin") == "" {
 			return &rejected{text}
 		}
@@ -135,11 +135,11 @@ func grpcMessage(resp *http.Response, body []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// errNoMessage means that an answer is of something else than a collector, such as a proxy.
+// errNoMessage means that an answer does not come from a collector, but for example from a proxy.
 var errNoMessage = errors.New("the answer is no message of OpenTelemetry's protocol")
 
-// partialSuccess reads an ExportProfilesServiceResponse. A collector that refuses some
-// profiles refuses them for good.
+// partialSuccess reads an ExportProfilesServiceResponse. If the collector refuses some profiles,
+// sending them again is useless, and the error is rejected.
 func partialSuccess(body []byte) error {
 	var count uint64
 	var message []byte
@@ -183,7 +183,7 @@ const (
 	wireFixed4 = 5
 )
 
-// fields lists the fields of a message, and reports whether it is one.
+// fields returns the fields of a message, and false if b is not a message.
 func fields(b []byte) (all []field, ok bool) {
 	for len(b) > 0 {
 		key, n := binary.Uvarint(b)
@@ -216,7 +216,7 @@ func fields(b []byte) (all []field, ok bool) {
 	return all, true
 }
 
-// compressedOTLP is OpenTelemetry profiles of a resource with gzip.
+// compressedOTLP returns the format of OpenTelemetry profiles with a resource, compressed by gzip.
 func compressedOTLP(resource map[string]string) export.Format {
 	format, _ := export.ByName("otlp")
 	format.Write = func(w io.Writer, p *export.Profile) error {

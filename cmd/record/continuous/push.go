@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the bytes that are read of an answer.
 const maxAnswer = 64 << 10
 
 // pusher sends the files of the spool, oldest first.
@@ -30,7 +30,8 @@ type pusher struct {
 	protocol    int
 }
 
-// newPusher prepares the client of the address. An empty one gets a pusher that must not run.
+// newPusher prepares the client for cfg.Push. If that is empty, the pusher must not run. It returns
+// ErrPush for an address that cannot be used.
 func newPusher(cfg *Config, spool *folder, count *Counters) (*pusher, error) {
 	p := &pusher{cfg: cfg, spool: spool, count: count, first: time.Second, most: time.Minute}
 	if cfg.Push == "" {
@@ -59,12 +60,12 @@ func (p *pusher) suffix() string {
 	return otlpSuffix
 }
 
-// rejected is the answer to a profile that would never be taken.
+// rejected means that the backend will never accept the profile.
 type rejected struct{ status string }
 
 func (r *rejected) Error() string { return "the profile is refused: " + r.status }
 
-// busy is an answer that says when to come again.
+// busy means that the backend may accept the profile later, at the earliest after the given time.
 type busy struct {
 	status string
 	after  time.Duration
@@ -114,7 +115,7 @@ func (p *pusher) run(stop <-chan struct{}) {
 	}
 }
 
-// drain sends all files. It stops at the first that the backend cannot take now.
+// drain sends all files. It stops at the first that cannot be sent now, and returns why.
 func (p *pusher) drain(stop <-chan struct{}) error {
 	names, _ := p.spool.files()
 	for _, name := range names {
@@ -154,7 +155,7 @@ func (p *pusher) drain(stop <-chan struct{}) error {
 	return nil
 }
 
-// host is the backend without the secrets that an address may have.
+// host returns the backend's address without the secrets that it may contain.
 func (p *pusher) host() string { return p.address.Scheme + "://" + p.address.Host }
 
 // send posts one file.
@@ -228,7 +229,8 @@ func pyroscopeRequest(u *url.URL, s *spooled, data []byte) (*http.Request, error
 	return req, err
 }
 
-// judge reports whether a profile was taken, will never be, or should be sent again.
+// judge returns nil if a profile was accepted, rejected if it never will be, and another error if it
+// should be sent again.
 func judge(resp *http.Response) error {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:

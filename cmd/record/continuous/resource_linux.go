@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bounds of what a process says about itself.
+// Bounds of what is read of a process's environment and used as attributes.
 const (
 	maxEnviron    = 256 << 10
 	maxAttributes = 64
@@ -55,7 +55,7 @@ func containerOf(cgroup string, out map[string]string) {
 	}
 }
 
-// declared adds what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say.
+// declared adds the attributes in OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.
 func declared(environ []byte, out map[string]string) {
 	var service string
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {

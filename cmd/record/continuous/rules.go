@@ -20,7 +20,7 @@ func (r *Rules) Set() bool {
 	return r.All || len(r.PIDs) > 0 || r.Command != nil || r.Cgroup != nil || r.User >= 0
 }
 
-// facts are what rules look at.
+// facts are the properties of a process that rules check.
 type facts struct {
 	pid, user       int
 	command, cgroup string

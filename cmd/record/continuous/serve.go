@@ -14,7 +14,7 @@ type Counters struct {
 	Targets, Recordings, Samples, Paused atomic.Int64
 	Unrecorded                           atomic.Int64               // nanoseconds
 	Failed                               [len(reasons)]atomic.Int64 // recordings and sessions
-	StoreDropped, SpoolDropped           atomic.Int64               // files that a bound took
+	StoreDropped, SpoolDropped           atomic.Int64               // files deleted because of a bound
 	Pushed, PushErrors, PushRejected     atomic.Int64
 }
 
@@ -25,7 +25,7 @@ func IsLocal(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Serve serves Handler at an address.
+// Serve serves Handler at an address. The caller closes the server.
 func (a *Agent) Serve(addr, token string) (*http.Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/recording"
 )
 
-// shown bounds the recordings of one flame graph, the one under way included.
+// shown bounds the recordings of one flame graph, including the current one.
 const shown = 5
 
 // listed is a target as the page shows it.
@@ -62,7 +62,7 @@ func (a *Agent) targetList(w http.ResponseWriter, _ *http.Request) {
 	targetsPage.Execute(w, map[string]any{"Targets": all, "Waiting": waiting, "Rate": a.budget.rate()})
 }
 
-// target serves the flame graph of a process's last recordings. It needs not run any more.
+// target serves the flame graph of a process's last recordings. The process may have ended.
 func (a *Agent) target(w http.ResponseWriter, r *http.Request) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil || pid <= 0 {
@@ -83,7 +83,7 @@ func (a *Agent) target(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recordings lists the recordings of a process that are kept, and the one under way, oldest first.
+// recordings returns the paths of a process's recordings, oldest first, including the current one.
 func (a *Agent) recordings(pid int) (paths []string) {
 	for _, suffix := range []string{"", ".partial"} {
 		for _, path := range a.store.ending(a.store.suffix + suffix) {
@@ -99,7 +99,7 @@ func (a *Agent) recordings(pid int) (paths []string) {
 
 var errNoRecording = errors.New("no recording of this process is kept yet")
 
-// lastMinutes makes one profile of the last recordings.
+// lastMinutes makes one profile of the last recordings. It skips files that cannot be read.
 func lastMinutes(paths []string) (*export.Profile, error) {
 	var first *recording.Recording
 	var processes []*collect.Process

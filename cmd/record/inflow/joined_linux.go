@@ -8,12 +8,12 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// joined is one recording that gets the samples of another.
+// joined is a recording that gets the samples of this one.
 type joined struct {
 	c     *net.UnixConn
 	q     Request
 	pid   int   // of the target
-	own   bool  // the recording is one of this process
+	own   bool  // the recording's tool is this process
 	since int64 // when it begins, unix nanoseconds
 	times *times
 
@@ -23,9 +23,9 @@ type joined struct {
 	dropped uint64       // samples for which there was no room
 	cpu     uint64       // samples
 	wall    uint64
-	over    bool // nothing is added any more
+	over    bool // no more messages are added
 	timers  [2]*time.Timer
-	final   *clocks // when processor time counts no more; nil = not yet
+	final   *clocks // at the end of the count of processor time; nil = it has not ended
 	wake    chan struct{}
 	done    chan struct{} // closed when write has ended
 }
@@ -59,8 +59,8 @@ func (j *joined) take(m wire.Message) bool {
 	return true
 }
 
-// sample adds a sample of a kind that is wanted, if there is room. Waiting time before the
-// recording joined is left out.
+// sample adds a sample of a kind that is wanted, if there is room. It leaves out waiting time before
+// the recording begins.
 func (j *joined) sample(m *wire.Sample) {
 	cpu, age := m.CPUNanos > 0, m.TimeUnixNano-j.since
 	switch {
@@ -79,7 +79,7 @@ func (j *joined) sample(m *wire.Sample) {
 	j.w.Sample(&clipped)
 }
 
-// late reports whether all of a sample is behind the time that is wanted.
+// late reports whether a sample lies entirely after the time that is wanted.
 func (j *joined) late(m *wire.Sample) bool {
 	begin := m.TimeUnixNano
 	if m.CPUNanos == 0 {
@@ -88,13 +88,13 @@ func (j *joined) late(m *wire.Sample) bool {
 	return !j.q.Until.IsZero() && begin >= j.q.Until.UnixNano()
 }
 
-// flush moves messages to where write takes them from.
+// flush moves the messages to buf, from which write sends them.
 func (j *joined) flush() {
 	j.buf = append(j.buf, j.w.Bytes()...)
 	j.w.Reset()
 }
 
-// notify has write look for what there is to send.
+// notify wakes write.
 func (j *joined) notify() {
 	select {
 	case j.wake <- struct{}{}:
@@ -112,7 +112,7 @@ func (j *joined) stop() {
 	j.notify()
 }
 
-// begin is when a request begins in unix nanoseconds, 0 if it begins at once.
+// begin returns when a request begins in unix nanoseconds, 0 if it begins at once.
 func (q *Request) begin() int64 {
 	if q.From.IsZero() {
 		return 0
@@ -120,7 +120,7 @@ func (q *Request) begin() int64 {
 	return q.From.UnixNano()
 }
 
-// schedule has processor time count in the time that is wanted.
+// schedule starts the timers that begin and end the count of processor time.
 func (j *joined) schedule() {
 	if wait := time.Until(j.q.From); wait > 0 {
 		j.timers[0] = time.AfterFunc(wait, j.beginTimes)
@@ -171,7 +171,7 @@ func (j *joined) finish(why string) {
 	j.stop()
 }
 
-// write sends what has been added until the end.
+// write sends the messages until the recording is over or the connection fails.
 func (j *joined) write() {
 	defer close(j.done)
 	defer j.c.CloseWrite()
@@ -203,7 +203,7 @@ func (j *joined) write() {
 	}
 }
 
-// awaitEnd ends the sharing when the recording wants no more: it closes its side.
+// awaitEnd ends the sharing when the other recording closes its side of the connection.
 func (j *joined) awaitEnd() {
 	j.c.SetReadDeadline(time.Time{})
 	j.c.Read(make([]byte, 1))

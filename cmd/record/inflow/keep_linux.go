@@ -9,14 +9,15 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// imageKeeper is a Namer that takes an image while it can be had, for names at the end,
-// when its path may lead to another.
+// imageKeeper is a Namer that keeps open images for the names at the end, when their paths may be those
+// of other files.
 type imageKeeper interface {
 	Keep(path, buildID string, f *elf.File)
 }
 
-// Keeper gives a process's native images to a Namer that keeps them, as the process
-// tells of them: a library can be replaced, or deleted, while it runs.
+// Keeper returns a function that passes a native image of the process to n as soon as the process
+// reports it: a library can be replaced or deleted while it runs. Keeper returns nil if n keeps no
+// images.
 func Keeper(n options.Namer, pid int) func(m *wire.Module) {
 	k, ok := n.(imageKeeper)
 	if !ok {

@@ -2,7 +2,7 @@
 //
 // Sources: proc(5) for the processor times of threads; clock_getcpuclockid(3).
 //
-// Glossary. A recording that joins another gets a copy of that one's samples.
+// Glossary. To *join* a recording is to get a copy of its samples.
 //
 // Strategy. Samples are folded into distinct stacks as they arrive, so memory grows with the
 // number of different stacks and not with time. Samples are cut to the time of the recording.
@@ -27,9 +27,9 @@ type Process struct {
 
 	connected time.Time
 	Gone      chan struct{}        // closed when the stream has ended
-	Begin     func(at time.Time)   // is called when samples come, with the time of the first
-	Timed     time.Duration        // of the recording, from the first sample; 0 = it has none
-	Prove     bool                 // it may take until the first sample, though all threads are looked at
+	Begin     func(at time.Time)   // called with each possible begin; the earliest counts
+	Timed     time.Duration        // length of the recording, from the first sample; 0 = not limited so
+	Prove     bool                 // the recording begins with the first sample, which may be late
 	Keep      func(m *wire.Module) // keeps images for the names at the end; nil: not kept
 	Shared    Sharer               // with other recordings of the process; nil = it is not
 	Files     []func(wire.Message) // recording files
@@ -45,8 +45,8 @@ func New(pid int, name string) *Process {
 	return &Process{Process: collect.NewProcess(pid, name), connected: time.Now(), Gone: make(chan struct{}), Begin: func(time.Time) {}}
 }
 
-// Read takes messages until the farewell, or until the stream ends for another reason. After
-// the end of the recording come the figures of all that was before, and no more samples are taken.
+// Read takes messages until the farewell, or until the stream ends for another reason. Samples after
+// the end of the recording are dropped. Other messages, such as totals, are still taken.
 func (p *Process) Read(r io.Reader) {
 	wr := wire.NewReader(r)
 	for {
@@ -67,7 +67,7 @@ func (p *Process) Read(r io.Reader) {
 		p.sealed = m.Type() == wire.TypeBye
 		p.Mu.Unlock()
 		if m.Type() == wire.TypeBye {
-			return // an engine continues with its target; there is no need to wait for it
+			return // an engine still restores its target; there is no need to wait for that
 		}
 	}
 }
@@ -121,14 +121,14 @@ func (p *Process) clip(s *wire.Sample) {
 	s.WallNanos = min(s.WallNanos, uint64(s.TimeUnixNano-first))
 }
 
-// over reports whether a message is a sample after the end. Of one before and after it,
-// the time before is left.
+// over reports whether a sample or an event was taken after the recording ended. It clips a sample of
+// waiting time that straddles the end, and returns false.
 func (p *Process) over(m wire.Message) bool {
 	switch s := m.(type) {
 	case *wire.Sample:
 		until := p.Until
 		if first := p.First(); p.Timed != 0 && first != 0 && (until == 0 || until > first+int64(p.Timed)) {
-			until = first + int64(p.Timed) // held samples come all at once, before anybody can stop them
+			until = first + int64(p.Timed) // held samples arrive together, before any stop
 		}
 		return until != 0 && s.TimeUnixNano > until && !cut(s, until)
 	case *wire.Event:
@@ -137,8 +137,8 @@ func (p *Process) over(m wire.Message) bool {
 	return false
 }
 
-// cut cuts a sample that was taken after the end, and reports whether anything is left. One
-// of processor time is of its moment, others are of all the time that they stand for.
+// cut clips a sample that was taken after the end, and reports whether some of its time is before the
+// end. A sample of processor time belongs to its moment; any other covers the wall time before it.
 func cut(s *wire.Sample, end int64) bool {
 	late := uint64(s.TimeUnixNano - end)
 	if s.CPUNanos != 0 || s.WallNanos <= late {
@@ -156,10 +156,12 @@ func (p *Process) StopAt(t int64) {
 	p.Until = t
 }
 
-// firstSample is how long a running engine may take to be able to walk a stack.
+// firstSample is how long an engine may take to walk its first stack until the recording's time starts
+// anyway.
 const firstSample = 10 * time.Second
 
-// mayBegin lets the recording's time run.
+// mayBegin starts the recording's time. If the first sample is to start it, mayBegin only limits the
+// wait.
 func (p *Process) mayBegin() {
 	if p.Prove {
 		time.AfterFunc(firstSample, func() { p.Begin(time.Now()) })
@@ -168,8 +170,8 @@ func (p *Process) mayBegin() {
 	p.Begin(time.Now())
 }
 
-// moment returns when a sample was taken, if the process had connected by then: a sample may
-// be held until its stack can be walked.
+// moment returns when a sample was taken. It returns the present time if that was before the process
+// connected. A sample may be held until its stack can be walked.
 func (p *Process) moment(unixNano int64) time.Time {
 	at, now := time.Unix(0, unixNano), time.Now()
 	if at.Before(p.connected) || at.After(now) {
@@ -191,7 +193,7 @@ func (p *Process) passOn(m wire.Message) {
 	}
 }
 
-// EndSharing tells those recordings that there are no more samples.
+// EndSharing ends the streams of those recordings.
 func (p *Process) EndSharing() {
 	if p.Shared != nil {
 		p.Shared.end()

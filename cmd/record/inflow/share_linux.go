@@ -16,9 +16,9 @@ import (
 )
 
 // A process can be in several recordings at once. The probe serves one tool. That tool listens on
-// a socket, and gives the stream of samples to other recordings of the same process: what has been
-// told of modules, methods, and threads so far, and from then on each sample. A recording that
-// reads too slowly loses samples, and then its connection. It never slows the first one.
+// a socket, and passes the stream of samples to other recordings of the same process: first the known
+// modules, methods, and threads, then each new sample. A recording that reads too slowly loses samples,
+// and then its connection. It never slows the first one.
 
 // shareAddress is the abstract socket of the recording of a process.
 func shareAddress(pid int) *net.UnixAddr {
@@ -32,7 +32,7 @@ const joinMagic = "swjoin2\n"
 const (
 	maxJoined   = 8
 	maxUnsent   = 8 << 20  // bytes; then samples are dropped
-	maxUnsentAt = 16 << 20 // and then the connection is
+	maxUnsentAt = 16 << 20 // bytes; then the connection is closed
 	flushUnsent = 1 << 15
 	shareEvery  = 200 * time.Millisecond // between two writes, while there is little
 )
@@ -44,7 +44,7 @@ var joinLimit = 10 * time.Second
 type Request struct {
 	CPU, Wall, events bool
 	From              time.Time // samples and processor time count from then; zero = from now
-	Until             time.Time // processor time counts until then; zero = until it wants no more
+	Until             time.Time // the same until then; zero = until the recording closes the connection
 }
 
 const requestBytes = 32
@@ -105,7 +105,7 @@ func (s *sharing) accept() {
 	}
 }
 
-// mayJoin reports whether a connection is of our own user or of root.
+// mayJoin reports whether the other end of a connection belongs to our own user or to root.
 func mayJoin(c *net.UnixConn) (unix.Ucred, bool) {
 	cred, err := listen.Peer(c)
 	return cred, err == nil && (cred.Uid == 0 || int(cred.Uid) == os.Geteuid())
@@ -136,7 +136,8 @@ func readFull(c net.Conn, b []byte) bool {
 	return true
 }
 
-// join adds a recording. Everything that the process has sent so far is passed to it first.
+// join adds a recording, and passes it the known modules, methods, and threads first. It returns false
+// if the sharing has ended or there are too many recordings.
 func (s *sharing) join(c *net.UnixConn, q Request, own bool) bool {
 	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID)}
 	s.p.Mu.Lock()
@@ -192,7 +193,7 @@ func bit(b bool) uint64 {
 // ErrNoRecording means that no recording of a process can be joined.
 var ErrNoRecording = errors.New("no recording of it is running")
 
-// Join connects to another recording of the process.
+// Join connects to another recording of the process. tool is the process that makes that recording.
 func Join(pid int, q Request) (c *net.UnixConn, tool int, err error) {
 	c, err = net.DialUnix("unix", nil, shareAddress(pid))
 	if err != nil {
@@ -219,14 +220,14 @@ func Join(pid int, q Request) (c *net.UnixConn, tool int, err error) {
 // loses it.
 func Claim(pid int) (release func(), ok bool) {
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@seedwalk-attaching-%d", pid)})
-	if err != nil { // where there are no such sockets, no recordings meet
+	if err != nil { // without such sockets, there is nothing to reserve
 		return func() {}, !errors.Is(err, unix.EADDRINUSE)
 	}
 	return func() { c.Close() }, true
 }
 
-// limitJoin bounds how long the other end may take. This process's own end comes for sure, however
-// busy the machine is.
+// limitJoin bounds how long the other end may take. There is no bound if the other end is in this
+// process: it always answers, however busy the machine is.
 func limitJoin(c *net.UnixConn, other *unix.Ucred) {
 	if int(other.Pid) != os.Getpid() {
 		c.SetDeadline(time.Now().Add(joinLimit))

@@ -36,9 +36,9 @@ func newTimes(pid int) *times {
 	return &times{before: measure(pid), gone: map[uint64]uint64{}}
 }
 
-// ended takes the processor time of a thread that has ended, as the other recording accounts for
-// it. That recording may have begun earlier, so only threads that came later are exact. The time of
-// others is part of the process's time.
+// ended adds the processor time of a thread that has ended, as the other recording reports it. That
+// recording may have begun earlier, so only threads that started after this one joined are added. The
+// time of the others is part of the process's time.
 func (t *times) ended(m *wire.Usage) {
 	if _, known := t.before.threads[m.TID]; known || m.TID == wire.ProcessTID || len(t.gone) >= maxEnded {
 		return
@@ -46,7 +46,7 @@ func (t *times) ended(m *wire.Usage) {
 	t.gone[m.TID] += m.CPUNanos
 }
 
-// write writes the processor times until now.
+// write writes the processor times from before until now.
 func (t *times) write(w *wire.Writer, now *clocks) {
 	var sum uint64
 	for tid, cpu := range now.threads {
@@ -78,7 +78,8 @@ func threadTimes(pid int) map[uint64]uint64 {
 	return out
 }
 
-// processTime returns the processor time of a process by its CPU clock (clock_getcpuclockid(3)).
+// processTime returns the processor time of a process in nanoseconds, by its CPU clock
+// (clock_getcpuclockid(3)); false if the process has none.
 func processTime(pid int) (uint64, bool) {
 	const cpuclockSched = 2
 	var ts unix.Timespec

@@ -21,10 +21,9 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// A recording has a directory of its own below the temporary one. It holds the socket
-// and what a profiler that refuses to work leaves for the tool; and a file that is
-// locked as long as the tool lives, so that the next recording can tell what a killed
-// one left behind, and takes it away.
+// A recording has a directory of its own below the temporary one. It contains the socket,
+// the file by which a profiler reports that it does not work, and a file that is locked as
+// long as the tool lives. The lock shows the next recording which directories to remove.
 const (
 	privatePrefix = "seedwalk-run-"
 	lockName      = "lock"
@@ -38,7 +37,7 @@ type Folder struct {
 	lock *os.File
 }
 
-// NewFolder takes away what dead recordings left and makes a directory.
+// NewFolder removes the directories of dead tools below parent, and makes one.
 func NewFolder(parent string) (*Folder, error) {
 	sweep(parent)
 	dir, err := os.MkdirTemp(parent, privatePrefix) // mode 0700
@@ -55,8 +54,8 @@ func NewFolder(parent string) (*Folder, error) {
 
 func (p *Folder) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Close removes the directory. The lock goes last: until then no other process takes the
-// directory for a dead one's.
+// Close removes the directory. The lock is removed last, so that no other process mistakes
+// the directory for that of a dead tool.
 func (p *Folder) Close() {
 	removeKnown(p.Dir)
 	p.lock.Close()
@@ -64,8 +63,8 @@ func (p *Folder) Close() {
 	os.Remove(p.Dir)
 }
 
-// sweep removes the directories of recordings whose tool is dead. One without a lock is
-// being made, and is left alone.
+// sweep removes the directories of recordings whose tool is dead. It leaves a directory
+// without a lock alone, which is being made.
 func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

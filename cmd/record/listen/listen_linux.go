@@ -15,14 +15,15 @@ import (
 // maxSocketPath is what sockaddr_un holds, less the terminating zero (unix(7)).
 const maxSocketPath = 107
 
-// Listener is a unix socket in a private directory, the way in for profilers.
+// Listener is a unix socket in a private directory, to which profilers connect.
 type Listener struct {
 	*net.UnixListener
 	path string
-	user int // whose processes may connect besides our own; 0: none
+	user int // whose processes may connect besides ours and root's; 0: none
 }
 
-// New makes a private directory with a socket in it.
+// New makes a private directory in dir with a socket in it. It uses /tmp if the socket's path is too
+// long.
 func New(dir string) (*Listener, *Folder, error) {
 	p, err := NewFolder(dir)
 	if err != nil {
@@ -44,13 +45,14 @@ func New(dir string) (*Listener, *Folder, error) {
 	return &Listener{UnixListener: l, path: path}, p, nil
 }
 
-// Where is the value of SEEDWALK_SOCKET.
+// Where returns the value of SEEDWALK_SOCKET.
 func (s *Listener) Where() string { return s.path }
 
 // Dial connects to the listener itself, behind the connections that wait already.
 func (s *Listener) Dial() (net.Conn, error) { return net.Dial("unix", s.path) }
 
-// Next waits for a connection of a process of our user. It tells refuse of others.
+// Next waits for a connection of our user, root, or the admitted user. It closes others, and calls
+// refuse with the reason.
 func (s *Listener) Next(refuse func(string)) (Stream, int, error) {
 	for {
 		c, err := s.AcceptUnix()
@@ -66,7 +68,7 @@ func (s *Listener) Next(refuse func(string)) (Stream, int, error) {
 	}
 }
 
-// Peer asks the kernel who is at the other end (SO_PEERCRED, unix(7)).
+// Peer returns the process and the user at the other end (SO_PEERCRED, unix(7)).
 func Peer(c *net.UnixConn) (cred unix.Ucred, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -85,7 +87,7 @@ func Peer(c *net.UnixConn) (cred unix.Ucred, err error) {
 	return cred, err
 }
 
-// ProcessName is the kernel's short name of a process, or "?".
+// ProcessName returns the kernel's short name of a process, or "?".
 func ProcessName(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
@@ -95,8 +97,8 @@ func ProcessName(pid int) string {
 }
 
 // Admit lets the processes of one other user connect, and load the probe beside the
-// socket. The folder stays ours: its owner could put links into it, which would have us
-// write or remove files in other places.
+// socket. The folder stays ours: its owner could put links into it, and so make us write
+// or remove files in other places.
 func (s *Listener) Admit(user int, p *Folder) error {
 	s.user = user
 	if err := os.Chmod(s.path, 0o600); err != nil {
@@ -111,7 +113,7 @@ func (s *Listener) Admit(user int, p *Folder) error {
 	return os.Chmod(p.Dir, 0o711)
 }
 
-// admits reports whether a process of that user may connect.
+// admits reports whether a process with these credentials may connect.
 func (s *Listener) admits(cred *unix.Ucred) bool {
 	uid := int(cred.Uid)
 	return uid == os.Geteuid() || uid == 0 || s.user != 0 && uid == s.user
@@ -132,8 +134,8 @@ func lockFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// dead reports whether the lock is free. A file that has been made and not locked
-// yet is empty.
+// dead reports whether the lock is free. An empty file is not free: its maker has not locked
+// it yet.
 func dead(lock string) bool {
 	f, err := os.OpenFile(lock, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -144,7 +146,7 @@ func dead(lock string) bool {
 	return err == nil && info.Size() > 0 && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// ours: what other users left is theirs to remove.
+// ours reports whether a directory belongs to our user. Others are left to their users.
 func ours(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Listener is a TCP port of this machine, the way in for profilers. Any of its users could connect, so that a
-// profiler first says the secret that stands in the command's environment, and
-// its process id: 26 letters and four bytes, little-endian.
+// Listener is a TCP port of this machine, to which profilers connect. Any user of the machine could
+// connect, so a profiler first sends the secret from the command's environment and its process id:
+// 26 letters and four bytes, little-endian.
 type Listener struct {
 	*net.TCPListener
 	secret string
@@ -35,10 +35,10 @@ func New(dir string) (*Listener, *Folder, error) {
 	return &Listener{l, rand.Text()}, p, nil
 }
 
-// Where is the value of SEEDWALK_SOCKET.
+// Where returns the value of SEEDWALK_SOCKET.
 func (p *Listener) Where() string { return "tcp:" + p.Addr().String() + ":" + p.secret }
 
-// Admit has nothing to do: who knows the secret may connect.
+// Admit does nothing: any process that knows the secret may connect.
 func (p *Listener) Admit(int, *Folder) error { return nil }
 
 // Dial connects to the listener itself, behind the connections that wait already.
@@ -50,11 +50,11 @@ func (p *Listener) Dial() (net.Conn, error) {
 	return c, err
 }
 
-// secretWait is how long a connection may take to say the secret; the next one
-// waits for it.
+// secretWait is how long a connection may take to send the secret. Other connections
+// wait meanwhile.
 const secretWait = 2 * time.Second
 
-// Next waits for a connection that says the secret. It tells refuse of others.
+// Next waits for a connection that sends the secret. It closes others, and calls refuse.
 func (p *Listener) Next(refuse func(string)) (Stream, int, error) {
 	for {
 		c, err := p.AcceptTCP()
@@ -72,7 +72,7 @@ func (p *Listener) Next(refuse func(string)) (Stream, int, error) {
 	}
 }
 
-// ProcessName is the name of a process's file, or "?".
+// ProcessName returns the name of a process's file, or "?".
 func ProcessName(pid int) string {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {
@@ -93,8 +93,8 @@ func lockFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }
 
-// dead reports whether no process has the lock open: then it is gone now.
+// dead reports whether no process has the lock open. It removes the lock in that case.
 func dead(lock string) bool { return os.Remove(lock) == nil }
 
-// ours: the directory for temporary files is the user's own.
+// ours returns true: the directory for temporary files is the user's own.
 func ours(dir string) bool { return filepath.Dir(dir) != dir }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CLSID is the class id the profiler answers to.
+// CLSID is the class id of the profiler.
 const CLSID = "{5EEDA1C0-5EED-4A1C-A5EE-D5EED5EED001}"
 
 // Variables of ours in the command's environment.
@@ -21,8 +21,8 @@ const (
 	EnvRefused    = "SEEDWALK_REFUSED" // a file to make by a profiler that has printed why it does not work
 )
 
-// prefixes under which runtimes look for their settings: COMPlus_ is the old
-// name of DOTNET_; profiler settings have their own, without underscore rules.
+// Prefixes of the names of the runtime's settings. COMPlus_ is the old name of DOTNET_.
+// Settings of profilers may also begin with CORECLR_.
 var (
 	profilerPrefixes = []string{"CORECLR_", "DOTNET_", "COMPlus_"}
 	configPrefixes   = []string{"DOTNET_", "COMPlus_"}
@@ -45,8 +45,8 @@ func (e environ) get(key string) string {
 	return ""
 }
 
-// spelled makes names that the system takes for one the same: on Windows, case
-// does not count.
+// spelled returns the same text for all names of one variable: on Windows, case is
+// ignored.
 func spelled(name string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToUpper(name)
@@ -70,8 +70,8 @@ func (e environ) without(keys ...string) environ {
 
 // enableBeside and listBeside switch on profilers that run beside the main one as
 // notification profilers (.NET 6 and later; clrconfignames.h). The list is
-// PATH={CLSID};PATH={CLSID}; of which the last semicolon is not left out, and one
-// with an architecture wins.
+// PATH={CLSID};PATH={CLSID}; and the last semicolon is required. A list with an
+// architecture in its name wins.
 const (
 	enableBeside = "CORECLR_ENABLE_NOTIFICATION_PROFILERS"
 	listBeside   = "CORECLR_NOTIFICATION_PROFILERS"
@@ -79,7 +79,7 @@ const (
 
 var listsBeside = []string{listBeside, listBeside + "_64", listBeside + "_ARM64"}
 
-// AlreadyRecording returns a refusal if env already switches on ours.
+// AlreadyRecording returns a refusal if env already switches on our profiler.
 func AlreadyRecording(env []string) *Refusal {
 	e := environ(env)
 	ours := strings.EqualFold(e.mainProfiler().id, CLSID)
@@ -106,7 +106,7 @@ func OtherProfiler(env []string) string {
 // setting is a profiler as the environment names it.
 type setting struct{ prefix, id, path string }
 
-// mainProfiler is the one that the CLR would load first.
+// mainProfiler returns the profiler that the CLR would load as the main one.
 func (e environ) mainProfiler() setting {
 	for _, p := range profilerPrefixes {
 		if !isOn(e.get(p + "ENABLE_PROFILING")) {
@@ -120,7 +120,7 @@ func (e environ) mainProfiler() setting {
 	return setting{}
 }
 
-// besides reports whether the CLR reads the list.
+// besides reports whether the CLR reads the list of profilers beside the main one.
 func (e environ) besides() bool { return isOn(e.get(enableBeside)) }
 
 // beside adds a profiler to those that run beside the main one.
@@ -143,7 +143,7 @@ func (e environ) beside(path string) environ {
 }
 
 // FrameworkProfiler reports in one line that a profiler of the .NET Framework is
-// switched on, which does not touch what is recorded; "" if none is.
+// switched on, which does not affect the recording; "" if none is.
 func FrameworkProfiler(env []string) string {
 	e := environ(env)
 	if !isOn(e.get("COR_ENABLE_PROFILING")) || e.get("COR_PROFILER") == "" {
@@ -174,11 +174,12 @@ func isOn(v string) bool {
 	return err == nil && n != 0
 }
 
-// richDebugInfo has the runtime keep which methods were inlined where (clrconfigvalues.h).
+// richDebugInfo makes the runtime keep which methods were inlined where (clrconfigvalues.h).
 const richDebugInfo = "RichDebugInfo"
 
-// ChildEnviron is the command's environment: what was there, with ours as the
-// profiler, or beside the one that is set.
+// ChildEnviron returns the command's environment: opt.Env, with our profiler as the main
+// one, or beside the one that is set. If the tool samples from outside without a library
+// and events, it adds no profiler.
 func ChildEnviron(opt *Options, socket string) environ {
 	e := environ(opt.Env)
 	if opt.Inlines {
@@ -206,7 +207,7 @@ func ChildEnviron(opt *Options, socket string) environ {
 	return e
 }
 
-// main makes ours the profiler, in place of leftovers of one that is switched off.
+// main sets our profiler as the main one. It removes the settings of a profiler that is switched off.
 func (e environ) main(path string) environ {
 	var drop []string
 	for _, p := range profilerPrefixes {

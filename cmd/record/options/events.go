@@ -17,11 +17,11 @@ type Events string
 // EventsDefault is processor time and blocked threads.
 const EventsDefault Events = ""
 
-// DefaultWaitMin is the shortest wait that is worth a stack: what is shorter is seen in
-// samples if there are many.
+// DefaultWaitMin is the shortest wait that gets a stack. Shorter waits show up in samples if
+// there are many.
 const DefaultWaitMin = time.Millisecond
 
-// runtimeEvent is a name of Events, as the probe numbers it.
+// runtimeEvent is a name of Events, with the probe's number and the events that it includes.
 type runtimeEvent struct {
 	name   string
 	Probe  uint32
@@ -42,7 +42,7 @@ type wanted struct {
 	Events    uint32
 }
 
-// Parse reads the names; bad is the first that is none.
+// Parse reads the names. bad is the first unknown name; the result is then incomplete.
 func (e Events) Parse() (w wanted, bad string) {
 	if e == EventsDefault {
 		return wanted{CPU: true, Wall: true}, ""
@@ -63,7 +63,7 @@ func (e Events) Parse() (w wanted, bad string) {
 	return w, ""
 }
 
-// checkEvents refuses names that are none, and events that the mode cannot have.
+// checkEvents refuses unknown names, events that the mode does not support, and a negative WaitMin.
 func (o *Options) checkEvents() *Refusal {
 	w, bad := o.Events.Parse()
 	where := "--events " + string(o.Events)

@@ -18,15 +18,15 @@ const (
 	// ModeProbe copies stacks by a small probe in the target and walks them from
 	// outside: the runtime is never suspended.
 	ModeProbe Mode = "probe"
-	// ModeSnapshot suspends the runtime, or on Windows a thread, and asks the CLR.
-	// On Linux samples then fall on safe points only.
+	// ModeSnapshot suspends the runtime, or on Windows one thread, and gets the stack from
+	// the CLR. On Linux, all samples are at safe points.
 	ModeSnapshot Mode = "snapshot"
-	// ModeOutside has the kernel copy the stacks of running threads, stops those that wait as
-	// a debugger does, and walks all from outside: of any native program.
+	// ModeOutside records any native program. The kernel copies the stacks of running threads.
+	// Waiting threads are stopped as a debugger does. Stacks are walked from outside.
 	ModeOutside Mode = "outside"
 )
 
-// ChooseMode settles the mode and checks the library that it needs.
+// ChooseMode chooses the mode, and checks the events and the library that the mode needs.
 func (o *Options) ChooseMode() *Refusal {
 	if o.Outside {
 		o.Mode = ModeOutside
@@ -59,8 +59,8 @@ func (o *Options) ChooseMode() *Refusal {
 	return o.checkProfiler()
 }
 
-// Unpack puts the probe that the tool carries where the target can load it, unless
-// there is one already.
+// Unpack writes the embedded probe into dir, where the target can load it, unless another probe is
+// chosen. If the mode needs no library, it makes the memory for events instead.
 func (o *Options) Unpack(dir string) error {
 	if !NeedsLibrary {
 		return o.share()
@@ -96,8 +96,8 @@ func (o *Options) Engine() sampler.Config {
 		Events: w.Events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Async: o.Async, Start: new(startup.Starting), File: o.shared}
 }
 
-// Taken are the options as they came out: where no process was sampled by a probe, since
-// why, the mode is the other one.
+// Taken returns the options with the mode that was used. If no process was sampled by a probe, that is
+// the snapshot mode, for the reason why.
 func (o *Options) Taken(why string, probed bool) *Options {
 	out := *o
 	if out.Mode == ModeProbe && why != "" && !probed {
@@ -106,7 +106,7 @@ func (o *Options) Taken(why string, probed bool) *Options {
 	return &out
 }
 
-// Way says for people what the mode means.
+// Way describes the mode for users.
 func (o *Options) Way() string {
 	switch {
 	case o.Mode == ModeProbe && !NeedsLibrary:
@@ -121,7 +121,7 @@ func (o *Options) Way() string {
 	return suspends + Bias
 }
 
-// RuntimeName is a runtime's version as people write it, of its file.
+// RuntimeName returns the version of the runtime in a file, such as ".NET 9.0.5"; "" if it is unknown.
 func RuntimeName(path string) string {
 	v := program.RuntimeVersion(path)
 	if v == "" {

@@ -1,5 +1,5 @@
-// Package options says what a recording does: the command, the way of sampling, the events,
-// and the environment of the command. A Refusal says why a recording cannot begin.
+// Package options describes a recording: the command, the way of sampling, the events,
+// and the environment of the command. A Refusal is the reason why a recording cannot begin.
 //
 // Sources: the CLR's environment variables for profilers are those of
 // dotnet/runtime docs/design/coreclr/profiling and src/coreclr/inc/clrconfignames.h;
@@ -90,7 +90,7 @@ type Part struct{ From, Until time.Time }
 
 func (p *Part) Set() bool { return !p.Until.IsZero() }
 
-// OfAgent reports whether a caller with several recordings of the process ends them.
+// OfAgent reports whether the recording is one of several of a process, which their caller ends.
 func (o *Options) OfAgent() bool { return o.Relay != nil || o.Part.Set() }
 
 // Rates, samples per second.
@@ -125,7 +125,7 @@ type Progress struct {
 	Stage     string
 }
 
-// Written tells where an output went.
+// Written is where an output was written.
 type Written struct {
 	Output Output
 	Path   string // where it is; differs from Output.Path after a fallback, "" if nowhere
@@ -141,9 +141,9 @@ type Result struct {
 	Farewell string // why the samples of the first of them ended, "" if that is not known
 }
 
-// Refusal says in one line why a recording cannot begin.
+// Refusal is the reason, in one line, why a recording cannot begin.
 type Refusal struct {
-	What   string // what stands in the way
+	What   string // the obstacle
 	Where  string // the file, variable or argument
 	Remedy string
 	Code   int   // exit code
@@ -182,8 +182,8 @@ func (o *Options) Defaults() {
 	}
 }
 
-// checkProfiler makes the path absolute: the CLR loads it from wherever the
-// command happens to be.
+// checkProfiler checks that the needed library exists, and makes its path absolute: the
+// CLR may load it from any working directory.
 func (o *Options) checkProfiler() *Refusal {
 	if o.Mode == ModeProbe {
 		o.Instead = Absolute(o.Profiler)
@@ -203,12 +203,12 @@ func (o *Options) checkProfiler() *Refusal {
 	return nil
 }
 
-// LibraryRemedy is how to get the library of the snapshot mode, which go install does not
-// build.
+// LibraryRemedy describes how to get the library of the snapshot mode, which go install does
+// not build.
 const LibraryRemedy = "build it with make build in a clone of seedwalk, then put it beside this program or name it with --profiler or SEEDWALK_PROFILER"
 
-// noLibrary is what to do if the needed library is missing. For ARM64 on
-// Linux nobody builds one that suspends the runtime.
+// noLibrary returns the refusal if the needed library cannot be read. For ARM64 on
+// Linux, there is no library that suspends the runtime.
 func (o *Options) noLibrary(system string, err error) *Refusal {
 	if o.Mode == ModeProbe {
 		return &Refusal{What: "the probe cannot be read: " + Reason(err), Where: o.Profiler,
@@ -232,7 +232,8 @@ func Absolute(path string) string {
 	return path
 }
 
-// CommandStdout is the standard error where the data takes the standard output.
+// CommandStdout returns the command's standard output: Stderr if an output uses the standard
+// output, otherwise Stdout.
 func (o *Options) CommandStdout() *os.File {
 	for _, out := range o.Outputs {
 		if out.Path == "-" {
@@ -242,8 +243,8 @@ func (o *Options) CommandStdout() *os.File {
 	return o.Stdout
 }
 
-// Reason is an error without the path that os puts before it, and without the
-// full stop that Windows puts after it.
+// Reason returns the text of an error without the path that os puts before it, and without
+// the full stop that Windows puts after it.
 func Reason(err error) string {
 	var p *os.PathError
 	if errors.As(err, &p) {

@@ -6,18 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bias is what samples taken in a suspension suffer from: managed threads stop
-// where they poll, not where they were.
+// Bias describes samples that are taken in a suspension: managed threads stop at the next
+// point where they poll.
 const Bias = "; samples are biased to safe points"
 
-// suspends is what the snapshot mode does.
+// suspends describes the snapshot mode.
 const suspends = "the runtime is suspended for each sample"
 
 // LibraryName is the file of the library that suspends the runtime (--mode snapshot).
 const LibraryName = "libseedwalk_profiler.so"
 
-// NativeMachine is the machine's own architecture, named as GOARCH is, where a system
-// runs programs for others; "" = not known, and nothing is refused.
+// NativeMachine returns "": Linux does not report that it emulates another architecture.
 func NativeMachine() string { return "" }
 
 // hasProbe: there is a probe for this system.
@@ -26,11 +25,10 @@ const hasProbe = true
 // NeedsLibrary: the probe is a library in the target.
 const NeedsLibrary = true
 
-// unprovenRuntime reports why the way from outside is not tried, "" if it is: the probe
-// finds out what the runtime is.
+// unprovenRuntime returns "": the probe finds out whether the runtime can be sampled from outside.
 func (o *Options) unprovenRuntime() string { return "" }
 
-// noEvents reports why the runtime's events cannot be recorded, "" if they can.
+// noEvents returns "": the runtime's events can be recorded.
 func (o *Options) noEvents() string { return "" }
 
 func (o *Options) share() error { return nil }
@@ -39,7 +37,8 @@ func (o *Options) share() error { return nil }
 // files open for each thread on two processors.
 const minFiles = 128
 
-// FewFiles refuses to record if this process may open too few files. Go has raised the soft limit already.
+// FewFiles returns a refusal if this process may open too few files. Go has already raised the soft
+// limit.
 func FewFiles() *Refusal {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= minFiles {

@@ -9,14 +9,14 @@ import (
 // Bias is empty where threads are suspended at any instruction.
 const Bias = ""
 
-// suspends is what the snapshot mode does.
+// suspends describes the snapshot mode.
 const suspends = "one thread is suspended at a time, and the CLR asked for its stack, by a library in the process"
 
 // LibraryName is the file of the library that asks the CLR for stacks (--mode snapshot).
 const LibraryName = "seedwalk_profiler.dll"
 
-// NativeMachine is the machine's own architecture, named as GOARCH is; "" = not known,
-// which is so before Windows 10 1511.
+// NativeMachine returns the machine's own architecture, named as GOARCH is; "" if it is unknown, as
+// before Windows 10 1511.
 func NativeMachine() string {
 	f := windows.NewLazySystemDLL("kernel32.dll").NewProc("IsWow64Process2")
 	if f.Find() != nil {
@@ -35,5 +35,5 @@ func NativeMachine() string {
 	return ""
 }
 
-// FewFiles refuses nothing where handles have no limit.
+// FewFiles returns nil: handles have no limit.
 func FewFiles() *Refusal { return nil }

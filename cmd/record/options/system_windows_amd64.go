@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// noEvents reports why the runtime's events cannot be recorded, "" if they can: in a process
-// that we start the library that the snapshot mode needs copies them.
+// noEvents returns why the runtime's events cannot be recorded, "" if they can. The library of the
+// snapshot mode copies them, in a process that the tool starts. noEvents makes its path absolute.
 func (o *Options) noEvents() string {
 	if o.PID != 0 {
 		return "nothing of seedwalk is in a process that was started before, where the runtime's events are delivered"
@@ -29,7 +29,7 @@ func (o *Options) noEvents() string {
 	return ""
 }
 
-// share makes what the first of the command's processes of .NET shares with us, if
+// share makes the section that the command's first .NET process shares with the tool, if
 // events are wanted.
 func (o *Options) share() error {
 	w, _ := o.Events.Parse()
@@ -51,9 +51,8 @@ const hasProbe = true
 // NeedsLibrary: no library of ours is needed in them.
 const NeedsLibrary = false
 
-// unprovenRuntime reports why it is not known beforehand that the command's runtime can
-// be sampled from outside, "" if it is: then no library is put into it, and one that
-// is already there is loaded when the runtime starts.
+// unprovenRuntime returns "" if the command's files show that its runtime can be sampled from
+// outside, and otherwise why they do not. A running process is examined elsewhere.
 func (o *Options) unprovenRuntime() string {
 	if o.PID != 0 {
 		return ""
@@ -89,8 +88,8 @@ const leastPublished = 10
 // maxConfig bounds a runtimeconfig.json.
 const maxConfig = 1 << 20
 
-// frameworkOf is the major version of .NET that a program's runtimeconfig.json asks
-// for, 0 if there is none.
+// frameworkOf returns the major version of .NET that a program's runtimeconfig.json
+// requests, 0 if there is none.
 func frameworkOf(path string) int {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > maxConfig {

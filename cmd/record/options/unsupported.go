@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/process/program"
 )
 
-// Unsupported reports why what a program starts cannot be recorded on a system, named as
-// GOOS and GOARCH are, and what to do; "" if nothing is to be seen.
+// Unsupported returns why a program cannot be recorded on a system, named as GOOS and GOARCH
+// are, and what to do; "" if its file shows no reason.
 func Unsupported(f *program.File, goos, goarch string) (why, remedy string) {
 	switch {
 	case f.Format != program.FormatOf(goos):
@@ -26,10 +26,10 @@ func Unsupported(f *program.File, goos, goarch string) (why, remedy string) {
 	return "", ""
 }
 
-// UnsupportedMachine reports why programs for goarch cannot be recorded on a machine that is
-// natively another, named as GOARCH is ("" = not known), and what to do; "" if they can.
-// Windows on ARM64 runs programs for x86-64 by emulation: the system's own code in such
-// a process is ARM64EC, without x86-64 unwind data, and a thread's registers are made up.
+// UnsupportedMachine returns why programs for goarch cannot be recorded on a machine of the
+// architecture native ("" = unknown), and what to do; "" if they can. Windows on ARM64 emulates
+// x86-64: the system's own code in such a process is ARM64EC, without x86-64 unwind data, and
+// a thread's x86-64 registers are synthesized.
 func UnsupportedMachine(goarch, native string) (why, remedy string) {
 	if native == "" || native == goarch {
 		return "", ""
@@ -38,7 +38,7 @@ func UnsupportedMachine(goarch, native string) (why, remedy string) {
 		"record on an " + wordOf(goarch) + " machine"
 }
 
-// wordOf is what people call an architecture.
+// wordOf returns the usual name of an architecture.
 func wordOf(goarch string) string {
 	switch goarch {
 	case "amd64":
@@ -49,8 +49,8 @@ func wordOf(goarch string) string {
 	return goarch
 }
 
-// Unsupported reports in one line what is wrong with the command's program, "" if
-// nothing is to be seen. What it starts may be recorded all the same.
+// Unsupported returns in one line why the command's program cannot be recorded, "" if its
+// file shows no reason. Processes that it starts may be recorded all the same.
 func (o *Options) Unsupported() string {
 	path, err := exec.LookPath(o.Command[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {

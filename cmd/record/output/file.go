@@ -16,7 +16,7 @@ import (
 // tool, that file has all but the last second.
 const partialSuffix = ".partial"
 
-// flushEvery bounds what a crash of the tool costs.
+// flushEvery bounds how much a crash of the tool loses.
 const flushEvery = time.Second
 
 // Recording writes recording files during the recording.
@@ -121,12 +121,12 @@ func (f *Recording) Finish(info *collect.Info, names *recording.Keeper) options.
 		w.Err = os.Rename(f.temp, f.Out.Path)
 	}
 	if w.Err != nil {
-		w.Path = f.temp // it may have a part
+		w.Path = f.temp // it may contain a part
 	}
 	return w
 }
 
-// Drop removes a file of a recording that did not begin.
+// Drop removes the file: the recording did not begin.
 func (f *Recording) Drop() {
 	close(f.stop)
 	if f.temp != "" {

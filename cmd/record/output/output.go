@@ -22,8 +22,8 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
-// Files writes outputs beside their place and renames them, and knows which
-// temporary files to take away if the tool must quit in the middle.
+// Files writes each output to a temporary file beside its place and renames it. It knows
+// which temporary files to remove if the tool must quit.
 type Files struct {
 	mu   sync.Mutex
 	temp map[string]bool
@@ -32,7 +32,7 @@ type Files struct {
 
 func New() *Files { return &Files{temp: map[string]bool{}, own: map[string]bool{}} }
 
-// RemoveAll takes away what an unfinished write left.
+// RemoveAll removes the temporary files of unfinished writes.
 func (f *Files) RemoveAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,8 +51,8 @@ func (f *Files) track(path string, on bool) {
 	}
 }
 
-// Write gives path the content that fill writes, whole or not at all. What is
-// there and is no regular file (a pipe, /dev/stdout) is written to directly.
+// Write replaces path with the content that fill writes, whole or not at all. A pipe or a
+// device (/dev/stdout) is written to directly.
 func (f *Files) Write(path string, fill func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return writeDirect(path, fill)
@@ -97,8 +97,7 @@ func fillFile(t *os.File, fill func(io.Writer) error) error {
 	return err
 }
 
-// modeFor keeps the mode of a file that is replaced; a new one is readable by
-// all that the umask lets, as with any other tool's output.
+// modeFor returns the mode of the file that is replaced, or the usual mode of a new file.
 func modeFor(path string) os.FileMode {
 	if info, err := os.Stat(path); err == nil {
 		return info.Mode().Perm()
@@ -109,7 +108,7 @@ func modeFor(path string) os.FileMode {
 // probeBytes is what checkWritable writes: enough to meet a full disk.
 const probeBytes = 1 << 16
 
-// CheckWritable says before the start what would stop an output at the end.
+// CheckWritable returns why an output could not be written at the end, nil if no obstacle is known.
 func CheckWritable(path string) *options.Refusal {
 	if path == "-" {
 		return nil
@@ -153,8 +152,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Save writes one output, and where that fails tries other directories, so
-// that samples are not lost for the want of a place.
+// Save writes one output. If that fails, it tries other directories, so that samples are not
+// lost. Path of the result is "" if all fail.
 func (f *Files) Save(o options.Output, stdout io.Writer, fill func(io.Writer) error) options.Written {
 	w := options.Written{Output: o, Path: o.Path}
 	if o.Path == "-" {

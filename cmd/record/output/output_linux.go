@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// newMode is the mode of a new file.
+// newMode returns the mode of a new file.
 func newMode() os.FileMode {
 	mask := syscall.Umask(0)
 	syscall.Umask(mask)
@@ -18,7 +18,7 @@ const MakeFolder = "mkdir -p "
 // moreFallbackDirs are tried beside the user's own.
 var moreFallbackDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
-// replaceError: a file in a writable directory can always be replaced.
+// replaceError returns nil: a file in a writable directory can always be replaced.
 func replaceError(string) error { return nil }
 
 func readOnly(err error) bool { return errors.Is(err, syscall.EROFS) }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// newMode is the mode of a new file: its folder says who may read it.
+// newMode returns the mode of a new file: its folder determines which users may read it.
 func newMode() os.FileMode { return 0o666 }
 
 const MakeFolder = "mkdir "
@@ -16,8 +16,8 @@ const MakeFolder = "mkdir "
 // moreFallbackDirs are tried beside the user's own.
 var moreFallbackDirs []string
 
-// replaceError reports why a file that is there could not be replaced: it is read
-// only, or a program that does not share it has it open.
+// replaceError returns why an existing file cannot be replaced: it is read-only, or
+// another program has it open and does not share it.
 func replaceError(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o200 == 0 {
 		return errors.New("it is read-only")
