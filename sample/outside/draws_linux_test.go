@@ -16,8 +16,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// probeFile is a probe's file whose signals go to this process. answer makes the slot's thread answer all
-// requests.
+// probeFile returns a probe's file whose signals go to this process. answer marks all requests to a
+// slot's thread as answered.
 func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
@@ -47,7 +47,8 @@ func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 	}
 }
 
-// drawing is an engine with the random clock and one task for each thread. The tasks' states do not change.
+// drawing returns an engine with the random clock and one task for each thread. The tasks' states do
+// not change.
 func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot int)) {
 	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
 	e.file, answer = probeFile(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// Time whose samples are missing is not given to other samples, unless that is chance.
+// Time whose samples are missing is not distributed over other samples, unless the loss may be chance.
 func TestMissed(t *testing.T) {
 	const period = 10_000_000
 	for name, c := range map[string]struct{ weighed, lost, located, want uint64 }{

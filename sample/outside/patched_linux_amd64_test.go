@@ -42,7 +42,7 @@ func (m *patchedMemory) ReadSome(b []byte, addr uint64) int {
 }
 
 // The engine reads the runtime's Thread after the stack, and discards the copy if the thread has run
-// meanwhile. It does not read the Thread if the stack has no return address of the runtime's.
+// meanwhile. It does not read the Thread if no return address on the stack is replaced.
 func TestThreadIsReadWithItsStack(t *testing.T) {
 	const stub, slot, ra, thread = 0x7000_1003, 0x5000_0f08, 0x7100_0010, 0x6000_0000
 	for _, c := range []struct {

@@ -72,8 +72,8 @@ func TestInKernel(t *testing.T) {
 	}
 }
 
-// A thread's processor time is the count of its event up to the thread's end, or its schedstat minus the time
-// before the recording.
+// A thread's processor time is the larger of its last schedstat and the time by its event, minus the
+// time before the recording.
 func TestSpent(t *testing.T) {
 	for _, c := range []struct {
 		name string

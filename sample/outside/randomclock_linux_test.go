@@ -126,7 +126,7 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-// Moments are exponentially distributed, so that no work of the program stays in step with them.
+// The intervals between moments are exponentially distributed, so no work of the program stays in step.
 func TestNextDraw(t *testing.T) {
 	e := &Engine{}
 	e.Period = 1e6

@@ -44,8 +44,8 @@ func TestPaceIdle(t *testing.T) {
 	}
 }
 
-// The check whether a process lives runs four times a second while the process is idle, and every time
-// otherwise.
+// The check whether a process lives runs four times a second while the process is idle. Otherwise it
+// runs again after reader.LivesFor.
 func TestLivesLong(t *testing.T) {
 	for _, c := range []struct {
 		idle     bool

@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// manyTasks is a table of n threads that are always due. Each visit makes as many system calls as a visit to
-// a blocked thread.
+// manyTasks returns a table of n threads that are always due. Each visit counts as many system calls as
+// a visit to a blocked thread makes.
 func manyTasks(n int) (r *threads.Table, visit func(*threads.Task), visits map[uint32]int) {
 	r, visits = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}}, map[uint32]int{}
 	r.Gone, r.Name, r.Came = func(*threads.Task) {}, func(*threads.Task) {}, func(*threads.Task) {}

@@ -2,7 +2,7 @@ package sampler
 
 import "testing"
 
-// What a method is for chains follows from its name.
+// A method's role in chains follows from its name.
 func TestResumes(t *testing.T) {
 	const box = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>.AsyncStateMachineBox<App.Get>."
 	for name, want := range map[string]resumes{

@@ -15,7 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// ownTable is the table of this process, which is a Go program, with the test's own module.
+// ownTable returns the module table of this process, which is a Go program, and the program's own
+// module.
 func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
 	t.Helper()
 	maps, err := live.Maps(os.Getpid())

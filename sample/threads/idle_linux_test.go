@@ -9,7 +9,8 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// Two equal readings, at least a tick apart, mean that no thread ran before the first.
+// Equal readings at least a tick apart mean that no thread ran between the clock's last move and the
+// first.
 func TestClock(t *testing.T) {
 	var c clock
 	for i, s := range []struct {
