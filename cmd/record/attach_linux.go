@@ -244,7 +244,8 @@ func ended(fd uintptr) bool {
 	return n > 0 && err == nil
 }
 
-// pollEnd is awaitEnd without a descriptor of the process.
+// pollEnd is awaitEnd without a descriptor of the process. It notices the end only once the process's
+// parent has waited for it.
 func (r *run) pollEnd() {
 	for {
 		select {

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// A recording without samples reports the reason in one line, and is a failure if the caller asked for that.
+// A recording without samples reports the reason in one line, and fails if FailEmpty is set.
 func TestEmpty(t *testing.T) {
 	for _, c := range []struct {
 		what, want string
@@ -35,7 +35,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// If only events were asked for and none happened, the line reports that.
+// If only events were requested and none happened, the line reports that.
 func TestNoEvents(t *testing.T) {
 	p := inflow.New(7, "app")
 	r := &run{opt: &options.Options{Events: "locks"}, srv: &server{processes: []*inflow.Process{p}}}
@@ -48,8 +48,8 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
-// If only waits were asked for and the runtime cannot report them, the line says so, and the exit code of
-// record --pid is not 0.
+// If only waits were requested and the runtime cannot report them, the line reports that, and the exit
+// code of record --pid is not 0.
 func TestUnseenWaits(t *testing.T) {
 	for _, c := range []struct {
 		name, runtime string

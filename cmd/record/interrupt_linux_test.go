@@ -212,7 +212,7 @@ func (n *slowNamer) Name(string, string, uint64) (string, bool) {
 
 func (n *slowNamer) Function(string, string, uint64) (uint64, uint64, bool) { return 0, 0, false }
 
-// childPID is the only child of this test process.
+// childPID returns the only child of this test process.
 func childPID(t *testing.T) int {
 	t.Helper()
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")

@@ -26,8 +26,8 @@ func init() {
 	otherTargets["deleted"] = func() int { return replaced(false) }
 }
 
-// replaced maps a library as the loader does, and replaces the file once the tool knows of it. With a tool
-// that is not notified, it deletes the file before.
+// replaced maps a library as the loader does, and replaces the file once the tool has kept it. If told
+// is false, it deletes the file before the tool knows of it.
 func replaced(told bool) int {
 	path := os.Getenv(envLibrary)
 	f, err := elf.Open(path)
@@ -96,7 +96,7 @@ func extent(f *elf.File) (end uint64) {
 	return end
 }
 
-// offsetOf is the address of the library's only function.
+// offsetOf returns the address of the library's only function.
 func offsetOf(f *elf.File, path string) uint64 {
 	table := symbol.ELF(f, path, nil)
 	for a := range extent(f) {

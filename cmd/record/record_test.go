@@ -67,7 +67,7 @@ func (l *lines) String() string {
 	return strings.Join(l.all, "\n")
 }
 
-// fakeRun has the options of a run of the test binary as a target.
+// fakeRun returns the options of a run with the test binary as the target.
 func fakeRun(t *testing.T, what string) (options.Options, *lines) {
 	t.Helper()
 	profiler, err := os.Executable() // any program on this machine
@@ -153,7 +153,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// The time of a recording begins when there can be samples: preparations do not count.
+// The time of a recording begins when samples can come. Preparations do not count.
 func TestDurationBegins(t *testing.T) {
 	opt, said := fakeRun(t, "late")
 	opt.Duration = 200 * time.Millisecond

@@ -50,7 +50,7 @@ func TestVanishedDirectoryFallsBack(t *testing.T) {
 	}
 }
 
-// A tool that may open few files says so, and does not start the command.
+// A tool that may open too few files reports that, and does not start the command.
 func TestFewFiles(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

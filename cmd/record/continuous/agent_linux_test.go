@@ -34,14 +34,14 @@ func testAgent(t *testing.T, r func(Interval) (int64, error)) (*Agent, *said) {
 	return a, said
 }
 
-// sample is a session that ends when it shall.
+// sample is a session that ends when it is asked to.
 func sample(s Session) error {
 	s.Ready()
 	<-s.Stop
 	return nil
 }
 
-// self is this process as a target.
+// self returns this process as a target.
 func self(t *testing.T) process {
 	start, ok := startOf(os.Getpid())
 	if !ok {
@@ -57,7 +57,7 @@ func fill(i Interval) {
 	}
 }
 
-// Recordings and profiles stay within their bounds, and what the bounds take is counted.
+// Recordings and profiles stay within their bounds, and files that are deleted for that are counted.
 func TestFoldersStayBounded(t *testing.T) { synctest.Test(t, foldersStayBounded) }
 
 func foldersStayBounded(t *testing.T) {
@@ -123,7 +123,7 @@ func failingRecordings(t *testing.T) {
 	}
 }
 
-// failed are the failures by their reasons.
+// failed returns the number of failures by reason.
 func (a *Agent) failed() map[Reason]int64 {
 	out := map[Reason]int64{}
 	for i, reason := range reasons {
@@ -134,7 +134,8 @@ func (a *Agent) failed() map[Reason]int64 {
 	return out
 }
 
-// A recording that is ready before its time, when the session ends, is no failure and leaves nothing.
+// If the session ends before the interval of a recording that has joined, that is no failure, and no
+// file is left.
 func TestEndBeforeInterval(t *testing.T) { synctest.Test(t, endBeforeInterval) }
 
 func endBeforeInterval(t *testing.T) {
@@ -184,7 +185,7 @@ func failingSession(t *testing.T) {
 	}
 }
 
-// A process that could be recorded for long is tried again soon.
+// If a process was recorded for long, the agent retries soon.
 func TestNextRetry(t *testing.T) {
 	for _, c := range []struct{ last, recorded, want time.Duration }{
 		{firstRetry, 0, 2 * firstRetry}, {maxRetry, 0, maxRetry}, {maxRetry - 1, time.Second, maxRetry}, {maxRetry, maxRetry + 1, firstRetry}, {time.Minute, time.Hour, firstRetry},
@@ -208,7 +209,7 @@ func TestNextInterval(t *testing.T) {
 	}
 }
 
-// Another rate needs another session.
+// A new session begins for another rate.
 func TestOtherRate(t *testing.T) { synctest.Test(t, otherRate) }
 
 func otherRate(t *testing.T) {
@@ -230,7 +231,7 @@ func otherRate(t *testing.T) {
 	}
 }
 
-// A process whose number belongs to another one now is not followed.
+// A process that has ended is not followed, even if another one has its number.
 func TestEndedTarget(t *testing.T) {
 	a, _ := testAgent(t, func(Interval) (int64, error) { t.Error("recorded"); return 0, nil })
 	p := self(t)
@@ -241,7 +242,7 @@ func TestEndedTarget(t *testing.T) {
 	}
 }
 
-// A process that is known is read again only now and then. Another one with its number is a new one.
+// A known process is checked again only after some listings. Another process with its number is new.
 func TestFinderRemembers(t *testing.T) {
 	p := self(t)
 	f := newFinder(Rules{User: -1, All: true})

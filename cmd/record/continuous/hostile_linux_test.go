@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process chooses its name and its environment. Names of files stay within their folder, can be
-// read back, and never look like those of another process.
+// A process chooses its name and its environment. File names with that name stay within their folder,
+// can be parsed, and never look like those of another process.
 func TestHostileNames(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"path":      {"../../../etc/passwd"},
@@ -124,13 +124,13 @@ func TestHostileCollectors(t *testing.T) {
 	}
 }
 
-// endless writes as long as anyone reads.
+// endless writes until the connection fails.
 func endless(c net.Conn, first, again string) {
 	for _, err := io.WriteString(c, first); err == nil; _, err = io.WriteString(c, again) {
 	}
 }
 
-// drip writes a byte now and then.
+// drip writes a byte every 20 ms.
 func drip(c net.Conn, text string) {
 	for i := range text {
 		if _, err := c.Write([]byte{text[i]}); err != nil {

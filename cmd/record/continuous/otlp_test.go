@@ -26,8 +26,8 @@ func TestPushAddress(t *testing.T) {
 	}
 }
 
-// collector answers as OpenTelemetry's protocol says, by HTTP or gRPC: as the script says
-// first, then it takes everything.
+// collector is a server for OpenTelemetry's protocol, by HTTP or gRPC. It first gives the answers
+// of its script, then accepts everything.
 type collector struct {
 	mu     sync.Mutex
 	script []func(w http.ResponseWriter)
@@ -95,8 +95,8 @@ func code(n int) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { w.WriteHeader(n) }
 }
 
-// Each profile arrives once, in order, whatever the collector answers at first. What it
-// refuses for good is dropped, counted, and does not hold up the rest.
+// Each profile arrives once, in order, whatever the collector answers at first. A profile that it
+// rejects is dropped and counted, and does not delay the rest.
 func TestPushCollector(t *testing.T) {
 	for name, c := range map[string]struct {
 		scheme           string

@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// backend is a server that answers as its script says, then takes everything.
+// backend is a server that gives the answers of its script, then accepts everything.
 type backend struct {
 	mu     sync.Mutex
 	script []func(w http.ResponseWriter, r *http.Request)
@@ -75,7 +75,7 @@ func (s *said) say(line string) {
 	s.lines = append(s.lines, line)
 }
 
-// pushing is a pusher with n files in its spool.
+// pushing returns a pusher with n files in its spool.
 func pushing(t *testing.T, address string, n int) (*pusher, *said) {
 	count, said := &Counters{}, &said{}
 	spool := &folder{dir: tempdir.New(t), bound: 1 << 20, dropped: &count.SpoolDropped}
@@ -140,7 +140,7 @@ func TestPushRetries(t *testing.T) {
 	}
 }
 
-// What the backend never takes is dropped and counted, and does not hold up the rest.
+// A profile that the backend rejects is dropped and counted, and does not delay the rest.
 func TestPushRejected(t *testing.T) {
 	b := &backend{script: []func(http.ResponseWriter, *http.Request){status(400)}}
 	srv := httptest.NewServer(b)

@@ -25,7 +25,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// A process says what it is by the environment of its own telemetry. Nothing in it is too long.
+// A process describes itself by the environment of its own telemetry. Attributes that are too long are
+// dropped.
 func TestDeclared(t *testing.T) {
 	long := strings.Repeat("x", maxValue+1)
 	for text, want := range map[string]map[string]string{

@@ -171,7 +171,7 @@ func (p *Process) mayBegin() {
 }
 
 // moment returns when a sample was taken. It returns the present time if that was before the process
-// connected. A sample may be held until its stack can be walked.
+// connected or is in the future. A sample may be held until its stack can be walked.
 func (p *Process) moment(unixNano int64) time.Time {
 	at, now := time.Unix(0, unixNano), time.Now()
 	if at.Before(p.connected) || at.After(now) {

@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// Of a sample that is sent after the end of a recording the time before that counts: a
-// thread that rests has one sample for seconds or minutes.
+// A sample that is taken after the end of a recording counts with its time before the end: a
+// resting thread has one sample in seconds or minutes.
 func TestCutAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -44,8 +44,8 @@ func TestCutAtTheEnd(t *testing.T) {
 	}
 }
 
-// The time of a recording runs from the first sample, though that sample may have been held
-// until its stack could be walked. What a thread did before is not of the recording.
+// The time of a recording runs from the first sample, even if that sample was held until its stack
+// could be walked. The recording does not include earlier time.
 func TestTimeRunsFromFirstSample(t *testing.T) {
 	p := New(1, "app")
 	var began []time.Time
@@ -73,7 +73,7 @@ func TestTimeRunsFromFirstSample(t *testing.T) {
 	}
 }
 
-// Held samples come all at once. Those after the end are dropped, though it was not set.
+// Held samples arrive together. Samples after the end are dropped, even if StopAt was not called yet.
 func TestHeldSamplesEndInTime(t *testing.T) {
 	p := New(1, "app")
 	p.Prove, p.Timed = true, 2*time.Second

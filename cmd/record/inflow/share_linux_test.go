@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// shared is a process whose samples another recording gets.
+// shared returns a process whose samples other recordings may get.
 func shared(t *testing.T) (*Process, Sharer) {
 	t.Helper()
 	p := New(os.Getpid(), "test")
@@ -50,7 +50,8 @@ func waitJoined(t *testing.T, s Sharer, n int) {
 	t.Fatalf("%d recordings have not joined", n)
 }
 
-// A recording that joins gets everything sent before, samples of its time, and a farewell.
+// A recording that joins gets the known modules, methods, and threads, the samples of its time, and a
+// farewell.
 func TestShare(t *testing.T) {
 	p, s := shared(t)
 	before := time.Now()
@@ -88,7 +89,7 @@ func TestShare(t *testing.T) {
 	waitLeft(t, p, s)
 }
 
-// waitLeft waits until all that joined have left: each message looks for those.
+// waitLeft waits until all recordings that joined have left. They are removed when a message is sent.
 func waitLeft(t *testing.T, p *Process, s Sharer) {
 	t.Helper()
 	in := s.(*sharing)
@@ -129,7 +130,7 @@ func TestShareSlowReader(t *testing.T) {
 	}
 }
 
-// Requests that are none are not answered. A connection that is cut ends its sharing only.
+// Malformed requests are not answered. A connection that is cut ends only its own sharing.
 func TestShareGarbage(t *testing.T) {
 	p, s := shared(t)
 	for _, request := range []string{"", "x", "swjoin0\n\x01\x00\x00\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\n"} {
@@ -183,8 +184,8 @@ func burn(d time.Duration) {
 	}
 }
 
-// A recording of a part of the time joins before it. It gets the samples that begin in its part, and
-// the processor time of it. The recording that samples keeps none.
+// A recording of a part of the time joins before that part. It gets the samples that begin in its part,
+// and the processor time of the part. The recording that samples keeps no samples.
 func TestSharePart(t *testing.T) {
 	p, s := shared(t)
 	p.Relay = true
@@ -225,8 +226,8 @@ func TestSharePart(t *testing.T) {
 	}
 }
 
-// A recording that ends before its part begins has no processor time. Within one process nothing
-// is too slow: the limit for other tools does not hold there.
+// A recording that ends before its part begins has no processor time. Between recordings of one tool,
+// there is no time limit.
 func TestShareBeforePart(t *testing.T) {
 	defer func(d time.Duration) { joinLimit = d }(joinLimit)
 	joinLimit = -time.Second
@@ -247,7 +248,7 @@ func TestShareBeforePart(t *testing.T) {
 	}
 }
 
-// Why a recording cannot be joined is known.
+// The error shows why a recording cannot be joined.
 func TestShareRefuses(t *testing.T) {
 	if _, _, err := Join(os.Getpid(), Request{}); err != ErrNoRecording {
 		t.Errorf("nobody listens: %v", err)

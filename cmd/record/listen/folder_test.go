@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// What a killed tool left goes with the next run; what a living one has, what is not
-// known and what others put there stays.
+// The next run removes the folders of killed tools. It keeps the folders of living tools and
+// all files that it does not know.
 func TestSweep(t *testing.T) {
 	parent := tempdir.New(t)
 	folder := func(name string, files ...string) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// The socket belongs to the user who is let in; the folder does not, so that nobody puts
-// links into it.
+// The socket belongs to the admitted user. The folder does not, so that user cannot put links
+// into it.
 func TestAdmit(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root gives files away")

@@ -51,7 +51,7 @@ func TestChildEnviron(t *testing.T) {
 	}
 }
 
-// The runtime keeps inlined methods only if that was asked for, whichever way samples are taken.
+// The runtime keeps inlined methods only if that was requested, in every mode.
 func TestInlines(t *testing.T) {
 	const on = "DOTNET_RichDebugInfo=1"
 	for _, mode := range []Mode{ModeProbe, ModeSnapshot} {
@@ -66,8 +66,8 @@ func TestInlines(t *testing.T) {
 	}
 }
 
-// Another profiler stays the main one, ours runs beside it; one that is only beside
-// stays there.
+// Another main profiler stays the main one, and ours runs beside it. Otherwise ours is the main
+// one, and profilers beside it stay there.
 func TestBeside(t *testing.T) {
 	main := []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "CORECLR_PROFILER_PATH_64=/a.so"}
 	const entry, on = "/p.so=" + CLSID + ";", "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1"
@@ -147,8 +147,7 @@ func TestEventNames(t *testing.T) {
 	}
 }
 
-// Events need the probe: without one they are refused, by their names, and samples are
-// not.
+// Events need the probe. Without a probe they are refused by name, but samples are not.
 func TestEventsNeedTheProbe(t *testing.T) {
 	o := Options{Events: "cpu,waits", Mode: ModeSnapshot, modeWhy: "there is no probe for this system"}
 	r := o.checkEvents()

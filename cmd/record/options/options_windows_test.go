@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The names of variables have no case.
+// The case of variable names is ignored.
 func TestEnvironmentWithoutCase(t *testing.T) {
 	env := []string{"coreclr_enable_profiling=1", "CoreClr_Profiler={846F5F1C-F9AE-4B07-969E-05C26BC060D8}"}
 	if OtherProfiler(env) == "" {

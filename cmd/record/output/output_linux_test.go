@@ -20,7 +20,7 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// /proc is there and takes no file (ENOENT): the advice must not be to make it.
+// No file can be created in /proc (ENOENT): the advice must not be to make that directory.
 func TestNoFileInProc(t *testing.T) {
 	r := CheckWritable("/proc/x.html")
 	if r == nil || strings.Contains(r.Remedy, "mkdir") || !strings.Contains(r.Remedy, "--output") {

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// A result that could not be put in its place at the end is refused before the
-// start: a read-only file, and one that another program keeps to itself.
+// An output that could not be written at the end is refused before the start: a read-only
+// file, and a file that another program has open and does not share.
 func TestOutputThatCannotBeReplaced(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "a.html")
 	if err := os.WriteFile(path, []byte("old"), 0o444); err != nil {
