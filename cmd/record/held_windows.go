@@ -17,9 +17,9 @@ type held struct {
 	thread  uint32 // changed by the sampler
 }
 
-// resumeHeld waits for the end of a process's sampler. If the sampler ended while it had a thread suspended,
-// because another thread ended the process, nothing in the process can resume that thread, and the process
-// would neither run nor end. So the tool resumes it.
+// resumeHeld waits for the end of a process's sampler. If the sampler ended during the suspension of a
+// thread, because another thread ended the process, nothing in the process can resume that thread, and
+// the process would neither run nor end. So the tool resumes it.
 func resumeHeld(where string, pid int, note func(string)) {
 	h := heldOf(where, pid)
 	if h == nil {

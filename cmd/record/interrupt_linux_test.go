@@ -62,7 +62,8 @@ func TestKilledTarget(t *testing.T) {
 	}
 }
 
-// follow runs a patient target and returns its output line by line.
+// follow runs a patient target. It returns once five samples have arrived, with the result to come and
+// the target's output.
 func follow(t *testing.T, opt options.Options) (<-chan *options.Result, *os.File) {
 	t.Helper()
 	outR, out, err := os.Pipe()

@@ -148,8 +148,8 @@ int sw_capture_init(size_t stack_bytes)
 		return errno;
 	if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
 		return EBUSY;
-	/* No SA_ONSTACK: the CLR may be running on the thread's own stack while a
-	 * frame it will return to still lies at the top of the alternate one. */
+	/* No SA_ONSTACK: the CLR may run on the thread's own stack while the top of the alternate
+	 * stack still holds a frame to which it will return. */
 	memset(&act, 0, sizeof act);
 	act.sa_sigaction = on_signal;
 	act.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -254,8 +254,8 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 #define SW_WAITS 64 /* attempts to wait for a copy that has started */
 #endif
 
-/* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, or SW_ASKED if it did not answer
- * in time; then the request is withdrawn. */
+/* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, SW_ASKED if it did not answer in
+ * time, in which case the request is withdrawn, or SW_CAPTURING if its copy is still not complete. */
 int sw_await(int slot, int timeout_us)
 {
 	struct sw_slot *s = &slots[slot];
@@ -274,11 +274,11 @@ int sw_await(int slot, int timeout_us)
 	return change(s, now >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));
 }
 
-/* ---- What a thread waits at ----
+/* ---- Where a thread waits ----
  *
- * Whoever waits for the suspension to end is woken by the CLR's ResumeRuntime before that
- * returns, on this very thread: the condition variable it waits at is then another than
- * it was. glibc's has 48 bytes, and the futex is the word 40 or 44 bytes behind its start. */
+ * The CLR's ResumeRuntime, which the sampler calls, wakes the threads that wait for the end of the
+ * suspension before it returns. So the content of their condition variable has changed by then.
+ * glibc's condition variable has 48 bytes, and the futex is the word 40 or 44 bytes after its start. */
 enum { BEFORE = 40, FUTEX = 4 };
 enum { RAX = 1, RSI = 7, RDI = 8 }; /* indexes in sw_slot.regs */
 static struct {
@@ -304,7 +304,7 @@ void sw_wait_note(int slot)
 	waited[slot].known = waits(&slots[slot]) && read_wait(&slots[slot], waited[slot].was);
 }
 
-/* Called after it. */
+/* Called after ResumeRuntime. */
 int sw_wait_ended(int slot)
 {
 	uint8_t now[BEFORE + FUTEX];

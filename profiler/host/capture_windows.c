@@ -1,12 +1,8 @@
-/* Taking from a thread of Windows what a walk needs: it is suspended, its
- * CONTEXT taken, its stack copied.
+/* Captures what a walk needs of a Windows thread: suspends it, reads its CONTEXT, and copies its stack.
  *
- * ┌──────────────────────────────────────────────────────────────────────────┐
- * │ THE SUSPENDED WINDOW, from sw_suspend to sw_resume. In here stand system   │
- * │ calls on handles that were opened before, and reads of the target's own   │
- * │ stack. No heap, no loader, no environment, no RtlLookupFunctionEntry, no  │
- * │ log: the target may own the lock of any.                                  │
- * └──────────────────────────────────────────────────────────────────────────┘
+ * THE SUSPENDED WINDOW lasts from sw_suspend to sw_resume. Code in the window makes only system calls on
+ * handles that were opened before, and reads the target's own stack. It uses no heap, no loader, no
+ * environment, no RtlLookupFunctionEntry, and no log: the suspended thread may hold the lock of any of them.
  *
  * Sources: Win32 SuspendThread, GetThreadContext; winnt.h (CONTEXT, NT_TIB). */
 #include "platform.h"

@@ -72,7 +72,7 @@ void sw_sleep_us(unsigned us)
 
 enum { LONGEST_WAIT_MS = 10 };
 
-/* A sampler that was terminated in its window lets no thread through any more. */
+/* A sampler that was terminated in its window never releases the thread that it has claimed. */
 int sw_sampler_gone(void) { return WaitForSingleObject(sampler, 0) == WAIT_OBJECT_0; }
 
 void sw_wait_while(uint64_t *word, uint64_t value) { WaitOnAddress(word, &value, sizeof value, LONGEST_WAIT_MS); }

@@ -27,8 +27,8 @@ struct sw_frame {
 	uint64_t saved[10]; /* rbx r12 r13 r14 r15, on Windows rsi rdi and SW_SAVED_MASK */
 };
 
-/* The registers of an interrupted thread: 17, in the order rip, then UNWIND_INFO numbering rax rcx rdx rbx
- * rsp rbp rsi rdi r8-r15. */
+/* A thread's place for one capture. regs are the interrupted thread's: rip, then in the order of UNWIND_INFO
+ * rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
 struct sw_slot {
 	uint32_t word; /* Linux: enum sw_state, and above it the serial of the request; a late signal carries an old serial */
 	uint64_t thread_id;

@@ -76,8 +76,9 @@ func threadOf(t *testing.T) (tid uint32) {
 	return <-tids
 }
 
-// Only running threads are asked, and only after they have answered the previous request. If an answer is
-// lost, a thread that has answered is asked again, and the engine learns why another thread did not answer.
+// Only running threads are asked, and only after they have answered the previous request. If an answer
+// is lost, a thread that has answered is asked again, and for a thread that has not answered the engine
+// finds out why.
 func TestDrawAll(t *testing.T) {
 	busy, asleep := threadOf(t), threadOf(t)
 	e, answer := drawing(t, map[uint32]string{busy: "R", asleep: "S"})

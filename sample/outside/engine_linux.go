@@ -40,7 +40,7 @@ type Engine struct {
 	swept      time.Time
 	lived      time.Time // when the process was last known to be the one that was opened
 	flushed    time.Time
-	objectsAt  time.Time // when the managed heap was looked at for async callers
+	objectsAt  time.Time // when the bounds of the managed heap were read for async callers
 	events     events.Events
 	heartbeat  *events.Heartbeat
 	cpuClock   sampler.Clock // in use

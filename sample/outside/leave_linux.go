@@ -16,7 +16,7 @@ func (e *Engine) disarm(within time.Duration) bool {
 	limit := time.Now().Add(within)
 	for {
 		e.Relist()
-		e.List(time.Now(), e.file.Helper()) // threads that had a signal may have ended since
+		e.List(time.Now(), e.file.Helper()) // threads with a slot may have ended since
 		if e.askToLeave(limit) || e.left(lateStep) {
 			return true
 		}

@@ -55,7 +55,7 @@ type Task struct {
 	Accounted  bool           // its processor time has been sent
 
 	Slot           int  // slot in the probe, -1 = none
-	Slotless       bool // the probe had no free slot
+	Slotless       bool // no slot of the probe was free
 	Armed          bool
 	IgnoresSignals bool   // the program takes the signal of its timer
 	Left           bool   // a fault that became an exception has left its signals blocked

@@ -25,7 +25,7 @@ type Table struct {
 	links   uint64 // Kernel.links at the last listing; 0 = list at the next round
 	ran     int64  // the process's clock then
 
-	Delayed uint64 // nanoseconds in which threads were ready to run and had no processor; a lower bound
+	Delayed uint64 // nanoseconds in which threads were ready to run without a processor; a lower bound
 
 	Order   []*Task // the tasks in the order of visits
 	At      int     // where the current pass continues, 0 = none

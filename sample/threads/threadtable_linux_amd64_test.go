@@ -197,7 +197,7 @@ func TestListed(t *testing.T) {
 		t.Fatalf("%v", *came)
 	}
 	other := &Task{TID: 1 << 30, Stat: -1, Place: -1}
-	delete(r.Tasks, uint32(pid)) // as if there had been another in its place
+	delete(r.Tasks, uint32(pid)) // as if another thread was there before
 	r.Tasks[other.TID] = other
 	for range 2 {
 		if list(2*ListEvery) != 0 {

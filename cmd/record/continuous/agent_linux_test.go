@@ -261,7 +261,8 @@ func TestFinderRemembers(t *testing.T) {
 	}
 }
 
-// An agent that was killed leaves parts, which the next one completes or counts.
+// The next agent completes the recordings of an agent that was killed. It deletes and counts its
+// unfinished profiles, and those for another backend.
 func TestRecover(t *testing.T) {
 	a, _ := testAgent(t, nil)
 	put(t, a.store, "1-2-x.swrec.partial", "x")

@@ -43,21 +43,21 @@ const (
 type Options struct {
 	Command    []string
 	PID        int           // record this running process in place of a command
-	Outside    bool          // with PID: by stopping its threads, with nothing of ours in it
+	Outside    bool          // with PID: ModeOutside
 	Env        []string      // of the command, before ours; nil = os.Environ()
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
-	Async      bool          // samples have the async methods that wait for what runs
+	Async      bool          // samples have async callers: the methods that wait for the running one
 	Inlines    bool          // the command's runtime keeps which methods were inlined
-	WallEvery  time.Duration // between two samples of a thread that waits, at least; 0: as Rate says
+	WallEvery  time.Duration // shortest time between two samples of a waiting thread; 0: a period of Rate
 	Duration   time.Duration // record this long from when samples can come, 0 = until the command ends
 	Relay      func()        // with PID: keep no samples; called when recordings of Part can begin
 	Part       Part          // with PID: record a part of the time of a Relay's recording
 	Outputs    []Output
 	Raw        string        // also dump the profiler's stream here (debugging)
 	PIDFile    string        // the command's process id is written here while it runs
-	Mode       Mode          // how samples are taken; "" = the best that there is
+	Mode       Mode          // how samples are taken; "" = the best possible
 	Clock      sampler.Clock // decides when a running thread is sampled; "" = the best that works
-	Events     Events        // what is recorded, on the probe's way
+	Events     Events        // what is recorded; events of the runtime need ModeProbe
 	WaitMin    time.Duration // waits and locks shorter than this are counted only
 	Probe      string        // path of libseedwalk_probe.so, "" = there is none
 	Profiler   string        // path of libseedwalk_profiler.so
@@ -76,13 +76,13 @@ type Options struct {
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 
-	User    int            // who owns the process, if it is another user; 0 = we do
-	Root    string         // of the process's files, as we see it; "" = its files are ours
-	Reused  bool           // the probe is of an earlier recording
-	shared  sampler.Shared // with the process whose events are recorded, on Windows; nil if none are
-	section string         // its name
-	Instead string         // library for processes that the probe's way is not for
-	modeWhy string         // why Mode is not the one that was wanted
+	User    int            // owner of the process, if it is another user; 0 = our user
+	Root    string         // path of the process's root directory for us; "" = the same as ours
+	Reused  bool           // an earlier recording has loaded the probe
+	shared  sampler.Shared // Windows: shared with the process whose events are recorded; nil if none are
+	section string         // name of shared
+	Instead string         // library for processes that cannot be sampled by the probe
+	modeWhy string         // why Mode is not the preferred one
 }
 
 // Part is a part of the time, not set if Until is zero.
