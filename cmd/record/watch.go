@@ -210,7 +210,7 @@ func (r *run) quit() *options.Result {
 }
 
 // finalCode returns the command's exit code if that is not 0. Otherwise it returns ExitRefused if a
-// result could not be written, or there are no samples although they are required.
+// result could not be written anywhere, or there are no samples although they are required.
 func (r *run) finalCode() int {
 	if r.code != 0 {
 		return r.code

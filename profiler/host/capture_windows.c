@@ -2,7 +2,7 @@
  *
  * THE SUSPENDED WINDOW lasts from sw_suspend to sw_resume. Code in the window makes only system calls on
  * handles that were opened before, and reads the target's own stack. It uses no heap, no loader, no
- * environment, no RtlLookupFunctionEntry, and no log: the suspended thread may hold the lock of any of them.
+ * environment, no RtlLookupFunctionEntry, and no log: the suspended thread may hold any of their locks.
  *
  * Sources: Win32 SuspendThread, GetThreadContext; winnt.h (CONTEXT, NT_TIB). */
 #include "platform.h"

@@ -27,7 +27,7 @@ struct sw_frame {
 	uint64_t saved[10]; /* rbx r12 r13 r14 r15, on Windows rsi rdi and SW_SAVED_MASK */
 };
 
-/* A thread's place for one capture. regs are the interrupted thread's: rip, then in the order of UNWIND_INFO
+/* A thread's place for one capture. regs are the interrupted thread's: rip, then in UNWIND_INFO's order
  * rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
 struct sw_slot {
 	uint32_t word; /* Linux: enum sw_state, and above it the serial of the request; a late signal carries an old serial */

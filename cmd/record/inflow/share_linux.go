@@ -20,7 +20,7 @@ import (
 // modules, methods, and threads, then each new sample. A recording that reads too slowly loses samples,
 // and then its connection. It never slows the first one.
 
-// shareAddress is the abstract socket of the recording of a process.
+// shareAddress returns the address of the abstract socket of a process's recording.
 func shareAddress(pid int) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@seedwalk-recording-%d", pid)}
 }

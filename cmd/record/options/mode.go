@@ -60,7 +60,7 @@ func (o *Options) ChooseMode() *Refusal {
 }
 
 // Unpack writes the embedded probe into dir, where the target can load it, unless another probe is
-// chosen. If the mode needs no library, it makes the memory for events instead.
+// chosen or the mode uses none. On Windows, it makes the memory for events instead.
 func (o *Options) Unpack(dir string) error {
 	if !NeedsLibrary {
 		return o.share()

@@ -48,7 +48,7 @@ type Options struct {
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
 	Async      bool          // samples have async callers: the methods that wait for the running one
 	Inlines    bool          // the command's runtime keeps which methods were inlined
-	WallEvery  time.Duration // shortest time between two samples of a waiting thread; 0: a period of Rate
+	WallEvery  time.Duration // shortest time between two samples of a waiting thread; 0: one period
 	Duration   time.Duration // record this long from when samples can come, 0 = until the command ends
 	Relay      func()        // with PID: keep no samples; called when recordings of Part can begin
 	Part       Part          // with PID: record a part of the time of a Relay's recording
