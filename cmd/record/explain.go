@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// neverConnected reports in one line why no profiler may have connected: a visible reason, else the most
-// common one.
+// neverConnected returns in one line why no profiler may have connected: a reason that the tool can
+// see, or else the most likely ones.
 func (r *run) neverConnected() string {
 	o := r.opt
 	const head = "no samples: the profiler never connected; "

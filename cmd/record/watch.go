@@ -234,7 +234,7 @@ func (s *server) dropFiles() {
 	s.recordings = nil
 }
 
-// beginFiles writes what is known at the start.
+// beginFiles writes the description of the recording to the recording files.
 func (r *run) beginFiles() {
 	info := r.info(nil, "")
 	for _, f := range r.srv.recordings {

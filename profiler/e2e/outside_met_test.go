@@ -14,7 +14,7 @@ type kind struct {
 	depth    int      // entries, at least
 }
 
-// kinds are of TruthMore.cs; truth-ids.txt names the entries.
+// kinds lists the scenarios of TruthMore.cs. truth-ids.txt names the entries.
 var kinds = []kind{
 	{scenario: 31, what: "a filter under way", has: []uint64{33}},
 	{scenario: 32, what: "a finally under way in the second pass", has: []uint64{36}},

@@ -48,7 +48,8 @@ func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) 
 }
 
 // join returns the frames of a walk that an event lacks, and their positions. The walk must meet every
-// address of the event in order, and no other methods, as deep as the event goes.
+// address of the event in order, and no other methods. Methods may follow below an event with
+// deepest frames, because it is truncated.
 func join(frames []paused.StackFrame, event []uint64) *waits.Native {
 	out := &waits.Native{Join: event[0]}
 	at, met := 0, 0

@@ -85,8 +85,9 @@ func (e *Engine) accountAll() {
 	e.accountProcess()
 }
 
-// accountProcess sends the process's processor time since sampling began. The process's clock disappears with
-// the process; then it is what the tool read when its command ended, or the sum over the threads.
+// accountProcess sends the process's processor time since sampling began. The process's clock
+// disappears with the process. Then the time is that which the tool read when its command ended, or the
+// sum over the threads.
 func (e *Engine) accountProcess() {
 	if e.Config.NoCPU {
 		return

@@ -33,7 +33,7 @@ const (
 	SlotSize   = 64
 	RingSize   = 1 << 22
 	align      = 64
-	// Waiters is the most threads that may wait at the same time.
+	// Waiters is the most threads whose waits are recorded at the same time.
 	Waiters    = 2048
 	waiterSize = 256
 	nested     = 3

@@ -330,7 +330,8 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 	return nil, why
 }
 
-// chainOf returns the chain of an object, if what it runs is what the walk has seen.
+// chainOf returns the chain of an object. ok is false if the walk has met another method or task than
+// the object runs. cut means that the chain may be longer.
 func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 	runs, chain, cut, ok := a.Chain(object, a.chain[:0])
 	return chain, cut, ok && runs.Box != a.task && (a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body))

@@ -66,7 +66,7 @@ type Session struct {
 	Stop  <-chan struct{}
 }
 
-// Config is what the agent does. Sample, Record, and Folder must be set.
+// Config configures an agent. Sample, Record, and Folder must be set.
 type Config struct {
 	Sample      func(s Session) error
 	Record      func(i Interval) (samples int64, err error) // needs a session

@@ -35,7 +35,7 @@ func cpuSample(at time.Time) *wire.Sample {
 	return &wire.Sample{TID: 1, TimeUnixNano: at.UnixNano(), CPUNanos: 1, WallNanos: 1 << 50, Frames: []wire.Frame{{Module: 1, IP: 0x1234}}}
 }
 
-// waitJoined waits until so many recordings have joined.
+// waitJoined waits until n recordings have joined.
 func waitJoined(t *testing.T, s Sharer, n int) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -5,9 +5,9 @@
 //
 // Glossary. The folder holds the socket, and the probe for the target.
 //
-// Strategy. On Linux a unix socket in the folder takes connections of our user. On Windows a
-// port of this machine takes those that know a secret. A lock in the folder shows that its tool
-// lives. The next recording removes the folders of dead tools.
+// Strategy. On Linux a unix socket in the folder takes connections of our user, of root, and of one
+// other user if requested. On Windows a port of this machine takes connections that send a secret. A
+// lock in the folder shows that its tool lives. The next recording removes the folders of dead tools.
 //
 // Known gaps: a folder of another user's tool is left to that user.
 package listen

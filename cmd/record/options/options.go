@@ -138,7 +138,7 @@ type Result struct {
 	Profile  *export.Profile
 	Written  []Written
 	PIDs     []int  // processes that connected, in order
-	Farewell string // why the samples of the first of them ended, "" if that is not known
+	Farewell string // why the first process's samples ended, "" if unknown
 }
 
 // Refusal is the reason, in one line, why a recording cannot begin.

@@ -71,7 +71,7 @@ func openRecording(out options.Output, stdout *os.File) (*Recording, error) {
 	return f, nil
 }
 
-// flush writes what has come, each second.
+// flush writes the buffered messages every flushEvery.
 func (f *Recording) flush() {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (f *Recording) flush() {
 	}
 }
 
-// Begin writes what is known at the start.
+// Begin writes the description of the recording, as far as it is known at the start.
 func (f *Recording) Begin(info *collect.Info) error { return f.w.Info(info) }
 
 // Add introduces a process and returns where its messages go.

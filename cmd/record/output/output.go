@@ -166,7 +166,7 @@ func (f *Files) Save(o options.Output, stdout io.Writer, fill func(io.Writer) er
 	for _, dir := range fallbackDirs() {
 		path := filepath.Join(dir, fallbackName(o))
 		if _, err := os.Lstat(path); err == nil && !f.own[path] {
-			continue // never over what is there
+			continue // never replace another program's file
 		}
 		if f.Write(path, fill) == nil {
 			f.own[path] = true
