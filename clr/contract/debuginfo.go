@@ -152,8 +152,9 @@ const (
 	maxMappings = 1 << 16
 )
 
-// Inlines returns the methods whose code is at a native offset, the innermost first, the compiled method
-// last. It returns nil if the runtime has not kept them: DOTNET_RichDebugInfo=1 makes it keep them.
+// Inlines returns the methods whose code is at a native offset, the innermost first, the compiled
+// method last. It returns nil if none is known there, or if the runtime has not kept them:
+// DOTNET_RichDebugInfo=1 makes it keep them.
 func (t *Tables) Inlines(d Debug, native uint32) []Inline {
 	_, rich, ok := t.extras(d.info)
 	if !ok || rich.size == 0 {

@@ -58,7 +58,7 @@ const (
 
 // Method is the code at an address.
 type Method struct {
-	Begin, End uint64 // of the RUNTIME_FUNCTION: the method or the funclet
+	Begin, End uint64 // of the RUNTIME_FUNCTION: the method or the funclet; a stub's End is its section's
 	Base       uint64 // base address of its RVAs
 	MethodDesc uint64 // 0 for precompiled code and stubs
 	UnwindRVA  uint32 // of the UNWIND_INFO; on ARM64 the contents of the .pdata entry
@@ -212,7 +212,7 @@ func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
 	return Found
 }
 
-// method finds the method of ip in its section.
+// method finds the method or stub of ip in its section.
 func (t *Tables) method(ip uint64, s *section, e *located) Reason {
 	e.Base, e.Volatile = s.begin, s.collectible
 	switch {
@@ -256,8 +256,8 @@ func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 	return t.choose(ip, h+t.l.headerInfos, int(n), e)
 }
 
-// dynamic reports whether a MethodDesc is that of a dynamic method (DynamicMethod, compiled expressions),
-// which the runtime frees and reuses.
+// dynamic reports whether a MethodDesc is that of a dynamic method (DynamicMethod, compiled
+// expressions), which the runtime frees and reuses. It returns true if the flags cannot be read.
 func (t *Tables) dynamic(desc uint64) bool {
 	b, ok := t.v.bytes(desc+t.descFlags, 2)
 	if !ok || binary.LittleEndian.Uint16(b)&descKindMask != descDynamic {
@@ -267,7 +267,8 @@ func (t *Tables) dynamic(desc uint64) bool {
 	return !ok || flags&isDynamicMethod != 0
 }
 
-// choose returns the last of n sorted RUNTIME_FUNCTIONs that begins at or before ip.
+// choose finds the RUNTIME_FUNCTION that contains ip among n sorted ones. It returns NoMethod if there
+// is none.
 func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	rel, size := ip-e.Base, uint64(functionSize(t.arch))
 	lo, hi := 0, n
@@ -301,7 +302,7 @@ func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	return Found
 }
 
-// function reads a RUNTIME_FUNCTION. That of ARM64 contains the start; its unwind data contain the length.
+// function reads a RUNTIME_FUNCTION. On ARM64 it has no end; the length is in the unwind data.
 func (t *Tables) function(base, at uint64) (begin, end, unwind uint32, r Reason) {
 	b, ok := t.v.bytes(at, int(functionSize(t.arch)))
 	if !ok {

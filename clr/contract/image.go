@@ -16,7 +16,8 @@ const (
 	maxFunctions = 1 << 24
 )
 
-// precompiled finds a method of a ReadyToRun image by its exception directory.
+// precompiled finds a method of a ReadyToRun image by its exception directory. Code outside all
+// functions is a stub.
 func (t *Tables) precompiled(ip uint64, s *section, e *located) Reason {
 	d, ok := t.images[s.begin]
 	if !ok {

@@ -20,7 +20,7 @@ type descLayout struct {
 	typeModule                        uint64 // MethodTable
 	tokenBits, alignment              uint64
 	base                              []uint64 // links from a Module to its image
-	// of the Module's map from rows to MethodDescs, 0 = not published
+	// of the Module's map from rows to MethodDescs, 0 = not published and not found yet
 	rows uint64
 }
 
@@ -147,8 +147,8 @@ const (
 	rowContradicts           // the map has another row's method, or lacks the row
 )
 
-// agrees compares a method with its module's map. If the runtime does not publish the map's offset, search
-// finds and keeps it: only the right map has desc in the right row.
+// agrees compares a method with its module's map. If the runtime does not publish the map's offset,
+// findRows searches for it. search counts these searches; beyond maxSearch the method contradicts.
 func (m *MethodDescs) agrees(desc uint64, r MethodRow, search *int) agreement {
 	if m.l.rows == 0 {
 		if *search++; *search > maxSearch {
@@ -171,7 +171,7 @@ func (m *MethodDescs) agrees(desc uint64, r MethodRow, search *int) agreement {
 	return rowOther
 }
 
-// entry returns a row's MethodDesc in the map at an address.
+// entry returns a row's MethodDesc in the map at an address, false if the map lacks the row.
 func (m *MethodDescs) entry(at, rid uint64) (desc uint64, ok bool) {
 	for range maxTables {
 		table, ok1 := m.v.word(at + mapTable)
@@ -190,7 +190,8 @@ func (m *MethodDescs) entry(at, rid uint64) (desc uint64, ok bool) {
 	return 0, false
 }
 
-// findRows searches a Module for the map that has desc in its row.
+// findRows searches a Module for the map that has desc in its row, and keeps the map's offset: only the
+// right map has it there. It returns rowOther if there is none.
 func (m *MethodDescs) findRows(desc uint64, r MethodRow) agreement {
 	for off := uint64(8); off < maxModule; off += 8 {
 		if entry, ok := m.entry(r.Module+off, uint64(r.RID)); ok && entry == desc && r.RID > 0 {

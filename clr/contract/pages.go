@@ -2,8 +2,8 @@ package contract
 
 import "github.com/seedwalk/seedwalk/context/memory"
 
-// pages reads and caches whole pages during one walk of the tables. Its budget bounds the walk: once it is
-// used up, every read fails.
+// pages reads and caches whole pages during one walk of the tables. Two bounds end the walk: without
+// budget, every read fails; after most reads from r, only cached pages can be read.
 type pages struct {
 	r      memory.Reader
 	kept   map[uint64][]byte // nil: the page cannot be read

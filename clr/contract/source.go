@@ -55,8 +55,7 @@ func (t *Tables) Arch() context.Arch { return t.arch }
 // Unix implements managed.Source.
 func (t *Tables) Unix() bool { return !t.windows }
 
-// Call reports whether ip follows a near call instruction: only then can it be a
-// return address.
+// Call reports whether ra follows a near call instruction. Only then can it be a return address.
 func (t *Tables) Call(ra uint64) bool {
 	b, ok := t.v.bytes(ra-nearcall.Longest, nearcall.Longest)
 	if t.arch == context.ArchARM64 {

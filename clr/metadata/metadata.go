@@ -59,7 +59,7 @@ type Module struct {
 	strings []byte
 	blobs   []byte
 	pdb     []byte // of debugging metadata: the stream that identifies the module
-	guids   int    // offset of the GUID heap in the metadata
+	guids   int    // offset of the GUID heap in the metadata, 0 = none
 	table   [len(schema)]table
 }
 
@@ -113,7 +113,7 @@ func stream(b []byte, at uint64) (name string, data []byte, next uint64, ok bool
 	return name, b[off : off+size], at + 8 + uint64(len(name)+4)&^3, true
 }
 
-// text returns a zero-terminated string.
+// text returns a zero-terminated string, "" if its end is not within limit bytes.
 func text(b []byte, limit int) string {
 	for i := range min(len(b), limit) {
 		if b[i] == 0 {
@@ -123,7 +123,7 @@ func text(b []byte, limit int) string {
 	return ""
 }
 
-// layout computes the address of each table.
+// layout computes the offset of each table.
 func (m *Module) layout() error {
 	t := m.tables
 	if len(t) < 24 {

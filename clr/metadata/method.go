@@ -179,7 +179,7 @@ func (m *Module) parameters(table, rid int) []string {
 	return out
 }
 
-// blob returns an entry of the heap of blobs.
+// blob returns an entry of the heap of blobs, nil if there is none.
 func (m *Module) blob(index int) []byte {
 	s := decoder{b: m.blobs, at: uint64(index)}
 	if index < 0 {
@@ -251,8 +251,8 @@ func (m *Module) reference(rid int) string {
 }
 
 // Unshared returns type arguments without the runtime's Canonical, which occurs in code shared by all
-// reference types. It is replaced by the parameter's name in names, or by T (T1, T2 for several). The open
-// method has the same names, so that a method has only one name.
+// reference types. It is replaced by the parameter's name in names, or by T (T1, T2 for several) if
+// names has another length. The open method has the same names, so that a method has only one name.
 func Unshared(args, names []string) []string {
 	out := args
 	for i, a := range args {

@@ -29,8 +29,9 @@ func (im *image) parse(data []byte) (*metadata.Module, error) {
 	return metadata.Parse(unsafe.Slice(unsafe.StringData(im.text.Value()), len(data)))
 }
 
-// current reports whether the target still has a module's metadata where they were read. The version ID is
-// compared, so another module at the same address is recognized.
+// current reports whether the target still has a module's metadata where they were read. It compares
+// the version ID, so that it recognizes another module at the same address; without an ID, the first 16
+// bytes.
 func (n *Images) current(im *image) bool {
 	if im.md == nil {
 		return false
@@ -126,7 +127,8 @@ func directoryAt(b []byte) directory {
 	return directory{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
 }
 
-// load reads the module at base: its metadata, and its precompiled methods.
+// load reads the module at base: its metadata, and its precompiled methods. The result is never nil;
+// its md is nil if the metadata cannot be read.
 func (n *Images) load(base uint64, path string) *image {
 	im := &image{path: path}
 	h, ok := n.readHeader(base)

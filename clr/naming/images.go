@@ -88,7 +88,8 @@ func (n *Images) u16(addr uint64) (uint16, bool) {
 	return binary.LittleEndian.Uint16(b), ok
 }
 
-// text reads a zero-terminated string in pieces: it may end at the end of a mapping.
+// text reads a zero-terminated string of about maxPath bytes at most. It reads in pieces, because the
+// string may end at the end of a mapping.
 func (n *Images) text(addr uint64) string {
 	var out []byte
 	for len(out) < maxPath {
@@ -108,7 +109,8 @@ func (n *Images) text(addr uint64) string {
 	return string(out)
 }
 
-// wide reads a string of UTF-16. Paths contain only its first 256 characters.
+// wide reads a zero-terminated string of UTF-16, at most maxPath units of it. It does not decode
+// surrogate pairs.
 func (n *Images) wide(addr uint64) string {
 	var out []rune
 	for len(out) < maxPath {

@@ -67,8 +67,8 @@ func (n *Images) pdb(im *image) *metadata.Lines {
 	return im.pdb
 }
 
-// lines finds the Portable PDB of a module: embedded, next to the module, or where the compiler wrote it.
-// That of another build is ignored.
+// lines finds the Portable PDB of a module: embedded, next to the module, or where the compiler wrote
+// it; nil if there is none. A file of another build is ignored.
 func (n *Images) lines(im *image) *metadata.Lines {
 	if im.head == nil {
 		return nil
@@ -134,7 +134,8 @@ func (n *Images) symbols(h *header) (s symbols) {
 	return s
 }
 
-// codeView reads the PDB's identity: a GUID, and the entry's stamp.
+// codeView reads the PDB's identity, which is a GUID and the entry's stamp, and its path. The first
+// entry counts.
 func (n *Images) codeView(s *symbols, h *header, at directory, stamp []byte) {
 	b, ok := n.bytes(h.at(at.rva), int(min(at.size, maxCodeView)))
 	if !ok || len(b) <= codeViewPath || string(b[:4]) != "RSDS" || s.path != "" {

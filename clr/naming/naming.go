@@ -42,7 +42,7 @@ type Names struct {
 	left    int               // types that may still be named in the current name
 }
 
-// New returns the names of the runtime that d describes.
+// New returns the names of the runtime that d describes. The error is a *contract.Error.
 func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
 	images := NewImages(r)
 	images.native = true
@@ -91,7 +91,7 @@ const (
 	kindDynamic = 7
 )
 
-// Desc names the method of a MethodDesc.
+// Desc names the method of a MethodDesc, false if it has no name or cannot be read.
 func (n *Names) Desc(desc uint64) (Method, bool) {
 	flags, ok := n.descs.Flags(desc)
 	if !ok {
@@ -116,8 +116,8 @@ func (n *Names) Volatile(desc uint64) (Method, bool) {
 	return n.Desc(desc)
 }
 
-// row returns the image with a method's metadata, its row there, and its type's MethodTable; nil if they
-// cannot be read.
+// row returns the image with a method's metadata, its row there, and its type's MethodTable. im is nil
+// for a method without metadata, and if they cannot be read.
 func (n *Names) row(desc uint64) (im *image, rid int, table uint64) {
 	r, ok := n.descs.Row(desc)
 	if !ok || r.Dynamic {
@@ -186,8 +186,9 @@ func (n *Names) emitted(module uint64) *image {
 	return im
 }
 
-// Precompiled returns the name of the precompiled method at ip in the image at base. The start of its code
-// identifies the method.
+// Precompiled names the precompiled method at ip in the image at base. begin is the address of its
+// code, which identifies it. The name is empty for a method of another module. ok is false if the image
+// has no method at or before ip.
 func (n *Names) Precompiled(base, ip uint64) (m Method, begin uint64, ok bool) {
 	im := n.image(base, "")
 	if im.r2r == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// native32 reads the native format (dotnet/runtime
-// src/coreclr/vm/nativeformatreader.h) of an image; offsets are RVAs.
+// native32 reads the native format (dotnet/runtime src/coreclr/vm/nativeformatreader.h). Offsets are
+// indices of b, which is a whole image or one section.
 type native32 struct{ b []byte }
 
 func (r native32) byte(at uint32) (byte, bool) {
@@ -17,7 +17,7 @@ func (r native32) byte(at uint32) (byte, bool) {
 	return r.b[at], true
 }
 
-// unsigned reads a number whose lowest bits contain its length.
+// unsigned reads a number whose lowest bits contain its length. next is the offset behind it.
 func (r native32) unsigned(at uint32) (v, next uint32, ok bool) {
 	var raw [8]byte
 	if uint64(at) >= uint64(len(r.b)) {
@@ -55,7 +55,7 @@ func (r native32) signed(at uint32) (v int32, next uint32, ok bool) {
 	return int32(u), next, ok
 }
 
-// index reads element i of an array of 1, 2 or 4 bytes each.
+// index reads element i of an array of 1, 2, or 4 bytes each: size is 0, 1, or 2.
 func (r native32) index(base, size, i uint32) (uint32, bool) {
 	at := uint64(base) + uint64(i)<<size
 	if size > 2 || at+4 > uint64(len(r.b)) {
@@ -67,7 +67,7 @@ func (r native32) index(base, size, i uint32) (uint32, bool) {
 
 const block = 16 // elements of a NativeArray that share a tree
 
-// element finds element i of a NativeArray.
+// element returns the offset of element i of a NativeArray, false if there is none.
 func (r native32) element(base, size, i uint32) (uint32, bool) {
 	off, ok := r.index(base, size, i/block)
 	if !ok {
@@ -102,8 +102,8 @@ const (
 	methodContext       = 0x80
 )
 
-// method reads an encoded method: its row in this module (0 for another module's method), and the end of the
-// encoding.
+// method reads an encoded method: its row in this module, 0 for a method that is encoded in another
+// way, such as another module's; and the end of the encoding.
 func (r native32) method(at uint32) (rid int32, behind uint32, ok bool) {
 	s := signature{b: r.b, at: at, depth: maxDepth}
 	flags := s.number()

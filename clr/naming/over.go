@@ -5,8 +5,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
-// over replaces the names of type parameters by the types in an encoded method (native32.method reads the
-// same). Names for types of other modules stay.
+// over replaces the names of type parameters by the types in an encoded method (see native32.method).
+// If one of the types is another module's, the names of that list stay.
 func (im *image) over(m *demangle.MethodName, b []byte) {
 	if len(b) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 type precompiled struct {
 	base   uint64
 	begins []uint32 // RVAs of all RUNTIME_FUNCTIONs, sorted
-	starts []start  // sorted by index
+	starts []start  // of methods, sorted by index
 	over   []byte   // encoded methods of instantiations
 	debug  debugSection
 }
@@ -37,7 +37,7 @@ const (
 	functionSize   = 12
 )
 
-// readPrecompiled reads the tables of the image; nil if there are none.
+// readPrecompiled reads the tables of the image; nil if there are none, or they are malformed.
 func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 	head, ok := n.bytes(h.at(native.rva), 16)
 	if !ok || binary.LittleEndian.Uint32(head) != r2rSignature {
@@ -59,7 +59,7 @@ func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 	if !p.functions(n, h, dirs[r2rFunctions]) {
 		return nil
 	}
-	// The formats point from section to section, so that the whole image is read.
+	// The formats refer from section to section, so the whole image is read.
 	img := n.sparse(h.base, h.sections)
 	if img == nil {
 		return nil
@@ -74,8 +74,8 @@ func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 // maxImage bounds the bytes of an image's sections.
 const maxImage = 256 << 20
 
-// sparse reads the sections of a loaded image into one slice. It returns nil if they wrap or are larger than
-// any real image's.
+// sparse reads the sections of a loaded image into one slice, whose indices are RVAs. It returns nil if
+// they need more than maxImage bytes.
 func (n *Images) sparse(base uint64, sections []pe.Section) []byte {
 	size := uint64(0)
 	for _, s := range sections {
@@ -155,7 +155,7 @@ func (p *precompiled) instances(r native32, d directory) {
 // maxOver bounds the memory of encoded methods; the largest images have 2 MB.
 const maxOver = 16 << 20
 
-// keep copies an encoded method, because the image is not kept.
+// keep copies an encoded method, because the image is not kept. Beyond maxOver, the span is empty.
 func (p *precompiled) keep(b []byte) span {
 	if len(p.over)+len(b) > maxOver {
 		return span{}
@@ -164,7 +164,7 @@ func (p *precompiled) keep(b []byte) span {
 	return span{uint32(len(p.over) - len(b)), uint32(len(b))}
 }
 
-// add adds the entry at an offset.
+// add adds the method whose entry is at an offset.
 func (p *precompiled) add(r native32, at uint32, rid int32, over span) {
 	id, _, ok := r.unsigned(at)
 	if !ok {
@@ -180,7 +180,8 @@ func (p *precompiled) add(r native32, at uint32, rid int32, over span) {
 	}
 }
 
-// find returns the method whose code contains an address: the start of its code, and its row.
+// find returns the last method that begins at or before an address, and the address of its code. It
+// does not check where the code ends.
 func (p *precompiled) find(ip uint64) (begin uint64, s start, ok bool) {
 	rva := ip - p.base
 	i := sort.Search(len(p.begins), func(i int) bool { return uint64(p.begins[i]) > rva }) - 1

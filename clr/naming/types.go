@@ -78,7 +78,8 @@ func (n *Names) instantiated(m *demangle.MethodName, desc, table uint64, flags u
 	}
 }
 
-// tableArgs returns the type arguments of a MethodTable, including those of its enclosing types.
+// tableArgs returns the type arguments of a MethodTable, including those of its enclosing types; nil if
+// one has no name.
 func (n *Names) tableArgs(table uint64, depth int) []string {
 	dict, count := n.dictionary(table)
 	if count == 0 {
@@ -87,7 +88,8 @@ func (n *Names) tableArgs(table uint64, depth int) []string {
 	return n.args(dict, count, depth)
 }
 
-// dictionary returns the address and number of a MethodTable's type arguments; 0 if it has none.
+// dictionary returns the address and number of a MethodTable's type arguments; 0 if it has none, or
+// they cannot be read.
 func (n *Names) dictionary(table uint64) (at uint64, args int) {
 	flags, ok := n.u32(table + n.inst.tableFlags)
 	perInst, ok1 := n.word(table + n.inst.perInst)
@@ -182,7 +184,7 @@ func (n *Names) arrayName(table uint64, flags uint32, depth int) string {
 	return join(of, "["+strings.Repeat(",", int(rank[0])-1)+"]")
 }
 
-// typeDesc names a pointer or a reference.
+// typeDesc names a pointer, a reference, or a function pointer; "" for other types.
 func (n *Names) typeDesc(desc uint64, depth int) string {
 	kind, ok := n.u32(desc + n.inst.descKind)
 	if !ok {

@@ -9,10 +9,10 @@
 // consecutive objects. An *allocation context* is the part of a region that one thread allocates from; it has
 // no objects beyond its pointer.
 //
-// Strategy. Offsets of managed fields come from the runtime's FieldDescs, by the names in metadata, never
-// from constants. Each structure is verified: a MethodTable's class refers back to it, a FieldDesc belongs to
-// its type's rows. Regions come from the collector's own list. Each is walked from object to object, so that
-// freed memory does not count as an object.
+// Strategy. Offsets of managed fields come from the runtime's FieldDescs, by the names in metadata,
+// never from constants. Each structure is verified: a MethodTable's class refers back to it, a
+// FieldDesc belongs to its type's rows. Regions come from the collector's own list. Each is walked from
+// object to object, so that the remains in freed memory are not taken for objects.
 //
 // Known gaps: unreachable objects are included until the collector frees them. While a collection moves
 // objects, some are missed.

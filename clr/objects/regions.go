@@ -55,9 +55,9 @@ type Heap struct {
 	r       memory.Reader
 	vars    [varsSize]byte
 	Regions []memory.Range // sorted; a region's end is that of its last object
-	Skip    []memory.Range // sorted: the allocation contexts, which contain no objects
+	Skip    []memory.Range // allocation contexts, which contain no objects; sorted by Contexts
 	Version [2]uint8       // of the variables: major, minor
-	Busy    bool           // a collection was changing the heap
+	Busy    bool           // a collection was changing the heap when Read began
 
 	fixed []memory.Range // regions not in use for allocation, in list order
 }
@@ -160,7 +160,7 @@ func byStart(a, b memory.Range) int {
 // heap locates the generations of one heap, and the end of its allocated memory.
 type heap struct{ table, allocated uint64 }
 
-// heaps returns the only heap, or those of a server collector.
+// heaps returns the only heap, or those of a server collector; nil if they cannot be read.
 func (h *Heap) heaps() (out []heap) {
 	if h.value(varHeaps) == 0 {
 		allocated, _ := h.word(h.value(varAllocated))
@@ -184,7 +184,7 @@ func (h *Heap) heaps() (out []heap) {
 	return out
 }
 
-// generations reads the regions of one heap's generations.
+// generations reads the regions and the allocation contexts of one heap's generations.
 func (h *Heap) generations(of heap, context, segment uint64) bool {
 	size := h.value(varGenerationSize)
 	for g := range uint64(gcGenerations) {
@@ -232,7 +232,8 @@ func (h *Heap) region(at, allocated uint64) (next uint64, ok bool) {
 	return word(segNext), true
 }
 
-// context adds an allocation context: its limit leaves room for the smallest object.
+// context adds an allocation context, unless it is implausible. The limit leaves room for the smallest
+// object.
 func (h *Heap) context(pointer, limit uint64) {
 	const smallest = 24
 	if pointer != 0 && pointer&7 == 0 && limit >= pointer && limit-pointer < 1<<32 {

@@ -13,10 +13,10 @@ type Type struct {
 	Table  uint64 // its MethodTable
 	Name   string // from metadata, Namespace.Outer+Inner`1; "" for an array
 	Module string // path or name of its assembly
-	Parent *Type  // nil for System.Object, and if it cannot be read
+	Parent *Type  // nil for types without a base type
 
 	size      uint32 // of an object without components, bytes
-	component uint32 // bytes of each
+	component uint32 // bytes of each component, 0 = none
 	fields    []field
 }
 
@@ -28,7 +28,7 @@ type field struct {
 // Size is the size of an object without components, in bytes.
 func (t *Type) Size() uint64 { return uint64(t.size) }
 
-// ItemSize is the size of an array's item, in bytes; 0 if the type has none.
+// ItemSize is the size of an array's item or of a string's character, in bytes; 0 for other types.
 func (t *Type) ItemSize() uint64 { return uint64(t.component) }
 
 // Is reports whether the type or one of its base types has the given name.
@@ -103,7 +103,7 @@ type Types struct {
 	r     memory.Reader
 	names *naming.Names
 	l     layout
-	known map[uint64]*Type // nil: not a MethodTable
+	known map[uint64]*Type // by MethodTable; nil: not a MethodTable
 	buf   [fieldDesc]byte
 }
 
@@ -165,7 +165,8 @@ const (
 	freeSize  = 24
 )
 
-// read reads a type. It returns nil if the class at table does not refer back to it.
+// read reads a type. It returns nil if the class of table does not refer back to it, or if its base
+// type cannot be read.
 func (t *Types) read(table uint64, depth int) *Type {
 	canonical, class, ok := t.class(table)
 	flags, ok1 := t.u32(table + t.l.flags)
@@ -212,7 +213,7 @@ func (t *Types) class(table uint64) (canonical, class uint64, ok bool) {
 	return canonical, class, ok && back == canonical
 }
 
-// readFields reads a type's own instance fields. All must be rows of the type.
+// readFields reads a type's own instance fields. If one is not a row of the type, the type has none.
 func (t *Types) readFields(typ *Type, def *naming.TypeDef, canonical, class uint64, count int) {
 	list, ok := t.word(class + t.l.fieldList)
 	if !ok || count > maxFields {

@@ -14,7 +14,8 @@ type Reader interface {
 	ReadSome(p []byte, addr uint64) int
 }
 
-// Object is an object and the bytes of it that were read. Data is valid until the next object.
+// Object is an object and the bytes of it that were read. During a walk, Data is valid until the next
+// object.
 type Object struct {
 	Addr uint64
 	Type *Type
@@ -50,7 +51,7 @@ func (o *Object) Uint32(name string) uint32 {
 
 // Walked counts the results of a walk.
 type Walked struct {
-	Objects int
+	Objects int    // blocks of free memory between objects included
 	Bytes   uint64 // of all regions
 	Lost    uint64 // bytes in which no object was found
 }
@@ -173,7 +174,7 @@ func (w *walk) typeOf(table uint64) *Type {
 	return typ
 }
 
-// sizeOf returns an object's size, a multiple of 8.
+// sizeOf returns an object's size, a multiple of 8; 0 if its length cannot be read.
 func (w *walk) sizeOf(at uint64, typ *Type) uint64 {
 	size := uint64(typ.size)
 	if typ.component != 0 {
@@ -217,7 +218,8 @@ func (w *walk) load(at uint64) bool {
 	return len(w.block) >= 8
 }
 
-// Load reads the object at an address, at most 64 KB of it. It returns false if there is none.
+// Load reads the object at an address, at most 64 KB of it. It returns false if there is none, or if it
+// cannot be read.
 func (t *Types) Load(r Reader, at uint64) (o Object, ok bool) {
 	const usual = 128 // bytes; most objects are smaller, and need one read
 	b := make([]byte, usual)

@@ -18,19 +18,20 @@ type Rule uint64
 
 // Flags of a Rule.
 const (
-	RuleKnown Rule = 1 << 32
+	RuleKnown Rule = 1 << 32 // the type has been learned, also if no chain continues from it
 	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
 	RuleTask  Rule = 8 << 32 // a task, which is no async method's, may begin a chain
-	// RuleFrame is the flag of the rule of a return address into the frame that holds a first object.
-	// The range is how many words before and behind that address on the stack may be the object.
+	// RuleFrame marks the rule of a return address into a frame that holds a first object. The two numbers
+	// of the range then count the words below that address on the stack, and from it upwards, that may be
+	// it.
 	RuleFrame Rule = 16 << 32
 )
 
 func (r Rule) from() uint64 { return uint64(r & 0xffff) }
 func (r Rule) to() uint64   { return uint64(r >> 16 & 0xffff) }
 
-// words returns the rule for a range of words.
+// words returns the rule for a range of words. Words beyond the bytes that are read are cut off.
 func words(from, to uint64) Rule {
 	const most = 256 // bytes of an object that are read
 	return Rule(min(from, most) | min(to, most)<<16)
@@ -108,8 +109,8 @@ type IDs struct {
 	Span  [8]byte
 }
 
-// NewCallers returns Callers for a runtime. learnt receives the rule of each new type. The error is a
-// *contract.Error.
+// NewCallers returns Callers for a runtime. learnt receives the rule of each new type, with RuleKnown.
+// The error is a *contract.Error.
 func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names, learnt func(table, rule uint64) bool) (*Callers, error) {
 	types, err := objects.NewTypes(mem, tables.Descriptor(), names)
 	if err != nil {
@@ -121,7 +122,7 @@ func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names
 // maxRoles bounds the types that are remembered.
 const maxRoles = 1 << 16
 
-// role returns the role of a type's objects in chains.
+// role returns the role of a type's objects in chains. It learns a new type and sets New.
 func (c *Callers) role(table uint64) *role {
 	if r, ok := c.roles[table]; ok {
 		return r
@@ -185,7 +186,8 @@ func (c *Callers) classify(t *objects.Type) *role {
 	return r
 }
 
-// promise returns the field of an async iterator, or of a pooled box, that holds its awaiter.
+// promise returns the field of an async iterator, or of a pooled box, that holds its awaiter; zero if
+// there is none.
 func promise(t *objects.Type) (s objects.Span) {
 	for ; t != nil && s.To == 0; t = t.Parent {
 		for _, s = range t.Spans(func(name string) bool { return name == "_valueTaskSource" || name == "<>v__promiseOfValueOrEnd" }) {
@@ -264,7 +266,8 @@ func (c *Callers) text(i int, utf16 []byte) {
 	}
 }
 
-// unhex parses hexadecimal digits in UTF-16. It leaves zeros for any other text.
+// unhex parses lower-case hexadecimal digits in UTF-16. For any other text, to, which was zero, stays
+// zero.
 func unhex(to, from []byte) {
 	if len(from) != 4*len(to) {
 		return
@@ -282,9 +285,9 @@ func unhex(to, from []byte) {
 // IDs returns the ids of the current Activity in the last Read.
 func (c *Callers) IDs() IDs { return c.ids }
 
-// Chain returns the work of an object, and appends its waiters: the first waits for the object, each other
-// for the one before. ok is false if the last Read has no chain that begins with the object. cut means that
-// the chain may be longer.
+// Chain returns the work of an object, and appends its waiters: the first waits for the object, each
+// other for the one before. ok is false if the last Read has no named chain that begins with the
+// object. cut means that the chain may be longer.
 func (c *Callers) Chain(object uint64, to []Caller) (runs Caller, callers []Caller, cut, ok bool) {
 	for i := range c.chains {
 		s := &c.chains[i]

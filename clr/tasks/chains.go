@@ -13,7 +13,7 @@ type Group struct {
 	Count   int
 	Chain   []string // the awaited operation first, then each method that awaits the one before it
 	Task    uint64   // address of the first task of one such chain
-	Threads []uint32 // that block until the chain ends, or run its first method
+	Threads []uint32 // that block until the chain ends, or run its first method; at most maxThreads
 	Blocks  bool     // Threads block on it
 	State   string   // of the chain's first task, see state; "" if unknown
 }
@@ -25,8 +25,8 @@ type Result struct {
 	Pending     int     // pending tasks, boxes, and the sources that boxes await
 	Tasks       int     // tasks, also those that have ended
 	Queued      int     // work items in the queues of the thread pool
-	Unconfirmed int     // omitted: continuations whose awaiter has another task, and waits on no stack
-	Changed     int     // continuations that could not be read because they changed
+	Unconfirmed int     // omitted: continuations without a link back, and waits that are on no stack
+	Changed     int     // omitted: continuations that could not be read, and chains that changed meanwhile
 	Unread      int     // pending tasks beyond the bound
 	Moved       bool    // a collection ran, or may have run, during the reading: chains may be missing
 	Busy        bool    // a collection was changing the heap when it was read
@@ -50,7 +50,8 @@ const (
 	lastReading = 2 * time.Second
 )
 
-// Read finds the pending chains. The error is the part of the runtime that could not be read.
+// Read finds the pending chains. Of several readings it returns the one that lacks least. It fails with
+// ErrNoHeap, a *contract.Error, or an error for an inconsistent list of regions.
 func Read(src *Source) (*Result, error) {
 	g := &graph{src: src}
 	if err := g.open(); err != nil {
@@ -81,7 +82,7 @@ func Read(src *Source) (*Result, error) {
 // missing returns the most continuations that a reading may lack.
 func (r *Result) missing() uint64 { return uint64(r.Changed) + r.Heap.Lost/minBox }
 
-// minBox is less than the size in bytes of any object that holds a continuation.
+// minBox is a lower bound of the size in bytes of any object that holds a continuation.
 const minBox = 32
 
 // step is a node in the tree of all chains; chains with equal beginnings share it.
@@ -213,7 +214,7 @@ func (g *graph) state(first int32) (state string, thread uint32) {
 	return "", 0
 }
 
-// end counts a chain.
+// end counts a chain. If stacks were read, it omits waits on which no thread blocks any more.
 func (g *graph) end(t *tree, first int32, e end, thread uint32) {
 	if e.blocks && thread == 0 && len(g.src.Stacks) > 0 {
 		g.out.Unconfirmed++ // no thread blocks on it any more

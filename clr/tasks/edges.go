@@ -11,10 +11,10 @@ import (
 const (
 	maxWrapped  = 8       // wrappers around a continuation
 	maxContinue = 1 << 20 // continuations of one task
-	maxWords    = 256     // words of a state machine to follow
+	maxWords    = 256     // words of an object or a state machine to follow
 )
 
-// connect finds the awaiters of each pending task.
+// connect finds the awaiters of each pending task, and the sources that boxes await.
 func (g *graph) connect() {
 	for i := range g.all {
 		p := g.all[i]
@@ -30,7 +30,7 @@ func (g *graph) connect() {
 	}
 }
 
-// follow adds the edges from a task to its continuations.
+// follow adds the edges from a task to its continuations, and the objects on which threads block.
 func (g *graph) follow(from int32, at uint64, depth int, left *int) {
 	if at == 0 || depth > maxWrapped || *left <= 0 {
 		return
@@ -70,7 +70,7 @@ func (g *graph) followList(from int32, items, size uint64, depth int, left *int)
 	}
 }
 
-// edge records that to awaits from, if to refers to from as required.
+// edge records that to awaits from, if to confirms it. Otherwise the continuation is unconfirmed.
 func (g *graph) edge(from, to int32) {
 	p := g.all[to]
 	if to == from || !g.confirms(p, g.all[from].addr) {

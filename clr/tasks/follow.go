@@ -2,9 +2,9 @@ package tasks
 
 import "encoding/binary"
 
-// Follow reads the chain of an object from the process's memory as it is now, in place of what a
-// sample has found. late says that its thread may have run since: then the object must be
-// pending still, and none that a pool uses again.
+// Follow is Read for the chain that begins with an object, taken from the process's memory as it is
+// now. If late is true, the thread may have run since its sample. Then the object must be a pending
+// task; the box of a pool, which may be in use again, makes no chain.
 func (c *Callers) Follow(object uint64, late bool) {
 	e := entries{to: c.reader[:0]}
 	if table, body := c.load(object); table != 0 {
@@ -16,8 +16,8 @@ func (c *Callers) Follow(object uint64, late bool) {
 	c.Read(e.to)
 }
 
-// Thread reads the ids of the current Activity of a blocked thread, whose managed
-// Thread is at an address.
+// Thread is Read for a blocked thread, whose managed Thread is at an address. It returns the ids of the
+// thread's current Activity.
 func (c *Callers) Thread(object uint64) IDs {
 	e := entries{to: c.reader[:0]}
 	c.follow(&e, object, EntryThread)
@@ -25,7 +25,7 @@ func (c *Callers) Thread(object uint64) IDs {
 	return c.ids
 }
 
-// entries are written as the probe does.
+// entries are in the format in which the probe writes them.
 type entries struct{ to []byte }
 
 func (e *entries) add(at, what uint64) bool {
@@ -50,7 +50,7 @@ func (c *Callers) load(at uint64) (table uint64, body []byte) {
 	return binary.LittleEndian.Uint64(b) &^ 7, b
 }
 
-// pending reports whether a box, which is no pooled one, or a task has not ended.
+// pending reports whether an object is a task that has not ended. It is false for the box of a pool.
 func (c *Callers) pending(table uint64, body []byte) bool {
 	t := c.shapes.types.Of(table)
 	if t == nil {
@@ -87,7 +87,8 @@ func (c *Callers) follow(e *entries, at, kind uint64) {
 	}
 }
 
-// first is the first of several words that may begin a chain, or has text.
+// first returns the first of several words whose object may begin a chain or has text, 0 if there is
+// none.
 func (c *Callers) first(words []byte) uint64 {
 	for ; len(words) >= 8; words = words[8:] {
 		at := binary.LittleEndian.Uint64(words)
@@ -100,7 +101,8 @@ func (c *Callers) first(words []byte) uint64 {
 	return 0
 }
 
-// copyText copies the string that a word of an object refers to.
+// copyText copies the string to which a word of an object refers. A string that is missing or longer
+// than 64 bytes becomes an empty text.
 func (c *Callers) copyText(e *entries, body []byte, at uint64) {
 	const length, chars, most = 8, 12, 64 // of a String; bytes that are copied
 	size := uint64(0)

@@ -26,8 +26,8 @@ const (
 type shape struct {
 	kind  kind
 	name  string
-	flags uint64 // offset of m_stateFlags
-	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field
+	flags uint64 // offset of m_stateFlags, 0 if the type is not a Task
+	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field; 0 = none
 	state uint64 // offset of a box's state machine
 	class bool   // the state machine is a class; the box holds its address
 	// awaiters are the fields of a state machine that hold awaiters.
@@ -41,8 +41,8 @@ const threading = "System.Threading.Tasks."
 var known = []struct {
 	typ   string
 	kind  kind
-	field string // a wrapper's
-	shown string
+	field string // of a box: the state machine; of a wrapper, a delegate, or a list: what follows
+	shown string // name in chains, "" = the method of a box, else the type's name
 }{
 	{"System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1", box, "StateMachine", ""},
 	{"System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1", box, "StateMachine", ""},
@@ -70,7 +70,7 @@ var known = []struct {
 	{"System.Collections.Generic.List`1", list, "_items", ""},
 }
 
-// shapes are the roles of types.
+// shapes finds and caches the roles of types.
 type shapes struct {
 	names *naming.Names
 	types *objects.Types
@@ -117,7 +117,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 	return sh
 }
 
-// machineTable returns the MethodTable of a box's state machine.
+// machineTable returns the MethodTable of a box's state machine, 0 if it cannot be read.
 func (s *shapes) machineTable(t *objects.Type) uint64 {
 	for ; t != nil; t = t.Parent {
 		if strings.HasSuffix(t.Name, "StateMachineBox`1") {
@@ -127,7 +127,8 @@ func (s *shapes) machineTable(t *objects.Type) uint64 {
 	return 0
 }
 
-// method returns the async method of a box's type.
+// method returns the async method of a box's type, or the state machine's type if the method is
+// unknown.
 func (s *shapes) method(t *objects.Type) string {
 	machine := s.machineTable(t)
 	if name := s.names.Resumed(machine); name != "" {
@@ -136,8 +137,8 @@ func (s *shapes) method(t *objects.Type) string {
 	return s.names.TypeOf(machine)
 }
 
-// machine finds the fields of a box's state machine that hold awaiters. If no field has a known compiler's
-// name, all fields may.
+// machine finds the fields of a box's state machine that hold awaiters, and whether the state machine
+// is a class. If no field has a known compiler's name, all fields may hold awaiters.
 func (s *shapes) machine(sh *shape, t *objects.Type) {
 	machine := s.types.Of(s.machineTable(t))
 	if machine == nil {

@@ -41,7 +41,7 @@ type pending struct {
 	addr   uint64
 	shape  *shape
 	data   []byte
-	state  uint32 // m_stateFlags
+	state  uint32 // m_stateFlags, 0 if it is not a Task
 	below  int32  // number of things that it awaits
 	next   []int32
 	blocks []uint64 // objects on which threads block until it ends
@@ -56,7 +56,7 @@ type graph struct {
 	slab   []pending // room for more of them
 	index  map[uint64]int32
 	arena  []byte
-	stacks map[uint64]uint32 // objects to which a thread's stack refers, with the thread
+	stacks map[uint64]uint32 // objects to which a stack refers, with the first such thread
 	out    *Result
 
 	queues  []uint64        // of the thread pool
@@ -64,8 +64,8 @@ type graph struct {
 	waiting map[uint32]bool // threads that block on tasks
 }
 
-// maxTries bounds how often the regions are read until no collection changes them. A stopped process or a
-// core may be in the middle of a collection.
+// maxTries bounds how often the regions of a running process are read again until no collection changes
+// them. The process may have been stopped in the middle of a collection.
 const maxTries = 64
 
 // open finds the collector's list of regions.
@@ -82,7 +82,7 @@ func (g *graph) open() error {
 	return nil
 }
 
-// read reads the pending tasks of the heap.
+// read reads the pending tasks of the heap, the objects on stacks, and the queues of the thread pool.
 func (g *graph) read() error {
 	ok := g.heap.Read()
 	for try := 0; (!ok || g.heap.Busy) && g.src.Moves && try < maxTries; try++ {
@@ -125,7 +125,7 @@ func (g *graph) wanted(t *objects.Type) bool {
 	return isQueue(t)
 }
 
-// keep records a pending task, or a queue.
+// keep records a pending task, a box, or a queue.
 func (g *graph) keep(o *objects.Object) {
 	if isQueue(o.Type) {
 		g.queues = append(g.queues, o.Addr)
@@ -168,7 +168,7 @@ func (p *pending) word(offset uint64) uint64 {
 	return binary.LittleEndian.Uint64(p.data[offset:])
 }
 
-// refers reports whether an object's bytes contain an address.
+// refers reports whether an object's bytes after the MethodTable contain an address.
 func refers(data []byte, to uint64) bool {
 	for i := 8; i+8 <= len(data); i += 8 {
 		if binary.LittleEndian.Uint64(data[i:]) == to {
@@ -178,7 +178,7 @@ func refers(data []byte, to uint64) bool {
 	return false
 }
 
-// load reads an object outside the pending ones.
+// load reads the object at an address, false if the address is in no region or has no object.
 func (g *graph) load(at uint64) (o objects.Object, ok bool) {
 	if !g.heap.Holds(at) {
 		return o, false
