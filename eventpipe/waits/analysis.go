@@ -37,7 +37,7 @@ type Analysis struct {
 	watched  uint64 // last event before the list at the session's end, which reports no waits
 	Unreliable,
 	Orphans, // stops without a start
-	Backwards, // times a thread's clock goes back
+	Backwards, // times a thread's clock goes back, or a wait ends before it began
 	BadPayloads int64
 
 	// OnWait, if not nil, is called for every wait when it ends.
@@ -60,7 +60,7 @@ type Analysis struct {
 	nativeIDs             map[string]int32
 	natives               []Native // by Wait.Native
 	rawSum                int
-	lostAt, badAt, backAt int64 // first event after lost ones, malformed, out of order; 0 = none
+	lostAt, badAt, backAt int64 // first offset: after lost events, malformed, out of order; 0 = none
 	groups                map[GroupKey]*Group
 	recent                [1 << 14]*Group // of groups, by stack and thread
 	recentStacks          [256]StackID    // by bytes of the stack
@@ -181,7 +181,7 @@ func note(first *int64, at int64) {
 	}
 }
 
-// point reads the lost events from a sequence point.
+// point handles a sequence point: the open waits of threads that lost events become unreliable.
 func (a *Analysis) point(p *nettrace.Point) {
 	if len(p.Lost) > 0 {
 		note(&a.lostAt, p.Offset)
@@ -213,7 +213,8 @@ func (a *Analysis) thread(k threadKey) *thread {
 	return t
 }
 
-// StackOf returns the ID of an event's stack. Equal stacks share an ID.
+// StackOf returns the ID of an event's stack. Equal stacks share an ID. It returns LostStack if the
+// trace lacks the stack, or if there are too many stacks.
 func (a *Analysis) StackOf(e *nettrace.Event) StackID {
 	if e.StackLost {
 		return LostStack

@@ -30,7 +30,7 @@ type Image struct {
 	BuildID            string // hexadecimal; for a Windows image, its time stamp; "" = none
 }
 
-// Names resolves addresses to names. It is safe for concurrent use.
+// Names resolves addresses to names. Its methods are safe for concurrent use, except Replaced.
 type Names struct {
 	mu         sync.Mutex
 	Runtime    clrevent.Info
@@ -214,7 +214,7 @@ func (n *Names) ThreadName(id uint64) string {
 	return n.labels[id]
 }
 
-// Label names a thread, once.
+// Label names a thread by calling find, unless it has a name. find must not use n.
 func (n *Names) Label(id uint64, find func() string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -244,7 +244,7 @@ func (n *Names) Starved() int64 {
 // Replaced reports whether code was freed, so that one address may have several names.
 func (n *Names) Replaced() bool { return n.unloads > 0 }
 
-// SetNative sets the function that names an offset in an image's file.
+// SetNative sets the function that names an offset in an image's file. Only the first call counts.
 func (n *Names) SetNative(find func(im *Image, offset uint64) (string, bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -31,7 +31,7 @@ type Unlisted struct {
 }
 
 // AddNative stores frames and returns their index for Wait.Native. Equal frames are stored
-// once. It returns 0 if there is no room. Call it in OnWait only.
+// once. It returns 0 if there are no frames or no room. Call it in OnWait only.
 func (a *Analysis) AddNative(n *Native) int32 {
 	if len(a.natives) >= maxNative || len(n.Leaves)+len(n.Blocks) == 0 {
 		return 0
@@ -46,7 +46,8 @@ func (a *Analysis) AddNative(n *Native) int32 {
 	return id
 }
 
-// native returns a wait's native frames if each pair of joined addresses is in one method.
+// native returns a wait's native frames, nil if there are none or if Entered and Join are in different
+// methods. It does not check Same.
 func (a *Analysis) native(id int32, time uint64) *Native {
 	if id <= 0 || int(id) > len(a.natives) {
 		return nil

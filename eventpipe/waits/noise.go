@@ -2,7 +2,8 @@ package waits
 
 import "strings"
 
-// pool lists the methods in which idle threads of the thread pool wait for work.
+// pool lists parts of the names of methods in which idle threads of the thread pool, timers, and
+// sockets wait.
 var pool = []string{"GateThread.GateThreadStart", "TimerQueue.TimerThread", "WorkerThread.WorkerThreadStart", "WaitThread.WaitThreadStart",
 	"IOCompletionPoller.Poll", "PortableThreadPool+GateThread", "SocketAsyncEngine.EventLoop"}
 

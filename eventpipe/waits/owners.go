@@ -8,9 +8,9 @@ import (
 // Owners finds the waits of lock owners while other threads waited for them.
 type Owners struct {
 	a        *Analysis
-	byThread map[threadKey][]int32 // indices into Waits, by start; top-level only
-	byLock   map[threadKey][]int32 // the same of locks, by process and lock
-	taken    map[threadKey][]uint64
+	byThread map[threadKey][]int32  // indices into Waits, by start; top-level only
+	byLock   map[threadKey][]int32  // the same of locks, by process and lock
+	taken    map[threadKey][]uint64 // ends of the waits for a lock, by process and lock; sorted
 }
 
 // NewOwners indexes a finished Analysis.
@@ -64,8 +64,8 @@ func (o *Owners) Chain(w *Wait) (chain []int32, circle bool) {
 
 func sameLock(x, y *Wait) bool { return x.Kind == Lock && y.Kind == Lock && x.LockID == y.LockID }
 
-// released returns when the owner of w's lock no longer held it for sure, in ticks: another
-// thread's wait for the lock ended, another owner is known, or the owner waits for it itself.
+// released returns the time, in ticks, until which the owner of w's lock certainly held it. After
+// that, a thread's wait for the lock has ended, another owner is known, or the owner waits for it.
 func (o *Owners) released(w *Wait) uint64 {
 	lock, end := threadKey{w.Process, w.LockID}, w.Stop
 	stops := o.taken[lock]

@@ -39,7 +39,7 @@ type Site struct {
 	Max    int64
 	Bounds int64  // lower bounds among Count
 	When   uint64 // timestamp of one of them, for names
-	Lost   int64  // unreliable waits, not in Count
+	Lost   int64  // unreliable waits, also inner ones; not in Count
 
 	Native int32 // native frames with the most time at this site, see Leaves; 0 = none
 	native int64 // time of the waits with Native
@@ -53,7 +53,8 @@ type Thread struct {
 	Max         int64
 }
 
-// Group is a set of equal waits: of one thread, at one site, for one lock.
+// Group is a set of equal waits: of one thread, at one site, for one lock. If there are too many
+// groups, a group has the waits of several threads and locks, and Thread, LockID, and Owner are 0.
 type Group struct {
 	GroupKey
 	Count int64 // including unreliable waits

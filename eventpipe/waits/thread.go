@@ -26,7 +26,8 @@ type open struct {
 // maxOpen bounds the depth of nested waits. Real ones are two or three deep.
 const maxOpen = 64
 
-// begin opens a wait. A wait with the stack of the enclosing lock is that lock's own wait.
+// begin opens a wait. A wait with the stack of the enclosing lock is that lock's own wait. Beyond
+// maxOpen, the open waits become unreliable.
 func (a *Analysis) begin(t *thread, w Wait) {
 	a.over(t, &w)
 	if len(t.open) >= maxOpen {
@@ -86,8 +87,8 @@ func above(stack, outer string, size int) bool {
 	return false
 }
 
-// aboveLock is like above for System.Threading.Lock. A separate method sends its start event,
-// so two frames differ.
+// aboveLock is like above for the wait of a System.Threading.Lock. Another method sends the lock's
+// start event, so that up to two frames at the leaf differ.
 func aboveLock(stack, outer string, size int) bool {
 	own := min(2*size, len(outer)-size)
 	return (len(stack) == len(outer) || len(stack) == len(outer)+size) && strings.HasSuffix(stack, outer[own:])
@@ -140,7 +141,7 @@ func (a *Analysis) unreliable(o open) {
 	}
 }
 
-// finish records a wait whose end is known.
+// finish records a wait that ends at now. It drops a wait that was merged into a lock.
 func (a *Analysis) finish(o open, now uint64, state State) {
 	if o.inner {
 		return
@@ -160,7 +161,7 @@ func (a *Analysis) finish(o open, now uint64, state State) {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-// pair handles the start or stop event of a wait or lock.
+// pair handles the start or stop event of a wait or lock. It returns false if the event is malformed.
 func (a *Analysis) pair(t *thread, kind clrevent.Kind, e *event) bool {
 	w := Wait{Thread: t.key.id, Process: t.key.process, Start: e.Timestamp}
 	switch kind {

@@ -59,9 +59,9 @@ func (p *Process) usage(m *wire.Usage) {
 	at.kernel = min(at.kernel+min(m.KernelNanos, m.CPUNanos), maxNanos)
 }
 
-// watched returns the time that samples may locate and the time in the kernel that none
-// does, and leaves in u what was not sampled. A cause given for a thread that has samples
-// and no watched time is no cause.
+// watched returns the time that samples may locate, and the time in the kernel that no sample
+// locates. The times by cause, which were not sampled, stay in u. If a thread has samples but no
+// watched time, its causes are wrong, and all of its time counts as watched.
 func (u *usage) watched(sampled bool) (located, kernel uint64) {
 	if w := &u[wire.CauseNone]; w.cpu == 0 && sampled {
 		for i := range u {
@@ -107,13 +107,14 @@ type account struct {
 	sets    map[uint64]*sampleSet // by thread ID: those with CPU samples
 	usages  map[uint64]usage
 	period  uint64 // nanoseconds of a sample, before scaling
-	usual   uint64 // and after it, on average
+	usual   uint64 // and after it: the median over samples, at least period
 	kernel  map[uint64]uint64
 	missing [wire.NumCauses]uint64 // time without samples
 	total   uint64                 // of all threads with a usage
 }
 
-// newAccount collects the samples of a process: the export stacks are those of p.stacks.
+// newAccount collects the CPU samples of a process. The first of stacks are those of p.stacks; others
+// have no CPU time.
 func newAccount(p *Process, stacks []export.Stack) *account {
 	a := &account{p: p, sets: map[uint64]*sampleSet{}, usages: map[uint64]usage{}, kernel: map[uint64]uint64{}}
 	var all sampleSet
@@ -179,8 +180,8 @@ func (a *account) thread(tid uint64) uint64 {
 	return located
 }
 
-// usualPeriod returns the time of a sample in most threads: the median over samples, so
-// that a thread with too few of them does not set its own bound.
+// usualPeriod returns the usual time of a sample, at least the period. It is the median over
+// samples, so that a thread with too few of them does not set its own bound.
 func (a *account) usualPeriod(located map[uint64]uint64) uint64 {
 	type threadPeriod struct{ nanos, count uint64 }
 	var all []threadPeriod
@@ -200,7 +201,8 @@ func (a *account) usualPeriod(located map[uint64]uint64) uint64 {
 	return a.period
 }
 
-// scale gives samples their time. Without samples the time is missing, for cause.
+// scale gives samples their time, at most maxStretch usual periods each. Without samples the time is
+// missing, for cause.
 func (a *account) scale(set *sampleSet, target uint64, cause int) {
 	if set == nil || set.count == 0 {
 		a.missing[cause] += target
@@ -253,8 +255,8 @@ func (b *builder) account(p *Process, first int) {
 	b.sum(a, first)
 }
 
-// kernelTime adds the time in the kernel that no sample locates, to each thread that has
-// samples and to all others together.
+// kernelTime adds the time in the kernel that no sample locates: for each thread that has samples, and
+// for all others together.
 func (b *builder) kernelTime(a *account, first int) {
 	threads := map[uint64]int{}
 	for i := range a.p.stacks {
@@ -282,8 +284,8 @@ func (b *builder) notSampled(a *account) {
 	}
 }
 
-// unlocated adds a stack of processor time without samples. Its frames, leaf first, represent no code. A
-// thread that ran that long took at least as much wall time, which no sample has if the thread has none.
+// unlocated adds a stack of processor time without samples. Its frames, leaf first, represent no code.
+// For threads without samples no wall time is known, so it gets the processor time as wall time too.
 func (b *builder) unlocated(thread int, nanos uint64, class export.Class, names ...string) {
 	if nanos == 0 {
 		return
@@ -310,7 +312,7 @@ func (b *builder) noThread() int {
 	return len(b.p.Threads) - 1
 }
 
-// synthetic returns the index of a frame that is no code.
+// synthetic returns the index of a frame that represents no code.
 func (b *builder) synthetic(name string, class export.Class) int32 {
 	f := export.Frame{Name: name, ModuleIndex: -1, Class: class}
 	if i := slices.Index(b.p.Frames, f); i >= 0 {

@@ -36,8 +36,8 @@ func (p *Process) idle() string {
 	return fmt.Sprintf("%swas looked at %d times, and none of its threads ran or could be read", where, rounds)
 }
 
-// unsampled reports in words how much processor time a process without samples has used,
-// and why none of it was sampled.
+// unsampled describes how much processor time a process without samples has used, and why
+// none of it was sampled.
 func (p *Process) unsampled() string {
 	a := newAccount(p, nil)
 	used, every := time.Duration(p.clock.CPUNanos), time.Duration(a.period)

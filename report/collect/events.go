@@ -76,7 +76,7 @@ func (p *Process) event(m *wire.Event) {
 	}
 }
 
-// oneWait is an event with a time.
+// oneWait is an event with a time; end is in unix nanoseconds.
 type oneWait struct {
 	stack      int32
 	end, nanos int64
@@ -85,7 +85,7 @@ type oneWait struct {
 // maxWaits bounds the waits that are listed one by one.
 const maxWaits = 1 << 15
 
-// list keeps a wait, as long as it is one of the longest.
+// list keeps a wait. The list has the longest waits, at most twice maxWaits.
 func (p *Process) list(w oneWait) {
 	if p.waits = append(p.waits, w); len(p.waits) < 2*maxWaits {
 		return
@@ -117,7 +117,7 @@ func bit(b bool) byte {
 	return 0
 }
 
-// exported is the profile's name of a wire kind.
+// exported maps wire's kinds of events to those of a profile; NoEvent = not kept.
 var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait, wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
 	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException,
 	wire.EventQueue: export.EventQueue, wire.EventStarved: export.EventStarved}
@@ -132,7 +132,7 @@ func (s *stack) describe(out *export.Stack) {
 	out.Type, out.Message = s.name, s.text
 }
 
-// waits lists the longest waits, by their start. first is the process's first stack.
+// waits adds a process's listed waits, and sorts all by start. first is the process's first stack.
 func (b *builder) waits(p *Process, first int) {
 	b.p.Stats.Unlisted += p.unlisted
 	for _, w := range p.waits {

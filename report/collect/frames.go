@@ -73,7 +73,7 @@ func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
 	return f
 }
 
-// base is a path's last part, "" of nothing.
+// base is a path's last part, "" for an empty path.
 func base(path string) string {
 	if path == "" {
 		return ""
@@ -81,8 +81,8 @@ func base(path string) string {
 	return filepath.Base(path)
 }
 
-// assembly returns the name of an assembly, of its path or its name. The same assembly comes as
-// either, depending on whether its path was known when its method was seen first.
+// assembly returns the name of an assembly from its path or its name. Methods of the same assembly
+// may have either, depending on whether its path was known when a method was seen first.
 func assembly(path string) string {
 	name := base(path)
 	for _, ext := range [...]string{".dll", ".exe"} {
@@ -91,7 +91,7 @@ func assembly(path string) string {
 	return name
 }
 
-// managedName is the method's name and assembly.
+// managedName returns a method's name and assembly, or a number or an address if its name is unknown.
 func (p *Process) managedName(k *frameKey, module string) (string, string) {
 	if m := p.methods[k.method]; m != nil && k.method != 0 {
 		return m.Name, assembly(m.Module)
@@ -102,7 +102,8 @@ func (p *Process) managedName(k *frameKey, module string) (string, string) {
 	return fmt.Sprintf("managed code at %#x", k.addr), module
 }
 
-// stubName is the name from the profiler, or else the kind of stub.
+// stubName returns the name that the sender gave, or the native name if the stub is in an image. Other
+// stubs share one name.
 func (b *builder) stubName(p *Process, k *frameKey) string {
 	if m := p.methods[k.method]; m != nil && k.method != 0 {
 		return m.Name
@@ -123,8 +124,8 @@ func (b *builder) jitName(p *Process, addr uint64) string {
 	return "unnamed JIT code"
 }
 
-// nativeName asks the Namer. Without a name it is module+0xoffset, of the
-// function's start if that is known and else of the address itself.
+// nativeName asks the Namer. Without a name it returns module+0xoffset: the offset of the function's
+// start if that is known, else that of the address. Outside all modules it returns the address.
 func (b *builder) nativeName(p *Process, k *frameKey) string {
 	if k.module < 0 {
 		return fmt.Sprintf("unknown code at %#x", k.addr)
@@ -149,8 +150,8 @@ func isRuntime(base string) bool {
 	return slices.ContainsFunc(runtimeLibraries, func(p string) bool { return strings.HasPrefix(base, p) })
 }
 
-// singleFile returns the module that holds the runtime in a single-file
-// program: the executable, where there is no coreclr. -1 = none.
+// singleFile returns the module that holds the runtime in a single-file program: the first one that
+// is named like an executable, if there is no coreclr. -1 = none.
 func (p *Process) singleFile() int32 {
 	exe := int32(-1)
 	for i := range p.modules {

@@ -65,7 +65,7 @@ type Process struct {
 	places   []place
 	placed   map[place]int32
 	threads  map[uint64]string
-	seen     map[uint64]bool // threads that have samples
+	seen     map[uint64]bool // threads that have samples or events
 	gapNames map[uint8]string
 
 	frames     []frameKey
@@ -85,7 +85,7 @@ type Process struct {
 	gaps        map[uint8]int64
 	samples     int64
 	complete    int64
-	overflow    int64    // samples dropped because of maxStacks
+	overflow    int64    // samples and events dropped because of maxStacks
 	moments     []moment // samples in the order of their arrival
 	activities  map[wire.Activity]*export.Activity
 	untimed     int64 // samples that are not in moments
@@ -153,7 +153,7 @@ func (p *Process) Stop() { p.farewell = "stopped" }
 // Farewell returns why the stream ended as intended, "" if it did not.
 func (p *Process) Farewell() string { return strings.TrimSuffix(p.farewell, ".") }
 
-// Counts are the numbers of what a process has sent.
+// Counts are numbers of samples, events, and threads.
 type Counts struct {
 	Samples, Complete int64 // samples, and those without a gap
 	Events            int64 // events of the runtime
@@ -185,8 +185,8 @@ func (p *Process) Probed() bool {
 	return false
 }
 
-// Tables writes everything sent so far except samples, events and times, so that a reader who comes later
-// understands the samples that follow.
+// Tables writes what a reader who joins later needs for the samples that follow: the hello, modules,
+// methods, lines, names of threads and gaps, and the counters of the clock.
 func (p *Process) Tables(w *wire.Writer) {
 	if p.hello != nil {
 		w.Hello(p.hello)

@@ -9,8 +9,8 @@ import (
 // handlerKey is the time of the probe's handler.
 const handlerKey = "probe_handler_ns"
 
-// sampled adds a process's counters to the profile's. Those of threads are of one
-// process: the least and the most of all are kept.
+// sampled adds a process's counters to the profile's. Of figures about threads, the least minimum
+// and the greatest of the others are kept.
 func (b *builder) sampled(p *Process) {
 	s := &b.p.Stats
 	for key, v := range p.counters {
@@ -39,7 +39,7 @@ func (b *builder) sampled(p *Process) {
 // leastDelay is the shortest time without a processor that the summary shows, in nanoseconds of all threads.
 const leastDelay = 100_000_000
 
-// sampledLines explain the counters to people.
+// sampledLines returns lines about the counters for the summary, nil if there are no counters.
 func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// maxMoments bounds the samples whose time is kept, 24 bytes each.
+// maxMoments bounds the samples whose time is kept, 32 bytes each.
 const maxMoments = 1 << 21
 
 // moment is one sample.
@@ -94,7 +94,8 @@ func (b *builder) moments(p *Process, first int) {
 	slices.SortStableFunc(b.p.Samples, func(x, y export.Sample) int { return cmp.Compare(x.At, y.At) })
 }
 
-// stackOf finds or makes the stack of p.row which is like s.
+// stackOf finds or adds the stack with the frames of p.row and the other fields of s. It returns false
+// if there are too many.
 func (p *Process) stackOf(s *stack) (int32, bool) {
 	p.key = binary.AppendUvarint(p.key[:0], s.tid)
 	p.key = append(p.key, s.gap, s.event, bit(s.open))
@@ -127,7 +128,7 @@ const (
 	maxLinedStacks = maxStacks / 2
 )
 
-// line keeps the source position of an address.
+// line keeps the source position of an address. Without a file or a line, it removes the position.
 func (p *Process) line(m *wire.Line) {
 	at := place{m.File, m.Line}
 	i, ok := p.placed[at]

@@ -17,9 +17,10 @@ const heldName = "[stopped by the runtime]"
 // signalMark begins the name of the frame that a handler returns to.
 const signalMark = "<signal handler called> "
 
-// stopped replaces the frames of the runtime's handler, leaf first, in all stacks from one on. The handler is
-// recognised by the place where it waits; once recognised, also in samples where it does not wait yet. A
-// handler that throws (of SIGSEGV, for a null reference) does not wait.
+// stopped replaces the frames of the runtime's handler, which are at the leaf, in all stacks from an
+// index on. A stack in which the handler waits shows which function it is. Its frames are then replaced
+// in samples where it does not wait yet, too. A handler that throws (of SIGSEGV, for a null reference)
+// does not wait.
 func (b *builder) stopped(from int) {
 	handlers := map[string]bool{}
 	for i := from; i < len(b.p.Stacks); i++ {
@@ -55,8 +56,8 @@ func (b *builder) name(stack, frame int) string {
 	return b.p.Frames[b.p.Stacks[stack].Frames[frame]].Name
 }
 
-// interrupted finds the signal frame right above a managed one that has only native
-// code above it, and the runtime's own as its handler; -1 if there is none.
+// interrupted finds the signal frame that a managed frame called, with only native code above it,
+// and the runtime's own as its handler; -1 if there is none.
 func (b *builder) interrupted(s *export.Stack) int {
 	for i, f := range s.Frames {
 		switch frame := &b.p.Frames[f]; {

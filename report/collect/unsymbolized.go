@@ -17,9 +17,9 @@ type DebugFiler interface {
 // unsymbolizedShare is the share of frames without a name that is worth a line.
 const unsymbolizedShare = 0.05
 
-// unsymbolized reports in a line how many of the frames, counted as often as they were
-// sampled, have no name, and what would name most of them; "" if few lack one or
-// nothing is known that would help.
+// unsymbolized returns a line with the share of frames without a name, counted as often as they were
+// sampled, and the file that would name most of them. It returns "" if few frames lack a name, or if
+// no such file is known.
 func unsymbolized(p *export.Profile, n Namer) string {
 	filer, ok := n.(DebugFiler)
 	if !ok {

@@ -24,7 +24,7 @@ type CPUTime struct {
 	NotSampled []int64 // by cause: indices are those of Causes
 }
 
-// causeOf returns the cause if the stack is CPU time without samples.
+// causeOf returns the cause if the stack is CPU time without samples; false for other stacks.
 func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 	if len(s.Frames) == 0 || p.Frames[s.Frames[0]].Class != ClassUnsampled {
 		return "", false
@@ -36,7 +36,7 @@ func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 // summary warns.
 const lowCoverage = 95
 
-// coverage is the share of processor time that is in the profile, in percent.
+// coverage is the share of processor time that is in the profile, in percent; 100 if there is no time.
 func (c *CPUTime) coverage() float64 {
 	all := c.Profile
 	for _, n := range c.NotSampled {
@@ -67,7 +67,7 @@ func (c *CPUTime) lines() []string {
 	return out
 }
 
-// partTimes formats two times in the unit of the second.
+// partTimes formats a part of a time and the whole, both in the unit of the whole.
 func partTimes(part, whole int64) string {
 	unit, size := "s", float64(time.Second)
 	if whole < int64(time.Second) {
@@ -81,7 +81,7 @@ func (c *CPUTime) share() string {
 	return coveragePercent(c.coverage()) + " of CPU time in the profile"
 }
 
-// sampledCPU returns the CPU time that samples locate, and their number.
+// sampledCPU returns the number of samples that locate CPU time, and that time in nanoseconds.
 func (p *Profile) sampledCPU() (count, nanos int64) {
 	for i := range p.Stacks {
 		if s := &p.Stacks[i]; s.Event == NoEvent && s.Count > 0 && s.CPUNanos > 0 {
@@ -92,7 +92,8 @@ func (p *Profile) sampledCPU() (count, nanos int64) {
 	return count, nanos
 }
 
-// periodNanos returns the CPU time between two samples: the measured or the requested one.
+// periodNanos returns the CPU time between two samples: the measured one, else the requested one, else
+// a second.
 func (p *Profile) periodNanos() float64 {
 	if count, nanos := p.sampledCPU(); count > 0 {
 		return float64(nanos) / float64(count)

@@ -47,8 +47,8 @@ func (p *Profile) spanParts() map[int32][]spanPart {
 	return parts
 }
 
-// split makes samples of their own of the parts that belong to an Activity. What is left of a stack
-// stays without these labels.
+// split divides the sample of each stack: one sample for each Activity, with its ids as labels, and
+// one for the rest, without them. Samples without values are dropped.
 func (w *pprofWriter) split() {
 	all := w.p.spanParts()
 	for stack := range w.p.Stacks {

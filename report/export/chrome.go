@@ -27,7 +27,8 @@ type chromeWait struct {
 const maxChromeFrames = 64
 
 // WriteChrome writes Chrome's Trace Event Format: for each thread when it ran and where it waited,
-// as its samples saw it, with the recorded waits and locks around that, and the GC pauses.
+// as its samples saw it, with the recorded waits, locks, and compilations around that. GC pauses and
+// the other lanes have tracks of their own.
 func WriteChrome(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (p *Profile) waitSite(s *Stack) string {
 	return site
 }
 
-// chromeSlice returns a wait, a lock, or a GC pause.
+// chromeSlice returns the slice of a wait, a lock, a GC pause, or a compilation.
 func (p *Profile) chromeSlice(w Wait, s *Stack) traceevent.Slice {
 	args, start := chromeWait{Millis: float64(w.Nanos) / 1e6, Type: clean(s.Type), Owner: s.Owner}, w.Start.Sub(p.Start).Nanoseconds()
 	for _, i := range s.Frames[:min(len(s.Frames), maxChromeFrames)] {

@@ -2,9 +2,8 @@ package export
 
 import "time"
 
-// Recording is what a recording was and the figures of it: one schema (docs/json.md),
-// which the profile's file and the line of `record --json` both begin with. JSONVersion
-// counts its versions.
+// Recording holds the properties and the figures of a recording. The profile's file and the lines
+// of `record --json` and `report --json` begin with these fields (docs/json.md).
 type Recording struct {
 	Format        string   `json:"format"`
 	Version       int      `json:"version"`
@@ -94,7 +93,7 @@ type FigureTries struct {
 	Count   int64  `json:"count"`
 }
 
-// NewRecording fills the schema in. The format says what follows the figures.
+// NewRecording returns the Recording of a profile. format names the output that begins with it.
 func NewRecording(format string, p *Profile) Recording {
 	r := Recording{Format: format, Version: JSONVersion, Command: list(p.Command), Runtime: p.Runtime,
 		DurationNanos: int64(p.Duration), RateHz: p.RateHz, Figures: figures(p)}

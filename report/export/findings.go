@@ -30,7 +30,7 @@ func (p *Profile) findings() (out []string) {
 	return out
 }
 
-// starvation describes a thread pool whose work waits for a thread.
+// starvation describes a thread pool whose work waits for a thread, "" if there is none.
 func (p *Profile) starvation() string {
 	starved, longest := int64(0), Wait{Stack: -1}
 	var first time.Time
@@ -60,7 +60,8 @@ func (p *Profile) starvation() string {
 	return "thread pool starvation: " + strings.Join(parts, "; ")
 }
 
-// convoy describes the place for whose locks the most threads waited at one time.
+// convoy describes the place for whose locks at least convoyThreads threads waited at one time for
+// longest, "" if that was a small part of the recording.
 func (p *Profile) convoy() string {
 	bySite := map[string][]Wait{}
 	for _, w := range p.Waits {
@@ -103,7 +104,7 @@ func crowd(all []Wait) (most int, crowded time.Duration) {
 	return most, crowded
 }
 
-// spinLine describes CPU time of threads that wait without being blocked.
+// spinLine describes CPU time of threads that wait without being blocked, "" if it is a small part.
 func (p *Profile) spinLine() string {
 	var all, spun int64
 	sites := map[string]int64{}

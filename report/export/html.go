@@ -138,7 +138,8 @@ func (d *pageData) place(f *Frame) int32 {
 // maxPageSamples bounds the samples in a page. With more, the page has no time axis.
 const maxPageSamples = 300_000
 
-// addSamples adds the times of the samples. The rows of stacks are counted over all threads.
+// addSamples adds the lanes and the times of the samples, unless these are too many. A sample refers to
+// the row of its stack, counted over all threads.
 func (d *pageData) addSamples(p *Profile) {
 	d.Length = p.Duration.Microseconds()
 	for _, l := range p.lanes() {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// JSONVersion is the number in "version". It changes when a field changes its
-// meaning or goes; new fields may come without a change.
+// JSONVersion is the number in "version". It changes when a field changes its meaning or is
+// removed. New fields may be added without that.
 const JSONVersion = 1
 
 type jsonFile struct {
@@ -79,8 +79,7 @@ type jsonWait struct {
 	Nanos int64  `json:"ns"`
 }
 
-// WriteJSON writes everything the profile holds, in the schema that the package
-// comment describes.
+// WriteJSON writes everything that the profile holds. docs/json.md describes the schema.
 func WriteJSON(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err

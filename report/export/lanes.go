@@ -57,7 +57,7 @@ func (p *Profile) spinning() (out []span) {
 	return out
 }
 
-// merged sorts spans and merges those with less than gap between them.
+// merged sorts spans and merges those with at most gap between them.
 func merged(all []span, gap int64) []span {
 	slices.SortFunc(all, func(x, y span) int { return cmp.Compare(x.from, y.from) })
 	out := all[:0]

@@ -64,8 +64,8 @@ func (s *Stack) cpuCount() int64 {
 	return s.CPUCount
 }
 
-// lineMetric returns the metric for formats with one value per stack: samples, or the amount
-// of the first event if no samples were requested.
+// lineMetric returns the metric for formats with one value per stack: the one that the user chose,
+// else samples, or the amount of the first event if there are events and no samples.
 func (p *Profile) lineMetric() int {
 	if m := p.firstMetric(); m >= 0 {
 		return m

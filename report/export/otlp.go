@@ -45,7 +45,7 @@ const ownAttribute = "seedwalk."
 // otlpAttributes are OpenTelemetry's names for the labels of pprof.
 var otlpAttributes = map[string]string{labelThread: "thread.name", labelThreadID: "thread.id"}
 
-// otlpFrameTypes are OpenTelemetry's names for kinds of code, "" = not code.
+// otlpFrameTypes are OpenTelemetry's names for kinds of code, "" = none is written.
 var otlpFrameTypes = [numClasses]string{ClassManaged: "dotnet", ClassStub: "dotnet", ClassNative: "native", ClassRuntime: "native", ClassKernel: "kernel", ClassAsync: "dotnet"}
 
 // otlpWriter converts the tables of pprof to those of OpenTelemetry, as samples need them.

@@ -25,8 +25,8 @@ const (
 // wall/nanoseconds, cpu/nanoseconds, and those of the recorded events. Each module is a
 // mapping with its build id, and each frame a location. A frame without a name has no function,
 // and its mapping is marked as not symbolized. Labels: thread_id, thread_name, gap
-// (incomplete stacks), not_sampled (the cause of CPU time without samples), and trace_id and
-// span_id (of an Activity). The file name
+// (incomplete stacks), not_sampled (the cause of CPU time without samples), trace_id and
+// span_id (of an Activity), and event, message, owner, and open (of events). The file name
 // of a function is its source file if known, and its module otherwise.
 func WritePprof(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
@@ -101,8 +101,8 @@ func (w *pprofWriter) header() {
 	}
 }
 
-// mapping marks functions as named, unless one of its frames turns out to have no name. Our names
-// are better than those that pprof would find, and pprof cannot read managed code.
+// mapping adds a module, and marks its functions as named. A frame without a name removes the mark
+// later. Our names are better than those that pprof would find, and pprof cannot read managed code.
 func (w *pprofWriter) mapping(m *Module) {
 	pm := &profile.Mapping{ID: uint64(len(w.mappings) + 1), Start: m.Start, Limit: m.End, Offset: m.Offset,
 		File: clean(m.Path), BuildID: clean(m.BuildID), HasFunctions: true}

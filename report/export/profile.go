@@ -171,7 +171,7 @@ type Stats struct {
 	Taken     []string         // figures of that way, one line each
 	Clock     *Clock           // of CPU samples; nil = unknown
 	CPU       *CPUTime         // where CPU time is; nil = no clock of the processes is known
-	Counters  map[string]int64 // the same for programs; nil = none
+	Counters  map[string]int64 // counters of the engine by name; nil = none
 	Events    []EventStats     // recorded events of the runtime, by kind; nil = none were requested
 }
 
@@ -205,7 +205,7 @@ type Tries struct {
 	Count           int64
 }
 
-// threadCount returns the number of threads with samples.
+// threadCount returns the number of threads, without the one for all threads without samples.
 func (p *Profile) threadCount() (n int64) {
 	for i := range p.Threads {
 		if p.Threads[i].ID != 0 {

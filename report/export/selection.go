@@ -11,7 +11,7 @@ import (
 // Selection is a part of a profile. The zero value is all of it.
 type Selection struct {
 	Since, Until time.Duration  // from the start of the recording; Until 0 = to its end
-	Thread       string         // ID of a thread, or part of its name, "" = all
+	Thread       string         // ID of a thread, or part of its name in any case, "" = all
 	Focus        *regexp.Regexp // stacks with a frame whose name matches, nil = all
 }
 
@@ -22,8 +22,9 @@ func (*NoTimesError) Error() string {
 	return "the recording does not hold the times of its samples: a part of its time cannot be chosen"
 }
 
-// Select returns a profile of the selected stacks. It shares tables with p. Of a part of the time,
-// CPU time that no sample locates is left out, and a note says so.
+// Select returns a profile of the selected stacks. It shares tables with p. A part of the time omits
+// CPU time that no sample locates. It fails with a *NoTimesError if a part of the time is selected
+// and p lacks the times of its samples.
 func (p *Profile) Select(s Selection) (*Profile, error) {
 	if s == (Selection{}) {
 		return p, nil
@@ -110,7 +111,7 @@ func (q *Profile) window(p *Profile, since, until time.Duration) {
 	}
 }
 
-// windowWaits keeps the listed waits that overlap the time, and sums them up.
+// windowWaits keeps the listed waits that overlap the time, and sums up their whole lengths.
 func (q *Profile) windowWaits(p *Profile, begin, end int64) {
 	q.Waits = nil
 	for _, w := range p.Waits {

@@ -9,11 +9,11 @@ import (
 	"github.com/seedwalk/seedwalk/report/export/speedscope"
 )
 
-// WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads, one per thread,
-// and one of CPU time if it was measured. The weights of the others are wall nanoseconds, or
-// samples if wall time was not measured. If the times of the samples are known, the profiles of
-// threads are in true time order, and time that no sample covers has an empty stack. The
-// profiles of all threads are sums, in no order.
+// WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads, one per thread, and one
+// of CPU time if it was measured. The weights of the others are wall nanoseconds, or the metric of
+// lineMetric, such as samples, if wall time was not measured. If the times of the samples are known,
+// the profiles of threads are in true time order, and time that no sample covers has an empty stack.
+// The profiles of all threads are sums, in no order.
 func WriteSpeedscope(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 
 // TextOptions controls the text formats.
 type TextOptions struct {
-	Color      bool    // ANSI colours; set it only for a terminal
+	Color      bool    // ANSI colors; set it only for a terminal
 	Width      int     // columns, at least 40; 0: 100 for trees, and no limit for the lines of the summary
 	MaxLines   int     // lines of the tree without its heading, 0 = 110, at least 5
-	MinPercent float64 // branches below this share of the samples are summed up, 0 = 1
+	MinPercent float64 // branches below this share of the tree's total are summed up, 0 = 1
 }
 
 func (o TextOptions) filled() TextOptions {
@@ -134,8 +134,8 @@ func lastBreak(s string, n int) int {
 	return best
 }
 
-// WriteSummary writes the figures of a recording: samples, the share of complete stacks,
-// incomplete stacks by reason, and how long the runtime was suspended.
+// WriteSummary writes the figures of a recording: samples, findings, the share of complete stacks,
+// incomplete stacks by reason, CPU time, events, how long the runtime was suspended, and notes.
 func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s := &summary{opt: opt.filled(), room: math.MaxInt}
 	if opt.Width > 0 {

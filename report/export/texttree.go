@@ -193,8 +193,7 @@ func (l *treeText) chain(i int32, indent string) int32 {
 	return i
 }
 
-// frame writes a line for a node. Within a chain, it omits the total if it is about the same as
-// in the line above.
+// frame writes a line for a node. Within a chain, it omits a total that equals that of the caller.
 func (l *treeText) frame(i int32, indent string, first bool) {
 	total, self := l.tree.total[i], l.tree.self[i]
 	s := &l.tree.view.symbols[l.tree.symbol[i]]

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export/estimate"
 )
 
-// Function is a function, or a run of frames with one role, with its times.
+// Function is a function, a run of frames with one role, or a group of functions, with its times.
 type Function struct {
 	Name, Module string
 	Class        Class

@@ -61,7 +61,8 @@ func (s *symbol) compare(o *symbol) int {
 	return cmp.Or(strings.Compare(s.name, o.name), strings.Compare(s.module, o.module), cmp.Compare(s.class, o.class), strings.Compare(s.label(), o.label()))
 }
 
-// path is a stack as symbols, root first, with every gap.
+// path is a stack as symbols, root first, with every gap, and the type and message of an event at the
+// leaf.
 type path struct {
 	thread  int
 	symbols []int32
@@ -186,8 +187,9 @@ func unsafeRune(r rune) bool {
 }
 
 // merge returns the nodes of the tree of all paths: the caller and the symbol of each, and the last
-// node of each path. Node 0 is the root, and parents precede children. Paths that begin equally are
-// neighbors once they are sorted, so that the path before tells which nodes are there already.
+// node of each path. Node 0 is the root, and parents precede children. Sorting makes paths that begin
+// equally neighbors. So the nodes of a path that exist already are those that it shares with the path
+// before.
 func (v *view) merge() (parent, symbol, ends []int32) {
 	sorted := make([]int32, len(v.paths))
 	for i := range sorted {

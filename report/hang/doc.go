@@ -4,9 +4,9 @@
 // Source: the wait functions of dotnet/runtime (src/libraries/System.Private.CoreLib,
 // release/9.0 and release/10.0) and of glibc, as their names appear on stacks.
 //
-// Glossary: a snapshot holds the stacks and locks of all threads of a process. A thread is
-// still if it used no CPU time between two snapshots. A wait is what the leaf of a stack
-// blocks in. A worker is a thread of the managed thread pool.
+// Glossary: a snapshot holds the stacks and locks of all threads of a process. A thread is still if it
+// used no CPU time between two snapshots and its stack did not change. A wait is what the leaf of a
+// stack blocks in. A worker is a thread of the managed thread pool.
 //
 // Strategy: Judge compares two snapshots about a second apart. A thread that changed between
 // them does not hang. The functions on a stack show what the thread waits for. The snapshot

@@ -42,7 +42,7 @@ type Process struct {
 	Threads    []Thread
 	Chains     []Chain // from the second inspection, the most frequent first; none if they were not read
 	Processors int     // number of processors that it may use; 0 if unknown
-	Stopped    string  // why the kernel does not run it: "a debugger" or "a signal", else ""
+	Stopped    string  // what has stopped it, such as "a debugger (process 4711)"; "" if it runs
 	Once       bool    // there was only one inspection, so Ran is unknown
 }
 
@@ -91,8 +91,9 @@ var known = []struct {
 		"pselect", "open", "__open", "fsync", "flock", "fcntl", "pread", "pwrite"}},
 }
 
-// waitOf returns the wait of a stack's leaf. The last known function from the leaf on decides, up to the
-// first managed one outside System.Threading.
+// waitOf returns the wait of a stack's leaf, and the function that shows it. The last known function
+// from the leaf on decides. The search ends at the first other managed function outside
+// System.Threading.
 func waitOf(frames []Frame) (wait Wait, by string) {
 	for _, f := range frames {
 		if w := waitIn(f); w != NoWait {

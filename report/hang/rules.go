@@ -32,7 +32,7 @@ type Verdict struct {
 // leastConvoy is how many threads queue at one lock in a convoy.
 const leastConvoy = 3
 
-// judge is one judgement at work.
+// judge is the state of one call of Judge.
 type judge struct {
 	p    *Process
 	by   map[uint32]*Thread
@@ -56,7 +56,7 @@ func Judge(p *Process) []Verdict {
 	return j.out
 }
 
-// add keeps a verdict. After one snapshot only what lasts counts as a hang.
+// add keeps a verdict. After a single snapshot, only stopped and deadlock count as a hang.
 func (j *judge) add(kind Kind, hang bool, threads []uint32, evidence []string, format string, args ...any) {
 	hang = hang && (!j.p.Once || kind == Stopped || kind == Deadlock)
 	j.out = append(j.out, Verdict{kind, hang, fmt.Sprintf(format, args...), evidence, threads})
@@ -73,7 +73,7 @@ func (j *judge) who(tid uint32) string {
 	return fmt.Sprintf("thread %d", tid)
 }
 
-// waits is a line that says what a thread waits for and where.
+// waits returns a line with what a thread waits for and where.
 func (j *judge) waits(t *Thread) string {
 	at := ""
 	if place := t.Place(); place != "" {
@@ -95,7 +95,7 @@ func (j *judge) waits(t *Thread) string {
 	return fmt.Sprintf("%s waits for %s%s", j.who(t.TID), w, at)
 }
 
-// chain is the chain that a thread waits for, nil if it is not known.
+// chain returns the chain for which a thread waits, nil if it is unknown.
 func (p *Process) chain(tid uint32) *Chain {
 	for i := range p.Chains {
 		if slices.Contains(p.Chains[i].Blocked, tid) {
@@ -119,7 +119,7 @@ func (j *judge) stopped() {
 	}
 }
 
-// next is the thread that holds the lock that a still thread waits for.
+// next returns the thread that holds the lock for which a still thread waits, nil if there is none.
 func (j *judge) next(t *Thread) *Thread {
 	if t == nil || t.Ran || t.Lock.Kind == "" {
 		return nil
@@ -214,9 +214,10 @@ func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
 	return all
 }
 
-// starvation finds a thread pool whose workers all block, most of them in tasks. If the pool
-// has added workers between the snapshots, or has more than one for each processor, work waits
-// for them.
+// starvation finds a thread pool whose workers all block. If each waits for work in the pool's own
+// queue, it hangs. Otherwise as many still workers as there are processors, and at least two, must
+// wait for tasks. This counts as a hang if there are more of them, or if the pool grows: another
+// worker ran between the snapshots and waits for a task now.
 func (j *judge) starvation() {
 	var blocked []uint32
 	var lines []string
@@ -251,7 +252,8 @@ func (j *judge) starvation() {
 	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
 }
 
-// convoy finds many threads in a queue for one lock whose owner makes progress.
+// convoy finds many threads in a queue for one lock that no verdict before explains, so that its owner
+// is taken to make progress.
 func (j *judge) convoy() {
 	queue := map[string][]*Thread{}
 	for i := range j.p.Threads {
