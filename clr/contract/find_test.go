@@ -165,7 +165,8 @@ func TestCollectibleIsNotCached(t *testing.T) {
 	}
 }
 
-// precompiled images are found by their exception directory.
+// Methods of precompiled images are found by the image's exception directory. Code between them is a
+// stub.
 func TestPrecompiled(t *testing.T) {
 	f := world(nil, false)
 	f.u64(atSection+32, 0x1234) // R2RModule

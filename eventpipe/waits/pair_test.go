@@ -18,11 +18,11 @@ import (
 //
 //	T:C@S      thread T begins to wait for a lock, stack S      T:c  and ends
 //	T:W@S      the same for a wait handle, T:M@S for a Monitor  T:w
-//	T:x        an event of T that says nothing
+//	T:x        another event of T
 //	T:-N       N events of T are lost         T:!  T's counter begins again
-//	point      a sequence point               T>N  which says T reached N
+//	point      a sequence point               T>N  which counts N events of T
 //
-// Each takes a tick of one millisecond, or of as many as stand behind '+'.
+// Each takes a tick of one millisecond, or as many as the number after '+'.
 type script struct {
 	w       *nettracefile.Writer
 	tick    uint64 // a millisecond
@@ -62,8 +62,8 @@ func newScript(o nettracefile.Options) *script {
 	return s
 }
 
-// stacks: 2 stands on 1, 4 does not; 5 is of System.Threading.Lock's start and 6 of its
-// wait; 7 stands on 8, whose root it has no room for.
+// stacks defines the stacks. 2 extends 1, and 4 does not. 5 is the start of a System.Threading.Lock,
+// and 6 its wait. 7 extends 8, whose root does not fit into it.
 func (s *script) stacks() {
 	long := make([]uint64, 99)
 	for i := range long {

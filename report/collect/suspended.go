@@ -56,8 +56,8 @@ func (b *builder) name(stack, frame int) string {
 	return b.p.Frames[b.p.Stacks[stack].Frames[frame]].Name
 }
 
-// interrupted finds the signal frame that a managed frame called, with only native code above it,
-// and the runtime's own as its handler; -1 if there is none.
+// interrupted returns the index of a signal frame that interrupted a managed frame, if only native code
+// is above it and its handler is the runtime's; -1 if there is none.
 func (b *builder) interrupted(s *export.Stack) int {
 	for i, f := range s.Frames {
 		switch frame := &b.p.Frames[f]; {

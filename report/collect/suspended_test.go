@@ -60,8 +60,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A thread that is in the kernel has a leaf that says so. Where the runtime has stopped it
-// there, the frames of the stop are one frame all the same.
+// The stack of a thread in the kernel gets one more frame, for the kernel, at the leaf. Frames of the
+// sampler's own suspension are omitted.
 func TestKernelFrame(t *testing.T) {
 	p := NewProcess(1, "x")
 	p.Take(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/libc.so.6"})

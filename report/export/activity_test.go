@@ -7,7 +7,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Samples of an Activity are samples of their own, and all of a stack add up to what it has.
+// The samples of an Activity are separate. All samples of a stack add up to its values.
 func TestActivityLabels(t *testing.T) {
 	one, other := &Activity{Trace: [16]byte{1}, Span: [8]byte{2}}, &Activity{Trace: [16]byte{3}, Span: [8]byte{4}}
 	p := &Profile{Frames: []Frame{{Name: "App.Run", ModuleIndex: -1}}, Threads: []Thread{{ID: 7, Name: "worker"}},

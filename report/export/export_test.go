@@ -157,7 +157,7 @@ func hostile() *Profile {
 	return p
 }
 
-// No format lets a name out of its place.
+// A hostile name cannot break the syntax of a format, and no control character gets through.
 func TestHostileNames(t *testing.T) {
 	p := hostile()
 	for _, f := range Formats() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFindings: each kind of trouble is named, and what is not enough of it is not.
+// TestFindings: each kind of finding appears above its limit, and not below.
 func TestFindings(t *testing.T) {
 	managed := func(name string) Frame { return Frame{Name: name, ModuleIndex: -1, Class: ClassManaged} }
 	const run, take, spin = 0, 1, 2

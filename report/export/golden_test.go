@@ -21,8 +21,8 @@ func written(t *testing.T, write func(io.Writer, *Profile) error, p *Profile) []
 	return b.Bytes()
 }
 
-// goldenForms are what stands in golden files. pprof stands there as text,
-// since its compression is the library's business.
+// goldenForms are the formats with golden files. pprof is compared as text, because its compression
+// depends on the library.
 var goldenForms = []struct {
 	file  string
 	write func(io.Writer, *Profile) error
@@ -77,8 +77,7 @@ func TestAccountedGolden(t *testing.T) {
 	}
 }
 
-// Events are values of their own in every format that has room for them, and in none
-// are they samples.
+// Events have values of their own in every format that can show them. No format counts them as samples.
 func TestEventsGolden(t *testing.T) {
 	for _, f := range goldenForms {
 		if f.file == "demo.color.txt" || f.file == "demo.page.json" {

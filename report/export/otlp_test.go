@@ -40,7 +40,7 @@ func readOTLP(t *testing.T, bin string, write func(io.Writer, *Profile) error, p
 	return out.String()
 }
 
-// otlpStacks returns what the samples of one metric must be read as.
+// otlpStacks returns the expected samples of one metric, one line each.
 func otlpStacks(p *Profile, at int) (out []string) {
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
@@ -81,7 +81,7 @@ func otlpFrame(p *Profile, f *Frame) string {
 	return text + " " + s.class.String()
 }
 
-// shortened reads one line of the reader as otlpStacks writes it.
+// shortened converts a line of the reader to the form of otlpStacks.
 func shortened(line string) string {
 	head, rest, _ := strings.Cut(strings.TrimPrefix(line, "sample ["), "]")
 	var sum int64

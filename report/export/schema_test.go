@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// tags lists the names of a type's JSON fields, those of its parts too.
+// tags collects the names of a type's JSON fields, including those of nested types.
 func tags(t reflect.Type, into map[string]bool) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
@@ -23,7 +23,7 @@ func tags(t reflect.Type, into map[string]bool) {
 	}
 }
 
-// Every field stands in docs/json.md.
+// docs/json.md names every field of the file.
 func TestSchemaIsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/json.md")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 	}
 }
 
-// The file begins with what the line of record --json has too.
+// The file begins with the same fields as the line of record --json.
 func TestOneSchema(t *testing.T) {
 	var file, line map[string]json.RawMessage
 	b, err := json.Marshal(NewRecording("seedwalk-recording", handMade()))
