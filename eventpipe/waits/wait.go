@@ -29,7 +29,7 @@ const (
 	Complete   State = iota
 	BegunEarly       // the wait began before the trace: a lower bound
 	StillOpen        // the wait was open at the end of the trace: a lower bound
-	Unreliable       // events of its thread are missing: Nanos is 0
+	Unreliable       // events of its thread are missing, or it has no stop: Nanos is 0
 	numStates
 )
 

@@ -1,8 +1,8 @@
 // Package collect turns the messages of recorded processes (package wire) into a profile
 // (package export).
 //
-// Sources: the messages of package wire. The accounting of CPU time is described in
-// docs/how-it-works.md.
+// Sources: the messages of package wire. The comments in account.go describe the accounting of CPU
+// time.
 //
 // Glossary. A Process holds what one process sent. A moment is the time of one sample. Usage is
 // the exact CPU time of a thread. A namer finds the names of native functions.

@@ -1,16 +1,16 @@
-// Package category says what a sample spends its time on: user code, the class library, a garbage
-// collection, the JIT compiler, and so on.
+// Package category assigns samples to categories: user code, the class library, garbage collection, the
+// JIT compiler, and so on.
 //
 // Sources: measured on stacks of .NET 8 to 10; dotnet/runtime src/coreclr names the functions.
 //
-// Glossary. A kind is what one frame says. A category is what a stack says. A role is what a thread
-// of the runtime does, by its name.
+// Glossary. A kind is what one frame does. A category is what a stack does. A role is what a thread of
+// the runtime does, by its name.
 //
 // Strategy. A stack that spins is spinning, also while it yields or sleeps for a moment in between.
-// A stack whose leaf waits is waiting. Otherwise the frames are asked from the leaf up to
-// the first managed one: a frame of the collector, the compiler, or the type loader decides, and so
-// does its library. Frames of native libraries that the runtime calls belong to the runtime. Stacks
-// without a managed frame have the role of their thread.
+// A stack whose leaf waits is waiting. Otherwise the frames are examined from the leaf up to the
+// first managed one: a frame of the collector, the compiler, the type loader, or the native part of the
+// class library decides. Frames of native libraries that the runtime calls belong to the runtime. If
+// no frame decides, threads of the collector and of tiered compilation do.
 //
 // Known gaps: without symbol files, the collector and the type loader in libcoreclr have no names,
 // and their time on threads of the program is other time of the runtime.
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Category is what a stack says.
+// Category is what a stack spends its time on.
 type Category uint8
 
 const (
@@ -42,11 +42,11 @@ var Names = []string{"user code", "class library", "native libraries", "GC", "JI
 
 func (c Category) String() string { return Names[c] }
 
-// Kind is what a frame says.
+// Kind is what a frame does.
 type Kind uint8
 
 const (
-	neutral Kind = iota // stubs and the kernel: their callers say more
+	neutral Kind = iota // stubs and the kernel: their callers decide
 	user
 	library
 	shim // the native part of the class library
@@ -121,7 +121,7 @@ func ofRuntime(name, module string) Kind {
 	return runtime
 }
 
-// decided are the kinds that need no look at their callers.
+// decided are the kinds that decide without their callers.
 var decided = map[Kind]Category{gc: GC, jit: JIT, loading: Loading, shim: Library}
 
 // Stack returns the category of n frames, leaf first, of a thread with a role: "[GC]",
@@ -130,7 +130,7 @@ func Stack(n int, kind func(i int) Kind, role string) Category {
 	if spinning(n, kind) {
 		return Spinning
 	}
-	rest := Unknown // what it is if no caller says more
+	rest := Unknown // the category if no caller decides
 	for i := range n {
 		k := kind(i)
 		c, ok := decided[k]

@@ -8,10 +8,10 @@ import (
 // Caller is the frame that calls a run of nameless frames. The zero Caller is none.
 type Caller struct{ Class, Name, Module string }
 
-// RunRole returns what a run of nameless frames of the runtime does, as far as it is certain. Its caller
-// decides: only the JIT compiler calls its interface to the runtime, and what compiled code calls without
-// a name is a helper of the JIT compiler: casts, allocation, static fields, write barriers. thread is the
-// name of the thread.
+// RunRole returns what a run of nameless frames of the runtime does, "[runtime]" if that is uncertain.
+// The module or the caller decides. Only the JIT compiler calls its interface to the runtime. A
+// function without a name that compiled code calls is a helper: for casts, allocation, static fields,
+// or write barriers. thread is the name of the thread.
 func RunRole(module string, c Caller, thread string) string {
 	switch {
 	case IsJIT(module), c.Class == "runtime" && IsJIT(c.Module):

@@ -9,7 +9,7 @@
 //
 // Strategy. The messages are structs. The tag pb of a field is its number, and the type of a
 // field chooses its wire type: Fixed is fixed64, other integers are varints, lists of numbers
-// are packed. A field with its zero value is left out, unless it is a pointer.
+// are packed. A field with its zero value is omitted. A pointer to a zero value is written.
 //
 // Known gaps: only the fields that seedwalk writes are here.
 package otlp

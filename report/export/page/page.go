@@ -55,7 +55,7 @@ type Data struct {
 	Bulk
 }
 
-// Head is what is small.
+// Head holds the small fields.
 type Head struct {
 	Title      string   `json:"title"`
 	Facts      []string `json:"facts"`
@@ -67,7 +67,7 @@ type Head struct {
 	Symbols    [][3]any `json:"symbols"`          // name, module, class + DoubtfulBit if doubtful
 	Runs       []Run    `json:"runs,omitempty"`   // see Runs
 	Threads    [][2]any `json:"threads"`          // label, samples
-	Metrics    [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
+	Metrics    [][4]any `json:"metrics"`          // name, label, unit, index of the metric that counts
 	First      int      `json:"first"`            // metric that the page shows first
 	Length     int64    `json:"length,omitempty"` // of the recording, microseconds
 	Lanes      []Lane   `json:"lanes,omitempty"`  // what concerns the whole process
@@ -81,7 +81,7 @@ type Texts struct {
 	index map[string]int32
 }
 
-// At returns the index of a text.
+// At returns the index of a text. It adds a new one.
 func (x *Texts) At(text string) int32 {
 	if x.index == nil {
 		x.list, x.index = []string{""}, map[string]int32{"": 0}
@@ -130,7 +130,7 @@ func (d *Data) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// write writes the fields behind those of the head, and ends the object.
+// write writes the fields after those of the head, and ends the object.
 func (b *Bulk) write(out *bufio.Writer) {
 	out.WriteString(`,"parents":`)
 	writeNumbers(out, b.Parents)
@@ -193,7 +193,8 @@ type Runs struct {
 	index map[Run]int32
 }
 
-// At returns what a path or Bulk.Nodes has in place of a symbol, for List[i]: -1-i.
+// At adds f to List if it is new, and returns -1-i for its index i. Paths and Bulk.Nodes have this
+// number in place of a symbol.
 func (r *Runs) At(f Run) int32 {
 	if r.index == nil {
 		r.index = map[Run]int32{}

@@ -30,7 +30,8 @@ type Frame struct {
 	File string `json:"file,omitempty"`
 }
 
-// Profile is a list of stacks with their weights, in the order of time.
+// Profile is a list of stacks with their weights. It has the order of time only if the samples were
+// added so.
 type Profile struct {
 	Type    string    `json:"type"`
 	Name    string    `json:"name"`

@@ -5,8 +5,9 @@
 //
 // Glossary. A slice is an interval of a track. A track is a thread, or what is shown like one.
 //
-// Strategy. Readers need the slices of a track to nest. Outer slices are measured, and keep their
-// bounds. Inner slices are cut where an outer one begins or ends. A line holds one event.
+// Strategy. Readers need the slices of a track to nest. Outer slices are measured: one is cut only
+// where the outer slice around it ends, or where the recording begins. Inner slices are split where an
+// outer one begins or ends. A line holds one event.
 //
 // Known gaps: only complete events and metadata are written.
 package traceevent
@@ -38,7 +39,7 @@ type Track struct {
 type Trace struct {
 	PID    int
 	Name   string            // of the process
-	Other  map[string]string // what is true of all of it
+	Other  map[string]string // properties of the whole file
 	Tracks []Track           // in the order to show them
 }
 
@@ -112,7 +113,7 @@ func put(out *bufio.Writer, e *event, before string) error {
 	return err
 }
 
-// nest returns the slices of a track by their start, outer ones first.
+// nest returns the slices of a track by their start, enclosing ones first. They nest.
 func nest(outer, inner []Slice) []Slice {
 	all := slices.Clone(outer)
 	for i := range all { // no slice begins before the recording, or ends before it begins
