@@ -8,7 +8,7 @@
 // Strategy. A complaint about a flag is one line that names the nearest flag. Libraries are
 // looked for where a variable says, beside this program, and where packages install them.
 //
-// Known gaps: symbol folders and servers are for Linux only.
+// Known gaps: a value of a list cannot contain a comma.
 package cli
 
 import (

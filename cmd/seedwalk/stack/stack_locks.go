@@ -9,7 +9,7 @@ import (
 
 // stackLock is what a thread waits for.
 type stackLock struct {
-	Kind  string `json:"kind"` // as outside.LockKind names it
+	Kind  string `json:"kind"` // as paused.LockKind names it
 	At    string `json:"at,omitempty"`
 	Owner uint32 `json:"owner,omitempty"` // 0 = not known
 }

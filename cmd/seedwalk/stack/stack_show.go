@@ -45,7 +45,7 @@ type stackThread struct {
 	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
 
 	gapIn       string
-	cooperative bool // see outside.Stack
+	cooperative bool // see paused.Stack
 }
 
 type stackFrame struct {
