@@ -7,11 +7,11 @@
 // Glossary: that of package waits. A wait is *idle* if a thread of the pool waits for work.
 //
 // Strategy. All writers read the same finished Analysis and never change it. Each
-// output has the number of lost events and the reasons why it is partial. Idle waits
+// output but CSV has the reasons why it is partial. CSV has the number of lost events. Idle waits
 // of the thread pool and waits of starting threads are marked in JSON, CSV, and pprof,
 // and omitted in text and page.
 //
-// Known gaps: no source lines; pprof has one value per stack and no labels for locks.
+// Known gaps: no source lines.
 //
 // # JSON
 //
@@ -20,12 +20,14 @@
 //
 //	format        "seedwalk-waits"; version 1
 //	process       {pid, command_line, runtime, pointer_size}
-//	start         RFC 3339, left out if unknown; duration_ns
-//	events        {read, lost}; partial: [string], why the answer is not the whole one
+//	start         RFC 3339, omitted if unknown; duration_ns
+//	events        {read, lost}
+//	unseen        which kinds of waits the trace cannot show, omitted if it can show all
+//	partial       [string], why the result is incomplete; omitted if it is complete
 //	total         {waits, ns}: top-level waits, lower bounds among them
 //	unreliable, unmatched_stops, unlisted: integers
 //	waits         [{kind: lock|wait|monitor-wait; event: Contention|WaitHandleWait;
-//	              state: complete|begun-before|still-open|unreliable; reliable: bool;
+//	              state: complete|begun-before|still-open|unreliable; reliable: the duration is exact;
 //	              thread; process where the trace has several; thread_name; start_ns, stop_ns,
 //	              duration_ns; depth: 0 = top-level; idle: the pool's own; lock, object, owner;
 //	              owner_chain: [{thread, kind, stack}]; circle: the owners wait for each other;

@@ -15,7 +15,7 @@ import (
 // TextOptions limits the text output.
 type TextOptions struct {
 	Top   int  // number of longest waits, 0 = 20
-	Width int  // of the terminal, 0 = 110
+	Width int  // columns of a line, 0 = 110
 	Idle  bool // the thread pool's own waits too
 }
 
@@ -143,7 +143,7 @@ func bound(s waits.State) string {
 	return ""
 }
 
-// where writes a stack in one line, without the runtime's own leaves.
+// where writes a stack in one line, without the leaves in System.Threading.
 func where(frames []waits.Frame) string {
 	for len(frames) > 1 && strings.HasPrefix(frames[0].Name, "System.Threading.") {
 		frames = frames[1:]

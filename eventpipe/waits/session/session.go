@@ -4,14 +4,14 @@
 // Sources: those of packages diagnostics and waits; dotnet/runtime src/native/eventpipe/ep-session.c (buffers
 // are written every 100 ms).
 //
-// Strategy. Three sessions. A short one requests only the list of methods, for those compiled before the
-// attach; the list is written when the session is stopped. The main one requests only the waits, so that they
-// have its buffer to themselves; it ends with a list of methods too. The third reports methods as they are
-// loaded, for names while the program runs, and for methods that are gone at the end. The runtime (9.0.5,
-// measured) may crash if it lists compiled methods while it unloads some. So that list is requested only
-// once, and only after a late attach or if the trace is kept; otherwise only precompiled methods are listed.
-// The rundown provider is never requested as a provider: it would list the methods at the start, which no
-// runtime supports.
+// Strategy. Three sessions. A short one requests only the list of methods, for those compiled before
+// the attach; the list is written when the session is stopped. The main one requests only the waits, so
+// that they have its buffer to themselves; it ends with a list of methods too. The third reports
+// methods as they are loaded, for names while the program runs, and for methods that are gone at the
+// end. The runtime (9.0.5, measured) may crash if it lists compiled methods while it unloads some. So
+// that list is requested only after a late attach, and at the end if the trace is kept or the third
+// session failed. Otherwise only precompiled methods are listed. The rundown provider is never
+// requested as a provider: it would list the methods at the start, which no runtime supports.
 //
 // Glossary. A *rundown* is the list of existing methods that a session writes at its end.
 //
