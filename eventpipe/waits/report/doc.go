@@ -29,7 +29,8 @@
 //	waits         [{kind: lock|wait|monitor-wait; event: Contention|WaitHandleWait;
 //	              state: complete|begun-before|still-open|unreliable; reliable: bool;
 //	              thread; process where the trace has several; thread_name; start_ns, stop_ns,
-//	              duration_ns (exact if reliable); depth: 0 = top-level; idle: the pool's own; lock, object, owner;
+//	              duration_ns (exact if reliable); depth: 0 = top-level; idle: the pool's own;
+//	              lock, object, owner;
 //	              owner_chain: [{thread, kind, stack}]; circle: the owners wait for each other;
 //	              reported_ns; differs; blocked; native: [name], frames above the stack found from
 //	              outside; stack: [name], leaf first, native ones between them too where found}]
