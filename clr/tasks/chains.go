@@ -62,6 +62,9 @@ func Read(src *Source) (*Result, error) {
 	for i := 0; i == 0 || i < maxReadings && time.Since(began) < lastReading; i++ {
 		g.all, g.slab, g.arena, g.queues, g.out = nil, nil, nil, nil, &Result{}
 		if err := g.read(); err != nil {
+			if best != nil {
+				return best, nil
+			}
 			return nil, err
 		}
 		g.connect()

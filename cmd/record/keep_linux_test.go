@@ -26,8 +26,8 @@ func init() {
 	otherTargets["deleted"] = func() int { return replaced(false) }
 }
 
-// replaced maps a library as the loader does, and replaces the file once the tool has kept it. If told
-// is false, it deletes the file before the tool knows of it.
+// replaced maps a library as the loader does, and replaces the file once the tool has kept it. With false,
+// it deletes the file before the tool knows of it.
 func replaced(told bool) int {
 	path := os.Getenv(envLibrary)
 	f, err := elf.Open(path)

@@ -242,7 +242,11 @@ func (n *Names) Starved() int64 {
 }
 
 // Replaced reports whether code was freed, so that one address may have several names.
-func (n *Names) Replaced() bool { return n.unloads > 0 }
+func (n *Names) Replaced() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unloads > 0
+}
 
 // SetNative sets the function that names an offset in an image's file. Only the first call counts.
 func (n *Names) SetNative(find func(im *Image, offset uint64) (string, bool)) {

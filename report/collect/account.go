@@ -303,12 +303,13 @@ func (b *builder) unlocated(thread int, nanos uint64, class export.Class, names 
 
 // noThread returns the index of the thread for all threads without samples.
 func (b *builder) noThread() int {
+	const name = "threads without samples"
 	for i := range b.p.Threads {
-		if b.p.Threads[i].ID == 0 {
+		if t := &b.p.Threads[i]; t.ID == 0 && t.Name == name {
 			return i
 		}
 	}
-	b.p.Threads = append(b.p.Threads, export.Thread{Name: "threads without samples"})
+	b.p.Threads = append(b.p.Threads, export.Thread{Name: name})
 	return len(b.p.Threads) - 1
 }
 

@@ -226,8 +226,8 @@ func (e *Engine) alive() bool {
 	return e.Target.Mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
 }
 
-// lives is alive with a cached result. A stale result is harmless for samples. Real-time signals are sent after a check by alive. A
-// process that ends or calls exec runs, so it is not idle then.
+// lives is alive with a cached result. A stale result is harmless for samples. Real-time signals are sent
+// after a check by alive. A process that ends or calls exec runs, so it is not idle then.
 func (e *Engine) lives(now time.Time) bool {
 	good := reader.LivesFor
 	if e.Idle() {

@@ -156,6 +156,7 @@ func (e *Stopper) list(now int64) {
 	for tid, t := range e.tasks {
 		if !slices.Contains(all, int(tid)) {
 			e.Stats.Ended(t.Samples)
+			e.kernel.Shut(t)
 			delete(e.tasks, tid)
 		}
 	}

@@ -31,7 +31,7 @@ type budget struct {
 
 	saved  time.Duration // CPU time that was not used, below 0 if more was
 	begins int           // sessions that may begin until the next look
-	begun  bool          // a session has begun since the last look
+	begun  bool          // a session started since the last look
 	spent  float64       // sum of the shares of steady looks
 	steady int           // number of these looks
 }

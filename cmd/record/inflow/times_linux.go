@@ -37,7 +37,7 @@ func newTimes(pid int) *times {
 }
 
 // ended adds the processor time of a thread that has ended, as the other recording reports it. That
-// recording may have begun earlier, so only threads that started after the join are added. The
+// recording may have started earlier, so only threads that started after the join are added. The
 // time of the others is part of the process's time.
 func (t *times) ended(m *wire.Usage) {
 	if _, known := t.before.threads[m.TID]; known || m.TID == wire.ProcessTID || len(t.gone) >= maxEnded {
