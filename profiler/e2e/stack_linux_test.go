@@ -105,7 +105,7 @@ func sameInCore(t *testing.T, l shown, core string, whole bool) {
 		}
 		for k, f := range th.Frames {
 			o := l.Threads[i].Frames[k]
-			if frames++; !whole && f.Name == "" {
+			if frames++; !whole && f.Name == "" && o.Name != "" {
 				nameless, f.Name = nameless+1, o.Name
 			}
 			if f.IP != o.IP || f.SP != o.SP || (f.Name != o.Name || f.Kind != o.Kind) && (whole || k < len(th.Frames)-1) {
