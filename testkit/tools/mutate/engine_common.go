@@ -87,7 +87,7 @@ func unseenRows() []Fault {
 		engineFault("cfi/find.go", "find-together", "of FDEs that start together the last rules", "for k := next - 1; k >= i; k-- {", "for k := i; k < next; k++ {", cfiTests),
 		engineFault("cfi/find.go", "find-behind", "an FDE does not go on behind one within it", "\t\t\tat = min(hi, limit)\n", "\t\t\tat = limit\n", cfiTests),
 		engineFault("cfi/machine.go", "machine-remembered", "a state that a CIE remembers is another FDE's", "if m.depth == 0 { // a CIE", "if true { // a CIE", cfiTests),
-		engineFault("cfi/machine.go", "machine-failed", "rules of a CIE that failed are kept", "\tm.last = nil // should the program fail, what is kept is of no CIE\n", "", cfiTests),
+		engineFault("cfi/machine.go", "machine-failed", "rules of a CIE that failed are kept", "\tm.last = nil // if the program fails, the kept rules are no CIE's\n", "", cfiTests),
 		engineFault("cfi/machine.go", "machine-go-rows", "rows that are visited have Go's registers", "\trow.Hi = hi\n\tif p.c.byGo(p.arch) {", "\trow.Hi = hi\n\tif false {", cfiTests),
 		engineFault("cfi/machine.go", "machine-cie-moves", "a CIE may advance", "return BadOpcode // initial rules have no location", "return None", cfiTests),
 		engineFault("cfi/machine.go", "machine-no-cfa", "a row needs no CFA", "if row.CFA.Kind == Unspecified && why == None {", "if false {", cfiTests),
