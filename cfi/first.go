@@ -50,8 +50,9 @@ func (t *Table) Entries() int {
 	return len(t.first.pairs) / pairSize
 }
 
-// open finds the table in the header; false if there is none in the form of searchTable. The order of the
-// pairs is not checked: a search always ends between two neighbors, and its result is checked.
+// open finds the table in the header. It returns false if the header has no table in the form of
+// searchTable. It does not check the order of the pairs: a search always ends between two neighbors, and its
+// result is checked.
 func (s *searchTable) open() bool {
 	r, count, enc, err := s.hdr.counted()
 	if err != nil || enc != DW_EH_PE_datarel|DW_EH_PE_sdata4 || count == 0 || count > uint64(r.Len())/pairSize {
@@ -158,7 +159,7 @@ func (f *found) useCIE(t *Table, off uint64) bool {
 }
 
 // scan reads all records like loader.read and loader.header, and returns the offset of the FDE that applies
-// at pc: of those that cover it, the one that starts last, and of those with the same start the first.
+// at pc. If several cover pc, the one that starts last applies; among equal starts, the first.
 func (f *found) scan(t *Table, pc uint64) (best uint64, ok bool) {
 	s, off, start := &t.first, uint64(0), uint64(0)
 	for {

@@ -66,7 +66,7 @@ func TestReadable(t *testing.T) {
 		{"async overload", MethodName{Name: "A.B+<Run>d__1::MoveNext (async)", Parameters: "(string)"}, "A.B.Run(string) (async)"},
 		{"generic iterator", MethodName{Name: "A.B`1+<Items>d__1`1::MoveNext (iterator)", TypeArgs: []string{"int", "string"}}, "A.B<int>.Items<string> (iterator)"},
 		{"lambda in a generic type", MethodName{Name: "A`1+<>c__DisplayClass5_0`1::<Run>b__1", TypeArgs: []string{"int", "string"}}, "A<int>.Run (lambda 1)"},
-		{"arity of nobody's", MethodName{Name: "A`x::C", TypeArgs: []string{"int"}}, "A<x>.C"},
+		{"not a number as arity", MethodName{Name: "A`x::C", TypeArgs: []string{"int"}}, "A<x>.C"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.in.Readable(); got != c.want {

@@ -219,7 +219,7 @@ func (m *Module) text(index int) string {
 }
 
 // ID returns the offset of the module's version ID (MVID) in the metadata: the 16 bytes that no other build
-// of any module has. It returns 0 if there is none.
+// of any module has. It returns 0 if the metadata lacks it.
 func (m *Module) ID() int {
 	i := m.cell(tableModule, 1, 2)
 	if i < 1 || m.guids == 0 {

@@ -22,9 +22,9 @@ const (
 	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
 	RuleTask  Rule = 8 << 32 // a task, which is no async method's, may begin a chain
-	// RuleFrame marks the rule of a return address into a frame that holds a first object. The two numbers
-	// of the range then count the words below that address on the stack, and from it upwards, that may be
-	// it.
+	// RuleFrame marks the rule of a return address into a frame that holds a first object. The numbers of
+	// the range then count the words on the stack that may be the object: below the return address, and
+	// from it upwards.
 	RuleFrame Rule = 16 << 32
 )
 

@@ -156,7 +156,7 @@ func (p *process) freezeWithoutSignals() {
 	})
 }
 
-// signaled reports whether a thread has a signal to take, other than the one that stopped it.
+// signaled reports whether a signal is pending for a thread, except the one that stopped it.
 func (p *process) signaled() bool {
 	files, _ := filepath.Glob("/proc/" + p.id + "/task/*/status")
 	for _, name := range files {

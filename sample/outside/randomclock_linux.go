@@ -133,8 +133,8 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 }
 
 // answered reports whether a requested sample is one of processor time: the thread was on a processor
-// at the moment, or got one as soon as the tool gave it up. If so, it sets the times that the sample
-// represents.
+// at the moment, or got the tool's processor as soon as the tool slept. If so, answered sets the times that
+// the sample represents.
 func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 	e.random.Close(t)
 	d := &t.Drawn

@@ -189,8 +189,8 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address, which ended then judges, and at a frame that changes
-// nothing. The same return address at another stack pointer is recursion.
+// checkRA ends the walk at a zero return address, and at a frame that changes nothing. The function ended
+// decides later what a zero means. The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {
 		return unwind.NullReturn

@@ -22,8 +22,8 @@ type process struct {
 	name  string
 }
 
-// tries bounds how often a process is asked whether it has a .NET runtime: one that starts
-// may have it late. After each try, more listings leave it out.
+// tries bounds how often a process is asked whether it has a .NET runtime, which a starting process may
+// load late. The pause grows with each try.
 const tries = 6
 
 // settled is the number of listings after which a known process is checked again: its

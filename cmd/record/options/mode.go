@@ -59,8 +59,8 @@ func (o *Options) ChooseMode() *Refusal {
 	return o.checkProfiler()
 }
 
-// Unpack writes the embedded probe into dir, where the target can load it, unless another probe is
-// chosen or the mode uses none. On Windows, it makes the memory for events instead.
+// Unpack writes the embedded probe into dir, from where the target loads it. It writes nothing if another
+// probe is chosen or the mode uses none. On Windows, it makes the memory for events instead.
 func (o *Options) Unpack(dir string) error {
 	if !NeedsLibrary {
 		return o.share()
