@@ -27,7 +27,7 @@ func (b *builder) sampled(p *Process) {
 			s.Counters[name] = int64(v)
 		case name == "thread_min":
 			s.Counters[name] = min(old, int64(v))
-		case name == "thread_max", name == "thread_median", name == "thread_rate_mhz":
+		case name == "thread_max", name == "thread_median", name == "thread_rate_mhz", name == "clock_late_ns":
 			s.Counters[name] = max(old, int64(v))
 		default:
 			s.Counters[name] += int64(v)

@@ -78,9 +78,9 @@ func TestTakenLines(t *testing.T) {
 // Counters of two processes are added; for values per thread the least and the most are kept.
 func TestTakenOfTwo(t *testing.T) {
 	b := newBuilder(nil)
-	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
-	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
-	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7}
+	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "probe_clock_late_ns": 40, "other": 1}})
+	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4, "probe_clock_late_ns": 30}})
+	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7, "clock_late_ns": 40}
 	if d := cmptest.Diff(want, b.p.Stats.Counters); d != "" {
 		t.Error(d)
 	}

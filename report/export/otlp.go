@@ -46,7 +46,7 @@ const ownAttribute = "seedwalk."
 var otlpAttributes = map[string]string{labelThread: "thread.name", labelThreadID: "thread.id"}
 
 // otlpFrameTypes are OpenTelemetry's names for kinds of code, "" = none is written.
-var otlpFrameTypes = [numClasses]string{ClassManaged: "dotnet", ClassStub: "dotnet", ClassNative: "native", ClassRuntime: "native", ClassKernel: "kernel", ClassAsync: "dotnet"}
+var otlpFrameTypes = [numClasses]string{ClassManaged: "dotnet", ClassStub: "dotnet", ClassNative: "native", ClassRuntime: "native", ClassKernel: "kernel", ClassAsync: "dotnet", ClassResumer: "dotnet"}
 
 // otlpWriter converts the tables of pprof to those of OpenTelemetry, as samples need them.
 type otlpWriter struct {

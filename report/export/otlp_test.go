@@ -173,3 +173,13 @@ func TestOTLPAttributes(t *testing.T) {
 		t.Error("a stack whose samples have no times lacks its sum")
 	}
 }
+
+// Every class of code has one of OpenTelemetry's frame types; what is not code has none.
+func TestFrameTypes(t *testing.T) {
+	for c := range numClasses {
+		notCode := c == ClassGap || c == ClassType || c == ClassUnsampled
+		if (otlpFrameTypes[c] == "") != notCode {
+			t.Errorf("class %v: frame type %q", c, otlpFrameTypes[c])
+		}
+	}
+}

@@ -213,7 +213,7 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 }
 
 // Ended returns the threads that have ended since the last call. Their hits are in the rings by then: call
-// Read first, then Remove.
+// Read after it, and Remove after that.
 func (s *Sampler) Ended() []uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

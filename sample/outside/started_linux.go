@@ -33,13 +33,14 @@ func (e *Engine) readStartup() {
 		e.startup = nil
 		return
 	}
+	ended := s.Rings.Ended() // before Read: hits of removed threads no longer count
 	s.Rings.Read(e.started)
 	for _, tid := range s.Rings.Threads() {
 		if t := e.Tasks[tid]; t != nil && t.Armed {
 			s.Rings.Remove(tid)
 		}
 	}
-	for _, tid := range s.Rings.Ended() {
+	for _, tid := range ended {
 		e.accountStarted(tid)
 	}
 	if e.births.watch != nil && e.Table.Listing > 1 {
