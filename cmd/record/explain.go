@@ -15,7 +15,7 @@ import (
 // see, or else the most likely ones.
 func (r *run) neverConnected() string {
 	o := r.opt
-	const head = "no samples: the profiler never connected; "
+	const head = "no samples: no .NET runtime loaded seedwalk's library; "
 	if notes := r.srv.userNotes(); len(notes) > 0 {
 		return head + strings.Join(notes, "; ")
 	}

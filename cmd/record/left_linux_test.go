@@ -151,7 +151,7 @@ func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 	var pid int
 	fmt.Fscan(out, &pid)
 	defer syscall.Kill(pid, syscall.SIGKILL)
-	if want := fmt.Sprintf("no samples: the profiler never connected; the command ended and left process %d", pid); res.ExitCode != 0 || !strings.HasPrefix(said.String(), want) {
+	if want := fmt.Sprintf("no samples: no .NET runtime loaded seedwalk's library; the command ended and left process %d", pid); res.ExitCode != 0 || !strings.HasPrefix(said.String(), want) {
 		t.Errorf("exit code %d, said %q, want %q", res.ExitCode, said, want)
 	}
 }

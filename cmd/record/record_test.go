@@ -179,7 +179,7 @@ func TestLastFigures(t *testing.T) {
 func TestNeverConnected(t *testing.T) {
 	opt, said := fakeRun(t, "silent")
 	res := mustRun(t, opt)
-	if res.ExitCode != 5 || !strings.Contains(said.String(), "the profiler never connected") || strings.Contains(said.String(), "\n") {
+	if res.ExitCode != 5 || !strings.Contains(said.String(), "no .NET runtime loaded seedwalk's library") || strings.Contains(said.String(), "\n") {
 		t.Errorf("exit code %d, said %q", res.ExitCode, said)
 	}
 	if _, err := os.Stat(opt.Outputs[0].Path); !errors.Is(err, os.ErrNotExist) {

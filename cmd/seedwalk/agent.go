@@ -144,6 +144,9 @@ func (f *agentFlags) rules() (err error) {
 		if err != nil || pid <= 0 {
 			return fmt.Errorf("--pid %s is not the number of a process", text)
 		}
+		if p, err := os.FindProcess(pid); err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+			return fmt.Errorf("--pid %d: there is no such process", pid)
+		}
 		r.PIDs = append(r.PIDs, pid)
 	}
 	if r.Command, err = pattern("--command", f.command); err != nil {

@@ -95,13 +95,16 @@ func (d *Seconds) Set(s string) error {
 		s += "s"
 	}
 	v, err := time.ParseDuration(s)
-	if _, unit := time.ParseDuration("1" + strings.TrimLeft(s, "0123456789.")); err != nil && unit == nil {
-		return errors.New("too long: a time is at most 2562047h")
-	} else if err != nil {
-		return errors.New("not a time such as 3, 30s, or 2m")
-	}
 	*d = Seconds(v)
-	return nil
+	if err == nil {
+		return nil
+	}
+	unit := strings.TrimLeft(s, "0123456789.")
+	_, number := strconv.ParseFloat(strings.TrimSuffix(s, unit), 64)
+	if _, err := time.ParseDuration("1" + unit); err == nil && number == nil {
+		return errors.New("too long: a time is at most 2562047h")
+	}
+	return errors.New("not a time such as 3, 30s, or 2m")
 }
 
 // TextOptions fit a terminal, if that is what w is.
