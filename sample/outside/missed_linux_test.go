@@ -1,7 +1,11 @@
 package outside
 
 import (
+	"os"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
@@ -25,4 +29,35 @@ func TestMissed(t *testing.T) {
 			t.Errorf("%s: %d ms, want %d", name, got/1e6, c.want/1e6)
 		}
 	}
+}
+
+// Missing samples are attributed to blocked signals only if the thread was seen to block one that is pending.
+func TestNoteBlocked(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const period = 10_000_000
+	e := &Engine{Base: sampler.Base{Period: period}, Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
+	task := func(spent uint64) *threads.Task {
+		return &threads.Task{TID: uint32(unix.Gettid()), Last: threads.Counters{Cpu: spent}, Weighed: 2 * period}
+	}
+	check := func(name string, spent uint64, want bool) {
+		t.Helper()
+		k := task(spent)
+		if e.noteBlocked(k); k.Blocks != want {
+			t.Errorf("%s: %v, want %v", name, k.Blocks, want)
+		}
+	}
+	check("not blocked", 20*period, false)
+	set := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGURG - 1)}}
+	var old unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
+	check("blocked, none pending", 20*period, false)
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGURG); err != nil {
+		t.Fatal(err)
+	}
+	check("blocked and pending", 20*period, true)
+	check("few samples are missing", 11*period, false)
 }

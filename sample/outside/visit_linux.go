@@ -103,6 +103,7 @@ func (e *Engine) visit(t *threads.Task) {
 	if t.Armed {
 		e.Stats.Busy += s.Used
 		e.silent(t, s.Used)
+		e.noteBlocked(t)
 	} else {
 		t.Unarmed += s.Used
 	}
