@@ -15,7 +15,6 @@ const (
 	insSVC            = 0xd4000001 // svc #0
 	insPLT0Push       = 0xa9bf7bf0 // stp x16, x30, [sp, #-16]!
 	insBRX17          = 0xd61f0220 // br x17
-	insResolveProfile = 0xd107c3ff // sub sp, sp, #496
 	insNop            = 0xd503201f
 )
 
@@ -40,17 +39,13 @@ func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) 
 // inTrampoline reports whether pc is at one of a signal trampoline's two instructions. A handler's return
 // address is the first one's, without a call before it.
 func inTrampoline(m *module.Module, pc uint64, mem *memory.Window) bool {
-	w, ok := codeWord(m, pc, mem)
-	if !ok {
-		return false
-	}
-	switch w {
+	switch w, _ := codeWord(m, pc, mem); w {
 	case insMovX8Sigreturn:
-		w, ok = codeWord(m, pc+4, mem)
-		return ok && w == insSVC
+		w, _ = codeWord(m, pc+4, mem)
+		return w == insSVC
 	case insSVC:
-		w, ok = codeWord(m, pc-4, mem)
-		return ok && w == insMovX8Sigreturn
+		w, _ = codeWord(m, pc-4, mem)
+		return w == insMovX8Sigreturn
 	}
 	return false
 }

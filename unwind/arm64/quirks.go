@@ -1,6 +1,8 @@
 package arm64
 
 import (
+	"bytes"
+
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -76,18 +78,13 @@ func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
 		row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP
 }
 
-// isResolveProfile looks for sub sp, sp, #496; stp x29, x30, [sp]; mov x29, sp, maybe after a nop.
+// resolveProfile is sub sp, sp, #496; stp x29, x30, [sp]; mov x29, sp.
+var resolveProfile = []byte{0xff, 0xc3, 0x07, 0xd1, 0xfd, 0x7b, 0x00, 0xa9, 0xfd, 0x03, 0x00, 0x91}
+
+// isResolveProfile looks for these instructions, maybe after a nop.
 func isResolveProfile(m *module.Module, addr uint64) bool {
-	const stpFPLR = 0xa9007bfd
-	w, ok := codeWord(m, addr, nil)
-	if ok && w == insNop {
+	if w, _ := codeWord(m, addr, nil); w == insNop {
 		addr += 4
-		w, ok = codeWord(m, addr, nil)
 	}
-	if !ok || w != insResolveProfile {
-		return false
-	}
-	w, ok = codeWord(m, addr+4, nil)
-	third, ok3 := codeWord(m, addr+8, nil)
-	return ok && ok3 && w == stpFPLR && third == 0x910003fd
+	return bytes.Equal(m.Bytes(addr, len(resolveProfile)), resolveProfile)
 }

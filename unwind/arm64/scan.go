@@ -1,6 +1,8 @@
 package arm64
 
 import (
+	"slices"
+
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -95,7 +97,7 @@ func (s *scan) instruction(w uint32) scanned {
 	case w == insBRX17, s.jumps && w&0xfffffc1f == 0xd61f0000: // br
 		return returns // the linkage table's jump to its function
 	case nearcall.IsARM64(w):
-		if w>>26 == 0x25 && outlined(s.m, s.pc-4+uint64(int64(int32(w<<6)>>6)*4)) {
+		if outlined(s.m, s.pc-4, w) {
 			return refused
 		}
 		s.call = true
@@ -110,36 +112,16 @@ func (s *scan) instruction(w uint32) scanned {
 	return s.data(w)
 }
 
-// outlined reports whether a function is code that a compiler has moved out of several callers: it changes
-// registers that functions preserve, and returns (clang at -Oz).
-func outlined(m *module.Module, pc uint64) bool {
+// outlined reports whether an instruction calls code that a compiler has moved out of several callers: it
+// changes registers that functions preserve, and returns (clang at -Oz).
+func outlined(m *module.Module, pc uint64, w uint32) bool {
 	var e emulator
 	for reg := range uint64(regSP) {
 		e.regs[reg] = value64{reg, entryValue}
 	}
-	for range maxOutlined {
-		w, ok := codeWord(m, pc, nil)
-		if !ok {
-			return false
-		}
-		switch how, _ := e.run(w, nil); how {
-		case flowNext:
-			pc += 4
-			continue
-		case flowReturn:
-			for reg := uint64(firstX); reg < regFP; reg++ {
-				if e.regs[reg] != (value64{reg, entryValue}) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	return false
+	was := e.regs
+	return e.through(m, pc, w) && !slices.Equal(e.regs[firstX:regFP], was[firstX:regFP])
 }
-
-// maxOutlined bounds the instructions of such code.
-const maxOutlined = 16
 
 // data executes an instruction that is not a branch.
 func (s *scan) data(w uint32) scanned {

@@ -22,7 +22,8 @@ func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
 		return true
 	}
-	ok := u.amidProlog(m, addr, row) || u.amidEpilog(m, addr, row)
+	prolog := u.amidProlog(m, addr, row)
+	ok := u.amidEpilog(m, addr, row) || prolog // also of code that only looks like a function: see toReturn
 	popped(row)
 	return ok
 }
@@ -63,6 +64,9 @@ func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (th
 		w, ok := codeWord(m, pc, nil)
 		if !ok {
 			break
+		}
+		if e.through(m, pc, w) {
+			continue
 		}
 		how, _ := e.run(w, nil)
 		if _, saves = e.saved(regLR); there && saves || how != flowNext && how != flowBranch {
@@ -151,12 +155,47 @@ func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 		case flowReturn:
 			return true
 		case flowJump:
-			return u.begins(m, pc+uint64(by)-m.CFIBias())
+			pc += uint64(by)
+			if in := *e; in.toReturn(m, pc) && in.regs[regSP].kind == knownValue {
+				*e = in
+			}
+			return u.begins(m, pc-m.CFIBias())
 		default:
 			return false
 		}
 	}
 	return false
+}
+
+// maxOutlined bounds the instructions of code that a compiler has moved out of several functions.
+const maxOutlined = 16
+
+// toReturn executes straight code to its return. clang at -Oz moves parts of prologs and epilogs, which
+// change SP and saved registers, into functions that others call or jump to. It returns false for other code.
+func (e *emulator) toReturn(m *module.Module, pc uint64) bool {
+	for range maxOutlined {
+		w, _ := codeWord(m, pc, nil) // 0, which stops, where there is no code
+		if how, _ := e.run(w, nil); how != flowNext {
+			return how == flowReturn
+		}
+		pc += 4
+	}
+	return false
+}
+
+// through executes the instruction w at pc if it is a direct call of straight code. Otherwise it changes
+// nothing.
+func (e *emulator) through(m *module.Module, pc uint64, w uint32) bool {
+	if w>>26 != 0x25 {
+		return false
+	}
+	in, back := *e, value64{pc + 4, knownValue}
+	in.regs[regLR] = back
+	if !in.toReturn(m, pc+uint64(int64(int32(w<<6)>>6)*4)) || in.regs[regLR] != back {
+		return false
+	}
+	*e = in
+	return true
 }
 
 // begins reports whether a function may begin at an address of the image. A part of a function elsewhere has

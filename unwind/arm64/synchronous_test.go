@@ -45,6 +45,7 @@ func TestSynchronous(t *testing.T) {
 		call, cbz           = 0x94000100, 0xb4000060             // cbz x0, three on
 		lower, raise        = 0xd10083ff, 0x910083ff             // sub, add sp, sp, #32
 		into, onto          = 0xa9007bfd, 0xa9407bfd             // stp, ldp x29, x30, [sp]
+		popD                = 0x6cc623eb                         // ldp d11, d8, [sp], #96
 	)
 	after := func(n byte, rest ...byte) []byte { return append([]byte{0x40 | 4*n}, rest...) }
 	framed := []byte{0x0c, 29, 32, 0x9d, 4, 0x9e, 3, 0x93, 2} // CFA=x29+32; x29, x30, x19 at CFA-32, -24, -16
@@ -77,6 +78,10 @@ func TestSynchronous(t *testing.T) {
 		{"on its way to a linkage table", []part{{[]uint32{push, call, pop, 0x14000001}, after(1, saved...)}, {[]uint32{other, ret}, nil}}, 3, 0, 1},
 		{"on its way to where its row comes late", []part{{[]uint32{push, other, lower, call, raise, 0x17fffffc}, after(3, 0x0e, 64, 0x9d, 4, 0x9e, 3)}}, 4, 64, 40},
 		{"described as ended where it has not", []part{{[]uint32{push, call, other, other, pop, ret}, after(1, append(append(saved, 0x44), 0x0e, 0, 0xdd, 0xde)...)}}, 3, 32, 8},
+		{"behind a part of a prolog", []part{{[]uint32{push, 0x94000005, lower, other, call, ret}, after(4, framed...)}, {[]uint32{push19, ret}, []byte{}}}, 3, 64, 40},
+		{"behind a call that returns elsewhere", []part{{[]uint32{push, 0x94000005, other, call, other, ret}, after(1, saved...)}, {[]uint32{lower, 0xaa0003fe, ret}, []byte{}}}, 2, 32, 8},
+		{"in a part of an epilog", []part{{[]uint32{popD, ret}, []byte{}}}, 0, 96, 1},
+		{"on its way to a part of an epilog", []part{{[]uint32{0x6dba23eb, 0xa9017bfd, 0x910043fd, call, 0xa9417bfd, 0x14000001}, after(3, 0x0c, 29, 80, 0x9d, 10, 0x9e, 9)}, {[]uint32{popD, ret}, []byte{}}}, 5, 96, 24},
 		{"that aligns its stack", []part{{[]uint32{push, 0xd10183e9, frame, 0x927be93f, other, call}, after(5, framed...)}}, 4, 32, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
