@@ -168,18 +168,13 @@ func (t *Tables) section(ip uint64, s *section) Reason {
 // fragment searches the list of a leaf.
 func (t *Tables) fragment(ip, at uint64, s *section) Reason {
 	for range maxFragments {
-		begin, ok1 := t.v.word(at + t.l.fragmentBegin)
-		end, ok2 := t.v.word(at + t.l.fragmentEnd)
-		next, ok3 := t.v.word(at + t.l.fragmentNext)
-		if !ok1 || !ok2 || !ok3 {
+		var w [4]uint64
+		if !t.v.words(at, w[:], t.l.fragmentBegin, t.l.fragmentEnd, t.l.fragmentNext, t.l.fragmentSection) {
 			return Unreadable
 		}
+		begin, end, next := w[0], w[1], w[2]
 		if begin <= ip && ip < end {
-			rs, ok := t.v.word(at + t.l.fragmentSection)
-			if !ok {
-				return Unreadable
-			}
-			return t.readSection(ip, rs, s)
+			return t.readSection(ip, w[3], s)
 		}
 		s.collectible = s.collectible || next&1 != 0
 		if at = next &^ 1; at == 0 {
@@ -191,17 +186,13 @@ func (t *Tables) fragment(ip, at uint64, s *section) Reason {
 
 // readSection reads the RangeSection at rs and checks that it covers ip.
 func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
-	var ok [6]bool
-	var deleted uint64
-	s.begin, ok[0] = t.v.word(rs + t.l.sectionBegin)
-	s.end, ok[1] = t.v.word(rs + t.l.sectionEnd)
-	s.flags, ok[2] = t.v.u32(rs + t.l.sectionFlags)
-	s.r2r, ok[3] = t.v.word(rs + t.l.sectionR2R)
-	s.heap, ok[4] = t.v.word(rs + t.l.sectionHeap)
-	deleted, ok[5] = t.v.word(rs + t.l.sectionDeleted)
-	if ok != [6]bool{true, true, true, true, true, true} {
+	var w [6]uint64
+	l := &t.l
+	if !t.v.words(rs, w[:], l.sectionBegin, l.sectionEnd, l.sectionFlags, l.sectionR2R, l.sectionHeap, l.sectionDeleted) {
 		return Unreadable
 	}
+	s.begin, s.end, s.flags, s.r2r, s.heap = w[0], w[1], uint32(w[2]), w[3], w[4]
+	deleted := w[5]
 	s.collectible = s.collectible || s.flags&flagCollectible != 0
 	switch {
 	case deleted != 0:

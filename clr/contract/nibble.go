@@ -15,11 +15,11 @@ const (
 
 // start returns the start of the method whose code contains ip, if there is one.
 func (t *Tables) start(ip uint64, s *section) (uint64, Reason) {
-	base, ok1 := t.v.word(s.heap + t.l.heapMapBase)
-	table, ok2 := t.v.word(s.heap + t.l.heapHeaderMap)
-	if s.heap == 0 || !ok1 || !ok2 {
+	var w [2]uint64
+	if s.heap == 0 || !t.v.words(s.heap, w[:], t.l.heapMapBase, t.l.heapHeaderMap) {
 		return 0, Unreadable
 	}
+	base, table := w[0], w[1]
 	rel := ip - base
 	if base > ip || rel >= 1<<32 {
 		return 0, Malformed

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/context/memory"
 )
@@ -31,6 +32,27 @@ func (v *view) word(addr uint64) (uint64, bool) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b), true
+}
+
+// words reads the words of a structure at the given offsets into out, in one read where that is possible: a
+// read of another process costs far more than its bytes.
+func (v *view) words(at uint64, out []uint64, offsets ...uint64) bool {
+	lo, hi := slices.Min(offsets), slices.Max(offsets)
+	if n := hi - lo + 8; n >= 8 && n <= viewSize {
+		if b, ok := v.bytes(at+lo, int(n)); ok {
+			for i, o := range offsets {
+				out[i] = binary.LittleEndian.Uint64(b[o-lo:])
+			}
+			return true
+		}
+	}
+	for i, o := range offsets {
+		var ok bool
+		if out[i], ok = v.word(at + o); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *view) u32(addr uint64) (uint32, bool) {
