@@ -28,6 +28,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -113,13 +114,8 @@ var everyMode = []peer.Mode{peer.Warm, peer.Cold, peer.Off}
 func (r *rival) agreed(tb testing.TB, f *capture.File) *capture.File {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "all")
-	if err := f.Write(path); err != nil {
-		tb.Fatal(err)
-	}
-	theirs, err := peer.Run(r.program, path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, f.Write(path))
+	theirs := must.Get(peer.Run(r.program, path))(tb)
 	s, kept := newSide(f), &capture.File{Sets: f.Sets}
 	for i := range f.Stacks {
 		n := s.walk(i)
@@ -150,15 +146,10 @@ func rivals(tb testing.TB) (all []rival, deep string) {
 	if errors.Is(err, peer.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	all = []rival{{"libunwind", libunwind, everyMode}, {"libdwfl", libdwfl, []peer.Mode{peer.Warm}}}
 	for _, folder := range peer.FramehopFolders() {
-		program, err := peer.BuildFramehop(dir, folder)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		program := must.Get(peer.BuildFramehop(dir, folder))(tb)
 		all = append(all, rival{filepath.Base(folder), program, []peer.Mode{peer.Warm, peer.Cold}})
 	}
 	return all, deep
@@ -168,13 +159,8 @@ func rivals(tb testing.TB) (all []rival, deep string) {
 func (r *rival) beside(b *testing.B, name string, f *capture.File, mode peer.Mode) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "walks")
-	if err := f.Write(path); err != nil {
-		b.Fatal(err)
-	}
-	timer, err := peer.StartTimer(r.program, path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, f.Write(path))
+	timer := must.Get(peer.StartTimer(r.program, path))(b)
 	defer timer.Close()
 	s := newSide(f)
 	theirs := func(n int) float64 {
@@ -223,10 +209,7 @@ func BenchmarkBeside(b *testing.B) {
 	for _, depth := range []int{8, 32, 128} {
 		path := filepath.Join(b.TempDir(), "deep")
 		record(b, deep, path, depth)
-		f, err := capture.Read(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		f := must.Get(capture.Read(path))(b)
 		all(b, fmt.Sprintf("deep-%d", depth), peers, f)
 	}
 	if f, _, err := peer.FromSnapshots(b.TempDir()); err == nil {
@@ -241,9 +224,7 @@ func BenchmarkBeside(b *testing.B) {
 	}
 	for i, path := range rawFiles(b) {
 		f, _, err := peer.FromRaw(path, 1500)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		all(b, fmt.Sprintf("dotnet-%d", i), peers, f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // libgcc is the deep program, which walks by libgcc the stack that it has recorded.
@@ -17,27 +18,19 @@ func libgcc(tb testing.TB, depth string) (*peer.Timer, *capture.File) {
 	if errors.Is(err, peer.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	path := filepath.Join(dir, "recorded")
 	timer, err := peer.StartLive(deep, path, depth, "libgcc")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	tb.Cleanup(func() {
 		if err := timer.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
 	theirs, n, err := timer.Ask("f", 1) // answered when all is recorded
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	f, err := capture.Read(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	s := newSide(f)
 	s.empty(true)
 	ours, hash := s.walk(0), uint64(0xcbf29ce484222325)

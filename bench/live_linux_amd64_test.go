@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // liveDepth is how many frames the program's own stack has, at each place it walks from.
@@ -21,20 +22,14 @@ func live(tb testing.TB) *peer.Timer {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		tb.Skip("SKIPPED-CHECK: no C compiler")
 	}
-	if err := run("../capi/build.sh", "shared", library); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, run("../capi/build.sh", "shared", library))
 	program, err := peer.Build(dir, "live", "live", library, "-Wl,-rpath,"+dir, "-lunwind")
 	if errors.Is(err, peer.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	timer, err := peer.StartLive(program)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	tb.Cleanup(func() {
 		if err := timer.Close(); err != nil {
 			tb.Error(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -18,9 +19,7 @@ import (
 func BenchmarkSeed(b *testing.B) {
 	for k, path := range rawFiles(b) {
 		f, _, err := peer.FromRaw(path, 1500)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		s := newSide(f)
 		frames, walks := 0, 0
 		var none *managed.Specials
@@ -126,10 +125,7 @@ func first(b *testing.B, paths []string, pcs []uint64) {
 	var machine cfi.Machine
 	var row cfi.Row
 	for i, path := range paths {
-		f, err := elf.Map(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		f := must.Get(elf.Map(path))(b)
 		m := module.OpenELF(uint32(i), f, path, 0, 1<<40, 0)
 		if m.CFI == nil || machine.Row(m.CFI, pcs[i], &row) != cfi.None {
 			b.Fatal(path, m.Err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func run(name string, args ...string) error {
@@ -18,9 +19,7 @@ func run(name string, args ...string) error {
 
 func record(tb testing.TB, deep, path string, depth int) {
 	tb.Helper()
-	if err := run(deep, path, fmt.Sprint(depth)); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, run(deep, path, fmt.Sprint(depth)))
 }
 
 // rawFiles lists the raw sample files to walk, or skips nothing and says so.
@@ -39,10 +38,7 @@ func TestDeep(t *testing.T) {
 	for _, depth := range []int{8, 32, 128} {
 		path := t.TempDir() + "/deep"
 		record(t, deep, path, depth)
-		f, err := capture.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(capture.Read(path))(t)
 		for i := range peers {
 			if got := peers[i].agreed(t, f).Stacks[0].Limit; got != depth {
 				t.Errorf("%s: %d frames of a stack of %d", peers[i].name, got, depth)

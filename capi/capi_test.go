@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The output of testdata/example.c if all its checks pass.
@@ -76,10 +77,7 @@ func (p *platform) libraries(t *testing.T) string {
 	if dir, ok := built[p.name]; ok {
 		return dir
 	}
-	dir, err := os.MkdirTemp("", "capi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "capi"))(t)
 	built[p.name] = dir
 	p.library(t, "shared", filepath.Join(dir, p.shared))
 	p.library(t, "archive", filepath.Join(dir, "libseedwalk.a"))
@@ -101,10 +99,7 @@ func (p *platform) run(t *testing.T, exe string, args ...string) string {
 	t.Helper()
 	argv := append(append([]string{}, p.runner...), exe)
 	if p.goos == "windows" {
-		script, err := filepath.Abs("../scripts/wine.sh")
-		if err != nil {
-			t.Fatal(err)
-		}
+		script := must.Get(filepath.Abs("../scripts/wine.sh"))(t)
 		argv = []string{script, "exec", exe}
 	}
 	argv = append(argv, args...)
@@ -149,10 +144,7 @@ func do(t *testing.T, env []string, name string, args ...string) string {
 
 // The header's gaps equal the merger's, by name and by number.
 func TestGaps(t *testing.T) {
-	header, err := os.ReadFile("seedwalk.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := must.Get(os.ReadFile("seedwalk.h"))(t)
 	names := regexp.MustCompile(`(?m)^\tSEEDWALK_GAP_(\w+), +/\* `).FindAllStringSubmatch(string(header), -1)
 	if len(names) != merge.GapCount {
 		t.Errorf("the header has %d gaps, there are %d", len(names), merge.GapCount)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var cflags = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I."}
@@ -101,10 +103,7 @@ func TestExports(t *testing.T) {
 // declarations lists the functions of the header.
 func declarations(t *testing.T) map[string]bool {
 	t.Helper()
-	header, err := os.ReadFile("seedwalk.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := must.Get(os.ReadFile("seedwalk.h"))(t)
 	declared := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^extern \w+ (seedwalk_\w+)\(`).FindAllStringSubmatch(string(header), -1) {
 		declared[m[1]] = true
@@ -121,9 +120,7 @@ func TestGlibc(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			f, err := elf.Open(filepath.Join(p.libraries(t), p.shared))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer f.Close()
 			imports, err := f.ImportedSymbols()
 			if err != nil || len(imports) == 0 {
@@ -205,10 +202,7 @@ type target struct{ dir, host, runtime, app string }
 
 func newTarget(t *testing.T) *target {
 	t.Helper()
-	core, err := filepath.Abs("../.cache/dotnet-9.0.5/package/dist/libcoreclr.so")
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := must.Get(filepath.Abs("../.cache/dotnet-9.0.5/package/dist/libcoreclr.so"))(t)
 	if _, err := os.Stat(core); err != nil {
 		t.Skip("SKIPPED-CHECK: .NET 9.0.5 is missing; run make runtime")
 	}
@@ -260,10 +254,7 @@ func TestOwnProtocol(t *testing.T) {
 			if got := c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out); got != plain {
 				t.Errorf("with the profiler: %s; without it: %s", got, plain)
 			}
-			text, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(out))(t)
 			var samples, complete, frames, unmanaged int
 			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
 			figures, _, _ := strings.Cut(string(text), "method ")

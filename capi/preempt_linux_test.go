@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The libraries that are loaded into other programs do not preempt their own threads: each is loaded into a
@@ -48,10 +50,7 @@ func TestNoPreemption(t *testing.T) {
 // preemptOff loads the library into a process and reads its Go runtime's debug.asyncpreemptoff.
 func preemptOff(t *testing.T, loader, library string) uint32 {
 	t.Helper()
-	f, err := elf.Open(library)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open(library))(t)
 	defer f.Close()
 	at := settingAt(t, f)
 	return uint32(number(t, do(t, nil, loader, library, "peek", strconv.FormatUint(at, 10))))
@@ -75,14 +74,8 @@ func number(t *testing.T, text string) int {
 // settingAt returns the address of runtime.debug.asyncpreemptoff in the image.
 func settingAt(t *testing.T, f *elf.File) uint64 {
 	t.Helper()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := f.DWARF()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := must.Get(f.Symbols())(t)
+	d := must.Get(f.DWARF())(t)
 	for _, s := range symbols {
 		if s.Name == "runtime.debug" {
 			return s.Value + fieldAt(t, d, "runtime.debug", "asyncpreemptoff")
@@ -105,9 +98,7 @@ func fieldAt(t *testing.T, d *dwarf.Data, variable, field string) uint64 {
 		}
 		off, _ := e.Val(dwarf.AttrType).(dwarf.Offset)
 		typ, err := d.Type(off)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, m := range typ.(*dwarf.StructType).Field {
 			if m.Name == field {
 				return uint64(m.ByteOffset)
@@ -163,15 +154,9 @@ func defaults(t *testing.T, path string) string {
 		}
 		return ""
 	}
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open(path))(t)
 	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := must.Get(f.Symbols())(t)
 	for _, s := range symbols {
 		if s.Name == name {
 			in := f.Sections[s.Section]

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // factored returns an .eh_frame whose CIE has the given alignment factors, and
@@ -70,10 +71,7 @@ func TestNarrowAddresses(t *testing.T) {
 	a.cieID().u8(4).str("zR").u8(4, 0).uleb(1).sleb(-8).uleb(16).uleb(1).u8(DW_EH_PE_datarel|DW_EH_PE_udata4).u8(DW_CFA_def_cfa, 7, 8).end()
 	a.begin()
 	a.ciePtr(cie).u32(0xfffff000).u32(8).uleb(0).end()
-	tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, DataAddr: 0x2000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab := must.Get(Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, DataAddr: 0x2000}))(t)
 	if f, why := tab.Find(0x1004); why != None || f.Lo != 0x1000 {
 		t.Errorf("%v %+v", why, f)
 	}

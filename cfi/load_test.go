@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // TestDamage: every kind of damage gets a typed reason, and does not lose the
@@ -179,10 +180,7 @@ func TestHeaderIntoRecord(t *testing.T) {
 
 func mustLoad(t testing.TB, s Sections) *Table {
 	t.Helper()
-	tab, err := Load(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab := must.Get(Load(s))(t)
 	return tab
 }
 

@@ -5,15 +5,13 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // table loads one .eh_frame and expects no damage.
 func table(t testing.TB, arch context.Arch, eh []byte) *Table {
 	t.Helper()
-	tab, err := Load(Sections{Arch: arch, EHFrame: eh, EHFrameAddr: 0x4000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab := must.Get(Load(Sections{Arch: arch, EHFrame: eh, EHFrameAddr: 0x4000}))(t)
 	return tab
 }
 

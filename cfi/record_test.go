@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // cieSpec writes CIEs of every kind.
@@ -77,10 +78,7 @@ func TestRecordKinds(t *testing.T) {
 			if c.debug {
 				s = Sections{Arch: context.ArchAMD64, DebugFrame: a.b}
 			}
-			tab, err := Load(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tab := must.Get(Load(s))(t)
 			var m Machine
 			var row Row
 			why := m.Row(tab, fnHi-1, &row)
@@ -145,10 +143,7 @@ func TestPersonalityAligned(t *testing.T) {
 		a.end()
 		a.begin()
 		a.ciePtr(off).u64(fnLo).u64(8).block().end()
-		tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tab := must.Get(Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base}))(t)
 		if f, why := tab.Find(fnLo); why != None || f.Hi != fnLo+8 {
 			t.Errorf("pad %d: %v %+v", pad, why, f)
 		}
@@ -226,10 +221,7 @@ func TestSegmentAndAddressSize(t *testing.T) {
 	a.cieID().u8(4).str("").u8(4, 2).uleb(1).sleb(-8).uleb(16).u8(DW_CFA_def_cfa, 7, 8).end()
 	a.begin()
 	a.ciePtr(cie).u16(0x33).u32(fnLo).u32(8).end()
-	tab, err := Load(Sections{Arch: context.ArchAMD64, DebugFrame: a.b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab := must.Get(Load(Sections{Arch: context.ArchAMD64, DebugFrame: a.b}))(t)
 	if f, why := tab.Find(fnLo + 7); why != None || f.Lo != fnLo || f.Hi != fnLo+8 {
 		t.Errorf("%v %+v", why, f)
 	}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestHRESULT(t *testing.T) {
@@ -106,10 +107,7 @@ func TestSnapshotFrameARM64(t *testing.T) {
 
 // A constant without a name would be shown to users as a number, and no other table would detect that.
 func TestEveryHRESULTHasAName(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "clr.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(token.NewFileSet(), "clr.go", nil, 0))(t)
 	n := 0
 	ast.Inspect(f, func(x ast.Node) bool {
 		v, ok := x.(*ast.ValueSpec)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // sampleARM64 has a different value in every register.
@@ -37,13 +39,8 @@ func TestRoundTripARM64(t *testing.T) {
 	for l := Win32ARM64; l <= lastLayout; l++ {
 		t.Run(l.String(), func(t *testing.T) {
 			want, b := sampleARM64(), arm64Context(l)
-			if err := writeARM64(l, b, &want); err != nil {
-				t.Fatal(err)
-			}
-			got, err := readARM64(l, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writeARM64(l, b, &want))
+			got := must.Get(readARM64(l, b))(t)
 			if l == PRStatusARM64 || l == UserRegsARM64 {
 				want.D, want.Known = [8]uint64{}, 1<<31-1
 			}
@@ -109,9 +106,7 @@ func TestContextFlagsARM64(t *testing.T) {
 func TestUnknownRegistersAreKeptARM64(t *testing.T) {
 	b := bytes.Repeat([]byte{0xee}, Win32ARM64.Size())
 	r := ARM64{PC: 1, Sp: 2, Known: 1<<19 | 1<<33}
-	if err := writeARM64(Win32ARM64, b, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeARM64(Win32ARM64, b, &r))
 	const kept = 0xeeeeeeeeeeeeeeee
 	got, _ := readARM64(Win32ARM64, b)
 	if got.X[19] != 0 || got.X[0] != kept || got.D[1] != 0 || got.D[0] != kept {

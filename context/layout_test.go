@@ -3,6 +3,8 @@ package context
 import (
 	"errors"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // sample has a different value in every register.
@@ -22,13 +24,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(l.String(), func(t *testing.T) {
 			want := sample()
 			b := make([]byte, l.Size()+2000) // a newer runtime's context is longer
-			if err := writeAMD64(l, b, &want); err != nil {
-				t.Fatal(err)
-			}
-			got, err := readAMD64(l, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, writeAMD64(l, b, &want))
+			got := must.Get(readAMD64(l, b))(t)
 			if amd64Layouts[l].xmm < 0 {
 				want.XMM, want.Known = [10]XMM{}, 1<<16-1
 			}
@@ -72,9 +69,7 @@ func TestUnknownRegistersAreKept(t *testing.T) {
 		b[i] = 0xee
 	}
 	r := AMD64{RIP: 1, Known: 1 << RBX}
-	if err := writeAMD64(Win32AMD64, b, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeAMD64(Win32AMD64, b, &r))
 	got, _ := readAMD64(Win32AMD64, b)
 	if got.GPR[RBX] != 0 || got.GPR[RAX] != 0xeeeeeeeeeeeeeeee {
 		t.Errorf("rbx %#x, rax %#x", got.GPR[RBX], got.GPR[RAX])

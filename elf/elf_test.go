@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestHeaderErrors(t *testing.T) {
@@ -248,9 +249,7 @@ func TestGo(t *testing.T) {
 // A real, stripped library of Go, and this test, a program of Go.
 func TestGoLinked(t *testing.T) {
 	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f, err := Open(own)
 	if err != nil || !f.Go() {
 		t.Errorf("%s: %v", own, err)
@@ -307,9 +306,7 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	p := filepath.Join(dir, "image")
-	if err := os.WriteFile(p, (&image{}).bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(p, (&image{}).bytes(), 0o600))
 	if f, err := Open(p); err != nil || f.Name() != p {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // image is a small ELF file in the reader's words.
@@ -48,10 +49,7 @@ func zlibBytes(t testing.TB, p []byte) []byte {
 }
 
 func zstdBytes(t testing.TB, p []byte) []byte {
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(nil))(t)
 	return w.EncodeAll(p, nil)
 }
 
@@ -67,9 +65,6 @@ func chdr(kind uint32, size uint64, data []byte) []byte {
 
 func mustNew(t testing.TB, data []byte) *File {
 	t.Helper()
-	f, err := New(data, "image")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(data, "image"))(t)
 	return f
 }

@@ -6,22 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A mapped image is the same image as one that was read.
 func TestMap(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := Map(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
+	a := must.Get(Map(exe))(t)
+	b := must.Get(Open(exe))(t)
 	if a.Entry() != b.Entry() || a.BuildID() != b.BuildID() || len(a.Segments()) != len(b.Segments()) {
 		t.Errorf("mapped %#x %q, read %#x %q", a.Entry(), a.BuildID(), b.Entry(), b.BuildID())
 	}
@@ -35,9 +28,7 @@ func TestMap(t *testing.T) {
 func TestMapRefuses(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o644))
 	for _, path := range []string{empty, dir} {
 		if _, err := Map(path); err == nil {
 			t.Errorf("%s was taken for an image", path)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const hostLibc = "/lib/x86_64-linux-gnu/libc.so.6"
@@ -42,10 +43,7 @@ func TestFromMemory(t *testing.T) {
 	data := readHost(t)
 	file := mustNew(t, data)
 	const base = 0x7f1200000000
-	mem, err := FromMemory(asMapped(file, data), base, "mapped")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(FromMemory(asMapped(file, data), base, "mapped"))(t)
 	if mem.Bias() != base || mem.BuildID() != file.BuildID() || mem.BuildID() == "" {
 		t.Errorf("bias %#x, build ids %q %q", mem.Bias(), mem.BuildID(), file.BuildID())
 	}
@@ -81,10 +79,7 @@ func TestRelocatedDynamic(t *testing.T) {
 			relocate(image[p.vaddr:p.vaddr+p.filesz], base)
 		}
 	}
-	mem, err := FromMemory(image, base, "mapped")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(FromMemory(image, base, "mapped"))(t)
 	n := 0
 	for s := range mem.Symbols(true) {
 		if s.Name == "malloc" {
@@ -166,9 +161,7 @@ func TestVDSO(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: the vdso cannot be read")
 	}
 	f, err := FromMemory(data, lo, "[vdso]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	found := 0
 	for s := range f.Symbols(true) {
 		if _, ok := f.BytesAt(s.Value, 4); ok && strings.HasPrefix(s.Name, "__") {

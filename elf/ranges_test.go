@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // TestSegmentWraps: a segment whose range wraps, in memory or in the file, is
@@ -47,10 +49,7 @@ func TestMappedOffset(t *testing.T) {
 	data := make([]byte, 0x420)
 	copy(data, im.bytes())
 	copy(data[0x400:], "code")
-	f, err := FromMemory(data, 0x7000_0000, "mapped")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(FromMemory(data, 0x7000_0000, "mapped"))(t)
 	if b, ok := f.BytesAt(0x1400, 4); !ok || string(b) != "code" {
 		t.Errorf("%q, %v", b, ok)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Words that the loader relocates by the base are found by both of their tables: one entry for
@@ -36,10 +37,7 @@ func TestRelatives(t *testing.T) {
 			im.segments = []program{{typ: 1, off: (header + 15) &^ 15, vaddr: data, filesz: 160 * 8, memsz: 160 * 8}}
 			im.section(sectionHeader{name: ".rela.dyn", typ: 4, addr: 0x400}, words(0x3000, relative, 0x77, 0x3008, symbolic, 1, 0x3010, other, 2, 0x3018, relative, 0x88, 9))
 			im.section(sectionHeader{name: ".relr.dyn", typ: 19, addr: 0x500}, words(data, 1<<1|1<<63|1, 1<<2|1, data+150*8, 1<<60|1, data+159*8))
-			f, err := New(im.bytes(), "image")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(New(im.bytes(), "image"))(t)
 			got := map[uint64]uint64{}
 			f.Relatives(func(addr, value uint64) bool { got[addr] = value; return true })
 			// The bitmaps are of words 1 to 63, of 64 to 126, and of one that is not in the file.

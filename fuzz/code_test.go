@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -17,10 +18,7 @@ const codeAt = 0x100
 
 // codeModule is a module of an image whose code is at codeAt, without call frame information.
 func codeModule(t *testing.T, machine uint16, code []byte) module.Module {
-	file, err := elf.New(elfasm.Code(machine, codeAt, code), "code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(elf.New(elfasm.Code(machine, codeAt, code), "code"))(t)
 	return module.Module{Start: walkBias, End: walkBias + codeAt + uint64(len(code)), Bias: walkBias, ELF: file}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -136,10 +137,7 @@ func mappedELF(b []byte) []byte {
 // packedELF is tinyELF with a .debug_frame that zstd packed: no compiler here
 // packs with it.
 func packedELF(f testing.TB) []byte {
-	z, err := zstd.NewWriter(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	z := must.Get(zstd.NewWriter(nil))(f)
 	frames := seedFiles(f, "amd64-go.debug_frame")["amd64-go.debug_frame"]
 	le := binary.LittleEndian
 	body := le.AppendUint64(le.AppendUint64(le.AppendUint64(nil, 2), uint64(len(frames))), 8)
@@ -163,10 +161,7 @@ func packedELF(f testing.TB) []byte {
 
 // TestPackedELF: the made seed is one the reader expands.
 func TestPackedELF(t *testing.T) {
-	file, err := elf.New(packedELF(t), "packed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(elf.New(packedELF(t), "packed"))(t)
 	if s := file.CFISections(); s.Err != nil || len(s.DebugFrame) != 2048 {
 		t.Errorf("%d bytes, %v", len(s.DebugFrame), s.Err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // maxName is far above any name that metadata can make: what a signature of the largest
@@ -41,10 +42,7 @@ func FuzzMetadata(f *testing.F) {
 func FuzzSignature(f *testing.F) {
 	f.Add([]byte{0x30, 1, 3, 1, 0x1e, 0, 0x15, 0x12, 5, 2, 8, 0x1d, 0x0e, 0x14, 8, 2, 1, 3, 1, 0})
 	f.Add([]byte{0, 1, 1, 0x1b, 0x10, 1, 2, 1, 8, 0x45, 0x1f, 9, 0x0e})
-	m, err := metadata.Parse(clrasm.Overloads())
-	if err != nil {
-		f.Fatal(err)
-	}
+	m := must.Get(metadata.Parse(clrasm.Overloads()))(f)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		list, result, err := metadata.Parameters(in, m.Scope())
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // FuzzMiniDebugInfo reads any bytes as a compressed .gnu_debugdata: no panic, and no
@@ -26,24 +27,16 @@ func FuzzMiniDebugInfo(f *testing.F) {
 	f.Add(pack(f, make([]byte, 1<<16)))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		file := elfasm.File{Sections: []elfasm.Section{{Name: ".gnu_debugdata", Type: elfasm.ProgBits, Body: in}}}
-		im, err := elf.New(file.Bytes(), "packed")
-		if err != nil {
-			t.Fatal(err)
-		}
+		im := must.Get(elf.New(file.Bytes(), "packed"))(t)
 		bounded(t, 1<<20, len(in), func() { symbol.ELF(im, "", nil) })
 	})
 }
 
 func pack(f *testing.F, data []byte) []byte {
 	var b bytes.Buffer
-	w, err := xz.WriterConfig{DictCap: 1 << 20, BlockSize: 1 << 16}.NewWriter(&b)
-	if err != nil {
-		f.Fatal(err)
-	}
+	w := must.Get(xz.WriterConfig{DictCap: 1 << 20, BlockSize: 1 << 16}.NewWriter(&b))(f)
 	w.Write(data)
-	if err := w.Close(); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, w.Close())
 	return b.Bytes()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // block wraps items in a block with a right checksum, so that damage reaches the items.
@@ -45,9 +46,7 @@ func FuzzRecording(f *testing.F) {
 	items := append([]byte{}, process...)
 	for b := w.Bytes(); len(b) > 0; {
 		_, n, err := wire.Parse(b)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		items = append(append(items, 1), b[:n]...)
 		b = b[n:]
 	}
@@ -56,9 +55,7 @@ func FuzzRecording(f *testing.F) {
 	f.Add([]byte{0, 1, 2, '{', '}'})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r, err := recording.Read(bytes.NewReader(append([]byte("SWREC\r\n\x01"), block(in)...)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p := collect.Build(&r.Info, r.Processes, &r.Names)
 		part, err := p.Select(export.Selection{Since: 1, Until: 1e9, Thread: "5"})
 		if _, untimed := err.(*export.NoTimesError); err != nil && !untimed {
@@ -68,9 +65,7 @@ func FuzzRecording(f *testing.F) {
 			if q == nil {
 				continue
 			}
-			if err := q.Check(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, q.Check())
 			if _, err := diff.Compare(q, p); err != nil {
 				t.Fatal(err)
 			}
@@ -94,15 +89,9 @@ func FuzzRecordingFile(f *testing.F) {
 // more samples than bytes.
 func FuzzRaw(f *testing.F) {
 	empty := filepath.Join(f.TempDir(), "raw")
-	w, err := raw.Create(empty)
-	if err != nil {
-		f.Fatal(err)
-	}
+	w := must.Get(raw.Create(empty))(f)
 	w.Close()
-	head, err := os.ReadFile(empty)
-	if err != nil {
-		f.Fatal(err)
-	}
+	head := must.Get(os.ReadFile(empty))(f)
 	for _, record := range []string{"S\x08\x00\x00\x00aaaaaaaa", "T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		f.Add(append(head[:len(head):len(head)], record...))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -28,10 +29,7 @@ func seedFiles(f testing.TB, pattern string) map[string][]byte {
 	}
 	out := map[string][]byte{}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(f)
 		out[filepath.Base(name)] = b
 	}
 	return out
@@ -42,10 +40,7 @@ func seedCFI(f testing.TB) map[string]cfi.Sections {
 	out := map[string]cfi.Sections{}
 	for _, pattern := range []string{"*.so", "*.elf"} {
 		for name, b := range seedFiles(f, pattern) {
-			file, err := elf.New(b, name)
-			if err != nil {
-				f.Fatal(err)
-			}
+			file := must.Get(elf.New(b, name))(f)
 			out[name] = module.CFISections(file, file.CFISections())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // flat is a process's memory from address 0 on. It counts reads.
@@ -48,10 +49,7 @@ func runtime9(t testing.TB, entries uint64) *elf.File {
 		{Name: ".dynsym", Type: dynsym, Link: 2, EntrySize: 24, Body: symbol},
 		{Name: ".dynstr", Type: elfasm.StrTab, Body: []byte("\x00g_dacTable\x00")},
 	}}
-	image, err := elf.New(f.Bytes(), "runtime")
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := must.Get(elf.New(f.Bytes(), "runtime"))(t)
 	return image
 }
 
@@ -109,10 +107,7 @@ func FuzzTables(f *testing.F) {
 
 // The memory that FuzzTables begins with is a runtime's as far as the code header.
 func TestTablesSeed(t *testing.T) {
-	tables, err := contract.Open(&flat{b: tablesMemory()}, runtime9(t, 158), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := must.Get(contract.Open(&flat{b: tablesMemory()}, runtime9(t, 158), 0))(t)
 	tables.Verify()
 	if e := tables.Evidence(); e.Map != 0 || e.Heaps != 1 || e.Methods != 1 {
 		t.Errorf("%+v", e)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -29,9 +30,7 @@ func TestForwarderEdge(t *testing.T) {
 		copy(b[0x34:], "Name")
 		copy(b[size-1:], "A.B")
 		f, err := New(oneSection(".edata", rva, b, dirExport, size).Bytes(), "a.dll")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got, err := f.Exports()
 		want := Export{Name: "Name", Ordinal: 7, RVA: c.at}
 		if c.forward {
@@ -52,10 +51,7 @@ func TestVirtualSize(t *testing.T) {
 			at := bytes.Index(b, []byte(".x\x00"))
 			put32(b, at+8, 0)
 		}
-		f, err := New(b, "a.dll")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(b, "a.dll"))(t)
 		if got := len(f.Tail(0x1000, 0x8000)); got != want {
 			t.Errorf("a section of %#x bytes: %#x are mapped, want %#x", virtually, got, want)
 		}
@@ -89,10 +85,7 @@ func TestDebugRecords(t *testing.T) {
 		put32(b, entry+20, c.rva)
 		put32(b, entry+24, testHeaders+0x100)
 		record(b, 0x100, "RSDS", "a.pdb")
-		f, err := New(oneSection(".rdata", 0x2000, b, dirDebug, uint32(entry+debugEntry)).Bytes(), "a.dll")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(oneSection(".rdata", 0x2000, b, dirDebug, uint32(entry+debugEntry)).Bytes(), "a.dll"))(t)
 		if id, ok := f.DebugID(); !ok || id.PDB != "a.pdb" || id.Age != 9 {
 			t.Errorf("%s: %+v, %v", c.name, id, ok)
 		}
@@ -116,10 +109,7 @@ func TestCompressedFrames(t *testing.T) {
 	put32(b, pe+12, uint32(len(b))) // an empty symbol table, and the strings behind it
 	b = binary.LittleEndian.AppendUint32(b, uint32(4+len(long)+1))
 	b = append(append(b, long...), 0)
-	f, err := New(b, "go.exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(b, "go.exe"))(t)
 	if d := f.DWARF(); !bytes.Equal(d.DebugFrame, want) || !d.Compressed || d.Err != nil {
 		t.Errorf("%d bytes, compressed %v, %v", len(d.DebugFrame), d.Compressed, d.Err)
 	}

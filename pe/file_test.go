@@ -12,23 +12,16 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
 func TestFile(t *testing.T) {
 	im := sample()
 	path := filepath.Join(tempdir.New(t), "a.dll")
-	if err := os.WriteFile(path, im.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapped, err := FromMemory(im.Mapped(), "mapped")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, im.Bytes(), 0o600))
+	opened := must.Get(Open(path))(t)
+	mapped := must.Get(FromMemory(im.Mapped(), "mapped"))(t)
 	for name, f := range map[string]*File{"file": opened, "mapped": mapped} {
 		t.Run(name, func(t *testing.T) { checkSample(t, f) })
 	}
@@ -62,10 +55,7 @@ func checkSample(t *testing.T, f *File) {
 }
 
 func TestBytesAt(t *testing.T) {
-	f, err := New(sample().Bytes(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(sample().Bytes(), "x"))(t)
 	for _, c := range []struct {
 		name string
 		rva  uint32
@@ -238,9 +228,7 @@ func TestExportErrors(t *testing.T) {
 		im := sample()
 		put32(im.Sections[2].Data(), c.at, c.v)
 		f, err := New(im.Bytes(), c.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = f.Exports()
 		var fe *FormatError
 		if !errors.As(err, &fe) || fe.Reason != c.why {
@@ -252,10 +240,7 @@ func TestExportErrors(t *testing.T) {
 func TestProblems(t *testing.T) {
 	im := sample()
 	im.Dirs[dirException] = peasm.Directory{RVA: 0x2000, Size: 0x4000}
-	f, err := New(im.Bytes(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(im.Bytes(), "x"))(t)
 	var fe *FormatError
 	if len(f.Problems()) != 1 || !errors.As(f.Problems()[0], &fe) || fe.Structure != "exception directory" || fe.Value != 0x4000 {
 		t.Errorf("problems: %v", f.Problems())

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -38,10 +39,7 @@ func importFile(t *testing.T, pe32 bool, section []byte, size uint32) *File {
 	t.Helper()
 	im := oneSection(".idata", importRVA, section, peasm.Import, size)
 	im.PE32 = pe32
-	f, err := New(im.Bytes(), "a.dll")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(im.Bytes(), "a.dll"))(t)
 	return f
 }
 
@@ -153,10 +151,7 @@ func TestVersion(t *testing.T) {
 		{"no signature", func(b []byte) { put32(b, 0x70+40, 1) }, false},
 	} {
 		im := oneSection(".rsrc", resourceRVA, versionSection(c.edit), peasm.Resource, 0x100)
-		f, err := New(im.Bytes(), "a.dll")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(im.Bytes(), "a.dll"))(t)
 		v, ok := f.Version()
 		if ok != c.ok || ok && v != (Version{4, 6, 27317, 7}) {
 			t.Errorf("%s: %v, %v", c.name, v, ok)
@@ -192,9 +187,7 @@ func TestExportsWithoutEnd(t *testing.T) {
 	}
 	im := oneSection(".edata", rva, append(b, 0), dirExport, exportHead)
 	f, err := New(im.Bytes(), "exports")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := f.Exports()
 	fe, ok := err.(*FormatError)
 	if most := f.textRoom() / maxName; !ok || fe.Reason != TooLarge || len(got) < most || len(got) > most+2 {

@@ -9,25 +9,18 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The profiler sends the secret first. Programs that the target starts do not inherit its connection;
 // otherwise the tool would wait for them after the target's end.
 func TestDial(t *testing.T) {
-	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	defer l.Close()
-	c, err := dial("tcp:" + l.Addr().String() + ":secret")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(dial("tcp:" + l.Addr().String() + ":secret"))(t)
 	defer c.close()
-	tool, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := must.Get(l.Accept())(t)
 	defer tool.Close()
 	var hello [6 + 4]byte
 	if _, err := io.ReadFull(tool, hello[:]); err != nil || string(hello[:6]) != "secret" || binary.LittleEndian.Uint32(hello[6:]) != windows.GetCurrentProcessId() {

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -45,9 +46,7 @@ func TestVerdicts(t *testing.T) {
 			t.Fatal("the walk has changed what was captured")
 		}
 		st := r.state(&c)
-		if err := r.w.Host.CheckSeed(r.truth, v, &st); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.w.Host.CheckSeed(r.truth, v, &st))
 		switch kind, _ := r.w.CLR.Codes.At(r.truth[0].State.PC); {
 		case r.top() > 0 && v != seed.Found, r.top() < 0 && v != seed.NoManaged:
 			t.Fatalf("%v, though the first managed frame is %d", v, r.top())
@@ -204,9 +203,7 @@ func TestMerges(t *testing.T) {
 		if res.Verdict != v {
 			t.Fatalf("the merge's verdict is %v, the seed's %v", res.Verdict, v)
 		}
-		if _, err := r.w.Host.Check(r.truth, out[:res.N], &res); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.w.Host.Check(r.truth, out[:res.N], &res))(t)
 	})
 }
 

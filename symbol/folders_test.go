@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Symbols are found in folders of each layout, by the build ID only.
@@ -39,15 +41,10 @@ func TestFolders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
-			b, err := os.ReadFile(filepath.Join(dir, c.from))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(filepath.Join(dir, c.from)))(t)
 			at := filepath.Join(folder, c.file)
 			os.MkdirAll(filepath.Dir(at), 0o755)
-			if err := os.WriteFile(at, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(at, b, 0o644))
 			r := NewResolver()
 			r.DebugDirs, r.Folders = []string{}, Folders{"/does/not/exist", folder}
 			buildID := id

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const source = `
@@ -39,9 +40,7 @@ func build(t *testing.T) (string, func(string, ...string)) {
 			t.Skip("SKIPPED-CHECK: no " + tool)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a.c"), []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte(source), 0o644))
 	run("gcc", "-g", "-O1", "-rdynamic", "-Wl,--build-id=0xabcdef0123456789", "-o", "prog", "a.c")
 	return dir, run
 }
@@ -49,10 +48,7 @@ func build(t *testing.T) (string, func(string, ...string)) {
 // truth returns the symbol table of the unstripped program.
 func truth(t *testing.T, path string) map[string]elf.Symbol {
 	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open(path))(t)
 	m := map[string]elf.Symbol{}
 	for s := range f.Symbols(false) {
 		m[s.Name] = s
@@ -166,10 +162,7 @@ func TestExecutable(t *testing.T) {
 	for i := range uint64(100) {
 		file.Segments = append(file.Segments, segment(5, 0x1000+i, 0x800))
 	}
-	f, err := elf.New(file.Bytes(), "segments")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.New(file.Bytes(), "segments"))(t)
 	ranges := executable(f)
 	if want := []memory.Range{{Start: 0x1000, End: 0x2000}, {Start: 0x9000, End: 0x9100}}; !slices.Equal(ranges, want) {
 		t.Fatalf("%x", ranges)

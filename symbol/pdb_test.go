@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 )
 
@@ -52,9 +53,7 @@ func TestPDBFound(t *testing.T) {
 			put := func(name string, b []byte) string {
 				at := filepath.Join(dir, name)
 				os.MkdirAll(filepath.Dir(at), 0o755)
-				if err := os.WriteFile(at, b, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(at, b, 0o644))
 				return at
 			}
 			put(c.file, []byte(c.content))
@@ -84,9 +83,7 @@ func TestPDBNames(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.dll")
 	for name, b := range map[string][]byte{"shop.dll": image, "shop.pdb": db} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 	}
 	r := NewResolver()
 	for _, c := range []struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -20,10 +21,7 @@ func TestPENames(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	n := NewResolver()
-	f, err := pe.Open(dll)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(pe.Open(dll))(t)
 	var at uint64
 	for _, s := range f.Functions() {
 		if s.Name == "demo_quicksort" {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A perf map is refused unless it is a regular file of the right user, reached without links, and written
@@ -41,13 +43,8 @@ func TestPerfMapHostile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := firstError(os.Mkdir(filepath.Join(dir, "tmp"), 0o700), c.make(dir, filepath.Join(dir, "tmp", "perf-7.map"))); err != nil {
-				t.Fatal(err)
-			}
-			root, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, firstError(os.Mkdir(filepath.Join(dir, "tmp"), 0o700), c.make(dir, filepath.Join(dir, "tmp", "perf-7.map"))))
+			root := must.Get(unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0))(t)
 			defer unix.Close(root)
 			if f := openOwned(root, 7, c.user, time.Now().Add(c.since)); (f != nil) != c.want {
 				t.Errorf("opened: %v, want %v", f != nil, c.want)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Real runtimes have as many names as another reader counted.
@@ -28,10 +29,7 @@ func TestRuntimeNames(t *testing.T) {
 			if _, err := os.Stat(path); err != nil {
 				t.Skip("SKIPPED-CHECK: no " + c.file)
 			}
-			f, err := elf.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(elf.Open(path))(t)
 			cover := Functions(f)
 			if _, got := clrnames.Read(&runtimeImage{f: f, cover: cover}); got != c.counts {
 				t.Errorf("%+v, want %+v", got, c.counts)
@@ -44,10 +42,7 @@ func TestRuntimeNames(t *testing.T) {
 			}
 		})
 	}
-	f, err := elf.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open("/proc/self/exe"))(t)
 	if names := runtimeNames(f, Functions(f)); names != nil {
 		t.Errorf("%d names of a program that is no runtime", len(names))
 	}
@@ -73,10 +68,7 @@ func TestRuntimeRole(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	f, err := elf.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open("/proc/self/exe"))(t)
 	if runtimeRole(f, Functions(f)) != nil {
 		t.Error("this program is no runtime")
 	}

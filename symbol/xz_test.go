@@ -10,19 +10,16 @@ import (
 	"testing"
 
 	"github.com/ulikunitz/xz"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func pack(t *testing.T, content []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := xz.WriterConfig{DictCap: 1 << 20, BlockSize: 1 << 16}.NewWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(xz.WriterConfig{DictCap: 1 << 20, BlockSize: 1 << 16}.NewWriter(&b))(t)
 	w.Write(content)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
@@ -31,10 +32,7 @@ func realFiles(t *testing.T) []string {
 	seen := map[[32]byte]bool{}
 	var out []string
 	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		if h := sha256.Sum256(data); !seen[h] {
 			seen[h] = true
 			out = append(out, path)
@@ -104,12 +102,8 @@ func vectorFiles(t *testing.T) (files []string) {
 			continue
 		}
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, data, 0o644))
 		files = append(files, path)
 	}
 	return files

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // registers asked for: those of all columns and some more.
@@ -150,18 +151,10 @@ func ask(t *testing.T, program, path, section string, machine int) *oracle {
 	t.Helper()
 	o := &oracle{fdes: map[uint64]bool{}}
 	o.cmd = exec.Command(program, path, section, strconv.Itoa(machine))
-	in, err := o.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := o.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(o.cmd.StdinPipe())(t)
+	out := must.Get(o.cmd.StdoutPipe())(t)
 	o.cmd.Stderr = &o.errs
-	if err := o.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.cmd.Start())
 	o.in, o.pipe, o.out = bufio.NewWriterSize(in, 1<<16), in, bufio.NewScanner(out)
 	o.out.Buffer(make([]byte, 1<<16), 1<<20)
 	t.Cleanup(func() { o.cmd.Process.Kill(); o.cmd.Wait() })
@@ -173,10 +166,7 @@ func ask(t *testing.T, program, path, section string, machine int) *oracle {
 		case len(f) == 3 && f[0] == "record" && f[2] == "cie":
 			o.cies++
 		case len(f) == 3 && f[0] == "record" && f[2] == "fde":
-			off, err := strconv.ParseUint(f[1], 16, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			off := must.Get(strconv.ParseUint(f[1], 16, 64))(t)
 			o.fdes[off] = true
 		default:
 			t.Fatalf("dwrows: %q", o.out.Text())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -19,9 +20,7 @@ func builtPeer(t *testing.T) string {
 	if errors.Is(err, ErrAbsent) {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -31,9 +30,7 @@ func held(t *testing.T, f *capture.File, want []Want, explained func(w *capture.
 	t.Helper()
 	program := builtPeer(t)
 	path := filepath.Join(t.TempDir(), "walks")
-	if err := f.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Write(path))
 	got, err := Run(program, path)
 	if err != nil || len(got) != len(f.Stacks) {
 		t.Fatalf("%d of %d walks came back: %v", len(got), len(f.Stacks), err)
@@ -89,15 +86,11 @@ func TestRawSamples(t *testing.T) {
 	if errors.Is(err, ErrNoSamples) {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			f, want, err := FromRaw(path, 5000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			held(t, f, want, hijacked(f, want))
 		})
 	}
@@ -110,9 +103,7 @@ func TestSnapshots(t *testing.T) {
 	if errors.Is(err, snap.ErrAbsent) {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i := range f.Stacks {
 		f.Stacks[i].Limit = len(want[i].Frames)
 	}

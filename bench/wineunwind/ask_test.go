@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const (
@@ -33,10 +34,7 @@ func newWine(t *testing.T, dir string) *wine {
 	if _, err := exec.LookPath(mingwCC); err != nil {
 		t.Skipf("SKIPPED-CHECK: no mingw: run scripts/deps.sh windows: %v", err)
 	}
-	script, err := filepath.Abs("../../scripts/wine.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("../../scripts/wine.sh"))(t)
 	if msg, err := exec.Command(script, "prepare").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, msg)
 	}
@@ -78,17 +76,9 @@ func (w *wine) ask(t *testing.T, f *pe.File, pts []point) []answer {
 	// Under a name of its own: of some DLLs Wine prefers its own file.
 	w.asked++
 	link := filepath.Join(w.dir, fmt.Sprintf("image%d.dll", w.asked))
-	if err := os.Symlink(f.Name(), link); err != nil {
-		t.Fatal(err)
-	}
-	out, err := w.run(link, questions(pts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers, err := parse(out, f.SizeOfImage(), len(pts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(f.Name(), link))
+	out := must.Get(w.run(link, questions(pts)))(t)
+	answers := must.Get(parse(out, f.SizeOfImage(), len(pts)))(t)
 	return answers
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -99,17 +100,11 @@ func (im *image) locate(t *testing.T, dir string) string {
 	if !filepath.IsAbs(pattern) {
 		pattern = filepath.Join("..", "..", pattern)
 	}
-	found, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob(pattern))(t)
 	if len(found) == 0 {
 		t.Skipf("SKIPPED-CHECK: %s is not here: run scripts/fetch.sh", im.name)
 	}
-	path, err := filepath.Abs(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(found[0]))(t)
 	return path
 }
 
@@ -122,10 +117,7 @@ func TestWineAgrees(t *testing.T) {
 	for i := range images {
 		im := &images[i]
 		t.Run(im.name, func(t *testing.T) {
-			f, err := pe.Open(im.locate(t, dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(pe.Open(im.locate(t, dir)))(t)
 			pts, loops := choose(f, im.functions)
 			got := examine(t, w, f, pts)
 			got.loops = loops

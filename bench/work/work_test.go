@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -64,9 +65,7 @@ func TestInstructionsPerFrame(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, []byte(out.String()), 0o644))
 	}
 }
 
@@ -136,14 +135,8 @@ func (c *counter) count(t *testing.T, program, bench string, times int) int64 {
 	log := filepath.Join(c.dir, "count")
 	run(t, []string{"GOMAXPROCS=1", "GOGC=off"}, "qemu-x86_64", "-plugin", c.plugin, "-d", "plugin", "-D", log, program,
 		"-test.run", "^$", "-test.bench", "^"+strings.ReplaceAll(bench, "/", "$/^")+"$", "-test.benchtime", strconv.Itoa(times)+"x")
-	data, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(log))(t)
+	n := must.Get(strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64))(t)
 	return n
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -73,10 +74,7 @@ func TestTable(t *testing.T) {
 // judge checks the output of misuse.c.
 func judge(t *testing.T, clr, path string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	found := 0
 	for l := range strings.Lines(string(text)) {
 		if strings.HasPrefix(l, "found ") {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -32,10 +33,7 @@ func build(t *testing.T, argv ...string) {
 func TestNeedsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libseedwalk_client.so")
 	build(t, "./build.sh", "shared", path)
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open(path))(t)
 	defer f.Close()
 	if libs, _ := f.ImportedLibraries(); len(libs) != 0 {
 		t.Errorf("it needs %v", libs)
@@ -102,9 +100,7 @@ func sent() (stream []byte, shown string) {
 func TestDecode(t *testing.T) {
 	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")
 	stream, want := sent()
-	if err := os.WriteFile(path, stream, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, stream, 0o644))
 	for _, piece := range []string{"1", "7", "1000000"} {
 		if out, err := exec.Command(exe, path, piece).CombinedOutput(); err != nil || string(out) != want {
 			t.Fatalf("in pieces of %s: %v\n%.2000s\nwant\n%.2000s", piece, err, out, want)
@@ -126,9 +122,7 @@ func TestDecodeDamaged(t *testing.T) {
 		if i%3 == 0 {
 			b = b[:r.IntN(len(b))]
 		}
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o644))
 		out, err := exec.Command(exe, path, "4096").CombinedOutput()
 		if err != nil {
 			t.Fatalf("stream %d: %v\n%.3000s", i, err, out)

@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // listed reads testdata/slots.txt: the slots of every interface by the interface's name.
 func listed(t *testing.T) map[string]map[int]string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/slots.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/slots.txt"))(t)
 	all, of := map[string]map[int]string{}, ""
 	for l := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(l, "## "); ok {
@@ -24,10 +22,7 @@ func listed(t *testing.T) map[string]map[int]string {
 			all[of] = map[int]string{}
 		} else if l[0] != '#' {
 			slot, method, _ := strings.Cut(strings.TrimSpace(l), " ")
-			n, err := strconv.Atoi(slot)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(strconv.Atoi(slot))(t)
 			all[of][n] = method
 		}
 	}

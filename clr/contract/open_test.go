@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func descriptorText(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile("testdata/contract/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/contract/" + name + ".json"))(t)
 	return b
 }
 
@@ -36,10 +34,7 @@ func TestRealDescriptors(t *testing.T) {
 		{"dotnet-9.0.5-linux-x64", 0, map[string]uint32{"Thread.OSId": 296, "Thread.LinkNext": 112, "Module.Base": 288}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := ParseDescriptor(descriptorText(t, c.name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(ParseDescriptor(descriptorText(t, c.name)))(t)
 			if got := d.Contracts["ExecutionManager"]; got != c.manager {
 				t.Errorf("ExecutionManager %d, want %d", got, c.manager)
 			}
@@ -55,10 +50,7 @@ func TestRealDescriptors(t *testing.T) {
 
 // The layout assumed for .NET 9 is that of the .NET 10 descriptor.
 func TestSupposedLayout(t *testing.T) {
-	d, err := ParseDescriptor(descriptorText(t, "dotnet-10.0.9-linux-x64"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(ParseDescriptor(descriptorText(t, "dotnet-10.0.9-linux-x64")))(t)
 	if l, err := d.layout(functionSize(context.ArchAMD64)); err != nil || l != layout10 {
 		t.Errorf("%+v %v, want %+v", l, err, layout10)
 	}
@@ -122,9 +114,7 @@ func TestOpen(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var m Method
 			if r := tables.Find(mapBase+0x45, &m); tables.Proven() == (r == Unproven) {
 				t.Errorf("proven %v, yet %v", tables.Proven(), r)

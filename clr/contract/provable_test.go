@@ -1,6 +1,10 @@
 package contract
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
 
 // Labels of a runtime whose tables can be verified, in addition to those of world. The numbers are copied
 // from the runtime's sources again: they are independent of the reader.
@@ -86,10 +90,7 @@ func (f *fake) image() {
 // supposed returns tables over f with an assumed layout.
 func (f *fake) supposed(t testing.TB) *Tables {
 	t.Helper()
-	d, err := ParseDescriptor(net9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(ParseDescriptor(net9))(t)
 	tables := f.tables(true)
 	tables.desc, tables.proof = d, proof{dac: atDebugTable}
 	return tables

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -73,9 +74,7 @@ func TestWrongLayouts(t *testing.T) {
 
 func testWrongLayouts(t *testing.T, argv []string, ready int) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	right, code := stopProven(t, cmd.Process.Pid, ready)
 	tried, refused := 0, 0
@@ -119,16 +118,10 @@ func testWrongLayouts(t *testing.T, argv []string, ready int) {
 // process. code are the addresses to look up.
 func stopProven(t *testing.T, pid, ready int) (right *Tables, code []uint64) {
 	t.Helper()
-	mem, err := live.OpenProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(live.OpenProcess(pid))(t)
 	t.Cleanup(func() { mem.Close() })
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		maps, err := live.Maps(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		maps := must.Get(live.Maps(pid))(t)
 		if right = opened(mem, pid, maps); right == nil {
 			continue
 		}

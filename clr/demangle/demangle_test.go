@@ -4,14 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // testdata/names.txt has names from real compilers: the input is testdata/names.cs, names.vb, and names.fs.
 func TestName(t *testing.T) {
-	b, err := os.ReadFile("testdata/names.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/names.txt"))(t)
 	n := 0
 	for _, line := range strings.Split(string(b), "\n") {
 		in, want, ok := strings.Cut(line, "\t")

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -24,10 +25,7 @@ func TestFindHijackStub(t *testing.T) {
 	for i := range uint64(3) {
 		frames.FDE(&cie, lo+i*size, size)
 	}
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	m := &module.Module{Start: start, End: start + 5*size, Bias: start, CFI: table}
 	linux, windows := hijackStub(t, "linux", context.ArchAMD64), hijackStub(t, "windows", context.ArchAMD64)
 	if got := FindHijackStub(&module.Module{Start: start}, linux); got != 0 {
@@ -100,14 +98,8 @@ func TestHijackStubARM64(t *testing.T) {
 	// The row after the prolog: CFA = SP+192, x29 at CFA-192, x30 at CFA-184.
 	frames.FDE(&cie, stub, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
 	frames.FDE(&cie, other, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := elf.New(elfasm.Code(elfasm.ARM64, stub, text), "libcoreclr.so")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	file := must.Get(elf.New(elfasm.Code(elfasm.ARM64, stub, text), "libcoreclr.so"))(t)
 	m := module.Module{Start: start, End: start + 0x2000, Bias: start, CFI: table, ELF: file}
 	u := NewWalker(context.ArchARM64)
 	u.SetTable(module.NewTable(1, []module.Module{m}, nil))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Wine's ntdll has these functions by name; the functions that they call are not included.
@@ -13,14 +14,8 @@ func TestLoaderFunctions(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("SKIPPED-CHECK: no prefix of Wine; run scripts/wine.sh prepare")
 	}
-	f, err := pe.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	exports, err := f.Exports()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(pe.Open(path))(t)
+	exports := must.Get(f.Exports())(t)
 	got := LoaderFunctions(f)
 	found := map[string]bool{}
 	for i := range exports {

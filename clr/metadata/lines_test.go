@@ -5,13 +5,11 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestLines(t *testing.T) {
-	l, err := ParseLines(clrasm.Lines())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ParseLines(clrasm.Lines()))(t)
 	if l.ID != [20]byte{1, 2, 3, 19: 9} {
 		t.Errorf("id %v", l.ID)
 	}

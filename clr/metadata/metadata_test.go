@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // sample has types and methods, two of them nested; nested replaces that relation.
@@ -29,10 +30,7 @@ func sample(nested ...[2]int) []byte {
 }
 
 func TestNames(t *testing.T) {
-	m, err := Parse(sample())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Parse(sample()))(t)
 	var got []string
 	for rid := range m.table[tableMethodDef].rows + 2 {
 		got = append(got, m.Method(rid))
@@ -45,10 +43,7 @@ func TestNames(t *testing.T) {
 
 // The name of a type that contains itself is finite.
 func TestNestedRound(t *testing.T) {
-	m, err := Parse(sample([2]int{2, 3}, [2]int{3, 2}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Parse(sample([2]int{2, 3}, [2]int{3, 2})))(t)
 	if name := m.Type(2); len(name) > maxNested*8 {
 		t.Errorf("%d bytes", len(name))
 	}

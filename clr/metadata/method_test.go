@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestDescribe(t *testing.T) {
-	m, err := Parse(clrasm.Overloads())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Parse(clrasm.Overloads()))(t)
 	for rid, want := range []string{"", "Put(TItem)", "Put(StringBuilder, int?)", "Own<TKey>(TKey)", "Own<TKey,TValue>(TValue)", "Alone", "Run()", "Run(string)",
 		"op_Explicit(int): string", "op_Explicit(int): object", "<Run>d__1::MoveNext (async)()", "<Run>d__2::MoveNext (async)(string)", "<Gone>d__3::MoveNext (async)", ""} {
 		n := m.Describe(rid)

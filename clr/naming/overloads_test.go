@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Hardly any two methods of the class library have the same name.
@@ -17,14 +18,8 @@ func TestOverloadsOfCoreLib(t *testing.T) {
 	if len(at) == 0 {
 		t.Skip("SKIPPED-CHECK: no System.Private.CoreLib.dll in .cache (make deps)")
 	}
-	b, err := os.ReadFile(at[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	md, err := metadata.Parse(b[max(bytes.Index(b, []byte("BSJB\x01\x00\x01\x00")), 0):])
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(at[0]))(t)
+	md := must.Get(metadata.Parse(b[max(bytes.Index(b, []byte("BSJB\x01\x00\x01\x00")), 0):]))(t)
 	im := image{md: md}
 	plain, full := map[string]int{}, map[string]int{}
 	rid := 1

@@ -15,19 +15,14 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // loaded maps a file's sections as a loader does.
 func loaded(t *testing.T, path string) ([]byte, []byte) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := pe.New(b, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
+	f := must.Get(pe.New(b, path))(t)
 	img := make([]byte, 0x1000)
 	copy(img, b[:min(len(b), 0x1000)])
 	for _, s := range f.Sections() {
@@ -101,10 +96,7 @@ func TestPrecompiledPlace(t *testing.T) {
 	if _, ok := n.PrecompiledPlace(0x10000, 0x10000); ok || im.r2r.debug.seen {
 		t.Error("lines without a Portable PDB")
 	}
-	pdb, err := metadata.ParseLines(clrasm.Lines())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pdb := must.Get(metadata.ParseLines(clrasm.Lines()))(t)
 	im.pdb = pdb
 	lines := 0
 	for _, s := range im.r2r.starts {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -33,18 +34,14 @@ func TestNames(t *testing.T) {
 	w.Sample(&wire.Sample{TID: 1, Frames: frames})
 	w.Event(&wire.Event{TID: 1, Kind: wire.EventCopy, Lock: 3, Frames: frames})
 	var out bytes.Buffer
-	if err := n.pass(bytes.NewReader(w.Bytes()), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.pass(bytes.NewReader(w.Bytes()), &out))
 	names, stacks := map[uint32]string{}, 0
 	for rd := wire.NewReader(&out); ; {
 		m, err := rd.Next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var got []wire.Frame
 		switch m := m.(type) {
 		case *wire.Method:

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -42,10 +43,7 @@ func (c countedConn) Read(b []byte) (int, error) {
 // The outputs do not wait until an engine has restored its target: nothing is read after the farewell. The
 // user is informed of what could not be restored.
 func TestSettleDoesNotWaitForTarget(t *testing.T) {
-	s, err := serve(tempdir.New(t), &options.Options{Mode: options.ModeOutside, Rate: 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(serve(tempdir.New(t), &options.Options{Mode: options.ModeOutside, Rate: 99}))(t)
 	defer s.folder.Close()
 	here, there := net.Pipe()
 	reads := make(chan struct{}, 8)
@@ -68,10 +66,7 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 
 // A recording ends at a fixed moment, even if the tool is late. Processes that come later end then too.
 func TestEndIsAMoment(t *testing.T) {
-	s, err := serve(tempdir.New(t), &options.Options{Mode: options.ModeOutside, Rate: 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(serve(tempdir.New(t), &options.Options{Mode: options.ModeOutside, Rate: 99}))(t)
 	defer s.folder.Close()
 	end, known := time.Now().Add(-time.Minute), make(chan struct{})
 	late := func(w *wire.Writer) {

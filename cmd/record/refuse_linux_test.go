@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -53,17 +54,13 @@ func TestVanishedDirectoryFallsBack(t *testing.T) {
 // A tool that may open too few files reports that, and does not start the command.
 func TestFewFiles(t *testing.T) {
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
 	for _, c := range []struct {
 		limit uint64
 		want  string
 	}{{127, "seedwalk may open 127 files, and needs 128"}, {128, ""}} {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: c.limit, Max: limit.Max}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: c.limit, Max: limit.Max}))
 		opt, _ := fakeRun(t, "exit")
 		_, err := Run(opt)
 		if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {

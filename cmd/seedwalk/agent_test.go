@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -52,9 +53,7 @@ func TestAgentFlags(t *testing.T) {
 func TestAgentToken(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "token")
 	for text, want := range map[string]string{"0123456789abcdef\n": "0123456789abcdef", "short": "", "0123456789abcdef\nx": ""} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if got, err := tokenIn(path, 16); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
@@ -68,13 +67,8 @@ func TestAgentCannotBegin(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("short"), 0o600))
+	busy := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer busy.Close()
 	for want, change := range map[string]func(f *agentFlags){
 		"file: not a directory":  func(f *agentFlags) { f.cfg.Folder = file },

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Commands of the tool as documents write them: in a fenced block, and between backquotes.
@@ -21,16 +23,10 @@ func TestDocumentedCommands(t *testing.T) {
 	out, errOut, _, _ := tool(t, "--help")
 	general := out + errOut
 	help := map[string]string{}
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	seen := 0
 	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md") {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(file))(t)
 		for _, m := range commandsIn(string(b)) {
 			name, rest := m[1], m[2]
 			if !strings.Contains(general, "\n  "+name+" ") {

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
 	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -51,19 +52,14 @@ func TestDoctorEnvironment(t *testing.T) {
 
 func TestDoctorCommand(t *testing.T) {
 	dir := tempdir.New(t)
-	own, err := os.ReadFile(self(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile(self(t)))(t)
 	script, exe := "script", ""
 	if runtime.GOOS == "windows" {
 		script, exe = "script.cmd", ".exe"
 	}
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o755))
 		return path
 	}
 	cases := []struct {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // seedwalk requests symbols from a server only if --symbols names the server. The server has the symbols of a
@@ -25,9 +26,7 @@ func TestSymbolsFetched(t *testing.T) {
 			t.Skipf("SKIPPED-CHECK: %v: %s", err, out)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a.c"), []byte("int hidden(void) { return 7; }\nint main(void) { return hidden(); }\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("int hidden(void) { return 7; }\nint main(void) { return hidden(); }\n"), 0o644))
 	run("gcc", "-no-pie", "-O0", "-Wl,--build-id=0xabcdef0123456789", "-Wl,--section-start=.text=0x500000", "-o", "prog", "a.c")
 	run("gcc", "-no-pie", "-O0", "-Wl,--build-id=0xffff", "-o", "other", "a.c")
 	run("strip", "-o", "stripped", "prog")
@@ -46,9 +45,7 @@ func TestSymbolsFetched(t *testing.T) {
 	names := func(values ...string) (n int, refused int) {
 		var l cli.SymbolList
 		for _, v := range values {
-			if err := l.Set(v); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Set(v))
 		}
 		namer := cli.NewNamer(l, nil)
 		for addr := uint64(0x500000); addr < 0x500400; addr++ {

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/recording"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -36,9 +37,7 @@ func TestPDBReport(t *testing.T) {
 	}
 	store := filepath.Join(dir, "store", "shop.pdb", id, "shop.pdb")
 	os.MkdirAll(filepath.Dir(store), 0o755)
-	if err := os.WriteFile(store, db.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(store, db.Bytes(), 0o644))
 	path := filepath.Join(dir, "windows.swrec")
 	const base = 0x7ff800000000
 	writeRecording(t, path, &wire.Module{ID: 1, Start: base, End: base + 0x9000, Bias: base, Path: `C:\app\shop.dll`, BuildID: id}, base+0x1019)
@@ -67,10 +66,7 @@ func TestPDBReport(t *testing.T) {
 // writeRecording writes a recording of one sample of one native frame.
 func writeRecording(t *testing.T, path string, m *wire.Module, ip uint64) {
 	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	defer f.Close()
 	w := recording.NewWriter(f)
 	w.Process(1, collect.NewProcess(7, "shop"))
@@ -82,7 +78,5 @@ func writeRecording(t *testing.T, path string, m *wire.Module, ip uint64) {
 		w.Message(1, message)
 	}
 	w.Info(&collect.Info{RateHz: 99, Start: time.Unix(1, 0)})
-	if err := w.End(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.End())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/diff"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // recorded returns a recording of the fake target, and the folded stacks written with it.
@@ -19,10 +20,7 @@ func recorded(t *testing.T) (path string, folded []byte) {
 	if code != 42 {
 		t.Fatalf("exit code %d, %s", code, errOut)
 	}
-	folded, err := os.ReadFile(filepath.Join(dir, "a.folded"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folded = must.Get(os.ReadFile(filepath.Join(dir, "a.folded")))(t)
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.partial")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -88,10 +86,7 @@ func TestReportPart(t *testing.T) {
 // A truncated recording is shown up to its end, with the offset. Other files are refused.
 func TestReportBadInput(t *testing.T) {
 	path, _ := recorded(t)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	dir := filepath.Dir(path)
 	file := func(name string, b []byte) string {
 		os.WriteFile(filepath.Join(dir, name), b, 0o600)

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/rules"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestSimGolden(t *testing.T) {
@@ -153,10 +154,7 @@ func TestSimJSON(t *testing.T) {
 	if k := s.Kept; k.Found != nil || k.Done != k.Interleavings || k.Done < 1000 {
 		t.Errorf("%+v", k)
 	}
-	r, err := rules.Find("heap")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rules.Find("heap"))(t)
 	r.Setup.Arch = builder.SimArchs["arm64"]
 	if res := r.Run(true, sched.Replay(f.Choices)); res.Outcome != sched.Deadlock || res.Steps != f.Steps {
 		t.Errorf("the choices in the JSON do not replay: %v", res.Outcome)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -19,9 +20,7 @@ func tinyFolder(t *testing.T, row string) string {
 	dir := tempdir.New(t)
 	for name, data := range map[string][]byte{"rows.jsonl": []byte(row), "x86_64_tiny.elf": elfasm.Image(),
 		"broken.so": elfasm.ImageWith([]byte{0x3c, 0, 0}), "text": []byte("hello")} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o644))
 	}
 	return dir
 }
@@ -29,9 +28,7 @@ func tinyFolder(t *testing.T, row string) string {
 func TestReplayAndInfoExits(t *testing.T) {
 	right, wrong := tinyFolder(t, tinyRow), tinyFolder(t, strings.Replace(tinyRow, "r7+16", "r7+24", 1))
 	unknown := filepath.Join(tempdir.New(t), "kind")
-	if err := os.WriteFile(unknown, []byte(`{"id":"a","kind":"dream","arch":"amd64"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(unknown, []byte(`{"id":"a","kind":"dream","arch":"amd64"}`), 0o644))
 	for _, c := range []struct {
 		name string
 		args []string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -97,9 +98,7 @@ func TestWaitsEveryBadInput(t *testing.T) {
 		{"two streams in one file", slices.Concat(trace, trace), both, "another trace begins"},
 	} {
 		path := filepath.Join(tempdir.New(t), "in.nettrace")
-		if err := os.WriteFile(path, c.in, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, c.in, 0o644))
 		stdout, stderr, code, _ := tool(t, "waits", path)
 		if code != 1 || !strings.HasPrefix(stdout, c.stdout) || c.stdout == "" && stdout != "" || c.stdout != "" && !strings.Contains(stdout, "partial: ") {
 			t.Errorf("%s: exit code %d, want 1 and %q\n%s\n%s", c.name, code, c.stdout, stdout, stderr)
@@ -120,9 +119,7 @@ func TestWaitsThreadReuse(t *testing.T) {
 	d := newDamaged(nettracefile.Options{})
 	trace := d.start(1, 1, 1).start(1, 1, 1).stop(1, 2, 400).End().Bytes()
 	path := filepath.Join(tempdir.New(t), "in.nettrace")
-	if err := os.WriteFile(path, trace, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, trace, 0o644))
 	stdout, stderr, code, _ := tool(t, "waits", path)
 	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "1 wait, 400.000 ms") || !strings.Contains(stdout, "1 wait is unreliable") {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)

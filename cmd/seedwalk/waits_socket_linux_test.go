@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -27,18 +28,10 @@ func TestWaitsDeadSocket(t *testing.T) {
 		tmp := tempdir.New(t)
 		target := exec.Command("sleep", "60")
 		target.Env = []string{"TMPDIR=" + tmp}
-		if err := target.Start(); err != nil {
-			t.Fatal(err)
-		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", target.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, target.Start())
+		stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", target.Process.Pid)))(t)
 		start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
-		port, err := net.Listen("unix", filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", target.Process.Pid, start)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		port := must.Get(net.Listen("unix", filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", target.Process.Pid, start))))(t)
 		if c.serve == nil {
 			port.(*net.UnixListener).SetUnlinkOnClose(false)
 			port.Close()
@@ -68,9 +61,7 @@ func TestWaitsDeadSocket(t *testing.T) {
 // A reader that closes the pipe leaves no temporary folder behind.
 func TestWaitsClosedPipe(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r.Close()
 	defer w.Close()
 	tmp := tempdir.New(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -15,19 +16,11 @@ const sampleTrace = "../../eventpipe/waits/testdata/livestart.nettrace"
 // TestWaitsBadInput: bad input ends in one line with the reason, and exit code 1; the waits read before it
 // are shown.
 func TestWaitsBadInput(t *testing.T) {
-	trace, err := os.ReadFile(sampleTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := filepath.Abs(sampleTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := must.Get(os.ReadFile(sampleTrace))(t)
+	path := must.Get(filepath.Abs(sampleTrace))(t)
 	write := func(name string, b []byte) string {
 		p := filepath.Join(tempdir.New(t), name)
-		if err := os.WriteFile(p, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(p, b, 0o644))
 		return p
 	}
 	for _, c := range []struct {
@@ -74,10 +67,7 @@ func TestWaitsJSONFile(t *testing.T) {
 	if code != 0 || !strings.Contains(stderr, "wrote w.json") {
 		t.Fatalf("%d %s", code, stderr)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "w.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(dir, "w.json")))(t)
 	var got struct {
 		Waits []struct{ Thread uint64 }
 	}
@@ -88,19 +78,13 @@ func TestWaitsJSONFile(t *testing.T) {
 
 // TestWaitsExample compares the example in docs/waits.md with the tool's output.
 func TestWaitsExample(t *testing.T) {
-	trace, err := filepath.Abs("../../eventpipe/waits/testdata/liveexample.nettrace")
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := must.Get(filepath.Abs("../../eventpipe/waits/testdata/liveexample.nettrace"))(t)
 	stdout, stderr, code, _ := tool(t, "waits", trace, "--min-duration", "100ms")
 	if code != 0 || stderr != "" {
 		t.Fatalf("%d %s", code, stderr)
 	}
 	const command = "$ seedwalk waits eventpipe/waits/testdata/liveexample.nettrace --min-duration 100ms"
-	b, err := os.ReadFile("../../docs/waits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../docs/waits.md"))(t)
 	_, shown, ok := strings.Cut(string(b), command+"\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	if !ok || shown != stdout {

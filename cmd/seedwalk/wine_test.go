@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -49,9 +50,7 @@ func windowsTool(t *testing.T) string {
 			exeErr = errors.New(string(out))
 		}
 	})
-	if exeErr != nil {
-		t.Fatal(exeErr)
-	}
+	must.Do(t, exeErr)
 	return filepath.Join(exeDir, "seedwalk.exe")
 }
 
@@ -85,10 +84,7 @@ func runIn(t *testing.T, dir string, env []string, argv ...string) (stdout, stde
 // repo is the path of a file of the project.
 func repo(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../..", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(filepath.Join("../..", name)))(t)
 	return path
 }
 
@@ -146,9 +142,7 @@ func TestWineDoctorGolden(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o755))
 		return path
 	}
 	export := []string{"DllGetClassObject"}
@@ -196,9 +190,6 @@ func TestWineDoctorGolden(t *testing.T) {
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	return b
 }

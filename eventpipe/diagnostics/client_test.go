@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -155,9 +156,7 @@ func TestStopIsOnAnotherConnection(t *testing.T) {
 	f := &fakeRuntime{answer: func(set, id uint8, body []byte) []byte { return ok(body[:min(8, len(body))]...) }}
 	c := NewClient(1, f.dial)
 	s := &Session{ID: 5, client: c}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Stop())
 	s.Stop()
 	if !slices.Equal(f.seen, [][2]uint8{{2, 1}}) {
 		t.Errorf("%v", f.seen)
@@ -228,9 +227,7 @@ func TestPort(t *testing.T) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer p.Close()
 	if p.Variable() != "DOTNET_DiagnosticPorts="+path+",suspend" {
 		t.Error(p.Variable())
@@ -262,12 +259,8 @@ func TestPort(t *testing.T) {
 	if err != nil || s.ID != 4 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if err := c.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Resume())
+	must.Do(t, s.Stop())
 	<-done
 	if !slices.Equal(f.seen, [][2]uint8{{2, 6}, {4, 1}, {2, 1}}) {
 		t.Errorf("%v", f.seen)

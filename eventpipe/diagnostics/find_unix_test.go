@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -31,13 +32,9 @@ func TestSocket(t *testing.T) {
 	proc := tempdir.New(t)
 	dir := filepath.Join(proc, "464")
 	tmp := filepath.Join(dir, "root", "my", "tmp")
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(tmp, 0o755))
 	write := func(path, text string) {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	write(filepath.Join(dir, "stat"), "464 (dotnet) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20")
 	write(filepath.Join(dir, "status"), "Name:\tdotnet\nNSpid:\t464\t7\n")
@@ -77,13 +74,9 @@ func TestSocketOfEmulator(t *testing.T) {
 			for _, s := range c.sockets {
 				files[name(s)] = ""
 			}
-			if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(c.exe, filepath.Join(dir, "exe"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(dir, 0o755), os.Symlink(c.exe, filepath.Join(dir, "exe"))))
 			for path, text := range files {
-				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 			}
 			got, err := socket(proc, 464)
 			if c.want != "" && (got != name(c.want) || err != nil) || c.want == "" && got != "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -96,9 +97,7 @@ func TestBig(t *testing.T) {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if kind == nettrace.EventKind {
 			if events++; events%4096 == 0 {
 				most = max(most, r.Held())
@@ -119,10 +118,7 @@ func TestBig(t *testing.T) {
 
 // TestNoAllocation: an event in a loaded block costs no allocation.
 func TestNoAllocation(t *testing.T) {
-	raw, err := io.ReadAll(newStream(8 << 20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(io.ReadAll(newStream(8 << 20)))(t)
 	r := nettrace.NewReader(&bytesReader{b: raw})
 	for range 200_000 { // the buffers have grown
 		r.Next()
@@ -138,10 +134,7 @@ func TestNoAllocation(t *testing.T) {
 
 // replayed is a stream that was made before it is read, to measure the reader alone.
 func BenchmarkRead(b *testing.B) {
-	raw, err := io.ReadAll(newStream(64 << 20))
-	if err != nil {
-		b.Fatal(err)
-	}
+	raw := must.Get(io.ReadAll(newStream(64 << 20)))(b)
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // vectors is the folder of recorded traces with their truth, outside the project, in addition to the
@@ -25,10 +27,7 @@ func truthFiles(t *testing.T) []string {
 // TestVectors compares counts with those of another reader.
 func TestVectors(t *testing.T) {
 	for _, path := range truthFiles(t) {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(path))(t)
 		var truth struct {
 			PID   int
 			Trace string
@@ -41,16 +40,11 @@ func TestVectors(t *testing.T) {
 				Lost        int64 `json:"dropped_by_sequence_gaps"`
 			}
 		}
-		if err := json.Unmarshal(raw, &truth); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(raw, &truth))
 		if truth.File.Ends == nil {
 			continue // a truth without the file's counts
 		}
-		f, err := os.Open(filepath.Join(filepath.Dir(path), truth.Trace))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(filepath.Join(filepath.Dir(path), truth.Trace)))(t)
 		got := read(f)
 		f.Close()
 		c := got.Counts

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
@@ -15,20 +16,12 @@ const vectors = "../../../shared/vectors/nettrace"
 
 func load(t *testing.T, path string) (truth waittruth.File, a *waits.Analysis) {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &truth); err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
+	must.Do(t, json.Unmarshal(raw, &truth))
 	if truth.Trace == "" {
 		truth.Trace = strings.TrimSuffix(filepath.Base(path), ".truth.json") + ".nettrace"
 	}
-	f, err := os.Open(filepath.Join(filepath.Dir(path), truth.Trace))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(filepath.Dir(path), truth.Trace)))(t)
 	defer f.Close()
 	a = waits.New()
 	if err := a.Read(f); err != nil {

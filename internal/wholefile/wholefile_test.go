@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -15,9 +16,7 @@ func TestWhole(t *testing.T) {
 	dir := tempdir.New(t)
 	write := func(name, content string) string {
 		p := filepath.Join(dir, name)
-		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(p, []byte(content), 0o600))
 		return p
 	}
 	five, none := write("five", "fives"), write("empty", "")
@@ -62,18 +61,11 @@ func check(t *testing.T, path string, most int64, f func(string, int64) ([]byte,
 func TestMapShared(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "f")
 	write := func(text string) {
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path+".new", []byte(text), 0o600))
+		must.Do(t, os.Rename(path+".new", path))
 	}
 	read := func() []byte {
-		b, err := MapShared(path, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(MapShared(path, 100))(t)
 		return b
 	}
 	write("one")

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The page to which signal handlers of an emulated program return is a module with its two instructions; no
@@ -27,26 +29,16 @@ func TestSigpage(t *testing.T) {
 		{"more than a page", elf.EM_AARCH64, sigreturn, 2, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			all, err := unix.Mmap(-1, 0, (c.pages+2)*page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must.Get(unix.Mmap(-1, 0, (c.pages+2)*page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 			defer unix.Munmap(all)
 			// the pages around it are inaccessible, so the kernel lists it separately
 			b := all[page : page*(c.pages+1)]
-			if err := unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE))
 			binary.LittleEndian.PutUint64(b, c.word)
-			if err := unix.Mprotect(b, unix.PROT_READ); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unix.Mprotect(b, unix.PROT_READ))
 			at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 			g := &Guest{pid: os.Getpid(), machine: c.machine, images: map[string]*elf.File{}}
-			maps, err := g.Maps()
-			if err != nil {
-				t.Fatal(err)
-			}
+			maps := must.Get(g.Maps())(t)
 			table := NewLoader(g.pid).Table(maps)
 			i := table.Find(at + 4)
 			if got := i >= 0; got != c.want {

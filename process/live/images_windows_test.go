@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -21,23 +22,14 @@ import (
 func copied(t *testing.T, base uint64) Loaded {
 	t.Helper()
 	path := filepath.Join(tempdir.New(t), "copied.dll")
-	from, err := os.Open(filepath.Join(os.Getenv("SystemRoot"), "System32", "version.dll"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(os.Open(filepath.Join(os.Getenv("SystemRoot"), "System32", "version.dll")))(t)
 	defer from.Close()
-	to, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(os.Create(path))(t)
 	defer to.Close()
 	if _, err := io.Copy(to, from); err != nil {
 		t.Fatal(err)
 	}
-	f, err := pe.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(pe.Open(path))(t)
 	return Loaded{Base: base, Size: f.SizeOfImage(), Stamp: f.Stamp(), Path: path}
 }
 

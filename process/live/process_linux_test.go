@@ -10,15 +10,13 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // This process: its own code must be found, with the bias that maps a known function's address to the file's.
 func TestTableOfThisProcess(t *testing.T) {
-	maps, err := Maps(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must.Get(Maps(0))(t)
 	l := NewLoader(0)
 	table := l.Table(maps)
 	pc, _, _, _ := runtime.Caller(0)
@@ -96,9 +94,7 @@ func TestStopLeavesEndToParent(t *testing.T) {
 	looked := 0
 	for range 300 {
 		cmd := exec.Command("sh", "-c", "exit 7")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		for gone := false; !gone; {
 			StopEach([]int{cmd.Process.Pid}, func(int, *context.Registers, Stood) { looked++ }, func(s Stop) {
 				var e *StopError

@@ -7,26 +7,19 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"golang.org/x/sys/unix"
 )
 
 // This process's own memory, with an unreadable page in the middle.
 func TestProcessRead(t *testing.T) {
 	page := os.Getpagesize()
-	b, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 	defer unix.Munmap(b)
 	addr := uint64(uintptr(unsafe.Pointer(&b[0])))
 	copy(b[page-8:], "seedwalk")
-	if err := unix.Mprotect(b[page:], unix.PROT_NONE); err != nil {
-		t.Fatal(err)
-	}
-	p, err := OpenProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mprotect(b[page:], unix.PROT_NONE))
+	p := must.Get(OpenProcess(os.Getpid()))(t)
 	defer p.Close()
 	var r memory.Reader = p
 	for _, c := range []struct {
@@ -59,10 +52,7 @@ func TestProcessRead(t *testing.T) {
 // If the system call is forbidden, the kernel's file is read. It ignores a page's protection, but knows what
 // is mapped.
 func TestProcessReadFile(t *testing.T) {
-	mem, err := os.Open("/proc/self/mem")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(os.Open("/proc/self/mem"))(t)
 	p := &Process{mem: mem}
 	defer p.Close()
 	want := []byte("seedwalk")

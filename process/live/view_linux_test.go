@@ -7,31 +7,25 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // manyMappings adds n mappings to this process, none of them executable.
 func manyMappings(t *testing.T, n int) {
 	t.Helper()
 	page := os.Getpagesize()
-	region, err := unix.Mmap(-1, 0, n*page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	region := must.Get(unix.Mmap(-1, 0, n*page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 	t.Cleanup(func() { unix.Munmap(region) })
 	for i := 0; i < n; i += 2 {
-		if err := unix.Mprotect(region[i*page:(i+1)*page], unix.PROT_NONE); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Mprotect(region[i*page:(i+1)*page], unix.PROT_NONE))
 	}
 }
 
 // selected returns the wanted mappings in this process's current maps file.
 func selected(t *testing.T, wanted func(*Mapping) bool) (out []Mapping) {
 	t.Helper()
-	all, err := Maps(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Maps(os.Getpid()))(t)
 	for i := range all {
 		if wanted(&all[i]) && all[i].Path != "[vsyscall]" {
 			out = append(out, all[i])
@@ -119,13 +113,9 @@ func (v *View) between(all []Mapping) (n uint64) {
 func TestViewOfEndedProcess(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "read x; exec cat")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Skip("SKIPPED-CHECK: no sh")
 	}

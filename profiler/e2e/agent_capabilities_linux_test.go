@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -21,10 +22,7 @@ func TestAgentCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root can take capabilities away")
 	}
-	manifest, err := os.ReadFile(filepath.Join(needs.Root(t), "docs", "deploy", "seedwalk-agent.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := must.Get(os.ReadFile(filepath.Join(needs.Root(t), "docs", "deploy", "seedwalk-agent.yaml")))(t)
 	all := strings.Split(string(regexp.MustCompile(`add: \[(.*)\]`).FindSubmatch(manifest)[1]), ", ")
 	argv := append([]string{"unshare", "-m", "sh", "-c", ownTemp + ` && chmod 1777 /tmp && exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"`, "sh", needs.Root(t)}, app(t, "Demo", "61")...)
 	pid := start(t, argv...).pid

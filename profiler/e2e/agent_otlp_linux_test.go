@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -142,9 +143,7 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 func readProfiles(t *testing.T, reader, path string) (resource, text string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.Command(reader)
 	cmd.Stdin = bytes.NewReader(data)
 	out, err := cmd.Output()
@@ -158,10 +157,7 @@ func readProfiles(t *testing.T, reader, path string) (resource, text string) {
 func freePorts(t *testing.T) (ports [2]int) {
 	t.Helper()
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer l.Close()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}

@@ -9,6 +9,7 @@ import (
 
 	recorder "github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The agent begins a new session when its rate changes or a recording fails. Nothing remains of the old one:
@@ -50,10 +51,7 @@ func heldNow(t *testing.T) (h held) {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	fds, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fds := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	maps, _ := os.ReadFile("/proc/self/maps")
 	return held{runtime.NumGoroutine(), len(fds), strings.Count(string(maps), "seedwalk-probe"), int64(m.HeapAlloc)}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -94,14 +95,8 @@ func metricsOf(t *testing.T, port int) string { return served(t, port, "/metrics
 // served is what the agent answers.
 func served(t *testing.T, port int, path string) string {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path)))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return string(text)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -113,17 +114,13 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 	lib, path := filepath.Join(dir, "libasks.so"), filepath.Join(dir, "socket")
 	needs.Build(t, "aarch64-linux-gnu-gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-mbranch-protection=standard", "-shared", "-fPIC", "-pthread", "-o", lib, filepath.Join("testdata", "asks.c"))
 	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer socket.Close()
 	argv := append(emulator(false), need(t, "out", "samples", "arm64", "signed", "Truth"), "600")
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var out bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), append(profiled(lib), "ASKS_SOCKET="+path)...), &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	socket.SetDeadline(time.Now().Add(2 * time.Minute))
 	conn, err := socket.Accept()
@@ -143,10 +140,7 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 func TestARM64Asked(t *testing.T) {
 	cmd, conn := askGuest(t)
 	pid := cmd.Process.Pid
-	mem, err := live.OpenProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(live.OpenProcess(pid))(t)
 	defer mem.Close()
 	maps := func() []live.Mapping { m, _ := live.MapsOf(pid); return m }
 	var p *paused.Process

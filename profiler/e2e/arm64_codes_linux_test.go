@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/testkit/armrun"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -58,15 +59,9 @@ type codes struct {
 func (c *codes) all(t *testing.T, g *guest) {
 	t.Helper()
 	pid := g.cmd.Process.Pid
-	mem, err := live.OpenProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(live.OpenProcess(pid))(t)
 	defer mem.Close()
-	maps, err := live.NewGuest(pid).Maps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must.Get(live.NewGuest(pid).Maps())(t)
 	table := live.NewLoader(pid).Table(maps)
 	for i := range table.Len() {
 		m := table.At(i)

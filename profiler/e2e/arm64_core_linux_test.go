@@ -21,6 +21,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -34,9 +35,7 @@ func TestARM64Core(t *testing.T) {
 	e, err := outside.New(g.cmd.Process.Pid, fd, sampler.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	go func() { // seven seconds with all threads of the program
 		g.atWork()
 		time.Sleep(7 * time.Second)
@@ -53,9 +52,7 @@ func TestARM64Core(t *testing.T) {
 		}
 	}
 	core := filepath.Join(tempdir.New(t), "core")
-	if err := os.WriteFile(core, g.core(t, last), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(core, g.core(t, last), 0o600))
 	r := run(t, time.Minute, nil, tool(t), "stack", "--core", core, "--json")
 	var got struct {
 		Runtime  bool
@@ -113,16 +110,10 @@ func (c *coreThread) same(t *testing.T, s *raw.Sample) (managed int, whole bool)
 // core is the core that Linux would write of the guest, with the threads of samples.
 func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
 	t.Helper()
-	mem, err := live.OpenProcess(g.cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem := must.Get(live.OpenProcess(g.cmd.Process.Pid))(t)
 	defer mem.Close()
 	images := live.NewGuest(g.cmd.Process.Pid)
-	maps, err := images.Maps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must.Get(images.Maps())(t)
 	const aarch64, readable, executable = 183, 4, 1
 	c := elfasm.Core{Machine: aarch64}
 	for tid, s := range threads {

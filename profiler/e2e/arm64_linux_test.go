@@ -21,6 +21,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -66,9 +67,7 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	g.cmd = exec.Command(argv[0], argv[1:]...)
 	g.cmd.Env = append(os.Environ(), append(profiled(lib), "SEEDWALK_SOCKET="+path)...)
 	g.cmd.Stdout, g.cmd.Stderr = &g.out, &g.out
-	if err := g.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.cmd.Start())
 	t.Cleanup(func() { g.cmd.Process.Kill(); g.cmd.Wait(); g.socket.Close() })
 	return g
 }
@@ -84,9 +83,7 @@ func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
 		}
 		greeting, control := make([]byte, 8), make([]byte, 64)
 		_, n, _, _, err := c.ReadMsgUnix(greeting, control)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if messages, err := unix.ParseSocketControlMessage(control[:n]); err == nil && len(messages) == 1 {
 			if fds, err := unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 1 {
 				return fds[0], c
@@ -114,9 +111,7 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 	e, err := outside.New(g.cmd.Process.Pid, fd, sampler.Config{RateHz: rate, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	why := e.Run()
 	g.cmd.Wait()
 	if g.out.String() != "TRUTH DONE\n" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var (
@@ -35,10 +37,7 @@ func systemStateOf(t *testing.T, pid int) (s systemState) {
 	s.threads, s.timers = len(tasks), timers(pid)
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	s.descriptors = len(fds)
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(fmt.Sprintf("/proc/%d/status", pid)))(t)
 	defer f.Close()
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		switch k, v, _ := strings.Cut(sc.Text(), ":\t"); k {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -249,9 +250,7 @@ func TestClientHelpers(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			out, engine := filepath.Join(dir, h.name+".out"), filepath.Join(dir, h.name)
 			if h.script != "" {
-				if err := os.WriteFile(engine, []byte("#!/bin/sh\n"+h.script+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(engine, []byte("#!/bin/sh\n"+h.script+"\n"), 0o755))
 			}
 			res := run(t, time.Minute, profiled(library, "SEEDWALK_ENGINE="+engine, "SAMPLER_OUT="+out), app(t, "Truth", h.seconds)...)
 			truthDone(t, res)
@@ -272,9 +271,7 @@ func TestClientHelperLost(t *testing.T) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var said strings.Builder
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), clientEnv(t, library, out)...), &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	pattern := fmt.Sprintf("seedwalk engine --pid %d ", cmd.Process.Pid)
 	// sampled waits until the helper number n has sent samples.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A program that hangs is examined before it is ended: what each of its threads does, according to the kernel
@@ -100,9 +102,7 @@ func TestDiagnose(t *testing.T) {
 	mark := fmt.Sprintf("%s=%d.%d", runMark, os.Getpid(), time.Now().UnixNano())
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = append(os.Environ(), mark)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	var got string
 	want := fmt.Sprintf("process %d sleep\n  thread %d", cmd.Process.Pid, cmd.Process.Pid)
@@ -121,9 +121,7 @@ func TestHangWatcher(t *testing.T) {
 	w := &hangWatcher{look: func() { looks++ }}
 	cmd := exec.Command("sh", "-c", "echo all is well >&2; printf 'swhost: it ' >&2; sleep 0.1; echo hangs >&2; echo launch: it hangs >&2")
 	cmd.Stderr = w
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Run())
 	if looks != 1 || w.String() != "all is well\nswhost: it hangs\nlaunch: it hangs\n" {
 		t.Errorf("%d looks at %q", looks, w.String())
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // doctor, record --pid and stack print one line for processes of each kind, with a remedy.
@@ -91,10 +93,7 @@ func TestNotRoot(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: becoming another user needs root")
 	}
 	pid := fmt.Sprint(os.Getpid())
-	dir, err := os.MkdirTemp("", "nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "nobody"))(t)
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o777)
 	copied := filepath.Join(dir, "seedwalk")

@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
@@ -156,10 +157,7 @@ func eventsAttach(t *testing.T, runtime string) {
 	file := filepath.Join(tempdir.New(t), "out.json")
 	before := systemStateOf(t, pid)
 	stop := attachEvents(t, p, file, "waits,locks")
-	client, err := diagnostics.Process(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(diagnostics.Process(pid))(t)
 	a := waits.New()
 	ctx, end := context.WithCancel(context.Background())
 	traced := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -24,10 +25,7 @@ func TestFormatsOfRecording(t *testing.T) {
 		t.Fatal(r.stderr)
 	}
 	for _, name := range names {
-		want, err := os.ReadFile(filepath.Join(dir, "record."+name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(filepath.Join(dir, "record."+name)))(t)
 		for _, by := range []string{"report", "convert"} {
 			out := filepath.Join(dir, by+"."+name)
 			argv := []string{tool(t), by, kept, out}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -52,9 +53,7 @@ func emptyHome(t *testing.T, dir string) []string {
 	env := []string{"PATH=/usr/bin:/bin"}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "TMPDIR"} {
 		path := filepath.Join(dir, "alone", name)
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(path, 0o755))
 		env = append(env, name+"="+path)
 	}
 	return env
@@ -63,10 +62,7 @@ func emptyHome(t *testing.T, dir string) []string {
 // runAlone runs a command in an empty folder, with its own environment.
 func runAlone(t *testing.T, dir string, env []string, argv ...string) result {
 	t.Helper()
-	work, err := os.MkdirTemp(dir, "work-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must.Get(os.MkdirTemp(dir, "work-"))(t)
 	return run(t, 2*time.Minute, nil, append(append([]string{"env", "-i", "-C", work}, env...), argv...)...)
 }
 
@@ -90,19 +86,14 @@ func goInstall(t *testing.T, dir string) string {
 
 func goEnv(t *testing.T, name string) string {
 	t.Helper()
-	out, err := exec.Command("go", "env", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "env", name).Output())(t)
 	return strings.TrimSpace(string(out))
 }
 
 // writeProxy writes the files of a module proxy for this checkout.
 func writeProxy(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	top := needs.Root(t)
 	info := fmt.Sprintf(`{"Version":%q,"Time":"2026-01-01T00:00:00Z"}`, installedVersion)
 	writeTo(t, filepath.Join(dir, "list"), installedVersion+"\n")
@@ -113,9 +104,7 @@ func writeProxy(t *testing.T, dir string) {
 
 func writeTo(t *testing.T, path string, data string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(data), 0o644))
 }
 
 // archiveModule writes the files that git tracks or would add, without other modules, as they are in the

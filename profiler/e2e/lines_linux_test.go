@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -110,15 +111,9 @@ func recordedLines(t *testing.T, dir, way string, argv []string) {
 // pprofLines compares the lines of a pprof file with those of the JSON.
 func pprofLines(t *testing.T, path string, want map[string]int) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(profile.Parse(f))(t)
 	seen := map[string]int{}
 	for _, l := range p.Location {
 		if len(l.Line) == 0 { // a frame without a name

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -37,14 +38,8 @@ func disguisedRuntime(t *testing.T) string {
 	t.Helper()
 	return changedRuntime(t, func(b []byte) []byte {
 		const size9, size8 = 158 * 8, 156 * 8
-		f, err := elf.NewFile(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		symbols, err := f.DynamicSymbols()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(elf.NewFile(bytes.NewReader(b)))(t)
+		symbols := must.Get(f.DynamicSymbols())(t)
 		i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == debuggers && s.Size == size9 })
 		if i < 0 {
 			t.Fatalf("the CLR has no %s of %d bytes", debuggers, size9)
@@ -60,21 +55,14 @@ func disguisedRuntime(t *testing.T) string {
 func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 	t.Helper()
 	from, to := runtime9(t), tempdir.New(t)
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(from))(t)
 	for _, e := range entries {
 		if e.Name() == "libcoreclr.so" {
 			continue
 		}
-		if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())))
 	}
-	if err := os.WriteFile(filepath.Join(to, "libcoreclr.so"), change([]byte(readFile(t, filepath.Join(from, "libcoreclr.so")))), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(to, "libcoreclr.so"), change([]byte(readFile(t, filepath.Join(from, "libcoreclr.so")))), 0o755))
 	return to
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -152,10 +153,7 @@ func toolKilled(t *testing.T, clock string) {
 	pidFile := filepath.Join(dir, "pid")
 	p := start(t, append([]string{tool(t), "record", "--mode", "probe", "--clock", clock, "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)...)
 	time.Sleep(*surviveTime / 2)
-	pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, pidFile)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(readFile(t, pidFile))))(t)
 	if n := timers(pid); n == 0 && clock == "timer" {
 		t.Errorf("no timer while the tool lives")
 	}

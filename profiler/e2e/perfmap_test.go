@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // body is a piece of code that the runtime compiled.
@@ -21,10 +23,7 @@ type perfMap []body
 // readPerfMap reads the methods of an assembly.
 func readPerfMap(t *testing.T, path, assembly string) (m perfMap) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		fields := strings.SplitN(sc.Text(), " ", 3)

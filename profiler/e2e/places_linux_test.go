@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -88,9 +89,7 @@ func withLines(t *testing.T, dir, host, exe, name string) string {
 	if err == nil {
 		err = os.WriteFile(dll, b, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r := run(t, time.Minute, nil, host, folder, exe, "pdb", dll, filepath.Join(folder, name+".pdb")); r.code != 0 {
 		t.Fatal(r.stdout + r.stderr)
 	}
@@ -103,9 +102,7 @@ func readLined(t *testing.T, path string) (p linedProfile) {
 	if err == nil {
 		err = json.Unmarshal(b, &p)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 

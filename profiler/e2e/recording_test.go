@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -125,9 +126,7 @@ func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.
 		if err == io.EOF {
 			return samples, rd
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		samples = append(samples, s)
 	}
 }
@@ -171,9 +170,7 @@ type jsonStack struct {
 
 func readJSONProfile(t *testing.T, path string) (p jsonProfile) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(readFile(t, path)), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(readFile(t, path)), &p))
 	return p
 }
 
@@ -206,9 +203,6 @@ func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	return string(b)
 }

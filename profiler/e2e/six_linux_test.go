@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -39,9 +40,7 @@ func TestSixPrograms(t *testing.T) {
 	}
 	csharp := append([]string{host, runtime, need(t, "out", "samples", "csc", "Csc.exe"), filepath.Join(dir, "cs.exe"), filepath.Join(root, "profiler", "testdata", "Awaits.cs")}, library...)
 	script := filepath.Join(dir, "app.js")
-	if err := os.WriteFile(script, []byte("require(process.env.SWHOST_ADDON)\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("require(process.env.SWHOST_ADDON)\n"), 0o644))
 	merged, input := generatorInput(t, dir, runtime)
 	node := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime, "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=4"}
 	for _, c := range []struct {
@@ -85,17 +84,11 @@ var unnamed = regexp.MustCompile(`\+0x[0-9a-f]+$|^(\? )?\[runtime\]$`)
 // unnamedRows returns the share in percent of a folded profile that is in rows without a name or role:
 // of the leaves, or of all rows.
 func unnamedRows(t *testing.T, path string, every bool) float64 {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	var all, without float64
 	for line := range strings.Lines(string(b)) {
 		at := strings.LastIndexByte(line, ' ')
-		weight, err := strconv.ParseFloat(strings.TrimSpace(line[at+1:]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		weight := must.Get(strconv.ParseFloat(strings.TrimSpace(line[at+1:]), 64))(t)
 		rows := strings.Split(line[:at], ";")
 		if !every {
 			rows = rows[len(rows)-1:]
@@ -134,9 +127,7 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 	merged, input = filepath.Join(dir, "generator"), filepath.Join(dir, "shop")
 	generator := filepath.Dir(need(t, ".cache", "roslyn", "package", "AutoRest.CSharp.dll"))
 	linked(t, merged, runtime, generator)
-	if err := os.Mkdir(input, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(input, 0o755))
 	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
 	writeJSON(t, filepath.Join(input, "Configuration.json"), map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true, "shared-source-folders": shared})
 	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel(t))
@@ -146,24 +137,14 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 // linked makes a folder of links to the files of others. A later one replaces files of the same name.
 func linked(t *testing.T, folder string, others ...string) {
 	t.Helper()
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(folder, 0o755))
 	for _, from := range others {
-		from, err := filepath.Abs(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files, err := os.ReadDir(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := must.Get(filepath.Abs(from))(t)
+		files := must.Get(os.ReadDir(from))(t)
 		for _, f := range files {
 			at := filepath.Join(folder, f.Name())
 			os.Remove(at)
-			if err := os.Symlink(filepath.Join(from, f.Name()), at); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(filepath.Join(from, f.Name()), at))
 		}
 	}
 }
@@ -174,9 +155,7 @@ func writeJSON(t *testing.T, path string, v any) {
 	if err == nil {
 		err = os.WriteFile(path, b, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 type object = map[string]any
@@ -190,10 +169,7 @@ func (m *model) node(t *testing.T, kind, name string, fields ...any) json.RawMes
 	m.ids++
 	text := fmt.Sprintf(`{"$id":"%d","kind":%q,"name":%q,"crossLanguageDefinitionId":"Shop.%s","decorators":[]`, m.ids, kind, name, name)
 	for i := 0; i < len(fields); i += 2 {
-		b, err := json.Marshal(fields[i+1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(fields[i+1]))(t)
 		text += fmt.Sprintf(`,%q:%s`, fields[i], b)
 	}
 	return json.RawMessage(text + "}")

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pty"
 )
 
@@ -31,9 +32,7 @@ func onTerminal(t *testing.T, argv ...string) *terminal {
 	m := &terminal{t: t, master: master, slave: slave, cmd: exec.Command(argv[0], argv[1:]...), text: make(chan string, 1<<12)}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = slave, slave, slave
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := m.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.cmd.Start())
 	t.Cleanup(func() { m.cmd.Process.Kill(); slave.Close() })
 	go func() {
 		defer close(m.text)
@@ -162,9 +161,7 @@ func TestTopJSON(t *testing.T) {
 	var lines []topLine
 	for text := range strings.Lines(r.stdout) {
 		var l topLine
-		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &l))
 		lines = append(lines, l)
 	}
 	if r.code != 0 || len(lines) < 3 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -17,9 +18,7 @@ import (
 func collected(t *testing.T, path string, argv []string) string {
 	t.Helper()
 	port, err := diagnostics.Listen(filepath.Join(tempdir.New(t), "p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer port.Close()
 	p := startIn(t, []string{port.Variable()}, argv...)
 	c := <-port.Runtimes()
@@ -29,13 +28,9 @@ func collected(t *testing.T, path string, argv []string) string {
 	if err == nil {
 		err = c.Resume()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer file.Close()
 	if _, err := io.Copy(file, s); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -51,10 +52,7 @@ func findShadow(stack []byte, base uint64) (s shadow, ok bool) {
 // truthNames reads truth-ids.txt.
 func truthNames(t *testing.T) (names map[uint64]string, known map[string]bool) {
 	t.Helper()
-	f, err := os.Open("../testdata/truth-ids.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("../testdata/truth-ids.txt"))(t)
 	defer f.Close()
 	names, known = map[uint64]string{}, map[string]bool{}
 	for sc := bufio.NewScanner(f); sc.Scan(); {
@@ -75,15 +73,9 @@ type natives struct{ syms []elf.Symbol }
 
 func loadNatives(t *testing.T, path string) *natives {
 	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open(path))(t)
 	defer f.Close()
-	all, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(f.Symbols())(t)
 	n := &natives{}
 	for _, s := range all {
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -98,9 +99,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 	dir := tempdir.New(t)
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o755))
 		return path
 	}
 	tool := need(t, "out", "windows", "seedwalk.exe")
@@ -156,9 +155,7 @@ func TestWindowsCommandFile(t *testing.T) {
 	dir := tempdir.New(t)
 	script := filepath.Join(dir, "start.cmd")
 	line := strings.Join([]string{windowsPath(need(t, "out", "windows", "swhost.exe")), windowsPath(need(t, core222)), windowsPath(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
-	if err := os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755))
 	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50", "--output", filepath.Join(dir, "out.json"), "--", script, "6")
 	s := findSummary(t, r.stderr)
 	if r.code != 0 || !strings.Contains(r.stdout, "demo: 11 threads") || s.Samples == 0 || s.Runtime != ".NET Core 2.2.2" {

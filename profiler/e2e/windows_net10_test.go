@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -57,10 +58,7 @@ var singleFile = &windowsProgram{
 // wrong by one word, so frames below it are wrong.
 func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	t.Helper()
-	f, err := pe.Open(need(t, "out", "windows", "SingleFile.exe"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(pe.Open(need(t, "out", "windows", "SingleFile.exe")))(t)
 	var base uint64
 	for i := range samples[0].Images {
 		if im := &samples[0].Images[i]; strings.HasSuffix(im.Path, `\SingleFile.exe`) {

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/epilog"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
@@ -113,10 +114,7 @@ func TestWindowsQuirks(t *testing.T) {
 func pictured(t *testing.T, code, info string) *pe.File {
 	t.Helper()
 	raw := func(s string) []byte {
-		b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 		return b
 	}
 	var entry []byte

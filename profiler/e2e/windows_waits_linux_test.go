@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
@@ -91,10 +92,7 @@ func isNear(addr, output string) bool {
 func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string) {
 	t.Helper()
 	a := waits.New()
-	maps, err := os.Open(path + ".maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must.Get(os.Open(path + ".maps"))(t)
 	defer maps.Close()
 	if err := eventpipe.ReadMaps(a.Names, maps, filepath.Dir(path)); err != nil {
 		t.Error(err)

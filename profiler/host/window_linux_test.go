@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -83,17 +84,12 @@ func (w *window) mistakes(t *testing.T, sound map[string]string) {
 		dir := tempdir.New(t)
 		all, _ := filepath.Glob("*.[ch]")
 		for _, f := range all {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(f))(t)
 			text := regexp.MustCompile(`\n\t+`).ReplaceAllString(string(b), "\n")
 			if at := places[w.name]; f == w.files[0] && strings.Contains(text, at) {
 				text = strings.Replace(text, at, "\n"+code+at, 1)
 			}
-			if err := os.WriteFile(filepath.Join(dir, f), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, f), []byte(text), 0o644))
 		}
 		code := maps.Clone(sound)
 		code[w.files[0]] = w.compile(t, dir, w.files[0])

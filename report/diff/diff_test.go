@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // profileOf draws a profile: each function gets a number of samples of its own mean, and the
@@ -43,10 +44,7 @@ func TestNoDifference(t *testing.T) {
 	run := rand.New(rand.NewPCG(1, 2))
 	alarms := 0
 	for i := range 400 {
-		r, err := Compare(profileOf(run, means(), 1), profileOf(run, means(), 1+0.3*float64(i%2)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Compare(profileOf(run, means(), 1), profileOf(run, means(), 1+0.3*float64(i%2))))(t)
 		if r.Differs() {
 			alarms++
 		}
@@ -65,10 +63,7 @@ func TestRegression(t *testing.T) {
 	for range 100 {
 		after := means()
 		after[9] *= 2
-		r, err := Compare(profileOf(run, means(), 1), profileOf(run, after, 0.8))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Compare(profileOf(run, means(), 1), profileOf(run, after, 0.8)))(t)
 		if r.Differs() && r.Rows[0].Name == "f9" && r.Rows[0].Delta > 0 {
 			found++
 		}
@@ -107,10 +102,7 @@ func TestSmallRegression(t *testing.T) {
 			after[c.method] = c.slower(before[c.method], all)
 			found, others := 0, 0
 			for range 100 {
-				r, err := Compare(scattered(run, before, 1, c.scatter), scattered(run, after, 1, c.scatter))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must.Get(Compare(scattered(run, before, 1, c.scatter), scattered(run, after, 1, c.scatter)))(t)
 				if r.Differs() && r.Rows[0].Name == name && r.Rows[0].Delta > 0 {
 					found++
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // called puts two callers below the functions of a profile: the even ones and the odd ones.
@@ -29,14 +30,9 @@ func TestPageInBrowser(t *testing.T) {
 	before, after := append(means(), 300, 0), append(means(), 0, 300)
 	after[9] *= 2
 	one, two := called(profileOf(run, before, 1)), called(profileOf(run, after, 0.8))
-	r, err := Compare(one, two)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Compare(one, two))(t)
 	var page bytes.Buffer
-	if err := r.WritePage(&page, one, two, [2]string{"<one>.swrec", "two.swrec"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WritePage(&page, one, two, [2]string{"<one>.swrec", "two.swrec"}))
 	const script = `<script>addEventListener('load', () => {
 	const say = x => { const out = document.createElement('pre'); out.className = 'answer'; out.textContent = x; document.body.append(out); };
 	const find = name => Array.from({ length: tree.n }, (_, i) => i).find(i => i > 0 && symbols[tree.symbol[i]].name === name);

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The samples of an Activity are separate. All samples of a stack add up to its values.
@@ -15,13 +17,8 @@ func TestActivityLabels(t *testing.T) {
 		Samples: []Sample{{At: 1, Wall: 10, CPU: true, Activity: one}, {At: 2, Wall: 20, CPU: true, Activity: other},
 			{At: 3, Wall: 30, Activity: one}, {At: 4, Wall: 40, CPU: true}}}
 	var b bytes.Buffer
-	if err := WritePprof(&b, p); err != nil {
-		t.Fatal(err)
-	}
-	got, err := profile.Parse(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WritePprof(&b, p))
+	got := must.Get(profile.Parse(&b))(t)
 	want := map[string][4]int64{"": {1, 40, 4, 1}, "01000000000000000000000000000000 0200000000000000": {2, 40, 3, 1},
 		"03000000000000000000000000000000 0400000000000000": {1, 20, 3, 1}}
 	for _, s := range got.Sample {
@@ -37,10 +34,7 @@ func TestActivityLabels(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("missing: %v", want)
 	}
-	data, err := otlpData(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(otlpData(p))(t)
 	if links := data.Dictionary.Links; len(links) != 3 || links[1].Span[0] != 2 || links[2].Trace[0] != 3 {
 		t.Errorf("links: %+v", links)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -46,9 +47,7 @@ func readChrome(t *testing.T, b []byte) (slices []string) {
 		Events []chromeEvent `json:"traceEvents"`
 		Unit   string        `json:"displayTimeUnit"`
 	}
-	if err := json.Unmarshal(b, &f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &f))
 	names, open, last := map[int]string{}, map[int][]int64{}, map[int]int64{}
 	for i, e := range f.Events {
 		switch {
@@ -125,9 +124,7 @@ func TestChromeOtherReader(t *testing.T) {
 	events := filepath.Dir(needs.File(t, ".cache", "trace-event", "package", "package.json"))
 	b := written(t, WriteChrome, waited())
 	file := filepath.Join(t.TempDir(), "a.trace.json")
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, b, 0o600))
 	const script = `const [file, reader, events] = process.argv.slice(1), module1 = require('module'), load = module1._load;
 module1._load = (name, ...rest) => name === 'debug' ? () => () => {} : load(name === '@tracerbench/trace-event' ? events : name, ...rest);
 const model = require(reader).buildModel(JSON.parse(require('fs').readFileSync(file)));

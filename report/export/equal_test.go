@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/seedwalk/seedwalk/report/export/page"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // cpuTimes are the CPU nanoseconds of each innermost function.
@@ -58,10 +59,7 @@ func (f cpuTimes) add(leaf string, nanos int64) {
 }
 
 func pprofFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error) cpuTimes {
-	q, err := profile.ParseData(written(t, write, p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(profile.ParseData(written(t, write, p)))(t)
 	at := slices.IndexFunc(q.SampleType, func(v *profile.ValueType) bool { return v.Type == "cpu" })
 	got := cpuTimes{}
 	for _, s := range q.Sample {
@@ -91,10 +89,7 @@ func foldedFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) err
 	got := cpuTimes{}
 	for line := range strings.Lines(string(written(t, write, p))) {
 		at := strings.LastIndexByte(line, ' ')
-		n, err := strconv.ParseInt(strings.TrimSpace(line[at+1:]), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.ParseInt(strings.TrimSpace(line[at+1:]), 10, 64))(t)
 		got.add(line[strings.LastIndexByte(line[:at], ';')+1:at], n)
 	}
 	return got
@@ -186,10 +181,7 @@ func otlpFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error
 				continue
 			}
 			for _, v := range s.Values {
-				n, err := v.Int64()
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := must.Get(v.Int64())(t)
 				leaf := d.Locations[d.Stacks[s.StackIndex].LocationIndices[0]].Lines[0]
 				got.add(d.Strings[d.Functions[leaf.FunctionIndex].NameStrindex], n)
 			}
@@ -200,10 +192,7 @@ func otlpFigures(t *testing.T, p *Profile, write func(io.Writer, *Profile) error
 
 // topFigures reads the functions of the table that the text begins with.
 func topFigures(t *testing.T, p *Profile, _ func(io.Writer, *Profile) error) cpuTimes {
-	all, err := Functions(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Functions(p))(t)
 	got := cpuTimes{}
 	for _, f := range all {
 		s := symbol{name: f.Name, doubtful: f.Doubtful}
@@ -216,7 +205,5 @@ func unmarshal(t *testing.T, b []byte, to any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	if err := d.Decode(to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(to))
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestByExtension(t *testing.T) {
@@ -73,13 +75,8 @@ func TestPprof(t *testing.T) {
 }
 
 func comparePprof(t *testing.T, p *Profile) {
-	got, err := profile.ParseData(written(t, WritePprof, p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := got.CheckValid(); err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(profile.ParseData(written(t, WritePprof, p)))(t)
+	must.Do(t, got.CheckValid())
 	if len(got.Sample) != len(p.Stacks) || len(got.SampleType) != 4 {
 		t.Fatalf("%d samples of %d values, want %d of 4", len(got.Sample), len(got.SampleType), len(p.Stacks))
 	}
@@ -252,10 +249,7 @@ func TestPprofUnnamed(t *testing.T) {
 			{Name: "b.so+0x10", Module: "b.so", ModuleIndex: -1, Class: ClassManaged},
 			{Name: "other", Module: "b.so", ModuleIndex: 1, Addr: 0x2020, Class: ClassNative}},
 		Stacks: []Stack{{Frames: []int32{0, 1, 2, 3}, Count: 1, WallNanos: 1, Complete: true}}}
-	got, err := profile.ParseData(written(t, WritePprof, p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(profile.ParseData(written(t, WritePprof, p)))(t)
 	if got.Mapping[0].HasFunctions || !got.Mapping[1].HasFunctions {
 		t.Errorf("mappings %+v %+v", got.Mapping[0], got.Mapping[1])
 	}

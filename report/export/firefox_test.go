@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export/firefox"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // readFirefox reads a file and checks what the documentation of the format says of every file.
@@ -17,13 +18,9 @@ func readFirefox(t *testing.T, p *Profile) *firefox.File {
 	b := written(t, WriteFirefox, p)
 	var any map[string]any
 	var f firefox.File
-	if err := json.Unmarshal(b, &any); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &any))
 	columns(t, "file", any)
-	if err := json.Unmarshal(b, &f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &f))
 	s := &f.Shared
 	inside(t, "frame function", s.Frames.Func, s.Funcs.Length)
 	inside(t, "frame category", s.Frames.Category, len(f.Meta.Categories))

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // tags collects the names of a type's JSON fields, including those of nested types.
@@ -25,10 +27,7 @@ func tags(t reflect.Type, into map[string]bool) {
 
 // docs/json.md names every field of the file.
 func TestSchemaIsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/json.md"))(t)
 	all := map[string]bool{}
 	tags(reflect.TypeFor[jsonFile](), all)
 	if len(all) < 40 {
@@ -44,16 +43,9 @@ func TestSchemaIsDocumented(t *testing.T) {
 // The file begins with the same fields as the line of record --json.
 func TestOneSchema(t *testing.T) {
 	var file, line map[string]json.RawMessage
-	b, err := json.Marshal(NewRecording("seedwalk-recording", handMade()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &line); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(written(t, WriteJSON, handMade()), &file); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(NewRecording("seedwalk-recording", handMade())))(t)
+	must.Do(t, json.Unmarshal(b, &line))
+	must.Do(t, json.Unmarshal(written(t, WriteJSON, handMade()), &file))
 	delete(line, "format")
 	for name, value := range line {
 		if string(file[name]) != string(value) {

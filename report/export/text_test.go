@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seedwalk/seedwalk/report/export/estimate"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestPercent(t *testing.T) {
@@ -81,9 +82,7 @@ func TestShare(t *testing.T) {
 func treeLines(t *testing.T, p *Profile, opt TextOptions) []string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteTree(&b, p, opt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteTree(&b, p, opt))
 	text := strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), "\n"+weakLegend)
 	return strings.Split(text, "\n")[2:]
 }
@@ -126,9 +125,7 @@ func TestTreeCollapsesChains(t *testing.T) {
 
 func TestSummaryWithoutSamples(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{"the profiler did not load"}}}, TextOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{"the profiler did not load"}}}, TextOptions{}))
 	if got := b.String(); !strings.Contains(got, "the profiler did not load") || strings.Contains(got, "%") {
 		t.Errorf("got:\n%s", got)
 	}
@@ -166,9 +163,7 @@ func TestNotesAreWhole(t *testing.T) {
 	note := strings.TrimSpace(strings.Repeat("put libcoreclr.so.dbg beside /usr/share/dotnet/shared/Microsoft.NETCore.App/libcoreclr.so ", 4))
 	for _, width := range []int{0, 60} {
 		var b bytes.Buffer
-		if err := WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{note}}}, TextOptions{Width: width}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{note}}}, TextOptions{Width: width}))
 		_, shown, _ := strings.Cut(b.String(), "note")
 		if !slices.Equal(strings.Fields(shown), strings.Fields(note)) || width == 0 && strings.Count(shown, "\n") != 1 {
 			t.Errorf("width %d: %q", width, shown)

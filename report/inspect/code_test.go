@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestDisassemble(t *testing.T) {
@@ -34,10 +35,7 @@ func TestDisassemble(t *testing.T) {
 		{"undefined", context.ArchARM64, "00000000", ".word 0x00000000"},
 		{"cut word", context.ArchARM64, "c003", ".byte c003"},
 	} {
-		code, err := hex.DecodeString(c.code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		code := must.Get(hex.DecodeString(c.code))(t)
 		var got []string
 		n := 0
 		for _, in := range Disassemble(c.arch, 0x1000, code) {
@@ -60,10 +58,7 @@ func TestARM64Effect(t *testing.T) {
 		{"machine frame", "e9e4", "machine_frame at sp+0", ""},
 		{"cut", "c8", "?", "truncated unwind code"},
 	} {
-		codes, err := hex.DecodeString(c.codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		codes := must.Get(hex.DecodeString(c.codes))(t)
 		if cfa, saved := ARM64Effect(codes); cfa != c.cfa || saved != c.saved {
 			t.Errorf("%s: %q, %q; want %q, %q", c.name, cfa, saved, c.cfa, c.saved)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // inFile writes an image and makes its folder the working directory, so that
@@ -17,9 +18,7 @@ import (
 func inFile(t *testing.T, data []byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tiny.so"), data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "tiny.so"), data, 0o644))
 	return filepath.Join(dir, "tiny.so")
 }
 
@@ -35,37 +34,22 @@ func both(t *testing.T, name string, v texter) {
 			t.Errorf("%s line %d has %d columns", name, i+1, len(l))
 		}
 	}
-	j, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(json.MarshalIndent(v, "", "  "))(t)
 	golden.Check(t, "testdata/"+name+".json", append(j, '\n'))
 }
 
 func TestSummary(t *testing.T) {
-	im, err := Open(inFile(t, elfasm.Image()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(Open(inFile(t, elfasm.Image())))(t)
 	s := im.Summary()
 	s.File = "tiny.so"
 	both(t, "elf-summary", s)
 }
 
 func TestFunction(t *testing.T) {
-	im, err := Open(inFile(t, elfasm.Image()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	byName, err := im.At("outer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(Open(inFile(t, elfasm.Image())))(t)
+	byName := must.Get(im.At("outer"))(t)
 	both(t, "elf-function", byName)
-	byAddr, err := im.At("0x1004")
-	if err != nil {
-		t.Fatal(err)
-	}
+	byAddr := must.Get(im.At("0x1004"))(t)
 	if byAddr.Asked != 0x1004 || byAddr.Lo != byName.Lo || len(byAddr.Lines) != 4 {
 		t.Errorf("at 0x1004: %+v", byAddr)
 	}
@@ -92,10 +76,7 @@ func TestCheck(t *testing.T) {
 		{"nothing wrong", program(), 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := CheckFile(inFile(t, elfasm.ImageWith(c.program)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(CheckFile(inFile(t, elfasm.ImageWith(c.program))))(t)
 			if got.Entries != 1 || got.Count(Malformed) != c.malformed || c.class == "" && len(got.Findings) != 0 || c.class != "" && got.Count(c.class) == 0 {
 				t.Errorf("%+v", got)
 			}
@@ -106,10 +87,7 @@ func TestCheck(t *testing.T) {
 func program() []byte { return []byte{0x41, 0x0e, 16, 0x86, 2} }
 
 func TestCheckText(t *testing.T) {
-	c, err := CheckFile(inFile(t, elfasm.ImageWith([]byte{0x0f, 1, 0xf7})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(CheckFile(inFile(t, elfasm.ImageWith([]byte{0x0f, 1, 0xf7}))))(t)
 	if c.PeakKiB <= 0 || c.Size <= 0 || c.Seconds <= 0 {
 		t.Errorf("peak %d KiB, size %d, %f s", c.PeakKiB, c.Size, c.Seconds)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -58,9 +59,7 @@ func zdebug(t *testing.T, data []byte, size int) []byte {
 	if _, err := z.Write(data); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	return b.Bytes()
 }
 
@@ -86,14 +85,8 @@ func TestWhatGoverns(t *testing.T) {
 		{"ARM64", pe.MachineARM64, ".debug_frame", plain, "0x1024", "FDE at offset 0x38 of .debug_frame", "the FDE;", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			im, err := Open(inFile(t, dwarfImage(c.machine, c.section, c.frames)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, err := im.At(c.at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			im := must.Get(Open(inFile(t, dwarfImage(c.machine, c.section, c.frames))))(t)
+			f := must.Get(im.At(c.at))(t)
 			if !strings.HasPrefix(f.From, c.from) || !strings.HasPrefix(f.Governs, c.governs) || f.Governs == "" {
 				t.Errorf("from %q, walked by %q", f.From, f.Governs)
 			}
@@ -109,10 +102,7 @@ func TestWhatGoverns(t *testing.T) {
 
 // TestNeitherGoverns: where both are silent, both are said to be.
 func TestNeitherGoverns(t *testing.T) {
-	im, err := Open(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1020))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(Open(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1020)))))(t)
 	if _, err := im.At("0x1030"); err == nil || !strings.Contains(err.Error(), "no entry") || !strings.Contains(err.Error(), "no FDE") {
 		t.Errorf("%v", err)
 	}
@@ -144,10 +134,7 @@ func TestCheckDWARF(t *testing.T) {
 		{"empty", ".zdebug_frame", []byte("ZLIB"), 1, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, c.section, c.frames)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, c.section, c.frames))))(t)
 			if got.Entries != c.entries || got.Count(Malformed) != c.malformed || got.Count(Remark) != c.remark || got.Count(Contradictory) != 0 {
 				t.Errorf("%d entries, %+v", got.Entries, got.Findings)
 			}
@@ -158,10 +145,7 @@ func TestCheckDWARF(t *testing.T) {
 // TestFunctionOutsideCode: an FDE whose begin is no RVA is found out, not
 // folded into 32 bits.
 func TestFunctionOutsideCode(t *testing.T) {
-	got, err := CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020)))))(t)
 	if got.Count(Contradictory) != 1 || got.Count(Remark) != 0 {
 		t.Errorf("%+v", got.Findings)
 	}
@@ -182,21 +166,12 @@ func TestMingw(t *testing.T) {
 		{"amd64.dll", 11, 0, "", false},
 	} {
 		path := filepath.Join("..", "..", "fuzz", "testdata", "seeds", c.file)
-		got, err := CheckFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(CheckFile(path))(t)
 		if got.Entries != c.entries || got.Count(Malformed)+got.Count(Contradictory)+got.Count(Overlapping) != 0 {
 			t.Errorf("%s: %d entries, %+v", c.file, got.Entries, got.Findings)
 		}
-		im, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := im.At("saves")
-		if err != nil {
-			t.Fatal(err)
-		}
+		im := must.Get(Open(path))(t)
+		f := must.Get(im.At("saves"))(t)
 		if f.Governs != c.governs || (f.Also != nil) != c.also || f.Name != "saves" {
 			t.Errorf("%s: %s walked by %q, also %v", c.file, f.Name, f.Governs, f.Also != nil)
 		}
@@ -243,13 +218,9 @@ func TestGoForWindows(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	got, err := CheckFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	im, err := Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	counts := map[string]int{}
 	for _, c := range im.Summary().Counts {
 		counts[c.Name] = c.N

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -56,9 +57,7 @@ func written(t *testing.T, n int) ([]byte, *export.Profile) {
 	want := collect.Build(&info, all, keeper)
 	keeper.Write(w)
 	w.Info(&info)
-	if err := w.End(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.End())
 	return out.Bytes(), want
 }
 
@@ -183,9 +182,7 @@ func TestWritersAreSmall(t *testing.T) {
 	for i := range all {
 		all[i] = NewWriter(io.Discard)
 		all[i].Message(1, &wire.Thread{TID: 1, Name: "main"})
-		if err := all[i].Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, all[i].Flush())
 	}
 	if each := (liveBytes() - before) / writers; each > most {
 		t.Errorf("%d bytes each, of %d", each, most)

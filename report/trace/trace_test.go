@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -201,19 +202,13 @@ func TestFiles(t *testing.T) {
 	if !IsTrace(bare) || !IsTrace(packed) || IsTrace(bufio.NewReader(strings.NewReader("SWREC"))) {
 		t.Error("a trace is not recognized")
 	}
-	if err := tr.Read(bare); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Read(bare))
 	if p := tr.Profile(); !strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") || len(p.Stats.Notes) != 1 {
 		t.Errorf("%q, %q", lines(p), p.Stats.Notes)
 	}
 	tr = New()
-	if err := tr.Read(example(nettracefile.Options{PID: 7}, false, false)); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Read(packed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Read(example(nettracefile.Options{PID: 7}, false, false)))
+	must.Do(t, tr.Read(packed))
 	if got := lines(tr.Profile()); len(got) != 2 || !strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work ") {
 		t.Errorf("%q", got)
 	}
@@ -279,9 +274,7 @@ func TestModes(t *testing.T) {
 			w.Events(nettracefile.Event{Meta: metaSample, Seq: uint32(i + 1), Capture: 9, Thread: 5, Time: uint64(i) * 1e6, Stack: 1, Payload: payload(8, kind)})
 		}
 		tr := New()
-		if err := tr.Read(bufio.NewReader(bytes.NewReader(w.End().Bytes()))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Read(bufio.NewReader(bytes.NewReader(w.End().Bytes()))))
 		p := tr.Profile()
 		if known := p.Stacks[0].CPUNanos > 0; known != c.known || (p.First == "") != c.known || (tr.Missing("cpu") == "") != c.known || tr.Missing("wall") != "" || p.Samples[0].CPU != (c.known && c.managed > 0) {
 			t.Errorf("%d in managed code: %d ns, first %q, %q", c.managed, p.Stacks[0].CPUNanos, p.First, tr.Missing("cpu"))

@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -107,9 +108,7 @@ func messages(t *testing.T, stream []byte) map[wire.Type][]wire.Message {
 		if err == io.EOF {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out[m.Type()] = append(out[m.Type()], m)
 	}
 }
@@ -222,9 +221,7 @@ func TestUnknownCodeRefreshesTheTable(t *testing.T) {
 	}
 	a.tables.refresh(a, false)
 	a.tables.read = a.tables.read.Add(-tableRefresh)
-	if err := a.round(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.round())
 	samples := messages(t, out.Bytes())[wire.TypeSample]
 	if s := samples[0].(*wire.Sample); s.Gap != 0 || len(s.Frames) != 3 {
 		t.Errorf("%+v", s)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // spun keeps the compiler from removing the loops.
@@ -86,14 +87,10 @@ func TestNewborns(t *testing.T) {
 	if errors.Is(err, perfevent.ErrRefused) {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so they were not tried: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer watch.Close()
 	n, err := NewNewborns(os.Getpid(), ms)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer n.Close()
 	n.live = math.MaxUint64 // on a busy machine copies would be closed before they are hit
 	born, covered, uncovered := map[uint32]bool{}, 0, 0
@@ -143,10 +140,7 @@ func TestNewborns(t *testing.T) {
 // threads returns the threads of this process.
 func threads(t *testing.T) (tids []int) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/task"))(t)
 	for _, e := range entries {
 		tid := 0
 		for _, c := range e.Name() {

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // probeFile returns a probe's file whose signals go to this process. answer marks all requests to a
@@ -21,17 +22,11 @@ import (
 func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer unix.Close(fd)
-	if err := unix.Ftruncate(fd, probe.FullSize); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Ftruncate(fd, probe.FullSize))
 	mem, err := unix.Mmap(fd, 0, probe.FullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { unix.Munmap(mem) })
 	binary.LittleEndian.PutUint64(mem, probe.Magic) // offsets of probe.h
 	binary.LittleEndian.PutUint32(mem[8:], probe.Version)

@@ -13,19 +13,15 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // contents returns a descriptor of a file with the given text.
 func contents(t *testing.T, text string) int {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.Open(path, unix.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	fd := must.Get(unix.Open(path, unix.O_RDONLY, 0))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }

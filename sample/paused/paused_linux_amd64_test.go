@@ -22,6 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -40,9 +41,7 @@ func look(t *testing.T, pid int, tids ...int) *Snapshot {
 	if err != nil && strings.Contains(err.Error(), "may not be looked at") {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return l
 }
 
@@ -132,10 +131,7 @@ func goOn(t *testing.T, mem *live.Process, counts map[uint64]uint64) {
 
 func stateOf(t *testing.T, tid int) (state string, tracer string) {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", tid)))(t)
 	for line := range strings.Lines(string(b)) {
 		switch k, v, _ := strings.Cut(strings.TrimSpace(line), ":\t"); k {
 		case "State":
@@ -235,9 +231,7 @@ func TestPausedCore(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	core, err := dump.Open(fmt.Sprintf("%s.%d", file, pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := dump.NewModules(core, nil)
 	defer m.Close()
 	loader := live.NewLoader(0)
@@ -264,9 +258,7 @@ func TestPausedDeleted(t *testing.T) {
 	pid, exe := startStacks(t, 3)
 	syscall.Kill(pid, syscall.SIGSTOP)
 	before := look(t, pid)
-	if err := os.Remove(exe); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(exe))
 	after := look(t, pid)
 	for i := range before.Stacks {
 		same(t, &before.Stacks[i], &after.Stacks[i])
@@ -320,9 +312,7 @@ func TestLookErrors(t *testing.T) {
 	if traced.Err != nil {
 		t.Skip("SKIPPED-CHECK: no gdb")
 	}
-	if err := traced.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, traced.Start())
 	defer func() { traced.Process.Kill(); traced.Wait() }()
 	for range 1000 {
 		if _, tracer := stateOf(t, pid); tracer != "0" {

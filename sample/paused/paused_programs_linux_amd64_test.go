@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -119,10 +120,7 @@ func (p *foreignProgram) start(t *testing.T) (pid int) {
 	argv := p.argv(t, tempdir.New(t))
 	cmd := exec.Command(argv[0], argv[1:]...)
 	in, _ := cmd.StdinPipe()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}

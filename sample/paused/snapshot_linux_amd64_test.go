@@ -20,6 +20,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -61,10 +62,7 @@ type comparison struct {
 // built returns the path of a file that make build samples runtime creates.
 func built(t *testing.T, elem ...string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(append([]string{"..", ".."}, elem...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(filepath.Join(append([]string{"..", ".."}, elem...)...)))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
 	}
@@ -74,14 +72,10 @@ func built(t *testing.T, elem ...string) string {
 func reportedBy(t *testing.T, argv ...string) *comparison {
 	dir := tempdir.New(t)
 	pipe, pidFile := filepath.Join(dir, "raw"), filepath.Join(dir, "pid")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	cmd := exec.Command(built(t, "out", "bin", "seedwalk"), append([]string{"record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
 		"--output", filepath.Join(dir, "out.json"), "--"}, argv...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	stop := time.AfterFunc(2*time.Minute+time.Duration(*reported)*20*time.Millisecond, func() { cmd.Process.Kill() })
 	defer func() { stop.Stop(); cmd.Process.Signal(os.Interrupt); cmd.Wait() }()
 	f, err := os.Open(pipe) // waits for the writer
@@ -90,17 +84,11 @@ func reportedBy(t *testing.T, argv ...string) *comparison {
 	}
 	defer f.Close()
 	rd, err := raw.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &comparison{gaps: map[merge.Gap]int{}}
 	j := judgeOf(t, pid)
 	for c.stacks < *reported {
@@ -108,9 +96,7 @@ func reportedBy(t *testing.T, argv ...string) *comparison {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !s.Capture.Result.Failed() && !s.Capture.Full && s.Capture.Status == clr.Captured {
 			j.compare(t, c, s)
 		}
@@ -129,9 +115,7 @@ type judge struct {
 func judgeOf(t *testing.T, pid int) *judge {
 	t.Helper()
 	tg, mem, err := target.Open(pid, context.ArchAMD64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { mem.Close() })
 	j := &judge{pid: pid, t: tg, w: walk.New(context.ArchAMD64)}
 	j.refresh(t)

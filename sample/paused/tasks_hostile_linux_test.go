@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -70,16 +71,12 @@ func TestTornTasks(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
 	l, err := LookAtTasks(cmd.Process.Pid, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	whole := l.Process.target.Mem
 	refused, longest := 0, time.Duration(0)
 	for seed := range int64(*tornTasks) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // nobody is a user without privileges.
@@ -25,9 +26,7 @@ func refused(t *testing.T, err error) {
 	if errors.Is(err, ErrRefused) {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so they were not tried: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // worker runs functions on a thread of its own, which is locked to one CPU, and waits for them.
@@ -94,10 +93,7 @@ func TestRingOfSamples(t *testing.T) {
 	hits := 0
 	for i, e := range events {
 		e.Disable()
-		n, err := e.Count()
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(e.Count())(t)
 		counted += n
 		rings[i].Read(func(b []byte) { hits += checkSample(t, w.tid, e.Layout(), b) })
 	}
@@ -113,18 +109,12 @@ func openShared(t *testing.T, tid, cpu int) (*Event, *Ring) {
 	refused(t, err)
 	t.Cleanup(func() { owner.Close() })
 	r, err := MapRing(owner, 1<<18, 1<<14)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { r.Close() })
 	e, err := OpenClock(tid, cpu, Attr{Period: 1e6, Regs: true, Stack: 4096})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { e.Close() })
-	if err := errors.Join(owner.Share(e), e.Enable()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(owner.Share(e), e.Enable()))
 	return e, r
 }
 
@@ -152,9 +142,7 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 	if err := e.Signal(w.tid, unix.SIGIO); err == nil {
 		t.Error("SIGIO was accepted")
 	}
-	if err := e.Signal(w.tid, unix.SIGURG); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Signal(w.tid, unix.SIGURG))
 	pending := func() bool {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", w.tid))
 		_, rest, _ := strings.Cut(string(b), "SigPnd:\t")

@@ -6,21 +6,19 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A readable descriptor wakes a Wait, in short and long waits in any order; so does the start of a thread
 // that a Watch reports.
 func TestWait(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	defer w.Close()
 	wait, err := NewWait(int(r.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer wait.Close()
 	one := make([]byte, 1)
 	for i, long := range []bool{true, false, false, true, true, false} {
@@ -57,15 +55,11 @@ func TestWaitForBirths(t *testing.T) {
 	}
 	defer watch.Close()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	defer time.AfterFunc(time.Minute, func() { w.Close() }).Stop() // ends a wait that has missed an event
 	wait, err := NewWait(append(watch.FDs(), int(r.Fd()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer wait.Close()
 	for i := range 6 {
 		births := 0

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // committed lists the probes in the repository with their compilers.
@@ -22,10 +24,7 @@ const refresh = "run make probe, and commit probe/lib"
 // builtRecord reads how a committed probe was built.
 func builtRecord(t *testing.T, arch string) map[string]string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("lib", arch, "built"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("lib", arch, "built")))(t)
 	out := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -48,10 +47,7 @@ func sourcesSum(t *testing.T, dir string) string {
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	all := sha256.New()
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(t)
 		fmt.Fprintf(all, "%x  %s\n", sha256.Sum256(b), filepath.Base(name))
 	}
 	return fmt.Sprintf("%x", all.Sum(nil))
@@ -65,10 +61,7 @@ func TestCommittedProbeBelongsToSources(t *testing.T) {
 		if built["sources"] != sources {
 			t.Errorf("lib/%s was built from other sources than probe/src: %s", arch, refresh)
 		}
-		object, err := os.ReadFile(filepath.Join("lib", arch, LibraryName))
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := must.Get(os.ReadFile(filepath.Join("lib", arch, LibraryName)))(t)
 		if sum := fmt.Sprintf("%x", sha256.Sum256(object)); sum != built["object"] {
 			t.Errorf("lib/%s/%s is not the probe that lib/%s/built describes: %s", arch, LibraryName, arch, refresh)
 		}
@@ -99,9 +92,7 @@ func reproduce(t *testing.T, arch, cc string) {
 		t.Skipf("SKIPPED-CHECK: the committed probe for %s was built by %s; here is %s", arch, was, is)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "another", "folder")
-	if err := os.CopyFS(elsewhere, os.DirFS("src")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(elsewhere, os.DirFS("src")))
 	fresh := filepath.Join(elsewhere, "fresh.so")
 	cmd := exec.Command("bash", filepath.Join(elsewhere, "build.sh"), fresh)
 	cmd.Env = append(os.Environ(), "CC="+cc)

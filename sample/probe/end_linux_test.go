@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // caughtBy returns the signals for which a process has handlers.
 func caughtBy(t *testing.T, pid int) string {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
 	return regexp.MustCompile(`SigCgt:\s*(\S+)`).FindStringSubmatch(string(b))[1]
 }
 

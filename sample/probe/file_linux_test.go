@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The architecture of a file is read once: the target can write it at any time.
@@ -23,17 +24,13 @@ func TestFileOfArch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := os.Create(t.TempDir() + "/file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer f.Close()
 			h := header{magic: Magic, version: Version, arch: c.arch}
 			if _, err := f.Write(unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h))); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.Truncate(FullSize); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Truncate(FullSize))
 			p, err := Open(int(f.Fd()), os.Getpid())
 			if (err == nil) != (c.want != context.NoArch) {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // goName returns the Go spelling of a field in C.
@@ -24,10 +25,7 @@ func goName(c string) string {
 
 // Every field of src/probe.h has the same offset in Go. The C compiler checks the SW_AT lines there.
 func TestLayout(t *testing.T) {
-	text, err := os.ReadFile("src/probe.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("src/probe.h"))(t)
 	types := map[string]reflect.Type{"sw_header": reflect.TypeFor[header](), "sw_slot": reflect.TypeFor[slot](), "sw_record": reflect.TypeFor[record](),
 		"sw_open": reflect.TypeFor[open](), "sw_waiter": reflect.TypeFor[waiter](), "sw_type": reflect.TypeFor[droppedType](), "sw_rule": reflect.TypeFor[rule]()}
 	seen := 0
@@ -53,10 +51,7 @@ func TestLayout(t *testing.T) {
 
 // The constants of src/probe.h are those of this package.
 func TestConstants(t *testing.T) {
-	text, err := os.ReadFile("src/probe.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("src/probe.h"))(t)
 	for name, want := range map[string]int{"VERSION": Version, "HEADER_SIZE": HeaderSize, "SLOTS": Slots, "SLOT_SIZE": SlotSize,
 		"AMD64": int(context.ArchAMD64), "ARM64": int(context.ArchARM64), "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave), "OP_CLOCK": int(OpClock), "CLOCK": int(ClockHit), "NEAR": near, "CLOCK_BITS": clockBits,
 		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt, "EVENT": int(Event), "LEARN": Learn,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -39,17 +40,13 @@ const armCC = "aarch64-linux-gnu-gcc"
 
 func needsNothing(t *testing.T, path string, limit int64) {
 	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	if libs, _ := f.ImportedLibraries(); len(libs) != 0 {
 		t.Errorf("it needs %v", libs)
 	}
 	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	exported := 0
 	for _, s := range symbols {
 		switch {
@@ -125,9 +122,7 @@ int main(int argc, char **argv)
 func TestLibraryLoads(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "harness.c")
-	if err := os.WriteFile(source, []byte(harness), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(source, []byte(harness), 0o644))
 	for _, cc := range []string{"gcc", "musl-gcc", armCC} {
 		t.Run(cc, func(t *testing.T) {
 			needs.Command(t, cc)

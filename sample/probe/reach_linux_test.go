@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // While the bounds of a thread's own stack are unknown, a sample reaches up to where the C library keeps the
@@ -18,14 +20,10 @@ func TestReach(t *testing.T) {
 		t.Fatal(tid, err)
 	}
 	slot, err := r.f.Slot(uint32(tid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ask := func(op Op) (last Record) {
 		t.Helper()
-		if err := r.f.Ask(slot, op, int(unix.SIGURG)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.f.Ask(slot, op, int(unix.SIGURG)))
 		answered(t, "by the deep thread", func() bool { return r.f.Answered(slot) })
 		r.f.Read(func(rec *Record) { last = *rec })
 		return last

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // readTarget is testdata/reads.c, running.
@@ -147,15 +149,10 @@ func readAny(t *testing.T, r *readTarget) {
 // A read after Close touches nothing: the file may be unmapped.
 func readClosed(t *testing.T, r *readTarget) {
 	m, f := r.memory(r.main()), *r.f
-	data, err := unix.Mmap(-1, 0, len(f.data), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(unix.Mmap(-1, 0, len(f.data), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 	f.data, m.f = data, &f
 	m.Close()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	if n, a := m.Read(make([]byte, 8), r.page); n != 0 || a != Gone {
 		t.Errorf("%d bytes, %v", n, a)
 	}
@@ -329,10 +326,7 @@ func readEnding(t *testing.T, r *readTarget) {
 
 // Every field and constant of src/read.h equals that of this package.
 func TestReadLayout(t *testing.T) {
-	text, err := os.ReadFile("src/read.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("src/read.h"))(t)
 	typ := reflect.TypeFor[read]()
 	all := regexp.MustCompile(`SW_AT\(sw_read, (\w+), (\d+)\)`).FindAllStringSubmatch(string(text), -1)
 	for _, m := range all {

@@ -10,19 +10,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // blockedBy returns the signals that a process's first thread blocks.
 func blockedBy(t *testing.T, pid int) uint64 {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := strconv.ParseUint(regexp.MustCompile(`SigBlk:\s*(\S+)`).FindStringSubmatch(string(b))[1], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status")))(t)
+	v := must.Get(strconv.ParseUint(regexp.MustCompile(`SigBlk:\s*(\S+)`).FindStringSubmatch(string(b))[1], 16, 64))(t)
 	return v
 }
 
@@ -87,14 +83,9 @@ func TestRelay(t *testing.T) {
 			if legacy, _ := r.f.Signals(); !left || relay != 34 || blocked&(1<<(legacy-1)) == 0 {
 				t.Fatalf("the thread blocks %#x, relay %d, %v", blocked, relay, left)
 			}
-			slot, err := r.f.Slot(uint32(pid))
-			if err != nil {
-				t.Fatal(err)
-			}
+			slot := must.Get(r.f.Slot(uint32(pid)))(t)
 			ask := func() {
-				if err := r.f.Ask(slot, OpSample, relay); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.f.Ask(slot, OpSample, relay))
 				answered(t, "by the relay", func() bool { return r.f.Answered(slot) })
 			}
 			tell("b")
@@ -109,9 +100,7 @@ func TestRelay(t *testing.T) {
 				t.Errorf("it still blocks %#x", now)
 			}
 			atomic.AddUint32(&r.f.h.relaySent, c.lost)
-			if err := r.f.Ask(slot, OpLeave, int(unix.SIGURG)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.f.Ask(slot, OpLeave, int(unix.SIGURG)))
 			answered(t, "leaving", r.f.Left)
 			if err := r.f.Ask(slot, OpSample, relay); err != unix.ESRCH {
 				t.Errorf("after the end a signal is sent: %v", err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // target is a running program of testdata that loads the probe.
@@ -37,18 +39,13 @@ func compiled(t *testing.T, name string) (exe string) {
 func startTarget(t *testing.T, exe, library string, events uint32, least time.Duration) *target {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"}))(t)
 	t.Cleanup(func() { l.Close() })
 	cmd := exec.Command(exe, library)
 	cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "s"))
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	f := toolEnd(t, l, cmd.Process.Pid, events, least)
 	t.Cleanup(func() { f.Close() })
@@ -61,9 +58,7 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 	for {
 		l.SetDeadline(time.Now().Add(20 * time.Second))
 		c, err := l.AcceptUnix()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		first, control := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
 		n, oob, _, _, err := c.ReadMsgUnix(first, control)
 		if err != nil || n != 8 || binary.LittleEndian.Uint64(first) != Magic {
@@ -75,14 +70,10 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 		}
 		messages, _ := unix.ParseSocketControlMessage(control[:oob])
 		fds, err := unix.ParseUnixRights(&messages[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f, err := Open(fds[0], pid)
 		unix.Close(fds[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f.Want(events, uint64(least))
 		c.Close()
 		return f

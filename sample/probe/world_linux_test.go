@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/testkit/cworld"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 //go:embed src/handler.c
@@ -120,15 +121,10 @@ type ring struct {
 }
 
 func startRing(t *testing.T) *ring {
-	fd, err := unix.MemfdCreate("ring", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.MemfdCreate("ring", unix.MFD_CLOEXEC))(t)
 	f := os.NewFile(uintptr(fd), "ring")
 	t.Cleanup(func() { f.Close() })
-	if err := f.Truncate(FullSize); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Truncate(FullSize))
 	head := make([]byte, unsafe.Sizeof(header{}))
 	binary.LittleEndian.PutUint64(head, Magic)
 	binary.LittleEndian.PutUint32(head[8:], Version)
@@ -136,10 +132,7 @@ func startRing(t *testing.T) *ring {
 	if _, err := f.WriteAt(head, 0); err != nil {
 		t.Fatal(err)
 	}
-	file, err := Open(fd, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(Open(fd, os.Getpid()))(t)
 	t.Cleanup(func() { file.Close() })
 	const all = "i < SW_SLOTS" // each iteration is a step
 	if strings.Count(handlerC, all) != 1 {

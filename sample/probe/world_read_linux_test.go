@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/testkit/cworld"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 //go:embed src/read.c
@@ -92,15 +93,10 @@ type readPlan struct {
 // belongs to its request, even if an earlier thread comes late; a thread that does not come back costs one
 // request, and the next read is still answered.
 func TestReadWorld(t *testing.T) {
-	fd, err := unix.MemfdCreate("reads", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.MemfdCreate("reads", unix.MFD_CLOEXEC))(t)
 	file := os.NewFile(uintptr(fd), "reads")
 	defer file.Close()
-	if err := file.Truncate(FullSize); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, file.Truncate(FullSize))
 	head := make([]byte, unsafe.Sizeof(header{}))
 	binary.LittleEndian.PutUint64(head, Magic)
 	binary.LittleEndian.PutUint32(head[8:], Version)
@@ -108,10 +104,7 @@ func TestReadWorld(t *testing.T) {
 	if _, err := file.WriteAt(head, 0); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(fd, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(fd, os.Getpid()))(t)
 	defer f.Close()
 	c := cworld.Start(t, map[string]string{"read.c": readC, "read.h": readH, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": readWorld}, 3, file)
 	for _, p := range []readPlan{{"two threads", 0}, {"interrupted before it takes", 3}, {"interrupted as it has taken", 4}, {"interrupted before it copies", 5}, {"interrupted before it is done", 7}} {

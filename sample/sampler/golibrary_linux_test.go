@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -19,14 +20,8 @@ import (
 // module.
 func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
 	t.Helper()
-	maps, err := live.Maps(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must.Get(live.Maps(os.Getpid()))(t)
+	exe := must.Get(os.Executable())(t)
 	table = live.NewLoader(os.Getpid()).Table(maps)
 	for i := range table.Len() {
 		if m := table.At(i); m.Path == exe && m.ELF != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/walk"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -102,10 +103,7 @@ func TestUnprovenCode(t *testing.T) {
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, 0x100, 0x40)
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	modules := module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}}, []memory.Range{{Start: jit, End: jit + 0x1000}})
 	for _, c := range []struct {
 		name string

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A process is sampled from its start. Only the engine of that process gets the samples, once.
 func TestStarting(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	var s Starting
@@ -69,9 +68,7 @@ func TestStartStopped(t *testing.T) {
 	for range 20 {
 		var s Starting
 		cmd := exec.Command("true")
-		if err := s.Start(cmd); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Start(cmd))
 		err := cmd.Wait()
 		got := s.Take(cmd.Process.Pid)
 		if got == nil && err == nil && cmd.SysProcAttr != nil {
@@ -93,9 +90,7 @@ func TestStartStopped(t *testing.T) {
 func TestTraceable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "program")
 	for mode, want := range map[os.FileMode]bool{0o755: true, 0o755 | os.ModeSetuid: false, 0o755 | os.ModeSetgid: false} {
-		if err := errors.Join(os.WriteFile(file, nil, 0o755), os.Chmod(file, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(file, nil, 0o755), os.Chmod(file, mode)))
 		if got := traceable(file); got != want {
 			t.Errorf("%v: %v", mode, got)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -41,9 +42,7 @@ func startBursts(t *testing.T) *bursts {
 	b.cmd = exec.Command(b.exe)
 	in, err1 := b.cmd.StdinPipe()
 	out, err2 := b.cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, b.cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, b.cmd.Start()))
 	t.Cleanup(func() { b.cmd.Process.Kill(); b.cmd.Wait() })
 	b.in, b.out = in, bufio.NewReader(out)
 	if line, err := b.out.ReadString('\n'); err != nil || line != "ready\n" {
@@ -66,10 +65,7 @@ func (b *bursts) end(t *testing.T) float64 {
 // symbols returns the address ranges of functions of the program.
 func (b *bursts) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
 	t.Helper()
-	f, err := elf.Open(b.exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.Open(b.exe))(t)
 	defer f.Close()
 	all, _ := f.Symbols()
 	for _, name := range names {
@@ -124,10 +120,7 @@ func TestOutsideBursts(t *testing.T) {
 		s.Close()
 	}
 	var sent bytes.Buffer
-	e, err := New(b.cmd.Process.Pid, sampler.Config{RateHz: 1000, NoWall: true}, &sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(b.cmd.Process.Pid, sampler.Config{RateHz: 1000, NoWall: true}, &sent))(t)
 	time.AfterFunc(4*time.Second, e.Stop)
 	e.Run()
 	want := b.end(t)

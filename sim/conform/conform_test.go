@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // explained are the differences between a real CLR and the simulated one that
@@ -126,9 +127,7 @@ func ask(t *testing.T, run Run, lines string, start process) map[string]Answer {
 	t.Helper()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")
-	if err := os.WriteFile(script, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte(lines), 0o600))
 	env := []string{
 		fmt.Sprintf("CONFORM_MASK=%x", run.Mask),
 		"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}",
@@ -139,9 +138,7 @@ func ask(t *testing.T, run Run, lines string, start process) map[string]Answer {
 		t.Fatalf("%s: no answers: %v; the process: %s", run.Name, err, fate)
 	}
 	answers, err := Parse(strings.ReplaceAll(string(text), "\r\n", "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if (fate == "") == run.Dies {
 		t.Errorf("%s: the process: %q, to die: %v", run.Name, fate, run.Dies)
 	}

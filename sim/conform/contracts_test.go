@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/api"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -63,10 +64,7 @@ type asked struct {
 
 func readAsked(t *testing.T, path string) *asked {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	a := &asked{got: map[api.Place]map[int]uint32{}}
 	for s := bufio.NewScanner(f); s.Scan(); {
@@ -164,9 +162,7 @@ func testdata(name string) string { return filepath.Join("testdata", name) }
 // contractsLib builds the profiler in bin.
 func contractsLib(t *testing.T, bin, lib string, argv ...string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(bin, "contracts.h"), []byte(header(api.Load())), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bin, "contracts.h"), []byte(header(api.Load())), 0o600))
 	needs.Build(t, append(argv, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared", "-I"+bin, "-o", lib)...)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // textA64 is what a disassembler says of an op that has these effects; "" where
@@ -139,10 +140,7 @@ func form(s string) string {
 // autibsp.
 func TestSignCodesA64(t *testing.T) {
 	for f, want := range map[Format][2]string{PE: {"HINT #0x1b", "HINT #0x1f"}, ELF: {"HINT #0x19", "HINT #0x1d"}} {
-		fn, err := ShapeARM64{PAC: true, FramePointer: true}.Func(f, "f")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fn := must.Get(ShapeARM64{PAC: true, FramePointer: true}.Func(f, "f"))(t)
 		first, _ := arm64asm.Decode(fn.Ops[0].Code)
 		last, _ := arm64asm.Decode(fn.Ops[len(fn.Ops)-2].Code)
 		if got := [2]string{first.String(), last.String()}; got != want {
@@ -243,9 +241,7 @@ func TestUnwindFormsA64(t *testing.T) {
 			funcs = append(funcs, RandomARM64(r, PE, fmt.Sprint("f", j)))
 		}
 		im, err := Build(ARM64, PE, "m.dll", 0x180000000, funcs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f, err := pe.FromMemory(im.File, "m.dll")
 		if err != nil || len(f.Problems()) != 0 {
 			t.Fatal(err, f.Problems())

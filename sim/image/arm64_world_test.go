@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -33,10 +34,7 @@ type armWorld struct {
 func newARM64(tb testing.TB, f image.Format, seed uint64, n int) *armWorld {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
-	root, err := image.ShapeARM64{RegI: 3, FramePointer: true, FrameSize: 96, Calls: 3, Body: 4, Root: true}.Func(f, "root")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	root := must.Get(image.ShapeARM64{RegI: 3, FramePointer: true, FrameSize: 96, Calls: 3, Body: 4, Root: true}.Func(f, "root"))(tb)
 	funcs := []image.Func{root}
 	for i := range n {
 		funcs = append(funcs, image.RandomARM64(r, f, fmt.Sprintf("f%d", i)))
@@ -52,10 +50,7 @@ func newARM64(tb testing.TB, f image.Format, seed uint64, n int) *armWorld {
 // worldOf makes a world of these functions; the first is the root.
 func worldOf(tb testing.TB, f image.Format, seed uint64, funcs []image.Func) *armWorld {
 	tb.Helper()
-	im, err := image.Build(image.ARM64, f, "random", imageBase, funcs)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	im := must.Get(image.Build(image.ARM64, f, "random", imageBase, funcs))(tb)
 	w := &armWorld{tb: tb, im: im, t: machine.New(image.ARM64, stackLow, stackHigh, seed)}
 	for i := range im.Funcs {
 		switch fn := &im.Funcs[i]; {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestBuildPE(t *testing.T) {
@@ -15,10 +16,7 @@ func TestBuildPE(t *testing.T) {
 	for _, n := range names {
 		funcs = append(funcs, RandomAMD64(r, PE, n))
 	}
-	im, err := Build(AMD64, PE, "sim.dll", 0x180000000, funcs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(Build(AMD64, PE, "sim.dll", 0x180000000, funcs))(t)
 	for mapped, open := range map[bool]func([]byte, string) (*pe.File, error){true: pe.FromMemory, false: pe.New} {
 		f, err := open(im.File, "sim.dll")
 		if err != nil || len(f.Problems()) != 0 {
@@ -29,9 +27,7 @@ func TestBuildPE(t *testing.T) {
 		}
 		exported := map[string]uint32{}
 		exports, err := f.Exports()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, e := range exports {
 			exported[e.Name] = e.RVA
 		}
@@ -93,9 +89,6 @@ func TestApart(t *testing.T) {
 		a.nop(1)
 	}
 	fn := Func{Name: "f", Ops: a.ops, NoInfo: true}
-	im, err := Build(AMD64, PE, "x", 0x10000, []Func{fn, fn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(Build(AMD64, PE, "x", 0x10000, []Func{fn, fn}))(t)
 	checkLaidOut(t, im)
 }

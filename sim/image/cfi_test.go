@@ -10,16 +10,14 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // unhex takes groups of hex digits.
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 	return b
 }
 
@@ -61,10 +59,7 @@ func paused(n int) Func {
 func TestProgramBytes(t *testing.T) {
 	const sp = 31
 	amd64 := func(s ShapeAMD64) Func {
-		fn, err := s.Func(ELF, "f")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fn := must.Get(s.Func(ELF, "f"))(t)
 		return fn
 	}
 	signal := byEffects(4, nil, []Effect{{Kind: Add, Reg: rsp, Base: rsp, Imm: -8}}, nil)
@@ -142,10 +137,7 @@ func TestCFIRows(t *testing.T) {
 			}
 		}
 		im := buildELF(t, a, append(funcs, SignalReturn(a))...)
-		f, err := elf.New(im.File, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(elf.New(im.File, "x"))(t)
 		table := module.ELFFromFile(1, f, "x", im.Base, im.End(), im.Base).CFI
 		var m cfi.Machine
 		var row cfi.Row

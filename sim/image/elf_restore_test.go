@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -17,18 +18,9 @@ import (
 func TestRestoreRTAMD64(t *testing.T) {
 	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.AMD64), "code": image.RestoreRT(image.AMD64)} {
 		t.Run(name, func(t *testing.T) {
-			root, err := image.ShapeAMD64{Saves: []image.Reg{3, 12}, Alloc: 40, Calls: 1, Body: 2, Root: true}.Func(image.ELF, "root")
-			if err != nil {
-				t.Fatal(err)
-			}
-			handler, err := image.ShapeAMD64{Leaf: true, Body: 1}.Func(image.ELF, "handler")
-			if err != nil {
-				t.Fatal(err)
-			}
-			im, err := image.Build(image.AMD64, image.ELF, "restore", imageBase, []image.Func{root, handler, tramp})
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := must.Get(image.ShapeAMD64{Saves: []image.Reg{3, 12}, Alloc: 40, Calls: 1, Body: 2, Root: true}.Func(image.ELF, "root"))(t)
+			handler := must.Get(image.ShapeAMD64{Leaf: true, Body: 1}.Func(image.ELF, "handler"))(t)
+			im := must.Get(image.Build(image.AMD64, image.ELF, "restore", imageBase, []image.Func{root, handler, tramp}))(t)
 			th := machine.New(image.AMD64, stackLow, stackHigh, 11)
 			th.Start(im, &im.Funcs[0])
 			th.Step()

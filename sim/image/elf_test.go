@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -30,10 +31,7 @@ func elfFuncs(a Arch) (funcs []Func) {
 
 func buildELF(t *testing.T, a Arch, funcs ...Func) *Image {
 	t.Helper()
-	im, err := Build(a, ELF, "sim.so", 0x7000_0000_0000, funcs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(Build(a, ELF, "sim.so", 0x7000_0000_0000, funcs))(t)
 	return im
 }
 
@@ -41,10 +39,7 @@ func buildELF(t *testing.T, a Arch, funcs ...Func) *Image {
 func TestBuildELF(t *testing.T) {
 	for _, a := range []Arch{AMD64, ARM64} {
 		im := buildELF(t, a, elfFuncs(a)...)
-		f, err := stdelf.NewFile(bytes.NewReader(im.File))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(stdelf.NewFile(bytes.NewReader(im.File)))(t)
 		machine := map[Arch]stdelf.Machine{AMD64: stdelf.EM_X86_64, ARM64: stdelf.EM_AARCH64}[a]
 		if f.Type != stdelf.ET_DYN || f.Machine != machine || len(f.Progs) != 3 {
 			t.Errorf("%v: %v, %d program headers", a, f.FileHeader, len(f.Progs))
@@ -132,9 +127,7 @@ func TestBuildIDs(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		for n := range 3 {
 			im, err := Build(AMD64, ELF, name, 0, elfFuncs(AMD64)[n:])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			f, err := elf.New(im.File, name)
 			if err != nil || seen[f.BuildID()] {
 				t.Errorf("%s without %d functions: %v, build id %s", name, n, err, f.BuildID())

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func rowText(r Row) string {
@@ -80,10 +82,7 @@ func TestRowsAMD64(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			fn, err := c.shape.Func(c.f, c.name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fn := must.Get(c.shape.Func(c.f, c.name))(t)
 			checkRowTexts(t, &fn, AMD64, c.want)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
@@ -23,18 +24,12 @@ func worldARM64(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	for i := range n {
 		funcs = append(funcs, image.RandomARM64(r, f, fmt.Sprintf("f%d", i)))
 	}
-	root, err := image.ShapeARM64{RegI: 2, FrameSize: 64, Calls: 3, Body: 4, Root: true}.Func(f, "root")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	root := must.Get(image.ShapeARM64{RegI: 2, FrameSize: 64, Calls: 3, Body: 4, Root: true}.Func(f, "root"))(tb)
 	funcs = append(funcs, root)
 	if f == image.ELF {
 		funcs = append(funcs, image.SignalReturn(image.ARM64))
 	}
-	im, err := image.Build(image.ARM64, f, "random", imageBase, funcs)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	im := must.Get(image.Build(image.ARM64, f, "random", imageBase, funcs))(tb)
 	w := &world{tb: tb, im: im, t: New(image.ARM64, stackLow, stackHigh, seed)}
 	for i := range im.Funcs {
 		switch fn := &im.Funcs[i]; {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Functions of ARM64 by their effects alone; their code is nops.
@@ -57,11 +58,8 @@ func saver(signed bool) image.Func {
 func TestARM64(t *testing.T) {
 	root := saver(false)
 	root.Root = true
-	im, err := image.Build(image.ARM64, image.ELF, "arm64", imageBase, []image.Func{
-		root, saver(true), saver(false), funcARM64("leaf", nil, nil, []image.Effect{{Kind: image.Return}}), image.SignalReturn(image.ARM64)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(image.Build(image.ARM64, image.ELF, "arm64", imageBase, []image.Func{
+		root, saver(true), saver(false), funcARM64("leaf", nil, nil, []image.Effect{{Kind: image.Return}}), image.SignalReturn(image.ARM64)}))(t)
 	th := New(image.ARM64, stackLow, stackHigh, 7)
 	r := rand.New(rand.NewPCG(7, 7))
 	th.Start(im, &im.Funcs[0])

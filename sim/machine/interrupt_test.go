@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // TestTrapAlignment: the processor aligns the stack before it pushes.
@@ -23,10 +24,7 @@ func TestTrapAlignment(t *testing.T) {
 
 // TestRedZone: a signal leaves alone what is just below RSP.
 func TestRedZone(t *testing.T) {
-	fn, err := image.ShapeAMD64{Body: 1, Leaf: true}.Func(image.ELF, "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fn := must.Get(image.ShapeAMD64{Body: 1, Leaf: true}.Func(image.ELF, "f"))(t)
 	w := single(t, image.ELF, fn, image.SignalReturn(image.AMD64))
 	sp := w.t.State().R[4]
 	for at := sp - redZone; at < sp; at += 8 {
@@ -44,10 +42,7 @@ func TestRedZone(t *testing.T) {
 
 // TestFaultUndoes: an op that faults at its second effect changes no register.
 func TestFaultUndoes(t *testing.T) {
-	fn, err := image.ShapeAMD64{FramePointer: true, Dynamic: true}.Func(image.ELF, "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fn := must.Get(image.ShapeAMD64{FramePointer: true, Dynamic: true}.Func(image.ELF, "f"))(t)
 	w := single(t, image.ELF, fn)
 	w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 20)
 	w.t.state.R[5] = 0x10 // leave reads there

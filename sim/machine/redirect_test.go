@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // redirectPair is a function to be redirected from, and the one to go to.
@@ -19,14 +20,9 @@ func redirectPair(t *testing.T, a image.Arch) *image.Image {
 		fns[1], errs[1] = image.ShapeARM64{RegI: 2, FramePointer: true, Calls: 1, Body: 3, FrameSize: 96}.Func(image.PE, "stub")
 	}
 	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	im, err := image.Build(a, image.PE, "pair", imageBase, fns[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(image.Build(a, image.PE, "pair", imageBase, fns[:]))(t)
 	return im
 }
 

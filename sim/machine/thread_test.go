@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // TestCallsPreserve: a function that returns leaves the caller's nonvolatile
@@ -57,10 +58,7 @@ func TestCallsPreserve(t *testing.T) {
 // TestClobbers: a body does change the nonvolatile registers it has saved, and
 // no others.
 func TestClobbers(t *testing.T) {
-	fn, err := image.ShapeAMD64{Saves: []image.Reg{3, 12}, FramePointer: true, Body: 2}.Func(image.PE, "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fn := must.Get(image.ShapeAMD64{Saves: []image.Reg{3, 12}, FramePointer: true, Body: 2}.Func(image.PE, "f"))(t)
 	w := single(t, image.PE, fn)
 	start := w.t.State()
 	if !w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 100) {
@@ -80,10 +78,7 @@ func TestClobbers(t *testing.T) {
 // single is a world of the given functions, the first running.
 func single(t *testing.T, f image.Format, fns ...image.Func) *world {
 	t.Helper()
-	im, err := image.Build(image.AMD64, f, "single", imageBase, fns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(image.Build(image.AMD64, f, "single", imageBase, fns))(t)
 	w := &world{tb: t, im: im, t: New(image.AMD64, stackLow, stackHigh, 1)}
 	w.t.Start(im, &im.Funcs[0])
 	return w
@@ -91,10 +86,7 @@ func single(t *testing.T, f image.Format, fns ...image.Func) *world {
 
 func shape(t *testing.T, s image.ShapeAMD64, name string) image.Func {
 	t.Helper()
-	fn, err := s.Func(image.PE, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fn := must.Get(s.Func(image.PE, name))(t)
 	return fn
 }
 
@@ -130,11 +122,8 @@ func TestDiverted(t *testing.T) {
 
 // TestFaults: an op that leaves the stack changes nothing.
 func TestFaults(t *testing.T) {
-	im, err := image.Build(image.AMD64, image.PE, "small", imageBase, []image.Func{
-		shape(t, image.ShapeAMD64{Saves: []image.Reg{3, 6, 7, 12}, Calls: 1}, "f")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(image.Build(image.AMD64, image.PE, "small", imageBase, []image.Func{
+		shape(t, image.ShapeAMD64{Saves: []image.Reg{3, 6, 7, 12}, Calls: 1}, "f")}))(t)
 	th := New(image.AMD64, stackLow, stackLow+96, 1)
 	th.Start(im, &im.Funcs[0])
 	var last Event

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -81,10 +82,7 @@ func sources(t *testing.T, from string, f fault) string {
 		t.Fatal("no sources in ", from, err)
 	}
 	for _, path := range files {
-		b, err := os.ReadFile(overlay(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(overlay(path)))(t)
 		text, name := string(b), filepath.Base(path)
 		for i := 0; name == f.file && i < len(f.edits); i++ {
 			if at, ok := strings.CutPrefix(f.edits[i][0], "@"); ok {
@@ -99,9 +97,7 @@ func sources(t *testing.T, from string, f fault) string {
 			text = strings.Replace(text, f.edits[i][0], f.edits[i][1], 1)
 			applied = true
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	if f.file != "" && !applied && !strings.Contains(f.file, "=") {
 		t.Fatal("no file ", f.file)
@@ -123,9 +119,7 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 	t.Helper()
 	needs.Command(t, "gcc", "addr2line")
 	objects, err := explorer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	dir := sources(t, w.folder(), f)
 	exe := filepath.Join(dir, "world")
 	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",

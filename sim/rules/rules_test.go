@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // atLeast is how many interleavings with a judged sample the kept worlds must have been tried in.
@@ -197,7 +198,7 @@ func TestSnapshotLock(t *testing.T) {
 func TestEnforcersExist(t *testing.T) {
 	there := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -211,10 +212,7 @@ func TestEnforcersExist(t *testing.T) {
 			there[string(m[1])] = true
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	named, n := regexp.MustCompile(`\bTest[A-Z]\w+`), 0
 	check := func(rule, text string) {
 		for _, name := range named.FindAllString(text, -1) {

@@ -9,14 +9,12 @@ import (
 
 	"github.com/seedwalk/seedwalk/sim/rules"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func rule(t *testing.T, name string) *rules.Rule {
 	t.Helper()
-	r, err := rules.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rules.Find(name))(t)
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // scene is a world with one target, which stands somewhere, and one walker, who
@@ -32,10 +33,7 @@ type scene struct {
 func newScene(t *testing.T, v vm.Variant, a image.Arch, place func(s *scene)) *scene {
 	t.Helper()
 	s := &scene{t: t}
-	w, err := sim.NewWorld(sched.New(sched.Replay(nil), sched.Options{Trace: true, MaxSteps: 20000}), sim.Setup{Variant: v, Arch: a})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(sim.NewWorld(sched.New(sched.Replay(nil), sched.Options{Trace: true, MaxSteps: 20000}), sim.Setup{Variant: v, Arch: a}))(t)
 	s.w = w
 	place(s)
 	return s

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A file comes back as it was written; cut anywhere, it is refused.
@@ -15,21 +16,15 @@ func TestFile(t *testing.T) {
 		Stacks: []Stack{{Limit: 3, Runs: []memory.Run{{Addr: 0x7000, Data: []byte("abcdefgh")}}}}}
 	want.Stacks[0].Regs.RIP, want.Stacks[0].Regs.GPR[4], want.Stacks[0].Regs.Known = 0x1234, 0x7000, 1<<16-1
 	path := filepath.Join(t.TempDir(), "walks")
-	if err := want.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, want.Write(path))
 	got, err := Read(path)
 	if err != nil || cmptest.Diff(want, got) != "" {
 		t.Fatalf("%v\n got %+v\nwant %+v", err, got, want)
 	}
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for n := range b {
-		if err := os.WriteFile(path, b[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b[:n], 0o600))
 		if _, err := Read(path); err == nil {
 			t.Fatalf("a file cut at %d of %d was accepted", n, len(b))
 		}

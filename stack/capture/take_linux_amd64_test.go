@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
@@ -22,13 +23,8 @@ const secret = "the secret of the environment"
 func TestTake(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo ready; wait")
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "KEPT_TO_ITSELF=" + secret}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	pid := cmd.Process.Pid
 	defer func() {
 		for _, p := range family(pid)[1:] {

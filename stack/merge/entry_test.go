@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -93,9 +94,7 @@ func checkEntries(t *testing.T, table *module.Table, im *image.Image) {
 func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
 	var funcs []image.Func
 	add := func(f image.Func, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		funcs = append(funcs, f)
 	}
 	if arch == image.ARM64 {
@@ -105,14 +104,8 @@ func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
 		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6}.Func(image.PE, "plain"))
 		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6, Chained: true}.Func(image.PE, "chained"))
 	}
-	im, err := image.Build(arch, image.PE, "m", 0x7ff8_0000_0000, funcs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := pe.FromMemory(im.File, "m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	im := must.Get(image.Build(arch, image.PE, "m", 0x7ff8_0000_0000, funcs))(t)
+	f := must.Get(pe.FromMemory(im.File, "m"))(t)
 	return module.NewTable(7, []module.Module{module.PEFromFile(1, f, "m", im.Base, im.End())}, nil), im
 }
 

@@ -16,16 +16,14 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // write makes a file with one table, two samples of each architecture, and a name.
 func write(t *testing.T) (path string, want []*Sample) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "raw")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(path))(t)
 	for i, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}, {fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
 		world := fs.BuildFor(context.Arches[i/2], kinds...)
 		u := managed.NewWalker(world.Arch)
@@ -47,9 +45,7 @@ func write(t *testing.T) (path string, want []*Sample) {
 			Images: []Image{{m.ID, m.Start, m.End, m.Bias, m.Path, m.BuildID}}})
 	}
 	w.Method(0x1001, "T.Main")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return path, want
 }
 
@@ -106,9 +102,7 @@ func readAll(t *testing.T, b []byte) (out []*Sample, names map[clr.FunctionID]st
 func TestRoundTrip(t *testing.T) {
 	path, want := write(t)
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, names, err := readAll(t, b)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d samples, %v", len(got), err)

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -77,10 +78,7 @@ func armWalker(t *testing.T) *Walker {
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, armStub-armModule, 0x60, 0x44, 0x0e, 0xc0, 1, 0x9d, 24, 0x9e, 23, 0x44, 0x0d, 29)
-	rows, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	w := New(context.ArchARM64)
 	w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: armModule, End: armModule + 0x10000, Bias: armModule, CFI: rows}}, nil))
 	w.Code, w.HijackStub = armRuntime{managed.New(armSource{})}, armStub
@@ -211,10 +209,7 @@ func TestNewerCode(t *testing.T) {
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, 0x100, 0x40, 0x0e, 16) // DW_CFA_def_cfa_offset: it has pushed a register
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	var data []byte
 	for _, word := range []uint64{jit + 0x10, newer, 0, 0} {
 		data = binary.LittleEndian.AppendUint64(data, word)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 )
 
@@ -29,10 +30,7 @@ func example() *pdbfile.File {
 }
 
 func TestFile(t *testing.T) {
-	f, err := New(example().Bytes(), "x.pdb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(example().Bytes(), "x.pdb"))(t)
 	if got := f.ID(); got != "AABBCCDDEEFF112201020304050607082A" {
 		t.Errorf("ID %s", got)
 	}
@@ -132,10 +130,7 @@ func TestSharedBlocks(t *testing.T) {
 		e.Modules = append(e.Modules, pdbfile.Module{})
 	}
 	b := e.Bytes()
-	f, err := New(b, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(b, ""))(t)
 	for i := range f.modules {
 		f.modules[i] = f.modules[1]
 	}

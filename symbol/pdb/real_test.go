@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // newest is the first of some commands that is there.
@@ -67,15 +69,11 @@ func TestReal(t *testing.T) {
 		}
 		return string(out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a.cc"), []byte(program()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.cc"), []byte(program()), 0o644))
 	run(clang, "--target=x86_64-windows-msvc", "-g", "-gcodeview", "-O1", "-fno-rtti", "-ffunction-sections", "-c", "a.cc", "-o", "a.obj")
 	run(link, "/dll", "/debug", "/noentry", "/force:unresolved", "/out:a.dll", "/pdb:a.pdb", "a.obj")
 	f, err := Open(filepath.Join(dir, "a.pdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := f.sections[0].rva
 	want := map[Symbol]bool{}
 	var name, kind string

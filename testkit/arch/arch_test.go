@@ -10,15 +10,14 @@ package arch
 import (
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func load(t *testing.T) (*tree, []Package) {
 	t.Helper()
 	tr := &tree{root: "../.."}
-	all, err := tr.all()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(tr.all())(t)
 	return tr, all
 }
 
@@ -61,10 +60,7 @@ func TestInjectedEdges(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			with := *tr
 			with.extra = map[string]string{c.file: c.text}
-			p, err := with.pkg(folder(c.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(with.pkg(folder(c.file)))(t)
 			changed := slices.Clone(all)
 			if i := slices.IndexFunc(changed, func(q Package) bool { return q.Name == p.Name }); i >= 0 {
 				changed[i] = p

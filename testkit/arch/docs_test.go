@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // quoted is text between backquotes in a document.
@@ -18,9 +20,7 @@ var quoted = regexp.MustCompile("`([^`\n]+)`")
 func TestContributingNamesWhatIsThere(t *testing.T) {
 	const root = "../.."
 	b, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tests, err := exec.Command("git", "-C", root, "grep", "-hoE", `^func Test\w+`, "--", "*_test.go").Output()
 	if err != nil {
 		t.Skip("SKIPPED-CHECK: no git tree here, so CONTRIBUTING.md is not held against it")
@@ -78,15 +78,9 @@ func TestPackagesAreDocumented(t *testing.T) {
 
 // packageComment is the longest comment before a package clause in a folder.
 func packageComment(t *testing.T, dir string) (text string) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, path := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly))(t)
 		if f.Doc != nil && len(f.Doc.Text()) > len(text) {
 			text = f.Doc.Text()
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var update = flag.Bool("update", false, "write edges.txt again: look at the change")
@@ -56,10 +58,7 @@ func exactly(all []Package, listed map[string][]string) (out []Violation) {
 // readEdges reads lines "package: import import ...".
 func readEdges(t *testing.T) map[string][]string {
 	t.Helper()
-	b, err := os.ReadFile(edgesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(edgesFile))(t)
 	out := map[string][]string{}
 	for line := range strings.Lines(string(b)) {
 		if from, to, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && !strings.HasPrefix(line, "#") {
@@ -76,9 +75,7 @@ func writeEdges(t *testing.T, edges map[string][]string) {
 	for _, from := range slices.Sorted(maps.Keys(edges)) {
 		fmt.Fprintf(&b, "%s: %s\n", from, strings.Join(edges[from], " "))
 	}
-	if err := os.WriteFile(edgesFile, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(edgesFile, b.Bytes(), 0o644))
 }
 
 // The listed edges are exactly the used ones: none is added unnoticed, and none stays allowed that is not

@@ -162,6 +162,7 @@ var rooms = []room{
 
 	// The test kit. An assembler shares nothing with the reader it is for.
 	{Name: "testkit/cmptest"},
+	{Name: "testkit/must"},
 	{Name: "testkit/golden"},
 	{Name: "testkit/peasm"},
 	{Name: "testkit/pdbfile", May: []string{"testkit/peasm"}},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // skipMark begins the reason of every skipped test: the test command counts and prints these
@@ -18,18 +20,12 @@ const skipMark = "SKIPPED-CHECK: "
 // Every skipped test has a reason.
 func TestSkipsSayWhy(t *testing.T) {
 	tr := tree{root: "../.."}
-	folders, err := tr.folders()
-	if err != nil {
-		t.Fatal(err)
-	}
+	folders := must.Get(tr.folders())(t)
 	calls := 0
 	for _, dir := range folders {
 		files, _ := filepath.Glob(filepath.Join(tr.root, dir, "*.go"))
 		for _, file := range files {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(file))(t)
 			silent, n := skips(t, file, b)
 			calls += n
 			for _, at := range silent {
@@ -46,10 +42,7 @@ func TestSkipsSayWhy(t *testing.T) {
 func skips(t *testing.T, name string, source []byte) (silent []string, n int) {
 	t.Helper()
 	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, name, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(set, name, source, 0))(t)
 	testers := namesOfTesters(f)
 	ast.Inspect(f, func(x ast.Node) bool {
 		call, ok := x.(*ast.CallExpr)

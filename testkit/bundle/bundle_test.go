@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // file is a file of a made bundle.
@@ -91,21 +93,13 @@ func wants(err error, why Reason) bool {
 func TestReplace(t *testing.T) {
 	data := build(version6, made)
 	before := bytes.Clone(data)
-	b, err := Read(data, "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Read(data, "p"))(t)
 	e := &b.Entries[1]
 	if err := b.Replace(&b.Entries[2], []byte("x")); !wants(err, Compressed) || !bytes.Equal(data, before) {
 		t.Errorf("compressed: %v", err)
 	}
-	if err := b.Replace(e, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Read(data, "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Replace(e, []byte("new")))
+	again := must.Get(Read(data, "p"))(t)
 	if got, err := again.Bytes(&again.Entries[1]); string(got) != "new" || err != nil {
 		t.Errorf("read again: %q, %v", got, err)
 	}
@@ -123,18 +117,12 @@ func TestReplace(t *testing.T) {
 // Content longer than before is appended, at a page.
 func TestReplaceLarger(t *testing.T) {
 	b, err := Read(build(version6, made), "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e := b.Entries[1]
 	const long = "sixteen bytes 16"
-	if err := b.Replace(&e, []byte(long)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Replace(&e, []byte(long)))
 	again, err := Read(b.Data, "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := again.Bytes(&again.Entries[1])
 	if string(got) != long || err != nil || again.Entries[1].Offset%4096 != 0 {
 		t.Errorf("read again: %q at %d, %v", got, again.Entries[1].Offset, err)
@@ -184,10 +172,7 @@ func TestHostile(t *testing.T) {
 			t.Fatalf("%d bytes of %d are a bundle", n, len(good))
 		}
 	}
-	b, err := Read(good, "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Read(good, "p"))(t)
 	if _, err := b.Find("App.dll"); !wants(err, NoEntry) {
 		t.Errorf("no such file: %v", err)
 	}

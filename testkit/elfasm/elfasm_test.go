@@ -8,24 +8,22 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The standard library and Delve read what is written: they are independent readers
 // here.
 func TestImageIsRead(t *testing.T) {
 	f, err := elf.NewFile(bytes.NewReader(Image()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	symbols, err := f.Symbols()
 	if err != nil || len(symbols) != 1 || symbols[0].Name != "outer" || symbols[0].Value != Func || symbols[0].Size != Size {
 		t.Errorf("%v, %+v", err, symbols)
 	}
 	s := f.Section(".eh_frame")
 	data, err := s.Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := frame.Parse(data, binary.LittleEndian, 0, 8, s.Addr)
 	if err != nil || len(got) != 1 || got[0].Begin() != Func || got[0].End() != Func+Size {
 		t.Fatalf("%v, %+v", err, got)
@@ -40,10 +38,7 @@ func TestImageIsRead(t *testing.T) {
 
 func TestCodeIsRead(t *testing.T) {
 	for _, machine := range []uint16{AMD64, ARM64} {
-		f, err := elf.NewFile(bytes.NewReader(Code(machine, 0x2000, []byte("code"))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(elf.NewFile(bytes.NewReader(Code(machine, 0x2000, []byte("code")))))(t)
 		got := make([]byte, 4)
 		if _, err := f.Progs[0].ReadAt(got, 0); err != nil || len(f.Progs) != 1 || f.Progs[0].Vaddr != 0x2000 || uint16(f.Machine) != machine {
 			t.Errorf("%v, %+v", err, f.Progs)

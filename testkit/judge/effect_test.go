@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/inspect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
@@ -36,9 +37,7 @@ func TestShownEffectIsTrue(t *testing.T) {
 
 func shownEffects(t *testing.T, v *pevec.Vector) (checked, bad int) {
 	x := NewPE(&Score{})
-	if err := x.load(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.load(v))
 	im := inspect.FromPE(x.file)
 	shown := map[uint64]string{}
 	for i := range v.Functions {
@@ -50,10 +49,7 @@ func shownEffects(t *testing.T, v *pevec.Vector) (checked, bad int) {
 	}
 	for i := range v.Points {
 		p := &v.Points[i]
-		s, err := x.newStep(v, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(x.newStep(v, p))(t)
 		cfa, ok := evaluate(s, shown[uint64(*p.PC)])
 		want := v.Expect.SP
 		if want == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -20,9 +21,7 @@ const callVector = `{"id":"call","kind":"exec","arch":"amd64","base":"180000000"
 // another function begins.
 func TestReturnAddresses(t *testing.T) {
 	s := &Score{}
-	if err := NewPE(s).Line([]byte(callVector)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, NewPE(s).Line([]byte(callVector)))
 	if s.Tallies[0].Kind != "amd64 exec" || s.Tallies[0].Right != 0 {
 		t.Errorf("as an interrupted instruction: %+v", s.Tallies[0])
 	}
@@ -60,9 +59,7 @@ func TestMalformedOwnStack(t *testing.T) {
 	for name, ctx := range map[string]string{"alone": "", "beside another": `"ctx":{"sp":"6f0000001000"},`} {
 		t.Run(name, func(t *testing.T) {
 			s := &Score{Max: 1}
-			if err := NewPE(s).Line([]byte(strings.Replace(line, "CTX", ctx, 1))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, NewPE(s).Line([]byte(strings.Replace(line, "CTX", ctx, 1))))
 			if s.Tallies[0].Right != 1 {
 				t.Errorf("%+v", s.Tallies[0])
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/report/inspect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 )
 
@@ -32,9 +33,7 @@ func TestPEPoints(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &Score{}
-			if err := NewPE(s).Line([]byte(c.line)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, NewPE(s).Line([]byte(c.line)))
 			got := s.Tallies[0]
 			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused || got.Bad() != (c.right == 0) {
 				t.Errorf("%+v", got)
@@ -61,18 +60,9 @@ func TestPEFunctionGolden(t *testing.T) {
 			{Addr: 0x1000, Data: []byte{0xfd, 0x7b, 0xbe, 0xa9, 0xfd, 3, 0, 0x91, 0x1f, 0x20, 3, 0xd5, 0x1f, 0x20, 3, 0xd5, 0xfd, 0x7b, 0xc2, 0xa8, 0xc0, 3, 0x5f, 0xd6}}}}, "1008"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			data, err := c.w.bytes()
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, err := pe.New(data, c.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fn, err := inspect.FromPE(f).At(c.at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(c.w.bytes())(t)
+			f := must.Get(pe.New(data, c.name))(t)
+			fn := must.Get(inspect.FromPE(f).At(c.at))(t)
 			var b bytes.Buffer
 			fn.Text(&b)
 			file := filepath.Join("testdata", "function-"+c.name+".txt")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The standard library reads what is written: it is independent of our reader.
@@ -15,9 +17,7 @@ func TestFileIsRead(t *testing.T) {
 	for _, f := range []File{{Sections: []*Section{text, data}}, {Machine: I386, PE32: true, Sections: []*Section{text, data}, DLL: true},
 		{Machine: ARM64, Base: 0x180000000, Sections: []*Section{text, data}, Dirs: map[int]Directory{Exception: {Label: "there", Size: 2}}}} {
 		got, err := pe.NewFile(bytes.NewReader(f.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(got.Sections) != 2 || got.Sections[1].Name != "a long name" || got.Sections[1].VirtualAddress != 0x3000 {
 			t.Errorf("%+v", got.Sections)
 		}
@@ -33,9 +33,7 @@ func TestProgramIsRead(t *testing.T) {
 	for _, machine := range []uint16{AMD64, I386} {
 		im.Machine = machine
 		f, err := pe.NewFile(bytes.NewReader(im.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got, err := f.ImportedSymbols()
 		if diff := cmp.Diff([]string{"F:one.dll", "G:one.dll", "H:two.dll"}, got); err != nil || diff != "" {
 			t.Errorf("machine %#x: %v, %s", machine, err, diff)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
@@ -19,12 +20,8 @@ func folder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, data := range files {
 		p := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		must.Do(t, os.WriteFile(p, []byte(data), 0o644))
 	}
 	return dir
 }
@@ -39,9 +36,7 @@ const (
 func run(t *testing.T, dir string) *Report {
 	t.Helper()
 	r := Runner{Max: 3}
-	if err := r.Path(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Path(dir))
 	for _, x := range r.Report.Tallies { // no path of this machine in a golden file
 		x.File = strings.TrimPrefix(x.File, dir+"/")
 	}
@@ -228,9 +223,7 @@ func TestVectors(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: ", err)
 	}
 	r := Runner{Max: 3}
-	if err := r.Path(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Path(dir))
 	for _, x := range r.Report.Tallies {
 		t.Logf("%s %s: %d points, %d right, %d wrong, %d refused", shortName(x.File), x.Kind, x.Points, x.Right, x.Wrong, x.Refused)
 		for i := range x.Mismatches {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // open returns one architecture's archive or skips, counted.
@@ -14,9 +16,7 @@ func open(t *testing.T, arch string) *Archive {
 	if errors.Is(err, ErrAbsent) {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return a
 }
 
@@ -32,10 +32,7 @@ func TestSnapshotsLoad(t *testing.T) {
 			}
 			n := 0
 			for _, name := range names {
-				p, err := a.Load(name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := must.Get(a.Load(name))(t)
 				for i := range p.Snapshots {
 					check(t, p, &p.Snapshots[i])
 					n++
@@ -52,17 +49,11 @@ func check(t *testing.T, p *Program, s *Snapshot) {
 	if top := s.Frames[0]; uint64(top.PC) != ip || uint64(*top.SP) != sp {
 		t.Errorf("%s: frame 0 is %#x/%#x, registers %#x/%#x", s.ID, top.PC, *top.SP, ip, sp)
 	}
-	w, err := p.Window(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(p.Window(s))(t)
 	if _, ok := w.Word(sp); !ok && len(s.Frames) > 1 {
 		t.Errorf("%s: word at sp %#x not readable", s.ID, sp)
 	}
-	tab, err := p.Table(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab := must.Get(p.Table(s))(t)
 	// The AArch64 vdso was not recorded as a module; its frames name none.
 	if i := tab.Find(ip); i < 0 && s.Frames[0].Mod != "" {
 		t.Errorf("%s: pc %#x of %s in no module", s.ID, ip, s.Frames[0].Mod)
@@ -72,16 +63,10 @@ func check(t *testing.T, p *Program, s *Snapshot) {
 func topOf(t *testing.T, arch string, s *Snapshot) (ip, sp uint64) {
 	t.Helper()
 	if arch == "x86_64" {
-		r, err := s.AMD64()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(s.AMD64())(t)
 		return r.RIP, r.SP()
 	}
-	r, err := s.ARM64()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(s.ARM64())(t)
 	return r.PC, r.Sp
 }
 
@@ -92,10 +77,7 @@ var knownGhosts = map[string]int{"getpid called at libc.so.6+0x80978": 28, "getp
 func TestKnownGhosts(t *testing.T) {
 	a, got := open(t, "aarch64"), map[string]int{}
 	for _, name := range a.Programs("aarch64") {
-		p, err := a.Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(a.Load(name))(t)
 		for i := range p.Snapshots {
 			ghosts, err := p.DropGhosts(&p.Snapshots[i])
 			if err != nil || len(ghosts) > 0 && p.Snapshots[i].Class == "cfi_exact" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -69,12 +70,8 @@ func (b *build) stepImage64(t *testing.T, source, tables string, guess bool, lea
 	p := newStepped64(g, m, func(pc uint64) ([]byte, bool) { return f.BytesAt(uint32(pc-imageBase), 4) })
 	p.guess = guess
 	for range 3 { // calls of the loader's
-		if err := p.from(imageBase + uint64(entry)); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.run(steps(source, 100_000)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.from(imageBase+uint64(entry)))
+		must.Do(t, p.run(steps(source, 100_000)))
 	}
 	p.judge(t, 100, least)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -54,19 +55,14 @@ func command(t *testing.T, args ...string) {
 // flatten writes an image as it lies in memory.
 func flatten(t *testing.T, dir, dll string) (f *pe.File, flat string) {
 	t.Helper()
-	f, err := pe.Open(dll)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = must.Get(pe.Open(dll))(t)
 	whole := make([]byte, (f.SizeOfImage()+0xfff)&^0xfff)
 	copy(whole, f.Tail(0, 4096))
 	for _, s := range f.Sections() {
 		copy(whole[s.RVA:], f.Tail(s.RVA, int(s.VirtualSize)))
 	}
 	flat = filepath.Join(dir, "flat")
-	if err := os.WriteFile(flat, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(flat, whole, 0o600))
 	return f, flat
 }
 
@@ -106,9 +102,7 @@ func (b *build) stepImage(t *testing.T, source, tables string, guess bool, least
 		o = few(flat)
 	}
 	cmd := exec.Command(loader, flat, fmt.Sprintf("%x", imageBase), fmt.Sprintf("%x", entryOf(f)))
-	if err := Run(cmd, o, j.Visit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Run(cmd, o, j.Visit))
 	note(t, &j.Tally)
 	share := float64(j.Complete+j.Right) / float64(max(1, j.Points))
 	if j.SureWrong > 0 || j.Points < 1000 || share < least {

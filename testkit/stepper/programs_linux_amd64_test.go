@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -125,9 +126,7 @@ func stepped(source string, least int) func(*testing.T, *build) {
 	return func(t *testing.T, b *build) {
 		bin := b.make(t, source)
 		j := NewJudge()
-		if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Run(exec.Command(bin), options(bin), j.Visit))
 		note(t, &j.Tally)
 		if j.SureWrong > 0 || j.Points < least {
 			t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
@@ -153,9 +152,7 @@ func TestStripped(t *testing.T) {
 				}
 			}
 		}
-		if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Run(exec.Command(bin), options(bin), j.Visit))
 		note(t, &j.Tally)
 		right := j.Complete + j.Right
 		if share := float64(right) / float64(j.Points); j.SureWrong > 0 || j.Points < 1000 || share < 0.99 {

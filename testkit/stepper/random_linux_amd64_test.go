@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 var (
@@ -126,9 +128,7 @@ func (b *build) compile(t *testing.T, name, source string) string {
 	b.need(t)
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, name), filepath.Join(dir, "program")
-	if err := os.WriteFile(in, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(source), 0o600))
 	line := strings.Join(b.cc, "\n")
 	if !strings.Contains(line, "OUT") {
 		line += "\n-w\n-o\nOUT\nIN"
@@ -168,9 +168,7 @@ func stepFew(t *testing.T, bin string) {
 	o := few(bin)
 	o.Entry = true
 	j := NewJudge()
-	if err := Run(exec.Command(bin), o, j.Visit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Run(exec.Command(bin), o, j.Visit))
 	note(t, &j.Tally)
 	if j.SureWrong > 0 || j.Points < 1000 {
 		t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
@@ -189,9 +187,7 @@ func eachRandom(t *testing.T, table string, step func(t *testing.T, b *build, so
 	}
 	each(t, list, func(t *testing.T, b *build) {
 		source := filepath.Join(t.TempDir(), "random.c")
-		if err := os.WriteFile(source, []byte(randomC(run[b.name], 40)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(source, []byte(randomC(run[b.name], 40)), 0o600))
 		step(t, b, source)
 	})
 }
@@ -206,10 +202,7 @@ func TestRandom(t *testing.T) {
 func TestLanguages(t *testing.T) {
 	each(t, parse(languageBuilds), func(t *testing.T, b *build) {
 		name := "shapes." + b.cc[0]
-		source, err := os.ReadFile(filepath.Join("testdata/languages", b.cc[0], name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(os.ReadFile(filepath.Join("testdata/languages", b.cc[0], name)))(t)
 		of := build{b.name, b.few, b.cc[1:]}
 		stepFew(t, of.compile(t, name, string(source)))
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -55,10 +56,7 @@ func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
 		}
 		frames.FDE(c, textLo+uint64(i)*fnSize, fnSize, f.program...)
 	}
-	t, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	t := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(tb)
 	// The module is a function longer than its unwind data.
 	end := uint64(textBias + textLo + (len(fns)+1)*fnSize)
 	return module.NewTable(gen, []module.Module{{Start: textBias, End: end, Bias: textBias, CFI: t}},

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -23,10 +24,7 @@ func codeTable(tb testing.TB, code []byte) *module.Table {
 	}
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
-	f, err := elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code"))(tb)
 	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}},
 		[]memory.Range{{Start: jitLo, End: jitHi}})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -40,10 +41,7 @@ func TestCommonRules(t *testing.T) {
 			fns[i] = fn{program: commonProgram(rnd), signal: rnd.IntN(16) == 0}
 			copy(code[i*fnSize:], hijackPushes)
 		}
-		f, err := elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code"))(t)
 		m := *makeTable(t, 1, fns...).At(0)
 		m.ELF = f
 		u := unwinder(module.NewTable(1, []module.Module{m}, nil))

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -35,19 +36,13 @@ func describedTable(t *testing.T, code, program []byte) *module.Table {
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
 	copy(text[thunkLo-codeLo:], slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}))
-	f, err := elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code"))(t)
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, codeLo-textBias, fnSize, program...)
 	frames.FDE(&cie, codeLo-textBias+fnSize, fnSize)
 	frames.FDE(&cie, thunkLo-textBias, 17, cfi.DW_CFA_advance_loc|12, cfi.DW_CFA_def_cfa_offset, 16)
-	c, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f, CFI: c}}, []memory.Range{{Start: jitLo, End: jitHi}})
 }
 

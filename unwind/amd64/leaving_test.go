@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -28,10 +29,7 @@ func TestLeavesStack(t *testing.T) {
 	for i := range walktest.LeavingFns {
 		code[i*fnSize+0x10-5] = 0xe8
 	}
-	f, err := elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code"))(t)
 	m := *table.At(0)
 	m.ELF, m.Image = f, nil
 	l := walktest.Leaving{

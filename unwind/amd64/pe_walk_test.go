@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -126,10 +127,7 @@ func TestPEWithCFI(t *testing.T) {
 	// def_cfa_offset 48; RBX at CFA-16, RSI at CFA-24
 	frames.FDE(&cie, peLeaf, fnSize, 0x0e, 48, 0x80|3, 2)
 	frames.FDE(&cie, peLeaf+fnSize, fnSize, 0x0e, 48, 0x80|4, 3, 0x80|23, 4)
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	im := peImage(info(1, 0, 4, 0, 4, 0x42), nil)
 	u := unwinder(module.NewTable(1, []module.Module{{Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: im, CFI: table}}, nil))
 	for _, c := range []struct {

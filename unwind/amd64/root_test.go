@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -120,10 +121,7 @@ func TestRoot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			image := elfasm.Code(elfasm.AMD64, codeLo-textBias, append(bytes.Clone(c.code), 0xcc))
 			binary.LittleEndian.PutUint64(image[24:], codeLo-textBias+c.entry) // e_entry
-			f, err := elf.New(image, "code")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(elf.New(image, "code"))(t)
 			u := unwinder(module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}}, nil))
 			r, left := start(codeLo+c.off, sp0), unwind.Frame{}
 			before := r

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -50,10 +51,7 @@ func makeTable(tb testing.TB, code []uint32, fns ...fn) *module.Table {
 		}
 		frames.FDE(c, textLo+uint64(i)*fnSize, fnSize, f.program...)
 	}
-	t, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	t := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(tb)
 	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: t, ELF: image(tb, code)}
 	return module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})
 }
@@ -67,10 +65,7 @@ func image(tb testing.TB, code []uint32) *elf.File {
 		binary.LittleEndian.PutUint32(text[4*i:], w)
 	}
 	binary.LittleEndian.PutUint32(text[codeCall-4-codeLo:], 0x94000000)
-	f, err := elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code"))(tb)
 	return f
 }
 

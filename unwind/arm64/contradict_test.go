@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/armrun"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -65,15 +66,10 @@ func TestWrongRows(t *testing.T) {
 	for _, c := range wrongRows {
 		t.Run(c.name, func(t *testing.T) {
 			program, err := hex.DecodeString(strings.ReplaceAll(c.program, " ", ""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var code []byte
 			for _, w := range strings.Fields(c.code) {
-				b, err := hex.DecodeString(w)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(hex.DecodeString(w))(t)
 				code = binary.LittleEndian.AppendUint32(code, binary.BigEndian.Uint32(b))
 			}
 			u := unwinder(oneFunction(t, code, program))
@@ -94,17 +90,11 @@ func oneFunction(t *testing.T, code, program []byte) *module.Table {
 	cie.Data = -4
 	frames.CIE(&cie)
 	frames.FDE(&cie, codeLo-textBias, uint64(len(code)), program...)
-	rows, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	text := make([]byte, 0x1000)
 	copy(text, code)
 	binary.LittleEndian.PutUint32(text[codeCall-4-codeLo:], 0x94000000)
-	f, err := elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code"))(t)
 	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: rows, ELF: f}
 	return module.NewTable(1, []module.Module{m}, nil)
 }

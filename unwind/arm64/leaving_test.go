@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -31,10 +32,7 @@ func TestLeavesStack(t *testing.T) {
 	for i := range walktest.LeavingFns {
 		binary.LittleEndian.PutUint32(code[i*fnSize+0x10-4:], 0x94000000) // bl
 	}
-	f, err := elf.New(elfasm.Code(elfasm.ARM64, textLo, code), "code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(elf.New(elfasm.Code(elfasm.ARM64, textLo, code), "code"))(t)
 	m := *table.At(0)
 	m.ELF, m.Image = f, nil
 	l := walktest.Leaving{

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -18,10 +19,7 @@ func TestPEByDWARF(t *testing.T) {
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, textLo, fnSize, 0x0e, 32, 0x9d, 4, 0x9e, 3) // CFA=SP+32, x29 at CFA-32, x30 at CFA-24
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x9000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x9000}))(t)
 	f := pe.FromBlocks(pe.MachineARM64, nil, nil)
 	m := module.Module{ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: f, CFI: table}
 	u := unwinder(module.NewTable(77, []module.Module{m}, nil))

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -59,15 +60,9 @@ func TestRoot(t *testing.T) {
 			image := elfasm.Code(elfasm.ARM64, codeLo-textBias, code)
 			const entry = 24 // e_entry
 			binary.LittleEndian.PutUint64(image[entry:], codeLo-textBias)
-			f, err := elf.New(image, "program")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(elf.New(image, "program"))(t)
 			none := elfasm.Frames{}
-			rows, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: none.Bytes(), EHFrameAddr: 0x100000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: none.Bytes(), EHFrameAddr: 0x100000}))(t)
 			u := unwinder(module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: rows, ELF: f}}, nil))
 			r := context.FromARM64(start(codeLo+c.off, sp0))
 			r.ARM64.X[regFP] = c.fp

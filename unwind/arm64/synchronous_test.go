@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -27,10 +28,7 @@ func partsTable(t *testing.T, parts ...part) *module.Table {
 		}
 		code = append(code, p.code...)
 	}
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: table, ELF: image(t, code)}
 	return module.NewTable(1, []module.Module{m}, nil)
 }

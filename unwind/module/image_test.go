@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -75,9 +76,7 @@ func TestLoadELF(t *testing.T) {
 func TestLoadELFFails(t *testing.T) {
 	dir := tempdir.New(t)
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("not an image"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(text, []byte("not an image"), 0o600))
 	for _, path := range []string{text, filepath.Join(dir, "none"), dir} {
 		m := LoadELF(1, path, 16, 32, 0)
 		if m.Err == nil || m.CFI != nil || m.ELF != nil || m.Start != 16 || m.End != 32 {
@@ -100,9 +99,7 @@ func writePE(t *testing.T, machine uint16, frame []byte) string {
 	s.Virtual = uint32(len(frame))
 	im := peasm.File{Machine: machine, Sections: []*peasm.Section{s}, Size: 0x3000}
 	path := filepath.Join(tempdir.New(t), "a.dll")
-	if err := os.WriteFile(path, im.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, im.Bytes(), 0o600))
 	return path
 }
 

@@ -20,17 +20,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 func testAgent(t *testing.T, r func(Interval) (int64, error)) (*Agent, *said) {
 	t.Helper()
 	said := &said{}
-	a, err := New(Config{Record: r, Sample: sample, Rate: 19, Interval: 20 * time.Millisecond, Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
-		Push: "http://localhost:1", CPU: 1, MemoryBytes: 1 << 40, Say: said.say})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(New(Config{Record: r, Sample: sample, Rate: 19, Interval: 20 * time.Millisecond, Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
+		Push: "http://localhost:1", CPU: 1, MemoryBytes: 1 << 40, Say: said.say}))(t)
 	return a, said
 }
 
@@ -397,15 +395,11 @@ func TestServe(t *testing.T) {
 func TestUnit(t *testing.T) {
 	needs.Command(t, "systemd-analyze")
 	unit, err := os.ReadFile(filepath.Join(needs.Root(t), "docs", "deploy", "seedwalk-agent.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	path := filepath.Join(t.TempDir(), "seedwalk-agent.service")
 	// The tool is not installed here.
 	text := strings.Replace(string(unit), "/usr/bin/seedwalk", "/bin/true", 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
 	if err != nil || strings.Contains(string(out), path) || strings.Contains(string(out), "seedwalk-agent.service:") {
 		t.Errorf("%v: %s", err, out)
@@ -450,9 +444,7 @@ func TestManifests(t *testing.T) {
 			continue
 		}
 		var p pod
-		if err := json.Unmarshal(out, &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(out, &p))
 		agent := p.Containers[len(p.Containers)-1]
 		s := &agent.SecurityContext
 		if p.HostPID != c.host || p.ShareProcessNamespace == c.host || p.SecurityContext.RunAsNonRoot == c.host || s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
@@ -461,13 +453,8 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
-	text, err := os.ReadFile(filepath.Join(deploy, "seedwalk-agent.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(text), "hostPID", "hostPIDs", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(deploy, "seedwalk-agent.yaml")))(t)
+	must.Do(t, os.WriteFile(broken, []byte(strings.Replace(string(text), "hostPID", "hostPIDs", 1)), 0o600))
 	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil || !strings.Contains(string(out), "hostPIDs") {
 		t.Errorf("a field that Kubernetes does not know: %v, %s", err, out)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A process chooses its name and its environment. File names with that name stay within their folder,
@@ -64,10 +66,7 @@ func TestHostileNames(t *testing.T) {
 // A folder may have any name.
 func TestHostileFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b*\\?")
-	a, err := New(Config{Folder: dir, FolderBytes: 100, SpoolBytes: 100, Push: "http://localhost:1", CPU: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(New(Config{Folder: dir, FolderBytes: 100, SpoolBytes: 100, Push: "http://localhost:1", CPU: 1}))(t)
 	put(t, a.store, "1-7-x.swrec.partial", "x")
 	put(t, a.spool, "1-7-x.part", "x")
 	if n := len(a.recordings(7)); n != 1 {
@@ -100,9 +99,7 @@ func TestHostileCollectors(t *testing.T) {
 	} {
 		for _, scheme := range []string{"http://", "otlp+http://", "otlp+grpc://"} {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			go func() {
 				for {
 					c, err := l.Accept()
@@ -149,13 +146,10 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	said := &said{}
-	a, err := New(Config{Folder: dir, FolderBytes: 1 << 20, SpoolBytes: 1 << 20, Push: "http://localhost:1", CPU: 1, Say: said.say, Interval: time.Second,
+	a := must.Get(New(Config{Folder: dir, FolderBytes: 1 << 20, SpoolBytes: 1 << 20, Push: "http://localhost:1", CPU: 1, Say: said.say, Interval: time.Second,
 		Record: func(i Interval) (int64, error) {
 			return 1, errors.Join(os.WriteFile(i.Recording, make([]byte, 10<<10), 0o600), os.WriteFile(i.Profile, make([]byte, 10<<10), 0o600))
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}}))(t)
 	record := func(k int64) error {
 		err := a.record(self(t), 19, time.UnixMilli(k*1000), time.UnixMilli(k*1000+1000))
 		if err != nil {

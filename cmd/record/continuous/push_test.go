@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -79,10 +80,7 @@ func (s *said) say(line string) {
 func pushing(t *testing.T, address string, n int) (*pusher, *said) {
 	count, said := &Counters{}, &said{}
 	spool := &folder{dir: tempdir.New(t), bound: 1 << 20, dropped: &count.SpoolDropped}
-	p, err := newPusher(&Config{Push: address, Say: said.say}, spool, count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newPusher(&Config{Push: address, Say: said.say}, spool, count))(t)
 	p.first, p.most = time.Millisecond, 10*time.Millisecond
 	spool.suffix = p.suffix()
 	for i := range n {
@@ -94,9 +92,7 @@ func pushing(t *testing.T, address string, n int) (*pusher, *said) {
 
 func put(t *testing.T, f *folder, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 }
 
 // drained runs a pusher until its spool is empty.
@@ -155,10 +151,7 @@ func TestPushRejected(t *testing.T) {
 
 // A backend that never answers costs one connection, and stopping does not wait for long.
 func TestPushSlow(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	p, _ := pushing(t, "http://"+l.Addr().String(), 3)
 	p.client.Timeout = 20 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // shared returns a process whose samples other recordings may get.
@@ -134,10 +135,7 @@ func TestShareSlowReader(t *testing.T) {
 func TestShareGarbage(t *testing.T) {
 	p, s := shared(t)
 	for _, request := range []string{"", "x", "swjoin0\n\x01\x00\x00\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\n"} {
-		c, err := net.DialUnix("unix", nil, shareAddress(os.Getpid()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.DialUnix("unix", nil, shareAddress(os.Getpid())))(t)
 		c.Write([]byte(request))
 		c.CloseWrite()
 		c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -235,9 +233,7 @@ func TestShareBeforePart(t *testing.T) {
 	p.says(&wire.Hello{PID: 7, Arch: "amd64"})
 	from := time.Now().Add(time.Hour)
 	c, _, err := Join(os.Getpid(), Request{CPU: true, From: from, Until: from.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	waitJoined(t, s, 1)
 	burn(20 * time.Millisecond)
 	c.CloseWrite()

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -21,21 +22,15 @@ func TestAdmit(t *testing.T) {
 	}
 	const user = 65534
 	s, p, err := New(tempdir.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer p.Close()
 	defer s.Close()
 	library := p.Path(probe.LibraryName)
-	if err := os.WriteFile(library, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(library, nil, 0o600))
 	if s.admits(&unix.Ucred{Uid: user}) {
 		t.Error("another user may connect before that is asked for")
 	}
-	if err := s.Admit(user, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Admit(user, p))
 	for _, c := range []struct {
 		path  string
 		owner uint32
@@ -43,10 +38,7 @@ func TestAdmit(t *testing.T) {
 	}{
 		{p.Dir, 0, 0o711}, {s.path, user, 0o600}, {library, 0, 0o755}, {p.Path(lockName), 0, 0o600},
 	} {
-		info, err := os.Lstat(c.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Lstat(c.path))(t)
 		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != c.owner || info.Mode().Perm() != c.mode {
 			t.Errorf("%s: user %d, mode %o; want %d, %o", filepath.Base(c.path), owner, info.Mode().Perm(), c.owner, c.mode)
 		}

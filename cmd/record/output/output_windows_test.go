@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -15,9 +16,7 @@ import (
 // file, and a file that another program has open and does not share.
 func TestOutputThatCannotBeReplaced(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "a.html")
-	if err := os.WriteFile(path, []byte("old"), 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("old"), 0o444))
 	refused := func() string {
 		r := CheckWritable(path)
 		if r == nil {
@@ -33,10 +32,7 @@ func TestOutputThatCannotBeReplaced(t *testing.T) {
 		t.Errorf("writable: %q", got)
 	}
 	name, _ := windows.UTF16PtrFromString(path)
-	h, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, 0, 0))(t)
 	defer windows.CloseHandle(h)
 	if got := refused(); !strings.Contains(got, "close the program that has it open") {
 		t.Errorf("open elsewhere: %q", got)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -88,10 +89,7 @@ func TestDescribeWindowsProgramsGolden(t *testing.T) {
 		}
 		path := filepath.Join(dir, c.name)
 		os.WriteFile(path, c.data, 0o755)
-		f, err := program.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(program.Open(path))(t)
 		got := describeProgram(&f, "windows", "amd64")
 		got.Detail = strings.ReplaceAll(got.Detail, path, c.name)
 		found = append(found, got)

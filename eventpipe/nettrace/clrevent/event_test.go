@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func raw(t *testing.T, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 	return b
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -87,10 +88,7 @@ func TestHeld(t *testing.T) {
 	if err := json.Unmarshal([]byte(write(t, "json", a)), &j); err != nil || len(j.Waits) != 2 || fmt.Sprint(j.Waits[1].Chain) != "[{5 wait [App.Owner]}]" || len(j.Waits[0].Chain) != 0 {
 		t.Errorf("%+v, %v", j, err)
 	}
-	p, err := profile.ParseData([]byte(write(t, "pprof", a)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(profile.ParseData([]byte(write(t, "pprof", a))))(t)
 	labels := map[string]string{}
 	for _, s := range p.Sample {
 		labels[s.Label["kind"][0]] = fmt.Sprint(s.NumLabel["thread"], s.Label["lock"], s.NumLabel["owner"], s.Label["reliable"], s.Value)

@@ -15,20 +15,16 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 func recorded(t *testing.T) *waits.Analysis {
 	t.Helper()
-	f, err := os.Open("../testdata/livestart.nettrace")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("../testdata/livestart.nettrace"))(t)
 	defer f.Close()
 	a := waits.New()
-	if err := a.Read(f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Read(f))
 	a.Finish()
 	return a
 }
@@ -40,9 +36,7 @@ func write(t *testing.T, format string, a *waits.Analysis) string {
 		t.Fatalf("no format %s", format)
 	}
 	var b bytes.Buffer
-	if err := f.Write(&b, a); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Write(&b, a))
 	return b.String()
 }
 
@@ -88,9 +82,7 @@ func TestSums(t *testing.T) {
 		}
 		Sites []struct{ Count, NS int64 }
 	}
-	if err := json.Unmarshal([]byte(write(t, "json", a)), &j); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(write(t, "json", a)), &j))
 	var sum, sites int64
 	for _, w := range j.Waits {
 		if w.Depth == 0 {
@@ -104,9 +96,7 @@ func TestSums(t *testing.T) {
 		t.Errorf("JSON: %d, %d, %+v; want %d", sum, sites, j.Total, nanos)
 	}
 	p, err := profile.ParseData([]byte(write(t, "pprof", a)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var n, d int64
 	for _, s := range p.Sample {
 		n, d = n+s.Value[0], d+s.Value[1]
@@ -191,10 +181,7 @@ func TestFormats(t *testing.T) {
 func TestNative(t *testing.T) {
 	for name, strange := range map[string]bool{"joined": false, "of another method": true} {
 		t.Run(name, func(t *testing.T) {
-			f, err := os.Open("../testdata/livestart.nettrace")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(os.Open("../testdata/livestart.nettrace"))(t)
 			defer f.Close()
 			a := waits.New()
 			a.Names.AddImages([]waits.Image{{Start: 0x1000, End: 0x2000, Path: "/lib/libwait.so"}})
@@ -205,17 +192,12 @@ func TestNative(t *testing.T) {
 				}
 				w.Native = a.AddNative(&waits.Native{Leaves: []uint64{0x1100, 0x1200}, Entered: entered, Join: join})
 			}
-			if err := a.Read(f); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Read(f))
 			a.Finish()
 			for _, format := range report.Formats() {
 				got := write(t, format.Name, a)
 				if format.Name == "pprof" {
-					p, err := profile.ParseData([]byte(got))
-					if err != nil {
-						t.Fatal(err)
-					}
+					p := must.Get(profile.ParseData([]byte(got)))(t)
 					got = p.String()
 				}
 				if has := strings.Contains(got, "libwait.so+0x100") && strings.Contains(got, "libwait.so+0x200"); has == strange {

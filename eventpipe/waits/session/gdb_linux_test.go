@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/sample/blocked"
 	"github.com/seedwalk/seedwalk/testkit/gdb"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // TestLiveGDB: of every thread that waits while gdb looks, the native frames above the
@@ -27,10 +28,7 @@ func TestLiveGDB(t *testing.T) {
 func liveGDB(t *testing.T, cmd *exec.Cmd) {
 	var stacks map[uint64][]uint64
 	s := attached(t, cmd, func(s *seen, in io.Writer, c *diagnostics.Client, read func(string)) {
-		b, err := blocked.New(c.PID, 50*time.Millisecond, s.a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(blocked.New(c.PID, 50*time.Millisecond, s.a))(t)
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		opt, began := s.options(), make(chan struct{})

@@ -24,6 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/sample/blocked"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
@@ -79,17 +80,12 @@ func (s *seen) options() session.Options {
 // atStart runs a program from its start to its end under a session.
 func atStart(t *testing.T, cmd *exec.Cmd) *seen {
 	t.Helper()
-	port, err := diagnostics.Listen(filepath.Join(tempdir.New(t), "p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must.Get(diagnostics.Listen(filepath.Join(tempdir.New(t), "p")))(t)
 	defer port.Close()
 	s := &seen{a: waits.New()}
 	cmd.Env = append(os.Environ(), port.Variable())
 	cmd.Stdout, cmd.Stderr = &s.out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer cmd.Wait()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -118,18 +114,10 @@ func atStart(t *testing.T, cmd *exec.Cmd) *seen {
 func attached(t *testing.T, cmd *exec.Cmd, do func(s *seen, in io.Writer, c *diagnostics.Client, read func(until string))) *seen {
 	t.Helper()
 	s := &seen{a: waits.New()}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer cmd.Wait()
 	kill := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 	defer kill.Stop()
@@ -140,10 +128,7 @@ func attached(t *testing.T, cmd *exec.Cmd, do func(s *seen, in io.Writer, c *dia
 		}
 	}
 	read("ready")
-	c, err := diagnostics.Process(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(diagnostics.Process(cmd.Process.Pid))(t)
 	do(s, in, c, read)
 	s.a.Finish()
 	return s

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -25,10 +26,7 @@ func TestWindowsNames(t *testing.T) {
 	if out, err := exec.Command(cc, "-O2", "-shared", "-o", dll, "../../../profiler/testdata/demo.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	f, err := pe.Open(dll)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(pe.Open(dll))(t)
 	exports, _ := f.Exports()
 	var at uint64
 	for _, e := range exports {
@@ -52,9 +50,7 @@ func TestWindowsNames(t *testing.T) {
 	} {
 		n := waits.NewNames()
 		line := fmt.Sprintf("%x-%x r-xp 00000000 00:00 %d %s\n", base, base+uint64(f.SizeOfImage()), c.stamp, c.path)
-		if err := session.ReadMaps(n, strings.NewReader(line), dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, session.ReadMaps(n, strings.NewReader(line), dir))
 		if got := n.Frame(base+c.addr, 0).Name; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

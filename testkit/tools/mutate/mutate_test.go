@@ -4,14 +4,12 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Every fault still fits the code: the words it replaces are there, once.
 func TestFaultsApply(t *testing.T) {
-	root, err := moduleroot.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(moduleroot.Find())(t)
 	seen := map[string]bool{}
 	for _, f := range Faults() {
 		if _, err := f.text(root); err != nil {

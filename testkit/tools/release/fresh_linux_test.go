@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -18,9 +19,7 @@ import (
 func fresh(t *testing.T, root, install, start, method string) {
 	t.Helper()
 	for _, dir := range []string{"proc", "dev", "tmp"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	// The program is the last in the list of processes of the root.
 	const setUp = `mount --rbind /proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$1" /bin/sh -c "$2"`
@@ -29,9 +28,7 @@ func fresh(t *testing.T, root, install, start, method string) {
 	}
 	program := in("exec env PATH=/usr/bin:/bin DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 " + start)
 	program.Env = []string{"PATH=" + os.Getenv("PATH")}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, program.Start())
 	t.Cleanup(func() {
 		program.Process.Kill()
 		program.Wait()
@@ -61,9 +58,7 @@ func freshDebian(t *testing.T, deb string) {
 	root := t.TempDir()
 	command(t, "tar", "-xf", strings.TrimSpace(string(out)), "-C", root)
 	app := filepath.Join(root, "app")
-	if err := os.Mkdir(app, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(app, 0o755))
 	command(t, "cp", "-rL", needs.Runtime9(t), filepath.Join(app, "runtime"))
 	command(t, "cp", needs.File(t, "out", "bin", "swhost"), needs.File(t, "out", "samples", "Demo.exe"), needs.File(t, "out", "samples", "libdemo.so"), deb, app)
 	fresh(t, root, "dpkg -i /app/"+filepath.Base(deb), "/app/swhost /app/runtime /app/Demo.exe 300", "Demo.")
@@ -82,16 +77,12 @@ func freshMusl(t *testing.T, apk string) {
 	}
 	root := t.TempDir()
 	for _, dir := range []string{"lib", "bin", "usr/bin", "app"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	command(t, "cp", "-L", loader, filepath.Join(root, "lib"))
 	command(t, "cp", "-L", shell, filepath.Join(root, "bin", "busybox"))
 	for _, name := range []string{"sh", "env", "tar", "gzip"} {
-		if err := os.Symlink("busybox", filepath.Join(root, "bin", name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("busybox", filepath.Join(root, "bin", name)))
 	}
 	command(t, "cp", "-r", needs.File(t, "out", "samples", "musl"), filepath.Join(root, "app"))
 	command(t, "cp", needs.File(t, "out", "samples", "TruthMusl"), needs.File(t, "out", "samples", "libtruth.so"), apk, filepath.Join(root, "app"))

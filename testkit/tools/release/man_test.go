@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -20,18 +21,13 @@ func TestManPages(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if err := run([]string{"man", "-version", "1.2.3", "-o", folder, tool}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run([]string{"man", "-version", "1.2.3", "-o", folder, tool}))
 	pages, _ := filepath.Glob(filepath.Join(folder, "*.1"))
 	if len(pages) < 18 {
 		t.Errorf("%d pages", len(pages))
 	}
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		if !bytes.Contains(text, []byte(".SH NAME")) || !bytes.Contains(text, []byte(".SH SYNOPSIS")) {
 			t.Errorf("%s:\n%.300s", page, text)
 		}

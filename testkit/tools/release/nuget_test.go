@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The pointer names the package of each runtime identifier, which has its tool as the
@@ -55,9 +57,7 @@ func TestNuGetInstalls(t *testing.T) {
 	}
 	feed, target := t.TempDir(), t.TempDir()
 	for name, data := range nugetPackages(t) {
-		if err := os.WriteFile(filepath.Join(feed, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(feed, name), data, 0o600))
 	}
 	t.Setenv("HOME", t.TempDir())
 	for id, want := range map[string]string{"seedwalk": "any/DotnetToolSettings.xml", "seedwalk.linux-x64": "linux-x64/seedwalk", "seedwalk.win-x64": "win-x64/seedwalk.exe"} {
@@ -76,20 +76,13 @@ func nugetPackages(t *testing.T) map[string][]byte {
 	folder, out := t.TempDir(), t.TempDir()
 	tools := []tool{{"linux-x64", filepath.Join(folder, "seedwalk")}, {"win-x64", filepath.Join(folder, "seedwalk.exe")}}
 	for _, p := range tools {
-		if err := os.WriteFile(p.file, []byte("a program"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(p.file, []byte("a program"), 0o600))
 	}
-	if err := writeNuGet(tools, "0.9.0", out, time.Unix(1700000000, 0).UTC()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeNuGet(tools, "0.9.0", out, time.Unix(1700000000, 0).UTC()))
 	files := map[string][]byte{}
 	names, _ := filepath.Glob(filepath.Join(out, "*"))
 	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(name))(t)
 		files[filepath.Base(name)] = data
 	}
 	return files
@@ -97,16 +90,11 @@ func nugetPackages(t *testing.T) map[string][]byte {
 
 func zipped(t *testing.T, data []byte) map[string]part {
 	t.Helper()
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
 	files := map[string]part{}
 	for _, f := range z.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		content, err := io.ReadAll(r)
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", f.Name, err))

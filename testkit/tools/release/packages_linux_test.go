@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -89,9 +90,7 @@ func TestPackages(t *testing.T) {
 // target starts a .NET program that runs until the test ends.
 func target(t *testing.T) int {
 	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), needs.File(t, "out", "samples", "Demo.exe"), "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -123,17 +122,11 @@ func installed(t *testing.T, in installer, file string, pid int) {
 		return
 	}
 	if in.kind == "deb" { // dpkg wants its database
-		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg/info"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, "var/lib/dpkg/info"), 0o755))
 		for _, name := range []string{"updates", "triggers"} {
-			if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", name), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(root, "var/lib/dpkg", name), 0o755))
 		}
-		if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o600))
 	}
 	command(t, in.install(root, file)...)
 	manual(t, root)
@@ -174,19 +167,14 @@ func record(t *testing.T, root, tool string, pid int) {
 
 // image unpacks the layer of the image for amd64.
 func image(t *testing.T, file, root string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	for name, blob := range unpacked(t, bytes.NewReader(data)) {
 		if z, err := gzip.NewReader(bytes.NewReader(blob)); err == nil {
 			program := unpacked(t, z)["usr/bin/seedwalk"]
 			if len(program) < 20 || program[18] != 62 { // EM_X86_64
 				continue
 			}
-			if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755))
 			if err := os.WriteFile(filepath.Join(root, "usr/bin/seedwalk"), program, 0o755); err != nil {
 				t.Fatal(name, err)
 			}

@@ -12,25 +12,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The SBOM of the test's own program has the modules that it was linked from.
 func TestSBOM(t *testing.T) {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.Executable())(t)
 	var a, b bytes.Buffer
-	if err := writeSBOM(&a, program, "0.9.0"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSBOM(&a, program, "0.9.0"))
 	if err := writeSBOM(&b, program, "0.9.0"); err != nil || a.String() != b.String() {
 		t.Fatalf("two SBOMs of one program differ: %v", err)
 	}
 	var got bom
-	if err := json.Unmarshal(a.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(a.Bytes(), &got))
 	if got.Format != "CycloneDX" || got.Metadata.Component.PURL != "pkg:golang/github.com/seedwalk/seedwalk@v0.9.0" {
 		t.Errorf("SBOM of %s %s", got.Format, got.Metadata.Component.PURL)
 	}
@@ -38,9 +33,7 @@ func TestSBOM(t *testing.T) {
 		t.Errorf("first component %+v", got.Components[0])
 	}
 	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(text, []byte("no program"), 0o600))
 	if err := writeSBOM(io.Discard, text, "0.9.0"); err == nil {
 		t.Error("a file that is no Go program has an SBOM")
 	}
@@ -55,9 +48,7 @@ func unpacked(t *testing.T, r io.Reader) map[string][]byte {
 		if err == io.EOF {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if files[h.Name], err = io.ReadAll(tr); err != nil {
 			t.Fatal(err)
 		}
@@ -67,15 +58,11 @@ func unpacked(t *testing.T, r io.Reader) map[string][]byte {
 // Every descriptor of the image names a blob of its size and digest, down to the tool.
 func TestOCI(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "tool")
-	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(program, []byte("a program"), 0o600))
 	tools := []tool{{"amd64", program}, {"arm64", program}}
 	var a, b bytes.Buffer
 	for _, w := range []io.Writer{&a, &b} {
-		if err := writeOCI(w, tools, "0.9.0", time.Unix(1700000000, 0).UTC()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeOCI(w, tools, "0.9.0", time.Unix(1700000000, 0).UTC()))
 	}
 	if !bytes.Equal(a.Bytes(), b.Bytes()) {
 		t.Fatal("two images of one program differ")
@@ -98,9 +85,7 @@ func TestOCI(t *testing.T) {
 			Manifests, Layers []descriptor
 			Config            *descriptor
 		}
-		if err := json.Unmarshal(data, &next); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(data, &next))
 		for _, d := range append(next.Manifests, next.Layers...) {
 			follow(d)
 		}

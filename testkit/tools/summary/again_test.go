@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // event lines of a test or package of x/e2e.
@@ -36,9 +38,7 @@ func TestAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			r := newRun(&bytes.Buffer{})
-			if err := r.read(strings.NewReader(c.in)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.read(strings.NewReader(c.in)))
 			if r.again(&out); out.String() != c.want {
 				t.Errorf("again prints %q, want %q", out.String(), c.want)
 			}
@@ -65,9 +65,7 @@ func TestSummaryOfTwoRuns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			r := newRun(&out)
-			if err := r.read(strings.NewReader(c.in)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.read(strings.NewReader(c.in)))
 			if r.close(); out.String() != c.want {
 				t.Errorf("got\n%s\nwant\n%s", out.String(), c.want)
 			}
