@@ -28,9 +28,9 @@ func TestMapsHoles(t *testing.T) {
 		{"memory between files", []File{file(0x1000, 0x2000), file(0x5000, 0x6000)}, []segment{seg(0x3000, 0x4000)},
 			"1000-2000@101000x 3000-4000 5000-6000@105000x"},
 		{"a segment over two files", []File{file(0x1000, 0x2000), file(0x2000, 0x4000)}, []segment{seg(0x1000, 0x3000)},
-			"1000-3000@101000 3000-4000@103000x"},
+			"1000-2000@101000 2000-3000@102000x 3000-4000@103000x"},
 		{"memory that a file ends in", []File{file(0x1000, 0x3000)}, []segment{seg(0x2000, 0x6000), seg(0x7000, 0x8000)},
-			"1000-2000@101000x 2000-6000@102000 7000-8000"},
+			"1000-2000@101000x 2000-3000@102000 3000-6000 7000-8000"},
 	} {
 		var got []string
 		for _, m := range (&Core{Files: c.files, segments: c.segments}).Maps() {

@@ -35,8 +35,9 @@ func (c *Core) from(addr uint64) []byte {
 	return c.data[s.off+off : s.off+s.size]
 }
 
-// Maps returns the mappings: the segments, with names from the list of files, and the parts of mapped files
-// that no segment covers. Those count as executable, because the core does not say.
+// Maps returns the mappings: the segments, split and named by the list of files, and the parts of mapped files
+// that no segment covers. Those count as executable, because the core does not say. So does every part of a
+// segment but the first: createdump joins adjacent mappings of a file, and keeps the permissions of the first.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
@@ -50,17 +51,22 @@ func (c *Core) Maps() []live.Mapping {
 			}
 			next++
 		}
-		m := live.Mapping{Start: s.start, End: s.end, Exec: s.exec}
-		if f := c.fileAt(next, s.start); f != nil {
-			m.Path, m.Offset = f.Path, f.Offset+s.start-f.Start
-		} else if s.start == c.VDSO && c.VDSO != 0 {
-			m.Path = "[vdso]"
+		for at := max(s.start, free); at < s.end; {
+			m := live.Mapping{Start: at, End: s.end, Exec: s.exec || at > s.start && c.fileAt(next, at) != nil}
+			if f := c.fileAt(next, at); f != nil {
+				m.Path, m.Offset, m.End = f.Path, f.Offset+at-f.Start, min(f.End, s.end)
+			} else if next < len(c.Files) && c.Files[next].Start > at {
+				m.End = min(c.Files[next].Start, s.end)
+			}
+			if at == c.VDSO && c.VDSO != 0 {
+				m.Path = "[vdso]"
+			}
+			out, at = append(out, m), m.End
+			for next < len(c.Files) && c.Files[next].End <= at {
+				next++
+			}
 		}
-		out = append(out, m)
 		free = max(free, s.end)
-		for next < len(c.Files) && c.Files[next].End <= free {
-			next++
-		}
 	}
 	for ; next < len(c.Files); next++ {
 		f := &c.Files[next]

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // shown is what stack --json shows.
@@ -61,9 +63,8 @@ func (th *shownThread) managed(prefix string) (out []string) {
 // entries are the first methods of Truth.cs's threads.
 var entries = []string{"T.Run", "T.Main"}
 
-// A .NET program that is stopped at any moment: whole stacks with names, and the same from its core.
+// A .NET program that is stopped at any moment: whole stacks with names.
 func TestStackOfStoppedProgram(t *testing.T) {
-	t.Setenv("MALLOC_ARENA_MAX", "1") // gcore writes what glibc has reserved, 64 MB per thread
 	p := attached(t, app(t, "Truth", "120")...)
 	p.freezeWithoutSignals()
 	l := stacks(t, p.id)
@@ -80,41 +81,62 @@ func TestStackOfStoppedProgram(t *testing.T) {
 	if !l.Runtime || managed < 15 || len(l.Threads)-whole > 1 {
 		t.Errorf("runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime, managed, whole, len(l.Threads))
 	}
-	for _, kind := range []string{"gcore", "full", "withheap", "triage"} {
-		t.Run(kind, func(t *testing.T) { sameInCore(t, l, coreOf(t, p.id, kind), kind == "gcore") })
+}
+
+// Each kind of dump has, on each thread, the frames of the frozen process. createdump of 9.0.5 knows what
+// stacks of its own runtime need. Of other runtimes it does not: dumps without all memory lack the runtime's
+// data, and what is shown of a stack must be right, up to a gap with its reason.
+func TestStackOfDumps(t *testing.T) {
+	for _, runtime := range []string{needs.Net9, needs.Net10, needs.Net8, needs.Net9Musl} {
+		t.Run(runtime, func(t *testing.T) {
+			t.Setenv("MALLOC_ARENA_MAX", "1") // dumps have what glibc has reserved, 64 MB per thread
+			p := attached(t, on(t, runtime, "Truth", "120")...)
+			p.freezeWithoutSignals()
+			l := stacks(t, p.id)
+			for _, kind := range []string{"gcore", "full", "withheap", "normal", "triage"} {
+				t.Run(kind, func(t *testing.T) {
+					all := kind == "gcore" || kind == "full"
+					sameInCore(t, l, coreOf(t, p.id, kind), all || runtime == needs.Net9, all)
+				})
+			}
+		})
 	}
 }
 
-// sameInCore compares the stacks of a core with those of the live process. A core of createdump does not
-// name every library, nor which of its pages are code: stacks through such a library end there. It may also
-// lack the memory that names a method.
-func sameInCore(t *testing.T, l shown, core string, whole bool) {
+// sameInCore compares the stacks of a core with those of the live process. Unless they are whole, a stack may
+// end early. Unless all memory is there, a function may lack its name: few of them, if stacks are whole.
+func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 	t.Helper()
 	c := stacks(t, "--core", core)
-	if len(c.Problems) != 0 || len(c.Threads) != len(l.Threads) {
-		t.Errorf("the core: %d threads, %v", len(c.Threads), c.Problems)
+	if whole && len(c.Problems) != 0 || len(c.Threads) != len(l.Threads) {
+		t.Errorf("the core: %d threads of %d, %v", len(c.Threads), len(l.Threads), c.Problems)
 	}
-	cut, frames, nameless := 0, 0, 0
+	equal, frames, nameless := 0, 0, 0
 	for _, th := range c.Threads {
 		i := slices.IndexFunc(l.Threads, func(o shownThread) bool { return o.TID == th.TID })
-		if i >= 0 && !whole && !th.Complete && len(th.Frames) <= len(l.Threads[i].Frames) {
-			cut++ // the frames that are there are compared
-		} else if i < 0 || len(l.Threads[i].Frames) != len(th.Frames) || l.Threads[i].Gap != th.Gap {
-			t.Errorf("thread %d: %d frames and %q at %s in the core: %v", th.TID, len(th.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))])
+		if i < 0 {
+			t.Errorf("thread %d is not in the process", th.TID)
+			continue
+		}
+		live := &l.Threads[i]
+		if len(live.Frames) == len(th.Frames) && live.Gap == th.Gap {
+			equal++
+		} else if whole || th.Gap == "" || len(th.Frames) > len(live.Frames) {
+			t.Errorf("thread %d: %d frames of %d and %q at %s in the core: %v", th.TID, len(th.Frames), len(live.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))])
 			continue
 		}
 		for k, f := range th.Frames {
-			o := l.Threads[i].Frames[k]
-			if frames++; !whole && f.Name == "" && o.Name != "" {
+			o := live.Frames[k]
+			if frames++; !all && f.Name == "" && o.Name != "" {
 				nameless, f.Name = nameless+1, o.Name
 			}
-			if f.IP != o.IP || f.SP != o.SP || (f.Name != o.Name || f.Kind != o.Kind) && (whole || k < len(th.Frames)-1) {
+			if f.IP != o.IP || f.SP != o.SP || (f.Name != o.Name || f.Kind != o.Kind) && (all || k < len(th.Frames)-1) {
 				t.Errorf("thread %d frame %d: %v live, %v in the core", th.TID, k, o, f)
 			}
 		}
 	}
-	t.Logf("%d threads, %d cut off in the core; %d frames, %d without a name", len(c.Threads), cut, frames, nameless)
-	if cut*2 > len(c.Threads) || nameless*20 > frames {
-		t.Error("too many")
+	t.Logf("%d threads, %d equal; %d frames, %d without a name", len(c.Threads), equal, frames, nameless)
+	if equal == 0 || whole && nameless*100 > frames {
+		t.Error("too few")
 	}
 }
