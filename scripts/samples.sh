@@ -134,6 +134,11 @@ if [ -f $eight ] && stale out/samples/Truth8 $src/TruthOld.cs $eight; then
 		-out:out/samples/net8/vsce-sign.dll $src/TruthOld.cs
 	${GO:-go} run ./testkit/tools/bundle replace $eight vsce-sign.dll out/samples/net8/vsce-sign.dll out/samples/Truth8
 fi
+if [ -f $eight ] && [ -f $core ] && stale out/samples/Tasks8 $src/TasksOld.cs $eight; then
+	mkdir -p out/samples/net8/Tasks
+	mcs -optimize+ -nologo -nostdlib -noconfig -warn:1 -nowarn:4014 -r:$core -out:out/samples/net8/Tasks/vsce-sign.dll $src/TasksOld.cs
+	${GO:-go} run ./testkit/tools/bundle replace $eight vsce-sign.dll out/samples/net8/Tasks/vsce-sign.dll out/samples/Tasks8
+fi
 
 # The same for ARM64, which runs under qemu: a single-file program of .NET 10.0.9, and
 # the native half of the truth program; beside it both again, with return addresses signed

@@ -75,7 +75,8 @@ func (t *Tables) supposeDescriptor(e exports) error {
 // toNet8 changes the descriptor of .NET 9.0.5 into that of .NET 8 (seen in 8.0.6). A MethodDesc has 8 bytes
 // instead of 16, so the data after it are 8 bytes lower. A Module lacks its image's address, which is reached
 // through its PEAssembly, PEImage, and loaded layout. A Thread begins with another field, and contains its
-// allocation context and exception state.
+// allocation context and exception state. The row of a MethodTable's type has two bytes of its own, and the
+// counts of an EEClass are behind its other fields.
 func (d *Descriptor) toNet8() {
 	for _, f := range []struct{ typ, field string }{
 		{"DynamicMethodDesc", "MethodName"}, {"InstantiatedMethodDesc", "PerInstInfo"}, {"InstantiatedMethodDesc", "Flags2"},
@@ -85,7 +86,8 @@ func (d *Descriptor) toNet8() {
 			d.Types[f.typ][f.field] = off - 8
 		}
 	}
-	d.Types["Thread"] = map[string]uint32{"State": 8, "PreemptiveGCDisabled": 12, "Frame": 16, "Id": 32, "LinkNext": 232, "OSId": 424}
+	d.Types["Thread"] = map[string]uint32{"State": 8, "PreemptiveGCDisabled": 12, "Frame": 16, "Id": 32, "AllocContext": 88, "LinkNext": 232, "OSId": 424}
+	d.Types["MethodTable"]["Token"], d.Types["EEClass"]["NumInstanceFields"] = 10, 56
 	const assembly, image, loaded, base = 272, 8, 120, 8
 	d.Types["Module"] = map[string]uint32{"Base": assembly}
 	d.toBase = []uint64{image, loaded, base}

@@ -28,7 +28,7 @@ func (n *Names) TypeDef(table uint64) (d TypeDef, ok bool) {
 // read.
 func (n *Names) def(table uint64) (im *image, rid int) {
 	flags, ok := n.u32(table + n.inst.tableFlags)
-	flags2, ok1 := n.u32(table + n.inst.tableFlags2)
+	rid, ok1 := n.rowOf(table)
 	module, ok2 := n.word(table + n.l.typeModule)
 	if !n.inst.ok || !ok || !ok1 || !ok2 || flags&hasComponents != 0 && flags&ifArrayMask == categoryArray {
 		return nil, 0
@@ -36,7 +36,7 @@ func (n *Names) def(table uint64) (im *image, rid int) {
 	if im = n.module(module); im == nil || im.md == nil {
 		return nil, 0
 	}
-	return im, int(flags2 >> 8)
+	return im, rid
 }
 
 // TypeOf returns the name of a TypeHandle's type in source form, "" if it cannot be read.

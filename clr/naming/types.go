@@ -18,6 +18,7 @@ type instances struct {
 	methodDict, methodFlags, ownArgs uint64 // InstantiatedMethodDesc
 	descKind, descArg                uint64 // TypeDesc, ParamTypeDesc
 	element, rank                    uint64 // EEClass, ArrayClass
+	rowShift                         uint   // of the type's row in MTFlags2
 }
 
 func readInstances(d *contract.Descriptor) (l instances) {
@@ -36,7 +37,19 @@ func readInstances(d *contract.Descriptor) (l instances) {
 		l.ok = l.ok && ok
 		*f.to = uint64(off)
 	}
+	l.rowShift = 8
+	if off, ok := d.Offset("MethodTable", "Token"); ok {
+		l.rowShift = uint(uint64(off)-l.tableFlags2) * 8
+	}
 	return l
+}
+
+// rowOf returns the row of a MethodTable's type in metadata.
+func (n *Names) rowOf(table uint64) (rid int, ok bool) {
+	flags2, ok := n.u32(table + n.inst.tableFlags2)
+	rid = int(flags2 >> n.inst.rowShift)
+	const elsewhere = 0xffff // .NET 8 keeps larger rows in another place
+	return rid, ok && (n.inst.rowShift <= 8 || rid != elsewhere)
 }
 
 // Bits of MethodTable.MTFlags (RuntimeTypeSystem.md).
@@ -152,7 +165,7 @@ func (n *Names) typeName(handle uint64, depth int) string {
 		return n.arrayName(handle, flags, depth)
 	}
 	module, ok := n.word(handle + n.l.typeModule)
-	flags2, ok1 := n.u32(handle + n.inst.tableFlags2)
+	rid, ok1 := n.rowOf(handle)
 	if !ok || !ok1 {
 		return ""
 	}
@@ -160,7 +173,7 @@ func (n *Names) typeName(handle uint64, depth int) string {
 	if im == nil || im.md == nil {
 		return ""
 	}
-	return metadata.TypeName(im.typ(int(flags2>>8)), n.tableArgs(handle, depth))
+	return metadata.TypeName(im.typ(rid), n.tableArgs(handle, depth))
 }
 
 // arrayName names an array. Its element type is in the place of other types' dictionaries.

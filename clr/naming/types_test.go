@@ -64,7 +64,7 @@ func TestSharedTypeArguments(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := &words{at: map[uint64]uint64{}}
 			n := &Names{Images: NewImages(w), modules: map[uint64]*image{}}
-			n.inst = instances{ok: true, tableFlags2: 4, perInst: 8}
+			n.inst = instances{ok: true, tableFlags2: 4, perInst: 8, rowShift: 8}
 			n.l.typeModule = 16
 			first := nested(n, w, c.levels, c.width)
 			m := demangle.MethodName{TypeArgs: make([]string, c.width)}

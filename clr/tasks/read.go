@@ -30,6 +30,7 @@ type Stack struct {
 // Reasons why tasks cannot be read.
 var (
 	ErrNoHeap  = errors.New("the collector's list of heap regions was not found")
+	errLayout  = errors.New("the layout or the names of this runtime's types are not known")
 	errRegions = errors.New("the collector's list of heap regions contradicts itself: memory is missing, or a collection is changing it")
 )
 
@@ -62,6 +63,11 @@ type graph struct {
 	queues  []uint64        // of the thread pool
 	queued  map[uint64]bool // work items in them
 	waiting map[uint32]bool // threads that block on tasks
+
+	length  uint64 // offset of a string's length
+	rooted  bool   // the root of a type is System.Object
+	strange bool   // that of another type is not, as for interfaces, which have no objects
+	wrong   bool   // a string's length is elsewhere
 }
 
 // maxTries bounds how often the regions of a running process are read again until no collection changes
@@ -78,6 +84,8 @@ func (g *graph) open() error {
 	if err != nil {
 		return err
 	}
+	length, _ := g.src.Tables.Descriptor().Offset("String", "m_StringLength")
+	g.length = uint64(length)
 	g.heap, g.shapes = heap, shapes{names: g.src.Names, types: types, of: map[*objects.Type]*shape{}}
 	return nil
 }
@@ -94,6 +102,9 @@ func (g *graph) read() error {
 	}
 	g.heap.Contexts(g.src.Contexts())
 	g.out.Heap = g.heap.Walk(g.src.Memory, g.shapes.types, g.wanted, g.keep)
+	if g.wrong || g.strange && !g.rooted {
+		return errLayout
+	}
 	g.index = make(map[uint64]int32, len(g.all))
 	for i := range g.all {
 		g.index[g.all[i].addr] = int32(i)
@@ -115,8 +126,19 @@ func (g *graph) readStacks() {
 	}
 }
 
-// wanted selects tasks, boxes, and the thread pool's queues.
+// wanted selects tasks, boxes, and the thread pool's queues. It checks the layout of types by
+// System.Object and by a field whose place the runtime publishes.
 func (g *graph) wanted(t *objects.Type) bool {
+	root := t
+	for root.Parent != nil {
+		root = root.Parent
+	}
+	g.rooted = g.rooted || root.Name == "System.Object"
+	g.strange = g.strange || root.Name != "System.Object" && root.ItemSize() == 0 // not freed memory
+	if t.Name == "System.String" {
+		at, ok := t.Field("_stringLength")
+		g.wrong = g.wrong || !ok || at != g.length
+	}
 	sh := g.shapes.shape(t)
 	switch sh.kind {
 	case task, box, combined, unwrap:

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 var tasksEach = flag.Int("tasks-each", 300, "how many chains of each kind wait in TestTasks")
@@ -67,6 +69,18 @@ func TestTasks(t *testing.T) {
 			})
 		}
 	})
+}
+
+// .NET 8, which publishes nothing about its structures.
+func TestTasksOfNet8(t *testing.T) {
+	for _, mode := range []string{"still", "churn"} {
+		t.Run(mode, func(t *testing.T) {
+			p, said := waiting(t, "ready", on(t, needs.Net8, "Tasks", fmt.Sprint(*tasksEach), mode)...)
+			for range 3 {
+				tasksOf(t, p.id).judge(t, chainsOf(said))
+			}
+		})
+	}
 }
 
 // The same for programs of a current compiler, optimized and not, and for the other collectors: with a heap

@@ -15,6 +15,6 @@
 // that a healthy program does not reach, count as a hang.
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
-// who would complete a TaskCompletionSource. Where the chains of tasks are not known (.NET 8), a
+// who would complete a TaskCompletionSource. Where the chains of tasks are not known, a
 // starved pool is one whose workers all block.
 package hang

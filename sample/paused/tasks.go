@@ -37,16 +37,21 @@ func contexts(t *target.Process) (out []memory.Range) {
 	context, ok2 := d.Offset("RuntimeThreadLocals", "AllocContext")
 	pointer, ok3 := d.Offset("GCAllocContext", "Pointer")
 	limit, ok4 := d.Offset("GCAllocContext", "Limit")
-	if !ok1 || !ok2 || !ok3 || !ok4 {
+	within, contained := d.Offset("Thread", "AllocContext") // .NET 8: in the Thread itself
+	if !contained && !(ok1 && ok2) || !ok3 || !ok4 {
 		return nil
 	}
 	inner, _ := d.Offset("EEAllocContext", "GCAllocationContext") // .NET 10; .NET 9 has no such layer
 	t.Threads.Read()
 	for _, thread := range t.Threads.Objects {
-		if at := t.Threads.Word(thread + uint64(locals)); at != 0 {
+		at := thread + uint64(within)
+		if !contained {
+			if at = t.Threads.Word(thread + uint64(locals)); at == 0 {
+				continue
+			}
 			at += uint64(context) + uint64(inner)
-			out = append(out, memory.Range{Start: t.Threads.Word(at + uint64(pointer)), End: t.Threads.Word(at + uint64(limit))})
 		}
+		out = append(out, memory.Range{Start: t.Threads.Word(at + uint64(pointer)), End: t.Threads.Word(at + uint64(limit))})
 	}
 	return out
 }

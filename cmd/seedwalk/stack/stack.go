@@ -38,7 +38,7 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
   --json             one line of JSON with every thread, frame, and address
   --managed-only     managed frames only
   --async            also the async methods that await what a thread runs, and what a thread that
-                     blocks on a task waits for (reads the managed heap; .NET 9 and later)
+                     blocks on a task waits for (reads the managed heap; .NET 8 and later)
   --thread ID        only this thread (system ID); repeat it or separate with commas
   --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
   --modules DIR      with --core: where to find the files that the process had mapped, by name or

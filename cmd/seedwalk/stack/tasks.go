@@ -22,7 +22,7 @@ Lists the pending async operations of a .NET process as chains: what is awaited,
 method that awaits the line above it. Equal chains are shown once, with how many there are, the
 most frequent first. A thread that blocks on a task (Wait, Result, GetAwaiter().GetResult()) ends
 its chain. seedwalk reads the heap while the process runs; it stops each thread once, for as long
-as it takes to copy the stack. .NET 9 and 10.
+as it takes to copy the stack. .NET 8, 9, and 10.
 
   --method TEXT   only chains with a method whose name contains TEXT
   --type TEXT     only chains that wait for something whose name contains TEXT
