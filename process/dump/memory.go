@@ -35,9 +35,10 @@ func (c *Core) from(addr uint64) []byte {
 	return c.data[s.off+off : s.off+s.size]
 }
 
-// Maps returns the mappings: the segments, split and named by the list of files, and the parts of mapped files
-// that no segment covers. Those count as executable, because the core does not say. So does every part of a
-// segment but the first: createdump joins adjacent mappings of a file, and keeps the permissions of the first.
+// Maps returns the mappings: the segments, split and named by the list of files, and the parts of mapped
+// files that no segment covers. Those count as executable, because the core does not say. So does every part
+// of a segment but the first: createdump joins adjacent mappings of a file, and keeps the permissions of the
+// first.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
