@@ -22,15 +22,13 @@ const (
 // window (the kernel's trampoline page is in no image). m and mem may be nil.
 func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
 	var b []byte
-	ok := false
 	if m != nil {
 		b = m.Bytes(addr, 4)
-		ok = len(b) == 4
 	}
-	if !ok && mem != nil {
-		b, ok = mem.Bytes(addr, 4)
+	if len(b) < 4 && mem != nil {
+		b, _ = mem.Bytes(addr, 4)
 	}
-	if !ok || len(b) < 4 || addr&3 != 0 {
+	if len(b) < 4 || addr&3 != 0 {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint32(b), true

@@ -17,6 +17,7 @@ const (
 	unknownValue valueKind = iota
 	knownValue             // it equals v
 	entryValue             // it is the value of register v at the function's entry
+	loadedValue            // it was loaded from address v, whose content is unknown
 )
 
 // store is a word that the emulated code has written.
@@ -49,9 +50,7 @@ const (
 	flowStop     // ends: brk, udf
 )
 
-// operand returns register reg, with 31 as SP; for source, 31 is the zero register.
-func (e *emulator) operand(reg uint32) value64 { return e.regs[reg&31] }
-
+// source returns a register; 31 is the zero register.
 func (e *emulator) source(reg uint32) value64 {
 	if reg&31 == regSP {
 		return value64{0, knownValue}
@@ -87,7 +86,7 @@ func (e *emulator) load(at uint64, mem *memory.Window) value64 {
 		}
 	}
 	if mem == nil {
-		return value64{}
+		return value64{at, loadedValue}
 	}
 	if v, ok := mem.Word(at); ok {
 		return value64{v, knownValue}
@@ -161,7 +160,7 @@ func (e *emulator) immediate(w uint32) {
 		if w>>22&1 != 0 {
 			n <<= 12
 		}
-		v := add(e.operand(w>>5), n, w>>30&1 != 0)
+		v := add(e.regs[w>>5&31], n, w>>30&1 != 0)
 		e.result(w, v, w>>29&1 != 0)
 	case w&0x1f800000 == 0x12000000: // and, orr, eor, ands
 		e.result(w, value64{}, w>>29&3 == 3)
@@ -169,14 +168,9 @@ func (e *emulator) immediate(w uint32) {
 		e.write(w, value64{uint64(w>>5&0xffff) << (w >> 21 & 3 * 16), knownValue})
 	case w&0xff800000 == 0x92800000: // movn
 		e.write(w, value64{^(uint64(w>>5&0xffff) << (w >> 21 & 3 * 16)), knownValue})
-	case w&0xff800000 == 0xf2800000: // movk
-		if v := e.source(w); v.kind == knownValue {
-			shift := w >> 21 & 3 * 16
-			v.v = v.v&^(0xffff<<shift) | uint64(w>>5&0xffff)<<shift
-			e.write(w, v)
-		} else {
-			e.write(w, value64{})
-		}
+	case w&0xff800000 == 0xf2800000 && e.source(w).kind == knownValue: // movk
+		shift := w >> 21 & 3 * 16
+		e.write(w, value64{e.source(w).v&^(0xffff<<shift) | uint64(w>>5&0xffff)<<shift, knownValue})
 	default:
 		e.write(w, value64{})
 	}
@@ -214,7 +208,7 @@ func (e *emulator) registers(w uint32) {
 	case w&0xbfe00000 == 0x8b200000: // add, sub with an extended register
 		v := value64{}
 		if m := e.source(w >> 16); m.kind == knownValue && w>>13&3 == 3 && w>>10&7 <= 4 {
-			v = add(e.operand(w>>5), m.v<<(w>>10&7), w>>30&1 != 0)
+			v = add(e.regs[w>>5&31], m.v<<(w>>10&7), w>>30&1 != 0)
 		}
 		e.result(w, v, false)
 	case w&0xbfe00000 == 0x8b000000: // add, sub with a shifted one

@@ -74,12 +74,8 @@ func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved 
 
 // where returns the stack address at which a run has saved a register.
 func (f *follower) where(reg uint64, regs *Registers) (at uint64, ok bool) {
-	for i := range f.found.stores[:f.found.n] {
-		if s := &f.found.stores[i]; s.v == (value64{reg, entryValue}) {
-			return s.at + regs.Sp - f.found.regs[regSP].v, true
-		}
-	}
-	return 0, false
+	at, ok = f.found.saved(reg)
+	return at + regs.Sp - f.found.regs[regSP].v, ok
 }
 
 // restored returns the caller of a function that was executed from its start: preserved registers are read

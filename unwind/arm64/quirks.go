@@ -50,10 +50,10 @@ func forgets(row *cfi.Row) bool {
 }
 
 // inRegister reports whether a row has the return address in x30.
-func inRegister(row *cfi.Row) bool {
-	lr := row.Regs[regLR].Kind
-	return lr == cfi.Unspecified || lr == cfi.SameValue
-}
+func inRegister(row *cfi.Row) bool { return unsaved(row.Regs[regLR].Kind) }
+
+// unsaved reports whether the caller's value is in the register itself.
+func unsaved(k cfi.Kind) bool { return k == cfi.Unspecified || k == cfi.SameValue }
 
 // popped corrects a row that lists registers as saved below SP. Nothing survives there, because a signal
 // would overwrite it. So the registers have already been loaded and the stack pointer raised, but the row

@@ -51,10 +51,7 @@ func leave(m *module.Module, from *unwind.State, mem *memory.Window, jumps bool)
 		s.forget(regLR)
 	}
 	for range maxScan {
-		w, ok := codeWord(m, s.pc, nil)
-		if !ok {
-			return caller, false
-		}
+		w, _ := codeWord(m, s.pc, nil) // 0, which is refused, where there is no code
 		s.pc += 4
 		switch s.instruction(w) {
 		case refused:
@@ -236,7 +233,9 @@ func (s *scan) transfer(r1, r2, rn uint32, off uint64, mode uint32, load bool) s
 		if r == noReg {
 			continue
 		}
-		if load && !s.load(r, at+8*uint64(i)) || !load && !s.store(r, at+8*uint64(i)) {
+		if load {
+			s.load(r, at+8*uint64(i))
+		} else if !s.store(r, at+8*uint64(i)) {
 			return refused
 		}
 	}
@@ -259,9 +258,9 @@ func (s *scan) store(reg uint32, addr uint64) bool {
 	return true
 }
 
-func (s *scan) load(reg uint32, addr uint64) bool {
+func (s *scan) load(reg uint32, addr uint64) {
 	if reg >= regSP {
-		return true
+		return
 	}
 	st := stored{addr: addr}
 	st.value, st.known = s.mem.Word(addr)
@@ -276,5 +275,4 @@ func (s *scan) load(reg uint32, addr uint64) bool {
 	if st.known {
 		s.regs.Known |= 1 << reg
 	}
-	return true
 }

@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -23,7 +24,7 @@ func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 		return true
 	}
 	prolog := u.amidProlog(m, addr, row)
-	ok := u.amidEpilog(m, addr, row) || prolog // also of code that only looks like a function: see toReturn
+	ok := u.amidEpilog(m, addr, row, prolog) || prolog // both, for parts of epilogs: see toReturn
 	popped(row)
 	return ok
 }
@@ -61,10 +62,7 @@ func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (th
 		if pc == addr {
 			there, u.follower.found = true, *e
 		}
-		w, ok := codeWord(m, pc, nil)
-		if !ok {
-			break
-		}
+		w, _ := codeWord(m, pc, nil) // 0, which stops, where there is no code
 		if e.through(m, pc, w) {
 			continue
 		}
@@ -124,17 +122,19 @@ func (e *emulator) describe(row *cfi.Row) {
 }
 
 // amidEpilog corrects a row by the straight code from addr to the function's exit. It returns false if x30 is
-// loaded on the way and the row does not list its place.
-func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row) bool {
-	e := u.follower.begin(m, addr)
-	e.regs[regFP], e.regs[regLR], e.regs[regSP] = value64{regFP, entryValue}, value64{regLR, entryValue}, value64{entrySP, knownValue}
+// changed on the way and the row does not list its place. trusted means that its registers are right.
+func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trusted bool) bool {
+	e := u.follower.enter(m, addr)
 	if !u.leadsOut(m, addr, e) {
 		return true
+	}
+	sp := e.regs[regSP]
+	if sp.kind == knownValue && !trusted {
+		e.reload(row)
 	}
 	if e.regs[regLR] != (value64{regLR, entryValue}) && inRegister(row) {
 		return false
 	}
-	sp := e.regs[regSP]
 	gone := row.CFA.Reg == regFP && row.Regs[regFP].Kind == cfi.Offset && e.regs[regFP] == (value64{regFP, entryValue})
 	if sp.kind == knownValue && (gone || row.CFA.Reg == regSP) {
 		row.CFA.Reg, row.CFA.Off = regSP, int64(sp.v-entrySP)
@@ -142,13 +142,28 @@ func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row) bool 
 	return true
 }
 
+// reload corrects a row that lists registers as restored that an epilog has not loaded yet. gcc writes such
+// rows for frames of more than 64 KiB: all are restored at the instruction that comes last before its
+// scheduler moves it. Of vector registers, nothing is known there.
+func (e *emulator) reload(row *cfi.Row) {
+	late := false
+	for reg := firstX; reg <= regLR; reg++ {
+		if v := e.regs[reg]; v.kind == loadedValue && v.v >= entrySP && unsaved(row.Regs[reg].Kind) {
+			row.Set(reg, cfi.Rule{Kind: cfi.Offset, Off: int64(v.v - e.regs[regSP].v)})
+			late = true
+		}
+	}
+	for reg := uint64(72); late && reg < 80; reg++ {
+		if c := cfi.Column(context.ArchARM64, reg); unsaved(row.Regs[c].Kind) {
+			row.Set(c, cfi.Rule{Kind: cfi.Undefined})
+		}
+	}
+}
+
 // leadsOut executes straight code up to a return, or a jump to another function.
 func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 	for range maxStraight {
-		w, ok := codeWord(m, pc, nil)
-		if !ok {
-			return false
-		}
+		w, _ := codeWord(m, pc, nil)
 		switch how, by := e.run(w, nil); how {
 		case flowNext, flowBranch:
 			pc += 4
@@ -174,7 +189,7 @@ const maxOutlined = 16
 // change SP and saved registers, into functions that others call or jump to. It returns false for other code.
 func (e *emulator) toReturn(m *module.Module, pc uint64) bool {
 	for range maxOutlined {
-		w, _ := codeWord(m, pc, nil) // 0, which stops, where there is no code
+		w, _ := codeWord(m, pc, nil)
 		if how, _ := e.run(w, nil); how != flowNext {
 			return how == flowReturn
 		}

@@ -101,3 +101,34 @@ func TestSynchronous(t *testing.T) {
 		})
 	}
 }
+
+// TestRestoredLate: registers that a row lists as restored too early are read from where the code loads them
+// afterwards.
+func TestRestoredLate(t *testing.T) {
+	// mov sp, x29; ldp x29, x30, [sp]; ldr x19, [sp, #16]; add sp, sp, #32; ret
+	code := []uint32{0x910003bf, 0xa9407bfd, 0xf9400bf3, 0x910083ff, 0xd65f03c0}
+	// CFA=SP+32; x29, x30, x19 saved; at index 2 as at the start
+	row := []byte{0x0e, 32, 0x9d, 4, 0x9e, 3, 0x93, 2, 0x48, 0xdd, 0xde, 0xd3}
+	for at, loaded := range []struct{ x19, d8 bool }{{true, true}, {true, true}, {true, false}, {false, true}} {
+		u, s, regs := unwinder(partsTable(t, part{code, row})), newStack(), start(codeLo+4*uint64(at), sp0)
+		regs.X[29], regs.X[30], regs.X[19], regs.D[0], regs.Known = sp0, codeCall, 19, 8, 1<<31-1|1<<32
+		s.set(sp0, 29)
+		s.set(sp0+8, codeCall)
+		s.set(sp0+16, 1919)
+		var f unwind.Frame
+		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+		want := uint64(19)
+		if loaded.x19 {
+			want = 1919
+		}
+		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+32 || !known(&regs, 19) || regs.X[19] != want || known(&regs, 32) != loaded.d8 {
+			t.Errorf("at %d: %v, pc %#x, sp %#x, x19 %d, d8 known %v", at, stop, regs.PC, regs.Sp, regs.X[19], known(&regs, 32))
+		}
+	}
+	undefined := []byte{0x0e, 32, 0x07, 30} // x30
+	u, s, regs := unwinder(partsTable(t, part{code, undefined})), newStack(), start(codeLo+4, sp0)
+	var f unwind.Frame
+	if _, stop := stepOf(u, &regs, true, s.window(), nil, &f); stop != unwind.EndOfStack {
+		t.Errorf("a root that loads x30: %v", stop)
+	}
+}

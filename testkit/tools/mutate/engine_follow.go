@@ -74,7 +74,7 @@ func followFaults() []Fault {
 		arm("arm-follow-branch", "only one way of a branch is followed", "\t\t\tf.add(pc+uint64(by), &e)\n", ""),
 		entry("arm-entry-where", "x30 may have been saved elsewhere", "ok && saved == at {", "ok && saved != 0 {"),
 		entry("arm-entry-call", "any word names a function", "if !ok || w>>26 != 0x25 {", "if !ok {"),
-		entry("arm-entry-moved", "a frame's size does not count", "return s.at + regs.Sp - f.found.regs[regSP].v, true", "return regs.Sp, true"),
+		entry("arm-entry-moved", "a frame's size does not count", "return at + regs.Sp - f.found.regs[regSP].v, ok", "return regs.Sp, ok"),
 		entry("arm-entry-sp", "SP of a caller is where x30 lies", "to.Sp = entrySP + regs.Sp - f.found.regs[regSP].v", "to.Sp = regs.Sp"),
 		entry("arm-entry-changed", "a register that was changed has its value", "known(regs, int(reg)) && f.found.regs[reg] == value64{reg, entryValue}", "known(regs, int(reg))"),
 		entry("arm-entry-saved", "a register that was saved has its value", "v, ok = mem.Word(at)", "_, ok = mem.Word(at)"),
