@@ -154,8 +154,12 @@ func chainsOf(p *paused.Process) (out []hang.Chain) {
 	if err != nil {
 		return nil
 	}
-	for i := range r.Groups {
-		g := &r.Groups[i]
+	return hangChains(r.Groups)
+}
+
+func hangChains(groups []tasks.Group) (out []hang.Chain) {
+	for i := range groups {
+		g := &groups[i]
 		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued}
 		if g.Blocks {
 			c.Blocked = g.Threads

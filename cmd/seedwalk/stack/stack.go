@@ -190,6 +190,11 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	case err != nil:
 		return nil, err
 	}
+	return f.ofDump(c)
+}
+
+// ofDump reads the threads of an opened core.
+func (f *stackFlags) ofDump(c *dump.Core) (*stackView, error) {
 	m := dump.NewModules(c, f.modules)
 	defer m.Close()
 	loader := live.NewLoader(0)
