@@ -92,22 +92,18 @@ public static class Hang
 		Start("writer", () => { lock (A) { rw.EnterUpgradeableReadLock(); held.Signal(); held.Wait(); rw.EnterWriteLock(); } });
 	}
 
-#if !NET10 // its core library is cut down to what another program needs
 	static async Task<int> Later() { await Task.Yield(); return 1; }
 
-	// Every worker of the pool blocks on a task that needs a worker.
+	// Every worker of the pool blocks on a task that needs a worker. DOTNET_ThreadPool_ForceMinWorkerThreads=4 and
+	// DOTNET_ThreadPool_ForceMaxWorkerThreads=4 bound the workers.
 	static void Starve()
 	{
-		int n = 2 * Environment.ProcessorCount;
-		ThreadPool.SetMinThreads(n, n);
-		ThreadPool.SetMaxThreads(n, n);
+		const int n = 4;
 		var all = new Counter(n);
 		for (int i = 0; i < n; i++)
-			ThreadPool.QueueUserWorkItem(_ => { all.Signal(); all.Wait(); Later().Wait(); });
+			ThreadPool.QueueUserWorkItem(_ => { all.Signal(); all.Wait(); Later().Wait(); }, null);
 		all.Wait();
 	}
-
-#endif
 
 	static void Lost()
 	{
@@ -152,9 +148,7 @@ public static class Hang
 	{
 		var modes = new Dictionary<string, Action> {
 			{ "two-locks", TwoLocks }, { "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
-#if !NET10
 			{ "starve", Starve },
-#endif
 			{ "semaphore", Semaphore }, { "held", Held }, { "collect", Collect }, { "idle", Idle }, { "busy", Busy },
 		};
 		modes[args[0]]();

@@ -24,6 +24,14 @@ var (
 	idleWorker  = append(stack("pthread_cond_wait", "System.Threading.LowLevelLifoSemaphore.Wait"), workerLoop...)
 	taskWorker  = append(append([]Frame{}, inTask...), dispatch...)
 	running     = stack("App.Compute", "App.Main")
+	// queue is a thread, and threads that wait for a lock with these owners.
+	queue = func(first Thread, owners ...uint32) Process {
+		p := Process{Threads: []Thread{first}}
+		for i, owner := range owners {
+			p.Threads = append(p.Threads, Thread{TID: uint32(i + 2), Frames: inMonitor, Lock: monitorHeld("0x1", owner), Ran: owner != owners[0]})
+		}
+		return p
+	}
 	monitorHeld = func(at string, owner uint32) Lock { return Lock{"monitor", at, owner} }
 )
 
@@ -48,10 +56,14 @@ func TestJudge(t *testing.T) {
 		{"an owner that computes", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs, in App.Compute"},
 		{"an owner that reads and ran", Process{Threads: []Thread{{TID: 1, Frames: inRead, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs"},
 		{"a queue", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)},
-			{TID: 4, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "convoy", false, "3 threads queue"},
+			{TID: 4, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "convoy", false, "3 threads queue for the monitor at 0x1. Its owner runs"},
+		{"a queue whose owner does not run", queue(Thread{TID: 1, Frames: running}, 1, 1, 1), "convoy", false, "Thread 1 holds it and did not run"},
+		{"a queue with an owner that changes", queue(Thread{TID: 1, Frames: running}, 1, 2, 1), "convoy", false, "Its owner changes"},
+		{"a queue without an owner", queue(Thread{TID: 1, Frames: running}, 9, 9, 9), "convoy", false, "Its owner is not known"},
+		{"a queue in a core", Process{Once: true, Threads: queue(Thread{TID: 1, Frames: running}, 1, 1, 1).Threads}, "convoy", false, "A core does not show"},
 		{"a collection", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true}, {TID: 2, Frames: inRead, Cooperative: true}}}, "collection", true, "waits for thread 2"},
 		{"a collection that runs", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true, Moved: true}, {TID: 2, Frames: inRead, Cooperative: true}}}, "nothing", false, ""},
-		{"a collection of stopped threads", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: inRead}}}, "nothing", false, ""},
+		{"a collection of stopped threads", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: inRead}}}, "waiting", false, "1 for input or output, 1 for a garbage collection"},
 		{"a wait for finalizers", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "GCInterface_WaitForPendingFinalizers", "System.GC.WaitForPendingFinalizers()", "App.Main")},
 			{TID: 2, Frames: running, Cooperative: true, Ran: true, Moved: true}}}, "nothing", false, "thread 1 waits for an event"},
 		{"a collection beside a thread that computes", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: running, Cooperative: true, Ran: true, Moved: true}}}, "nothing", false, ""},
@@ -63,17 +75,18 @@ func TestJudge(t *testing.T) {
 		{"workers behind whom their work is queued", Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
 			Chains: []Chain{{1, []string{"App.Later"}, true, []uint32{1}}}}, "starvation", true, "queued behind them"},
 		{"a worker whose work has begun", Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
-			Chains: []Chain{{1, []string{"App.Later"}, false, []uint32{1}}}}, "nothing", false, ""},
+			Chains: []Chain{{1, []string{"App.Later"}, false, []uint32{1}}}}, "waiting", false, ""},
 		{"workers that have just begun to wait", Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker, Ran: true}},
 			Chains: []Chain{{1, []string{"App.Later"}, true, []uint32{1}}}}, "nothing", false, ""},
 		{"workers", Process{Processors: 1, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "starvation", true, "All 2 workers"},
-		{"workers of a larger machine", Process{Processors: 3, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "nothing", false, ""},
-		{"a free worker", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: idleWorker}}}, "nothing", false, ""},
+		{"workers of a larger machine", Process{Processors: 3, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "waiting", false, ""},
+		{"a free worker", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: idleWorker}}}, "waiting", false, ""},
 		{"a worker that runs", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: append(append([]Frame{}, inRead...), dispatch...), Ran: true}}}, "nothing", false, ""},
-		{"main waits for a task", Process{Threads: []Thread{{TID: 1, Frames: inTask}, {TID: 2, Name: ".NET Finalizer", Frames: stack("pthread_cond_wait")}}}, "nothing", false, "thread 1 waits for a task (System.Threading.Tasks.Task.Wait()), in App.Get"},
+		{"main waits for a task", Process{Threads: []Thread{{TID: 1, Frames: inTask}, {TID: 2, Name: ".NET Finalizer", Frames: stack("pthread_cond_wait")}}}, "waiting", false, "thread 1 waits for a task (System.Threading.Tasks.Task.Wait()), in App.Get"},
 		{"a core", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead}}}, "nothing", false, "one snapshot"},
+		{"a core without the memory of stacks", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead, Incomplete: true}}}, "nothing", false, "1 stack is incomplete"},
 		{"no thread", Process{}, "nothing", false, ""},
-		{"an owner that is gone", Process{Threads: []Thread{{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 9)}}}, "nothing", false, "which thread 9 holds"},
+		{"an owner that is gone", Process{Threads: []Thread{{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 9)}}}, "waiting", false, "which thread 9 holds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Judge(&c.process)

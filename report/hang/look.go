@@ -26,6 +26,7 @@ type Thread struct {
 	Lock        Lock    // Kind is "" if it waits for none
 	Ran         bool    // it used processor time between the inspections, or its stack changed
 	Moved       bool    // its stack changed between the inspections
+	Incomplete  bool    // frames are missing from its stack
 	Cooperative bool    // in both inspections the runtime counted it as running managed code
 }
 

@@ -17,6 +17,7 @@ const (
 	HeldLock   Kind = "held-lock"
 	Starvation Kind = "starvation"
 	Convoy     Kind = "convoy"
+	Waiting    Kind = "waiting"
 	Nothing    Kind = "nothing"
 )
 
@@ -40,7 +41,7 @@ type judge struct {
 	seen map[uint32]bool // threads that a verdict explains
 }
 
-// Judge tries every rule. The first verdict is the most certain one; if none holds it is
+// Judge tries every rule. The first verdict is the most certain one. If none holds it is Waiting or
 // Nothing, with what each thread of the program waits for.
 func Judge(p *Process) []Verdict {
 	j := &judge{p: p, by: map[uint32]*Thread{}, seen: map[uint32]bool{}}
@@ -51,7 +52,7 @@ func Judge(p *Process) []Verdict {
 		rule()
 	}
 	if len(j.out) == 0 {
-		j.nothing()
+		j.rest()
 	}
 	return j.out
 }
@@ -252,8 +253,7 @@ func (j *judge) starvation() {
 	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
 }
 
-// convoy finds many threads in a queue for one lock that no verdict before explains, so that its owner
-// is taken to make progress.
+// convoy finds many threads in a queue for one lock that no verdict before explains.
 func (j *judge) convoy() {
 	queue := map[string][]*Thread{}
 	for i := range j.p.Threads {
@@ -272,23 +272,47 @@ func (j *judge) convoy() {
 		for _, t := range all {
 			ids, lines = append(ids, t.TID), append(lines, j.waits(t))
 		}
-		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. Its owner runs, so this is slow, not hung.", len(all), t.Lock.Kind, t.Lock.At)
+		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. %s", len(all), t.Lock.Kind, t.Lock.At, j.progress(all))
 	}
 }
 
-// nothing reports what the threads of the program wait for.
-func (j *judge) nothing() {
+// progress returns a sentence about the owner of the lock for which threads queue.
+func (j *judge) progress(queue []*Thread) string {
+	first := queue[0].Lock.Owner
+	owner := j.by[first]
+	switch {
+	case slices.ContainsFunc(queue, func(t *Thread) bool { return t.Lock.Owner != first }):
+		return "Its owner changes, so this is slow, not hung."
+	case owner == nil:
+		return "Its owner is not known."
+	case j.p.Once:
+		return "A core does not show whether its owner runs."
+	case owner.Ran:
+		return "Its owner runs, so this is slow, not hung."
+	}
+	return fmt.Sprintf("%s holds it and did not run between the two snapshots.", capital(j.who(first)))
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// rest reports what the threads of the program wait for.
+func (j *judge) rest() {
 	var lines []string
-	ran := 0
+	ran, incomplete := 0, 0
+	waits := map[Wait]int{}
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		w, _ := t.Wait()
 		if t.Ran {
 			ran++
 		}
+		if t.Incomplete {
+			incomplete++
+		}
 		if w == Idle || w == NoWait && !t.Ran {
 			continue
 		}
+		waits[w]++
 		line := j.waits(t)
 		if t.Ran {
 			line = fmt.Sprintf("%s runs, in %s", j.who(t.TID), t.Place())
@@ -296,16 +320,40 @@ func (j *judge) nothing() {
 		lines = append(lines, line)
 	}
 	lines = append(lines, j.pending()...)
-	summary := "No threads wait for each other in a circle."
+	if incomplete > 0 {
+		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing", isAre(incomplete, "stack")))
+	}
+	kind, summary := Nothing, "No threads wait for each other in a circle."
 	switch {
 	case j.p.Once:
 		summary += " A core is one snapshot: it cannot show whether threads run."
 	case ran > 0:
 		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
+	case len(waits) > 0:
+		kind = Waiting
+		summary = "No thread used CPU time between the two snapshots. " + listed(waits) + " They last for ever unless a timer or something outside the process ends them."
 	default:
-		summary += " No thread used CPU time between the two snapshots: the process is idle, or waits for something outside."
+		summary += " No thread used CPU time between the two snapshots: the process is idle."
 	}
-	j.add(Nothing, false, nil, lines, "%s", summary)
+	j.add(kind, false, nil, lines, "%s", summary)
+}
+
+// listed returns a sentence with the number of threads for each kind of wait.
+func listed(waits map[Wait]int) string {
+	var parts []string
+	for w := Enter; w <= Collection; w++ {
+		if n := waits[w]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d for %s", n, w))
+		}
+	}
+	return "Threads wait: " + strings.Join(parts, ", ") + "."
+}
+
+func isAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
 }
 
 // pending reports which chains wait most often.

@@ -35,8 +35,9 @@ Verdicts:
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
   starvation   all workers of the thread pool block, most of them on tasks
-  convoy       many threads queue for one lock, whose owner runs: slow, not hung
-  nothing      no thread waits in a circle; what each waits for is listed
+  convoy       many threads queue for one lock that no other verdict explains
+  waiting      no thread runs, and none waits in a circle; what each waits for is listed
+  nothing      threads run, and none waits in a circle; what each waits for is listed
 
 docs/hang.md explains each verdict, its usual cause, and the remedy.
 
@@ -187,7 +188,7 @@ func processOf(v *stackView) *hang.Process {
 	p := &hang.Process{}
 	for i := range v.Threads {
 		t := &v.Threads[i]
-		h := hang.Thread{TID: t.TID, Name: t.Name, Cooperative: t.cooperative}
+		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner}
 		}
