@@ -143,7 +143,7 @@ func TestHangHealthyModes(t *testing.T) {
 // Healthy programs that work, wait for input, or queue for locks are not accused.
 func TestHangHealthy(t *testing.T) {
 	for name, argv := range map[string][]string{
-		"demo": app(t, "Demo", "30"), "many": app(t, "Many", "30"), "survive": app(t, "Survive", "30"), "ended": app(t, "Ended", "30"),
+		"demo": app(t, "Demo", "30"), "many": app(t, "Many", "30"), "survive": app(t, "Survive", "30"), "ended": app(t, "Ended", "30"), "kestrel": app(t, "Web", "30"),
 		"server": {need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "server", "start"},
 		"cat":    {"cat"}, "sleep": {"sleep", "30"},
 	} {

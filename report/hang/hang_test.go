@@ -15,15 +15,15 @@ func stack(names ...string) (out []Frame) {
 }
 
 var (
-	inMonitor   = stack("__futex_abstimed_wait_common", "pthread_cond_wait", "", "System.Threading.Monitor.ReliableEnter", "App.Locked")
-	inRead      = stack("read", "SystemNative_Read", "Interop.Sys.Read", "App.Load")
-	inTask      = stack("pthread_cond_wait", "Monitor_Wait", "System.Threading.Monitor.Wait(object, int)", "System.Threading.ManualResetEventSlim.Wait", "System.Threading.Tasks.Task.InternalWaitCore", "System.Threading.Tasks.Task.Wait()", "App.Get")
-	inCollect   = stack("clock_nanosleep", "__nanosleep", "", "GCInterface_Collect", "System.GC.Collect()", "App.Clean")
-	workerLoop  = stack("System.Threading.PortableThreadPool.WorkerThread.WorkerThreadStart")
-	dispatch    = append(stack("System.Threading.ThreadPoolWorkQueue.Dispatch"), workerLoop...)
-	idleWorker  = append(stack("pthread_cond_wait", "System.Threading.LowLevelLifoSemaphore.Wait"), workerLoop...)
-	taskWorker  = append(append([]Frame{}, inTask...), dispatch...)
-	running     = stack("App.Compute", "App.Main")
+	inMonitor  = stack("__futex_abstimed_wait_common", "pthread_cond_wait", "", "System.Threading.Monitor.ReliableEnter", "App.Locked")
+	inRead     = stack("read", "SystemNative_Read", "Interop.Sys.Read", "App.Load")
+	inTask     = stack("pthread_cond_wait", "Monitor_Wait", "System.Threading.Monitor.Wait(object, int)", "System.Threading.ManualResetEventSlim.Wait", "System.Threading.Tasks.Task.InternalWaitCore", "System.Threading.Tasks.Task.Wait()", "App.Get")
+	inCollect  = stack("clock_nanosleep", "__nanosleep", "", "GCInterface_Collect", "System.GC.Collect()", "App.Clean")
+	workerLoop = stack("System.Threading.PortableThreadPool.WorkerThread.WorkerThreadStart")
+	dispatch   = append(stack("System.Threading.ThreadPoolWorkQueue.Dispatch"), workerLoop...)
+	idleWorker = append(stack("pthread_cond_wait", "System.Threading.LowLevelLifoSemaphore.Wait"), workerLoop...)
+	taskWorker = append(append([]Frame{}, inTask...), dispatch...)
+	running    = stack("App.Compute", "App.Main")
 	// queue is a thread, and threads that wait for a lock with these owners.
 	queue = func(first Thread, owners ...uint32) Process {
 		p := Process{Threads: []Thread{first}}
