@@ -30,6 +30,7 @@ public static class Healthy
 		// Locks.
 		["lock-short"] = () => Loop(4, () => { lock (A) Spin(0.1); Thread.Sleep(1); }),
 		["lock-long"] = () => Loop(2, () => { lock (A) Spin(20); Thread.Sleep(5); }),
+		["lock-slow"] = () => Loop(3, () => { lock (A) Thread.Sleep(4000); }),
 		["lock-in-order"] = () => Loop(3, () => { lock (A) lock (B) Spin(0.1); Thread.Sleep(1); }),
 		["monitor-pulse"] = () => { Loop(1, () => { lock (A) { Monitor.Wait(A); } }); Loop(1, () => { Thread.Sleep(3); lock (A) Monitor.PulseAll(A); }); },
 		["spin-lock"] = () => { var s = new SpinLock(); Loop(2, () => { bool taken = false; s.Enter(ref taken); Spin(0.01); s.Exit(); Thread.Yield(); }); },
@@ -84,6 +85,7 @@ public static class Healthy
 		["child"] = () => Loop(1, () => { using var p = Process.Start("sleep", "0.1"); p.WaitForExit(); }),
 		["allocate"] = () => Loop(3, () => GC.KeepAlive(Garbage())),
 		["collect"] = () => { Loop(2, () => GC.KeepAlive(Garbage())); Loop(1, () => { GC.Collect(); Thread.Sleep(10); }); },
+		["collect-beside-loops"] = () => { Each(2, () => { for (; ; ) { } }); Loop(1, () => GC.Collect()); },
 		["finalizers"] = () => Loop(1, () => { new Finalized(); GC.Collect(); GC.WaitForPendingFinalizers(); }),
 		["exceptions"] = () => Loop(2, () => { try { throw new InvalidOperationException(); } catch (InvalidOperationException) { Thread.Sleep(1); } }),
 		["compute"] = () => Loop(3, () => Spin(100)),

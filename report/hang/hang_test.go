@@ -53,6 +53,8 @@ func TestJudge(t *testing.T) {
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}}}, "deadlock", true, "2 threads"},
 		{"an owner that reads", Process{Threads: []Thread{{TID: 1, Frames: inRead}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x2", 2)}}},
 			"held-lock", true, "2 threads wait behind a lock that thread 1 holds while it waits for input or output"},
+		{"an owner that sleeps", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "System.Threading.Thread.Sleep(int)", "App.Nap")}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
+			"held-lock", false, "slow, not hung"},
 		{"an owner that computes", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs, in App.Compute"},
 		{"an owner that reads and ran", Process{Threads: []Thread{{TID: 1, Frames: inRead, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs"},
 		{"a queue", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)},

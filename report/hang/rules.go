@@ -197,11 +197,15 @@ func (j *judge) held() {
 		for _, tid := range all {
 			lines = append(lines, j.waits(j.by[tid]))
 		}
-		verb, what := "wait", "a lock"
+		verb := "wait"
 		if len(all) == 1 {
 			verb = "waits"
 		}
-		j.add(HeldLock, true, append([]uint32{owner.TID}, all...), lines, "%s %s behind %s that %s holds while it waits for %s itself.", count(len(all), "thread"), verb, what, j.who(owner.TID), w)
+		end := ""
+		if w == Sleep {
+			end = " Unless it sleeps for ever, this is slow, not hung."
+		}
+		j.add(HeldLock, w != Sleep, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
 	}
 }
 
