@@ -5,11 +5,13 @@ type period struct {
 	whole    uint64 // nanoseconds that a hit represents
 	now      uint64 // nanoseconds until the next hit
 	first    bool   // the first period is not over
-	since    uint64 // when the current period began, by the clock of the records
-	atSince  uint64 // the clock's count at since
+	since    uint64 // earlier hits do not count, by the clock of the records
+	begun    uint64 // when the current period began
+	atBegin  uint64 // the clock's count then
 	fresh    uint64 // hits since then
 	hits     uint64 // hits that count
-	expected uint64 // hits before since if the kernel had dropped none
+	expected uint64 // hits before begun if the kernel had dropped none
+	behind   int64  // nanoseconds before begun for which there was no hit; below 0: hits came too often
 }
 
 // shortestPart is the smallest part of a whole period that is a first one: until the tool has
@@ -32,20 +34,42 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 	return whole - whole/4 + random(whole/2+1)
 }
 
-// hit reports whether a hit at the given time counts, and whether the clock needs a new period.
+// hit reports whether a hit at the given time counts, and whether the clock needs a new period. Hits from
+// before the last change of the period may be read after it. They count, but ask for no other change.
 func (p *period) hit(time uint64) (counts, renew bool) {
 	if time < p.since {
 		return false, false
 	}
 	p.hits++
+	if time < p.begun {
+		return true, false
+	}
 	p.fresh++
 	return true, p.first || p.fresh >= renewAfter
 }
 
-// renewed starts a new period at a time at which the clock's count was counted.
+// next draws the next period. It makes up for the time without hits, among them the time since the last hit,
+// which the change drops, in as many hits as the current period had.
+func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
+	next := int64(nextPeriod(p.whole, random))
+	if p.first {
+		return uint64(next)
+	}
+	ran := counted - min(p.atBegin, counted)
+	hits := ran / p.now
+	p.behind += int64(ran) - int64(hits*p.whole)
+	most := int64(p.whole / 4)
+	return uint64(next - min(max(p.behind/int64(max(hits, renewAfter)), -most), most))
+}
+
+// renewed starts a new period at a time at which the clock's count was counted. Hits between the end of a first
+// period and this change do not count.
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
-	p.first, p.now, p.since, p.atSince, p.fresh = false, next, time, counted, 0
+	if p.first {
+		p.since = time
+	}
+	p.first, p.now, p.begun, p.atBegin, p.fresh = false, next, time, counted, 0
 }
 
 // expectedAt returns the number of hits up to a count, if the kernel had dropped none.
@@ -53,7 +77,7 @@ func (p *period) expectedAt(counted uint64) uint64 {
 	if p.first {
 		return p.hits
 	}
-	return p.expected + (counted-min(p.atSince, counted))/p.now
+	return p.expected + (counted-min(p.atBegin, counted))/p.now
 }
 
 // fewHits is how many whole periods a clock must have counted before missing hits are attributed to the

@@ -112,10 +112,11 @@ func share(renew bool, draw func(uint64) uint64) float64 {
 			first++
 		}
 		if _, due := p.hit(k.at); due && (renew || p.first) {
-			p.renewed(p.whole, k.at, k.at)
+			next := p.whole
 			if renew {
-				p.now = nextPeriod(p.whole, draw)
+				next = p.next(k.at, draw)
 			}
+			p.renewed(next, k.at, k.at)
 			k.due = k.at + p.now
 		}
 	}
@@ -129,5 +130,42 @@ func TestBurstsOfOnePeriod(t *testing.T) {
 	}
 	if got := share(false, random()); math.Abs(got-0.3) < 0.03 {
 		t.Errorf("a fixed period finds %.1f %%: this test shows nothing", 100*got)
+	}
+}
+
+// The tool reads hits in batches and changes the period only then. Neither the batches nor the changes make
+// hits rarer than one for each whole period.
+func TestHitsInBatches(t *testing.T) {
+	const whole, all = 1003 * ms / 1000, 4000 * ms
+	for name, c := range map[string]struct{ batch, seen uint64 }{
+		"each hit at once":         {ms / 10, 100},
+		"ten hits at once":         {10 * ms, 100},
+		"a hundred hits at once":   {100 * ms, 100},
+		"a fifth of them recorded": {10 * ms, 20},
+		"few of them recorded":     {100 * ms, 3},
+	} {
+		draw := random()
+		p := period{whole: whole, now: whole}
+		due := p.now
+		for end := c.batch; end <= all; end += c.batch {
+			renewed := false
+			for ; due <= end; due += p.now {
+				if draw(100) >= c.seen {
+					continue
+				}
+				if _, renew := p.hit(due); renew && !renewed {
+					renewed = true
+				}
+			}
+			if renewed {
+				next := p.next(end, draw)
+				p.renewed(next, end, end)
+				due = end + next
+			}
+		}
+		want := float64(all) / whole * float64(c.seen) / 100
+		if got := float64(p.hits); math.Abs(got-want) > 0.01*want+2*math.Sqrt(want*(1-float64(c.seen)/100)) {
+			t.Errorf("%s: %.0f hits, want %.0f", name, got, want)
+		}
 	}
 }

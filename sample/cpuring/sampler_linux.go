@@ -186,11 +186,11 @@ func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 
 // renew gives a clock another period.
 func (c *clock) renew() {
-	next := nextPeriod(c.whole, rand.Uint64N)
+	counted, _ := c.event.Count()
+	next := c.next(counted, rand.Uint64N)
 	if c.event.SetPeriod(next) != nil {
 		return
 	}
-	counted, _ := c.event.Count()
 	c.renewed(next, counted, perfevent.Now())
 }
 
@@ -204,12 +204,7 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 		return
 	}
 	t.close(s.userOnly)
-	if s.open(tid, t, false) != nil {
-		return
-	}
-	for i := range t.clocks {
-		t.clocks[i].since = perfevent.Now() // older hits in the rings belong to the closed clocks
-	}
+	s.open(tid, t, false)
 }
 
 // Ended returns the threads that have ended since the last call. Their hits are in the rings by then: call
