@@ -34,7 +34,7 @@ var scenarios = []scenario{
 	{"async10", true, true, 1}, {"async20", true, true, 1}, {"async100", true, true, 1},
 	{"timer10", true, true, 2}, {"server", true, true, 1},
 	{"kids-50", true, true, 1}, {"kids-30", true, true, 1}, {"kids-3", true, true, 1},
-	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1}, {"steady", false, true, 1},
+	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1}, {"kernel", false, false, 1}, {"steady", false, true, 1},
 }
 
 // chosenScenarios are those that the flags name.

@@ -27,6 +27,7 @@ static class Exact
     [DllImport("exact")] static extern int exact_send(int fd);
     [DllImport("exact")] static extern int exact_receive(int fd);
     [DllImport("exact")] static extern void exact_close(int fd);
+    [DllImport("exact")] static extern void exact_read(long times);
     [DllImport("exact")] static extern double exact_number(string text);
     [DllImport("exact")] static extern void exact_report();
 
@@ -58,6 +59,7 @@ static class Exact
             case "colle": Collector(); break;
             case "compi": Compiler(); break;
             case "nativ": Native(); break;
+            case "kerne": Kernel(); break;
             case "kids-": Kids(number); break;
             case "stead": Steady(); break;
             case "hello": break;
@@ -270,6 +272,17 @@ static class Exact
             Measure(1, 5000);
             Measure(2, Rounds(1000));
         }
+    }
+
+    // ---- system calls
+
+    [MethodImpl(MethodImplOptions.NoInlining)] static void KernelCalls(long times) { exact_read(times); }
+    [MethodImpl(MethodImplOptions.NoInlining)] static void KernelNone(long rounds) { sink = Spin(rounds); }
+
+    static void Kernel()
+    {
+        Name(0, "KernelCalls", KernelCalls); Name(1, "KernelNone", KernelNone);
+        while (Running) { Measure(0, 200); Measure(1, Rounds(3000)); }
     }
 
     // ---- threads that live shortly: 50 a second, each of TENTHS of a millisecond; 200 of short ones
