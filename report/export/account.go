@@ -2,7 +2,6 @@ package export
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 )
@@ -105,19 +104,13 @@ func (p *Profile) periodNanos() float64 {
 	return 1e9
 }
 
-// cpuRate returns the samples per second of CPU time, as text with three digits or more.
-func (p *Profile) cpuRate() string {
-	rate := 1e9 / p.periodNanos()
-	if rate >= 100 {
-		return Thousands(int64(math.Round(rate)))
-	}
-	return fmt.Sprintf("%.3g", rate)
-}
+// cpuRate returns the samples per second of CPU time.
+func (p *Profile) cpuRate() int64 { return int64(1e9/p.periodNanos() + 0.5) }
 
 // rateLines describe how often CPU time was sampled, and by which clock.
 func (p *Profile) rateLines() (out []string) {
 	if count, _ := p.sampledCPU(); count > 0 {
-		line := fmt.Sprintf("%s, %s per second of CPU time", plural(count, "sample"), p.cpuRate())
+		line := fmt.Sprintf("%s, %s per second of CPU time", plural(count, "sample"), Thousands(p.cpuRate()))
 		if p.RateHz > 0 {
 			line += fmt.Sprintf("; %g requested", p.RateHz)
 		}

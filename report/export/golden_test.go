@@ -107,13 +107,3 @@ func TestDeterministic(t *testing.T) {
 		}
 	}
 }
-
-// The rate has at least three digits and no exponent.
-func TestCPURate(t *testing.T) {
-	for count, want := range map[int64]string{3: "3", 98: "98", 99: "99", 1020: "1,020", 12345: "12,345"} {
-		p := &Profile{Stacks: []Stack{{Count: count, CPUNanos: 1e9}}}
-		if got := p.cpuRate(); got != want {
-			t.Errorf("%d: %q, want %q", count, got, want)
-		}
-	}
-}

@@ -185,7 +185,7 @@ func pageFacts(p *Profile) []string {
 		facts = append(facts, shortTime(p.Duration))
 	}
 	if count, _ := p.sampledCPU(); count > 0 {
-		facts = append(facts, p.cpuRate()+" samples a second of CPU time")
+		facts = append(facts, Thousands(p.cpuRate())+" samples a second of CPU time")
 	}
 	facts = append(facts, plural(p.threadCount(), "thread"))
 	if c := s.CPU; c != nil {
