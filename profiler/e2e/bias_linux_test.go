@@ -188,6 +188,9 @@ func TestBias(t *testing.T) {
 			if clock := row.runs[0].seen.clock; *biasClock == "auto" && s.scenario.sleeps && clock == clockTimer {
 				t.Skipf("SKIPPED-CHECK: samples are chosen by %q, which does not see work that is bound to the kernel's tick", clock)
 			}
+			if clock := row.runs[0].seen.clock; s.scenario.name == "blocked" && clock != clockPerf {
+				t.Skipf("SKIPPED-CHECK: only the kernel's copies show a thread that blocks signals; samples are chosen by %q", clock)
+			}
 			row.judge(t)
 		})
 	}

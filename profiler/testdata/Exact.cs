@@ -27,6 +27,7 @@ static class Exact
     [DllImport("exact")] static extern int exact_send(int fd);
     [DllImport("exact")] static extern int exact_receive(int fd);
     [DllImport("exact")] static extern void exact_close(int fd);
+    [DllImport("exact")] static extern uint exact_blocked(long rounds);
     [DllImport("exact")] static extern void exact_read(long times);
     [DllImport("exact")] static extern double exact_number(string text);
     [DllImport("exact")] static extern void exact_report();
@@ -59,6 +60,7 @@ static class Exact
             case "colle": Collector(); break;
             case "compi": Compiler(); break;
             case "nativ": Native(); break;
+            case "block": Blocked(); break;
             case "kerne": Kernel(); break;
             case "kids-": Kids(number); break;
             case "stead": Steady(); break;
@@ -271,6 +273,25 @@ static class Exact
             Measure(0, (long)(3000 * nativePerMicrosecond));
             Measure(1, 5000);
             Measure(2, Rounds(1000));
+        }
+    }
+
+    // ---- blocked signals: by native code, and by the runtime while it handles a fault
+
+    static string none;
+
+    [MethodImpl(MethodImplOptions.NoInlining)] static void BlockedCall(long rounds) { sink = exact_blocked(rounds); }
+    [MethodImpl(MethodImplOptions.NoInlining)] static void BlockedCatch(long rounds) { sink = Spin(rounds); }
+    [MethodImpl(MethodImplOptions.NoInlining)] static void BlockedNone(long rounds) { sink = Spin(rounds); }
+
+    static void Blocked()
+    {
+        Name(0, "BlockedCall", BlockedCall); Name(1, "BlockedCatch", BlockedCatch); Name(2, "BlockedNone", BlockedNone);
+        while (Running)
+        {
+            Measure(0, (long)(5000 * nativePerMicrosecond));
+            try { sink = (uint)none.Length; } catch (NullReferenceException) { Measure(1, Rounds(5000)); }
+            Measure(2, Rounds(5000));
         }
     }
 

@@ -6,12 +6,12 @@ type period struct {
 	now      uint64 // nanoseconds until the next hit
 	first    bool   // the first period is not over
 	since    uint64 // earlier hits do not count, by the clock of the records
-	begun    uint64 // when the current period began
-	atBegin  uint64 // the clock's count then
+	start    uint64 // when the current period began
+	atStart  uint64 // the clock's count then
 	fresh    uint64 // hits since then
 	hits     uint64 // hits that count
-	expected uint64 // hits before begun if the kernel had dropped none
-	behind   int64  // nanoseconds before begun for which there was no hit; below 0: hits came too often
+	expected uint64 // hits before start if the kernel had dropped none
+	behind   int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
 }
 
 // shortestPart is the smallest part of a whole period that is a first one: until the tool has
@@ -41,7 +41,7 @@ func (p *period) hit(time uint64) (counts, renew bool) {
 		return false, false
 	}
 	p.hits++
-	if time < p.begun {
+	if time < p.start {
 		return true, false
 	}
 	p.fresh++
@@ -55,7 +55,7 @@ func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 	if p.first {
 		return uint64(next)
 	}
-	ran := counted - min(p.atBegin, counted)
+	ran := counted - min(p.atStart, counted)
 	hits := ran / p.now
 	p.behind += int64(ran) - int64(hits*p.whole)
 	most := int64(p.whole / 4)
@@ -69,7 +69,7 @@ func (p *period) renewed(next, counted, time uint64) {
 	if p.first {
 		p.since = time
 	}
-	p.first, p.now, p.begun, p.atBegin, p.fresh = false, next, time, counted, 0
+	p.first, p.now, p.start, p.atStart, p.fresh = false, next, time, counted, 0
 }
 
 // expectedAt returns the number of hits up to a count, if the kernel had dropped none.
@@ -77,7 +77,7 @@ func (p *period) expectedAt(counted uint64) uint64 {
 	if p.first {
 		return p.hits
 	}
-	return p.expected + (counted-min(p.atBegin, counted))/p.now
+	return p.expected + (counted-min(p.atStart, counted))/p.now
 }
 
 // fewHits is how many whole periods a clock must have counted before missing hits are attributed to the

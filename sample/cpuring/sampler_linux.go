@@ -13,7 +13,7 @@ import (
 // Config selects how a process is sampled.
 type Config struct {
 	PID    int
-	Kernel bool   // sample only kernel time, of threads that are added; new threads are not followed
+	Kernel bool   // sample only threads that are added, and by Add only their kernel time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
 }
@@ -33,6 +33,7 @@ type thread struct {
 	clocks []clock
 	since  uint64 // when they were enabled, by the clock of the records
 	depth  depth
+	both   bool   // user time is sampled though Config.Kernel is set
 	before Totals // of the clocks that were closed
 }
 
@@ -53,16 +54,15 @@ type Sampler struct {
 	userOnly bool
 }
 
-// New opens the rings and, unless Config.Kernel is set, a watch for new threads. Its errors are those of
+// New opens the rings and, unless Config.Kernel is set, samples all threads of the process. Its errors are those of
 // package perfevent: the kernel may refuse all of it, or some of it for lack of locked memory.
 func New(cfg Config) (*Sampler, error) {
 	s := &Sampler{cfg: cfg, threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
 	err := s.rings.open(s.attr())
-	if err == nil {
-		err = s.Add(uint32(cfg.PID))
-	}
 	if err == nil && !cfg.Kernel {
-		err = s.follow()
+		if err = s.Add(uint32(cfg.PID)); err == nil {
+			err = s.follow()
+		}
 	}
 	if err != nil {
 		s.Close()
@@ -79,14 +79,21 @@ func (s *Sampler) attr() perfevent.Attr {
 func (s *Sampler) Add(tid uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.add(tid)
+	return s.add(tid, false)
 }
 
-func (s *Sampler) add(tid uint32) error {
+// AddBoth is Add for a thread whose user time is sampled too, whatever Config.Kernel is.
+func (s *Sampler) AddBoth(tid uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(tid, true)
+}
+
+func (s *Sampler) add(tid uint32, both bool) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{}
+	t := &thread{both: both}
 	if err := s.open(tid, t, !s.cfg.Kernel); err != nil {
 		return err
 	}
@@ -103,6 +110,7 @@ func (s *Sampler) add(tid uint32) error {
 // may be late.
 func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	a := s.attr()
+	a.ExcludeUser = a.ExcludeUser && !t.both
 	if !t.depth.small {
 		a.Stack = perfevent.MaxStack
 	}
@@ -238,6 +246,22 @@ func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	return t.before, true
 }
 
+// InKernel returns the processor time of a thread without hits because it was in the kernel and the kernel
+// permits no hits there, nanoseconds.
+func (s *Sampler) InKernel(tid uint32) (nanos uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.threads[tid]
+	if t == nil || !s.userOnly {
+		return 0
+	}
+	for i := range t.clocks {
+		counted, _ := t.clocks[i].event.Count()
+		nanos += t.clocks[i].inKernel(counted)
+	}
+	return nanos + t.before.InKernel
+}
+
 // Threads returns the threads that are sampled.
 func (s *Sampler) Threads() (tids []uint32) {
 	s.mu.Lock()
@@ -316,7 +340,7 @@ func (s *Sampler) changed(r *perfevent.Record) {
 	switch r.Type {
 	case perfevent.Fork:
 		s.known[r.TID] = true
-		s.add(r.TID)
+		s.add(r.TID, false)
 		if s.young != nil {
 			s.young.Born(r)
 		}

@@ -59,7 +59,7 @@ func (e *Engine) writeClock() {
 	}
 	w.Stats("probe_clock_"+string(clock), 1)
 	switch {
-	case clock == sampler.ClockPerf && e.kernelTime.rings == nil:
+	case clock == sampler.ClockPerf && !e.kernelTime.kernel:
 		w.Stats("probe_clock_user_only", 1)
 	case clock == sampler.ClockRandom:
 		w.Stats("probe_clock_late_ns", e.random.lateness())

@@ -13,18 +13,33 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// kernelClock samples the processor time that threads use in the kernel. A signal at such a moment would
-// interrupt a waiting system call, so the kernel copies registers and stack into a ring.
+// kernelClock samples the processor time that threads use in the kernel, and all of it for threads that block
+// the signals of their samples. A signal in the kernel would interrupt a waiting system call, so the kernel copies
+// registers and stack into a ring.
 type kernelClock struct {
-	rings     *cpuring.Sampler // nil: the kernel does not permit samples of itself
+	rings     *cpuring.Sampler // nil: not open
+	kernel    bool             // the kernel permits samples of itself
+	refused   bool             // the rings could not be opened
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
 }
 
-// open opens the rings if the kernel permits it.
+// open opens the rings if the kernel permits samples of itself.
 func (k *kernelClock) open(pid int, period int64) {
+	if k.openRings(pid, period); k.rings == nil {
+		return
+	}
+	if k.kernel = k.rings.Add(uint32(pid)) == nil; !k.kernel {
+		k.Close()
+	}
+}
+
+func (k *kernelClock) openRings(pid int, period int64) {
+	if k.rings != nil || k.refused {
+		return
+	}
 	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period), Stack: cpuring.StackCopy, Kernel: true})
-	if err != nil {
+	if k.refused = err != nil; k.refused {
 		return
 	}
 	k.rings, k.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
@@ -38,13 +53,17 @@ func (k *kernelClock) Close() {
 	}
 }
 
-// add starts to sample a thread. It returns false if the kernel refuses or the limit of files is
-// reached.
-func (k *kernelClock) add(tid uint32) bool {
-	if k.rings == nil || k.threads == 0 {
+// add starts to sample a thread, both in user code and in the kernel or in the kernel only. It returns false
+// if the kernel refuses or the limit of files is reached.
+func (k *kernelClock) add(tid uint32, both bool) bool {
+	if k.rings == nil || k.threads == 0 || !k.kernel && !both {
 		return false
 	}
-	err := k.rings.Add(tid)
+	add := k.rings.Add
+	if both {
+		add = k.rings.AddBoth
+	}
+	err := add(tid)
 	if errors.Is(err, perfevent.ErrLimit) {
 		k.threads = 0
 		return false
@@ -65,6 +84,22 @@ func (k *kernelClock) remove(t *threads.Task) {
 	k.threads++
 }
 
+// useCopies samples a thread that blocks the signals of its event by copies that the kernel makes. The event
+// only counts from then on.
+func (e *Engine) useCopies(t *threads.Task) {
+	if t.Copied || t.Event == nil {
+		return
+	}
+	e.kernelTime.openRings(e.PID, e.Period)
+	e.kernelTime.remove(t)
+	if t.Copied = e.kernelTime.add(t.TID, true); t.Copied {
+		t.KernelHits = true
+		t.Event.SetPeriod(1 << 62)
+		return
+	}
+	t.KernelHits = e.kernelTime.add(t.TID, false)
+}
+
 // readKernel takes the samples of the kernel's time.
 func (e *Engine) readKernel() {
 	if e.kernelTime.rings != nil {
@@ -72,9 +107,9 @@ func (e *Engine) readKernel() {
 	}
 }
 
-// inKernel walks a sample of a thread in the kernel, unless the thread was in the probe's signal handler. The
-// kernel copies at most 64 KB of one stack. If that does not hold all frames, the time is reported as kernel
-// time without a stack.
+// inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler. The
+// kernel copies at most 64 KB of one stack. If that does not hold all frames of a thread in the kernel, the time
+// is reported as kernel time without a stack.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.Tasks[r.TID]
 	regs, ok := r.Registers(e.Target.Arch)
@@ -83,7 +118,14 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	}
 	cpu := uint64(e.Period)
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
-		Cut: r.Cut, OneStack: true, Kernel: walk.InKernel}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
+		Cut: r.Cut, OneStack: r.Kernel}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
+	if r.Kernel {
+		s.Capture.Kernel = walk.InKernel
+	}
+	if t.Copied {
+		t.Hits++
+		t.Quiet = 0
+	}
 	e.readThread(t, &s.Capture)
 	e.Stats.Timed++
 	t.Weighed += cpu
@@ -92,8 +134,10 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	}
 	gap, _, ok := e.Walk(&s.Capture)
 	e.kernelTime.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
-	if !ok {
+	if !ok && r.Kernel {
 		t.KernelLost += cpu
+	}
+	if !ok {
 		return
 	}
 	if e.HoldWalked(&s, gap) {

@@ -78,7 +78,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		n, _ := event.Count()
 		t.Last, t.AtEvent = c, c.Cpu-min(n, c.Cpu)
 	}
-	t.KernelHits = e.kernelTime.add(t.TID)
+	t.KernelHits = e.kernelTime.add(t.TID, false)
 	t.Event, t.Armed, t.Unarmed, t.Young = event, true, 0, keep > 0
 	e.perf.events++
 	e.Stats.Armed++

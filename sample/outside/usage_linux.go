@@ -32,7 +32,10 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	}
 	e.accounted += spent
 	kernel := min(t.KernelLost, spent)
-	if !t.KernelHits && !t.Blocks { // samples that blocked signals lost were not in the kernel
+	switch {
+	case t.Copied:
+		kernel = min(kernel+e.kernelTime.rings.InKernel(t.TID), spent)
+	case !t.KernelHits && !t.Blocks: // samples that blocked signals lost were not in the kernel
 		kernel = t.InKernel(spent, uint64(e.Period))
 	}
 	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)}
@@ -81,7 +84,9 @@ func (e *Engine) noteBlocked(t *threads.Task) {
 	}
 	masks, ok := e.Kernel.Signals(t.TID)
 	bit := uint64(1) << (e.signal() - 1)
-	t.Blocks = ok && masks.Blocked&masks.Pending&bit != 0
+	if t.Blocks = ok && masks.Blocked&masks.Pending&bit != 0; t.Blocks {
+		e.useCopies(t)
+	}
 }
 
 // accountAll sends every thread's processor time, and the process's, at the recording's end.

@@ -44,6 +44,7 @@ type Task struct {
 	Event      cpuEvent       // nil = none
 	Eventless  bool           // the kernel refused an event
 	KernelHits bool           // its kernel time is sampled
+	Copied     bool           // the kernel copies it for all samples: it blocks the event's signal
 	KernelLost uint64         // the part of that time whose stacks could not be walked completely
 	Young      bool           // the event has a short period, and few overflows are samples
 	Base       uint64         // processor time before the recording, nanoseconds

@@ -1,0 +1,49 @@
+package cpuring
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// A sampler of kernel time has no hits in user code, except of threads that were added for both.
+func TestBoth(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy})
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skipf("SKIPPED-CHECK: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tid := uint32(unix.Gettid())
+	user := func(rounds int) (hits int) {
+		early(rounds)
+		s.Read(func(r *perfevent.Record) {
+			if r.TID == tid && !r.Kernel {
+				hits++
+			}
+		})
+		return hits
+	}
+	rounds := 50 * roundsOf()
+	if err := s.Add(tid); err == nil { // without privilege, the kernel refuses
+		if n := user(rounds); n != 0 {
+			t.Errorf("kernel time only: %d hits in user code", n)
+		}
+		s.Remove(tid)
+	}
+	if err := s.AddBoth(tid); err != nil {
+		t.Fatal(err)
+	}
+	if n := user(rounds); n < 30 || n > 70 {
+		t.Errorf("both: %d hits in 50 ms of user code", n)
+	}
+}
