@@ -62,8 +62,8 @@ func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 	return uint64(next - min(max(p.behind/int64(max(hits, renewAfter)), -most), most))
 }
 
-// renewed starts a new period at a time at which the clock's count was counted. Hits between the end of a first
-// period and this change do not count.
+// renewed starts a new period at a time at which the clock's count was counted. Hits between the end of
+// a first period and this change do not count.
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	if p.first {

@@ -54,8 +54,9 @@ type Sampler struct {
 	userOnly bool
 }
 
-// New opens the rings and, unless Config.Kernel is set, samples all threads of the process. Its errors are those of
-// package perfevent: the kernel may refuse all of it, or some of it for lack of locked memory.
+// New opens the rings and, unless Config.Kernel is set, samples all threads of the process. Its errors
+// are those of package perfevent: the kernel may refuse all of it, or some of it for lack of locked
+// memory.
 func New(cfg Config) (*Sampler, error) {
 	s := &Sampler{cfg: cfg, threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
 	err := s.rings.open(s.attr())

@@ -10,9 +10,10 @@
 // Strategy. A perf event on each thread's CPU time sends the thread a signal, and the probe's handler
 // copies the stack (perfclock_linux.go). The event does not count in the kernel, where a signal would
 // interrupt a waiting system call. Kernel rings hold copies of the stacks for time in the kernel and for
-// threads that block the signal (kernelclock_linux.go), for the start of a command (started_linux.go), and for the first period of a
-// new thread (births_linux.go). Where perf events are forbidden, the engine samples running threads at
-// random moments (randomclock_linux.go). CPU timers are the last choice (timer_linux.go).
+// threads that block the signal (kernelclock_linux.go), for the start of a command (started_linux.go),
+// and for the first period of a new thread (births_linux.go). Where perf events are forbidden, the
+// engine samples running threads at random moments (randomclock_linux.go). CPU timers are the last
+// choice (timer_linux.go).
 //
 // Blocked threads are read without a signal. The kernel reports where the thread waits, and the engine
 // reads its stack from here. If the thread's counters are the same before and after, position and stack

@@ -13,9 +13,9 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// kernelClock samples the processor time that threads use in the kernel, and all of it for threads that block
-// the signals of their samples. A signal in the kernel would interrupt a waiting system call, so the kernel copies
-// registers and stack into a ring.
+// kernelClock samples the processor time that threads use in the kernel, and all of it for threads that
+// block the signals of their samples. A signal in the kernel would interrupt a waiting system call, so
+// the kernel copies registers and stack into a ring.
 type kernelClock struct {
 	rings     *cpuring.Sampler // nil: not open
 	kernel    bool             // the kernel permits samples of itself
@@ -107,9 +107,9 @@ func (e *Engine) readKernel() {
 	}
 }
 
-// inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler. The
-// kernel copies at most 64 KB of one stack. If that does not hold all frames of a thread in the kernel, the time
-// is reported as kernel time without a stack.
+// inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler.
+// The kernel copies at most 64 KB of one stack. If that does not hold all frames of a thread in the
+// kernel, the time is reported as kernel time without a stack.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.Tasks[r.TID]
 	regs, ok := r.Registers(e.Target.Arch)
