@@ -8,14 +8,15 @@ import (
 // CTable returns capi/checked/src/table.h: what the checking proxy of the C library needs of each method.
 func (t *Tables) CTable() string {
 	var b strings.Builder
-	b.WriteString("/* Written from the tables of clr/api by its tests (-update). Do not edit. */\n\n#define INFO_SLOTS(X) \\\n")
+	b.WriteString("/* Written from the tables of clr/api by its tests (-update). Do not edit. */\n\n#define INFO_SLOTS(X)")
 	for i := range t.Info {
-		fmt.Fprintf(&b, "\tX(%d)%s\n", t.Info[i].Slot, tail(i, len(t.Info)))
+		fmt.Fprintf(&b, "%sX(%d)", before(i), t.Info[i].Slot)
 	}
-	b.WriteString("\n#define CALLBACK_SLOTS(X) \\\n")
+	b.WriteString("\n\n#define CALLBACK_SLOTS(X)")
 	for i := range t.Callbacks {
-		fmt.Fprintf(&b, "\tX(%d)%s\n", t.Callbacks[i].Slot, tail(i, len(t.Callbacks)))
+		fmt.Fprintf(&b, "%sX(%d)", before(i), t.Callbacks[i].Slot)
 	}
+	b.WriteString("\n")
 	b.WriteString("\nstatic const struct info_row info_rows[] = {\n")
 	for i := range t.Info {
 		m := &t.Info[i]
@@ -63,11 +64,12 @@ func (t *Tables) needed(m *Info) (bits uint32) {
 	return bits
 }
 
-func tail(i, n int) string {
-	if i == n-1 {
-		return ""
+// before is what separates entry i of a list in a macro from what precedes it.
+func before(i int) string {
+	if i%15 == 0 {
+		return " \\\n\t"
 	}
-	return " \\"
+	return " "
 }
 
 func high(is bool) int {
