@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // The engine's own tests: of each reader, and of each walker by the vectors in
 // the tree.
 var (
@@ -29,6 +31,20 @@ func engineFault(file, name, what, before, after string, by ...*Step) Fault {
 	return Fault{Name: name, What: what, File: file, Old: before, New: after, By: by}
 }
 
+// faultsOf returns engineFault for one file, with the tests of its faults before those that a fault names.
+func faultsOf(file string, usual ...*Step) func(name, what, before, after string, by ...*Step) Fault {
+	return func(name, what, before, after string, by ...*Step) Fault {
+		return engineFault(file, name, what, before, after, slices.Concat(usual, by)...)
+	}
+}
+
+// faultsIn returns engineFault for the files of one folder, which the usual tests catch.
+func faultsIn(folder string, usual ...*Step) func(file, name, what, before, after string) Fault {
+	return func(file, name, what, before, after string) Fault {
+		return engineFault(folder+file, name, what, before, after, usual...)
+	}
+}
+
 var (
 	readWorldTests = &Step{"./sample/probe", []string{"-run", "TestReadWorld"}}
 	readMoreTests  = &Step{"./sample/probe", []string{"-run", "TestReadWorld/two_threads", "-read", "3"}}
@@ -37,15 +53,9 @@ var (
 
 // readFaults are those of reads by the probe: the C that answers, the Go that asks.
 func readFaults() []Fault {
-	answer := func(name, what, before, after string, by ...*Step) Fault {
-		return engineFault("sample/probe/src/read.c", name, what, before, after, by...)
-	}
-	ask := func(name, what, before, after string, by ...*Step) Fault {
-		return engineFault("sample/probe/ask_linux.go", name, what, before, after, by...)
-	}
-	read := func(name, what, before, after string, by ...*Step) Fault {
-		return engineFault("sample/probe/read_linux.go", name, what, before, after, by...)
-	}
+	answer := faultsOf("sample/probe/src/read.c")
+	ask := faultsOf("sample/probe/ask_linux.go")
+	read := faultsOf("sample/probe/read_linux.go")
 	return []Fault{
 		answer("read-anyone", "a thread answers that is not asked", "__atomic_load_n(&r->tid, __ATOMIC_RELAXED) != tid)", "(0 && tid))", readWorldTests),
 		answer("read-stores", "a request is taken by a store",

@@ -9,15 +9,9 @@ var (
 // commonFaults are those of the short way to common rows of call frame information, and
 // of calls that align a stack.
 func commonFaults() []Fault {
-	row := func(name, what, before, after string) Fault {
-		return engineFault("cfi/common.go", name, what, before, after, commonRowTests)
-	}
-	rule := func(name, what, before, after string) Fault {
-		return engineFault("unwind/amd64/step_cfi.go", name, what, before, after, commonRuleTests, x64Tests)
-	}
-	call := func(name, what, before, after string) Fault {
-		return engineFault("unwind/amd64/pe_aligning.go", name, what, before, after, aligningTests)
-	}
+	row := faultsOf("cfi/common.go", commonRowTests)
+	rule := faultsOf("unwind/amd64/step_cfi.go", commonRuleTests, x64Tests)
+	call := faultsOf("unwind/amd64/pe_aligning.go", aligningTests)
 	return []Fault{
 		row("common-signal", "a signal frame's row is a common one", "c.signal || ", ""),
 		row("common-ra", "any return address column is common", "c.ra != AMD64RA || ", ""),
@@ -71,12 +65,9 @@ func unseenFaults() []Fault { return append(unseenRows(), unseenCode()...) }
 func unseenRows() []Fault {
 	return []Fault{
 		engineFault("cfi/common.go", "rows-signal", "a signal's frame has common rows", "c.signal || c.ra != AMD64RA", "c.ra != AMD64RA", cfiTests),
-		engineFault("cfi/common.go", "rows-align", "advances of a common row are of one byte whatever the CIE says", "c.codeAlign != 1 || ", "", cfiTests),
 		engineFault("cfi/common.go", "rows-initial", "what else the CIE says does not count", "if op != want {", "if op != want && i < len(commonInitial) {", cfiTests),
 		engineFault("cfi/common.go", "rows-wraps", "a common row may lie where locations wrap", "!c.common || f.lo >= 1<<63 {", "!c.common {", cfiTests),
 		engineFault("cfi/common.go", "rows-column", "a common row saves the return address elsewhere", "low > 15 || code[i]-1 > 14 {", "low > 16 || code[i]-1 > 14 {", cfiTests),
-		engineFault("cfi/common.go", "rows-zero", "a register may be saved at the CFA", "code[i]-1 > 14 {", "code[i] > 15 {", cfiTests),
-		engineFault("cfi/common.go", "rows-restore", "a restored register is still saved", "\t\t\twords &^= 15 << (4 * low)\n", "", cfiTests),
 		engineFault("cfi/common.go", "rows-remember", "a remembered row has no register of its own", "reg, off, words = k.Reg, k.Off, k.Words", "off, words = k.Off, k.Words", cfiTests),
 		engineFault("cfi/common.go", "rows-leb", "an offset of two bytes has eight bits in the first", "off = off&0x7f | uint64(code[i])<<7", "off = off&0x7f | uint64(code[i])<<8", cfiTests),
 		engineFault("cfi/common.go", "rows-leb-long", "an offset of three bytes is cut", "\t\t\t\tif i == len(code) || code[i] >= 0x80 {\n\t\t\t\t\treturn false", "\t\t\t\tif i == len(code) {\n\t\t\t\t\treturn false", cfiTests),

@@ -4,27 +4,13 @@ package main
 // unwind data covers an address, and of the rule cache. They were written before anybody looked
 // which tests catch them.
 func followFaults() []Fault {
-	x64 := func(name, what, old, new string) Fault {
-		return engineFault("unwind/amd64/follow.go", name, what, old, new, x64Tests)
-	}
-	last := func(name, what, old, new string) Fault {
-		return engineFault("unwind/amd64/fallback.go", name, what, old, new, x64Tests)
-	}
-	writes := func(name, what, old, new string) Fault {
-		return engineFault("unwind/x86/writes.go", name, what, old, new, x64Tests)
-	}
-	cache := func(name, what, old, new string) Fault {
-		return engineFault("unwind/amd64/cache.go", name, what, old, new, x64Tests)
-	}
-	arm := func(name, what, old, new string) Fault {
-		return engineFault("unwind/arm64/follow.go", name, what, old, new, arm64Tests)
-	}
-	entry := func(name, what, old, new string) Fault {
-		return engineFault("unwind/arm64/follow_entry.go", name, what, old, new, arm64Tests)
-	}
-	scan := func(name, what, old, new string) Fault {
-		return engineFault("unwind/arm64/scan.go", name, what, old, new, arm64Tests)
-	}
+	x64 := faultsOf("unwind/amd64/follow.go", x64Tests)
+	last := faultsOf("unwind/amd64/fallback.go", x64Tests)
+	writes := faultsOf("unwind/x86/writes.go", x64Tests)
+	cache := faultsOf("unwind/amd64/cache.go", x64Tests)
+	arm := faultsOf("unwind/arm64/follow.go", arm64Tests)
+	entry := faultsOf("unwind/arm64/follow_entry.go", arm64Tests)
+	scan := faultsOf("unwind/arm64/scan.go", arm64Tests)
 	return []Fault{
 		x64("follow-return-below", "a return may lie below the stack pointer", "at.kind != knownValue || at.v < f.sp", "at.kind != knownValue"),
 		x64("follow-any-word", "a return to any word is one", "ra.kind != knownValue || !u.afterCall(ra.v)", "ra.kind != knownValue"),

@@ -11,21 +11,11 @@ var (
 // procedures on top of a system call: where a walk goes down the address space, or takes
 // a return address that no call left.
 func leavesFaults() []Fault {
-	may := func(name, what, before, after string) Fault {
-		return engineFault("unwind/leaves.go", name, what, before, after, leavingX64, leavingARM64)
-	}
-	x64 := func(file, name, what, before, after string) Fault {
-		return engineFault("unwind/amd64/"+file, name, what, before, after, leavingX64)
-	}
-	arm := func(file, name, what, before, after string) Fault {
-		return engineFault("unwind/arm64/"+file, name, what, before, after, leavingARM64)
-	}
-	stub := func(file, name, what, before, after string) Fault {
-		return engineFault("unwind/amd64/"+file, name, what, before, after, stubTests)
-	}
-	window := func(name, what, before, after string) Fault {
-		return engineFault("context/memory/window.go", name, what, before, after, memoryTests)
-	}
+	may := faultsOf("unwind/leaves.go", leavingX64, leavingARM64)
+	x64 := faultsIn("unwind/amd64/", leavingX64)
+	arm := faultsIn("unwind/arm64/", leavingARM64)
+	stub := faultsIn("unwind/amd64/", stubTests)
+	window := faultsOf("context/memory/window.go", memoryTests)
 	const callerRun = "\trun, ok := mem.Run(caller - 8)\n"
 	return []Fault{
 		may("leave-guess", "a guess may leave its stack", "s.Trust.Doubtful() || s.Left", "s.Left"),
@@ -88,12 +78,8 @@ func leavesFaults() []Fault {
 // auditFaults were written as a list before the tests that catch them: thunks, tail calls,
 // code that is followed, successors in the cache, and what an audit found unguarded.
 func auditFaults() []Fault {
-	x64 := func(file, name, what, before, after string) Fault {
-		return engineFault("unwind/amd64/"+file, name, what, before, after, x64Tests)
-	}
-	arm := func(file, name, what, before, after string) Fault {
-		return engineFault("unwind/arm64/"+file, name, what, before, after, arm64Tests)
-	}
+	x64 := faultsIn("unwind/amd64/", x64Tests)
+	arm := faultsIn("unwind/arm64/", arm64Tests)
 	return []Fault{
 		x64("quirks.go", "epilog-word", "a tail call needs no return address", "to.GPR[context.RSP] == cfa && u.afterCall(to.RIP)", "to.GPR[context.RSP] == cfa"),
 		x64("quirks.go", "epilog-depth", "any jump leaves a function", "ok && to.GPR[context.RSP] == cfa && u.afterCall", "ok && to.GPR[context.RSP] != 0 && u.afterCall"),
@@ -132,7 +118,6 @@ func auditFaults() []Fault {
 		x64("walk_fused_near.go", "after-near", "any successor is a PE function's caller", "if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {", "if e := &u.cache[next&(cacheSize-1)]; e.rule.bits != 0 {"),
 		x64("step_cfi.go", "side-kept", "registers without a rule are the caller's", "have |= regs.Known & nonvolatile & (1 << n)", "have |= regs.Known & (1 << n)"),
 		x64("follow.go", "follow-two", "two returns that disagree are an answer", "\tcase found != at.v:\n\t\tf.torn = true\n", "\tcase found != at.v:\n"),
-		x64("follow.go", "follow-word", "a return needs no call before its address", "ra.kind != knownValue || !u.afterCall(ra.v)", "ra.kind != knownValue"),
 		arm("step.go", "arm-outside-step", "a frame that a step reaches in no known code is sure", "\tif r.outside() {\n\t\tdoubtOutside(s)\n\t}\n", ""),
 		arm("walk.go", "arm-outside-walk", "a frame that a walk reaches in no known code is sure", "if n > 0 && r.outside() {", "if n > 0 && r.outside() && r.Managed() {"),
 		arm("walk_fused.go", "arm-after-any", "any successor is the caller", "e.addr != to-1 {", "e.rule.kind == RuleNone {"),
@@ -143,7 +128,6 @@ func auditFaults() []Fault {
 		x64("follow.go", "follow-frame", "a beginning needs not give the frame's frame pointer", "f.ok = fp.v == f.fp && (f.ok || sp.kind == unknownValue)", "_ = fp"),
 		x64("follow.go", "follow-variable", "a frame pointer needs a stack pointer beside it", "f.ok = fp.v == f.fp && (f.ok || sp.kind == unknownValue)", "f.ok = fp.v == f.fp && f.ok"),
 		x64("follow.go", "follow-frame-alone", "a frame pointer is enough", "f.ok = fp.v == f.fp && (f.ok || sp.kind == unknownValue)", "f.ok = fp.v == f.fp"),
-		x64("follow.go", "follow-saved", "a register that the function changed is the caller's", "known(regs, reg) && f.found.regs[reg] == value64{uint64(reg), entryValue}", "known(regs, reg)"),
 		x64("follow.go", "follow-saved-place", "saved registers lie where the measuring run had them", "mem.Word(s.at + at - ran)", "mem.Word(s.at)"),
 		arm("synchronous.go", "arm-begins", "a jump into the middle of a function leaves it", "return u.next.FDE.Lo == at && bare(&u.next)", "return bare(&u.next)"),
 		engineFault("cfi/header.go", "cfi-header-middle", "the header may lead into a record", "if off < l.readTo || err != nil", "if err != nil", cfiTests),

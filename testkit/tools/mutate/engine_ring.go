@@ -20,21 +20,11 @@ const (
 // ringFaults are those of the probe's ring, of the claim of threads and of who is
 // asked about: the C halves and the Go ones.
 func ringFaults() []Fault {
-	handler := func(name, what, before, after string) Fault {
-		return engineFault("sample/probe/src/handler.c", name, what, before, after, ringTests)
-	}
-	reader := func(name, what, before, after string) Fault {
-		return engineFault("sample/probe/ring.go", name, what, before, after, ringTests)
-	}
-	threads := func(name, what, before, after string) Fault {
-		return engineFault("profiler/host/threads.c", name, what, before, after, claimTests)
-	}
-	arm := func(name, what, before, after string) Fault {
-		return engineFault("sample/probe/src/handler.c", name, what, before, after, armTests)
-	}
-	walk := func(name, what, before, after string) Fault {
-		return engineFault("stack/walk/walk.go", name, what, before, after, copyTests)
-	}
+	handler := faultsOf("sample/probe/src/handler.c", ringTests)
+	reader := faultsOf("sample/probe/ring.go", ringTests)
+	threads := faultsOf("profiler/host/threads.c", claimTests)
+	arm := faultsOf("sample/probe/src/handler.c", armTests)
+	walk := faultsOf("stack/walk/walk.go", copyTests)
 	early := handler("ring-commit-early", "a record is committed before its stack is copied", commitStore+"}", "}")
 	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
 	late := handler("ring-size-late", "a record is claimed before its size is written", sizeStore+claimStore, claimStore+sizeStore)

@@ -57,12 +57,8 @@ func unwindFaults() []Fault {
 // codeFaults are of functions of ARM64 Windows that have no unwind data, and of rows that the
 // code contradicts.
 func codeFaults() []Fault {
-	leaf := func(name, what, old, new string) Fault {
-		return engineFault("unwind/arm64/leaf.go", name, what, old, new, arm64Tests)
-	}
-	row := func(name, what, old, new string) Fault {
-		return engineFault("unwind/arm64/synchronous.go", name, what, old, new, arm64Tests)
-	}
+	leaf := faultsOf("unwind/arm64/leaf.go", arm64Tests)
+	row := faultsOf("unwind/arm64/synchronous.go", arm64Tests)
 	return []Fault{
 		engineFault("unwind/amd64/follow.go", "prove-switch", "a switch leaves a function", "case f.prove && in.Memory && in.PCRel:", "case f.prove && (true || in.Memory):", x64Tests),
 		engineFault("unwind/amd64/follow.go", "follow-entered", "a caller's stack has to be aligned though the function's beginning leads there", "!s.Exact && !entered && to.GPR", "!s.Exact && to.GPR", x64Tests),

@@ -81,9 +81,7 @@ func tableFaults() []Fault {
 		return f
 	}
 	// alone is one that merge's own tests catch.
-	alone := func(name, what, before, after string) Fault {
-		return engineFault("stack/merge/managed.go", name, what, before, after, &Step{"./stack/merge", nil})
-	}
+	alone := faultsOf("stack/merge/managed.go", &Step{"./stack/merge", nil})
 	return []Fault{
 		tables("managed.go", "tables-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),
 		alone("merge-entries-stale", "a table's entries are those of the first", "\tif e.table != t {", "\tif e.table == nil {"),

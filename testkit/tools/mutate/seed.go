@@ -8,16 +8,11 @@ const (
 
 // seedFaults are those of the seed and of what hands it to the CLR.
 func seedFaults() []Fault {
-	of := func(file, name, what, before, after string) Fault {
-		return Fault{Name: name, What: what, File: file, Old: before, New: after, By: []*Step{asked, random, inputs}}
-	}
-	in := func(name, what, before, after string) Fault { return of(seedFile, name, what, before, after) }
-	find := func(name, what, before, after string) Fault {
-		return of("stack/seed/find.go", name, what, before, after)
-	}
-	known := func(name, what, before, after string) Fault {
-		return of("context/registers.go", name, what, before, after)
-	}
+	in := faultsOf(seedFile, asked, random, inputs)
+	find := faultsOf("stack/seed/find.go", asked, random, inputs)
+	special := faultsOf(specialsFile, asked, random, inputs)
+	seeder := faultsOf(seederFile, asked, random, inputs)
+	known := faultsOf("context/registers.go", asked, random, inputs)
 	walk, judged := "r := w.Walk(s, mem, b, out)", "\to.Verdict = judge("
 	adjust := func(arch, change string) string {
 		return "\tif o.Frames > 0 && s.Regs.Arch == context." + arch + " {\n\t\t" + change + "\n\t}\n" + judged
@@ -48,12 +43,12 @@ func seedFaults() []Fault {
 		in("seed-needed", "managed code on top counts as found", "\t\treturn NotNeeded\n", "\t\treturn Found\n"),
 		in("seed-stub-is-method", "a stub on top counts as a method", "o.Frames == 0 && p.IsStub(end.ip)", "false"),
 		in("seed-usable", "every verdict is usable", "return v == NotNeeded || v == Found", "return v != NoManaged"),
-		of(specialsFile, "seed-redirect", "a redirect stub is walked", "s.Redirect.holds(ip) || ", ""),
-		of(specialsFile, "seed-dispatcher", "a dispatcher is walked from its start", " || s.Dispatch.holds(ip)", ""),
-		of(specialsFile, "seed-misread", "a special may be left as if it had been called", "!exact && s.Entered(", "exact && s.Entered("),
-		of(seederFile, "seeder-no-bounds", "the seed does not know the stack", "\ts.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}\n", ""),
-		of(seederFile, "seeder-stale-stack", "the walk reads an earlier thread's stack", "\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif s.bounds.High == 0 {\n\t\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
-		of(seederFile, "seeder-in-place", "the captured registers become the seed's", "unwind.Interrupted(&c.Seed)", "unwind.Interrupted(&c.Regs)"),
-		of(seederFile, "seeder-no-specials", "the process's stubs are not told", "seed.Find(s.specials, ", "seed.Find(nil, "),
+		special("seed-redirect", "a redirect stub is walked", "s.Redirect.holds(ip) || ", ""),
+		special("seed-dispatcher", "a dispatcher is walked from its start", " || s.Dispatch.holds(ip)", ""),
+		special("seed-misread", "a special may be left as if it had been called", "!exact && s.Entered(", "exact && s.Entered("),
+		seeder("seeder-no-bounds", "the seed does not know the stack", "\ts.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}\n", ""),
+		seeder("seeder-stale-stack", "the walk reads an earlier thread's stack", "\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif s.bounds.High == 0 {\n\t\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
+		seeder("seeder-in-place", "the captured registers become the seed's", "unwind.Interrupted(&c.Seed)", "unwind.Interrupted(&c.Regs)"),
+		seeder("seeder-no-specials", "the process's stubs are not told", "seed.Find(s.specials, ", "seed.Find(nil, "),
 	}
 }

@@ -11,9 +11,7 @@ var protocol = []*Step{asked, rules, random, inputs}
 
 // roundFaults are those of the sampler that suspends the runtime.
 func roundFaults() []Fault {
-	in := func(name, what, before, after string) Fault {
-		return Fault{Name: name, What: what, File: roundFile, Old: before, New: after, By: protocol}
-	}
+	in := faultsOf(roundFile, protocol...)
 	lock := in("round-lock", "a lock is taken in the window", "\trt := s.rt\n", "\trt := s.rt\n\twindow.Lock()\n\tdefer window.Unlock()\n")
 	lock.Also = []Edit{{"import \"github.com/seedwalk/seedwalk/clr\"\n", "import (\n\t\"sync\"\n\n\t\"github.com/seedwalk/seedwalk/clr\"\n)\n\nvar window sync.Mutex\n"}}
 	alloc := in("round-allocation", "the window allocates", "\trt := s.rt\n", "\trt := s.rt\n\tlast = make([]byte, len(threads)+1)\n")
@@ -45,12 +43,8 @@ func roundFaults() []Fault {
 
 // threadFaults are those of the sampler that suspends one thread.
 func threadFaults() []Fault {
-	in := func(name, what, before, after string) Fault {
-		return Fault{Name: name, What: what, File: threadFile, Old: before, New: after, By: protocol}
-	}
-	advice := func(name, what, before, after string) Fault {
-		return Fault{Name: name, What: what, File: adviceFile, Old: before, New: after, By: protocol}
-	}
+	in := faultsOf(threadFile, protocol...)
+	advice := faultsOf(adviceFile, protocol...)
 	return []Fault{
 		in("thread-lock", "a lock is taken in the window", "\tc.Status = clr.Captured\n", "\tc.Status = clr.Captured\n\twindow.Lock()\n\tdefer window.Unlock()\n").
 			also("import (\n", "import (\n\t\"sync\"\n\n").also("// MaxTries bounds", "var window sync.Mutex\n\n// MaxTries bounds"),
