@@ -1,9 +1,12 @@
 package cfi
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // goFrames is an FDE of a CIE as Go's linker writes it, or with another data alignment factor.
@@ -72,6 +75,88 @@ func TestRowWithout(t *testing.T) {
 		}
 		if m.Row(tab, fnLo+4, &row); row.CFA.Off != 16 {
 			t.Errorf("%s: still omitted", c.name)
+		}
+	}
+}
+
+// factored returns an .eh_frame whose CIE has the given alignment factors, and
+// whose FDE covers size bytes.
+func factored(code uint64, data int64, size uint64, program ...uint8) []byte {
+	var a asm
+	cie := a.begin()
+	a.cieID().u8(1).str("").uleb(code).sleb(data).u8(16).u8(DW_CFA_def_cfa, 7, 8, DW_CFA_offset|16, 1).end()
+	a.begin()
+	return a.ciePtr(cie).u64(fnLo).u64(size).raw(program).end().u32(0).b
+}
+
+// TestFactors: advances are in units of the code alignment, offsets of the data
+// alignment.
+func TestFactors(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		data    int64
+		program []uint8
+		lo      uint64 // where the last row begins
+		rbx     int64
+	}{
+		{"advance_loc", -8, []uint8{DW_CFA_advance_loc | 3, DW_CFA_offset | 3, 2}, 12, -16},
+		{"advance_loc1", -2, []uint8{DW_CFA_advance_loc1, 200, DW_CFA_offset | 3, 6}, 800, -12},
+		{"advance_loc2", -16, []uint8{DW_CFA_advance_loc2, 0, 2, DW_CFA_offset | 3, 1}, 2048, -16},
+		{"advance_loc4", 4, []uint8{DW_CFA_advance_loc4, 0, 0, 1, 0, DW_CFA_offset | 3, 1}, 1 << 18, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tab := table(t, context.ArchAMD64, factored(4, c.data, 1<<20, c.program...))
+			var m Machine
+			var row Row
+			if why := m.Row(tab, fnLo+c.lo, &row); why != None || row.Lo != fnLo+c.lo || row.Regs[3].Kind != Offset || row.Regs[3].Off != c.rbx {
+				t.Errorf("%v: row from +%#x, rbx %+v", why, row.Lo-fnLo, row.Regs[3])
+			}
+			if why := m.Row(tab, fnLo+c.lo-1, &row); why != None || row.Hi != fnLo+c.lo || row.Regs[3].Kind != Unspecified {
+				t.Errorf("%v: row to +%#x before it, rbx %+v", why, row.Hi-fnLo, row.Regs[3])
+			}
+		})
+	}
+}
+
+// TestLongAugmentation: an augmentation string longer than maxAugmentation is refused.
+func TestLongAugmentation(t *testing.T) {
+	for n, ok := range map[int]bool{maxAugmentation: true, maxAugmentation + 1: false} {
+		var a asm
+		cie := a.begin()
+		a.cieID().u8(1).str("z"+strings.Repeat("G", n-1)).uleb(1).sleb(-8).u8(16).uleb(0).u8(DW_CFA_def_cfa, 7, 8).end()
+		a.begin()
+		a.ciePtr(cie).u64(fnLo).u64(8).uleb(0).end()
+		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b})
+		var fe *FormatError
+		if (err == nil) != ok || !ok && !errors.As(err, &fe) {
+			t.Errorf("%d letters: %v", n, err)
+		}
+	}
+}
+
+// TestNarrowAddresses: with addresses of 4 bytes sums are cut to them.
+func TestNarrowAddresses(t *testing.T) {
+	a := asm{}
+	cie := a.begin()
+	a.cieID().u8(4).str("zR").u8(4, 0).uleb(1).sleb(-8).uleb(16).uleb(1).u8(DW_EH_PE_datarel|DW_EH_PE_udata4).u8(DW_CFA_def_cfa, 7, 8).end()
+	a.begin()
+	a.ciePtr(cie).u32(0xfffff000).u32(8).uleb(0).end()
+	tab := must.Get(Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, DataAddr: 0x2000}))(t)
+	if f, why := tab.Find(0x1004); why != None || f.Lo != 0x1000 {
+		t.Errorf("%v %+v", why, f)
+	}
+}
+
+// TestHeaderIndirect: a header's count or table that would have to be read from
+// relocated memory is refused.
+func TestHeaderIndirect(t *testing.T) {
+	for _, enc := range [][2]uint8{{DW_EH_PE_indirect | DW_EH_PE_udata4, DW_EH_PE_udata4}, {DW_EH_PE_udata4, DW_EH_PE_indirect | DW_EH_PE_udata4}} {
+		var hdr asm
+		hdr.u8(1, DW_EH_PE_udata4, enc[0], enc[1]).u32(0).u32(1).u32(fnLo).u32(0)
+		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: ehFrame(), EHFrameHdr: hdr.b})
+		var fe *FormatError
+		if !errors.As(err, &fe) || fe.Reason != BadEncoding {
+			t.Errorf("%#x: %v", enc, err)
 		}
 	}
 }

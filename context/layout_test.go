@@ -1,6 +1,8 @@
 package context
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -93,6 +95,150 @@ func TestShortContext(t *testing.T) {
 func TestConversionDoesNotAllocate(t *testing.T) {
 	b, r := make([]byte, 4096), sample()
 	if n := testing.AllocsPerRun(100, func() { writeAMD64(PALAMD64, b, &r); r, _ = readAMD64(PALAMD64, b) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// sampleARM64 has a different value in every register.
+func sampleARM64() ARM64 {
+	r := ARM64{PC: 0x1111, Sp: 0x2222, Known: ARM64All}
+	for i := range r.X {
+		r.X[i] = 0xa000 + uint64(i)
+	}
+	for i := range r.D {
+		r.D[i] = 0xd000 + uint64(i)
+	}
+	return r
+}
+
+// arm64Context is an empty context of layout l, longer than needed, with the extension records that the
+// kernel writes: an unknown one, FPSIMD, the end.
+func arm64Context(l Layout) []byte {
+	b := make([]byte, 8192)
+	if l == UContextARM64 {
+		copy(b[464:], record(0x45535201, 16))
+		copy(b[480:], record(fpsimdMagic, 528))
+	}
+	return b
+}
+
+func record(magic, size uint32) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, magic), size)
+}
+
+func TestRoundTripARM64(t *testing.T) {
+	for l := Win32ARM64; l <= lastLayout; l++ {
+		t.Run(l.String(), func(t *testing.T) {
+			want, b := sampleARM64(), arm64Context(l)
+			must.Do(t, writeARM64(l, b, &want))
+			got := must.Get(readARM64(l, b))(t)
+			if l == PRStatusARM64 || l == UserRegsARM64 {
+				want.D, want.Known = [8]uint64{}, 1<<31-1
+			}
+			if got != want {
+				t.Errorf("got %x\nwant %x", got, want)
+			}
+		})
+	}
+}
+
+// The offsets in the public headers, for one register each that a shift by one slot would break.
+func TestKnownOffsetsARM64(t *testing.T) {
+	pc := func(r *ARM64) uint64 { return r.PC }
+	x := func(i int) func(r *ARM64) uint64 { return func(r *ARM64) uint64 { return r.X[i] } }
+	for _, c := range []struct {
+		layout Layout
+		off    int
+		get    func(*ARM64) uint64
+	}{
+		{Win32ARM64, 0x008, x(0)},
+		{Win32ARM64, 0x0e8, x(28)},
+		{Win32ARM64, 0x0f0, (*ARM64).FP},
+		{Win32ARM64, 0x0f8, x(30)},
+		{Win32ARM64, 0x100, (*ARM64).SP},
+		{Win32ARM64, 0x108, pc},
+		{Win32ARM64, 0x190, func(r *ARM64) uint64 { return r.D[0] }},
+		{Win32ARM64, 0x200, func(r *ARM64) uint64 { return r.D[7] }},
+		{PALARM64, 0x0a0, x(19)},
+		{PALARM64, 0x108, pc},
+		{UContextARM64, 184, x(0)},
+		{UContextARM64, 432, (*ARM64).SP},
+		{UContextARM64, 440, pc},
+		{UContextARM64, 480 + 16 + 8*16, func(r *ARM64) uint64 { return r.D[0] }},
+		{PRStatusARM64, 112 + 29*8, (*ARM64).FP},
+		{PRStatusARM64, 112 + 32*8, pc},
+		{UserRegsARM64, 31 * 8, (*ARM64).SP},
+		{UserRegsARM64, 0, x(0)},
+	} {
+		b := arm64Context(c.layout)
+		b[c.off] = 0x5a
+		r, err := readARM64(c.layout, b)
+		if err != nil || c.get(&r) != 0x5a {
+			t.Errorf("%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
+		}
+	}
+}
+
+func TestSizesARM64(t *testing.T) {
+	for l, want := range map[Layout]int{Win32ARM64: 912, PALARM64: 912, UContextARM64: 464, PRStatusARM64: 384, UserRegsARM64: 272, lastLayout + 1: 0} {
+		if l.Size() != want {
+			t.Errorf("%s: %d bytes, want %d", l, l.Size(), want)
+		}
+	}
+}
+
+func TestContextFlagsARM64(t *testing.T) {
+	b := make([]byte, 912)
+	if err := writeARM64(Win32ARM64, b, &ARM64{}); err != nil || !bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}) {
+		t.Errorf("% x, %v", b[:8], err)
+	}
+}
+
+func TestUnknownRegistersAreKeptARM64(t *testing.T) {
+	b := bytes.Repeat([]byte{0xee}, Win32ARM64.Size())
+	r := ARM64{PC: 1, Sp: 2, Known: 1<<19 | 1<<33}
+	must.Do(t, writeARM64(Win32ARM64, b, &r))
+	const kept = 0xeeeeeeeeeeeeeeee
+	got, _ := readARM64(Win32ARM64, b)
+	if got.X[19] != 0 || got.X[0] != kept || got.D[1] != 0 || got.D[0] != kept {
+		t.Errorf("x19 %#x, x0 %#x, d9 %#x, d8 %#x", got.X[19], got.X[0], got.D[1], got.D[0])
+	}
+	if upper := binary.LittleEndian.Uint64(b[0x1a8:]); upper != kept {
+		t.Errorf("the upper half of v9 was written: %#x", upper)
+	}
+}
+
+// The extension records of a signal frame may be malformed.
+func TestExtensionRecords(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		records []byte
+		room    int // bytes behind the registers
+		known   bool
+	}{
+		{"the vectors alone", record(fpsimdMagic, 528), 528, true},
+		{"behind another", append(record(0x45585401, 32), append(make([]byte, 24), record(fpsimdMagic, 528)...)...), 32 + 528, true},
+		{"no room for records", nil, 0, false},
+		{"half a header", record(fpsimdMagic, 528)[:4], 4, false},
+		{"an end at once", record(0, 0), 4096, false},
+		{"cut", record(fpsimdMagic, 528), 527, false},
+		{"shorter than the registers", record(fpsimdMagic, 512), 4096, false},
+		{"size 0", record(0x45535201, 0), 4096, false},
+		{"an odd size", record(0x45535201, 24), 4096, false},
+		{"a size that wraps", record(0x45535201, 0xfffffff0), 4096, false},
+	} {
+		b := make([]byte, 464+c.room)
+		copy(b[464:], c.records)
+		r, err := readARM64(UContextARM64, b)
+		if err != nil || r.Known>>32 != 0 != c.known {
+			t.Errorf("%s: known %#x, %v", c.name, r.Known, err)
+		}
+	}
+}
+
+func TestConversionDoesNotAllocateARM64(t *testing.T) {
+	b, r := arm64Context(UContextARM64), sampleARM64()
+	if n := testing.AllocsPerRun(100, func() { writeARM64(UContextARM64, b, &r); r, _ = readARM64(UContextARM64, b) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -3,14 +3,20 @@ package elf
 import (
 	"bufio"
 	"bytes"
+	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -205,4 +211,90 @@ func TestDebugFile(t *testing.T) {
 	if s.Err != nil || s.EHFrame != nil || s.EHFrameHdr != nil || string(s.DebugFrame) != "frames" {
 		t.Errorf("%+v", s)
 	}
+}
+
+// A mapped image is the same image as one that was read.
+func TestMap(t *testing.T) {
+	exe := must.Get(os.Executable())(t)
+	a := must.Get(Map(exe))(t)
+	b := must.Get(Open(exe))(t)
+	if a.Entry() != b.Entry() || a.BuildID() != b.BuildID() || len(a.Segments()) != len(b.Segments()) {
+		t.Errorf("mapped %#x %q, read %#x %q", a.Entry(), a.BuildID(), b.Entry(), b.BuildID())
+	}
+	x, ok1 := a.BytesAt(a.Entry(), 16)
+	y, ok2 := b.BytesAt(b.Entry(), 16)
+	if !ok1 || !ok2 || string(x) != string(y) {
+		t.Error("the code at the entry point differs")
+	}
+}
+
+func TestMapRefuses(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	must.Do(t, os.WriteFile(empty, nil, 0o644))
+	for _, path := range []string{empty, dir} {
+		if _, err := Map(path); err == nil {
+			t.Errorf("%s was taken for an image", path)
+		}
+	}
+	if _, err := Map(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// image is a small ELF file in the reader's words.
+type image struct {
+	machine  uint16
+	segments []program
+	sections []sectionHeader
+	bodies   [][]byte
+}
+
+func (im *image) section(s sectionHeader, body []byte) {
+	im.sections = append(im.sections, s)
+	im.bodies = append(im.bodies, body)
+}
+
+// bytes writes the image by the test kit's assembler.
+func (im *image) bytes() []byte {
+	f := elfasm.File{Machine: im.machine, Entry: 0x1234}
+	for _, p := range im.segments {
+		f.Segments = append(f.Segments, elfasm.Segment{Type: p.typ, Flags: p.flags, Off: p.off, Addr: p.vaddr, FileSize: p.filesz, MemSize: p.memsz, Align: p.alignTo})
+	}
+	for i, s := range im.sections {
+		f.Sections = append(f.Sections, elfasm.Section{Name: s.name, Type: s.typ, Flags: s.flags, Addr: s.addr, Link: s.link, Info: s.info,
+			Align: s.addrAlign, EntrySize: s.entrySize, Body: im.bodies[i]})
+	}
+	return f.Bytes()
+}
+
+func zlibBytes(t testing.TB, p []byte) []byte {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	if _, err := w.Write(p); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return out.Bytes()
+}
+
+func zstdBytes(t testing.TB, p []byte) []byte {
+	w := must.Get(zstd.NewWriter(nil))(t)
+	return w.EncodeAll(p, nil)
+}
+
+// chdr is an Elf64_Chdr and its data.
+func chdr(kind uint32, size uint64, data []byte) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, kind)
+	b = le.AppendUint32(b, 0)
+	b = le.AppendUint64(b, size)
+	b = le.AppendUint64(b, 8)
+	return append(b, data...)
+}
+
+func mustNew(t testing.TB, data []byte) *File {
+	t.Helper()
+	f := must.Get(New(data, "image"))(t)
+	return f
 }

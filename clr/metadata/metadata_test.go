@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
@@ -71,5 +72,123 @@ func TestHostile(t *testing.T) {
 				use(b)
 			}
 		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	m := must.Get(Parse(clrasm.Overloads()))(t)
+	for rid, want := range []string{"", "Put(TItem)", "Put(StringBuilder, int?)", "Own<TKey>(TKey)", "Own<TKey,TValue>(TValue)", "Alone", "Run()", "Run(string)",
+		"op_Explicit(int): string", "op_Explicit(int): object", "<Run>d__1::MoveNext (async)()", "<Run>d__2::MoveNext (async)(string)", "<Gone>d__3::MoveNext (async)", ""} {
+		n := m.Describe(rid)
+		got := strings.TrimPrefix(strings.TrimPrefix(n.Name, "App.Box`1"), "::")
+		if got = strings.TrimPrefix(got, "+"); len(n.Args) > 0 {
+			got += "<" + strings.Join(n.Args, ",") + ">"
+		}
+		if got += n.Parameters; got != want {
+			t.Errorf("method %d: %q, want %q", rid, got, want)
+		}
+		if wantArgs := []string{"TItem"}; rid >= 1 && rid <= 9 && !slices.Equal(n.TypeArgs, wantArgs) {
+			t.Errorf("method %d: type arguments %q", rid, n.TypeArgs)
+		}
+	}
+}
+
+// Equal names at two places in the heap are the same name.
+func TestSameText(t *testing.T) {
+	m := &Module{strings: []byte("\x00Run\x00Run\x00Running\x00Ru")}
+	for _, c := range []struct {
+		a, b int
+		want bool
+	}{{1, 1, true}, {1, 5, true}, {1, 9, false}, {9, 1, false}, {1, 0, false}, {0, 0, true}, {17, 1, false}, {1, 17, false}, {1, 99, false}, {-1, 1, false}} {
+		if got := m.sameText(c.a, c.b); got != c.want {
+			t.Errorf("%d and %d: %v", c.a, c.b, got)
+		}
+	}
+}
+
+// Code shared by reference types has the name of the open method.
+func TestUnshared(t *testing.T) {
+	for _, c := range []struct{ args, names, want []string }{
+		{nil, nil, nil},
+		{[]string{"int"}, []string{"TItem"}, []string{"int"}},
+		{[]string{"__Canon"}, []string{"TItem"}, []string{"TItem"}},
+		{[]string{"int", "__Canon"}, []string{"TKey", "TValue"}, []string{"int", "TValue"}},
+		{[]string{"__Canon[]", "__Canon[,]"}, []string{"A", "B"}, []string{"A[]", "B[,]"}},
+		{[]string{"__Canon"}, nil, []string{"T"}},
+		{[]string{"__Canon", "int", "__Canon"}, nil, []string{"T1", "int", "T3"}},
+		{[]string{"__Canon", "int"}, []string{"of another"}, []string{"T1", "int"}},
+		{[]string{"__CanonBall"}, []string{"T"}, []string{"__CanonBall"}},
+	} {
+		given := slices.Clone(c.args)
+		if got := Unshared(c.args, c.names); !slices.Equal(got, c.want) {
+			t.Errorf("%q, %q: %q, want %q", given, c.names, got, c.want)
+		}
+		if !slices.Equal(c.args, given) {
+			t.Errorf("%q: changed to %q", given, c.args)
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	l := must.Get(ParseLines(clrasm.Lines()))(t)
+	if l.ID != [20]byte{1, 2, 3, 19: 9} {
+		t.Errorf("id %v", l.ID)
+	}
+	a, b := "/src/app/A.cs", "/src/gen/B.cs"
+	for _, c := range []struct {
+		name   string
+		method int
+		il     uint32
+		want   Place
+	}{
+		{"hidden before all lines", 1, 1, Place{}},
+		{"first", 1, 2, Place{a, 70, 9}},
+		{"before the next", 1, 8, Place{a, 70, 9}},
+		{"above it, of several lines", 1, 9, Place{a, 7, 5}},
+		{"hidden: what was before", 1, 205, Place{a, 7, 5}},
+		{"two bytes below", 1, 210, Place{a, 9000, 100}},
+		{"four bytes below", 1, 1 << 20, Place{a, 400000, 0}},
+		{"a method without", 2, 0, Place{}},
+		{"two files: first", 3, 4, Place{a, 20, 1}},
+		{"second", 3, 5, Place{b, 22, 1}},
+		{"hidden in the second", 3, 7, Place{b, 22, 1}},
+		{"first again", 3, 8, Place{a, 3, 1}},
+		{"no method", 4, 0, Place{}},
+		{"row 0", 0, 0, Place{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := l.Find(c.method, c.il); got != c.want || ok != (c.want.File != "") {
+				t.Errorf("%v %v, want %v", got, ok, c.want)
+			}
+		})
+	}
+}
+
+// A truncated or modified PDB is refused or read within bounds.
+func TestHostileLines(t *testing.T) {
+	use := func(b []byte) {
+		l, err := ParseLines(b)
+		if err != nil {
+			return
+		}
+		for method := range 5 {
+			for _, il := range []uint32{0, 9, 1 << 31} {
+				if p, ok := l.Find(method, il); ok && (p.Line <= 0 || len(p.File) > 2*maxPath) {
+					t.Fatalf("%v", p)
+				}
+			}
+		}
+	}
+	whole := clrasm.Lines()
+	for n := range whole {
+		use(whole[:n])
+		for _, v := range []byte{0, 1, 0x7f, 0x80, 0xc0, 0xff} {
+			b := slices.Clone(whole)
+			b[n] = v
+			use(b)
+		}
+	}
+	if _, err := ParseLines(sample()); err == nil {
+		t.Error("a module is no PDB")
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Commands of the tool as documents write them: in a fenced block, and between backquotes.
@@ -62,4 +64,53 @@ func commandsIn(text string) (all [][]string) {
 		}
 	}
 	return all
+}
+
+// Every command, except help itself, has a help text whose flags complete.
+func TestCompletionKnowsAll(t *testing.T) {
+	helps := helpTexts()
+	for _, name := range names() {
+		if name != "help" && helps[name] == "" {
+			t.Errorf("%s has no help text", name)
+		}
+	}
+	for _, want := range []struct{ command, flag string }{{"record", "--pid"}, {"record", "--keep-suspension"}, {"report", "--since"}, {"diff", "--until"}, {"waits", "--follow"}, {"stack", "--core"}} {
+		if !slices.Contains(flagsIn(helps[want.command]), want.flag) {
+			t.Errorf("%s: no %s in %v", want.command, want.flag, flagsIn(helps[want.command]))
+		}
+	}
+}
+
+// The script is run by a real shell.
+func TestCompletionBash(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no bash: completion was not tried")
+	}
+	script, _, code, _ := tool(t, "completion", "bash")
+	path := filepath.Join(tempdir.New(t), "seedwalk.bash")
+	if err := os.WriteFile(path, []byte(script), 0o600); err != nil || code != 0 {
+		t.Fatal(err, code)
+	}
+	for _, c := range []struct{ words, want string }{
+		{"seedwalk re", "record report replay"}, {"seedwalk record --du", "--duration"}, {"seedwalk diff --un", "--until"}, {"seedwalk nothing --x", ""},
+		{"seedwalk report seedwalk.b", "seedwalk.bash"},
+	} {
+		words := strings.Fields(c.words)
+		cmd := exec.Command(bash, "--norc", "-c", `. ./seedwalk.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _seedwalk; echo "${COMPREPLY[@]}"`, "bash")
+		cmd.Args = append(cmd.Args, words...)
+		cmd.Dir = filepath.Dir(path)
+		out, err := cmd.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {
+			t.Errorf("%s: %q, want %q, %v", c.words, got, c.want, err)
+		}
+	}
+	for _, shell := range []string{"zsh", "fish"} {
+		if out, _, code, _ := tool(t, "completion", shell); code != 0 || !strings.Contains(out, "seedwalk") || !strings.Contains(out, "keep-suspension") {
+			t.Errorf("%s: exit code %d, %q", shell, code, out)
+		}
+	}
+	if _, errOut, code, _ := tool(t, "completion", "tcsh"); code != 2 || !strings.Contains(errOut, "bash, zsh, or fish") {
+		t.Errorf("exit code %d, %s", code, errOut)
+	}
 }

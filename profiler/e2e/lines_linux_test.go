@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -154,4 +157,201 @@ func libraryLines(t *testing.T, library, out string, argv []string) {
 	if seen["App.Lines.Main:11"] == 0 || seen["App.Lines.Deep:33"] == 0 || offsets < 100 {
 		t.Errorf("only %v, %d offsets", seen, offsets)
 	}
+}
+
+// namesWanted are methods of Names.cs that differ only in their parameters or type arguments, and class
+// library methods that call them.
+var namesWanted = []string{
+	"Names.Over()", "Names.Over(int)", "Names.Over(ref string, long[,], List<Dictionary<string,int?>>[])",
+	"Names.Own<int>(T)", "Names.Own<T>(T)", "Names.Own<double,U>(T, U)",
+	"Names.Box<int>.Put", "Names.Box<T>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<T>.Both<int>", "Names.Box<KeyValuePair<T1,int>>.Put",
+	"Names.Key.CompareTo", "Names.Spin",
+	"System.Array.Sort<Names.Key>(T[])",
+	"System.Collections.Generic.List<Names.Key>.Sort()", "System.Collections.Generic.List<Names.Key>.Sort(int, int, IComparer<T>)",
+	"System.Collections.Generic.GenericArraySortHelper<Names.Key>.Sort",
+}
+
+// Methods have names that distinguish them, in every way of sampling.
+func TestNames(t *testing.T) {
+	exe, seen := compiled(t, "profiler/testdata/Names.cs"), map[string]string{}
+	for _, way := range []string{"probe", "snapshot"} {
+		t.Run(way, func(t *testing.T) {
+			r := recordRaw(t, "--rate 99 --mode "+way, need(t, "out", "bin", "swhost"), runtime9(t), exe, "3")
+			r.well(t, 0, "NAMES DONE\n")
+			got := slices.Sorted(maps.Values(r.names))
+			for _, name := range namesWanted {
+				if !slices.Contains(got, name) {
+					t.Errorf("no method %s", name)
+				}
+			}
+			oneNameEach(t, seen, got)
+			if t.Failed() {
+				for _, name := range got {
+					if strings.Contains(name, "Names") {
+						t.Log(name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// oneNameEach fails if a method has parameters in one recording and none in another, or a name with the
+// runtime's own word for shared type arguments.
+func oneNameEach(t *testing.T, seen map[string]string, names []string) {
+	for _, name := range names {
+		if strings.Contains(name, "__Canon") {
+			t.Errorf("%s: the runtime's word for shared code", name)
+		}
+		plain, list, _ := strings.Cut(name, "(")
+		if was, ok := seen[plain]; ok && (was == "") != (list == "") {
+			t.Errorf("%s is also named (%s", name, was)
+		}
+		seen[plain] = list
+	}
+}
+
+// mostWithSymbols is the largest share, in percent, of CPU self time without a name if symbols are available:
+// in rows of the whole program, and in frames of the library.
+const mostWithSymbols = 1.0
+
+// A library without symbols, as the runtime's is. One recording of it is symbolized later by a folder, by a
+// debuginfod server, and by a symbol server; each result equals that of the library with its own symbols.
+func TestSymbolsLater(t *testing.T) {
+	needs.Command(t, "gcc")
+	exe := compiled(t, "profiler/testdata/Shop.cs")
+	dir := tempdir.New(t)
+	const id = "5eed0000000000000000000000000000000000a1"
+	library, full := filepath.Join(filepath.Dir(exe), "libSystem.Shop.Native.so"), filepath.Join(dir, "full.so")
+	needs.Build(t, "gcc", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,--build-id=0x"+id, "-o", full, filepath.Join(root, "profiler", "testdata", "shop.c"))
+	needs.Build(t, "strip", "-o", library, full)
+	file := filepath.Join(dir, "shop.swrec")
+	if r := run(t, 2*time.Minute, nil, tool(t), "record", "--quiet", "--rate", "499", "--output", file, "--", need(t, "out", "bin", "swhost"), runtime9(t), exe, "6000"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	put := func(name string) {
+		at := filepath.Join(dir, name)
+		os.MkdirAll(filepath.Dir(at), 0o755)
+		needs.Build(t, "objcopy", "--only-keep-debug", full, at)
+	}
+	put("folder/.build-id/5e/" + id[2:] + ".debug")
+	put("debuginfod/buildid/" + id + "/debuginfo")
+	put("store/_.debug/elf-buildid-sym-" + id + "/_.debug")
+	serve := func(folder string) string {
+		srv := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(dir, folder))))
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	report := func(name string, args ...string) (folded string, rows, frames float64) {
+		at := filepath.Join(dir, name)
+		argv := append([]string{tool(t), "report", "--metric", "cpu", "--output", at + ".folded," + at + ".json"}, args...)
+		if r := run(t, time.Minute, []string{"XDG_CACHE_HOME=" + at + ".cache"}, append(argv, file)...); r.code != 0 {
+			t.Fatal(r.stderr)
+		}
+		rows, frames = unnamedRows(t, at+".folded", false), unnamedLeaves(t, at+".json", filepath.Base(library))
+		fmt.Printf("%-10s CPU self time without a name: %5.2f %% of rows, %6.2f %% of the library's frames\n", name, rows, frames)
+		return readFile(t, at+".folded"), rows, frames
+	}
+	if _, _, frames := report("none"); frames < 90 {
+		t.Errorf("%.2f %% without symbols", frames)
+	}
+	results := map[string]string{}
+	for name, place := range map[string]string{"folder": filepath.Join(dir, "folder"), "debuginfod": serve("debuginfod"), "store": serve("store")} {
+		folded, rows, frames := report(name, "--symbols", place)
+		if rows > mostWithSymbols || frames > mostWithSymbols {
+			t.Errorf("%s: %.2f %% of rows, %.2f %% of the library's frames", name, rows, frames)
+		}
+		results[name] = folded
+	}
+	if err := os.Rename(full, library); err != nil {
+		t.Fatal(err)
+	}
+	want, _, _ := report("own")
+	for _, name := range []string{"shop_open", "shop_tax", "shop_cart", "shop_price", "shop_restock"} {
+		if !strings.Contains(want, name) {
+			t.Errorf("no %s in the library's own names", name)
+		}
+	}
+	for name, got := range results {
+		if got != want {
+			t.Errorf("%s: not what the library's own symbols give", name)
+		}
+	}
+}
+
+// inlinedSamples is how many samples of inlined methods TestInlined compares.
+const inlinedSamples = 5000
+
+// Methods that the JIT compiler inlined are separate frames with their lines, if the runtime keeps these
+// data. If not, their time is their caller's.
+func TestInlined(t *testing.T) {
+	dir := tempdir.New(t)
+	for _, c := range []struct {
+		name   string
+		option []string
+		ms     int
+		most   []string
+	}{
+		{"kept", []string{"--inlines"}, inlinedSamples * 5 / 4, []string{"Inlined.Sum (inlined) < Inlined.Once", "Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
+		{"not-kept", nil, 300, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(dir, c.name+".json")
+			argv := append([]string{tool(t), "record", "--rate", "999", "--output", out}, c.option...)
+			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0"}, append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
+			if r.code != 0 || r.stdout != "INLINED DONE\n" {
+				t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			if named := strings.Contains(r.stderr, "record --inlines"); named == (c.option != nil) {
+				t.Errorf("the summary names --inlines: %v", named)
+			}
+			seen := judgeInlined(t, readLined(t, out))
+			t.Log(seen)
+			judged, outside := 0, seen["outside of loops"]
+			for _, chain := range c.most {
+				judged += seen[chain]
+			}
+			for chain, n := range seen {
+				if !slices.Contains(c.most, chain) && chain != "outside of loops" {
+					outside += n
+				}
+			}
+			if judged*1000 < c.ms*800 || outside*100 > judged {
+				t.Errorf("%d samples are right, %d are not or in no loop", judged, outside)
+			}
+		})
+	}
+}
+
+// loops are the lines of the loop of each method.
+var loops = map[string][]int{"Inlined.Sum (inlined)": {15, 16}, "Inlined.Divide (inlined)": {24, 25}, "Inlined.None": {53, 54}}
+
+// calls is the caller of each method, and the line of the call.
+var calls = map[string]string{"Inlined.Sum (inlined)": "Inlined.Once:39", "Inlined.Divide (inlined)": "Inlined.Middle (inlined):33", "Inlined.Middle (inlined)": "Inlined.Twice:46"}
+
+// judgeInlined counts samples by their methods below Main, and checks each chain.
+func judgeInlined(t *testing.T, p linedProfile) map[string]int {
+	seen := map[string]int{}
+	for _, s := range p.Stacks {
+		var names []string
+		var lines []int
+		for _, i := range s.Frames {
+			if f := &p.Frames[i]; strings.HasPrefix(f.Name, "Inlined.") && f.Name != "Inlined.Main" {
+				names, lines = append(names, f.Name), append(lines, f.Line)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		if loop := loops[names[0]]; loop != nil && !slices.Contains(loop, lines[0]) {
+			seen["outside of loops"] += s.Count
+		}
+		seen[strings.Join(names, " < ")] += s.Count
+		for i, name := range names {
+			if want := calls[name]; want != "" && (i+1 == len(names) || fmt.Sprintf("%s:%d", names[i+1], lines[i+1]) != want) {
+				t.Errorf("%d samples: %v at %v, want %s below %s", s.Count, names, lines, want, name)
+			}
+		}
+	}
+	return seen
 }

@@ -4,12 +4,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
@@ -118,4 +123,179 @@ func onTop(samples []*raw.Sample) (n int) {
 		}
 	}
 	return n
+}
+
+// kind is a kind of stack that a scenario of TruthMore.cs produces. A thread is in its scenario most of the
+// time, but in the interesting state only for moments.
+type kind struct {
+	scenario uint64
+	what     string
+	has      []uint64 // entries of the shadow; some of them must be there
+	depth    int      // entries, at least
+}
+
+// kinds lists the scenarios of TruthMore.cs. truth-ids.txt names the entries.
+var kinds = []kind{
+	{scenario: 31, what: "a filter under way", has: []uint64{33}},
+	{scenario: 32, what: "a finally under way in the second pass", has: []uint64{36}},
+	{scenario: 33, what: "interface dispatch by a hash", has: []uint64{37, 38, 39}},
+	{scenario: 34, what: "a generic virtual call", has: []uint64{41, 42}},
+	{scenario: 35, what: "a multicast delegate's target", has: []uint64{45, 46}},
+	{scenario: 36, what: "async methods", has: []uint64{48, 49}},
+	{scenario: 37, what: "an iterator", has: []uint64{51}},
+	{scenario: 38, what: "a loop replaced on the stack", has: []uint64{52}},
+	{scenario: 39, what: "code whose calls are counted", has: []uint64{53}, depth: 2},
+	{scenario: 40, what: "a method of some instructions", has: []uint64{28}},
+	{scenario: 41, what: "a recursion of 9,000 frames", has: []uint64{54}, depth: 9000},
+	{scenario: 42, what: "native code on a fibre", has: []uint64{109}},
+	{scenario: 43, what: "structures by value", has: []uint64{56}},
+	{scenario: 44, what: "room on the stack of a size known at run time", has: []uint64{58}, depth: 2},
+	{scenario: 45, what: "virtual calls of prologues and epilogues", has: []uint64{59, 60}, depth: 3},
+	{scenario: 46, what: "a dynamic method that is collected soon", has: []uint64{27}},
+	{scenario: 47, what: "a handler on the alternate stack", has: []uint64{112}},
+	{scenario: 48, what: "managed code on a fibre", has: []uint64{3}},
+	{scenario: 49, what: "an assembly to be unloaded, where others like it have been", has: []uint64{69}},
+}
+
+// meet counts the kinds of a stack that was compared and is right.
+func (c *checker) meet(s *shadow) {
+	for _, k := range kinds {
+		if k.scenario == s.scenario && len(s.entries) >= k.depth && slices.ContainsFunc(k.has, func(id uint64) bool { return slices.Contains(s.entries, id) }) {
+			c.met[k.what]++
+		}
+	}
+}
+
+// metAll reports whether every kind has occurred.
+func (c *checker) metAll() bool {
+	return !slices.ContainsFunc(kinds, func(k kind) bool { return c.met[k.what] == 0 })
+}
+
+// allMet fails the test if a kind never occurred.
+func (c *checker) allMet(t *testing.T) {
+	t.Helper()
+	for _, k := range kinds {
+		t.Logf("%6d of scenario %d: %s", c.met[k.what], k.scenario, k.what)
+		if c.met[k.what] == 0 {
+			t.Errorf("never met: %s", k.what)
+		}
+	}
+}
+
+// A single-file program on .NET 10, whose runtime describes its structures: whole stacks, and each method has
+// a name.
+func TestProbeNet10(t *testing.T) {
+	c := newChecker(t)
+	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
+	r := recordRaw(t, "--mode probe --rate 250", "/bin/sh", "-c", `sleep 8 | exec "$0" server start`, azmcp)
+	t.Log("\n" + r.stderr)
+	lost, managed, doubtful := 0, 0, 0
+	for _, s := range r.samples {
+		if s.Result.Gap != merge.GapNone {
+			if lost++; lost < 4 {
+				t.Logf("%v:\n%s", s.Result.Gap, c.dump(s))
+			}
+		}
+		if len(s.Frames) > 0 && s.Frames[0].Function != 0 {
+			managed++
+		}
+		if slices.ContainsFunc(s.Frames, func(f merge.Frame) bool { return f.Kind != unwind.KindGap && f.Trust.Doubtful() }) {
+			doubtful++
+		}
+	}
+	unnamed := 0
+	for _, name := range r.names {
+		if strings.HasPrefix(name, "method 0x") {
+			unnamed++
+		}
+	}
+	t.Logf("%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name", len(r.samples), lost, doubtful, managed, len(r.names), unnamed)
+	if doubtful*200 > len(r.samples) {
+		t.Errorf("%d of %d stacks have a doubtful frame", doubtful, len(r.samples))
+	}
+	if len(r.samples) < 100 || lost*200 > len(r.samples) || unnamed*100 > len(r.names) || len(r.names) < 100 {
+		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost, len(r.samples), unnamed, len(r.names))
+	}
+}
+
+// tiers counts samples in code that is replaced while it runs. They are compared with the runtime's own map
+// of all compiled code.
+type tiers struct {
+	osr      int // stacks with a frame that was replaced on the stack
+	top      int // interrupted in that frame
+	mixed    int // stacks with one method in two of its bodies
+	below    int // stacks that continue on the thread's own stack, below an alternate one
+	replaced int // methods seen in more than one body, in one run
+}
+
+// mapEnv makes the runtime write its map to dir.
+func mapEnv(t *testing.T, dir string) {
+	t.Helper()
+	t.Setenv("DOTNET_PerfMapEnabled", "3")
+	t.Setenv("DOTNET_PerfMapJitDumpPath", dir)
+}
+
+// takeMap reads the map of the only process that has written one, and removes it.
+func takeMap(t *testing.T, dir, assembly string) perfMap {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(dir, "perf-*.map"))
+	if len(found) != 1 {
+		t.Fatalf("the runtime wrote %d maps of its methods", len(found))
+	}
+	defer os.Remove(found[0])
+	return readPerfMap(t, found[0], assembly)
+}
+
+// add counts the samples of one run.
+func (c *tiers) add(m perfMap, samples []*raw.Sample) {
+	bodies := map[clr.FunctionID]map[uint64]bool{}
+	for _, s := range samples {
+		here := map[clr.FunctionID]uint64{}
+		osr, top, mixed := false, false, false
+		for i := range s.Frames {
+			f := &s.Frames[i]
+			b := m.find(f.IP)
+			if f.Function == 0 || b == nil {
+				continue
+			}
+			if bodies[f.Function] == nil {
+				bodies[f.Function] = map[uint64]bool{}
+			}
+			bodies[f.Function][b.start] = true
+			if strings.HasSuffix(b.tier, "OSR") {
+				osr, top = true, top || i == 0
+			}
+			mixed = mixed || here[f.Function] != 0 && here[f.Function] != b.start
+			here[f.Function] = b.start
+		}
+		if osr {
+			c.osr++
+		}
+		if top {
+			c.top++
+		}
+		if mixed {
+			c.mixed++
+		}
+		if len(s.Capture.Below.Data) > 0 {
+			c.below++
+		}
+	}
+	for _, b := range bodies {
+		if len(b) > 1 {
+			c.replaced++
+		}
+	}
+}
+
+// all reports whether every kind that must occur has occurred.
+func (c *tiers) all() bool { return c.top > 0 && c.replaced > 0 && c.below > 0 }
+
+func (c *tiers) verdict(t *testing.T) {
+	t.Helper()
+	t.Logf("%d stacks with a frame replaced on the stack, %d of them interrupted in it, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
+		c.osr, c.top, c.mixed, c.replaced, c.below)
+	if !c.all() {
+		t.Error("not every kind was met")
+	}
 }

@@ -1,11 +1,16 @@
 package e2e
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // shown is what stack --json shows.
@@ -138,5 +143,207 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 	t.Logf("%d threads, %d equal; %d frames, %d without a name", len(c.Threads), equal, frames, nameless)
 	if equal == 0 || whole && nameless*100 > frames {
 		t.Error("too few")
+	}
+}
+
+// ended are the program's methods below an uncaught exception, leaf first.
+var ended = []string{"Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Outer (lambda)", "Ending.Middle", "Ending.Outer"}
+
+// ending are a thread's methods of the program's own.
+func ending(th *shownThread) []string { return th.managed("Ending.") }
+
+// A program that an exception is ending, in its own last handler: the handler is above the methods that have
+// thrown.
+func TestStackOfCrashing(t *testing.T) {
+	p, _ := waiting(t, "handling", app(t, "Ending", "handled")...)
+	l := stacks(t, p.id)
+	want := append([]string{"Ending.Handler"}, ended...)
+	i := slices.IndexFunc(l.Threads, func(th shownThread) bool { return slices.Equal(ending(&th), want) })
+	if i < 0 || !l.Threads[i].Complete || len(l.Problems) > 0 {
+		t.Errorf("no whole thread with %q: %+v, %v", want, l.Threads, l.Problems)
+	}
+}
+
+// A program that only collects, with all of its threads stopped most of the time: whole stacks, and that of
+// the collecting thread reaches into the collector.
+func TestStackOfCollecting(t *testing.T) {
+	p, _ := waiting(t, "collecting", app(t, "Ending", "collecting")...)
+	threads, whole, inside, workers := 0, 0, 0, 0
+	const looks = 12
+	for range looks {
+		l := stacks(t, p.id)
+		threads, whole = threads+len(l.Threads), whole+l.whole(t)
+		for i := range l.Threads {
+			th := &l.Threads[i]
+			switch m := ending(th); {
+			case slices.Equal(m, []string{"Ending.Work"}):
+				workers++
+			case slices.Equal(m, []string{"Ending.Collecting", "Ending.Main"}):
+				if k := slices.IndexFunc(th.Frames, func(f struct{ Kind, Name, Module, IP, SP string }) bool {
+					return strings.HasPrefix(f.Name, "System.GC.Collect(")
+				}); k > 4 {
+					inside++ // with frames of the collector above it
+				}
+			case len(m) > 0:
+				t.Errorf("thread %d: %q", th.TID, m)
+			}
+		}
+	}
+	t.Logf("%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks, threads, whole, inside, workers)
+	if inside < looks/2 || workers < 3*looks-6 || threads-whole > 1 {
+		t.Error("not what the program does")
+	}
+}
+
+// The core that the runtime itself has written of such a program. The default kind lacks the data about
+// methods: the tool prints that and what to do, and native frames are there.
+func TestStackOfMinidump(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {
+		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
+	}
+	for _, c := range []struct {
+		name, kind string
+		full       bool
+	}{{"full", "4", true}, {"heap", "2", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			tempdir.Room(t, 2000)
+			core := filepath.Join(tempdir.New(t), "core")
+			env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + c.kind, "DOTNET_DbgMiniDumpName=" + core}
+			r := run(t, 2*time.Minute, env, app(t, "Ending", "unhandled")...)
+			if _, err := os.Stat(core); err != nil {
+				t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
+			}
+			l := stacks(t, "--core", core)
+			whole := slices.ContainsFunc(l.Threads, func(th shownThread) bool { return th.Complete && slices.Equal(ending(&th), ended) })
+			t.Logf("%d threads, problems %v", len(l.Threads), l.Problems)
+			switch {
+			case c.full && (!whole || len(l.Problems) > 0 || !l.Runtime):
+				t.Errorf("no whole thread with %q: %+v", ended, l.Threads)
+			case !c.full && !whole && (len(l.Problems) != 1 || !strings.Contains(l.Problems[0], "DOTNET_DbgMiniDumpType=4") || len(l.Threads) < 5):
+				t.Errorf("%v, %+v", l.Problems, l.Threads)
+			}
+		})
+	}
+}
+
+// lockedThread is a waiting thread in stack --json.
+type lockedThread struct {
+	TID      uint32
+	Name     string
+	WaitsFor *struct {
+		Kind, At string
+		Owner    uint32
+	} `json:"waits_for"`
+}
+
+type lockedProcess struct {
+	Threads   []lockedThread
+	Deadlocks [][]uint32
+}
+
+// waitFor is a wait in the deadlock of Waits.cs: the kind of lock, and its owner.
+type waitFor struct{ kind, owner string }
+
+// Every wait for a lock in a deadlocked program has its owner, and threads that wait for each other are
+// marked. Threads that wait for anything else have neither. The same from a core.
+func TestStackLocks(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		p, _ := waiting(t, "deadlocked", on(t, runtime, "Waits", "deadlock")...)
+		judgeLocks(t, locksOf(t, p.id), runtime == needs.Net9) // 10 has no System.Threading.Lock here
+		if runtime != needs.Net9 {                             // one core is enough
+			return
+		}
+		p.freeze()
+		judgeCore(t, locksOf(t, "--core", coreOf(t, p.id, "gcore")), locksOf(t, p.id))
+	})
+}
+
+// The owners of monitors in a deadlocked program of .NET 8, and the verdict of hang.
+func TestNet8Locks(t *testing.T) {
+	of, _ := waiting(t, "deadlocked", on(t, needs.Net8, "Truth", "deadlock")...)
+	h := hungAs(t, of.id, "deadlock", "") // its threads have reached their locks by then
+	if h.kind() != "deadlock" {
+		t.Errorf("hang says %+v", h.Verdicts)
+	}
+	p, owners, waiting := locksOf(t, of.id), map[uint32]int{}, 0
+	for _, th := range p.Threads {
+		if th.WaitsFor != nil && th.WaitsFor.Kind == "monitor" {
+			waiting++
+			owners[th.WaitsFor.Owner]++
+		}
+	}
+	if waiting != 3 || len(owners) != 2 || owners[0] != 0 || len(p.Deadlocks) != 1 || len(p.Deadlocks[0]) != 2 {
+		t.Errorf("%d threads wait for monitors of %v, deadlocks %v", waiting, owners, p.Deadlocks)
+	}
+}
+
+func locksOf(t *testing.T, args ...string) (p lockedProcess) {
+	t.Helper()
+	seedwalkJSON(t, &p, "stack", args...)
+	return p
+}
+
+// judgeLocks compares the waits with the names of the threads.
+func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
+	t.Helper()
+	names, got := map[uint32]string{}, map[string]waitFor{}
+	for _, th := range p.Threads {
+		names[th.TID] = th.Name
+	}
+	waits := []waitFor{}
+	for _, th := range p.Threads {
+		switch {
+		case th.WaitsFor == nil:
+		case th.Name == "waits":
+			waits = append(waits, waitFor{th.WaitsFor.Kind, names[th.WaitsFor.Owner]})
+		default:
+			got[th.Name] = waitFor{th.WaitsFor.Kind, names[th.WaitsFor.Owner]}
+		}
+	}
+	want := map[string]waitFor{
+		"managed-1": {"monitor", "managed-2"}, "managed-2": {"monitor", "managed-1"},
+		"native-1": {"pthread mutex", "native-2"}, "native-2": {"pthread mutex", "native-1"},
+		"mixed-1": {"pthread mutex", "mixed-2"}, "mixed-2": {"monitor", "mixed-1"}, "left": {"monitor", "holder"},
+	}
+	if slim {
+		want["slim-waits"] = waitFor{"System.Threading.Lock", "slim-holder"}
+	}
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("%s: %q, want %q", name, got[name], w)
+		}
+	}
+	if len(got) != len(want) || !slices.Equal(waits, slices.Repeat([]waitFor{{"monitor", "holder"}}, 3)) {
+		t.Errorf("waits of %v, and %v", got, waits)
+	}
+	var rings []string
+	for _, ring := range p.Deadlocks {
+		var of []string
+		for _, tid := range ring {
+			of = append(of, names[tid])
+		}
+		slices.Sort(of)
+		rings = append(rings, strings.Join(of, " "))
+	}
+	slices.Sort(rings)
+	if !slices.Equal(rings, []string{"managed-1 managed-2", "mixed-1 mixed-2", "native-1 native-2"}) {
+		t.Errorf("deadlocks %q", rings)
+	}
+}
+
+// judgeCore compares the waits in a core, which has no names of threads.
+func judgeCore(t *testing.T, core, live lockedProcess) {
+	t.Helper()
+	if len(core.Threads) != len(live.Threads) {
+		t.Errorf("%d threads in the core, %d live", len(core.Threads), len(live.Threads))
+	}
+	if len(live.Deadlocks) != 3 || fmt.Sprint(core.Deadlocks) != fmt.Sprint(live.Deadlocks) {
+		t.Errorf("deadlocks in the core %v, live %v", core.Deadlocks, live.Deadlocks)
+	}
+	for _, th := range core.Threads {
+		i := slices.IndexFunc(live.Threads, func(o lockedThread) bool { return o.TID == th.TID })
+		if i < 0 || (th.WaitsFor == nil) != (live.Threads[i].WaitsFor == nil) || th.WaitsFor != nil && *th.WaitsFor != *live.Threads[i].WaitsFor {
+			t.Errorf("thread %d: %+v in the core, %+v live", th.TID, th.WaitsFor, live.Threads[i].WaitsFor)
+		}
 	}
 }

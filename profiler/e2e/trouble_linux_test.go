@@ -1,12 +1,19 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -53,4 +60,213 @@ func TestTrouble(t *testing.T) {
 		}
 		judge("the trace", mode, r.stdout, fileText(t, page))
 	}
+}
+
+// asNobody is the command line that runs a program as another user.
+func asNobody(t *testing.T, argv ...string) []string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: only root records the processes of others")
+	}
+	needs.Command(t, "setpriv")
+	nobody := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "-u", "TMPDIR"}
+	for _, file := range argv[:3] { // the host, the runtime, the program
+		if exec.Command(nobody[0], append(nobody[1:], "test", "-r", file)...).Run() != nil {
+			t.Skipf("SKIPPED-CHECK: user 65534 may not read %s", file)
+		}
+	}
+	return append(nobody, argv...)
+}
+
+// Root records a process of another user, whose files cannot be in root's own temporary folder; in the
+// process's namespaces too.
+func TestRootRecordsOthers(t *testing.T) {
+	argv := asNobody(t, app(t, "Truth", "120")...)
+	t.Run("here", func(t *testing.T) {
+		p := start(t, argv...)
+		until(t, "it opens its diagnostics port", func() bool {
+			s, _ := filepath.Glob("/tmp/dotnet-diagnostic-" + p.id + "-*-socket")
+			return len(s) > 0
+		})
+		recordOther(t, p.id)
+	})
+	t.Run("container", func(t *testing.T) {
+		pid := contained(t, argv...)
+		// a change of user cancels the kernel's promise to end it together with unshare
+		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) })
+		recordOther(t, fmt.Sprint(pid))
+	})
+}
+
+func recordOther(t *testing.T, pid string) {
+	closed := filepath.Join(tempdir.New(t), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", closed)
+	for range 2 { // the second recording finds the probe of the first
+		r := record(t, "--duration 2s --pid "+pid)
+		if t.Logf("%d samples, %d complete", r.Samples, r.Complete); r.code != 0 || r.Samples == 0 || !r.has("T.Run") {
+			t.Errorf("exit code %d, or no method of the program's is named\n%s", r.code, r.stderr)
+		}
+	}
+	for command, c := range map[string]struct {
+		args []string
+		says string
+	}{"stack": {[]string{pid}, "T.Run"}, "doctor": {[]string{"--pid", pid}, "Everything works with this process."}} {
+		if r := seedwalk(t, append([]string{command}, c.args...)...); r.code != 0 || !strings.Contains(r.stdout, c.says) {
+			t.Errorf("%s: exit code %d\n%s%s", command, r.code, r.stderr, r.stdout)
+		}
+	}
+}
+
+// A seccomp filter refuses system calls of the probe or the tool: the tool reports it or uses another way,
+// and the program ends as without us.
+func TestRefusedCalls(t *testing.T) {
+	filter := withoutCall(t)
+	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
+		t.Skip("SKIPPED-CHECK: there is no seccomp here")
+	}
+	for _, c := range []struct {
+		name         string
+		target, tool int    // the call that is refused there, -1: none
+		command      string // record or stack, and its flags
+		code         int
+		says         string
+	}{
+		{"no timers", unix.SYS_TIMER_CREATE, -1, "record --clock timer", 0, "threads without a timer: the kernel refused it"},
+		{"no perf events", -1, unix.SYS_PERF_EVENT_OPEN, "record", 0, "clock: random, by the tool"},
+		{"no ring", unix.SYS_MEMFD_CREATE, -1, "record", 125, "the probe was loaded and did not connect"},
+		{"no ptrace", -1, unix.SYS_PTRACE, "stack", 3, "a seccomp filter that allows ptrace"},
+		{"no process_vm_readv", -1, unix.SYS_PROCESS_VM_READV, "stack", 0, "T.Run"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
+			args := append([]string{filter, fmt.Sprint(c.tool), tool(t)}, strings.Fields(c.command)...)
+			if c.command != "stack" {
+				args = append(args, "--duration", "1s", "--output", filepath.Join(tempdir.New(t), "o.folded"), "--pid")
+			}
+			r := run(t, time.Minute, nil, append(args, p.id)...)
+			if r.code != c.code || !strings.Contains(r.stderr+r.stdout, c.says) || c.code != 0 && strings.Count(r.stderr, "\n") != 1 {
+				t.Errorf("%d, not %q:\n%s%s", r.code, c.says, r.stderr, r.stdout)
+			}
+			p.truthDone()
+		})
+	}
+}
+
+// doctor prints which clock a recording would use.
+func TestDoctorClock(t *testing.T) {
+	filter := withoutCall(t)
+	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
+		t.Skip("SKIPPED-CHECK: there is no seccomp here")
+	}
+	if r := run(t, time.Minute, nil, tool(t), "doctor"); !strings.Contains(r.stdout, "perf events, with high-resolution timers") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+	r := run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PERF_EVENT_OPEN), tool(t), "doctor")
+	if !strings.Contains(r.stdout, "NOTE  clock") || !strings.Contains(r.stdout, "random moments of seedwalk") || !strings.Contains(r.stdout, "perf_event_open") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+}
+
+// No probe can be put into a process whose diagnostics are off. Its threads are stopped one by one, and the
+// stacks agree with the threads' own records. The program ends as without us.
+func TestRecordOutside(t *testing.T) {
+	t.Setenv("DOTNET_EnableDiagnostics", "0")
+	p := attached(t, app(t, "Truth", "20")...)
+	if r := seedwalk(t, "record", "--pid", p.id, "--duration", "1s", "--output", filepath.Join(t.TempDir(), "o.folded")); r.code != 125 || !strings.Contains(r.stderr, "--outside") {
+		t.Errorf("without --outside: %d %s", r.code, r.stderr)
+	}
+	r := recordRaw(t, "--outside --duration 6s --pid "+p.id)
+	if t.Log(r.stderr); r.code != 0 {
+		t.Fatalf("exit code %d", r.code)
+	}
+	c := newChecker(t)
+	c.copied = perfevent.MaxStack
+	c.recorded(t, r)
+	c.few(t, 0, 97)
+	p.truthDone()
+}
+
+// A native program is sampled the same way.
+func TestRecordOutsideNative(t *testing.T) {
+	p := attached(t, "/bin/sh", "-c", "while :; do :; done")
+	if r := record(t, "--outside --duration 2s --pid "+p.id); r.code != 0 || r.Samples == 0 || r.Complete != r.Samples || !r.has("__libc_start_main") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+}
+
+// refusing is the beginning of a command to which the kernel refuses the memory of processes with
+// capabilities that it lacks.
+func refusing(t *testing.T, capabilities string) []string {
+	t.Helper()
+	lacks := "-" + strings.ReplaceAll(capabilities, ",", ",-")
+	cmd := []string{"setpriv", "--bounding-set=" + lacks, "--inh-caps=" + lacks, "--"}
+	if os.Geteuid() != 0 || exec.Command(cmd[0], append(cmd[1:], "true")...).Run() != nil {
+		t.Skip("SKIPPED-CHECK: capabilities cannot be given up here (it needs root and setpriv)")
+	}
+	mem := fmt.Sprintf("/proc/%d/mem", os.Getpid())
+	if exec.Command(cmd[0], append(cmd[1:], "head", "-c0", mem)...).Run() == nil {
+		t.Skip("SKIPPED-CHECK: the kernel refuses no memory here")
+	}
+	return cmd
+}
+
+// The kernel refuses the tool everything that needs ptrace's permission: process_vm_readv, /proc/PID/mem,
+// where threads wait, and finally the list of mappings. The probe in the target reads instead, and the stacks
+// agree with the threads' own records. The same if the target may not even read itself.
+func TestProbeReads(t *testing.T) {
+	for _, c := range []struct {
+		name, lacks, runtime string
+		filtered             bool
+	}{
+		{"memory", "sys_ptrace", needs.Net9, false},
+		{"memory and mappings", "sys_ptrace,perfmon,sys_admin", needs.Net9, true},
+		{"net10", "sys_ptrace,perfmon,sys_admin", needs.Net10, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			by, argv := refusing(t, c.lacks), on(t, c.runtime, "Truth", "12")
+			if c.filtered {
+				argv = append([]string{withoutCall(t), fmt.Sprint(unix.SYS_PROCESS_VM_READV)}, argv...)
+			}
+			p := attached(t, argv...)
+			if d := run(t, time.Minute, nil, append(by, tool(t), "doctor", "--pid", p.id)...); !strings.Contains(d.stdout, "the probe reads the program's memory") {
+				t.Errorf("doctor does not say who reads:\n%s", d.stdout)
+			}
+			r := recordRawBy(t, by, "--rate 200 --duration 4s --pid "+p.id)
+			t.Log("\n" + r.stderr)
+			if r.code != 0 || !strings.Contains(r.stderr, "memory read through the probe: ") {
+				t.Fatalf("exit code %d\n%s", r.code, r.stderr)
+			}
+			judge := newChecker(t)
+			judge.want, judge.first, judge.last, judge.whole = 300, 1, 0, 100
+			judge.recorded(t, r)
+			judge.verdict(t)
+			checkReads(t, r.jsonProfile, judge.sum().checked)
+			p.truthDone()
+		})
+	}
+}
+
+// checkReads checks the counters of reads, and that stacks were compared at all.
+func checkReads(t *testing.T, p *jsonProfile, checked int) {
+	t.Helper()
+	c := p.Counters
+	t.Logf("%d stacks compared; %d reads, %d us each, %d us of them in the handler; %d of what was held, %d given up, %d signals", checked, c["reads"],
+		c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000, c["reads_held"], c["reads_lost"], c["read_signals"])
+	if p.Way != "probe" || c["reads"] == 0 || c["reads_lost"]*50 > c["reads"] || checked < 200 || c["hidden"] == 0 {
+		t.Errorf("%d stacks compared, %+v", checked, p.Figures)
+	}
+}
+
+// withoutCall builds a program that runs another, to which the kernel refuses a call.
+func withoutCall(t *testing.T) string {
+	t.Helper()
+	filter := filepath.Join(tempdir.New(t), "without")
+	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-o", filter, "testdata/without.c").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED-CHECK: no filter can be built: %v %s", err, out)
+	}
+	return filter
 }

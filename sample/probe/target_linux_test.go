@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -77,5 +80,74 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 		f.Want(events, uint64(least))
 		c.Close()
 		return f
+	}
+}
+
+// While the bounds of a thread's own stack are unknown, a sample reaches up to where the C library keeps the
+// thread's data. On a stack that is certainly another one, it reaches less far.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	r, tell := startFaults(t)
+	defer close(r.f.beating())
+	tid, err := strconv.Atoi(tell("d"))
+	if err != nil || tid == 0 {
+		t.Fatal(tid, err)
+	}
+	slot, err := r.f.Slot(uint32(tid))
+	must.Do(t, err)
+	ask := func(op Op) (last Record) {
+		t.Helper()
+		must.Do(t, r.f.Ask(slot, op, int(unix.SIGURG)))
+		answered(t, "by the deep thread", func() bool { return r.f.Answered(slot) })
+		r.f.Read(func(rec *Record) { last = *rec })
+		return last
+	}
+	ask(OpArm)
+	_, _, base := r.f.Armed(slot)
+	early := ask(OpSample)
+	if end := early.StackAddr + uint64(len(early.Stack)); len(early.Stack) < 300<<10 || end != base&^7 || early.Flags&Foreign == 0 {
+		t.Errorf("%d bytes, up to %#x of %#x, flags %d", len(early.Stack), end, base, early.Flags)
+	}
+	const elsewhere = 1 << 20
+	r.f.SetStack(slot, elsewhere, 2*elsewhere)
+	if other := ask(OpSample); len(other.Stack) != 1<<16 || other.Flags&Foreign == 0 {
+		t.Errorf("of another stack %d bytes, flags %d", len(other.Stack), other.Flags)
+	}
+}
+
+// The architecture of a file is read once: the target can write it at any time.
+func TestFileOfArch(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		arch uint32
+		want context.Arch
+	}{
+		{"x86-64", uint32(context.ArchAMD64), context.ArchAMD64},
+		{"ARM64", uint32(context.ArchARM64), context.ArchARM64},
+		{"none", 0, context.NoArch},
+		{"unknown", uint32(context.ArchARM64) + 1, context.NoArch},
+		{"wide", 1<<8 | uint32(context.ArchAMD64), context.NoArch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := os.Create(t.TempDir() + "/file")
+			must.Do(t, err)
+			defer f.Close()
+			h := header{magic: Magic, version: Version, arch: c.arch}
+			if _, err := f.Write(unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h))); err != nil {
+				t.Fatal(err)
+			}
+			must.Do(t, f.Truncate(FullSize))
+			p, err := Open(int(f.Fd()), os.Getpid())
+			if (err == nil) != (c.want != context.NoArch) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			defer p.Close()
+			if p.h.arch = 3 - c.arch; p.Arch() != c.want || p.form != formats[c.want] {
+				t.Errorf("%v, %v", p.Arch(), p.form)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/merge"
@@ -128,6 +129,46 @@ func TestUnprovenCode(t *testing.T) {
 		frames, gap, _ := w.Walk(&walk.Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
 		if gap != c.want || len(frames) == 0 || frames[0].IP != image+0x110 || frames[len(frames)-1].Gap != c.want {
 			t.Errorf("%s: %v, %+v", c.name, gap, frames)
+		}
+	}
+}
+
+// A method's role in chains follows from its name.
+func TestResumes(t *testing.T) {
+	const box = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int>.AsyncStateMachineBox<App.Get>."
+	for name, want := range map[string]resumes{
+		"App.Get (async)":                                    {body: "App.Get"},
+		"App.Get(string) (async)":                            {body: "App.Get(string)"},
+		"App.Get":                                            {},
+		box + "MoveNext(Thread)":                             {},
+		box + "ExecutionContextCallback":                     {help: true},
+		"System.Threading.ExecutionContext.RunInternal":      {help: true},
+		"System.Threading.Tasks.Task.ExecuteWithThreadLocal": {task: true},
+		"System.Runtime.CompilerServices.AsyncMethodBuilderCore.Start<App.Get>": {kick: true},
+	} {
+		if want.name = name; resumesOf(name) != want {
+			t.Errorf("%s: %+v", name, resumesOf(name))
+		}
+	}
+}
+
+// Stop ends a sleep at any moment: before it, during it, or just as it begins.
+func TestStopWakes(t *testing.T) {
+	for i := range 300 {
+		e := &Base{Alarm: alarm.New()}
+		done := make(chan bool, 1)
+		go func() { e.Pause(time.Hour); done <- true }()
+		switch i % 3 {
+		case 1:
+			time.Sleep(time.Duration(i) * time.Microsecond)
+		case 2:
+			time.Sleep(time.Millisecond)
+		}
+		e.Stop()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatal("stopped: still sleeps")
 		}
 	}
 }

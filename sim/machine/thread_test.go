@@ -230,3 +230,134 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportAllocs()
 	w.run(r, b.N, 8, func() {})
 }
+
+// TestTrapAlignment: the processor aligns the stack before it pushes.
+func TestTrapAlignment(t *testing.T) {
+	w := single(t, image.PE, shape(t, image.ShapeAMD64{Body: 1, Leaf: true}, "f"), shape(t, image.ShapeAMD64{MachineFrame: true}, "trap"))
+	before := w.t.State()
+	if before.R[4]%16 != 8 || !w.t.Interrupt(w.im, &w.im.Funcs[1]) {
+		t.Fatalf("rsp %#x", before.R[4])
+	}
+	if sp := w.t.State().R[4]; sp != before.R[4]-8-40 {
+		t.Errorf("rsp %#x, then %#x", before.R[4], sp)
+	}
+	if e := w.t.Step(); e != Returned || w.t.State() != before {
+		t.Errorf("%v, not as before the trap", e)
+	}
+}
+
+// TestRedZone: a signal leaves alone what is just below RSP.
+func TestRedZone(t *testing.T) {
+	fn := must.Get(image.ShapeAMD64{Body: 1, Leaf: true}.Func(image.ELF, "f"))(t)
+	w := single(t, image.ELF, fn, image.SignalReturn(image.AMD64))
+	sp := w.t.State().R[4]
+	for at := sp - redZone; at < sp; at += 8 {
+		w.t.Poke(at, at)
+	}
+	if !w.t.Interrupt(w.im, &w.im.Funcs[0]) || w.t.State().R[4]%16 != 8 {
+		t.Fatal("no signal, or a misaligned stack")
+	}
+	for at := sp - redZone; at < sp; at += 8 {
+		if v, _ := w.t.Word(at); v != at {
+			t.Errorf("%#x has changed", at)
+		}
+	}
+}
+
+// TestFaultUndoes: an op that faults at its second effect changes no register.
+func TestFaultUndoes(t *testing.T) {
+	fn := must.Get(image.ShapeAMD64{FramePointer: true, Dynamic: true}.Func(image.ELF, "f"))(t)
+	w := single(t, image.ELF, fn)
+	w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 20)
+	w.t.state.R[5] = 0x10 // leave reads there
+	before := w.t.State()
+	if e := w.t.Step(); e != Faulted || w.t.State() != before {
+		t.Errorf("%v, rsp %#x", e, w.t.State().R[4])
+	}
+}
+
+// redirectPair is a function to be redirected from, and the one to go to.
+func redirectPair(t *testing.T, a image.Arch) *image.Image {
+	t.Helper()
+	var fns [2]image.Func
+	var errs [2]error
+	if a == image.AMD64 {
+		fns[0], errs[0] = image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 40, Body: 3}.Func(image.PE, "f")
+		fns[1] = image.RedirectStub("stub")
+	} else {
+		fns[0], errs[0] = image.ShapeARM64{RegI: 2, Calls: 1, Body: 3, FrameSize: 64}.Func(image.PE, "f")
+		fns[1], errs[1] = image.ShapeARM64{RegI: 2, FramePointer: true, Calls: 1, Body: 3, FrameSize: 96}.Func(image.PE, "stub")
+	}
+	for _, err := range errs {
+		must.Do(t, err)
+	}
+	im := must.Get(image.Build(a, image.PE, "pair", imageBase, fns[:]))(t)
+	return im
+}
+
+// A redirected thread keeps its registers but for the ip; from the answer on
+// the stub's rows lead back there; and all registers come back.
+func TestRedirect(t *testing.T) {
+	for _, a := range []image.Arch{image.AMD64, image.ARM64} {
+		t.Run(a.String(), func(t *testing.T) {
+			im := redirectPair(t, a)
+			th := New(a, stackLow, stackHigh, 1)
+			th.Start(im, &im.Funcs[0])
+			inBody := func(t *Thread) bool { _, part := t.Op(); return part == image.Body }
+			if th.Answer() || !th.RunTo(inBody, 20) {
+				t.Fatal("an answer to nobody, or no body")
+			}
+			before := th.State()
+			th.Redirect(im, &im.Funcs[1])
+			if now := th.State(); now.PC != im.Base+uint64(im.Funcs[1].RVA) || now.R != before.R || th.Depth() != 2 {
+				t.Fatalf("pc %#x, or another register has changed", now.PC)
+			}
+			if tr := th.Truth(nil); !tr[1].Exact || tr[1].State != before {
+				t.Errorf("the truth below the stub is %+v", tr[1])
+			}
+			if !th.RunTo(inBody, 20) {
+				t.Fatal("no room, or no body")
+			}
+			if next := th.caller(a); next.PC == before.PC {
+				t.Error("the return address is known too early")
+			}
+			if !th.Answer() {
+				t.Fatal("no answer")
+			}
+			n := 0
+			for ; th.Depth() == 2; n++ {
+				next := th.caller(a)
+				if d := next.R[a.SP()] - before.R[a.SP()]; next.PC != before.PC || d != 0 || next.R[a.FP()] != before.R[a.FP()] {
+					t.Errorf("op %d: the caller's pc is %#x, not %#x; sp is off by %d", th.at, next.PC, before.PC, d)
+				}
+				if e := th.Step(); e == AtCall {
+					th.Skip()
+				} else if e == Faulted || e == Diverted {
+					t.Fatal(e)
+				}
+			}
+			if th.State() != before || n < 4 {
+				t.Errorf("after %d steps it goes on at %#x, not at %#x as it was", n, th.State().PC, before.PC)
+			}
+		})
+	}
+}
+
+// caller is the frame below that the rows tell.
+func (t *Thread) caller(a image.Arch) State {
+	st := t.State()
+	StepRow(a, t.image, t.fn, &st, t.Word)
+	return st
+}
+
+// A stack without room has none for a redirection.
+func TestRedirectWithoutRoom(t *testing.T) {
+	im := redirectPair(t, image.AMD64)
+	th := New(image.AMD64, stackLow, stackHigh, 1)
+	th.Start(im, &im.Funcs[0])
+	th.state.R[4] = stackLow
+	th.Redirect(im, &im.Funcs[1])
+	if before := th.State(); th.Step() != Faulted || th.State() != before {
+		t.Error("there is room below the stack")
+	}
+}

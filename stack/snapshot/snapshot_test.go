@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
 // script is a Runtime with scripted results that records its calls.
@@ -178,5 +179,114 @@ func TestWindowDoesNotAllocate(t *testing.T) {
 	s, all := New(&rt, 4), threads(1, 2, 3, 4)
 	if n := testing.AllocsPerRun(100, func() { s.Round(all) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// loads is a Seeder for a thread that is in the system's loader in its first calls.
+type loads struct {
+	verdict seed.Verdict
+	looks   *int
+}
+
+func (l loads) Seed(c *clr.Capture) seed.Verdict {
+	*l.looks--
+	c.Loading = *l.looks >= 0
+	return l.verdict
+}
+
+// breaks is windows whose watchdog resumes the thread at the first call of the CLR.
+type breaks struct{ windows }
+
+func (b *breaks) DoStackSnapshot(i int, c *clr.Capture) {
+	b.windows.DoStackSnapshot(i, c)
+	c.Broken = true
+}
+
+// The CLR is not called about a thread in the loader; it is called once the thread has left it.
+func TestLoading(t *testing.T) {
+	const look = "suspend, context, resume"
+	for _, c := range []struct {
+		name    string
+		verdict seed.Verdict
+		looks   int
+		want    string
+		advice  Advice
+	}{
+		{"not in it", seed.Found, 0, "suspend, context, snapshot seeded=true, resume", AdviceComplete},
+		{"once", seed.Found, 1, look + ", pause 1000000, suspend, context, snapshot seeded=true, resume", AdviceComplete},
+		{"without managed frames its walk is its stack", seed.NoManaged, 1, look, AdviceNativeOnly},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt := windows{results: results(0), frames: 1}
+			left := c.looks
+			s := NewThreads(&rt, loads{c.verdict, &left})
+			s.Prime(threads(1))
+			rt.log = nil
+			o := s.Sample(threads(1)[0])
+			if got := strings.Join(rt.log, ", "); got != c.want || o.Advice != c.advice || len(rt.bad) > 0 {
+				t.Errorf("calls: %s, advice %v, bad %v\nwant:  %s, %v", got, o.Advice, rt.bad, c.want, c.advice)
+			}
+		})
+	}
+}
+
+// A capture of a thread that ran on is dropped, and the CLR is not called about it again in the same window.
+func TestBroken(t *testing.T) {
+	rt := breaks{windows{results: results(clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX), frames: 1}}
+	s := NewThreads(&rt, says(seed.NotNeeded))
+	s.Prime(threads(1))
+	rt.log = nil
+	o := s.Sample(threads(1)[0])
+	if got := strings.Join(rt.log, ", "); got != "suspend, context, snapshot seeded=false, resume" || o.Advice != AdviceLost || o.Tries != 1 {
+		t.Errorf("calls %s, advice %v, %d tries", got, o.Advice, o.Tries)
+	}
+}
+
+// changing is windows with a loader that counts changes.
+type changing struct {
+	windows
+	loads []uint64 // one per Context; the last repeats
+}
+
+func (w *changing) Context(slot int, c *clr.Capture) bool {
+	c.Loads = w.loads[0]
+	if len(w.loads) > 1 {
+		w.loads = w.loads[1:]
+	}
+	return w.windows.Context(slot, c)
+}
+
+// TestStale: a thread that was suspended while the modules differ from the table is not walked, by seedwalk
+// or the CLR, and is resumed at once.
+func TestStale(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		loads  []uint64
+		want   string
+		advice Advice
+		tries  int
+	}{
+		{"the same modules", []uint64{7}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
+		{"nobody counts", []uint64{0}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
+		{"one more", []uint64{8}, "suspend, context, resume", AdviceStale, 1},
+		{"between two tries", []uint64{7, 9}, "suspend, context, snapshot seeded=true, resume, pause 1000000, suspend, context, resume", AdviceStale, 2},
+	} {
+		rt := &changing{windows{frames: 1, results: results(0)}, c.loads}
+		if c.tries == 2 {
+			rt.results = results(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}
+		s := NewThreads(rt, says(seed.Found))
+		s.Prime(threads(1))
+		s.Loads, rt.log = 7, nil
+		o := s.Sample(threads(1)[0])
+		if got := strings.Join(rt.log, ", "); got != c.want || o.Advice != c.advice || o.Tries != c.tries {
+			t.Errorf("%s: advice %v after %d tries, calls: %s", c.name, o.Advice, o.Tries, got)
+		}
+		if o.Each[o.Tries-1].Captured != (c.advice == AdviceComplete) {
+			t.Errorf("%s: %+v", c.name, o.Each[o.Tries-1])
+		}
+		if len(rt.bad) > 0 || rt.count != 0 || rt.claimed != 0 {
+			t.Errorf("%s: suspend count %d, claims %d, bad %v", c.name, rt.count, rt.claimed, rt.bad)
+		}
 	}
 }

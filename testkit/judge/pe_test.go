@@ -6,12 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/report/inspect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
+	"github.com/seedwalk/seedwalk/testkit/snap"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // x64Vector: push rbx; sub rsp, 20h; nop; add rsp, 20h; pop rbx; ret at 1000h,
@@ -68,5 +71,104 @@ func TestPEFunctionGolden(t *testing.T) {
 			file := filepath.Join("testdata", "function-"+c.name+".txt")
 			golden.Check(t, file, b.String())
 		})
+	}
+}
+
+// callVector: push rbx; call at 1000h, which is the end of the function, and
+// another function behind it; interrupted behind the call.
+const callVector = `{"id":"call","kind":"exec","arch":"amd64","base":"180000000","functions":[["1000","1006","2000"],["1006","1008","2008"]],` +
+	`"mem":[["1000","53e8fbffffff90c3"],["2000","0101010001300000"],["2008","01000000"]],` +
+	`"entry":{"gpr":{"rbx":"11"}},"expect":{"rip":"7ff600001234","rsp":"7f0000001010","gpr":{"rbx":"22"}},` +
+	`"points":[{"pc":"1006","fn":0,"where":"body","ins":"nop","after_call":true,"gpr":{"rsp":"7f0000001000"},"stack":[["7f0000001000","2200000000000000"],["7f0000001008","34120000f67f0000"]]}]}`
+
+// A return address is looked up as one: behind a call that ends its function,
+// another function begins.
+func TestReturnAddresses(t *testing.T) {
+	s := &Score{}
+	must.Do(t, NewPE(s).Line([]byte(callVector)))
+	if s.Tallies[0].Kind != "amd64 exec" || s.Tallies[0].Right != 0 {
+		t.Errorf("as an interrupted instruction: %+v", s.Tallies[0])
+	}
+	if len(s.Tallies) != 2 || s.Tallies[1].Kind != "amd64 exec, return addresses" || s.Tallies[1].Right != 1 {
+		t.Errorf("as a return address: %+v", s.Tallies)
+	}
+	s = &Score{}
+	if err := NewPE(s).Line([]byte(strings.Replace(callVector, `"after_call":true,`, "", 1))); err != nil || len(s.Tallies) != 1 {
+		t.Errorf("not behind a call: %v, %+v", err, s.Tallies)
+	}
+}
+
+// Behind a callee that moves the stack pointer, the registers are not those of a
+// walk, and are judged as interrupted only.
+func TestCalleeMoves(t *testing.T) {
+	line := `{"id":"pop","kind":"exec","arch":"arm64","base":"180000000","functions":[],"mem":[["1000","00000094c0035fd6"]],"entry":{"x":{"x19":"1"}},` +
+		`"expect":{"pc":"180009000","sp":"7f0000001010","x":{}},"points":[{"pc":"1000","sp":"7f0000001000","x":{"x30":"180009000"}},{"pc":"1004","sp":"7f0000001010","after_call":true,"x":{"x30":"180009000"}}]}`
+	s := &Score{}
+	if err := NewPE(s).Line([]byte(line)); err != nil || len(s.Tallies) != 1 {
+		t.Errorf("%v, %+v", err, s.Tallies)
+	}
+	s = &Score{}
+	if err := NewPE(s).Line([]byte(strings.Replace(line, `"sp":"7f0000001000"`, `"sp":"7f0000001010"`, 1))); err != nil || len(s.Tallies) != 2 {
+		t.Errorf("%v, %+v", err, s.Tallies)
+	}
+}
+
+// A malformed input's own registers and memory are the ones that it is stepped
+// with.
+func TestMalformedOwnStack(t *testing.T) {
+	const line = `{"id":"own","kind":"malformed","arch":"amd64","base":"180000000","image_size":"10000","functions":[["1000","1100","2000"]],` +
+		`"mem":[["1000","90909090"],["2000","0101010001300000"]],"pc":"1002","must":"ok","note":"",` +
+		`"gpr":{"rsp":"7f0000001000"},"stack":[["7f0000001000","2200000000000000"],["7f0000001008","34120000f67f0000"]],CTX` +
+		`"expect":{"rip":"7ff600001234","rsp":"7f0000001010","gpr":{"rbx":"22"}}}`
+	for name, ctx := range map[string]string{"alone": "", "beside another": `"ctx":{"sp":"6f0000001000"},`} {
+		t.Run(name, func(t *testing.T) {
+			s := &Score{Max: 1}
+			must.Do(t, NewPE(s).Line([]byte(strings.Replace(line, "CTX", ctx, 1))))
+			if s.Tallies[0].Right != 1 {
+				t.Errorf("%+v", s.Tallies[0])
+			}
+		})
+	}
+}
+
+// A whole walk that is not what single steps give is wrong.
+func TestWalkAgainstSteps(t *testing.T) {
+	a, b := unwind.Frame{IP: 1, Trust: unwind.TrustContext}, unwind.Frame{IP: 2, Trust: unwind.TrustCFI}
+	guessed := b
+	guessed.Trust = unwind.TrustFramePointer
+	for _, c := range []struct {
+		name   string
+		walked []unwind.Frame
+		stop   unwind.Stop
+		same   bool
+		want   string
+	}{
+		{"the same", []unwind.Frame{a, b}, unwind.EndOfStack, true, ""},
+		{"another frame", []unwind.Frame{a, a}, unwind.EndOfStack, true, "frame 1"},
+		{"another trust", []unwind.Frame{a, guessed}, unwind.EndOfStack, true, "frame 1"},
+		{"fewer", []unwind.Frame{a}, unwind.EndOfStack, true, "1 frames"},
+		{"more", []unwind.Frame{a, b, b}, unwind.EndOfStack, true, "3 frames"},
+		{"another end", []unwind.Frame{a, b}, unwind.NoInfo, true, "no-info"},
+		{"other registers", []unwind.Frame{a, b}, unwind.EndOfStack, false, "registers"},
+	} {
+		st := stack{frames: []unwind.Frame{a, b}, stop: unwind.EndOfStack, walked: c.walked}
+		st.disagreement(c.stop, c.same)
+		if !strings.Contains(st.disagree, c.want) || (st.disagree == "") != (c.want == "") {
+			t.Errorf("%s: %q", c.name, st.disagree)
+		}
+	}
+	st := stack{stop: unwind.EndOfStack, disagree: "somewhere"}
+	if v, _, why := judge(&snap.Snapshot{Class: "cfi_exact"}, &st); v != wrong || why != "somewhere" {
+		t.Errorf("a walk that disagrees is %v: %s", v, why)
+	}
+	guess := stack{frames: []unwind.Frame{guessed}, walked: []unwind.Frame{guessed}, stop: unwind.EndOfStack}
+	truth := snap.Snapshot{Class: "cfi_exact", Frames: []snap.Frame{{PC: 2, Kind: "ret"}}}
+	if v, good, why := judge(&truth, &guess); v != refused || good != 1 {
+		t.Errorf("a guess where unwind data is whole is %v: %s", v, why)
+	}
+	one, two := context.FromAMD64(context.AMD64{RIP: 1}), context.FromAMD64(context.AMD64{RIP: 2})
+	w := walked{regs: one, frame: a, stop: unwind.BufferFull}
+	if !w.agrees(&one, &a, unwind.StopNone) || w.agrees(&two, &a, unwind.StopNone) || w.agrees(&one, &b, unwind.StopNone) || w.agrees(&one, &a, unwind.NoInfo) {
+		t.Error("a step and a walk of one frame are not told apart")
 	}
 }

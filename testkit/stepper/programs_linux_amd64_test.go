@@ -2,6 +2,8 @@ package stepper
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -160,4 +162,69 @@ func TestStripped(t *testing.T) {
 		}
 		t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(j.Doubts, 20), Worst(j.Ends, 20))
 	})
+}
+
+// realigned are builds of functions that realign their stack. gcc describes RBP as saved
+// where RBP points, in epilogs that have restored it too.
+var realigned = []build{
+	{"gcc O2, DRAP", true, []string{"gcc", "-O2", "-mforce-drap"}},
+	{"gcc O1, DRAP, no PLT", true, []string{"gcc", "-O1", "-mforce-drap", "-fno-plt", "-foptimize-sibling-calls"}},
+	{"gcc Os, DRAP", true, []string{"gcc", "-Os", "-mforce-drap", "-fno-pie", "-no-pie"}},
+	{"gcc O3, no PLT", true, []string{"gcc", "-O3", "-fno-plt"}},
+	{"gcc O2, dynamic realign", false, []string{"gcc", "-O2", "-mstackrealign", "-fno-pie", "-no-pie"}},
+	{"gcc O2, stack protector", false, []string{"gcc", "-O2", "-fstack-protector-all", "-fcf-protection=full"}},
+	{"clang O2", false, []string{clang, "-O2"}},
+}
+
+// TestRealigned walks at the instructions of epilogs that end in a tail call.
+func TestRealigned(t *testing.T) { each(t, realigned, stepped("testdata/realigned.c", 300)) }
+
+// thunks are builds whose returns and indirect calls go through thunks. gcc's call frame
+// information has the stack pointer wrong at the return of a return thunk.
+var thunks = []build{
+	{"gcc return thunks", true, []string{"gcc", "-O2", "-mfunction-return=thunk"}},
+	{"gcc inline return thunks", true, []string{"gcc", "-O1", "-mfunction-return=thunk-inline", "-mindirect-branch=thunk-inline"}},
+	{"gcc retpolines", true, []string{"gcc", "-O2", "-mindirect-branch=thunk", "-fcf-protection=none"}},
+	{"clang retpolines", false, []string{clang, "-O2", "-mretpoline"}},
+}
+
+// TestThunks walks at the instructions of return thunks and retpolines.
+func TestThunks(t *testing.T) { each(t, thunks, stepped(shapes, 1000)) }
+
+// sums are the tallies of all builds by test, in the order in which tests began.
+var sums []*sum
+
+type sum struct {
+	test   string
+	builds int
+	Tally
+}
+
+// note prints a build's tally, and adds it to its test's.
+func note(t *testing.T, c *Tally) {
+	t.Helper()
+	t.Log(c.String())
+	test, _, _ := strings.Cut(t.Name(), "/")
+	if len(sums) == 0 || sums[len(sums)-1].test != test {
+		sums = append(sums, &sum{test: test})
+	}
+	s := sums[len(sums)-1]
+	s.builds++
+	s.Points += c.Points
+	s.Right += c.Right + c.Complete
+	s.Short += c.Short
+	s.Doubtful += c.Doubtful
+	s.SureWrong += c.SureWrong
+}
+
+// TestMain prints, of a run of every build, what came of them by test.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if *all {
+		fmt.Printf("%-24s %6s %8s %8s %6s %8s %s\n", "", "builds", "points", "right", "short", "doubtful", "wrong without doubt")
+		for _, s := range sums {
+			fmt.Printf("%-24s %6d %8d %8d %6d %8d %d\n", s.test, s.builds, s.Points, s.Right, s.Short, s.Doubtful, s.SureWrong)
+		}
+	}
+	os.Exit(code)
 }

@@ -1,9 +1,13 @@
 package amd64
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
+
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
 // TestPackBounds: what fits a rule's bits, and what is one too large for them.
@@ -39,6 +43,20 @@ func TestPackBounds(t *testing.T) {
 		}
 		if ok && (r.offset() != uint64(c.row.CFA.Off) || r.slots() != uint64(-c.row.Regs[dwarfRBX].Off/8) || r.Module() != 3) {
 			t.Errorf("%s: offset %d, slots %#x, module %d", c.name, r.offset(), r.slots(), r.Module())
+		}
+	}
+}
+
+// DWARF register numbers are Delve's.
+func TestDWARFNumbers(t *testing.T) {
+	for d, n := range fromDWARF {
+		if got, want := snap.AMD64Names[n], strings.ToLower(regnum.AMD64ToName(uint64(d))); got != want {
+			t.Errorf("%d: %s, Delve says %s", d, got, want)
+		}
+	}
+	for got, want := range map[int]int{dwarfRBX: regnum.AMD64_Rbx, dwarfRBP: regnum.AMD64_Rbp, dwarfRSP: regnum.AMD64_Rsp, dwarfR12: regnum.AMD64_R12, dwarfRA: regnum.AMD64_Rip} {
+		if got != want {
+			t.Errorf("%d, Delve says %d", got, want)
 		}
 	}
 }
