@@ -101,7 +101,7 @@ func TestHangInLocks(t *testing.T) {
 // hungAs repeats the command until it finds the hang: the program has just started and may be slow on a
 // loaded machine.
 func hungAs(t *testing.T, pid, kind, says string) (h hung) {
-	for range 5 {
+	for range 15 {
 		if h = hangOf(t, pid); h.kind() == kind && strings.Contains(fmt.Sprint(h.Verdicts), says) {
 			break
 		}

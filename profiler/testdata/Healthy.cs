@@ -31,6 +31,7 @@ public static class Healthy
 		["lock-short"] = () => Loop(4, () => { lock (A) Spin(0.1); Thread.Sleep(1); }),
 		["lock-long"] = () => Loop(2, () => { lock (A) Spin(20); Thread.Sleep(5); }),
 		["lock-slow"] = () => Loop(3, () => { lock (A) Thread.Sleep(4000); }),
+		["lock-over-task"] = () => Loop(3, () => { lock (A) Task.Delay(1500).Wait(); }),
 		["lock-in-order"] = () => Loop(3, () => { lock (A) lock (B) Spin(0.1); Thread.Sleep(1); }),
 		["monitor-pulse"] = () => { Loop(1, () => { lock (A) { Monitor.Wait(A); } }); Loop(1, () => { Thread.Sleep(3); lock (A) Monitor.PulseAll(A); }); },
 		["spin-lock"] = () => { var s = new SpinLock(); Loop(2, () => { bool taken = false; s.Enter(ref taken); Spin(0.01); s.Exit(); Thread.Yield(); }); },

@@ -30,6 +30,9 @@ type Verdict struct {
 	Threads  []uint32 `json:"threads,omitempty"`
 }
 
+// Refutable reports whether a hang may turn out to be slow progress if more time passes.
+func (v *Verdict) Refutable() bool { return v.Hang && v.Kind != Stopped && v.Kind != Deadlock }
+
 // leastConvoy is how many threads queue at one lock in a convoy.
 const leastConvoy = 3
 
@@ -307,7 +310,7 @@ func (j *judge) rest() {
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		w, _ := t.Wait()
-		if t.Ran {
+		if t.Ran && w != Idle {
 			ran++
 		}
 		if t.Incomplete {
@@ -335,9 +338,9 @@ func (j *judge) rest() {
 		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
 	case len(waits) > 0:
 		kind = Waiting
-		summary = "No thread used CPU time between the two snapshots. " + listed(waits) + " They last for ever unless a timer or something outside the process ends them."
+		summary = "No thread of the program used CPU time between the two snapshots. " + listed(waits) + " They last for ever unless a timer or something outside the process ends them."
 	default:
-		summary += " No thread used CPU time between the two snapshots: the process is idle."
+		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
 	}
 	j.add(kind, false, nil, lines, "%s", summary)
 }

@@ -22,9 +22,10 @@ const HangHelp = `Usage: seedwalk hang [flags] PID
 
 Explains why a process makes no progress: the verdict first, then which thread waits for which.
 It takes two snapshots of all stacks, as seedwalk stack does. A thread that changed in between is
-running. The process itself does not take part, so it may be completely blocked.
+running. The process itself does not take part, so it may be completely blocked. Hangs other than
+stopped and deadlock must be the same in a third snapshot, after four times as long.
 
-  --wait DURATION  time between the two snapshots (default 1s)
+  --wait DURATION  time between the first two snapshots (default 1s)
   --json           one line of JSON with verdicts, threads, and their waits
   --core FILE      a core of the kernel, of gcore, or of createdump: one snapshot
   --modules DIR    with --core: where to find the files that the process had mapped; may be repeated
@@ -107,12 +108,14 @@ func Hang(args []string) int {
 	return cli.ExitOK
 }
 
-// judge takes two snapshots of a process, or one of a core.
+// confirms is the pause before the third snapshot, in multiples of the one before the second.
+const confirms = 4
+
+// judge takes one snapshot of a core, or two of a process. A third one must confirm a hang that time can
+// refute.
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
-	var chains []hang.Chain
 	if f.core != "" {
-		f.use = func(p *paused.Process) { chains = chainsOf(p) }
-		v, err := f.ofCore()
+		v, chains, err := f.withChains(f.ofCore)
 		if err != nil {
 			return nil, err
 		}
@@ -120,18 +123,26 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 		p.Once, p.Chains = true, chains
 		return reportOf(v, p), nil
 	}
-	stopped := stoppedBy(f.pid)
 	first, err := f.ofProcess()
 	if err != nil {
 		return nil, err
 	}
+	r, second, err := f.compare(first, wait)
+	if err == nil && r.Verdicts[0].Refutable() {
+		r, _, err = f.compare(second, confirms*wait)
+	}
+	return r, err
+}
+
+// compare takes another snapshot of a process, and judges what changed since the one before.
+func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport, *stackView, error) {
+	stopped := stoppedBy(f.pid)
 	before := runTimes(f.pid)
 	time.Sleep(wait)
 	after := runTimes(f.pid)
-	f.use = func(p *paused.Process) { chains = chainsOf(p) }
-	second, err := f.ofProcess()
+	second, chains, err := f.withChains(f.ofProcess)
 	if err != nil {
-		return nil, fmt.Errorf("at the second snapshot: %w", err)
+		return nil, nil, fmt.Errorf("at the next snapshot: %w", err)
 	}
 	p := processOf(second)
 	p.Stopped, p.Processors, p.Chains = stopped, processorsOf(f.pid), chains
@@ -146,16 +157,18 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 		t.Ran = t.Moved || before[t.TID] != after[t.TID]
 		t.Cooperative = t.Cooperative && old != nil && old.cooperative
 	}
-	return reportOf(second, p), nil
+	return reportOf(second, p), second, nil
 }
 
-// chainsOf reads the pending async operations, none if that cannot be done.
-func chainsOf(p *paused.Process) (out []hang.Chain) {
-	r, err := p.Tasks()
-	if err != nil {
-		return nil
+// withChains takes a snapshot and reads the pending async operations, none if that cannot be done.
+func (f *stackFlags) withChains(look func() (*stackView, error)) (v *stackView, chains []hang.Chain, err error) {
+	f.use = func(p *paused.Process) {
+		if r, err := p.Tasks(); err == nil {
+			chains = hangChains(r.Groups)
+		}
 	}
-	return hangChains(r.Groups)
+	v, err = look()
+	return v, chains, err
 }
 
 func hangChains(groups []tasks.Group) (out []hang.Chain) {
