@@ -319,6 +319,9 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 		stop := w.Code.Step(&w.at, &w.mem, &w.bounds, f)
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
 			w.at.Trust = trust
+			if g := w.frame(f, was.Trust); g.Kind == unwind.KindManaged && g.Function != 0 {
+				w.put(g) // its caller is unknown, but the method is not
+			}
 			return stop
 		}
 		if stop == unwind.StopNone && (w.Regs.SP() < w.from.SP()+w.least(was.Exact) || w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
@@ -326,11 +329,7 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 			w.at = was
 			return unwind.NoProgress
 		}
-		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: was.Trust, Exact: f.Exact}
-		id, ok := w.Code.Function(g.Address())
-		if g.Function = id; ok && id == 0 {
-			g.Kind = unwind.KindStub
-		}
+		g := w.frame(f, was.Trust)
 		if w.Visit != nil {
 			w.Visit(&g, w.n, &w.from, w.Regs.SP(), &w.mem)
 		}
@@ -347,6 +346,16 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 			return unwind.StopNone
 		}
 	}
+}
+
+// frame is a frame of the runtime's code, with its method.
+func (w *Walker) frame(f *unwind.Frame, t unwind.Trust) merge.Frame {
+	g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: t, Exact: f.Exact}
+	id, ok := w.Code.Function(g.Address())
+	if g.Function = id; ok && id == 0 {
+		g.Kind = unwind.KindStub
+	}
+	return g
 }
 
 func (w *Walker) put(f merge.Frame) bool {
