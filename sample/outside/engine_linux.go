@@ -419,8 +419,8 @@ func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
 	if r.Why != probe.Event {
 		c.Objects = r.Payload
 	}
-	if t.High == 0 && t.Slot >= 0 {
-		e.bound(t, own(r))
+	if sp := own(r); t.Slot >= 0 && (t.High == 0 || sp < t.Low && t.TID == uint32(e.PID)) {
+		e.bound(t, sp) // the stack of the main thread grows
 	}
 	if r.Flags&probe.Foreign != 0 {
 		c.Low, c.High = 0, 0

@@ -120,6 +120,9 @@ func (a *copied) judge(world *sim.World, w *Walker, c *Capture, truth []machine.
 		a.frames += len(frames)
 		a.gaps[gap]++
 	}
+	if gap == merge.GapUnreadable && len(frames) == 1 && len(truth) > 0 && world.CLR.Codes.Managed(truth[0].State.PC) {
+		world.Host.A.Fault("the method of the leaf is known, but not shown")
+	}
 	if c.Partial { // fp is unknown above the frame that restores it
 		for i := range frames {
 			for k := range truth {
