@@ -92,7 +92,7 @@ func (c *comparison) take(f *merge.Frame) string {
 
 // end returns an error if the stack ends above the root.
 func (c *comparison) end() error {
-	if c.loose { // a gap stands for the rest
+	if c.loose { // the gap may replace all that follows
 		return nil
 	}
 	for c.next < len(c.truth) && c.h.unreported(c.truth, c.next) {
