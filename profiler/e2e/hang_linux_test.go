@@ -120,7 +120,7 @@ func hangOfCore(t *testing.T, p *process) {
 	}
 }
 
-// 51 small healthy programs, which wait and work in different ways: none is accused.
+// More than 50 small healthy programs, which wait and work in different ways: none is accused.
 func TestHangHealthyModes(t *testing.T) {
 	need(t, "out", "samples", "Healthy.exe")
 	list := run(t, time.Minute, nil, app(t, "Healthy")...)

@@ -22,6 +22,7 @@ public static class Healthy
 	static void Loop(int n, Action step) => Each(n, () => { for (; ; ) step(); });
 	static void Tasks(int n, Func<Task> step) { for (int i = 0; i < n; i++) Task.Run(async () => { for (; ; ) await step(); }); }
 	static void Spin(double ms) { long end = Stopwatch.GetTimestamp() + (long)(ms * Stopwatch.Frequency / 1000); while (Stopwatch.GetTimestamp() < end) { } }
+	static void Timed(object first, object second) { lock (first) { Thread.Sleep(10); if (Monitor.TryEnter(second, 1500)) Monitor.Exit(second); } }
 	static byte[] Garbage() => new byte[2000];
 
 	static readonly object A = new(), B = new();
@@ -32,6 +33,7 @@ public static class Healthy
 		["lock-long"] = () => Loop(2, () => { lock (A) Spin(20); Thread.Sleep(5); }),
 		["lock-slow"] = () => Loop(3, () => { lock (A) Thread.Sleep(4000); }),
 		["lock-over-task"] = () => Loop(3, () => { lock (A) Task.Delay(1500).Wait(); }),
+		["lock-timeouts"] = () => { Loop(1, () => Timed(A, B)); Loop(1, () => Timed(B, A)); },
 		["lock-in-order"] = () => Loop(3, () => { lock (A) lock (B) Spin(0.1); Thread.Sleep(1); }),
 		["monitor-pulse"] = () => { Loop(1, () => { lock (A) { Monitor.Wait(A); } }); Loop(1, () => { Thread.Sleep(3); lock (A) Monitor.PulseAll(A); }); },
 		["spin-lock"] = () => { var s = new SpinLock(); Loop(2, () => { bool taken = false; s.Enter(ref taken); Spin(0.01); s.Exit(); Thread.Yield(); }); },
