@@ -31,9 +31,7 @@ func build(t *testing.T) (string, func(string, ...string)) {
 		t.Helper()
 		cmd := exec.Command(name, args...)
 		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-		}
+		must.Run(t, cmd)
 	}
 	for _, tool := range []string{"gcc", "objcopy", "strip", "xz"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -17,9 +17,7 @@ func TestPENames(t *testing.T) {
 		t.Skipf("SKIPPED-CHECK: no %s", cc)
 	}
 	dll := filepath.Join(tempdir.New(t), "demo.dll")
-	if out, err := exec.Command(cc, "-O2", "-shared", "-o", dll, "../profiler/testdata/demo.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(cc, "-O2", "-shared", "-o", dll, "../profiler/testdata/demo.c"))
 	n := NewResolver()
 	f := must.Get(pe.Open(dll))(t)
 	var at uint64

@@ -142,9 +142,7 @@ func TestDebugFrame(t *testing.T) {
 			}
 			out := filepath.Join(t.TempDir(), "frames.so")
 			args := append([]string{"-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fPIC", "-shared", "-nostdlib", "-o", out, "testdata/frames.c"}, tc.args...)
-			if msg, err := exec.Command(tc.compiler, args...).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, msg)
-			}
+			must.Run(t, exec.Command(tc.compiler, args...))
 			f, tab := load(t, out)
 			if s := f.CFISections(); len(s.DebugFrame) == 0 || len(s.EHFrame) != 0 || tab.Stats().DebugFDEs < 7 {
 				t.Fatalf("%d bytes of .debug_frame, %d of .eh_frame, %d FDEs", len(s.DebugFrame), len(s.EHFrame), tab.Stats().DebugFDEs)

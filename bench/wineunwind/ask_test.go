@@ -35,9 +35,7 @@ func newWine(t *testing.T, dir string) *wine {
 		t.Skipf("SKIPPED-CHECK: no mingw: run scripts/deps.sh windows: %v", err)
 	}
 	script := must.Get(filepath.Abs("../../scripts/wine.sh"))(t)
-	if msg, err := exec.Command(script, "prepare").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, msg)
-	}
+	must.Run(t, exec.Command(script, "prepare"))
 	w := &wine{dir: dir, script: script, harness: filepath.Join(dir, "harness.exe")}
 	mingwCompile(t, w.harness, "testdata/harness.c", "-O2")
 	return w
@@ -45,9 +43,7 @@ func newWine(t *testing.T, dir string) *wine {
 
 func mingwCompile(t *testing.T, out, source string, flags ...string) {
 	args := append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", out, source}, flags...)
-	if msg, err := exec.Command(mingwCC, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", mingwCC, err, msg)
-	}
+	must.Run(t, exec.Command(mingwCC, args...))
 }
 
 // The harness's structures, in its order.

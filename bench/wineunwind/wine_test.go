@@ -85,9 +85,7 @@ func buildGo(t *testing.T, dir string) string {
 	out := filepath.Join(dir, "program.exe")
 	cmd := exec.Command("go", "build", "-o", out, "./testdata/program")
 	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, msg)
-	}
+	must.Run(t, cmd)
 	return out
 }
 

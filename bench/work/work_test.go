@@ -144,7 +144,5 @@ func run(t *testing.T, env []string, name string, arg ...string) {
 	t.Helper()
 	cmd := exec.Command(name, arg...)
 	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
+	must.Run(t, cmd)
 }

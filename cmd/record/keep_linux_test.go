@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -119,9 +120,7 @@ func TestReplacedImage(t *testing.T) {
 			for path, name := range map[string]string{library: "as_it_ran", other: "as_it_is_now"} {
 				source := filepath.Join(dir, "x.c")
 				os.WriteFile(source, fmt.Appendf(nil, "int %s(int n);\nint %s(int n) { return n * 3; }\n", name, name), 0o644)
-				if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
+				must.Run(t, exec.Command("gcc", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source))
 			}
 			opt, _ := fakeRun(t, what)
 			kept := filepath.Join(dir, "kept")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // checksHere are those of this platform that must find no fault on any machine.
@@ -24,9 +25,7 @@ func TestDoctorNames(t *testing.T) {
 	run := func(argv ...string) {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", argv, err, out)
-		}
+		must.Run(t, cmd)
 	}
 	os.WriteFile(filepath.Join(dir, "a.c"), []byte("int main(void) { return 0; }\n"), 0o644)
 	run("gcc", "-g", "-o", "app", "a.c")

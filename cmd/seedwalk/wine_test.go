@@ -92,9 +92,7 @@ func repo(t *testing.T, name string) string {
 func native(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "seedwalk")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command("go", "build", "-o", path, "."))
 	return path
 }
 

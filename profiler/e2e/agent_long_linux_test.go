@@ -230,9 +230,7 @@ func collectorTools(t *testing.T) (collector, reader string) {
 	reader = filepath.Join(t.TempDir(), "read")
 	oracle := exec.Command("go", "build", "-o", reader, "./read")
 	oracle.Dir = filepath.Join(needs.Root(t), "report", "export", "otlp", "testdata", "oracle")
-	if out, err := oracle.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.Run(t, oracle)
 	return strings.TrimSpace(string(path)), reader
 }
 
@@ -282,9 +280,7 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	samples, missing := 0, 0
 	for _, r := range recordings {
 		local := filepath.Join(t.TempDir(), "local.otlp")
-		if out, err := exec.Command(tool(t), "convert", r, "-o", local).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		must.Run(t, exec.Command(tool(t), "convert", r, "-o", local))
 		_, text := readProfiles(t, reader, local)
 		samples += strings.Count(text, "\nsample ")
 		switch arrivals := got[text]; {

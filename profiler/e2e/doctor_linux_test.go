@@ -186,9 +186,7 @@ func goInstall(t *testing.T, dir string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+downloaded, "GOMODCACHE="+cache, "GOBIN="+bin, "GOCACHE="+goEnv(t, "GOCACHE"),
 		"GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off", "GONOPROXY=none", "GOTOOLCHAIN=local", "GOENV=off", "GOWORK=off", "HOME="+dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go install: %v\n%s", err, out)
-	}
+	must.Run(t, cmd)
 	return filepath.Join(bin, "seedwalk")
 }
 

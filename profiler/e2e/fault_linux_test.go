@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The .NET 10 single file: the runtime is linked into the executable, and the program was written by others.
@@ -151,9 +152,7 @@ func TestStrippedLibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b, err := exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment", filepath.Join(dir, "libdemo.so")).CombinedOutput(); err != nil {
-		t.Fatalf("strip: %v %s", err, b)
-	}
+	must.Run(t, exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment", filepath.Join(dir, "libdemo.so")))
 	r := record(t, "--mode snapshot --rate 200", need(t, "out", "bin", "swhost"), runtime9(t), filepath.Join(dir, "Demo.exe"), "2")
 	if r.whole(t, 500, 980); r.code != 0 {
 		t.Errorf("exit code %d", r.code)

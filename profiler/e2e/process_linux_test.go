@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -248,9 +249,7 @@ func coreOf(t *testing.T, pid, kind string) string {
 		t.Skipf("SKIPPED-CHECK: no %s (gcore is in Debian package gdb; createdump comes with a runtime)", argv[0])
 	}
 	tempdir.Room(t, 2000)
-	if out, err := exec.Command(path, argv[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(path, argv[1:]...))
 	t.Cleanup(func() { os.Remove(core) }) // half a gigabyte
 	return core
 }

@@ -24,9 +24,7 @@ func compileWindows(t *testing.T, name string, files ...string) string {
 	for _, f := range files {
 		args = append(args, filepath.Join("..", f))
 	}
-	if out, err := exec.Command(mingw(t), append(args, "-lsynchronization")...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(mingw(t), append(args, "-lsynchronization")...))
 	return exe
 }
 

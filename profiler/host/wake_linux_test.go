@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -18,14 +19,9 @@ func TestWake(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no gcc")
 	}
 	exe := filepath.Join(tempdir.New(t), "wake")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/wake.c", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out, err := exec.Command(exe).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if strings.HasPrefix(string(out), "refused") {
+	must.Run(t, exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/wake.c", "-lpthread"))
+	out := must.Run(t, exec.Command(exe))
+	if strings.HasPrefix(out, "refused") {
 		t.Skip("SKIPPED-CHECK: the system does not let a process read its own memory by process_vm_readv")
 	}
 	const want = `before, told: not woken
@@ -39,7 +35,7 @@ after, at a mutex: unknown
 after, asleep: unknown
 after, running: unknown
 `
-	if string(out) != want {
+	if out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
 	}
 }

@@ -114,11 +114,7 @@ func (w *window) compile(t *testing.T, dir, file string) string {
 	t.Helper()
 	object := filepath.Join(tempdir.New(t), "o.o")
 	run := func(name string, args ...string) string {
-		out, err := exec.Command(name, args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-		}
-		return string(out)
+		return must.Run(t, exec.Command(name, args...))
 	}
 	run(w.cc, "-std=gnu11", "-O2", "-ffunction-sections", "-fno-optimize-sibling-calls", "-c", "-o", object, filepath.Join(dir, file))
 	return run(w.objdump, "-dr", "--no-show-raw-insn", object)

@@ -130,11 +130,8 @@ module1._load = (name, ...rest) => name === 'debug' ? () => () => {} : load(name
 const model = require(reader).buildModel(JSON.parse(require('fs').readFileSync(file)));
 for (const p of model.processes) for (const t of [...p.threads].sort((a, b) => a.sortIndex - b.sortIndex)) for (const e of t.events.filter(e => e.isComplete()))
   console.log(JSON.stringify(t.name) + ': ' + e.name + ' ' + Number((e.start / 1000).toFixed(6)) + '+' + Number((e.duration / 1000).toFixed(6)) + (e.parent ? ' below ' + e.parent.name : ''));`
-	out, err := exec.Command("node", "-e", script, file, reader, events).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	out := must.Run(t, exec.Command("node", "-e", script, file, reader, events))
+	lines := strings.Split(strings.TrimSpace(out), "\n")
 	below := 0
 	for i, line := range lines {
 		if at := strings.Index(line, " below "); at >= 0 {

@@ -214,9 +214,7 @@ func TestGoForWindows(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "seed.exe")
 	build := exec.Command(compiler, "build", "-trimpath", "-o", exe, filepath.Join("..", "..", "fuzz", "testdata", "seeds", "seed.go"))
 	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.Run(t, build)
 	got, err := CheckFile(exe)
 	must.Do(t, err)
 	im, err := Open(exe)

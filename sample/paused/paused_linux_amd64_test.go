@@ -227,9 +227,7 @@ func TestPausedCore(t *testing.T) {
 	syscall.Kill(pid, syscall.SIGSTOP)
 	l := look(t, pid)
 	file := filepath.Join(tempdir.New(t), "core")
-	if out, err := exec.Command(gcore, "-o", file, strconv.Itoa(pid)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(gcore, "-o", file, strconv.Itoa(pid)))
 	core, err := dump.Open(fmt.Sprintf("%s.%d", file, pid))
 	must.Do(t, err)
 	m := dump.NewModules(core, nil)

@@ -58,9 +58,7 @@ var programs = []foreignProgram{
 		exe := filepath.Join(dir, "goroutines")
 		cmd := exec.Command(found(t, "go"), "build", "-o", exe, "testdata/goroutines/main.go")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		must.Run(t, cmd)
 		return []string{exe}
 	}, "", wrongInGo},
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -67,16 +68,10 @@ func clockRun(t *testing.T, in string) string {
 	}
 	build := exec.Command("gcc", "-O1", "-w", "-o", "world", "main.c")
 	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, build)
 	run := exec.Command(filepath.Join(dir, "world"))
 	run.Stdin = strings.NewReader(in)
-	out, err := run.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return string(out)
+	return must.Run(t, run)
 }
 
 var overflows = []struct {

@@ -96,9 +96,7 @@ func reproduce(t *testing.T, arch, cc string) {
 	fresh := filepath.Join(elsewhere, "fresh.so")
 	cmd := exec.Command("bash", filepath.Join(elsewhere, "build.sh"), fresh)
 	cmd.Env = append(os.Environ(), "CC="+cc)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, cmd)
 	want, err1 := os.ReadFile(filepath.Join("lib", arch, LibraryName))
 	got, err2 := os.ReadFile(fresh)
 	if err1 != nil || err2 != nil || !bytes.Equal(got, want) {

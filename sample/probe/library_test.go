@@ -23,9 +23,7 @@ func built(t *testing.T, cc string) string {
 	path := filepath.Join(t.TempDir(), LibraryName)
 	cmd := exec.Command("src/build.sh", path)
 	cmd.Env = append(os.Environ(), "CC="+cc)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, cmd)
 	return path
 }
 
@@ -87,11 +85,8 @@ func TestLibraryTouchesNoThreadStorage(t *testing.T) {
 	if _, err := exec.LookPath("objdump"); err != nil {
 		t.Skip("SKIPPED-CHECK: no objdump")
 	}
-	out, err := exec.Command("objdump", "-d", path).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if strings.Contains(string(out), "%fs:") || strings.Contains(string(out), "%gs:") {
+	out := must.Run(t, exec.Command("objdump", "-d", path))
+	if strings.Contains(out, "%fs:") || strings.Contains(out, "%gs:") {
 		t.Error("it uses the segment registers of threads")
 	}
 }
@@ -133,9 +128,7 @@ func TestLibraryLoads(t *testing.T) {
 			}
 			path := built(t, compiler)
 			exe := filepath.Join(dir, "harness-"+cc)
-			if out, err := exec.Command(cc, "-O1", "-o", exe, source, "-ldl").CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			must.Run(t, exec.Command(cc, "-O1", "-o", exe, source, "-ldl"))
 			run = append(run, exe, path)
 			cmd := exec.Command(run[0], run[1:]...)
 			cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "nobody"))

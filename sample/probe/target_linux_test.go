@@ -32,9 +32,7 @@ func compiled(t *testing.T, name string) (exe string) {
 	t.Helper()
 	exe = filepath.Join(t.TempDir(), name)
 	c := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/"+name+".c", "-ldl", "-lpthread")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, c)
 	return exe
 }
 

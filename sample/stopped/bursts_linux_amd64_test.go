@@ -36,9 +36,7 @@ func startBursts(t *testing.T) *bursts {
 		t.Skip("SKIPPED-CHECK: no gcc, so samples were not compared with an exact clock")
 	}
 	b := &bursts{exe: filepath.Join(tempdir.New(t), "bursts")}
-	if out, err := exec.Command(gcc, "-O1", "-no-pie", "-pthread", "-o", b.exe, "testdata/bursts.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(gcc, "-O1", "-no-pie", "-pthread", "-o", b.exe, "testdata/bursts.c"))
 	b.cmd = exec.Command(b.exe)
 	in, err1 := b.cmd.StdinPipe()
 	out, err2 := b.cmd.StdoutPipe()

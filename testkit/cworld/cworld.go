@@ -28,6 +28,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 //go:embed src/harness.h
@@ -73,18 +74,13 @@ func Start(t testing.TB, sources map[string]string, threads int, files ...*os.Fi
 	cmd := exec.Command(exe, strconv.Itoa(threads))
 	cmd.Stderr = os.Stderr
 	for range threads {
-		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := must.Get(syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0))(t)
 		p.ports = append(p.ports, os.NewFile(uintptr(pair[0]), "port"))
 		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(pair[1]), "thread"))
 	}
 	own := len(cmd.ExtraFiles)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, files...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	for _, f := range cmd.ExtraFiles[:own] {
 		f.Close()
 	}
@@ -100,9 +96,7 @@ func Start(t testing.TB, sources map[string]string, threads int, files ...*os.Fi
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // Reset ends what threads of the last run still do, and makes the memory as it was.

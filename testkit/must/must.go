@@ -1,7 +1,11 @@
 // Package must ends a test at the first error, in one line.
 package must
 
-import "testing"
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
 
 // Do ends the test with err, unless it is nil.
 func Do(t testing.TB, err error) {
@@ -19,4 +23,14 @@ func Get[T any](v T, err error) func(t testing.TB) T {
 		Do(t, err)
 		return v
 	}
+}
+
+// Run runs a command and returns its output. It ends the test, with that output, if the command fails.
+func Run(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out)
 }

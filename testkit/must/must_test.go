@@ -2,7 +2,10 @@ package must
 
 import (
 	"errors"
+	"fmt"
+	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -18,6 +21,8 @@ func (e *ends) Fatal(args ...any) {
 	e.with = args[0]
 	runtime.Goexit()
 }
+
+func (e *ends) Fatalf(format string, args ...any) { e.Fatal(fmt.Sprintf(format, args...)) }
 
 // run returns what f ends its test with, or nil.
 func run(f func(t testing.TB)) any {
@@ -46,5 +51,14 @@ func TestEnds(t *testing.T) {
 		if (after == 2) != (err == nil) {
 			t.Errorf("%v: %d statements after it ran, as a number of those without an error", err, after)
 		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	if out := Run(t, exec.Command("go", "version")); !strings.HasPrefix(out, "go version") {
+		t.Errorf("go version prints %q", out)
+	}
+	if got := run(func(t testing.TB) { Run(t, exec.Command("go", "no-such-command")) }); !strings.Contains(fmt.Sprint(got), "no-such-command") {
+		t.Errorf("a command that fails ends the test with %v", got)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/bundle"
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // File is the path, relative to the module's root, of a file that is not committed: a runtime, or a build
@@ -27,11 +27,7 @@ func File(t testing.TB, elem ...string) string {
 // Root is the module's root.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := moduleroot.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return must.Get(moduleroot.Find())(t)
 }
 
 // Command skips a test that lacks one of the commands.
@@ -53,9 +49,7 @@ func Runtime9(t testing.TB) string {
 // Build runs a compiler; if it fails, so does the test.
 func Build(t testing.TB, argv ...string) {
 	t.Helper()
-	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
-	}
+	must.Run(t, exec.Command(argv[0], argv[1:]...))
 }
 
 // SingleFile replaces a single-file program's own assembly, app, by a compiled C# source, and writes the
@@ -64,29 +58,12 @@ func Build(t testing.TB, argv ...string) {
 func SingleFile(t testing.TB, program, app, out, code string, flags ...string) {
 	t.Helper()
 	const core = "System.Private.CoreLib.dll"
-	data, err := os.ReadFile(program)
-	check(t, err)
-	b, err := bundle.Read(data, program)
-	check(t, err)
-	e, err := b.Find(core)
-	check(t, err)
-	content, err := b.Bytes(e)
-	check(t, err)
+	b := must.Get(bundle.Read(must.Get(os.ReadFile(program))(t), program))(t)
+	content := must.Get(b.Bytes(must.Get(b.Find(core))(t)))(t)
 	bin := t.TempDir()
 	lib, own := filepath.Join(bin, core), filepath.Join(bin, app)
-	check(t, os.WriteFile(lib, content, 0o600))
+	must.Do(t, os.WriteFile(lib, content, 0o600))
 	Build(t, append([]string{"mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:" + lib, "-out:" + own, code}, flags...)...)
-	e, err = b.Find(app)
-	check(t, err)
-	content, err = os.ReadFile(own)
-	check(t, err)
-	check(t, b.Replace(e, content))
-	check(t, os.WriteFile(out, b.Data, 0o700))
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Replace(must.Get(b.Find(app))(t), must.Get(os.ReadFile(own))(t)))
+	must.Do(t, os.WriteFile(out, b.Data, 0o700))
 }

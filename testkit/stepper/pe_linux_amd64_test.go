@@ -47,9 +47,7 @@ func (b *build) image(t *testing.T, source, tables string) (f *pe.File, flat str
 // command runs a compiler or linker.
 func command(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
+	must.Run(t, exec.Command(args[0], args[1:]...))
 }
 
 // flatten writes an image as it lies in memory.

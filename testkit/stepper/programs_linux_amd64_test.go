@@ -89,9 +89,7 @@ func (b *build) make(t *testing.T, source string) string {
 	b.need(t)
 	bin := filepath.Join(t.TempDir(), "program")
 	args := append(b.cc[1:len(b.cc):len(b.cc)], "-w", "-o", bin, source)
-	if out, err := exec.Command(b.cc[0], args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", b.cc, err, out)
-	}
+	must.Run(t, exec.Command(b.cc[0], args...))
 	return bin
 }
 

@@ -136,9 +136,7 @@ func (b *build) compile(t *testing.T, name, source string) string {
 	args := strings.Split(strings.NewReplacer("OUT", out, "IN", in).Replace(line), "\n")
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = dir
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, text)
-	}
+	must.Run(t, cmd)
 	return out
 }
 

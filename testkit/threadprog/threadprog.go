@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -25,9 +26,7 @@ func Start(t *testing.T, program string, threads int) (pid int, exe string) {
 		t.Skip("SKIPPED-CHECK: no gcc")
 	}
 	root, err := moduleroot.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	source := filepath.Join(root, "testkit/threadprog/testdata", program+".c")
 	exe = filepath.Join(tempdir.New(t), program)
 	if out, err := exec.Command(gcc, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", exe, source).CombinedOutput(); err != nil {
@@ -36,12 +35,8 @@ func Start(t *testing.T, program string, threads int) (pid int, exe string) {
 	cmd := exec.Command(exe, strconv.Itoa(threads))
 	cmd.Dir = filepath.Dir(exe) // a core would be written there
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("%q %v", line, err)
@@ -81,14 +76,8 @@ func state(pid int) (ran uint64, threads int, blocked bool) {
 func Echo(t *testing.T) (pid int, run func()) {
 	t.Helper()
 	cmd := exec.Command("cat")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Skip("SKIPPED-CHECK: no cat")
 	}
@@ -97,9 +86,7 @@ func Echo(t *testing.T) (pid int, run func()) {
 	run = func() {
 		t.Helper()
 		io.WriteString(in, "x\n")
-		if _, err := lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(lines.ReadString('\n'))(t)
 	}
 	run()
 	Settle(t, cmd.Process.Pid, 0)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -29,14 +30,9 @@ func Snapshots(tb testing.TB, a context.Arch, walker func() Walker, fn func(r *R
 	if errors.Is(err, snap.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	for _, name := range all.Programs(archNames[a]) {
-		p, err := all.Load(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		p := must.Get(all.Load(name))(tb)
 		u := walker()
 		for i := range p.Snapshots {
 			fn(prepare(tb, a, p, &p.Snapshots[i], u))
@@ -47,9 +43,7 @@ func Snapshots(tb testing.TB, a context.Arch, walker func() Walker, fn func(r *R
 func prepare(tb testing.TB, a context.Arch, p *snap.Program, s *snap.Snapshot, u Walker) *Recorded {
 	tb.Helper()
 	t, err := p.Table(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	r := &Recorded{Snapshot: s, Walker: u}
 	if r.Regs, err = registers(a, s); err != nil {
 		tb.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/sample/paused"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -44,9 +45,7 @@ func createdump(t *testing.T, kind string) []byte {
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
 	file := filepath.Join(tempdir.New(t), "core")
-	if out, err := exec.Command(tool, "--"+kind, "-f", file, strconv.Itoa(cmd.Process.Pid)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(tool, "--"+kind, "-f", file, strconv.Itoa(cmd.Process.Pid)))
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

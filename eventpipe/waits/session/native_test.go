@@ -23,9 +23,7 @@ func TestWindowsNames(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	dll := filepath.Join(dir, "demo.dll")
-	if out, err := exec.Command(cc, "-O2", "-shared", "-o", dll, "../../../profiler/testdata/demo.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, exec.Command(cc, "-O2", "-shared", "-o", dll, "../../../profiler/testdata/demo.c"))
 	f := must.Get(pe.Open(dll))(t)
 	exports, _ := f.Exports()
 	var at uint64

@@ -38,9 +38,7 @@ func fresh(t *testing.T, root, install, start, method string) {
 	for _, command := range []string{install, fmt.Sprintf("seedwalk record --pid %d --duration 5s -o /tmp/a.html", program.Process.Pid)} {
 		cmd := in(command)
 		cmd.Env = []string{"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
+		must.Run(t, cmd)
 	}
 	t.Logf("a flame graph after %.1f s", time.Since(began).Seconds())
 	page, err := os.ReadFile(filepath.Join(root, "tmp", "a.html"))

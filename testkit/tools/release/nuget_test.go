@@ -61,10 +61,7 @@ func TestNuGetInstalls(t *testing.T) {
 	}
 	t.Setenv("HOME", t.TempDir())
 	for id, want := range map[string]string{"seedwalk": "any/DotnetToolSettings.xml", "seedwalk.linux-x64": "linux-x64/seedwalk", "seedwalk.win-x64": "win-x64/seedwalk.exe"} {
-		out, err := exec.Command("nuget", "install", id, "-Version", "0.9.0", "-Source", feed, "-OutputDirectory", target, "-NonInteractive").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", id, err, out)
-		}
+		out := must.Run(t, exec.Command("nuget", "install", id, "-Version", "0.9.0", "-Source", feed, "-OutputDirectory", target, "-NonInteractive"))
 		if _, err := os.Stat(filepath.Join(target, id+".0.9.0", "tools", "any", want)); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}

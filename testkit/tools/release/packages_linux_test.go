@@ -51,11 +51,7 @@ var installers = []installer{
 
 func command(t *testing.T, argv ...string) string {
 	t.Helper()
-	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
-	}
-	return string(out)
+	return must.Run(t, exec.Command(argv[0], argv[1:]...))
 }
 
 func TestPackages(t *testing.T) {

@@ -111,9 +111,7 @@ func TestManPages(t *testing.T) {
 	folder := tempdir.New(t)
 	tool := filepath.Join(folder, "seedwalk")
 	build := exec.Command("go", "build", "-o", tool, "../../../cmd/seedwalk")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Run(t, build)
 	must.Do(t, run([]string{"man", "-version", "1.2.3", "-o", folder, tool}))
 	pages, _ := filepath.Glob(filepath.Join(folder, "*.1"))
 	if len(pages) < 18 {
