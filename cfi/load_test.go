@@ -180,8 +180,7 @@ func TestHeaderIntoRecord(t *testing.T) {
 
 func mustLoad(t testing.TB, s Sections) *Table {
 	t.Helper()
-	tab := must.Get(Load(s))(t)
-	return tab
+	return must.Get(Load(s))(t)
 }
 
 // TestHeaderDamage: a damaged header loses nothing of .eh_frame.

@@ -11,8 +11,7 @@ import (
 // table loads one .eh_frame and expects no damage.
 func table(t testing.TB, arch context.Arch, eh []byte) *Table {
 	t.Helper()
-	tab := must.Get(Load(Sections{Arch: arch, EHFrame: eh, EHFrameAddr: 0x4000}))(t)
-	return tab
+	return must.Get(Load(Sections{Arch: arch, EHFrame: eh, EHFrameAddr: 0x4000}))(t)
 }
 
 var entryCFA = Rule{Kind: RegisterOffset, Reg: 7, Off: 8}

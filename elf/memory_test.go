@@ -295,6 +295,5 @@ func chdr(kind uint32, size uint64, data []byte) []byte {
 
 func mustNew(t testing.TB, data []byte) *File {
 	t.Helper()
-	f := must.Get(New(data, "image"))(t)
-	return f
+	return must.Get(New(data, "image"))(t)
 }

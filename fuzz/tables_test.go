@@ -49,8 +49,7 @@ func runtime9(t testing.TB, entries uint64) *elf.File {
 		{Name: ".dynsym", Type: dynsym, Link: 2, EntrySize: 24, Body: symbol},
 		{Name: ".dynstr", Type: elfasm.StrTab, Body: []byte("\x00g_dacTable\x00")},
 	}}
-	image := must.Get(elf.New(f.Bytes(), "runtime"))(t)
-	return image
+	return must.Get(elf.New(f.Bytes(), "runtime"))(t)
 }
 
 // tablesMemory has one code heap with one method.

@@ -39,8 +39,7 @@ func importFile(t *testing.T, pe32 bool, section []byte, size uint32) *File {
 	t.Helper()
 	im := oneSection(".idata", importRVA, section, peasm.Import, size)
 	im.PE32 = pe32
-	f := must.Get(New(im.Bytes(), "a.dll"))(t)
-	return f
+	return must.Get(New(im.Bytes(), "a.dll"))(t)
 }
 
 func TestImports(t *testing.T) {

@@ -74,8 +74,7 @@ func (w *wine) ask(t *testing.T, f *pe.File, pts []point) []answer {
 	link := filepath.Join(w.dir, fmt.Sprintf("image%d.dll", w.asked))
 	must.Do(t, os.Symlink(f.Name(), link))
 	out := must.Get(w.run(link, questions(pts)))(t)
-	answers := must.Get(parse(out, f.SizeOfImage(), len(pts)))(t)
-	return answers
+	return must.Get(parse(out, f.SizeOfImage(), len(pts)))(t)
 }
 
 // run runs the harness. It reads and writes files: Wine's server outlives it and

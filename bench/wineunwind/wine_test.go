@@ -102,8 +102,7 @@ func (im *image) locate(t *testing.T, dir string) string {
 	if len(found) == 0 {
 		t.Skipf("SKIPPED-CHECK: %s is not here: run scripts/fetch.sh", im.name)
 	}
-	path := must.Get(filepath.Abs(found[0]))(t)
-	return path
+	return must.Get(filepath.Abs(found[0]))(t)
 }
 
 // TestWineAgrees asks Wine and us the same questions.

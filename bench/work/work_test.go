@@ -136,8 +136,7 @@ func (c *counter) count(t *testing.T, program, bench string, times int) int64 {
 	run(t, []string{"GOMAXPROCS=1", "GOGC=off"}, "qemu-x86_64", "-plugin", c.plugin, "-d", "plugin", "-D", log, program,
 		"-test.run", "^$", "-test.bench", "^"+strings.ReplaceAll(bench, "/", "$/^")+"$", "-test.benchtime", strconv.Itoa(times)+"x")
 	data := must.Get(os.ReadFile(log))(t)
-	n := must.Get(strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64))(t)
-	return n
+	return must.Get(strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64))(t)
 }
 
 func run(t *testing.T, env []string, name string, arg ...string) {

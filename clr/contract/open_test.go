@@ -12,8 +12,7 @@ import (
 
 func descriptorText(t testing.TB, name string) []byte {
 	t.Helper()
-	b := must.Get(os.ReadFile("testdata/contract/" + name + ".json"))(t)
-	return b
+	return must.Get(os.ReadFile("testdata/contract/" + name + ".json"))(t)
 }
 
 // The descriptors of real runtimes, compared with values that a person read in them.

@@ -84,8 +84,7 @@ func runIn(t *testing.T, dir string, env []string, argv ...string) (stdout, stde
 // repo is the path of a file of the project.
 func repo(t *testing.T, name string) string {
 	t.Helper()
-	path := must.Get(filepath.Abs(filepath.Join("../..", name)))(t)
-	return path
+	return must.Get(filepath.Abs(filepath.Join("../..", name)))(t)
 }
 
 // native builds the tool for this system too, with the same main.
@@ -188,6 +187,5 @@ func TestWineDoctorGolden(t *testing.T) {
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
-	b := must.Get(os.ReadFile(path))(t)
-	return b
+	return must.Get(os.ReadFile(path))(t)
 }

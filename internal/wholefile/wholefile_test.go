@@ -65,8 +65,7 @@ func TestMapShared(t *testing.T) {
 		must.Do(t, os.Rename(path+".new", path))
 	}
 	read := func() []byte {
-		b := must.Get(MapShared(path, 100))(t)
-		return b
+		return must.Get(MapShared(path, 100))(t)
 	}
 	write("one")
 	a, b := read(), read()

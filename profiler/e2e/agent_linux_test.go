@@ -297,6 +297,5 @@ func served(t *testing.T, port int, path string) string {
 	t.Helper()
 	resp := must.Get(http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path)))(t)
 	defer resp.Body.Close()
-	text := must.Get(io.ReadAll(resp.Body))(t)
-	return string(text)
+	return string(must.Get(io.ReadAll(resp.Body))(t))
 }

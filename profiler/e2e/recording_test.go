@@ -203,6 +203,5 @@ func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b := must.Get(os.ReadFile(path))(t)
-	return string(b)
+	return string(must.Get(os.ReadFile(path))(t))
 }

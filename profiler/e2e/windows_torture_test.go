@@ -240,8 +240,7 @@ func TestWindowsQuirks(t *testing.T) {
 func pictured(t *testing.T, code, info string) *pe.File {
 	t.Helper()
 	raw := func(s string) []byte {
-		b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
-		return b
+		return must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 	}
 	var entry []byte
 	for _, v := range []uint32{0x1000, 0x1000 + uint32(len(raw(code))), 0x2000} {

@@ -18,8 +18,7 @@ import (
 func blockedBy(t *testing.T, pid int) uint64 {
 	t.Helper()
 	b := must.Get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status")))(t)
-	v := must.Get(strconv.ParseUint(regexp.MustCompile(`SigBlk:\s*(\S+)`).FindStringSubmatch(string(b))[1], 16, 64))(t)
-	return v
+	return must.Get(strconv.ParseUint(regexp.MustCompile(`SigBlk:\s*(\S+)`).FindStringSubmatch(string(b))[1], 16, 64))(t)
 }
 
 // startFaults starts testdata/faults.c and returns a function that sends a line and returns the answer.

@@ -17,8 +17,7 @@ import (
 // unhex takes groups of hex digits.
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
-	b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
-	return b
+	return must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
 func TestCIEBytes(t *testing.T) {
@@ -59,8 +58,7 @@ func paused(n int) Func {
 func TestProgramBytes(t *testing.T) {
 	const sp = 31
 	amd64 := func(s ShapeAMD64) Func {
-		fn := must.Get(s.Func(ELF, "f"))(t)
-		return fn
+		return must.Get(s.Func(ELF, "f"))(t)
 	}
 	signal := byEffects(4, nil, []Effect{{Kind: Add, Reg: rsp, Base: rsp, Imm: -8}}, nil)
 	signal.Entry = MachineFrame

@@ -31,8 +31,7 @@ func elfFuncs(a Arch) (funcs []Func) {
 
 func buildELF(t *testing.T, a Arch, funcs ...Func) *Image {
 	t.Helper()
-	im := must.Get(Build(a, ELF, "sim.so", 0x7000_0000_0000, funcs))(t)
-	return im
+	return must.Get(Build(a, ELF, "sim.so", 0x7000_0000_0000, funcs))(t)
 }
 
 // TestBuildELF reads images with debug/elf of Go.

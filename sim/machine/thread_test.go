@@ -86,8 +86,7 @@ func single(t *testing.T, f image.Format, fns ...image.Func) *world {
 
 func shape(t *testing.T, s image.ShapeAMD64, name string) image.Func {
 	t.Helper()
-	fn := must.Get(s.Func(image.PE, name))(t)
-	return fn
+	return must.Get(s.Func(image.PE, name))(t)
 }
 
 // TestDiverted: a return address that was changed sends the thread elsewhere; a
@@ -291,8 +290,7 @@ func redirectPair(t *testing.T, a image.Arch) *image.Image {
 	for _, err := range errs {
 		must.Do(t, err)
 	}
-	im := must.Get(image.Build(a, image.PE, "pair", imageBase, fns[:]))(t)
-	return im
+	return must.Get(image.Build(a, image.PE, "pair", imageBase, fns[:]))(t)
 }
 
 // A redirected thread keeps its registers but for the ip; from the answer on

@@ -19,8 +19,7 @@ import (
 
 func rule(t *testing.T, name string) *rules.Rule {
 	t.Helper()
-	r := must.Get(rules.Find(name))(t)
-	return r
+	return must.Get(rules.Find(name))(t)
 }
 
 // Shortest finds what the rule warns of, no run within its bounds fails sooner,

@@ -65,8 +65,7 @@ func image(tb testing.TB, code []uint32) *elf.File {
 		binary.LittleEndian.PutUint32(text[4*i:], w)
 	}
 	binary.LittleEndian.PutUint32(text[codeCall-4-codeLo:], 0x94000000)
-	f := must.Get(elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code"))(tb)
-	return f
+	return must.Get(elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code"))(tb)
 }
 
 // at is an address in function i.

@@ -11,8 +11,7 @@ import (
 
 func raw(t *testing.T, s string) []byte {
 	t.Helper()
-	b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
-	return b
+	return must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
 func TestKindOf(t *testing.T) {
