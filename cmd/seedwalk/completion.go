@@ -42,7 +42,7 @@ func runCompletion(args []string) int {
 		fmt.Fprintf(os.Stderr, "seedwalk completion: %v; see seedwalk completion --help\n", errors.New("name one shell: bash, zsh, or fish"))
 		return cli.ExitUsage
 	}
-	write(os.Stdout)
+	write(cli.Stdout)
 	return cli.ExitOK
 }
 

@@ -96,7 +96,7 @@ func runDiff(args []string) int {
 	case f.json:
 		printJSON(r.Document())
 	default:
-		r.WriteText(os.Stdout, export.Unit(sides[0]), f.top, f.all)
+		r.WriteText(cli.Stdout, export.Unit(sides[0]), f.top, f.all)
 	}
 	if r.Differs() {
 		return cli.ExitWrong

@@ -76,7 +76,7 @@ func dispatch(args []string) int {
 		name = "version"
 	}
 	if c := find(name); c != nil {
-		return c.run(args[1:])
+		return written(c.run(args[1:]))
 	}
 	advice := cli.DidYouMean(name, names())
 	if advice == "" {
@@ -84,6 +84,16 @@ func dispatch(args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "seedwalk: no command %q%s\n", name, advice)
 	return cli.ExitUsage
+}
+
+// written returns a command's exit code, or another one if its output was not written though the command
+// knows of no error.
+func written(code int) int {
+	if cli.Stdout.Err == nil || code != cli.ExitOK && code != cli.ExitWrong {
+		return code
+	}
+	fmt.Fprintf(os.Stderr, "seedwalk: %v\n", cli.Stdout.Err)
+	return cli.ExitUnreadable
 }
 
 func find(name string) *command {
@@ -119,7 +129,7 @@ Commands:
 
 func runHelp(args []string) int {
 	if len(args) == 0 {
-		usage(os.Stdout)
+		usage(cli.Stdout)
 		return cli.ExitOK
 	}
 	c := find(args[0])

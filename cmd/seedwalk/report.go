@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	place "github.com/seedwalk/seedwalk/cmd/record/output"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/report/export"
 )
@@ -231,17 +233,17 @@ func (f *reportFlags) show(p *export.Profile) int {
 		return printJSON(export.NewRecording("seedwalk-recording", p))
 	}
 	opt := cli.TextOptions(os.Stdout)
-	export.WriteSummary(os.Stdout, p, opt)
-	fmt.Println()
+	export.WriteSummary(cli.Stdout, p, opt)
+	fmt.Fprintln(cli.Stdout)
 	var err error
 	if f.by != "" {
-		err = export.WriteGroups(os.Stdout, p, f.by, f.top, opt)
+		err = export.WriteGroups(cli.Stdout, p, f.by, f.top, opt)
 	} else {
-		err = export.WriteTop(os.Stdout, p, f.top, opt)
+		err = export.WriteTop(cli.Stdout, p, f.top, opt)
 	}
 	if f.tree && err == nil {
-		fmt.Println()
-		err = export.WriteTree(os.Stdout, p, opt)
+		fmt.Fprintln(cli.Stdout)
+		err = export.WriteTree(cli.Stdout, p, opt)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk report: %v\n", err)
@@ -266,17 +268,9 @@ func writeOutputs(p *export.Profile, outputs []output) int {
 
 func writeOutput(p *export.Profile, o output) error {
 	if o.path == "-" {
-		return o.format.Write(os.Stdout, p)
+		return o.format.Write(cli.Stdout, p)
 	}
-	file, err := os.Create(o.path)
-	if err != nil {
-		return err
-	}
-	err = o.format.Write(file, p)
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return place.New().Write(o.path, func(w io.Writer) error { return o.format.Write(w, p) })
 }
 
 // printJSON prints v as one line.
@@ -286,6 +280,6 @@ func printJSON(v any) int {
 		fmt.Fprintln(os.Stderr, "seedwalk:", err)
 		return cli.ExitUnreadable
 	}
-	fmt.Printf("%s\n", line)
+	fmt.Fprintf(cli.Stdout, "%s\n", line)
 	return cli.ExitOK
 }

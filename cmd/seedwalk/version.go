@@ -77,9 +77,9 @@ func runVersion(args []string) int {
 	v := ownVersions()
 	if *asJSON {
 		b, _ := json.Marshal(v) // plain strings and a number: cannot fail
-		fmt.Printf("%s\n", b)
+		fmt.Fprintf(cli.Stdout, "%s\n", b)
 		return cli.ExitOK
 	}
-	fmt.Printf("seedwalk %s (stream %d, %s, %s/%s)\n", v.Version, v.Stream, v.Go, v.OS, v.Arch)
+	fmt.Fprintf(cli.Stdout, "seedwalk %s (stream %d, %s, %s/%s)\n", v.Version, v.Stream, v.Go, v.OS, v.Arch)
 	return cli.ExitOK
 }

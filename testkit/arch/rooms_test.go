@@ -155,9 +155,9 @@ var rooms = []room{
 	{Name: "cmd/seedwalk/builder", May: []string{"clr", "clr/api", "cmd/record/options", "cmd/seedwalk/cli", "report/inspect", "sim", "sim/conform", "sim/image", "sim/rules", "sim/sched", "sim/story", "stack/capture", "testkit/replay"}},
 	{Name: "cmd/seedwalk/doctor", May: []string{"clr/contract", "cmd/record", "cmd/record/options", "cmd/seedwalk/cli", "elf", "eventpipe/diagnostics", "process/live", "process/program", "sample/outside", "sample/paused", "sample/probe", "sample/sampler", "sample/suspended", "sample/target", "symbol", "unwind/module"}},
 	{Name: "cmd/seedwalk/stack", May: []string{"clr/tasks", "cmd/seedwalk/cli", "process/dump", "process/live", "report/hang", "sample/paused", "sample/target", "stack/merge", "unwind"}, Test: []string{"testkit/needs", "testkit/tempdir"}},
-	{Name: "cmd/seedwalk/waits", May: []string{"cmd/record/options", "cmd/seedwalk/cli", "eventpipe/diagnostics", "eventpipe/waits", "eventpipe/waits/report", "eventpipe/waits/session", "process/program", "sample/blocked"}},
+	{Name: "cmd/seedwalk/waits", May: []string{"cmd/record/options", "cmd/record/output", "cmd/seedwalk/cli", "eventpipe/diagnostics", "eventpipe/waits", "eventpipe/waits/report", "eventpipe/waits/session", "process/program", "sample/blocked"}},
 	{Name: "cmd/seedwalk/top", May: []string{"cmd/record", "cmd/record/options", "cmd/seedwalk/cli", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "report/export"}},
-	{Name: "cmd/seedwalk", May: []string{"cmd/engine", "cmd/record", "cmd/record/continuous", "cmd/record/options", "cmd/seedwalk/builder", "cmd/seedwalk/cli", "cmd/seedwalk/doctor", "cmd/seedwalk/stack", "cmd/seedwalk/top", "cmd/seedwalk/waits", "eventpipe/waits/session", "report/collect", "report/diff", "report/export", "report/recording", "report/trace", "report/wire", "symbol"},
+	{Name: "cmd/seedwalk", May: []string{"cmd/engine", "cmd/record", "cmd/record/continuous", "cmd/record/options", "cmd/record/output", "cmd/seedwalk/builder", "cmd/seedwalk/cli", "cmd/seedwalk/doctor", "cmd/seedwalk/stack", "cmd/seedwalk/top", "cmd/seedwalk/waits", "eventpipe/waits/session", "report/collect", "report/diff", "report/export", "report/recording", "report/trace", "report/wire", "symbol"},
 		Test: []string{"*"}},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

@@ -56,7 +56,7 @@ func Info(args []string) int {
 		return cli.ExitUnreadable
 	}
 	if !*asJSON {
-		answer.Text(os.Stdout)
+		answer.Text(cli.Stdout)
 		return code
 	}
 	b, err := json.MarshalIndent(answer, "", "  ")
@@ -64,7 +64,7 @@ func Info(args []string) int {
 		fmt.Fprintf(os.Stderr, "seedwalk info: %v\n", err)
 		return cli.ExitUnreadable
 	}
-	fmt.Printf("%s\n", b)
+	fmt.Fprintf(cli.Stdout, "%s\n", b)
 	return code
 }
 

@@ -53,12 +53,12 @@ func Replay(args []string) int {
 		}
 	}
 	if *asJSON {
-		if err := r.Report.JSON(os.Stdout); err != nil {
+		if err := r.Report.JSON(cli.Stdout); err != nil {
 			fmt.Fprintf(os.Stderr, "seedwalk replay: %v\n", err)
 			return cli.ExitUnreadable
 		}
 	} else {
-		r.Report.Text(os.Stdout)
+		r.Report.Text(cli.Stdout)
 	}
 	switch {
 	case r.Report.Bad():

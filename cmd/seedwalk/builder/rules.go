@@ -195,9 +195,9 @@ func rulesOf(name string, asJSON bool) int {
 		return cli.ExitWrong
 	}
 	if asJSON {
-		return writeJSON(os.Stdout, c)
+		return writeJSON(cli.Stdout, c)
 	}
-	c.print(os.Stdout)
+	c.print(cli.Stdout)
 	return cli.ExitOK
 }
 

@@ -3,7 +3,6 @@ package builder
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/api"
@@ -54,9 +53,9 @@ func listed() (l AllNames) {
 func rulesList(asJSON bool) int {
 	l := listed()
 	if asJSON {
-		return writeJSON(os.Stdout, l)
+		return writeJSON(cli.Stdout, l)
 	}
-	w := os.Stdout
+	w := cli.Stdout
 	fmt.Fprintln(w, "Rules of stack walking:")
 	for _, r := range rules.All() {
 		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line+r.About())

@@ -34,7 +34,7 @@ func (s *simSide) name() string {
 // list lists the scenarios by what breaking them comes to.
 func (o *simOptions) list() int {
 	if o.asJSON {
-		return simJSON(os.Stdout, rules.All(), nil, false)
+		return simJSON(cli.Stdout, rules.All(), nil, false)
 	}
 	for i, g := range []struct {
 		wants sched.Outcome
@@ -45,16 +45,16 @@ func (o *simOptions) list() int {
 		{sched.StepLimit, "Broken, these retry for ever while a thread is suspended:"},
 	} {
 		if i > 0 {
-			fmt.Println()
+			fmt.Fprintln(cli.Stdout)
 		}
-		fmt.Println(g.head)
+		fmt.Fprintln(cli.Stdout, g.head)
 		for _, r := range rules.All() {
 			if r.Wants == g.wants {
-				fmt.Printf("  %-20s %s\n", r.Name, r.Line+r.About())
+				fmt.Fprintf(cli.Stdout, "  %-20s %s\n", r.Name, r.Line+r.About())
 			}
 		}
 	}
-	fmt.Print("\nseedwalk sim --scenario NAME tells one's story; seedwalk sim --help has the rest.\n")
+	fmt.Fprint(cli.Stdout, "\nseedwalk sim --scenario NAME tells one's story; seedwalk sim --help has the rest.\n")
 	return cli.ExitOK
 }
 
@@ -68,7 +68,7 @@ func (o *simOptions) show(chosen []*rules.Rule) int {
 		stop()
 		if !o.asJSON {
 			if i > 0 && !o.compact() {
-				fmt.Print("\n\n")
+				fmt.Fprint(cli.Stdout, "\n\n")
 			}
 			o.print(r, told)
 		}
@@ -85,9 +85,9 @@ func (o *simOptions) show(chosen []*rules.Rule) int {
 	}
 	switch {
 	case o.asJSON:
-		simJSON(os.Stdout, chosen, sides, o.trace)
+		simJSON(cli.Stdout, chosen, sides, o.trace)
 	case o.explore && len(chosen) > 1:
-		fmt.Printf("%s interleavings in all\n", story.Number(total))
+		fmt.Fprintf(cli.Stdout, "%s interleavings in all\n", story.Number(total))
 	}
 	return code
 }
@@ -152,20 +152,20 @@ func runOnce(r *rules.Rule, broken bool, n uint64) *simSide {
 
 func (o *simOptions) print(r *rules.Rule, l look) {
 	if l.story != nil {
-		l.story.Text(os.Stdout, o.trace)
+		l.story.Text(cli.Stdout, o.trace)
 		return
 	}
 	for _, s := range l.sides {
 		if s.run != nil {
-			fmt.Printf("%-20s %-6s  run %d: %v after %d steps, hash %016x\n", r.Name, s.name(), *s.run, s.found.Outcome, s.found.Steps, s.found.Hash)
+			fmt.Fprintf(cli.Stdout, "%-20s %-6s  run %d: %v after %d steps, hash %016x\n", r.Name, s.name(), *s.run, s.found.Outcome, s.found.Steps, s.found.Hash)
 		} else {
-			fmt.Printf("%-20s %-6s  %s\n", r.Name, s.name(), story.Summary(&s.Report))
+			fmt.Fprintf(cli.Stdout, "%-20s %-6s  %s\n", r.Name, s.name(), story.Summary(&s.Report))
 		}
 		if o.trace && s.found != nil {
-			fmt.Printf("\n%s\n", s.found.Timeline())
+			fmt.Fprintf(cli.Stdout, "\n%s\n", s.found.Timeline())
 		}
 		if s.Wrong != "" {
-			fmt.Printf("NOT AS IT SHOULD BE: %s\n", s.Wrong)
+			fmt.Fprintf(cli.Stdout, "NOT AS IT SHOULD BE: %s\n", s.Wrong)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func (o *simOptions) draw(r *rules.Rule, sides []*simSide) bool {
 func writePicture(path, text string) bool {
 	var err error
 	if path == "-" {
-		_, err = io.WriteString(os.Stdout, text)
+		_, err = io.WriteString(cli.Stdout, text)
 	} else {
 		err = os.WriteFile(path, []byte(text), 0o644)
 	}

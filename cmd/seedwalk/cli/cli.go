@@ -47,7 +47,7 @@ func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 	f.Usage = func() {}
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Print(platformHelp(help))
+		fmt.Fprint(Stdout, platformHelp(help))
 		return ExitOK, true
 	}
 	if err != nil {
@@ -56,6 +56,24 @@ func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 	}
 	return ExitOK, false
 }
+
+// Stdout is the standard output of commands. It keeps the first error, so that an answer that a full disk has
+// cut is no success.
+var Stdout = &Output{}
+
+// Output writes to os.Stdout.
+type Output struct{ Err error }
+
+func (o *Output) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
+	if o.Err == nil {
+		o.Err = err
+	}
+	return n, err
+}
+
+// WriteString writes s.
+func (o *Output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
 
 // ParseMixed is parse for commands whose flags may stand behind the files. It returns the files.
 func ParseMixed(f *flag.FlagSet, help string, args []string) (files []string, code int, done bool) {

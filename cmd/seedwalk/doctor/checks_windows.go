@@ -95,7 +95,7 @@ func init() {
 		return
 	}
 	if _, err := windows.LoadLibraryEx(path, 0, windows.LOAD_WITH_ALTERED_SEARCH_PATH); err != nil {
-		fmt.Println(strings.TrimRight(err.Error(), "\r\n."))
+		fmt.Fprintln(cli.Stdout, strings.TrimRight(err.Error(), "\r\n."))
 		os.Exit(cli.ExitWrong)
 	}
 	os.Exit(cli.ExitOK)

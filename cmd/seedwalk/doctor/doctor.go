@@ -100,9 +100,9 @@ func Run(args []string) int {
 	}
 	if *asJSON {
 		b, _ := json.MarshalIndent(found, "", "  ") // plain strings: cannot fail
-		fmt.Printf("%s\n", b)
+		fmt.Fprintf(cli.Stdout, "%s\n", b)
 	} else {
-		printFindings(os.Stdout, found, p.pid != 0)
+		printFindings(cli.Stdout, found, p.pid != 0)
 	}
 	return verdict(found)
 }

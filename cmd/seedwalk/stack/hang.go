@@ -93,7 +93,7 @@ func Hang(args []string) int {
 	}
 	r, err := f.judge(wait)
 	if err == nil {
-		err = r.write(os.Stdout, f.json)
+		err = r.write(cli.Stdout, f.json)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk hang: %v\n", err)

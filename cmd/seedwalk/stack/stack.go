@@ -142,7 +142,7 @@ func (f *stackFlags) run() int {
 	for _, p := range v.Problems {
 		fmt.Fprintf(os.Stderr, "seedwalk stack: %s\n", p)
 	}
-	if err := v.write(os.Stdout, f.json); err != nil {
+	if err := v.write(cli.Stdout, f.json); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk stack: %v\n", err)
 		return cli.ExitUnreadable
 	}

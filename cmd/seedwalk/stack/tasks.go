@@ -100,7 +100,7 @@ func Tasks(args []string) int {
 	}
 	v, err := f.read()
 	if err == nil {
-		err = v.write(os.Stdout, &f)
+		err = v.write(cli.Stdout, &f)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk tasks: %v\n", err)

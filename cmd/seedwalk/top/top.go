@@ -148,9 +148,9 @@ func (l *liveView) terminal() (restore func()) {
 	if err == nil {
 		go l.keys()
 	}
-	fmt.Fprint(os.Stdout, "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jseedwalk top: waiting for the first samples; q quits")
+	fmt.Fprint(cli.Stdout, "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jseedwalk top: waiting for the first samples; q quits")
 	return func() {
-		fmt.Fprint(os.Stdout, "\x1b[?25h\x1b[?1049l")
+		fmt.Fprint(cli.Stdout, "\x1b[?25h\x1b[?1049l")
 		if err == nil {
 			term.Restore(in, old)
 		}
@@ -207,7 +207,7 @@ func (l *liveView) take(p *export.Profile) {
 	if l.json {
 		line, err := json.Marshal(view)
 		if err == nil {
-			_, err = fmt.Printf("%s\n", line)
+			_, err = fmt.Fprintf(cli.Stdout, "%s\n", line)
 		}
 		if err != nil {
 			l.end()
@@ -229,7 +229,7 @@ func (l *liveView) draw() {
 	if err != nil {
 		width, height = 80, 24
 	}
-	if _, err := os.Stdout.WriteString(l.shown.screen(max(width, 40), max(height, 10), l.byTotal, l.paused)); err != nil {
+	if _, err := cli.Stdout.WriteString(l.shown.screen(max(width, 40), max(height, 10), l.byTotal, l.paused)); err != nil {
 		l.end()
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/output"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
@@ -271,17 +272,13 @@ func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
 
 func (f *waitsFlags) report(a *waits.Analysis) error {
 	if f.output == "-" {
-		err := f.write.Write(os.Stdout, a)
+		err := f.write.Write(cli.Stdout, a)
 		if errors.Is(err, syscall.EPIPE) { // the reader has enough
 			return nil
 		}
 		return err
 	}
-	out, err := os.Create(f.output)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.write.Write(out, a), out.Close()); err != nil {
+	if err := output.New().Write(f.output, func(w io.Writer) error { return f.write.Write(w, a) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "wrote %s\n", cli.ShortPath(f.output))
