@@ -3,6 +3,7 @@ package client
 import (
 	"debug/elf"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -10,11 +11,38 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
+
+// TestMain is the helper in the processes that the library starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[0] == "seedwalk" && os.Args[1] == "engine" {
+		engine()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// engine sends samples without frames until the program closes its end of the socket. Their times count up.
+func engine() {
+	s := os.NewFile(3, "stream")
+	go func() {
+		w := wire.NewWriter(nil)
+		w.Hello(&wire.Hello{PID: 1, Arch: "amd64"})
+		for i := int64(0); ; i++ {
+			w.Sample(&wire.Sample{TID: 9, TimeUnixNano: i})
+			s.Write(w.Bytes())
+			w.Reset()
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	io.Copy(io.Discard, s)
+}
 
 func build(t *testing.T, argv ...string) {
 	t.Helper()
@@ -133,5 +161,24 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 	if malformed < 20 {
 		t.Errorf("only %d of 300 streams were found to be malformed", malformed)
+	}
+}
+
+// A close that has to give up changes nothing: the next one succeeds. A forked child can open a sampler,
+// whatever the threads of its parent did at the fork.
+func TestLife(t *testing.T) {
+	dir := tempdir.New(t)
+	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "life")
+	build(t, "./build.sh", "archive", archive)
+	build(t, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe, "testdata/life.c", archive, "-lpthread", "-ldl")
+	for _, way := range []string{"close", "fork"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(exe, way)
+			cmd.Env = append(os.Environ(), "SEEDWALK_ENGINE="+must.Get(os.Executable())(t))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
 }

@@ -14,6 +14,8 @@
  *   - The same call returns copies and samples, in the order of the walks. `tag` distinguishes them.
  *   - A sample represents cpu_ns of processor time, or wall_ns of waiting. Each is 0 for a copy.
  *   - seedwalk_sampler_next returns one stack, which is valid until the next call.
+ *   - seedwalk_sampler_close returns SEEDWALK_BUSY if a call of another thread does not return in 3 s. The
+ *     sampler stays open: close it again later.
  *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process has been restored.
  *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.
  * The library stays mapped once it has been opened. In a forked process every call returns

@@ -36,8 +36,10 @@ enum { CLOSED, OPEN, GONE };
 enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a hertz */, HANGS_S = 10, CLOSE_S = 3 };
 #define SECOND 1000000000ull
 
-static uint32_t state, inside; /* inside: a thread is using the following variables */
-static int32_t owner;          /* the process that opened: a fork has a copy of the memory but no engine */
+static uint32_t state;
+static uint32_t closing; /* threads that wait in seedwalk_sampler_close */
+static uint32_t inside;  /* the process of which a thread uses the following variables; 0: none does */
+static uint32_t owner;   /* the process that opened: a fork has a copy of the memory but no engine */
 static struct engine engine = {0, -1, -1};
 static struct stream in;
 static char engine_path[1024];
@@ -59,12 +61,15 @@ uint64_t sw_current(void)
 	return 0;
 }
 
-static int ours(void) { return owner == (int32_t)sys3(NR_getpid, 0, 0, 0); }
+static uint32_t self(void) { return (uint32_t)sys3(NR_getpid, 0, 0, 0); }
 
+static int ours(void) { return owner == self(); }
+
+/* lock takes the lock without a wait. The thread that held it at a fork does not exist in the child. */
 static int lock(void)
 {
-	uint32_t no = 0;
-	return __atomic_compare_exchange_n(&inside, &no, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	uint32_t me = self(), holder = __atomic_load_n(&inside, __ATOMIC_RELAXED);
+	return holder != me && __atomic_compare_exchange_n(&inside, &holder, me, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 static int unlock(int answer)
@@ -143,15 +148,25 @@ static void find(void)
 		snprintf(engine_path, sizeof engine_path, "%.*s/seedwalk", (int)(slash - w.file), w.file);
 }
 
+/* adopt makes this process the owner. After a fork, the engine and the shared pages are the parent's. A
+ * thread of the parent may have been changing the stream, so that its memory is not freed. */
+static void adopt(void)
+{
+	sw_forked();
+	memset(&in, 0, sizeof in);
+	closing = 0;
+	__atomic_store_n(&state, CLOSED, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&owner, self(), __ATOMIC_SEQ_CST);
+}
+
 static int start(void)
 {
 	char line[sizeof engine_path + 100];
+	if (!ours())
+		adopt();
 	sw_stream_reset(&in);
 	find();
 	stay();
-	if (owner && !ours())
-		sw_shared = 0; /* its pages belong to the parent, whose engine keeps running */
-	owner = (int32_t)sys3(NR_getpid, 0, 0, 0);
 	int e = sw_spawn(engine_path, wanted.millihertz ? wanted.millihertz : RATE, wanted.flags, &engine);
 	if (e) {
 		snprintf(line, sizeof line, "cannot run %s: errno %d%s", engine_path, e, e == ENOENT ? ", it is not there" : e == EACCES ? ", it may not be executed" : "");
@@ -198,11 +213,17 @@ EXPORT int seedwalk_sampler_close(void)
 	int64_t step[2] = {0, 1000000};
 	char rest[4096];
 	uint64_t limit = now() + CLOSE_S * SECOND;
-	if (!ours() || __atomic_exchange_n(&state, CLOSED, __ATOMIC_SEQ_CST) == CLOSED)
+	int locked;
+	if (!ours() || __atomic_load_n(&state, __ATOMIC_SEQ_CST) == CLOSED)
 		return SEEDWALK_NOT_OPEN;
-	for (; !lock(); sys3(NR_nanosleep, P(step), 0, 0))
-		if (now() > limit)
-			return sw_told(SEEDWALK_BUSY); /* a callback of the caller's has not returned */
+	__atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST);
+	while (!(locked = lock()) && now() < limit)
+		sys3(NR_nanosleep, P(step), 0, 0);
+	__atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
+	if (!locked)
+		return sw_told(SEEDWALK_BUSY); /* a callback of the caller's has not returned: the sampler stays open */
+	if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == CLOSED)
+		return unlock(SEEDWALK_NOT_OPEN); /* another thread has closed it */
 	if (engine.socket >= 0)
 		sys3(NR_shutdown, engine.socket, 1 /* SHUT_WR */, 0);
 	for (long n = 1; (n > 0 || n == -EAGAIN) && now() < limit;) { /* it restores the signals, and closes */
@@ -263,7 +284,7 @@ static int next(void)
 /* entered takes the lock and returns SEEDWALK_OK, or the reason why nothing can be sampled now. */
 static int entered(void)
 {
-	if (!ours())
+	if (!ours() || __atomic_load_n(&closing, __ATOMIC_SEQ_CST))
 		return SEEDWALK_NOT_OPEN;
 	if (!lock())
 		return SEEDWALK_BUSY;
@@ -292,7 +313,8 @@ EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seed
 	e = e ? e : entered();
 	if (e)
 		return sw_told(e);
-	while (q.on_stack && r.stacks < MOST_STACKS && __atomic_load_n(&state, __ATOMIC_RELAXED) == OPEN) {
+	/* on_stack may fork: the child leaves the parent's stream alone */
+	while (q.on_stack && r.stacks < MOST_STACKS && !__atomic_load_n(&closing, __ATOMIC_RELAXED) && ours()) {
 		e = next();
 		if (e || !in.stack.size)
 			break;

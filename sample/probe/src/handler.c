@@ -374,6 +374,13 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	__atomic_fetch_sub(&inside, 1, __ATOMIC_RELEASE);
 }
 
+/* sw_forked forgets the parent's recording in a forked process, and the handlers that ran at the fork. */
+void sw_forked(void)
+{
+	sw_shared = 0;
+	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+}
+
 #ifndef SW_PATIENCE
 #define SW_PATIENCE 100 /* milliseconds for threads that lost their processor in a handler */
 #endif

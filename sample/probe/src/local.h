@@ -40,6 +40,7 @@ void sw_unrelay(struct sw_header *h);
 void sw_put_back(struct sw_header *h);
 void sw_end(struct sw_header *h);
 int sw_wait_out(void); /* 1 if no handler runs; after sw_end */
+void sw_forked(void);
 void sw_copy(void *to, uint64_t from, uint64_t n);
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n);
 struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);

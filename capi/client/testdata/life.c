@@ -1,0 +1,120 @@
+/* A program that uses the client library. The helper's samples are numbered by their times.
+ *     life close: seedwalk_sampler_close while on_stack does not return, and again after it has
+ *     life fork: children of a process whose threads are inside the library and in its signal handler */
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "seedwalk.h"
+
+enum { STORM = 3, CHILDREN = 30, LIMIT_S = 60 };
+
+static sem_t arrived, proceed;
+static uint64_t stacks, stopping;
+
+static void want(const char *what, int got, int expected)
+{
+	if (got == expected)
+		return;
+	printf("%s: %d, want %d\n", what, got, expected);
+	exit(1);
+}
+
+/* on_stack stays in the first call until it may proceed. In the child of the second call, it returns. */
+static void on_stack(void *child, const seedwalk_stack *s)
+{
+	uint64_t n = __atomic_fetch_add(&stacks, 1, __ATOMIC_SEQ_CST);
+	want("a sample is lost", (int)s->time_ns, (int)n);
+	if (n == 0)
+		sem_post(&arrived), sem_wait(&proceed);
+	else if (n == 1)
+		*(int *)child = (int)fork();
+}
+
+static void *sampler(void *nothing)
+{
+	int child = -1, status = -1, e;
+	seedwalk_sampler_request q = {.size = sizeof q, .on_stack = on_stack, .client = &child};
+	while (!__atomic_load_n(&stopping, __ATOMIC_SEQ_CST)) {
+		e = seedwalk_sampler_sample(&q, 0);
+		if (child == 0)
+			_exit(e == SEEDWALK_OK && stacks == 2 && seedwalk_sampler_sample(&q, 0) == SEEDWALK_NOT_OPEN ? 0 : 1);
+		want("sample", e == SEEDWALK_NOT_OPEN || e == SEEDWALK_BUSY ? SEEDWALK_OK : e, SEEDWALK_OK); /* while it closes */
+		usleep(1000);
+	}
+	waitpid(child, &status, 0);
+	want("a child of on_stack", status, 0);
+	return nothing;
+}
+
+static void *storm(void *nothing)
+{
+	while (!__atomic_load_n(&stopping, __ATOMIC_SEQ_CST))
+		raise(SIGURG);
+	return nothing;
+}
+
+/* no_helper waits until the helper of this process has ended. */
+static void no_helper(void)
+{
+	char command[100];
+	snprintf(command, sizeof command, "pgrep -f 'seedwalk[ ]engine --pid %d ' >/dev/null", (int)getpid());
+	while (system(command) == 0)
+		usleep(10000);
+}
+
+static void forked(void)
+{
+	for (int i = 0; i < CHILDREN; i++) {
+		int status = -1;
+		pid_t child = fork();
+		if (!child) {
+			const seedwalk_stack *s;
+			want("next in a child", seedwalk_sampler_next(&s), SEEDWALK_NOT_OPEN);
+			want("close in a child", seedwalk_sampler_close(), SEEDWALK_NOT_OPEN);
+			want("open in a child", seedwalk_sampler_open(0), SEEDWALK_OK);
+			want("next in a child that opened", seedwalk_sampler_next(&s), SEEDWALK_OK);
+			want("close in a child that opened", seedwalk_sampler_close(), SEEDWALK_OK);
+			exit(0);
+		}
+		waitpid(child, &status, 0);
+		want("a child", status, 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[1 + STORM];
+	int forks = argc > 1 && !strcmp(argv[1], "fork"), n = 0;
+	struct sigaction a;
+	setvbuf(stdout, 0, _IONBF, 0);
+	alarm(LIMIT_S);
+	want("open", seedwalk_sampler_open(0), SEEDWALK_OK);
+	pthread_create(&threads[n++], 0, sampler, 0);
+	sem_wait(&arrived);
+	for (int i = 0; forks && i < STORM; i++)
+		pthread_create(&threads[n++], 0, storm, 0);
+	if (forks)
+		forked();
+	else
+		want("close while on_stack runs", seedwalk_sampler_close(), SEEDWALK_BUSY);
+	sem_post(&proceed);
+	while (__atomic_load_n(&stacks, __ATOMIC_SEQ_CST) < 10)
+		usleep(1000);
+	want("close", seedwalk_sampler_close(), SEEDWALK_OK);
+	want("close again", seedwalk_sampler_close(), SEEDWALK_NOT_OPEN);
+	sigaction(SIGURG, 0, &a);
+	want("the signal has a handler", a.sa_handler != SIG_DFL, 0);
+	no_helper();
+	__atomic_store_n(&stopping, 1, __ATOMIC_SEQ_CST);
+	while (n)
+		pthread_join(threads[--n], 0);
+	want("open again", seedwalk_sampler_open(0), SEEDWALK_OK);
+	want("close at the end", seedwalk_sampler_close(), SEEDWALK_OK);
+	return 0;
+}
