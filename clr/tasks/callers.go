@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
@@ -96,10 +97,11 @@ type Callers struct {
 	New    bool // a type had no rule yet
 }
 
-// chain is the object at which a chain begins, and the types of its objects.
+// chain is the object at which a chain begins, the types of its objects, and the objects after the first.
 type chain struct {
 	at    uint64
 	links []*role
+	waits []uint64
 	cut   bool
 }
 
@@ -221,7 +223,7 @@ func (c *Callers) Read(entries []byte) {
 	c.ids, c.Moved, c.New = IDs{}, false, false
 	full := len(entries) >= entrySize*maxEntries && binary.LittleEndian.Uint64(entries[entrySize*(maxEntries-1):]) != 0
 	for i := range c.chains {
-		c.chains[i] = chain{0, c.chains[i].links[:0], full}
+		c.chains[i] = chain{0, c.chains[i].links[:0], c.chains[i].waits[:0], full}
 	}
 	texts := 0
 	for len(entries) >= entrySize {
@@ -247,9 +249,9 @@ func (c *Callers) entry(to *chain, at uint64, r *role, full bool) {
 		c.Moved = true
 		return
 	case at&7 == EntryStart, at&7 == EntryThread:
-		to.at, to.links = at&^7, append(to.links[:0], r)
+		to.at, to.links, to.waits = at&^7, append(to.links[:0], r), to.waits[:0]
 	case at&7 == EntryNext && begun, at&7 == EntryCut && begun && (r.rule != 0 || !r.valid):
-		to.links = append(to.links, r)
+		to.links, to.waits = append(to.links, r), append(to.waits, at&^7)
 	default:
 		return
 	}
@@ -284,6 +286,12 @@ func unhex(to, from []byte) {
 
 // IDs returns the ids of the current Activity in the last Read.
 func (c *Callers) IDs() IDs { return c.ids }
+
+// Waits reports whether an object is in a chain of the last Read, but not its first. Then the object awaits
+// something, and does not run.
+func (c *Callers) Waits(object uint64) bool {
+	return slices.ContainsFunc(c.chains[:], func(s chain) bool { return slices.Contains(s.waits, object) })
+}
 
 // Chain returns the work of an object, and appends its waiters: the first waits for the object, each
 // other for the one before. ok is false if the last Read has no named chain that begins with the

@@ -64,6 +64,20 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// An object that awaits another one does not run.
+func TestWaits(t *testing.T) {
+	c := twoBoxes()
+	c.Read(written(nil, 0x80|EntryStart, 0x1000, 0xc0|EntryStart, 0x2001, 0x90|EntryNext, 0x3000, 0xa0|EntryNext, 0x2000))
+	for object, want := range map[uint64]bool{0x80: false, 0x90: true, 0xa0: true, 0xc0: false, 0xe0: false} {
+		if c.Waits(object) != want {
+			t.Errorf("%#x: %v", object, !want)
+		}
+	}
+	if c.Read(nil); c.Waits(0xa0) {
+		t.Error("a chain of an earlier reading")
+	}
+}
+
 // Ids are 32 and 16 hexadecimal digits, or there are none.
 func TestIDs(t *testing.T) {
 	const trace, span = "000102030405060708090a0b0c0d0e0f", "f0e0d0c0b0a09080"

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -305,7 +306,9 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 		why = asyncMoved
 	case len(c.Objects) > 0:
 		for _, w := range a.words {
-			if chain, cut, ok := a.chainOf(w); ok && !cut {
+			if chain, cut, ok := a.chainOf(w); ok && a.Waits(w) {
+				continue
+			} else if ok && !cut {
 				return chain, asyncJoined
 			} else if ok {
 				why = asyncCut
@@ -323,11 +326,22 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 	}
 	for _, w := range a.words {
 		a.Follow(w, !c.Partial || len(c.Objects) > 0)
-		if chain, cut, ok := a.chainOf(w); ok && !cut && !a.list.Changing() && e.refersStill(c, w) {
+		if chain, cut, ok := a.chainOf(w); ok && !cut && !a.waits(w) && !a.list.Changing() && e.refersStill(c, w) {
 			return chain, asyncJoined
 		}
 	}
 	return nil, why
+}
+
+// waits reports whether an object awaits another object of the frame, so that it does not run.
+func (a *async) waits(object uint64) bool {
+	return slices.ContainsFunc(a.words, func(w uint64) bool {
+		if w == object {
+			return false
+		}
+		a.Follow(w, true)
+		return a.Waits(object)
+	})
 }
 
 // chainOf returns the chain of an object. ok is false if the walk has met another method or task than
