@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
@@ -68,16 +70,19 @@ func (f *file) allocation(kind clrevent.Kind, e *nettrace.Event) bool {
 
 // pause is a suspension of all threads for a collection.
 type pause struct {
-	open  bool
-	key   foldKey
-	start uint64
-	gen   string
+	open       bool
+	key        foldKey
+	start, end uint64
+	gen        string
 }
 
-// collection adds the pauses of garbage collections. The sampler suspends the threads too: only
-// suspensions for a collection count.
+// maxPauses bounds the pauses that are kept until the end of the trace.
+const maxPauses = 1 << 20
+
+// collection collects the pauses of garbage collections. The sampler suspends the threads too: only
+// suspensions for a collection count. Events of different threads are not ordered by time in a trace.
 func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
-	p := &f.pause
+	p := &f.thread(e.Thread).pause
 	switch kind {
 	case clrevent.SuspendStart:
 		forGC, ok := clrevent.DecodeSuspend(e.Payload)
@@ -88,13 +93,26 @@ func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
 		p.gen = describe(&c)
 		return ok
 	case clrevent.RestartEnd:
-		if p.open && e.Timestamp >= p.start {
-			p.key.typ = f.t.text(p.gen, otherTypes)
-			f.timed(p.key, p.start, e.Timestamp)
+		if p.open && e.Timestamp >= p.start && len(f.pauses) < maxPauses {
+			p.end = e.Timestamp
+			f.pauses = append(f.pauses, *p)
 		}
 		p.open = false
 	}
 	return true
+}
+
+// addPauses adds the pauses. A thread that wants to suspend the others while they are suspended waits: its
+// pause begins at the end of the other's.
+func (f *file) addPauses() {
+	slices.SortFunc(f.pauses, func(a, b pause) int { return cmp.Compare(a.end, b.end) })
+	var last uint64
+	for i := range f.pauses {
+		p := &f.pauses[i]
+		p.key.typ = f.t.text(p.gen, otherTypes)
+		f.timed(p.key, max(p.start, min(last, p.end)), p.end)
+		last = p.end
+	}
 }
 
 var reasons = [...]string{"allocation", "GC.Collect", "low memory", "", "allocation of large objects", "no space for small objects", "no space for large objects", "GC.Collect"}

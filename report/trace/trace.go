@@ -47,7 +47,7 @@ type file struct {
 	other   map[*nettrace.Metadata]int32 // texts
 	threads map[uint64]*thread
 	sampler sampler
-	pause   pause
+	pauses  []pause
 	queue   pool.Queue[foldKey]
 	damaged int64 // events with an unreadable payload
 
@@ -57,8 +57,9 @@ type file struct {
 
 // thread is what is known of a thread while its events are read.
 type thread struct {
-	pass int64 // the latest one with a sample of it
-	jits []jit // compilations in progress
+	pass  int64 // the latest one with a sample of it
+	jits  []jit // compilations in progress
+	pause pause
 }
 
 // foldKey is what equal events have in common.
@@ -106,6 +107,7 @@ func (t *Trace) Read(in *bufio.Reader) error {
 	}
 	f.Analysis.Read(src)
 	f.Finish()
+	f.addPauses()
 	if len(t.files) > 0 && f.Trace.ProcessID != t.files[0].Trace.ProcessID {
 		return ErrOtherProcess
 	}

@@ -350,3 +350,29 @@ func TestBig(t *testing.T) {
 		t.Errorf("%d MB of memory", m.Sys>>20)
 	}
 }
+
+// Events of two threads are not in the order of time. A thread that wants to suspend the others while they are
+// suspended waits, so pauses do not overlap.
+func TestPausesOfTwoThreads(t *testing.T) {
+	w := nettracefile.New(nettracefile.Options{Version: 4, PointerSize: 8}).Metadata(metas...)
+	suspend, gen0, restart := payload(8, uint32(1), uint32(1)), payload(8, uint32(1), uint32(0), uint32(1), uint32(0)), payload(8, uint16(1))
+	w.Events(
+		nettracefile.Event{Meta: metaSuspend, Capture: 5, Thread: 5, Seq: 1, Time: 40e6, Payload: suspend},
+		nettracefile.Event{Meta: metaSuspend, Capture: 6, Thread: 6, Seq: 1, Time: 10e6, Payload: suspend},
+		nettracefile.Event{Meta: metaGC, Capture: 6, Thread: 6, Seq: 2, Time: 11e6, Payload: gen0},
+		nettracefile.Event{Meta: metaRestart, Capture: 6, Thread: 6, Seq: 3, Time: 50e6, Payload: restart},
+		nettracefile.Event{Meta: metaGC, Capture: 5, Thread: 5, Seq: 2, Time: 51e6, Payload: gen0},
+		nettracefile.Event{Meta: metaRestart, Capture: 5, Thread: 5, Seq: 3, Time: 80e6, Payload: restart},
+	)
+	tr := New()
+	tr.Read(bufio.NewReader(bytes.NewReader(w.End().Bytes())))
+	var sum, count int64
+	for k, i := range tr.files[0].folds {
+		if k.event == export.EventPause {
+			sum, count = sum+tr.files[0].sums[i].sum, count+tr.files[0].sums[i].count
+		}
+	}
+	if sum != 70e6 || count != 2 {
+		t.Errorf("%d pauses of %d ns, want 2 of 70 ms", count, sum)
+	}
+}
