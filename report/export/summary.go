@@ -230,7 +230,7 @@ func (s *summary) events(st *Stats) {
 		if e.Event == EventAllocation {
 			text += ", representing " + bytesOf(e.Sum)
 		}
-		if e.Complete > 0 || e.Count > 0 && e.Event != EventQueue && e.Event != EventStarved && e.Event != EventPause { // these need no stacks
+		if e.Complete > 0 || e.Count > 0 && e.Event != EventQueue && e.Event != EventStarved && e.Event != EventPause {
 			text += ", " + percent(e.Complete, e.Count) + " complete"
 		}
 		s.line(e.Event.String()+"s", "", text)

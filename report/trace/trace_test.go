@@ -351,8 +351,8 @@ func TestBig(t *testing.T) {
 	}
 }
 
-// Events of two threads are not in the order of time. A thread that wants to suspend the others while they are
-// suspended waits, so pauses do not overlap.
+// Events of two threads are not in the order of time. A thread that wants to suspend the others while
+// they are suspended waits, so pauses do not overlap.
 func TestPausesOfTwoThreads(t *testing.T) {
 	w := nettracefile.New(nettracefile.Options{Version: 4, PointerSize: 8}).Metadata(metas...)
 	suspend, gen0, restart := payload(8, uint32(1), uint32(1)), payload(8, uint32(1), uint32(0), uint32(1), uint32(0)), payload(8, uint16(1))
