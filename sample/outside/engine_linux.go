@@ -78,8 +78,8 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	}
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()
-	if e.ranBefore = e.Kernel.RanNow(); e.takeStartup() {
-		e.ranBefore = 0
+	if e.takeStartup(); e.startup == nil {
+		e.ranBefore = -1
 	}
 	e.useTimers()
 	e.events = events.New(&e.Base, e, file)
@@ -275,6 +275,9 @@ func (e *Engine) round() error {
 	e.renew()
 	e.newborn(now.UnixNano())
 	e.readNewborns(now.UnixNano())
+	if e.Stats.Rounds == 1 && e.startup == nil { // the clocks of its threads are read from now on too
+		e.ranBefore = e.Kernel.RanNow()
+	}
 	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekPause {
 		e.fresh = false
 		e.objects()

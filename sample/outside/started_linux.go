@@ -9,16 +9,15 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// takeStartup takes over the rings that have sampled the process since its start. It returns false if
-// there are none or the engine has no use for them.
-func (e *Engine) takeStartup() bool {
+// takeStartup takes over the rings that have sampled the process since its start, unless there are none or
+// the engine has no use for them.
+func (e *Engine) takeStartup() {
 	s := e.Config.Start.Take(e.PID)
 	if s != nil && (e.Config.NoCPU || e.cpuClock != sampler.ClockPerf) {
 		s.End()
 		s = nil
 	}
 	e.startup = s
-	return s != nil
 }
 
 // readStartup reads samples of the process's start. It closes the rings once every thread has a clock of the
