@@ -28,14 +28,14 @@
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
-static void nap(void) { Sleep(1); }
+static void short_sleep(void) { Sleep(1); }
 static uint32_t own_tid(void) { return GetCurrentThreadId(); }
 #else
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #define EXPORT __attribute__((visibility("default")))
-static void nap(void) { usleep(1000); }
+static void short_sleep(void) { usleep(1000); }
 static uint32_t own_tid(void) { return (uint32_t)syscall(SYS_gettid); }
 #endif
 
@@ -192,7 +192,7 @@ static hresult do_step(struct step *s, struct walk *w)
 	/* A thread that spins is stopped by a redirection, and tells the profiler so. That callback is a forbid-suspend
 	 * region, and no suspension waits for its end: row 9 answers until then. */
 	for (int i = 0; i < CALLBACK_NAPS && hr == UNSAFE && spins_freely(s); i++) {
-		nap();
+		short_sleep();
 		hr = snapshot(t->id, s->flags, w, seed);
 	}
 	return hr;
@@ -232,7 +232,7 @@ static void around(struct step *s, struct walk *w, hresult *hr)
 {
 	if (strcmp(s->caller, "suspended") == 0) {
 		while (runtime_call(SUSPEND_RUNTIME) == IN_PROGRESS)
-			nap();
+			short_sleep();
 		*hr = do_step(s, w);
 		if (strcmp(s->verb, "resume") != 0)
 			runtime_call(RESUME_RUNTIME);
@@ -271,7 +271,7 @@ static void sampler_loop(void)
 	for (;;) {
 		const char *caller = LOAD(wanted);
 		if (!caller) {
-			nap();
+			short_sleep();
 			continue;
 		}
 		run(caller);
@@ -283,7 +283,7 @@ static void sample(const char *caller)
 {
 	STORE(wanted, caller);
 	while (LOAD(wanted))
-		nap();
+		short_sleep();
 }
 
 #ifdef _WIN32
@@ -340,7 +340,7 @@ static int over;
 EXPORT void conform_sleep(void)
 {
 	while (!LOAD(over))
-		nap();
+		short_sleep();
 }
 EXPORT void conform_end(void) { STORE(over, 1); }
 EXPORT void conform_call(void (*f)(void))
@@ -365,7 +365,7 @@ static int stage; /* 1: the first waits, 2: the second suspends the runtime, 3: 
 static void wait_stage(int n)
 {
 	while (LOAD(stage) != n)
-		nap();
+		short_sleep();
 }
 
 EXPORT void conform_collecting(void) { wait_stage(1); }
@@ -374,7 +374,7 @@ EXPORT void conform_suspending(void)
 {
 	wait_stage(2);
 	for (int i = 0; i < 200; i++)
-		nap(); /* RuntimeSuspendStarted comes before it has begun */
+		short_sleep(); /* RuntimeSuspendStarted comes before it has begun */
 	run("suspending");
 	STORE(stage, 3);
 }

@@ -13,7 +13,7 @@ static void unlock(void) { ReleaseSRWLockExclusive(&guard); }
 static int self(void) { return (int)GetCurrentThreadId(); }
 static SRWLOCK taken[3] = {SRWLOCK_INIT, SRWLOCK_INIT, SRWLOCK_INIT};
 static void keep(int which) { AcquireSRWLockExclusive(&taken[which]); }
-static void nap(void) { Sleep(1); }
+static void short_sleep(void) { Sleep(1); }
 #else
 #include <pthread.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static void unlock(void) { pthread_mutex_unlock(&guard); }
 static int self(void) { return (int)gettid(); }
 static pthread_mutex_t taken[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static void keep(int which) { pthread_mutex_lock(&taken[which]); }
-static void nap(void) { usleep(1000); }
+static void short_sleep(void) { usleep(1000); }
 #endif
 
 static int met[3];
@@ -98,7 +98,7 @@ EXPORT void waits_meet(int which)
 {
 	__atomic_fetch_add(&met[which], 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&met[which], __ATOMIC_SEQ_CST) < 2)
-		nap();
+		short_sleep();
 }
 
 EXPORT void waits_number(const char *name, long long n)

@@ -34,7 +34,7 @@ func commonProgram(rnd *rand.Rand) (code []byte) {
 func TestCommonRules(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	const n = 16
-	said, all, landed := 0, 0, 0
+	said, all, hooked := 0, 0, 0
 	for range 500 {
 		fns, code := make([]fn, n), make([]byte, n*fnSize)
 		for i := range fns {
@@ -53,11 +53,11 @@ func TestCommonRules(t *testing.T) {
 			got, ok := u.resolveCommon(m.CFI, 0, a.Lookup()-m.Bias)
 			var row cfi.Row
 			u.machine.Row(m.CFI, a.Lookup()-m.Bias, &row)
-			lands := row.CFA.Reg == dwarfRSP && u.mayBeHook(&row, a)
+			mayBeHook := row.CFA.Reg == dwarfRSP && u.mayBeHook(&row, a)
 			want := u.resolveRow(&m, 0, a)
 			switch k := want.Kind(); {
-			case k == RuleSP && lands:
-				landed++
+			case k == RuleSP && mayBeHook:
+				hooked++
 			case k == RuleSP || k == RuleBP:
 				all++
 			}
@@ -69,8 +69,8 @@ func TestCommonRules(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d rules, and %d of hooks", said, all, landed)
-	if said < all*9/10 || landed < 100 {
-		t.Errorf("%d of %d rules, and %d of hooks", said, all, landed)
+	t.Logf("%d of %d rules, and %d of hooks", said, all, hooked)
+	if said < all*9/10 || hooked < 100 {
+		t.Errorf("%d of %d rules, and %d of hooks", said, all, hooked)
 	}
 }

@@ -24,7 +24,7 @@ func LoadELF(id uint32, path string, start, end, bias uint64) Module {
 func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) Module {
 	s := f.CFISections()
 	table, err := cfi.Load(CFISections(f, s))
-	m := ofELF(id, f, table, path, start, end, bias)
+	m := elfModule(id, f, table, path, start, end, bias)
 	m.Err = errors.Join(s.Err, err)
 	return m
 }
@@ -37,12 +37,12 @@ func OpenELF(id uint32, f *elf.File, path string, start, end, bias uint64) Modul
 	if table.Entries() < fewFDEs {
 		table.Complete()
 	}
-	m := ofELF(id, f, table, path, start, end, bias)
+	m := elfModule(id, f, table, path, start, end, bias)
 	m.Err = s.Err
 	return m
 }
 
-func ofELF(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bias uint64) Module {
+func elfModule(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bias uint64) Module {
 	m := Module{ID: id, Start: start, End: end, Bias: bias, Path: path, BuildID: f.BuildID(), ELF: f}
 	n := table.Entries()
 	if n > 0 {

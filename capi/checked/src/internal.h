@@ -60,7 +60,7 @@ struct thread {
 	word frame;           /* COR_PRF_FRAME_INFO of the innermost StackSnapshotCallback */
 	word target;          /* the thread that DoStackSnapshot walks */
 	uint32_t steps, seen; /* calls and callbacks so far, and their number at the watch's last check */
-	int still;            /* checks of the watch since the last step */
+	int unchanged;        /* checks of the watch since the last step */
 	uint32_t reported_at; /* the step at which a wait was reported */
 };
 struct thread *seedwalk_checked_thread(void);

@@ -66,7 +66,7 @@ void seedwalk_checked_ended(struct thread *t)
 		seedwalk_checked_say_of("lock", "the end of a thread", CHECK_ENDED_WITH_LOCK, 0);
 	if (t->stopped)
 		seedwalk_checked_say_of("suspend", "the end of a thread", CHECK_ENDED_WITH_SUSPENDED, 0);
-	t->depth = t->locks = t->stopped = t->snapshot = t->primed = t->let_in = t->still = 0;
+	t->depth = t->locks = t->stopped = t->snapshot = t->primed = t->let_in = t->unchanged = 0;
 	t->calling = 0, t->target = t->frame = 0;
 	__atomic_store_n(&t->serial, 0, __ATOMIC_RELEASE);
 }
@@ -113,7 +113,7 @@ void seedwalk_checked_callback(unsigned slot, word id, int returned)
 static int holds_up(const struct thread *t)
 {
 	int depth = __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE);
-	if (depth <= 0 || depth > DEPTH || t->still < seedwalk_checked_patience || t->reported_at == t->seen || __atomic_load_n(&t->calling, __ATOMIC_ACQUIRE))
+	if (depth <= 0 || depth > DEPTH || t->unchanged < seedwalk_checked_patience || t->reported_at == t->seen || __atomic_load_n(&t->calling, __ATOMIC_ACQUIRE))
 		return 0;
 	unsigned in = t->slots[depth - 1];
 	if (in == THREAD_DESTROYED)
@@ -127,10 +127,10 @@ static void look(void)
 	for (int i = 0; i < THREADS; i++) {
 		struct thread *t = &seedwalk_checked_threads[i];
 		uint32_t steps = __atomic_load_n(&t->steps, __ATOMIC_ACQUIRE), serial = __atomic_load_n(&t->serial, __ATOMIC_ACQUIRE);
-		t->still = serial && steps == t->seen ? t->still + (t->still < 1 << 30) : 0;
+		t->unchanged = serial && steps == t->seen ? t->unchanged + (t->unchanged < 1 << 30) : 0;
 		t->seen = steps;
-		suspending |= serial && t->still >= seedwalk_checked_patience && __atomic_load_n(&t->calling, __ATOMIC_ACQUIRE) == SUSPEND;
-		if (serial && serial == STATE->owner && t->still == seedwalk_checked_longest && !t->calling)
+		suspending |= serial && t->unchanged >= seedwalk_checked_patience && __atomic_load_n(&t->calling, __ATOMIC_ACQUIRE) == SUSPEND;
+		if (serial && serial == STATE->owner && t->unchanged == seedwalk_checked_longest && !t->calling)
 			seedwalk_checked_say_of("ResumeRuntime", "the thread that suspended", CHECK_SUSPENSION_TOO_LONG, 0);
 	}
 	for (int i = 0; suspending && i < THREADS; i++) {
