@@ -36,9 +36,9 @@ func judgeFaults() []Fault {
 		in("sure-free", "a sure frame need not be in the truth", "\tif !f.Trust.Doubtful() {\n\t\treturn", "\tif false {\n\t\treturn"),
 		in("doubt-strict", "a doubtful frame must be in the truth", "\tif !f.Trust.Doubtful() {\n\t\treturn", "\tif true {\n\t\treturn"),
 		in("doubt-tight", "nothing may be missing behind a wrong guess", "\tc.loose = true\n\treturn \"\"\n}\n\n// end", "\treturn \"\"\n}\n\n// end"),
-		in("end-loose", "the end may be missing behind any frame", "if c.loose || c.next == len(c.truth) {", "if c.loose || c.next > 0 {"),
-		in("end-strict", "the end may not be missing behind a gap", "if c.loose || c.next == len(c.truth) {", "if c.next == len(c.truth) {"),
-		in("end-one", "the root may be missing", "if c.loose || c.next == len(c.truth) {", "if c.loose || c.next >= len(c.truth)-1 {"),
+		in("end-loose", "the end may be missing behind any frame", "if c.loose {", "if c.loose || c.next > 0 {"),
+		in("end-strict", "the end may not be missing behind a gap", "if c.loose {", "if false {"),
+		in("end-one", "the root may be missing", "if c.next == len(c.truth) {", "if c.next >= len(c.truth)-1 {"),
 
 		// Seeds.
 		in("seed-verdict", "a seed's verdict is not judged", "if err := h.misjudged(truth, v); err != nil || v != seed.Found {", "if err := h.misjudged(truth, v); v != seed.Found {\n\t\terr = nil"),
