@@ -112,6 +112,9 @@ func New(data []byte, name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.typ == typeRelocatable {
+		f.problem(f.bad("e_type", 16, uint64(f.typ), "a relocatable object file: it is not linked, so its addresses and its unwind data are not final"))
+	}
 	f.readPrograms(h)
 	f.readSections(h)
 	f.readNotes()
@@ -149,6 +152,8 @@ func (f *File) firstAddress() uint64 {
 func (f *File) bad(structure string, off, value uint64, msg string) *FormatError {
 	return &FormatError{Name: f.name, Structure: structure, Offset: off, Value: value, Msg: msg}
 }
+
+const typeRelocatable = 1 // ET_REL
 
 // maxProblems bounds the stored problems of one image.
 const maxProblems = 64

@@ -42,6 +42,9 @@ func TestHeaderErrors(t *testing.T) {
 	if f := mustNew(t, good); f.Arch() != context.ArchAMD64 || f.Entry() != 0x1234 || len(f.Problems()) != 0 {
 		t.Errorf("%v %#x %v", f.Arch(), f.Entry(), f.Problems())
 	}
+	if f := mustNew(t, change(16, typeRelocatable)); len(f.Problems()) != 1 {
+		t.Errorf("not linked: %v", f.Problems())
+	}
 	if f := mustNew(t, (&image{machine: 183}).bytes()); f.Arch() != context.ArchARM64 {
 		t.Errorf("arch %v", f.Arch())
 	}
