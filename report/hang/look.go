@@ -121,6 +121,19 @@ func waitIn(f Frame) Wait {
 	return NoWait
 }
 
+// limited reports whether the thread waits for a lock with a time limit.
+func (t *Thread) limited() bool {
+	for _, f := range t.Frames {
+		if f.Managed && strings.Contains(f.Name, ".TryEnter") || strings.HasPrefix(f.Name, "pthread_mutex_timed") || strings.HasPrefix(f.Name, "pthread_mutex_clock") {
+			return true
+		}
+		if f.Managed && !strings.HasPrefix(f.Name, "System.Threading.") {
+			break
+		}
+	}
+	return false
+}
+
 // has reports whether a function with this name prefix is on the stack.
 func (t *Thread) has(prefix string) bool {
 	return slices.ContainsFunc(t.Frames, func(f Frame) bool { return strings.HasPrefix(f.Name, prefix) })

@@ -149,7 +149,11 @@ func (j *judge) deadlock() {
 			if len(ring) == 1 {
 				summary = j.who(ring[0]) + " waits for a lock that it holds itself. It never continues."
 			}
-			j.add(Deadlock, true, ring, lines, "%s", summary)
+			limited := slices.ContainsFunc(ring, func(tid uint32) bool { return j.by[tid].limited() })
+			if limited {
+				summary = fmt.Sprintf("%d threads wait for each other in a circle until a wait with a time limit ends.", len(ring))
+			}
+			j.add(Deadlock, !limited, ring, lines, "%s", summary)
 		}
 	}
 }
