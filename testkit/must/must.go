@@ -9,8 +9,8 @@ import (
 
 // Do ends the test with err, unless it is nil.
 func Do(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // not before: it takes a lock, and loops call Do
 		t.Fatal(err)
 	}
 }
@@ -19,17 +19,19 @@ func Do(t testing.TB, err error) {
 // err.
 func Get[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
-		t.Helper()
-		Do(t, err)
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
 		return v
 	}
 }
 
 // Run runs a command and returns its output. It ends the test, with that output, if the command fails.
 func Run(t testing.TB, cmd *exec.Cmd) string {
-	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
+		t.Helper()
 		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
 	return string(out)
