@@ -6,9 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// randomImages are builds of random Windows images of x86-64, as randomBuilds has them. Two are left out,
-// whose points are still wrong without doubt: mingw -O2 -fzero-call-used-regs=all (11 of 600, behind pops of
-// epilogs), and -O3 -mindirect-branch=thunk-inline (2 of 600, at the return of a thunk that jumps).
+// randomImages are builds of random Windows images of x86-64, as randomBuilds has them.
 const randomImages = `
   mingw-O1             x86_64-w64-mingw32-gcc -O1
   mingw-O2             x86_64-w64-mingw32-gcc -O2 -fno-ipa-ra
@@ -44,6 +42,8 @@ const randomImages = `
   clang-16-msvc        clang-16 -Os --target=x86_64-pc-windows-msvc -ffreestanding -mno-stack-arg-probe
   clang-19-msvc        clang-19 -O3 --target=x86_64-pc-windows-msvc -ffreestanding -mno-stack-arg-probe -march=x86-64-v3
   clang-19-hotpatch    clang-19 -O2 --target=x86_64-pc-windows-msvc -ffreestanding -mno-stack-arg-probe -fms-hotpatch
+  mingw-zeroed         x86_64-w64-mingw32-gcc -O2 -fzero-call-used-regs=all
+  mingw-thunk-inline   x86_64-w64-mingw32-gcc -O3 -mindirect-branch=thunk-inline
 `
 
 // randomImages64 are those of ARM64.

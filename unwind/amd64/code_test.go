@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 const codeLo = textBias + 0x1000
@@ -68,7 +69,7 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 	} else {
 		s.set(sp, codeCall)
 	}
-	_, plt := pltDepth(u.table.At(0), r.RIP)
+	_, plt := x86.LinkageDepth(u.table.At(0).Bytes, r.RIP)
 	before := r
 	var f unwind.Frame
 	_, stop := stepOf(u, &r, exact, s.window(), nil, &f)

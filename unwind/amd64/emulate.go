@@ -139,9 +139,10 @@ func (e *emulator) run(in *x86.Insn, mem *memory.Window) flow {
 		e.set(op&7|in.REX&1<<3, e.pop(mem))
 	case op == 0x68, op == 0x6a:
 		e.push(value64{uint64(in.Imm), knownValue})
-	case op == 0x8f, op == 0x9d:
+	case op == 0x8f && in.Reg&7 == 0: // else XOP
+		e.popTo(in, mem)
+	case op == 0x9d: // popf
 		e.pop(mem)
-		e.forget(in.Writes())
 	case op == 0x9c:
 		e.push(value64{})
 	case op == 0xc9:
@@ -156,7 +157,7 @@ func (e *emulator) run(in *x86.Insn, mem *memory.Window) flow {
 		return flowCall
 	case op == 0xc3, op == 0xc2:
 		return flowReturn
-	case op == 0xcc, op == 0xf4, op == 0xc8, op == 0xcf, op == 0xcb, op == 0xca, op == 0xcd:
+	case op == 0xcc, op == 0xf4, op == 0xc8, op == 0xcf, op == 0xcb, op == 0xca, op == 0xcd, op == 0x8f:
 		return flowStop
 	case op == 0xff:
 		return e.group5(in)
@@ -164,6 +165,16 @@ func (e *emulator) run(in *x86.Insn, mem *memory.Window) flow {
 		e.compute(in, mem)
 	}
 	return flowNext
+}
+
+// popTo pops into a register or memory, whose address is computed after the pop.
+func (e *emulator) popTo(in *x86.Insn, mem *memory.Window) {
+	v := e.pop(mem)
+	if at, ok := e.address(in); !in.Memory {
+		e.set(in.RM, v)
+	} else if ok {
+		e.save(at, v)
+	}
 }
 
 func (e *emulator) runTwo(in *x86.Insn) flow {
@@ -206,9 +217,11 @@ func (e *emulator) compute(in *x86.Insn, mem *memory.Window) {
 	case (op == 0x39 || op == 0x3b) && wide && !in.Memory:
 		e.compare(in)
 	case op == 0x89 && in.Memory && known:
-		if v := e.get(in.Reg); wide {
-			e.save(at, v)
+		v := e.get(in.Reg)
+		if !wide {
+			v = value64{}
 		}
+		e.save(at, v)
 	case op == 0x89 && wide && !in.Memory:
 		e.set(in.RM, e.get(in.Reg))
 	case op == 0x8b && wide && !in.Memory:

@@ -22,6 +22,9 @@ func TestEmulator(t *testing.T) {
 		{"push imm", []byte{0x6a, 1}, context.RSP, known(sp - 8), flowNext},
 		{"push mem", []byte{0xff, 0x30}, context.RSP, known(sp - 8), flowNext},
 		{"pop", []byte{0x58}, context.RSP, known(sp + 8), flowNext},
+		{"pop r/m", []byte{0x8f, 0xc3}, context.RBX, lost, flowNext}, // no memory
+		{"pop r/m, rsp", []byte{0x8f, 0xc3}, context.RSP, known(sp + 8), flowNext},
+		{"XOP", []byte{0x8f, 0xeb}, context.RBX, known(3), flowStop},
 		{"sub imm8", []byte{0x48, 0x83, 0xec, 0x20}, context.RSP, known(sp - 32), flowNext},
 		{"add imm32", []byte{0x48, 0x81, 0xc4, 0, 1, 0, 0}, context.RSP, known(sp + 256), flowNext},
 		{"and", []byte{0x48, 0x83, 0xe4, 0xe0}, context.RSP, known(sp &^ 31), flowNext},
@@ -94,6 +97,26 @@ func TestEmulatorStores(t *testing.T) {
 		if e.get(reg) != (value64{context.RBX, entryValue}) {
 			t.Errorf("register %d: %+v", reg, e.get(reg))
 		}
+	}
+}
+
+// TestEmulatorPops: pop into a register or memory, whose address is computed after the pop.
+func TestEmulatorPops(t *testing.T) {
+	var e emulator
+	e.set(context.RSP, value64{0x1000, knownValue})
+	e.set(context.RBX, value64{7, knownValue})
+	e.set(context.RBP, value64{9, knownValue})
+	for _, code := range [][]byte{
+		{0x53},                   // push rbx
+		{0x55},                   // push rbp
+		{0x8f, 0x44, 0x24, 0x10}, // pop [rsp+16]
+		{0x41, 0x8f, 0xc4},       // pop r12, long
+	} {
+		in := x86.Decode(code)
+		e.run(&in, nil)
+	}
+	if v := e.load(0x1008, nil); v != (value64{9, knownValue}) || e.get(context.R12) != (value64{7, knownValue}) {
+		t.Errorf("popped %+v and %+v", v, e.get(context.R12))
 	}
 }
 

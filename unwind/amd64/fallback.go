@@ -5,6 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // fallback steps if no unwind data covers the address: first by what the code proves, then by the frame
@@ -39,29 +40,25 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 // code whose exits all agree. NoInfo means that it proves nothing.
 func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
-	switch class := u.classOf(r, m, s); class {
+	class, why := u.classOf(r, m, s), unwind.Unreadable
+	var to Registers
+	ok, signal := false, class == codeTrampoline
+	switch class {
 	case codeRoot:
-		return false, unwind.EndOfStack
+		why = unwind.EndOfStack
 	case codeTrampoline:
 		f.Kind = unwind.KindSignal
-		to, ok := sigreturn(regs.GPR[context.RSP], mem)
-		if !ok {
-			return false, unwind.Unreadable
-		}
-		return true, u.accept(&to, true, regs, b, f)
+		to, ok = sigreturn(regs.GPR[context.RSP], mem)
 	case codeOther:
-		to, ok := u.proven(m, s, mem)
-		if !ok {
-			return false, unwind.NoInfo
-		}
-		return false, u.accept(&to, false, regs, b, f)
+		why = unwind.NoInfo
+		to, ok = u.proven(m, s, mem)
 	default:
-		to, ok := popped(regs, int(class-codeLinkage), mem)
-		if !ok {
-			return false, unwind.Unreadable
-		}
-		return false, u.accept(&to, false, regs, b, f)
+		to, ok = popped(regs, int(class-codeLinkage), mem)
 	}
+	if !ok {
+		return false, why
+	}
+	return signal, u.accept(&to, signal, regs, b, f)
 }
 
 // codeClass classifies the code at an address without unwind data.
@@ -97,7 +94,7 @@ func classify(m *module.Module, a unwind.Address) codeClass {
 	if inTrampoline(m, a.IP) {
 		return codeTrampoline
 	}
-	if words, ok := pltDepth(m, a.IP); ok && a.Exact {
+	if words, ok := x86.LinkageDepth(m.Bytes, a.IP); ok && a.Exact {
 		return codeLinkage + codeClass(words)
 	}
 	return codeOther
@@ -136,10 +133,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 // callee-saved registers become unknown.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp, sp := regs.GPR[context.RBP], regs.GPR[context.RSP]
-	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 {
-		return false
-	}
-	if checkSP(sp, fp+16, b) != unwind.StopNone {
+	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 || checkSP(sp, fp+16, b) != unwind.StopNone {
 		return false
 	}
 	next, ok := mem.Word(fp)

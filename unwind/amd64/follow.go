@@ -279,9 +279,6 @@ func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Windo
 		if !ok || tries == maxEntries {
 			break
 		}
-		if ra-m.Start > m.End-m.Start {
-			continue
-		}
 		if _, calls := u.calls(m, regs.RIP, ra); !calls {
 			continue
 		}

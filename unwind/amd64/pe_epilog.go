@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // Epilogs of x64 PE functions. Information of version 1 does not list them: they are recognized by their
@@ -113,11 +114,14 @@ func popInstruction(code []byte) (n int, reg uint8) {
 // end reports whether code begins with an instruction that may end an epilog: a return, or a jump, whose
 // target it stores if the jump is direct. at is the offset of code from the epilog's first decoded byte.
 func (e *Epilog) end(code []byte, at uint64) bool {
-	// in functions with AVX; it does not change a frame
-	if len(code) != 0 && code[0] == vzeroupper[0] && bytes.HasPrefix(code, vzeroupper) {
-		code = code[len(vzeroupper):]
-		at += uint64(len(vzeroupper))
+	n := 0
+	for size := 1; size != 0 && n < len(code); n += size {
+		size = x86.Zeroes(code[n:])
 	}
+	if n > 0 && !bytes.Equal(code[:n], vzeroupper) { // -fzero-call-used-regs does this before returns only
+		return len(code) > n && code[n] == 0xc3
+	}
+	code, at = code[n:], at+uint64(n)
 	if len(code) != 0 && code[0] == 0xf2 { // bnd
 		code = code[1:]
 		at++
@@ -149,8 +153,9 @@ func (e *Epilog) jump(target uint64) bool {
 	return true
 }
 
-// jumpsOut reports whether a jump to target leaves the function. A jump to its own first byte is a recursive
-// tail call; one to another of its fragments does not leave it.
+// jumpsOut reports whether a jump to target leaves the function. It does so to a function's first byte or to
+// code without an entry, also to its own first byte. gcc jumps from the cold part of a function, which has an
+// entry that is not chained, into the middle of the other part.
 func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target uint32) bool {
 	if fn.Contains(target) {
 		return target == fn.Begin && !info.Chained()
@@ -159,9 +164,8 @@ func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target
 	if why != peamd64.OK {
 		return true
 	}
-	mine, why1 := s.table.Primary(fn)
-	theirs, why2 := s.table.Primary(other)
-	return why1 != peamd64.OK || why2 != peamd64.OK || mine.Begin != theirs.Begin || target == mine.Begin
+	theirs, why := s.table.Primary(other)
+	return why != peamd64.OK || target == theirs.Begin
 }
 
 // runEpilog executes the rest of an epilog. It treats ret imm16 as ret: the bytes above the return address

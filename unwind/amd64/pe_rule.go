@@ -226,6 +226,9 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if i >= noModule {
 		return makeRule(RuleNoInfo, i) // the module's index does not fit in a rule
 	}
+	if r, ok := inPEThunk(m, i, a); ok {
+		return r
+	}
 	step := makeRule(RulePE, i)
 	pc, addr := a.IP-m.Bias, a.Lookup()
 	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.hookPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {

@@ -2,7 +2,6 @@ package amd64
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -15,26 +14,61 @@ import (
 // Call frame information that compilers get wrong, as the code shows. All of it concerns instructions at
 // which a thread was interrupted: at calls it is right. It misleads every reader of call frame information.
 
-// minLate is the least length in bytes of a row that may be too late: a store of each of ten registers.
-const minLate = 40
+// Bounds of the code that is executed for a row, in bytes.
+const (
+	minLate   = 40 // of a row that may be too late: a store of each of ten registers
+	maxLate   = 256
+	maxProlog = 32
+)
+
+// straight executes simple code from one address to another of the image, from which it is at most max bytes
+// away. The stack pointer is entrySP at the beginning.
+func (u *Unwinder) straight(m *module.Module, from, to, max uint64) (e *emulator, ok bool) {
+	if to-from > max || !m.SystemV() {
+		return nil, false
+	}
+	u.follower.enter(m, from+m.Bias, entrySP)
+	e = &u.follower.paths[0].e
+	for code := m.Bytes(from+m.Bias, int(to-from)); from < to; {
+		in := x86.Decode(code)
+		if in.Size == 0 || e.run(&in, nil) != flowNext {
+			return nil, false
+		}
+		from, code = from+uint64(in.Size), code[in.Size:]
+	}
+	return e, e.regs[context.RSP].kind == knownValue
+}
 
 // catchUp corrects the CFA of a row that misses a change of the stack pointer. In the prolog of a Microsoft
 // function, clang pushes RSI and RDI, lowers RSP, and advances the CFA only after ten XMM registers are
 // saved. Such a row is long, begins with the sub, and lists no saved register yet. Few other rows have their
 // code read.
-func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
+func (u *Unwinder) catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off < 24 ||
-		row.Used != [2]uint64{1 << dwarfRA} || row.Hi-row.Lo < minLate || !m.SystemV() {
+		row.Used != [2]uint64{1 << dwarfRA} || row.Hi-row.Lo < minLate {
 		return
 	}
-	const long, short = 7, 4
-	code, into := m.Bytes(row.Lo+m.Bias, long), addr-row.Lo
-	switch {
-	case len(code) < long || code[0] != 0x48 || code[2] != 0xec: // sub rsp, imm
-	case code[1] == 0x83 && into >= short:
-		row.CFA.Off += int64(int8(code[3]))
-	case code[1] == 0x81 && into >= long:
-		row.CFA.Off += int64(int32(binary.LittleEndian.Uint32(code[3:])))
+	if e, ok := u.straight(m, row.Lo, addr, maxLate); ok && e.regs[context.RSP].v < entrySP {
+		row.CFA.Off += int64(entrySP - e.regs[context.RSP].v)
+	}
+}
+
+// unpush corrects a row that lists registers which the code from the record's start to addr has not pushed
+// yet: their places are below RSP. clang writes such rows for block sections (seen in 19).
+func (u *Unwinder) unpush(row *cfi.Row, m *module.Module, addr uint64) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg >= dwarfRA || addr-row.FDE.Lo > maxProlog || !savedBelow(row, row.CFA.Off) {
+		return
+	}
+	e, ok := u.straight(m, row.FDE.Lo, addr, maxProlog)
+	if !ok || e.get(fromDWARF[row.CFA.Reg]).kind != knownValue {
+		return
+	}
+	cfa := e.get(fromDWARF[row.CFA.Reg]).v + uint64(row.CFA.Off)
+	for c := range row.Regs[:dwarfRA] {
+		at := cfa + uint64(row.Regs[c].Off)
+		if row.Regs[c].Kind == cfi.Offset && at < e.regs[context.RSP].v && e.load(at, nil).kind != entryValue {
+			row.Set(c, cfi.Rule{Kind: cfi.SameValue})
+		}
 	}
 }
 

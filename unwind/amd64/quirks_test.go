@@ -31,7 +31,8 @@ func TestCatchUp(t *testing.T) {
 		{"without two pushes", long, 7, dwarfRSP, 16, 64, false, 16},
 		{"of a short row", long, 7, dwarfRSP, 32, 39, false, 32},
 		{"of a row that has seen it", long, 7, dwarfRSP, 32, 64, true, 32},
-		{"behind other code", append([]byte{0x90}, long...), 8, dwarfRSP, 32, 64, false, 32},
+		{"behind other code", append([]byte{0x90}, long...), 8, dwarfRSP, 32, 64, false, 200},
+		{"behind a branch", append([]byte{0x75, 0}, long...), 9, dwarfRSP, 32, 64, false, 32},
 		{"before a sub of 8 bits", short, 0, dwarfRSP, 24, 64, false, 24},
 		{"behind it", short, 4, dwarfRSP, 24, 64, false, 56},
 		{"behind an add", []byte{0x48, 0x83, 0xc4, 0x20, 0x58, 0x90, 0x90, 0xc3}, 4, dwarfRSP, 24, 64, false, 24},
@@ -44,10 +45,42 @@ func TestCatchUp(t *testing.T) {
 			if c.saved {
 				row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -16})
 			}
-			if catchUp(&row, m, lo+c.into); row.CFA.Off != c.want {
+			if New().catchUp(&row, m, lo+c.into); row.CFA.Off != c.want {
 				t.Errorf("CFA at %d, want %d", row.CFA.Off, c.want)
 			}
 		})
+	}
+}
+
+// TestUnpush: a row that lists registers before they are pushed does not read their places.
+func TestUnpush(t *testing.T) {
+	pushes := []byte{0x55, 0x48, 0x89, 0xe5, 0x53, 0x50}    // push rbp; mov rbp, rsp; push rbx; push rax
+	redZone := []byte{0x48, 0x89, 0x5c, 0x24, 0xf0, 0x90}   // mov [rsp-16], rbx: below RSP too
+	branch := []byte{0x75, 0, 0x55, 0x48, 0x89, 0xe5, 0x53} // jne, and the same
+	for _, c := range []struct {
+		name     string
+		code     []byte
+		at       uint64
+		base     uint16
+		off      int64
+		rbp, rbx cfi.Kind
+	}{
+		{"at the start", pushes, 0, dwarfRSP, 8, cfi.SameValue, cfi.SameValue},
+		{"one pushed", pushes, 1, dwarfRSP, 16, cfi.Offset, cfi.SameValue},
+		{"relative to rbp", pushes, 4, dwarfRBP, 16, cfi.Offset, cfi.SameValue},
+		{"all pushed", pushes, 5, dwarfRBP, 16, cfi.Offset, cfi.Offset},
+		{"in the red zone", redZone, 5, dwarfRSP, 8, cfi.SameValue, cfi.Offset},
+		{"behind a branch", branch, 3, dwarfRSP, 16, cfi.Offset, cfi.Offset},
+	} {
+		m := codeTable(t, c.code).At(0)
+		lo := uint64(codeLo) - m.Bias
+		row := cfi.Row{FDE: cfi.FDE{Lo: lo, Hi: lo + 64}, Lo: lo + c.at, Hi: lo + 64, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
+		row.Set(dwarfRBP, cfi.Rule{Kind: cfi.Offset, Off: -16})
+		row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -24})
+		New().unpush(&row, m, lo+c.at)
+		if row.Regs[dwarfRBP].Kind != c.rbp || row.Regs[dwarfRBX].Kind != c.rbx {
+			t.Errorf("%s: rbp %v, rbx %v", c.name, row.Regs[dwarfRBP].Kind, row.Regs[dwarfRBX].Kind)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package amd64
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/x86"
@@ -78,10 +79,8 @@ func lastCall(m *module.Module, ip uint64) bool {
 			continue
 		}
 		to := ip + uint64(len(p)+5) + uint64(int64(int32(binary.LittleEndian.Uint32(rest[1:]))))
-		for _, end := range m.Endings {
-			if end != 0 && to == end+m.Bias {
-				return true
-			}
+		if to != m.Bias && slices.Contains(m.Endings[:], to-m.Bias) {
+			return true
 		}
 	}
 	return false

@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -57,18 +58,22 @@ func lowered(r *cfi.Rule, behind ...byte) (cfi.Kind, uint16, int64) {
 	return r.Kind, r.Reg, r.Off
 }
 
-// addSide stores a row as a side rule and returns its number.
+// same reports whether two side rules are of one row and were corrected alike (see quirks.go).
+func (s *side) same(o *side) bool {
+	like := func(a, b cfi.Rule) bool { return a.Kind == b.Kind && a.Reg == b.Reg && a.Off == b.Off }
+	return s.lo == o.lo && s.hi == o.hi && s.module == o.module && like(s.cfa, o.cfa) && like(s.ra, o.ra) && slices.EqualFunc(s.regs[:], o.regs[:], like)
+}
+
+// addSide stores a row as a side rule and returns its number. Addresses of a row share it.
 func (u *Unwinder) addSide(row *cfi.Row, module int, bias uint64) int {
-	lo, hi := row.Lo+bias, row.Hi+bias
-	for i := range u.sides[:u.nside] {
-		if s := &u.sides[i]; s.lo == lo && s.hi == hi && s.module == int32(module) {
-			return i
-		}
-	}
 	if u.nside == maxSide {
 		u.flush()
 	}
-	u.sides[u.nside].fill(row, module, bias)
+	s := &u.sides[u.nside]
+	s.fill(row, module, bias)
+	if i := slices.IndexFunc(u.sides[:u.nside], func(o side) bool { return s.same(&o) }); i >= 0 {
+		return i
+	}
 	u.nside++
 	return u.nside - 1
 }

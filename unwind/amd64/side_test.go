@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // Only an expression that is a register and a distance becomes savedAt: before nothing
@@ -104,5 +105,23 @@ func TestSideOfModule(t *testing.T) {
 	first, again, other := u.addSide(&row, 0, 0x5000), u.addSide(&row, 0, 0x5000), u.addSide(&row, 1, 0x5000)
 	if first != again || first == other || u.sides[other].module != 1 || u.sides[other].lo != 0x6000 {
 		t.Errorf("rules %d, %d and %d, the last of module %d at %#x", first, again, other, u.sides[other].module, u.sides[other].lo)
+	}
+}
+
+// TestSidesOfRow: addresses of one row do not share a side rule that was corrected for one of them.
+func TestSidesOfRow(t *testing.T) {
+	code := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx
+	program := []byte{cfi.DW_CFA_undefined, dwarfRBX, cfi.DW_CFA_advance_loc | 8, cfi.DW_CFA_def_cfa_offset, 16}
+	u := unwinder(describedTable(t, code, program))
+	for range 2 {
+		for _, c := range []struct{ at, sp uint64 }{{2, sp0 + 8}, {3, sp0}, {0, sp0 + 8}, {6, sp0}} {
+			s, r := newStack(), start(codeLo+c.at, sp0)
+			s.set(sp0, codeCall)
+			r.GPR[context.RCX] = codeCall
+			var f unwind.Frame
+			if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != c.sp || known(&r, context.RBX) {
+				t.Errorf("at %d: %v, ip %#x, sp %#x", c.at, stop, r.RIP, r.GPR[context.RSP])
+			}
+		}
 	}
 }

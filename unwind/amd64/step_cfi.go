@@ -40,7 +40,8 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	}
 	u.foldHook(&u.row, m, a)
 	if a.Exact {
-		catchUp(&u.row, m, addr-m.Bias)
+		u.catchUp(&u.row, m, addr-m.Bias)
+		u.unpush(&u.row, m, addr-m.Bias)
 	}
 	return u.compile(&u.row, i, addr, m.Bias)
 }

@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -66,11 +67,28 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	if t.drops && into == t.ret {
 		off = 8
 	}
-	r := makeRule(RuleThunk, i)
+	kind := RuleThunk
 	if t.drops {
-		r = makeRule(RuleSP, i)
+		kind = RuleSP
 	}
-	return r.withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift))), ok && into <= t.ret
+	return t.rule(kind, i, off), ok && into <= t.ret
+}
+
+// inPEThunk makes the rule of the body of a thunk that jumps, in a PE function, as the code shows it.
+func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
+	const loop, mov = 7, 4 // bytes
+	for back := uint64(0); a.Exact && back <= mov; back += mov {
+		at := a.IP - back
+		if t, ok := thunkAt(m, at-m.Bias); ok && !t.drops && bytes.HasPrefix(m.Bytes(at-loop, loop), trap) {
+			return t.rule(RuleThunk, i, thunkCFA), true
+		}
+	}
+	return Rule{}, false
+}
+
+// rule is the rule of a thunk whose CFA is off bytes above RSP.
+func (t *thunk) rule(k Kind, module int, off uint64) Rule {
+	return makeRule(k, module).withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift)))
 }
 
 // stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target or its
@@ -79,7 +97,7 @@ func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
 	reg := int(r.slots() & 15)
 	to := u.lookup(unwind.Address{IP: regs.GPR[reg], Exact: true})
-	if k := to.Kind(); !known(regs, reg) || k != RuleSP && k != RuleBP && k != RuleSide {
+	if k := to.Kind(); !known(regs, reg) || k > RuleSide && k < RuleNear || k == RuleThunk {
 		return false, u.stepCFA(makeRule(RuleSP, r.Module()), cfa, s, mem, b, f)
 	}
 	regs.RIP, regs.GPR[context.RSP] = regs.GPR[reg], cfa-8

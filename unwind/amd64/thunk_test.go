@@ -1,11 +1,14 @@
 package amd64
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -180,5 +183,39 @@ func TestThunkKeepsRegisters(t *testing.T) {
 	var f unwind.Frame
 	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.NullReturn || r.RIP != thunkLo || r.SP() != sp0 {
 		t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
+	}
+}
+
+// TestPEThunk: a PE function's thunk that jumps is left as its target is.
+func TestPEThunk(t *testing.T) {
+	// sub rsp, 40; call 1f; 0: pause; lfence; jmp 0b; 1: mov [rsp], r11; ret
+	code := []byte{0x48, 0x83, 0xec, 0x28, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}
+	plain := slices.Concat(code[:4], bytes.Repeat([]byte{0x90}, 12), code[16:])
+	words := make([]byte, 8*8)
+	for i := range 8 {
+		binary.LittleEndian.PutUint64(words[8*i:], peBase+peFn+0x20+uint64(i))
+	}
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		at     uint64
+		target uint64
+		want   uint64 // word of the return address
+	}{
+		{"at the body", code, 16, peBase + peFn + 24, 6},
+		{"at the return", code, 20, peBase + peFn + 24, 6},
+		{"at the return, to the function's start", code, 20, peBase + peFn, 1},
+		{"at the return, to unknown code", code, 20, 0x1234, 1},
+		{"at another return", plain, 20, peBase + peFn + 24, 0},
+	} {
+		for _, cached := range []bool{true, false} {
+			u, regs, f := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), c.code)), peRegs(peFn+uint32(c.at)), unwind.Frame{}
+			u.DisableCache(!cached)
+			regs.GPR[context.R11] = c.target
+			mem := memory.New(memory.Run{Addr: peRSP, Data: words})
+			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != 0 || regs.RIP != peBase+peFn+0x20+c.want || regs.GPR[context.RSP] != peRSP+8*(c.want+1) {
+				t.Errorf("%s, cached %v: %v at %#x, sp %#x", c.name, cached, stop, regs.RIP, regs.GPR[context.RSP])
+			}
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package x86
 
-import "github.com/seedwalk/seedwalk/context"
+import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/context"
+)
 
 // Writes returns the general registers that an instruction may change, as bits, without the effects of calls,
 // pushes, and pops. Source: Intel's manual, volume 2.
@@ -151,4 +155,30 @@ func (in *Insn) Plain() bool {
 	}
 	return op < 0x40 || op == 0x63 || op == 0x69 || op == 0x6b || op >= 0x80 && op < 0x8f || op == 0x90 || op >= 0xa8 && op < 0xaa || op >= 0xb0 && op < 0xc2 ||
 		(op == 0xc6 || op == 0xc7) && in.Reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 || op >= 0xfe && in.Reg&7 < 2
+}
+
+// volatile are the general registers that no function preserves.
+const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 | 1<<context.R10 | 1<<context.R11
+
+// zeroing are the first bytes of the instructions that Zeroes accepts.
+var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0x0f}
+
+// Zeroes returns the length of an instruction that zeroes registers which neither System V's nor Windows'
+// functions preserve, 0 for other code: vzeroupper, vzeroall, emms, fldz, fstp st(i), xor of a register,
+// pxor, and xorps.
+func Zeroes(code []byte) int {
+	if bytes.IndexByte(zeroing, code[0]) < 0 {
+		return 0
+	}
+	in := Decode(code)
+	switch {
+	case in.Memory:
+	case in.Table == 1 && in.Op == 0x77,
+		in.Table == 1 && (in.Op == 0xef || in.Op == 0x57) && in.Reg == in.RM && in.Reg < 6,
+		in.Table == 0 && in.Op == 0x31 && in.Reg == in.RM && volatile>>in.Reg&1 != 0,
+		in.Table == 0 && in.Op == 0xd9 && in.Reg&7 == 5 && in.RM&7 == 6,
+		in.Table == 0 && in.Op == 0xdd && in.Reg&7 == 3:
+		return int(in.Size)
+	}
+	return 0
 }
