@@ -190,9 +190,7 @@ func findVDSO(t *testing.T) (lo, hi uint64) {
 	defer fd.Close()
 	for sc := bufio.NewScanner(fd); sc.Scan(); {
 		if strings.HasSuffix(sc.Text(), "[vdso]") {
-			if _, err := fmt.Sscanf(sc.Text(), "%x-%x", &lo, &hi); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(sc.Text(), "%x-%x", &lo, &hi))(t)
 			return lo, hi
 		}
 	}
@@ -271,9 +269,7 @@ func (im *image) bytes() []byte {
 func zlibBytes(t testing.TB, p []byte) []byte {
 	var out bytes.Buffer
 	w := zlib.NewWriter(&out)
-	if _, err := w.Write(p); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(p))(t)
 	w.Close()
 	return out.Bytes()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -141,9 +142,7 @@ func TestNamesWhatLoadsNoRuntime(t *testing.T) {
 	}
 	opt, said := fakeRun(t, "leaving a sleeper")
 	out, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer out.Close()
 	opt.Stdout = w
 	res := mustRun(t, opt)
@@ -162,9 +161,7 @@ func TestInterruptEndsFollowing(t *testing.T) {
 	leftWait = time.Hour
 	defer func() { leftWait = 3 * time.Second }()
 	out, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer out.Close()
 	opt.Stdout, opt.Grace = w, time.Hour
 	done := make(chan *options.Result, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -83,20 +84,12 @@ func fakeRun(t *testing.T, what string) (options.Options, *lines) {
 
 func mustRun(t *testing.T, opt options.Options) *options.Result {
 	t.Helper()
-	res, err := Run(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
+	return must.Get(Run(opt))(t)
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 const (

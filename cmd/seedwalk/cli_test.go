@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -72,9 +73,7 @@ func fakeTarget() int {
 func tool(t *testing.T, args ...string) (stdout, stderr string, code int, dir string) {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	dir = tempdir.New(t)
 	for try := 0; ; try++ {
 		cmd := exec.Command(exe, args...)
@@ -99,11 +98,7 @@ const wineNotNow = syscall.Errno(1359)
 
 // self is this program as a command for the tool to record.
 func self(t *testing.T) string {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exe
+	return must.Get(os.Executable())(t)
 }
 
 func TestRecordFolded(t *testing.T) {

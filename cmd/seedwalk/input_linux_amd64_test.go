@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Machines of ELF files.
@@ -76,9 +78,7 @@ func rooted(t *testing.T, make func(root string)) string {
 		t.Skip("SKIPPED-CHECK: other files for a process need root")
 	}
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "pausing"), pausing(machineX64), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "pausing"), pausing(machineX64), 0o755))
 	make(root)
 	return waiting(t, &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWNS}, "/pausing")
 }
@@ -209,9 +209,7 @@ func TestCoresThatCannotBe(t *testing.T) {
 				c.before()
 			}
 			file := filepath.Join(dir, "damaged")
-			if err := os.WriteFile(file, c.damage(append([]byte(nil), core...)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, c.damage(append([]byte(nil), core...)), 0o644))
 			out, errOut, code, _ := tool(t, "stack", "--core", file)
 			if judgeLine(t, "stack --core", errOut, c.says); code != c.code || !strings.Contains(out, c.shows) {
 				t.Errorf("it ended with %d and shows\n%s", code, out)

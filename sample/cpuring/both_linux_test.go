@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A sampler of kernel time has no hits in user code, except of threads that were added for both.
@@ -19,9 +20,7 @@ func TestBoth(t *testing.T) {
 	if errors.Is(err, perfevent.ErrRefused) {
 		t.Skipf("SKIPPED-CHECK: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	tid := uint32(unix.Gettid())
 	user := func(rounds int) (hits int) {
@@ -40,9 +39,7 @@ func TestBoth(t *testing.T) {
 		}
 		s.Remove(tid)
 	}
-	if err := s.AddBoth(tid); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.AddBoth(tid))
 	if n := user(rounds); n < 30 || n > 70 {
 		t.Errorf("both: %d hits in 50 ms of user code", n)
 	}

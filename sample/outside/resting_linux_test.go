@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The engine sleeps longer while no thread runs, but only as long as the ring has room.
@@ -179,14 +180,10 @@ func TestNoteBlocked(t *testing.T) {
 	check("not blocked", 20*period, false)
 	set := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGURG - 1)}}
 	var old unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old))
 	defer unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
 	check("blocked, none pending", 20*period, false)
-	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGURG); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGURG))
 	check("blocked and pending", 20*period, true)
 	check("few samples are missing", 11*period, false)
 }

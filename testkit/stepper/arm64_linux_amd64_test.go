@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -236,9 +237,7 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 		t.Skipf("SKIPPED-CHECK: %v: %v %s", b.cc, err, out)
 	}
 	f, err := elf.Open(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	table, _ := cfi.Load(module.CFISections(f, f.CFISections()))
 	g, cmd, err := startQemu(dir, bin)
 	if err != nil {
@@ -259,12 +258,8 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 	if !ok {
 		t.Fatal("no main")
 	}
-	if err := p.from(main.Value); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.run(steps(source, 60_000)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.from(main.Value))
+	must.Do(t, p.run(steps(source, 60_000)))
 	t.Logf("%d points in main", p.Points-start)
 	p.judge(t, 500, least)
 }

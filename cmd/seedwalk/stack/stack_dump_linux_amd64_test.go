@@ -38,18 +38,14 @@ func createdump(t *testing.T, kind string) []byte {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
 	file := filepath.Join(tempdir.New(t), "core")
 	must.Run(t, exec.Command(tool, "--"+kind, "-f", file, strconv.Itoa(cmd.Process.Pid)))
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b
 }
 
