@@ -44,9 +44,9 @@ meet all the other rules.
   --push URL         send each interval: http://HOST:PORT to Pyroscope, otlp+http://HOST:PORT or
                      otlp+grpc://HOST:PORT to an OpenTelemetry collector (https, otlp+https, otlp+grpcs)
   --push-token FILE  file with the bearer token of the backend
-  --spool-mb N       bound of profiles that wait for the backend (default 256)
+  --spool-mb N       bound of profiles that wait for the backend, above 0 (default 256)
   --cpu PERCENT      budget of the agent, in percent of a core; it lowers the rate by itself, and
-                     pauses if that is not enough (default 5)
+                     pauses if that is not enough; at most 100 for each core (default 5)
   --memory-mb N      budget of the agent's memory; it pauses above (default 512)
   --listen ADDR      serve /healthz and /metrics there; "" for nowhere (default localhost:7019);
                      an address that other machines reach needs --token
@@ -109,6 +109,7 @@ func runAgent(args []string) int {
 
 func (f *agentFlags) check(args []string) error {
 	const most = 1 << 20 // megabytes
+	cores := 100 * float64(runtime.NumCPU())
 	c := &f.cfg
 	c.CPU, c.FolderBytes, c.SpoolBytes, c.MemoryBytes = f.cpu/100, int64(f.folderMB*(1<<20)), int64(f.spoolMB*(1<<20)), int64(f.memoryMB*(1<<20))
 	switch {
@@ -119,11 +120,11 @@ func (f *agentFlags) check(args []string) error {
 	case c.Interval < 5*time.Second || c.Interval > time.Hour:
 		return errors.New("--interval must be 5s to 1h")
 	case !(f.folderMB >= 0 && f.folderMB <= most && f.spoolMB > 0 && f.spoolMB <= most):
-		return errors.New("--folder-mb and --spool-mb must be megabytes, at most 1048576")
-	case !(f.cpu > 0 && f.cpu <= 100*float64(runtime.NumCPU())):
-		return errors.New("--cpu must be percent of a core, above 0")
+		return fmt.Errorf("--folder-mb must be 0 to %d megabytes, and --spool-mb above 0 and at most that", most)
+	case !(f.cpu > 0 && f.cpu <= cores):
+		return fmt.Errorf("--cpu must be above 0, and at most %g: percent of a core, and this machine has %d", cores, runtime.NumCPU())
 	case !(f.memoryMB >= 64 && f.memoryMB <= most):
-		return errors.New("--memory-mb must be 64 or more")
+		return fmt.Errorf("--memory-mb must be 64 to %d", most)
 	case c.FolderBytes == 0 && c.Push == "":
 		return errors.New("--folder-mb 0 keeps nothing, and there is no --push")
 	}
@@ -220,6 +221,7 @@ func (f *agentFlags) run() error {
 	if err != nil {
 		return err
 	}
+	defer a.Close()
 	if f.listen != "" {
 		srv, err := a.Serve(f.listen, token)
 		if err != nil {

@@ -25,6 +25,7 @@ package continuous
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,10 +99,13 @@ type Agent struct {
 	scanned time.Time
 	wait    sync.WaitGroup
 	showing sync.Mutex
+	lock    *os.File // of the folder
 }
 
-// New prepares the folders. Recordings and profiles of an earlier agent are kept, and count for the
-// bounds.
+var errInUse = errors.New("another agent uses this folder")
+
+// New prepares the folders. It returns an error if another agent uses them. Recordings and profiles of
+// an earlier agent are kept, and count for the bounds.
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, targets: map[int]process{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
 	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes, dropped: &a.count.StoreDropped}
@@ -114,9 +118,15 @@ func New(cfg Config) (*Agent, error) {
 	if err := os.MkdirAll(a.spool.dir, 0o700); err != nil {
 		return nil, err
 	}
+	if a.lock, err = lock(filepath.Join(a.spool.dir, "lock")); err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.Folder, err)
+	}
 	a.recover()
 	return a, nil
 }
+
+// Close lets another agent use the folder.
+func (a *Agent) Close() { a.lock.Close() }
 
 // recover handles the files of an agent that was killed. It completes its recordings, which lack
 // the last second at most. It deletes unfinished profiles, and profiles for a backend of another
@@ -185,9 +195,7 @@ func (a *Agent) follow(p process, stop <-chan struct{}) {
 			a.rest(lookEvery, stop)
 			continue
 		}
-		began := time.Now()
 		recorded, err := a.session(p, stop)
-		a.count.Unrecorded.Add(int64(max(0, time.Since(began)-recorded)))
 		if retry = nextRetry(retry, recorded); err != nil && !closed(stop) && a.fail(p, err) {
 			a.rest(retry, stop)
 		}
@@ -198,8 +206,11 @@ func (a *Agent) follow(p process, stop <-chan struct{}) {
 func (a *Agent) rest(d time.Duration, stop <-chan struct{}) {
 	began := time.Now()
 	sleep(d, stop)
-	a.count.Unrecorded.Add(int64(time.Since(began)))
+	a.unrecorded(began)
 }
+
+// unrecorded counts the time since then.
+func (a *Agent) unrecorded(since time.Time) { a.count.Unrecorded.Add(int64(time.Since(since))) }
 
 // nextRetry returns how long to wait after a session that failed. The wait doubles each time, unless
 // the session recorded for longer than the last wait.
@@ -214,7 +225,7 @@ func nextRetry(last, recorded time.Duration) time.Duration {
 // stop is closed. It returns how long it recorded.
 func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration, err error) {
 	rate, end := a.budget.rate(), make(chan struct{})
-	ready, over := make(chan struct{}), make(chan error, 1)
+	ready, over, asked := make(chan struct{}), make(chan error, 1), time.Now()
 	go func() {
 		over <- a.cfg.Sample(Session{PID: p.pid, Rate: rate, Ready: sync.OnceFunc(func() { close(ready) }), Stop: end})
 		close(over)
@@ -223,21 +234,24 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 	case <-ready:
 	case err := <-over:
 		close(end)
+		a.unrecorded(asked)
 		reason := ReasonBegin
 		if closed(ready) { // it began, and ended at once
 			reason = ReasonEnd
 		}
 		return 0, &Failure{reason, cmp.Or(err, errEnded)}
 	}
+	a.unrecorded(asked) // now: a session lasts for an hour
 	var all sync.WaitGroup
 	began := time.Now()
 	err = a.intervals(p, rate, began, &all, stop, over)
-	recorded = time.Since(began)
+	ended := time.Now()
 	close(end) // the intervals get their last samples now
 	all.Wait()
 	for range over {
 	}
-	return recorded, err
+	a.unrecorded(ended)
+	return ended.Sub(began), err
 }
 
 // intervals starts a recording for each interval until the session is over. A recording that
@@ -293,7 +307,7 @@ func (a *Agent) otherRate(rate float64) bool {
 // record makes one recording, and puts its profile into the spool.
 func (a *Agent) record(p process, rate float64, from, until time.Time) error {
 	i := Interval{PID: p.pid, Rate: rate, From: from, Until: until}
-	base := fmt.Sprintf("%d-%d-%s", from.UnixMilli(), p.pid, p.name)
+	base := fmt.Sprintf("%013d-%d-%s", from.UnixMilli(), p.pid, p.name)
 	if a.cfg.FolderBytes > 0 {
 		i.Recording = filepath.Join(a.store.dir, base+a.store.suffix)
 	}

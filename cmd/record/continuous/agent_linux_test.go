@@ -263,14 +263,68 @@ func TestFinderRemembers(t *testing.T) {
 // unfinished profiles, and those for another backend.
 func TestRecover(t *testing.T) {
 	a, _ := testAgent(t, nil)
-	put(t, a.store, "1-2-x.swrec.partial", "x")
-	put(t, a.spool, "1-2-x.part", "x")
-	put(t, a.spool, "1-2-3-19.00-x.otlp.gz", "x")
+	put(t, a.store, "1700000000000-2-x.swrec.partial", "x")
+	put(t, a.spool, "1700000000000-2-x.part", "x")
+	put(t, a.spool, "1700000000000-1700000000002-3-19.00-x.otlp.gz", "x")
 	a.recover()
 	stored, _ := a.store.files()
-	parts, _ := os.ReadDir(a.spool.dir)
+	parts := a.spool.ending("")
 	if len(stored) != 1 || len(parts) != 0 || a.count.SpoolDropped.Load() != 2 {
 		t.Errorf("%v stored, %d parts, %d dropped", stored, len(parts), a.count.SpoolDropped.Load())
+	}
+}
+
+// Files with other names are not the agent's: it neither deletes, renames, sends, nor counts them.
+func TestForeignFiles(t *testing.T) {
+	a, _ := testAgent(t, nil)
+	for _, f := range []*folder{a.store, a.spool} {
+		for _, name := range []string{"mine.swrec", "a.swrec.partial", "2026-11-26.swrec", "20261126120000-1-x.swrec", "cpu.pb.gz", "x.part", "x.otlp.gz", "notes.txt"} {
+			put(t, f, name, strings.Repeat("x", 200))
+		}
+	}
+	put(t, a.store, "1700000000000-2-x.swrec", strings.Repeat("x", 101)) // beyond the bound
+	a.recover()
+	a.pusher.drain(make(chan struct{}))
+	for _, f := range []*folder{a.store, a.spool} {
+		names, size := f.files()
+		if all, _ := filepath.Glob(filepath.Join(f.dir, "*.*")); len(all) != 8 || len(names) != 0 || size != 0 {
+			t.Errorf("left: %v; counted: %v", all, names)
+		}
+	}
+	if a.count.StoreDropped.Load() != 1 || a.count.SpoolDropped.Load() != 0 || a.count.PushRejected.Load() != 0 {
+		t.Error("other files than the agent's are counted")
+	}
+}
+
+// A second agent leaves the folder of the first one alone. It may use the folder once that has ended.
+func TestOneAgentPerFolder(t *testing.T) {
+	a, _ := testAgent(t, nil)
+	put(t, a.store, "1700000000000-2-x.swrec.partial", "x")
+	if _, err := New(a.cfg); !errors.Is(err, errInUse) || len(a.store.ending(".partial")) != 1 {
+		t.Errorf("%v; left: %v", err, a.store.ending(""))
+	}
+	a.Close()
+	must.Get(New(a.cfg))(t).Close()
+}
+
+// The time until a session samples is counted at once.
+func TestUnrecorded(t *testing.T) { synctest.Test(t, unrecorded) }
+
+func unrecorded(t *testing.T) {
+	stop := make(chan struct{})
+	var a *Agent
+	a, _ = testAgent(t, func(i Interval) (int64, error) {
+		if got := time.Duration(a.count.Unrecorded.Load()); got != 2*time.Second {
+			t.Errorf("%v without a recording, of 2s", got)
+		}
+		fill(i)
+		return 1, nil
+	})
+	a.cfg.Sample = func(s Session) error { time.Sleep(2 * time.Second); return sample(s) }
+	time.AfterFunc(2*time.Second+3*a.cfg.Interval, func() { close(stop) })
+	a.follow(self(t), stop)
+	if got := time.Duration(a.count.Unrecorded.Load()); got != 2*time.Second {
+		t.Errorf("%v without a recording at the end, of 2s", got)
 	}
 }
 

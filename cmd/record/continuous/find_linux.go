@@ -152,6 +152,20 @@ func alive(p process) bool {
 	return ok && start == p.start
 }
 
+// lock opens a file and locks it (flock(2)) until it is closed or the process ends. A file system
+// without locks is accepted.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == unix.EWOULDBLOCK {
+		f.Close()
+		return nil, errInUse
+	}
+	return f, nil
+}
+
 // ownUsage returns what this process uses. Memory is the resident memory that belongs to no file.
 func ownUsage() (u usage) {
 	var r unix.Rusage

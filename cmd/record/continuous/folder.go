@@ -19,7 +19,11 @@ const (
 	otlpSuffix  = ".otlp.gz"
 )
 
-// folder is a folder of files whose names sort by time, with a bound on their total size.
+// ownName matches the names of an agent's files: TIME-PID-NAME of a recording or of a profile that is
+// being written, and those of spooled. TIME has 13 digits, so that names sort by time.
+var ownName = regexp.MustCompile(`^\d{13}-\d{1,13}-[A-Za-z0-9._-]{1,100}\.(?:swrec|swrec\.partial|part|pb\.gz|otlp\.gz)$`)
+
+// folder is a folder with a bound on the total size of the agent's files. It ignores other files.
 type folder struct {
 	dir     string
 	suffix  string
@@ -34,7 +38,7 @@ func (f *folder) files() (names []string, size int64) {
 	entries, _ := os.ReadDir(f.dir) // sorted by name; what was read before an error counts
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) {
+		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) || !ownName.MatchString(e.Name()) {
 			continue
 		}
 		names, size = append(names, e.Name()), size+info.Size()
@@ -42,11 +46,11 @@ func (f *folder) files() (names []string, size int64) {
 	return names, size
 }
 
-// ending returns the paths of files whose names end in suffix, oldest first.
+// ending returns the paths of the agent's files whose names end in suffix, oldest first.
 func (f *folder) ending(suffix string) (paths []string) {
 	entries, _ := os.ReadDir(f.dir)
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) {
+		if strings.HasSuffix(e.Name(), suffix) && ownName.MatchString(e.Name()) {
 			paths = append(paths, filepath.Join(f.dir, e.Name()))
 		}
 	}
@@ -83,10 +87,10 @@ type spooled struct {
 }
 
 func (s spooled) file(suffix string) string {
-	return fmt.Sprintf("%d-%d-%d-%.2f-%s%s", s.From.UnixMilli(), s.Until.UnixMilli(), s.PID, s.Rate, s.Name, suffix)
+	return fmt.Sprintf("%013d-%013d-%d-%.2f-%s%s", s.From.UnixMilli(), s.Until.UnixMilli(), s.PID, s.Rate, s.Name, suffix)
 }
 
-var spooledName = regexp.MustCompile(`^(\d{1,15})-(\d{1,15})-(\d{1,10})-([0-9.]{1,12})-([A-Za-z0-9._-]{1,60}?)\.(?:pb|otlp)\.gz$`)
+var spooledName = regexp.MustCompile(`^(\d{13})-(\d{13})-(\d{1,10})-([0-9.]{1,12})-([A-Za-z0-9._-]{1,60}?)\.(?:pb|otlp)\.gz$`)
 
 func parseSpooled(name string) (s spooled, ok bool) {
 	m := spooledName.FindStringSubmatch(name)

@@ -67,8 +67,8 @@ func TestHostileNames(t *testing.T) {
 func TestHostileFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b*\\?")
 	a := must.Get(New(Config{Folder: dir, FolderBytes: 100, SpoolBytes: 100, Push: "http://localhost:1", CPU: 1}))(t)
-	put(t, a.store, "1-7-x.swrec.partial", "x")
-	put(t, a.spool, "1-7-x.part", "x")
+	put(t, a.store, "1700000000000-7-x.swrec.partial", "x")
+	put(t, a.spool, "1700000000000-7-x.part", "x")
 	if n := len(a.recordings(7)); n != 1 {
 		t.Errorf("%d recordings", n)
 	}

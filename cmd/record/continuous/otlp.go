@@ -2,6 +2,7 @@ package continuous
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -32,12 +33,15 @@ var protocols = map[string]struct {
 }
 
 // ErrPush means that an address to push to cannot be used.
-var ErrPush = errors.New("--push must be an address such as http://localhost:4040, otlp+http://localhost:4318, or otlp+grpc://localhost:4317")
+var ErrPush = errors.New("--push must be an address such as http://localhost:4040, otlp+http://localhost:4318, or otlp+grpc://localhost:4317, with a port of 1 to 65535")
 
 // target parses an address to push to. The returned URL has a scheme of net/http. The error is ErrPush.
 func target(address string) (*url.URL, int, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.RawQuery != "" {
+		return nil, 0, ErrPush
+	}
+	if port, err := strconv.ParseUint(cmp.Or(u.Port(), "1"), 10, 16); err != nil || port == 0 {
 		return nil, 0, ErrPush
 	}
 	p, ok := protocols[u.Scheme]

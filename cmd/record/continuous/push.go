@@ -10,12 +10,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 )
 
 // maxAnswer bounds the bytes that are read of an answer.
 const maxAnswer = 64 << 10
+
+// ownPort matches the port of a connection's own end in the text of an error. Each try has another one.
+var ownPort = regexp.MustCompile(`:\d+->`)
 
 // pusher sends the files of the spool, oldest first.
 type pusher struct {
@@ -25,7 +29,7 @@ type pusher struct {
 	first, most time.Duration // bounds of the time between two tries
 	client      http.Client
 	wake        chan struct{}
-	failing     bool
+	failing     string // reason of the last failure without the port of its connection, "" after a success
 	address     *url.URL
 	protocol    int
 }
@@ -133,16 +137,16 @@ func (p *pusher) drain(stop <-chan struct{}) error {
 			p.count.PushRejected.Add(1)
 		case err != nil:
 			p.count.PushErrors.Add(1)
-			if !p.failing {
-				p.failing = true
+			if reason := ownPort.ReplaceAllString(err.Error(), "->"); p.failing != reason {
+				p.failing = reason
 				p.cfg.Say(fmt.Sprintf("%s does not take profiles now: %v; they wait in %s, at most %d MB", p.host(), err, p.spool.dir, p.spool.bound>>20))
 			}
 			return err
 		default:
 			p.count.Pushed.Add(1)
 		}
-		if p.failing && err == nil {
-			p.failing = false
+		if p.failing != "" && err == nil {
+			p.failing = ""
 			p.cfg.Say(p.host() + " takes profiles again")
 		}
 		if err := os.Remove(filepath.Join(p.spool.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {

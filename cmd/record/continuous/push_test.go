@@ -136,13 +136,28 @@ func TestPushRetries(t *testing.T) {
 	}
 }
 
+// The user reads each new reason, and no reason twice.
+func TestPushReasons(t *testing.T) {
+	b := &backend{script: []func(http.ResponseWriter, *http.Request){status(503), status(503), status(404), status(404)}}
+	srv := httptest.NewServer(b)
+	defer srv.Close()
+	p, said := pushing(t, srv.URL, 1)
+	drained(t, p)
+	if len(said.lines) != 3 || !strings.Contains(said.lines[0], "503") || !strings.Contains(said.lines[1], "404") {
+		t.Errorf("said %q", said.lines)
+	}
+	if got := ownPort.ReplaceAllString("read tcp 127.0.0.1:5->127.0.0.1:4040: reset", "->"); got != "read tcp 127.0.0.1->127.0.0.1:4040: reset" {
+		t.Errorf("the reason is %q", got)
+	}
+}
+
 // A profile that the backend rejects is dropped and counted, and does not delay the rest.
 func TestPushRejected(t *testing.T) {
 	b := &backend{script: []func(http.ResponseWriter, *http.Request){status(400)}}
 	srv := httptest.NewServer(b)
 	defer srv.Close()
 	p, said := pushing(t, srv.URL, 2)
-	put(t, p.spool, "strange.pb.gz", "no profile of ours")
+	put(t, p.spool, "1700000000000-7-strange.pb.gz", "no profile of ours")
 	drained(t, p)
 	if len(b.got) != 1 || p.count.PushRejected.Load() != 2 || p.count.Pushed.Load() != 1 || len(said.lines) != 2 {
 		t.Errorf("got %v, rejected %d, said %q", b.got, p.count.PushRejected.Load(), said.lines)
