@@ -19,7 +19,7 @@ import (
 type kernelClock struct {
 	rings     *cpuring.Sampler // nil: not open
 	kernel    bool             // the kernel permits samples of itself
-	refused   bool             // the rings could not be opened
+	tried     time.Time        // last attempt to open them: other rings may hold the lockable memory
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
 }
@@ -35,11 +35,12 @@ func (k *kernelClock) open(pid int, period int64) {
 }
 
 func (k *kernelClock) openRings(pid int, period int64) {
-	if k.rings != nil || k.refused {
+	if k.rings != nil || time.Since(k.tried) < time.Second {
 		return
 	}
+	k.tried = time.Now()
 	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period), Stack: cpuring.StackCopy, Kernel: true})
-	if k.refused = err != nil; k.refused {
+	if err != nil {
 		return
 	}
 	k.rings, k.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())

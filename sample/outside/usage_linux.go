@@ -79,12 +79,13 @@ func (e *Engine) missedWhy(t *threads.Task) uint8 {
 // noteBlocked records that a thread blocks the signal of its samples while one is pending. Only threads whose
 // samples are missing are checked.
 func (e *Engine) noteBlocked(t *threads.Task) {
-	if t.Blocks || t.Spent() < t.Weighed+leastMissed*uint64(e.Period) {
+	if t.Copied || t.Spent() < t.Weighed+leastMissed*uint64(e.Period) {
 		return
 	}
 	masks, ok := e.Kernel.Signals(t.TID)
 	bit := uint64(1) << (e.signal() - 1)
-	if t.Blocks = ok && masks.Blocked&masks.Pending&bit != 0; t.Blocks {
+	if ok && masks.Blocked&masks.Pending&bit != 0 {
+		t.Blocks = true
 		e.useCopies(t)
 	}
 }
