@@ -82,7 +82,7 @@ var sampleCounts = []countLine{
 	{"dropped", "sample", "dropped: the ring was full"},
 	{"unproven", "sample", "cut off at managed code: the runtime's tables could not be read"},
 	{"late", "sample", "skipped: the process had ended"},
-	{"uncopied", "CPU sample", "without a place (in the kernel, not located): its stack has more than the 64 KB that the kernel copies"},
+	{"uncopied", "CPU sample", "without a place (in the kernel, not located): the copy of the stack was too short (at most 64 KB) or could not be walked"},
 	{"changed", "read of a blocked thread|reads of blocked threads", "discarded: the thread woke up; retried later"},
 	{"deaf", "signal", "not sent: the thread blocks it or has one pending"},
 	{"unsent", "signal", "refused by the kernel"},

@@ -124,6 +124,9 @@ func (f *topFlags) run() int {
 		restore = l.terminal()
 	}
 	res, err := record.Run(f.opt)
+	if p := res.Profile; err == nil && l.json && p != nil {
+		l.next(p, p.Start.Add(p.Duration), l.every/10) // the last interval may be shorter
+	}
 	l.mu.Lock() // nothing is drawn any more
 	restore()
 	for _, line := range said {
@@ -189,19 +192,22 @@ func (l *liveView) key(change func()) {
 	l.draw()
 }
 
-// take makes a view of what is new since the last one.
-func (l *liveView) take(p *export.Profile) {
-	now := sum(p, time.Now())
+// take makes a view of what is new since the last one, unless the last tick was late.
+func (l *liveView) take(p *export.Profile) { l.next(p, time.Now(), l.every/2) }
+
+// next makes a view of the time from the last one to at, if that is at least the given time.
+func (l *liveView) next(p *export.Profile, at time.Time, least time.Duration) {
+	now := sum(p, at)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.last
-	if now.at.Sub(last.at) < l.every/2 {
-		return // the previous tick was late
-	}
-	l.last = now
 	if last.at.IsZero() {
+		last.at = p.Start
+	}
+	if now.at.Sub(last.at) < least {
 		return
 	}
+	l.last = now
 	view := between(&last, &now)
 	view.PID, view.Runtime, view.Counters = l.pid, p.Runtime, l.load.values()
 	if l.json {
