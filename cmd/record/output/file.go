@@ -120,8 +120,12 @@ func (f *Recording) Finish(info *collect.Info, names *recording.Keeper) options.
 	if w.Err == nil {
 		w.Err = os.Rename(f.temp, f.Out.Path)
 	}
-	if w.Err != nil {
-		w.Path = f.temp // it may contain a part
+	if w.Err == nil {
+		return w
+	}
+	w.Path = f.temp // it may contain a part
+	if _, err := os.Stat(f.temp); err != nil {
+		w.Path = "" // it was moved away
 	}
 	return w
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -43,5 +45,29 @@ func TestWriteReplacesWhole(t *testing.T) {
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+// A recording file that was moved away while it grew is lost: the result is in no place that can be named.
+func TestMovedPartial(t *testing.T) {
+	for name, moved := range map[string]bool{"kept": false, "moved": true} {
+		out := filepath.Join(tempdir.New(t), "a.swrec")
+		f, err := openRecording(options.Output{Path: out}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Begin(&collect.Info{})
+		if moved {
+			if os.Rename(out+partialSuffix, out+".elsewhere") != nil {
+				t.Skip("SKIPPED-CHECK: an open file cannot be moved here")
+			}
+		}
+		want := out
+		if moved {
+			want = ""
+		}
+		if w := f.Finish(&collect.Info{}, nil); w.Path != want || (w.Err != nil) != moved {
+			t.Errorf("%s: %q, %v", name, w.Path, w.Err)
+		}
 	}
 }
