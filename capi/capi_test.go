@@ -142,7 +142,7 @@ func do(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// The header's gaps equal the merger's, by name and by number.
+// The header's gaps, and the texts for them, equal the merger's, by name and by number.
 func TestGaps(t *testing.T) {
 	header := must.Get(os.ReadFile("seedwalk.h"))(t)
 	names := regexp.MustCompile(`(?m)^\tSEEDWALK_GAP_(\w+), +/\* `).FindAllStringSubmatch(string(header), -1)
@@ -152,6 +152,13 @@ func TestGaps(t *testing.T) {
 	for i, m := range names {
 		if name := strings.ReplaceAll(strings.ToLower(m[1]), "_", "-"); name != merge.Gap(i).String() {
 			t.Errorf("%d is %s in the header, %v in fact", i, name, merge.Gap(i))
+		}
+	}
+	_, table, _ := strings.Cut(string(must.Get(os.ReadFile("errors.c"))(t)), "gaps[] = {")
+	texts := strings.Fields(strings.NewReplacer(`"`, "", ",", " ").Replace(table[:strings.Index(table, "}")]))
+	for i, text := range texts {
+		if len(texts) != merge.GapCount || text != merge.Gap(i).String() {
+			t.Errorf("%d is %s in errors.c, %v in fact", i, text, merge.Gap(i))
 		}
 	}
 }

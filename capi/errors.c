@@ -1,4 +1,4 @@
-/* Texts of errors: in C, so that a callback may request one. */
+/* Texts of errors and gaps: in C, so that a callback may request one, and for the client library. */
 #include "sampler.h"
 
 /* Indexed by the negated error number. */
@@ -27,8 +27,7 @@ static const char *const texts[] = {
 	[-SEEDWALK_ENGINE_GONE] = "the helper process has ended, or hangs: seedwalk_sampler_open starts another",
 };
 
-/* Copies a text, truncated to room. Returns its length. */
-static int give(const char *text, char *out, int32_t room)
+int sw_give(const char *text, char *out, int32_t room)
 {
 	int n = 0;
 	if (!out || room <= 0)
@@ -43,12 +42,23 @@ SW_EXPORT int seedwalk_error_text(int32_t error, char *out, int32_t room)
 {
 	size_t known = sizeof texts / sizeof *texts;
 	int ours = error <= 0 && error > -(int32_t)known;
-	return give(ours ? texts[-error] : "unknown error", out, room);
+	return sw_give(ours ? texts[-error] : "unknown error", out, room);
+}
+
+/* Indexed by the gap's number (stack/merge). */
+static const char *const gaps[] = {"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated", "no-unwind-info", "bad-unwind-info",
+	"unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames", "lost-managed-frame", "managed-frame-mismatch", "clr-refused",
+	"clr-report-cut", "stub-on-top", "runtime-not-readable"};
+
+SW_EXPORT int seedwalk_gap_name(int32_t gap, char *out, int32_t room)
+{
+	int known = gap >= 0 && gap < (int32_t)(sizeof gaps / sizeof *gaps);
+	return sw_give(known ? gaps[gap] : "gap?", out, room);
 }
 
 static char problem[400] = "nothing was wrong";
 
-void sw_problem(const char *what) { give(what, problem, sizeof problem); }
+void sw_problem(const char *what) { sw_give(what, problem, sizeof problem); }
 
 int sw_told(int error)
 {
@@ -67,4 +77,4 @@ int sw_told(int error)
 	return error;
 }
 
-SW_EXPORT int seedwalk_sampler_problem(char *out, int32_t room) { return give(problem, out, room); }
+SW_EXPORT int seedwalk_sampler_problem(char *out, int32_t room) { return sw_give(problem, out, room); }

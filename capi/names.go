@@ -8,7 +8,6 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -24,11 +23,6 @@ const (
 	tooMany      = C.SEEDWALK_TOO_MANY
 	noModule     = C.SEEDWALK_NO_MODULE
 )
-
-//export seedwalk_gap_name
-func seedwalk_gap_name(gap C.int32_t, out *C.char, room C.int32_t) C.int {
-	return put(merge.Gap(narrow(gap)).String(), out, room)
-}
 
 //export seedwalk_stop_name
 func seedwalk_stop_name(stop C.int32_t, out *C.char, room C.int32_t) C.int {

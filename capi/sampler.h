@@ -14,6 +14,7 @@ extern int sw_stack_count;
 extern char sw_stack_names[SW_STACKS][64];
 
 /* errors.c */
+int sw_give(const char *text, char *out, int32_t room); /* copies a text, truncated to room, and returns its length */
 void sw_problem(const char *what);
 int sw_told(int error); /* returns the error if seedwalk_sampler_problem has a text for it */
 

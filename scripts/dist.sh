@@ -32,8 +32,8 @@ build() {
 	rm -f "$dir"/*.h
 	cp capi/seedwalk.h "$dir/"
 	if [ "$1" = linux ]; then
-		capi/client/build.sh shared "$dir/libseedwalk_client.so"
-		capi/client/build.sh archive "$dir/libseedwalk_client.a"
+		capi/client/build.sh shared "$dir/libseedwalk_client.so" "$version"
+		capi/client/build.sh archive "$dir/libseedwalk_client.a" "$version"
 		cp capi/client/seedwalk_client.h "$dir/"
 	fi
 	[ "$2" != amd64 ] || checked "$1" "$dir" "$cc"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the client library for Linux, for the machine that CC compiles for:
-#     capi/client/build.sh shared|archive OUT
+#     capi/client/build.sh shared|archive OUT [VERSION]
 # Neither needs a library or a version of one: the program has a C library, glibc or musl.
 set -euo pipefail
 out=$(realpath -m "$2")
@@ -18,7 +18,7 @@ esac
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 common="-std=gnu11 -Wall -Wextra -Werror -O2 -fPIC -fno-stack-protector -fno-strict-aliasing -fvisibility=hidden -fasynchronous-unwind-tables
-	-fno-ident -U_FORTIFY_SOURCE $arch -I.. -I../../profiler/host"
+	-fno-ident -U_FORTIFY_SOURCE -DSW_TEXT_VERSION=\"${3:-development}\" $arch -I.. -I../../profiler/host"
 handler="-ffreestanding -fno-builtin -mgeneral-regs-only -fno-tree-loop-distribute-patterns" # what runs in a signal's handler
 for f in $probe/{start,handler,copy,objects,relay,read}.c; do
 	# shellcheck disable=SC2086

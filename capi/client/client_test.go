@@ -88,6 +88,19 @@ func TestNeedsNothing(t *testing.T) {
 	}
 }
 
+// The names of gaps are known without a helper, and a name that is truncated has its new length. The version
+// is the one that was given.
+func TestTexts(t *testing.T) {
+	dir := tempdir.New(t)
+	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "texts")
+	build(t, "./build.sh", "archive", archive, "v1.2.3-4")
+	build(t, "gcc", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe, "testdata/texts.c", archive)
+	const want = "1 v1.2.3-4\n3 no-\n4 none\n20 runtime-not-readable\n4 gap?\n"
+	if out, err := exec.Command(exe).CombinedOutput(); err != nil || string(out) != want {
+		t.Errorf("%v: %s\nwant %s", err, out, want)
+	}
+}
+
 // decoder builds the decoder with the compiler's memory checks.
 func decoder(t *testing.T) string {
 	exe := filepath.Join(t.TempDir(), "decode")

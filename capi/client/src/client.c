@@ -9,6 +9,7 @@
 
 void sw_problem(const char *what); /* capi/errors.c */
 int sw_told(int error);
+int sw_give(const char *text, char *out, int32_t room);
 
 #if defined(__x86_64__)
 enum { NR_shutdown = 48 };
@@ -255,7 +256,7 @@ static int ended(enum event e, long n)
 	if (e == BYE)
 		return strcmp(in.bye, "refused") ? gone(SEEDWALK_ENGINE_GONE, in.bye) : gone(SEEDWALK_REFUSED, in.note);
 	if (n != -EAGAIN && n != -EINTR)
-		return gone(SEEDWALK_ENGINE_GONE, in.gaps[1] ? "it has ended" : silent);
+		return gone(SEEDWALK_ENGINE_GONE, in.greeted ? "it has ended" : silent);
 	return SEEDWALK_OK;
 }
 
@@ -353,17 +354,8 @@ __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 	return sw_take(h, &at, 0, 0, k) ? SEEDWALK_OK : SEEDWALK_FULL;
 }
 
-/* ---- names ---- */
-
-EXPORT int seedwalk_gap_name(int32_t gap, char *out, int32_t room)
-{
-	const char *name = gap == 0 ? "complete" : gap > 0 && gap < 256 && in.gaps[gap] ? in.gaps[gap] : "unknown";
-	return out && room > 0 ? snprintf(out, (size_t)room, "%s", name) : SEEDWALK_BAD_ARGUMENT;
-}
-
 EXPORT uint32_t seedwalk_version(char *out, int32_t room)
 {
-	if (out && room > 0)
-		snprintf(out, (size_t)room, "client");
+	sw_give(SW_TEXT_VERSION, out, room);
 	return SEEDWALK_ABI;
 }

@@ -38,7 +38,7 @@ struct stream {
 	uint32_t method_room, image_room, thread_count;
 	struct text *texts;   /* of all names */
 	uint64_t text_bytes;
-	const char *gaps[256];
+	int greeted;    /* the engine has sent its first message */
 	char note[400]; /* the last note to the user */
 	char bye[400];
 	seedwalk_stack stack; /* the last decoded stack, and its arrays */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { HELLO = 1, MODULE = 2, METHOD = 3, THREAD = 4, SAMPLE = 5, NOTE = 7, LAST = 8, GAP_NAME = 9, EVENT = 10 };
+enum { HELLO = 1, MODULE = 2, METHOD = 3, THREAD = 4, SAMPLE = 5, NOTE = 7, LAST = 8, EVENT = 10 };
 enum { EVENT_COPY = 6, FRAME_EXACT = 1, MIN_FRAME = 7 };
 
 struct named { uint64_t function; const char *name, *assembly; };
@@ -231,6 +231,7 @@ static enum event take(struct stream *s, int type, struct cursor c)
 	enum event e = NONE;
 	switch (type) {
 	case HELLO:
+		s->greeted = 1;
 		c.bad |= number(&c) > VERSION;
 		break;
 	case MODULE:
@@ -245,9 +246,6 @@ static enum event take(struct stream *s, int type, struct cursor c)
 	case SAMPLE:
 	case EVENT:
 		e = take_stack(s, &c, type);
-		break;
-	case GAP_NAME:
-		rename_to(s, &s->gaps[number(&c) & 255], &c);
 		break;
 	case NOTE:
 		line(&c, s->note, sizeof s->note);
