@@ -149,6 +149,27 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// A live thread keeps its name, however many have ended since.
+func TestDecodeManyThreads(t *testing.T) {
+	exe, path := decoder(t), filepath.Join(tempdir.New(t), "stream")
+	must.Do(t, exec.Command("mkfifo", path).Run())
+	var shown strings.Builder
+	cmd := exec.Command(exe, path)
+	cmd.Stdout, cmd.Stderr = &shown, &shown
+	must.Do(t, cmd.Start())
+	w, self := wire.NewWriter(nil), uint64(cmd.Process.Pid)
+	w.Thread(&wire.Thread{TID: self, Name: "main"})
+	for i := range uint64(10000) {
+		w.Thread(&wire.Thread{TID: 1<<23 + i, Name: "ended"}) // more than the kernel's last number
+	}
+	w.Sample(&wire.Sample{TID: self})
+	must.Do(t, os.WriteFile(path, w.Bytes(), 0))
+	want := fmt.Sprintf("stack %d 0 0 0 tag 0 gap 0 doubtful 0 \"main\"\n", self)
+	if err := cmd.Wait(); err != nil || shown.String() != want {
+		t.Errorf("%v: %s\nwant %s", err, shown.String(), want)
+	}
+}
+
 // Damaged streams end in an error or decode partially, without memory errors.
 func TestDecodeDamaged(t *testing.T) {
 	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")

@@ -2,14 +2,21 @@
  * stream is detected and harmless. */
 #include "client.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+#if defined(__x86_64__)
+enum { NR_tgkill = 234 };
+#else
+enum { NR_tgkill = 131 };
+#endif
 
 enum { HELLO = 1, MODULE = 2, METHOD = 3, THREAD = 4, SAMPLE = 5, NOTE = 7, LAST = 8, EVENT = 10 };
 enum { EVENT_COPY = 6, FRAME_EXACT = 1, MIN_FRAME = 7 };
 
 struct named { uint64_t function; const char *name, *assembly; };
 struct image { uint64_t start, end, bias; const char *path, *build_id; };
-struct label { uint64_t tid; const char *name; };
+struct label { uint64_t tid; char name[256]; };
 struct text { struct text *next; char bytes[]; };
 
 /* The rest of a payload. bad stays set, and later reads return 0. */
@@ -122,6 +129,17 @@ static void take_method(struct stream *s, struct cursor *c)
 	rename_to(s, &m->assembly, c);
 }
 
+/* forget_ended removes threads that do not exist any more. */
+static void forget_ended(struct stream *s)
+{
+	long pid = sys3(NR_getpid, 0, 0, 0);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < s->thread_count; i++)
+		if (sys3(NR_tgkill, pid, (long)s->threads[i].tid, 0) != -ESRCH)
+			s->threads[kept++] = s->threads[i];
+	s->thread_count = kept;
+}
+
 static void take_thread(struct stream *s, struct cursor *c)
 {
 	uint64_t tid = number(c);
@@ -130,19 +148,23 @@ static void take_thread(struct stream *s, struct cursor *c)
 		return;
 	while (i < s->thread_count && s->threads[i].tid != tid)
 		i++;
+	if (i == MAX_THREADS) {
+		forget_ended(s);
+		i = s->thread_count;
+	}
 	if (i == MAX_THREADS)
-		i = (uint32_t)(tid % MAX_THREADS); /* the previous thread in this place loses its name */
-	else if (i == s->thread_count)
+		return; /* it has no name */
+	if (i == s->thread_count)
 		s->thread_count++;
 	s->threads[i].tid = tid;
-	rename_to(s, &s->threads[i].name, c);
+	line(c, s->threads[i].name, sizeof s->threads[i].name);
 }
 
 static const char *thread_name(const struct stream *s, uint64_t tid)
 {
 	for (uint32_t i = 0; i < s->thread_count; i++)
 		if (s->threads[i].tid == tid)
-			return text(s->threads[i].name);
+			return s->threads[i].name;
 	return "";
 }
 

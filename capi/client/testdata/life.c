@@ -95,6 +95,10 @@ int main(int argc, char **argv)
 	setvbuf(stdout, 0, _IONBF, 0);
 	alarm(LIMIT_S);
 	want("open", seedwalk_sampler_open(0), SEEDWALK_OK);
+	seedwalk_sampler_request q = {.size = sizeof q};
+	seedwalk_sampler_result r = {.size = sizeof r};
+	want("sample", seedwalk_sampler_sample(&q, &r), SEEDWALK_OK);
+	want("threads", r.threads, 1);
 	pthread_create(&threads[n++], 0, sampler, 0);
 	sem_wait(&arrived);
 	for (int i = 0; forks && i < STORM; i++)
