@@ -132,18 +132,21 @@ func (j *joined) schedule() {
 
 // beginTimes begins the count of processor time.
 func (j *joined) beginTimes() {
-	now := newTimes(j.pid)
+	now := newTimes(j.pid, j.times.first)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.times = now
 }
 
-// endTimes stops the count of processor time.
+// endTimes stops the count of processor time. A process that has ended has no clock: then the count ends with
+// what the other recording reports.
 func (j *joined) endTimes() {
 	now := measure(j.pid)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.final = &now
+	if now.process > 0 {
+		j.final = &now
+	}
 }
 
 // finish writes the processor times and the farewell.
@@ -160,7 +163,7 @@ func (j *joined) finish(why string) {
 	case time.Now().UnixNano() < j.since: // it is too early
 		now = j.times.before
 	}
-	j.times.write(j.w, &now)
+	j.times.write(j.w, now)
 	for _, s := range []struct {
 		key   string
 		value uint64
@@ -203,10 +206,17 @@ func (j *joined) write() {
 	}
 }
 
-// awaitEnd ends the sharing when the other recording closes its side of the connection.
+// awaitEnd ends the sharing when the other recording closes its side of the connection. If the process has
+// ended, this recording ends too, and sends its last samples and processor times first.
 func (j *joined) awaitEnd() {
 	j.c.SetReadDeadline(time.Time{})
 	j.c.Read(make([]byte, 1))
+	if _, lives := processTime(j.pid); !lives {
+		select {
+		case <-j.done:
+		case <-time.After(endLimit):
+		}
+	}
 	j.finish("stopped")
 	<-j.done
 	j.c.Close()

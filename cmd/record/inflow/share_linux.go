@@ -35,6 +35,7 @@ const (
 	maxUnsentAt = 16 << 20 // bytes; then the connection is closed
 	flushUnsent = 1 << 15
 	shareEvery  = 200 * time.Millisecond // between two writes, while there is little
+	endLimit    = 3 * time.Second        // for the last messages
 )
 
 // joinLimit bounds a request, and one write, between two tools.
@@ -79,6 +80,7 @@ func decodeRequest(b []byte) (q Request, ok bool) {
 type sharing struct {
 	p        *Process
 	listener *net.UnixListener
+	first    clocks // when it began
 	mu       sync.Mutex
 	joined   []*joined
 	closed   bool
@@ -90,7 +92,7 @@ func Share(p *Process) Sharer {
 	if err != nil {
 		return nil
 	}
-	s := &sharing{p: p, listener: l}
+	s := &sharing{p: p, listener: l, first: measure(p.PID)}
 	go s.accept()
 	return s
 }
@@ -139,7 +141,7 @@ func readFull(c net.Conn, b []byte) bool {
 // join adds a recording, and passes it the known modules, methods, and threads first. It returns false
 // if the sharing has ended or there are too many recordings.
 func (s *sharing) join(c *net.UnixConn, q Request, own bool) bool {
-	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID)}
+	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID, &s.first)}
 	s.p.Mu.Lock()
 	defer s.p.Mu.Unlock()
 	s.mu.Lock()
@@ -171,16 +173,26 @@ func (s *sharing) pass(m wire.Message) {
 	s.joined = kept
 }
 
-// end ends the sharing: the recording of this process is over.
+// end ends the sharing: the recording of this process is over. It waits until the others have read the rest,
+// because this tool may end now.
 func (s *sharing) end() {
 	s.listener.Close()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	for _, j := range s.joined {
+	all := s.joined
+	s.joined = nil
+	for _, j := range all {
 		j.finish("the recording that sampled the process has ended")
 	}
-	s.joined = nil
+	s.mu.Unlock()
+	limit := time.After(endLimit)
+	for _, j := range all {
+		select {
+		case <-j.done:
+		case <-limit:
+			return
+		}
+	}
 }
 
 func bit(b bool) uint64 {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -221,6 +222,73 @@ func TestSharePart(t *testing.T) {
 		if st.CPUNanos == 0 && st.WallNanos > int64(41*time.Millisecond) {
 			t.Errorf("waiting time %v goes beyond the part", time.Duration(st.WallNanos))
 		}
+	}
+}
+
+// Once the process has ended, it has no clock. A recording of its last part gets the processor time of that
+// part from the recording that samples. Without that time, its samples keep their weights.
+func TestSharedProcessEnds(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for name, c := range map[string]struct {
+		reported, late bool // the times of the end; the part begins after the end
+		want           uint64
+	}{
+		"reported": {true, false, 40 * ms}, "not reported": {false, false, 0}, "ended before": {true, true, 0},
+	} {
+		cmd := exec.Command("sh", "-c", "while :; do :; done")
+		must.Do(t, cmd.Start())
+		pid := cmd.Process.Pid
+		p := New(pid, "test")
+		p.Shared = Share(p)
+		conn, _, err := Join(pid, Request{CPU: true})
+		must.Do(t, err)
+		waitJoined(t, p.Shared, 1)
+		in := p.Shared.(*sharing)
+		j := in.joined[0]
+		for len(j.times.before.threads) == 0 || j.times.before.process == 0 {
+			j.beginTimes()
+		}
+		p.says(&wire.Hello{PID: uint64(pid), Arch: "amd64"})
+		p.says(&wire.Sample{TID: uint64(pid), TimeUnixNano: time.Now().UnixNano(), CPUNanos: 7 * ms, Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
+		cmd.Process.Kill()
+		cmd.Wait()
+		if c.late {
+			j.beginTimes()
+		}
+		j.endTimes()
+		if c.reported {
+			of := func(now, at uint64) uint64 { return now + 40*ms - at }
+			b, tid := &j.times.before, uint64(pid)
+			p.says(&wire.Usage{TID: tid, CPUNanos: of(b.threads[tid], in.first.threads[tid])})
+			p.says(&wire.Usage{TID: wire.ProcessTID, CPUNanos: of(b.process, in.first.process)})
+		}
+		other := New(pid, "other")
+		read := make(chan struct{})
+		go func() { other.Read(conn); close(read) }()
+		if p.EndSharing(); !closedNow(j.done) {
+			t.Errorf("%s: the recording that samples does not wait until the rest is sent", name)
+		}
+		<-read
+		got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
+		var process, profile uint64
+		if got.Stats.CPU != nil {
+			process = uint64(got.Stats.CPU.Process)
+		}
+		for _, s := range got.Stacks {
+			profile += uint64(s.CPUNanos)
+		}
+		if other.Troubled() || process != c.want || profile != max(c.want, 7*ms) {
+			t.Errorf("%s: process %d, profile %d ns, of %d", name, process, profile, c.want)
+		}
+	}
+}
+
+func closedNow(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

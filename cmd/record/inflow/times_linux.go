@@ -28,26 +28,35 @@ const maxEnded = 1 << 20
 
 // times is the processor time of a process's threads since a recording joined another.
 type times struct {
+	first  *clocks // when the other recording began to share
 	before clocks
-	gone   map[uint64]uint64 // of threads that came and have ended since
+	gone   map[uint64]uint64 // of threads that have ended since, counted from first
+	ran    uint64            // of a process that has ended, counted from first; 0 = not known
 }
 
-func newTimes(pid int) *times {
-	return &times{before: measure(pid), gone: map[uint64]uint64{}}
+func newTimes(pid int, first *clocks) *times {
+	return &times{first: first, before: measure(pid), gone: map[uint64]uint64{}}
 }
 
-// ended adds the processor time of a thread that has ended, as the other recording reports it. That
-// recording may have started earlier, so only threads that started after the join are added. The
-// time of the others is part of the process's time.
+// ended adds the processor time of a thread or process that has ended, as the other recording reports it.
 func (t *times) ended(m *wire.Usage) {
-	if _, known := t.before.threads[m.TID]; known || m.TID == wire.ProcessTID || len(t.gone) >= maxEnded {
+	switch {
+	case m.TID == wire.ProcessTID:
+		t.ran = m.CPUNanos
+	case len(t.gone) < maxEnded:
+		t.gone[m.TID] += m.CPUNanos
+	}
+}
+
+// write writes the processor times from before until now. It writes none if the process had ended before, and
+// none of the process if its clock is not known.
+func (t *times) write(w *wire.Writer, now clocks) {
+	if t.before.process == 0 {
 		return
 	}
-	t.gone[m.TID] += m.CPUNanos
-}
-
-// write writes the processor times from before until now.
-func (t *times) write(w *wire.Writer, now *clocks) {
+	if now.process == 0 && t.ran > 0 {
+		now.process = t.first.process + t.ran
+	}
 	var sum uint64
 	for tid, cpu := range now.threads {
 		delete(t.gone, tid)
@@ -55,12 +64,30 @@ func (t *times) write(w *wire.Writer, now *clocks) {
 		sum += n
 		w.Usage(&wire.Usage{TID: tid, CPUNanos: n})
 	}
-	for tid, n := range t.gone {
-		sum += n
-		w.Usage(&wire.Usage{TID: tid, CPUNanos: n})
-	}
 	all := now.process - min(t.before.process, now.process)
-	w.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(all, sum), Cause: wire.CauseShort})
+	for tid := range t.gone {
+		n := t.since(tid)
+		if now.process > 0 { // a thread may have ended before, and be reported late
+			n = min(n, all-min(sum, all))
+		}
+		if sum += n; n > 0 {
+			w.Usage(&wire.Usage{TID: tid, CPUNanos: n})
+		}
+	}
+	if now.process > 0 {
+		w.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(all, sum), Cause: wire.CauseShort})
+	}
+}
+
+// since returns the processor time of a thread that has ended, from before until its end.
+func (t *times) since(tid uint64) uint64 {
+	first, isOld := t.first.threads[tid]
+	before, lived := t.before.threads[tid]
+	if isOld && !lived { // it had ended before
+		return 0
+	}
+	n := first + t.gone[tid]
+	return n - min(before, n)
 }
 
 // threadTimes returns the processor times of a process's threads in nanoseconds (proc(5), schedstat).
