@@ -18,7 +18,7 @@ esac
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 common="-std=gnu11 -Wall -Wextra -Werror -O2 -fPIC -fno-stack-protector -fno-strict-aliasing -fvisibility=hidden -fasynchronous-unwind-tables
-	-fno-ident -U_FORTIFY_SOURCE -DSW_TEXT_VERSION=\"${3:-development}\" $arch -I.. -I../../profiler/host"
+	-fno-ident -U_FORTIFY_SOURCE $arch ${3:+-DSW_TEXT_VERSION=\"$3\"} -I.. -I../../profiler/host"
 handler="-ffreestanding -fno-builtin -mgeneral-regs-only -fno-tree-loop-distribute-patterns" # what runs in a signal's handler
 for f in $probe/{start,handler,copy,objects,relay,read}.c; do
 	# shellcheck disable=SC2086

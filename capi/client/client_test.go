@@ -3,7 +3,6 @@ package client
 import (
 	"debug/elf"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,38 +10,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
-
-// TestMain is the helper in the processes that the library starts.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[0] == "seedwalk" && os.Args[1] == "engine" {
-		engine()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// engine sends samples without frames until the program closes its end of the socket. Their times count up.
-func engine() {
-	s := os.NewFile(3, "stream")
-	go func() {
-		w := wire.NewWriter(nil)
-		w.Hello(&wire.Hello{PID: 1, Arch: "amd64"})
-		for i := int64(0); ; i++ {
-			w.Sample(&wire.Sample{TID: 9, TimeUnixNano: i})
-			s.Write(w.Bytes())
-			w.Reset()
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	io.Copy(io.Discard, s)
-}
 
 func build(t *testing.T, argv ...string) {
 	t.Helper()

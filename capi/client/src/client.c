@@ -362,6 +362,10 @@ __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 	return sw_take(h, &at, 0, 0, k) ? SEEDWALK_OK : SEEDWALK_FULL;
 }
 
+#ifndef SW_TEXT_VERSION
+#define SW_TEXT_VERSION "development"
+#endif
+
 EXPORT uint32_t seedwalk_version(char *out, int32_t room)
 {
 	sw_give(SW_TEXT_VERSION, out, room);

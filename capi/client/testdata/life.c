@@ -12,7 +12,7 @@
 
 #include "seedwalk.h"
 
-enum { STORM = 3, CHILDREN = 30, LIMIT_S = 60 };
+enum { STORM = 3, CHILDREN = 30, LIMIT_S = 300 };
 
 static sem_t arrived, proceed;
 static uint64_t stacks, stopping;
