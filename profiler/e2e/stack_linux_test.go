@@ -88,7 +88,7 @@ func TestStackOfStoppedProgram(t *testing.T) {
 	}
 }
 
-// Each kind of dump has, on each thread, the frames of the frozen process. createdump of 9.0.5 knows what
+// Dumps have, on each thread, the frames of the frozen process. createdump of 9.0.5 knows nearly all that
 // stacks of its own runtime need. Of other runtimes it does not: dumps without all memory lack the runtime's
 // data, and what is shown of a stack must be right, up to a gap with its reason.
 func TestStackOfDumps(t *testing.T) {
@@ -101,7 +101,7 @@ func TestStackOfDumps(t *testing.T) {
 			for _, kind := range []string{"gcore", "full", "withheap", "normal", "triage"} {
 				t.Run(kind, func(t *testing.T) {
 					all := kind == "gcore" || kind == "full"
-					sameInCore(t, l, coreOf(t, p.id, kind), all || runtime == needs.Net9, all)
+					sameInCore(t, l, coreOf(t, p.id, kind), all || runtime == needs.Net9 && kind == "withheap", all)
 				})
 			}
 		})
