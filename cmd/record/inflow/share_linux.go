@@ -35,8 +35,10 @@ const (
 	maxUnsentAt = 16 << 20 // bytes; then the connection is closed
 	flushUnsent = 1 << 15
 	shareEvery  = 200 * time.Millisecond // between two writes, while there is little
-	endLimit    = 3 * time.Second        // for the last messages
 )
+
+// endLimit bounds the wait for the last messages.
+var endLimit = 3 * time.Second
 
 // joinLimit bounds a request, and one write, between two tools.
 var joinLimit = 10 * time.Second

@@ -229,6 +229,8 @@ func TestSharePart(t *testing.T) {
 // part from the recording that samples. Without that time, its samples keep their weights.
 func TestSharedProcessEnds(t *testing.T) {
 	const ms = uint64(time.Millisecond)
+	defer func(d time.Duration) { endLimit = d }(endLimit)
+	endLimit = time.Hour
 	for name, c := range map[string]struct {
 		reported, late bool // the times of the end; the part begins after the end
 		want           uint64
