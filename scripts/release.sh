@@ -36,7 +36,7 @@ tool() {
 	"$stage/native" completion bash >"$dir/seedwalk.bash"
 	"$stage/native" completion zsh >"$dir/_seedwalk"
 	"$stage/native" completion fish >"$dir/seedwalk.fish"
-	if [[ $1 == linux ]]; then cp -r "$stage/man1" "$dir/"; fi
+	if [[ $1 == linux ]]; then cp -r "$stage/man1" docs/deploy/seedwalk-agent.service "$dir/"; fi
 	cp "$dir/seedwalk.cdx.json" "$out/seedwalk-$version-$1-$2.cdx.json"
 	tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=u=rwX,go=rX \
 		--transform "s,^$1-$2,seedwalk-$version," -C "$stage" -cf - "$1-$2" | gzip -9n >"$out/seedwalk-$version-$1-$2.tar.gz"

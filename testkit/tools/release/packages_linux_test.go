@@ -127,6 +127,10 @@ func installed(t *testing.T, in installer, file string, pid int) {
 	}
 	command(t, in.install(root, file)...)
 	manual(t, root)
+	if in.kind != "apk" { // Alpine has no systemd
+		_, err := os.Stat(filepath.Join(root, "usr/lib/systemd/system/seedwalk-agent.service"))
+		must.Do(t, err)
+	}
 	record(t, root, "/usr/bin/seedwalk", pid)
 	command(t, in.remove(root, file)...)
 	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
