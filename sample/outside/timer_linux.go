@@ -196,7 +196,7 @@ func (e *Engine) replaceTimers() {
 // silent requests a sample from an armed thread that has used much processor time without one.
 func (e *Engine) silent(t *threads.Task, used uint64) {
 	most := uint64(maxQuiet)
-	if t.Left {
+	if t.Left || t.Slot >= 0 && !e.file.Answered(t.Slot) {
 		most = fewQuiet
 	}
 	if t.Quiet += used; t.Quiet > most*uint64(max(e.Period, threads.SlowTick)) {

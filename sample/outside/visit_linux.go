@@ -25,7 +25,7 @@ const (
 	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal
 	youngest   = 1000000 // nanoseconds of processor time before a thread gets a timer
 	maxQuiet   = 16      // periods (ticks if longer) that an armed thread may run without a sample
-	fewQuiet   = 2       // the same after faults have left the thread's signals blocked
+	fewQuiet   = 2       // the same before its first answer, and after faults have left its signals blocked
 	// most doublings of the time between visits to an armed thread that show no stack
 	maxDoublings = 2
 	askEvery     = 50000000 // nanoseconds between signals to an armed thread for the registers of a stack
