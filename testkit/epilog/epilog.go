@@ -132,8 +132,9 @@ func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 }
 
 // Leaves reports whether the epilog of fn, whose information is info, ends in a
-// jump out of the function. A jump to another part of it is no end, but to its
-// first byte one is a call of itself.
+// jump out of the function. A jump into the middle of a function is no end: it is
+// to another part of the same one, which need not be chained. A jump to its own
+// first byte is a call of itself.
 func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info) bool {
 	switch e.End {
 	case JumpMem:
@@ -144,19 +145,17 @@ func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info
 		if fn.Contains(e.Target) {
 			return e.Target == fn.Begin && !info.Chained()
 		}
-		return !sameFunction(f, fn, e.Target)
+		return !inMiddle(f, e.Target)
 	}
 	return false
 }
 
-// sameFunction reports whether rva lies in another fragment of the function, but
-// not at its first byte.
-func sameFunction(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) bool {
+// inMiddle reports whether rva lies in a function, but not at its first byte.
+func inMiddle(f *pe.File, rva uint32) bool {
 	other, why := f.AMD64().Find(rva)
 	if why != peamd64.OK {
 		return false
 	}
-	mine, _ := f.AMD64().Primary(fn)
-	theirs, _ := f.AMD64().Primary(other)
-	return mine == theirs && rva != mine.Begin
+	first, _ := f.AMD64().Primary(other)
+	return rva != first.Begin
 }
