@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: six diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
+.PHONY: six dumps diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -155,7 +155,11 @@ demo-gaps: build samples ## 20 recordings of the demo: none has a gap
 never-nothing: runtime build samples ## the simplest programs: 1,000 stacks and 1,000 recordings of each, the first sample within 100 ms
 	@$(GO) test -count=1 -v -timeout 600m -run 'TestNeverNothing' ./profiler/e2e -simple-tries 1000 $(SIMPLE)
 
-healthy: runtime build samples ## hang judges 51 healthy programs five times each, and accuses none
+dumps: runtime build samples ## stacks of every kind of dump of every runtime, and 10,000 damaged dumps
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestStackOfDumps' ./profiler/e2e -all-dumps
+	@$(GO) test -count=1 -v -timeout 120m -run 'TestMutatedDumps' ./cmd/seedwalk/stack -mutated-dumps 5000
+
+healthy: runtime build samples ## hang judges 55 healthy programs five times each, and accuses none
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestHangHealthy' ./profiler/e2e -healthy-every 1 -healthy-looks 5
 
 truth: runtime build samples ## 60,000 stacks of programs that know their own, by the default way: scenario by scenario, and the sum
