@@ -31,6 +31,7 @@ func (k *kernelClock) open(pid int, period int64) {
 	}
 	if k.kernel = k.rings.Add(uint32(pid)) == nil; !k.kernel {
 		k.Close()
+		k.tried = time.Time{}
 	}
 }
 

@@ -173,7 +173,8 @@ func TestNoteBlocked(t *testing.T) {
 	check := func(name string, spent uint64, want bool) {
 		t.Helper()
 		k := task(spent)
-		if e.noteBlocked(k); k.Blocks != want {
+		k.Looked = true
+		if e.noteBlocked(k, 0); k.Blocks != want {
 			t.Errorf("%s: %v, want %v", name, k.Blocks, want)
 		}
 	}

@@ -127,6 +127,7 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	bit := uint64(1) << (sig - 1)
 	switch {
 	case sig == 0, ok && masks.Blocked&bit != 0:
+		t.Blocks = t.Blocks || sig != 0
 		e.Stats.IgnoresSignals++
 		return cannot
 	case !ok, masks.Pending&bit != 0:

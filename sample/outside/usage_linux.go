@@ -14,6 +14,8 @@ func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 		return wire.CauseNoRoom
 	case t.Armed || t.Event != nil:
 		return wire.CauseNone
+	case t.Blocks:
+		return wire.CauseBlocked
 	case ended:
 		return wire.CauseShort
 	}
@@ -76,16 +78,23 @@ func (e *Engine) missedWhy(t *threads.Task) uint8 {
 	return wire.CauseNone
 }
 
-// noteBlocked records that a thread blocks the signal of its samples while one is pending. Only threads whose
-// samples are missing are checked.
-func (e *Engine) noteBlocked(t *threads.Task) {
-	if t.Copied || t.Spent() < t.Weighed+leastMissed*uint64(e.Period) {
+// settled is the age, in nanoseconds, at which a new thread has its own signal mask: at first the C library
+// blocks all signals.
+const settled = int64(2e6)
+
+// noteBlocked looks whether a thread blocks the signal of its samples: once when its mask is its own, and
+// again while its samples are missing. Only a signal that is pending too explains missing samples.
+func (e *Engine) noteBlocked(t *threads.Task, now int64) {
+	first := !t.Looked && now-t.Born > settled
+	if t.Copied || !first && t.Spent() < t.Weighed+leastMissed*uint64(e.Period) {
 		return
 	}
+	t.Looked = t.Looked || first
 	masks, ok := e.Kernel.Signals(t.TID)
 	bit := uint64(1) << (e.signal() - 1)
-	if ok && masks.Blocked&masks.Pending&bit != 0 {
-		t.Blocks = true
+	pending := masks.Pending&bit != 0
+	if ok && masks.Blocked&bit != 0 && (first || pending) {
+		t.Blocks = t.Blocks || pending
 		e.useCopies(t)
 	}
 }

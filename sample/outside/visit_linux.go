@@ -103,7 +103,7 @@ func (e *Engine) visit(t *threads.Task) {
 	if t.Armed {
 		e.Stats.Busy += s.Used
 		e.silent(t, s.Used)
-		e.noteBlocked(t)
+		e.noteBlocked(t, now)
 	} else {
 		t.Unarmed += s.Used
 	}

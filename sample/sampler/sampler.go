@@ -86,7 +86,7 @@ func (e *Base) hello() *wire.Hello {
 }
 
 // Walk walks a capture and leaves its frames in e.Stream.Frames. It returns false if the capture is not a
-// sample: the process has ended, or the kernel has not copied all of the stack.
+// sample: the process has ended, or the kernel has copied one of several stacks.
 func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	frames, gap, needs := e.walkOnce(c)
 	if gap != merge.GapNone && !needs && e.remapped() {
@@ -99,7 +99,7 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 		e.Stats.Late++ // the process has ended, and its memory with it
 		return gap, needs, false
 	}
-	if c.OneStack && (gap == merge.GapTruncated || gap == merge.GapNoInfo || gap == merge.GapUnreadable) {
+	if c.OneStack && (gap == merge.GapTruncated && !c.Cut || gap == merge.GapNoInfo || gap == merge.GapUnreadable && len(frames) < 2) {
 		e.Stats.Uncopied++
 		return gap, needs, false
 	}

@@ -60,6 +60,7 @@ type Task struct {
 	Armed          bool
 	IgnoresSignals bool   // the program takes the signal of its timer
 	Blocks         bool   // it was seen to block the signal of its samples
+	Looked         bool   // its signal mask was read
 	Left           bool   // a fault that became an exception has left its signals blocked
 	Quiet          uint64 // processor time since the last sample of its timer
 	Refused        bool   // the kernel refused a timer
