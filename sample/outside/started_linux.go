@@ -63,6 +63,19 @@ func (e *Engine) endStartup() {
 	e.startup = nil
 }
 
+// leaveStarted reads the last samples of a thread whose time the engine accounts for, and removes it from the
+// rings: they would account for its time again.
+func (e *Engine) leaveStarted(tid uint32) {
+	s := e.startup
+	if s == nil {
+		return
+	}
+	if s.HandOver(e.started); !s.Closed {
+		s.Rings.Read(e.started)
+		s.Rings.Remove(tid)
+	}
+}
+
 // accountStarted ends the sampling of a thread, and sends its processor time if the engine does not
 // know it.
 func (e *Engine) accountStarted(tid uint32) {

@@ -28,6 +28,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 		return
 	}
 	t.Accounted = true
+	e.leaveStarted(t.TID)
 	spent := t.Spent()
 	if spent == 0 {
 		return
