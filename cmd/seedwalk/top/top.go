@@ -125,7 +125,7 @@ func (f *topFlags) run() int {
 	}
 	res, err := record.Run(f.opt)
 	if p := res.Profile; err == nil && l.json && p != nil {
-		l.next(p, p.Start.Add(p.Duration), l.every/10) // the last interval may be shorter
+		l.whole(p)
 	}
 	l.mu.Lock() // nothing is drawn any more
 	restore()
@@ -192,25 +192,36 @@ func (l *liveView) key(change func()) {
 	l.draw()
 }
 
-// take makes a view of what is new since the last one, unless the last tick was late.
-func (l *liveView) take(p *export.Profile) { l.next(p, time.Now(), l.every/2) }
+// whole makes a view of the whole recording if it was too short for another one.
+func (l *liveView) whole(p *export.Profile) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shown == nil {
+		l.show(p, totals{at: p.Start}, sum(p, p.Start.Add(p.Duration)))
+	}
+}
 
-// next makes a view of the time from the last one to at, if that is at least the given time.
-func (l *liveView) next(p *export.Profile, at time.Time, least time.Duration) {
-	now := sum(p, at)
+// take makes a view of what is new since the last one. The first time is the baseline: the recording begins
+// before the process is sampled.
+func (l *liveView) take(p *export.Profile) {
+	now := sum(p, time.Now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.last
-	if last.at.IsZero() {
-		last.at = p.Start
+	if now.at.Sub(last.at) < l.every/2 {
+		return // the previous tick was late
 	}
-	if now.at.Sub(last.at) < least {
-		return
+	if l.last = now; !last.at.IsZero() {
+		l.show(p, last, now)
 	}
-	l.last = now
+}
+
+// show makes a view of an interval. The caller holds the lock.
+func (l *liveView) show(p *export.Profile, last, now totals) {
 	view := between(&last, &now)
 	view.PID, view.Runtime, view.Counters = l.pid, p.Runtime, l.load.values()
 	if l.json {
+		l.shown = view
 		line, err := json.Marshal(view)
 		if err == nil {
 			_, err = fmt.Fprintf(cli.Stdout, "%s\n", line)

@@ -49,23 +49,28 @@ func TestTopView(t *testing.T) {
 	}
 }
 
-// TestTopIntervals: the first view begins with the recording. A tick that follows a late one at once makes no
-// view of a few milliseconds, but the end of the recording does.
-func TestTopIntervals(t *testing.T) {
-	l := &liveView{every: time.Hour, load: &counters{}, paused: true}
-	at := func(cpu int64, minutes int, least time.Duration) time.Time {
-		p := workload(cpu, 5e6)
-		p.Start = time.Unix(1e9, 0)
-		l.next(p, p.Start.Add(time.Duration(minutes)*time.Minute), least)
-		return l.last.at
+// TestTopLateTick: a tick that follows a late one at once makes no view of a few milliseconds.
+func TestTopLateTick(t *testing.T) {
+	l := &liveView{every: time.Hour}
+	l.take(workload(1e9, 5e6))
+	first := l.last.at
+	l.take(workload(2e9, 5e6))
+	if first.IsZero() || l.last.at != first || l.shown != nil {
+		t.Errorf("a view of %v", l.last.at.Sub(first))
 	}
-	if first := at(1e9, 70, l.every/2); first.Sub(time.Unix(1e9, 0)) != 70*time.Minute {
-		t.Errorf("the first view ends at %v", first)
+}
+
+// TestTopShort: a recording that ends before the second tick has one view, of all its time.
+func TestTopShort(t *testing.T) {
+	l := &liveView{every: time.Hour, load: &counters{}, json: true}
+	p := workload(1e9, 5e6)
+	p.Start, p.Duration = time.Unix(1e9, 0), 2*time.Second
+	l.whole(p)
+	if l.shown == nil || l.shown.Seconds != 2 || l.shown.CPU != 0.5 {
+		t.Fatalf("%+v", l.shown)
 	}
-	if late := at(2e9, 71, l.every/2); late.Sub(time.Unix(1e9, 0)) != 70*time.Minute {
-		t.Errorf("a view of a minute, to %v", late)
-	}
-	if end := at(3e9, 80, l.every/10); end.Sub(time.Unix(1e9, 0)) != 80*time.Minute {
-		t.Errorf("the last view ends at %v", end)
+	shown := l.shown
+	if l.whole(p); l.shown != shown {
+		t.Error("a second view")
 	}
 }
