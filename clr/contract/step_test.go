@@ -167,8 +167,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// A jump from a fragment into the body of its function, or into another fragment, is not an epilogue; one to
-// the function's first byte is.
+// A jump from a fragment into the body of a function, or into another fragment, is not an epilogue; one to a
+// function's first byte is.
 func TestJumpToFragment(t *testing.T) {
 	const fragment, other = mapBase + 0x400, mapBase + 0x800
 	child := func(b body, parent uint64) body {
@@ -190,7 +190,8 @@ func TestJumpToFragment(t *testing.T) {
 		"into the body":           {method + 0x20, unwind.TrustUnwindInfo},
 		"into another fragment":   {other, unwind.TrustUnwindInfo},
 		"to the first byte":       {method, unwind.TrustEpilog},
-		"into another method":     {mapBase + 0xc20, unwind.TrustEpilog},
+		"into another method":     {mapBase + 0xc20, unwind.TrustUnwindInfo},
+		"to another's first byte": {mapBase + 0xc00, unwind.TrustEpilog},
 		"to where nothing is":     {codeEnd + 0x4000000, unwind.TrustEpilog},
 		"to the fragment's begin": {fragment, unwind.TrustUnwindInfo},
 	} {
