@@ -110,8 +110,8 @@ func (e *Engine) readKernel() {
 }
 
 // inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler.
-// The kernel copies at most 64 KB of one stack. If that does not hold all frames of a thread in the
-// kernel, the time is reported as kernel time without a stack.
+// The kernel copies at most 64 KB of one stack. If a thread in the kernel has several stacks and the
+// copy of one shows no frame, the time is reported as kernel time without a stack.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.Tasks[r.TID]
 	regs, ok := r.Registers(e.Target.Arch)

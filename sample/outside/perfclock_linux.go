@@ -126,7 +126,7 @@ func (e *Engine) closeEvent(t *threads.Task) {
 	}
 	e.kernelTime.remove(t)
 	t.Event.Close()
-	t.Event, t.Armed = nil, false
+	t.Event, t.Armed, t.Copied = nil, false, false
 	e.perf.events--
 }
 

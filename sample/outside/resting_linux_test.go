@@ -167,8 +167,9 @@ func TestNoteBlocked(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	const period = 10_000_000
 	e := &Engine{Base: sampler.Base{Period: period}, Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
+	defer func() { e.kernelTime.Close() }()
 	task := func(spent uint64) *threads.Task {
-		return &threads.Task{TID: uint32(unix.Gettid()), Last: threads.Counters{Cpu: spent}, Weighed: 2 * period}
+		return &threads.Task{TID: uint32(unix.Gettid()), Last: threads.Counters{Cpu: spent}, Weighed: 2 * period, Event: &fakeEvent{}}
 	}
 	check := func(name string, spent uint64, want bool) {
 		t.Helper()
@@ -187,4 +188,10 @@ func TestNoteBlocked(t *testing.T) {
 	must.Do(t, unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGURG))
 	check("blocked and pending", 20*period, true)
 	check("few samples are missing", 11*period, false)
+	for age, want := range map[int64]bool{settled: false, settled + 1: true} {
+		k := task(0)
+		if e.noteBlocked(k, age); k.Looked != want {
+			t.Errorf("looked at a thread of %d ns: %v", age, k.Looked)
+		}
+	}
 }

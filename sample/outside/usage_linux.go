@@ -87,7 +87,8 @@ const settled = int64(2e6)
 // again while its samples are missing. Only a signal that is pending too explains missing samples.
 func (e *Engine) noteBlocked(t *threads.Task, now int64) {
 	first := !t.Looked && now-t.Born > settled
-	if t.Copied || !first && t.Spent() < t.Weighed+leastMissed*uint64(e.Period) {
+	missing := t.Event != nil && t.Spent() >= t.Weighed+leastMissed*uint64(e.Period)
+	if t.Copied || !first && !missing || e.signal() == 0 {
 		return
 	}
 	t.Looked = t.Looked || first
