@@ -1,4 +1,5 @@
-/* Texts of errors and gaps: in C, so that a callback may request one, and for the client library. */
+/* Texts of errors and gaps. They are in C because a callback may request one, and because the client library
+ * has no Go. */
 #include "sampler.h"
 
 /* Indexed by the negated error number. */

@@ -16,10 +16,10 @@ extern char sw_stack_names[SW_STACKS][64];
 /* errors.c */
 int sw_give(const char *text, char *out, int32_t room); /* copies a text, truncated to room, and returns its length */
 void sw_problem(const char *what);
-int sw_told(int error); /* returns the error if seedwalk_sampler_problem has a text for it */
+int sw_told(int error); /* makes seedwalk_sampler_problem describe the error, and returns the error */
 
-/* check_amd64.c: returns SEEDWALK_OK, or an error for a vendor's omission. *all: checking again soon
- * cannot find more. */
+/* check_amd64.c: returns SEEDWALK_OK, or an error if the vendor does not forward a callback. *all is set once
+ * the runtime has started: a later check would find nothing more. */
 extern uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
 int sw_check_forwarded(int *all);
 

@@ -36,9 +36,9 @@ func (c *Core) from(addr uint64) []byte {
 }
 
 // Maps returns the mappings: the segments, split and named by the list of files, and the parts of mapped
-// files that no segment covers. Those count as executable, because the core does not say. So does every part
-// of a segment but the first: createdump joins adjacent mappings of a file, and keeps the permissions of the
-// first.
+// files that no segment covers. The core has no permissions of the uncovered parts, so they count as
+// executable. In a segment, a file that begins after the segment's start counts as executable too: createdump
+// joins adjacent mappings of a file, and keeps only the permissions of the first.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet

@@ -9,8 +9,8 @@ import (
 // handlerKey is the time of the probe's handler.
 const handlerKey = "probe_handler_ns"
 
-// sampled adds a process's counters to the profile's. Of figures about threads, the least minimum
-// and the greatest of the others are kept.
+// sampled adds a process's counters to the profile's. Some figures cannot be added: of the processes' values,
+// it keeps the least thread_min, and the greatest of the others.
 func (b *builder) sampled(p *Process) {
 	s := &b.p.Stats
 	for key, v := range p.counters {
@@ -36,7 +36,8 @@ func (b *builder) sampled(p *Process) {
 	b.handler.Merge(&p.handler)
 }
 
-// leastDelay is the shortest time without a processor that the summary shows, in nanoseconds of all threads.
+// leastDelay is the shortest time without a processor that the summary shows, in nanoseconds summed
+// over all threads.
 const leastDelay = 100_000_000
 
 // sampledLines returns lines about the counters for the summary, nil if there are no counters.

@@ -68,7 +68,7 @@ func (f *file) allocation(kind clrevent.Kind, e *nettrace.Event) bool {
 	return ok
 }
 
-// pause is a suspension of all threads for a collection.
+// pause is a suspension of all threads for a collection. The thread that suspends the others reports it.
 type pause struct {
 	open       bool
 	key        foldKey
@@ -79,8 +79,9 @@ type pause struct {
 // maxPauses bounds the pauses that are kept until the end of the trace.
 const maxPauses = 1 << 20
 
-// collection collects the pauses of garbage collections. The sampler suspends the threads too: only
-// suspensions for a collection count. Events of different threads are not ordered by time in a trace.
+// collection collects the pauses of garbage collections. The sampler suspends the threads too, but only
+// suspensions for a collection count. A trace does not order events of different threads by time, so each
+// thread has its own pause in progress.
 func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
 	p := &f.thread(e.Thread).pause
 	switch kind {
@@ -102,8 +103,8 @@ func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
 	return true
 }
 
-// addPauses adds the pauses. A thread that wants to suspend the others while they are suspended waits: its
-// pause begins at the end of the other's.
+// addPauses adds the collected pauses. A thread that suspends the others while they are suspended already has
+// to wait. So its pause begins when the earlier one ends.
 func (f *file) addPauses() {
 	slices.SortFunc(f.pauses, func(a, b pause) int { return cmp.Compare(a.end, b.end) })
 	var last uint64

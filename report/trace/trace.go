@@ -57,7 +57,7 @@ type file struct {
 
 // thread is what is known of a thread while its events are read.
 type thread struct {
-	pass  int64 // the latest one with a sample of it
+	pass  int64 // the sampler's latest pass with a sample of the thread
 	jits  []jit // compilations in progress
 	pause pause
 }
@@ -152,7 +152,8 @@ func (f *file) thread(id uint64) *thread {
 	return th
 }
 
-// at returns the fold of a key. If there are too many, those of one thread and event are merged.
+// at returns the index of a key's fold. Beyond maxFolds, all new keys of one event share one fold, without
+// thread, stack, and type.
 func (f *file) at(k foldKey, when uint64) int32 {
 	i, ok := f.folds[k]
 	if !ok && len(f.sums) >= maxFolds {
@@ -186,7 +187,7 @@ func (f *file) add(k foldKey, when uint64, amount int64) {
 	}
 }
 
-// wait adds a wait that has ended.
+// wait adds a wait, unless another one encloses it or its times are unreliable.
 func (f *file) wait(w *waits.Wait) {
 	if w.Depth > 0 || w.State == waits.Unreliable {
 		return
@@ -230,7 +231,7 @@ func (f *file) event(kind clrevent.Kind, e *nettrace.Event) {
 	}
 }
 
-// Texts that replace further distinct ones.
+// Texts that replace new ones beyond maxTexts.
 const (
 	otherTypes    = "(other types)"
 	otherMessages = "(other messages)"

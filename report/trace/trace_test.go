@@ -131,7 +131,8 @@ func example(o nettracefile.Options, events, names bool) *bufio.Reader {
 	return bufio.NewReader(bytes.NewReader(w.End().Bytes()))
 }
 
-// lines writes each stack in one line: root to leaf, values, and what it is of.
+// lines writes each stack in one line: thread, frames from the root to the leaf, event, values, type, and
+// message.
 func lines(p *export.Profile) (out []string) {
 	for i := range p.Stacks {
 		s := &p.Stacks[i]

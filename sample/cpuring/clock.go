@@ -5,7 +5,7 @@ type period struct {
 	whole    uint64 // nanoseconds that a hit represents
 	now      uint64 // nanoseconds until the next hit
 	first    bool   // the first period is not over
-	since    uint64 // earlier hits do not count, by the clock of the records
+	since    uint64 // hits before this time of the records' clock do not count
 	start    uint64 // when the current period began
 	atStart  uint64 // the clock's count then
 	fresh    uint64 // hits since then
@@ -14,11 +14,11 @@ type period struct {
 	behind   int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
 }
 
-// shortestPart is the smallest part of a whole period that is a first one: until the tool has
-// seen the first hit, the thread is copied that much more often.
+// shortestPart bounds a first period: it is at least a whole period divided by shortestPart. Until the tool
+// has read the first hit, the kernel copies the thread up to that many times as often.
 const shortestPart = 16
 
-// firstPeriod draws a first period, uniformly up to the whole one.
+// firstPeriod draws a first period uniformly up to the whole one, and raises a draw below the bound.
 func firstPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 	return max(random(whole)+1, whole/shortestPart)
 }
@@ -34,8 +34,9 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 	return whole - whole/4 + random(whole/2+1)
 }
 
-// hit reports whether a hit at the given time counts, and whether the clock needs a new period. Hits from
-// before the last change of the period may be read after it. They count, but ask for no other change.
+// hit reports whether a hit at the given time counts, and whether the clock needs a new period. The
+// tool may have changed the period before it reads an earlier hit. Such a hit counts, but does not request
+// another change.
 func (p *period) hit(time uint64) (counts, renew bool) {
 	if time < p.since {
 		return false, false
@@ -48,8 +49,9 @@ func (p *period) hit(time uint64) (counts, renew bool) {
 	return true, p.first || p.fresh >= renewAfter
 }
 
-// next draws the next period. It makes up for the time without hits, among them the time since the last hit,
-// which the change drops, in as many hits as the current period had.
+// next draws the next period. Each change of the period drops the time since the last hit. So next adds the
+// time that no hit represents to behind, and corrects the period by it. The correction is spread over as many
+// hits as the current period had, at least renewAfter. It is at most a quarter of a whole period.
 func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 	next := int64(nextPeriod(p.whole, random))
 	if p.first {
@@ -62,8 +64,8 @@ func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 	return uint64(next - min(max(p.behind/int64(max(hits, renewAfter)), -most), most))
 }
 
-// renewed starts a new period at a time at which the clock's count was counted. Hits between the end of
-// a first period and this change do not count.
+// renewed starts the period next at the given time, when the clock's count was counted. Hits between the end
+// of a first period and this change do not count.
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	if p.first {

@@ -30,7 +30,7 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// Of a first period, only the first hit counts. After it the clock has the whole period, and a new one after
+// Of a first period, only the first hit counts. Then the clock gets a new period, and another one after
 // several hits.
 func TestHits(t *testing.T) {
 	p := period{whole: ms, now: ms / 10, first: true}

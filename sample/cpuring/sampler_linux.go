@@ -13,7 +13,7 @@ import (
 // Config selects how a process is sampled.
 type Config struct {
 	PID    int
-	Kernel bool   // sample only threads that are added, and by Add only their kernel time
+	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
 }
@@ -31,7 +31,7 @@ type clock struct {
 // thread has a clock for each CPU.
 type thread struct {
 	clocks []clock
-	since  uint64 // when they were enabled, by the clock of the records
+	since  uint64 // when its first clocks were enabled, by the records' clock; 0 = without first periods
 	depth  depth
 	both   bool   // user time is sampled though Config.Kernel is set
 	before Totals // of the clocks that were closed
@@ -46,7 +46,7 @@ type Sampler struct {
 	threads map[uint32]*thread
 	ended   []uint32
 	watch   *perfevent.Watch
-	young   *Newborns       // nil: the kernel provides no copies of clocks
+	young   *Newborns       // nil: Config.Kernel is set, or the kernel provides no copies of clocks
 	known   map[uint32]bool // threads whose descendants are watched
 	end     int             // an eventfd that ends the goroutine
 	done    chan struct{}
@@ -76,14 +76,15 @@ func (s *Sampler) attr() perfevent.Attr {
 	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack, ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel}
 }
 
-// Add starts to sample a thread. Threads that descend from it are added when the kernel reports them.
+// Add starts to sample a thread. Unless Config.Kernel is set, threads that descend from it are added when the
+// kernel reports them.
 func (s *Sampler) Add(tid uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.add(tid, false)
 }
 
-// AddBoth is Add for a thread whose user time is sampled too, whatever Config.Kernel is.
+// AddBoth starts to sample a thread's user time and kernel time, even if Config.Kernel is set.
 func (s *Sampler) AddBoth(tid uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +108,8 @@ func (s *Sampler) add(tid uint32, both bool) error {
 }
 
 // open opens a thread's clocks, and enables them as close together as possible. first selects a random first
-// period. Clocks of kernel time have none: their first period would end at the first hit in the kernel, which
-// may be late.
+// period. A sampler of kernel time does not use it: such a period would end at the first hit in the kernel,
+// which may be late.
 func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	a := s.attr()
 	a.ExcludeUser = a.ExcludeUser && !t.both
@@ -216,8 +217,8 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 	s.open(tid, t, false)
 }
 
-// Ended returns the threads that have ended since the last call. Their hits are in the rings by then: call
-// Read after it, and Remove after that.
+// Ended returns the threads that have ended since the last call. Their hits are in the rings by then. So call
+// Read next, and then Remove.
 func (s *Sampler) Ended() []uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,8 +248,8 @@ func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	return t.before, true
 }
 
-// InKernel returns the processor time of a thread without hits because it was in the kernel and the kernel
-// permits no hits there, nanoseconds.
+// InKernel returns the nanoseconds of a sampled thread's processor time that have no hits, because the kernel
+// permits no hits in itself.
 func (s *Sampler) InKernel(tid uint32) (nanos uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

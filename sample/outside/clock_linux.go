@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// chooseClock returns the clock that the user has chosen. For perf events and for no choice, it returns
-// the random clock if the kernel does not permit perf events.
+// chooseClock returns the clock that the user has chosen, or perf events if there is no choice. It replaces
+// perf events by the random clock if the kernel does not permit them.
 func (e *Engine) chooseClock() sampler.Clock {
 	e.perf = perfClock{most: threads.MayOpen(2, math.MaxInt32)}
 	switch want := e.Config.Clock; want {
@@ -29,9 +29,9 @@ func (e *Engine) chooseClock() sampler.Clock {
 	return sampler.ClockRandom
 }
 
-// tryEvents reports whether the kernel opens perf events for the process's threads. If so, it opens the
-// rings of kernel time too. It returns false for an emulated program or if the probe has no SIGURG
-// handler.
+// tryEvents reports whether the kernel opens perf events for the process's threads. If so, and if CPU samples
+// are wanted, it also opens the rings of kernel time. It returns false for an emulated program or if the
+// probe has no SIGURG handler.
 func (e *Engine) tryEvents() bool {
 	if e.legacy != int(unix.SIGURG) || e.Target.Guest != nil {
 		return false
@@ -68,8 +68,9 @@ func (e *Engine) writeClock() {
 	}
 }
 
-// came handles a new thread. With perf events, the thread is armed at once, because it may end soon. A
-// thread of the first listing has run before: that time does not belong to the recording.
+// came handles a new thread. With perf events, the thread is armed at once, because it may end soon. A thread
+// of the first listing has run before. That time does not belong to the recording, unless the startup rings
+// sampled it.
 func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	if e.Table.Listing == 1 && e.startup == nil {

@@ -12,8 +12,8 @@
 // interrupt a waiting system call. Kernel rings hold copies of the stacks for time in the kernel and for
 // threads that block the signal (kernelclock_linux.go), for the start of a command (started_linux.go),
 // and for the first period of a new thread (births_linux.go). Where perf events are forbidden, the
-// engine samples running threads at random moments (randomclock_linux.go). CPU timers are the last
-// choice (timer_linux.go).
+// engine samples running threads at random moments (randomclock_linux.go). CPU timers sample threads that get
+// no perf event, or every thread if the user chooses them (timer_linux.go).
 //
 // Blocked threads are read without a signal. The kernel reports where the thread waits, and the engine
 // reads its stack from here. If the thread's counters are the same before and after, position and stack

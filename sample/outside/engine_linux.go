@@ -51,7 +51,7 @@ type Engine struct {
 	births     births
 	startup    *startup.Sampler // nil = there is none
 
-	ranBefore int64  // the process's clock when sampling began; -1 = unknown
+	ranBefore int64  // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
 	ranSince  uint64 // how far that clock has advanced since, nanoseconds
 	accounted uint64 // processor time of threads that has been sent, nanoseconds
 }
@@ -275,7 +275,7 @@ func (e *Engine) round() error {
 	e.renew()
 	e.newborn(now.UnixNano())
 	e.readNewborns(now.UnixNano())
-	if e.Stats.Rounds == 1 && e.startup == nil { // the clocks of its threads are read from now on too
+	if e.Stats.Rounds == 1 && e.startup == nil { // this round also begins to read the threads' clocks
 		e.ranBefore = e.Kernel.RanNow()
 	}
 	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekPause {
@@ -423,7 +423,7 @@ func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
 		c.Objects = r.Payload
 	}
 	if sp := own(r); t.Slot >= 0 && (t.High == 0 || sp < t.Low && t.TID == uint32(e.PID)) {
-		e.bound(t, sp) // the stack of the main thread grows
+		e.bound(t, sp) // the bounds are unknown, or the main thread's stack has grown
 	}
 	if r.Flags&probe.Foreign != 0 {
 		c.Low, c.High = 0, 0

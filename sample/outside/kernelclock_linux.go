@@ -13,13 +13,13 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// kernelClock samples the processor time that threads use in the kernel, and all of it for threads that
-// block the signals of their samples. A signal in the kernel would interrupt a waiting system call, so
-// the kernel copies registers and stack into a ring.
+// kernelClock samples the processor time that threads use in the kernel. A signal there would interrupt a
+// waiting system call, so the kernel copies registers and stack into a ring. For a thread that blocks the
+// signals of its samples, kernelClock samples user time in the same way.
 type kernelClock struct {
 	rings     *cpuring.Sampler // nil: not open
 	kernel    bool             // the kernel permits samples of itself
-	tried     time.Time        // last attempt to open them: other rings may hold the lockable memory
+	tried     time.Time        // last attempt to open them; it fails if others hold the lockable memory
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
 }
@@ -55,8 +55,8 @@ func (k *kernelClock) Close() {
 	}
 }
 
-// add starts to sample a thread, both in user code and in the kernel or in the kernel only. It returns false
-// if the kernel refuses or the limit of files is reached.
+// add starts to sample a thread: its user time and kernel time if both is set, else its kernel time. It
+// returns false if the kernel refuses or the limit of files is reached.
 func (k *kernelClock) add(tid uint32, both bool) bool {
 	if k.rings == nil || k.threads == 0 || !k.kernel && !both {
 		return false
@@ -86,8 +86,8 @@ func (k *kernelClock) remove(t *threads.Task) {
 	k.threads++
 }
 
-// useCopies samples a thread that blocks the signals of its event by copies that the kernel makes. The event
-// only counts from then on.
+// useCopies switches a thread that blocks its event's signal to copies that the kernel makes. From then on
+// the event only counts. If the kernel refuses, the thread keeps its event.
 func (e *Engine) useCopies(t *threads.Task) {
 	if t.Copied || t.Event == nil {
 		return
@@ -102,16 +102,17 @@ func (e *Engine) useCopies(t *threads.Task) {
 	t.KernelHits = e.kernelTime.add(t.TID, false)
 }
 
-// readKernel takes the samples of the kernel's time.
+// readKernel takes the copies from the rings.
 func (e *Engine) readKernel() {
 	if e.kernelTime.rings != nil {
 		e.kernelTime.rings.Read(e.inKernel)
 	}
 }
 
-// inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler.
-// The kernel copies at most 64 KB of one stack. If a thread in the kernel has several stacks and the
-// copy of one shows no frame, the time is reported as kernel time without a stack.
+// inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler. The
+// kernel copies at most 64 KB of one stack. A walk that reaches the end of a cut copy gives a truncated
+// stack. If a thread was in the kernel and its copy gives no sample (see Base.Walk), its time is reported as
+// kernel time without a stack.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.Tasks[r.TID]
 	regs, ok := r.Registers(e.Target.Arch)

@@ -20,8 +20,8 @@ func (e *Engine) takeStartup() {
 	e.startup = s
 }
 
-// readStartup reads samples of the process's start. It closes the rings once every thread has a clock of the
-// engine's.
+// readStartup reads samples of the process's start. It removes threads that have a clock of the engine's, and
+// closes the rings once the engine is informed of new threads and has listed the others again.
 func (e *Engine) readStartup() {
 	s := e.startup
 	if s == nil {
@@ -63,8 +63,8 @@ func (e *Engine) endStartup() {
 	e.startup = nil
 }
 
-// leaveStarted reads the last samples of a thread whose time the engine accounts for, and removes it from the
-// rings: they would account for its time again.
+// leaveStarted reads the last startup samples of a thread whose time the engine accounts for. It removes the
+// thread from the startup rings, so that its time is not accounted for twice.
 func (e *Engine) leaveStarted(tid uint32) {
 	s := e.startup
 	if s == nil {

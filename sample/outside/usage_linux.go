@@ -38,7 +38,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	switch {
 	case t.Copied:
 		kernel = min(kernel+e.kernelTime.rings.InKernel(t.TID), spent)
-	case !t.KernelHits && !t.Blocks: // samples that blocked signals lost were not in the kernel
+	case !t.KernelHits && !t.Blocks: // a blocked signal loses samples of user time
 		kernel = t.InKernel(spent, uint64(e.Period))
 	}
 	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)}
@@ -67,8 +67,9 @@ func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
 	return missed
 }
 
-// missedWhy returns why samples of a thread were lost, CauseNone if no loss was seen: an event loses up to a
-// third of the hits of a thread that runs for less than 0.1 ms at a time.
+// missedWhy returns why samples of a thread were lost. It returns CauseNone if the engine saw no loss: too
+// few samples alone prove none, because an event loses up to a third of its hits if its thread runs for less
+// than 0.1 ms at a time.
 func (e *Engine) missedWhy(t *threads.Task) uint8 {
 	switch {
 	case e.file.Stats().Dropped > 0:
@@ -79,12 +80,13 @@ func (e *Engine) missedWhy(t *threads.Task) uint8 {
 	return wire.CauseNone
 }
 
-// settled is the age, in nanoseconds, at which a new thread has its own signal mask: at first the C library
-// blocks all signals.
+// settled is the age, in nanoseconds, from which a thread has its own signal mask. While the thread starts,
+// the C library blocks all signals in it.
 const settled = int64(2e6)
 
-// noteBlocked looks whether a thread blocks the signal of its samples: once when its mask is its own, and
-// again while its samples are missing. Only a signal that is pending too explains missing samples.
+// noteBlocked switches a thread to copies if it blocks the signal of its samples. It checks the signal mask
+// once after settled, and again while samples of its event are missing. A loss is attributed to the mask only
+// if the signal is also pending.
 func (e *Engine) noteBlocked(t *threads.Task, now int64) {
 	first := !t.Looked && now-t.Born > settled
 	missing := t.Event != nil && t.Spent() >= t.Weighed+leastMissed*uint64(e.Period)

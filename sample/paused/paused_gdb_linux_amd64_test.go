@@ -74,7 +74,7 @@ func TestPausedGDB(t *testing.T) {
 	}
 }
 
-// alias: a C library has several names for one function.
+// alias reports whether two names may be of one function: a C library has several names for some.
 func alias(a, b string) bool {
 	bare := func(s string) string {
 		s, _, _ = strings.Cut(s, "@")

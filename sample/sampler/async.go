@@ -296,8 +296,8 @@ func encoded(frames []wire.Frame, n int) int {
 	return len(frames)
 }
 
-// findChain returns the chain of the first word that is the object of the frame. What the probe has not read
-// is read now.
+// findChain returns the chain of the first word that is the object of the frame. It skips an object that
+// awaits something, because that object does not run. Objects that the probe has not read are read now.
 func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason) {
 	a := e.Async
 	why = asyncLate
@@ -333,7 +333,8 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 	return nil, why
 }
 
-// waits reports whether an object awaits another object of the frame, so that it does not run.
+// waits reports whether an object awaits another object that the frame refers to. Then the object does not
+// run.
 func (a *async) waits(object uint64) bool {
 	return slices.ContainsFunc(a.words, func(w uint64) bool {
 		if w == object {

@@ -85,8 +85,8 @@ func (e *Base) hello() *wire.Hello {
 		RateMilliHz: uint64(e.Config.RateHz * 1000)}
 }
 
-// Walk walks a capture and leaves its frames in e.Stream.Frames. It returns false if the capture is not a
-// sample: the process has ended, or the kernel has copied one of several stacks.
+// Walk walks a capture and leaves its frames in e.Stream.Frames. It returns false if the capture gives no
+// sample: the process has ended, or the walk cannot continue on the one stack that the kernel has copied.
 func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	frames, gap, needs := e.walkOnce(c)
 	if gap != merge.GapNone && !needs && e.remapped() {

@@ -44,8 +44,8 @@ type Task struct {
 	Event      cpuEvent       // nil = none
 	Eventless  bool           // the kernel refused an event
 	KernelHits bool           // its kernel time is sampled
-	Copied     bool           // the kernel copies it for all samples: it blocks the event's signal
-	KernelLost uint64         // the part of that time whose stacks could not be walked completely
+	Copied     bool           // the kernel copies its stack for all samples: it blocks the event's signal
+	KernelLost uint64         // the sampled kernel time whose stacks could not be walked
 	Young      bool           // the event has a short period, and few overflows are samples
 	Base       uint64         // processor time before the recording, nanoseconds
 	AtEvent    uint64         // processor time when the event was opened
@@ -60,9 +60,9 @@ type Task struct {
 	Armed          bool
 	IgnoresSignals bool   // the program takes the signal of its timer
 	Blocks         bool   // it was seen to block the signal of its samples
-	Looked         bool   // its signal mask was read
+	Looked         bool   // its signal mask was checked once it was settled
 	Left           bool   // a fault that became an exception has left its signals blocked
-	Quiet          uint64 // processor time since the last sample of its timer
+	Quiet          uint64 // processor time since its last record or copy
 	Refused        bool   // the kernel refused a timer
 	Asked          bool   // a sample was requested by signal
 	AsksAt         uint64 // position at that request

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-// block makes frames from a string: l the C library's, r the runtime's wait, o other code of the runtime, s a
-// signal frame, m an interrupted managed frame, c one that called.
+// block makes frames from a string: l is a frame of the C library, s a signal frame, m an interrupted managed
+// frame, and c a managed frame that called. Each other letter is a function of the runtime, r the usual wait.
 func block(shape string) (out []Frame) {
 	for i, c := range shape {
 		f := Frame{IP: uint64(c) << 8, Kind: unwind.KindNative, Module: 1}

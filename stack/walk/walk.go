@@ -38,7 +38,7 @@ type KernelState uint8
 const (
 	UserOnly      KernelState = iota // in user code: the clock cannot hit the kernel
 	MaybeInKernel                    // in the kernel if the leaf is at a system call
-	InKernel                         // blocked in the kernel
+	InKernel                         // in the kernel, blocked or running
 )
 
 // Walker walks captures with the tables of one process.
@@ -62,7 +62,7 @@ type Walker struct {
 	n                  int
 	steppedThroughStub bool         // the walk treated a stub as an ordinary called function
 	ManagedFrames      bool         // the walk reached managed code
-	at                 unwind.State // of regs
+	at                 unwind.State // of Regs
 	Regs               context.Registers
 	from               context.Registers // before the current step
 	left               unwind.Frame
@@ -348,7 +348,7 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 	}
 }
 
-// frame is a frame of the runtime's code, with its method.
+// frame converts a frame of the runtime's code and looks up its method.
 func (w *Walker) frame(f *unwind.Frame, t unwind.Trust) merge.Frame {
 	g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: t, Exact: f.Exact}
 	id, ok := w.Code.Function(g.Address())

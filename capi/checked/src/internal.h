@@ -13,11 +13,11 @@ typedef uintptr_t word;
 #define METHOD(self, slot, T) ((T)(*(void ***)(self))[slot])
 
 enum { FIRST_SLOT = 3, REFUSED = 0x80131363u };
-/* More arguments than any method has, without self; the longest has 12. */
+/* The number of arguments that are passed on, without self: as many as the longest method has. */
 enum { ARGS = 12 };
 
 enum gate { ASYNC, SYNC, SYNC_GC, INIT_ONLY, OWN, STUB };
-/* Of a method, a callback or a bit of the event mask. */
+/* Flags of a method, then of a callback, then of a bit of the event mask. */
 enum {
 	GC = 1, NO_ATTACH = 2, NO_NOTIFY = 4, NO_THREAD = 8, NO_OWNER = 0x10, OWNER_HANGS = 0x20, KILLS = 0x40, BECOMES = 0x80,
 	CRASHES_IN_INIT = 0x100, OTHER_HANGS = 0x200, NOTRIGGER_REFUSES = 0x400,
@@ -51,7 +51,7 @@ struct thread {
 	uint32_t serial;      /* unique in the process; 0: the record is free */
 	int depth;            /* number of nested callbacks */
 	uint8_t slots[DEPTH]; /* deeper ones are only counted */
-	int locks, stopped;   /* declared */
+	int locks, stopped;   /* locks held and threads suspended, as the profiler declared */
 	int snapshot;         /* inside DoStackSnapshot: a StackSnapshotCallback runs in its caller's context */
 	int primed;           /* it has called DoStackSnapshot */
 	int let_in;           /* a native thread that became a managed thread */

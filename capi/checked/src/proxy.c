@@ -1,6 +1,6 @@
 /* The proxy's vtables.
  *
- * Each slot has its own function, which takes more arguments than any method has and passes all of them
+ * Each slot has its own function, which takes as many arguments as the longest method and passes all of them
  * on. Arguments of the profiling API are integers and pointers. In the calling conventions of x86-64 and
  * ARM64 (System V, AAPCS64, Windows x64), arguments that a caller did not pass are registers and words of
  * its own frame, which may be read. A structure by value (EventPipeAddProviderToSession) is in those

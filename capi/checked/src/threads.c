@@ -109,7 +109,7 @@ void seedwalk_checked_callback(unsigned slot, word id, int returned)
 			return seedwalk_checked_say("DoStackSnapshot", CHECK_DESTROYED_IN_USE, 0);
 }
 
-/* Returns what a thread that stays in a callback blocks in SuspendRuntime, 0: nothing. */
+/* Returns the rule that a thread breaks by staying in a callback while another suspends; 0: none. */
 static int holds_up(const struct thread *t)
 {
 	int depth = __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE);

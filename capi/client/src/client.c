@@ -39,8 +39,8 @@ enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a h
 
 static uint32_t state;
 static uint32_t closing; /* threads that wait in seedwalk_sampler_close */
-static uint32_t inside;  /* the process of which a thread uses the following variables; 0: none does */
-static uint32_t owner;   /* the process that opened: a fork has a copy of the memory but no engine */
+static uint32_t inside;  /* the lock of the following variables: the process that holds it; 0: free */
+static uint32_t owner;   /* the process that opened the sampler; its forked child has no engine */
 static struct engine engine = {0, -1, -1};
 static struct stream in;
 static char engine_path[1024];
@@ -66,7 +66,8 @@ static uint32_t self(void) { return (uint32_t)sys3(NR_getpid, 0, 0, 0); }
 
 static int ours(void) { return owner == self(); }
 
-/* lock takes the lock without a wait. The thread that held it at a fork does not exist in the child. */
+/* lock takes the lock if it is free, and does not wait. A forked child also takes a lock that a thread of its
+ * parent held at the fork: that thread does not exist in the child. */
 static int lock(void)
 {
 	uint32_t me = self(), holder = __atomic_load_n(&inside, __ATOMIC_RELAXED);
@@ -149,8 +150,8 @@ static void find(void)
 		snprintf(engine_path, sizeof engine_path, "%.*s/seedwalk", (int)(slash - w.file), w.file);
 }
 
-/* adopt makes this process the owner. After a fork, the engine and the shared pages are the parent's. A
- * thread of the parent may have been changing the stream, so that its memory is not freed. */
+/* adopt makes this process the owner. After a fork, the engine and the shared pages are the parent's. The
+ * stream's memory is not freed, because a thread of the parent may have been changing it at the fork. */
 static void adopt(void)
 {
 	sw_forked();
@@ -222,7 +223,7 @@ EXPORT int seedwalk_sampler_close(void)
 		sys3(NR_nanosleep, P(step), 0, 0);
 	__atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
 	if (!locked)
-		return sw_told(SEEDWALK_BUSY); /* a callback of the caller's has not returned: the sampler stays open */
+		return sw_told(SEEDWALK_BUSY); /* a call has not returned, perhaps from on_stack: it stays open */
 	if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == CLOSED)
 		return unlock(SEEDWALK_NOT_OPEN); /* another thread has closed it */
 	if (engine.socket >= 0)
@@ -305,10 +306,11 @@ static void report(seedwalk_sampler_result *out, const seedwalk_sampler_result *
 		memcpy((char *)out + sizeof size, (const char *)r + sizeof size, (size < sizeof *r ? size : sizeof *r) - sizeof size);
 }
 
-/* live_threads returns how many threads this process has, 0 if unknown: each is a subdirectory. */
+/* live_threads returns how many threads this process has, 0 if unknown. Each thread is a subdirectory of
+ * /proc/self/task, and the number of links counts these. */
 static int32_t live_threads(void)
 {
-	uint64_t stat[32]; /* struct stat of the kernel, whose third word has st_nlink */
+	uint64_t stat[32]; /* the kernel's struct stat: its third word holds st_nlink */
 	long e = sys6(NR_newfstatat, 0, P("/proc/self/task"), P(stat), 0, 0, 0);
 	return e ? 0 : (int32_t)(stat[2] >> LINKS_SHIFT) - 2;
 }

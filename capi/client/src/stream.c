@@ -44,7 +44,8 @@ static uint8_t byte(struct cursor *c)
 	return 0;
 }
 
-/* keep copies a text, which stays valid until the stream ends. Beyond the bound it returns none. */
+/* keep copies a text, which stays valid until the stream ends. It returns "" beyond the bound or without
+ * memory. */
 static const char *keep(struct stream *s, struct cursor *c)
 {
 	uint64_t n = number(c);
@@ -75,7 +76,7 @@ static void line(struct cursor *c, char *out, size_t room)
 	out[n] = 0;
 }
 
-/* place returns the row of an id in a growing table; 0 without memory. */
+/* place returns the row of an id in a growing table, or 0 if the id is too large or memory runs out. */
 static void *place(void *table, uint32_t *room, uint64_t id, size_t size)
 {
 	char **rows = table;
@@ -96,7 +97,7 @@ static void *place(void *table, uint32_t *room, uint64_t id, size_t size)
 
 static const char *text(const char *s) { return s ? s : ""; }
 
-/* An unchanged name takes no more memory. */
+/* rename_to replaces a name. An unchanged name takes no more memory. */
 static void rename_to(struct stream *s, const char **name, struct cursor *c)
 {
 	struct cursor look = *c;
@@ -129,7 +130,7 @@ static void take_method(struct stream *s, struct cursor *c)
 	rename_to(s, &m->assembly, c);
 }
 
-/* forget_ended removes threads that do not exist any more. */
+/* forget_ended removes the names of threads that have ended. */
 static void forget_ended(struct stream *s)
 {
 	long pid = sys3(NR_getpid, 0, 0, 0);
@@ -153,7 +154,7 @@ static void take_thread(struct stream *s, struct cursor *c)
 		i = s->thread_count;
 	}
 	if (i == MAX_THREADS)
-		return; /* it has no name */
+		return; /* the thread has no name: the table is full of live ones */
 	if (i == s->thread_count)
 		s->thread_count++;
 	s->threads[i].tid = tid;
@@ -218,7 +219,7 @@ static int take_frames(struct stream *s, struct cursor *c)
 	return 1;
 }
 
-/* take_stack decodes a sample, or an event. */
+/* take_stack decodes a sample or an event. Of the events, only copies are passed on. */
 static enum event take_stack(struct stream *s, struct cursor *c, int type)
 {
 	seedwalk_stack *k = &s->stack;

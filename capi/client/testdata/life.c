@@ -1,4 +1,4 @@
-/* A program that uses the client library. The helper's samples are numbered by their times.
+/* A program that uses the client library. The time of each sample of the helper is its number.
  *     life close: seedwalk_sampler_close while on_stack does not return, and again after it has
  *     life fork: children of a process whose threads are inside the library and in its signal handler */
 #include <pthread.h>
@@ -25,7 +25,7 @@ static void want(const char *what, int got, int expected)
 	exit(1);
 }
 
-/* on_stack stays in the first call until it may proceed. In the child of the second call, it returns. */
+/* The first call of on_stack waits for proceed. The second call forks, and returns in both processes. */
 static void on_stack(void *child, const seedwalk_stack *s)
 {
 	uint64_t n = __atomic_fetch_add(&stacks, 1, __ATOMIC_SEQ_CST);

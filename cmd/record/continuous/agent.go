@@ -19,8 +19,9 @@
 // has accepted it. Recording never waits for the backend: if the spool is full, its oldest file is
 // deleted and counted.
 //
-// Known gaps: while a session begins, because it is the first, the rate has changed, or the last
-// one is an hour old, a target is not recorded (Counters.Unrecorded adds that time up). Linux only.
+// Known gaps: a target is not recorded while a session begins or ends: at first, when the rate changes, and
+// once an hour. It is not recorded after a failure and while the budget is exceeded either.
+// Counters.Unrecorded is the sum of these times. Linux only.
 package continuous
 
 import (
@@ -209,7 +210,7 @@ func (a *Agent) rest(d time.Duration, stop <-chan struct{}) {
 	a.unrecorded(began)
 }
 
-// unrecorded counts the time since then.
+// unrecorded adds the time since then to the time of targets without a recording.
 func (a *Agent) unrecorded(since time.Time) { a.count.Unrecorded.Add(int64(time.Since(since))) }
 
 // nextRetry returns how long to wait after a session that failed. The wait doubles each time, unless
@@ -241,7 +242,7 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 		}
 		return 0, &Failure{reason, cmp.Or(err, errEnded)}
 	}
-	a.unrecorded(asked) // now: a session lasts for an hour
+	a.unrecorded(asked) // not at the end of the session, which may be an hour later
 	var all sync.WaitGroup
 	began := time.Now()
 	err = a.intervals(p, rate, began, &all, stop, over)

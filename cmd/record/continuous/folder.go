@@ -19,8 +19,8 @@ const (
 	otlpSuffix  = ".otlp.gz"
 )
 
-// ownName matches the names of an agent's files: TIME-PID-NAME of a recording or of a profile that is
-// being written, and those of spooled. TIME has 13 digits, so that names sort by time.
+// ownName matches the names of an agent's files: TIME-PID-NAME of a recording or of an unfinished profile,
+// and the names that spooled.file makes. TIME has 13 digits, so that names sort by time.
 var ownName = regexp.MustCompile(`^\d{13}-\d{1,13}-[A-Za-z0-9._-]{1,100}\.(?:swrec|swrec\.partial|part|pb\.gz|otlp\.gz)$`)
 
 // folder is a folder with a bound on the total size of the agent's files. It ignores other files.

@@ -139,7 +139,7 @@ func grpcMessage(resp *http.Response, body []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// errNoMessage means that an answer does not come from a collector, but for example from a proxy.
+// errNoMessage means that an answer does not come from a collector. It may come from a proxy.
 var errNoMessage = errors.New("the answer is no message of OpenTelemetry's protocol")
 
 // partialSuccess reads an ExportProfilesServiceResponse. If the collector refuses some profiles,

@@ -18,7 +18,7 @@ import (
 // maxAnswer bounds the bytes that are read of an answer.
 const maxAnswer = 64 << 10
 
-// ownPort matches the port of a connection's own end in the text of an error. Each try has another one.
+// ownPort matches the local port of a connection in the text of an error. The port differs for each try.
 var ownPort = regexp.MustCompile(`:\d+->`)
 
 // pusher sends the files of the spool, oldest first.

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 )
 
-// joined is a recording that gets the samples of this one.
+// joined is another recording of the process, which gets the samples of this one.
 type joined struct {
 	c     *net.UnixConn
 	q     Request
@@ -25,7 +25,7 @@ type joined struct {
 	wall    uint64
 	over    bool // no more messages are added
 	timers  [2]*time.Timer
-	final   *clocks // at the end of the count of processor time; nil = it has not ended
+	final   *clocks // when the count of processor time ended; nil = it has not ended
 	wake    chan struct{}
 	done    chan struct{} // closed when write has ended
 }
@@ -138,8 +138,8 @@ func (j *joined) beginTimes() {
 	j.times = now
 }
 
-// endTimes stops the count of processor time. A process that has ended has no clock: then the count ends with
-// what the other recording reports.
+// endTimes stops the count of processor time. If the process has ended, it has no clock. Then the count goes
+// on until this recording has reported the times of the process and its threads.
 func (j *joined) endTimes() {
 	now := measure(j.pid)
 	j.mu.Lock()
@@ -206,8 +206,8 @@ func (j *joined) write() {
 	}
 }
 
-// awaitEnd ends the sharing when the other recording closes its side of the connection. If the process has
-// ended, this recording ends too, and sends its last samples and processor times first.
+// awaitEnd ends the sharing when the joined recording closes its side of the connection. If the process has
+// ended, this recording ends too. Then awaitEnd waits until the last samples and processor times are sent.
 func (j *joined) awaitEnd() {
 	j.c.SetReadDeadline(time.Time{})
 	j.c.Read(make([]byte, 1))

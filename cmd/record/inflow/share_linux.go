@@ -82,7 +82,7 @@ func decodeRequest(b []byte) (q Request, ok bool) {
 type sharing struct {
 	p        *Process
 	listener *net.UnixListener
-	first    clocks // when it began
+	first    clocks // when the sharing began
 	mu       sync.Mutex
 	joined   []*joined
 	closed   bool

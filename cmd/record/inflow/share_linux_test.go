@@ -232,7 +232,7 @@ func TestSharedProcessEnds(t *testing.T) {
 	defer func(d time.Duration) { endLimit = d }(endLimit)
 	endLimit = time.Hour
 	for name, c := range map[string]struct {
-		reported, late bool // the times of the end; the part begins after the end
+		reported, late bool // the last times are reported; the part begins after the process's end
 		want           uint64
 	}{
 		"reported": {true, false, 40 * ms}, "not reported": {false, false, 0}, "ended before": {true, true, 0},

@@ -26,19 +26,19 @@ func measure(pid int) clocks {
 // maxEnded bounds the ended threads whose time is kept. The time of others is part of the process's.
 const maxEnded = 1 << 20
 
-// times is the processor time of a process's threads since a recording joined another.
+// times is the processor time of a process and its threads since a recording joined this one.
 type times struct {
-	first  *clocks // when the other recording began to share
+	first  *clocks // when this recording began to share
 	before clocks
-	gone   map[uint64]uint64 // of threads that have ended since, counted from first
-	ran    uint64            // of a process that has ended, counted from first; 0 = not known
+	gone   map[uint64]uint64 // reported times of threads that have ended, counted from first
+	ran    uint64            // the last reported time of the process, counted from first; 0 = unknown
 }
 
 func newTimes(pid int, first *clocks) *times {
 	return &times{first: first, before: measure(pid), gone: map[uint64]uint64{}}
 }
 
-// ended adds the processor time of a thread or process that has ended, as the other recording reports it.
+// ended takes a processor time that this recording reports: of an ended thread, or of the process so far.
 func (t *times) ended(m *wire.Usage) {
 	switch {
 	case m.TID == wire.ProcessTID:
@@ -48,8 +48,9 @@ func (t *times) ended(m *wire.Usage) {
 	}
 }
 
-// write writes the processor times from before until now. It writes none if the process had ended before, and
-// none of the process if its clock is not known.
+// write writes the processor times from before until now. If now has no clock of the process, the last
+// reported time replaces it. write writes nothing if the process had ended at before, and no time of the
+// process if that is unknown.
 func (t *times) write(w *wire.Writer, now clocks) {
 	if t.before.process == 0 {
 		return
@@ -67,7 +68,7 @@ func (t *times) write(w *wire.Writer, now clocks) {
 	all := now.process - min(t.before.process, now.process)
 	for tid := range t.gone {
 		n := t.since(tid)
-		if now.process > 0 { // a thread may have ended before, and be reported late
+		if now.process > 0 { // gone may contain a thread that ended earlier, reported late
 			n = min(n, all-min(sum, all))
 		}
 		if sum += n; n > 0 {
