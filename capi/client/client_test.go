@@ -61,8 +61,8 @@ func TestNeedsNothing(t *testing.T) {
 	}
 }
 
-// The names of gaps are known without a helper, and a name that is truncated has its new length. The version
-// is the one that was given.
+// The client library knows the names of gaps without a helper. For a truncated name, it returns the truncated
+// length. The version is the one that was given to the build.
 func TestTexts(t *testing.T) {
 	dir := tempdir.New(t)
 	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "texts")
@@ -171,8 +171,8 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// A close that has to give up changes nothing: the next one succeeds. A forked child can open a sampler,
-// whatever the threads of its parent did at the fork.
+// A close that gives up after its limit changes nothing, and a later close succeeds. A forked child can open
+// a sampler, whatever the threads of its parent did at the fork.
 func TestLife(t *testing.T) {
 	dir := tempdir.New(t)
 	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "life")

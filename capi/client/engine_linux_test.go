@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // engine sends heartbeats, and samples without frames until the program closes its end of the socket. The
 // times of the samples count up.
 func engine() {
-	const socket, heartbeat = 3, 40 // its place in the probe's header
+	const socket, heartbeat = 3, 40 // a descriptor; an offset in the probe's header
 	s, shared := os.NewFile(socket, "stream"), greeting(socket)
 	go func() {
 		w := wire.NewWriter(nil)

@@ -149,7 +149,7 @@ func TestUnsymbolized(t *testing.T) {
 	}
 }
 
-// The summary names what shows inlined methods only where none was seen and the runtime can keep them.
+// The summary explains how to see inlined methods only if none was seen and the runtime can keep them.
 func TestHidesInlined(t *testing.T) {
 	managed := export.Frame{Name: "A.B", Class: export.ClassManaged}
 	inlined := export.Frame{Name: "A.C (inlined)", Class: export.ClassManaged}

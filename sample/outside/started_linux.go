@@ -20,8 +20,8 @@ func (e *Engine) takeStartup() {
 	e.startup = s
 }
 
-// readStartup reads samples of the process's start. It removes threads that have a clock of the engine's, and
-// closes the rings once the engine is informed of new threads and has listed the others again.
+// readStartup reads samples of the process's start. It removes threads that have a clock of the engine's. It
+// closes the rings once the kernel reports new threads and the engine has listed the threads again.
 func (e *Engine) readStartup() {
 	s := e.startup
 	if s == nil {

@@ -222,8 +222,8 @@ EXPORT int seedwalk_sampler_close(void)
 	while (!(locked = lock()) && now() < limit)
 		sys3(NR_nanosleep, P(step), 0, 0);
 	__atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
-	if (!locked)
-		return sw_told(SEEDWALK_BUSY); /* a call has not returned, perhaps from on_stack: it stays open */
+	if (!locked) /* another call has not returned, perhaps because of on_stack: the sampler stays open */
+		return sw_told(SEEDWALK_BUSY);
 	if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == CLOSED)
 		return unlock(SEEDWALK_NOT_OPEN); /* another thread has closed it */
 	if (engine.socket >= 0)

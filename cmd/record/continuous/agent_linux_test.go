@@ -296,7 +296,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// A second agent leaves the folder of the first one alone. It may use the folder once that has ended.
+// A second agent does not touch the folder of the first one. Once the first has ended, another may use it.
 func TestOneAgentPerFolder(t *testing.T) {
 	a, _ := testAgent(t, nil)
 	put(t, a.store, "1700000000000-2-x.swrec.partial", "x")

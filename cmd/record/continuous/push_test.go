@@ -136,7 +136,7 @@ func TestPushRetries(t *testing.T) {
 	}
 }
 
-// The user reads each new reason, and no reason twice.
+// The user reads each new reason of failure once, and that the backend accepts profiles again.
 func TestPushReasons(t *testing.T) {
 	b := &backend{script: []func(http.ResponseWriter, *http.Request){status(503), status(503), status(404), status(404)}}
 	srv := httptest.NewServer(b)
