@@ -13,8 +13,9 @@
 // when it is read, and a damaged part (named in Problems) does not lose the
 // rest. No size read from the image is allocated before it is checked.
 //
-// Known gaps: 32-bit and big-endian images; Open reads the whole file into
-// memory, since a mapped file that is truncated faults.
+// Known gaps: 32-bit and big-endian images; relocatable object files (Problems
+// names them, since their addresses are not final); Open reads the whole file
+// into memory, since a mapped file that is truncated faults.
 package elf
 
 import (
@@ -104,8 +105,8 @@ type File struct {
 	charged   map[*sectionHeader]bool // sections that have been expanded once
 }
 
-// New parses the bytes of an ELF file. The error is a *FormatError and the
-// File nil if the file header is unusable; lesser damage is in Problems.
+// New parses the bytes of an ELF file. If the file header is unusable, the error is a *FormatError and the
+// File nil. Lesser damage, and a relocatable object file, are in Problems.
 func New(data []byte, name string) (*File, error) {
 	f := &File{name: name, data: data}
 	h, err := f.header()
@@ -228,5 +229,6 @@ func (f *File) Go() bool { return f.linkedByGo }
 // caller must not change them.
 func (f *File) Segments() []Segment { return f.segments }
 
-// Problems lists the damage in an image that could be read nevertheless.
+// Problems lists the damage in an image that could be read nevertheless. The first one says so if the image
+// is a relocatable object file.
 func (f *File) Problems() []error { return f.problems }

@@ -240,7 +240,7 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
-// image is a small ELF file in the reader's words.
+// image describes a small ELF file with the types of the reader.
 type image struct {
 	machine  uint16
 	segments []program

@@ -130,8 +130,8 @@ func TestNamesEnd(t *testing.T) {
 	}
 }
 
-// TestHeaderBelowSegments: where no segment begins with the file, the header lies as far below
-// the first as in the file.
+// TestHeaderBelowSegments: if no segment begins with the file, the ELF header is as far below the first
+// segment in memory as it is in the file.
 func TestHeaderBelowSegments(t *testing.T) {
 	im := image{segments: []program{{typ: ptLoad, off: 0x40, vaddr: 0x5040, memsz: 16, filesz: 16}}}
 	f, err := FromMemory(im.bytes(), 0x7f0000000000, "mapped")
@@ -140,7 +140,7 @@ func TestHeaderBelowSegments(t *testing.T) {
 	}
 }
 
-// TestEHFramePtrDatarel: a pointer that counts from the header's begin.
+// TestEHFramePtrDatarel: a pointer that counts from the beginning of the header.
 func TestEHFramePtrDatarel(t *testing.T) {
 	for enc, want := range map[byte]uint64{0x3b: 0x2010, 0x1b: 0x2014} {
 		if got, ok := ehFramePtr([]byte{1, enc, 3, 0x3b, 0x10, 0, 0, 0}, 0x2000); !ok || got != want {

@@ -58,7 +58,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Every row is complete: a line below it explains what no column can.
+// TestWhole: every row is complete, and a line below it explains what no column can.
 func TestWhole(t *testing.T) {
 	always := map[string]bool{"Initialize": true, "Shutdown": true, "InitializeForAttach": true, "ProfilerAttachComplete": true,
 		"ProfilerDetachSucceeded": true, "LoadAsNotificationOnly": true}
@@ -163,7 +163,7 @@ func TestMayWait(t *testing.T) {
 	}
 }
 
-// Input that violates the heads of the files is refused, with its line.
+// TestParseRefuses: input that breaks the format in the heads of the files is refused, with its line.
 func TestParseRefuses(t *testing.T) {
 	const head = "interface I 1 28B5557D-3F3F-48B4-90B2-5F9EEA2F6C48\n"
 	const good = head + "3 A async notrigger any none yes yes yes yes yes\n"

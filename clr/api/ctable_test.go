@@ -54,7 +54,8 @@ func (t *Tables) CTable() string {
 
 func cName(name string) string { return "CHECK_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 
-// needed returns the low bits of the event mask that a method needs, one of them or all.
+// needed returns the low bits of the event mask that the row of a method names. The method needs all of them,
+// or one of them.
 func (t *Tables) needed(m *Info) (bits uint32) {
 	for _, name := range m.Needs {
 		if b := t.FindBit(name); !b.High {
@@ -64,7 +65,7 @@ func (t *Tables) needed(m *Info) (bits uint32) {
 	return bits
 }
 
-// before is what separates entry i of a list in a macro from what precedes it.
+// before returns the separator before entry i of a list in a macro. A line holds fifteen entries.
 func before(i int) string {
 	if i%15 == 0 {
 		return " \\\n\t"

@@ -73,7 +73,7 @@ type Method struct {
 // located is the result of a lookup.
 type located struct{ Method }
 
-// keep reports whether a lookup may be cached. Stubs are rare.
+// keep reports whether a lookup may be cached. Stubs are not worth it, because samples in them are rare.
 func (e *located) keep() bool { return !e.Volatile && e.Kind != Stub }
 
 // Bounds of a lookup.
@@ -220,7 +220,7 @@ func (t *Tables) method(ip uint64, s *section, e *located) Reason {
 	return Unsupported
 }
 
-// jitted finds a method of a code heap.
+// jitted finds a method or a stub of a code heap.
 func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 	start, r := t.start(ip, s)
 	if r != Found {
@@ -247,8 +247,8 @@ func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 	return t.choose(ip, h+t.l.headerInfos, int(n), e)
 }
 
-// dynamic reports whether a MethodDesc is that of a dynamic method (DynamicMethod, compiled
-// expressions), which the runtime frees and reuses. It returns true if the flags cannot be read.
+// dynamic reports whether a MethodDesc is that of a dynamic method (DynamicMethod, compiled expressions),
+// which the runtime frees and reuses. It returns true if the extended flags cannot be read.
 func (t *Tables) dynamic(desc uint64) bool {
 	b, ok := t.v.bytes(desc+t.descFlags, 2)
 	if !ok || binary.LittleEndian.Uint16(b)&descKindMask != descDynamic {

@@ -224,7 +224,7 @@ func TestNibbles(t *testing.T) {
 	}
 }
 
-// The same boundaries as .NET 9 and .NET 10 write them.
+// TestBounds: the same boundaries, as .NET 9 and as .NET 10 write them.
 func TestBounds(t *testing.T) {
 	want := []Bound{{0, Prolog, false}, {5, 0, false}, {5, 3, true}, {21, 9, false}, {40, Epilog, false}}
 	// count; delta, IL+3, source each

@@ -10,7 +10,7 @@ const (
 	wordBuckets  = 8
 	pointerAbove = 8
 	maxBack      = 1 << 16 // words a linear search goes back: 16 MiB of code
-	backChunk    = 64      // words a read of it takes
+	backChunk    = 64      // words that it reads at once
 )
 
 // start returns the start of the method whose code contains ip, if there is one.

@@ -47,7 +47,7 @@ func TestRealDescriptors(t *testing.T) {
 	}
 }
 
-// The layout assumed for .NET 9 is that of the .NET 10 descriptor.
+// TestSupposedLayout: the layout that is assumed for .NET 9 equals that of the .NET 10 descriptor.
 func TestSupposedLayout(t *testing.T) {
 	d := must.Get(ParseDescriptor(descriptorText(t, "dotnet-10.0.9-linux-x64")))(t)
 	if l, err := d.layout(functionSize(context.ArchAMD64)); err != nil || l != layout10 {

@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// viewSize is the most bytes of one read: the headers of an image.
+// viewSize is the most bytes of one read. The largest read is that of an image's headers.
 const viewSize = 512
 
 // view provides fixed-size reads into its own buffer, so that reads through the interface do not allocate.
@@ -16,8 +16,8 @@ type view struct {
 	buf [viewSize]byte
 }
 
-// bytes reads n bytes into the view's buffer; the next read overwrites them.
-// False if n is out of 0..len(buf) or the range wraps.
+// bytes reads n bytes into the view's buffer; the next read overwrites them. It returns false if n is out of
+// 0..len(buf), addr is 0, the range wraps, or the memory cannot be read.
 func (v *view) bytes(addr uint64, n int) ([]byte, bool) {
 	if n < 0 || n > len(v.buf) || addr == 0 || addr+uint64(n) < addr {
 		return nil, false
@@ -34,8 +34,8 @@ func (v *view) word(addr uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b), true
 }
 
-// words reads the words of a structure at the given offsets into out, in one read where that is possible: a
-// read of another process costs far more than its bytes.
+// words reads the words of a structure at the given offsets into out. It tries one read of all of them first,
+// because a read of another process costs far more than its bytes.
 func (v *view) words(at uint64, out []uint64, offsets ...uint64) bool {
 	lo, hi := slices.Min(offsets), slices.Max(offsets)
 	if n := hi - lo + 8; n >= 8 && n <= viewSize {

@@ -83,8 +83,9 @@ var (
 	otherARM64 = []uint32{0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xf0001334, 0x910263f3, 0xa90363f7, 0xaa0003f7, 0xaa0203f8}
 )
 
-// The stub of ARM64 is recognized by its code, at every instruction, and no other function is. It is left
-// through its unwind data: the runtime has written the true return address into its frame record.
+// TestHijackStubARM64: the stub is recognized by its code, at each of its instructions, and no other function
+// is. The walker steps out of it by its unwind data: the runtime has written the true return address into its
+// frame record.
 func TestHijackStubARM64(t *testing.T) {
 	const start, stub, other, size, sp, ra, calls = 0x7f0000000000, 0x1000, 0x1100, 24 * 4, 0x7e0000001000, 0x7d0000001234, 12 * 4
 	text := make([]byte, 0x200)

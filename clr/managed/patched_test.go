@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// oneCall is a runtime with one method that contains a call at call.
+// oneCall is a runtime with one method, which contains a call at the address call.
 type oneCall struct {
 	call uint64
 	kind Kind
@@ -88,7 +88,8 @@ func TestTrueReturnToNativeCode(t *testing.T) {
 	}
 }
 
-// Wine's ntdll has these functions by name; the functions that they call are not included.
+// TestLoaderFunctions: the functions that change the loader's tables are found by name in Wine's ntdll. The
+// functions that they call are not.
 func TestLoaderFunctions(t *testing.T) {
 	const path = "../../.cache/wine/prefix/drive_c/windows/system32/ntdll.dll"
 	if _, err := os.Stat(path); err != nil {

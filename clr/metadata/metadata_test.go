@@ -9,7 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// sample has types and methods, two of them nested; nested replaces that relation.
+// sample is metadata with types and methods. nested lists pairs of a nested type and its enclosing one; by
+// default, type 3 is in type 2.
 func sample(nested ...[2]int) []byte {
 	m := clrasm.New()
 	m.Method("global", nil)

@@ -24,8 +24,8 @@ func (n *Names) TypeDef(table uint64) (d TypeDef, ok bool) {
 	return d, d.Name != ""
 }
 
-// def returns the image and the row of a MethodTable's type; nil for arrays, and if they cannot be
-// read.
+// def returns the image and the row of a MethodTable's type. The image is nil for an array, and if it or the
+// row cannot be read.
 func (n *Names) def(table uint64) (im *image, rid int) {
 	flags, ok := n.u32(table + n.inst.tableFlags)
 	rid, ok1 := n.rowOf(table)

@@ -8,11 +8,11 @@
 // methods. Precompiled code is found by the start of its code instead, because its image maps that to a row
 // of metadata.
 //
-// Strategy. Offsets come from the descriptor, which .NET 9 and later publish. Metadata and the tables of
-// precompiled images are read once. The runtime reuses the addresses of unloaded modules and of dynamic
-// methods at once. So for volatile code (see contract.Method) Volatile checks that cached metadata are still
-// those of the module. The metadata of a module made by Reflection.Emit are those that the runtime saves in
-// memory for debuggers each time it loads a type.
+// Strategy. Offsets come from the descriptor, which .NET 9 and later publish. For .NET 8, package contract
+// supposes one. Metadata and the tables of precompiled images are read once. The runtime reuses the addresses
+// of unloaded modules and of dynamic methods at once. So for volatile code (see contract.Method) Volatile
+// checks that cached metadata are still those of the module. The metadata of a module made by Reflection.Emit
+// are those that the runtime saves in memory for debuggers each time it loads a type.
 //
 // Known gaps: methods of composite images, and instantiations over another module's generic methods, have no
 // name. Precompiled code lacks its type arguments if one of them is another module's type.

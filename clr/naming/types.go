@@ -18,7 +18,7 @@ type instances struct {
 	methodDict, methodFlags, ownArgs uint64 // InstantiatedMethodDesc
 	descKind, descArg                uint64 // TypeDesc, ParamTypeDesc
 	element, rank                    uint64 // EEClass, ArrayClass
-	rowShift                         uint   // of the type's row in MTFlags2
+	rowShift                         uint   // bits of MTFlags2 below the type's row
 }
 
 func readInstances(d *contract.Descriptor) (l instances) {
@@ -44,7 +44,7 @@ func readInstances(d *contract.Descriptor) (l instances) {
 	return l
 }
 
-// rowOf returns the row of a MethodTable's type in metadata.
+// rowOf returns the row of a MethodTable's type in metadata. ok is false if it cannot be read.
 func (n *Names) rowOf(table uint64) (rid int, ok bool) {
 	flags2, ok := n.u32(table + n.inst.tableFlags2)
 	rid = int(flags2 >> n.inst.rowShift)

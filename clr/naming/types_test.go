@@ -29,8 +29,8 @@ func (w *words) ReadAt(b []byte, addr uint64) bool {
 	return ok
 }
 
-// nested makes types with two equal type arguments, the next type: few tables, many names. It returns the
-// first.
+// nested makes generic types, one for each level. All type arguments of a type, width in number, are the type
+// of the next level. So there are few tables, and very long names. It returns the first type.
 func nested(n *Names, w *words, levels, width int) uint64 {
 	const module, table, next = 0x9000, 0x10000, 0x1000
 	m := clrasm.New()

@@ -22,7 +22,7 @@ const (
 	RuleKnown Rule = 1 << 32 // the type has been learned, also if no chain continues from it
 	RuleStart Rule = 2 << 32 // an object of the type may begin a chain
 	RuleText  Rule = 4 << 32 // the words at both offsets refer to strings
-	RuleTask  Rule = 8 << 32 // a task, which is no async method's, may begin a chain
+	RuleTask  Rule = 8 << 32 // the type is a task of no async method, which may begin a chain
 	// RuleFrame marks the rule of a return address into a frame that holds a first object. The numbers of
 	// the range then count the words on the stack that may be the object: below the return address, and
 	// from it upwards.
@@ -287,15 +287,15 @@ func unhex(to, from []byte) {
 // IDs returns the ids of the current Activity in the last Read.
 func (c *Callers) IDs() IDs { return c.ids }
 
-// Waits reports whether an object is in a chain of the last Read, but not its first. Then the object awaits
+// Waits reports whether an object is in a chain of the last Read and does not begin it. Such an object awaits
 // something, and does not run.
 func (c *Callers) Waits(object uint64) bool {
 	return slices.ContainsFunc(c.chains[:], func(s chain) bool { return slices.Contains(s.waits, object) })
 }
 
-// Chain returns the work of an object, and appends its waiters: the first waits for the object, each
-// other for the one before. ok is false if the last Read has no named chain that begins with the
-// object. cut means that the chain may be longer.
+// Chain returns the work of an object and appends its waiters to the given ones: the first waits for the
+// object, each other one for the one before it. ok is false if the last Read has no chain with a name that
+// begins with the object. cut means that the chain may be longer.
 func (c *Callers) Chain(object uint64, to []Caller) (runs Caller, callers []Caller, cut, ok bool) {
 	for i := range c.chains {
 		s := &c.chains[i]

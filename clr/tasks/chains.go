@@ -51,7 +51,8 @@ const (
 )
 
 // Read finds the pending chains. Of several readings it returns the one that lacks least. It fails with
-// ErrNoHeap, a *contract.Error, or an error for an unknown layout or an inconsistent list of regions.
+// ErrNoHeap, a *contract.Error, or an error for an unknown layout or an inconsistent list of regions. An
+// error after the first reading is ignored.
 func Read(src *Source) (*Result, error) {
 	g := &graph{src: src}
 	if err := g.open(); err != nil {

@@ -65,9 +65,9 @@ type graph struct {
 	waiting map[uint32]bool // threads that block on tasks
 
 	length  uint64 // offset of a string's length
-	rooted  bool   // the root of a type is System.Object
-	strange bool   // that of another type is not, as for interfaces, which have no objects
-	wrong   bool   // a string's length is elsewhere
+	rooted  bool   // the root of at least one type is System.Object
+	strange bool   // the root of at least one type is not: of an interface, or in an unknown layout
+	wrong   bool   // a string's length is not where the runtime publishes it
 }
 
 // maxTries bounds how often the regions of a running process are read again until no collection changes
@@ -126,8 +126,8 @@ func (g *graph) readStacks() {
 	}
 }
 
-// wanted selects tasks, boxes, and the thread pool's queues. It checks the layout of types by
-// System.Object and by a field whose place the runtime publishes.
+// wanted selects tasks, boxes, and the thread pool's queues. It also checks the layout of types: some have
+// the root System.Object, and the length of strings is where the runtime publishes it.
 func (g *graph) wanted(t *objects.Type) bool {
 	root := t
 	for root.Parent != nil {

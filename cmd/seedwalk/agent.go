@@ -182,7 +182,7 @@ func pattern(name, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// tokenIn reads a token from a file.
+// tokenIn reads a token of at least the given length from a file. It returns "" if path is "".
 func tokenIn(path string, least int) (string, error) {
 	if path == "" {
 		return "", nil
@@ -235,7 +235,8 @@ func (f *agentFlags) run() error {
 	return nil
 }
 
-// recordInterval makes one recording. A file that cannot be written at its place is not kept elsewhere.
+// recordInterval makes one recording. If a file cannot be written at its place, the copy elsewhere is
+// removed.
 func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
 	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until}, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {

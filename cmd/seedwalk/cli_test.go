@@ -38,10 +38,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atEnd removes what all tests have used.
+// atEnd lists functions that remove what several tests share. TestMain calls them at the end.
 var atEnd []func()
 
-// withSignals is a target that reports signals, where there are any.
+// withSignals is a target that reports signals, on systems that have them.
 var withSignals func() int
 
 // fakeTarget plays the part of the profiler for a moment.
@@ -233,7 +233,7 @@ func TestHelpGolden(t *testing.T) {
 				}
 			}
 			if runtime.GOOS == "windows" && (c.file == "record" || c.file == "doctor") {
-				c.file += "-help-windows" // words of their own
+				c.file += "-help-windows" // these two have another text there
 			}
 			golden.Check(t, filepath.Join("testdata", c.file+".txt"), out)
 		})

@@ -66,7 +66,8 @@ func commandsIn(text string) (all [][]string) {
 	return all
 }
 
-// Every command, except help itself, has a help text whose flags complete.
+// TestCompletionKnowsAll: every command except help has a help text, and the flags in these texts can be
+// completed.
 func TestCompletionKnowsAll(t *testing.T) {
 	helps := helpTexts()
 	for _, name := range names() {

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 )
 
-// A full disk behind the standard output is no success, whatever the command answers.
+// TestFullStdout: if the standard output is a full disk, no command ends with success.
 func TestFullStdout(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Machines of ELF files.
 const machine386, machineX64, machineARM32 = 3, 62, 40
 
-// pausing is a program of that machine that waits for ever, without a library.
+// pausing returns an ELF program for a machine that waits for ever and uses no library.
 func pausing(machine uint16) []byte {
 	const base = 0x400000
 	le := binary.LittleEndian
@@ -71,7 +71,7 @@ func waiting(t *testing.T, attr *syscall.SysProcAttr, argv ...string) string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// rooted starts a program whose root folder is one to which make can add files.
+// rooted starts a program in a root folder of its own, after make has added files to that folder.
 func rooted(t *testing.T, make func(root string)) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -1,8 +1,8 @@
 // Command seedwalk takes complete mixed-mode stacks of .NET programs.
 // Exit codes: 0 success; 1 a problem was found (doctor, checks, a damaged trace); 2 wrong usage; 3 the input
-// could not be read (info, replay). `record` returns the command's own exit code; 125 if seedwalk itself
-// could not begin or keep the result, 126 if the command could not be run, 127 if it was not found, 128+n if
-// signal n ended it (not on Windows).
+// could not be read or the output could not be written. `record` returns the command's own exit code; 125 if
+// seedwalk itself could not begin or keep the result, 126 if the command could not be run, 127 if it was not
+// found, 128+n if signal n ended it (not on Windows).
 // Sources: the POSIX shell's exit codes and env(1), for record's; no-color.org; each package names its own.
 // Glossary. `seedwalk help` and docs/ explain the words that the commands print.
 // Strategy: a command is one file with its flags, its usage and a call into a package that does the work;
@@ -86,8 +86,8 @@ func dispatch(args []string) int {
 	return cli.ExitUsage
 }
 
-// written returns a command's exit code, or another one if its output was not written though the command
-// knows of no error.
+// written returns a command's exit code. If a write to the standard output failed and the code reports no
+// error, it reports that error and returns ExitUnreadable.
 func written(code int) int {
 	if cli.Stdout.Err == nil || code != cli.ExitOK && code != cli.ExitWrong {
 		return code

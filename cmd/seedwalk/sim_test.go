@@ -183,7 +183,8 @@ func TestSimPictures(t *testing.T) {
 	}
 }
 
-// A scenario with an unexpected result ends in exit code 1: here the broken side has no chance to fail.
+// TestSimExitCode: a scenario with an unexpected result ends with exit code 1. Here the broken side cannot
+// fail, because preemptions are not allowed.
 func TestSimExitCode(t *testing.T) {
 	out, _, code, _ := tool(t, "sim", "--scenario", "heap", "--explore", "--preemptions", "0")
 	if code != 1 || !strings.Contains(out, "NOT AS IT SHOULD BE: heap, broken: no deadlock") {

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestWaitsDeadSocket: a port without a server, and ones whose answers no runtime gives.
+// TestWaitsDeadSocket: a port without a server, and servers whose answers no runtime gives.
 func TestWaitsDeadSocket(t *testing.T) {
 	for _, c := range []struct {
 		name   string

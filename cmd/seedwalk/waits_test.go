@@ -98,7 +98,8 @@ func TestWaitsExample(t *testing.T) {
 
 const oneMS = 1_000_000
 
-// damaged is a trace: thread 1 waits 5 ms, then the case damages the trace, then thread 2 waits 7 ms.
+// damaged is a trace with a fault in the middle: thread 1 waits 5 ms, then the case damages the trace, then
+// thread 2 waits 7 ms.
 type damaged struct {
 	*nettracefile.Writer
 	now uint64
@@ -112,7 +113,7 @@ func newDamaged(o nettracefile.Options) *damaged {
 	return d
 }
 
-// start and stop are of a wait of a thread.
+// start writes the event with which a thread's wait begins, and stop the one with which it ends.
 func (d *damaged) start(thread uint64, seq, stack uint32) *damaged {
 	d.now += oneMS
 	d.Events(nettracefile.Event{Meta: 1, Seq: seq, Thread: thread, Stack: stack, Time: d.now, Payload: make([]byte, 11)})

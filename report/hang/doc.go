@@ -8,11 +8,12 @@
 // used no CPU time between two snapshots and its stack did not change. A wait is what the leaf of a
 // stack blocks in. A worker is a thread of the managed thread pool.
 //
-// Strategy: Judge compares two snapshots about a second apart. Its caller confirms a hang that is
-// Refutable by a third one. A thread that changed between them does not hang. The functions on a
-// stack show what the thread waits for. The snapshot has the owners of locks. Judge tries the rules
-// in the order of the list in rules.go, and each rule that holds gives a verdict with its evidence.
-// Only verdicts that are certain, or that a healthy program does not reach, count as a hang.
+// Strategy: Judge compares two snapshots, about a second apart. A thread that changed between them
+// does not hang. The functions on a stack show what the thread waits for. The snapshot has the
+// owners of locks. Judge tries the rules in the order of the list in rules.go, and each rule that
+// holds gives a verdict with its evidence. Only verdicts that are certain, or that a healthy program
+// does not reach, count as a hang. If a hang is Refutable, the caller judges again with a third
+// snapshot. Of a core there is only one: then only stopped and deadlock count as a hang.
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known, a

@@ -24,7 +24,8 @@ var (
 	idleWorker = append(stack("pthread_cond_wait", "System.Threading.LowLevelLifoSemaphore.Wait"), workerLoop...)
 	taskWorker = append(append([]Frame{}, inTask...), dispatch...)
 	running    = stack("App.Compute", "App.Main")
-	// queue is a thread, and threads that wait for a lock with these owners.
+	// queue is a process of a first thread and of threads that wait for one lock. owners are the lock's
+	// owners as each of them saw it.
 	queue = func(first Thread, owners ...uint32) Process {
 		p := Process{Threads: []Thread{first}}
 		for i, owner := range owners {

@@ -18,16 +18,16 @@ type Lock struct {
 	Owner uint32 // thread that holds it, 0 if unknown
 }
 
-// Thread is the result of two inspections of a thread.
+// Thread is a thread in two snapshots.
 type Thread struct {
 	TID         uint32
 	Name        string
-	Frames      []Frame // leaf first, from the second inspection
+	Frames      []Frame // leaf first, from the second snapshot
 	Lock        Lock    // Kind is "" if it waits for none
-	Ran         bool    // it used processor time between the inspections, or its stack changed
-	Moved       bool    // its stack changed between the inspections
+	Ran         bool    // it used CPU time between the snapshots, or Moved is set
+	Moved       bool    // its stack or its lock changed between the snapshots, or it is new
 	Incomplete  bool    // frames are missing from its stack
-	Cooperative bool    // in both inspections the runtime counted it as running managed code
+	Cooperative bool    // in both snapshots the runtime counted it as running managed code
 }
 
 // Chain is a pending task with everything that waits for it, and the number of equal chains.
@@ -38,13 +38,13 @@ type Chain struct {
 	Blocked []uint32 // threads that wait for the chain
 }
 
-// Process is the result of two inspections of a process.
+// Process is a process in two snapshots.
 type Process struct {
 	Threads    []Thread
-	Chains     []Chain // from the second inspection, the most frequent first; none if they were not read
+	Chains     []Chain // from the second snapshot, the most frequent first; none if they were not read
 	Processors int     // number of processors that it may use; 0 if unknown
 	Stopped    string  // what has stopped it, such as "a debugger (process 4711)"; "" if it runs
-	Once       bool    // there was only one inspection, so Ran is unknown
+	Once       bool    // there is only one snapshot, so Ran is unknown
 }
 
 // Wait is the kind of wait in which a thread blocks.
@@ -71,8 +71,8 @@ func (w Wait) String() string {
 		"a child process", "input or output", "a garbage collection"}[w]
 }
 
-// known maps prefixes of function names to the wait of a thread that is in such a function. Managed functions
-// outrank the functions that they call.
+// known maps names of functions to the wait of a thread that is in such a function. A name that contains a
+// period or ends in an underscore is a prefix. Managed functions outrank the functions that they call.
 var known = []struct {
 	wait  Wait
 	names []string
@@ -92,9 +92,9 @@ var known = []struct {
 		"pselect", "open", "__open", "fsync", "flock", "fcntl", "pread", "pwrite"}},
 }
 
-// waitOf returns the wait of a stack's leaf, and the function that shows it. The last known function
-// from the leaf on decides. The search ends at the first other managed function outside
-// System.Threading.
+// waitOf returns the wait in which a stack blocks, and the function that shows it. If several functions are
+// known, the one farthest from the leaf decides. The search ends at the first unknown managed function
+// outside System.Threading.
 func waitOf(frames []Frame) (wait Wait, by string) {
 	for _, f := range frames {
 		if w := waitIn(f); w != NoWait {
@@ -121,7 +121,8 @@ func waitIn(f Frame) Wait {
 	return NoWait
 }
 
-// limited reports whether the thread waits for a lock with a time limit.
+// limited reports whether a function on the stack takes a lock with a time limit, by its name. The search
+// ends at the first managed function outside System.Threading.
 func (t *Thread) limited() bool {
 	for _, f := range t.Frames {
 		if f.Managed && strings.Contains(f.Name, ".TryEnter") || strings.HasPrefix(f.Name, "pthread_mutex_timed") || strings.HasPrefix(f.Name, "pthread_mutex_clock") {

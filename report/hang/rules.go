@@ -33,7 +33,7 @@ type Verdict struct {
 // Refutable reports whether a hang may turn out to be slow progress if more time passes.
 func (v *Verdict) Refutable() bool { return v.Hang && v.Kind != Stopped && v.Kind != Deadlock }
 
-// leastConvoy is how many threads queue at one lock in a convoy.
+// leastConvoy is the least number of threads that queue for one lock in a convoy.
 const leastConvoy = 3
 
 // judge is the state of one call of Judge.
@@ -131,7 +131,8 @@ func (j *judge) next(t *Thread) *Thread {
 	return j.by[t.Lock.Owner]
 }
 
-// deadlock finds threads that each wait for a lock that the next one holds.
+// deadlock finds threads that each wait for a lock that the next one holds. If one of them waits with a time
+// limit, the circle ends by itself and is no hang.
 func (j *judge) deadlock() {
 	for i := range j.p.Threads {
 		first := &j.p.Threads[i]
@@ -158,8 +159,8 @@ func (j *judge) deadlock() {
 	}
 }
 
-// suspension finds a collection that waits for a thread that does not let it begin. The
-// runtime sends that thread signals, so it may use processor time.
+// suspension finds a collection that waits for a thread that does not stop for it. The runtime sends that
+// thread signals, so it may use CPU time.
 func (j *judge) suspension() {
 	var collectors, holding []uint32
 	var lines []string
@@ -180,7 +181,8 @@ func (j *judge) suspension() {
 	}
 }
 
-// held finds locks whose owner itself blocks in something else.
+// held finds locks whose owner itself waits, but not for a lock of another thread. An owner that sleeps makes
+// the others slow, which is no hang.
 func (j *judge) held() {
 	waiters := map[uint32][]uint32{}
 	for i := range j.p.Threads {
@@ -226,10 +228,10 @@ func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
 	return all
 }
 
-// starvation finds a thread pool whose workers all block. If each waits for work in the pool's own
-// queue, it hangs. Otherwise as many still workers as there are processors, and at least two, must
-// wait for tasks. This counts as a hang if there are more of them, or if the pool grows: another
-// worker ran between the snapshots and waits for a task now.
+// starvation finds a thread pool whose workers all block. If each waits for work in the pool's own queue, it
+// hangs. Otherwise at least as many workers as there are processors, and at least two, must be still and wait
+// for tasks. This counts as a hang if there are more such workers than processors, or if the pool grows:
+// another worker ran between the snapshots and waits for a task now.
 func (j *judge) starvation() {
 	var blocked []uint32
 	var lines []string
@@ -264,7 +266,7 @@ func (j *judge) starvation() {
 	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
 }
 
-// convoy finds many threads in a queue for one lock that no verdict before explains.
+// convoy finds many threads in a queue for one lock that no earlier verdict explains.
 func (j *judge) convoy() {
 	queue := map[string][]*Thread{}
 	for i := range j.p.Threads {

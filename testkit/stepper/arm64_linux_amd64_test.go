@@ -23,10 +23,11 @@ import (
 type call64 struct {
 	regs context.ARM64
 	ret  uint64
-	part bool // of what is part of its caller: it keeps no registers
+	part bool // the called function is an outlined part of its caller: it preserves no registers
 }
 
-// over reports whether a call has returned. What is part of its caller may change SP on its behalf (alloca).
+// over reports whether a call has returned. An outlined part of its caller may change SP for it (alloca), so
+// only its return address counts.
 func (c *call64) over(now *context.ARM64) bool {
 	return c.regs.Sp < now.Sp && !c.part || c.ret == now.PC && (c.regs.Sp == now.Sp || c.part)
 }
@@ -40,7 +41,7 @@ type stepped64 struct {
 	high  uint64
 	calls []call64
 
-	parts map[uint64]bool // functions that are parts of their callers
+	parts map[uint64]bool // functions that are outlined parts of their callers
 	jump  elf.Symbol      // glibc's longjmp: its unwind data describes the frame that it is about to enter
 
 	root bool // the function that it is run from is the root
@@ -168,13 +169,13 @@ func (p *stepped64) run(every, most int) error {
 	return nil
 }
 
-// from runs on to a function, which is the root from then on.
+// from runs the program up to a function, which is the root of the stack from then on.
 func (p *stepped64) from(addr uint64) error {
 	p.calls, p.root = nil, true
 	return p.g.until(addr)
 }
 
-// interval is how many instructions lie between two points.
+// interval returns how many instructions are between two points.
 func interval() int {
 	switch {
 	case *every > 0:
@@ -185,7 +186,8 @@ func interval() int {
 	return 37
 }
 
-// steps is how many instructions lie between two points of a program, and how many are run at most.
+// steps returns how many instructions are between two points of a program, and how many instructions are run
+// at most.
 func steps(source string, most int) (every, n int) {
 	if source == shapes {
 		return interval(), most
@@ -194,7 +196,7 @@ func steps(source string, most int) (every, n int) {
 	return o.Every, o.Every * o.Max
 }
 
-// need skips where a tool is missing.
+// need skips the test if a tool is missing.
 func (b *build) need(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range append(tools, b.cc[0]) {
@@ -227,7 +229,7 @@ var builds64 = []build{
 	{"clang LTO", false, []string{clang, clang64, "-O2", "-flto", fuseLLD}},
 }
 
-// step64 steps a program from its start on and then from main on, and judges the walks.
+// step64 steps a program from its start on, then from main on, and judges the walks.
 func (b *build) step64(t *testing.T, source string, least float64, edit func(*module.Module), guess bool) {
 	b.need(t, "qemu-aarch64")
 	dir := t.TempDir()
@@ -264,7 +266,7 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 	p.judge(t, 500, least)
 }
 
-// outlined are the functions that are part of their callers.
+// outlined returns the addresses of the functions that a compiler has made of parts of others.
 func outlined(f *elf.File) map[uint64]bool {
 	parts := map[uint64]bool{}
 	for s := range f.Symbols(false) {

@@ -33,7 +33,7 @@ var images64 = []build{
 	{"msvc homes arguments", false, []string{clang, msvc64, "-O1", "-fno-inline", "-fno-optimize-sibling-calls"}},
 }
 
-// image compiles and links the program, and writes it as it lies in memory.
+// image64 compiles and links the program, and writes its image as it is laid out in memory.
 func (b *build) image64(t *testing.T, dir, source, tables string) (f *pe.File, flat string) {
 	t.Helper()
 	b.need(t, "qemu-aarch64", lldLink, "aarch64-linux-gnu-gcc")
@@ -53,7 +53,7 @@ func TestStrippedImagesARM64(t *testing.T) {
 	each(t, images64, func(t *testing.T, b *build) { b.stepImage64(t, shapes, "-fno-asynchronous-unwind-tables", true, 0.99) })
 }
 
-// stepImage steps an image's entry point, which a loader calls, and judges the walks.
+// stepImage64 steps an image's entry point, which a loader calls, and judges the walks.
 func (b *build) stepImage64(t *testing.T, source, tables string, guess bool, least float64) {
 	dir := t.TempDir()
 	f, flat := b.image64(t, dir, source, tables)
@@ -69,7 +69,7 @@ func (b *build) stepImage64(t *testing.T, source, tables string, guess bool, lea
 	m := module.Module{ID: 1, Start: imageBase, End: imageBase + uint64(f.SizeOfImage()), Path: flat, Bias: imageBase, PE: f}
 	p := newStepped64(g, m, func(pc uint64) ([]byte, bool) { return f.BytesAt(uint32(pc-imageBase), 4) })
 	p.guess = guess
-	for range 3 { // calls of the loader's
+	for range 3 { // the loader calls the entry point more than once
 		must.Do(t, p.from(imageBase+uint64(entry)))
 		must.Do(t, p.run(steps(source, 100_000)))
 	}

@@ -33,7 +33,7 @@ var images = []build{
 
 const imageBase = 0x1_4000_0000
 
-// image compiles a program as an image, and writes it as it lies in memory.
+// image compiles a program as an image, and writes it as it is laid out in memory.
 func (b *build) image(t *testing.T, source, tables string) (f *pe.File, flat string) {
 	t.Helper()
 	b.need(t, "x86_64-w64-mingw32-gcc")
@@ -50,7 +50,7 @@ func command(t *testing.T, args ...string) {
 	must.Run(t, exec.Command(args[0], args[1:]...))
 }
 
-// flatten writes an image as it lies in memory.
+// flatten writes an image as it is laid out in memory.
 func flatten(t *testing.T, dir, dll string) (f *pe.File, flat string) {
 	t.Helper()
 	f = must.Get(pe.Open(dll))(t)
@@ -64,7 +64,7 @@ func flatten(t *testing.T, dir, dll string) (f *pe.File, flat string) {
 	return f, flat
 }
 
-// entryOf is an image's entry point, from its beginning.
+// entryOf returns the RVA of an image's entry point.
 func entryOf(f *pe.File) uint32 {
 	head, _ := f.BytesAt(0, 1024)
 	return binary.LittleEndian.Uint32(head[binary.LittleEndian.Uint32(head[0x3c:])+24+16:])

@@ -18,7 +18,7 @@ var (
 	every = flag.Int("every", 0, "compare each n-th instruction; 0: all with -all, else each 5th")
 )
 
-// The newest of a tool that there is.
+// The newest installed version of each tool.
 var (
 	clang   = newest("clang-19", "clang")
 	lldLink = newest("lld-link-19", "lld-link")
@@ -36,7 +36,7 @@ func newest(names ...string) string {
 
 const shapes = "testdata/shapes.c"
 
-// build is a program in one of its shapes. Few are built without -all.
+// build is one way to compile a program. Without -all, only builds with few are stepped.
 type build struct {
 	name string
 	few  bool
@@ -67,7 +67,7 @@ var builds = []build{
 	{"musl Os", false, []string{"musl-gcc", "-Os"}},
 }
 
-// each steps the builds that are wanted, one after the other.
+// each steps the chosen builds, one after the other.
 func each(t *testing.T, builds []build, step func(*testing.T, *build)) {
 	left := 0
 	for i := range builds {
@@ -83,7 +83,7 @@ func each(t *testing.T, builds []build, step func(*testing.T, *build)) {
 	}
 }
 
-// make compiles the program, and skips where there is no such compiler.
+// make compiles the program, and skips the test if there is no such compiler.
 func (b *build) make(t *testing.T, source string) string {
 	t.Helper()
 	b.need(t)
@@ -121,7 +121,7 @@ func TestSilentNoReturn(t *testing.T) { each(t, silent, stepped("testdata/noretu
 // TestShapes walks at the instructions of a program of many shapes.
 func TestShapes(t *testing.T) { each(t, builds, stepped(shapes, 1000)) }
 
-// stepped is a test of a program's builds. least is how many points each must have.
+// stepped returns a test of a program's builds. Each build must have at least the given number of points.
 func stepped(source string, least int) func(*testing.T, *build) {
 	return func(t *testing.T, b *build) {
 		bin := b.make(t, source)
@@ -177,8 +177,8 @@ var realigned = []build{
 // TestRealigned walks at the instructions of epilogs that end in a tail call.
 func TestRealigned(t *testing.T) { each(t, realigned, stepped("testdata/realigned.c", 300)) }
 
-// thunks are builds whose returns and indirect calls go through thunks. gcc's call frame
-// information has the stack pointer wrong at the return of a return thunk.
+// thunks are builds whose returns and indirect calls go through thunks. At the return of a return thunk,
+// gcc's call frame information has a wrong CFA.
 var thunks = []build{
 	{"gcc return thunks", true, []string{"gcc", "-O2", "-mfunction-return=thunk"}},
 	{"gcc inline return thunks", true, []string{"gcc", "-O1", "-mfunction-return=thunk-inline", "-mindirect-branch=thunk-inline"}},
@@ -215,7 +215,7 @@ func note(t *testing.T, c *Tally) {
 	s.SureWrong += c.SureWrong
 }
 
-// TestMain prints, of a run of every build, what came of them by test.
+// TestMain prints the tally of each test after a run of all builds.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if *all {

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// randomImages are builds of random Windows images of x86-64, as randomBuilds has them.
+// randomImages are builds of random Windows images of x86-64, in the format of randomBuilds.
 const randomImages = `
   mingw-O1             x86_64-w64-mingw32-gcc -O1
   mingw-O2             x86_64-w64-mingw32-gcc -O2 -fno-ipa-ra
@@ -46,7 +46,7 @@ const randomImages = `
   mingw-thunk-inline   x86_64-w64-mingw32-gcc -O3 -mindirect-branch=thunk-inline
 `
 
-// randomImages64 are those of ARM64.
+// randomImages64 are builds of random Windows images of ARM64.
 const randomImages64 = `
   clang-13-gnu      clang-13 --target=aarch64-w64-windows-gnu -O2
   clang-14-gnu      clang-14 --target=aarch64-w64-windows-gnu -O1 -fno-optimize-sibling-calls
@@ -110,7 +110,7 @@ func TestRandomImages(t *testing.T) {
 	})
 }
 
-// TestRandomImagesARM64 walks at those of ARM64.
+// TestRandomImagesARM64 walks at the instructions of random Windows images of ARM64.
 func TestRandomImagesARM64(t *testing.T) {
 	eachRandom(t, randomImages64, func(t *testing.T, b *build, source string) {
 		b.stepImage64(t, source, "-funwind-tables", false, 0)

@@ -16,8 +16,8 @@ var (
 	first  = flag.Uint64("first", 0, "number of the first random program")
 )
 
-// randomBuilds are builds of random programs, each of another one: a name, a compiler and
-// its options. Those with a star are few.
+// randomBuilds are builds of random programs, one program for each: a name, a compiler, and its options.
+// Builds with a star are also stepped without -all.
 const randomBuilds = `
   gcc-11-O1            gcc-11 -O1 -fno-plt -foptimize-sibling-calls
   gcc-11-no-ipa-ra     gcc-11 -O2 -fcf-protection=none -fno-ipa-ra
@@ -76,8 +76,8 @@ const randomBuilds = `
   clang-19-sls         clang-19 -O2 -mharden-sls=all
 `
 
-// languageBuilds are builds of programs in testdata/languages: a name, the program's
-// language, a compiler and its options. OUT and IN stand for files.
+// languageBuilds are builds of programs in testdata/languages: a name, the program's language, a compiler,
+// and its options. OUT and IN are replaced by the names of files.
 const languageBuilds = `
   fortran-O0       f90 gfortran -O0
   fortran-O3       f90 gfortran -O3
@@ -140,7 +140,7 @@ func (b *build) compile(t *testing.T, name, source string) string {
 	return out
 }
 
-// most is how many points of a random program are compared.
+// most returns how many points of a random program are compared.
 func most() int {
 	switch {
 	case *points > 0:
@@ -151,7 +151,8 @@ func most() int {
 	return 1500
 }
 
-// few visits each fifth instruction of a program, and at most -points of them.
+// few returns the options for a random program: every fifth instruction, unless -every is set, and at most
+// most() points.
 func few(bin string) Options {
 	o := options(bin)
 	o.Max = most()
@@ -176,7 +177,7 @@ func stepFew(t *testing.T, bin string) {
 	}
 }
 
-// eachRandom steps the builds of a table, each of a random program of its own.
+// eachRandom steps the builds of a table. Each build has a random program of its own.
 func eachRandom(t *testing.T, table string, step func(t *testing.T, b *build, source string)) {
 	list := parse(table)
 	run := map[string]uint64{}
@@ -195,8 +196,8 @@ func TestRandom(t *testing.T) {
 	eachRandom(t, randomBuilds, func(t *testing.T, b *build, source string) { stepFew(t, b.make(t, source)) })
 }
 
-// TestLanguages walks at the instructions of programs in other languages, with exceptions,
-// coroutines, nested functions and their runtimes.
+// TestLanguages walks at the instructions of programs in other languages, with exceptions, coroutines, nested
+// functions, and their runtimes.
 func TestLanguages(t *testing.T) {
 	each(t, parse(languageBuilds), func(t *testing.T, b *build) {
 		name := "shapes." + b.cc[0]

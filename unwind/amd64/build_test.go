@@ -12,8 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A labelled builder of call frame information and stacks, independent of the
-// readers it tests.
+// A labeled builder of call frame information and stacks, independent of the readers that it tests.
 
 const (
 	textBias  = 0x5000_0000 // the module's bias
@@ -66,8 +65,7 @@ func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
 // at is an address in function i.
 func at(i int) uint64 { return textBias + textLo + uint64(i)*fnSize + 0x10 }
 
-// stack is a hand-made stack; every word not set holds a value that is no
-// address of code.
+// stack is a stack whose words a test sets. Every other word has a value that is not an address of code.
 type stack struct{ data []byte }
 
 func newStack() *stack {
@@ -88,12 +86,12 @@ func (s *stack) window() *memory.Window {
 	return memory.New(memory.Run{Addr: stackLow, Data: s.data})
 }
 
-// from is a window without what lies below addr.
+// from returns a window on the stack from addr upwards.
 func (s *stack) from(addr uint64) *memory.Window {
 	return memory.New(memory.Run{Addr: addr, Data: s.data[addr-stackLow:]})
 }
 
-// beside is a window whose hot run is another one.
+// beside returns a window in which the stack is not the hot run.
 func (s *stack) beside() *memory.Window {
 	return memory.New(memory.Run{Addr: stackLow, Data: s.data}, memory.Run{Addr: 2 * stackLow, Data: make([]byte, 2*stackSize)})
 }

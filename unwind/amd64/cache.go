@@ -16,9 +16,8 @@ type entry struct {
 	rule Rule
 }
 
-// Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 300 KiB), so keep one per walking thread;
-// it is not safe for concurrent use.
+// Unwinder steps and walks stacks of one process. It holds the rule cache and the interpreter's storage
+// (about 300 KiB), so keep one per walking thread; it is not safe for concurrent use.
 type Unwinder struct {
 	table    *module.Table
 	noCache  bool

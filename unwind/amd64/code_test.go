@@ -32,8 +32,8 @@ func codeTable(tb testing.TB, code []byte) *module.Table {
 
 const codeCall = codeLo + 0x805
 
-// Code without unwind data, entered at each offset that is an instruction.
-// words is how many words were pushed after the return address.
+// TestStepByCode steps out of code without unwind data, at each of its instructions. words is how many words
+// the code has pushed after the return address.
 func TestStepByCode(t *testing.T) {
 	type point struct{ at, words int }
 	for _, c := range []struct {
@@ -58,8 +58,8 @@ func TestStepByCode(t *testing.T) {
 	}
 }
 
-// flip spoils the return address: what the code seems to prove is then refused
-// unless the code is a linkage table's.
+// checkByCode steps from one point. flip sets a return address that follows no call: then what the code seems
+// to prove is refused, unless the code is a linkage table's.
 func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, flip bool) {
 	t.Helper()
 	u, s, r := unwinder(codeTable(t, code)), newStack(), start(codeLo+uint64(off), sp0)
@@ -84,8 +84,8 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 	}
 }
 
-// Registers that the code pops are restored. Code that makes calls is doubtful: code
-// after a call that never returns belongs to another function.
+// TestCodeRestores: registers that the code pops are restored. A step out of code that makes calls is
+// doubtful: the code after a call that never returns belongs to another function.
 func TestCodeRestores(t *testing.T) {
 	dtors := []byte{0x80, 0x3d, 1, 2, 3, 4, 0, 0x75, 0x2b, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0xc6, 0x05, 1, 2, 3, 4, 1, 0x5d, 0xc3}
 	start1 := []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0x48, 0x8b, 5, 1, 2, 3, 4, 0x48, 0x85, 0xc0, 0x74, 2, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3}
@@ -125,8 +125,8 @@ func TestCodeRestores(t *testing.T) {
 	}
 }
 
-// TestCodeProvesNothing: code that calls, that jumps to a place unknown here, or that does not
-// come to a return proves no caller. The stack holds return addresses everywhere.
+// TestCodeProvesNothing: code proves no caller if it calls, jumps to an unknown place, or does not reach a
+// return. The stack holds return addresses everywhere.
 func TestCodeProvesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// commonProgram is a program of common rows, of functions that save what a return hook
-// pushes in the order of its pushes or another, and of rows that fit no rule.
+// commonProgram returns a random program: of common rows, of functions that save registers in the order in
+// which a return hook pushes them or in another one, or of rows that fit no rule.
 func commonProgram(rnd *rand.Rand) (code []byte) {
 	pushed := []byte{dwarfRBP, dwarfRBX, 15, 14, 13, 12} // by hijackPushes, behind rax
 	for i, reg := range pushed[:rnd.IntN(len(pushed)+1)] {
@@ -29,8 +29,8 @@ func commonProgram(rnd *rand.Rand) (code []byte) {
 	return code
 }
 
-// TestCommonRules: resolveCommon makes the same rule for a return address as the whole
-// row, for return hooks too: here all functions begin like one.
+// TestCommonRules: for a return address, resolveCommon makes the same rule as the whole row does. The code of
+// all functions begins like a return hook, so that this is tested for hooks too.
 func TestCommonRules(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	const n = 16

@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// A value is the emulator's knowledge of a register or a word of the stack.
+// A value64 is what the emulator knows of a register or of a word of the stack.
 type value64 struct {
 	v    uint64
 	kind valueKind
@@ -29,8 +29,8 @@ type store struct {
 const maxStores = 24
 
 // An emulator executes code for its effect on the stack pointer, the frame pointer, and the preserved
-// registers: it moves, adds, pushes, and pops known values, and forgets everything that other instructions
-// change. It assumes that stores to unknown addresses do not hit the words in which registers were saved.
+// registers: it moves, adds, pushes, and pops known values, and forgets what other instructions change. It
+// assumes that stores to unknown addresses, and stores by other instructions, do not hit saved registers.
 type emulator struct {
 	regs   [16]value64
 	stores [maxStores]store
@@ -48,7 +48,7 @@ const (
 	flowCall
 	flowReturn
 	flowIndirect // to an unknown address
-	flowStop     // ends: hlt, ud2, int3, or invalid bytes
+	flowStop     // the emulator cannot go on: hlt, ud2, int, a far call or return
 )
 
 // volatileRegs are the registers that a System V call does not preserve.
@@ -167,7 +167,7 @@ func (e *emulator) run(in *x86.Insn, mem *memory.Window) flow {
 	return flowNext
 }
 
-// popTo pops into a register or memory, whose address is computed after the pop.
+// popTo executes a pop into a register or into memory, whose address is computed after RSP is raised.
 func (e *emulator) popTo(in *x86.Insn, mem *memory.Window) {
 	v := e.pop(mem)
 	if at, ok := e.address(in); !in.Memory {
@@ -205,8 +205,8 @@ func (e *emulator) group5(in *x86.Insn) flow {
 	return flowNext
 }
 
-// compute executes the 64-bit moves and sums that set up and leave frames; it makes the results of others
-// unknown.
+// compute executes the 64-bit moves and sums that set up and leave frames. For other instructions it makes
+// the registers that they change unknown. A 32-bit store makes its word unknown.
 func (e *emulator) compute(in *x86.Insn, mem *memory.Window) {
 	at, known := uint64(0), false
 	if in.Memory {
@@ -275,8 +275,8 @@ func (e *emulator) enterFrame(regs *Registers) {
 	}
 }
 
-// leave returns the caller's registers at a return: those in kept. XMM registers are not tracked, because
-// code without unwind data cannot save them. The stack pointer must not be below the frame's.
+// leave returns the registers in kept after a return. XMM registers are the frame's: code without unwind data
+// cannot save them. The stack pointer must not be below the frame's.
 func (e *emulator) leave(regs *Registers, mem *memory.Window, kept uint32) (to Registers, ok bool) {
 	at := e.regs[context.RSP]
 	if at.kind != knownValue || at.v < regs.GPR[context.RSP] {

@@ -100,7 +100,7 @@ func TestEmulatorStores(t *testing.T) {
 	}
 }
 
-// TestEmulatorPops: pop into a register or memory, whose address is computed after the pop.
+// TestEmulatorPops: a pop into a register or into memory. The address in memory is computed after the pop.
 func TestEmulatorPops(t *testing.T) {
 	var e emulator
 	e.set(context.RSP, value64{0x1000, knownValue})

@@ -27,9 +27,8 @@ func realignedTable(t *testing.T, code []byte) *module.Table {
 	return describedTable(t, code, realigned)
 }
 
-// describedTable maps code as function 0, described by a program. Function 1 follows
-// with the rules of a function's first instruction. Before codeCall is a call. Between lies
-// gcc's __x86_indirect_thunk_r11.
+// describedTable maps code as function 0, described by a program. Function 1 follows, with the row of a
+// function's first instruction. gcc's __x86_indirect_thunk_r11 is at thunkLo. A call is before codeCall.
 func describedTable(t *testing.T, code, program []byte) *module.Table {
 	t.Helper()
 	text := make([]byte, 0x1000)
@@ -46,8 +45,8 @@ func describedTable(t *testing.T, code, program []byte) *module.Table {
 	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f, CFI: c}}, []memory.Range{{Start: jitLo, End: jitHi}})
 }
 
-// TestRealignedEpilog: RBP has been restored already, but the unwind data uses the place
-// that it pointed to before. The code decides if it leads out of the function.
+// TestRealignedEpilog: RBP has already been restored, but the unwind data uses the place to which it pointed
+// before. The code decides, if it leaves the function.
 func TestRealignedEpilog(t *testing.T) {
 	head := []byte{0x49, 0x8d, 0x65, 0xf0, 0x41, 0x5d} // lea rsp, [r13-16]; pop r13
 	to := func(op byte, target uint64) []byte {

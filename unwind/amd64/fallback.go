@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// fallback steps if no unwind data covers the address: first by what the code proves, then by the frame
-// pointer of code that is known to keep it (its prolog may not have run), then, if the bounds allow it, by
-// following the code, and last, if they allow guesses, by the frame pointer.
+// fallback steps if no unwind data covers the address: first out of a call through a null pointer, or by what
+// the code proves; then by the frame pointer of code that is known to keep it (its prolog may not have run);
+// then, if the bounds allow it, by following the code; and last, if they allow guesses, by any frame pointer.
 func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
 	if s.Exact && regs.RIP < nullPage {
@@ -109,8 +109,8 @@ func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 	return to, ok
 }
 
-// accept checks progress and bounds and makes the step. signal means that to was interrupted: it may be on
-// another stack, and its ip may be 0 after a call through a null pointer.
+// accept checks progress and bounds and makes the step. signal means that a signal interrupted the caller: it
+// may be on another stack, and its ip may be 0 after a call through a null pointer.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	sp := to.GPR[context.RSP]
 	if !signal {

@@ -251,8 +251,8 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 	}
 }
 
-// Every operation that has a name is undone by the interpreter, but those that
-// describe no instruction of a prolog. Pushes are undone before it is asked.
+// TestEveryOperationIsUndone: the interpreter undoes every operation that has a name, except those that
+// describe no instruction of a prolog. Pushes are not tested, because they are undone before it is called.
 func TestEveryOperationIsUndone(t *testing.T) {
 	for op := peamd64.Op(0); op.String() != "op?"; op++ {
 		if op == peamd64.UWOP_PUSH_NONVOL {

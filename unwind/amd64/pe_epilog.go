@@ -15,7 +15,7 @@ import (
 
 const maxPops = 64 // real epilogs have at most 16
 
-// MaxEpilog is how many bytes of code ReadEpilog reads.
+// MaxEpilog is the most bytes of code that ReadEpilog reads.
 const MaxEpilog = 8 + 2*maxPops + 3 + 8
 
 var vzeroupper = []byte{0xc5, 0xf8, 0x77}
@@ -30,10 +30,10 @@ type Epilog struct {
 	Target uint64 // at this distance from the first byte of the code
 }
 
-// ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the stack pointer, pops, and an
-// end. Only RSP and the frame register (0 = none) may be the base of the adjustment. ok is false if code
-// does not begin with that. A direct jump ends an epilog only if it leaves the function, which the caller
-// must check. ReadEpilog allocates nothing.
+// ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the stack pointer, pops,
+// instructions that zero registers, and an end. Only RSP and the frame register (0 = none) may be the base of
+// the adjustment. ok is false if code does not begin with that. A direct jump ends an epilog only if it
+// leaves the function, which the caller must check. ReadEpilog allocates nothing.
 func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
 	ok = e.read(code, frameReg)
 	return e, ok
@@ -111,14 +111,15 @@ func popInstruction(code []byte) (n int, reg uint8) {
 	return 0, 0
 }
 
-// end reports whether code begins with an instruction that may end an epilog: a return, or a jump, whose
-// target it stores if the jump is direct. at is the offset of code from the epilog's first decoded byte.
+// end reports whether code is the end of an epilog: a return, or a jump, whose target it stores if the jump
+// is direct. One vzeroupper may come before either. Other instructions that zero registers may come before a
+// return. at is the offset of code from the epilog's first decoded byte.
 func (e *Epilog) end(code []byte, at uint64) bool {
 	n := 0
 	for size := 1; size != 0 && n < len(code); n += size {
 		size = x86.Zeroes(code[n:])
 	}
-	if n > 0 && !bytes.Equal(code[:n], vzeroupper) { // -fzero-call-used-regs does this before returns only
+	if n > 0 && !bytes.Equal(code[:n], vzeroupper) { // -fzero-call-used-regs writes them before returns only
 		return len(code) > n && code[n] == 0xc3
 	}
 	code, at = code[n:], at+uint64(n)
@@ -153,9 +154,9 @@ func (e *Epilog) jump(target uint64) bool {
 	return true
 }
 
-// jumpsOut reports whether a jump to target leaves the function. It does so to a function's first byte or to
-// code without an entry, also to its own first byte. gcc jumps from the cold part of a function, which has an
-// entry that is not chained, into the middle of the other part.
+// jumpsOut reports whether a jump to target leaves the function. It does if target is the first byte of a
+// function, this one included, or has no entry. A jump into the middle of another function does not: gcc
+// writes it from the cold part of a function, whose entry is not chained, into the other part.
 func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target uint32) bool {
 	if fn.Contains(target) {
 		return target == fn.Begin && !info.Chained()

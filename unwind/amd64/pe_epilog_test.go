@@ -108,8 +108,8 @@ func TestPEEpilogInProlog(t *testing.T) {
 	c.check(t)
 }
 
-// TestPETailJumps: a jump to another fragment of the same function is no
-// epilog, one to another function is.
+// TestPETailJumps: a jump ends an epilog if it is to the first byte of a function or to code without an
+// entry. A jump into the middle of a function, or to a fragment, ends none.
 func TestPETailJumps(t *testing.T) {
 	parent := peamd64.RuntimeFunction{Begin: 0x2000, End: 0x2100, Unwind: 0x6000}
 	frag := peamd64.RuntimeFunction{Begin: 0x3000, End: 0x3100, Unwind: 0x6100}

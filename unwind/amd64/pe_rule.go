@@ -220,8 +220,8 @@ func (p *peRule) hash() uint32 {
 	return h ^ h>>16
 }
 
-// resolvePE finds a PE module's rule for an address. It is RulePE, so that each step decides, if the step
-// depends on more than the address: for example, if no unwind data covers it.
+// resolvePE makes the rule for an address of a PE module. The rule is RulePE if the step depends on more than
+// the address, for example if no unwind data covers it. Then each step decides.
 func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if i >= noModule {
 		return makeRule(RuleNoInfo, i) // the module's index does not fit in a rule

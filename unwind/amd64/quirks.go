@@ -12,7 +12,7 @@ import (
 )
 
 // Call frame information that compilers get wrong, as the code shows. All of it concerns instructions at
-// which a thread was interrupted: at calls it is right. It misleads every reader of call frame information.
+// which a thread was interrupted: at calls it is right. A walker that trusts it finds wrong callers there.
 
 // Bounds of the code that is executed for a row, in bytes.
 const (
@@ -21,8 +21,8 @@ const (
 	maxProlog = 32
 )
 
-// straight executes simple code from one address to another of the image, from which it is at most max bytes
-// away. The stack pointer is entrySP at the beginning.
+// straight executes the code between two addresses of the image, at most max bytes apart, with entrySP in RSP
+// at first. ok is false if the code jumps, calls, or returns, or if RSP becomes unknown.
 func (u *Unwinder) straight(m *module.Module, from, to, max uint64) (e *emulator, ok bool) {
 	if to-from > max || !m.SystemV() {
 		return nil, false
@@ -39,10 +39,10 @@ func (u *Unwinder) straight(m *module.Module, from, to, max uint64) (e *emulator
 	return e, e.regs[context.RSP].kind == knownValue
 }
 
-// catchUp corrects the CFA of a row that misses a change of the stack pointer. In the prolog of a Microsoft
-// function, clang pushes RSI and RDI, lowers RSP, and advances the CFA only after ten XMM registers are
-// saved. Such a row is long, begins with the sub, and lists no saved register yet. Few other rows have their
-// code read.
+// catchUp corrects the CFA of a row that misses a decrease of the stack pointer by the code from the row's
+// start to addr. In the prolog of a function with the Microsoft calling convention, clang pushes RSI and RDI,
+// lowers RSP, and advances the CFA only after ten XMM registers are saved. Such a row is long and lists no
+// saved register yet. Few other rows have their code read.
 func (u *Unwinder) catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off < 24 ||
 		row.Used != [2]uint64{1 << dwarfRA} || row.Hi-row.Lo < minLate {
@@ -53,8 +53,8 @@ func (u *Unwinder) catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	}
 }
 
-// unpush corrects a row that lists registers which the code from the record's start to addr has not pushed
-// yet: their places are below RSP. clang writes such rows for block sections (seen in 19).
+// unpush corrects a row that lists registers as saved before the code from the record's start to addr has
+// stored them: their places are below RSP. clang writes such rows for block sections (seen in 19).
 func (u *Unwinder) unpush(row *cfi.Row, m *module.Module, addr uint64) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg >= dwarfRA || addr-row.FDE.Lo > maxProlog || !savedBelow(row, row.CFA.Off) {
 		return
@@ -72,8 +72,8 @@ func (u *Unwinder) unpush(row *cfi.Row, m *module.Module, addr uint64) {
 	}
 }
 
-// returnByJump corrects a row after the pop of the return address. With clang's hardening against load value
-// injection, functions return by pop reg; lfence; jmp reg, and the row there is that of a return. Such code
+// returnByJump corrects a row after the pop of the return address, which the row still has on the stack. With
+// clang's hardening against load value injection, functions return by pop reg; lfence; jmp reg. Such code
 // ends a row, so code is read only for addresses near the end of one. returnByJump also corrects a row at a
 // plain return that still lists saved registers: they have the caller's values again.
 func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {

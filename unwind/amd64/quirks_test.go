@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestCatchUp: a long row that begins with a sub of the stack pointer does not include it.
+// TestCatchUp: the CFA of a long row that misses a sub from the stack pointer is corrected.
 func TestCatchUp(t *testing.T) {
 	// sub rsp, 168; movaps [rsp], xmm6
 	long := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x0f, 0x29, 0x34, 0x24, 0xc3}
@@ -52,7 +52,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestUnpush: a row that lists registers before they are pushed does not read their places.
+// TestUnpush: registers that a row lists as saved before they are pushed are taken as unchanged.
 func TestUnpush(t *testing.T) {
 	pushes := []byte{0x55, 0x48, 0x89, 0xe5, 0x53, 0x50}    // push rbp; mov rbp, rsp; push rbx; push rax
 	redZone := []byte{0x48, 0x89, 0x5c, 0x24, 0xf0, 0x90}   // mov [rsp-16], rbx: below RSP too
@@ -84,7 +84,8 @@ func TestUnpush(t *testing.T) {
 	}
 }
 
-// TestReturnByJump: after the pop of a return address, the row is still that of a return.
+// TestReturnByJump: after the pop of a return address, the row still has that address on the stack, and is
+// corrected.
 func TestReturnByJump(t *testing.T) {
 	low := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}        // pop rcx; lfence; jmp rcx
 	high := []byte{0x90, 0x41, 0x58, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe0} // r8

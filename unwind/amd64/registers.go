@@ -10,8 +10,7 @@ type Registers = context.AMD64
 const nonvolatile = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP |
 	1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
 
-// fromDWARF maps DWARF register numbers 0-15 (psABI figure 3.36) to
-// UNWIND_INFO numbers.
+// fromDWARF maps DWARF register numbers 0-15 (psABI figure 3.36) to UNWIND_INFO numbers.
 var fromDWARF = [16]uint8{
 	context.RAX, context.RDX, context.RCX, context.RBX,
 	context.RSI, context.RDI, context.RBP, context.RSP,

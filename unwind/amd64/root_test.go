@@ -97,7 +97,7 @@ func TestRoot(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		code  []byte
-		entry uint64 // of the image, from the code's begin
+		entry uint64 // of the image, from the beginning of the code
 		off   uint64
 		exact bool
 		stop  unwind.Stop

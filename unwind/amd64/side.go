@@ -16,7 +16,7 @@ const maxSide = 128
 // side is a rule that does not fit Rule's bits: signal frames, expressions, realigned stacks, registers saved
 // far away.
 type side struct {
-	lo, hi uint64 // look-up addresses it holds for
+	lo, hi uint64 // look-up addresses of its row
 	module int32
 	bias   uint64 // of the module
 	signal bool
@@ -58,13 +58,13 @@ func lowered(r *cfi.Rule, behind ...byte) (cfi.Kind, uint16, int64) {
 	return r.Kind, r.Reg, r.Off
 }
 
-// same reports whether two side rules are of one row and were corrected alike (see quirks.go).
+// same reports whether two side rules are of one row and have the same corrections (see quirks.go).
 func (s *side) same(o *side) bool {
 	like := func(a, b cfi.Rule) bool { return a.Kind == b.Kind && a.Reg == b.Reg && a.Off == b.Off }
 	return s.lo == o.lo && s.hi == o.hi && s.module == o.module && like(s.cfa, o.cfa) && like(s.ra, o.ra) && slices.EqualFunc(s.regs[:], o.regs[:], like)
 }
 
-// addSide stores a row as a side rule and returns its number. Addresses of a row share it.
+// addSide stores a row as a side rule and returns its number. Addresses of a row share it if it is the same.
 func (u *Unwinder) addSide(row *cfi.Row, module int, bias uint64) int {
 	if u.nside == maxSide {
 		u.flush()

@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Only an expression that is a register and a distance becomes savedAt: before nothing
-// of a register's rule, before a read of the CFA's.
+// TestLowered: an expression becomes savedAt if it is a register plus a distance, and nothing else in the
+// rule of a register, or only a read after that in the rule of the CFA.
 func TestLowered(t *testing.T) {
 	const breg = cfi.DW_OP_breg0
 	for _, c := range []struct {

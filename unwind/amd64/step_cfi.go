@@ -125,8 +125,8 @@ func foldPLT(row *cfi.Row, addr uint64) {
 
 // forgetMoved drops the saved registers from a row whose CFA is the value of a register other than RSP and
 // RBP. A function has its CFA in R10 or R13 while it aligns its stack, and saves registers on the aligned
-// stack. gcc writes expressions for those; clang with block sections writes distances from the CFA, which are
-// wrong. R13 itself is saved before.
+// stack. gcc writes expressions for those. clang with block sections writes distances from the CFA, which are
+// wrong. Only R13 itself was saved before, so its place is right.
 func forgetMoved(row *cfi.Row) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Off != 0 || row.CFA.Reg == dwarfRSP || row.CFA.Reg == dwarfRBP {
 		return

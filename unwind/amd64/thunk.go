@@ -74,7 +74,7 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return t.rule(kind, i, off), ok && into <= t.ret
 }
 
-// inPEThunk makes the rule of the body of a thunk that jumps, in a PE function, as the code shows it.
+// inPEThunk makes the rule of the body of an indirect jump's thunk in a PE function. Only its code shows it.
 func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 	const loop, mov = 7, 4 // bytes
 	for back := uint64(0); a.Exact && back <= mov; back += mov {
@@ -86,13 +86,13 @@ func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 	return Rule{}, false
 }
 
-// rule is the rule of a thunk whose CFA is off bytes above RSP.
+// rule makes the rule of kind k for a thunk whose CFA is off bytes above RSP.
 func (t *thunk) rule(k Kind, module int, off uint64) Rule {
 	return makeRule(k, module).withIndex(int(off>>3 | t.reg<<(slotShift-offsetShift)))
 }
 
 // stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target or its
-// call frame information is unknown, the thunk counts as a called function.
+// unwind data is unknown, or the target is a thunk too, this thunk counts as a called function.
 func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
 	reg := int(r.slots() & 15)

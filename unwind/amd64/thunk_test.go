@@ -68,8 +68,8 @@ func TestThunkRows(t *testing.T) {
 	}
 }
 
-// TestThunkBodyOfTwelveBytes: a row of a thunk's body may be as long as what lies between a
-// thunk's call and its body.
+// TestThunkBodyOfTwelveBytes: the row of a thunk's body may be as long as the code between the thunk's call
+// and its body.
 func TestThunkBodyOfTwelveBytes(t *testing.T) {
 	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}, make([]byte, 6))
 	program := []byte{cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 40}
@@ -186,7 +186,7 @@ func TestThunkKeepsRegisters(t *testing.T) {
 	}
 }
 
-// TestPEThunk: a PE function's thunk that jumps is left as its target is.
+// TestPEThunk: the walk leaves a thunk that jumps, in a PE function, by the rule of its jump target.
 func TestPEThunk(t *testing.T) {
 	// sub rsp, 40; call 1f; 0: pause; lfence; jmp 0b; 1: mov [rsp], r11; ret
 	code := []byte{0x48, 0x83, 0xec, 0x28, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}

@@ -13,8 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// A labelled builder of call frame information, code and stacks, independent
-// of the readers it tests.
+// A labeled builder of call frame information, code, and stacks, independent of the readers that it tests.
 
 const (
 	textBias  = 0x5000_0000 // the module's bias
@@ -71,8 +70,7 @@ func image(tb testing.TB, code []uint32) *elf.File {
 // at is an address in function i.
 func at(i int) uint64 { return textBias + textLo + uint64(i)*fnSize + 0x10 }
 
-// stack is a hand-made stack; every word not set holds a value that is no
-// address of code.
+// stack is a stack whose words a test sets. Every other word has a value that is not an address of code.
 type stack struct{ data []byte }
 
 func newStack() *stack {

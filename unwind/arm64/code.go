@@ -18,8 +18,8 @@ const (
 	insNop            = 0xd503201f
 )
 
-// codeWord returns the instruction at addr: from the module's image, or else from the
-// window (the kernel's trampoline page is in no image). m and mem may be nil.
+// codeWord returns the instruction at addr: from the module's image, or else from the window (the kernel's
+// trampoline page is in no image), or else 0 and false. m and mem may be nil.
 func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
 	var b []byte
 	if m != nil {

@@ -60,8 +60,8 @@ var wrongRows = []struct {
 	},
 }
 
-// At every instruction the caller's registers are what the function was entered with,
-// where the rows are right, and where they contradict themselves.
+// TestWrongRows: at every instruction, the caller's registers are those with which the function was entered,
+// whether the row there is right or contradicts itself.
 func TestWrongRows(t *testing.T) {
 	for _, c := range wrongRows {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +83,8 @@ func TestWrongRows(t *testing.T) {
 	}
 }
 
-// oneFunction is a module of a function at codeLo, as Microsoft's compiler describes it.
+// oneFunction is a module of a function at codeLo, with call frame information as Microsoft's compiler writes
+// it.
 func oneFunction(t *testing.T, code, program []byte) *module.Table {
 	t.Helper()
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
@@ -99,7 +100,7 @@ func oneFunction(t *testing.T, code, program []byte) *module.Table {
 	return module.NewTable(1, []module.Module{m}, nil)
 }
 
-// stepOver undoes the frame of what a machine runs.
+// stepOver steps from the frame that a machine executes to its caller.
 func stepOver(u *Unwinder, m *armrun.Machine) (to armrun.Registers, err error) {
 	r := context.Registers{Arch: context.ArchARM64}
 	g := &r.ARM64

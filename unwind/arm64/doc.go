@@ -23,6 +23,7 @@
 // Step and Walk allocate nothing, take no lock, and make no system call: they may run while the target is
 // suspended.
 //
-// Known gaps: vector registers become unknown in code that is left by following it; SVE registers and SVE
-// unwind codes; the PAuth_LR extension; signed return addresses are assumed to have 48 significant bits.
+// Known gaps: vector registers become unknown in code that is left by following it, and in epilogs that
+// restore registers later than their rows say; SVE registers and SVE unwind codes; the PAuth_LR extension;
+// signed return addresses are assumed to have 48 significant bits.
 package arm64

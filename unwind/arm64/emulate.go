@@ -5,7 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// A value is the emulator's knowledge of a register or a word of the stack.
+// A value64 is what the emulator knows of a register or of a word of the stack.
 type value64 struct {
 	v    uint64
 	kind valueKind
@@ -78,7 +78,7 @@ func (e *emulator) save(at uint64, v value64) {
 	}
 }
 
-// load reads a word that the code has written or, with a window, a word of memory.
+// load reads a word that the code has written, or memory. Without a window, other words are loadedValues.
 func (e *emulator) load(at uint64, mem *memory.Window) value64 {
 	for i := range e.stores[:e.n] {
 		if e.stores[i].at == at {

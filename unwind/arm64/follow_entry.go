@@ -12,7 +12,7 @@ const maxFunction = 1 << 16
 // distance to the real SP.
 const entrySP = 1 << 40
 
-// backward searches the stack for a return address from whose call the function saves x30 at that word.
+// backward searches the stack for a return address: the function called there must save x30 in its word.
 func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	tries := 0
 	for i := range uint64(maxWords) {

@@ -30,7 +30,7 @@ func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 // are in the frame record to which x29 points. The CLR's macros for epilogs write the wrong ones: one lowers
 // the CFA together with the stack pointer, and none marks x29 as restored (dotnet/runtime
 // src/coreclr/pal/inc/unixasmmacrosarm64.inc, EPILOG_STACK_FREE and EPILOG_RESTORE_REG_PAIR_INDEXED, seen in
-// 10.0). None of 144 such rows is right.
+// 10.0).
 func contradicts(row *cfi.Row) bool {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regFP {
 		return false
@@ -42,9 +42,9 @@ func contradicts(row *cfi.Row) bool {
 	return fp.Kind == cfi.Offset && fp.Off != -row.CFA.Off
 }
 
-// forgets recognizes rows after a call in which x30 has not been saved: the call would return into itself.
-// clang writes them if it has moved parts of a function (dotnet 10.0.9, libcoreclr's 0x81b51c and a hundred
-// others), which begin with the rows of an epilog.
+// forgets recognizes rows after a call that have the return address in x30: the call would return into
+// itself. clang writes them if it has moved a part of a function elsewhere and the part begins with the rows
+// of an epilog (seen in libcoreclr of .NET 10.0.9).
 func forgets(row *cfi.Row) bool {
 	return !row.FDE.Signal && row.FDE.RA == regLR && row.CFA.Kind == cfi.RegisterOffset && inRegister(row)
 }
@@ -52,7 +52,7 @@ func forgets(row *cfi.Row) bool {
 // inRegister reports whether a row has the return address in x30.
 func inRegister(row *cfi.Row) bool { return unsaved(row.Regs[regLR].Kind) }
 
-// unsaved reports whether the caller's value is in the register itself.
+// unsaved reports whether the caller's value is in the register itself, by a rule of this kind.
 func unsaved(k cfi.Kind) bool { return k == cfi.Unspecified || k == cfi.SameValue }
 
 // popped corrects a row that lists registers as saved below SP. Nothing survives there, because a signal
@@ -81,7 +81,7 @@ func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
 // resolveProfile is sub sp, sp, #496; stp x29, x30, [sp]; mov x29, sp.
 var resolveProfile = []byte{0xff, 0xc3, 0x07, 0xd1, 0xfd, 0x7b, 0x00, 0xa9, 0xfd, 0x03, 0x00, 0x91}
 
-// isResolveProfile looks for these instructions, maybe after a nop.
+// isResolveProfile reports whether resolveProfile is at addr, maybe after a nop.
 func isResolveProfile(m *module.Module, addr uint64) bool {
 	if w, _ := codeWord(m, addr, nil); w == insNop {
 		addr += 4

@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// start of glibc 2.17's crt1.o, as the program of .NET 10.0.9 for linux-arm64 has it: no
-// call frame information covers it.
+// crtStart is _start of glibc 2.17's crt1.o and the code after it, as in the program of .NET 10.0.9 for
+// linux-arm64. No call frame information covers it.
 var crtStart = []uint32{
 	0xd280001d, 0xd280001e, 0xaa0003e5, 0xf94003e1, 0x910023e2, 0x910003e6, 0xd503201f, 0x100103a0, 0xb0003a63, 0x910d6063, 0xb0003a64, 0x910f6084,
 	0x941d34a8, 0x941d34a3, // bl __libc_start_main, abort
@@ -25,8 +25,8 @@ var crtStart = []uint32{
 
 func TestRoot(t *testing.T) {
 	const called = 0x34                               // behind the call of __libc_start_main
-	const record, context0 = stackLow + 0x2000, 0x300 // where a context's begin stands
-	// what setcontext.S has there, as Debian's libc.so.6 2.36 and as one built with BTI
+	const record, context0 = stackLow + 0x2000, 0x300 // a frame record; offset of a context's code
+	// the code there, from setcontext.S: of Debian's libc.so.6 2.36, and of one built with BTI
 	plain := []uint32{0xd503201f, 0xaa1303e0, 0xb5fff9c0, 0x17fff579}
 	guarded := append([]uint32{0xd503245f}, plain[1:]...)
 	for _, c := range []struct {

@@ -51,7 +51,7 @@ func leave(m *module.Module, from *unwind.State, mem *memory.Window, jumps bool)
 		s.forget(regLR)
 	}
 	for range maxScan {
-		w, _ := codeWord(m, s.pc, nil) // 0, which is refused, where there is no code
+		w, _ := codeWord(m, s.pc, nil) // 0 if there is no code: refused
 		s.pc += 4
 		switch s.instruction(w) {
 		case refused:
@@ -92,7 +92,7 @@ func (s *scan) instruction(w uint32) scanned {
 	case w == 0xd65f0bff || w == 0xd65f0fff: // retaa, retab
 		return returns
 	case w == insBRX17, s.jumps && w&0xfffffc1f == 0xd61f0000: // br
-		return returns // the linkage table's jump to its function
+		return returns // a linkage table's jump to its function, or a tail call
 	case nearcall.IsARM64(w):
 		if outlined(s.m, s.pc-4, w) {
 			return refused

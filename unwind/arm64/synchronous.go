@@ -17,14 +17,14 @@ import (
 // maxStraight bounds the instructions of a prolog or an epilog.
 const maxStraight = 24
 
-// correct corrects the row of an interrupted instruction. It returns false if it cannot: the code loads x30
-// from a place that the row does not list.
+// correct corrects the row of an interrupted instruction. It returns false if it cannot: the code changes x30
+// before it returns, and the row does not list where x30 is saved.
 func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
 		return true
 	}
 	prolog := u.amidProlog(m, addr, row)
-	ok := u.amidEpilog(m, addr, row, prolog) || prolog // both, for parts of epilogs: see toReturn
+	ok := u.amidEpilog(m, addr, row, prolog) || prolog // both: a part of an epilog is a function's start too
 	popped(row)
 	return ok
 }
@@ -36,7 +36,7 @@ func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool 
 	there, saves := u.straight(m, lo, addr, row)
 	switch {
 	case there && (saves || bare(row)):
-	case bare(row) && addr-lo < maxFunction: // after a branch, then
+	case bare(row) && addr-lo < maxFunction: // it may be reached by a branch
 		f.left = 2 * maxStraight
 		f.enter(m, lo)
 		f.mem, f.goal, f.uncalled = nil, addr, true
@@ -54,15 +54,15 @@ func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool 
 	return true
 }
 
-// straight executes a function from its start as if no branch were taken. It reports whether it reaches addr
-// (its state there is in u.follower.found), and whether it saves x30 up to there or soon after.
+// straight executes a function from its start and takes no branch. there means that it reaches addr, with its
+// state there in u.follower.found. saves means that it saves x30 up to there or soon after.
 func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (there, saves bool) {
 	e := u.follower.enter(m, lo)
 	for pc := lo; pc < lo+4*maxStraight && pc < row.FDE.Hi+m.CFIBias(); pc += 4 {
 		if pc == addr {
 			there, u.follower.found = true, *e
 		}
-		w, _ := codeWord(m, pc, nil) // 0, which stops, where there is no code
+		w, _ := codeWord(m, pc, nil) // 0 if there is no code: flowStop
 		if e.through(m, pc, w) {
 			continue
 		}
@@ -122,7 +122,7 @@ func (e *emulator) describe(row *cfi.Row) {
 }
 
 // amidEpilog corrects a row by the straight code from addr to the function's exit. It returns false if x30 is
-// changed on the way and the row does not list its place. trusted means that its registers are right.
+// changed on the way and the row does not list its place. trusted: the row's registers are right.
 func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trusted bool) bool {
 	e := u.follower.enter(m, addr)
 	if !u.leadsOut(m, addr, e) {
@@ -142,9 +142,9 @@ func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trust
 	return true
 }
 
-// reload corrects a row that lists registers as restored that an epilog has not loaded yet. gcc writes such
-// rows for frames of more than 64 KiB: all are restored at the instruction that comes last before its
-// scheduler moves it. Of vector registers, nothing is known there.
+// reload corrects a row that lists registers as restored that the epilog loads later. gcc writes such rows
+// for frames of more than 64 KiB: its scheduler moves the instruction with the note that all are restored
+// before other loads. Vector registers, whose loads are not tracked, become unknown there.
 func (e *emulator) reload(row *cfi.Row) {
 	late := false
 	for reg := firstX; reg <= regLR; reg++ {
@@ -160,7 +160,7 @@ func (e *emulator) reload(row *cfi.Row) {
 	}
 }
 
-// leadsOut executes straight code up to a return, or a jump to another function.
+// leadsOut executes straight code, and an outlined part after its jump, to where it leaves the function.
 func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 	for range maxStraight {
 		w, _ := codeWord(m, pc, nil)
@@ -185,8 +185,8 @@ func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 // maxOutlined bounds the instructions of code that a compiler has moved out of several functions.
 const maxOutlined = 16
 
-// toReturn executes straight code to its return. clang at -Oz moves parts of prologs and epilogs, which
-// change SP and saved registers, into functions that others call or jump to. It returns false for other code.
+// toReturn executes straight code to its return, and returns false if there is none. clang at -Oz moves parts
+// of prologs and epilogs, which change SP and saved registers, into functions that others call or jump to.
 func (e *emulator) toReturn(m *module.Module, pc uint64) bool {
 	for range maxOutlined {
 		w, _ := codeWord(m, pc, nil)
@@ -198,8 +198,8 @@ func (e *emulator) toReturn(m *module.Module, pc uint64) bool {
 	return false
 }
 
-// through executes the instruction w at pc if it is a direct call of straight code. Otherwise it changes
-// nothing.
+// through executes the instruction w at pc, if it is a direct call of straight code that returns to it,
+// together with that code. Otherwise it changes nothing and returns false.
 func (e *emulator) through(m *module.Module, pc uint64, w uint32) bool {
 	if w>>26 != 0x25 {
 		return false

@@ -17,7 +17,7 @@ type part struct {
 	program []byte
 }
 
-// partsTable is a module whose code is the parts', one after another from codeLo.
+// partsTable is a module with the code of the parts, one after another from codeLo.
 func partsTable(t *testing.T, parts ...part) *module.Table {
 	t.Helper()
 	cie, frames, code := elfasm.ARM64CIE(), elfasm.Frames{}, []uint32{}
@@ -33,8 +33,8 @@ func partsTable(t *testing.T, parts ...part) *module.Table {
 	return module.NewTable(1, []module.Module{m}, nil)
 }
 
-// TestSynchronous: rows that are right only at calls are compared with the code where a thread
-// was interrupted, and no other rows are changed.
+// TestSynchronous: where a thread was interrupted, rows that are right only at calls are corrected by the
+// code. Other rows stay as they are.
 func TestSynchronous(t *testing.T) {
 	const (
 		push, push19, frame = 0xa9be7bfd, 0xf9000bf3, 0x910003fd // stp x29, x30, [sp, #-32]!; str x19, [sp, #16]; mov x29, sp

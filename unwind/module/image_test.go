@@ -16,7 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// foreign is a format that is unknown everywhere else.
+// foreign is an image of a format that this package does not know.
 type foreign struct{}
 
 func (foreign) Bytes(at uint64, n int) []byte { return []byte{byte(at)} }
@@ -25,7 +25,7 @@ func (foreign) Starts(at uint64) bool         { return at == 0x20 }
 func (foreign) Entry() (uint64, bool)         { return 0x30, true }
 func (foreign) SystemV() bool                 { return true }
 
-// A module asks its image, of any format; a module without an image has no answers.
+// TestImage: a module asks its image, whatever its format. Without an image it has no answers.
 func TestImage(t *testing.T) {
 	m := Module{Bias: 0x1000, Image: foreign{}}
 	if b := m.Bytes(0x1042, 8); len(b) != 1 || b[0] != 0x42 {

@@ -18,8 +18,9 @@ var pltForms = [...]pltForm{
 	{code: []byte{0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90}}, // .plt.got: 8-byte entries
 }
 
-// LinkageDepth returns how many words the procedure linkage table's code at ip has pushed above the return
-// address, if ip is in such code. bytes reads n bytes of code at an address, or fewer.
+// LinkageDepth returns how many words a procedure linkage table's code has pushed after the return address
+// when it is at ip. ok is false if ip is not in such code. bytes reads n bytes of code at an address, or
+// fewer.
 func LinkageDepth(bytes func(addr uint64, n int) []byte, ip uint64) (words int, ok bool) {
 	for i := range pltForms {
 		form := &pltForms[i]

@@ -163,9 +163,9 @@ const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 
 // zeroing are the first bytes of the instructions that Zeroes accepts.
 var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0x0f}
 
-// Zeroes returns the length of an instruction that zeroes registers which neither System V's nor Windows'
-// functions preserve, 0 for other code: vzeroupper, vzeroall, emms, fldz, fstp st(i), xor of a register,
-// pxor, and xorps.
+// Zeroes returns the length of the instruction that code begins with, if it zeroes registers that functions
+// preserve neither on System V nor on Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), or xor, pxor, or
+// xorps of a register with itself. It returns 0 for other code. code must not be empty.
 func Zeroes(code []byte) int {
 	if bytes.IndexByte(zeroing, code[0]) < 0 {
 		return 0

@@ -67,7 +67,8 @@ func Rules(args []string) int {
 	return cli.ExitUsage
 }
 
-// Contract is what was asked about: exactly one of the pointers is set.
+// Contract is the answer to a name. Exactly one of Info, Callback, Bit, Result, Rule, Check, and Listed is
+// set.
 type Contract struct {
 	Kind     string        `json:"kind"`
 	Info     *api.Info     `json:"info,omitempty"`
@@ -105,7 +106,7 @@ type ruleText struct {
 	Scenario bool   `json:"scenario"` // seedwalk sim has it
 }
 
-// lookUp finds what has the name, nil if nothing has.
+// lookUp finds the table row or rule of a name. It returns nil if there is none.
 func lookUp(name string) *Contract {
 	t := api.Load()
 	if _, method, ok := strings.Cut(name, "::"); ok { // ICorProfilerInfo::ForceGC
@@ -148,7 +149,7 @@ func placesOf(m *api.Info) (all []placeAnswer) {
 	return all
 }
 
-// findResult finds an HRESULT by hexadecimal value or name.
+// findResult finds an HRESULT by hexadecimal or decimal value, or by name.
 func findResult(t *api.Tables, name string) *api.Result {
 	if v, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(name), "0x"), 16, 32); err == nil {
 		return t.FindResult(uint32(v))
@@ -176,7 +177,7 @@ func decisions(value uint32) (all []decision) {
 	return all
 }
 
-// delivers are the callbacks that a bit has a part in.
+// delivers returns the callbacks that a bit turns on, alone or together with other bits.
 func delivers(t *api.Tables, bit string) (all []string) {
 	for _, c := range t.Callbacks {
 		for _, by := range c.By {
@@ -211,7 +212,7 @@ func writeJSON(w io.Writer, v any) int {
 	return cli.ExitOK
 }
 
-// ruleNames are all names there are.
+// ruleNames returns every name that seedwalk rules knows.
 func ruleNames() (all []string) {
 	l := listed()
 	return slices.Concat(l.Info, l.Callbacks, l.Bits, l.Results, l.Rules, l.Checks, l.Topics)

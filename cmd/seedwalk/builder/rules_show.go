@@ -77,7 +77,7 @@ func rulesList(asJSON bool) int {
 	return cli.ExitOK
 }
 
-// fold breaks a text at blanks.
+// fold breaks a text at blanks, into lines of at most width bytes.
 func fold(text string, width int) (lines []string) {
 	line := ""
 	for _, w := range strings.Fields(text) {
@@ -95,7 +95,7 @@ func fold(text string, width int) (lines []string) {
 
 const ruleWidth = 98
 
-// field prints a name and its text, folded under itself.
+// field prints a name and its text. Further lines of the text begin below its first.
 func field(w io.Writer, name, text string) {
 	if text == "" {
 		return

@@ -16,12 +16,12 @@ import (
 	"github.com/seedwalk/seedwalk/sim/story"
 )
 
-// simSide is what was found of one side of a scenario.
+// simSide is the result of one side of a scenario.
 type simSide struct {
 	broken bool
 	*story.Side
-	run   *uint64       // the number of the one run, if it was one
-	found *sched.Result // worth showing; nil: nothing
+	run   *uint64       // number of the run, if there was only one
+	found *sched.Result // the run to show, nil if there is none
 }
 
 func (s *simSide) name() string {
@@ -31,7 +31,7 @@ func (s *simSide) name() string {
 	return "kept"
 }
 
-// list lists the scenarios by what breaking them comes to.
+// list lists the scenarios, grouped by what happens if their rule is broken.
 func (o *simOptions) list() int {
 	if o.asJSON {
 		return simJSON(cli.Stdout, rules.All(), nil, false)
@@ -58,7 +58,7 @@ func (o *simOptions) list() int {
 	return cli.ExitOK
 }
 
-// show does what was asked with each scenario.
+// show runs each chosen scenario, prints or draws its result, and returns the exit code.
 func (o *simOptions) show(chosen []*rules.Rule) int {
 	code, total := cli.ExitOK, 0
 	sides := map[string][]*simSide{}
@@ -92,10 +92,10 @@ func (o *simOptions) show(chosen []*rules.Rule) int {
 	return code
 }
 
-// compact: a line or two for each scenario.
+// compact reports whether each scenario is printed in a line or two.
 func (o *simOptions) compact() bool { return (o.explore || o.isRun) && !o.trace }
 
-// look is a scenario's sides and, where it was asked for, its story.
+// look is the result of a scenario: its sides and, if it is to be shown, its story.
 type look struct {
 	sides []*simSide
 	story *story.Story
@@ -170,8 +170,8 @@ func (o *simOptions) print(r *rules.Rule, l look) {
 	}
 }
 
-// draw writes the pictures asked for, of the first side that has something to
-// show.
+// draw writes the pictures that the user asked for. They show the first side with a deadlock's graph, else
+// the first side with a run. It returns false if it cannot write them.
 func (o *simOptions) draw(r *rules.Rule, sides []*simSide) bool {
 	if o.svg == "" && o.dot == "" {
 		return true
@@ -214,10 +214,11 @@ func writePicture(path, text string) bool {
 	return err == nil
 }
 
-// When and how often a long exploration says how far it is.
+// When and how often a long exploration reports its progress.
 const watchFirst, watchEvery = time.Second, 200 * time.Millisecond
 
-// watch counts r's runs and, on a terminal, tells of them until it is stopped.
+// watch counts the runs of r and shows their number on the terminal until stop is called. It does nothing if
+// standard error is no terminal.
 func watch(r *rules.Rule) (stop func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return func() {}

@@ -33,7 +33,7 @@ import (
 	"github.com/seedwalk/seedwalk/symbol/server"
 )
 
-// Exit codes of the tool itself; record's are in package record.
+// Exit codes of the tool itself. Those of record are in package options.
 const (
 	ExitOK    = 0
 	ExitWrong = 1 // the answer is "no"
@@ -57,11 +57,11 @@ func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 	return ExitOK, false
 }
 
-// Stdout is the standard output of commands. It keeps the first error, so that an answer that a full disk has
-// cut is no success.
+// Stdout is the standard output of the commands. It keeps the first error of a write, so that a command whose
+// output is incomplete (because the disk is full, for example) does not exit with success.
 var Stdout = &Output{}
 
-// Output writes to os.Stdout.
+// Output writes to os.Stdout. Err is the first error of a write.
 type Output struct{ Err error }
 
 func (o *Output) Write(b []byte) (int, error) {
@@ -75,7 +75,7 @@ func (o *Output) Write(b []byte) (int, error) {
 // WriteString writes s.
 func (o *Output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
 
-// ParseMixed is parse for commands whose flags may stand behind the files. It returns the files.
+// ParseMixed is Parse for commands that take flags after the files too. It returns the files.
 func ParseMixed(f *flag.FlagSet, help string, args []string) (files []string, code int, done bool) {
 	for {
 		if code, done := Parse(f, help, args); done {
@@ -125,7 +125,8 @@ func (d *Seconds) Set(s string) error {
 	return errors.New("not a time such as 3, 30s, or 2m")
 }
 
-// TextOptions fit a terminal, if that is what w is.
+// TextOptions returns whether to use color and how wide to write, if w is a terminal. Otherwise it returns
+// the zero value.
 func TextOptions(w *os.File) (opt export.TextOptions) {
 	if !term.IsTerminal(int(w.Fd())) {
 		return opt
@@ -137,7 +138,7 @@ func TextOptions(w *os.File) (opt export.TextOptions) {
 	return opt
 }
 
-// ShortPath is the path as the user would type it here.
+// ShortPath returns the path relative to the working folder, or unchanged if it is not below that folder.
 func ShortPath(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -157,7 +158,7 @@ func CountOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// ExitUnreadable: what was asked about could not be read.
+// ExitUnreadable means that the input could not be read, or that the output could not be written.
 const ExitUnreadable = 3
 
 // SymbolList is --symbols: folders with symbol files, and addresses of symbol servers.
@@ -222,8 +223,7 @@ func orNone(s string) string {
 	return s
 }
 
-// DidYouMean is what to add to a complaint about a word that is none of all: the
-// nearest of them, "" if none is near.
+// DidYouMean returns the end of a message about an unknown word: the nearest known word, "" if none is near.
 func DidYouMean(word string, all []string) string {
 	best, near := "", max(2, len(word)/3)+1
 	for _, k := range all {
@@ -237,11 +237,11 @@ func DidYouMean(word string, all []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// longestWord: no word of ours is longer, and what is longer is near to none.
+// longestWord bounds the words that distance compares, in bytes. All known words are shorter.
 const longestWord = 100
 
-// distance counts the letters to put in, leave out, change or swap with their neighbour
-// that make b of a (optimal string alignment).
+// distance returns how many letters have to be inserted, removed, changed, or swapped with their neighbor to
+// turn a into b (optimal string alignment).
 func distance(a, b string) int {
 	if len(a) > longestWord || len(b) > longestWord {
 		return max(len(a), len(b))
@@ -317,8 +317,8 @@ func kindOf(f *flag.FlagSet, name string) string {
 	return "a valid value"
 }
 
-// NewNamer returns what names native functions, with folders of symbol files and symbol servers,
-// and tables that it shares with others of the same cache; nil: it shares none.
+// NewNamer returns a namer of native functions that also uses folders of symbol files and symbol servers.
+// Namers with the same cache share their tables; c may be nil.
 func NewNamer(symbols SymbolList, c *symbol.Cache) options.Namer {
 	r := symbol.NewResolver()
 	r.Cache = c

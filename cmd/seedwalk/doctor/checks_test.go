@@ -42,8 +42,8 @@ func TestJudgeWindows(t *testing.T) {
 	}
 }
 
-// Without the library that suspends the runtime Linux is recorded by the probe: on ARM64 there
-// is none. One that the user has named must be there.
+// TestDoctorWithoutLibrary: without the profiler library, Linux is recorded by the probe, so its absence is
+// only a note. A library that the user names must exist.
 func TestDoctorWithoutLibrary(t *testing.T) {
 	t.Setenv("SEEDWALK_PROBE", os.Args[0])
 	want := Bad

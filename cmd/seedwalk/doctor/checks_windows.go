@@ -32,7 +32,7 @@ func checkSystem(*patient) Finding {
 	return judgeWindows(int(v.MajorVersion), int(v.MinorVersion), int(v.BuildNumber), runtime.GOARCH, options.NativeMachine(), wineVersion())
 }
 
-// wineVersion is Wine's own version, "" on Windows.
+// wineVersion returns Wine's own version, "" on Windows.
 func wineVersion() string {
 	f := windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version")
 	if f.Find() != nil {
@@ -47,9 +47,9 @@ const (
 	loadWait  = time.Minute
 )
 
-// checkLoads names what the library imports and this machine has not, which the
-// loader's own error does not, and then lets a process of its own load it: in
-// the CLR the failure would be invisible.
+// checkLoads lists the DLLs and functions that the library imports and this machine lacks, because the
+// loader's own error does not name them. Then it has another process load the library: a failure in the CLR
+// would not be visible.
 func checkLoads(p *patient) Finding {
 	const name = "library loads"
 	path, err := filepath.Abs(p.profiler)
@@ -124,8 +124,7 @@ func loadInChild(path string) string {
 	return err.Error()
 }
 
-// checkThreads suspends a thread, as sampling does: security software may keep
-// processes from it.
+// checkThreads suspends a thread, as sampling does. Security software may prevent that.
 func checkThreads(*patient) Finding {
 	const name = "rights"
 	if what, err := suspendOne(); err != nil {
@@ -149,9 +148,9 @@ const (
 	createSuspended = 4        // CREATE_SUSPENDED
 )
 
-// suspendOne suspends a thread, reads its registers and resumes it. what is the
-// call that failed. The thread does not run yet: one that has just been
-// made owns the loader's lock, for which much of what follows would wait.
+// suspendOne suspends a thread, reads its registers, and resumes it. what is the call that failed. The thread
+// is created suspended: a thread that has just started owns the loader's lock, and many calls here would wait
+// for that lock.
 func suspendOne() (what string, err error) {
 	for _, p := range []*windows.LazyProc{procCreateThread, procSleep, procSuspend, procGetContext} {
 		if err := p.Find(); err != nil {

@@ -65,7 +65,7 @@ type patient struct {
 	env      []string
 	pid      int
 	gone     bool          // there is no such process
-	modules  *module.Table // of a program of .NET, once they have been seen
+	modules  *module.Table // of a .NET program, once a check has read them
 	found    bool          // the profiler was found by a search, not named by the user
 }
 
@@ -128,7 +128,7 @@ func printFindings(w io.Writer, found []Finding, ofProcess bool) {
 	fmt.Fprintln(w, "\n"+summary(verdict(found) == cli.ExitOK, ofProcess))
 }
 
-// summary is the last line.
+// summary returns the last line.
 func summary(fine, ofProcess bool) string {
 	switch {
 	case fine && ofProcess:

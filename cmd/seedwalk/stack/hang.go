@@ -68,7 +68,7 @@ type hangThread struct {
 	Waits string     `json:"waits_for"`
 	Lock  *stackLock `json:"lock,omitempty"`
 	Where string     `json:"where,omitempty"`
-	Ran   bool       `json:"ran"` // between the two snapshots
+	Ran   bool       `json:"ran"` // between the last two snapshots
 }
 
 func Hang(args []string) int {
@@ -108,11 +108,11 @@ func Hang(args []string) int {
 	return cli.ExitOK
 }
 
-// confirms is the pause before the third snapshot, in multiples of the one before the second.
+// confirms is how many times longer the pause before the third snapshot is than the pause before the second.
 const confirms = 4
 
-// judge takes one snapshot of a core, or two of a process. A third one must confirm a hang that time can
-// refute.
+// judge takes one snapshot of a core, or two of a process. If time can refute the hang that they show, a
+// third snapshot decides.
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	if f.core != "" {
 		v, chains, err := f.withChains(f.ofCore)
@@ -134,7 +134,7 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	return r, err
 }
 
-// compare takes another snapshot of a process, and judges what changed since the one before.
+// compare takes another snapshot of a process after a pause, and judges what has changed since the given one.
 func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport, *stackView, error) {
 	stopped := stoppedBy(f.pid)
 	before := runTimes(f.pid)
@@ -160,7 +160,7 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 	return reportOf(second, p), second, nil
 }
 
-// withChains takes a snapshot and reads the pending async operations, none if that cannot be done.
+// withChains takes a snapshot and reads the pending async operations. chains is empty if they cannot be read.
 func (f *stackFlags) withChains(look func() (*stackView, error)) (v *stackView, chains []hang.Chain, err error) {
 	f.use = func(p *paused.Process) {
 		if r, err := p.Tasks(); err == nil {

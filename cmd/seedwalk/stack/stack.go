@@ -7,7 +7,7 @@
 // Strategy. Each thread is stopped while its stack and the owners of locks are read. A core is
 // read in the same way.
 //
-// Known gaps: running processes of Windows on ARM64.
+// Known gaps: running processes can be read on Linux only, cores on every system.
 package stack
 
 import (
@@ -70,10 +70,10 @@ type stackFlags struct {
 	tids    []int
 	json    bool
 	managed bool
-	use     func(*paused.Process) // if set, reads more of what was looked at
+	use     func(*paused.Process) // if set, reads more of the process than its stacks
 
 	chains   []tasks.Group // of --async
-	asyncWhy string        // why they could not be read
+	asyncWhy string        // why chains could not be read
 }
 
 func Run(args []string) int {
@@ -227,7 +227,7 @@ func (f *stackFlags) ofDump(c *dump.Core) (*stackView, error) {
 	return v, nil
 }
 
-// coreThreads are those that are wanted.
+// coreThreads reads the threads of a core that the user has chosen, or all.
 func (f *stackFlags) coreThreads(c *dump.Core, p *paused.Process) (out []paused.Thread, err error) {
 	wanted, known := map[uint32]bool{}, target.Numbers{}
 	for _, tid := range f.tids {

@@ -49,7 +49,7 @@ func createdump(t *testing.T, kind string) []byte {
 	return b
 }
 
-// mutate damages a dump in one way, and returns what is left of it.
+// mutate damages a dump in one of seven ways, chosen at random, and returns what is left of it.
 func mutate(b []byte, random *rand.Rand) []byte {
 	le := binary.LittleEndian
 	odd := []uint64{0, 1, 8, 0xfff, 0x1000, 1 << 31, 1<<32 - 1, 1 << 47, 1<<63 - 1, 1<<64 - 8, 1<<64 - 1, uint64(len(b)), uint64(len(b)) - 1}

@@ -49,7 +49,7 @@ type tasksFlags struct {
 	limit       int
 }
 
-// tasksView is what tasks shows; --json is this, as docs/json.md has it.
+// tasksView is the output of tasks. It is printed as it is by --json, which docs/json.md describes.
 type tasksView struct {
 	Format      string       `json:"format"`
 	Version     int          `json:"version"`
@@ -134,7 +134,7 @@ func (f *tasksFlags) read() (*tasksView, error) {
 	return f.view(s, r), nil
 }
 
-// view is what is shown of r.
+// view returns the part of r that is shown, with the problems of s and r.
 func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name, Pending: r.Pending, Queued: r.Queued, Objects: r.Heap.Objects,
 		Bytes: r.Heap.Bytes, Lost: r.Heap.Lost, Unconfirmed: r.Unconfirmed, Changed: r.Changed, Groups: []tasksGroup{}}
@@ -156,8 +156,8 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 	return v
 }
 
-// tolerated is the part of the heap in which no objects are found between two allocations:
-// one byte in so many.
+// tolerated bounds the gaps between objects that are no problem: one byte of the heap in so many. Memory
+// between two allocations has no objects.
 const tolerated = 100
 
 // remedy names the kinds of cores that contain the heap.

@@ -93,13 +93,13 @@ func (f *topFlags) check(args []string) (err error) {
 	return nil
 }
 
-// liveView is a view under way.
+// liveView is the state of a running top.
 type liveView struct {
 	mu      sync.Mutex
 	json    bool
 	pid     int
 	every   time.Duration // between two views
-	last    totals        // of the previous view
+	last    totals        // at the end of the previous view, or at the first tick
 	shown   *topView
 	byTotal bool
 	paused  bool
@@ -144,7 +144,7 @@ func (f *topFlags) run() int {
 	return res.ExitCode
 }
 
-// terminal prepares the terminal, and returns what restores it.
+// terminal prepares the terminal. restore undoes that.
 func (l *liveView) terminal() (restore func()) {
 	in := int(os.Stdin.Fd())
 	old, err := term.MakeRaw(in)
@@ -192,7 +192,7 @@ func (l *liveView) key(change func()) {
 	l.draw()
 }
 
-// whole makes a view of the whole recording if it was too short for another one.
+// whole makes a view of the whole recording, if it ended before the first view.
 func (l *liveView) whole(p *export.Profile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,8 +201,9 @@ func (l *liveView) whole(p *export.Profile) {
 	}
 }
 
-// take makes a view of what is new since the last one. The first time is the baseline: the recording begins
-// before the process is sampled.
+// take makes a view of the time since the last one. The first tick only sets the baseline, because the
+// recording begins before the process is sampled. A tick less than half an interval after the last one makes
+// no view.
 func (l *liveView) take(p *export.Profile) {
 	now := sum(p, time.Now())
 	l.mu.Lock()
@@ -216,7 +217,7 @@ func (l *liveView) take(p *export.Profile) {
 	}
 }
 
-// show makes a view of an interval. The caller holds the lock.
+// show makes a view of an interval, and prints or draws it. The caller holds the lock.
 func (l *liveView) show(p *export.Profile, last, now totals) {
 	view := between(&last, &now)
 	view.PID, view.Runtime, view.Counters = l.pid, p.Runtime, l.load.values()
