@@ -16,6 +16,7 @@
 // snapshot. Of a core there is only one: then only stopped and deadlock count as a hang.
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
-// who would complete a TaskCompletionSource. Where the chains of tasks are not known, a
-// starved pool is one whose workers all block.
+// who would complete a TaskCompletionSource. Where the chains of tasks are not known, only the
+// number of workers that wait for tasks shows that a pool is starved. Whether a wait for a lock has
+// a time limit is judged by the names of functions.
 package hang
