@@ -102,6 +102,35 @@ func (e *Engine) useCopies(t *threads.Task) {
 	t.KernelHits = e.kernelTime.add(t.TID, false)
 }
 
+const (
+	looksApart = int64(5e6) // nanoseconds between two looks at the signal mask of a copied thread, at least
+	manyLooks  = 20         // so many in a row without the block end the copies
+)
+
+// endCopies gives a copied thread its signals back when it has not blocked them for some time, or when it
+// does not block them and a copy was too short: copies hold at most 64 KB of one stack.
+func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
+	if !short && now-t.LookedAt < max(e.Period, looksApart) {
+		return
+	}
+	t.LookedAt = now
+	if masks, ok := e.Kernel.Signals(t.TID); !ok || masks.Blocked&(uint64(1)<<(e.signal()-1)) != 0 {
+		t.Unblocked = 0
+		return
+	}
+	if t.Unblocked++; !short && t.Unblocked < manyLooks || t.Event.SetPeriod(uint64(e.Period)) != nil {
+		return
+	}
+	e.kernelTime.remove(t)
+	t.KernelHits = e.kernelTime.add(t.TID, false)
+	n, _ := t.Event.Count()
+	t.Copied, t.Unblocked, t.Young, t.AtSwitch, t.Hits = false, 0, false, n, 0
+	t.Excused = t.Spent() - min(t.Weighed, t.Spent())
+	if t.Slot >= 0 {
+		e.file.SetClock(t.Slot, t.Event.FD(), 0)
+	}
+}
+
 // readKernel takes the copies from the rings.
 func (e *Engine) readKernel() {
 	if e.kernelTime.rings != nil {
@@ -143,9 +172,11 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if !ok {
 		return
 	}
-	if e.HoldWalked(&s, gap) {
-		return
+	if !e.HoldWalked(&s, gap) {
+		t.Samples++
+		e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 	}
-	t.Samples++
-	e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
+	if t.Copied && !r.Kernel {
+		e.endCopies(t, time.Now().UnixNano(), gap == merge.GapTruncated || gap == merge.GapUnreadable)
+	}
 }

@@ -122,7 +122,6 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	// blocked by a fault that became an exception
 	if relay, left := e.file.Relay(masks.Blocked); ok && left {
 		t.Left, sig = true, relay
-		e.useCopies(t)
 	}
 	bit := uint64(1) << (sig - 1)
 	switch {

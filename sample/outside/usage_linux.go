@@ -89,7 +89,7 @@ const settled = int64(2e6)
 // if the signal is also pending.
 func (e *Engine) noteBlocked(t *threads.Task, now int64) {
 	first := !t.Looked && now-t.Born > settled
-	missing := t.Event != nil && t.Spent() >= t.Weighed+leastMissed*uint64(e.Period)
+	missing := t.Event != nil && t.Spent() >= t.Weighed+t.Excused+leastMissed*uint64(e.Period)
 	if t.Copied || !first && !missing || e.signal() == 0 {
 		return
 	}

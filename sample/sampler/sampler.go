@@ -99,7 +99,7 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 		e.Stats.Late++ // the process has ended, and its memory with it
 		return gap, needs, false
 	}
-	if c.OneStack && (gap == merge.GapTruncated && !c.Cut || gap == merge.GapNoInfo || gap == merge.GapUnreadable && len(frames) < 2) {
+	if c.OneStack && (gap == merge.GapTruncated || gap == merge.GapNoInfo || gap == merge.GapUnreadable) {
 		e.Stats.Uncopied++
 		return gap, needs, false
 	}

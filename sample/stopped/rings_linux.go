@@ -89,7 +89,7 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	if !ok || e.HoldWalked(&s, gap) {
 		return
 	}
-	if gap == merge.GapUnreadable && len(e.Stream.Frames) < 2 { // no page of the stack was resident
+	if gap == merge.GapUnreadable { // a page of the stack was not resident when the kernel copied it
 		e.Stats.Uncopied++
 		return
 	}

@@ -61,6 +61,9 @@ type Task struct {
 	IgnoresSignals bool   // the program takes the signal of its timer
 	Blocks         bool   // it was seen to block the signal of its samples
 	Looked         bool   // its signal mask was checked once it was settled
+	LookedAt       int64  // when it was read last, of a copied thread
+	Unblocked      int    // looks in a row at a copied thread that did not block the signal
+	Excused        uint64 // processor time without samples up to the end of its copies
 	Left           bool   // a fault that became an exception has left its signals blocked
 	Quiet          uint64 // processor time since its last record or copy
 	Refused        bool   // the kernel refused a timer
