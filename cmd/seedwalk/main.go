@@ -11,10 +11,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/seedwalk/seedwalk/cmd/engine"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
@@ -89,10 +91,11 @@ func dispatch(args []string) int {
 // written returns a command's exit code. If a write to the standard output failed and the code reports no
 // error, it reports that error and returns ExitUnreadable.
 func written(code int) int {
-	if cli.Stdout.Err == nil || code != cli.ExitOK && code != cli.ExitWrong {
-		return code
+	err := cli.Stdout.Err
+	if err == nil || errors.Is(err, syscall.EPIPE) || code != cli.ExitOK && code != cli.ExitWrong {
+		return code // the reader of a pipe may have enough
 	}
-	fmt.Fprintf(os.Stderr, "seedwalk: %v\n", cli.Stdout.Err)
+	fmt.Fprintf(os.Stderr, "seedwalk: %v\n", err)
 	return cli.ExitUnreadable
 }
 

@@ -50,6 +50,8 @@ func TestJudge(t *testing.T) {
 		{"a thread that waits for itself", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: Lock{"pthread mutex", "0x1", 1}}}}, "deadlock", true, "a lock that it holds itself"},
 		{"a circle with a time limit", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "", "System.Threading.Monitor.TryEnter(object, int)", "App.Try"), Lock: monitorHeld("0x1", 2)},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}}, "deadlock", false, "until a wait with a time limit ends"},
+		{"a circle without one", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "", "System.Threading.Lock.TryEnterSlow(int, Lock.ThreadId)", "System.Threading.Lock.Enter()", "App.Take"), Lock: monitorHeld("0x1", 2)},
+			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}}, "deadlock", true, "2 threads"},
 		{"a circle that moves", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: monitorHeld("0x1", 2), Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}},
 			"nothing", false, "1 thread used CPU time"},
 		{"behind a circle", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)},

@@ -121,11 +121,13 @@ func waitIn(f Frame) Wait {
 	return NoWait
 }
 
-// limited reports whether a function on the stack takes a lock with a time limit, by its name. The search
-// ends at the first managed function outside System.Threading.
+// limited reports whether a function on the stack takes a lock with a time limit, by its name. Locks without
+// one are taken by functions such as Lock.TryEnterSlow too, so the whole name counts. The search ends at the
+// first managed function outside System.Threading.
 func (t *Thread) limited() bool {
 	for _, f := range t.Frames {
-		if f.Managed && strings.Contains(f.Name, ".TryEnter") || strings.HasPrefix(f.Name, "pthread_mutex_timed") || strings.HasPrefix(f.Name, "pthread_mutex_clock") {
+		name, _, _ := strings.Cut(f.Name, "(")
+		if f.Managed && strings.HasSuffix(name, ".TryEnter") || strings.HasPrefix(f.Name, "pthread_mutex_timed") || strings.HasPrefix(f.Name, "pthread_mutex_clock") {
 			return true
 		}
 		if f.Managed && !strings.HasPrefix(f.Name, "System.Threading.") {

@@ -274,9 +274,6 @@ func (s *Sampler) Threads() (tids []uint32) {
 	return tids
 }
 
-// UserOnly reports whether the kernel drops hits in the kernel.
-func (s *Sampler) UserOnly() bool { return s.userOnly }
-
 // Close stops sampling.
 func (s *Sampler) Close() {
 	if s.end >= 0 {

@@ -175,7 +175,7 @@ func TestNoteBlocked(t *testing.T) {
 		t.Helper()
 		k := task(spent)
 		k.Looked = true
-		if e.noteBlocked(k, 0); k.Blocks != want {
+		if e.noteBlocked(k); k.Blocks != want {
 			t.Errorf("%s: %v, want %v", name, k.Blocks, want)
 		}
 	}
@@ -188,10 +188,10 @@ func TestNoteBlocked(t *testing.T) {
 	must.Do(t, unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGURG))
 	check("blocked and pending", 20*period, true)
 	check("few samples are missing", 11*period, false)
-	for age, want := range map[int64]bool{settled: false, settled + 1: true} {
-		k := task(0)
-		if e.noteBlocked(k, age); k.Looked != want {
-			t.Errorf("looked at a thread of %d ns: %v", age, k.Looked)
+	for spent, want := range map[uint64]bool{settled: false, settled + 1: true} {
+		k := task(spent)
+		if e.noteBlocked(k); k.Looked != want {
+			t.Errorf("looked at a thread that ran for %d ns: %v", spent, k.Looked)
 		}
 	}
 }

@@ -123,10 +123,13 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	if relay, left := e.file.Relay(masks.Blocked); ok && left {
 		t.Left, sig = true, relay
 	}
+	if sig == 0 {
+		return cannot
+	}
 	bit := uint64(1) << (sig - 1)
 	switch {
-	case sig == 0, ok && masks.Blocked&bit != 0:
-		t.Blocks = t.Blocks || sig != 0
+	case ok && masks.Blocked&bit != 0:
+		t.Blocks = true
 		e.Stats.IgnoresSignals++
 		return cannot
 	case !ok, masks.Pending&bit != 0:

@@ -80,16 +80,17 @@ func (e *Engine) missedWhy(t *threads.Task) uint8 {
 	return wire.CauseNone
 }
 
-// settled is the age, in nanoseconds, from which a thread has its own signal mask. While the thread starts,
-// the C library blocks all signals in it.
-const settled = int64(2e6)
+// settled is the processor time, in nanoseconds, after which a new thread has its own signal mask: at first
+// the C library blocks all signals.
+const settled = 300_000
 
 // noteBlocked switches a thread to copies if it blocks the signal of its samples. It checks the signal mask
 // once after settled, and again while samples of its event are missing. A loss is attributed to the mask only
 // if the signal is also pending.
-func (e *Engine) noteBlocked(t *threads.Task, now int64) {
-	first := !t.Looked && now-t.Born > settled
-	missing := t.Event != nil && t.Spent() >= t.Weighed+t.Excused+leastMissed*uint64(e.Period)
+func (e *Engine) noteBlocked(t *threads.Task) {
+	spent := t.Spent()
+	first := !t.Looked && spent > settled
+	missing := t.Event != nil && spent >= t.Weighed+t.Excused+leastMissed*uint64(e.Period)
 	if t.Copied || !first && !missing || e.signal() == 0 {
 		return
 	}

@@ -103,7 +103,7 @@ func (e *Engine) visit(t *threads.Task) {
 	if t.Armed {
 		e.Stats.Busy += s.Used
 		e.silent(t, s.Used)
-		e.noteBlocked(t, now)
+		e.noteBlocked(t)
 	} else {
 		t.Unarmed += s.Used
 	}

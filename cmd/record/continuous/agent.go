@@ -141,7 +141,9 @@ func (a *Agent) recover() {
 	for _, path := range a.store.ending(a.store.suffix + ".partial") {
 		os.Rename(path, strings.TrimSuffix(path, ".partial"))
 	}
-	a.store.trim()
+	if a.cfg.FolderBytes > 0 { // without a folder of its own, the agent keeps those of earlier ones
+		a.store.trim()
+	}
 	a.spool.trim()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func Hang(args []string) int {
 	for _, p := range r.Problems {
 		fmt.Fprintf(os.Stderr, "seedwalk hang: %s\n", p)
 	}
-	if r.Verdicts[0].Hang {
+	if slices.ContainsFunc(r.Verdicts, func(v hang.Verdict) bool { return v.Hang }) {
 		return cli.ExitWrong
 	}
 	return cli.ExitOK
@@ -128,7 +129,7 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 		return nil, err
 	}
 	r, second, err := f.compare(first, wait)
-	if err == nil && r.Verdicts[0].Refutable() {
+	if err == nil && slices.ContainsFunc(r.Verdicts, func(v hang.Verdict) bool { return v.Refutable() }) {
 		r, _, err = f.compare(second, confirms*wait)
 	}
 	return r, err
