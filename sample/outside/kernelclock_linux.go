@@ -139,9 +139,8 @@ func (e *Engine) readKernel() {
 }
 
 // inKernel walks a copy that the kernel has made, unless the thread was in the probe's signal handler. The
-// kernel copies at most 64 KB of one stack. A walk that reaches the end of a cut copy gives a truncated
-// stack. If a thread was in the kernel and its copy gives no sample (see Base.Walk), its time is reported as
-// kernel time without a stack.
+// kernel copies at most 64 KB of one stack. If that gives no sample (see Base.Walk), the time is reported as
+// kernel time without a stack, or as time of blocked signals.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.Tasks[r.TID]
 	regs, ok := r.Registers(e.Target.Arch)
@@ -150,7 +149,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	}
 	cpu := uint64(e.Period)
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
-		Cut: r.Cut, OneStack: r.Kernel}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
+		Cut: r.Cut, OneStack: true}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel
 	}
@@ -166,17 +165,16 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	}
 	gap, _, ok := e.Walk(&s.Capture)
 	e.kernelTime.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
-	if !ok && r.Kernel {
+	switch {
+	case !ok && r.Kernel:
 		t.KernelLost += cpu
-	}
-	if !ok {
-		return
-	}
-	if !e.HoldWalked(&s, gap) {
+	case !ok:
+		t.Weighed -= cpu
+	case !e.HoldWalked(&s, gap):
 		t.Samples++
 		e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 	}
 	if t.Copied && !r.Kernel {
-		e.endCopies(t, time.Now().UnixNano(), gap == merge.GapTruncated || gap == merge.GapUnreadable)
+		e.endCopies(t, time.Now().UnixNano(), !ok)
 	}
 }
