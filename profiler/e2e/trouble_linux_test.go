@@ -198,8 +198,8 @@ func TestRecordOutsideNative(t *testing.T) {
 	}
 }
 
-// refusing is the beginning of a command to which the kernel refuses the memory of processes with
-// capabilities that it lacks.
+// refusing returns the first words of a command line. They start the rest without the given capabilities, so
+// that the kernel refuses it the memory of processes that have them.
 func refusing(t *testing.T, capabilities string) []string {
 	t.Helper()
 	lacks := "-" + strings.ReplaceAll(capabilities, ",", ",-")

@@ -156,8 +156,8 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 	return v
 }
 
-// tolerated bounds the gaps between objects that are no problem: one byte of the heap in so many. Memory
-// between two allocations has no objects.
+// tolerated limits the gaps between objects that are not reported as a problem, to 1/tolerated of the heap's
+// bytes. Memory between two allocations has no objects.
 const tolerated = 100
 
 // remedy names the kinds of cores that contain the heap.
