@@ -126,7 +126,7 @@ func TestNothingToSample(t *testing.T) {
 		code int
 		line string
 	}{
-		{"not a .NET program", nil, []string{"sh", "-c", "exit 7"}, 7, "profiler"},
+		{"not a .NET program", nil, []string{"sh", "-c", "exit 7"}, 7, "no .NET runtime loaded"},
 		{"another profiler", []string{"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}", "CORECLR_ENABLE_PROFILING=1"}, demo, 0, "CORECLR_PROFILER"},
 		{"diagnostics off", []string{"DOTNET_EnableDiagnostics=0"}, demo, 0, "DOTNET_EnableDiagnostics"},
 		{"no such command", nil, []string{"/no/such/program"}, 127, "/no/such/program"},
