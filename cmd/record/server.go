@@ -42,7 +42,8 @@ type server struct {
 	recordings []*output.Recording
 	fellBack   string // why the library was loaded instead of the probe, in the first process
 	settling   bool
-	until      int64 // samples later than this are dropped, unix nanoseconds; 0: none
+	limit      *time.Timer // calls begin; stopped when the recording ends, since it refers to its memory
+	until      int64       // samples later than this are dropped, unix nanoseconds; 0: none
 	readers    sync.WaitGroup
 	accepting  chan struct{} // closed when the accepting goroutine has ended
 }
@@ -188,7 +189,7 @@ func (s *server) add(c listen.Stream, pid int) *inflow.Process {
 	defer s.mu.Unlock()
 	if len(s.processes) == 0 {
 		close(s.connected)
-		time.AfterFunc(beginLimit, func() { s.begin(time.Now()) })
+		s.limit = time.AfterFunc(beginLimit, func() { s.begin(time.Now()) })
 	}
 	p := inflow.New(pid, listen.ProcessName(pid))
 	p.KeepSuspension, p.Keep, p.Begin = s.keepProbe, inflow.Keeper(s.namer, pid), s.begin
@@ -269,6 +270,9 @@ func (s *server) settle() {
 	s.mu.Lock()
 	again := s.settling
 	s.settling = true
+	if s.limit != nil {
+		s.limit.Stop()
+	}
 	s.mu.Unlock()
 	if !again && s.listener != nil {
 		s.acceptWaiting()

@@ -38,6 +38,7 @@ type Process struct {
 	Relay     bool                 // samples are for other recordings only
 	Pool      func()               // watches the thread pool; nil = it is not wanted, or runs
 	sealed    bool                 // the stream has ended
+	limit     *time.Timer          // of mayBegin, stopped when the stream ends; nil = there is none
 	Watching  sync.WaitGroup       // of pool: a session that is not stopped stays open in the process
 }
 
@@ -48,6 +49,11 @@ func New(pid int, name string) *Process {
 // Read takes messages until the farewell, or until the stream ends for another reason. Samples after
 // the end of the recording are dropped. Other messages, such as totals, are still taken.
 func (p *Process) Read(r io.Reader) {
+	defer func() {
+		if p.limit != nil {
+			p.limit.Stop()
+		}
+	}()
 	wr := wire.NewReader(r)
 	for {
 		m, err := wr.Next()
@@ -164,7 +170,7 @@ const firstSample = 10 * time.Second
 // wait.
 func (p *Process) mayBegin() {
 	if p.Prove {
-		time.AfterFunc(firstSample, func() { p.Begin(time.Now()) })
+		p.limit = time.AfterFunc(firstSample, func() { p.Begin(time.Now()) })
 		return
 	}
 	p.Begin(time.Now())
