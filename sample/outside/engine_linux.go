@@ -37,6 +37,7 @@ type Engine struct {
 	sought  time.Time // when the runtime's list of threads was read
 	// minimum time between two readings of that list, which take long in processes with many threads
 	seekPause  time.Duration
+	seeking    target.Took
 	swept      time.Time
 	lived      time.Time // when the process was last known to be the one that was opened
 	flushed    time.Time

@@ -30,6 +30,7 @@ type Process struct {
 	Table  *module.Table
 	Read   time.Time
 	pause  time.Duration  // after Read, before the mappings are read again
+	maps   Took           // of reading the mappings
 	Learnt time.Time      // when Learn last made a table
 	close  func()         // closes View; nil: nothing is open
 	tried  map[uint32]int // number of searches for a runtime, by module
@@ -45,6 +46,19 @@ type Process struct {
 	Why       string // why there are no tables
 
 	VerifyAgain time.Time // the tables are not verified again before this time
+	verified    Took
+}
+
+// Took estimates how long a repeated job takes, from the durations of all. On a busy machine a single one can
+// be far too long, so the estimate at most doubles from one job to the next.
+type Took time.Duration
+
+const firstTook = time.Millisecond
+
+// Add adds a job's duration, and returns the estimate.
+func (t *Took) Add(d time.Duration) time.Duration {
+	*t = Took(min(d, 2*max(time.Duration(*t), firstTook)))
+	return time.Duration(*t)
 }
 
 func New(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *Process {
@@ -95,7 +109,7 @@ func (t *Process) reread(pid int) bool {
 	}
 	began := time.Now()
 	maps, err := t.mappings(pid)
-	t.pause = min(MapsPause*time.Since(began), maxPause)
+	t.pause = min(MapsPause*t.maps.Add(time.Since(began)), maxPause)
 	if err != nil && len(maps) == 0 {
 		return false
 	}
@@ -238,7 +252,7 @@ func (t *Process) Verify() {
 	}
 	t.Tables.Verify()
 	now := time.Now()
-	t.VerifyAgain = now.Add(max(mapsAtMost, verifyRest*now.Sub(began)))
+	t.VerifyAgain = now.Add(max(mapsAtMost, verifyRest*t.verified.Add(now.Sub(began))))
 }
 
 // verifyFor bounds the time for verifying the tables of a running process before it is inspected.
