@@ -25,7 +25,7 @@ type Edit struct{ Old, New string }
 // Faults lists all of them.
 func Faults() []Fault {
 	var all []Fault
-	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(), engineFaults(), judgeFaults()} {
+	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(), engineFaults(), judgeFaults(), protocolFaults()} {
 		all = append(all, family...)
 	}
 	return all
@@ -54,7 +54,7 @@ func (f *Fault) overlay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(dir, f.Name+".go")
+	changed := filepath.Join(dir, f.Name+filepath.Ext(f.File))
 	if err := os.WriteFile(changed, text, 0o600); err != nil {
 		return "", err
 	}
