@@ -49,8 +49,9 @@ mutexes of the C library, futexes whose owner the kernel knows, and objects that
 locks; with .NET 9 and later also System.Threading.Lock and the writer of a ReaderWriterLockSlim.
 Threads that wait for each other are listed at the end.
 
-An incomplete stack ends in a line that says why. A core often lacks the pages of files. They are
-read from the files themselves, if those are found.
+An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text, the
+lines of a recursion are written once, with their number. A core often lacks the pages of files.
+They are read from the files themselves, if those are found.
 
 Examples:
   seedwalk stack 4711
@@ -58,7 +59,8 @@ Examples:
   seedwalk stack --core core.4711 --modules ./app --modules /usr/share/dotnet
 
 Exit code: 0 success; 1 some of it could not be shown (a thread could not be stopped, or the core
-is damaged or lacks modules), the rest is shown; 2 wrong usage; 3 nothing could be read.
+is damaged or lacks modules), the rest is shown; 2 wrong usage; 3 nothing could be read. An
+incomplete stack alone does not change the exit code; in JSON its "complete" is false.
 `
 
 // stackFlags are the flags of stack.

@@ -52,3 +52,30 @@ deadlock: each waits for a lock that the next holds: thread 1 "one" -> thread 2 
 		t.Errorf("%s", b.String())
 	}
 }
+
+func TestRepeatedLines(t *testing.T) {
+	many := func(n int, lines ...string) (out []string) {
+		for range n {
+			out = append(out, lines...)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"none", []string{"a", "b", "a"}, "a b a"},
+		{"too few", many(11, "a"), strings.Join(many(11, "a"), " ")},
+		{"one line", append(many(12, "a"), "b"), "a   ... the line above repeats 11 more times b"},
+		{"two lines, cut in the middle", append(many(20, "a", "b"), "a"), "a b   ... the 2 lines above repeat 19 more times a"},
+		{"a line inside of what repeats", many(5, "a", "a", "b"), "a a b   ... the 3 lines above repeat 4 more times"},
+		{"not from the first line", append([]string{"x"}, many(13, "a")...), "x a   ... the line above repeats 12 more times"},
+	} {
+		var b strings.Builder
+		writeLines(&b, c.lines)
+		if got := strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", " ")); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -228,9 +228,11 @@ func writeGroup(w io.Writer, same []*stackThread) {
 		fmt.Fprintf(w, "\nthread %s\n", who[0])
 	}
 	t := same[0]
+	var lines []string
 	for i := range t.Frames {
-		fmt.Fprintln(w, "  "+t.Frames[i].text())
+		lines = append(lines, "  "+t.Frames[i].text())
 	}
+	writeLines(w, lines)
 	if !t.Complete {
 		in := ""
 		if t.gapIn != "" {
@@ -238,6 +240,44 @@ func writeGroup(w io.Writer, same []*stackThread) {
 		}
 		fmt.Fprintf(w, "  (the rest is missing: %s at %s%s)\n", t.Gap, t.GapAt, in)
 	}
+}
+
+// Lines that repeat, of a recursion, are written once if they fill at least minRepeated lines.
+const (
+	maxRepeated = 8 // lines that repeat together
+	minRepeated = 12
+)
+
+func writeLines(w io.Writer, lines []string) {
+	for len(lines) > 0 {
+		n, times := repeated(lines)
+		for _, l := range lines[:n] {
+			fmt.Fprintln(w, l)
+		}
+		if times > 1 {
+			what := "line above repeats"
+			if n > 1 {
+				what = fmt.Sprintf("%d lines above repeat", n)
+			}
+			fmt.Fprintf(w, "  ... the %s %d more times\n", what, times-1)
+		}
+		lines = lines[n*times:]
+	}
+}
+
+// repeated returns how many first lines repeat together, and how often they occur. Without a repetition it
+// returns 1, 1.
+func repeated(lines []string) (n, times int) {
+	for n = 1; n <= maxRepeated; n++ {
+		same := n
+		for same < len(lines) && lines[same] == lines[same-n] {
+			same++
+		}
+		if same >= max(minRepeated, 2*n) {
+			return n, same / n
+		}
+	}
+	return 1, 1
 }
 
 func (f *stackFrame) text() string {
