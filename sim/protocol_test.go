@@ -167,7 +167,7 @@ func TestNoLocksNoLogs(t *testing.T) {
 	for _, dir := range inWindow {
 		args = append(args, "../"+dir)
 	}
-	list, err := exec.Command("go", args...).Output() // it follows an overlay, as the compiler does
+	list, err := exec.Command("go", args...).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -3,7 +3,6 @@
 package native
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,21 +57,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// overlay returns the file that replaces a source: make mutate puts faults there.
-func overlay(path string) string {
-	for _, flag := range strings.Fields(os.Getenv("GOFLAGS")) {
-		file, ok := strings.CutPrefix(flag, "-overlay=")
-		if !ok {
-			continue
-		}
-		var replaced struct{ Replace map[string]string }
-		if b, err := os.ReadFile(file); err == nil && json.Unmarshal(b, &replaced) == nil && replaced.Replace[path] != "" {
-			return replaced.Replace[path]
-		}
-	}
-	return path
-}
-
 // sources copies a folder of the product's C, with a fault in it.
 func sources(t *testing.T, from string, f fault) string {
 	t.Helper()
@@ -82,7 +66,7 @@ func sources(t *testing.T, from string, f fault) string {
 		t.Fatal("no sources in ", from, err)
 	}
 	for _, path := range files {
-		b := must.Get(os.ReadFile(overlay(path)))(t)
+		b := must.Get(os.ReadFile(path))(t)
 		text, name := string(b), filepath.Base(path)
 		for i := 0; name == f.file && i < len(f.edits); i++ {
 			if at, ok := strings.CutPrefix(f.edits[i][0], "@"); ok {

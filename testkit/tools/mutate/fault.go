@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,23 +46,18 @@ func (f *Fault) text(root string) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// overlay writes the changed file and the list that puts it in the place of the
-// true one, and returns the list's name.
-func (f *Fault) overlay(root, dir string) (string, error) {
-	text, err := f.text(root)
+// put writes the changed file into a copy of the tree. The returned function restores it.
+func (f *Fault) put(tree string) (restore func(), err error) {
+	text, err := f.text(tree)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	changed := filepath.Join(dir, f.Name+filepath.Ext(f.File))
-	if err := os.WriteFile(changed, text, 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, f.File): changed}})
+	name := filepath.Join(tree, f.File)
+	sound, err := os.ReadFile(name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	name := filepath.Join(dir, f.Name+".json")
-	return name, os.WriteFile(name, list, 0o600)
+	return func() { os.WriteFile(name, sound, 0o600) }, os.WriteFile(name, text, 0o600)
 }
 
 // also adds an edit of the same file.

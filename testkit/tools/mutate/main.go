@@ -8,16 +8,15 @@
 // test fails that passes without it; one that no test notices *survives*. A
 // *step* is a run of some of the tests.
 //
-// Strategy. The tree is never touched: a fault lies in a temporary file that `go
-// test -overlay` puts in the place of the true one. Every step runs once without
+// Strategy. The tree is never touched: a fault is put into a copy of it, so that tests which
+// compile C or read sources see it too. Every step runs once without
 // a fault, and must pass; its time bounds the runs with one, so that a fault
 // that makes the tests hang is caught as well. Steps are tried from the cheapest
 // to the dearest until one fails. The words that a fault replaces must stand in
 // the file exactly once, and the result must compile: a list that no longer fits
 // the code fails.
 //
-// Known gaps: of the C halves only the probe's ring and the claims of threads are
-// changed, and not package clr/contract, in whose place simulated CLRs have the rows of
+// Known gaps: package clr/contract is not changed; in its place simulated CLRs have the rows of
 // package image.
 //
 //	go run ./testkit/tools/mutate [-only NAME] [-list] [-json] [-jobs N]
@@ -75,6 +74,9 @@ func check(only string, jobs int, asJSON bool) (ok bool, err error) {
 	}
 	r := &runner{root: root}
 	defer r.close()
+	if err := r.copies(max(jobs, 1)); err != nil {
+		return false, err
+	}
 	if err := r.baseline(faults); err != nil {
 		return false, err
 	}

@@ -15,9 +15,9 @@ var (
 	worldTests    = &Step{"./sim/native", []string{"-run", "^TestWorlds$/./^$"}}
 	snapshotTests = &Step{"./stack/snapshot", nil}
 	seedTests     = &Step{"./stack/seed", nil}
-	probeTests    = &Step{"./sample/probe", nil}
-	hostTests     = &Step{"./profiler/host", nil}
-	samplerTests  = &Step{"./capi", nil}
+	probeTests    = &Step{"./sample/probe", []string{"-run", "^Test(Reads|ReadWorld|Events|Relay|RelayOfMasks|Reach|Thinning|SlotClock|Below|Ring|RingStale|RingHostile|EndByAnyThread)$"}}
+	hostTests     = &Step{"./profiler/host", []string{"-run", "^TestWake$"}}
+	samplerTests  = &Step{"./capi", []string{"-run", "^Test(SamplerErrors|OwnProtocol|InCLR|SignalTaken)$"}}
 	outsideTests  = &Step{"./sample/outside", nil}
 )
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -53,13 +55,64 @@ func (r Result) String() string {
 const (
 	leastLimit = 20 * time.Second
 	limitTimes = 8
-	buildLimit = 5 * time.Minute // for compiler, linker and tests together
+	buildLimit = 8 * time.Minute // for compiler, linker and tests together
 )
 
 type runner struct {
 	root  string
-	dir   string // of the overlays
+	dir   string      // of the copies
+	trees chan string // copies of root that no job uses, one for each job
 	limit map[*Step]time.Duration
+}
+
+// copies makes a copy of the tree for each job. What is fetched or built is shared.
+func (r *runner) copies(jobs int) (err error) {
+	if r.dir, err = os.MkdirTemp("", "mutate"); err != nil {
+		return err
+	}
+	r.trees = make(chan string, jobs)
+	for i := range jobs {
+		tree := filepath.Join(r.dir, strconv.Itoa(i))
+		if err := copyTree(tree, r.root); err != nil {
+			return err
+		}
+		r.trees <- tree
+	}
+	return nil
+}
+
+func copyTree(to, from string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		src, dst := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		switch {
+		case e.Name() == ".git":
+		case e.Name() == ".cache" || e.Name() == "out":
+			err = os.Symlink(src, dst)
+		case e.IsDir():
+			err = os.CopyFS(dst, os.DirFS(src))
+		default:
+			err = copyFile(dst, src)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
 }
 
 func (r *runner) close() {
@@ -71,15 +124,14 @@ func (r *runner) close() {
 // baseline runs every step that the faults need, once, without a fault.
 func (r *runner) baseline(faults []Fault) (err error) {
 	r.limit = map[*Step]time.Duration{}
-	if r.dir, err = os.MkdirTemp("", "mutate"); err != nil {
-		return err
-	}
+	tree := <-r.trees
+	defer func() { r.trees <- tree }()
 	for i := range faults {
 		for _, s := range faults[i].By {
 			if _, done := r.limit[s]; done {
 				continue
 			}
-			out, err := r.test(s, "", 2*time.Minute)
+			out, err := test(s, tree, 4*time.Minute)
 			if err != nil {
 				return fmt.Errorf("%s fails without a fault: %w\n%s", s.Pkg, err, out)
 			}
@@ -100,18 +152,14 @@ func ran(out string) time.Duration {
 	return time.Minute
 }
 
-// test runs a step, with an overlay if one is named.
-func (r *runner) test(s *Step, overlay string, limit time.Duration) (string, error) {
+// test runs a step in a copy of the tree. Without paths in what is compiled, all copies share the
+// build cache.
+func test(s *Step, tree string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
 	defer cancel()
-	args := append([]string{"test", "-count=1", "-vet=off", "-timeout", limit.String(), s.Pkg}, s.Args...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-trimpath", "-timeout", limit.String(), s.Pkg}, s.Args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = r.root
-	cmd.Env = os.Environ()
-	if overlay != "" {
-		// By the environment, so that tests which ask go list see the fault too.
-		cmd.Env = append(cmd.Env, "GOFLAGS=-overlay="+overlay)
-	}
+	cmd.Dir = tree
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		err = errors.New("compiling and running took longer than " + buildLimit.String())
@@ -156,13 +204,16 @@ func (r *runner) apply(f *Fault) Result {
 	start := time.Now()
 	res := Result{Name: f.Name, By: "no test fails"}
 	defer func() { res.Seconds = time.Since(start).Seconds() }()
-	overlay, err := f.overlay(r.root, r.dir)
+	tree := <-r.trees
+	defer func() { r.trees <- tree }()
+	restore, err := f.put(tree)
 	if err != nil {
 		res.By = err.Error()
 		return res
 	}
+	defer restore()
 	for _, s := range f.By {
-		out, err := r.test(s, overlay, r.limit[s])
+		out, err := test(s, tree, r.limit[s])
 		if err == nil {
 			continue
 		}
