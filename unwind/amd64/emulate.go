@@ -1,6 +1,8 @@
 package amd64
 
 import (
+	"slices"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/x86"
@@ -78,6 +80,11 @@ func (e *emulator) save(at uint64, v value64) {
 		e.stores[e.n] = store{at, v}
 		e.n++
 	}
+}
+
+// stored reports whether the code has written the word at an address.
+func (e *emulator) stored(at uint64) bool {
+	return slices.ContainsFunc(e.stores[:e.n], func(s store) bool { return s.at == at })
 }
 
 // load reads a word that the code has written or, with a window, a word of memory.
@@ -216,8 +223,11 @@ func (e *emulator) compute(in *x86.Insn, mem *memory.Window) {
 	switch op := in.Op; {
 	case (op == 0x39 || op == 0x3b) && wide && !in.Memory:
 		e.compare(in)
-	case op == 0x89 && in.Memory && known:
-		v := e.get(in.Reg)
+	case (op == 0x89 || op == 0xc7) && known:
+		v := value64{uint64(in.Imm), knownValue}
+		if op == 0x89 {
+			v = e.get(in.Reg)
+		}
 		if !wide {
 			v = value64{}
 		}

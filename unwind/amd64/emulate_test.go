@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"math"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -120,22 +121,28 @@ func TestEmulatorPops(t *testing.T) {
 	}
 }
 
-// TestEmulatorStoresAgain: the last store to a place counts; a store of 32 bits saves no register.
+// TestEmulatorStoresAgain: the last store to a place counts, also that of a number. A store of 32 bits saves
+// no register.
 func TestEmulatorStoresAgain(t *testing.T) {
 	var e emulator
 	e.set(context.RSP, value64{0x1000, knownValue})
 	e.set(context.RBX, value64{7, knownValue})
 	e.set(context.RBP, value64{9, knownValue})
 	for _, code := range [][]byte{
-		{0x48, 0x89, 0x5c, 0x24, 0xf0}, // mov [rsp-16], rbx
-		{0x48, 0x89, 0x6c, 0x24, 0xf0}, // mov [rsp-16], rbp
-		{0x89, 0x5c, 0x24, 0xe0},       // mov [rsp-32], ebx
+		{0x48, 0x89, 0x5c, 0x24, 0xf0},                         // mov [rsp-16], rbx
+		{0x48, 0x89, 0x6c, 0x24, 0xf0},                         // mov [rsp-16], rbp
+		{0x89, 0x5c, 0x24, 0xe0},                               // mov [rsp-32], ebx
+		{0x48, 0x89, 0x5c, 0x24, 0xd0},                         // mov [rsp-48], rbx
+		{0x48, 0xc7, 0x44, 0x24, 0xd0, 0xff, 0xff, 0xff, 0xff}, // mov qword [rsp-48], -1
 	} {
 		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
 	if v := e.load(0xff0, nil); v != (value64{9, knownValue}) {
 		t.Errorf("stored twice: %+v", v)
+	}
+	if v := e.load(0xfd0, nil); v != (value64{math.MaxUint64, knownValue}) {
+		t.Errorf("stored a number: %+v", v)
 	}
 	if v := e.load(0xfe0, nil); v.kind != unknownValue {
 		t.Errorf("stored half: %+v", v)

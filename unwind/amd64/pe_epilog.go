@@ -63,35 +63,15 @@ func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code [
 // stackAdjust decodes add rsp, imm or lea rsp, [base+disp] and returns its length, 0 for other code. The new
 // stack pointer is reg + disp. The base is the declared frame register, or RSP in gcc's return thunks.
 func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
-	if len(code) < 4 || code[0]&0xfe != 0x48 {
+	if len(code) == 0 || code[0]&0xfe != 0x48 {
 		return 0, 0, 0
 	}
-	base := code[0]&1<<3 | code[2]&7
+	in := x86.Decode(code)
 	switch {
-	case code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4:
-		return 4, context.RSP, signed8(code[3])
-	case code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xc4 && len(code) >= 7:
-		return 7, context.RSP, signed32(code[3:])
-	case code[1] == 0x8d && (base == context.RSP || frameReg != 0 && base == frameReg):
-		return leaFrame(code, base)
-	}
-	return 0, 0, 0
-}
-
-// leaFrame decodes lea rsp, [reg+disp8] and lea rsp, [reg+disp32]. RSP and R12 need one more byte.
-func leaFrame(code []byte, reg uint8) (int, uint8, uint64) {
-	n := 3
-	if reg&7 == context.RSP {
-		if code[3] != 0x24 {
-			return 0, 0, 0
-		}
-		n = 4
-	}
-	switch {
-	case code[2]&0xf8 == 0x60 && len(code) > n:
-		return n + 1, reg, signed8(code[n])
-	case code[2]&0xf8 == 0xa0 && len(code) >= n+4:
-		return n + 4, reg, signed32(code[n:])
+	case in.Op&^2 == 0x81 && !in.Memory && in.Reg == 0 && in.RM == context.RSP:
+		return int(in.Size), context.RSP, uint64(in.Imm)
+	case in.Op == 0x8d && in.Reg == context.RSP && in.Index == x86.NoReg && (in.Base == context.RSP || frameReg != 0 && in.Base == frameReg):
+		return int(in.Size), in.Base, uint64(in.Disp)
 	}
 	return 0, 0, 0
 }

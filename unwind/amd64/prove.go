@@ -28,10 +28,10 @@ const (
 )
 
 // exit handles an exit: a return, or a jump through an import's address, which leaves a function like a
-// return.
+// return. A return to an address that the code has stored itself is a jump.
 func (f *follower) exit(e *emulator) {
 	sp := e.regs[context.RSP]
-	if sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v {
+	if sp.kind != knownValue || e.stored(sp.v) || f.returns > 0 && f.found.regs[context.RSP].v != sp.v {
 		f.torn = true
 		return
 	}
@@ -65,15 +65,16 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 const maxStraight = 64
 
 // straightLeaf reports whether code reaches a return without a branch, and without an instruction that
-// changes the stack pointer. Such a leaf would also pass proves, at several times the cost. Any instruction
-// that does more than move and compute is left to proves.
+// changes the stack pointer or the word it points to. Such a leaf would also pass proves, at several times
+// the cost. Any instruction that does more than move and compute is left to proves.
 func straightLeaf(code []byte) bool {
 	for len(code) > 0 {
 		if code[0] == 0xc3 {
 			return true
 		}
 		in := x86.Decode(code)
-		if in.Size == 0 || in.Table > 1 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() {
+		if in.Size == 0 || in.Table > 1 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() ||
+			in.Memory && in.Base == context.RSP && in.Disp < 8 {
 			return false
 		}
 		code = code[in.Size:]

@@ -28,6 +28,10 @@ var chkstk = []byte{
 	0x58, 0x59, 0xc3, // pop rax, rcx; ret
 }
 
+// thunkOfClang is clang's __llvm_retpoline_r11: call 1f; 0: pause; lfence; jmp 0b; nop; 1: mov [rsp], r11;
+// ret; nop.
+var thunkOfClang = []byte{0xe8, 11, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x0f, 0x1f, 0x40, 0, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0x90}
+
 // TestPESilent: code that the exception directory does not cover is left by its
 // instructions. The made function ends in a call, so that only peFn+16 is a return
 // address.
@@ -61,6 +65,11 @@ func TestPESilent(t *testing.T) {
 		{"ways out that disagree", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0, []uint64{7, call}, true, unwind.NoInfo, 0, 0},
 		{"ways out that disagree, a leaf after all", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0, []uint64{call, call}, true, 0, 8, unwind.TrustCode},
 		{"bytes that are no code", []byte{0x06}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
+		{"a jump by a return", []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
+		{"a jump by a return, the address is no register's", []byte{0x48, 0xc7, 4, 0x24, 1, 0, 0, 0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
+		{"a store above the return address", []byte{0x4c, 0x89, 0x5c, 0x24, 8, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"the body of a thunk", thunkOfClang, 16, 0, []uint64{7, call}, true, 0, 16, unwind.TrustCFI},
+		{"the return of a thunk", thunkOfClang, 20, 0, []uint64{7, call}, true, 0, 16, unwind.TrustCFI},
 		{"a frame that is left by rbp", []byte{0xc9, 0xc3}, 0, 16, []uint64{1, 2, 3, call}, true, 0, 32, unwind.TrustLeaf},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -74,13 +74,18 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return t.rule(kind, i, off), ok && into <= t.ret
 }
 
-// inPEThunk makes the rule of the body of an indirect jump's thunk in a PE function. Only its code shows it.
+// inPEThunk makes the rule of the body of an indirect jump's thunk in a PE image. Only the code shows it: the
+// trap follows a call of the body. clang aligns the body, and lists its thunks in no exception directory.
 func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
-	const loop, mov = 7, 4 // bytes
+	const mov, align = 4, 16 // bytes
 	for back := uint64(0); a.Exact && back <= mov; back += mov {
 		at := a.IP - back
-		if t, ok := thunkAt(m, at-m.Bias); ok && !t.drops && bytes.HasPrefix(m.Bytes(at-loop, loop), trap) {
-			return t.rule(RuleThunk, i, thunkCFA), true
+		t, ok := thunkAt(m, at-m.Bias)
+		for size := uint64(trapSize); ok && !t.drops && size < trapSize+align; size++ {
+			code := m.Bytes(at-size, trapSize)
+			if len(code) == trapSize && code[0] == 0xe8 && signed32(code[1:]) == size-5 && bytes.HasPrefix(code[5:], trap) {
+				return t.rule(RuleThunk, i, thunkCFA), true
+			}
 		}
 	}
 	return Rule{}, false
