@@ -17,6 +17,8 @@ log=${TEST_LOG:-$part.log} status=0
 first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestDoctor|TestStackLocks|TestWaitsCommand|TestNames|TestARM64Record|TestWindowsPID)$'
 e2e=$(go list ./profiler/e2e)
 guests='^Test(ARM64|Windows)'
+# These compare times, or how complete stacks are: nothing runs beside them.
+alone='^Test(Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Node|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|Truth|TwoRecordings)$'
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
 # These leave cases out of make test, which make check runs.
@@ -75,16 +77,20 @@ quick)
 	watched -run "$first" "$e2e" # alone: these measure a running program
 	;;
 rest)
+	# Two at a time: programs under emulators, compilers, and what computes need the
+	# processors, most others mostly wait.
+	{
+		lane guests -run "$guests" -skip "$first" "$e2e"
+		lane long $long
+		# Where goroutines meet, once more with the race detector.
+		lane meet -race ./cmd/record/... ./report/wire
+		lane commands -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
+	} &
 	checks $cut
-	watched $long
-	# Two at a time: programs under emulators need the processors, most others mostly wait.
-	lane guests -run "$guests" -skip "$first" "$e2e" &
-	lane hosts -skip "$first|$guests" "$e2e"
+	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
 	wait
-	settle guests hosts
-	# Where goroutines meet, once more with the race detector.
-	watched -race ./cmd/record/... ./report/wire
-	watched -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
+	lane alone -run "$alone" -skip "$first" "$e2e"
+	settle guests long meet commands hosts alone
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 	# What is of no system, once more as Windows programs.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,7 +197,7 @@ func TestClientCycles(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		out := filepath.Join(dir, runtime)
 		env := profiled(profiler, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out, fmt.Sprintf("CYCLES=%d", *attachments), fmt.Sprint("CYCLES_WAIT=", clientWait.Milliseconds()))
-		seconds := 20 + int(clientWait.Seconds()) + *attachments*10
+		seconds := 15 + int(clientWait.Seconds()) + *attachments*6
 		truthDone(t, run(t, 20*time.Minute, env, append(on(t, runtime, "Truth"), fmt.Sprint(seconds))...))
 		cycled(t, out, *attachments)
 	})
@@ -210,7 +211,7 @@ func TestClientAttach(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		out := filepath.Join(dir, runtime)
 		env := []string{"SEEDWALK_ENGINE=" + tool(t), "CLIENT_LIBRARY=" + profiler, "CYCLES_OUT=" + out, "CYCLES=1"}
-		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(20+*attachments*10))...)
+		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(15+*attachments*6))...)
 		time.Sleep(*clientWait)
 		for range *attachments {
 			until(t, "the profiler is attached", func() bool {
@@ -237,9 +238,9 @@ var helpers = []struct {
 	{"old", "exit 2", -21, "is it the seedwalk", "3"},
 	{"garbage", "exec cat /bin/sh >&3", -21, "is it the seedwalk", "3"},
 	{"endless", "while :; do tr '\\0' '~' </dev/zero >&3; done", -21, "not answered for 10 s", "13"},
-	{"newer", `printf '\1\2\2\1' >&3; exec sleep 98765`, -21, "is it the seedwalk", "3"},
+	{"newer", `printf '\1\2\2\1' >&3; exec tail -f "$0" >/dev/null`, -21, "is it the seedwalk", "3"},
 	{"torn", `printf '\5\377\377\177' >&3`, -21, "is it the seedwalk", "3"},
-	{"silent", "exec sleep 98765", -21, "not answered for 10 s", "13"},
+	{"silent", `exec tail -f "$0" >/dev/null`, -21, "not answered for 10 s", "13"},
 }
 
 // Whatever the helper is, the program ends as without a profiler, and the profiler receives an error in time.
@@ -248,6 +249,9 @@ func TestClientHelpers(t *testing.T) {
 	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	for _, h := range helpers {
 		t.Run(h.name, func(t *testing.T) {
+			if h.seconds != "3" {
+				t.Parallel() // they wait
+			}
 			out, engine := filepath.Join(dir, h.name+".out"), filepath.Join(dir, h.name)
 			if h.script != "" {
 				must.Do(t, os.WriteFile(engine, []byte("#!/bin/sh\n"+h.script+"\n"), 0o755))
@@ -258,7 +262,7 @@ func TestClientHelpers(t *testing.T) {
 			if saw.failed != h.code || !strings.Contains(saw.problem, h.problem) || saw.samples != 0 {
 				t.Errorf("the profiler got %d, %q", saw.failed, saw.problem)
 			}
-			noHelper(t, engine+"|sleep 98765")
+			noHelper(t, engine)
 		})
 	}
 }
@@ -328,30 +332,32 @@ func TestClientOrders(t *testing.T) {
 	}
 	const ours = "{11111111-2222-3333-4444-555555555555}"
 	const theirs = "{11111111-2222-3333-4444-555555555556}"
-	record := []string{tool(t), "record", "-o", filepath.Join(dir, "rec.json"), "--"}
 	for _, c := range []struct {
-		name   string
-		before []string
-		env    []string
+		name     string
+		recorded bool
+		env      []string
 	}{
-		{"main", nil, is(ours, library)},
-		{"main, another beside", nil, append(is(ours, library), beside(second+"="+secondID+";")...)},
-		{"beside, another main", nil, append(is(secondID, second), beside(library+"="+ours+";")...)},
-		{"beside alone", nil, beside(library + "=" + ours + ";")},
-		{"beside after another beside", nil, beside(second + "=" + secondID + ";" + library + "=" + ours + ";")},
-		{"main in a recording", record, is(ours, library)},
-		{"two clients", nil, append(is(ours, library), beside(twin+"="+theirs+";")...)},
+		{"main", false, is(ours, library)},
+		{"main, another beside", false, append(is(ours, library), beside(second+"="+secondID+";")...)},
+		{"beside, another main", false, append(is(secondID, second), beside(library+"="+ours+";")...)},
+		{"beside alone", false, beside(library + "=" + ours + ";")},
+		{"beside after another beside", false, beside(second + "=" + secondID + ";" + library + "=" + ours + ";")},
+		{"main in a recording", true, is(ours, library)},
+		{"two clients", false, append(is(ours, library), beside(twin+"="+theirs+";")...)},
 	} {
-		for _, runtime := range []string{"9.0.5", "10.0.9"} {
-			t.Run(c.name+"/"+runtime, func(t *testing.T) {
-				out := filepath.Join(dir, "out")
-				os.Remove(out)
-				env := append(c.env, "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out, "SECOND_COUNTS="+filepath.Join(dir, "counts"))
+		t.Run(c.name, func(t *testing.T) {
+			eachRuntime(t, func(t *testing.T, runtime string) {
+				out := filepath.Join(tempdir.New(t), "out")
+				env := append(slices.Clone(c.env), "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out, "SECOND_COUNTS="+out+"-counts")
 				if strings.HasPrefix(c.name, "beside") {
 					env = append(env, "MINE_BESIDE=1")
 				}
-				res := run(t, 2*time.Minute, env, append(c.before, append(on(t, runtime, "Truth"), "6")...)...)
-				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") || c.before == nil && res.stderr != "" {
+				argv := on(t, runtime, "Truth", "6")
+				if c.recorded { // for longer: two tools sample the program
+					argv = append([]string{tool(t), "record", "-o", out + ".json", "--"}, on(t, runtime, "Truth", "12")...)
+				}
+				res := run(t, 2*time.Minute, env, argv...)
+				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") || !c.recorded && res.stderr != "" {
 					t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 				}
 				saw := readClient(t, out)
@@ -359,6 +365,6 @@ func TestClientOrders(t *testing.T) {
 					t.Errorf("%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
 				}
 			})
-		}
+		})
 	}
 }

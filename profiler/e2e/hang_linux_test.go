@@ -67,6 +67,7 @@ func TestHang(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		for _, m := range modes {
 			t.Run(m.mode, func(t *testing.T) {
+				t.Parallel()
 				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=4", "DOTNET_ThreadPool_ForceMaxWorkerThreads=4"}
 				p, _ := waiting(t, "ready", append(bounded, on(t, runtime, "Hang", m.mode)...)...)
 				h := hungAs(t, p.id, m.kind, m.says)
@@ -89,6 +90,7 @@ func TestHangInLocks(t *testing.T) {
 		"upgraders": "reader-writer lock at", "mixed": "monitor at", "lock-and-writer": "System.Threading.Lock at",
 	} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			p, _ := waiting(t, "ready", app(t, "Stuck", mode)...)
 			h := hungAs(t, p.id, "deadlock", says)
 			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) || !strings.Contains(text, "2 threads wait for each other") {
@@ -148,6 +150,7 @@ func TestHangHealthy(t *testing.T) {
 		"cat":    {"cat"}, "sleep": {"sleep", "30"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := start(t, argv...)
 			time.Sleep(time.Second)
 			notAccused(t, p, 3)

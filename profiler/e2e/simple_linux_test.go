@@ -28,6 +28,7 @@ func TestSimplePrograms(t *testing.T) {
 	for _, p := range simplePrograms {
 		for _, kind := range p.kinds {
 			t.Run(p.runtime+"/"+kind, func(t *testing.T) {
+				t.Parallel()
 				argv := needs.Simple(t, p.runtime, kind)
 				t.Run("stack", func(t *testing.T) { testSimpleStack(t, kind, argv) })
 				t.Run("record", func(t *testing.T) { testSimpleRecord(t, kind, argv) })
