@@ -1,7 +1,6 @@
 package amd64
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -18,14 +17,13 @@ const maxPops = 64 // real epilogs have at most 16
 // MaxEpilog is the most bytes of code that ReadEpilog reads.
 const MaxEpilog = 8 + 2*maxPops + 3 + 8
 
-var vzeroupper = []byte{0xc5, 0xf8, 0x77}
-
 // Epilog is the rest of an epilog, decoded.
 type Epilog struct {
 	Moves  bool   // first, RSP is set to
 	Base   uint8  // this register
 	Disp   uint64 // plus this;
 	pops   []byte // then these instructions pop registers;
+	popped bool   // the return address has been popped into Base
 	Jumps  bool   // and the end is a jump to a place that must be outside the function,
 	Target uint64 // at this distance from the first byte of the code
 }
@@ -46,7 +44,7 @@ func (e *Epilog) read(code []byte, frameReg uint8) bool {
 	begin := n
 	for range maxPops {
 		k, _ := popInstruction(code[n:])
-		if k == 0 {
+		if last, _ := popReturn(code[n:]); k == 0 || last != 0 {
 			break
 		}
 		n += k
@@ -57,8 +55,31 @@ func (e *Epilog) read(code []byte, frameReg uint8) bool {
 
 // inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
 func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte, e *Epilog) bool {
-	return e.read(code, info.FrameReg) && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
+	if e.read(code, info.FrameReg) {
+		return !e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target))
+	}
+	for _, into := range [...]uint32{1, 2, 1 + fence, 2 + fence} {
+		if n, reg := popReturn(s.table.Tail(s.pc-into, 8)); n != 0 && into%fence == uint32(n) {
+			*e = Epilog{Base: reg, popped: true}
+			return true
+		}
+	}
+	return false
 }
+
+// popReturn decodes pop reg; lfence; jmp reg: a return of functions that clang hardens against load value
+// injection. It returns the length of the pop, 0 for other code.
+func popReturn(code []byte) (n int, reg uint8) {
+	n, reg = popInstruction(code)
+	if n == 0 || len(code) < 2*n+4 || string(code[n:n+fence]) != "\x0f\xae\xe8" || n == 2 && code[n+fence] != code[0] ||
+		code[2*n+2] != 0xff || code[2*n+3] != 0xe0|reg&7 {
+		return 0, 0
+	}
+	return n, reg
+}
+
+// fence is the length of lfence.
+const fence = 3
 
 // stackAdjust decodes add rsp, imm or lea rsp, [base+disp] and returns its length, 0 for other code. The new
 // stack pointer is reg + disp. The base is the declared frame register, or RSP in gcc's return thunks.
@@ -76,8 +97,6 @@ func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
 	return 0, 0, 0
 }
 
-func signed8(b byte) uint64 { return uint64(int64(int8(b))) }
-
 func signed32(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
 
 // popInstruction decodes pop r64 and returns its length, 0 for other code.
@@ -92,46 +111,25 @@ func popInstruction(code []byte) (n int, reg uint8) {
 }
 
 // end reports whether code is the end of an epilog: a return, or a jump, whose target it stores if the jump
-// is direct. One vzeroupper may come before either. Other instructions that zero registers may come before a
-// return. at is the offset of code from the epilog's first decoded byte.
+// is direct. Instructions that zero registers may come before it. at is the offset of code from the epilog's
+// first decoded byte.
 func (e *Epilog) end(code []byte, at uint64) bool {
-	n := 0
-	for size := 1; size != 0 && n < len(code); n += size {
-		size = x86.Zeroes(code[n:])
+	for n := 1; n != 0 && len(code) > 0; at += uint64(n) {
+		n = x86.Zeroes(code)
+		code = code[n:]
 	}
-	if n > 0 && !bytes.Equal(code[:n], vzeroupper) { // -fzero-call-used-regs writes them before returns only
-		return len(code) > n && code[n] == 0xc3
-	}
-	code, at = code[n:], at+uint64(n)
-	if len(code) != 0 && code[0] == 0xf2 { // bnd
-		code = code[1:]
-		at++
-	}
-	if len(code) == 0 {
+	in := x86.Decode(code)
+	switch {
+	case in.Table != 0 || in.VEX:
 		return false
-	}
-	switch code[0] {
-	case 0xc3:
+	case in.Op == 0xeb, in.Op == 0xe9:
+		e.Jumps, e.Target = true, at+uint64(in.Size)+uint64(in.Disp)
 		return true
-	case 0xc2:
-		return len(code) >= 3
-	case 0xf3:
-		return len(code) >= 2 && code[1] == 0xc3
-	case 0xeb:
-		return len(code) >= 2 && e.jump(at+2+signed8(code[1]))
-	case 0xe9:
-		return len(code) >= 5 && e.jump(at+5+signed32(code[1:]))
-	case 0xff:
-		return len(code) >= 2 && code[1] == 0x25 // jmp [rip+disp]
+	case in.Op == 0xff && in.Reg&7 == 4: // a switch has neither
+		return in.PCRel || in.REX&8 != 0
 	}
-	// with REX.W: not a switch
-	return len(code) >= 3 && code[0]&0xf8 == 0x48 && code[1] == 0xff && code[2]&0x38 == 0x20
-}
-
-// jump stores the target of a direct jump that ends an epilog.
-func (e *Epilog) jump(target uint64) bool {
-	e.Jumps, e.Target = true, target
-	return true
+	last, _ := popReturn(code)
+	return in.Op == 0xc3 || last != 0 || len(code) > 2 && code[0] == 0xc2
 }
 
 // jumpsOut reports whether a jump to target leaves the function. It does if target is the first byte of a
@@ -152,6 +150,14 @@ func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target
 // runEpilog executes the rest of an epilog. It treats ret imm16 as ret: the bytes above the return address
 // belong to the caller.
 func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
+	if e.popped {
+		if !s.need(e.Base) {
+			return unwind.Unreadable
+		}
+		s.regs.RIP = s.regs.GPR[e.Base]
+		s.keep()
+		return unwind.StopNone
+	}
 	if e.Moves {
 		if !s.need(e.Base) {
 			return unwind.Unreadable

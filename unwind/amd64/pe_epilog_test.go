@@ -45,7 +45,14 @@ func TestPEEpilogInstructions(t *testing.T) {
 		epilog("add rsp, vzeroupper, ret", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0xc5, 0xf8, 0x77, 0xc3),
 		epilog("registers are zeroed, ret", peRSP+8, 0xd9, 0xee, 0xdd, 0xd8, 0x31, 0xd2, 0x66, 0x0f, 0xef, 0xc0, 0x0f, 0x57, 0xc9, 0x45, 0x31, 0xc0, 0xc3),
 		epilog("add rsp, a register is zeroed, ret", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0x31, 0xc9, 0xc3),
-		body("a register is zeroed, jmp out of the function", 0x31, 0xd2, 0xe9, 0, 0x10, 0, 0),
+		epilog("a register is zeroed, jmp out of the function", peRSP+8, 0x31, 0xd2, 0xe9, 0, 0x10, 0, 0),
+		epilog("a register is zeroed, rep ret", peRSP+8, 0x31, 0xd2, 0xf3, 0xc3),
+		body("a register is zeroed, jmp inside the function", 0x31, 0xd2, 0xeb, 0x10),
+		body("movnti", 0x0f, 0xc3, 0x08),
+		epilog("the return address is popped", peRSP+8, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1),
+		epilog("the return address is popped into r11", peRSP+8, 0x41, 0x5b, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe3),
+		epilog("add rsp, the return address is popped", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1),
+		body("pop, fence, jump by another register", 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe2),
 		body("rbx is zeroed", 0x31, 0xdb, 0xc3),
 		body("xmm6 is zeroed", 0x0f, 0x57, 0xf6, 0xc3),
 		body("two registers", 0x31, 0xd1, 0xc3),
@@ -106,6 +113,44 @@ func epilogImage(frameReg byte, code []byte) *pe.File {
 func TestPEEpilogInProlog(t *testing.T) {
 	c := peEffect{name: "ret in the prolog", im: peImage(info(1, 0, 8, 0, 8, 0x42, 1, 0x50), []byte{0x55, 0x58, 0xc3}), into: 2, sp: peRSP + 8, part: PEEpilog}
 	c.check(t)
+}
+
+// TestPEPoppedReturn: after the pop of a return address, the register has it.
+func TestPEPoppedReturn(t *testing.T) {
+	rcx := []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx
+	r11 := []byte{0x41, 0x5b, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe3}
+	r10 := []byte{0x41, 0x5a, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // the jump is to rcx
+	for _, c := range []struct {
+		name string
+		code []byte
+		into uint32
+		part PEPart
+		reg  int
+	}{
+		{"at the fence", rcx, 1, PEEpilog, context.RCX},
+		{"at the jump", rcx, 4, PEEpilog, context.RCX},
+		{"at the fence, r11", r11, 2, PEEpilog, context.R11},
+		{"at the jump, r11", r11, 5, PEEpilog, context.R11},
+		{"inside the pop", r11, 1, PECode, 0},
+		{"another register's pop", r10, 2, PECode, 0},
+	} {
+		for _, have := range []bool{true, false} {
+			regs := peRegs(peFn + 16 + c.into)
+			regs.GPR[c.reg] = 0x1234
+			if !have {
+				regs.Known &^= 1 << c.reg
+			}
+			res, stop := StepPE(epilogImage(0, c.code).AMD64(), unwind.Instruction(uint64(peFn+16+c.into)), &regs, peMemory())
+			switch {
+			case res.Part != c.part:
+				t.Errorf("%s: part %d, want %d", c.name, res.Part, c.part)
+			case c.part == PEEpilog && !have && stop != unwind.Unreadable:
+				t.Errorf("%s, unknown: %v, want unreadable", c.name, stop)
+			case c.part == PEEpilog && have && (stop != unwind.StopNone || regs.RIP != 0x1234 || regs.GPR[context.RSP] != peRSP || regs.Known>>context.RCX&1 != 0):
+				t.Errorf("%s: %v at %#x, sp %#x", c.name, stop, regs.RIP, regs.GPR[context.RSP])
+			}
+		}
+	}
 }
 
 // TestPETailJumps: a jump ends an epilog if it is to the first byte of a function or to code without an

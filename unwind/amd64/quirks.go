@@ -90,13 +90,11 @@ func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 		restored(row)
 		return
 	}
-	low, reg, fence := code[2]&7, code[2]&7, uint64(5)
-	want := []byte{0x58 | low, 0x0f, 0xae, 0xe8, 0xff, 0xe0 | low}
-	if code[5] == 0x41 {
-		low, reg, fence = code[1]&7, code[1]&7|8, 6
-		want = []byte{0x41, 0x58 | low, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe0 | low}
+	n, reg := popReturn(code)
+	if n != 2 {
+		n, reg = popReturn(code[2:])
 	}
-	if left <= fence && bytes.HasSuffix(code, want) {
+	if n != 0 && left <= uint64(n)+4 {
 		row.CFA.Off = 0
 		row.Set(dwarfRA, cfi.Rule{Kind: cfi.Register, Reg: uint16(slices.Index(fromDWARF[:], reg))})
 	}
