@@ -190,6 +190,7 @@ func TestThunkKeepsRegisters(t *testing.T) {
 func TestPEThunk(t *testing.T) {
 	// sub rsp, 40; call 1f; 0: pause; lfence; jmp 0b; 1: mov [rsp], r11; ret
 	code := []byte{0x48, 0x83, 0xec, 0x28, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}
+	untrapped := slices.Concat(code[:9], []byte{0x90}, code[10:])
 	plain := slices.Concat(code[:4], bytes.Repeat([]byte{0x90}, 12), code[16:])
 	words := make([]byte, 8*8)
 	for i := range 8 {
@@ -206,6 +207,7 @@ func TestPEThunk(t *testing.T) {
 		{"at the return", code, 20, peBase + peFn + 24, 6},
 		{"at the return, to the function's start", code, 20, peBase + peFn, 1},
 		{"at the return, to unknown code", code, 20, 0x1234, 1},
+		{"at another return, over code that is no trap", untrapped, 20, peBase + peFn + 24, 0},
 		{"at another return", plain, 20, peBase + peFn + 24, 0},
 	} {
 		for _, cached := range []bool{true, false} {

@@ -30,11 +30,12 @@ const maxStores = 24
 
 // An emulator executes code for its effect on SP, x30, and the preserved registers: it moves, adds, stores,
 // and loads known values, and forgets everything that other instructions change. It assumes that stores to
-// unknown addresses do not hit the words in which registers were saved. Vector registers are not tracked.
+// unknown addresses do not hit the words in which registers were saved.
 type emulator struct {
-	regs   [32]value64 // 31 is SP
-	stores [maxStores]store
-	n      int
+	regs    [32]value64 // 31 is SP
+	vectors [8]uint64   // addresses from which v8 to v15 were loaded last; 0: not loaded
+	stores  [maxStores]store
+	n       int
 }
 
 // flow is how control leaves an instruction.

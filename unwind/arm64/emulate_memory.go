@@ -2,8 +2,8 @@ package arm64
 
 import "github.com/seedwalk/seedwalk/context/memory"
 
-// memory executes loads and stores: exactly for x registers. For others it updates the base register and
-// makes loaded registers unknown.
+// memory executes loads and stores: exactly for x registers. For others it updates the base register, makes
+// loaded general registers unknown, and records the addresses of loaded vector registers.
 func (e *emulator) memory(w uint32, mem *memory.Window) {
 	switch {
 	case w&0x3a000000 == 0x28000000: // pairs
@@ -40,20 +40,15 @@ func (e *emulator) pair(w uint32, mem *memory.Window) {
 	}
 	off := uint64(int64(int32(w<<10)>>25)) << scale
 	at, known := e.base(w, off, w>>23&3)
-	if w>>26&1 != 0 {
-		return
-	}
 	for i, reg := range [2]uint32{w, w >> 10} {
-		e.transfer(reg, at+8*uint64(i), known, w>>30 == 2, w>>22&1 != 0, mem)
+		e.transfer(w, reg, at+uint64(i)<<scale, known, w>>30 == 2, w>>22&1 != 0, mem)
 	}
 }
 
 // single executes ldr and str in all sizes.
 func (e *emulator) single(w uint32, off uint64, mode uint32, mem *memory.Window) {
 	at, known := e.base(w, off, mode)
-	if w>>26&1 == 0 {
-		e.transfer(w, at, known, w>>30 == 3, w>>22&3 != 0, mem)
-	}
+	e.transfer(w, w, at, known, w>>30 == 3, w>>22&3 != 0, mem)
 }
 
 // base returns the address and updates the base register. mode is 1 for post-indexed, 3 for pre-indexed, and
@@ -71,9 +66,13 @@ func (e *emulator) base(w uint32, off uint64, mode uint32) (at uint64, known boo
 	return at, known
 }
 
-// transfer loads or stores a register at an address, if that is known.
-func (e *emulator) transfer(reg uint32, at uint64, known, wide, load bool, mem *memory.Window) {
-	switch {
+// transfer loads or stores a register of the instruction w at an address, if that is known.
+func (e *emulator) transfer(w, reg uint32, at uint64, known, wide, load bool, mem *memory.Window) {
+	switch i := reg&31 - 8; {
+	case w>>26&1 != 0:
+		if known && w>>22&1 != 0 && i < 8 {
+			e.vectors[i] = at
+		}
 	case load && known && wide:
 		e.write(reg, e.load(at, mem))
 	case load:

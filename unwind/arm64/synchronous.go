@@ -142,21 +142,21 @@ func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trust
 	return true
 }
 
-// reload corrects a row that lists registers as restored that the epilog loads later. gcc writes such rows
-// for frames of more than 64 KiB: its scheduler moves the instruction with the note that all are restored
-// before other loads. Vector registers, whose loads are not tracked, become unknown there.
+// reload corrects a row that lists registers as restored too early. For frames of more than 64 KiB, gcc's
+// scheduler moves the instruction with the note that all are restored before other loads.
 func (e *emulator) reload(row *cfi.Row) {
-	late := false
-	for reg := firstX; reg <= regLR; reg++ {
-		if v := e.regs[reg]; v.kind == loadedValue && v.v >= entrySP && unsaved(row.Regs[reg].Kind) {
-			row.Set(reg, cfi.Rule{Kind: cfi.Offset, Off: int64(v.v - e.regs[regSP].v)})
-			late = true
+	loaded := func(column int, at uint64) {
+		if at >= entrySP && unsaved(row.Regs[column].Kind) {
+			row.Set(column, cfi.Rule{Kind: cfi.Offset, Off: int64(at - e.regs[regSP].v)})
 		}
 	}
-	for reg := uint64(72); late && reg < 80; reg++ {
-		if c := cfi.Column(context.ArchARM64, reg); unsaved(row.Regs[c].Kind) {
-			row.Set(c, cfi.Rule{Kind: cfi.Undefined})
+	for reg := firstX; reg <= regLR; reg++ {
+		if v := e.regs[reg]; v.kind == loadedValue {
+			loaded(reg, v.v)
 		}
+	}
+	for i, at := range e.vectors {
+		loaded(cfi.Column(context.ArchARM64, uint64(72+i)), at)
 	}
 }
 

@@ -105,24 +105,33 @@ func TestSynchronous(t *testing.T) {
 // TestRestoredLate: registers that a row lists as restored too early are read from where the code loads them
 // afterwards.
 func TestRestoredLate(t *testing.T) {
-	// mov sp, x29; ldp x29, x30, [sp]; ldr x19, [sp, #16]; add sp, sp, #32; ret
-	code := []uint32{0x910003bf, 0xa9407bfd, 0xf9400bf3, 0x910083ff, 0xd65f03c0}
-	// CFA=SP+32; x29, x30, x19 saved; at index 2 as at the start
-	row := []byte{0x0e, 32, 0x9d, 4, 0x9e, 3, 0x93, 2, 0x48, 0xdd, 0xde, 0xd3}
-	for at, loaded := range []struct{ x19, d8 bool }{{true, true}, {true, true}, {true, false}, {false, true}} {
+	// mov sp, x29; ldp x29, x30, [sp]; ldr x19, [sp, #16]; ldp d8, d9, [sp, #24]; ldr d10, [sp, #40];
+	// add sp, sp, #48; ret
+	code := []uint32{0x910003bf, 0xa9407bfd, 0xf9400bf3, 0x6d41a7e8, 0xfd4017ea, 0x9100c3ff, 0xd65f03c0}
+	// CFA=SP+48; x29, x30, x19 saved; at index 2 as at the start
+	row := []byte{0x0e, 48, 0x9d, 6, 0x9e, 5, 0x93, 4, 0x48, 0xdd, 0xde, 0xd3}
+	const now, word = 0x8000, 0x9000
+	for at, loaded := range []struct{ x19, d9, d10 bool }{{true, false, false}, {true, true, true}, {true, true, true}, {false, true, true}, {false, false, true}, {}} {
 		u, s, regs := unwinder(partsTable(t, part{code, row})), newStack(), start(codeLo+4*uint64(at), sp0)
-		regs.X[29], regs.X[30], regs.X[19], regs.D[0], regs.Known = sp0, codeCall, 19, 8, 1<<31-1|1<<32
+		regs.X[29], regs.X[30], regs.X[19], regs.D[1], regs.D[2], regs.Known = sp0, codeCall, now+19, now+9, now+10, 1<<31-1|0xff<<32
 		s.set(sp0, 29)
 		s.set(sp0+8, codeCall)
-		s.set(sp0+16, 1919)
+		s.set(sp0+16, word+19)
+		s.set(sp0+32, word+9)
+		s.set(sp0+40, word+10)
 		var f unwind.Frame
 		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
-		want := uint64(19)
-		if loaded.x19 {
-			want = 1919
+		value := func(n uint64, loaded bool) uint64 {
+			if loaded {
+				return word + n
+			}
+			return now + n
 		}
-		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+32 || !known(&regs, 19) || regs.X[19] != want || known(&regs, 32) != loaded.d8 {
-			t.Errorf("at %d: %v, pc %#x, sp %#x, x19 %d, d8 known %v", at, stop, regs.PC, regs.Sp, regs.X[19], known(&regs, 32))
+		if got, want := [3]uint64{regs.X[19], regs.D[1], regs.D[2]}, [3]uint64{value(19, loaded.x19), value(9, loaded.d9), value(10, loaded.d10)}; got != want {
+			t.Errorf("at %d: x19, d9, d10 %#x, want %#x", at, got, want)
+		}
+		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+48 || regs.Known>>32&7 != 7 {
+			t.Errorf("at %d: %v, pc %#x, sp %#x, known %#x", at, stop, regs.PC, regs.Sp, regs.Known)
 		}
 	}
 	undefined := []byte{0x0e, 32, 0x07, 30} // x30
