@@ -88,13 +88,13 @@ rest)
 	} &
 	checks $cut
 	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
-	wait
-	lane alone -run "$alone" -skip "$first" "$e2e"
-	settle guests long meet commands hosts alone
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 	# What is of no system, once more as Windows programs.
 	scripts/test-wine.sh -json >>"$log" || status=$?
+	wait
+	lane alone -run "$alone" -skip "$first" "$e2e"
+	settle guests long meet commands hosts alone
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac
