@@ -2,13 +2,13 @@ package bench
 
 import (
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/stack/capture"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // liveDepth is how many frames the program's own stack has, at each place it walks from.
@@ -20,9 +20,7 @@ func live(tb testing.TB) *peer.Timer {
 	tb.Helper()
 	dir := tb.TempDir()
 	library := filepath.Join(dir, "libseedwalk.so")
-	if _, err := exec.LookPath("gcc"); err != nil {
-		tb.Skip("SKIPPED-CHECK: no C compiler")
-	}
+	needs.Command(tb, "gcc")
 	must.Do(tb, run("../capi/build.sh", "shared", library))
 	program, err := peer.Build(dir, "live", "live", library, "-Wl,-rpath,"+dir, "-lunwind")
 	if errors.Is(err, peer.ErrAbsent) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // The output of testdata/example.c if all its checks pass.
@@ -50,9 +51,7 @@ func TestExample(t *testing.T) {
 			t.Run("c-shared", func(t *testing.T) { p.example(t, p.cc, []string{"-std=gnu11"}, shared) })
 			t.Run("c-archive", func(t *testing.T) { p.example(t, p.cc, []string{"-std=gnu11"}, archive) })
 			t.Run("c++", func(t *testing.T) {
-				if _, err := exec.LookPath(p.cxx); err != nil {
-					t.Skip("SKIPPED-CHECK: no " + p.cxx)
-				}
+				needs.Command(t, p.cxx)
 				p.example(t, p.cxx, []string{"-x", "c++", "-std=c++17"}, archive)
 			})
 		})
@@ -87,11 +86,7 @@ func (p *platform) libraries(t *testing.T) string {
 // need skips the test if the platform's programs cannot be built or run.
 func (p *platform) need(t *testing.T) {
 	t.Helper()
-	for _, tool := range append([]string{p.cc}, p.runner...)[:min(2, 1+len(p.runner))] {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool)
-		}
-	}
+	needs.Command(t, append([]string{p.cc}, p.runner...)[:min(2, 1+len(p.runner))]...)
 }
 
 // run runs a program of the platform and returns its output.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 var cflags = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I."}
@@ -202,15 +203,9 @@ type target struct{ dir, host, runtime, app string }
 
 func newTarget(t *testing.T) *target {
 	t.Helper()
-	core := must.Get(filepath.Abs("../.cache/dotnet-9.0.5/package/dist/libcoreclr.so"))(t)
-	if _, err := os.Stat(core); err != nil {
-		t.Skip("SKIPPED-CHECK: .NET 9.0.5 is missing; run make runtime")
-	}
-	if _, err := exec.LookPath("mcs"); err != nil {
-		t.Skip("SKIPPED-CHECK: no mcs; run scripts/deps.sh test")
-	}
+	needs.Command(t, "mcs")
 	dir := host(t)
-	c := &target{dir, filepath.Join(dir, "swhost"), filepath.Dir(core), filepath.Join(dir, "Soak.exe")}
+	c := &target{dir, filepath.Join(dir, "swhost"), needs.Runtime9(t), filepath.Join(dir, "Soak.exe")}
 	gcc(t, "-fPIC", "-shared", "-o", filepath.Join(dir, "libdemo.so"), "../profiler/testdata/demo.c")
 	gcc(t, "-o", c.host, "../profiler/testdata/host.c", "-ldl")
 	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+c.app, "../profiler/testdata/Soak.cs")
@@ -241,9 +236,7 @@ const leastShare = 99
 
 // The sample profiler with its own protocol, built as a vendor builds it.
 func TestOwnProtocol(t *testing.T) {
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("SKIPPED-CHECK: no g++")
-	}
+	needs.Command(t, "g++")
 	c := newTarget(t)
 	plain := c.run(t)
 	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {

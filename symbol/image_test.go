@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -35,11 +36,7 @@ func build(t *testing.T) (string, func(string, ...string)) {
 		cmd.Dir = dir
 		must.Run(t, cmd)
 	}
-	for _, tool := range []string{"gcc", "objcopy", "strip", "xz"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool)
-		}
-	}
+	needs.Command(t, "gcc", "objcopy", "strip", "xz")
 	must.Do(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte(source), 0o644))
 	run("gcc", "-g", "-O1", "-rdynamic", "-Wl,--build-id=0xabcdef0123456789", "-o", "prog", "a.c")
 	return dir, run
@@ -177,9 +174,7 @@ func TestExecutable(t *testing.T) {
 // The functions of a compiled library have names; the space between them has none.
 func TestPENames(t *testing.T) {
 	const cc = "x86_64-w64-mingw32-gcc"
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Skipf("SKIPPED-CHECK: no %s", cc)
-	}
+	needs.Command(t, cc)
 	dll := filepath.Join(tempdir.New(t), "demo.dll")
 	must.Run(t, exec.Command(cc, "-O2", "-shared", "-o", dll, "../profiler/testdata/demo.c"))
 	n := NewResolver()

@@ -2,7 +2,6 @@ package symbol
 
 import (
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 func TestFind(t *testing.T) {
@@ -185,10 +185,7 @@ func TestRuntimeNames(t *testing.T) {
 		{".cache/dotnet-10.0.9-arm64/package/dist/azmcp", clrnames.Counts{Classes: 28, FCalls: 204, QCalls: 1076}, nil},
 	} {
 		t.Run(filepath.Base(c.file), func(t *testing.T) {
-			path := filepath.Join("..", c.file)
-			if _, err := os.Stat(path); err != nil {
-				t.Skip("SKIPPED-CHECK: no " + c.file)
-			}
+			path := needs.File(t, c.file)
 			f := must.Get(elf.Open(path))(t)
 			cover := Functions(f)
 			if _, got := clrnames.Read(&runtimeImage{f: f, cover: cover}); got != c.counts {
@@ -211,10 +208,7 @@ func TestRuntimeNames(t *testing.T) {
 // Code that saves all argument registers has the role of a first use. The hijack stub, which saves results, a
 // helper, and programs without a runtime have no role.
 func TestRuntimeRole(t *testing.T) {
-	path := filepath.Join("..", ".cache/dotnet-9.0.5/package/dist/libcoreclr.so")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("SKIPPED-CHECK: no .NET 9.0.5")
-	}
+	path := needs.File(t, ".cache/dotnet-9.0.5/package/dist/libcoreclr.so")
 	r := NewResolver()
 	for _, c := range []struct {
 		name string

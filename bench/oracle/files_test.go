@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
@@ -137,9 +138,7 @@ func TestDebugFrame(t *testing.T) {
 		{"AArch64, signing", cross, []string{"-O2", "-mbranch-protection=pac-ret"}, format{version: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := exec.LookPath(tc.compiler); err != nil {
-				t.Skipf("SKIPPED-CHECK: no %s", tc.compiler)
-			}
+			needs.Command(t, tc.compiler)
 			out := filepath.Join(t.TempDir(), "frames.so")
 			args := append([]string{"-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fPIC", "-shared", "-nostdlib", "-o", out, "testdata/frames.c"}, tc.args...)
 			must.Run(t, exec.Command(tc.compiler, args...))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // registers asked for: those of all columns and some more.
@@ -230,9 +231,7 @@ func compile(args ...string) error {
 // is missing.
 func skipUnless(t *testing.T, compiler, header string) {
 	t.Helper()
-	if _, err := exec.LookPath(compiler); err != nil {
-		t.Skipf("SKIPPED-CHECK: no C compiler: libdw is not asked")
-	}
+	needs.Command(t, compiler)
 	cmd := exec.Command(compiler, "-E", "-x", "c", "-")
 	cmd.Stdin = strings.NewReader("#include <" + header + ">\n")
 	if cmd.Run() != nil {

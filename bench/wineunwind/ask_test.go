@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 const (
@@ -31,9 +32,7 @@ func newWine(t *testing.T, dir string) *wine {
 	if _, err := os.Stat(wine64); err != nil {
 		t.Skipf("SKIPPED-CHECK: no Wine: run scripts/deps.sh windows: %v", err)
 	}
-	if _, err := exec.LookPath(mingwCC); err != nil {
-		t.Skipf("SKIPPED-CHECK: no mingw: run scripts/deps.sh windows: %v", err)
-	}
+	needs.Command(t, mingwCC)
 	script := must.Get(filepath.Abs("../../scripts/wine.sh"))(t)
 	must.Run(t, exec.Command(script, "prepare"))
 	w := &wine{dir: dir, script: script, harness: filepath.Join(dir, "harness.exe")}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -98,11 +99,7 @@ func newCounter(t *testing.T) *counter {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED-CHECK: instructions are counted on x86-64 Linux alone")
 	}
-	for _, tool := range []string{"qemu-x86_64", "gcc", "go"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool + ": instructions a frame are not counted")
-		}
-	}
+	needs.Command(t, "qemu-x86_64", "gcc", "go")
 	c := &counter{dir: tempdir.New(t), programs: map[string]string{}}
 	c.plugin = filepath.Join(c.dir, "count.so")
 	run(t, nil, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", c.plugin, "testdata/count.c")

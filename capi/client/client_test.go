@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -22,9 +23,7 @@ func build(t *testing.T, argv ...string) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED-CHECK: the client library is for Linux")
 	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("SKIPPED-CHECK: no gcc")
-	}
+	needs.Command(t, "gcc")
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", argv, err, out)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -110,9 +111,7 @@ func offsetOf(f *elf.File, path string) uint64 {
 
 // A library that is replaced or deleted while it runs still gives its names, and its replacement gives none.
 func TestReplacedImage(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("SKIPPED-CHECK: no gcc")
-	}
+	needs.Command(t, "gcc")
 	for _, what := range []string{"replaced", "deleted"} {
 		t.Run(what, func(t *testing.T) {
 			dir := t.TempDir()

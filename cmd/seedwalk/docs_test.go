@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -84,10 +85,7 @@ func TestCompletionKnowsAll(t *testing.T) {
 
 // The script is run by a real shell.
 func TestCompletionBash(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no bash: completion was not tried")
-	}
+	bash := needs.Command(t, "bash")
 	script, _, code, _ := tool(t, "completion", "bash")
 	path := filepath.Join(tempdir.New(t), "seedwalk.bash")
 	if err := os.WriteFile(path, []byte(script), 0o600); err != nil || code != 0 {

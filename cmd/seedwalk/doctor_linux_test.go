@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/doctor"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // checksHere are those of this platform that must find no fault on any machine.
@@ -16,11 +17,7 @@ var checksHere = []string{"system", "environment", "signal 39", "socket", "outpu
 
 // A stripped program, first without its debug file, then with it in the same folder.
 func TestDoctorNames(t *testing.T) {
-	for _, tool := range []string{"gcc", "objcopy"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool + ": no stripped program to look at")
-		}
-	}
+	needs.Command(t, "gcc", "objcopy")
 	dir := t.TempDir()
 	run := func(argv ...string) {
 		cmd := exec.Command(argv[0], argv[1:]...)

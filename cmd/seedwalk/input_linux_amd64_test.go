@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // Machines of ELF files.
@@ -134,14 +135,8 @@ func judgeLine(t *testing.T, command, got, want string) {
 // coreOf makes a core of a waiting program in dir.
 func coreOf(t *testing.T, dir string) (core []byte, exe string) {
 	t.Helper()
-	gcore, err := exec.LookPath("gcore")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb)")
-	}
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no sleep")
-	}
+	gcore := needs.Command(t, "gcore")
+	sleep := needs.Command(t, "sleep")
 	exe = filepath.Join(dir, "waits")
 	b, err := os.ReadFile(sleep)
 	if err != nil || os.WriteFile(exe, b, 0o755) != nil {

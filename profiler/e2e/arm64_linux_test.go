@@ -57,9 +57,7 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	dir := tempdir.New(t)
 	lib, path := filepath.Join(dir, "libprobe.so"), filepath.Join(dir, "socket")
 	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"}, filepath.Join(root, "sample", "probe", "src", "build.sh"), lib)
-	if r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	r.ok(t)
 	g := &guest{}
 	var err error
 	if g.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
@@ -208,9 +206,7 @@ func armTool(t *testing.T) []string {
 	exe := filepath.Join(root, "out", "arm64", "seedwalk")
 	r := run(t, 10*time.Minute, []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe,
 		"github.com/seedwalk/seedwalk/cmd/seedwalk")
-	if r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	r.ok(t)
 	return []string{"qemu-aarch64", exe}
 }
 

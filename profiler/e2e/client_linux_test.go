@@ -161,18 +161,14 @@ func cycles(t *testing.T, out string, more ...string) string {
 	t.Helper()
 	capi := filepath.Join(root, "capi")
 	argv := []string{"gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I" + capi, "-o", out, filepath.Join(capi, "testdata", "client_cycles.c")}
-	if r := run(t, time.Minute, nil, append(argv, append(more, "-ldl", "-lpthread")...)...); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	run(t, time.Minute, nil, append(argv, append(more, "-ldl", "-lpthread")...)...).ok(t)
 	return out
 }
 
 // clientLibrary builds the client library alone.
 func clientLibrary(t *testing.T, mode, out string) string {
 	t.Helper()
-	if r := run(t, time.Minute, nil, filepath.Join(root, "capi", "client", "build.sh"), mode, out); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	run(t, time.Minute, nil, filepath.Join(root, "capi", "client", "build.sh"), mode, out).ok(t)
 	return out
 }
 

@@ -137,9 +137,7 @@ func TestGoInstall(t *testing.T) {
 
 	file := filepath.Join(dir, "out.json")
 	r := runAlone(t, dir, alone, append([]string{seedwalk, "record", "--output", file, "--"}, target...)...)
-	if r.code != 0 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-	}
+	r.ok(t)
 	p := readJSONProfile(t, file)
 	if p.whole(t, 1, 900); !p.has("T.Run") {
 		t.Error("no method of the program's is named")

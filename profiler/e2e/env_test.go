@@ -118,6 +118,15 @@ type result struct {
 	stdout, stderr string
 	code           int // exit code; 128+n for signal n
 	took           time.Duration
+	command        string
+}
+
+// ok ends the test unless the command succeeded.
+func (r result) ok(t *testing.T) {
+	t.Helper()
+	if r.code != 0 {
+		t.Fatalf("%s: exit code %d\n%s%s", r.command, r.code, r.stdout, r.stderr)
+	}
 }
 
 // run runs a command. Exceeding the time limit is a failure; the program is examined before it is ended.
@@ -136,11 +145,11 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	begin := time.Now()
 	err := cmd.Run()
-	r := result{stdout: out.String(), stderr: errs.String(), took: time.Since(begin)}
+	r := result{stdout: out.String(), stderr: errs.String(), took: time.Since(begin), command: strings.Join(argv, " ")}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		t.Fatalf("%s: no end after %v\n%s", strings.Join(argv, " "), limit, r.stderr)
+		t.Fatalf("%s: no end after %v\n%s", r.command, limit, r.stderr)
 	case errors.As(err, &exit):
 		r.code = exit.ExitCode()
 	case errors.Is(err, exec.ErrWaitDelay): // a child, such as Wine's services, still has its output open

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // The .NET 10 single file: the runtime is linked into the executable, and the program was written by others.
@@ -142,10 +143,7 @@ func TestNothingToSample(t *testing.T) {
 
 // A library without symbols, sections, or a build id is walked too.
 func TestStrippedLibrary(t *testing.T) {
-	strip, err := exec.LookPath("strip")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no strip (binutils)")
-	}
+	strip := needs.Command(t, "strip")
 	dir := t.TempDir()
 	for _, f := range []string{"Demo.exe", "libdemo.so"} {
 		if err := os.WriteFile(filepath.Join(dir, f), []byte(readFile(t, need(t, "out", "samples", f))), 0o755); err != nil {

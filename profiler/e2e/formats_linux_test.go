@@ -28,9 +28,7 @@ func TestFormatsOfRecording(t *testing.T) {
 	for _, name := range names {
 		argv = append(argv, "--output", filepath.Join(dir, "record."+name))
 	}
-	if r := run(t, time.Minute, nil, append(append(argv, "--"), app(t, "Demo", "2")...)...); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	run(t, time.Minute, nil, append(append(argv, "--"), app(t, "Demo", "2")...)...).ok(t)
 	for _, name := range names {
 		want := must.Get(os.ReadFile(filepath.Join(dir, "record."+name)))(t)
 		for _, by := range []string{"report", "convert"} {
@@ -39,9 +37,7 @@ func TestFormatsOfRecording(t *testing.T) {
 			if by == "report" {
 				argv = []string{tool(t), by, "--output", out, kept}
 			}
-			if r := run(t, time.Minute, nil, argv...); r.code != 0 {
-				t.Fatalf("%s %s: %d\n%s", by, name, r.code, r.stderr)
-			}
+			run(t, time.Minute, nil, argv...).ok(t)
 			if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s writes another %s than record: %d bytes, want %d, %v", by, name, len(got), len(want), err)
 			}
@@ -60,9 +56,7 @@ func TestDiffRuns(t *testing.T) {
 	dir := tempdir.New(t)
 	record := func(name, slow string) string {
 		file := filepath.Join(dir, name+".swrec")
-		if r := run(t, 2*time.Minute, nil, append([]string{tool(t), "record", "--quiet", "--rate", "999", "--output", file, "--"}, app(t, "Fixed", "6000", slow)...)...); r.code != 0 {
-			t.Fatal(r.stderr)
-		}
+		run(t, 2*time.Minute, nil, append([]string{tool(t), "record", "--quiet", "--rate", "999", "--output", file, "--"}, app(t, "Fixed", "6000", slow)...)...).ok(t)
 		return file
 	}
 	compare := func(before, after string) (d diffDocument) {
@@ -137,9 +131,7 @@ func traceReport(t *testing.T, runtime string) {
 	path, into := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "run.json")
 	truth := collected(t, path, on(t, runtime, "Events"))
 	r := seedwalk(t, "convert", path, "--output", into)
-	if r.code != 0 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-	}
+	r.ok(t)
 	f := readJSONProfile(t, into)
 	f.allocated(t, truth, "Events", "Events.Part", "Events.All", "Events.Main")
 	for _, kind := range []string{"GC pause", "JIT method", "wait"} {

@@ -56,9 +56,7 @@ func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
 		{math, []string{host, runtime, writer, part, "embedded", "azmcp"}},
 		{nil, []string{"go", "run", filepath.Join(root, "testkit", "tools", "bundle"), "replace", need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
 	} {
-		if r := run(t, 2*time.Minute, step.env, step.argv...); r.code != 0 {
-			t.Fatalf("%s: %d\n%s%s", step.argv, r.code, r.stdout, r.stderr)
-		}
+		run(t, 2*time.Minute, step.env, step.argv...).ok(t)
 	}
 	return []string{host, runtime, file, running}, []string{ten, running}
 }
@@ -96,9 +94,7 @@ func checkLine(t *testing.T, seen map[string]int, method, file string, line int)
 func recordedLines(t *testing.T, dir, way string, argv []string) {
 	pprof := filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".pb.gz")
 	r := record(t, "--rate 99 --mode "+way+" --output "+pprof, argv...)
-	if r.code != 0 {
-		t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
-	}
+	r.ok(t)
 	runtimeSays(t, r.stdout)
 	seen := map[string]int{}
 	for _, f := range r.Frames {
@@ -226,9 +222,7 @@ func TestSymbolsLater(t *testing.T) {
 	needs.Build(t, "gcc", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,--build-id=0x"+id, "-o", full, filepath.Join(root, "profiler", "testdata", "shop.c"))
 	needs.Build(t, "strip", "-o", library, full)
 	file := filepath.Join(dir, "shop.swrec")
-	if r := run(t, 2*time.Minute, nil, tool(t), "record", "--quiet", "--rate", "499", "--output", file, "--", need(t, "out", "bin", "swhost"), runtime9(t), exe, "6000"); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	run(t, 2*time.Minute, nil, tool(t), "record", "--quiet", "--rate", "499", "--output", file, "--", need(t, "out", "bin", "swhost"), runtime9(t), exe, "6000").ok(t)
 	put := func(name string) {
 		at := filepath.Join(dir, name)
 		os.MkdirAll(filepath.Dir(at), 0o755)
@@ -245,9 +239,7 @@ func TestSymbolsLater(t *testing.T) {
 	report := func(name string, args ...string) (folded string, rows, frames float64) {
 		at := filepath.Join(dir, name)
 		argv := append([]string{tool(t), "report", "--metric", "cpu", "--output", at + ".folded," + at + ".json"}, args...)
-		if r := run(t, time.Minute, []string{"XDG_CACHE_HOME=" + at + ".cache"}, append(argv, file)...); r.code != 0 {
-			t.Fatal(r.stderr)
-		}
+		run(t, time.Minute, []string{"XDG_CACHE_HOME=" + at + ".cache"}, append(argv, file)...).ok(t)
 		rows, frames = unnamedRows(t, at+".folded", false), unnamedLeaves(t, at+".json", filepath.Base(library))
 		fmt.Printf("%-10s CPU self time without a name: %5.2f %% of rows, %6.2f %% of the library's frames\n", name, rows, frames)
 		return readFile(t, at+".folded"), rows, frames

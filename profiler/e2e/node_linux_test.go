@@ -2,12 +2,12 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -23,10 +23,7 @@ outer(); warm(); console.log(process.pid)
 // .NET inside node: the walk passes through code that V8 compiled. Its names are in node's perf map, which is
 // also used in a recording that is reported later. Frames below such code are doubtful.
 func TestNode(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no node")
-	}
+	node := needs.Command(t, "node")
 	dir := tempdir.New(t)
 	script, kept := filepath.Join(dir, "app.js"), filepath.Join(dir, "out.swrec")
 	if err := os.WriteFile(script, []byte(nodeScript), 0o644); err != nil {
@@ -34,9 +31,7 @@ func TestNode(t *testing.T) {
 	}
 	env := []string{"env", "SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime9(t), "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
 	r := recordBy(t, env, "--output "+kept, node, "--perf-basic-prof", "--always-sparkplug", "--no-logfile-per-isolate", "--logfile="+filepath.Join(dir, "v8.log"), script)
-	if r.code != 0 {
-		t.Fatalf("%d\n%s", r.code, r.stderr)
-	}
+	r.ok(t)
 	lines := strings.Fields(r.stdout)
 	os.Remove("/tmp/perf-" + lines[len(lines)-1] + ".map")
 	seen := judgeNode(t, r.jsonProfile, dir)
@@ -45,9 +40,7 @@ func TestNode(t *testing.T) {
 		t.Errorf("want samples of both kinds, and at most 2 %% incomplete")
 	}
 	again := filepath.Join(dir, "again.json")
-	if r := seedwalk(t, "convert", kept, again); r.code != 0 {
-		t.Fatalf("%d\n%s", r.code, r.stderr)
-	}
+	seedwalk(t, "convert", kept, again).ok(t)
 	p := readJSONProfile(t, again)
 	if later := judgeNode(t, &p, dir); later != seen {
 		t.Errorf("%+v in the recording, %+v in the profile", later, seen)

@@ -90,9 +90,7 @@ func withLines(t *testing.T, dir, host, exe, name string) string {
 		err = os.WriteFile(dll, b, 0o644)
 	}
 	must.Do(t, err)
-	if r := run(t, time.Minute, nil, host, folder, exe, "pdb", dll, filepath.Join(folder, name+".pdb")); r.code != 0 {
-		t.Fatal(r.stdout + r.stderr)
-	}
+	run(t, time.Minute, nil, host, folder, exe, "pdb", dll, filepath.Join(folder, name+".pdb")).ok(t)
 	return folder
 }
 

@@ -244,10 +244,7 @@ func coreOf(t *testing.T, pid, kind string) string {
 	if kind == "gcore" {
 		argv = []string{"gcore", "-o", filepath.Join(dir, "core"), pid}
 	}
-	path, err := exec.LookPath(argv[0])
-	if err != nil {
-		t.Skipf("SKIPPED-CHECK: no %s (gcore is in Debian package gdb; createdump comes with a runtime)", argv[0])
-	}
+	path := needs.Command(t, argv[0])
 	tempdir.Room(t, 2000)
 	must.Run(t, exec.Command(path, argv[1:]...))
 	t.Cleanup(func() { os.Remove(core) }) // half a gigabyte

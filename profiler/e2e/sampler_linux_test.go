@@ -4,13 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -20,9 +20,7 @@ var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler jud
 // would.
 func vendor(t *testing.T, dir, source, kind string) string {
 	t.Helper()
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("SKIPPED-CHECK: no g++")
-	}
+	needs.Command(t, "g++")
 	library, out := filepath.Join(libraries, kind), filepath.Join(dir, "lib"+filepath.Base(source)+kind+".so")
 	mode := map[string]string{".so": "shared", ".a": "archive"}[filepath.Ext(kind)]
 	script, compiler := "capi/build.sh", []string{"g++", "-std=c++17"}
@@ -39,9 +37,7 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	todo = append(todo, append(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(root, "capi"), "-I"+filepath.Join(root, "capi", "client"), "-shared", "-fPIC", "-o", out,
 		filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath,"+libraries))
 	for _, argv := range todo {
-		if r := run(t, 10*time.Minute, nil, argv...); r.code != 0 {
-			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)
-		}
+		run(t, 10*time.Minute, nil, argv...).ok(t)
 	}
 	return out
 }
@@ -171,9 +167,7 @@ func TestProxyOfSamplers(t *testing.T) {
 	src, check := filepath.Join(root, "capi", "checked", "src"), filepath.Join(dir, "libseedwalkcheck.so")
 	argv := []string{"gcc", "-O2", "-shared", "-fPIC", "-o", check, filepath.Join(src, "loader.c"), filepath.Join(src, "proxy.c"), filepath.Join(src, "rules.c"),
 		filepath.Join(src, "threads.c"), "-ldl", "-lpthread"}
-	if r := run(t, time.Minute, nil, argv...); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	run(t, time.Minute, nil, argv...).ok(t)
 	for example, kind := range examples {
 		t.Run(example, func(t *testing.T) {
 			library := vendor(t, dir, filepath.Join("capi", "examples", example), kind)

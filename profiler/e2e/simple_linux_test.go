@@ -126,9 +126,7 @@ func TestManyThreads(t *testing.T) {
 		t.Skipf("SKIPPED-CHECK: the program cannot start %d threads here", threads)
 	}
 	r := record(t, "--duration 10s --pid "+p.id)
-	if r.code != 0 {
-		t.Fatalf("code %d\n%s", r.code, r.stderr)
-	}
+	r.ok(t)
 	s := r.Figures
 	without := int(s.Counters["probe_unsampled"])
 	t.Logf("%d samples, %d complete, of %d threads; %d threads without a sample, %d slots short", s.Samples, s.Complete, s.Threads, without, s.Counters["probe_no_slot"])

@@ -63,12 +63,8 @@ func TestSixPrograms(t *testing.T) {
 			base := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
 			env := append(c.env, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
 			argv := append([]string{tool(t), "record", "--rate", "499", "--output", base + ".json," + base + ".swrec", "--"}, c.argv...)
-			if r := run(t, 8*time.Minute, env, argv...); r.code != 0 {
-				t.Fatalf("%d\n%s\n%s", r.code, r.stdout, r.stderr)
-			}
-			if r := run(t, time.Minute, nil, tool(t), "report", "--metric", "cpu", "--output", base+".folded", base+".swrec"); r.code != 0 {
-				t.Fatal(r.stderr)
-			}
+			run(t, 8*time.Minute, env, argv...).ok(t)
+			run(t, time.Minute, nil, tool(t), "report", "--metric", "cpu", "--output", base+".folded", base+".swrec").ok(t)
 			frames, rows, all := unnamedLeaves(t, base+".json", ""), unnamedRows(t, base+".folded", false), unnamedRows(t, base+".folded", true)
 			fmt.Printf("%-18s CPU self time without a name: %5.1f %% of frames, %5.2f %% of rows; %5.2f %% of all rows\n", c.name, frames, rows, all)
 			if rows > mostUnnamed || c.name == "demo" && all > 2 {

@@ -141,9 +141,7 @@ func asyncStacks(t *testing.T, pid string) {
 			Awaits  [][]string
 		}
 	}
-	if r := seedwalkJSON(t, &s, "stack", "--async", pid); r.code != 0 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-	}
+	seedwalkJSON(t, &s, "stack", "--async", pid).ok(t)
 	got := map[string]int{}
 	for _, th := range s.Threads {
 		for _, c := range th.Callers {

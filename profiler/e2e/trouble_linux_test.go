@@ -46,9 +46,7 @@ func TestTrouble(t *testing.T) {
 		dir := tempdir.New(t)
 		page, keep := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.nettrace")
 		r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--events", "cpu,wall,waits,locks", "--output", page, "--"}, app(t, "Trouble", mode)...)...)
-		if r.code != 0 {
-			t.Fatalf("record: exit code %d\n%s", r.code, r.stderr)
-		}
+		r.ok(t)
 		judge("record", mode, r.stderr, fileText(t, page))
 		if mode == "spin" {
 			continue // a trace of waits has no samples

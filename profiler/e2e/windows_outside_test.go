@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -135,9 +136,7 @@ func TestWindowsSampler(t *testing.T) {
 func vendorDLL(t *testing.T, dir, example, kind string) string {
 	t.Helper()
 	const cc, cxx = "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++"
-	if _, err := exec.LookPath(cxx); err != nil {
-		t.Skip("SKIPPED-CHECK: no " + cxx)
-	}
+	needs.Command(t, cxx)
 	library, out := filepath.Join(dir, kind), filepath.Join(dir, example+"-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
 	mode := map[string]string{".dll": "shared", ".a": "archive"}[filepath.Ext(kind)]
 	var todo [][]string
@@ -147,9 +146,7 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 	todo = append(todo, []string{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc", "-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
 		filepath.Join(root, "capi", "examples", example+".cpp"), library, "-lsynchronization"})
 	for _, argv := range todo {
-		if r := run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...); r.code != 0 {
-			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)
-		}
+		run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...).ok(t)
 	}
 	return out
 }

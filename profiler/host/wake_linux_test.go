@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Among threads that wait at a condition variable, signaled threads are distinguished from the others. All
 // other threads are reported as unknown.
 func TestWake(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("SKIPPED-CHECK: no gcc")
-	}
+	needs.Command(t, "gcc")
 	exe := filepath.Join(tempdir.New(t), "wake")
 	must.Run(t, exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/wake.c", "-lpthread"))
 	out := must.Run(t, exec.Command(exe))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -63,11 +64,7 @@ func TestWindowCalls(t *testing.T) {
 
 func (w *window) need(t *testing.T) {
 	t.Helper()
-	for _, tool := range []string{w.cc, w.objdump} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool)
-		}
-	}
+	needs.Command(t, w.cc, w.objdump)
 }
 
 // mistakes adds forbidden calls to the window and expects each to be found.

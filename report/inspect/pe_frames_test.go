@@ -14,6 +14,7 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -207,10 +208,7 @@ func TestGoForWindows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED-CHECK: builds a Go program for Windows, half a minute when nothing of it is cached")
 	}
-	compiler, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no go command to build a program for Windows with")
-	}
+	compiler := needs.Command(t, "go")
 	exe := filepath.Join(t.TempDir(), "seed.exe")
 	build := exec.Command(compiler, "build", "-trimpath", "-o", exe, filepath.Join("..", "..", "fuzz", "testdata", "seeds", "seed.go"))
 	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")

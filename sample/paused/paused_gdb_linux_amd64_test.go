@@ -19,6 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 var gdbFrame = regexp.MustCompile(`(?m)^#\d+ +(0x[0-9a-f]+ in )?([^ (]+) \(`)
@@ -37,10 +38,7 @@ func gdbNames(part string) (out []string) {
 
 // gdb shows the same functions.
 func TestPausedGDB(t *testing.T) {
-	gdb, err := exec.LookPath("gdb")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no gdb")
-	}
+	gdb := needs.Command(t, "gdb")
 	pid, _ := startStacks(t, 6)
 	halt(t, pid)
 	l := look(t, pid)

@@ -23,6 +23,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -219,10 +220,7 @@ func same(t *testing.T, a, b *Stack) {
 
 // A core gives the same stacks as the process.
 func TestPausedCore(t *testing.T) {
-	gcore, err := exec.LookPath("gcore")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb)")
-	}
+	gcore := needs.Command(t, "gcore")
 	pid, _ := startStacks(t, 6)
 	syscall.Kill(pid, syscall.SIGSTOP)
 	l := look(t, pid)

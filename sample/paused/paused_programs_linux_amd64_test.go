@@ -19,6 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
@@ -43,12 +44,12 @@ while True: sorted([3, 1, 2], key=lambda x: deep(10))
 `
 
 var programs = []foreignProgram{
-	{"python", func(t *testing.T, _ string) []string { return []string{found(t, "python3"), "-c", inPython} }, "", endsAt("_start", "clone3")},
+	{"python", func(t *testing.T, _ string) []string { return []string{needs.Command(t, "python3"), "-c", inPython} }, "", endsAt("_start", "clone3")},
 	{"node", func(t *testing.T, _ string) []string {
-		return []string{found(t, "node"), "-e", `setInterval(() => {}, 1000); console.log("ready")`}
+		return []string{needs.Command(t, "node"), "-e", `setInterval(() => {}, 1000); console.log("ready")`}
 	}, "", endsAt("_start", "clone3")},
 	{"git", func(t *testing.T, dir string) []string {
-		git := found(t, "git")
+		git := needs.Command(t, "git")
 		if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
 			t.Skipf("SKIPPED-CHECK: %v: %s", err, out)
 		}
@@ -56,20 +57,11 @@ var programs = []foreignProgram{
 	}, "x\n", endsAt("_start", "clone3")},
 	{"Go", func(t *testing.T, dir string) []string {
 		exe := filepath.Join(dir, "goroutines")
-		cmd := exec.Command(found(t, "go"), "build", "-o", exe, "testdata/goroutines/main.go")
+		cmd := exec.Command(needs.Command(t, "go"), "build", "-o", exe, "testdata/goroutines/main.go")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		must.Run(t, cmd)
 		return []string{exe}
 	}, "", wrongInGo},
-}
-
-func found(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no " + name)
-	}
-	return path
 }
 
 // endsAt: every stack is complete and ends at one of these functions.
@@ -174,7 +166,7 @@ func halt(t *testing.T, pid int) {
 // debug information.
 func addressesOfGDB(t *testing.T, pid int, l *Snapshot) {
 	t.Helper()
-	cmd := exec.Command(found(t, "gdb"), "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
+	cmd := exec.Command(needs.Command(t, "gdb"), "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

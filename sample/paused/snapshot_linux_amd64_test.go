@@ -21,6 +21,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/walk"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -32,11 +33,11 @@ var reported = flag.Int("reported", 1500, "how many answers of DoStackSnapshot a
 func TestReported(t *testing.T) {
 	seconds := strconv.Itoa(8 + *reported/100)
 	t.Run("net9", func(t *testing.T) {
-		testReported(t, built(t, "out", "bin", "swhost"), filepath.Dir(built(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so")),
-			built(t, "out", "samples", "Truth.exe"), seconds)
+		testReported(t, needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t),
+			needs.File(t, "out", "samples", "Truth.exe"), seconds)
 	})
 	t.Run("net10", func(t *testing.T) {
-		testReported(t, "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", built(t, "out", "samples", "Truth10"), seconds)
+		testReported(t, "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", needs.File(t, "out", "samples", "Truth10"), seconds)
 	})
 }
 
@@ -59,21 +60,11 @@ type comparison struct {
 	gaps                           map[merge.Gap]int
 }
 
-// built returns the path of a file that make build samples runtime creates.
-func built(t *testing.T, elem ...string) string {
-	t.Helper()
-	path := must.Get(filepath.Abs(filepath.Join(append([]string{"..", ".."}, elem...)...)))(t)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
-	}
-	return path
-}
-
 func reportedBy(t *testing.T, argv ...string) *comparison {
 	dir := tempdir.New(t)
 	pipe, pidFile := filepath.Join(dir, "raw"), filepath.Join(dir, "pid")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
-	cmd := exec.Command(built(t, "out", "bin", "seedwalk"), append([]string{"record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
+	cmd := exec.Command(needs.File(t, "out", "bin", "seedwalk"), append([]string{"record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
 		"--output", filepath.Join(dir, "out.json"), "--"}, argv...)...)
 	must.Do(t, cmd.Start())
 	stop := time.AfterFunc(2*time.Minute+time.Duration(*reported)*20*time.Millisecond, func() { cmd.Process.Kill() })

@@ -82,9 +82,7 @@ func needsNothing(t *testing.T, path string, limit int64) {
 // No instruction accesses thread-local storage: %fs belongs to the C library.
 func TestLibraryTouchesNoThreadStorage(t *testing.T) {
 	path := built(t, "gcc")
-	if _, err := exec.LookPath("objdump"); err != nil {
-		t.Skip("SKIPPED-CHECK: no objdump")
-	}
+	needs.Command(t, "objdump")
 	out := must.Run(t, exec.Command("objdump", "-d", path))
 	if strings.Contains(out, "%fs:") || strings.Contains(out, "%gs:") {
 		t.Error("it uses the segment registers of threads")

@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -31,10 +32,7 @@ type bursts struct {
 
 func startBursts(t *testing.T) *bursts {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no gcc, so samples were not compared with an exact clock")
-	}
+	gcc := needs.Command(t, "gcc")
 	b := &bursts{exe: filepath.Join(tempdir.New(t), "bursts")}
 	must.Run(t, exec.Command(gcc, "-O1", "-no-pie", "-pthread", "-o", b.exe, "testdata/bursts.c"))
 	b.cmd = exec.Command(b.exe)

@@ -30,14 +30,16 @@ func Root(t testing.TB) string {
 	return must.Get(moduleroot.Find())(t)
 }
 
-// Command skips a test that lacks one of the commands.
-func Command(t testing.TB, names ...string) {
+// Command skips a test that lacks one of the commands, and returns the path of the last.
+func Command(t testing.TB, names ...string) (path string) {
 	t.Helper()
 	for _, name := range names {
-		if _, err := exec.LookPath(name); err != nil {
+		var err error
+		if path, err = exec.LookPath(name); err != nil {
 			t.Skipf("SKIPPED-CHECK: no %s; run scripts/deps.sh", name)
 		}
 	}
+	return path
 }
 
 // Runtime9 is the folder of the pinned .NET 9 for Linux.

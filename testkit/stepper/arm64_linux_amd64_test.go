@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -199,11 +200,7 @@ func steps(source string, most int) (every, n int) {
 // need skips the test if a tool is missing.
 func (b *build) need(t *testing.T, tools ...string) {
 	t.Helper()
-	for _, tool := range append(tools, b.cc[0]) {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool)
-		}
-	}
+	needs.Command(t, append(tools, b.cc[0])...)
 }
 
 const clang64 = "--target=aarch64-linux-gnu"

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -18,9 +19,7 @@ import (
 // trace and of the same build.
 func TestWindowsNames(t *testing.T) {
 	const cc = "x86_64-w64-mingw32-gcc"
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Skipf("SKIPPED-CHECK: no %s", cc)
-	}
+	needs.Command(t, cc)
 	dir := tempdir.New(t)
 	dll := filepath.Join(dir, "demo.dll")
 	must.Run(t, exec.Command(cc, "-O2", "-shared", "-o", dll, "../../../profiler/testdata/demo.c"))

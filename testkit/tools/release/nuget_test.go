@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // The pointer names the package of each runtime identifier, which has its tool as the
@@ -52,9 +53,7 @@ func TestNuGet(t *testing.T) {
 
 // The client of NuGet installs each package from a folder.
 func TestNuGetInstalls(t *testing.T) {
-	if _, err := exec.LookPath("nuget"); err != nil {
-		t.Skip("SKIPPED-CHECK: no nuget: no client reads the packages")
-	}
+	needs.Command(t, "nuget")
 	feed, target := t.TempDir(), t.TempDir()
 	for name, data := range nugetPackages(t) {
 		must.Do(t, os.WriteFile(filepath.Join(feed, name), data, 0o600))

@@ -238,10 +238,7 @@ func freshMusl(t *testing.T, apk string) {
 	if _, err := os.Stat(loader); err != nil {
 		t.Skip("SKIPPED-CHECK: no musl")
 	}
-	shell, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no busybox, which is the shell of the root")
-	}
+	shell := needs.Command(t, "busybox")
 	root := t.TempDir()
 	for _, dir := range []string{"lib", "bin", "usr/bin", "app"} {
 		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))

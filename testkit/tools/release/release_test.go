@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -123,10 +124,7 @@ func TestManPages(t *testing.T) {
 			t.Errorf("%s:\n%.300s", page, text)
 		}
 	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no groff: the manual pages were not formatted")
-	}
+	groff := needs.Command(t, "groff")
 	for _, page := range pages {
 		format := exec.Command(groff, "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u", "-rLL=200n", page)
 		var shown, said bytes.Buffer

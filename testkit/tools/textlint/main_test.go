@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // repo is a repository with one commit on main and a branch with work on it.
 func repo(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("SKIPPED-CHECK: no git: textlint is not tested")
-	}
+	needs.Command(t, "git")
 	root := t.TempDir()
 	long := "// " + strings.Repeat("old ", 40)
 	write(t, root, allowedFile, ". 10 10\n")
