@@ -154,7 +154,7 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 			ip, code = ip+uint64(in.Disp), nil
 			continue
 		case flowIndirect:
-			if to := e.get(in.RM); !in.Memory && to.kind == knownValue {
+			if to := e.get(in.RM); !in.Memory && to.kind == knownValue && !(f.prove && u.afterCall(to.v)) {
 				ip, code = to.v, nil
 				continue
 			}

@@ -33,7 +33,7 @@ var chkstk = []byte{
 var thunkOfClang = []byte{0xe8, 11, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x0f, 0x1f, 0x40, 0, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0x90}
 
 // TestPESilent: code that the exception directory does not cover is left by its
-// instructions. The made function ends in a call, so that only peFn+16 is a return
+// instructions. The made function makes one call, so that only peFn+16 is a return
 // address.
 func TestPESilent(t *testing.T) {
 	const call = peBase + peFn + 16
@@ -68,12 +68,13 @@ func TestPESilent(t *testing.T) {
 		{"a jump by a return", []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
 		{"a jump by a return, the address is no register's", []byte{0x48, 0xc7, 4, 0x24, 1, 0, 0, 0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
 		{"a store above the return address", []byte{0x4c, 0x89, 0x5c, 0x24, 8, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"a return by a jump", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}, 0, 0, []uint64{call, 1, call}, true, 0, 8, unwind.TrustCode},
 		{"the body of a thunk", thunkOfClang, 16, 0, []uint64{7, call}, true, 0, 16, unwind.TrustCFI},
 		{"the return of a thunk", thunkOfClang, 20, 0, []uint64{7, call}, true, 0, 16, unwind.TrustCFI},
 		{"a frame that is left by rbp", []byte{0xc9, 0xc3}, 0, 16, []uint64{1, 2, 3, call}, true, 0, 32, unwind.TrustLeaf},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0)
+			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3)
 			im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: peLeaf - 0x800, Data: c.code})
 			data := make([]byte, 256)
 			for i, w := range c.words {
@@ -138,7 +139,7 @@ func TestPEAsynchronousCall(t *testing.T) {
 		{"cut off", systemCall[:20:20], 20, call, unwind.NoInfo, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0)
+			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3)
 			im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: peLeaf - 0x800, Data: c.code})
 			data := make([]byte, 256)
 			binary.LittleEndian.PutUint64(data, c.ra)
@@ -159,7 +160,7 @@ func TestPEAsynchronousCall(t *testing.T) {
 // TestPEStubOfTwoSections: a stub does not begin in one section and end in another.
 func TestPEStubOfTwoSections(t *testing.T) {
 	const call, ret = peBase + peFn + 16, peLeaf - 0x800
-	fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0)
+	fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3)
 	im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: ret - 20, Data: systemCall[:8]}, pe.Block{RVA: ret, Data: []byte{0xc3}})
 	mem := memory.New(memory.Run{Addr: peRSP, Data: binary.LittleEndian.AppendUint64(nil, call)})
 	u, regs, f := peUnwinder(im), peRegs(ret), unwind.Frame{}

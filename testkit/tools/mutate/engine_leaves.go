@@ -97,6 +97,7 @@ func auditFaults() []Fault {
 		x64("thunk.go", "thunk-goto", "a thunk was called", "!known(regs, reg) || k > RuleSide", "!known(regs, reg) || k > RuleNone"),
 		x64("thunk.go", "thunk-nowhere", "a thunk that cannot be left changes registers", "\t\t*regs = was\n", "\t\t_ = was\n"),
 		x64("thunk.go", "thunk-padded", "thunks are not aligned", "size < trapSize+align", "size < trapSize+1"),
+		x64("follow.go", "prove-return-jump", "a proof goes on in the caller", " && !(f.prove && u.afterCall(to.v))", ""),
 		x64("prove.go", "exit-stored", "a return to a stored address is an exit", " || e.stored(sp.v)", ""),
 		x64("prove.go", "straight-stored", "a straight leaf may write its return address", " ||\n\t\t\tin.Memory && in.Base == context.RSP && in.Disp < 8 {", " {"),
 		x64("thunk.go", "thunk-reg", "a thunk jumps by the register below", "b[0]&4<<1 | b[2]>>3", "b[2] >> 3"),
