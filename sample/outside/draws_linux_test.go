@@ -20,12 +20,18 @@ import (
 // probeFile returns a probe's file whose signals go to this process. answer marks all requests to a
 // slot's thread as answered.
 func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
+	f, mem := probeMemory(t)
+	return f, func(slot int) { mem.set(slot, slotAnswered, mem.get(slot, slotAsk)) }
+}
+
+// probeMemory returns a probe's file and its memory, which has no other user.
+func probeMemory(t *testing.T) (f *probe.File, mem shared) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
 	must.Do(t, err)
 	defer unix.Close(fd)
 	must.Do(t, unix.Ftruncate(fd, probe.FullSize))
-	mem, err := unix.Mmap(fd, 0, probe.FullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err = unix.Mmap(fd, 0, probe.FullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	must.Do(t, err)
 	t.Cleanup(func() { unix.Munmap(mem) })
 	binary.LittleEndian.PutUint64(mem, probe.Magic) // offsets of probe.h
@@ -35,11 +41,31 @@ func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	return f, func(slot int) {
-		at := mem[probe.HeaderSize+slot*probe.SlotSize:]
-		asked := atomic.LoadUint32((*uint32)(unsafe.Pointer(&at[40])))
-		atomic.StoreUint32((*uint32)(unsafe.Pointer(&at[44])), asked)
+	return f, mem
+}
+
+// shared is the memory of a probe's file.
+type shared []byte
+
+// Offsets of probe.h, in the header and in a slot.
+const (
+	headTag, headLegacy, headReal, headLeft, headEnding, headRelay = 24, 28, 32, 36, 368, 376
+	inHeader                                                       = -1 // in place of a slot
+	slotTID, slotLow, slotHigh, slotExtra, slotOp                  = 0, 8, 16, 24, 36
+	slotAsk, slotAnswered, slotBase                                = 40, 44, 56
+)
+
+func (m shared) word(slot, offset int) *uint32 {
+	if slot != inHeader {
+		offset += probe.HeaderSize + slot*probe.SlotSize
 	}
+	return (*uint32)(unsafe.Pointer(&m[offset]))
+}
+
+func (m shared) get(slot, offset int) uint32    { return atomic.LoadUint32(m.word(slot, offset)) }
+func (m shared) set(slot, offset int, v uint32) { atomic.StoreUint32(m.word(slot, offset), v) }
+func (m shared) wide(slot, offset int) uint64 {
+	return *(*uint64)(unsafe.Pointer(m.word(slot, offset)))
 }
 
 // drawing returns an engine with the random clock and one task for each thread. The tasks' states do

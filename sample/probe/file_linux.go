@@ -258,7 +258,7 @@ func (f *File) Free(tid uint32) {
 func (f *File) Reap() {
 	rest := f.dead[:0]
 	for _, i := range f.dead {
-		if atomic.LoadUint32(&f.slots[i].timer) == 0 {
+		if atomic.LoadUint32(&f.slots[i].timer) == 0 && !f.listed(i) {
 			atomic.StoreUint32(&f.slots[i].tid, 0)
 		} else {
 			rest = append(rest, i)
@@ -273,6 +273,17 @@ func (f *File) Reap() {
 			atomic.StoreUint32(&f.h.reaping, 1)
 		}
 	}
+}
+
+// listed reports whether the probe may still end the timer of slot i. It would end that of the slot's next
+// thread.
+func (f *File) listed(i int32) bool {
+	for k := range f.h.reap {
+		if atomic.LoadUint32(&f.h.reap[k]) == uint32(i)+1 {
+			return true
+		}
+	}
+	return false
 }
 
 // SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads.

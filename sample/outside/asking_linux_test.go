@@ -1,0 +1,292 @@
+package outside
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
+
+const realTime, relayed = 40, 41 // signals that this process ignores
+
+// program is the memory of a process: that of the probe's header, unless another program has
+// replaced it. onRead runs before each read.
+type program struct {
+	tag    uint32
+	other  bool
+	reads  int
+	onRead func()
+}
+
+func (p *program) ReadAt(b []byte, addr uint64) bool { return p.ReadSome(b, addr) == len(b) }
+
+func (p *program) ReadSome(b []byte, _ uint64) int {
+	if p.reads++; p.onRead != nil {
+		p.onRead()
+	}
+	if p.other {
+		return 0
+	}
+	clear(b)
+	return copy(b, []byte{byte(p.tag), byte(p.tag >> 8), byte(p.tag >> 16), byte(p.tag >> 24)})
+}
+
+// asking returns an engine over a probe's file, whose threads are described by files of dir.
+func asking(t *testing.T) (e *Engine, mem shared, p *program, dir string) {
+	t.Helper()
+	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG), real: realTime, sought: time.Now().Add(time.Hour)}
+	unix.Close(e.Kernel.Dir)
+	dir = t.TempDir()
+	e.Kernel.Dir = must.Get(unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
+	t.Cleanup(func() { e.Kernel.Close(e.Tasks) })
+	e.file, mem = probeMemory(t)
+	mem.set(inHeader, headTag, 0x80001234)
+	mem.set(inHeader, headLegacy, uint32(unix.SIGURG))
+	mem.set(inHeader, headReal, realTime)
+	mem.set(inHeader, headRelay, relayed)
+	p = &program{tag: 0x80001234}
+	e.Target = &target.Process{Arch: context.ArchAMD64, Mem: p, MapsOf: func(int) ([]live.Mapping, error) { return nil, os.ErrNotExist }}
+	e.Walker = walk.New(context.ArchAMD64)
+	e.PID, e.Stream = os.Getpid(), sampler.NewOutput(e.Target, io.Discard)
+	e.Period = 1e6
+	e.Base.Living, e.Base.Refresh = e.alive, func() bool { return false }
+	e.Table.Name, e.Table.Came, e.Table.Gone = func(*threads.Task) {}, func(*threads.Task) {}, e.gone
+	return e, mem, p, dir
+}
+
+// describe writes a thread's files.
+func describe(t *testing.T, dir string, tid uint32, files map[string]string) {
+	t.Helper()
+	folder := filepath.Join(dir, strconv.Itoa(int(tid)))
+	must.Do(t, os.MkdirAll(folder, 0o700))
+	for name, text := range files {
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+}
+
+func masks(pending, blocked uint64) map[string]string {
+	return map[string]string{"status": fmt.Sprintf("Name:\tx\nSigPnd:\t%016x\nSigBlk:\t%016x\n", pending, blocked)}
+}
+
+func bitOf(sig int) uint64 { return 1 << (sig - 1) }
+
+// A thread gets a signal only if it can take it, and only in the program that was recorded.
+func TestAsk(t *testing.T) {
+	urgent := int(unix.SIGURG)
+	for _, c := range []struct {
+		name             string
+		pending, blocked uint64
+		legacy           int
+		other, left      bool
+		want             asked
+		op               uint32
+	}{
+		{"it can take it", 0, 0, urgent, false, false, sent, 1},
+		{"it has one to take", bitOf(urgent), 0, urgent, false, false, later, 0},
+		{"it has another to take", bitOf(realTime), 0, urgent, false, false, sent, 1},
+		{"it blocks it", 0, bitOf(urgent) | 1, urgent, false, false, cannot, 0},
+		{"a fault has left it blocked", 0, bitOf(urgent) | bitOf(realTime), urgent, false, false, sent, 1},
+		{"a real-time signal", 0, 0, 0, false, false, sent, 1},
+		{"a real-time signal, another program", 0, 0, 0, true, false, cannot, 0},
+		{"the recording has ended", 0, 0, 0, false, true, cannot, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, mem, p, dir := asking(t)
+			tid := threadOf(t)
+			describe(t, dir, tid, masks(c.pending, c.blocked))
+			e.legacy, p.other = c.legacy, c.other
+			if c.left {
+				mem.set(inHeader, headLeft, 1)
+			}
+			k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 0x1234}
+			got := e.ask(k, probe.OpSample)
+			if op := mem.get(k.Slot, slotOp); got != c.want || op != c.op || mem.wide(k.Slot, slotExtra) != 0x1234 {
+				t.Errorf("%v, want %v; operation %d, want %d; Thread at %#x", got, c.want, op, c.op, mem.wide(k.Slot, slotExtra))
+			}
+			relay := c.want == sent && c.blocked != 0
+			if k.Left != relay || e.Stats.Relayed == 1 != relay || k.Blocks != (c.want == cannot && c.blocked != 0) {
+				t.Errorf("left %v, %d relayed, blocks %v", k.Left, e.Stats.Relayed, k.Blocks)
+			}
+		})
+	}
+	e, _, _, _ := asking(t)
+	if got := e.ask(&threads.Task{TID: 1, Slot: -1, Thread: 1}, probe.OpSample); got != later {
+		t.Errorf("a thread without files: %v", got)
+	}
+}
+
+// The engine gives up a signal that a program takes, and every event of it. One answer shows that the
+// program does not.
+func TestTakenSignal(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		e, mem, _, dir := asking(t)
+		tid := threadOf(t)
+		describe(t, dir, tid, masks(0, 0))
+		event := &fakeEvent{}
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: event, Armed: true}
+		e.Tasks[tid] = k
+		for i := range maxIgnored + 1 {
+			if e.ask(k, probe.OpSample); answers && i == maxIgnored/2 {
+				e.record(&probe.Record{TID: tid, Why: probe.Armed, Regs: make([]uint64, 17)})
+			}
+		}
+		if given := e.legacy == 0; given == answers || (k.Event == nil) != given || mem.get(inHeader, 72) == realTime != given {
+			t.Errorf("answers %v: given up %v, event %v", answers, given, k.Event)
+		}
+	}
+}
+
+// A thread has stayed only if nothing shows that it has run or waits elsewhere.
+func TestStayed(t *testing.T) {
+	const sp, ip = 0x7000, 0x4000
+	before := threads.Counters{Cpu: 5, Wait: 6, Turns: 7}
+	for _, c := range []struct {
+		name, counters, place string
+		want                  bool
+	}{
+		{"it has", "5 6 7", "202 0x1 0x7000 0x4000", true},
+		{"it ran, and waits there again", "9 6 8", "202 0x1 0x7000 0x4000", false},
+		{"it had a turn", "5 6 8", "202 0x1 0x7000 0x4000", false},
+		{"another stack pointer", "5 6 7", "202 0x1 0x7010 0x4000", false},
+		{"another instruction", "5 6 7", "202 0x1 0x7000 0x4010", false},
+		{"it runs", "5 6 7", "running", false},
+	} {
+		e, _, _, dir := asking(t)
+		describe(t, dir, 77, map[string]string{"schedstat": c.counters + "\n", "syscall": c.place + "\n"})
+		k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1}
+		if got := e.stayed(k, sp, ip, before); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		e.Kernel.Shut(k)
+	}
+}
+
+// A blocked thread that has not answered is not read again. Its answer ends that.
+func TestAskedOnce(t *testing.T) {
+	e, mem, p, dir := asking(t)
+	describe(t, dir, 77, masks(0, 0))
+	k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1, Thread: 1, Asked: true}
+	if e.slotOf(k); !e.slotOf(k) {
+		t.Fatal("no slot")
+	}
+	mem.set(k.Slot, slotAsk, 1)
+	e.blocked(k, 0x7000, 0x4000, threads.Counters{})
+	if p.reads != 0 || e.Stats.Unreadable != 0 || !k.Asked {
+		t.Errorf("read %d times while it has not answered, %d unreadable", p.reads, e.Stats.Unreadable)
+	}
+	mem.set(k.Slot, slotAnswered, 1)
+	e.blocked(k, 0x7000, 0x4000, threads.Counters{})
+	if e.Stats.Unreadable != 1 || k.Asked { // its stack is nowhere
+		t.Errorf("%d unreadable behind its answer, asked %v", e.Stats.Unreadable, k.Asked)
+	}
+	k.Asked = true
+	e.Tasks[77] = k
+	e.record(&probe.Record{TID: 77, Why: probe.Asked, Regs: make([]uint64, 17)})
+	if k.Asked {
+		t.Error("a sample that was requested is no answer")
+	}
+}
+
+// A copy of another stack does not have the thread's bounds.
+func TestCaptured(t *testing.T) {
+	e, _, _, _ := asking(t)
+	k := &threads.Task{TID: 77, Slot: -1, Low: 0x1000, High: 0x9000}
+	for _, c := range []struct {
+		name      string
+		flags     uint16
+		stack     int
+		low, high uint64
+		cut       bool
+	}{
+		{"its own", 0, 64, 0x1000, 0x9000, false},
+		{"its own, cut", probe.Cut, 64, 0x1000, 0x9000, true},
+		{"another", probe.Foreign, 64, 0, 0, false},
+		{"another, of the largest size", probe.Foreign, 1 << 16, 0, 0, true},
+	} {
+		got := e.captured(k, &probe.Record{TID: 77, Flags: c.flags, Regs: make([]uint64, 17), Stack: make([]byte, c.stack)})
+		if got.Low != c.low || got.High != c.high || got.Cut != c.cut {
+			t.Errorf("%s: %#x to %#x, cut %v", c.name, got.Low, got.High, got.Cut)
+		}
+	}
+}
+
+// The probe copies a stack without checks only between bounds that stay mapped while the thread lives.
+func TestBound(t *testing.T) {
+	self := uint32(os.Getpid())
+	for _, c := range []struct {
+		name      string
+		tid       uint32
+		path      string
+		base      uint64
+		low, high uint64
+	}{
+		{"the main thread's", self, "[stack]", 0, 0x1000, 0x9000},
+		{"up to the C library's data", 77, "", 0x8008, 0x1000, 0x8008},
+		{"no data", 77, "", 0, 0, 0},
+		{"data below", 77, "", 0x4000, 0, 0},
+		{"data in another mapping", 77, "", 0x9000, 0, 0},
+		{"another's stack", 77, "[stack]", 0, 0, 0},
+	} {
+		e, mem, _, _ := asking(t)
+		e.Target.Maps = []live.Mapping{{Start: 0x1000, End: 0x9000, Path: c.path}}
+		k := &threads.Task{TID: c.tid, Stat: -1, Place: -1, Slot: -1}
+		e.slotOf(k)
+		mem.set(k.Slot, slotBase, uint32(c.base))
+		e.bound(k, 0x5000)
+		if k.Low != c.low || k.High != c.high || mem.wide(k.Slot, slotLow) != c.low || mem.wide(k.Slot, slotHigh) != c.high {
+			t.Errorf("%s: %#x to %#x, in the slot %#x to %#x", c.name, k.Low, k.High, mem.wide(k.Slot, slotLow), mem.wide(k.Slot, slotHigh))
+		}
+	}
+}
+
+// Every thread is asked to leave, those that came meanwhile too, behind the word that the recording ends.
+// Only the probe's own word ends it.
+func TestDisarm(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		e, mem, p, dir := asking(t)
+		e.Config = sampler.Config{NoCPU: true, NoWall: true}
+		old, young := threadOf(t), threadOf(t)
+		for _, tid := range []uint32{old, young} {
+			describe(t, dir, tid, masks(0, 0))
+			describe(t, dir, tid, map[string]string{"schedstat": "1 1 1\n", "comm": "x\n"})
+		}
+		e.Add(old, 0)
+		e.Add(99, 0) // it has ended
+		gone := e.Tasks[99]
+		e.slotOf(gone)
+		gone.Samples = 1
+		early := false
+		p.onRead = func() {
+			early = early || mem.get(inHeader, headEnding) == 0
+			if answers && p.reads > 3 {
+				mem.set(inHeader, headLeft, 2)
+			}
+		}
+		began := time.Now()
+		if got := e.disarm(120 * time.Millisecond); got != answers {
+			t.Errorf("answers %v: left %v after %v", answers, got, time.Since(began))
+		}
+		for _, tid := range []uint32{old, young} {
+			if k := e.Tasks[tid]; k == nil || !answers && mem.get(k.Slot, slotOp) != uint32(probe.OpLeave) {
+				t.Errorf("thread %d was not asked to leave", tid)
+			}
+		}
+		if early || e.Tasks[99] != nil || mem.get(gone.Slot, slotTID) != 0 {
+			t.Errorf("a signal before the end %v; the slot of an ended thread belongs to %d", early, mem.get(gone.Slot, slotTID))
+		}
+	}
+}
