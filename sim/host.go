@@ -23,7 +23,9 @@ type Host struct {
 	Wrap      Wrap  // SampleAll wraps the product's seeder with it; may be nil
 	Judge     Judge // SampleAll calls it instead of Merge and Check; may be nil
 	Library   Library
-	Interval  int // pauses of SampleAll before each round
+	Interval  int         // pauses of SampleAll before each round
+	Ready     func() bool // SampleAll waits for it before each round; nil: it does not wait
+	Primed    bool        // SampleAll has made its first calls
 	slots     []*slot
 	destroyed map[clr.ThreadID]bool
 	claimed   clr.ThreadID // this thread's destruction waits
@@ -57,6 +59,13 @@ type Counts struct {
 	Rescues                                 int // by the watchdog
 	Loading                                 int // samples without a CLR walk: the thread was in the loader
 	Results                                 map[clr.HRESULT]int
+
+	Waited   int // threads whose end waited for a walk
+	Shared   int // resumes of threads that somebody else had suspended too
+	Owners   int // copies of threads that owned a lock which the CLR's walk takes
+	Hijacked int // copies of threads with a hijacked return address
+	Seeded   int // walks from a seed
+	Again    int // of them, those of threads that the CLR had just called unmanaged
 }
 
 // slot holds the capture of one thread. Its storage is allocated before any
@@ -102,6 +111,9 @@ func (h *Host) threadDestroyed(a *sched.Actor, t *vm.Thread) {
 		return
 	}
 	h.destroyed[t.ID] = true
+	if h.claimed == t.ID || h.inside {
+		h.Counts.Waited++
+	}
 	a.WaitUntil("the walk of it to end", func() bool { return h.claimed != t.ID && !h.inside }, h.A)
 }
 
@@ -209,6 +221,9 @@ func (h *Host) Resume(i int, t clr.Thread) {
 		h.watch.rescued = false
 		return // the watchdog has
 	}
+	if h.thread(t.ID).A.Suspends() > 1 {
+		h.Counts.Shared++
+	}
 	h.A.ResumeThread(h.thread(t.ID).A)
 }
 
@@ -226,6 +241,12 @@ func (h *Host) lost(s *slot) {
 
 // copy takes t's registers and stack.
 func (h *Host) copy(s *slot, t *Thread) {
+	if c := h.w.CLR; c.PerThread.Owner() == t.A || c.Unwinder.Owner() == t.A {
+		h.Counts.Owners++
+	}
+	if t.IsHijacked() {
+		h.Counts.Hijacked++
+	}
 	s.state = t.M.State()
 	addr, live := t.M.Stack()
 	s.addr, s.n = addr, copy(s.stack, live)
@@ -245,6 +266,10 @@ func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
 		return h.record(s, c, cb)
 	}}
 	if c.Seeded {
+		h.Counts.Seeded++
+		if s.last == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX {
+			h.Counts.Again++
+		}
 		seed := h.seed(c)
 		call.Seed = &seed
 	}

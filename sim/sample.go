@@ -118,6 +118,7 @@ func (s *sampling) threads(n int) {
 		}
 		s.h.Pause(0)
 	}
+	s.h.Primed = true
 	for range n {
 		s.rest()
 		for _, t := range s.h.Known() {
@@ -133,6 +134,9 @@ func (s *sampling) threads(n int) {
 
 // rest lets other threads run between two rounds.
 func (s *sampling) rest() {
+	if s.h.Ready != nil {
+		s.h.A.WaitUntil("the moment to sample", s.h.Ready)
+	}
 	for range s.h.Interval {
 		s.h.Pause(0)
 	}

@@ -1,5 +1,10 @@
 package rules
 
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim"
+)
+
 // keep is what stands behind a rule beside its world.
 type keep struct {
 	enforced string
@@ -51,6 +56,34 @@ var keeps = map[string]keep{
 	"held-in-handler": {samplers, ".NET 9.0.5 of Linux, a program full of exceptions: within seconds", false},
 	"resume-runtime":  {samplers + "; sim TestRoundProtocol; capi/checked names a callback that leaves the runtime suspended", ".NET 9.0.5 (sim/conform, suspended.suspend)", false},
 	"alternate-stack": {"e2e soak of collections; profiler/guard.c restores what the Go runtime changed", "SIGSEGV under collections, .NET 9.0.5 of Linux", true},
+}
+
+// hazard is what makes a rule necessary, how a run is known to have met it, and the fault of make
+// mutate that breaks the kept side.
+type hazard struct {
+	text     string
+	met      func(c *sim.Counts) bool
+	mutation string
+}
+
+// answered reports whether the CLR gave an answer.
+func answered(hr clr.HRESULT) func(c *sim.Counts) bool {
+	return func(c *sim.Counts) bool { return c.Results[hr] > 0 }
+}
+
+// hazards is by rule, for each that is not idle.
+var hazards = map[string]hazard{
+	"unsafe":            {"the CLR answers UNSAFE", answered(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE), "thread-asks-in-window"},
+	"snapshot-lock":     {"a sampled thread is in the loader", func(c *sim.Counts) bool { return c.Loading+c.Rescues > 0 }, "thread-asks-in-window"},
+	"thread-destroyed":  {"a thread ends while it is walked", func(c *sim.Counts) bool { return c.Waited > 0 }, "thread-no-claim"},
+	"resume-twice":      {"somebody else has suspended the thread too", func(c *sim.Counts) bool { return c.Shared > 0 }, "thread-resume-twice"},
+	"collector-wait":    {"the CLR answers E_FAIL", answered(clr.E_FAIL), "thread-asks-in-window"},
+	"priming":           {"the suspended thread owns the lock of the first call", func(c *sim.Counts) bool { return c.Owners > 0 }, "thread-first-call-suspended"},
+	"adjusted-seed":     {"a seed is given", func(c *sim.Counts) bool { return c.Seeded > 0 }, "seed-adjusted"},
+	"hijacked-return":   {"a return address is hijacked", func(c *sim.Counts) bool { return c.Hijacked > 0 }, "merge-marker-again"},
+	"redirected-target": {"the CLR calls a captured method unmanaged", func(c *sim.Counts) bool { return c.Again > 0 }, "redirect-unseen"},
+	"held-in-handler":   {"the copied thread owns the lock of the walk", func(c *sim.Counts) bool { return c.Owners > 0 }, "round-no-await"},
+	"resume-runtime":    {"a walk fails while the runtime is suspended", func(c *sim.Counts) bool { return c.Results[clr.S_OK] < c.Snapshots }, "round-no-resume"},
 }
 
 // TextRule is a rule that no world of this package shows: it is about values or locks that the model

@@ -27,7 +27,7 @@ func unix() []*Rule {
 			Line:   "Call ResumeRuntime after every successful SuspendRuntime, on every path.",
 			Text:   "The runtime stays suspended until the profiler resumes it. If a path forgets that, for example because a walk failed or a thread ended, every thread of the program stops when it next returns to managed code.",
 			Source: "ICorProfilerInfo10::SuspendRuntime in corprof.idl",
-			Setup:  net9, Bounds: small(3), Wants: sched.Deadlock, Says: "sampler",
+			Setup:  net9, Bounds: small(4), Wants: sched.Deadlock, Says: "sampler",
 			Broken: func(w *sim.World) { works(w, "target"); forgetsResume(w) },
 			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
 		},

@@ -142,6 +142,26 @@ func kept(w *sim.World, n int) {
 	w.Host.Sampler(func(a *sched.Actor) { w.Host.SampleAll(n) })
 }
 
+// meets is a target and seedwalk's own sampler. The target does the act when the sampler has made its
+// first call, and only then the sampler goes on. Otherwise most orders would be those of the first
+// call, and few samples would meet the act.
+func meets(w *sim.World, n int, act func(t *sim.Thread)) {
+	there, due := false, false
+	w.SpawnManaged("target", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			there = true
+			t.WaitUntil("the sampler's first call", func() bool { return w.Host.Primed })
+			due = true
+			act(t)
+		})
+	})
+	w.Host.Ready = func() bool { return due }
+	w.Host.Sampler(func(a *sched.Actor) {
+		a.WaitUntil("a thread to walk", func() bool { return there })
+		w.Host.SampleAll(n)
+	})
+}
+
 func osUnwinder() *Rule {
 	jits := func(w *sim.World) {
 		w.SpawnManaged("target", func(t *sim.Thread) { t.Jit() })
@@ -176,8 +196,7 @@ func snapshotLock() *Rule {
 
 // refused is the CLR's own locks: it says so instead of waiting.
 func refused() *Rule {
-	collects := func(w *sim.World) {
-		w.SpawnManaged("target", func(t *sim.Thread) { t.Collect() })
+	other := func(w *sim.World) {
 		w.SpawnManaged("other", func(t *sim.Thread) { t.Poll() })
 	}
 	return &Rule{
@@ -185,9 +204,13 @@ func refused() *Rule {
 		Line:   "If the CLR answers UNSAFE, resume the target, wait, and try again.",
 		Text:   "The CLR cannot walk a target that owns its locks, for example because it is suspending other threads for a collection. The CLR then answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can leave that state, and only if it runs. A retry while it is suspended never succeeds.",
 		Source: "Broman, problem 1a; seen: 74 of 74 such refusals stood in the collector's initiator",
-		Setup:  core22, Bounds: small(2), Wants: sched.StepLimit, Says: "",
-		Broken: func(w *sim.World) { collects(w); asksAgain(w, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE) },
-		Kept:   func(w *sim.World) { collects(w); kept(w, 1) },
+		Setup:  core22, Bounds: small(3), Wants: sched.StepLimit, Says: "",
+		Broken: func(w *sim.World) {
+			w.SpawnManaged("target", (*sim.Thread).Collect)
+			other(w)
+			asksAgain(w, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		},
+		Kept: func(w *sim.World) { meets(w, 1, (*sim.Thread).Collect); other(w) },
 	}
 }
 

@@ -37,6 +37,12 @@ type Rule struct {
 	// Idle: no change of the product's sampler can make the kept side fail, since
 	// what the rule forbids is not among the simulator's steps of that side.
 	Idle bool
+	// Hazard is what makes the rule necessary. Met reports whether a kept run met it. A run that did
+	// not proves nothing about the rule. Mutation is the fault of make mutate that breaks the kept
+	// side. All are empty for an idle rule.
+	Hazard   string
+	Met      func(c *sim.Counts) bool
+	Mutation string
 	// Locks are what the rule can be about, where it has a parameter: With is the rule
 	// for one of them. Nil: it has none.
 	Locks []Lock
@@ -61,7 +67,9 @@ func All() []*Rule {
 	}
 	for _, r := range all {
 		k := keeps[r.Name]
+		z := hazards[r.Name]
 		r.Enforced, r.Provoked, r.Idle = k.enforced, k.provoked, k.idle
+		r.Hazard, r.Met, r.Mutation = z.text, z.met, z.mutation
 		for i := range r.Locks {
 			l := &r.Locks[i]
 			l.Enforced, l.Provoked = keeps[l.Name].enforced, keeps[l.Name].provoked
@@ -100,6 +108,9 @@ func (r *Rule) build(s *sched.World, setup sim.Setup, side func(w *sim.World)) {
 		panic(err) // a kit that cannot be made is a bug, found by the first run
 	}
 	side(w)
+	if r.Met != nil && w.Host != nil {
+		s.Meets(func() bool { return r.Met(&w.Host.Counts) })
+	}
 }
 
 // Explore tries every order of one side's steps, within the rule's bounds.

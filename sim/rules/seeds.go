@@ -16,9 +16,9 @@ func seeds() []*Rule {
 			Line:   "A seed's ip is an interrupted ip or a return address, never one byte less.",
 			Text:   "To look up a return address in a table, use the byte before it, because the call may be the last instruction of its function. A seed is different: the CLR decodes instructions at its ip. If the ip is in the middle of an instruction, the CLR faults on a thread that it does not know, and that ends the process.",
 			Source: "excep.cpp, AVInRuntimeImplOkay; seen: the process dies, 4 of 4",
-			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "80131506",
+			Setup:  core22, Bounds: small(0), Wants: sched.Fault, Says: "80131506",
 			Broken: func(w *sim.World) { helps(w); givesAdjusted(w) },
-			Kept:   func(w *sim.World) { helps(w); kept(w, 2) },
+			Kept:   func(w *sim.World) { meets(w, 2, throwHelper) },
 		},
 		hijacked(), redirected(),
 	}
@@ -28,9 +28,11 @@ func seeds() []*Rule {
 // needs a seed.
 func helps(w *sim.World) {
 	w.SpawnManaged("target", func(t *sim.Thread) {
-		t.Method(sim.Method(1), func() { t.Helper(sim.ThrowHelper, nil) })
+		t.Method(sim.Method(1), func() { throwHelper(t) })
 	})
 }
+
+func throwHelper(t *sim.Thread) { t.Helper(sim.ThrowHelper, nil) }
 
 // givesAdjusted is a sampler that gives the top managed frame with the ip it
 // would look up.

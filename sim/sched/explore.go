@@ -38,6 +38,7 @@ type Report struct {
 	Faults        int
 	StepLimits    int
 	Judged        int             // runs that ended well and held a judged result, see World.Judge
+	Met           int             // of them, those that met the world's hazard, see World.Meets
 	Results       map[uint64]bool // the distinct ones, by hash
 	First         *Result         // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
 	Exhausted     bool            // there is no other schedule within the bounds
@@ -104,6 +105,7 @@ func collect(opt ExploreOptions, parts []Report) Report {
 		sum.Faults += p.Faults
 		sum.StepLimits += p.StepLimits
 		sum.Judged += p.Judged
+		sum.Met += p.Met
 		for h := range p.Results {
 			sum.result(h)
 		}
@@ -283,6 +285,9 @@ func (e *explorer) count(r *Report, o Outcome) {
 		r.Done++
 		if e.w.judged {
 			r.Judged++
+			if e.w.met != nil && e.w.met() {
+				r.Met++
+			}
 			r.result(e.w.verdict)
 		}
 		return

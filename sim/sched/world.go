@@ -69,6 +69,7 @@ type World struct {
 
 	judged  bool   // Judge was called
 	verdict uint64 // hash of what Judge was given
+	met     func() bool
 
 	outcome Outcome
 	fault   string
@@ -114,6 +115,9 @@ func (w *World) Judge(hash uint64) {
 	w.judged = true
 	w.verdict = mix(w.verdict, hash)
 }
+
+// Meets sets the hazard of the world: met is called at the end of each run that judged a result.
+func (w *World) Meets(met func() bool) { w.met = met }
 
 // Go adds an actor. Its body runs to its first point before the next step of
 // anybody; what stands before that point must be of no interest to others.

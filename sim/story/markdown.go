@@ -39,7 +39,7 @@ that: what a profiler may do, what it may not do, and why. Each rule has its sou
 
 - **broken** is a sampler that breaks the rule. The page shows its shortest schedule that fails.
 - **kept** is seedwalk's own sampler, unchanged, in the same process. Every order of steps within the stated bound was tried. The page says
-  so if no mistake of the sampler could fail there.
+  so if no mistake of the sampler could fail there. For the others it says how many runs met what makes the rule necessary.
 - **Enforced by** names the tests or the design that make seedwalk keep the rule. **Provoked** names the real CLR on which breaking it failed.
 
 A timeline has one column for each thread. Time runs down, and the numbers count steps. A *preemption* is a switch away from a thread that

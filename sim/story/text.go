@@ -79,8 +79,8 @@ func (s *Story) keptSummary() string {
 	if s.Rule.Idle {
 		return fmt.Sprintf("Nothing found in %s. The runs are in no count, because the sampler cannot break the rule here.", Bounds(s.Rule))
 	}
-	return fmt.Sprintf("Nothing found in %s, the longest of %d steps. %s runs hold a judged sample, with %s distinct results.",
-		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)))
+	return fmt.Sprintf("Nothing found in %s, the longest of %d steps. %s runs hold a judged sample, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
+		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met), s.Rule.Hazard, s.Rule.Mutation)
 }
 
 // counts lists how runs ended that did not end well.

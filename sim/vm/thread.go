@@ -65,6 +65,9 @@ type Thread struct {
 	said struct{ slot, ra uint64 }
 }
 
+// IsHijacked reports whether the CLR has replaced a return address of the thread.
+func (t *Thread) IsHijacked() bool { return t.hijacked != 0 }
+
 // Hijacked is what the Thread object says of a slot: the return address that
 // was replaced there by the latest hijack, over or not.
 func (t *Thread) Hijacked(slot uint64) (ra uint64, ok bool) {

@@ -41,7 +41,7 @@ func TestBadSeeds(t *testing.T) {
 	if *world != 0 {
 		return
 	}
-	n := uint64(150)
+	n := *bad
 	if testing.Short() {
 		n = 60
 	}

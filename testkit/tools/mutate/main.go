@@ -19,7 +19,7 @@
 // Known gaps: package clr/contract is not changed; in its place simulated CLRs have the rows of
 // package image.
 //
-//	go run ./testkit/tools/mutate [-only NAME] [-list] [-json] [-jobs N]
+//	go run ./testkit/tools/mutate [-only NAME] [-by "PACKAGE FLAG ..."] [-list] [-json] [-jobs N]
 package main
 
 import (
@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 )
@@ -36,6 +37,7 @@ func main() {
 	only := flag.String("only", ".*", "apply only faults whose whole name this regular expression matches")
 	list := flag.Bool("list", false, "list the faults and apply none")
 	asJSON := flag.Bool("json", false, "print the table as JSON")
+	by := flag.String("by", "", "try these arguments of go test instead of each fault's own tests")
 	jobs := flag.Int("jobs", 2, "faults tried at a time")
 	flag.Parse()
 	if *list {
@@ -44,7 +46,7 @@ func main() {
 		}
 		return
 	}
-	ok, err := check(*only, *jobs, *asJSON)
+	ok, err := check(*only, *by, *jobs, *asJSON)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 	}
@@ -54,7 +56,7 @@ func main() {
 }
 
 // check applies the faults and prints the table.
-func check(only string, jobs int, asJSON bool) (ok bool, err error) {
+func check(only, by string, jobs int, asJSON bool) (ok bool, err error) {
 	root, err := moduleroot.Find()
 	if err != nil {
 		return false, err
@@ -64,7 +66,14 @@ func check(only string, jobs int, asJSON bool) (ok bool, err error) {
 		return false, err
 	}
 	var faults []Fault
+	var other []*Step
+	if f := strings.Fields(by); len(f) > 0 {
+		other = []*Step{{f[0], f[1:]}}
+	}
 	for _, f := range Faults() {
+		if other != nil {
+			f.By = other
+		}
 		if name.MatchString(f.Name) {
 			faults = append(faults, f)
 		}

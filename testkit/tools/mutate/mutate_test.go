@@ -31,7 +31,7 @@ func TestOneIsCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED-CHECK: it compiles the simulator's tests twice")
 	}
-	ok, err := check("round-no-resume", 1, false)
+	ok, err := check("round-no-resume", "", 1, false)
 	if err != nil || !ok {
 		t.Errorf("caught: %v, %v", ok, err)
 	}

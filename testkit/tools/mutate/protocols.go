@@ -40,6 +40,8 @@ func unseenSnapshot() []Fault {
 			also("\t\ttry := &o.Each[o.Tries]\n", "\t\tif !s.rt.Claim(t) {\n\t\t\ts.rt.Resume(0, t)\n\t\t\treturn false\n\t\t}\n\t\ttry := &o.Each[o.Tries]\n").
 			also("\ts.rt.Release(t)\n\tswitch", "\tif o.Suspend == clr.Suspended {\n\t\ts.rt.Release(t)\n\t}\n\tswitch"),
 		thread("order-broken-walked-again", "a thread that ran on is walked a second time", "!c.Broken && o.Verdict", "o.Verdict"),
+		thread("thread-asks-in-window", "a refusal for the moment is asked again while the thread is held", "\ts.rt.DoStackSnapshot(0, c)\n\tif !c.Broken", "\tfor s.rt.DoStackSnapshot(0, c); c.Result == clr.E_FAIL || c.Result == clr.CORPROF_E_STACKSNAPSHOT_UNSAFE; {\n\t\ts.rt.DoStackSnapshot(0, c)\n\t}\n\tif !c.Broken"),
+		thread("thread-first-call-suspended", "the first call of the CLR is made while a thread is held", "\t\tn, _ := s.rt.Prime(threads[i])\n", "\t\tn := 1\n"),
 		thread("snapshot-newer-table", "a table newer than the capture is no other one", "c.Loads != s.Loads }", "c.Loads > s.Loads }"),
 		thread("snapshot-verdict", "the verdict of a try is lost", "\t\to.Verdict = try.Verdict\n", ""),
 		thread("snapshot-pause-constant", "the wait between two tries stays the same", "\t\tpause *= 2\n", ""),
@@ -163,11 +165,11 @@ func unseenHandler() []Fault {
 		h("order-arm-tag", "a timer of the recording before stays", "__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag)", "__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))"),
 		h("arm-twice", "a thread may have two timers", "\tif (s->timer)\n\t\treturn;\n", ""),
 		h("armed-weight", "the copy of an armed thread has its weight", "sample(h, s, uc, SW_ARMED, 0, entry)", "sample(h, s, uc, SW_ARMED, 1, entry)"),
-		h("tick-overrun", "the overrun is no part of a sample", "1 + (uint32_t)si->overrun", "1"),
+		h("tick-overrun", "the overrun is no part of a sample", "1 + (uint32_t)si->overrun", "1 + 0 * (uint32_t)si->overrun"),
 		h("tick-dead-tool", "a tool that is gone is sent samples", "else if (si->code == SI_TIMER && !abandoned(h, entry))", "else if (si->code == SI_TIMER)"),
 		h("order-low-first", "the stack's bounds are read in two places", "int own = low && from >= low && sp < high", "int own = low && from >= s->low && sp < s->high"),
 		h("copy-foreign", "a foreign stack is copied without a check", "int own = low && from >= low && sp < high", "int own = low && from >= low"),
-		h("stranger-timer", "a timer of an earlier recording stays", "\t\t\tsys3(NR_timer_delete, si->timer, 0, 0); /*", "\t\t\t; /*"),
+		h("stranger-timer", "a timer of an earlier recording stays", "\t\t\tsys3(NR_timer_delete, si->timer, 0, 0); /*", "\t\t\t(void)si; /*"),
 	}
 }
 
@@ -261,7 +263,7 @@ func unseenEngine() []Fault {
 	loop, visit := faultsOf("sample/outside/engine_linux.go", outsideTests), faultsOf("sample/outside/visit_linux.go", outsideTests)
 	timer, leave := faultsOf("sample/outside/timer_linux.go", outsideTests), faultsOf("sample/outside/leave_linux.go", outsideTests)
 	return []Fault{
-		visit("order-ran-unseen", "a thread that ran meanwhile has stayed", "return ok && after == before && w ==", "return ok && w =="),
+		visit("order-ran-unseen", "a thread that ran meanwhile has stayed", "return ok && after == before && w ==", "return ok && (after == before || true) && w =="),
 		visit("order-moved-unseen", "a thread that waits elsewhere has stayed", " && sp2 == sp && ip2 == ip\n", " && sp2+ip2 != 0\n"),
 		visit("order-thread-late", "a Thread is read behind the second look", "\te.readThread(t, &c)\n\tif e.inProbe", "\tif e.inProbe").
 			also("\t\te.backOff(t)\n\t\treturn c, false\n\t}\n\treturn c, true", "\t\te.backOff(t)\n\t\treturn c, false\n\t}\n\te.readThread(t, &c)\n\treturn c, true"),
