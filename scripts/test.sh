@@ -18,7 +18,7 @@ first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestD
 e2e=$(go list ./profiler/e2e)
 guests='^Test(ARM64|Windows)'
 # These compare times, or how complete stacks are: nothing runs beside them.
-alone='^Test(Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Node|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|Truth|TwoRecordings)$'
+alone='^Test(Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Net10SingleFile|Node|OtherNamespaces|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|StrippedLibrary|Truth|TwoRecordings)$'
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
 # These leave cases out of make test, which make check runs.

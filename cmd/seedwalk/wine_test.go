@@ -172,7 +172,7 @@ func TestWineDoctorGolden(t *testing.T) {
 	} {
 		library := c.library
 		if library == "" {
-			library = file("linux.dll", mustRead(t, native(t)))
+			library = file("linux.dll", must.Get(os.ReadFile(native(t)))(t))
 		}
 		out, errOut, code := wineTool(t, dir, append([]string{"DOTNET_ROOT="}, c.env...), append([]string{"doctor", "--profiler", library, "--"}, c.args...)...)
 		if code != c.code || errOut != "" {
@@ -183,9 +183,4 @@ func TestWineDoctorGolden(t *testing.T) {
 		b.WriteString("# " + c.name + "\n" + out + "\n")
 	}
 	golden.Check(t, filepath.Join("testdata", "doctor-windows.txt"), b.String())
-}
-
-func mustRead(t *testing.T, path string) []byte {
-	t.Helper()
-	return must.Get(os.ReadFile(path))(t)
 }

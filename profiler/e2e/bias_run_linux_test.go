@@ -88,11 +88,6 @@ func perfArguments(data string) []string {
 	return append(argv, "--")
 }
 
-func perfCommand(data string, argv ...string) ([]byte, error) {
-	argv = append(perfArguments(data), argv...)
-	return exec.Command(argv[0], argv[1:]...).CombinedOutput()
-}
-
 // hogs keep every processor busy until the test ends.
 func hogs(t *testing.T) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -136,6 +137,7 @@ func perfTimes(t *testing.T, file string, truth exactTimes, methods perfMap) (e 
 
 // perfPermitted reports whether perf may sample this process, and all others.
 func perfPermitted(t *testing.T) bool {
-	out, err := perfCommand(filepath.Join(t.TempDir(), "data"), "true")
+	argv := append(perfArguments(filepath.Join(t.TempDir(), "data")), "true")
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	return err == nil && !bytes.Contains(out, []byte("rror"))
 }

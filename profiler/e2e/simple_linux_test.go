@@ -31,7 +31,7 @@ func TestSimplePrograms(t *testing.T) {
 				t.Parallel()
 				argv := needs.Simple(t, p.runtime, kind)
 				t.Run("stack", func(t *testing.T) { testSimpleStack(t, kind, argv) })
-				t.Run("record", func(t *testing.T) { testSimpleRecord(t, kind, argv) })
+				t.Run("record", func(t *testing.T) { testSimpleProfile(t, kind, record(t, "", append(argv, "1500")...)) })
 				t.Run("attach", func(t *testing.T) { testSimpleAttach(t, kind, argv) })
 			})
 		}
@@ -72,10 +72,6 @@ func testSimpleStack(t *testing.T, kind string, argv []string) {
 	if th := mainThread(t, start(t, append(argv, "600000")...), kind); !th.Complete {
 		t.Errorf("the main thread is not whole: %+v", th)
 	}
-}
-
-func testSimpleRecord(t *testing.T, kind string, argv []string) {
-	testSimpleProfile(t, kind, record(t, "", append(argv, "1500")...))
 }
 
 func testSimpleAttach(t *testing.T, kind string, argv []string) {

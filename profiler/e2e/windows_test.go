@@ -241,12 +241,7 @@ func doctorPID(t *testing.T, pid string) (why string) {
 }
 
 func has(s string, all ...string) bool {
-	for _, part := range all {
-		if !strings.Contains(s, part) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(part string) bool { return !strings.Contains(s, part) })
 }
 
 // startSingle starts SingleFile.exe for tens of seconds, and returns its number in

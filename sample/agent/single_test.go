@@ -192,8 +192,6 @@ type swapping struct {
 
 func (f *swapping) LoaderChanges() uint64 { return f.loads }
 
-func (f *swapping) swapped() bool { return f.context >= f.swap }
-
 func (f *swapping) Context(slot int, c *clr.Capture) bool {
 	f.context++
 	if f.context == f.swap || f.again && f.context > f.swap {
@@ -213,7 +211,7 @@ func (f *swapping) Table() *module.Table {
 		f.loads++
 		return f.old()
 	}
-	if f.swapped() {
+	if f.context >= f.swap {
 		return f.fakeThreads.Table()
 	}
 	return f.old()

@@ -2,6 +2,7 @@ package paused
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/metadata"
@@ -282,12 +283,7 @@ func (s *Process) elsewhere(c *walk.Capture, gap merge.Gap) (at uint64, ok bool)
 }
 
 func overlaps(c *walk.Capture, r memory.Run) bool {
-	for _, o := range append([]memory.Run{c.Stack}, c.More...) {
-		if r.Addr < o.End() && o.Addr < r.End() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(append([]memory.Run{c.Stack}, c.More...), func(o memory.Run) bool { return r.Addr < o.End() && o.Addr < r.End() })
 }
 
 // unchanged reports whether the thread has not moved since its stack was copied, judged by the bytes that it

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -199,12 +200,7 @@ func (x *Rows) extra(arch context.Arch, want *rowLine) {
 }
 
 func differ(values []Pair) bool {
-	for _, p := range values {
-		if p.Want != p.Got {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(p Pair) bool { return p.Want != p.Got })
 }
 
 // values sets the row's rules beside the expected. A register the vector does

@@ -19,6 +19,7 @@ package replay
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/testkit/judge"
 	"github.com/seedwalk/seedwalk/testkit/snap"
@@ -39,22 +40,12 @@ type Report struct {
 
 // Bad reports whether any point is wrong, or refused in a strict kind.
 func (r *Report) Bad() bool {
-	for _, t := range r.Tallies {
-		if t.Bad() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Tallies, (*judge.Tally).Bad)
 }
 
 // Unreadable reports whether a file, or a part of one, could not be read or judged.
 func (r *Report) Unreadable() bool {
-	for _, a := range r.Skipped {
-		if a.Error {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Skipped, func(a Skipped) bool { return a.Error })
 }
 
 // Runner replays files into a Report. It is not safe for concurrent use.

@@ -42,7 +42,7 @@ func Run(cmd *exec.Cmd, o Options, visit func(*Point)) (err error) {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	t := &tracee{pid: cmd.Process.Pid, o: o, visit: visit}
-	t.shadow = newShadow(t.read)
+	t.shadow = &shadow{size: map[uint64]uint8{}, read: t.read}
 	var ws syscall.WaitStatus
 	if _, err := syscall.Wait4(t.pid, &ws, 0, nil); err != nil || !ws.Stopped() {
 		return fmt.Errorf("the program did not stop at its beginning: %v", err)

@@ -34,10 +34,6 @@ type shadow struct {
 	read  func(addr uint64, b []byte) bool
 }
 
-func newShadow(read func(uint64, []byte) bool) *shadow {
-	return &shadow{size: map[uint64]uint8{}, read: read}
-}
-
 // step follows the instruction that led from one state to the next.
 func (s *shadow) step(from, to *Regs) {
 	sp := to.GPR[rsp]

@@ -186,15 +186,8 @@ func hangChains(groups []tasks.Group) (out []hang.Chain) {
 
 // equals reports whether a thread has the same stack and lock as in another snapshot.
 func (t *stackThread) equals(o *stackThread) bool {
-	if len(t.Frames) != len(o.Frames) || (t.Lock == nil) != (o.Lock == nil) || t.Lock != nil && *t.Lock != *o.Lock {
-		return false
-	}
-	for i := range t.Frames {
-		if t.Frames[i].IP != o.Frames[i].IP || t.Frames[i].SP != o.Frames[i].SP {
-			return false
-		}
-	}
-	return true
+	return (t.Lock == nil) == (o.Lock == nil) && (t.Lock == nil || *t.Lock == *o.Lock) &&
+		slices.EqualFunc(t.Frames, o.Frames, func(a, b stackFrame) bool { return a.IP == b.IP && a.SP == b.SP })
 }
 
 // processOf converts stacks to the input of package hang's rules.

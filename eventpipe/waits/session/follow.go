@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
@@ -75,12 +76,7 @@ func (f *follower) ready(p *pending) bool {
 }
 
 func (f *follower) named(p *pending) bool {
-	for _, fr := range f.frames(p) {
-		if !fr.Named && p.w.Stack > 0 {
-			return false
-		}
-	}
-	return true
+	return p.w.Stack <= 0 || !slices.ContainsFunc(f.frames(p), func(fr waits.Frame) bool { return !fr.Named })
 }
 
 func (f *follower) frames(p *pending) []waits.Frame {

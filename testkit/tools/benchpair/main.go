@@ -17,6 +17,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 type options struct {
@@ -117,7 +118,7 @@ func families(t table) (patterns []string) {
 		slices.Sort(names)
 		pattern := "^" + first + "$"
 		if names[0] != "" {
-			pattern += "/^(" + join(slices.Compact(names)) + ")$"
+			pattern += "/^(" + strings.Join(slices.Compact(names), "|") + ")$"
 		}
 		patterns = append(patterns, pattern)
 	}

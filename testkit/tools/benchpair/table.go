@@ -66,8 +66,6 @@ func before(name string) string {
 
 func elements(name string) []string { return strings.Split(name, "/") }
 
-func join(names []string) string { return strings.Join(names, "|") }
-
 type row struct {
 	pkg, name string
 	old, new  float64
