@@ -177,34 +177,3 @@ func TestBelow(t *testing.T) {
 		}
 	}
 }
-
-// A slot gets its next thread only when the probe has ended its timer and no longer refers to it.
-func TestReap(t *testing.T) {
-	f := &File{reader: reader{h: &header{}}, slots: make([]slot, Slots), used: map[uint32]int32{}}
-	i, err := f.Slot(7)
-	f.slots[i] = slot{tid: 7, timer: 3, low: 0x1000, ask: 5}
-	for _, step := range []struct {
-		name          string
-		do            func()
-		tid, reaping  uint32
-		listed, again uint32
-	}{
-		{"the thread ends", func() { f.Free(7) }, 7, 0, 0, 0},
-		{"the probe is asked", func() { f.Reap() }, 7, 1, uint32(i) + 1, 0},
-		{"the timer has ended, the list names it", func() { f.slots[i].timer = 0; f.Reap() }, 7, 1, uint32(i) + 1, 0},
-		{"the list does not name it", func() { f.h.reap[0] = 0; f.Reap() }, 0, 1, 0, 0},
-		{"the next thread", func() { _, err = f.Slot(7) }, 7, 1, 0, 0},
-	} {
-		step.do()
-		if s := &f.slots[i]; s.tid != step.tid || f.h.reaping != step.reaping || f.h.reap[0] != step.listed || f.h.reap[1] != step.again {
-			t.Errorf("%s: thread %d, reaping %d, list %v", step.name, s.tid, f.h.reaping, f.h.reap[:2])
-		}
-	}
-	if s := &f.slots[i]; err != nil || s.low != 0 || s.ask != 0 {
-		t.Errorf("%v, the slot of an earlier thread: %+v", err, *s)
-	}
-	other, _ := f.Slot(9)
-	if f.Free(9); f.slots[other].tid != 0 {
-		t.Error("a slot without a timer is not free at once")
-	}
-}
