@@ -44,6 +44,9 @@ const randomImages = `
   clang-19-hotpatch    clang-19 -O2 --target=x86_64-pc-windows-msvc -ffreestanding -mno-stack-arg-probe -fms-hotpatch
   mingw-zeroed         x86_64-w64-mingw32-gcc -O2 -fzero-call-used-regs=all
   mingw-thunk-inline   x86_64-w64-mingw32-gcc -O3 -mindirect-branch=thunk-inline
+  mingw-zeroed-k8      x86_64-w64-mingw32-gcc -O2 -fzero-call-used-regs=all -mtune=k8
+  mingw-zeroed-return  x86_64-w64-mingw32-gcc -O2 -fzero-call-used-regs=all -mfunction-return=thunk-inline
+  clang-19-lvi         clang-19 -O2 --target=x86_64-w64-windows-gnu -mlvi-hardening
 `
 
 // randomImages64 are builds of random Windows images of ARM64.

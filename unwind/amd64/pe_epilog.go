@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -33,12 +34,6 @@ type Epilog struct {
 // the adjustment. ok is false if code does not begin with that. A direct jump ends an epilog only if it
 // leaves the function, which the caller must check. ReadEpilog allocates nothing.
 func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
-	ok = e.read(code, frameReg)
-	return e, ok
-}
-
-// read is ReadEpilog, in place.
-func (e *Epilog) read(code []byte, frameReg uint8) bool {
 	n, base, disp := stackAdjust(code, frameReg)
 	e.Moves, e.Base, e.Disp = n != 0, base, disp
 	begin := n
@@ -50,12 +45,13 @@ func (e *Epilog) read(code []byte, frameReg uint8) bool {
 		n += k
 	}
 	e.pops = code[begin:n]
-	return e.end(code[n:], uint64(n))
+	ok = e.end(code[n:], uint64(n))
+	return e, ok
 }
 
 // inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
-func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte, e *Epilog) bool {
-	if e.read(code, info.FrameReg) {
+func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte, e *Epilog) (ok bool) {
+	if *e, ok = ReadEpilog(code, info.FrameReg); ok {
 		return !e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target))
 	}
 	for _, into := range [...]uint32{1, 2, 1 + fence, 2 + fence} {
@@ -111,8 +107,8 @@ func popInstruction(code []byte) (n int, reg uint8) {
 }
 
 // end reports whether code is the end of an epilog: a return, or a jump, whose target it stores if the jump
-// is direct. Instructions that zero registers may come before it. at is the offset of code from the epilog's
-// first decoded byte.
+// is direct. Instructions that zero registers may come before it. A return may be a thunk of gcc's. at is the
+// offset of code from the epilog's first decoded byte.
 func (e *Epilog) end(code []byte, at uint64) bool {
 	for n := 1; n != 0 && len(code) > 0; at += uint64(n) {
 		n = x86.Zeroes(code)
@@ -125,6 +121,8 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 	case in.Op == 0xeb, in.Op == 0xe9:
 		e.Jumps, e.Target = true, at+uint64(in.Size)+uint64(in.Disp)
 		return true
+	case in.Op == 0xe8:
+		return bytes.HasPrefix(code[in.Size:], returnThunk)
 	case in.Op == 0xff && in.Reg&7 == 4: // a switch has neither
 		return in.PCRel || in.REX&8 != 0
 	}

@@ -27,6 +27,9 @@ const (
 // trap is pause; lfence: the code after the call in a thunk.
 var trap = []byte{0xf3, 0x90, 0x0f, 0xae, 0xe8}
 
+// returnThunk is the code after the call in a return thunk: the trap, jmp 0b, lea rsp, [rsp+8], ret.
+var returnThunk = append(trap[:5:5], 0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3)
+
 // thunk is a thunk's body.
 type thunk struct {
 	ret   uint64 // offset of the return

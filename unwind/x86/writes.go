@@ -161,11 +161,11 @@ func (in *Insn) Plain() bool {
 const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 | 1<<context.R10 | 1<<context.R11
 
 // zeroing are the first bytes of the instructions that Zeroes accepts.
-var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0x0f}
+var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0xdf, 0x0f}
 
 // Zeroes returns the length of the instruction that code begins with, if it zeroes registers that functions
-// preserve neither on System V nor on Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), or xor, pxor, or
-// xorps of a register with itself. It returns 0 for other code. code must not be empty.
+// preserve neither on System V nor on Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), ffreep st(i), or
+// xor, pxor, or xorps of a register with itself. It returns 0 for other code. code must not be empty.
 func Zeroes(code []byte) int {
 	if bytes.IndexByte(zeroing, code[0]) < 0 {
 		return 0
@@ -177,7 +177,8 @@ func Zeroes(code []byte) int {
 		in.Table == 1 && (in.Op == 0xef || in.Op == 0x57) && in.Reg == in.RM && in.Reg < 6,
 		in.Table == 0 && in.Op == 0x31 && in.Reg == in.RM && volatile>>in.Reg&1 != 0,
 		in.Table == 0 && in.Op == 0xd9 && in.Reg&7 == 5 && in.RM&7 == 6,
-		in.Table == 0 && in.Op == 0xdd && in.Reg&7 == 3:
+		in.Table == 0 && in.Op == 0xdd && in.Reg&7 == 3,
+		in.Table == 0 && in.Op == 0xdf && in.Reg&7 == 0:
 		return int(in.Size)
 	}
 	return 0
