@@ -260,11 +260,14 @@ func TestDisarm(t *testing.T) {
 		e, mem, p, dir := asking(t)
 		e.Config = sampler.Config{NoCPU: true, NoWall: true}
 		old, young := threadOf(t), threadOf(t)
-		for _, tid := range []uint32{old, young} {
+		files := func(tid uint32) {
 			describe(t, dir, tid, masks(0, 0))
 			describe(t, dir, tid, map[string]string{"schedstat": "1 1 1\n", "comm": "x\n"})
 		}
-		e.Add(old, 0)
+		files(old)
+		e.List(time.Now(), 0)
+		e.Clock.Idle = true // threads that come are not listed soon
+		files(young)
 		e.Add(99, 0) // it has ended
 		gone := e.Tasks[99]
 		e.slotOf(gone)

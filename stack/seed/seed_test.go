@@ -243,3 +243,25 @@ func TestMisalignedIP(t *testing.T) {
 		}
 	}
 }
+
+// A thread is in the loader if one of its unmanaged frames is, the leaf too. The managed frame below is none.
+func TestLoading(t *testing.T) {
+	for _, arch := range context.Arches {
+		for i, want := range []bool{true, true, false} {
+			w := fs.BuildFor(arch, native...)
+			r := newFinder(w, &managed.Specials{Loader: around(w, i)}).find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh})
+			if r.Loading != want || r.Verdict != Found {
+				t.Errorf("%v, frame %d in the loader: %v, %v", arch, i, r.Loading, r.Verdict)
+			}
+		}
+	}
+}
+
+// A walk without room for its frames has not reached the stack's end.
+func TestNoRoom(t *testing.T) {
+	f := newFinder(fs.BuildFor(context.ArchAMD64, native...), nil)
+	f.out = f.out[:1]
+	if r := f.find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}); r.Verdict != Truncated || r.Stop != unwind.BufferFull {
+		t.Errorf("%v, %v", r.Verdict, r.Stop)
+	}
+}

@@ -55,6 +55,7 @@ func (s *script) ResumeRuntime() clr.HRESULT {
 		s.bad = append(s.bad, "resume before leave")
 	}
 	s.suspended--
+	s.clock += 3
 	s.note("resume")
 	return clr.S_OK
 }
@@ -88,6 +89,9 @@ func (s *script) Now() int64                                          { s.clock 
 func (s *script) Pause(n int64) {
 	if s.suspended != 0 {
 		s.bad = append(s.bad, "a pause while suspended")
+	}
+	if n > maxPause {
+		s.bad = append(s.bad, "a pause without bound")
 	}
 	s.note("pause %d", n)
 }
@@ -161,16 +165,16 @@ func TestRound(t *testing.T) {
 func TestRetriesAreBounded(t *testing.T) {
 	rt := script{suspend: []clr.HRESULT{clr.CORPROF_E_SUSPENSION_IN_PROGRESS}}
 	o := New(&rt, 1).Round(threads(1))
-	if o.Retries != MaxRetries || o.Captures != 0 || !o.Result.Failed() {
-		t.Errorf("%+v", o)
+	if o.Retries != MaxRetries || o.Captures != 0 || !o.Result.Failed() || len(rt.bad) > 0 {
+		t.Errorf("%+v, %v", o, rt.bad)
 	}
 }
 
 func TestOutcomeTimes(t *testing.T) {
 	rt := script{suspend: []clr.HRESULT{0}}
 	o := New(&rt, 1).Round(threads(1))
-	if o.SuspendNS != 10 || o.SuspendedNS != 10 {
-		t.Errorf("%+v: the clock ticks 10 a call", o)
+	if o.SuspendNS != 10 || o.SuspendedNS != 13 {
+		t.Errorf("%+v: the clock ticks 10 a look, and 3 in a resume", o)
 	}
 }
 
@@ -269,6 +273,7 @@ func TestStale(t *testing.T) {
 		{"the same modules", []uint64{7}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
 		{"nobody counts", []uint64{0}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
 		{"one more", []uint64{8}, "suspend, context, resume", AdviceStale, 1},
+		{"one fewer: the table is newer", []uint64{6}, "suspend, context, resume", AdviceStale, 1},
 		{"between two tries", []uint64{7, 9}, "suspend, context, snapshot seeded=true, resume, pause 1000000, suspend, context, resume", AdviceStale, 2},
 	} {
 		rt := &changing{windows{frames: 1, results: results(0)}, c.loads}
