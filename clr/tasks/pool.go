@@ -25,28 +25,29 @@ func (g *graph) readQueues() {
 		}
 		g.readItems(q.Field("m_array"), nil) // of one worker
 		for _, name := range []string{"workItems", "highPriorityWorkItems", "lowPriorityWorkItems"} {
-			g.readQueue(q.Field(name))
+			g.out.QueueRead = g.readQueue(q.Field(name)) || g.out.QueueRead
 		}
-		g.readItems(q.Field("_assignableWorkItemQueues"), g.readQueue)
+		g.readItems(q.Field("_assignableWorkItemQueues"), func(at uint64) { g.readQueue(at) })
 	}
 	g.out.Queued = len(g.queued)
 }
 
-// readQueue reads a ConcurrentQueue<object>.
-func (g *graph) readQueue(at uint64) {
+// readQueue reads a ConcurrentQueue<object>. It reports whether all of it could be read.
+func (g *graph) readQueue(at uint64) bool {
 	q, ok := g.load(at)
 	if !ok {
-		return
+		return false
 	}
 	next := q.Field("_head")
 	for range maxSegments {
 		segment, ok := g.load(next)
 		if !ok {
-			return
+			return next == 0
 		}
 		g.readItems(segment.Field("_slots"), nil)
 		next = segment.Field("_nextSegment")
 	}
+	return false
 }
 
 // readItems reads the objects of an array, which may be inside structs. It marks them as queued, or passes

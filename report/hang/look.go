@@ -28,6 +28,7 @@ type Thread struct {
 	Moved       bool    // its stack or its lock changed between the snapshots, or it is new
 	Incomplete  bool    // frames are missing from its stack
 	Cooperative bool    // in both snapshots the runtime counted it as running managed code
+	Limited     bool    // its wait has a time limit; false if that is unknown
 }
 
 // Chain is a pending task with everything that waits for it, and the number of equal chains.
@@ -43,6 +44,7 @@ type Process struct {
 	Threads    []Thread
 	Chains     []Chain // from the second snapshot, the most frequent first; none if they were not read
 	Processors int     // number of processors that it may use; 0 if unknown
+	NoneQueued bool    // the queue of the thread pool is empty; false if it could not be read
 	Stopped    string  // what has stopped it, such as "a debugger (process 4711)"; "" if it runs
 	Once       bool    // there is only one snapshot, so Ran is unknown
 }
@@ -86,7 +88,7 @@ var known = []struct {
 	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter", "System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
 	{Event, []string{"System.Threading.WaitHandle.", "System.Threading.ManualResetEventSlim.", "System.Threading.Monitor.Wait", "System.Threading.CountdownEvent.",
 		"System.Threading.Barrier.", "Monitor_Wait", "pthread_cond_", "__pthread_cond_"}},
-	{Child, []string{"wait4", "waitid", "waitpid", "__wait4", "__waitid", "System.Diagnostics.Process.WaitForExit"}},
+	{Child, []string{"wait4", "waitid", "waitpid", "__wait4", "__waitid", "System.Diagnostics.Process.WaitForExit", "System.Diagnostics.ProcessWaitState."}},
 	{Sleep, []string{"nanosleep", "clock_nanosleep", "__clock_nanosleep", "usleep", "sleep"}},
 	{Input, []string{"read", "__read", "__libc_read", "write", "__write", "recv", "__recv", "send", "__send", "accept", "__accept", "connect", "__connect", "poll", "__poll", "ppoll", "epoll_", "select", "__select",
 		"pselect", "open", "__open", "fsync", "flock", "fcntl", "pread", "pwrite"}},
@@ -119,22 +121,6 @@ func waitIn(f Frame) Wait {
 		}
 	}
 	return NoWait
-}
-
-// limited reports whether a function on the stack takes a lock with a time limit, by its name. Locks without
-// one are taken by functions such as Lock.TryEnterSlow too, so the whole name counts. The search ends at the
-// first managed function outside System.Threading.
-func (t *Thread) limited() bool {
-	for _, f := range t.Frames {
-		name, _, _ := strings.Cut(f.Name, "(")
-		if f.Managed && strings.HasSuffix(name, ".TryEnter") || strings.HasPrefix(f.Name, "pthread_mutex_timed") || strings.HasPrefix(f.Name, "pthread_mutex_clock") {
-			return true
-		}
-		if f.Managed && !strings.HasPrefix(f.Name, "System.Threading.") {
-			break
-		}
-	}
-	return false
 }
 
 // has reports whether a function with this name prefix is on the stack.

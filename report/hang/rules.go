@@ -150,7 +150,7 @@ func (j *judge) deadlock() {
 			if len(ring) == 1 {
 				summary = j.who(ring[0]) + " waits for a lock that it holds itself. It never continues."
 			}
-			limited := slices.ContainsFunc(ring, func(tid uint32) bool { return j.by[tid].limited() })
+			limited := slices.ContainsFunc(ring, func(tid uint32) bool { return j.by[tid].Limited })
 			if limited {
 				summary = fmt.Sprintf("%d threads wait for each other in a circle until a wait with a time limit ends.", len(ring))
 			}
@@ -181,8 +181,8 @@ func (j *judge) suspension() {
 	}
 }
 
-// held finds locks whose owner itself waits, but not for a lock of another thread. An owner that sleeps makes
-// the others slow, which is no hang.
+// held finds locks whose owner itself waits, but not for a lock of another thread. An owner that sleeps, or
+// whose wait has a time limit, makes the others slow, which is no hang.
 func (j *judge) held() {
 	waiters := map[uint32][]uint32{}
 	for i := range j.p.Threads {
@@ -211,10 +211,13 @@ func (j *judge) held() {
 			verb = "waits"
 		}
 		end := ""
-		if w == Sleep {
+		switch {
+		case w == Sleep:
 			end = " Unless it sleeps for ever, this is slow, not hung."
+		case owner.Limited:
+			end = " That wait has a time limit, so this is slow, not hung."
 		}
-		j.add(HeldLock, w != Sleep, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
+		j.add(HeldLock, w != Sleep && !owner.Limited, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
 	}
 }
 
@@ -260,7 +263,7 @@ func (j *judge) starvation() {
 		j.add(Starvation, true, blocked, lines, "All %s of the thread pool wait for work that is queued behind them in the same pool.", count(queued, "worker"))
 		return
 	}
-	if still < max(2, j.p.Processors) {
+	if still < max(2, j.p.Processors) || j.p.NoneQueued { // with an empty queue, no task lacks a worker
 		return
 	}
 	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)

@@ -38,6 +38,7 @@ type lockWord struct {
 	op, expected uint32
 	Addr         uint64
 	words        [6]uint32
+	limited      bool // the wait has a time limit
 	ok           bool
 }
 
@@ -45,43 +46,53 @@ type lockWord struct {
 const (
 	futexAMD64    = 202
 	futexARM64    = 98
+	restartAMD64  = 219 // restart_syscall: a wait with a time limit, once the thread was stopped in it
+	restartARM64  = 128
 	futexWait     = 0
 	futexLockPI   = 6
 	futexWaitBits = 9
 	futexLockPI2  = 13
-	futexOp       = 0x7f // removes FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (0x100)
+	futexRealtime = 0x100
+	futexOp       = 0x7f // removes FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME
 	futexOwner    = 0x3fffffff
 )
 
 // ReadLock reads the word that a stopped thread waits at. The owner in it holds the lock at that instant.
 func (s *Process) ReadLock(th *Thread, st live.Stood) {
-	args, ok := s.futexCall(&th.Regs, st.Call)
+	args, ok, restarted := s.futexCall(&th.Regs, st.Call)
 	if !ok {
 		return
 	}
 	w := &th.word
 	w.Addr, w.op, w.expected = args[0], uint32(args[1])&futexOp, uint32(args[2])
+	w.limited = restarted || args[3] != 0
 	var b [24]byte
 	if w.ok = s.target.Mem.ReadSome(b[:], w.Addr) == len(b); w.ok {
 		for i := range w.words {
 			w.words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
 	}
+	if restarted { // nanosleep, clock_nanosleep, or poll too, whose arguments do not fit
+		waits := w.op == futexWait || w.op == futexWaitBits || w.op == futexLockPI || w.op == futexLockPI2
+		w.ok = w.ok && waits && args[1] < 2*futexRealtime && w.Addr&3 == 0 && (w.words[0] == w.expected || w.op == futexLockPI || w.op == futexLockPI2)
+	}
 }
 
 // futexCall returns the arguments of the futex call that a thread waits in. On ARM64 the kernel does not
 // report the call: a stopped thread points at the instruction that repeats the call, with its arguments
-// (arch/arm64/kernel/signal.c, do_signal).
-func (s *Process) futexCall(r *context.Registers, call int64) (args [3]uint64, ok bool) {
+// (arch/arm64/kernel/signal.c, do_signal). A call that the kernel restarts keeps its arguments but not its
+// number: restarted means that it may also be another one (restart_syscall(2)).
+func (s *Process) futexCall(r *context.Registers, call int64) (args [4]uint64, ok, restarted bool) {
 	if r.Arch == context.ArchAMD64 {
 		g := &r.AMD64.GPR
-		return [3]uint64{g[context.RDI], g[context.RSI], g[context.RDX]}, call == futexAMD64
+		return [4]uint64{g[context.RDI], g[context.RSI], g[context.RDX], g[context.R10]}, call == futexAMD64 || call == restartAMD64, call == restartAMD64
 	}
 	const svc = 0xd4000001 // svc #0
 	var b [4]byte
 	x := &r.ARM64.X
-	ok = r.Arch == context.ArchARM64 && x[8] == futexARM64 && s.target.Mem.ReadSome(b[:], r.IP()) == len(b) && binary.LittleEndian.Uint32(b[:]) == svc
-	return [3]uint64(x[:3]), ok
+	restarted = x[8] == restartARM64
+	ok = r.Arch == context.ArchARM64 && (x[8] == futexARM64 || restarted) && s.target.Mem.ReadSome(b[:], r.IP()) == len(b) && binary.LittleEndian.Uint32(b[:]) == svc
+	return [4]uint64(x[:4]), ok, restarted
 }
 
 // Offsets in glibc's pthread_mutex_t on 64-bit systems (sysdeps/nptl/bits/struct_mutex.h), in words: __lock,

@@ -1,6 +1,7 @@
 package paused
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -25,11 +26,11 @@ func TestFutexCall(t *testing.T) {
 	svc, nop := words{1, 0, 0, 0xd4}, words{0x1f, 0x20, 3, 0xd5}
 	arm := func(pc, x8 uint64) context.Registers {
 		g := context.ARM64{PC: pc}
-		g.X[0], g.X[1], g.X[2], g.X[8] = 1, 2, 3, x8
+		g.X[0], g.X[1], g.X[2], g.X[3], g.X[8] = 1, 2, 3, 4, x8
 		return context.FromARM64(g)
 	}
 	amd := context.AMD64{}
-	amd.GPR[context.RDI], amd.GPR[context.RSI], amd.GPR[context.RDX] = 1, 2, 3
+	amd.GPR[context.RDI], amd.GPR[context.RSI], amd.GPR[context.RDX], amd.GPR[context.R10] = 1, 2, 3, 4
 	for _, c := range []struct {
 		name string
 		regs context.Registers
@@ -38,17 +39,20 @@ func TestFutexCall(t *testing.T) {
 		want bool
 	}{
 		{"x86-64", context.FromAMD64(amd), nop, 202, true},
+		{"x86-64, restarted", context.FromAMD64(amd), nop, 219, true},
 		{"x86-64, another call", context.FromAMD64(amd), nop, 98, false},
 		{"x86-64, none", context.FromAMD64(amd), nop, -1, false},
 		{"ARM64", arm(0x4000, 98), svc, -1, true},
+		{"ARM64, restarted", arm(0x4000, 128), svc, -1, true},
 		{"ARM64, another call", arm(0x4000, 202), svc, -1, false},
 		{"ARM64, running", arm(0x4000, 98), nop, -1, false},
 		{"ARM64, code that cannot be read", arm(0x5000, 98), svc, -1, false},
 		{"neither", context.Registers{}, svc, 98, false},
 	} {
 		s := &Process{target: &target.Process{Mem: c.mem}}
-		if args, ok := s.futexCall(&c.regs, c.call); ok != c.want || ok && args != [3]uint64{1, 2, 3} {
-			t.Errorf("%s: %v %v", c.name, args, ok)
+		args, ok, restarted := s.futexCall(&c.regs, c.call)
+		if ok != c.want || ok && args != [4]uint64{1, 2, 3, 4} || restarted != strings.HasSuffix(c.name, "restarted") {
+			t.Errorf("%s: %v %v %v", c.name, args, ok, restarted)
 		}
 	}
 }

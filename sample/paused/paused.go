@@ -65,6 +65,7 @@ type Stack struct {
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
 	Cooperative bool
+	Limited     bool // it waits at a futex, with a time limit
 }
 
 // newPausedProcessOf is New for a running process, whose files are read too.
@@ -185,7 +186,7 @@ func (s *Process) Walk(th *Thread) Stack {
 		s.Set(s.Reread())
 		frames, gap = s.follow(&c)
 	}
-	out := Stack{TID: th.TID, Gap: gap}
+	out := Stack{TID: th.TID, Gap: gap, Limited: th.word.ok && th.word.limited}
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
 	}

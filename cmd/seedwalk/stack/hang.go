@@ -116,12 +116,12 @@ const confirms = 4
 // third snapshot decides.
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	if f.core != "" {
-		v, chains, err := f.withChains(f.ofCore)
+		v, pending, err := f.withTasks(f.ofCore)
 		if err != nil {
 			return nil, err
 		}
-		p := processOf(v)
-		p.Once, p.Chains = true, chains
+		p := processOf(v, pending)
+		p.Once = true
 		return reportOf(v, p), nil
 	}
 	first, err := f.ofProcess()
@@ -141,12 +141,12 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 	before := runTimes(f.pid)
 	time.Sleep(wait)
 	after := runTimes(f.pid)
-	second, chains, err := f.withChains(f.ofProcess)
+	second, pending, err := f.withTasks(f.ofProcess)
 	if err != nil {
 		return nil, nil, fmt.Errorf("at the next snapshot: %w", err)
 	}
-	p := processOf(second)
-	p.Stopped, p.Processors, p.Chains = stopped, processorsOf(f.pid), chains
+	p := processOf(second, pending)
+	p.Stopped, p.Processors = stopped, processorsOf(f.pid)
 	then := map[uint32]*stackThread{}
 	for i := range first.Threads {
 		then[first.Threads[i].TID] = &first.Threads[i]
@@ -161,15 +161,16 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 	return reportOf(second, p), second, nil
 }
 
-// withChains takes a snapshot and reads the pending async operations. chains is empty if they cannot be read.
-func (f *stackFlags) withChains(look func() (*stackView, error)) (v *stackView, chains []hang.Chain, err error) {
+// withTasks takes a snapshot and reads the pending async operations. pending is empty if they cannot be read.
+func (f *stackFlags) withTasks(look func() (*stackView, error)) (v *stackView, pending *tasks.Result, err error) {
+	pending = &tasks.Result{}
 	f.use = func(p *paused.Process) {
 		if r, err := p.Tasks(); err == nil {
-			chains = hangChains(r.Groups)
+			pending = r
 		}
 	}
 	v, err = look()
-	return v, chains, err
+	return v, pending, err
 }
 
 func hangChains(groups []tasks.Group) (out []hang.Chain) {
@@ -190,12 +191,12 @@ func (t *stackThread) equals(o *stackThread) bool {
 		slices.EqualFunc(t.Frames, o.Frames, func(a, b stackFrame) bool { return a.IP == b.IP && a.SP == b.SP })
 }
 
-// processOf converts stacks to the input of package hang's rules.
-func processOf(v *stackView) *hang.Process {
-	p := &hang.Process{}
+// processOf converts stacks and pending async operations to the input of package hang's rules.
+func processOf(v *stackView, pending *tasks.Result) *hang.Process {
+	p := &hang.Process{Chains: hangChains(pending.Groups), NoneQueued: pending.QueueRead && pending.Queued == 0}
 	for i := range v.Threads {
 		t := &v.Threads[i]
-		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative}
+		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative, Limited: t.limited}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner}
 		}

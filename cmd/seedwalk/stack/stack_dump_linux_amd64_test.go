@@ -131,7 +131,7 @@ func everything(b []byte) (read, heap bool) {
 	if err != nil {
 		return false, false
 	}
-	p := processOf(v)
+	p := processOf(v, &tasks.Result{})
 	p.Once = true
 	if r != nil {
 		of.chains = r.Groups

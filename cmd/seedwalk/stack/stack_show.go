@@ -46,6 +46,7 @@ type stackThread struct {
 
 	gapIn       string
 	cooperative bool // see paused.Stack
+	limited     bool
 }
 
 type stackFrame struct {
@@ -69,7 +70,7 @@ func newStackView(source string, pid int, name string) *stackView {
 
 // add takes a thread's stack.
 func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
-	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative}
+	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative, limited: s.Limited}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := p.Modules().Find(s.At); i >= 0 {
