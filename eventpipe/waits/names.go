@@ -36,7 +36,7 @@ type Names struct {
 	Runtime    clrevent.Info
 	Process    clrevent.Process
 	Images     []Image
-	nativeName func(im *Image, offset uint64) (string, bool)
+	nativeName func(im *Image, offset uint64) (at uint64, name string)
 	unloads    int
 	methods    []method
 	ranges     symbol.Ranges
@@ -174,11 +174,11 @@ func (n *Names) native(f *Frame) {
 		}
 		offset := f.Addr - m.Start + m.Offset
 		f.Module = baseName(m.Path)
-		f.Name = fmt.Sprintf("%s+%#x", f.Module, offset)
 		if n.nativeName != nil {
-			if name, ok := n.nativeName(m, offset-1); ok {
-				f.Name, f.Named = name, true
-			}
+			offset, f.Name = n.nativeName(m, offset)
+		}
+		if f.Named = f.Name != ""; !f.Named {
+			f.Name = fmt.Sprintf("%s+%#x", f.Module, offset)
 		}
 		return
 	}
@@ -248,8 +248,9 @@ func (n *Names) Replaced() bool {
 	return n.unloads > 0
 }
 
-// SetNative sets the function that names an offset in an image's file. Only the first call counts.
-func (n *Names) SetNative(find func(im *Image, offset uint64) (string, bool)) {
+// SetNative sets the function that returns, for a return address as an offset in an image's file, the same
+// address in the image's own addresses and the name of the function. Only the first call counts.
+func (n *Names) SetNative(find func(im *Image, offset uint64) (at uint64, name string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.nativeName == nil {

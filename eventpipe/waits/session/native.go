@@ -54,7 +54,7 @@ func stampID(stamp uint64) string {
 	return fmt.Sprintf("%08x", stamp)
 }
 
-// nativeNames names offsets in ELF files and RVAs in PE images.
+// nativeNames names return addresses: offsets in ELF files and RVAs in PE images.
 type nativeNames struct {
 	dir      string // additional directory for Windows images, "" = none
 	mu       sync.Mutex
@@ -67,16 +67,16 @@ func newNativeNames(dir string) *nativeNames {
 	return &nativeNames{dir: dir, symbols: symbol.NewResolver(), segments: map[string][]elf.Segment{}, files: map[string]string{}}
 }
 
-// name returns the function that covers an offset. It never uses the nearest symbol before it.
-func (n *nativeNames) name(im *waits.Image, offset uint64) (string, bool) {
+// name returns a return address in the image's own addresses, and the function that contains the call, ""
+// if it is unknown. It never uses the nearest symbol before it. Without the image, the address is the offset.
+func (n *nativeNames) name(im *waits.Image, offset uint64) (at uint64, name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if isWindowsPath(im.Path) {
-		file := n.file(im)
-		if file == "" {
-			return "", false
+		if file := n.file(im); file != "" {
+			name, _ = n.symbols.Name(file, "", offset-1)
 		}
-		return n.symbols.Name(file, "", offset)
+		return offset, name
 	}
 	segments, ok := n.segments[im.Path]
 	if !ok {
@@ -86,11 +86,13 @@ func (n *nativeNames) name(im *waits.Image, offset uint64) (string, bool) {
 		n.segments[im.Path] = segments
 	}
 	for i := range segments {
-		if s := &segments[i]; offset >= s.Off && offset-s.Off < s.Filesz {
-			return n.symbols.Name(im.Path, "", offset-s.Off+s.Vaddr)
+		if s := &segments[i]; offset > s.Off && offset-s.Off <= s.Filesz {
+			at = offset - s.Off + s.Vaddr
+			name, _ = n.symbols.Name(im.Path, "", at-1)
+			return at, name
 		}
 	}
-	return "", false
+	return offset, ""
 }
 
 // file returns a path of the loaded image. It rejects files of another build.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/pe"
@@ -51,5 +53,36 @@ func TestWindowsNames(t *testing.T) {
 		if got := n.Frame(base+c.addr, 0).Name; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// An address without a name is in the image's own addresses, which may differ from the offsets in its file.
+func TestLinuxNames(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("SKIPPED-CHECK: no gcc for Linux")
+	}
+	lib := filepath.Join(tempdir.New(t), "libdemo.so")
+	must.Run(t, exec.Command("gcc", "-O2", "-shared", "-s", "-fPIC", "-Wl,-Ttext=0x345000", "-o", lib, "../../../profiler/testdata/demo.c"))
+	f := must.Get(elf.Open(lib))(t)
+	exports := 0
+	for _, s := range f.Segments() {
+		if !s.Executable() || s.Vaddr == s.Off {
+			continue
+		}
+		const base = 0x7fff12340000
+		n := waits.NewNames()
+		line := fmt.Sprintf("%x-%x r-xp %08x 08:01 99 %s\n", base, base+s.Filesz, s.Off, lib)
+		must.Do(t, session.ReadMaps(n, strings.NewReader(line), ""))
+		for at := s.Vaddr + 1; at <= s.Vaddr+s.Filesz-1; at++ {
+			switch name := n.Frame(base+at-s.Vaddr, 0).Name; {
+			case name == "demo_quicksort":
+				exports++
+			case strings.HasPrefix(name, "libdemo.so+") && name != fmt.Sprintf("libdemo.so+%#x", at):
+				t.Fatalf("%#x: %s", at, name)
+			}
+		}
+	}
+	if exports == 0 {
+		t.Error("no address in demo_quicksort")
 	}
 }
