@@ -167,6 +167,11 @@ var worlds = []world{
 			{"left is not read again", "handler.c", [][2]string{{leftAgain, "h->tag != tag"}}, timerLeft},
 			{"timers end before the recording does", "handler.c", [][2]string{{"\tint first = __atomic_compare", "\tdisarm_all(h);\n\tint first = __atomic_compare"}, {"__ATOMIC_RELAXED);\n\tdisarm_all(h);\n\tif (first)", "__ATOMIC_RELAXED);\n\tif (first)"}}, timerLeft},
 		}},
+	{name: "arm, the recording ends on any thread", file: "arm", defines: []string{"ENDS=1", "ANY=1"}, outcomes: []string{"no timer", "one timer"},
+		races: []string{"arm plain - disarm atomic", "end_if_asked plain - sw_end atomic", "end_if_asked plain - sw_put_back atomic"},
+		faults: []fault{
+			{"two threads put back what was changed", "handler.c", [][2]string{{"\tif (first)\n\t\tsw_put_back(h);", "\t(void)first;\n\tsw_put_back(h);"}}, "put back twice"},
+		}},
 	{name: "arm, the tool dies", file: "arm", defines: []string{"ENDS=0"}, outcomes: []string{"one timer", "two timers"},
 		races: []string{"abandoned plain - arm atomic", "abandoned plain - disarm atomic", "arm plain - disarm atomic"},
 		faults: []fault{

@@ -1,5 +1,8 @@
 /* sample/probe/src/handler.c: a thread takes the signal late that asks it to make its timer,
- * while the tool dies (ENDS 0) or has the recording end (ENDS 1). */
+ * while the tool dies (ENDS 0) or has the recording end (ENDS 1): on any thread that takes a signal (ANY 1). */
+#ifndef ANY
+#define ANY 0
+#endif
 #include "world.h"
 
 #include "handler.c"
@@ -30,6 +33,7 @@ UNSEEN void world_reset(void)
 	h->period = 1000000;
 	h->stale = 1;
 	h->heartbeat = 1000;
+	h->ending = ANY;
 	for (uint32_t i = 0; i < 2; i++)
 		slots(h)[i].tid = 1000 + i;
 	slots(h)[0].op = SW_OP_ARM;
