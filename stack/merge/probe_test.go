@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -170,6 +171,7 @@ func TestSame(t *testing.T) {
 		{"grown by stackalloc", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0x1810), true},
 		{"grown by stackalloc, without tables", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, nil, true},
 		{"grown by stackalloc, not in the tables", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0), true},
+		{"grown by stackalloc, the last frame of the report", []clr.SnapshotFrame{at(0x1100, fp)}, method, nil, false},
 		{"recursion without frame pointers", []clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)}, method, above(0x1030), false},
 		{"recursion without frame pointers and tables", []clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)}, method, nil, false},
 		{"a funclet below its method", []clr.SnapshotFrame{at(0x1400, fp), marker(0x4000)}, method, above(0x1030), false},
@@ -194,5 +196,90 @@ func TestSame(t *testing.T) {
 				t.Error("the question has moved the walk")
 			}
 		})
+	}
+}
+
+// standing returns a merger whose walk is at sp and fp.
+func standing(sp, fp uint64) *Merger {
+	m := New(amd64.New(), nil)
+	m.in = &clr.Capture{}
+	m.regs.SetIP(0x5000)
+	m.regs.SetSP(sp)
+	m.regs.SetFP(fp)
+	m.at.Regs = &m.regs
+	return m
+}
+
+// A stub without a frame lies below the frame that called it.
+func TestFrameless(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		sp, fp uint64 // of the CLR's frame
+		want   bool
+	}{
+		{"called by it", 0x1008, 0x1800, true},
+		{"at its SP", 0x1000, 0x1800, true},
+		{"above it", 0xff8, 0x1800, false},
+		{"another frame pointer", 0x1008, 0x1900, false},
+		{"too far away", 0x1000 + maxStub + 16, 0x1800, false},
+	} {
+		if got := standing(0x1000, 0x1800).frameless(&clr.SnapshotFrame{SP: c.sp, FP: c.fp}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if standing(0x1000, 0).frameless(&clr.SnapshotFrame{SP: 0x1008}) {
+		t.Error("without a frame pointer")
+	}
+}
+
+// A wrong guess leaves nothing behind: no frame, no count, and SP where it began.
+func TestTakeBack(t *testing.T) {
+	m := standing(0x900, 0)
+	m.out = []Frame{{SP: 0x80}, {SP: 0x100, Kind: unwind.KindStub}, {SP: 0x200}, {SP: 0x300, Kind: unwind.KindManaged}}
+	m.res, m.guess = Result{N: 4, Hidden: 3}, 1
+	if m.takeBack(); m.res.N != 1 || m.res.Hidden != 1 || m.guess != -1 || m.sp() != 0x100 {
+		t.Errorf("%+v, guess %d, SP %#x", m.res, m.guess, m.sp())
+	}
+}
+
+// The first gap of a stack says why it is not complete; a later refusal does not replace it.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		hr     clr.HRESULT
+		gap    Gap
+		frames []clr.SnapshotFrame
+		want   bool
+	}{
+		{"refused", clr.E_FAIL, GapNone, nil, true},
+		{"not refused", clr.S_OK, GapNone, nil, false},
+		{"behind another gap", clr.E_FAIL, GapNoInfo, nil, false},
+		{"frames were reported all the same", clr.E_FAIL, GapNone, []clr.SnapshotFrame{{Function: 7}}, false},
+	} {
+		m := standing(0x1000, 0)
+		m.in.Result, m.in.Frames, m.res.Gap = c.hr, c.frames, c.gap
+		if got := m.refused(); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// Only a leaf walk that ended in fresh code gets another verdict.
+func TestRejudge(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		written, n int
+		was, want  seed.Verdict
+	}{
+		{"fresh code on top", 0, 0, seed.Truncated, seed.NotNeeded},
+		{"below unmanaged frames", 0, 2, seed.Truncated, seed.Found},
+		{"below the leaf", 3, 2, seed.Truncated, seed.Truncated},
+		{"another verdict", 0, 2, seed.Unsafe, seed.Unsafe},
+	} {
+		m := standing(0x1000, 0)
+		m.res.N, m.res.Verdict = c.written, c.was
+		if m.rejudge(c.n); m.res.Verdict != c.want {
+			t.Errorf("%s: %v", c.name, m.res.Verdict)
+		}
 	}
 }
