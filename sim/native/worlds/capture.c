@@ -102,6 +102,7 @@ UNSEEN static int ask(int i)
 	for (int r = 0; r < 17; r++)
 		sim_check(r == SP || slots[0].regs[r] == (uint64_t)i, "the registers are another thread's, or not whole");
 	sim_check(slots[0].stack_addr == (uint64_t)&stacks[i][24] - 128, "the stack is another thread's");
+	sim_check(!slots[0].foreign && slots[0].stack_len == 8 * sizeof *stacks[i] + 128, "the stack's end is another thread's");
 	return 1;
 }
 
