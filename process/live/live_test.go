@@ -14,10 +14,10 @@ func TestParseMaps(t *testing.T) {
 7fff00000000-7fff00002000 r-xp 00000000 00:00 0                          [vdso]
 `
 	want := []Mapping{
-		{0x55d0c0a00000, 0x55d0c0a01000, 0x1000, 1234, true, "/usr/bin/a program"},
-		{0x7f0000000000, 0x7f0000001000, 0, 0, false, ""},
-		{0x7f0000001000, 0x7f0000002000, 0x2000, 77, true, "/memfd:doublemapper (deleted)"},
-		{0x7fff00000000, 0x7fff00002000, 0, 0, true, "[vdso]"},
+		{0x55d0c0a00000, 0x55d0c0a01000, 0x1000, 1234, true, "/usr/bin/a program", 0},
+		{0x7f0000000000, 0x7f0000001000, 0, 0, false, "", 0},
+		{0x7f0000001000, 0x7f0000002000, 0x2000, 77, true, "/memfd:doublemapper (deleted)", 0},
+		{0x7fff00000000, 0x7fff00002000, 0, 0, true, "[vdso]", 0},
 	}
 	got, err := ParseMaps(strings.NewReader(text))
 	if err != nil || cmptest.Diff(want, got) != "" {

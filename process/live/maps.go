@@ -30,6 +30,7 @@ type Mapping struct {
 	Inode      uint64
 	Exec       bool
 	Path       string // as the kernel writes it; empty if anonymous
+	Written    int64  // when the file of code was last written, Unix nanoseconds; 0 if unknown
 }
 
 // File returns the path of what a mapping maps, "" of nil.

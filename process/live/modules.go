@@ -38,8 +38,9 @@ type Loader struct {
 }
 
 type fileKey struct {
-	path  string
-	inode uint64
+	path    string
+	inode   uint64
+	written int64 // a file that is overwritten keeps its inode
 }
 
 type imageKey struct {
@@ -116,7 +117,7 @@ var errOutside = errors.New("no executable segment shows this part of the file")
 func IsPE(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".dll") }
 
 func (l *Loader) image(m *Mapping) *module.Module {
-	key := imageKey{fileKey{m.Path, m.Inode}, m.Start, m.End, m.Offset}
+	key := imageKey{fileKey{m.Path, m.Inode, m.Written}, m.Start, m.End, m.Offset}
 	if old := l.images[key]; old != nil {
 		return old
 	}

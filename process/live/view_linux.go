@@ -78,6 +78,7 @@ func (v *View) At(addr uint64) *Mapping {
 		err := v.ask(0, addr, &m)
 		switch {
 		case err == nil:
+			v.date(&m)
 			return &m
 		case !v.plain:
 			return nil
@@ -88,7 +89,16 @@ func (v *View) At(addr uint64) *Mapping {
 		return nil
 	}
 	m := v.all[i]
+	v.date(&m)
 	return &m
+}
+
+// date sets when the file of a mapping with code was last written.
+func (v *View) date(m *Mapping) {
+	var st unix.Stat_t
+	if m.Exec && m.Inode != 0 && unix.Stat(fmt.Sprintf("/proc/%d/root%s", v.pid, m.Path), &st) == nil && st.Ino == m.Inode {
+		m.Written = st.Mtim.Nano()
+	}
 }
 
 // list queries each mapping that matches flags. Without PROCMAP_QUERY it selects wanted mappings from the
@@ -101,6 +111,7 @@ func (v *View) list(flags uint64, wanted func(*Mapping) bool) (out []Mapping, er
 		case err == unix.ENOENT:
 			return out, nil
 		case err == nil && len(out) < maxMappings:
+			v.date(&m)
 			out = append(out, m)
 		case !v.plain:
 			return out, err
@@ -111,6 +122,7 @@ func (v *View) list(flags uint64, wanted func(*Mapping) bool) (out []Mapping, er
 	}
 	for i := range v.all {
 		if wanted(&v.all[i]) {
+			v.date(&v.all[i])
 			out = append(out, v.all[i])
 		}
 	}

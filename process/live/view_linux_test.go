@@ -3,8 +3,10 @@ package live
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +29,7 @@ func selected(t *testing.T, wanted func(*Mapping) bool) (out []Mapping) {
 	t.Helper()
 	all := must.Get(Maps(os.Getpid()))(t)
 	for i := range all {
+		NewView(os.Getpid()).date(&all[i])
 		if wanted(&all[i]) && all[i].Path != "[vsyscall]" {
 			out = append(out, all[i])
 		}
@@ -136,5 +139,30 @@ func TestViewOfEndedProcess(t *testing.T) {
 	cmd.Wait()
 	if left, err := v.Executable(); err == nil || len(left) != 0 {
 		t.Errorf("after the end: %d mappings, %v", len(left), err)
+	}
+}
+
+// A file that is overwritten in place keeps its inode. Its mapping is another one all the same.
+func TestViewOverwritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plug.so")
+	var seen []Mapping
+	for i := range 2 {
+		must.Do(t, os.WriteFile(path, make([]byte, 4096), 0o755))
+		must.Do(t, os.Chtimes(path, time.Time{}, time.Unix(int64(1000+i), 5)))
+		f := must.Get(os.Open(path))(t)
+		b := must.Get(unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE))(t)
+		f.Close()
+		v := NewView(os.Getpid())
+		all := must.Get(v.Executable())(t)
+		v.Close()
+		at := slices.IndexFunc(all, func(m Mapping) bool { return m.Path == path })
+		must.Do(t, unix.Munmap(b))
+		if at < 0 {
+			t.Fatal("the mapping is not listed")
+		}
+		seen = append(seen, all[at])
+	}
+	if seen[0].Inode != seen[1].Inode || seen[0].Written != 1000e9+5 || seen[1].Written != 1001e9+5 {
+		t.Errorf("%+v", seen)
 	}
 }

@@ -2,7 +2,6 @@ package collect
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -78,7 +77,7 @@ func base(path string) string {
 	if path == "" {
 		return ""
 	}
-	return filepath.Base(path)
+	return export.Base(path)
 }
 
 // assembly returns the name of an assembly from its path or its name. Methods of the same assembly
@@ -140,7 +139,7 @@ func (b *builder) nativeName(p *Process, k *frameKey) string {
 			at = start
 		}
 	}
-	return fmt.Sprintf("%s+%#x", filepath.Base(m.Path), at)
+	return fmt.Sprintf("%s+%#x", export.Base(m.Path), at)
 }
 
 // runtimeLibraries are prefixes of the .NET runtime's native libraries.
@@ -155,7 +154,7 @@ func isRuntime(base string) bool {
 func (p *Process) singleFile() int32 {
 	exe := int32(-1)
 	for i := range p.modules {
-		base := filepath.Base(p.modules[i].Path)
+		base := export.Base(p.modules[i].Path)
 		if strings.HasPrefix(strings.TrimPrefix(strings.ToLower(base), "lib"), "coreclr.") {
 			return -1
 		}

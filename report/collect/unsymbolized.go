@@ -2,7 +2,6 @@ package collect
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/report/export"
@@ -59,8 +58,9 @@ func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, share f
 		return ""
 	}
 	path := p.Modules[best].Path
+	name := export.Base(path)
 	return fmt.Sprintf("%.0f %% of the frames have no name: put %s beside %s (in %s) for those of %s",
-		100*share, file, filepath.Base(path), filepath.Dir(path), filepath.Base(path))
+		100*share, file, name, strings.TrimRight(strings.TrimSuffix(path, name), `/\\`), name)
 }
 
 // hidesInlined reports whether a profile has managed methods of a runtime that can keep the inlined ones, and

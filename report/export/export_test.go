@@ -264,3 +264,15 @@ func TestPprofUnnamed(t *testing.T) {
 		}
 	}
 }
+
+// A recording of one system is shown on another.
+func TestBase(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/lib/libc.so.6": "libc.so.6", "libc.so.6": "libc.so.6", "[vdso]": "[vdso]",
+		`C:\windows\system32\ntdll.dll`: "ntdll.dll", `\\server\share\coreclr.dll`: "coreclr.dll", `Z:\`: "", "coreclr.dll": "coreclr.dll",
+	} {
+		if got := Base(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

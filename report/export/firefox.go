@@ -5,7 +5,6 @@ import (
 	hexadecimal "encoding/hex"
 	"encoding/json"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,7 +270,7 @@ func (f *firefoxWriter) resource(module int32) int {
 	f.resources[module] = n
 	m := &f.p.Modules[module]
 	path, id := clean(m.Path), clean(m.BuildID)
-	name := filepath.Base(path)
+	name := Base(path)
 	lib := firefox.Lib{Name: name, Path: path, DebugName: name, DebugPath: path, BreakpadID: debugID(id)}
 	if id != "" {
 		lib.CodeID = &id

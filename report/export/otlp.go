@@ -116,16 +116,14 @@ func (w *otlpWriter) resource() (out []otlp.KeyValue) {
 }
 
 // programName returns the assembly of a command, or its program.
-func programName(command []string) string {
+func programName(command []string) (name string) {
 	for _, arg := range command {
 		if ext := filepath.Ext(arg); ext == ".dll" || ext == ".exe" {
-			return strings.TrimSuffix(filepath.Base(arg), ext)
+			return strings.TrimSuffix(Base(arg), ext)
 		}
+		name = cmp.Or(name, Base(arg))
 	}
-	if len(command) == 0 {
-		return ""
-	}
-	return filepath.Base(command[0])
+	return name
 }
 
 func (w *otlpWriter) profiles() (out []otlp.Profile) {

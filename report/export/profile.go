@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -263,4 +264,12 @@ func (p *Profile) checkStack(i int) error {
 		}
 	}
 	return nil
+}
+
+// Base returns the last part of a path of Linux or Windows.
+func Base(path string) string {
+	if strings.HasPrefix(path, `\\`) || len(path) > 2 && path[1:3] == `:\` {
+		return path[strings.LastIndexByte(path, '\\')+1:]
+	}
+	return filepath.Base(path)
 }

@@ -27,7 +27,7 @@ var larger = map[string]struct {
 	"unwind/amd64":   {28, 4430, "one file a rule; the hot path stays in one package"},
 	"unwind/arm64":   {23, 3385, "the twin of unwind/amd64"},
 	"sim/image":      {22, 3430, "one file an encoder"},
-	"report/export":  {25, 4240, "one file a format, and lanes, findings, and Activities, which several formats show"},
+	"report/export":  {25, 4250, "one file a format, and lanes, findings, Activities, and paths of both systems, which several formats show"},
 	"clr/contract":   {18, 0, "one file a structure of the runtime"},
 	"report/inspect": {17, 0, "one file a format and architecture"},
 	"process/live":   {17, 0, "pairs of files for two systems"},
