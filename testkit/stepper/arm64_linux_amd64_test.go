@@ -72,6 +72,14 @@ func (p *stepped64) track(w uint32, was, now *context.ARM64) {
 	}
 }
 
+// vectors reads d8 to d15, which takes eight questions, if all builds are stepped.
+func (p *stepped64) vectors(r *context.ARM64) error {
+	if !*all {
+		return nil
+	}
+	return p.g.vectors(r)
+}
+
 // visit walks at a point.
 func (p *stepped64) visit(regs *context.ARM64) error {
 	if regs.PC-p.jump.Value < p.jump.Size {
@@ -80,6 +88,9 @@ func (p *stepped64) visit(regs *context.ARM64) error {
 	}
 	stack, err := p.g.memory(regs.Sp, int(p.high-regs.Sp))
 	if err != nil {
+		return err
+	}
+	if err := p.vectors(regs); err != nil {
 		return err
 	}
 	p.Points++
@@ -133,6 +144,13 @@ func differs64(got *context.ARM64, want *call64, unknown *bool) string {
 			return fmt.Sprintf("x%d", i)
 		}
 	}
+	for i := range got.D {
+		if got.Known>>(32+i)&1 == 0 {
+			*unknown = true
+		} else if got.D[i] != want.regs.D[i] {
+			return fmt.Sprintf("d%d", 8+i)
+		}
+	}
 	return ""
 }
 
@@ -164,7 +182,13 @@ func (p *stepped64) run(every, most int) error {
 		if p.root && now.PC == done && now.Sp+512 == p.high {
 			return nil
 		}
-		p.track(binary.LittleEndian.Uint32(b), &was, &now)
+		w := binary.LittleEndian.Uint32(b)
+		if nearcall.IsARM64(w) {
+			if err := p.vectors(&was); err != nil { // a call does not change them
+				return err
+			}
+		}
+		p.track(w, &was, &now)
 		was = now
 	}
 	return nil
