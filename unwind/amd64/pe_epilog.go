@@ -55,6 +55,9 @@ func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code [
 		return !e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target))
 	}
 	for _, into := range [...]uint32{1, 2, 1 + fence, 2 + fence} {
+		if len(code) == 0 || code[0] != 0x0f && code[0] != 0xff && code[0] != 0x41 {
+			break
+		}
 		if n, reg := popReturn(s.table.Tail(s.pc-into, 8)); n != 0 && into%fence == uint32(n) {
 			*e = Epilog{Base: reg, popped: true}
 			return true
