@@ -125,7 +125,7 @@ fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 explore: ## the C of the probe and the profiler under every order and every memory order: the large worlds, and which memory orders are needed (minutes)
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds|TestOrders' ./sim/native -explore
 
-mutate: ## put faults into the code, one by one: the simulator's tests catch each
+mutate: ## put faults into the code, one by one, and show which test catches each
 	@$(GO) run ./testkit/tools/mutate
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn

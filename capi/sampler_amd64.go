@@ -55,12 +55,12 @@ func (t texts) free() {
 
 var sampling *sampler
 
-// leastProcs: the sampler must keep running even if another thread of Go's waits for a lock that a stopped
-// target holds.
+// leastProcs is the lowest GOMAXPROCS. The sampler then keeps running while another thread of Go waits for a
+// lock that a stopped thread holds.
 const leastProcs = 4
 
-// swgoSamplerBegin runs on a thread of C's, once. SEEDWALK_RAW names a file for raw
-// samples, which hold the copied stacks: for whoever judges this library.
+// swgoSamplerBegin creates the sampler. C calls it once. If SEEDWALK_RAW names a file, raw samples with the
+// copied stacks are written there, for tests.
 //
 //export swgoSamplerBegin
 func swgoSamplerBegin() {
@@ -102,7 +102,8 @@ func swgoSamplerRound(flags C.int32_t, thread C.uint64_t, out *C.seedwalk_sample
 // maxModules bounds the memory of modules that have gone.
 const maxModules = 4096
 
-// trim frees texts that only the last round's stacks used.
+// trim empties each cache of texts that exceeds its bound. It runs before a round, when the caller no longer
+// uses the results of the last one.
 func (s *sampler) trim() {
 	if len(s.modules) > maxModules {
 		drop(s.modules)
@@ -207,8 +208,8 @@ func (s *sampler) method(f clr.FunctionID) texts {
 	return t
 }
 
-// copiedRegisters are the registers that a thread records of itself, as UNWIND_INFO numbers them: those that
-// a callee must preserve.
+// copiedRegisters are the registers that a thread records of itself, as bits by their UNWIND_INFO numbers:
+// those that a function of Windows must preserve.
 const copiedRegisters = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 0xf<<12
 
 // copies are agent.Copies over the C pool.

@@ -42,14 +42,17 @@ lane() {
 
 # settle NAME...: takes over what lanes left. A few of the tests that failed are run once
 # more, alone. The summary names such a test even if it passes then; what fails twice
-# has failed. What the race detector found counts at once.
+# has failed. What the race detector found counts at once, and so does a lane that did not
+# end by itself.
 settle() {
-	local run again package pattern
+	local run code again package pattern
 	for run in "${@/#/$part.}"; do
 		cat "$run" >>"$log"
-		[ "$(cat "$run.code")" != 0 ] || continue
-		again=$(grep -q 'WARNING: DATA RACE' "$run" || go run ./testkit/tools/summary -again <"$run")
-		[ -n "$again" ] || status=$(cat "$run.code")
+		code=$(cat "$run.code")
+		[ "$code" != 0 ] || continue
+		again=
+		[ "$code" != 1 ] || grep -q 'WARNING: DATA RACE' "$run" || again=$(go run ./testkit/tools/summary -again <"$run")
+		[ -n "$again" ] || status=${code:-1}
 		while read -r package pattern; do
 			[ -n "$package" ] || continue
 			echo "once more: $package $pattern"
@@ -77,8 +80,8 @@ quick)
 	watched -run "$first" "$e2e" # alone: these measure a running program
 	;;
 rest)
-	# Two at a time: programs under emulators, compilers, and what computes need the
-	# processors, most others mostly wait.
+	# Two groups at a time: emulators, compilers, and simulators use the processors; most
+	# other tests wait.
 	{
 		lane guests -run "$guests" -skip "$first" "$e2e"
 		lane long $long
@@ -98,5 +101,5 @@ rest)
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac
-go run ./testkit/tools/summary <"$log"
+go run ./testkit/tools/summary <"$log" || status=1
 exit $status

@@ -9,8 +9,8 @@
 // Glossary. A *violation* is a call, or a declared lock or suspension, that breaks a rule. A *fatal* one
 // would hang or crash the process, and is not executed.
 //
-// Strategy: vtables whose functions pass on as many arguments as the longest method has, so that signatures
-// do not matter; a state machine for each thread (callbacks, running methods, locks, suspended threads) and
+// Strategy: each function of the proxy forwards as many arguments as the longest method has, so it needs no
+// signature; a state machine for each thread (callbacks, running methods, locks, suspended threads) and
 // one for the runtime (Initialize, the suspension and its owner, Shutdown); tables of ids that have ended; a
 // watch that checks every 20 ms for waits that do not end. The CLR reports whether a thread is managed. There
 // is no Go code here: the tests build the C with the system's compilers and load it into real CLRs.

@@ -10,9 +10,9 @@
 // A *scope* that triggers is a callback in which a method may start a collection. A *place* is the origin of
 // a call: which thread, in which callback, under which suspension. *Refused* is 80131363.
 //
-// Strategy: four tables that people edit (info.txt, callbacks.txt, bits.txt, results.txt) are embedded and
-// parsed once, strictly: an unknown word, a slot out of order, or a bit that does not exist is an error with
-// a line number. Package sim/conform checks the tables against real CLRs. They are also the source of
+// Strategy: the tables that people edit (info.txt, callbacks.txt, bits.txt, results.txt, ...) are embedded
+// and parsed once, strictly: an unknown word, a slot out of order, or a bit that does not exist is an error
+// with a line number. Package sim/conform checks the tables against real CLRs. They are also the source of
 // docs/contracts.md, of `seedwalk rules`, and of the rules of the C library's checking proxy.
 //
 // Known gaps: no available source has the contracts of ICorProfilerInfo13 to 15 ("unread"); for .NET 9 and 10

@@ -176,7 +176,7 @@ func TestParseRefuses(t *testing.T) {
 		{"name twice", good + "4 A async notrigger any none yes yes yes yes yes\n", "", "", "", "A stands twice"},
 		{"interface twice", good + head, "", "", "", "I stands twice"},
 		{"locks under suspension", head + "3 A async notrigger any takes yes yes yes yes yes\n", "", "", "", "not callable with a thread suspended"},
-		{"gate without trigger", head + "3 A sync+gc notrigger any takes yes yes yes no yes\n", "", "", "", "does not trigger"},
+		{"gate without trigger", head + "3 A sync+gc notrigger any takes yes yes yes no yes\n", "", "", "", `has the gate "sync+gc"`},
 		{"line of no row", " says x\n", "", "", "", "belongs to no row"},
 		{"unknown line", good + " sais x\n", "", "", "", "no line of a method"},
 		{"empty line", good + " says\n", "", "", "", "says nothing"},

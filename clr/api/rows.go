@@ -41,7 +41,7 @@ func (p *parser) sane(m *Info) {
 	case m.Thread == "reader" && m.Locks != "reader":
 		p.fail("%s is said to try the reader lock, its locks are %q", m.Name, m.Locks)
 	case m.Gate == SyncGC && m.GC == "notrigger":
-		p.fail("%s does not trigger, and its gate says it may", m.Name)
+		p.fail("%s has the gate \"sync+gc\" but gc \"notrigger\"", m.Name)
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *parser) remedy(w []string, says, do *string) {
 	}
 }
 
-// in reports whether a column is "yes" from a release on.
+// in reports whether a column is "yes" in release r.
 func (b *Bit) in(column string, r Release) bool {
 	for _, c := range b.From {
 		if c.in(column, r) {

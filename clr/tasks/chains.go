@@ -25,7 +25,7 @@ type Result struct {
 	Pending     int     // pending tasks, boxes, and the sources that boxes await
 	Tasks       int     // tasks, also those that have ended
 	Queued      int     // work items in the queues of the thread pool
-	QueueRead   bool    // the pool's shared queue could be read
+	QueueRead   bool    // all queues of the pool could be read
 	Unconfirmed int     // omitted: continuations without a link back, and waits that are on no stack
 	Changed     int     // omitted: continuations that could not be read, and chains that changed meanwhile
 	Unread      int     // pending tasks beyond the bound

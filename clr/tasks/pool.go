@@ -18,25 +18,25 @@ const (
 // Source: System.Private.CoreLib, ThreadPoolWorkQueue.cs and ConcurrentQueueSegment.cs.
 func (g *graph) readQueues() {
 	g.queued = map[uint64]bool{}
+	shared, whole := false, true
 	for _, at := range g.queues {
 		q, ok := g.load(at)
-		if !ok {
-			continue
-		}
-		g.readItems(q.Field("m_array"), nil) // of one worker
+		whole = g.readItems(q.Field("m_array"), nil) && ok && whole // of one worker
 		for _, name := range []string{"workItems", "highPriorityWorkItems", "lowPriorityWorkItems"} {
-			g.out.QueueRead = g.readQueue(q.Field(name)) || g.out.QueueRead
+			whole = g.readQueue(q.Field(name)) && whole
 		}
-		g.readItems(q.Field("_assignableWorkItemQueues"), func(at uint64) { g.readQueue(at) })
+		shared = shared || q.Field("workItems") != 0
+		ok = g.readItems(q.Field("_assignableWorkItemQueues"), func(at uint64) { whole = g.readQueue(at) && whole })
+		whole = whole && ok
 	}
-	g.out.Queued = len(g.queued)
+	g.out.Queued, g.out.QueueRead = len(g.queued), shared && whole
 }
 
-// readQueue reads a ConcurrentQueue<object>. It reports whether all of it could be read.
+// readQueue reads a ConcurrentQueue<object>, if at is not 0. It reports whether all of it could be read.
 func (g *graph) readQueue(at uint64) bool {
 	q, ok := g.load(at)
 	if !ok {
-		return false
+		return at == 0
 	}
 	next := q.Field("_head")
 	for range maxSegments {
@@ -44,24 +44,27 @@ func (g *graph) readQueue(at uint64) bool {
 		if !ok {
 			return next == 0
 		}
-		g.readItems(segment.Field("_slots"), nil)
+		if !g.readItems(segment.Field("_slots"), nil) {
+			return false
+		}
 		next = segment.Field("_nextSegment")
 	}
 	return false
 }
 
-// readItems reads the objects of an array, which may be inside structs. It marks them as queued, or passes
-// each to use.
-func (g *graph) readItems(array uint64, use func(uint64)) {
+// readItems reads the objects of an array, which may be inside structs, if the address is not 0. It marks
+// them as queued, or passes each to use. It reports whether all of the array could be read.
+func (g *graph) readItems(array uint64, use func(uint64)) bool {
 	const first = 16 // offset of an array's first item
 	a, ok := g.load(array)
 	if !ok {
-		return
+		return array == 0
 	}
 	b := make([]byte, 1<<12)
 	for at := array + first; at < array+a.Size && len(g.queued) < maxQueued; at += uint64(len(b)) {
 		part := b[:min(uint64(len(b)), array+a.Size-at)]
-		part = part[:g.src.Memory.ReadSome(part, at)]
+		n := g.src.Memory.ReadSome(part, at)
+		ok, part = ok && n == len(part), part[:n]
 		for ; len(part) >= 8; part = part[8:] {
 			switch item := binary.LittleEndian.Uint64(part); {
 			case !g.heap.Holds(item):
@@ -72,6 +75,7 @@ func (g *graph) readItems(array uint64, use func(uint64)) {
 			}
 		}
 	}
+	return ok
 }
 
 // wait records the threads that block on tasks.

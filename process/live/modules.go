@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -41,6 +42,11 @@ type fileKey struct {
 	path    string
 	inode   uint64
 	written int64 // a file that is overwritten keeps its inode
+}
+
+// older reports whether the key is of another content of the same file.
+func (k *fileKey) older(than *imageKey) bool {
+	return k.path == than.path && k.inode == than.inode && k.written != than.written
 }
 
 type imageKey struct {
@@ -120,6 +126,10 @@ func (l *Loader) image(m *Mapping) *module.Module {
 	key := imageKey{fileKey{m.Path, m.Inode, m.Written}, m.Start, m.End, m.Offset}
 	if old := l.images[key]; old != nil {
 		return old
+	}
+	if m.Written != 0 { // a file that is written all the time has only its last image here
+		maps.DeleteFunc(l.images, func(k imageKey, _ *module.Module) bool { return k.older(&key) })
+		maps.DeleteFunc(l.parsed, func(k fileKey, _ *module.Module) bool { return k.older(&key) })
 	}
 	l.lastID++
 	mod := l.load(m, key.fileKey)

@@ -59,8 +59,12 @@ func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, share f
 	}
 	path := p.Modules[best].Path
 	name := export.Base(path)
+	dir := strings.TrimSuffix(path, name)
+	if t := strings.TrimRight(dir, `/\`); t != "" && !strings.HasSuffix(t, ":") {
+		dir = t
+	}
 	return fmt.Sprintf("%.0f %% of the frames have no name: put %s beside %s (in %s) for those of %s",
-		100*share, file, name, strings.TrimRight(strings.TrimSuffix(path, name), `/\`), name)
+		100*share, file, name, dir, name)
 }
 
 // hidesInlined reports whether a profile has managed methods of a runtime that can keep the inlined ones, and

@@ -268,7 +268,7 @@ func (p *Profile) checkStack(i int) error {
 
 // Base returns the last part of a path of Linux or Windows.
 func Base(path string) string {
-	if strings.HasPrefix(path, `\\`) || len(path) > 2 && path[1:3] == `:\` {
+	if strings.HasPrefix(path, `\\`) || len(path) > 2 && path[1:3] == `:\` || !strings.Contains(path, "/") {
 		return path[strings.LastIndexByte(path, '\\')+1:]
 	}
 	return filepath.Base(path)

@@ -17,6 +17,6 @@
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known, only the
-// number of workers that wait for tasks shows that a pool is starved. Time limits of waits outside
-// of futexes, as of poll, are not known.
+// number of workers that wait for tasks shows that a pool is starved. Time limits are known of
+// futex waits only: not of poll, and not where the system call of a thread is unknown.
 package hang

@@ -215,7 +215,7 @@ func (j *judge) held() {
 		case w == Sleep:
 			end = " Unless it sleeps for ever, this is slow, not hung."
 		case owner.Limited:
-			end = " That wait has a time limit, so this is slow, not hung."
+			end = " That wait has a time limit. Unless it is repeated for ever, this is slow, not hung."
 		}
 		j.add(HeldLock, w != Sleep && !owner.Limited, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// Limits of what is buffered until something else is known.
+// maxUncut bounds the walked stacks of events that wait until the delivery is known. EventStep is the longest
+// sleep while events are recorded.
 const (
 	maxUncut  = 1 << 12 // walked stacks, until the delivery is known
 	EventStep = 2 * time.Millisecond
@@ -75,8 +76,8 @@ func New(s *sampler.Base, e Engine, f *probe.File) Events {
 	return Events{Base: s, Engine: e, File: f, Offset: probe.World(), waiting: map[openKey]stream.Held{}}
 }
 
-// How often the tool refreshes its heartbeat. The probe treats half a second without one as the tool's death.
-// Usually the rounds do it; the heartbeat goroutine steps in if they are late.
+// How often the tool refreshes its heartbeat. The probe treats half a second without one (two seconds on
+// Windows) as the tool's death. Usually the rounds do it; the heartbeat goroutine steps in if they are late.
 const (
 	beatEvery = 100 * time.Millisecond
 	BeatLate  = 250 * time.Millisecond
@@ -151,8 +152,8 @@ func (v *Events) WalkPending() {
 	}
 }
 
-// eventCapture returns the stack of an event. The known registers are those that a call preserves, at the
-// runtime's call of the probe.
+// eventCapture returns the stack of an event. Only registers that a call preserves are known, with their
+// values when the runtime called the probe.
 func eventCapture(a context.Arch, r *probe.Record) walk.Capture {
 	c := walk.Capture{TID: r.TID, Called: true, Regs: target.Called(a, r.Regs), Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Cut: r.Flags&probe.Cut != 0, Extra: r.Extra,
 		Low: r.StackAddr, High: r.StackAddr + uint64(len(r.Stack))}
@@ -345,9 +346,9 @@ func (v *Events) Last() {
 // noSession returns why there are no events.
 func noSession(failed uint32) string {
 	if failed == 0 {
-		return "no waits, locks, allocations and exceptions: the probe did not wait for the tool's wishes"
+		return "no waits, locks, allocations, and exceptions: the probe started before seedwalk requested events"
 	}
-	return "no waits, locks, allocations and exceptions: the runtime gave the probe no event session (" + fmt.Sprintf("HRESULT %#x", failed) + ")"
+	return "no waits, locks, allocations, and exceptions: the runtime gave the probe no event session (" + fmt.Sprintf("HRESULT %#x", failed) + ")"
 }
 
 // WriteTotals sends the totals.

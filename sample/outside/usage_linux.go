@@ -117,8 +117,8 @@ func (e *Engine) accountAll() {
 }
 
 // accountProcess sends the process's processor time since sampling began. The process's clock
-// disappears with the process. Then the time is that which the tool read when its command ended, or the
-// sum over the threads.
+// disappears with the process. Then the time is that which the tool read when its command ended. It is never
+// less than the sum over the threads.
 func (e *Engine) accountProcess() {
 	if e.Config.NoCPU {
 		return

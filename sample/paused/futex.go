@@ -72,16 +72,16 @@ func (s *Process) ReadLock(th *Thread, st live.Stood) {
 			w.words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
 	}
-	if restarted { // nanosleep, clock_nanosleep, or poll too, whose arguments do not fit
-		waits := w.op == futexWait || w.op == futexWaitBits || w.op == futexLockPI || w.op == futexLockPI2
-		w.ok = w.ok && waits && args[1] < 2*futexRealtime && w.Addr&3 == 0 && (w.words[0] == w.expected || w.op == futexLockPI || w.op == futexLockPI2)
+	if restarted { // or nanosleep, or poll: their arguments rarely look like a wait
+		waits := w.op == futexWait || w.op == futexWaitBits // others are never restarted so
+		w.ok = w.ok && waits && args[1] < 2*futexRealtime && w.Addr&3 == 0 && w.words[0] == w.expected
 	}
 }
 
 // futexCall returns the arguments of the futex call that a thread waits in. On ARM64 the kernel does not
 // report the call: a stopped thread points at the instruction that repeats the call, with its arguments
-// (arch/arm64/kernel/signal.c, do_signal). A call that the kernel restarts keeps its arguments but not its
-// number: restarted means that it may also be another one (restart_syscall(2)).
+// (arch/arm64/kernel/signal.c, do_signal). restarted reports restart_syscall, which hides the number of the
+// call but keeps its arguments.
 func (s *Process) futexCall(r *context.Registers, call int64) (args [4]uint64, ok, restarted bool) {
 	if r.Arch == context.ArchAMD64 {
 		g := &r.AMD64.GPR

@@ -1,7 +1,7 @@
 package sched
 
-// Lock is a mutual exclusion lock. Its zero value but for Name is free; names
-// must differ within a world, since states are compared by them.
+// Lock is a mutual exclusion lock. A Lock with only Name set is free. Names must be
+// unique in a world, because states are compared by the names of locks.
 type Lock struct {
 	Name      string
 	Recursive bool // its owner can take it again

@@ -19,7 +19,7 @@ type Result struct {
 	Stack   string   // of a Fault by a panic
 }
 
-// Kind is what an event, or the point an actor stands at, is.
+// Kind is the kind of an event, or of the point where an actor waits.
 type Kind uint8
 
 const (
@@ -96,7 +96,7 @@ func (a *Actor) line(begun bool) byte {
 	return lineRuns
 }
 
-// blocked is ready without asking conditions, whose answer was just noted.
+// blocked reports whether the pending operation must wait. Of a condition it uses the last noted answer.
 func (a *Actor) blocked() bool {
 	switch a.op.kind {
 	case KindLock:

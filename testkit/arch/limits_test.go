@@ -24,8 +24,8 @@ var larger = map[string]struct {
 	files, lines int
 	why          string
 }{
-	"unwind/amd64":   {28, 4433, "one file a rule; the hot path stays in one package"},
-	"unwind/arm64":   {23, 3385, "the twin of unwind/amd64"},
+	"unwind/amd64":   {28, 4440, "one file a rule; the hot path stays in one package; epilogs and thunks of three compilers"},
+	"unwind/arm64":   {23, 3390, "the twin of unwind/amd64"},
 	"sim/image":      {22, 3430, "one file an encoder"},
 	"report/export":  {25, 4250, "one file a format, and lanes, findings, Activities, and paths of both systems, which several formats show"},
 	"clr/contract":   {18, 0, "one file a structure of the runtime"},

@@ -15,7 +15,7 @@ import (
 
 const maxPops = 64 // real epilogs have at most 16
 
-// MaxEpilog is the most bytes of code that ReadEpilog reads.
+// MaxEpilog is how many bytes of code callers pass to ReadEpilog.
 const MaxEpilog = 8 + 2*maxPops + 3 + 8
 
 // Epilog is the rest of an epilog, decoded.
@@ -118,19 +118,21 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 		code = code[n:]
 	}
 	in := x86.Decode(code)
-	switch {
-	case in.Table != 0 || in.VEX:
+	if len(code) == 0 || in.Table != 0 || in.VEX {
 		return false
-	case in.Op == 0xeb, in.Op == 0xe9:
+	}
+	bare := code[0] == in.Op || len(code) > 1 && code[0] == 0xf2 && code[1] == in.Op // f2: bnd
+	switch {
+	case bare && (in.Op == 0xeb || in.Op == 0xe9):
 		e.Jumps, e.Target = true, at+uint64(in.Size)+uint64(in.Disp)
 		return true
-	case in.Op == 0xe8:
-		return bytes.HasPrefix(code[in.Size:], returnThunk)
+	case bare && in.Op == 0xe8:
+		return in.Disp == 7 && bytes.HasPrefix(code[in.Size:], returnThunk)
 	case in.Op == 0xff && in.Reg&7 == 4: // a switch has neither
 		return in.PCRel || in.REX&8 != 0
 	}
 	last, _ := popReturn(code)
-	return in.Op == 0xc3 || last != 0 || len(code) > 2 && code[0] == 0xc2
+	return in.Op == 0xc3 && (bare || len(code) > 1 && code[0] == 0xf3 && code[1] == 0xc3) || last != 0 || len(code) > 2 && code[0] == 0xc2
 }
 
 // jumpsOut reports whether a jump to target leaves the function. It does if target is the first byte of a

@@ -33,7 +33,8 @@ const maxStores = 24
 // unknown addresses do not hit the words in which registers were saved.
 type emulator struct {
 	regs    [32]value64 // 31 is SP
-	vectors [8]uint64   // addresses from which v8 to v15 were loaded last; 0: not loaded
+	vectors [8]uint64   // addresses from which v8 to v15 were loaded last; 0: not loaded, or stored before
+	stored  uint8       // which of them were stored: they are not restored where they are loaded later
 	stores  [maxStores]store
 	n       int
 }

@@ -69,9 +69,12 @@ func (e *emulator) base(w uint32, off uint64, mode uint32) (at uint64, known boo
 // transfer loads or stores a register of the instruction w at an address, if that is known.
 func (e *emulator) transfer(w, reg uint32, at uint64, known, wide, load bool, mem *memory.Window) {
 	switch i := reg&31 - 8; {
+	case w>>26&1 != 0 && i >= 8:
+	case w>>26&1 != 0 && w>>22&1 == 0:
+		e.stored |= 1 << i
 	case w>>26&1 != 0:
-		if known && w>>22&1 != 0 && i < 8 {
-			e.vectors[i] = at
+		if e.vectors[i] = at; !known || e.stored>>i&1 != 0 {
+			e.vectors[i] = 0
 		}
 	case load && known && wide:
 		e.write(reg, e.load(at, mem))

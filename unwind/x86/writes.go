@@ -20,6 +20,8 @@ func (in *Insn) Writes() uint16 {
 		return bit(in.Reg) // movbe, crc32, adcx
 	case in.Table == 3 && in.Op >= 0x14 && in.Op <= 0x17:
 		return in.toRM(false)
+	case in.Table == 3 && (in.Op == 0x61 || in.Op == 0x63): // pcmpestri, pcmpistri
+		return bitCX
 	}
 	return 0
 }
@@ -44,6 +46,7 @@ func (in *Insn) part(reg uint8, byteSized bool) uint16 {
 
 const (
 	bitAX = 1 << context.RAX
+	bitCX = 1 << context.RCX
 	bitDX = 1 << context.RDX
 )
 
@@ -66,8 +69,14 @@ func (in *Insn) writesOne() uint16 {
 		return in.toRM(small)
 	case op == 0x8a, op == 0x8b:
 		return in.part(in.Reg, small)
-	case op > 0x90 && op < 0x98:
+	case op > 0x90 && op < 0x98, op == 0x90 && in.REX&1 != 0: // else nop
 		return bitAX | bit(op&7|in.REX&1<<3)
+	case op == 0x8c:
+		return in.toRM(false)
+	case op == 0x9f, op == 0xd7: // lahf, xlat
+		return bitAX
+	case op >= 0xe0 && op <= 0xe2: // loop
+		return bitCX
 	case op == 0x98, op == 0x99, op >= 0xa0 && op < 0xb0, op >= 0xe4 && op <= 0xed:
 		return bitAX | bitDX | 1<<context.RCX | 1<<context.RSI | 1<<context.RDI
 	case op&0xf0 == 0xb0:
@@ -111,8 +120,10 @@ func (in *Insn) writesTwo() uint16 {
 	op := in.Op
 	switch {
 	case op&0xf0 == 0x40, op == 0x02, op == 0x03, op == 0xaf, op == 0xb6, op == 0xb7, op == 0xbe, op == 0xbf, op == 0xbc, op == 0xbd, op == 0xb8,
-		op == 0x2c, op == 0x2d, op == 0x50, op == 0xd7, op == 0xc5:
+		op == 0x2c, op == 0x2d, op == 0x50, op == 0xd7, op == 0xc5, op == 0xb2, op == 0xb4, op == 0xb5:
 		return bit(in.Reg)
+	case op == 0xae, op == 0x1e && in.Rep && in.Reg&7 == 1: // rdfsbase, rdgsbase, rdssp
+		return in.toRM(false)
 	case op&0xf0 == 0x90, op == 0xb0:
 		return in.toRM(true) | bitAX
 	case op == 0xa4, op == 0xa5, op == 0xac, op == 0xad, op == 0xab, op == 0xb3, op == 0xbb, op == 0xb1:
@@ -134,13 +145,15 @@ func (in *Insn) writesTwo() uint16 {
 func (in *Insn) writesVEX() uint16 {
 	op := in.Op
 	switch {
-	case in.Table == 1 && (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xd7 || op == 0xc5),
+	case in.Table == 1 && (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xd7 || op == 0xc5 || op == 0x93),
 		in.Table == 2 && (op == 0xf2 || op == 0xf5 || op == 0xf7), in.Table == 3 && op == 0xf0:
 		return bit(in.Reg)
 	case in.Table == 1 && op == 0x7e && !in.Rep, in.Table == 3 && op >= 0x14 && op <= 0x17:
 		return in.toRM(false)
 	case in.Table == 2 && op == 0xf3:
 		return bit(in.Other)
+	case in.Table == 3 && (op == 0x61 || op == 0x63):
+		return bitCX
 	case in.Table == 2 && op == 0xf6:
 		return bit(in.Reg) | bit(in.Other)
 	}
@@ -163,9 +176,10 @@ const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 
 // zeroing are the first bytes of the instructions that Zeroes accepts.
 var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0xdf, 0x0f}
 
-// Zeroes returns the length of the instruction that code begins with, if it zeroes registers that functions
-// preserve neither on System V nor on Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), ffreep st(i), or
-// xor, pxor, or xorps of a register with itself. It returns 0 for other code. code must not be empty.
+// Zeroes returns the length of the instruction that code begins with, if gcc writes it to zero registers that
+// no function preserves, on System V or Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), ffreep st(i),
+// or xor (31 /r, 32 bits), pxor, or xorps of a register with itself. It returns 0 for other code. code must
+// not be empty.
 func Zeroes(code []byte) int {
 	if bytes.IndexByte(zeroing, code[0]) < 0 {
 		return 0
@@ -174,7 +188,7 @@ func Zeroes(code []byte) int {
 	switch {
 	case in.Memory:
 	case in.Table == 1 && in.Op == 0x77,
-		in.Table == 1 && (in.Op == 0xef || in.Op == 0x57) && in.Reg == in.RM && in.Reg < 6,
+		in.Table == 1 && (in.Op == 0xef || in.Op == 0x57) && in.Reg == in.RM && in.Reg < 6 && (!in.VEX || in.Other == in.RM),
 		in.Table == 0 && in.Op == 0x31 && in.Reg == in.RM && volatile>>in.Reg&1 != 0,
 		in.Table == 0 && in.Op == 0xd9 && in.Reg&7 == 5 && in.RM&7 == 6,
 		in.Table == 0 && in.Op == 0xdd && in.Reg&7 == 3,

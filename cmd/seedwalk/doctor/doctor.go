@@ -2,7 +2,7 @@
 //
 // Sources: proc(5); the event log and firewall of Windows.
 //
-// Glossary. A finding is the answer of one check: OK, NOTE, or BAD with a remedy.
+// Glossary. A finding is the answer of one check: OK, NOTE, or BAD, with a remedy if one is known.
 //
 // Strategy. Each system lists its checks in order. Where it can, a check tries what a recording
 // would do.

@@ -49,8 +49,8 @@ mutexes of the C library, futexes whose owner the kernel knows, and objects that
 locks; with .NET 9 and later also System.Threading.Lock and the writer of a ReaderWriterLockSlim.
 Threads that wait for each other are listed at the end.
 
-An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text, the
-lines of a recursion are written once, with their number. A core often lacks the pages of files.
+An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text,
+lines that repeat (up to 8 together, at least 12 in all) are written once, with their number. A core often lacks the pages of files.
 They are read from the files themselves, if those are found.
 
 Examples:

@@ -249,6 +249,7 @@ const (
 	minRepeated = 12
 )
 
+// writeLines writes lines, those that repeat once.
 func writeLines(w io.Writer, lines []string) {
 	for len(lines) > 0 {
 		n, times := repeated(lines)
@@ -260,14 +261,18 @@ func writeLines(w io.Writer, lines []string) {
 			if n > 1 {
 				what = fmt.Sprintf("%d lines above repeat", n)
 			}
-			fmt.Fprintf(w, "  ... the %s %d more times\n", what, times-1)
+			more := fmt.Sprintf("%d more times", times-1)
+			if times == 2 {
+				more = "once more"
+			}
+			fmt.Fprintf(w, "  ... the %s %s\n", what, more)
 		}
 		lines = lines[n*times:]
 	}
 }
 
-// repeated returns how many first lines repeat together, and how often they occur. Without a repetition it
-// returns 1, 1.
+// repeated returns the length of the block of lines that lines begin with, and how often it occurs in a row.
+// Without a repetition it returns 1, 1.
 func repeated(lines []string) (n, times int) {
 	for n = 1; n <= maxRepeated; n++ {
 		same := n
