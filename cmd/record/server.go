@@ -270,9 +270,6 @@ func (s *server) settle() {
 	s.mu.Lock()
 	again := s.settling
 	s.settling = true
-	if s.limit != nil {
-		s.limit.Stop()
-	}
 	s.mu.Unlock()
 	if !again && s.listener != nil {
 		s.acceptWaiting()
@@ -295,6 +292,11 @@ func (s *server) settle() {
 		c.SetReadDeadline(time.Now().Add(wait))
 	}
 	s.readers.Wait()
+	s.mu.Lock()
+	if s.limit != nil { // a process that waited to be accepted may have been the first
+		s.limit.Stop()
+	}
+	s.mu.Unlock()
 	s.stopListening()
 }
 

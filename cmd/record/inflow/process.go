@@ -169,11 +169,12 @@ const firstSample = 10 * time.Second
 // mayBegin starts the recording's time. If the first sample is to start it, mayBegin only limits the
 // wait.
 func (p *Process) mayBegin() {
-	if p.Prove {
+	switch {
+	case !p.Prove:
+		p.Begin(time.Now())
+	case p.limit == nil: // else a later greeting
 		p.limit = time.AfterFunc(firstSample, func() { p.Begin(time.Now()) })
-		return
 	}
-	p.Begin(time.Now())
 }
 
 // moment returns when a sample was taken. It returns the present time if that was before the process
