@@ -235,10 +235,9 @@ func (l *fieldList) frames(at, size int) {
 	}
 }
 
-// FuzzWholeELF edits the fields of whole files and reads every part of them:
-// sections, unwind tables and each of their rows, symbols and names, from the
-// file and as mapped, and walks out of functions the file names. The conditions of
-// FuzzELF and FuzzWalk must hold here too.
+// FuzzWholeELF edits fields of whole ELF files. It reads every part of the result, as a file and as mapped:
+// sections, unwind tables with all rows, and symbols. Then it walks out of functions with symbols. The
+// conditions of FuzzELF and FuzzWalk must hold here too.
 func FuzzWholeELF(f *testing.F) {
 	ours, hosts := wholeELFs(f)
 	scripts(ours, func(file uint8, script []byte) { f.Add(file, script, uint64(walkBias+0x1000)) })

@@ -61,7 +61,7 @@ type Counts struct {
 	Results                                 map[clr.HRESULT]int
 
 	Waited   int // threads whose end waited for a walk
-	Shared   int // resumes of threads that somebody else had suspended too
+	Shared   int // resumes of threads that another profiler had suspended too
 	Owners   int // copies of threads that owned a lock which the CLR's walk takes
 	Hijacked int // copies of threads with a hijacked return address
 	Seeded   int // walks from a seed

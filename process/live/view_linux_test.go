@@ -142,7 +142,7 @@ func TestViewOfEndedProcess(t *testing.T) {
 	}
 }
 
-// A file that is overwritten in place keeps its inode. Its mapping is another one all the same.
+// A file that is overwritten in place keeps its inode. Its mapping still counts as a new one.
 func TestViewOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plug.so")
 	var seen []Mapping

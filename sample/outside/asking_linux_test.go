@@ -84,7 +84,8 @@ func masks(pending, blocked uint64) map[string]string {
 
 func bitOf(sig int) uint64 { return 1 << (sig - 1) }
 
-// A thread gets a signal only if it can take it, and only in the program that was recorded.
+// A thread gets a signal only if it does not block it and has no such signal pending. After an exec, or
+// after the end of the recording, no thread gets one.
 func TestAsk(t *testing.T) {
 	urgent := int(unix.SIGURG)
 	for _, c := range []struct {

@@ -116,9 +116,9 @@ func (e *Engine) accountAll() {
 	e.accountProcess()
 }
 
-// accountProcess sends the process's processor time since sampling began. The process's clock
-// disappears with the process. Then the time is that which the tool read when its command ended. It is never
-// less than the sum over the threads.
+// accountProcess sends the process's CPU time since sampling began. If the process is gone, its clock cannot
+// be read any more. Then accountProcess uses the time that the tool read when the command ended. It never
+// sends less than the sum over the threads.
 func (e *Engine) accountProcess() {
 	if e.Config.NoCPU {
 		return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
@@ -114,6 +115,50 @@ func TestWaiterNames(t *testing.T) {
 	} {
 		if got := c.w.names(all); len(got) != c.want {
 			t.Errorf("%s: %#x", c.name, got)
+		}
+	}
+}
+
+// room is memory that starts at 0x4000.
+type room []byte
+
+func (r room) ReadAt(p []byte, addr uint64) bool { return r.ReadSome(p, addr) == len(p) }
+
+func (r room) ReadSome(p []byte, addr uint64) int {
+	if addr < 0x4000 || addr > 0x4000+uint64(len(r)) {
+		return 0
+	}
+	return copy(p, r[addr-0x4000:])
+}
+
+// A restarted system call counts as a futex wait only if its arguments and its word fit: it may also be poll
+// or nanosleep. Only a wait with a time limit is restarted so.
+func TestReadLockRestarted(t *testing.T) {
+	const futex, restart = 202, 219
+	for _, c := range []struct {
+		name                        string
+		call                        int64
+		addr, op, expected, timeout uint64
+		ok, limited                 bool
+	}{
+		{"a wait", futex, 0x4000, 0x80, 2, 0, true, false},
+		{"a wait with a time limit", futex, 0x4000, 0x189, 2, 0x7000, true, true},
+		{"restarted", restart, 0x4000, 0x189, 2, 0x7000, true, true},
+		{"restarted, of another value", restart, 0x4000, 0x189, 3, 0x7000, false, true},
+		{"poll of 6 files", restart, 0x4000, 6, 2, 0, false, true},
+		{"poll of 13 files", restart, 0x4000, 13, 2, 0, false, true},
+		{"poll of 521 files", restart, 0x4000, 0x209, 2, 0, false, true},
+		{"clock_nanosleep", restart, 1, 0, 0x4000, 0, false, true},
+		{"not aligned", restart, 0x4002, 0, 0, 0, false, true},
+	} {
+		var g context.AMD64
+		g.GPR[context.RDI], g.GPR[context.RSI], g.GPR[context.RDX], g.GPR[context.R10] = c.addr, c.op, c.expected, c.timeout
+		mem := make(room, 64)
+		mem[0] = 2
+		s := &Process{target: &target.Process{Mem: mem}}
+		th := Thread{Regs: context.FromAMD64(g)}
+		if s.ReadLock(&th, live.Stood{Call: c.call}); th.word.ok != c.ok || th.word.limited != c.limited {
+			t.Errorf("%s: ok %v, limited %v", c.name, th.word.ok, th.word.limited)
 		}
 	}
 }

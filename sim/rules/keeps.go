@@ -76,7 +76,7 @@ var hazards = map[string]hazard{
 	"unsafe":            {"the CLR answers UNSAFE", answered(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE), "thread-asks-in-window"},
 	"snapshot-lock":     {"a sampled thread is in the loader", func(c *sim.Counts) bool { return c.Loading+c.Rescues > 0 }, "thread-asks-in-window"},
 	"thread-destroyed":  {"a thread ends while it is walked", func(c *sim.Counts) bool { return c.Waited > 0 }, "thread-no-claim"},
-	"resume-twice":      {"somebody else has suspended the thread too", func(c *sim.Counts) bool { return c.Shared > 0 }, "thread-resume-twice"},
+	"resume-twice":      {"another profiler has suspended the thread too", func(c *sim.Counts) bool { return c.Shared > 0 }, "thread-resume-twice"},
 	"collector-wait":    {"the CLR answers E_FAIL", answered(clr.E_FAIL), "thread-asks-in-window"},
 	"priming":           {"the suspended thread owns the lock of the first call", func(c *sim.Counts) bool { return c.Owners > 0 }, "thread-first-call-suspended"},
 	"adjusted-seed":     {"a seed is given", func(c *sim.Counts) bool { return c.Seeded > 0 }, "seed-adjusted"},

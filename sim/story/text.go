@@ -77,9 +77,9 @@ func (s *Story) keptSummary() string {
 		return summary(s.Rule, s.Kept)
 	}
 	if s.Rule.Idle {
-		return fmt.Sprintf("Nothing found in %s. The runs are in no count, because the sampler cannot break the rule here.", Bounds(s.Rule))
+		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(s.Rule))
 	}
-	return fmt.Sprintf("Nothing found in %s, the longest of %d steps. %s runs hold a judged sample, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
+	return fmt.Sprintf("The sampler passes %s (longest run: %d steps). A sample was judged in %s runs, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
 		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met), s.Rule.Hazard, s.Rule.Mutation)
 }
 

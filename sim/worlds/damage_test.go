@@ -21,7 +21,7 @@ func seeded(a image.Arch) func(s *sim.Setup) {
 // mayKill lists the kinds whose bad seeds may end the CLR. Without tables of managed code, such a
 // seed looks good: a wrong return address can still lie in a method, between two instructions. It
 // takes a wrong copy of the stack. Wrong registers lead to words that hold true return addresses; of
-// 2,800 worlds with a flipped bit of ip (-damaged 2800) one dies all the same.
+// 2,800 worlds with a flipped bit of ip (-damaged 2800) one still dies.
 var mayKill = map[string]bool{"bit flip in the stack's copy": true}
 
 // certain are the kinds that no bad seed passes.

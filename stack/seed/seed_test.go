@@ -244,7 +244,8 @@ func TestMisalignedIP(t *testing.T) {
 	}
 }
 
-// A thread is in the loader if one of its unmanaged frames is, the leaf too. The managed frame below is none.
+// A thread is in the loader if any of its unmanaged frames is, including the leaf. The managed frame does not
+// count.
 func TestLoading(t *testing.T) {
 	for _, arch := range context.Arches {
 		for i, want := range []bool{true, true, false} {

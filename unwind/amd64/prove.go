@@ -64,9 +64,9 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 // maxStraight is how many bytes of a function are read as a straight leaf.
 const maxStraight = 64
 
-// straightLeaf reports whether code reaches a return without a branch, and without an instruction that
-// changes the stack pointer or the word it points to. Such a leaf would also pass proves, at several times
-// the cost. Any instruction that does more than move and compute is left to proves.
+// straightLeaf is a cheap first test for a leaf: it reports whether code runs straight to a return and leaves
+// the stack pointer and the return address alone. It accepts only instructions that move and compute. Code
+// with others needs the slower test, proves.
 func straightLeaf(code []byte) bool {
 	for len(code) > 0 {
 		if code[0] == 0xc3 {

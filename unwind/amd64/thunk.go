@@ -77,8 +77,9 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return t.rule(kind, i, off), ok && into <= t.ret
 }
 
-// inPEThunk makes the rule of the body of an indirect jump's thunk in a PE image. Only the code shows it: the
-// trap follows a call of the body. clang aligns the body, and lists its thunks in no exception directory.
+// inPEThunk returns the rule for an address in a retpoline of a PE image, which clang does not list in the
+// exception directory. A retpoline is recognized by its code: a call of its body, a loop that traps
+// speculation (trap), and then, aligned, the body.
 func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 	const mov, align = 4, 16 // bytes
 	for back := uint64(0); a.Exact && back <= mov; back += mov {

@@ -110,7 +110,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// Zeroing with a third register is none.
+// A VEX instruction with another source register does not zero.
 func TestZeroesVEX(t *testing.T) {
 	for code, want := range map[string]int{"\xc5\xf8\x57\xc0": 4, "\xc5\xf0\x57\xc0": 0, "\xc5\xf9\xef\xc0": 4, "\xc5\xf1\xef\xc0": 0} {
 		if got := Zeroes([]byte(code)); got != want {

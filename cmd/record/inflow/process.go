@@ -38,7 +38,7 @@ type Process struct {
 	Relay     bool                 // samples are for other recordings only
 	Pool      func()               // watches the thread pool; nil = it is not wanted, or runs
 	sealed    bool                 // the stream has ended
-	limit     *time.Timer          // of mayBegin, stopped when the stream ends; nil = there is none
+	limit     *time.Timer          // starts the recording's time without a sample; set by mayBegin
 	Watching  sync.WaitGroup       // of pool: a session that is not stopped stays open in the process
 }
 

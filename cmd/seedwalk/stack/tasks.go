@@ -156,8 +156,8 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 	return v
 }
 
-// tolerated limits the gaps between objects that are not reported as a problem, to 1/tolerated of the heap's
-// bytes. Memory between two allocations has no objects.
+// Parts of the heap without objects are reported as a problem if they are more than 1/tolerated of its bytes.
+// Some are normal, between two allocations.
 const tolerated = 100
 
 // remedy names the kinds of cores that contain the heap.

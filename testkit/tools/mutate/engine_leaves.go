@@ -59,7 +59,7 @@ func leavesFaults() []Fault {
 		window("run-first", "a run's first word is of the run below", "w.more[mid].Addr <= addr {", "w.more[mid].Addr < addr {"),
 		window("run-lowest", "there is a run below each word", "\tif lo == 0 {\n\t\treturn nil\n\t}\n", ""),
 
-		stub("syscall.go", "stub-shorter", "a stub of full length is none", "const maxSystemCall = 31", "const maxSystemCall = 30"),
+		stub("syscall.go", "stub-shorter", "a stub of full length is not recognized", "const maxSystemCall = 31", "const maxSystemCall = 30"),
 		stub("syscall.go", "stub-any-beginning", "a stub may begin with anything", "bytes.HasPrefix(code, systemCallBegin) && ", ""),
 		stub("syscall.go", "stub-half-beginning", "a stub begins with any mov r10", "systemCallBegin = []byte{0x4c, 0x8b, 0xd1, 0xb8}", "systemCallBegin = []byte{0x4c, 0x8b}"),
 		stub("syscall.go", "stub-any-behind", "anything may stand behind a system call", " && code[n] == 0xc3 {", " {"),

@@ -46,7 +46,7 @@ func (f *Fault) text(root string) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// put writes the changed file into a copy of the tree. The returned function restores it.
+// put writes the fault into a file of a copy of the tree. restore writes the original file back.
 func (f *Fault) put(tree string) (restore func(), err error) {
 	text, err := f.text(tree)
 	if err != nil {

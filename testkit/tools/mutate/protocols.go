@@ -78,7 +78,7 @@ func unseenMerge() []Fault {
 		in("merge-grown-last", "the last frame may have grown without a proof", "return i+1 < len(m.in.Frames) && m.in", "return i+1 >= len(m.in.Frames) || m.in"),
 		in("merge-grown-above", "a frame may begin at its caller", "return f.SP < above", "return f.SP <= above"),
 		in("merge-frameless-above", "a stub may lie above the frame that called it", "m.sp() <= f.SP && !m.codeBetween", "!m.codeBetween"),
-		in("merge-managed-between", "a return address in managed code is none", " || t.IsManaged(v) {", " {"),
+		in("merge-managed-between", "a return address in managed code does not count", " || t.IsManaged(v) {", " {"),
 		in("merge-marker-anywhere", "any walk at a function's first byte ends", "!m.at.Exact && m.at.Trust == unwind.TrustCLR && m.entries", "!m.at.Exact && m.entries"),
 		in("merge-guess-sp", "SP stays where a wrong guess has led", "\t\tm.regs.SetSP(guessed[0].SP)\n", ""),
 		in("merge-hijack-lookup", "a return address behind managed code's last call is not managed", "!m.w.Table().IsManaged(m.at.Address().Lookup())", "!m.w.Table().IsManaged(m.ip())"),
