@@ -177,7 +177,7 @@ stepped: ## two million instructions of programs in 154 builds, ELF and PE, x86-
 	@scripts/deps.sh stepped
 	@$(GO) test -count=1 -v -timeout 180m ./testkit/stepper -all
 
-rules: build ## write docs/rules.md anew from the simulator's scenarios
+rules: build ## write docs/rules.md from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs
 
 clean: ## forget what was built (not .cache)

@@ -214,7 +214,8 @@ func (p *parser) remedy(w []string, says, do *string) {
 	}
 }
 
-// in reports whether a column is "yes" in release r.
+// in reports whether a line "from" or "until" sets a column to "yes" in release r. It does not look at the
+// bit's own row.
 func (b *Bit) in(column string, r Release) bool {
 	for _, c := range b.From {
 		if c.in(column, r) {

@@ -28,8 +28,9 @@ func manyMappings(t *testing.T, n int) {
 func selected(t *testing.T, wanted func(*Mapping) bool) (out []Mapping) {
 	t.Helper()
 	all := must.Get(Maps(os.Getpid()))(t)
+	v := NewView(os.Getpid())
 	for i := range all {
-		NewView(os.Getpid()).date(&all[i])
+		v.date(&all[i])
 		if wanted(&all[i]) && all[i].Path != "[vsyscall]" {
 			out = append(out, all[i])
 		}

@@ -76,8 +76,9 @@ func New(s *sampler.Base, e Engine, f *probe.File) Events {
 	return Events{Base: s, Engine: e, File: f, Offset: probe.World(), waiting: map[openKey]stream.Held{}}
 }
 
-// How often the tool refreshes its heartbeat. The probe treats half a second without one (two seconds on
-// Windows) as the tool's death. Usually the rounds do it; the heartbeat goroutine steps in if they are late.
+// How often the tool refreshes its heartbeat. Usually the rounds do it, and the heartbeat goroutine if they
+// are late. The probe treats half a second without one (two seconds on Windows) as the tool's death. On
+// Linux, a session of events waits 16 times as long.
 const (
 	beatEvery = 100 * time.Millisecond
 	BeatLate  = 250 * time.Millisecond
@@ -292,7 +293,8 @@ func (v *Events) End() {
 	}
 }
 
-// WatchOpen reads the stacks of threads in long waits: a wait that never ends has no other stack.
+// WatchOpen reads the stacks of threads that have waited for openAge or longer. A wait that does not end in
+// the recording has no event, so Last sends it with this stack.
 func (v *Events) WatchOpen() {
 	if v.Config.Events == 0 || v.Target.Tables == nil || !v.Target.Tables.Proven() {
 		return

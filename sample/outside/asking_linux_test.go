@@ -48,7 +48,7 @@ func (p *program) ReadSome(b []byte, _ uint64) int {
 // asking returns an engine over a probe's file, whose threads are described by files of dir.
 func asking(t *testing.T) (e *Engine, mem shared, p *program, dir string) {
 	t.Helper()
-	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG), real: realTime, sought: time.Now().Add(time.Hour)}
+	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG), real: realTime, threadListRead: time.Now().Add(time.Hour)}
 	unix.Close(e.Kernel.Dir)
 	dir = t.TempDir()
 	e.Kernel.Dir = must.Get(unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
@@ -145,7 +145,7 @@ func TestTakenSignal(t *testing.T) {
 				e.record(&probe.Record{TID: tid, Why: probe.Armed, Regs: make([]uint64, 17)})
 			}
 		}
-		if given := e.legacy == 0; given == answers || (k.Event == nil) != given || mem.get(inHeader, 72) == realTime != given {
+		if given := e.legacy == 0; given == answers || (k.Event == nil) != given || mem.get(inHeader, headTimerSignal) == realTime != given {
 			t.Errorf("answers %v: given up %v, event %v", answers, given, k.Event)
 		}
 	}
@@ -254,8 +254,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Every thread is asked to leave, those that came meanwhile too, behind the word that the recording ends.
-// Only the probe's own word ends it.
+// Every thread is asked to leave after the recording is marked as ended, also threads that started in the
+// meantime. disarm succeeds only if the probe reports that it has left.
 func TestDisarm(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		e, mem, p, dir := asking(t)
@@ -267,7 +267,7 @@ func TestDisarm(t *testing.T) {
 		}
 		files(old)
 		e.List(time.Now(), 0)
-		e.Clock.Idle = true // threads that come are not listed soon
+		e.Clock.Idle = true // new threads are not listed soon
 		files(young)
 		e.Add(99, 0) // it has ended
 		gone := e.Tasks[99]

@@ -50,6 +50,7 @@ type shared []byte
 // Offsets of probe.h, in the header and in a slot.
 const (
 	headTag, headLegacy, headReal, headLeft, headEnding, headRelay = 24, 28, 32, 36, 368, 376
+	headTimerSignal                                                = 72
 	inHeader                                                       = -1 // in place of a slot
 	slotTID, slotLow, slotHigh, slotExtra, slotOp                  = 0, 8, 16, 24, 36
 	slotAsk, slotAnswered, slotBase                                = 40, 44, 56
@@ -73,7 +74,7 @@ func (m shared) wide(slot, offset int) uint64 {
 func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot int)) {
 	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
 	e.file, answer = probeFile(t)
-	e.Period, e.sought = 1e6, time.Now().Add(time.Hour)
+	e.Period, e.threadListRead = 1e6, time.Now().Add(time.Hour)
 	counters := contents(t, "1000000 5000000 7")
 	files := map[string]int{"R": contents(t, "1 (thread) R 1"), "S": contents(t, "1 (thread) S 1")}
 	for tid, state := range all {

@@ -28,16 +28,16 @@ type Engine struct {
 	asked *reader.Memory // equals mem if the probe serves the reads; nil if the kernel does
 	fresh bool           // there are new threads whose runtime Thread is not known
 
-	legacy  int // signal number; 0 once the engine has given it up
-	ignored int // consecutive signals that were taken but not answered
-	real    int
-	bytes   []byte
-	more    [1]memory.Run
-	probe   string
-	sought  time.Time // when the runtime's list of threads was read
+	legacy         int // signal number; 0 once the engine has given it up
+	ignored        int // consecutive signals that were taken but not answered
+	real           int
+	bytes          []byte
+	more           [1]memory.Run
+	probe          string
+	threadListRead time.Time      // when the runtime's list of threads was read
+	threadListTime target.JobTime // of reading it
 	// minimum time between two readings of that list, which take long in processes with many threads
 	seekPause  time.Duration
-	seeking    target.Took
 	swept      time.Time
 	lived      time.Time // when the process was last known to be the one that was opened
 	flushed    time.Time
@@ -279,7 +279,7 @@ func (e *Engine) round() error {
 	if e.Stats.Rounds == 1 && e.startup == nil { // this round also begins to read the threads' clocks
 		e.ranBefore = e.Kernel.RanNow()
 	}
-	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekPause {
+	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.threadListRead) >= e.seekPause {
 		e.fresh = false
 		e.objects()
 		e.watchBirths()

@@ -59,7 +59,7 @@ func (e *Engine) findObject(t *threads.Task) {
 
 // mayObjects reports whether the runtime's list of threads may be read again for one thread.
 func (e *Engine) mayObjects() bool {
-	return time.Since(e.sought) > max(seekThreadEvery, e.seekPause)
+	return time.Since(e.threadListRead) > max(seekThreadEvery, e.seekPause)
 }
 
 // objects finds the runtime's Thread of each thread, and passes it to the probe for a thread with a
@@ -70,8 +70,8 @@ func (e *Engine) objects() {
 	}
 	began := time.Now()
 	e.Target.Threads.Read()
-	e.sought = time.Now()
-	e.seekPause = max(time.Duration(max(target.MapsPause, e.Period/1e5))*e.seeking.Add(e.sought.Sub(began)), seekPeriods*time.Duration(e.Period))
+	e.threadListRead = time.Now()
+	e.seekPause = max(time.Duration(max(target.MapsPause, e.Period/1e5))*e.threadListTime.Add(e.threadListRead.Sub(began)), seekPeriods*time.Duration(e.Period))
 	for tid, t := range e.Tasks {
 		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
 			t.Thread = o

@@ -72,8 +72,8 @@ func (s *Process) ReadLock(th *Thread, st live.Stood) {
 			w.words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
 	}
-	if restarted { // or nanosleep, or poll: their arguments rarely look like a wait
-		waits := w.op == futexWait || w.op == futexWaitBits // others are never restarted so
+	if restarted { // maybe nanosleep, clock_nanosleep, or poll; their arguments rarely look like a futex wait
+		waits := w.op == futexWait || w.op == futexWaitBits // the kernel restarts no other call like this
 		w.ok = w.ok && waits && args[1] < 2*futexRealtime && w.Addr&3 == 0 && w.words[0] == w.expected
 	}
 }

@@ -103,19 +103,6 @@ func slowTarget(takes time.Duration, maps ...live.Mapping) (*target.Process, *sl
 	return t, v
 }
 
-// A job that a busy machine interrupts for long does not look like one that takes long.
-func TestTook(t *testing.T) {
-	var took target.Took
-	for i, c := range []struct{ took, want time.Duration }{
-		{time.Microsecond, time.Microsecond}, {time.Second, 2 * time.Millisecond}, {time.Microsecond, time.Microsecond},
-		{time.Second, 2 * time.Millisecond}, {time.Second, 4 * time.Millisecond}, {5 * time.Millisecond, 5 * time.Millisecond},
-	} {
-		if got := took.Add(c.took); got != c.want {
-			t.Errorf("%d: %v, want %v", i, got, c.want)
-		}
-	}
-}
-
 // The pause between readings of the mappings grows with the time that a reading takes. An unchanged list
 // makes no new table.
 func TestRefreshPauses(t *testing.T) {

@@ -25,15 +25,15 @@ type Process struct {
 	MapsOf func(pid int) ([]live.Mapping, error) // reads all mappings; nil: a core, or there is a view
 	View   mapView                               // of a running process; nil: MapsOf reads all
 	// on Windows: the current module table, nil after the process's end
-	Mapped func() *module.Table
-	Guest  *live.Guest // nil: the process is not an emulator
-	Table  *module.Table
-	Read   time.Time
-	pause  time.Duration  // after Read, before the mappings are read again
-	maps   Took           // of reading the mappings
-	Learnt time.Time      // when Learn last made a table
-	close  func()         // closes View; nil: nothing is open
-	tried  map[uint32]int // number of searches for a runtime, by module
+	Mapped   func() *module.Table
+	Guest    *live.Guest // nil: the process is not an emulator
+	Table    *module.Table
+	Read     time.Time
+	pause    time.Duration  // after Read, before the mappings are read again
+	mapsTime JobTime        // of reading the mappings
+	Learnt   time.Time      // when Learn last made a table
+	close    func()         // closes View; nil: nothing is open
+	tried    map[uint32]int // number of searches for a runtime, by module
 
 	Tables    *contract.Tables
 	Steps     *managed.Tables // over tables
@@ -46,18 +46,18 @@ type Process struct {
 	Why       string // why there are no tables
 
 	VerifyAgain time.Time // the tables are not verified again before this time
-	verified    Took
+	verifyTime  JobTime
 }
 
-// Took estimates how long a repeated job takes, from the durations of all. On a busy machine a single one can
-// be far too long, so the estimate at most doubles from one job to the next.
-type Took time.Duration
+// JobTime estimates how long a repeated job takes. One run on a busy machine can take far too long, so the
+// estimate at most doubles from one run to the next.
+type JobTime time.Duration
 
-const firstTook = time.Millisecond
+const firstJobTime = time.Millisecond
 
-// Add adds a job's duration, and returns the estimate.
-func (t *Took) Add(d time.Duration) time.Duration {
-	*t = Took(min(d, 2*max(time.Duration(*t), firstTook)))
+// Add updates the estimate with the duration of a run, and returns it.
+func (t *JobTime) Add(d time.Duration) time.Duration {
+	*t = JobTime(min(d, 2*max(time.Duration(*t), firstJobTime)))
 	return time.Duration(*t)
 }
 
@@ -109,7 +109,7 @@ func (t *Process) reread(pid int) bool {
 	}
 	began := time.Now()
 	maps, err := t.mappings(pid)
-	t.pause = min(MapsPause*t.maps.Add(time.Since(began)), maxPause)
+	t.pause = min(MapsPause*t.mapsTime.Add(time.Since(began)), maxPause)
 	if err != nil && len(maps) == 0 {
 		return false
 	}
@@ -252,7 +252,7 @@ func (t *Process) Verify() {
 	}
 	t.Tables.Verify()
 	now := time.Now()
-	t.VerifyAgain = now.Add(max(mapsAtMost, verifyRest*t.verified.Add(now.Sub(began))))
+	t.VerifyAgain = now.Add(max(mapsAtMost, verifyRest*t.verifyTime.Add(now.Sub(began))))
 }
 
 // verifyFor bounds the time for verifying the tables of a running process before it is inspected.

@@ -10,8 +10,8 @@ type Lock struct {
 	count int
 }
 
-// Owner returns who owns l, nil if it is free. An actor that acts on the answer
-// must Observe it.
+// Owner returns the actor that owns l, nil if l is free. An actor that acts on the
+// answer must Observe it.
 func (l *Lock) Owner() *Actor { return l.owner }
 
 // free reports whether a could take l now.
@@ -41,7 +41,8 @@ func (a *Actor) TryLock(l *Lock) bool {
 	return true
 }
 
-// Unlock gives l back; it is a fault if a does not own it.
+// Unlock releases l, or one of several holds of a recursive lock. It is a fault if
+// a does not own l.
 func (a *Actor) Unlock(l *Lock) {
 	a.point(operation{kind: KindUnlock, what: l.Name, lock: l})
 	if l.owner != a {
@@ -60,5 +61,5 @@ func (a *Actor) acquire(l *Lock) {
 	a.held += lockHash(l)
 }
 
-// lockHash is summed over the locks an actor owns, so their order is no matter.
+// lockHash returns a hash that is summed over the locks of an actor, so their order does not count.
 func lockHash(l *Lock) uint64 { return mix(hashStart, hashString(l.Name)) }

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Result is how a run went.
+// Result describes a run that has ended.
 type Result struct {
 	Outcome Outcome
 	Steps   int
 	Actors  []string // names, by ID
 	Trace   []Event  // nil unless Options.Trace
-	Graph   *Graph   // of a Deadlock
-	Hash    uint64   // of all steps: equal runs have equal hashes
+	Graph   *Graph   // nil unless Outcome is Deadlock
+	Hash    uint64   // equal runs have equal hashes; under Explore, the order of steps does not count
 	Choices []int    // for Replay
-	Fault   string   // of a Fault: who and why
-	Stack   string   // of a Fault by a panic
+	Fault   string   // who and why, if Outcome is Fault
+	Stack   string   // of the panic, if one caused the Fault
 }
 
 // Kind is the kind of an event, or of the point where an actor waits.
@@ -37,8 +37,8 @@ const (
 	KindHandler    // a signal handler begins or returns
 	KindChoose     // no step
 	KindNote       // no step
-	KindBlocked    // no step: it has to wait
-	KindKernelStop // a step of the kernel's
+	KindBlocked    // no step: the actor must wait
+	KindKernelStop // a step of the kernel
 	KindEnd
 	KindFault
 )
@@ -52,9 +52,9 @@ type Event struct {
 	Lines string // one byte an actor, see the line constants
 }
 
-// What Event.Lines says of each actor after the event.
+// The bytes of Event.Lines: the state of each actor after the event.
 const (
-	lineNone    = ' ' // not begun or ended
+	lineNone    = ' ' // not started, or ended
 	lineRuns    = '|'
 	lineWaits   = '.'
 	lineStopped = '#' // a suspension is in force
@@ -82,9 +82,9 @@ func (w *World) lines() string {
 	return b.String()
 }
 
-func (a *Actor) line(begun bool) byte {
+func (a *Actor) line(started bool) byte {
 	switch {
-	case a.ended || !begun:
+	case a.ended || !started:
 		return lineNone
 	case a.stopped:
 		return lineStopped
@@ -107,7 +107,7 @@ func (a *Actor) blocked() bool {
 	return false
 }
 
-// waitsFor reports what the pending operation is, for people.
+// waitsFor describes the pending operation.
 func (a *Actor) waitsFor() string {
 	switch a.op.kind {
 	case KindStart:

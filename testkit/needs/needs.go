@@ -36,7 +36,7 @@ func Command(t testing.TB, names ...string) (path string) {
 	for _, name := range names {
 		var err error
 		if path, err = exec.LookPath(name); err != nil {
-			t.Skipf("SKIPPED-CHECK: no %s; run scripts/deps.sh", name)
+			t.Skipf("SKIPPED-CHECK: no %s; scripts/deps.sh installs most commands", name)
 		}
 	}
 	return path

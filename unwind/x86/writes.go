@@ -6,8 +6,9 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Writes returns the general registers that an instruction may change, as bits, without the effects of calls,
-// pushes, and pops. Source: Intel's manual, volume 2.
+// Writes returns the general registers that an instruction may change, as bits by register number. It leaves
+// out the effects of calls, pushes, pops, and leave. It may name more registers than the instruction writes.
+// Writes returns 0 for an instruction that it does not know. Source: Intel's manual, volume 2.
 func (in *Insn) Writes() uint16 {
 	switch {
 	case in.VEX:
@@ -28,7 +29,7 @@ func (in *Insn) Writes() uint16 {
 
 func bit(reg uint8) uint16 { return 1 << (reg & 15) }
 
-// toRM returns the r/m operand, if it is a register.
+// toRM returns the bit of the r/m operand, 0 if that is in memory.
 func (in *Insn) toRM(byteSized bool) uint16 {
 	if in.Memory {
 		return 0
@@ -36,7 +37,7 @@ func (in *Insn) toRM(byteSized bool) uint16 {
 	return in.part(in.RM, byteSized)
 }
 
-// part returns a register operand; without REX, byte registers 4 to 7 are AH, CH, DH, and BH.
+// part returns the bit of a register operand. Without REX, byte registers 4 to 7 are AH, CH, DH, and BH.
 func (in *Insn) part(reg uint8, byteSized bool) uint16 {
 	if byteSized && in.REX == 0 && reg >= 4 {
 		reg -= 4
@@ -91,7 +92,7 @@ func (in *Insn) writesOne() uint16 {
 	return 0
 }
 
-// writesALU: add, or, adc, sbb, and, sub, xor; cmp changes nothing.
+// writesALU covers add, or, adc, sbb, and, sub, xor, and cmp, which writes no register.
 func (in *Insn) writesALU() uint16 {
 	op := in.Op
 	switch {
@@ -105,7 +106,7 @@ func (in *Insn) writesALU() uint16 {
 	return bitAX
 }
 
-// writesGroup3: test, not and neg, mul and div.
+// writesGroup3 covers test, not, neg, mul, imul, div, and idiv.
 func (in *Insn) writesGroup3(small bool) uint16 {
 	switch ext := in.Reg & 7; {
 	case ext < 2:
@@ -176,10 +177,10 @@ const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 
 // zeroing are the first bytes of the instructions that Zeroes accepts.
 var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0xdf, 0x0f}
 
-// Zeroes returns the length of the instruction that code begins with, if gcc writes it to zero registers that
-// no function preserves, on System V or Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), ffreep st(i),
-// or xor (31 /r, 32 bits), pxor, or xorps of a register with itself. It returns 0 for other code. code must
-// not be empty.
+// Zeroes returns the length of the first instruction of code if gcc uses it to clear registers that no
+// function preserves, on System V or Windows: vzeroupper, vzeroall, emms, fldz, fstp st(i), ffreep st(i), or
+// xor (31 /r, 32 bits), pxor, or xorps of a register with itself. It returns 0 for other code. code must not
+// be empty.
 func Zeroes(code []byte) int {
 	if bytes.IndexByte(zeroing, code[0]) < 0 {
 		return 0

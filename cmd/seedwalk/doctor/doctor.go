@@ -38,7 +38,7 @@ Examples:
   seedwalk doctor --pid 4711
   seedwalk doctor --json | jq -r '.[] | select(.status == "bad") | .remedy'
 
-Exit code: 0 nothing stops a recording, 1 something does, 2 wrong usage.
+Exit code: 0 no line is BAD, 1 a line is BAD, 2 wrong usage.
 `
 
 // Status is a check's outcome.
@@ -47,7 +47,7 @@ type Status string
 const (
 	Good Status = "ok"
 	Note Status = "note" // works, but the user should know
-	Bad  Status = "bad"  // a recording would not work
+	Bad  Status = "bad"  // a recording would not work; with --pid, a command that the check names
 )
 
 // Finding is what one check found.

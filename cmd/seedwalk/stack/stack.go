@@ -50,7 +50,8 @@ locks; with .NET 9 and later also System.Threading.Lock and the writer of a Read
 Threads that wait for each other are listed at the end.
 
 An incomplete stack ends in a line that says why. A stack has at most 32,768 frames. In text,
-lines that repeat (up to 8 together, at least 12 in all) are written once, with their number.
+a block of up to 8 lines that repeats, 12 lines or more in all, is written once, with the number
+of repetitions.
 A core often lacks the pages of files. They are read from the files themselves, if those are
 found.
 

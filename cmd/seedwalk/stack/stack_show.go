@@ -243,13 +243,13 @@ func writeGroup(w io.Writer, same []*stackThread) {
 	}
 }
 
-// Lines that repeat, of a recursion, are written once if they fill at least minRepeated lines.
+// A block of lines that repeats, as in a recursion, is written once.
 const (
-	maxRepeated = 8 // lines that repeat together
-	minRepeated = 12
+	maxRepeated = 8  // most lines of a block
+	minRepeated = 12 // least lines of a block and its repetitions
 )
 
-// writeLines writes lines, those that repeat once.
+// writeLines writes lines. It writes a block that repeats once, with the number of repetitions.
 func writeLines(w io.Writer, lines []string) {
 	for len(lines) > 0 {
 		n, times := repeated(lines)
@@ -271,8 +271,8 @@ func writeLines(w io.Writer, lines []string) {
 	}
 }
 
-// repeated returns the length of the block of lines that lines begin with, and how often it occurs in a row.
-// Without a repetition it returns 1, 1.
+// repeated returns the length of the block at the start of lines, and how often the block occurs there in a
+// row. It returns 1, 1 if nothing repeats.
 func repeated(lines []string) (n, times int) {
 	for n = 1; n <= maxRepeated; n++ {
 		same := n

@@ -25,7 +25,7 @@ const INVERTIBLE = new Set(["flame", "icicle", "tree"]);
 // inverted returns the inverted tree. It is made once for each tree of all calls.
 function inverted() { return whole.inverse || (whole.inverse = invertAll(whole, state.order)); }
 
-// rebuild makes the tree anew and keeps the zoom where it can.
+// rebuild makes the tree again, and keeps the zoom if the focused path still exists.
 function rebuild() {
   const path = tree ? pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]) : [];
   whole = buildTree(state);

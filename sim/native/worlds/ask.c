@@ -1,8 +1,11 @@
 /* sample/probe/src/handler.c: the tool asks a thread for a sample and then for a timer, while the
- * thread takes the first signal. ONE 1: for a timer only, and an event of the thread has the same signal. AGAIN 1: the thread ends instead, with a timer that the tool has
- * another thread reap, and the tool gives its slot to a third one. */
+ * thread takes the first signal. Variants:
+ * ONE 1: the tool asks for a timer only, and an event of the thread has the same signal.
+ * AGAIN 1: the thread ends with a timer. The tool has another thread end that timer, and gives the
+ *   slot to a third thread.
+ * LOOKS 0: the tool gives the slot away without checking the list of timers to end. */
 #ifndef LOOKS
-#define LOOKS 1 /* the tool looks whether the list of timers to end still names the slot */
+#define LOOKS 1
 #endif
 #include "world.h"
 

@@ -2,12 +2,10 @@ package main
 
 import "slices"
 
-// protocolFaults are those of the parts that run while a thread is stopped or another one changes
-// the same memory. They were written as a list before anybody looked which tests catch them.
-// One whose name begins with "order-" puts two steps in another order, or leaves out a second
-// look.
+// protocolFaults are faults in the code that runs while a thread is stopped, or while another thread changes
+// the same memory. A fault whose name begins with "order-" swaps two steps, or leaves out a second check.
 func protocolFaults() []Fault {
-	return slices.Concat(unseenSnapshot(), unseenSeed(), unseenMerge(), unseenCaptures(), unseenThreads(), unseenHandler(), unseenProbe(), unseenTool(), unseenClient(), unseenEngine())
+	return slices.Concat(protocolSnapshot(), protocolSeed(), protocolMerge(), protocolCaptures(), protocolThreads(), protocolHandler(), protocolProbe(), protocolTool(), protocolClient(), protocolEngine())
 }
 
 // The tests of each room, the unit tests first.
@@ -21,7 +19,7 @@ var (
 	outsideTests  = &Step{"./sample/outside", nil}
 )
 
-func unseenSnapshot() []Fault {
+func protocolSnapshot() []Fault {
 	all := []*Step{snapshotTests, asked, rules, random, inputs}
 	round, thread, decide := faultsOf(roundFile, all...), faultsOf(threadFile, all...), faultsOf(adviceFile, all...)
 	return []Fault{
@@ -51,7 +49,7 @@ func unseenSnapshot() []Fault {
 	}
 }
 
-func unseenSeed() []Fault {
+func protocolSeed() []Fault {
 	all := []*Step{seedTests, asked, random, inputs}
 	find, judge := faultsOf("stack/seed/find.go", all...), faultsOf(seedFile, all...)
 	return []Fault{
@@ -68,7 +66,7 @@ func unseenSeed() []Fault {
 	}
 }
 
-func unseenMerge() []Fault {
+func protocolMerge() []Fault {
 	all := []*Step{mergeTests, asked, more, inputs}
 	in, managed, out := faultsOf("stack/merge/merge.go", all...), faultsOf("stack/merge/managed.go", all...), faultsOf("stack/merge/write.go", all...)
 	return []Fault{
@@ -93,7 +91,7 @@ func unseenMerge() []Fault {
 	}
 }
 
-func unseenCaptures() []Fault {
+func protocolCaptures() []Fault {
 	c := faultsOf("profiler/host/capture_linux.c", worldTests, hostTests)
 	s := faultsOf("profiler/host/sampler_linux.c", worldTests, hostTests)
 	w := faultsOf("profiler/host/watchdog_windows.c", worldTests)
@@ -123,7 +121,7 @@ func unseenCaptures() []Fault {
 	}
 }
 
-func unseenThreads() []Fault {
+func protocolThreads() []Fault {
 	t := faultsOf("profiler/host/threads.c", worldTests, hostTests, samplerTests)
 	e := faultsOf("profiler/host/events.c", worldTests, hostTests)
 	return []Fault{
@@ -145,7 +143,7 @@ func unseenThreads() []Fault {
 	}
 }
 
-func unseenHandler() []Fault {
+func protocolHandler() []Fault {
 	h := faultsOf("sample/probe/src/handler.c", worldTests, probeTests)
 	return []Fault{
 		h("find-any-recording", "a signal of an earlier recording names a slot", " && si->value >> 32 == h->tag) {", ") {"),
@@ -173,7 +171,7 @@ func unseenHandler() []Fault {
 	}
 }
 
-func unseenProbe() []Fault {
+func protocolProbe() []Fault {
 	all := []*Step{worldTests, probeTests}
 	relay, session, start := faultsOf("sample/probe/src/relay.c", all...), faultsOf("sample/probe/src/session.c", all...), faultsOf("sample/probe/src/start.c", all...)
 	events, read, copies := faultsOf("sample/probe/src/events.c", all...), faultsOf("sample/probe/src/read.c", all...), faultsOf("sample/probe/src/copy.c", all...)
@@ -208,7 +206,7 @@ func unseenProbe() []Fault {
 	}
 }
 
-func unseenTool() []Fault {
+func protocolTool() []Fault {
 	ask, events, file, ring := faultsOf("sample/probe/ask_linux.go", probeTests), faultsOf("sample/probe/events.go", probeTests), faultsOf("sample/probe/file_linux.go", probeTests, outsideTests), faultsOf("sample/probe/ring.go", probeTests)
 	return []Fault{
 		ask("order-tid-late", "a read is asked before its thread is named", "\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.state, asked)\n", "\tatomic.StoreUint32(&r.state, asked)\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n"),
@@ -233,7 +231,7 @@ func unseenTool() []Fault {
 	}
 }
 
-func unseenClient() []Fault {
+func protocolClient() []Fault {
 	c, p := faultsOf("capi/sampler_amd64.c", samplerTests), faultsOf("capi/copies_amd64.c", samplerTests)
 	check, guard := faultsOf("capi/check_amd64.c", samplerTests), faultsOf("capi/guard_linux.c", samplerTests)
 	return []Fault{
@@ -259,7 +257,7 @@ func unseenClient() []Fault {
 	}
 }
 
-func unseenEngine() []Fault {
+func protocolEngine() []Fault {
 	loop, visit := faultsOf("sample/outside/engine_linux.go", outsideTests), faultsOf("sample/outside/visit_linux.go", outsideTests)
 	timer, leave := faultsOf("sample/outside/timer_linux.go", outsideTests), faultsOf("sample/outside/leave_linux.go", outsideTests)
 	return []Fault{
