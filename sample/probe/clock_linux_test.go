@@ -165,6 +165,7 @@ func TestReap(t *testing.T) {
 		{"the thread ends", func() { f.Free(7) }, 7, 0, 0, 0},
 		{"the probe is asked", func() { f.Reap() }, 7, 1, uint32(i) + 1, 0},
 		{"the timer has ended, the list names it", func() { f.slots[i].timer = 0; f.Reap() }, 7, 1, uint32(i) + 1, 0},
+		{"a handler still works on it", func() { f.h.reap[0] |= reaped; f.Reap() }, 7, 1, (uint32(i) + 1) | reaped, 0},
 		{"the list does not name it", func() { f.h.reap[0] = 0; f.Reap() }, 0, 1, 0, 0},
 		{"the next thread", func() { _, err = f.Slot(7) }, 7, 1, 0, 0},
 	} {

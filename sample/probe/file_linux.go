@@ -279,7 +279,7 @@ func (f *File) Reap() {
 // thread.
 func (f *File) listed(i int32) bool {
 	for k := range f.h.reap {
-		if atomic.LoadUint32(&f.h.reap[k]) == uint32(i)+1 {
+		if atomic.LoadUint32(&f.h.reap[k])&^reaped == uint32(i)+1 {
 			return true
 		}
 	}

@@ -99,6 +99,9 @@ const (
 // that is done, and 0 before.
 const left = 2
 
+// reaped is set in an entry of the header's reap while a handler ends its timer.
+const reaped = 1 << 30
+
 // AskedCopy is the Event of a copy that the program itself requested. Its Since comes from the program.
 const AskedCopy = 0x80000000
 

@@ -39,6 +39,8 @@ const (
 	torn          = "made of two"
 	timerLeft     = "a timer is left"
 	another       = "another"
+	claimEntry    = " || !__atomic_compare_exchange_n(&h->reap[i], &at, at | SW_REAPED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))"
+	nextEnded     = "next thread is ended"
 	killed        = "ends the process"
 	anotherID     = "the id of another"
 )
@@ -178,15 +180,21 @@ var worlds = []world{
 			{"the heartbeat is not read again", "handler.c", [][2]string{{"\t\tdisarm(h, s);\n\telse\n\t\tabandoned(h, now());", "\t\tdisarm(h, s);"}}, timerLeft},
 			{"a timer is taken by load and store", "handler.c", [][2]string{{"uint32_t t = __atomic_exchange_n(&s->timer, 0, __ATOMIC_SEQ_CST);", "uint32_t t = __atomic_load_n(&s->timer, __ATOMIC_SEQ_CST);\n\t__atomic_store_n(&s->timer, 0, __ATOMIC_SEQ_CST);"}}, "a timer is deleted that does not exist"},
 		}},
-	{name: "two requests", file: "ask", defines: []string{"AGAIN=0", "ONE=0"}, outcomes: []string{"armed", "sampled"}, races: []string{"ask atomic - obey plain"}},
-	{name: "a request and an event", file: "ask", defines: []string{"AGAIN=0", "ONE=1"}, outcomes: []string{"armed"}, races: []string{"ask atomic - find plain"},
+	{name: "two requests", file: "ask", defines: []string{"ONE=0"}, outcomes: []string{"armed", "sampled"}, races: []string{"ask atomic - obey plain"}},
+	{name: "a request and an event", file: "ask", defines: []string{"ONE=1"}, outcomes: []string{"armed"}, races: []string{"ask atomic - find plain"},
 		faults: []fault{
 			{"the operation is read early", "handler.c", [][2]string{{"uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);", "uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_RELAXED);"}}, "race"},
 		}},
-	{name: "a slot's next thread", file: "ask", defines: []string{"AGAIN=1", "ONE=0"}, outcomes: []string{"given", "not yet"},
+	{name: "a slot's next thread", file: "reap", defines: []string{"REAPERS=1", "CALLS=2", "DEAD=1"}, outcomes: []string{"given", "not yet"},
 		faults: []fault{
-			{"the tool does not look (the old source)", "LOOKS=0", nil, "next thread is ended"},
-			{"a place of the list is free before its timer ends", "handler.c", [][2]string{{"\t\tif (at && at <= SW_SLOTS)\n\t\t\tdisarm(h, slots(h) + at - 1);\n\t\tif (at)\n\t\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n", "\t\tif (at)\n\t\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t\tif (at && at <= SW_SLOTS)\n\t\t\tdisarm(h, slots(h) + at - 1);\n"}}, "next thread is ended"},
+			{"the tool does not look (the old source)", "LOOKS=0", nil, nextEnded},
+		}},
+	{name: "a slot's next thread, two handlers", file: "reap", defines: []string{"REAPERS=2", "CALLS=1", "DEAD=2"}, outcomes: []string{"given", "not yet"},
+		faults: []fault{
+			{"an entry has no owner (the old source)", "handler.c", [][2]string{{claimEntry, ")"}}, nextEnded},
+			{"an entry is taken, not marked", "handler.c", [][2]string{{"at | SW_REAPED, 0, __ATOMIC_ACQUIRE", "0, 0, __ATOMIC_ACQUIRE"}}, nextEnded},
+			{"an entry is announced before it is there", "LATE=0", nil, "is forgotten"},
+			{"entries that come meanwhile are not announced", "handler.c", [][2]string{{"\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t}\n", "\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t}\n\t__atomic_store_n(&h->reaping, 0, __ATOMIC_RELEASE);\n"}}, "is forgotten"},
 		}},
 	{name: "open waits", file: "waits", defines: []string{"NO_STOP=0"}, outcomes: []string{"changed", "first", "none", "second"}, races: waitRaces,
 		faults: []fault{

@@ -245,17 +245,18 @@ void sw_end(struct sw_header *h)
 }
 
 /* reap deletes the timers of ended threads. The kernel keeps a timer as long as its process, and counts it
- * against the limit of pending signals. */
+ * against the limit of pending signals. Another thread's handler may run reap too: each marks the entry that
+ * it works on, so that the tool does not reuse the slot, and only one of them works on it. */
 static void reap(struct sw_header *h)
 {
 	if (!__atomic_exchange_n(&h->reaping, 0, __ATOMIC_ACQ_REL))
 		return;
 	for (int i = 0; i < SW_REAP; i++) {
-		uint32_t at = __atomic_load_n(&h->reap[i], __ATOMIC_ACQUIRE);
-		if (at && at <= SW_SLOTS)
-			disarm(h, slots(h) + at - 1);
-		if (at)
-			__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);
+		uint32_t at = __atomic_load_n(&h->reap[i], __ATOMIC_RELAXED);
+		if (at - 1 >= SW_SLOTS || !__atomic_compare_exchange_n(&h->reap[i], &at, at | SW_REAPED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		disarm(h, slots(h) + at - 1);
+		__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);
 	}
 }
 

@@ -30,6 +30,7 @@ enum {
 	SW_START_PAYLOAD = 40,           /* of a wait's start */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
+	SW_REAPED = 1 << 30,     /* set in an entry of reap while a handler ends its timer */
 	SW_NEAR = 64,            /* places to search for a thread's slot, from its number's place on */
 	SW_RED_ZONE = 128,
 };

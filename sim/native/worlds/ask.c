@@ -1,26 +1,20 @@
-/* sample/probe/src/handler.c: the tool asks a thread for a sample and then for a timer, while the
- * thread takes the first signal. Variants:
- * ONE 1: the tool asks for a timer only, and an event of the thread has the same signal.
- * AGAIN 1: the thread ends with a timer. The tool has another thread end that timer, and gives the
- *   slot to a third thread.
- * LOOKS 0: the tool gives the slot away without checking the list of timers to end. */
-#ifndef LOOKS
-#define LOOKS 1
-#endif
+/* sample/probe/src/handler.c: the tool asks a thread for a sample and then for a timer, while the thread
+ * takes the first signal. ONE 1: the tool asks for a timer only, and an event of the thread has the same
+ * signal. */
 #include "world.h"
 
 #include "handler.c"
 
 static char file[SW_BEFORE_RING + 2 * SW_RING_SIZE] __attribute__((aligned(4096)));
 static uint8_t stack[SW_RED_ZONE + 64] __attribute__((aligned(64)));
-static uint32_t given, sends; /* the slot has its next thread; signals that the tool has sent */
+static uint32_t sends; /* signals of the tool */
 
 void sw_put_back(struct sw_header *h) { (void)h; }
 uint64_t sw_current(void) { return 0; }
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
 void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *words, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)words, (void)size, (void)out; }
 
-int world_threads(void) { return AGAIN ? 3 : 2; }
+int world_threads(void) { return 2; }
 
 UNSEEN void world_reset(void)
 {
@@ -28,10 +22,9 @@ UNSEEN void world_reset(void)
 	struct sw_slot *s = slots(h);
 	sim_kernel_reset();
 	sim_watch(file, SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE);
-	sim_watch(&given, sizeof given);
 	sim_watch(&sends, sizeof sends);
 	memset(file, 0, sizeof file);
-	given = sends = 0;
+	sends = 0;
 	h->tag = 0x5eed;
 	h->timer_signal = SIGURG;
 	h->period = 1000000;
@@ -41,11 +34,6 @@ UNSEEN void world_reset(void)
 	s->low = (uint64_t)stack;
 	s->high = s->low + sizeof stack;
 	s->fs = 1;
-	if (AGAIN) {
-		s->timer = 1;
-		h->timers = 1;
-		sim_made = sim_timers[0] = 1;
-	}
 }
 
 UNSEEN static void deliver(int code)
@@ -67,45 +55,11 @@ static void ask(uint32_t op)
 	sim_store32(&sends, sim_load32(&sends) + 1);
 }
 
-/* reap is File.Free and File.Reap: the slot is free when its timer is gone. */
-static void reap_slot(void)
-{
-	struct sw_header *h = sw_shared;
-	struct sw_slot *s = slots(h);
-	for (int k = 0; k < 3; k++) {
-		if (!sim_load32(&s->timer) && !(LOOKS && sim_load32(&h->reap[0]))) {
-			sim_store32(&s->tid, 1002);
-			sim_store32(&given, 1);
-			return;
-		}
-		if (!sim_load32(&h->reap[0])) {
-			sim_store32(&h->reap[0], 1);
-			sim_store32(&h->reaping, 1);
-		}
-	}
-	sim_store32(&given, 2);
-}
-
 static int was_sent(void *n) { return *(uint32_t *)n != 0; }
-static int is_settled(void *word) { return *(uint32_t *)word != 0; }
 static int both_sent(void *n) { return *(uint32_t *)n == 2; }
 
 void world_thread(int i)
 {
-	struct sw_header *h = sw_shared;
-	if (AGAIN) {
-		if (i == 0)
-			reap_slot();
-		else if (i == 1) {
-			reap(h); /* in the handler of any thread */
-			reap(h);
-		} else {
-			sim_wait(&given, sizeof given, "wait for a slot", is_settled, &given);
-			if (sim_load32(&given) == 1)
-				arm(h, slots(h));
-		}
-		return;
-	}
 	if (i == 0) {
 		if (!ONE)
 			ask(SW_OP_SAMPLE);
@@ -133,11 +87,6 @@ UNSEEN void world_end(void)
 	for (int k = 0; k < sim_made; k++)
 		live += sim_timers[k];
 	sim_check(live == (int)h->timers && live == (s->timer != 0), "a timer is left, or one that is gone is counted");
-	if (AGAIN) {
-		sim_check(given != 1 || s->timer, "the timer of a slot's next thread is ended");
-		sim_outcome(given == 1 ? "given" : "not yet");
-		return;
-	}
 	sim_check(s->answered == s->ask, "a request is never answered");
 	sim_check(h->dropped == 0, "lost");
 	sim_outcome(s->timer ? "armed" : "sampled");

@@ -19,6 +19,7 @@
 #include "probe.h"
 #define SW_SLOTS 4
 #define SW_WAITERS 16
+#define SW_REAP 2
 #define SW_RING_SIZE 4096
 #include "local.h"
 

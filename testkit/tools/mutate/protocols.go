@@ -152,9 +152,10 @@ func protocolHandler() []Fault {
 		h("order-answer-early", "a request is answered before it is obeyed", "\tif (asked)\n\t\tobey(h, s, uc, entry);\n", "\tif (asked)\n\t\t__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);\n\tif (asked)\n\t\tobey(h, s, uc, entry);\n"),
 		h("order-op-early", "what is asked is read before that something is", "\tuint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);\n", "\tuint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_RELAXED);\n"),
 		h("order-reaping-late", "entries that came meanwhile are forgotten", "\tif (!__atomic_exchange_n(&h->reaping, 0, __ATOMIC_ACQ_REL))\n\t\treturn;\n", "\tif (!__atomic_load_n(&h->reaping, __ATOMIC_ACQUIRE))\n\t\treturn;\n").
-			also("\t\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t}\n", "\t\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t}\n\t__atomic_store_n(&h->reaping, 0, __ATOMIC_RELEASE);\n"),
-		h("order-reap-early", "a place of the list is free before its timer ends", "\t\tif (at && at <= SW_SLOTS)\n\t\t\tdisarm(h, slots(h) + at - 1);\n\t\tif (at)\n\t\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n", "\t\tif (at)\n\t\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t\tif (at && at <= SW_SLOTS)\n\t\t\tdisarm(h, slots(h) + at - 1);\n"),
-		h("reap-any-number", "a slot's number has no bound", "if (at && at <= SW_SLOTS)", "if (at)"),
+			also("\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t}\n", "\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t}\n\t__atomic_store_n(&h->reaping, 0, __ATOMIC_RELEASE);\n"),
+		h("order-reap-early", "a place of the list is free before its timer ends", "\t\tdisarm(h, slots(h) + at - 1);\n\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n", "\t\t__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);\n\t\tdisarm(h, slots(h) + at - 1);\n"),
+		h("order-reap-twice", "two handlers work on one entry", " || !__atomic_compare_exchange_n(&h->reap[i], &at, at | SW_REAPED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))", ")"),
+		h("reap-any-number", "a slot's number has no bound", "at - 1 >= SW_SLOTS || ", "!at || "),
 		h("order-put-back-twice", "two threads put the handlers back", "\tif (first)\n\t\tsw_put_back(h);", "\t(void)first;\n\tsw_put_back(h);"),
 		h("order-ending-again", "every signal behind the end ends again", "if (h->ending && !h->left)", "if (h->ending)"),
 		h("forked-inside", "a child waits for its parent's handlers", "\tsw_shared = 0;\n\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);\n", "\tsw_shared = 0;\n"),
