@@ -149,7 +149,7 @@ func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
 	return t, nil
 }
 
-// descriptor reads the header and the text.
+// descriptor reads the descriptor at an address: its header, its JSON text, and its pointers.
 func (t *Tables) descriptor(at uint64) (*Descriptor, []uint64, error) {
 	h, ok := t.v.bytes(at, descriptorSize)
 	if !ok {
@@ -188,7 +188,7 @@ func (t *Tables) descriptor(at uint64) (*Descriptor, []uint64, error) {
 	return d, pointers, nil
 }
 
-// large reads n bytes, already bounded, into a new buffer, which grows only as far as bytes are readable.
+// large reads n bytes into a new buffer, which grows only as far as bytes are readable. The caller bounds n.
 func (t *Tables) large(addr uint64, n int) ([]byte, bool) {
 	var out []byte
 	for n > 0 {
@@ -202,7 +202,8 @@ func (t *Tables) large(addr uint64, n int) ([]byte, bool) {
 	return out, true
 }
 
-// useLayout reads everything from the descriptor (.NET 10).
+// useLayout takes the layout and the range map from the descriptor (.NET 10). linear is true for version 1 of
+// the contract.
 func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error {
 	l, err := d.layout(functionSize(t.arch))
 	if err != nil {
@@ -217,7 +218,7 @@ func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error 
 	return nil
 }
 
-// supposeLayout gets the range map from the debugger's table (.NET 9).
+// supposeLayout assumes the layout of .NET 10, and takes the range map from the debugger's table (.NET 9).
 func (t *Tables) supposeLayout(dac uint64) error {
 	if dac == 0 {
 		return &Error{dacSymbol, 0, 0, "not exported, and the descriptor has no code tables"}

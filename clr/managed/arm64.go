@@ -56,10 +56,10 @@ func (t *Tables) record(at uint64) ([]byte, bool) {
 	return b, t.src.ReadAt(b, at)
 }
 
-// allocated reports whether a function's first code, the last to be undone, describes an allocation that none
-// of its instructions makes. This is the case for a method that continues a loop of a lower tier (on-stack
-// replacement): its frame is below that of the replaced method, which the code describes. Every offset in its
-// prolog then misses one code. Seen in .NET 10.
+// allocated reports whether a function's last code, that of its first instruction, describes an allocation
+// that none of its instructions makes. This is the case for a method that continues a loop of a lower tier
+// (on-stack replacement): its frame is below that of the replaced method, which the code describes. Every
+// offset in its prolog then misses one code. Seen in .NET 10.
 func allocated(info *pearm64.Info, first uint32) bool {
 	// sub sp, sp, #n; or movn, movz or movk of a size that is subtracted next
 	const subSP, move = 0xd10003ff, 0x12800000
@@ -105,8 +105,9 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 	return unwind.StopNone
 }
 
-// leaveARM64 undoes a method's frame. The runtime, too, looks up a return address itself, but a call that
-// does not return may be a function's last instruction.
+// leaveARM64 undoes a method's frame. Like the runtime, it uses the offset of a return address without
+// subtracting anything. The exception is a return address past the function's end, after a call that does not
+// return: its offset is that of the call.
 func (t *Tables) leaveARM64(fn *function, at unwind.Address, regs *context.ARM64, mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
 	info, offset := &fn.arm.info, uint32(at.IP-fn.Base)-fn.EntryARM64.Begin
 	if offset >= info.Length && !at.Exact {

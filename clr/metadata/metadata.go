@@ -10,8 +10,8 @@
 // Strategy. The bytes come from the module's file or memory and are not trusted: every offset and count is
 // checked before use, and an unreadable name is empty. Only the requested names are copied.
 //
-// A method has its parameter list if the metadata has another one with its name in its type, so that every
-// recording of a program gives it the same name.
+// The name of an overloaded method has its parameter list. The metadata decides whether a method is
+// overloaded, so every recording of a program gives the method the same name.
 //
 // Compilers write the compressed form of the tables (#~). Reflection.Emit makes the uncompressed one (#-), in
 // which a table of pointers can stand between a type and its methods.
@@ -100,7 +100,7 @@ func Parse(b []byte) (*Module, error) {
 	return m, m.layout()
 }
 
-// stream reads the header at an offset.
+// stream reads the stream header at an offset, and returns the offset of the next one.
 func stream(b []byte, at uint64) (name string, data []byte, next uint64, ok bool) {
 	if at+12 > uint64(len(b)) {
 		return "", nil, 0, false

@@ -120,7 +120,7 @@ func (h *Heap) Read() bool {
 			return false
 		}
 	}
-	h.Regions = once(h.Regions)
+	h.Regions = joinRegions(h.Regions)
 	return ok
 }
 
@@ -130,9 +130,9 @@ func (h *Heap) Holds(at uint64) bool {
 	return i < len(h.Regions) && h.Regions[i].Start <= at
 }
 
-// once sorts regions and joins overlapping ones: a collector with segments lists a segment once for each
-// generation that shares it.
-func once(all []memory.Range) (out []memory.Range) {
+// joinRegions sorts regions and joins overlapping ones. A collector with segments lists a segment once for
+// each generation that shares it.
+func joinRegions(all []memory.Range) (out []memory.Range) {
 	slices.SortFunc(all, byStart)
 	for _, r := range all {
 		if n := len(out); n > 0 && r.Start < out[n-1].End {

@@ -19,7 +19,7 @@ func TestOnce(t *testing.T) {
 		{"none", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := once(c.in); !slices.Equal(got, c.want) {
+			if got := joinRegions(c.in); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

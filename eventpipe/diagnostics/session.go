@@ -53,7 +53,8 @@ var collectors = []struct {
 	encode  func(*Config) payload
 }{{5, collectTracing5, encode5}, {4, collectTracing4, encode4}, {2, collectTracing2, encode2}}
 
-// Collect starts a session.
+// Collect starts a session, by the newest form of the command that the runtime knows. Only version 5 can
+// select events by id, and version 2 cannot leave out stacks.
 func (c *Client) Collect(cfg Config) (*Session, error) {
 	var err error
 	for _, f := range collectors {

@@ -38,8 +38,7 @@ func DecodePacked(w uint32) Packed {
 // Chained reports whether the prolog sets up x29.
 func (p *Packed) Chained() bool { return p.CR >= crSigned }
 
-// intSize, fpSize and saveSize are the bytes of the saved x registers (with lr
-// if it is among them), of the d registers, and of the whole save area.
+// intSize returns the bytes of the saved x registers, with lr if CR is 1.
 func (p *Packed) intSize() uint32 {
 	n := uint32(p.RegI)
 	if p.CR == crSavedLR {
@@ -48,6 +47,7 @@ func (p *Packed) intSize() uint32 {
 	return 8 * n
 }
 
+// fpSize returns the bytes of the saved d registers.
 func (p *Packed) fpSize() uint32 {
 	if p.RegF == 0 {
 		return 0
@@ -55,6 +55,7 @@ func (p *Packed) fpSize() uint32 {
 	return 8 * (uint32(p.RegF) + 1)
 }
 
+// saveSize returns the bytes of the whole save area, homes included.
 func (p *Packed) saveSize() uint32 {
 	n := p.intSize() + p.fpSize()
 	if p.H {
@@ -63,6 +64,7 @@ func (p *Packed) saveSize() uint32 {
 	return (n + 15) &^ 15
 }
 
+// check reports values that no prolog can have.
 func (p *Packed) check(word uint32) Fault {
 	fault := func(r Reason, v uint32) Fault { return Fault{Reason: r, Value: v} }
 	switch {
@@ -78,37 +80,38 @@ func (p *Packed) check(word uint32) Fault {
 	return Fault{}
 }
 
-// packedProlog makes the codes of a canonical prolog, and of its epilog, backward from
-// their ends: they are added in the order in which the instructions run, and the last
-// instruction is undone first. The prolog's codes end at the middle of the buffer, the
-// epilog's at its end. Neither has more than 29 bytes: 11 of saved x registers, 8 of
-// vectors, 4 homes, 4 of the area below, an end; or two fewer of x registers for two more
-// of a frame record, and a signature.
+// packedProlog writes the codes of a canonical prolog and of its epilog. Codes are added in the order of the
+// prolog's instructions, but stored in the order of undoing. So each list grows downward: the prolog's from
+// the middle of the buffer, the epilog's from its end. A list has at most 29 bytes: 11 for x registers, 8 for
+// vector registers, 4 homes, 4 for the local area, an end, and a signature. A frame record takes two bytes,
+// but then the x registers take two fewer.
 type packedProlog struct {
 	buf            *Buffer
-	prolog, epilog int // where the codes made so far begin
+	prolog, epilog int // index of the first byte of each list so far
 }
 
 const bufferHalf = len(Buffer{}) / 2
 
+// one adds a code of one byte to both lists.
 func (b *packedProlog) one(x uint32) {
 	b.onlyInProlog(x)
 	b.epilog--
 	b.buf[b.epilog&(len(b.buf)-1)] = byte(x)
 }
 
-func (b *packedProlog) two(x uint32) { // backward: the second byte first
+// two adds a code of two bytes to both lists, the second byte first.
+func (b *packedProlog) two(x uint32) {
 	b.one(x & 0xff)
 	b.one(x >> 8)
 }
 
-// onlyInProlog adds a code that has no counterpart in the epilog.
+// onlyInProlog adds a code of one byte to the prolog's list.
 func (b *packedProlog) onlyInProlog(x uint32) {
 	b.prolog--
 	b.buf[b.prolog&(len(b.buf)-1)] = byte(x)
 }
 
-// alloc adds a lowering of sp by n bytes, a multiple of 16 below 32 KiB.
+// alloc adds the allocation of n bytes: a multiple of 16, below 32 KiB.
 func (b *packedProlog) alloc(n uint32) {
 	if n < 512 {
 		b.one(n / 16)
@@ -117,9 +120,8 @@ func (b *packedProlog) alloc(n uint32) {
 	}
 }
 
-// Expand writes the codes of the canonical prolog and epilog into buf: the
-// prolog's, an end, the epilog's, an end. It returns them and the index of the
-// epilog's first code.
+// Expand writes the codes of the canonical prolog and epilog into buf: the prolog's, an end, the epilog's, an
+// end. It returns these codes, and the index of the epilog's first code in them.
 func (p *Packed) Expand(buf *Buffer) (codes []byte, epilog int) {
 	b := packedProlog{buf, bufferHalf, len(buf)}
 	b.one(0xe4)
@@ -136,8 +138,7 @@ func (p *Packed) Expand(buf *Buffer) (codes []byte, epilog int) {
 	return buf[b.prolog : bufferHalf+n], bufferHalf - b.prolog
 }
 
-// saveInts adds the saves of x19 and up and of lr; the first is pre-indexed by
-// the whole save area.
+// saveInts adds the saves of x19 and up, and of lr. The first save also allocates the whole save area.
 func (p *Packed) saveInts(b *packedProlog) {
 	n, lr, size := uint32(p.RegI), p.CR == crSavedLR, p.saveSize()
 	switch {
@@ -170,7 +171,8 @@ func (p *Packed) saveInts(b *packedProlog) {
 	}
 }
 
-// saveVectors adds the saves of d8 and up, which are above the x registers.
+// saveVectors adds the saves of d8 and up, at addresses above the x registers. If there are no x registers,
+// the first save also allocates the save area.
 func (p *Packed) saveVectors(b *packedProlog) {
 	n, at := p.fpSize()/8, p.intSize()/8
 	for i := uint32(0); i < n; i += 2 {
@@ -198,7 +200,7 @@ func (p *Packed) home(b *packedProlog) {
 	}
 }
 
-// local adds the local area and the frame record in it.
+// local adds the allocation of the local area, and the frame record at its lower end.
 func (p *Packed) local(b *packedProlog) {
 	size := p.FrameSize - p.saveSize()
 	if p.Chained() && size <= 512 {

@@ -43,7 +43,7 @@ func OpenProcess(pid int) (*Process, error) {
 	err = windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&info), uint32(unsafe.Sizeof(info)), nil)
 	if err != nil || info.PebBaseAddress == nil {
 		windows.CloseHandle(h)
-		return nil, fmt.Errorf("process %d does not tell where its PEB is: %w", pid, err)
+		return nil, fmt.Errorf("cannot read the PEB address of process %d: %w", pid, err)
 	}
 	return &Process{handle: h, peb: uint64(uintptr(unsafe.Pointer(info.PebBaseAddress)))}, nil
 }
@@ -120,7 +120,8 @@ func (p *Process) Mark() (m LoaderMark, ok bool) {
 	return m, true
 }
 
-// Loaded reads the loader's list. It returns false if the process changed the list meanwhile.
+// Loaded reads the loader's list. It returns false if the list is unreadable or longer than maxLoaded, as it
+// can be while the process changes it.
 func (p *Process) Loaded() (out []Loaded, ok bool) {
 	if !p.list() {
 		return nil, false
@@ -177,10 +178,11 @@ func (p *Process) wide(addr uint64, size int) string {
 	return string(utf16.Decode(text))
 }
 
-// maxMarked bounds how often a changing list is read again.
+// maxMarked bounds how often Images reads a list that changes.
 const maxMarked = 5
 
-// Images returns a reader of the process's images. It finds regions of generated code only through Cover.
+// Images returns a reader of the process's images. It has no images if the loader's list changes during all
+// maxMarked attempts. It finds regions of generated code only through Cover.
 func (p *Process) Images() *Images {
 	im := newImages(p, func() []Loaded {
 		for range maxMarked {

@@ -10,7 +10,7 @@ import (
 
 var amd64Regs = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// AMD64CodeText formats a code with its effect.
+// AMD64CodeText formats a code: its prolog offset, its operation, and the instruction that it undoes.
 func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
 	what := ""
 	switch c.Op {
@@ -33,8 +33,8 @@ func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
 	return fmt.Sprintf("+%-3d %-16s %s", c.Offset, c.Op, what)
 }
 
-// AMD64Data describes an UNWIND_INFO: header, version 2 epilogs, codes in the
-// order they are undone, handler or parent.
+// AMD64Data describes an UNWIND_INFO, one line for each part: the header, the epilogs of version 2, the codes
+// in the order in which they are undone, the handler, and the parent.
 func AMD64Data(i *peamd64.Info, fn peamd64.RuntimeFunction) []string {
 	head := fmt.Sprintf("UNWIND_INFO at %#x: version %d, flags %s, prolog %d bytes, %d code slots", i.RVA, i.Version, flagText(i.Flags), i.Prolog, i.Count)
 	if i.FrameReg != 0 {
@@ -79,7 +79,7 @@ func flagText(flags uint8) string {
 	return strings.Join(parts, "+")
 }
 
-// epilogText describes EPILOG code n of the leading ones.
+// epilogText describes the EPILOG code at offset n of b, the leading EPILOG codes.
 func epilogText(i *peamd64.Info, fn peamd64.RuntimeFunction, b []byte, n int) string {
 	c, _ := i.Code(b[n:]) // an EPILOG code is always read
 	size := uint32(b[0])
@@ -94,18 +94,18 @@ func epilogText(i *peamd64.Info, fn peamd64.RuntimeFunction, b []byte, n int) st
 	return fmt.Sprintf("EPILOG at %#x", fn.End-c.Operand)
 }
 
-// amd64Effect is the location of the caller's registers according to the codes, relative to one
-// base.
+// amd64Effect says where the caller's registers are, according to the codes that were undone so far. All
+// offsets are relative to one base register.
 type amd64Effect struct {
-	base    string // register the frame counts from
-	at      int64  // of the walk over the frame, from base
-	frame   int64  // of the frame base, from base: saves count from it
+	base    string // rsp, or the frame register
+	at      int64  // where RSP is after the undone codes, from base
+	frame   int64  // where the frame begins, from base: saves count from there
 	saved   []arm64Saved
 	machine bool
 }
 
-// amd64Rules runs the codes that apply at rva symbolically, through chained
-// parents. It knows no epilogs: those are found by their instructions.
+// amd64Rules runs the codes that apply at rva symbolically, through chained parents. It returns the CFA and
+// the saved registers as text, or "?" and a reason. It ignores epilogs.
 //
 // It is separate from the walkers' interpreter because it produces text, also for data that
 // they refuse. It reports what it cannot describe. TestEveryOperationHasAnEffect compares its
@@ -203,7 +203,7 @@ func (e *amd64Effect) text() (cfa, saved string) {
 	if e.machine {
 		return fmt.Sprintf("machine frame at %s%+d", e.base, e.at), e.list(e.at, "")
 	}
-	end := e.at + 8 // behind the return address
+	end := e.at + 8 // above the return address
 	return fmt.Sprintf("%s%+d", e.base, end), e.list(end, "ra [cfa-8]")
 }
 

@@ -28,6 +28,8 @@ type store struct {
 	v  value64
 }
 
+// maxStores bounds the stores that are remembered. Unknown values take at most half of them. A later store is
+// dropped, and a load of its word reads memory.
 const maxStores = 24
 
 // An emulator executes code for its effect on the stack pointer, the frame pointer, and the preserved
@@ -50,7 +52,7 @@ const (
 	flowCall
 	flowReturn
 	flowIndirect // to an unknown address
-	flowStop     // the emulator cannot go on: hlt, ud2, int, a far call or return
+	flowStop     // the emulator cannot continue: hlt, ud2, int, a far call or return
 )
 
 // volatileRegs are the registers that a System V call does not preserve.

@@ -20,8 +20,8 @@
 // deleted and counted.
 //
 // Known gaps: a target is not recorded while a session begins or ends: at first, when the rate changes, and
-// once an hour. It is not recorded after a failure and while the budget is exceeded either.
-// Counters.Unrecorded is the sum of these times. Linux only.
+// once an hour. The same holds after a failure, and while the budget is exceeded. Counters.Unrecorded is the
+// sum of these times. Linux only.
 package continuous
 
 import (
@@ -141,7 +141,7 @@ func (a *Agent) recover() {
 	for _, path := range a.store.ending(a.store.suffix + ".partial") {
 		os.Rename(path, strings.TrimSuffix(path, ".partial"))
 	}
-	if a.cfg.FolderBytes > 0 { // without a folder of its own, the agent keeps those of earlier ones
+	if a.cfg.FolderBytes > 0 { // otherwise the agent keeps no recordings, and does not delete older ones
 		a.store.trim()
 	}
 	a.spool.trim()
@@ -166,7 +166,7 @@ func (a *Agent) Run(stop <-chan struct{}) {
 	a.wait.Wait()
 }
 
-// start begins to record processes that are not recorded yet.
+// start starts a goroutine for each process that is not recorded yet, up to MaxTargets.
 func (a *Agent) start(found []process, stop <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
