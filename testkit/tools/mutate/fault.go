@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,7 +48,7 @@ func (f *Fault) text(root string) ([]byte, error) {
 }
 
 // put writes the fault into a file of a copy of the tree. restore writes the original file back.
-func (f *Fault) put(tree string) (restore func(), err error) {
+func (f *Fault) put(tree string) (restore func() error, err error) {
 	text, err := f.text(tree)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,11 @@ func (f *Fault) put(tree string) (restore func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { os.WriteFile(name, sound, 0o600) }, os.WriteFile(name, text, 0o600)
+	restore = func() error { return os.WriteFile(name, sound, 0o600) }
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		return nil, errors.Join(err, restore())
+	}
+	return restore, nil
 }
 
 // also adds an edit of the same file.

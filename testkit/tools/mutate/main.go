@@ -23,12 +23,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 )
@@ -82,6 +85,8 @@ func check(only, by string, jobs int, asJSON bool) (ok bool, err error) {
 		return false, fmt.Errorf("no fault is called %q; -list lists them", only)
 	}
 	r := &runner{root: root}
+	r.ctx, r.stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer r.stop()
 	defer r.close()
 	if err := r.copies(max(jobs, 1)); err != nil {
 		return false, err

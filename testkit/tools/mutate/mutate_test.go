@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -37,6 +42,29 @@ func TestOneIsCaught(t *testing.T) {
 	}
 }
 
+// A file that cannot be restored ends the run: its fault would be in every later test too.
+func TestSpoiled(t *testing.T) {
+	tree := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module a\n",
+		"a.go":      "package a\n\nconst sound = true\n",
+		"a_test.go": "package a\n\nimport (\n\"os\"\n\"testing\"\n)\n\nfunc TestA(t *testing.T) {\n\tos.Remove(\"a.go\")\n\tos.Mkdir(\"a.go\", 0o700)\n\tt.Fail()\n}\n",
+	} {
+		must.Do(t, os.WriteFile(filepath.Join(tree, name), []byte(text), 0o600))
+	}
+	s := &Step{".", nil}
+	r := &runner{trees: make(chan string, 1), limit: map[*Step]time.Duration{s: leastLimit}}
+	r.ctx, r.stop = context.WithCancel(t.Context())
+	r.trees <- tree
+	f := &Fault{Name: "a", File: "a.go", Old: "true", New: "false", By: []*Step{s}}
+	if res := r.apply(f); res.Caught || !strings.Contains(res.By, "directory") {
+		t.Errorf("%+v", res)
+	}
+	if res := r.apply(f); res.Caught || res.By != "interrupted" {
+		t.Errorf("the next one: %+v", res)
+	}
+}
+
 func TestFailure(t *testing.T) {
 	for _, c := range []struct {
 		name, out, test string
@@ -46,6 +74,8 @@ func TestFailure(t *testing.T) {
 		{"its part", "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.1s)\n        --- FAIL: TestA/b/c (0s)\n    --- FAIL: TestA/d (0s)\n--- FAIL: TestE (0s)\n", "TestA/b/c", true},
 		{"a panic", "--- FAIL: TestA (0.1s)\npanic: index out of range [recovered]\n", "TestA (panic: index out of range [recovered])", true},
 		{"a hang", "panic: test timed out after 20s\n\trunning tests:\n\t\tTestA (20s)\n", "TestA (it hangs)", true},
+		{"no compilation of C", "--- FAIL: TestA (0.1s)\n    build.go:9: gcc -c a.c: exit status 1\n        /tmp/a.c:63:27: error: unused variable 'h' [-Werror]\n", "it does not compile: /tmp/a.c:63:27: error: unused variable 'h' [-Werror]", false},
+		{"no link of C", "--- FAIL: TestA (0.1s)\n    ld: a.o: undefined reference to `f'\n", "it does not compile: ld: a.o: undefined reference to `f'", false},
 		{"no compilation", "FAIL\tseedwalk/sim [build failed]\n", "it does not run:\nFAIL\tseedwalk/sim [build failed]\n", false},
 	} {
 		if test, caught := failure(c.out); test != c.test || caught != c.caught {

@@ -59,15 +59,21 @@ const (
 )
 
 type runner struct {
+	ctx   context.Context // ends at an interrupt, or if a copy is spoiled
+	stop  func()
 	root  string
 	dir   string      // of the copies
 	trees chan string // copies of root that no job uses, one for each job
 	limit map[*Step]time.Duration
 }
 
-// copies makes a copy of the tree for each job. What is fetched or built is shared.
+// copies makes a copy of the tree for each job. What is fetched or built is shared, and so are the vectors
+// beside the tree.
 func (r *runner) copies(jobs int) (err error) {
 	if r.dir, err = os.MkdirTemp("", "mutate"); err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Join(filepath.Dir(r.root), "shared"), filepath.Join(r.dir, "shared")); err != nil {
 		return err
 	}
 	r.trees = make(chan string, jobs)
@@ -131,7 +137,7 @@ func (r *runner) baseline(faults []Fault) (err error) {
 			if _, done := r.limit[s]; done {
 				continue
 			}
-			out, err := test(s, tree, 4*time.Minute)
+			out, err := r.test(s, tree, 4*time.Minute)
 			if err != nil {
 				return fmt.Errorf("%s fails without a fault: %w\n%s", s.Pkg, err, out)
 			}
@@ -154,14 +160,17 @@ func ran(out string) time.Duration {
 
 // test runs a step in a copy of the tree. Without paths in what is compiled, all copies share the
 // build cache.
-func test(s *Step, tree string, limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+func (r *runner) test(s *Step, tree string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, buildLimit)
 	defer cancel()
 	args := append([]string{"test", "-count=1", "-vet=off", "-trimpath", "-timeout", limit.String(), s.Pkg}, s.Args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = tree
 	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
+	switch {
+	case r.ctx.Err() != nil:
+		err = r.ctx.Err()
+	case ctx.Err() != nil:
 		err = errors.New("compiling and running took longer than " + buildLimit.String())
 	}
 	return string(out), err
@@ -200,10 +209,14 @@ func (r *runner) all(faults []Fault, jobs int, say func(Result)) []Result {
 }
 
 // apply tries the steps of one fault until a test fails.
-func (r *runner) apply(f *Fault) Result {
+func (r *runner) apply(f *Fault) (res Result) {
 	start := time.Now()
-	res := Result{Name: f.Name, By: "no test fails"}
+	res = Result{Name: f.Name, By: "no test fails"}
 	defer func() { res.Seconds = time.Since(start).Seconds() }()
+	if r.ctx.Err() != nil {
+		res.By = "interrupted"
+		return res
+	}
 	tree := <-r.trees
 	defer func() { r.trees <- tree }()
 	restore, err := f.put(tree)
@@ -211,29 +224,41 @@ func (r *runner) apply(f *Fault) Result {
 		res.By = err.Error()
 		return res
 	}
-	defer restore()
+	defer func() {
+		if err := restore(); err != nil {
+			res.By, res.Caught = err.Error(), false
+			r.stop()
+		}
+	}()
 	for _, s := range f.By {
-		out, err := test(s, tree, r.limit[s])
+		out, err := r.test(s, tree, r.limit[s])
 		if err == nil {
 			continue
+		}
+		if r.ctx.Err() != nil {
+			res.By = "interrupted"
+			break
 		}
 		name, caught := failure(out)
 		res.By, res.Caught = strings.TrimPrefix(s.Pkg, "./")+" "+name, caught
 		break
 	}
-	res.Seconds = time.Since(start).Seconds()
 	return res
 }
 
 var (
+	noC       = regexp.MustCompile(`(?m)^.*\.[ch]:\d+:\d+: (?:fatal )?error: .*|^.*: undefined reference to .*`)
 	failLine  = regexp.MustCompile(`(?m)^( *)--- FAIL: (\S+)`)
 	panicLine = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.*)`)
 	running   = regexp.MustCompile(`(?m)^\t\t?(Test\S+|Fuzz\S+) \(`)
 )
 
 // failure names the first failing test of an output. A fault that does not
-// compile is no fault of the code, and is not caught.
+// compile, also in C that a test builds, is no fault of the code, and is not caught.
 func failure(out string) (name string, caught bool) {
+	if line := noC.FindString(out); line != "" {
+		return "it does not compile: " + strings.TrimSpace(line), false
+	}
 	if m := panicLine.FindStringSubmatch(out); m != nil && strings.HasPrefix(m[1], "test timed out") {
 		if t := running.FindAllStringSubmatch(out, -1); t != nil {
 			return t[len(t)-1][1] + " (it hangs)", true
