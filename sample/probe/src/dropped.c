@@ -1,8 +1,13 @@
-/* Counts the events that the ring has no room for, and their bytes, by type. Such an event has no stack.
+/* Counts the events for which the ring has no room, and their bytes, by type. Such an event has no stack.
  * Nothing here waits, allocates, or locks. */
 #include "local.h"
 
-enum { TICK = 10, THROWN = 80, SAMPLED = 303, PLACES = 16, FIRST = 2, MEAN = 100 * 1024 };
+enum {
+	TICK = 10, THROWN = 80, SAMPLED = 303, /* the runtime's ids of the events */
+	PLACES = 16,       /* places where a type is looked for */
+	FIRST = 2,         /* the first two places collect types that found none: allocations, exceptions */
+	MEAN = 100 * 1024, /* bytes between two samples of the runtime, on average */
+};
 
 /* text returns the size in bytes of the UTF-16 text at p, without its zero. */
 static uint32_t text(const uint8_t *p, uint32_t size)
@@ -20,9 +25,9 @@ static uint64_t word(const uint8_t *p)
 	return v;
 }
 
-/* stands_for returns the bytes that a sampled object of a size represents. Each byte is chosen
- * with probability 1/MEAN: the size divided by the probability that one of its bytes is chosen.
- * Numbers below 1 are multiples of 2^-32. */
+/* stands_for returns how many allocated bytes a sampled object represents. The runtime chooses each byte with
+ * probability 1/MEAN, and samples an object if it chose one of its bytes. So the result is the object's size
+ * divided by the probability that the object is sampled. Probabilities are multiples of 2^-32. */
 static uint64_t stands_for(uint64_t size)
 {
 	uint64_t none = 1ull << 32, power = (1ull << 32) - ((1ull << 32) + MEAN / 2) / MEAN;
@@ -38,8 +43,8 @@ static uint64_t stands_for(uint64_t size)
 	return (size << 32) / ((1ull << 32) - none);
 }
 
-/* entry returns the place of a type, and takes one for a new type. first is then set: the caller names the
- * type. */
+/* entry returns the place of a type. For a new type it takes a place and sets first: the caller must store the
+ * name. If no place is free, it returns the place that collects such types. */
 static struct sw_type *entry(struct sw_header *h, uint64_t key, int *first)
 {
 	struct sw_type *all = (struct sw_type *)((char *)h + SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE);
@@ -57,9 +62,10 @@ static struct sw_type *entry(struct sw_header *h, uint64_t key, int *first)
 	return all + (key & SW_THROWN ? 1 : 0);
 }
 
+/* sw_dropped counts an event with its payload. A payload that is too short counts without bytes or type. */
 void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *payload, uint32_t size)
 {
-	enum { TICK_HEAD = 26, SAMPLED_HEAD = 14 }; /* what precedes the type's name */
+	enum { TICK_HEAD = 26, SAMPLED_HEAD = 14 }; /* bytes before the type's name */
 	uint64_t key = id == THROWN ? SW_THROWN : 0, bytes = 0;
 	const uint8_t *name = payload;
 	uint32_t n = 0;

@@ -1,17 +1,16 @@
-/* What a thread's stack refers to in the managed heap, read at the moment of the sample:
- * chains of objects, by rules that the tool has given for types. All chains are followed side by
- * side: one call reads the next object of each. Every read is checked, and their number is
- * bounded. The tool learns types from what it finds here: a type without a rule is recorded, and
- * the chain ends there. */
+/* Reads chains of objects in the managed heap, from references on a thread's stack, at the moment of the sample.
+ * The tool's rules say how each type is followed. All chains advance together: one call reads the next object of
+ * each. Every read is checked, and the number of reads is bounded. A chain ends at a type without a rule. That
+ * type is recorded, so that the tool can add a rule. */
 #include "local.h"
 
 enum {
 	CANDIDATES = 64,  /* words of a stack that are looked up */
 	SCANNED = 4096,   /* words of a stack that are searched for a frame with a rule */
-	FRAMES = 2,       /* frames whose words are looked up: the first may be the rest of one that has ended */
+	FRAMES = 2,       /* frames whose words are looked up: the first may be left over from an ended call */
 	BATCH = 32,       /* words of one object that are looked up */
 	BOXES = 4,        /* chains of one sample that begin with an async method, from the leaf on */
-	TASKS = 2,        /* the same with a task, from the root on: the one that runs is there */
+	TASKS = 2,        /* chains that begin with a task, from the root on: the running task is there */
 	CHAINS = 1 + BOXES + TASKS, /* the first is that of the thread */
 	STEPS = 40,       /* objects of one chain */
 	NOVEL = 16,       /* types without a rule that are recorded */
@@ -24,10 +23,11 @@ _Static_assert(CHAINS <= (int)SW_OBJECT_CHAINS, "chains");
 
 struct entry { uint64_t at, what; };
 
-/* chain is the next object of a chain, 0 at its end. */
+/* chain holds the address of the next object of a chain, 0 at its end, and the kind of its entry. Kind 0: the
+ * object is the handle of the thread's object. */
 struct chain { uint64_t at, kind; };
 
-/* found is the room for what one sample has found. */
+/* found collects the entries of one sample. */
 struct found {
 	struct sw_header *h;
 	struct entry *out;
@@ -35,9 +35,9 @@ struct found {
 	struct chain chains[CHAINS];
 };
 
-/* pieces copies n pieces of memory, one behind the other. The size of a piece that cannot be read becomes
- * that of its readable part; the rest is 0. The call that writes to a process takes many places of its
- * caller, and checks them while it copies; the one that reads would look up the pages of each. */
+/* pieces copies n pieces of memory to consecutive places. If a piece is not readable to its end, its size becomes
+ * that of its readable part, and the rest of its place is 0. process_vm_writev to the own process reads the
+ * pieces with checks while it copies. process_vm_readv would be slower: it looks up the pages of each piece. */
 static void pieces(struct vec *from, int n, char *to)
 {
 	const long pid = sys3(NR_getpid, 0, 0, 0);
@@ -66,7 +66,7 @@ static struct sw_rule *rules(struct sw_header *h)
 	return (struct sw_rule *)((char *)h + SW_BEFORE_RING) - SW_RULES;
 }
 
-/* rule_of is the rule of a type, 0 if it has none. */
+/* rule_of returns the rule of a type or a return address, 0 if it has none. */
 static uint64_t rule_of(struct sw_header *h, uint64_t table)
 {
 	uint64_t i = (table >> 3) * 0x9e3779b97f4a7c15ull >> 50;
@@ -100,7 +100,7 @@ static void novel(struct found *f, uint64_t at, uint64_t table)
 		f->novel++;
 }
 
-/* texts copies the two strings that an object refers to. */
+/* texts adds the two strings to which an object refers. A string that is unreadable or too long is empty. */
 static void texts(struct found *f, uint64_t rule, const uint64_t *body, uint64_t size)
 {
 	struct { uint64_t table; uint32_t length; uint8_t chars[TEXT + 4]; } s[2];
@@ -121,8 +121,7 @@ static void texts(struct found *f, uint64_t rule, const uint64_t *body, uint64_t
 	}
 }
 
-/* next_of is what a chain goes on with: the word that the rule names, or the first of
- * several whose type may begin a chain. */
+/* next_of returns the next object of a chain by its rule (struct sw_rule), 0 if there is none. */
 static uint64_t next_of(struct found *f, uint64_t rule, const uint64_t *body, uint64_t size, int chain)
 {
 	uint64_t from = rule & 0xffff, to = rule >> 16 & 0xffff, table[BATCH];
@@ -202,7 +201,8 @@ static int gather(const struct sw_header *h, struct vec *at, const uint64_t *wor
 	return n;
 }
 
-/* candidates picks words of the registers, and of the frames of a stack that hold the object of what runs. */
+/* candidates picks words that may be objects from the first FRAMES frames with a rule, and from the registers if
+ * there is such a frame. */
 static int candidates(struct sw_header *h, struct vec *at, const uint64_t *regs, const uint64_t *stack, uint64_t count)
 {
 	int n = 0, frames = 0;
@@ -220,7 +220,7 @@ static int candidates(struct sw_header *h, struct vec *at, const uint64_t *regs,
 	return n;
 }
 
-/* changing reports whether a collection moves objects. */
+/* changing reports whether a collection may be moving objects. */
 static int changing(const struct sw_header *h)
 {
 	int32_t n = 0;
@@ -241,7 +241,7 @@ static void begin(struct found *f, const struct vec *at, const uint64_t *table, 
 		}
 }
 
-/* find writes what a thread refers to. It returns the number of entries. */
+/* find writes the entries of a sample, and returns their number. */
 static int find(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out)
 {
 	struct vec at[CANDIDATES + 1];
@@ -261,7 +261,7 @@ static int find(struct sw_header *h, const struct sw_slot *s, const uint64_t *re
 	return f.n;
 }
 
-/* sw_objects writes what a thread refers to: SW_OBJECTS entries, the rest of them 0. */
+/* sw_objects writes the SW_OBJECTS entries of a sample. Unused entries are 0. */
 void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out)
 {
 	struct entry *all = out;

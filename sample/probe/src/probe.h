@@ -29,7 +29,7 @@ enum {
 	SW_MAX_PAYLOAD = 1024,           /* of an event */
 	SW_START_PAYLOAD = 40,           /* of a wait's start */
 	SW_ALIGN = 64,
-	SW_REAP = 16,
+	SW_REAP = 16,            /* timers of ended threads that wait to be ended */
 	SW_REAPED = 1 << 30,     /* set in an entry of reap while a handler ends its timer */
 	SW_NEAR = 64,            /* places to search for a thread's slot, from its number's place on */
 	SW_RED_ZONE = 128,
@@ -55,14 +55,16 @@ enum {
 	SW_OP_CLOCK = 5,  /* a CPU sample at a moment that the tool chose */
 };
 
-/* Why a record was made. */
+/* Values of the header's left. */
 enum { SW_LEAVING = 1, SW_LEFT = 2 };
+
+/* Why a record was made. */
 enum {
-	SW_ASKED = 1,
-	SW_TIMER = 2,
-	SW_ARMED = 3,
-	SW_CLOCK = 5, /* a CPU sample of weight 1: an event's overflow, or the tool's random clock */
+	SW_ASKED = 1, /* the tool asked for a sample (SW_OP_SAMPLE) */
+	SW_TIMER = 2, /* the thread's CPU timer expired */
+	SW_ARMED = 3, /* the thread created its timer (SW_OP_ARM): no stack */
 	SW_EVENT = 4, /* the runtime delivered an event: only callee-saved registers are known */
+	SW_CLOCK = 5, /* a CPU sample of weight 1: an event's overflow, or the tool's random clock */
 };
 
 /* A slot's clock: the tool's descriptor of the thread's event + 1, and above it how many of 4096 overflows
@@ -121,7 +123,7 @@ struct sw_header {
 	uint64_t wait_min;      /* nanoseconds: shorter waits are only counted */
 	uint32_t leave;         /* a futex: nonzero ends the session */
 	uint32_t helper;        /* the thread that ends the session, 0 = none */
-	uint32_t session;       /* 1 = it runs, 2 = it has ended */
+	uint32_t session;       /* of events: 0 = none, 1 = it runs, 2 = it has ended */
 	uint32_t failed;        /* HRESULT of the failed call */
 	uint64_t waits;         /* events seen, by kind: starts of waits */
 	uint64_t wait_stops;
@@ -152,23 +154,32 @@ struct sw_header {
 	uint64_t code_size;
 };
 
-/* How objects of a type are followed. from and to are offsets in bytes of the words that a
- * chain may go on with: one word, or the first of several whose type may begin a chain or has
- * text. Of a type with text the two words refer to strings.
+/* How an object of a type leads to the next object of its chain. The chain continues at one of the words of the
+ * object between the byte offsets from and to. If that is a single word, it refers to the next object.
+ * Otherwise the next object is the first one there whose rule has SW_RULE_START, SW_RULE_TASK, or SW_RULE_TEXT.
+ * With SW_RULE_TEXT, the chain ends, and from and to are the offsets of two references to strings.
  *
- * A frame that holds an async method's object has a rule too, by the return address into it: from and to
- * are how many words before and behind that address on the stack may be the object. */
+ * With SW_RULE_FRAME, table is a return address into an async method. The method's object may be among the from
+ * words of the stack below that address, and the to words from it on. */
 struct sw_rule {
 	uint64_t table; /* its MethodTable, or the return address; 0 = free */
 	uint64_t rule;  /* from | to << 16 | SW_RULE_... << 32; set before table */
 };
 enum { SW_RULE_KNOWN = 1, SW_RULE_START = 2, SW_RULE_TEXT = 4, SW_RULE_TASK = 8, SW_RULE_FRAME = 16 };
 
-/* What an entry of a sample's objects is: the lower bits of the object's address. Behind it is the
- * MethodTable, whose lower bits are the number of the chain: entries of several chains alternate. Of
- * a text it is the number of bytes, which follow. A chain is cut at an object whose type has no rule. MOVED
- * is the only entry if a collection moved objects. */
-enum { SW_OBJECT_START = 1, SW_OBJECT_NEXT = 2, SW_OBJECT_NOVEL = 3, SW_OBJECT_THREAD = 4, SW_OBJECT_TEXT = 5, SW_OBJECT_CUT = 6, SW_OBJECT_MOVED = 7, SW_OBJECT_CHAINS = 8 };
+/* An entry of a sample's objects has two words. The first is an object's address, with the kind of the entry in
+ * its lower bits. The second is the object's MethodTable, with the number of its chain in its lower bits: the
+ * entries of several chains alternate. */
+enum {
+	SW_OBJECT_START = 1,  /* a chain begins */
+	SW_OBJECT_NEXT = 2,
+	SW_OBJECT_NOVEL = 3,  /* in no chain: a candidate whose type has no rule */
+	SW_OBJECT_THREAD = 4, /* the thread's managed object */
+	SW_OBJECT_TEXT = 5,   /* no address; the second word is a number of bytes, which follow, rounded up to 16 */
+	SW_OBJECT_CUT = 6,    /* the chain ends: the object's type has no rule, or is unreadable */
+	SW_OBJECT_MOVED = 7,  /* the only entry: a collection may have moved objects */
+	SW_OBJECT_CHAINS = 8, /* bound of the chains of a sample, no kind */
+};
 
 struct sw_slot {
 	uint32_t tid;      /* 0 = free */
