@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/symbol/pdb"
 )
 
-// maxLeaf is the size of a leaf function at most, which has no unwind record: a system call's stub has
-// 32 bytes on Windows.
+// maxLeaf bounds the size of a function without an unwind record (a leaf function), bytes. The stub of a
+// system call has 32 bytes on Windows.
 const maxLeaf = 32
 
 // PE makes the table of a Windows image: the names of its PDB, which may be nil, those that GNU
@@ -24,7 +24,6 @@ func PE(f *pe.File, db *pdb.File) *Table {
 	exports, _ := f.Exports() // a partial result is useful
 	for i := range exports {
 		if e := &exports[i]; e.Name != "" && e.RVA != 0 {
-			// Of a system call's two names, programs use the one that does not begin so.
 			symbols = append(symbols, Symbol{Addr: uint64(e.RVA), Name: e.Name, Rank: RankWeak - exportRank(e.Name)})
 		}
 	}
@@ -34,6 +33,7 @@ func PE(f *pe.File, db *pdb.File) *Table {
 	return NewTable(symbols, peSize(f))
 }
 
+// exportRank is 1 for a name that begins with Zw. Such a system call has a second name, which programs use.
 func exportRank(name string) int8 {
 	if strings.HasPrefix(name, "Zw") {
 		return 1
@@ -41,12 +41,12 @@ func exportRank(name string) int8 {
 	return 0
 }
 
-// pdbNames are the names in a PDB.
+// pdbNames returns the names in a PDB, nil without one.
 func pdbNames(db *pdb.File) (out []Symbol) {
 	if db == nil {
 		return nil
 	}
-	symbols, _ := db.Symbols() // what could be read of them
+	symbols, _ := db.Symbols() // a partial result is useful
 	for _, s := range symbols {
 		n := Symbol{Addr: uint64(s.RVA), Size: uint64(s.Size), Name: s.Name, Rank: RankGlobal}
 		if s.Size == 0 {
@@ -57,7 +57,7 @@ func pdbNames(db *pdb.File) (out []Symbol) {
 	return out
 }
 
-// peCover finds the whole function that holds an RVA, its chained entries taken together.
+// peCover finds the whole function that contains an RVA, with its chained entries.
 func peCover(f *pe.File) Cover {
 	return func(addr uint64) (start, end uint64, ok bool) {
 		if addr != uint64(uint32(addr)) {
@@ -74,7 +74,8 @@ func peCover(f *pe.File) Cover {
 	}
 }
 
-// peSize gives a size to names at the start of a function, and to those of leaf functions.
+// peSize bounds the name at an address: by the function's end if it is the function's start, and by the next
+// function or maxLeaf if no function contains it.
 func peSize(f *pe.File) Cover {
 	cover := peCover(f)
 	return func(addr uint64) (start, end uint64, ok bool) {
@@ -120,7 +121,7 @@ func (r *Resolver) loadPE(im *image, path, id string) bool {
 	return true
 }
 
-// openPE reads the image at path or in the user's folders, nil if it is not there or not the one meant.
+// openPE reads the image at path or in the user's folders. It returns nil if there is none with that ID.
 func (r *Resolver) openPE(path, id string) *pe.File {
 	places := []string{path}
 	if id != "" {

@@ -4,12 +4,12 @@
 // Sources: unix(7) for descriptors in messages; capi/client/src for the other end; report/wire for
 // what is sent.
 //
-// Glossary. The *client* is the library in the program, which has the probe within it. Its *socket*
-// is the helper's descriptor 3.
+// Glossary. The *client* is the library in the program. It contains the probe. The helper's *socket*, its
+// descriptor 3, is connected to the client.
 //
-// Strategy. The client sends the probe's file, and gets the stream of samples. The end of its sending
-// side ends the sampling. A helper that cannot sample sends a note and the farewell "refused". The
-// helper trusts nothing of the file, as any tool, and ends with the program.
+// Strategy. The client sends the probe's file, and gets the stream of samples. Sampling ends when the client
+// shuts down its sending side, or when the program ends. A helper that cannot sample sends a note and the
+// farewell "refused". The helper does not trust the content of the file.
 //
 // Known gaps: Linux only. The helper is not sandboxed.
 package engine
@@ -39,12 +39,12 @@ const (
 	socket     = 3
 	greetLimit = 5 * time.Second
 	maxRate    = 1000000
-	memory     = 1 << 30 // bytes from which on the collector works harder
+	memory     = 1 << 30 // soft limit of Go's memory, bytes
 	// Refused is the farewell of a helper that cannot sample. The client's C knows it.
 	Refused = "refused"
 )
 
-// Run is the command. It returns the exit code: 0, 1 if it could not sample, 2 for wrong usage.
+// Run runs the command. It returns the exit code: 0, 1 if it could not sample, 2 for wrong usage.
 func Run(args []string) int {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
 	f.Usage = func() {}
@@ -92,13 +92,13 @@ func fileAt(pid int, addr uint64) string {
 	return ""
 }
 
-// client is the connection that the library has left us.
+// client returns the connection to the client: descriptor 3.
 func client() (*net.UnixConn, error) {
 	f := os.NewFile(socket, "client")
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d is no socket: it is for a client library to start this", socket)
+		return nil, fmt.Errorf("descriptor %d is no socket; only a client library can start this command", socket)
 	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
@@ -108,7 +108,7 @@ func client() (*net.UnixConn, error) {
 	return u, nil
 }
 
-// serve samples the process until it ends or the client wants no more.
+// serve samples the process until the process ends, or the client shuts down its sending side.
 func serve(c *net.UnixConn, pid int, cfg sampler.Config) error {
 	fd, err := greeting(c)
 	if err != nil {

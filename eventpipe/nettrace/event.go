@@ -131,7 +131,7 @@ func (h *head) readCompressed(b *buf.Reader, v6 bool) {
 	}
 }
 
-// readIDs reads what an event belongs to.
+// readIDs reads the index of an event's labels (version 6), or the ids of its activities.
 func (h *head) readIDs(b *buf.Reader, flags byte, v6 bool) {
 	if v6 {
 		if flags&hasActivity != 0 {
@@ -152,7 +152,7 @@ func (h *head) readPlain(b *buf.Reader, v6 bool) ([]byte, bool) {
 	size := b.U32()
 	start := b.Pos()
 	id := b.U32()
-	h.metadata, h.sorted = id&^(1<<31), id>>31 == 0 // ep-block.c of version 4 sets the bit on events that are not
+	h.metadata, h.sorted = id&^(1<<31), id>>31 == 0 // ep-block.c of version 4 sets the bit on unsorted events
 	h.sequence, h.thread, h.capture = b.U32(), b.U64(), b.U64()
 	h.processor, h.stack, h.timestamp = b.U32(), b.U32(), b.U64()
 	if v6 {
@@ -214,8 +214,7 @@ func (r *Reader) deliver(payload []byte, at int64) bool {
 	return true
 }
 
-// unknown replaces a missing description. The event is still delivered, because it has its
-// thread's counter.
+// unknown replaces a missing description. The event is still delivered, so that its thread's counter is seen.
 var unknown = Metadata{}
 
 // resolve finds the event's stack.

@@ -64,7 +64,7 @@ type Code struct {
 	Off    uint32 // bytes: size of an allocation, offset from sp of a save, from sp of x29 for add_fp
 }
 
-// Last reports whether the code ends the codes that Count counts.
+// Last reports whether the code is an end or an end_c.
 func (c *Code) Last() bool { return c.Op == End || c.Op == EndC }
 
 // CanSaveNext reports whether n more pairs of registers can follow the one that

@@ -41,6 +41,8 @@ void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *hi
 	__asm__("movq %%gs:0x08, %0" : "=r"(*high)); /* NT_TIB.StackBase */
 }
 
+/* Opens the handle and finds the TEB of a thread, and returns the thread's id. If the system refuses, the handle
+ * is 0, and the stack bounds are unchanged. */
 uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 {
 	const DWORD rights = THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION;

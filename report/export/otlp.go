@@ -15,9 +15,9 @@ import (
 	"github.com/seedwalk/seedwalk/report/export/otlp"
 )
 
-// WriteOTLP writes OpenTelemetry profiles, as protocol buffers: one profile for each metric
-// with values, first the one that people should see first. Wall and CPU time of samples have
-// their times. A frame without a name has no line, and its mapping is marked.
+// WriteOTLP writes OpenTelemetry profiles, as protocol buffers: one profile for each metric with values, the
+// default metric first. Wall and CPU time of samples have their times. A frame without a name has no line,
+// and its mapping is marked.
 func WriteOTLP(w io.Writer, p *Profile) error {
 	d, err := otlpData(p)
 	if err == nil {
@@ -60,7 +60,7 @@ type otlpWriter struct {
 	functions  map[*profile.Function]int32
 	locations  map[*profile.Location]int32
 	links      map[Activity]int32
-	timed      [][]int32 // of each stack, its entries in Profile.Samples
+	timed      [][]int32 // for each stack, the indexes of its entries in Profile.Samples
 }
 
 type otlpAttribute struct {
@@ -87,7 +87,7 @@ func otlpData(p *Profile) (*otlp.Data, error) {
 	for i := range of.Scopes[0].Profiles {
 		op := &of.Scopes[0].Profiles[i]
 		id := sha256.Sum256(append(otlp.Marshal(&of.Resource), otlp.Marshal(op)...))
-		op.ID = id[:16] // the same after a retry, so that a backend can tell
+		op.ID = id[:16] // a retry sends the same ID, so that a backend can drop it
 	}
 	d.Resources = []otlp.ResourceProfiles{of}
 	return d, nil

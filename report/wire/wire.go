@@ -1,5 +1,6 @@
-// Package wire is the stream from the profiler inside a CLR process to the
-// tool outside: what was sampled, and the tables that give it names.
+// Package wire is the stream from a sampler to the tool: samples, and the tables that
+// name what is in them. The sampler is the profiler in a CLR process, or an engine
+// in the tool. Recordings consist of the same messages.
 //
 // Sources: our own format. Integers are the unsigned LEB128 of the DWARF 5
 // standard (section 7.6), which encoding/binary calls uvarint; signed
@@ -45,8 +46,8 @@ const (
 	MaxFrames  = 1 << 15   // frames of one sample
 )
 
-// GapCut is the gap code the writer gives to a sample whose frames it had to
-// cut at MaxFrames. Other codes are the sender's own, from 1 up.
+// GapCut is the gap code that the writer gives to a sample if it cuts the frames at
+// MaxFrames. Other codes are the sender's own, from 1 up.
 const GapCut = 255
 
 // Type is the first byte of a message.
@@ -200,8 +201,8 @@ type Event struct {
 	Frames       []Frame
 }
 
-// Dropped sums up the events of a kind and type that left no stack, since there was no room for
-// it. A repeated kind and name replaces the values: they are totals since Hello.
+// Dropped sums up the events of a kind and type that have no stack, because the buffer was full. A repeated
+// kind and name replaces the values: they are totals since Hello.
 type Dropped struct {
 	Kind  uint8  // EventAllocation or EventException
 	Name  string // of the type, cut at MaxDroppedName UTF-16 units; "" for types without a place of their own

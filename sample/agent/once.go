@@ -45,7 +45,7 @@ func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 		a.host.Unpin()
 	}
 	a.use, a.only = nil, 0
-	a.stream.Out.Reset() // nothing reads it
+	a.stream.Out.Reset() // Once has no receiver of the stream
 	a.stream.Raw.Flush()
 	return a.sofar()
 }
@@ -93,8 +93,8 @@ func (a *Agent) wanted() {
 	a.threads = a.threads[:0]
 }
 
-// hand passes a merged capture to its receiver. The program chose the moment of a copy, so a
-// copy gets no CPU time.
+// hand passes a merged capture to the function that Once received. A copy gets no CPU time, because the
+// program chose its moment.
 func (a *Agent) hand(c *clr.Capture, res *merge.Result) {
 	now, k := time.Now().UnixNano(), a.clocks[c.Thread.TID]
 	if c == a.copied {

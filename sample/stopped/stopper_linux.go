@@ -169,7 +169,8 @@ func (e *Stopper) name(t *threads.Task) {
 	}
 }
 
-// visit samples a thread that rests by its known stack. Otherwise it reports whether to stop the thread.
+// visit samples a thread that has not run since its last sample, with the same stack. It reports whether to
+// stop any other thread.
 func (e *Stopper) visit(t *threads.Task, now int64) bool {
 	c, ok := e.kernel.Counters(t)
 	if !ok {
@@ -201,8 +202,8 @@ func (e *Stopper) visit(t *threads.Task, now int64) bool {
 	return true
 }
 
-// waits reports whether to stop a thread for its wall time although its processor time is sampled: it has
-// started to wait.
+// waits reports whether a thread whose CPU time is sampled by a ring has started to wait. Such a thread is
+// stopped for the stack of its wall time.
 func (e *Stopper) waits(t *threads.Task, passed int64) bool {
 	if e.Config.NoWall {
 		return false
@@ -242,7 +243,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	t.Rested(gap, e.Stream.Frames)
 	if now, ok := e.kernel.Counters(t); ok {
 		t.Unarmed += now.Cpu - t.Last.Cpu
-		t.Last = now // being stopped cost the thread a turn
+		t.Last = now // the stop itself counts as one of the thread's turns
 	}
 	t.Samples++
 	e.Send(tid, gap, e.Stream.Frames, cpu, wall)

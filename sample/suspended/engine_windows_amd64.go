@@ -40,7 +40,10 @@ type Engine struct {
 
 // windowsStats are counters for Windows only.
 type windowsStats struct {
-	suspended, held, denied, stubs uint64
+	suspended uint64 // suspensions
+	held      uint64 // suspensions of a thread that was suspended already
+	denied    uint64 // threads that could not be opened, counted each time
+	stubs     uint64 // samples repeated because a stub was on top
 }
 
 // New returns an engine for a process.
@@ -69,7 +72,7 @@ func newWindowsTarget(pid int, mem *live.Process, images *live.Images) *target.P
 func (e *Engine) Run() string {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// a suspended thread of the target may wait for us
+	// a high priority shortens the time in which a thread of the target is suspended
 	setThreadPriority.Call(uintptr(windows.CurrentThread()), highest)
 	defer e.Close()
 	e.Open()
@@ -89,7 +92,7 @@ func (e *Engine) Close() {
 	e.mem.Close()
 }
 
-// reread rebuilds the module table if the loader has done anything since.
+// reread rebuilds the module table if an image was loaded or unloaded. It reports whether it did.
 func (e *Engine) reread() bool {
 	mark, ok := e.mem.Mark()
 	if !ok || mark == e.mark && e.Target.Table != nil {
@@ -104,8 +107,8 @@ func (e *Engine) reread() bool {
 	return true
 }
 
-// know handles what the last walk did not know: new images, code at the place where the walk ended, or code
-// at the return address behind a hijack stub.
+// know looks for what the last walk lacked: new images, code at the address where the walk ended, or code at
+// the return address of a hijack stub. It reports whether a repeated walk may succeed.
 func (e *Engine) know() bool {
 	if e.reread() {
 		return true
@@ -127,7 +130,7 @@ func (e *Engine) covers(ip uint64) bool { return e.Target.Table.Find(ip) < 0 && 
 // How often to look for a runtime that is being loaded.
 const tryEvery = 20 * time.Millisecond
 
-// round visits the threads that are due.
+// round samples the threads that are due.
 func (e *Engine) round() error {
 	now := time.Now()
 	e.Stats.Rounds++

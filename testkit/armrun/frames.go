@@ -9,8 +9,8 @@ import (
 // Counts are instructions at which a frame was undone correctly.
 type Counts struct {
 	Prolog, Epilog int
-	Epilogs        int    // those whose instructions are all known
-	Entered        uint64 // bytes of the stack that the function frees but has not allocated
+	Epilogs        int    // epilogs that could be executed to their end
+	Entered        uint64 // bytes that epilogs free beyond what the prolog allocated
 }
 
 // Undo undoes the frame of the function that a machine runs, offset bytes into it.
@@ -21,7 +21,7 @@ const (
 	stackBase = 0x7f00_0000_0000
 )
 
-// function is one whose frames are undone.
+// function is the function under test.
 type function struct {
 	at, ret uint64
 	code    []byte
@@ -32,12 +32,12 @@ type function struct {
 
 // end is an epilog.
 type end struct {
-	from uint64    // its first load's offset
-	kept [2]uint32 // registers that the body may have changed: x registers, d registers
+	from uint64    // offset of its first load
+	kept [2]uint32 // registers that it restores: x registers, d registers
 }
 
 // Frames runs the function whose code is at an address, called from ret, and undoes its frame at each
-// executed instruction. The error describes the first that is undone wrongly.
+// executed instruction. The error describes the first instruction at which undo returns wrong registers.
 func Frames(code []byte, at, ret uint64, undo Undo) (c Counts, err error) {
 	f := function{at: at, ret: ret, code: code, undo: undo}
 	f.caller = f.entered().Registers
@@ -72,7 +72,7 @@ func Frames(code []byte, at, ret uint64, undo Undo) (c Counts, err error) {
 	return c, nil
 }
 
-// entered is a machine at a function's first instruction.
+// entered returns a machine at the function's first instruction.
 func (f *function) entered() *Machine {
 	rnd := rand.New(rand.NewPCG(f.at, 64))
 	m := &Machine{Stack: make([]byte, stackSize), Base: stackBase}
@@ -87,7 +87,7 @@ func (f *function) entered() *Machine {
 	return m
 }
 
-// body is a machine whose prolog has run.
+// body returns a machine whose prolog has run.
 func (f *function) body(first uint64) *Machine {
 	m := f.entered()
 	f.run(m, first, nil)
@@ -109,8 +109,9 @@ func (m *Machine) scramble(which [2]uint32) {
 // preserved are the registers that a body may change if its function saves them.
 var preserved = [2]uint32{0x3ff << 19, 0xff << 8}
 
-// understood runs an epilog and records which registers it restores, and how much of the stack it frees. It
-// must restore the frame pointer and the return address.
+// understood runs an epilog. It returns which registers the epilog restores, and how many bytes it frees
+// beyond what the prolog allocated. ok is false if the epilog does not restore the frame pointer and the
+// return address, or if it changes a preserved register to another value than the caller's.
 func (f *function) understood(from, first uint64) (e end, free uint64, ok bool) {
 	m := f.body(first)
 	m.scramble(preserved)
@@ -134,8 +135,8 @@ func (f *function) understood(from, first uint64) (e end, free uint64, ok bool) 
 	return e, m.SP - f.caller.SP, !ok
 }
 
-// run runs instructions until an offset, an unknown instruction, or one that leaves, and counts those at
-// which check agrees.
+// run runs instructions up to an offset, an unknown instruction, or one that leaves the function. It returns
+// how many passed check.
 func (f *function) run(m *Machine, to uint64, check func(*Machine) error) (n int, err error) {
 	for {
 		off := m.PC - f.at
@@ -166,8 +167,8 @@ func (f *function) check(m *Machine) error {
 	return nil
 }
 
-// differ compares the registers that a function restores with its caller's. How much it frees is only known
-// from an epilog.
+// differ compares the preserved registers and PC with those of the caller. It compares SP only if the
+// function has an understood epilog: only an epilog shows how much the function frees.
 func (f *function) differ(got *Registers) error {
 	want := &f.caller
 	if got.PC != want.PC || len(f.ends) > 0 && got.SP != want.SP {
@@ -186,7 +187,7 @@ func (f *function) differ(got *Registers) error {
 	return nil
 }
 
-// epilogs are the offsets of the first of the loads before each jump that leaves.
+// epilogs returns, for each jump that leaves the function, the offset of the first load right before it.
 func epilogs(code []byte) (out []uint64) {
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(code[i:]) }
 	for i := 4; i+4 <= len(code); i += 4 {
@@ -203,8 +204,8 @@ func epilogs(code []byte) (out []uint64) {
 	return out
 }
 
-// restores reports whether an instruction may be part of an epilog: a load from the frame, or one that moves
-// SP or computes the number for that.
+// restores reports whether an instruction may be part of an epilog: a load from the frame, an instruction
+// that moves SP, or one that computes the distance for that.
 func restores(w uint32) bool {
 	base := w >> 5 & 31
 	switch {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 )
 
-// Metadata writes descriptions of events.
+// Metadata writes a block with descriptions of events, in the form of the writer's version.
 func (w *Writer) Metadata(metas ...Meta) *Writer {
 	if w.Version >= 6 {
 		return w.metadata6(metas)
@@ -34,7 +34,7 @@ func (w *Writer) describe(m *Meta) []byte {
 		n++
 	}
 	b.u32(uint32(n))
-	if m.ExtraField { // an object with a field
+	if m.ExtraField { // a field of type object, with one Int32 field in it
 		b.u32(1)
 		b.u32(1)
 		b.u32(9)
@@ -58,7 +58,7 @@ func (w *Writer) describe(m *Meta) []byte {
 
 func (w *Writer) metadata6(metas []Meta) *Writer {
 	var b enc
-	b.u16(2)
+	b.u16(2) // a header of two bytes, which readers skip
 	b.u16(0xdddd)
 	for _, m := range metas {
 		var r enc

@@ -16,10 +16,10 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 )
 
-// maxEntry bounds one file of an archive, bytes.
+// maxEntry bounds one file of an archive, bytes. A longer file is cut.
 const maxEntry = 64 << 20
 
-// ErrAbsent is returned by Vectors where no vectors are on this machine.
+// ErrAbsent means that this machine has no vectors.
 var ErrAbsent = errors.New("snap: no vectors folder (set SEEDWALK_VECTORS)")
 
 // Vectors returns the folder of the vectors: SEEDWALK_VECTORS if set, else
@@ -124,7 +124,7 @@ func (a *Archive) File(name string) ([]byte, bool) {
 	return b, ok
 }
 
-// Names lists the files whose names begin so, sorted.
+// Names lists the files whose names have a prefix, sorted.
 func (a *Archive) Names(prefix string) []string {
 	var names []string
 	for name := range a.files {
@@ -136,7 +136,7 @@ func (a *Archive) Names(prefix string) []string {
 	return names
 }
 
-// Beside reads files by paths that are relative to the folder of a file.
+// Beside returns a function that reads files by paths relative to the folder of a file.
 func (a *Archive) Beside(name string) func(rel string) ([]byte, error) {
 	return func(rel string) ([]byte, error) {
 		p := path.Join(path.Dir(name), rel)

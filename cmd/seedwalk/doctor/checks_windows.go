@@ -24,7 +24,7 @@ var checks = []func(*patient) Finding{checkSystem, checkLibrary, checkLoads, che
 
 const (
 	usualPlaces = `DOTNET_ROOT, dotnet on PATH, %ProgramFiles%\dotnet, %LocalAppData%\Microsoft\dotnet`
-	whyLeast    = "earlier ones have not the interfaces of profiling that are needed"
+	whyLeast    = "earlier versions lack profiling interfaces that seedwalk needs"
 )
 
 func checkSystem(*patient) Finding {
@@ -54,7 +54,7 @@ func checkLoads(p *patient) Finding {
 	const name = "library loads"
 	path, err := filepath.Abs(p.profiler)
 	if err != nil || libraryProblem(path) != "" {
-		return Finding{} // said already
+		return Finding{} // checkLibrary reports it
 	}
 	missing, err := program.Missing(path, dllsBeside(filepath.Dir(path)))
 	if err != nil {
@@ -64,7 +64,7 @@ func checkLoads(p *patient) Finding {
 		return Finding{name, Bad, "missing: " + strings.Join(missing, ", "), dllRemedy}
 	}
 	if why := loadInChild(path); why != "" {
-		return Finding{name, Bad, why, "build the library on this machine, or see what keeps it from being loaded (a virus scanner?)"}
+		return Finding{name, Bad, why, "build the library on this machine, or find out what prevents loading it (a virus scanner?)"}
 	}
 	return Finding{name, Good, "the loader takes it", ""}
 }
@@ -128,7 +128,7 @@ func loadInChild(path string) string {
 func checkThreads(*patient) Finding {
 	const name = "rights"
 	if what, err := suspendOne(); err != nil {
-		return Finding{name, Bad, fmt.Sprintf("a thread of one's own cannot be sampled: %s: %v", what, err), "see what keeps processes from suspending threads (security software, a sandbox)"}
+		return Finding{name, Bad, fmt.Sprintf("this program cannot sample a thread of its own: %s: %v", what, err), "find out what prevents processes from suspending threads (security software, a sandbox)"}
 	}
 	return Finding{name, Good, "threads can be suspended and their registers read", ""}
 }
@@ -143,7 +143,7 @@ var (
 
 const (
 	contextBytes    = 1232
-	contextFlags    = 0x30     // place of ContextFlags
+	contextFlags    = 0x30     // offset of ContextFlags
 	contextFull     = 0x10000b // CONTEXT_FULL of x86-64
 	createSuspended = 4        // CREATE_SUSPENDED
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// stackView is what `stack` shows; --json is this, as docs/json.md has it.
+// stackView is the output of `stack`. --json prints it; docs/json.md describes the fields.
 type stackView struct {
 	Format   string        `json:"format"`
 	Version  int           `json:"version"`
@@ -34,7 +34,7 @@ type stackView struct {
 type stackThread struct {
 	TID      uint32       `json:"tid"`
 	Name     string       `json:"name,omitempty"`
-	Group    int          `json:"group"` // threads with equal stacks have the same
+	Group    int          `json:"group"` // equal for threads with equal stacks
 	Complete bool         `json:"complete"`
 	Gap      string       `json:"gap,omitempty"`
 	GapAt    string       `json:"gap_at,omitempty"`
@@ -44,9 +44,9 @@ type stackThread struct {
 	Callers  [][]string   `json:"async_callers,omitempty"` // chains that await what the thread runs
 	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
 
-	gapIn       string
-	cooperative bool // see paused.Stack
-	limited     bool
+	gapIn       string // path of the module at GapAt, "" if there is none
+	cooperative bool   // see paused.Stack
+	limited     bool   // see paused.Stack
 }
 
 type stackFrame struct {
@@ -68,7 +68,7 @@ func newStackView(source string, pid int, name string) *stackView {
 	return &stackView{Format: "seedwalk-stacks", Version: 1, Source: source, PID: pid, Name: name, Threads: []stackThread{}}
 }
 
-// add takes a thread's stack.
+// add adds a thread with its stack.
 func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
 	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative, limited: s.Limited}
 	if !t.Complete {
@@ -96,8 +96,8 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 	v.Threads = append(v.Threads, t)
 }
 
-// damaged tells what of a core could not be read: a line for each kind, since what is
-// cut off is many pieces.
+// damaged adds a problem for each kind of damage in a core. A truncated core has many pieces of one kind, so
+// the line has the first one and the number of the others.
 func (v *stackView) damaged(core string, problems []error) {
 	var kinds []dump.Why
 	first, more := map[dump.Why]error{}, map[dump.Why]int{}
@@ -121,8 +121,7 @@ func (v *stackView) damaged(core string, problems []error) {
 	}
 }
 
-// lacking tells of modules that frames are in and that were not found. Others do
-// not matter here.
+// lacking adds the problems of modules that were not found, if a frame or a gap is in that module.
 func (v *stackView) lacking(problems []string) {
 	for _, p := range problems {
 		path, _, _ := strings.Cut(p, ": ")
@@ -135,7 +134,7 @@ func (v *stackView) lacking(problems []string) {
 	}
 }
 
-// finish groups the threads and says what of the runtime could not be read.
+// finish groups the threads, finds deadlocks, and adds the problem if the runtime could not be read.
 func (v *stackView) finish(p *paused.Process) {
 	found, why := p.Runtime()
 	if v.Runtime = found; why != "" {

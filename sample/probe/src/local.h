@@ -35,16 +35,16 @@ int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if
 int sw_start(const char *socket); /* 0 if the tool has the file */
 int sw_start_at(long socket, int pid); /* the same for a connected tool; -1 no memory, -2 the tool has ended */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if another library is to be loaded instead */
-void sw_relay(struct sw_header *h);
-void sw_unrelay(struct sw_header *h);
-void sw_put_back(struct sw_header *h);
-void sw_end(struct sw_header *h);
-int sw_wait_out(void); /* 1 if no handler runs; after sw_end */
-void sw_forked(void);
-void sw_copy(void *to, uint64_t from, uint64_t n);
-uint64_t sw_checked(void *to, uint64_t from, uint64_t n);
-struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);
-int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
+void sw_relay(struct sw_header *h);    /* intercept the runtime's signal */
+void sw_unrelay(struct sw_header *h);  /* restore the runtime's handler, if no signal of ours can still arrive */
+void sw_put_back(struct sw_header *h); /* restore signals and masks of the process */
+void sw_end(struct sw_header *h);      /* end the recording */
+int sw_wait_out(void);                 /* 1 if no handler runs; after sw_end */
+void sw_forked(void);                  /* in the child: forget the parent's recording */
+void sw_copy(void *to, uint64_t from, uint64_t n);        /* all bytes must be readable */
+uint64_t sw_checked(void *to, uint64_t from, uint64_t n); /* copies what is readable; the number of bytes */
+struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at); /* 0 if the ring is full */
+int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch); /* 1 if a return address is replaced */
 
 /* copy.c: the subject of a copy. sw_take returns 0 if the ring has no room. */
 struct sw_at {
@@ -64,7 +64,7 @@ void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *payload, uint32
 
 /* The event session. */
 int sw_listen(void *profiler, void *info); /* 0 if events will be delivered */
-int sw_silence(struct sw_header *h);
+int sw_silence(struct sw_header *h); /* end the session if the tool is dead; 1 while it is ending */
 void sw_delivered(void);   /* EventPipeEventDelivered */
 void sw_forget(void);      /* learn again how events are delivered */
 int sw_is_ours(void *profiler);

@@ -1,10 +1,10 @@
 //go:build torture
 
-/* What a sampler must not do, done on purpose: the proof that the tests of the
- * window and of ThreadDestroyed can fail. SEEDWALK_TORTURE names the mistake.
+/* Makes one mistake of a sampler on purpose, to prove that the tests of the window and of ThreadDestroyed can
+ * fail. SEEDWALK_TORTURE names the mistake. The window is the time in which a thread is suspended.
  *
- * A call that does not come back in the window is told by a thread of our own,
- * which takes no lock for it, and ends the process. */
+ * A thread of ours watches the window. If a call there does not return within DEADLOCK_MS, the thread reports a
+ * deadlock without taking a lock, and ends the process. */
 #include "torture.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void say_number(uint64_t n)
 	say(p);
 }
 
-/* Never suspended, for it never ran managed code. */
+/* The watching thread. It never runs managed code, so it is never suspended. */
 static DWORD WINAPI watch(void *unused)
 {
 	(void)unused;
@@ -61,8 +61,7 @@ static DWORD WINAPI watch(void *unused)
 	return 0;
 }
 
-/* Runs when a thread ends, after the CLR has forgotten it: as long as the thread
- * is there, it can be suspended. */
+/* Runs when a thread ends, after the CLR has forgotten it. Until it returns, the thread can be suspended. */
 static void WINAPI linger(void *unused)
 {
 	(void)unused;
@@ -117,9 +116,8 @@ void sw_hook_window(const struct sw_slot *s)
 	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
 }
 
-/* What the CLR's walk does with a helper's frame: it asks for unwind data. Careless and
- * unwatched do so of threads in the loader, too, the latter and careful without a
- * watchdog. */
+/* Asks for unwind data, as the CLR's walk does at a helper's frame. That deadlocks if the suspended thread is in
+ * the loader. Careless and unwatched also ask about such threads. Unwatched and careful have no watchdog. */
 void sw_hook_asking(void)
 {
 	DWORD64 base;
@@ -141,8 +139,8 @@ int sw_torture_go_begin(void)
 
 void sw_torture_go_end(void) { __atomic_store_n(&inside, 0, __ATOMIC_RELEASE); }
 
-/* No mistake, but bad luck: the processor is taken from the sampler where it hurts
- * most, until the claimed thread is in ThreadDestroyed. */
+/* LATE is no mistake: the sampler loses its processor at the worst moment, until the claimed thread is in
+ * ThreadDestroyed, or for LATE_NS. */
 void sw_hook_before_suspend(uint64_t thread_id)
 {
 	if (mistake != LATE)
