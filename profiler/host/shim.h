@@ -71,7 +71,6 @@ struct sw_thread {
 	uint64_t handle, teb;                    /* Windows */
 	uint64_t alternate, before, before_size; /* Linux: our alternate stack and the one that it replaces */
 	uint32_t dead;
-	uint32_t named; /* incremented by every ThreadNameChanged */
 	char name[64];
 };
 

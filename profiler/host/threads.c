@@ -2,8 +2,8 @@
  *
  * Writers are application threads, one per entry at a time (the CLR orders the created, assigned, and
  * destroyed callbacks of one thread); the reader is the sampler. An entry is published by writing
- * thread_id last. ThreadDestroyed waits while a window is open: the CLR takes no reference for a walk, and
- * a walk of a thread that is gone crashes the process. */
+ * thread_id last, and has a tid only while a thread is bound to it. ThreadDestroyed waits while a window is
+ * open: the CLR takes no reference for a walk, and a walk of a thread that is gone crashes the process. */
 #include "platform.h"
 
 #include <string.h>
@@ -36,10 +36,8 @@ static struct sw_thread *claim(uint64_t thread_id)
 			;
 		struct sw_thread *t = &threads[i];
 		t->stack_low = t->stack_high = t->handle = 0;
-		t->named = 0;
 		__atomic_store_n(&t->dead, 0, __ATOMIC_RELEASE); /* a reader of this does not read the old tid */
 		t->name[0] = 0;
-		__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&t->thread_id, thread_id, __ATOMIC_RELEASE);
 		return t;
 	}
@@ -98,15 +96,13 @@ void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name)
 	if (!t)
 		return;
 	sw_utf8(name, units, t->name, sizeof t->name);
-	__atomic_add_fetch(&t->named, 1, __ATOMIC_RELEASE);
 }
 
 int sw_threads_copy(struct sw_thread *out, int room)
 {
 	int n = __atomic_load_n(&used, __ATOMIC_ACQUIRE), count = 0;
 	for (int i = 0; i < n && count < room; i++) {
-		uint64_t id = __atomic_load_n(&threads[i].thread_id, __ATOMIC_ACQUIRE);
-		if (id == 0 || id == ~(uint64_t)0 || __atomic_load_n(&threads[i].tid, __ATOMIC_ACQUIRE) == 0 || threads[i].dead)
+		if (__atomic_load_n(&threads[i].tid, __ATOMIC_ACQUIRE) == 0)
 			continue;
 		out[count] = threads[i];
 		out[count].name[sizeof out->name - 1] = 0;

@@ -74,11 +74,23 @@ var waitRaces = []string{"opened plain - read_waits atomic", "read_waits atomic 
 
 var worlds = []world{
 	{name: "claim, new numbers", file: "claim", from: host, defines: []string{"NEXT_ID=2", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
-		faults: []fault{noWait, weakDead, weakClaim}},
+		faults: []fault{noWait, weakDead, weakClaim,
+			{"an entry is free before its thread is unbound", "threads.c", [][2]string{{"\tsw_thread_unbind(t);\n\t__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);\n", "\t__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);\n\tsw_thread_unbind(t);\n"}}, "has lost its handle"},
+			{"an entry keeps its name", "threads.c", [][2]string{{"\t\tt->name[0] = 0;\n", ""}}, "name of the one before"},
+		}},
 	{name: "claim, the system's number again", file: "claim", from: host, defines: []string{"NEXT_ID=2", "NEXT_TID=11"}, outcomes: []string{"refused", "walked"},
 		faults: []fault{plainDead, noLastLook}},
 	{name: "claim, the runtime's number again", file: "claim", from: host, defines: []string{"NEXT_ID=1", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
 		faults: []fault{plainDead, tidFirst}},
+	{name: "claim, another system thread", file: "claim", from: host, defines: []string{"NEXT_ID=1", "NEXT_TID=12", "MOVES=1"}, outcomes: []string{"refused", "walked"},
+		faults: []fault{
+			{"the walk is not waited for", "threads.c", [][2]string{{"\twait_for_sampler(thread_id);\n\tsw_thread_unbind(t);\n\tuint64_t", "\tsw_thread_unbind(t);\n\tuint64_t"}}, "another thread is stopped"},
+			{"the old number stays meanwhile", "threads.c", [][2]string{{"\t__atomic_store_n(&t->tid, 0, __ATOMIC_SEQ_CST);\n\twait", "\twait"}}, "another thread is stopped"},
+		}},
+	{name: "window", file: "claim", from: host, defines: []string{"NEXT_ID=2", "NEXT_TID=12", "WINDOW=1"}, outcomes: []string{"refused", "walked"},
+		faults: []fault{
+			{"the end of a thread does not wait for a window", "threads.c", [][2]string{{"\twhile (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))\n\t\tsw_sleep_us(100);\n", ""}}, gone},
+		}},
 	{name: "ids, the system's number again", file: "owners", from: client, defines: []string{"NEXT=11", "OTHER=0"}, outcomes: []string{"new", "none", "old"},
 		faults: []fault{
 			{"the end of a thread clears its number's id", "ids.c", [][2]string{{"__atomic_compare_exchange_n(&ids[i].id, &id, FREE, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)", "__atomic_store_n(&ids[i].id, id * FREE, __ATOMIC_RELAXED)"}}, "is lost"},

@@ -1,6 +1,14 @@
 /* profiler/host/threads.c: a sampler walks a thread if sw_claim lets it, while that thread ends
  * and another begins. NEXT_ID and NEXT_TID are the new thread's numbers: the runtime may use an
- * id again (1), the system a tid (11). */
+ * id again (1), the system a tid (11).
+ * WINDOW 1: the sampler opens a window instead, as on Linux.
+ * MOVES 1: the managed thread goes on in another system thread instead of ending. */
+#ifndef WINDOW
+#define WINDOW 0
+#endif
+#ifndef MOVES
+#define MOVES 0
+#endif
 #include "native.h"
 
 #include "threads.c"
@@ -15,9 +23,9 @@ void sw_wait_while(uint64_t *word, uint64_t value) { sim_wait(word, 8, "wait for
 void sw_wake(uint64_t *word) { (void)word; }
 void sw_sleep_us(unsigned us) { (void)us; sim_wait(&window_open, 4, "wait for the window", window_over, 0); }
 int sw_sampler_gone(void) { return 0; }
-uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread) { return (void)t, os_thread; }
-void sw_thread_unbind(struct sw_thread *t) { (void)t; }
-int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room) { (void)in, (void)units, (void)room; *out = 0; return 0; }
+uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread) { return t->handle = os_thread; }
+void sw_thread_unbind(struct sw_thread *t) { t->handle = 0; }
+int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room) { (void)in, (void)units, (void)room; *out = 'n'; return 0; }
 
 static void begin(uint64_t id, uint32_t tid)
 {
@@ -37,18 +45,28 @@ UNSEEN void world_reset(void)
 	used = window_open = 0;
 	claimed = gone = 0;
 	begin(1, 11);
+	sw_thread_renamed(1, 0, 0);
 }
 
 UNSEEN static void walk(void)
 {
-	if (!sw_claim(1, 11)) {
-		sim_outcome("refused");
-		return;
+	if (WINDOW)
+		sw_window_enter();
+	int walks = WINDOW ? sw_thread_alive(1, 11) : sw_claim(1, 11);
+	if (walks) {
+		sim_range(&gone, sizeof gone, SIM_READ);
+		struct sw_thread *t = sw_thread_of(1);
+		if (t)
+			sim_range(&t->handle, sizeof t->handle, SIM_READ);
+		uint64_t handle = t ? t->handle : 0;
+		sim_check(!gone && handle, "DoStackSnapshot of a thread that is gone: the CLR ends the process with 8013135e");
+		sim_check(!handle || handle == 11, "another thread is stopped");
 	}
-	sim_range(&gone, sizeof gone, SIM_READ);
-	sim_check(!gone, "DoStackSnapshot of a thread that is gone: the CLR ends the process with 8013135e");
-	sw_release();
-	sim_outcome("walked");
+	if (WINDOW)
+		sw_window_leave();
+	else if (walks)
+		sw_release();
+	sim_outcome(walks ? "walked" : "refused");
 }
 
 UNSEEN static void destroy(void)
@@ -64,10 +82,17 @@ void world_thread(int i)
 {
 	if (i == 0)
 		walk();
+	else if (i == 1 && MOVES)
+		sw_thread_assigned(1, NEXT_TID);
 	else if (i == 1)
 		destroy();
 	else if (NEXT_ID != 1)
 		begin(NEXT_ID, NEXT_TID);
 }
 
-void world_end(void) {}
+UNSEEN void world_end(void)
+{
+	const struct sw_thread *t = sw_thread_of(NEXT_ID);
+	sim_check(t && t->tid == NEXT_TID && t->handle == NEXT_TID, "a thread has lost its handle");
+	sim_check(MOVES || !t->name[0], "a thread has the name of the one before");
+}

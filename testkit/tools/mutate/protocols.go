@@ -128,13 +128,9 @@ func protocolThreads() []Fault {
 		t("order-dead-late", "a thread's end is told behind the wait for its walk", "\t__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);\n\twhile", "\twhile").
 			also("\twait_for_sampler(thread_id);\n\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);\n", "\twait_for_sampler(thread_id);\n\t__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);\n\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);\n"),
 		t("order-window-unguarded", "a thread's end does not wait for an open window", "\twhile (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))\n\t\tsw_sleep_us(100);\n", ""),
-		t("order-entry-early", "an entry is published before its number is cleared", "\t\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);\n\t\t__atomic_store_n(&t->thread_id, thread_id, __ATOMIC_RELEASE);\n", "\t\t__atomic_store_n(&t->thread_id, thread_id, __ATOMIC_RELEASE);\n\t\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);\n"),
 		t("order-moved-unguarded", "a thread is bound again while it is walked", "\twait_for_sampler(thread_id);\n\tsw_thread_unbind(t);\n\tuint64_t", "\tsw_thread_unbind(t);\n\tuint64_t"),
 		t("order-moved-kept", "a thread that moves keeps its number meanwhile", "\t__atomic_store_n(&t->tid, 0, __ATOMIC_SEQ_CST);\n\twait", "\twait"),
 		t("order-unbind-late", "an entry is free before its thread is unbound", "\tsw_thread_unbind(t);\n\t__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);\n", "\t__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);\n\tsw_thread_unbind(t);\n"),
-		t("order-named-early", "a name is counted before it is there", "\tsw_utf8(name, units, t->name, sizeof t->name);\n\t__atomic_add_fetch(&t->named, 1, __ATOMIC_RELEASE);\n", "\t__atomic_add_fetch(&t->named, 1, __ATOMIC_RELEASE);\n\tsw_utf8(name, units, t->name, sizeof t->name);\n"),
-		t("threads-dead-listed", "a thread that ends is listed", " || threads[i].dead)", ")"),
-		t("threads-claimed-listed", "an entry that is being taken is listed", "id == 0 || id == ~(uint64_t)0 || ", "id == 0 || "),
 		t("threads-used", "a new entry is not among those that are searched", "n < i + 1 && !__atomic", "n < i && !__atomic"),
 		t("threads-refused-claim", "a claim of a thread that ended stays", "\t\treturn 1;\n\tsw_release();\n", "\t\treturn 1;\n"),
 		t("threads-old-name", "a thread has its predecessor's name", "\t\tt->name[0] = 0;\n", ""),
