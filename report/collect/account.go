@@ -144,7 +144,8 @@ func newAccount(p *Process, stacks []export.Stack) *account {
 	return a
 }
 
-// threads scales the samples of all threads whose time is known.
+// threads scales the samples of all threads, and accounts for the time without samples. Where every thread
+// was watched, those that ended before the tool saw them are scaled together with others of few samples.
 func (a *account) threads() {
 	located := map[uint64]uint64{}
 	for _, tid := range slices.Sorted(maps.Keys(a.usages)) {
@@ -162,6 +163,15 @@ func (a *account) threads() {
 		fewNanos += located[tid]
 		if set != nil {
 			few.add(set)
+		}
+	}
+	if a.p.clock != nil {
+		others, left := a.others()
+		if a.p.clock.Cause == wire.CauseNone {
+			few.add(&others)
+			fewNanos += left
+		} else {
+			a.rest(&others, left)
 		}
 	}
 	a.scale(&few, fewNanos, wire.CauseShort)
@@ -215,25 +225,23 @@ func (a *account) scale(set *sampleSet, target uint64, cause int) {
 	set.scale(target)
 }
 
-// rest accounts for the time of the process that no thread has: samples of threads
-// without a usage, and the remainder.
-func (a *account) rest() {
-	var others sampleSet
+// others returns the samples of threads without a usage, and the time of the process that no thread has.
+func (a *account) others() (set sampleSet, left uint64) {
 	for _, tid := range slices.Sorted(maps.Keys(a.sets)) {
 		if _, ok := a.usages[tid]; !ok {
-			others.add(a.sets[tid])
+			set.add(a.sets[tid])
 		}
 	}
-	left := a.p.clock.CPUNanos - min(a.total, a.p.clock.CPUNanos)
+	return set, a.p.clock.CPUNanos - min(a.total, a.p.clock.CPUNanos)
+}
+
+// rest accounts for the time of threads that were not watched.
+func (a *account) rest(others *sampleSet, left uint64) {
 	if others.weight >= left && others.weight > 0 {
 		others.scale(left)
 		return
 	}
-	cause := a.p.clock.Cause
-	if cause == wire.CauseNone {
-		cause = wire.CauseShort
-	}
-	a.missing[cause] += left - others.weight
+	a.missing[a.p.clock.Cause] += left - others.weight
 }
 
 // account scales the stacks of a process, which begin at first, and adds those of time
@@ -241,9 +249,6 @@ func (a *account) rest() {
 func (b *builder) account(p *Process, first int) {
 	a := newAccount(p, b.p.Stacks[first:])
 	a.threads()
-	if p.clock != nil {
-		a.rest()
-	}
 	b.kernelTime(a, first)
 	if p.clock == nil {
 		if len(p.usages) > 0 || b.p.Stats.CPU != nil {

@@ -45,7 +45,6 @@ func (p *Process) unsampled() string {
 		return fmt.Sprintf("used %s of processor time while it was recorded, less than the %s between two samples: record longer, or with a higher --rate", roundTime(used), roundTime(every))
 	}
 	a.threads()
-	a.rest()
 	var causes []string
 	for cause, nanos := range a.missing {
 		if nanos > 0 {

@@ -231,12 +231,13 @@ const ProcessTID = 0
 // Usage is the processor time of a thread within the recording, sent when the thread ends
 // or the recording ends. Several messages of one TID add up: the kernel gives the TID of an
 // ended thread to a later one, and time that was watched and time that was not may come in
-// two messages. A message of ProcessTID replaces the one before.
+// two messages. A message of ProcessTID replaces the one before; its cause is that of the
+// time that no thread has.
 type Usage struct {
 	TID         uint64
 	CPUNanos    uint64 // exact processor time, user and kernel
 	KernelNanos uint64 // part of CPUNanos spent in the kernel where no sample can fall; at most CPUNanos
-	Cause       uint8  // why this time has no samples, CauseNone if it was watched; of ProcessTID, why time of no thread has none
+	Cause       uint8  // why this time has no samples; CauseNone: it was watched
 }
 
 // Stats is one counter or histogram bucket. A repeated key replaces the

@@ -68,7 +68,8 @@ func (e *Engine) writeClock() {
 	}
 }
 
-// came handles a new thread. With perf events, the thread is armed at once, because it may end soon. A thread
+// came handles a new thread. The thread is armed at once, because it may end soon; a CPU timer it gets
+// later. A thread
 // of the first listing has run before. That time does not belong to the recording, unless the startup rings
 // sampled it.
 func (e *Engine) came(t *threads.Task) {
@@ -78,7 +79,7 @@ func (e *Engine) came(t *threads.Task) {
 			t.Last, t.Base = c, c.Cpu
 		}
 	}
-	if e.cpuClock == sampler.ClockPerf && e.perf.events < eagerEvents {
+	if e.cpuClock == sampler.ClockRandom || e.cpuClock == sampler.ClockPerf && e.perf.events < eagerEvents {
 		e.arm(t)
 	}
 }

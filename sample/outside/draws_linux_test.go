@@ -73,6 +73,7 @@ func (m shared) wide(slot, offset int) uint64 {
 // not change.
 func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot int)) {
 	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
+	e.Came, e.Name, e.Gone = func(*threads.Task) {}, func(*threads.Task) {}, func(*threads.Task) {}
 	e.file, answer = probeFile(t)
 	e.Period, e.threadListRead = 1e6, time.Now().Add(time.Hour)
 	counters := contents(t, "1000000 5000000 7")
@@ -88,14 +89,9 @@ func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot i
 
 // threadOf starts a thread that lives until the test ends and handles signals.
 func threadOf(t *testing.T) (tid uint32) {
-	tids, end := make(chan uint32), make(chan bool)
-	go func() {
-		runtime.LockOSThread()
-		tids <- uint32(unix.Gettid())
-		<-end
-	}()
+	tid, end := endingThread()
 	t.Cleanup(func() { close(end) })
-	return <-tids
+	return tid
 }
 
 // Only running threads are asked, and only after they have answered the previous request. If an answer
@@ -136,6 +132,59 @@ func TestDrawAll(t *testing.T) {
 	}
 }
 
+// A thread that takes the place of one that has ended is found and asked at the next moment.
+func TestDrawReplaced(t *testing.T) {
+	running := contents(t, "1 (thread) R 1")
+	for range 1000 {
+		first, end := endingThread()
+		e, _ := drawing(t, nil)
+		e.List(time.Now(), 0)
+		k := e.Tasks[first]
+		k.Armed = true
+		before := linksOf(t)
+		close(end)
+		for e.Kernel.Comm(first) != "" {
+			time.Sleep(time.Millisecond)
+		}
+		second := threadOf(t)
+		if linksOf(t) != before || e.Tasks[second] != nil { // Go has started or used another thread
+			continue
+		}
+		e.Came = func(k *threads.Task) {
+			if k.TID == second {
+				k.Armed, k.StateFile = true, running+1
+			}
+		}
+		e.drawAll(0)
+		if k := e.Tasks[second]; k == nil || !k.Drawn.Open || e.Tasks[first] != nil {
+			t.Errorf("the new thread was not asked: %+v", k)
+		}
+		return
+	}
+	t.Error("the number of threads never stayed the same")
+}
+
+// endingThread starts a thread that ends when the channel is closed.
+func endingThread() (tid uint32, end chan bool) {
+	tids, end := make(chan uint32), make(chan bool)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		tids <- uint32(unix.Gettid())
+		<-end
+	}()
+	if tid = <-tids; tid == uint32(os.Getpid()) { // the main thread never ends: keep it busy
+		return endingThread()
+	}
+	return tid, end
+}
+
+// linksOf is the number of this process's threads plus a constant.
+func linksOf(t *testing.T) uint64 {
+	var st unix.Stat_t
+	must.Do(t, unix.Stat("/proc/self/task", &st))
+	return uint64(st.Nlink)
+}
+
 // With many threads, each draw asks a different random subset, whose weights represent all threads.
 func TestDrawSubset(t *testing.T) {
 	const all, moments = 500, 20
@@ -144,6 +193,7 @@ func TestDrawSubset(t *testing.T) {
 		running[1<<30+i] = "R"
 	}
 	e, _ := drawing(t, running)
+	e.Kernel.Dir = -1 // they cannot be listed
 	weight, asked := uint64(0), map[uint32]bool{}
 	for range moments {
 		e.drawAll(0)

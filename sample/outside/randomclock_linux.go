@@ -66,29 +66,47 @@ func (e *Engine) nextDraw() time.Duration {
 	return time.Duration(min(d, float64(threads.Longest)))
 }
 
-// drawAll requests samples of the threads that run now, or of a subset if there are many.
+// drawAll requests samples of the threads that run now, or of a subset if there are many. It lists the
+// threads first, so that new ones are not missed. If one has ended, another may have taken its place.
 func (e *Engine) drawAll(late time.Duration) {
 	r := &e.random
 	r.late[bits.Len64(uint64(max(0, late)))]++
 	r.moments++
-	r.order = r.order[:0]
-	for _, t := range e.Tasks {
-		if t.Armed && t.Slot >= 0 {
-			r.order = append(r.order, t)
-		}
-	}
 	e.file.Read(e.record) // answers to earlier questions
-	all := len(r.order)
-	drawn := min(all, mostDrawn)
-	for i := range drawn { // in a new random order, because the first threads are asked sooner
-		j := i + rand.IntN(all-i)
-		r.order[i], r.order[j] = r.order[j], r.order[i]
-		e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN))
+	now := time.Now()
+	e.List(now, e.file.Helper())
+	if e.drawSince(0) {
+		e.Relist()
+		e.List(now, e.file.Helper())
+		e.drawSince(now.UnixNano())
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
 		sleepThread(drawWait)
 		e.file.Read(e.record)
 	}
+}
+
+// drawSince requests samples of the threads that run and were found at or after a Unix time. It reports
+// whether one of them has ended.
+func (e *Engine) drawSince(found int64) (ended bool) {
+	r := &e.random
+	r.order = r.order[:0]
+	for _, t := range e.Tasks {
+		// a thread that has hardly ever run is unlikely to run now
+		if idle := t.Rest && t.Every >= threads.MaxRest && t.Spent() <= armAfter*uint64(e.Period); t.Armed && !idle && t.Born >= found {
+			r.order = append(r.order, t)
+		}
+	}
+	all := len(r.order)
+	drawn := min(all, mostDrawn)
+	for i := range drawn { // in a new random order, because the first threads are asked sooner
+		j := i + rand.IntN(all-i)
+		r.order[i], r.order[j] = r.order[j], r.order[i]
+		if e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN)); r.order[i].Ended {
+			ended = true
+		}
+	}
+	return ended
 }
 
 // drawWeight returns how many threads each checked thread represents if drawn of all threads are checked: a
@@ -112,8 +130,11 @@ func (r *randomClock) Close(t *threads.Task) {
 // drawOne requests a sample of a thread if it runs.
 func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	late := t.Drawn.Open && time.Now().UnixNano()-t.Drawn.Wake > lostAnswer
-	answered := e.file.Answered(t.Slot)
+	answered := t.Slot < 0 || e.file.Answered(t.Slot)
 	if t.Drawn.Open && !late || !t.Drawn.Open && !answered || !e.Kernel.Runs(t) {
+		return
+	}
+	if t.Armed = e.slotOf(t); !t.Armed {
 		return
 	}
 	before, ok := e.Kernel.Counters(t)

@@ -96,13 +96,15 @@ func TestRuns(t *testing.T) {
 		"R":                   false,
 	} {
 		f := &threads.Files{}
-		if got := f.Running(contents(t, text)); got != runs {
-			t.Errorf("%q: %v", text, got)
+		k := &threads.Task{StateFile: contents(t, text) + 1}
+		if got := f.Runs(k); got != runs || k.Ended {
+			t.Errorf("%q: %v, ended %v", text, got, k.Ended)
 		}
 	}
-	f := &threads.Files{PID: os.Getpid(), Dir: -1}
-	if f.Runs(&threads.Task{TID: 1 << 30}) {
-		t.Error("no thread runs")
+	f := threads.OpenFiles(os.Getpid())
+	defer f.Close(nil)
+	if k := (&threads.Task{TID: 1 << 30}); f.Runs(k) || !k.Ended {
+		t.Error("a thread that does not exist has not ended")
 	}
 }
 

@@ -57,7 +57,7 @@ func (e *Engine) arm(t *threads.Task) {
 		return
 	}
 	if e.cpuClock == sampler.ClockRandom {
-		t.Armed, t.Unarmed = e.slotOf(t), 0
+		t.Armed, t.Unarmed = true, 0 // drawOne gives it a slot
 		return
 	}
 	if t.Last.Cpu < youngest {

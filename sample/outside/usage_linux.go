@@ -2,6 +2,7 @@ package outside
 
 import (
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
@@ -130,5 +131,9 @@ func (e *Engine) accountProcess() {
 	if ok && e.ranBefore >= 0 {
 		e.ranSince = max(e.ranSince, uint64(max(0, ran-e.ranBefore)))
 	}
-	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: wire.CauseShort})
+	cause := uint8(wire.CauseShort)
+	if e.cpuClock == sampler.ClockRandom { // each moment finds all threads
+		cause = wire.CauseNone
+	}
+	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: cause})
 }

@@ -227,7 +227,7 @@ func (t *Task) Rested(gap merge.Gap, frames []wire.Frame) {
 // Spent returns the thread's known processor time within the recording, in nanoseconds. The event of a thread
 // that has ended knows it up to the end.
 func (t *Task) Spent() uint64 {
-	cpu := t.Last.Cpu
+	cpu := max(t.Last.Cpu, t.Drawn.Before.Cpu)
 	if t.Event != nil {
 		if n, err := t.Event.Count(); err == nil {
 			cpu = max(cpu, t.AtEvent+n)

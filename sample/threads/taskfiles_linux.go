@@ -246,32 +246,31 @@ func MayOpen(share, most uint64) int {
 	return int(min(limit.Cur/share, most))
 }
 
-// Runs reports whether the kernel calls a thread runnable (state R in stat, proc(5)).
+// Runs reports whether the kernel calls a thread runnable (state R in stat, proc(5)). It sets Ended if the
+// thread has ended.
 func (f *Files) Runs(t *Task) bool {
-	if t.StateFile == 0 {
-		fd, err := f.open(t.TID, "stat")
+	fd := t.StateFile - 1
+	if fd < 0 {
+		opened, err := f.open(t.TID, "stat")
 		if err != nil {
+			t.Ended = err == unix.ENOENT
 			return false
 		}
-		if f.states >= maxStates {
+		if fd = opened; f.states < maxStates {
+			f.states++
+			t.StateFile = fd + 1
+		} else {
 			defer unix.Close(fd)
-			return f.Running(fd)
 		}
-		f.states++
-		t.StateFile = fd + 1
 	}
-	return f.Running(t.StateFile - 1)
-}
-
-// maxStates bounds the stat files that are kept open.
-const maxStates = 1024
-
-// Running is Runs for a thread's open stat.
-func (f *Files) Running(fd int) bool {
 	f.Calls++
 	n, err := unix.Pread(fd, f.Buf[:], 0)
 	if err != nil {
+		t.Ended = err == unix.ESRCH
 		return false
 	}
 	return State(f.Buf[:n]) == 'R'
 }
+
+// maxStates bounds the stat files that are kept open.
+const maxStates = 1024
