@@ -98,7 +98,7 @@ func (r *Registers) Copy(from *Registers) {
 	}
 }
 
-// Equal reports whether r and other have the same known registers with the same values.
+// Equal reports whether r and other have the same values, also in unknown registers.
 func (r *Registers) Equal(other *Registers) bool {
 	switch {
 	case r.Arch != other.Arch:

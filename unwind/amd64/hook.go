@@ -30,14 +30,14 @@ func (u *Unwinder) SetReturnHooks(l []unwind.ReturnHook) {
 	u.flush()
 }
 
-// slotDWARF are slotRegs in DWARF numbers.
-var slotDWARF = [len(slotRegs)]int{dwarfRBX, dwarfRBP, dwarfR12, 13, 14, 15}
+// slotDWARF are the registers of a rule's slots, in order: DWARF numbers.
+var slotDWARF = [6]int{dwarfRBX, dwarfRBP, dwarfR12, 13, 14, 15}
 
 // pushes describes code that begins with pushes: their number including the return address, and the word
 // below the CFA of each register in a rule's slots; 0 for registers that it does not push.
 type pushes struct {
 	words int64
-	at    [len(slotRegs)]int64
+	at    [len(slotDWARF)]int64
 }
 
 func pushesOf(code []byte) (p pushes) {
@@ -46,7 +46,7 @@ func pushesOf(code []byte) (p pushes) {
 		if in.Size == 0 || in.Table != 0 || in.Op&0xf8 != 0x50 {
 			return p
 		}
-		if i := slices.Index(slotRegs[:], in.Op&7|in.REX&1<<3); i >= 0 {
+		if i := slices.Index(slotDWARF[:], slices.Index(fromDWARF[:], in.Op&7|in.REX&1<<3)); i >= 0 {
 			p.at[i] = p.words + 1
 		}
 		code = code[in.Size:]
@@ -193,9 +193,6 @@ func (u *Unwinder) hookPE(t *peamd64.Table, rva uint32) *unwind.ReturnHook {
 
 // hookOf returns the return hook with the function of an entry, nil if it is not one.
 func (u *Unwinder) hookOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.ReturnHook {
-	if len(u.hooks) == 0 {
-		return nil
-	}
 	return u.hook(true, t.Tail(fn.Begin, maxHookCode))
 }
 

@@ -1,9 +1,12 @@
 package amd64
 
 import (
+	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -153,6 +156,52 @@ func TestPEPoppedReturn(t *testing.T) {
 				t.Errorf("%s: %v at %#x, sp %#x", c.name, stop, regs.RIP, regs.GPR[context.RSP])
 			}
 		}
+	}
+}
+
+// TestPEPushedNumber: a number that a push has just put on the stack, which unwind data do not list, is
+// recognized by the code and by the word. All steps agree, with and without cached rules.
+func TestPEPushedNumber(t *testing.T) {
+	push, xor, pop := "\x6a\xfd", "\x31\xd2", "\x59\x48\xf7\xf1"
+	for _, c := range []struct {
+		name, before, after string
+		top                 uint64
+		pushed              bool
+	}{
+		{"after the push", push, pop, ^uint64(2), true},
+		{"behind another instruction", push + xor, pop, ^uint64(2), true},
+		{"no pop", push, xor, ^uint64(2), false},
+		{"zero", "\x6a\x00", pop, 0, false},
+		{"before another push", "\x6a\x03" + "\x6a\x04", pop, 4, true},
+		{"a number in another instruction before it", "\x83\xc0\x6a\x90\x6a\x03", pop, 3, true},
+		{"another word", push, pop, 3, false},
+		{"the number without its sign", push, pop, 0xfd, false},
+		{"popped", push + "\x59", xor + pop, ^uint64(2), false},
+		{"after a call", push + "\xe8\x00\x00\x00\x00", pop, ^uint64(2), false},
+		{"after a change of RSP", push + "\x48\x83\xc4\x08", xor + pop, ^uint64(2), false},
+		{"too far away", push + strings.Repeat(xor, 16), pop, ^uint64(2), false},
+		{"inside an instruction", push + "\xb8\x00", pop, ^uint64(2), false},
+		{"cut", "\x6a", xor + pop, 0x31, false},
+	} {
+		u, slow := peBoth(epilogImage(0, []byte(c.before+c.after)))
+		data, _ := peMemory().Bytes(peStack, 0x20000)
+		binary.LittleEndian.PutUint64(data[peRSP-peStack:], c.top)
+		mem, regs, f := memory.New(memory.Run{Addr: peStack, Data: data}), peRegs(peFn+16+uint32(len(c.before))), unwind.Frame{}
+		peTwice(t, u, slow, regs, true, mem, nil)
+		want := uint64(peRSP + 48)
+		if c.pushed {
+			want += 8
+		}
+		if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone || regs.GPR[context.RSP] != want || u.by != unwind.TrustUnwindInfo {
+			t.Errorf("%s: %v %v, RSP %#x, want %#x", c.name, stop, u.by, regs.GPR[context.RSP], want)
+		}
+	}
+	// The base of saves is the frame register.
+	data, _ := peMemory().Bytes(peStack, 0x20000)
+	binary.LittleEndian.PutUint64(data[peRSP-peStack:], ^uint64(2))
+	regs := peRegs(peFn + 18)
+	if res, stop := StepPE(epilogImage(5, []byte(push+pop)).AMD64(), unwind.Instruction(peFn+18), &regs, memory.New(memory.Run{Addr: peStack, Data: data})); stop != unwind.StopNone || res.Frame != peRSP+0x400 {
+		t.Errorf("with a frame register: %v %+v", stop, res)
 	}
 }
 

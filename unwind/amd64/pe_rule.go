@@ -127,14 +127,11 @@ func (p *peRule) saves(regs *Registers) bool {
 // pack turns a rule into one of the kinds that need no place in the table, or returns false if it does not
 // fit. The rules of 99 of 100 functions of coreclr.dll fit.
 func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
-	k, words := RuleNear, p.cfa>>3
-	if p.trust == unwind.TrustEpilog {
-		k = RuleNearEpilog
-	}
-	if p.base != context.RSP || p.kept != windowsKept || p.trust == unwind.TrustLeaf || p.saved>>16 != 0 || p.cfa&7 != 0 || words < 0 || words > maxNear {
+	words := p.cfa >> 3
+	if p.base != context.RSP || p.kept != windowsKept || p.trust != unwind.TrustUnwindInfo || p.saved>>16 != 0 || p.cfa&7 != 0 || words < 0 || words > maxNear {
 		return Rule{}, false
 	}
-	r := makeRule(k, module)
+	r := makeRule(RuleNear, module)
 	r.bits |= uint64(words) << offsetShift
 	if a.Exact {
 		r.bits |= exactBit
@@ -150,27 +147,16 @@ func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	return r, true
 }
 
-// unpackPE is the reverse of pack. The result covers no more words than the rule reads.
+// unpackPE is the reverse of pack, for stepWordsPE: size is not set.
 func (r Rule) unpackPE() (p peRule) {
 	off, slots := r.near()
-	p = peRule{cfa: int32(off), kept: windowsKept, low: -1, base: context.RSP, trust: unwind.TrustUnwindInfo}
-	if r.Kind() == RuleNearEpilog {
-		p.trust = unwind.TrustEpilog
-	}
-	for s := slots; s != 0; s >>= 4 {
-		p.low = min(p.low, nearAbove/8-int16(s&15))
-	}
-	high := int16(0)
-	for i, s := 0, slots; s != 0; i, s = i+1, s>>4 {
-		if s&15 == 0 {
-			continue
+	p = peRule{cfa: int32(off), kept: windowsKept, low: nearAbove/8 - maxSlot, base: context.RSP, trust: unwind.TrustUnwindInfo}
+	for i, reg := range nearRegs {
+		if s := slots >> (4 * i) & 15; s != 0 {
+			p.saved |= 1 << reg
+			p.slots[i] = uint16(maxSlot - s)
 		}
-		at := nearAbove/8 - int16(s&15) // words from the CFA
-		p.saved |= 1 << nearRegs[i]
-		p.slots[i] = uint16(at - p.low)
-		high = max(high, at+1)
 	}
-	p.size = uint16(high - p.low)
 	return p
 }
 

@@ -65,21 +65,25 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 const maxStraight = 64
 
 // straightLeaf is a cheap first test for a leaf: it reports whether code runs straight to a return and leaves
-// the stack pointer and the return address alone. It accepts only instructions that move and compute. Code
-// with others needs the slower test, proves.
+// the stack pointer and the return address alone. Code with instructions other than moves and computations
+// needs the slower test, proves.
 func straightLeaf(code []byte) bool {
+	rest := skipPlain(code)
+	return len(rest) > 0 && rest[0] == 0xc3
+}
+
+// skipPlain returns code from the first instruction on that does not only move and compute, or that changes
+// the stack pointer or the word at it.
+func skipPlain(code []byte) []byte {
 	for len(code) > 0 {
-		if code[0] == 0xc3 {
-			return true
-		}
 		in := x86.Decode(code)
 		if in.Size == 0 || in.Table > 1 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() ||
 			in.Memory && in.Base == context.RSP && in.Disp < 8 {
-			return false
+			break
 		}
 		code = code[in.Size:]
 	}
-	return false
+	return code
 }
 
 // proven steps out of System V code without unwind data in which a thread was interrupted. The code must not

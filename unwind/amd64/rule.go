@@ -19,13 +19,12 @@ const (
 	RuleBad                     // its unwind data is malformed
 	RuleUnsupported             // its unwind data is of an unsupported kind
 	RuleNear                    // of a PE function: CFA = RSP + offset, registers in slots near it
-	RuleNearEpilog              // the same in an epilog
 	RuleSlotsPE                 // see the unwinder's PE rules
 	RulePE                      // the module's PE unwind data decides, at each step
 	RuleThunk                   // the rule of the thunk's jump target
 )
 
-var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "near-epilog", "slots-pe", "pe", "thunk"}
+var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "slots-pe", "pe", "thunk"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -44,7 +43,7 @@ func (k Kind) String() string {
 //	            saved at CFA - 8*slot, 0 = the register is unchanged
 //	bits 45-60  module index, 0xffff = none
 //
-// Those of a PE function differ (RuleSlotsPE only in bit 63, RuleNear and RuleNearEpilog in all):
+// Those of a PE function differ (RuleSlotsPE only in bit 63, RuleNear in all):
 //
 //	bits  5-12  CFA offset in words
 //	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
@@ -81,9 +80,6 @@ const (
 	moduleShift = 45
 	noModule    = 0xffff
 )
-
-// slotRegs are the registers of a rule's slots, in order: UNWIND_INFO numbers.
-var slotRegs = [6]uint8{3, 5, 12, 13, 14, 15}
 
 func makeRule(k Kind, module int) Rule {
 	if module < 0 || module >= noModule {

@@ -128,12 +128,9 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 			return false, u.stepWordsPE(&u.pe.rules[r.index()], regs, mem, b, f)
 		}
 		fallthrough
-	case RuleNear, RuleNearEpilog: // at an edge of the window, as the leaf always is
+	case RuleNear: // at an edge of the window, as the leaf always is
 		if r.exactPE() == s.Exact {
 			p := r.unpackPE()
-			if u.stepTable(&p, r, regs, mem, b, f) {
-				return false, unwind.StopNone
-			}
 			return false, u.stepWordsPE(&p, regs, mem, b, f)
 		}
 		fallthrough

@@ -19,7 +19,7 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Wind
 		if reg = context.RBP; !known(regs, reg) {
 			return false
 		}
-	case RuleNear, RuleNearEpilog:
+	case RuleNear:
 		return r.exactPE() == exact && u.stepNear(r, regs, exact, mem, b, f)
 	case RuleSlotsPE:
 		return r.exactPE() == exact && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
@@ -71,9 +71,6 @@ func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Win
 	}
 	describe(r, regs, exact, f)
 	f.CFA, u.by = cfa, unwind.TrustUnwindInfo
-	if r.Kind() == RuleNearEpilog {
-		u.by = unwind.TrustEpilog
-	}
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	regs.Known = regs.Known&windowsKept | 1<<context.RSP | restoreSlots(slots, block, regs)
 	return true

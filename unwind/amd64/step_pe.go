@@ -1,6 +1,8 @@
 package amd64
 
 import (
+	"bytes"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
@@ -79,19 +81,18 @@ func (s *peStep) run(at unwind.Address) unwind.Stop {
 		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, peamd64.NoEntry, s.regs.GPR[context.RSP]
 		return s.ret()
 	}
-	return s.covered(entry)
+	return s.covered(entry, at.Exact)
 }
 
-// covered makes the step from code with an entry.
-func (s *peStep) covered(entry peamd64.RuntimeFunction) unwind.Stop {
+// covered makes the step from code with an entry. exact means that a thread was interrupted at pc. A return
+// address is in no epilog, whatever follows a call that does not return.
+func (s *peStep) covered(entry peamd64.RuntimeFunction, exact bool) unwind.Stop {
 	fn, why := s.table.Resolve(entry)
 	if why != peamd64.OK {
 		s.res.At = entry.Unwind
 		return s.refuse(why)
 	}
-	// A call may be a function's last instruction: pc is then after the looked-up function, and the code
-	// there is not its epilog.
-	return s.leave(fn, entry.Contains(s.pc))
+	return s.leave(fn, exact)
 }
 
 // word reads a word of the stack; symbolically it returns the word's address with a mark. A mark on the
@@ -140,6 +141,10 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 				s.res.Part = PEEpilog
 				return s.runEpilog(&e)
 			}
+			if base == context.RSP && s.pushedNumber(fn) {
+				s.regs.GPR[context.RSP] += 8
+				s.res.Frame += 8
+			}
 		} else if into, ok := epilog2(fn, &info, s.pc); ok {
 			s.res.Part = PEEpilog
 			return s.undoEpilog(info, into)
@@ -155,6 +160,31 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 		s.regs.GPR[context.RSP] = s.res.Frame - s.pushed
 	}
 	return s.undoProlog(fn, &info)
+}
+
+// pushedNumber reports whether pc is between push imm8 and the pop of that number, which is on top of the
+// stack. gcc -Oz loads a register in that way, with other instructions between, and unwind data do not list
+// the push. No rule can express this, since it depends on the word. gcc does not push 0, a common word.
+func (s *peStep) pushedNumber(fn peamd64.RuntimeFunction) bool {
+	const push, far = 0x6a, 32 // bytes from the push to the pop; at most 23 were seen
+	begin := max(fn.Begin, s.pc-min(s.pc, far))
+	for code := s.table.Tail(begin, int(s.pc-begin)); ; {
+		at := bytes.IndexByte(code, push)
+		if at < 0 || len(code) < at+2 {
+			return false
+		}
+		number := uint64(int64(int8(code[at+1])))
+		if code = code[at+1:]; number == 0 || len(skipPlain(code[1:])) != 0 {
+			continue
+		}
+		if n, _ := popInstruction(skipPlain(s.table.Tail(s.pc, far))); n == 0 {
+			return false
+		}
+		s.deep = s.deep || s.symbolic
+		if v, ok := s.word(s.regs.GPR[context.RSP]); ok && v == number {
+			return true
+		}
+	}
 }
 
 // frame sets EstablisherFrame, the base of saves, and returns the register that it comes from. In an epilog,

@@ -31,9 +31,6 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 			return u.stepCovered(m, entry, to, s, mem, b, f)
 		}
 	}
-	if at.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(rva.IP), maxStraight)) {
-		return false, u.stepWordsPE(&leafPE, &s.Regs.AMD64, mem, b, f)
-	}
 	return u.stepSilent(m, s, mem, b, f)
 }
 
@@ -43,7 +40,7 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	at, regs, t := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}, &s.Regs.AMD64, m.PE.AMD64()
 	to := *regs
 	step := peStep{table: t, pc: pc, regs: &to, mem: mem}
-	if stop := step.covered(entry); stop != unwind.StopNone {
+	if stop := step.covered(entry, at.Exact); stop != unwind.StopNone {
 		return false, stop
 	}
 	res, interrupted := &step.res, false
@@ -61,9 +58,8 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	return res.Machine || interrupted, unwind.StopNone
 }
 
-// stepSilent steps out of code that a PE image does not describe, and that is not a straight leaf: by the
-// leaf rule, as far as the code agrees. In an image without any exception directory, missing entries prove
-// nothing: its code is followed as in any image.
+// stepSilent steps out of code that a PE image does not describe, by the leaf rule if the code agrees. In
+// an image without any exception directory, its code is followed as in any image.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs, t := &s.Regs.AMD64, m.PE.AMD64()
 	to, proven, ok := Registers{}, false, false
@@ -85,9 +81,6 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 	}
 	return false, stop
 }
-
-// leafPE is the rule of a Windows leaf.
-var leafPE = peRule{cfa: 8, low: -1, size: 1, kept: windowsKept, base: context.RSP, trust: unwind.TrustLeaf}
 
 var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
 
