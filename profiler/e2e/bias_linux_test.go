@@ -220,7 +220,7 @@ func TestBiasJudge(t *testing.T) {
 
 // The permanent suite takes the defaults; make bias takes everything.
 var (
-	biasRows   = flag.String("bias-rows", "tick-4,async3,timer10,blocked,steady", "scenarios of TestBias, with commas between; all of them if \"all\"")
+	biasRows   = flag.String("bias-rows", "tick-4,async3,timer10,blocked,fault,steady", "scenarios of TestBias, with commas between; all of them if \"all\"")
 	biasTime   = flag.Duration("bias-time", 5*time.Second, "how long a scenario of TestBias runs")
 	biasRuns   = flag.Int("bias-runs", 1, "how often TestBias runs each row")
 	biasRates  = flag.String("bias-rates", "1000", "samples a second, with commas between")
@@ -244,7 +244,7 @@ var scenarios = []scenario{
 	{"async10", true, true, 1}, {"async20", true, true, 1}, {"async100", true, true, 1},
 	{"timer10", true, true, 2}, {"server", true, true, 1},
 	{"kids-50", true, true, 1}, {"kids-30", true, true, 1}, {"kids-3", true, true, 1},
-	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1}, {"kernel", false, false, 1}, {"blocked", false, false, 1}, {"steady", false, true, 1},
+	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1}, {"kernel", false, false, 1}, {"blocked", false, false, 1}, {"fault", false, false, 1}, {"steady", false, true, 1},
 }
 
 // chosenScenarios are those that the flags name.

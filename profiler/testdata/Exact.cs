@@ -61,6 +61,7 @@ static class Exact
             case "compi": Compiler(); break;
             case "nativ": Native(); break;
             case "block": Blocked(); break;
+            case "fault": Fault(); break;
             case "kerne": Kernel(); break;
             case "kids-": Kids(number); break;
             case "stead": Steady(); break;
@@ -293,6 +294,24 @@ static class Exact
             try { sink = (uint)none.Length; } catch (NullReferenceException) { Measure(1, Rounds(5000)); }
             Measure(2, Rounds(5000));
         }
+    }
+
+    // ---- one fault that became an exception, and a stack of more than 64 KB afterwards
+
+    [MethodImpl(MethodImplOptions.NoInlining)] static void FaultFlat(long rounds) { sink = Spin(rounds); }
+    [MethodImpl(MethodImplOptions.NoInlining)] static void FaultDeep(long rounds) { sink = Spin(rounds); }
+    [MethodImpl(MethodImplOptions.NoInlining)] static void Descend(int levels, long rounds)
+    {
+        if (levels == 0) Measure(1, rounds);
+        else Descend(levels - 1, rounds);
+        sink++;
+    }
+
+    static void Fault()
+    {
+        Name(0, "FaultFlat", FaultFlat); Name(1, "FaultDeep", FaultDeep);
+        try { sink = (uint)none.Length; } catch (NullReferenceException) { }
+        while (Running) { Measure(0, Rounds(3000)); Descend(4000, Rounds(7000)); }
     }
 
     // ---- system calls

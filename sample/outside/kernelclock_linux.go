@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/merge"
@@ -107,15 +108,18 @@ const (
 	manyLooks  = 20         // so many in a row without the block end the copies
 )
 
-// endCopies gives a copied thread its signals back when it has not blocked them for some time, or when it
-// does not block them and a copy was too short: copies hold at most 64 KB of one stack.
+// endCopies gives a copied thread its signals back when it has not blocked them for some time. If a copy was
+// too short (copies hold at most 64 KB of one stack), it does so at once, and unblocks signals that a fault
+// has left blocked.
 func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 	if !short && now-t.LookedAt < max(e.Period, looksApart) {
 		return
 	}
 	t.LookedAt = now
 	if masks, ok := e.Kernel.Signals(t.TID); !ok || masks.Blocked&(uint64(1)<<(e.signal()-1)) != 0 {
-		t.Unblocked = 0
+		if t.Unblocked = 0; ok && short {
+			e.ask(t, probe.OpSample)
+		}
 		return
 	}
 	if t.Unblocked++; !short && t.Unblocked < manyLooks || t.Event.SetPeriod(uint64(e.Period)) != nil {
