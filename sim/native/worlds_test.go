@@ -159,7 +159,7 @@ var worlds = []world{
 			{"a cell is given back relaxed", "events.c", weaken("turn, lap + 2, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
 			{"lost is read and cleared in two steps", "events.c", [][2]string{{"__atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED)", "__atomic_load_n(&lost, __ATOMIC_RELAXED);\n\t__atomic_store_n(&lost, 0, __ATOMIC_RELAXED)"}}, "lost"},
 		}},
-	{name: "watchdog", file: "watch", from: host, outcomes: []string{"", "first let go", "second let go"},
+	{name: "watchdog", file: "watch", from: host, defines: []string{"CLR=0", "SAME=0"}, outcomes: []string{"", "first let go", "second let go"},
 		faults: []fault{
 			{"the thread runs on before the word is taken", "watchdog_windows.c", [][2]string{{"\t\tif (!__atomic_compare_exchange_n(&state, &now, TAKEN", "\t\tlet_run(thread);\n\t\tif (!__atomic_compare_exchange_n(&state, &now, TAKEN"}, {"\t\tlet_run(thread);\n\t\t__atomic_store_n", "\t\t__atomic_store_n"}}, "resumed twice"},
 			{"the word is taken by a store", "watchdog_windows.c", [][2]string{{"!__atomic_compare_exchange_n(&state, &now, TAKEN, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)", "(__atomic_store_n(&state, TAKEN, __ATOMIC_SEQ_CST), 0)"}}, ""},
@@ -168,6 +168,15 @@ var worlds = []world{
 			{"the question is asked before the thread is named", "watchdog_windows.c", [][2]string{
 				{"\t__atomic_store_n(&asked, t ? (HANDLE)(uintptr_t)t->handle : NULL, __ATOMIC_RELAXED);\n\tif (asked)\n\t\t__atomic_store_n(&state, ++questions, __ATOMIC_SEQ_CST);\n",
 					"\t__atomic_store_n(&state, ++questions, __ATOMIC_SEQ_CST);\n\t__atomic_store_n(&asked, t ? (HANDLE)(uintptr_t)t->handle : NULL, __ATOMIC_RELAXED);\n"}}, "resumed twice"},
+			{"a thread that ran on stays known", "watchdog_windows.c", [][2]string{{"\tint was = let_go;\n\tlet_go = 0;\n", "\tint was = let_go;\n"}}, "which thread ran on"},
+		}},
+	{name: "watchdog, the CLR holds the threads too", file: "watch", from: host, defines: []string{"CLR=1", "SAME=0"}, outcomes: []string{"", "first let go", "second let go"},
+		faults: []fault{
+			{"the CLR's suspension stays", "watchdog_windows.c", [][2]string{{"before > 1);", "before > 2);"}}, "stays held"},
+		}},
+	{name: "watchdog, one thread twice", file: "watch", from: host, defines: []string{"CLR=0", "SAME=1"}, outcomes: []string{"", "first let go", "second let go"},
+		faults: []fault{
+			{"the watchdog answers before it resumes", "watchdog_windows.c", [][2]string{{"\t\tlet_run(thread);\n\t\t__atomic_store_n(&state, RESUMED, __ATOMIC_SEQ_CST);\n", "\t\t__atomic_store_n(&state, RESUMED, __ATOMIC_SEQ_CST);\n\t\tlet_run(thread);\n"}}, "should run"},
 		}},
 	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"}, outcomes: []string{"no timer", "one timer"},
 		races: []string{"arm plain - disarm atomic"},
@@ -210,6 +219,7 @@ var worlds = []world{
 		}},
 	{name: "open waits", file: "waits", defines: []string{"NO_STOP=0"}, outcomes: []string{"changed", "first", "none", "second"}, races: waitRaces,
 		faults: []fault{
+			{"the time is not read again", "SINCE=0", nil, torn},
 			{"since is written first (the old source)", "events.c", [][2]string{
 				{"\t__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);\n\t__atomic_thread_fence(__ATOMIC_RELEASE);\n", "\t__atomic_store_n(&o->since, time, __ATOMIC_RELAXED);\n"},
 				{"\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n", ""}}, torn},
@@ -219,8 +229,19 @@ var worlds = []world{
 				{"\tsw_copy(o->payload, P(payload), o->size);\n", ""},
 				{"\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n", "\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n\tsw_copy(o->payload, P(payload), o->size);\n"}}, torn},
 		}},
+	{name: "open waits of two threads", file: "waits", defines: []string{"NO_STOP=0", "OTHER=1"}, outcomes: []string{"changed", "first", "none", "second"},
+		faults: []fault{
+			{"a lock's wait is inside itself", "events.c", [][2]string{{"*inner = i > 1 && w->open[i - 2].id", "*inner = i > 0 && w->open[i - 1].id"}}, "finds another wait"},
+			{"the owner is not read again", "OWNER=0", nil, "another thread's number"},
+			{"two threads take one place", "events.c", [][2]string{{"if (__atomic_compare_exchange_n(&w->tid, &none, tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))\n\t\t\treturn w;", "if (__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE) == none) {\n\t\t\t__atomic_store_n(&w->tid, tid, __ATOMIC_RELAXED);\n\t\t\treturn w;\n\t\t}"}}, ""},
+			{"a place is free before its last wait is closed", "events.c", [][2]string{{"\t\t__atomic_store_n(&w->depth, i - 1, __ATOMIC_RELEASE);\n\t\tif (i == 1)\n\t\t\t__atomic_store_n(&w->tid, 0, __ATOMIC_RELEASE);\n", "\t\tif (i == 1)\n\t\t\t__atomic_store_n(&w->tid, 0, __ATOMIC_RELEASE);\n\t\t__atomic_store_n(&w->depth, i - 1, __ATOMIC_RELEASE);\n"}}, ""},
+			{"a wait counts before it is written", "events.c", [][2]string{
+				{"\t__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);\n", ""},
+				{"\tstruct sw_open *o = &w->open[depth];\n", "\tstruct sw_open *o = &w->open[depth];\n\t__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);\n"}}, ""},
+		}},
 	{name: "open waits, a stop never came", file: "waits", defines: []string{"NO_STOP=1"}, outcomes: []string{"changed", "first", "none", "second"}, races: waitRaces,
 		faults: []fault{
+			{"a wait without a stop stays open", "events.c", [][2]string{{"\t\t\tdepth = i;\n", "\t\t\tdepth += 0;\n"}}, "an open wait is lost"},
 			{"the entry is not marked", "events.c", [][2]string{{"\t__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);\n", ""}}, torn},
 		}},
 	{name: "ring, round the end", file: "ring", outcomes: []string{"2 read, 0 dropped"},

@@ -1,6 +1,8 @@
 /* profiler/host/watchdog_windows.c: the sampler asks the CLR about two held threads in turn, while
  * the watchdog may let either go. Each thread must run on once, and not while it is asked about
- * unless the watchdog says so. */
+ * unless the watchdog says so.
+ * CLR 1: the CLR holds each thread too.
+ * SAME 1: both questions are about one thread, which is held again. */
 #include "native.h"
 
 #include "windows.h"
@@ -15,7 +17,7 @@ static int is_resumed(void *word);
 
 enum { THREADS = 2, LOOKS = 9 };
 static struct sw_thread held[THREADS + 1];
-static uint32_t resumes[THREADS + 1];
+static uint32_t holds[THREADS + 1]; /* the suspend count of each thread */
 static int looks;
 
 static int over(void) { return ++looks > LOOKS; }
@@ -29,9 +31,9 @@ DWORD GetLastError(void) { return 0; }
 UNSEEN DWORD ResumeThread(HANDLE thread)
 {
 	uint64_t i = (uint64_t)thread;
-	sim_range(&resumes[i], sizeof resumes[i], SIM_BOTH);
-	sim_check(!resumes[i]++, "a thread runs on that is asked about, or is resumed twice");
-	return 1;
+	sim_range(&holds[i], sizeof holds[i], SIM_BOTH);
+	sim_check(holds[i], "a thread is resumed twice");
+	return holds[i]--;
 }
 
 int world_threads(void) { return 2; }
@@ -40,15 +42,23 @@ UNSEEN void world_reset(void)
 {
 	sim_watch(&state, sizeof state);
 	sim_watch(&asked, sizeof asked);
-	sim_watch(resumes, sizeof resumes);
+	sim_watch(holds, sizeof holds);
 	state = IDLE;
 	questions = FIRST;
 	looks = let_go = 0;
 	asked = 0;
 	for (uint64_t i = 0; i <= THREADS; i++) {
-		resumes[i] = 0;
+		holds[i] = 1 + CLR;
 		held[i].handle = i;
 	}
+}
+
+/* hold is SuspendThread, and what the CLR does. */
+UNSEEN static void hold(uint64_t id)
+{
+	sim_range(&holds[id], sizeof holds[id], SIM_BOTH);
+	sim_check(!holds[id], "a thread is held that should run");
+	holds[id] = 1 + CLR;
 }
 
 void world_thread(int i)
@@ -57,16 +67,21 @@ void world_thread(int i)
 		watch(0);
 		return;
 	}
-	for (uint64_t id = 1; id <= THREADS; id++) {
+	for (uint64_t k = 1; k <= THREADS; k++) {
+		uint64_t id = SAME ? 1 : k;
+		if (SAME && k == 2)
+			hold(id);
 		sw_watch_begin(id);
-		if (sw_watch_end())
-			sim_outcome(id == 1 ? "first let go " : "second let go ");
-		else
+		int let_it_go = sw_watch_end();
+		sim_check(sw_watch_let_go() == let_it_go, "the sampler does not know which thread ran on");
+		if (let_it_go)
+			sim_outcome(k == 1 ? "first let go " : "second let go ");
+		for (int n = 0; !let_it_go && n <= CLR; n++)
 			ResumeThread((HANDLE)id);
 	}
 }
 
 UNSEEN void world_end(void)
 {
-	sim_check(resumes[1] == 1 && resumes[2] == 1, "a thread stays held");
+	sim_check(!holds[1] && (SAME || !holds[2]), "a thread stays held");
 }

@@ -188,13 +188,13 @@ func protocolProbe() []Fault {
 		start("start-over-living", "a second tool takes a living one's recording", "\tif (h && !h->left && now() - h->heartbeat < h->stale)\n\t\treturn 0;", "\tif (0)\n\t\treturn 0;"),
 		start("start-ended-living", "a recording that has ended is a living one", "if (h && !h->left && now()", "if (h && now()"),
 		start("order-guard-first", "masks change before the relay looks at them", "\tsw_relay(h);\n\tguard(h, 1);\n", "\tguard(h, 1);\n\tsw_relay(h);\n"),
-		start("order-session-runs", "a session that ends is not waited for", "\tif (sw_silence(h))\n\t\treturn 0;", "\tif (0 * sw_silence(h))\n\t\treturn 0;"),
+		start("order-session-runs", "a session that ends is not waited for", "\tif (sw_silence(h))\n\t\treturn 0;", "\tsw_silence(h);"),
 		events("order-depth-early", "a wait counts before it is written", "\t__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);\n", "").
 			also("\tstruct sw_open *o = &w->open[depth];\n", "\tstruct sw_open *o = &w->open[depth];\n\t__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);\n"),
 		events("order-waiter-free", "a place is free before its last wait is closed", "\t\t__atomic_store_n(&w->depth, i - 1, __ATOMIC_RELEASE);\n\t\tif (i == 1)\n\t\t\t__atomic_store_n(&w->tid, 0, __ATOMIC_RELEASE);\n", "\t\tif (i == 1)\n\t\t\t__atomic_store_n(&w->tid, 0, __ATOMIC_RELEASE);\n\t\t__atomic_store_n(&w->depth, i - 1, __ATOMIC_RELEASE);\n"),
 		events("order-other-waiter", "two threads take one place", "if (__atomic_compare_exchange_n(&w->tid, &none, tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))\n\t\t\treturn w;", "if (__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE) == none) {\n\t\t\t__atomic_store_n(&w->tid, tid, __ATOMIC_RELAXED);\n\t\t\treturn w;\n\t\t}"),
 		events("wait-outer", "a wait is its own outer one", "*inner = i > 1 && w->open[i - 2].id == CONTENTION_START", "*inner = i > 0 && w->open[i - 1].id == CONTENTION_START"),
-		events("wait-lost-stop", "a wait without a stop stays open", "\t\t\tdepth = i;\n", "\t\t\t;\n"),
+		events("wait-lost-stop", "a wait without a stop stays open", "\t\t\tdepth = i;\n", "\t\t\tdepth += 0;\n"),
 		read("order-read-taken", "a withdrawn read is answered", "if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"),
 		read("order-read-done", "a read is done before its size is there", "\t\tr->got = (uint32_t)answer(r, room(h, i));\n", "\t\tuint32_t got = (uint32_t)answer(r, room(h, i));\n").
 			also("\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n", "\t\tr->got = got;\n\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n"),
