@@ -13,11 +13,10 @@
  * Each structure that is passed by pointer begins with its size, so that fields can be added without
  * growing it:
  *   - set size to sizeof of the structure, and the rest to 0 before you fill it;
- *   - a smaller size than the library's is taken as far as it goes, the fields
- *     behind it count as 0; below the least that makes sense the call answers
- *     SEEDWALK_SHORT_STRUCT;
- *   - of a larger size the part that the library does not know must be 0, or
- *     the call answers SEEDWALK_UNKNOWN_FIELD; in a result it is set to 0.
+ *   - if size is smaller than the library's, the missing fields count as 0; if required fields are missing,
+ *     the call returns SEEDWALK_SHORT_STRUCT;
+ *   - if size is larger, the part that the library does not know must be 0, or the call returns
+ *     SEEDWALK_UNKNOWN_FIELD; in a result that part is set to 0.
  * seedwalk_frame and seedwalk_snapshot_frame are rows of arrays and do not grow.
  *
  * Thread rules. The library contains the Go runtime. Call it from threads of your own that never run
@@ -104,15 +103,16 @@ enum {
 /* How a frame was found (unwind.Trust). From SEEDWALK_TRUST_DOUBTFUL up it is a guess: display it as one. */
 enum {
 	SEEDWALK_TRUST_NONE,
-	SEEDWALK_TRUST_CONTEXT,
-	SEEDWALK_TRUST_CFI,
-	SEEDWALK_TRUST_UNWIND_INFO,
-	SEEDWALK_TRUST_EPILOG,
-	SEEDWALK_TRUST_CLR,
-	SEEDWALK_TRUST_LEAF,
-	SEEDWALK_TRUST_FRAME_POINTER,
+	SEEDWALK_TRUST_CONTEXT,       /* the thread's own registers */
+	SEEDWALK_TRUST_CFI,           /* DWARF call frame information */
+	SEEDWALK_TRUST_UNWIND_INFO,   /* PE unwind data */
+	SEEDWALK_TRUST_EPILOG,        /* the instructions of an x64 epilog */
+	SEEDWALK_TRUST_CLR,           /* reported by the CLR */
+	SEEDWALK_TRUST_LEAF,          /* the leaf rule of the platform, or proven by the code */
+	SEEDWALK_TRUST_FRAME_POINTER, /* a checked frame pointer */
+	/* the code was followed in one direction; the number before it is not used */
 	SEEDWALK_TRUST_CODE = SEEDWALK_TRUST_FRAME_POINTER + 2,
-	SEEDWALK_TRUST_OUTSIDE, /* in no known module */
+	SEEDWALK_TRUST_OUTSIDE,       /* in no known module or managed code */
 	SEEDWALK_TRUST_DOUBTFUL = SEEDWALK_TRUST_FRAME_POINTER,
 };
 
@@ -330,12 +330,13 @@ extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *reque
  * both.
  *   1. Initialize calls seedwalk_sampler_open, and SetEventMask with (at least)
  *      SEEDWALK_SAMPLER_EVENTS; Shutdown calls seedwalk_sampler_close.
- *   2. Five callbacks are forwarded, others may be, each by one call that takes no lock,
- *      allocates nothing and does not enter Go.
+ *   2. Forward five callbacks; more are optional. Each takes one call that takes no lock, allocates nothing,
+ *      and does not enter Go.
  *   3. A thread of the profiler's own, that never runs managed code, calls
  *      seedwalk_sampler_sample as often as there shall be samples.
  * capi/examples/smallest_sampler.cpp is a complete example. A process has at most one sampler in its
- * lifetime: two would suspend each other. */
+ * lifetime: two would suspend each other. The client library (capi/client) has the same functions; there a
+ * sampler can be opened again after its close. */
 
 /* COR_PRF_MONITOR_MODULE_LOADS, COR_PRF_MONITOR_THREADS, COR_PRF_ENABLE_STACK_SNAPSHOT */
 #define SEEDWALK_SAMPLER_EVENTS 0x10000204u

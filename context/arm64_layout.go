@@ -6,17 +6,17 @@ import "encoding/binary"
 type arm64Offsets struct {
 	name    string
 	size    int // smallest size of a context with all listed registers
-	x       int // of X0; X1 to X30, SP and PC follow it, 8 bytes each
-	d       int // of the vector register V8, the next seven follow at 16 bytes; -1: none
+	x       int // of X0; X1 to X30, SP, and PC follow, 8 bytes each
+	d       int // of V8; V9 to V15 follow, 16 bytes each; -1: none
 	mask    int // of ContextFlags, -1: none
 	records int // of extension records, which may hold the vector registers; -1: none
 }
 
 // Win32 and PAL: winnt.h, struct _ARM64_NT_CONTEXT; dotnet/runtime
 // src/coreclr/pal/inc/pal.h. UContext: arch/arm64/include/uapi/asm/sigcontext.h
-// behind uc_flags, uc_link, uc_stack and the signal mask's 128 bytes, 176 bytes
-// with the alignment. PRStatus and UserRegs: struct user_pt_regs of
-// arch/arm64/include/uapi/asm/ptrace.h, behind 112 bytes of elf_prstatus.
+// after uc_flags, uc_link, uc_stack, and the signal mask of 128 bytes: 176 bytes with
+// the alignment. PRStatus and UserRegs: struct user_pt_regs of
+// arch/arm64/include/uapi/asm/ptrace.h, in PRStatus after 112 bytes of elf_prstatus.
 var arm64Layouts = [...]arm64Offsets{
 	//lint:ignore SA4000 the first row is counted from itself, as the others are from it
 	Win32ARM64 - Win32ARM64:    {"Win32 ARM64 CONTEXT", 912, 0x08, 0x110 + 8*16, 0, -1},

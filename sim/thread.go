@@ -23,7 +23,7 @@ func (t *Thread) toCall() {
 	for {
 		op, part := t.M.Op()
 		if op == nil || part == image.Body && !calls(t) {
-			return // a leaf: its body is where it stands
+			return // a leaf stays in its body
 		}
 		if t.step() == machine.AtCall || t.M.Depth() < depth {
 			return
@@ -31,13 +31,13 @@ func (t *Thread) toCall() {
 	}
 }
 
-// calls reports whether the function t runs in has a call site.
+// calls reports whether the function in which t runs has a call site.
 func calls(t *Thread) bool {
 	im, f := t.at()
 	return im != nil && callSite(f) >= 0
 }
 
-// at is the function t runs in.
+// at returns the function in which t runs.
 func (t *Thread) at() (*image.Image, *image.Func) { return t.M.Func() }
 
 // Find returns the function whose code holds ip, nil if none does.
@@ -95,14 +95,14 @@ func (t *Thread) leave(depth int) {
 	}
 }
 
-// yield is the scheduling point inside f, which t stands in.
+// yield is the scheduling point inside f, in which t runs.
 func (t *Thread) yield(f *image.Func) {
 	t.A.Yield("%s", f.Name)
 	t.redirected()
 }
 
-// WaitUntil is a loop of the running function that ends when cond holds. It comes
-// to no safe point, but can be redirected.
+// WaitUntil is a loop of the running function that ends when cond holds. It has no
+// safe point, but the thread can be redirected in it.
 func (t *Thread) WaitUntil(why string, cond func() bool) {
 	for !cond() {
 		t.A.WaitUntil(why, func() bool { return t.Redirected || cond() })
@@ -155,12 +155,12 @@ func (t *Thread) Stub(stub, name string, body func()) {
 	t.call(stub, func() { t.PInvoke(name, body) })
 }
 
-// Helper calls a helper of the CLR from managed code that stays in cooperative
-// mode: what needs a seed.
+// Helper calls a helper of the CLR from managed code. The thread stays in cooperative
+// mode, so DoStackSnapshot needs a seed.
 func (t *Thread) Helper(name string, body func()) { t.call(name, body) }
 
-// Framed is Helper with an entry on the Frame chain: a helper that runs managed
-// code in turn, by Reenter, or changes to preemptive mode. Source:
+// Framed is Helper with an entry on the Frame chain, for a helper that runs managed
+// code itself (Reenter), or changes to preemptive mode. Source:
 // HelperMethodFrame in frames.h.
 func (t *Thread) Framed(name string, body func()) {
 	t.M.Loop()
@@ -182,7 +182,7 @@ func (t *Thread) Reenter(name string, body func()) {
 }
 
 // Handler is Reenter for a catch or finally clause of the method that called the
-// helper: what lies between the two has been unwound.
+// helper. The frames between the two have been unwound.
 func (t *Thread) Handler(name string, body func()) {
 	parent := t.Top().Caller
 	t.Reenter(name, func() {
@@ -193,7 +193,7 @@ func (t *Thread) Handler(name string, body func()) {
 	})
 }
 
-// push puts the managed frame t has just called from on the Frame chain.
+// push adds the managed frame from which t has just called to the Frame chain.
 func (t *Thread) push(before machine.State, resumable bool) {
 	t.truth = t.M.Truth(t.truth[:0])
 	t.Chain = append(t.Chain, vm.Frame{Address: before.R[t.W.Arch.SP()], Caller: t.truth[1].State, Resumable: resumable})
@@ -237,7 +237,7 @@ func (t *Thread) wait(outer string, resumable bool, block func()) {
 // Poll is a safe point.
 func (t *Thread) Poll() { t.W.CLR.Poll(t.A, t.Thread) }
 
-// Collect allocates what starts a collection.
+// Collect makes an allocation that starts a collection.
 func (t *Thread) Collect() {
 	t.Framed(GCAlloc, func() { t.W.CLR.Collect(t.A, t.Thread) })
 }
@@ -256,8 +256,8 @@ func (t *Thread) Jit() {
 	})
 }
 
-// Load loads or unloads a library for a P/Invoke that is met for the first time: a
-// helper of the CLR's calls the system's loader, in preemptive mode.
+// Load loads or unloads a library, as the first call of a P/Invoke does: a helper of
+// the CLR calls the system's loader, in preemptive mode.
 func (t *Thread) Load(l *sched.Lock) {
 	t.Framed(JitCompile, func() {
 		t.W.CLR.Leave(t.Thread)
@@ -266,7 +266,7 @@ func (t *Thread) Load(l *sched.Lock) {
 	})
 }
 
-// Holding runs body with a lock held, inside the function that takes it.
+// Holding runs body while the thread holds a lock, inside the function that takes the lock.
 func (t *Thread) Holding(l *sched.Lock, in string, body func()) {
 	t.call(in, func() {
 		t.A.Lock(l)
@@ -278,8 +278,8 @@ func (t *Thread) Holding(l *sched.Lock, in string, body func()) {
 	})
 }
 
-// tripped runs the stub that a hijacked return came to: the thread waits there
-// for whoever has hijacked it, and continues at its return address.
+// tripped runs the stub to which a hijacked return led. The thread waits there until
+// the suspension ends, and continues at its return address.
 func (t *Thread) tripped() {
 	im, f := t.W.Kit.Lookup(HijackStub)
 	if !t.M.Enter(im, f, t.Unhijack()) {
@@ -293,8 +293,8 @@ func (t *Thread) tripped() {
 	t.pop()
 }
 
-// redirected runs the stub that t was sent to while it stood, if it was: there it
-// waits for whoever has sent it, and continues where it was.
+// redirected runs the redirect stub if the CLR has redirected t. The thread waits there
+// until the suspension ends, and continues where it was.
 func (t *Thread) redirected() {
 	if !t.Redirected {
 		return
@@ -316,8 +316,8 @@ func (t *Thread) redirected() {
 }
 
 // Signal runs a function of the system's image as a signal's handler (Linux), on
-// t's stack or on its alternate one: the kernel's frame below it returns by way
-// of the trampoline. It answers false if there is no room.
+// t's stack or on its alternate one. The handler returns to the trampoline, below
+// which is the kernel's frame. Signal returns false if there is no room on the stack.
 func (t *Thread) Signal(handler string, body func()) bool {
 	_, f := t.W.Kit.Lookup(handler)
 	before := t.M.Depth()

@@ -185,10 +185,10 @@ func TestCoresThatCannotBe(t *testing.T) {
 		{"empty", func([]byte) []byte { return nil }, nil, "it is empty; name a core", 3, ""},
 		{"text", func([]byte) []byte { return make([]byte, 100) }, nil, "it is no ELF file; name a core", 3, ""},
 		{"a program", at(16, 3), nil, "type 3, and a core has type 4; name a core", 3, ""},
-		{"of another architecture", at(18, machineARM32), nil, "ELF machine 40; x86-64 (62) and ARM64 (183) are read; a debugger for that machine", 3, ""},
-		{"without mappings", at(56, 1), nil, "the core has no memory; have it written once more", 3, ""},
+		{"of another architecture", at(18, machineARM32), nil, "ELF machine 40; x86-64 (62) and ARM64 (183) are read; use a debugger for that machine", 3, ""},
+		{"without mappings", at(56, 1), nil, "the core has no memory; write the core again", 3, ""},
 		{"truncated before the notes", func(b []byte) []byte { return b[:len(b)*3/4] }, nil, "no thread's registers", 3, ""},
-		{"truncated in the memory", farMemory, nil, "the file has 0, and 2 pieces more; what it has is shown; have it written once more, with room", 1, "libc.so"},
+		{"truncated in the memory", farMemory, nil, "the file has 0, and 2 pieces more; the rest is shown; write the core again, with enough room", 1, "libc.so"},
 		{"of a program of another build", func(b []byte) []byte { return b }, func() {
 			os.Remove(exe)
 			os.WriteFile(exe, another, 0o755)

@@ -35,13 +35,13 @@ func (e *Error) Error() string { return e.What }
 func (w Why) Remedy() string {
 	switch w {
 	case NotELF, NotCore:
-		return "name a core of the kernel, of gcore or of createdump --full"
+		return "name a core of the kernel, of gcore, or of createdump --full"
 	case OtherArch:
-		return "a debugger for that machine reads it"
+		return "use a debugger for that machine"
 	case Truncated, NoThreads, NoMappings:
-		return "have it written once more, with room on the disk and ulimit -c unlimited"
+		return "write the core again, with enough room on the disk and ulimit -c unlimited"
 	}
-	return "have it written once more, by gcore for one"
+	return "write the core again, for example with gcore"
 }
 
 // Thread is one thread of a core. The first thread of a core is the one that crashed.

@@ -33,7 +33,7 @@ type Mapping struct {
 	Written    int64  // when the file of code was last written, Unix nanoseconds; 0 if unknown
 }
 
-// File returns the path of what a mapping maps, "" of nil.
+// File returns the path of the mapped file, "" if m is nil.
 func (m *Mapping) File() string {
 	if m == nil {
 		return ""

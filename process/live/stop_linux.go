@@ -11,15 +11,15 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Time limits of a stop. A thread in uninterruptible sleep is given up sooner.
+// Time limits of a stop. For a thread in uninterruptible sleep, asleepLimit applies.
 const (
 	stopLimit   = 5 * time.Second
 	asleepLimit = 100 * time.Millisecond
 )
 
-// StopEach stops one thread of a process after another, calls look to read it, and resumes it: a thread that
-// was stopped before stays so. then is called after the resume. No option of ptrace is set, so the kernel
-// resumes all threads if the tool dies.
+// StopEach stops one thread of a process after another, calls look to read it, and resumes it. A thread that
+// was stopped before stays stopped. After each thread, also one that could not be stopped, StopEach calls
+// then. It sets no option of ptrace, so the kernel resumes all threads if the tool dies.
 //
 // If the caller started the process and waits for it in another goroutine, that wait may receive the stop
 // instead: wait only afterwards.

@@ -179,8 +179,7 @@ func (m *Image) elfPrograms(search elfSectionHeader, note uint32) {
 }
 
 // RestoreRT makes SignalReturn's trampoline without call frame information, as in
-// libraries stripped of it and in the ARM64 vDSO: a walker has to know it by its
-// code.
+// libraries stripped of it and in the ARM64 vDSO. A walker must recognize its code.
 func RestoreRT(a Arch) Func {
 	f := SignalReturn(a)
 	f.NoInfo = true

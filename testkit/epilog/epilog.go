@@ -23,8 +23,8 @@ const (
 	Ret
 	RetImm
 	JumpRel
-	JumpMem // RIP-relative: an import's
-	JumpAny // through a register, or memory it points to
+	JumpMem // RIP-relative, as through an import
+	JumpAny // through a register, or through memory at one
 )
 
 // Rest is the rest of an epilog, run by the processor's rules.
@@ -35,12 +35,12 @@ type Rest struct {
 	Wide   bool       // with W
 	Base   x86asm.Reg // of lea rsp, [base+disp]; 0 = none
 	Regs   context.AMD64
-	Imm    uint64 // bytes a ret takes away
-	Target uint32 // RVA of a relative jump's
+	Imm    uint64 // operand of RetImm: bytes that it pops after the return address
+	Target uint32 // RVA of the target of JumpRel
 }
 
-// Run runs instructions of f from rva on as long as they are of an epilog. Regs
-// are then the caller's.
+// Run runs the instructions of f from rva on until the epilog ends. Regs are then the
+// caller's. If End is None, the code is no epilog, and Regs mean nothing.
 func Run(f *pe.File, rva uint32, regs *context.AMD64, mem *memory.Window) (e Rest) {
 	e.Regs = *regs
 	for n := range 40 {
@@ -93,8 +93,8 @@ func (e *Rest) adjust(in *x86asm.Inst) bool {
 	return false
 }
 
-// finish takes the instruction that leaves the function; next is the RVA behind
-// it. Whoever is jumped to finds the return address on the stack.
+// finish runs the instruction that leaves the function: it pops the return address, also
+// for a jump, whose target returns to it. next is the RVA after the instruction.
 func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 	end := None
 	for _, p := range in.Prefix {
@@ -132,9 +132,9 @@ func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 }
 
 // Leaves reports whether the epilog of fn, whose information is info, ends in a
-// jump out of the function. A jump into the middle of a function is no end: it is
-// to another part of the same one, which need not be chained. A jump to its own
-// first byte is a call of itself.
+// jump out of the function. A jump into the middle of another function does not count:
+// the target is a part of the same function that is not chained. A jump to fn's own first
+// byte is a tail call of itself.
 func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info) bool {
 	switch e.End {
 	case JumpMem:

@@ -229,7 +229,7 @@ static enum event take_stack(struct stream *s, struct cursor *c, int type)
 	k->os_thread = number(c), k->time_ns = number(c);
 	if (type == SAMPLE) {
 		k->wall_ns = number(c), k->cpu_ns = number(c);
-		number(c); /* of a seed */
+		number(c); /* the verdict on the seed */
 		k->hresult = (uint32_t)number(c);
 	} else {
 		uint64_t words[6];

@@ -13,15 +13,16 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// FindProfiler returns the library's path: SEEDWALK_PROFILER, beside this
-// program, or where packages install it. If there is none it returns the place
-// where it should be.
+// FindProfiler returns the path of the profiler library: SEEDWALK_PROFILER, whether it
+// exists or not, else beside this program, else where packages install it. If there is
+// none, FindProfiler returns the path beside this program.
 func FindProfiler() string {
 	path, _ := findLibrary("SEEDWALK_PROFILER", options.LibraryName)
 	return path
 }
 
-// FindProbe returns the probe's path; "" is the one that this program carries.
+// FindProbe returns the probe's path, found like the profiler's; "" means the one inside
+// this program.
 func FindProbe() string {
 	path, ok := findLibrary("SEEDWALK_PROBE", probe.LibraryName)
 	if !ok {
@@ -60,7 +61,7 @@ type runtimeFound struct {
 	From    string // how it was found
 }
 
-// FindRuntimes looks where `dotnet` would: DOTNET_ROOT, the dotnet on PATH, the
+// FindRuntimes lists the runtimes in DOTNET_ROOT, beside the dotnet on PATH, and in the
 // usual folders.
 func FindRuntimes() []runtimeFound {
 	var out []runtimeFound
@@ -93,7 +94,7 @@ func coreclrBelow(root string) (found []string) {
 	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil // what cannot be read holds no runtime for us either
+			return nil // an unreadable folder has no usable runtime
 		case d.IsDir() && strings.Count(strings.TrimPrefix(path, root), string(filepath.Separator)) > 5:
 			return fs.SkipDir
 		case d.Name() == name:

@@ -117,7 +117,7 @@ func (v *stackView) damaged(core string, problems []error) {
 		if n := more[w]; n > 0 {
 			line += fmt.Sprintf(", and %d pieces more", n)
 		}
-		v.Problems = append(v.Problems, line+"; what it has is shown; "+w.Remedy())
+		v.Problems = append(v.Problems, line+"; the rest is shown; "+w.Remedy())
 	}
 }
 
