@@ -207,7 +207,7 @@ func (v *stackView) head(w io.Writer) {
 		}
 	}
 	if slices.Sort(held); len(held) > 0 {
-		fmt.Fprintf(w, ", each stopped for %d us (median), %d us at most", held[len(held)/2]/1000, held[len(held)-1]/1000)
+		fmt.Fprintf(w, ", each stopped for %d µs (median), %d µs at most", held[len(held)/2]/1000, held[len(held)-1]/1000)
 	}
 	fmt.Fprintln(w)
 }
