@@ -16,13 +16,7 @@ import (
 // Among threads that wait at a condition variable, signaled threads are distinguished from the others. All
 // other threads are reported as unknown.
 func TestWake(t *testing.T) {
-	needs.Command(t, "gcc")
-	exe := filepath.Join(tempdir.New(t), "wake")
-	must.Run(t, exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/wake.c", "-lpthread"))
-	out := must.Run(t, exec.Command(exe))
-	if strings.HasPrefix(out, "refused") {
-		t.Skip("SKIPPED-CHECK: the system does not let a process read its own memory by process_vm_readv")
-	}
+	out := run(t, "wake")
 	const want = `before, told: not woken
 before, not told: not woken
 before, at a mutex: unknown
@@ -37,4 +31,36 @@ after, running: unknown
 	if out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
 	}
+}
+
+// A thread that does not answer is asked again once it has taken the first signal. The handler answers this
+// process only, and leaves errno as it was. The sampler's thread has its own mask.
+func TestCapture(t *testing.T) {
+	const want = `an ended thread: sent, gone
+a thread that blocks the signal: sent, no answer
+again: not sent, no answer
+unblocked: sent, captured
+a full queue: sent, no answer
+another process's signal: no answer
+a whole stack: captured
+a stack that is readable in part: captured, foreign
+an unreadable stack: captured, foreign
+the sampler blocks SIGUSR1: 1, SIGURG: 0; its starter blocks SIGUSR1: 0
+`
+	if out := run(t, "capture"); out != want {
+		t.Errorf("got\n%swant\n%s", out, want)
+	}
+}
+
+// run returns the output of a program of testdata, which includes sources of this folder.
+func run(t *testing.T, program string) string {
+	t.Helper()
+	needs.Command(t, "gcc")
+	exe := filepath.Join(tempdir.New(t), program)
+	must.Run(t, exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/"+program+".c", "-lpthread"))
+	out := must.Run(t, exec.Command(exe))
+	if strings.HasPrefix(out, "refused") {
+		t.Skip("SKIPPED-CHECK: the system does not let a process read its own memory by process_vm_readv")
+	}
+	return out
 }

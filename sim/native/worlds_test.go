@@ -141,6 +141,8 @@ var worlds = []world{
 		faults: []fault{
 			{"a handler does not look whether the recording has ended (the old source)", "handler.c", [][2]string{{"h && !__atomic_load_n(&h->left, __ATOMIC_SEQ_CST)", "h"}}, another},
 		}},
+	{name: "another recording, a session is ending", file: "restart", defines: []string{"LEFT=1", "SESSION=1"}, outcomes: []string{"does not begin"}},
+	{name: "session, no thread ends it", file: "ended", defines: []string{"NONE=1"}, outcomes: []string{"at once"}},
 	{name: "session, its end comes late", file: "ended", outcomes: []string{"at once", "later"},
 		faults: []fault{
 			{"helper is set by the thread itself (the old source)", "session.c", [][2]string{{"\t__atomic_store_n(&h->helper, BEING_MADE, __ATOMIC_RELEASE);\n", ""}}, "a session is ended twice"},

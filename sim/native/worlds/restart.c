@@ -1,6 +1,9 @@
 /* sample/probe/src/handler.c and start.c: a thread takes a sample for a recording whose tool is
  * gone (LEFT 0) or that has ended (LEFT 1), while another recording begins in the same place and
- * has a second thread take a sample. */
+ * has a second thread take a sample. SESSION 1: the last recording's session is still ending. */
+#ifndef SESSION
+#define SESSION 0
+#endif
 #define SW_PATIENCE 2
 #include "world.h"
 
@@ -22,7 +25,7 @@ static uint32_t begins; /* 1: the new recording has begun, 2: it could not */
 uint64_t sw_current(void) { return 0; }
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
 void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)stack, (void)size, (void)out; }
-int sw_silence(struct sw_header *h) { return (void)h, 0; }
+int sw_silence(struct sw_header *h) { return (void)h, SESSION; }
 void sw_forget(void) {}
 
 int world_threads(void) { return 3; }
@@ -52,7 +55,7 @@ UNSEEN void world_reset(void)
 	begins = inside = 0;
 	stays = parked = 0;
 	h->tag = 0x5eed;
-	h->stale = 1;
+	h->stale = LEFT ? 1000000 : 1; /* the tool of a recording that has ended may be alive */
 	h->left = LEFT ? SW_LEFT : 0;
 	slot(h, 0);
 }

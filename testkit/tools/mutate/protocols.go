@@ -14,7 +14,7 @@ var (
 	snapshotTests = &Step{"./stack/snapshot", nil}
 	seedTests     = &Step{"./stack/seed", nil}
 	probeTests    = &Step{"./sample/probe", []string{"-run", "^Test(Reads|ReadWorld|Events|Relay|RelayOfMasks|Reach|Thinning|SlotClock|Below|Ring|RingStale|RingHostile|EndByAnyThread)$"}}
-	hostTests     = &Step{"./profiler/host", []string{"-run", "^TestWake$"}}
+	hostTests     = &Step{"./profiler/host", []string{"-run", "^Test(Capture|Wake)$"}}
 	samplerTests  = &Step{"./capi", []string{"-run", "^Test(SamplerErrors|OwnProtocol|InCLR|SignalTaken)$"}}
 	outsideTests  = &Step{"./sample/outside", nil}
 )
