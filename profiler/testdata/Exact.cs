@@ -311,7 +311,7 @@ static class Exact
     {
         Name(0, "FaultFlat", FaultFlat); Name(1, "FaultDeep", FaultDeep);
         try { sink = (uint)none.Length; } catch (NullReferenceException) { }
-        while (Running) { Measure(0, Rounds(3000)); Descend(4000, Rounds(7000)); }
+        while (Running) { Measure(0, Rounds(3000)); Descend(2000, Rounds(7000)); }
     }
 
     // ---- system calls

@@ -298,3 +298,49 @@ func TestDisarm(t *testing.T) {
 		}
 	}
 }
+
+// signals is a perf event whose period can be set.
+type signals struct{ period uint64 }
+
+func (s *signals) FD() int                        { return -1 }
+func (s *signals) SetPeriod(nanos uint64) error   { s.period = nanos; return nil }
+func (s *signals) Count() (nanos uint64, _ error) { return 0, nil }
+func (s *signals) Close() error                   { return nil }
+
+// A thread whose stack the kernel copies gets its signals back once it does not block them any more. What a
+// fault has left blocked is unblocked.
+func TestEndCopies(t *testing.T) {
+	urgent, mine := bitOf(int(unix.SIGURG)), bitOf(10)
+	for _, c := range []struct {
+		name          string
+		blocked       uint64
+		looks         int
+		short         bool
+		copied, asked bool
+		blocks        bool
+		before        int // looks before at which it did not block the signal
+	}{
+		{"not blocked, for a moment", 0, manyLooks - 1, false, true, false, false, 0},
+		{"not blocked for some time", 0, manyLooks, false, false, false, false, 0},
+		{"not blocked, a short copy", 0, 1, true, false, false, false, 0},
+		{"left by a fault, for a moment", urgent, manyLooks - 1, false, true, false, false, 0},
+		{"left by a fault for some time", urgent, manyLooks, false, true, true, false, 0},
+		{"left by a fault, a short copy", urgent, 1, true, true, true, false, 0},
+		{"blocked by the program", urgent | mine, manyLooks, false, true, false, false, 0},
+		{"blocked by the program, a short copy", urgent | mine, 1, true, true, false, true, 0},
+		{"left by a fault a moment ago", urgent, manyLooks - 1, false, true, false, false, manyLooks - 1},
+	} {
+		e, _, _, dir := asking(t)
+		tid := uint32(unix.Gettid())
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &signals{}, Copied: true}
+		for i := range c.before + c.looks {
+			if describe(t, dir, tid, masks(0, c.blocked)); i < c.before {
+				describe(t, dir, tid, masks(0, 0))
+			}
+			e.endCopies(k, int64(i+1)*looksApart, c.short)
+		}
+		if asked := e.Stats.Relayed > 0; k.Copied != c.copied || asked != c.asked || k.Blocks != c.blocks || k.Copied == (k.Event.(*signals).period > 0) {
+			t.Errorf("%s: copied %v, asked %v, blocks %v", c.name, k.Copied, asked, k.Blocks)
+		}
+	}
+}

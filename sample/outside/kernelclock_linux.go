@@ -105,30 +105,40 @@ func (e *Engine) useCopies(t *threads.Task) {
 
 const (
 	looksApart = int64(5e6) // nanoseconds between two looks at the signal mask of a copied thread, at least
-	manyLooks  = 20         // so many in a row without the block end the copies
+	manyLooks  = 20         // looks in a row with the same result, after which endCopies acts
 )
 
-// endCopies gives a copied thread its signals back when it has not blocked them for some time. If a copy was
-// too short (copies hold at most 64 KB of one stack), it does so at once, and unblocks signals that a fault
-// has left blocked.
+// endCopies gives a copied thread its signals back when it has not blocked them for some time. It unblocks
+// signals that a fault has left blocked for some time. If a copy was too short (copies hold at most 64 KB of
+// one stack), it does both at once.
 func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 	if !short && now-t.LookedAt < max(e.Period, looksApart) {
 		return
 	}
 	t.LookedAt = now
-	if masks, ok := e.Kernel.Signals(t.TID); !ok || masks.Blocked&(uint64(1)<<(e.signal()-1)) != 0 {
-		if t.Unblocked = 0; ok && short {
+	masks, ok := e.Kernel.Signals(t.TID)
+	if blocked := !ok || masks.Blocked&(uint64(1)<<(e.signal()-1)) != 0; blocked != t.StillBlocked {
+		t.StillBlocked, t.Looks = blocked, 0
+	}
+	if t.Looks++; !short && t.Looks < manyLooks {
+		return
+	}
+	if t.StillBlocked {
+		t.Looks = 0
+		if _, left := e.file.Relay(masks.Blocked); left {
 			e.ask(t, probe.OpSample)
+		} else if short {
+			t.Blocks = true
 		}
 		return
 	}
-	if t.Unblocked++; !short && t.Unblocked < manyLooks || t.Event.SetPeriod(uint64(e.Period)) != nil {
+	if t.Event.SetPeriod(uint64(e.Period)) != nil {
 		return
 	}
 	e.kernelTime.remove(t)
 	t.KernelHits = e.kernelTime.add(t.TID, false)
 	n, _ := t.Event.Count()
-	t.Copied, t.Unblocked, t.Young, t.AtSwitch, t.Hits = false, 0, false, n, 0
+	t.Copied, t.Looks, t.Young, t.AtSwitch, t.Hits = false, 0, false, n, 0
 	t.Excused = t.Spent() - min(t.Weighed, t.Spent())
 	if t.Slot >= 0 {
 		e.file.SetClock(t.Slot, t.Event.FD(), 0)

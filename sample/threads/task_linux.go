@@ -62,7 +62,8 @@ type Task struct {
 	Blocks         bool   // it was seen to block the signal of its samples
 	Looked         bool   // its signal mask was checked once it was settled
 	LookedAt       int64  // when it was read last, of a copied thread
-	Unblocked      int    // looks in a row at a copied thread that did not block the signal
+	Looks          int    // looks in a row at a copied thread with the same result:
+	StillBlocked   bool   // it blocked the signal
 	Excused        uint64 // processor time without samples up to the end of its copies
 	Left           bool   // a fault that became an exception has left its signals blocked
 	Quiet          uint64 // processor time since its last record or copy
