@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// run is memory of the thread: some bytes that lie one after the other.
+// run is a contiguous part of the thread's memory.
 struct run {
 	uint64_t addr, size;
 	const uint8_t *data;
@@ -55,7 +55,7 @@ static uint64_t word(void)
 	return v;
 }
 
-// text is a string of the file, for as long as the process lives.
+// text reads a string. It is never freed.
 static char *text(void)
 {
 	uint64_t n = word();
@@ -65,8 +65,8 @@ static char *text(void)
 	return s;
 }
 
-// array allocates count items of size, count having been read from the file, of which
-// every item takes at least a byte.
+// array allocates count items of size. Each item takes at least one byte in the file, so a larger count
+// is refused.
 static void *array(uint64_t count, size_t size)
 {
 	void *p;
@@ -78,7 +78,7 @@ static void *array(uint64_t count, size_t size)
 	return p;
 }
 
-// map_file returns NULL for what is no regular file that has bytes.
+// map_file maps a file. It returns NULL if the file is empty, not regular, or unreadable.
 static const uint8_t *map_file(const char *path, size_t *size)
 {
 	struct stat st;
@@ -94,7 +94,7 @@ static const uint8_t *map_file(const char *path, size_t *size)
 	return p;
 }
 
-// open_stacks maps the file; what follows is read by word and take.
+// open_stacks maps the file and checks its signature.
 static void open_stacks(const char *path)
 {
 	size_t size;
@@ -124,14 +124,14 @@ static void read_recorded(struct recorded *s, uint64_t nsets)
 	}
 }
 
-// recorded_register is a general register by its number in DWARF, at most 15.
+// recorded_register returns a general register by its DWARF number, at most 15.
 static uint64_t recorded_register(const struct recorded *s, int dwarf)
 {
 	static const int order[16] = { 0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
 	return s->gpr[order[dwarf]];
 }
 
-// recorded_word reads the thread's memory; 0 if these eight bytes were not recorded.
+// recorded_word reads eight bytes of the thread's memory. It returns 0 if they were not recorded.
 static int recorded_word(const struct recorded *s, uint64_t addr, uint64_t *v)
 {
 	for (uint64_t i = 0; i < s->nruns; i++) {

@@ -79,7 +79,7 @@ type slot struct {
 	addr     uint64
 	n        int
 	truth    []machine.Frame
-	looked   bool        // truth is that of the suspension under way
+	looked   bool        // truth is of the current suspension
 	last     clr.HRESULT // of DoStackSnapshot
 	asked    *Thread
 }
@@ -102,8 +102,8 @@ func (h *Host) Sampler(body func(a *sched.Actor)) *sched.Actor {
 	return h.A
 }
 
-// threadDestroyed is the profiler's callback: it blocks until the walk of the
-// dying thread is over.
+// threadDestroyed is the profiler's callback. It blocks until the walk of the
+// dying thread has ended.
 func (h *Host) threadDestroyed(a *sched.Actor, t *vm.Thread) {
 	if h.list != nil {
 		h.list.destroyed(a, t, h.A)
@@ -219,7 +219,7 @@ func (h *Host) Resume(i int, t clr.Thread) {
 	h.Counts.Resumes++
 	if h.watch.rescued {
 		h.watch.rescued = false
-		return // the watchdog has
+		return // the watchdog has resumed it
 	}
 	if h.thread(t.ID).A.Suspends() > 1 {
 		h.Counts.Shared++
@@ -239,7 +239,7 @@ func (h *Host) lost(s *slot) {
 	}
 }
 
-// copy takes t's registers and stack.
+// copy copies t's registers and stack.
 func (h *Host) copy(s *slot, t *Thread) {
 	if c := h.w.CLR; c.PerThread.Owner() == t.A || c.Unwinder.Owner() == t.A {
 		h.Counts.Owners++
@@ -281,7 +281,7 @@ func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
 	h.Counts.Results[c.Result]++
 }
 
-// seed is the CONTEXT the CLR is given.
+// seed returns the CONTEXT that the CLR receives.
 func (h *Host) seed(c *clr.Capture) machine.State {
 	return machine.FromRegisters(&c.Seed)
 }

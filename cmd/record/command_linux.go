@@ -10,7 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 )
 
-// whereRefusalsStand is empty: the CLR of Linux does not report refusals.
+// whereRefusalsStand names the place where the CLR reports why it refused the profiler. On Linux there is
+// none.
 const whereRefusalsStand = ""
 
 // exitNote reports how the command ended, "" if its exit code is 0.
@@ -54,8 +55,8 @@ func (r *run) forward(sig os.Signal) {
 	}
 }
 
-// inForeground reports whether our process group is the one the controlling
-// terminal sends its signals to.
+// inForeground reports whether our process group is the foreground process group of
+// the controlling terminal.
 func inForeground() bool {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {

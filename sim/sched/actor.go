@@ -13,8 +13,8 @@ var (
 	ErrNotSuspended = errors.New("sched: the thread is not suspended")
 )
 
-// Actor is one thread of control. Its methods are for its own body only, but
-// for Name, ID, Ended, Suspends, Stopped, Daemon and Watchdog.
+// Actor is one thread of control. Only its own body may call its methods, except
+// for Name, ID, Ended, Suspends, Stopped, Daemon, and Watchdog.
 type Actor struct {
 	// Where returns the position of the actor, innermost frame first, for the graph
 	// of a deadlock. It may be nil and must not call any method of an actor.
@@ -29,8 +29,8 @@ type Actor struct {
 	op      operation
 	can     bool // its operation can be done now
 	sig     bool // it can run a signal handler now
-	halted  bool // neither, and the trace says so
-	dead    bool // scratch of stuck
+	halted  bool // neither can nor sig, and the trace has a line for that
+	dead    bool // used by stuck only
 	ended   bool
 	daemon  bool
 	rescuer bool
@@ -46,11 +46,11 @@ type Actor struct {
 	inHandler   bool
 }
 
-// operation is the point an actor stands at.
+// operation is the point at which an actor waits.
 type operation struct {
 	kind   Kind
 	what   string // hashed: the same with and without a trace
-	text   string // for people; "" is what
+	text   string // for people; if "", what is shown
 	target *Actor
 	lock   *Lock
 	cond   func() bool
@@ -81,8 +81,8 @@ func (a *Actor) Daemon() {
 	}
 }
 
-// Watchdog declares that the actor resumes what others suspended: while it can
-// move, no suspension is taken to last for ever.
+// Watchdog declares that the actor resumes threads that others suspended. While it
+// can move, a suspension is no reason for a deadlock.
 func (a *Actor) Watchdog() { a.rescuer = true }
 
 // Yield is a plain step: others may run before what follows. The label is a
@@ -96,7 +96,7 @@ func (a *Actor) Yield(what string, args ...any) {
 	a.done(text)
 }
 
-// Note writes to the trace; it is no step.
+// Note writes a line to the trace. It is not a step.
 func (a *Actor) Note(format string, args ...any) {
 	if a.w.opt.Trace {
 		a.w.mark(a, KindNote, fmt.Sprintf(format, args...))
@@ -121,10 +121,10 @@ func (a *Actor) Choose(n int, what string) int {
 	return i
 }
 
-// WaitUntil blocks until cond holds; it is evaluated by the scheduler before
-// each step and must be a pure function of shared state. On says who or what
-// can make it true: any one of them, or all with a Group. With none named,
-// anybody can.
+// WaitUntil blocks until cond holds. The scheduler evaluates cond before each step,
+// so cond must be a pure function of shared state. on names the actors and locks
+// that can make it true: any one of them, or all with a Group. If on is empty, every
+// actor can.
 func (a *Actor) WaitUntil(why string, cond func() bool, on ...Waitee) {
 	a.point(operation{kind: KindWait, what: why, cond: cond, on: on})
 	a.done(why)
@@ -144,15 +144,15 @@ func (a *Actor) Fault(format string, args ...any) {
 	panic(cut)
 }
 
-// Observe adds v, something the actor read from shared state, to what is known
-// of its local state. Under PruneObserved an actor must report whatever it
-// reads and keeps over a point, Ended, Stopped, Suspends and Owner included;
-// what the calls that are points return is known. A variable of its own that a
-// signal handler or another body captured is shared state too.
+// Observe adds v, a value that the actor read from shared state, to the hash of its
+// local state. Under PruneObserved, an actor must observe every value that it reads
+// and keeps over a point, also from Ended, Stopped, Suspends, and Owner. Results of
+// calls that are points themselves are observed already. A variable of its own that a
+// signal handler or another body captures is shared state too.
 func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
 
-// Rebase declares that the actor's whole local state, from here on, is described by
-// state: a retry loop that calls it at its head is explored once round.
+// Rebase declares that state describes the actor's whole local state from here on. So
+// a retry loop that calls Rebase at its head is explored for one iteration only.
 func (a *Actor) Rebase(state uint64) {
 	a.hist = mix(mix(hashStart, uint64(a.id)), state)
 }
@@ -200,9 +200,8 @@ func (a *Actor) point(o operation) {
 	}
 }
 
-// done writes a step's line to the trace; after it, so that the line can say
-// what came of it.
-// The parts are joined only then, so a run without a trace pays nothing.
+// done writes a step's line to the trace. It is called after the step, so that the line
+// can contain the result. Without a trace, the parts are not joined.
 func (a *Actor) done(parts ...string) {
 	if a.w.opt.Trace {
 		a.w.mark(a, a.op.kind, strings.Join(parts, ""))

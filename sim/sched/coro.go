@@ -11,7 +11,7 @@ type cutPanic struct{}
 
 var cut any = cutPanic{}
 
-// coroutine is an actor's stack; it outlives the body and serves the next run.
+// coroutine is an actor's stack. It outlives the body, and runs the actor of the next run too.
 type coroutine struct {
 	next  func() (struct{}, bool)
 	stop  func()
@@ -28,7 +28,7 @@ func (a *Actor) resume() {
 	a.coro.next()
 }
 
-// park gives the processor back; it returns when the actor is resumed.
+// park suspends the actor. It returns when the actor is resumed.
 func (c *coroutine) park() { c.yield(struct{}{}) }
 
 // serve runs one body after the other.
@@ -43,8 +43,8 @@ func (a *Actor) serve(yield func(struct{}) bool) {
 	}
 }
 
-// runBody runs the body to its end, its cut or its panic, and chooses who is
-// next.
+// runBody runs the body until it returns, is cut, or panics. After a return, end chooses
+// the next actor.
 func (a *Actor) runBody() {
 	returned := false
 	defer func() {
@@ -102,7 +102,7 @@ func (w *World) cut() {
 // close ends the coroutines; the world cannot run again.
 func (w *World) close() {
 	w.cut()
-	w.cutting = true // whatever is still called unwinds
+	w.cutting = true // later calls of actors unwind
 	for _, a := range w.slots {
 		if a.coro.stop != nil {
 			a.coro.stop()

@@ -48,7 +48,7 @@ type Frame struct {
 	Exact      bool
 }
 
-// World is a stack and everything known of it.
+// World is a stack with its registers, module table, and true frames.
 type World struct {
 	Arch    context.Arch
 	Capture clr.Capture
@@ -97,7 +97,7 @@ func BuildFor(a context.Arch, kinds ...Kind) *World {
 	return w
 }
 
-// capture is the leaf at its interruption.
+// capture fills w.Capture as of the moment at which the leaf is interrupted.
 func (w *World) capture(b *builder) {
 	leaf, c := w.Truth[0], &w.Capture
 	c.Thread = clr.Thread{ID: 0x77, TID: 7, StackLow: StackLow, StackHigh: StackHigh}
@@ -152,7 +152,7 @@ func report(truth []Frame) ([]clr.SnapshotFrame, clr.HRESULT) {
 	return out, clr.S_OK
 }
 
-// FunctionFromIP answers for the frames of the world.
+// FunctionFromIP knows the managed and hidden frames of the world.
 func (w *World) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	if f, ok := w.ips[ip]; ok {
 		return f, clr.S_OK
@@ -160,7 +160,7 @@ func (w *World) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return 0, clr.E_FAIL
 }
 
-// UnwindKind is the kind a merged frame of f has.
+// UnwindKind returns the kind that f has in a merged stack.
 func (f *Frame) UnwindKind() unwind.Kind {
 	switch f.Kind {
 	case Managed, Hidden:

@@ -1,6 +1,6 @@
 /* sample/probe/src/handler.c: threads take samples while the tool reads the ring. The reader is
- * reader.read of sample/probe/ring.go in C. FREE is the room in the ring at the begin: below two
- * records, a thread waits for nobody and its sample is dropped. */
+ * reader.read of sample/probe/ring.go in C. FREE is the room in the ring at the start. If it is less than
+ * two records, a thread does not wait for room, and its sample is dropped. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@
 enum {
 	WANT = 64,
 	SIZE = (sizeof(struct sw_record) + SW_MAX_EXTRA + SW_RED_ZONE + WANT + 8 + SW_ALIGN - 1) & ~(SW_ALIGN - 1),
-	AT = 7 * SW_RING_SIZE - SIZE - 64, /* the second record lies round the end */
+	AT = 7 * SW_RING_SIZE - SIZE - 64, /* head at the start: the second record wraps around the ring's end */
 	RECORDS = 16,
 };
 
@@ -56,7 +56,7 @@ UNSEEN static void map(void)
 		memset(stacks[i], i + 1, sizeof stacks[i]);
 }
 
-/* lap is what was in the ring a lap before: whole records. */
+/* lap fills the ring with complete records of the lap before. */
 UNSEEN static void lap(void)
 {
 	for (uint64_t at = AT - SW_RING_SIZE; at < AT; at += SW_ALIGN) {
@@ -129,7 +129,7 @@ UNSEEN static void read_ring(void)
 	struct sw_header *h = sw_shared;
 	uint64_t head = sim_load64(&h->head);
 	sim_check(head - tail <= SW_RING_SIZE, "more is claimed than there is");
-	if (tail < AT) /* what was there is old: read by now */
+	if (tail < AT) /* the old records were read before */
 		tail = AT;
 	for (uint64_t at = tail; at < head;) {
 		struct sw_record *r = (struct sw_record *)(base + SW_BEFORE_RING + at % SW_RING_SIZE);
