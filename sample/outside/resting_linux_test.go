@@ -150,8 +150,7 @@ func TestMissed(t *testing.T) {
 		"a few less":                     {91 * period, 0, 100 * period, 0},
 		"few samples":                    {0, 0, 9 * period, 0},
 		"none":                           {0, 0, 10 * period, 10 * period},
-		"an eighth of many":              {875 * period, 0, 1000 * period, 125 * period},
-		"less than an eighth of many":    {876 * period, 0, 1000 * period, 0},
+		"a part of many":                 {980 * period, 0, 1000 * period, 20 * period},
 		"kernel time that was not shown": {100 * period, 60 * period, 60 * period, 20 * period},
 	} {
 		e := &Engine{Base: sampler.Base{Period: period}}

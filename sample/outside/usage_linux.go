@@ -11,8 +11,6 @@ func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 	switch {
 	case t.Hits > 0 && !e.Ready():
 		return wire.CauseUnproven
-	case t.Hits == 0 && e.file.Stats().Dropped > 0 && t.Spent() > 10*uint64(e.Period):
-		return wire.CauseNoRoom
 	case t.Armed || t.Event != nil:
 		return wire.CauseNone
 	case t.Blocks:
@@ -42,43 +40,38 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	case !t.KernelHits && !t.Blocks: // a blocked signal loses samples of user time
 		kernel = t.InKernel(spent, uint64(e.Period))
 	}
-	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)}
+	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, Cause: e.cause(t, ended)}
 	if u.Cause == wire.CauseNone {
-		if why := e.missedWhy(t); why != wire.CauseNone {
-			missed := e.missed(t, spent-kernel)
-			u.CPUNanos -= missed
-			e.Stream.Out.Usage(&wire.Usage{TID: u.TID, CPUNanos: missed, Cause: why})
+		missing := spent - min(t.Weighed, spent)
+		noRoom := e.NoRoom(missing, e.file.Stats().Dropped)
+		kernel = min(kernel, t.KernelLost+missing-noRoom)
+		e.sendMissed(&u, noRoom, wire.CauseNoRoom)
+		if t.Blocks {
+			e.sendMissed(&u, e.missed(t, u.CPUNanos-kernel), wire.CauseBlocked)
 		}
 	}
+	u.KernelNanos = kernel
 	e.Stream.Out.Usage(&u)
 }
 
-// leastMissed is the smallest number of missing samples of a thread that is more than chance.
-const leastMissed = 10
+// sendMissed sends a part of a thread's processor time as time without samples.
+func (e *Engine) sendMissed(u *wire.Usage, nanos uint64, cause uint8) {
+	if nanos > 0 {
+		u.CPUNanos -= nanos
+		e.Stream.Out.Usage(&wire.Usage{TID: u.TID, CPUNanos: nanos, Cause: cause})
+	}
+}
 
 // missed returns the part of a thread's processor time whose samples are missing, 0 if that may be
-// chance. This time must not be distributed over the existing samples, which show what the thread did
-// at other times.
+// chance. An event loses up to a third of its hits if its thread runs for less than 0.1 ms at a time, so
+// missing samples alone prove no loss.
 func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
 	seen := t.Weighed - min(t.KernelLost, t.Weighed)
 	missed := located - min(seen, located)
-	if missed < max(leastMissed*uint64(e.Period), located/8) {
+	if missed < sampler.LeastMissed*uint64(e.Period) {
 		return 0
 	}
 	return missed
-}
-
-// missedWhy returns why samples of a thread were lost. It returns CauseNone if the engine saw no loss: too
-// few samples alone prove none, because an event loses up to a third of its hits if its thread runs for less
-// than 0.1 ms at a time.
-func (e *Engine) missedWhy(t *threads.Task) uint8 {
-	switch {
-	case e.file.Stats().Dropped > 0:
-		return wire.CauseNoRoom
-	case t.Blocks:
-		return wire.CauseBlocked
-	}
-	return wire.CauseNone
 }
 
 // settled is the processor time, in nanoseconds, after which a new thread has its own signal mask: at first
@@ -91,7 +84,7 @@ const settled = 300_000
 func (e *Engine) noteBlocked(t *threads.Task) {
 	spent := t.Spent()
 	first := !t.Looked && spent > settled
-	missing := t.Event != nil && spent >= t.Weighed+t.Excused+leastMissed*uint64(e.Period)
+	missing := t.Event != nil && spent >= t.Weighed+t.Excused+sampler.LeastMissed*uint64(e.Period)
 	if t.Copied || !first && !missing || e.signal() == 0 {
 		return
 	}

@@ -37,7 +37,8 @@ type Base struct {
 	Extra   [extraRoom]byte // of the Thread of a blocked thread
 	Stats   stats
 	Pending pending
-	Ending  bool // no sample will get a better stack later
+	Ending  bool   // no sample will get a better stack later
+	noRoom  uint64 // processor time that NoRoom has returned, nanoseconds
 
 	Syscalls syscalls
 	Async    *async // nil: samples have no async callers

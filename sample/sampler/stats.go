@@ -42,3 +42,19 @@ func (s *stats) Write(w *wire.Writer, alive []uint64) {
 		w.Stats("probe_thread_max", n[len(n)-1])
 	}
 }
+
+// LeastMissed is the smallest number of missing samples of a thread that is more than chance.
+const LeastMissed = 10
+
+// NoRoom returns the part of a thread's processor time without samples, in nanoseconds, that belongs to
+// samples for which a ring had no room. This time must not be distributed over the existing samples, which
+// show what the thread did at other times. dropped is the number of such samples so far, of all threads.
+// Each counts once.
+func (e *Base) NoRoom(missing, dropped uint64) uint64 {
+	if missing < LeastMissed*uint64(e.Period) {
+		return 0
+	}
+	n := min(missing, dropped*uint64(e.Period)-e.noRoom)
+	e.noRoom += n
+	return n
+}

@@ -149,11 +149,12 @@ func (e *Stopper) account(tid uint32) {
 		return
 	}
 	e.accounted += n.Counted
-	u := wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)}
-	if e.rings.Lost() > 0 && n.Hits == 0 {
-		u.Cause = wire.CauseNoRoom
+	missing := n.Counted - min(n.Hits*uint64(e.Period), n.Counted)
+	if noRoom := e.NoRoom(missing, e.rings.Lost()); noRoom > 0 {
+		e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: noRoom, Cause: wire.CauseNoRoom})
+		n.Counted, missing = n.Counted-noRoom, missing-noRoom
 	}
-	e.Stream.Out.Usage(&u)
+	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, missing)})
 }
 
 // endRings handles the last samples, and accounts for all processor time since sampling began.
