@@ -124,8 +124,8 @@ func (f *topFlags) run() int {
 		restore = l.terminal()
 	}
 	res, err := record.Run(f.opt)
-	if p := res.Profile; err == nil && l.json && p != nil {
-		l.whole(p)
+	if err == nil && l.json && res.Profile != nil {
+		l.whole(res.Profile)
 	}
 	l.mu.Lock() // nothing is drawn any more
 	restore()

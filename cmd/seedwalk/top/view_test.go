@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -72,5 +73,12 @@ func TestTopShort(t *testing.T) {
 	shown := l.shown
 	if l.whole(p); l.shown != shown {
 		t.Error("a second view")
+	}
+}
+
+// A process that cannot be recorded is refused, as record does.
+func TestTopRefuses(t *testing.T) {
+	if code := Run([]string{"--json", "2147483647"}); code != options.ExitRefused {
+		t.Errorf("exit code %d", code)
 	}
 }
