@@ -15,6 +15,7 @@ type Group struct {
 	Task    uint64   // address of the first task of one such chain
 	Threads []uint32 // that block until the chain ends, or run its first method; at most maxThreads
 	Blocks  bool     // Threads block on it
+	Limited bool     // Threads block on it, and a timer ends one of its tasks
 	State   string   // of the chain's first task, see state; "" if unknown
 }
 
@@ -111,6 +112,7 @@ type tree struct {
 type end struct {
 	step   int32
 	blocks bool
+	timed  bool
 	state  string
 }
 
@@ -141,7 +143,7 @@ func (g *graph) chains() {
 		p := g.all[i]
 		g.out.Pending++
 		if p.below == 0 && (len(p.next) > 0 || len(p.blocks) > 0 || p.shape.kind == box && p.shape.flags != 0) {
-			g.climb(t, int32(i), -1, int32(i), 0)
+			g.climb(t, int32(i), -1, int32(i), 0, false)
 		}
 	}
 	g.out.Cut = t.cut
@@ -163,19 +165,21 @@ func compare(a, b Group) int {
 }
 
 // climb adds task i below the node parent of the tree, and then each task that awaits it below that.
-func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
+// timed reports whether a timer ends one of the tasks above.
+func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
 	if t.left--; t.left <= 0 || depth > maxLength || len(t.ends) > maxGroups {
 		t.cut = true
 		return
 	}
 	p := g.all[i]
+	timed = timed || p.word(p.shape.timer) != 0
 	at := t.step(parent, t.id(p.shape.name))
 	state, thread := g.state(first)
 	for _, b := range p.blocks {
-		g.end(t, first, end{step: at, blocks: true, state: state}, g.stacks[b])
+		g.end(t, first, end{at, true, timed, state}, g.stacks[b])
 	}
 	for _, to := range p.next {
-		g.climb(t, first, at, to, depth+1)
+		g.climb(t, first, at, to, depth+1, timed)
 	}
 	if len(p.blocks) == 0 && len(p.next) == 0 {
 		if g.out.Moved && (state == orphan || g.cut(first, p)) {
@@ -227,7 +231,7 @@ func (g *graph) end(t *tree, first int32, e end, thread uint32) {
 	}
 	group := t.ends[e]
 	if group == nil {
-		group = &Group{Task: g.all[first].addr, Blocks: e.blocks, State: e.state}
+		group = &Group{Task: g.all[first].addr, Blocks: e.blocks, Limited: e.timed, State: e.state}
 		t.ends[e] = group
 	}
 	group.Count++

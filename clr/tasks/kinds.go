@@ -27,6 +27,7 @@ type shape struct {
 	kind  kind
 	name  string
 	flags uint64 // offset of m_stateFlags, 0 if the type is not a Task
+	timer uint64 // offset of the timer that ends a promise, 0 = none
 	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field; 0 = none
 	state uint64 // offset of a box's state machine
 	class bool   // the state machine is a class; the box holds its address
@@ -103,6 +104,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 		case task, combined, unwrap:
 			flags, ok1 := t.Field("m_stateFlags")
 			next, ok2 := t.Field("m_continuationObject")
+			sh.timer, _ = t.Field("_timer")
 			if sh.flags, sh.next = flags, next; !ok1 || !ok2 {
 				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is not a Task
 			}

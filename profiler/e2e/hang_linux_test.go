@@ -57,6 +57,7 @@ func TestHang(t *testing.T) {
 		{"mutex", "deadlock", "3 threads wait for each other"},
 		{"upgrade", "held-lock", "while it waits for a reader-writer lock"},
 		{"held", "held-lock", "3 threads wait behind a lock"},
+		{"socket", "held-lock", "while it waits for input or output"},
 		{"collect", "collection", `"native"`},
 		{"starve", "starvation", "queued behind them in the same pool"},
 		{"lost", "waiting", "1 for a task"},

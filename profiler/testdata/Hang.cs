@@ -33,6 +33,8 @@ public static class Hang
 {
 	[DllImport("libc.so.6")] static extern int pthread_mutex_lock(IntPtr m);
 	[DllImport("libc.so.6")] static extern int read(int fd, IntPtr to, IntPtr n);
+	[DllImport("libc.so.6")] static extern IntPtr recvmsg(int fd, IntPtr to, int flags);
+	[DllImport("libc.so.6")] static extern int socketpair(int domain, int type, int protocol, int[] fds);
 	[DllImport("libc.so.6")] static extern int dprintf(int fd, string line);
 	[DllImport("libc.so.6")] static extern int pipe(int[] fds);
 	[DllImport("libc.so.6", EntryPoint = "pthread_mutex_lock"), SuppressGCTransition] static extern int lock_at_once(IntPtr m);
@@ -117,12 +119,12 @@ public static class Hang
 		Start("waiter", () => s.Wait());
 	}
 
-	static void Held()
+	static void Held(Action<int[]> open, Action<int> wait)
 	{
 		var fds = new int[2];
-		pipe(fds);
+		open(fds);
 		var held = new Counter(1);
-		Start("holder", () => { lock (A) { held.Signal(); read(fds[0], Marshal.AllocHGlobal(8), (IntPtr)8); } });
+		Start("holder", () => { lock (A) { held.Signal(); wait(fds[0]); } });
 		held.Wait();
 		for (int i = 0; i < 3; i++) Start("waiter", () => { lock (A) { } });
 	}
@@ -149,7 +151,9 @@ public static class Hang
 		var modes = new Dictionary<string, Action> {
 			{ "two-locks", TwoLocks }, { "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
 			{ "starve", Starve },
-			{ "semaphore", Semaphore }, { "held", Held }, { "collect", Collect }, { "idle", Idle }, { "busy", Busy },
+			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
+			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },
+			{ "collect", Collect }, { "idle", Idle }, { "busy", Busy },
 		};
 		modes[args[0]]();
 		Begun.Signal();

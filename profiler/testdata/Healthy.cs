@@ -29,10 +29,11 @@ public static class Healthy
 	static readonly Dictionary<string, Action> modes = new()
 	{
 		// Locks.
+		["lock-over-task"] = () => Loop(3, () => { lock (A) Task.Delay(60000).Wait(); }),
 		["lock-short"] = () => Loop(4, () => { lock (A) Spin(0.1); Thread.Sleep(1); }),
 		["lock-long"] = () => Loop(2, () => { lock (A) Spin(20); Thread.Sleep(5); }),
 		["lock-slow"] = () => Loop(3, () => { lock (A) Thread.Sleep(4000); }),
-		["lock-over-task"] = () => Loop(3, () => { lock (A) Task.Delay(1500).Wait(); }),
+		["lock-over-receive"] = () => { var s = new UdpClient(0); s.Client.ReceiveTimeout = 60000; Loop(2, () => { lock (A) s.Client.Receive(Garbage()); }); },
 		["lock-timeouts"] = () => { Loop(1, () => Timed(A, B)); Loop(1, () => Timed(B, A)); },
 		["lock-in-order"] = () => Loop(3, () => { lock (A) lock (B) Spin(0.1); Thread.Sleep(1); }),
 		["monitor-pulse"] = () => { Loop(1, () => { lock (A) { Monitor.Wait(A); } }); Loop(1, () => { Thread.Sleep(3); lock (A) Monitor.PulseAll(A); }); },

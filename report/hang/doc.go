@@ -2,15 +2,15 @@
 // what that means.
 //
 // Source: the wait functions of dotnet/runtime (src/libraries/System.Private.CoreLib,
-// release/9.0 and release/10.0) and of glibc, as their names appear on stacks.
+// release/9.0 and release/10.0), as their names appear on stacks.
 //
 // Glossary: a snapshot holds the stacks and locks of all threads of a process. A thread is still if it
 // used no CPU time between two snapshots and its stack did not change. A wait is what the leaf of a
 // stack blocks in. A worker is a thread of the managed thread pool.
 //
 // Strategy: Judge compares two snapshots, about a second apart. A thread that changed between them
-// does not hang. The functions on a stack show what the thread waits for. The snapshot has the
-// owners of locks. Judge tries the rules in the order of the list in rules.go, and each rule that
+// does not hang. The functions on a stack show what the thread waits for, else its system call. The snapshot
+// has the owners of locks. Judge tries the rules in the order of the list in rules.go, and each rule that
 // holds gives a verdict with its evidence. Only verdicts that are certain, or that a healthy program
 // does not reach, count as a hang. If a hang is Refutable, the caller judges again with a third
 // snapshot. Of a core there is only one: then only stopped and deadlock count as a hang.
@@ -18,5 +18,5 @@
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known, only the
 // number of workers that wait for tasks shows that a pool is starved. Time limits are known of
-// futex waits only: not of poll, and not where the system call of a thread is unknown.
+// system calls, not of fcntl locks or timers of a file.
 package hang

@@ -33,6 +33,15 @@ var (
 		}
 		return p
 	}
+	// ownerOf is a thread that waits for tasks, and one that waits for its lock.
+	ownerOf = func(chains ...Chain) Process {
+		for i := range chains {
+			chains[i].Blocked = []uint32{1}
+		}
+		p := queue(Thread{TID: 1, Frames: inTask, Blocks: Event}, 1)
+		p.Chains = chains
+		return p
+	}
 	monitorHeld = func(at string, owner uint32) Lock { return Lock{"monitor", at, owner} }
 )
 
@@ -54,47 +63,52 @@ func TestJudge(t *testing.T) {
 			"nothing", false, "1 thread used CPU time"},
 		{"behind a circle", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)},
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}}}, "deadlock", true, "2 threads"},
-		{"an owner that reads", Process{Threads: []Thread{{TID: 1, Frames: inRead}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x2", 2)}}},
+		{"an owner that reads", Process{Threads: []Thread{{TID: 1, Frames: inRead, Blocks: Input}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x2", 2)}}},
 			"held-lock", true, "2 threads wait behind a lock that thread 1 holds while it waits for input or output"},
 		{"an owner that sleeps", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "System.Threading.Thread.Sleep(int)", "App.Nap")}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
 			"held-lock", false, "slow, not hung"},
 		{"an owner that waits with a time limit", Process{Threads: []Thread{{TID: 1, Limited: true, Frames: stack("pthread_cond_wait", "System.Threading.Monitor.Wait(object, int)", "App.Nap")}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}},
 			"held-lock", false, "That wait has a time limit"},
+		{"an owner that waits for a delay", ownerOf(Chain{Names: []string{"Task.Delay", "App.Get"}, Limited: true}), "held-lock", false, "That wait has a time limit"},
+		{"an owner that waits for one of two tasks", ownerOf(Chain{Names: []string{"App.Load", "Task.WhenAny"}}, Chain{Names: []string{"Task.Delay", "Task.WhenAny"}, Limited: true}), "held-lock", false, "time limit"},
+		{"an owner that waits for both of two tasks", ownerOf(Chain{Names: []string{"App.Load", "Task.WhenAll"}}, Chain{Names: []string{"Task.Delay", "Task.WhenAll"}, Limited: true}), "held-lock", true, "for a task itself"},
+		{"an owner that waits for both of two delays", ownerOf(Chain{Names: []string{"Task.Delay", "Task.WhenAll"}, Limited: true}, Chain{Names: []string{"Task.Delay", "Task.WhenAll"}, Limited: true}), "held-lock", false, "time limit"},
+		{"an owner that waits for a task while another waits for a delay", Process{Threads: ownerOf().Threads, Chains: []Chain{{Names: []string{"Task.Delay"}, Limited: true, Blocked: []uint32{3}}}}, "held-lock", true, "for a task itself"},
 		{"an owner that waits for a process", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "System.Threading.WaitHandle.WaitOne(int)", "System.Diagnostics.ProcessWaitState.WaitForExit(int)", "System.Diagnostics.Process.WaitForExit()", "App.Spawn")},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "held-lock", true, "while it waits for a child process"},
 		{"an owner that computes", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs, in App.Compute"},
-		{"an owner that reads and ran", Process{Threads: []Thread{{TID: 1, Frames: inRead, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs"},
+		{"an owner that reads and ran", Process{Threads: []Thread{{TID: 1, Frames: inRead, Blocks: Input, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 runs"},
 		{"a queue", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)},
 			{TID: 4, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "convoy", false, "3 threads queue for the monitor at 0x1. Its owner runs"},
 		{"a queue whose owner does not run", queue(Thread{TID: 1, Frames: running}, 1, 1, 1), "convoy", false, "Thread 1 holds it and did not run"},
 		{"a queue with an owner that changes", queue(Thread{TID: 1, Frames: running}, 1, 2, 1), "convoy", false, "Its owner changes"},
 		{"a queue without an owner", queue(Thread{TID: 1, Frames: running}, 9, 9, 9), "convoy", false, "Its owner is not known"},
 		{"a queue in a core", Process{Once: true, Threads: queue(Thread{TID: 1, Frames: running}, 1, 1, 1).Threads}, "convoy", false, "A core does not show"},
-		{"a collection", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true}, {TID: 2, Frames: inRead, Cooperative: true}}}, "collection", true, "waits for thread 2"},
-		{"a collection that runs", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true, Moved: true}, {TID: 2, Frames: inRead, Cooperative: true}}}, "nothing", false, ""},
-		{"a collection of stopped threads", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: inRead}}}, "waiting", false, "1 for input or output, 1 for a garbage collection"},
-		{"a wait for finalizers", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "GCInterface_WaitForPendingFinalizers", "System.GC.WaitForPendingFinalizers()", "App.Main")},
+		{"a collection", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true}, {TID: 2, Frames: inRead, Blocks: Input, Cooperative: true}}}, "collection", true, "waits for thread 2"},
+		{"a collection that runs", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true, Moved: true}, {TID: 2, Frames: inRead, Blocks: Input, Cooperative: true}}}, "nothing", false, ""},
+		{"a collection of stopped threads", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: inRead, Blocks: Input}}}, "waiting", false, "1 for input or output, 1 for a garbage collection"},
+		{"a wait for finalizers", Process{Threads: []Thread{{TID: 1, Blocks: Event, Frames: stack("pthread_cond_wait", "GCInterface_WaitForPendingFinalizers", "System.GC.WaitForPendingFinalizers()", "App.Main")},
 			{TID: 2, Frames: running, Cooperative: true, Ran: true, Moved: true}}}, "nothing", false, "thread 1 waits for an event"},
 		{"a collection beside a thread that computes", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: running, Cooperative: true, Ran: true, Moved: true}}}, "nothing", false, ""},
 		{"a core in a collection", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: running, Cooperative: true}}}, "collection", false, ""},
-		{"a core with an owner that reads", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "held-lock", false, ""},
+		{"a core with an owner that reads", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead, Blocks: Input}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "held-lock", false, ""},
 		{"a core with a circle", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}}, "deadlock", true, ""},
 		{"a pool that grows", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: taskWorker, Ran: true, Moved: true}}}, "starvation", true, "All 3 workers"},
 		{"two workers that may wait for a timer", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "starvation", false, ""},
 		{"workers behind whom their work is queued", Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
-			Chains: []Chain{{1, []string{"App.Later"}, true, []uint32{1}}}}, "starvation", true, "queued behind them"},
+			Chains: []Chain{{Count: 1, Names: []string{"App.Later"}, Queued: true, Blocked: []uint32{1}}}}, "starvation", true, "queued behind them"},
 		{"a worker whose work has begun", Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
-			Chains: []Chain{{1, []string{"App.Later"}, false, []uint32{1}}}}, "waiting", false, ""},
+			Chains: []Chain{{Count: 1, Names: []string{"App.Later"}, Blocked: []uint32{1}}}}, "waiting", false, ""},
 		{"workers that have just begun to wait", Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker, Ran: true}},
-			Chains: []Chain{{1, []string{"App.Later"}, true, []uint32{1}}}}, "nothing", false, ""},
+			Chains: []Chain{{Count: 1, Names: []string{"App.Later"}, Queued: true, Blocked: []uint32{1}}}}, "nothing", false, ""},
 		{"workers", Process{Processors: 1, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "starvation", true, "All 2 workers"},
 		{"workers with nothing queued behind them", Process{Processors: 1, NoneQueued: true, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "waiting", false, ""},
 		{"workers of a larger machine", Process{Processors: 3, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "waiting", false, ""},
 		{"a free worker", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: idleWorker}}}, "waiting", false, ""},
-		{"a worker that runs", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: append(append([]Frame{}, inRead...), dispatch...), Ran: true}}}, "nothing", false, ""},
+		{"a worker that runs", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: append(append([]Frame{}, inRead...), dispatch...), Blocks: Input, Ran: true}}}, "nothing", false, ""},
 		{"main waits for a task", Process{Threads: []Thread{{TID: 1, Frames: inTask}, {TID: 2, Name: ".NET Finalizer", Frames: stack("pthread_cond_wait")}}}, "waiting", false, "thread 1 waits for a task (System.Threading.Tasks.Task.Wait()), in App.Get"},
-		{"a core", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead}}}, "nothing", false, "one snapshot"},
-		{"a core without the memory of stacks", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead, Incomplete: true}}}, "nothing", false, "1 stack is incomplete"},
+		{"a core", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead, Blocks: Input}}}, "nothing", false, "one snapshot"},
+		{"a core without the memory of stacks", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead, Blocks: Input, Incomplete: true}}}, "nothing", false, "1 stack is incomplete"},
 		{"no thread", Process{}, "nothing", false, ""},
 		{"an owner that is gone", Process{Threads: []Thread{{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 9)}}}, "waiting", false, "which thread 9 holds"},
 	} {
@@ -117,19 +131,26 @@ func TestJudge(t *testing.T) {
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		frames []Frame
+		blocks Wait
 		want   Wait
 		place  string
+		by     string
 	}{
-		{inRead, Input, "App.Load"}, {inTask, Task, "App.Get"}, {inMonitor, Enter, "App.Locked"}, {inCollect, Collection, "App.Clean"}, {running, NoWait, "App.Compute"},
-		{stack("wait4", "SystemNative_WaitPid", "System.Diagnostics.Process.WaitForExit", "App.Run"), Child, "App.Run"},
-		{stack("pthread_cond_wait", "System.Threading.WaitHandle.WaitOne", "System.Threading.ReaderWriterLockSlim.EnterWriteLock", "App.Write"), ReaderWriter, "App.Write"},
-		{stack("pthread_cond_wait", "System.Threading.Monitor.Wait", "System.Threading.SemaphoreSlim.Wait()", "App.Take"), Semaphore, "App.Take"},
-		{stack("pthread_cond_wait", "System.Threading.Thread.Sleep(int)", "App.Nap"), Sleep, "App.Nap"},
-		{stack("reading", "App.Main"), NoWait, "App.Main"}, {idleWorker, Idle, "System.Threading.LowLevelLifoSemaphore.Wait"}, {nil, NoWait, ""},
+		{inRead, Input, Input, "App.Load", "read"}, {inTask, Event, Task, "App.Get", "System.Threading.Tasks.Task.Wait()"},
+		{inMonitor, Event, Enter, "App.Locked", "System.Threading.Monitor.ReliableEnter"}, {inCollect, Sleep, Collection, "App.Clean", "System.GC.Collect()"},
+		{running, NoWait, NoWait, "App.Compute", ""},
+		{stack("recvmsg", "SystemNative_Receive", "System.Net.Sockets.Socket.Receive", "App.Load"), Input, Input, "App.Load", "recvmsg"},
+		{stack("__futex_abstimed_wait_common64", "sem_wait", "App.Wait"), Event, Event, "App.Wait", "__futex_abstimed_wait_common64"},
+		{stack("clock_nanosleep", "usleep", "App.Nap"), Input, Sleep, "App.Nap", "usleep"}, // restart_syscall
+		{stack("wait4", "SystemNative_WaitPid", "System.Diagnostics.Process.WaitForExit", "App.Run"), Child, Child, "App.Run", "System.Diagnostics.Process.WaitForExit"},
+		{stack("pthread_cond_wait", "System.Threading.WaitHandle.WaitOne", "System.Threading.ReaderWriterLockSlim.EnterWriteLock", "App.Write"), Event, ReaderWriter, "App.Write", "System.Threading.ReaderWriterLockSlim.EnterWriteLock"},
+		{stack("pthread_cond_wait", "System.Threading.Monitor.Wait", "System.Threading.SemaphoreSlim.Wait()", "App.Take"), Event, Semaphore, "App.Take", "System.Threading.SemaphoreSlim.Wait()"},
+		{stack("pthread_cond_wait", "System.Threading.Thread.Sleep(int)", "App.Nap"), Event, Sleep, "App.Nap", "System.Threading.Thread.Sleep(int)"},
+		{idleWorker, Event, Idle, "System.Threading.LowLevelLifoSemaphore.Wait", "pthread_cond_wait"}, {nil, NoWait, NoWait, "", ""}, {nil, Input, Input, "", ""},
 	} {
-		th := Thread{Frames: c.frames}
-		if w, _ := th.Wait(); w != c.want || th.Place() != c.place {
-			t.Errorf("%v: %v in %q", c.frames, w, th.Place())
+		th := Thread{Frames: c.frames, Blocks: c.blocks}
+		if w, by := th.Wait(); w != c.want || th.Place() != c.place || by != c.by {
+			t.Errorf("%v: %v by %q in %q", c.frames, w, by, th.Place())
 		}
 	}
 }

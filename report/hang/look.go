@@ -28,7 +28,8 @@ type Thread struct {
 	Moved       bool    // its stack or its lock changed between the snapshots, or it is new
 	Incomplete  bool    // frames are missing from its stack
 	Cooperative bool    // in both snapshots the runtime counted it as running managed code
-	Limited     bool    // its wait has a time limit; false if that is unknown
+	Blocks      Wait    // what it waits for in a system call, NoWait if it is in none that waits
+	Limited     bool    // that wait has a time limit; false if that is unknown
 }
 
 // Chain is a pending task with everything that waits for it, and the number of equal chains.
@@ -36,6 +37,7 @@ type Chain struct {
 	Count   int
 	Names   []string // the awaited operation, then each async method that awaits the one before it
 	Queued  bool     // the awaited operation is in the queue of the thread pool
+	Limited bool     // a timer ends one of its operations
 	Blocked []uint32 // threads that wait for the chain
 }
 
@@ -87,18 +89,20 @@ var known = []struct {
 	{Collection, []string{"System.GC.Collect", "System.GC._Collect", "GCInterface_Collect"}},
 	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter", "System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
 	{Event, []string{"System.Threading.WaitHandle.", "System.Threading.ManualResetEventSlim.", "System.Threading.Monitor.Wait", "System.Threading.CountdownEvent.",
-		"System.Threading.Barrier.", "Monitor_Wait", "pthread_cond_", "__pthread_cond_"}},
-	{Child, []string{"wait4", "waitid", "waitpid", "__wait4", "__waitid", "System.Diagnostics.Process.WaitForExit", "System.Diagnostics.ProcessWaitState."}},
+		"System.Threading.Barrier."}},
+	{Child, []string{"System.Diagnostics.Process.WaitForExit", "System.Diagnostics.ProcessWaitState."}},
+	// the kernel repeats these calls under another number
 	{Sleep, []string{"nanosleep", "clock_nanosleep", "__clock_nanosleep", "usleep", "sleep"}},
-	{Input, []string{"read", "__read", "__libc_read", "write", "__write", "recv", "__recv", "send", "__send", "accept", "__accept", "connect", "__connect", "poll", "__poll", "ppoll", "epoll_", "select", "__select",
-		"pselect", "open", "__open", "fsync", "flock", "fcntl", "pread", "pwrite"}},
 }
 
-// waitOf returns the wait in which a stack blocks, and the function that shows it. If several functions are
-// known, the one farthest from the leaf decides. The search ends at the first unknown managed function
-// outside System.Threading.
-func waitOf(frames []Frame) (wait Wait, by string) {
-	for _, f := range frames {
+// waitOf returns the wait in which a thread blocks, and the function that shows it: the system call and its
+// function, unless a known function is on the stack. If several functions are known, the one farthest from
+// the leaf decides. The search ends at the first unknown managed function outside System.Threading.
+func (t *Thread) waitOf() (wait Wait, by string) {
+	if wait = t.Blocks; wait != NoWait && len(t.Frames) > 0 {
+		by = t.Frames[0].Name
+	}
+	for _, f := range t.Frames {
 		if w := waitIn(f); w != NoWait {
 			wait, by = w, f.Name
 			continue
@@ -135,7 +139,7 @@ func (t *Thread) worker() (is, busy bool) {
 
 // Wait returns the wait in which the thread blocks, and the function that shows it.
 func (t *Thread) Wait() (Wait, string) {
-	wait, by := waitOf(t.Frames)
+	wait, by := t.waitOf()
 	if is, busy := t.worker(); is && !busy {
 		return Idle, by
 	}

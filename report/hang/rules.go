@@ -109,6 +109,19 @@ func (p *Process) chain(tid uint32) *Chain {
 	return nil
 }
 
+// limited reports whether a thread waits for a task that a timer ends. Task.WhenAll ends once all of its
+// tasks have ended, so each needs a timer. Of others, one is enough.
+func (p *Process) limited(tid uint32) bool {
+	one, all, found := false, true, false
+	for i := range p.Chains {
+		if c := &p.Chains[i]; slices.Contains(c.Blocked, tid) {
+			all, found = all && c.Limited, true
+			one = one || c.Limited && !slices.Contains(c.Names, "Task.WhenAll")
+		}
+	}
+	return one || all && found
+}
+
 func (c *Chain) String() string {
 	text := strings.Join(c.Names, " <- ")
 	if c.Queued {
@@ -210,14 +223,14 @@ func (j *judge) held() {
 		if len(all) == 1 {
 			verb = "waits"
 		}
-		end := ""
+		end, limited := "", owner.Limited || j.p.limited(owner.TID)
 		switch {
 		case w == Sleep:
 			end = " Unless it sleeps for ever, this is slow, not hung."
-		case owner.Limited:
+		case limited:
 			end = " That wait has a time limit. Unless it is repeated for ever, this is slow, not hung."
 		}
-		j.add(HeldLock, w != Sleep && !owner.Limited, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
+		j.add(HeldLock, w != Sleep && !limited, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/target"
 )
@@ -38,16 +37,11 @@ type lockWord struct {
 	op, expected uint32
 	Addr         uint64
 	words        [6]uint32
-	limited      bool // the wait has a time limit
 	ok           bool
 }
 
 // The futex call (futex(2), uapi linux/futex.h) and the fields of its word.
 const (
-	futexAMD64    = 202
-	futexARM64    = 98
-	restartAMD64  = 219 // restart_syscall: a wait with a time limit, once the thread was stopped in it
-	restartARM64  = 128
 	futexWait     = 0
 	futexLockPI   = 6
 	futexWaitBits = 9
@@ -57,15 +51,17 @@ const (
 	futexOwner    = 0x3fffffff
 )
 
-// ReadLock reads the word that a stopped thread waits at. The owner in it holds the lock at that instant.
-func (s *Process) ReadLock(th *Thread, st live.Stood) {
-	args, ok, restarted := s.futexCall(&th.Regs, st.Call)
-	if !ok {
+// ReadCall reads the system call in which a stopped thread waits. If that is a futex call, it also reads the
+// word at which the thread waits. The owner in it holds the lock at that instant.
+func (s *Process) ReadCall(th *Thread, st live.Stood) {
+	c := s.callOf(&th.Regs, st.Call)
+	th.block, th.limited = c.waits()
+	restarted := c.is(restartAMD64, restartARM64)
+	if !restarted && !c.is(futexAMD64, futexARM64) {
 		return
 	}
 	w := &th.word
-	w.Addr, w.op, w.expected = args[0], uint32(args[1])&futexOp, uint32(args[2])
-	w.limited = restarted || args[3] != 0
+	w.Addr, w.op, w.expected = c.args[0], uint32(c.args[1])&futexOp, uint32(c.args[2])
 	var b [24]byte
 	if w.ok = s.target.Mem.ReadSome(b[:], w.Addr) == len(b); w.ok {
 		for i := range w.words {
@@ -74,25 +70,11 @@ func (s *Process) ReadLock(th *Thread, st live.Stood) {
 	}
 	if restarted { // maybe nanosleep, clock_nanosleep, or poll; their arguments rarely look like a futex wait
 		waits := w.op == futexWait || w.op == futexWaitBits // the kernel restarts no other call like this
-		w.ok = w.ok && waits && args[1] < 2*futexRealtime && w.Addr&3 == 0 && w.words[0] == w.expected
+		w.ok = w.ok && waits && c.args[1] < 2*futexRealtime && w.Addr&3 == 0 && w.words[0] == w.expected
+		if w.ok { // the kernel restarts only futex waits with a time limit
+			th.block, th.limited = ForEvent, true
+		}
 	}
-}
-
-// futexCall returns the arguments of the futex call that a thread waits in. On ARM64 the kernel does not
-// report the call: a stopped thread points at the instruction that repeats the call, with its arguments
-// (arch/arm64/kernel/signal.c, do_signal). restarted reports restart_syscall, which hides the number of the
-// call but keeps its arguments.
-func (s *Process) futexCall(r *context.Registers, call int64) (args [4]uint64, ok, restarted bool) {
-	if r.Arch == context.ArchAMD64 {
-		g := &r.AMD64.GPR
-		return [4]uint64{g[context.RDI], g[context.RSI], g[context.RDX], g[context.R10]}, call == futexAMD64 || call == restartAMD64, call == restartAMD64
-	}
-	const svc = 0xd4000001 // svc #0
-	var b [4]byte
-	x := &r.ARM64.X
-	restarted = x[8] == restartARM64
-	ok = r.Arch == context.ArchARM64 && (x[8] == futexARM64 || restarted) && s.target.Mem.ReadSome(b[:], r.IP()) == len(b) && binary.LittleEndian.Uint32(b[:]) == svc
-	return [4]uint64(x[:4]), ok, restarted
 }
 
 // Offsets in glibc's pthread_mutex_t on 64-bit systems (sysdeps/nptl/bits/struct_mutex.h), in words: __lock,

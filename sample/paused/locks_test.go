@@ -1,62 +1,12 @@
 package paused
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/target"
 )
-
-// words is memory of one word, at 0x4000.
-type words [4]byte
-
-func (w words) ReadAt(p []byte, addr uint64) bool { return w.ReadSome(p, addr) == len(p) }
-
-func (w words) ReadSome(p []byte, addr uint64) int {
-	if addr != 0x4000 {
-		return 0
-	}
-	return copy(p, w[:])
-}
-
-// A waiting futex call is recognized by the number of the call or, on ARM64, where the kernel does not report
-// it, by the instruction.
-func TestFutexCall(t *testing.T) {
-	svc, nop := words{1, 0, 0, 0xd4}, words{0x1f, 0x20, 3, 0xd5}
-	arm := func(pc, x8 uint64) context.Registers {
-		g := context.ARM64{PC: pc}
-		g.X[0], g.X[1], g.X[2], g.X[3], g.X[8] = 1, 2, 3, 4, x8
-		return context.FromARM64(g)
-	}
-	amd := context.AMD64{}
-	amd.GPR[context.RDI], amd.GPR[context.RSI], amd.GPR[context.RDX], amd.GPR[context.R10] = 1, 2, 3, 4
-	for _, c := range []struct {
-		name string
-		regs context.Registers
-		mem  words
-		call int64
-		want bool
-	}{
-		{"x86-64", context.FromAMD64(amd), nop, 202, true},
-		{"x86-64, restarted", context.FromAMD64(amd), nop, 219, true},
-		{"x86-64, another call", context.FromAMD64(amd), nop, 98, false},
-		{"x86-64, none", context.FromAMD64(amd), nop, -1, false},
-		{"ARM64", arm(0x4000, 98), svc, -1, true},
-		{"ARM64, restarted", arm(0x4000, 128), svc, -1, true},
-		{"ARM64, another call", arm(0x4000, 202), svc, -1, false},
-		{"ARM64, running", arm(0x4000, 98), nop, -1, false},
-		{"ARM64, code that cannot be read", arm(0x5000, 98), svc, -1, false},
-		{"neither", context.Registers{}, svc, 98, false},
-	} {
-		s := &Process{target: &target.Process{Mem: c.mem}}
-		args, ok, restarted := s.futexCall(&c.regs, c.call)
-		if ok != c.want || ok && args != [4]uint64{1, 2, 3, 4} || restarted != strings.HasSuffix(c.name, "restarted") {
-			t.Errorf("%s: %v %v %v", c.name, args, ok, restarted)
-		}
-	}
-}
 
 // A futex word counts as a pthread mutex only if all of its fields agree.
 func TestMutexOf(t *testing.T) {
@@ -132,24 +82,26 @@ func (r room) ReadSome(p []byte, addr uint64) int {
 }
 
 // A restarted system call counts as a futex wait only if its arguments and its word fit: it may also be poll
-// or nanosleep. Only a wait with a time limit is restarted so.
-func TestReadLockRestarted(t *testing.T) {
+// or nanosleep. Only a futex wait with a time limit is restarted so.
+func TestReadCallRestarted(t *testing.T) {
 	const futex, restart = 202, 219
 	for _, c := range []struct {
 		name                        string
 		call                        int64
 		addr, op, expected, timeout uint64
 		ok, limited                 bool
+		block                       Block
 	}{
-		{"a wait", futex, 0x4000, 0x80, 2, 0, true, false},
-		{"a wait with a time limit", futex, 0x4000, 0x189, 2, 0x7000, true, true},
-		{"restarted", restart, 0x4000, 0x189, 2, 0x7000, true, true},
-		{"restarted, of another value", restart, 0x4000, 0x189, 3, 0x7000, false, true},
-		{"poll of 6 files", restart, 0x4000, 6, 2, 0, false, true},
-		{"poll of 13 files", restart, 0x4000, 13, 2, 0, false, true},
-		{"poll of 521 files", restart, 0x4000, 0x209, 2, 0, false, true},
-		{"clock_nanosleep", restart, 1, 0, 0x4000, 0, false, true},
-		{"not aligned", restart, 0x4002, 0, 0, 0, false, true},
+		{"a wait", futex, 0x4000, 0x80, 2, 0, true, false, ForEvent},
+		{"a wait with a time limit", futex, 0x4000, 0x189, 2, 0x7000, true, true, ForEvent},
+		{"restarted", restart, 0x4000, 0x189, 2, 0x7000, true, true, ForEvent},
+		{"restarted, of another value", restart, 0x4000, 0x189, 3, 0x7000, false, true, ForInput},
+		{"poll of 6 files", restart, 0x4000, 6, 2, 0, false, true, ForInput},
+		{"poll of 13 files", restart, 0x4000, 13, 2, 0, false, true, ForInput},
+		{"poll of 521 files", restart, 0x4000, 0x209, 2, 0, false, true, ForInput},
+		{"poll without a time limit", restart, 0x4000, 6, 0xffffffff, 0, false, false, ForInput},
+		{"clock_nanosleep", restart, 1, 0, 0x4000, 0, false, true, ForInput},
+		{"not aligned", restart, 0x4002, 0, 0, 0, false, true, ForInput},
 	} {
 		var g context.AMD64
 		g.GPR[context.RDI], g.GPR[context.RSI], g.GPR[context.RDX], g.GPR[context.R10] = c.addr, c.op, c.expected, c.timeout
@@ -157,8 +109,8 @@ func TestReadLockRestarted(t *testing.T) {
 		mem[0] = 2
 		s := &Process{target: &target.Process{Mem: mem}}
 		th := Thread{Regs: context.FromAMD64(g)}
-		if s.ReadLock(&th, live.Stood{Call: c.call}); th.word.ok != c.ok || th.word.limited != c.limited {
-			t.Errorf("%s: ok %v, limited %v", c.name, th.word.ok, th.word.limited)
+		if s.ReadCall(&th, live.Stood{Call: c.call}); th.word.ok != c.ok || th.limited != c.limited || th.block != c.block {
+			t.Errorf("%s: ok %v, limited %v, block %d", c.name, th.word.ok, th.limited, th.block)
 		}
 	}
 }

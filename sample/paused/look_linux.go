@@ -72,7 +72,7 @@ func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
 	l.Process.verifySoon()
 	live.StopEach(all, func(tid int, r *context.Registers, s live.Stood) {
 		th := l.Process.Read(uint32(tid), r, s)
-		l.Process.ReadLock(&th, s)
+		l.Process.ReadCall(&th, s)
 		l.threads = append(l.threads, th)
 	}, func(s live.Stop) {
 		l.Stops = append(l.Stops, s)
@@ -127,7 +127,7 @@ func (l *Snapshot) asleep(kernel *threads.Files, tid uint32) {
 	}
 	r := walk.StoppedAt(context.Host(), sp, ip)
 	th := l.Process.Read(tid, &r, live.Stood{Call: -1})
-	th.Partial = true
+	th.Partial, th.block = true, ForInput // only devices and file systems let threads sleep like this
 	l.threads = append(l.threads, th)
 }
 

@@ -44,6 +44,8 @@ type Thread struct {
 	Cut     bool // the copy ends before the stack's end
 	Extra   []byte
 	word    lockWord
+	block   Block
+	limited bool // the wait of block has a time limit
 }
 
 // StackFrame is a frame with its names.
@@ -65,7 +67,8 @@ type Stack struct {
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
 	Cooperative bool
-	Limited     bool // it waits at a futex, with a time limit
+	Block       Block // what it waits for in a system call
+	Limited     bool  // that wait has a time limit; false if that is unknown
 }
 
 // newPausedProcessOf is New for a running process, whose files are read too.
@@ -186,7 +189,7 @@ func (s *Process) Walk(th *Thread) Stack {
 		s.Set(s.Reread())
 		frames, gap = s.follow(&c)
 	}
-	out := Stack{TID: th.TID, Gap: gap, Limited: th.word.ok && th.word.limited}
+	out := Stack{TID: th.TID, Gap: gap, Block: th.block, Limited: th.limited}
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
 	}

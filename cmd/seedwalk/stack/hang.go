@@ -176,7 +176,7 @@ func (f *stackFlags) withTasks(look func() (*stackView, error)) (v *stackView, p
 func hangChains(groups []tasks.Group) (out []hang.Chain) {
 	for i := range groups {
 		g := &groups[i]
-		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued}
+		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued, Limited: g.Limited}
 		if g.Blocks {
 			c.Blocked = g.Threads
 		}
@@ -191,12 +191,15 @@ func (t *stackThread) equals(o *stackThread) bool {
 		slices.EqualFunc(t.Frames, o.Frames, func(a, b stackFrame) bool { return a.IP == b.IP && a.SP == b.SP })
 }
 
+// blocks has the waits that paused.Block numbers.
+var blocks = [...]hang.Wait{paused.ForInput: hang.Input, paused.ForEvent: hang.Event, paused.ForTime: hang.Sleep, paused.ForChild: hang.Child}
+
 // processOf converts stacks and pending async operations to the input of package hang's rules.
 func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 	p := &hang.Process{Chains: hangChains(pending.Groups), NoneQueued: pending.QueueRead && pending.Queued == 0}
 	for i := range v.Threads {
 		t := &v.Threads[i]
-		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative, Limited: t.limited}
+		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative, Blocks: blocks[t.block], Limited: t.limited}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner}
 		}

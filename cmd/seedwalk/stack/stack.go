@@ -245,7 +245,7 @@ func (f *stackFlags) coreThreads(c *dump.Core, p *paused.Process) (out []paused.
 		t := &c.Threads[i]
 		if len(f.tids) == 0 || wanted[t.TID] {
 			th := p.Read(t.TID, &t.Regs, t.Stood)
-			p.ReadLock(&th, t.Stood)
+			p.ReadCall(&th, t.Stood)
 			out = append(out, th)
 			delete(wanted, t.TID)
 		}

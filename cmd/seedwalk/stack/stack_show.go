@@ -45,8 +45,9 @@ type stackThread struct {
 	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
 
 	gapIn       string // path of the module at GapAt, "" if there is none
-	cooperative bool   // see paused.Stack
-	limited     bool   // see paused.Stack
+	cooperative bool   // see paused.Stack, as the next two
+	block       paused.Block
+	limited     bool
 }
 
 type stackFrame struct {
@@ -70,7 +71,7 @@ func newStackView(source string, pid int, name string) *stackView {
 
 // add adds a thread with its stack.
 func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
-	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative, limited: s.Limited}
+	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative, block: s.Block, limited: s.Limited}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := p.Modules().Find(s.At); i >= 0 {

@@ -73,6 +73,7 @@ type tasksGroup struct {
 	Chain   []string `json:"chain"`
 	State   string   `json:"state,omitempty"`
 	Blocks  bool     `json:"blocks_threads,omitempty"`
+	Limited bool     `json:"limited,omitempty"`
 	Threads []uint32 `json:"threads,omitempty"`
 	Task    string   `json:"task"`
 }
@@ -142,7 +143,7 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 		g := &r.Groups[i]
 		if f.wants(g) {
 			v.Chains += g.Count
-			v.Groups = append(v.Groups, tasksGroup{g.Count, g.Chain, g.State, g.Blocks, g.Threads, fmt.Sprintf("%#x", g.Task)})
+			v.Groups = append(v.Groups, tasksGroup{g.Count, g.Chain, g.State, g.Blocks, g.Limited, g.Threads, fmt.Sprintf("%#x", g.Task)})
 		}
 	}
 	v.Problems = append(s.Problems, problemsOf(r)...)
@@ -227,11 +228,15 @@ func (g *tasksGroup) write(b *bufio.Writer) {
 	for _, name := range g.Chain {
 		fmt.Fprintf(b, "  %s\n", name)
 	}
+	until := ""
+	if g.Limited {
+		until = ", with a time limit"
+	}
 	switch {
 	case g.Blocks && len(g.Threads) > 0:
-		fmt.Fprintf(b, "  [%s blocked]\n", threadsOf(g.Threads))
+		fmt.Fprintf(b, "  [%s blocked%s]\n", threadsOf(g.Threads), until)
 	case g.Blocks:
-		b.WriteString("  [a blocked thread]\n")
+		fmt.Fprintf(b, "  [a blocked thread%s]\n", until)
 	}
 }
 
