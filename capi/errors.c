@@ -6,7 +6,7 @@
 static const char *const texts[] = {
 	[-SEEDWALK_OK] = "no error",
 	[-SEEDWALK_BAD_HANDLE] = "the handle is not open",
-	[-SEEDWALK_BAD_ARGUMENT] = "an argument cannot be: a null pointer, a length of 0, a number that is none of the header's",
+	[-SEEDWALK_BAD_ARGUMENT] = "an argument is invalid: a null pointer, a length of 0, or a number that the header does not define",
 	[-SEEDWALK_UNREADABLE] = "the module's file, or the process's mappings, cannot be read",
 	[-SEEDWALK_SHORT_STRUCT] = "the size of a structure is less than its fields that must be there: set it to sizeof",
 	[-SEEDWALK_UNKNOWN_FIELD] = "a structure has a field that this library does not know and that is not 0: is the header newer than the library?",

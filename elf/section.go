@@ -119,7 +119,7 @@ func (f *File) charge(s *sectionHeader, size uint64) error {
 	}
 	most := uint64(freeExpansion + buf.MaxRatio*len(f.data))
 	if size > most-f.expanded {
-		return fmt.Errorf("%w: %d, from an image of %d, of which others take %d", buf.ErrTooLarge, size, len(f.data), f.expanded)
+		return fmt.Errorf("%w: %d bytes, from an image of %d; other sections take %d", buf.ErrTooLarge, size, len(f.data), f.expanded)
 	}
 	if f.charged == nil {
 		f.charged = map[*sectionHeader]bool{}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws ten code files and three documents at random, to be read by somebody who has not written them.
+# Draws ten code files and three documents at random, for a reader who has not written them.
 #   scripts/draw.sh [SEED]      # the same seed and tree give the same files
 set -e
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# go build of a library that will live in another's process: Go's asynchronous
-# preemption is off in it, so no SIGURG goes to (on Windows: nobody suspends) a
-# thread of ours between the several calls into C of which a window consists. Go
-# refuses this setting in //go:debug lines and go.mod; its linker takes it the way
-# it takes those. LDFLAGS may have more for the linker.
+# go build of a library that runs in another program's process. It switches off Go's
+# asynchronous preemption: otherwise Go could interrupt our thread by SIGURG (on
+# Windows: suspend it) between the calls into C of a suspended window. Go refuses
+# this setting in //go:debug lines and in go.mod, so it is passed to the linker.
+# LDFLAGS may have more flags for the linker.
 # Usage: scripts/library.sh c-shared|c-archive GO-BUILD-ARGUMENTS...
 set -euo pipefail
 mode=$1

@@ -21,7 +21,7 @@ for test in torture oracle; do # the library with a test's files among its own
 	CGO_ENABLED=1 scripts/library.sh c-shared -tags $test -overlay profiler/e2e/testprof/$test/overlay.json \
 		-o $out/seedwalk_profiler_$test.dll ./profiler
 done
-rm -f $out/seedwalk_profiler*.h # nobody includes it
+rm -f $out/seedwalk_profiler*.h # not used
 
 if stale $out/swhost.exe $src/host_windows.c $src/wine/*.h; then
 	$cc -O2 $warn -o $out/swhost.exe $src/host_windows.c

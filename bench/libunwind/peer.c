@@ -6,7 +6,7 @@
 //
 // Usage: peer FILE           print each walk: "walk I", then "ip sp info" lines
 //        peer --bench FILE   read "w N", "c N" or "n N" lines (N rounds: warm, each
-//                            begun with an emptied cache, no cache) and answer
+//                            with an empty cache at its start, no cache) and answer
 //                            "ns frames"; emptying is not timed
 //
 // File: that of package capture, which describes it.
@@ -301,8 +301,8 @@ int main(int argc, char **argv)
 	as = unw_create_addr_space(&accessors, 0);
 	if (!as)
 		die("no address space");
-	// Printing looks everything up anew, since the found mark comes from the
-	// look-up; timing gives libunwind its best: a cache that holds all.
+	// Printing uses no cache, because the found mark comes from the look-up. Timing
+	// gives libunwind its best case: a cache that holds everything.
 	unw_set_caching_policy(as, UNW_CACHE_NONE);
 	if (timing) {
 		// libunwind 1.6 makes its cache at the first cached walk, and then

@@ -37,7 +37,7 @@ if [ "$1" = shared ]; then
 		exit 1
 	fi
 	[ "$(basename "$out")" = $soname ] || ln -sf "$(basename "$out")" "$(dirname "$out")/$soname" # what is linked with it asks for
-else # one object, of which the linker sees our names only
+else # one object that exports only our names
 	binutil() { "$("$cc" -print-prog-name="$1")" "${@:2}"; }
 	binutil ld -r -o "$tmp/all.o" "$tmp"/*.c.o
 	binutil objcopy --wildcard --keep-global-symbol='seedwalk_*' "$tmp/all.o"

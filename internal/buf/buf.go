@@ -1,17 +1,17 @@
 // Package buf is the one bounds-checked reader for unwind tables: a cursor
 // over little-endian bytes whose first failure sticks.
 //
-// Strategy: after a failure every read answers zero and the position stays, so
-// that a parser checks once at the end of a record and reports the offset at
-// which the bytes ran out. A failed reader is empty: what it had left is cut
-// off, so that a loop over what is left ends even where nobody asks whether the
-// last read succeeded. The reader is a plain value, allocates nothing and may be
-// used on hot paths. It has no method that allocates by a size it read.
+// Strategy: after a failure, every read returns zero and the position stays. So a
+// parser checks once at the end of a record, and reports the offset at which the
+// bytes ran out. A failed reader is empty, so that a loop over the remaining bytes
+// ends even if it does not check each read. The reader is a plain value, allocates
+// nothing, and may be used on hot paths. It has no method that allocates by a size
+// from the input.
 //
 // Sources: DWARF 5 section 7.6 (LEB128).
 //
-// Glossary. LEB128: DWARF's numbers of variable length, seven bits a byte; *over-long*
-// if it goes on after all that matters was said.
+// Glossary. LEB128: DWARF's integers of variable length, seven bits per byte; *over-long*
+// if bytes follow that do not change the value.
 //
 // Known gaps: big-endian input.
 package buf

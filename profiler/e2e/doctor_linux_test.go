@@ -82,7 +82,7 @@ func TestDoctorGo(t *testing.T) {
 		r := seedwalk(t, "record", "--pid", pid, "--duration", "2s", "--output", filepath.Join(t.TempDir(), "o.folded"))
 		for of, text := range map[string]string{"doctor": d.stdout, "record": r.stderr} {
 			words := strings.Join(strings.Fields(text), " ")
-			if n := strings.Count(words, "127320)"); what == "go" && (n != 1 || !strings.Contains(words, name[of]+" is a library of Go: ") || !strings.Contains(words, "by a process of its own")) ||
+			if n := strings.Count(words, "127320)"); what == "go" && (n != 1 || !strings.Contains(words, name[of]+" is a library of Go: ") || !strings.Contains(words, "in a process of its own")) ||
 				what != "go" && (n != 0 || strings.Contains(words, "library of Go")) {
 				t.Errorf("%s, %s:\n%s", what, of, text)
 			}

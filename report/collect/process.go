@@ -139,8 +139,8 @@ func (p *Process) Take(m wire.Message) {
 	}
 }
 
-// End ends the stream. err is io.EOF or another reason why nothing follows; a timeout of the
-// reader is none.
+// End ends the stream. err is io.EOF, or another error that ended the stream. End ignores a timeout
+// of the reader.
 func (p *Process) End(err error) {
 	if p.farewell == "" && !errors.Is(err, os.ErrDeadlineExceeded) {
 		p.ended = err

@@ -106,7 +106,7 @@ func (e *Engine) Run() string {
 		if e.Watch(now.UnixNano()); !e.lives(now) {
 			return e.end("the process ended")
 		}
-		if err := e.round(); err != nil { // the reader is gone; the target is restored all the same
+		if err := e.round(); err != nil { // the reader is gone; the target must still be restored
 			e.events.End()
 			e.disarm(lateLimit)
 			return "the tool is gone: " + err.Error()

@@ -28,13 +28,13 @@ func GoLibrary(pid int, t *module.Table) string {
 // BesideGo explains in short lines what a Go library does to a .NET program.
 func BesideGo(name string) []string {
 	return []string{
-		name + " is a library of Go: .NET's signal handlers get too small stacks,",
-		"of which it dies now and then, recorded or not (dotnet/runtime issue 127320)",
+		name + " is a library of Go: .NET's signal handlers get stacks that are too small,",
+		"so the program can crash, recorded or not (dotnet/runtime issue 127320)",
 	}
 }
 
-// BesideGoRemedy is the advice.
-const BesideGoRemedy = "have what the library does done by a process of its own"
+// BesideGoRemedy says what to do about it.
+const BesideGoRemedy = "run the library in a process of its own"
 
 // besideGo reports a Go library in a .NET program, once.
 func (e *Base) besideGo() {

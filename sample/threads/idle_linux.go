@@ -9,7 +9,7 @@ package threads
 // reading with the same value, at least one tick after the first, rules this out.
 //
 // Source: the kernel's update_curr and thread_group_cputime. On a processor without ticks (nohz_full), a
-// thread with a timer on its clock has ticks all the same; any other thread has one a second.
+// thread with a timer on its clock still has ticks. Any other thread has one a second.
 
 // IdleSpan is a period in which the clock of a process did not move.
 type IdleSpan struct {

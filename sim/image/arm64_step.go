@@ -110,8 +110,8 @@ func (s *stepARM64) loadWord() uint32 {
 	return offsetWord(one.ldr, s.r, s.at)
 }
 
-// effects of the store, or of the load that undoes it. A store moves SP last, as
-// its address is told from the SP before it.
+// effects returns those of the store, or of the load that undoes it. A store moves SP
+// last, because its address is relative to the SP before it.
 func (s *stepARM64) effects(x, v EffectKind) []Effect {
 	kind, at := x, s.at
 	if s.vector {

@@ -5,9 +5,9 @@ import (
 	"github.com/seedwalk/seedwalk/sim/image"
 )
 
-// Loop goes back to the first call of the running function, as the jump at a
-// loop's end does. It answers false, with nothing changed, unless the thread
-// stands at that call or in the body behind it, no epilog begun.
+// Loop jumps back to the first call of the running function, as the end of a loop
+// does. It returns false and changes nothing unless the thread is at that call, or
+// after it in the body.
 func (t *Thread) Loop() bool {
 	if t.fn == nil || t.at < 0 {
 		return false

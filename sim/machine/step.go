@@ -255,8 +255,8 @@ func (t *Thread) scramble(mask uint32) {
 	}
 }
 
-// clobberVectors changes the volatile vector registers, of which only System V's
-// XMM6-XMM15 are any a walker looks at.
+// clobberVectors changes the volatile vector registers that a walker reads: XMM6 to
+// XMM15 on System V.
 func (t *Thread) clobberVectors() {
 	if t.arch == image.ARM64 || t.image.Format == image.PE {
 		return

@@ -29,10 +29,10 @@
 // the switch when it goes on itself. Exploration runs the same build again with
 // another prefix of choices; actors and their coroutines are reused.
 //
-// The kernel's own moment of suspension is an option only where every actor
-// that could move is in grace or a daemon. That loses no deadlock: a thread
-// that is stopped early and one that is merely not chosen look the same to
-// everybody else, until nobody else can move.
+// The kernel's own moment of suspension is an option only if every actor that could
+// move is in grace or a daemon. That misses no deadlock: for the other actors, a
+// thread that is stopped early looks like one that is not chosen, as long as one of
+// them can move.
 //
 // # Known gaps
 //

@@ -49,7 +49,7 @@ func (g *Graph) Text() string {
 		names := g.CycleNames()
 		fmt.Fprintf(&b, "cycle: %s -> %s\n", strings.Join(names, " -> "), names[0])
 	} else {
-		b.WriteString("no cycle: somebody waits for what nobody is left to do\n")
+		b.WriteString("no cycle: an actor waits for a step that no actor can take any more\n")
 	}
 	for i, n := range g.Nodes {
 		if n.Lock {

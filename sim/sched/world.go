@@ -185,8 +185,8 @@ func (w *World) finish(o Outcome, text string) {
 	w.over, w.outcome, w.fault = true, o, text
 }
 
-// advance decides who runs next: an actor that has not begun, or the choice
-// among all options. It leaves the answer in w.running.
+// advance chooses the next actor: one that has not started, or one of all options.
+// It stores the choice in w.running.
 func (w *World) advance() {
 	if w.over {
 		w.running = nil
@@ -222,8 +222,8 @@ func (w *World) advance() {
 	}
 }
 
-// take makes o happen; false if it was the kernel's doing and somebody has
-// still to be chosen.
+// take performs o. It returns false if that was a step of the kernel, so that an
+// actor must still be chosen.
 func (w *World) take(o option) bool {
 	w.steps++
 	if o.do == doStop {

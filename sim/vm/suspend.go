@@ -180,8 +180,8 @@ func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 	c.Wait(a, t, resumable, block)
 }
 
-// stopper is whoever stops the runtime at the time: before a waiter notices that
-// one suspension is over the next may have begun.
+// stopper is the actor that currently suspends the runtime. The next suspension may
+// start before a waiter notices that the last one has ended.
 func (c *CLR) stopper() sched.Waitee {
 	return &sched.Group{Name: "the suspender of the runtime", Members: func() []sched.Waitee {
 		if c.suspender == nil {

@@ -101,7 +101,7 @@ var Kinds = []Kind{
 // Sorts counts what became of bad contexts of one kind.
 type Sorts struct {
 	Tries    int // captures damaged
-	Same     int // of them, those whose seed is the true one all the same
+	Same     int // of them, those whose seed is still the true one
 	Caught   int // the verdict lets nothing through
 	Unused   int // a seed was given, and the CLR did not look at it
 	Refused  int // the CLR looked at it and refused

@@ -4,10 +4,10 @@
 //
 // Sources: those of packages sim and vm.
 //
-// Glossary. A *run* is the number all is drawn from: world, code, programs and
-// schedule. A *program* is what a thread does. An *unreported* frame is one of a
-// dynamic or hidden method between reported ones, of which the CLR says nothing
-// by contract.
+// Glossary. A *run* is the number that seeds everything random: world, code, programs,
+// and schedule. A *program* is what a thread does. An *unreported* frame is a frame of a
+// dynamic or hidden method between reported ones, which the CLR does not report by
+// contract.
 //
 // Strategy. Every merged stack, verdict and seed is held against the truth by
 // package sim; what is wrong is a fault of the world, which names its run. What

@@ -143,13 +143,13 @@ func (e environ) beside(path string) environ {
 }
 
 // FrameworkProfiler reports in one line that a profiler of the .NET Framework is
-// switched on, which does not affect the recording; "" if none is.
+// switched on, which does not affect the recording; "" if there is no such profiler.
 func FrameworkProfiler(env []string) string {
 	e := environ(env)
 	if !isOn(e.get("COR_ENABLE_PROFILING")) || e.get("COR_PROFILER") == "" {
 		return ""
 	}
-	return "COR_PROFILER=" + e.get("COR_PROFILER") + " is a profiler for the .NET Framework: it stands in nobody's way here"
+	return "COR_PROFILER=" + e.get("COR_PROFILER") + " is a profiler for the .NET Framework; it does not affect this recording"
 }
 
 // Blockers returns one line for every variable of env that keeps the CLR from

@@ -50,7 +50,7 @@ func wordOf(goarch string) string {
 }
 
 // Unsupported returns in one line why the command's program cannot be recorded, "" if its
-// file shows no reason. Processes that it starts may be recorded all the same.
+// file shows no reason. Processes that it starts may still be recorded.
 func (o *Options) Unsupported() string {
 	path, err := exec.LookPath(o.Command[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {

@@ -115,7 +115,7 @@ func checkCommand(p *patient) Finding {
 	}
 	path, err := exec.LookPath(p.command[0])
 	if errors.Is(err, exec.ErrDot) && runtime.GOOS == "windows" {
-		err = nil // record runs it all the same
+		err = nil // record runs it anyway
 	}
 	if err != nil {
 		return Finding{name, Bad, err.Error(), "check the name and PATH"}

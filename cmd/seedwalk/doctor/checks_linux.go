@@ -42,8 +42,8 @@ func checkSystem(*patient) Finding {
 }
 
 // checkLoads lets the dynamic loader load the library into a process that does
-// nothing: missing libraries and symbols show there as they would in the CLR,
-// where nobody sees them.
+// nothing. Missing libraries and symbols are reported there; in the CLR they would not
+// be.
 func checkLoads(p *patient) Finding {
 	const name = "library loads"
 	path, err := filepath.Abs(p.profiler)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Makes the seed files anew out of seed.c and seed.go. They are committed, since
-# a fuzzer should start from the same bytes on any machine; run this only to
-# change them. Needs gcc, its aarch64 and mingw cousins, binutils and go.
+# Builds the seed files from seed.c and seed.go. They are committed, so that a
+# fuzzer starts from the same bytes on any machine. Run this only to change them. Needs gcc, its aarch64 and mingw cousins, binutils and go.
 set -euo pipefail
 cd "$(dirname "$0")"
 tmp=$(mktemp -d)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Caller is the frame that calls a run of nameless frames. The zero Caller is none.
+// Caller is the frame that calls a run of nameless frames. The zero value means that there is no such frame.
 type Caller struct{ Class, Name, Module string }
 
 // RunRole returns what a run of nameless frames of the runtime does, "[runtime]" if that is uncertain.

@@ -28,8 +28,8 @@ const base = (() => {
 })();
 for (const [, row] of RUNS) if (row >= 0) symbols[row].note = "frames of the runtime without names, folded into one; f shows each of them";
 
-// nameRank gives each symbol its place in alphabetical order. Folding adds symbols, so
-// that the ranks are made anew where there are more.
+// nameRank gives each symbol its place in alphabetical order. Folding adds symbols, and
+// then the ranks are computed again.
 let nameRank = new Int32Array(0);
 function rankNames() {
   if (nameRank.length === symbols.length) return;
@@ -108,9 +108,9 @@ class Grower {
 }
 
 // buildTree returns the tree of one thread (-1 = all) in one metric, without the frames
-// of hidden classes: their callees move up to their callers. Folded, what starts threads
-// is one frame, so is a run of nameless frames, what starts async methods is none, and what waits is
-// below one.
+// of hidden classes: their callees move up to their callers. With fold, the frames that start
+// a thread become one frame, and so does a run of nameless frames. The frames that start an async method
+// disappear. Waiting stacks are below one frame.
 function buildTree({ thread, metric, hidden, order, fold }) {
   const values = valuesOf(thread, metric), sums = values.map(v => sumUp(base.parent, base.n, v)), count = values[1];
   const { start, helps, site } = fold ? folds() : {};

@@ -49,7 +49,7 @@ function show(path) {
   draw();
 }
 
-// draw draws all but the tree's shape anew.
+// draw draws the current view again. It does not rebuild the tree.
 function draw() {
   if (state.shape === "top") drawTop($("text"));
   if (state.shape === "changes") drawChanges($("text"));

@@ -8,28 +8,26 @@ import (
 	"time"
 )
 
-// sleepers sleep for so many milliseconds, of which settled are let pass from the moment
-// at which all are there, and asleep are measured. Tool and program are measured by the
-// kernel's clocks of them, while they run: what either does at its start and end is not
-// in it, and two runs need not be compared.
+// The kernel's clocks of the program and of the tool are read while both run, so their
+// start and end do not count.
 const (
-	sleepers = 1000
-	sleep    = 14000
-	settled  = 2 * time.Second
-	asleep   = 8 * time.Second
+	sleepers = 1000            // threads
+	sleep    = 14000           // how long each sleeps, milliseconds
+	settled  = 2 * time.Second // from the start of the last thread to the measurement
+	asleep   = 8 * time.Second // of the measurement
 )
 
-// idling is what rounds of a setup used.
+// idling holds the results of the rounds of a setup.
 type idling struct {
-	own, tool []float64 // processor time of the program and of seedwalk, a second
-	start     []float64 // of seedwalk, before
-	calls     []float64 // of the kernel by seedwalk, for each thread, in all
+	own, tool []float64 // processor time of the program and of seedwalk, per second
+	start     []float64 // processor time of seedwalk before the measurement
+	calls     []float64 // system calls of seedwalk, for each thread, in all
 }
 
-// idle measures what a thousand sleeping threads cost: processor time of the program
-// and of seedwalk while they sleep, and what seedwalk has used before: its own start, the
-// runtime's tables, and of each thread the name and the first stack. The goal is of the
-// former; a recording pays the latter once.
+// idle measures what a thousand sleeping threads cost: the processor time of the program
+// and of seedwalk while the threads sleep, and that of seedwalk before, for its own start,
+// the runtime's tables, and the name and first stack of each thread. The goal is about the
+// time while they sleep. A recording pays the other part once.
 func (o *options) idle() ([]goal, error) {
 	fmt.Printf("\nidle, %d threads that sleep, %d rounds of %v: %% of a core\n", sleepers, idleRounds, asleep)
 	var goals []goal
