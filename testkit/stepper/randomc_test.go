@@ -3,6 +3,7 @@ package stepper
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -190,8 +191,9 @@ func (g *generator) statement(i, depth int) {
 	case 7:
 		p("{ volatile char room[%d]; n += touch(room, n) + %s; }", []int{100, 300, 4000, 5000, 9000, 70000}[g.IntN(6)], g.call(i))
 	case 8:
-		g.Shuffle(len(registers), func(a, b int) { registers[a], registers[b] = registers[b], registers[a] })
-		p("CLOBBER(n, %s);", strings.Join(registers[:1+g.IntN(len(registers)-1)], ", "))
+		list := slices.Clone(registers)
+		g.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
+		p("CLOBBER(n, %s);", strings.Join(list[:1+g.IntN(len(list)-1)], ", "))
 	case 9, 10:
 		p("if (n %% %d == 1) {", 2+g.IntN(3))
 		inner(1 + g.IntN(2))

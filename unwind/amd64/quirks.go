@@ -100,6 +100,36 @@ func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 	}
 }
 
+// maxPushed is how many bytes of code are searched for the push of a number, and for its pop.
+const maxPushed = 32
+
+// pushedNumber returns the number of a push imm8 in before, if only moves and computations are between it,
+// the end of before, and a pop in after. gcc -Oz loads a register in that way, and its unwind data list
+// neither push nor pop (seen in 12, at most 23 bytes apart). gcc does not push 0, a common word.
+func pushedNumber(before, after []byte) (number uint64, ok bool) {
+	const push = 0x6a
+	for at := bytes.IndexByte(before, push); at >= 0 && at+2 <= len(before); at = bytes.IndexByte(before, push) {
+		if before = before[at+1:]; before[0] != 0 && len(skipPlain(before[1:])) == 0 {
+			rest := skipPlain(after)
+			n, _ := popInstruction(rest)
+			return uint64(int64(int8(before[0]))), n != 0 && n < len(rest)
+		}
+	}
+	return 0, false
+}
+
+// unlistedPush corrects a row that misses such a push: the row goes on behind the pop.
+func unlistedPush(row *cfi.Row, m *module.Module, addr uint64) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !m.SystemV() {
+		return
+	}
+	begin := max(row.Lo, addr-min(addr, maxPushed))
+	before, after := m.Bytes(begin+m.Bias, int(addr-begin)), m.Bytes(addr+m.Bias, int(min(row.Hi-addr, maxPushed)))
+	if _, ok := pushedNumber(before, after); ok {
+		row.CFA.Off += 8
+	}
+}
+
 // maxEpilog is how many instructions of an epilog are executed.
 const maxEpilog = 64
 

@@ -52,6 +52,45 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// TestUnlistedPush: between a push and a pop inside a row, the CFA is a word further away.
+func TestUnlistedPush(t *testing.T) {
+	// push 12; mov eax, ebp; pop rcx; rep stosd
+	code := []byte{0x6a, 0x0c, 0x89, 0xe8, 0x59, 0xf3, 0xab}
+	// push 12; call; pop rcx
+	call := []byte{0x6a, 0x0c, 0xe8, 0, 0, 0, 0, 0x59, 0x90}
+	// mov edx, [rip+6a80h]; mov eax, ebp; pop rbx
+	zero := []byte{0x8b, 0x15, 0x80, 0x6a, 0, 0, 0, 0x89, 0xe8, 0x5b, 0x90}
+	// push 12, and no pop
+	other := []byte{0x6a, 0x0c, 0x89, 0xe8, 0x89, 0xe9, 0x89, 0xe8, 0xc3, 0x90}
+	for _, c := range []struct {
+		name     string
+		code     []byte
+		into, lo uint64
+		hi       uint64
+		base     uint16
+		want     int64
+	}{
+		{"at the push", code, 0, 0, 7, dwarfRSP, 32},
+		{"behind it", code, 2, 0, 7, dwarfRSP, 40},
+		{"at the pop", code, 4, 0, 7, dwarfRSP, 40},
+		{"behind the pop", code, 5, 0, 7, dwarfRSP, 32},
+		{"the row ends at the pop's end", code, 4, 0, 5, dwarfRSP, 32},
+		{"the row begins behind the push", code, 4, 2, 7, dwarfRSP, 32},
+		{"relative to rbp", code, 4, 0, 7, dwarfRBP, 32},
+		{"behind a call", call, 7, 0, 9, dwarfRSP, 32},
+		{"a number in another instruction", zero, 7, 0, 11, dwarfRSP, 32},
+		{"no pop", other, 4, 0, 10, dwarfRSP, 32},
+	} {
+		m := codeTable(t, c.code).At(0)
+		lo := uint64(codeLo) - m.Bias
+		row := cfi.Row{Lo: lo + c.lo, Hi: lo + c.hi, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: 32}}
+		row.FDE.Lo = lo
+		if unlistedPush(&row, m, lo+c.into); row.CFA.Off != c.want {
+			t.Errorf("%s: CFA at %d, want %d", c.name, row.CFA.Off, c.want)
+		}
+	}
+}
+
 // TestUnpush: registers that a row lists as saved before they are pushed are taken as unchanged.
 func TestUnpush(t *testing.T) {
 	pushes := []byte{0x55, 0x48, 0x89, 0xe5, 0x53, 0x50}    // push rbp; mov rbp, rsp; push rbx; push rax

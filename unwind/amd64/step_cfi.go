@@ -42,6 +42,7 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	if a.Exact {
 		u.catchUp(&u.row, m, addr-m.Bias)
 		u.unpush(&u.row, m, addr-m.Bias)
+		unlistedPush(&u.row, m, addr-m.Bias)
 	}
 	return u.compile(&u.row, i, addr, m.Bias)
 }

@@ -1,8 +1,6 @@
 package amd64
 
 import (
-	"bytes"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
@@ -162,29 +160,14 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	return s.undoProlog(fn, &info)
 }
 
-// pushedNumber reports whether pc is between push imm8 and the pop of that number, which is on top of the
-// stack. gcc -Oz loads a register in that way, with other instructions between, and unwind data do not list
-// the push. No rule can express this, since it depends on the word. gcc does not push 0, a common word.
+// pushedNumber reports whether a number that gcc pushes for a moment is on top of the stack. No rule can
+// express this, since it depends on the word.
 func (s *peStep) pushedNumber(fn peamd64.RuntimeFunction) bool {
-	const push, far = 0x6a, 32 // bytes from the push to the pop; at most 23 were seen
-	begin := max(fn.Begin, s.pc-min(s.pc, far))
-	for code := s.table.Tail(begin, int(s.pc-begin)); ; {
-		at := bytes.IndexByte(code, push)
-		if at < 0 || len(code) < at+2 {
-			return false
-		}
-		number := uint64(int64(int8(code[at+1])))
-		if code = code[at+1:]; number == 0 || len(skipPlain(code[1:])) != 0 {
-			continue
-		}
-		if n, _ := popInstruction(skipPlain(s.table.Tail(s.pc, far))); n == 0 {
-			return false
-		}
-		s.deep = s.deep || s.symbolic
-		if v, ok := s.word(s.regs.GPR[context.RSP]); ok && v == number {
-			return true
-		}
-	}
+	begin := max(fn.Begin, s.pc-min(s.pc, maxPushed))
+	number, ok := pushedNumber(s.table.Tail(begin, int(s.pc-begin)), s.table.Tail(s.pc, maxPushed))
+	s.deep = s.deep || ok && s.symbolic
+	v, there := s.word(s.regs.GPR[context.RSP])
+	return ok && there && v == number
 }
 
 // frame sets EstablisherFrame, the base of saves, and returns the register that it comes from. In an epilog,

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // A thunk of gcc's -mfunction-return and -mindirect-branch is call 1f; 0: pause; lfence; jmp 0b; 1: BODY;
@@ -54,7 +55,7 @@ func thunkAt(m *module.Module, addr uint64) (t thunk, ok bool) {
 
 // inThunk makes the rule of a thunk's body, or of the call before it.
 func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
-	if row.CFA.Kind != cfi.RegisterOffset || !m.SystemV() {
+	if row.CFA.Kind != cfi.RegisterOffset && row.CFA.Kind != cfi.Expression || !m.SystemV() {
 		return Rule{}, false
 	}
 	var t thunk
@@ -77,22 +78,42 @@ func inThunk(row *cfi.Row, m *module.Module, i int, addr uint64) (Rule, bool) {
 	return t.rule(kind, i, off), ok && into <= t.ret
 }
 
-// inPEThunk returns the rule for an address in a retpoline of a PE image, which clang does not list in the
-// exception directory. A retpoline is recognized by its code: a call of its body, a loop that traps
-// speculation (trap), and then, aligned, the body.
+// inPEThunk returns the rule for an address in a thunk of a PE image that jumps, or at a jump to one.
+// Compilers do not list thunks in the exception directory. A thunk is recognized by its code: see trapCall. A
+// jump to one is a tail call, or a switch inside a function.
 func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 	const mov, align = 4, 16 // bytes
-	for back := uint64(0); a.Exact && back <= mov; back += mov {
-		at := a.IP - back
+	if !a.Exact {
+		return Rule{}, false
+	}
+	to := a.IP
+	if code := m.Bytes(to, x86.MaxInsn); len(code) > 0 && code[0]&^2 == 0xe9 {
+		in := x86.Decode(code)
+		to += uint64(in.Size) + uint64(in.Disp)
+	}
+	if size := trapCall(m, to); size != 0 {
+		t, ok := thunkAt(m, to+size-m.Bias)
+		return t.rule(RuleThunk, i, 8), ok && !t.drops
+	}
+	for at := a.IP; at >= a.IP-mov; at -= mov {
 		t, ok := thunkAt(m, at-m.Bias)
 		for size := uint64(trapSize); ok && !t.drops && size < trapSize+align; size++ {
-			code := m.Bytes(at-size, trapSize)
-			if len(code) == trapSize && code[0] == 0xe8 && signed32(code[1:]) == size-5 && bytes.HasPrefix(code[5:], trap) {
+			if trapCall(m, at-size) == size {
 				return t.rule(RuleThunk, i, thunkCFA), true
 			}
 		}
 	}
 	return Rule{}, false
+}
+
+// trapCall returns the distance from a thunk's call at addr to the thunk's body, which clang aligns, and 0 if
+// no such call is there. Behind the call is a loop that traps speculation.
+func trapCall(m *module.Module, addr uint64) uint64 {
+	code := m.Bytes(addr, trapSize)
+	if len(code) < trapSize || code[0] != 0xe8 || !bytes.HasPrefix(code[5:], trap) {
+		return 0
+	}
+	return 5 + signed32(code[1:])
 }
 
 // rule makes the rule of kind k for a thunk whose CFA is off bytes above RSP.

@@ -124,17 +124,23 @@ func TestBehindThunk(t *testing.T) {
 	}
 }
 
-// TestThunkOfRBP: an indirect call's thunk in a function whose CFA counts from RBP.
+// TestThunkOfRBP: an indirect call's thunk in a function whose CFA counts from RBP, or is saved below it, as
+// in a function of gcc that aligns its stack.
 func TestThunkOfRBP(t *testing.T) {
 	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff})
-	program := []byte{cfi.DW_CFA_def_cfa, 6, 16, cfi.DW_CFA_offset | 6, 2, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16}
-	for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 16: 16} {
-		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
-		s.set(sp0+cfa-8, codeCall)
-		fp := r.FP()
-		var f unwind.Frame
-		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
-			t.Errorf("at %d: %v at %#x/%#x, rbp %#x", at, stop, r.RIP, r.SP(), r.FP())
+	for name, cfa := range map[string][]byte{
+		"from RBP": {cfi.DW_CFA_def_cfa, 6, 16},
+		"below it": {cfi.DW_CFA_def_cfa_expression, 3, cfi.DW_OP_breg0 + 6, 0x58, cfi.DW_OP_deref},
+	} {
+		program := slices.Concat(cfa, []byte{cfi.DW_CFA_offset | 6, 2, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16})
+		for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 16: 16} {
+			u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
+			s.set(sp0+cfa-8, codeCall)
+			fp := r.FP()
+			var f unwind.Frame
+			if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
+				t.Errorf("%s, at %d: %v at %#x/%#x, rbp %#x", name, at, stop, r.RIP, r.SP(), r.FP())
+			}
 		}
 	}
 }
@@ -192,6 +198,9 @@ func TestPEThunk(t *testing.T) {
 	code := []byte{0x48, 0x83, 0xec, 0x28, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}
 	untrapped := slices.Concat(code[:9], []byte{0x90}, code[10:])
 	plain := slices.Concat(code[:4], bytes.Repeat([]byte{0x90}, 12), code[16:])
+	// sub rsp, 40; jmp 2f; nop; nop; 2: the thunk
+	jump := slices.Concat(code[:4], []byte{0xe9, 2, 0, 0, 0, 0x90, 0x90}, code[4:])
+	short := slices.Concat(code[:4], []byte{0xeb, 2, 0x90, 0x90}, code[4:])
 	words := make([]byte, 8*8)
 	for i := range 8 {
 		binary.LittleEndian.PutUint64(words[8*i:], peBase+peFn+0x20+uint64(i))
@@ -206,6 +215,11 @@ func TestPEThunk(t *testing.T) {
 		{"at the body", code, 16, peBase + peFn + 24, 6},
 		{"at the return", code, 20, peBase + peFn + 24, 6},
 		{"at the return, to the function's start", code, 20, peBase + peFn, 1},
+		{"at the call", code, 4, peBase + peFn + 24, 5},
+		{"at the call, to the function's start", code, 4, peBase + peFn, 0},
+		{"at a jump to the thunk: a switch", jump, 4, peBase + peFn + 24, 5},
+		{"at a jump to the thunk: a tail call", jump, 4, peBase + peFn, 0},
+		{"at a short jump to the thunk", short, 4, peBase + peFn + 0x40, 5},
 		{"at the return, to unknown code", code, 20, 0x1234, 1},
 		{"at another return, over code that is no trap", untrapped, 20, peBase + peFn + 24, 0},
 		{"at another return", plain, 20, peBase + peFn + 24, 0},
