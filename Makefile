@@ -71,7 +71,7 @@ samples: ## the sample programs, into out/samples
 windows: ## what runs on Windows, into out/windows
 	@scripts/samples-windows.sh
 
-runtime: ## what the tests need from outside, into .cache
+runtime: ## the runtimes and tools that the tests need, into .cache
 	@scripts/deps.sh test
 	@scripts/fetch.sh
 
@@ -113,7 +113,7 @@ bench-pair: ## the same rows beside those of another checkout: make bench-pair B
 	@test -n "$(BASE)" || { echo "bench-pair: BASE=folder of the checkout to compare with"; exit 2; }
 	@$(GO) run ./testkit/tools/benchpair -base "$(BASE)" $(BENCHPAIR)
 
-big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
+big-trace: ## a trace of 1 GB, generated while it is read: bounded memory, and speed
 	@$(GO) test -count=1 -run 'TestBig$$' -v ./eventpipe/nettrace -big 1024
 	@$(GO) test -run '^$$' -bench Read ./eventpipe/nettrace
 	@$(GO) test -count=1 -run 'TestBig$$' -v ./eventpipe/waits -big 1024
@@ -132,13 +132,13 @@ test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: thre
 	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e -windows-judged 6000
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWindowsOutside' ./profiler/e2e -windows-outside 3000
 
-soak: runtime build samples windows ## a minute of everything that hurts
+soak: runtime build samples windows ## a minute of each stress test
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestSoak|TestWindowsTorture$$|TestWindowsChurn' ./profiler/e2e -soak 60s -torture 60s -churn 60s
 
 soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack
 	@$(GO) test -count=1 -v -timeout 60m -run 'Test(Windows)?Sampler$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
-bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (wants a quiet machine)
+bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (needs a quiet machine)
 	@$(GO) run ./testkit/tools/cost $(COST)
 
 worlds: ## 10,000 of the simulator's Windows worlds through the C library
@@ -165,7 +165,7 @@ healthy: runtime build samples ## hang judges 55 healthy programs five times eac
 truth: runtime build samples ## 60,000 stacks of programs that know their own, by the default way: scenario by scenario, and the sum
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbeTruth' ./profiler/e2e -truth 10000
 
-survive: runtime build samples ## half an hour on each runtime of what hurts a program, with the probe in it
+survive: runtime build samples ## half an hour of stress tests on each runtime, with the probe in the program
 	@$(GO) test -count=1 -v -timeout 90m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill)' ./profiler/e2e -survive 60s -truth 10000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./sample/paused -reported 12000
@@ -180,5 +180,5 @@ stepped: ## two million instructions of programs in 154 builds, ELF and PE, x86-
 rules: build ## write docs/rules.md from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs
 
-clean: ## forget what was built (not .cache)
+clean: ## remove what was built (not .cache)
 	@rm -rf $(OUT)
