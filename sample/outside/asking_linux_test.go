@@ -344,3 +344,28 @@ func TestEndCopies(t *testing.T) {
 		}
 	}
 }
+
+// Signals that a fault has left blocked are unblocked when samples are missing, at most once a second.
+func TestUnblock(t *testing.T) {
+	urgent := bitOf(int(unix.SIGURG))
+	for _, c := range []struct {
+		name    string
+		blocked uint64
+		ago     time.Duration // since the last time
+		asked   bool
+	}{
+		{"left by a fault", urgent, time.Hour, true},
+		{"left by another fault a moment ago", urgent, unblockEvery / 2, false},
+		{"blocked by the program", urgent | bitOf(10), time.Hour, false},
+	} {
+		e, _, _, dir := asking(t)
+		tid := uint32(unix.Gettid())
+		describe(t, dir, tid, masks(urgent, c.blocked))
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &signals{}, Looked: true,
+			Last: threads.Counters{Cpu: fewMissed * uint64(e.Period)}, UnblockedAt: time.Now().Add(-c.ago).UnixNano()}
+		if e.noteBlocked(k); e.Stats.Relayed > 0 != c.asked || k.Blocks == c.asked {
+			t.Errorf("%s: asked %v, blocks %v", c.name, e.Stats.Relayed > 0, k.Blocks)
+		}
+		e.kernelTime.Close()
+	}
+}

@@ -167,6 +167,7 @@ func TestNoteBlocked(t *testing.T) {
 	const period = 10_000_000
 	e := &Engine{Base: sampler.Base{Period: period}, Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
 	defer func() { e.kernelTime.Close() }()
+	e.file, _ = probeFile(t)
 	task := func(spent uint64) *threads.Task {
 		return &threads.Task{TID: uint32(unix.Gettid()), Last: threads.Counters{Cpu: spent}, Weighed: 2 * period, Event: &fakeEvent{}}
 	}
@@ -186,7 +187,7 @@ func TestNoteBlocked(t *testing.T) {
 	check("blocked, none pending", 20*period, false)
 	must.Do(t, unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGURG))
 	check("blocked and pending", 20*period, true)
-	check("few samples are missing", 11*period, false)
+	check("few samples are missing", 4*period, false)
 	for spent, want := range map[uint64]bool{settled: false, settled + 1: true} {
 		k := task(spent)
 		if e.noteBlocked(k); k.Looked != want {

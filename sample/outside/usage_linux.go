@@ -1,7 +1,10 @@
 package outside
 
 import (
+	"time"
+
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
@@ -78,13 +81,16 @@ func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
 // the C library blocks all signals.
 const settled = 300_000
 
-// noteBlocked switches a thread to copies if it blocks the signal of its samples. It checks the signal mask
-// once after settled, and again while samples of its event are missing. A loss is attributed to the mask only
-// if the signal is also pending.
+// fewMissed is how many samples of a thread are missing when its signal mask is checked again.
+const fewMissed = 3
+
+// noteBlocked restores the signals of a thread that blocks the signal of its samples, or switches the thread
+// to copies. It checks the signal mask once after settled, and again when samples of its event are missing. A
+// loss is attributed to the mask only if the signal is also pending.
 func (e *Engine) noteBlocked(t *threads.Task) {
 	spent := t.Spent()
 	first := !t.Looked && spent > settled
-	missing := t.Event != nil && spent >= t.Weighed+t.Excused+sampler.LeastMissed*uint64(e.Period)
+	missing := t.Event != nil && spent >= t.Weighed+t.Excused+fewMissed*uint64(e.Period)
 	if t.Copied || !first && !missing || e.signal() == 0 {
 		return
 	}
@@ -92,10 +98,28 @@ func (e *Engine) noteBlocked(t *threads.Task) {
 	masks, ok := e.Kernel.Signals(t.TID)
 	bit := uint64(1) << (e.signal() - 1)
 	pending := masks.Pending&bit != 0
-	if ok && masks.Blocked&bit != 0 && (first || pending) {
+	switch {
+	case !ok || masks.Blocked&bit == 0 || !first && !pending:
+		t.Excused = spent - min(t.Weighed, spent)
+	case e.unblock(t, masks.Blocked):
+	default:
 		t.Blocks = t.Blocks || pending
 		e.useCopies(t)
 	}
+}
+
+// unblockEvery is how often one thread's signals are unblocked. A thread with more faults gets copies.
+const unblockEvery = time.Second
+
+// unblock restores the signals that a fault has left blocked. It returns false if the thread blocks others
+// too, or has had another fault a moment ago.
+func (e *Engine) unblock(t *threads.Task, blocked uint64) bool {
+	now := time.Now().UnixNano()
+	if _, left := e.file.Relay(blocked); !left || now-t.UnblockedAt < int64(unblockEvery) || e.ask(t, probe.OpSample) != sent {
+		return false
+	}
+	t.UnblockedAt = now
+	return true
 }
 
 // accountAll sends every thread's processor time, and the process's, at the recording's end.

@@ -64,7 +64,8 @@ type Task struct {
 	LookedAt       int64  // when it was read last, of a copied thread
 	Looks          int    // looks in a row at a copied thread with the same result:
 	StillBlocked   bool   // it blocked the signal
-	Excused        uint64 // processor time without samples up to the end of its copies
+	UnblockedAt    int64  // Unix time when signals that a fault had left blocked were restored
+	Excused        uint64 // processor time without samples that says nothing about the signal
 	Left           bool   // a fault that became an exception has left its signals blocked
 	Quiet          uint64 // processor time since its last record or copy
 	Refused        bool   // the kernel refused a timer
