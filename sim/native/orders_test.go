@@ -17,9 +17,8 @@ import (
 // leastNeeded is how many memory orders of a file some world needs.
 var leastNeeded = map[string]int{}
 
-// weakLimit bounds the executions of a world with a weakened order. The sound ones have about half as many at
-// most.
-const weakLimit = 200_000
+// weakLimit bounds the executions of a world with a weakened order. Two sound worlds have more.
+const weakLimit = 40_000
 
 var (
 	included = regexp.MustCompile(`(?m)^#include "(\w+\.c)"`)

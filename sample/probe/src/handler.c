@@ -189,9 +189,8 @@ static int abandoned(struct sw_header *h, uint64_t time);
 /* arm creates the timer of the thread's CPU time. */
 static void arm(struct sw_header *h, struct sw_slot *s)
 {
-	const uint32_t tag = h->tag;
 	struct { uint64_t value; int32_t sig, notify, tid, pad[11]; } event = {
-		(uint64_t)tag << 32 | OURS | (uint64_t)(s - slots(h)), (int32_t)h->timer_signal, 4 /* SIGEV_THREAD_ID */, (int32_t)s->tid, {0}};
+		(uint64_t)h->tag << 32 | OURS | (uint64_t)(s - slots(h)), (int32_t)h->timer_signal, 4 /* SIGEV_THREAD_ID */, (int32_t)s->tid, {0}};
 	uint64_t every = h->period, spec[4] = {every / 1000000000, every % 1000000000, every / 1000000000, every % 1000000000};
 	int32_t id = -1;
 	if (s->timer)
@@ -209,8 +208,9 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 		return;
 	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
-	/* Nothing referred to the timer while it was created: the recording or its tool may have ended. */
-	if (__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag)
+	/* Nothing referred to the timer while it was created: the recording or its tool may have ended. No other
+	 * recording has begun: sw_wait_out waits for this handler. */
+	if (__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))
 		disarm(h, s);
 	else
 		abandoned(h, now());

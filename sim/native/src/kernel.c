@@ -4,17 +4,17 @@
 
 #include <string.h>
 
-enum { OPEN = 2, MMAP = 9, SIGACTION = 13, GETPID = 39, GETTID = 186, TIMER_CREATE = 222, TIMER_DELETE = 226, CLOCK_GETTIME = 228, VM_READV = 310, GETRANDOM = 318 };
+enum { OPEN = 2, MMAP = 9, SIGACTION = 13, GETPID = 39, GETTID = 186, TIMER_CREATE = 222, TIMER_SETTIME = 223, TIMER_DELETE = 226, CLOCK_GETTIME = 228, VM_READV = 310, GETRANDOM = 318 };
 
 enum { BEGIN = 1000 };
 static uint64_t clock_now;
 static uint32_t random_now;
-int sim_timers[SIM_TIMERS], sim_made;
+int sim_timers[SIM_TIMERS], sim_made, sim_unset;
 struct sim_action sim_actions[SIM_SIGNALS];
 
 void sim_kernel_reset(void)
 {
-	sim_made = 0;
+	sim_made = sim_unset = 0;
 	clock_now = BEGIN;
 	random_now = 0;
 	sim_watch(&clock_now, sizeof clock_now);
@@ -96,6 +96,8 @@ long sim_sys6(long n, long a, long b, long c, long d, long e, long f)
 		return 0;
 	case TIMER_CREATE:
 		return create((int32_t *)c);
+	case TIMER_SETTIME:
+		return sim_unset ? -22 : 0;
 	case TIMER_DELETE:
 		return end(a);
 	case VM_READV:

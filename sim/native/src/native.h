@@ -49,5 +49,6 @@ enum { SIM_TIMERS = 16, SIM_SIGNALS = 65 };
 struct sim_action { uint64_t handler, flags, restorer, mask; };
 extern struct sim_action sim_actions[SIM_SIGNALS];
 extern int sim_timers[SIM_TIMERS], sim_made;
+extern int sim_unset; /* timer_settime fails */
 
 #endif

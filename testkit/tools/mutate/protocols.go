@@ -4,6 +4,7 @@ import "slices"
 
 // protocolFaults are faults in the code that runs while a thread is stopped, or while another thread changes
 // the same memory. A fault whose name begins with "order-" swaps two steps, or leaves out a second check.
+// "Survives" says why no test catches a fault, or which world finds it in its own copy of the code.
 func protocolFaults() []Fault {
 	return slices.Concat(protocolSnapshot(), protocolSeed(), protocolMerge(), protocolCaptures(), protocolThreads(), protocolHandler(), protocolProbe(), protocolTool(), protocolClient(), protocolEngine())
 }
@@ -70,7 +71,9 @@ func protocolMerge() []Fault {
 	all := []*Step{mergeTests, asked, more, inputs}
 	in, managed, out := faultsOf("stack/merge/merge.go", all...), faultsOf("stack/merge/managed.go", all...), faultsOf("stack/merge/write.go", all...)
 	return []Fault{
+		// Survives: behind this condition, same() is false on x86-64.
 		in("order-mismatch-first", "a frame that the walk has passed is not compared", "\tif i >= 0 && m.same(i, fid, known) {\n\t\treturn m.report(i, true)\n\t}\n\tif i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {\n\t\treturn m.lost(GapMismatch)\n\t}\n", "\tif i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {\n\t\treturn m.lost(GapMismatch)\n\t}\n\tif i >= 0 && m.same(i, fid, known) {\n\t\treturn m.report(i, true)\n\t}\n"),
+		// Survives: grown refuses FP 0 on x86-64, and on ARM64 every method has a frame record.
 		in("merge-no-frame-pointer", "two frames without a frame pointer have the same", "f.FP == m.fp() && f.FP != 0 && m.grown(i)", "f.FP == m.fp() && m.grown(i)"),
 		in("merge-grown-caller", "a frame pointer may be the caller's", "return i+1 < len(m.in.Frames) && m.in.Frames[i+1].FP != f.FP", "return i+1 < len(m.in.Frames)"),
 		in("merge-grown-last", "the last frame may have grown without a proof", "return i+1 < len(m.in.Frames) && m.in", "return i+1 >= len(m.in.Frames) || m.in"),
@@ -97,7 +100,9 @@ func protocolCaptures() []Fault {
 	w := faultsOf("profiler/host/watchdog_windows.c", worldTests)
 	return []Fault{
 		c("order-await-relaxed", "the copy is read before its word", "\t\tnow = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);\n", "\t\tnow = __atomic_load_n(&s->word, __ATOMIC_RELAXED);\n"),
+		// Survives: it costs a sample.
 		c("order-withdrawn-blind", "a copy that came in time is not seen", "SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));", "SW_IDLE) ? SW_ASKED : SW_CAPTURING;"),
+		// Survives: the signal is sent after both.
 		c("order-ask-early", "the request is there before the stack's end", "\ts->tid = tid;\n\ts->stack_high = stack_high;\n", "\ts->tid = tid;\n").
 			also("\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n", "\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n\ts->stack_high = stack_high;\n"),
 		c("order-captured-early", "a copy is there before its stack", "\t\t\tcopy_stack(s);\n\t\t\t__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);\n", "\t\t\t__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);\n\t\t\tcopy_stack(s);\n"),
@@ -144,7 +149,9 @@ func protocolHandler() []Fault {
 	return []Fault{
 		h("find-any-recording", "a signal of an earlier recording names a slot", " && si->value >> 32 == h->tag) {", ") {"),
 		h("find-any-owner", "a slot's next thread answers for the one before", "return s->tid == tid ? s : 0;\n\t}", "return s;\n\t}"),
+		// Survives: the tool counts ask up only after an answer.
 		h("order-ask-forgotten", "a request that came meanwhile counts as answered", "__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE)", "__atomic_store_n(&s->answered, s->ask, __ATOMIC_RELEASE)"),
+		// Survives: the tool repeats a request that was lost.
 		h("order-answer-early", "a request is answered before it is obeyed", "\tif (asked)\n\t\tobey(h, s, uc, entry);\n", "\tif (asked)\n\t\t__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);\n\tif (asked)\n\t\tobey(h, s, uc, entry);\n"),
 		h("order-op-early", "what is asked is read before that something is", "\tuint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);\n", "\tuint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_RELAXED);\n"),
 		h("order-reaping-late", "entries that came meanwhile are forgotten", "\tif (!__atomic_exchange_n(&h->reaping, 0, __ATOMIC_ACQ_REL))\n\t\treturn;\n", "\tif (!__atomic_load_n(&h->reaping, __ATOMIC_ACQUIRE))\n\t\treturn;\n").
@@ -153,15 +160,16 @@ func protocolHandler() []Fault {
 		h("order-reap-twice", "two handlers work on one entry", " || !__atomic_compare_exchange_n(&h->reap[i], &at, at | SW_REAPED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))", ")"),
 		h("reap-any-number", "a slot's number has no bound", "at - 1 >= SW_SLOTS || ", "!at || "),
 		h("order-put-back-twice", "two threads put the handlers back", "\tif (first)\n\t\tsw_put_back(h);", "\t(void)first;\n\tsw_put_back(h);"),
+		// Survives: sw_end sets left by an exchange, once.
 		h("order-ending-again", "every signal behind the end ends again", "if (h->ending && !h->left)", "if (h->ending)"),
 		h("forked-inside", "a child waits for its parent's handlers", "\tsw_shared = 0;\n\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);\n", "\tsw_shared = 0;\n"),
 		h("forked-shared", "a child writes into its parent's recording", "\tsw_shared = 0;\n\t__atomic_store_n(&inside", "\t__atomic_store_n(&inside"),
 		h("arm-unset", "a timer that cannot be set stays", "\t\tsys3(NR_timer_delete, id, 0, 0);\n\ts->error", "\t\te = e;\n\ts->error"),
-		h("order-arm-tag", "a timer of the recording before stays", "__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag)", "__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))"),
 		h("arm-twice", "a thread may have two timers", "\tif (s->timer)\n\t\treturn;\n", ""),
 		h("armed-weight", "the copy of an armed thread has its weight", "sample(h, s, uc, SW_ARMED, 0, entry)", "sample(h, s, uc, SW_ARMED, 1, entry)"),
 		h("tick-overrun", "the overrun is no part of a sample", "1 + (uint32_t)si->overrun", "1 + 0 * (uint32_t)si->overrun"),
 		h("tick-dead-tool", "a tool that is gone is sent samples", "else if (si->code == SI_TIMER && !abandoned(h, entry))", "else if (si->code == SI_TIMER)"),
+		// Survives: it takes a change of the bounds between two instructions.
 		h("order-low-first", "the stack's bounds are read in two places", "int own = low && from >= low && sp < high", "int own = low && from >= s->low && sp < s->high"),
 		h("copy-foreign", "a foreign stack is copied without a check", "int own = low && from >= low && sp < high", "int own = low && from >= low"),
 		h("stranger-timer", "a timer of an earlier recording stays", "\t\t\tsys3(NR_timer_delete, si->timer, 0, 0); /*", "\t\t\t(void)si; /*"),
@@ -178,11 +186,14 @@ func protocolProbe() []Fault {
 		relay("relay-in-fault", "a mask is changed while a fault is handled", "if (!(*blocked_mask(uc) & sw_faults()))\n\t\t*", "*"),
 		relay("relay-runtimes", "the runtime's own signal is taken for ours", "if (si->code != SI_QUEUE || !h) {", "if (!h) {"),
 		relay("order-relay-other", "another handler is replaced", "if (stays || sigaction_raw(sig, 0, &a) || a.handler != (uint64_t)relay)", "if (stays || sigaction_raw(sig, 0, &a))"),
+		// Survives: an event that comes while the session ends is a valid one.
 		session("order-stop-before-events", "events come while the session ends", "\t__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);\n\t((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);\n", "\t((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);\n\t__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);\n"),
 		session("order-session-late", "the session is told behind its helper", "\t__atomic_store_n(&h->session, 1, __ATOMIC_RELEASE);\n\thelper(h);\n", "\thelper(h);\n\t__atomic_store_n(&h->session, 1, __ATOMIC_RELEASE);\n"),
 		session("session-no-helper", "the end of a session without a helper is waited for", " || !__atomic_load_n(&h->helper, __ATOMIC_ACQUIRE))\n\t\treturn 0;", ")\n\t\treturn 0;"),
 		session("order-no-helper", "a helper that could not be made is being made", "\tif (pthread_create(&id, attributes, finish, h))\n\t\t__atomic_store_n(&h->helper, 0, __ATOMIC_RELEASE);\n", "\tpthread_create(&id, attributes, finish, h);\n"),
+		// Survives: no signal is sent before the tool has the file.
 		start("order-shared-late", "handlers are there before the recording", "\tsw_shared = h;\n\ttake_signals(h);\n", "\ttake_signals(h);\n\tsw_shared = h;\n"),
+		// Survives: the tool uses nothing that is put back afterwards, and a new recording waits for the handler.
 		start("order-left-early", "the end is told before the handlers are put back", "\t__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);\n", "").
 			also("\tguard(h, 0);\n\tsw_unrelay(h);\n", "\t__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);\n\tguard(h, 0);\n\tsw_unrelay(h);\n"),
 		start("start-over-living", "a second tool takes a living one's recording", "\tif (h && !h->left && now() - h->heartbeat < h->stale)\n\t\treturn 0;", "\tif (0)\n\t\treturn 0;"),
@@ -210,7 +221,9 @@ func protocolTool() []Fault {
 		ask("order-withdraw-store", "a read that was taken is withdrawn", "if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {", "if atomic.StoreUint32(&r.state, m.seq|readFree); true {"),
 		ask("order-taken-lost", "a read that was taken late is lost", "\tif m.await(r, m.limit) {\n\t\treturn true, false\n\t}\n\treturn false, true", "\treturn false, true"),
 		ask("order-real-late", "a real-time signal is counted behind its sending", "\tif a.Signal == int(f.h.realTime) {\n\t\tatomic.StoreUint32(&f.h.realSent, 1)\n\t}\n", "\tdefer func() {\n\t\tif a.Signal == int(f.h.realTime) {\n\t\t\tatomic.StoreUint32(&f.h.realSent, 1)\n\t\t}\n\t}()\n"),
+		// Survives: the world waits of sim/native finds this in its reader (OWNER=0).
 		events("order-wait-owner", "a wait may have got another owner", "atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1", "atomic.LoadUint32(&w.depth) >= 1"),
+		// Survives: the world waits of sim/native finds this in its reader (SINCE=0).
 		events("order-wait-since", "a wait may have got another time", " && atomic.LoadUint64(&w.open[0].since) == since {", " {"),
 		events("order-wait-writing", "a wait that is being written counts", "tid == 0 || depth == 0 || since == 0 {", "tid == 0 || depth == 0 {"),
 		events("order-want-early", "events are wanted before their bound is there", "\tatomic.StoreUint64(&f.h.waitMin, waitMin)\n\tatomic.StoreUint32(&f.h.events, events)\n", "\tatomic.StoreUint32(&f.h.events, events)\n\tatomic.StoreUint64(&f.h.waitMin, waitMin)\n"),
@@ -219,6 +232,7 @@ func protocolTool() []Fault {
 		file("unsent-counted", "a signal that was not sent is awaited", "\tif e != 0 {\n\t\tf.unsent(sig)\n\t\treturn e\n", "\tif e != 0 {\n\t\treturn e\n"),
 		file("slot-timer", "a slot with a timer is free", "\tif atomic.LoadUint32(&f.slots[i].timer) == 0 {\n\t\tatomic.StoreUint32(&f.slots[i].tid, 0)\n\t\treturn\n\t}\n\tf.dead", "\tif true {\n\t\tatomic.StoreUint32(&f.slots[i].tid, 0)\n\t\treturn\n\t}\n\tf.dead"),
 		file("slot-again", "a slot keeps what its last thread left", "\t\t\t*s = slot{}\n", ""),
+		// Survives: the world reap of sim/native finds this order in its tool (LATE=0).
 		file("order-reaping-early", "the probe is sent to an empty list", "\t\tif atomic.CompareAndSwapUint32(&f.h.reap[k], 0, uint32(f.dead[k])+1) {\n\t\t\tatomic.StoreUint32(&f.h.reaping, 1)\n\t\t}\n", "\t\tatomic.StoreUint32(&f.h.reaping, 1)\n\t\tatomic.CompareAndSwapUint32(&f.h.reap[k], 0, uint32(f.dead[k])+1)\n"),
 		file("order-stack-torn", "a stack's bounds change while a handler reads them", "\tatomic.StoreUint64(&s.low, 0)\n\tatomic.StoreUint64(&s.high, high)\n", "\tatomic.StoreUint64(&s.high, high)\n"),
 		file("order-extra-torn", "a Thread's address and size change one by one", "\tatomic.StoreUint64(&s.extra, 0)\n", ""),
