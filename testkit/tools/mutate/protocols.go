@@ -118,7 +118,7 @@ func protocolCaptures() []Fault {
 		c("capture-wait-note", "every wait is one that ended", "memcmp(now, waited[slot].was, sizeof now) ? SW_WOKEN : SW_WAKE_NOT", "SW_WOKEN"),
 		s("sampler-sigurg", "Go cannot preempt the sampler's thread", "\tsigdelset(&all, SIGURG);\n", ""),
 		s("sampler-mask", "the caller's signals stay blocked", "\tpthread_sigmask(SIG_SETMASK, &old, NULL);\n", ""),
-		w("watch-patience", "the time of an earlier question counts", "now == seen ? ms + LOOK_MS : 0", "ms + LOOK_MS"),
+		w("watch-patience", "the time of an earlier question counts", "now == seen ? ms + LOOK_MS : 0", "now == seen ? ms + LOOK_MS : ms + LOOK_MS"),
 		w("watch-one-count", "the CLR's suspension stays", "before > 1);", "before > 2);"),
 		w("order-let-go-lost", "a thread that ran on has not", "return let_go = 1;", "return let_go = 0;"),
 		w("watch-let-go-stays", "one thread that ran on is all later ones", "\tint was = let_go;\n\tlet_go = 0;\n", "\tint was = let_go;\n"),
