@@ -193,7 +193,7 @@ func protocolProbe() []Fault {
 		session("order-no-helper", "a helper that could not be made is being made", "\tif (pthread_create(&id, attributes, finish, h))\n\t\t__atomic_store_n(&h->helper, 0, __ATOMIC_RELEASE);\n", "\tpthread_create(&id, attributes, finish, h);\n"),
 		// Survives: no signal is sent before the tool has the file.
 		start("order-shared-late", "handlers are there before the recording", "\tsw_shared = h;\n\ttake_signals(h);\n", "\ttake_signals(h);\n\tsw_shared = h;\n"),
-		// Survives: the tool uses nothing that is put back afterwards, and a new recording waits for the handler.
+		// Survives: the tool uses nothing that is put back afterwards, a new recording waits.
 		start("order-left-early", "the end is told before the handlers are put back", "\t__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);\n", "").
 			also("\tguard(h, 0);\n\tsw_unrelay(h);\n", "\t__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);\n\tguard(h, 0);\n\tsw_unrelay(h);\n"),
 		start("start-over-living", "a second tool takes a living one's recording", "\tif (h && !h->left && now() - h->heartbeat < h->stale)\n\t\treturn 0;", "\tif (0)\n\t\treturn 0;"),
