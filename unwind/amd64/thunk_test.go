@@ -220,6 +220,7 @@ func TestPEThunk(t *testing.T) {
 		{"at a jump to the thunk: a switch", jump, 4, peBase + peFn + 24, 5},
 		{"at a jump to the thunk: a tail call", jump, 4, peBase + peFn, 0},
 		{"at a short jump to the thunk", short, 4, peBase + peFn + 0x40, 5},
+		{"at a short jump to the thunk: a tail call", short, 4, peBase + peFn, 0},
 		{"at the return, to unknown code", code, 20, 0x1234, 1},
 		{"at another return, over code that is no trap", untrapped, 20, peBase + peFn + 24, 0},
 		{"at another return", plain, 20, peBase + peFn + 24, 0},
