@@ -64,6 +64,9 @@ func attachable(o *options.Options) *options.Refusal {
 		why := strings.TrimPrefix(err.Error(), where+": ")
 		return no(why, "record --pid PID --outside needs no diagnostics port, nor does seedwalk stack")
 	}
+	if diagnostics.IsStopped(o.PID) {
+		return no("a signal has stopped it", fmt.Sprintf("kill -CONT %d continues it", o.PID))
+	}
 	if why := target.Refuses(o.PID); why != "" {
 		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime, or record its native frames with --outside")
 	}

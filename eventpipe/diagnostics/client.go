@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/buf"
@@ -46,6 +47,9 @@ func (c *Client) send(set, id uint8, p payload) (io.ReadWriteCloser, []byte, err
 	body, err := exchange(conn, m)
 	if err != nil {
 		conn.Close()
+		if errors.Is(err, os.ErrDeadlineExceeded) && IsStopped(c.PID) {
+			err = &FindError{c.PID, Stopped, nil}
+		}
 		return nil, nil, err
 	}
 	if d, ok := conn.(deadliner); ok {

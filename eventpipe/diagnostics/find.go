@@ -1,6 +1,10 @@
 package diagnostics
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+	"os"
+)
 
 // Why is the reason why a process cannot be reached.
 type Why uint8
@@ -10,6 +14,7 @@ const (
 	NoServer             // it has no diagnostics server: no .NET, or the server is disabled
 	Denied               // it belongs to another user
 	Stale                // its socket exists but nothing listens
+	Stopped              // a signal has stopped it
 )
 
 var whys = [...]string{
@@ -17,6 +22,7 @@ var whys = [...]string{
 	"it has no diagnostics port: it is no .NET process (.NET Core 3.0 or later), it has not started its runtime yet, or DOTNET_EnableDiagnostics is 0",
 	"it may not be talked to; run seedwalk as the user of that process",
 	"its diagnostics port does not answer",
+	"a signal has stopped it; kill -CONT continues it",
 }
 
 // FindError reports why a process cannot be reached.
@@ -32,6 +38,12 @@ func (e *FindError) Error() string {
 		s += " (" + e.Err.Error() + ")"
 	}
 	return s
+}
+
+// IsStopped reports whether a signal such as SIGSTOP has stopped a process. It is false on Windows.
+func IsStopped(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T "))
 }
 
 func (e *FindError) Unwrap() error { return e.Err }

@@ -5,9 +5,14 @@ package diagnostics
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -93,5 +98,30 @@ func TestProcessThatIsNone(t *testing.T) {
 	}
 	if _, err := Process(1 << 30); !errors.As(err, &e) || e.Why != NoProcess {
 		t.Errorf("no such process: %v", err)
+	}
+}
+
+// A process that does not answer because a signal has stopped it is reported as that.
+func TestStopped(t *testing.T) {
+	for name, want := range map[string]string{"runs": "diagnostics: no answer from the runtime: read pipe: i/o timeout", "stopped": "process %d: a signal has stopped it; kill -CONT continues it"} {
+		cmd := exec.Command("sleep", "60")
+		must.Do(t, cmd.Start())
+		pid := cmd.Process.Pid
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		if name == "stopped" {
+			must.Do(t, cmd.Process.Signal(syscall.SIGSTOP))
+			var status syscall.WaitStatus
+			must.Get(syscall.Wait4(pid, &status, syscall.WUNTRACED, nil))(t)
+			want = fmt.Sprintf(want, pid)
+		}
+		c := NewClient(pid, func() (io.ReadWriteCloser, error) {
+			ours, theirs := net.Pipe()
+			go io.Copy(io.Discard, theirs)
+			return ours, nil
+		})
+		c.Timeout = 20 * time.Millisecond
+		if _, err := c.Info(); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
 	}
 }

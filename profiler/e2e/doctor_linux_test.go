@@ -44,6 +44,11 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			p.freeze()
 			return p.id
 		}, "is stopped", "it has no diagnostics port", "", 1, 125, 0, false},
+		{"stopped .NET", func(t *testing.T) string {
+			p := attached(t, app(t, "Truth", "60")...)
+			p.freeze()
+			return p.id
+		}, "is stopped", "kill -CONT", "", 1, 125, 0, false},
 		{"of namespaces of its own", func(t *testing.T) string {
 			return fmt.Sprint(child(t, start(t, "unshare", "--pid", "--mount", "--fork", "--kill-child", "sleep", "60"), func(pid int) bool {
 				return strings.HasPrefix(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "sleep")
