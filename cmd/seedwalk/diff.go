@@ -39,8 +39,8 @@ Examples:
   seedwalk diff before.swrec after.swrec
   seedwalk diff before.swrec after.swrec -o diff.html
 
-Exit code: 0 no difference beyond noise, 1 there are differences, 2 wrong usage, 3 a file cannot
-be read or is no recording.
+Exit code: 0 no difference beyond noise, 1 there are differences, 2 wrong usage, 3 a file is
+damaged (what could be read is compared), cannot be read, or is no recording.
 `
 
 // diffFlags are the flags of diff.
@@ -69,11 +69,13 @@ func runDiff(args []string) int {
 		return cli.ExitUsage
 	}
 	var sides [2]*export.Profile
+	whole := true
 	for i, path := range files {
-		p, _ := loadProfile([]string{path}, f.metric, f.symbols, os.Stderr)
+		p, code := loadProfile([]string{path}, f.metric, f.symbols, os.Stderr)
 		if p == nil {
 			return cli.ExitUnreadable
 		}
+		whole = whole && code == cli.ExitOK
 		var err error
 		if sides[i], err = f.apply(p); err != nil {
 			fmt.Fprintf(os.Stderr, "seedwalk diff: %s: %v\n", path, err)
@@ -98,7 +100,10 @@ func runDiff(args []string) int {
 	default:
 		r.WriteText(cli.Stdout, export.Unit(sides[0]), f.top, f.all)
 	}
-	if r.Differs() {
+	switch {
+	case !whole:
+		return cli.ExitUnreadable
+	case r.Differs():
 		return cli.ExitWrong
 	}
 	return cli.ExitOK

@@ -121,7 +121,7 @@ type recordFlags struct {
 func runRecord(args []string) int {
 	var f recordFlags
 	set := flag.NewFlagSet("record", flag.ContinueOnError)
-	set.IntVar(&f.opt.PID, "pid", 0, "")
+	set.Var((*cli.PID)(&f.opt.PID), "pid", "")
 	set.BoolVar(&f.opt.Outside, "outside", false, "")
 	set.Float64Var(&f.opt.Rate, "rate", options.DefaultRate, "")
 	set.Var((*cli.Seconds)(&f.opt.Duration), "duration", "")
@@ -160,14 +160,14 @@ func runRecord(args []string) int {
 // check checks what the user typed; whether the machine allows it is checked by package record.
 func (f *recordFlags) check() error {
 	switch {
-	case f.opt.PID < 0:
-		return errors.New("--pid must be the number of a process")
 	case f.opt.PID != 0 && len(f.opt.Command) > 0:
 		return errors.New("name a command or --pid, not both")
 	case f.opt.Outside && (f.opt.PID == 0 || f.opt.Mode != ""):
 		return errors.New("--outside needs --pid, and cannot be combined with --mode")
 	case f.opt.PID != 0 && f.opt.Inlines:
 		return errors.New("--inlines needs a command: a running process keeps what its environment said when it started")
+	case f.opt.Mode == options.ModeSnapshot && (f.opt.Async || f.opt.Clock != ""):
+		return errors.New("--async and --clock need --mode probe")
 	case f.opt.PID != 0 && f.opt.Mode == options.ModeSnapshot:
 		return errors.New("--pid cannot be combined with --mode snapshot")
 	case f.opt.PID == 0 && len(f.opt.Command) == 0:

@@ -68,7 +68,7 @@ func (o *Options) checkEvents() *Refusal {
 	w, bad := o.Events.Parse()
 	where := "--events " + string(o.Events)
 	switch {
-	case bad != "" || strings.HasSuffix(string(o.Events), ","):
+	case bad != "" || o.Events != EventsDefault && slices.Contains(strings.Split(string(o.Events), ","), ""):
 		return &Refusal{What: fmt.Sprintf("there is no event %q", bad), Where: where,
 			Remedy: "choose from cpu, wall, waits, locks, alloc, and exception, separated by commas", Code: ExitUsage}
 	case w.Events != 0 && (o.Mode != ModeProbe || o.noEvents() != ""):

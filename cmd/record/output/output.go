@@ -127,8 +127,9 @@ func CheckWritable(path string) *options.Refusal {
 	if err != nil {
 		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
 	}
-	defer os.Remove(t.Name())
+	os.Remove(t.Name()) // nothing stays if a signal ends us
 	err = fillFile(t, func(w io.Writer) error { _, err := w.Write(make([]byte, probeBytes)); return err })
+	os.Remove(t.Name()) // on Windows, an open file cannot be removed
 	if err != nil {
 		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
 	}

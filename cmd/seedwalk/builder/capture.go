@@ -53,7 +53,7 @@ type captureFlags struct {
 func Capture(args []string) int {
 	var f captureFlags
 	set := flag.NewFlagSet("capture", flag.ContinueOnError)
-	set.IntVar(&f.pid, "pid", 0, "")
+	set.Var((*cli.PID)(&f.pid), "pid", "")
 	set.Float64Var(&f.rate, "rate", 50, "")
 	set.Var((*cli.Seconds)(&f.duration), "duration", "")
 	set.IntVar(&f.stacks, "stacks", 1500, "")

@@ -125,6 +125,19 @@ func (d *Seconds) Set(s string) error {
 	return errors.New("not a time such as 3, 30s, or 2m")
 }
 
+// PID is the number of a process, 0 = not given.
+type PID int
+
+func (p *PID) String() string { return strconv.Itoa(int(*p)) }
+
+func (p *PID) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if *p = PID(n); err != nil || n < 1 {
+		return errors.New("not the number of a process")
+	}
+	return nil
+}
+
 // TextOptions returns whether to use color and how wide to write, if w is a terminal. Otherwise it returns
 // the zero value.
 func TextOptions(w *os.File) (opt export.TextOptions) {

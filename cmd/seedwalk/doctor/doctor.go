@@ -73,15 +73,16 @@ func Run(args []string) int {
 	set := flag.NewFlagSet("doctor", flag.ContinueOnError)
 	asJSON := set.Bool("json", false, "")
 	profiler := set.String("profiler", "", "")
-	pid := set.Int("pid", 0, "")
+	var pid cli.PID
+	set.Var(&pid, "pid", "")
 	if code, done := cli.Parse(set, Help, args); done {
 		return code
 	}
-	if *pid < 0 || *pid > 0 && set.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "seedwalk doctor: --pid must be the number of a process, and cannot be combined with a command; see seedwalk doctor --help")
+	if pid > 0 && set.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "seedwalk doctor: name a command or --pid, not both; see seedwalk doctor --help")
 		return cli.ExitUsage
 	}
-	p := &patient{pid: *pid, profiler: *profiler, command: set.Args(), env: os.Environ()}
+	p := &patient{pid: int(pid), profiler: *profiler, command: set.Args(), env: os.Environ()}
 	if p.profiler == "" {
 		p.profiler, p.found = cli.FindProfiler(), os.Getenv("SEEDWALK_PROFILER") == ""
 	}

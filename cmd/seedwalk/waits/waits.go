@@ -94,7 +94,7 @@ func Run(args []string) int {
 	var f waitsFlags
 	args, f.command = cutCommand(args)
 	set := flag.NewFlagSet("waits", flag.ContinueOnError)
-	set.IntVar(&f.pid, "pid", 0, "")
+	set.Var((*cli.PID)(&f.pid), "pid", "")
 	set.IntVar(&f.top, "top", 20, "")
 	set.IntVar(&f.buffer, "buffer", 256, "")
 	set.Var(&f.threads, "thread", "")
@@ -150,8 +150,6 @@ func (f *waitsFlags) check() error {
 	switch {
 	case sources != 1:
 		return errors.New("name a trace, --pid, or a command after --, and only one of them")
-	case f.pid < 0:
-		return errors.New("--pid must be the number of a process")
 	case f.duration < 0 || f.filter.Min < 0 || f.filter.Since < 0 || f.filter.Until < 0 || f.top < 1:
 		return errors.New("--duration, --min-duration, --since, --until, and --top cannot be negative")
 	case f.filter.Until > 0 && f.filter.Until < f.filter.Since:
