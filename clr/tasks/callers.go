@@ -157,7 +157,7 @@ func (c *Callers) classify(t *objects.Type) *role {
 	case sh.kind == box && sh.valid:
 		r.Caller = Caller{t.Table, sh.name, c.shapes.module(t), true}
 		r.rule = c.boxRule(t, sh) | RuleStart
-	case (sh.kind == task || sh.kind == combined || sh.kind == unwrap) && sh.valid:
+	case (sh.kind == task || sh.kind == combined || sh.kind == oneWay) && sh.valid:
 		r.Caller = Caller{t.Table, sh.name, t.Module, false}
 		r.rule = word(sh.next, true) | RuleTask
 	case sh.valid && sh.next != 0: // a wrapper, an action, a list

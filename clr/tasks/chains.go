@@ -194,7 +194,7 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
 // last task has a continuation that was not followed.
 func (g *graph) cut(first int32, last *pending) bool {
 	begins := g.all[first].shape.kind
-	return begins == combined || begins == unwrap || last.shape.next != 0 && last.word(last.shape.next) != 0
+	return begins == combined || begins == oneWay || last.shape.next != 0 && last.word(last.shape.next) != 0
 }
 
 // Queued is the state of a task that waits for a thread of the pool.

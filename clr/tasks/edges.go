@@ -82,10 +82,10 @@ func (g *graph) edge(from, to int32) {
 }
 
 // confirms reports whether the awaiter of a task refers to it: directly, or through one object of its own,
-// such as the array of WhenAll or the state machine of unoptimized code. A promise of Unwrap does not refer
+// such as the array of WhenAll or the state machine of unoptimized code. A one-way promise does not refer
 // to the task.
 func (g *graph) confirms(p *pending, to uint64) bool {
-	if p.shape.kind == unwrap || refers(p.data, to) {
+	if p.shape.kind == oneWay || refers(p.data, to) {
 		return true
 	}
 	for i, n := 8, 0; i+8 <= len(p.data) && n < maxWords; i, n = i+8, n+1 {

@@ -15,7 +15,7 @@ const (
 	task          // any other Task
 	box           // of an async method
 	combined      // a promise completed by tasks: WhenAll, ContinueWith
-	unwrap        // a promise completed by a task's inner task, to which it does not refer
+	oneWay        // a promise completed by tasks to which it does not refer: Task.Run, WhenAll of Task
 	blocked       // an object on which a thread blocks
 	action        // a delegate
 	wrapper       // an object whose continuation is in a field
@@ -51,12 +51,12 @@ var known = []struct {
 	{threading + "Task+SetOnCountdownMres", blocked, "", ""},
 	{threading + "Task+DelayPromise", task, "", "Task.Delay"},
 	{"System.Threading.SemaphoreSlim+TaskNode", task, "", "SemaphoreSlim.WaitAsync"},
-	{threading + "Task+WhenAllPromise", combined, "", "Task.WhenAll"},
+	{threading + "Task+WhenAllPromise", oneWay, "", "Task.WhenAll"},
 	{threading + "Task+WhenAllPromise`1", combined, "", "Task.WhenAll"},
 	{threading + "Task+TwoTaskWhenAnyPromise`1", combined, "", "Task.WhenAny"},
 	{threading + "TaskFactory+CompleteOnInvokePromise", combined, "", "Task.WhenAny"},
 	{threading + "TaskFactory+CompleteOnInvokePromise`1", combined, "", "Task.WhenAny"},
-	{threading + "UnwrapPromise`1", unwrap, "", "Task.Run"},
+	{threading + "UnwrapPromise`1", oneWay, "", "Task.Run"},
 	{threading + "Task+CancellationPromise`1", combined, "", "Task.WaitAsync"},
 	{threading + "ContinuationTaskFromTask", combined, "", "Task.ContinueWith"},
 	{threading + "ContinuationTaskFromResultTask`1", combined, "", "Task.ContinueWith"},
@@ -101,7 +101,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 			sh.name = s.method(t)
 			s.machine(sh, t)
 			fallthrough
-		case task, combined, unwrap:
+		case task, combined, oneWay:
 			flags, ok1 := t.Field("m_stateFlags")
 			next, ok2 := t.Field("m_continuationObject")
 			sh.timer, _ = t.Field("_timer")

@@ -141,7 +141,7 @@ func (g *graph) wanted(t *objects.Type) bool {
 	}
 	sh := g.shapes.shape(t)
 	switch sh.kind {
-	case task, box, combined, unwrap:
+	case task, box, combined, oneWay:
 		return sh.valid
 	}
 	return isQueue(t)

@@ -38,6 +38,8 @@ public static class App
 
 	static async Task<int> Child(Task<int> on) { return await on; }
 	static async Task Both() { await Task.WhenAll(Child(Source()), Child(Source())); }
+	static async Task Leg(Task<int> on) { await on; }
+	static async Task Pair() { await Task.WhenAll(Leg(Source()), Leg(Source())); }
 	static async Task Either() { await Task.WhenAny(Child(Source()), Child(Source())); }
 
 	static async Task Guarded() { await Gate.WaitAsync(); }
@@ -91,6 +93,7 @@ public static class App
 			Keep(Handle(Source()));
 			Keep(Sleepy());
 			Keep(Both());
+			Keep(Pair());
 			Keep(Either());
 			Keep(Guarded());
 			Keep(Aside());
@@ -104,6 +107,7 @@ public static class App
 		Say(n, "Task<int> <- App.Net <- App.Db <- App.Handle");
 		Say(n, "Task.Delay <- App.Nap <- App.Sleepy");
 		Say(2 * n, "Task<int> <- App.Child <- Task.WhenAll <- App.Both");
+		Say(2 * n, "Task<int> <- App.Leg <- Task.WhenAll <- App.Pair");
 		Say(2 * n, "Task<int> <- App.Child <- Task.WhenAny <- App.Either");
 		Say(n, "SemaphoreSlim.WaitAsync <- App.Guarded");
 		Say(n, "Task<int> <- App.Aside");
