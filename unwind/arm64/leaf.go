@@ -47,14 +47,16 @@ func zeroes(m *module.Module, pc uint64) bool {
 	}
 	for n := range maxZeroed {
 		w, ok := codeWord(m, pc, nil)
-		mov, movi := w&^31 == 0xd2800000 && w&31 < 19, w&^31 == 0x6f00e400
-		if !ok || !mov && !movi {
+		if !ok || !zeroing(w) {
 			return w == plainReturn && n > 0
 		}
 		pc += 4
 	}
 	return false
 }
+
+// zeroing reports whether an instruction zeroes a register that functions need not preserve.
+func zeroing(w uint32) bool { return w&^31 == 0xd2800000 && w&31 < 19 || w&^31 == 0x6f00e400 }
 
 // leafPath follows one path of a leaf. It returns 1 at an exit, 0 if the path has none, and -1 if the
 // function is not proven to be a leaf.

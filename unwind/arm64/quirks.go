@@ -88,3 +88,20 @@ func isResolveProfile(m *module.Module, addr uint64) bool {
 	}
 	return bytes.Equal(m.Bytes(addr, len(resolveProfile)), resolveProfile)
 }
+
+// inCallThunk recognizes gcc's thunk for calls through a register: mov x16, xN; br x16; dsb sy; isb
+// (-mharden-sls, seen in 12). Functions with such calls contain it, and their rows omit that it is called.
+func inCallThunk(m *module.Module, pc uint64) bool {
+	isMove := func(w uint32) bool { return w&^(31<<16) == 0xaa0003f0 }
+	if w, _ := codeWord(m, pc, nil); isMove(w) {
+		pc += 4
+	} else if before, _ := codeWord(m, pc-4, nil); !isMove(before) {
+		return false
+	}
+	for i, want := range [3]uint32{0xd61f0200, 0xd5033f9f, 0xd5033fdf} {
+		if w, _ := codeWord(m, pc+4*uint64(i), nil); w != want {
+			return false
+		}
+	}
+	return true
+}

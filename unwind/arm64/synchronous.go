@@ -23,6 +23,10 @@ func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
 	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
 		return true
 	}
+	if inCallThunk(m, addr) {
+		u.follower.enter(m, addr).describe(row)
+		return true
+	}
 	prolog := u.amidProlog(m, addr, row)
 	ok := u.amidEpilog(m, addr, row, prolog) || prolog // both: a part of an epilog is a function's start too
 	popped(row)
@@ -164,6 +168,9 @@ func (e *emulator) reload(row *cfi.Row) {
 func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
 	for range maxStraight {
 		w, _ := codeWord(m, pc, nil)
+		if zeroing(w) && zeroes(m, pc) { // more instructions than an epilog has
+			return true
+		}
 		switch how, by := e.run(w, nil); how {
 		case flowNext, flowBranch:
 			pc += 4
