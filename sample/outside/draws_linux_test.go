@@ -132,6 +132,31 @@ func TestDrawAll(t *testing.T) {
 	}
 }
 
+// Threads that have hardly ever run and have rested for some time take no places of a moment.
+func TestDrawResting(t *testing.T) {
+	const long = 2 * int64(threads.Longest)
+	for _, c := range []struct {
+		name  string
+		rest  bool
+		every int64
+		spent uint64
+		asked bool
+	}{
+		{"it has rested for long", true, long, 4e6, false},
+		{"it has just run", false, long, 4e6, true},
+		{"it has rested for a moment", true, long / 4, 4e6, true},
+		{"it has run before", true, long, 4e6 + 1, true},
+	} {
+		tid := threadOf(t)
+		e, _ := drawing(t, map[uint32]string{tid: "R"})
+		k := e.Tasks[tid]
+		k.Rest, k.Every, k.Last.Cpu = c.rest, c.every, c.spent
+		if e.drawAll(0); k.Drawn.Open != c.asked {
+			t.Errorf("%s: asked %v, want %v", c.name, k.Drawn.Open, c.asked)
+		}
+	}
+}
+
 // A thread that takes the place of one that has ended is found and asked at the next moment.
 func TestDrawReplaced(t *testing.T) {
 	running := contents(t, "1 (thread) R 1")

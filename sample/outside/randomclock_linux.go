@@ -92,8 +92,7 @@ func (e *Engine) drawSince(found int64) (ended bool) {
 	r := &e.random
 	r.order = r.order[:0]
 	for _, t := range e.Tasks {
-		// a thread that has hardly ever run is unlikely to run now
-		if idle := t.Rest && t.Every >= threads.MaxRest && t.Spent() <= armAfter*uint64(e.Period); t.Armed && !idle && t.Born >= found {
+		if t.Armed && !e.restsLong(t) && t.Born >= found {
 			r.order = append(r.order, t)
 		}
 	}
@@ -107,6 +106,12 @@ func (e *Engine) drawSince(found int64) (ended bool) {
 		}
 	}
 	return ended
+}
+
+// restsLong reports whether a thread has hardly ever run and has rested for some time, so that it is unlikely
+// to run now. Otherwise the threads that never run would take the places of those that do.
+func (e *Engine) restsLong(t *threads.Task) bool {
+	return t.Rest && t.Every > int64(threads.Longest) && t.Spent() <= armAfter*uint64(e.Period)
 }
 
 // drawWeight returns how many threads each checked thread represents if drawn of all threads are checked: a
