@@ -1,6 +1,7 @@
 /* The COM interface of the profiler: DllGetClassObject, a class factory, and one object that implements
- * every ICorProfilerCallback up to 11. Callbacks run on application threads, so they record the event and
- * return. */
+ * every ICorProfilerCallback up to 11. Callbacks run on application threads, so most of them only record the event.
+ * Three wait: Initialize for the sampler's start (up to 20 s), ModuleUnloadStarted until the sampler has
+ * finished resolving names (up to 1 s), and Shutdown for the sampler's end (up to 3 s). */
 #include "callback.h"
 
 #include <stdio.h>
@@ -41,7 +42,8 @@ int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
 void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
 void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
 
-/* Informs the user, and writes a file that tells the tool the reason at the end. */
+/* Prints what is wrong and the remedy on the standard error. It also creates the empty file SEEDWALK_REFUSED: by
+ * it, the tool knows that the user has seen the reason. */
 static void complain(const char *what, const char *remedy)
 {
 	fprintf(stderr, "seedwalk: %s; %s\n", what, remedy);
@@ -112,7 +114,7 @@ static sw_hresult initialize(void *self, void *unknown)
 	(void)self;
 	static int taken;
 	if (__atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) {
-		complain("a second runtime in this process is not sampled", "one sampler is all a process can have");
+		complain("a second runtime in this process is not sampled", "only the first runtime of a process can be sampled");
 		return E_FAIL_;
 	}
 #ifdef _WIN32

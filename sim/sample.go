@@ -79,8 +79,8 @@ func (t *Tally) Add(o *Tally) {
 }
 
 // SampleAll runs the product's sampler for n rounds over all threads that the profiler
-// knows. It compares each merged stack with the truth. An error is a fault of the
-// world.
+// knows. It compares each merged stack with the truth, unless Host.Judge is set, which
+// gets the captures instead. A wrong stack is a fault of the world (A.Fault).
 func (h *Host) SampleAll(n int) Tally {
 	b := toolbox.Get().(*tools)
 	defer toolbox.Put(b)
@@ -106,7 +106,7 @@ type sampling struct {
 	tally Tally
 }
 
-// maxWait bounds how often a sampler looks for a thread to walk.
+// maxWait bounds the attempts to prime the CLR before the first round.
 const maxWait = 8
 
 // threads samples one thread at a time.

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export/estimate"
 )
 
-// Function is a function, a run of frames with one role, or a group of functions, with its times.
+// Function is a row of the table: a function, a run of frames with one role, or a group.
 type Function struct {
 	Name, Module string
 	Class        Class
@@ -40,12 +40,12 @@ func (p *Profile) stackCategories() []category.Category {
 	return all
 }
 
-// Groups are what a table can be by, besides functions.
+// Groups are the values of by that WriteGroups accepts.
 var Groups = []string{"category", "module", "thread"}
 
-// grouped returns the groups of a profile as functions, the one with most self time first. A stack
-// is in one category and one thread, which have no total. Its self time is that of its leaf's
-// module, and the total of a module is of all stacks with a frame of it.
+// grouped returns the groups of a profile as functions, the one with the largest Self first. Rows by
+// category or thread have no total. By module, a stack adds to the Self of its leaf's module, and to the
+// Total of every module on it.
 func grouped(p *Profile, by string) []Function {
 	metric := p.defaultMetric()
 	var all []Function
@@ -103,8 +103,9 @@ func sortFunctions(all []Function) {
 	})
 }
 
-// Functions returns the functions of a profile, the one with most self time first. It measures
-// CPU time, or samples if CPU time was not measured (see Profile.First).
+// Functions returns the functions of a profile, the one with the largest Self first. The metric is that of
+// Profile.First. Without it, the metric is CPU time, or samples if CPU time was not measured, or the amount
+// of the first event if the profile has events only.
 func Functions(p *Profile) ([]Function, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -146,7 +147,8 @@ func (p *Profile) sampledFor() *Profile {
 	return p.sampled()
 }
 
-// WriteTop writes a table of the functions with most self time, at most n rows.
+// WriteTop writes a table of the functions with the largest Self, at most n rows. It leaves out rows with
+// Self 0.
 func WriteTop(w io.Writer, p *Profile, n int, opt TextOptions) error {
 	all, err := Functions(p)
 	if err != nil {

@@ -32,7 +32,7 @@ type Snapshot struct {
 // stack. tids selects threads; empty means all.
 func LookAt(pid int, tids []int) (*Snapshot, error) { return lookAt(pid, tids, false) }
 
-// LookAtTasks is LookAt for PausedProcess.Tasks.
+// LookAtTasks is LookAt for Process.Tasks.
 func LookAtTasks(pid int, tids []int) (*Snapshot, error) { return lookAt(pid, tids, true) }
 
 func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
@@ -127,7 +127,7 @@ func (l *Snapshot) asleep(kernel *threads.Files, tid uint32) {
 	}
 	r := walk.StoppedAt(context.Host(), sp, ip)
 	th := l.Process.Read(tid, &r, live.Stood{Call: -1})
-	th.Partial, th.block = true, ForInput // only devices and file systems let threads sleep like this
+	th.Partial, th.block = true, ForInput // most such waits are for devices and file systems
 	l.threads = append(l.threads, th)
 }
 

@@ -94,8 +94,8 @@ func (t locks) syncTable() (table, size uint64, ok bool) {
 	return table, uint64(entry), table != 0
 }
 
-// monitor reads the block of an entry. It returns false if the entry has none. A lock that is not held has no
-// owner.
+// monitor reads the SyncBlock at at. ok is false if the block is unreadable or its index is not the entry's.
+// The owner is 0 if the lock is free or its owner cannot be confirmed.
 func (t locks) monitor(at, index uint64) (m monitor, ok bool) {
 	var b [lockSize]byte
 	if at&7 != 0 || !t.Mem.ReadAt(b[:], at) || uint64(binary.LittleEndian.Uint32(b[lockIndex:])&indexBits) != index {
@@ -190,8 +190,8 @@ func (w *waiter) stays(t *target.Process) bool {
 	return t.Mem.ReadAt(b, w.at) && string(b) == string(w.data)
 }
 
-// entered finds the monitor that each waiter wants. The waiters of a monitor are known if as many threads
-// have its address in their frames as it counts waiters, and their frames have not changed since. A thread
+// entered finds the monitor that each waiter wants. The waiters of a monitor are accepted only if the threads
+// whose frames contain its address are as many as its waiter count, and these frames are unchanged. A thread
 // with the addresses of two monitors is left undecided.
 func (t locks) entered(waiters []waiter) map[uint32]Lock {
 	out := map[uint32]Lock{}

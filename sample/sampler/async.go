@@ -18,13 +18,16 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// async finds the async methods that wait for what a sampled thread runs.
+// async finds the async callers of a sample: the methods that await the method or task that the thread runs.
 //
 // The runtime resumes an async method through a method of its box, which may be inlined in its caller,
-// or runs a task through Task.ExecuteWithThreadLocal. Either's frame holds the address of the box or
-// the task, in a register or in its part of the stack. The chain that begins there is in what the probe
-// read at the moment of the sample, or is read now. In the second case, words of the copied stack that
-// refer to the object must be unchanged in memory: a collection would have changed them.
+// or runs a task through Task.ExecuteWithThreadLocal. The frame of either method holds the address of the
+// box or task, in a register or on the stack. The chain that begins there is in what the probe read at the
+// moment of the sample, or is read now. In the second case, words of the copied stack that refer to the
+// object must be unchanged in memory: a collection would have changed them.
+//
+// The engine calls visitAsync for each frame of a walk, and addCallers after the walk (see Base.Walk), on
+// its own thread.
 type async struct {
 	*tasks.Callers
 	list    *objects.Heap
@@ -43,7 +46,7 @@ type async struct {
 	shells []shell  // that frame, and the following ones up to the frame that ends the search
 	task   bool     // the frame is of a task
 	closed bool     // a frame of a box or task has ended the search
-	met    bool     // the frame is new to the probe, which has its rule only now
+	met    bool     // the walk gave the probe a new or wider rule for a frame
 	chain  []tasks.Caller
 }
 
@@ -51,7 +54,8 @@ type async struct {
 // and where its part of the stack begins.
 type shell struct{ ip, sp uint64 }
 
-// asyncStats count samples in an async method or task by the reason why they have no callers.
+// asyncStats counts samples in an async method or task: those with callers, and the others by the reason
+// why they have none.
 type asyncStats [asyncReasons]uint64
 
 type asyncReason uint8
@@ -84,9 +88,9 @@ const AsyncMarker = "[async callers]"
 // maxHeld bounds the words of one walk that are checked.
 const maxHeld = 128
 
-// FollowAsync adds async callers to the following samples. It calls rule for each type and each frame
-// that it meets for the first time; the rule is a tasks.Rule. It returns tasks.ErrNoHeap if the heap is
-// unknown.
+// FollowAsync adds async callers to the following samples. It calls rule with the tasks.Rule of each new
+// type, and of each frame whose rule is new or has become wider. rule returns false if the probe has no
+// room. FollowAsync returns tasks.ErrNoHeap if the heap is unknown.
 func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
 	t := e.Target
 	heap, ok := objects.OpenHeap(t.Mem, t.Tables.DebuggerGlobals())
@@ -203,8 +207,9 @@ func (a *async) keep(w uint64) {
 	}
 }
 
-// learn gives the probe, for each of the shells, the part of the stack that contains the words. A word
-// that a frame held in a register is found where a frame that it called has saved it.
+// learn computes how many words below and above the return address of each shell may hold the object. It
+// gives these rules to the probe. A word that a frame held in a register is found where a frame that it
+// called has saved it.
 func (a *async) learn(end uint64, stack *memory.Window) {
 	const far = 128 // words from a frame's begin to the place where a register is saved
 	low := end
@@ -345,8 +350,8 @@ func (a *async) waits(object uint64) bool {
 	})
 }
 
-// chainOf returns the chain of an object. ok is false if the walk has met another method or task than
-// the object runs. cut means that the chain may be longer.
+// chainOf returns the chain of an object. ok is false if the object runs a different method or task from the
+// one that the walk found. cut means that the chain may be longer.
 func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 	runs, chain, cut, ok := a.Chain(object, a.chain[:0])
 	return chain, cut, ok && runs.Box != a.task && (a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body))

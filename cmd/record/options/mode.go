@@ -15,8 +15,8 @@ import (
 type Mode string
 
 const (
-	// ModeProbe copies stacks by a small probe in the target and walks them from
-	// outside: the runtime is never suspended.
+	// ModeProbe copies stacks and walks them from outside. The runtime is never suspended. On Linux, a small
+	// library in the target copies the stacks. On Windows, seedwalk suspends one thread at a time.
 	ModeProbe Mode = "probe"
 	// ModeSnapshot suspends the runtime, or on Windows one thread, and gets the stack from
 	// the CLR. On Linux, all samples are at safe points.
@@ -60,7 +60,8 @@ func (o *Options) ChooseMode() *Refusal {
 }
 
 // Unpack writes the embedded probe into dir, from where the target loads it. It writes nothing if another
-// probe is chosen or the mode uses none. On Windows, it makes the memory for events instead.
+// probe is chosen or the mode uses none. On Windows x86-64, it makes the memory for events instead, if events
+// are wanted.
 func (o *Options) Unpack(dir string) error {
 	if !NeedsLibrary {
 		return o.share()
@@ -69,7 +70,7 @@ func (o *Options) Unpack(dir string) error {
 		return nil
 	}
 	path := dir
-	if o.Root == "" { // through which a link leads elsewhere
+	if o.Root == "" { // below Root, resolving a link could leave the target's root directory
 		var err error
 		if path, err = filepath.EvalSymlinks(dir); err != nil {
 			return err
@@ -96,8 +97,8 @@ func (o *Options) Engine() sampler.Config {
 		Events: w.Events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Async: o.Async, Start: new(startup.Starting), File: o.shared}
 }
 
-// Taken returns the options with the mode that was used. If no process was sampled by a probe, that is
-// the snapshot mode, for the reason why.
+// Taken returns the options with the mode that was used. This is ModeSnapshot, with the reason why, if the
+// probe was chosen, why is set, and no process was probed.
 func (o *Options) Taken(why string, probed bool) *Options {
 	out := *o
 	if out.Mode == ModeProbe && why != "" && !probed {
@@ -106,11 +107,16 @@ func (o *Options) Taken(why string, probed bool) *Options {
 	return &out
 }
 
+// stops describes samples that are taken without a library.
+const stops = "each thread is stopped for as long as its stack is copied, and walked from outside"
+
 // Way describes the mode for users.
 func (o *Options) Way() string {
 	switch {
+	case o.Mode == ModeProbe && !NeedsLibrary && o.section != "":
+		return stops + "; a library in the process copies the runtime's events, the runtime is never suspended"
 	case o.Mode == ModeProbe && !NeedsLibrary:
-		return "each thread is stopped for as long as its stack is copied, and walked from outside; nothing of seedwalk is in the process, the runtime is never suspended"
+		return stops + "; nothing of seedwalk is in the process, the runtime is never suspended"
 	case o.Mode == ModeOutside:
 		return "the kernel copies the stacks of running threads (perf_event); a thread that waits is stopped (ptrace) for as long as its stack is copied; nothing of seedwalk is in the process"
 	case o.Mode == ModeProbe:

@@ -4,8 +4,8 @@
 //
 // Glossary. A group is the threads with the same stack.
 //
-// Strategy. Each thread is stopped while its stack and the owners of locks are read. A core is
-// read in the same way.
+// Strategy. Each thread is stopped while its registers and its stack are copied. The owners of
+// monitors are read after all threads have continued. A core is read in the same way.
 //
 // Known gaps: running processes can be read on Linux only, cores on every system.
 package stack

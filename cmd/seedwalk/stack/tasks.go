@@ -38,8 +38,9 @@ Examples:
   seedwalk tasks --method OrderService 4711
   seedwalk tasks --json --core core.4711
 
-Exit code: 0 success; 1 some of it could not be read (a collection moved objects, or the core lacks
-memory), the rest is shown; 2 wrong usage; 3 nothing could be read.
+Exit code: 0 success; 1 some of it could not be read (a collection, a thread that could not be
+stopped, a limit, or a core that lacks memory), the rest is shown; 2 wrong usage; 3 nothing could be
+read.
 `
 
 // tasksFlags are the flags of tasks.
@@ -179,15 +180,15 @@ func (f *tasksFlags) wants(g *tasks.Group) bool {
 func problemsOf(r *tasks.Result) (out []string) {
 	switch {
 	case r.Busy:
-		out = append(out, "the process stands in the middle of a collection: chains may be missing")
+		out = append(out, "a garbage collection was running: chains may be missing")
 	case r.Moved && r.Changed > 0:
 		out = append(out, fmt.Sprintf("a collection moved objects during every reading: %s could not be followed and may be missing; try again", cli.CountOf(r.Changed, "continuation")))
 	}
 	if r.Unread > 0 {
-		out = append(out, fmt.Sprintf("%s more are pending than are read at most", cli.CountOf(r.Unread, "task")))
+		out = append(out, fmt.Sprintf("%s beyond the read limit were skipped", cli.CountOf(r.Unread, "task")))
 	}
 	if r.Cut {
-		out = append(out, "there are more chains than are counted at most")
+		out = append(out, "a limit was reached: chains are missing")
 	}
 	return out
 }

@@ -7,9 +7,8 @@ var (
 	stubTests    = &Step{"./unwind/amd64", []string{"-run", "^(TestPEAsynchronousCall|TestPEStubOfTwoSections)$"}}
 )
 
-// leavesFaults are those of walks from one stack to another, and of asynchronous
-// procedures on top of a system call: where a walk goes down the address space, or takes
-// a return address that no call left.
+// leavesFaults break the checks of stack switches, of memory runs, and of system-call stubs
+// below asynchronous procedures.
 func leavesFaults() []Fault {
 	may := faultsOf("unwind/leaves.go", leavingX64, leavingARM64)
 	x64 := faultsIn("unwind/amd64/", leavingX64)
@@ -75,8 +74,8 @@ func leavesFaults() []Fault {
 	}
 }
 
-// auditFaults were written as a list before the tests that catch them: thunks, tail calls,
-// code that is followed, successors in the cache, and what an audit found unguarded.
+// auditFaults break thunks, tail calls, followed code, the successor cache, and checks that
+// an audit found untested.
 func auditFaults() []Fault {
 	x64 := faultsIn("unwind/amd64/", x64Tests)
 	arm := faultsIn("unwind/arm64/", arm64Tests)

@@ -1,8 +1,9 @@
-// Command mutate puts deliberate faults into seedwalk's snapshot, seed and merge,
-// one by one, and shows which of the simulator's tests catches each.
+// Command mutate puts deliberate faults into seedwalk's sources, one by one, and shows
+// which test catches each. The faults are in the rooms of snapshots, seeds, and merging,
+// in the unwinder and its readers (elf, cfi, pe), in the probe, and in profiler/host.
 //
 // Sources: the faults are those that the rules of package sim/rules warn of, and
-// the ways in which each condition of the three packages can be wrong.
+// the ways in which each condition of these packages can be wrong.
 //
 // Glossary. A *fault* is a change of a few words in one file. It is *caught* if a
 // test fails that passes without it; one that no test notices *survives*. A
