@@ -142,4 +142,9 @@ func TestDiff(t *testing.T) {
 	if _, _, code, _ := tool(t, "diff", a, a+"x"); code != 3 {
 		t.Errorf("an absent recording: exit code %d", code)
 	}
+	data := must.Get(os.ReadFile(b))(t)
+	must.Do(t, os.WriteFile(b, data[:len(data)-3], 0o644))
+	if _, errOut, code, _ := tool(t, "diff", a, b); code != 3 || !strings.Contains(errOut, "damaged at offset ") {
+		t.Errorf("a damaged recording: exit code %d, %s", code, errOut)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -101,18 +102,20 @@ func TestProcessThatIsNone(t *testing.T) {
 	}
 }
 
-// A process that does not answer because a signal has stopped it is reported as that.
+// A process that does not answer because a signal has stopped it is reported as that. If it runs, the error
+// is the time limit, of the write or the read.
 func TestStopped(t *testing.T) {
-	for name, want := range map[string]string{"runs": "diagnostics: no answer from the runtime: read pipe: i/o timeout", "stopped": "process %d: a signal has stopped it; kill -CONT continues it"} {
+	for _, name := range []string{"runs", "stopped"} {
 		cmd := exec.Command("sleep", "60")
 		must.Do(t, cmd.Start())
 		pid := cmd.Process.Pid
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		want := "i/o timeout"
 		if name == "stopped" {
 			must.Do(t, cmd.Process.Signal(syscall.SIGSTOP))
 			var status syscall.WaitStatus
 			must.Get(syscall.Wait4(pid, &status, syscall.WUNTRACED, nil))(t)
-			want = fmt.Sprintf(want, pid)
+			want = fmt.Sprintf("process %d: a signal has stopped it; kill -CONT continues it", pid)
 		}
 		c := NewClient(pid, func() (io.ReadWriteCloser, error) {
 			ours, theirs := net.Pipe()
@@ -120,7 +123,7 @@ func TestStopped(t *testing.T) {
 			return ours, nil
 		})
 		c.Timeout = 20 * time.Millisecond
-		if _, err := c.Info(); err == nil || err.Error() != want {
+		if _, err := c.Info(); err == nil || !strings.HasSuffix(err.Error(), want) || name == "runs" && !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}

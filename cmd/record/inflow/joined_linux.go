@@ -135,6 +135,7 @@ func (j *joined) beginTimes() {
 	now := newTimes(j.pid, j.times.first)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	now.cause = j.times.cause
 	j.times = now
 }
 

@@ -32,17 +32,18 @@ type times struct {
 	before clocks
 	gone   map[uint64]uint64 // reported times of threads that have ended, counted from first
 	ran    uint64            // the last reported time of the process, counted from first; 0 = unknown
+	cause  uint8             // the last reported cause of the process's time
 }
 
 func newTimes(pid int, first *clocks) *times {
-	return &times{first: first, before: measure(pid), gone: map[uint64]uint64{}}
+	return &times{first: first, before: measure(pid), gone: map[uint64]uint64{}, cause: wire.CauseShort}
 }
 
 // ended takes a processor time that this recording reports: of an ended thread, or of the process so far.
 func (t *times) ended(m *wire.Usage) {
 	switch {
 	case m.TID == wire.ProcessTID:
-		t.ran = m.CPUNanos
+		t.ran, t.cause = m.CPUNanos, m.Cause
 	case len(t.gone) < maxEnded:
 		t.gone[m.TID] += m.CPUNanos
 	}
@@ -76,7 +77,7 @@ func (t *times) write(w *wire.Writer, now clocks) {
 		}
 	}
 	if now.process > 0 {
-		w.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(all, sum), Cause: wire.CauseShort})
+		w.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(all, sum), Cause: t.cause})
 	}
 }
 

@@ -91,6 +91,8 @@ int main(void)
 	pthread_t t = start(0);
 	stop = 2;
 	pthread_join(t, NULL);
+	while (!syscall(SYS_tgkill, getpid(), tid, 0)) /* the kernel ends pthread_join before it removes the thread */
+		usleep(1000);
 	ask("an ended thread", LONG_US);
 
 	t = start(1);

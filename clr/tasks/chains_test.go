@@ -1,0 +1,64 @@
+package tasks
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// timerAt is the offset of the timer field in the objects of TestLimited.
+const timerAt = 16
+
+// awaited returns a task with a timer field, which holds an address if timed is true. next are the tasks that
+// await it, and blocks are the objects on which threads block until it ends.
+func awaited(name string, timed bool, next []int32, blocks ...uint64) *pending {
+	data := make([]byte, timerAt+8)
+	if timed {
+		binary.LittleEndian.PutUint64(data[timerAt:], 0x1000)
+	}
+	return &pending{shape: &shape{kind: task, name: name, timer: timerAt}, data: data, next: next, blocks: blocks}
+}
+
+// A chain on which a thread blocks is limited if a timer ends one of its tasks.
+func TestLimited(t *testing.T) {
+	const waits = 0x70 // the object on which thread 5 blocks
+	noTimer := awaited("Task", true, nil, waits)
+	noTimer.shape = &shape{kind: task, name: "Task"}
+	for _, c := range []struct {
+		name string
+		all  []*pending
+		want bool
+	}{
+		{"a delay with a timer", []*pending{awaited("Task.Delay", true, nil, waits)}, true},
+		{"a delay whose timer is gone", []*pending{awaited("Task.Delay", false, nil, waits)}, false},
+		{"a type without a timer", []*pending{noTimer}, false},
+		{"an awaited delay", []*pending{awaited("Task.Delay", true, []int32{1}), awaited("App.Run", false, nil, waits)}, true},
+		{"WaitAsync with a limit above a task", []*pending{awaited("Task", false, []int32{1}), awaited("Task.WaitAsync", true, nil, waits)}, true},
+		{"awaited without a limit", []*pending{awaited("Task", false, []int32{1}), awaited("App.Run", false, nil, waits)}, false},
+	} {
+		for i, p := range c.all[1:] {
+			p.below, p.addr = 1, uint64(0x200+i)
+		}
+		g := &graph{src: &Source{}, all: c.all, out: &Result{}, stacks: map[uint64]uint32{waits: 5}}
+		g.chains()
+		if len(g.out.Groups) != 1 || !g.out.Groups[0].Blocks || g.out.Groups[0].Limited != c.want {
+			t.Errorf("%s: %+v", c.name, g.out.Groups)
+		}
+	}
+}
+
+// The first tasks of one blocked thread make one group each: only the one with a timer is limited.
+func TestLimitedByOneOfTwo(t *testing.T) {
+	const waits = 0x70
+	g := &graph{src: &Source{}, out: &Result{}, stacks: map[uint64]uint32{waits: 5}, all: []*pending{
+		awaited("Task.Delay", true, []int32{2}), awaited("Task", false, []int32{2}), awaited("Task.WhenAny", false, nil, waits)}}
+	g.all[2].below = 2
+	g.chains()
+	if len(g.out.Groups) != 2 {
+		t.Fatalf("%+v", g.out.Groups)
+	}
+	for _, group := range g.out.Groups {
+		if want := group.Chain[0] == "Task.Delay"; group.Limited != want || len(group.Threads) != 1 || group.Threads[0] != 5 {
+			t.Errorf("%+v", group)
+		}
+	}
+}
