@@ -145,7 +145,7 @@ func newAccount(p *Process, stacks []export.Stack) *account {
 }
 
 // threads scales the samples of all threads, and accounts for the time without samples. Where every thread
-// was watched, those that ended before the tool saw them are scaled together with others of few samples.
+// was watched, the time of those that ended before the tool saw them goes to all samples of threads with few.
 func (a *account) threads() {
 	located := map[uint64]uint64{}
 	for _, tid := range slices.Sorted(maps.Keys(a.usages)) {
@@ -219,7 +219,7 @@ func (a *account) scale(set *sampleSet, target uint64, cause int) {
 		return
 	}
 	if most := uint64(set.count) * maxStretch * a.usual; target > most && target >= fewSamples*a.period {
-		a.missing[wire.CauseTool] += target - most
+		a.missing[cause] += target - most
 		target = most
 	}
 	set.scale(target)

@@ -42,6 +42,12 @@ var (
 		p.Chains = chains
 		return p
 	}
+	// ownerOfAll is ownerOf with Task.WaitAll.
+	ownerOfAll = func(chains ...Chain) Process {
+		p := ownerOf(chains...)
+		p.Threads[0].Frames = stack("__futex_abstimed_wait_common", "System.Threading.Tasks.Task.WaitAllBlockingCore", "App.Load")
+		return p
+	}
 	monitorHeld = func(at string, owner uint32) Lock { return Lock{"monitor", at, owner} }
 )
 
@@ -73,6 +79,8 @@ func TestJudge(t *testing.T) {
 		{"an owner that waits for one of two tasks", ownerOf(Chain{Names: []string{"App.Load", "Task.WhenAny"}}, Chain{Names: []string{"Task.Delay", "Task.WhenAny"}, Limited: true}), "held-lock", false, "time limit"},
 		{"an owner that waits for both of two tasks", ownerOf(Chain{Names: []string{"App.Load", "Task.WhenAll"}}, Chain{Names: []string{"Task.Delay", "Task.WhenAll"}, Limited: true}), "held-lock", true, "for a task itself"},
 		{"an owner that waits for both of two delays", ownerOf(Chain{Names: []string{"Task.Delay", "Task.WhenAll"}, Limited: true}, Chain{Names: []string{"Task.Delay", "Task.WhenAll"}, Limited: true}), "held-lock", false, "time limit"},
+		{"an owner that waits for all of two tasks", ownerOfAll(Chain{Names: []string{"App.Load"}}, Chain{Names: []string{"Task.Delay"}, Limited: true}), "held-lock", true, "waits"},
+		{"an owner that waits for all of two delays", ownerOfAll(Chain{Names: []string{"Task.Delay"}, Limited: true}, Chain{Names: []string{"Task.Delay"}, Limited: true}), "held-lock", false, "time limit"},
 		{"an owner that waits for a task while another waits for a delay", Process{Threads: ownerOf().Threads, Chains: []Chain{{Names: []string{"Task.Delay"}, Limited: true, Blocked: []uint32{3}}}}, "held-lock", true, "for a task itself"},
 		{"an owner that waits for a process", Process{Threads: []Thread{{TID: 1, Frames: stack("pthread_cond_wait", "System.Threading.WaitHandle.WaitOne(int)", "System.Diagnostics.ProcessWaitState.WaitForExit(int)", "System.Diagnostics.Process.WaitForExit()", "App.Spawn")},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "held-lock", true, "while it waits for a child process"},

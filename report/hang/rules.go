@@ -109,17 +109,17 @@ func (p *Process) chain(tid uint32) *Chain {
 	return nil
 }
 
-// limited reports whether a thread waits for a task that a timer ends. Task.WhenAll ends once all of its
-// tasks have ended, so each needs a timer. Of others, one is enough.
-func (p *Process) limited(tid uint32) bool {
+// limited reports whether a thread waits for a task that a timer ends. Task.WhenAll and Task.WaitAll end once
+// all of their tasks have ended, so each needs a timer. Of others, one is enough.
+func (p *Process) limited(t *Thread) bool {
 	one, all, found := false, true, false
 	for i := range p.Chains {
-		if c := &p.Chains[i]; slices.Contains(c.Blocked, tid) {
+		if c := &p.Chains[i]; slices.Contains(c.Blocked, t.TID) {
 			all, found = all && c.Limited, true
 			one = one || c.Limited && !slices.Contains(c.Names, "Task.WhenAll")
 		}
 	}
-	return one || all && found
+	return all && found || one && !t.has("System.Threading.Tasks.Task.WaitAll")
 }
 
 func (c *Chain) String() string {
@@ -223,7 +223,7 @@ func (j *judge) held() {
 		if len(all) == 1 {
 			verb = "waits"
 		}
-		end, limited := "", owner.Limited || j.p.limited(owner.TID)
+		end, limited := "", owner.Limited || j.p.limited(owner)
 		switch {
 		case w == Sleep:
 			end = " Unless it sleeps for ever, this is slow, not hung."

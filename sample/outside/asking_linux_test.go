@@ -352,18 +352,25 @@ func TestUnblock(t *testing.T) {
 		name    string
 		blocked uint64
 		ago     time.Duration // since the last time
+		open    bool          // the thread has not answered yet
 		asked   bool
+		blocks  bool
 	}{
-		{"left by a fault", urgent, time.Hour, true},
-		{"left by another fault a moment ago", urgent, unblockEvery / 2, false},
-		{"blocked by the program", urgent | bitOf(10), time.Hour, false},
+		{"left by a fault", urgent, time.Hour, false, true, false},
+		{"left by another fault a moment ago", urgent, -time.Hour, false, false, true},
+		{"unblocked a moment ago, not taken yet", urgent, -time.Hour, true, false, false},
+		{"blocked by the program", urgent | bitOf(10), time.Hour, false, false, true},
 	} {
-		e, _, _, dir := asking(t)
+		e, mem, _, dir := asking(t)
 		tid := uint32(unix.Gettid())
 		describe(t, dir, tid, masks(urgent, c.blocked))
 		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &signals{}, Looked: true,
 			Last: threads.Counters{Cpu: fewMissed * uint64(e.Period)}, UnblockedAt: time.Now().Add(-c.ago).UnixNano()}
-		if e.noteBlocked(k); e.Stats.Relayed > 0 != c.asked || k.Blocks == c.asked {
+		if c.open {
+			e.slotOf(k)
+			mem.set(k.Slot, slotAsk, 1)
+		}
+		if e.noteBlocked(k); e.Stats.Relayed > 0 != c.asked || k.Blocks != c.blocks {
 			t.Errorf("%s: asked %v, blocks %v", c.name, e.Stats.Relayed > 0, k.Blocks)
 		}
 		e.kernelTime.Close()

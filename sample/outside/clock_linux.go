@@ -68,10 +68,9 @@ func (e *Engine) writeClock() {
 	}
 }
 
-// came handles a new thread. The thread is armed at once, because it may end soon; a CPU timer it gets
-// later. A thread
-// of the first listing has run before. That time does not belong to the recording, unless the startup rings
-// sampled it.
+// came handles a new thread. Perf events and the random clock begin at once, because the thread may end soon.
+// A thread of the first listing has run before. That time does not belong to the recording, unless the
+// startup rings sampled it.
 func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	if e.Table.Listing == 1 && e.startup == nil {

@@ -127,7 +127,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 		t.Looks = 0
 		if _, left := e.file.Relay(masks.Blocked); left {
 			e.ask(t, probe.OpSample)
-		} else if short {
+		} else if short && ok {
 			t.Blocks = true
 		}
 		return

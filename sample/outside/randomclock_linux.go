@@ -73,12 +73,12 @@ func (e *Engine) drawAll(late time.Duration) {
 	r.late[bits.Len64(uint64(max(0, late)))]++
 	r.moments++
 	e.file.Read(e.record) // answers to earlier questions
-	now := time.Now()
-	e.List(now, e.file.Helper())
+	e.List(time.Now(), e.file.Helper())
 	if e.drawSince(0) {
+		again := time.Now()
 		e.Relist()
-		e.List(now, e.file.Helper())
-		e.drawSince(now.UnixNano())
+		e.List(again, e.file.Helper())
+		e.drawSince(again.UnixNano())
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
 		sleepThread(drawWait)

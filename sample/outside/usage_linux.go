@@ -14,6 +14,8 @@ func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 	switch {
 	case t.Hits > 0 && !e.Ready():
 		return wire.CauseUnproven
+	case t.Slotless && t.Slot < 0:
+		return wire.CauseTool
 	case t.Armed || t.Event != nil:
 		return wire.CauseNone
 	case t.Blocks:
@@ -115,11 +117,17 @@ const unblockEvery = time.Second
 // too, or has had another fault a moment ago.
 func (e *Engine) unblock(t *threads.Task, blocked uint64) bool {
 	now := time.Now().UnixNano()
-	if _, left := e.file.Relay(blocked); !left || now-t.UnblockedAt < int64(unblockEvery) || e.ask(t, probe.OpSample) != sent {
+	if _, left := e.file.Relay(blocked); !left {
 		return false
 	}
-	t.UnblockedAt = now
-	return true
+	if now-t.UnblockedAt < int64(unblockEvery) { // the thread may not have taken the signal yet
+		return t.Slot >= 0 && !e.file.Answered(t.Slot)
+	}
+	how := e.ask(t, probe.OpSample)
+	if how == sent {
+		t.UnblockedAt = now
+	}
+	return how != cannot
 }
 
 // accountAll sends every thread's processor time, and the process's, at the recording's end.
@@ -149,7 +157,7 @@ func (e *Engine) accountProcess() {
 		e.ranSince = max(e.ranSince, uint64(max(0, ran-e.ranBefore)))
 	}
 	cause := uint8(wire.CauseShort)
-	if e.cpuClock == sampler.ClockRandom { // each moment finds all threads
+	if e.cpuClock == sampler.ClockRandom { // each moment finds the new threads
 		cause = wire.CauseNone
 	}
 	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: cause})

@@ -9,5 +9,6 @@
 // thread resumes. A lock is reported only if its own words, its count of waiters, and the waiters' stacks
 // agree.
 //
-// Known gaps: threads of a running process are stopped on Linux only.
+// Known gaps: threads of a running process are stopped on Linux only. A read from a FUSE file system seems to
+// have a time limit, because a stop ends it as it ends a socket's.
 package paused

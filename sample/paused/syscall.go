@@ -70,6 +70,8 @@ var calls = []struct {
 	{242, 182, ForInput, 5},          // mq_timedsend
 	{299, 243, ForInput, 5},          // recvmmsg
 	{208, 4, ForInput, 5},            // io_getevents
+	{333, 292, ForInput, 5},          // io_pgetevents
+	{426, 426, ForInput, 0},          // io_uring_enter
 }
 
 // waits returns what the call waits for, and whether its wait has a time limit. Of a socket, the time limit

@@ -48,13 +48,15 @@ const LeastMissed = 10
 
 // NoRoom returns the part of a thread's processor time without samples, in nanoseconds, that belongs to
 // samples for which a ring had no room. This time must not be distributed over the existing samples, which
-// show what the thread did at other times. dropped is the number of such samples so far, of all threads.
-// Each counts once.
+// show what the thread did at other times. dropped is the number of such samples so far, of all threads and
+// of waits too. Each counts once. Which thread lost them is unknown: the first one with missing samples gets
+// them.
 func (e *Base) NoRoom(missing, dropped uint64) uint64 {
 	if missing < LeastMissed*uint64(e.Period) {
 		return 0
 	}
-	n := min(missing, dropped*uint64(e.Period)-e.noRoom)
+	all := dropped * uint64(e.Period)
+	n := min(missing, all-min(e.noRoom, all))
 	e.noRoom += n
 	return n
 }

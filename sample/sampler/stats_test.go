@@ -16,6 +16,7 @@ func TestNoRoom(t *testing.T) {
 		{"less was dropped than is missing", 1000, 20, 50},
 		{"all drops are accounted for", 1000, 20, 0},
 		{"more were dropped", 1000, 21, 10},
+		{"the number is wrong", 1000, 5, 0},
 	} {
 		if got := e.NoRoom(c.missing, c.dropped); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)

@@ -95,7 +95,7 @@ func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 		t, ok := thunkAt(m, to+size-m.Bias)
 		return t.rule(RuleThunk, i, 8), ok && !t.drops
 	}
-	for at := a.IP; at >= a.IP-mov; at -= mov {
+	for _, at := range [2]uint64{a.IP, a.IP - mov} {
 		t, ok := thunkAt(m, at-m.Bias)
 		for size := uint64(trapSize); ok && !t.drops && size < trapSize+align; size++ {
 			if trapCall(m, at-size) == size {
