@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-func TestOnce(t *testing.T) {
+func TestJoinRegions(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		in, want []memory.Range

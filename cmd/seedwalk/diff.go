@@ -40,7 +40,7 @@ Examples:
   seedwalk diff before.swrec after.swrec -o diff.html
 
 Exit code: 0 no difference beyond noise, 1 there are differences, 2 wrong usage, 3 a file is
-damaged (what could be read is compared), cannot be read, or is no recording.
+damaged or has no end (what could be read is compared), cannot be read, or is no recording.
 `
 
 // diffFlags are the flags of diff.

@@ -34,9 +34,10 @@ const (
 	restartARM64 = 128
 )
 
-// calls lists the system calls that do not wait for input or output. limit is the argument that points to the
-// time limit, the first one is 1. If it is negative, that argument is the limit in milliseconds, negative for
-// none. If it is 0, the call has no such argument.
+// calls lists the system calls that do not wait for input or output, and those with a time limit. limit is
+// the number, from 1, of the argument that points to the time limit. If limit is negative, the argument is
+// the time in milliseconds itself, and a negative time means no limit. If limit is 0, the call has no such
+// argument.
 //
 // Sources: Linux, arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 var calls = []struct {
@@ -59,7 +60,7 @@ var calls = []struct {
 	{247, 95, ForChild, 0},           // waitid
 	{24, 124, NotBlocked, 0},         // sched_yield
 	{7, -1, ForInput, -3},            // poll
-	{restartAMD64, -1, ForInput, -3}, // poll; names of functions show the others
+	{restartAMD64, -1, ForInput, -3}, // poll; the names on the stack show nanosleep
 	{271, 73, ForInput, 3},           // ppoll
 	{23, -1, ForInput, 5},            // select
 	{270, 72, ForInput, 5},           // pselect6
@@ -74,9 +75,9 @@ var calls = []struct {
 	{426, 426, ForInput, 0},          // io_uring_enter
 }
 
-// waits returns what the call waits for, and whether its wait has a time limit. Of a socket, the time limit
-// is not an argument. But only if there is one, the kernel does not repeat the call after a stop
-// (sock_intr_errno in include/net/sock.h).
+// waits returns what the call waits for, and whether its wait has a time limit. The time limit
+// of a socket (SO_RCVTIMEO, SO_SNDTIMEO) is not an argument. The kernel ends such a call with EINTR at a
+// stop. Without a limit, it repeats the call (sock_intr_errno in include/net/sock.h).
 func (c *systemCall) waits() (block Block, limited bool) {
 	for i := range calls {
 		k := &calls[i]

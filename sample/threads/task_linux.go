@@ -61,9 +61,9 @@ type Task struct {
 	IgnoresSignals bool   // the program takes the signal of its timer
 	Blocks         bool   // it was seen to block the signal of its samples
 	Looked         bool   // its signal mask was checked once it was settled
-	LookedAt       int64  // when it was read last, of a copied thread
-	Looks          int    // looks in a row at a copied thread with the same result:
-	StillBlocked   bool   // it blocked the signal
+	LookedAt       int64  // when the signal mask of a copied thread was checked last
+	Looks          int    // consecutive checks of this mask with the result StillBlocked
+	StillBlocked   bool   // the last check found the signal blocked
 	UnblockedAt    int64  // Unix time when signals that a fault had left blocked were restored
 	Excused        uint64 // processor time without samples that says nothing about the signal
 	Left           bool   // a fault that became an exception has left its signals blocked

@@ -33,7 +33,7 @@ func (u *Unwinder) provenLeaf(m *module.Module, pc uint64) bool {
 	return ways > 0
 }
 
-// maxZeroed bounds the registers that a function zeroes after its epilog: all that it need not preserve.
+// maxZeroed bounds the registers that a function zeroes after its epilog: all that zeroing accepts.
 const maxZeroed = 19 + 32
 
 const plainReturn = 0xd65f03c0
@@ -55,7 +55,7 @@ func zeroes(m *module.Module, pc uint64) bool {
 	return false
 }
 
-// zeroing reports whether an instruction zeroes a register that functions need not preserve.
+// zeroing reports whether an instruction zeroes one of x0 to x18, or of the vector registers.
 func zeroing(w uint32) bool { return w&^31 == 0xd2800000 && w&31 < 19 || w&^31 == 0x6f00e400 }
 
 // leafPath follows one path of a leaf. It returns 1 at an exit, 0 if the path has none, and -1 if the

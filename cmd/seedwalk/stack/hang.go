@@ -191,7 +191,7 @@ func (t *stackThread) equals(o *stackThread) bool {
 		slices.EqualFunc(t.Frames, o.Frames, func(a, b stackFrame) bool { return a.IP == b.IP && a.SP == b.SP })
 }
 
-// blocks has the waits that paused.Block numbers.
+// blocks maps a paused.Block to a wait of package hang.
 var blocks = [...]hang.Wait{paused.ForInput: hang.Input, paused.ForEvent: hang.Event, paused.ForTime: hang.Sleep, paused.ForChild: hang.Child}
 
 // processOf converts stacks and pending async operations to the input of package hang's rules.

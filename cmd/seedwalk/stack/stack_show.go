@@ -45,9 +45,9 @@ type stackThread struct {
 	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
 
 	gapIn       string // path of the module at GapAt, "" if there is none
-	cooperative bool   // see paused.Stack, as the next two
+	cooperative bool   // paused.Stack.Cooperative
 	block       paused.Block
-	limited     bool
+	limited     bool // paused.Stack.Limited
 }
 
 type stackFrame struct {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the seed files from seed.c and seed.go. They are committed, so that a
-# fuzzer starts from the same bytes on any machine. Run this only to change them. Needs gcc, its aarch64 and mingw cousins, binutils and go.
+# fuzzer starts from the same bytes on any machine. Run this only to change them.
+# Needs gcc, also for aarch64 and mingw, binutils, and go.
 set -euo pipefail
 cd "$(dirname "$0")"
 tmp=$(mktemp -d)

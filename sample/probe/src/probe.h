@@ -159,8 +159,8 @@ struct sw_header {
  * Otherwise the next object is the first one there whose rule has SW_RULE_START, SW_RULE_TASK, or SW_RULE_TEXT.
  * With SW_RULE_TEXT, the chain ends, and from and to are the offsets of two references to strings.
  *
- * With SW_RULE_FRAME, table is a return address into an async method. The method's object may be among the from
- * words of the stack below that address, and the to words from it on. */
+ * With SW_RULE_FRAME, table is a return address into an async method. The method's object may be
+ * in the from words of the stack below that address, or in the to words that begin with it. */
 struct sw_rule {
 	uint64_t table; /* its MethodTable, or the return address; 0 = free */
 	uint64_t rule;  /* from | to << 16 | SW_RULE_... << 32; set before table */
