@@ -165,9 +165,11 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 func (s *peStep) pushedNumber(fn peamd64.RuntimeFunction) bool {
 	begin := max(fn.Begin, s.pc-min(s.pc, maxPushed))
 	number, ok := pushedNumber(s.table.Tail(begin, int(s.pc-begin)), s.table.Tail(s.pc, maxPushed))
-	s.deep = s.deep || ok && s.symbolic
+	if s.deep = s.deep || ok && s.symbolic; !ok {
+		return false
+	}
 	v, there := s.word(s.regs.GPR[context.RSP])
-	return ok && there && v == number
+	return there && v == number
 }
 
 // frame sets EstablisherFrame, the base of saves, and returns the register that it comes from. In an epilog,
