@@ -17,6 +17,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
@@ -57,7 +58,8 @@ func windowsTool(t *testing.T) string {
 // wineTool runs the tool of Windows in dir.
 func wineTool(t *testing.T, dir string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	return runIn(t, dir, env, append([]string{repo(t, "scripts/wine.sh"), "exec", windowsTool(t)}, args...)...)
+	stdout, stderr, code = runIn(t, dir, env, append([]string{repo(t, "scripts/wine.sh"), "exec", windowsTool(t)}, args...)...)
+	return stdout, needs.WithoutWine(t, stderr), code
 }
 
 func runIn(t *testing.T, dir string, env []string, argv ...string) (stdout, stderr string, code int) {

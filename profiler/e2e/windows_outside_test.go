@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -265,17 +264,9 @@ func wineRun(t *testing.T, env []string, exe string, args ...string) result {
 	t.Helper()
 	r := run(t, 3*time.Minute, env, program(t, exe, args...)...)
 	r.stdout, r.stderr = strings.ReplaceAll(r.stdout, "\r", ""), strings.ReplaceAll(r.stderr, "\r", "")
-	if own := winesOwn.FindString(r.stderr); own != "" {
-		t.Logf("not of the program: %s", own)
-		r.stderr = winesOwn.ReplaceAllString(r.stderr, "")
-	}
+	r.stderr = needs.WithoutWine(t, r.stderr)
 	return r
 }
-
-// winesOwn matches Wine's message that one of its services died. Services are started together with a program
-// and share its output; ntoskrnl.exe of Wine 8 sometimes reads through a nil pointer. If a program of ours
-// dies, its exit code is wrong, so the message is not needed.
-var winesOwn = regexp.MustCompile(`(?m)^wine: Unhandled .* starting debugger\.\.\.\n`)
 
 // windowsPath is the Windows name of a file of ours.
 func windowsPath(path string) string {
@@ -315,13 +306,4 @@ func mingw(t *testing.T) string {
 	}
 	t.Skip("SKIPPED-CHECK: no mingw; run scripts/deps.sh windows")
 	return ""
-}
-
-// winesOwn matches the messages of Wine's services, and no other lines.
-func TestWinesOwn(t *testing.T) {
-	const said = "seedwalk: one line\nwine: Unhandled page fault on read access to 0000000000000008 at address 000000031CAA2391 (thread 008c), starting debugger...\nseedwalk: wine: Unhandled\n"
-	const want = "seedwalk: one line\nseedwalk: wine: Unhandled\n"
-	if got := winesOwn.ReplaceAllString(said, ""); got != want {
-		t.Errorf("%q", got)
-	}
 }
