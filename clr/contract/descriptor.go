@@ -47,8 +47,8 @@ type rawDescriptor struct {
 	Contracts map[string]int                        `json:"contracts"`
 }
 
-// ParseDescriptor parses a descriptor's JSON text. It skips fields with unknown values; later code checks the
-// fields that it needs by name.
+// ParseDescriptor parses a descriptor's JSON text, which Open and OpenPE find in memory. It skips fields with
+// unknown values. Later code checks the fields that it needs by name. Errors are of type *Error.
 func ParseDescriptor(text []byte) (*Descriptor, error) {
 	var raw rawDescriptor
 	if len(text) > maxDescriptor {
