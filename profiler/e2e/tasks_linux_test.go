@@ -208,6 +208,6 @@ func (p *pendingTasks) judge(t *testing.T, want map[string]int) {
 }
 
 func (p *pendingTasks) collecting() bool {
-	other := func(problem string) bool { return !strings.Contains(problem, "garbage collection") }
+	other := func(problem string) bool { return !strings.Contains(problem, "collection") }
 	return len(p.Problems) > 0 && !slices.ContainsFunc(p.Problems, other)
 }
