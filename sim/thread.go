@@ -95,7 +95,7 @@ func (t *Thread) leave(depth int) {
 	}
 }
 
-// yield is the scheduling point inside f, in which t runs.
+// yield lets the scheduler switch to another thread while t runs f.
 func (t *Thread) yield(f *image.Func) {
 	t.A.Yield("%s", f.Name)
 	t.redirected()

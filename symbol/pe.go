@@ -121,7 +121,7 @@ func (r *Resolver) loadPE(im *image, path, id string) bool {
 	return true
 }
 
-// openPE reads the image at path or in the user's folders. It returns nil if there is none with that ID.
+// openPE reads the image at path or in the user's folders. It returns nil if no image has that ID.
 func (r *Resolver) openPE(path, id string) *pe.File {
 	places := []string{path}
 	if id != "" {

@@ -57,7 +57,7 @@ func (t *Tables) record(at uint64) ([]byte, bool) {
 }
 
 // allocated reports whether a function's last code, that of its first instruction, describes an allocation
-// that none of its instructions makes. This is the case for a method that continues a loop of a lower tier
+// for which the function has no instruction. This is the case for a method that continues a loop of a lower tier
 // (on-stack replacement): its frame is below that of the replaced method, which the code describes. Every
 // offset in its prolog then misses one code. Seen in .NET 10.
 func allocated(info *pearm64.Info, first uint32) bool {

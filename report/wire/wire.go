@@ -47,7 +47,7 @@ const (
 )
 
 // GapCut is the gap code that the writer gives to a sample if it cuts the frames at
-// MaxFrames. Other codes are the sender's own, from 1 up.
+// MaxFrames. The program that sends the stream defines the other codes, which begin at 1.
 const GapCut = 255
 
 // Type is the first byte of a message.

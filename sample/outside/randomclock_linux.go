@@ -108,8 +108,8 @@ func (e *Engine) drawSince(found int64) (ended bool) {
 	return ended
 }
 
-// restsLong reports whether a thread has hardly ever run and has rested for some time, so that it is unlikely
-// to run now. Otherwise the threads that never run would take the places of those that do.
+// restsLong reports whether a thread has used little CPU time and has rested for some time. Such threads are
+// not checked, because the number of threads checked at one moment is limited (mostDrawn).
 func (e *Engine) restsLong(t *threads.Task) bool {
 	return t.Rest && t.Every > int64(threads.Longest) && t.Spent() <= armAfter*uint64(e.Period)
 }

@@ -9,6 +9,6 @@
 // thread resumes. A lock is reported only if its own words, its count of waiters, and the waiters' stacks
 // agree.
 //
-// Known gaps: threads of a running process are stopped on Linux only. A read from a FUSE file system seems to
-// have a time limit, because a stop ends it as it ends a socket's.
+// Known gaps: threads of a running process are stopped on Linux only. A read from a FUSE file system is
+// reported as a wait with a time limit: a stop ends it with EINTR, like a socket's wait with a time limit.
 package paused

@@ -19,7 +19,7 @@ const (
 
 // systemCall is a system call in which a stopped thread waits.
 type systemCall struct {
-	number  int64     // negative if there is none, or if it is unknown
+	number  int64     // negative if the thread is in no call, or the call is unknown
 	args    [5]uint64 // the first ones
 	failed  bool      // the stop has ended it with EINTR
 	machine context.Arch

@@ -64,9 +64,9 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 // maxStraight is how many bytes of a function are read as a straight leaf.
 const maxStraight = 64
 
-// straightLeaf is a cheap first test for a leaf: it reports whether code runs straight to a return and leaves
-// the stack pointer and the return address alone. Code with instructions other than moves and computations
-// needs the slower test, proves.
+// straightLeaf is a cheap first test for a leaf: it reports whether code runs straight to a return and does
+// not change the stack pointer or the return address. It returns false for any instruction other than a move
+// or a computation. Such code needs the slower test, proves.
 func straightLeaf(code []byte) bool {
 	rest := skipPlain(code)
 	return len(rest) > 0 && rest[0] == 0xc3

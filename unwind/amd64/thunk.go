@@ -107,7 +107,7 @@ func inPEThunk(m *module.Module, i int, a unwind.Address) (Rule, bool) {
 }
 
 // trapCall returns the distance from a thunk's call at addr to the thunk's body, which clang aligns, and 0 if
-// no such call is there. Behind the call is a loop that traps speculation.
+// no such call is there. A loop that stops speculative execution follows the call.
 func trapCall(m *module.Module, addr uint64) uint64 {
 	code := m.Bytes(addr, trapSize)
 	if len(code) < trapSize || code[0] != 0xe8 || !bytes.HasPrefix(code[5:], trap) {

@@ -107,7 +107,7 @@ func (o *Options) Taken(why string, probed bool) *Options {
 	return &out
 }
 
-// stops describes samples that are taken without a library.
+// stops describes to users how samples are taken without a library in the target.
 const stops = "each thread is stopped for as long as its stack is copied, and walked from outside"
 
 // Way describes the mode for users.

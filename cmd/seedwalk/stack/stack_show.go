@@ -44,7 +44,7 @@ type stackThread struct {
 	Callers  [][]string   `json:"async_callers,omitempty"` // chains that await what the thread runs
 	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
 
-	gapIn       string // path of the module at GapAt, "" if there is none
+	gapIn       string // path of the module at GapAt, "" if no module is there
 	cooperative bool   // paused.Stack.Cooperative
 	block       paused.Block
 	limited     bool // paused.Stack.Limited

@@ -121,7 +121,7 @@ static void texts(struct found *f, uint64_t rule, const uint64_t *body, uint64_t
 	}
 }
 
-/* next_of returns the next object of a chain by its rule (struct sw_rule), 0 if there is none. */
+/* next_of returns the next object of a chain by its rule (struct sw_rule), or 0 at its end. */
 static uint64_t next_of(struct found *f, uint64_t rule, const uint64_t *body, uint64_t size, int chain)
 {
 	uint64_t from = rule & 0xffff, to = rule >> 16 & 0xffff, table[BATCH];
