@@ -73,8 +73,9 @@ func (f *SnapshotFrame) saveAMD64(r *context.AMD64, windows bool) {
 	}
 }
 
-// arm64: x30 is not included. In the contexts that the CLR reports it is the frame's own pc, and a frame that
-// has made a call has its return address on the stack. d8-d15 are unknown.
+// arm64 sets r to the registers of the frame, without x30 and d8-d15. The CLR reports x30 as the frame's own
+// pc, which is of no use: a frame that has made a call has its return address on the stack. The CLR does not
+// report d8-d15.
 func (f *SnapshotFrame) arm64(r *context.ARM64) {
 	*r = context.ARM64{PC: f.IP, Sp: f.SP, Known: 0x7ff << 19}
 	r.X[29] = f.FP

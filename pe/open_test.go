@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// TestOpenRefuses: a path that is no regular file is refused with name and reason, and a
-// file that is too large before memory is allocated for it.
+// TestOpenRefuses: Open refuses a folder and a file that is too large, with name and reason.
+// It allocates no memory for the large file.
 func TestOpenRefuses(t *testing.T) {
 	dir := tempdir.New(t)
 	large := filepath.Join(dir, "large.dll")

@@ -106,8 +106,9 @@ func (r *Resolver) Function(path, buildID string, addr uint64) (start, end uint6
 	return r.image(path, buildID).cover(addr)
 }
 
-// DebugFile is the name of the separate debug file that an image without names of its
-// own asks for (.gnu_debuglink, or a PDB), "" if it asks for none.
+// DebugFile returns the file name of the separate debug file that an image refers to: by
+// .gnu_debuglink in ELF, or the PDB in PE. It returns "" if the image refers to none or
+// cannot be read. It does not check whether the debug file exists.
 func (r *Resolver) DebugFile(path, buildID string) string {
 	f := r.open(path, buildID)
 	if f == nil {

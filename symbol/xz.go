@@ -33,9 +33,9 @@ func (e *XZError) Error() string {
 }
 
 // unxz decompresses one .xz stream into at most limit bytes. It reads the container itself, because the xz
-// package would allocate any dictionary that the input requests. All blocks go through one decoder, whose
-// dictionary is no larger than their content, so that time and memory are proportional to the size of the
-// input. Checksums of the content are not verified: the ELF reader checks the content.
+// package would allocate any dictionary that the input requests. One decoder decompresses all blocks. Its
+// dictionary is no larger than their content, so time and memory are proportional to the size of the input.
+// Checksums of the content are not verified: the ELF reader checks the content.
 func unxz(data []byte, limit int64) ([]byte, error) {
 	if len(data) < 12 || string(data[:6]) != "\xfd7zXZ\x00" {
 		return nil, &XZError{What: "magic"}

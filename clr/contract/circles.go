@@ -113,15 +113,15 @@ func (c *collector) debuggable(start, end, h uint64) bool {
 	return len(bounds) > 0 && bounds[0].Native == 0 && uint64(bounds[len(bounds)-1].Native) <= end-start
 }
 
-// A MethodDesc refers to its code in one of the words after it (method.hpp), or to a precode, whose data are
-// one page of stubs further: its target and its MethodDesc (precode.h).
+// One of the words after a MethodDesc is the address of its code (method.hpp) or of a precode. The data of a
+// precode are stubPage bytes further: its target and its MethodDesc (precode.h).
 const (
 	descWords = 12
 	stubPage  = 0x4000
 )
 
-// leadsTo reports whether a MethodDesc refers to the code whose header refers to it. For code of older tiers
-// it does not.
+// leadsTo reports whether the MethodDesc at desc refers to the code at start, directly or through a precode.
+// A MethodDesc does not refer to its code of older tiers.
 func (c *collector) leadsTo(desc, start uint64) bool {
 	v := &c.t.v
 	for i := range uint64(descWords) {

@@ -1,6 +1,6 @@
-// Package contract finds the managed method at an instruction pointer, and its unwind data, in the memory of
-// a .NET runtime, without the CLR's help, its locks, or its cooperation. It is a source of clr/managed, which
-// unwinds.
+// Package contract finds the managed method at an instruction pointer, and the method's unwind data. It only
+// reads memory of a .NET runtime: it calls no function of the CLR and takes no lock. Package clr/managed
+// unwinds with these data.
 //
 // Sources: dotnet/runtime docs/design/datacontracts (contract-descriptor.md, data_descriptor.md,
 // ExecutionManager.md), src/coreclr/vm/codeman.{h,cpp}, src/coreclr/inc/dacvars.h.

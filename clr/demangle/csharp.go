@@ -52,9 +52,14 @@ func csharpType(p string) string {
 // maxInner bounds nested methods.
 const maxInner = 16
 
-// csharpMember: <Main>b__0_1 is a lambda of Main, <Main>g__Local|0_1 its local function Local, <Main>$ the
-// top-level statements, <Main> the caller of an async Main, <>n__0 a call of a base method for a lambda,
-// <>m__Finally1 a finally block of an iterator.
+// csharpMember returns the readable name of a generated C# method, and in what its kind. The forms are:
+//
+//	<Main>b__0_1        a lambda of Main
+//	<Main>g__Local|0_1  the local function Local of Main
+//	<Main>$             the top-level statements
+//	<Main>              the caller of an async Main
+//	<>n__0              a call of a base method for a lambda
+//	<>m__Finally1       a finally block of an iterator
 func csharpMember(m string, depth int) (text, what string) {
 	inner, rest, ok := cutAngles(m)
 	if !ok || depth > maxInner {

@@ -34,9 +34,9 @@ const (
 	IteratorMark = " (iterator)"
 )
 
-// Name turns the metadata name of a method, Namespace.Outer+Inner::M, into what its author
-// wrote: nested types with a dot, generic arity as <T1,T2>, explicit implementations
-// without the interface's namespace, and lambdas, local functions, and state machines as
+// Name turns the metadata name of a method, Namespace.Outer+Inner::M, into the name that its
+// author wrote. Nested types have a dot, and generic arity is <T1,T2>. Explicit implementations
+// lose the interface's namespace. Lambdas, local functions, and state machines have the name of
 // the method that they are in.
 //
 //	Web+<>c__DisplayClass0_0::<Main>b__5                           Web.Main (lambda 5)
@@ -45,8 +45,8 @@ const (
 //	App+work@32-3::Invoke                                          App.work (lambda 3, line 32)
 //	App+VB$StateMachine_3_Run::MoveNext (async)                    App.Run (async)
 //
-// The number of a lambda is left out if it is 0. A single dot may stand for "::". An
-// explicit implementation is then recognized in generic types only.
+// The number of a lambda is left out if it is 0. The input may have a single dot instead of
+// "::". An explicit implementation is then recognized in generic types only.
 func Name(name string) string { return (&MethodName{Name: name}).Readable() }
 
 // MethodName holds the displayed properties of a method.

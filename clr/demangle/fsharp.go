@@ -90,8 +90,9 @@ func fsharpMethod(m string) (text, what string) {
 // fsharpSuffix drops the mark of a version that takes its operators as arguments.
 func fsharpSuffix(m string) string { return strings.TrimSuffix(m, "$W") }
 
-// startup names a class of the file Program with the code that F# runs at the start of a program, and lambdas
-// of types outside modules: <StartupCode$App>.$Program.
+// startup reads the name of a startup class, and returns the file's name: <StartupCode$App>.$Program gives
+// Program. F# puts code that runs when the program starts into that class, and lambdas of types outside
+// modules. It returns typ and false for any other name.
 func startup(typ string) (string, bool) {
 	rest, ok := strings.CutPrefix(typ, "<StartupCode$")
 	_, name, found := strings.Cut(rest, ">.")

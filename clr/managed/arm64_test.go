@@ -78,9 +78,9 @@ func (a *armCode) step(m *armrun.Machine, exact bool) (to armrun.Registers, err 
 	return to, nil
 }
 
-// recordedARM64 reads methods that .NET 10.0.9 compiled for linux-arm64. One line holds the name, the bytes
-// of another method's frame that it frees, the number of instructions in its prolog and epilogs, its code,
-// and its .xdata record.
+// recordedARM64 reads methods that .NET 10.0.9 compiled for linux-arm64. Each has three lines. The first has
+// the name, the bytes of another method's frame that the method frees, and the numbers of instructions in its
+// prolog and epilogs. The second is its code, the third its .xdata record.
 func recordedARM64(t *testing.T) (out []recordedMethod) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/arm64-methods.txt")

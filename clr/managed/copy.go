@@ -139,8 +139,9 @@ func (c *copier) info(at uint32) (i peamd64.Info, ok bool) {
 	return i, b != nil
 }
 
-// epilog copies the code that may be the rest of an epilog. If it ends in a jump out of the function, epilog
-// also copies the unwind data of the jump's target, which show whether the jump leaves the function.
+// epilog copies the code that may be the rest of an epilog. If that code ends in a jump to an address outside
+// the range of fn, epilog also copies the unwind data of the jump's target. They show whether the target
+// belongs to another function.
 func (c *copier) epilog(fn peamd64.RuntimeFunction, frameReg uint8, ip uint64) {
 	code := c.add(uint32(ip-c.base), amd64.MaxEpilog)
 	e, ok := amd64.ReadEpilog(code, frameReg)

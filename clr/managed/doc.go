@@ -13,13 +13,13 @@
 // stopped in managed code by changing the thread's context: the *redirect stub* runs next. A *precode* is the
 // entry of a method that may not be compiled yet. A *VSD resolve stub* belongs to an interface call.
 //
-// Strategy. Managed code has Windows unwind data on every system, so each architecture has one interpreter:
-// those of unwind/amd64 and unwind/arm64, whose records also locate epilogs. The needed data of a function
-// are copied from the target once per address: the UNWIND_INFO with everything that it is chained to; for an
-// interrupted frame the code that may be the rest of an epilog, and if that ends in a jump, the unwind data
-// of the jump's target. Stubs have no frame: a walk leaves a stub only if a thread was interrupted in it, and
-// only if the word on top of the stack can be a return address. The runtime's own stubs of each release are
-// in a table: ReturnHooks.
+// Strategy. Managed code has Windows unwind data on every system, so each architecture has one interpreter,
+// in unwind/amd64 and unwind/arm64. ARM64 records also locate epilogs. The needed data of a function are
+// copied from the target once per address. They are the UNWIND_INFO and all UNWIND_INFOs that it is chained
+// to. For an interrupted frame, the code that may be the rest of an epilog is copied too. If that code ends
+// in a jump, so are the unwind data of the jump's target. Stubs have no frame. A walk leaves a stub only if
+// the thread was interrupted in it, and the word on top of the stack can be a return address. The runtime's
+// own stubs of each release are in a table: ReturnHooks.
 //
 // Known gaps: on ARM64 only the sources of clr/contract are supported, on Linux; machine frames in managed
 // code are refused.

@@ -8,17 +8,19 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-// changing are functions of ntdll that change its table of the images' functions, or that of dynamic
-// functions, under a lock that a look-up also takes. The functions that they call are not exported, but a
-// stack leads through these.
+// changing names exported functions of ntdll that change a function table, of images or of dynamic code. They
+// hold a lock that a look-up in the table also takes. So a look-up while a thread is suspended in one of them
+// could wait without an end. They call further functions that are not exported. A stack of such a function
+// contains one of these as a caller.
 var changing = map[string]bool{
 	"LdrLoadDll": true, "LdrUnloadDll": true,
 	"RtlAddFunctionTable": true, "RtlDeleteFunctionTable": true, "RtlInstallFunctionTableCallback": true,
 	"RtlAddGrowableFunctionTable": true, "RtlGrowFunctionTable": true, "RtlDeleteGrowableFunctionTable": true,
 }
 
-// LoaderFunctions returns the ranges of those functions in ntdll, each with the parts that compilers place
-// elsewhere. It reads whole directories, so do not call it in a suspended window.
+// LoaderFunctions returns the RVA ranges of the changing functions in ntdll, including parts of them that the
+// compiler placed elsewhere, at most maxFound ranges. Functions that it cannot find are missing. It reads
+// whole directories, so do not call it while a thread is suspended.
 func LoaderFunctions(f *pe.File) (out []memory.Range) {
 	exports, _ := f.Exports() // a partial result is useful
 	var begins []uint32

@@ -67,10 +67,10 @@ func (t *Tables) replaced(ra uint64) bool {
 // maxThread is how many bytes of a Thread object are searched for hijack fields.
 const maxThread = 1024
 
-// Hijacked returns the true return address that the runtime has replaced in the stack slot at slot, false if
-// the Thread object at thread does not contain it. The two words are found by their values, because their
-// offsets differ between releases: the true address, which must follow a call, and next to it the slot's
-// address.
+// Hijacked returns the true return address that the runtime has replaced in the stack slot at slot. ok is
+// false if the Thread object at thread does not contain it. The object contains the true address, which must
+// follow a call, and next to it the slot's address. Both are found by their values, because their offsets
+// differ between releases.
 func (t *Tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
 	if slot == 0 {
 		return 0, false

@@ -1,7 +1,7 @@
 package metadata
 
-// The tables of ECMA-335 (6th edition, II.22) in order, and of debugging metadata those that
-// lead to lines. A column is one of
+// schema lists the columns of each table by its number: the tables of ECMA-335 (6th edition,
+// II.22), and the tables of debugging metadata that source lines need. A column is one of
 //
 //	2 4      that many bytes
 //	s g b    an index into #Strings, #GUID, #Blob

@@ -17,9 +17,9 @@ type held struct {
 	thread  uint32 // changed by the sampler
 }
 
-// resumeHeld waits for the end of a process's sampler. If the sampler ended during the suspension of a
-// thread, because another thread ended the process, nothing in the process can resume that thread, and
-// the process would neither run nor end. So the tool resumes it.
+// resumeHeld waits for the end of a process's sampler. Another thread may end the process, and with it the
+// sampler, while the sampler has a thread suspended. Nothing in the process can then resume the thread, and
+// the process would neither run nor end. So the tool resumes the thread, and note receives a line about it.
 func resumeHeld(where string, pid int, note func(string)) {
 	h := heldOf(where, pid)
 	if h == nil {

@@ -7,9 +7,10 @@
 // process that connects: the command itself or a .NET process it started. To
 // settle is to drain the connections, name the frames and write the outputs.
 //
-// Strategy. The profiler inside a target connects to a unix socket in a private
-// directory, on Windows to a port of this machine that asks for a secret, and sends
-// package wire's messages. Names of native functions are looked up when settling.
+// Strategy. The profiler inside a target connects to a unix socket in a private directory.
+// On Windows, the profiler connects to a port of this machine and sends a secret first.
+// It then sends the messages of package wire. Native functions are named at the end, when
+// the recording settles.
 //
 // Several processes: a .NET command often starts further .NET processes, which
 // inherit the environment and connect too. All are recorded. With one process
@@ -25,8 +26,8 @@
 // INT, the recording settles once the command has ended, or after Grace. A second
 // INT writes the samples so far and quits at once.
 //
-// Known gaps: a signal sent by kill(1) to the tool alone while it is in the
-// foreground is mistaken for the terminal's (INT, QUIT, HUP, WINCH, TSTP only).
+// Known gaps: if kill(1) sends a signal to the tool alone while the tool is in the
+// foreground, the tool takes it for the terminal's signal (INT, QUIT, HUP, WINCH, TSTP only).
 // On Windows there is only Ctrl-C, which the console sends to the command too.
 package record
 

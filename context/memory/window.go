@@ -9,8 +9,8 @@
 // there costs more than the read itself. Every read is checked against the copied bytes. A read outside them
 // returns false and never faults.
 //
-// Strategy: one hot run (the copied stack of a thread) is tried first, then a small sorted list of further
-// runs (a second stack, data pages of a core).
+// Strategy: a read first tries one hot run, which is the copied stack of a thread. Then it searches a small
+// sorted list of further runs, such as a second stack or data pages of a core.
 //
 // Known gaps: big-endian targets are not supported.
 package memory

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Garbage takes the place of Go's own collections. The zero value is not ready:
-// see New. It is safe for concurrent use.
+// Garbage replaces Go's own collections. New makes one; the zero value does not work. It is
+// safe for concurrent use.
 type Garbage struct {
 	mu    sync.Mutex
 	heap  [1]metrics.Sample
@@ -29,9 +29,8 @@ func (g *Garbage) inUse() uint64 {
 	return g.heap[0].Value.Uint64()
 }
 
-// Collect makes a collection if as much as was live after the last one has been
-// allocated since. No thread may be suspended. If another thread is at it
-// already it does nothing.
+// Collect runs a collection if the heap is twice as large as after the last one, and at
+// least 8 MiB. No thread may be suspended. It does nothing if another thread is in Collect.
 func (g *Garbage) Collect() {
 	if !g.mu.TryLock() {
 		return

@@ -1,21 +1,22 @@
-// Package quiet makes the Go runtime need nothing of the system while a thread of
-// the process is suspended, for libraries of ours in processes that are not.
+// Package quiet keeps the Go runtime of our libraries from calling the system while a
+// thread of the host process is suspended. The Windows profiler and the C library call Begin
+// before they sample.
 //
-// Strategy. A new thread of Go's waits for locks of the system, the loader's or
-// the heap's, which the suspended thread may own: so enough threads are made
-// before. A collection stops the sampler at two points until each thread of Go's
-// has answered; one that is just being made cannot: so Go's own collections are
-// off, and Garbage makes them where nothing is suspended.
+// Strategy. A new Go thread may wait for the lock of the loader or of the heap, and the
+// suspended thread may own that lock. So Begin creates enough threads in advance. A
+// garbage collection stops the sampler until every Go thread has answered, and a thread
+// that is being created cannot answer. So Begin turns Go's own collections off, and
+// Garbage.Collect runs them while nothing is suspended.
 //
-// That only one thread runs Go in the window does not help: after 10 ms the Go
-// runtime takes its processor away and gives it back by another thread.
+// It would not help to run Go on only one thread in the window. After 10 ms, the Go
+// runtime takes that thread's processor away, and another thread returns it.
 //
 // Source: the Go runtime's proc.go (sysmon, startm, newm) and mgc.go.
 //
 // Glossary. The *window* is the time in which a thread of the process is suspended.
 //
-// Known gaps: what it relies on is no promise of Go's; the tests of profiler/e2e hang
-// if a release does otherwise.
+// Known gaps: Go does not guarantee the behavior that this package relies on. If a release
+// of Go changes it, the tests of profiler/e2e hang.
 package quiet
 
 import (
@@ -25,15 +26,15 @@ import (
 	"sync"
 )
 
-// spare is how many threads of Go's are made; Go keeps them. It needs one a
-// processor it uses (GOMAXPROCS, at most 4 in our libraries' work) and one for
-// each that waits for the system.
+// spare is the number of threads that Begin creates. Go never ends them. Go needs one
+// thread per processor that it uses (GOMAXPROCS, at most 4 in our libraries), and one for
+// each call that waits in the system.
 const spare = 16
 
 var once sync.Once
 
-// Begin makes the runtime quiet, for the life of the process. Nothing may be
-// suspended yet.
+// Begin prepares the Go runtime for the life of the process. Later calls do nothing. No
+// thread may be suspended during the first call.
 func Begin() { once.Do(func() { off(); Threads(spare) }) }
 
 func off() {
@@ -41,8 +42,8 @@ func off() {
 	debug.SetMemoryLimit(math.MaxInt64)
 }
 
-// Threads makes sure that Go has n threads more than those that are busy: n
-// goroutines, each bound to a thread, wait for one another.
+// Threads makes Go create n threads in addition to the busy ones. It starts n goroutines,
+// each bound to a thread, and returns when all have run at the same time.
 func Threads(n int) {
 	var here, all sync.WaitGroup
 	here.Add(n)

@@ -5,9 +5,9 @@
 //
 // Glossary. Refused: not read at all, with a Reason.
 //
-// Strategy: images and cores are parsed from one slice. What is no regular file
-// (a pipe never ends, a device has no size), is empty or is larger than its
-// reader allows is refused before a byte is read or memory is asked for.
+// Strategy: images and cores are parsed from one slice. A file is refused before a byte
+// is read or memory is allocated if it is not a regular file (a pipe never ends, a device
+// has no size) or is larger than the caller allows. Map also refuses an empty file.
 //
 // Known gaps: a file that is cut short while it is mapped faults on reading, as it
 // does for the program that runs it.
@@ -42,9 +42,9 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Path, e.Reason, e.Value) }
 
-// Read reads a file of at most the given number of bytes; what is refused is an *Error.
-// A file that shrinks meanwhile gives what is left of it, and so does an empty one: it
-// is the reader of the format that knows what is missing.
+// Read reads a file of at most most bytes. If it refuses the file, err is an *Error. If the
+// file shrinks meanwhile, Read returns the remaining bytes without an error. An empty file
+// gives no bytes and no error. The caller checks whether its format is complete.
 func Read(path string, most int64) ([]byte, error) {
 	f, size, err := open(path, most)
 	if err != nil {
@@ -59,7 +59,7 @@ func Read(path string, most int64) ([]byte, error) {
 	return data[:n], nil
 }
 
-// open opens a file that may be taken whole, and says its size in bytes.
+// open opens a file that refused accepts, and returns its size in bytes.
 func open(path string, most int64) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

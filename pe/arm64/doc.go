@@ -13,9 +13,9 @@
 // which byte its codes begin. A *fragment* is a part of a function whose prolog
 // ran elsewhere: its codes up to end_c are its own, those after are its host's.
 //
-// Strategy: a packed word is expanded into the codes of its prolog and its
-// epilog, so that all later steps (counting, running, printing) need to know
-// codes only. Decoding allocates nothing and reports faults by value.
+// Strategy: a packed word is expanded into the codes of its prolog and its epilog.
+// All later steps (counting, running, printing) therefore work on codes only.
+// Decoding allocates nothing and reports faults by value.
 //
 // Known gaps: SVE codes (alloc_z, save_zreg, save_preg) and trap_frame are
 // recognized and refused.

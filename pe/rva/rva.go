@@ -1,5 +1,5 @@
-// Package rva holds the bytes of an image by their address in it, the same for
-// a file, a mapped image, a dump with holes and a copy of one function.
+// Package rva holds the bytes of an image, indexed by RVA. Readers of unwind data use it for
+// a file, a mapped image, a dump with holes, and a copy of one function alike.
 //
 // Glossary. An *RVA* is an address relative to the image's first byte.
 //

@@ -144,8 +144,8 @@ func ImageFromMemory(mem Memory, maps []Mapping, m *Mapping) (*elf.File, error) 
 	return elf.FromMemory(data, from.Start, m.Path)
 }
 
-// extent returns the mapping of the first page of m's file before m, nil if there is none, and the end of the
-// file's last mapping after it.
+// extent returns the range of the loaded image that m belongs to. first is the mapping of the first page of
+// m's file, at or below m, or nil if none is found. end is the end of the last mapping of the image.
 func extent(maps []Mapping, m *Mapping) (first *Mapping, end uint64) {
 	for i := range maps {
 		p := &maps[i]

@@ -43,9 +43,10 @@ func RuntimeVersion(path string) string {
 	return PublicVersion(fmt.Sprintf("%d.%d.%d.%d", v[0], v[1], v[2], v[3]))
 }
 
-// PublicVersion converts 9.0.525.21509 to 9.0.5: since .NET 5 the third part of a runtime's file version is
-// its patch and two digits of the year, the fourth the date and the build of that day (dotnet/arcade,
-// Version.BeforeCommonTargets.targets). Other versions are unchanged.
+// PublicVersion converts the file version of a runtime to its public version: 9.0.525.21509 to 9.0.5. Since
+// .NET 5, the third part is the patch number followed by two digits of the year. The fourth part is the date
+// and the build of that day (dotnet/arcade, Version.BeforeCommonTargets.targets). It returns any other text
+// unchanged.
 func PublicVersion(file string) string {
 	part := strings.Split(file, ".")
 	if len(part) != 4 {

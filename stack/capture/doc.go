@@ -1,5 +1,6 @@
-// Package capture keeps stacks of running programs in one file, to walk them again:
-// for measurements whose input is real programs, and for reports of a wrong walk.
+// Package capture keeps stacks of running programs in one file, so that they can be walked
+// again. `seedwalk capture` writes the file: to measure on real programs, or to report a
+// wrong walk.
 //
 // Sources: ptrace(2), proc(5) (fields 48 to 51 of /proc/PID/stat are the
 // addresses of arguments and environment).
@@ -13,9 +14,9 @@
 //	  number of images, for each: start, end, bias, length of the path, the path,
 //	  length of the build id, the build id in hexadecimal
 //	number of stacks, for each:
-//	  its set, the highest number of frames to walk, RIP, the 16 registers in the
-//	  order of their encoding (RAX RCX RDX RBX RSP RBP RSI RDI R8 to R15),
-//	  number of runs of memory, for each: address, length, the bytes
+//	  its set, the highest number of frames to walk, RIP.
+//	  The 16 registers in the order of their encoding: RAX RCX RDX RBX RSP RBP RSI RDI R8 to R15.
+//	  Number of runs of memory, for each: address, length, the bytes.
 //
 // Strings have no padding. A reader that knows the version reads the whole file.
 //

@@ -2,9 +2,10 @@ package merge
 
 import "github.com/seedwalk/seedwalk/unwind"
 
-// The CLR may report two frames in sequence although there are others between them on the stack: stubs of
-// calls from unmanaged code and, while a handler runs, the whole dispatch of an exception with its unmanaged
-// frames and the frames below that are already unwound. The runtime's tables find them.
+// The CLR may report two frames in sequence although there are others between them on the stack. These are
+// stubs of calls from unmanaged code. While an exception handler runs, they are also the unmanaged frames of
+// the exception's dispatch, and the frames that the exception has already unwound. The runtime's tables find
+// them.
 
 // fill writes the frames between in.Frames[i], which is already written, and the frame or marker below it.
 // here means that the walk is at in.Frames[i]. fill reports whether the walk is now at the second. If it does

@@ -114,8 +114,8 @@ func (m *Merger) over() unwind.Stop {
 }
 
 // entered reports whether ip is the first byte of a native function. No call returns there, so the runtime
-// has replaced a return address by the address of its hijack stub. Only with this proof may Hijacked be
-// asked: the Thread keeps the values of an earlier hijack.
+// has replaced a return address by the address of its hijack stub. Call Hijacked only with this proof,
+// because the Thread keeps the values of an earlier hijack.
 func entered(t *module.Table, ip uint64) bool {
 	i := t.Find(ip)
 	if i < 0 {
@@ -148,8 +148,9 @@ func (e *entries) has(t *module.Table, ip uint64) bool {
 	return x.entry
 }
 
-// fresh reports whether the last of n frames, for which a walk found no unwind data, is a method whose code
-// was mapped after the module table was made. Then the frame is not doubtful for being outside all modules.
+// fresh reports whether the last of the n frames in m.buf is a managed method whose code is in no module of
+// the table, because the code was mapped later. stop is the reason why the walk of these frames ended. If so,
+// the frame is no longer doubtful: the CLR knows the method.
 func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false

@@ -7,8 +7,8 @@
 // handling helpers, IL stubs.
 // Strategy. Walk unmanaged frames until managed code. Compare that frame with the next one the CLR reported:
 // they are the same if the method is the same and either SP is equal, or FP is equal in a frame that has
-// grown. (IP is not compared: it differs for an inlined P/Invoke.) If they are the same, take the CLR's
-// frames up to its next marker and continue from the marker's context. If not, the frame is hidden: step over
+// grown. IP is not compared, because it differs for an inlined P/Invoke. If they are the same, take the CLR's
+// frames up to its next marker. Continue from the marker's context. If not, the frame is hidden: step over
 // it and compare again. Frames that the CLR hides between two reported ones, without a marker, are found by
 // the runtime's tables (fill.go). Each failure becomes a visible gap, and the merge continues at the next
 // frame the CLR reported. Differences between architectures are in a table (arch.go) and in the walker.

@@ -239,9 +239,9 @@ func TestStepsClimb(t *testing.T) {
 	}
 }
 
-// A stub without a frame on top may have been called by native functions without one, for example on the way
-// from native code into a method. The frame pointer is then that of the method below all of them. The native
-// frames must not be omitted silently.
+// The stack's leaf may be a stub without a frame, called by native functions without frames. This happens on
+// the way from native code into a method. The frame pointer then belongs to the method below all of them. The
+// merge must not omit the native frames silently.
 func TestFramelessStubCalledByNativeCode(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, tables := range []bool{false, true} {

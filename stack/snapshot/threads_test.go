@@ -166,8 +166,8 @@ func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 	}
 }
 
-// stub is a Seeder for a thread that was in managed code at the first capture and is in a stub at the second,
-// unless it has not moved.
+// stub is a Seeder. At IP 1 the thread is in managed code and needs no seed. At any other IP the thread is in
+// a stub, and Seed returns verdict.
 type stub struct{ verdict seed.Verdict }
 
 func (v *stub) Seed(c *clr.Capture) seed.Verdict {

@@ -77,8 +77,8 @@ func New(a context.Arch) *Walker {
 }
 
 // SetHijackStub sets the address of the runtime's hijack stub (0 if unknown). Once the stub is known, the
-// walker stops guessing: otherwise it could mistake a return address in newly mapped code for a hijacked one,
-// if a register with an address in managed code was saved next to it.
+// walker stops guessing. A guess could mistake a return address in newly mapped code for a hijacked one, if a
+// saved register next to it contains an address in managed code.
 func (w *Walker) SetHijackStub(stub uint64) {
 	w.HijackStub = stub
 	if l, ok := w.Unmanaged.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok && stub != 0 {
@@ -86,8 +86,9 @@ func (w *Walker) SetHijackStub(stub uint64) {
 	}
 }
 
-// Walk returns c's frames, valid until the next Walk, and why the walk ended; GapNone means a complete stack.
-// needs means that c is Partial and the walk ended at something unreadable: it needs the thread's registers.
+// Walk returns c's frames, valid until the next Walk, and why the walk ended. GapNone means a complete stack.
+// needs is true if c is Partial and the walk ended at a value that c lacks. The caller then copies the
+// thread's registers and walks again.
 func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
 	w.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	w.bounds = unwind.Bounds{Low: c.Low, High: c.High, Follow: true}

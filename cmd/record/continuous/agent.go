@@ -1,6 +1,6 @@
-// Package continuous records processes without an end: it finds them as they come, records
-// each in intervals at a low rate, keeps the recordings in a bounded folder, and sends them
-// to a backend.
+// Package continuous records processes without an end (`seedwalk agent`). It finds processes
+// when they start and records each in intervals at a low rate. It keeps the recordings in a
+// folder of limited size, and sends them to a backend.
 //
 // Sources: proc(5); getrusage(2); the HTTP interface of Pyroscope (POST /ingest); OpenTelemetry's
 // docs/specification.md of the protocol, and grpc/grpc doc/PROTOCOL-HTTP2.md; OpenTelemetry's

@@ -21,9 +21,10 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// A recording has a directory of its own below the temporary one. It contains the socket,
-// the file by which a profiler reports that it does not work, and a file that is locked as
-// long as the tool lives. The lock shows the next recording which directories to remove.
+// A recording has a directory of its own below the temporary one. It contains three files: the
+// socket, an empty file that a profiler creates if it cannot work (RefusedName), and a lock file.
+// The tool holds the lock until it ends. The next recording removes each directory whose lock
+// is free.
 const (
 	privatePrefix = "seedwalk-run-"
 	lockName      = "lock"
@@ -63,8 +64,8 @@ func (p *Folder) Close() {
 	os.Remove(p.Dir)
 }
 
-// sweep removes the directories of recordings whose tool is dead. It leaves a directory
-// without a lock alone, which is being made.
+// sweep removes the directories of recordings whose tool is dead. It keeps a directory
+// without a lock file, because a tool may be creating it.
 func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

@@ -57,8 +57,8 @@ func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 	return ExitOK, false
 }
 
-// Stdout is the standard output of the commands. It keeps the first error of a write, so that a command whose
-// output is incomplete (because the disk is full, for example) does not exit with success.
+// Stdout is the standard output of the commands. It keeps the first error of a write. A command whose output
+// is incomplete, for example because the disk is full, therefore does not exit with success.
 var Stdout = &Output{}
 
 // Output writes to os.Stdout. Err is the first error of a write.

@@ -179,9 +179,9 @@ func beside(path, ending string) bool {
 	return err == nil
 }
 
-// judgeWindows reports whether a Windows can be recorded on, on any host: its version, what
-// this program is for, what the machine itself is (a GOARCH, "" if not known), and the
-// version of Wine if that is what runs here.
+// judgeWindows reports whether recording works on a version of Windows. It runs on any host,
+// for tests. goarch is the architecture of this program, and native that of the machine ("" if
+// unknown). wine is the version of Wine, or "" on Windows itself.
 func judgeWindows(major, minor, build int, goarch, native, wine string) Finding {
 	const name = "system"
 	detail := fmt.Sprintf("Windows %d.%d.%d", major, minor, build)
