@@ -14,8 +14,8 @@ import (
 // liveDepth is how many frames the program's own stack has, at each place it walks from.
 const liveDepth = 29
 
-// live is the program that walks its own stack, by unw_backtrace and by our C library, and
-// ends if the two do not find the same frames.
+// live builds and starts a program that walks its own stack, by unw_backtrace and by our C
+// library. The program exits with an error if the two find different frames.
 func live(tb testing.TB) *peer.Timer {
 	tb.Helper()
 	dir := tb.TempDir()

@@ -11,14 +11,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The limit: a loop that knows each frame's rule beforehand, looks nothing up and
-// does what is left, which is to read the return address and the frame pointer
-// inside the stack's bounds and to describe the frame.
+// replay is the upper limit of a walker's speed. The loop knows the rule of each frame in
+// advance and looks nothing up. It only reads the return address and the frame pointer inside
+// the stack's bounds, and describes the frame.
 
-// row is what is known of a frame.
+// row is the rule of a frame.
 type row struct {
-	size uint64 // SP of the caller above this one's
-	bp   uint64 // the caller's RBP lies so far below its SP; 0 = it is not saved
+	size uint64 // the caller's SP minus this frame's SP
+	bp   uint64 // bytes from the slot of the caller's RBP up to the caller's SP; 0 = RBP is not saved
 }
 
 // rowsOf learns the rules of a stack from our own steps.

@@ -20,10 +20,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Made stacks: unwind data and code are real, of one runtime compiled for two
-// systems, so that PE and ELF do the same kind of work. Each frame is as big as
-// its function says, and its return address lies in the middle of another
-// function, so hardly two frames share a rule.
+// Made stacks have real unwind data and code, of one runtime compiled for two systems. So PE
+// and ELF do the same kind of work. Each frame has the size that its function declares. Its
+// return address is in the middle of another function, so hardly two frames share a rule.
 
 const (
 	coreclrDLL = "../.cache/dotnet-*-win/package/shared/*/*/coreclr.dll"
@@ -206,8 +205,9 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// BenchmarkMade is our walk of made PE stacks beside our walk of made ELF ones,
-// since no native unwinder of PE runs here, and that beside libunwind's.
+// BenchmarkMade compares our walk of made ELF stacks with libunwind's. It also compares our
+// walk of made PE stacks with our walk of made ELF stacks, because no native unwinder of PE
+// runs on Linux.
 func BenchmarkMade(b *testing.B) {
 	windows, linux := makePE(b), makeELF(b)
 	peers, _ := rivals(b)

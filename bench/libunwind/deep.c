@@ -1,10 +1,13 @@
-// Records its own stack in the file of package capture: real compiled frames of
-// known depth. Usage: deep FILE DEPTH (even, at least 8)
-//                     deep FILE DEPTH libgcc
-// The second then stays where it recorded, and walks that stack with libgcc, which keeps
-// nothing from step to step: each is a search for the FDE and its interpretation. It reads
-// "n N" lines, for N walks, and answers "ns frames"; "f 1" is answered by a hash of the
-// return addresses above record and their number.
+// Records its own stack in the file of package capture. The stack has real compiled frames
+// of known depth. The benchmarks of folder bench build and start this program.
+//
+//	Usage: deep FILE DEPTH (even, at least 8)
+//	       deep FILE DEPTH libgcc
+//
+// With "libgcc", the program stays at the place that it recorded, and walks that stack with
+// libgcc. libgcc caches nothing: each step searches the FDE and interprets it. The program
+// reads requests from stdin. For "n N", it walks N times and prints the nanoseconds and the
+// frames. For "f 1", it prints a hash and the number of the return addresses above record.
 #define _GNU_SOURCE
 #include <link.h>
 #include <pthread.h>

@@ -38,14 +38,16 @@ const (
 
 // view is libdw looking at a file as one of its machines.
 //
-// libdw puts the rules of a CIE on top of a default row, which it gets from the
-// machine in the ELF header, and does not tell them apart. (That of x86-64 is
-// wrong in 0.188: rax is meant to be rbx.) So it is asked three times, as
-// machines whose default rows differ in every register we keep: no explicit
-// rule can look like "no rule" in all of them, nor the other way round.
+// libdw adds the rules of a CIE to a default row, which depends on the machine in the ELF
+// header. Its answer does not show whether a rule is explicit. (The default row of x86-64 is
+// wrong in 0.188: it has rax instead of rbx.) So the test asks libdw three times, for machines
+// whose default rows differ in every register that we keep. An explicit rule differs from the
+// default row of at least one of them.
+//
+// view is one of these questions.
 type view struct {
 	name     string
-	machine  int // e_machine, -1: the file's own
+	machine  int // e_machine; -1: the machine of the file
 	own      bool
 	defaults [registers]rule
 }

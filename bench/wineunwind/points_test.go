@@ -11,15 +11,15 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-// The stack: noise, the same for all points. RSP stands at a quarter, so that
-// frames of up to 3 MiB can be left.
+// All points have the same stack, which contains noise. RSP is at a quarter of the stack, so
+// that an unwinder can leave frames of up to 3 MiB.
 const (
 	stackBase = 0x100000000000
 	stackSize = 4 << 20
 	stackTop  = stackBase + stackSize/4
 )
 
-// mix is a hash (SplitMix64's finalizer): what makes the noise.
+// mix is a hash (SplitMix64's finalizer). It generates the noise.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -35,14 +35,14 @@ func stackBytes() []byte {
 	return b
 }
 
-// point is one question.
+// point is one input of both unwinders: an instruction and its registers.
 type point struct {
 	rva  uint32
 	regs context.AMD64
 }
 
-// choose gives the points of up to limit functions of f, spread evenly, and of
-// the rare ones, and how many it left out since Wine would loop there.
+// choose returns the points of up to limit functions of f, spread evenly, and of functions
+// with rare unwind codes. loops counts the points that it left out because Wine would loop there.
 func choose(f *pe.File, limit int) (pts []point, loops int) {
 	for _, i := range functions(f, limit) {
 		fn, why := f.AMD64().Resolve(f.AMD64().Entry(i))

@@ -54,9 +54,9 @@ const (
 	mingw  = "/usr/lib/gcc/x86_64-w64-mingw32/*-posix/"
 )
 
-// images are what is asked about: the CLR's native code of two compilers' ages,
-// its compiled managed code with indirect entries and chains, C and C++ of GCC,
-// what compilers seldom make, and Go.
+// images are the tested images. They contain native code of the CLR by an old and a new
+// compiler, and its compiled managed code with indirect entries and chains. They also contain
+// C and C++ by GCC, code that compilers seldom generate (rare.s), and Go.
 var images = []image{
 	{name: "coreclr.dll 2.2.2", path: core22 + "coreclr.dll", functions: 4000},
 	{name: "clrjit.dll 2.2.2", path: core22 + "clrjit.dll", functions: 1500},

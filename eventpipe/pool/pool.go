@@ -1,5 +1,6 @@
-// Package pool measures how long work items wait in the queue of .NET's thread pool, and when the
-// pool starves, from the events of a trace or of a running process.
+// Package pool measures how long work items wait in the queue of .NET's thread pool. It also finds
+// the times when the pool starves. Its callers pass it the runtime's events, from a trace or from a
+// running process.
 //
 // Sources: dotnet/runtime src/libraries/System.Private.CoreLib/src/System/Diagnostics/Tracing/
 // FrameworkEventSource.cs (events 30 and 31), ClrEtwAll.man (55, 61, 62), and
@@ -12,9 +13,9 @@
 // has two addresses and is not measured. Events of different threads come out of order, so an item
 // may be read as taken before it is read as queued.
 //
-// Known gaps: items of the pool's own kinds, such as timers, count as those of the program,
-// and items that are still queued at the end are not measured. A pool on a machine without an idle
-// processor adds no thread, so that only the queue shows its starvation.
+// Known gaps: items of the pool's own kinds, such as timers, count as items of the program.
+// Items that are still queued at the end are not measured. On a machine without an idle processor,
+// the pool adds no thread, so that only the queue shows its starvation.
 package pool
 
 // maxItems bounds the remembered items.
@@ -22,7 +23,8 @@ const maxItems = 1 << 18
 
 // Queue pairs the events of items. T is the caller's data about a queued item.
 type Queue[T any] struct {
-	// Late bounds how long an item was queued whose removal is read first, in ticks of the clock.
+	// Late is in ticks of the clock. If an item's removal is read before its queueing, its time in the
+	// queue is at most Late.
 	Late uint64
 
 	queued map[uint64]queued[T]

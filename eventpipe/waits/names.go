@@ -248,8 +248,9 @@ func (n *Names) Replaced() bool {
 	return n.unloads > 0
 }
 
-// SetNative sets the function that returns, for a return address as an offset in an image's file, the same
-// address in the image's own addresses and the name of the function. Only the first call counts.
+// SetNative sets the function that names native code. find receives an image and a return address as an
+// offset in the image's file. It returns the address as the image's own symbols count it, and the name of the
+// function. Calls after the first one have no effect.
 func (n *Names) SetNative(find func(im *Image, offset uint64) (at uint64, name string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
-// script writes events of the runtime, one word each:
+// script writes a trace with events of the runtime. Each word of its text is one event:
 //
 //	T:C@S      thread T begins to wait for a lock, stack S      T:c  and ends
 //	T:W@S      the same for a wait handle, T:M@S for a Monitor  T:w
@@ -22,7 +22,7 @@ import (
 //	T:-N       N events of T are lost         T:!  T's counter begins again
 //	point      a sequence point               T>N  which counts N events of T
 //
-// Each takes a tick of one millisecond, or as many as the number after '+'.
+// The clock advances by one millisecond per event, or by the number of milliseconds after '+'.
 type script struct {
 	w       *nettracefile.Writer
 	tick    uint64 // a millisecond

@@ -25,8 +25,8 @@ func (v *visible) count(kind clrevent.Kind) {
 	}
 }
 
-// Unseen returns one line about the waits that the trace cannot show and what helps, "" if it can show
-// all kinds as far as is known. Call it after Finish.
+// Unseen returns one line about the kinds of waits that the trace cannot show, and what the user can do. It
+// returns "" if no such kind is known. Call it after Finish.
 func (a *Analysis) Unseen() string {
 	if a.visible.handles > 0 {
 		return ""

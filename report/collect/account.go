@@ -13,8 +13,8 @@ import (
 
 // Accounting. A sample carries the period of the clock. The engine sends the exact
 // processor time of each thread (wire.Usage), and a thread's samples are scaled to it.
-// Time that no sample locates goes to roots of its own, by cause, so that the profile of
-// a process adds up to the clock of the process.
+// Time without samples becomes separate root frames, one per cause. So the profile of a
+// process adds up to the processor time of the process.
 
 const (
 	// fewSamples is the expected number of samples below which a thread is scaled together

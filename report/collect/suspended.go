@@ -56,8 +56,8 @@ func (b *builder) name(stack, frame int) string {
 	return b.p.Frames[b.p.Stacks[stack].Frames[frame]].Name
 }
 
-// interrupted returns the index of a signal frame that interrupted a managed frame, if only native code
-// is above it and its handler is the runtime's; -1 if there is none.
+// interrupted returns the index of a signal frame directly above a managed frame. It returns -1 if there is
+// none, if managed code is above the signal frame, or if the signal's handler is not in the runtime.
 func (b *builder) interrupted(s *export.Stack) int {
 	for i, f := range s.Frames {
 		switch frame := &b.p.Frames[f]; {

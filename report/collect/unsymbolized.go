@@ -16,9 +16,9 @@ type DebugFiler interface {
 // unsymbolizedShare is the share of frames without a name that is worth a line.
 const unsymbolizedShare = 0.05
 
-// unsymbolized returns a line with the share of frames without a name, counted as often as they were
-// sampled, and the file that would name most of them. It returns "" if few frames lack a name, or if
-// no such file is known.
+// unsymbolized returns a line with the share of frames without a name, and the file that would name
+// most of them. A frame counts once per sample. It returns "" if few frames lack a name, or if no such
+// file is known.
 func unsymbolized(p *export.Profile, n Namer) string {
 	filer, ok := n.(DebugFiler)
 	if !ok {

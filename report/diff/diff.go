@@ -12,13 +12,12 @@
 // scatter is how much the times of a function differ between two runs beyond the error of
 // sampling, relative to the time.
 //
-// Strategy. Times of the second profile are divided by the scale, so that one slower function
-// does not make all others look faster, and a slower machine is no difference. The functions with enough
-// time to be judged are tested: the difference divided by its standard error, which has the sampling
-// error of both times and the scatter. The chance of any false difference in a comparison is at most alarm.
-// The scatter of the program's functions is what a robust estimate finds in the two profiles,
-// averaged with what runs of one program usually have. The runtime and the kernel scatter more than
-// the program.
+// Strategy. Times of the second profile are divided by the scale. So one slower function does not make
+// all others look faster, and a slower machine is no difference. Each function with enough time is tested:
+// its difference is divided by the standard error of the difference. That error is made of the sampling
+// error of both times and of the scatter. The chance of any false difference in a comparison is at most
+// alarm. The scatter of the program's functions is a robust estimate from the two profiles, averaged with
+// the usual scatter between runs of one program. The runtime and the kernel scatter more than the program.
 //
 // Known gaps: a program in which most of the time became slower evenly has a scale, and no
 // difference. The scale is part of the result. A function whose time depends on chance more than that of

@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// profileOf draws a profile: each function gets a number of samples of its own mean, and the
-// times of a run scatter by a few percent, as real ones do.
+// profileOf draws a random profile. means has the expected number of samples of each function.
+// The times of a run scatter by 4 %, as those of real programs do.
 func profileOf(run *rand.Rand, means []float64, speed float64) *export.Profile {
 	return scattered(run, means, speed, 0.04)
 }
@@ -80,9 +80,10 @@ func TestRegression(t *testing.T) {
 	}
 }
 
-// A regression of 10 % is the first row in at least 9 of 10 comparisons: of the time of the whole program, in
-// a method that had 2 % of it, and of the own time of a method with 24,000 samples or more, if times
-// scatter by 0.7 % between two runs. A method that did not change is no difference.
+// A regression of 10 % is the first row in at least 9 of 10 comparisons. One case adds 10 % of the time of
+// the whole program to a method that had 2 % of it. The others add 10 % to the own time of a method with
+// 24,000 samples or more, while times scatter by 0.7 % between two runs. A method that did not change is no
+// difference.
 func TestSmallRegression(t *testing.T) {
 	for _, c := range []struct {
 		name          string

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The text tree, the folded format, and the page do not show what the class library does between
-// the start of an async method and its body, MoveNext, which has the name of the method.
+// An async method and its body, MoveNext, have the same name. Between the two are methods of the
+// class library. The text tree, the folded format, and the page do not show those.
 
 // asyncHelpers are the methods that start or resume the body of an async method. The page has the
 // same expression in fold.js.

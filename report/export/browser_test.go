@@ -201,9 +201,9 @@ func lined() *Profile {
 	return p
 }
 
-// The table and the tooltips have lines, also of calls and in the inverted view, marks of inlined methods,
-// and the error of each share at several sizes, in light and dark, without scrolling sideways and with
-// enough contrast for each class.
+// The table and the tooltips show source lines, also of calls and in the inverted view. They mark inlined
+// methods and show the error of each share. At several window sizes, in light and dark, the page does not
+// scroll sideways, and each class of text has enough contrast.
 func TestPageLines(t *testing.T) {
 	b := browser.Find(t, "the lines of the page were not looked at")
 	const script = `<script>addEventListener('load', () => {

@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/browser"
 )
 
-// timed is a recording of one second: thread a works in its first half in f and in its second in
-// g, 50 samples of 10 ms in all, and thread b waits from 0.2 to 0.8 s, seen by one sample.
+// timed is a recording of one second. Thread a works in f in the first half and in g in the second
+// half, with 50 samples of 10 ms in all. Thread b waits from 0.2 to 0.8 s, with one sample.
 func timed() *Profile {
 	begin := time.Unix(1000, 0)
 	p := &Profile{Start: begin, Duration: time.Second,

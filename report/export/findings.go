@@ -60,8 +60,9 @@ func (p *Profile) starvation() string {
 	return "thread pool starvation: " + strings.Join(parts, "; ")
 }
 
-// convoy describes the place for whose locks at least convoyThreads threads waited at one time for
-// longest, "" if that was a small part of the recording.
+// convoy returns a line about the place in the program where threads queued for a lock: at least
+// convoyThreads threads waited there at the same time. If there are several such places, it chooses the
+// one where that lasted longest. It returns "" if it lasted less than convoyShare of the recording.
 func (p *Profile) convoy() string {
 	bySite := map[string][]Wait{}
 	for _, w := range p.Waits {

@@ -24,10 +24,14 @@ const (
 // WritePprof writes a gzipped profile.proto (google/pprof). Values: samples/count,
 // wall/nanoseconds, cpu/nanoseconds, and those of the recorded events. Each module is a
 // mapping with its build id, and each frame a location. A frame without a name has no function,
-// and its mapping is marked as not symbolized. Labels: thread_id, thread_name, gap
-// (incomplete stacks), not_sampled (the cause of CPU time without samples), trace_id and
-// span_id (of an Activity), and event, message, owner, and open (of events). The file name
-// of a function is its source file if known, and its module otherwise.
+// and its mapping is marked as not symbolized. The file name of a function is its source file
+// if known, and its module otherwise. The labels are:
+//
+//   - thread_id, thread_name
+//   - gap: of incomplete stacks
+//   - not_sampled: the cause of CPU time without samples
+//   - trace_id, span_id: of an Activity
+//   - event, message, owner, open: of events
 func WritePprof(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err

@@ -88,8 +88,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// The page shows the same rows while Fold is on, though it folds the start of a thread too, and each frame
-// while it is off.
+// While Fold is on, the page shows the same rows as the other formats, but it also folds the start of a
+// thread. While Fold is off, the page shows each frame.
 func TestPageRuns(t *testing.T) {
 	b := browser.Find(t, "the folded frames of the page were not looked at")
 	const script = `<script>addEventListener('load', () => {

@@ -46,9 +46,9 @@ func eventsOnly() *Profile {
 	return p
 }
 
-// handMade is a small profile with one of everything: all classes, a doubtful
-// frame, a gap in the middle, a stack cut at the root without a gap frame, an
-// address whose two frames share a function, a thread without a name.
+// handMade is a small profile with one example of everything. It has all classes, a doubtful
+// frame, a gap in the middle, and a stack cut at the root without a gap frame. It also has
+// two frames at different addresses of one function, and a thread without a name.
 func handMade() *Profile {
 	return &Profile{
 		Frames: []Frame{

@@ -12,7 +12,7 @@ import (
 // WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads, one per thread, and one
 // of CPU time if it was measured. The weights of the others are wall nanoseconds, or the metric of
 // lineMetric, such as samples, if wall time was not measured. If the times of the samples are known,
-// the profiles of threads are in true time order, and time that no sample covers has an empty stack.
+// the profiles of threads are in the order of time. Time without a sample then has an empty stack.
 // The profiles of all threads are sums, in no order.
 func WriteSpeedscope(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {

@@ -103,9 +103,9 @@ func sortFunctions(all []Function) {
 	})
 }
 
-// Functions returns the functions of a profile, the one with the largest Self first. The metric is that of
-// Profile.First. Without it, the metric is CPU time, or samples if CPU time was not measured, or the amount
-// of the first event if the profile has events only.
+// Functions returns the functions of a profile, the one with the largest Self first. Profile.First chooses
+// the metric. Without First, the metric is CPU time, or samples if CPU time was not measured. If the profile
+// has events only, the metric is the amount of the first event.
 func Functions(p *Profile) ([]Function, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

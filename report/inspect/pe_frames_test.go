@@ -20,9 +20,8 @@ import (
 
 const dwarfBase = peasm.Base
 
-// dwarfImage is a PE file with code at 1000h, one entry of the exception
-// directory for [1000h,1010h) and one section of DWARF, whose long name stands
-// in the string table.
+// dwarfImage returns a PE file with code at 1000h. Its exception directory has one entry, for
+// [1000h,1010h). It has one section of DWARF, whose long name is in the string table.
 func dwarfImage(machine uint16, name string, frames []byte) []byte {
 	text := peasm.NewSection(".text", 0x1000).Bytes(bytes.Repeat([]byte{0x90}, 0x40)...)
 	exception := peasm.Directory{RVA: 0x1100, Size: peamd64.EntrySize}

@@ -240,7 +240,7 @@ func TestMissing(t *testing.T) {
 }
 
 // TestDamaged: a trace that is cut at any byte, or has any byte changed, gives a profile without
-// invalid indices, and an error if it is cut.
+// invalid indices. A trace that is cut also gives an error.
 func TestDamaged(t *testing.T) {
 	for _, version := range []int{4, 6} {
 		whole := new(bytes.Buffer)

@@ -13,9 +13,8 @@
 // A payload is a sequence of uvarints and strings (uvarint length, bytes); the
 // order of fields is that of the struct. A writer may use a longer form of a
 // length than needed (it reserves three bytes and fills them in afterwards). A
-// reader skips messages of a type it does not know, and bytes at the end of a
-// payload that it does not know, so that fields can be added; Hello.Version
-// goes up only when old readers must refuse.
+// reader skips messages of unknown type, and unknown bytes at the end of a payload.
+// So fields can be added. Hello.Version increases only when old readers must refuse.
 //
 // The tool never writes. To end the stream, it shuts down its sending side, reads for a
 // moment longer, and closes. A sender may watch for the shutdown, and must treat a failed
@@ -228,11 +227,11 @@ const (
 // ProcessTID is the TID of a Usage that holds the clock of the whole process.
 const ProcessTID = 0
 
-// Usage is the processor time of a thread within the recording, sent when the thread ends
-// or the recording ends. Several messages of one TID add up: the kernel gives the TID of an
-// ended thread to a later one, and time that was watched and time that was not may come in
-// two messages. A message of ProcessTID replaces the one before; its cause is that of the
-// time that no thread has.
+// Usage is the processor time of a thread within the recording, sent when the thread or the
+// recording ends. Several messages of one TID add up, for two reasons. The kernel gives the TID
+// of an ended thread to a later one. Sampled and unsampled time of a thread may also come in
+// two messages. A message of ProcessTID replaces the previous one. Its Cause applies to the
+// process's time that belongs to no known thread.
 type Usage struct {
 	TID         uint64
 	CPUNanos    uint64 // exact processor time, user and kernel

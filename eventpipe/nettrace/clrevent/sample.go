@@ -36,9 +36,10 @@ func DecodeTick(payload []byte, version uint32, pointer int) (a Allocation, ok b
 // (dotnet/runtime docs/design/features/RandomizedAllocationSampling.md).
 const SampleMean = 100 * 1024
 
-// DecodeSampled reads AllocationSampled: every byte is chosen with the same
-// probability, so an object represents its size divided by the probability that at least
-// one of its bytes is chosen.
+// DecodeSampled reads the event AllocationSampled. The runtime chooses every allocated byte
+// with the same probability, and samples the object that contains a chosen byte. Weight is the
+// bytes that the object represents: its size divided by the probability that at least one of
+// its bytes is chosen. ok is false if the payload is too short. pointer is 4 or 8 bytes.
 func DecodeSampled(payload []byte, pointer int) (a Allocation, ok bool) {
 	r := read(payload, pointer)
 	r.U32()

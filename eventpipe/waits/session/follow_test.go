@@ -56,9 +56,9 @@ func TestListedAgain(t *testing.T) {
 	}
 }
 
-// TestListsOfCompiledMethods: a runtime that unloads methods may die of listing the
-// compiled ones, so that the end of a session that nobody keeps does not ask for them, nor
-// does what is asked for again and again.
+// TestListsOfCompiledMethods: a runtime that unloads methods may crash while it lists the
+// compiled ones. So seedwalk requests that list only once, and not at the end of a session
+// whose trace is not kept.
 func TestListsOfCompiledMethods(t *testing.T) {
 	const jit = clrevent.KeywordJIT
 	for _, c := range []struct {

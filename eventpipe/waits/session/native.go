@@ -14,9 +14,10 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
-// ReadMaps reads mappings from lines of /proc/PID/maps. A line for a Windows image has the same
-// form, with the range of the whole image and its time stamp in place of the inode. Windows
-// images are also searched in dir, by name.
+// ReadMaps adds the images of executable mappings to n. in contains lines of /proc/PID/maps. A
+// Windows image has a line of the same form: it has the range of the whole image, and the
+// image's time stamp in place of the inode. Windows images are also searched in dir, by name.
+// If in is damaged, ReadMaps adds the mappings before the damage and returns an error.
 func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
 	maps, err := live.ParseMaps(in)
 	var out []waits.Image

@@ -12,8 +12,8 @@
 // class library decides. Frames of native libraries that the runtime calls belong to the runtime. If
 // no frame decides, threads of the collector and of tiered compilation do.
 //
-// Known gaps: without symbol files, the collector and the type loader in libcoreclr have no names,
-// and their time on threads of the program is other time of the runtime.
+// Known gaps: without symbol files, functions of the collector and the type loader in libcoreclr have
+// no names. Their time on threads of the program is then counted as other time of the runtime.
 package category
 
 import (
