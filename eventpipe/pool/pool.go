@@ -23,8 +23,8 @@ const maxItems = 1 << 18
 
 // Queue pairs the events of items. T is the caller's data about a queued item.
 type Queue[T any] struct {
-	// Late is in ticks of the clock. If an item's removal is read before its queueing, its time in the
-	// queue is at most Late.
+	// Late is a time in ticks of the clock. If an item is read as taken before it is read as queued, the
+	// two are paired only if at most Late lies between their times.
 	Late uint64
 
 	queued map[uint64]queued[T]
@@ -36,7 +36,8 @@ type queued[T any] struct {
 	when uint64
 }
 
-// Queued records that an item was queued. It returns when the item was taken, if that is already known.
+// Queued records that an item was queued. If the item was already read as taken, Queued returns that time and
+// true, and forgets the item. Otherwise ok is false, and Taken reports the item later.
 func (q *Queue[T]) Queued(item, when uint64, what T) (taken uint64, ok bool) {
 	q.room()
 	taken, ok = q.taken[item]
@@ -48,7 +49,8 @@ func (q *Queue[T]) Queued(item, when uint64, what T) (taken uint64, ok bool) {
 	return 0, false
 }
 
-// Taken records that an item was taken. It returns the item's data, and when it was queued.
+// Taken records that an item was taken. It returns the item's data and when it was queued, and forgets the
+// item. ok is false if the queueing was not read yet: Queued then reports the item.
 func (q *Queue[T]) Taken(item, when uint64) (what T, since uint64, ok bool) {
 	q.room()
 	if w, known := q.queued[item]; known && w.when <= when {

@@ -10,9 +10,9 @@ import (
 )
 
 // TimerFile is a kernel timer. Go's poller waits for it as for a connection, so the waiting thread itself
-// continues with the goroutine. A timer of Go's would also wake the runtime's monitor, which then checks
-// every 20 us for a while, and a second thread that looks for work. A Go timer that is postponed repeatedly
-// wakes both at its old times. The calls here never block, so they do not involve the scheduler.
+// continues with the goroutine. A Go timer would wake two more threads: a thread that looks for work, and the
+// runtime's monitor, which then checks every 20 us for a while. A Go timer that is postponed repeatedly wakes
+// both at its old times. The calls here never block, so they do not involve the scheduler.
 type TimerFile struct {
 	file *os.File
 	Conn syscall.RawConn

@@ -3,18 +3,21 @@
 //
 // Sources: proc(5), /proc/PID/task/TID/syscall; process_vm_readv(2).
 //
-// Strategy. The stack of a waiting thread does not change. When a wait is older than a threshold, the kernel
-// reports the thread's stack pointer and instruction pointer (it does for a thread in a system call), and the
-// stack is copied. Nothing is stopped. The copy is unwound with call frame information down to managed code.
+// Strategy. The stack of a waiting thread does not change. When a wait is older than a threshold, the tool
+// reads the thread's stack pointer and instruction pointer from the kernel, and copies the stack. The kernel
+// reports both for any thread in a system call. No thread is stopped. The copy is unwound with call frame
+// information down to managed code.
+//
 // The join is verified: the walk must enter managed code at the event's own leaf address, or in the same
-// method. (For an inlined P/Invoke the runtime's address is a few bytes before the true return address.) The
-// frames are dropped if that fails, if the thread ran during the copy (its position changed), or if the copy
-// was not entirely within the wait, by the clock of the wait's stop event.
+// method. The method decides for an inlined P/Invoke, because the runtime's address is then a few bytes
+// before the true return address. The native frames are dropped in three cases: the join is not verified,
+// the thread ran during the copy (its position changed), or the wait ended before the copy did. The clock of
+// the wait's stop event decides the last case.
 //
 // If the runtime's own tables can be read (.NET 9 and later), the walk continues through managed code to the
-// thread's base, and native frames between managed ones and at the root get their exact places. The walk must
-// meet every address of the event in order, and no method that the event lacks; otherwise only the native
-// frames above are kept.
+// thread's base. Native frames between managed ones and at the root then get their exact places. The walk
+// must meet every address of the event in order, and no method that the event lacks. Otherwise only the
+// native frames above the event's are kept.
 //
 // Glossary. To *join* is to put native frames above those of a wait's event. A join is *verified* if both
 // name the same managed leaf.

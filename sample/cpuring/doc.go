@@ -7,8 +7,8 @@
 // Glossary. A *clock* is the perf event of one thread on one CPU. A *first period* is a clock's period until
 // its first hit: random, at most the whole period.
 //
-// Strategy. Each CPU has one ring, which the clocks of all threads on that CPU share, so that locked memory
-// does not grow with the number of threads. The kernel reports new threads at once, and a goroutine opens
+// Strategy. Each CPU has one ring. The clocks of all threads on that CPU share it, so locked memory does not
+// grow with the number of threads. The kernel reports new threads at once, and a goroutine opens
 // their clocks. Each clock begins with a random first period: otherwise a thread that ends before one period
 // would never be sampled. Each hit represents one whole period. Hits between the first one and the change of
 // the period are dropped. After several hits, a clock gets another random period near the whole one, so that

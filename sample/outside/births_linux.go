@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// births reports new threads and samples the first period of their processor time, because the engine opens
-// its own event for a new thread too late for that.
+// births reports new threads and samples the first period of their processor time. The engine opens its own
+// event for a new thread too late for that period.
 type births struct {
 	watch     *perfevent.Watch // nil: threads are found by listing
 	wait      *perfevent.Wait  // for the watch and the alarm

@@ -9,17 +9,21 @@
 //
 // Strategy. A perf event on each thread's CPU time sends the thread a signal, and the probe's handler
 // copies the stack (perfclock_linux.go). The event does not count in the kernel, where a signal would
-// interrupt a waiting system call. Kernel rings hold copies of the stacks for time in the kernel and for
-// threads that block the signal (kernelclock_linux.go), for the start of a command (started_linux.go),
-// and for the first period of a new thread (births_linux.go). Where perf events are forbidden, the
-// engine samples running threads at random moments (randomclock_linux.go). CPU timers sample threads that get
-// no perf event, or every thread if the user chooses them (timer_linux.go).
+// interrupt a waiting system call. Where no signal can be used, the kernel copies the stack into a ring:
+//
+//   - for time in the kernel, and for threads that block the signal (kernelclock_linux.go)
+//   - for the start of a command (started_linux.go)
+//   - for the first period of a new thread (births_linux.go)
+//
+// Where perf events are forbidden, the engine samples running threads at random moments
+// (randomclock_linux.go). CPU timers sample threads that get no perf event, or every thread if the user
+// chooses them (timer_linux.go).
 //
 // Blocked threads are read without a signal. The kernel reports where the thread waits, and the engine
 // reads its stack from here. If the thread's counters are the same before and after, position and stack
 // belong together. The engine sends a signal only if the first frames need a register that it cannot
-// read, and then once until the thread has run again. Resting threads are visited with exponential
-// backoff, and in an idle process once a minute. A visit covers all the time since the last one.
+// read. It then sends no other signal until the thread has run again. Resting threads are visited with
+// exponential backoff, and in an idle process once a minute. A visit covers all the time since the last one.
 //
 // Stacks are walked once the layout of the runtime's tables has been verified (package sampler). A dead end
 // is a gap with its reason, never a guess.

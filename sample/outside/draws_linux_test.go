@@ -94,9 +94,9 @@ func threadOf(t *testing.T) (tid uint32) {
 	return tid
 }
 
-// Only running threads are asked, and only after they have answered the previous request. If an answer
-// is lost, a thread that has answered is asked again, and for a thread that has not answered the engine
-// finds out why.
+// Only running threads receive a request, and only after they have answered the previous one. An answer can
+// be missing for two reasons. If the thread answered and the answer was lost, it receives another request. If
+// the thread did not answer, the engine finds out why.
 func TestDrawAll(t *testing.T) {
 	busy, asleep := threadOf(t), threadOf(t)
 	e, answer := drawing(t, map[uint32]string{busy: "R", asleep: "S"})

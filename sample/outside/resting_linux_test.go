@@ -87,8 +87,8 @@ func TestWaitsWhileIdle(t *testing.T) {
 	}
 }
 
-// A thread that ended was at its last known place for as long as the process was idle, whether a visit or a
-// listing finds the end.
+// A thread that ended counts at its last known place for as long as the process was idle. The result is the
+// same if a visit finds the end, and if a listing finds it.
 func TestEndedAfterRest(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {

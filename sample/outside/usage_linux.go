@@ -67,9 +67,10 @@ func (e *Engine) sendMissed(u *wire.Usage, nanos uint64, cause uint8) {
 	}
 }
 
-// missed returns the part of a thread's processor time whose samples are missing, 0 if that may be
-// chance. An event loses up to a third of its hits if its thread runs for less than 0.1 ms at a time, so
-// missing samples alone prove no loss.
+// missed returns the part of a thread's processor time that has no samples, in nanoseconds. located is the
+// thread's processor time that samples should cover. It returns 0 if the samples may be missing by chance.
+// Missing samples alone prove no loss: if a thread runs for less than 0.1 ms at a time, its event loses up to
+// a third of the hits.
 func (e *Engine) missed(t *threads.Task, located uint64) uint64 {
 	seen := t.Weighed - min(t.KernelLost, t.Weighed)
 	missed := located - min(seen, located)

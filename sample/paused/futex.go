@@ -88,10 +88,11 @@ const (
 	kinds     = 0x1f | 0x100 | 0x200 | 0x80 // all bits of the kinds of mutexes
 )
 
-// native returns the lock that contains the word, if that can be proven. The kernel maintains the owner of a
-// priority-inheriting futex. A word is a pthread mutex if the wait expects the value that only the slow path
-// of a mutex uses, the owner is another thread of this process, and the number of users is plausible. leaf is
-// the function that made the call, image the file that contains it.
+// native returns the lock that contains the word. Its Kind stays the zero value if the lock cannot be proven.
+// The kernel maintains the owner of a priority-inheriting futex. Any other word is a pthread mutex if three
+// conditions hold. The wait expects the value that only the slow path of a mutex uses. The owner is another
+// thread of this process. The number of users is plausible. leaf is the function that made the call, and
+// image the file that contains it.
 func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image string) (l Lock) {
 	if !w.ok {
 		return l

@@ -190,9 +190,10 @@ func (w *waiter) stays(t *target.Process) bool {
 	return t.Mem.ReadAt(b, w.at) && string(b) == string(w.data)
 }
 
-// entered finds the monitor that each waiter wants. The waiters of a monitor are accepted only if the threads
-// whose frames contain its address are as many as its waiter count, and these frames are unchanged. A thread
-// with the addresses of two monitors is left undecided.
+// entered finds the monitor that each waiter wants, and returns it by TID. A waiter is accepted on two
+// conditions. The monitor's waiter count equals the number of threads whose frames contain its address. The
+// waiter's frames have not changed since they were read. Other waiters are missing in the result, and so is
+// a thread with the addresses of two monitors.
 func (t locks) entered(waiters []waiter) map[uint32]Lock {
 	out := map[uint32]Lock{}
 	if len(waiters) == 0 {

@@ -1,6 +1,7 @@
-// Package perfevent opens the kernel's software events of perf on threads of other
-// processes, and reads their records: a clock of each thread's processor time whose overflow
-// copies registers and stack into a ring or sends a signal, and a watch for new threads.
+// Package perfevent opens the kernel's software events of perf on threads of other processes,
+// and reads their records. One kind of event is a clock of a thread's processor time. Its
+// overflow copies registers and stack into a ring, or sends a signal. The other kind is a
+// watch, which reports new threads.
 //
 // Source: perf_event_open(2); Linux include/uapi/linux/perf_event.h (records and their
 // layout), arch/x86/include/uapi/asm/perf_regs.h and arch/arm64/include/uapi/asm/perf_regs.h

@@ -50,8 +50,8 @@ type async struct {
 	chain  []tasks.Caller
 }
 
-// shell is a frame between a body and the one that ends the search, inclusive: the return address into it,
-// and where its part of the stack begins.
+// shell is a frame between a body and the frame that ends the search, or that last frame itself. ip is the
+// return address into it, and sp the lowest address of its part of the stack.
 type shell struct{ ip, sp uint64 }
 
 // asyncStats counts samples in an async method or task: those with callers, and the others by the reason
@@ -257,8 +257,9 @@ func (a *async) learnFrame(ip uint64, r tasks.Rule) {
 	a.rule(ip, uint64(r))
 }
 
-// addCallers appends the async callers of the walk that has just ended to the frames of the
-// stream, and marks the frames that only resumed the async method.
+// addCallers appends async callers to the frames of the stream, and marks the frames that only
+// resumed the async method. Base.Walk calls it after the walk of c, on the engine's thread. If
+// it finds no callers, the frames stay as they are, and Stats counts the reason.
 func (e *Base) addCallers(c *walk.Capture) {
 	a := e.Async
 	if a.Read(c.Objects); len(c.Objects) > 0 {

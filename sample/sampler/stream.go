@@ -56,8 +56,9 @@ func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return m.id, f.Kind
 }
 
-// Inlined implements stream.Methods. It writes the source position of an address once, and again after a
-// volatile FunctionID has changed its method, because an address may hold new code.
+// Inlined implements stream.Methods. It writes the source position of an address to the stream once. The
+// method of a volatile FunctionID can change, and the address may then contain new code. So Inlined writes
+// the position again after such a change.
 func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
 	addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup()
 	if all, ok := o.lines[addr]; ok {

@@ -1,12 +1,13 @@
 package threads
 
 // A process's clock is the sum of its threads' clocks. A thread's clock advances when the thread gives up its
-// processor, and at the kernel's ticks while it runs. So between two readings that show the same value
-//  - no thread has run and stopped,
-//  - no thread has run for longer than from the last tick to the later reading.
+// processor, and at the kernel's ticks while it runs. Two readings with the same value prove two facts:
 //
-// The second case matters: a thread that runs at the time of a reading may have started before it. A later
-// reading with the same value, at least one tick after the first, rules this out.
+//   - No thread ran and stopped between them.
+//   - A thread that runs at the later reading started after the last tick before it.
+//
+// So a thread that runs at the time of a reading may have started before it, without a trace in the clock. A
+// later reading with the same value, at least one tick after the first, rules this out.
 //
 // Source: the kernel's update_curr and thread_group_cputime. On a processor without ticks (nohz_full), a
 // thread with a timer on its clock still has ticks. Any other thread has one a second.

@@ -80,8 +80,8 @@ func (b *busy) sleeps(now int64) (until int64, ok bool) {
 	return b.times[i], i%2 == 0
 }
 
-// A thread that was asleep at its visit is reported as resting until it ran or a little less, however ticks,
-// runs, and readings interleave, and for nearly as long as it did rest.
+// A thread that was asleep at its visit is reported as resting until shortly before it ran, and never longer.
+// This holds for any order of ticks, runs, and readings. The reported rest is nearly as long as the true one.
 func TestCalm(t *testing.T) {
 	for run := range uint64(300) {
 		r := rand.New(rand.NewPCG(run, 11))

@@ -82,9 +82,10 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// The wall time of all samples equals that of all visits, except for time that waits for a sample. That holds
-// for any share of time in which a thread is blocked, however often it is seen blocked, and whichever of its
-// stacks are read. Blocked stacks get the share of time that the thread was blocked.
+// The wall time of all samples equals that of all visits, except for time that waits for a sample. This holds
+// for any share of time in which a thread is blocked. It does not depend on how often a visit finds the
+// thread blocked, or on which of its stacks are read. Blocked stacks get the share of time that the thread
+// was blocked.
 func TestWallTime(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {

@@ -22,9 +22,9 @@ func threadTableOf(t *testing.T, pid int) (r *Table, came, gone *[]uint32) {
 	return r, came, gone
 }
 
-// Sleeping threads cost system calls, which this test counts over three minutes of rounds with a simulated
-// clock: a few visits per thread until its stack is known, then one a minute, and one reading of the
-// process's clock per round, ten a second. There are no listings, because no thread has run.
+// Sleeping threads cost system calls. This test counts them over three minutes of rounds with a simulated
+// clock. A thread gets a few visits until its stack is known, and then one visit a minute. Each round reads
+// the process's clock once, ten times a second. There are no listings, because no thread has run.
 func TestSleepersAreCheap(t *testing.T) {
 	const threads, period, second = 200, int64(10 * time.Millisecond), int64(time.Second)
 	pid, _ := threadprog.Start(t, "sleepers", threads)
@@ -144,8 +144,8 @@ func ranBetween(t *testing.T, watched bool) {
 	}
 }
 
-// A thread that has run since its visit is visited when due even if the process has been idle since, because
-// its current stack is unknown.
+// A thread that has run since its visit has an unknown stack. So it is visited when due, even if the process
+// has been idle since the run.
 func TestIdleAfterRun(t *testing.T) {
 	const step = int64(100 * time.Millisecond)
 	pid, run := threadprog.Echo(t)
