@@ -20,10 +20,12 @@ const (
 	walkSteps = 64
 )
 
-// FuzzWalkAMD64 walks any stack by any call frame information. Whatever they
-// say: no panic, a reason, bounded steps, no allocation, a stack pointer that
-// only rises outside signal frames, and the same answer with and without the
-// rule cache.
+// FuzzWalkAMD64 walks any stack by any call frame information. For every input:
+//
+//   - no panic, no allocation, and at most walkSteps steps
+//   - a reason at the end of the walk
+//   - a stack pointer that only rises outside signal frames
+//   - the same result with and without the rule cache
 func FuzzWalkAMD64(f *testing.F) {
 	seedWalkAMD64(f)
 	u, plain := amd64.New(), amd64.New()
@@ -66,9 +68,8 @@ var nearby = [...]uint64{0, 1, 4, 64, 0}
 // middle is a stack pointer with room below it, where a wrong caller's may be.
 func middle(stack []byte) uint64 { return walkStack + uint64(len(stack)/4)&^15 }
 
-// maxWalkTime is far above what walkSteps steps take (each runs at most a few
-// thousand operations, a few milliseconds in all), and far below what a loop
-// without a bound would.
+// maxWalkTime is far above the time of walkSteps steps: each runs at most a few thousand
+// operations, so all take a few milliseconds. A loop without a bound exceeds it.
 const maxWalkTime = 10 * time.Second
 
 func checkTime(t *testing.T, begin time.Time) {
@@ -152,9 +153,9 @@ func plausibleStack() (stack []byte) {
 // walkFrames is where a walked module's frames lie in it.
 const walkFrames = 0x10_0000
 
-// eachWalkSeed passes on the middle of every n-th function of real sections, as an
-// address of the walked module, whose frames lie elsewhere than they were
-// linked: functions and frames are as far from each other as they were.
+// eachWalkSeed calls add with the middle of every n-th function of real sections. The address
+// is one of the walked module. Its call frame information is not at the linked address, but
+// functions and frames keep their distance from each other.
 func eachWalkSeed(s cfi.Sections, n int, add func(ip uint64)) {
 	table, _ := cfi.Load(s)
 	i := 0

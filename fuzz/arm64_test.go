@@ -93,10 +93,12 @@ func checkInfo(t *testing.T, i *pearm64.Info, offset uint32) {
 	}
 }
 
-// FuzzWalkARM64 walks any stack by any call frame information. Whatever they
-// say: no panic, a reason, bounded steps, no allocation, a stack pointer that
-// only rises outside signal frames, and the same answer with and without the
-// rule cache.
+// FuzzWalkARM64 walks any stack by any call frame information. For every input:
+//
+//   - no panic, no allocation, and at most walkSteps steps
+//   - a reason at the end of the walk
+//   - a stack pointer that only rises outside signal frames
+//   - the same result with and without the rule cache
 func FuzzWalkARM64(f *testing.F) {
 	seedWalkARM64(f)
 	u, plain := arm64.New(), arm64.New()

@@ -22,9 +22,9 @@ func frameSeed(program ...byte) []byte {
 	return append(out, 0, 0, 0, 0)
 }
 
-// encodedSeed is an .eh_frame whose CIE has a personality, an area for language
-// data and pointers of an encoding, and whose FDEs cover [begin, end) of
-// 32 bits; where the encoding is relative they lie elsewhere, which is as good.
+// encodedSeed returns an .eh_frame. Its CIE has a personality, an area for language data, and
+// pointers of encoding enc. Each FDE covers a range [begin, end) of 32 bits. With a relative
+// encoding, the FDEs cover other addresses, which makes no difference to the fuzzer.
 func encodedSeed(enc byte, ranges ...[2]uint32) []byte {
 	cie := []byte{0, 0, 0, 0, 1, 'z', 'P', 'L', 'R', 0, 1, 0x78, 16, 7, 0x9b, 1, 2, 3, 4, 0xff, enc, 0x0c, 7, 8, 0x90, 1, 0, 0}
 	out := append([]byte{byte(len(cie)), 0, 0, 0}, cie...)
@@ -254,9 +254,9 @@ func searchTable(pairs ...[2]uint32) []byte {
 
 const hdrAt = 0x1800
 
-// FuzzOpened asks a table that was opened and one that was read the same. Where the header
-// leads only to FDEs that the section has, and none of them lie over each other, the answers
-// are the same from the first; in any case once all has been read.
+// FuzzOpened compares the results of a table that was opened (cfi.Open) and one that was read
+// at once (cfi.Load). They are equal from the start if the header refers only to FDEs of the
+// section, and no FDEs overlap. In any case, they are equal after Complete.
 func FuzzOpened(f *testing.F) {
 	eh := frameSeed(programSeeds[1]...)
 	f.Add(searchTable([2]uint32{0x1000, 22}), eh, uint64(0x1001), uint64(hdrAt))

@@ -18,8 +18,8 @@ type seedImage struct {
 	rva  uint32
 }
 
-// seedImages returns real PE files for x64, and for ARM64, for which there is no
-// compiler everywhere, one that is made of the functions recorded of one.
+// seedImages returns real PE files for x64, and PE files that are made of recorded functions,
+// for x64 and ARM64. Not every machine has a compiler for ARM64.
 func seedImages(t testing.TB) map[string]seedImage {
 	out := map[string]seedImage{"made": {imageSeed(), 0x1005}}
 	for name, b := range seedFiles(t, "*.dll") {

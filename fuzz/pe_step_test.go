@@ -12,10 +12,12 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// FuzzPEStep steps by any unwind information and any code through an unwinder:
-// no panic, a reason, registers untouched after a stop, a stack pointer that
-// only rises outside machine frames, no allocation, the same answer with and
-// without caches.
+// FuzzPEStep steps by any unwind information and any code. For every input:
+//
+//   - no panic, no allocation, and a reason for each stop
+//   - unchanged registers after a stop
+//   - a stack pointer that only rises outside machine frames
+//   - the same result with and without caches
 func FuzzPEStep(f *testing.F) {
 	seedPEStep(f)
 	u, plain := amd64.New(), amd64.New()
@@ -81,10 +83,12 @@ func seedPEStep(f *testing.F) {
 	}
 }
 
-// FuzzPEStepARM64 steps by any packed word or .xdata record through an
-// unwinder: no panic, registers untouched after a stop, a stack pointer that
-// only rises unless the caller was interrupted, no allocation, the same answer
-// with and without caches.
+// FuzzPEStepARM64 steps by any packed word or .xdata record. For every input:
+//
+//   - no panic, and no allocation
+//   - unchanged registers after a stop
+//   - a stack pointer that only rises unless the caller was interrupted
+//   - the same result with and without caches
 func FuzzPEStepARM64(f *testing.F) {
 	for _, from := range []vectors{{"arm64-native.jsonl.gz", 3}, {"arm64-packedx.jsonl.gz", 3}, {"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
 		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.word&3*r.word, r.into, uint64(0x7000_0400), true) })

@@ -19,8 +19,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// imageSeed is a PE32+ image for x64 of one section that holds a function at
-// 1000h, its entry at 1100h and its unwind information at 1110h.
+// imageSeed returns a PE32+ image for x64 with one section. The section has a function at
+// 1000h, its entry at 1100h, and its unwind information at 1110h.
 func imageSeed() []byte {
 	s := peasm.NewSection(".text", 0x1000).Bytes(0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3).Label("end")
 	s.Goto(0x1100).Label("entry").U32(0x1000).AtLabel("end", "info")
@@ -29,10 +29,10 @@ func imageSeed() []byte {
 	return im.Bytes()
 }
 
-// FuzzPE reads any bytes as an image, as a file and as it is mapped, asks it for
-// everything, and walks from some of its instructions by both architectures'
-// walkers: no panic, nothing outside the bytes, as many answers as bytes allow,
-// and the file and its mapped copy say the same.
+// FuzzPE reads any bytes as an image, as a file and as it is mapped. It calls every reader,
+// and walks from some instructions with the walkers of both architectures. There must be no
+// panic, and no read outside the bytes. The number of results is bounded by the number of
+// bytes. The file and its mapped copy must give the same results.
 func FuzzPE(f *testing.F) {
 	for _, im := range sorted(seedImages(f)) {
 		f.Add(im.file, im.rva)

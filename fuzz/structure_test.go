@@ -18,14 +18,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Structural mutation: a whole real file and a script of edits to it. An edit
-// takes one of the fields that the file's own headers lead to (a count, an
-// offset, a size, a record's length, an opcode) and puts a value into it that is
-// at home in such files: a bound, another field's value, the size of the file,
-// one bit more or less. So a fuzzer is deep in the readers from its first
-// input, where random bytes are refused at the first magic number.
+// Structural mutation: the input of the fuzzer is a script of edits to a whole real file. An
+// edit changes one field that the file's own headers refer to: a count, an offset, a size, a
+// record's length, or an opcode. The new value is one that such files contain: a bound, another
+// field's value, the size of the file, or the old value with one bit changed. So the fuzzer
+// reaches the inner parts of the readers with its first input. Readers refuse random bytes at
+// the first magic number.
 
-// field is a number in a file.
+// field is a number in a file: its offset and its size in bytes.
 type field struct{ at, size int }
 
 // whole is an undamaged file and what can be edited in it.

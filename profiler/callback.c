@@ -1,7 +1,7 @@
 /* The COM interface of the profiler: DllGetClassObject, a class factory, and one object that implements
- * every ICorProfilerCallback up to 11. Callbacks run on application threads, so most of them only record the event.
- * Three wait: Initialize for the sampler's start (up to 20 s), ModuleUnloadStarted until the sampler has
- * finished resolving names (up to 1 s), and Shutdown for the sampler's end (up to 3 s). */
+ * every ICorProfilerCallback up to 11. Callbacks run on application threads, so most of them only record
+ * the event. Three callbacks wait. Initialize waits up to 20 s for the sampler's start. ModuleUnloadStarted
+ * waits up to 1 s, while the sampler resolves names. Shutdown waits up to 3 s for the sampler's end. */
 #include "callback.h"
 
 #include <stdio.h>

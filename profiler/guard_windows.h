@@ -1,11 +1,12 @@
 /* Saves and restores what the Go runtime changes in a Windows process when it starts: the counterpart of
  * guard.c. Included once by each library that contains Go.
  *
- * Go 1.26, src/runtime/os_windows.go (osinit, preventErrorDialogs, initLongPathSupport): the error mode
- * (no crash reports of the program, and of its children, which inherit it), WER's flags, the priority
- * boost of threads, the process's long-path bit. Go also adds two vectored handlers and a console control
- * handler, which ignore events that are not Go's, and subscribes to suspend and resume of the machine:
- * those stay. */
+ * Go 1.26 changes four things in src/runtime/os_windows.go (osinit, preventErrorDialogs,
+ * initLongPathSupport). They are the error mode, WER's flags, the priority boost of threads, and the
+ * process's long-path bit. Children inherit the error mode, which turns crash reports off.
+ *
+ * Other changes stay. Go adds two vectored handlers and a console control handler, which ignore events that
+ * are not Go's. Go also subscribes to suspend and resume of the machine. */
 #ifndef SW_GUARD_WINDOWS_H
 #define SW_GUARD_WINDOWS_H
 

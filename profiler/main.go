@@ -5,10 +5,13 @@
 // one thread, the sampler, which the C half starts. Package host presents the process from inside; package
 // agent is the loop, without cgo.
 //
-// Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the tool; on Windows
-// tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds per second), SEEDWALK_RAW (file for raw samples),
-// SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_BESIDE (this library is loaded beside another
-// profiler).
+// Environment, set by `seedwalk record`:
+//
+//   - SEEDWALK_SOCKET: unix socket of the tool; on Windows tcp:ADDRESS:PORT:SECRET
+//   - SEEDWALK_RATE: rounds per second
+//   - SEEDWALK_RAW: file for raw samples
+//   - SEEDWALK_STACK_BYTES: room for one copied stack
+//   - SEEDWALK_BESIDE: this library is loaded beside another profiler
 //
 // Sources: dotnet/runtime docs/design/coreclr/profiling and src/coreclr/inc/ clrconfignames.h (the
 // environment), releases 2.0 to 10.0; the headings of package host's C files list what the runtime calls.

@@ -68,8 +68,8 @@ func TestAgentHour(t *testing.T) {
 	compareTimes(t, reader, arrived)
 }
 
-// Twenty processes are recorded at the default rate. Their own use of a core grows by less than
-// 0.5 % each, none dies, nothing fails, and the agent's use, memory, and descriptors stay where they are.
+// Twenty processes are recorded at the default rate. The processor time of each grows by less than 0.5 % of a
+// core. No process dies, and nothing fails. The agent's processor time, memory, and descriptors do not grow.
 func TestAgentFlat(t *testing.T) {
 	long := longRun(t)
 	var targets []*process

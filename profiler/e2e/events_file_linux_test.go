@@ -206,8 +206,8 @@ func (f *jsonProfile) everything(t *testing.T, truth string) {
 	t.Logf("%d samples, %v on processors of %v", f.Samples, time.Duration(cpu), time.Duration(wall))
 }
 
-// For every thread that waits for ever, the native frames of its samples and of its event in a recording are
-// those that gdb sees, address by address.
+// Some threads of the program wait without end. For each, the native frames in its samples and in its event
+// have the same addresses as in gdb.
 func TestEventsGDB(t *testing.T) { eachRuntime(t, eventsGDB) }
 
 func eventsGDB(t *testing.T, runtime string) {

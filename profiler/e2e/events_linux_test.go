@@ -26,8 +26,8 @@ const everyWait = "mutex,events,semaphore,join,monitor,task,silence,many"
 // everyEvent is all that a recording can have.
 const everyEvent = "cpu,wall,waits,locks,alloc,exception"
 
-// In a recording of everything from the start of a program, each of its waits is there once, together with
-// its allocations, its exceptions, and samples.
+// A recording of all events from the start of a program has each of the program's waits once. It also has
+// the program's allocations, exceptions, and samples.
 func TestEventsStart(t *testing.T) { eachRuntime(t, eventsStart) }
 
 func eventsStart(t *testing.T, runtime string) {

@@ -18,8 +18,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Each format made later from a recording, by report and by convert, is byte for byte the one that record
-// wrote, though the recorded program has ended.
+// report and convert write each format from a recording after the recorded program has ended. The files are
+// equal, byte for byte, to those that record wrote.
 func TestFormatsOfRecording(t *testing.T) {
 	dir := tempdir.New(t)
 	names := []string{"pb.gz", "folded", "speedscope.json", "firefox.json", "trace.json", "otlp", "otlp.json", "json", "html"}

@@ -183,10 +183,9 @@ func (p *jsonProfile) processorTime() map[string]time.Duration {
 	return spent
 }
 
-// A library of Go puts the runtime's handlers on alternate stacks of 16 KiB, where our handler must not run
-// on top of one that waits for a collection; and Go uses SIGURG. Collections are rare in this test, because
-// frequent ones kill .NET without us: .NET 9.0.5 died with this library in three of three runs that collected
-// every 5 ms and allocated, and in one of three that only collected.
+// A library of Go puts the runtime's handlers on alternate stacks of 16 KiB. Our handler must not run there
+// on top of a handler that waits for a collection. Go also uses SIGURG. Collections are rare in this test,
+// because frequent ones kill .NET even without seedwalk (see TestProbeGoStorm).
 func TestProbeSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	r := recordRaw(t, "--mode probe --rate 250", survive(t, "go")...)
@@ -202,11 +201,10 @@ func TestProbeSurvivesGo(t *testing.T) {
 
 var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs each program alone, and with the probe")
 
-// A library of Go, and a collection every 5 ms. .NET itself sometimes dies of this: Go makes the
-// runtime's handlers run on alternate stacks with 12 KiB of room, and the handler that waits for a
-// collection needs 13 (dotnet/runtime issue 127320). So the program runs as often without the probe as
-// with it, and may die about as often. The second program has larger alternate stacks, on which it
-// hardly ever dies.
+// A library of Go, and a collection every 5 ms. .NET itself sometimes dies of this. Go makes the runtime's
+// handlers run on alternate stacks with 12 KiB of room. The handler that waits for a collection needs
+// 13 KiB (dotnet/runtime issue 127320). So the program runs as often without the probe as with it, and may
+// die about as often. The second program has larger alternate stacks, on which it hardly ever dies.
 func TestProbeGoStorm(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	if *storms == 0 {

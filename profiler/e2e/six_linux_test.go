@@ -116,8 +116,8 @@ func unnamedLeaves(t *testing.T, path, module string) float64 {
 	return 100 * without / all
 }
 
-// generatorInput makes a folder with the runtime and the generator, whose libraries replace those of
-// the runtime, and a folder with a model of a service.
+// generatorInput makes two folders. merged contains the runtime and the generator; the generator's
+// libraries replace those of the runtime. input contains a model of a service.
 func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 	t.Helper()
 	merged, input = filepath.Join(dir, "generator"), filepath.Join(dir, "shop")

@@ -35,9 +35,9 @@ type windowsProgram struct {
 	hijack func(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk)
 }
 
-// grammar describes the possible stacks of a thread, root last: a name for a method of the program, c for one
-// of the class library, s for a stub, n for the system's code, X for its RaiseException, other letters for
-// the images of the program.
+// grammar describes the possible stacks of a thread, root last. A method of the program has its name. The
+// letter c is a method of the class library, s a stub, n code of the system, and X its RaiseException. Other
+// letters are images of the program.
 type grammar struct {
 	thread string
 	stack  *regexp.Regexp

@@ -86,9 +86,9 @@ func (m *matrix) add(t *testing.T, s *raw.Sample) {
 	}
 }
 
-// blocksOf checks, independently of the merger, that every managed frame the CLR reported is in the merged
-// stack, in order, and that the unmanaged frames above it end at its stack pointer, or at its frame pointer
-// if it has its own.
+// blocksOf checks the merged stack independently of the merger. Every managed frame that the CLR reported
+// must be in the stack, in order. The unmanaged frames above it must end at its stack pointer, or at its
+// frame pointer if it has its own.
 func (m *matrix) blocksOf(t *testing.T, s *raw.Sample) {
 	t.Helper()
 	at, afterMarker := 0, true // the top of the stack is a block too, unless it is managed
@@ -227,8 +227,8 @@ func (m *matrix) verdict(t *testing.T, want int) {
 			t.Errorf("managed on top: %v %d times", hr, n)
 		}
 	}
-	// With managed code on top, a try may only meet locks of the CLR's, or a collector that begins (rows 7 to
-	// 11 of the table).
+	// With managed code on top, only two things may make a try fail: a lock of the CLR, or the start of a
+	// collection (rows 7 to 11 of the table).
 	for k, n := range m.tries {
 		managed, unsafe := k[0] == seed.NotNeeded.String(), k[1] == clr.CORPROF_E_STACKSNAPSHOT_UNSAFE.String()
 		if managed && k[1] != clr.S_OK.String() && (!unsafe || n > 1+m.total/500) {

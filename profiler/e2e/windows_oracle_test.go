@@ -20,11 +20,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// For this test, a profiler library (profiler/oracle_windows.c) has Wine's RtlVirtualUnwind walk every block
-// of unmanaged frames too, while the thread is suspended, from the same registers. Its frames are compared
-// with the product's: rip, rsp and every nonvolatile register of every frame.
+// This test uses a special profiler library (testprof/oracle/oracle_windows.c). While a thread is suspended,
+// Wine's RtlVirtualUnwind also walks every block of unmanaged frames, from the same registers. The test
+// compares its frames with the product's: rip, rsp, and every nonvolatile register of every frame.
 
-// oracleWalk is one of its walks; profiler/oracle.h.
+// oracleWalk is one walk by RtlVirtualUnwind; see testprof/oracle/oracle.h.
 type oracleWalk struct {
 	oracleHead
 	Frames [][10]uint64 // rip rsp rbx rbp rsi rdi r12 r13 r14 r15
@@ -150,8 +150,8 @@ func row(r *context.AMD64) (w [10]uint64) {
 	return w
 }
 
-// walk compares one walk of the oracle with ours from the same registers, and ours with the frames that the
-// product has put into the merged stack.
+// walk makes our walk from the registers of one walk of the oracle. It compares our walk with the oracle's,
+// and with the frames of the merged stack.
 func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	t.Helper()
 	regs, at := s.Capture.Regs.AMD64, 0

@@ -108,9 +108,9 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 	}
 }
 
-// The sample profilers as a vendor builds them for Windows, linked with the DLL or the archive, on either
-// runtime: their stacks are possible according to the program's source, frame by frame, and the program works
-// as without them, even with short-lived threads, hardware exceptions, and collections.
+// The sample profilers are built as a vendor builds them for Windows, linked with the DLL or the archive. On
+// either runtime, each frame of their stacks is possible according to the program's source. The program works
+// as it does without them, even with short-lived threads, hardware exceptions, and collections.
 func TestWindowsSampler(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range combinations([]string{"2.2.2", "10.0.9"}, "seedwalk.dll") {

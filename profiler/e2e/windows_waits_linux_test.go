@@ -133,9 +133,9 @@ func fromRaw() int64 {
 	return steady.Nano() - raw.Nano()
 }
 
-// On Windows the library copies the stacks of the runtime's events and the tool walks them. Each wait of the
-// program is there once, with a whole stack, and the counts agree with a trace that the runtime itself wrote
-// of the same run. The same recording has the program's allocations, exceptions, and samples.
+// On Windows, the library copies the stacks of the runtime's events, and the tool walks them. The recording
+// has each wait of the program once, with a whole stack. The counts agree with a trace that the runtime
+// itself wrote of the same run. The same recording has the program's allocations, exceptions, and samples.
 func TestWindowsEvents(t *testing.T) {
 	dir := tempdir.New(t)
 	file, trace := filepath.Join(dir, "out.json"), filepath.Join(dir, "run.nettrace")

@@ -254,8 +254,9 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 #define SW_WAITS 64 /* attempts to wait for a copy that has started */
 #endif
 
-/* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, SW_ASKED if it did not answer
- * in time, in which case the request is withdrawn, or SW_CAPTURING if its copy is still incomplete. */
+/* Waits up to timeout_us for the copy of a slot; a started copy gets more attempts. The sampler calls it.
+ * Returns SW_CAPTURED if the copy is complete, SW_IDLE if the thread is gone, and SW_CAPTURING if the copy
+ * is still incomplete. SW_ASKED means that the thread did not answer in time; the request is withdrawn. */
 int sw_await(int slot, int timeout_us)
 {
 	struct sw_slot *s = &slots[slot];

@@ -128,8 +128,8 @@ static sw_hresult count(uint64_t function, uint64_t ip, uint64_t info, uint32_t 
 	return 1;
 }
 
-/* The first walk makes the CLR set up state for the calling thread, which may take locks, so one walk is
- * made while nothing is suspended. */
+/* Makes one walk while no thread is suspended. In the first walk, the CLR creates state for the calling
+ * thread, and that may take locks. callbacks receives the number of frames that the CLR reported. */
 sw_hresult sw_prime(uint64_t thread_id, int *callbacks)
 {
 	*callbacks = 0;

@@ -1,9 +1,9 @@
 /* The C half of the profiler: the code that must not enter Go.
  *
- * The CLR calls the callbacks on application threads (they are in the library that contains this code, and
- * record events with the functions below), and, on Linux, application threads run the signal handler
- * (capture_linux.c). Both are C only. One thread, the sampler, runs Go and calls the functions declared
- * here. The structures are shared with Go word for word; both sides check their layout.
+ * Application threads run two parts of this code, which are C only. The CLR calls the callbacks on them. The
+ * callbacks are in the library that contains this code, and record events with the functions below. On
+ * Linux, application threads also run the signal handler (capture_linux.c). One thread, the sampler, runs
+ * Go and calls the functions declared here. C and Go share the structures; both sides check their layout.
  *
  * Sources: dotnet/runtime src/coreclr/inc/corprof.idl and cor.h (slots and constants); Linux signal(7),
  * sigqueue(3); Windows winnt.h. */

@@ -111,11 +111,11 @@ int sw_threads_copy(struct sw_thread *out, int room)
 	return count;
 }
 
-/* A thread that is alive stays so between sw_window_enter and sw_window_leave. dead is read first, because
- * between the two reads the entry may be reused for another thread, which clears dead and has no tid until
- * it is bound. In the other order, the tid of a destroyed thread would be combined with the state of its
- * successor, whose thread_id may be the same. thread_id is read again at the end: the system reuses its
- * numbers too, and the successor may have the same tid. */
+/* A thread that is alive stays so between sw_window_enter and sw_window_leave. dead is read before tid,
+ * because the entry may be reused for another thread between the two reads. Reuse clears dead, and the
+ * entry has no tid until the new thread is bound. In the other order, the tid of a destroyed thread would
+ * be combined with the state of its successor, whose thread_id may be the same. thread_id is read again at
+ * the end: the system reuses its numbers too, and the successor may have the same tid. */
 int sw_thread_alive(uint64_t thread_id, uint64_t tid)
 {
 	struct sw_thread *t = find(thread_id);

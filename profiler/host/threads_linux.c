@@ -21,9 +21,9 @@ void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *hi
 
 enum { ALTERNATE = 256 << 10, PAGE = 4096 };
 
-/* Gives a thread an alternate stack with room for several handlers. The CLR's have 16 KiB. That is too
- * small if a library such as Go's runtime moves all handlers there, and ours interrupts the CLR's own,
- * which waits in it for a collection. */
+/* Gives a thread an alternate stack with room for several handlers. The CLR's alternate stacks have 16 KiB.
+ * That is too small if a library such as Go's runtime moves all handlers to them. Our handler can then
+ * interrupt a handler of the CLR that waits for a collection on the same stack. */
 static void more_room(struct sw_thread *t)
 {
 	stack_t now, ours = {.ss_size = ALTERNATE};

@@ -88,7 +88,7 @@ const (
 	kinds     = 0x1f | 0x100 | 0x200 | 0x80 // all bits of the kinds of mutexes
 )
 
-// native returns the lock that contains the word. Its Kind stays the zero value if the lock cannot be proven.
+// native returns the lock that contains the word, or a Lock of kind NoLock if the lock cannot be proven.
 // The kernel maintains the owner of a priority-inheriting futex. Any other word is a pthread mutex if three
 // conditions hold. The wait expects the value that only the slow path of a mutex uses. The owner is another
 // thread of this process. The number of users is plausible. leaf is the function that made the call, and

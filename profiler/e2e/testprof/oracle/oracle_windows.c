@@ -1,13 +1,13 @@
 //go:build oracle
 
-/* A test's second opinion, never in the product: RtlVirtualUnwind walks what our
- * own walker walks, in the same window, from the same registers.
+/* A second walker for a test, never in the product. RtlVirtualUnwind walks the same
+ * stacks as our own walker, in the same window, from the same registers.
  *
- * RtlLookupFunctionEntry may not be asked there, so that the entry of an address
- * comes from a search of the image's exception directory, and an address outside
- * all images ends a walk: it is managed code, or nobody's. RtlVirtualUnwind
- * trusts its input: before each step all that it may read is held against the
- * bounds of the stack.
+ * The window forbids calls of RtlLookupFunctionEntry. So the entry of an address
+ * comes from a search of the image's exception directory. An address outside all
+ * images ends a walk: it is managed code, or belongs to no code at all.
+ * RtlVirtualUnwind does not check its input. So before each step, every address
+ * that it may read is compared with the bounds of the stack.
  *
  * Source: "x64 exception handling" (UNWIND_INFO). */
 #include "platform.h"
