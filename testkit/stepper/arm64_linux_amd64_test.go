@@ -268,7 +268,7 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	m := module.Module{ID: 1, Start: 0x200000, End: 0x500000, Path: bin, ELF: f, CFI: table}
+	m := module.Module{ID: 1, Start: 0x200000, End: 0x800000, Path: bin, ELF: f, CFI: table}
 	edit(&m)
 	p := newStepped64(g, m, func(pc uint64) ([]byte, bool) { return f.BytesAt(pc, 4) })
 	p.guess, p.parts = guess, outlined(f)

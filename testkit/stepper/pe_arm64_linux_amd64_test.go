@@ -38,7 +38,7 @@ func (b *build) image64(t *testing.T, dir, source, tables string) (f *pe.File, f
 	t.Helper()
 	b.need(t, "qemu-aarch64", lldLink, "aarch64-linux-gnu-gcc")
 	object, dll := filepath.Join(dir, "shapes.o"), filepath.Join(dir, "shapes.dll")
-	command(t, append(append([]string{}, b.cc...), "-ffreestanding", "-mno-stack-arg-probe", tables, "-w", "-DNOLIBC", "-c", "-o", object, source)...)
+	b.object(t, object, "-ffreestanding", "-mno-stack-arg-probe", tables, source)
 	command(t, lldLink, "/dll", "/entry:everything", "/machine:arm64", "/nodefaultlib", "/lldmingw", fmt.Sprintf("/base:%#x", imageBase), "/out:"+dll, object)
 	return flatten(t, dir, dll)
 }

@@ -34,7 +34,6 @@ const randomImages = `
   clang-19-avx512      clang-19 -O3 --target=x86_64-w64-windows-gnu -mavx512f -mprefer-vector-width=512
   clang-19-frames      clang-19 -O3 --target=x86_64-w64-windows-gnu -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
   clang-19-align       clang-19 -O2 --target=x86_64-w64-windows-gnu -mstack-alignment=64 -mstackrealign
-  clang-19-outline     clang-19 -Oz --target=x86_64-w64-windows-gnu -mllvm -enable-machine-outliner=always
   clang-19-retpoline   clang-19 -O2 --target=x86_64-w64-windows-gnu -mretpoline
   clang-19-zeroed      clang-19 -O2 --target=x86_64-w64-windows-gnu -fzero-call-used-regs=used
   clang-19-sls         clang-19 -O1 --target=x86_64-w64-windows-gnu -mharden-sls=all
@@ -65,7 +64,7 @@ const randomImages64 = `
   clang-19-align    clang-19 --target=aarch64-w64-windows-gnu -O1 -mstack-alignment=64
   clang-13-msvc     clang-13 --target=aarch64-pc-windows-msvc -O1
   clang-16-msvc     clang-16 --target=aarch64-pc-windows-msvc -O3 -fomit-frame-pointer
-  clang-19-msvc     clang-19 --target=aarch64-pc-windows-msvc -O2 -mspeculative-load-hardening
+  clang-19-msvc     clang-19 --target=aarch64-pc-windows-msvc -O2 -mharden-sls=all
   clang-19-msvc-O1  clang-19 --target=aarch64-pc-windows-msvc -O1 -fno-inline
 `
 
@@ -106,6 +105,19 @@ const randomBuilds64 = `
   clang-19-align    clang-19 --target=aarch64-linux-gnu -O1 -mstack-alignment=64
 `
 
+// languageBuilds64 are builds of AArch64 programs in the format of languageBuilds.
+const languageBuilds64 = `
+  fortran-O0    f90 aarch64-linux-gnu-gfortran -O0
+  fortran-O3    f90 aarch64-linux-gnu-gfortran -O3 -fcheck=all
+  d-gdc-O0      d   aarch64-linux-gnu-gdc-12 -O0
+  d-gdc-O2      d   aarch64-linux-gnu-gdc-12 -O2 -fomit-frame-pointer
+  c++-g++-O0    cc  aarch64-linux-gnu-g++ -std=c++20 -O0
+  c++-g++-O2    cc  aarch64-linux-gnu-g++ -std=c++20 -O2
+  c++-g++-pac   cc  aarch64-linux-gnu-g++ -std=c++20 -O3 -mbranch-protection=pac-ret+leaf -fomit-frame-pointer
+  c++-clang-16  cc  clang++-16 --target=aarch64-linux-gnu -std=c++20 -Os
+  c++-clang-19  cc  clang++-19 --target=aarch64-linux-gnu -std=c++20 -O2 -moutline
+`
+
 // TestRandomImages walks at the instructions of random Windows images.
 func TestRandomImages(t *testing.T) {
 	eachRandom(t, randomImages, func(t *testing.T, b *build, source string) {
@@ -124,5 +136,13 @@ func TestRandomImagesARM64(t *testing.T) {
 func TestRandomARM64(t *testing.T) {
 	eachRandom(t, randomBuilds64, func(t *testing.T, b *build, source string) {
 		b.step64(t, source, 0, func(*module.Module) {}, false)
+	})
+}
+
+// TestLanguagesARM64 walks at the instructions of AArch64 programs in other languages.
+func TestLanguagesARM64(t *testing.T) {
+	each(t, parse(t, languageBuilds64), func(t *testing.T, b *build) {
+		of := build{b.name, b.few, b.cc[1:]}
+		of.step64(t, b.shapes(), 0, func(*module.Module) {}, false)
 	})
 }

@@ -14,6 +14,7 @@ import (
 var (
 	points = flag.Int("points", 0, "points of a random program or another language's at most; 0: 10,000 with -all, else 1,500")
 	first  = flag.Uint64("first", 0, "number of the first random program")
+	other  = flag.String("builds", "", "file of builds to step instead of a table of random programs or languages")
 )
 
 // randomBuilds are builds of random programs, one program for each: a name, a compiler, and its options.
@@ -112,8 +113,11 @@ const languageBuilds = `
   c++-clang-19-all cc  clang++-19 -std=c++20 -O2 -mretpoline -fbasic-block-sections=all -fuse-ld=lld
 `
 
-// parse reads a table of builds.
-func parse(table string) (out []build) {
+// parse reads a table of builds, or the file of -builds instead.
+func parse(t *testing.T, table string) (out []build) {
+	if *other != "" {
+		table = string(must.Get(os.ReadFile(*other))(t))
+	}
 	for line := range strings.Lines(strings.TrimSpace(table)) {
 		line, few := strings.CutPrefix(strings.TrimSpace(line), "*")
 		words := strings.Fields(line)
@@ -167,6 +171,7 @@ func stepFew(t *testing.T, bin string) {
 	o := few(bin)
 	o.Entry = true
 	j := NewJudge()
+	j.Guess = true // for what runs before main without unwind data, and whole builds without
 	must.Do(t, Run(exec.Command(bin), o, j.Visit))
 	note(t, &j.Tally)
 	if j.SureWrong > 0 || j.Points < 1000 {
@@ -179,7 +184,7 @@ func stepFew(t *testing.T, bin string) {
 
 // eachRandom steps the builds of a table. Each build has a random program of its own.
 func eachRandom(t *testing.T, table string, step func(t *testing.T, b *build, source string)) {
-	list := parse(table)
+	list := parse(t, table)
 	run := map[string]uint64{}
 	for i := range list {
 		run[list[i].name] = *first + uint64(i)
@@ -196,13 +201,17 @@ func TestRandom(t *testing.T) {
 	eachRandom(t, randomBuilds, func(t *testing.T, b *build, source string) { stepFew(t, b.make(t, source)) })
 }
 
+// shapes returns the source of a build whose first word is a language.
+func (b *build) shapes() string {
+	return filepath.Join("testdata/languages", b.cc[0], "shapes."+b.cc[0])
+}
+
 // TestLanguages walks at the instructions of programs in other languages, with exceptions, coroutines, nested
 // functions, and their runtimes.
 func TestLanguages(t *testing.T) {
-	each(t, parse(languageBuilds), func(t *testing.T, b *build) {
-		name := "shapes." + b.cc[0]
-		source := must.Get(os.ReadFile(filepath.Join("testdata/languages", b.cc[0], name)))(t)
+	each(t, parse(t, languageBuilds), func(t *testing.T, b *build) {
+		source := must.Get(os.ReadFile(b.shapes()))(t)
 		of := build{b.name, b.few, b.cc[1:]}
-		stepFew(t, of.compile(t, name, string(source)))
+		stepFew(t, of.compile(t, filepath.Base(b.shapes()), string(source)))
 	})
 }
