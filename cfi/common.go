@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// CommonRow is a row of x86-64 in the form of nearly all rows: the CFA is a register plus a distance, the
-// return address is in the word below it, and registers are saved in words below that, if at all.
+// CommonRow is a row of x86-64 in the form of nearly all rows. The CFA is a register plus a distance. The
+// return address is in the word below the CFA. Saved registers, if any, are in words below that.
 type CommonRow struct {
 	Reg  uint8  // base register of the CFA, DWARF number
 	Off  uint64 // bytes

@@ -6,10 +6,10 @@ import "github.com/seedwalk/seedwalk/context"
 // instruction overflows.
 const maxQuickAlign = 1 << 32
 
-// quick executes the most common instructions (advance the location, save a register, change the CFA, all
-// with operands of one byte, and padding) as long as they follow each other, and returns their number. Others
-// are left to Machine.instruction, which has the same effect at five times the cost. Machine.Rows does not
-// use quick, so that the two can be compared.
+// quick executes the most common instructions up to the first other one, and returns their number. These are
+// padding, and instructions with operands of one byte that advance the location, save a register, or change
+// the CFA. Machine.instruction executes the others. It has the same effect at five times the cost.
+// Machine.Rows does not use quick, so that tests can compare the two.
 func (p *program) quick(row *Row) (n int) {
 	code, loc, at, used := p.r.Rest(), p.loc, 0, row.Used[0]
 	saves := columnsBelow64[p.arch&3]

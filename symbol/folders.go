@@ -19,9 +19,9 @@ type Refusal struct {
 // store or a cache of debuginfod.
 type Folders []string
 
-// layouts returns the paths, relative to a symbol folder, at which the symbols of a build may be. They cover
-// a folder that contains .build-id, a folder that is itself .build-id, a symbol store (SSQP key conventions),
-// and the cache and the server's folder of debuginfod. id is the build ID in hexadecimal.
+// layouts returns the paths, relative to a symbol folder, at which the symbols of a build may be. The folder
+// may contain .build-id or be .build-id itself. It may be a symbol store (SSQP key conventions), or the cache
+// or the server's folder of debuginfod. id is the build ID in hexadecimal.
 func layouts(id string) []string {
 	short := filepath.Join(id[:2], id[2:]+".debug")
 	return []string{

@@ -10,8 +10,8 @@
 // a return address, and tables are looked up with one byte less.
 //
 // Strategy: values only. Code above a walker holds a State and a Walker and calls the walker once per block.
-// The State carries the trust of its frame, so that no caller can lose a doubt, and the number of stacks that
-// the walk has left.
+// The State carries the trust of its frame, so that no caller can lose a doubt. It also counts the stacks
+// that the walk has left.
 //
 // Known gaps: two architectures, both little endian with words of eight bytes.
 package unwind

@@ -6,14 +6,15 @@ import "github.com/seedwalk/seedwalk/context/memory"
 // (rustc's stacker, gcc's -fsplit-stack) have one more segment for each time a stack was too small.
 const MaxLeft = 32
 
-// LeavesStack reports whether the caller of the frame, at this stack pointer, can be on another stack, even
-// one below the frame's own or outside the thread's bounds: a function may have switched stacks before its
-// call. If it keeps its caller's stack pointer in a register, the unwind data lead back.
+// LeavesStack reports whether the caller of the frame s can be on another stack. caller is the caller's stack
+// pointer. The other stack may be below the frame's own, or outside the thread's bounds. A function may have
+// switched stacks before its call. If it keeps its caller's stack pointer in a register, the unwind data find
+// the caller.
 //
-// The walker checks that the return address follows a call. LeavesStack checks that the frame itself is not a
-// guess, that the caller's stack is in the window, and that the two are on different stacks: one inside the
-// thread's bounds and one outside, or, if the bounds do not decide, each in its own run of memory. Below a
-// stack pointer on the same stack are only remains of functions that have returned.
+// The walker checks that the return address follows a call. LeavesStack checks three conditions. The frame
+// itself is not a guess. The caller's stack is in the window. The two are on different stacks: one is inside
+// the thread's bounds and one outside. If the bounds do not decide, each must be in its own run of memory.
+// Below a stack pointer on the same stack are only remains of functions that have returned.
 //
 // On a hostile stack, each such step could be undone by the next, so MaxLeft bounds their number. All other
 // steps raise the stack pointer.

@@ -17,9 +17,9 @@
 // in unwind/amd64 and unwind/arm64. ARM64 records also locate epilogs. The needed data of a function are
 // copied from the target once per address. They are the UNWIND_INFO and all UNWIND_INFOs that it is chained
 // to. For an interrupted frame, the code that may be the rest of an epilog is copied too. If that code ends
-// in a jump, so are the unwind data of the jump's target. Stubs have no frame. A walk leaves a stub only if
-// the thread was interrupted in it, and the word on top of the stack can be a return address. The runtime's
-// own stubs of each release are in a table: ReturnHooks.
+// in a jump, so are the unwind data of the jump's target. Stubs have no frame. A walk leaves a stub on two
+// conditions: the thread was interrupted in the stub, and the word on top of the stack can be a return
+// address. The runtime's own stubs of each release are in a table: ReturnHooks.
 //
 // Known gaps: on ARM64 only the sources of clr/contract are supported, on Linux; machine frames in managed
 // code are refused.

@@ -111,9 +111,10 @@ func FindHijackStubPE(f *pe.File, base uint64) uint64 {
 	return 0
 }
 
-// throwHelpers are functions that the CLR makes a thread run after its managed code raised a processor
-// exception, such as a null reference or a division by zero. NakedThrowHelper of .NET Core 2 and 3 for
-// Windows is one. RCX is the address of the instruction, and the function pushes it like a return address.
+// throwHelpers are functions that a thread runs after its managed code raised a processor exception, such as
+// a null reference or a division by zero. The CLR redirects the thread to them. NakedThrowHelper of .NET Core
+// 2 and 3 for Windows is one. RCX is the address of the instruction, and the function pushes it like a return
+// address.
 // Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm, and coreclr.dll 2.2.2.
 var throwHelpers = []unwind.ReturnHook{{
 	Arch: context.ArchAMD64, PE: true, Interrupted: true,

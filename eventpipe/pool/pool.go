@@ -23,8 +23,8 @@ const maxItems = 1 << 18
 
 // Queue pairs the events of items. T is the caller's data about a queued item.
 type Queue[T any] struct {
-	// Late is a time in ticks of the clock. If an item is read as taken before it is read as queued, the
-	// two are paired only if at most Late lies between their times.
+	// Late is a time in ticks of the clock. An item may be read as taken before it is read as queued. Both
+	// events are then paired only if they are at most Late apart.
 	Late uint64
 
 	queued map[uint64]queued[T]

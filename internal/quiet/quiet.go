@@ -26,9 +26,9 @@ import (
 	"sync"
 )
 
-// spare is the number of threads that Begin creates. Go never ends them. Go needs one
-// thread per processor that it uses (GOMAXPROCS, at most 4 in our libraries), and one for
-// each call that waits in the system.
+// spare is the number of threads that Begin creates. Go never ends them. Go needs one thread
+// for each processor that it uses (GOMAXPROCS, at most 4 in our libraries). It needs one more
+// for each call that waits in the system.
 const spare = 16
 
 var once sync.Once

@@ -5,9 +5,9 @@
 //
 // Glossary. Refused: not read at all, with a Reason.
 //
-// Strategy: images and cores are parsed from one slice. A file is refused before a byte
-// is read or memory is allocated if it is not a regular file (a pipe never ends, a device
-// has no size) or is larger than the caller allows. Map also refuses an empty file.
+// Strategy: images and cores are parsed from one slice. A file is refused before a byte is
+// read or memory is allocated. Reasons are: it is not a regular file (a pipe never ends, a
+// device has no size), or it is larger than the caller allows. Map also refuses empty files.
 //
 // Known gaps: a file that is cut short while it is mapped faults on reading, as it
 // does for the program that runs it.

@@ -76,8 +76,8 @@ func TestProcessesOfAllKinds(t *testing.T) {
 	}
 }
 
-// If a library of Go is in a .NET process, doctor and record name the library once, in the same words, with
-// its effect and a remedy. Without such a library, they print nothing about Go.
+// A library of Go may be in a .NET process. doctor and record then name the library once, in the same words,
+// with its effect and a remedy. Without such a library, they print nothing about Go.
 func TestDoctorGo(t *testing.T) {
 	library := need(t, "out", "samples", "libgolib.so")
 	name := map[string]string{"doctor": library, "record": filepath.Base(library)}

@@ -82,7 +82,7 @@ func TestRegression(t *testing.T) {
 
 // A regression of 10 % is the first row in at least 9 of 10 comparisons. One case adds 10 % of the time of
 // the whole program to a method that had 2 % of it. The others add 10 % to the own time of a method with
-// 24,000 samples or more, while times scatter by 0.7 % between two runs. A method that did not change is no
+// 24,000 samples or more. Times then scatter by 0.7 % between two runs. A method that did not change is no
 // difference.
 func TestSmallRegression(t *testing.T) {
 	for _, c := range []struct {

@@ -89,7 +89,7 @@ func (e *Base) hello() *wire.Hello {
 // Walk walks a capture and leaves its frames in e.Stream.Frames, with the async callers if they are read. gap
 // is the reason why the stack is incomplete, or GapNone. needs is true if the walk ended because c lacks the
 // thread's registers: a capture with registers may give more frames. ok is false if the capture gives no
-// sample, because the process has ended or the walk cannot continue on the one stack that the kernel copied.
+// sample. Then the process has ended, or the walk cannot continue on the one stack that the kernel copied.
 // The engine's thread calls it.
 func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	frames, gap, needs := e.walkOnce(c)

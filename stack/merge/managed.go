@@ -148,9 +148,9 @@ func (e *entries) has(t *module.Table, ip uint64) bool {
 	return x.entry
 }
 
-// fresh reports whether the last of the n frames in m.buf is a managed method whose code is in no module of
-// the table, because the code was mapped later. stop is the reason why the walk of these frames ended. If so,
-// the frame is no longer doubtful: the CLR knows the method.
+// fresh reports whether the last of the n frames in m.buf is new managed code: a method that the CLR knows,
+// but no module of the table contains. stop is the reason why the walk of these frames ended. Such a frame
+// is no longer doubtful.
 func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false

@@ -77,8 +77,8 @@ func New(a context.Arch) *Walker {
 }
 
 // SetHijackStub sets the address of the runtime's hijack stub (0 if unknown). Once the stub is known, the
-// walker stops guessing. A guess could mistake a return address in newly mapped code for a hijacked one, if a
-// saved register next to it contains an address in managed code.
+// walker stops guessing. A return address in newly mapped code looks like a hijacked one if a saved register
+// next to it contains an address in managed code.
 func (w *Walker) SetHijackStub(stub uint64) {
 	w.HijackStub = stub
 	if l, ok := w.Unmanaged.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok && stub != 0 {

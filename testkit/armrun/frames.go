@@ -109,9 +109,10 @@ func (m *Machine) scramble(which [2]uint32) {
 // preserved are the registers that a body may change if its function saves them.
 var preserved = [2]uint32{0x3ff << 19, 0xff << 8}
 
-// understood runs an epilog. It returns which registers the epilog restores, and how many bytes it frees
-// beyond what the prolog allocated. ok is false if the epilog does not restore the frame pointer and the
-// return address, or if it changes a preserved register to another value than the caller's.
+// understood runs an epilog. It returns the registers that the epilog restores, and the number of bytes that
+// it frees beyond those that the prolog allocated. ok is false if the epilog does not restore the frame
+// pointer and the return address. ok is also false if it sets a preserved register to a value other than the
+// caller's.
 func (f *function) understood(from, first uint64) (e end, free uint64, ok bool) {
 	m := f.body(first)
 	m.scramble(preserved)

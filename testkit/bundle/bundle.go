@@ -2,8 +2,9 @@
 // code on a runtime that is only available as part of a published program.
 // Sources: dotnet/runtime src/native/corehost/bundle (header.h, file_entry.h, info.cpp) and
 // src/installer/managed/Microsoft.NET.HostModel/Bundle.
-// Glossary. The *marker* is 32 bytes in the host's data; the eight bytes before it are the file offset of the
-// *header*, where the *manifest* begins: one entry for each file that was appended to the host.
+// Glossary. The *marker* is 32 bytes in the host's data. The eight bytes before the marker are the file
+// offset of the *header*. The header begins the *manifest*, which has one entry per file appended to the
+// host.
 // Strategy: the whole file is in memory and is changed in place; every offset and size is checked before it
 // is used.
 // Known gaps: compressed files are only listed. Manifests before version 2 (.NET Core 3) are refused.

@@ -5,10 +5,10 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// arm64Frame lays a frame and returns where its return address is: the
-// function stores x29 and x30 as a frame record below 16 bytes of its own, makes
-// the record the frame pointer if it keeps one, and takes 16 bytes more. So the
-// caller's SP is not where the record ends.
+// arm64Frame writes a frame and returns the address of its return address. The function
+// stores x29 and x30 as a frame record, below 16 bytes of its own. If it keeps a frame pointer,
+// that points to the record. The function also allocates 16 bytes below the record. So the
+// caller's SP is not at the end of the record.
 func (b *builder) arm64Frame(k Kind) (slot uint64) {
 	if k == Frameless {
 		return 0 // x30 holds it

@@ -7,9 +7,9 @@
 // Glossary. A *label* names a place in any section of an image; a *directory* is
 // one of the sixteen that the optional header lists.
 //
-// Strategy. Headers are at fixed offsets (the signature at 80h, sections' bodies
-// from 400h on if there are at most fifteen), so that tests can damage what they
-// mean. Bytes between bodies are EEh: none of the image's.
+// Strategy. Headers are at fixed offsets, so that tests can damage a chosen field. The
+// signature is at 80h. If there are at most fifteen sections, their bodies begin at 400h.
+// Bytes between bodies are EEh and belong to no part of the image.
 //
 // Known gaps: no relocations, no COFF symbols, a check sum of zero.
 package peasm

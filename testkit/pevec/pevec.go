@@ -4,17 +4,19 @@
 //
 // Source: the schema's description stands beside the vectors.
 //
-// Glossary. A *vector* is one line. A *point* is one question of a vector: the
-// state before one instruction, and the caller's state. A *kind* is exec,
-// native-step or synthetic (points), winetest (points made from Wine's table),
-// decode (a record and its fields) or malformed (an input that must be
-// refused, or at least survived).
+// Glossary. A *vector* is one line. A *point* is one case of a vector: the state before one
+// instruction, and the expected state of the caller. A *kind* is one of these:
+//
+//   - exec, native-step, synthetic: points
+//   - winetest: points made from Wine's table
+//   - decode: a record and its fields
+//   - malformed: an input that must be refused, or at least must not crash the reader
 //
 // Strategy: numbers are hex strings in the files; a line is parsed into plain
 // values once, images and stacks are built on demand, and stacks share one
 // buffer.
 //
-// Known gaps: of a decode-object line the relocations and .xdata are not read.
+// Known gaps: the relocations and .xdata of a decode-object line are not read.
 package pevec
 
 import (

@@ -1,9 +1,9 @@
 // Package replay runs the walkers over recorded inputs with true answers and
 // counts what is right.
 //
-// Source: the schemas of the project's vectors: PE points and records (JSON
-// lines), rows of call frame information beside their ELF files (JSON lines),
-// stack snapshots (h4.snap.v1), and the archive of the latter two.
+// Source: the schemas of the project's vectors. PE points and records are JSON lines. So
+// are rows of call frame information, beside their ELF files. Stack snapshots have the
+// schema h4.snap.v1. An archive may contain rows and snapshots.
 //
 // Glossary: that of package judge: points that are right, wrong or refused.
 //

@@ -80,9 +80,9 @@ func inGetpid(t *module.Table, pc uint64) bool {
 	return pc-m.Bias >= r[0] && pc-m.Bias < r[1]
 }
 
-// SteppedOver reports whether frame i, interrupted by a trap, is recorded at
-// the trap, while its handler has already stepped over it in the ucontext from
-// which the thread will go on: the ucontext's pc is right, and is 4 more.
+// SteppedOver reports whether the record of frame i has a known flaw. A trap interrupted the
+// frame, and the record has the trap's address. The trap's handler has already increased the
+// pc in the ucontext by 4, and the thread will continue there. So the ucontext's pc is right.
 func (s *Snapshot) SteppedOver(i int) bool {
 	return s.ID == steppedOver && s.Frames[i].Kind == "sig"
 }

@@ -6,10 +6,10 @@
 // Glossary. A walk is *cold* when no rule is kept, *warm* when all are. A *section*
 // is a run of frames that a walker takes in one piece; how long it is the test says.
 //
-// Strategy. A walk's room, bounds and memory are drawn at random, so that it ends at
-// every place at which one can end, and each end is counted.
+// Strategy. The room, bounds, and memory of a walk are random. So walks end at every place at
+// which a walk can end, and the test counts each reason.
 //
-// Known gaps: it compares a walker with itself; what is right the vectors say.
+// Known gaps: the test compares a walker with itself. Other tests compare it with vectors.
 package walktest
 
 import (
@@ -35,8 +35,8 @@ type Fused struct {
 	Section int    // frames
 	Low     uint64 // where the stack is
 	Stack   []byte
-	// Functions makes a table of random functions, and what lays out a stack of
-	// their frames, up to as many as are asked for, and gives the leaf's registers.
+	// Functions returns a table of random functions, and a function lay. lay writes a stack
+	// of at most that many frames of these functions, and returns the leaf's registers.
 	Functions func(rnd *rand.Rand) (t *module.Table, lay func(frames int) context.Registers)
 	// Forget drops what is known of some registers.
 	Forget func(rnd *rand.Rand, r *context.Registers)

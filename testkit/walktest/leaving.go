@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Leaving is a test of walks from one stack to another by the unwind data of a function
-// that keeps its caller's stack pointer in the frame pointer.
+// Leaving tests walks from one stack to another. The walker switches stacks by the unwind data
+// of a function that keeps its caller's stack pointer in the frame pointer.
 type Leaving struct {
 	New func() Walker
 	// Table has the functions below, each with a call before At, and none elsewhere.
@@ -22,8 +22,8 @@ type Leaving struct {
 	Managed   uint64 // an address of managed code
 }
 
-// The functions. All have their return address in the word below the caller's stack
-// pointer, and but for Plain their caller's frame pointer in the one below that.
+// The functions. All have their return address in the word below the caller's stack pointer.
+// All except Plain have their caller's frame pointer in the word below that.
 const (
 	Plain     = iota // CFA = SP + 16
 	Kept             // CFA = FP + 16
@@ -171,8 +171,8 @@ func (*Leaving) memory(whole bool) (runs [2]memory.Run) {
 	return [2]memory.Run{{Addr: lower, Data: make([]byte, leavingSize)}, {Addr: higher, Data: make([]byte, leavingSize)}}
 }
 
-// lay lays out the end of a frame that is left by its frame pointer, with this return
-// address, and a plain one above, which managed code has called.
+// lay writes the end of a frame whose CFA depends on its frame pointer. ra is its return
+// address. Above it is the frame of a Plain function, which managed code has called.
 func (l *Leaving) lay(mem [2]memory.Run, cfa, ra uint64) {
 	put(mem, cfa-16, 0x5555)
 	put(mem, cfa-8, ra)

@@ -62,8 +62,8 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
-// dropManaged drops the rules of addresses that are or were generated code or in no module, because such code
-// comes and goes while the native modules stay.
+// dropManaged drops the rules of addresses in generated code (by the old or the new table) and of addresses
+// in no module. Such code comes and goes while the native modules stay.
 func (u *Unwinder) dropManaged() {
 	for i := range u.cache {
 		if e := &u.cache[i]; e.rule.Managed() || e.rule.Module() < 0 || u.table.IsManaged(e.addr) {

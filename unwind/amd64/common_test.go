@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// commonProgram returns a random program: of common rows, of functions that save registers in the order in
-// which a return hook pushes them or in another one, or of rows that fit no rule.
+// commonProgram returns a random program of call frame information. Its functions save registers in the order
+// in which a return hook pushes them, or in another one. Most rows are common ones, and some fit no rule.
 func commonProgram(rnd *rand.Rand) (code []byte) {
 	pushed := []byte{dwarfRBP, dwarfRBX, 15, 14, 13, 12} // by hijackPushes, behind rax
 	for i, reg := range pushed[:rnd.IntN(len(pushed)+1)] {

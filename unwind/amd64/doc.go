@@ -14,11 +14,11 @@
 //
 // Strategy: an address's rule is looked up in a cache of sets of four. On a miss its module's unwind data is
 // interpreted once and packed. A step executes the rule: read the return address, restore the callee-saved
-// registers, check bounds and progress. A failed step changes nothing. The rule depends only on the look-up
-// address and the module table (for a PE function also on whether the ip is exact, which its rule records),
-// so a step gives the same result with and without the cache. PE unwind information, and the code that shows
-// whether an ip is in an epilog, are read when a rule is made; for a few functions they are read at every
-// step: see pe_rule.go.
+// registers, check bounds and progress. A failed step changes nothing. A step gives the same result with and
+// without the cache, because the rule depends only on the look-up address and the module table. The rule of
+// a PE function also depends on whether the ip is exact, and records that. PE unwind information is read when
+// a rule is made, and so is the code that shows whether an ip is in an epilog. For a few functions, both are
+// read at every step: see pe_rule.go.
 //
 // Step and Walk allocate nothing, take no lock, and make no system call: they may run while the target is
 // suspended.

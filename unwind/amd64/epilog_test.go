@@ -114,8 +114,8 @@ func TestReturnByJumpOfRealigned(t *testing.T) {
 	}
 }
 
-// TestMovedRegisters: if the CFA is the value of a register, words at a distance from it are
-// not the registers that were saved on the aligned stack.
+// TestMovedRegisters: if the CFA is the value of a register and the stack was aligned, saved
+// registers are not at their listed distance from the CFA.
 func TestMovedRegisters(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -127,10 +127,10 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	return unwind.StopNone
 }
 
-// framePointer treats RBP as a frame pointer if everything fits: it is aligned, not below the stack pointer,
-// inside the bounds, and the word above it is an address in a known module, managed code, or foreign JIT
-// code. Whether the function has a frame pointer is unknown, so the result is doubtful, and the other
-// callee-saved registers become unknown.
+// framePointer treats RBP as a frame pointer if two conditions hold. RBP is aligned, not below the stack
+// pointer, and inside the bounds. The word above it is an address in a known module, managed code, or foreign
+// JIT code. The result is doubtful, because the function may have no frame pointer. The other callee-saved
+// registers become unknown. It returns false, and changes nothing, if a condition fails.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp, sp := regs.GPR[context.RBP], regs.GPR[context.RSP]
 	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 || checkSP(sp, fp+16, b) != unwind.StopNone {

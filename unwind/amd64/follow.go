@@ -180,9 +180,9 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 // (System V ABI, 3.2.2).
 const returnSlot = 8
 
-// returned handles a return: its address must follow a call. Two returns that agree are enough; two that
-// disagree give no result. But in a function that makes calls, a return that leaves an unaligned stack to the
-// caller belongs to the next function, after a call that never returns, and the other one counts.
+// returned handles a return on a followed path. Its return address must follow a call. Two returns that agree
+// are enough. Two that disagree give no result (f.torn), with one exception: in a function that makes calls,
+// a return that leaves an unaligned stack is in the next function, so the other return counts.
 func (u *Unwinder) returned(e *emulator) {
 	f := &u.follower
 	at := e.regs[context.RSP]
@@ -222,8 +222,8 @@ func (f *follower) reached(e *emulator) bool {
 }
 
 // code steps out of code of module i by following it, if that gives a possible caller. A function that makes
-// calls was itself called with an aligned stack (System V ABI, 3.2.2). Compilers skip the alignment for a
-// callee that they see and that does not need it, so a result that a run from the start confirms is exempt.
+// calls was itself called with an aligned stack (System V ABI, 3.2.2). Compilers may skip the alignment for a
+// callee in the same file. So code refuses other results, unless a run from the function's start confirms it.
 func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if i < 0 {
 		return false

@@ -170,8 +170,8 @@ func (m *mixed) leave(cfa, bp uint64, saves bool) {
 	m.sp, m.exact = cfa, false
 }
 
-// Walks over PE functions, where some are of the kinds that fused steps leave to
-// single ones, and where modules of both systems share a stack (as under Wine).
+// Walks over PE functions. Fused steps leave some kinds of them to single steps. In one case,
+// modules of both systems share a stack, as under Wine.
 func TestFusedPEAgreesWithStep(t *testing.T) {
 	for _, c := range []struct {
 		name          string

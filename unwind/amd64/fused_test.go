@@ -79,8 +79,8 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 	return r
 }
 
-// A rule that started only few fused steps is left by a single step the next time, unless
-// there was no room for more frames, or rules were missing.
+// If a rule started only few fused steps, the walker leaves its frame by a single step the next
+// time. There are two exceptions: there was no room for more frames, or rules were missing.
 func TestFewFusedSteps(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -10,9 +10,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Return hooks as a runtime has them: one whose call frame information places the
-// return address a word too high, the same with unknown code, and one of a PE image
-// whose unwind data places it a word too low (the true address is there after a call).
+// testHooks are return hooks like those of a runtime. The call frame information of the first
+// places the return address a word too high. The second is the same with unknown code. The
+// third is in a PE image, whose unwind data places the return address a word too low. The
+// true address is there after a call.
 var (
 	hijackPushes   = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
 	hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
@@ -57,9 +58,9 @@ func TestLandingByItsCode(t *testing.T) {
 	}
 }
 
-// A return hook with unknown code is assumed if a return address is in no known code and the
-// word below it, which the hook has pushed, is a return address in managed code. Below SP, such
-// a word is stale and does not count.
+// The walker assumes a return hook with unknown code on two conditions. A return address is in
+// no known code, and the word below it is a return address in managed code, which the hook has
+// pushed. Below SP, such a word is stale and does not count.
 func TestLandingUnlisted(t *testing.T) {
 	const nowhere uint64 = jitHi + 0x1000
 	for _, c := range []struct {

@@ -71,8 +71,9 @@ func TestPEAligningCall(t *testing.T) {
 	}
 }
 
-// TestPEInterruptedByReturnHook: the caller of the CLR's throw helper of .NET Core 2 was
-// interrupted, whether it is found from the helper's own frame or that of its aligning call.
+// TestPEInterruptedByReturnHook: the caller of the CLR's throw helper of .NET Core 2 is an
+// interrupted frame. The walker may find it from the helper's own frame, or from the frame of
+// the helper's aligning call.
 func TestPEInterruptedByReturnHook(t *testing.T) {
 	const (
 		call = peFn - 0x20

@@ -159,8 +159,8 @@ func TestPEPoppedReturn(t *testing.T) {
 	}
 }
 
-// TestPEPushedNumber: a number that a push has just put on the stack, which unwind data do not list, is
-// recognized by the code and by the word. All steps agree, with and without cached rules.
+// TestPEPushedNumber: a push has just put a number on the stack, and unwind data do not list the push. The
+// step recognizes it by the code and by the word. All steps agree, with and without cached rules.
 func TestPEPushedNumber(t *testing.T) {
 	push, xor, pop := "\x6a\xfd", "\x31\xd2", "\x59\x48\xf7\xf1"
 	for _, c := range []struct {

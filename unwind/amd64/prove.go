@@ -72,8 +72,8 @@ func straightLeaf(code []byte) bool {
 	return len(rest) > 0 && rest[0] == 0xc3
 }
 
-// skipPlain returns code from the first instruction on that does not only move and compute, or that changes
-// the stack pointer or the word at it.
+// skipPlain skips instructions that only move and compute, and returns the rest of code. It also stops at an
+// instruction that changes the stack pointer or the word at it, and at one that it cannot decode.
 func skipPlain(code []byte) []byte {
 	for len(code) > 0 {
 		in := x86.Decode(code)

@@ -40,9 +40,9 @@ func (u *Unwinder) straight(m *module.Module, from, to, max uint64) (e *emulator
 }
 
 // catchUp corrects the CFA of a row that misses a decrease of the stack pointer by the code from the row's
-// start to addr. In the prolog of a function with the Microsoft calling convention, clang pushes RSI and RDI,
-// lowers RSP, and advances the CFA only after ten XMM registers are saved. Such a row is long and lists no
-// saved register yet. Few other rows have their code read.
+// start to addr. clang writes such rows in the prolog of a function with the Microsoft calling convention. It
+// pushes RSI and RDI, lowers RSP, and advances the CFA only after ten XMM registers are saved. Such a row is
+// long and lists no saved register yet. catchUp reads the code of few other rows.
 func (u *Unwinder) catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off < 24 ||
 		row.Used != [2]uint64{1 << dwarfRA} || row.Hi-row.Lo < minLate {
@@ -103,9 +103,9 @@ func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 // maxPushed is how many bytes of code are searched for the push of a number, and for its pop.
 const maxPushed = 32
 
-// pushedNumber returns the number of a push imm8 in before, if only moves and computations are between it,
-// the end of before, and a pop in after. gcc -Oz loads a register in that way, and its unwind data list
-// neither push nor pop (seen in 12, at most 23 bytes apart). gcc does not push 0, a common word.
+// pushedNumber returns the number of a push imm8 in before that a pop in after loads, if only moves and
+// computations are between the two. gcc -Oz loads a register in that way, and its unwind data list neither
+// push nor pop (seen in 12, at most 23 bytes apart). gcc does not push 0, a common word.
 func pushedNumber(before, after []byte) (number uint64, ok bool) {
 	const push = 0x6a
 	for at := bytes.IndexByte(before, push); at >= 0 && at+2 <= len(before); at = bytes.IndexByte(before, push) {
@@ -178,8 +178,8 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 	return to, false, false
 }
 
-// returnsTo reports whether a jump through a register is a return: the register contains a return address,
-// and the stack pointer is at the frame's end or just above the word from which that address was popped.
+// returnsTo reports whether a jump through a register is a return. The register must contain a return
+// address, and SP must be at the frame's end, or just above the word from which the address was popped.
 func (u *Unwinder) returnsTo(e *emulator, in *x86.Insn, cfa uint64, mem *memory.Window) bool {
 	ra, sp := e.get(in.RM), e.regs[context.RSP].v
 	return in.Op == 0xff && !in.Memory && ra.kind == knownValue && (sp == cfa || e.load(sp-8, mem) == ra) && u.afterCall(ra.v)

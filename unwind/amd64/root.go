@@ -66,11 +66,11 @@ func inEntry(m *module.Module, ip uint64) bool {
 // rdi, eax; mov edi, eax.
 var giveResult = [...][]byte{{0x48, 0x89, 0xc7}, {0x48, 0x63, 0xf8}, {0x89, 0xc7}}
 
-// lastCall reports whether ip is the return address of a thread's or a program's main function, in code that
-// then ends the thread or program with the result. It knows that code in images that export pthread_exit or
-// exit and have hardly any unwind data: musl's start, start_c11, and libc_start_main_stage2. Their callers do
-// not matter, and can hardly be found, since these functions never return. Source: musl
-// src/thread/pthread_create.c, src/env/__libc_start_main.c.
+// lastCall reports whether ip is the return address of the main function of a thread or a program. The code
+// at ip then ends the thread or program with the function's result. lastCall recognizes such code in images
+// that export pthread_exit or exit and have hardly any unwind data: musl's start, start_c11, and
+// libc_start_main_stage2. These functions never return, so a walk may end there. Their callers can hardly be
+// found. Source: musl src/thread/pthread_create.c, src/env/__libc_start_main.c.
 func lastCall(m *module.Module, ip uint64) bool {
 	code := m.Bytes(ip, 8)
 	for _, p := range giveResult {

@@ -33,8 +33,7 @@ func (k Kind) String() string {
 	return "rule?"
 }
 
-// Rule is how to step from one address, packed into a word so that a cache
-// entry is 16 bytes.
+// Rule is how to step from one address, packed into a word so that a cache entry is 16 bytes.
 //
 //	bits  0-3   Kind
 //	bit   4     the address is managed code
@@ -49,19 +48,18 @@ func (k Kind) String() string {
 //	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
 //	bit  63     made for an interrupted ip
 //
-// In a RuleThunk, bits 21-24 are the register that it jumps by, and the offset is that of
-// the CFA where it was called.
+// In a RuleThunk, bits 21-24 are the register through which the thunk jumps. The offset is
+// that of the CFA at the thunk's call.
 //
-// A RuleNoInfo and a RuleSide also record what the code at the address showed when it was
-// read. Bits 5-20 of a RuleNoInfo are then a codeClass, and of both kinds
+// A RuleNoInfo and a RuleSide also record the result of reading the code at the address. Bits
+// 5-20 of a RuleNoInfo are then a codeClass. Both kinds have two more bits:
 //
 //	bit  62     the code was read
 //	bit  63     for an interrupted ip
 //
-// Bit 21 of a RuleNoInfo in no module marks foreign JIT code. A rule that fused steps may
-// start with has
+// Bit 21 of a RuleNoInfo in no module marks foreign JIT code. A rule with which fused steps may start has
 //
-//	bit  61     they were few
+//	bit  61     the last run of fused steps from here was short
 type Rule struct{ bits uint64 }
 
 const (

@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestLowered: an expression becomes savedAt if it is a register plus a distance, and nothing else in the
-// rule of a register, or only a read after that in the rule of the CFA.
+// TestLowered: an expression in the rule of a register becomes savedAt if it is a register plus a distance,
+// and nothing else. An expression in the rule of the CFA must end with one read after that.
 func TestLowered(t *testing.T) {
 	const breg = cfi.DW_OP_breg0
 	for _, c := range []struct {

@@ -173,9 +173,9 @@ func (s *peStep) pushedNumber(fn peamd64.RuntimeFunction) bool {
 }
 
 // frame sets EstablisherFrame, the base of saves, and returns the register that it comes from. In an epilog,
-// that register need not be known. The frame register is valid once the prolog has set it: after the prolog,
-// at or after the code that sets it, and in every part of a function that is chained to the one with the
-// prolog, since such a part runs with a complete frame.
+// that register need not be known. The frame register is valid once the prolog has set it. That is at or
+// after the code that sets it, and after the prolog. A part of a function that is chained to the part with
+// the prolog runs with a complete frame, so the frame register is valid in all of it.
 func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64.Reason) {
 	s.res.Frame = s.regs.GPR[context.RSP]
 	if info.FrameReg == 0 {

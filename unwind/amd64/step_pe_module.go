@@ -9,9 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// stepPE steps out of a function of a PE module. If its exception directory does not cover the address, its
-// DWARF sections are used, then an aligning call is tried (see aligning), and then the leaf rule, as far as
-// the code agrees.
+// stepPE steps out of a function of a PE module. If the module's exception directory does not cover the
+// address, stepPE uses the module's DWARF sections. If those do not cover it either, it tries an aligning
+// call (see aligning), and last the leaf rule, if the code agrees with it.
 func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
 	rva := unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}
@@ -34,8 +34,8 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	return u.stepSilent(m, s, mem, b, f)
 }
 
-// stepCovered steps out of code with an entry in the exception directory, or of a frame after an aligning
-// call, as if at the function's instruction at pc.
+// stepCovered steps out of code with an entry in the exception directory. pc is the RVA of the instruction.
+// For a frame after an aligning call, entry and pc are those of the call's target (see aligning).
 func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, pc uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at, regs, t := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}, &s.Regs.AMD64, m.PE.AMD64()
 	to := *regs

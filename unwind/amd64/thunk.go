@@ -17,8 +17,8 @@ import (
 // jump or call (mov [rsp], reg). gcc writes a CFA of RSP+16 at 1 and nothing later. At the return of the
 // first kind the CFA is RSP+8. A thunk of the second kind is left as its target would be: it may be called,
 // or reached by a computed goto from the middle of a function. After an inlined thunk, the function's old CFA
-// holds again, and gcc's stays wrong up to the function's end, also if it is remembered and restored (seen in
-// 11.3 and 12.2).
+// is right again. gcc's CFA stays wrong up to the function's end, also if it is remembered and restored (seen
+// in 11.3 and 12.2).
 const (
 	thunkCFA = 16
 	trapSize = 12 // from the call to the body
@@ -179,8 +179,8 @@ func restored(row *cfi.Row) {
 	}
 }
 
-// mayLie reports whether a common row may be one after a thunk: its CFA moved close to RSP in one step from
-// further away, or it lists a register as saved below RSP, where nothing survives a call.
+// mayLie reports whether a common row may be wrong because of a thunk before it. Signs: its CFA moved close
+// to RSP in one step, or it lists a register as saved below RSP, where nothing survives a call.
 func mayLie(row *cfi.CommonRow) bool {
 	if row.Off != thunkCFA || row.Reg != dwarfRSP {
 		return row.Fell

@@ -124,8 +124,8 @@ func TestBehindThunk(t *testing.T) {
 	}
 }
 
-// TestThunkOfRBP: an indirect call's thunk in a function whose CFA counts from RBP, or is saved below it, as
-// in a function of gcc that aligns its stack.
+// TestThunkOfRBP: the thunk of an indirect call is in a function whose CFA does not depend on RSP. The CFA
+// counts from RBP, or is saved below RBP, as in a function of gcc that aligns its stack.
 func TestThunkOfRBP(t *testing.T) {
 	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff})
 	for name, cfa := range map[string][]byte{

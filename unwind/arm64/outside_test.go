@@ -33,8 +33,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestInterruptedNull: a return address of 0 near the stack's end ends the stack, unless it is
-// from the row of an interrupted instruction, which may be wrong.
+// TestInterruptedNull: a return address of 0 near the stack's end ends the stack. The row of an
+// interrupted instruction may be wrong, so a 0 from such a row does not end the stack.
 func TestInterruptedNull(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		want := unwind.EndOfStack

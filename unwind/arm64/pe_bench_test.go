@@ -12,9 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// deepPE is deep's stack of Windows functions: packed unwind data that saves
-// x19-x24 and the frame record (RegI 6, CR 3) in 64 bytes, the frame record
-// lowest, as the format lays it out.
+// deepPE returns the same stack as deep, of Windows functions. Their packed unwind data saves
+// x19-x24 and the frame record in 64 bytes (RegI 6, CR 3). The frame record is lowest.
 func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
 	const packed = 1 | fnSize/4<<2 | 6<<16 | 3<<21 | 64/16<<23
 	var pdata []byte

@@ -37,7 +37,7 @@ func faultKind(r pearm64.Reason) Kind {
 }
 
 // resolvePE finds a PE module's rule at an address. If the exception directory does not cover the address,
-// the image's DWARF sections are used, and then the rule for leaves, if the code proves it.
+// it uses the image's DWARF sections, and then the rule for leaves, if the code proves one (else RuleNoInfo).
 func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 	codes, kind := u.codesAt(m, addr)
 	if kind == RuleLeafPE && m.CFI != nil {

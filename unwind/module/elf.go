@@ -61,8 +61,9 @@ const fewFDEs = 16
 // sttFunc is a function's type in a symbol table.
 const sttFunc = 2
 
-// exports returns the exported functions of an image, sorted by address, and the addresses of
-// pthread_exit and exit (0 if not exported), by which musl's libc ends a thread or a program.
+// exports returns the exported functions of an image, sorted by address. endings are the
+// addresses of pthread_exit and exit, or 0 if they are not exported. musl's libc calls them to
+// end a thread or a program.
 func exports(f *elf.File) (endings [2]uint64, functions []Function) {
 	for s := range f.Symbols(true) {
 		if s.Section == 0 {

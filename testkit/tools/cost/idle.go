@@ -24,10 +24,10 @@ type idling struct {
 	calls     []float64 // system calls of seedwalk, for each thread, in all
 }
 
-// idle measures what a thousand sleeping threads cost: the processor time of the program
-// and of seedwalk while the threads sleep, and that of seedwalk before, for its own start,
-// the runtime's tables, and the name and first stack of each thread. The goal is about the
-// time while they sleep. A recording pays the other part once.
+// idle measures the cost of a thousand sleeping threads. The first part is the processor time
+// of the program and of seedwalk while the threads sleep. The goal limits this part. The second
+// part is the processor time of seedwalk before that: for its own start, the runtime's tables,
+// and the name and first stack of each thread. It occurs once per recording.
 func (o *options) idle() ([]goal, error) {
 	fmt.Printf("\nidle, %d threads that sleep, %d rounds of %v: %% of a core\n", sleepers, idleRounds, asleep)
 	var goals []goal

@@ -31,8 +31,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// made is a made-up series: so many windows of each rate, in turns as they are measured, of
-// a program that loses a share of its units, on a machine with noise.
+// made describes a made-up series of windows, in the order in which they are measured. The
+// program loses a share of its units while a tool is attached. The machine has noise.
 type made struct {
 	lost  float64                    // share
 	noise float64                    // standard deviation of a window, share

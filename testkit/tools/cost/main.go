@@ -1,16 +1,19 @@
-// Command cost measures what sampling costs programs that go on for ever and count what
-// they do. seedwalk is attached to one and detached again and again, at each rate in turn,
-// for a window of some seconds from when it has settled, and each such window is compared
-// with the two beside it in which nothing was attached: what slows one minute slows all
-// three. It prints the middle of these differences and what it lies between, then each goal
-// with a verdict, which is given only if all of the interval is on one side of the limit.
-// "nothing" is the same of windows in which nothing was attached: the machine's own noise.
+// Command cost measures how much sampling slows programs down. The programs run without an
+// end and count their units of work. seedwalk is attached to a program and detached many
+// times, at each rate in turn. After seedwalk has settled, a window of some seconds is
+// measured. Each window is compared with the windows before and after it, in which nothing
+// was attached: a change of the machine's speed affects all three.
+//
+// The command prints the median of these differences and its confidence interval. Then it
+// prints each goal with a verdict, but only if the whole interval is on one side of the
+// goal's limit. The rows named "nothing" compare windows in which nothing was attached, and
+// so show the machine's own noise.
 //
 //	go run ./testkit/tools/cost -only server -each 60s
 //
-// What the tool uses before it has settled, and after its window, it uses once, and that
-// is printed apart. "tool" is what seedwalk itself used, in shares of one core. The
-// snapshot way cannot be attached: whole processes are run with it, and without it.
+// The costs of attaching and detaching occur once per recording, and are printed separately.
+// "tool" is the processor time of seedwalk itself, in shares of one core. The snapshot mode
+// cannot be attached, so whole processes are run with it and without it.
 package main
 
 import (

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// window is the work of some seconds in a program that runs for ever.
+// window is the work of some seconds in a program that runs without an end.
 type window struct {
-	rate             int // of the tool beside it, 0 = none
+	rate             int // samples per second of the attached tool, 0 = none
 	seconds          float64
-	units, own, tool float64 // a second: units of work, processor time of the program and of seedwalk
+	units, own, tool float64 // per second: units of work, processor time of the program and of seedwalk
 }
 
-// visit is one attachment: what it took beside its window.
+// visit is one attachment: its costs outside its window.
 type visit struct {
 	result
 	start, end float64 // processor time of seedwalk before its window and after, seconds
@@ -26,9 +26,10 @@ type visit struct {
 	ready      float64 // seconds from the tool's start to its window
 }
 
-// A tool is taken to have settled when it has used less than idleShare of a core for three looks,
-// but not before settleLeast, for which it may wait for a processor, and it is given so long
-// to. What it uses until then it uses once.
+// The tool counts as settled after three consecutive intervals of settleLook in which it used less
+// than idleShare of a core. It never counts as settled before settleLeast, because it may still wait
+// for a processor. It always does after settleMost. The processor time before that point occurs once
+// per recording.
 const (
 	settleLeast = 700 * time.Millisecond
 	settleLook  = 100 * time.Millisecond
@@ -37,7 +38,8 @@ const (
 	between     = 100 * time.Millisecond // from a tool's end to the window after
 )
 
-// measureWindow watches for so long. The tool is a process or 0.
+// measureWindow measures the program's work during d. tool is the PID of seedwalk, or 0 if nothing
+// is attached. It returns an error if the program did no work.
 func (s *subject) measureWindow(d time.Duration, rate, tool int) (window, error) {
 	a, own, used := s.units(), clock(s.pid()), clock(tool)
 	begin := time.Now()

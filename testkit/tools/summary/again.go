@@ -41,10 +41,10 @@ func (r *run) mended(k key) {
 	})
 }
 
-// again prints, for each package with failures, its name and the pattern that runs the
-// failed tests: a test that watches a program of many threads on a machine that is busy
-// with others may fail by that. Nothing is printed if more than a few failed or if
-// a package ended early or was not built, so that not all of its tests have run.
+// again prints, for each package with failures, its name and a pattern that runs the failed
+// tests. A test of a program with many threads may fail because the machine is busy, so a
+// second run is worthwhile. again prints nothing if more than a few tests failed. It also
+// prints nothing if a package ended early or was not built, because some tests did not run.
 func (r *run) again(out io.Writer) {
 	tests := map[string][]string{}
 	var order []string

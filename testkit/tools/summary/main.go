@@ -1,12 +1,11 @@
-// Command summary reads `go test -json` and prints what a person wants of it:
-// a line per package, the output of failures, the tables of tests that measure
-// something, the failures once more in short, since a log of thousands of lines
-// is often read from its end only, the ten slowest packages, every skipped check with
-// its reason, and the
-// counts last. A test that failed and passed when it was run once more is named
-// as that, with what it said the first time.
+// Command summary reads the output of `go test -json` from stdin and prints a report for
+// people. scripts/test.sh runs it. It prints a line per package, the output of failures, and
+// the tables of tests that measure something. At the end of the log, it repeats the failures
+// in short, because many readers see only the end. Then it prints the ten slowest packages,
+// every skipped check with its reason, and the counts. A test that failed at first and passed
+// in a second run is listed as UNSTABLE, with the output of its first run.
 //
-// summary -again prints what is worth that second run (see again).
+// summary -again prints the tests that are worth a second run (see again).
 package main
 
 import (
@@ -38,12 +37,12 @@ type run struct {
 	out                     io.Writer
 	output                  map[key][]string
 	passed, failed, skipped int
-	unstable                []key  // failed, and passed when they were run once more
-	second                  string // the package whose failed tests are run once more now
+	unstable                []key  // failed at first, and passed in the second run
+	second                  string // the package whose failed tests are in their second run now
 	reasons                 map[string]int
 	order                   []string
-	failures                []key              // in the order met
-	said                    map[key][]string   // what each said
+	failures                []key              // in the order of the input
+	said                    map[key][]string   // output of each failed test
 	seconds                 map[string]float64 // of each package, all its runs together
 }
 

@@ -36,8 +36,8 @@ func changes(root, base string) (added lines, subjects []string) {
 	return added, subjects
 }
 
-// branchPoint returns the commit at which HEAD left the main branch, HEAD itself if it is in
-// that branch or if the history does not say.
+// branchPoint returns the commit at which HEAD left the main branch. It returns "HEAD" if git
+// does not know a common commit, for example in a shallow clone.
 func branchPoint(root string) string {
 	for _, main := range []string{"origin/main", "main"} {
 		if out, err := git(root, "merge-base", "HEAD", main); err == nil {
