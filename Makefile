@@ -52,8 +52,8 @@ test-collector: runtime build samples ## the agent sends to a real OpenTelemetry
 	@scripts/collector.sh >/dev/null
 	@$(GO) test -count=1 -v -timeout 10m -run TestAgentCollector ./profiler/e2e
 
-test-agent: runtime build samples ## 1,000 short processes under the agent: none is harmed, and the agent keeps nothing of them
-	@$(GO) test -count=1 -v -timeout 30m -run TestAgentShort ./profiler/e2e -agent-processes 1000
+test-agent: runtime build samples ## 10,000 short processes under the agent: none is harmed, and the agent keeps nothing of them
+	@$(GO) test -count=1 -v -timeout 90m -run TestAgentShort ./profiler/e2e -agent-processes 10000
 
 agent-long: runtime build samples ## AGENT_LONG (1h): two processes sent to a real collector, all parts restart; then twenty processes
 	@scripts/collector.sh >/dev/null

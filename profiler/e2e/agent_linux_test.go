@@ -233,7 +233,7 @@ func TestAgentShortProcesses(t *testing.T) {
 	port := freePorts(t)[0]
 	agent := startIn(t, []string{"TMPDIR=" + temp}, tool(t), "agent", "--command", regexp.QuoteMeta(program), "--interval", "5s", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
 	// Go's own descriptors and heap are allocated in the first
-	shortProcesses(t, argv, max(8, *agentProcesses/4))
+	shortProcesses(t, argv, min(max(8, *agentProcesses/4), 200))
 	descriptors, mappings := agentUses(t, agent.pid, port)
 	shortProcesses(t, argv, *agentProcesses)
 	descriptorsAfter, mappingsAfter := agentUses(t, agent.pid, port)
@@ -259,10 +259,10 @@ func TestAgentShortProcesses(t *testing.T) {
 	}
 }
 
-// shortProcesses runs n processes of one to five seconds, 8 at once.
+// shortProcesses runs n processes of one to five seconds, 8 at once, more if there are hundreds.
 func shortProcesses(t *testing.T, argv []string, n int) {
 	var wait sync.WaitGroup
-	room := make(chan struct{}, 8)
+	room := make(chan struct{}, min(max(8, n/40), 24))
 	for i := range n {
 		room <- struct{}{}
 		wait.Go(func() {

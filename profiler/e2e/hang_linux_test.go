@@ -54,6 +54,7 @@ func TestHang(t *testing.T) {
 		mode, kind, says string
 	}{
 		{"two-locks", "deadlock", `which thread`},
+		{"limit", "deadlock", "2 threads wait for each other"},
 		{"mutex", "deadlock", "3 threads wait for each other"},
 		{"upgrade", "held-lock", "while it waits for a reader-writer lock"},
 		{"held", "held-lock", "3 threads wait behind a lock"},

@@ -51,21 +51,22 @@ public static class Hang
 		t.Start();
 	}
 
-	static void Both(object first, object second, Counter held)
+	static void Both(object first, object second, Counter held, int limit = -1)
 	{
 		lock (first)
 		{
 			held.Signal();
 			held.Wait();
-			lock (second) { }
+			bool taken = false;
+			Monitor.TryEnter(second, limit, ref taken);
 		}
 	}
 
-	static void TwoLocks()
+	static void TwoLocks(int limit)
 	{
 		var held = new Counter(2);
-		Start("first", () => Both(A, B, held));
-		Start("second", () => Both(B, A, held));
+		Start("first", () => Both(A, B, held, limit));
+		Start("second", () => Both(B, A, held, limit));
 	}
 
 	static IntPtr NewMutex()
@@ -149,7 +150,8 @@ public static class Hang
 	static void Main(string[] args)
 	{
 		var modes = new Dictionary<string, Action> {
-			{ "two-locks", TwoLocks }, { "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
+			{ "two-locks", () => TwoLocks(-1) }, { "limit", () => TwoLocks(600000) },
+			 { "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
 			{ "starve", Starve },
 			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },
