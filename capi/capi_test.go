@@ -41,8 +41,8 @@ var platforms = []platform{
 		[]string{"/usr/lib/wine/wine64"}, []string{"-lsynchronization"}},
 }
 
-// The example is built as a profiler's author would build it, in C with the shared library and the archive
-// and in C++, and run, on every platform.
+// The test builds the example as a profiler's author would: in C with the shared library, in C with the
+// archive, and in C++. It runs the example on every platform.
 func TestExample(t *testing.T) {
 	for _, p := range platforms {
 		t.Run(p.name, func(t *testing.T) {

@@ -1,9 +1,9 @@
 /* seedwalk.h: complete mixed-mode stacks for a .NET profiler, as a C library.
  *
- * What it does: from the registers and the copied stack of a suspended thread, and from what
- * ICorProfilerInfo2::DoStackSnapshot reported of it, it makes one stack of all frames, managed and
- * unmanaged, leaf first. It suspends no thread. The profiler does that, or the sampler at the end of this
- * file, which has rules of its own.
+ * What it does: it makes one stack of all frames of a suspended thread, managed and unmanaged, leaf first.
+ * Its input is the thread's registers, a copy of its stack, and the frames that
+ * ICorProfilerInfo2::DoStackSnapshot reported. It suspends no thread. The profiler does that, or the
+ * sampler at the end of this file, which has rules of its own.
  *
  * Order of calls: seedwalk_open; seedwalk_scan (or seedwalk_add_...) and seedwalk_commit, again whenever a
  * result says that a rescan is due; for every sample seedwalk_walk, seedwalk_merge, or both;
@@ -19,19 +19,20 @@
  *     SEEDWALK_UNKNOWN_FIELD; in a result that part is set to 0.
  * seedwalk_frame and seedwalk_snapshot_frame are rows of arrays and do not grow.
  *
- * Thread rules. The library contains the Go runtime. Call it from threads of your own that never run
- * managed code (your sampler), never from a signal handler, from an ICorProfilerCallback method, or from a
- * thread that may be suspended by you. One handle is used by one thread at a time; a second thread gets
- * SEEDWALK_BUSY. One exception, on Linux: a thread may walk its own stack inside a callback, with all
- * signals blocked: see "Walk now" in docs/embedding.md.
+ * Thread rules. The library contains the Go runtime. Call it only from threads of your own that never run
+ * managed code (your sampler). Never call it from a signal handler, from an ICorProfilerCallback method, or
+ * from a thread that you may suspend. Only one thread may use a handle at a time; a second thread gets
+ * SEEDWALK_BUSY. There is one exception, on Linux: a thread may walk its own stack inside a callback, with
+ * all signals blocked. See "Walk now" in docs/embedding.md.
  *
  * What loading changes. On Linux the Go runtime installs signal handlers when the library is loaded. The
  * library saves the previous handlers and restores them in the first seedwalk_open, except for SIGURG.
  * Handlers that were set in between stay. So open a handle before your Initialize returns (let it wait for
- * your sampler's thread). On Windows the Go runtime changes the error mode (no crash reports, also of
- * children started meanwhile), the flags of Windows Error Reporting, the priority boost and the long-path
- * bit of the process: the first seedwalk_open restores them. Two vectored exception handlers and a console
- * control handler stay; they ignore events that are not Go's.
+ * your sampler's thread). On Windows the Go runtime changes four settings of the process: the error mode,
+ * the flags of Windows Error Reporting, the priority boost, and the long-path bit. The error mode turns
+ * crash reports off, also of children that start before seedwalk_open. The first seedwalk_open restores
+ * all four. Two vectored exception handlers and a console control handler stay; they ignore events that
+ * are not Go's.
  *
  * While a thread is suspended, only seedwalk_walk and seedwalk_walk_batch may be called: they take no
  * lock, allocate nothing on the C heap, and read only the caller's memory and the module table. The first
@@ -281,8 +282,8 @@ typedef struct {
 	uint32_t reserved;
 } seedwalk_options;
 
-/* Returns the SEEDWALK_ABI of the loaded library, and writes its version as a text of at most room bytes
- * with its zero (out may be null). May be called at any time. */
+/* Returns the SEEDWALK_ABI of the loaded library. It writes the library's version to out as a text that
+ * ends with a zero byte, of at most room bytes with the zero. out may be null. Call it at any time. */
 extern uint32_t seedwalk_version(char *out, int32_t room);
 
 /* Makes a new, empty instance. options may be null. */
@@ -309,9 +310,9 @@ extern int seedwalk_add_managed(seedwalk_handle h, uint64_t start, uint64_t end)
 /* Removes all modules and ranges. */
 extern int seedwalk_clear(seedwalk_handle h);
 
-/* Makes the scanned or added modules the table of later calls, finds the CLR's stubs and code tables in
- * it, and lets the library collect its garbage. If nothing has changed, it only collects garbage: call it
- * now and then. Never call it while a thread is suspended. */
+/* Makes the scanned or added modules the table of later calls, and finds the CLR's stubs and code tables in
+ * it. It also lets the library collect its garbage. If nothing has changed, it only collects garbage, so
+ * call it at intervals even then. Never call it while a thread is suspended. */
 extern int seedwalk_commit(seedwalk_handle h);
 /* Describes a module of the last commit. */
 extern int seedwalk_get_module(seedwalk_handle h, int32_t id, seedwalk_module *out);
@@ -357,10 +358,10 @@ extern int seedwalk_sampler_open(const seedwalk_sampler_options *options);
  * do not sample; the forwarding functions do nothing. */
 extern int seedwalk_sampler_close(void);
 
-/* Forwarded callbacks: ICorProfilerCallback's arguments, in its order. ThreadDestroyed waits while the
- * destroyed thread is being walked (on Linux while the runtime is suspended), and ModuleUnloadStarted
- * while names are looked up, for 1 s at most, because the runtime takes no reference. The others never
- * wait. */
+/* Forwarded callbacks: ICorProfilerCallback's arguments, in its order. Two of them wait. ThreadDestroyed
+ * waits while the destroyed thread is being walked (on Linux while the runtime is suspended).
+ * ModuleUnloadStarted waits for at most 1 s while names are looked up, because the runtime takes no
+ * reference. The others never wait. */
 extern int seedwalk_sampler_thread_created(uint64_t thread);                       /* ThreadCreated */
 /* ThreadAssignedToOSThread */
 extern int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread);
@@ -449,10 +450,10 @@ typedef struct {
 	uint64_t dropped;     /* copies for which there was no room */
 } seedwalk_sampler_result;
 
-/* Takes one sample of each thread (or of the requested one) in the way that suits the runtime, repeats it
- * if the runtime is not ready, and returns the merged stacks. Before the runtime has threads there are
- * none. Never call it on a thread that runs managed code or in a callback, and on one thread at a time
- * only. result may be null. */
+/* Takes one sample of each thread (or of the requested one) and returns the merged stacks. It chooses the
+ * method that suits the runtime, and tries again if the runtime is not ready. There are no stacks before
+ * the runtime has threads. Call it on one thread at a time. Never call it in a callback or on a thread that
+ * runs managed code. result may be null. */
 extern int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result);
 
 /* Returns the next stack of the last call without on_stack, or SEEDWALK_OK with *stack null after the last

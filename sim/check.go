@@ -23,8 +23,8 @@ import (
 //   - Each frame that claims to be sure is in the truth, in the truth's order, with
 //     its place and its labels (misplaced, mislabeled). A doubtful frame may be
 //     wrong, but one that is in the truth has its labels too.
-//   - Nothing is missing, except behind a gap and behind a doubtful frame that is
-//     not in the truth, up to the next frame that is.
+//   - Nothing is missing, with two exceptions: after a gap, and after a doubtful frame
+//     that is not in the truth. Frames may be missing there up to the next true frame.
 //
 // The CLR does not report dynamic methods and methods that it hides. Where such a
 // frame is among managed code, only the runtime's own tables could know of it.

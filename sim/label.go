@@ -116,8 +116,8 @@ func (h *Host) mislabeled(truth []machine.Frame, i int, f *merge.Frame) string {
 	return ""
 }
 
-// labels are a frame's FunctionID, 0 if it is no method, its kind, and its index in
-// the module table, -1 if it is in code of the CLR's.
+// labels returns the true labels of a frame. They are its FunctionID (0 if it is no method), its
+// kind, and its index in the module table (-1 for code of the CLR).
 func (h *Host) labels(t *machine.Frame) (clr.FunctionID, unwind.Kind, int32) {
 	code, id := h.w.CLR.Codes.At(t.State.PC)
 	switch {

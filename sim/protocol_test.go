@@ -112,9 +112,9 @@ func TestPrimeProtocol(t *testing.T) {
 	}
 }
 
-// Whatever the runtime and its threads answer, a round resumes what it has
-// suspended, once, asks no thread that is gone, and waits for every thread it asked
-// before the CLR walks.
+// The test tries every combination of answers of the runtime and its threads. In each, a round
+// resumes exactly once whatever it has suspended. It sends no request to a thread that has
+// ended. Before the CLR walks, it waits for every thread that received a request.
 func TestRoundProtocol(t *testing.T) {
 	const slots = 2
 	all := []clr.Thread{{ID: 1}, {ID: 2}, {ID: 3}}

@@ -84,9 +84,9 @@ func TestRecursionUnreported(t *testing.T) {
 	})
 }
 
-// called is r's capture an instant later: the method on top has called the
-// function name, which is at its first instruction, or has pushed so many
-// bytes and not changed the frame pointer yet.
+// called returns r's capture at a moment shortly afterwards. The method on top has called the
+// function name. That function is at its first instruction, and has pushed bytes bytes. It has
+// not changed the frame pointer yet.
 func called(r *recorded, name string, bytes uint64) clr.Capture {
 	im, f := r.w.Kit.Lookup(name)
 	entry, c := im.Base+uint64(f.RVA), r.capture

@@ -5,9 +5,10 @@ import (
 	"unsafe"
 )
 
-// SetRule gives the probe the tasks.Rule of a type, by which it follows objects, or of a return
-// address, by which it finds objects in a frame. table is the MethodTable or the return address.
-// SetRule returns false if there is no room.
+// SetRule gives the probe a tasks.Rule. A rule of a type describes how the probe follows objects
+// of that type; table is then the MethodTable. A rule of a return address describes where a frame
+// holds an object; table is then the return address. SetRule replaces an earlier rule of the same
+// table. It returns false if the probe's table of rules has no room.
 func (f *File) SetRule(table, with uint64) bool {
 	const near = 8 // places from its own at which a type's rule may be
 	all := unsafe.Slice((*rule)(unsafe.Pointer(&f.data[rulesAt])), rules)

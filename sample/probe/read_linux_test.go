@@ -130,8 +130,8 @@ func (r *readTarget) cases() []readCase {
 	}
 }
 
-// For any address, the answer is everything that can be read without a gap, and the program is unharmed, even
-// in a thread that the kernel would kill for the call that reads memory.
+// For any address, the probe returns all bytes up to the first one that cannot be read. The program continues
+// normally, even if the read runs in a thread whose seccomp filter kills it for the call that reads memory.
 func readAny(t *testing.T, r *readTarget) {
 	t.Run("plain", func(t *testing.T) { r.readAll(t, r.main()) })
 	t.Run("filtered", func(t *testing.T) {

@@ -74,8 +74,8 @@ type real struct {
 	start   process
 }
 
-// conformance makes the script on a real CLR, and prints what it answers beside
-// what the simulated one does, by case and by row of the decision table.
+// conformance runs the script on a real CLR and on the simulated one. It compares their answers,
+// and prints them side by side, by case and by row of the decision table.
 func conformance(t *testing.T, r real) {
 	cases, answers := Script(r.variant), map[string]Answer{}
 	var lock sync.Mutex

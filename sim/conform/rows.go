@@ -8,16 +8,16 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// Row is a row of the decision table of DoStackSnapshot, or a rule of the walk
-// behind it, as the sources of the real CLRs have it.
+// Row is a row of the decision table of DoStackSnapshot, or a rule of the walk that follows. The
+// rows come from the sources of the real CLRs.
 type Row struct {
 	N       string
-	Results []clr.HRESULT // what a call that it decides answers; nil: whatever follows
-	Fates   []string      // or what becomes of the process
-	Of      string        // only cases whose names contain this always get to it
-	Why     string        // why no profiler provokes it, if none does
+	Results []clr.HRESULT // possible results of a call that this row decides; nil: a later row decides
+	Fates   []string      // or the possible ends of the process
+	Of      string        // only cases whose names contain this text always reach the row
+	Why     string        // reason why no profiler provokes the row, "" if one does
 	In      func(v vm.Variant) bool
-	WhyIn   string // why it is not provoked on variants that In leaves out; no row there if ""
+	WhyIn   string // reason why it is not provoked on variants for which In is false; "": they lack the row
 }
 
 const (

@@ -8,13 +8,12 @@
 // *target* is a role: a thread that stands somewhere known. A *pattern* has M for
 // a run of managed frames and U for each marker.
 //
-// Strategy. The script is data, sent to the profiler as lines and read by the
-// simulation as it stands, so that both sides make the same call. HRESULT,
-// pattern and context size must be equal; what is not must be explained by name.
+// Strategy. The script is data. The profiler receives it as lines, and the simulation reads the
+// same data, so both sides make the same calls. HRESULT, pattern, and context size must be
+// equal. Every difference must be explained by name.
 //
-// Known gaps: the number of managed frames is the program's own and not compared;
-// rows that no real program provokes on demand are on the simulated side only, in
-// sim/vm; Rows says which and why.
+// Known gaps: the number of managed frames depends on the program and is not compared. Some rows
+// cannot be provoked in a real program, so only sim/vm tests them. Rows lists them with reasons.
 package conform
 
 import (

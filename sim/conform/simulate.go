@@ -23,8 +23,8 @@ type stage struct {
 	used   []string
 }
 
-// Simulate makes a case on the simulated CLR, x86-64, and lists the rows of the
-// decision table and the walk rules that had a part in its answer.
+// Simulate runs a case on the simulated CLR (x86-64) and returns its answer. used lists the rows
+// of the decision table, and the rules of the walk, that led to the answer.
 func Simulate(v vm.Variant, c Case) (answer Answer, used []string, err error) {
 	ws := sched.New(sched.Replay(nil), sched.Options{MaxSteps: 100000})
 	w, err := sim.NewWorld(ws, sim.Setup{Variant: v, Arch: image.AMD64})

@@ -137,9 +137,9 @@ func (s *ShapeAMD64) refuse(f Format) string {
 	return ""
 }
 
-// savesBelow reports whether a register is saved below where an early frame
-// pointer points, which UNWIND_INFO cannot say of stores, and of pushes only as
-// long as RSP keeps its distance.
+// savesBelow reports whether a register is saved below the address to which an early frame
+// pointer points. UNWIND_INFO cannot describe such stores. It can describe such pushes only
+// while RSP keeps its distance from the frame pointer.
 func (s *ShapeAMD64) savesBelow() bool {
 	others := len(s.Saves)
 	for _, r := range s.Saves {

@@ -2,10 +2,10 @@ package image
 
 import "encoding/binary"
 
-// The exception directory of an ARM64 image. Source: Microsoft, "ARM64 exception
-// handling". What can be said in several ways (a word or a record, one epilog at
-// the end or a scope, codes of its own or shared with the prolog, save_next, a
-// long header) is said in each way by some functions, by turns.
+// The exception directory of an ARM64 image. Source: Microsoft, "ARM64 exception handling".
+// The format has several encodings for the same facts: a word or a record, one epilog at the
+// end or a scope, separate codes or codes shared with the prolog, save_next, a long header.
+// The functions use them in turn, so that each encoding occurs.
 
 const (
 	codeEnd      = 0xe4
@@ -13,7 +13,7 @@ const (
 	codeSaveNext = 0xe6
 	codeNop      = 0xe3
 
-	maxXdata = (1<<18 - 1) * 4 // bytes of code a record can say
+	maxXdata = (1<<18 - 1) * 4 // bytes of code that a record can describe
 	maxCodes = 255 * 4         // bytes of codes
 )
 

@@ -175,8 +175,8 @@ func diffRow(got, want *machine.State) (s string) {
 	return s
 }
 
-// through runs fn, called by the root, to its end and checks at each op, and at
-// each call once more from inside of what it calls.
+// through runs fn to its end. The root calls fn. It checks the unwind data at each op of fn, and
+// at each call once more, from inside the called function. ops is the number of checked ops.
 func (w *armWorld) through(fn *image.Func) (ops int) {
 	w.t.Start(w.im, w.root)
 	atCall := func(t *machine.Thread) bool {

@@ -30,12 +30,12 @@ func SignalEntry(a Arch) uint32 {
 	return 1
 }
 
-// SignalFrameLayout is where the kernel keeps the interrupted registers, in
-// bytes from SP as it is when the trampoline runs (at the ucontext on x86-64,
-// at the siginfo on ARM64).
+// SignalFrameLayout has the places of the interrupted registers in a signal frame. They are
+// distances in bytes from SP at the trampoline. SP is then the address of the ucontext on
+// x86-64, and of the siginfo on ARM64.
 type SignalFrameLayout struct {
 	Regs [32]int64 // by general register, SP included
-	V    [32]int64 // by vector register; 0: kept nowhere a walker looks
+	V    [32]int64 // by vector register; 0: in no place that a walker reads
 	PC   int64
 	Size int64 // bytes of the whole frame
 }
@@ -44,11 +44,14 @@ type SignalFrameLayout struct {
 // frame: the first in the 4096 bytes of records.
 const SignalFPSIMD = 128 + 176 + 288
 
-// SignalLayout returns the layout of struct rt_sigframe. Sources: Linux
-// arch/x86/include/uapi/asm/sigcontext.h (sigcontext_64 at 40 bytes in the
-// ucontext) and arch/arm64/include/uapi/asm/{sigcontext,ucontext}.h (128 bytes of
-// siginfo, sigcontext at 176 in the ucontext, regs at 8 in it; the vector
-// registers 16 bytes into the fpsimd_context at SignalFPSIMD).
+// SignalLayout returns the layout of struct rt_sigframe.
+//
+// Source for x86-64: Linux arch/x86/include/uapi/asm/sigcontext.h. sigcontext_64 is at 40 bytes
+// in the ucontext.
+//
+// Source for ARM64: Linux arch/arm64/include/uapi/asm/{sigcontext,ucontext}.h. The siginfo has
+// 128 bytes. The sigcontext is at 176 in the ucontext, and its regs at 8. The vector registers
+// begin 16 bytes after the start of the fpsimd_context at SignalFPSIMD.
 func SignalLayout(a Arch) SignalFrameLayout {
 	if a == ARM64 {
 		l := SignalFrameLayout{PC: 128 + 176 + 8 + 32*8, Size: 128 + 176 + 8 + 34*8 + 8 + 4096}

@@ -9,12 +9,12 @@
 // instruction with its effects. A *row* says where the caller's registers are
 // at an instruction. A *module* here is an image placed at an address.
 //
-// Strategy. A function is a list of ops. Its bytes, its unwind data, and its rows
-// are made from that list by code that shares nothing with the readers in pe,
-// elf, and cfi, so a reader's mistake cannot be hidden by the same mistake here.
-// The simulated CLR unwinds by the rows; seedwalk reads the unwind data.
+// Strategy. A function is a list of ops. This package makes its bytes, its unwind data, and
+// its rows from that list. The code shares nothing with the readers in pe, elf, and cfi, so
+// that the same mistake cannot be in both. The simulated CLR unwinds by the rows, and seedwalk
+// reads the unwind data.
 //
-// Known gaps: only instructions of prologs, epilogs, calls and padding are made.
+// Known gaps: it generates only the instructions of prologs, epilogs, calls, and padding.
 package image
 
 // Arch is an instruction set.

@@ -7,12 +7,13 @@ const redZone = 128
 
 // Interrupt stops the thread before the op at PC and makes f run.
 //
-// ELF: the kernel's signal frame goes on the stack (the signal stack, if there
-// is one) and f, the handler, returns to the trampoline that im must have
-// (image.SignalReturn). PE x64: the processor's machine frame goes on the stack
-// and f, a function of that entry, ends by resuming. False, with nothing
-// changed but memory below SP, if im has no trampoline, f is of another entry,
-// or the stack has no room.
+// ELF: the kernel writes a signal frame to the stack, or to the signal stack if there is one.
+// f is the handler, and returns to the trampoline of im (image.SignalReturn). PE x64: the
+// processor writes a machine frame to the stack. f is a function of that entry, and ends by
+// resuming the thread.
+//
+// Interrupt returns false in three cases: im has no trampoline, f has another entry, or the
+// stack has no room. It then has changed nothing except memory below SP.
 func (t *Thread) Interrupt(im *image.Image, f *image.Func) bool {
 	if t.fn == nil {
 		return false

@@ -1,6 +1,6 @@
-// Package machine runs the functions of package image: threads with registers
-// and a stack, on which prologs, bodies and epilogs really execute, so that
-// the registers of every frame are known at every instruction.
+// Package machine runs the functions of package image on simulated threads. A thread has
+// registers and a stack, and executes prologs, bodies, and epilogs. So the registers of every
+// frame are known at every instruction.
 //
 // Sources: the calling conventions of Microsoft (x64, ARM64), System V and Arm
 // (AAPCS64); the signal frames of Linux; the Intel SDM's interrupt stack frame.

@@ -2,17 +2,17 @@ package machine
 
 import "github.com/seedwalk/seedwalk/sim/image"
 
-// Redirect makes f run next, as writing the context of a thread that stands
-// does: only the pc changes. What ran is interrupted. Nothing has called f, so
-// that it has no return address before its prolog has run and Answer.
+// Redirect makes f run next, like a write to the context of a stopped thread: only the pc
+// changes. The function that ran is interrupted. No call entered f, so f has no return address
+// until its prolog and Answer have run.
 func (t *Thread) Redirect(im *image.Image, f *image.Func) {
 	t.callers = append(t.callers, activation{image: t.image, fn: t.fn, state: t.state, exact: true})
 	t.begin(im, f)
 }
 
-// reserve makes room for the return address of a function that a thread was
-// redirected to, which does not know it yet, with v in it. False, with nothing
-// changed, if the stack has no room.
+// reserve pushes v as the return address of a function to which a thread was redirected. The
+// function gets its true return address later. reserve returns false, and changes nothing, if
+// the stack has no room.
 func (t *Thread) reserve(v uint64) bool {
 	sp := &t.state.R[t.arch.SP()]
 	if !t.put(*sp-8, v) {

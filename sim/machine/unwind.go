@@ -2,12 +2,11 @@ package machine
 
 import "github.com/seedwalk/seedwalk/sim/image"
 
-// StepRow replaces st, the registers of a frame of f, by its caller's. exact
-// tells whether the caller was interrupted. It answers false, and leaves st
-// undefined, if st's PC is at none of f's ops (nor behind a last call), a word
-// cannot be read, or f is a thread's first function. Registers that calls do not
-// preserve keep the values they have in st. It allocates nothing if f was placed
-// by image.Build.
+// StepRow replaces st, the registers of a frame of f, by its caller's registers. exact is true
+// if the caller was interrupted. ok is false, and st is then undefined, in three cases. The PC
+// is at no op of f (and not after a last call), a word cannot be read, or f is a thread's first
+// function. Registers that calls do not preserve keep their values in st. StepRow allocates
+// nothing if image.Build placed f.
 func StepRow(a image.Arch, im *image.Image, f *image.Func, st *State, read func(uint64) (uint64, bool)) (exact, ok bool) {
 	at := f.At(uint32(st.PC - im.Base - uint64(f.RVA)))
 	if st.PC == im.Base+uint64(f.End()) {

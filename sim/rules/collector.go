@@ -37,8 +37,9 @@ func onCollection(w *sim.World) {
 	}
 }
 
-// asksWithLock is a thread inside a callback of the profiler, which takes the
-// lock and then, holding it or not, makes a call that enters cooperative mode.
+// asksWithLock starts a thread in a callback of the profiler. The callback takes the profiler's
+// lock, and then makes a call that enters cooperative mode. If holding is false, it releases the
+// lock before that call.
 func asksWithLock(w *sim.World, holding bool) {
 	w.SpawnManaged("A", func(t *sim.Thread) {
 		t.PInvoke(sim.NativeWork, func() {

@@ -5,10 +5,9 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Good is no rule: it is the process in which one good sample is shown step by
-// step. Its stack is the published example: leaf first an unmanaged block in a
-// P/Invoke, D, the block that called D through a delegate, C, B, a COM-like block
-// of unmanaged code, A, Main.
+// Good returns no rule, but a world in the same form. It shows one good sample step by step. Its
+// stack is the published example, leaf first: an unmanaged block in a P/Invoke, D, the block that
+// called D through a delegate, C, B, a COM-like block of unmanaged code, A, Main.
 func Good() *Rule {
 	return &Rule{Name: "good-sample", Setup: core22, Bounds: small(0), Kept: func(w *sim.World) {
 		there, taken := false, false

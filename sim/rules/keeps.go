@@ -58,12 +58,11 @@ var keeps = map[string]keep{
 	"alternate-stack": {"e2e soak of collections; profiler/guard.c restores what the Go runtime changed", "SIGSEGV under collections, .NET 9.0.5 of Linux", true},
 }
 
-// hazard is what makes a rule necessary, how a run is known to have met it, and the fault of make
-// mutate that breaks the kept side.
+// hazard describes the danger that makes a rule necessary.
 type hazard struct {
 	text     string
-	met      func(c *sim.Counts) bool
-	mutation string
+	met      func(c *sim.Counts) bool // reports whether a run met the danger
+	mutation string                   // fault of make mutate that breaks the kept side
 }
 
 // answered reports whether the CLR gave an answer.

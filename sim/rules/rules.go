@@ -31,11 +31,11 @@ type Rule struct {
 	Text   string // why, a paragraph for a reader new to the subject
 	Source string // where it is written, or was seen
 
-	// Enforced is what keeps the product to the rule: the test that fails when it
-	// is broken. Provoked says on which real CLR, and where, breaking it was seen.
+	// Enforced names the test that fails if the product breaks the rule. Provoked names the
+	// real CLR, and the test, on which the effect of a broken rule was seen.
 	Enforced, Provoked string
-	// Idle: no change of the product's sampler can make the kept side fail, since
-	// what the rule forbids is not among the simulator's steps of that side.
+	// Idle: no change of the product's sampler can make the kept side fail. The simulator has
+	// no step on that side that does what the rule forbids.
 	Idle bool
 	// Hazard is what makes the rule necessary. Met reports whether a kept run met it. A run that did
 	// not proves nothing about the rule. Mutation is the fault of make mutate that breaks the kept

@@ -56,16 +56,16 @@ type CLR struct {
 
 	HijackStub uint64 // target of a hijacked return; 0: returns are not hijacked
 
-	// Redirect sends a thread that stands at ip in managed code to the CLR's stub,
-	// by writing its context, if the code there is fully interruptible, and says
-	// whether it did; nil: no code is, and returns are hijacked.
+	// Redirect makes a stopped thread at ip in managed code continue in the CLR's stub, by
+	// writing its context. It returns false, and changes nothing, if the code at ip is not fully
+	// interruptible. If Redirect is nil, no code is, and the CLR hijacks returns instead.
 	Redirect func(t *Thread, ip uint64) bool
 
-	suspender *sched.Actor // who stops the runtime, or has stopped it
+	suspender *sched.Actor // the actor that stops the runtime, or has stopped it
 	stopped   bool
-	profiler  bool // it was the profiler, by SuspendRuntime
+	profiler  bool // the profiler stopped it, by SuspendRuntime
 	known     map[*sched.Actor]bool
-	refusing  map[*sched.Actor]int // callbacks an actor is in that must not cause a collection
+	refusing  map[*sched.Actor]int // per actor: callbacks under way that must not cause a collection
 }
 
 // New returns a started CLR that a profiler has set the event mask of.

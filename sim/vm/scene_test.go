@@ -93,8 +93,8 @@ func inLoop(s *scene) {
 	})
 }
 
-// sent makes the plain call, with or without what was true before as the seed,
-// once a collection has redirected the target, which the walker holds suspended.
+// sent makes the plain call while the walker holds the target suspended, after a collection has
+// redirected the target. If seeded is true, the seed is the target's context before that.
 func sent(seeded bool) func(s *scene, a *sched.Actor) {
 	return func(s *scene, a *sched.Actor) {
 		t := s.target

@@ -203,9 +203,9 @@ func (c *CLR) redirect(t *Thread) bool {
 	return true
 }
 
-// hijack replaces the return address of the managed frame t runs in, so that its
-// return brings the thread to the CLR, and reports whether it did. The thread must
-// stand still.
+// hijack replaces the return address of the managed frame in which t runs, so that the thread
+// returns into the CLR. The thread must be stopped. hijack returns false, and changes nothing, if
+// t is not in managed code, is hijacked already, or has its return address in a register.
 func (c *CLR) hijack(t *Thread) bool {
 	st := t.M.State()
 	if c.HijackStub == 0 || t.hijacked != 0 || !c.Codes.Managed(st.PC) {

@@ -15,10 +15,9 @@
 // nothing happens is seen. Damage (damage.go) is put on what the sampler
 // captured, to see what bad seeds do.
 //
-// Known gaps: programs take locks in one order only and never wait for a
-// collection while they hold one, since an application's own deadlocks are not
-// what is looked for; no managed thread is created by a native one that the CLR
-// does not know.
+// Known gaps: programs take locks in one order only, and never wait for a collection while
+// they hold one. So no world has a deadlock of the application itself. No native thread that
+// the CLR does not know creates a managed thread.
 package worlds
 
 import (

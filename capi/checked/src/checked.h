@@ -1,5 +1,5 @@
-/* A checking proxy for authors of profilers. It sits between a profiler and the CLR, checks every call of
- * the info interface, and reports which rule of the profiling API the call breaks, before the CLR hangs,
+/* A checking proxy for authors of profilers, between a profiler and the CLR. The proxy checks every call of
+ * the info interface. It reports which rule of the profiling API the call breaks, before the CLR hangs,
  * crashes, or moves an object that is in use.
  *
  * In CreateInstance of your class factory:

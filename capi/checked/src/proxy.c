@@ -1,10 +1,10 @@
 /* The proxy's vtables.
  *
  * Each slot has its own function, which takes as many arguments as the longest method and passes all of them
- * on. Arguments of the profiling API are integers and pointers. In the calling conventions of x86-64 and
- * ARM64 (System V, AAPCS64, Windows x64), arguments that a caller did not pass are registers and words of
- * its own frame, which may be read. A structure by value (EventPipeAddProviderToSession) is in those
- * words, or behind a pointer.
+ * on. Arguments of the profiling API are integers and pointers. A caller of a shorter method passes fewer
+ * arguments. In the calling conventions of x86-64 and ARM64 (System V, AAPCS64, Windows x64), the others are
+ * then registers and words of the caller's own frame, which can be read. A structure by value
+ * (EventPipeAddProviderToSession) is in those words, or behind a pointer.
  *
  * Sources: System V ABI AMD64 3.2.3; AAPCS64 6.4; Microsoft, "x64 calling convention"; dotnet/runtime
  * src/coreclr/inc/corprof.idl. */

@@ -1,10 +1,11 @@
-/* Memory as C11 orders it. Each atomic location has its stores in modification order. Each
- * thread has a view: the newest store that it knows of, by location. A load may read any store
- * from its view on, a store may come before others that its thread does not know of. What a
- * release store's thread knew, a load that acquires it knows, too.
+/* Simulates memory with the ordering rules of C11. Each atomic location keeps its stores in
+ * modification order. Each thread has a view: for each location, the newest store that it knows.
+ * A load may read that store or any newer one. A store may come before stores that its thread
+ * does not know. A release store carries its thread's view. A load that acquires the store adds
+ * that view to the view of its own thread.
  *
- * Gaps: a load never reads a store that comes later in time (load buffering), plain loads read
- * the newest store, and words below 4 bytes have no history. */
+ * Gaps: a load never reads a store that comes later in time (load buffering). Plain loads read
+ * the newest store. Words below 4 bytes have no history. */
 #include "explorer.h"
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
 package main
 
-// followFaults are of the code that leaves functions by following them, of what is done where no
-// unwind data covers an address, and of the rule cache. They were written before anybody looked
-// which tests catch them.
+// followFaults break the code that leaves a function by following its instructions, the steps at
+// addresses without unwind data, and the rule cache.
 func followFaults() []Fault {
 	x64 := faultsOf("unwind/amd64/follow.go", x64Tests)
 	last := faultsOf("unwind/amd64/fallback.go", x64Tests)

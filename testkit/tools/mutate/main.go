@@ -1,24 +1,24 @@
-// Command mutate puts deliberate faults into seedwalk's sources, one by one, and shows
-// which test catches each. The faults are in the rooms of snapshots, seeds, and merging,
-// in the unwinder and its readers (elf, cfi, pe), in the probe, and in profiler/host.
+// Command mutate (`make mutate`) puts deliberate faults into seedwalk's sources, one by one,
+// and shows which test catches each. The faults are in the code of snapshots, seeds, and
+// merging, in the unwinder, and in its readers (elf, cfi, pe). Others are in the probe and in
+// profiler/host.
 //
-// Sources: the faults are those that the rules of package sim/rules warn of, and
-// the ways in which each condition of these packages can be wrong.
+// Sources: the rules of package sim/rules warn of some of these faults. The others make a
+// condition of these packages wrong.
 //
 // Glossary. A *fault* is a change of a few words in one file. It is *caught* if a
 // test fails that passes without it; one that no test notices *survives*. A
 // *step* is a run of some of the tests.
 //
-// Strategy. The tree is never touched: a fault is put into a copy of it, so that tests which
-// compile C or read sources see it too. Every step runs once without
-// a fault, and must pass; its time bounds the runs with one, so that a fault
-// that makes the tests hang is caught as well. Steps are tried from the cheapest
-// to the dearest until one fails. The words that a fault replaces must stand in
-// the file exactly once, and the result must compile: a list that no longer fits
-// the code fails.
+// Strategy. The tree is never touched. A fault is put into a copy of the tree, so that tests
+// which compile C or read sources see the fault too. Every step first runs once without a
+// fault, and must pass. Its time bounds the runs with a fault, so a fault that makes the tests
+// hang counts as caught. For each fault, the steps run from the cheapest to the dearest until
+// one fails. The words that a fault replaces must occur exactly once in the file, and the
+// result must compile. Otherwise the command fails, because the list no longer fits the code.
 //
-// Known gaps: package clr/contract is not changed; in its place simulated CLRs have the rows of
-// package image.
+// Known gaps: no fault is in package clr/contract, because simulated CLRs use the rows of
+// package image instead.
 //
 //	go run ./testkit/tools/mutate [-only NAME] [-by "PACKAGE FLAG ..."] [-list] [-json] [-jobs N]
 package main
