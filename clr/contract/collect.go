@@ -22,7 +22,8 @@ const (
 	r2rEntry       = 5
 )
 
-// collector walks the runtime's tables and counts agreements and contradictions.
+// collector walks the runtime's tables, to verify an assumed layout (see Verify). It counts agreements and
+// contradictions in e. It stops if there is enough evidence, or if it has read the permitted number of pages.
 type collector struct {
 	t        *Tables // a copy that answers every lookup and reads pages
 	pages    *pages

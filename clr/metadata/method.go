@@ -19,7 +19,8 @@ type Names struct {
 	// for a conversion (int): string
 }
 
-// Describe returns Method with the parts that distinguish overloads.
+// Describe returns the name of the method with a row id, and the parts that distinguish overloads. A part
+// that cannot be read is empty; without a name, the result is empty.
 func (m *Module) Describe(rid int) Names {
 	n := Names{Name: m.Method(rid)}
 	if n.Name == "" {
@@ -33,8 +34,8 @@ func (m *Module) Describe(rid int) Names {
 	return n
 }
 
-// list returns a method's parameter list; for a conversion also the result, by which conversions are
-// overloaded.
+// list returns a method's parameter list. A conversion's list also has the result, because conversions are
+// overloaded by it. list returns "" if the signature cannot be read.
 func (m *Module) list(rid int) string {
 	types := scope{m, m.parameters(tableTypeDef, m.owner(rid)), m.parameters(tableMethodDef, rid)}
 	list, result, err := Parameters(m.blob(m.cell(tableMethodDef, rid, 4)), types)

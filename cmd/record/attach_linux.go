@@ -35,8 +35,8 @@ const (
 // attachLimit is how long the runtime may take to load the probe.
 const attachLimit = 20 * time.Second
 
-// attachable returns why a running process cannot be recorded, nil if no obstacle is known. It completes
-// the options for that process.
+// attachable checks whether a running process can be recorded, before the recording begins. It returns nil if
+// no obstacle is known, otherwise the obstacle and a remedy. It completes the options for that process.
 func attachable(o *options.Options) *options.Refusal {
 	if o.Part.Set() { // another recording has attached to it
 		return nil
@@ -151,8 +151,8 @@ func (r *run) attach() error {
 	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: options.ExitRefused}
 }
 
-// awaitProbe waits for a probe that has been loaded. Once its file has arrived, this process does the rest,
-// which always completes, however busy the machine is.
+// awaitProbe waits until a loaded probe is connected, and returns false if it does not connect in time. Once
+// the probe's file has arrived, there is no time limit: the tool itself does the rest.
 func (r *run) awaitProbe() bool {
 	limit := 2 * time.Second
 	if r.opt.OfAgent() { // the agent's recordings may wait long

@@ -15,7 +15,9 @@ import (
 	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
-// server accepts the profilers' connections.
+// server receives the streams of all processes of one recording, and keeps their samples. Each connection
+// comes from a profiler, or from an engine that samples the process of a probe. One goroutine accepts
+// connections, and one reads each of them. mu guards the fields below it.
 type server struct {
 	path      string // for SEEDWALK_SOCKET
 	listener  *listen.Listener
@@ -48,7 +50,8 @@ type server struct {
 	accepting  chan struct{} // closed when the accepting goroutine has ended
 }
 
-// serve opens the socket and the recording files, and begins to accept connections.
+// serve opens the socket and the recording files, and begins to accept connections. dir is the folder for
+// the socket's private folder. The caller ends the recording with settle and then calls close.
 func serve(dir string, opt *options.Options) (*server, error) {
 	s, err := newServer(opt), error(nil)
 	if opt.Part.Set() { // no process connects: it joins another recording
@@ -264,7 +267,8 @@ func (s *server) endAt(t time.Time) {
 }
 
 // settle ends the recording. It accepts waiting connections, asks the profilers to stop by closing our side,
-// reads what they sampled so far, and closes. It may be called again.
+// reads their remaining messages, and closes. For each connection it waits at most drainWait, ownWait, or
+// partWait. What has arrived by then is kept. It may be called again.
 func (s *server) settle() {
 	s.endAt(time.Now())
 	s.mu.Lock()

@@ -17,7 +17,9 @@ import (
 // one every few seconds.
 const linger = 5 * time.Second
 
-// watch follows the command to its end, or to the second INT.
+// watch follows the command to its end, or to the second INT, on the goroutine that runs the recording. It
+// handles signals, the time limit, and progress, and starts settle on another goroutine. It returns the
+// result.
 func (r *run) watch() *options.Result {
 	var tick <-chan time.Time
 	if r.opt.Progress != nil { // otherwise no timer is needed

@@ -27,7 +27,8 @@ const (
 	flushMetadata = 2
 )
 
-// framingV6 reads version 6: a word with size and kind, no padding.
+// framingV6 reads the blocks of version 6. Each begins with a word with its size and kind, and
+// blocks have no padding.
 type framingV6 struct{}
 
 func (r *Reader) startV6() error {

@@ -19,7 +19,8 @@ const (
 )
 
 // Analysis collects the waits of a trace. Create it with New, call Read with a trace, and
-// then call Finish.
+// then call Finish. The trace comes from a file or from a running process. One goroutine
+// calls it, and Read calls the functions OnWait, OnBegin, and OnEvent.
 type Analysis struct {
 	Trace  nettrace.Trace
 	Counts nettrace.Counts
@@ -78,8 +79,8 @@ func New() *Analysis {
 		groups: map[GroupKey]*Group{}, nativeIDs: map[string]int32{}}
 }
 
-// Read reads a trace to its end or to the first damage. It keeps everything that it read. The
-// error is also in Ended.
+// Read reads a trace to its end or to the first damage. After an error, the Analysis contains
+// everything before the damage. The error is also in Ended.
 func (a *Analysis) Read(in io.Reader) error {
 	r := nettrace.NewReader(in)
 	for {

@@ -63,7 +63,8 @@ func newBuilder(all []*Process) *builder {
 		several: slices.ContainsFunc(all, func(p *Process) bool { return p.id() != all[0].id() })}
 }
 
-// Build makes the profile of what the processes have sent so far. A nil Namer names native
+// Build makes one profile of all messages that the processes have sent so far. It may be called
+// during a recording. With several processes, each has a root frame. A nil Namer names native
 // frames module+0xoffset.
 func Build(info *Info, all []*Process, n Namer) *export.Profile {
 	b := newBuilder(all)

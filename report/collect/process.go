@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// maxStacks bounds the distinct stacks of one process.
+// maxStacks bounds the distinct stacks of one process. Samples with further stacks are dropped and counted.
 const maxStacks = 1 << 20
 
 // frameKey identifies a frame of a profile.
@@ -51,7 +51,8 @@ type stack struct {
 	longest uint64
 }
 
-// Process collects the messages of one process. It is not safe for concurrent use.
+// Process collects the messages of one process, from its stream or from a recording. It merges equal stacks
+// and adds up their values. Build makes a profile of it. It is not safe for concurrent use.
 type Process struct {
 	PID            int
 	Name           string // of the executable

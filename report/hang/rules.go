@@ -44,8 +44,9 @@ type judge struct {
 	seen map[uint32]bool // threads that a verdict explains
 }
 
-// Judge tries every rule. The first verdict is the most certain one. If none holds it is Waiting or
-// Nothing, with what each thread of the program waits for.
+// Judge tries every rule on the snapshots in p, which `seedwalk hang` takes. The first verdict is the most
+// certain one. If no rule applies, the only verdict is Waiting or Nothing, with the wait of each thread of
+// the program. The verdicts are never empty.
 func Judge(p *Process) []Verdict {
 	j := &judge{p: p, by: map[uint32]*Thread{}, seen: map[uint32]bool{}}
 	for i := range p.Threads {

@@ -16,8 +16,8 @@ import (
 // deepest is the number of frames that EventPipe keeps of a stack, from the leaf.
 const deepest = 100
 
-// hasModes reports whether the samples say which threads were in managed code: at least one in
-// twenty says so.
+// hasModes reports whether the samples show which threads were in managed code. That is the case
+// if at least one sample in twenty is marked as taken in managed code.
 func (t *Trace) hasModes() bool {
 	var all, inManaged int64
 	for _, f := range t.files {

@@ -26,8 +26,8 @@ const (
 // ErrOtherProcess means that two traces are of different processes.
 var ErrOtherProcess = errors.New("the trace is of another process than the first one")
 
-// Trace collects traces of one process. Create it with New, call Read for each trace, and then
-// call Profile.
+// Trace collects traces of one process, from files that .NET's tools wrote. Create it with New,
+// call Read for each trace, and then call Profile. It is not safe for concurrent use.
 type Trace struct {
 	Names *waits.Names
 	files []*file

@@ -19,7 +19,9 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// Engine samples one process.
+// Engine samples one process. It runs in the tool. One goroutine calls New and Run, and all other methods
+// run on it; other goroutines may only call Stop. The input is the probe's shared file, the kernel's rings
+// and counters, and the process's memory. The output is a stream of package wire's messages.
 type Engine struct {
 	sampler.Base
 	threads.Table
@@ -57,7 +59,8 @@ type Engine struct {
 	accounted uint64 // processor time of threads that has been sent, nanoseconds
 }
 
-// New makes an engine for the process that sent the probe's file fd. The caller keeps fd.
+// New makes an engine for the process that sent the probe's file fd. The caller keeps fd. Run writes the
+// stream to to. New returns an error if the file cannot be used.
 func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	file, err := probe.Open(fd, pid)
 	if err != nil {
@@ -88,7 +91,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 }
 
 // Run samples until the process ends, Stop is called, or the stream cannot be written. It returns the
-// reason.
+// reason, restores the process if it still lives, and closes the engine.
 func (e *Engine) Run() string {
 	defer e.Close()
 	e.heartbeat = events.StartHeartbeat(e.file, e.Period >= slowPeriod && e.Config.Events == 0)
@@ -268,7 +271,8 @@ func (e *Engine) refresh() bool {
 	return true
 }
 
-// round handles new records and visits the threads that are due.
+// round handles new records and visits the threads that are due. threads.VisitCalls bounds the visits of one
+// round. It returns an error only if the stream cannot be written.
 func (e *Engine) round() error {
 	now := time.Now()
 	e.Stats.Rounds++
@@ -312,7 +316,8 @@ func (e *Engine) round() error {
 	return err
 }
 
-// record walks one sample that the probe has taken.
+// record handles one record of the probe's ring: an event, a thread's answer, or a sample to walk. The caller
+// is probe.File.Read.
 func (e *Engine) record(r *probe.Record) {
 	e.renew()
 	if r.Why == probe.Event {
@@ -395,8 +400,9 @@ func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int
 	return cpu, wall
 }
 
-// WalkLater walks a held sample. If the walk needs registers of the thread that are missing, the
-// sample's wall time goes to the thread's next sample, unless the recording ends.
+// WalkLater walks a sample that was held until the runtime's tables were verified. If the walk needs
+// registers of the thread that are missing, the sample's wall time goes to the thread's next sample, unless
+// the recording ends.
 func (e *Engine) WalkLater(s *sampler.Sample) {
 	gap, needs, ok := e.Walk(&s.Capture)
 	if !ok || e.HoldWalked(s, gap) {

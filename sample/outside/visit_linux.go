@@ -82,8 +82,8 @@ func (e *Engine) objects() {
 	}
 }
 
-// visit reads a thread's counters. A resting thread is sampled by its known stack, a blocked one from
-// outside, and a running one samples itself.
+// visit reads the counters of a thread that is due. A resting thread is sampled by its known stack, a blocked
+// one from outside, and a running one samples itself. Wall time without a sample goes to a later sample.
 func (e *Engine) visit(t *threads.Task) {
 	now := time.Now().UnixNano()
 	if e.Config.NoCPU && e.Config.NoWall {
@@ -198,7 +198,8 @@ func (e *Engine) last() {
 	}
 }
 
-// blocked samples a blocked thread.
+// blocked samples a blocked thread. sp and ip are its position, and before its counters at that time. There
+// is no sample if the thread runs on meanwhile, or has to send its registers first.
 func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters) {
 	if t.Asked {
 		if t.Slot >= 0 && e.file.Answered(t.Slot) {
@@ -364,8 +365,8 @@ func (e *Engine) bound(t *threads.Task, sp uint64) {
 	e.file.SetStack(t.Slot, t.Low, t.High)
 }
 
-// LookAt leaves the stack of a blocked thread in e.Stream.Frames. It returns false if the thread is not
-// blocked or its stack cannot be read.
+// LookAt leaves the stack of a blocked thread in e.Stream.Frames, and returns the reason if it is incomplete.
+// It returns false if the thread is not blocked or its stack cannot be read. Package events calls it.
 func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
 	t := e.Tasks[tid]
 	if t == nil {
@@ -384,7 +385,7 @@ func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
 	return gap, ok
 }
 
-// Resting returns the last sample of a thread that has rested since.
+// Resting returns the last sample of a thread that has rested since, false if the thread has run.
 func (e *Engine) Resting(tid uint32) (stream.Held, bool) {
 	if t := e.Tasks[tid]; t != nil && t.Rest {
 		return t.Stack, true

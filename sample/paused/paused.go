@@ -19,7 +19,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Process is a process whose threads are inspected one at a time while each is stopped, or a core.
+// Process is a core, or a running process whose threads are inspected one at a time while each is stopped.
+// For each thread, the caller calls Read while the thread is stopped, and Walk after it runs again. It is not
+// safe for concurrent use.
 type Process struct {
 	Reread func() []live.Mapping // returns the current mappings; nil if they cannot change
 
@@ -122,7 +124,8 @@ const (
 	extraPaused    = 256
 )
 
-// Read copies the stack of a stopped thread.
+// Read copies the stack of a stopped thread, of at most maxPausedStack bytes. r are the thread's registers.
+// If the copy does not reach the stack's end, Cut is set in the result.
 func (s *Process) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
 	th := Thread{TID: tid, Regs: *r}
 	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
@@ -181,7 +184,8 @@ func (s *Process) verifySoon() {
 	s.use()
 }
 
-// Walk walks and names a thread's stack.
+// Walk walks and names the stack of a thread that Read has copied. An incomplete stack has a Gap. If the walk
+// fails, it reads the mappings again and tries once more.
 func (s *Process) Walk(th *Thread) Stack {
 	c := walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut, Partial: th.Partial, Extra: th.Extra}
 	frames, gap := s.follow(&c)

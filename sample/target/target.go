@@ -15,7 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Process is the sampled process: its id, architecture, mappings, and runtime tables.
+// Process is the sampled process: its id, architecture, mappings, and runtime tables. Its engine calls it, on
+// one goroutine. The mappings come from the kernel, and the tables from the process's memory.
 type Process struct {
 	pid    string
 	Arch   context.Arch
@@ -84,7 +85,8 @@ const (
 	maxTries    = 200              // attempts to find a runtime in a module, which may still be starting
 )
 
-// Refresh reads the mappings again, unless it did so a moment ago. It reports whether they have changed or a
+// Refresh reads the mappings again, and searches for a runtime. It does nothing if the last reading was too
+// recent: readings use at most a twentieth of the time. It returns true if the mappings have changed or a
 // runtime has been found.
 func (t *Process) Refresh(pid int) bool {
 	began := time.Now()

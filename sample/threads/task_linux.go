@@ -16,7 +16,8 @@ import (
 // for one, and the number of times it got one.
 type Counters struct{ Cpu, Wait, Turns uint64 }
 
-// Task is a thread of the target.
+// Task is a thread of the target, with all that the engine knows about it. Only the engine's goroutine uses
+// it. Fields that are a moment contain a Unix time in nanoseconds.
 type Task struct {
 	TID   uint32
 	Name  string

@@ -41,7 +41,7 @@ type File struct {
 	lines    *lines // nil = not read yet
 }
 
-// object is what the linker took from one object file.
+// object describes the part of the image that comes from one object file.
 type object struct {
 	stream              uint32
 	symbols, c11, lines uint32 // bytes in the stream, in this order

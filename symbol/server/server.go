@@ -42,7 +42,7 @@ type Limits struct {
 var Default = Limits{Answer: 10 * time.Second, Quiet: 15 * time.Second, Fetch: 3 * time.Minute, Total: 10 * time.Minute,
 	Report: 3 * time.Second, Size: 1 << 30, Cache: 4 << 30, Age: 60 * 24 * time.Hour}
 
-// Servers fetch symbol files into a cache. They are not safe for concurrent use.
+// Servers fetch symbol files into a cache, within the limits. They are not safe for concurrent use.
 type Servers struct {
 	limits  Limits
 	folder  string

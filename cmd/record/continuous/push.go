@@ -21,7 +21,8 @@ const maxAnswer = 64 << 10
 // ownPort matches the local port of a connection in the text of an error. The port differs for each try.
 var ownPort = regexp.MustCompile(`:\d+->`)
 
-// pusher sends the files of the spool, oldest first.
+// pusher sends the files of the spool to the backend, oldest first, on its own goroutine. After a
+// failure it tries again, with a delay that doubles from first to most.
 type pusher struct {
 	cfg         *Config
 	spool       *folder
