@@ -55,8 +55,9 @@ func (l *threadList) init(mem live.Memory, t *contract.Tables) {
 	l.known = ok1 && ok2 && ok3 && ok4
 }
 
-// Read walks the list while the runtime may change it. The walk ends at anything that does not look like a
-// Thread; the next reading is another chance.
+// Read walks the list while the runtime may change it. The walk ends after MaxThreads entries, or at an entry
+// that does not look like a Thread. Objects then has the threads up to there, and the next Read may find
+// more.
 func (l *threadList) Read() {
 	l.Objects = map[uint32]uint64{}
 	if !l.known {

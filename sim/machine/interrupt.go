@@ -2,7 +2,7 @@ package machine
 
 import "github.com/seedwalk/seedwalk/sim/image"
 
-// redZone is what System V functions may use below RSP, bytes.
+// redZone is the number of bytes below RSP that System V functions may use.
 const redZone = 128
 
 // Interrupt stops the thread before the op at PC and makes f run.
@@ -53,7 +53,7 @@ func (t *Thread) trap(im *image.Image, f *image.Func) bool {
 	return true
 }
 
-// signal builds struct rt_sigframe and goes to the handler.
+// signal writes struct rt_sigframe and enters the handler.
 func (t *Thread) signal(im *image.Image, f *image.Func) bool {
 	tramp := trampoline(im)
 	if tramp == nil {
@@ -85,8 +85,8 @@ func (t *Thread) signal(im *image.Image, f *image.Func) bool {
 	return true
 }
 
-// signalPlace finds room for the frame: SP as the trampoline will see it, and
-// where ARM64's frame record goes.
+// signalPlace returns the address of the signal frame, which is SP at the trampoline, and the
+// address of the frame record on ARM64.
 func (t *Thread) signalPlace(l *image.SignalFrameLayout) (at, record uint64) {
 	sp := t.state.R[t.arch.SP()]
 	switch n := uint64(len(t.alt.mem)); {
@@ -133,8 +133,8 @@ func trampoline(im *image.Image) *image.Func {
 	return nil
 }
 
-// resume ends a trap or signal: the general registers come from the frame in
-// memory (of a machine frame only RIP and RSP), the others are as they were.
+// resume ends a trap or signal. The general registers come from the signal frame in memory; a
+// machine frame has only RIP and RSP. The other registers get their values before the interrupt.
 func (t *Thread) resume() Event {
 	n := len(t.callers) - 1
 	if n < 0 || !t.callers[n].exact {

@@ -29,7 +29,7 @@ func (t *Thread) Loop() bool {
 	return false
 }
 
-// unchanged reports whether the ops [i, j) move no register a frame rests on.
+// unchanged reports whether the ops [i, j) change no register on which the frame's row depends.
 func (t *Thread) unchanged(i, j int) bool {
 	for ; i < j; i++ {
 		if op := &t.fn.Ops[i]; !hasCall(op) && (op.Part != image.Body || len(op.Effects) != 0) {
@@ -48,12 +48,12 @@ func hasCall(op *image.Op) bool {
 	return false
 }
 
-// Bounds is the range of the thread's stack, the signal stack left out.
+// Bounds returns the range of the thread's stack, without the signal stack.
 func (t *Thread) Bounds() (low, high uint64) {
 	return t.stack.low, t.stack.low + uint64(len(t.stack.mem))
 }
 
-// FromAMD64 is the state of walker registers; what they do not hold is 0.
+// FromAMD64 converts registers of the walker to a state. Registers that r does not have are 0.
 func FromAMD64(r *context.AMD64) State {
 	s := State{PC: r.RIP}
 	copy(s.R[:], r.GPR[:])
@@ -63,7 +63,7 @@ func FromAMD64(r *context.AMD64) State {
 	return s
 }
 
-// FromARM64 is the state of walker registers; what they do not hold is 0.
+// FromARM64 converts registers of the walker to a state. Registers that r does not have are 0.
 func FromARM64(r *context.ARM64) State {
 	s := State{PC: r.PC}
 	copy(s.R[:], r.X[:])

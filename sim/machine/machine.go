@@ -7,12 +7,13 @@
 //
 // Glossary. The *truth* of a frame is its registers as they were when it called,
 // or was interrupted. A *sentinel* is the return address 0 below the first
-// function. A *diverted* return goes where the stack says and not where the call
-// was: a hijacked return address.
+// function. A *diverted* return goes to another address than that of the call,
+// because the return address on the stack was changed (hijacked).
 //
 // Strategy: a thread executes the effects of ops; machine code is not decoded.
-// Registers a function may change get random values while its body runs, so that
-// a walker that restores the wrong one is seen. Steps allocate nothing.
+// Registers that a function may change get random values while its body runs. So a
+// walker that restores a wrong one is noticed. Steps allocate nothing. The simulated
+// CLR (sim/vm) and its host drive the threads; only one of them runs at a time.
 //
 // Known gaps: flags, volatile vector state across signals, and code without ops.
 package machine
@@ -29,7 +30,7 @@ type State struct {
 	V  [32][2]uint64 // low quadword first; ARM64: the low 8 bytes only
 }
 
-// AMD64 gives the state the walker's form; every register is known.
+// AMD64 returns the state in the walker's form. Every register is known.
 func (s *State) AMD64() context.AMD64 {
 	c := context.AMD64{RIP: s.PC, Known: context.AMD64All}
 	copy(c.GPR[:], s.R[:])
@@ -39,7 +40,7 @@ func (s *State) AMD64() context.AMD64 {
 	return c
 }
 
-// ARM64 gives the state the walker's form; every register is known.
+// ARM64 returns the state in the walker's form. Every register is known.
 func (s *State) ARM64() context.ARM64 {
 	c := context.ARM64{PC: s.PC, Sp: s.R[31], Known: context.ARM64All}
 	copy(c.X[:], s.R[:])
@@ -49,7 +50,7 @@ func (s *State) ARM64() context.ARM64 {
 	return c
 }
 
-// Frame is one activation as it truly is.
+// Frame is the true state of one activation.
 type Frame struct {
 	Image *image.Image
 	Func  *image.Func
@@ -57,19 +58,19 @@ type Frame struct {
 	Exact bool  // the frame was interrupted there, or is the leaf
 }
 
-// Event is what a step came to.
+// Event is the result of a step.
 type Event uint8
 
 const (
 	Ran      Event = iota
-	AtCall         // the op is a call: nothing was done, see Call and Skip
+	AtCall         // the op is a call, and was not executed: see Call and Skip
 	Returned       // a function returned to its caller
-	Ended          // the first function returned: the thread is over
-	Diverted       // a return went elsewhere than to the caller: State().PC is there, see Enter
-	Faulted        // the op touches memory that is not of the stacks; nothing was done
+	Ended          // the first function returned: the thread has ended
+	Diverted       // a return went to another address than the caller's: State().PC, see Enter
+	Faulted        // the op accesses memory outside the stacks, and was not executed
 )
 
-// Arch is the architecture of images of a.
+// Arch converts an architecture of package image.
 func Arch(a image.Arch) context.Arch {
 	if a == image.ARM64 {
 		return context.ArchARM64
@@ -77,7 +78,7 @@ func Arch(a image.Arch) context.Arch {
 	return context.ArchAMD64
 }
 
-// Registers is s of a thread of a.
+// Registers returns the state of a thread of architecture a in the walker's form.
 func (s *State) Registers(a image.Arch) context.Registers {
 	if a == image.ARM64 {
 		return context.FromARM64(s.ARM64())

@@ -22,9 +22,10 @@ func (t *Thread) reserve(v uint64) bool {
 	return true
 }
 
-// Answer puts the return address of a function that a thread was redirected to
-// in the place its unwind data tells: from here on it can be walked. What it
-// returns to gets all of its registers back. False if there is no such place.
+// Answer stores the return address of a function to which a thread was redirected. The place is
+// the one in the function's unwind data. From then on, the stack can be walked. The function will
+// return to the interrupted one and restore all of its registers. Answer returns false if the
+// thread was not redirected, or the stack does not contain the place.
 func (t *Thread) Answer() bool {
 	n := len(t.callers) - 1
 	if n < 0 || !t.callers[n].redirected() || t.at < 0 || t.at >= len(t.fn.Ops) {
@@ -42,6 +43,6 @@ func (t *Thread) Answer() bool {
 	return t.put(t.state.R[row.Base]+uint64(row.Off+ra), back)
 }
 
-// redirected reports whether a was interrupted by Redirect: no frame of the
-// kernel's or the processor's resumes it.
+// redirected reports whether Redirect interrupted a. No frame of the kernel or the processor
+// resumes such an activation.
 func (a *activation) redirected() bool { return a.exact && a.signal == 0 }

@@ -2,12 +2,11 @@ package machine
 
 import "github.com/seedwalk/seedwalk/sim/image"
 
-// pacBits are where a pointer authentication code goes: all that is above a
-// 48-bit address, but for bit 55, which says which half of the address space it
-// is in.
+// pacBits are the bits of a pointer authentication code: all bits above a 48-bit
+// address, except bit 55. That bit selects the half of the address space.
 const pacBits = 0xff7f << 48
 
-// strip takes a pointer authentication code off.
+// strip removes a pointer authentication code.
 func strip(v uint64) uint64 {
 	if v>>55&1 != 0 {
 		return v | pacBits
@@ -15,7 +14,8 @@ func strip(v uint64) uint64 {
 	return v &^ pacBits
 }
 
-// Step executes the op at PC. At a call it does nothing and answers AtCall.
+// Step executes the op at PC. At a call it does nothing and returns AtCall. At no op it
+// returns Faulted.
 func (t *Thread) Step() Event {
 	op, part := t.Op()
 	switch {
@@ -46,13 +46,14 @@ func (t *Thread) Step() Event {
 	return Ran
 }
 
-// next goes to the op behind op.
+// next moves PC to the op after op.
 func (t *Thread) next(op *image.Op) {
 	t.at++
 	t.state.PC += uint64(len(op.Code))
 }
 
-// undo holds the registers an op changed, so that one that faults changes none.
+// undo holds the old values of the registers that an op changes. If the op faults, they are
+// restored.
 type undo struct {
 	n   int
 	reg [8]image.Reg
@@ -74,7 +75,7 @@ func (u *undo) back(t *Thread) {
 	}
 }
 
-// apply does one effect; false if it touches memory of no stack.
+// apply executes one effect. It returns false if the effect accesses memory outside the stacks.
 func (t *Thread) apply(e *image.Effect, u *undo) bool {
 	s := &t.state
 	r, addr := e.Reg&31, s.R[e.Base&31]+uint64(e.Imm)
@@ -121,9 +122,8 @@ func (t *Thread) loadV(r image.Reg, addr uint64) bool {
 	return ok
 }
 
-// Call performs the call op at PC: f of im runs next. At any other op, if f is
-// not to be called, and if the stack has no room, it does nothing and answers
-// false.
+// Call executes the call op at PC: f of im runs next. It does nothing and returns false if the
+// op is no call, if calls cannot enter f, or if the stack has no room.
 func (t *Thread) Call(im *image.Image, f *image.Func) bool {
 	op, ok := t.callOp()
 	if !ok || f.Entry != image.Called {
@@ -143,8 +143,8 @@ func (t *Thread) Call(im *image.Image, f *image.Func) bool {
 	return true
 }
 
-// Skip passes the call op at PC, as if what it calls had returned: volatile
-// registers have other values.
+// Skip skips the call op at PC, as if the called function had returned. Volatile registers then
+// have other values. At any other op it does nothing.
 func (t *Thread) Skip() {
 	op, ok := t.callOp()
 	if !ok {
@@ -166,13 +166,14 @@ func (t *Thread) callOp() (*image.Op, bool) {
 	return op, true
 }
 
-// Enter makes f run as if the code at PC had called it with this return address:
-// the stub a diverted return goes to, which returns to the true caller.
+// Enter makes f run as if the code at PC had called it with return address ra. Use it after a
+// diverted return: f is then the stub at PC, and ra the address in the true caller. It returns
+// false if calls cannot enter f, or the stack has no room.
 func (t *Thread) Enter(im *image.Image, f *image.Func, ra uint64) bool {
 	return f.Entry == image.Called && t.enter(im, f, ra)
 }
 
-// leave returns, or resumes what a trap or signal interrupted.
+// leave returns to the caller, or resumes the function that a trap or signal interrupted.
 func (t *Thread) leave() Event {
 	if t.fn.Entry != image.Called {
 		return t.resume()
@@ -214,8 +215,8 @@ func (t *Thread) land() Event {
 	return Returned
 }
 
-// volatile is a mask of the general registers a call may change, by the
-// function's ABI.
+// volatile returns the mask of the general registers that a call may change, by the ABI of the
+// running function.
 func (t *Thread) volatile() uint32 {
 	switch {
 	case t.arch == image.ARM64:
@@ -226,8 +227,8 @@ func (t *Thread) volatile() uint32 {
 	return 0x0fc7 // RSI, RDI too
 }
 
-// clobber gives every register the function may change at this op another value:
-// volatile ones and those it has saved, but for those it needs.
+// clobber gives other values to all registers that the function may change at this op. These are
+// the volatile registers and the saved ones, except those that the function still needs.
 func (t *Thread) clobber() {
 	if t.fn.Entry == image.SignalFrame {
 		return

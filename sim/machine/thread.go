@@ -21,7 +21,7 @@ func (r *region) word(addr uint64) []byte {
 	return r.mem[off : off+8]
 }
 
-// activation is a function that called, or was interrupted.
+// activation is a function that made a call, or was interrupted.
 type activation struct {
 	image  *image.Image
 	fn     *image.Func
@@ -30,9 +30,9 @@ type activation struct {
 	signal uint64 // address of the kernel's or processor's frame that resumes it, if exact
 }
 
-// Thread is a running thread: its registers, its stack and, for the truth, its
-// activations. It is deterministic: two threads of the same seed to which the
-// same happens are equal. Not for concurrent use.
+// Thread is a running thread: its registers, its stack, and its activations, which are the truth
+// about its frames. It is deterministic: two threads of the same seed with the same calls are
+// equal. It is not safe for concurrent use.
 type Thread struct {
 	arch    image.Arch
 	random  uint64
@@ -45,8 +45,8 @@ type Thread struct {
 	callers []activation
 }
 
-// New makes a thread with a stack of [low,high), filled, as its registers are,
-// with values drawn from seed. Both bounds must be multiples of 16.
+// New makes a thread with the stack [low,high). The stack and the registers contain random values
+// that depend on seed only. Both bounds must be multiples of 16.
 func New(a image.Arch, low, high uint64, seed uint64) *Thread {
 	t := &Thread{arch: a, random: seed, at: -1, callers: make([]activation, 0, 12)}
 	t.stack = t.region(low, high)
@@ -71,8 +71,7 @@ func (t *Thread) region(low, high uint64) region {
 	return r
 }
 
-// AltStack gives signals a stack of their own (sigaltstack). An empty range takes
-// it away.
+// AltStack sets the stack for signals (sigaltstack). An empty range removes it.
 func (t *Thread) AltStack(low, high uint64) { t.alt = t.region(low, high) }
 
 // draw returns the next random number (splitmix64).
@@ -102,8 +101,8 @@ func (t *Thread) CopyFrom(src *Thread) {
 	t.callers = append(callers[:0], src.callers...)
 }
 
-// rootRoom is what the thread's first function finds above its entry: on Windows
-// it may store its arguments there, bytes.
+// rootRoom is the room above the entry of the thread's first function, in bytes. On Windows, the
+// function may store its arguments there.
 const rootRoom = 64
 
 // Start makes f the thread's first function: return address 0, nothing above.
@@ -116,8 +115,8 @@ func (t *Thread) Start(im *image.Image, f *image.Func) {
 	}
 }
 
-// enter goes to f with a return address; false, with nothing changed, if there
-// is no room for it.
+// enter makes f run with a return address. It returns false, and changes nothing, if the stack has
+// no room for the address.
 func (t *Thread) enter(im *image.Image, f *image.Func, ra uint64) bool {
 	if t.arch == image.ARM64 {
 		t.state.R[30] = ra
@@ -132,7 +131,7 @@ func (t *Thread) enter(im *image.Image, f *image.Func, ra uint64) bool {
 	return true
 }
 
-// begin puts the thread at f's first op.
+// begin moves the thread to f's first op.
 func (t *Thread) begin(im *image.Image, f *image.Func) {
 	t.image, t.fn, t.at = im, f, 0
 	t.state.PC = im.Base + uint64(f.RVA)
@@ -141,8 +140,7 @@ func (t *Thread) begin(im *image.Image, f *image.Func) {
 // State returns the registers.
 func (t *Thread) State() State { return t.state }
 
-// Depth is the number of frames: 1 in the first function, 0 when the thread is
-// over.
+// Depth returns the number of frames: 1 in the first function, 0 after the thread's end.
 func (t *Thread) Depth() int {
 	if t.fn == nil {
 		return len(t.callers)
@@ -150,8 +148,8 @@ func (t *Thread) Depth() int {
 	return len(t.callers) + 1
 }
 
-// Op returns the op at PC and where it stands; nil if PC is at none, as after a
-// diverted return.
+// Op returns the op at PC and its part of the function. It returns nil if PC is at no op, as after
+// a diverted return.
 func (t *Thread) Op() (*image.Op, image.Part) {
 	if t.fn == nil || t.at < 0 || t.at >= len(t.fn.Ops) {
 		return nil, 0
@@ -160,11 +158,11 @@ func (t *Thread) Op() (*image.Op, image.Part) {
 	return op, op.Part
 }
 
-// Func returns the function that runs, nil if none.
+// Func returns the running function and its image, or nil after a diverted return.
 func (t *Thread) Func() (*image.Image, *image.Func) { return t.image, t.fn }
 
-// Stack returns the bytes from SP to the stack's end; if SP is outside, the whole
-// stack. The bytes are the thread's own and change as it runs.
+// Stack returns the bytes from SP to the stack's end, or the whole stack if SP is outside. They are
+// not copied, so they change while the thread runs.
 func (t *Thread) Stack() (addr uint64, live []byte) {
 	sp := t.state.R[t.arch.SP()]
 	for _, r := range [...]*region{&t.stack, &t.alt} {
@@ -175,7 +173,7 @@ func (t *Thread) Stack() (addr uint64, live []byte) {
 	return t.stack.low, t.stack.mem
 }
 
-// bytes returns the 8 bytes of memory at addr, nil if they are of no stack.
+// bytes returns the 8 bytes of memory at addr, nil if they are outside the stacks.
 func (t *Thread) bytes(addr uint64) []byte {
 	if b := t.stack.word(addr); b != nil {
 		return b
@@ -183,7 +181,7 @@ func (t *Thread) bytes(addr uint64) []byte {
 	return t.alt.word(addr)
 }
 
-// Word reads the word at addr.
+// Word reads the word at addr. It returns false outside the stacks.
 func (t *Thread) Word(addr uint64) (uint64, bool) {
 	b := t.bytes(addr)
 	if b == nil {
@@ -192,7 +190,7 @@ func (t *Thread) Word(addr uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b), true
 }
 
-// Poke writes the word at addr; outside the stacks nothing happens.
+// Poke writes the word at addr. It does nothing outside the stacks.
 func (t *Thread) Poke(addr, v uint64) { t.put(addr, v) }
 
 func (t *Thread) put(addr, v uint64) bool {
@@ -204,8 +202,8 @@ func (t *Thread) put(addr, v uint64) bool {
 	return true
 }
 
-// RunTo steps until cond holds, at most max times; calls are passed. False if it
-// never held, or the thread cannot go on.
+// RunTo steps until cond holds, at most max times, and skips calls. It returns false if cond does
+// not hold at the end, also because the thread cannot continue.
 func (t *Thread) RunTo(cond func(*Thread) bool, max int) bool {
 	for range max {
 		if cond(t) {

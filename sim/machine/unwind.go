@@ -65,10 +65,10 @@ func restore(a image.Arch, row *image.Row, origin uint64, st *State, read func(u
 	return true
 }
 
-// Unwind steps from a frame to its caller by rows. find gives the function that
-// holds an address. exact tells whether st's PC is an interrupted instruction
-// rather than a return address. False where StepRow answers it, and for code of
-// no function. A caller with PC 0 is the end of the stack.
+// Unwind steps from a frame to its caller by rows, and returns the caller's state. find returns
+// the function that contains an address. exact is true if st's PC is an interrupted instruction,
+// and false if it is a return address. Unwind returns false if StepRow does, or if no function
+// contains the PC. A caller with PC 0 is the end of the stack.
 func Unwind(a image.Arch, find func(addr uint64) (*image.Image, *image.Func), st State, exact bool, read func(uint64) (uint64, bool)) (State, bool) {
 	look := st.PC
 	if !exact {

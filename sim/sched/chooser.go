@@ -2,11 +2,12 @@ package sched
 
 import "math/bits"
 
-// Chooser decides a run: Choose is asked for a number in [0, n), n > 1.
+// Chooser decides a run. Choose returns a number in [0, n); n is above 1. The scheduler calls it
+// wherever a run has several options.
 type Chooser interface{ Choose(n int) int }
 
-// Random returns a chooser whose answers follow from run alone (SplitMix64), in
-// every process and version.
+// Random returns a chooser of random numbers (SplitMix64). They depend on run only, and are the
+// same in every process and version.
 func Random(run uint64) Chooser { return &random{run} }
 
 type random struct{ x uint64 }
@@ -20,8 +21,8 @@ func (r *random) Choose(n int) int {
 	return int(hi)
 }
 
-// Replay returns a chooser that gives the choices again and 0, which is to go
-// on, after the last.
+// Replay returns a chooser that repeats the choices. After the last one, it returns 0, which means
+// that the current actor continues.
 func Replay(choices []int) Chooser { return &replay{choices} }
 
 type replay struct{ left []int }

@@ -15,19 +15,19 @@ const (
 	PruneSeen                  // sound for any actor: each step takes in World.Hash; merges less
 )
 
-// ExploreOptions bounds an exploration. The zero value explores everything
-// there is, on one worker. Trace is ignored: only First is traced.
+// ExploreOptions bounds an exploration. The zero value explores every schedule, on one worker.
+// Trace is ignored: only First is traced.
 type ExploreOptions struct {
 	Options
 	Prune       Prune
 	StopAtFirst bool // at the first Deadlock or Fault
-	MaxRuns     int  // runs, complete or cut, after which it gives up; 0 is no bound
-	Workers     int  // 0 is 1; more call build from several goroutines at once
-	Split       int  // choices that make a share of the work; 0 is 3, or none under Prune; -1 is none
+	MaxRuns     int  // most runs, complete or cut; 0 = no bound
+	Workers     int  // goroutines; 0 = 1; if there are several, they call build at the same time
+	Split       int  // first choices that define a share of the work; 0 = 3, or none under Prune; -1 = none
 }
 
-// Report is what an exploration found. It depends on Split and MaxRuns, which
-// is dealt out evenly over the shares, but not on Workers.
+// Report is the result of an exploration. It depends on Split and MaxRuns, but not on Workers. Each
+// share of the work gets an equal part of MaxRuns.
 type Report struct {
 	Interleavings int // complete runs
 	Pruned        int // runs cut at a state seen before
@@ -37,17 +37,16 @@ type Report struct {
 	Deadlocks     int
 	Faults        int
 	StepLimits    int
-	Judged        int             // runs that ended well and held a judged result, see World.Judge
-	Met           int             // of them, those that met the world's hazard, see World.Meets
-	Results       map[uint64]bool // the distinct ones, by hash
+	Judged        int             // runs that ended well with a judged result, see World.Judge
+	Met           int             // judged runs that met the world's hazard, see World.Meets
+	Results       map[uint64]bool // distinct judged results, by hash
 	First         *Result         // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
-	Exhausted     bool            // there is no other schedule within the bounds
+	Exhausted     bool            // no schedule within the bounds is left
 }
 
-// Explore runs build's world under every schedule within the bounds: depth
-// first, by running it again with another prefix of choices. Build is called
-// once a run and must make the same world each time; a run that asks other
-// choices after the same prefix is a Fault.
+// Explore runs build's world under every schedule within the bounds. It searches depth first: it
+// runs the world again with another prefix of choices. It calls build once per run, and build must
+// make the same world each time. A run with different options after the same prefix is a Fault.
 func Explore(opt ExploreOptions, build func(w *World)) Report {
 	opt.Trace = false
 	shares, bad := deal(opt, build)
@@ -91,8 +90,7 @@ func lower(v *atomic.Int64, i int64) {
 	}
 }
 
-// collect adds the shares up, in order, to the first failure if only that was
-// asked for.
+// collect adds the shares up in order. With StopAtFirst, it ends at the first failure.
 func collect(opt ExploreOptions, parts []Report) Report {
 	sum := Report{Exhausted: true}
 	for _, p := range parts {
@@ -129,14 +127,14 @@ func (r *Report) result(hash uint64) {
 
 func (r *Report) failures() int { return r.Deadlocks + r.Faults }
 
-// worse reports whether a run that ended in o takes the place of first: a world
-// with a busy daemon meets the step limit long before what it was built for.
+// worse reports whether a run that ended in o replaces first. A failure replaces a StepLimit,
+// because a world with a busy daemon may reach the step limit long before its failure.
 func worse(first *Result, o Outcome) bool {
 	return first == nil || first.Outcome == StepLimit && o != StepLimit
 }
 
-// deal lists the prefixes of choices that make the shares of the work, in the
-// order of the search; or the run that shows build to be not deterministic.
+// deal returns the prefixes of choices that define the shares of the work, in the order of the
+// search. bad is a run that proves that build is not deterministic, or nil.
 func deal(opt ExploreOptions, build func(*World)) (shares [][]int, bad *Result) {
 	depth := opt.Split
 	if depth == 0 && opt.Prune == PruneNone {
@@ -159,7 +157,7 @@ func deal(opt ExploreOptions, build func(*World)) (shares [][]int, bad *Result) 
 	return shares, nil
 }
 
-// explorer searches one share after the other, reusing its world. It is the
+// explorer searches one share after another, on one goroutine, and reuses its world. It is the
 // world's Chooser.
 type explorer struct {
 	opt   ExploreOptions
@@ -173,7 +171,7 @@ type explorer struct {
 	err     string
 }
 
-// branch is a choice of the run at hand.
+// branch is a choice of the current run.
 type branch struct{ chosen, of int }
 
 func newExplorer(opt ExploreOptions, build func(*World)) *explorer {
@@ -197,8 +195,8 @@ func (e *explorer) Choose(n int) int {
 	return b.chosen
 }
 
-// seen reports whether the run is to be cut here: its state was reached before,
-// in no more steps.
+// seen reports whether to cut the run here, because an earlier run reached the same state in as many
+// steps or fewer.
 func (e *explorer) seen(w *World) bool {
 	if e.depth < len(e.stack) {
 		return false
@@ -218,7 +216,7 @@ func (e *explorer) seen(w *World) bool {
 	return false
 }
 
-// once makes one run of the choices on the stack.
+// once makes one run with the choices on the stack.
 func (e *explorer) once() Outcome {
 	e.depth = 0
 	e.w.reset(e)
@@ -228,8 +226,8 @@ func (e *explorer) once() Outcome {
 	return o
 }
 
-// backtrack goes to the next prefix in order; false if there is none but for
-// the first base choices.
+// backtrack moves to the next prefix in order. It keeps the first base choices, and returns false if
+// no other prefix begins with them.
 func (e *explorer) backtrack(base int) bool {
 	for n := len(e.stack); n > base; n-- {
 		if b := &e.stack[n-1]; b.chosen+1 < b.of {

@@ -16,8 +16,8 @@ type Graph struct {
 type Node struct {
 	Name  string
 	Lock  bool
-	State string   // an actor's: where it stands
-	Stack []string // what Actor.Where said
+	State string   // of an actor: the point at which it waits
+	Stack []string // result of Actor.Where
 }
 
 // Edge means that From cannot continue without To.
@@ -109,10 +109,10 @@ func dotQuote(lines []string) string {
 	return `"` + b.String() + `"`
 }
 
-// maxFrames bounds the stack in a picture; the text has it all.
+// maxFrames bounds the frames of a stack in a picture. The text has all frames.
 const maxFrames = 8
 
-// lines is what a picture says in the node's box.
+// lines returns the text in the node's box of a picture.
 func (n Node) lines() []string {
 	if n.Lock {
 		return []string{n.Name}
@@ -127,7 +127,7 @@ func (n Node) lines() []string {
 	return out
 }
 
-// builder collects the graph of all that stuck actors depend on.
+// builder collects the graph of all actors and locks on which stuck actors depend.
 type builder struct {
 	g      Graph
 	actors map[*Actor]int
@@ -135,7 +135,7 @@ type builder struct {
 	todo   []*Actor
 }
 
-// graph is called after stuck, which marks the dead.
+// graph returns the graph of a deadlock. The world calls it after stuck, which marks the dead actors.
 func (w *World) graph() *Graph {
 	b := &builder{actors: map[*Actor]int{}, locks: map[*Lock]int{}}
 	for _, a := range w.actors {
@@ -242,7 +242,7 @@ func (a *Actor) standsAt() string {
 	return a.waitsFor()
 }
 
-// where asks the caller's stack provider, which may be buggy.
+// where calls Actor.Where, which belongs to the user and may panic.
 func (a *Actor) where() (frames []string) {
 	if a.Where == nil || a.ended {
 		return nil
@@ -283,8 +283,8 @@ func (g *Graph) cycleFirst() {
 	}
 }
 
-// shortestCycle searches breadth first from each node; of equals the one with
-// the first node wins.
+// shortestCycle returns a shortest cycle, found breadth first from each node. If several are equally
+// short, it returns the one with the first node. It returns nil if there is no cycle.
 func (g *Graph) shortestCycle() (best []int) {
 	next := make([][]int, len(g.Nodes))
 	for _, e := range g.Edges {

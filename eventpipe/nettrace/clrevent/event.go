@@ -1,5 +1,5 @@
 // Package clrevent decodes the payloads of the .NET runtime's events. Traces do not contain
-// their layouts.
+// their layouts. Packages eventpipe/waits and report/trace call it with the events of a trace.
 //
 // Sources: dotnet/runtime src/coreclr/vm/ClrEtwAll.man, release 9.0;
 // microsoft/perfview src/TraceEvent/Parsers/ClrTraceEventParser.cs; sizes were
@@ -12,7 +12,8 @@
 // a listed one there.
 //
 // Strategy. KindOf is called once for each description of events. Decoders check every
-// length and allocate only for texts.
+// length and allocate only for texts. Their argument pointer is the size of a pointer in the
+// traced process, 4 or 8 bytes. They return ok false if the payload is too short.
 //
 // Known gaps: events of tiering and most of the collector are not decoded, because nothing uses
 // them yet.

@@ -25,7 +25,7 @@ var formats = []Format{
 // Formats returns all formats in the order to list them.
 func Formats() []Format { return append([]Format(nil), formats...) }
 
-// ByName returns the format of that name.
+// ByName returns the format of that name, false if there is none.
 func ByName(name string) (Format, bool) {
 	for _, f := range formats {
 		if strings.EqualFold(f.Name, name) {
@@ -35,7 +35,7 @@ func ByName(name string) (Format, bool) {
 	return Format{}, false
 }
 
-// ByPath returns the format for the ending of a file's name.
+// ByPath returns the format for the ending of a file's name, false if no format has that ending.
 func ByPath(path string) (Format, bool) {
 	for _, f := range formats {
 		if strings.HasSuffix(strings.ToLower(path), f.Extension) {
@@ -80,8 +80,8 @@ func newNames(a *waits.Analysis) *stackNames {
 	return &stackNames{a, map[stackAt][]waits.Frame{}}
 }
 
-// of names a stack at a time. Names change only if code was replaced. Otherwise, one time
-// is enough.
+// of returns the named frames of a stack. when is the time of the wait, because an address can have
+// several names if code was replaced. Otherwise, the result is cached without a time.
 func (s *stackNames) of(id waits.StackID, when uint64) []waits.Frame {
 	k := stackAt{id, 0}
 	if s.a.Names.Replaced() {
