@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// goodRun is the number of the run that the chapter shows; any would do, since
+// goodRun is the number of the run that the chapter shows. The number is not important, because
 // the sampler and its target take turns.
 const goodRun = 1
 
@@ -22,7 +22,7 @@ B, and B calls C. C passes a delegate to unmanaged code, which calls it as D. D 
 |---|---|---|---|
 `
 
-// goodWhat describes what each of the eight frames is, and who reports it.
+// goodWhat describes each of the eight frames, and the walker that reports it.
 var goodWhat = [8][2]string{
 	{"unmanaged, inside D's P/Invoke", "only the profiler's own walk; the CLR does not report frames on top"},
 	{"D", "the CLR, or the profiler's own walk: its context is the **seed**"},
@@ -56,7 +56,7 @@ passes thread 0 and no seed.
 
 `
 
-// chapter is the one that comes before the rules.
+// chapter writes the chapter before the rules, and its pictures to files.
 func chapter(b *strings.Builder, files map[string]string) {
 	b.WriteString(goodHead)
 	for i, name := range rules.GoodFrames {
@@ -71,12 +71,12 @@ func chapter(b *strings.Builder, files map[string]string) {
 	fmt.Fprintf(b, "```\n%s```\n", outdent(timeline(&res, "", false)))
 }
 
-// behind is what stands behind a rule beside its world.
+// behind writes the tests that enforce a rule, and the real CLRs on which it was provoked.
 func behind(b *strings.Builder, enforced, provoked string) {
 	fmt.Fprintf(b, "*Enforced by: %s. Provoked: %s.*\n", enforced, provoked)
 }
 
-// The rules that no world shows.
+// told writes the rules that no world shows.
 func told(b *strings.Builder) {
 	b.WriteString("\n## Rules that no world shows\n\nThey are about values or locks that the simulator does not model, or about sampling from outside.\n")
 	for _, r := range rules.TextRules() {

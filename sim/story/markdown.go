@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Page is the file of the rules, beside the folder of its pictures.
+// Page is the file of the rules. The folder of its pictures is beside it.
 const (
 	Page     = "rules.md"
 	Pictures = "rules"
@@ -61,7 +61,7 @@ func contents(b *strings.Builder, stories []*Story) {
 	}
 }
 
-// Ends reports what breaking a rule comes to.
+// Ends returns a word for the result of breaking a rule.
 func Ends(r *rules.Rule) string {
 	switch r.Wants {
 	case sched.Deadlock:
@@ -102,7 +102,7 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 	s.locks(b)
 }
 
-// locks are what a rule with a parameter can be about.
+// locks writes the locks for which a rule with a parameter was explored.
 func (s *Story) locks(b *strings.Builder) {
 	r := s.Rule
 	if len(r.Locks) == 0 {

@@ -10,8 +10,9 @@ import (
 // maxRuns bounds each search for a shorter schedule.
 const maxRuns = 200_000
 
-// Shortest returns the failing schedule of the broken side with the fewest steps,
-// of equals one with the fewest preemptions. nil: none fails as the rule says.
+// Shortest returns the failing schedule of the broken side with the fewest steps. If several have
+// as few steps, it returns one with the fewest preemptions. It returns nil if no schedule fails in
+// the way that the rule describes.
 func Shortest(r *rules.Rule) *sched.Result {
 	if r.Wants == sched.StepLimit {
 		return loop(r)
@@ -51,8 +52,8 @@ func failing(r *rules.Rule) *sched.Result {
 	return nil
 }
 
-// shorten looks for a failing schedule, best's successor or the first, with ever
-// fewer steps.
+// shorten searches for failing schedules with fewer and fewer steps, and returns the last one that
+// it finds. It starts with best; nil means that none is known.
 func shorten(r *rules.Rule, best *sched.Result) *sched.Result {
 	for {
 		try := *r
@@ -73,8 +74,8 @@ func shorten(r *rules.Rule, best *sched.Result) *sched.Result {
 // loopSteps is the number of steps after which a run counts as a loop.
 const loopSteps = 160
 
-// loop returns an endless run of the broken side: of random ones the one with
-// most of what the rule speaks of, of equals the first to go round.
+// loop returns an endless run of the broken side. Of several random runs, it chooses the one whose
+// trace has the most words of the rule. If several have as many, it chooses the first to repeat.
 func loop(r *rules.Rule) (best *sched.Result) {
 	try := *r
 	try.Bounds.MaxSteps = min(loopSteps, try.Bounds.MaxSteps)
@@ -100,11 +101,11 @@ func loop(r *rules.Rule) (best *sched.Result) {
 	return &whole
 }
 
-// Weights of an answer that the rule speaks of: by its name, such as UNSAFE, in
-// its line; by each long word in its text.
+// Weights of an HRESULT that the rule mentions: by its name, such as UNSAFE, in the rule's line, and
+// by each long word in the rule's text.
 const weightName, weightWord, longWord = 20, 3, 8
 
-// spoken looks for such answers of the CLR in a trace.
+// spoken adds up the weights of such results of the CLR in a trace.
 func spoken(r *rules.Rule, trace []sched.Event) (score int) {
 	notes := ""
 	for _, e := range trace {
@@ -129,11 +130,11 @@ func spoken(r *rules.Rule, trace []sched.Event) (score int) {
 	return score
 }
 
-// runsTried is from how many numbers the kept side's run to show is drawn.
+// runsTried is the number of runs of the kept side from which the shown one is chosen.
 const runsTried = 300
 
-// Instructive returns a run of the kept side that came close to trouble and is
-// not too long, and its number; nil if none passes.
+// Instructive returns a run of the kept side that came close to a failure and is not too long, and
+// its number. It returns nil if no run passes.
 func Instructive(r *rules.Rule) (best *sched.Result, run uint64) {
 	most := 0
 	for n := uint64(1); n <= runsTried; n++ {
@@ -149,7 +150,7 @@ func Instructive(r *rules.Rule) (best *sched.Result, run uint64) {
 	return best, run
 }
 
-// Weights of what makes a run worth reading.
+// Weights of the events that make a run worth reading.
 const (
 	weightWalk   = 30 // frames were reported
 	weightOwner  = 15 // a thread was stopped while it owned a lock
@@ -191,8 +192,8 @@ func interest(r *sched.Result) (score int) {
 	return score
 }
 
-// answer reads a note of package sim/vm: whether there was a seed, which HRESULT,
-// and whether frames came.
+// answer reads a note of package sim/vm. name is the HRESULT in the note. points are the weights for a
+// seed and for reported frames.
 func answer(note string) (name string, points int) {
 	if strings.Contains(note, ", seed in ") {
 		return "seed", weightSeed

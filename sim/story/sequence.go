@@ -19,7 +19,7 @@ const (
 	maxText    = 34 // runes a line
 )
 
-// states are how a lifeline is drawn for each byte of sched.Event.Lines.
+// states describe how to draw a lifeline for each byte of sched.Event.Lines.
 var states = []struct {
 	mark             byte
 	color, dash, say string
@@ -39,8 +39,8 @@ type sequence struct {
 	y float64
 }
 
-// Sequence draws a run as a sequence diagram (SVG): time runs down, a column a
-// thread, its line says what it can do.
+// Sequence draws a run as a sequence diagram (SVG). Time runs down, and each thread has a column. The
+// style of a thread's line shows whether the thread can run.
 func Sequence(r *sched.Result) string {
 	s := &sequence{r: r, y: headHeight}
 	width := s.columns()
@@ -129,7 +129,7 @@ func style(e *sched.Event) string {
 	return `fill="#222"`
 }
 
-// target is the thread an event is done to.
+// target returns the column of the thread that an event affects, false if there is none.
 func (s *sequence) target(e *sched.Event) (int, bool) {
 	verb := ""
 	switch e.Kind {
@@ -151,8 +151,8 @@ func (s *sequence) target(e *sched.Event) (int, bool) {
 	return 0, false
 }
 
-// marks are the lifelines' states; an actor that finds it must wait is still
-// said to run in its own event.
+// marks returns the states of the lifelines. In its own event, an actor is shown as running, even if it
+// must wait from then on.
 func marks(e *sched.Event) string {
 	if e.Kind == sched.KindBlocked && e.Actor < len(e.Lines) {
 		return e.Lines[:e.Actor] + "." + e.Lines[e.Actor+1:]
@@ -177,7 +177,7 @@ func (s *sequence) line(x1, y1, x2, y2 float64, color, dash string, width float6
 	fmt.Fprintf(s, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width="%.0f"%s/>`+"\n", x1, y1, x2, y2, color, width, dash)
 }
 
-// end reports how the run went.
+// end writes how the run ended.
 func (s *sequence) end() {
 	s.y += rowHeight + 6
 	color := "#0a6b2d"
@@ -204,8 +204,8 @@ func (s *sequence) text(x, y float64, attr, text string) {
 	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" %s xml:space="preserve">%s</text>`+"\n", x, y, attr, sched.Escape(text))
 }
 
-// wrap breaks text at spaces into lines of about width runes; those after the
-// first are indented. A word longer than that stands alone.
+// wrap breaks text at spaces into lines of about width runes. Lines after the first are indented. A longer
+// word is a line of its own.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -1,18 +1,18 @@
-// Package story tells the rules of package sim/rules: as text for the command
-// line, as Markdown and pictures for docs/rules.md.
+// Package story presents the rules of package sim/rules: as text for `seedwalk sim`, and as
+// Markdown and pictures for docs/rules.md (`make rules`).
 //
 // Sources: those of package sim/rules, which each story names.
 //
 // Glossary. The *broken* side of a rule is a sampler that breaks it, the *kept*
 // side seedwalk's own. A *timeline* is a run step by step, one column a thread.
 //
-// Strategy: a story is data first (Tell), then a rendering. The broken side is
-// shown by its shortest failing schedule, since a reader has to follow it; the
-// kept side by a run that came close: a thread stopped while it owned a lock, a
-// walk refused and made later, a thread that had to wait.
+// Strategy: a story is data first (Tell), then a rendering. The broken side is shown by its
+// shortest failing schedule, so that a reader can follow it. The kept side is shown by a run
+// that came close to a failure. Examples are a thread that was stopped while it owned a lock, a
+// walk that was refused and made later, and a thread that had to wait.
 //
-// Known gaps: what makes a run worth showing is judged by the words of its trace;
-// a search gives up after maxRuns.
+// Known gaps: the words of a run's trace decide whether the run is shown. A search gives up
+// after maxRuns.
 package story
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Side is what all orders of one side's steps come to.
+// Side is the result of all orders of one side's steps.
 type Side struct {
 	Report sched.Report
-	Wrong  string // how that is not as it should be; "" if it is
+	Wrong  string // difference from the expected result; "" if there is none
 }
 
-// Story is everything that is printed of a rule. A side that was not requested is nil.
+// Story contains everything that is printed about a rule. A side that was not requested is nil.
 type Story struct {
 	Rule         *rules.Rule
 	Broken, Kept *Side
 	Locks        []*Side       // broken, with each of the rule's locks
 	Failing      *sched.Result // the broken side's, traced; nil if none fails
 	Passing      *sched.Result // of the kept side, traced; nil if none passes
-	PassingRun   uint64        // the number Passing is drawn from
+	PassingRun   uint64        // number of the random run Passing
 }
 
-// Wrong lists how the story is not as it should be.
+// Wrong lists the differences of both sides from the expected result. It is empty if there are none.
 func (s *Story) Wrong() (out []string) {
 	for _, side := range append([]*Side{s.Broken, s.Kept}, s.Locks...) {
 		if side != nil && side.Wrong != "" {
@@ -49,7 +49,7 @@ func (s *Story) Wrong() (out []string) {
 	return out
 }
 
-// Tell explores the sides asked for and picks the runs to show.
+// Tell explores the requested sides of a rule, within the rule's bounds, and picks the runs to show.
 func Tell(r *rules.Rule, broken, kept bool) *Story {
 	s := &Story{Rule: r}
 	if broken {
@@ -65,7 +65,7 @@ func Tell(r *rules.Rule, broken, kept bool) *Story {
 	return s
 }
 
-// pick finds the runs to show of the sides asked for.
+// pick finds the runs to show of the requested sides.
 func (s *Story) pick() {
 	if s.Broken != nil {
 		s.Failing = Shortest(s.Rule)
@@ -103,7 +103,7 @@ func judge(r *rules.Rule, broken bool, rep *sched.Report) string {
 	return ""
 }
 
-// shows reports whether res is what the rule warns of.
+// shows reports whether res ended with the failure that the rule predicts.
 func shows(r *rules.Rule, res *sched.Result) bool {
 	if res.Outcome != r.Wants {
 		return false

@@ -10,15 +10,15 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// width of running text, runes.
+// width is the width of running text, in runes.
 const width = 96
 
-// Sampler is the name of the profiler's thread in every world that has one; its
-// end is the last part of the story of a kept side's run.
+// Sampler is the name of the profiler's thread in every world that has one. The story of a kept side's
+// run stops at the end of this thread.
 const Sampler = "sampler"
 
-// Text tells the story to a reader who is new to the subject. whole timelines
-// are not shortened.
+// Text writes the story for a reader who is new to the subject. If whole is true, timelines are not
+// shortened.
 func (s *Story) Text(w io.Writer, whole bool) {
 	r := s.Rule
 	fmt.Fprintf(w, "%s: %s\n\n", r.Name, r.Line)
@@ -45,12 +45,12 @@ func (s *Story) Text(w io.Writer, whole bool) {
 	}
 }
 
-// World says in what a rule is shown.
+// World describes the simulated CLR and system of a rule.
 func World(r *rules.Rule) string {
 	return fmt.Sprintf("CLR %v, %v, %s images", r.Setup.Variant, r.Setup.Arch, strings.ToUpper(r.Setup.Format().String()))
 }
 
-// Bounds reports which orders are tried.
+// Bounds describes the orders of steps that are tried.
 func Bounds(r *rules.Rule) string {
 	switch p := r.Bounds.Preemptions; {
 	case p == sched.NoPreemption:
@@ -83,7 +83,7 @@ func (s *Story) keptSummary() string {
 		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met), s.Rule.Hazard, s.Rule.Mutation)
 }
 
-// counts lists how runs ended that did not end well.
+// counts lists the numbers of runs that did not end well, by how they ended.
 func counts(rep *sched.Report) string {
 	var parts []string
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func failingTitle(r *sched.Result) string {
 	return "The shortest of them:"
 }
 
-// timeline is a run's, without the graph, which is written separately.
+// timeline returns the timeline of a run, without the graph, which is written separately.
 func timeline(r *sched.Result, untilEnd string, whole bool) string {
 	c, left := *r, ""
 	if !whole {

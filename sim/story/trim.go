@@ -6,9 +6,9 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Trim returns r with a trace for people: equal events in a row are one, and
-// what repeats itself is shown once. untilEnd, if not "", is an actor after
-// whose end nothing is worth telling. left says in a sentence what was left out.
+// Trim returns r with a shorter trace for people. Equal events in a row become one, and a repeated
+// sequence is shown once. If untilEnd is not "", the trace stops at the end of that actor. left is a
+// sentence about the omitted events, "" if there are none.
 func Trim(r *sched.Result, untilEnd string) (short *sched.Result, left string) {
 	c := *r
 	c.Trace, left = cut(&c, untilEnd)
@@ -20,7 +20,7 @@ func Trim(r *sched.Result, untilEnd string) (short *sched.Result, left string) {
 	return &c, left
 }
 
-// cut drops what comes after the end of the actor called name.
+// cut drops the events after the end of the actor called name.
 func cut(r *sched.Result, name string) ([]sched.Event, string) {
 	for i, e := range r.Trace {
 		if e.Kind != sched.KindEnd || r.Actors[e.Actor] != name || i+1 == len(r.Trace) {
@@ -56,7 +56,7 @@ func fold(in []sched.Event) (out []sched.Event) {
 // A repetition has at most maxPeriod events and saves at least minSaved of them.
 const maxPeriod, minSaved = 64, 4
 
-// repeats counts how often the p events at i follow each other again.
+// repeats counts how often the p events at i are repeated directly after them.
 func repeats(in []sched.Event, i, p int) int {
 	n := 0
 	for at := i + p; at+p <= len(in); at += p {
@@ -70,7 +70,7 @@ func repeats(in []sched.Event, i, p int) int {
 	return n
 }
 
-// unrepeat shows events that repeat themselves once.
+// unrepeat replaces the repetitions of a sequence of events by one event.
 func unrepeat(in []sched.Event) (out []sched.Event) {
 	for i := 0; i < len(in); {
 		p, n := bestPeriod(in, i)
@@ -83,7 +83,8 @@ func unrepeat(in []sched.Event) (out []sched.Event) {
 	return out
 }
 
-// bestPeriod finds the period that saves most at i; 1 and 0 if none is worth it.
+// bestPeriod finds the period at i that saves the most events, and its number of repetitions. It
+// returns 1 and 0 if no period saves minSaved events.
 func bestPeriod(in []sched.Event, i int) (period, n int) {
 	period, saved := 1, minSaved-1
 	for p := 2; p <= maxPeriod && i+2*p <= len(in); p++ {
@@ -94,7 +95,7 @@ func bestPeriod(in []sched.Event, i int) (period, n int) {
 	return period, n
 }
 
-// endless shows a loop at the end of a trace once; false: there is none.
+// endless shortens a loop at the end of a trace to one round. It returns false if there is no loop.
 func endless(in []sched.Event) ([]sched.Event, bool) {
 	for p := 1; p <= maxPeriod && 3*p <= len(in); p++ {
 		n := 0 // events that equal the one a period before
@@ -111,7 +112,7 @@ func endless(in []sched.Event) ([]sched.Event, bool) {
 	return in, false
 }
 
-// again is an event that replaces others. The last of them is e.
+// again returns an event that replaces several others. The last of them is e.
 func again(e *sched.Event, text string) sched.Event {
 	return sched.Event{Step: e.Step, Actor: e.Actor, Kind: sched.KindNote, Text: "(" + text + ")", Lines: e.Lines}
 }

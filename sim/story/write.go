@@ -9,8 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Write writes the documentation into folder. Pictures of scenarios that are no
-// more go.
+// Write writes the documentation into folder. It removes pictures of scenarios that no longer exist.
 func Write(folder string, stories []*Story) error {
 	files := Docs(stories)
 	if err := os.MkdirAll(filepath.Join(folder, Pictures), 0o755); err != nil {
@@ -44,7 +43,7 @@ func Picture(r *sched.Result) string {
 	return Sequence(short)
 }
 
-// Summary reports in a line what an exploration found.
+// Summary returns a line about the result of an exploration.
 func Summary(rep *sched.Report) string {
 	text := fmt.Sprintf("%8s interleavings, deepest %d, pruned %s: %s", Number(rep.Interleavings), rep.MaxDepth, Number(rep.Pruned), counts(rep))
 	if !rep.Exhausted {

@@ -6,11 +6,11 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// EnableStackSnapshot is COR_PRF_ENABLE_STACK_SNAPSHOT, without which
+// EnableStackSnapshot is COR_PRF_ENABLE_STACK_SNAPSHOT. Without it in the event mask,
 // DoStackSnapshot refuses.
 const EnableStackSnapshot = 0x10000000
 
-// Callbacks are what a profiler hears, on the thread that caused it.
+// Callbacks are the callbacks of a profiler. The CLR calls them on the thread that caused the event.
 type Callbacks struct {
 	ThreadDestroyed          func(a *sched.Actor, t *Thread)
 	RuntimeThreadSuspended   func(a *sched.Actor, t *Thread) // by the thread itself only
@@ -19,8 +19,8 @@ type Callbacks struct {
 	ModuleLoadStarted        func(a *sched.Actor)
 }
 
-// noTrigger calls a callback that must not cause a collection, name: what might
-// is refused in it.
+// noTrigger calls a callback that must not cause a collection. While it runs, the CLR refuses calls of
+// the actor that might cause one. name is the callback's name in the trace.
 func (c *CLR) noTrigger(a *sched.Actor, name string, call func()) {
 	c.refusing[a]++
 	a.Note("callback %s", name)
@@ -45,12 +45,12 @@ type CLR struct {
 	PerThread   *sched.Lock // taken by a thread's first call of the profiling API
 	Unwinder    *sched.Lock // Linux: the mutex inside the CLR's own libunwind
 
-	// Inverted is the lock of the system's table of images' functions, nil: of no
-	// interest. Loading and unloading takes it, and so does a look-up.
+	// Inverted is the lock of the system's table of images' functions. Loading, unloading, and a
+	// look-up take it. nil: the world does not simulate this lock.
 	Inverted *sched.Lock
 
-	// Wait surrounds a wait of t for the end of a suspension with the frames that
-	// stand on the stack meanwhile; nil: none. resumable: after a hijack or a
+	// Wait calls block, in which t waits for the end of a suspension. Meanwhile it keeps the runtime's
+	// frames on t's stack. nil: block is called without frames. resumable is true after a hijack or a
 	// redirection.
 	Wait func(a *sched.Actor, t *Thread, resumable bool, block func())
 
@@ -68,7 +68,7 @@ type CLR struct {
 	refusing  map[*sched.Actor]int // per actor: callbacks under way that must not cause a collection
 }
 
-// New returns a started CLR that a profiler has set the event mask of.
+// New returns a started CLR. Its event mask enables stack snapshots, as a profiler would set it.
 func New(v Variant, a image.Arch) *CLR {
 	return &CLR{
 		Variant: v, Arch: a, EventMask: EnableStackSnapshot, Started: true,
@@ -102,7 +102,7 @@ func (c *CLR) Of(a *sched.Actor) *Thread {
 	return nil
 }
 
-// Destroy ends t: the profiler hears of it on the dying thread, and may block.
+// Destroy ends t. It calls the profiler's callback on the dying thread, and the callback may block.
 func (c *CLR) Destroy(a *sched.Actor, t *Thread) {
 	if f := c.Callbacks.ThreadDestroyed; f != nil {
 		a.Note("callback ThreadDestroyed")
@@ -121,8 +121,8 @@ func (c *CLR) LoadModule(a *sched.Actor) {
 	}
 }
 
-// initialise is the first call of the profiling API on a thread that is not the
-// CLR's: it sets up per-thread state under a lock of the CLR.
+// initialise simulates the first call of the profiling API on a thread that the CLR does not know. The CLR
+// creates state for the thread under a lock.
 func (c *CLR) initialise(a *sched.Actor) {
 	if c.known[a] || c.Of(a) != nil {
 		return
@@ -133,8 +133,8 @@ func (c *CLR) initialise(a *sched.Actor) {
 	a.Unlock(c.PerThread)
 }
 
-// Jit compiles: the code heap's writer lock is held, and the tables of dynamic
-// functions change under the operating system's.
+// Jit compiles a method. It holds the writer lock of the code heap. It changes the tables of dynamic
+// functions under os, a lock of the operating system.
 func (c *CLR) Jit(a *sched.Actor, os *sched.Lock) {
 	a.Lock(c.CodeHeap)
 	if os != nil {
@@ -145,8 +145,7 @@ func (c *CLR) Jit(a *sched.Actor, os *sched.Lock) {
 	a.Unlock(c.CodeHeap)
 }
 
-// Adopt makes t, a thread that is about to run managed code for the first time,
-// one of the CLR's.
+// Adopt adds t, a thread that will run managed code for the first time, to the CLR's threads.
 func (c *CLR) Adopt(t *Thread) *Thread {
 	t.Hijack = &sched.Lock{Name: "hijack lock of " + t.Actor.Name()}
 	c.Threads = append(c.Threads, t)

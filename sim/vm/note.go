@@ -7,17 +7,17 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 )
 
-// maxTold bounds the frames a note names; a walk of more says how many.
+// maxTold bounds the frames that a note names. For a longer walk, the note has the number of frames.
 const maxTold = 8
 
-// told is what a call has reported, for the trace: addresses only, so that
+// told contains the frames that a call has reported, for the trace. It has addresses only, so that
 // nothing is allocated or named without a trace.
 type told struct {
 	ip [maxTold]uint64
 	id [maxTold]clr.FunctionID
 	n  int
 
-	why string // of a walk that does not begin
+	why string // reason why the walk did not begin
 }
 
 func (o *told) add(id clr.FunctionID, ip uint64) {

@@ -10,8 +10,8 @@ import (
 // Suspending reports whether a thread stops or has stopped the runtime.
 func (c *CLR) Suspending() bool { return c.suspender != nil }
 
-// SuspendRuntime is ICorProfilerInfo10's: the profiler stops all managed
-// threads. Only a thread that the CLR does not have to stop may call it.
+// SuspendRuntime is ICorProfilerInfo10::SuspendRuntime: the profiler stops all managed threads. Only a
+// thread that the CLR does not have to stop may call it.
 func (c *CLR) SuspendRuntime(a *sched.Actor) clr.HRESULT {
 	hr := c.suspendRuntime(a)
 	a.Note("SuspendRuntime: %v", hr)
@@ -52,8 +52,8 @@ func (c *CLR) ResumeRuntime(a *sched.Actor) clr.HRESULT {
 	return clr.S_OK
 }
 
-// RequestProfilerDetach is ICorProfilerInfo3's, which came to .NET Core in the
-// release that SuspendRuntime did.
+// RequestProfilerDetach is ICorProfilerInfo3::RequestProfilerDetach. .NET Core has it since the release
+// that added SuspendRuntime.
 func (c *CLR) RequestProfilerDetach() clr.HRESULT {
 	if !c.Variant.HasSuspendRuntime() {
 		return clr.E_NOTIMPL
@@ -62,8 +62,8 @@ func (c *CLR) RequestProfilerDetach() clr.HRESULT {
 	return clr.S_OK
 }
 
-// Collect is a garbage collection that t causes (nil: a thread of the
-// collector's own).
+// Collect runs a garbage collection on actor a. t is the thread that causes it, or nil for a thread of the
+// collector.
 func (c *CLR) Collect(a *sched.Actor, t *Thread) {
 	mode := Preemptive
 	if t != nil {
@@ -89,9 +89,8 @@ func (c *CLR) Collect(a *sched.Actor, t *Thread) {
 	}
 }
 
-// stop brings every other thread in cooperative mode to a safe point. On
-// Windows each is suspended for a moment to be redirected or hijacked. Source:
-// threadsuspend.cpp, ThreadSuspend::SuspendRuntime.
+// stop brings every thread in cooperative mode except self to a safe point. On Windows, it suspends each
+// thread for a moment to redirect or hijack it. Source: threadsuspend.cpp, ThreadSuspend::SuspendRuntime.
 func (c *CLR) stop(a *sched.Actor, self *Thread) {
 	c.suspender = a
 	if f := c.Callbacks.RuntimeThreadSuspended; f != nil && self != nil {
@@ -124,8 +123,8 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 	c.stopped = true
 }
 
-// suspend suspends t until it stands. Whoever suspends another must not be
-// suspended meanwhile. Source: Thread::SuspendThread (ForbidSuspendThreadHolder).
+// suspend suspends t, and returns when t has stopped. The suspending thread must not be suspended
+// meanwhile. Source: Thread::SuspendThread (ForbidSuspendThreadHolder).
 func (c *CLR) suspend(a *sched.Actor, self, t *Thread) {
 	if self != nil {
 		self.Forbid++
@@ -191,9 +190,9 @@ func (c *CLR) stopper() sched.Waitee {
 	}}
 }
 
-// redirect sends t, which must stand still, from managed code to the stub where
-// it will wait, and reports whether it did. Whoever else holds t suspended is not
-// asked. Source: Thread::HandledJITCase, CheckForAndDoRedirect.
+// redirect makes t continue in the stub where it will wait for the end of the suspension. t must be
+// stopped in managed code; another actor may hold it suspended too. redirect returns false if it changed
+// nothing. Source: Thread::HandledJITCase, CheckForAndDoRedirect.
 func (c *CLR) redirect(t *Thread) bool {
 	ip := t.M.State().PC
 	if c.Redirect == nil || t.Trap || !c.Codes.inBody(ip) || !c.Redirect(t, ip) {
@@ -222,7 +221,8 @@ func (c *CLR) hijack(t *Thread) bool {
 	return true
 }
 
-// slotOf is the address of the stack slot with the return address from st to next.
+// slotOf returns the address of the stack slot with the return address from st to next. It returns false if
+// the return address is in a register.
 func (c *CLR) slotOf(t *Thread, st, next *machine.State) (uint64, bool) {
 	if c.Arch == image.AMD64 {
 		return next.R[c.Arch.SP()] - 8, true
@@ -235,8 +235,8 @@ func (c *CLR) slotOf(t *Thread, st, next *machine.State) (uint64, bool) {
 	return 0, false
 }
 
-// Unhijack returns the true return address of a thread that has come to the
-// hijack stub, and takes the hijack back.
+// Unhijack returns the true return address of a thread that has reached the hijack stub, and ends the
+// hijack.
 func (t *Thread) Unhijack() uint64 {
 	ra := t.hijacked
 	t.slot, t.hijacked = 0, 0

@@ -18,8 +18,8 @@ type Call struct {
 	Flags   uint32                         // infoFlags
 	Seed    *machine.State                 // nil: none
 	Receive func(cb *Callback) clr.HRESULT // the profiler's callback
-	Lookup  func() bool                    // nil, or: the code lookup lock can be had at once
-	Used    func(rule string)              // nil, or: hears of each row that decides or changes something, and of each walk rule
+	Lookup  func() bool                    // reports whether the code lookup lock is free; nil: it always is
+	Used    func(rule string)              // called for each row that decides or changes something, and each walk rule; may be nil
 
 	c         *CLR
 	a         *sched.Actor
@@ -64,7 +64,7 @@ func (k *Call) used(rule string) {
 	}
 }
 
-// undo gives back what the call took, whatever row has decided it.
+// undo releases the locks and suspensions of the call, after any row.
 func (k *Call) undo() {
 	if k.suspended {
 		k.a.ResumeThread(k.t.Actor)
@@ -77,8 +77,8 @@ func (k *Call) undo() {
 // other reports whether the target is not the calling thread.
 func (k *Call) other() bool { return k.t != k.self }
 
-// Row is a line of the decision table. Rows are evaluated in order; the first
-// that decides ends the call.
+// Row is a line of the decision table. Rows are evaluated in order. The first row that decides ends the
+// call.
 type Row struct {
 	N      string // its number, as in the facts
 	When   string // the condition, for people
@@ -105,8 +105,8 @@ func when(cond bool, hr clr.HRESULT) (clr.HRESULT, bool) { return hr, cond }
 
 func goOn() (clr.HRESULT, bool) { return 0, false }
 
-// Table is what DoStackSnapshot decides before it walks. What follows the last
-// row is the walk, whose rules stand in walk.go.
+// Table has the decisions of DoStackSnapshot before its walk. After the last row, the walk begins; walk.go
+// has its rules.
 var Table = []Row{
 	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src + "; seen on 9.0.5, 10.0.9", all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.c.Detaching, clr.CORPROF_E_PROFILER_DETACHING) }},
@@ -127,7 +127,7 @@ var Table = []Row{
 	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", seen, all, rowHijackLock},
 	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
-			// Once all threads have stopped the suspension is no longer in progress.
+			// Once all threads have stopped, the suspension is no longer in progress.
 			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
 	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,

@@ -17,13 +17,13 @@ const (
 
 func (m Mode) String() string { return [...]string{"preemptive", "cooperative"}[m&1] }
 
-// Frame is an entry of the Frame chain: where the next managed frame is. Source:
+// Frame is an entry of the runtime's Frame chain. It shows where the next managed frame is. Source:
 // frames.h (InlinedCallFrame, HelperMethodFrame, ResumableFrame).
 type Frame struct {
 	Address   uint64        // of the record on the stack
 	Caller    machine.State // the managed caller as the record remembers it
 	Resumable bool          // made by a hijack or a redirection
-	Lazy      bool          // a HelperMethodFrame: what it remembers is found by unwinding
+	Lazy      bool          // a HelperMethodFrame: Caller is found by unwinding
 }
 
 // Handler is a catch or finally clause that runs on top of the frames its
