@@ -1,6 +1,6 @@
 package image
 
-// ShapeAMD64 is what an x86-64 function looks like, to be encoded by Func.
+// ShapeAMD64 describes an x86-64 function. Func encodes it.
 type ShapeAMD64 struct {
 	Saves        []Reg  // nonvolatile general registers, in the order they are saved
 	SavesXMM     []Reg  // XMM6-XMM15, PE only
@@ -35,11 +35,11 @@ const (
 	JumpReg                 // rex.w jmp rax
 )
 
-// homeSize is the room a Windows x64 caller leaves its callee, bytes.
+// homeSize is the room in bytes that a Windows x64 caller leaves for its callee.
 const homeSize = 32
 
-// plan is where a shape's saves go. Distances are from RSP as the prolog leaves
-// it (before any alloca).
+// plan has the places of a shape's saves. Distances are from RSP after the prolog (before any
+// alloca).
 type plan struct {
 	s      ShapeAMD64
 	f      Format
@@ -85,13 +85,13 @@ func (s ShapeAMD64) Func(f Format, name string) (Func, error) {
 	return fn, nil
 }
 
-// maxProlog is what UNWIND_INFO's SizeOfProlog can say, bytes.
+// maxProlog is the largest prolog in bytes that UNWIND_INFO's SizeOfProlog can describe.
 const maxProlog = 255
 
 // maxAlloc is the largest allocation, bytes; stacks are small.
 const maxAlloc = 1 << 24
 
-// refuse reports what of a shape is impossible, "" if nothing.
+// refuse returns the part of a shape that is impossible, "" if there is none.
 func (s *ShapeAMD64) refuse(f Format) string {
 	kept := nonvolatileRegs(AMD64)
 	if f == ELF {
@@ -157,7 +157,7 @@ func (s *ShapeAMD64) frameReg() Reg {
 	return s.FrameReg
 }
 
-// place decides what is saved where, and how much is allocated.
+// place chooses the places of the saves, and the size of the allocation.
 func (p *plan) place() {
 	s := &p.s
 	p.entry, p.fp = 8, s.frameReg()
@@ -207,7 +207,7 @@ func (p *plan) place() {
 	}
 }
 
-// full is the distance of RSP behind the prolog from the entry's RSP.
+// full returns the distance from RSP after the prolog to RSP at the entry.
 func (p *plan) full() int64 { return p.size + 8*int64(len(p.pushes)) }
 
 // between puts another instruction between those of the prolog.
@@ -217,7 +217,7 @@ func (p *plan) between() {
 	}
 }
 
-// argRegs are the registers whose home the home area is.
+// argRegs are the registers with a place in the home area.
 var argRegs = [...]Reg{rcx, rdx, r8, r9}
 
 func (p *plan) prolog() {
@@ -246,7 +246,7 @@ func (p *plan) prolog() {
 	p.save(0, 0, p.split[0], p.split[1], rsp, 0)
 }
 
-// early reports whether the frame pointer is set right behind its push.
+// early reports whether the frame pointer is set directly after its push.
 func (p *plan) early() bool { return p.f == ELF || p.s.EarlyFP }
 
 // home stores into the caller's home area: registers to be saved, or arguments.
@@ -268,8 +268,7 @@ func (p *plan) home() {
 	}
 }
 
-// save stores the movs and xmms of these ranges; base + d is RSP as it was
-// behind the prolog.
+// save stores the movs and xmms of these ranges. base + d is the value of RSP after the prolog.
 func (p *plan) save(mov, xmm, movEnd, xmmEnd int, base Reg, d int64) {
 	for _, m := range p.movs[mov:movEnd] {
 		if !m.home {
@@ -283,8 +282,8 @@ func (p *plan) save(mov, xmm, movEnd, xmmEnd int, base Reg, d int64) {
 	}
 }
 
-// frame returns the register and distance by which the body finds RSP as it was
-// behind the prolog.
+// frame returns a register and a distance. Their sum in the body is the value of RSP after the
+// prolog.
 func (p *plan) frame() (Reg, int64) {
 	switch {
 	case !p.s.Dynamic:
@@ -361,8 +360,8 @@ func (p *plan) epilog() {
 	}
 }
 
-// release frees the allocation, by the frame pointer if there is one and
-// RSP is not known or it is shorter; false if that undid the push too.
+// release frees the allocation. It uses the frame pointer, if there is one, when RSP is not known or
+// the code is shorter. It returns false if that undid the push too.
 func (p *plan) release() bool {
 	if p.s.FramePointer && (p.s.Dynamic || p.s.Body%2 == 0) {
 		if p.f == ELF && len(p.pushes) == 1 {

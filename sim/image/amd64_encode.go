@@ -76,8 +76,7 @@ func (a *asm) immediate(modrm byte, n, moved int64) {
 	a.emit(code, Effect{Kind: Add, Reg: rsp, Base: rsp, Imm: moved})
 }
 
-// operand encodes an instruction with a register and [base+disp]. w asks for
-// REX.W.
+// operand encodes an instruction with a register and [base+disp]. If w is true, it has REX.W.
 func operand(w bool, op []byte, reg, base Reg, disp int64) []byte {
 	rex := byte(reg>>3<<2 | base>>3)
 	if w {
@@ -136,7 +135,7 @@ func (a *asm) leave() {
 		Effect{Kind: Add, Reg: rsp, Base: rsp, Imm: 8})
 }
 
-// alloca lowers SP by n through RAX: n is not in the instruction that does.
+// alloca lowers SP by n through RAX, so that the instruction that lowers SP does not contain n.
 func (a *asm) alloca(n int64) {
 	a.emit(binary.LittleEndian.AppendUint32([]byte{0x48, 0xc7, 0xc0}, uint32(-n)), Effect{Kind: Set, Reg: rax, Imm: -n})
 	a.emit([]byte{0x48, 0x01, 0xc4}, Effect{Kind: AddReg, Reg: rsp, Base: rax})

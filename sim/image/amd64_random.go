@@ -2,9 +2,8 @@ package image
 
 import "math/rand/v2"
 
-// RandomAMD64 draws a function from the whole space of shapes that can be
-// called. Half of them are small. It panics if it draws what Func refuses, which
-// a test excludes.
+// RandomAMD64 returns a random function that can be called. Every shape is possible, and half of the
+// functions are small. It panics if Func refuses the shape; a test checks that this does not happen.
 func RandomAMD64(r *rand.Rand, f Format, name string) Func {
 	return mustAMD64(randomShape(r, f), f, name)
 }
@@ -54,7 +53,7 @@ func randomShape(r *rand.Rand, f Format) ShapeAMD64 {
 	return s
 }
 
-// windows draws what only Windows functions have.
+// windows chooses the properties that only Windows functions have.
 func (s *ShapeAMD64) windows(r *rand.Rand, yes func(int) bool, kept []Reg) {
 	if yes(3) {
 		s.SavesXMM = someOf(r, []Reg{6, 7, 8, 9, 10, 11, 12, 13, 14, r15})
@@ -75,8 +74,7 @@ func (s *ShapeAMD64) windows(r *rand.Rand, yes func(int) bool, kept []Reg) {
 	}
 }
 
-// randomAlloc draws a frame's size: mostly small, sometimes past what each
-// encoding of it can say.
+// randomAlloc returns a random frame size. Most are small. Some exceed the range of each encoding.
 func randomAlloc(r *rand.Rand) uint32 {
 	switch r.IntN(16) {
 	case 0, 1, 2, 3:

@@ -1,9 +1,8 @@
 package image
 
-// RedirectStub is the code that the CLR of 64-bit Windows sends a thread to: entered
-// without a call. Its first instruction makes room for a return address, which it
-// learns behind its prolog and stores into that place. Source:
-// RedirectedHandledJITCase.asm, GenerateRedirectedStub.
+// RedirectStub returns the code to which the CLR of 64-bit Windows redirects a thread. No call enters
+// it. Its first instruction makes room for a return address. After its prolog, it gets that address
+// and stores it there. Source: RedirectedHandledJITCase.asm, GenerateRedirectedStub.
 func RedirectStub(name string) Func {
 	const locals = 40
 	a := asm{part: Prolog}

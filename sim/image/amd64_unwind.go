@@ -130,8 +130,8 @@ func (u *unwinder) encode() ([]byte, error) {
 	return b, nil
 }
 
-// findBase runs the function's first prolog: saves are addressed from RSP as it
-// stands when the frame pointer is set, else behind the last allocation.
+// findBase finds the base of saves in the function's first prolog. The base is RSP at the moment when
+// the frame pointer is set, or else RSP after the last allocation.
 func (u *unwinder) findBase() {
 	sp := int64(0)
 	for i := range u.fn.Ops {
@@ -216,9 +216,9 @@ func (u *unwinder) alloc(end uint32, n int64) {
 	}
 }
 
-// save writes where a register was stored, from the frame's base on. It counts
-// from when that base exists: a register saved in the caller's home area before
-// still holds its value until then.
+// save writes the place of a saved register, relative to the frame's base. The code counts from the
+// moment when the base exists. A register that was saved earlier in the caller's home area still has
+// its value until then.
 func (u *unwinder) save(op *Op, e Effect, sp int64, near, far byte, scale int64) {
 	at := sp + e.Imm // from the entry's RSP
 	if e.Base != rsp {

@@ -1,6 +1,6 @@
 package image
 
-// ShapeARM64 is what an ARM64 function looks like, to be encoded by Func.
+// ShapeARM64 describes an ARM64 function. Func encodes it.
 type ShapeARM64 struct {
 	RegI         int    // x19 and up are saved: 0-10
 	RegF         int    // d8 and up: 0-8
@@ -44,11 +44,11 @@ const (
 const (
 	maxRegI = 10
 	maxRegF = 8
-	// maxPacked is the largest frame a packed word can say, bytes.
+	// maxPacked is the largest frame in bytes that a packed word can describe.
 	maxPacked = 511 * 16
 )
 
-// planARM64 is a prolog in the making.
+// planARM64 is a prolog while it is built.
 type planARM64 struct {
 	s     ShapeARM64
 	f     Format
@@ -83,7 +83,7 @@ func (s ShapeARM64) Func(f Format, name string) (Func, error) {
 	return fn, nil
 }
 
-// refuse reports what of a shape is impossible, "" if nothing.
+// refuse returns the part of a shape that is impossible, "" if there is none.
 func (s *ShapeARM64) refuse(f Format) string {
 	switch {
 	case s.RegI < 0 || s.RegI > maxRegI || s.RegF < 0 || s.RegF > maxRegF:
@@ -212,9 +212,8 @@ func (p *planARM64) area(at int64) []stepARM64 {
 	return append(s, homeSteps(p.s.Homing, at+ints+vectors)...)
 }
 
-// lower makes the first step allocate n bytes, which hold it at their bottom. A
-// pair with x30 has no unwind code that says so: an allocation of its own goes
-// before it.
+// lower makes the first step allocate n bytes, and store at their lowest address. No unwind code
+// describes that for a pair with x30. So a separate allocation comes before such a pair.
 func (p *planARM64) lower(s []stepARM64, n int64) []stepARM64 {
 	if len(s) == 0 || s[0].pair && s[0].r2 == x30 && s[0].r != x29 {
 		return append(allocSteps(n), s...)
@@ -272,9 +271,8 @@ func (p *planARM64) fragment(fn *Func) {
 	}
 }
 
-// epilog undoes the steps in reverse. Where SP is not known it comes from x29;
-// the canonical epilog does not know that instruction, so there it belongs to
-// the body.
+// epilog undoes the steps in reverse order. If SP is not known, an instruction sets it from x29. The
+// canonical epilog has no such instruction, so it is then the last one of the body.
 func (p *planARM64) epilog() {
 	if p.s.Layout != LayoutCanonical {
 		p.asm.part = Epilog

@@ -6,8 +6,7 @@ import "errors"
 
 var errNoCode = errors.New("an instruction no unwind code stands for")
 
-// actARM64 is an instruction of a prolog, or the one of an epilog that undoes
-// it.
+// actARM64 is an instruction of a prolog, or the instruction of an epilog that undoes it.
 type actARM64 struct {
 	regs   []Reg // nonvolatile, x30 included: one, or two in a row of memory
 	vector bool
@@ -67,7 +66,7 @@ func (a *actARM64) code() ([]byte, error) {
 	return nil, errNoCode
 }
 
-// one is a first byte, then n/unit-less in a byte.
+// one returns a first byte, and n/unit-less in a second byte. It returns an error if that does not fit.
 func one(first byte, unit, n, less int64) ([]byte, error) {
 	if v := n/unit - less; n%unit == 0 && v >= 0 && v < 256 {
 		return []byte{first, byte(v)}, nil
@@ -106,7 +105,7 @@ func allocCode(n int64) ([]byte, error) {
 	return []byte{0xe0, byte(u >> 16), byte(u >> 8), byte(u)}, nil
 }
 
-// preCode is of saves that move SP.
+// preCode encodes saves that move SP.
 func (a *actARM64) preCode() ([]byte, error) {
 	r, n := uint32(a.regs[0]), a.moved
 	pair := len(a.regs) == 2
@@ -128,7 +127,7 @@ func (a *actARM64) preCode() ([]byte, error) {
 	return two(0xd400|(r-19)<<5, 5, n, 1) // save_reg_x
 }
 
-// offsetCode is of saves that do not.
+// offsetCode encodes saves that do not move SP.
 func (a *actARM64) offsetCode() ([]byte, error) {
 	r, n := uint32(a.regs[0]), a.at
 	pair := len(a.regs) == 2
@@ -152,8 +151,8 @@ func (a *actARM64) offsetCode() ([]byte, error) {
 	return two(0xd000|(r-19)<<6, 6, n, 0) // save_reg
 }
 
-// follows reports whether save_next can stand for a, done right above before:
-// the next pair of the same registers.
+// follows reports whether save_next can encode a: a must store the next pair of registers, directly
+// above the pair of before.
 func (a *actARM64) follows(before *actARM64) bool {
 	return len(a.regs) == 2 && len(before.regs) == 2 && a.vector == before.vector && a.moved == 0 &&
 		a.regs[0] == before.regs[1]+1 && a.regs[1] == a.regs[0]+1 && before.regs[1] == before.regs[0]+1 &&

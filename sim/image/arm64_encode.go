@@ -80,8 +80,7 @@ func indexWord(op uint32, r Reg, imm int64) uint32 {
 	return op | uint32(imm)&0x1ff<<12 | uint32(xsp)<<5 | uint32(r)
 }
 
-// addWord encodes rd = rn + n, n being a 12-bit number, shifted by 12 or not, of
-// either sign.
+// addWord encodes rd = rn + n. n is a positive or negative 12-bit number, which may be shifted by 12.
 func addWord(rd, rn Reg, n int64) uint32 {
 	op, m := uint32(0x91000000), uint32(n)
 	if n < 0 {

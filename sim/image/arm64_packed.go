@@ -36,8 +36,8 @@ func sectionsOf(f *Func) (s sectionsARM64) {
 	return s
 }
 
-// packARM64 finds the packed word whose prolog and epilog are f's, instruction by
-// instruction; false if there is none. Flag and function length are 0 in it.
+// packARM64 returns the packed word that describes f's prolog and epilog, instruction by instruction.
+// ok is false if there is none. Flag and function length are 0 in the word.
 func packARM64(f *Func) (word uint32, ok bool) {
 	parts := sectionsOf(f)
 	s := fieldsOf(parts.prolog)
@@ -67,7 +67,7 @@ func packARM64(f *Func) (word uint32, ok bool) {
 	return word, true
 }
 
-// fieldsOf counts what a prolog saves.
+// fieldsOf counts the registers that a prolog saves.
 func fieldsOf(prolog []Op) (s ShapeARM64) {
 	x30Saved := false
 	for i := range prolog {

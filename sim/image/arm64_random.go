@@ -2,8 +2,8 @@ package image
 
 import "math/rand/v2"
 
-// RandomARM64 draws a function from the whole space of shapes. It panics if it
-// draws what Func refuses, which a test excludes.
+// RandomARM64 returns a random function. Every shape is possible. It panics if Func refuses the shape;
+// a test checks that this does not happen.
 func RandomARM64(r *rand.Rand, f Format, name string) Func {
 	fn, err := randomShapeARM64(r, f).Func(f, name)
 	if err != nil {

@@ -1,6 +1,6 @@
 package image
 
-// What a prolog is made of, and how an epilog undoes it.
+// The steps of a prolog, and how an epilog undoes them.
 
 type stepKind uint8
 
@@ -33,7 +33,7 @@ func savePair(r, r2 Reg, at int64, pre bool) stepARM64 {
 	return stepARM64{kind: stepSave, pair: true, r: r, r2: r2, at: at, pre: pre}
 }
 
-// allocSteps are as few steps as A64 needs to move SP by n, a multiple of 16.
+// allocSteps returns the fewest steps that move SP by n, a multiple of 16.
 func allocSteps(n int64) (s []stepARM64) {
 	if n>>12 != 0 && n != 1<<12 {
 		s = append(s, stepARM64{kind: stepAlloc, at: n &^ 0xfff})
@@ -61,7 +61,7 @@ func (s *stepARM64) do(a *asm) {
 	}
 }
 
-// undo emits what an epilog has for the step, if anything.
+// undo emits the epilog's instruction for the step, if there is one.
 func (s *stepARM64) undo(a *asm) {
 	switch s.kind {
 	case stepSave:

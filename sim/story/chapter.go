@@ -76,7 +76,7 @@ func behind(b *strings.Builder, enforced, provoked string) {
 	fmt.Fprintf(b, "*Enforced by: %s. Provoked: %s.*\n", enforced, provoked)
 }
 
-// told writes the rules that no world shows.
+// The rules that no world shows, written as text.
 func told(b *strings.Builder) {
 	b.WriteString("\n## Rules that no world shows\n\nThey are about values or locks that the simulator does not model, or about sampling from outside.\n")
 	for _, r := range rules.TextRules() {

@@ -10,7 +10,7 @@ import (
 // maxTold bounds the frames that a note names. For a longer walk, the note has the number of frames.
 const maxTold = 8
 
-// told contains the frames that a call has reported, for the trace. It has addresses only, so that
+// The frames that a call has reported, for the trace. They are addresses only, so that
 // nothing is allocated or named without a trace.
 type told struct {
 	ip [maxTold]uint64

@@ -19,7 +19,7 @@ type Call struct {
 	Seed    *machine.State                 // nil: none
 	Receive func(cb *Callback) clr.HRESULT // the profiler's callback
 	Lookup  func() bool                    // reports whether the code lookup lock is free; nil: it always is
-	Used    func(rule string)              // called for each row that decides or changes something, and each walk rule; may be nil
+	Used    func(rule string)              // called for each row and walk rule with an effect; may be nil
 
 	c         *CLR
 	a         *sched.Actor
