@@ -4,45 +4,19 @@
 #include "world.h"
 
 #include "handler.c"
+#include "handler.h"
 
-static char file[SW_BEFORE_RING + 2 * SW_RING_SIZE] __attribute__((aligned(4096)));
-static uint8_t stack[SW_RED_ZONE + 64] __attribute__((aligned(64)));
 static uint32_t sends; /* signals of the tool */
 
 void sw_put_back(struct sw_header *h) { (void)h; }
-uint64_t sw_current(void) { return 0; }
-int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
-void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *words, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)words, (void)size, (void)out; }
 
 int world_threads(void) { return 2; }
 
 UNSEEN void world_reset(void)
 {
-	struct sw_header *h = sw_shared = (struct sw_header *)file;
-	struct sw_slot *s = slots(h);
-	sim_kernel_reset();
-	sim_watch(file, SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE);
+	add(slots(recording()), 1001);
 	sim_watch(&sends, sizeof sends);
-	memset(file, 0, sizeof file);
 	sends = 0;
-	h->tag = 0x5eed;
-	h->timer_signal = SIGURG;
-	h->period = 1000000;
-	h->stale = 1000000;
-	h->heartbeat = 1000;
-	s->tid = 1001;
-	s->low = (uint64_t)stack;
-	s->high = s->low + sizeof stack;
-	s->fs = 1;
-}
-
-UNSEEN static void deliver(int code)
-{
-	struct info si = {.code = code, .value = (uint64_t)sw_shared->tag << 32};
-	struct frame uc;
-	memset(&uc, 0, sizeof uc);
-	uc.regs[REG_SP] = (uint64_t)stack + SW_RED_ZONE;
-	sw_handler(SIGURG, &si, &uc);
 }
 
 /* ask is File.Ask of file_linux.go. */
@@ -67,15 +41,15 @@ void world_thread(int i)
 		return;
 	}
 	if (ONE)
-		deliver(POLL_IN); /* of an event: nothing orders it behind the request */
+		take_signal((struct info){.code = POLL_IN}, 0, TAG); /* of an event: nothing orders it behind the request */
 	/* one signal is pending at a time: the second is lost unless the first was taken */
 	sim_wait(&sends, sizeof sends, "wait for a signal", was_sent, &sends);
 	uint32_t taken = sim_load32(&sends);
-	deliver(SI_QUEUE);
+	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
 	if (taken == 1 && !ONE) {
 		sim_wait(&sends, sizeof sends, "wait for a signal", both_sent, &sends);
 		(void)sim_load32(&sends); /* the kernel orders what was written before a signal */
-		deliver(SI_QUEUE);
+		take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
 	}
 }
 

@@ -10,28 +10,19 @@
 #include "world.h"
 
 #include "handler.c"
+#include "handler.h"
 
-static char file[SW_BEFORE_RING + 2 * SW_RING_SIZE] __attribute__((aligned(4096)));
 static uint32_t given; /* 1: slot 0 has its next thread, 2: it got none */
 
 void sw_put_back(struct sw_header *h) { (void)h; }
-int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
-void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *words, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)words, (void)size, (void)out; }
 
 int world_threads(void) { return 2 + REAPERS; }
 
 UNSEEN void world_reset(void)
 {
-	struct sw_header *h = sw_shared = (struct sw_header *)file;
-	sim_kernel_reset();
-	sim_watch(file, SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE);
+	struct sw_header *h = recording();
 	sim_watch(&given, sizeof given);
-	memset(file, 0, sizeof file);
 	given = 0;
-	h->tag = 0x5eed;
-	h->period = 1000000;
-	h->stale = 1000000;
-	h->heartbeat = 1000;
 	for (uint32_t i = 0; i < DEAD; i++) {
 		slots(h)[i].tid = 1001 + i;
 		slots(h)[i].timer = i + 1;

@@ -8,6 +8,7 @@
 #include "world.h"
 
 #include "handler.c"
+#include "handler.h"
 
 #ifndef SAMPLES
 #define SAMPLES 1
@@ -35,9 +36,6 @@ static uint64_t tail, done_at[RECORDS], done_size[RECORDS];
 static int done, got[SAMPLERS];
 
 void sw_put_back(struct sw_header *h) { (void)h; }
-uint64_t sw_current(void) { return 0; }
-int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 0; }
-void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)stack, (void)size, (void)out; }
 
 int world_threads(void) { return SAMPLERS + 1; }
 

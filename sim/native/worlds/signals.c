@@ -2,34 +2,14 @@
 #include "world.h"
 
 #include "handler.c"
+#include "handler.h"
 
-static char file[SW_BEFORE_RING + 2 * SW_RING_SIZE] __attribute__((aligned(4096)));
-static uint8_t stack[SW_RED_ZONE + 64] __attribute__((aligned(64)));
 
 void sw_put_back(struct sw_header *h) { (void)h; }
-uint64_t sw_current(void) { return 0; }
-int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
-void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *words, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)words, (void)size, (void)out; }
 
 int world_threads(void) { return 1; }
 
-UNSEEN void world_reset(void)
-{
-	struct sw_header *h = sw_shared = (struct sw_header *)file;
-	struct sw_slot *s = slots(h);
-	sim_kernel_reset();
-	sim_watch(file, SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE);
-	memset(file, 0, sizeof file);
-	h->tag = 0x5eed;
-	h->timer_signal = SIGURG;
-	h->period = 1000000;
-	h->stale = 1000000;
-	h->heartbeat = 1000;
-	s->tid = 1000;
-	s->low = (uint64_t)stack;
-	s->high = s->low + sizeof stack;
-	s->fs = 1;
-}
+UNSEEN void world_reset(void) { add(slots(recording()), 1000); }
 
 /* last returns the newest record. */
 UNSEEN static const struct sw_record *last(void)
@@ -41,15 +21,6 @@ UNSEEN static const struct sw_record *last(void)
 	return r;
 }
 
-UNSEEN static void deliver(struct info si, int slot, uint32_t tag)
-{
-	struct frame uc;
-	memset(&uc, 0, sizeof uc);
-	uc.regs[REG_SP] = (uint64_t)stack + SW_RED_ZONE;
-	si.value = (uint64_t)tag << 32 | OURS | (uint64_t)slot;
-	sw_handler(SIGURG, &si, &uc);
-}
-
 void world_thread(int i)
 {
 	struct sw_header *h = sw_shared;
@@ -57,18 +28,27 @@ void world_thread(int i)
 	(void)i;
 	s->op = SW_OP_ARM;
 	s->ask = 1;
-	deliver((struct info){.code = SI_QUEUE}, 0, 0x5eed);
+	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
 	sim_check(s->timer == 1 && last()->why == SW_ARMED && last()->weight == 0, "a thread that makes its timer counts as CPU time");
-	deliver((struct info){.code = SI_TIMER, .overrun = 3}, 0, 0x5eed);
+	s->ask = 2;
+	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
+	sim_check(s->timer == 1 && sim_made == 1 && h->timers == 1, "a thread has two timers");
+	take_signal((struct info){.code = SI_TIMER, .overrun = 3}, 0, TAG);
 	sim_check(last()->why == SW_TIMER && last()->weight == 4, "the overrun of a timer is lost");
+	sim_check(last()->stack_size == s->high - last()->stack && !(last()->flags & SW_FOREIGN), "a thread's own stack is not whole");
+	h->head = 0;
+	s->high -= 64; /* the thread is elsewhere: this ring has no room for as much as is tried of such a stack */
+	take_signal((struct info){.code = SI_TIMER}, 0, TAG);
+	sim_check(!h->head && h->dropped == 1, "a foreign stack is taken for the thread's own");
+	s->high += 64;
 
 	sim_timers[sim_made++] = 1;
-	deliver((struct info){.code = SI_TIMER, .timer = 1}, 0, 0xdead);
+	take_signal((struct info){.code = SI_TIMER, .timer = 1}, 0, 0xdead);
 	sim_check(sim_timers[0] && !sim_timers[1], "a timer of an earlier recording stays");
 
 	s->tid = 1007;
 	uint64_t signals = h->signals;
-	deliver((struct info){.code = SI_QUEUE}, 0, 0x5eed);
+	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
 	sim_check(h->signals == signals, "a thread answers for another");
 	s->tid = 1000;
 
@@ -78,9 +58,15 @@ void world_thread(int i)
 	sim_check(!slots(h)[1].timer && slots(h)[1].error == 22 && !sim_timers[sim_made - 1], "a timer that cannot be set stays");
 	sim_unset = 0;
 
+	uint64_t head = h->head;
+	sim_advance(2 * h->stale);
+	take_signal((struct info){.code = SI_TIMER}, 0, TAG);
+	sim_check(h->head == head && !s->timer && h->stopped == 1, "a tool that is gone is sent samples");
+	signals = h->signals;
+
 	h->left = SW_LEFT;
 	h->ending = 1;
-	deliver((struct info){.code = SI_QUEUE}, 0, 0x5eed);
+	take_signal((struct info){.code = SI_QUEUE}, 0, TAG);
 	sim_check(h->signals == signals, "a recording that has ended is served");
 
 	inside = 1;

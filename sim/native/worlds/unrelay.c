@@ -9,6 +9,7 @@
 #endif
 
 #include "handler.c"
+#include "handler.h"
 #include "relay.c"
 #define memset probe_memset
 #include "start.c"
@@ -18,9 +19,6 @@ enum { FREE = SIG_LAST, SIG = BY_RELAY ? SIG_REALTIME : FREE };
 static char files[2][SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE] __attribute__((aligned(4096)));
 static uint32_t sent; /* 1: the signal is under way, 2: it never will be */
 
-uint64_t sw_current(void) { return 0; }
-int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
-void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)stack, (void)size, (void)out; }
 int sw_silence(struct sw_header *h) { return (void)h, 0; }
 
 int world_threads(void) { return 3; }
