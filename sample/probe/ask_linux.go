@@ -100,15 +100,4 @@ func futexWait(word *uint32, was uint32, limit time.Duration) {
 }
 
 // signal sends a thread the signal that makes it check for a read request.
-func (f *File) signal(a Reader) error {
-	if a.Signal == int(f.h.realTime) {
-		atomic.StoreUint32(&f.h.realSent, 1)
-	}
-	info := siginfo{signo: int32(a.Signal), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
-		value: uint64(f.h.tag)<<32 | readCookie}
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(a.TID), uintptr(a.Signal), uintptr(unsafe.Pointer(&info)), 0, 0)
-	if e != 0 {
-		return e
-	}
-	return nil
-}
+func (f *File) signal(a Reader) error { return f.send(a.TID, a.Signal, readCookie) }

@@ -334,6 +334,11 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	if f.Answered(i) {
 		atomic.AddUint32(&s.ask, 1)
 	}
+	return f.send(f.outer(s.tid), sig, uint64(i))
+}
+
+// send sends a thread one of the probe's signals, with a value for its handler.
+func (f *File) send(tid uint32, sig int, value uint64) error {
 	switch sig {
 	case int(f.h.realTime):
 		atomic.StoreUint32(&f.h.realSent, 1)
@@ -347,8 +352,8 @@ func (f *File) Ask(i int, op Op, sig int) error {
 		return unix.ESRCH
 	}
 	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
-		value: uint64(f.h.tag)<<32 | uint64(i)}
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(f.outer(s.tid)), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
+		value: uint64(f.h.tag)<<32 | value}
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
 	if e != 0 {
 		f.unsent(sig)
 		return e

@@ -104,6 +104,9 @@ func TestRelay(t *testing.T) {
 			if err := r.f.Ask(slot, OpSample, relay); err != unix.ESRCH {
 				t.Errorf("after the end a signal is sent: %v", err)
 			}
+			if err := r.f.signal(Reader{TID: r.f.slots[slot].tid, Signal: relay}); err != unix.ESRCH {
+				t.Errorf("after the end a read is requested: %v", err)
+			}
 			expect(t, "afterwards", tell("k"), c.after)
 		})
 	}

@@ -51,6 +51,9 @@ var endings = []string{"not sent, kept", "not sent, put back", "taken, kept", "t
 // oldTool sends the signal without looking whether the recording has ended.
 var oldTool = fault{"the tool does not look (the old source)", "CHECKS=0", nil, killed}
 
+// lateTool counts the signal after it has looked.
+var lateTool = fault{"the tool counts late", "LATE=1", nil, killed}
+
 // lateHandler are the races of a handler that runs while a recording is set up. It is of none and
 // finds no slot.
 var lateHandler = []string{"begin plain - find plain", "end_if_asked plain - sim_sys6 atomic", "find plain - prepare plain", "find plain - sim_sys6 atomic"}
@@ -116,14 +119,14 @@ var worlds = []world{
 			{"the question is not taken back", "capture_linux.c", [][2]string{{"return change(s, now >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : ", "return state_of(now) == SW_ASKED ? SW_ASKED : "}}, "race"},
 		}},
 	{name: "a signal by the relay, the recording ends", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=0"}, outcomes: endings, faults: []fault{
-		oldTool,
+		oldTool, lateTool,
 		{"relay_sent is read with acquire", "relay.c", [][2]string{{"__atomic_load_n(&h->relay_sent, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->relay_sent, __ATOMIC_ACQUIRE)"}}, killed},
 	}},
 	{name: "a signal by the relay, another recording", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=1"}, outcomes: endings, faults: []fault{
 		{"the next recording forgets it (the old source)", "relay.c", [][2]string{{"\tif (stays ||", "\tif ("}, {"\t\tstays = 1;\n", "\t\treturn;\n"}}, killed},
 	}},
 	{name: "a real-time signal, the recording ends", file: "unrelay", defines: []string{"BY_RELAY=0", "AGAIN=0"}, outcomes: endings[:3], faults: []fault{
-		oldTool,
+		oldTool, lateTool,
 		{"real_sent is read with acquire", "start.c", [][2]string{{"__atomic_load_n(&h->real_sent, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->real_sent, __ATOMIC_ACQUIRE)"}}, killed},
 	}},
 	{name: "a real-time signal, another recording", file: "unrelay", defines: []string{"BY_RELAY=0", "AGAIN=1"}, outcomes: endings[:3], faults: []fault{
@@ -207,6 +210,7 @@ var worlds = []world{
 	{name: "two requests", file: "ask", defines: []string{"ONE=0"}, outcomes: []string{"armed", "sampled"}, races: []string{"ask atomic - obey plain"}},
 	{name: "a request and an event", file: "ask", defines: []string{"ONE=1"}, outcomes: []string{"armed"}, races: []string{"ask atomic - find plain"},
 		faults: []fault{
+			{"the operation is written late", "LATE=1", nil, "another operation"},
 			{"the operation is read early", "handler.c", [][2]string{{"uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);", "uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_RELAXED);"}}, "race"},
 		}},
 	{name: "a slot's next thread", file: "reap", defines: []string{"REAPERS=1", "CALLS=2", "DEAD=1"}, outcomes: []string{"given", "not yet"},

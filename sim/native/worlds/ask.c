@@ -1,6 +1,9 @@
 /* sample/probe/src/handler.c: the tool asks a thread for a sample and then for a timer, while the thread
  * takes the first signal. ONE 1: the tool asks for a timer only, and an event of the thread has the same
  * signal. */
+#ifndef LATE
+#define LATE 0 /* the tool writes what it asks for after the request */
+#endif
 #include "world.h"
 
 #include "handler.c"
@@ -23,9 +26,12 @@ UNSEEN void world_reset(void)
 static void ask(uint32_t op)
 {
 	struct sw_slot *s = slots(sw_shared);
-	sim_store32(&s->op, op);
+	if (!LATE)
+		sim_store32(&s->op, op);
 	if (sim_load32(&s->ask) == sim_load32(&s->answered))
 		sim_store32(&s->ask, sim_load32(&s->ask) + 1);
+	if (LATE)
+		sim_store32(&s->op, op);
 	sim_store32(&sends, sim_load32(&sends) + 1);
 }
 
@@ -62,6 +68,7 @@ UNSEEN void world_end(void)
 		live += sim_timers[k];
 	sim_check(live == (int)h->timers && live == (s->timer != 0), "a timer is left, or one that is gone is counted");
 	sim_check(s->answered == s->ask, "a request is never answered");
+	sim_check(!ONE || s->timer, "a request is answered with another operation");
 	sim_check(h->dropped == 0, "lost");
 	sim_outcome(s->timer ? "armed" : "sampled");
 }

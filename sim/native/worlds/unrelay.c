@@ -1,11 +1,14 @@
 /* sample/probe/src/relay.c and start.c: the tool sends a signal (BY_RELAY or the real-time one) as
- * Ask of file_linux.go does, while the recording ends and, with AGAIN, another begins and ends
+ * send of file_linux.go does, while the recording ends and, with AGAIN, another begins and ends
  * too. The signal may arrive at any time after that. Neither the runtime's own handler nor the
  * default action may get it. */
 #include "world.h"
 
 #ifndef CHECKS
 #define CHECKS 1 /* the tool looks whether the recording has ended */
+#endif
+#ifndef LATE
+#define LATE 0 /* the tool counts the signal after it has looked */
 #endif
 
 #include "handler.c"
@@ -40,20 +43,25 @@ UNSEEN void world_reset(void)
 	take_signals(sw_shared);
 }
 
-static void tool(void)
+static void count_sent(struct sw_header *h)
 {
-	struct sw_header *h = (struct sw_header *)files[0];
 	if (BY_RELAY)
 		__atomic_fetch_add(&h->relay_sent, 1, __ATOMIC_SEQ_CST);
 	else
 		sim_store32(&h->real_sent, 1);
-	if (CHECKS && sim_load32(&h->left)) {
-		if (BY_RELAY)
-			__atomic_fetch_sub(&h->relay_sent, 1, __ATOMIC_SEQ_CST);
-		sim_store32(&sent, 2);
-	} else {
-		sim_store32(&sent, 1);
-	}
+}
+
+static void tool(void)
+{
+	struct sw_header *h = (struct sw_header *)files[0];
+	if (!LATE)
+		count_sent(h);
+	int left = CHECKS && sim_load32(&h->left);
+	if (left && BY_RELAY && !LATE)
+		__atomic_fetch_sub(&h->relay_sent, 1, __ATOMIC_SEQ_CST);
+	if (LATE)
+		count_sent(h);
+	sim_store32(&sent, left ? 2 : 1);
 }
 
 static int is_sent(void *word) { return *(uint32_t *)word != 0; }
