@@ -14,7 +14,8 @@
 // Strategy: before the first step, refuse threads that cannot be walked. Then walk
 // unmanaged frames from the captured registers until the walk reaches managed code. A
 // seed is usable only if no frame above it is doubtful, every callee-saved register is
-// known, and its stack pointer and ip are plausible. A seed is never adjusted.
+// known, and its stack pointer and ip are plausible. On ARM64, the stack must also agree with the
+// link register and the frame pointer (witness.go). A seed is never adjusted.
 //
 // Known gaps: the caller must find the addresses of the specials.
 package seed

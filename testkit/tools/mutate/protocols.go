@@ -52,7 +52,7 @@ func protocolSnapshot() []Fault {
 
 func protocolSeed() []Fault {
 	all := []*Step{seedTests, asked, random, inputs}
-	find, judge := faultsOf("stack/seed/find.go", all...), faultsOf(seedFile, all...)
+	find, judge, witness := faultsOf("stack/seed/find.go", all...), faultsOf(seedFile, all...), faultsOf("stack/seed/witness.go", all...)
 	return []Fault{
 		find("order-entered-before-foreign", "a special on a foreign stack is looked at first", "\tcase foreign(r.SP(), b):\n\t\treturn ForeignStack\n\tcase p.Entered(r.IP()):\n\t\treturn StubOnTop\n", "\tcase p.Entered(r.IP()):\n\t\treturn StubOnTop\n\tcase foreign(r.SP(), b):\n\t\treturn ForeignStack\n"),
 		find("order-loading-late", "the frame at the walk's end counts as the topmost", "p.Loading(top.ip, ", "p.Loading(s.Regs.IP(), "),
@@ -63,6 +63,10 @@ func protocolSeed() []Fault {
 		judge("seed-no-bounds-foreign", "a stack of unknown bounds is a foreign one", "b.High != 0 && ", ""),
 		judge("seed-full-is-end", "a walk that fills its buffer has reached the end", "o.Stop == unwind.EndOfStack:", "o.Stop == unwind.EndOfStack || o.Stop == unwind.BufferFull:"),
 		judge("seed-stub-below", "unmanaged frames above a stub are a stub on top", "o.Frames == 0 && p.IsStub", "p.IsStub"),
+		witness("seed-record-below", "a frame record lies below the stack pointer", "record < sp || ", ""),
+		witness("seed-record-foreign", "a frame record lies outside of the stack", " || foreign(record, b) {", " {"),
+		witness("seed-saved-link", "a link register that another function has saved is a return address", "len(frames) == 1 && frames", "len(frames) == 0 && frames"),
+		witness("seed-saved-record", "a frame record is not searched", "min(record+16, sp+longestFrame)", "min(record, sp+longestFrame)"),
 		judge("seed-zero-ip", "an address of 0 may be a seed's", "s.ip != 0 && ", ""),
 	}
 }
@@ -220,13 +224,16 @@ func protocolTool() []Fault {
 		ask("order-tid-late", "a read is asked before its thread is named", "\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.state, asked)\n", "\tatomic.StoreUint32(&r.state, asked)\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n"),
 		ask("order-withdraw-store", "a read that was taken is withdrawn", "if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {", "if atomic.StoreUint32(&r.state, m.seq|readFree); true {"),
 		ask("order-taken-lost", "a read that was taken late is lost", "\tif m.await(r, m.limit) {\n\t\treturn true, false\n\t}\n\treturn false, true", "\treturn false, true"),
-		ask("order-real-late", "a real-time signal is counted behind its sending", "\tif a.Signal == int(f.h.realTime) {\n\t\tatomic.StoreUint32(&f.h.realSent, 1)\n\t}\n", "\tdefer func() {\n\t\tif a.Signal == int(f.h.realTime) {\n\t\t\tatomic.StoreUint32(&f.h.realSent, 1)\n\t\t}\n\t}()\n"),
 		// Survives: the world waits of sim/native finds this in its reader (OWNER=0).
 		events("order-wait-owner", "a wait may have got another owner", "atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1", "atomic.LoadUint32(&w.depth) >= 1"),
 		// Survives: the world waits of sim/native finds this in its reader (SINCE=0).
 		events("order-wait-since", "a wait may have got another time", " && atomic.LoadUint64(&w.open[0].since) == since {", " {"),
 		events("order-wait-writing", "a wait that is being written counts", "tid == 0 || depth == 0 || since == 0 {", "tid == 0 || depth == 0 {"),
+		// Survives: until both are there, a wait that is too short costs room in the ring.
 		events("order-want-early", "events are wanted before their bound is there", "\tatomic.StoreUint64(&f.h.waitMin, waitMin)\n\tatomic.StoreUint32(&f.h.events, events)\n", "\tatomic.StoreUint32(&f.h.events, events)\n\tatomic.StoreUint64(&f.h.waitMin, waitMin)\n"),
+		// Survives: the world unrelay of sim/native finds this order in its tool (LATE=1).
+		file("order-real-late", "a real-time signal is counted behind its sending", "\tcase int(f.h.realTime):\n\t\tatomic", "\tcase int(f.h.realTime):\n\t\tdefer atomic"),
+		// Survives: the world ask of sim/native finds this order in its tool (LATE=1).
 		file("order-op-late", "a request is there before what it is for", "\tatomic.StoreUint32(&s.op, uint32(op))\n\tif f.Answered(i) {\n\t\tatomic.AddUint32(&s.ask, 1)\n\t}\n", "\tif f.Answered(i) {\n\t\tatomic.AddUint32(&s.ask, 1)\n\t}\n\tatomic.StoreUint32(&s.op, uint32(op))\n"),
 		file("order-left-unseen", "a signal is sent behind the end", "\tif atomic.LoadUint32(&f.h.left) != 0 {\n\t\tf.unsent(sig)\n\t\treturn unix.ESRCH\n\t}\n", ""),
 		file("unsent-counted", "a signal that was not sent is awaited", "\tif e != 0 {\n\t\tf.unsent(sig)\n\t\treturn e\n", "\tif e != 0 {\n\t\treturn e\n"),
