@@ -29,7 +29,7 @@ type PE struct {
 // NewPE counts into s.
 func NewPE(s *Score) *PE { return &PE{r: s, u64: amd64.New(), a64: arm64.New()} }
 
-// Line judges one line; its kind decides how.
+// Line judges one line by its kind. It returns an error if the line is not a vector.
 func (x *PE) Line(data []byte) error {
 	var p struct{ Arch, Kind string }
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -48,7 +48,7 @@ func (x *PE) Line(data []byte) error {
 	return x.Vector(v)
 }
 
-// judge is how a kind is judged, nil if it is not known.
+// judge returns the function that judges a kind, nil if the kind is unknown.
 func (x *PE) judge(kind string) func(*Tally, *pevec.Vector) error {
 	switch kind {
 	case "exec", "native-step", "synthetic", "winetest":
@@ -63,7 +63,7 @@ func (x *PE) judge(kind string) func(*Tally, *pevec.Vector) error {
 	return nil
 }
 
-// Vector judges a line that was read.
+// Vector judges a parsed line.
 func (x *PE) Vector(v *pevec.Vector) error {
 	judge := x.judge(v.Kind)
 	if judge == nil {
@@ -90,16 +90,15 @@ func (x *PE) points(t *Tally, v *pevec.Vector) error {
 	return nil
 }
 
-// calleeMoves reports whether the call before p moves the stack pointer: ARM64's
-// __security_pop_cookie does. A walk never sees p's registers at the return
-// address then, but those of the call.
+// calleeMoves reports whether the function called before p moves the stack pointer, like
+// ARM64's __security_pop_cookie. A walk then has other registers at the return address than p.
 func calleeMoves(v *pevec.Vector, p *pevec.Point) bool {
 	return v.ARM64() && slices.ContainsFunc(v.Points, func(q pevec.Point) bool {
 		return q.PC != nil && *q.PC+4 == *p.PC && q.SP != nil && p.SP != nil && *q.SP != *p.SP
 	})
 }
 
-// point judges the step from p, whose pc is what as makes of it.
+// point judges the step from p. as makes p's pc an interrupted instruction or a return address.
 func (x *PE) point(t *Tally, v *pevec.Vector, p *pevec.Point, as kindOfIP) error {
 	if p.PC == nil || v.Want(p) == nil {
 		return fmt.Errorf("no pc or nothing expected: %w", ErrFormat)
@@ -128,7 +127,7 @@ func (x *PE) point(t *Tally, v *pevec.Vector, p *pevec.Point, as kindOfIP) error
 	return nil
 }
 
-// step takes the step from a point and compares it with what is expected.
+// step makes the step from a point and compares the result with the expected one.
 func (x *PE) step(v *pevec.Vector, p *pevec.Point, as kindOfIP) (unwind.Stop, []Pair, error) {
 	mem, err := x.stacks.Window(v, p)
 	if err != nil {
@@ -148,8 +147,8 @@ func (x *PE) step(v *pevec.Vector, p *pevec.Point, as kindOfIP) (unwind.Stop, []
 // callFails is a point's Handler where Windows itself refuses the step.
 const callFails = -2
 
-// judgePoint: a return address of 0 ends a walk, which Wine's tests
-// expect as if it were a caller.
+// judgePoint returns the verdict on a step. A return address of 0 ends a walk, but Wine's tests
+// list it as a caller. That counts as right.
 func judgePoint(p *pevec.Point, want *pevec.State, stop unwind.Stop, values []Pair) verdict {
 	switch {
 	case p.Handler == callFails && stop != unwind.StopNone:

@@ -10,14 +10,14 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 )
 
-// imageWriter writes a PE file whose sections are the blocks of a vector, each
-// at its RVA: so that a vector is read through the same door as a real image.
+// imageWriter writes a PE file. Its sections are the blocks of a vector, each at its RVA. So
+// the same reader reads vectors and real images.
 type imageWriter struct {
 	arm64     bool
 	base      uint64
 	functions []pevec.Function
 	blocks    []memory.Run
-	size      uint64 // of the image; 0 = whatever the blocks need
+	size      uint64 // of the image; 0 = the size that the blocks need
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	zeroPadding = 64 // bytes not listed read as 0; the readers look this far at most
 )
 
-// bytes writes the file. The exception directory comes behind everything else.
+// bytes returns the file. The exception directory is after everything else.
 func (w *imageWriter) bytes() ([]byte, error) {
 	blocks, err := w.merged()
 	if err != nil {
@@ -63,8 +63,8 @@ func (w *imageWriter) pdata() []byte {
 	return out
 }
 
-// merged sorts the blocks, joins those that touch or overlap, and puts zeros
-// behind each where nothing is listed.
+// merged sorts the blocks, joins blocks that touch or overlap, and adds zeros after each block
+// where the vector lists nothing.
 func (w *imageWriter) merged() ([]memory.Run, error) {
 	in := append([]memory.Run(nil), w.blocks...)
 	sort.SliceStable(in, func(i, j int) bool { return in[i].Addr < in[j].Addr })
@@ -88,7 +88,7 @@ func (w *imageWriter) merged() ([]memory.Run, error) {
 	return out, nil
 }
 
-// joined lays data, whose first known bytes are listed, over an earlier block.
+// joined copies data over an earlier block. The vector lists the first known bytes of data.
 func joined(a *memory.Run, addr uint64, data []byte, known int) []byte {
 	off := int(addr - a.Addr)
 	out := a.Data

@@ -8,11 +8,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// slow is how long one malformed line may take: the walkers are bounded, so
-// that anything near it is a failure.
+// slow is the time limit for one malformed line. The walkers are bounded, so a normal step takes
+// far less.
 const slow = 2 * time.Second
 
-// malformed judges a line by its "must".
+// malformed judges a line by its field "must".
 func (x *PE) malformed(t *Tally, v *pevec.Vector) error {
 	start := time.Now()
 	stop, values, crash, err := x.hostile(v)
@@ -46,8 +46,8 @@ func (x *PE) malformed(t *Tally, v *pevec.Vector) error {
 	return nil
 }
 
-// hostile steps once. The image around the hostile data is well formed: if it
-// is not read, that is an error.
+// hostile makes one step. The image around the hostile data is well formed, so hostile returns an
+// error if the reader refuses the image. crash is true if the step panicked.
 func (x *PE) hostile(v *pevec.Vector) (stop unwind.Stop, values []Pair, crash bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {

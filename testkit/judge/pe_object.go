@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 )
 
-// decodeObject compares packed words with what llvm-readobj prints of them.
+// decodeObject compares our decoding of packed words with the output of llvm-readobj.
 func (x *PE) decodeObject(t *Tally, v *pevec.Vector) error {
 	if !v.ARM64() {
 		return fmt.Errorf("%s: objects of %s: %w", v.ID, v.Arch, ErrFormat)
@@ -116,9 +116,9 @@ func llvmReg(c *pearm64.Code, r uint8) string {
 	return fmt.Sprintf("x%d", r)
 }
 
-// llvmWant turns llvm-readobj's lines into ours. It differs in two places:
-// RegI=1 with CR=1 is INVALID there (and is two instructions), and the homing
-// store that makes the save area is printed as the store.
+// llvmWant converts lines of llvm-readobj to our form. llvm-readobj differs in two places. It
+// prints RegI=1 with CR=1 as INVALID, although it is two instructions. It prints the homing store
+// that allocates the save area as a store.
 func llvmWant(lines []string) []string {
 	var out []string
 	for _, l := range lines[min(1, len(lines)):] {

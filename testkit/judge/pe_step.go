@@ -17,9 +17,9 @@ type kindOfIP func(ip uint64) unwind.Address
 
 // stepper is one step of a vector, on either architecture.
 type stepper interface {
-	// run steps from where the registers stand.
+	// run makes the step from the registers of the point.
 	run(mem *memory.Window, as kindOfIP) unwind.Stop
-	// compare sets what is expected beside what the step gave.
+	// compare returns the expected values beside those of the step.
 	compare(want *pevec.State) []Pair
 }
 
@@ -52,15 +52,14 @@ type stepAMD64 struct {
 	walk       walked
 }
 
-// walked is what Walk gave where Step gave something.
+// walked is the result of Walk for the same step.
 type walked struct {
 	regs  context.Registers
 	frame unwind.Frame
 	stop  unwind.Stop
 }
 
-// oneStep makes s its caller, and makes the same step by Walk with room for one
-// frame.
+// oneStep replaces s by its caller. It also makes the same step by Walk, with room for one frame.
 func oneStep(u unwind.Walker, s *unwind.State, mem *memory.Window, f *unwind.Frame) (stop unwind.Stop, w walked) {
 	var out [1]unwind.Frame
 	w.regs = *s.Regs
@@ -71,13 +70,13 @@ func oneStep(u unwind.Walker, s *unwind.State, mem *memory.Window, f *unwind.Fra
 	return u.Step(s, mem, nil, f), w
 }
 
-// standing is the state of a frame whose ip is of a kind.
+// standing returns the state of a frame. as is the kind of its ip.
 func standing(regs *context.Registers, as kindOfIP) unwind.State {
 	return unwind.State{Regs: regs, Exact: as(regs.IP()).Exact, Trust: unwind.TrustContext}
 }
 
-// agrees reports whether Walk did the same step. It looks at the caller before
-// it ends, which may be managed or too much.
+// agrees reports whether Walk made the same step. Walk also examines the caller before it ends, so
+// its stop may differ: the caller may be managed, or exceed the room.
 func (w *walked) agrees(regs *context.Registers, frame *unwind.Frame, stop unwind.Stop) bool {
 	if stop == unwind.StopNone {
 		stop = unwind.BufferFull
@@ -108,7 +107,7 @@ func (s *stepAMD64) run(mem *memory.Window, as kindOfIP) unwind.Stop {
 	return stop
 }
 
-// savedAMD64 are the registers a Windows function preserves.
+// savedAMD64 are the registers that a Windows function preserves.
 var savedAMD64 = []string{"rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"}
 
 func (s *stepAMD64) compare(want *pevec.State) []Pair {
@@ -160,7 +159,7 @@ type stepARM64 struct {
 	u          *arm64.Unwinder
 	from, regs context.ARM64
 	exact      bool // the caller's pc is an interrupted one
-	wantExact  int  // what the vector says of that, if it is said
+	wantExact  int  // the vector's value of exact, if it has one
 	said       bool
 	frame      unwind.Frame
 	stop       unwind.Stop

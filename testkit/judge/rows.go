@@ -41,8 +41,8 @@ type rowImage struct {
 type Rows struct {
 	r    *Score
 	read func(rel string) ([]byte, error)
-	// Extra, if there is one, is called for each rule that a row has and the
-	// vector does not list, which says nothing of it.
+	// Extra, if not nil, is called for each rule of a row that the vector does not list. Such
+	// a rule is neither right nor wrong.
 	Extra  func(binary, pc string, register int)
 	images map[string]*rowImage
 	m      cfi.Machine
@@ -114,7 +114,7 @@ func (x *Rows) find(b string) ([]byte, string, error) {
 	return nil, "", fmt.Errorf("the ELF file of rows %q: %w", b, missing)
 }
 
-// archOrder lists the architectures, the one the file's name speaks of first.
+// archOrder lists the architectures. The one in the file's name is first.
 func archOrder(name string) []string {
 	if strings.HasPrefix(name, "aarch64") {
 		return []string{"aarch64", "x86_64"}
@@ -186,7 +186,7 @@ func (x *Rows) full(im *rowImage, want *rowLine) error {
 	return nil
 }
 
-// extra tells of the row's rules that the vector does not list.
+// extra calls Extra for the row's rules that the vector does not list.
 func (x *Rows) extra(arch context.Arch, want *rowLine) {
 	if x.Extra == nil {
 		return
@@ -203,8 +203,8 @@ func differ(values []Pair) bool {
 	return slices.ContainsFunc(values, func(p Pair) bool { return p.Want != p.Got })
 }
 
-// values sets the row's rules beside the expected. A register the vector does
-// not list is unspecified there and is not compared.
+// values returns the expected rules beside the row's rules. A register that the vector does not
+// list is unspecified there, and is not compared.
 func (x *Rows) values(im *rowImage, want *rowLine) []Pair {
 	arch := im.table.Arch()
 	out := []Pair{{"cfa", compact(want.CFA), wireRule(&x.row.CFA)}, {"signal", fmt.Sprint(want.Sig), sign(x.row.FDE.Signal)}}

@@ -1,21 +1,20 @@
-// Package judge runs the readers and walkers over recorded inputs with true
-// answers and counts what is right. The tests of packages and `seedwalk replay`
-// judge by it alike.
+// Package judge runs the readers and walkers over recorded inputs, and compares the
+// results with the recorded truth. The tests of packages and `seedwalk replay` both
+// use it.
 //
 // Source: the schemas of the project's vectors: PE points and records (JSON
 // lines), rows of call frame information beside their ELF files (JSON lines),
 // stack snapshots (h4.snap.v1).
 //
-// Glossary. A *point* is one question with a known answer: a step from one
-// instruction, a row, a record, a stack. A point is *right*, *wrong*, or
-// *refused*: the walker gave no answer or marked it doubtful. A *kind* is a
-// schema's kind, or a snapshot's class. A kind is *strict* if an answer is known
-// to be possible for each of its points, *lax* if not.
+// Glossary. A *point* is one case with a known result: a step from one instruction,
+// a row, a record, or a stack. A point is *right*, *wrong*, or *refused*. It is
+// refused if the walker returned no result or marked it doubtful. A *kind* is a
+// schema's kind, or a snapshot's class. A kind is *strict* if a result is known to
+// be possible for each of its points, and otherwise *lax*.
 //
-// Strategy: every kind is judged through the public interface that users of the
-// walkers have, by single steps and by whole walks, which must agree. What
-// differs is kept in full, with the code and the unwind data applied, but only
-// for the first few points of a kind.
+// Strategy: the package uses the public interface of the walkers, by single steps
+// and by whole walks. Both must agree. For the first few points of a kind that are
+// not right, it keeps all values, the code, and the unwind data.
 package judge
 
 import (
@@ -26,14 +25,14 @@ import (
 // ErrFormat means that an input is no vector of a known schema.
 var ErrFormat = errors.New("no vector of a known schema")
 
-// Pair is one value expected and got, as text.
+// Pair is an expected value and the actual one, as text.
 type Pair struct {
 	Name string `json:"name"`
 	Want string `json:"want"`
 	Got  string `json:"got"`
 }
 
-// Mismatch is one point that is not right, in full.
+// Mismatch describes one point that is not right.
 type Mismatch struct {
 	ID      string   `json:"id"`
 	Verdict string   `json:"verdict"`          // wrong | refused
@@ -60,25 +59,24 @@ type Tally struct {
 	Mismatches  []Mismatch `json:"mismatches,omitempty"`
 }
 
-// Bad reports whether the tally holds a failure.
+// Bad reports whether the tally has a failure.
 func (t *Tally) Bad() bool { return t.Wrong > 0 || t.Strict && t.Refused > 0 }
 
 // Failure reports whether a mismatch of the tally is one of its failures.
 func (t *Tally) Failure(m *Mismatch) bool { return t.Strict || m.Verdict == wrong.String() }
 
-// Score is what was counted of one file. The zero Score is ready, and keeps no
-// mismatch in full.
+// Score has the counts of one file. The zero Score is ready for use, and keeps no mismatches.
 type Score struct {
 	File    string
-	Max     int // mismatches kept in full of each kind: so many wrong ones, and so many refused
+	Max     int // mismatches kept of each kind: Max wrong ones and Max refused ones
 	Tallies []*Tally
-	Faults  []error // why points could not be judged, each reason once
+	Faults  []error // reasons why points could not be judged, each once
 }
 
 // maxFaults bounds the reasons of one file.
 const maxFaults = 20
 
-// fault notes why a point could not be judged.
+// fault adds a reason why a point could not be judged, up to maxFaults.
 func (s *Score) fault(err error) {
 	known := func(e error) bool { return e.Error() == err.Error() }
 	if len(s.Faults) < maxFaults && !slices.ContainsFunc(s.Faults, known) {
@@ -109,7 +107,7 @@ func (s *Score) tally(kind string, strict bool) *Tally {
 	return t
 }
 
-// count adds a point. full is asked for its mismatch only if that is kept.
+// count adds a point. It calls full only if it keeps the mismatch.
 func (s *Score) count(t *Tally, v verdict, full func() Mismatch) {
 	t.Points++
 	before := 0

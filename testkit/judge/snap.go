@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// stack is what a walk gave, by single steps and as a whole.
+// stack is the result of a walk, by single steps and as a whole.
 type stack struct {
 	frames   []unwind.Frame
 	stop     unwind.Stop
@@ -23,8 +23,8 @@ type stack struct {
 	value func(i int, name string) (v uint64, known bool)
 }
 
-// disagreement reports where a whole walk, which ended so, is not what the steps
-// gave; same tells whether it left the same registers.
+// disagreement sets st.disagree if a whole walk differs from the single steps. stop is the reason
+// why the walk ended. same is true if both ended with the same registers.
 func (st *stack) disagreement(stop unwind.Stop, same bool) {
 	for i := range min(len(st.frames), len(st.walked)) {
 		if st.frames[i] != st.walked[i] {
@@ -42,8 +42,8 @@ func (st *stack) disagreement(stop unwind.Stop, same bool) {
 	}
 }
 
-// guess reports whether a frame's rule is doubtful. A place outside all modules is judged as
-// the rule that led there: the truth knows such places.
+// guess reports whether a frame is doubtful. A frame outside all modules is no guess, because the
+// truth also has such frames.
 func guess(f unwind.Frame) bool { return f.Trust.Doubtful() && f.Trust != unwind.TrustOutside }
 
 // doubtful reports whether one of the first n frames is a guess.
@@ -63,7 +63,7 @@ func Snapshots(s *Score, p *snap.Program) error {
 	return nil
 }
 
-// lax are the classes whose stacks unwind data alone does not give.
+// lax lists the classes whose stacks cannot be found by unwind data alone.
 var lax = map[string]string{
 	"nocfi_frame":       "a frame without unwind data: refused = not all frames, none wrong without a mark of doubt",
 	"cfi_misleads":      "unwind data contradicts the machine: not scored, refused = differs",
@@ -96,8 +96,8 @@ func (r *Score) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error {
 	return nil
 }
 
-// judge holds a walk against the truth: good frames from the leaf on, and what
-// that means for the snapshot's class.
+// judge compares a walk with the truth. good is the number of right frames from the leaf on. v is
+// the verdict for the snapshot's class, and why the reason if it is not right.
 func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 	certain := 0
 	for i := range st.frames {
@@ -138,7 +138,7 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 	return refused, good, why
 }
 
-// differs compares frame i; "" if it is right.
+// differs compares frame i with the truth. It returns "" if the frame is right.
 func differs(s *snap.Snapshot, i int, st *stack) string {
 	want, f := &s.Frames[i], &st.frames[i]
 	pc := uint64(want.PC)
@@ -223,7 +223,7 @@ func frameRegisters(s *snap.Snapshot, st *stack, i int) []Pair {
 	return out
 }
 
-// around returns the code at a frame and the rows that hold there.
+// around returns the code at a frame and the rows of its address.
 func around(arch string, tab *module.Table, f *unwind.Frame) (code, info []string) {
 	i := tab.Find(f.Lookup())
 	if i < 0 {

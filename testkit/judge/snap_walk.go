@@ -11,15 +11,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// extra is how many frames a walk may have more than the truth: enough to see
-// that it does not end where it should.
+// extra is the number of frames that a walk may have beyond those of the truth. With them, the
+// judge can show where a walk continues that should have ended.
 const extra = 64
 
-// depth is how many frames of a snapshot are walked, however deep its stack is.
+// depth returns the largest number of frames to walk for a snapshot.
 func depth(s *snap.Snapshot) int { return len(s.Frames) + extra }
 
-// steps walks by at most most single steps and keeps each frame's registers as
-// they were before it was left; then in one walk, which must agree.
+// steps walks by at most most single steps, and saves each frame's registers. Then it walks the same
+// stack in one call, which must agree.
 func steps(u unwind.Walker, most int, regs context.Registers, mem *memory.Window) (st *stack, saved []context.Registers) {
 	whole, bounds := regs, unwind.Bounds{Guess: true, MaxSteps: most}
 	at := unwind.Interrupted(&regs)
@@ -41,7 +41,7 @@ func steps(u unwind.Walker, most int, regs context.Registers, mem *memory.Window
 	return st, saved
 }
 
-// newAMD64Walker keeps one unwinder for a program, as a profiler does.
+// newAMD64Walker returns a walker that keeps one unwinder for all stacks of a program, like a profiler.
 func newAMD64Walker() walker {
 	u := managed.NewWalker(context.ArchAMD64)
 	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// Text writes why a point is not right, the values side by side, and the code
-// and unwind data there.
+// Text writes the reason why a point is not right, the values side by side, and the code and unwind
+// data at the point.
 func (m *Mismatch) Text(w io.Writer) {
 	fmt.Fprintf(w, "  %s\n", m.Why)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
