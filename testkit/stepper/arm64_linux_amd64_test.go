@@ -255,8 +255,10 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 	b.need(t, "qemu-aarch64")
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "program")
-	args := append(b.cc[1:len(b.cc):len(b.cc)], "-static", "-no-pie", "-w", "-DTURNS=1", "-o", bin, source)
-	if out, err := exec.Command(b.cc[0], args...).CombinedOutput(); err != nil {
+	args := append(b.cc[1:len(b.cc):len(b.cc)], "-static", "-no-pie", "-w", "-DTURNS=1", "-o", bin, must.Get(filepath.Abs(source))(t))
+	cc := exec.Command(b.cc[0], args...)
+	cc.Dir = dir // Fortran writes its modules here
+	if out, err := cc.CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: %v: %v %s", b.cc, err, out)
 	}
 	f, err := elf.Open(bin)
