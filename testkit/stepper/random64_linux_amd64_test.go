@@ -51,6 +51,7 @@ const randomImages = `
 // randomImages64 are builds of random Windows images of ARM64.
 const randomImages64 = `
   clang-13-gnu      clang-13 --target=aarch64-w64-windows-gnu -O2
+  clang-13-pac      clang-13 --target=aarch64-w64-windows-gnu -O2 -mbranch-protection=pac-ret+b-key
   clang-14-gnu      clang-14 --target=aarch64-w64-windows-gnu -O1 -fno-optimize-sibling-calls
   clang-15-gnu      clang-15 --target=aarch64-w64-windows-gnu -O3
   clang-16-gnu      clang-16 --target=aarch64-w64-windows-gnu -Os -fomit-frame-pointer
@@ -121,14 +122,14 @@ const languageBuilds64 = `
 // TestRandomImages walks at the instructions of random Windows images.
 func TestRandomImages(t *testing.T) {
 	eachRandom(t, randomImages, func(t *testing.T, b *build, source string) {
-		b.stepImage(t, source, "-fasynchronous-unwind-tables", false, 0)
+		b.stepImage(t, source, "-fasynchronous-unwind-tables", true, 0)
 	})
 }
 
 // TestRandomImagesARM64 walks at the instructions of random Windows images of ARM64.
 func TestRandomImagesARM64(t *testing.T) {
 	eachRandom(t, randomImages64, func(t *testing.T, b *build, source string) {
-		b.stepImage64(t, source, "-funwind-tables", false, 0)
+		b.stepImage64(t, source, "-funwind-tables", true, 0)
 	})
 }
 

@@ -16,6 +16,8 @@ const (
 	insPLT0Push       = 0xa9bf7bf0 // stp x16, x30, [sp, #-16]!
 	insBRX17          = 0xd61f0220 // br x17
 	insNop            = 0xd503201f
+	insPACIBSP        = 0xd503237f // bit 6 is clear in paciasp
+	codePACSignLR     = 0xfc       // Windows' unwind code of both
 )
 
 // codeWord returns the instruction at addr: from the module's image, or else from the window (the kernel's

@@ -114,6 +114,36 @@ func TestZeroedPE(t *testing.T) {
 	}
 }
 
+// TestUndeclaredSigning: unwind data that omits the function's first instruction, which signs the return address,
+// is not used.
+func TestUndeclaredSigning(t *testing.T) {
+	const pacibsp, paciasp, bti = insPACIBSP, 0xd503233f, 0xd503245f
+	for _, c := range []struct {
+		name  string
+		first uint32
+		cr    uint32 // packed: 0, lr is not saved; 2, signed
+		trust unwind.Trust
+	}{
+		{"pacibsp", pacibsp, 0, unwind.TrustLeaf},
+		{"paciasp", paciasp, 0, unwind.TrustLeaf},
+		{"declared", pacibsp, 2, unwind.TrustUnwindInfo},
+		{"another hint", bti, 0, unwind.TrustUnwindInfo},
+	} {
+		code := []uint32{c.first, 0xa9bf53f3, 0xa9bf7bfd, 0x910003fd, 0xa8c17bfd, 0xa8c153f3, 0xd65f0fff}
+		pdata := binary.LittleEndian.AppendUint32(nil, 0x1000)
+		pdata = binary.LittleEndian.AppendUint32(pdata, 1|uint32(len(code))<<2|2<<16|c.cr<<21|(1+c.cr/2)<<23)
+		u, s := unwinder(peTableOf(code, pdata)), newStack()
+		regs := start(peCode+8, sp0) // behind the first save
+		regs.X[30] = codeCall
+		regs.Known |= 1 << 30
+		var f unwind.Frame
+		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+16 || u.by != c.trust {
+			t.Errorf("%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
+		}
+	}
+}
+
 const peCode = 0x6000_1000
 
 // peTable is an image of ARM64 Windows without an exception directory whose code is code,

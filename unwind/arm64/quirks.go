@@ -4,10 +4,11 @@ import (
 	"bytes"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Call frame information that contradicts its code.
+// Unwind data that contradicts its code.
 
 // ignoresPLT0 recognizes glibc's _dl_runtime_resolve and _dl_runtime_profile
 // (sysdeps/aarch64/dl-trampoline.S, seen in 2.36): they are entered by a jump from PLT0, which has pushed x16
@@ -104,4 +105,11 @@ func inCallThunk(m *module.Module, pc uint64) bool {
 		}
 	}
 	return true
+}
+
+// omitsSigning recognizes a Windows function whose first instruction, pacibsp or paciasp, is in no unwind code
+// (clang before 16). Its other codes are one instruction off, and saved return addresses are signed.
+func omitsSigning(m *module.Module, begin uint64, info *pearm64.Info) bool {
+	w, _ := codeWord(m, begin, nil)
+	return w|0x40 == insPACIBSP && bytes.IndexByte(info.Codes, codePACSignLR) < 0
 }

@@ -22,6 +22,9 @@ func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
 	if !found {
 		return nil, RuleLeafPE
 	}
+	if omitsSigning(m, m.Bias+uint64(begin), &info) {
+		return nil, RuleNoInfo
+	}
 	codes, _, fault := info.At(uint32(rva) - begin)
 	if !fault.OK() {
 		return nil, faultKind(fault.Reason)
