@@ -114,8 +114,8 @@ func TestZeroedPE(t *testing.T) {
 	}
 }
 
-// TestUndeclaredSigning: unwind data that omits the function's first instruction, which signs the return address,
-// is not used.
+// TestUndeclaredSigning: unwind data that omits the first instruction is not used if that instruction
+// signs the return address.
 func TestUndeclaredSigning(t *testing.T) {
 	const pacibsp, paciasp, bti = insPACIBSP, 0xd503233f, 0xd503245f
 	for _, c := range []struct {

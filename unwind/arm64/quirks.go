@@ -107,8 +107,8 @@ func inCallThunk(m *module.Module, pc uint64) bool {
 	return true
 }
 
-// omitsSigning recognizes a Windows function whose first instruction, pacibsp or paciasp, is in no unwind code
-// (clang before 16). Its other codes are one instruction off, and saved return addresses are signed.
+// omitsSigning recognizes a Windows function whose first instruction, pacibsp or paciasp, has no unwind code
+// (clang before 16). Its codes are one instruction off, and it saves a signed return address.
 func omitsSigning(m *module.Module, begin uint64, info *pearm64.Info) bool {
 	w, _ := codeWord(m, begin, nil)
 	return w|0x40 == insPACIBSP && bytes.IndexByte(info.Codes, codePACSignLR) < 0
