@@ -26,8 +26,8 @@
 // INT, the recording settles once the command has ended, or after Grace. A second
 // INT writes the samples so far and quits at once.
 //
-// Known gaps: if kill(1) sends a signal to the tool alone while the tool is in the
-// foreground, the tool takes it for the terminal's signal (INT, QUIT, HUP, WINCH, TSTP only).
+// Known gaps: kill(1) may send INT, QUIT, HUP, WINCH, or TSTP to the tool alone while the
+// tool is in the foreground. The tool then takes it for the terminal's signal.
 // On Windows there is only Ctrl-C, which the console sends to the command too.
 package record
 

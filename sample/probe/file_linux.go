@@ -294,8 +294,8 @@ func (f *File) SetStack(i int, low, high uint64) {
 	atomic.StoreUint64(&s.low, low)
 }
 
-// SetExtra sets the address of the thread's Thread object in the runtime, and how many bytes of it are copied
-// with a stack that has a hijacked return address. The object holds the true one.
+// SetExtra sets the address of the thread's Thread object in the runtime. The handler copies size bytes of it
+// together with a stack that has a hijacked return address. The object holds the true return address.
 func (f *File) SetExtra(i int, addr uint64, size uint32) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.extra, 0)

@@ -1,5 +1,5 @@
-// Package bundle reads .NET single-file programs and replaces files in them, so that tests can run their own
-// code on a runtime that is only available as part of a published program.
+// Package bundle reads .NET single-file programs and replaces files in them. Some runtimes are only available
+// as part of a published program. Tests run their own code on them in this way.
 // Sources: dotnet/runtime src/native/corehost/bundle (header.h, file_entry.h, info.cpp) and
 // src/installer/managed/Microsoft.NET.HostModel/Bundle.
 // Glossary. The *marker* is 32 bytes in the host's data. The eight bytes before the marker are the file

@@ -44,8 +44,8 @@ func contradicts(row *cfi.Row) bool {
 }
 
 // forgets recognizes rows after a call that have the return address in x30: the call would return into
-// itself. clang writes such rows if it moves a part of a function elsewhere, and the part begins with the
-// rows of an epilog (seen in libcoreclr of .NET 10.0.9).
+// itself. clang writes such rows (seen in libcoreclr of .NET 10.0.9). It does so if it moves a part of a
+// function elsewhere, and the part begins with the rows of an epilog.
 func forgets(row *cfi.Row) bool {
 	return !row.FDE.Signal && row.FDE.RA == regLR && row.CFA.Kind == cfi.RegisterOffset && inRegister(row)
 }

@@ -177,8 +177,8 @@ const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 
 // zeroing are the first bytes of the instructions that Zeroes accepts.
 var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0xdf, 0x0f}
 
-// Zeroes returns the length in bytes of the first instruction of code, if gcc uses that instruction to clear
-// registers that no function preserves on System V or Windows. It returns 0 for other code. The instructions
+// Zeroes returns the length in bytes of the first instruction of code. The instruction must be one by which
+// gcc clears registers that no function preserves. Zeroes returns 0 for other code. The instructions
 // are vzeroupper, vzeroall, emms, fldz, fstp st(i), ffreep st(i), and three of a register with itself: xor
 // (31 /r, 32 bits), pxor, and xorps. code must not be empty.
 func Zeroes(code []byte) int {

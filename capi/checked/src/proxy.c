@@ -2,8 +2,8 @@
  *
  * Each slot has its own function, which takes as many arguments as the longest method and passes all of them
  * on. Arguments of the profiling API are integers and pointers. A caller of a shorter method passes fewer
- * arguments. In the calling conventions of x86-64 and ARM64 (System V, AAPCS64, Windows x64), the others are
- * then registers and words of the caller's own frame, which can be read. A structure by value
+ * arguments. The others are then registers and words of the caller's own frame, which can be read. That
+ * holds for System V, AAPCS64, and Windows x64. A structure by value
  * (EventPipeAddProviderToSession) is in those words, or behind a pointer.
  *
  * Sources: System V ABI AMD64 3.2.3; AAPCS64 6.4; Microsoft, "x64 calling convention"; dotnet/runtime

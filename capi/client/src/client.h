@@ -20,8 +20,8 @@ struct engine {
 int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out);
 /* sw_kill ends a process that does not answer, if the kernel supports pidfds. */
 void sw_kill(struct engine *e);
-/* sw_child calls f with arg in a new process that shares this one's memory, on a stack that ends at top,
- * and waits until it has called exec or ended. It returns the process's number or -errno. */
+/* sw_child calls f with arg in a new process that shares this one's memory. Its stack ends at top. sw_child
+ * returns when the process has called exec or ended, with the process's number or -errno. */
 long sw_child(int (*f)(void *), void *top, long flags, void *arg, int32_t *pidfd);
 
 /* stream.c: the engine's messages (report/wire). */

@@ -1,5 +1,6 @@
-/* sample/probe/src/handler.c: a thread takes the signal late that asks it to make its timer,
- * while the tool dies (ENDS 0) or has the recording end (ENDS 1): on any thread that takes a signal (ANY 1). */
+/* sample/probe/src/handler.c: the tool requests that a thread makes its timer, and the thread takes the
+ * signal late. Meanwhile the tool dies (ENDS 0) or ends the recording (ENDS 1).
+ * ANY 1: the end may run on any thread that takes a signal. */
 #ifndef ANY
 #define ANY 0
 #endif

@@ -1,5 +1,5 @@
-/* profiler/host/capture_linux.c: the sampler asks two threads in turn, by the same slot. Each may
- * take its signal at any time, also after its question was taken back. */
+/* profiler/host/capture_linux.c: the sampler requests a copy from two threads in turn, through the same
+ * slot. Each may take its signal at any time, also after its request was withdrawn. */
 #define _GNU_SOURCE
 #include "native.h"
 

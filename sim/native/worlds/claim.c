@@ -1,8 +1,8 @@
 /* profiler/host/threads.c: a sampler walks a thread if sw_claim lets it, while that thread ends
- * and another begins. NEXT_ID and NEXT_TID are the new thread's numbers: the runtime may use an
- * id again (1), the system a tid (11).
+ * and another begins. NEXT_ID and NEXT_TID are the new thread's numbers. The runtime may reuse the
+ * id (1), and the system the tid (11).
  * WINDOW 1: the sampler opens a window instead, as on Linux.
- * MOVES 1: the managed thread goes on in another system thread instead of ending. */
+ * MOVES 1: the managed thread does not end, but continues in another system thread. */
 #ifndef WINDOW
 #define WINDOW 0
 #endif

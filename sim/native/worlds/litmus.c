@@ -1,5 +1,5 @@
-/* The litmus tests of the literature, with known outcomes: they test the explorer. ORDER_S is
- * the order of stores, ORDER_L of loads. */
+/* Litmus tests of the literature, with known outcomes. They test the explorer. ORDER_S is the
+ * memory order of stores, and ORDER_L that of loads. */
 #include "native.h"
 
 #include <stdio.h>

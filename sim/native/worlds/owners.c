@@ -1,6 +1,7 @@
 /* capi/client/src/ids.c: thread 11 of the system has ended, and its ThreadDestroyed comes late. A new thread
- * gets NEXT: the same number, or another one that belongs into the same entry. With OTHER, the entry is free
- * already, and a second new thread gets that number. The sampling thread reads ids meanwhile. */
+ * gets the number NEXT. That is the same number, or another one that belongs into the same entry. With OTHER,
+ * the entry is already free, and a second new thread gets that number. Meanwhile the sampling thread reads
+ * ids. */
 #include "native.h"
 
 #define PLACES 2

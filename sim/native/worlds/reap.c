@@ -1,6 +1,6 @@
-/* sample/probe/src/handler.c: threads ended and left timers. The tool lists their slots, other threads end
- * the timers in their handlers, and the tool gives slot 0 to the next thread, which makes its timer.
- * REAPERS: how many threads end timers. CALLS: handlers of each. DEAD: how many threads ended. */
+/* sample/probe/src/handler.c: threads ended and left timers. The tool lists their slots, and other threads
+ * end the timers in their handlers. The tool gives slot 0 to the next thread, which makes its timer.
+ * REAPERS: number of threads that end timers. CALLS: handlers of each. DEAD: number of ended threads. */
 #ifndef LOOKS
 #define LOOKS 1 /* the tool checks whether the list still names a slot */
 #endif

@@ -1,6 +1,7 @@
-/* sample/probe/src/handler.c and start.c: a thread takes a sample for a recording whose tool is
- * gone (LEFT 0) or that has ended (LEFT 1), while another recording begins in the same place and
- * has a second thread take a sample. SESSION 1: the last recording's session is still ending. */
+/* sample/probe/src/handler.c and start.c: a thread takes a sample for an old recording. The tool of
+ * that recording is gone (LEFT 0), or the recording has ended (LEFT 1). Meanwhile another recording
+ * begins in the same place, and makes a second thread take a sample.
+ * SESSION 1: the session of the old recording is still ending. */
 #ifndef SESSION
 #define SESSION 0
 #endif

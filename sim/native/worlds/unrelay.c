@@ -1,7 +1,7 @@
-/* sample/probe/src/relay.c and start.c: the tool sends a signal (BY_RELAY or the real-time one) as
- * send of file_linux.go does, while the recording ends and, with AGAIN, another begins and ends
- * too. The signal may arrive at any time after that. Neither the runtime's own handler nor the
- * default action may get it. */
+/* sample/probe/src/relay.c and start.c: the tool sends a signal (BY_RELAY or the real-time one), like
+ * send in file_linux.go. Meanwhile the recording ends. With AGAIN, another recording begins and ends
+ * too. The signal may arrive at any time after that. Neither the runtime's own handler nor the default
+ * action may receive it. */
 #include "world.h"
 
 #ifndef CHECKS

@@ -1,6 +1,6 @@
 /* sample/probe/src/events.c: a thread waits twice while the tool reads the open waits. The
  * reader is File.Waiting of sample/probe/events.go in C.
- * NO_STOP: the first wait was left by an exception, its stop never came.
+ * NO_STOP: an exception ended the first wait, so the runtime reports no stop for it.
  * OTHER: the second wait is of another thread, whose place is the same. The reader does not read the payload.
  * OWNER 0, SINCE 0: the reader does not check the owner or the time again. */
 #ifndef OTHER

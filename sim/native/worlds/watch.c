@@ -1,8 +1,8 @@
-/* profiler/host/watchdog_windows.c: the sampler asks the CLR about two held threads in turn, while
- * the watchdog may let either go. Each thread must run on once, and not while it is asked about
- * unless the watchdog says so.
- * CLR 1: the CLR holds each thread too.
- * SAME 1: both questions are about one thread, which is held again. */
+/* profiler/host/watchdog_windows.c: the sampler calls the CLR about two suspended threads in turn.
+ * Meanwhile the watchdog may resume either thread. Each thread must be resumed exactly once. During a
+ * call about it, only the watchdog may resume it.
+ * CLR 1: the CLR also suspends each thread.
+ * SAME 1: both calls are about one thread, which is suspended again. */
 #include "native.h"
 
 #include "windows.h"
