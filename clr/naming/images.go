@@ -7,7 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// Images are the managed modules of a process by their load address. It is not safe for concurrent use.
+// Images are the managed modules of a process by their load address. A module is read from the process's
+// memory when it is first used, and cached. Images is not safe for concurrent use.
 type Images struct {
 	r      memory.Reader
 	images map[uint64]*image // by base
@@ -28,7 +29,8 @@ func NewImages(r memory.Reader) *Images { return &Images{r: r, images: map[uint6
 // Forget drops all images: modules may have been unloaded.
 func (n *Images) Forget() { clear(n.images) }
 
-// Method returns the names of a method row of the module at base.
+// Method returns the names of a method row of the module at base. ok is false if the row has no name, or the
+// metadata cannot be read.
 func (n *Images) Method(base uint64, rid int) (m demangle.MethodName, ok bool) {
 	im := n.image(base, "")
 	if im.md == nil {

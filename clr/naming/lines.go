@@ -29,7 +29,8 @@ type symbols struct {
 	embedded directory
 }
 
-// Place returns the source position of an offset in the IL of a method row of the module at base.
+// Place returns the source position of an offset in the IL of a method row of the module at base. ok is false
+// if the module has no Portable PDB of the same build, or the PDB has no position for the offset.
 func (n *Images) Place(base uint64, rid int, il uint32) (p metadata.Place, ok bool) {
 	return n.place(n.image(base, ""), rid, il)
 }

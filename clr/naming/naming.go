@@ -32,7 +32,8 @@ type layout struct {
 	saved, savedSize, savedData uint64 // of a module made by Reflection.Emit; 0: unknown
 }
 
-// Names names the methods of one runtime. It is not safe for concurrent use.
+// Names names the methods of one runtime. It only reads the process's memory. Samplers, dumps, and `stack`
+// call it for each new method. It is not safe for concurrent use.
 type Names struct {
 	*Images
 	l       layout
@@ -91,7 +92,8 @@ const (
 	kindDynamic = 7
 )
 
-// Desc names the method of a MethodDesc, false if it has no name or cannot be read.
+// Desc names the method of a MethodDesc. ok is false if the method has no name or cannot be read. If only its
+// type arguments cannot be read, the name has the type parameters instead.
 func (n *Names) Desc(desc uint64) (Method, bool) {
 	flags, ok := n.descs.Flags(desc)
 	if !ok {

@@ -7,7 +7,8 @@ import (
 )
 
 // native32 reads the native format (dotnet/runtime src/coreclr/vm/nativeformatreader.h). Offsets are
-// indices of b, which is a whole image or one section.
+// indices of b, which is a whole image or one section. The bytes are not trusted: each method returns
+// false for an offset outside b.
 type native32 struct{ b []byte }
 
 func (r native32) byte(at uint32) (byte, bool) {

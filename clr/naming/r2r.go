@@ -7,7 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// precompiled holds the methods of a ReadyToRun image by the start of their code.
+// precompiled holds the methods of a ReadyToRun image by the start of their code. readPrecompiled makes it
+// from the image in the process's memory. maxImage and maxOver bound its size.
 type precompiled struct {
 	base   uint64
 	begins []uint32 // RVAs of all RUNTIME_FUNCTIONs, sorted

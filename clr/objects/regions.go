@@ -50,7 +50,8 @@ const (
 	maxDebuggerTable  = 256 // entries of the debugger's table
 )
 
-// Heap is the list of regions of a process's heap.
+// Heap is the list of regions of a process's managed heap. Read reads it from the collector's variables in
+// the process's memory. The process may run meanwhile. If Busy is set, the list may be wrong.
 type Heap struct {
 	r       memory.Reader
 	vars    [varsSize]byte
