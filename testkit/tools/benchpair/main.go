@@ -1,10 +1,10 @@
-// Command benchpair runs the benchmarks of two checkouts side by side: both are
-// built once, then many short rounds of the old and the new alternate, and the
-// fastest round of each row counts. Rows that look slower than the limit are
-// measured again on their own, so that one disturbed row is not reported.
+// Command benchpair (`make bench-pair`) compares the benchmarks of two checkouts. It builds
+// both once. Then many short rounds of the old and the new checkout alternate, and the
+// fastest round of each row counts. Rows that look slower than the limit are measured
+// again alone, so that one disturbed row is not reported.
 //
-// The machine's speed then matters little: what slows a minute slows both. The
-// rows of two whole runs of `make bench` cannot be compared.
+// A change of the machine's speed affects both checkouts. So it matters little here, while
+// two whole runs of `make bench` cannot be compared.
 //
 //	go run ./testkit/tools/benchpair -base ../old ./unwind/amd64 ./stack/seed
 //
@@ -57,8 +57,8 @@ func main() {
 	}
 }
 
-// run measures every package and prints the table; it returns how many rows
-// are slower than the limit.
+// run measures every package and prints the table. It returns the number of rows that are
+// slower than the limit.
 func (o *options) run() (slower int, err error) {
 	if o.base == "" {
 		return 0, fmt.Errorf("-base names the checkout to compare with")
@@ -103,8 +103,8 @@ func (o *options) measure(p *pair) (table, error) {
 	return p.table(), nil
 }
 
-// families are the patterns that select the rows of t and few others: rows of
-// one benchmark share a pattern's first element.
+// families returns patterns that select the rows of t and few others. Rows of one benchmark
+// share the first element of a pattern.
 func families(t table) (patterns []string) {
 	subs := map[string][]string{}
 	for _, r := range t {

@@ -40,8 +40,8 @@ func (o *options) build(dir, pkg string) (*pair, error) {
 	return p, nil
 }
 
-// rounds runs old and new in turn. Which is first changes: the first of two
-// meets colder caches.
+// rounds runs old and new in turn. They take turns to be first, because the first of two has
+// colder caches.
 func (p *pair) rounds(o *options, bench string) error {
 	for i := range o.rounds {
 		first, second := &p.old, &p.new
@@ -77,7 +77,7 @@ func (s *side) round(o *options, bench string) error {
 	return nil
 }
 
-// table pairs the rows both have, in the new one's order.
+// table pairs the rows that both checkouts have, in the order of the new one.
 func (p *pair) table() (t table) {
 	for _, name := range p.new.order {
 		was, ok := p.old.best[before(name)]

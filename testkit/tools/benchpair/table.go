@@ -20,8 +20,8 @@ type result struct {
 
 var line = regexp.MustCompile(`^Benchmark(\S+)\s+\d+\s+(.*)$`)
 
-// parse reads the output of a test program. Of a row that reports time by frame
-// that counts: the operations of old and new may find different numbers of frames.
+// parse reads the output of a test program. If a row reports time per frame, parse uses that
+// time, because old and new may find different numbers of frames per operation.
 func parse(out []byte) (all []result) {
 	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
 		m := line.FindStringSubmatch(sc.Text())
@@ -35,7 +35,7 @@ func parse(out []byte) (all []result) {
 	return all
 }
 
-// time is the figure of a line that counts, its columns being value and unit in turn.
+// time returns the figure of a line that counts. The columns are values and units in turn.
 func time(columns string) (ns float64, ok bool) {
 	f := strings.Fields(columns)
 	for i := 0; i+1 < len(f); i += 2 {
@@ -53,10 +53,10 @@ func time(columns string) (ns float64, ok bool) {
 	return ns, ok
 }
 
-// renamed are rows that were called otherwise.
+// renamed lists rows that had other names in older checkouts.
 var renamed = map[string]string{}
 
-// before is what a row of the new checkout is called in the old one.
+// before returns the name of a new checkout's row in the old checkout.
 func before(name string) string {
 	if was, ok := renamed[name]; ok {
 		return was
@@ -75,7 +75,7 @@ func (r row) ratio() float64 { return r.new / r.old }
 
 type table []row
 
-// slower are the rows above the limit, the worst first.
+// slower returns the rows above the limit, the worst first.
 func (t table) slower(limit float64) (slow table) {
 	for _, r := range t {
 		if r.ratio() > limit {

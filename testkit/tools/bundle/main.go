@@ -1,4 +1,4 @@
-// Command cmd takes files out of .NET single-file programs and puts others in:
+// Command bundle extracts files from .NET single-file programs, and replaces them:
 //
 //	bundle list PROGRAM
 //	bundle extract PROGRAM PATH FILE

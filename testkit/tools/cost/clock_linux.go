@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// clock is the processor time that a process has used, seconds.
+// clock returns the processor time that a process has used, in seconds.
 func clock(pid int) float64 {
 	const scheduled = 2 // CPUCLOCK_SCHED
 	var t unix.Timespec

@@ -73,15 +73,15 @@ func (o *options) idleRound(s setup, m *idling) error {
 	return nil
 }
 
-// watched is what was used while all threads slept, of a core, and by the tool before,
-// seconds.
+// watched has the processor time while all threads slept, in shares of a core. It also has
+// the tool's processor time before that, in seconds.
 type watched struct {
 	own, tool, start float64
 	done             chan struct{}
 }
 
-// watch measures the program and the tool, which is tool or, if that is the program, is
-// not there.
+// watch measures the program and the tool. tool is the PID of the started command. pidFile has
+// the PID of the program; if it is "", the command is the program, and no tool runs.
 func (w *watched) watch(tool int, pidFile string) {
 	defer close(w.done)
 	pid := tool

@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// interval is a middle and what it lies between in 95 of 100 cases; NaN: too few values.
+// interval is a median with its 95 % confidence interval. Bounds are NaN if there are too few
+// values.
 type interval struct{ low, mid, high float64 }
 
-// doubt is the share of cases in which an interval may miss.
+// doubt is the probability with which an interval may not contain the true value.
 const doubt = 0.05
 
-// centre is the pseudo-median of differences with its interval, by Wilcoxon's signed ranks:
-// the median of the means of all pairs, and the means whose rank has so small a chance that
-// the truth is beyond them. It supposes no distribution but that differences lie evenly
-// around their middle, and one disturbed window moves it by one rank.
+// centre returns the pseudo-median of differences with its interval, by Wilcoxon's signed
+// ranks. The pseudo-median is the median of the means of all pairs. The bounds are means of
+// pairs, at the rank that doubt gives. The method assumes only that differences are symmetric
+// around their median. One disturbed window moves the result by one rank.
 //
 // Source: Hodges and Lehmann, Estimates of location based on rank tests, 1963; Hollander,
 // Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, 3.3.
@@ -38,11 +39,12 @@ func centre(d []float64) interval {
 	return interval{means[cut-1], mid, means[n-cut]}
 }
 
-// manyPairs is from where on the normal distribution is used for that of the ranks.
+// manyPairs is the number of differences above which the normal distribution approximates
+// that of the ranks.
 const manyPairs = 60
 
-// critical is the rank of the mean that is the interval's low end, from 1; 0: there are
-// too few differences for any.
+// critical returns the rank of the mean at the interval's low end, from 1. It returns 0 if there
+// are too few differences for an interval.
 func critical(n int) int {
 	if n > manyPairs {
 		mean := float64(n) * float64(n+1) / 4
@@ -65,7 +67,7 @@ func critical(n int) int {
 	return 0
 }
 
-// median is the middle of values, NaN if there are none.
+// median returns the median of values, NaN if there are none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

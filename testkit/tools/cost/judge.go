@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// goal is a limit, and what was reached of it.
+// goal is a limit and the measured value.
 type goal struct {
 	what  string
 	limit float64 // at most; at least, if least
@@ -14,8 +14,8 @@ type goal struct {
 	unit  string
 }
 
-// verdict judges a goal: it is met or missed if all that the measurement leaves possible
-// is on one side of the limit.
+// verdict judges a goal. It is met or missed if the whole interval of the measurement is on one
+// side of the limit. Otherwise it is not judged.
 func (g *goal) verdict() string {
 	good, bad := g.got.high <= g.limit, g.got.low > g.limit
 	if g.least {
@@ -46,7 +46,7 @@ const (
 	percent     = "%"
 )
 
-// judge holds what a program has lost against the goals.
+// judge compares the losses of a program with the goals.
 func judge(p program, m *steady) (goals []goal) {
 	for _, rate := range rates {
 		visits := m.visits[rate]

@@ -45,16 +45,16 @@ type program struct {
 
 var programs = []program{{"cpu", 14000}, {"allocate", 40000}, {"server", 100000}}
 
-// idleRounds are few: processor time is steadier than wall time.
+// idleRounds is small, because processor time varies less than wall time.
 const idleRounds = 2
 
 // setup is how a program runs.
 type setup struct {
-	way  string // "" is without the tool
+	way  string // mode of the recording; "" = without the tool
 	rate int
 }
 
-// rates are those of the probe's way.
+// rates are the rates measured in the probe mode.
 var rates = []int{100, 1000}
 
 // setups of whole processes.
@@ -103,7 +103,7 @@ func (o *options) run() error {
 	return failed
 }
 
-// program measures and judges a program, and shows it with the snapshot way.
+// program measures and judges a program, and also prints its runs in the snapshot mode.
 func (o *options) program(p program) ([]goal, error) {
 	m, err := o.steadily(p)
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *options) wanted(name string) bool {
 	return o.only == "" || strings.Contains(","+o.only+",", ","+name+",")
 }
 
-// rows are the rounds of a program from its start to its end.
+// rows measures rounds of a program from its start to its end.
 func (o *options) rows(p program) ([]series, error) {
 	rows := make([]series, len(setups))
 	for round := range o.rounds {
@@ -139,7 +139,7 @@ func (o *options) rows(p program) ([]series, error) {
 	return rows, nil
 }
 
-// size prints what of ours is in a target.
+// size prints the size of seedwalk's code and data in a target.
 func (o *options) size() error {
 	path := filepath.Join(o.root, "out", "bin", "libseedwalk_probe.so")
 	info, err := os.Stat(path)

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// result is one run's.
+// result has the figures of one run.
 type result struct {
-	wall, cpu float64 // seconds, the program's
-	tool      float64 // of a core, seedwalk's
-	p50, p99  float64 // microseconds that a thread stood still
-	rate      float64 // reached, of what was asked; 0 = not known
-	used      float64 // seconds of processor time, seedwalk's
+	wall, cpu float64 // of the program, seconds
+	tool      float64 // processor time of seedwalk, in shares of a core
+	p50, p99  float64 // microseconds for which a thread was stopped
+	rate      float64 // reached share of the requested rate; 0 = unknown
+	used      float64 // processor time of seedwalk, seconds
 	samples   float64 // taken in the program itself
-	taken     float64 // of all kinds, a second
-	signals   float64 // that the program took, a second
-	calls     float64 // of the kernel about threads, seedwalk's
-	memory    int     // KiB of ours mapped in the program, resident; 0 = not known
+	taken     float64 // samples of all kinds per second
+	signals   float64 // received by the program, per second
+	calls     float64 // system calls of seedwalk about threads
+	memory    int     // resident KiB of seedwalk's in the program; 0 = unknown
 }
 
-// measure runs a program once, and has idle watch it, if that is not nil.
+// measure runs a program once. If idle is not nil, idle.watch runs meanwhile on another goroutine.
 func (o *options) measure(p program, s setup, idle *watched) (r result, err error) {
 	dir, err := os.MkdirTemp("", "seedwalk-cost")
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *result) summary(text []byte, s setup) {
 	}
 }
 
-// watch reads, while a program runs, how much of what is resident in it is ours.
+// watch reads how much resident memory of a running program belongs to seedwalk.
 func watch(file string, ours bool) (kib int) {
 	if !ours {
 		return 0

@@ -8,7 +8,7 @@ import (
 // series are the rounds of one setup.
 type series []result
 
-// spread is a median with the least and the greatest.
+// spread is a median with the smallest and the largest value.
 type spread struct{ low, mid, high float64 }
 
 func of(values []float64) spread {
@@ -25,7 +25,7 @@ func (s spread) percent() string {
 
 func (s series) each(f func(r *result) float64) spread { return of(each(s, f)) }
 
-// against pairs each round with the same round alone.
+// against pairs each round with the same round without the tool.
 func (s series) against(alone series, f func(with, without *result) float64) spread {
 	out := make([]float64, len(s))
 	for i := range s {
@@ -66,7 +66,7 @@ func (m *steady) print(p program, seconds float64) {
 	fmt.Printf("%18s %d windows at each rate, %d alone\n", "", len(m.visits[rates[0]]), len(m.at(0)))
 }
 
-// at are the windows at a rate.
+// at returns the windows at a rate.
 func (m *steady) at(rate int) (all []window) {
 	for _, w := range m.windows {
 		if w.rate == rate {
@@ -76,7 +76,7 @@ func (m *steady) at(rate int) (all []window) {
 	return all
 }
 
-// surplus is the processor time that a program uses more in a second, seconds.
+// surplus returns the additional processor time of a program per second, in seconds.
 func surplus(w, a, b *window) float64 { return w.own - w.units*(a.own+b.own)/(a.units+b.units) }
 
 // printWhole prints the runs of whole processes.

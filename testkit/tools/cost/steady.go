@@ -84,7 +84,7 @@ func (o *options) attach(s *subject, rate int, alone float64) (w window, v visit
 	return w, v, err
 }
 
-// settle waits until a tool has made its start.
+// settle waits until a tool has settled.
 func settle(tool int, begin time.Time) {
 	quiet, last := 0, clock(tool)
 	for time.Since(begin) < settleLeast || quiet < 3 && time.Since(begin) < settleMost {
@@ -98,16 +98,15 @@ func settle(tool int, begin time.Time) {
 	}
 }
 
-// series of windows alone and with the tool in turn: each with the tool stands between
-// two alone.
+// steady is a series of windows. Each window with the tool is between two windows without it.
 type steady struct {
 	windows []window
 	visits  map[int][]visit
 }
 
-// steadily measures a program at every rate until its time is over. The rates change
-// places each turn, and each turn has windows alone of its own: so no two differences of
-// one rate share a window.
+// steadily measures a program at every rate until its time is over. Each turn has the rates in
+// another order, and its own windows without the tool. So no two differences of one rate share a
+// window.
 func (o *options) steadily(p program) (*steady, error) {
 	s, err := o.start(p)
 	if err != nil {
@@ -129,7 +128,7 @@ func (o *options) steadily(p program) (*steady, error) {
 	return m, nil
 }
 
-// turn is a window of each rate between two alone.
+// turn measures one window of each rate, each between two windows without the tool.
 func (o *options) turn(s *subject, m *steady, n int) error {
 	alone, err := s.measureWindow(o.window, 0, 0)
 	if err != nil {
@@ -152,12 +151,12 @@ func (o *options) turn(s *subject, m *steady, n int) error {
 }
 
 const (
-	warmUp        = 3 * time.Second // what is compiled at first use, and again when it is hot
+	warmUp        = 3 * time.Second // methods are compiled at first use, and again when they are hot
 	progressEvery = 20 * time.Second
 )
 
-// differences are those of the windows at a rate from what the two beside them say; rate 0:
-// of each turn's middle window alone from its other two.
+// differences returns the difference of each window at a rate from the two windows beside it. For
+// rate 0, it uses each turn's middle window without the tool, and the turn's other two.
 func differences(all []window, rate int, f func(with, before, after *window) float64) (d []float64) {
 	step := 1
 	if rate == 0 {
@@ -171,10 +170,10 @@ func differences(all []window, rate int, f func(with, before, after *window) flo
 	return d
 }
 
-// throughput is what share of the units is lost.
+// throughput returns the lost share of the units.
 func throughput(w, a, b *window) float64 { return 100 * (1 - 2*w.units/(a.units+b.units)) }
 
-// effort is what share of its processor time the program uses more for a unit.
+// effort returns the share by which the program's processor time per unit increases.
 func effort(w, a, b *window) float64 {
 	return 100 * (w.own/w.units*(a.units+b.units)/(a.own+b.own) - 1)
 }

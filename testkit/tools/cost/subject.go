@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// subject is a program that works for ever and counts in a file.
+// subject is a program that works without an end and counts its units in a file.
 type subject struct {
 	dir  string
 	cmd  *exec.Cmd
-	live io.Closer // its standard input, at whose end it ends
+	live io.Closer // its standard input; the program ends when it is closed
 	file *os.File
 }
 
@@ -63,7 +63,7 @@ func (s *subject) close() error {
 	return err
 }
 
-// units are what all threads have done.
+// units returns the sum of the units of all threads.
 func (s *subject) units() (n float64) {
 	var b [countRoom]byte
 	if _, err := s.file.ReadAt(b[:], 0); err != nil {

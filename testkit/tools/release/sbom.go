@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// bom is what the tool fills in of CycloneDX 1.6.
+// bom has the fields of CycloneDX 1.6 that the tool writes.
 type bom struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// mostAgain bounds how many tests are given a second run: where more fail, it is not
-// the machine.
+// mostAgain bounds the tests that get a second run. If more tests fail, a busy machine is not
+// the reason.
 const mostAgain = 6
 
-// failure keeps what a test or package said that failed: it is printed at the end,
-// since a second run may follow.
+// failure keeps the output of a failed test or package. It is printed at the end, because a
+// second run may follow.
 func (r *run) failure(k key) {
 	if _, twice := r.said[k]; !twice || r.second != k.pkg {
 		r.failures = append(r.failures, k)
@@ -24,7 +24,7 @@ func (r *run) failure(k key) {
 	delete(r.output, k)
 }
 
-// mended notes that what has failed passed now, with all its subtests.
+// mended records that a failed test has passed in its second run, with all its subtests.
 func (r *run) mended(k key) {
 	if r.second != k.pkg {
 		return
@@ -71,7 +71,7 @@ func (r *run) again(out io.Writer) {
 	}
 }
 
-// endsEarly knows the line of a test binary that did not run to its end.
+// endsEarly reports whether a line shows that a test binary did not run to its end.
 func endsEarly(line string) bool {
 	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "signal: ")
 }

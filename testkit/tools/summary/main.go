@@ -46,8 +46,8 @@ type run struct {
 	seconds                 map[string]float64 // of each package, all its runs together
 }
 
-// Of a failed test's entries the last are repeated, each by its first line's
-// first bytes.
+// The summary repeats the last shortEntries entries of a failed test: of each, the first
+// shortLine bytes of its first line.
 const shortEntries, shortLine = 40, 300
 
 func newRun(out io.Writer) *run {
@@ -72,8 +72,8 @@ func main() {
 	r.close()
 }
 
-// tables marks tests that print figures: they are shown when they pass, too.
-// Those of real runtimes do so for each runtime.
+// tables lists tests that print figures. Their output is shown when they pass, too. Tests of
+// real runtimes print figures for each runtime.
 func tables(k key) bool {
 	runtimes := strings.HasSuffix(k.pkg, "/profiler/e2e") || strings.HasSuffix(k.pkg, "/sim/conform")
 	return runtimes || !strings.Contains(k.test, "/") && (strings.Contains(k.pkg, "/bench") || strings.HasSuffix(k.pkg, "/replay"))
@@ -93,7 +93,7 @@ func (r *run) read(in io.Reader) error {
 	return sc.Err()
 }
 
-// line takes one that is not go test's: a check that a script skips, or a build error.
+// line handles a line that is not from go test: a check that a script skips, or a build error.
 func (r *run) line(s string) {
 	if _, reason, ok := strings.Cut(s, skipMark); ok {
 		r.skipped++
@@ -137,8 +137,8 @@ func (r *run) event(e *event) {
 	delete(r.output, k)
 }
 
-// show prints what a test or package said, but for the lines go test makes of
-// every test.
+// show prints the output of a test or package, without the lines that go test writes for every
+// test.
 func (r *run) show(k key, wanted bool) {
 	if !wanted {
 		return
@@ -151,10 +151,10 @@ func (r *run) show(k key, wanted bool) {
 	delete(r.output, k)
 }
 
-// entry is the first line of what a test logs, or of a panic.
+// entry matches the first line of an entry: a test's log, or a panic.
 var entry = regexp.MustCompile(`^ *[\w./-]+\.go:\d+: |^panic: |^fatal error: `)
 
-// short prints the first lines of what a failed test said.
+// short prints the first lines of the entries of a failed test.
 func (r *run) short(k key) {
 	var entries []string
 	for _, line := range r.said[k] {
