@@ -1,5 +1,6 @@
-// Package nettrace reads EventPipe traces (.nettrace), from a file or a live
-// stream, one event at a time.
+// Package nettrace reads EventPipe traces (.nettrace), from a file or a live stream, one
+// event at a time. Packages eventpipe/waits and report/trace use it. A Reader belongs to
+// one goroutine.
 //
 // Sources: microsoft/perfview src/TraceEvent/EventPipe/NetTraceFormat_v5.md
 // (versions 4 and 5), NetTraceFormat.md (version 6), and NetPerfFormat.md (1 to 3); dotnet/runtime
@@ -18,8 +19,8 @@
 // error has the offset. Payloads and stacks are slices of the reader's memory and valid
 // until the next call of Next.
 //
-// Known gaps. Label lists of version 6
-// are skipped. Field descriptions in metadata are ignored: the runtime's own events have
-// none, and package waits decodes them by provider, id, and version. Version 6 was not
-// tested with a real runtime: .NET 10 writes version 4.
+// Known gaps. Label lists of version 6 are skipped. Field descriptions in metadata are
+// ignored: the runtime's own events have none, and package clrevent decodes them by
+// provider, id, and version. Version 6 was not tested with a real runtime: .NET 10 writes
+// version 4.
 package nettrace

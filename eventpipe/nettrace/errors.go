@@ -2,7 +2,7 @@ package nettrace
 
 import "fmt"
 
-// Reason is what is wrong with a trace.
+// Reason is the reason why a trace, or a part of it, cannot be read.
 type Reason uint8
 
 const (

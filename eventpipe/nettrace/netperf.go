@@ -52,8 +52,8 @@ func (framingNetperf) next(r *Reader) error {
 	return nil
 }
 
-// netperfEnd reads what follows the last event: the end of the object, a table of one offset,
-// which is that of this end, and two offsets of the table.
+// netperfEnd reads the data after the last event. These are the end of the object, a table with
+// the offset of this end, and two offsets of the table.
 func (r *Reader) netperfEnd() bool {
 	const size = 17
 	head, _ := r.src.r.Peek(size + 1)
@@ -107,8 +107,8 @@ func (r *Reader) inlineStack(raw []byte, at int64) {
 	}
 }
 
-// describeNetperf reads a description. In versions 1 and 2, its offset is its number, and all
-// but the ids is optional.
+// describeNetperf reads a description. In versions 1 and 2, its offset is its number. Everything
+// except the ids is optional.
 func (r *Reader) describeNetperf(payload []byte, at int64) {
 	if r.trace.Version == 3 {
 		if m, ok := r.describe(payload); ok {

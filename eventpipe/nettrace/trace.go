@@ -12,9 +12,9 @@ type Trace struct {
 	Ticks        uint64    // the clock at Start
 	Frequency    uint64    // ticks a second
 	PointerSize  int       // 4 or 8
-	ProcessID    int       // 0 = not said
-	Processors   int       // 0 = not said
-	SamplingRate int       // as expected, 0 = not said
+	ProcessID    int       // 0 = not in the trace
+	Processors   int       // 0 = not in the trace
+	SamplingRate int       // expected rate, 0 = not in the trace
 }
 
 // Nanos converts a difference of timestamps to nanoseconds without overflow.

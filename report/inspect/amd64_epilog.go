@@ -7,10 +7,10 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-// epilogs finds, by the instruction grammar of version 1, where the function
-// is in an epilog: the effect there by address. A version 2 epilog looks the
-// same. It is a reading aid: the walkers decide by their own decoder. A fragment may
-// begin in the middle of an epilog and be left behind its end, hence pastEnd.
+// epilogs finds the epilogs of a function by the instruction grammar of version 1. It returns
+// the effect of each instruction in an epilog, by address. Epilogs of version 2 have the same
+// instructions. The result is for readers only: the walkers have their own decoder. A fragment
+// may begin in the middle of an epilog that ends after the fragment, hence pastEnd.
 func (r *peReader) epilogs(f *Function, info *peamd64.Info, fn peamd64.RuntimeFunction) map[uint32][2]string {
 	out := map[uint32][2]string{}
 	size := min(f.Hi-f.Lo, maxCode) + pastEnd
@@ -24,7 +24,7 @@ func (r *peReader) epilogs(f *Function, info *peamd64.Info, fn peamd64.RuntimeFu
 	return out
 }
 
-// pastEnd is how far behind a fragment an epilog it begins may go on, bytes.
+// pastEnd is the number of bytes after a fragment that an epilog of it may use.
 const pastEnd = 32
 
 // returns reports whether an instruction ends an epilog.
@@ -67,9 +67,9 @@ func (r *peReader) leaves(in *Instr, rel int64, fn peamd64.RuntimeFunction, chai
 	return to == theirs.Begin && !chained
 }
 
-// backwards goes from a return to the epilog's first instruction: over pops, and over the
-// instruction that releases the frame. Only the end distinguishes an epilog from pops in the
-// body, so the search goes backwards.
+// backwards searches from a return back to the epilog's first instruction. It passes pops and the
+// instruction that releases the frame. The search goes backwards, because only the end
+// distinguishes an epilog from pops in the body.
 func (r *peReader) backwards(list []Instr, info *peamd64.Info, out map[uint32][2]string) {
 	n := len(list) - 1
 	depth, saved := int64(0), ""

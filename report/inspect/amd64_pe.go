@@ -70,7 +70,7 @@ func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
 	return f, nil
 }
 
-// chain adds the data of an entry and of all it is chained to.
+// chain adds the data of an entry, and of all entries to which it is chained.
 func (r *peReader) chain(f *Function, fn peamd64.RuntimeFunction) {
 	for range 33 {
 		i, fault := r.f.AMD64().Info(fn.Unwind)

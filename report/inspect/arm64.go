@@ -21,7 +21,7 @@ func arm64Reg(c *pearm64.Code, n uint8) string {
 	return fmt.Sprintf("x%d", n)
 }
 
-// ARM64CodeText writes a code with the prolog instruction it stands for.
+// ARM64CodeText formats a code with the prolog instruction that it describes.
 func ARM64CodeText(c *pearm64.Code) string {
 	name := c.Op.String()
 	if c.Saves {
@@ -62,8 +62,7 @@ func arm64Store(c *pearm64.Code) string {
 	return fmt.Sprintf("stp %s, %s, %s", arm64Reg(c, c.Reg), arm64Reg(c, c.Reg2), where)
 }
 
-// ARM64Codes writes codes, one a line with its bytes, up to the end of what can
-// be decoded.
+// ARM64Codes formats codes, one per line with its bytes. It stops at a code that cannot be decoded.
 func ARM64Codes(codes []byte) []string {
 	var out []string
 	for i := 0; i < len(codes); {
@@ -126,7 +125,7 @@ func extended(i *pearm64.Info) string {
 	return ""
 }
 
-// arm64Effect is where codes say the caller's registers are.
+// arm64Effect has the places of the caller's registers, according to the codes.
 type arm64Effect struct {
 	base  string // register the CFA counts from
 	off   int64
@@ -141,7 +140,7 @@ type arm64Saved struct {
 	off        int64
 }
 
-// ARM64Effect runs codes symbolically: the CFA and what is saved where.
+// ARM64Effect runs codes symbolically. It returns the CFA and the places of the saved registers.
 func ARM64Effect(codes []byte) (cfa, saved string) {
 	e := arm64Effect{base: "sp"}
 	next := 0

@@ -31,7 +31,7 @@ type Finding struct {
 	Examples []string `json:"examples,omitempty"`
 }
 
-// Check is the outcome of a check of every entry.
+// Check is the result of a check of every entry of an image.
 type Check struct {
 	File     string    `json:"file"`
 	Format   string    `json:"format"`
@@ -54,7 +54,7 @@ func (c *Check) Count(class Class) int {
 	return n
 }
 
-// maxExamples is how many examples of one finding are kept.
+// maxExamples bounds the examples of one finding.
 const maxExamples = 3
 
 // checker collects findings.
@@ -63,7 +63,7 @@ type checker struct {
 	found   map[string]*Finding
 }
 
-// add counts n things; example is called only if it is kept.
+// add counts n occurrences of a finding. It calls example only if it keeps the example.
 func (c *checker) add(class Class, what string, n int, example func() string) {
 	if n <= 0 {
 		return
@@ -107,7 +107,7 @@ func CheckFile(path string) (*Check, error) {
 	return out, nil
 }
 
-// peak is this process's largest resident size in KiB, as Linux says.
+// peak returns this process's largest resident size in KiB, according to Linux.
 func peak() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

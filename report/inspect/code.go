@@ -19,8 +19,8 @@ type Instr struct {
 	Text  string
 }
 
-// Disassemble decodes code, whose first byte is at addr, to its end. What the
-// decoder does not know is shown as bytes; decoding continues after it.
+// Disassemble decodes all of code, whose first byte is at addr. It shows unknown instructions as
+// bytes, and continues after them.
 func Disassemble(arch context.Arch, addr uint64, code []byte) []Instr {
 	var out []Instr
 	for len(code) > 0 {
@@ -53,9 +53,9 @@ func decodeAMD64(addr uint64, code []byte) (int, string) {
 	return in.Len, x86asm.IntelSyntax(in, addr, nil)
 }
 
-// vexLength is the length of a VEX or EVEX instruction, 0 if code begins with
-// none or ends inside it: the disassembler does not know them, and without
-// their length everything behind is out of step. (Intel SDM volume 2, 2.3.)
+// vexLength returns the length of a VEX or EVEX instruction (Intel SDM volume 2, 2.3). It returns 0
+// if code does not begin with one, or ends inside it. The disassembler does not know these
+// instructions. Without their length, it would decode the following code at wrong places.
 func vexLength(code []byte) int {
 	prefix, opmap := 0, byte(1)
 	switch {

@@ -32,7 +32,7 @@ func (f *captureFlags) run() int {
 	if cmd == nil {
 		return code
 	}
-	_ = cmd.Wait() // not before: the news of our stops would go to it
+	_ = cmd.Wait() // only now: an earlier Wait would receive the events of our own stops
 	if code == cli.ExitOK {
 		code = cli.CommandCode(cmd)
 	}
@@ -47,7 +47,7 @@ func notStarted(err error) int {
 	return options.ExitCannotRun
 }
 
-// take looks at the process until there is enough, or it has ended.
+// take captures stacks of the process until there are enough, or the process has ended.
 func (f *captureFlags) take(t *capture.Taker, pid int, stop <-chan os.Signal) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / f.rate))
 	defer tick.Stop()
@@ -66,7 +66,7 @@ func (f *captureFlags) take(t *capture.Taker, pid int, stop <-chan os.Signal) {
 	}
 }
 
-// keep writes the file.
+// keep writes the captured stacks to the file.
 func (f *captureFlags) keep(t *capture.Taker) int {
 	if len(t.File.Stacks) == 0 {
 		why := "there was no thread to stop"

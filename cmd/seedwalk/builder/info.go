@@ -68,7 +68,7 @@ func Info(args []string) int {
 	return code
 }
 
-// wrongInfo reports what is wrong with the arguments, "" if nothing.
+// wrongInfo returns the error in the arguments, "" if there is none.
 func wrongInfo(files int, at string, check bool) string {
 	switch {
 	case files == 0:
@@ -115,5 +115,5 @@ func askInfo(file, at string, check bool) (texter, int, error) {
 	return f, cli.ExitOK, nil
 }
 
-// texter is an answer that can be shown to people.
+// texter is a result that can be printed as text.
 type texter interface{ Text(w io.Writer) }

@@ -69,7 +69,7 @@ Exit code: 0 as expected (broken fails as the rule warns, kept does not fail; wi
 is checked), 1 otherwise, 2 wrong usage.
 `
 
-// simOptions are what was asked for.
+// simOptions are the options of the command.
 type simOptions struct {
 	scenario, preemptions, arch, svg, dot, docs string
 	run                                         uint64
@@ -138,7 +138,7 @@ func simFlags(args []string) (o *simOptions, code int, done bool) {
 	return o, cli.ExitOK, false
 }
 
-// wrong reports which of the options exclude each other.
+// wrong returns a message if the options are wrong or exclude each other, "" otherwise.
 func (o *simOptions) wrong(rest []string, given map[string]bool) string {
 	if len(rest) > 0 {
 		return fmt.Sprintf("%q is no option; a scenario is named with --scenario", rest[0])

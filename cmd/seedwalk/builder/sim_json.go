@@ -74,7 +74,7 @@ type jsonEvent struct {
 	What   string `json:"what"`
 }
 
-// simJSON writes the scenarios with what was found of their sides.
+// simJSON writes the scenarios and the results of their sides.
 func simJSON(w io.Writer, chosen []*rules.Rule, sides map[string][]*simSide, trace bool) int {
 	out := struct {
 		Scenarios []jsonScenario `json:"scenarios"`
