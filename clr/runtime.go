@@ -99,9 +99,10 @@ const (
 	CaptureNoAnswer                      // it did not answer in time
 	CaptureGone                          // it has ended
 	CaptureForeign                       // it was on a stack other than its own (an alternate signal stack)
+	CaptureLate                          // it got no processor yet: its copy comes after the suspension
 )
 
-var captureNames = [...]string{"none", "captured", "no-answer", "gone", "foreign-stack"}
+var captureNames = [...]string{"none", "captured", "no-answer", "gone", "foreign-stack", "late"}
 
 func (s CaptureStatus) String() string {
 	if int(s) < len(captureNames) {
@@ -157,8 +158,11 @@ type Runtime interface {
 	// Ask makes thread t copy its context and stack into slot, and returns at once.
 	Ask(slot int, t Thread)
 	// Await waits a bounded time for slot's copy and fills c, or withdraws the request: afterwards nothing
-	// writes to the slot.
+	// writes to the slot. If the thread has not run since Ask, and cannot run before it makes its copy, Await
+	// may return CaptureLate. Then Late must follow.
 	Await(slot int, c *Capture)
+	// Late does the rest of an Await that returned CaptureLate, after ResumeRuntime.
+	Late(slot int, c *Capture)
 	// DoStackSnapshot walks the managed frames of slot's thread into c.
 	DoStackSnapshot(slot int, c *Capture)
 	// FunctionFromIP returns the method whose code contains ip. It may also be called outside the suspended

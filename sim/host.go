@@ -24,6 +24,7 @@ type Host struct {
 	Judge     Judge // SampleAll calls it instead of Merge and Check; may be nil
 	Library   Library
 	Interval  int         // pauses of SampleAll before each round
+	AllLate   bool        // threads that have not answered at once answer after the suspension
 	Ready     func() bool // SampleAll waits for it before each round; nil: it does not wait
 	Primed    bool        // SampleAll has made its first calls
 	slots     []*slot
@@ -66,6 +67,7 @@ type Counts struct {
 	Hijacked int // copies of threads with a hijacked return address
 	Seeded   int // walks from a seed
 	Again    int // of them, those of threads that the CLR had just called unmanaged
+	Late     int // copies of threads that got no processor during the suspension
 }
 
 // slot holds the capture of one thread. Its storage is allocated before any
@@ -363,6 +365,15 @@ func (h *Host) Ask(i int, t clr.Thread) {
 
 // Await implements clr.Runtime.
 func (h *Host) Await(i int, c *clr.Capture) {
+	if s := h.slot(i); h.AllLate && !s.answered && s.status == clr.Captured {
+		c.Status = clr.CaptureLate
+		return
+	}
+	h.Late(i, c)
+}
+
+// Late implements clr.Runtime.
+func (h *Host) Late(i int, c *clr.Capture) {
 	s := h.slot(i)
 	if s.status == clr.Captured {
 		h.A.WaitUntil("its copy", func() bool { return s.answered || s.asked.A.Ended() }, s.asked.A)
@@ -372,6 +383,9 @@ func (h *Host) Await(i int, c *clr.Capture) {
 		return
 	}
 	c.Status = clr.Captured
+	if !h.inside {
+		h.Counts.Late++
+	}
 	h.Truth[i] = s.truth
 	h.fill(s, c, s.asked)
 }

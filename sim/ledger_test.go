@@ -60,6 +60,7 @@ type ledger struct {
 	suspensions        int                 // asked for
 	final              clr.HRESULT         // of the last
 	asked, answered    map[int]clr.Thread  // of slots
+	late               map[int]clr.Thread  // of slots that are still waited for
 	alive, walked      map[clr.Thread]bool // as told, as done
 }
 
@@ -262,15 +263,24 @@ func (l *ledger) Await(i int, c *clr.Capture) {
 	l.must(l.inside && l.asked[i] == c.Thread && c.Thread.ID != 0, "awaits %d in slot %d, which %d was asked into", c.Thread.ID, i, l.asked[i].ID)
 	l.must(c.Frames == nil && c.Result.Failed(), "nothing of an earlier round is kept")
 	delete(l.asked, i)
-	c.Status = []clr.CaptureStatus{clr.Captured, clr.CaptureNoAnswer, clr.CaptureGone}[l.choose(3)]
+	c.Status = []clr.CaptureStatus{clr.Captured, clr.CaptureNoAnswer, clr.CaptureGone, clr.CaptureLate}[l.choose(4)]
 	if c.Status != clr.CaptureGone {
 		l.answered[i] = c.Thread
 	}
+	if c.Status == clr.CaptureLate {
+		l.late[i] = c.Thread
+	}
+}
+
+func (l *ledger) Late(i int, c *clr.Capture) {
+	l.must(!l.runtime && !l.inside && l.late[i] == c.Thread && c.Thread.ID != 0, "awaits %d late in slot %d: suspended %v, inside %v", c.Thread.ID, i, l.runtime, l.inside)
+	delete(l.late, i)
+	c.Status = clr.Captured
 }
 
 func (l *ledger) reset() {
 	*l = ledger{odometer: l.odometer, log: l.log[:0], verdict: l.verdict,
-		asked: map[int]clr.Thread{}, answered: map[int]clr.Thread{}, alive: map[clr.Thread]bool{}, walked: map[clr.Thread]bool{}}
+		late: map[int]clr.Thread{}, asked: map[int]clr.Thread{}, answered: map[int]clr.Thread{}, alive: map[clr.Thread]bool{}, walked: map[clr.Thread]bool{}}
 }
 
 // told fails the test with what led to a fault.

@@ -138,6 +138,8 @@ func TestRoundProtocol(t *testing.T) {
 				l.told(t, "out of order: %s", l.wrong)
 			case !l.still():
 				l.told(t, "left behind: the runtime suspended %v, inside %v", l.runtime, l.inside)
+			case len(l.late) != 0:
+				l.told(t, "%d late copies are not waited for", len(l.late))
 			case o.Result != l.final || o.Captures != want || o.Retries != l.suspensions-1 || o.Retries > snapshot.MaxRetries:
 				l.told(t, "%d suspensions, the last %v; it says %+v", l.suspensions, l.final, o)
 			case clr.SuspensionRetry(l.final) != (o.Retries == snapshot.MaxRetries && l.final.Failed() && l.final != clr.E_NOTIMPL):

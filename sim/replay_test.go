@@ -127,6 +127,7 @@ func (p *replay) Enter()                                              {}
 func (p *replay) Leave()                                              {}
 func (p *replay) Alive(clr.Thread) bool                               { return true }
 func (p *replay) Ask(int, clr.Thread)                                 {}
+func (p *replay) Late(int, *clr.Capture)                              {}
 func (p *replay) Await(i int, c *clr.Capture)                         { p.fill(&p.all[i], c); c.Status = clr.Captured }
 func (p *replay) Context(_ int, c *clr.Capture) bool                  { p.fill(&p.all[p.next], c); return true }
 func (p *replay) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0, clr.E_FAIL }

@@ -165,6 +165,29 @@ uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure)
 	return len;
 }
 
+/* What became of the signal that was sent to a thread. */
+enum signal_state {
+	GONE,    /* the thread has taken it, or this is unknown */
+	BLOCKED, /* the thread runs on without it */
+	DUE      /* its handler will run before any other code of the thread */
+};
+
+static enum signal_state sent_to(uint64_t tid)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof path, "/proc/self/task/%llu/status", (unsigned long long)tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	const char *pending = strstr(text, "SigPnd:"), *blocked = strstr(text, "SigBlk:");
+	uint64_t bit = 1ull << (sw_signal_number() - 1);
+	if (!pending || !blocked || !(strtoull(pending + 7, NULL, 16) & bit))
+		return GONE;
+	return strtoull(blocked + 7, NULL, 16) & bit ? BLOCKED : DUE;
+}
+
 /* Threads that did not answer. They are asked again only after they have taken the pending signal, so a
  * thread that blocks it delays nothing and collects no signals. */
 enum { SILENT = 64 };
@@ -172,21 +195,10 @@ static uint64_t silent[SILENT];
 
 static int still_silent(uint64_t tid)
 {
-	char path[64], text[4096];
 	uint64_t *slot = &silent[tid % SILENT];
-	if (*slot != tid)
-		return 0;
-	snprintf(path, sizeof path, "/proc/self/task/%llu/status", (unsigned long long)tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = 0;
-	const char *pending = strstr(text, "SigPnd:");
-	if (pending && strtoull(pending + 7, NULL, 16) >> (sw_signal_number() - 1) & 1)
-		return 1;
-	*slot = 0;
-	return 0;
+	if (*slot == tid && sent_to(tid) == GONE)
+		*slot = 0;
+	return *slot == tid;
 }
 
 /* Sends our signal to a thread with a slot's number and serial. 0, or -1 and errno. */
@@ -251,28 +263,50 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 }
 
 #ifndef SW_WAITS
-#define SW_WAITS 64 /* attempts to wait for a copy that has started */
+#define SW_WAITS 64 /* how often a wait may end early */
 #endif
 
-/* Waits up to timeout_us for the copy of a slot; a started copy gets more attempts. The sampler calls it.
- * Returns SW_CAPTURED if the copy is complete, SW_IDLE if the thread is gone, and SW_CAPTURING if the copy
- * is still incomplete. SW_ASKED means that the thread did not answer in time; the request is withdrawn. */
+/* Waits until the copy is complete or the time is over. Returns the slot's word. Without time it makes no
+ * system call, in which the sampler could lose its processor. */
+static uint32_t settle(struct sw_slot *s, int timeout_us)
+{
+	struct timespec limit = {timeout_us / 1000000, (timeout_us % 1000000) * 1000L};
+	for (int tries = 0;; tries++) {
+		uint32_t now = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);
+		if ((state_of(now) != SW_ASKED && state_of(now) != SW_CAPTURING) || tries == SW_WAITS || !timeout_us ||
+		    (futex(&s->word, FUTEX_WAIT_PRIVATE, now, &limit) != 0 && errno == ETIMEDOUT))
+			return now;
+	}
+}
+
+/* Withdraws the request of a thread that has not answered. Returns SW_ASKED, or the state of its copy. */
+static int withdraw(struct sw_slot *s, uint32_t asked)
+{
+	silent[s->tid % SILENT] = s->tid;
+	return change(s, asked >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));
+}
+
+/* Waits for the copy while the runtime is suspended. Returns SW_CAPTURED, SW_IDLE if the thread is gone,
+ * SW_ASKED if it did not answer in time, in which case the request is withdrawn, or SW_CAPTURING if the copy
+ * will be that of this moment though it is not complete yet: sw_await_late waits for it. */
 int sw_await(int slot, int timeout_us)
 {
 	struct sw_slot *s = &slots[slot];
 	if (s->busy)
 		return SW_ASKED;
-	struct timespec limit = {timeout_us / 1000000, (timeout_us % 1000000) * 1000L};
-	uint32_t now = 0;
-	for (int tries = 0; tries < SW_WAITS; tries++) {
-		now = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);
-		if (state_of(now) != SW_ASKED && state_of(now) != SW_CAPTURING)
-			return state_of(now);
-		if (futex(&s->word, FUTEX_WAIT_PRIVATE, now, &limit) != 0 && errno == ETIMEDOUT && state_of(now) == SW_ASKED)
-			break;
-	}
-	silent[s->tid % SILENT] = s->tid;
-	return change(s, now >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));
+	uint32_t now = settle(s, timeout_us);
+	if (state_of(now) != SW_ASKED)
+		return state_of(now);
+	return sent_to(s->tid) == DUE ? SW_CAPTURING : withdraw(s, now);
+}
+
+/* Waits for the copy of a thread that got no processor while the runtime was suspended. Such a thread is
+ * still where it was then. Returns SW_CAPTURED, or another state if its copy did not come in time. */
+int sw_await_late(int slot, int timeout_us)
+{
+	struct sw_slot *s = &slots[slot];
+	uint32_t now = settle(s, timeout_us);
+	return state_of(now) == SW_CAPTURED ? SW_CAPTURED : withdraw(s, now);
 }
 
 /* ---- Where a thread waits ----

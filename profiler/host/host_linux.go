@@ -20,11 +20,12 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// answerTime is the total time that the threads of a round have to answer; the last ones get a little more. A
-// thread in an uninterruptible system call does not answer.
+// How long the threads of a round have to answer, all together: answerTime while the runtime is suspended,
+// and lateTime after that. On a busy machine, threads that are ready to run wait for a processor for longer
+// than a runtime may be suspended. A thread in an uninterruptible system call does not answer.
 const (
-	answerTime = 25 * time.Millisecond
-	leastTime  = time.Millisecond
+	answerTime = 5 * time.Millisecond
+	lateTime   = 100 * time.Millisecond
 )
 
 // host is the process as the C half presents it: agent.Host on a real CLR.
@@ -32,7 +33,7 @@ type host struct {
 	process
 	loader *live.Loader
 	start  time.Time
-	until  time.Duration       // since start: when the round stops waiting
+	until  time.Duration       // since start: when the round stops waiting for answers
 	taken  [Slots]*clr.Capture // captures of the round, by slot
 }
 
@@ -57,6 +58,7 @@ func (h *host) ResumeRuntime() clr.HRESULT {
 			c.Wake = clr.Wake(C.sw_wait_ended(C.int(i)))
 		}
 	}
+	h.answerWithin(lateTime)
 	return hr
 }
 
@@ -70,8 +72,13 @@ func (h *host) Prime(id clr.ThreadID) {
 func (h *host) Enter() {
 	C.sw_window_enter()
 	h.taken = [Slots]*clr.Capture{}
-	h.until = time.Since(h.start) + answerTime
+	h.answerWithin(answerTime)
 }
+
+func (h *host) answerWithin(d time.Duration) { h.until = time.Since(h.start) + d }
+
+// left returns the microseconds that the threads have left to answer.
+func (h *host) left() C.int { return C.int(max(h.until-time.Since(h.start), 0).Microseconds()) }
 
 func (h *host) Alive(t clr.Thread) bool {
 	return C.sw_thread_alive(C.uint64_t(t.ID), C.uint64_t(t.TID)) != 0
@@ -81,21 +88,31 @@ func (h *host) Ask(slot int, t clr.Thread) {
 	C.sw_ask(C.int(slot), C.uint64_t(t.ID), C.uint64_t(t.TID), C.uint64_t(t.StackHigh))
 }
 
-// Await fills c from the slot that the signal handler wrote.
 func (h *host) Await(slot int, c *clr.Capture) {
-	wait := max(h.until-time.Since(h.start), leastTime)
-	switch C.sw_await(C.int(slot), C.int(wait.Microseconds())) {
+	switch C.sw_await(C.int(slot), h.left()) {
 	case C.SW_CAPTURED:
-		c.Status = clr.Captured
 		h.taken[slot] = c
+		fill(slot, c)
+	case C.SW_CAPTURING:
+		c.Status = clr.CaptureLate
 	case C.SW_IDLE:
 		c.Status = clr.CaptureGone
-		return
 	default:
 		c.Status = clr.CaptureNoAnswer
-		return
 	}
+}
+
+func (h *host) Late(slot int, c *clr.Capture) {
+	c.Status = clr.CaptureNoAnswer
+	if C.sw_await_late(C.int(slot), h.left()) == C.SW_CAPTURED {
+		fill(slot, c)
+	}
+}
+
+// fill fills c from the slot that the signal handler wrote.
+func fill(slot int, c *clr.Capture) {
 	s := C.sw_slot_at(C.int(slot))
+	c.Status = clr.Captured
 	c.Truncated = s.truncated != 0
 	if s.foreign != 0 {
 		c.Status = clr.CaptureForeign

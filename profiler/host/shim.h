@@ -107,6 +107,7 @@ int sw_signal_taken(void); /* by another handler; Windows has none */
 struct sw_slot *sw_slot_at(int i);
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
 int sw_await(int slot, int timeout_us);
+int sw_await_late(int slot, int timeout_us);
 int sw_suspend(int slot, uint64_t thread_id);
 int sw_context(int slot);
 void sw_resume(int slot);

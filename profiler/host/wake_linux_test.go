@@ -41,6 +41,11 @@ a thread that blocks the signal: sent, no answer
 again: not sent, no answer
 unblocked: sent, captured
 a full queue: sent, no answer
+a thread that does not run: sent, late
+later: no answer
+again: not sent, no answer
+another: sent, late
+it runs: captured
 another process's signal: no answer
 a whole stack: captured
 a stack that is readable in part: captured, foreign

@@ -46,6 +46,7 @@ func (f *fake) Leave()                                {}
 func (f *fake) Alive(clr.Thread) bool                 { return true }
 func (f *fake) Ask(int, clr.Thread)                   {}
 func (f *fake) Await(_ int, c *clr.Capture)           { *c = f.world.Capture }
+func (f *fake) Late(int, *clr.Capture)                {}
 func (f *fake) DoStackSnapshot(_ int, c *clr.Capture) { *c = f.world.Capture }
 func (f *fake) Now() int64                            { return 0 }
 func (f *fake) Pause(int64)                           {}

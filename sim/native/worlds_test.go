@@ -110,13 +110,17 @@ var worlds = []world{
 		faults: []fault{
 			{"an id is taken by a store", "ids.c", [][2]string{{"!__atomic_compare_exchange_n(&ids[at].id, &id, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&ids[at].id, WRITING, __ATOMIC_RELEASE), 0)"}}, "is lost"},
 		}},
-	{name: "capture, one slot for two threads", file: "capture", from: host, outcomes: []string{"both", "first", "none", "second"},
+	{name: "capture, one slot for two threads", file: "capture", from: host, defines: []string{"LATE=0"}, limit: 100_000, outcomes: []string{"both", "first", "none", "second"},
 		faults: []fault{
 			{"serial and state are two words (the old source)", "capture_linux.c", [][2]string{{"if (change(s, serial, SW_ASKED, SW_CAPTURING)) {",
 				"if (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) >> STATES == serial && change(s, __atomic_load_n(&s->word, __ATOMIC_ACQUIRE) >> STATES, SW_ASKED, SW_CAPTURING)) {"}}, another},
 			{"a copy under way is not waited out", "capture_linux.c", [][2]string{{"state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE)) == SW_CAPTURING || still_silent(tid)", "still_silent(tid)"}}, another},
 			{"the copy is published relaxed", "capture_linux.c", weaken("__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
-			{"the question is not taken back", "capture_linux.c", [][2]string{{"return change(s, now >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : ", "return state_of(now) == SW_ASKED ? SW_ASKED : "}}, "race"},
+			{"the question is not taken back", "capture_linux.c", [][2]string{{"return change(s, asked >> STATES, SW_ASKED, SW_IDLE) ? SW_ASKED : ", "return state_of(asked) == SW_ASKED ? SW_ASKED : "}}, "race"},
+		}},
+	{name: "capture, late copies", file: "capture", from: host, defines: []string{"LATE=1"}, outcomes: []string{"both", "first", "none", "second"},
+		faults: []fault{
+			{"a thread that blocks the signal is late", "capture_linux.c", [][2]string{{"& bit ? BLOCKED : DUE", "& bit ? DUE : DUE"}}, another},
 		}},
 	{name: "a signal by the relay, the recording ends", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=0"}, outcomes: endings, faults: []fault{
 		oldTool, lateTool,

@@ -158,6 +158,22 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// A thread that gets no processor while the runtime is suspended makes its copy after that, and the copy
+// agrees with what the CLR reported during the suspension.
+func TestLateCopies(t *testing.T) {
+	late, complete := 0, 0
+	for run := uint64(1); run <= 120; run++ {
+		r := Run(run, Options{Prepare: func(w *sim.World) { w.Host.AllLate = true }})
+		if err := r.Err(); err != nil {
+			t.Error(err)
+		}
+		late, complete = late+r.Counts.Late, complete+r.Tally.Complete
+	}
+	if t.Logf("%d late copies", late); late < 60 || complete < late {
+		t.Errorf("%d late copies, %d complete stacks", late, complete)
+	}
+}
+
 // Neither seed nor merge allocates on any capture of a sample of worlds.
 func TestNothingIsAllocated(t *testing.T) {
 	if *world != 0 {

@@ -23,7 +23,8 @@
 // in the middle of an exception may own this mutex, and the walk then waits
 // forever (.NET 9.0.5: within seconds). Threads need not be held: in a suspended
 // runtime, a thread can run unmanaged code only, so its managed frames do not
-// change after it made its copy.
+// change after it made its copy. For the same reason a thread that got no processor
+// in the window may make its copy after it (CaptureLate).
 //
 // Known gaps: runtimes before .NET Core 3.0 on Linux have no SuspendRuntime and cannot
 // be sampled there; no walk from inside callbacks.
@@ -78,6 +79,11 @@ func (s *Sampler) Round(threads []clr.Thread) Outcome {
 	s.rt.ResumeRuntime()
 	o.SuspendedNS = s.rt.Now() - start
 	o.Captures = len(threads)
+	for i := range threads {
+		if c := &s.Captures[i]; c.Status == clr.CaptureLate {
+			s.rt.Late(i, c)
+		}
+	}
 	return o
 }
 
@@ -104,7 +110,7 @@ func (s *Sampler) suspend(o *Outcome) bool {
 // ┌──────────────────────────────────────────────────────────────────────────┐
 // │ THE SUSPENDED WINDOW. In here: no allocation, no lock, no map, no channel, │
 // │ no log, no name look-up, no call but the Runtime's. Every Ask is followed  │
-// │ by its Await on every path.                                                │
+// │ by its Await on every path, and a late answer by its Late after the resume.│
 // └──────────────────────────────────────────────────────────────────────────┘
 func (s *Sampler) window(threads []clr.Thread) {
 	rt := s.rt

@@ -15,6 +15,7 @@ type script struct {
 	suspend   []clr.HRESULT // results of SuspendRuntime; the last one repeats
 	dead      map[clr.ThreadID]bool
 	silent    map[clr.ThreadID]bool
+	late      map[clr.ThreadID]bool
 	gone      map[clr.ThreadID]bool
 	result    clr.HRESULT
 	clock     int64
@@ -73,9 +74,19 @@ func (s *script) Await(i int, c *clr.Capture) {
 		c.Status = clr.CaptureGone
 	case s.silent[c.Thread.ID]:
 		c.Status = clr.CaptureNoAnswer
+	case s.late[c.Thread.ID]:
+		c.Status = clr.CaptureLate
 	default:
 		c.Status = clr.Captured
 	}
+}
+
+func (s *script) Late(i int, c *clr.Capture) {
+	if s.suspended != 0 {
+		s.bad = append(s.bad, "waits for a late copy while suspended")
+	}
+	s.note("late %d", c.Thread.ID)
+	c.Status = clr.Captured
 }
 
 func (s *script) DoStackSnapshot(i int, c *clr.Capture) {
@@ -136,6 +147,9 @@ func TestRound(t *testing.T) {
 			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 2, resume", 2, 0, []clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
 		{"one does not answer: its managed frames are still had", script{suspend: []clr.HRESULT{0}, silent: set(1)}, threads(1),
 			"suspend S_OK, ask 1, await 1, snapshot 1, resume", 1, 0, []clr.CaptureStatus{clr.CaptureNoAnswer}},
+		{"one got no processor: its copy comes after the suspension", script{suspend: []clr.HRESULT{0}, late: set(1)}, threads(1, 2),
+			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 1, snapshot 2, resume, late 1", 2, 0,
+			[]clr.CaptureStatus{clr.Captured, clr.Captured}},
 		{"more threads than slots", script{suspend: []clr.HRESULT{0}}, threads(1, 2, 3, 4, 5),
 			"suspend S_OK, ask 1, ask 2, ask 3, ask 4, await 1, await 2, await 3, await 4, snapshot 1, snapshot 2, snapshot 3, snapshot 4, resume", 4, 0,
 			[]clr.CaptureStatus{clr.Captured, clr.Captured, clr.Captured, clr.Captured}},

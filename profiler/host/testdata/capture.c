@@ -7,9 +7,9 @@
 
 enum { ROOM = 1 << 16, SHORT_US = 20000, LONG_US = 60000000, PAGE = 4096 };
 
-static const char *const states[] = {[SW_IDLE] = "gone", [SW_ASKED] = "no answer", [SW_CAPTURING] = "busy", [SW_CAPTURED] = "captured"};
+static const char *const states[] = {[SW_IDLE] = "gone", [SW_ASKED] = "no answer", [SW_CAPTURING] = "late", [SW_CAPTURED] = "captured"};
 static long tid;
-static int blocks, stop;
+static int blocks, stops_itself, stop;
 
 static void *idle(void *unused)
 {
@@ -19,6 +19,11 @@ static void *idle(void *unused)
 	if (blocks)
 		pthread_sigmask(SIG_BLOCK, &ours, NULL);
 	__atomic_store_n(&tid, syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	if (stops_itself && vfork() == 0) { /* the thread does not run before its child ends */
+		while (__atomic_load_n(&stop, __ATOMIC_SEQ_CST) == 0)
+			usleep(1000);
+		_exit(0);
+	}
 	while (__atomic_load_n(&stop, __ATOMIC_SEQ_CST) == 0)
 		usleep(1000);
 	pthread_sigmask(SIG_UNBLOCK, &ours, &before);
@@ -50,6 +55,8 @@ static enum sw_state ask(const char *name, int limit_us)
 		printf("%s: %s, %s%s\n", name, serials == before ? "not sent" : "sent", states[s], serials != before && slots[0].frame_count ? ", old frames" : "");
 	return s;
 }
+
+static void late(const char *name, int limit_us) { printf("%s: %s\n", name, states[sw_await_late(0, limit_us)]); }
 
 /* take calls the handler for a request to slot 0, as the kernel would for a signal of process pid. */
 static void take(const char *name, pid_t pid, uint64_t sp, uint64_t high)
@@ -109,6 +116,23 @@ int main(void)
 	setrlimit(RLIMIT_SIGPENDING, &none);
 	ask("a full queue", LONG_US);
 	setrlimit(RLIMIT_SIGPENDING, &all);
+	__atomic_store_n(&stop, 2, __ATOMIC_SEQ_CST);
+	pthread_join(t, NULL);
+
+	stops_itself = 1;
+	t = start(0);
+	ask("a thread that does not run", SHORT_US);
+	late("later", SHORT_US);
+	ask("again", SHORT_US);
+	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+	for (int k = 0; k < 3000 && ask(NULL, SHORT_US) != SW_CAPTURED; k++)
+		usleep(1000);
+	__atomic_store_n(&stop, 2, __ATOMIC_SEQ_CST);
+	pthread_join(t, NULL);
+	t = start(0);
+	ask("another", SHORT_US);
+	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+	late("it runs", LONG_US);
 	__atomic_store_n(&stop, 2, __ATOMIC_SEQ_CST);
 	pthread_join(t, NULL);
 

@@ -1,5 +1,7 @@
 /* profiler/host/capture_linux.c: the sampler requests a copy from two threads in turn, through the same
- * slot. Each may take its signal at any time, also after its request was withdrawn. */
+ * slot. Each may take its signal at any time, also after its request was withdrawn. If LATE, a thread's
+ * signals can be read. Thread 2 blocks its signal for a while: after the suspension, it runs on before it
+ * takes the signal. */
 #define _GNU_SOURCE
 #include "native.h"
 
@@ -22,16 +24,37 @@
 static uint64_t sent[3]; /* the value of the signal that thread i has pending, + 1 */
 
 static long world_syscall(long n, ...);
-static int world_open(const char *path, int flags) { return (void)path, (void)flags, -1; }
-#define SW_WAITS 2
+static int world_open(const char *path, int flags);
+static long world_read(int thread, char *to, size_t n);
+static int world_close(int thread) { return (void)thread, 0; }
+#define SW_WAITS 1
 #define syscall world_syscall
 #define open world_open
+#define read world_read
+#define close world_close
 #include "capture_linux.c"
 #undef syscall
+#undef open
+#undef read
+#undef close
 
-enum { TID = 100, SP = 5 };
+enum { TID = 100, SP = 5, BLOCKS = 2, LATER = 10 };
 #define NEVER (~0ull - 1)
 static uint64_t stacks[3][32];
+static int taken[3], resumed[3]; /* they change in the steps that change sent */
+
+static int world_open(const char *path, int flags)
+{
+	(void)flags;
+	return LATE ? atoi(path + strlen("/proc/self/task/")) - TID : -1;
+}
+
+UNSEEN static long world_read(int i, char *to, size_t n)
+{
+	sim_syscall(&sent[i], SIM_READ, "read of the signals");
+	uint64_t ours = 1ull << (sw_signal_number() - 1);
+	return snprintf(to, n, "SigPnd:\t%016llx\nSigBlk:\t%016llx\n", (unsigned long long)(sent[i] && !taken[i] ? ours : 0), (unsigned long long)(i == BLOCKS ? ours : 0));
+}
 
 static long world_syscall(long n, ...)
 {
@@ -63,6 +86,8 @@ UNSEEN void world_reset(void)
 	sim_watch(sent, sizeof sent);
 	memset(&slots[0], 0, sizeof slots[0]);
 	memset(sent, 0, sizeof sent);
+	memset(taken, 0, sizeof taken);
+	memset(resumed, 0, sizeof resumed);
 	memset(silent, 0, sizeof silent);
 	serials = 0;
 	stack_room = sizeof stacks[0];
@@ -74,6 +99,8 @@ static int asked(void *word) { return *(uint64_t *)word != 0; }
 UNSEEN static void answer(int i)
 {
 	sim_wait(&sent[i], 8, "wait for the signal", asked, &sent[i]);
+	int at = i + (i == BLOCKS && resumed[i] ? LATER : 0);
+	taken[i] = 1;
 	uint64_t value = sim_load64(&sent[i]) - 1;
 	if (value == NEVER)
 		return;
@@ -82,7 +109,7 @@ UNSEEN static void answer(int i)
 	memset(&u, 0, sizeof u);
 	memset(&info, 0, sizeof info);
 	for (int r = 0; r < NGREG; r++)
-		u.uc_mcontext.gregs[r] = i;
+		u.uc_mcontext.gregs[r] = at;
 	u.uc_mcontext.gregs[REG_RSP] = (greg_t)&stacks[i][24];
 	info.si_code = SI_QUEUE;
 	info.si_pid = getpid();
@@ -94,6 +121,12 @@ UNSEEN static int ask(int i)
 {
 	sw_ask(0, (uint64_t)i, (uint64_t)(TID + i), (uint64_t)&stacks[i][32]);
 	int state = sw_await(0, 1000);
+	if (LATE) {
+		sim_syscall(&sent[i], SIM_WRITE, "the suspension ends");
+		resumed[i] = 1;
+	}
+	if (state == SW_CAPTURING)
+		state = sw_await_late(0, 1000);
 	if (!sent[i]) /* the slot is busy: the thread was not asked */
 		sim_store64(&sent[i], NEVER + 1);
 	if (state != SW_CAPTURED)

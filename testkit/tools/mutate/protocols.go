@@ -103,7 +103,7 @@ func protocolCaptures() []Fault {
 	s := faultsOf("profiler/host/sampler_linux.c", worldTests, hostTests)
 	w := faultsOf("profiler/host/watchdog_windows.c", worldTests)
 	return []Fault{
-		c("order-await-relaxed", "the copy is read before its word", "\t\tnow = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);\n", "\t\tnow = __atomic_load_n(&s->word, __ATOMIC_RELAXED);\n"),
+		c("order-await-relaxed", "the copy is read before its word", "uint32_t now = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);\n", "uint32_t now = __atomic_load_n(&s->word, __ATOMIC_RELAXED);\n"),
 		// Survives: it costs a sample.
 		c("order-withdrawn-blind", "a copy that came in time is not seen", "SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));", "SW_IDLE) ? SW_ASKED : SW_CAPTURING;"),
 		// Survives: the signal is sent after both.
@@ -111,7 +111,9 @@ func protocolCaptures() []Fault {
 			also("\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n", "\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n\ts->stack_high = stack_high;\n"),
 		c("order-captured-early", "a copy is there before its stack", "\t\t\tcopy_stack(s);\n\t\t\t__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);\n", "\t\t\t__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);\n\t\t\tcopy_stack(s);\n"),
 		c("capture-silent", "a thread that did not answer is asked again at once", "\tsilent[s->tid % SILENT] = s->tid;\n", ""),
-		c("capture-silent-for-ever", "a thread that did not answer once is never asked again", "\t*slot = 0;\n\treturn 0;\n}\n\n/* Sends", "\treturn 1;\n}\n\n/* Sends"),
+		c("capture-silent-for-ever", "a thread that did not answer once is never asked again", "\t\t*slot = 0;\n", "\t\treturn 1;\n"),
+		c("capture-late-blocked", "a thread that runs on is late", "& bit ? BLOCKED : DUE", "& bit ? DUE : DUE"),
+		c("capture-never-late", "a thread without a processor does not answer", "sent_to(s->tid) == DUE ? SW_CAPTURING : withdraw(s, now)", "withdraw(s, now)"),
 		c("capture-again", "the stack of an earlier request counts", "\ts->stack_len = s->frame_count = 0;\n", ""),
 		c("capture-full-queue", "a thread with a full queue has ended", "\t\ts->busy = errno == EAGAIN;", "\t\ts->busy = 0;"),
 		c("order-failed-send", "a request that was not sent stays", "\t\t__atomic_store_n(&s->word, word(serial, SW_IDLE), __ATOMIC_RELEASE);\n", ""),
