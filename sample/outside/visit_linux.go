@@ -1,6 +1,8 @@
 package outside
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,7 +224,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 		return
 	}
 	e.findObject(t)
-	if gap != merge.GapNone && needs {
+	if gap != merge.GapNone && needs && e.mayInterrupt(t) {
 		t.AsksAt = ip
 		if soon {
 			e.backOff(t)
@@ -250,6 +252,30 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 	e.Stats.Outside++
 	e.sendOf(t, gap, e.Stream.Frames, 0, t.Stood())
 }
+
+// mayInterrupt reports whether a blocked thread, whose stack is in e.Stream.Frames, may get a signal. A
+// signal ends sleeps and polls with EINTR. The runtime's own code repeats them, other code may not.
+func (e *Engine) mayInterrupt(t *threads.Task) bool {
+	if !e.Kernel.EndsBySignal(t.TID, e.Target.Arch) {
+		return true
+	}
+	for _, f := range e.Stream.Frames {
+		if f.Module == e.Stream.Frames[0].Module { // the C library
+			continue
+		}
+		if m := e.Target.Code(f.Addr()); m != nil {
+			return m.Path == e.Target.Path || runtimeLibrary.MatchString(m.Path)
+		}
+		break
+	}
+	return slices.Contains(runtimeThreads, t.Name)
+}
+
+// runtimeLibrary matches the paths of the runtime's libraries that sleep or poll.
+var runtimeLibrary = regexp.MustCompile(`/lib(coreclr|clrgc|System\.[A-Za-z.]+)\.so( \(deleted\))?$`)
+
+// runtimeThreads are the names of threads that poll and run the runtime's native code only.
+var runtimeThreads = []string{".NET EventPipe", ".NET SynchManag", ".NET SigHandler"}
 
 // holdBlocked holds the stack of a blocked thread until it can be walked. It returns false if the stack
 // can be walked now, or there is no room.

@@ -25,6 +25,7 @@ type Task struct {
 	read  int64 // when its name was last read
 	Stat  int   // descriptor of its schedstat; -1 = opened at each visit
 	Place int   // descriptor of its syscall; -1 = not open yet
+	Call  int64 // number of the system call at the last WhereIs; negative if it was in none
 	// StateFile is 1 + the descriptor of its stat; 0 = not open yet.
 	StateFile int
 	Drawn     Draw // for the random clock

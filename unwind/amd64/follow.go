@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -369,6 +370,42 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 		}
 	}
 	return to, false
+}
+
+// measured finds the frame pointer of a frame whose sp and ip alone are known, as those of a blocked thread. A
+// run from the function's start measures how far the stack pointer is below the return address. measured
+// returns false if no return address is there, or if the distance depends on where the stack begins, because
+// the function aligns it.
+func (u *Unwinder) measured(r Rule, s *unwind.State, mem *memory.Window) bool {
+	if r.Module() < 0 {
+		return false
+	}
+	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
+	f, why := m.CFI.Find(s.Address().Lookup() - m.Bias)
+	if why != cfi.None || u.machine.Row(m.CFI, f.Lo, &u.row) != cfi.None || u.row.CFA.Kind != cfi.RegisterOffset ||
+		u.row.CFA.Reg != dwarfRSP || u.row.CFA.Off != 8 {
+		return false
+	}
+	depth, ok := u.depth(m, f.Lo+m.Bias, regs.RIP, entrySP)
+	moved, ok2 := u.depth(m, f.Lo+m.Bias, regs.RIP, entrySP+16)
+	at := regs.GPR[context.RSP] + depth
+	if ra, read := mem.Word(at); !ok || !ok2 || depth != moved || !read || !u.afterCall(ra) {
+		return false
+	}
+	regs.GPR[context.RBP] = at + 8 - r.offset()
+	regs.Known |= 1 << context.RBP
+	return true
+}
+
+// depth runs a function from its start to ip, and returns the distance of the stack pointer to the return
+// address.
+func (u *Unwinder) depth(m *module.Module, fn, ip, sp uint64) (bytes uint64, ok bool) {
+	f := &u.follower
+	f.left = maxEntered
+	f.enter(m, fn, sp)
+	f.goal, f.measure = ip, true
+	u.follow()
+	return sp - f.found.regs[context.RSP].v, f.ok
 }
 
 // beforeBegin are the bytes before a function's first: padding, or a return.

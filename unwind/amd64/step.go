@@ -115,7 +115,7 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 	case RuleSP:
 		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), s, mem, b, f)
 	case RuleBP:
-		if !known(regs, context.RBP) {
+		if !known(regs, context.RBP) && !(b.Follow && u.measured(r, s, mem)) {
 			return false, unwind.Unreadable
 		}
 		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), s, mem, b, f)

@@ -1,0 +1,51 @@
+package threads
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// endedBySignals are the numbers of the system calls that a signal handler ends with EINTR although it was
+// installed with SA_RESTART, on x86-64 and ARM64; -1 if the machine has no such call. A futex wait with a time
+// limit is not in the list: the functions of C libraries that wait so repeat it, except sem_timedwait. Nor is
+// epoll_wait, which a stop and SIGCONT also end, so programs repeat it.
+//
+// Sources: signal(7), "Interruption of system calls and library functions by signal handlers"; Linux,
+// arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
+var endedBySignals = [][2]int64{
+	{35, 101},  // nanosleep
+	{230, 115}, // clock_nanosleep
+	{219, 128}, // restart_syscall: one of these, continued after a stop
+	{34, -1},   // pause
+	{130, 133}, // rt_sigsuspend
+	{128, 137}, // rt_sigtimedwait
+	{7, -1},    // poll
+	{271, 73},  // ppoll
+	{23, -1},   // select
+	{270, 72},  // pselect6
+	{69, 189},  // msgsnd
+	{70, 188},  // msgrcv
+	{65, 193},  // semop
+	{220, 192}, // semtimedop
+	{208, 4},   // io_getevents
+	{333, 292}, // io_pgetevents
+	{426, 426}, // io_uring_enter
+}
+
+// EndsBySignal reports whether a signal would end the system call that a thread is in with EINTR. It reports
+// false if the thread is in no call or has ended.
+func (f *Files) EndsBySignal(tid uint32, a context.Arch) bool {
+	b, err := f.Read(tid, "syscall")
+	number, _, found := bytes.Cut(b, []byte(" "))
+	n, err2 := strconv.ParseInt(string(number), 10, 64)
+	return err == nil && found && err2 == nil && endsBySignal(n, a)
+}
+
+func endsBySignal(number int64, a context.Arch) bool {
+	return number >= 0 && slices.ContainsFunc(endedBySignals, func(n [2]int64) bool {
+		return n[0] == number && a == context.ArchAMD64 || n[1] == number && a == context.ArchARM64
+	})
+}
