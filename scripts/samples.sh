@@ -18,7 +18,9 @@ if stale out/samples/nodehost.node $src/nodehost.c $src/host.c; then
 fi
 for lib in demo truth exact survive waits second; do
 	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
-		gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
+		# Some distributions build all libraries with frame pointers.
+		[ $lib = survive ] && frame=-fno-omit-frame-pointer || frame=-fomit-frame-pointer
+		gcc -O2 -g -pthread $frame -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
 if stale out/samples/libgolib.so $src/golib/main.go; then

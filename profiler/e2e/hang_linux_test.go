@@ -113,8 +113,15 @@ func hungAs(t *testing.T, pid, kind, says string) (h hung) {
 	return h
 }
 
-// hangOfCore does the same for a core, and for the stopped process.
+// hangOfCore does the same for a core, for the process at a debugger's prompt, and for the stopped process.
 func hangOfCore(t *testing.T, p *process) {
+	debugger := start(t, "gdb", "-q", "-batch", "-p", p.id, "-ex", "shell echo ready; sleep 60")
+	debugger.until("ready")
+	if h := hangOf(t, p.id); h.kind() != "stopped" || !strings.Contains(h.Verdicts[0].Summary, "debugger") {
+		t.Errorf("a process at a debugger's prompt: %+v", h.Verdicts)
+	}
+	debugger.Process.Kill()
+	debugger.Process.Wait()
 	p.freeze()
 	if h := hangOf(t, p.id); h.kind() != "stopped" || len(h.Verdicts) != 2 {
 		t.Errorf("a stopped process: %+v", h.Verdicts)

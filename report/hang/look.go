@@ -71,7 +71,7 @@ const (
 )
 
 func (w Wait) String() string {
-	return [...]string{"running", "idle", "a lock", "a reader-writer lock", "a semaphore", "a task", "an event", "the end of a thread", "time to pass",
+	return [...]string{"running", "idle", "a lock", "a reader-writer lock", "a semaphore", "a task", "an event or a mutex", "the end of a thread", "time to pass",
 		"a child process", "input or output", "a garbage collection"}[w]
 }
 

@@ -140,8 +140,13 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 		if e.ignored++; e.ignored == maxIgnored && e.file.UseRealTime() {
 			e.legacy = 0
 			sig = e.real
+			clock := e.cpuClock
 			e.replaceTimers()
-			e.Stream.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
+			note := "SIGURG is taken by the program: a real-time signal is used instead"
+			if e.cpuClock != clock {
+				note += ", and the " + string(e.cpuClock) + " clock"
+			}
+			e.Stream.Out.Note(note + "; the program may have got some of the signals")
 		}
 	}
 	// the process may have called exec, and the signal would kill the new program

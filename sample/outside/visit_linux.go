@@ -256,7 +256,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 // mayInterrupt reports whether a blocked thread, whose stack is in e.Stream.Frames, may get a signal. A
 // signal ends sleeps and polls with EINTR. The runtime's own code repeats them, other code may not.
 func (e *Engine) mayInterrupt(t *threads.Task) bool {
-	if !e.Kernel.EndsBySignal(t.TID, e.Target.Arch) {
+	if !e.Kernel.EndsBySignal(t.TID) {
 		return true
 	}
 	for _, f := range e.Stream.Frames {

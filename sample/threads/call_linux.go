@@ -2,16 +2,15 @@ package threads
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
 	"strconv"
-
-	"github.com/seedwalk/seedwalk/context"
 )
 
 // endedBySignals are the numbers of the system calls that a signal handler ends with EINTR although it was
-// installed with SA_RESTART, on x86-64 and ARM64; -1 if the machine has no such call. A futex wait with a time
-// limit is not in the list: the functions of C libraries that wait so repeat it, except sem_timedwait. Nor is
-// epoll_wait, which a stop and SIGCONT also end, so programs repeat it.
+// installed with SA_RESTART, on x86-64 and ARM64; -1 if the machine has no such call. A futex wait with a
+// time limit is not in the list: the functions of C libraries that wait so repeat it, except sem_timedwait.
+// Nor is epoll_wait, which a stop and SIGCONT also end, so programs repeat it.
 //
 // Sources: signal(7), "Interruption of system calls and library functions by signal handlers"; Linux,
 // arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
@@ -37,15 +36,15 @@ var endedBySignals = [][2]int64{
 
 // EndsBySignal reports whether a signal would end the system call that a thread is in with EINTR. It reports
 // false if the thread is in no call or has ended.
-func (f *Files) EndsBySignal(tid uint32, a context.Arch) bool {
+func (f *Files) EndsBySignal(tid uint32) bool {
 	b, err := f.Read(tid, "syscall")
 	number, _, found := bytes.Cut(b, []byte(" "))
 	n, err2 := strconv.ParseInt(string(number), 10, 64)
-	return err == nil && found && err2 == nil && endsBySignal(n, a)
+	return err == nil && found && err2 == nil && endsBySignal(n, runtime.GOARCH)
 }
 
-func endsBySignal(number int64, a context.Arch) bool {
+func endsBySignal(number int64, arch string) bool {
 	return number >= 0 && slices.ContainsFunc(endedBySignals, func(n [2]int64) bool {
-		return n[0] == number && a == context.ArchAMD64 || n[1] == number && a == context.ArchARM64
+		return n[0] == number && arch == "amd64" || n[1] == number && arch == "arm64"
 	})
 }

@@ -54,6 +54,7 @@ func Worst(m map[string]int, n int) string {
 type Judge struct {
 	Tally
 	Guess bool                 // as unwind.Bounds has it
+	Blind bool                 // the walk knows sp and ip only, as of a blocked thread
 	Edit  func(*module.Module) // changes modules before they are walked: takes unwind data away
 	Keep  uint32               // the registers to compare, as bits of Known; 0: System V's
 	u     *amd64.Unwinder
@@ -105,6 +106,10 @@ func (j *Judge) Visit(p *Point) {
 	b := unwind.Bounds{Low: p.Low &^ 0xfff, High: high, Guess: j.Guess, MaxSteps: 1 << 16}
 	mem := memory.New(memory.Run{Addr: p.Low, Data: p.Stack})
 	regs := amd64.Registers{RIP: p.Regs.IP, GPR: p.Regs.GPR, Known: context.AMD64All}
+	if j.Blind {
+		regs, b.Follow = amd64.Registers{RIP: p.Regs.IP, Known: 1 << rsp}, true
+		regs.GPR[rsp] = p.Regs.GPR[rsp]
+	}
 	all, unknown := context.FromAMD64(regs), false
 	at := unwind.Interrupted(&all)
 	for i := len(p.Calls) - 1; ; i-- {

@@ -196,6 +196,37 @@ func eachRandom(t *testing.T, table string, step func(t *testing.T, b *build, so
 	})
 }
 
+// framePointerBuilds keep a frame pointer, which the unwind data needs.
+const framePointerBuilds = `
+  gcc-O0          gcc -O0
+* gcc-O2          gcc -O2 -fno-omit-frame-pointer
+  gcc-O3          gcc -O3 -fno-omit-frame-pointer -march=x86-64-v3
+  gcc-Os          gcc -Os -fno-omit-frame-pointer
+  gcc-O1          gcc -O1 -fno-omit-frame-pointer -fcf-protection=none
+  gcc-protector   gcc -O2 -fno-omit-frame-pointer -fstack-protector-all -fstack-clash-protection
+  gcc-realign     gcc -O2 -fno-omit-frame-pointer -mstackrealign
+  gcc-no-shrink   gcc -O2 -fno-omit-frame-pointer -fno-shrink-wrap
+  gcc-11-O2       gcc-11 -O2 -fno-omit-frame-pointer -fno-plt
+* clang-16-O2     clang-16 -O2 -fno-omit-frame-pointer
+  clang-15-Os     clang-15 -Os -fno-omit-frame-pointer
+  clang-16-O0     clang-16 -O0
+`
+
+// TestBlind walks from sp and ip alone. No frame may be wrong. A walk may end at a frame pointer that the
+// code does not show.
+func TestBlind(t *testing.T) {
+	eachRandom(t, framePointerBuilds, func(t *testing.T, b *build, source string) {
+		bin := b.make(t, source)
+		o, j := few(bin), NewJudge()
+		o.Entry, j.Blind = true, true
+		must.Do(t, Run(exec.Command(bin), o, j.Visit))
+		note(t, &j.Tally)
+		if j.SureWrong+j.Doubtful > 0 || j.Complete*5 < j.Points*2 {
+			t.Errorf("wrong:\n%s%sends:\n%s", Worst(j.Bad, 30), Worst(j.Doubts, 4), Worst(j.Ends, 4))
+		}
+	})
+}
+
 // TestRandom walks at the instructions of random programs.
 func TestRandom(t *testing.T) {
 	eachRandom(t, randomBuilds, func(t *testing.T, b *build, source string) { stepFew(t, b.make(t, source)) })

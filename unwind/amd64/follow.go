@@ -372,8 +372,8 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	return to, false
 }
 
-// measured finds the frame pointer of a frame whose sp and ip alone are known, as those of a blocked thread. A
-// run from the function's start measures how far the stack pointer is below the return address. measured
+// measured finds the frame pointer of a frame whose sp and ip alone are known, as those of a blocked thread.
+// A run from the function's start measures how far the stack pointer is below the return address. measured
 // returns false if no return address is there, or if the distance depends on where the stack begins, because
 // the function aligns it.
 func (u *Unwinder) measured(r Rule, s *unwind.State, mem *memory.Window) bool {

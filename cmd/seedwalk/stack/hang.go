@@ -125,6 +125,12 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 		return reportOf(v, p), nil
 	}
 	first, err := f.ofProcess()
+	// A debugger may have stopped the process: the kernel allows no other.
+	if by := stoppedBy(f.pid); err != nil && by != "" {
+		v := newStackView("process", f.pid, "")
+		v.Problems = []string{err.Error()}
+		return reportOf(v, &hang.Process{Stopped: by}), nil
+	}
 	if err != nil {
 		return nil, err
 	}

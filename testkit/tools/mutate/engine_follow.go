@@ -27,6 +27,9 @@ func followFaults() []Fault {
 		x64("follow-trust", "what code says alone is sure", "\tif !entered {\n\t\tu.by = unwind.TrustCode\n\t}\n", ""),
 		x64("follow-moved", "an import's address does not lead out", "\t\t\t\tf.exit(&e)\n\t\t\tcase f.prove: //", "\t\t\t\tf.torn = true\n\t\t\tcase f.prove: //"),
 
+		x64("measured-aligned", "a stack that is aligned has frames of one size", "|| depth != moved || !read", "|| !read"),
+		x64("measured-any-word", "any word is the return address of a measured frame", "|| !read || !u.afterCall(ra) {", "|| !read {"),
+		x64("measured-part", "a part of a function begins as a whole one", "u.row.CFA.Reg != dwarfRSP || u.row.CFA.Off != 8 {", "false {"),
 		last("last-null", "a call of 0 is no call", "if s.Exact && regs.RIP < nullPage {", "if s.Exact && regs.RIP == nullPage {"),
 		last("last-null-caller", "a caller in the null page was called from it", "if s.Exact && regs.RIP < nullPage {", "if regs.RIP < nullPage {"),
 		last("last-keeps", "JIT code keeps no frame pointer", "keeps := i < 0 && r.bits&jitBit != 0 || ", "keeps := "),

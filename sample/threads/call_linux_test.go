@@ -1,0 +1,44 @@
+package threads
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
+
+// A sleep and a poll end by a signal. A read, a wait for a child, and an unknown call do not.
+func TestEndsBySignal(t *testing.T) {
+	for _, c := range []struct {
+		number int64
+		arch   string
+		want   bool
+	}{
+		{35, "amd64", true}, {101, "arm64", true}, {35, "arm64", false},
+		{101, "amd64", false}, {7, "amd64", true}, {0, "amd64", false},
+		{202, "amd64", false}, {232, "amd64", false}, {-1, "amd64", false},
+		{-1, "arm64", false},
+	} {
+		if got := endsBySignal(c.number, c.arch); got != c.want {
+			t.Errorf("call %d of %v: %v", c.number, c.arch, got)
+		}
+	}
+}
+
+// The kernel's file names the call of a process that sleeps.
+func TestEndsBySignalOfSleep(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	must.Do(t, cmd.Start())
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	f := OpenFiles(cmd.Process.Pid)
+	for end := time.Now().Add(10 * time.Second); !f.EndsBySignal(uint32(cmd.Process.Pid)); {
+		if time.Now().After(end) {
+			t.Fatal("the sleep is not seen")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if f.EndsBySignal(1 << 22) {
+		t.Error("a thread that does not exist")
+	}
+}
