@@ -26,6 +26,7 @@ var leastNeeded = map[string]int{
 	"sample/probe/src/dropped.c":       1,
 	"sample/probe/src/events.c":        3,
 	"sample/probe/src/handler.c":       11,
+	"sample/probe/src/read.c":          1,
 	"sample/probe/src/relay.c":         1,
 	"sample/probe/src/session.c":       2,
 	"sample/probe/src/start.c":         1,

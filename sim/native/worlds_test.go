@@ -126,6 +126,9 @@ var worlds = []world{
 		oldTool, lateTool,
 		{"relay_sent is read with acquire", "relay.c", [][2]string{{"__atomic_load_n(&h->relay_sent, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->relay_sent, __ATOMIC_ACQUIRE)"}}, killed},
 	}},
+	{name: "a signal by the relay, another handler", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=0", "OTHER=1"}, outcomes: []string{"not sent, put back", "taken, put back"}, faults: []fault{
+		{"another handler is replaced", "relay.c", [][2]string{{" || a.handler != (uint64_t)relay)\n\t\treturn;\n\ta.handler = runtimes", ")\n\t\treturn;\n\ta.handler = runtimes"}}, "another handler"},
+	}},
 	{name: "a signal by the relay, another recording", file: "unrelay", defines: []string{"BY_RELAY=1", "AGAIN=1"}, outcomes: endings, faults: []fault{
 		{"the next recording forgets it (the old source)", "relay.c", [][2]string{{"\tif (stays ||", "\tif ("}, {"\t\tstays = 1;\n", "\t\treturn;\n"}}, killed},
 	}},
@@ -210,6 +213,14 @@ var worlds = []world{
 			{"the heartbeat is not read again", "handler.c", [][2]string{{"\t\tdisarm(h, s);\n\telse\n\t\tabandoned(h, now());", "\t\tdisarm(h, s);"}}, timerLeft},
 			{"a timer is taken by load and store", "handler.c", [][2]string{{"uint32_t t = __atomic_exchange_n(&s->timer, 0, __ATOMIC_SEQ_CST);", "uint32_t t = __atomic_load_n(&s->timer, __ATOMIC_SEQ_CST);\n\t__atomic_store_n(&s->timer, 0, __ATOMIC_SEQ_CST);"}}, "a timer is deleted that does not exist"},
 		}},
+	{name: "a read of two threads", file: "reads", outcomes: []string{"first", "none", "second"},
+		faults: []fault{
+			{"a read is done before its size is there", "read.c", [][2]string{
+				{"\t\tr->got = (uint32_t)answer(r, room(h, i));\n", "\t\tuint32_t got = (uint32_t)answer(r, room(h, i));\n"},
+				{"\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n", "\t\tr->got = got;\n\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n"}}, "another read"},
+			{"a read is done relaxed", "read.c", weaken("SW_READ_ASKED + SW_READ_DONE, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"a withdrawn read is answered", "read.c", [][2]string{{"if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"}}, ""},
+		}},
 	{name: "signals one by one", file: "signals", outcomes: []string{""}},
 	{name: "two requests", file: "ask", defines: []string{"ONE=0"}, outcomes: []string{"armed", "sampled"}, races: []string{"ask atomic - obey plain"}},
 	{name: "a request and an event", file: "ask", defines: []string{"ONE=1"}, outcomes: []string{"armed"}, races: []string{"ask atomic - find plain"},
@@ -231,6 +242,7 @@ var worlds = []world{
 	{name: "open waits", file: "waits", defines: []string{"NO_STOP=0"}, outcomes: []string{"changed", "first", "none", "second"}, races: waitRaces,
 		faults: []fault{
 			{"the time is not read again", "SINCE=0", nil, torn},
+			{"an event without room is not counted", "copy.c", [][2]string{{"\t\t__atomic_fetch_add(&h->missed, 1, __ATOMIC_RELAXED);\n", ""}}, "without room"},
 			{"since is written first (the old source)", "events.c", [][2]string{
 				{"\t__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);\n\t__atomic_thread_fence(__ATOMIC_RELEASE);\n", "\t__atomic_store_n(&o->since, time, __ATOMIC_RELAXED);\n"},
 				{"\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n", ""}}, torn},

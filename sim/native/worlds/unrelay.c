@@ -7,6 +7,9 @@
 #ifndef CHECKS
 #define CHECKS 1 /* the tool looks whether the recording has ended */
 #endif
+#ifndef OTHER
+#define OTHER 0 /* the program has set another handler since */
+#endif
 #ifndef LATE
 #define LATE 0 /* the tool counts the signal after it has looked */
 #endif
@@ -27,6 +30,7 @@ int sw_silence(struct sw_header *h) { return (void)h, 0; }
 int world_threads(void) { return 3; }
 
 static void runtimes_handler(int sig, const struct info *si, struct frame *uc) { (void)sig, (void)si, (void)uc; }
+static void others_handler(int sig, const struct info *si, struct frame *uc) { (void)sig, (void)si, (void)uc, sim_check(0, "not run"); }
 
 UNSEEN void world_reset(void)
 {
@@ -41,6 +45,8 @@ UNSEEN void world_reset(void)
 	sim_actions[SIG_REALTIME] = (struct sim_action){(uint64_t)runtimes_handler, SA_SIGINFO, 0, 0};
 	sw_shared = (struct sw_header *)files[0];
 	take_signals(sw_shared);
+	if (OTHER)
+		sim_actions[SIG].handler = (uint64_t)others_handler;
 }
 
 static void count_sent(struct sw_header *h)
@@ -112,5 +118,6 @@ void world_thread(int i)
 UNSEEN void world_end(void)
 {
 	uint64_t handler = sim_actions[SIG].handler;
+	sim_check(!OTHER || handler == (uint64_t)others_handler, "another handler is replaced");
 	sim_outcome(handler == (uint64_t)relay || handler == SIG_IGN ? " kept" : " put back");
 }

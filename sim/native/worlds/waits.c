@@ -102,4 +102,7 @@ UNSEEN void world_end(void)
 {
 	const struct sw_waiter *w = waiter(sw_shared, OTHER ? TID + SW_WAITERS : TID, 0);
 	sim_check(w && w->depth == 1 && w->open[0].since == 2, "an open wait is lost");
+	const struct sw_at what = {.id = WAIT_START};
+	const struct kept regs = {.sp = (uint64_t)file};
+	sim_check(!sw_take(sw_shared, &what, payload[0], sizeof payload[0], &regs) && sw_shared->missed == 1, "an event without room is not counted");
 }

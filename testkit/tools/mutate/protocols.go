@@ -187,6 +187,7 @@ func protocolProbe() []Fault {
 	relay, session, start := faultsOf("sample/probe/src/relay.c", all...), faultsOf("sample/probe/src/session.c", all...), faultsOf("sample/probe/src/start.c", all...)
 	events, read, copies := faultsOf("sample/probe/src/events.c", all...), faultsOf("sample/probe/src/read.c", all...), faultsOf("sample/probe/src/copy.c", all...)
 	return []Fault{
+		// Survives: the relay then stays if its own signal ends the recording, and passes on what comes.
 		relay("order-relayed-late", "a signal of the relay is counted behind its handler", "\t__atomic_fetch_add(&h->relayed, 1, __ATOMIC_ACQ_REL);\n", "").
 			also("\tsw_handler(sig, si, uc);\n", "\tsw_handler(sig, si, uc);\n\t__atomic_fetch_add(&h->relayed, 1, __ATOMIC_ACQ_REL);\n"),
 		relay("relay-in-fault", "a mask is changed while a fault is handled", "if (!(*blocked_mask(uc) & sw_faults()))\n\t\t*", "*"),
@@ -216,6 +217,7 @@ func protocolProbe() []Fault {
 		read("order-read-done", "a read is done before its size is there", "\t\tr->got = (uint32_t)answer(r, room(h, i));\n", "\t\tuint32_t got = (uint32_t)answer(r, room(h, i));\n").
 			also("\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n", "\t\tr->got = got;\n\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n"),
 		copies("copy-missed", "an event without room is not counted", "\t\t__atomic_fetch_add(&h->missed, 1, __ATOMIC_RELAXED);\n", ""),
+		// Survives: the world ring of sim/native has samples only, which have the same order.
 		copies("order-event-commit", "an event is committed before its flags", "\tr->flags = (uint16_t)flags;\n\tr->nanos", "\t__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);\n\tr->flags = (uint16_t)flags;\n\tr->nanos"),
 	}
 }
@@ -225,6 +227,7 @@ func protocolTool() []Fault {
 	return []Fault{
 		ask("order-tid-late", "a read is asked before its thread is named", "\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.state, asked)\n", "\tatomic.StoreUint32(&r.state, asked)\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n"),
 		ask("order-withdraw-store", "a read that was taken is withdrawn", "if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {", "if atomic.StoreUint32(&r.state, m.seq|readFree); true {"),
+		// Survives: the read counts as unanswered, and its request is lost until the thread is done.
 		ask("order-taken-lost", "a read that was taken late is lost", "\tif m.await(r, m.limit) {\n\t\treturn true, false\n\t}\n\treturn false, true", "\treturn false, true"),
 		// Survives: the world waits of sim/native finds this in its reader (OWNER=0).
 		events("order-wait-owner", "a wait may have got another owner", "atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1", "atomic.LoadUint32(&w.depth) >= 1"),
