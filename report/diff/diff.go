@@ -37,6 +37,7 @@ const (
 	minShare  = 0.005 // of all time: a smaller difference is not worth a line
 	fewCount  = 20    // functions with fewer samples say nothing about scale and scatter
 	fewRatios = 8     // so do fewer functions about the scale
+	fewCommon = 0.5   // below this part of Common, the profiles may be of different programs
 
 	// So do fewer functions about the scatter: the standard error of its estimate is a quarter of it or more.
 	fewScatters = 16
@@ -76,6 +77,8 @@ type Result struct {
 	A, B    Side    // sums over all functions; Total equals Self
 	Scale   float64 // of B, 1 = both profiles did the same work in the same time
 	Scatter float64 // of the program's functions
+	Common  float64 // part of the time of the program's own functions that is in functions of both profiles
+	Scaled  bool    // enough functions were compared for a scale; otherwise Scale is 1
 	Rows    []Row   // the significant ones first, then by Delta: what got slower is first
 
 	freedom          float64 // degrees of freedom of Scatter
@@ -103,7 +106,8 @@ func Compare(a, b *export.Profile) (*Result, error) {
 	}
 	r.A.Total, r.B.Total = r.A.Self, r.B.Self
 	r.floor = minShare * float64(max(r.A.Self, r.B.Self))
-	r.Scale = r.scale()
+	r.Scale, r.Scaled = r.scale()
+	r.Common = r.common()
 	r.estimateScatter()
 	r.judge()
 	return r, nil
@@ -148,11 +152,31 @@ func (r *Result) compared() (rows []*Row) {
 	return rows
 }
 
-// scale returns the median of the ratios B/A, weighted by time.
-func (r *Result) scale() float64 {
+// common returns Common: the mean of both profiles. It is 1 if one has no functions of the program.
+func (r *Result) common() float64 {
+	var all, both [2]float64
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Class != export.ClassManaged && row.Class != export.ClassNative {
+			continue
+		}
+		for k, self := range [2]int64{row.A.Self, row.B.Self} {
+			if all[k] += float64(self); row.A.Count > 0 && row.B.Count > 0 {
+				both[k] += float64(self)
+			}
+		}
+	}
+	if all[0] == 0 || all[1] == 0 {
+		return 1
+	}
+	return (both[0]/all[0] + both[1]/all[1]) / 2
+}
+
+// scale returns the median of the ratios B/A, weighted by time, or 1 and false if there are too few.
+func (r *Result) scale() (scale float64, ok bool) {
 	rows := r.compared()
 	if len(rows) < fewRatios {
-		return 1
+		return 1, false
 	}
 	slices.SortFunc(rows, func(x, y *Row) int { return cmp.Compare(x.ratio(), y.ratio()) })
 	var all, seen float64
@@ -161,10 +185,10 @@ func (r *Result) scale() float64 {
 	}
 	for _, row := range rows {
 		if seen += row.weight(); 2*seen >= all {
-			return row.ratio()
+			return row.ratio(), true
 		}
 	}
-	return 1
+	return 1, false
 }
 
 func (row *Row) ratio() float64 { return float64(row.B.Self) / float64(max(row.A.Self, 1)) }

@@ -153,6 +153,32 @@ func TestNewAndGone(t *testing.T) {
 	}
 }
 
+// Recordings of different programs have few functions in common.
+func TestDifferentPrograms(t *testing.T) {
+	run := rand.New(rand.NewPCG(17, 18))
+	a, same, other := profileOf(run, means(), 1), profileOf(run, means(), 1), profileOf(run, means(), 1)
+	for i := range other.Frames {
+		other.Frames[i].Name = fmt.Sprintf("g%d", i)
+	}
+	for _, c := range []struct {
+		b      *export.Profile
+		common float64
+		want   string
+	}{
+		{same, 1, "scale        most functions took "},
+		{other, 0, "scale        times are compared as they are: fewer than 8 functions"},
+		{other, 0, "warning      only 0 % of the program's time"},
+	} {
+		r := must.Get(Compare(a, c.b))(t)
+		var text strings.Builder
+		r.WriteText(&text, "nanoseconds", 3, false)
+		warns := strings.Contains(text.String(), "warning")
+		if math.Abs(r.Common-c.common) > 0.02 || !strings.Contains(text.String(), c.want) || warns != (c.common == 0) {
+			t.Errorf("%v\n%s", r.Common, text.String())
+		}
+	}
+}
+
 // Time that was not sampled is an estimate: it is no difference, however long it is.
 func TestNotSampled(t *testing.T) {
 	run := rand.New(rand.NewPCG(7, 8))

@@ -45,9 +45,7 @@ func (r *Result) WritePage(w io.Writer, a, b *export.Profile, names [2]string) e
 		}
 		return fmt.Sprintf("%d, %d samples", s.Self, s.Count)
 	}
-	facts := []string{"before: " + side(r.A), "after: " + side(r.B),
-		fmt.Sprintf("most functions took %.2f times as long, and times after are divided by that", r.Scale),
-		fmt.Sprintf("times of single functions scatter by %.0f %%", 100*r.Scatter)}
+	facts := append([]string{"before: " + side(r.A), "after: " + side(r.B)}, r.facts()...)
 	p := both(a, b)
 	p.Command = []string{names[0], "→", names[1]}
 	return export.WriteComparison(w, p, facts, &d)

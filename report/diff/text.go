@@ -18,7 +18,10 @@ func (r *Result) WriteText(w io.Writer, unit string, top int, all bool) {
 		return fmt.Sprintf("%.0f", v)
 	}
 	fmt.Fprintf(w, "before       %s, %d samples\nafter        %s, %d samples\n", value(float64(r.A.Self)), r.A.Count, value(float64(r.B.Self)), r.B.Count)
-	fmt.Fprintf(w, "scale        most functions took %.2f times as long; the times of single functions scatter by %.0f %%\n\n", r.Scale, 100*r.Scatter)
+	for i, fact := range r.facts() {
+		fmt.Fprintf(w, "%-12s %s\n", [...]string{"scale", "scatter", "warning"}[i], fact)
+	}
+	fmt.Fprintln(w)
 	if !r.Differs() {
 		fmt.Fprintln(w, "no difference beyond noise")
 	}
@@ -39,6 +42,19 @@ func (r *Result) WriteText(w io.Writer, unit string, top int, all bool) {
 	}
 }
 
+// facts are sentences about the scale and the scatter, and a warning if the profiles have little in common.
+func (r *Result) facts() []string {
+	scale := fmt.Sprintf("most functions took %.2f times as long, and times after are divided by that", r.Scale)
+	if !r.Scaled {
+		scale = fmt.Sprintf("times are compared as they are: fewer than %d functions have %d samples in both recordings", fewRatios, fewCount)
+	}
+	out := []string{scale, fmt.Sprintf("times of single functions scatter by %.0f %%", 100*r.Scatter)}
+	if r.Common < fewCommon {
+		out = append(out, fmt.Sprintf("only %.0f %% of the program's time is in functions of both recordings: they may be of different programs", 100*r.Common))
+	}
+	return out
+}
+
 func signed(v float64, value func(float64) string) string {
 	if v < 0 {
 		return "-" + value(-v)
@@ -55,6 +71,7 @@ type Document struct {
 	After   jsonSide  `json:"after"`
 	Scale   float64   `json:"scale"`
 	Scatter float64   `json:"scatter"`
+	Common  float64   `json:"common"`
 	Rows    []jsonRow `json:"functions"`
 }
 
@@ -77,7 +94,7 @@ type jsonRow struct {
 // Document returns the JSON of the comparison.
 func (r *Result) Document() Document {
 	side := func(s Side) jsonSide { return jsonSide(s) }
-	d := Document{Schema: "seedwalk-diff", Version: export.JSONVersion, Differs: r.Differs(), Before: side(r.A), After: side(r.B), Scale: r.Scale, Scatter: r.Scatter, Rows: []jsonRow{}}
+	d := Document{Schema: "seedwalk-diff", Version: export.JSONVersion, Differs: r.Differs(), Before: side(r.A), After: side(r.B), Scale: r.Scale, Scatter: r.Scatter, Common: r.Common, Rows: []jsonRow{}}
 	for _, row := range r.Rows {
 		d.Rows = append(d.Rows, jsonRow{row.Name, row.Module, side(row.A), side(row.B), row.Delta, row.Error, row.Significant})
 	}
