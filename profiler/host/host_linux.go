@@ -24,7 +24,7 @@ import (
 // and lateTime after that. On a busy machine, threads that are ready to run wait for a processor for longer
 // than a runtime may be suspended. A thread in an uninterruptible system call does not answer.
 const (
-	answerTime = 5 * time.Millisecond
+	answerTime = 25 * time.Millisecond
 	lateTime   = 100 * time.Millisecond
 )
 
