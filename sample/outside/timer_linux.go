@@ -137,7 +137,7 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	case sig == e.legacy && !e.file.Answered(t.Slot):
 		// Either another handler took the signal (for example Go's runtime, loaded later), or the thread lost
 		// its processor on the way to our handler. In the second case other threads answer.
-		if e.ignored++; e.ignored == maxIgnored && e.file.UseRealTime() {
+		if e.ignored++; e.ignored >= maxIgnored && e.file.UseRealTime() {
 			e.legacy = 0
 			sig = e.real
 			clock := e.cpuClock
@@ -204,11 +204,18 @@ func (e *Engine) replaceTimers() {
 // silent requests a sample from an armed thread that has used much processor time without one.
 func (e *Engine) silent(t *threads.Task, used uint64) {
 	most := uint64(maxQuiet)
-	if t.Left || t.Slot >= 0 && !e.file.Answered(t.Slot) {
+	unanswered := t.Slot >= 0 && !e.file.Answered(t.Slot)
+	if t.Left || unanswered {
 		most = fewQuiet
 	}
 	if t.Quiet += used; t.Quiet > most*uint64(max(e.Period, threads.SlowTick)) {
 		t.Quiet = 0
+		if unanswered && e.legacy > 0 {
+			m, ok := e.Kernel.Signals(t.TID)
+			if ok && (m.Blocked|m.Pending)>>(e.legacy-1)&1 == 0 {
+				e.ignored += maxIgnored/2 - 1 // it has run since it took the signal
+			}
+		}
 		e.ask(t, probe.OpSample)
 	}
 }

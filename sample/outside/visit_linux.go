@@ -162,6 +162,9 @@ func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 // thread runs, or waits too briefly to be read, and is unlikely to wait a moment later. No wall time is
 // lost: the next visit covers it.
 func (e *Engine) backOff(t *threads.Task) {
+	if t.Slot >= 0 && !e.file.Answered(t.Slot) {
+		return // the program may have taken the signal: the next visit shows it
+	}
 	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
 		t.Due = visitAfter(t.Visited, e.between(t), t.Misses)
 	}
