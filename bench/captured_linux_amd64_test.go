@@ -24,7 +24,8 @@ func captured(b *testing.B) (all []input) {
 		name string
 		argv []string
 	}{
-		{"compiler", []string{"g++", "-O2", "-c", "-o", "/dev/null", filepath.Join("testdata", "templates.cc")}},
+		{"compiler", []string{"g++", "-O2", "-c", "-o", "/dev/null",
+			filepath.Join("testdata", "templates.cc")}},
 		{"python", []string{"python3", filepath.Join("testdata", "fib.py")}},
 	} {
 		if f := take(b, c.argv); f != nil {
@@ -36,13 +37,15 @@ func captured(b *testing.B) (all []input) {
 
 func take(b *testing.B, argv []string) *capture.File {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stderr, cmd.SysProcAttr = os.Stderr, &unix.SysProcAttr{Setpgid: true} // a compiler is more than one process
+	cmd.Stderr, cmd.SysProcAttr = os.Stderr,
+		&unix.SysProcAttr{Setpgid: true} // a compiler is more than one process
 	if err := cmd.Start(); err != nil {
 		b.Logf("SKIPPED-CHECK: %v", err)
 		return nil
 	}
 	t := capture.NewTaker(1500, 256<<10)
-	for since := time.Now(); !t.Full() && !capture.Ended(cmd.Process.Pid) && t.Refused == nil && time.Since(since) < takeFor; {
+	for since := time.Now(); !t.Full() && !capture.Ended(cmd.Process.Pid) && t.Refused == nil &&
+		time.Since(since) < takeFor; {
 		t.Round(cmd.Process.Pid)
 		time.Sleep(time.Millisecond)
 	}

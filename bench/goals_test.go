@@ -25,25 +25,36 @@ type goal struct {
 const noFramehop = "scripts/framehop.sh has built no framehop"
 
 var goals = []goal{
-	{work: "hot ELF stack of 32 frames", limit: 2.2, unit: "x replay of known rows", figure: beside("deep-32/warm", "replay")},
-	{work: "the same", limit: 0.7, unit: "x framehop", figure: besideFastest("deep-32/warm", "framehop"), why: noFramehop},
-	{work: "hot ELF stack of 8 frames", limit: 1, unit: "x framehop", figure: besideFastest("deep-8/warm", "framehop"), why: noFramehop},
-	{work: "1,500 stacks of a C++ compiler, once", limit: 0.6, unit: "x framehop", figure: besideFastest("compiler/cold", "framehop"), why: noFramehop},
+	{work: "hot ELF stack of 32 frames", limit: 2.2, unit: "x replay of known rows",
+		figure: beside("deep-32/warm", "replay")},
+	{work: "the same", limit: 0.7, unit: "x framehop",
+		figure: besideFastest("deep-32/warm", "framehop"), why: noFramehop},
+	{work: "hot ELF stack of 8 frames", limit: 1, unit: "x framehop",
+		figure: besideFastest("deep-8/warm", "framehop"), why: noFramehop},
+	{work: "1,500 stacks of a C++ compiler, once", limit: 0.6, unit: "x framehop",
+		figure: besideFastest("compiler/cold", "framehop"), why: noFramehop},
 	{work: "the same, p99", limit: 20, unit: "us", figure: of(tails, "compiler")},
-	{work: ".NET process, once", limit: 0.035, unit: "x libunwind", figure: beside("dotnet-0/cold", "libunwind")},
+	{work: ".NET process, once", limit: 0.035, unit: "x libunwind",
+		figure: beside("dotnet-0/cold", "libunwind")},
 	{work: ".NET process, hot", limit: 10, unit: "ns/frame", figure: ours("dotnet-0/warm")},
-	{work: "PE x64 warm", limit: 0.15, unit: "x RtlVirtualUnwind", why: "make test-windows prints both; no peer here"},
+	{work: "PE x64 warm", limit: 0.15, unit: "x RtlVirtualUnwind",
+		why: "make test-windows prints both; no peer here"},
 	{work: "PE x64 miss", limit: 1, unit: "x RtlVirtualUnwind", why: "the same"},
 	{work: "ELF miss", limit: 0.8, unit: "x libgcc's step", figure: beside("deep-32/off", "libgcc")},
-	{work: "live from C, 29 frames", limit: 1.3, unit: "x unw_backtrace", figure: beside("live/walk", "unw_backtrace")},
-	{work: "the same, by seedwalk_walk_batch", limit: 1.1, unit: "x unw_backtrace", figure: beside("live/batch", "unw_backtrace")},
+	{work: "live from C, 29 frames", limit: 1.3, unit: "x unw_backtrace",
+		figure: beside("live/walk", "unw_backtrace")},
+	{work: "the same, by seedwalk_walk_batch", limit: 1.1, unit: "x unw_backtrace",
+		figure: beside("live/batch", "unw_backtrace")},
 	{work: "seed, judged", limit: 1.2, unit: "x the plain walk", figure: beside("dotnet-0/seed", "walk")},
 	{work: "libcoreclr, all records read", limit: 6, unit: "ms", figure: of(loads, "libcoreclr.so")},
 	{work: "the same, allocations", limit: 99, figure: of(loadAllocations, "libcoreclr.so")},
 	{work: "20 modules before the first frame", limit: 0.2, unit: "ms", figure: of(loads, twentyModules)},
-	{work: "instructions a frame, ARM64 / x86-64", limit: 1.3, unit: "x", figure: instructions("ARM64 ELF warm", "x86-64 ELF warm")},
-	{work: "instructions a frame, x86-64, half of 285", limit: 142, figure: instructions("x86-64 ELF warm", "")},
-	{work: "instructions a frame, ARM64, half of 428", limit: 214, figure: instructions("ARM64 ELF warm", "")},
+	{work: "instructions a frame, ARM64 / x86-64", limit: 1.3, unit: "x",
+		figure: instructions("ARM64 ELF warm", "x86-64 ELF warm")},
+	{work: "instructions a frame, x86-64, half of 285", limit: 142,
+		figure: instructions("x86-64 ELF warm", "")},
+	{work: "instructions a frame, ARM64, half of 428", limit: 214,
+		figure: instructions("ARM64 ELF warm", "")},
 }
 
 // verdict is what the run says of a goal.
@@ -67,7 +78,8 @@ func printGoals(w io.Writer) {
 	fmt.Fprintf(w, "\n%-42s %-32s %8s   %s\n", "work", "goal", "figure", "verdict")
 	for i := range goals {
 		figure, verdict := goals[i].verdict()
-		fmt.Fprintf(w, "%-42s %-32s %8s   %s\n", goals[i].work, strings.TrimSpace(fmt.Sprintf("<= %v %s", goals[i].limit, goals[i].unit)), figure, verdict)
+		fmt.Fprintf(w, "%-42s %-32s %8s   %s\n", goals[i].work,
+			strings.TrimSpace(fmt.Sprintf("<= %v %s", goals[i].limit, goals[i].unit)), figure, verdict)
 	}
 }
 

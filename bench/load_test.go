@@ -34,7 +34,8 @@ func BenchmarkSeed(b *testing.B) {
 			return s.us[w.Set].Walk(s.begin(w), s.mems[i], nil, s.out[:]).N
 		}
 		b.Run(filepath.Base(path), func(b *testing.B) {
-			r := against(fmt.Sprintf("dotnet-%d/seed", k), "walk", wholeFrames(s, walk), s.each(find), s.each(walk))
+			r := against(fmt.Sprintf("dotnet-%d/seed", k), "walk",
+				wholeFrames(s, walk), s.each(find), s.each(walk))
 			b.ReportAllocs()
 			frames, walks = 0, 0
 			for b.Loop() {
@@ -97,7 +98,9 @@ const (
 // one function of each: all that stands before a first frame. The fastest round counts.
 func BenchmarkFirst(b *testing.B) {
 	var paths []string
-	for _, pattern := range []string{filepath.Join(filepath.Dir(coreclrSO), "*.so"), "/lib/x86_64-linux-gnu/lib[cm].so.6", "/lib/x86_64-linux-gnu/ld-linux-*.so.2", "/lib/x86_64-linux-gnu/libgcc_s.so.1", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"} {
+	for _, pattern := range []string{filepath.Join(filepath.Dir(coreclrSO), "*.so"),
+		"/lib/x86_64-linux-gnu/lib[cm].so.6", "/lib/x86_64-linux-gnu/ld-linux-*.so.2",
+		"/lib/x86_64-linux-gnu/libgcc_s.so.1", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"} {
 		found, _ := filepath.Glob(pattern)
 		paths = append(paths, found...)
 	}
@@ -227,10 +230,12 @@ var table []result
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if len(table) > 0 {
-		fmt.Printf("\n%-22s %7s %10s  %-22s %10s   %s\n", "walk", "frames", "ours", "beside", "ns/frame", "times faster: median (min ... max)")
+		fmt.Printf("\n%-22s %7s %10s  %-22s %10s   %s\n", "walk", "frames", "ours", "beside", "ns/frame",
+			"times faster: median (min ... max)")
 	}
 	for _, r := range table {
-		fmt.Printf("%-22s %7d %10.1f  %-22s %10.1f   %.2f (%.2f ... %.2f)\n", r.name, r.frames, r.ours, r.peer, r.theirs,
+		fmt.Printf("%-22s %7d %10.1f  %-22s %10.1f   %.2f (%.2f ... %.2f)\n", r.name,
+			r.frames, r.ours, r.peer, r.theirs,
 			r.ratios[rounds/2], r.ratios[0], r.ratios[rounds-1])
 	}
 	if len(table)+len(loads)+len(tails) > 0 {

@@ -94,7 +94,8 @@ func replayed(t *testing.T, f *capture.File) {
 		}
 		for k := range got {
 			if got[k].IP != s.out[k].IP || got[k].SP != s.out[k].SP {
-				t.Fatalf("stack %d frame %d: the replay has %#x at %#x, our walk %#x at %#x", i, k, got[k].IP, got[k].SP, s.out[k].IP, s.out[k].SP)
+				t.Fatalf("stack %d frame %d: the replay has %#x at %#x, our walk %#x at %#x", i, k, got[k].IP,
+					got[k].SP, s.out[k].IP, s.out[k].SP)
 			}
 		}
 	}

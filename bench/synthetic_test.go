@@ -159,7 +159,8 @@ func (m *maker) leaves(regs *amd64.Registers, exact bool, mem *memory.Window, pu
 	}
 	*regs = to.AMD64
 	grown := regs.SP() - sp
-	return stop == unwind.StopNone && !at.Exact && at.Trust < unwind.TrustLeaf && grown >= 8 && grown < 4096 && f.CFA == regs.SP()
+	return stop == unwind.StopNone && !at.Exact && at.Trust < unwind.TrustLeaf && grown >= 8 &&
+		grown < 4096 && f.CFA == regs.SP()
 }
 
 // file makes some stacks, the same at each call.
@@ -197,7 +198,8 @@ func TestMade(t *testing.T) {
 				}
 				for k := range out[0] {
 					if out[0][k] != out[1][k] {
-						t.Fatalf("%s: frame %d: %+v with the cache, %+v without", m.from, k, out[0][k], out[1][k])
+						t.Fatalf("%s: frame %d: %+v with the cache, %+v without",
+							m.from, k, out[0][k], out[1][k])
 					}
 				}
 			}

@@ -35,9 +35,11 @@ type platform struct {
 
 var platforms = []platform{
 	{"linux-amd64", "linux", "amd64", "gcc", "g++", "libseedwalk.so", "example", nil, []string{"-lpthread"}},
-	{"linux-arm64", "linux", "arm64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "libseedwalk.so", "example",
+	{"linux-arm64", "linux", "arm64", "aarch64-linux-gnu-gcc",
+		"aarch64-linux-gnu-g++", "libseedwalk.so", "example",
 		[]string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}, []string{"-lpthread"}},
-	{"windows-amd64", "windows", "amd64", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++", "seedwalk.dll", "example.exe",
+	{"windows-amd64", "windows", "amd64", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++",
+		"seedwalk.dll", "example.exe",
 		[]string{"/usr/lib/wine/wine64"}, []string{"-lsynchronization"}},
 }
 

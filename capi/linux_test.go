@@ -41,7 +41,8 @@ func TestGuard(t *testing.T) {
 	gcc(t, "-o", path("plain"), "testdata/guard.c", "-ldl")
 	gcc(t, "-DLINKED", "-o", path("shared"), "testdata/guard.c", shared, "-ldl", "-Wl,-rpath,"+dir)
 	gcc(t, "-DLINKED", "-o", path("archive"), "testdata/guard.c", path("libseedwalk.a"), "-ldl", "-lpthread")
-	gcc(t, "-DLINKED", "-DEARLY", "-o", path("early"), "testdata/guard.c", path("libseedwalk.a"), "-ldl", "-lpthread")
+	gcc(t, "-DLINKED", "-DEARLY", "-o", path("early"), "testdata/guard.c",
+		path("libseedwalk.a"), "-ldl", "-lpthread")
 	for _, c := range []struct{ program, how string }{
 		{"shared", "linked"}, {"shared", "untouched"},
 		{"archive", "linked"}, {"archive", "untouched"},
@@ -64,8 +65,10 @@ func TestSignalTaken(t *testing.T) {
 	exe := filepath.Join(dir, "signals")
 	gcc(t, "-o", exe, "testdata/signals.c", filepath.Join(dir, "libseedwalk.a"), "-lpthread")
 	const taken = "-19 SIGRTMIN+5 has another handler, or none, since seedwalk_sampler_open: no thread would answer\n"
-	const want = "open: 0 \nas it was: 0 \n\tthe thread answered: 1\nignored: " + taken + "without a handler: " + taken +
-		"another handler: " + taken + "\tit was called: 1\ncopies do not need it: 0 \nanother handler still: " + taken +
+	const want = "open: 0 \nas it was: 0 \n\tthe thread answered: 1\nignored: " + taken +
+		"without a handler: " + taken +
+		"another handler: " + taken +
+		"\tit was called: 1\ncopies do not need it: 0 \nanother handler still: " + taken +
 		"a handler that passes on: 0 \n\tthe thread answered: 1\n\tit was called: 1\nanother handler again: " + taken +
 		"put back: 0 \n\tthe thread answered: 1\n"
 	if got := do(t, nil, exe); got != want {
@@ -77,7 +80,8 @@ func TestSignalTaken(t *testing.T) {
 func TestExports(t *testing.T) {
 	dir := host(t)
 	shared := filepath.Join(dir, "libseedwalk.so")
-	for _, list := range [][]string{{"nm", "-D", "--defined-only", "--without-symbol-versions", shared}, {"nm", "-g", "--defined-only", filepath.Join(dir, "libseedwalk.a")}} {
+	for _, list := range [][]string{{"nm", "-D", "--defined-only", "--without-symbol-versions", shared},
+		{"nm", "-g", "--defined-only", filepath.Join(dir, "libseedwalk.a")}} {
 		declared := declarations(t)
 		exported := 0
 		for l := range strings.Lines(do(t, nil, list[0], list[1:]...)) {
@@ -169,11 +173,14 @@ func TestInCLR(t *testing.T) {
 		{refused, "libseedwalk.a", []string{"-DREFUSED", filepath.Join(c.dir, "libseedwalk.a")}},
 	} {
 		t.Run(how.name+"/"+how.kind, func(t *testing.T) {
-			library, walks := filepath.Join(c.dir, "libvendor"+how.name+how.kind+".so"), filepath.Join(c.dir, "walks")
-			gcc(t, append([]string{"-fPIC", "-shared", "-o", library, "testdata/profiler.c", "-lpthread", "-Wl,-rpath," + c.dir}, how.flags...)...)
+			library, walks := filepath.Join(c.dir, "libvendor"+how.name+how.kind+".so"),
+				filepath.Join(c.dir, "walks")
+			gcc(t, append([]string{"-fPIC", "-shared", "-o", library, "testdata/profiler.c", "-lpthread",
+				"-Wl,-rpath," + c.dir}, how.flags...)...)
 			for range 3 {
 				os.Remove(walks)
-				got := c.run(t, "CORECLR_PROFILER_PATH="+library, "WALKS="+walks, "LIBRARY="+filepath.Join(c.dir, how.kind))
+				got := c.run(t, "CORECLR_PROFILER_PATH="+library, "WALKS="+walks,
+					"LIBRARY="+filepath.Join(c.dir, how.kind))
 				if got != plain {
 					t.Errorf("with the profiler: %s; without it: %s", got, plain)
 				}
@@ -208,7 +215,8 @@ func newTarget(t *testing.T) *target {
 	c := &target{dir, filepath.Join(dir, "swhost"), needs.Runtime9(t), filepath.Join(dir, "Soak.exe")}
 	gcc(t, "-fPIC", "-shared", "-o", filepath.Join(dir, "libdemo.so"), "../profiler/testdata/demo.c")
 	gcc(t, "-o", c.host, "../profiler/testdata/host.c", "-ldl")
-	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+c.app, "../profiler/testdata/Soak.cs")
+	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+c.app,
+		"../profiler/testdata/Soak.cs")
 	return c
 }
 
@@ -224,11 +232,13 @@ func (c *target) run(t *testing.T, env ...string) string {
 	cmd := exec.CommandContext(ctx, c.host, c.runtime, c.app, "3", c.app)
 	cmd.Env = os.Environ()
 	if len(env) > 0 {
-		cmd.Env = append(append(cmd.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"), env...)
+		cmd.Env = append(append(cmd.Env, "CORECLR_ENABLE_PROFILING=1",
+			"CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"), env...)
 	}
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
-	return fmt.Sprintf("%q, %v", strings.ReplaceAll(counts.ReplaceAllString(string(out), "$1: n"), ": did nothing", ": worked"), err)
+	return fmt.Sprintf("%q, %v",
+		strings.ReplaceAll(counts.ReplaceAllString(string(out), "$1: n"), ": did nothing", ": worked"), err)
 }
 
 // leastShare is the least share of complete samples of the example, percent.
@@ -242,14 +252,16 @@ func TestOwnProtocol(t *testing.T) {
 	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
 		t.Run(kind, func(t *testing.T) {
 			library, out := filepath.Join(c.dir, "libown"+kind+".so"), filepath.Join(c.dir, "own")
-			do(t, nil, "g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-shared", "-fPIC", "-o", library,
+			do(t, nil, "g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I.",
+				"-shared", "-fPIC", "-o", library,
 				"examples/own_protocol.cpp", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
 			if got := c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out); got != plain {
 				t.Errorf("with the profiler: %s; without it: %s", got, plain)
 			}
 			text := must.Get(os.ReadFile(out))(t)
 			var samples, complete, frames, unmanaged int
-			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
+			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples,
+				&complete, &frames, &unmanaged)
 			figures, _, _ := strings.Cut(string(text), "method ")
 			fmt.Printf("own_protocol.cpp with %s on .NET 9.0.5: %s", kind, figures)
 			if samples < 100 || complete*100 < samples*leastShare || unmanaged == 0 || frames <= unmanaged {

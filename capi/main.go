@@ -138,7 +138,8 @@ func seedwalk_open(options *C.coptions, handle *C.seedwalk_handle) C.int {
 	*handle = 0
 	var o C.seedwalk_options
 	if options != nil {
-		if err := sized(unsafe.Pointer(&o), unsafe.Sizeof(o), leastOptions, unsafe.Pointer(options)); err != ok {
+		if err := sized(unsafe.Pointer(&o), unsafe.Sizeof(o), leastOptions,
+			unsafe.Pointer(options)); err != ok {
 			return err
 		}
 	}

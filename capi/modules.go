@@ -17,7 +17,8 @@ import (
 )
 
 //export seedwalk_add_module
-func seedwalk_add_module(h C.seedwalk_handle, id C.int32_t, path *C.cchar, start, end, bias C.uint64_t) C.int {
+func seedwalk_add_module(h C.seedwalk_handle, id C.int32_t, path *C.cchar,
+	start, end, bias C.uint64_t) C.int {
 	in, err := enter(h)
 	if err != ok {
 		return err
@@ -55,20 +56,23 @@ func seedwalk_add_pe(h C.seedwalk_handle, id C.int32_t, path *C.cchar, base C.ui
 }
 
 //export seedwalk_add_pe_mapped
-func seedwalk_add_pe_mapped(h C.seedwalk_handle, id C.int32_t, name *C.cchar, base C.uint64_t, image *C.cbyte, length C.uint64_t) C.int {
+func seedwalk_add_pe_mapped(h C.seedwalk_handle, id C.int32_t, name *C.cchar, base C.uint64_t,
+	image *C.cbyte, length C.uint64_t) C.int {
 	in, err := enter(h)
 	if err != ok {
 		return err
 	}
 	defer in.leave()
 	switch {
-	case name == nil || id <= 0 || base == 0 || image == nil || length == 0 || length > pe.MaxFile || base+length < base:
+	case name == nil || id <= 0 || base == 0 || image == nil || length == 0 || length > pe.MaxFile ||
+		base+length < base:
 		return badArgument
 	}
 	copied := bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(image)), int(length)))
 	f, why := pe.FromMemory(copied, text(name))
 	if why != nil {
-		in.add(module.Module{ID: uint32(id), Start: uint64(base), End: uint64(base + length), Bias: uint64(base), Path: text(name), Err: why})
+		in.add(module.Module{ID: uint32(id), Start: uint64(base), End: uint64(base + length),
+			Bias: uint64(base), Path: text(name), Err: why})
 		return unreadable // its range is known anyway
 	}
 	in.add(module.PEFromFile(uint32(id), f, text(name), uint64(base), uint64(base+length)))
@@ -188,7 +192,8 @@ func seedwalk_get_module(h C.seedwalk_handle, id C.int32_t, out *C.seedwalk_modu
 const leastModule = 24
 
 func describe(m *module.Module) C.seedwalk_module {
-	out := C.seedwalk_module{id: C.int32_t(m.ID), start: C.uint64_t(m.Start), end: C.uint64_t(m.End), bias: C.uint64_t(m.Bias)}
+	out := C.seedwalk_module{id: C.int32_t(m.ID), start: C.uint64_t(m.Start),
+		end: C.uint64_t(m.End), bias: C.uint64_t(m.Bias)}
 	put(m.BuildID, &out.build_id[0], C.int32_t(len(out.build_id)))
 	put(m.Path, &out.path[0], C.int32_t(len(out.path)))
 	return out

@@ -111,7 +111,8 @@ func fieldAt(t *testing.T, d *dwarf.Data, variable, field string) uint64 {
 // scripts/library.sh: it contains the linker's setting.
 func TestBuiltWithoutPreemption(t *testing.T) {
 	built := []string{"../out/bin/libseedwalk_profiler.so"}
-	for _, pattern := range []string{"../out/windows/seedwalk_profiler*.dll", "../out/dist/*/*.so", "../out/dist/*/*.dll"} {
+	for _, pattern := range []string{"../out/windows/seedwalk_profiler*.dll",
+		"../out/dist/*/*.so", "../out/dist/*/*.dll"} {
 		more, _ := filepath.Glob(pattern)
 		built = append(built, more...)
 	}

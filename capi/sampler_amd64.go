@@ -69,7 +69,8 @@ func swgoSamplerBegin() {
 	quiet.Begin()
 	sampling = &sampler{
 		agent:   clrhost.NewAgent(agent.Config{RateHz: 1, Slots: clrhost.Slots, Raw: takeRaw()}, nil),
-		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, natives: newNatives(), sources: newSources(), none: C.CString(""),
+		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, natives: newNatives(),
+		sources: newSources(), none: C.CString(""),
 	}
 }
 
@@ -140,10 +141,13 @@ func (s *sampler) take(from *agent.Stack) {
 	name := unsafe.Slice((*byte)(unsafe.Pointer(&C.sw_stack_names[i][0])), len(C.sw_stack_names[i]))
 	name[copy(name[:len(name)-1], from.Name)] = 0
 	C.sw_stacks[i] = C.seedwalk_stack{
-		size: C.uint32_t(unsafe.Sizeof(C.sw_stacks[i])), count: C.int32_t(len(frames)), frames: s.rows[i].first,
-		thread_name: &C.sw_stack_names[i][0], thread: C.uint64_t(from.Thread.ID), os_thread: C.uint64_t(from.Thread.TID),
-		time_ns: C.uint64_t(from.Unix), cpu_ns: C.uint64_t(from.CPU), gap: C.int32_t(from.Merged.Gap),
-		doubtful: C.int32_t(from.Merged.Doubtful), waiting: C.int32_t(from.Merged.Probe), hresult: C.uint32_t(from.HRESULT),
+		size:  C.uint32_t(unsafe.Sizeof(C.sw_stacks[i])),
+		count: C.int32_t(len(frames)), frames: s.rows[i].first,
+		thread_name: &C.sw_stack_names[i][0], thread: C.uint64_t(from.Thread.ID),
+		os_thread: C.uint64_t(from.Thread.TID),
+		time_ns:   C.uint64_t(from.Unix), cpu_ns: C.uint64_t(from.CPU), gap: C.int32_t(from.Merged.Gap),
+		doubtful: C.int32_t(from.Merged.Doubtful), waiting: C.int32_t(from.Merged.Probe),
+		hresult: C.uint32_t(from.HRESULT),
 		sources: sources, addresses: s.rows[i].addresses,
 	}
 	C.sw_stack_count++
@@ -171,8 +175,10 @@ func within(f *merge.Frame, t *module.Table) uint64 {
 }
 
 func (s *sampler) frame(to *C.seedwalk_named_frame, f *merge.Frame, t *module.Table) {
-	to.frame = C.seedwalk_frame{ip: C.uint64_t(f.IP), sp: C.uint64_t(f.SP), fp: C.uint64_t(f.FP), function: C.uint64_t(f.Function),
-		kind: C.uint8_t(f.Kind), trust: C.uint8_t(f.Trust), gap: C.uint8_t(f.Gap), exact: C.uint8_t(flag(f.Exact))}
+	to.frame = C.seedwalk_frame{ip: C.uint64_t(f.IP), sp: C.uint64_t(f.SP), fp: C.uint64_t(f.FP),
+		function: C.uint64_t(f.Function),
+		kind:     C.uint8_t(f.Kind), trust: C.uint8_t(f.Trust), gap: C.uint8_t(f.Gap),
+		exact: C.uint8_t(flag(f.Exact))}
 	to.method, to.path, to.build_id = s.none, s.none, s.none
 	if f.Module >= 0 {
 		m := t.At(int(f.Module))
@@ -225,14 +231,16 @@ func (p copies) At(i int, c *clr.Capture) bool {
 		return false
 	}
 	c.Status, c.Result, c.Truncated = clr.Captured, clr.E_FAIL, from.truncated != 0
-	c.Thread = clr.Thread{ID: clr.ThreadID(from.thread_id), TID: uint64(from.tid), StackLow: uint64(from.stack_low), StackHigh: uint64(from.stack_high)}
+	c.Thread = clr.Thread{ID: clr.ThreadID(from.thread_id), TID: uint64(from.tid),
+		StackLow: uint64(from.stack_low), StackHigh: uint64(from.stack_high)}
 	c.Regs.Arch = context.ArchAMD64
 	c.Regs.AMD64.RIP = uint64(from.regs[0])
 	for k := range c.Regs.AMD64.GPR {
 		c.Regs.AMD64.GPR[k] = uint64(from.regs[1+k])
 	}
 	c.Regs.AMD64.Known = copiedRegisters
-	c.Stack = memory.Run{Addr: uint64(from.stack_addr), Data: unsafe.Slice((*byte)(from.stack), int(from.stack_len))}
+	c.Stack = memory.Run{Addr: uint64(from.stack_addr),
+		Data: unsafe.Slice((*byte)(from.stack), int(from.stack_len))}
 	p.s.tag = from.tag
 	return true
 }

@@ -16,7 +16,8 @@ func TestSamplerErrors(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			dir := p.libraries(t)
 			exe := filepath.Join(dir, "errors.exe")
-			args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-o", exe, "testdata/sampler_errors.c", filepath.Join(dir, "libseedwalk.a")}
+			args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-o", exe,
+				"testdata/sampler_errors.c", filepath.Join(dir, "libseedwalk.a")}
 			do(t, nil, p.cc, append(args, p.with...)...)
 			got := p.run(t, exe)
 			golden.Check(t, "testdata/sampler_errors.txt", got)

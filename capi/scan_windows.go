@@ -62,7 +62,8 @@ func loaded() (out []live.Loaded) {
 	var snapshot windows.Handle
 	err := error(windows.ERROR_BAD_LENGTH) // an image was loaded or unloaded meanwhile: retry
 	for tries := 0; err == windows.ERROR_BAD_LENGTH && tries < snapshotTries; tries++ {
-		snapshot, err = windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE, windows.GetCurrentProcessId())
+		snapshot, err = windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE,
+			windows.GetCurrentProcessId())
 	}
 	if err != nil {
 		return nil
@@ -71,7 +72,8 @@ func loaded() (out []live.Loaded) {
 	e := windows.ModuleEntry32{Size: uint32(unsafe.Sizeof(windows.ModuleEntry32{}))}
 	for err = windows.Module32First(snapshot, &e); err == nil; err = windows.Module32Next(snapshot, &e) {
 		base := uint64(e.ModBaseAddr)
-		out = append(out, live.Loaded{Base: base, Size: e.ModBaseSize, Stamp: stamp(base), Path: windows.UTF16ToString(e.ExePath[:])})
+		out = append(out, live.Loaded{Base: base, Size: e.ModBaseSize, Stamp: stamp(base),
+			Path: windows.UTF16ToString(e.ExePath[:])})
 	}
 	return out
 }
@@ -80,7 +82,8 @@ func loaded() (out []live.Loaded) {
 func stamp(base uint64) uint32 {
 	h, _ := pe.ReadHeader(func(rva uint32, n int) ([]byte, bool) {
 		b := make([]byte, n)
-		return b, n > 0 && windows.ReadProcessMemory(windows.CurrentProcess(), uintptr(base)+uintptr(rva), &b[0], uintptr(n), nil) == nil
+		return b, n > 0 && windows.ReadProcessMemory(windows.CurrentProcess(), uintptr(base)+uintptr(rva),
+			&b[0], uintptr(n), nil) == nil
 	}, "")
 	return h.Stamp()
 }

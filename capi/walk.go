@@ -62,7 +62,8 @@ const (
 
 // registers reads a context into c.
 func (in *instance) registers(c *clr.Capture, s *C.seedwalk_sample) bool {
-	if s.layout < 0 || int(s.layout) >= len(layouts) || s.context == nil || s.context_size == 0 || s.context_size > 1<<16 {
+	if s.layout < 0 || int(s.layout) >= len(layouts) || s.context == nil || s.context_size == 0 ||
+		s.context_size > 1<<16 {
 		return false
 	}
 	l := layouts[s.layout][1]
@@ -97,7 +98,8 @@ func seedwalk_walk_batch(h C.seedwalk_handle, r *C.cbatch) C.int {
 		return badArgument
 	}
 	n := int(b.count)
-	requests, results, errors := unsafe.Slice(b.requests, n), unsafe.Slice(b.results, n), unsafe.Slice(b.errors, n)
+	requests, results, errors := unsafe.Slice(b.requests, n),
+		unsafe.Slice(b.results, n), unsafe.Slice(b.errors, n)
 	for i, request := range requests {
 		errors[i] = C.int32_t(in.walkOne(unsafe.Pointer(request), results[i]))
 	}
@@ -138,13 +140,16 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	frames := unsafe.Slice(w.frames, int(w.room))
 	for i := range native[:found.Frames] {
 		f, to := &native[i], &frames[i]
-		to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP), C.uint64_t(f.FP), 0, in.moduleID(f.Module)
-		to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind), C.uint8_t(f.Trust), 0, C.uint8_t(flag(f.Exact))
+		to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP),
+			C.uint64_t(f.FP), 0, in.moduleID(f.Module)
+		to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind),
+			C.uint8_t(f.Trust), 0, C.uint8_t(flag(f.Exact))
 		if to.module == 0 {
 			out.rescan |= C.int32_t(flag(in.unknown(to)))
 		}
 	}
-	out.frames, out.stop, out.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
+	out.frames, out.stop, out.verdict = C.int32_t(found.Frames),
+		C.int32_t(found.Stop), C.int32_t(found.Verdict)
 	out.exact, out.loading = C.int32_t(flag(in.at.Exact)), C.int32_t(flag(found.Loading))
 	out.ip, out.sp, out.fp = C.uint64_t(c.Seed.IP()), C.uint64_t(c.Seed.SP()), C.uint64_t(c.Seed.FP())
 	if w.seed != nil {
@@ -198,7 +203,8 @@ func (in *instance) merge(m *C.seedwalk_merge_request) {
 		in.frame(&to[i], &in.merged[i])
 		out.rescan |= C.int32_t(flag(in.unknown(&to[i])))
 	}
-	out.frames, out.verdict, out.gap, out.doubtful = C.int32_t(got.N), C.int32_t(got.Verdict), C.int32_t(got.Gap), C.int32_t(got.Doubtful)
+	out.frames, out.verdict, out.gap, out.doubtful = C.int32_t(got.N), C.int32_t(got.Verdict),
+		C.int32_t(got.Gap), C.int32_t(got.Doubtful)
 	out.hidden, out.waiting = C.int32_t(got.Hidden), C.int32_t(got.Probe)
 }
 
@@ -217,7 +223,8 @@ const maxStack = 1 << 40
 
 // take copies a sample into the instance's capture, and checks the output arrays. (A local capture would be
 // allocated while a thread may be suspended.) forget clears it.
-func (in *instance) take(from unsafe.Pointer, frames *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) C.int {
+func (in *instance) take(from unsafe.Pointer, frames *C.seedwalk_frame, room C.int32_t,
+	res *C.seedwalk_result) C.int {
 	s := &in.request.sample
 	if err := sized(unsafe.Pointer(s), unsafe.Sizeof(*s), leastSample, from); err != ok {
 		return err
@@ -234,7 +241,8 @@ func (in *instance) take(from unsafe.Pointer, frames *C.seedwalk_frame, room C.i
 	}
 	c.Status, c.Truncated = clr.Captured, s.truncated != 0
 	c.Thread.ID, c.Thread.StackLow, c.Thread.StackHigh = clr.ThreadID(s.thread), uint64(s.low), uint64(s.high)
-	c.Stack = memory.Run{Addr: uint64(s.address), Data: unsafe.Slice((*byte)(unsafe.Pointer(s.stack)), int(s.length))}
+	c.Stack = memory.Run{Addr: uint64(s.address),
+		Data: unsafe.Slice((*byte)(unsafe.Pointer(s.stack)), int(s.length))}
 	in.ask = question{s.from_ip, s.client}
 	in.specials.IsMethod = nil
 	if s.from_ip != nil {
@@ -265,8 +273,10 @@ func (in *instance) method(ip uint64) bool {
 // frame writes a frame field by field in place. If it were built elsewhere in bytes and then copied in words,
 // it would wait for its own stores, longer than a step takes.
 func (in *instance) frame(to *C.seedwalk_frame, f *merge.Frame) {
-	to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP), C.uint64_t(f.FP), C.uint64_t(f.Function), in.moduleID(f.Module)
-	to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind), C.uint8_t(f.Trust), C.uint8_t(f.Gap), C.uint8_t(flag(f.Exact))
+	to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP), C.uint64_t(f.FP),
+		C.uint64_t(f.Function), in.moduleID(f.Module)
+	to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind), C.uint8_t(f.Trust),
+		C.uint8_t(f.Gap), C.uint8_t(flag(f.Exact))
 }
 
 // moduleID returns the caller's number of a module of the table.

@@ -26,7 +26,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-var worldCount = flags.Int("worlds", 300, "how many Windows worlds TestWorlds runs through the C library; a tenth of them in the DLL")
+var worldCount = flags.Int("worlds", 300,
+	"how many Windows worlds TestWorlds runs through the C library; a tenth of them in the DLL")
 
 // The C library walks and merges in the simulator's Windows worlds with only what it finds in the images: no
 // frame is invented, no seed is wrong.
@@ -74,7 +75,8 @@ func judged(t *testing.T, p platform, n int) {
 	}
 	wg.Wait()
 	fmt.Printf("%s: %d worlds, %d samples, %d complete, %d of unmanaged threads, %d with gaps, %d gone, %d seeds given, %d of redirected threads, %d on a stub, %d worlds wrong\n",
-		t.Name(), n, tally.Samples, tally.Complete, tally.Native, tally.Gaps, tally.Gone, tally.Seeds, tally.Redirected, tally.Verdicts[seed.StubOnTop], wrong.Load())
+		t.Name(), n, tally.Samples, tally.Complete, tally.Native, tally.Gaps, tally.Gone, tally.Seeds,
+		tally.Redirected, tally.Verdicts[seed.StubOnTop], wrong.Load())
 	if n >= 30 && (tally.Seeds == 0 || tally.Complete*2 < tally.Samples) {
 		t.Error("nothing has happened in these worlds")
 	}
@@ -110,7 +112,8 @@ func TestWorldsWithoutStubs(t *testing.T) {
 func (p *platform) worlds(t *testing.T) (exe string) {
 	dir := p.libraries(t)
 	exe = filepath.Join(dir, "worlds"+filepath.Ext(p.exe))
-	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-o", exe, "testdata/worlds.c", filepath.Join(dir, p.shared)}
+	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-o", exe,
+		"testdata/worlds.c", filepath.Join(dir, p.shared)}
 	if p.goos == "linux" {
 		args = append(args, "-Wl,-rpath,"+dir)
 	}
@@ -136,7 +139,8 @@ func (p *platform) start(t *testing.T, exe string, blind bool) *library {
 	if p.goos == "windows" {
 		argv = []string{filepath.Join("..", "scripts", "wine.sh"), "exec", exe}
 	}
-	l := &library{cmd: exec.Command(argv[0], argv[1:]...), blind: blind, kits: map[*sim.Kit]uint64{}, bytes: make([]byte, 1<<20)}
+	l := &library{cmd: exec.Command(argv[0], argv[1:]...), blind: blind,
+		kits: map[*sim.Kit]uint64{}, bytes: make([]byte, 1<<20)}
 	in, err := l.cmd.StdinPipe()
 	if err == nil {
 		var out io.ReadCloser
@@ -259,7 +263,8 @@ func (l *library) sample(op uint64, c *clr.Capture) {
 	if c.Truncated {
 		truncated = 1
 	}
-	l.give(op, l.kits[l.kit], uint64(c.Thread.ID), c.Thread.StackLow, c.Thread.StackHigh, truncated, c.Stack.Addr, uint64(len(c.Stack.Data)))
+	l.give(op, l.kits[l.kit], uint64(c.Thread.ID), c.Thread.StackLow, c.Thread.StackHigh, truncated,
+		c.Stack.Addr, uint64(len(c.Stack.Data)))
 	l.in.Write(context)
 	l.in.Write(c.Stack.Data)
 }
@@ -297,12 +302,15 @@ func (l *library) Merge(c *clr.Capture, out []merge.Frame) merge.Result {
 	}
 	l.answer("seedwalk_merge")
 	r := l.result()
-	res := merge.Result{N: min(int(r.frames), len(out)), Gap: merge.Gap(r.gap), Verdict: seed.Verdict(r.verdict), Doubtful: int(r.doubtful), Hidden: int(r.hidden), Probe: int(r.waiting)}
+	res := merge.Result{N: min(int(r.frames), len(out)), Gap: merge.Gap(r.gap),
+		Verdict: seed.Verdict(r.verdict), Doubtful: int(r.doubtful),
+		Hidden: int(r.hidden), Probe: int(r.waiting)}
 	b := l.take(int(r.frames) * frameSize)
 	for i := range out[:res.N] {
 		f := b[i*frameSize:]
 		at := func(k int) uint64 { return binary.LittleEndian.Uint64(f[8*k:]) }
-		out[i] = merge.Frame{IP: at(0), SP: at(1), FP: at(2), Function: clr.FunctionID(at(3)), Module: int32(at(4)) - 1,
+		out[i] = merge.Frame{IP: at(0), SP: at(1), FP: at(2),
+			Function: clr.FunctionID(at(3)), Module: int32(at(4)) - 1,
 			Kind: unwind.Kind(f[36]), Trust: unwind.Trust(f[37]), Gap: merge.Gap(f[38]), Exact: f[39] != 0}
 		if out[i].Kind == unwind.KindManaged && out[i].Trust == unwind.TrustCLR {
 			res.Managed++

@@ -112,12 +112,14 @@ func TestCommonRowsOfHost(t *testing.T) {
 			}
 			common++
 			why := m.Row(tab, pc, &full)
-			if why != cfi.None || full.CFA.Kind != cfi.RegisterOffset || full.CFA.Reg != uint16(row.Reg) || full.CFA.Off != int64(row.Off) {
+			if why != cfi.None || full.CFA.Kind != cfi.RegisterOffset || full.CFA.Reg != uint16(row.Reg) ||
+				full.CFA.Off != int64(row.Off) {
 				t.Fatalf("%#x: %+v, %v %+v", pc, row, why, full.CFA)
 			}
 			for n := range 16 {
 				word, rule := row.Words>>(4*n)&15, &full.Regs[n]
-				if word == 0 && rule.Kind != cfi.Unspecified || word != 0 && (rule.Kind != cfi.Offset || rule.Off != -8*int64(word)) {
+				if word == 0 && rule.Kind != cfi.Unspecified ||
+					word != 0 && (rule.Kind != cfi.Offset || rule.Off != -8*int64(word)) {
 					t.Fatalf("%#x: register %d in word %d, %+v", pc, n, word, rule)
 				}
 			}

@@ -50,7 +50,8 @@ func commonProgram(r *rand.Rand) (code []byte) {
 		case 14:
 			code = append(code, DW_CFA_def_cfa, byte(r.Intn(17)), byte(r.Intn(128)))
 		case 15:
-			code = append(code, []byte{DW_CFA_advance_loc1, DW_CFA_advance_loc2, DW_CFA_advance_loc4}[r.Intn(3)], byte(r.Intn(80)), 0, 0, 0)
+			code = append(code, []byte{DW_CFA_advance_loc1, DW_CFA_advance_loc2,
+				DW_CFA_advance_loc4}[r.Intn(3)], byte(r.Intn(80)), 0, 0, 0)
 		case 16:
 			code = append(code, DW_CFA_GNU_args_size, byte(r.Intn(256)), DW_CFA_nop)
 		default:
@@ -122,20 +123,26 @@ func TestCommonRow(t *testing.T) {
 // TestCommonFell: a CFA that comes near to the stack pointer in one step is marked, also
 // where it is restored.
 func TestCommonFell(t *testing.T) {
-	fell := []byte{DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 40, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 4}
+	fell := []byte{DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 40, DW_CFA_advance_loc | 4,
+		DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 4}
 	for _, c := range []struct {
 		name string
 		code []byte
 		want CommonRow
 	}{
 		{"from 40 to 16", fell, CommonRow{Reg: 7, Off: 16, Fell: true}},
-		{"restored", append(fell[:len(fell):len(fell)], DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8, DW_CFA_restore_state), CommonRow{Reg: 7, Off: 16, Fell: true}},
-		{"changed again", append(fell[:len(fell):len(fell)], DW_CFA_def_cfa_offset, 24), CommonRow{Reg: 7, Off: 24}},
-		{"from 24 to 16", []byte{DW_CFA_def_cfa_offset, 24, DW_CFA_def_cfa_offset, 16}, CommonRow{Reg: 7, Off: 16}},
-		{"from 40 to 24", []byte{DW_CFA_def_cfa_offset, 40, DW_CFA_def_cfa_offset, 24}, CommonRow{Reg: 7, Off: 24}},
+		{"restored", append(fell[:len(fell):len(fell)], DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
+			DW_CFA_restore_state), CommonRow{Reg: 7, Off: 16, Fell: true}},
+		{"changed again", append(fell[:len(fell):len(fell)], DW_CFA_def_cfa_offset, 24),
+			CommonRow{Reg: 7, Off: 24}},
+		{"from 24 to 16", []byte{DW_CFA_def_cfa_offset, 24, DW_CFA_def_cfa_offset, 16},
+			CommonRow{Reg: 7, Off: 16}},
+		{"from 40 to 24", []byte{DW_CFA_def_cfa_offset, 40, DW_CFA_def_cfa_offset, 24},
+			CommonRow{Reg: 7, Off: 24}},
 	} {
 		var row CommonRow
-		if tab := table(t, context.ArchAMD64, ehFrame(c.code...)); !tab.CommonRow(fnLo+20, &row) || row != c.want {
+		if tab := table(t, context.ArchAMD64, ehFrame(c.code...)); !tab.CommonRow(fnLo+20, &row) ||
+			row != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, row, c.want)
 		}
 	}

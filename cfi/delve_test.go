@@ -109,7 +109,8 @@ func compareFile(t *testing.T, path string, data []byte) (o opinion) {
 			o.wrong = append(o.wrong, fmt.Sprintf("FDE [%#x,%#x) is not Delve's", f.Lo, f.Hi))
 			return true
 		}
-		if why := m.Rows(tab, &f, &row, func(r *cfi.Row) bool { o.compare(tab.Arch(), r, e); return true }); why != cfi.None {
+		if why := m.Rows(tab, &f, &row,
+			func(r *cfi.Row) bool { o.compare(tab.Arch(), r, e); return true }); why != cfi.None {
 			o.wrong = append(o.wrong, fmt.Sprintf("FDE %#x: %v", f.Lo, why))
 		}
 		return true
@@ -141,14 +142,16 @@ func (o *opinion) compare(arch context.Arch, row *cfi.Row, e *frame.FrameDescrip
 		want, has := d.Regs[uint64(cfi.RegisterOf(arch, c))]
 		switch {
 		case sameRule(row.Regs[c], want, has):
-		case has && want.Rule == frame.RuleUndefined && (row.Regs[c].Kind == cfi.Unspecified || cfi.RegisterOf(arch, c) == row.FDE.RA): // restored
+		case has && want.Rule == frame.RuleUndefined &&
+			(row.Regs[c].Kind == cfi.Unspecified || cfi.RegisterOf(arch, c) == row.FDE.RA): // restored
 			excluded = true
 			o.restored++
 		case row.Regs[c].Kind == cfi.ValOffset:
 			excluded = true
 			o.valOffset++
 		default:
-			o.wrong = append(o.wrong, fmt.Sprintf("%#x r%d: %+v, Delve %+v", row.Lo, cfi.RegisterOf(arch, c), row.Regs[c], want))
+			o.wrong = append(o.wrong,
+				fmt.Sprintf("%#x r%d: %+v, Delve %+v", row.Lo, cfi.RegisterOf(arch, c), row.Regs[c], want))
 			return
 		}
 	}

@@ -13,7 +13,8 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s: %s at offset 0x%x: %s (%s, value 0x%x)", e.Section, e.Structure, e.Offset, e.Msg, e.Reason, e.Value)
+	return fmt.Sprintf("%s: %s at offset 0x%x: %s (%s, value 0x%x)", e.Section, e.Structure,
+		e.Offset, e.Msg, e.Reason, e.Value)
 }
 
 // LoadError holds the damage that Load found. Problems are the first MaxProblems.

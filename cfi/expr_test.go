@@ -64,7 +64,8 @@ func TestExprOperations(t *testing.T) {
 		{"minus", ops(lits(6, 3), DW_OP_minus), 3},
 		{"mul", ops(lits(6, 3), DW_OP_mul), 18},
 		{"div is signed", ops(append(minus(-7), DW_OP_lit0+2), DW_OP_div), ^uint64(2)},
-		{"div by -1 of the least number", ops(append(new(asm).u8(DW_OP_const8u).u64(1<<63).b, minus(-1)...), DW_OP_div), 1 << 63},
+		{"div by -1 of the least number",
+			ops(append(new(asm).u8(DW_OP_const8u).u64(1<<63).b, minus(-1)...), DW_OP_div), 1 << 63},
 		{"mod is unsigned", ops(append(minus(-1), DW_OP_lit0+16), DW_OP_mod), 15},
 		{"plus_uconst", ops(lits(1), DW_OP_plus_uconst, 0x80, 1), 0x81},
 		{"plus wraps", ops(minus(-1), DW_OP_plus_uconst, 2), 1},
@@ -83,12 +84,15 @@ func TestExprOperations(t *testing.T) {
 		{"bra taken", []byte{DW_OP_lit0 + 1, DW_OP_lit0 + 1, DW_OP_bra, 1, 0, DW_OP_lit0 + 9}, 1},
 		{"bra not taken", []byte{DW_OP_lit0 + 1, DW_OP_lit0, DW_OP_bra, 1, 0, DW_OP_lit0 + 9}, 9},
 		{"skip to the end", []byte{DW_OP_lit0 + 1, DW_OP_skip, 0, 0}, 1},
-		{"a loop that ends", []byte{DW_OP_lit0 + 5, DW_OP_lit0 + 1, DW_OP_minus, DW_OP_dup, DW_OP_bra, 0xfa, 0xff, DW_OP_lit0 + 7}, 7},
+		{"a loop that ends", []byte{DW_OP_lit0 + 5, DW_OP_lit0 + 1, DW_OP_minus, DW_OP_dup, DW_OP_bra,
+			0xfa, 0xff, DW_OP_lit0 + 7}, 7},
 		{"deref", new(asm).u8(DW_OP_const2u).u16(0x1000).u8(DW_OP_deref).b, 0x8807060504030201},
 		{"deref_size 1", new(asm).u8(DW_OP_const2u).u16(0x1009).u8(DW_OP_deref_size, 1).b, 10},
 		{"deref_size 2", new(asm).u8(DW_OP_const2u).u16(0x1000).u8(DW_OP_deref_size, 2).b, 0x201},
-		{"deref_size 4 does not extend the sign", new(asm).u8(DW_OP_const2u).u16(0x1004).u8(DW_OP_deref_size, 4).b, 0x88070605},
-		{"the PLT's CFA", []byte{DW_OP_breg0 + 7, 8, DW_OP_breg0 + 16, 0, DW_OP_lit0 + 15, DW_OP_and, DW_OP_lit0 + 11, DW_OP_ge, DW_OP_lit0 + 3, DW_OP_shl, DW_OP_plus}, 0x708},
+		{"deref_size 4 does not extend the sign",
+			new(asm).u8(DW_OP_const2u).u16(0x1004).u8(DW_OP_deref_size, 4).b, 0x88070605},
+		{"the PLT's CFA", []byte{DW_OP_breg0 + 7, 8, DW_OP_breg0 + 16, 0, DW_OP_lit0 + 15, DW_OP_and,
+			DW_OP_lit0 + 11, DW_OP_ge, DW_OP_lit0 + 3, DW_OP_shl, DW_OP_plus}, 0x708},
 	} {
 		if got, why := Eval(c.expr, exprEnv()); got != c.want || why != None {
 			t.Errorf("%s: %#x %v, want %#x", c.name, got, why, c.want)
@@ -150,7 +154,8 @@ func TestExprErrors(t *testing.T) {
 		{"deref_size 9", all(DW_OP_lit0, DW_OP_deref_size, 9), BadExpression},
 		{"unknown register", all(DW_OP_breg0+20, 0), UnknownRegister},
 		{"register out of range", all(DW_OP_bregx, 0xff, 0x7f, 0), UnknownRegister},
-		{"overlong operand", all(DW_OP_constu, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), Truncated},
+		{"overlong operand", all(DW_OP_constu, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+			0x80, 0x80, 0x80, 0), Truncated},
 	} {
 		if _, why := Eval(c.expr, exprEnv()); why != c.want {
 			t.Errorf("%s: %v, want %v", c.name, why, c.want)
@@ -164,8 +169,10 @@ func TestExprErrors(t *testing.T) {
 // TestExprTruncated cuts every operand.
 func TestExprTruncated(t *testing.T) {
 	for op, n := range map[uint8]int{
-		DW_OP_addr: 8, DW_OP_const1u: 1, DW_OP_const1s: 1, DW_OP_const2u: 2, DW_OP_const2s: 2, DW_OP_const4u: 4, DW_OP_const4s: 4,
-		DW_OP_const8u: 8, DW_OP_const8s: 8, DW_OP_constu: 1, DW_OP_consts: 1, DW_OP_breg0: 1, DW_OP_bregx: 2, DW_OP_pick: 1,
+		DW_OP_addr: 8, DW_OP_const1u: 1, DW_OP_const1s: 1, DW_OP_const2u: 2, DW_OP_const2s: 2,
+		DW_OP_const4u: 4, DW_OP_const4s: 4,
+		DW_OP_const8u: 8, DW_OP_const8s: 8, DW_OP_constu: 1, DW_OP_consts: 1, DW_OP_breg0: 1,
+		DW_OP_bregx: 2, DW_OP_pick: 1,
 		DW_OP_plus_uconst: 1, DW_OP_bra: 2, DW_OP_skip: 2, DW_OP_deref_size: 1,
 	} {
 		for cut := 0; cut < n; cut++ {

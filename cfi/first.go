@@ -55,7 +55,8 @@ func (t *Table) Entries() int {
 // result is checked.
 func (s *searchTable) open() bool {
 	r, count, enc, err := s.hdr.counted()
-	if err != nil || enc != DW_EH_PE_datarel|DW_EH_PE_sdata4 || count == 0 || count > uint64(r.Len())/pairSize {
+	if err != nil || enc != DW_EH_PE_datarel|DW_EH_PE_sdata4 ||
+		count == 0 || count > uint64(r.Len())/pairSize {
 		return false
 	}
 	s.pairs = r.Rest()[:count*pairSize]

@@ -17,7 +17,8 @@ import (
 // .NET runtimes, of both architectures.
 func firstModules(t *testing.T) (paths []string) {
 	for _, pattern := range []string{
-		hostLibc, "/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/aarch64-linux-gnu/lib/libc.so.6",
+		hostLibc, "/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+		"/usr/aarch64-linux-gnu/lib/libc.so.6",
 		"../.cache/dotnet-9.*/package/dist/*.so",
 	} {
 		found, err := filepath.Glob(pattern)
@@ -105,7 +106,8 @@ func find(t *cfi.Table, pc uint64) answer {
 }
 
 func equalRows(a, b *cfi.Row) bool {
-	return a.FDE == b.FDE && a.Lo == b.Lo && a.Hi == b.Hi && a.Used == b.Used && a.RASign == b.RASign && a.BKey == b.BKey &&
+	return a.FDE == b.FDE && a.Lo == b.Lo && a.Hi == b.Hi && a.Used == b.Used && a.RASign == b.RASign &&
+		a.BKey == b.BKey &&
 		equalRules(a.CFA, b.CFA) && slices.EqualFunc(a.Regs[:], b.Regs[:], equalRules)
 }
 
@@ -184,13 +186,18 @@ func TestFirstDamaged(t *testing.T) {
 		{"starts below all functions", eh, header(1, pair{0x10, o[2]}), false},
 		{"FDE behind the section", eh, header(3, good[0], pair{b[0], 0x10000}, good[2]), false},
 		{"FDE before the section", eh, header(3, good[0], pair{b[0], ^uint32(0x100)}, good[2]), false},
-		{"the last bytes of the section", eh, header(3, good[0], pair{b[0], uint32(len(eh) - 2)}, good[2]), false},
+		{"the last bytes of the section", eh,
+			header(3, good[0], pair{b[0], uint32(len(eh) - 2)}, good[2]), false},
 		{"a CIE for an FDE", eh, header(3, pair{a[0], 0}, good[1], good[2]), false},
 		{"the terminator", eh, header(3, pair{a[0], uint32(len(eh) - 4)}, good[1], good[2]), false},
-		{"one function in another", over, header(4, pair{a[0], ov[0]}, pair{inner[0], ov[3]}, pair{b[0], ov[1]}, pair{c[0], ov[2]}), false},
+		{"one function in another", over,
+			header(4, pair{a[0], ov[0]}, pair{inner[0], ov[3]}, pair{b[0], ov[1]}, pair{c[0], ov[2]}), false},
 		{"one function in another, which the header does not have", inside, header(1, pair{0x10, 0}), false},
-		{"three that start together", twins, header(4, pair{a[0], tw[0]}, pair{a[0], tw[1]}, pair{a[0], tw[2]}, pair{c[0], tw[3]}), false},
-		{"behind the terminator", append(slices.Clone(eh[:o[2]]), append([]byte{0, 0, 0, 0}, moved(eh[o[2]:])...)...), header(3, good[0], good[1], pair{c[0], o[2] + 4}), false},
+		{"three that start together", twins,
+			header(4, pair{a[0], tw[0]}, pair{a[0], tw[1]}, pair{a[0], tw[2]}, pair{c[0], tw[3]}), false},
+		{"behind the terminator",
+			append(slices.Clone(eh[:o[2]]), append([]byte{0, 0, 0, 0}, moved(eh[o[2]:])...)...),
+			header(3, good[0], good[1], pair{c[0], o[2] + 4}), false},
 		{"more rows than there are bytes", eh, header(4, good...), true},
 		{"2^32 rows", eh, header(1<<32-1, good...), true},
 		{"no rows", eh, header(0), true},
@@ -203,7 +210,8 @@ func TestFirstDamaged(t *testing.T) {
 		{"no section", nil, header(3, good...), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: c.eh, EHFrameAddr: firstEH, EHFrameHdr: c.hdr, EHFrameHdrAddr: firstHdr}
+			s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: c.eh, EHFrameAddr: firstEH,
+				EHFrameHdr: c.hdr, EHFrameHdrAddr: firstHdr}
 			all, _ := cfi.Load(s)
 			opened := cfi.Open(s)
 			if opened.Read() != c.read {
@@ -232,7 +240,8 @@ func sameEverywhere(t *testing.T, all, opened *cfi.Table) {
 	t.Helper()
 	var m, fresh cfi.Machine
 	var ra, ro cfi.Row
-	for _, pc := range []uint64{0, 0x4fff, 0x5000, 0x500f, 0x5010, 0x501f, 0x5020, 0x507f, 0x5080, 0x50bf, 0x50c0, 0x50ff, 0x5100, 0x517f, 0x5180, 0x6000, 0x603f, 0x6040, ^uint64(0)} {
+	for _, pc := range []uint64{0, 0x4fff, 0x5000, 0x500f, 0x5010, 0x501f, 0x5020, 0x507f, 0x5080, 0x50bf,
+		0x50c0, 0x50ff, 0x5100, 0x517f, 0x5180, 0x6000, 0x603f, 0x6040, ^uint64(0)} {
 		if a, b := find(all, pc), find(opened, pc); a != b {
 			t.Errorf("%#x: %+v of all, %+v of the opened", pc, a, b)
 		}
@@ -250,7 +259,8 @@ func TestFirstOfMany(t *testing.T) {
 	for _, def := range []byte{8, 16, 24} {
 		eh, o := handMade([2]uint64{0x5000, 0x5100})
 		eh[15] = def // the CIE's offset of the CFA
-		tables = append(tables, cfi.Open(cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: firstEH, EHFrameHdr: header(1, pair{0x5000, o[0]}), EHFrameHdrAddr: firstHdr}))
+		tables = append(tables, cfi.Open(cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh,
+			EHFrameAddr: firstEH, EHFrameHdr: header(1, pair{0x5000, o[0]}), EHFrameHdrAddr: firstHdr}))
 	}
 	var m cfi.Machine
 	var row cfi.Row
@@ -276,14 +286,16 @@ func TestFirstWork(t *testing.T) {
 	}
 	pairs[7].off = 1 << 30 // outside
 	pairs[9].off += 2      // nonsense
-	s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: firstEH, EHFrameHdr: header(many, pairs...), EHFrameHdrAddr: firstHdr}
+	s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: firstEH,
+		EHFrameHdr: header(many, pairs...), EHFrameHdrAddr: firstHdr}
 	if n := testing.AllocsPerRun(20, func() { cfi.Open(s) }); n > 1 {
 		t.Errorf("opening %d functions: %v allocations", many, n)
 	}
 	opened := cfi.Open(s)
 	var m cfi.Machine
 	var row cfi.Row
-	for name, pc := range map[string]uint64{"found": 0x100100, "no FDE": 0x10010c, "FDE outside": 0x100070, "nonsense": 0x100090} {
+	for name, pc := range map[string]uint64{"found": 0x100100, "no FDE": 0x10010c,
+		"FDE outside": 0x100070, "nonsense": 0x100090} {
 		if n := testing.AllocsPerRun(3, func() { opened.Find(pc); m.Row(opened, pc, &row) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
@@ -316,9 +328,11 @@ func TestLoadWork(t *testing.T) {
 		perFDE := float64(after.TotalAlloc-before.TotalAlloc) / float64(table.Len())
 		whole := testing.AllocsPerRun(2, func() { module.LoadELF(0, path, 0, 1<<40, 0) })
 		opened := testing.AllocsPerRun(2, func() { module.OpenELF(0, f, path, 0, 1<<40, 0) })
-		t.Logf("%s: %d FDEs, %.1f bytes each, %v allocations to load, %v to open what was read", filepath.Base(path), table.Len(), perFDE, whole, opened)
+		t.Logf("%s: %d FDEs, %.1f bytes each, %v allocations to load, %v to open what was read",
+			filepath.Base(path), table.Len(), perFDE, whole, opened)
 		if perFDE > 45 || whole >= 50 || opened > 12 {
-			t.Errorf("%s: %.1f bytes an FDE, %v allocations, %v opened", filepath.Base(path), perFDE, whole, opened)
+			t.Errorf("%s: %.1f bytes an FDE, %v allocations, %v opened",
+				filepath.Base(path), perFDE, whole, opened)
 		}
 	}
 }

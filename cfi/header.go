@@ -124,7 +124,8 @@ func (s *section) counted() (r buf.Reader, count uint64, enc uint8, err *FormatE
 	r = buf.At(s.data, 0)
 	version, ptrEnc, countEnc, enc := r.U8(), r.U8(), r.U8(), r.U8()
 	if !r.OK() {
-		return r, 0, enc, s.problem("header", 0, uint64(len(s.data)), Truncated, "shorter than its four bytes")
+		return r, 0, enc, s.problem("header", 0, uint64(len(s.data)), Truncated,
+			"shorter than its four bytes")
 	}
 	if version != 1 {
 		return r, 0, enc, s.problem("header version", 0, uint64(version), Unsupported, "not 1")

@@ -70,7 +70,8 @@ func Load(s Sections) (*Table, error) {
 
 func newTable(s Sections) *Table {
 	t := &Table{arch: s.Arch}
-	t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr}
+	t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr,
+		text: s.TextAddr, got: s.DataAddr}
 	t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true}
 	t.first.hdr = section{name: ".eh_frame_hdr", data: s.EHFrameHdr, addr: s.EHFrameHdrAddr}
 	return t
@@ -136,7 +137,8 @@ func (l *loader) expected() uint64 {
 func (l *loader) read(sec uint64) {
 	s := &l.t.secs[sec]
 	if uint64(len(s.data)) > maxSection {
-		l.errs.add(s.problem("section", 0, uint64(len(s.data)), Unsupported, "4 GiB or more; the rest is not read"))
+		l.errs.add(s.problem("section", 0, uint64(len(s.data)), Unsupported,
+			"4 GiB or more; the rest is not read"))
 		s.data = s.data[:maxSection]
 	}
 	for off := uint64(0); ; {

@@ -22,26 +22,50 @@ func TestDamage(t *testing.T) {
 		lost   bool // the good FDE cannot be reached after the damage
 		before bool // the good FDE is before the damage
 	}{
-		{name: "length past the section", build: func(a *asm) { a.u32(0x7fff) }, want: Truncated, where: "record length", before: true},
-		{name: "reserved length", build: func(a *asm) { a.u32(0xfffffff5) }, want: BadRecord, where: "record length", before: true},
-		{name: "64-bit length that wraps", build: func(a *asm) { a.u32(0xffffffff).u64(^uint64(0) - 3) }, want: Truncated, where: "record length", before: true},
-		{name: "64-bit length cut", build: func(a *asm) { a.u32(0xffffffff).u32(0) }, want: Truncated, where: "record length", before: true},
-		{name: "two bytes of a length", build: func(a *asm) { a.u16(1) }, want: Truncated, where: "record length", before: true},
-		{name: "id cut", build: func(a *asm) { a.begin(); a.u16(0).end() }, want: Truncated, where: "record id"},
-		{name: "CIE pointer before the section", build: func(a *asm) { a.begin(); a.u32(0x7000).u64(0).u64(0).end() }, want: BadRecord, where: "FDE"},
-		{name: "CIE pointer at itself", build: func(a *asm) { a.begin(); a.u32(4).u64(0).u64(0).end() }, want: BadRecord, where: "FDE"},
-		{name: "CIE pointer forward", build: func(a *asm) { a.begin(); a.u32(^uint32(0) - 64).u64(0).u64(0).end() }, want: BadRecord, where: "FDE"},
-		{name: "unknown CIE version", build: func(a *asm) { a.cie(cieSpec{version: 2}) }, want: Unsupported, where: "CIE version"},
-		{name: "version 5", build: func(a *asm) { a.cie(cieSpec{version: 5}) }, want: Unsupported, where: "CIE version"},
-		{name: "unknown augmentation without z", build: func(a *asm) { a.cie(cieSpec{version: 1, aug: "Q"}) }, want: Unsupported, where: "CIE augmentation"},
+		{name: "length past the section", build: func(a *asm) { a.u32(0x7fff) }, want: Truncated,
+			where: "record length", before: true},
+		{name: "reserved length", build: func(a *asm) { a.u32(0xfffffff5) }, want: BadRecord,
+			where: "record length", before: true},
+		{name: "64-bit length that wraps", build: func(a *asm) { a.u32(0xffffffff).u64(^uint64(0) - 3) },
+			want: Truncated, where: "record length", before: true},
+		{name: "64-bit length cut", build: func(a *asm) { a.u32(0xffffffff).u32(0) }, want: Truncated,
+			where: "record length", before: true},
+		{name: "two bytes of a length", build: func(a *asm) { a.u16(1) }, want: Truncated,
+			where: "record length", before: true},
+		{name: "id cut", build: func(a *asm) { a.begin(); a.u16(0).end() },
+			want: Truncated, where: "record id"},
+		{name: "CIE pointer before the section",
+			build: func(a *asm) { a.begin(); a.u32(0x7000).u64(0).u64(0).end() },
+			want:  BadRecord, where: "FDE"},
+		{name: "CIE pointer at itself", build: func(a *asm) { a.begin(); a.u32(4).u64(0).u64(0).end() },
+			want: BadRecord, where: "FDE"},
+		{name: "CIE pointer forward",
+			build: func(a *asm) { a.begin(); a.u32(^uint32(0) - 64).u64(0).u64(0).end() },
+			want:  BadRecord, where: "FDE"},
+		{name: "unknown CIE version", build: func(a *asm) { a.cie(cieSpec{version: 2}) },
+			want: Unsupported, where: "CIE version"},
+		{name: "version 5", build: func(a *asm) { a.cie(cieSpec{version: 5}) },
+			want: Unsupported, where: "CIE version"},
+		{name: "unknown augmentation without z", build: func(a *asm) { a.cie(cieSpec{version: 1, aug: "Q"}) },
+			want: Unsupported, where: "CIE augmentation"},
 		{name: "augmentation length past the record", build: func(a *asm) {
 			a.begin()
 			a.cieID().u8(1).str("zR").uleb(1).sleb(-8).u8(16).uleb(0x1000).u8(0).end()
 		}, want: Truncated, where: "CIE augmentation length"},
-		{name: "augmentation data shorter than its letters", build: func(a *asm) { a.cie(cieSpec{version: 1, aug: "zPR", augData: []byte{0, 1}}) }, want: Truncated, where: "CIE augmentation"},
-		{name: "unterminated augmentation", build: func(a *asm) { a.begin(); a.cieID().u8(1, 'z', 'R').end() }, want: Truncated, where: "CIE"},
-		{name: "return address register", build: func(a *asm) { a.begin(); a.cieID().u8(3).str("").uleb(1).sleb(-8).uleb(1 << 20).end() }, want: BadRecord, where: "CIE return address register"},
-		{name: "address size", build: func(a *asm) { a.begin(); a.cieID().u8(4).str("").u8(3, 0).uleb(1).sleb(-8).uleb(16).end() }, want: Unsupported, where: "CIE address size"},
+		{name: "augmentation data shorter than its letters",
+			build: func(a *asm) { a.cie(cieSpec{version: 1, aug: "zPR", augData: []byte{0, 1}}) },
+			want:  Truncated, where: "CIE augmentation"},
+		{name: "unterminated augmentation",
+			build: func(a *asm) { a.begin(); a.cieID().u8(1, 'z', 'R').end() },
+			want:  Truncated, where: "CIE"},
+		{name: "return address register",
+			build: func(a *asm) { a.begin(); a.cieID().u8(3).str("").uleb(1).sleb(-8).uleb(1 << 20).end() },
+			want:  BadRecord, where: "CIE return address register"},
+		{name: "address size", build: func(a *asm) {
+			a.begin()
+			a.cieID().u8(4).str("").u8(3,
+				0).uleb(1).sleb(-8).uleb(16).end()
+		}, want: Unsupported, where: "CIE address size"},
 		{name: "FDE of an unusable CIE", build: func(a *asm) {
 			c := a.cie(cieSpec{version: 9})
 			a.simpleFDE(c)
@@ -152,7 +176,8 @@ func TestTerminatorAndHeader(t *testing.T) {
 		}
 	}
 	st := tab.Stats()
-	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderWrong != 1 || st.HeaderSize != 3 || st.FDEs != 3 || st.CIEs != 1 {
+	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderWrong != 1 || st.HeaderSize != 3 ||
+		st.FDEs != 3 || st.CIEs != 1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -172,7 +197,8 @@ func TestHeaderIntoRecord(t *testing.T) {
 	var h asm
 	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
 	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + inner - hdrAddr))
-	tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+	tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: ehAddr,
+		EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
 	if _, why := tab.Find(0x9000); why != NoInfo || tab.Stats().HeaderOnly != 0 || err == nil {
 		t.Errorf("%v, %+v, %v", why, tab.Stats(), err)
 	}
@@ -199,12 +225,15 @@ func TestHeaderDamage(t *testing.T) {
 		{"count cut", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u16(0), Truncated},
 		{"count lies", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(0xffffffff).u32(1).u32(2), Truncated},
 		{"table of an undefined encoding", new(asm).u8(1, 0x1b, 3, 0x0f).u32(0).u32(1).u64(0), BadEncoding},
-		{"entry outside .eh_frame", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x7fffffff), BadRecord},
-		{"entry into the middle of a record", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4004), BadRecord},
+		{"entry outside .eh_frame",
+			new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x7fffffff), BadRecord},
+		{"entry into the middle of a record",
+			new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4004), BadRecord},
 		{"entry at a CIE", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4000), BadRecord},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: 0x4000, EHFrameHdr: c.hdr.b})
+			tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: eh,
+				EHFrameAddr: 0x4000, EHFrameHdr: c.hdr.b})
 			if _, why := tab.Find(fnLo); why != None {
 				t.Errorf("FDE lost: %v", why)
 			}
@@ -242,8 +271,10 @@ func TestOverlap(t *testing.T) {
 	add(&d, dc, 100, 250)
 	tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.b, DebugFrame: d.b})
 	for _, c := range []struct{ pc, lo, hi uint64 }{
-		{99, 0, 0}, {100, 100, 200}, {119, 100, 200}, {120, 120, 130}, {124, 120, 130}, {125, 125, 140}, {139, 125, 140},
-		{140, 100, 200}, {189, 100, 200}, {190, 190, 210}, {209, 190, 210}, {210, 100, 250}, {249, 100, 250}, {250, 0, 0}, {300, 0, 0},
+		{99, 0, 0}, {100, 100, 200}, {119, 100, 200}, {120, 120, 130}, {124, 120, 130},
+		{125, 125, 140}, {139, 125, 140},
+		{140, 100, 200}, {189, 100, 200}, {190, 190, 210}, {209, 190, 210}, {210, 100, 250},
+		{249, 100, 250}, {250, 0, 0}, {300, 0, 0},
 	} {
 		f, why := tab.Find(c.pc)
 		if f.Lo != c.lo || f.Hi != c.hi || (why == None) != (c.hi != 0) {
@@ -312,11 +343,14 @@ func checkFind(t *testing.T, name string, tab *Table, want [][2]uint64, pc uint6
 // TestNoAllocations: look-up, row and expression run while a thread is
 // suspended.
 func TestNoAllocations(t *testing.T) {
-	tab := table(t, context.ArchARM64, ehFrame(DW_CFA_remember_state, DW_CFA_offset|3, 2, DW_CFA_expression, 6, 2, DW_OP_breg0+7, 8, DW_CFA_restore_state, DW_CFA_advance_loc|2, DW_CFA_offset|3, 2))
+	tab := table(t, context.ArchARM64,
+		ehFrame(DW_CFA_remember_state, DW_CFA_offset|3, 2, DW_CFA_expression, 6, 2, DW_OP_breg0+7, 8,
+			DW_CFA_restore_state, DW_CFA_advance_loc|2, DW_CFA_offset|3, 2))
 	var m Machine
 	var row Row
 	env := exprEnv()
-	plt := []byte{DW_OP_breg0 + 7, 8, DW_OP_breg0 + 16, 0, DW_OP_lit0 + 15, DW_OP_and, DW_OP_lit0 + 11, DW_OP_ge, DW_OP_lit0 + 3, DW_OP_shl, DW_OP_plus}
+	plt := []byte{DW_OP_breg0 + 7, 8, DW_OP_breg0 + 16, 0, DW_OP_lit0 + 15, DW_OP_and, DW_OP_lit0 + 11,
+		DW_OP_ge, DW_OP_lit0 + 3, DW_OP_shl, DW_OP_plus}
 	for name, fn := range map[string]func(){
 		"Find":     func() { tab.Find(fnLo + 1) },
 		"Row":      func() { m.Row(tab, fnLo+4, &row) },

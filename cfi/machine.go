@@ -251,7 +251,8 @@ func (p *program) advance(delta uint64, row *Row) Reason {
 
 // setLoc moves to an address, which is encoded as the FDE's own are.
 func (p *program) setLoc(row *Row) Reason {
-	b := bases{section: p.sec.addr, text: p.sec.text, data: p.sec.got, fn: p.fn, hasFn: !p.inCIE, size: p.c.addrSize}
+	b := bases{section: p.sec.addr, text: p.sec.text, data: p.sec.got, fn: p.fn,
+		hasFn: !p.inCIE, size: p.c.addrSize}
 	to, why := pointer(&p.r, p.c.fdeEnc, &b)
 	if why != None {
 		return why

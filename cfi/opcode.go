@@ -72,7 +72,8 @@ func (m *Machine) instruction(p *program, row *Row) Reason {
 		return m.remember(row)
 	case DW_CFA_restore_state:
 		return m.restoreState(row)
-	case DW_CFA_def_cfa, DW_CFA_def_cfa_sf, DW_CFA_def_cfa_register, DW_CFA_def_cfa_offset, DW_CFA_def_cfa_offset_sf, DW_CFA_def_cfa_expression:
+	case DW_CFA_def_cfa, DW_CFA_def_cfa_sf, DW_CFA_def_cfa_register, DW_CFA_def_cfa_offset,
+		DW_CFA_def_cfa_offset_sf, DW_CFA_def_cfa_expression:
 		return p.defCFA(op, row)
 	case DW_CFA_AARCH64_negate_ra_state, DW_CFA_AARCH64_negate_ra_state_pc:
 		if p.arch != context.ArchARM64 {
@@ -97,8 +98,10 @@ func (m *Machine) instruction(p *program, row *Row) Reason {
 // operand: an unknown opcode must be reported as unknown and not as truncated.
 func (m *Machine) register(p *program, op uint8, row *Row) Reason {
 	switch op {
-	case DW_CFA_offset_extended, DW_CFA_offset_extended_sf, DW_CFA_val_offset, DW_CFA_val_offset_sf, DW_CFA_GNU_negative_offset_ext,
-		DW_CFA_restore_extended, DW_CFA_undefined, DW_CFA_same_value, DW_CFA_register, DW_CFA_expression, DW_CFA_val_expression:
+	case DW_CFA_offset_extended, DW_CFA_offset_extended_sf, DW_CFA_val_offset, DW_CFA_val_offset_sf,
+		DW_CFA_GNU_negative_offset_ext,
+		DW_CFA_restore_extended, DW_CFA_undefined, DW_CFA_same_value, DW_CFA_register,
+		DW_CFA_expression, DW_CFA_val_expression:
 	default:
 		return BadOpcode
 	}

@@ -76,7 +76,8 @@ func randomProgram(r *rand.Rand) (code []byte) {
 
 // sameRow compares all that counts; cmp.Diff, at a thousand times the cost, shows what differs.
 func sameRow(a, b *Row) bool {
-	same := a.FDE == b.FDE && a.Lo == b.Lo && a.Hi == b.Hi && a.Used == b.Used && a.RASign == b.RASign && sameRule(&a.CFA, &b.CFA)
+	same := a.FDE == b.FDE && a.Lo == b.Lo && a.Hi == b.Hi && a.Used == b.Used && a.RASign == b.RASign &&
+		sameRule(&a.CFA, &b.CFA)
 	for c := range a.Regs {
 		same = same && sameRule(&a.Regs[c], &b.Regs[c])
 	}
@@ -95,7 +96,8 @@ func TestQuick(t *testing.T) {
 		code := randomProgram(r)
 		var a asm
 		off := a.begin()
-		a.cieID().u8(1).str("").uleb([]uint64{1, 4, 1 << 33, 1 << 63}[r.Intn(4)]).sleb(int64(r.Intn(17) - 8)).u8(16)
+		a.cieID().u8(1).str("").uleb([]uint64{1, 4, 1 << 33,
+			1 << 63}[r.Intn(4)]).sleb(int64(r.Intn(17) - 8)).u8(16)
 		a.raw([][]byte{{DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1}, {DW_CFA_nop}}[r.Intn(8)/7]).end()
 		a.simpleFDE(off, code...)
 		for _, arch := range []context.Arch{context.ArchAMD64, context.ArchARM64} {
@@ -105,7 +107,8 @@ func TestQuick(t *testing.T) {
 			for _, pc := range []uint64{fnLo, fnLo + 1, fnLo + 40, fnLo + 41, fnHi - 1} {
 				why, whyPlain := quick.Row(tab, pc, &got), plainRow(&plain, tab, pc, &want)
 				if why != whyPlain || !sameRow(&got, &want) {
-					t.Fatalf("% x at %#x: %v, one by one %v: %s", code, pc, why, whyPlain, cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(FDE{})))
+					t.Fatalf("% x at %#x: %v, one by one %v: %s", code, pc, why, whyPlain,
+						cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(FDE{})))
 				}
 				if why == None {
 					ran++

@@ -18,7 +18,8 @@ const (
 	Unsupported                   // well formed, but of an unsupported kind
 )
 
-var reasonNames = [...]string{"none", "no-info", "bad-record", "bad-encoding", "bad-opcode", "truncated", "bad-expression", "too-deep", "too-many-steps", "unreadable", "unknown-register", "unsupported"}
+var reasonNames = [...]string{"none", "no-info", "bad-record", "bad-encoding", "bad-opcode", "truncated",
+	"bad-expression", "too-deep", "too-many-steps", "unreadable", "unknown-register", "unsupported"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {

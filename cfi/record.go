@@ -49,7 +49,8 @@ func (s *section) header(off uint64) (rec record, err *FormatError) {
 	if off+4 > uint64(len(s.data)) {
 		rec.ended = true
 		if off < uint64(len(s.data)) {
-			err = s.problem("record length", off, uint64(len(s.data))-off, Truncated, "the section ends inside a length")
+			err = s.problem("record length", off, uint64(len(s.data))-off, Truncated,
+				"the section ends inside a length")
 		}
 		return rec, err
 	}
@@ -216,7 +217,8 @@ func (s *section) augmentation(c *cie, r *buf.Reader, aug []byte) *FormatError {
 			return s.problem("CIE augmentation", at, uint64(letter), why, "its data cannot be read")
 		}
 		if !known && !c.hasAug {
-			return s.problem("CIE augmentation", at, uint64(letter), Unsupported, "unknown letter, and no length to skip it by")
+			return s.problem("CIE augmentation", at, uint64(letter), Unsupported,
+				"unknown letter, and no length to skip it by")
 		}
 		if !known {
 			break
@@ -269,5 +271,6 @@ func (s *section) fde(rec *record, c *cie) (f fde, err *FormatError) {
 			return f, s.problem("FDE augmentation length", at, n, Truncated, "longer than the record")
 		}
 	}
-	return fde{lo: lo, hi: lo + size, insAt: uint32(r.Pos()), insEnd: uint32(rec.end), off: uint32(rec.off)}, nil
+	return fde{lo: lo, hi: lo + size, insAt: uint32(r.Pos()),
+		insEnd: uint32(rec.end), off: uint32(rec.off)}, nil
 }

@@ -86,7 +86,8 @@ func TestRecordKinds(t *testing.T) {
 				t.Fatalf("%v %+v", why, row)
 			}
 			f := row.FDE
-			if f.Lo != fnLo || f.Hi != fnHi || f.RA != 16 || f.Signal != c.signal || f.BKey != c.b || f.DebugFrame != c.debug {
+			if f.Lo != fnLo || f.Hi != fnHi || f.RA != 16 || f.Signal != c.signal || f.BKey != c.b ||
+				f.DebugFrame != c.debug {
 				t.Errorf("FDE = %+v", f)
 			}
 			if row.BKey != c.b {
@@ -188,7 +189,8 @@ func TestFDEEncodings(t *testing.T) {
 				put(&a, uint64(delta))
 				put(&a, 0x20)
 				a.block().end()
-				tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base, TextAddr: text, DataAddr: got})
+				tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base,
+					TextAddr: text, DataAddr: got})
 				if err != nil {
 					t.Fatalf("%#x: %v", format|app, err)
 				}

@@ -21,7 +21,8 @@ const (
 	RegisterOffset             // CFA only: Reg+Off
 )
 
-var kindNames = [...]string{"unspecified", "undefined", "same-value", "offset", "val-offset", "register", "expression", "val-expression", "register-offset"}
+var kindNames = [...]string{"unspecified", "undefined", "same-value", "offset", "val-offset", "register",
+	"expression", "val-expression", "register-offset"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

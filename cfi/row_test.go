@@ -13,7 +13,8 @@ import (
 func goFrames(align int64, program ...byte) []byte {
 	var a asm
 	off := a.begin()
-	a.cieID().u8(1).str("").uleb(1).sleb(align).u8(AMD64RA).raw([]byte{DW_CFA_def_cfa, 7, 8, DW_CFA_offset_extended_sf, AMD64RA, byte(-8/align) & 0x7f}).end()
+	a.cieID().u8(1).str("").uleb(1).sleb(align).u8(AMD64RA).raw([]byte{DW_CFA_def_cfa, 7, 8,
+		DW_CFA_offset_extended_sf, AMD64RA, byte(-8/align) & 0x7f}).end()
 	a.simpleFDE(off, program...)
 	return a.u32(0).b
 }
@@ -32,8 +33,10 @@ func TestGoRegisters(t *testing.T) {
 		if why := m.Row(tab, fnLo, &row); why != None {
 			t.Fatal(why)
 		}
-		if row.Regs[3].Kind != c.rbx || row.Regs[6].Kind != c.rbp || row.Regs[6].Off != -16 || row.Regs[7].Kind != Unspecified {
-			t.Errorf("factor %d: rbx %v, rbp %+v, rsp %v", c.align, row.Regs[3].Kind, row.Regs[6], row.Regs[7].Kind)
+		if row.Regs[3].Kind != c.rbx || row.Regs[6].Kind != c.rbp || row.Regs[6].Off != -16 ||
+			row.Regs[7].Kind != Unspecified {
+			t.Errorf("factor %d: rbx %v, rbp %+v, rsp %v", c.align, row.Regs[3].Kind,
+				row.Regs[6], row.Regs[7].Kind)
 		}
 		var f FDE
 		tab.Each(func(one FDE) bool { f = one; return false })
@@ -55,8 +58,10 @@ func (o *omitAt) Omits(pc uint64, off int64) bool { return pc == o.pc && off == 
 
 // TestRowWithout: an omitted CFA is neither in force nor remembered.
 func TestRowWithout(t *testing.T) {
-	tab := table(t, context.ArchAMD64, ehFrame(DW_CFA_def_cfa_offset, 40, DW_CFA_advance_loc|4, DW_CFA_def_cfa_offset, 16,
-		DW_CFA_advance_loc|1, DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8, DW_CFA_advance_loc|1, DW_CFA_restore_state))
+	tab := table(t, context.ArchAMD64,
+		ehFrame(DW_CFA_def_cfa_offset, 40, DW_CFA_advance_loc|4, DW_CFA_def_cfa_offset, 16,
+			DW_CFA_advance_loc|1, DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
+			DW_CFA_advance_loc|1, DW_CFA_restore_state))
 	for _, c := range []struct {
 		name string
 		omit omitAt
@@ -69,7 +74,8 @@ func TestRowWithout(t *testing.T) {
 		var m Machine
 		var row Row
 		for into, want := range c.want {
-			if why := m.RowWithout(&c.omit, tab, fnLo+uint64(into), &row); why != None || row.CFA.Off != want {
+			if why := m.RowWithout(&c.omit, tab, fnLo+uint64(into), &row); why != None ||
+				row.CFA.Off != want {
 				t.Errorf("%s: at %d: %v, CFA %d, want %d", c.name, into, why, row.CFA.Off, want)
 			}
 		}
@@ -108,10 +114,12 @@ func TestFactors(t *testing.T) {
 			tab := table(t, context.ArchAMD64, factored(4, c.data, 1<<20, c.program...))
 			var m Machine
 			var row Row
-			if why := m.Row(tab, fnLo+c.lo, &row); why != None || row.Lo != fnLo+c.lo || row.Regs[3].Kind != Offset || row.Regs[3].Off != c.rbx {
+			if why := m.Row(tab, fnLo+c.lo, &row); why != None || row.Lo != fnLo+c.lo ||
+				row.Regs[3].Kind != Offset || row.Regs[3].Off != c.rbx {
 				t.Errorf("%v: row from +%#x, rbx %+v", why, row.Lo-fnLo, row.Regs[3])
 			}
-			if why := m.Row(tab, fnLo+c.lo-1, &row); why != None || row.Hi != fnLo+c.lo || row.Regs[3].Kind != Unspecified {
+			if why := m.Row(tab, fnLo+c.lo-1, &row); why != None || row.Hi != fnLo+c.lo ||
+				row.Regs[3].Kind != Unspecified {
 				t.Errorf("%v: row to +%#x before it, rbx %+v", why, row.Hi-fnLo, row.Regs[3])
 			}
 		})
@@ -123,7 +131,8 @@ func TestLongAugmentation(t *testing.T) {
 	for n, ok := range map[int]bool{maxAugmentation: true, maxAugmentation + 1: false} {
 		var a asm
 		cie := a.begin()
-		a.cieID().u8(1).str("z"+strings.Repeat("G", n-1)).uleb(1).sleb(-8).u8(16).uleb(0).u8(DW_CFA_def_cfa, 7, 8).end()
+		a.cieID().u8(1).str("z"+
+			strings.Repeat("G", n-1)).uleb(1).sleb(-8).u8(16).uleb(0).u8(DW_CFA_def_cfa, 7, 8).end()
 		a.begin()
 		a.ciePtr(cie).u64(fnLo).u64(8).uleb(0).end()
 		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b})
@@ -138,7 +147,8 @@ func TestLongAugmentation(t *testing.T) {
 func TestNarrowAddresses(t *testing.T) {
 	a := asm{}
 	cie := a.begin()
-	a.cieID().u8(4).str("zR").u8(4, 0).uleb(1).sleb(-8).uleb(16).uleb(1).u8(DW_EH_PE_datarel|DW_EH_PE_udata4).u8(DW_CFA_def_cfa, 7, 8).end()
+	a.cieID().u8(4).str("zR").u8(4, 0).uleb(1).sleb(-8).uleb(16).uleb(1).u8(DW_EH_PE_datarel|
+		DW_EH_PE_udata4).u8(DW_CFA_def_cfa, 7, 8).end()
 	a.begin()
 	a.ciePtr(cie).u32(0xfffff000).u32(8).uleb(0).end()
 	tab := must.Get(Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, DataAddr: 0x2000}))(t)
@@ -150,7 +160,8 @@ func TestNarrowAddresses(t *testing.T) {
 // TestHeaderIndirect: a header's count or table that would have to be read from
 // relocated memory is refused.
 func TestHeaderIndirect(t *testing.T) {
-	for _, enc := range [][2]uint8{{DW_EH_PE_indirect | DW_EH_PE_udata4, DW_EH_PE_udata4}, {DW_EH_PE_udata4, DW_EH_PE_indirect | DW_EH_PE_udata4}} {
+	for _, enc := range [][2]uint8{{DW_EH_PE_indirect | DW_EH_PE_udata4, DW_EH_PE_udata4},
+		{DW_EH_PE_udata4, DW_EH_PE_indirect | DW_EH_PE_udata4}} {
 		var hdr asm
 		hdr.u8(1, DW_EH_PE_udata4, enc[0], enc[1]).u32(0).u32(1).u32(fnLo).u32(0)
 		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: ehFrame(), EHFrameHdr: hdr.b})

@@ -31,7 +31,8 @@ func TestCIERemembers(t *testing.T) {
 		off int64
 	}{{0x1000, 7, 8}, {0x2000, 6, 64}, {0x2004, 6, 16}, {0x3004, 6, 16}, {0x3000, 6, 32}, {0x1000, 7, 8}} {
 		if why := m.Row(tab, c.pc, &row); why != None || row.CFA.Reg != c.reg || row.CFA.Off != c.off {
-			t.Errorf("%#x: %v, CFA of register %d + %d, want %d + %d", c.pc, why, row.CFA.Reg, row.CFA.Off, c.reg, c.off)
+			t.Errorf("%#x: %v, CFA of register %d + %d, want %d + %d", c.pc, why,
+				row.CFA.Reg, row.CFA.Off, c.reg, c.off)
 		}
 	}
 }
@@ -51,7 +52,8 @@ func TestNoCFAToChange(t *testing.T) {
 
 // TestWideRegisterNumbers: a number of more than 16 bits is no register's.
 func TestWideRegisterNumbers(t *testing.T) {
-	for number, want := range map[uint64]uint16{3: 3, 0xfffe: 0xfffe, 0x10003: 0xffff, 0x1_0000_0003: 0xffff} {
+	for number, want := range map[uint64]uint16{3: 3, 0xfffe: 0xfffe,
+		0x10003: 0xffff, 0x1_0000_0003: 0xffff} {
 		code := new(asm).u8(DW_CFA_register, 3).uleb(number).u8(DW_CFA_def_cfa_register).uleb(number).b
 		var m Machine
 		var row Row
@@ -106,7 +108,8 @@ func TestHeaderStarts(t *testing.T) {
 		a.simpleFDE(cie)
 		h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
 		h.u32(fnLo + by + ^uint32(hdrAddr) + 1).u32(uint32(ehAddr + first - hdrAddr))
-		tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+		tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr,
+			EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
 		if got := tab.Stats().HeaderWrong; got != want {
 			t.Errorf("%d bytes away: %d wrong, want %d", by, got, want)
 		}
@@ -122,7 +125,8 @@ func TestBadCIEAgain(t *testing.T) {
 	a.simpleFDE(cie)
 	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
 	h.u32(fnLo + ^uint32(hdrAddr) + 1).u32(uint32(ehAddr + first - hdrAddr))
-	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr,
+		EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
 	var m Machine
 	var row Row
 	for range 2 {
@@ -148,7 +152,8 @@ func TestFirstIntoRecord(t *testing.T) {
 	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(2)
 	h.u32(0x8000 - hdrAddr).u32(uint32(ehAddr + inner - hdrAddr))
 	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + outer - hdrAddr))
-	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+	tab := Open(Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr,
+		EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
 	if _, why := tab.Find(0x9000); why != NoInfo || tab.Read() {
 		t.Errorf("%v, all read %v", why, tab.Read())
 	}

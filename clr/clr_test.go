@@ -55,7 +55,8 @@ func TestSnapshotFrameWindows(t *testing.T) {
 	}
 	before := f.Registers(context.ArchAMD64).AMD64.Known
 	f.Saved[SavedMask] = ^uint64(0)
-	if r := f.Registers(context.ArchAMD64).AMD64; r.Known != before|both || r.GPR[context.RSI] != 6 || r.GPR[context.RDI] != 7 {
+	if r := f.Registers(context.ArchAMD64).AMD64; r.Known != before|both || r.GPR[context.RSI] != 6 ||
+		r.GPR[context.RDI] != 7 {
 		t.Errorf("known %#x, rsi %d, rdi %d", r.Known, r.GPR[context.RSI], r.GPR[context.RDI])
 	}
 }
@@ -76,7 +77,8 @@ func TestSnapshotFrameRoundTrip(t *testing.T) {
 				t.Errorf("register %d = %d", i, v)
 			}
 		}
-		if got.RIP != 99 || f.Function != 5 || got.Known>>context.RSI&1 == 1 != windows || got.Known>>context.RAX&1 == 1 {
+		if got.RIP != 99 || f.Function != 5 || got.Known>>context.RSI&1 == 1 != windows ||
+			got.Known>>context.RAX&1 == 1 {
 			t.Errorf("windows %v: %+v", windows, got)
 		}
 	}

@@ -20,14 +20,17 @@ var amd64Layouts = [...]amd64Offsets{
 	Win32AMD64: {"Win32 AMD64 CONTEXT", 1232, 0xf8, win32GPR, 0x1a0 + 6*16, 0x30},
 	PALAMD64:   {"PAL AMD64 CONTEXT", 1232, 0xf8, win32GPR, 0x1a0 + 6*16, 0x30},
 	UContextAMD64: {"Linux x86-64 ucontext", 40 + 17*8, 40 + 16*8,
-		[16]int{RAX: 144, RCX: 152, RDX: 136, RBX: 128, RSP: 160, RBP: 120, RSI: 112, RDI: 104, R8: 40, R9: 48, R10: 56, R11: 64, R12: 72, R13: 80, R14: 88, R15: 96}, -1, -1},
+		[16]int{RAX: 144, RCX: 152, RDX: 136, RBX: 128, RSP: 160, RBP: 120, RSI: 112, RDI: 104, R8: 40,
+			R9: 48, R10: 56, R11: 64, R12: 72, R13: 80, R14: 88, R15: 96}, -1, -1},
 	PRStatusAMD64: {"Linux x86-64 NT_PRSTATUS", 112 + 27*8, 112 + 16*8, shift(userGPR, 112), -1, -1},
 	UserRegsAMD64: {"Linux x86-64 user_regs_struct", 27 * 8, 16 * 8, userGPR, -1, -1},
 }
 
-var win32GPR = [16]int{0x78, 0x80, 0x88, 0x90, 0x98, 0xa0, 0xa8, 0xb0, 0xb8, 0xc0, 0xc8, 0xd0, 0xd8, 0xe0, 0xe8, 0xf0}
+var win32GPR = [16]int{0x78, 0x80, 0x88, 0x90, 0x98, 0xa0, 0xa8, 0xb0, 0xb8, 0xc0,
+	0xc8, 0xd0, 0xd8, 0xe0, 0xe8, 0xf0}
 
-var userGPR = [16]int{RAX: 80, RCX: 88, RDX: 96, RBX: 40, RSP: 152, RBP: 32, RSI: 104, RDI: 112, R8: 72, R9: 64, R10: 56, R11: 48, R12: 24, R13: 16, R14: 8, R15: 0}
+var userGPR = [16]int{RAX: 80, RCX: 88, RDX: 96, RBX: 40, RSP: 152, RBP: 32, RSI: 104, RDI: 112, R8: 72,
+	R9: 64, R10: 56, R11: 48, R12: 24, R13: 16, R14: 8, R15: 0}
 
 func shift(offsets [16]int, by int) [16]int {
 	for i := range offsets {

@@ -14,7 +14,8 @@ const (
 // Arches lists the architectures.
 var Arches = [...]Arch{ArchAMD64, ArchARM64}
 
-var archNames = [...]struct{ text, goarch string }{{"unknown architecture", "other"}, {"x86-64", "amd64"}, {"ARM64", "arm64"}}
+var archNames = [...]struct{ text, goarch string }{{"unknown architecture", "other"},
+	{"x86-64", "amd64"}, {"ARM64", "arm64"}}
 
 // String returns the architecture's displayed name.
 func (a Arch) String() string { return archNames[a.index()].text }

@@ -94,7 +94,8 @@ func TestShortContext(t *testing.T) {
 
 func TestConversionDoesNotAllocate(t *testing.T) {
 	b, r := make([]byte, 4096), sample()
-	if n := testing.AllocsPerRun(100, func() { writeAMD64(PALAMD64, b, &r); r, _ = readAMD64(PALAMD64, b) }); n != 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { writeAMD64(PALAMD64, b, &r); r, _ = readAMD64(PALAMD64, b) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -180,7 +181,8 @@ func TestKnownOffsetsARM64(t *testing.T) {
 }
 
 func TestSizesARM64(t *testing.T) {
-	for l, want := range map[Layout]int{Win32ARM64: 912, PALARM64: 912, UContextARM64: 464, PRStatusARM64: 384, UserRegsARM64: 272, lastLayout + 1: 0} {
+	for l, want := range map[Layout]int{Win32ARM64: 912, PALARM64: 912, UContextARM64: 464,
+		PRStatusARM64: 384, UserRegsARM64: 272, lastLayout + 1: 0} {
 		if l.Size() != want {
 			t.Errorf("%s: %d bytes, want %d", l, l.Size(), want)
 		}
@@ -189,7 +191,8 @@ func TestSizesARM64(t *testing.T) {
 
 func TestContextFlagsARM64(t *testing.T) {
 	b := make([]byte, 912)
-	if err := writeARM64(Win32ARM64, b, &ARM64{}); err != nil || !bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}) {
+	if err := writeARM64(Win32ARM64, b, &ARM64{}); err != nil ||
+		!bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}) {
 		t.Errorf("% x, %v", b[:8], err)
 	}
 }
@@ -217,7 +220,8 @@ func TestExtensionRecords(t *testing.T) {
 		known   bool
 	}{
 		{"the vectors alone", record(fpsimdMagic, 528), 528, true},
-		{"behind another", append(record(0x45585401, 32), append(make([]byte, 24), record(fpsimdMagic, 528)...)...), 32 + 528, true},
+		{"behind another", append(record(0x45585401, 32),
+			append(make([]byte, 24), record(fpsimdMagic, 528)...)...), 32 + 528, true},
 		{"no room for records", nil, 0, false},
 		{"half a header", record(fpsimdMagic, 528)[:4], 4, false},
 		{"an end at once", record(0, 0), 4096, false},
@@ -238,7 +242,8 @@ func TestExtensionRecords(t *testing.T) {
 
 func TestConversionDoesNotAllocateARM64(t *testing.T) {
 	b, r := arm64Context(UContextARM64), sampleARM64()
-	if n := testing.AllocsPerRun(100, func() { writeARM64(UContextARM64, b, &r); r, _ = readARM64(UContextARM64, b) }); n != 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { writeARM64(UContextARM64, b, &r); r, _ = readARM64(UContextARM64, b) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -66,7 +66,8 @@ func TestRegisters(t *testing.T) {
 	none.SetSP(1)
 	none.SetFP(1)
 	none.SetKnown(1)
-	if none != before || none.IP() != 0 || none.SP() != 0 || none.FP() != 0 || none.Known() != 0 || none.Lost() == 0 {
+	if none != before || none.IP() != 0 || none.SP() != 0 || none.FP() != 0 || none.Known() != 0 ||
+		none.Lost() == 0 {
 		t.Errorf("registers of no architecture: %+v", none)
 	}
 }
@@ -111,7 +112,8 @@ func TestWrongArchitecture(t *testing.T) {
 	for l := Win32AMD64; l <= lastLayout+1; l++ {
 		for _, a := range []Arch{NoArch, ArchAMD64, ArchARM64} {
 			err := Write(l, b, &Registers{Arch: a})
-			if right := a != NoArch && a == l.Arch(); right != (err == nil) || !right && !errors.As(err, &arch) {
+			if right := a != NoArch && a == l.Arch(); right != (err == nil) ||
+				!right && !errors.As(err, &arch) {
 				t.Errorf("registers of %v written as %s: %v", a, l, err)
 			}
 		}

@@ -91,7 +91,8 @@ func (f *File) headerByProgram(c *CFISections) {
 func (f *File) framesByHeader(c *CFISections, errs *[]error) {
 	addr, ok := ehFramePtr(c.EHFrameHdr, c.EHFrameHdrAddr)
 	if !ok {
-		*errs = append(*errs, f.bad(".eh_frame_hdr", c.EHFrameHdrAddr, uint64(len(c.EHFrameHdr)), "its eh_frame_ptr cannot be read"))
+		*errs = append(*errs, f.bad(".eh_frame_hdr", c.EHFrameHdrAddr, uint64(len(c.EHFrameHdr)),
+			"its eh_frame_ptr cannot be read"))
 		return
 	}
 	b, ok := f.from(addr)

@@ -38,7 +38,8 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s: %s at offset 0x%x: %s (value 0x%x)", e.Name, e.Structure, e.Offset, e.Msg, e.Value)
+	return fmt.Sprintf("%s: %s at offset 0x%x: %s (value 0x%x)", e.Name,
+		e.Structure, e.Offset, e.Msg, e.Value)
 }
 
 // Unwrap returns Err, for errors.Is.
@@ -114,7 +115,8 @@ func New(data []byte, name string) (*File, error) {
 		return nil, err
 	}
 	if f.typ == typeRelocatable {
-		f.problem(f.bad("e_type", 16, uint64(f.typ), "a relocatable object file: it is not linked, so its addresses and its unwind data are not final"))
+		f.problem(f.bad("e_type", 16, uint64(f.typ),
+			"a relocatable object file: it is not linked, so its addresses and its unwind data are not final"))
 	}
 	f.readPrograms(h)
 	f.readSections(h)

@@ -64,14 +64,21 @@ func TestDamagedParts(t *testing.T) {
 		sections        bool // .eh_frame can still be read by name
 		segments        int
 	}{
-		{"section headers outside", "section header", func(b []byte) []byte { le.PutUint64(b[40:], 1<<40); return b }, false, 1},
-		{"section headers that wrap", "section header", func(b []byte) []byte { le.PutUint64(b[40:], ^uint64(0)-10); return b }, false, 1},
+		{"section headers outside", "section header",
+			func(b []byte) []byte { le.PutUint64(b[40:], 1<<40); return b }, false, 1},
+		{"section headers that wrap", "section header",
+			func(b []byte) []byte { le.PutUint64(b[40:], ^uint64(0)-10); return b }, false, 1},
 		{"names index", "e_shstrndx", func(b []byte) []byte { le.PutUint16(b[62:], 99); return b }, false, 1},
-		{"section header size", "e_shentsize", func(b []byte) []byte { le.PutUint16(b[58:], 8); return b }, false, 1},
-		{"program headers outside", "program header", func(b []byte) []byte { le.PutUint64(b[32:], 1<<40); return b }, true, 0},
-		{"program header size", "e_phentsize", func(b []byte) []byte { le.PutUint16(b[54:], 8); return b }, true, 0},
-		{"segment that wraps", "PT_LOAD", func(b []byte) []byte { le.PutUint64(b[64+16:], ^uint64(0)); return b }, true, 0},
-		{"too many sections claimed", "section header", func(b []byte) []byte { le.PutUint16(b[60:], 0xfff0); return b }, true, 1},
+		{"section header size", "e_shentsize",
+			func(b []byte) []byte { le.PutUint16(b[58:], 8); return b }, false, 1},
+		{"program headers outside", "program header",
+			func(b []byte) []byte { le.PutUint64(b[32:], 1<<40); return b }, true, 0},
+		{"program header size", "e_phentsize",
+			func(b []byte) []byte { le.PutUint16(b[54:], 8); return b }, true, 0},
+		{"segment that wraps", "PT_LOAD",
+			func(b []byte) []byte { le.PutUint64(b[64+16:], ^uint64(0)); return b }, true, 0},
+		{"too many sections claimed", "section header",
+			func(b []byte) []byte { le.PutUint16(b[60:], 0xfff0); return b }, true, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := mustNew(t, c.damage(build()))
@@ -89,7 +96,8 @@ func TestDamagedParts(t *testing.T) {
 
 func TestEveryTruncation(t *testing.T) {
 	im := image{segments: []program{{typ: ptLoad, flags: 5}, {typ: ptNote, off: 64, filesz: 32, memsz: 32}}}
-	im.section(sectionHeader{name: ".debug_frame", typ: 1, flags: shfCompressed}, chdr(1, 5, zlibBytes(t, []byte("frame"))))
+	im.section(sectionHeader{name: ".debug_frame", typ: 1, flags: shfCompressed},
+		chdr(1, 5, zlibBytes(t, []byte("frame"))))
 	im.section(sectionHeader{name: ".symtab", typ: shtSymtab, link: 1}, make([]byte, 48))
 	whole := im.bytes()
 	for n := range whole {
@@ -204,11 +212,14 @@ func TestBuildID(t *testing.T) {
 		want  string
 	}{
 		{"alone", id, 4, "abcd"},
-		{"after others", append(append(note("GNU\x00", 5, []byte("xyz"), 4), note("Go\x00\x00", 4, []byte("12345"), 4)...), id...), 4, "abcd"},
-		{"aligned to 8", append(note("GNU\x00", 5, make([]byte, 12), 8), note("GNU\x00", 3, []byte{1}, 8)...), 8, "01"},
+		{"after others", append(append(note("GNU\x00", 5, []byte("xyz"), 4),
+			note("Go\x00\x00", 4, []byte("12345"), 4)...), id...), 4, "abcd"},
+		{"aligned to 8", append(note("GNU\x00", 5, make([]byte, 12), 8),
+			note("GNU\x00", 3, []byte{1}, 8)...), 8, "01"},
 		{"another owner", note("ABC\x00", 3, []byte{1}, 4), 4, ""},
 		{"cut", id[:14], 4, ""},
-		{"size lies", binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, 0xffffffff), 3), 4, ""},
+		{"size lies", binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil,
+			0xffffffff), 3), 4, ""},
 		{"two", slices.Concat(id, note("GNU\x00", 3, []byte{7}, 4)), 4, "abcd"},
 		{"too long", note("GNU\x00", 3, make([]byte, 65), 4), 4, ""},
 	} {
@@ -262,7 +273,8 @@ func TestGoLinked(t *testing.T) {
 		t.Errorf("%s is of Go", libc)
 	}
 	out := filepath.Join(t.TempDir(), "lib.so")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w -extldflags=-Wl,--strip-all", "-o", out, "../profiler/testdata/golib")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w -extldflags=-Wl,--strip-all",
+		"-o", out, "../profiler/testdata/golib")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: no library of Go can be built here: %v %s", err, b)
@@ -284,8 +296,10 @@ func TestBytesAt(t *testing.T) {
 		n  int
 		ok bool
 	}{
-		{0x400000, 4, true}, {0x40003c, 4, true}, {0x40003d, 4, false}, {0x3fffff, 4, false}, {0x401040, 0x20, true},
-		{0x401041, 0x20, false}, {0x401060, 1, false}, {0x500000, 1, false}, {0x400000, -1, false}, {^uint64(0), 8, false},
+		{0x400000, 4, true}, {0x40003c, 4, true}, {0x40003d, 4, false},
+		{0x3fffff, 4, false}, {0x401040, 0x20, true},
+		{0x401041, 0x20, false}, {0x401060, 1, false}, {0x500000, 1, false},
+		{0x400000, -1, false}, {^uint64(0), 8, false},
 	} {
 		b, ok := f.BytesAt(c.at, c.n)
 		if ok != c.ok || ok && len(b) != c.n {

@@ -114,7 +114,8 @@ func (f *File) nameSections(index uint64) {
 	}
 	names, ok := f.fileRange(f.sections[index].off, f.sections[index].size)
 	if !ok {
-		f.problem(f.bad("section names", f.sections[index].off, f.sections[index].size, "lie outside the image"))
+		f.problem(f.bad("section names", f.sections[index].off,
+			f.sections[index].size, "lie outside the image"))
 		return
 	}
 	all := string(names[:min(len(names), maxSharedNames)])

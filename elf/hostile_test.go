@@ -36,7 +36,8 @@ func TestBombs(t *testing.T) {
 		{"zlib, the size a lie", ".debug_frame", shfCompressed, chdr(compressZlib, 1<<16, z)},
 		{"zstd", ".debug_frame", shfCompressed, chdr(compressZstd, n, zs)},
 		{"zstd, the size a lie", ".debug_frame", shfCompressed, chdr(compressZstd, 1<<16, zs)},
-		{"more than a section may have", ".debug_frame", shfCompressed, chdr(compressZlib, 257<<20, make([]byte, 7<<20))},
+		{"more than a section may have", ".debug_frame", shfCompressed,
+			chdr(compressZlib, 257<<20, make([]byte, 7<<20))},
 		{"gnu", ".zdebug_frame", 0, append(binary.BigEndian.AppendUint64([]byte("ZLIB"), n), z...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +80,8 @@ func TestSharedExpansion(t *testing.T) {
 	}{{".a", false}, {".b", true}, {".c", true}, {".a", false}, {".d", true}} {
 		s := f.headerOf(c.name)
 		s.off, s.size = first.off, first.size
-		if _, _, err := f.Section(c.name); errors.Is(err, buf.ErrTooLarge) != c.large || !c.large && err != nil {
+		if _, _, err := f.Section(c.name); errors.Is(err, buf.ErrTooLarge) != c.large ||
+			!c.large && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -104,7 +106,8 @@ func TestSharedNotes(t *testing.T) {
 	data := im.bytes()
 	at := mustNew(t, data).headerOf(".note").off
 	for range 100 {
-		im.segments = append(im.segments, program{typ: ptNote, off: at + 100*56, filesz: 12 * (maxNoteCount / 2), alignTo: 4})
+		im.segments = append(im.segments,
+			program{typ: ptNote, off: at + 100*56, filesz: 12 * (maxNoteCount / 2), alignTo: 4})
 	}
 	f := mustNew(t, im.bytes())
 	if f.notes != maxNoteCount {

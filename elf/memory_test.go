@@ -54,7 +54,8 @@ func TestFromMemory(t *testing.T) {
 		t.Errorf("bias %#x, build ids %q %q", mem.Bias(), mem.BuildID(), file.BuildID())
 	}
 	a, b := file.CFISections(), mem.CFISections()
-	if a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) || !bytes.HasPrefix(b.EHFrameHdr, a.EHFrameHdr[:12]) {
+	if a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) ||
+		!bytes.HasPrefix(b.EHFrameHdr, a.EHFrameHdr[:12]) {
 		t.Errorf("eh_frame at %#x, %#x in memory", a.EHFrameAddr, b.EHFrameAddr)
 	}
 	want := map[string]uint64{}
@@ -117,7 +118,8 @@ func TestNoSectionHeaders(t *testing.T) {
 	clear(stripped[58:64])
 	f := mustNew(t, stripped)
 	b := f.CFISections()
-	if b.Err != nil || a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) || !bytes.Equal(a.EHFrameHdr, b.EHFrameHdr) {
+	if b.Err != nil || a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) ||
+		!bytes.Equal(a.EHFrameHdr, b.EHFrameHdr) {
 		t.Errorf("%v: eh_frame at %#x, want %#x", b.Err, b.EHFrameAddr, a.EHFrameAddr)
 	}
 	n := 0
@@ -141,7 +143,8 @@ func TestBadEHFramePointer(t *testing.T) {
 		"truncated": {1, 0x1b},
 		"version":   {7, 0x1b, 3, 0x3b, 0, 0, 0, 0},
 	} {
-		im := image{segments: []program{{typ: ptLoad}, {typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: uint64(len(hdr)), memsz: 8}}}
+		im := image{segments: []program{{typ: ptLoad},
+			{typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: uint64(len(hdr)), memsz: 8}}}
 		im.section(sectionHeader{name: ".x", typ: 1}, hdr)
 		data := im.bytes()
 		if !bytes.Equal(data[0xb0:0xb0+len(hdr)], hdr) {
@@ -201,7 +204,8 @@ func findVDSO(t *testing.T) (lo, hi uint64) {
 // TestDebugFile: separate debug information has headers without bytes. That is
 // no damage, and no bytes of it are mistaken for frames.
 func TestDebugFile(t *testing.T) {
-	im := image{segments: []program{{typ: ptLoad}, {typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: 8, memsz: 8}}}
+	im := image{segments: []program{{typ: ptLoad},
+		{typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: 8, memsz: 8}}}
 	im.section(sectionHeader{name: ".eh_frame_hdr", typ: shtNobits}, nil)
 	im.section(sectionHeader{name: ".eh_frame", typ: shtNobits}, nil)
 	im.section(sectionHeader{name: ".debug_frame", typ: 1}, []byte("frames"))
@@ -257,11 +261,15 @@ func (im *image) section(s sectionHeader, body []byte) {
 func (im *image) bytes() []byte {
 	f := elfasm.File{Machine: im.machine, Entry: 0x1234}
 	for _, p := range im.segments {
-		f.Segments = append(f.Segments, elfasm.Segment{Type: p.typ, Flags: p.flags, Off: p.off, Addr: p.vaddr, FileSize: p.filesz, MemSize: p.memsz, Align: p.alignTo})
+		f.Segments = append(f.Segments,
+			elfasm.Segment{Type: p.typ, Flags: p.flags, Off: p.off, Addr: p.vaddr, FileSize: p.filesz,
+				MemSize: p.memsz, Align: p.alignTo})
 	}
 	for i, s := range im.sections {
-		f.Sections = append(f.Sections, elfasm.Section{Name: s.name, Type: s.typ, Flags: s.flags, Addr: s.addr, Link: s.link, Info: s.info,
-			Align: s.addrAlign, EntrySize: s.entrySize, Body: im.bodies[i]})
+		f.Sections = append(f.Sections,
+			elfasm.Section{Name: s.name, Type: s.typ, Flags: s.flags,
+				Addr: s.addr, Link: s.link, Info: s.info,
+				Align: s.addrAlign, EntrySize: s.entrySize, Body: im.bodies[i]})
 	}
 	return f.Bytes()
 }

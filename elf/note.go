@@ -58,7 +58,8 @@ func (f *File) notesIn(b []byte, alignment uint64) {
 			r.Skip(pad)
 		}
 		switch {
-		case f.buildID == "" && typ == noteBuildID && string(name) == "GNU\x00" && len(desc) > 0 && len(desc) <= maxBuildID:
+		case f.buildID == "" && typ == noteBuildID && string(name) == "GNU\x00" &&
+			len(desc) > 0 && len(desc) <= maxBuildID:
 			f.buildID = hex.EncodeToString(desc)
 		case typ == noteGoBuild && string(name) == "Go\x00\x00":
 			f.linkedByGo = true

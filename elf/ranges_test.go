@@ -68,7 +68,8 @@ func TestEHFramePtrSigned(t *testing.T) {
 // the build id's.
 func TestNoteBeforeBuildID(t *testing.T) {
 	for _, align := range []int{4, 8} {
-		notes := append(note("odd\x00s", 1, []byte("abc"), align), note("GNU\x00", noteBuildID, []byte{0xab, 0xcd}, align)...)
+		notes := append(note("odd\x00s", 1, []byte("abc"), align),
+			note("GNU\x00", noteBuildID, []byte{0xab, 0xcd}, align)...)
 		var im image
 		im.section(sectionHeader{name: ".note", typ: shtNote, addrAlign: uint64(align)}, notes)
 		if got := mustNew(t, im.bytes()).BuildID(); got != "abcd" {
@@ -89,7 +90,8 @@ func TestFilePart(t *testing.T) {
 
 // TestManyPrograms: the count of more than 65,534 program headers is in section 0.
 func TestManyPrograms(t *testing.T) {
-	im := image{segments: []program{{typ: ptLoad, vaddr: 0x1000, memsz: 16, filesz: 16}, {typ: ptLoad, vaddr: 0x3000, memsz: 16, filesz: 16}}}
+	im := image{segments: []program{{typ: ptLoad, vaddr: 0x1000, memsz: 16, filesz: 16},
+		{typ: ptLoad, vaddr: 0x3000, memsz: 16, filesz: 16}}}
 	im.section(sectionHeader{name: ".text", typ: 1}, []byte("x"))
 	b := im.bytes()
 	shoff := binary.LittleEndian.Uint64(b[40:])

@@ -34,15 +34,20 @@ func TestRelatives(t *testing.T) {
 			im := image{machine: machine}
 			im.section(sectionHeader{name: ".data", typ: 1, flags: 2, addr: data}, words(filled...))
 			const header = 64 + 56 // of the file, and of one segment; sections lie on multiples of 16
-			im.segments = []program{{typ: 1, off: (header + 15) &^ 15, vaddr: data, filesz: 160 * 8, memsz: 160 * 8}}
-			im.section(sectionHeader{name: ".rela.dyn", typ: 4, addr: 0x400}, words(0x3000, relative, 0x77, 0x3008, symbolic, 1, 0x3010, other, 2, 0x3018, relative, 0x88, 9))
-			im.section(sectionHeader{name: ".relr.dyn", typ: 19, addr: 0x500}, words(data, 1<<1|1<<63|1, 1<<2|1, data+150*8, 1<<60|1, data+159*8))
+			im.segments = []program{{typ: 1, off: (header + 15) &^ 15, vaddr: data,
+				filesz: 160 * 8, memsz: 160 * 8}}
+			im.section(sectionHeader{name: ".rela.dyn", typ: 4, addr: 0x400},
+				words(0x3000, relative, 0x77, 0x3008, symbolic, 1, 0x3010, other,
+					2, 0x3018, relative, 0x88, 9))
+			im.section(sectionHeader{name: ".relr.dyn", typ: 19, addr: 0x500},
+				words(data, 1<<1|1<<63|1, 1<<2|1, data+150*8, 1<<60|1, data+159*8))
 			f := must.Get(New(im.bytes(), "image"))(t)
 			got := map[uint64]uint64{}
 			f.Relatives(func(addr, value uint64) bool { got[addr] = value; return true })
 			// The bitmaps are of words 1 to 63, of 64 to 126, and of one that is not in the file.
 			want := map[uint64]uint64{0x3000: 0x77, 0x3018: 0x88,
-				data: 0x100, data + 8*1: 0x101, data + 8*63: 0x100 + 63, data + 8*65: 0x100 + 65, data + 8*150: 0x100 + 150, data + 8*159: 0x100 + 159}
+				data: 0x100, data + 8*1: 0x101, data + 8*63: 0x100 + 63, data + 8*65: 0x100 + 65,
+				data + 8*150: 0x100 + 150, data + 8*159: 0x100 + 159}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}

@@ -119,7 +119,8 @@ func (f *File) charge(s *sectionHeader, size uint64) error {
 	}
 	most := uint64(freeExpansion + buf.MaxRatio*len(f.data))
 	if size > most-f.expanded {
-		return fmt.Errorf("%w: %d bytes, from an image of %d; other sections take %d", buf.ErrTooLarge, size, len(f.data), f.expanded)
+		return fmt.Errorf("%w: %d bytes, from an image of %d; other sections take %d", buf.ErrTooLarge,
+			size, len(f.data), f.expanded)
 	}
 	if f.charged == nil {
 		f.charged = map[*sectionHeader]bool{}
@@ -134,7 +135,8 @@ func expandZstd(raw []byte, size uint64) ([]byte, error) {
 	if err := buf.CheckExpansion(len(raw), size, MaxSection); err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(max(size, 1)))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(max(size, 1)))
 	if err != nil {
 		return nil, err
 	}

@@ -31,12 +31,14 @@ func FuzzWalkAMD64(f *testing.F) {
 	u, plain := amd64.New(), amd64.New()
 	plain.DisableCache(true)
 	f.Fuzz(func(t *testing.T, frames, stack []byte, ip, fp uint64, guess bool) {
-		frames, stack = frames[:len(frames):len(frames)], stack[:len(stack):len(stack)] // a read past the end is a panic
+		frames, stack = frames[:len(frames):len(frames)],
+			stack[:len(stack):len(stack)] // a read past the end is a panic
 		table := cfiTable(frames)
 		if table == nil || len(stack) > 1<<16 {
 			return
 		}
-		mods := module.NewTable(generations.Add(1), []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
+		mods := module.NewTable(generations.Add(1),
+			[]module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
 			[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 		u.SetTable(mods)
 		plain.SetTable(mods)
@@ -111,9 +113,10 @@ func seedWalkAMD64(f *testing.F) {
 		}
 	}
 	if data, addr, ok := hostFrames(4096); ok {
-		eachWalkSeed(cfi.Sections{Arch: context.ArchAMD64, EHFrame: data, EHFrameAddr: addr}, 5, func(ip uint64) {
-			f.Add(data, stack, ip, uint64(walkStack+64), true)
-		})
+		eachWalkSeed(cfi.Sections{Arch: context.ArchAMD64, EHFrame: data, EHFrameAddr: addr}, 5,
+			func(ip uint64) {
+				f.Add(data, stack, ip, uint64(walkStack+64), true)
+			})
 	}
 	for _, program := range [][]byte{
 		nil,
@@ -125,14 +128,16 @@ func seedWalkAMD64(f *testing.F) {
 		{0x16, 7, 3, 0x23, 0x10, 0x96},
 	} {
 		for _, aug := range []string{"zR\x00", "zRS\x00"} {
-			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1))
+			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), 1, 0x78,
+				16, 1, 0, 0x0c, 7, 8, 0x90, 1))
 			body := binary.LittleEndian.AppendUint32(nil, uint32(len(frames)+4))
 			body = binary.LittleEndian.AppendUint64(body, 0)
 			body = binary.LittleEndian.AppendUint64(body, 1<<20)
 			frames = append(frames, ehRecord(append(append(body, 0), program...))...)
 			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
 			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
-			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+0x180), false) // all slots inside the window
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10),
+				uint64(walkStack+0x180), false) // all slots inside the window
 		}
 	}
 }

@@ -18,8 +18,11 @@ func FuzzXdata(f *testing.F) {
 	for _, seed := range [][]byte{
 		{0x19, 0, 0x50, 0x10, 0x17, 0, 0xc0, 0, 0xe1, 0x9b, 0xe4, 0x9b, 0xe3, 0xe4, 0, 0, 0xb0, 4, 0x0f, 0},
 		{7, 0, 0x40, 8, 5, 0, 0x80, 0, 0x81, 0xe4, 0x81, 0xe4},
-		{0x0b, 0, 0, 0x20, 0xe6, 0xd9, 4, 0xe6, 0xda, 7, 0xe6, 0xca, 4, 0xe6, 0xcd, 7, 0xe6, 0x24, 0xe4, 0xe3},
-		{0x2a, 2, 0x50, 0x38, 0x15, 0, 0, 3, 1, 0xe1, 0xd1, 0x88, 0xc9, 6, 0xc8, 0x84, 0xc8, 2, 0x89, 0xe4, 0xc0, 0x94, 1, 0xd1, 0x88, 0xc9, 6, 0xc8, 0x84, 0xc8, 2, 0x89, 0xe4, 0xe3, 0xe3, 0xe3, 0, 0, 0, 0},
+		{0x0b, 0, 0, 0x20, 0xe6, 0xd9, 4, 0xe6, 0xda, 7, 0xe6, 0xca, 4, 0xe6,
+			0xcd, 7, 0xe6, 0x24, 0xe4, 0xe3},
+		{0x2a, 2, 0x50, 0x38, 0x15, 0, 0, 3, 1, 0xe1, 0xd1, 0x88, 0xc9, 6, 0xc8, 0x84, 0xc8, 2, 0x89, 0xe4,
+			0xc0, 0x94, 1, 0xd1, 0x88, 0xc9, 6, 0xc8, 0x84, 0xc8, 2, 0x89, 0xe4,
+			0xe3, 0xe3, 0xe3, 0, 0, 0, 0},
 		{4, 0, 0, 8, 0xec, 1, 1, 0xe4},
 		{0x14, 0, 0, 0, 1, 0, 1, 0, 0x10, 0, 0x40, 0, 0xe1, 0x81, 0xe4, 0xe4},
 	} {
@@ -46,10 +49,12 @@ func FuzzXdata(f *testing.F) {
 
 // FuzzPacked expands any packed word.
 func FuzzPacked(f *testing.F) {
-	for _, w := range []uint32{0x7486085, 0x748603a, 0x02a20021, 0x03910039, 0x11620029, 0x040b0101, 3, 0xffffffff} {
+	for _, w := range []uint32{0x7486085, 0x748603a, 0x02a20021, 0x03910039,
+		0x11620029, 0x040b0101, 3, 0xffffffff} {
 		f.Add(w, uint32(16))
 	}
-	for _, from := range []vectors{{"arm64-native.jsonl.gz", 4}, {"arm64-packedx.jsonl.gz", 4}, {"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+	for _, from := range []vectors{{"arm64-native.jsonl.gz", 4}, {"arm64-packedx.jsonl.gz", 4},
+		{"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
 		eachRecorded(f, from.file, from.every, func(r recorded) {
 			if r.word&3 != 0 {
 				f.Add(r.word, r.into)
@@ -109,7 +114,8 @@ func FuzzWalkARM64(f *testing.F) {
 		if table == nil || table.Len() == 0 || len(stack) > 1<<16 {
 			return
 		}
-		mods := module.NewTable(generations.Add(1), []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
+		mods := module.NewTable(generations.Add(1),
+			[]module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
 			[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 		u.SetTable(mods)
 		plain.SetTable(mods)
@@ -132,7 +138,8 @@ func FuzzWalkARM64(f *testing.F) {
 func seedWalkARM64(f *testing.F) {
 	var stack []byte
 	for i := range uint64(256) {
-		word := [4]uint64{walkStack + 8*i + 32, walkBias + 0x100 + 4*i, walkJIT + 4*i, 0xd4000001d2801168}[i&3]
+		word := [4]uint64{walkStack + 8*i + 32, walkBias + 0x100 + 4*i,
+			walkJIT + 4*i, 0xd4000001d2801168}[i&3]
 		stack = binary.LittleEndian.AppendUint64(stack, word)
 	}
 	for _, s := range sorted(seedCFI(f)) {

@@ -26,7 +26,8 @@ func frameSeed(program ...byte) []byte {
 // pointers of encoding enc. Each FDE covers a range [begin, end) of 32 bits. With a relative
 // encoding, the FDEs cover other addresses, which makes no difference to the fuzzer.
 func encodedSeed(enc byte, ranges ...[2]uint32) []byte {
-	cie := []byte{0, 0, 0, 0, 1, 'z', 'P', 'L', 'R', 0, 1, 0x78, 16, 7, 0x9b, 1, 2, 3, 4, 0xff, enc, 0x0c, 7, 8, 0x90, 1, 0, 0}
+	cie := []byte{0, 0, 0, 0, 1, 'z', 'P', 'L', 'R', 0, 1, 0x78, 16, 7, 0x9b, 1, 2, 3, 4, 0xff,
+		enc, 0x0c, 7, 8, 0x90, 1, 0, 0}
 	out := append([]byte{byte(len(cie)), 0, 0, 0}, cie...)
 	for _, r := range ranges {
 		out = binary.LittleEndian.AppendUint32(append(out, 17, 0, 0, 0), uint32(len(out)+4))
@@ -42,7 +43,8 @@ var programSeeds = [][]byte{
 	{0x41, 0x0e, 0x10, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x83, 3, 0x44, 0x0b, 0xc6},
 	{0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22},
 	{0x10, 3, 2, 0x77, 8, 0x16, 6, 1, 0x30, 0x2e, 0x90, 1, 0x2f, 12, 2},
-	{0x2d, 0x42, 0x2d, 0x09, 16, 2, 0x07, 16, 0x08, 3, 0x14, 12, 2, 0x15, 12, 0x7f, 0x11, 5, 0x7e, 0x12, 7, 0x7f, 0x13, 0x7e},
+	{0x2d, 0x42, 0x2d, 0x09, 16, 2, 0x07, 16, 0x08, 3, 0x14, 12, 2, 0x15, 12, 0x7f, 0x11, 5,
+		0x7e, 0x12, 7, 0x7f, 0x13, 0x7e},
 	{0x01, 4, 0x10, 0, 0, 0, 0, 0, 0, 0x02, 4, 0x03, 1, 0, 0x04, 2, 0, 0, 0, 0x1d, 1, 0, 0, 0, 0, 0, 0, 0},
 }
 
@@ -56,7 +58,8 @@ func FuzzEHFrame(f *testing.F) {
 	for _, enc := range []byte{0x03, 0x0b, 0x1b, 0x2b, 0x3b, 0x4b, 0x50, 0x9b, 0x01, 0x09, 0xff} {
 		f.Add(encodedSeed(enc, [2]uint32{0x1000, 0x1040}, [2]uint32{0x1040, 0x1060}), uint64(0x1000))
 	}
-	f.Add(encodedSeed(3, [2]uint32{0x1000, 0x1100}, [2]uint32{0x1010, 0x1020}, [2]uint32{0x1018, 0x1200}, [2]uint32{0x1000, 0x1000}), uint64(0x1019)) // over each other
+	f.Add(encodedSeed(3, [2]uint32{0x1000, 0x1100}, [2]uint32{0x1010, 0x1020}, [2]uint32{0x1018, 0x1200},
+		[2]uint32{0x1000, 0x1000}), uint64(0x1019)) // over each other
 	for _, s := range sorted(seedCFI(f)) {
 		f.Add(s.EHFrame, ehAddr-s.EHFrameAddr+0x300)
 		f.Add(s.DebugFrame, s.TextAddr)
@@ -90,7 +93,8 @@ func FuzzEHFrameHdr(f *testing.F) {
 		f.Add(s.EHFrameHdr)
 	}
 	f.Fuzz(func(t *testing.T, hdr []byte) {
-		s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: ehAddr, EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
+		s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: ehAddr,
+			EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
 		tab, _ := cfi.Load(s)
 		fde, why := tab.Find(0x1001)
 		if why != cfi.None || fde.Lo != 0x1000 || fde.Hi != 0x1040 {
@@ -175,7 +179,8 @@ func checkRows(t *testing.T, tab *cfi.Table, f *cfi.FDE) {
 
 // sameRow compares without reflection, which would take most of a target's time.
 func sameRow(a, b *cfi.Row) bool {
-	same := a.FDE == b.FDE && a.Lo == b.Lo && a.Hi == b.Hi && a.Used == b.Used && a.RASign == b.RASign && a.BKey == b.BKey && sameRule(&a.CFA, &b.CFA)
+	same := a.FDE == b.FDE && a.Lo == b.Lo && a.Hi == b.Hi && a.Used == b.Used && a.RASign == b.RASign &&
+		a.BKey == b.BKey && sameRule(&a.CFA, &b.CFA)
 	for c := range a.Regs {
 		same = same && sameRule(&a.Regs[c], &b.Regs[c])
 	}
@@ -213,7 +218,8 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(e, uint64(0x1000), true)
 	}
-	for _, constant := range [][]byte{{0x08, 200}, {0x09, 200}, {0x0b, 1, 200}, {0x0c, 1, 2, 3, 200}, {0x0d, 1, 2, 3, 200},
+	for _, constant := range [][]byte{{0x08, 200}, {0x09, 200}, {0x0b, 1, 200},
+		{0x0c, 1, 2, 3, 200}, {0x0d, 1, 2, 3, 200},
 		{0x0e, 1, 2, 3, 4, 5, 6, 7, 200}, {0x0f, 1, 2, 3, 4, 5, 6, 7, 200}, {0x10, 0x90, 1}, {0x11, 0x7f}} {
 		for op := byte(0x12); op <= 0x2e; op++ { // every operation on constants of every size
 			f.Add(append(append(append([]byte{}, constant...), 0x35), op), uint64(0x1000), true)
@@ -247,7 +253,8 @@ func searchTable(pairs ...[2]uint32) []byte {
 	h := []byte{1, 0x1b, 3, 0x3b, 0, 0, 0, 0}
 	h = binary.LittleEndian.AppendUint32(h, uint32(len(pairs)))
 	for _, p := range pairs {
-		h = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(h, p[0]-hdrAt), ehAddr-hdrAt+p[1])
+		h = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(h, p[0]-hdrAt),
+			ehAddr-hdrAt+p[1])
 	}
 	return h
 }
@@ -266,7 +273,8 @@ func FuzzOpened(f *testing.F) {
 	// Not sorted, and one start twice.
 	f.Add(searchTable([2]uint32{0x1040, 53}, [2]uint32{0x1000, 32}), two, uint64(0x1041), uint64(hdrAt))
 	f.Add(searchTable([2]uint32{0x1000, 53}, [2]uint32{0x1000, 32}), two, uint64(0x1000), uint64(hdrAt))
-	f.Add(searchTable([2]uint32{0x1000, 0xfffffff0}, [2]uint32{0x1040, 1}), two, uint64(0x1041), uint64(hdrAt))
+	f.Add(searchTable([2]uint32{0x1000, 0xfffffff0}, [2]uint32{0x1040, 1}), two,
+		uint64(0x1041), uint64(hdrAt))
 	for _, s := range sorted(seedCFI(f)) {
 		f.Add(s.EHFrameHdr, s.EHFrame, s.TextAddr+0x40, s.EHFrameHdrAddr-s.EHFrameAddr+ehAddr)
 	}
@@ -276,11 +284,13 @@ func FuzzOpened(f *testing.F) {
 		}
 		eh, hdr = eh[:len(eh):len(eh)], hdr[:len(hdr):len(hdr)] // a read past the end is a panic
 		for _, arch := range []context.Arch{context.ArchAMD64, context.ArchARM64} {
-			s := cfi.Sections{Arch: arch, EHFrame: eh, EHFrameAddr: ehAddr, EHFrameHdr: hdr, EHFrameHdrAddr: hdrAddr}
+			s := cfi.Sections{Arch: arch, EHFrame: eh, EHFrameAddr: ehAddr,
+				EHFrameHdr: hdr, EHFrameHdrAddr: hdrAddr}
 			all, err := cfi.Load(s)
 			opened := cfi.Open(s)
 			st := all.Stats()
-			o := openedPair{all: all, opened: opened, strict: opened.Read() || st.Overlapping == 0 && st.HeaderWrong == 0 && !blamesHeader(err)}
+			o := openedPair{all: all, opened: opened,
+				strict: opened.Read() || st.Overlapping == 0 && st.HeaderWrong == 0 && !blamesHeader(err)}
 			o.everywhere(t, pc)
 			opened.Complete()
 			o.strict = true
@@ -334,6 +344,7 @@ func (o *openedPair) at(t *testing.T, pc uint64) {
 	}
 	rowWhy, openedWhy := o.m[0].Row(o.all, pc, &o.row[0]), o.m[1].Row(o.opened, pc, &o.row[1])
 	if o.strict && (rowWhy != openedWhy || !sameRow(&o.row[0], &o.row[1])) {
-		t.Fatalf("%#x: row %v %+v of all, %v %+v of the opened", pc, rowWhy, o.row[0].FDE, openedWhy, o.row[1].FDE)
+		t.Fatalf("%#x: row %v %+v of all, %v %+v of the opened", pc, rowWhy,
+			o.row[0].FDE, openedWhy, o.row[1].FDE)
 	}
 }

@@ -19,7 +19,8 @@ const codeAt = 0x100
 // codeModule is a module of an image whose code is at codeAt, without call frame information.
 func codeModule(t *testing.T, machine uint16, code []byte) module.Module {
 	file := must.Get(elf.New(elfasm.Code(machine, codeAt, code), "code"))(t)
-	return module.Module{Start: walkBias, End: walkBias + codeAt + uint64(len(code)), Bias: walkBias, ELF: file}
+	return module.Module{Start: walkBias,
+		End: walkBias + codeAt + uint64(len(code)), Bias: walkBias, ELF: file}
 }
 
 // FuzzCodeAMD64 walks out of any code that has no unwind data: by its bytes,

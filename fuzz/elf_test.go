@@ -53,7 +53,8 @@ func FuzzELF(f *testing.F) {
 		}
 	}
 	f.Add(packedELF(f))
-	for _, at := range []int{4, 5, 18, 32, 40, 54, 56, 58, 60, 62, 64 + 8, 64 + 16, 64 + 32, 64 + 56 + 16, 64 + 56 + 32, 64 + 112 + 64 + 24} {
+	for _, at := range []int{4, 5, 18, 32, 40, 54, 56, 58, 60, 62, 64 + 8, 64 + 16, 64 + 32, 64 + 56 + 16,
+		64 + 56 + 32, 64 + 112 + 64 + 24} {
 		damaged := tinyELF()
 		binary.LittleEndian.PutUint16(damaged[at:], 0xfff0)
 		f.Add(damaged)

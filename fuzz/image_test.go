@@ -25,7 +25,8 @@ func seedImages(t testing.TB) map[string]seedImage {
 	for name, b := range seedFiles(t, "*.dll") {
 		out[name] = seedImage{b, 0x1040}
 	}
-	for machine, file := range map[uint16]string{pe.MachineAMD64: "amd64-native.jsonl.gz", pe.MachineARM64: "arm64-native.jsonl.gz"} {
+	for machine, file := range map[uint16]string{pe.MachineAMD64: "amd64-native.jsonl.gz",
+		pe.MachineARM64: "arm64-native.jsonl.gz"} {
 		pdata, blocks := recordedImage(t, file, 24)
 		out[file] = seedImage{writeImage(machine, pdata, blocks), blocks[0].RVA + 16}
 	}
@@ -72,7 +73,8 @@ func writeImage(machine uint16, pdata []byte, blocks []pe.Block) []byte {
 	last := blocks[len(blocks)-1]
 	directory := (last.RVA + uint32(len(last.Data)) + 0xfff) &^ 0xfff
 	blocks = append(blocks[:len(blocks):len(blocks)], pe.Block{RVA: directory, Data: pdata})
-	im := peasm.File{Machine: machine, Dirs: map[int]peasm.Directory{peasm.Exception: {RVA: directory, Size: uint32(len(pdata))}}}
+	im := peasm.File{Machine: machine,
+		Dirs: map[int]peasm.Directory{peasm.Exception: {RVA: directory, Size: uint32(len(pdata))}}}
 	for _, block := range blocks {
 		im.Sections = append(im.Sections, peasm.Raw(".text", block.RVA, block.Data))
 	}

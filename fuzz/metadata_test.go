@@ -40,7 +40,8 @@ func FuzzTraceMetadata(f *testing.F) {
 	}
 	blob = binary.LittleEndian.AppendUint32(blob, 301)
 	blob = append(blob, make([]byte, 2+8+4+4)...) // name, keywords, version, level
-	fields := append(binary.LittleEndian.AppendUint32(blob[:len(blob):len(blob)], 2), 1, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 'a', 0, 0, 0, 'b', 0, 0, 0, 9, 0, 0, 0, 'c', 0, 0, 0)
+	fields := append(binary.LittleEndian.AppendUint32(blob[:len(blob):len(blob)], 2), 1, 0, 0, 0, 1, 0, 0, 0,
+		9, 0, 0, 0, 'a', 0, 0, 0, 'b', 0, 0, 0, 9, 0, 0, 0, 'c', 0, 0, 0)
 	f.Add(append(blob[:len(blob):len(blob)], make([]byte, 4)...), uint8(4))
 	f.Add(append(fields, 1, 0, 0, 0, 1, 7), uint8(5))
 	f.Add([]byte("\x00\x00\x0e\x00\x01\x01P\xad\x02\x01n\x00\x00\x00\x00\x02\x00\x08\x05"), uint8(6))
@@ -75,7 +76,8 @@ func FuzzTraceMetadata(f *testing.F) {
 // FuzzInlines reads any bytes of a process as a tree of inlined methods: each has a method, and the memory is
 // bounded by what was read.
 func FuzzInlines(f *testing.F) {
-	f.Add([]byte{0x61, 0x70, 0x84, 0xa9, 0xdc, 0x00, 0x7f, 0x00, 0x00, 0x02, 0x90, 0x07, 0x24, 0x06, 0x99, 0x24, 0x3b, 0x90, 0x02, 0x19, 0x90, 0x79, 0xe2, 0x04, 0xe9, 0x24, 0x0b, 0xc0, 0x23}, uint32(47))
+	f.Add([]byte{0x61, 0x70, 0x84, 0xa9, 0xdc, 0x00, 0x7f, 0x00, 0x00, 0x02, 0x90, 0x07, 0x24, 0x06, 0x99,
+		0x24, 0x3b, 0x90, 0x02, 0x19, 0x90, 0x79, 0xe2, 0x04, 0xe9, 0x24, 0x0b, 0xc0, 0x23}, uint32(47))
 	f.Add([]byte{}, uint32(0))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x77}, uint32(1))
 	f.Fuzz(func(t *testing.T, b []byte, native uint32) {
@@ -92,10 +94,13 @@ func FuzzInlines(f *testing.F) {
 // FuzzPDB reads any bytes as a PDB: an error is typed, a name is bounded, and so is the memory.
 func FuzzPDB(f *testing.F) {
 	file := pdbfile.File{
-		Age: 1, Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x1000, Flags: 0x60000020}}, Names: []byte("\x00a.c\x00"),
+		Age: 1, Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x1000, Flags: 0x60000020}},
+		Names:   []byte("\x00a.c\x00"),
 		Publics: []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?f@@YAXXZ"}},
-		Modules: []pdbfile.Module{{Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x20, Text: "f"}},
-			Lines: []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x20, File: 1, Entries: [][2]uint32{{0, 7}, {4, 8}}}}}},
+		Modules: []pdbfile.Module{{Procedures: []pdbfile.Name{{Segment: 1,
+			Offset: 0x10, Size: 0x20, Text: "f"}},
+			Lines: []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x20, File: 1,
+				Entries: [][2]uint32{{0, 7}, {4, 8}}}}}},
 	}
 	f.Add(file.Bytes(), uint32(0x1014))
 	file.Omap = true

@@ -26,7 +26,8 @@ func FuzzMiniDebugInfo(f *testing.F) {
 	f.Add(pack(f, nil))
 	f.Add(pack(f, make([]byte, 1<<16)))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		file := elfasm.File{Sections: []elfasm.Section{{Name: ".gnu_debugdata", Type: elfasm.ProgBits, Body: in}}}
+		file := elfasm.File{Sections: []elfasm.Section{{Name: ".gnu_debugdata",
+			Type: elfasm.ProgBits, Body: in}}}
 		im := must.Get(elf.New(file.Bytes(), "packed"))(t)
 		bounded(t, 1<<20, len(in), func() { symbol.ELF(im, "", nil) })
 	})
@@ -50,7 +51,8 @@ func FuzzSymbols(f *testing.F) {
 		in = in[:min(len(in), 64)]
 		var symbols []symbol.Symbol
 		for i := 0; i+1 < len(in); i += 2 {
-			symbols = append(symbols, symbol.Symbol{Name: string(rune('a' + i)), Addr: base + uint64(in[i]), Size: uint64(in[i+1])})
+			symbols = append(symbols,
+				symbol.Symbol{Name: string(rune('a' + i)), Addr: base + uint64(in[i]), Size: uint64(in[i+1])})
 		}
 		table := symbol.NewTable(symbols, nil)
 		for addr := uint64(base); addr < base+0x200; addr++ {
@@ -136,7 +138,9 @@ func FuzzCLRNames(f *testing.F) {
 // A name may hold anything: none stops the program, and what comes out is no longer
 // than what a few type parameters for each arity make of it.
 func FuzzDemangle(f *testing.F) {
-	for _, s := range []string{"", "App+clo@12-3::Invoke", "A+_Closure$__5-0::_Lambda$__0", "<StartupCode$A>.$B+c@1-2T`1::X-IY`1-Z", "A.B+<>c.<M>b__0_0", "<<<>>>d::MoveNext (async)", "+::`9", "A`1.<", "..::..", "<-.->d::MoveNext (iterator)", "D::A.IMap<B.C,D[]>.get_Item"} {
+	for _, s := range []string{"", "App+clo@12-3::Invoke", "A+_Closure$__5-0::_Lambda$__0",
+		"<StartupCode$A>.$B+c@1-2T`1::X-IY`1-Z", "A.B+<>c.<M>b__0_0", "<<<>>>d::MoveNext (async)", "+::`9",
+		"A`1.<", "..::..", "<-.->d::MoveNext (iterator)", "D::A.IMap<B.C,D[]>.get_Item"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -17,13 +17,16 @@ import (
 func smallTrace(o nettracefile.Options) []byte {
 	w := nettracefile.New(o)
 	if o.Version >= 6 {
-		w.Threads(nettracefile.Thread6{Index: 1, PID: 7, TID: 70}, nettracefile.Thread6{Index: 2, PID: 7, TID: 71, Name: "two"})
+		w.Threads(nettracefile.Thread6{Index: 1, PID: 7, TID: 70},
+			nettracefile.Thread6{Index: 2, PID: 7, TID: 71, Name: "two"})
 	}
-	w.Metadata(nettracefile.Meta{ID: 1, Provider: "Microsoft-Windows-DotNETRuntime", Event: 301, Version: 0, Level: 5, Opcode: 1},
+	w.Metadata(nettracefile.Meta{ID: 1, Provider: "Microsoft-Windows-DotNETRuntime", Event: 301,
+		Version: 0, Level: 5, Opcode: 1},
 		nettracefile.Meta{ID: 2, Provider: "Microsoft-Windows-DotNETRuntime", Event: 302})
 	w.Stacks(1, []uint64{1, 2, 3}, nil)
 	w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 1, Stack: 1, Time: 10, Payload: make([]byte, 11)},
-		nettracefile.Event{Meta: 2, Seq: 2, Thread: 1, Stack: 2, Time: 20, Payload: make([]byte, 2), Sorted: true})
+		nettracefile.Event{Meta: 2, Seq: 2, Thread: 1, Stack: 2, Time: 20,
+			Payload: make([]byte, 2), Sorted: true})
 	w.Point(30, nettracefile.ThreadSeq{Thread: 1, Seq: 2}, nettracefile.ThreadSeq{Thread: 2, Seq: 4})
 	if o.Version >= 6 {
 		w.Remove(nettracefile.ThreadSeq{Thread: 2, Seq: 9})
@@ -72,8 +75,10 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, version uint32) {
 		for _, pointer := range []int{4, 8} {
 			for _, name := range []string{
-				first(clrevent.DecodeTick(b, version, pointer)).Name, first(clrevent.DecodeSampled(b, pointer)).Name,
-				first(clrevent.DecodeException(b, pointer)).Type, first(clrevent.DecodeException(b, pointer)).Message,
+				first(clrevent.DecodeTick(b, version, pointer)).Name,
+				first(clrevent.DecodeSampled(b, pointer)).Name,
+				first(clrevent.DecodeException(b, pointer)).Type,
+				first(clrevent.DecodeException(b, pointer)).Message,
 			} {
 				if len(name) > 2*len(b) { // three bytes of UTF-8 for two
 					t.Fatalf("a name of %d bytes from %d", len(name), len(b))
@@ -109,7 +114,8 @@ func FuzzPayload(f *testing.F) {
 		process, _ := clrevent.DecodeProcess(in)
 		tick, _ := clrevent.DecodeTick(in, version, pointer)
 		exception, _ := clrevent.DecodeException(in, pointer)
-		for _, s := range []string{method.FullName(), module.IL, process.CommandLine, tick.Name, exception.Type, exception.Message} {
+		for _, s := range []string{method.FullName(), module.IL, process.CommandLine, tick.Name,
+			exception.Type, exception.Message} {
 			if len(s) > 4*len(in)+8 {
 				t.Fatalf("a text of %d bytes of %d", len(s), len(in))
 			}
@@ -129,9 +135,12 @@ func FuzzWaits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		in = in[:min(len(in), maxFuzzedEvents)]
 		w := nettracefile.New(nettracefile.Options{PID: 1, Ticks: 1000})
-		w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 81, Version: 2}, nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 91, Version: 1},
-			nettracefile.Meta{ID: 3, Provider: clrevent.Runtime, Event: 301}, nettracefile.Meta{ID: 4, Provider: clrevent.Runtime, Event: 302},
-			nettracefile.Meta{ID: 5, Provider: clrevent.Runtime, Event: 143, Version: 1}, nettracefile.Meta{ID: 6, Provider: clrevent.Runtime, Event: 144, Version: 1})
+		w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 81, Version: 2},
+			nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 91, Version: 1},
+			nettracefile.Meta{ID: 3, Provider: clrevent.Runtime, Event: 301},
+			nettracefile.Meta{ID: 4, Provider: clrevent.Runtime, Event: 302},
+			nettracefile.Meta{ID: 5, Provider: clrevent.Runtime, Event: 143, Version: 1},
+			nettracefile.Meta{ID: 6, Provider: clrevent.Runtime, Event: 144, Version: 1})
 		now, seq := uint64(2000), [8]uint32{}
 		for i, b := range in {
 			now += uint64(b>>3) + 1
@@ -147,7 +156,8 @@ func FuzzWaits(f *testing.F) {
 				w.Stacks(1, []uint64{0x1000, uint64(i)}, []uint64{0x2000})
 			}
 			payload := in[i:min(i+27, len(in))]
-			w.Events(nettracefile.Event{Meta: uint32(b>>4)%6 + 1, Seq: seq[thread], Thread: uint64(thread), Time: now, Stack: uint32(b % 4), Payload: payload})
+			w.Events(nettracefile.Event{Meta: uint32(b>>4)%6 + 1, Seq: seq[thread], Thread: uint64(thread),
+				Time: now, Stack: uint32(b % 4), Payload: payload})
 			if b == 0x77 {
 				w.Point(now, nettracefile.ThreadSeq{Thread: uint64(thread), Seq: seq[thread] + uint32(i%2)})
 			}

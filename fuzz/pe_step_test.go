@@ -29,8 +29,10 @@ func FuzzPEStep(f *testing.F) {
 		for _, v := range []uint32{fn, fn + uint32(min(len(code), 1<<16)), at} {
 			dir = binary.LittleEndian.AppendUint32(dir, v)
 		}
-		im := pe.FromBlocks(pe.MachineAMD64, dir, []pe.Block{{RVA: fn, Data: code[:min(len(code), 0x4000)]}, {RVA: at, Data: info}})
-		mods := module.NewTable(generations.Add(1), []module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil)
+		im := pe.FromBlocks(pe.MachineAMD64, dir,
+			[]pe.Block{{RVA: fn, Data: code[:min(len(code), 0x4000)]}, {RVA: at, Data: info}})
+		mods := module.NewTable(generations.Add(1),
+			[]module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil)
 		u.SetTable(mods)
 		plain.SetTable(mods)
 		mem := stepStack(stack)
@@ -58,7 +60,9 @@ func stepStack(addr uint64) *memory.Window {
 
 // seedPEStep adds the functions recorded from our own test programs.
 func seedPEStep(f *testing.F) {
-	f.Add([]byte{1, 5, 2, 0, 5, 0x32, 1, 0x50}, []byte{0x55, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3}, uint32(5), uint64(0x7000_0400), true)
+	f.Add([]byte{1, 5, 2, 0, 5, 0x32, 1, 0x50},
+		[]byte{0x55, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3},
+		uint32(5), uint64(0x7000_0400), true)
 	for _, epilog := range [][]byte{
 		{0x48, 0x83, 0xc4, 0x20, 0x5d, 0xe9, 0, 0x10, 0, 0},          // a tail jump out of the function
 		{0x48, 0x83, 0xc4, 0x20, 0x5d, 0xeb, 0x80},                   // a short one
@@ -78,8 +82,10 @@ func seedPEStep(f *testing.F) {
 			f.Add(info, code, uint32(8), uint64(0x7000_0400), true)
 		}
 	}
-	for _, from := range []vectors{{"amd64-native.jsonl.gz", 4}, {"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
-		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.code, r.into, uint64(0x7000_0400), true) })
+	for _, from := range []vectors{{"amd64-native.jsonl.gz", 4},
+		{"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every,
+			func(r recorded) { f.Add(r.info, r.code, r.into, uint64(0x7000_0400), true) })
 	}
 }
 
@@ -90,8 +96,10 @@ func seedPEStep(f *testing.F) {
 //   - a stack pointer that only rises unless the caller was interrupted
 //   - the same result with and without caches
 func FuzzPEStepARM64(f *testing.F) {
-	for _, from := range []vectors{{"arm64-native.jsonl.gz", 3}, {"arm64-packedx.jsonl.gz", 3}, {"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
-		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.word&3*r.word, r.into, uint64(0x7000_0400), true) })
+	for _, from := range []vectors{{"arm64-native.jsonl.gz", 3}, {"arm64-packedx.jsonl.gz", 3},
+		{"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every,
+			func(r recorded) { f.Add(r.info, r.word&3*r.word, r.into, uint64(0x7000_0400), true) })
 	}
 	for _, code := range []byte{0xe8, 0xe9, 0xea, 0xeb, 0xec, 0xfc, 0xdf} { // kernel frames, signing, SVE
 		f.Add([]byte{16, 0, 0, 8, code, 0x81, 0xe4, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), true)
@@ -99,7 +107,8 @@ func FuzzPEStepARM64(f *testing.F) {
 	}
 	for _, kind := range []byte{0x00, 0x40, 0x80} { // save_any_reg: x, d, q, with and without a pair
 		f.Add([]byte{16, 0, 0, 8, 0xe7, 0x13, kind, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), true)
-		f.Add([]byte{16, 0, 0, 8, 0xe7, 0x73, kind | 2, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), true)
+		f.Add([]byte{16, 0, 0, 8, 0xe7, 0x73, kind | 2, 0xe4}, uint32(0),
+			uint32(32), uint64(0x7000_0400), true)
 	}
 	u, plain := arm64.New(), arm64.New()
 	plain.DisableCache(true)
@@ -110,10 +119,12 @@ func FuzzPEStepARM64(f *testing.F) {
 		}
 		dir := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, fn), word)
 		im := pe.FromBlocks(pe.MachineARM64, dir, []pe.Block{{RVA: at, Data: xdata[:len(xdata):len(xdata)]}})
-		mods := module.NewTable(generations.Add(1), []module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil)
+		mods := module.NewTable(generations.Add(1),
+			[]module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil)
 		u.SetTable(mods)
 		plain.SetTable(mods)
-		regs := arm64.Registers{PC: base + fn + uint64(into&0xffffc), Sp: stack + 512, Known: context.ARM64All}
+		regs := arm64.Registers{PC: base + fn + uint64(into&0xffffc),
+			Sp: stack + 512, Known: context.ARM64All}
 		for i := range regs.X {
 			regs.X[i] = fp + uint64(i)*16
 		}

@@ -22,10 +22,12 @@ import (
 // imageSeed returns a PE32+ image for x64 with one section. The section has a function at
 // 1000h, its entry at 1100h, and its unwind information at 1110h.
 func imageSeed() []byte {
-	s := peasm.NewSection(".text", 0x1000).Bytes(0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3).Label("end")
+	s := peasm.NewSection(".text", 0x1000).Bytes(0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4,
+		0x20, 0x5b, 0xc3).Label("end")
 	s.Goto(0x1100).Label("entry").U32(0x1000).AtLabel("end", "info")
 	s.Goto(0x1110).Label("info").Bytes(1, 5, 2, 0, 5, 0x32, 1, 0x30).Goto(0x1400)
-	im := peasm.File{Sections: []*peasm.Section{s}, Dirs: map[int]peasm.Directory{peasm.Exception: {Label: "entry", Size: peamd64.EntrySize}}}
+	im := peasm.File{Sections: []*peasm.Section{s},
+		Dirs: map[int]peasm.Directory{peasm.Exception: {Label: "entry", Size: peamd64.EntrySize}}}
 	return im.Bytes()
 }
 
@@ -109,7 +111,8 @@ func sharedNames() []byte {
 	le.PutUint64(b[0x2ff8:], rva+0x4000)
 	copy(b[0x4000:], bytes.Repeat([]byte{'x'}, 0xfff))
 	im := peasm.File{Sections: []*peasm.Section{peasm.Raw(".x", rva, b)}, Dirs: map[int]peasm.Directory{
-		peasm.Export: {RVA: rva, Size: 40}, peasm.Import: {RVA: rva + 0x100, Size: 40}, peasm.Exception: {RVA: rva, Size: 0x5000}}}
+		peasm.Export: {RVA: rva, Size: 40}, peasm.Import: {RVA: rva + 0x100, Size: 40},
+		peasm.Exception: {RVA: rva, Size: 0x5000}}}
 	return im.Bytes()
 }
 
@@ -223,11 +226,13 @@ func sameImage(t *testing.T, file, mapped *pe.File) {
 		}
 		end = s.RVA + uint32(len(file.Tail(s.RVA, maxMapped)))
 	}
-	if len(file.Sections()) > 0 && len(file.Tail(0, maxMapped)) > int(file.Sections()[0].RVA) || len(file.Problems()) != 0 {
+	if len(file.Sections()) > 0 && len(file.Tail(0, maxMapped)) > int(file.Sections()[0].RVA) ||
+		len(file.Problems()) != 0 {
 		return
 	}
 	if !bytes.Equal(file.ExceptionDirectory(), mapped.ExceptionDirectory()) {
-		t.Fatalf("an exception directory of %d bytes, mapped %d", len(file.ExceptionDirectory()), len(mapped.ExceptionDirectory()))
+		t.Fatalf("an exception directory of %d bytes, mapped %d", len(file.ExceptionDirectory()),
+			len(mapped.ExceptionDirectory()))
 	}
 	for i := range min(file.AMD64().Len(), someFunctions) {
 		fn := file.AMD64().Entry(i)
@@ -271,7 +276,8 @@ func stepAnywhere(t *testing.T, im *pe.File, rva uint32) {
 		if stop == unwind.StopNone && regs.Known&(1<<context.RSP) == 0 {
 			t.Fatal("a step to an unknown stack pointer")
 		}
-		if res2, stop2 := amd64.StepPE(im.AMD64(), at, &again, peStack); res2 != res || stop2 != stop || again != regs {
+		if res2, stop2 := amd64.StepPE(im.AMD64(), at, &again, peStack); res2 != res || stop2 != stop ||
+			again != regs {
 			t.Fatal("the same step gives something else")
 		}
 	}
@@ -292,7 +298,8 @@ func newWalkers() *walkers {
 
 // table gives the walkers a table of one module, with managed code outside it.
 func (w *walkers) table(m module.Module) *module.Table {
-	t := module.NewTable(generations.Add(1), []module.Module{m}, []memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+	t := module.NewTable(generations.Add(1), []module.Module{m},
+		[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 	for _, u := range []*amd64.Unwinder{w.x64, w.plainX64} {
 		u.SetTable(t)
 	}
@@ -339,8 +346,10 @@ func FuzzUnwindInfo(f *testing.F) {
 		f.Add(info, body, uint16(5), false)
 		f.Add(info, body, uint16(0x100), true)
 	}
-	for _, from := range []vectors{{"amd64-native.jsonl.gz", 5}, {"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
-		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.code, uint16(r.into), false) })
+	for _, from := range []vectors{{"amd64-native.jsonl.gz", 5},
+		{"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every,
+			func(r recorded) { f.Add(r.info, r.code, uint16(r.into), false) })
 	}
 	f.Fuzz(func(t *testing.T, info, code []byte, offset uint16, unix bool) {
 		info, code = info[:len(info):len(info)], code[:len(code):len(code)]
@@ -378,7 +387,8 @@ func TestImageSeed(t *testing.T) {
 	if err != nil || len(im.Problems()) != 0 {
 		t.Fatal(err, im.Problems())
 	}
-	for rva, part := range map[uint32]amd64.PEPart{0x1005: amd64.PECode, 0x1006: amd64.PEEpilog, 0x100c: amd64.PELeaf} {
+	for rva, part := range map[uint32]amd64.PEPart{0x1005: amd64.PECode,
+		0x1006: amd64.PEEpilog, 0x100c: amd64.PELeaf} {
 		regs := peRegisters(0)
 		res, stop := amd64.StepPE(im.AMD64(), unwind.Instruction(uint64(rva)), &regs, peStack)
 		if stop != unwind.StopNone || res.Part != part {

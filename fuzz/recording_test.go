@@ -28,7 +28,8 @@ func block(raw []byte) []byte {
 	w.Close()
 	head := binary.LittleEndian.AppendUint32(nil, uint32(body.Len()))
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(raw)))
-	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(body.Bytes(), crc32.MakeTable(crc32.Castagnoli)))
+	head = binary.LittleEndian.AppendUint32(head,
+		crc32.Checksum(body.Bytes(), crc32.MakeTable(crc32.Castagnoli)))
 	return append(head, body.Bytes()...)
 }
 
@@ -37,8 +38,10 @@ func block(raw []byte) []byte {
 func FuzzRecording(f *testing.F) {
 	w := wire.NewWriter(nil)
 	w.Hello(&wire.Hello{PID: 1, Arch: "amd64", Runtime: "r", StartUnixNano: 1e9, RateMilliHz: 100_000})
-	w.Module(&wire.Module{ID: 1, Start: 1 << 46, End: 1<<46 + 4096, Bias: 1 << 46, Path: "/lib/a.so", BuildID: "ab"})
-	w.Sample(&wire.Sample{TID: 5, TimeUnixNano: 1e9 + 5, WallNanos: 4, CPUNanos: 1, Gap: 2, Frames: []wire.Frame{{Module: 1, IP: 1<<46 + 5}, {Kind: 4, Gap: 2}, {Kind: 1, Method: 1, IP: 3}}})
+	w.Module(&wire.Module{ID: 1, Start: 1 << 46, End: 1<<46 + 4096, Bias: 1 << 46,
+		Path: "/lib/a.so", BuildID: "ab"})
+	w.Sample(&wire.Sample{TID: 5, TimeUnixNano: 1e9 + 5, WallNanos: 4, CPUNanos: 1, Gap: 2,
+		Frames: []wire.Frame{{Module: 1, IP: 1<<46 + 5}, {Kind: 4, Gap: 2}, {Kind: 1, Method: 1, IP: 3}}})
 	w.Event(&wire.Event{TID: 5, TimeUnixNano: 2e9, Kind: wire.EventWait, Nanos: 1e6})
 	w.Usage(&wire.Usage{TID: 5, CPUNanos: 9})
 	w.Usage(&wire.Usage{CPUNanos: 12})
@@ -92,7 +95,8 @@ func FuzzRaw(f *testing.F) {
 	w := must.Get(raw.Create(empty))(f)
 	w.Close()
 	head := must.Get(os.ReadFile(empty))(f)
-	for _, record := range []string{"S\x08\x00\x00\x00aaaaaaaa", "T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"} {
+	for _, record := range []string{"S\x08\x00\x00\x00aaaaaaaa",
+		"T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		f.Add(append(head[:len(head):len(head)], record...))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -111,12 +115,14 @@ func FuzzRaw(f *testing.F) {
 func FuzzWire(f *testing.F) {
 	w := wire.NewWriter(nil)
 	w.Hello(&wire.Hello{PID: 1, Arch: "amd64", Runtime: "r", RateMilliHz: 100_000})
-	w.Module(&wire.Module{ID: 1, Start: 1 << 46, End: 1<<46 + 4096, Bias: 1 << 46, Path: "/lib/a.so", BuildID: "ab"})
+	w.Module(&wire.Module{ID: 1, Start: 1 << 46, End: 1<<46 + 4096, Bias: 1 << 46,
+		Path: "/lib/a.so", BuildID: "ab"})
 	w.Line(&wire.Line{Addr: 1 << 47, File: "/a.cs", Line: 7})
 	w.Method(&wire.Method{ID: 1, FunctionID: 1 << 47, Name: "A.B", Module: "A"})
 	w.Thread(&wire.Thread{TID: 5, Name: "main"})
 	w.GapName(2, "no-info")
-	w.Sample(&wire.Sample{TID: 5, Gap: 2, Frames: []wire.Frame{{Module: 1, IP: 1<<46 + 5}, {Kind: 4, Gap: 2}, {Kind: 1, Method: 1, IP: 3}}})
+	w.Sample(&wire.Sample{TID: 5, Gap: 2,
+		Frames: []wire.Frame{{Module: 1, IP: 1<<46 + 5}, {Kind: 4, Gap: 2}, {Kind: 1, Method: 1, IP: 3}}})
 	w.Usage(&wire.Usage{TID: 5, CPUNanos: 9, KernelNanos: 1, Cause: wire.CauseShort})
 	w.Stats("lost", 3)
 	w.Note("n")

@@ -26,7 +26,8 @@ func answer(id uint8, body ...byte) []byte {
 // text that is longer than the bytes there are.
 func FuzzAnswer(f *testing.F) {
 	empty := []byte{1, 0, 0, 0, 0}
-	info := append(make([]byte, 4+8+16), append([]byte{3, 0, 0, 0, 'a', 0, 'b', 0, 0, 0}, bytes.Repeat(empty[1:], 5)...)...)
+	info := append(make([]byte, 4+8+16),
+		append([]byte{3, 0, 0, 0, 'a', 0, 'b', 0, 0, 0}, bytes.Repeat(empty[1:], 5)...)...)
 	for _, seed := range [][]byte{
 		answer(0, 1, 2, 3),
 		answer(0, info...),
@@ -39,7 +40,8 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(seed[:len(seed)/2])
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		c := diagnostics.NewClient(1, func() (io.ReadWriteCloser, error) { return reply{bytes.NewReader(in)}, nil })
+		c := diagnostics.NewClient(1,
+			func() (io.ReadWriteCloser, error) { return reply{bytes.NewReader(in)}, nil })
 		if i, err := c.Info(); err == nil {
 			for _, s := range []string{i.CommandLine, i.OS, i.Arch, i.Assembly, i.Version, i.PortableRID} {
 				if len(s) > 4*len(in) {

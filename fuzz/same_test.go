@@ -49,13 +49,15 @@ func checkStep(t *testing.T, u, plain unwind.Walker, regs context.Registers, exa
 		t.Fatalf("%v, but the registers changed", stop)
 	case stop == unwind.StopNone && !at.Exact && now.SP() < regs.SP():
 		t.Fatalf("the stack pointer went down to %#x", now.SP())
-	case stop == unwind.StopNone && (f.CFA != now.SP() || at.Trust.Doubtful() && at.Trust != unwind.TrustOutside):
+	case stop == unwind.StopNone &&
+		(f.CFA != now.SP() || at.Trust.Doubtful() && at.Trust != unwind.TrustOutside):
 		t.Fatalf("frame %+v, trust %v", f, at.Trust)
 	}
 }
 
 // checkWalk walks from regs, those of a thread that was interrupted.
-func checkWalk(t *testing.T, u, plain unwind.Walker, mods *module.Table, regs context.Registers, mem *memory.Window, guess bool) {
+func checkWalk(t *testing.T, u, plain unwind.Walker, mods *module.Table, regs context.Registers,
+	mem *memory.Window, guess bool) {
 	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
 	var out, out2 [walkSteps + 8]unwind.Frame
 	first, second := regs, regs

@@ -61,7 +61,8 @@ func FuzzProtocol(f *testing.F) {
 		f.Add(uint64(b)+100, b*13, []byte("the first choices of a schedule, one a byte"))
 	}
 	f.Fuzz(func(t *testing.T, run uint64, kind byte, choices []byte) {
-		r := worlds.Run(run, worlds.Options{Setup: shape(kind), Chooser: &schedule{choices, sched.Random(run)}})
+		r := worlds.Run(run, worlds.Options{Setup: shape(kind),
+			Chooser: &schedule{choices, sched.Random(run)}})
 		if err := r.Err(); err != nil {
 			t.Error(err)
 		}
@@ -157,7 +158,8 @@ func (functions) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 func mergerOf(w *sim.World) *merge.Merger {
 	m := &mergers
 	if m.x64 == nil {
-		m.x64, m.a64 = merge.New(managed.NewWalker(context.ArchAMD64), functions{}), merge.New(managed.NewWalker(context.ArchARM64), functions{})
+		m.x64, m.a64 = merge.New(managed.NewWalker(context.ArchAMD64), functions{}),
+			merge.New(managed.NewWalker(context.ArchARM64), functions{})
 	}
 	m.host = w.Host
 	one := m.x64

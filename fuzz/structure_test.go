@@ -86,7 +86,8 @@ func (w *whole) edit(script []byte) []byte {
 	for n := 0; n < maxEdits && len(script) >= editSize; n++ {
 		f := w.fields[int(binary.LittleEndian.Uint16(script))%len(w.fields)]
 		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], w.value(out, f, script[2], script[3], binary.LittleEndian.Uint32(script[4:])))
+		binary.LittleEndian.PutUint64(b[:],
+			w.value(out, f, script[2], script[3], binary.LittleEndian.Uint32(script[4:])))
 		copy(out[f.at:f.at+f.size], b[:])
 		script = script[editSize:]
 	}
@@ -104,7 +105,8 @@ func (w *whole) value(data []byte, f field, how, which uint8, v uint32) uint64 {
 	case 2:
 		return old ^ 1<<(which%uint8(8*f.size))
 	case 3:
-		bounds := [...]uint64{0, 1, 1<<64 - 1, 1 << 63, 1<<63 - 1, 1 << 31, 1<<31 - 1, 0xff, 0x80, 0xfff0, 0xfffffff0}
+		bounds := [...]uint64{0, 1, 1<<64 - 1, 1 << 63, 1<<63 - 1, 1 << 31, 1<<31 - 1,
+			0xff, 0x80, 0xfff0, 0xfffffff0}
 		return bounds[int(which)%len(bounds)]
 	case 4:
 		return number(data, w.fields[int(v)%len(w.fields)])
@@ -156,7 +158,8 @@ func TestFields(t *testing.T) {
 		if len(w.fields) < 60 {
 			t.Errorf("%s: %d fields", w.name, len(w.fields))
 		}
-		if out := w.edit(binary.LittleEndian.AppendUint64(nil, 3<<16|2<<24)); len(out) != len(w.data) || slices.Equal(out, w.data) {
+		if out := w.edit(binary.LittleEndian.AppendUint64(nil, 3<<16|2<<24)); len(out) != len(w.data) ||
+			slices.Equal(out, w.data) {
 			t.Errorf("%s: an edit of one field changes nothing", w.name)
 		}
 	}
@@ -174,7 +177,8 @@ func wholeELFs(t testing.TB) (ours, hosts []*whole) {
 		}
 	}
 	ours = append(ours, newWholeELF("packed", packedELF(t)))
-	for _, path := range []string{"/lib/x86_64-linux-gnu/libdl.so.2", "/lib/x86_64-linux-gnu/libz.so.1", "/usr/aarch64-linux-gnu/lib/libdl.so.2", "/lib/x86_64-linux-gnu/libgcc_s.so.1"} {
+	for _, path := range []string{"/lib/x86_64-linux-gnu/libdl.so.2", "/lib/x86_64-linux-gnu/libz.so.1",
+		"/usr/aarch64-linux-gnu/lib/libdl.so.2", "/lib/x86_64-linux-gnu/libgcc_s.so.1"} {
 		if b := hostFile(path, 256<<10); b != nil {
 			hosts = append(hosts, newWholeELF(path, b))
 		}
@@ -241,7 +245,10 @@ func (l *fieldList) frames(at, size int) {
 func FuzzWholeELF(f *testing.F) {
 	ours, hosts := wholeELFs(f)
 	scripts(ours, func(file uint8, script []byte) { f.Add(file, script, uint64(walkBias+0x1000)) })
-	scripts(hosts, func(file uint8, script []byte) { f.Add(hostFileAt+file, script, uint64(walkBias+0x1000)) })
+	scripts(hosts, func(file uint8, script []byte) {
+		f.Add(hostFileAt+file,
+			script, uint64(walkBias+0x1000))
+	})
 	w := newWalkers()
 	f.Fuzz(func(t *testing.T, file uint8, script []byte, ip uint64) {
 		data := choose(ours, hosts, file).edit(script)
@@ -292,7 +299,8 @@ func wholePEs(t testing.TB) (ours, hosts []*whole) {
 	for _, im := range sorted(seedImages(t)) {
 		ours = append(ours, newWholePE("seed", im.file))
 	}
-	for _, path := range []string{"/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/version.dll", "/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/fltlib.dll"} {
+	for _, path := range []string{"/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/version.dll",
+		"/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/fltlib.dll"} {
 		if b := hostFile(path, 256<<10); b != nil {
 			hosts = append(hosts, newWholePE(path, b))
 		}
@@ -330,7 +338,10 @@ func newWholePE(name string, b []byte) *whole {
 	for i := range l.count {
 		l.add(l.sections+40*i, 8, 4, 4, 4, 4)
 	}
-	directory := func(i int) (at, size int) { return l.offset(l.u32(opt + 112 + 8*i)), l.u32(opt + 116 + 8*i) }
+	directory := func(i int) (at, size int) {
+		return l.offset(l.u32(opt + 112 + 8*i)),
+			l.u32(opt + 116 + 8*i)
+	}
 	for i, n := range [...]int{0: 10, 1: 20, 2: 40, 6: 14} { // words of exports, imports, resources, debug
 		if at, size := directory(i); at >= 0 && size != 0 && n != 0 {
 			l.every(at, n, 4)

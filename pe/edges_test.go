@@ -45,7 +45,8 @@ func TestForwarderEdge(t *testing.T) {
 // TestVirtualSize: of a section's bytes in the file, those after its last page are not mapped.
 func TestVirtualSize(t *testing.T) {
 	for virtually, want := range map[uint32]int{0x10: 0x1000, 0x1001: 0x2000, 0x9000: 0x3000, 0: 0x3000} {
-		im := peasm.File{Sections: []*peasm.Section{virtual(peasm.Raw(".x", 0x1000, make([]byte, 0x3000)), virtually)}}
+		im := peasm.File{Sections: []*peasm.Section{virtual(peasm.Raw(".x", 0x1000, make([]byte, 0x3000)),
+			virtually)}}
 		b := im.Bytes()
 		if virtually == 0 { // as some linkers leave it
 			at := bytes.Index(b, []byte(".x\x00"))
@@ -85,7 +86,8 @@ func TestDebugRecords(t *testing.T) {
 		put32(b, entry+20, c.rva)
 		put32(b, entry+24, testHeaders+0x100)
 		record(b, 0x100, "RSDS", "a.pdb")
-		f := must.Get(New(oneSection(".rdata", 0x2000, b, dirDebug, uint32(entry+debugEntry)).Bytes(), "a.dll"))(t)
+		f := must.Get(New(oneSection(".rdata", 0x2000, b, dirDebug, uint32(entry+debugEntry)).Bytes(),
+			"a.dll"))(t)
 		if id, ok := f.DebugID(); !ok || id.PDB != "a.pdb" || id.Age != 9 {
 			t.Errorf("%s: %+v, %v", c.name, id, ok)
 		}
@@ -123,8 +125,10 @@ func TestBudget(t *testing.T) {
 		text int
 	}{
 		{"nothing", &File{}, 1 << 16},
-		{"a file", &File{raw: make([]byte, 1000), runs: []Block{{RVA: 0, Data: make([]byte, 1<<20)}}}, 1<<16 + 8000},
-		{"blocks", &File{runs: []Block{{RVA: 0, Data: make([]byte, 100)}, {RVA: 1000, Data: make([]byte, 900)}}}, 1<<16 + 8000},
+		{"a file", &File{raw: make([]byte, 1000), runs: []Block{{RVA: 0, Data: make([]byte, 1<<20)}}},
+			1<<16 + 8000},
+		{"blocks", &File{runs: []Block{{RVA: 0, Data: make([]byte, 100)},
+			{RVA: 1000, Data: make([]byte, 900)}}}, 1<<16 + 8000},
 		{"a large file", &File{raw: make([]byte, 1<<22)}, maxText},
 	} {
 		if got := c.f.textRoom(); got != c.text {

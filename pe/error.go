@@ -16,7 +16,8 @@ const (
 	BadString          // a string that is outside the image, without end, or too long
 )
 
-var reasons = [...]string{"ok", "no PE signature", "unknown optional header", "bytes end too early", "RVA outside the image",
+var reasons = [...]string{"ok", "no PE signature", "unknown optional header",
+	"bytes end too early", "RVA outside the image",
 	"larger than is read", "not a regular file", "string without end"}
 
 func (r Reason) String() string {

@@ -103,7 +103,8 @@ func FromMemoryBlocks(blocks []Block, name string) (*File, error) {
 // FromBlocks makes an image without headers out of its exception directory and
 // some blocks of bytes: for replaying recorded unwind data.
 func FromBlocks(machine uint16, pdata []byte, blocks []Block) *File {
-	f := &File{name: "blocks", Header: Header{machine: machine, wide: true}, pdata: pdata, runs: rva.Sort(blocks)}
+	f := &File{name: "blocks", Header: Header{machine: machine, wide: true},
+		pdata: pdata, runs: rva.Sort(blocks)}
 	f.size = f.runs.End()
 	f.index()
 	return f

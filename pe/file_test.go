@@ -29,21 +29,25 @@ func TestFile(t *testing.T) {
 		t.Error("the long section name is not read through the string table")
 	}
 	if d := opened.DWARF(); !bytes.Equal(d.EHFrame, []byte{0, 0, 0, 0}) || d.EHFrameAddr != testBase+0x6000 ||
-		!bytes.Equal(d.DebugFrame, []byte{1, 2, 3, 4}) || d.DebugFrameAddr != testBase+0x7000 || d.TextAddr != testBase+0x1000 {
+		!bytes.Equal(d.DebugFrame, []byte{1, 2, 3, 4}) || d.DebugFrameAddr != testBase+0x7000 ||
+		d.TextAddr != testBase+0x1000 {
 		t.Errorf("DWARF sections: %+v", d)
 	}
 }
 
 func checkSample(t *testing.T, f *File) {
-	if f.Machine() != MachineAMD64 || f.ImageBase() != testBase || f.SizeOfImage() != 0x8000 || len(f.Sections()) != 6 || len(f.Problems()) != 0 {
-		t.Errorf("headers: %#x %#x %#x %d %v", f.Machine(), f.ImageBase(), f.SizeOfImage(), len(f.Sections()), f.Problems())
+	if f.Machine() != MachineAMD64 || f.ImageBase() != testBase || f.SizeOfImage() != 0x8000 ||
+		len(f.Sections()) != 6 || len(f.Problems()) != 0 {
+		t.Errorf("headers: %#x %#x %#x %d %v", f.Machine(), f.ImageBase(), f.SizeOfImage(),
+			len(f.Sections()), f.Problems())
 	}
 	id, ok := f.DebugID()
 	if want := "0403020106050807090A0B0C0D0E0F102A"; !ok || id.String() != want || id.PDB != `C:\x\y.pdb` {
 		t.Errorf("debug id %v %s %q", ok, id, id.PDB)
 	}
 	exports, err := f.Exports()
-	if got, want := fmt.Sprint(exports, err), "[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>"; got != want {
+	if got, want := fmt.Sprint(exports, err),
+		"[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>"; got != want {
 		t.Errorf("exports %s, want %s", got, want)
 	}
 	if fn, why := f.AMD64().Find(0x1011); why != amd64.OK || fn.Unwind != 0x4004 {
@@ -84,7 +88,9 @@ func TestBytesAt(t *testing.T) {
 
 // TestBlocksOverlap: the block that begins later applies, and blocks end at 4 GiB.
 func TestBlocksOverlap(t *testing.T) {
-	f := FromBlocks(MachineAMD64, nil, []Block{{RVA: 0x20, Data: []byte{9}}, {RVA: 0x10, Data: make([]byte, 0x20)}, {RVA: 0xfffffffe, Data: make([]byte, 8)}})
+	f := FromBlocks(MachineAMD64, nil,
+		[]Block{{RVA: 0x20, Data: []byte{9}}, {RVA: 0x10, Data: make([]byte, 0x20)},
+			{RVA: 0xfffffffe, Data: make([]byte, 8)}})
 	if b, ok := f.BytesAt(0x20, 1); !ok || b[0] != 9 {
 		t.Errorf("at 20h: %v %v", b, ok)
 	}
@@ -102,8 +108,10 @@ func TestArch(t *testing.T) {
 		arch    context.Arch
 		unix    bool
 	}{
-		{0x8664, context.ArchAMD64, false}, {0xaa64, context.ArchARM64, false}, {0xfd1d, context.ArchAMD64, true}, {0xd11d, context.ArchARM64, true},
-		{0xc020, context.ArchAMD64, true}, {0xec20, context.ArchARM64, true}, {0x14c, context.NoArch, false}, {0, context.NoArch, false},
+		{0x8664, context.ArchAMD64, false}, {0xaa64, context.ArchARM64, false},
+		{0xfd1d, context.ArchAMD64, true}, {0xd11d, context.ArchARM64, true},
+		{0xc020, context.ArchAMD64, true}, {0xec20, context.ArchARM64, true},
+		{0x14c, context.NoArch, false}, {0, context.NoArch, false},
 	} {
 		f := FromBlocks(c.machine, nil, nil)
 		if a, unix := f.Arch(); a != c.arch || unix != c.unix {
@@ -242,7 +250,8 @@ func TestProblems(t *testing.T) {
 	im.Dirs[dirException] = peasm.Directory{RVA: 0x2000, Size: 0x4000}
 	f := must.Get(New(im.Bytes(), "x"))(t)
 	var fe *FormatError
-	if len(f.Problems()) != 1 || !errors.As(f.Problems()[0], &fe) || fe.Structure != "exception directory" || fe.Value != 0x4000 {
+	if len(f.Problems()) != 1 || !errors.As(f.Problems()[0], &fe) || fe.Structure != "exception directory" ||
+		fe.Value != 0x4000 {
 		t.Errorf("problems: %v", f.Problems())
 	}
 	if f.AMD64().Len() != 2 {
@@ -262,7 +271,8 @@ func put64(b []byte, at int, v uint64) { binary.LittleEndian.PutUint64(b[at:], v
 
 // oneSection is an image of one section, which is the directory.
 func oneSection(name string, rva uint32, data []byte, directory int, size uint32) *peasm.File {
-	return &peasm.File{Sections: []*peasm.Section{peasm.Raw(name, rva, data)}, Dirs: map[int]peasm.Directory{directory: {RVA: rva, Size: size}}}
+	return &peasm.File{Sections: []*peasm.Section{peasm.Raw(name, rva, data)},
+		Dirs: map[int]peasm.Directory{directory: {RVA: rva, Size: size}}}
 }
 
 // pdata writes words.
@@ -311,7 +321,8 @@ func sample() *peasm.File {
 			virtual(peasm.Raw(".eh_frame", 0x6000, []byte{0, 0, 0, 0, 9, 9, 9, 9}), 4),
 			peasm.Raw(".debug_frame", 0x7000, []byte{1, 2, 3, 4}),
 		},
-		Dirs: map[int]peasm.Directory{dirExport: {RVA: 0x3000, Size: 0xc0}, dirException: {RVA: 0x2000, Size: 24}, dirDebug: {RVA: 0x3100, Size: 56}},
+		Dirs: map[int]peasm.Directory{dirExport: {RVA: 0x3000, Size: 0xc0},
+			dirException: {RVA: 0x2000, Size: 24}, dirDebug: {RVA: 0x3100, Size: 56}},
 	}
 }
 

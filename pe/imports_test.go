@@ -45,7 +45,9 @@ func importFile(t *testing.T, pe32 bool, section []byte, size uint32) *File {
 func TestImports(t *testing.T) {
 	for _, pe32 := range []bool{false, true} {
 		got, err := importFile(t, pe32, importSection(!pe32, nil), 40).Imports()
-		if err != nil || len(got) != 1 || got[0].DLL != "kernel32.dll" || !slices.Equal(got[0].Names, []string{"ExitProcess"}) || !slices.Equal(got[0].Ordinals, []uint16{7}) {
+		if err != nil || len(got) != 1 || got[0].DLL != "kernel32.dll" ||
+			!slices.Equal(got[0].Names, []string{"ExitProcess"}) ||
+			!slices.Equal(got[0].Ordinals, []uint16{7}) {
 			t.Errorf("PE32 %v: %+v, %v", pe32, got, err)
 		}
 	}

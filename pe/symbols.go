@@ -24,7 +24,8 @@ func (f *File) Functions() (out []Function) {
 		if len(b) < symbolSize {
 			break
 		}
-		if s := int(u16(b[12:])) - 1; u16(b[14:]) == symbolFunction && s >= 0 && s < len(f.sections) && room > 0 {
+		if s := int(u16(b[12:])) - 1; u16(b[14:]) == symbolFunction && s >= 0 &&
+			s < len(f.sections) && room > 0 {
 			if name := f.symbolName(b); name != "" {
 				out, room = append(out, Function{name, f.sections[s].RVA + u32(b[8:])}), room-len(name)
 			}

@@ -47,8 +47,10 @@ func dial(where string) (conn, error) {
 	c := conn(h)
 	limit := int32(sendLimit.Milliseconds())
 	err = errors.Join(
-		os.NewSyscallError("setsockopt", windows.Setsockopt(h, windows.SOL_SOCKET, soSendTimeout, (*byte)(unsafe.Pointer(&limit)), 4)),
-		os.NewSyscallError("connect", windows.Connect(h, &windows.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})),
+		os.NewSyscallError("setsockopt",
+			windows.Setsockopt(h, windows.SOL_SOCKET, soSendTimeout, (*byte)(unsafe.Pointer(&limit)), 4)),
+		os.NewSyscallError("connect",
+			windows.Connect(h, &windows.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})),
 	)
 	if err == nil {
 		err = c.send(binary.LittleEndian.AppendUint32([]byte(rest[i+1:]), uint32(os.Getpid())))

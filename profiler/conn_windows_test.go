@@ -23,12 +23,14 @@ func TestDial(t *testing.T) {
 	tool := must.Get(l.Accept())(t)
 	defer tool.Close()
 	var hello [6 + 4]byte
-	if _, err := io.ReadFull(tool, hello[:]); err != nil || string(hello[:6]) != "secret" || binary.LittleEndian.Uint32(hello[6:]) != windows.GetCurrentProcessId() {
+	if _, err := io.ReadFull(tool, hello[:]); err != nil || string(hello[:6]) != "secret" ||
+		binary.LittleEndian.Uint32(hello[6:]) != windows.GetCurrentProcessId() {
 		t.Errorf("%q, %v", hello, err)
 	}
 	var flags uint32
 	information := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetHandleInformation")
-	if done, _, err := information.Call(uintptr(c), uintptr(unsafe.Pointer(&flags))); done == 0 || flags&windows.HANDLE_FLAG_INHERIT != 0 {
+	if done, _, err := information.Call(uintptr(c), uintptr(unsafe.Pointer(&flags))); done == 0 ||
+		flags&windows.HANDLE_FLAG_INHERIT != 0 {
 		t.Errorf("flags of the socket's handle %#x, %v", flags, err)
 	}
 	if c.ended() {
@@ -43,7 +45,8 @@ func TestDial(t *testing.T) {
 	if err := c.send([]byte("x")); err != nil {
 		t.Errorf("nothing can be said after that: %v", err)
 	}
-	for _, where := range []string{"", "tcp:", "unix:/x", "tcp:127.0.0.1:1", "tcp:10.0.0.1:1:secret", "tcp:[::1]:1:secret"} {
+	for _, where := range []string{"", "tcp:", "unix:/x", "tcp:127.0.0.1:1",
+		"tcp:10.0.0.1:1:secret", "tcp:[::1]:1:secret"} {
 		if c, err := dial(where); err == nil {
 			c.close()
 			t.Errorf("%q: connected", where)

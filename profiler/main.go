@@ -63,7 +63,8 @@ func swgoSampler() {
 	}
 	conn, err := dial(os.Getenv("SEEDWALK_SOCKET"))
 	if err != nil {
-		os.Stderr.WriteString("seedwalk: cannot reach the tool: " + err.Error() + "; the program runs on without being sampled\n")
+		os.Stderr.WriteString("seedwalk: cannot reach the tool: " + err.Error() +
+			"; the program runs on without being sampled\n")
 		return
 	}
 	cfg := config()

@@ -30,7 +30,8 @@ import (
 // frame is among managed code, only the runtime's own tables could know of it.
 // Unreported counts those that a merge without these tables lacks; they are not
 // missing.
-func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) (unreported int, err error) {
+func (h *Host) Check(truth []machine.Frame, out []merge.Frame,
+	res *merge.Result) (unreported int, err error) {
 	if err := miscounted(out, res); err != nil {
 		return 0, err
 	}
@@ -102,7 +103,8 @@ func (c *comparison) end() error {
 	if c.next == len(c.truth) {
 		return nil
 	}
-	return fmt.Errorf("the stack ends above %s, %d frames are missing", c.truth[c.next].Func.Name, len(c.truth)-c.next)
+	return fmt.Errorf("the stack ends above %s, %d frames are missing",
+		c.truth[c.next].Func.Name, len(c.truth)-c.next)
 }
 
 // unreported reports whether frame i of the truth is below managed code and of a kind
@@ -128,12 +130,14 @@ func (h *Host) CheckSeed(truth []machine.Frame, v seed.Verdict, st *machine.Stat
 	}
 	for _, r := range h.preserved() {
 		if st.R[r] != want.R[r] {
-			return fmt.Errorf("the seed's register %d is %#x, truly %#x (%s)", r, st.R[r], want.R[r], truth[top].Func.Name)
+			return fmt.Errorf("the seed's register %d is %#x, truly %#x (%s)", r, st.R[r],
+				want.R[r], truth[top].Func.Name)
 		}
 	}
 	for r := range want.V {
 		if h.vectorPreserved(r) && st.V[r] != want.V[r] {
-			return fmt.Errorf("the seed's vector register %d is %#x, truly %#x (%s)", r, st.V[r], want.V[r], truth[top].Func.Name)
+			return fmt.Errorf("the seed's vector register %d is %#x, truly %#x (%s)", r, st.V[r],
+				want.V[r], truth[top].Func.Name)
 		}
 	}
 	return nil
@@ -186,11 +190,13 @@ func (h *Host) story(truth []machine.Frame, out []merge.Frame) string {
 	sp, fp := h.w.Arch.SP(), h.w.Arch.FP()
 	for i := range truth {
 		t := &truth[i]
-		fmt.Fprintf(&b, "\n  true %2d %-16s ip %#x sp %#x fp %#x exact %v", i, t.Func.Name, t.State.PC, t.State.R[sp], t.State.R[fp], t.Exact)
+		fmt.Fprintf(&b, "\n  true %2d %-16s ip %#x sp %#x fp %#x exact %v", i, t.Func.Name, t.State.PC,
+			t.State.R[sp], t.State.R[fp], t.Exact)
 	}
 	for i := range out {
 		f := &out[i]
-		fmt.Fprintf(&b, "\n  said %2d %-16s ip %#x sp %#x fp %#x exact %v %v", i, h.name(f), f.IP, f.SP, f.FP, f.Exact, f.Trust)
+		fmt.Fprintf(&b, "\n  said %2d %-16s ip %#x sp %#x fp %#x exact %v %v", i, h.name(f),
+			f.IP, f.SP, f.FP, f.Exact, f.Trust)
 	}
 	return b.String()
 }

@@ -178,10 +178,11 @@ func (h *Host) Release(clr.Thread) {
 func (h *Host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
 	h.watch.begin(h.thread(t.ID))
 	defer func() { h.watch.end(h.A); h.watch.rescued = false }()
-	hr = h.w.CLR.DoStackSnapshot(h.A, vm.Call{Thread: t.ID, Flags: vm.RegisterContext, Receive: func(*vm.Callback) clr.HRESULT {
-		callbacks++
-		return clr.S_OK
-	}})
+	hr = h.w.CLR.DoStackSnapshot(h.A,
+		vm.Call{Thread: t.ID, Flags: vm.RegisterContext, Receive: func(*vm.Callback) clr.HRESULT {
+			callbacks++
+			return clr.S_OK
+		}})
 	return callbacks, hr
 }
 
@@ -264,9 +265,10 @@ func (h *Host) fill(s *slot, c *clr.Capture, t *Thread) {
 func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
 	s := h.slot(i)
 	s.frames = s.frames[:0]
-	call := vm.Call{Thread: c.Thread.ID, Flags: vm.RegisterContext, Receive: func(cb *vm.Callback) clr.HRESULT {
-		return h.record(s, c, cb)
-	}}
+	call := vm.Call{Thread: c.Thread.ID, Flags: vm.RegisterContext,
+		Receive: func(cb *vm.Callback) clr.HRESULT {
+			return h.record(s, c, cb)
+		}}
 	if c.Seeded {
 		h.Counts.Seeded++
 		if s.last == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX {

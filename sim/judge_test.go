@@ -90,9 +90,12 @@ var bends = []bend{
 		move(c, 0, c.Thread.StackHigh+0x100000-sp(r))
 		return true
 	}},
-	{"sp zero", seed.ForeignStack, func(r *recorded, c *clr.Capture) bool { move(c, 0, -sp(r)); return true }},
-	{"sp off by one", unusable, func(r *recorded, c *clr.Capture) bool { move(c, 0, 1); return r.top() >= 0 }},
-	{"sp off by four", unusable, func(r *recorded, c *clr.Capture) bool { move(c, 0, 4); return r.top() >= 0 }},
+	{"sp zero", seed.ForeignStack,
+		func(r *recorded, c *clr.Capture) bool { move(c, 0, -sp(r)); return true }},
+	{"sp off by one", unusable,
+		func(r *recorded, c *clr.Capture) bool { move(c, 0, 1); return r.top() >= 0 }},
+	{"sp off by four", unusable,
+		func(r *recorded, c *clr.Capture) bool { move(c, 0, 4); return r.top() >= 0 }},
 	{"sp off by half of what ARM64 demands", unusable, func(r *recorded, c *clr.Capture) bool {
 		move(c, 0, 8)
 		return r.top() >= 0 && r.w.Arch == image.ARM64
@@ -101,7 +104,8 @@ var bends = []bend{
 		move(c, 2, 0)
 		return r.top() >= 0 && r.w.Arch == image.ARM64
 	}},
-	{"ip non-canonical", unusable, func(r *recorded, c *clr.Capture) bool { move(c, 1<<52, 0); return r.top() >= 0 }},
+	{"ip non-canonical", unusable,
+		func(r *recorded, c *clr.Capture) bool { move(c, 1<<52, 0); return r.top() >= 0 }},
 	{"ip in a redirect stub", seed.StubOnTop, func(r *recorded, c *clr.Capture) bool { return r.top() > 0 }},
 	{"ip in a dispatcher", seed.StubOnTop, func(r *recorded, c *clr.Capture) bool { return r.top() > 0 }},
 	{"a dispatcher left as if it had been called", seed.Unsafe, func(r *recorded, c *clr.Capture) bool {
@@ -165,7 +169,8 @@ func TestUnknownRegisters(t *testing.T) {
 	tl := newTools()
 	both(t, func(r *recorded) bool { return r.top() > 0 }, func(t *testing.T, r *recorded) {
 		s, _ := tl.use(r)
-		for _, reg := range [2][]int{image.AMD64: {3, 5, 12, 13, 14, 15}, image.ARM64: {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}}[r.w.Arch] {
+		for _, reg := range [2][]int{image.AMD64: {3, 5, 12, 13, 14, 15},
+			image.ARM64: {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}}[r.w.Arch] {
 			c := r.capture
 			if r.w.Arch == image.ARM64 {
 				c.Regs.ARM64.X[reg] = 0xbad
@@ -217,9 +222,15 @@ func TestGaps(t *testing.T) {
 		make   func(r *recorded, c *clr.Capture) bool
 		untrue bool // the CLR's report holds a frame that is not there
 	}{
-		{"no answer", merge.GapNoAnswer, func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureNoAnswer; return true }, false},
-		{"gone", merge.GapGone, func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureGone; return true }, false},
-		{"foreign", merge.GapForeignStack, func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureForeign; return true }, false},
+		{"no answer", merge.GapNoAnswer,
+			func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureNoAnswer; return true }, false},
+		{"gone", merge.GapGone, func(_ *recorded,
+			c *clr.Capture) bool {
+			c.Status = clr.CaptureGone
+			return true
+		}, false},
+		{"foreign", merge.GapForeignStack,
+			func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureForeign; return true }, false},
 		{"off its stack", merge.GapForeignStack, func(r *recorded, c *clr.Capture) bool {
 			move(c, 0, c.Thread.StackHigh-sp(r))
 			return true
@@ -269,7 +280,8 @@ func TestGaps(t *testing.T) {
 				clear(out)
 				res := m.Merge(&c, out)
 				if res.Complete() {
-					t.Fatalf("%v, %v: a stack with something missing is said to be complete", r.w.Variant, r.w.Arch)
+					t.Fatalf("%v, %v: a stack with something missing is said to be complete",
+						r.w.Variant, r.w.Arch)
 				}
 				if res.Gap == g.want {
 					n++

@@ -136,11 +136,13 @@ func (m *maker) add(f image.Func, err error) {
 // plain adds a function of a simple shape with a call site.
 func (m *maker) plain(name string, fp bool, saves int) {
 	if m.kit.Arch == image.ARM64 {
-		m.add(image.ShapeARM64{RegI: saves, FramePointer: fp, Calls: 1, Body: 3, FrameSize: 96}.Func(m.kit.Format, name))
+		m.add(image.ShapeARM64{RegI: saves, FramePointer: fp, Calls: 1, Body: 3,
+			FrameSize: 96}.Func(m.kit.Format, name))
 		return
 	}
 	regs := []image.Reg{3, 12, 13, 14}[:saves] // RBX R12-R14
-	m.add(image.ShapeAMD64{Saves: regs, FramePointer: fp, Alloc: 48, Calls: 1, Body: 3}.Func(m.kit.Format, name))
+	m.add(image.ShapeAMD64{Saves: regs, FramePointer: fp, Alloc: 48, Calls: 1,
+		Body: 3}.Func(m.kit.Format, name))
 }
 
 // chained adds a function with a frame record like that of most JIT-compiled methods:
@@ -150,7 +152,8 @@ func (m *maker) chained(name string) {
 		m.plain(name, true, 0)
 		return
 	}
-	m.add(image.ShapeAMD64{FramePointer: true, FPOffset: 80, Alloc: 48, Calls: 1, Body: 3}.Func(m.kit.Format, name))
+	m.add(image.ShapeAMD64{FramePointer: true, FPOffset: 80, Alloc: 48, Calls: 1,
+		Body: 3}.Func(m.kit.Format, name))
 }
 
 // leaf adds a function that saves, allocates and calls nothing.
@@ -164,7 +167,8 @@ func (m *maker) leaf(name string) {
 
 func (m *maker) root(name string) {
 	if m.kit.Arch == image.ARM64 {
-		m.add(image.ShapeARM64{Root: true, RegI: 2, Calls: 1, Body: 2, FrameSize: 64}.Func(m.kit.Format, name))
+		m.add(image.ShapeARM64{Root: true, RegI: 2, Calls: 1, Body: 2,
+			FrameSize: 64}.Func(m.kit.Format, name))
 		return
 	}
 	m.add(image.ShapeAMD64{Root: true, Alloc: 40, Calls: 1, Body: 2}.Func(m.kit.Format, name))
@@ -258,7 +262,8 @@ func makeKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 		m.add(image.SignalReturn(a), nil)
 	}
 	k.System = m.build("system", systemBase)
-	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect, ThrowHelper, HijackStub, RedirectEntry} {
+	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect,
+		ThrowHelper, HijackStub, RedirectEntry} {
 		m.plain(n, i%2 == 0, 1+i%3)
 	}
 	if a == image.AMD64 && f == image.PE {

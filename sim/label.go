@@ -51,7 +51,8 @@ func miscounted(out []merge.Frame, res *merge.Result) error {
 	case res.Hidden != managed-res.Managed:
 		return fmt.Errorf("the result counts %d hidden frames, there are %d", res.Hidden, managed-res.Managed)
 	case res.Doubtful != doubtful:
-		return fmt.Errorf("the result says that %d frames rest on a guess, there are %d", res.Doubtful, doubtful)
+		return fmt.Errorf("the result says that %d frames rest on a guess, there are %d",
+			res.Doubtful, doubtful)
 	}
 	return nil
 }
@@ -71,7 +72,8 @@ func outOfOrder(out []merge.Frame) error {
 				behind, at = f.SP, i
 			}
 		case f.Trust == unwind.TrustCLR && f.Kind == unwind.KindManaged && f.SP < behind:
-			return fmt.Errorf("frame %d, sp %#x, is behind frame %d, which the CLR reported with sp %#x", at, behind, i, f.SP)
+			return fmt.Errorf("frame %d, sp %#x, is behind frame %d, which the CLR reported with sp %#x", at,
+				behind, i, f.SP)
 		}
 	}
 	return nil
@@ -86,7 +88,8 @@ func (h *Host) misplaced(t *machine.Frame, f *merge.Frame) string {
 	if f.IP == t.State.PC && f.SP == sp && (f.FP == fp || f.Trust.Doubtful() && !method) {
 		return ""
 	}
-	return fmt.Sprintf("ip %#x sp %#x fp %#x, truly %#x %#x %#x (%s)", f.IP, f.SP, f.FP, t.State.PC, sp, fp, t.Func.Name)
+	return fmt.Sprintf("ip %#x sp %#x fp %#x, truly %#x %#x %#x (%s)", f.IP, f.SP, f.FP,
+		t.State.PC, sp, fp, t.Func.Name)
 }
 
 // mislabeled returns which label of a frame at the place of truth[i] is wrong, or "" if
@@ -96,7 +99,8 @@ func (h *Host) misplaced(t *machine.Frame, f *merge.Frame) string {
 func (h *Host) mislabeled(truth []machine.Frame, i int, f *merge.Frame) string {
 	t := &truth[i]
 	id, kind, module := h.labels(t)
-	unmarked := h.w.CLR.Codes.Managed(t.State.PC) && (f.Trust == unwind.TrustCLR || i > 0 && !signal(&truth[i-1]))
+	unmarked := h.w.CLR.Codes.Managed(t.State.PC) &&
+		(f.Trust == unwind.TrustCLR || i > 0 && !signal(&truth[i-1]))
 	switch {
 	case f.Function != id:
 		return fmt.Sprintf("%s has function %#x, truly %#x", t.Func.Name, f.Function, id)

@@ -31,7 +31,8 @@ func (o *odometer) choose(n int) int {
 }
 
 func (o *odometer) more() bool {
-	for o.at = 0; len(o.digits) > 0; o.digits, o.widths = o.digits[:len(o.digits)-1], o.widths[:len(o.widths)-1] {
+	for o.at = 0; len(o.digits) > 0; o.digits, o.widths = o.digits[:len(o.digits)-1],
+		o.widths[:len(o.widths)-1] {
 		if i := len(o.digits) - 1; o.digits[i]+1 < o.widths[i] {
 			o.digits[i]++
 			return true
@@ -94,12 +95,15 @@ func (l *ledger) Claim(t clr.Thread) bool {
 }
 
 func (l *ledger) Release(t clr.Thread) {
-	l.must(l.claimed == t.ID && l.suspended == 0, "releases %d: %d is claimed, %d suspended", t.ID, l.claimed, l.suspended)
+	l.must(l.claimed == t.ID && l.suspended == 0,
+		"releases %d: %d is claimed, %d suspended", t.ID, l.claimed, l.suspended)
 	l.claimed = 0
 }
 
 func (l *ledger) Prime(t clr.Thread) (int, clr.HRESULT) {
-	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy == 0, "primes with %d: %d is claimed, %d suspended, %d has primed", t.ID, l.claimed, l.suspended, l.primedBy)
+	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy == 0,
+		"primes with %d: %d is claimed, %d suspended, %d has primed", t.ID,
+		l.claimed, l.suspended, l.primedBy)
 	if l.choose(2) == 1 {
 		return 0, clr.S_OK
 	}
@@ -108,7 +112,8 @@ func (l *ledger) Prime(t clr.Thread) (int, clr.HRESULT) {
 }
 
 func (l *ledger) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
-	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy != 0, "suspends %d: %d is claimed, %d suspended, %d has primed", t.ID, l.claimed, l.suspended, l.primedBy)
+	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy != 0,
+		"suspends %d: %d is claimed, %d suspended, %d has primed", t.ID, l.claimed, l.suspended, l.primedBy)
 	l.had, l.result, l.walks, l.look = false, clr.E_FAIL, 0, notAgain
 	s := clr.SuspendStatus(l.choose(3))
 	if l.denied = s == clr.SuspendDenied; s == clr.Suspended {
@@ -141,7 +146,8 @@ var (
 
 // again is the second look of a try.
 func (l *ledger) again(c *clr.Capture) bool {
-	l.must(l.look == notAgain && l.verdict == seed.NotNeeded && l.walks == 1 && l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX,
+	l.must(l.look == notAgain && l.verdict == seed.NotNeeded && l.walks == 1 &&
+		l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX,
 		"looks again: verdict %v, %d walks, the last %v", l.verdict, l.walks, l.result)
 	l.look = notAgain + 1 + look(l.choose(int(lookCount)-1))
 	c.Regs, c.Stack.Data = captured.Regs, ledgerStack[:]
@@ -157,7 +163,8 @@ func (l *ledger) Context(_ int, c *clr.Capture) bool {
 		return l.again(c)
 	}
 	c.Regs, c.Stack = captured.Regs, memory.Run{Data: ledgerStack[:]}
-	l.must(l.suspended == c.Thread.ID && !l.had, "takes the context of %d: %d is suspended", c.Thread.ID, l.suspended)
+	l.must(l.suspended == c.Thread.ID && !l.had,
+		"takes the context of %d: %d is suspended", c.Thread.ID, l.suspended)
 	l.must(c.Frames == nil && !c.Seeded && c.Result.Failed() && !c.Full, "nothing of an earlier try is kept")
 	if l.choose(2) == 1 {
 		return false
@@ -181,13 +188,15 @@ func (l *ledger) Seed(c *clr.Capture) seed.Verdict {
 
 // answers are what DoStackSnapshot says; the last of them in the last two tries
 // only, or there would be too many paths.
-var answers = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.E_FAIL, clr.CORPROF_E_STACKSNAPSHOT_ABORTED, clr.E_INVALIDARG, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX}
+var answers = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.E_FAIL,
+	clr.CORPROF_E_STACKSNAPSHOT_ABORTED, clr.E_INVALIDARG, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX}
 
 func (l *ledger) DoStackSnapshot(i int, c *clr.Capture) {
 	c.Frames = []clr.SnapshotFrame{{}}
 	if l.runtime {
 		t := l.answered[i]
-		l.must(l.inside && t.ID != 0 && t == c.Thread && !l.walked[t] && len(l.asked) == 0, "walks %d in slot %d: %d answered, %d open", c.Thread.ID, i, t.ID, len(l.asked))
+		l.must(l.inside && t.ID != 0 && t == c.Thread && !l.walked[t] && len(l.asked) == 0,
+			"walks %d in slot %d: %d answered, %d open", c.Thread.ID, i, t.ID, len(l.asked))
 		l.walked[t] = true
 		return
 	}
@@ -195,7 +204,8 @@ func (l *ledger) DoStackSnapshot(i int, c *clr.Capture) {
 	l.walks++
 	redirected := l.walks == 2 && l.look == inStub
 	l.must(l.walks == 1 || redirected, "walks it for time %d after look %d", l.walks, l.look)
-	l.must(c.Seeded == (l.verdict == seed.Found || redirected), "the seed is given: %v; verdict %v, walk %d", c.Seeded, l.verdict, l.walks)
+	l.must(c.Seeded == (l.verdict == seed.Found || redirected),
+		"the seed is given: %v; verdict %v, walk %d", c.Seeded, l.verdict, l.walks)
 	l.must(c.Regs == captured.Regs && c.Seed == captured.Regs, "walks from what was captured first")
 	n := len(answers)
 	if l.tries < snapshot.MaxTries-1 {
@@ -215,13 +225,15 @@ func (l *ledger) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0
 func (l *ledger) Now() int64 { l.now++; return l.now }
 
 func (l *ledger) Pause(ns int64) {
-	l.must(l.still() && ns > 0, "pauses for %d ns: %d is claimed, %d suspended, the runtime %v", ns, l.claimed, l.suspended, l.runtime)
+	l.must(l.still() && ns > 0, "pauses for %d ns: %d is claimed, %d suspended, the runtime %v", ns,
+		l.claimed, l.suspended, l.runtime)
 	l.pauses++
 }
 
 func (l *ledger) SuspendRuntime() clr.HRESULT {
 	again := l.suspensions == 0 || clr.SuspensionRetry(l.final)
-	l.must(l.still() && l.pauses == l.suspensions && again, "suspends the runtime, %d times after %d pauses, the last %v", l.suspensions, l.pauses, l.final)
+	l.must(l.still() && l.pauses == l.suspensions && again,
+		"suspends the runtime, %d times after %d pauses, the last %v", l.suspensions, l.pauses, l.final)
 	l.suspensions++
 	l.final = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_SUSPENSION_IN_PROGRESS, clr.E_NOTIMPL}[l.choose(3)]
 	l.runtime = !l.final.Failed()
@@ -240,7 +252,8 @@ func (l *ledger) Enter() {
 }
 
 func (l *ledger) Leave() {
-	l.must(l.runtime && l.inside && len(l.asked) == 0, "leaves: inside %v, %d questions open", l.inside, len(l.asked))
+	l.must(l.runtime && l.inside && len(l.asked) == 0,
+		"leaves: inside %v, %d questions open", l.inside, len(l.asked))
 	l.inside = false
 }
 
@@ -260,10 +273,12 @@ func (l *ledger) Ask(i int, t clr.Thread) {
 }
 
 func (l *ledger) Await(i int, c *clr.Capture) {
-	l.must(l.inside && l.asked[i] == c.Thread && c.Thread.ID != 0, "awaits %d in slot %d, which %d was asked into", c.Thread.ID, i, l.asked[i].ID)
+	l.must(l.inside && l.asked[i] == c.Thread && c.Thread.ID != 0,
+		"awaits %d in slot %d, which %d was asked into", c.Thread.ID, i, l.asked[i].ID)
 	l.must(c.Frames == nil && c.Result.Failed(), "nothing of an earlier round is kept")
 	delete(l.asked, i)
-	c.Status = []clr.CaptureStatus{clr.Captured, clr.CaptureNoAnswer, clr.CaptureGone, clr.CaptureLate}[l.choose(4)]
+	c.Status = []clr.CaptureStatus{clr.Captured, clr.CaptureNoAnswer,
+		clr.CaptureGone, clr.CaptureLate}[l.choose(4)]
 	if c.Status != clr.CaptureGone {
 		l.answered[i] = c.Thread
 	}
@@ -273,14 +288,16 @@ func (l *ledger) Await(i int, c *clr.Capture) {
 }
 
 func (l *ledger) Late(i int, c *clr.Capture) {
-	l.must(!l.runtime && !l.inside && l.late[i] == c.Thread && c.Thread.ID != 0, "awaits %d late in slot %d: suspended %v, inside %v", c.Thread.ID, i, l.runtime, l.inside)
+	l.must(!l.runtime && !l.inside && l.late[i] == c.Thread && c.Thread.ID != 0,
+		"awaits %d late in slot %d: suspended %v, inside %v", c.Thread.ID, i, l.runtime, l.inside)
 	delete(l.late, i)
 	c.Status = clr.Captured
 }
 
 func (l *ledger) reset() {
 	*l = ledger{odometer: l.odometer, log: l.log[:0], verdict: l.verdict,
-		late: map[int]clr.Thread{}, asked: map[int]clr.Thread{}, answered: map[int]clr.Thread{}, alive: map[clr.Thread]bool{}, walked: map[clr.Thread]bool{}}
+		late: map[int]clr.Thread{}, asked: map[int]clr.Thread{}, answered: map[int]clr.Thread{},
+		alive: map[clr.Thread]bool{}, walked: map[clr.Thread]bool{}}
 }
 
 // told fails the test with what led to a fault.

@@ -59,7 +59,8 @@ func TestSampleProtocol(t *testing.T) {
 // captured holds what the last try captured against what was looked at.
 func (l *ledger) captured(t *testing.T, c *clr.Capture) {
 	t.Helper()
-	twice := l.verdict == seed.NotNeeded && (l.look != notAgain || l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
+	twice := l.verdict == seed.NotNeeded &&
+		(l.look != notAgain || l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
 	switch {
 	case c.Regs != captured.Regs:
 		l.told(t, "captured at %d", c.Regs.IP())
@@ -97,7 +98,8 @@ func TestPrimeProtocol(t *testing.T) {
 	for first := true; first || l.more(); first = false {
 		l.reset()
 		s := snapshot.NewThreads(l, l)
-		if o := s.Sample(clr.Thread{ID: 1}); o.Advice != snapshot.AdviceNotPrimed || o.Tries != 0 || len(l.log) != 0 {
+		if o := s.Sample(clr.Thread{ID: 1}); o.Advice != snapshot.AdviceNotPrimed || o.Tries != 0 ||
+			len(l.log) != 0 {
 			l.told(t, "a sample before priming: %+v", o)
 		}
 		ok := s.Prime([]clr.Thread{{ID: 1}, {ID: 2}, {ID: 3}})
@@ -140,9 +142,11 @@ func TestRoundProtocol(t *testing.T) {
 				l.told(t, "left behind: the runtime suspended %v, inside %v", l.runtime, l.inside)
 			case len(l.late) != 0:
 				l.told(t, "%d late copies are not waited for", len(l.late))
-			case o.Result != l.final || o.Captures != want || o.Retries != l.suspensions-1 || o.Retries > snapshot.MaxRetries:
+			case o.Result != l.final || o.Captures != want || o.Retries != l.suspensions-1 ||
+				o.Retries > snapshot.MaxRetries:
 				l.told(t, "%d suspensions, the last %v; it says %+v", l.suspensions, l.final, o)
-			case clr.SuspensionRetry(l.final) != (o.Retries == snapshot.MaxRetries && l.final.Failed() && l.final != clr.E_NOTIMPL):
+			case clr.SuspensionRetry(l.final) != (o.Retries == snapshot.MaxRetries && l.final.Failed() &&
+				l.final != clr.E_NOTIMPL):
 				l.told(t, "%v after %d retries", l.final, o.Retries)
 			case len(l.walked) != len(l.answered):
 				l.told(t, "%d threads answered, %d were walked", len(l.answered), len(l.walked))
@@ -159,7 +163,8 @@ func TestRoundProtocol(t *testing.T) {
 }
 
 // inWindow are the packages that run while threads are suspended.
-var inWindow = []string{"stack/snapshot", "stack/seed", "unwind", "unwind/amd64", "unwind/arm64", "context/memory"}
+var inWindow = []string{"stack/snapshot", "stack/seed", "unwind", "unwind/amd64",
+	"unwind/arm64", "context/memory"}
 
 // A lock that is free cannot be seen by running the code that takes it, nor can
 // a message that is not read. What they are made of must not be there.
@@ -193,7 +198,8 @@ func TestNoAllocation(t *testing.T) {
 	all := recordings()
 	tl := newTools()
 	p := &replay{all: all}
-	samplers := [2]*snapshot.ThreadSampler{snapshot.NewThreads(p, tl.seed[image.AMD64]), snapshot.NewThreads(p, tl.seed[image.ARM64])}
+	samplers := [2]*snapshot.ThreadSampler{snapshot.NewThreads(p, tl.seed[image.AMD64]),
+		snapshot.NewThreads(p, tl.seed[image.ARM64])}
 	for _, s := range samplers {
 		if !s.Prime(make([]clr.Thread, 1)) {
 			t.Fatal("not primed")

@@ -114,22 +114,30 @@ var (
 	_ clr.Runtime = (*replay)(nil)
 )
 
-func (p *replay) Claim(clr.Thread) bool                               { return true }
-func (p *replay) Release(clr.Thread)                                  {}
-func (p *replay) Prime(clr.Thread) (int, clr.HRESULT)                 { return 1, clr.S_OK }
-func (p *replay) Suspend(int, clr.Thread) clr.SuspendStatus           { return clr.Suspended }
-func (p *replay) Resume(int, clr.Thread)                              {}
-func (p *replay) Pause(int64)                                         {}
-func (p *replay) Now() int64                                          { p.now++; return p.now }
-func (p *replay) SuspendRuntime() clr.HRESULT                         { return clr.S_OK }
-func (p *replay) ResumeRuntime() clr.HRESULT                          { return clr.S_OK }
-func (p *replay) Enter()                                              {}
-func (p *replay) Leave()                                              {}
-func (p *replay) Alive(clr.Thread) bool                               { return true }
-func (p *replay) Ask(int, clr.Thread)                                 {}
-func (p *replay) Late(int, *clr.Capture)                              {}
-func (p *replay) Await(i int, c *clr.Capture)                         { p.fill(&p.all[i], c); c.Status = clr.Captured }
-func (p *replay) Context(_ int, c *clr.Capture) bool                  { p.fill(&p.all[p.next], c); return true }
+func (p *replay) Claim(clr.Thread) bool                     { return true }
+func (p *replay) Release(clr.Thread)                        {}
+func (p *replay) Prime(clr.Thread) (int, clr.HRESULT)       { return 1, clr.S_OK }
+func (p *replay) Suspend(int, clr.Thread) clr.SuspendStatus { return clr.Suspended }
+func (p *replay) Resume(int, clr.Thread)                    {}
+func (p *replay) Pause(int64)                               {}
+func (p *replay) Now() int64                                { p.now++; return p.now }
+func (p *replay) SuspendRuntime() clr.HRESULT               { return clr.S_OK }
+func (p *replay) ResumeRuntime() clr.HRESULT                { return clr.S_OK }
+func (p *replay) Enter()                                    {}
+func (p *replay) Leave()                                    {}
+func (p *replay) Alive(clr.Thread) bool                     { return true }
+func (p *replay) Ask(int, clr.Thread)                       {}
+func (p *replay) Late(int, *clr.Capture)                    {}
+func (p *replay) Await(i int, c *clr.Capture) {
+	p.fill(&p.all[i],
+		c)
+	c.Status = clr.Captured
+}
+func (p *replay) Context(_ int, c *clr.Capture) bool {
+	p.fill(&p.all[p.next],
+		c)
+	return true
+}
 func (p *replay) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0, clr.E_FAIL }
 
 func (p *replay) fill(r *recorded, c *clr.Capture) {

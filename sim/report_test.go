@@ -30,23 +30,24 @@ func TestReportDiffers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			both(t, func(r *recorded) bool { return len(r.capture.Frames) > 0 && r.top() >= 0 }, func(t *testing.T, r *recorded) {
-				_, m := tl.use(r)
-				want := m.Merge(&r.capture, out)
-				if want.Hidden != 0 || !want.Complete() {
-					return
-				}
-				c := r.capture
-				c.Frames = append([]clr.SnapshotFrame(nil), c.Frames...)
-				for i := range c.Frames[:len(c.Frames)-1] {
-					if f := &c.Frames[i]; !f.Marker() && (i == 0 || c.Frames[i-1].Marker()) {
-						change(f, &c.Frames[i+1])
+			both(t, func(r *recorded) bool { return len(r.capture.Frames) > 0 && r.top() >= 0 },
+				func(t *testing.T, r *recorded) {
+					_, m := tl.use(r)
+					want := m.Merge(&r.capture, out)
+					if want.Hidden != 0 || !want.Complete() {
+						return
 					}
-				}
-				if got := m.Merge(&c, out); got != want {
-					t.Fatalf("%+v, not %+v", got, want)
-				}
-			})
+					c := r.capture
+					c.Frames = append([]clr.SnapshotFrame(nil), c.Frames...)
+					for i := range c.Frames[:len(c.Frames)-1] {
+						if f := &c.Frames[i]; !f.Marker() && (i == 0 || c.Frames[i-1].Marker()) {
+							change(f, &c.Frames[i+1])
+						}
+					}
+					if got := m.Merge(&c, out); got != want {
+						t.Fatalf("%+v, not %+v", got, want)
+					}
+				})
 		})
 	}
 }
@@ -58,7 +59,8 @@ func TestRecursionUnreported(t *testing.T) {
 	out := make([]merge.Frame, 512)
 	both(t, func(r *recorded) bool {
 		f := r.capture.Frames
-		if len(f) < 3 || r.top() < 0 || r.capture.Result != clr.S_OK || f[0].Marker() || f[0].SP != r.truth[r.top()].State.R[r.w.Arch.SP()] {
+		if len(f) < 3 || r.top() < 0 || r.capture.Result != clr.S_OK || f[0].Marker() ||
+			f[0].SP != r.truth[r.top()].State.R[r.w.Arch.SP()] {
 			return false
 		}
 		return !f[1].Marker() && f[1].FP != f[0].FP
@@ -152,7 +154,8 @@ func TestNoFrameYet(t *testing.T) {
 					c = called(r, k.in, k.bytes)
 				}
 				got := m.Merge(&c, out)
-				if got.N != want.N+1 || got.Gap != want.Gap || got.Doubtful != want.Doubtful || got.Managed != want.Managed {
+				if got.N != want.N+1 || got.Gap != want.Gap || got.Doubtful != want.Doubtful ||
+					got.Managed != want.Managed {
 					t.Fatalf("%v: %+v, not one frame more than %+v", r.w.Variant, got, want)
 				}
 				for i := range was[:want.N] {

@@ -201,7 +201,8 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 		err = fmt.Errorf("%d frames are left out that the runtime's tables know", n)
 	}
 	if err != nil {
-		s.h.A.Fault("a wrong stack (%v, %v, %v): %v%s", res.Verdict, c.Result, advice, err, s.h.story(s.h.Truth[slot], out))
+		s.h.A.Fault("a wrong stack (%v, %v, %v): %v%s", res.Verdict, c.Result, advice, err,
+			s.h.story(s.h.Truth[slot], out))
 	}
 	s.h.w.S.Judge(fingerprint(out, &res))
 	s.tally.Unreported += n

@@ -46,9 +46,11 @@ func TestHostileStacks(t *testing.T) {
 					v := s.Seed(&c)
 					st := r.state(&c)
 					sp := st.R[r.w.Arch.SP()]
-					sound := sp%align == 0 && sp >= b.StackLow && sp < b.StackHigh && (r.w.Arch == image.AMD64 || st.PC%4 == 0)
+					sound := sp%align == 0 && sp >= b.StackLow && sp < b.StackHigh &&
+						(r.w.Arch == image.AMD64 || st.PC%4 == 0)
 					if v == seed.Found && !sound {
-						t.Fatalf("a seed is found at ip %#x sp %#x; the stack is %#x-%#x", st.PC, sp, b.StackLow, b.StackHigh)
+						t.Fatalf("a seed is found at ip %#x sp %#x; the stack is %#x-%#x",
+							st.PC, sp, b.StackLow, b.StackHigh)
 					}
 					if v == seed.Unsafe && !sound {
 						refused[r.w.Arch]++

@@ -34,7 +34,8 @@ func (t tables) preservedAMD64() (known uint32) {
 // Step implements merge.Managed.
 func (t tables) Step(s *unwind.State, mem *memory.Window, _ *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	regs := &s.Regs.AMD64
-	*f = unwind.Frame{IP: regs.RIP, SP: regs.SP(), FP: regs.FP(), Module: -1, Kind: unwind.KindManaged, Exact: s.Exact, Trust: s.Trust}
+	*f = unwind.Frame{IP: regs.RIP, SP: regs.SP(), FP: regs.FP(), Module: -1, Kind: unwind.KindManaged,
+		Exact: s.Exact, Trust: s.Trust}
 	im, fn := t.w.CLR.Codes.Find(s.Address().Lookup())
 	if fn == nil {
 		return unwind.NoInfo

@@ -196,7 +196,8 @@ func (t *Thread) Handler(name string, body func()) {
 // push adds the managed frame from which t has just called to the Frame chain.
 func (t *Thread) push(before machine.State, resumable bool) {
 	t.truth = t.M.Truth(t.truth[:0])
-	t.Chain = append(t.Chain, vm.Frame{Address: before.R[t.W.Arch.SP()], Caller: t.truth[1].State, Resumable: resumable})
+	t.Chain = append(t.Chain,
+		vm.Frame{Address: before.R[t.W.Arch.SP()], Caller: t.truth[1].State, Resumable: resumable})
 }
 
 func (t *Thread) pop() { t.Chain = t.Chain[:len(t.Chain)-1] }

@@ -85,8 +85,10 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	w := &World{
 		store: storeOf(s),
 		Setup: setup, Kit: kit, S: s, CLR: vm.New(setup.Variant, setup.Arch),
-		Heap: &sched.Lock{Name: "process heap"}, Loader: &sched.Lock{Name: "loader"}, Env: &sched.Lock{Name: "environment"},
-		Tables: &sched.Lock{Name: "function tables"}, Log: &sched.Lock{Name: "log"}, Profiler: &sched.Lock{Name: "profiler"}, GoWorld: &sched.Lock{Name: "Go's world"},
+		Heap: &sched.Lock{Name: "process heap"}, Loader: &sched.Lock{Name: "loader"},
+		Env:    &sched.Lock{Name: "environment"},
+		Tables: &sched.Lock{Name: "function tables"}, Log: &sched.Lock{Name: "log"},
+		Profiler: &sched.Lock{Name: "profiler"}, GoWorld: &sched.Lock{Name: "Go's world"},
 		nextID: 0x100,
 	}
 	w.CLR.Codes.Add(kit.Code, kit.Kinds, FirstFunction)

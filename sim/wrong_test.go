@@ -199,16 +199,21 @@ func TestJudgeRefusesWrongSeeds(t *testing.T) {
 		v    seed.Verdict
 		bend func(g *good, st *machine.State) bool
 	}{
-		{"no managed frame where there is one", seed.NoManaged, func(*good, *machine.State) bool { return true }},
-		{"not needed where the top is unmanaged", seed.NotNeeded, func(*good, *machine.State) bool { return true }},
+		{"no managed frame where there is one", seed.NoManaged,
+			func(*good, *machine.State) bool { return true }},
+		{"not needed where the top is unmanaged", seed.NotNeeded,
+			func(*good, *machine.State) bool { return true }},
 		{"found where no frame is managed", seed.Found, func(g *good, _ *machine.State) bool {
 			g.r = &recorded{w: g.r.w, truth: g.r.truth[:g.r.top()]}
 			return true
 		}},
 		{"ip one byte off", seed.Found, func(_ *good, st *machine.State) bool { st.PC--; return true }},
-		{"the frame below", seed.Found, func(g *good, st *machine.State) bool { *st = g.r.truth[g.r.top()+1].State; return true }},
-		{"sp a word off", seed.Found, func(g *good, st *machine.State) bool { st.R[g.r.w.Arch.SP()] += 8; return true }},
-		{"fp a word off", seed.Found, func(g *good, st *machine.State) bool { st.R[g.r.w.Arch.FP()] += 8; return true }},
+		{"the frame below", seed.Found,
+			func(g *good, st *machine.State) bool { *st = g.r.truth[g.r.top()+1].State; return true }},
+		{"sp a word off", seed.Found,
+			func(g *good, st *machine.State) bool { st.R[g.r.w.Arch.SP()] += 8; return true }},
+		{"fp a word off", seed.Found,
+			func(g *good, st *machine.State) bool { st.R[g.r.w.Arch.FP()] += 8; return true }},
 		{"the last preserved register", seed.Found, func(g *good, st *machine.State) bool {
 			st.R[[2]int{image.AMD64: 15, image.ARM64: 28}[g.r.w.Arch]]++
 			return true

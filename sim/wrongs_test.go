@@ -22,17 +22,26 @@ var wrongs = []struct {
 }{
 	// Frames of a complete stack that are missing, repeated, or invented.
 	{"the leaf is missing", "not in the truth", func(g *good) bool { g.out = g.out[1:]; return true }, false},
-	{"the root is missing", "1 frames are missing", func(g *good) bool { g.out = g.out[:len(g.out)-1]; return true }, false},
-	{"two frames at the root are missing", "2 frames are missing", func(g *good) bool { g.out = g.out[:len(g.out)-2]; return true }, false},
+	{"the root is missing", "1 frames are missing",
+		func(g *good) bool { g.out = g.out[:len(g.out)-1]; return true }, false},
+	{"two frames at the root are missing", "2 frames are missing",
+		func(g *good) bool { g.out = g.out[:len(g.out)-2]; return true }, false},
 	{"nothing at all", "the stack ends above", func(g *good) bool { g.out = nil; return true }, false},
-	{"a frame in the midst is missing", "not in the truth", func(g *good) bool { g.out = slices.Delete(g.out, 2, 3); return true }, false},
-	{"a frame twice", "not in the truth", func(g *good) bool { g.out = slices.Insert(g.out, 2, g.out[1]); return true }, false},
-	{"the root twice", "the stack has ended", func(g *good) bool { g.out = append(g.out, g.out[len(g.out)-1]); return true }, false},
-	{"two frames changed places", "not in the truth", func(g *good) bool { g.out[1], g.out[2] = g.out[2], g.out[1]; return true }, false},
+	{"a frame in the midst is missing", "not in the truth",
+		func(g *good) bool { g.out = slices.Delete(g.out, 2, 3); return true }, false},
+	{"a frame twice", "not in the truth",
+		func(g *good) bool { g.out = slices.Insert(g.out, 2, g.out[1]); return true }, false},
+	{"the root twice", "the stack has ended",
+		func(g *good) bool { g.out = append(g.out, g.out[len(g.out)-1]); return true }, false},
+	{"two frames changed places", "not in the truth",
+		func(g *good) bool { g.out[1], g.out[2] = g.out[2], g.out[1]; return true }, false},
 	{"root first", "not in the truth", func(g *good) bool { slices.Reverse(g.out); return true }, false},
-	{"an invented frame", "not in the truth", func(g *good) bool { g.out = slices.Insert(g.out, 2, invented(g)); return true }, false},
-	{"an invented leaf", "not in the truth", func(g *good) bool { g.out = slices.Insert(g.out, 0, invented(g)); return true }, false},
-	{"an invented root", "the stack has ended", func(g *good) bool { g.out = append(g.out, invented(g)); return true }, false},
+	{"an invented frame", "not in the truth",
+		func(g *good) bool { g.out = slices.Insert(g.out, 2, invented(g)); return true }, false},
+	{"an invented leaf", "not in the truth",
+		func(g *good) bool { g.out = slices.Insert(g.out, 0, invented(g)); return true }, false},
+	{"an invented root", "the stack has ended",
+		func(g *good) bool { g.out = append(g.out, invented(g)); return true }, false},
 
 	// Places.
 	{"an ip one byte off", "ip ", at((*good).native, func(f *merge.Frame) { f.IP-- }), false},
@@ -47,42 +56,73 @@ var wrongs = []struct {
 
 	// Labels.
 	{"another method", "has function", at((*good).method, func(f *merge.Frame) { f.Function++ }), false},
-	{"a method without its id", "has function", at((*good).method, func(f *merge.Frame) { f.Function = 0 }), false},
-	{"an unmanaged frame with a method's id", "has function", at((*good).native, func(f *merge.Frame) { f.Function = 0x1004 }), false},
-	{"a stub with a method's id", "has function", at((*good).stub, func(f *merge.Frame) { f.Function = 0x1004 }), false},
-	{"a caller said to be interrupted", "interrupted, and has called", at((*good).called, func(f *merge.Frame) { f.Exact = true }), false},
-	{"the root said to be interrupted", "interrupted, and has called", at(root, func(f *merge.Frame) { f.Exact = true }), false},
-	{"the leaf said to have called", "called, and was interrupted", at(leaf, func(f *merge.Frame) { f.Exact = false }), false},
-	{"an unmanaged frame interrupted by a signal said to have called", "called, and was interrupted", at(interrupted, func(f *merge.Frame) { f.Exact = false }), false},
-	{"an unmanaged frame said to be managed", "is said to be managed", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindManaged }), false},
-	{"an unmanaged frame said to be a stub", "is said to be stub", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindStub }), false},
-	{"an unmanaged frame said to be a signal's", "is said to be signal", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindSignal }), false},
-	{"an unmanaged frame said to be of another code generator", "is said to be jit", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindJIT }), false},
-	{"a method said to be unmanaged", "is said to be native", at((*good).method, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
-	{"a method said to be a stub", "is said to be stub", at((*good).method, func(f *merge.Frame) { f.Kind = unwind.KindStub }), false},
-	{"a stub said to be a method", "is said to be managed", at((*good).stub, func(f *merge.Frame) { f.Kind = unwind.KindManaged }), false},
-	{"a stub said to be unmanaged", "is said to be native", at((*good).stub, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
-	{"a signal's frame said to be unmanaged", "is said to be native", at(signalFrame, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
+	{"a method without its id", "has function",
+		at((*good).method, func(f *merge.Frame) { f.Function = 0 }), false},
+	{"an unmanaged frame with a method's id", "has function",
+		at((*good).native, func(f *merge.Frame) { f.Function = 0x1004 }), false},
+	{"a stub with a method's id", "has function",
+		at((*good).stub, func(f *merge.Frame) { f.Function = 0x1004 }), false},
+	{"a caller said to be interrupted", "interrupted, and has called",
+		at((*good).called, func(f *merge.Frame) { f.Exact = true }), false},
+	{"the root said to be interrupted", "interrupted, and has called",
+		at(root, func(f *merge.Frame) { f.Exact = true }), false},
+	{"the leaf said to have called", "called, and was interrupted",
+		at(leaf, func(f *merge.Frame) { f.Exact = false }), false},
+	{"an unmanaged frame interrupted by a signal said to have called", "called, and was interrupted",
+		at(interrupted, func(f *merge.Frame) { f.Exact = false }), false},
+	{"an unmanaged frame said to be managed", "is said to be managed",
+		at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindManaged }), false},
+	{"an unmanaged frame said to be a stub", "is said to be stub",
+		at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindStub }), false},
+	{"an unmanaged frame said to be a signal's", "is said to be signal",
+		at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindSignal }), false},
+	{"an unmanaged frame said to be of another code generator", "is said to be jit",
+		at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindJIT }), false},
+	{"a method said to be unmanaged", "is said to be native",
+		at((*good).method, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
+	{"a method said to be a stub", "is said to be stub",
+		at((*good).method, func(f *merge.Frame) { f.Kind = unwind.KindStub }), false},
+	{"a stub said to be a method", "is said to be managed",
+		at((*good).stub, func(f *merge.Frame) { f.Kind = unwind.KindManaged }), false},
+	{"a stub said to be unmanaged", "is said to be native",
+		at((*good).stub, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
+	{"a signal's frame said to be unmanaged", "is said to be native",
+		at(signalFrame, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
 	{"another module", "has module", at((*good).native, func(f *merge.Frame) { f.Module++ }), false},
 	{"the leaf in no module", "has module", at(leaf, func(f *merge.Frame) { f.Module = -1 }), false},
 	{"a method in a module", "has module", at((*good).method, func(f *merge.Frame) { f.Module = 0 }), false},
 	{"a stub in a module", "has module", at((*good).stub, func(f *merge.Frame) { f.Module = 0 }), false},
-	{"a frame with the reason of a gap", "has the reason of a gap", at((*good).native, func(f *merge.Frame) { f.Gap = merge.GapLimit }), false},
-	{"a method with the reason of a gap", "has the reason of a gap", at((*good).method, func(f *merge.Frame) { f.Gap = merge.GapLimit }), false},
-	{"a frame without trust", "is said to be found by none", at((*good).native, func(f *merge.Frame) { f.Trust = unwind.TrustNone }), false},
-	{"a caller found in the context", "is said to be found by context", at((*good).called, func(f *merge.Frame) { f.Trust = unwind.TrustContext }), false},
-	{"an interrupted caller found in the context", "is said to be found by context", at(interrupted, func(f *merge.Frame) { f.Trust = unwind.TrustContext }), false},
-	{"the leaf found by unwind data", "is said to be found by cfi", at(leaf, func(f *merge.Frame) { f.Trust = unwind.TrustCFI }), false},
-	{"a stub reported by the CLR", "is said to be found by clr", at((*good).stub, func(f *merge.Frame) { f.Trust = unwind.TrustCLR }), false},
-	{"a frame of a PE image found by call frame information", "is said to be found by cfi", func(g *good) bool {
-		return g.r.w.Format() == image.PE && g.change(g.native(), func(f *merge.Frame) { f.Trust = unwind.TrustCFI })
-	}, false},
-	{"a frame of an ELF image found by PE's unwind data", "is said to be found by unwind-info", func(g *good) bool {
-		return g.r.w.Format() == image.ELF && g.change(1, func(f *merge.Frame) { f.Trust = unwind.TrustUnwindInfo })
-	}, false},
-	{"a doubtful frame of another module", "has module", at((*good).native, func(f *merge.Frame) { f.Module++; f.Trust = unwind.TrustFramePointer }), false},
-	{"a doubtful frame with a wrong fp, of another module", "has module", at((*good).native, func(f *merge.Frame) { f.FP++; f.Module++; f.Trust = unwind.TrustFramePointer }), false},
-	{"a doubtful method of another id", "has function", at((*good).method, func(f *merge.Frame) { f.Function++; f.Trust = unwind.TrustFramePointer }), false},
+	{"a frame with the reason of a gap", "has the reason of a gap",
+		at((*good).native, func(f *merge.Frame) { f.Gap = merge.GapLimit }), false},
+	{"a method with the reason of a gap", "has the reason of a gap",
+		at((*good).method, func(f *merge.Frame) { f.Gap = merge.GapLimit }), false},
+	{"a frame without trust", "is said to be found by none",
+		at((*good).native, func(f *merge.Frame) { f.Trust = unwind.TrustNone }), false},
+	{"a caller found in the context", "is said to be found by context",
+		at((*good).called, func(f *merge.Frame) { f.Trust = unwind.TrustContext }), false},
+	{"an interrupted caller found in the context", "is said to be found by context",
+		at(interrupted, func(f *merge.Frame) { f.Trust = unwind.TrustContext }), false},
+	{"the leaf found by unwind data", "is said to be found by cfi",
+		at(leaf, func(f *merge.Frame) { f.Trust = unwind.TrustCFI }), false},
+	{"a stub reported by the CLR", "is said to be found by clr",
+		at((*good).stub, func(f *merge.Frame) { f.Trust = unwind.TrustCLR }), false},
+	{"a frame of a PE image found by call frame information",
+		"is said to be found by cfi", func(g *good) bool {
+			return g.r.w.Format() == image.PE &&
+				g.change(g.native(), func(f *merge.Frame) { f.Trust = unwind.TrustCFI })
+		}, false},
+	{"a frame of an ELF image found by PE's unwind data",
+		"is said to be found by unwind-info", func(g *good) bool {
+			return g.r.w.Format() == image.ELF &&
+				g.change(1, func(f *merge.Frame) { f.Trust = unwind.TrustUnwindInfo })
+		}, false},
+	{"a doubtful frame of another module", "has module",
+		at((*good).native, func(f *merge.Frame) { f.Module++; f.Trust = unwind.TrustFramePointer }), false},
+	{"a doubtful frame with a wrong fp, of another module", "has module",
+		at((*good).native,
+			func(f *merge.Frame) { f.FP++; f.Module++; f.Trust = unwind.TrustFramePointer }), false},
+	{"a doubtful method of another id", "has function",
+		at((*good).method, func(f *merge.Frame) { f.Function++; f.Trust = unwind.TrustFramePointer }), false},
 
 	// Stacks with a gap.
 	{"an invented frame behind a gap", "not in the truth", func(g *good) bool {
@@ -192,8 +232,10 @@ var wrongs = []struct {
 	}, false},
 
 	// Results that do not agree with their frames.
-	{"a gap in a stack said to be complete", "the result's gap", func(g *good) bool { g.gap(2); g.res.N++; return true }, true},
-	{"a stack said to have a gap", "the result's gap", func(g *good) bool { g.res.Gap = merge.GapLimit; return true }, true},
+	{"a gap in a stack said to be complete", "the result's gap",
+		func(g *good) bool { g.gap(2); g.res.N++; return true }, true},
+	{"a stack said to have a gap", "the result's gap",
+		func(g *good) bool { g.res.Gap = merge.GapLimit; return true }, true},
 	{"another gap than the first", "the result's gap", func(g *good) bool {
 		g.gap(2)
 		g.count()
@@ -207,23 +249,30 @@ var wrongs = []struct {
 		g.out[3].Gap, g.res.Gap = merge.GapMismatch, merge.GapMismatch
 		return true
 	}, true},
-	{"a gap without a reason", "without a reason", func(g *good) bool { g.gap(2); g.out[2].Gap = merge.GapNone; return true }, false},
-	{"a gap behind a gap", "a gap behind a gap", func(g *good) bool { g.gap(2); g.gap(2); return true }, false},
+	{"a gap without a reason", "without a reason",
+		func(g *good) bool { g.gap(2); g.out[2].Gap = merge.GapNone; return true }, false},
+	{"a gap behind a gap", "a gap behind a gap",
+		func(g *good) bool { g.gap(2); g.gap(2); return true }, false},
 	{"a frame too many counted", "the result counts", func(g *good) bool { g.res.N++; return true }, true},
 	{"a frame too few counted", "the result counts", func(g *good) bool { g.res.N--; return true }, true},
-	{"a hidden frame too many counted", "hidden frames", func(g *good) bool { g.res.Hidden++; return true }, true},
-	{"a managed frame too few counted", "hidden frames", func(g *good) bool { g.res.Managed--; return true }, true},
+	{"a hidden frame too many counted", "hidden frames",
+		func(g *good) bool { g.res.Hidden++; return true }, true},
+	{"a managed frame too few counted", "hidden frames",
+		func(g *good) bool { g.res.Managed--; return true }, true},
 	{"a doubtful frame that is not counted", "rest on a guess", func(g *good) bool {
 		g.doubt(root(g))
 		g.count()
 		g.res.Doubtful--
 		return g.res.Doubtful == 0
 	}, true},
-	{"a confirmed frame counted as doubtful", "rest on a guess", func(g *good) bool { g.res.Doubtful++; return true }, true},
+	{"a confirmed frame counted as doubtful", "rest on a guess",
+		func(g *good) bool { g.res.Doubtful++; return true }, true},
 
 	// Verdicts.
-	{"no managed frame, where there is one", "no managed frame, says the verdict", func(g *good) bool { g.res.Verdict = seed.NoManaged; return true }, false},
-	{"not needed, where the top is unmanaged", "the top frame is managed, says the verdict", func(g *good) bool { g.res.Verdict = seed.NotNeeded; return true }, false},
+	{"no managed frame, where there is one", "no managed frame, says the verdict",
+		func(g *good) bool { g.res.Verdict = seed.NoManaged; return true }, false},
+	{"not needed, where the top is unmanaged", "the top frame is managed, says the verdict",
+		func(g *good) bool { g.res.Verdict = seed.NotNeeded; return true }, false},
 }
 
 // at changes the frame that which finds.
@@ -241,7 +290,10 @@ func signalFrame(g *good) int {
 
 // interrupted is the first unmanaged frame below the leaf that has not called.
 func interrupted(g *good) int {
-	return g.find(1, func(t *machine.Frame, f *merge.Frame) bool { return t.Exact && f.Kind == unwind.KindNative })
+	return g.find(1, func(t *machine.Frame, f *merge.Frame) bool {
+		return t.Exact &&
+			f.Kind == unwind.KindNative
+	})
 }
 
 // invented is a frame that is in no truth.

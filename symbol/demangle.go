@@ -14,5 +14,6 @@ func Demangle(name string) string {
 	if len(name) > maxMangled {
 		return name
 	}
-	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(maxDemangled))
+	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams,
+		demangle.MaxLength(maxDemangled))
 }

@@ -127,7 +127,8 @@ func (r *Resolver) fromFolders(f *elf.File, path, id string) *elf.File {
 // fetched fetches the symbols of an image without any on this machine.
 func (r *Resolver) fetched(f *elf.File, path, id string, dirs []string) *elf.File {
 	switch {
-	case f == nil && byBuildID(id, dirs) != nil, f != nil && (len(code(f, f, nil, false)) > 0 || len(separate(f, path, dirs)) > 0):
+	case f == nil && byBuildID(id, dirs) != nil, f != nil &&
+		(len(code(f, f, nil, false)) > 0 || len(separate(f, path, dirs)) > 0):
 		return nil
 	case f != nil:
 		id = f.BuildID()

@@ -106,7 +106,11 @@ func TestCache(t *testing.T) {
 		{"it is gone again", func() error { return os.Rename(prog, prog+"-away") }, id, true},
 		{"another build", func() error { return nil }, "abcdef01", false},
 		{"no build ID", func() error { return nil }, "", false},
-		{"the cache is full", func() error { cache.image("more", id).size.Store(maxCached); return nil }, id, true},
+		{"the cache is full", func() error {
+			cache.image("more",
+				id).size.Store(maxCached)
+			return nil
+		}, id, true},
 		{"and has forgotten", func() error { cache.image("one more", id); return nil }, id, false},
 	} {
 		if err := step.before(); err != nil {

@@ -71,7 +71,8 @@ func Functions(f *elf.File) Cover {
 func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
 	ranges := executable(f)
 	for s := range from.Symbols(dyn) {
-		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || s.Name[0] == '$' || !isCode(ranges, &s) {
+		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || s.Name[0] == '$' ||
+			!isCode(ranges, &s) {
 			continue
 		}
 		out = append(out, Symbol{Addr: s.Value, Size: s.Size, Name: s.Name, Rank: rank(s.Bind)})

@@ -104,8 +104,10 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("nothing covers this address: %q", got)
 			}
 			path := filepath.Join(dir, c.file)
-			if start, end, ok := r.Function(path, "", h.Value+1); !ok || start != h.Value || end != h.Value+h.Size {
-				t.Errorf("the function without a name: %#x-%#x %v, want %#x+%#x", start, end, ok, h.Value, h.Size)
+			if start, end, ok := r.Function(path, "", h.Value+1); !ok || start != h.Value ||
+				end != h.Value+h.Size {
+				t.Errorf("the function without a name: %#x-%#x %v, want %#x+%#x",
+					start, end, ok, h.Value, h.Size)
 			}
 			if _, _, ok := r.Function(path, "", want["nothing"].Value); ok {
 				t.Error("a function where the unwind table has none")
@@ -154,17 +156,20 @@ func TestExecutable(t *testing.T) {
 		return elfasm.Segment{Type: 1, Flags: flags, Addr: addr, FileSize: min(size, 1), MemSize: size}
 	}
 	file := elfasm.File{Segments: []elfasm.Segment{
-		segment(5, 0x9000, 0x100), segment(4, 0x5000, 0x100), segment(5, 0x1000, 0x800), segment(5, 0x1800, 0x800),
+		segment(5, 0x9000, 0x100), segment(4, 0x5000, 0x100),
+		segment(5, 0x1000, 0x800), segment(5, 0x1800, 0x800),
 	}}
 	for i := range uint64(100) {
 		file.Segments = append(file.Segments, segment(5, 0x1000+i, 0x800))
 	}
 	f := must.Get(elf.New(file.Bytes(), "segments"))(t)
 	ranges := executable(f)
-	if want := []memory.Range{{Start: 0x1000, End: 0x2000}, {Start: 0x9000, End: 0x9100}}; !slices.Equal(ranges, want) {
+	if want := []memory.Range{{Start: 0x1000, End: 0x2000},
+		{Start: 0x9000, End: 0x9100}}; !slices.Equal(ranges, want) {
 		t.Fatalf("%x", ranges)
 	}
-	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false, 0x5000: false, 0x9000: true, 0x90ff: true, 0x9100: false} {
+	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false,
+		0x5000: false, 0x9000: true, 0x90ff: true, 0x9100: false} {
 		if got := isCode(ranges, &elf.Symbol{Value: addr, Type: sttFunc}); got != want {
 			t.Errorf("%#x: %v", addr, got)
 		}

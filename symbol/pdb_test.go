@@ -18,15 +18,18 @@ func windowsProgram() (image, db []byte) {
 	f := &pdbfile.File{
 		GUID: [16]byte{0xdd, 0xcc, 0xbb, 0xaa, 0xff, 0xee, 0x22, 0x11, 1, 2, 3, 4, 5, 6, 7, 8}, Age: 0x2a,
 		Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x1000, Flags: 0x60000020}},
-		Publics: []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?hidden@shop@@YAXXZ"}, {Segment: 1, Offset: 0x100, Text: "?get@Item@shop@@QEAAXXZ"},
+		Publics: []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?hidden@shop@@YAXXZ"},
+			{Segment: 1, Offset: 0x100, Text: "?get@Item@shop@@QEAAXXZ"},
 			{Segment: 1, Offset: 0x120, Text: "label"}, {Segment: 1, Offset: 0x1f0, Text: "leaf"}},
 		Modules: []pdbfile.Module{{
 			Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x40, Text: "shop::hidden"}},
-			Lines:      []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x40, File: 1, Entries: [][2]uint32{{0, 7}, {8, 9}}}},
+			Lines: []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x40, File: 1,
+				Entries: [][2]uint32{{0, 7}, {8, 9}}}},
 		}},
 		Names: []byte("\x00C:\\src\\shop.cc\x00"),
 	}
-	return f.Image(`D:\build\shop.pdb`, [2]uint32{0x1010, 0x1050}, [2]uint32{0x1100, 0x1180}, [2]uint32{0x1200, 0x1240}), f.Bytes()
+	return f.Image(`D:\build\shop.pdb`, [2]uint32{0x1010, 0x1050}, [2]uint32{0x1100, 0x1180},
+		[2]uint32{0x1200, 0x1240}), f.Bytes()
 }
 
 // A PDB is found in folders of each layout and beside its image, by its ID only.
@@ -42,7 +45,8 @@ func TestPDBFound(t *testing.T) {
 		{"beside", "shop.pdb", string(db), true, true, 0},
 		{"flat", "symbols/shop.pdb", string(db), true, true, 0},
 		{"symbol store", "symbols/shop.pdb/" + pdbID + "/shop.pdb", string(db), true, true, 0},
-		{"symbol store in lower case", "symbols/shop.pdb/" + strings.ToLower(pdbID) + "/shop.pdb", string(db), true, true, 0},
+		{"symbol store in lower case",
+			"symbols/shop.pdb/" + strings.ToLower(pdbID) + "/shop.pdb", string(db), true, true, 0},
 		{"another build", "symbols/shop.pdb", other, true, false, 1},
 		{"no PDB", "shop.pdb", "BSJB", true, false, 1},
 		{"cut", "shop.pdb", string(db[:len(db)-600]), true, false, 1},
@@ -67,7 +71,8 @@ func TestPDBFound(t *testing.T) {
 			if ok != c.found || ok && name != "shop::hidden" {
 				t.Errorf("%q, %v", name, ok)
 			}
-			if file, line := r.Line(path, pdbID, 0x1018); (file == `C:\src\shop.cc`) != c.found || c.found && line != 9 {
+			if file, line := r.Line(path, pdbID, 0x1018); (file == `C:\src\shop.cc`) != c.found ||
+				c.found && line != 9 {
 				t.Errorf("%s:%d", file, line)
 			}
 			if got := r.Refused(); len(got) != c.refused || len(got) > 0 && got[0].Want != pdbID {
@@ -91,9 +96,12 @@ func TestPDBNames(t *testing.T) {
 		addr uint64
 		want string
 	}{
-		{"procedure", 0x1010, "shop::hidden"}, {"its last byte", 0x104f, "shop::hidden"}, {"behind it", 0x1050, ""},
-		{"public", 0x1100, "shop::Item::get"}, {"behind a label", 0x1170, "shop::Item::get"}, {"behind the function", 0x1180, ""},
-		{"leaf", 0x11ff, "leaf"}, {"a function without a name behind a leaf", 0x1200, ""}, {"header", 0x10, ""}, {"no RVA", 1 << 40, ""},
+		{"procedure", 0x1010, "shop::hidden"},
+		{"its last byte", 0x104f, "shop::hidden"}, {"behind it", 0x1050, ""},
+		{"public", 0x1100, "shop::Item::get"}, {"behind a label", 0x1170, "shop::Item::get"},
+		{"behind the function", 0x1180, ""},
+		{"leaf", 0x11ff, "leaf"}, {"a function without a name behind a leaf", 0x1200, ""},
+		{"header", 0x10, ""}, {"no RVA", 1 << 40, ""},
 	} {
 		if got, _ := r.Name(path, pdbID, c.addr); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -117,13 +125,15 @@ func TestUndecorate(t *testing.T) {
 		"?f@S@b@a@@QEAAHAEAU123@PEAU123@@Z": "a::b::S::f", "?h@In@S@b@a@@QEAAXXZ": "a::b::S::In::h",
 		"??0S@b@a@@QEAA@XZ": "a::b::S::S", "??1S@b@a@@QEAA@XZ": "a::b::S::~S",
 		"?a_@a@11@QEAAXXZ": "a::a::a::a_", "?b@0a@@YAXH@Z": "a::b::b",
-		"?afree@?A0x313AD336@@YAXXZ": "`anonymous namespace'::afree", "?m@Anon@?A0x313AD336@@QEAAXXZ": "`anonymous namespace'::Anon::m",
+		"?afree@?A0x313AD336@@YAXXZ":    "`anonymous namespace'::afree",
+		"?m@Anon@?A0x313AD336@@QEAAXXZ": "`anonymous namespace'::Anon::m",
 	} {
 		if got := undecorate(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	for _, name := range []string{"", "?", "??", "?@", "?9@", "?a", "?a@", "??0", "??0@", "?a@?A", "?a@?A@", "?a@5@", "??BS@b@a@@QEAA_NXZ", "??$t@H@S@b@a@@QEAAHH@Z",
+	for _, name := range []string{"", "?", "??", "?@", "?9@", "?a", "?a@", "??0", "??0@", "?a@?A", "?a@?A@",
+		"?a@5@", "??BS@b@a@@QEAA_NXZ", "??$t@H@S@b@a@@QEAAHH@Z",
 		"?push@?$V@US@b@a@@@@QEAAXUS@b@a@@@Z", "?" + strings.Repeat("a@", 1000), strings.Repeat("?", 1<<14)} {
 		if got := undecorate(name); got != name {
 			t.Errorf("%s: %s", name, got)

@@ -24,7 +24,8 @@ func PE(f *pe.File, db *pdb.File) *Table {
 	exports, _ := f.Exports() // a partial result is useful
 	for i := range exports {
 		if e := &exports[i]; e.Name != "" && e.RVA != 0 {
-			symbols = append(symbols, Symbol{Addr: uint64(e.RVA), Name: e.Name, Rank: RankWeak - exportRank(e.Name)})
+			symbols = append(symbols,
+				Symbol{Addr: uint64(e.RVA), Name: e.Name, Rank: RankWeak - exportRank(e.Name)})
 		}
 	}
 	for _, s := range f.Functions() {
@@ -174,7 +175,8 @@ func (r *Resolver) findPDB(path, id, name string) (found *pdb.File) {
 	}
 	var places []string
 	for _, dir := range r.Folders {
-		places = append(places, filepath.Join(dir, name), filepath.Join(dir, name, id, name), filepath.Join(dir, name, strings.ToLower(id), name))
+		places = append(places, filepath.Join(dir, name), filepath.Join(dir, name, id, name),
+			filepath.Join(dir, name, strings.ToLower(id), name))
 	}
 	places = append(places, strings.TrimSuffix(path, lastPart(path))+name)
 	if !slices.ContainsFunc(places, func(p string) bool { return fits(p, p) }) && r.Fetch != nil {
@@ -200,5 +202,6 @@ func isPDBID(id string) bool {
 
 // isFileName reports whether a name from an image can be that of a file in a folder.
 func isFileName(name string) bool {
-	return len(name) < 256 && name != "" && name[0] != '.' && strings.IndexFunc(name, unicode.IsControl) < 0 && !strings.Contains(name, ":")
+	return len(name) < 256 && name != "" && name[0] != '.' &&
+		strings.IndexFunc(name, unicode.IsControl) < 0 && !strings.Contains(name, ":")
 }

@@ -42,7 +42,8 @@ func ParsePerfMap(b []byte) *PerfMap {
 		if err1 != nil || err2 != nil || start+size < start {
 			continue
 		}
-		if m.ranges.Add(Range{Start: start, End: start + size, From: n, Until: Always, Value: int32(len(m.names))}) {
+		if m.ranges.Add(Range{Start: start, End: start + size, From: n, Until: Always,
+			Value: int32(len(m.names))}) {
 			m.names = append(m.names, fields[2])
 		}
 	}

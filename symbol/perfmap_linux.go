@@ -34,7 +34,8 @@ func openOwned(root, pid int, user uint32, started time.Time) openFile {
 	}
 	defer unix.Close(tmp)
 	// O_PATH does not open a device or a pipe.
-	fd, err := unix.Openat(tmp, fmt.Sprintf("perf-%d.map", pid), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(tmp, fmt.Sprintf("perf-%d.map", pid),
+		unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}

@@ -25,14 +25,16 @@ func TestPerfMapHostile(t *testing.T) {
 	}{
 		{"regular file", func(_, file string) error { return write(file) }, user, -time.Minute, true},
 		{"none", func(_, _ string) error { return nil }, user, -time.Minute, false},
-		{"file of a former process", func(_, file string) error { return write(file) }, user, time.Minute, false},
+		{"file of a former process",
+			func(_, file string) error { return write(file) }, user, time.Minute, false},
 		{"link", func(root, file string) error {
 			return firstError(write(filepath.Join(root, "x")), os.Symlink(filepath.Join(root, "x"), file))
 		}, user, -time.Minute, false},
 		{"folder", func(_, file string) error { return os.Mkdir(file, 0o700) }, user, -time.Minute, false},
 		{"pipe", func(_, file string) error { return unix.Mkfifo(file, 0o600) }, user, -time.Minute, false},
 		{"tmp is a link", func(root, file string) error {
-			return firstError(write(file), os.Rename(filepath.Join(root, "tmp"), filepath.Join(root, "real")), os.Symlink("real", filepath.Join(root, "tmp")))
+			return firstError(write(file), os.Rename(filepath.Join(root, "tmp"), filepath.Join(root, "real")),
+				os.Symlink("real", filepath.Join(root, "tmp")))
 		}, user, -time.Minute, false},
 		{"another user's", func(_, file string) error {
 			if user != 0 {
@@ -43,7 +45,8 @@ func TestPerfMapHostile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			must.Do(t, firstError(os.Mkdir(filepath.Join(dir, "tmp"), 0o700), c.make(dir, filepath.Join(dir, "tmp", "perf-7.map"))))
+			must.Do(t, firstError(os.Mkdir(filepath.Join(dir, "tmp"), 0o700),
+				c.make(dir, filepath.Join(dir, "tmp", "perf-7.map"))))
 			root := must.Get(unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0))(t)
 			defer unix.Close(root)
 			if f := openOwned(root, 7, c.user, time.Now().Add(c.since)); (f != nil) != c.want {

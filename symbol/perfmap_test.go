@@ -75,7 +75,8 @@ func TestPerfMapGrows(t *testing.T) {
 func TestPerfMapSlow(t *testing.T) {
 	reads, gate := 0, make(chan struct{})
 	r := NewResolver()
-	r.perf = map[string]*perfFile{JITPath(1): {file: fakeFile{strings.NewReader("10 10 slow\n"), time.Time{}, &reads, gate}}}
+	r.perf = map[string]*perfFile{JITPath(1): {file: fakeFile{strings.NewReader("10 10 slow\n"), time.Time{},
+		&reads, gate}}}
 	got := make(chan string)
 	go func() {
 		name, _ := r.Name(JITPath(1), "", 0x10)

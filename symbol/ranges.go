@@ -72,7 +72,8 @@ func (r *Ranges) sort() {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.From, b.From))
 	})
 	r.all = slices.CompactFunc(r.all, func(a, b Range) bool {
-		return a.Listed && b.Listed && a.Start == b.Start && a.End == b.End && a.From == b.From && a.Until == b.Until
+		return a.Listed && b.Listed && a.Start == b.Start && a.End == b.End && a.From == b.From &&
+			a.Until == b.Until
 	})
 	for _, e := range r.ends {
 		r.end(e)
@@ -105,7 +106,8 @@ func (r *Ranges) after(addr uint64) int {
 }
 
 func (r *Ranges) end(e rangeEnd) {
-	for i, steps := r.after(e.start)-1, 0; i >= 0 && r.all[i].Start == e.start && steps < maxOverlap; i, steps = i-1, steps+1 {
+	for i, steps := r.after(e.start)-1, 0; i >= 0 && r.all[i].Start == e.start &&
+		steps < maxOverlap; i, steps = i-1, steps+1 {
 		if n := &r.all[i]; n.Until == Always && n.From <= e.until {
 			n.Until = e.until
 			return

@@ -73,7 +73,8 @@ func NewTable(symbols []Symbol, cover Cover) *Table {
 
 // order sorts by address; of several symbols for one address, the one to show comes first.
 func order(a, b Symbol) int {
-	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Rank, a.Rank), cmp.Compare(underscores(a.Name), underscores(b.Name)),
+	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Rank, a.Rank),
+		cmp.Compare(underscores(a.Name), underscores(b.Name)),
 		cmp.Compare(b.Size, a.Size), cmp.Compare(a.Name, b.Name))
 }
 
@@ -112,7 +113,8 @@ func (t *Table) Len() int { return len(t.entries) }
 
 // Find returns the mangled name of the innermost symbol that covers addr, and the offset of addr in it.
 func (t *Table) Find(addr uint64) (name string, offset uint64, ok bool) {
-	i, found := slices.BinarySearchFunc(t.entries, addr, func(e entry, a uint64) int { return cmp.Compare(e.start, a) })
+	i, found := slices.BinarySearchFunc(t.entries, addr,
+		func(e entry, a uint64) int { return cmp.Compare(e.start, a) })
 	if !found {
 		i--
 	}

@@ -111,7 +111,8 @@ func TestRanges(t *testing.T) {
 	} {
 		r.Add(n)
 	}
-	for _, n := range []Range{{Start: 5, End: 5, Until: 1}, {Start: 9, End: 3, Until: 1}, {Start: 1, End: 2, From: 3, Until: 3}} {
+	for _, n := range []Range{{Start: 5, End: 5, Until: 1}, {Start: 9, End: 3, Until: 1},
+		{Start: 1, End: 2, From: 3, Until: 3}} {
 		if r.Add(n) {
 			t.Errorf("%+v was taken", n)
 		}
@@ -144,7 +145,8 @@ func TestRangesLike(t *testing.T) {
 		var all []Range
 		for i := range g.IntN(30) {
 			start, from := g.Uint64N(60), g.Uint64N(20)
-			n := Range{Start: start, End: start + g.Uint64N(20), From: from, Until: from + g.Uint64N(10), Listed: g.IntN(2) == 0, Value: int32(i + 1)}
+			n := Range{Start: start, End: start + g.Uint64N(20), From: from, Until: from + g.Uint64N(10),
+				Listed: g.IntN(2) == 0, Value: int32(i + 1)}
 			if r.Add(n) {
 				all = append(all, n)
 			}
@@ -154,12 +156,14 @@ func TestRangesLike(t *testing.T) {
 			want := map[int32]bool{}
 			var best *Range
 			for i := range all {
-				if n := &all[i]; n.Start <= addr && addr < n.End && n.From <= time && time < n.Until && (best == nil || n.better(best)) {
+				if n := &all[i]; n.Start <= addr && addr < n.End && n.From <= time && time < n.Until &&
+					(best == nil || n.better(best)) {
 					best = n
 				}
 			}
 			for i := range all {
-				if n := &all[i]; best != nil && n.Start <= addr && addr < n.End && n.From <= time && time < n.Until && !best.better(n) {
+				if n := &all[i]; best != nil && n.Start <= addr && addr < n.End && n.From <= time &&
+					time < n.Until && !best.better(n) {
 					want[n.Value] = true
 				}
 			}
@@ -177,12 +181,15 @@ func TestRuntimeNames(t *testing.T) {
 		counts clrnames.Counts
 		named  map[uint64]string
 	}{
-		{".cache/dotnet-9.0.5/package/dist/libcoreclr.so", clrnames.Counts{Classes: 39, FCalls: 281, QCalls: 331},
-			map[uint64]string{0x3191f0: "ThreadNative_Sleep", 0x320130: "WaitHandle_CorWaitOnePrioritizedNative"}},
+		{".cache/dotnet-9.0.5/package/dist/libcoreclr.so",
+			clrnames.Counts{Classes: 39, FCalls: 281, QCalls: 331},
+			map[uint64]string{0x3191f0: "ThreadNative_Sleep",
+				0x320130: "WaitHandle_CorWaitOnePrioritizedNative"}},
 		{"out/samples/Truth8", clrnames.Counts{Classes: 49, FCalls: 369, QCalls: 851}, nil},
 		{"out/samples/TruthMusl", clrnames.Counts{Classes: 39, FCalls: 281, QCalls: 966}, nil},
 		{"out/samples/Truth10", clrnames.Counts{Classes: 28, FCalls: 204, QCalls: 1077}, nil},
-		{".cache/dotnet-10.0.9-arm64/package/dist/azmcp", clrnames.Counts{Classes: 28, FCalls: 204, QCalls: 1076}, nil},
+		{".cache/dotnet-10.0.9-arm64/package/dist/azmcp",
+			clrnames.Counts{Classes: 28, FCalls: 204, QCalls: 1076}, nil},
 	} {
 		t.Run(filepath.Base(c.file), func(t *testing.T) {
 			path := needs.File(t, c.file)
@@ -215,8 +222,10 @@ func TestRuntimeRole(t *testing.T) {
 		addr uint64
 		want string
 	}{
-		{"prestub", 0x4c3b0c, firstUse}, {"prestub, inside", 0x4c3b70, firstUse}, {"delayed load", 0x4c2d08, firstUse},
-		{"hijack", 0x4c3dd3, ""}, {"allocation", 0x359100, ""}, {"a named one", 0x3191f0, "ThreadNative_Sleep"}, {"no code", 1, ""},
+		{"prestub", 0x4c3b0c, firstUse}, {"prestub, inside", 0x4c3b70, firstUse},
+		{"delayed load", 0x4c2d08, firstUse},
+		{"hijack", 0x4c3dd3, ""}, {"allocation", 0x359100, ""},
+		{"a named one", 0x3191f0, "ThreadNative_Sleep"}, {"no code", 1, ""},
 	} {
 		if got, ok := r.Name(path, "", c.addr); got != c.want || ok != (c.want != "") {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -44,7 +44,8 @@ func unxz(data []byte, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := content{limit: min(limit, fixedGrowth+growthFactor*int64(len(data))), left: fixedChunks + len(data)/chunkBytes, dict: lzma.MinDictCap}
+	all := content{limit: min(limit, fixedGrowth+growthFactor*int64(len(data))),
+		left: fixedChunks + len(data)/chunkBytes, dict: lzma.MinDictCap}
 	pos := 12
 	for pos < len(data) && data[pos] != 0 { // a zero byte begins the index
 		if pos, err = all.block(data, pos, check); err != nil {
@@ -122,10 +123,12 @@ func (c *content) addChunks(data []byte, begin int) (end int, err error) {
 			return 0, &XZError{What: "chunk", Offset: pos, Value: uint64(data[pos])}
 		}
 		if c.size += unpacked; c.size > c.limit {
-			return 0, &XZError{What: "size after decompression: more than", Offset: pos, Value: uint64(c.limit)}
+			return 0, &XZError{What: "size after decompression: more than",
+				Offset: pos, Value: uint64(c.limit)}
 		}
 		if c.left--; c.left < 0 {
-			return 0, &XZError{What: "chunk count: more than", Offset: pos, Value: uint64(fixedChunks + len(data)/chunkBytes)}
+			return 0, &XZError{What: "chunk count: more than", Offset: pos,
+				Value: uint64(fixedChunks + len(data)/chunkBytes)}
 		}
 		pos += packed
 	}

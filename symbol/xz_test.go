@@ -74,11 +74,13 @@ func TestUnxzManyBlocks(t *testing.T) {
 		got, err := unxz(packed, maxDebugData)
 		runtime.ReadMemStats(&after)
 		var xe *XZError
-		if want == "" && (err != nil || len(got) != blocks) || want != "" && (!errors.As(err, &xe) || xe.What != want) {
+		if want == "" && (err != nil || len(got) != blocks) ||
+			want != "" && (!errors.As(err, &xe) || xe.What != want) {
 			t.Errorf("%d blocks: %d bytes, %v", blocks, len(got), err)
 		}
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(packed)); used > most {
-			t.Errorf("%d blocks: %d bytes allocated for %d, at most %d are right", blocks, used, len(packed), most)
+			t.Errorf("%d blocks: %d bytes allocated for %d, at most %d are right",
+				blocks, used, len(packed), most)
 		}
 	}
 }
@@ -86,7 +88,8 @@ func TestUnxzManyBlocks(t *testing.T) {
 // TestUnxzGrowth: content that would expand beyond the factor is refused before it is decompressed.
 func TestUnxzGrowth(t *testing.T) {
 	var xe *XZError
-	if _, err := unxz(pack(t, make([]byte, 64<<20)), maxDebugData); !errors.As(err, &xe) || xe.What != "size after decompression: more than" {
+	if _, err := unxz(pack(t, make([]byte, 64<<20)), maxDebugData); !errors.As(err, &xe) ||
+		xe.What != "size after decompression: more than" {
 		t.Errorf("%v", err)
 	}
 }

@@ -46,7 +46,8 @@ func (t Trust) Then(step Trust) Trust {
 	return step
 }
 
-var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan", "code", "outside"}
+var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf",
+	"frame-pointer", "scan", "code", "outside"}
 
 func (t Trust) String() string {
 	if int(t) < len(trustNames) {

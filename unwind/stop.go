@@ -20,7 +20,8 @@ const (
 	NullReturn  // the return address is 0 before the stack's end: the walk is lost
 )
 
-var stopNames = [...]string{"none", "end-of-stack", "managed", "buffer-full", "no-progress", "out-of-stack", "unreadable", "bad-info", "no-info", "limit", "unsupported", "null-return"}
+var stopNames = [...]string{"none", "end-of-stack", "managed", "buffer-full", "no-progress", "out-of-stack",
+	"unreadable", "bad-info", "no-info", "limit", "unsupported", "null-return"}
 
 func (s Stop) String() string {
 	if int(s) < len(stopNames) {

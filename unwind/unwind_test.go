@@ -6,8 +6,10 @@ import (
 )
 
 func TestDoubt(t *testing.T) {
-	for trust, want := range map[Trust]bool{TrustNone: true, TrustContext: false, TrustCFI: false, TrustUnwindInfo: false,
-		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true, TrustOutside: true, 200: true} {
+	for trust, want := range map[Trust]bool{TrustNone: true, TrustContext: false,
+		TrustCFI: false, TrustUnwindInfo: false,
+		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true,
+		TrustOutside: true, 200: true} {
 		if got := trust.Doubtful(); got != want {
 			t.Errorf("%v: doubtful %v", trust, got)
 		}

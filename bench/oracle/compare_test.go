@@ -213,10 +213,12 @@ func TestCompareNotices(t *testing.T) {
 		{"expression cut", line, func(r *cfi.Row) { r.Regs[3].Expr = []byte{0x92, 6} }, 1, ""},
 		{"expression of a value", line, func(r *cfi.Row) { r.Regs[3].Kind = cfi.ValExpression }, 1, ""},
 		{"expression emptied", line, func(r *cfi.Row) { r.Regs[3].Expr = nil }, 1, ""},
-		{"expression of nothing", strings.Replace(line, " 12=v-24", "", 1), func(r *cfi.Row) { r.Regs[12] = cfi.Rule{Kind: cfi.Expression} }, 0, emptyExpr},
+		{"expression of nothing", strings.Replace(line, " 12=v-24", "", 1),
+			func(r *cfi.Row) { r.Regs[12] = cfi.Rule{Kind: cfi.Expression} }, 0, emptyExpr},
 		{"rule lost", line, func(r *cfi.Row) { r.Regs[12] = cfi.Rule{} }, 1, ""},
 		{"rule invented", line, func(r *cfi.Row) { r.Regs[14] = cfi.Rule{Kind: cfi.SameValue} }, 1, ""},
-		{"default taken for undefined", line, func(r *cfi.Row) { r.Regs[6] = cfi.Rule{Kind: cfi.Undefined} }, 1, ""},
+		{"default taken for undefined", line,
+			func(r *cfi.Row) { r.Regs[6] = cfi.Rule{Kind: cfi.Undefined} }, 1, ""},
 		{"row too long", line, func(r *cfi.Row) { r.Hi = 0x31 }, 1, ""},
 		{"other return address", line, func(r *cfi.Row) { r.FDE.RA = 15 }, 1, ""},
 		{"signal", line, func(r *cfi.Row) { r.FDE.Signal = true }, 1, ""},
@@ -247,7 +249,8 @@ func TestCompareNotices(t *testing.T) {
 				want[tc.left] = 1
 			}
 			if c.wrongs != tc.wrong || fmt.Sprint(c.left) != fmt.Sprint(want) {
-				t.Errorf("%d wrong, want %d; left out %v, want %v\n%s", c.wrongs, tc.wrong, c.left, want, strings.Join(c.wrong, "\n"))
+				t.Errorf("%d wrong, want %d; left out %v, want %v\n%s", c.wrongs, tc.wrong, c.left,
+					want, strings.Join(c.wrong, "\n"))
 			}
 		})
 	}
@@ -255,8 +258,10 @@ func TestCompareNotices(t *testing.T) {
 
 // A line that is no answer is an error, never a row.
 func TestParseRefuses(t *testing.T) {
-	for _, line := range []string{"", "20", "20 20 30 16 0", "20 20 30 16 0 none", "20 20 30 16 0 r7+8 200=s", "20 20 30 16 0 r7+8 3=q",
-		"20 20 30 16 0 r7+8 3", "20 20 30 16 0 error(x)", "20 zz 30 16 0 r7+8", "20 20 30 16 0 r7+8 3=o", "20 20 30 x 0 r7+8",
+	for _, line := range []string{"", "20", "20 20 30 16 0", "20 20 30 16 0 none",
+		"20 20 30 16 0 r7+8 200=s", "20 20 30 16 0 r7+8 3=q",
+		"20 20 30 16 0 r7+8 3", "20 20 30 16 0 error(x)", "20 zz 30 16 0 r7+8",
+		"20 20 30 16 0 r7+8 3=o", "20 20 30 x 0 r7+8",
 		"20 20 30 16 0 r7+8 3=o-8 3=o-8", "20 20 30 16 0 r7+8 5=s 4=u"} {
 		if err := new(answer).parse(line); err == nil {
 			t.Errorf("%q was read", line)

@@ -18,8 +18,10 @@ import (
 // wanted are the files of the host, in the folders where systems have them, and
 // those of an AArch64 cross compiler.
 var (
-	folders = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/bin"}
-	wanted  = []string{"libc.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2", "libcrypto.so.3", "python3.11"}
+	folders = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+		"/lib64", "/usr/lib64", "/usr/bin"}
+	wanted = []string{"libc.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2",
+		"libcrypto.so.3", "python3.11"}
 
 	crossFolders = []string{"/usr/aarch64-linux-gnu/lib"}
 	crossWanted  = []string{"libasan.so.8"}
@@ -132,7 +134,8 @@ func TestDebugFrame(t *testing.T) {
 		{"version 4", "cc", []string{"-O2", "-Wa,--gdwarf-cie-version=4"}, format{version: 4}},
 		{"version 3", "cc", []string{"-O2", asCFI}, format{version: 3}},
 		{"64-bit", "cc", []string{"-O2", "-gdwarf64", asCFI}, format{version: 3, wide: true}},
-		{"64-bit, zlib", "cc", []string{"-gdwarf64", asCFI, "-gz=zlib"}, format{version: 3, wide: true, zipped: true}},
+		{"64-bit, zlib", "cc", []string{"-gdwarf64", asCFI, "-gz=zlib"},
+			format{version: 3, wide: true, zipped: true}},
 		{"AArch64", cross, []string{"-O2"}, format{version: 1}},
 		{"AArch64, zlib", cross, []string{"-O1", "-gz=zlib"}, format{version: 1, zipped: true}},
 		{"AArch64, signing", cross, []string{"-O2", "-mbranch-protection=pac-ret"}, format{version: 1}},
@@ -140,11 +143,14 @@ func TestDebugFrame(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			needs.Command(t, tc.compiler)
 			out := filepath.Join(t.TempDir(), "frames.so")
-			args := append([]string{"-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fPIC", "-shared", "-nostdlib", "-o", out, "testdata/frames.c"}, tc.args...)
+			args := append([]string{"-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fPIC",
+				"-shared", "-nostdlib", "-o", out, "testdata/frames.c"}, tc.args...)
 			must.Run(t, exec.Command(tc.compiler, args...))
 			f, tab := load(t, out)
-			if s := f.CFISections(); len(s.DebugFrame) == 0 || len(s.EHFrame) != 0 || tab.Stats().DebugFDEs < 7 {
-				t.Fatalf("%d bytes of .debug_frame, %d of .eh_frame, %d FDEs", len(s.DebugFrame), len(s.EHFrame), tab.Stats().DebugFDEs)
+			if s := f.CFISections(); len(s.DebugFrame) == 0 || len(s.EHFrame) != 0 ||
+				tab.Stats().DebugFDEs < 7 {
+				t.Fatalf("%d bytes of .debug_frame, %d of .eh_frame, %d FDEs", len(s.DebugFrame),
+					len(s.EHFrame), tab.Stats().DebugFDEs)
 			}
 			if is := formatOf(t, out); is != tc.is {
 				t.Errorf("the compiler wrote %+v, not %+v", is, tc.is)

@@ -57,7 +57,8 @@ func newLibdw(t *testing.T) *libdw {
 // says of a function whose records name no register.
 func (l *libdw) viewsOf(t *testing.T, own, other int) []view {
 	t.Helper()
-	vs := []view{{name: "itself", machine: own, own: true}, {name: "SPARC", machine: emSPARCV9}, {name: "the other machine", machine: other}}
+	vs := []view{{name: "itself", machine: own, own: true}, {name: "SPARC", machine: emSPARCV9},
+		{name: "the other machine", machine: other}}
 	f := firstFDE(t, table(t, l.opcodes))
 	for i := range vs {
 		o := ask(t, l.program, l.opcodes, "eh", vs[i].machine)
@@ -114,7 +115,8 @@ func TestViewsSeparate(t *testing.T) {
 				t.Errorf("%v r%d: %v by default in every view", arch, reg, a)
 			}
 			if same := a.kind == cfi.SameValue; same != cfi.CalleeSaved(arch, uint16(reg)) {
-				t.Logf("%v r%d: %v in libdw's default row; preserved by the psABI: %v", arch, reg, a.kind, !same)
+				t.Logf("%v r%d: %v in libdw's default row; preserved by the psABI: %v", arch, reg,
+					a.kind, !same)
 			}
 		}
 	}
@@ -162,7 +164,8 @@ func (l *libdw) compareFile(t *testing.T, path string) *tally {
 			continue
 		}
 		for i := range l.views[tab.Arch()] {
-			c := comparison{t: t, tab: tab, view: &l.views[tab.Arch()][i], debug: sec.debug, signs: signing(tab)}
+			c := comparison{t: t, tab: tab, view: &l.views[tab.Arch()][i],
+				debug: sec.debug, signs: signing(tab)}
 			c.run(ask(t, l.program, path, sec.name, c.view.machine))
 			all.add(&c.tally)
 		}
@@ -307,7 +310,8 @@ func (c *comparison) records(o *oracle) {
 	if n := len(o.fdes); n != ours+c.tab.Stats().Empty {
 		c.fail("libdw lists %d FDEs, we %d and %d empty ones", n, ours, c.tab.Stats().Empty)
 	}
-	if s := c.tab.Stats(); (s.DebugFDEs == 0 || s.DebugFDEs == s.FDEs) && o.cies != s.CIEs { // only one section has any
+	if s := c.tab.Stats(); (s.DebugFDEs == 0 || s.DebugFDEs == s.FDEs) &&
+		o.cies != s.CIEs { // only one section has any
 		c.fail("libdw lists %d CIEs, we %d", o.cies, c.tab.Stats().CIEs)
 	}
 }

@@ -61,10 +61,12 @@ func Describe(f *capture.File, w *capture.Stack, want Want, got []Frame, at int)
 	s := fmt.Sprintf("%s frame %d", w.Name, at)
 	for i := max(0, at-1); i <= at+1; i++ {
 		if i < len(want.Frames) {
-			s += fmt.Sprintf("\n  ours %d %s sp %#x %v", i, place(f, w.Set, want.Frames[i].IP), want.Frames[i].SP, want.Frames[i].Trust)
+			s += fmt.Sprintf("\n  ours %d %s sp %#x %v", i, place(f, w.Set, want.Frames[i].IP),
+				want.Frames[i].SP, want.Frames[i].Trust)
 		}
 		if i < len(got) {
-			s += fmt.Sprintf("\n  peer %d %s sp %#x found %v", i, place(f, w.Set, got[i].IP), got[i].SP, got[i].Found)
+			s += fmt.Sprintf("\n  peer %d %s sp %#x found %v", i,
+				place(f, w.Set, got[i].IP), got[i].SP, got[i].Found)
 		}
 	}
 	return s

@@ -26,7 +26,8 @@ func builtPeer(t *testing.T) string {
 
 // held runs the peer over f and counts classes. No frame may differ where both
 // sides had unwind data, but for those explained.
-func held(t *testing.T, f *capture.File, want []Want, explained func(w *capture.Stack, i int, got []Frame, at int) Class) map[Class]int {
+func held(t *testing.T, f *capture.File, want []Want,
+	explained func(w *capture.Stack, i int, got []Frame, at int) Class) map[Class]int {
 	t.Helper()
 	program := builtPeer(t)
 	path := filepath.Join(t.TempDir(), "walks")
@@ -71,7 +72,8 @@ func hijacked(f *capture.File, want []Want) func(*capture.Stack, int, []Frame, i
 			walkers[w.Set] = managed.NewAMD64()
 			walkers[w.Set].SetTable(f.Table(w.Set))
 		}
-		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 && walkers[w.Set].InReturnHook(unwind.ReturnAddress(got[at-1].IP)) {
+		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 &&
+			walkers[w.Set].InReturnHook(unwind.ReturnAddress(got[at-1].IP)) {
 			return HijackStub
 		}
 		return ""

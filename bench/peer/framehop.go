@@ -30,7 +30,8 @@ func BuildFramehop(dir, folder string) (string, error) {
 		return "", err
 	}
 	out := filepath.Join(dir, filepath.Base(folder))
-	b, err := exec.Command("rustc", "--edition", "2021", "-C", "opt-level=3", "-C", "panic=abort", "--extern", "framehop="+filepath.Join(folder, rlib),
+	b, err := exec.Command("rustc", "--edition", "2021", "-C", "opt-level=3", "-C", "panic=abort", "--extern",
+		"framehop="+filepath.Join(folder, rlib),
 		"-L", filepath.Join(folder, "deps"), "-o", out, src).CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return "", fmt.Errorf("peer: framehop is built, but there is no rustc: %w", err)

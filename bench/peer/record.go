@@ -35,7 +35,8 @@ func RawFiles(dir string) ([]string, error) {
 		}
 	}
 	raw := filepath.Join(dir, "demo.raw")
-	cmd := exec.Command(filepath.Join(bin, "seedwalk"), "record", "--rate", "200", "--raw", raw, "--output", filepath.Join(dir, "demo.folded"),
+	cmd := exec.Command(filepath.Join(bin, "seedwalk"), "record", "--rate", "200", "--raw", raw, "--output",
+		filepath.Join(dir, "demo.folded"),
 		"--", filepath.Join(bin, "swhost"), runtime[0], program, recordSeconds)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("peer: recording samples: %w\n%s", err, out)

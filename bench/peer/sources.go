@@ -48,15 +48,18 @@ func FromRaw(path string, max int) (*capture.File, []Want, error) {
 			return nil, nil, err
 		}
 		w := leafBlock(s.Frames)
-		if s.Capture.Status != clr.Captured || s.Capture.Regs.Arch != context.ArchAMD64 || w.Block == 0 || len(s.Images) == 0 {
+		if s.Capture.Status != clr.Captured || s.Capture.Regs.Arch != context.ArchAMD64 || w.Block == 0 ||
+			len(s.Images) == 0 {
 			continue
 		}
 		if last != &s.Images[0] {
 			last = &s.Images[0]
 			f.Sets = append(f.Sets, images(s.Images))
 		}
-		f.Stacks = append(f.Stacks, capture.Stack{Name: fmt.Sprintf("%s#%d", filepath.Base(path), len(f.Stacks)), Set: len(f.Sets) - 1,
-			Limit: w.limit(), Regs: s.Capture.Regs.AMD64, Runs: []memory.Run{s.Capture.Stack}})
+		f.Stacks = append(f.Stacks,
+			capture.Stack{Name: fmt.Sprintf("%s#%d", filepath.Base(path), len(f.Stacks)),
+				Set:   len(f.Sets) - 1,
+				Limit: w.limit(), Regs: s.Capture.Regs.AMD64, Runs: []memory.Run{s.Capture.Stack}})
 		want = append(want, w)
 	}
 	return f, want, nil
@@ -150,7 +153,8 @@ func unpack(a *snap.Archive, mods []snap.Mod, dir string) ([]capture.Image, erro
 				return nil, err
 			}
 		}
-		set = append(set, capture.Image{Start: uint64(m.Lo), End: uint64(m.Hi), Bias: uint64(m.Bias), Path: path})
+		set = append(set, capture.Image{Start: uint64(m.Lo), End: uint64(m.Hi),
+			Bias: uint64(m.Bias), Path: path})
 	}
 	return sorted(set), nil
 }

@@ -85,7 +85,8 @@ func (w *wine) run(image string, questions []byte) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `exec "$0" exec "$1" "$2" <"$3" >"$4" 2>"$5"`, w.script, w.harness, image, in, out, msg)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `exec "$0" exec "$1" "$2" <"$3" >"$4" 2>"$5"`, w.script,
+		w.harness, image, in, out, msg)
 	if err := cmd.Run(); err != nil {
 		why, _ := os.ReadFile(msg)
 		return nil, fmt.Errorf("harness: %w: %s", err, strings.TrimSpace(string(why)))
@@ -116,7 +117,8 @@ func parse(b []byte, size uint32, n int) ([]answer, error) {
 		return nil, fmt.Errorf("harness: no answers: %w", err)
 	}
 	if l.Size != uint64(size) {
-		return nil, fmt.Errorf("harness: the image has %#x bytes, not %#x: another file was loaded", l.Size, size)
+		return nil, fmt.Errorf("harness: the image has %#x bytes, not %#x: another file was loaded",
+			l.Size, size)
 	}
 	out := make([]answer, n)
 	for i := range out {

@@ -46,7 +46,8 @@ func difference(a, b *context.AMD64) string {
 // faults we must have met memory that is not there, too.
 func differ(ours, wine *answer) string {
 	if wine.how == refused {
-		if ours.stop == unwind.Unreadable || ours.how != refused && ours.regs.Known&pevec.WindowsAMD64 != pevec.WindowsAMD64 {
+		if ours.stop == unwind.Unreadable ||
+			ours.how != refused && ours.regs.Known&pevec.WindowsAMD64 != pevec.WindowsAMD64 {
 			return ""
 		}
 		return fmt.Sprintf("we give an answer (%v, %v), Wine faults", ours.stop, ours.reason)
@@ -80,7 +81,8 @@ type tally struct {
 }
 
 // covers names what the points ask for; one may ask for several.
-var covers = [...]string{"prolog", "body", "epilog", "no entry", "chained", "version 2", "frame register", "machine frame", "handler", "refused"}
+var covers = [...]string{"prolog", "body", "epilog", "no entry", "chained", "version 2", "frame register",
+	"machine frame", "handler", "refused"}
 
 // cover counts a point by what it asks for.
 func (s *tally) cover(f *pe.File, p *point, a *answer) {
@@ -91,7 +93,8 @@ func (s *tally) cover(f *pe.File, p *point, a *answer) {
 	early := p.rva-fn.Begin < uint32(info.Prolog)
 	for i, yes := range [len(covers)]bool{
 		in && early, in && !early, a.part == amd64.PEEpilog, a.how == leaf, a.how == entry && info.Chained(),
-		a.how == entry && info.Version == 2, a.how == entry && info.FrameReg != 0, a.fault, a.handler != 0, a.how == refused,
+		a.how == entry && info.Version == 2, a.how == entry && info.FrameReg != 0, a.fault,
+		a.handler != 0, a.how == refused,
 	} {
 		if yes {
 			s.covered[i]++

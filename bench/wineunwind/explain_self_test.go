@@ -37,7 +37,8 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 		"refused": func(a *answer) { a.how, a.stop = refused, unwind.BadInfo },
 		"unknown": func(a *answer) { a.regs.Known &^= 1 << context.RBX },
 	}
-	for _, r := range []int{context.RBX, context.RSP, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15} {
+	for _, r := range []int{context.RBX, context.RSP, context.RBP, context.RSI, context.RDI, context.R12,
+		context.R13, context.R14, context.R15} {
 		cases["register "+string(rune('a'+r))] = func(a *answer) { a.regs.GPR[r] ^= 1 << 63 }
 	}
 	for i := range 10 {
@@ -73,7 +74,8 @@ func picture(code, info []byte) *pe.File {
 	pdata := binary.LittleEndian.AppendUint32(nil, 0x1000)
 	pdata = binary.LittleEndian.AppendUint32(pdata, 0x1000+uint32(len(code)))
 	pdata = binary.LittleEndian.AppendUint32(pdata, 0x2000)
-	return pe.FromBlocks(pe.MachineAMD64, pdata, []pe.Block{{RVA: 0x1000, Data: code}, {RVA: 0x2000, Data: info}})
+	return pe.FromBlocks(pe.MachineAMD64, pdata,
+		[]pe.Block{{RVA: 0x1000, Data: code}, {RVA: 0x2000, Data: info}})
 }
 
 func unhex(s string) []byte {
@@ -114,7 +116,8 @@ func TestClasses(t *testing.T) {
 		{"no epilog in the prolog", late, "53 90 90 c3 90 90 90 90 90 90", 1, ""},
 		{"no codes", nothing, "48 83 c4 08 c3", 0, "epilog of an entry without codes"},
 		{"bnd", pushRBX, "53 90 5b f2 c3", 2, "bnd ret"},
-		{"lea from r12", withR12, "41 54 48 83 ec 08 4c 8b e4 90 49 8d 64 24 08 41 5c c3", 10, "lea from R12"},
+		{"lea from r12", withR12,
+			"41 54 48 83 ec 08 4c 8b e4 90 49 8d 64 24 08 41 5c c3", 10, "lea from R12"},
 	} {
 		f, q := ask(c.code, c.info, c.at)
 		ours := step(f, q.p, q.mem)
@@ -153,8 +156,10 @@ func TestClassesAskedElsewhere(t *testing.T) {
 		want             string
 	}{
 		{"prefix", pushRBX, "53 90 90 42 c3 90", 3, "ret with a REX prefix"},
-		{"jump inside", withRBX, "53 48 8b dc 90 eb 00 5b c3 90 90", 5, "jump inside the function to an epilog"},
-		{"lea from another register", pushRBX, "53 90 48 8d 65 08 c3 90", 2, "lea from an undeclared register"},
+		{"jump inside", withRBX, "53 48 8b dc 90 eb 00 5b c3 90 90", 5,
+			"jump inside the function to an epilog"},
+		{"lea from another register", pushRBX, "53 90 48 8d 65 08 c3 90", 2,
+			"lea from an undeclared register"},
 		{"lea from the declared one", withRBX, "53 48 8b dc 90 48 8d 63 00 5b c3", 5, ""},
 	} {
 		f, q := ask(c.code, c.info, c.at)

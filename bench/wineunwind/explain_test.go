@@ -77,7 +77,8 @@ var classes = [...]class{
 	// unwinder.cpp does not count the byte and so mostly goes by the codes, too.
 	// Both come to the same when the function really runs, and so do we.
 	{"lea from R12", false, func(q *question) bool {
-		return q.info.Version == 1 && q.rest.Base == x86asm.R12 && q.info.FrameReg == context.R12 && q.ends() && q.right()
+		return q.info.Version == 1 && q.rest.Base == x86asm.R12 && q.info.FrameReg == context.R12 &&
+			q.ends() && q.right()
 	}},
 	// Wine skips any REX prefix before a return, Windows knows none there: the
 	// bytes are another instruction's middle.
@@ -108,7 +109,8 @@ func (q *question) ends() bool {
 
 // epilog tells whether the rest is an epilog that Windows takes for one.
 func (q *question) epilog() bool {
-	declared := q.rest.Base == 0 || q.info.FrameReg != 0 && q.rest.Base == x86asm.RAX+x86asm.Reg(q.info.FrameReg)
+	declared := q.rest.Base == 0 ||
+		q.info.FrameReg != 0 && q.rest.Base == x86asm.RAX+x86asm.Reg(q.info.FrameReg)
 	return q.ours.how == entry && q.info.Version == 1 && declared && q.ends() && (q.leaves() || !q.rest.REX)
 }
 
@@ -154,7 +156,8 @@ func place(f *pe.File, rva uint32) string {
 	fn, why := f.AMD64().Find(rva)
 	info, fault := f.AMD64().Info(fn.Unwind)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%#x in %#x-%#x (%v) version %d, prolog %d, %d slots, frame register %d, flags %d (%v):", rva, fn.Begin, fn.End, why,
+	fmt.Fprintf(&b, "%#x in %#x-%#x (%v) version %d, prolog %d, %d slots, frame register %d, flags %d (%v):",
+		rva, fn.Begin, fn.End, why,
 		info.Version, info.Prolog, info.Count, info.FrameReg, info.Flags, fault.Reason)
 	fmt.Fprintf(&b, " % x:", f.Tail(rva, 8))
 	for n, in := range sweep(f.Tail(rva, 48), rva) {

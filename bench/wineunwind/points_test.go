@@ -143,7 +143,8 @@ func frameOf(f *pe.File, fn peamd64.RuntimeFunction) (fr frame) {
 			if c.Op == peamd64.UWOP_ALLOC_SMALL || c.Op == peamd64.UWOP_ALLOC_LARGE {
 				fr.alloc += uint64(c.Operand)
 			}
-			fr.aligned = fr.aligned || c.Op == peamd64.UWOP_SAVE_XMM128 || c.Op == peamd64.UWOP_SAVE_XMM128_FAR
+			fr.aligned = fr.aligned || c.Op == peamd64.UWOP_SAVE_XMM128 ||
+				c.Op == peamd64.UWOP_SAVE_XMM128_FAR
 			codes = codes[c.Size():]
 		}
 		if !info.Chained() {
@@ -165,7 +166,8 @@ func frameOf(f *pe.File, fn peamd64.RuntimeFunction) (fr frame) {
 func (fr *frame) undeclared(ins []instruction) {
 	for i := range ins {
 		m, ok := ins[i].Args[1].(x86asm.Mem)
-		if ins[i].Op != x86asm.LEA || ins[i].Args[0] != x86asm.RSP || !ok || m.Index != 0 || m.Base < x86asm.RAX || m.Base > x86asm.R15 {
+		if ins[i].Op != x86asm.LEA || ins[i].Args[0] != x86asm.RSP || !ok || m.Index != 0 ||
+			m.Base < x86asm.RAX || m.Base > x86asm.R15 {
 			continue
 		}
 		r := m.Base - x86asm.RAX
@@ -267,7 +269,8 @@ func places(f *pe.File, fn peamd64.RuntimeFunction) (out []uint32, ins []instruc
 		out = append(out, fn.End)
 	}
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(rva uint32) bool { return len(f.Tail(rva, 1)) == 0 }), ins
+	return slices.DeleteFunc(slices.Compact(out),
+		func(rva uint32) bool { return len(f.Tail(rva, 1)) == 0 }), ins
 }
 
 // ends gives the last instructions before returns, and jumps.

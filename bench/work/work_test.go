@@ -102,7 +102,8 @@ func newCounter(t *testing.T) *counter {
 	needs.Command(t, "qemu-x86_64", "gcc", "go")
 	c := &counter{dir: tempdir.New(t), programs: map[string]string{}}
 	c.plugin = filepath.Join(c.dir, "count.so")
-	run(t, nil, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", c.plugin, "testdata/count.c")
+	run(t, nil, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
+		"-o", c.plugin, "testdata/count.c")
 	return c
 }
 
@@ -123,15 +124,18 @@ const fewer, moreFrames = 500, 96_000
 func (c *counter) perFrame(t *testing.T, pkg, bench string, frames int) int {
 	t.Helper()
 	program, more := c.program(t, pkg), fewer+moreFrames/frames
-	return int((c.count(t, program, bench, more) - c.count(t, program, bench, fewer)) / int64((more-fewer)*frames))
+	return int((c.count(t, program, bench, more) - c.count(t, program, bench,
+		fewer)) / int64((more-fewer)*frames))
 }
 
 // count is how many instructions a program runs for so many repetitions.
 func (c *counter) count(t *testing.T, program, bench string, times int) int64 {
 	t.Helper()
 	log := filepath.Join(c.dir, "count")
-	run(t, []string{"GOMAXPROCS=1", "GOGC=off"}, "qemu-x86_64", "-plugin", c.plugin, "-d", "plugin", "-D", log, program,
-		"-test.run", "^$", "-test.bench", "^"+strings.ReplaceAll(bench, "/", "$/^")+"$", "-test.benchtime", strconv.Itoa(times)+"x")
+	run(t, []string{"GOMAXPROCS=1", "GOGC=off"}, "qemu-x86_64", "-plugin", c.plugin,
+		"-d", "plugin", "-D", log, program,
+		"-test.run", "^$", "-test.bench", "^"+strings.ReplaceAll(bench, "/", "$/^")+"$",
+		"-test.benchtime", strconv.Itoa(times)+"x")
 	data := must.Get(os.ReadFile(log))(t)
 	return must.Get(strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64))(t)
 }

@@ -21,12 +21,14 @@ const root = "../.."
 // misuses is the least number of wrong calls that misuse.c makes.
 const misuses = 43
 
-var strict = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared"}
+var strict = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror",
+	"-Wno-cast-function-type", "-shared"}
 
 // library builds the proxy with one more C file.
 func library(t *testing.T, compiler, out, file string, more ...string) {
 	t.Helper()
-	needs.Build(t, append(append([]string{compiler, "-o", out, "-Isrc", file, "src/proxy.c", "src/rules.c", "src/threads.c"}, strict...), more...)...)
+	needs.Build(t, append(append([]string{compiler, "-o", out, "-Isrc", file, "src/proxy.c", "src/rules.c",
+		"src/threads.c"}, strict...), more...)...)
 }
 
 // run runs a program to its end.
@@ -36,7 +38,8 @@ func run(t *testing.T, cmd *exec.Cmd, env ...string) {
 	defer cancel()
 	var errs bytes.Buffer
 	c := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
-	c.Env = append(append(os.Environ(), "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"), env...)
+	c.Env = append(append(os.Environ(), "CORECLR_ENABLE_PROFILING=1",
+		"CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"), env...)
 	c.Stderr, c.WaitDelay = &errs, 5*time.Second
 	err := c.Run()
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) { // Wine's services still have the output open
@@ -51,7 +54,8 @@ const table = 51
 func TestTable(t *testing.T) {
 	needs.Command(t, "gcc")
 	bin := filepath.Join(t.TempDir(), "fake")
-	needs.Build(t, append([]string{"gcc", "-o", bin, "-Isrc", "testdata/fake.c", "src/proxy.c", "src/rules.c", "src/threads.c", "-lpthread"}, strict[:len(strict)-1]...)...)
+	needs.Build(t, append([]string{"gcc", "-o", bin, "-Isrc", "testdata/fake.c", "src/proxy.c", "src/rules.c",
+		"src/threads.c", "-lpthread"}, strict[:len(strict)-1]...)...)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, bin).CombinedOutput()
@@ -99,7 +103,8 @@ func linux(t *testing.T, bin string) (lib string) {
 func TestMisuseNet9Linux(t *testing.T) {
 	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
-	lib, host, app, out := linux(t, bin), filepath.Join(bin, "swhost"), filepath.Join(bin, "Misuse.exe"), filepath.Join(bin, "out")
+	lib, host, app, out := linux(t, bin), filepath.Join(bin, "swhost"),
+		filepath.Join(bin, "Misuse.exe"), filepath.Join(bin, "out")
 	needs.Build(t, "gcc", "-O2", "-o", host, filepath.Join(root, "profiler", "testdata", "host.c"), "-ldl")
 	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, "testdata/Misuse.cs")
 	run(t, exec.Command(host, runtime, app), "CORECLR_PROFILER_PATH="+lib, "MISUSE_OUT="+out)
@@ -111,7 +116,8 @@ func TestMisuseNet10Linux(t *testing.T) {
 	bin := t.TempDir()
 	lib, program, out := linux(t, bin), filepath.Join(bin, "misuse"), filepath.Join(bin, "out")
 	needs.SingleFile(t, azmcp, "azmcp.dll", program, "testdata/Misuse.cs")
-	run(t, exec.Command(program), "CORECLR_PROFILER_PATH="+lib, "MISUSE_OUT="+out, "LD_LIBRARY_PATH="+bin, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
+	run(t, exec.Command(program), "CORECLR_PROFILER_PATH="+lib, "MISUSE_OUT="+out, "LD_LIBRARY_PATH="+bin,
+		"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
 	judge(t, "net10-linux", out)
 }
 
@@ -123,11 +129,13 @@ func TestMisuseNet10Windows(t *testing.T) {
 	}
 	azmcp := needs.File(t, ".cache", "dotnet-10.0.9-win", "package", "dist", "azmcp.exe")
 	bin := t.TempDir()
-	lib, program, out := filepath.Join(bin, "misuse.dll"), filepath.Join(bin, "Misuse.exe"), filepath.Join(bin, "out")
+	lib, program, out := filepath.Join(bin, "misuse.dll"),
+		filepath.Join(bin, "Misuse.exe"), filepath.Join(bin, "out")
 	library(t, mingw, lib, "testdata/misuse.c", "-static", "-I"+filepath.Join(root, "profiler", "testdata"))
 	needs.SingleFile(t, azmcp, "azmcp.dll", program, "testdata/Misuse.cs")
 	drive := func(p string) string { return "Z:" + strings.ReplaceAll(p, "/", `\`) }
-	run(t, exec.Command(needs.File(t, "scripts", "wine.sh"), "exec", program), "CORECLR_PROFILER_PATH="+drive(lib), "MISUSE_OUT="+drive(out),
+	run(t, exec.Command(needs.File(t, "scripts", "wine.sh"), "exec", program),
+		"CORECLR_PROFILER_PATH="+drive(lib), "MISUSE_OUT="+drive(out),
 		"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
 	judge(t, "net10-windows", out)
 }
@@ -140,14 +148,17 @@ func TestOwnProfilerLinux(t *testing.T) {
 	needs.Command(t, "gcc", "mcs")
 	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
-	check, own, tool := filepath.Join(bin, "libseedwalkcheck.so"), filepath.Join(bin, "libseedwalkprofiler.so"), filepath.Join(bin, "seedwalk")
+	check, own, tool := filepath.Join(bin, "libseedwalkcheck.so"),
+		filepath.Join(bin, "libseedwalkprofiler.so"), filepath.Join(bin, "seedwalk")
 	host, app, out := filepath.Join(bin, "swhost"), filepath.Join(bin, "Soak.exe"), filepath.Join(bin, "out")
 	library(t, "gcc", check, "src/loader.c", "-fPIC", "-ldl")
 	needs.Build(t, filepath.Join(root, "scripts", "library.sh"), "c-shared", "-o", own, root+"/profiler")
 	needs.Build(t, "go", "build", "-o", tool, root+"/cmd/seedwalk")
 	needs.Build(t, "gcc", "-O2", "-o", host, filepath.Join(root, "profiler", "testdata", "host.c"), "-ldl")
-	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, filepath.Join(root, "profiler", "testdata", "Churn.cs"))
-	cmd := exec.Command(tool, "record", "--profiler", check, "--output", filepath.Join(bin, "out.folded"), "--", host, runtime, app, "4")
+	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app,
+		filepath.Join(root, "profiler", "testdata", "Churn.cs"))
+	cmd := exec.Command(tool, "record", "--profiler", check, "--output", filepath.Join(bin, "out.folded"),
+		"--", host, runtime, app, "4")
 	cmd.Env = append(os.Environ(), "SEEDWALK_CHECKED_LIBRARY="+own, "SEEDWALK_CHECKED_OUT="+out)
 	text, err := cmd.CombinedOutput()
 	t.Logf("%v\n%s", err, text)

@@ -76,7 +76,8 @@ func TestTexts(t *testing.T) {
 // decoder builds the decoder with the compiler's memory checks.
 func decoder(t *testing.T) string {
 	exe := filepath.Join(t.TempDir(), "decode")
-	build(t, "gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+	build(t, "gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing",
+		"-fsanitize=address,undefined", "-fno-sanitize-recover=all",
 		"-I..", "-o", exe, "testdata/decode.c", "src/stream.c")
 	return exe
 }
@@ -90,16 +91,19 @@ func sent() (stream []byte, shown string) {
 	w.Module(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Bias: 0x800, Path: "/lib/a.so", BuildID: "abcd"})
 	w.Method(&wire.Method{ID: 2, FunctionID: 0x77, Name: "N.T.M", Module: "N"})
 	w.Thread(&wire.Thread{TID: 9, Name: "worker"})
-	frames := []wire.Frame{{Kind: unwind.KindNative, Trust: 2, Flags: wire.FrameExact, Module: 1, IP: 0x1810}, {Kind: unwind.KindManaged, Trust: 7, Method: 2, IP: 0x7f0000001234}, {Kind: unwind.KindGap, Gap: 3}}
+	frames := []wire.Frame{{Kind: unwind.KindNative, Trust: 2, Flags: wire.FrameExact, Module: 1, IP: 0x1810},
+		{Kind: unwind.KindManaged, Trust: 7, Method: 2, IP: 0x7f0000001234}, {Kind: unwind.KindGap, Gap: 3}}
 	const rows = ` 0 2 0 1 1810 0 1 "" "/lib/a.so" "abcd" 1010
  1 7 0 0 7f0000001234 77 0 "N.T.M" "N" "" 0
  4 0 3 0 0 0 0 "" "" "" 0
 `
 	for i := range 40 {
-		w.Sample(&wire.Sample{TID: 9, TimeUnixNano: int64(i), WallNanos: 5, CPUNanos: 6, Gap: 3, Frames: frames})
+		w.Sample(&wire.Sample{TID: 9, TimeUnixNano: int64(i), WallNanos: 5,
+			CPUNanos: 6, Gap: 3, Frames: frames})
 		fmt.Fprintf(&text, "stack 9 %d 5 6 tag 0 gap 3 doubtful 1 \"worker\"\n%s", i, rows)
 		w.Stats("key", 1)
-		w.Event(&wire.Event{TID: 8, TimeUnixNano: 4, Kind: wire.EventCopy, Lock: 12345, Name: "n", Text: "t", Frames: frames})
+		w.Event(&wire.Event{TID: 8, TimeUnixNano: 4, Kind: wire.EventCopy, Lock: 12345,
+			Name: "n", Text: "t", Frames: frames})
 		fmt.Fprintf(&text, "stack 8 4 0 0 tag 12345 gap 0 doubtful 1 \"\"\n%s", rows)
 		w.Event(&wire.Event{TID: 8, Kind: wire.EventWait, Frames: frames})
 	}
@@ -176,7 +180,8 @@ func TestLife(t *testing.T) {
 	dir := tempdir.New(t)
 	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "life")
 	build(t, "./build.sh", "archive", archive)
-	build(t, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe, "testdata/life.c", archive, "-lpthread", "-ldl")
+	build(t, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe,
+		"testdata/life.c", archive, "-lpthread", "-ldl")
 	for _, way := range []string{"close", "fork"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()

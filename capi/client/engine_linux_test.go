@@ -60,7 +60,8 @@ func greeting(socket int) []byte {
 		if err != nil {
 			log.Fatal(err)
 		}
-		shared, err := unix.Mmap(files[0], 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		shared, err := unix.Mmap(files[0], 0, os.Getpagesize(),
+			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			log.Fatal(err)
 		}

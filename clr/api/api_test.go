@@ -60,7 +60,8 @@ func TestComplete(t *testing.T) {
 
 // TestWhole: every row is complete, and a line below it explains what no column can.
 func TestWhole(t *testing.T) {
-	always := map[string]bool{"Initialize": true, "Shutdown": true, "InitializeForAttach": true, "ProfilerAttachComplete": true,
+	always := map[string]bool{"Initialize": true, "Shutdown": true, "InitializeForAttach": true,
+		"ProfilerAttachComplete":  true,
 		"ProfilerDetachSucceeded": true, "LoadAsNotificationOnly": true}
 	for _, c := range Load().Callbacks {
 		if (c.By == nil) != always[c.Name] {
@@ -155,7 +156,8 @@ func TestExpect(t *testing.T) {
 }
 
 func TestMayWait(t *testing.T) {
-	for name, want := range map[string]bool{"ThreadDestroyed": true, "ThreadAssignedToOSThread": false, "ModuleLoadStarted": false,
+	for name, want := range map[string]bool{"ThreadDestroyed": true,
+		"ThreadAssignedToOSThread": false, "ModuleLoadStarted": false,
 		"ModuleLoadFinished": true, "ExceptionUnwindFunctionEnter": false, "FunctionUnloadStarted": false} {
 		if got := Load().FindCallback(name).MayWait(); got != want {
 			t.Errorf("%s: may wait: %v", name, got)
@@ -168,15 +170,22 @@ func TestParseRefuses(t *testing.T) {
 	const head = "interface I 1 28B5557D-3F3F-48B4-90B2-5F9EEA2F6C48\n"
 	const good = head + "3 A async notrigger any none yes yes yes yes yes\n"
 	for _, c := range []struct{ name, info, callbacks, bits, results, want string }{
-		{"no interface", "3 A async notrigger any none yes yes yes yes yes\n", "", "", "", "info.txt:1: a row before"},
+		{"no interface", "3 A async notrigger any none yes yes yes yes yes\n", "", "",
+			"", "info.txt:1: a row before"},
 		{"short row", head + "3 A async\n", "", "", "", "info.txt:2: 3 columns"},
-		{"unknown word", head + "3 A asinc notrigger any none yes yes yes yes yes\n", "", "", "", `"asinc" is no word of column "gate"`},
-		{"first slot", head + "4 A async notrigger any none yes yes yes yes yes\n", "", "", "", "slot 4 comes after slot 2"},
-		{"slot left out", good + "5 B async notrigger any none yes yes yes yes yes\n", "", "", "", "slot 5 comes after slot 3"},
-		{"name twice", good + "4 A async notrigger any none yes yes yes yes yes\n", "", "", "", "A stands twice"},
+		{"unknown word", head + "3 A asinc notrigger any none yes yes yes yes yes\n", "", "", "",
+			`"asinc" is no word of column "gate"`},
+		{"first slot", head + "4 A async notrigger any none yes yes yes yes yes\n", "", "",
+			"", "slot 4 comes after slot 2"},
+		{"slot left out", good + "5 B async notrigger any none yes yes yes yes yes\n", "", "",
+			"", "slot 5 comes after slot 3"},
+		{"name twice", good + "4 A async notrigger any none yes yes yes yes yes\n",
+			"", "", "", "A stands twice"},
 		{"interface twice", good + head, "", "", "", "I stands twice"},
-		{"locks under suspension", head + "3 A async notrigger any takes yes yes yes yes yes\n", "", "", "", "not callable with a thread suspended"},
-		{"gate without trigger", head + "3 A sync+gc notrigger any takes yes yes yes no yes\n", "", "", "", `has the gate "sync+gc"`},
+		{"locks under suspension", head + "3 A async notrigger any takes yes yes yes yes yes\n", "", "", "",
+			"not callable with a thread suspended"},
+		{"gate without trigger", head + "3 A sync+gc notrigger any takes yes yes yes no yes\n", "", "",
+			"", `has the gate "sync+gc"`},
 		{"line of no row", " says x\n", "", "", "", "belongs to no row"},
 		{"unknown line", good + " sais x\n", "", "", "", "no line of a method"},
 		{"empty line", good + " says\n", "", "", "", "says nothing"},
@@ -184,7 +193,8 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown bit", good + " needs NO_BIT\n", "", "", "", "is no bit"},
 		{"column that stays", good + " from 10.0 locks none\n", "", "", "", "does not change"},
 		{"bad release", good + " from ten gate sync\n", "", "", "", "is no release"},
-		{"seen and never issued", "", head + "3 A never none both yes yes\n", "", "", "never issued, and was seen"},
+		{"seen and never issued", "", head + "3 A never none both yes yes\n", "", "",
+			"never issued, and was seen"},
 		{"two bits", "", "", "B low 3 yes yes yes\n", "", "not one bit"},
 		{"bad value", "", "", "B low 100000000 yes yes yes\n", "", "no hexadecimal number"},
 		{"result without name", "", "", "", "00000000\n", "1 columns"},
@@ -207,7 +217,8 @@ func TestNamedResults(t *testing.T) {
 		rows[r.Value] = r.Name
 	}
 	named := 0
-	for _, facility := range []uint32{0x00000000, 0x80000000, 0x80004000, 0x8000ff00, 0x80070000, 0x80131300} {
+	for _, facility := range []uint32{0x00000000, 0x80000000, 0x80004000,
+		0x8000ff00, 0x80070000, 0x80131300} {
 		for low := range uint32(0x100) {
 			h := clr.HRESULT(facility + low)
 			if name := h.String(); !strings.HasPrefix(name, "HRESULT ") {

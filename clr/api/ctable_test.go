@@ -20,11 +20,16 @@ func (t *Tables) CTable() string {
 	b.WriteString("\nstatic const struct info_row info_rows[] = {\n")
 	for i := range t.Info {
 		m := &t.Info[i]
-		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s, %d, %#x, %s},\n", m.Slot, m.Name, cGate(m.Gate), m.Version, t.needed(m), flags(
-			"GC", m.GC == "triggers", "NO_ATTACH", !m.Attach, "NO_NOTIFY", !m.Notify, "NO_THREAD", m.Thread == "no",
-			"NO_OWNER", m.Runtime != "yes", "OWNER_HANGS", m.Runtime == "hangs", "KILLS", m.Native == "kills", "BECOMES", m.Native == "becomes",
-			"CRASHES_IN_INIT", strings.Contains(m.skip[Init], "ends the process"), "OTHER_HANGS", strings.HasPrefix(m.skip[Other], "hangs"),
-			"NOTRIGGER_REFUSES", m.own[NoTrigger]))
+		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s, %d, %#x, %s},\n", m.Slot, m.Name, cGate(m.Gate),
+			m.Version, t.needed(m), flags(
+				"GC", m.GC == "triggers", "NO_ATTACH", !m.Attach, "NO_NOTIFY", !m.Notify,
+				"NO_THREAD", m.Thread == "no",
+				"NO_OWNER", m.Runtime != "yes", "OWNER_HANGS",
+				m.Runtime == "hangs", "KILLS", m.Native == "kills",
+				"BECOMES", m.Native == "becomes",
+				"CRASHES_IN_INIT", strings.Contains(m.skip[Init], "ends the process"), "OTHER_HANGS",
+				strings.HasPrefix(m.skip[Other], "hangs"),
+				"NOTRIGGER_REFUSES", m.own[NoTrigger]))
 	}
 	b.WriteString("};\n\nenum check {\n")
 	for _, c := range t.Checks {
@@ -38,11 +43,14 @@ func (t *Tables) CTable() string {
 	for i := range t.Callbacks {
 		c := &t.Callbacks[i]
 		objects := c.Seen == "cooperative" || c.Seen == "both" || c.Seen == "collecting"
-		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s},\n", c.Slot, c.Name, flags("TRIGGERS", c.Scope == "triggers", "MAY_WAIT", c.MayWait(), "OBJECTS", objects))
+		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s},\n", c.Slot, c.Name,
+			flags("TRIGGERS", c.Scope == "triggers", "MAY_WAIT", c.MayWait(), "OBJECTS", objects))
 	}
 	b.WriteString("};\n\nstatic const struct mask_row mask_rows[] = {\n")
 	for _, bit := range t.Bits {
-		fmt.Fprintf(&b, "\t{\"%s\", %d, %#x, %s},\n", bit.Name, high(bit.High), bit.Value, flags("BIT_FIXED", !bit.Later && !bit.in("later", Net10), "NO_ATTACH", !bit.Attach && !bit.in("attach", Net10), "NO_NOTIFY", !bit.Notify))
+		fmt.Fprintf(&b, "\t{\"%s\", %d, %#x, %s},\n", bit.Name, high(bit.High), bit.Value,
+			flags("BIT_FIXED", !bit.Later && !bit.in("later", Net10), "NO_ATTACH", !bit.Attach &&
+				!bit.in("attach", Net10), "NO_NOTIFY", !bit.Notify))
 	}
 	b.WriteString("\t{0, 0, 0, 0}};\n\n/* The interfaces that the proxy knows. */\nstatic const uint8_t info_ids[][16] = {\n")
 	t.cIDs(&b, "ICorProfilerInfo", t.Info[len(t.Info)-1].Version)
@@ -81,7 +89,8 @@ func high(is bool) int {
 }
 
 func cGate(g Gate) string {
-	return map[Gate]string{Async: "ASYNC", Sync: "SYNC", SyncGC: "SYNC_GC", InitOnly: "INIT_ONLY", Own: "OWN", Stub: "STUB"}[g]
+	return map[Gate]string{Async: "ASYNC", Sync: "SYNC", SyncGC: "SYNC_GC",
+		InitOnly: "INIT_ONLY", Own: "OWN", Stub: "STUB"}[g]
 }
 
 // flags joins the names whose conditions hold.

@@ -71,8 +71,10 @@ func (t *Tables) writeInfo(b *strings.Builder) {
 			fmt.Fprintf(b, "\n### %s\n\n{%s}\n\n| slot | method | gate | collection | locks | attached | notification | native | thread suspended | runtime suspended | |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
 				last, t.IIDs[last])
 		}
-		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", m.Slot, m.Name, m.gateText(), m.GC, m.locksText(), mark(m.Attach), mark(m.Notify),
-			bold(m.Native, "kills", "becomes"), m.threadText(), bold(m.Runtime, "hangs", "refused"), m.remarks())
+		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", m.Slot, m.Name,
+			m.gateText(), m.GC, m.locksText(), mark(m.Attach), mark(m.Notify),
+			bold(m.Native, "kills", "becomes"), m.threadText(),
+			bold(m.Runtime, "hangs", "refused"), m.remarks())
 	}
 	b.WriteString("\n")
 }
@@ -141,10 +143,12 @@ func (t *Tables) writeCallbacks(b *strings.Builder) {
 				last, t.IIDs[last])
 		}
 		if c.Never() {
-			fmt.Fprintf(b, "| %d | %s | never issued | | | | | %s | %s | %s | %s |\n", c.Slot, c.Name, strings.Join(c.By, ", "), c.Attach, c.Notify, strings.Join(c.Says, " "))
+			fmt.Fprintf(b, "| %d | %s | never issued | | | | | %s | %s | %s | %s |\n", c.Slot, c.Name,
+				strings.Join(c.By, ", "), c.Attach, c.Notify, strings.Join(c.Says, " "))
 			continue
 		}
-		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Slot, c.Name, c.Scope, c.Contract, c.seenText(), mark(c.MayWait()), c.Held,
+		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Slot, c.Name, c.Scope,
+			c.Contract, c.seenText(), mark(c.MayWait()), c.Held,
 			strings.Join(c.By, " or "), c.Attach, c.Notify, strings.Join(c.Says, " "))
 	}
 	b.WriteString("\n")
@@ -169,7 +173,8 @@ func (t *Tables) writeBits(b *strings.Builder) {
 		for _, c := range bit.From {
 			says = append(says, fmt.Sprintf("From %s: %s %s.", c.Release, c.Column, c.Value))
 		}
-		fmt.Fprintf(b, "| %s | %s | %#x | %s | %s | %s | %s |\n", bit.Name, word, bit.Value, mark(bit.Later), mark(bit.Attach), mark(bit.Notify), strings.Join(says, " "))
+		fmt.Fprintf(b, "| %s | %s | %#x | %s | %s | %s | %s |\n", bit.Name, word, bit.Value, mark(bit.Later),
+			mark(bit.Attach), mark(bit.Notify), strings.Join(says, " "))
 	}
 	b.WriteString("\n")
 }
@@ -190,7 +195,8 @@ func (t *Tables) writeChecks(b *strings.Builder) {
 
 // The generated files match the tables.
 func TestWrittenFilesAreCurrent(t *testing.T) {
-	for path, want := range map[string]string{"../../docs/contracts.md": Load().Markdown(), "../../capi/checked/src/table.h": Load().CTable()} {
+	for path, want := range map[string]string{"../../docs/contracts.md": Load().Markdown(),
+		"../../capi/checked/src/table.h": Load().CTable()} {
 		golden.Check(t, path, want)
 	}
 }

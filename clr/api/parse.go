@@ -15,7 +15,8 @@ var files embed.FS
 // Load returns the embedded tables.
 var Load = sync.OnceValue(func() *Tables {
 	var text [6]string
-	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt", "results.txt", "checks.txt", "topics.txt"} {
+	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt",
+		"results.txt", "checks.txt", "topics.txt"} {
 		b, err := files.ReadFile(name)
 		if err != nil {
 			panic(err) // embedded

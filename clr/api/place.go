@@ -72,7 +72,8 @@ const (
 
 // String returns the answer as text.
 func (a Answer) String() string {
-	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)", "refused (E_INVALIDARG)", "E_NOTIMPL", "kills the process"}[a]
+	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)",
+		"refused (E_INVALIDARG)", "E_NOTIMPL", "kills the process"}[a]
 }
 
 // Expect returns the answer of the table to a call of m from a place, for a profiler that was loaded at

@@ -24,10 +24,13 @@ func (p *parser) info(w []string) {
 	if n := len(p.t.Info); n > 0 {
 		before = p.t.Info[n-1].Slot
 	}
-	p.t.Info = append(p.t.Info, Info{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
-		Gate: Gate(p.word("gate", w[2])), GC: p.word("gc", w[3]), Mode: p.word("mode", w[4]), Locks: p.word("locks", w[5]),
-		Attach: p.yes("attach", w[6]), Notify: p.yes("notify", w[7]), Native: p.word("native", w[8]),
-		Thread: p.word("thread", w[9]), Runtime: p.word("runtime", w[10]), own: map[Place]bool{}, skip: map[Place]string{}})
+	p.t.Info = append(p.t.Info,
+		Info{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
+			Gate: Gate(p.word("gate", w[2])), GC: p.word("gc", w[3]),
+			Mode: p.word("mode", w[4]), Locks: p.word("locks", w[5]),
+			Attach: p.yes("attach", w[6]), Notify: p.yes("notify", w[7]), Native: p.word("native", w[8]),
+			Thread: p.word("thread", w[9]), Runtime: p.word("runtime", w[10]),
+			own: map[Place]bool{}, skip: map[Place]string{}})
 	m := &p.t.Info[len(p.t.Info)-1]
 	p.sane(m)
 	p.says = func(w []string) { p.infoLine(m, w) }
@@ -134,9 +137,10 @@ func (p *parser) callback(w []string) {
 	if n := len(p.t.Callbacks); n > 0 {
 		before = p.t.Callbacks[n-1].Slot
 	}
-	p.t.Callbacks = append(p.t.Callbacks, Callback{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
-		Scope: p.word("scope", w[2]), Contract: p.word("contract", w[3]), Seen: p.word("seen", w[4]),
-		Attach: p.word("gets", w[5]), Notify: p.word("gets", w[6])})
+	p.t.Callbacks = append(p.t.Callbacks,
+		Callback{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
+			Scope: p.word("scope", w[2]), Contract: p.word("contract", w[3]), Seen: p.word("seen", w[4]),
+			Attach: p.word("gets", w[5]), Notify: p.word("gets", w[6])})
 	c := &p.t.Callbacks[len(p.t.Callbacks)-1]
 	if c.Never() && c.Seen != "unseen" {
 		p.fail("%s is never issued, and was seen", c.Name)

@@ -39,10 +39,12 @@ type collector struct {
 
 // collect walks the range map, and checks each code heap and image.
 func (t *Tables) collect() Evidence {
-	c := &collector{pages: newPages(t.v.r, t.incomplete), sections: map[uint64]section{}, proofs: map[uint64]bool{}}
+	c := &collector{pages: newPages(t.v.r, t.incomplete),
+		sections: map[uint64]section{}, proofs: map[uint64]bool{}}
 	copied := *t
 	c.t = &copied
-	c.t.v.r, c.t.proven, c.t.cache, c.t.images = c.pages, allParts, map[uint64]*located{}, map[uint64]directory{}
+	c.t.v.r, c.t.proven, c.t.cache, c.t.images = c.pages, allParts,
+		map[uint64]*located{}, map[uint64]directory{}
 	var err error
 	if c.descs, err = NewMethodDescs(c.pages, t.desc); err != nil {
 		return Evidence{}
@@ -201,7 +203,8 @@ func (c *collector) image(s *section) bool {
 	}
 	for _, i := range [...]int{0, d.n / 2, d.n - 1} {
 		begin, end, unwind, r := c.t.function(s.begin, d.at+uint64(i)*uint64(functionSize(c.t.arch)))
-		if r != Found || end <= begin || uint64(end) > s.end-s.begin || !c.unwinds(s.begin+uint64(unwind), end-begin) {
+		if r != Found || end <= begin || uint64(end) > s.end-s.begin ||
+			!c.unwinds(s.begin+uint64(unwind), end-begin) {
 			return false
 		}
 	}
@@ -237,7 +240,8 @@ func (c *collector) heap(s *section) bool {
 		var chunk [4 * backChunk]byte // the view's buffer is reused below
 		copy(chunk[:], b)
 		for k := range n {
-			if !c.nibbles(binary.LittleEndian.Uint32(chunk[4*k:]), base+(i+k)*wordBuckets*bucketBytes, start, end, s) {
+			if !c.nibbles(binary.LittleEndian.Uint32(chunk[4*k:]),
+				base+(i+k)*wordBuckets*bucketBytes, start, end, s) {
 				return false
 			}
 		}

@@ -24,7 +24,8 @@ type Debug struct {
 // Debug finds the method at ip. Precompiled code has no information here.
 func (t *Tables) Debug(ip uint64) (d Debug, ok bool) {
 	var s section
-	if !t.Proven() || t.l.headerMethod != debugHeader || t.section(ip, &s) != Found || s.r2r != 0 || s.flags&flagCodeHeap == 0 {
+	if !t.Proven() || t.l.headerMethod != debugHeader || t.section(ip, &s) != Found || s.r2r != 0 ||
+		s.flags&flagCodeHeap == 0 {
 		return d, false
 	}
 	start, r := t.start(ip, &s)

@@ -60,7 +60,8 @@ func ParseDescriptor(text []byte) (*Descriptor, error) {
 	if raw.Version != 0 {
 		return nil, &Error{"contract descriptor", 0, uint64(raw.Version), "unknown format version"}
 	}
-	d := &Descriptor{Types: map[string]map[string]uint32{}, Globals: map[string]Global{}, Contracts: raw.Contracts}
+	d := &Descriptor{Types: map[string]map[string]uint32{},
+		Globals: map[string]Global{}, Contracts: raw.Contracts}
 	for name, fields := range raw.Types {
 		t := map[string]uint32{}
 		for field, v := range fields {

@@ -62,9 +62,11 @@ func (e Evidence) String() string {
 	case e.Map > 0:
 		return fmt.Sprintf("%d of its structures contradict the layout that is known for its release", e.Map)
 	case e.contradicts():
-		return fmt.Sprintf("%d of its %d code headers contradict the layout that is known for its release", e.Headers, e.Methods)
+		return fmt.Sprintf("%d of its %d code headers contradict the layout that is known for its release",
+			e.Headers, e.Methods)
 	case e.Starts == 0:
 		return "it has compiled no method yet"
 	}
-	return fmt.Sprintf("%d of its %d compiled methods agree with the layout that is known for its release", e.Proofs, e.Methods)
+	return fmt.Sprintf("%d of its %d compiled methods agree with the layout that is known for its release",
+		e.Proofs, e.Methods)
 }

@@ -171,7 +171,8 @@ func (f *fake) word32(at uint64) (v uint32) {
 
 // tables returns tables over f that count as proven, without an Open.
 func (f *fake) tables(linear bool) *Tables {
-	t := &Tables{arch: f.arch, v: view{r: f}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+	t := &Tables{arch: f.arch, v: view{r: f}, l: layout10, top: atTop, proof: proof{proven: allParts},
+		cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	t.l.linear = linear
 	return t
 }
@@ -198,7 +199,8 @@ func (n *noise) ReadAt(p []byte, addr uint64) bool {
 	for i := range p {
 		a := addr + uint64(i)
 		r := rand.New(rand.NewPCG(n.run, a>>3))
-		v := [...]uint64{r.Uint64N(1 << 20), 0x7f0000000000 + r.Uint64N(1<<20), r.Uint64(), 0, 1, ^uint64(0), a &^ 7, 2}[r.IntN(8)]
+		v := [...]uint64{r.Uint64N(1 << 20), 0x7f0000000000 + r.Uint64N(1<<20), r.Uint64(), 0, 1,
+			^uint64(0), a &^ 7, 2}[r.IntN(8)]
 		p[i] = byte(v >> (8 * (a & 7)))
 	}
 	return true

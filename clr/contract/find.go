@@ -21,7 +21,8 @@ const (
 	Unproven           // the runtime's layout is assumed and not yet verified
 )
 
-var reasonNames = [...]string{"found", "not-code", "no-method", "unreadable", "malformed", "unsupported", "unproven"}
+var reasonNames = [...]string{"found", "not-code", "no-method", "unreadable",
+	"malformed", "unsupported", "unproven"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
@@ -188,7 +189,8 @@ func (t *Tables) fragment(ip, at uint64, s *section) Reason {
 func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
 	var w [6]uint64
 	l := &t.l
-	if !t.v.words(rs, w[:], l.sectionBegin, l.sectionEnd, l.sectionFlags, l.sectionR2R, l.sectionHeap, l.sectionDeleted) {
+	if !t.v.words(rs, w[:], l.sectionBegin, l.sectionEnd, l.sectionFlags, l.sectionR2R,
+		l.sectionHeap, l.sectionDeleted) {
 		return Unreadable
 	}
 	s.begin, s.end, s.flags, s.r2r, s.heap = w[0], w[1], uint32(w[2]), w[3], w[4]

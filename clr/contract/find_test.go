@@ -25,14 +25,21 @@ func TestFind(t *testing.T) {
 		want   Method
 	}{
 		{"first byte", 0x40, Found, Method{Begin: begin + 0x40, End: begin + 0x70, MethodDesc: 0x5000}},
-		{"last byte before a funclet", 0x6f, Found, Method{Begin: begin + 0x40, End: begin + 0x70, MethodDesc: 0x5000}},
-		{"first funclet", 0x70, Found, Method{Begin: begin + 0x70, End: begin + 0x90, MethodDesc: 0x5000, Funclet: 1}},
-		{"last funclet", 0x9f, Found, Method{Begin: begin + 0x90, End: begin + 0xa0, MethodDesc: 0x5000, Funclet: 2}},
+		{"last byte before a funclet", 0x6f, Found,
+			Method{Begin: begin + 0x40, End: begin + 0x70, MethodDesc: 0x5000}},
+		{"first funclet", 0x70, Found,
+			Method{Begin: begin + 0x70, End: begin + 0x90, MethodDesc: 0x5000, Funclet: 1}},
+		{"last funclet", 0x9f, Found,
+			Method{Begin: begin + 0x90, End: begin + 0xa0, MethodDesc: 0x5000, Funclet: 2}},
 		{"between methods", 0xa0, NoMethod, Method{}},
-		{"start in the middle of a bucket", 0xa9, Found, Method{Begin: begin + 0xa8, End: begin + 0xb8, MethodDesc: 0x5008}},
-		{"word after the start's", 0x205, Found, Method{Begin: begin + 0x100, End: begin + 0x1334, MethodDesc: 0x5010}},
-		{"far from the start", 0x1333, Found, Method{Begin: begin + 0x100, End: begin + 0x1334, MethodDesc: 0x5010}},
-		{"stub", 0x1350, Found, Method{Begin: begin + 0x1340, End: codeEnd, Kind: Stub, Stub: StubVSDResolve}},
+		{"start in the middle of a bucket", 0xa9, Found,
+			Method{Begin: begin + 0xa8, End: begin + 0xb8, MethodDesc: 0x5008}},
+		{"word after the start's", 0x205, Found,
+			Method{Begin: begin + 0x100, End: begin + 0x1334, MethodDesc: 0x5010}},
+		{"far from the start", 0x1333, Found,
+			Method{Begin: begin + 0x100, End: begin + 0x1334, MethodDesc: 0x5010}},
+		{"stub", 0x1350, Found, Method{Begin: begin + 0x1340, End: codeEnd,
+			Kind: Stub, Stub: StubVSDResolve}},
 		{"before every method", 0x3f, NoMethod, Method{}},
 		{"outside the section", codeEnd - begin, NotCode, Method{}},
 	}
@@ -47,7 +54,8 @@ func TestFind(t *testing.T) {
 						c.want.Base, c.want.UnwindRVA = codeBase, m.UnwindRVA
 					}
 					if r != c.reason || r == Found && m != c.want {
-						t.Errorf("%v, linear %v, %s, pass %d: %v %+v, want %v %+v", arch, linear, c.name, pass, r, m, c.reason, c.want)
+						t.Errorf("%v, linear %v, %s, pass %d: %v %+v, want %v %+v", arch, linear,
+							c.name, pass, r, m, c.reason, c.want)
 					}
 				}
 			}
@@ -70,7 +78,8 @@ func TestRandomHeaps(t *testing.T) {
 			for i, b := range bodies {
 				for _, off := range []uint64{0, b.size / 2, b.size - 1} {
 					var m Method
-					if r := tables.Find(mapBase+b.rel+off, &m); r != Found || m.Begin != mapBase+b.rel || m.MethodDesc != 0x5000+8*uint64(i) {
+					if r := tables.Find(mapBase+b.rel+off, &m); r != Found || m.Begin != mapBase+b.rel ||
+						m.MethodDesc != 0x5000+8*uint64(i) {
 						t.Fatalf("run %d, linear %v, body %d %+v + %#x: %v %+v", run, linear, i, b, off, r, m)
 					}
 				}
@@ -136,7 +145,8 @@ func TestMemoryOfNoise(t *testing.T) {
 	for run := range uint64(300) {
 		n := &noise{run: run}
 		for _, linear := range []bool{false, true} {
-			tables := &Tables{arch: context.ArchAMD64, v: view{r: n}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+			tables := &Tables{arch: context.ArchAMD64, v: view{r: n}, l: layout10, top: atTop,
+				proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 			tables.l.linear = linear
 			var m Method
 			tables.Find(codeBase+run*4099, &m)
@@ -146,7 +156,8 @@ func TestMemoryOfNoise(t *testing.T) {
 		}
 	}
 	for _, c := range []constant{0, 1, 0x7f, 0xff} {
-		tables := &Tables{arch: context.ArchAMD64, v: view{r: c}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+		tables := &Tables{arch: context.ArchAMD64, v: view{r: c}, l: layout10, top: atTop,
+			proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 		var m Method
 		if r := tables.Find(codeBase, &m); r == Found {
 			t.Errorf("memory of %#x: found %+v", byte(c), m)
@@ -183,7 +194,8 @@ func TestPrecompiled(t *testing.T) {
 	f.put(codeBase+0x1800, 1, 0, 0, 0)
 	tables := f.tables(false)
 	var m Method
-	if r := tables.Find(codeBase+0x2050, &m); r != Found || m.Kind != R2R || m.Begin != codeBase+0x2040 || m.End != codeBase+0x2080 {
+	if r := tables.Find(codeBase+0x2050, &m); r != Found || m.Kind != R2R || m.Begin != codeBase+0x2040 ||
+		m.End != codeBase+0x2080 {
 		t.Errorf("%v %+v", r, m)
 	}
 	if r := tables.Find(codeBase+0x2fff, &m); r != Found || m.Kind != Stub || m.Stub != StubImageSection {
@@ -211,7 +223,8 @@ func TestNibbles(t *testing.T) {
 		want uint32
 	}{
 		{[]byte{0x00}, 0}, {[]byte{0x07}, 7}, {[]byte{0x09}, 8}, {[]byte{0x19}, 9}, {[]byte{0x7f}, 63},
-		{[]byte{0x89, 0x00}, 64}, {[]byte{0xff, 0x07}, 511}, {[]byte{0x89, 0x08}, 512}, {[]byte{0x89, 0x18}, 513},
+		{[]byte{0x89, 0x00}, 64}, {[]byte{0xff, 0x07}, 511},
+		{[]byte{0x89, 0x08}, 512}, {[]byte{0x89, 0x18}, 513},
 	} {
 		n := nibbles{b: c.b}
 		if got := n.number(); got != c.want || n.bad {
@@ -234,7 +247,8 @@ func TestBounds(t *testing.T) {
 	for i, b := range [][3]uint64{{2, 0, 1}, {2, 5, 3}, {1, 0, 6}, {2, 16, 12}, {2, 19, 0}} {
 		bits |= (b[0] | b[1]<<2 | b[2]<<7) << (11 * i)
 	}
-	packed := append(nib(5, 4, 3), byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24), byte(bits>>32), byte(bits>>40), byte(bits>>48))
+	packed := append(nib(5, 4, 3), byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24), byte(bits>>32),
+		byte(bits>>40), byte(bits>>48))
 	for _, c := range []struct {
 		name   string
 		b      []byte

@@ -8,7 +8,8 @@ import (
 
 // Trees as .NET 9.0.5 stores them: a method without inlining, and a constructed tree of three levels.
 func TestDecodeInlines(t *testing.T) {
-	real := []byte{0x61, 0x70, 0x84, 0xa9, 0xdc, 0x00, 0x7f, 0x00, 0x00, 0x02, 0x90, 0x07, 0x24, 0x06, 0x99, 0x24, 0x3b, 0x90, 0x02, 0x19, 0x90, 0x79, 0xe2, 0x04, 0xe9, 0x24, 0x0b, 0xc0, 0x23}
+	real := []byte{0x61, 0x70, 0x84, 0xa9, 0xdc, 0x00, 0x7f, 0x00, 0x00, 0x02, 0x90, 0x07, 0x24, 0x06, 0x99,
+		0x24, 0x3b, 0x90, 0x02, 0x19, 0x90, 0x79, 0xe2, 0x04, 0xe9, 0x24, 0x0b, 0xc0, 0x23}
 	method := uint64(0x7f00dca98470)
 	for _, c := range []struct {
 		name   string
@@ -16,8 +17,10 @@ func TestDecodeInlines(t *testing.T) {
 		native uint32
 		want   []Inline
 	}{
-		{"before all code", real, 14, nil}, {"prolog", real, 15, []Inline{{method, 0}}}, {"inside", real, 47, []Inline{{method, 38}}}, {"end", real, 1000, []Inline{{method, 45}}},
-		{"root", nested(), 1, []Inline{{1, 5}}}, {"one level", nested(), 9, []Inline{{2, 7}, {1, 10}}}, {"two levels", nested(), 19, []Inline{{3, 8}, {2, 11}, {1, 10}}},
+		{"before all code", real, 14, nil}, {"prolog", real, 15, []Inline{{method, 0}}},
+		{"inside", real, 47, []Inline{{method, 38}}}, {"end", real, 1000, []Inline{{method, 45}}},
+		{"root", nested(), 1, []Inline{{1, 5}}}, {"one level", nested(), 9, []Inline{{2, 7}, {1, 10}}},
+		{"two levels", nested(), 19, []Inline{{3, 8}, {2, 11}, {1, 10}}},
 		{"a sibling", nested(), 29, []Inline{{4, 9}, {1, 20}}},
 	} {
 		if got := DecodeInlines(c.b, c.native); !slices.Equal(got, c.want) {

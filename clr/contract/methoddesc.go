@@ -47,7 +47,8 @@ func NewMethodDescs(r memory.Reader, d *Descriptor) (*MethodDescs, error) {
 	}{
 		{"MethodDesc", "ChunkIndex", &m.l.chunkIndex}, {"MethodDesc", "Flags", &m.l.flags},
 		{"MethodDesc", "Flags3AndTokenRemainder", &m.l.remainder}, {"MethodDescChunk", "!", &m.l.chunkSize},
-		{"MethodDescChunk", "MethodTable", &m.l.chunkTable}, {"MethodDescChunk", "FlagsAndTokenRange", &m.l.chunkRange},
+		{"MethodDescChunk", "MethodTable", &m.l.chunkTable},
+		{"MethodDescChunk", "FlagsAndTokenRange", &m.l.chunkRange},
 		{"MethodTable", "Module", &m.l.typeModule}, {"Module", "Base", &base},
 	} {
 		off, ok := d.Offset(f.typ, f.field)

@@ -63,7 +63,8 @@ func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 	case arch == context.ArchAMD64, arch == context.ArchARM64 && e.desc != 0:
 		return open(r, arch, e)
 	case arch == context.ArchARM64:
-		return nil, &Error{"image", 0, uint64(arch), "on ARM64 only runtimes that publish their structures are read"}
+		return nil, &Error{"image", 0, uint64(arch),
+			"on ARM64 only runtimes that publish their structures are read"}
 	default:
 		return nil, &Error{"image", 0, uint64(arch), "neither x86-64 nor ARM64"}
 	}
@@ -118,7 +119,8 @@ func PublishesPE(image *pe.File) bool {
 }
 
 func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
-	t := &Tables{v: view{r: r}, arch: arch, cache: map[uint64]*located{}, images: map[uint64]directory{}, globals: e.dac}
+	t := &Tables{v: view{r: r}, arch: arch, cache: map[uint64]*located{},
+		images: map[uint64]directory{}, globals: e.dac}
 	var err error
 	if e.desc != 0 {
 		t.desc, t.pointers, err = t.descriptor(e.desc)
@@ -130,7 +132,8 @@ func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
 	}
 	switch version, ok := t.desc.Contracts["ExecutionManager"]; {
 	case !ok && arch != context.ArchAMD64:
-		err = &Error{"contract ExecutionManager", e.desc, uint64(arch), "not published; no layout is supposed but that of x86-64"}
+		err = &Error{"contract ExecutionManager", e.desc, uint64(arch),
+			"not published; no layout is supposed but that of x86-64"}
 	case !ok:
 		err = t.supposeLayout(e.dac)
 	case version == 1 || version == 2:
@@ -156,7 +159,8 @@ func (t *Tables) descriptor(at uint64) (*Descriptor, []uint64, error) {
 		return nil, nil, &Error{"contract descriptor header", at, 0, "unreadable"}
 	}
 	if string(h[:8]) != descriptorMagic {
-		return nil, nil, &Error{"contract descriptor header", at, binary.LittleEndian.Uint64(h), "magic differs"}
+		return nil, nil, &Error{"contract descriptor header", at,
+			binary.LittleEndian.Uint64(h), "magic differs"}
 	}
 	le := binary.LittleEndian
 	flags, size, text := le.Uint32(h[8:]), le.Uint32(h[12:]), le.Uint64(h[16:])

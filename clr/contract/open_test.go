@@ -23,14 +23,20 @@ func TestRealDescriptors(t *testing.T) {
 		offsets map[string]uint32
 	}{
 		{"dotnet-10.0.9-linux-x64", 2, map[string]uint32{
-			"RangeSectionMap.TopLevelData": 0, "RangeSectionFragment.RangeBegin": 8, "RangeSectionFragment.RangeSection": 24,
-			"RangeSection.NextForDelete": 64, "RangeSection.HeapList": 40, "CodeHeapListNode.HeaderMap": 40,
-			"RealCodeHeader.UnwindInfos": 36, "RuntimeFunction.!": 12, "Module.ReadyToRunInfo": 704, "Thread.OSId": 296, "Thread.LinkNext": 112}},
+			"RangeSectionMap.TopLevelData": 0, "RangeSectionFragment.RangeBegin": 8,
+			"RangeSectionFragment.RangeSection": 24,
+			"RangeSection.NextForDelete":        64, "RangeSection.HeapList": 40,
+			"CodeHeapListNode.HeaderMap": 40,
+			"RealCodeHeader.UnwindInfos": 36, "RuntimeFunction.!": 12, "Module.ReadyToRunInfo": 704,
+			"Thread.OSId": 296, "Thread.LinkNext": 112}},
 		{"dotnet-10.0.9-linux-arm64", 2, map[string]uint32{
-			"RangeSection.NextForDelete": 56, "RuntimeFunction.!": 8, "Thread.OSId": 336, "Thread.LinkNext": 152}},
+			"RangeSection.NextForDelete": 56, "RuntimeFunction.!": 8,
+			"Thread.OSId": 336, "Thread.LinkNext": 152}},
 		{"dotnet-10.0.9-win-x64", 2, map[string]uint32{
-			"ReadyToRunInfo.EntryPointToMethodDescMap": 336, "Module.Base": 200, "Thread.OSId": 304, "ThreadStore.FirstThreadLink": 64}},
-		{"dotnet-9.0.5-linux-x64", 0, map[string]uint32{"Thread.OSId": 296, "Thread.LinkNext": 112, "Module.Base": 288}},
+			"ReadyToRunInfo.EntryPointToMethodDescMap": 336, "Module.Base": 200, "Thread.OSId": 304,
+			"ThreadStore.FirstThreadLink": 64}},
+		{"dotnet-9.0.5-linux-x64", 0,
+			map[string]uint32{"Thread.OSId": 296, "Thread.LinkNext": 112, "Module.Base": 288}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := must.Get(ParseDescriptor(descriptorText(t, c.name)))(t)
@@ -87,15 +93,23 @@ func TestOpen(t *testing.T) {
 		{"10", "dotnet-10.0.9-linux-x64", func(f *fake) {}, ""},
 		{"9", "dotnet-9.0.5-linux-x64", func(f *fake) {}, ""},
 		{"other machine", "dotnet-10.0.9-linux-arm64", func(f *fake) {}, "contract descriptor"},
-		{"magic", "dotnet-9.0.5-linux-x64", func(f *fake) { f.put(atDescriptor, 'X') }, "contract descriptor header"},
-		{"32 bits", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+8, 3) }, "contract descriptor flags"},
-		{"size", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+12, ^uint32(0)) }, "contract descriptor size"},
-		{"count", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+24, ^uint32(0)) }, "contract descriptor pointer count"},
-		{"text missing", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u64(atDescriptor+16, ^uint64(100)) }, "contract descriptor text"},
-		{"text cut", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+12, 100) }, "contract descriptor"},
-		{"too few pointers", "dotnet-10.0.9-linux-x64", func(f *fake) { f.u32(atDescriptor+24, 20) }, "global ExecutionManagerCodeRangeMapAddress"},
+		{"magic", "dotnet-9.0.5-linux-x64", func(f *fake) { f.put(atDescriptor, 'X') },
+			"contract descriptor header"},
+		{"32 bits", "dotnet-9.0.5-linux-x64",
+			func(f *fake) { f.u32(atDescriptor+8, 3) }, "contract descriptor flags"},
+		{"size", "dotnet-9.0.5-linux-x64",
+			func(f *fake) { f.u32(atDescriptor+12, ^uint32(0)) }, "contract descriptor size"},
+		{"count", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+24, ^uint32(0)) },
+			"contract descriptor pointer count"},
+		{"text missing", "dotnet-9.0.5-linux-x64",
+			func(f *fake) { f.u64(atDescriptor+16, ^uint64(100)) }, "contract descriptor text"},
+		{"text cut", "dotnet-9.0.5-linux-x64",
+			func(f *fake) { f.u32(atDescriptor+12, 100) }, "contract descriptor"},
+		{"too few pointers", "dotnet-10.0.9-linux-x64", func(f *fake) { f.u32(atDescriptor+24, 20) },
+			"global ExecutionManagerCodeRangeMapAddress"},
 		{"map null", "dotnet-10.0.9-linux-x64", func(f *fake) { f.u64(atPointers+160, 0) }, "range map"},
-		{"map is something else", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u64(atDac, atText) }, "range map"},
+		{"map is something else", "dotnet-9.0.5-linux-x64",
+			func(f *fake) { f.u64(atDac, atText) }, "range map"},
 		{"map is full", "dotnet-9.0.5-linux-x64", func(f *fake) {
 			for i := range 256 {
 				f.u64(atTop+8*uint64(i), atTop)
@@ -124,7 +138,8 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	if _, err := open(constant(0xff), context.ArchAMD64, exports{desc: atDescriptor, dac: atDac}); !errors.As(err, &wrong) {
+	if _, err := open(constant(0xff), context.ArchAMD64,
+		exports{desc: atDescriptor, dac: atDac}); !errors.As(err, &wrong) {
 		t.Errorf("memory of ones: %v", err)
 	}
 }

@@ -68,47 +68,72 @@ func TestStep(t *testing.T) {
 		stop  unwind.Stop
 	}{
 		{name: "leaf", info: info(0, 0, 0), at: 3, sp: 1, trust: unwind.TrustUnwindInfo},
-		{name: "pushes and a small frame", info: info(0, 8, 0, sub...), at: 20, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6}, trust: unwind.TrustUnwindInfo},
-		{name: "in the prologue", info: info(0, 8, 0, sub...), at: 2, exact: true, sp: 3, saved: map[int]int{rbx: 0, rbp: 1}, trust: unwind.TrustUnwindInfo},
-		{name: "before the prologue", info: info(0, 8, 0, sub...), at: 0, exact: true, sp: 1, trust: unwind.TrustUnwindInfo},
-		{name: "large frame, scaled", info: info(0, 7, 0, 7, 0<<4|1, 20, 0), at: 9, sp: 21, trust: unwind.TrustUnwindInfo},
-		{name: "large frame, 32 bits", info: info(0, 7, 0, 7, 1<<4|1, 160, 0, 0, 0), at: 9, sp: 21, trust: unwind.TrustUnwindInfo},
-		{name: "frame register", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 9, bp: 10, sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
-		{name: "frame register with an offset", info: info(0, 8, rbp|2<<4, 4, 3, 1, rbp<<4), at: 9, bp: 14, sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
-		{name: "frame register not yet set", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 2, exact: true, bp: 40, sp: 2, saved: map[int]int{rbp: 0}, trust: unwind.TrustUnwindInfo},
-		{name: "large offset, Unix", info: info(0, 8, rbp|15<<4, 6, 11, 2, 0, 0, 0, 1, rbp<<4), at: 9, bp: 14, sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
-		{name: "saved by moves", info: info(0, 8, 0, 8, r12<<4|4, 3, 0, 6, r15<<4|5, 32, 0, 0, 0, 4, 9<<4|2), at: 9, sp: 11, saved: map[int]int{r12: 3, r15: 4}, trust: unwind.TrustUnwindInfo},
-		{name: "add, pops, ret", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
-			code: []byte{0x48, 0x83, 0xc4, 32, 0x41, 0x5e, 0x5b, 0x5d, 0xc3}, trust: unwind.TrustEpilog},
-		{name: "one pop left", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+		{name: "pushes and a small frame", info: info(0, 8, 0, sub...), at: 20, sp: 8,
+			saved: map[int]int{r14: 4, rbx: 5, rbp: 6}, trust: unwind.TrustUnwindInfo},
+		{name: "in the prologue", info: info(0, 8, 0, sub...), at: 2, exact: true, sp: 3,
+			saved: map[int]int{rbx: 0, rbp: 1}, trust: unwind.TrustUnwindInfo},
+		{name: "before the prologue", info: info(0, 8, 0, sub...), at: 0, exact: true, sp: 1,
+			trust: unwind.TrustUnwindInfo},
+		{name: "large frame, scaled", info: info(0, 7, 0, 7, 0<<4|1, 20, 0), at: 9, sp: 21,
+			trust: unwind.TrustUnwindInfo},
+		{name: "large frame, 32 bits", info: info(0, 7, 0, 7, 1<<4|1, 160, 0, 0, 0), at: 9, sp: 21,
+			trust: unwind.TrustUnwindInfo},
+		{name: "frame register", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 9, bp: 10, sp: 12,
+			saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
+		{name: "frame register with an offset", info: info(0, 8, rbp|2<<4, 4, 3, 1, rbp<<4), at: 9, bp: 14,
+			sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
+		{name: "frame register not yet set", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 2, exact: true,
+			bp: 40, sp: 2, saved: map[int]int{rbp: 0}, trust: unwind.TrustUnwindInfo},
+		{name: "large offset, Unix", info: info(0, 8, rbp|15<<4, 6, 11, 2, 0, 0, 0, 1, rbp<<4), at: 9, bp: 14,
+			sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
+		{name: "saved by moves", info: info(0, 8, 0, 8, r12<<4|4, 3, 0, 6, r15<<4|5, 32, 0, 0, 0, 4, 9<<4|2),
+			at: 9, sp: 11, saved: map[int]int{r12: 3, r15: 4}, trust: unwind.TrustUnwindInfo},
+		{name: "add, pops, ret", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8,
+			saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code:  []byte{0x48, 0x83, 0xc4, 32, 0x41, 0x5e, 0x5b, 0x5d, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "one pop left", info: info(0, 8, 0, sub...), at: 40, exact: true,
+			sp: 2, saved: map[int]int{rbp: 0},
 			code: []byte{0x5d, 0xc3}, trust: unwind.TrustEpilog},
-		{name: "lea from the frame register", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 40, exact: true, bp: 20, sp: 20, saved: map[int]int{rbx: 18, 0: 0},
+		{name: "lea from the frame register", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 40, exact: true,
+			bp: 20, sp: 20, saved: map[int]int{rbx: 18, 0: 0},
 			code: []byte{0x48, 0x8d, 0x65, 0xf0, 0x5b, 0xc3}, trust: unwind.TrustEpilog},
-		{name: "tail jump out", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+		{name: "tail jump out", info: info(0, 8, 0, sub...), at: 40, exact: true,
+			sp: 2, saved: map[int]int{rbp: 0},
 			code: []byte{0x5d, 0xe9, 0, 1, 0, 0}, trust: unwind.TrustEpilog},
-		{name: "tail jump through memory", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+		{name: "tail jump through memory", info: info(0, 8, 0, sub...), at: 40, exact: true,
+			sp: 2, saved: map[int]int{rbp: 0},
 			code: []byte{0x5d, 0xff, 0x25, 1, 2, 3, 4}, trust: unwind.TrustEpilog},
-		{name: "tail jump by a register", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+		{name: "tail jump by a register", info: info(0, 8, 0, sub...), at: 40, exact: true,
+			sp: 2, saved: map[int]int{rbp: 0},
 			code: []byte{0x5d, 0x48, 0xff, 0xe0}, trust: unwind.TrustEpilog},
-		{name: "lea from r12, which takes one more byte", info: info(0, 8, r12, 4, 3, 1, rbp<<4), at: 40, exact: true, r12: 20, sp: 20, saved: map[int]int{rbx: 18, 0: 0},
+		{name: "lea from r12, which takes one more byte", info: info(0, 8, r12, 4, 3, 1, rbp<<4), at: 40,
+			exact: true, r12: 20, sp: 20, saved: map[int]int{rbx: 18, 0: 0},
 			code: []byte{0x49, 0x8d, 0x64, 0x24, 0xf0, 0x5b, 0xc3}, trust: unwind.TrustEpilog},
-		{name: "pop with an empty prefix", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+		{name: "pop with an empty prefix", info: info(0, 8, 0, sub...), at: 40, exact: true,
+			sp: 2, saved: map[int]int{rbp: 0},
 			code: []byte{0x40, 0x5d, 0xc3}, trust: unwind.TrustEpilog},
-		{name: "ret with a repeat prefix", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 1, code: []byte{0xf3, 0xc3}, trust: unwind.TrustEpilog},
-		{name: "jump with a repeat prefix is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+		{name: "ret with a repeat prefix", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 1,
+			code: []byte{0xf3, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "jump with a repeat prefix is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true,
+			sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
 			code: []byte{0xf3, 0xe9, 0, 1, 0, 0}, trust: unwind.TrustUnwindInfo},
-		{name: "pop, then no end", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
-			code: []byte{0x5d, 0x90}, trust: unwind.TrustUnwindInfo},
-		{name: "jump inside is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
-			code: []byte{0xeb, 4}, trust: unwind.TrustUnwindInfo},
-		{name: "switch is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
-			code: []byte{0xff, 0xe0}, trust: unwind.TrustUnwindInfo},
-		{name: "lea from another register", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
-			code: []byte{0x48, 0x8d, 0x63, 0xf0, 0xc3}, trust: unwind.TrustUnwindInfo},
+		{name: "pop, then no end", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8,
+			saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code:  []byte{0x5d, 0x90}, trust: unwind.TrustUnwindInfo},
+		{name: "jump inside is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8,
+			saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code:  []byte{0xeb, 4}, trust: unwind.TrustUnwindInfo},
+		{name: "switch is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8,
+			saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code:  []byte{0xff, 0xe0}, trust: unwind.TrustUnwindInfo},
+		{name: "lea from another register", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8,
+			saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code:  []byte{0x48, 0x8d, 0x63, 0xf0, 0xc3}, trust: unwind.TrustUnwindInfo},
 		{name: "operand past the codes", info: info(0, 8, 0, 8, 1<<4|1, 1, 0), at: 9, stop: unwind.BadInfo},
 		{name: "no frame register to set from", info: info(0, 8, 0, 4, 3), at: 9, stop: unwind.BadInfo},
 		{name: "machine frame", info: info(0, 8, 0, 4, 10), at: 9, stop: unwind.Unsupported},
-		{name: "frame off the stack", info: info(0, 7, 0, 7, 1<<4|1, 0, 0, 0, 0x70), at: 9, stop: unwind.Unreadable},
+		{name: "frame off the stack", info: info(0, 7, 0, 7, 1<<4|1, 0, 0, 0, 0x70),
+			at: 9, stop: unwind.Unreadable},
 		{name: "frame register unknown", info: info(0, 8, r12, 4, 3), at: 9, stop: unwind.Unreadable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,7 +158,8 @@ func TestStep(t *testing.T) {
 				}
 				return
 			}
-			if regs.RIP != returnTo || regs.SP() != word(c.sp) || fr.CFA != regs.SP() || fr.Kind != unwind.KindManaged {
+			if regs.RIP != returnTo || regs.SP() != word(c.sp) || fr.CFA != regs.SP() ||
+				fr.Kind != unwind.KindManaged {
 				t.Errorf("rip %#x sp %#x, want %#x %#x; %+v", regs.RIP, regs.SP(), returnTo, word(c.sp), fr)
 			}
 			for reg, at := range c.saved {
@@ -151,7 +177,8 @@ func TestChain(t *testing.T) {
 		name   string
 		parent uint32
 		stop   unwind.Stop
-	}{{"parent", atInfo - codeBase + 0x80, unwind.StopNone}, {"itself", atInfo - codeBase, unwind.BadInfo}, {"nowhere", 0xfffffff0, unwind.BadInfo}} {
+	}{{"parent", atInfo - codeBase + 0x80, unwind.StopNone}, {"itself", atInfo - codeBase, unwind.BadInfo},
+		{"nowhere", 0xfffffff0, unwind.BadInfo}} {
 		child := info(peamd64.UNW_FLAG_CHAININFO, 0, 0)
 		child = append(child, make([]byte, 8)...)
 		child = append(child, byte(c.parent), byte(c.parent>>8), byte(c.parent>>16), byte(c.parent>>24))
@@ -172,7 +199,8 @@ func TestChain(t *testing.T) {
 func TestJumpToFragment(t *testing.T) {
 	const fragment, other = mapBase + 0x400, mapBase + 0x800
 	child := func(b body, parent uint64) body {
-		b.info = append(info(peamd64.UNW_FLAG_CHAININFO, 0, 0), make([]byte, functionSize(context.ArchAMD64))...)
+		b.info = append(info(peamd64.UNW_FLAG_CHAININFO, 0, 0),
+			make([]byte, functionSize(context.ArchAMD64))...)
 		binary.LittleEndian.PutUint32(b.info[4:], uint32(parent-codeBase))
 		binary.LittleEndian.PutUint32(b.info[12:], atInfo-codeBase)
 		return b
@@ -244,7 +272,8 @@ func TestStubs(t *testing.T) {
 				}
 				return
 			}
-			if trust != unwind.TrustLeaf || stop != unwind.StopNone || regs.SP() != word(c.sp) || regs.RIP != c.stack[c.sp-1] || fr.Kind != unwind.KindStub {
+			if trust != unwind.TrustLeaf || stop != unwind.StopNone || regs.SP() != word(c.sp) ||
+				regs.RIP != c.stack[c.sp-1] || fr.Kind != unwind.KindStub {
 				t.Errorf("%v %v rip %#x sp %#x %+v", trust, stop, regs.RIP, regs.SP(), fr)
 			}
 		})
@@ -316,14 +345,16 @@ func TestHostileUnwindData(t *testing.T) {
 		regs := context.AMD64{RIP: method + 5, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		if _, stop := stepOf(managed.New(f.tables(false)), &regs, false, words(map[int]uint64{0: returnTo}), &fr); stop != c.want {
+		if _, stop := stepOf(managed.New(f.tables(false)), &regs, false,
+			words(map[int]uint64{0: returnTo}), &fr); stop != c.want {
 			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
 		}
 	}
 }
 
 // stepOf makes a step of t from regs, which become the caller's, and returns the trust in the result.
-func stepOf(t *managed.Tables, regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
+func stepOf(t *managed.Tables, regs *context.AMD64, exact bool, mem *memory.Window,
+	f *unwind.Frame) (unwind.Trust, unwind.Stop) {
 	r := context.FromAMD64(*regs)
 	s := unwind.State{Regs: &r, Exact: exact, Trust: unwind.TrustCLR}
 	stop := t.Step(&s, mem, &unwind.Bounds{}, f)

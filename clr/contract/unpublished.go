@@ -79,14 +79,17 @@ func (t *Tables) supposeDescriptor(e exports) error {
 // counts of an EEClass are behind its other fields.
 func (d *Descriptor) toNet8() {
 	for _, f := range []struct{ typ, field string }{
-		{"DynamicMethodDesc", "MethodName"}, {"InstantiatedMethodDesc", "PerInstInfo"}, {"InstantiatedMethodDesc", "Flags2"},
-		{"InstantiatedMethodDesc", "NumGenericArgs"}, {"StoredSigMethodDesc", "Sig"}, {"StoredSigMethodDesc", "cSig"}, {"StoredSigMethodDesc", "ExtendedFlags"},
+		{"DynamicMethodDesc", "MethodName"}, {"InstantiatedMethodDesc", "PerInstInfo"},
+		{"InstantiatedMethodDesc", "Flags2"},
+		{"InstantiatedMethodDesc", "NumGenericArgs"}, {"StoredSigMethodDesc", "Sig"},
+		{"StoredSigMethodDesc", "cSig"}, {"StoredSigMethodDesc", "ExtendedFlags"},
 	} {
 		if off, ok := d.Offset(f.typ, f.field); ok && off >= 8 {
 			d.Types[f.typ][f.field] = off - 8
 		}
 	}
-	d.Types["Thread"] = map[string]uint32{"State": 8, "PreemptiveGCDisabled": 12, "Frame": 16, "Id": 32, "AllocContext": 88, "LinkNext": 232, "OSId": 424}
+	d.Types["Thread"] = map[string]uint32{"State": 8, "PreemptiveGCDisabled": 12, "Frame": 16, "Id": 32,
+		"AllocContext": 88, "LinkNext": 232, "OSId": 424}
 	d.Types["MethodTable"]["Token"], d.Types["EEClass"]["NumInstanceFields"] = 10, 56
 	const assembly, image, loaded, base = 272, 8, 120, 8
 	d.Types["Module"] = map[string]uint32{"Base": assembly}

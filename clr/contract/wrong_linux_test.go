@@ -18,8 +18,10 @@ import (
 func offsetsOf(l *layout) map[string]*uint64 {
 	return map[string]*uint64{
 		"mapTop":       &l.mapTop,
-		"fragmentNext": &l.fragmentNext, "fragmentBegin": &l.fragmentBegin, "fragmentEnd": &l.fragmentEnd, "fragmentSection": &l.fragmentSection,
-		"sectionBegin": &l.sectionBegin, "sectionEnd": &l.sectionEnd, "sectionFlags": &l.sectionFlags, "sectionR2R": &l.sectionR2R,
+		"fragmentNext": &l.fragmentNext, "fragmentBegin": &l.fragmentBegin, "fragmentEnd": &l.fragmentEnd,
+		"fragmentSection": &l.fragmentSection,
+		"sectionBegin":    &l.sectionBegin, "sectionEnd": &l.sectionEnd,
+		"sectionFlags": &l.sectionFlags, "sectionR2R": &l.sectionR2R,
 		"sectionHeap": &l.sectionHeap, "sectionDeleted": &l.sectionDeleted,
 		"heapMapBase": &l.heapMapBase, "heapHeaderMap": &l.heapHeaderMap,
 		"headerMethod": &l.headerMethod, "headerCount": &l.headerCount, "headerInfos": &l.headerInfos,
@@ -47,7 +49,10 @@ const nibbles10 = "nibble map of .NET 10"
 // TestWrongLayouts: among 103 wrong layouts, the tables of live processes prove none that gives a different
 // answer to any lookup.
 func TestWrongLayouts(t *testing.T) {
-	asleep := func(t *testing.T) []string { return append(needs.Simple(t, needs.Net9, needs.Sleep), "600000") }
+	asleep := func(t *testing.T) []string {
+		return append(needs.Simple(t,
+			needs.Net9, needs.Sleep), "600000")
+	}
 	for _, c := range []struct {
 		name  string
 		argv  func(t *testing.T) []string
@@ -58,13 +63,16 @@ func TestWrongLayouts(t *testing.T) {
 			return slices.Insert(asleep(t), 1, "DOTNET_ReadyToRun=0")
 		}, 100},
 		{"busy tiers", func(t *testing.T) []string {
-			return []string{needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), needs.File(t, "out", "samples", "Truth.exe"), "600"}
+			return []string{needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t),
+				needs.File(t, "out", "samples", "Truth.exe"), "600"}
 		}, 50},
 		{"8.0.6", func(t *testing.T) []string {
-			return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", needs.File(t, "out", "samples", "Truth8"), "600"}
+			return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1",
+				needs.File(t, "out", "samples", "Truth8"), "600"}
 		}, 50},
 		{"9.0.9 for musl", func(t *testing.T) []string {
-			return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "LD_LIBRARY_PATH=" + needs.File(t, "out", "samples", "musl"),
+			return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1",
+				"LD_LIBRARY_PATH=" + needs.File(t, "out", "samples", "musl"),
 				needs.File(t, "out", "samples", "TruthMusl"), "600"}
 		}, 50},
 	} {
@@ -108,7 +116,8 @@ func testWrongLayouts(t *testing.T, argv []string, ready int) {
 	}
 	try(nibbles10, func(t *Tables) { t.l.linear = false })
 	slices.Sort(believed)
-	t.Logf("%d layouts: %d refused; believed, and harmless here: %s", tried, refused, strings.Join(believed, ", "))
+	t.Logf("%d layouts: %d refused; believed, and harmless here: %s", tried,
+		refused, strings.Join(believed, ", "))
 	if tried < 100 || tried != refused+len(believed) {
 		t.Errorf("%d layouts tried", tried)
 	}

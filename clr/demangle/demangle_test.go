@@ -32,7 +32,8 @@ func TestName(t *testing.T) {
 
 // Artificial names cost time and memory in proportion to their length.
 func TestLongNames(t *testing.T) {
-	for _, piece := range []string{"<", ">", "<>", "+", "`9+", "<a>$", "@1", "$", "|", "-I", "A-IA-", ".", "<a>g__", "::", "_Closure$__1+"} {
+	for _, piece := range []string{"<", ">", "<>", "+", "`9+", "<a>$", "@1", "$", "|", "-I", "A-IA-", ".",
+		"<a>g__", "::", "_Closure$__1+"} {
 		for _, size := range []int{100, MaxName / len(piece), MaxName} {
 			s := strings.Repeat(piece, size)
 			if got := Name(s); len(got) > 32*len(s)+32 {
@@ -55,16 +56,25 @@ func TestReadable(t *testing.T) {
 		want string
 	}{
 		{"arguments", MethodName{Name: "A.B`1::C", TypeArgs: []string{"int"}}, "A.B<int>.C"},
-		{"of both types", MethodName{Name: "A.B`1+D`2::C", TypeArgs: []string{"int", "string", "E[]"}}, "A.B<int>.D<string,E[]>.C"},
-		{"too few arguments", MethodName{Name: "A.B`1+D`2::C", TypeArgs: []string{"int", "string"}}, "A.B<int>.D<T1,T2>.C"},
-		{"of a type in a generic one", MethodName{Name: "A.B`1+D::C", TypeArgs: []string{"int"}}, "A.B<int>.D.C"},
+		{"of both types", MethodName{Name: "A.B`1+D`2::C", TypeArgs: []string{"int", "string", "E[]"}},
+			"A.B<int>.D<string,E[]>.C"},
+		{"too few arguments", MethodName{Name: "A.B`1+D`2::C", TypeArgs: []string{"int", "string"}},
+			"A.B<int>.D<T1,T2>.C"},
+		{"of a type in a generic one",
+			MethodName{Name: "A.B`1+D::C", TypeArgs: []string{"int"}}, "A.B<int>.D.C"},
 		{"own", MethodName{Name: "A.B::C", Args: []string{"int", "T"}}, "A.B.C<int,T>"},
 		{"overload", MethodName{Name: "A.B::C", Parameters: "(int)"}, "A.B.C(int)"},
-		{"constructor", MethodName{Name: "A.B`1::.ctor", TypeArgs: []string{"int"}, Parameters: "()"}, "A.B<int>..ctor()"},
-		{"generic overload", MethodName{Name: "A.B::C", Args: []string{"int"}, Parameters: "(T)"}, "A.B.C<int>(T)"},
-		{"async overload", MethodName{Name: "A.B+<Run>d__1::MoveNext (async)", Parameters: "(string)"}, "A.B.Run(string) (async)"},
-		{"generic iterator", MethodName{Name: "A.B`1+<Items>d__1`1::MoveNext (iterator)", TypeArgs: []string{"int", "string"}}, "A.B<int>.Items<string> (iterator)"},
-		{"lambda in a generic type", MethodName{Name: "A`1+<>c__DisplayClass5_0`1::<Run>b__1", TypeArgs: []string{"int", "string"}}, "A<int>.Run (lambda 1)"},
+		{"constructor", MethodName{Name: "A.B`1::.ctor", TypeArgs: []string{"int"}, Parameters: "()"},
+			"A.B<int>..ctor()"},
+		{"generic overload", MethodName{Name: "A.B::C", Args: []string{"int"}, Parameters: "(T)"},
+			"A.B.C<int>(T)"},
+		{"async overload", MethodName{Name: "A.B+<Run>d__1::MoveNext (async)", Parameters: "(string)"},
+			"A.B.Run(string) (async)"},
+		{"generic iterator", MethodName{Name: "A.B`1+<Items>d__1`1::MoveNext (iterator)",
+			TypeArgs: []string{"int", "string"}}, "A.B<int>.Items<string> (iterator)"},
+		{"lambda in a generic type",
+			MethodName{Name: "A`1+<>c__DisplayClass5_0`1::<Run>b__1", TypeArgs: []string{"int", "string"}},
+			"A<int>.Run (lambda 1)"},
 		{"not a number as arity", MethodName{Name: "A`x::C", TypeArgs: []string{"int"}}, "A<x>.C"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

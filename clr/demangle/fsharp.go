@@ -41,9 +41,12 @@ func fsharpClosure(class string) (e enclosing) {
 
 // words describes a class of F# by its called method.
 var words = map[string]string{
-	"Invoke": "lambda", "DirectInvoke": "lambda", "Specialize": "lambda", ".ctor": "lambda", ".cctor": "lambda",
-	"GenerateNext": "sequence", "Close": "sequence", "get_CheckClose": "sequence", "get_LastGenerated": "sequence", "GetFreshEnumerator": "sequence",
-	"MoveNext": "async", "SetStateMachine": "async", "get_ResumptionPoint": "async", "get_Data": "async", "set_Data": "async",
+	"Invoke": "lambda", "DirectInvoke": "lambda", "Specialize": "lambda",
+	".ctor": "lambda", ".cctor": "lambda",
+	"GenerateNext": "sequence", "Close": "sequence", "get_CheckClose": "sequence",
+	"get_LastGenerated": "sequence", "GetFreshEnumerator": "sequence",
+	"MoveNext": "async", "SetStateMachine": "async", "get_ResumptionPoint": "async",
+	"get_Data": "async", "set_Data": "async",
 }
 
 // fsharpMember returns what a method adds to its class: only a note for the body that a person wrote.

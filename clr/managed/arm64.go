@@ -36,7 +36,8 @@ func (t *Tables) loadARM64(fn *function) bool {
 	}
 	fn.arm.info = info
 	var first [4]byte
-	if t.src.ReadAt(first[:], fn.Base+uint64(e.Begin)) && allocated(&info, binary.LittleEndian.Uint32(first[:])) {
+	if t.src.ReadAt(first[:], fn.Base+uint64(e.Begin)) &&
+		allocated(&info, binary.LittleEndian.Uint32(first[:])) {
 		fn.arm.shift = 4
 	}
 	return true
@@ -79,9 +80,11 @@ func allocated(info *pearm64.Info, first uint32) bool {
 }
 
 // stepARM64 is Step for ARM64.
-func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	at, from := s.Address(), &s.Regs.ARM64
-	*f = unwind.Frame{IP: at.IP, SP: from.Sp, FP: from.FP(), Module: -1, Kind: unwind.KindManaged, Exact: at.Exact}
+	*f = unwind.Frame{IP: at.IP, SP: from.Sp, FP: from.FP(), Module: -1,
+		Kind: unwind.KindManaged, Exact: at.Exact}
 	fn, stop := t.find(at)
 	if stop != unwind.StopNone {
 		return stop
@@ -108,7 +111,8 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 // leaveARM64 undoes a method's frame. Like the runtime, it uses the offset of a return address without
 // subtracting anything. The exception is a return address past the function's end, after a call that does not
 // return: its offset is that of the call.
-func (t *Tables) leaveARM64(fn *function, at unwind.Address, regs *context.ARM64, mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
+func (t *Tables) leaveARM64(fn *function, at unwind.Address, regs *context.ARM64,
+	mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
 	info, offset := &fn.arm.info, uint32(at.IP-fn.Base)-fn.EntryARM64.Begin
 	if offset >= info.Length && !at.Exact {
 		offset -= 4

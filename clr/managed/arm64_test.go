@@ -33,7 +33,8 @@ const (
 func (a *armCode) Code(at unwind.Address, c *Code) unwind.Stop {
 	switch off := at.IP - armBase - armBegin; {
 	case off <= uint64(len(a.code)): // a call may be the last instruction
-		*c = Code{Kind: Method, Base: armBase, EntryARM64: arm64.RuntimeFunction{Begin: armBegin, Data: armXdata}}
+		*c = Code{Kind: Method, Base: armBase,
+			EntryARM64: arm64.RuntimeFunction{Begin: armBegin, Data: armXdata}}
 	case at.IP == armBase+armStub:
 		*c = Code{Kind: a.stub}
 	default:
@@ -70,7 +71,8 @@ func (a *armCode) step(m *armrun.Machine, exact bool) (to armrun.Registers, err 
 	g.X, g.Sp, g.PC, g.Known = m.X, m.SP, m.PC, 1<<31-1|0xff<<32
 	copy(g.D[:], m.D[8:])
 	s, f := unwind.State{Regs: &r, Exact: exact}, unwind.Frame{}
-	if stop := New(a).Step(&s, memory.New(memory.Run{Addr: m.Base, Data: m.Stack}), &unwind.Bounds{}, &f); stop != unwind.StopNone {
+	if stop := New(a).Step(&s, memory.New(memory.Run{Addr: m.Base, Data: m.Stack}), &unwind.Bounds{},
+		&f); stop != unwind.StopNone {
 		return to, errors.New(stop.String())
 	}
 	to.X, to.SP, to.PC = g.X, g.Sp, g.PC
@@ -115,7 +117,8 @@ type recordedMethod struct {
 func TestMethodsARM64(t *testing.T) {
 	for _, m := range recordedARM64(t) {
 		t.Run(m.name, func(t *testing.T) {
-			got, err := armrun.Frames(m.code, armBase+armBegin, armCall, func(r *armrun.Machine, _ uint64) (armrun.Registers, error) { return m.step(r, true) })
+			got, err := armrun.Frames(m.code, armBase+armBegin, armCall,
+				func(r *armrun.Machine, _ uint64) (armrun.Registers, error) { return m.step(r, true) })
 			if err != nil || got.Entered != m.entered || got.Prolog != m.prolog || got.Epilog != m.epilog {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -154,7 +157,8 @@ func TestStubsARM64(t *testing.T) {
 			}
 			s, f := unwind.State{Regs: &r, Exact: c.exact}, unwind.Frame{}
 			stop := New(&m).Step(&s, memory.New(), &unwind.Bounds{}, &f)
-			if (stop == unwind.StopNone) != c.ok || c.ok && (r.ARM64.PC != c.ra || r.ARM64.Sp != 0x7f00_0000 || f.Kind != unwind.KindStub) {
+			if (stop == unwind.StopNone) != c.ok ||
+				c.ok && (r.ARM64.PC != c.ra || r.ARM64.Sp != 0x7f00_0000 || f.Kind != unwind.KindStub) {
 				t.Errorf("%v, %#x, %+v", stop, r.ARM64.PC, f)
 			}
 		})
@@ -170,12 +174,17 @@ func TestHostileRecordsARM64(t *testing.T) {
 	}{
 		{"not there", nil},
 		{"cut", good.xdata[:len(good.xdata)-4]},
-		{"another version", binary.LittleEndian.AppendUint32(nil, binary.LittleEndian.Uint32(good.xdata)|1<<18)},
+		{"another version", binary.LittleEndian.AppendUint32(nil,
+			binary.LittleEndian.Uint32(good.xdata)|1<<18)},
 		{"ones", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := armCode{code: good.code, xdata: c.xdata}
-			if _, err := armrun.Frames(a.code, armBase+armBegin, armCall, func(m *armrun.Machine, _ uint64) (armrun.Registers, error) { return a.step(m, true) }); err == nil {
+			if _, err := armrun.Frames(a.code, armBase+armBegin, armCall,
+				func(m *armrun.Machine, _ uint64) (armrun.Registers, error) {
+					return a.step(m,
+						true)
+				}); err == nil {
 				t.Error("it was undone")
 			}
 		})

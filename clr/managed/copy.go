@@ -92,7 +92,8 @@ func (c *copier) add(at uint32, n int) []byte {
 
 // function copies the UNWIND_INFO of an entry and of the entries that it is chained to. ok is false if its
 // own is missing. A chain may end early; a step through it will fail.
-func (c *copier) function(fn peamd64.RuntimeFunction) (direct peamd64.RuntimeFunction, info peamd64.Info, ok bool) {
+func (c *copier) function(fn peamd64.RuntimeFunction) (direct peamd64.RuntimeFunction,
+	info peamd64.Info, ok bool) {
 	direct = fn
 	for link := range maxChain + 1 {
 		if fn, ok = c.resolve(fn); !ok {
@@ -150,7 +151,8 @@ func (c *copier) epilog(fn peamd64.RuntimeFunction, frameReg uint8, ip uint64) {
 		return
 	}
 	other := &c.t.asked
-	if c.t.src.Code(unwind.Instruction(to), other) == unwind.StopNone && other.Kind == Method && other.Base == c.base {
+	if c.t.src.Code(unwind.Instruction(to), other) == unwind.StopNone && other.Kind == Method &&
+		other.Base == c.base {
 		c.function(other.Entry)
 	}
 }

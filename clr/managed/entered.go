@@ -136,7 +136,8 @@ func stored(code []byte) uint32 {
 		switch b := code[i:]; {
 		case frame < 0 && b[0] == 0x48 && b[1] == 0x83 && b[2] == 0xec: // sub rsp, imm8
 			frame = int(b[3]) + 8
-		case frame >= 0 && b[0] == 0x48 && b[1] == 0x89 && b[2] == 0x45 && int(b[3]) == frame: // mov [rbp+frame], rax
+		case frame >= 0 && b[0] == 0x48 && b[1] == 0x89 && b[2] == 0x45 &&
+			int(b[3]) == frame: // mov [rbp+frame], rax
 			return uint32(i) + 1
 		case call == 0 && b[0] == 0xe8:
 			call = i
@@ -146,7 +147,8 @@ func stored(code []byte) uint32 {
 }
 
 // dispatchers are the functions at which the kernel enters user mode, by ntdll's names.
-var dispatchers = map[string]bool{"KiUserExceptionDispatcher": true, "KiUserApcDispatcher": true, "KiUserCallbackDispatcher": true}
+var dispatchers = map[string]bool{"KiUserExceptionDispatcher": true, "KiUserApcDispatcher": true,
+	"KiUserCallbackDispatcher": true}
 
 // dispatcherSize bounds a dispatcher whose end is unknown, bytes.
 const dispatcherSize = 64

@@ -37,7 +37,8 @@ var (
 	alloc   = byte(4<<4 | 2) // ALLOC_SMALL 40
 	machine = byte(10)       // PUSH_MACHFRAME
 	// push rax; push rbp; sub rsp, 40; mov rbp, rsp; call; mov [rbp+48], rax; call; int3
-	redirect = []byte{0x50, 0x55, 0x48, 0x83, 0xec, 0x28, 0x48, 0x8b, 0xec, 0xe8, 1, 0, 0, 0, 0x48, 0x89, 0x45, 0x30, 0xe8, 2, 0, 0, 0, 0xcc}
+	redirect = []byte{0x50, 0x55, 0x48, 0x83, 0xec, 0x28, 0x48, 0x8b, 0xec, 0xe8, 1, 0, 0, 0, 0x48, 0x89,
+		0x45, 0x30, 0xe8, 2, 0, 0, 0, 0xcc}
 	// push rax; push rbp; sub rsp, 40; call; add rsp, 40; pop rbp; ret
 	hijack = []byte{0x50, 0x55, 0x48, 0x83, 0xec, 0x28, 0xe8, 1, 0, 0, 0, 0x48, 0x83, 0xc4, 0x28, 0x5d, 0xc3}
 	// the same after mov rdx, rsp
@@ -58,7 +59,8 @@ func TestEntered(t *testing.T) {
 		{"hijack after mov rdx, rsp", newer, info([2]byte{9, alloc}, [2]byte{5, pushRBP}), 10},
 		{"hijack with push r8", r8, info([2]byte{7, alloc}, [2]byte{3, pushRBP}), 8},
 		{"the push is known", hijack, info([2]byte{6, alloc}, [2]byte{2, pushRBP}, [2]byte{1, 0}), 0},
-		{"the push is known as an allocation", hijack, info([2]byte{6, alloc}, [2]byte{2, pushRBP}, [2]byte{1, 2}), 0},
+		{"the push is known as an allocation", hijack,
+			info([2]byte{6, alloc}, [2]byte{2, pushRBP}, [2]byte{1, 2}), 0},
 		{"a push of what functions preserve", from(hijack[1:], 0x53), two, 0},
 		{"no push", hijack[1:], two, 0},
 		{"no prolog", hijack, info(), 0},
@@ -75,7 +77,8 @@ func TestEntered(t *testing.T) {
 			switch {
 			case c.end == 0 && len(got) != 0:
 				t.Errorf("found %v", got)
-			case c.end != 0 && (len(got) != 1 || got[0] != memory.Range{Start: 0x1000, End: 0x1000 + uint64(c.end)}):
+			case c.end != 0 && (len(got) != 1 ||
+				got[0] != memory.Range{Start: 0x1000, End: 0x1000 + uint64(c.end)}):
 				t.Errorf("found %v, want [0x1000, 0x1000+%d)", got, c.end)
 			}
 		})
@@ -122,7 +125,8 @@ func TestRealCLRs(t *testing.T) {
 				}
 			}
 			if stored != c.stored || calls != c.calls {
-				t.Errorf("%d store the return address, %d call what does; want %d and %d", stored, calls, c.stored, c.calls)
+				t.Errorf("%d store the return address, %d call what does; want %d and %d",
+					stored, calls, c.stored, c.calls)
 			}
 		})
 	}

@@ -25,7 +25,8 @@ func TestFindHijackStub(t *testing.T) {
 	for i := range uint64(3) {
 		frames.FDE(&cie, lo+i*size, size)
 	}
-	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	m := &module.Module{Start: start, End: start + 5*size, Bias: start, CFI: table}
 	linux, windows := hijackStub(t, "linux", context.ArchAMD64), hijackStub(t, "windows", context.ArchAMD64)
 	if got := FindHijackStub(&module.Module{Start: start}, linux); got != 0 {
@@ -80,14 +81,16 @@ var (
 		0x97fca864, 0xa94607e0, 0xf9403be2, 0xad4407e0, 0xad450fe2, 0xa94153f3,
 		0xa9425bf5, 0xa94363f7, 0xa9446bf9, 0xa94573fb, 0xa8cc7bfd, 0xd65f03c0,
 	}
-	otherARM64 = []uint32{0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xf0001334, 0x910263f3, 0xa90363f7, 0xaa0003f7, 0xaa0203f8}
+	otherARM64 = []uint32{0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xf0001334, 0x910263f3,
+		0xa90363f7, 0xaa0003f7, 0xaa0203f8}
 )
 
 // TestHijackStubARM64: the stub is recognized by its code, at each of its instructions, and no other function
 // is. The walker steps out of it by its unwind data: the runtime has written the true return address into its
 // frame record.
 func TestHijackStubARM64(t *testing.T) {
-	const start, stub, other, size, sp, ra, calls = 0x7f0000000000, 0x1000, 0x1100, 24 * 4, 0x7e0000001000, 0x7d0000001234, 12 * 4
+	const start, stub, other, size, sp, ra, calls = 0x7f0000000000, 0x1000, 0x1100, 24 * 4,
+		0x7e0000001000, 0x7d0000001234, 12 * 4
 	text := make([]byte, 0x200)
 	for at, words := range map[int][]uint32{0: hijackARM64, other - stub: otherARM64} {
 		for i, w := range words {
@@ -99,7 +102,8 @@ func TestHijackStubARM64(t *testing.T) {
 	// The row after the prolog: CFA = SP+192, x29 at CFA-192, x30 at CFA-184.
 	frames.FDE(&cie, stub, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
 	frames.FDE(&cie, other, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
-	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	file := must.Get(elf.New(elfasm.Code(elfasm.ARM64, stub, text), "libcoreclr.so"))(t)
 	m := module.Module{Start: start, End: start + 0x2000, Bias: start, CFI: table, ELF: file}
 	u := NewWalker(context.ArchARM64)
@@ -111,7 +115,9 @@ func TestHijackStubARM64(t *testing.T) {
 		}
 	}
 	for name, at := range map[string]unwind.Address{
-		"another function": unwind.Instruction(start + other + 8), "behind it": unwind.Instruction(start + stub + size), "no module": unwind.Instruction(start - 8),
+		"another function":                       unwind.Instruction(start + other + 8),
+		"behind it":                              unwind.Instruction(start + stub + size),
+		"no module":                              unwind.Instruction(start - 8),
 		"the return address of a call before it": unwind.ReturnAddress(start + stub),
 	} {
 		if in(at) {
@@ -123,7 +129,8 @@ func TestHijackStubARM64(t *testing.T) {
 	binary.LittleEndian.PutUint64(stack[8:], ra)
 	regs := context.FromARM64(context.ARM64{PC: start + stub + calls + 4, Sp: sp, Known: context.ARM64All})
 	s, f := unwind.State{Regs: &regs, Trust: unwind.TrustContext}, unwind.Frame{}
-	if stop := u.Step(&s, memory.New(memory.Run{Addr: sp, Data: stack}), nil, &f); stop != unwind.StopNone || regs.IP() != ra || regs.SP() != sp+192 || regs.FP() != 0xf00 {
+	if stop := u.Step(&s, memory.New(memory.Run{Addr: sp, Data: stack}), nil,
+		&f); stop != unwind.StopNone || regs.IP() != ra || regs.SP() != sp+192 || regs.FP() != 0xf00 {
 		t.Errorf("left to %#x/%#x: %v", regs.IP(), regs.SP(), stop)
 	}
 	if got := FindHijackStub(&m, append(make([]byte, stub), text...)); got != start+stub {
@@ -135,7 +142,8 @@ func TestHijackStubARM64(t *testing.T) {
 // differently fails here.
 func TestHijackStubsOfRealCLRs(t *testing.T) {
 	for name, path := range map[string]string{
-		"9.0.5": ".cache/dotnet-9.0.5/package/dist/libcoreclr.so", "10.0.9": ".cache/dotnet-10.0.9/package/dist/azmcp",
+		"9.0.5":  ".cache/dotnet-9.0.5/package/dist/libcoreclr.so",
+		"10.0.9": ".cache/dotnet-10.0.9/package/dist/azmcp",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
@@ -181,7 +189,8 @@ func TestThrowHelpers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f, n := open(t, filepath.Join(root, c.path)), 0
 			for i := range f.AMD64().Len() {
-				if code := throwHelpers[0].Code; bytes.HasPrefix(f.Tail(f.AMD64().Entry(i).Begin, len(code)), code) {
+				if code := throwHelpers[0].Code; bytes.HasPrefix(f.Tail(f.AMD64().Entry(i).Begin,
+					len(code)), code) {
 					n++
 				}
 			}

@@ -82,7 +82,8 @@ func TestTrueReturnToNativeCode(t *testing.T) {
 		b := make([]byte, 168)
 		binary.LittleEndian.PutUint64(b[152:], ra)
 		binary.LittleEndian.PutUint64(b[160:], slot)
-		if got, ok := New(&oneCall{call: call, none: true}).TrueReturn(b, slot); ok != want || ok && got != ra {
+		if got, ok := New(&oneCall{call: call, none: true}).TrueReturn(b, slot); ok != want ||
+			ok && got != ra {
 			t.Errorf("%#x: %#x, %v", ra, got, ok)
 		}
 	}
@@ -112,7 +113,8 @@ func TestLoaderFunctions(t *testing.T) {
 			t.Errorf("%s is not found in %#x", name, got)
 		}
 	}
-	for _, name := range []string{"LdrGetDllHandle", "RtlLookupFunctionEntry", "NtDelayExecution", "KiUserExceptionDispatcher"} {
+	for _, name := range []string{"LdrGetDllHandle", "RtlLookupFunctionEntry", "NtDelayExecution",
+		"KiUserExceptionDispatcher"} {
 		if found[name] {
 			t.Errorf("%s does not change the tables", name)
 		}

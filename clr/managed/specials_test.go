@@ -38,7 +38,8 @@ func TestLoading(t *testing.T) {
 func TestTrueDispatcher(t *testing.T) {
 	for name, s := range map[string]*Specials{
 		"dispatcher": {Dispatch: places(memory.Range{Start: 0x100, End: 0x200})},
-		"redirect":   {Redirect: places(memory.Range{Start: 0x1000, End: 0x1100}, memory.Range{Start: 0x100, End: 0x200}, memory.Range{Start: 8, End: 16})},
+		"redirect": {Redirect: places(memory.Range{Start: 0x1000, End: 0x1100},
+			memory.Range{Start: 0x100, End: 0x200}, memory.Range{Start: 8, End: 16})},
 	} {
 		t.Run(name, func(t *testing.T) { misreads(t, s) })
 	}
@@ -95,7 +96,8 @@ func misreads(t *testing.T, s *Specials) {
 		{"none", nil, false, false},
 	} {
 		i, isStub := s.Misread(c.frames, unwind.Address{Exact: c.exact})
-		if got := i >= 0; got != c.want || isStub != (got && s.Redirect.n > 0) || got && c.frames[i].IP&^0xff != 0x100 && c.frames[i].IP != 0x200 {
+		if got := i >= 0; got != c.want || isStub != (got && s.Redirect.n > 0) ||
+			got && c.frames[i].IP&^0xff != 0x100 && c.frames[i].IP != 0x200 {
 			t.Errorf("%s: %v, frame %d, stub %v", c.name, got, i, isStub)
 		}
 	}

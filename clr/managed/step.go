@@ -50,7 +50,8 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *
 		return unwind.NoInfo
 	}
 	at, from := s.Address(), &s.Regs.AMD64
-	*f = unwind.Frame{IP: at.IP, SP: from.SP(), FP: from.FP(), Module: -1, Kind: unwind.KindManaged, Exact: at.Exact}
+	*f = unwind.Frame{IP: at.IP, SP: from.SP(), FP: from.FP(), Module: -1,
+		Kind: unwind.KindManaged, Exact: at.Exact}
 	fn, stop := t.find(at)
 	if stop != unwind.StopNone {
 		return stop
@@ -86,7 +87,8 @@ func progress(from, to *context.AMD64, mem *memory.Window, b *unwind.Bounds) unw
 }
 
 // step undoes a method's frame, in an epilog by its code.
-func (fn *function) step(at unwind.Address, regs *context.AMD64, mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
+func (fn *function) step(at unwind.Address, regs *context.AMD64,
+	mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
 	res, stop := amd64.StepFunction(fn.Table, fn.Entry, uint32(at.IP-fn.Base), at.Exact, regs, mem)
 	switch {
 	case stop != unwind.StopNone:

@@ -38,7 +38,8 @@ func (t *Tables) stub(kind Kind, at unwind.Address, regs *context.AMD64, mem *me
 
 // isMethod reports whether a return address is in a method.
 func (t *Tables) isMethod(ra uint64) bool {
-	return ra != 0 && t.src.Code(unwind.ReturnAddress(ra), &t.asked) == unwind.StopNone && t.asked.Kind == Method
+	return ra != 0 && t.src.Code(unwind.ReturnAddress(ra), &t.asked) == unwind.StopNone &&
+		t.asked.Kind == Method
 }
 
 // followsCall reports whether the code before an address is a near call.

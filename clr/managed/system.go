@@ -38,7 +38,8 @@ func (s System) Code(at unwind.Address, c *Code) unwind.Stop {
 	*c = Code{Kind: Uncharted}
 	entry := make([]byte, peamd64.EntrySize)
 	base, ok := s.FunctionEntry(pc, entry)
-	if fn := peamd64.ReadEntry(entry); ok && pc-base == uint64(uint32(pc-base)) && fn.Contains(uint32(pc-base)) && fn.Unwind&3 == 0 {
+	if fn := peamd64.ReadEntry(entry); ok && pc-base == uint64(uint32(pc-base)) &&
+		fn.Contains(uint32(pc-base)) && fn.Unwind&3 == 0 {
 		*c = Code{Kind: Method, Base: base, Entry: fn, Keep: true}
 	}
 	return unwind.StopNone

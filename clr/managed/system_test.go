@@ -62,11 +62,13 @@ func newProcess() *process {
 	text := make([]byte, 0x100)
 	copy(text[0x40:], []byte{0x48, 0x83, 0xc4, 0x20, 0x5e, 0x5d, 0xc3})
 	pdata := peamd64.AppendEntry(nil, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x800})
-	t := peamd64.New(pdata, rva.Sort([]rva.Block{{RVA: 0x800, Data: []byte{1, 4, 1, 0, 4, 0x32, 0, 0}}}), false)
+	t := peamd64.New(pdata, rva.Sort([]rva.Block{{RVA: 0x800,
+		Data: []byte{1, 4, 1, 0, 4, 0x32, 0, 0}}}), false)
 	native := make([]byte, 64)
 	native[32-5] = 0xe8
 	return &process{
-		blocks:  map[uint64][]byte{codeAt: text, infoAt: {1, 8, 3, 0, 6, 0x32, 2, 0x60, 1, 0x50, 0, 0}, nativeAt: native},
+		blocks: map[uint64][]byte{codeAt: text,
+			infoAt: {1, 8, 3, 0, 6, 0x32, 2, 0x60, 1, 0x50, 0, 0}, nativeAt: native},
 		entries: map[uint64]peamd64.RuntimeFunction{codeAt: {Begin: 0x1000, End: 0x1100, Unwind: 0x2000}},
 		image:   Image{imageAt, &t},
 	}
@@ -107,18 +109,27 @@ func TestSystem(t *testing.T) {
 		rsi   uint64 // 0: unchanged
 		high  uint64 // of the stack; 0: the window's end
 	}{
-		{name: "registered method", ip: codeAt + 0x20, stack: map[int]uint64{6: caller}, sp: 7, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
-		{name: "its prolog", ip: codeAt + 1, exact: true, stack: map[int]uint64{1: caller}, sp: 2, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
-		{name: "its epilog", ip: codeAt + 0x44, exact: true, stack: map[int]uint64{2: caller}, sp: 3, by: unwind.TrustEpilog, kind: unwind.KindManaged, rsi: 0x9000},
-		{name: "precompiled method", ip: imageAt + 0x120, stack: map[int]uint64{4: caller}, sp: 5, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
-		{name: "thunk of a precompiled image", ip: imageAt + 0x300, exact: true, stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
-		{name: "thunk with a method's return address on top", ip: imageAt + 0x300, exact: true, stack: map[int]uint64{0: codeAt + 0x20}, sp: 1, by: unwind.TrustLeaf, kind: unwind.KindStub},
-		{name: "stub behind a native call", ip: 0x5000, exact: true, stack: map[int]uint64{0: caller}, sp: 1, by: unwind.TrustLeaf, kind: unwind.KindStub},
+		{name: "registered method", ip: codeAt + 0x20, stack: map[int]uint64{6: caller}, sp: 7,
+			by: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
+		{name: "its prolog", ip: codeAt + 1, exact: true, stack: map[int]uint64{1: caller}, sp: 2,
+			by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
+		{name: "its epilog", ip: codeAt + 0x44, exact: true, stack: map[int]uint64{2: caller}, sp: 3,
+			by: unwind.TrustEpilog, kind: unwind.KindManaged, rsi: 0x9000},
+		{name: "precompiled method", ip: imageAt + 0x120, stack: map[int]uint64{4: caller}, sp: 5,
+			by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
+		{name: "thunk of a precompiled image", ip: imageAt + 0x300, exact: true,
+			stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
+		{name: "thunk with a method's return address on top", ip: imageAt + 0x300, exact: true,
+			stack: map[int]uint64{0: codeAt + 0x20}, sp: 1, by: unwind.TrustLeaf, kind: unwind.KindStub},
+		{name: "stub behind a native call", ip: 0x5000, exact: true, stack: map[int]uint64{0: caller}, sp: 1,
+			by: unwind.TrustLeaf, kind: unwind.KindStub},
 		{name: "stub with no return address", ip: 0x5000, exact: true, stop: unwind.NoInfo},
 		{name: "a stub never calls", ip: 0x5000, stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
 		{name: "return address 0", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.EndOfStack},
-		{name: "return address 0 near the end", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.EndOfStack, high: stackAt + 4096},
-		{name: "return address 0 where the stack does not end", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.NullReturn, high: stackAt + 4104},
+		{name: "return address 0 near the end", ip: codeAt + 0x20, stack: map[int]uint64{6: 0},
+			stop: unwind.EndOfStack, high: stackAt + 4096},
+		{name: "return address 0 where the stack does not end", ip: codeAt + 0x20,
+			stack: map[int]uint64{6: 0}, stop: unwind.NullReturn, high: stackAt + 4104},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tables := New(System{newProcess()})
@@ -140,8 +151,10 @@ func TestSystem(t *testing.T) {
 				if want == 0 {
 					want = before.AMD64.GPR[context.RSI]
 				}
-				if r.RIP != c.stack[c.sp-1] || r.SP() != stackAt+8*uint64(c.sp) || s.Trust != c.by || s.Exact || f.Kind != c.kind || r.GPR[context.RSI] != want || r.Known>>context.RSI&1 == 0 {
-					t.Errorf("pass %d: rip %#x sp %#x rsi %#x known %#x, %v, %+v", pass, r.RIP, r.SP(), r.GPR[context.RSI], r.Known, s.Trust, f)
+				if r.RIP != c.stack[c.sp-1] || r.SP() != stackAt+8*uint64(c.sp) || s.Trust != c.by ||
+					s.Exact || f.Kind != c.kind || r.GPR[context.RSI] != want || r.Known>>context.RSI&1 == 0 {
+					t.Errorf("pass %d: rip %#x sp %#x rsi %#x known %#x, %v, %+v", pass, r.RIP, r.SP(),
+						r.GPR[context.RSI], r.Known, s.Trust, f)
 				}
 			}
 		})
@@ -154,7 +167,8 @@ func TestForget(t *testing.T) {
 	tables := New(System{p})
 	step := func() {
 		var f unwind.Frame
-		if stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{}, &f); stop != unwind.StopNone {
+		if stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{},
+			&f); stop != unwind.StopNone {
 			t.Fatal(stop)
 		}
 	}
@@ -174,11 +188,13 @@ func TestForget(t *testing.T) {
 // The codes of a fragment and its parent are undone together.
 func TestChained(t *testing.T) {
 	p := newProcess()
-	p.blocks[infoAt] = append([]byte{1 | peamd64.UNW_FLAG_CHAININFO<<3, 0, 0, 0}, peamd64.AppendEntry(nil, peamd64.RuntimeFunction{Begin: 0x900, End: 0xa00, Unwind: 0x3000})...)
+	p.blocks[infoAt] = append([]byte{1 | peamd64.UNW_FLAG_CHAININFO<<3, 0, 0, 0},
+		peamd64.AppendEntry(nil, peamd64.RuntimeFunction{Begin: 0x900, End: 0xa00, Unwind: 0x3000})...)
 	p.blocks[parentAt] = []byte{1, 200, 2, 0, 100, 0x22, 50, 0x30}
 	var f unwind.Frame
 	s := at(codeAt+1, false)
-	if stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &unwind.Bounds{}, &f); stop != unwind.StopNone || s.Regs.SP() != stackAt+0x28 {
+	if stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &unwind.Bounds{},
+		&f); stop != unwind.StopNone || s.Regs.SP() != stackAt+0x28 {
 		t.Fatalf("%v sp %#x", stop, s.Regs.SP())
 	}
 	if s.Regs.AMD64.GPR[context.RBX] != 0x9003 {
@@ -270,7 +286,8 @@ func TestOtherArchitecture(t *testing.T) {
 
 // A warm step allocates nothing, whatever the source.
 func TestNoAllocations(t *testing.T) {
-	tables, mem, s, f := New(System{newProcess()}), stack(map[int]uint64{6: 1}), at(codeAt+0x20, false), &unwind.Frame{}
+	tables, mem, s, f := New(System{newProcess()}), stack(map[int]uint64{6: 1}),
+		at(codeAt+0x20, false), &unwind.Frame{}
 	start := *s.Regs
 	n := testing.AllocsPerRun(100, func() {
 		*s.Regs = start

@@ -255,7 +255,8 @@ const basicMachine = "VB$StateMachine_"
 // machine returns the kind of a class that is a state machine, for its MoveNext, "" for other methods or
 // classes. The compilers' fields show it (Roslyn's, mcs's, Visual Basic's).
 func (m *Module) machine(owner int, method string) string {
-	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || !strings.HasPrefix(own, "<") && !strings.HasPrefix(own, basicMachine) {
+	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" ||
+		!strings.HasPrefix(own, "<") && !strings.HasPrefix(own, basicMachine) {
 		return ""
 	}
 	first, end := m.Fields(owner)

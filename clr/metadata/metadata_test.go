@@ -37,7 +37,8 @@ func TestNames(t *testing.T) {
 	for rid := range m.table[tableMethodDef].rows + 2 {
 		got = append(got, m.Method(rid))
 	}
-	want := []string{"", "global", "Some.Space.Outer::.ctor", "Some.Space.Outer::Run", "Some.Space.Outer+Inner::Deep", "Last::End", ""}
+	want := []string{"", "global", "Some.Space.Outer::.ctor", "Some.Space.Outer::Run",
+		"Some.Space.Outer+Inner::Deep", "Last::End", ""}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -78,8 +79,10 @@ func TestHostile(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	m := must.Get(Parse(clrasm.Overloads()))(t)
-	for rid, want := range []string{"", "Put(TItem)", "Put(StringBuilder, int?)", "Own<TKey>(TKey)", "Own<TKey,TValue>(TValue)", "Alone", "Run()", "Run(string)",
-		"op_Explicit(int): string", "op_Explicit(int): object", "<Run>d__1::MoveNext (async)()", "<Run>d__2::MoveNext (async)(string)", "<Gone>d__3::MoveNext (async)", ""} {
+	for rid, want := range []string{"", "Put(TItem)", "Put(StringBuilder, int?)", "Own<TKey>(TKey)",
+		"Own<TKey,TValue>(TValue)", "Alone", "Run()", "Run(string)",
+		"op_Explicit(int): string", "op_Explicit(int): object", "<Run>d__1::MoveNext (async)()",
+		"<Run>d__2::MoveNext (async)(string)", "<Gone>d__3::MoveNext (async)", ""} {
 		n := m.Describe(rid)
 		got := strings.TrimPrefix(strings.TrimPrefix(n.Name, "App.Box`1"), "::")
 		if got = strings.TrimPrefix(got, "+"); len(n.Args) > 0 {
@@ -100,7 +103,8 @@ func TestSameText(t *testing.T) {
 	for _, c := range []struct {
 		a, b int
 		want bool
-	}{{1, 1, true}, {1, 5, true}, {1, 9, false}, {9, 1, false}, {1, 0, false}, {0, 0, true}, {17, 1, false}, {1, 17, false}, {1, 99, false}, {-1, 1, false}} {
+	}{{1, 1, true}, {1, 5, true}, {1, 9, false}, {9, 1, false}, {1, 0, false}, {0, 0, true}, {17, 1, false},
+		{1, 17, false}, {1, 99, false}, {-1, 1, false}} {
 		if got := m.sameText(c.a, c.b); got != c.want {
 			t.Errorf("%d and %d: %v", c.a, c.b, got)
 		}

@@ -61,7 +61,8 @@ func (m *Module) owner(rid int) int {
 			break
 		}
 	}
-	return sort.Search(m.table[tableTypeDef].rows, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > at })
+	return sort.Search(m.table[tableTypeDef].rows,
+		func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > at })
 }
 
 // methodAt returns the row of the method at a position in the list of all types' methods.

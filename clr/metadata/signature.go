@@ -127,8 +127,10 @@ func (s *decoder) token() uint32 {
 }
 
 // primitives are the element types with a C# keyword (II.23.1.16).
-var primitives = map[byte]string{0x01: "void", 0x02: "bool", 0x03: "char", 0x04: "sbyte", 0x05: "byte", 0x06: "short", 0x07: "ushort",
-	0x08: "int", 0x09: "uint", 0x0a: "long", 0x0b: "ulong", 0x0c: "float", 0x0d: "double", 0x0e: "string", 0x16: "TypedReference",
+var primitives = map[byte]string{0x01: "void", 0x02: "bool", 0x03: "char", 0x04: "sbyte", 0x05: "byte",
+	0x06: "short", 0x07: "ushort",
+	0x08: "int", 0x09: "uint", 0x0a: "long", 0x0b: "ulong", 0x0c: "float", 0x0d: "double",
+	0x0e: "string", 0x16: "TypedReference",
 	0x18: "nint", 0x19: "nuint", 0x1c: "object", 0x3e: Canonical}
 
 // Canonical is the runtime's type argument for code shared by all reference types.

@@ -11,7 +11,8 @@ import (
 type words struct{}
 
 func (words) Type(token uint32, args []string) string {
-	return TypeName([]string{"", "System.Nullable`1", "A.Dictionary`2+Entry", "A.Plain", "B.List`1"}[token&7%5], args)
+	return TypeName([]string{"", "System.Nullable`1", "A.Dictionary`2+Entry",
+		"A.Plain", "B.List`1"}[token&7%5], args)
 }
 
 func (words) Variable(ofMethod bool, n uint32) string {
@@ -31,25 +32,31 @@ func TestParameters(t *testing.T) {
 		{"instance method, primitives", []byte{0x20, 3, 1, 8, 0x0e, 0x1c}, "(int, string, object)"},
 		{"every primitive", []byte{0, 15, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xd, 0x16, 0x18, 0x19},
 			"(bool, char, sbyte, byte, short, ushort, int, uint, long, ulong, float, double, TypedReference, nint, nuint)"},
-		{"by reference, pointer, arrays", []byte{0, 4, 1, 0x10, 8, 0x0f, 1, 0x1d, 0x1d, 5, 0x14, 8, 2, 0, 0}, "(ref int, void*, byte[][], int[,])"},
+		{"by reference, pointer, arrays", []byte{0, 4, 1, 0x10, 8, 0x0f, 1, 0x1d, 0x1d, 5, 0x14, 8, 2, 0, 0},
+			"(ref int, void*, byte[][], int[,])"},
 		{"array with bounds", []byte{0, 1, 1, 0x14, 8, 3, 1, 5, 2, 0, 1}, "(int[,,])"},
 		{"class and value type", []byte{0, 2, 1, 0x12, 3<<2 | 1, 0x11, 3 << 2}, "(Plain, Plain)"},
 		{"generic method", []byte{0x30, 1, 2, 1, 0x1e, 0, 0x13, 1}, "(M0, T1)"},
-		{"generic types", []byte{0, 2, 1, 0x15, 0x12, 4<<2 | 1, 1, 8, 0x15, 0x11, 2 << 2, 2, 0x0e, 0x13, 0}, "(List<int>, Dictionary<string,T0>.Entry)"},
+		{"generic types", []byte{0, 2, 1, 0x15, 0x12, 4<<2 | 1, 1, 8, 0x15, 0x11, 2 << 2, 2, 0x0e, 0x13, 0},
+			"(List<int>, Dictionary<string,T0>.Entry)"},
 		{"nullable", []byte{0, 1, 1, 0x15, 0x11, 1 << 2, 1, 8}, "(int?)"},
 		{"modifier", []byte{0, 1, 1, 0x1f, 3<<2 | 1, 0x10, 8}, "(ref int)"},
-		{"result with modifier and generic", []byte{0, 1, 0x1f, 3<<2 | 1, 0x15, 0x12, 4<<2 | 1, 1, 8, 2}, "(bool)"},
+		{"result with modifier and generic",
+			[]byte{0, 1, 0x1f, 3<<2 | 1, 0x15, 0x12, 4<<2 | 1, 1, 8, 2}, "(bool)"},
 		{"function pointer", []byte{0, 1, 1, 0x1b, 0, 1, 1, 8}, "(delegate*<int,void>)"},
 		{"no name", []byte{0, 1, 1, 0x12, 0}, "(?)"},
 		{"canonical", []byte{0, 1, 1, 0x3e}, "(__Canon)"},
-		{"long number", append([]byte{0, 0x81, 0x2c, 1}, bytes.Repeat([]byte{8}, 300)...), "(" + strings.Repeat("int, ", 256) + "...)"},
+		{"long number", append([]byte{0, 0x81, 0x2c, 1}, bytes.Repeat([]byte{8}, 300)...),
+			"(" + strings.Repeat("int, ", 256) + "...)"},
 		{"field", []byte{6, 8}, ""},
 		{"empty", nil, ""},
 		{"cut", []byte{0, 2, 1, 8}, ""},
 		{"unknown type", []byte{0, 1, 1, 0x7f}, ""},
-		{"deep", append(append([]byte{0, 1, 1}, bytes.Repeat([]byte{0x1d}, maxDepth)...), 8), "(int" + strings.Repeat("[]", maxDepth) + ")"},
+		{"deep", append(append([]byte{0, 1, 1}, bytes.Repeat([]byte{0x1d}, maxDepth)...), 8),
+			"(int" + strings.Repeat("[]", maxDepth) + ")"},
 		{"too deep", append(append([]byte{0, 1, 1}, bytes.Repeat([]byte{0x1d}, maxDepth+1)...), 8), ""},
-		{"too many", append([]byte{0, 1, 1, 0x15, 0x12, 4<<2 | 1, 0x84, 0}, bytes.Repeat([]byte{8}, maxNodes)...), ""},
+		{"too many", append([]byte{0, 1, 1, 0x15, 0x12, 4<<2 | 1, 0x84, 0},
+			bytes.Repeat([]byte{8}, maxNodes)...), ""},
 		{"count beyond the end", []byte{0, 1, 1, 0x15, 0x12, 0x11, 0xdf, 0xff, 0xff, 0xff, 8}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -39,7 +39,9 @@ func lined(entries ...[]byte) (*Images, *image) {
 		b, behind = append(b, row...), append(behind, e[debugEntry:]...)
 	}
 	b = append(b, behind...)
-	im := &image{path: "/app/A.dll", head: &header{base: 0x10000, sections: []pe.Section{}, debug: directory{0x100, uint32(debugEntry * len(entries))}}}
+	im := &image{path: "/app/A.dll",
+		head: &header{base: 0x10000, sections: []pe.Section{},
+			debug: directory{0x100, uint32(debugEntry * len(entries))}}}
 	return NewImages(flatMemory{0x10000, b}), im
 }
 
@@ -81,11 +83,17 @@ func TestPlaces(t *testing.T) {
 		want    metadata.Place
 	}{
 		{"beside it", [][]byte{theirs(`C:\build\A.pdb`)}, map[string][]byte{"/app/A.pdb": pdb}, found},
-		{"by another name, beside it", [][]byte{theirs("/build/Renamed.pdb")}, map[string][]byte{"/app/A.pdb": pdb}, found},
-		{"where it was built", [][]byte{theirs("/build/A.pdb")}, map[string][]byte{"/build/A.pdb": pdb}, found},
-		{"another build beside it", [][]byte{theirs("/build/A.pdb")}, map[string][]byte{"/app/A.pdb": other.Bytes(), "/build/A.pdb": pdb}, found},
-		{"another build only", [][]byte{theirs("/build/A.pdb")}, map[string][]byte{"/app/A.pdb": other.Bytes()}, metadata.Place{}},
-		{"a PDB of Windows", [][]byte{theirs("A.pdb")}, map[string][]byte{"/app/A.pdb": []byte("Microsoft C/C++ MSF 7.00\r\n\x1aDS\x00\x00\x00 and on")}, metadata.Place{}},
+		{"by another name, beside it", [][]byte{theirs("/build/Renamed.pdb")},
+			map[string][]byte{"/app/A.pdb": pdb}, found},
+		{"where it was built", [][]byte{theirs("/build/A.pdb")},
+			map[string][]byte{"/build/A.pdb": pdb}, found},
+		{"another build beside it", [][]byte{theirs("/build/A.pdb")},
+			map[string][]byte{"/app/A.pdb": other.Bytes(), "/build/A.pdb": pdb}, found},
+		{"another build only", [][]byte{theirs("/build/A.pdb")},
+			map[string][]byte{"/app/A.pdb": other.Bytes()}, metadata.Place{}},
+		{"a PDB of Windows", [][]byte{theirs("A.pdb")},
+			map[string][]byte{"/app/A.pdb": []byte("Microsoft C/C++ MSF 7.00\r\n\x1aDS\x00\x00\x00 and on")},
+			metadata.Place{}},
 		{"embedded", [][]byte{theirs("A.pdb"), packed(pdb, len(pdb))}, nil, found},
 		{"embedded, not all of it", [][]byte{packed(pdb[:len(pdb)/2], len(pdb))}, nil, metadata.Place{}},
 		{"embedded, more than it says", [][]byte{packed(append(slices.Clone(pdb), 0), len(pdb))}, nil, found},

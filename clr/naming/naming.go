@@ -66,7 +66,8 @@ func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 	} {
 		off, ok := d.Offset(f.typ, f.field)
 		if !ok {
-			return nil, &contract.Error{Structure: "contract descriptor", Msg: "no field " + f.typ + "." + f.field}
+			return nil, &contract.Error{Structure: "contract descriptor",
+				Msg: "no field " + f.typ + "." + f.field}
 		}
 		*f.to = uint64(off)
 	}
@@ -171,7 +172,8 @@ func (n *Names) emitted(module uint64) *image {
 		return nil
 	}
 	at += n.l.savedData
-	if im := n.modules[module]; im != nil && im.at == at && len(im.text.Value()) == int(size) && n.current(im) {
+	if im := n.modules[module]; im != nil && im.at == at && len(im.text.Value()) == int(size) &&
+		n.current(im) {
 		return im
 	}
 	data, ok := n.bytes(at, int(size))

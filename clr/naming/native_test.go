@@ -43,7 +43,8 @@ func TestMethodSignature(t *testing.T) {
 	}{
 		{"plain", []byte{0, 7}, 7, 2, true},
 		{"instantiated over int and string", []byte{methodInstantiation, 7, 2, 0x08, 0x0e}, 7, 5, true},
-		{"of a generic type over a canonical one", []byte{methodOwner, 0x15, 0x12, 0x05, 1, 0x3e, 9}, 9, 7, true},
+		{"of a generic type over a canonical one",
+			[]byte{methodOwner, 0x15, 0x12, 0x05, 1, 0x3e, 9}, 9, 7, true},
 		{"of another module", []byte{0x80, methodContext, 3, 9}, 0, 4, true},
 		{"an array of arrays", []byte{methodOwner, 0x14, 0x1d, 0x08, 2, 0, 0, 9}, 9, 8, true},
 		{"cut", []byte{methodOwner, 0x15, 0x12}, 0, 0, false},
@@ -60,13 +61,15 @@ func TestMethodSignature(t *testing.T) {
 
 // All parts of a method's code belong to the method, up to the start of the next one.
 func TestFind(t *testing.T) {
-	p := &precompiled{base: 0x1000, begins: []uint32{0x10, 0x20, 0x30, 0x40}, starts: []start{{index: 0, rid: 5}, {index: 2, rid: 6}}}
+	p := &precompiled{base: 0x1000, begins: []uint32{0x10, 0x20, 0x30, 0x40},
+		starts: []start{{index: 0, rid: 5}, {index: 2, rid: 6}}}
 	for _, c := range []struct {
 		ip    uint64
 		begin uint64
 		rid   int32
 		ok    bool
-	}{{0x100f, 0, 0, false}, {0x1010, 0x1010, 5, true}, {0x102f, 0x1010, 5, true}, {0x1030, 0x1030, 6, true}, {0x1050, 0x1030, 6, true}} {
+	}{{0x100f, 0, 0, false}, {0x1010, 0x1010, 5, true}, {0x102f, 0x1010, 5, true},
+		{0x1030, 0x1030, 6, true}, {0x1050, 0x1030, 6, true}} {
 		begin, s, ok := p.find(c.ip)
 		if begin != c.begin || s.rid != c.rid || ok != c.ok {
 			t.Errorf("%#x: %#x, %d, %v", c.ip, begin, s.rid, ok)
@@ -86,9 +89,11 @@ func TestSparseBounds(t *testing.T) {
 		sections []pe.Section
 		size     int // -1: refused
 	}{
-		"none":        {nil, 0},
-		"two":         {[]pe.Section{{RVA: 0x2000, VirtualSize: 0x100}, {RVA: 0x1000, VirtualSize: 0x80}}, 0x2100},
-		"wraps":       {[]pe.Section{{RVA: 0x1000, VirtualSize: 0x100}, {RVA: 0xffffff00, VirtualSize: 0x200}}, -1},
+		"none": {nil, 0},
+		"two": {[]pe.Section{{RVA: 0x2000, VirtualSize: 0x100},
+			{RVA: 0x1000, VirtualSize: 0x80}}, 0x2100},
+		"wraps": {[]pe.Section{{RVA: 0x1000, VirtualSize: 0x100},
+			{RVA: 0xffffff00, VirtualSize: 0x200}}, -1},
 		"too large":   {[]pe.Section{{RVA: 0x1000, VirtualSize: maxImage}}, -1},
 		"just fits":   {[]pe.Section{{RVA: maxImage - 16, VirtualSize: 16}}, maxImage},
 		"empty, high": {[]pe.Section{{RVA: 0xffffffff}}, -1},

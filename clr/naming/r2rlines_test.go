@@ -48,7 +48,8 @@ func ilSize(img []byte, rva uint32) int {
 // Nearly every precompiled method of the class library has boundaries, and their offsets are within its IL.
 func TestPrecompiledBounds(t *testing.T) {
 	n, im, img := precompiledLibrary(t, "System.Private.CoreLib.dll")
-	if other := NewImages(flatMemory{0x10000, img}).image(0x10000, ""); unsafe.StringData(other.text.Value()) != unsafe.StringData(im.text.Value()) {
+	if other := NewImages(flatMemory{0x10000, img}).image(0x10000,
+		""); unsafe.StringData(other.text.Value()) != unsafe.StringData(im.text.Value()) {
 		t.Error("two processes do not share the metadata of a module")
 	}
 	methods, lined, sound, bounds, beyond := 0, 0, 0, 0, map[string]bool{}
@@ -62,11 +63,15 @@ func TestPrecompiledBounds(t *testing.T) {
 		if len(all) > 0 {
 			lined++
 			code := im.r2r.begins[min(int(s.index)+1, len(im.r2r.begins)-1)] - im.r2r.begins[s.index]
-			if all[0] == (contract.Bound{IL: contract.Prolog, Call: all[0].Call}) && slices.IsSortedFunc(all, func(a, b contract.Bound) int { return cmp.Compare(a.Native, b.Native) }) {
+			if all[0] == (contract.Bound{IL: contract.Prolog, Call: all[0].Call}) &&
+				slices.IsSortedFunc(all,
+					func(a, b contract.Bound) int { return cmp.Compare(a.Native, b.Native) }) {
 				sound++
 			}
-			if im.r2r.starts[min(k+1, len(im.r2r.starts)-1)].index == s.index+1 && all[len(all)-1].Native > code {
-				t.Errorf("%s: %d of %d bytes of code", im.named(int(s.rid)).Name, all[len(all)-1].Native, code)
+			if im.r2r.starts[min(k+1, len(im.r2r.starts)-1)].index == s.index+1 &&
+				all[len(all)-1].Native > code {
+				t.Errorf("%s: %d of %d bytes of code",
+					im.named(int(s.rid)).Name, all[len(all)-1].Native, code)
 			}
 		}
 		for _, b := range all {
@@ -85,7 +90,8 @@ func TestPrecompiledBounds(t *testing.T) {
 		t.Errorf("offsets beyond the IL: %v", slices.Sorted(maps.Keys(beyond)))
 	}
 	if methods < 20000 || sound*100 < methods*95 {
-		t.Errorf("%d of %d methods have boundaries, %d of them begin with the prolog and rise", lined, methods, sound)
+		t.Errorf("%d of %d methods have boundaries, %d of them begin with the prolog and rise", lined,
+			methods, sound)
 	}
 }
 

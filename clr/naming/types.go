@@ -27,9 +27,12 @@ func readInstances(d *contract.Descriptor) (l instances) {
 		typ, field string
 		to         *uint64
 	}{
-		{"MethodTable", "MTFlags", &l.tableFlags}, {"MethodTable", "MTFlags2", &l.tableFlags2}, {"MethodTable", "PerInstInfo", &l.perInst}, {"MethodTable", "EEClassOrCanonMT", &l.class},
-		{"GenericsDictInfo", "NumTypeArgs", &l.dictArgs}, {"InstantiatedMethodDesc", "PerInstInfo", &l.methodDict},
-		{"InstantiatedMethodDesc", "Flags2", &l.methodFlags}, {"InstantiatedMethodDesc", "NumGenericArgs", &l.ownArgs},
+		{"MethodTable", "MTFlags", &l.tableFlags}, {"MethodTable", "MTFlags2", &l.tableFlags2},
+		{"MethodTable", "PerInstInfo", &l.perInst}, {"MethodTable", "EEClassOrCanonMT", &l.class},
+		{"GenericsDictInfo", "NumTypeArgs", &l.dictArgs},
+		{"InstantiatedMethodDesc", "PerInstInfo", &l.methodDict},
+		{"InstantiatedMethodDesc", "Flags2", &l.methodFlags},
+		{"InstantiatedMethodDesc", "NumGenericArgs", &l.ownArgs},
 		{"TypeDesc", "TypeAndFlags", &l.descKind}, {"ParamTypeDesc", "TypeArg", &l.descArg},
 		{"EEClass", "InternalCorElementType", &l.element}, {"ArrayClass", "Rank", &l.rank},
 	} {
@@ -227,7 +230,10 @@ func join(name, behind string) string {
 }
 
 // keywords are the C# names of types.
-var keywords = map[string]string{"System.Boolean": "bool", "System.Char": "char", "System.SByte": "sbyte", "System.Byte": "byte",
-	"System.Int16": "short", "System.UInt16": "ushort", "System.Int32": "int", "System.UInt32": "uint", "System.Int64": "long", "System.UInt64": "ulong",
-	"System.Single": "float", "System.Double": "double", "System.String": "string", "System.Object": "object", "System.IntPtr": "nint",
+var keywords = map[string]string{"System.Boolean": "bool", "System.Char": "char",
+	"System.SByte": "sbyte", "System.Byte": "byte",
+	"System.Int16": "short", "System.UInt16": "ushort", "System.Int32": "int", "System.UInt32": "uint",
+	"System.Int64": "long", "System.UInt64": "ulong",
+	"System.Single": "float", "System.Double": "double", "System.String": "string",
+	"System.Object": "object", "System.IntPtr": "nint",
 	"System.UIntPtr": "nuint", "System.Void": "void", "System.__Canon": metadata.Canonical}

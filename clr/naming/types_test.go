@@ -105,7 +105,8 @@ func TestOverloadsOfCoreLib(t *testing.T) {
 	}
 	before, _ := merged(plain)
 	after, names := merged(full)
-	t.Logf("%d methods; %d had the name of another without parameters and arguments, %d have with", rid-1, before, after)
+	t.Logf("%d methods; %d had the name of another without parameters and arguments, %d have with", rid-1,
+		before, after)
 	if rid < 30000 || before < 10000 {
 		t.Errorf("%d methods, %d of them overloads: is this the class library?", rid-1, before)
 	}

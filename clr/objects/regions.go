@@ -87,7 +87,8 @@ func OpenHeap(r memory.Reader, globals uint64) (h *Heap, ok bool) {
 // plausible reports whether vars may be the collector's.
 func (h *Heap) plausible() bool {
 	size := h.value(varGenerationSize)
-	if h.vars[0] == 0 || h.vars[0] > 32 || h.value(varGenerations) != gcGenerations || size < 64 || size > maxGenerationSize || size&7 != 0 {
+	if h.vars[0] == 0 || h.vars[0] > 32 || h.value(varGenerations) != gcGenerations || size < 64 ||
+		size > maxGenerationSize || size&7 != 0 {
 		return false
 	}
 	segment, ok := h.i32(h.value(varGenOffsets) + 4*genSegment)

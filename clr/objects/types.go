@@ -120,7 +120,8 @@ func NewTypes(r memory.Reader, d *contract.Descriptor, names *naming.Names) (*Ty
 	} {
 		off, ok := d.Offset(f.typ, f.field)
 		if !ok {
-			return nil, &contract.Error{Structure: "contract descriptor", Msg: "no field " + f.typ + "." + f.field}
+			return nil, &contract.Error{Structure: "contract descriptor",
+				Msg: "no field " + f.typ + "." + f.field}
 		}
 		*f.to = uint64(off)
 	}

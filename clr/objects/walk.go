@@ -85,7 +85,8 @@ type walk struct {
 // Walk visits the objects of the heap whose types want selects. It goes from object to object. If there is
 // none at an address, it tries the following words.
 func (h *Heap) Walk(r Reader, types *Types, want func(*Type) bool, see func(*Object)) Walked {
-	w := &walk{r: r, types: types, skip: h.Skip, see: see, want: want, wanted: map[*Type]bool{}, block: make([]byte, 0, blockSize)}
+	w := &walk{r: r, types: types, skip: h.Skip, see: see, want: want, wanted: map[*Type]bool{},
+		block: make([]byte, 0, blockSize)}
 	for _, region := range h.Regions {
 		w.region(region)
 	}
@@ -140,7 +141,8 @@ func (w *walk) empty(at, end uint64) uint64 {
 	if to := w.contextAt(at); to != 0 {
 		return min(to, end)
 	}
-	if i := sort.Search(len(w.skip), func(i int) bool { return w.skip[i].Start > at }); i > 0 && w.skip[i-1].Holds(at) {
+	if i := sort.Search(len(w.skip), func(i int) bool { return w.skip[i].Start > at }); i > 0 &&
+		w.skip[i-1].Holds(at) {
 		return min(w.skip[i-1].End, end)
 	}
 	for from := at; at < end; at += 8 {

@@ -113,12 +113,14 @@ type IDs struct {
 
 // NewCallers returns Callers for a runtime. learnt receives the rule of each new type, with RuleKnown.
 // The error is a *contract.Error.
-func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names, learnt func(table, rule uint64) bool) (*Callers, error) {
+func NewCallers(mem objects.Reader, tables *contract.Tables, names *naming.Names,
+	learnt func(table, rule uint64) bool) (*Callers, error) {
 	types, err := objects.NewTypes(mem, tables.Descriptor(), names)
 	if err != nil {
 		return nil, err
 	}
-	return &Callers{mem: mem, shapes: shapes{names: names, types: types, of: map[*objects.Type]*shape{}}, roles: map[uint64]*role{}, learnt: learnt}, nil
+	return &Callers{mem: mem, shapes: shapes{names: names, types: types, of: map[*objects.Type]*shape{}},
+		roles: map[uint64]*role{}, learnt: learnt}, nil
 }
 
 // maxRoles bounds the types that are remembered.
@@ -192,7 +194,10 @@ func (c *Callers) classify(t *objects.Type) *role {
 // there is none.
 func promise(t *objects.Type) (s objects.Span) {
 	for ; t != nil && s.To == 0; t = t.Parent {
-		for _, s = range t.Spans(func(name string) bool { return name == "_valueTaskSource" || name == "<>v__promiseOfValueOrEnd" }) {
+		for _, s = range t.Spans(func(name string) bool {
+			return name == "_valueTaskSource" ||
+				name == "<>v__promiseOfValueOrEnd"
+		}) {
 			break
 		}
 	}
@@ -206,7 +211,8 @@ func (c *Callers) boxRule(t *objects.Type, sh *shape) Rule {
 		s := promise(t)
 		return words(s.From, s.To)
 	}
-	if machine := c.shapes.types.Of(c.shapes.machineTable(t)); sh.class && machine != nil && promise(machine).To != 0 {
+	if machine := c.shapes.types.Of(c.shapes.machineTable(t)); sh.class && machine != nil &&
+		promise(machine).To != 0 {
 		return word(sh.state, true)
 	}
 	return word(sh.next, true)
@@ -221,7 +227,8 @@ func (s *shapes) module(t *objects.Type) string {
 // Read parses the entries of a sample. It learns types without a role.
 func (c *Callers) Read(entries []byte) {
 	c.ids, c.Moved, c.New = IDs{}, false, false
-	full := len(entries) >= entrySize*maxEntries && binary.LittleEndian.Uint64(entries[entrySize*(maxEntries-1):]) != 0
+	full := len(entries) >= entrySize*maxEntries &&
+		binary.LittleEndian.Uint64(entries[entrySize*(maxEntries-1):]) != 0
 	for i := range c.chains {
 		c.chains[i] = chain{0, c.chains[i].links[:0], c.chains[i].waits[:0], full}
 	}

@@ -142,7 +142,8 @@ func (g *graph) chains() {
 	for i := range g.all {
 		p := g.all[i]
 		g.out.Pending++
-		if p.below == 0 && (len(p.next) > 0 || len(p.blocks) > 0 || p.shape.kind == box && p.shape.flags != 0) {
+		if p.below == 0 && (len(p.next) > 0 || len(p.blocks) > 0 ||
+			p.shape.kind == box && p.shape.flags != 0) {
 			g.climb(t, int32(i), -1, int32(i), 0, false)
 		}
 	}

@@ -15,7 +15,8 @@ func awaited(name string, timed bool, next []int32, blocks ...uint64) *pending {
 	if timed {
 		binary.LittleEndian.PutUint64(data[timerAt:], 0x1000)
 	}
-	return &pending{shape: &shape{kind: task, name: name, timer: timerAt}, data: data, next: next, blocks: blocks}
+	return &pending{shape: &shape{kind: task, name: name, timer: timerAt},
+		data: data, next: next, blocks: blocks}
 }
 
 // A chain on which a thread blocks is limited if a timer ends one of its tasks.
@@ -31,9 +32,13 @@ func TestLimited(t *testing.T) {
 		{"a delay with a timer", []*pending{awaited("Task.Delay", true, nil, waits)}, true},
 		{"a delay whose timer is gone", []*pending{awaited("Task.Delay", false, nil, waits)}, false},
 		{"a type without a timer", []*pending{noTimer}, false},
-		{"an awaited delay", []*pending{awaited("Task.Delay", true, []int32{1}), awaited("App.Run", false, nil, waits)}, true},
-		{"WaitAsync with a limit above a task", []*pending{awaited("Task", false, []int32{1}), awaited("Task.WaitAsync", true, nil, waits)}, true},
-		{"awaited without a limit", []*pending{awaited("Task", false, []int32{1}), awaited("App.Run", false, nil, waits)}, false},
+		{"an awaited delay", []*pending{awaited("Task.Delay", true, []int32{1}),
+			awaited("App.Run", false, nil, waits)}, true},
+		{"WaitAsync with a limit above a task",
+			[]*pending{awaited("Task", false, []int32{1}),
+				awaited("Task.WaitAsync", true, nil, waits)}, true},
+		{"awaited without a limit",
+			[]*pending{awaited("Task", false, []int32{1}), awaited("App.Run", false, nil, waits)}, false},
 	} {
 		for i, p := range c.all[1:] {
 			p.below, p.addr = 1, uint64(0x200+i)
@@ -50,14 +55,16 @@ func TestLimited(t *testing.T) {
 func TestLimitedByOneOfTwo(t *testing.T) {
 	const waits = 0x70
 	g := &graph{src: &Source{}, out: &Result{}, stacks: map[uint64]uint32{waits: 5}, all: []*pending{
-		awaited("Task.Delay", true, []int32{2}), awaited("Task", false, []int32{2}), awaited("Task.WhenAny", false, nil, waits)}}
+		awaited("Task.Delay", true, []int32{2}), awaited("Task", false, []int32{2}),
+		awaited("Task.WhenAny", false, nil, waits)}}
 	g.all[2].below = 2
 	g.chains()
 	if len(g.out.Groups) != 2 {
 		t.Fatalf("%+v", g.out.Groups)
 	}
 	for _, group := range g.out.Groups {
-		if want := group.Chain[0] == "Task.Delay"; group.Limited != want || len(group.Threads) != 1 || group.Threads[0] != 5 {
+		if want := group.Chain[0] == "Task.Delay"; group.Limited != want || len(group.Threads) != 1 ||
+			group.Threads[0] != 5 {
 			t.Errorf("%+v", group)
 		}
 	}

@@ -107,7 +107,8 @@ func (g *graph) awaitsSource(i int32) {
 	n := 0
 	for _, data := range g.awaiters(p) {
 		for off := 0; off+8 <= len(data) && n < maxWords; n, off = n+1, off+8 {
-			if at := binary.LittleEndian.Uint64(data[off:]); at != 0 && at&7 == 0 && at != p.addr && g.awaits(i, at) {
+			if at := binary.LittleEndian.Uint64(data[off:]); at != 0 && at&7 == 0 && at != p.addr &&
+				g.awaits(i, at) {
 				return
 			}
 		}

@@ -57,7 +57,8 @@ func (c *Callers) pending(table uint64, body []byte) bool {
 		return false
 	}
 	sh := c.shapes.shape(t)
-	return sh.flags != 0 && sh.flags+4 <= uint64(len(body)) && binary.LittleEndian.Uint32(body[sh.flags:])&stateEnded == 0
+	return sh.flags != 0 && sh.flags+4 <= uint64(len(body)) &&
+		binary.LittleEndian.Uint32(body[sh.flags:])&stateEnded == 0
 }
 
 func (c *Callers) follow(e *entries, at, kind uint64) {

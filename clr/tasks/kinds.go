@@ -45,8 +45,10 @@ var known = []struct {
 	field string // of a box: the state machine; of a wrapper, a delegate, or a list: what follows
 	shown string // name in chains, "" = the method of a box, else the type's name
 }{
-	{"System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1", box, "StateMachine", ""},
-	{"System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1", box, "StateMachine", ""},
+	{"System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1", box,
+		"StateMachine", ""},
+	{"System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1", box,
+		"StateMachine", ""},
 	{threading + "Task+SetOnInvokeMres", blocked, "", ""},
 	{threading + "Task+SetOnCountdownMres", blocked, "", ""},
 	{threading + "Task+DelayPromise", task, "", "Task.Delay"},
@@ -66,7 +68,8 @@ var known = []struct {
 	{threading + "ContinueWithTaskContinuation", wrapper, "m_task", ""},
 	{threading + "StandardTaskContinuation", wrapper, "m_task", ""},
 	{threading + "AwaitTaskContinuation", wrapper, "m_action", ""},
-	{"System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper", wrapper, "_continuation", ""},
+	{"System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper",
+		wrapper, "_continuation", ""},
 	{"System.MulticastDelegate", action, "_target", ""},
 	{"System.Collections.Generic.List`1", list, "_items", ""},
 }
@@ -148,7 +151,8 @@ func (s *shapes) machine(sh *shape, t *objects.Type) {
 	}
 	sh.class = !machine.Is("System.ValueType")
 	sh.awaiters = machine.Spans(func(name string) bool { // C#, Mono's C#, Visual Basic
-		return strings.HasPrefix(name, "<>u__") || strings.HasPrefix(name, "$awaiter") || strings.HasPrefix(name, "$A")
+		return strings.HasPrefix(name, "<>u__") || strings.HasPrefix(name, "$awaiter") ||
+			strings.HasPrefix(name, "$A")
 	})
 	if len(sh.awaiters) == 0 {
 		sh.awaiters = machine.Spans(func(string) bool { return true })

@@ -26,7 +26,8 @@ func (g *graph) readQueues() {
 			whole = g.readQueue(q.Field(name)) && whole
 		}
 		shared = shared || q.Field("workItems") != 0
-		ok = g.readItems(q.Field("_assignableWorkItemQueues"), func(at uint64) { whole = g.readQueue(at) && whole })
+		ok = g.readItems(q.Field("_assignableWorkItemQueues"),
+			func(at uint64) { whole = g.readQueue(at) && whole })
 		whole = whole && ok
 	}
 	g.out.Queued, g.out.QueueRead = len(g.queued), shared && whole
@@ -90,5 +91,6 @@ func (g *graph) wait() {
 
 // isQueue reports whether a type is one of the thread pool's queues.
 func isQueue(t *objects.Type) bool {
-	return t.Name == "System.Threading.ThreadPoolWorkQueue" || t.Name == "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue"
+	return t.Name == "System.Threading.ThreadPoolWorkQueue" ||
+		t.Name == "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue"
 }

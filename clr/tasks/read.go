@@ -119,7 +119,8 @@ func (g *graph) readStacks() {
 	g.stacks = map[uint64]uint32{}
 	for _, s := range g.src.Stacks {
 		for i := 0; i+8 <= len(s.Data); i += 8 {
-			if at := binary.LittleEndian.Uint64(s.Data[i:]); at&7 == 0 && g.heap.Holds(at) && g.stacks[at] == 0 {
+			if at := binary.LittleEndian.Uint64(s.Data[i:]); at&7 == 0 && g.heap.Holds(at) &&
+				g.stacks[at] == 0 {
 				g.stacks[at] = s.TID
 			}
 		}

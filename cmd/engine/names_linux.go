@@ -23,7 +23,8 @@ type namer struct {
 }
 
 func newNamer() *namer {
-	return &namer{symbol.NewResolver(), map[uint32]*wire.Module{}, map[uint64]uint32{}, map[string]uint32{}, wire.NewWriter(nil)}
+	return &namer{symbol.NewResolver(), map[uint32]*wire.Module{}, map[uint64]uint32{},
+		map[string]uint32{}, wire.NewWriter(nil)}
 }
 
 // pass copies the stream until it ends. The end of the sender is no error.

@@ -30,7 +30,8 @@ func TestNames(t *testing.T) {
 	w := wire.NewWriter(nil)
 	w.Module(&wire.Module{ID: 1, Path: path, Bias: 0x10000})
 	w.Method(&wire.Method{ID: 1, FunctionID: 7, Name: "N.T.M"})
-	frames := []wire.Frame{{Module: 1, IP: addr + 0x10000, Flags: wire.FrameExact}, {Kind: unwind.KindManaged, Method: 1, IP: 5}, {IP: 6}, {Kind: unwind.KindGap}}
+	frames := []wire.Frame{{Module: 1, IP: addr + 0x10000, Flags: wire.FrameExact},
+		{Kind: unwind.KindManaged, Method: 1, IP: 5}, {IP: 6}, {Kind: unwind.KindGap}}
 	w.Sample(&wire.Sample{TID: 1, Frames: frames})
 	w.Event(&wire.Event{TID: 1, Kind: wire.EventCopy, Lock: 3, Frames: frames})
 	var out bytes.Buffer
@@ -59,7 +60,8 @@ func TestNames(t *testing.T) {
 		}
 		stacks++
 		want, _ := n.resolver.Name(path, "", addr)
-		if names[got[0].Method] != want || names[got[1].Method] != "N.T.M" || got[2].Method != 0 || got[3].Method != 0 {
+		if names[got[0].Method] != want || names[got[1].Method] != "N.T.M" || got[2].Method != 0 ||
+			got[3].Method != 0 {
 			t.Errorf("frames %+v with names %v, want %q", got, names, want)
 		}
 	}

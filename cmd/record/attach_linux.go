@@ -23,7 +23,8 @@ import (
 )
 
 // clsid is CLSID as it is in memory: the first three fields little endian.
-var clsid = [16]byte{0xc0, 0xa1, 0xed, 0x5e, 0xed, 0x5e, 0x1c, 0x4a, 0xa5, 0xee, 0xd5, 0xee, 0xd5, 0xee, 0xd0, 0x01}
+var clsid = [16]byte{0xc0, 0xa1, 0xed, 0x5e, 0xed, 0x5e, 0x1c, 0x4a, 0xa5, 0xee,
+	0xd5, 0xee, 0xd5, 0xee, 0xd0, 0x01}
 
 // Results of an attachment (corerror.h).
 const (
@@ -47,7 +48,9 @@ func attachable(o *options.Options) *options.Refusal {
 	}
 	if o.Outside {
 		if err := paused.Lookable(o.PID); err != nil {
-			return &options.Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why", Code: options.ExitRefused}
+			return &options.Refusal{What: err.Error(), Where: "--outside",
+				Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why",
+				Code:   options.ExitRefused}
 		}
 		return nil
 	}
@@ -84,11 +87,13 @@ func enter(o *options.Options, no func(what, remedy string) *options.Refusal) *o
 	root := fmt.Sprintf("/proc/%d/root", o.PID)
 	// a link would point to a place outside the container
 	if st, err := os.Lstat(root + "/tmp"); err == nil && !st.IsDir() {
-		return no("it is in a container whose /tmp is a link", "run seedwalk in there, or use seedwalk stack, which needs nothing of it")
+		return no("it is in a container whose /tmp is a link",
+			"run seedwalk in there, or use seedwalk stack, which needs nothing of it")
 	}
 	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
 	if err != nil {
-		return no("it is in a container whose /tmp cannot be written: "+options.Reason(err), "run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
+		return no("it is in a container whose /tmp cannot be written: "+options.Reason(err),
+			"run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
 	}
 	os.Remove(dir)
 	o.Root, o.SocketDir, o.Probe = root, root+"/tmp", ""
@@ -128,7 +133,8 @@ func (r *run) attach() error {
 	}
 	client, err := diagnostics.Process(r.opt.PID)
 	if err != nil {
-		return &options.Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: options.ExitRefused}
+		return &options.Refusal{What: err.Error(), Where: "--pid",
+			Remedy: "try again", Code: options.ExitRefused}
 	}
 	answer, known, err := r.load(client)
 	if r.awaitProbe() {
@@ -139,16 +145,20 @@ func (r *run) attach() error {
 	refused := r.srv.lastRefused()
 	switch {
 	case refused != "":
-		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where, Remedy: "try again", Code: options.ExitRefused}
+		return &options.Refusal{What: "the probe was loaded, but: " + refused, Where: where,
+			Remedy: "try again", Code: options.ExitRefused}
 	case known && uint32(answer) == cancelled:
 		return &options.Refusal{What: "the probe was loaded and did not connect: another seedwalk is recording the process, or one of another version has been", Where: where,
 			Remedy: "wait for the other to end, or restart the process", Code: options.ExitRefused}
 	case known && uint32(answer) == alreadyActive:
-		return &options.Refusal{What: "another profiler is in it", Where: where, Remedy: "use seedwalk stack, which needs no profiler", Code: options.ExitRefused}
+		return &options.Refusal{What: "another profiler is in it", Where: where,
+			Remedy: "use seedwalk stack, which needs no profiler", Code: options.ExitRefused}
 	case err != nil:
-		return &options.Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where, Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: options.ExitRefused}
+		return &options.Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where,
+			Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: options.ExitRefused}
 	}
-	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: options.ExitRefused}
+	return &options.Refusal{What: "the probe was loaded and did not connect", Where: where,
+		Remedy: "try again", Code: options.ExitRefused}
 }
 
 // awaitProbe waits until a loaded probe is connected, and returns false if it does not connect in time. Once
@@ -180,7 +190,8 @@ const (
 // probe of an earlier recording ends its session of events.
 func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
-		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.Root)), Timeout: attachLimit})
+		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe,
+			Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.Root)), Timeout: attachLimit})
 		known = errors.As(err, &answer)
 		if r.connected(200*time.Millisecond) || time.Since(begin) > r.retryLimit(answer, known) {
 			return answer, known, err
@@ -204,7 +215,9 @@ func (r *run) stopper() error {
 	here, there := net.Pipe()
 	e, err := stopped.New(r.opt.PID, r.srv.outside, there)
 	if err != nil {
-		return &options.Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why", Code: options.ExitRefused}
+		return &options.Refusal{What: err.Error(), Where: "--outside",
+			Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why",
+			Code:   options.ExitRefused}
 	}
 	r.srv.add(running(e, here, there), r.opt.PID)
 	go r.awaitEnd()

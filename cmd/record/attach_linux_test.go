@@ -31,7 +31,8 @@ func TestOpenToAll(t *testing.T) {
 	if err := os.Mkdir(below, 0o755); err != nil || os.Symlink(below, link) != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{open: true, closed: false, below: false, link: false, filepath.Join(dir, "absent"): false} {
+	for path, want := range map[string]bool{open: true, closed: false, below: false, link: false,
+		filepath.Join(dir, "absent"): false} {
 		if got := openToAll(path); got != want {
 			t.Errorf("openToAll(%s) = %v", filepath.Base(path), got)
 		}
@@ -56,7 +57,8 @@ func TestAwaitEnd(t *testing.T) {
 		if err != nil || cmd.Start() != nil {
 			t.Fatal(err)
 		}
-		r := &run{opt: &options.Options{PID: cmd.Process.Pid}, exited: make(chan struct{}), over: make(chan struct{})}
+		r := &run{opt: &options.Options{PID: cmd.Process.Pid},
+			exited: make(chan struct{}), over: make(chan struct{})}
 		done := make(chan struct{})
 		go func() { await(r); close(done) }()
 		close(r.over)

@@ -18,11 +18,13 @@ const startIt = "start it with seedwalk record -- COMMAND, which can put a libra
 // must describe where its code is.
 func attachable(o *options.Options) *options.Refusal {
 	no := func(what, remedy string) *options.Refusal {
-		return &options.Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID), Remedy: remedy, Code: options.ExitRefused}
+		return &options.Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID),
+			Remedy: remedy, Code: options.ExitRefused}
 	}
 	if o.Outside {
 		return &options.Refusal{What: "native programs are recorded on Linux only", Where: "--outside",
-			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either", Code: options.ExitRefused}
+			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either",
+			Code:   options.ExitRefused}
 	}
 	if o.PID == os.Getpid() {
 		return no("it is this one", "name another")
@@ -32,7 +34,8 @@ func attachable(o *options.Options) *options.Refusal {
 	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
 		return no("there is no such process", "look for its number with tasklist or the task manager")
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
-		return no("it may not be read", "run seedwalk as its user, or from a prompt that was started as administrator")
+		return no("it may not be read",
+			"run seedwalk as its user, or from a prompt that was started as administrator")
 	case err != nil:
 		return no("it cannot be opened: "+err.Error(), "try again")
 	}
@@ -59,7 +62,8 @@ const (
 func judge(p *suspended.Prospect) (suspended.State, string) {
 	for begin := time.Now(); ; time.Sleep(lookEvery) {
 		state, why := p.Look()
-		if state != suspended.NoRuntime || p.Ended() || time.Since(begin) > lookLimit || !p.Doubted() && time.Since(begin) > lookLimit/10 {
+		if state != suspended.NoRuntime || p.Ended() || time.Since(begin) > lookLimit ||
+			!p.Doubted() && time.Since(begin) > lookLimit/10 {
 			return state, why
 		}
 	}
@@ -74,7 +78,8 @@ func (r *run) attach() error {
 		}
 	}
 	if err != nil {
-		return &options.Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: options.ExitRefused}
+		return &options.Refusal{What: err.Error(), Where: "--pid",
+			Remedy: "try again", Code: options.ExitRefused}
 	}
 	go func() {
 		defer windows.CloseHandle(h)

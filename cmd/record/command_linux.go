@@ -20,7 +20,8 @@ func exitNote(code int) string {
 	case code == 0:
 		return ""
 	case code > options.ExitSignal && code < options.ExitSignal+65:
-		return fmt.Sprintf("the command was ended by signal %d (%s)", code-options.ExitSignal, syscall.Signal(code-options.ExitSignal))
+		return fmt.Sprintf("the command was ended by signal %d (%s)", code-options.ExitSignal,
+			syscall.Signal(code-options.ExitSignal))
 	}
 	return fmt.Sprintf("the command ended with exit code %d", code)
 }

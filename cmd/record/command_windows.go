@@ -46,12 +46,15 @@ func exitNote(code int) string {
 func startRemedy(command string, err error) (what, remedy string) {
 	switch {
 	case errors.Is(err, windows.ERROR_ELEVATION_REQUIRED):
-		return "it wants the rights of an administrator", "record from a prompt that was started as administrator"
-	case errors.Is(err, windows.ERROR_BAD_EXE_FORMAT), errors.Is(err, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH):
+		return "it wants the rights of an administrator",
+			"record from a prompt that was started as administrator"
+	case errors.Is(err, windows.ERROR_BAD_EXE_FORMAT),
+		errors.Is(err, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH):
 		return "it is no program that this Windows can run", "check that it is a program for this machine"
 	}
 	if unnamed(command) {
-		return "its name does not end as a program's does", "name the program that starts this file (endings of programs stand in PATHEXT)"
+		return "its name does not end as a program's does",
+			"name the program that starts this file (endings of programs stand in PATHEXT)"
 	}
 	return "", "check that it is a program"
 }

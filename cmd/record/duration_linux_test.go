@@ -47,7 +47,8 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 	defer s.folder.Close()
 	here, there := net.Pipe()
 	reads := make(chan struct{}, 8)
-	e := &slowEngine{there, func(w *wire.Writer) { greet(w); samples(3)(w); w.Bye("the tool wants no more") }, make(chan struct{})}
+	e := &slowEngine{there, func(w *wire.Writer) { greet(w); samples(3)(w); w.Bye("the tool wants no more") },
+		make(chan struct{})}
 	s.add(running(e, countedConn{here, reads}, there), 1)
 	s.settle()
 	if n := len(reads); n != 1 {
@@ -72,7 +73,8 @@ func TestEndIsAMoment(t *testing.T) {
 	late := func(w *wire.Writer) {
 		<-known
 		greet(w)
-		for _, at := range []time.Time{end.Add(-time.Second), end, end.Add(time.Nanosecond), end.Add(time.Second)} {
+		for _, at := range []time.Time{end.Add(-time.Second), end,
+			end.Add(time.Nanosecond), end.Add(time.Second)} {
 			w.Sample(&wire.Sample{TID: 7, TimeUnixNano: at.UnixNano(), CPUNanos: 1})
 		}
 		w.Bye("the tool wants no more")

@@ -35,9 +35,11 @@ func (r *run) neverConnected() string {
 		return head + o.Profiler + " cannot be a profiler here: " + why
 	}
 	if other := options.OtherProfiler(o.Env); other != "" {
-		return head + "the most likely reason: " + other + " is set, and a runtime before .NET 6 loads one profiler only; unset it for this command"
+		return head + "the most likely reason: " + other +
+			" is set, and a runtime before .NET 6 loads one profiler only; unset it for this command"
 	}
-	return head + "likely reasons: the command starts no .NET process, its runtime is older than " + program.Least(runtime.GOOS) + ", " +
+	return head + "likely reasons: the command starts no .NET process, its runtime is older than " +
+		program.Least(runtime.GOOS) + ", " +
 		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load" + whereRefusalsStand +
 		": try `seedwalk doctor -- " + o.Command[0] + "`"
 }
@@ -53,9 +55,11 @@ func (r *run) publish(p *export.Profile, written []options.Written) {
 		}
 		r.announced[w.Output.Path] = true
 		if w.Path != "" {
-			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path, options.Reason(w.Err), w.Path))
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path,
+				options.Reason(w.Err), w.Path))
 		} else {
-			r.opt.Say(fmt.Sprintf("cannot write %s: %s; nor anywhere else: the result is lost", w.Output.Path, options.Reason(w.Err)))
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s; nor anywhere else: the result is lost",
+				w.Output.Path, options.Reason(w.Err)))
 		}
 	}
 	r.result.Profile = p
@@ -115,7 +119,8 @@ func (r *run) noSamples() bool {
 // unseenWaits returns why there are no events if only waits were requested and a runtime cannot report
 // them, "" otherwise.
 func (r *run) unseenWaits() string {
-	if w, _ := r.opt.Events.Parse(); w.CPU || w.Wall || w.Events != probe.WaitEvents || r.srv.count().Events > 0 {
+	if w, _ := r.opt.Events.Parse(); w.CPU || w.Wall || w.Events != probe.WaitEvents ||
+		r.srv.count().Events > 0 {
 		return ""
 	}
 	for _, p := range r.srv.all() {

@@ -36,7 +36,8 @@ func resumeHeld(where string, pid int, note func(string)) {
 		return
 	}
 	defer windows.CloseHandle(sampler)
-	if e, err := windows.WaitForMultipleObjects([]windows.Handle{process, sampler}, false, windows.INFINITE); err != nil || e == windows.WAIT_OBJECT_0 {
+	if e, err := windows.WaitForMultipleObjects([]windows.Handle{process, sampler}, false,
+		windows.INFINITE); err != nil || e == windows.WAIT_OBJECT_0 {
 		return
 	}
 	if tid := atomic.LoadUint32(&h.thread); tid != 0 && resume(process, tid) {
@@ -64,7 +65,8 @@ func resume(process windows.Handle, tid uint32) bool {
 		} else if before > 0 {
 			return true
 		}
-		if e, _ := windows.WaitForSingleObject(process, uint32(resumeEvery.Milliseconds())); e == windows.WAIT_OBJECT_0 {
+		if e, _ := windows.WaitForSingleObject(process,
+			uint32(resumeEvery.Milliseconds())); e == windows.WAIT_OBJECT_0 {
 			return false
 		}
 	}
@@ -77,7 +79,8 @@ var openFileMapping = windows.NewLazySystemDLL("kernel32.dll").NewProc("OpenFile
 
 // heldOf maps the section of a process, nil if there is none.
 func heldOf(where string, pid int) *held {
-	name, err := windows.UTF16PtrFromString(fmt.Sprintf(`Local\seedwalk-held-%d-%s`, pid, where[strings.LastIndexByte(where, ':')+1:]))
+	name, err := windows.UTF16PtrFromString(fmt.Sprintf(`Local\seedwalk-held-%d-%s`, pid,
+		where[strings.LastIndexByte(where, ':')+1:]))
 	if err != nil {
 		return nil
 	}

@@ -57,7 +57,8 @@ func TestKilledTarget(t *testing.T) {
 		t.Errorf("samples lost: %s", got)
 	}
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if !strings.Contains(notes, "was cut off") || res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
+	if !strings.Contains(notes, "was cut off") ||
+		res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
 		t.Errorf("notes %q, %q", notes, res.Profile.Stats.ExitNote)
 	}
 }
@@ -140,7 +141,8 @@ func TestEndsRecording(t *testing.T) {
 		commandRuns bool
 		want        bool
 	}{
-		{syscall.SIGINT, false, true}, {syscall.SIGTERM, false, true}, {syscall.SIGHUP, false, true}, {syscall.SIGQUIT, false, false}, {syscall.SIGUSR1, false, false},
+		{syscall.SIGINT, false, true}, {syscall.SIGTERM, false, true}, {syscall.SIGHUP, false, true},
+		{syscall.SIGQUIT, false, false}, {syscall.SIGUSR1, false, false},
 		{syscall.SIGINT, true, true}, {syscall.SIGTERM, true, false}, {syscall.SIGHUP, true, false},
 	} {
 		if got := endsRecording(c.sig, c.commandRuns); got != c.want {
@@ -189,7 +191,8 @@ func TestInterruptTwice(t *testing.T) {
 	if res.ExitCode != 130 {
 		t.Errorf("exit code %d", res.ExitCode)
 	}
-	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "libc.so.6+0x500") || !strings.Contains(got, "x4") {
+	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "libc.so.6+0x500") ||
+		!strings.Contains(got, "x4") {
 		t.Errorf("got %s", got)
 	}
 	left, _ := os.ReadDir(filepath.Dir(opt.Outputs[0].Path))
@@ -239,7 +242,8 @@ func TestDuration(t *testing.T) {
 	done, _ := follow(t, opt)
 	<-wrote
 	syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	if res := <-done; res.ExitCode != 7 || len(res.Profile.Stats.Notes) != 0 || res.Profile.Stats.Samples != 5 {
+	if res := <-done; res.ExitCode != 7 || len(res.Profile.Stats.Notes) != 0 ||
+		res.Profile.Stats.Samples != 5 {
 		t.Errorf("%+v", res)
 	}
 }

@@ -16,14 +16,17 @@ import (
 // the options, the error is a *Refusal.
 func (r *run) join() error {
 	cfg, part := r.srv.outside, &r.opt.Part
-	c, tool, err := inflow.Join(r.opt.PID, inflow.Request{CPU: !cfg.NoCPU, Wall: !cfg.NoWall, From: part.From, Until: part.Until})
+	c, tool, err := inflow.Join(r.opt.PID,
+		inflow.Request{CPU: !cfg.NoCPU, Wall: !cfg.NoWall, From: part.From, Until: part.Until})
 	if err != nil {
 		return err
 	}
 	if cfg.Events != 0 || r.opt.Raw != "" || r.opt.Clock != "" && r.opt.Clock != sampler.ClockAuto {
 		c.Close()
 		return &options.Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
-			Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "wait for the other to end, or leave out --events, --clock, and --raw", Code: options.ExitRefused}
+			Where:  fmt.Sprintf("process %d", r.opt.PID),
+			Remedy: "wait for the other to end, or leave out --events, --clock, and --raw",
+			Code:   options.ExitRefused}
 	}
 	if part.Set() {
 		p := r.srv.add(joinedStream{c}, r.opt.PID)
@@ -55,7 +58,8 @@ func (r *run) joinPart() error {
 	if refused := (*options.Refusal)(nil); err == nil || errors.As(err, &refused) {
 		return err
 	}
-	return &options.Refusal{What: err.Error(), Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: options.ExitRefused}
+	return &options.Refusal{What: err.Error(), Where: fmt.Sprintf("process %d", r.opt.PID),
+		Remedy: "try again", Code: options.ExitRefused}
 }
 
 // succeed takes over if the other recording has ended and this one continues.
@@ -77,7 +81,8 @@ func (r *run) succeed(p *inflow.Process) {
 		time.Sleep(250 * time.Millisecond)
 	}
 	if !r.srv.isSettling() && syscall.Kill(r.opt.PID, 0) == nil {
-		r.srv.note("the other recording ended at " + at.Format(time.TimeOnly) + "; there are no samples after that: the probe did not connect again")
+		r.srv.note("the other recording ended at " + at.Format(time.TimeOnly) +
+			"; there are no samples after that: the probe did not connect again")
 	}
 }
 

@@ -52,7 +52,8 @@ func replaced(told bool) int {
 	}
 	w := wire.NewWriter(nil)
 	w.Sample(&wire.Sample{TID: 70, TimeUnixNano: 1_000_000_000, Frames: []wire.Frame{
-		{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, Module: 9, IP: m.Bias + offsetOf(f, path)},
+		{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, Module: 9,
+			IP: m.Bias + offsetOf(f, path)},
 	}})
 	w.Bye("exit")
 	c.Write(w.Bytes())
@@ -79,10 +80,13 @@ func mapped(path string, f *elf.File) (uint64, error) {
 	}
 	defer file.Close()
 	const read = syscall.PROT_READ | syscall.PROT_EXEC
-	base, _, errno := syscall.Syscall6(syscall.SYS_MMAP, 0, uintptr(extent(f)), read, syscall.MAP_PRIVATE|syscall.MAP_ANON, ^uintptr(0), 0)
+	base, _, errno := syscall.Syscall6(syscall.SYS_MMAP, 0, uintptr(extent(f)), read,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON, ^uintptr(0), 0)
 	for _, s := range f.Segments() {
 		if skip := s.Off % uint64(os.Getpagesize()); errno == 0 {
-			_, _, errno = syscall.Syscall6(syscall.SYS_MMAP, base+uintptr(s.Vaddr-skip), uintptr(s.Filesz+skip), read, syscall.MAP_PRIVATE|syscall.MAP_FIXED, file.Fd(), uintptr(s.Off-skip))
+			_, _, errno = syscall.Syscall6(syscall.SYS_MMAP, base+uintptr(s.Vaddr-skip),
+				uintptr(s.Filesz+skip), read, syscall.MAP_PRIVATE|syscall.MAP_FIXED,
+				file.Fd(), uintptr(s.Off-skip))
 		}
 	}
 	if errno != 0 {
@@ -118,7 +122,8 @@ func TestReplacedImage(t *testing.T) {
 			library, other := filepath.Join(dir, "librun.so"), filepath.Join(dir, "libother.so")
 			for path, name := range map[string]string{library: "as_it_ran", other: "as_it_is_now"} {
 				source := filepath.Join(dir, "x.c")
-				os.WriteFile(source, fmt.Appendf(nil, "int %s(int n);\nint %s(int n) { return n * 3; }\n", name, name), 0o644)
+				os.WriteFile(source, fmt.Appendf(nil,
+					"int %s(int n);\nint %s(int n) { return n * 3; }\n", name, name), 0o644)
 				must.Run(t, exec.Command("gcc", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source))
 			}
 			opt, _ := fakeRun(t, what)
@@ -126,7 +131,8 @@ func TestReplacedImage(t *testing.T) {
 			opt.Namer = keptNamer{symbol.NewResolver(), library, kept}
 			opt.Env = append(opt.Env, envLibrary+"="+library, envOther+"="+other, envKept+"="+kept)
 			res := mustRun(t, opt)
-			if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "as_it_ran[native]") {
+			if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 ||
+				!strings.Contains(got, "as_it_ran[native]") {
 				t.Errorf("exit code %d, the profile has\n%s", res.ExitCode, got)
 			}
 		})

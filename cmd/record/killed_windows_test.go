@@ -30,7 +30,8 @@ func TestKilledTarget(t *testing.T) {
 		t.Errorf("samples lost: %s", got)
 	}
 	s := &res.Profile.Stats
-	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "was cut off") || s.ExitNote != "the command was ended by an access violation (exit code 0xc0000005)" {
+	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "was cut off") ||
+		s.ExitNote != "the command was ended by an access violation (exit code 0xc0000005)" {
 		t.Errorf("notes %q, %q", notes, s.ExitNote)
 	}
 }

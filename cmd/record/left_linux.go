@@ -167,7 +167,8 @@ func inheritors(socket string) (pids []int) {
 		if err != nil {
 			continue
 		}
-		if state, began := stateOf(pid); len(env) == 0 && (state == 'Z' || state == 'X' || began < ours || !hasProgram(pid) || hasArguments(pid)) {
+		if state, began := stateOf(pid); len(env) == 0 &&
+			(state == 'Z' || state == 'X' || began < ours || !hasProgram(pid) || hasArguments(pid)) {
 			continue
 		}
 		if len(env) == 0 || bytes.Contains(append([]byte{0}, env...), setting) {

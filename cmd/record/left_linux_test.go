@@ -110,7 +110,8 @@ func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
 	}
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if want := fmt.Sprintf("1 process that the command left running was recorded until it ended: process %d", res.PIDs[0]); !strings.Contains(notes, want) {
+	if want := fmt.Sprintf("1 process that the command left running was recorded until it ended: process %d",
+		res.PIDs[0]); !strings.Contains(notes, want) {
 		t.Errorf("notes %q, want %q", notes, want)
 	}
 }
@@ -119,11 +120,13 @@ func TestFollowsWhatTheCommandLeaves(t *testing.T) {
 func TestNamesHelpersOfTheCommand(t *testing.T) {
 	opt, said := fakeRun(t, "leaving a helper")
 	res := mustRun(t, opt)
-	if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "x3") || !strings.Contains(got, "x7") || said.String() != "" {
+	if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "x3") ||
+		!strings.Contains(got, "x7") || said.String() != "" {
 		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
 	}
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if want := fmt.Sprintf("recorded until the recording ended: process %d", res.PIDs[1]); !strings.Contains(notes, want) {
+	if want := fmt.Sprintf("recorded until the recording ended: process %d",
+		res.PIDs[1]); !strings.Contains(notes, want) {
 		t.Errorf("notes %q, want %q", notes, want)
 	}
 }

@@ -90,7 +90,8 @@ func (s *server) answer(c listen.Stream, pid int) {
 	if s.outside.Events != 0 {
 		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations and exceptions are not recorded, since %s", pid, listen.ProcessName(pid), why))
 	}
-	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, listen.ProcessName(pid), why, options.Bias))
+	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid,
+		listen.ProcessName(pid), why, options.Bias))
 	s.mu.Lock()
 	s.fellBack = why
 	s.mu.Unlock()

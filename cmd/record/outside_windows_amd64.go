@@ -78,7 +78,8 @@ func (s *server) consider(pid int, p *prospect) {
 			s.refuse(err.Error())
 		}
 	case suspended.Refused:
-		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; --mode snapshot is for it", pid, listen.ProcessName(pid), why))
+		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; --mode snapshot is for it", pid,
+			listen.ProcessName(pid), why))
 	default:
 		return
 	}

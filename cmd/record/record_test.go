@@ -78,8 +78,10 @@ func fakeRun(t *testing.T, what string) (options.Options, *lines) {
 		t.Fatal(err)
 	}
 	l := &lines{}
-	return options.Options{Mode: options.ModeSnapshot, Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
-		Outputs: []options.Output{{Path: filepath.Join(tempdir.New(t), "out.plain"), Format: plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
+	return options.Options{Mode: options.ModeSnapshot, Command: []string{os.Args[0]},
+		Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
+		Outputs: []options.Output{{Path: filepath.Join(tempdir.New(t), "out.plain"), Format: plain}},
+		Namer:   fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
 }
 
 func mustRun(t *testing.T, opt options.Options) *options.Result {
@@ -107,16 +109,19 @@ func TestRecord(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	p := res.Profile
-	if p.Runtime != ".NET 9.0.5" || p.RateHz != 50 || p.Duration != 180*time.Millisecond || !p.Start.Equal(time.Unix(1, 0)) {
+	if p.Runtime != ".NET 9.0.5" || p.RateHz != 50 || p.Duration != 180*time.Millisecond ||
+		!p.Start.Equal(time.Unix(1, 0)) {
 		t.Errorf("header: %q %v Hz %v %v", p.Runtime, p.RateHz, p.Duration, p.Start)
 	}
 	s := p.Stats
-	if s.Samples != 11 || s.Complete != 10 || s.Gaps["no-unwind-info"] != 1 || s.Retries != 2 || s.Suspended.Max != time.Millisecond ||
+	if s.Samples != 11 || s.Complete != 10 || s.Gaps["no-unwind-info"] != 1 || s.Retries != 2 ||
+		s.Suspended.Max != time.Millisecond ||
 		s.ExitNote != "the command ended with exit code 3" || len(s.Notes) != 0 {
 		t.Errorf("stats %+v", s)
 	}
 	if len(s.Parts) != 1 || s.Parts[0].Name != "own walk" || s.Parts[0].Time != s.Suspended ||
-		!slices.Equal(s.Tries, []export.Tries{{Verdict: "no-managed", Result: "E_FAIL", Count: 9}, {Verdict: "found", Result: "S_OK", Count: 5}}) {
+		!slices.Equal(s.Tries, []export.Tries{{Verdict: "no-managed", Result: "E_FAIL", Count: 9},
+			{Verdict: "found", Result: "S_OK", Count: 5}}) {
 		t.Errorf("parts %+v, tries %+v", s.Parts, s.Tries)
 	}
 	if st := p.Stacks[0]; st.WallNanos != 200_000_000 || st.CPUNanos != 10_000 || !st.Complete {
@@ -131,7 +136,8 @@ func TestRecord(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	opt, _ := fakeRun(t, "garbage")
 	res := mustRun(t, opt)
-	if notes := strings.Join(res.Profile.Stats.Notes, "\n"); res.Profile.Stats.Samples != 3 || !strings.Contains(notes, "bad Text") {
+	if notes := strings.Join(res.Profile.Stats.Notes, "\n"); res.Profile.Stats.Samples != 3 ||
+		!strings.Contains(notes, "bad Text") {
 		t.Errorf("%d samples, notes %q", res.Profile.Stats.Samples, notes)
 	}
 }
@@ -141,7 +147,8 @@ func TestDenied(t *testing.T) {
 	opt, _ := fakeRun(t, "denied")
 	res := mustRun(t, opt)
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	for _, want := range []string{"12 samples not taken: the system refused to suspend the thread", "5 samples of threads that a collection or a debugger had already suspended"} {
+	for _, want := range []string{"12 samples not taken: the system refused to suspend the thread",
+		"5 samples of threads that a collection or a debugger had already suspended"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes %q", notes)
 		}
@@ -174,7 +181,8 @@ func TestLastFigures(t *testing.T) {
 func TestNeverConnected(t *testing.T) {
 	opt, said := fakeRun(t, "silent")
 	res := mustRun(t, opt)
-	if res.ExitCode != 5 || !strings.Contains(said.String(), "no .NET runtime loaded seedwalk's library") || strings.Contains(said.String(), "\n") {
+	if res.ExitCode != 5 || !strings.Contains(said.String(), "no .NET runtime loaded seedwalk's library") ||
+		strings.Contains(said.String(), "\n") {
 		t.Errorf("exit code %d, said %q", res.ExitCode, said)
 	}
 	if _, err := os.Stat(opt.Outputs[0].Path); !errors.Is(err, os.ErrNotExist) {
@@ -253,7 +261,8 @@ func TestEmpty(t *testing.T) {
 		if res.Profile != nil && res.Profile.Stats.Empty != said.String() {
 			t.Errorf("%s: the outputs say %q, the terminal %q", c.what, res.Profile.Stats.Empty, said)
 		}
-		if res.ExitCode != c.code || !strings.HasPrefix(said.String(), c.want) || strings.Contains(said.String(), "\n") || (c.want == "") != (said.String() == "") {
+		if res.ExitCode != c.code || !strings.HasPrefix(said.String(), c.want) ||
+			strings.Contains(said.String(), "\n") || (c.want == "") != (said.String() == "") {
 			t.Errorf("%s: exit code %d, said %q", c.what, res.ExitCode, said)
 		}
 	}
@@ -282,14 +291,16 @@ func TestUnseenWaits(t *testing.T) {
 		want          string
 	}{
 		{"waits", ".NET 8.0.6", "waits", 7, options.ExitRefused, "waits of process 7 are unknown: .NET 8 "},
-		{"a command has its own code", ".NET 8.0.6", "waits", 0, 0, "waits of process 7 are unknown: .NET 8 "},
+		{"a command has its own code", ".NET 8.0.6", "waits", 0, 0,
+			"waits of process 7 are unknown: .NET 8 "},
 		{"locks too", ".NET 8.0.6", "waits,locks", 7, 0, "no events: "},
 		{"reported", ".NET 9.0.5", "waits", 7, 0, "no events: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := inflow.New(7, "app")
 			p.Receive(&wire.Hello{PID: 7, Runtime: c.runtime})
-			r := &run{opt: &options.Options{Events: c.events, PID: c.pid}, srv: &server{processes: []*inflow.Process{p}}}
+			r := &run{opt: &options.Options{Events: c.events, PID: c.pid},
+				srv: &server{processes: []*inflow.Process{p}}}
 			if got, code := r.empty(), r.finalCode(); !strings.HasPrefix(got, c.want) || code != c.code {
 				t.Errorf("%q, exit code %d", got, code)
 			}

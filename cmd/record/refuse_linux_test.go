@@ -26,10 +26,12 @@ func TestFullDiskFallsBack(t *testing.T) {
 	opt.Outputs = []options.Output{{Path: "/dev/full", Format: plain}}
 	res := mustRun(t, opt)
 	w := res.Written[0]
-	if w.Err == nil || !strings.HasPrefix(w.Path, os.TempDir()) || !strings.Contains(content(t, w.Path), "x10") {
+	if w.Err == nil || !strings.HasPrefix(w.Path, os.TempDir()) ||
+		!strings.Contains(content(t, w.Path), "x10") {
 		t.Fatalf("%+v", w)
 	}
-	if want := "cannot write /dev/full: no space left on device; the result is in " + w.Path; said.String() != want {
+	if want := "cannot write /dev/full: no space left on device; the result is in " +
+		w.Path; said.String() != want {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	if res.ExitCode != 3 {
@@ -46,7 +48,8 @@ func TestVanishedDirectoryFallsBack(t *testing.T) {
 	opt.Outputs = []options.Output{{Path: filepath.Join(dir, "a.plain"), Format: plain}}
 	opt.Command = []string{"/bin/sh", "-c", "rmdir " + dir + "; exec " + os.Args[0]}
 	res := mustRun(t, opt)
-	if res.Written[0].Path == "" || !strings.Contains(said.String(), "no such file") || !strings.HasSuffix(res.Written[0].Path, "a.plain") {
+	if res.Written[0].Path == "" || !strings.Contains(said.String(), "no such file") ||
+		!strings.HasSuffix(res.Written[0].Path, "a.plain") {
 		t.Errorf("%+v, said %q", res.Written, said)
 	}
 }

@@ -28,20 +28,31 @@ func TestRefusals(t *testing.T) {
 		{"no command", func(o *options.Options) { o.Command = nil }, 125, "no command"},
 		{"rate too high", func(o *options.Options) { o.Rate = 1e6 }, 125, "out of range"},
 		{"rate negative", func(o *options.Options) { o.Rate = -1 }, 125, "out of range"},
-		{"stack too large", func(o *options.Options) { o.StackBytes = options.MaxStackBytes + 1 }, 125, "out of range"},
+		{"stack too large", func(o *options.Options) { o.StackBytes = options.MaxStackBytes + 1 }, 125,
+			"out of range"},
 		{"stack negative", func(o *options.Options) { o.StackBytes = -1 }, 125, "out of range"},
-		{"command not found", func(o *options.Options) { o.Command = []string{"no-such-command"} }, 127, "not found"},
-		{"path not found", func(o *options.Options) { o.Command = []string{dir + "/none"} }, 127, "not found"},
+		{"command not found", func(o *options.Options) { o.Command = []string{"no-such-command"} }, 127,
+			"not found"},
+		{"path not found", func(o *options.Options) { o.Command = []string{dir + "/none"} }, 127,
+			"not found"},
 		{"not executable", func(o *options.Options) { o.Command = []string{noExec} }, 126, notExecutable},
 		{"no profiler", func(o *options.Options) { o.Profiler = dir + "/none.so" }, 125, "cannot be read"},
-		{"output in no directory", func(o *options.Options) { o.Outputs = []options.Output{{Path: dir + "/none/x", Format: plain}} }, 125, output.MakeFolder + filepath.Join(dir, "none")},
-		{"output is a directory", func(o *options.Options) { o.Outputs = []options.Output{{Path: dir, Format: plain}} }, 125, "is a directory"},
-		{"raw in no directory", func(o *options.Options) { o.Raw = dir + "/none/raw" }, 125, output.MakeFolder},
+		{"output in no directory",
+			func(o *options.Options) { o.Outputs = []options.Output{{Path: dir + "/none/x", Format: plain}} },
+			125, output.MakeFolder + filepath.Join(dir, "none")},
+		{"output is a directory",
+			func(o *options.Options) { o.Outputs = []options.Output{{Path: dir, Format: plain}} }, 125,
+			"is a directory"},
+		{"raw in no directory", func(o *options.Options) { o.Raw = dir + "/none/raw" }, 125,
+			output.MakeFolder},
 		{"ourselves", func(o *options.Options) {
-			o.Env = append(o.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+strings.ToLower(options.CLSID))
+			o.Env = append(o.Env, "CORECLR_ENABLE_PROFILING=1",
+				"CORECLR_PROFILER="+strings.ToLower(options.CLSID))
 		}, 125, "already recording"},
 		{"ourselves beside another", func(o *options.Options) {
-			o.Env = append(o.Env, "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=/a.so={846F5F1C-F9AE-4B07-969E-05C26BC060D8};/p.so="+strings.ToLower(options.CLSID))
+			o.Env = append(o.Env, "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1",
+				"CORECLR_NOTIFICATION_PROFILERS=/a.so={846F5F1C-F9AE-4B07-969E-05C26BC060D8};/p.so="+
+					strings.ToLower(options.CLSID))
 		}, 125, "already recording"},
 	}
 	for _, c := range cases {
@@ -50,7 +61,8 @@ func TestRefusals(t *testing.T) {
 			c.change(&opt)
 			_, err := Run(opt)
 			var r *options.Refusal
-			if !errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Error(), c.want) || strings.Contains(r.Error(), "\n") {
+			if !errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Error(), c.want) ||
+				strings.Contains(r.Error(), "\n") {
 				t.Errorf("got %v, want code %d and %q in one line", err, c.code, c.want)
 			}
 		})

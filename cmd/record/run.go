@@ -66,14 +66,16 @@ func Run(opt options.Options) (*options.Result, error) {
 		return nil, refusal
 	}
 	if err != nil {
-		return nil, &options.Refusal{What: "cannot listen for the profiler: " + options.Reason(err), Where: opt.SocketDir,
+		return nil, &options.Refusal{What: "cannot listen for the profiler: " + options.Reason(err),
+			Where:  opt.SocketDir,
 			Remedy: listenRemedy, Code: options.ExitRefused}
 	}
 	defer srv.close()
 	defer srv.dropFiles()
 	defer srv.awaitEngines(opt.Say)
 	defer srv.outside.Start.End()
-	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}), over: make(chan struct{}), start: time.Now(), announced: map[string]bool{}}
+	r := &run{opt: &opt, srv: srv, files: output.New(), exited: make(chan struct{}),
+		over: make(chan struct{}), start: time.Now(), announced: map[string]bool{}}
 	r.beginFiles()
 	r.signals = &signals{}
 	if !opt.OfAgent() {
@@ -94,7 +96,8 @@ func Attachable(pid int) *options.Refusal { return attachable(&options.Options{P
 // check fills in defaults and refuses options that cannot work.
 func check(o *options.Options) error {
 	if len(o.Command) == 0 && o.PID == 0 {
-		return &options.Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: options.ExitRefused}
+		return &options.Refusal{What: "no command", Where: "arguments",
+			Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: options.ExitRefused}
 	}
 	if why, remedy := options.UnsupportedMachine(runtime.GOARCH, options.NativeMachine()); why != "" {
 		return &options.Refusal{What: why, Where: "system", Remedy: remedy, Code: options.ExitRefused}
@@ -105,13 +108,16 @@ func check(o *options.Options) error {
 	o.Defaults()
 	if !(o.Rate >= options.MinRate && o.Rate <= options.MaxRate) {
 		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
-			Remedy: fmt.Sprintf("choose %g to %d samples per second", options.MinRate, options.MaxRate), Code: options.ExitRefused}
+			Remedy: fmt.Sprintf("choose %g to %d samples per second", options.MinRate, options.MaxRate),
+			Code:   options.ExitRefused}
 	}
 	if o.StackBytes < 0 || o.StackBytes > options.MaxStackBytes {
 		return &options.Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
-			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", options.MaxStackBytes), Code: options.ExitRefused}
+			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", options.MaxStackBytes),
+			Code:   options.ExitRefused}
 	}
-	if r := options.AlreadyRecording(o.Env); r != nil && o.PID == 0 && (options.NeedsLibrary || o.Mode != options.ModeProbe) {
+	if r := options.AlreadyRecording(o.Env); r != nil && o.PID == 0 &&
+		(options.NeedsLibrary || o.Mode != options.ModeProbe) {
 		return r
 	}
 	if r := o.ChooseMode(); r != nil {
@@ -183,7 +189,8 @@ func (r *run) begin() error {
 	if runtime.GOOS == "windows" && errors.Is(r.cmd.Err, exec.ErrDot) {
 		r.cmd.Err = nil // the command prompt looks in the current directory too
 	}
-	r.cmd.Env = append(options.ChildEnviron(r.opt, r.srv.path), options.EnvRefused+"="+r.srv.folder.Path(listen.RefusedName))
+	r.cmd.Env = append(options.ChildEnviron(r.opt, r.srv.path),
+		options.EnvRefused+"="+r.srv.folder.Path(listen.RefusedName))
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.CommandStdout(), r.opt.Stderr
 	start := r.cmd.Start
 	if r.srv.probes {
@@ -205,13 +212,15 @@ func cannotStart(command string, err error) *options.Refusal {
 	var e *exec.Error
 	absent := errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound)
 	if absent && !unnamed(command) {
-		return &options.Refusal{What: "command not found", Where: command, Remedy: "check the name and PATH", Code: options.ExitNotFound}
+		return &options.Refusal{What: "command not found", Where: command,
+			Remedy: "check the name and PATH", Code: options.ExitNotFound}
 	}
 	what, remedy := startRemedy(command, err)
 	if what == "" {
 		what = options.Reason(err)
 	}
-	return &options.Refusal{What: "cannot run: " + what, Where: command, Remedy: remedy, Code: options.ExitCannotRun}
+	return &options.Refusal{What: "cannot run: " + what, Where: command,
+		Remedy: remedy, Code: options.ExitCannotRun}
 }
 
 // exitCode returns the code that a shell would return: 128+n for a command ended by
@@ -283,7 +292,8 @@ func (r *run) build(n options.Namer) (*export.Profile, *collect.Info) {
 // info describes the recording so far. The caller holds the locks of the processes.
 func (r *run) info(processes []*collect.Process, empty string) collect.Info {
 	want, _ := r.opt.Events.Parse()
-	info := collect.Info{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start, AtFirst: r.timedFromFirst(), Empty: empty, Notes: r.srv.userNotes()}
+	info := collect.Info{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start,
+		AtFirst: r.timedFromFirst(), Empty: empty, Notes: r.srv.userNotes()}
 	for _, e := range options.RuntimeEvents {
 		if want.Events&e.Probe != 0 {
 			info.Events = append(info.Events, e.Events...)

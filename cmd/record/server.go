@@ -85,7 +85,10 @@ func (s *server) listen(dir string, opt *options.Options) (err error) {
 }
 
 func newServer(opt *options.Options) *server {
-	return &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe, instead: opt.Instead, outside: opt.Engine(), timed: opt.Duration, relay: opt.Relay, greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}), started: make(chan struct{}, 1), accepting: make(chan struct{})}
+	return &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == options.ModeProbe,
+		instead: opt.Instead, outside: opt.Engine(), timed: opt.Duration, relay: opt.Relay,
+		greeted: make(chan struct{}, 1), failed: make(chan struct{}, 1), connected: make(chan struct{}),
+		started: make(chan struct{}, 1), accepting: make(chan struct{})}
 }
 
 func (s *server) accept() {
@@ -334,7 +337,8 @@ func (s *server) count() (p options.Progress) {
 	for _, q := range all {
 		q.Mu.RLock()
 		c := q.Counts()
-		p.Samples, p.Complete, p.Events, p.Threads = p.Samples+c.Samples, p.Complete+c.Complete, p.Events+c.Events, p.Threads+c.Threads
+		p.Samples, p.Complete, p.Events, p.Threads = p.Samples+c.Samples, p.Complete+c.Complete,
+			p.Events+c.Events, p.Threads+c.Threads
 		q.Mu.RUnlock()
 	}
 	return p

@@ -54,7 +54,12 @@ func fakeTarget(what string) int {
 	case "late":
 		return late()
 	case "denied":
-		send(greet, func(w *wire.Writer) { w.Stats(wire.StatDenied, 12); w.Stats(wire.StatHeld, 5); w.Bye("exit") })
+		send(greet, func(w *wire.Writer) {
+			w.Stats(wire.StatDenied,
+				12)
+			w.Stats(wire.StatHeld, 5)
+			w.Bye("exit")
+		})
 		return 0
 	case "garbage":
 		send(greet, samples(2)).Write([]byte{byte(wire.TypeNote), 1, 9})
@@ -69,7 +74,8 @@ func fakeTarget(what string) int {
 		return endless()
 	case "env":
 		for _, kv := range os.Environ() {
-			if strings.HasPrefix(kv, "CORECLR") || strings.HasPrefix(kv, "DOTNET_") || strings.HasPrefix(kv, "SEEDWALK_") {
+			if strings.HasPrefix(kv, "CORECLR") || strings.HasPrefix(kv, "DOTNET_") ||
+				strings.HasPrefix(kv, "SEEDWALK_") {
 				fmt.Println(kv)
 			}
 		}
@@ -146,9 +152,12 @@ func send(parts ...func(*wire.Writer)) net.Conn {
 }
 
 func greet(w *wire.Writer) {
-	w.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: "amd64", Runtime: ".NET 9.0.5", StartUnixNano: 1_000_000_000, RateMilliHz: 50_000})
-	w.Module(&wire.Module{ID: 1, Start: 0x1000, End: 0x9000, Bias: 0x1000, Path: "/usr/share/dotnet/libcoreclr.so", BuildID: "aa"})
-	w.Module(&wire.Module{ID: 2, Start: 0x10000, End: 0x20000, Bias: 0x10000, Path: "/lib/libc.so.6", BuildID: "bb"})
+	w.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: "amd64", Runtime: ".NET 9.0.5",
+		StartUnixNano: 1_000_000_000, RateMilliHz: 50_000})
+	w.Module(&wire.Module{ID: 1, Start: 0x1000, End: 0x9000, Bias: 0x1000,
+		Path: "/usr/share/dotnet/libcoreclr.so", BuildID: "aa"})
+	w.Module(&wire.Module{ID: 2, Start: 0x10000, End: 0x20000, Bias: 0x10000,
+		Path: "/lib/libc.so.6", BuildID: "bb"})
 	w.Method(&wire.Method{ID: 1, FunctionID: 5, Name: "App.Program.Main", Module: "App"})
 	w.Thread(&wire.Thread{TID: 70, Name: "worker"})
 	w.GapName(3, "no-unwind-info")
@@ -166,18 +175,21 @@ func greet(w *wire.Writer) {
 func samples(n int) func(*wire.Writer) {
 	return func(w *wire.Writer) {
 		frames := []wire.Frame{
-			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, Module: 2, IP: 0x10500},
+			{Kind: unwind.KindNative, Trust: unwind.TrustContext,
+				Flags: wire.FrameExact, Module: 2, IP: 0x10500},
 			{Kind: unwind.KindNative, Trust: unwind.TrustFramePointer, Module: 1, IP: 0x1835},
 			{Kind: unwind.KindStub, Trust: unwind.TrustCLR, IP: 0x777000},
 			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1, IP: 0x888000},
 		}
 		for i := 0; i < n; i++ {
 			frames[3].IP++ // another instruction of the same method
-			w.Sample(&wire.Sample{TID: 70, TimeUnixNano: 1_000_000_000 + int64(i)*20_000_000, WallNanos: 20_000_000, CPUNanos: 1000, Frames: frames})
+			w.Sample(&wire.Sample{TID: 70, TimeUnixNano: 1_000_000_000 + int64(i)*20_000_000,
+				WallNanos: 20_000_000, CPUNanos: 1000, Frames: frames})
 		}
-		w.Sample(&wire.Sample{TID: 71, TimeUnixNano: 1_000_000_000, WallNanos: 20_000_000, Gap: 3, Frames: []wire.Frame{
-			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, IP: 0x5},
-			{Kind: unwind.KindGap, Gap: 3},
-		}})
+		w.Sample(&wire.Sample{TID: 71, TimeUnixNano: 1_000_000_000,
+			WallNanos: 20_000_000, Gap: 3, Frames: []wire.Frame{
+				{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, IP: 0x5},
+				{Kind: unwind.KindGap, Gap: 3},
+			}})
 	}
 }

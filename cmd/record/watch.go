@@ -176,7 +176,8 @@ func (r *run) write(n options.Namer, final bool) {
 		if !final && !replaceable(o.Path) {
 			continue
 		}
-		written = append(written, r.files.Save(o, r.stdout(), func(w io.Writer) error { return o.Format.Write(w, p) }))
+		written = append(written,
+			r.files.Save(o, r.stdout(), func(w io.Writer) error { return o.Format.Write(w, p) }))
 	}
 	if final {
 		written = append(written, r.finishFiles(info, names)...)
@@ -222,7 +223,8 @@ func (r *run) finalCode() int {
 			return options.ExitRefused
 		}
 	}
-	if c := r.srv.count(); r.opt.FailEmpty && c.Samples+c.Events == 0 || r.opt.PID != 0 && r.unseenWaits() != "" {
+	if c := r.srv.count(); r.opt.FailEmpty && c.Samples+c.Events == 0 ||
+		r.opt.PID != 0 && r.unseenWaits() != "" {
 		return options.ExitRefused
 	}
 	return 0

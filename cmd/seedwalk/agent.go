@@ -111,18 +111,21 @@ func (f *agentFlags) check(args []string) error {
 	const most = 1 << 20 // megabytes
 	cores := 100 * float64(runtime.NumCPU())
 	c := &f.cfg
-	c.CPU, c.FolderBytes, c.SpoolBytes, c.MemoryBytes = f.cpu/100, int64(f.folderMB*(1<<20)), int64(f.spoolMB*(1<<20)), int64(f.memoryMB*(1<<20))
+	c.CPU, c.FolderBytes, c.SpoolBytes, c.MemoryBytes = f.cpu/100, int64(f.folderMB*(1<<20)),
+		int64(f.spoolMB*(1<<20)), int64(f.memoryMB*(1<<20))
 	switch {
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
 	case !(c.Rate >= 1 && c.Rate <= options.MaxRate):
-		return fmt.Errorf("--rate %g is out of range: choose 1 to %d samples per second", c.Rate, options.MaxRate)
+		return fmt.Errorf("--rate %g is out of range: choose 1 to %d samples per second", c.Rate,
+			options.MaxRate)
 	case c.Interval < 5*time.Second || c.Interval > time.Hour:
 		return errors.New("--interval must be 5s to 1h")
 	case !(f.folderMB >= 0 && f.folderMB <= most && f.spoolMB > 0 && f.spoolMB <= most):
 		return fmt.Errorf("--folder-mb must be 0 to %d megabytes, and --spool-mb above 0 and at most that", most)
 	case !(f.cpu > 0 && f.cpu <= cores):
-		return fmt.Errorf("--cpu must be above 0, and at most %g: percent of a core, and this machine has %d", cores, runtime.NumCPU())
+		return fmt.Errorf("--cpu must be above 0, and at most %g: percent of a core, and this machine has %d",
+			cores, runtime.NumCPU())
 	case !(f.memoryMB >= 64 && f.memoryMB <= most):
 		return fmt.Errorf("--memory-mb must be 64 to %d", most)
 	case c.FolderBytes == 0 && c.Push == "":
@@ -145,7 +148,8 @@ func (f *agentFlags) rules() (err error) {
 		if err != nil || pid <= 0 {
 			return fmt.Errorf("--pid %s is not the number of a process", text)
 		}
-		if p, err := os.FindProcess(pid); err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+		if p, err := os.FindProcess(pid); err != nil ||
+			errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
 			return fmt.Errorf("--pid %d: there is no such process", pid)
 		}
 		r.PIDs = append(r.PIDs, pid)
@@ -215,7 +219,10 @@ func (f *agentFlags) run() error {
 	f.cfg.Say = func(line string) { fmt.Fprintf(os.Stderr, "seedwalk agent: %s\n", line) }
 	var names symbol.Cache
 	f.cfg.Sample = sampleSession
-	f.cfg.Record = func(i continuous.Interval) (int64, error) { return recordInterval(i, cli.NewNamer(nil, &names)) }
+	f.cfg.Record = func(i continuous.Interval) (int64, error) {
+		return recordInterval(i,
+			cli.NewNamer(nil, &names))
+	}
 	debug.SetMemoryLimit(f.cfg.MemoryBytes * 3 / 4)
 	a, err := continuous.New(f.cfg)
 	if err != nil {
@@ -238,7 +245,9 @@ func (f *agentFlags) run() error {
 // recordInterval makes one recording. If a file cannot be written at its place, the copy elsewhere is
 // removed.
 func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
-	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until}, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
+	opt := options.Options{PID: i.PID, Rate: i.Rate, Part: options.Part{From: i.From, Until: i.Until},
+		Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Namer: names,
+		Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {
 		opt.Outputs = append(opt.Outputs, options.Output{Path: i.Recording, Format: export.RecordingFile})
 	}
@@ -263,7 +272,9 @@ func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
 
 // sampleSession samples a process for the recordings of its intervals.
 func sampleSession(s continuous.Session) error {
-	res, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	res, err := record.Run(options.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready,
+		Stop: s.Stop, Probe: cli.FindProbe(), Profiler: cli.FindProfiler(),
+		Stdout: os.Stderr, Stderr: os.Stderr})
 	if err == nil && res.Farewell != "" {
 		err = errors.New(res.Farewell)
 	}

@@ -55,7 +55,8 @@ func TestAgentFlags(t *testing.T) {
 
 func TestAgentToken(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "token")
-	for text, want := range map[string]string{"0123456789abcdef\n": "0123456789abcdef", "short": "", "0123456789abcdef\nx": ""} {
+	for text, want := range map[string]string{"0123456789abcdef\n": "0123456789abcdef",
+		"short": "", "0123456789abcdef\nx": ""} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if got, err := tokenIn(path, 16); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
@@ -83,7 +84,8 @@ func TestAgentCannotBegin(t *testing.T) {
 		f := agentFlags{listen: "localhost:0"}
 		f.cfg.Folder, f.cfg.Rate, f.cfg.CPU, f.cfg.MemoryBytes = dir, 19, 1, 1<<40
 		change(&f)
-		if err := f.run(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if err := f.run(); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", want, err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // The command's exit code and output are unchanged, and the file has its stacks.
 func TestCapture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.stacks")
-	out, errOut, code, _ := tool(t, "capture", "--rate", "500", "--output", path, "--", "sh", "-c", "sleep 0.3; echo done; exit 7")
+	out, errOut, code, _ := tool(t, "capture", "--rate", "500", "--output", path, "--", "sh", "-c",
+		"sleep 0.3; echo done; exit 7")
 	if strings.Contains(errOut, "no stack was taken") {
 		t.Skip("SKIPPED-CHECK: this machine lets no process be looked at: " + errOut)
 	}

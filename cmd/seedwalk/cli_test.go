@@ -51,13 +51,15 @@ func fakeTarget() int {
 		return 97
 	}
 	w := wire.NewWriter(nil)
-	w.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: "amd64", Runtime: ".NET 9.0.5", StartUnixNano: 1e9, RateMilliHz: 99_000})
+	w.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: "amd64", Runtime: ".NET 9.0.5",
+		StartUnixNano: 1e9, RateMilliHz: 99_000})
 	w.Method(&wire.Method{ID: 1, Name: "App.Program.Main", Module: "App"})
 	w.Method(&wire.Method{ID: 2, Name: "App.Program.Work", Module: "App"})
 	w.Thread(&wire.Thread{TID: 5, Name: "main"})
 	for i := 0; i < 7; i++ {
 		w.Sample(&wire.Sample{TID: 5, TimeUnixNano: 1e9 + int64(i)*1e7, WallNanos: 1e7, Frames: []wire.Frame{
-			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 2}, {Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1}}})
+			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 2},
+			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1}}})
 	}
 	if os.Getenv("SEEDWALK_TEST_SIGNALS") != "" {
 		c.Write(w.Bytes())
@@ -141,7 +143,8 @@ func TestRecordDefaultsAndJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(errOut), &s); err != nil {
 		t.Fatalf("%v in %q", err, errOut)
 	}
-	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 || len(s.Outputs) != 3 || len(s.Connected) != 1 {
+	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 ||
+		len(s.Outputs) != 3 || len(s.Connected) != 1 {
 		t.Errorf("%d %+v", code, s)
 	}
 	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"} {
@@ -162,26 +165,38 @@ func TestWrongUse(t *testing.T) {
 		{"no such command", []string{"xylophone"}, 2, "the commands are record, "},
 		{"no command to record", []string{"record", "--rate", "5"}, 2, "put it after --"},
 		{"no such flag", []string{"record", "--speed", "5", "--", "x"}, 2, "there is no flag --speed"},
-		{"rate of words", []string{"record", "--rate", "abc", "--", "x"}, 2, "seedwalk record: --rate abc: not a number; see"},
-		{"pid of words", []string{"record", "--pid", "abc"}, 2, "--pid abc: not the number of a process; see"},
+		{"rate of words", []string{"record", "--rate", "abc", "--", "x"}, 2,
+			"seedwalk record: --rate abc: not a number; see"},
+		{"pid of words", []string{"record", "--pid", "abc"}, 2,
+			"--pid abc: not the number of a process; see"},
 		{"pid 0", []string{"waits", "--pid", "0"}, 2, "--pid 0: not the number of a process; see"},
-		{"async without a probe", []string{"record", "--mode", "snapshot", "--async", "--", "x"}, 2, "--async and --clock need --mode probe"},
-		{"pid too large", []string{"record", "--pid", "99999999999999999999"}, 2, "--pid 99999999999999999999: not the number of a process; see"},
-		{"quiet of words", []string{"record", "--quiet=abc", "--", "x"}, 2, "--quiet abc: not true or false; see"},
+		{"async without a probe", []string{"record", "--mode", "snapshot", "--async", "--", "x"}, 2,
+			"--async and --clock need --mode probe"},
+		{"pid too large", []string{"record", "--pid", "99999999999999999999"}, 2,
+			"--pid 99999999999999999999: not the number of a process; see"},
+		{"quiet of words", []string{"record", "--quiet=abc", "--", "x"}, 2,
+			"--quiet abc: not true or false; see"},
 		{"flag without a value", []string{"record", "--rate"}, 2, "--rate needs a value; see"},
-		{"no such event", []string{"record", "--events", "foo", "--", "x"}, 2, `there is no event "foo"; choose from cpu, `},
+		{"no such event", []string{"record", "--events", "foo", "--", "x"}, 2,
+			`there is no event "foo"; choose from cpu, `},
 		{"no such mode", []string{"record", "--mode", "foo", "--", "x"}, 2, "choose probe or snapshot"},
 		{"wait below 0", []string{"record", "--wait-min", "-1s", "--", "x"}, 2, "--wait-min"},
 		{"rate of zero", []string{"record", "--rate", "0", "--", "x"}, 2, "--rate"},
 		{"rate beyond", []string{"record", "--rate", "99999", "--", "x"}, 2, "choose 0.1 to 10000"},
 		{"rate not a number", []string{"record", "--rate", "NaN", "--", "x"}, 2, "out of range"},
 		{"stack beyond", []string{"record", "--stack-bytes", "999999999", "--", "x"}, 2, "out of range"},
-		{"duration without sense", []string{"record", "--duration", "soon", "--", "x"}, 2, "not a time such as 3, 30s, or 2m"},
-		{"duration with two points", []string{"record", "--duration", "1.2.3h", "--", "x"}, 2, "not a time such as"},
-		{"duration without end", []string{"record", "--duration", "99999999h", "--", "x"}, 2, "too long: a time is at most 2562047h"},
-		{"of waits too", []string{"waits", "--duration", "soon", "x.nettrace"}, 2, "not a time such as 3, 30s, or 2m"},
-		{"a plain number of seconds is one", []string{"waits", "--until", "3", "--since", "1", "none.nettrace"}, 3, "none.nettrace"},
-		{"duration below 0", []string{"record", "--duration", "-3", "--", "x"}, 2, "--duration cannot be negative"},
+		{"duration without sense", []string{"record", "--duration", "soon", "--", "x"}, 2,
+			"not a time such as 3, 30s, or 2m"},
+		{"duration with two points",
+			[]string{"record", "--duration", "1.2.3h", "--", "x"}, 2, "not a time such as"},
+		{"duration without end", []string{"record", "--duration", "99999999h", "--", "x"}, 2,
+			"too long: a time is at most 2562047h"},
+		{"of waits too", []string{"waits", "--duration", "soon", "x.nettrace"}, 2,
+			"not a time such as 3, 30s, or 2m"},
+		{"a plain number of seconds is one",
+			[]string{"waits", "--until", "3", "--since", "1", "none.nettrace"}, 3, "none.nettrace"},
+		{"duration below 0", []string{"record", "--duration", "-3", "--", "x"}, 2,
+			"--duration cannot be negative"},
 		{"command misspelled", []string{"recrd"}, 2, "did you mean record?"},
 		{"flag misspelled", []string{"record", "--ouput", "x.html", "--", "x"}, 2, "did you mean --output?"},
 		{"info without a file", []string{"info"}, 2, "no file; name"},
@@ -191,13 +206,17 @@ func TestWrongUse(t *testing.T) {
 		{"unknown ending", []string{"record", "--output", "a.xyz", "--", "x"}, 2, "--format"},
 		{"unknown format", []string{"record", "--format", "svg", "--", "x"}, 2, `there is no format "svg"`},
 		{"output twice", []string{"record", "--output", "a.html,a.html", "--", "x"}, 2, "named twice"},
-		{"formats that do not pair", []string{"record", "--output", "a,b,c", "--format", "html,pprof", "--", "x"}, 2, "2 formats for 3 outputs"},
+		{"formats that do not pair",
+			[]string{"record", "--output", "a,b,c", "--format", "html,pprof", "--", "x"},
+			2, "2 formats for 3 outputs"},
 		{"capture of nothing", []string{"capture"}, 2, "name either a command or --pid"},
-		{"agent of no process", []string{"agent", "--pid", "4194305"}, 2, "--pid 4194305: there is no such process"},
+		{"agent of no process", []string{"agent", "--pid", "4194305"}, 2,
+			"--pid 4194305: there is no such process"},
 		{"capture of two", []string{"capture", "--pid", "1", "--", "x"}, 2, "name either a command or --pid"},
 		{"capture too fast", []string{"capture", "--rate", "2000", "--", "x"}, 2, "choose 0.1 to 1000"},
 		{"capture of too little", []string{"capture", "--stack-bytes", "1", "--", "x"}, 2, "choose 4096 to"},
-		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125, "make the directory first: mkdir "},
+		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125,
+			"make the directory first: mkdir "},
 		{"no such program", []string{"record", "--", "no-such-program"}, 127, "command not found"},
 		{"no such profiler", []string{"record", "--profiler", "none.so", "--", "x"}, 125, "none.so"},
 	}
@@ -205,7 +224,8 @@ func TestWrongUse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out, errOut, code, dir := tool(t, c.args...)
 			if code != c.code || !strings.Contains(errOut, c.want) || out != "" {
-				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q, want %q", code, c.code, out, errOut, c.want)
+				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q, want %q",
+					code, c.code, out, errOut, c.want)
 			}
 			if c.args != nil && strings.Count(errOut, "\n") != 1 {
 				t.Errorf("not one line: %q", errOut)
@@ -221,9 +241,13 @@ func TestHelpGolden(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		args []string
-	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}},
-		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}, {"hang", []string{"help", "hang"}}, {"tasks", []string{"help", "tasks"}}, {"capture", []string{"capture", "--help"}},
-		{"report", []string{"report", "--help"}}, {"diff", []string{"diff", "--help"}}, {"convert", []string{"convert", "--help"}}} {
+	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}},
+		{"doctor", []string{"help", "doctor"}},
+		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}},
+		{"stack", []string{"help", "stack"}}, {"hang", []string{"help", "hang"}},
+		{"tasks", []string{"help", "tasks"}}, {"capture", []string{"capture", "--help"}},
+		{"report", []string{"report", "--help"}}, {"diff", []string{"diff", "--help"}},
+		{"convert", []string{"convert", "--help"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
 			if code != 0 || errOut != "" {
@@ -249,14 +273,17 @@ func TestVersion(t *testing.T) {
 	}
 	out, _, code, _ = tool(t, "version", "--json")
 	var v versions
-	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Stream != wire.Version || v.OS != runtime.GOOS || v.Version == "" {
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Stream != wire.Version ||
+		v.OS != runtime.GOOS || v.Version == "" {
 		t.Errorf("%v, exit code %d, %q", err, code, out)
 	}
 }
 
 func TestTopUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"x"}, {"-5"}, {"1", "2"}, {"--interval", "1ms", "1"}, {"--duration", "-1s", "--json", "1"}, {"1"}} {
-		if _, errOut, code, _ := tool(t, append([]string{"top"}, args...)...); code != cli.ExitUsage || !strings.Contains(errOut, "seedwalk top --help") {
+	for _, args := range [][]string{{}, {"x"}, {"-5"}, {"1", "2"}, {"--interval", "1ms", "1"},
+		{"--duration", "-1s", "--json", "1"}, {"1"}} {
+		if _, errOut, code, _ := tool(t, append([]string{"top"}, args...)...); code != cli.ExitUsage ||
+			!strings.Contains(errOut, "seedwalk top --help") {
 			t.Errorf("%q: exit code %d, %s", args, code, errOut)
 		}
 	}

@@ -37,9 +37,11 @@ func runCompletion(args []string) int {
 	if code, done := cli.Parse(set, completionHelp, args); done {
 		return code
 	}
-	write := map[string]func(io.Writer){"bash": completeBash, "zsh": completeZsh, "fish": completeFish}[set.Arg(0)]
+	write := map[string]func(io.Writer){"bash": completeBash, "zsh": completeZsh,
+		"fish": completeFish}[set.Arg(0)]
 	if write == nil || set.NArg() != 1 {
-		fmt.Fprintf(os.Stderr, "seedwalk completion: %v; see seedwalk completion --help\n", errors.New("name one shell: bash, zsh, or fish"))
+		fmt.Fprintf(os.Stderr, "seedwalk completion: %v; see seedwalk completion --help\n",
+			errors.New("name one shell: bash, zsh, or fish"))
 		return cli.ExitUsage
 	}
 	write(cli.Stdout)
@@ -48,8 +50,11 @@ func runCompletion(args []string) int {
 
 // helpTexts are the help texts by command. The flags are read from them.
 func helpTexts() map[string]string {
-	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp, "convert": convertHelp, "waits": waits.Help, "top": top.Help, "agent": agentHelp,
-		"stack": stack.Help, "hang": stack.HangHelp, "tasks": stack.TasksHelp, "doctor": doctor.Help, "info": builder.InfoHelp, "capture": builder.CaptureHelp, "engine": engine.Help, "replay": builder.ReplayHelp, "rules": builder.RulesHelp, "sim": builder.SimHelp,
+	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp,
+		"convert": convertHelp, "waits": waits.Help, "top": top.Help, "agent": agentHelp,
+		"stack": stack.Help, "hang": stack.HangHelp, "tasks": stack.TasksHelp, "doctor": doctor.Help,
+		"info": builder.InfoHelp, "capture": builder.CaptureHelp, "engine": engine.Help,
+		"replay": builder.ReplayHelp, "rules": builder.RulesHelp, "sim": builder.SimHelp,
 		"completion": completionHelp, "version": versionHelp}
 }
 
@@ -84,7 +89,8 @@ func completeBash(w io.Writer) {
 	helps := helpTexts()
 	for _, name := range names() {
 		if flags := flagsIn(helps[name]); len(flags) > 0 {
-			fmt.Fprintf(w, "\t\t%s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")) ;;\n", name, strings.Join(flags, " "))
+			fmt.Fprintf(w, "\t\t%s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")) ;;\n",
+				name, strings.Join(flags, " "))
 		}
 	}
 	fmt.Fprint(w, "\t\tesac ;;\n\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n\tesac\n}\ncomplete -o filenames -F _seedwalk seedwalk\n")
@@ -99,9 +105,11 @@ func completeZsh(w io.Writer) {
 func completeFish(w io.Writer) {
 	helps := helpTexts()
 	for _, c := range commands {
-		fmt.Fprintf(w, "complete -c seedwalk -n __fish_use_subcommand -f -a %s -d '%s'\n", c.name, strings.ReplaceAll(c.line, "'", `\'`))
+		fmt.Fprintf(w, "complete -c seedwalk -n __fish_use_subcommand -f -a %s -d '%s'\n", c.name,
+			strings.ReplaceAll(c.line, "'", `\'`))
 		for _, f := range flagsIn(helps[c.name]) {
-			fmt.Fprintf(w, "complete -c seedwalk -n '__fish_seen_subcommand_from %s' -l %s\n", c.name, strings.TrimPrefix(f, "--"))
+			fmt.Fprintf(w, "complete -c seedwalk -n '__fish_seen_subcommand_from %s' -l %s\n",
+				c.name, strings.TrimPrefix(f, "--"))
 		}
 	}
 }

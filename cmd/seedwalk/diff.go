@@ -90,7 +90,8 @@ func runDiff(args []string) int {
 	switch {
 	case f.output != "":
 		page := output{f.output, export.Format{Write: func(w io.Writer, _ *export.Profile) error {
-			return r.WritePage(w, sides[0], sides[1], [2]string{filepath.Base(files[0]), filepath.Base(files[1])})
+			return r.WritePage(w, sides[0], sides[1],
+				[2]string{filepath.Base(files[0]), filepath.Base(files[1])})
 		}}}
 		if code := writeOutputs(nil, []output{page}); code != cli.ExitOK {
 			return code

@@ -76,7 +76,9 @@ func TestCompletionKnowsAll(t *testing.T) {
 			t.Errorf("%s has no help text", name)
 		}
 	}
-	for _, want := range []struct{ command, flag string }{{"record", "--pid"}, {"record", "--keep-suspension"}, {"report", "--since"}, {"diff", "--until"}, {"waits", "--follow"}, {"stack", "--core"}} {
+	for _, want := range []struct{ command, flag string }{{"record", "--pid"},
+		{"record", "--keep-suspension"}, {"report", "--since"}, {"diff", "--until"},
+		{"waits", "--follow"}, {"stack", "--core"}} {
 		if !slices.Contains(flagsIn(helps[want.command]), want.flag) {
 			t.Errorf("%s: no %s in %v", want.command, want.flag, flagsIn(helps[want.command]))
 		}
@@ -92,11 +94,13 @@ func TestCompletionBash(t *testing.T) {
 		t.Fatal(err, code)
 	}
 	for _, c := range []struct{ words, want string }{
-		{"seedwalk re", "record report replay"}, {"seedwalk record --du", "--duration"}, {"seedwalk diff --un", "--until"}, {"seedwalk nothing --x", ""},
+		{"seedwalk re", "record report replay"}, {"seedwalk record --du", "--duration"},
+		{"seedwalk diff --un", "--until"}, {"seedwalk nothing --x", ""},
 		{"seedwalk report seedwalk.b", "seedwalk.bash"},
 	} {
 		words := strings.Fields(c.words)
-		cmd := exec.Command(bash, "--norc", "-c", `. ./seedwalk.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _seedwalk; echo "${COMPREPLY[@]}"`, "bash")
+		cmd := exec.Command(bash, "--norc", "-c",
+			`. ./seedwalk.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _seedwalk; echo "${COMPREPLY[@]}"`, "bash")
 		cmd.Args = append(cmd.Args, words...)
 		cmd.Dir = filepath.Dir(path)
 		out, err := cmd.CombinedOutput()
@@ -105,11 +109,13 @@ func TestCompletionBash(t *testing.T) {
 		}
 	}
 	for _, shell := range []string{"zsh", "fish"} {
-		if out, _, code, _ := tool(t, "completion", shell); code != 0 || !strings.Contains(out, "seedwalk") || !strings.Contains(out, "keep-suspension") {
+		if out, _, code, _ := tool(t, "completion", shell); code != 0 || !strings.Contains(out, "seedwalk") ||
+			!strings.Contains(out, "keep-suspension") {
 			t.Errorf("%s: exit code %d, %q", shell, code, out)
 		}
 	}
-	if _, errOut, code, _ := tool(t, "completion", "tcsh"); code != 2 || !strings.Contains(errOut, "bash, zsh, or fish") {
+	if _, errOut, code, _ := tool(t, "completion", "tcsh"); code != 2 ||
+		!strings.Contains(errOut, "bash, zsh, or fish") {
 		t.Errorf("exit code %d, %s", code, errOut)
 	}
 }

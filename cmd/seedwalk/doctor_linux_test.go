@@ -28,12 +28,14 @@ func TestDoctorNames(t *testing.T) {
 	run("gcc", "-g", "-o", "app", "a.c")
 	run("objcopy", "--only-keep-debug", "app", "app.dbg")
 	run("objcopy", "--strip-all", "--add-gnu-debuglink=app.dbg", "app")
-	if m, _ := findings(t, "--", filepath.Join(dir, "app")); m["names"].Detail != "" && strings.Contains(m["names"].Detail, dir) {
+	if m, _ := findings(t, "--", filepath.Join(dir, "app")); m["names"].Detail != "" &&
+		strings.Contains(m["names"].Detail, dir) {
 		t.Errorf("the file is there: %+v", m["names"])
 	}
 	os.Rename(filepath.Join(dir, "app.dbg"), filepath.Join(dir, "elsewhere"))
 	m, _ := findings(t, "--", filepath.Join(dir, "app"))
-	if f := m["names"]; f.Status != doctor.Note || !strings.Contains(f.Detail, "app has no names of its own") || !strings.Contains(f.Remedy, "app.dbg") {
+	if f := m["names"]; f.Status != doctor.Note ||
+		!strings.Contains(f.Detail, "app has no names of its own") || !strings.Contains(f.Remedy, "app.dbg") {
 		t.Errorf("%+v", f)
 	}
 }

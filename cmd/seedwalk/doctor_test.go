@@ -45,7 +45,8 @@ func TestDoctorSeesAWrongLibrary(t *testing.T) {
 func TestDoctorEnvironment(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
 	m, code := findings(t)
-	if f := m["environment"]; code != cli.ExitWrong || f.Status != doctor.Bad || !strings.Contains(f.Detail, "DOTNET_EnableDiagnostics=0") {
+	if f := m["environment"]; code != cli.ExitWrong || f.Status != doctor.Bad ||
+		!strings.Contains(f.Detail, "DOTNET_EnableDiagnostics=0") {
 		t.Errorf("exit code %d, %+v", code, f)
 	}
 }
@@ -69,7 +70,8 @@ func TestDoctorCommand(t *testing.T) {
 	}{
 		{"script", file(script, []byte("#!/bin/sh\n")), doctor.Note, "a script?"},
 		{"other program", self(t), doctor.Note, "does not look like"},
-		{"launcher", file("launcher"+exe, append(own[:len(own):len(own)], program.Mark()...)), doctor.Good, "is a .NET program"},
+		{"launcher", file("launcher"+exe, append(own[:len(own):len(own)], program.Mark()...)),
+			doctor.Good, "is a .NET program"},
 		{"not there", "no-such-program", doctor.Bad, "not found"},
 		{"damaged", file("old"+exe, own[:5]), doctor.Note, "not a native program"},
 	}

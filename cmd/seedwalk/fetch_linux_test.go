@@ -26,8 +26,10 @@ func TestSymbolsFetched(t *testing.T) {
 			t.Skipf("SKIPPED-CHECK: %v: %s", err, out)
 		}
 	}
-	must.Do(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("int hidden(void) { return 7; }\nint main(void) { return hidden(); }\n"), 0o644))
-	run("gcc", "-no-pie", "-O0", "-Wl,--build-id=0xabcdef0123456789", "-Wl,--section-start=.text=0x500000", "-o", "prog", "a.c")
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.c"),
+		[]byte("int hidden(void) { return 7; }\nint main(void) { return hidden(); }\n"), 0o644))
+	run("gcc", "-no-pie", "-O0", "-Wl,--build-id=0xabcdef0123456789",
+		"-Wl,--section-start=.text=0x500000", "-o", "prog", "a.c")
 	run("gcc", "-no-pie", "-O0", "-Wl,--build-id=0xffff", "-o", "other", "a.c")
 	run("strip", "-o", "stripped", "prog")
 	var requests atomic.Int64
@@ -49,7 +51,8 @@ func TestSymbolsFetched(t *testing.T) {
 		}
 		namer := cli.NewNamer(l, nil)
 		for addr := uint64(0x500000); addr < 0x500400; addr++ {
-			if name, _ := namer.Name(filepath.Join(dir, "stripped"), "abcdef0123456789", addr); name == "hidden" {
+			if name, _ := namer.Name(filepath.Join(dir, "stripped"),
+				"abcdef0123456789", addr); name == "hidden" {
 				n++
 			}
 		}

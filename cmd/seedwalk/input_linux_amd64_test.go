@@ -22,7 +22,8 @@ const machine386, machineX64, machineARM32 = 3, 62, 40
 func pausing(machine uint16) []byte {
 	const base = 0x400000
 	le := binary.LittleEndian
-	code, b := []byte{0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7}, []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+	code, b := []byte{0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7},
+		[]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 	half, word := func(v uint16) { b = le.AppendUint16(b, v) }, func(v uint32) { b = le.AppendUint32(b, v) }
 	wide := func(v uint64) { b = le.AppendUint64(b, v) }
 	if machine == machine386 {
@@ -91,15 +92,18 @@ func TestProcessesThatCannotBe(t *testing.T) {
 		pid           func(t *testing.T) string
 		stack, record string // parts of the output; "" = it works
 	}{
-		{"gone", func(*testing.T) string { return "4194303" }, "no process 4194303: look for its number", "no such process; look for its number"},
+		{"gone", func(*testing.T) string { return "4194303" }, "no process 4194303: look for its number",
+			"no such process; look for its number"},
 		{"of another architecture", func(t *testing.T) string {
 			exe := filepath.Join(t.TempDir(), "pausing")
 			if err := os.WriteFile(exe, pausing(machine386), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			return waiting(t, nil, exe)
-		}, "of another architecture (x86 (32-bit)): seedwalk of that machine is needed", "of another architecture; record it with a seedwalk for that machine"},
-		{"not .NET", func(t *testing.T) string { return waiting(t, nil, "sleep", "60") }, "", "no diagnostics port: it is no .NET process"},
+		}, "of another architecture (x86 (32-bit)): seedwalk of that machine is needed",
+			"of another architecture; record it with a seedwalk for that machine"},
+		{"not .NET", func(t *testing.T) string { return waiting(t, nil, "sleep", "60") }, "",
+			"no diagnostics port: it is no .NET process"},
 		{"a container without a /tmp", func(t *testing.T) string {
 			return rooted(t, func(string) {})
 		}, "", "a container whose /tmp cannot be written: no such file or directory; run seedwalk in there or as root, or use seedwalk stack"},
@@ -116,7 +120,8 @@ func TestProcessesThatCannotBe(t *testing.T) {
 			if judgeLine(t, "stack", errOut, c.stack); (code == 0) != (c.stack == "") {
 				t.Errorf("stack ended with %d", code)
 			}
-			_, errOut, code, _ = tool(t, "record", "--quiet", "--pid", pid, "--duration", "1s", "--output", "o.folded")
+			_, errOut, code, _ = tool(t, "record", "--quiet", "--pid", pid,
+				"--duration", "1s", "--output", "o.folded")
 			judgeLine(t, "record", errOut, c.record)
 			if code != 125 {
 				t.Errorf("record ended with %d", code)
@@ -127,7 +132,8 @@ func TestProcessesThatCannotBe(t *testing.T) {
 
 func judgeLine(t *testing.T, command, got, want string) {
 	t.Helper()
-	if !strings.Contains(got, want) || want == "" && got != "" || want != "" && (strings.Count(got, "\n") != 1 || !strings.ContainsAny(got, ";:")) {
+	if !strings.Contains(got, want) || want == "" && got != "" ||
+		want != "" && (strings.Count(got, "\n") != 1 || !strings.ContainsAny(got, ";:")) {
 		t.Errorf("%s says %q, not %q in one line", command, got, want)
 	}
 }
@@ -183,17 +189,24 @@ func TestCoresThatCannotBe(t *testing.T) {
 	}{
 		{"whole", func(b []byte) []byte { return b }, nil, "", 0, "waits"},
 		{"empty", func([]byte) []byte { return nil }, nil, "it is empty; name a core", 3, ""},
-		{"text", func([]byte) []byte { return make([]byte, 100) }, nil, "it is no ELF file; name a core", 3, ""},
+		{"text", func([]byte) []byte { return make([]byte, 100) }, nil,
+			"it is no ELF file; name a core", 3, ""},
 		{"a program", at(16, 3), nil, "type 3, and a core has type 4; name a core", 3, ""},
-		{"of another architecture", at(18, machineARM32), nil, "ELF machine 40; x86-64 (62) and ARM64 (183) are read; use a debugger for that machine", 3, ""},
+		{"of another architecture", at(18, machineARM32), nil,
+			"ELF machine 40; x86-64 (62) and ARM64 (183) are read; use a debugger for that machine", 3, ""},
 		{"without mappings", at(56, 1), nil, "the core has no memory; write the core again", 3, ""},
-		{"truncated before the notes", func(b []byte) []byte { return b[:len(b)*3/4] }, nil, "no thread's registers", 3, ""},
-		{"truncated in the memory", farMemory, nil, "the file has 0, and 2 pieces more; the rest is shown; write the core again, with enough room", 1, "libc.so"},
+		{"truncated before the notes", func(b []byte) []byte { return b[:len(b)*3/4] }, nil,
+			"no thread's registers", 3, ""},
+		{"truncated in the memory", farMemory, nil,
+			"the file has 0, and 2 pieces more; the rest is shown; write the core again, with enough room",
+			1, "libc.so"},
 		{"of a program of another build", func(b []byte) []byte { return b }, func() {
 			os.Remove(exe)
 			os.WriteFile(exe, another, 0o755)
 		}, "is of another build (", 1, "libc.so"},
-		{"of a program that is gone", func(b []byte) []byte { return b }, func() { os.Remove(exe) }, "the file is not here, and the core does not have its code; give its folder with --modules", 1, "libc.so"},
+		{"of a program that is gone", func(b []byte) []byte { return b }, func() { os.Remove(exe) },
+			"the file is not here, and the core does not have its code; give its folder with --modules",
+			1, "libc.so"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.before != nil {
@@ -206,7 +219,8 @@ func TestCoresThatCannotBe(t *testing.T) {
 			file := filepath.Join(dir, "damaged")
 			must.Do(t, os.WriteFile(file, c.damage(append([]byte(nil), core...)), 0o644))
 			out, errOut, code, _ := tool(t, "stack", "--core", file)
-			if judgeLine(t, "stack --core", errOut, c.says); code != c.code || !strings.Contains(out, c.shows) {
+			if judgeLine(t, "stack --core", errOut, c.says); code != c.code ||
+				!strings.Contains(out, c.shows) {
 				t.Errorf("it ended with %d and shows\n%s", code, out)
 			}
 		})

@@ -27,7 +27,8 @@ func isTraceName(path string) bool {
 // loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is none.
 // Problems are passed to say. metric is what the user wants to see, "" = samples. symbols are folders with
 // symbol files.
-func loadProfile(paths []string, metric string, symbols cli.SymbolList, say io.Writer) (*export.Profile, int) {
+func loadProfile(paths []string, metric string, symbols cli.SymbolList,
+	say io.Writer) (*export.Profile, int) {
 	t, code := trace.New(), cli.ExitOK
 	for i, path := range paths {
 		file, err := openInput(path)

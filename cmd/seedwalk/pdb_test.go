@@ -31,7 +31,8 @@ func TestPDBReport(t *testing.T) {
 		Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x1000, Flags: 0x60000020}},
 		Modules: []pdbfile.Module{{
 			Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x40, Text: "shop::price"}},
-			Lines:      []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x40, File: 1, Entries: [][2]uint32{{0, 7}, {8, 9}}}},
+			Lines: []pdbfile.Line{{Segment: 1, Offset: 0x10, Size: 0x40, File: 1,
+				Entries: [][2]uint32{{0, 7}, {8, 9}}}},
 		}},
 		Names: []byte("\x00C:\\src\\shop.cc\x00"),
 	}
@@ -40,24 +41,31 @@ func TestPDBReport(t *testing.T) {
 	must.Do(t, os.WriteFile(store, db.Bytes(), 0o644))
 	path := filepath.Join(dir, "windows.swrec")
 	const base = 0x7ff800000000
-	writeRecording(t, path, &wire.Module{ID: 1, Start: base, End: base + 0x9000, Bias: base, Path: `C:\app\shop.dll`, BuildID: id}, base+0x1019)
+	writeRecording(t, path, &wire.Module{ID: 1, Start: base, End: base + 0x9000, Bias: base,
+		Path: `C:\app\shop.dll`, BuildID: id}, base+0x1019)
 	requests := 0
 	files := http.FileServer(http.Dir(filepath.Join(dir, "store")))
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requests++; files.ServeHTTP(w, r) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		requests++
+		files.ServeHTTP(w, r)
+	}))
 	defer srv.Close()
 	for _, c := range []struct {
 		name, symbols string
 		found         bool
 		requests      int
 	}{
-		{"none", "", false, 0}, {"folder", filepath.Join(dir, "store"), true, 0}, {"server", srv.URL, true, 1}, {"cache", srv.URL, true, 1},
+		{"none", "", false, 0}, {"folder", filepath.Join(dir, "store"), true, 0},
+		{"server", srv.URL, true, 1}, {"cache", srv.URL, true, 1},
 	} {
 		args := []string{"report", "--format", "json", path}
 		if c.symbols != "" {
 			args = append(args, "--symbols", c.symbols)
 		}
 		out, errOut, code, _ := tool(t, args...)
-		if code != 0 || strings.Contains(out, `"shop::price"`) != c.found || strings.Contains(out, `C:\\src\\shop.cc`) != c.found || requests != c.requests {
+		if code != 0 || strings.Contains(out, `"shop::price"`) != c.found ||
+			strings.Contains(out, `C:\\src\\shop.cc`) != c.found || requests != c.requests {
 			t.Errorf("%s: exit code %d, %d requests\n%s\n%s", c.name, code, requests, errOut, out)
 		}
 	}
@@ -71,8 +79,10 @@ func writeRecording(t *testing.T, path string, m *wire.Module, ip uint64) {
 	w := recording.NewWriter(f)
 	w.Process(1, collect.NewProcess(7, "shop"))
 	for _, message := range []wire.Message{
-		&wire.Hello{PID: 7, Arch: "amd64", StartUnixNano: 1e9, RateMilliHz: 99000}, m, &wire.Thread{TID: 1, Name: "main"},
-		&wire.Sample{TID: 1, TimeUnixNano: 1e9 + 1e7, WallNanos: 1e7, CPUNanos: 1e7, Frames: []wire.Frame{{Kind: unwind.KindNative, Module: 1, IP: ip}}},
+		&wire.Hello{PID: 7, Arch: "amd64", StartUnixNano: 1e9, RateMilliHz: 99000}, m,
+		&wire.Thread{TID: 1, Name: "main"},
+		&wire.Sample{TID: 1, TimeUnixNano: 1e9 + 1e7, WallNanos: 1e7, CPUNanos: 1e7,
+			Frames: []wire.Frame{{Kind: unwind.KindNative, Module: 1, IP: ip}}},
 		&wire.Bye{Reason: "ended"},
 	} {
 		w.Message(1, message)

@@ -174,7 +174,8 @@ func (f *recordFlags) check() error {
 		return errors.New("no command; put it after --")
 	}
 	if !(f.opt.Rate >= options.MinRate && f.opt.Rate <= options.MaxRate) {
-		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, options.MinRate, options.MaxRate)
+		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate,
+			options.MinRate, options.MaxRate)
 	}
 	if !f.opt.Clock.Known() {
 		return fmt.Errorf("there is no clock %q; choose auto, perf, random, or timer", f.opt.Clock)
@@ -183,7 +184,8 @@ func (f *recordFlags) check() error {
 		return errors.New("--duration cannot be negative")
 	}
 	if f.opt.StackBytes < 0 || f.opt.StackBytes > options.MaxStackBytes {
-		return fmt.Errorf("--stack-bytes %d is out of range: choose 0 (the default) to %d", f.opt.StackBytes, options.MaxStackBytes)
+		return fmt.Errorf("--stack-bytes %d is out of range: choose 0 (the default) to %d",
+			f.opt.StackBytes, options.MaxStackBytes)
 	}
 	if len(f.outputs) == 0 {
 		f.outputs = defaultOutputs(f.formats)
@@ -212,7 +214,8 @@ func defaultOutputs(formats cli.List) cli.List {
 // pairOutputs gives every output its format.
 func pairOutputs(outputs, formats cli.List) ([]options.Output, error) {
 	if len(formats) > 1 && len(formats) != len(outputs) {
-		return nil, fmt.Errorf("%d formats for %d outputs: give one format for all outputs, or one for each", len(formats), len(outputs))
+		return nil, fmt.Errorf("%d formats for %d outputs: give one format for all outputs, or one for each",
+			len(formats), len(outputs))
 	}
 	var out []options.Output
 	seen := map[string]bool{}
@@ -236,7 +239,8 @@ func formatOf(path string, i int, formats cli.List) (export.Format, error) {
 		if f, ok := export.ByName(name); ok {
 			return f, nil
 		}
-		return export.Format{}, fmt.Errorf("there is no format %q; choose one of %s", name, strings.Join(formatNames(), ", "))
+		return export.Format{}, fmt.Errorf("there is no format %q; choose one of %s", name,
+			strings.Join(formatNames(), ", "))
 	}
 	if f, ok := export.ByExtension(path); ok {
 		return f, nil
@@ -321,7 +325,8 @@ func writeJSONSummary(w io.Writer, res *options.Result) {
 	if p == nil { // nothing has connected
 		p = &export.Profile{}
 	}
-	s := jsonSummary{Recording: export.NewRecording("seedwalk-recording", p), ExitCode: res.ExitCode, Connected: res.PIDs}
+	s := jsonSummary{Recording: export.NewRecording("seedwalk-recording", p),
+		ExitCode: res.ExitCode, Connected: res.PIDs}
 	for _, o := range res.Written {
 		s.Outputs = append(s.Outputs, o.Path)
 		if o.Err != nil {

@@ -128,7 +128,8 @@ func (v *viewFlags) apply(p *export.Profile) (*export.Profile, error) {
 func threadNames(p *export.Profile) string {
 	var names []string
 	for i := range p.Threads {
-		if name := strconv.Quote(p.Threads[i].Name); name != `""` && !slices.Contains(names, name) && len(names) < 20 {
+		if name := strconv.Quote(p.Threads[i].Name); name != `""` && !slices.Contains(names, name) &&
+			len(names) < 20 {
 			names = append(names, name)
 		}
 	}

@@ -40,7 +40,8 @@ func TestReport(t *testing.T) {
 		t.Errorf("exit code %d, %q, %v %q", code, out, err, again)
 	}
 	out, _, code, _ = tool(t, "report", "--tree", path)
-	for _, want := range []string{"samples      7 in ", " ~100 %  ~100 %        7 M App.Program.Work", "Samples: 7"} {
+	for _, want := range []string{"samples      7 in ",
+		" ~100 %  ~100 %        7 M App.Program.Work", "Samples: 7"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -53,13 +54,15 @@ func TestReport(t *testing.T) {
 // The table can be by category, module, or thread.
 func TestReportBy(t *testing.T) {
 	path, _ := recorded(t)
-	for by, want := range map[string]string{"category": " 7 user code\n", "module": " ~100 %  ~100 %        7 App\n", "thread": "7 main (5)\n"} {
+	for by, want := range map[string]string{"category": " 7 user code\n",
+		"module": " ~100 %  ~100 %        7 App\n", "thread": "7 main (5)\n"} {
 		out, errOut, code, _ := tool(t, "report", "--by", by, path)
 		if code != 0 || !strings.Contains(out, "samples "+by+"\n") || !strings.Contains(out, want) {
 			t.Errorf("%s: exit code %d, %s%s", by, code, errOut, out)
 		}
 	}
-	if _, errOut, code, _ := tool(t, "report", "--by", "color", path); code != 2 || !strings.Contains(errOut, "choose category, module, thread") {
+	if _, errOut, code, _ := tool(t, "report", "--by", "color", path); code != 2 ||
+		!strings.Contains(errOut, "choose category, module, thread") {
 		t.Errorf("exit code %d, %s", code, errOut)
 	}
 }
@@ -71,14 +74,20 @@ func TestReportPart(t *testing.T) {
 		flags   string
 		samples int64
 	}{
-		{"", 7}, {"--since 0.035", 3}, {"--until 0.025", 4}, {"--since 0.015 --until 0.035", 3}, {"--since 9", 0},
-		{"--thread main", 7}, {"--thread 5", 7}, {"--thread 6", 0}, {"--focus Work$", 7}, {"--focus Idle", 0}, {"--metric wall", 7},
+		{"", 7}, {"--since 0.035", 3}, {"--until 0.025", 4},
+		{"--since 0.015 --until 0.035", 3}, {"--since 9", 0},
+		{"--thread main", 7}, {"--thread 5", 7}, {"--thread 6", 0}, {"--focus Work$", 7},
+		{"--focus Idle", 0}, {"--metric wall", 7},
 	} {
-		out, errOut, code, _ := tool(t, append(append([]string{"report", "--json"}, strings.Fields(c.flags)...), path)...)
+		out, errOut, code, _ := tool(t,
+			append(append([]string{"report", "--json"}, strings.Fields(c.flags)...), path)...)
 		var s export.Recording
-		hint := strings.Contains(errOut, "no samples in the selection (") && strings.Contains(errOut, `these threads: "main"`)
-		if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 || s.Samples != c.samples || hint != (c.samples == 0) {
-			t.Errorf("%s: %v, exit code %d, %d samples, want %d; %s", c.flags, err, code, s.Samples, c.samples, errOut)
+		hint := strings.Contains(errOut, "no samples in the selection (") &&
+			strings.Contains(errOut, `these threads: "main"`)
+		if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 || s.Samples != c.samples ||
+			hint != (c.samples == 0) {
+			t.Errorf("%s: %v, exit code %d, %d samples, want %d; %s", c.flags, err,
+				code, s.Samples, c.samples, errOut)
 		}
 	}
 }
@@ -97,20 +106,24 @@ func TestReportBadInput(t *testing.T) {
 		code             int
 	}{
 		{"cut", file("cut", b[:len(b)-3]), "damaged at offset ", 1},
-		{"text", file("text", []byte("hello")), "neither a seedwalk recording (.swrec) nor a trace (.nettrace); seedwalk record", 3},
+		{"text", file("text", []byte("hello")),
+			"neither a seedwalk recording (.swrec) nor a trace (.nettrace); seedwalk record", 3},
 		{"absent", filepath.Join(dir, "absent"), "absent", 3},
 		{"newer", file("newer", append([]byte("SWREC\r\n\x09"), b[8:]...)), "version 9", 3},
 	} {
 		for _, command := range [][]string{{"report", c.path}, {"convert", c.path, "x.folded"}} {
-			if _, errOut, code, _ := tool(t, command...); code != c.code || !strings.Contains(errOut, c.want) {
+			if _, errOut, code, _ := tool(t, command...); code != c.code ||
+				!strings.Contains(errOut, c.want) {
 				t.Errorf("%s %s: exit code %d, %q", command[0], c.name, code, errOut)
 			}
 		}
 	}
-	if _, errOut, code, _ := tool(t, "report", "--output", "b.swrec", path); code != 2 || !strings.Contains(errOut, "seedwalk record only") {
+	if _, errOut, code, _ := tool(t, "report", "--output", "b.swrec", path); code != 2 ||
+		!strings.Contains(errOut, "seedwalk record only") {
 		t.Errorf("a recording of a recording: exit code %d, %q", code, errOut)
 	}
-	if _, errOut, code, _ := tool(t, "report", "--metric", "heat", path); code != 2 || !strings.Contains(errOut, "it has samples, wall, cpu") {
+	if _, errOut, code, _ := tool(t, "report", "--metric", "heat", path); code != 2 ||
+		!strings.Contains(errOut, "it has samples, wall, cpu") {
 		t.Errorf("a metric that is none: exit code %d, %q", code, errOut)
 	}
 }
@@ -125,15 +138,19 @@ func TestDiff(t *testing.T) {
 	}
 	out, _, code, _ = tool(t, "diff", "--json", a, b)
 	var d diff.Document
-	if err := json.Unmarshal([]byte(out), &d); err != nil || code != 0 || d.Schema != "seedwalk-diff" || d.Differs || len(d.Rows) != 2 || d.Before.Count != 7 {
+	if err := json.Unmarshal([]byte(out),
+		&d); err != nil || code != 0 || d.Schema != "seedwalk-diff" || d.Differs || len(d.Rows) != 2 ||
+		d.Before.Count != 7 {
 		t.Errorf("%v, exit code %d, %+v", err, code, d)
 	}
 	out, errOut, code, dir := tool(t, "diff", a, b, "-o", "d.html")
 	page, err := os.ReadFile(filepath.Join(dir, "d.html"))
-	if err != nil || out != "" || code != 0 || !strings.Contains(errOut, "wrote d.html") || !bytes.Contains(page, []byte(`"diff":{"split":`)) {
+	if err != nil || out != "" || code != 0 || !strings.Contains(errOut, "wrote d.html") ||
+		!bytes.Contains(page, []byte(`"diff":{"split":`)) {
 		t.Errorf("%v, exit code %d, %s%s", err, code, out, errOut)
 	}
-	if _, errOut, code, _ = tool(t, "diff", a, b, "-o", "d.folded"); code != 2 || !strings.Contains(errOut, "must end in .html") {
+	if _, errOut, code, _ = tool(t, "diff", a, b, "-o", "d.folded"); code != 2 ||
+		!strings.Contains(errOut, "must end in .html") {
 		t.Errorf("a page of another format: exit code %d, %s", code, errOut)
 	}
 	if _, _, code, _ := tool(t, "diff", a); code != 2 {
@@ -144,7 +161,8 @@ func TestDiff(t *testing.T) {
 	}
 	data := must.Get(os.ReadFile(b))(t)
 	must.Do(t, os.WriteFile(b, data[:len(data)-3], 0o644))
-	if _, errOut, code, _ := tool(t, "diff", a, b); code != 3 || !strings.Contains(errOut, "damaged at offset ") {
+	if _, errOut, code, _ := tool(t, "diff", a, b); code != 3 ||
+		!strings.Contains(errOut, "damaged at offset ") {
 		t.Errorf("a damaged recording: exit code %d, %s", code, errOut)
 	}
 }

@@ -65,7 +65,8 @@ func progressLine(p options.Progress) string {
 	if p.Samples > 0 {
 		complete = 100 * float64(p.Complete) / float64(p.Samples)
 	}
-	line := fmt.Sprintf("seedwalk: %s %s  %d samples  %.1f %% complete  %d threads", p.Stage, p.Elapsed.Round(time.Second), p.Samples, complete, p.Threads)
+	line := fmt.Sprintf("seedwalk: %s %s  %d samples  %.1f %% complete  %d threads", p.Stage,
+		p.Elapsed.Round(time.Second), p.Samples, complete, p.Threads)
 	if p.Processes > 1 {
 		line += fmt.Sprintf("  %d processes", p.Processes)
 	}

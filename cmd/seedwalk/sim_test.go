@@ -59,11 +59,13 @@ func TestSimWrongUse(t *testing.T) {
 		code int
 		want string
 	}{
-		{"unknown scenario", []string{"--scenario", "hep"}, 2, `no scenario is called "hep"; seedwalk sim lists them`},
+		{"unknown scenario", []string{"--scenario", "hep"}, 2,
+			`no scenario is called "hep"; seedwalk sim lists them`},
 		{"name without its flag", []string{"heap"}, 2, "named with --scenario"},
 		{"run of nothing", []string{"--run", "3"}, 2, "--run needs a --scenario"},
 		{"run and explore", []string{"--scenario", "heap", "--run", "3", "--explore"}, 2, "choose one"},
-		{"a run that is no number", []string{"--scenario", "heap", "--run", "x"}, 2, "--run x: not a whole number"},
+		{"a run that is no number", []string{"--scenario", "heap", "--run", "x"}, 2,
+			"--run x: not a whole number"},
 		{"picture of all", []string{"--scenario", "all", "--svg", "x.svg"}, 2, "one scenario"},
 		{"preemptions", []string{"--scenario", "heap", "--preemptions", "-3"}, 2, `nor "all"`},
 		{"workers", []string{"--scenario", "heap", "--workers", "0"}, 2, "at least 1"},
@@ -72,7 +74,8 @@ func TestSimWrongUse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, errOut, code, dir := tool(t, append([]string{"sim"}, c.args...)...)
-			if code != c.code || out != "" || !strings.Contains(errOut, c.want) || strings.Count(errOut, "\n") != 1 {
+			if code != c.code || out != "" || !strings.Contains(errOut, c.want) ||
+				strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit code %d\nstdout %q\nstderr %q, want %q", code, out, errOut, c.want)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 0 {
@@ -140,7 +143,8 @@ func TestSimJSON(t *testing.T) {
 	}
 	d := simDecode(t, "--scenario", "heap", "--explore", "--trace", "--arch", "arm64")
 	s := d.Scenarios[0]
-	if len(d.Scenarios) != 1 || s.Name != "heap" || s.Rule == "" || s.Text == "" || s.Source == "" || s.Ends != "deadlock" || s.Arch != "arm64" {
+	if len(d.Scenarios) != 1 || s.Name != "heap" || s.Rule == "" || s.Text == "" || s.Source == "" ||
+		s.Ends != "deadlock" || s.Arch != "arm64" {
 		t.Errorf("%+v", s)
 	}
 	b := s.Broken
@@ -148,7 +152,8 @@ func TestSimJSON(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	f := b.Found
-	if f.Outcome != "deadlock" || len(f.Cycle) != 3 || len(f.Graph.Nodes) != 3 || len(f.Graph.Edges) != 3 || len(f.Hash) != 16 || len(f.Trace) < f.Steps || f.Trace[0].Thread == "" {
+	if f.Outcome != "deadlock" || len(f.Cycle) != 3 || len(f.Graph.Nodes) != 3 || len(f.Graph.Edges) != 3 ||
+		len(f.Hash) != 16 || len(f.Trace) < f.Steps || f.Trace[0].Thread == "" {
 		t.Errorf("%+v", f)
 	}
 	if k := s.Kept; k.Found != nil || k.Done != k.Interleavings || k.Done < 1000 {
@@ -162,11 +167,13 @@ func TestSimJSON(t *testing.T) {
 }
 
 func TestSimPictures(t *testing.T) {
-	out, errOut, code, dir := tool(t, "sim", "--scenario", "two-samplers", "--broken", "--svg", "a.svg", "--dot", "-")
+	out, errOut, code, dir := tool(t, "sim", "--scenario", "two-samplers", "--broken",
+		"--svg", "a.svg", "--dot", "-")
 	if code != 0 || errOut != "" || !strings.Contains(out, "digraph deadlock") {
 		t.Errorf("exit code %d, %s\n%s", code, errOut, out)
 	}
-	if svg, err := os.ReadFile(filepath.Join(dir, "a.svg")); err != nil || !strings.Contains(string(svg), "suspended by") {
+	if svg, err := os.ReadFile(filepath.Join(dir, "a.svg")); err != nil ||
+		!strings.Contains(string(svg), "suspended by") {
 		t.Errorf("%v\n%s", err, svg)
 	}
 	out, _, code, _ = tool(t, "sim", "--scenario", "alternate-stack", "--broken", "--svg", "-")
@@ -224,7 +231,8 @@ func TestRulesWrongUse(t *testing.T) {
 		{"a letter wrong", []string{"GetTreadInfo"}, 1, "did you mean GetThreadInfo?"},
 		{"a rule nearly", []string{"tread-destroyed"}, 1, "did you mean thread-destroyed?"},
 		{"an HRESULT that is none", []string{"80139999"}, 1, `nothing is called "80139999"`},
-		{"nothing near", []string{"xyzzyxyzzyxyzzyxyzzy"}, 1, `nothing is called "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
+		{"nothing near", []string{"xyzzyxyzzyxyzzyxyzzy"}, 1,
+			`nothing is called "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
 		{"a long name", []string{strings.Repeat("x", 100000)}, 1, "nothing is called"},
 		{"two names", []string{"a", "b"}, 2, "one name at a time, not 2"},
 		{"unknown flag", []string{"--x"}, 2, "seedwalk rules --help"},
@@ -242,21 +250,28 @@ func TestRulesJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 {
 		t.Fatalf("exit code %d: %v", code, err)
 	}
-	if c.Kind != "info" || c.Info.Slot != 66 || len(c.Places) != 8 || c.Places[4].Net9 != "refused (80131363)" {
+	if c.Kind != "info" || c.Info.Slot != 66 || len(c.Places) != 8 ||
+		c.Places[4].Net9 != "refused (80131363)" {
 		t.Errorf("%+v", c)
 	}
 	out, _, code, _ = tool(t, "rules", "--json")
 	var l builder.AllNames
-	if err := json.Unmarshal([]byte(out), &l); err != nil || code != 0 || len(l.Info) != 112 || len(l.Callbacks) != 95 {
+	if err := json.Unmarshal([]byte(out), &l); err != nil || code != 0 || len(l.Info) != 112 ||
+		len(l.Callbacks) != 95 {
 		t.Errorf("exit code %d, %v, %d and %d methods", code, err, len(l.Info), len(l.Callbacks))
 	}
 }
 
 // Vendors may use other words: each search finds an answer that names the right rule.
 func TestRulesOtherWords(t *testing.T) {
-	for word, want := range map[string]string{"ICorProfilerInfo10": "97 SuspendRuntime", "icorprofilercallback2": "73 GarbageCollectionStarted", "ICorProfilerInfo::ForceGC": "slot 28",
-		"36": "ICorProfilerInfo2::DoStackSnapshot", "slot 97": "SuspendRuntime", "-2146233501": "UNSUPPORTED_CALL_SEQUENCE", "2148733795": "UNSUPPORTED_CALL_SEQUENCE", "8013135e": "INVALID_TGT_THREAD",
-		"FunctionEnter3": "cooperative", "ELT": "cooperative", "COR_PRF_SNAPSHOT_X86_OPTIMIZED": "E_INVALIDARG", "hang": "destroyed-waits", "Deadlock": "destroyed-waits",
+	for word, want := range map[string]string{"ICorProfilerInfo10": "97 SuspendRuntime",
+		"icorprofilercallback2": "73 GarbageCollectionStarted", "ICorProfilerInfo::ForceGC": "slot 28",
+		"36": "ICorProfilerInfo2::DoStackSnapshot", "slot 97": "SuspendRuntime",
+		"-2146233501": "UNSUPPORTED_CALL_SEQUENCE", "2148733795": "UNSUPPORTED_CALL_SEQUENCE",
+		"8013135e":       "INVALID_TGT_THREAD",
+		"FunctionEnter3": "cooperative", "ELT": "cooperative",
+		"COR_PRF_SNAPSHOT_X86_OPTIMIZED": "E_INVALIDARG", "hang": "destroyed-waits",
+		"Deadlock":        "destroyed-waits",
 		"destroyed-waits": "deadlock", "GetObjectGeneration": "kills the process"} {
 		out, errOut, code, _ := tool(t, "rules", word)
 		if code != 0 || !strings.Contains(out, want) {

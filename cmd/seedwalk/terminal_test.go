@@ -54,7 +54,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	exe := self(t)
 	out := filepath.Join(tempdir.New(t), "a.folded")
 	cmd := exec.Command(exe, "record", "--output", out, "--", exe)
-	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "SEEDWALK_TEST_SIGNALS=1", "SEEDWALK_PROFILER="+exe)
+	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool",
+		"SEEDWALK_TEST_SIGNALS=1", "SEEDWALK_PROFILER="+exe)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -87,7 +88,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 // Not even root may write there.
 func TestNoPermission(t *testing.T) {
 	_, errOut, code, _ := tool(t, "record", "--output", "/sys/a.html", "--", "x")
-	if code != 125 || !strings.HasSuffix(errOut, "permission denied; choose a directory you may write to with --output\n") {
+	if code != 125 || !strings.HasSuffix(errOut,
+		"permission denied; choose a directory you may write to with --output\n") {
 		t.Errorf("exit code %d, %q", code, errOut)
 	}
 }

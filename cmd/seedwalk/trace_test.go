@@ -23,10 +23,12 @@ func TestTraceCommands(t *testing.T) {
 		return path
 	}
 	sampled := func(pid uint32) []byte {
-		w := nettracefile.New(nettracefile.Options{PID: pid}).Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Sampler})
+		w := nettracefile.New(nettracefile.Options{PID: pid}).Metadata(nettracefile.Meta{ID: 1,
+			Provider: clrevent.Sampler})
 		w.Stacks(1, []uint64{0x1010})
 		for i := range uint32(5) {
-			w.Events(nettracefile.Event{Meta: 1, Capture: 9, Thread: 5, Seq: i + 1, Stack: 1, Time: uint64(i+1) * 1e6, Payload: []byte{2, 0, 0, 0}})
+			w.Events(nettracefile.Event{Meta: 1, Capture: 9, Thread: 5, Seq: i + 1, Stack: 1,
+				Time: uint64(i+1) * 1e6, Payload: []byte{2, 0, 0, 0}})
 		}
 		return w.End().Bytes()
 	}
@@ -44,7 +46,9 @@ func TestTraceCommands(t *testing.T) {
 		{"report " + one, cli.ExitOK, "5 samples"},
 		{"report " + one + " --top 1", cli.ExitOK, "unknown code at 0x1010"},
 		{"report " + one + " " + waits, cli.ExitOK, "waits        1"},
-		{"report " + waits, cli.ExitOK, "no samples in this trace: there were none, or it was recorded without the provider " + clrevent.Sampler},
+		{"report " + waits, cli.ExitOK,
+			"no samples in this trace: there were none, or it was recorded without the provider " +
+				clrevent.Sampler},
 		{"report --metric wait " + waits, cli.ExitOK, "Wait time: 5.00 ms"},
 		{"report --metric exceptions " + waits, cli.ExitWrong, "no exceptions in this trace"},
 		{"report " + bare, cli.ExitWrong, "no samples in this trace"},

@@ -43,18 +43,24 @@ func TestReplayAndInfoExits(t *testing.T) {
 		{"replay an unknown kind", []string{"replay", unknown}, 3, "dream"},
 		{"replay negative max", []string{"replay", "--max", "-1", right}, 2, ""},
 		{"info", []string{"info", filepath.Join(right, "x86_64_tiny.elf")}, 0, ".eh_frame"},
-		{"info at, file first", []string{"info", filepath.Join(right, "x86_64_tiny.elf"), "--at", "outer"}, 0, "push rbp"},
-		{"info at, file last", []string{"info", "--at", "1001", filepath.Join(right, "x86_64_tiny.elf")}, 0, "mov rbp, rsp"},
-		{"info at nothing", []string{"info", "--at", "inner", filepath.Join(right, "x86_64_tiny.elf")}, 3, ""},
-		{"info check", []string{"info", "--check", filepath.Join(right, "x86_64_tiny.elf")}, 0, "nothing found"},
-		{"info check broken", []string{"info", "--check", filepath.Join(right, "broken.so")}, 1, "bad-opcode"},
+		{"info at, file first", []string{"info", filepath.Join(right, "x86_64_tiny.elf"), "--at", "outer"}, 0,
+			"push rbp"},
+		{"info at, file last", []string{"info", "--at", "1001", filepath.Join(right, "x86_64_tiny.elf")}, 0,
+			"mov rbp, rsp"},
+		{"info at nothing", []string{"info", "--at", "inner",
+			filepath.Join(right, "x86_64_tiny.elf")}, 3, ""},
+		{"info check", []string{"info", "--check", filepath.Join(right, "x86_64_tiny.elf")}, 0,
+			"nothing found"},
+		{"info check broken", []string{"info", "--check", filepath.Join(right, "broken.so")}, 1,
+			"bad-opcode"},
 		{"info text", []string{"info", filepath.Join(right, "text")}, 3, ""},
 		{"info two questions", []string{"info", "--check", "--at", "1", filepath.Join(right, "text")}, 2, ""},
 		{"info no file", []string{"info", "--check"}, 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, errs, code, _ := tool(t, c.args...)
-			if code != c.code || !strings.Contains(out, c.out) || code != 0 && code != 1 && errs == "" && c.out == "" {
+			if code != c.code || !strings.Contains(out, c.out) ||
+				code != 0 && code != 1 && errs == "" && c.out == "" {
 				t.Errorf("exit %d, want %d\n%s\n%s", code, c.code, out, errs)
 			}
 		})
@@ -68,9 +74,12 @@ func TestReplayAndInfoJSON(t *testing.T) {
 		keys []string
 	}{
 		{[]string{"replay", "--json", dir}, []string{"results"}},
-		{[]string{"info", "--json", filepath.Join(dir, "x86_64_tiny.elf")}, []string{"file", "format", "arch", "id", "base", "sections", "counts"}},
-		{[]string{"info", "--json", "--at", "outer", filepath.Join(dir, "x86_64_tiny.elf")}, []string{"name", "lo", "hi", "asked", "arch", "from", "data", "lines"}},
-		{[]string{"info", "--json", "--check", filepath.Join(dir, "x86_64_tiny.elf")}, []string{"file", "format", "arch", "entries", "findings", "seconds", "peak_kib", "file_bytes"}},
+		{[]string{"info", "--json", filepath.Join(dir, "x86_64_tiny.elf")},
+			[]string{"file", "format", "arch", "id", "base", "sections", "counts"}},
+		{[]string{"info", "--json", "--at", "outer", filepath.Join(dir, "x86_64_tiny.elf")},
+			[]string{"name", "lo", "hi", "asked", "arch", "from", "data", "lines"}},
+		{[]string{"info", "--json", "--check", filepath.Join(dir, "x86_64_tiny.elf")},
+			[]string{"file", "format", "arch", "entries", "findings", "seconds", "peak_kib", "file_bytes"}},
 	} {
 		out, _, _, _ := tool(t, c.args...)
 		var got map[string]any

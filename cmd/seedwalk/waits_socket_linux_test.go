@@ -22,8 +22,11 @@ func TestWaitsDeadSocket(t *testing.T) {
 	}{
 		{"nobody listens", nil, "does not answer"},
 		{"it hangs up", func(net.Conn) {}, "no answer from the runtime"},
-		{"it hangs up within an answer", func(conn net.Conn) { conn.Write([]byte("DOTNET_IPC_V1\x00")) }, "no answer from the runtime"},
-		{"it says something else", func(conn net.Conn) { conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "another protocol"},
+		{"it hangs up within an answer", func(conn net.Conn) { conn.Write([]byte("DOTNET_IPC_V1\x00")) },
+			"no answer from the runtime"},
+		{"it says something else",
+			func(conn net.Conn) { conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+			"another protocol"},
 	} {
 		tmp := tempdir.New(t)
 		target := exec.Command("sleep", "60")
@@ -31,7 +34,8 @@ func TestWaitsDeadSocket(t *testing.T) {
 		must.Do(t, target.Start())
 		stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", target.Process.Pid)))(t)
 		start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
-		port := must.Get(net.Listen("unix", filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", target.Process.Pid, start))))(t)
+		port := must.Get(net.Listen("unix",
+			filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", target.Process.Pid, start))))(t)
 		if c.serve == nil {
 			port.(*net.UnixListener).SetUnlinkOnClose(false)
 			port.Close()
@@ -48,11 +52,13 @@ func TestWaitsDeadSocket(t *testing.T) {
 				}
 			}()
 		}
-		stdout, stderr, code, _ := tool(t, "waits", "--pid", fmt.Sprint(target.Process.Pid), "--duration", "1s")
+		stdout, stderr, code, _ := tool(t, "waits", "--pid",
+			fmt.Sprint(target.Process.Pid), "--duration", "1s")
 		port.Close()
 		target.Process.Kill()
 		target.Wait()
-		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.stderr) {
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, c.stderr) {
 			t.Errorf("%s: exit code %d\n%s%s", c.name, code, stdout, stderr)
 		}
 	}

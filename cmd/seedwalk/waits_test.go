@@ -35,12 +35,16 @@ func TestWaitsBadInput(t *testing.T) {
 		{"whole", "43 waits", "", []string{path}, 0},
 		{"flags behind the file", `"seedwalk-waits"`, "", []string{path, "--format", "json"}, 0},
 		{"cut in the middle", "waits", "at offset 150000", []string{write("a", trace[:150000])}, 1},
-		{"without its end mark", "43 waits", "without its end mark", []string{write("a", trace[:len(trace)-1])}, 1},
-		{"two traces", "43 waits", "another trace begins", []string{write("a", append(append([]byte{}, trace...), trace...))}, 1},
-		{"garbage behind the end", "43 waits", "bytes follow", []string{write("a", append(append([]byte{}, trace...), 1, 2, 3))}, 1},
+		{"without its end mark", "43 waits", "without its end mark",
+			[]string{write("a", trace[:len(trace)-1])}, 1},
+		{"two traces", "43 waits", "another trace begins",
+			[]string{write("a", append(append([]byte{}, trace...), trace...))}, 1},
+		{"garbage behind the end", "43 waits", "bytes follow",
+			[]string{write("a", append(append([]byte{}, trace...), 1, 2, 3))}, 1},
 		{"empty", "", "empty", []string{write("a", nil)}, 1},
 		{"gzip", "", "gzip", []string{write("a", []byte("\x1f\x8b\x08\x00aaaaaaaaa"))}, 1},
-		{"netperf without content", "", "without its end mark", []string{write("a", []byte("\x14\x00\x00\x00!FastSerialization.1"))}, 1},
+		{"netperf without content", "", "without its end mark",
+			[]string{write("a", []byte("\x14\x00\x00\x00!FastSerialization.1"))}, 1},
 		{"not there", "", "nowhere.nettrace: ", []string{"nowhere.nettrace"}, 3},
 		{"a folder", "", "is a directory", []string{tempdir.New(t)}, 3},
 		{"nothing named", "", "name a trace", nil, 2},
@@ -56,7 +60,8 @@ func TestWaitsBadInput(t *testing.T) {
 		{"filtered", "no waits", "", []string{"--min-duration", "1h", path}, 0},
 	} {
 		stdout, stderr, code, _ := tool(t, append([]string{"waits"}, c.args...)...)
-		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || c.stdout == "" && stdout != "" {
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) ||
+			c.stdout == "" && stdout != "" {
 			t.Errorf("%s: exit code %d, want %d\n%s\n%s", c.name, code, c.code, stdout, stderr)
 		}
 		if n := strings.Count(stderr, "\n"); n > 1 || c.code == 0 && n > 0 {
@@ -67,7 +72,8 @@ func TestWaitsBadInput(t *testing.T) {
 
 func TestWaitsJSONFile(t *testing.T) {
 	path, _ := filepath.Abs(sampleTrace)
-	_, stderr, code, dir := tool(t, "waits", "--output", "w.json", "--thread", "27713", "--min-duration", "10ms", path)
+	_, stderr, code, dir := tool(t, "waits", "--output", "w.json", "--thread", "27713",
+		"--min-duration", "10ms", path)
 	if code != 0 || !strings.Contains(stderr, "wrote w.json") {
 		t.Fatalf("%d %s", code, stderr)
 	}
@@ -108,7 +114,8 @@ type damaged struct {
 func newDamaged(o nettracefile.Options) *damaged {
 	o.Ticks = 100 * oneMS
 	d := &damaged{nettracefile.New(o), o.Ticks}
-	d.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 301}, nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 302})
+	d.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 301},
+		nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 302})
 	d.Stacks(1, []uint64{0x1001})
 	return d
 }
@@ -116,7 +123,8 @@ func newDamaged(o nettracefile.Options) *damaged {
 // start writes the event with which a thread's wait begins, and stop the one with which it ends.
 func (d *damaged) start(thread uint64, seq, stack uint32) *damaged {
 	d.now += oneMS
-	d.Events(nettracefile.Event{Meta: 1, Seq: seq, Thread: thread, Stack: stack, Time: d.now, Payload: make([]byte, 11)})
+	d.Events(nettracefile.Event{Meta: 1, Seq: seq, Thread: thread, Stack: stack,
+		Time: d.now, Payload: make([]byte, 11)})
 	return d
 }
 
@@ -150,7 +158,8 @@ func TestWaitsEveryBadInput(t *testing.T) {
 		{"truncated in a block", trace[:len(trace)-20], "2 waits, 5.000 ms", "cut off"},
 		{"truncated between blocks", trace[:len(trace)-1], both, "without its end mark"},
 		{"unknown block", whole(block("NovelBlock", 1, 2, 3)), both, "unknown kind"},
-		{"undefined stack", whole(func(d *damaged) { d.start(1, 3, 99).stop(1, 4, 3) }), "3 waits, 15.000 ms", "stack is lost"},
+		{"undefined stack", whole(func(d *damaged) { d.start(1, 3, 99).stop(1, 4, 3) }),
+			"3 waits, 15.000 ms", "stack is lost"},
 		{"expired stack", whole(func(d *damaged) {
 			d.Point(d.now)
 			d.start(1, 3, 1).stop(1, 4, 3)
@@ -162,35 +171,48 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			d.Stacks(1, []uint64{0x1001})
 		}), both, "4 events were lost"},
 		{"wrong payload size", whole(func(d *damaged) {
-			d.Events(nettracefile.Event{Meta: 1, Seq: 3, Thread: 1, Stack: 1, Time: d.now, Payload: make([]byte, 3)})
+			d.Events(nettracefile.Event{Meta: 1, Seq: 3, Thread: 1, Stack: 1,
+				Time: d.now, Payload: make([]byte, 3)})
 			d.stop(1, 4, 3)
 		}), "3 waits, 15.000 ms", "not as they should be"},
-		{"wrong size of an event", whole(block("EventBlock", append([]byte{20, 0, 1, 0}, append(make([]byte, 16), 128, 0, 100, 1, 2)...)...)), both, "an event is damaged"},
-		{"wrong size of a stack", whole(block("StackBlock", 9, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3)), both, "block of stacks is damaged"},
+		{"wrong size of an event",
+			whole(block("EventBlock",
+				append([]byte{20, 0, 1, 0}, append(make([]byte, 16), 128, 0, 100, 1, 2)...)...)), both,
+			"an event is damaged"},
+		{"wrong size of a stack", whole(block("StackBlock", 9, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3)),
+			both, "block of stacks is damaged"},
 		{"wrong size of a block", whole(func(d *damaged) {
 			d.Raw(5, 5, 1, 2, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0).Raw([]byte("SPBlock\x06\xff\xff\xff\xff")...)
 		}), "1 wait, 5.000 ms", "size is impossible"},
-		{"clock that goes back", whole(func(d *damaged) { d.start(1, 3, 1); d.now -= 3 * oneMS; d.stop(1, 4, 0) }), both, "clock goes back"},
+		{"clock that goes back",
+			whole(func(d *damaged) { d.start(1, 3, 1); d.now -= 3 * oneMS; d.stop(1, 4, 0) }), both,
+			"clock goes back"},
 		{"many kinds of damage", whole(func(d *damaged) {
 			block("NovelBlock", 1, 2, 3)(d)
 			d.start(1, 3, 99).stop(1, 1<<31, 3)
 			block("StackBlock", 9, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3)(d)
 		}), "2 waits, 12.000 ms", "more in the report; kept: 6 events"},
-		{"version 3 with a tag of 4", append([]byte("\x14\x00\x00\x00!FastSerialization.1\x05\x04\x01"), make([]byte, 64)...), "", "tag 5"},
-		{"big-endian look-alike", append([]byte("Nettrace\x00\x00\x00\x14!FastSerialization.1"), trace[32:]...), "", "no .nettrace trace"},
+		{"version 3 with a tag of 4",
+			append([]byte("\x14\x00\x00\x00!FastSerialization.1\x05\x04\x01"), make([]byte, 64)...),
+			"", "tag 5"},
+		{"big-endian look-alike",
+			append([]byte("Nettrace\x00\x00\x00\x14!FastSerialization.1"), trace[32:]...), "",
+			"no .nettrace trace"},
 		{"two streams in one file", slices.Concat(trace, trace), both, "another trace begins"},
 	} {
 		path := filepath.Join(tempdir.New(t), "in.nettrace")
 		must.Do(t, os.WriteFile(path, c.in, 0o644))
 		stdout, stderr, code, _ := tool(t, "waits", path)
-		if code != 1 || !strings.HasPrefix(stdout, c.stdout) || c.stdout == "" && stdout != "" || c.stdout != "" && !strings.Contains(stdout, "partial: ") {
+		if code != 1 || !strings.HasPrefix(stdout, c.stdout) || c.stdout == "" && stdout != "" ||
+			c.stdout != "" && !strings.Contains(stdout, "partial: ") {
 			t.Errorf("%s: exit code %d, want 1 and %q\n%s\n%s", c.name, code, c.stdout, stdout, stderr)
 		}
 		at := atOffset.FindStringSubmatch(stderr)
 		if strings.Contains(stderr, "2147483") {
 			t.Errorf("%s: the number of lost events is a damaged value: %s", c.name, stderr)
 		}
-		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.stderr) || at == nil || at[2] == "0" && c.stdout != "" {
+		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.stderr) || at == nil ||
+			at[2] == "0" && c.stdout != "" {
 			t.Errorf("%s: %q is not one line with an offset and %q", c.name, stderr, c.stderr)
 		}
 	}
@@ -204,7 +226,8 @@ func TestWaitsThreadReuse(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "in.nettrace")
 	must.Do(t, os.WriteFile(path, trace, 0o644))
 	stdout, stderr, code, _ := tool(t, "waits", path)
-	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "1 wait, 400.000 ms") || !strings.Contains(stdout, "1 wait is unreliable") {
+	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "1 wait, 400.000 ms") ||
+		!strings.Contains(stdout, "1 wait is unreliable") {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)
 	}
 }

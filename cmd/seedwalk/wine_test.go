@@ -58,7 +58,8 @@ func windowsTool(t *testing.T) string {
 // wineTool runs the tool of Windows in dir.
 func wineTool(t *testing.T, dir string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	stdout, stderr, code = runIn(t, dir, env, append([]string{repo(t, "scripts/wine.sh"), "exec", windowsTool(t)}, args...)...)
+	stdout, stderr, code = runIn(t, dir, env,
+		append([]string{repo(t, "scripts/wine.sh"), "exec", windowsTool(t)}, args...)...)
 	return stdout, needs.WithoutWine(t, stderr), code
 }
 
@@ -80,7 +81,8 @@ func runIn(t *testing.T, dir string, env []string, argv ...string) (stdout, stde
 	if ctx.Err() != nil || err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%v: %v %v", argv, err, ctx.Err())
 	}
-	return strings.ReplaceAll(out.String(), "\r\n", "\n"), strings.ReplaceAll(errOut.String(), "\r\n", "\n"), cmd.ProcessState.ExitCode()
+	return strings.ReplaceAll(out.String(), "\r\n", "\n"),
+		strings.ReplaceAll(errOut.String(), "\r\n", "\n"), cmd.ProcessState.ExitCode()
 }
 
 // repo is the path of a file of the project.
@@ -118,15 +120,19 @@ func TestWineSameAsLinux(t *testing.T) {
 	dir := tinyFolder(t, tinyRow)
 	tiny, broken := filepath.Join(dir, "x86_64_tiny.elf"), filepath.Join(dir, "broken.so")
 	for _, args := range [][]string{
-		{"--help"}, {"version"}, {"nonsense"}, {"info", "--check", core}, {"info", "--json", core}, {"info", core, "--at", "0x15a160"},
+		{"--help"}, {"version"}, {"nonsense"}, {"info", "--check", core}, {"info", "--json", core},
+		{"info", core, "--at", "0x15a160"},
 		{"info", tiny, "--at", "outer"}, {"info", "--check", broken}, {"info", filepath.Join(dir, "text")},
-		{"replay", dir}, {"replay", "--json", repo(t, "testkit/testdata/pe")}, {"sim", "--scenario", "two-samplers", "--broken", "--trace"},
+		{"replay", dir}, {"replay", "--json", repo(t, "testkit/testdata/pe")},
+		{"sim", "--scenario", "two-samplers", "--broken", "--trace"},
 	} {
 		name := strings.Join(args, " ")
 		out, errOut, code := runIn(t, ".", nil, append([]string{own}, args...)...)
 		wout, werr, wcode := wineTool(t, ".", nil, args...)
-		if code != wcode || sameEverywhere(out) != sameEverywhere(wout) || sameEverywhere(errOut) != sameEverywhere(werr) {
-			t.Errorf("%s: exit code %d, under Wine %d\n%s%s\nWine:\n%s%s", name, code, wcode, out, errOut, wout, werr)
+		if code != wcode || sameEverywhere(out) != sameEverywhere(wout) ||
+			sameEverywhere(errOut) != sameEverywhere(werr) {
+			t.Errorf("%s: exit code %d, under Wine %d\n%s%s\nWine:\n%s%s", name, code,
+				wcode, out, errOut, wout, werr)
 		}
 		if out+errOut == "" {
 			t.Errorf("%s says nothing", name)
@@ -146,8 +152,10 @@ func TestWineDoctorGolden(t *testing.T) {
 	}
 	export := []string{"DllGetClassObject"}
 	file("ready.dll", peasm.Image{DLL: true, Exports: export}.Bytes())
-	file("missing.dll", peasm.Image{DLL: true, Exports: export, Imports: map[string][]string{"no-such.dll": {"F"}}}.Bytes())
-	file("function.dll", peasm.Image{DLL: true, Exports: export, Imports: map[string][]string{"kernel32.dll": {"NoSuchFunction", "Sleep"}}}.Bytes())
+	file("missing.dll", peasm.Image{DLL: true, Exports: export,
+		Imports: map[string][]string{"no-such.dll": {"F"}}}.Bytes())
+	file("function.dll", peasm.Image{DLL: true, Exports: export,
+		Imports: map[string][]string{"kernel32.dll": {"NoSuchFunction", "Sleep"}}}.Bytes())
 	file("bits32.dll", peasm.Image{Machine: 0x14c, DLL: true, Exports: export}.Bytes())
 	file("bits32.exe", peasm.Image{Machine: 0x14c}.Bytes())
 	file("framework.exe", peasm.Image{Machine: 0x14c, Managed: true}.Bytes())
@@ -166,22 +174,28 @@ func TestWineDoctorGolden(t *testing.T) {
 		env, args     []string
 		code          int
 	}{
-		{"all is well, and a profiler of the Framework", "ready.dll", []string{dotnet("8.0.11"), "COR_ENABLE_PROFILING=1", "COR_PROFILER=" + other}, nil, 0},
+		{"all is well, and a profiler of the Framework", "ready.dll",
+			[]string{dotnet("8.0.11"), "COR_ENABLE_PROFILING=1", "COR_PROFILER=" + other}, nil, 0},
 		{"a Linux library, and a 32-bit command", "", nil, []string{"bits32.exe"}, 1},
-		{"a DLL that is missing, another profiler, and a Framework command", "missing.dll", []string{"CoreCLR_Enable_Profiling=1", "CORECLR_PROFILER=" + other}, []string{"framework.exe"}, 1},
-		{"a function that is missing, diagnostics off, and no such command", "function.dll", []string{"DOTNET_EnableDiagnostics=0"}, []string{"none.exe"}, 1},
+		{"a DLL that is missing, another profiler, and a Framework command", "missing.dll",
+			[]string{"CoreCLR_Enable_Profiling=1", "CORECLR_PROFILER=" + other},
+			[]string{"framework.exe"}, 1},
+		{"a function that is missing, diagnostics off, and no such command", "function.dll",
+			[]string{"DOTNET_EnableDiagnostics=0"}, []string{"none.exe"}, 1},
 		{"an old runtime, and a 32-bit library", "bits32.dll", []string{dotnet("1.1.13")}, nil, 1},
 	} {
 		library := c.library
 		if library == "" {
 			library = file("linux.dll", must.Get(os.ReadFile(native(t)))(t))
 		}
-		out, errOut, code := wineTool(t, dir, append([]string{"DOTNET_ROOT="}, c.env...), append([]string{"doctor", "--profiler", library, "--"}, c.args...)...)
+		out, errOut, code := wineTool(t, dir, append([]string{"DOTNET_ROOT="}, c.env...),
+			append([]string{"doctor", "--profiler", library, "--"}, c.args...)...)
 		if code != c.code || errOut != "" {
 			t.Errorf("%s: exit code %d, %s\n%s", c.name, code, errOut, out)
 		}
 		out = machineBound.ReplaceAllString(out, "Wine N, which calls itself Windows N, amd64, N CPUs")
-		out = strings.ReplaceAll(strings.ReplaceAll(out, dir+"/", ""), "Z:"+strings.ReplaceAll(dir, "/", `\`)+`\`, "")
+		out = strings.ReplaceAll(strings.ReplaceAll(out, dir+"/", ""),
+			"Z:"+strings.ReplaceAll(dir, "/", `\`)+`\`, "")
 		b.WriteString("# " + c.name + "\n" + out + "\n")
 	}
 	golden.Check(t, filepath.Join("testdata", "doctor-windows.txt"), b.String())

@@ -40,7 +40,8 @@ func TestWord(t *testing.T) {
 func TestRun(t *testing.T) {
 	w := New(Run{0x1000, bytes(64, 0)}, Run{0x2000, bytes(16, 100)}, Run{0x2010, bytes(8, 200)})
 	for _, c := range []struct{ addr, run uint64 }{
-		{0x1000, 0x1000}, {0x1038, 0x1000}, {0x1039, 0}, {0xfff, 0}, {0x2008, 0x2000}, {0x2009, 0}, {0x2010, 0x2010}, {0x2018, 0}, {^uint64(3), 0},
+		{0x1000, 0x1000}, {0x1038, 0x1000}, {0x1039, 0}, {0xfff, 0}, {0x2008, 0x2000}, {0x2009, 0},
+		{0x2010, 0x2010}, {0x2018, 0}, {^uint64(3), 0},
 	} {
 		if r, ok := w.Run(c.addr); r.Addr != c.run || ok != (c.run != 0) || ok && len(r.Data) == 0 {
 			t.Errorf("%#x: %#x %v, want %#x", c.addr, r.Addr, ok, c.run)
@@ -89,7 +90,8 @@ func TestResetForgets(t *testing.T) {
 		t.Errorf("%#x %v", v, ok)
 	}
 	data := bytes(64, 0)
-	if n := testing.AllocsPerRun(100, func() { w.Reset(0x1000, data); w.Word(0x1010); w.Bytes(0x1010, 4) }); n != 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { w.Reset(0x1000, data); w.Word(0x1010); w.Bytes(0x1010, 4) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

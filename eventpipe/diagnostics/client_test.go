@@ -26,8 +26,10 @@ var runtimeProvider = Provider{Name: "Mi", Keywords: 0x40000004000, Level: 5}
 func TestCollectBytes(t *testing.T) {
 	const text = "03000000" + "4d0069000000"
 	for i, want := range []string{
-		"00000000" + "00010000" + "01000000" + "3800000000000000" + "01" + "01000000" + "0040000000040000" + "05000000" + text + "00000000" + "01" + "02000000" + "5100000052000000",
-		"00010000" + "01000000" + "3800000000000000" + "01" + "01000000" + "0040000000040000" + "05000000" + text + "00000000",
+		"00000000" + "00010000" + "01000000" + "3800000000000000" + "01" + "01000000" + "0040000000040000" +
+			"05000000" + text + "00000000" + "01" + "02000000" + "5100000052000000",
+		"00010000" + "01000000" + "3800000000000000" + "01" + "01000000" + "0040000000040000" + "05000000" +
+			text + "00000000",
 		"00010000" + "01000000" + "01" + "01000000" + "0040000000040000" + "05000000" + text + "00000000",
 	} {
 		p := runtimeProvider
@@ -37,7 +39,8 @@ func TestCollectBytes(t *testing.T) {
 			t.Errorf("version %d:\n%x, want\n%s", collectors[i].version, got, want)
 		}
 	}
-	if ids := []uint8{collectors[0].id, collectors[1].id, collectors[2].id}; !slices.Equal(ids, []uint8{6, 5, 3}) {
+	if ids := []uint8{collectors[0].id, collectors[1].id,
+		collectors[2].id}; !slices.Equal(ids, []uint8{6, 5, 3}) {
 		t.Errorf("ids on the wire: %v", ids)
 	}
 }
@@ -45,7 +48,8 @@ func TestCollectBytes(t *testing.T) {
 // TestFormatIsOne checks the format field of every command.
 func TestFormatIsOne(t *testing.T) {
 	at := map[int]int{5: 8, 4: 4, 2: 4}
-	for _, cfg := range []Config{{}, {BufferMB: 2, Rundown: 2, NoStacks: true}, {BufferMB: 3, Providers: []Provider{runtimeProvider, runtimeProvider}}} {
+	for _, cfg := range []Config{{}, {BufferMB: 2, Rundown: 2, NoStacks: true},
+		{BufferMB: 3, Providers: []Provider{runtimeProvider, runtimeProvider}}} {
 		for _, f := range collectors {
 			if got := binary.LittleEndian.Uint32(f.encode(&cfg)[at[f.version]:]); got != 1 {
 				t.Errorf("version %d asks for format %d", f.version, got)
@@ -55,8 +59,10 @@ func TestFormatIsOne(t *testing.T) {
 }
 
 func TestMessageBytes(t *testing.T) {
-	m, err := message(3, 1, encodeAttach(&Profiler{CLSID: [16]byte{1, 2, 15: 16}, Path: "/a", Data: []byte{7, 8}, Timeout: time.Second}))
-	const want = "444f544e45545f4950435f563100" + "3800" + "0301" + "0000" + "e8030000" + "01020000000000000000000000000010" + "03000000" + "2f0061000000" + "02000000" + "0708"
+	m, err := message(3, 1, encodeAttach(&Profiler{CLSID: [16]byte{1, 2, 15: 16}, Path: "/a",
+		Data: []byte{7, 8}, Timeout: time.Second}))
+	const want = "444f544e45545f4950435f563100" + "3800" + "0301" + "0000" + "e8030000" +
+		"01020000000000000000000000000010" + "03000000" + "2f0061000000" + "02000000" + "0708"
 	if hex.EncodeToString(m) != want || err != nil {
 		t.Errorf("%x, %v", m, err)
 	}
@@ -153,7 +159,10 @@ func TestErrorsEnd(t *testing.T) {
 }
 
 func TestStopIsOnAnotherConnection(t *testing.T) {
-	f := &fakeRuntime{answer: func(set, id uint8, body []byte) []byte { return ok(body[:min(8, len(body))]...) }}
+	f := &fakeRuntime{answer: func(set, id uint8,
+		body []byte) []byte {
+		return ok(body[:min(8, len(body))]...)
+	}}
 	c := NewClient(1, f.dial)
 	s := &Session{ID: 5, client: c}
 	must.Do(t, s.Stop())
@@ -198,7 +207,8 @@ func TestInfo(t *testing.T) {
 	}
 	f := &fakeRuntime{answer: func(set, id uint8, body []byte) []byte { return ok(p...) }}
 	got, err := NewClient(1, f.dial).Info()
-	if err != nil || got.PID != 77 || got.CommandLine != "app 1 2" || got.Version != "9.0.5" || got.PortableRID != "linux-x64" {
+	if err != nil || got.PID != 77 || got.CommandLine != "app 1 2" || got.Version != "9.0.5" ||
+		got.PortableRID != "linux-x64" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for n := range p {
@@ -222,7 +232,8 @@ func TestPort(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "p")
 	p, err := Listen(path)
 	if runtime.GOOS == "windows" {
-		if !errors.Is(err, ErrNoPort) || !strings.Contains(err.Error(), "DOTNET_DefaultDiagnosticPortSuspend") {
+		if !errors.Is(err, ErrNoPort) ||
+			!strings.Contains(err.Error(), "DOTNET_DefaultDiagnosticPortSuspend") {
 			t.Error(err)
 		}
 		return

@@ -80,7 +80,8 @@ func first(tmp string, pid int, start string) (path string) {
 	best := uint64(0)
 	for _, f := range found {
 		digits := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), prefix), "-socket")
-		if at, err := strconv.ParseUint(digits, 10, 64); err == nil && at >= least && (path == "" || at < best) {
+		if at, err := strconv.ParseUint(digits, 10, 64); err == nil && at >= least &&
+			(path == "" || at < best) {
 			path, best = f, at
 		}
 	}

@@ -74,9 +74,13 @@ func TestSocketOfEmulator(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			proc, tmp := tempdir.New(t), tempdir.New(t)
 			dir := filepath.Join(proc, "464")
-			files := map[string]string{filepath.Join(dir, "stat"): "464 (dotnet) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20",
+			files := map[string]string{filepath.Join(dir,
+				"stat"): "464 (dotnet) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20",
 				filepath.Join(dir, "environ"): "TMPDIR=" + tmp + "\x00"}
-			name := func(start string) string { return filepath.Join(tmp, "dotnet-diagnostic-464-"+start+"-socket") }
+			name := func(start string) string {
+				return filepath.Join(tmp,
+					"dotnet-diagnostic-464-"+start+"-socket")
+			}
 			for _, s := range c.sockets {
 				files[name(s)] = ""
 			}
@@ -123,7 +127,8 @@ func TestStopped(t *testing.T) {
 			return ours, nil
 		})
 		c.Timeout = 20 * time.Millisecond
-		if _, err := c.Info(); err == nil || !strings.HasSuffix(err.Error(), want) || name == "runs" && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := c.Info(); err == nil || !strings.HasSuffix(err.Error(), want) ||
+			name == "runs" && !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}

@@ -96,7 +96,8 @@ func (p *payload) text(s string) {
 func message(set, id uint8, p payload) ([]byte, error) {
 	size := headerSize + len(p)
 	if size > maxMessage {
-		return nil, &ReplyError{What: fmt.Sprintf("a command of %d bytes; there is room for %d", size, maxMessage)}
+		return nil, &ReplyError{What: fmt.Sprintf("a command of %d bytes; there is room for %d", size,
+			maxMessage)}
 	}
 	m := append([]byte(nil), magic...)
 	m = binary.LittleEndian.AppendUint16(m, uint16(size))
@@ -126,7 +127,8 @@ func readAnswer(r io.Reader) ([]byte, error) {
 	case set == setServer && id == answerError && len(body) >= 4:
 		return nil, HResult(binary.LittleEndian.Uint32(body))
 	default:
-		return nil, &ReplyError{What: fmt.Sprintf("an answer of set %#x, id %#x, %d bytes", set, id, len(body))}
+		return nil, &ReplyError{What: fmt.Sprintf("an answer of set %#x, id %#x, %d bytes", set,
+			id, len(body))}
 	}
 }
 

@@ -43,7 +43,8 @@ func Listen(path string) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{listener: l, path: path, known: map[[16]byte]chan net.Conn{}, fresh: make(chan *Client, 16), done: make(chan struct{})}
+	p := &Port{listener: l, path: path, known: map[[16]byte]chan net.Conn{},
+		fresh: make(chan *Client, 16), done: make(chan struct{})}
 	go p.serve()
 	return p, nil
 }
@@ -96,7 +97,8 @@ func (p *Port) greet(conn net.Conn) {
 		return
 	}
 	if isNew {
-		client := NewClient(int(binary.LittleEndian.Uint64(b[24:])), func() (io.ReadWriteCloser, error) { return p.take(conns) })
+		client := NewClient(int(binary.LittleEndian.Uint64(b[24:])),
+			func() (io.ReadWriteCloser, error) { return p.take(conns) })
 		select {
 		case p.fresh <- client:
 		case <-p.done:

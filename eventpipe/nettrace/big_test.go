@@ -28,7 +28,8 @@ type stream struct {
 
 func newStream(size int64) *stream {
 	s := &stream{w: nettracefile.New(nettracefile.Options{}), left: size}
-	s.w.Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 301}, nettracefile.Meta{ID: 2, Provider: "P", Event: 302})
+	s.w.Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 301},
+		nettracefile.Meta{ID: 2, Provider: "P", Event: 302})
 	return s
 }
 
@@ -67,7 +68,8 @@ func (s *stream) more() {
 		thread := i / 10 % 8
 		s.seq[thread]++
 		s.time += 1000
-		e := nettracefile.Event{Meta: uint32(i%2 + 1), Seq: s.seq[thread], Thread: uint64(thread + 1), Time: s.time, Stack: first + uint32(i%64), Payload: payload[:11]}
+		e := nettracefile.Event{Meta: uint32(i%2 + 1), Seq: s.seq[thread], Thread: uint64(thread + 1),
+			Time: s.time, Stack: first + uint32(i%64), Payload: payload[:11]}
 		if i%2 == 1 {
 			e.Payload = payload[:2]
 		}
@@ -113,7 +115,8 @@ func TestBig(t *testing.T) {
 	if most > 1<<20 {
 		t.Errorf("%d bytes held", most)
 	}
-	t.Logf("%d MB, %d events in %v (with making them); %d KB held at most", c.Bytes>>20, events, took, most>>10)
+	t.Logf("%d MB, %d events in %v (with making them); %d KB held at most",
+		c.Bytes>>20, events, took, most>>10)
 }
 
 // TestNoAllocation: an event in a loaded block costs no allocation.

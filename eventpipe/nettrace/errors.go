@@ -33,12 +33,17 @@ const (
 	numReasons
 )
 
-var reasons = [numReasons]string{"nothing", "the trace is empty", "this is no .nettrace trace", "the trace needs a newer reader",
-	"the trace is cut off", "the trace ends without its end mark", "the trace is damaged between blocks", "a block's size is impossible",
+var reasons = [numReasons]string{"nothing", "the trace is empty", "this is no .nettrace trace",
+	"the trace needs a newer reader",
+	"the trace is cut off", "the trace ends without its end mark", "the trace is damaged between blocks",
+	"a block's size is impossible",
 	"the trace's description is impossible", "bytes follow the end of the trace", "the trace cannot be read",
-	"padding is not zero", "a block's header is damaged", "an event is damaged", "a description of events is damaged",
-	"a block of stacks is damaged", "a sequence point is damaged", "a table of threads is damaged", "an event of a kind that was never described",
-	"an event's stack is lost", "an event's thread was never described", "a block of unknown kind was skipped", "the trace holds more than the reader's limits"}
+	"padding is not zero", "a block's header is damaged", "an event is damaged",
+	"a description of events is damaged",
+	"a block of stacks is damaged", "a sequence point is damaged", "a table of threads is damaged",
+	"an event of a kind that was never described",
+	"an event's stack is lost", "an event's thread was never described",
+	"a block of unknown kind was skipped", "the trace holds more than the reader's limits"}
 
 // String describes the reason for a message.
 func (r Reason) String() string {

@@ -200,8 +200,10 @@ func (r *Reader) deliver(payload []byte, at int64) bool {
 		r.counts.Restarts++
 	}
 	r.counts.Events++
-	*e = Event{Meta: meta, Thread: h.thread, CaptureThread: h.capture, Sequence: h.sequence, Lost: lost, Restart: restart,
-		Processor: h.processor, Timestamp: h.timestamp, StackID: h.stack, Labels: h.labels, Activity: h.activity, Related: h.related,
+	*e = Event{Meta: meta, Thread: h.thread, CaptureThread: h.capture,
+		Sequence: h.sequence, Lost: lost, Restart: restart,
+		Processor: h.processor, Timestamp: h.timestamp, StackID: h.stack, Labels: h.labels,
+		Activity: h.activity, Related: h.related,
 		Sorted: h.sorted, Payload: payload, Offset: at}
 	if meta == nil {
 		e.Meta = &unknown

@@ -47,7 +47,8 @@ func (r *Reader) define(m *Metadata, at int64) {
 // the data after them is optional.
 func (r *Reader) describe(payload []byte) (*Metadata, bool) {
 	b := buf.At(payload, 0)
-	m := &Metadata{ID: b.U32(), Provider: r.wide(&b), EventID: b.U32(), Name: r.wide(&b), Keywords: b.U64(), Version: b.U32(), Level: b.U32(), Fields: int(b.U32())}
+	m := &Metadata{ID: b.U32(), Provider: r.wide(&b), EventID: b.U32(), Name: r.wide(&b), Keywords: b.U64(),
+		Version: b.U32(), Level: b.U32(), Fields: int(b.U32())}
 	if !b.OK() || m.ID == 0 {
 		return nil, false
 	}

@@ -65,7 +65,8 @@ type Reader struct {
 
 // NewReader returns a Reader of r's bytes, which it reads as they come.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{src: source{r: bufio.NewReaderSize(r, 1<<16)}, metadata: map[uint32]*Metadata{}, names: map[string]string{},
+	return &Reader{src: source{r: bufio.NewReaderSize(r, 1<<16)},
+		metadata: map[uint32]*Metadata{}, names: map[string]string{},
 		threads: sequences{last: map[uint64]*uint32{}}, table: map[uint64]threadInfo{},
 		counters: map[threadIDs]uint64{}}
 }

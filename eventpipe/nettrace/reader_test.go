@@ -57,8 +57,9 @@ func read(in io.Reader) (out result) {
 			continue
 		}
 		e := r.Event()
-		out.Events = append(out.Events, seen{e.Meta.Provider, e.Meta.EventID, e.Thread, e.CaptureThread, e.Sequence, e.Lost, e.Restart,
-			e.Timestamp, e.Stack.Append(nil), e.StackLost, e.Sorted, string(e.Payload), e.Activity})
+		out.Events = append(out.Events,
+			seen{e.Meta.Provider, e.Meta.EventID, e.Thread, e.CaptureThread, e.Sequence, e.Lost, e.Restart,
+				e.Timestamp, e.Stack.Append(nil), e.StackLost, e.Sorted, string(e.Payload), e.Activity})
 	}
 }
 
@@ -74,7 +75,8 @@ func forms() (out []form) {
 		for _, size := range []int{4, 8} {
 			for _, plain := range []bool{false, true} {
 				out = append(out, form{fmt.Sprintf("V%d, pointers of %d, plain %v", version, size, plain),
-					nettracefile.Options{Version: version, PointerSize: size, Plain: plain, PID: 77, Ticks: 1000}})
+					nettracefile.Options{Version: version, PointerSize: size,
+						Plain: plain, PID: 77, Ticks: 1000}})
 			}
 		}
 	}
@@ -85,13 +87,17 @@ func forms() (out []form) {
 func sample(o nettracefile.Options) *nettracefile.Writer {
 	w := nettracefile.New(o)
 	if o.Version >= 6 {
-		w.Threads(nettracefile.Thread6{Index: 5, PID: 77, TID: 5, Name: "five"}, nettracefile.Thread6{Index: 300, PID: 77, TID: 300})
+		w.Threads(nettracefile.Thread6{Index: 5, PID: 77, TID: 5, Name: "five"},
+			nettracefile.Thread6{Index: 300, PID: 77, TID: 300})
 	}
-	w.Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 301, Keywords: 1 << 42, Version: 3, Level: 5, Opcode: 7, ExtraTag: true},
-		nettracefile.Meta{ID: 2, Provider: "Ünï𝄞", Event: 302, Name: "N", Fields: []string{"a", "b"}, ExtraField: o.Version < 6})
+	w.Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 301, Keywords: 1 << 42, Version: 3,
+		Level: 5, Opcode: 7, ExtraTag: true},
+		nettracefile.Meta{ID: 2, Provider: "Ünï𝄞", Event: 302, Name: "N",
+			Fields: []string{"a", "b"}, ExtraField: o.Version < 6})
 	w.Stacks(1, []uint64{0x1000, 0x2000}, nil, []uint64{0x7fff0000})
 	w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 5, Stack: 1, Time: 2000, Payload: []byte("hello")},
-		nettracefile.Event{Meta: 2, Seq: 2, Thread: 5, Stack: 2, Time: 2010, Sorted: true, Payload: []byte("hell!")},
+		nettracefile.Event{Meta: 2, Seq: 2, Thread: 5, Stack: 2, Time: 2010,
+			Sorted: true, Payload: []byte("hell!")},
 		nettracefile.Event{Meta: 2, Seq: 1, Thread: 300, Stack: 3, Time: 1990, Payload: nil},
 		nettracefile.Event{Meta: 1, Seq: 5, Thread: 300, Stack: 3, Time: 2100, Payload: []byte{1}})
 	w.Point(3000, nettracefile.ThreadSeq{Thread: 5, Seq: 2}, nettracefile.ThreadSeq{Thread: 300, Seq: 7})
@@ -104,10 +110,12 @@ func sample(o nettracefile.Options) *nettracefile.Writer {
 func wantSample() []seen {
 	const u = "Ünï𝄞"
 	return []seen{
-		{Provider: "P", ID: 301, Thread: 5, Capture: 5, Seq: 1, Time: 2000, Stack: []uint64{0x1000, 0x2000}, Payload: "hello"},
+		{Provider: "P", ID: 301, Thread: 5, Capture: 5, Seq: 1, Time: 2000,
+			Stack: []uint64{0x1000, 0x2000}, Payload: "hello"},
 		{Provider: u, ID: 302, Thread: 5, Capture: 5, Seq: 2, Time: 2010, Sorted: true, Payload: "hell!"},
 		{Provider: u, ID: 302, Thread: 300, Capture: 300, Seq: 1, Time: 1990, Stack: []uint64{0x7fff0000}},
-		{Provider: "P", ID: 301, Thread: 300, Capture: 300, Seq: 5, Lost: 3, Time: 2100, Stack: []uint64{0x7fff0000}, Payload: "\x01"},
+		{Provider: "P", ID: 301, Thread: 300, Capture: 300, Seq: 5, Lost: 3, Time: 2100,
+			Stack: []uint64{0x7fff0000}, Payload: "\x01"},
 		{Provider: "P", ID: 301, Thread: 5, Capture: 5, Seq: 3, Time: 4000, Stack: []uint64{0x3000}},
 		{Provider: "P", ID: 301, Thread: 300, Capture: 5, Seq: 4, Time: 4001, StackLost: true},
 	}
@@ -124,14 +132,17 @@ func TestRoundTrip(t *testing.T) {
 			if d := cmptest.Diff(wantSample(), got.Events); d != "" {
 				t.Fatal(d)
 			}
-			if !slices.Equal(got.Points, []uint64{3000}) || !slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}) {
+			if !slices.Equal(got.Points, []uint64{3000}) ||
+				!slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}) {
 				t.Errorf("points %v, lost %v", got.Points, got.Lost)
 			}
-			if tr := got.Trace; tr.PointerSize != f.opt.PointerSize || tr.ProcessID != 77 || tr.Frequency != 1e9 || tr.Ticks != 1000 ||
+			if tr := got.Trace; tr.PointerSize != f.opt.PointerSize || tr.ProcessID != 77 ||
+				tr.Frequency != 1e9 || tr.Ticks != 1000 ||
 				tr.Start.Format("2006-01-02 15:04:05.000") != "2026-11-21 22:23:24.250" {
 				t.Errorf("trace %+v", tr)
 			}
-			if c := got.Counts; c.Lost != 5 || c.Events != 6 || c.Stacks != 4 || c.Points != 1 || c.Metadata != 2 || c.LostStacks != 1 || c.Bytes != int64(len(raw)) {
+			if c := got.Counts; c.Lost != 5 || c.Events != 6 || c.Stacks != 4 || c.Points != 1 ||
+				c.Metadata != 2 || c.LostStacks != 1 || c.Bytes != int64(len(raw)) {
 				t.Errorf("counts %+v", c)
 			}
 			if d := cmptest.Diff(got, read(iotest.OneByteReader(bytes.NewReader(raw)))); d != "" {
@@ -156,7 +167,8 @@ func TestTruncated(t *testing.T) {
 			if e.Reason != nettrace.Truncated && e.Reason != nettrace.NoEnd && e.Reason != nettrace.Empty {
 				t.Fatalf("%s, cut at %d: %v", f.name, n, got.Err)
 			}
-			if d := cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...), got.Events); len(got.Events) < last || d != "" {
+			if d := cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...),
+				got.Events); len(got.Events) < last || d != "" {
 				t.Fatalf("%s, cut at %d: %d events after %d\n%s", f.name, n, len(got.Events), last, d)
 			}
 			last = len(got.Events)
@@ -201,34 +213,68 @@ func TestBad(t *testing.T) {
 		{"pointers of 3", patch(body+32, 3), nettrace.BadTrace, 0, 0},
 		{"frequency 0", patch(body+24, 0, 0, 0, 0, 0, 0, 0, 0), nettrace.BadTrace, 0, 0},
 		{"frequency below 0", patch(body+31, 255), nettrace.BadTrace, 0, 0},
-		{"a block before the description", slices.Concat(trace[:32], v4().Metadata(meta).Bytes()[len(trace):]), nettrace.BadFraming, 0, 0},
+		{"a block before the description",
+			slices.Concat(trace[:32], v4().Metadata(meta).Bytes()[len(trace):]), nettrace.BadFraming, 0, 0},
 		{"two descriptions", slices.Concat(trace, trace[32:]), nettrace.BadTrace, 0, 0},
-		{"a block of 4 GB", v4().Raw(5, 5, 1, 2, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0).Raw([]byte("SPBlock\x06\xff\xff\xff\xff")...).Bytes(), nettrace.BadSize, 0, 0},
-		{"a swapped size", v4().Raw(5, 5, 1, 2, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0).Raw([]byte("SPBlock\x06\x00\x00\x01\x00\x10")...).Bytes(), nettrace.Truncated, nettrace.BadPadding, 0},
+		{"a block of 4 GB", v4().Raw(5, 5, 1, 2, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0,
+			0).Raw([]byte("SPBlock\x06\xff\xff\xff\xff")...).Bytes(), nettrace.BadSize, 0, 0},
+		{"a swapped size", v4().Raw(5, 5, 1, 2, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0,
+			0).Raw([]byte("SPBlock\x06\x00\x00\x01\x00\x10")...).Bytes(),
+			nettrace.Truncated, nettrace.BadPadding, 0},
 		{"empty block", v4().Block("EventBlock", nil).End().Bytes(), 0, nettrace.BadBlock, 0},
-		{"header below 20", v4().Block("EventBlock", make([]byte, 40)).End().Bytes(), 0, nettrace.BadBlock, 0},
-		{"header above its block", v4().Block("EventBlock", append([]byte{200, 0}, make([]byte, 40)...)).End().Bytes(), 0, nettrace.BadBlock, 0},
-		{"unknown block", v4().Block("Novel", []byte("abc")).Metadata(meta).Events(event).End().Bytes(), 0, nettrace.UnknownBlock, 1},
-		{"unknown block, version 6", v6().Threads(nettracefile.Thread6{Index: 1, TID: 1}).Block6(99, []byte("abc")).Metadata(meta).Events(event).End().Bytes(), 0, nettrace.UnknownBlock, 1},
-		{"label lists, version 6", v6().Threads(nettracefile.Thread6{Index: 1, TID: 1}).Block6(8, []byte("abc")).Metadata(meta).Events(event).End().Bytes(), 0, 0, 1},
-		{"version 7", []byte("Nettrace\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00"), nettrace.TooNew, 0, 0},
-		{"version 5 with a header of 6", []byte("Nettrace\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00"), nettrace.NotNettrace, 0, 0},
-		{"a thread never described", v6().Metadata(meta).Events(event).End().Bytes(), 0, nettrace.NoThread, 1},
+		{"header below 20", v4().Block("EventBlock", make([]byte, 40)).End().Bytes(), 0,
+			nettrace.BadBlock, 0},
+		{"header above its block",
+			v4().Block("EventBlock", append([]byte{200, 0}, make([]byte, 40)...)).End().Bytes(), 0,
+			nettrace.BadBlock, 0},
+		{"unknown block", v4().Block("Novel", []byte("abc")).Metadata(meta).Events(event).End().Bytes(), 0,
+			nettrace.UnknownBlock, 1},
+		{"unknown block, version 6",
+			v6().Threads(nettracefile.Thread6{Index: 1, TID: 1}).Block6(99,
+				[]byte("abc")).Metadata(meta).Events(event).End().Bytes(), 0, nettrace.UnknownBlock, 1},
+		{"label lists, version 6",
+			v6().Threads(nettracefile.Thread6{Index: 1, TID: 1}).Block6(8,
+				[]byte("abc")).Metadata(meta).Events(event).End().Bytes(), 0, 0, 1},
+		{"version 7", []byte("Nettrace\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00"),
+			nettrace.TooNew, 0, 0},
+		{"version 5 with a header of 6",
+			[]byte("Nettrace\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00"), nettrace.NotNettrace, 0, 0},
+		{"a thread never described",
+			v6().Metadata(meta).Events(event).End().Bytes(), 0, nettrace.NoThread, 1},
 		{"a kind never described", v4().Events(event).End().Bytes(), 0, nettrace.NoMetadata, 1},
-		{"a long number", v4().Metadata(meta).Block("EventBlock", append(head(), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 1)).Events(event).End().Bytes(), 0, nettrace.BadEvent, 1},
-		{"a number without end", v4().Metadata(meta).Block("EventBlock", append(head(), 0, 0x80, 0x80)).Events(event).End().Bytes(), 0, nettrace.BadEvent, 1},
-		{"a payload past its block", v4().Metadata(meta).Block("EventBlock", append(head(), 128, 0, 100, 1, 2, 3)).Events(event).End().Bytes(), 0, nettrace.BadEvent, 1},
-		{"a stack that is not whole", v4().Block("StackBlock", []byte{1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3}).End().Bytes(), 0, nettrace.BadStacks, 0},
-		{"a stack past its block", v4().Block("StackBlock", []byte{1, 0, 0, 0, 1, 0, 0, 0, 255, 255, 255, 255, 1, 2, 3}).End().Bytes(), 0, nettrace.BadStacks, 0},
-		{"4 G threads", v4().Block("SPBlock", []byte{1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255}).End().Bytes(), 0, nettrace.BadPoint, 0},
-		{"a name without a zero", v4().Block("MetadataBlock", append(head(), 128, 0, 7, 1, 0, 0, 0, 'a', 0, 'b')).End().Bytes(), 0, nettrace.BadMetadata, 0},
+		{"a long number", v4().Metadata(meta).Block("EventBlock",
+			append(head(), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 1)).Events(event).End().Bytes(), 0,
+			nettrace.BadEvent, 1},
+		{"a number without end",
+			v4().Metadata(meta).Block("EventBlock",
+				append(head(), 0, 0x80, 0x80)).Events(event).End().Bytes(), 0, nettrace.BadEvent, 1},
+		{"a payload past its block",
+			v4().Metadata(meta).Block("EventBlock",
+				append(head(), 128, 0, 100, 1, 2, 3)).Events(event).End().Bytes(), 0, nettrace.BadEvent, 1},
+		{"a stack that is not whole",
+			v4().Block("StackBlock", []byte{1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3}).End().Bytes(), 0,
+			nettrace.BadStacks, 0},
+		{"a stack past its block",
+			v4().Block("StackBlock",
+				[]byte{1, 0, 0, 0, 1, 0, 0, 0, 255, 255, 255, 255, 1, 2, 3}).End().Bytes(), 0,
+			nettrace.BadStacks, 0},
+		{"4 G threads", v4().Block("SPBlock",
+			[]byte{1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255}).End().Bytes(), 0, nettrace.BadPoint, 0},
+		{"a name without a zero",
+			v4().Block("MetadataBlock", append(head(), 128, 0, 7, 1, 0, 0, 0, 'a', 0, 'b')).End().Bytes(), 0,
+			nettrace.BadMetadata, 0},
 		{"bytes after the end", v4().End().Raw(1, 2, 3).Bytes(), 0, nettrace.Trailing, 0},
-		{"two traces", slices.Concat(v4().Metadata(meta).Events(event).End().Bytes(), trace), 0, nettrace.Trailing, 1},
+		{"two traces", slices.Concat(v4().Metadata(meta).Events(event).End().Bytes(), trace), 0,
+			nettrace.Trailing, 1},
 		{"no end mark", v4().Metadata(meta).Events(event).Bytes(), nettrace.NoEnd, 0, 1},
 		{"no end mark, version 6", v6().Bytes(), nettrace.NoEnd, 0, 0},
-		{"block of version 6 before the description", []byte("Nettrace\x00\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02"), nettrace.BadFraming, 0, 0},
-		{"a bad row, version 6", v6().Block6(3, []byte{0, 0, 2, 0, 1, 9}).End().Bytes(), 0, nettrace.BadMetadata, 0},
-		{"a bad thread, version 6", v6().Block6(6, []byte{2, 0, 1, 1, 9}).End().Bytes(), 0, nettrace.BadThreads, 0},
+		{"block of version 6 before the description",
+			[]byte("Nettrace\x00\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02"),
+			nettrace.BadFraming, 0, 0},
+		{"a bad row, version 6",
+			v6().Block6(3, []byte{0, 0, 2, 0, 1, 9}).End().Bytes(), 0, nettrace.BadMetadata, 0},
+		{"a bad thread, version 6",
+			v6().Block6(6, []byte{2, 0, 1, 1, 9}).End().Bytes(), 0, nettrace.BadThreads, 0},
 	} {
 		got := readAll(c.in)
 		var e *nettrace.Error
@@ -252,13 +298,15 @@ func head() []byte { return append([]byte{20, 0, 1, 0}, make([]byte, 16)...) }
 
 func TestPadding(t *testing.T) {
 	empty := make([]byte, 8) // the second block begins where it needs padding
-	raw := nettracefile.New(nettracefile.Options{}).Block("StackBlock", empty).Block("StackBlock", empty).End().Bytes()
+	raw := nettracefile.New(nettracefile.Options{}).Block("StackBlock", empty).Block("StackBlock",
+		empty).End().Bytes()
 	i := bytes.LastIndex(raw, []byte("StackBlock")) + len("StackBlock") + 1 + 4
 	if i%4 == 0 {
 		t.Fatal("the second block needs no padding")
 	}
 	raw[i] = 1
-	if got := readAll(raw); got.Err != io.EOF || !slices.Equal(got.Faults, []nettrace.Reason{nettrace.BadPadding}) {
+	if got := readAll(raw); got.Err != io.EOF ||
+		!slices.Equal(got.Faults, []nettrace.Reason{nettrace.BadPadding}) {
 		t.Errorf("%v %v", got.Err, got.Faults)
 	}
 }
@@ -273,10 +321,13 @@ func TestSequence(t *testing.T) {
 		{"whole", []uint32{1, 2, 3}, []uint32{0, 0, 0}, []bool{false, false, false}},
 		{"began late", []uint32{4, 5}, []uint32{3, 0}, []bool{false, false}},
 		{"gap", []uint32{1, 5, 6}, []uint32{0, 3, 0}, []bool{false, false, false}},
-		{"the id is used again", []uint32{1, 2, 1, 2}, []uint32{0, 0, 0, 0}, []bool{false, false, true, false}},
-		{"used again, its first events lost", []uint32{1, 200, 3}, []uint32{0, 198, 2}, []bool{false, false, true}},
+		{"the id is used again", []uint32{1, 2, 1, 2}, []uint32{0, 0, 0, 0},
+			[]bool{false, false, true, false}},
+		{"used again, its first events lost", []uint32{1, 200, 3},
+			[]uint32{0, 198, 2}, []bool{false, false, true}},
 	} {
-		w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 1})
+		w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1,
+			Provider: "P", Event: 1})
 		for _, s := range c.seqs {
 			w.Events(nettracefile.Event{Meta: 1, Seq: s, Thread: 9, Time: 5})
 		}
@@ -305,9 +356,15 @@ func TestThreads6(t *testing.T) {
 		reported int64
 	}{
 		{"nothing happens", func(w *nettracefile.Writer) {}, 3, 3, 0, false, 0},
-		{"threads are forgotten and told anew", func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(3, 1, 77)) }, 3, 3, 0, false, 0},
-		{"told anew under another index", func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 3, 0, false, 0},
-		{"told anew, events lost between", func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 9, 6, false, 6},
+		{"threads are forgotten and told anew",
+			func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(3, 1, 77)) }, 3, 3,
+			0, false, 0},
+		{"told anew under another index",
+			func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 3,
+			0, false, 0},
+		{"told anew, events lost between",
+			func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 9,
+			6, false, 6},
 		{"removed, its id used again", func(w *nettracefile.Writer) {
 			w.Remove(nettracefile.ThreadSeq{Thread: 3, Seq: 2}).Threads(thread(4, 1, 77))
 		}, 4, 1, 0, true, 0},
@@ -317,13 +374,16 @@ func TestThreads6(t *testing.T) {
 		{"removed with events lost", func(w *nettracefile.Writer) {
 			w.Remove(nettracefile.ThreadSeq{Thread: 3, Seq: 9}).Threads(thread(4, 2, 77))
 		}, 4, 1, 0, false, 7},
-		{"the index is used again without a word", func(w *nettracefile.Writer) { w.Threads(thread(3, 1, 78)) }, 3, 1, 0, false, 0},
+		{"the index is used again without a word",
+			func(w *nettracefile.Writer) { w.Threads(thread(3, 1, 78)) }, 3, 1, 0, false, 0},
 		{"a point before the threads are forgotten", func(w *nettracefile.Writer) {
 			w.PointFlags(7, flush, nettracefile.ThreadSeq{Thread: 3, Seq: 4}).Threads(thread(3, 1, 77))
 		}, 3, 5, 0, false, 2},
 	} {
-		w := nettracefile.New(nettracefile.Options{Version: 6}).Threads(thread(3, 1, 77)).Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 1})
-		w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 3, Time: 5}, nettracefile.Event{Meta: 1, Seq: 2, Thread: 3, Time: 6})
+		w := nettracefile.New(nettracefile.Options{Version: 6}).Threads(thread(3, 1,
+			77)).Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 1})
+		w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 3, Time: 5},
+			nettracefile.Event{Meta: 1, Seq: 2, Thread: 3, Time: 6})
 		c.between(w)
 		w.Events(nettracefile.Event{Meta: 1, Seq: c.seq, Thread: c.index, Time: 8})
 		got := readAll(w.End().Bytes())
@@ -343,7 +403,8 @@ func TestSequenceWrap(t *testing.T) {
 		w.Events(nettracefile.Event{Meta: 1, Seq: s, Thread: 9, Time: 5})
 	}
 	got := readAll(w.End().Bytes())
-	if got.Counts.Restarts != 0 || got.Events[5].Lost != 0 || got.Events[6].Lost != 0 || got.Counts.Lost != 1<<32-1-5 {
+	if got.Counts.Restarts != 0 || got.Events[5].Lost != 0 || got.Events[6].Lost != 0 ||
+		got.Counts.Lost != 1<<32-1-5 {
 		t.Errorf("%+v", got.Counts)
 	}
 }

@@ -29,7 +29,8 @@ type framingV4 struct{ begin byte }
 func (r *Reader) startV4(n uint32, begin byte) error {
 	at := r.src.off - 4
 	if int(n) != len(serialization) {
-		return &Error{Reason: NotNettrace, Offset: at, What: fmt.Sprintf("its header has a text of %d bytes, not %d", n, len(serialization))}
+		return &Error{Reason: NotNettrace, Offset: at,
+			What: fmt.Sprintf("its header has a text of %d bytes, not %d", n, len(serialization))}
 	}
 	text := make([]byte, n)
 	if _, err := r.src.full(text, "the trace's header"); err != nil {
@@ -54,7 +55,8 @@ func (f framingV4) next(r *Reader) error {
 	tag, err := r.src.u8("a block")
 	switch {
 	case err != nil && err.Reason == Truncated:
-		err.Reason, err.What = NoEnd, "the process may have ended without shutting its runtime down; the last events may be missing"
+		err.Reason, err.What = NoEnd,
+			"the process may have ended without shutting its runtime down; the last events may be missing"
 		return err
 	case err != nil:
 		return err
@@ -69,7 +71,9 @@ func (f framingV4) next(r *Reader) error {
 		return err
 	}
 	if o.minReader > newestReader {
-		return &Error{Reason: TooNew, Offset: at, What: fmt.Sprintf("%s of version %d needs a reader of version %d", o.name, o.version, o.minReader)}
+		return &Error{Reason: TooNew, Offset: at,
+			What: fmt.Sprintf("%s of version %d needs a reader of version %d",
+				o.name, o.version, o.minReader)}
 	}
 	if o.name == "Trace" || o.name == netperfFile {
 		err = r.traceV4(&o, f.begin)
@@ -103,7 +107,8 @@ func (r *Reader) objectHead(at int64, begin byte) (o object, err *Error) {
 		return o, err
 	}
 	if n == 0 || n > maxTypeName {
-		return o, &Error{Reason: BadFraming, Offset: r.src.off - 4, What: fmt.Sprintf("a type's name of %d bytes", n)}
+		return o, &Error{Reason: BadFraming, Offset: r.src.off - 4,
+			What: fmt.Sprintf("a type's name of %d bytes", n)}
 	}
 	name := make([]byte, n)
 	if _, err = r.src.full(name, what); err != nil {
@@ -117,7 +122,8 @@ func (r *Reader) tag(want byte, what string) *Error {
 	at := r.src.off
 	got, err := r.src.u8(what)
 	if err == nil && got != want {
-		return &Error{Reason: BadFraming, Offset: at, What: fmt.Sprintf("tag %d instead of %d in %s", got, want, what)}
+		return &Error{Reason: BadFraming, Offset: at,
+			What: fmt.Sprintf("tag %d instead of %d in %s", got, want, what)}
 	}
 	return err
 }
@@ -125,7 +131,8 @@ func (r *Reader) tag(want byte, what string) *Error {
 // traceV4 reads the object that describes the trace. It has neither size nor padding.
 func (r *Reader) traceV4(o *object, begin byte) *Error {
 	if (begin == tagBegin) != (o.version < 4) {
-		return &Error{Reason: BadTrace, Offset: o.at, What: fmt.Sprintf("version %d with tags of another", o.version)}
+		return &Error{Reason: BadTrace, Offset: o.at,
+			What: fmt.Sprintf("version %d with tags of another", o.version)}
 	}
 	var raw [48]byte
 	at, data := r.src.off, raw[:]
@@ -164,7 +171,8 @@ func (r *Reader) start(t Trace, at int64) *Error {
 	case t.PointerSize != 4 && t.PointerSize != 8:
 		return &Error{Reason: BadTrace, Offset: at, What: fmt.Sprintf("pointers of %d bytes", t.PointerSize)}
 	case t.Frequency == 0 || t.Frequency > 1<<62:
-		return &Error{Reason: BadTrace, Offset: at, What: fmt.Sprintf("a clock of %d ticks a second", int64(t.Frequency))}
+		return &Error{Reason: BadTrace, Offset: at,
+			What: fmt.Sprintf("a clock of %d ticks a second", int64(t.Frequency))}
 	}
 	r.trace, r.started = t, true
 	return nil

@@ -41,9 +41,11 @@ func (r *Reader) startV6() error {
 	}
 	switch {
 	case major > 6:
-		return &Error{Reason: TooNew, Offset: r.src.off - 8, What: fmt.Sprintf("its format is version %d", major)}
+		return &Error{Reason: TooNew, Offset: r.src.off - 8,
+			What: fmt.Sprintf("its format is version %d", major)}
 	case major < 6:
-		return &Error{Reason: NotNettrace, Offset: r.src.off - 8, What: fmt.Sprintf("its header says version %d", major)}
+		return &Error{Reason: NotNettrace, Offset: r.src.off - 8,
+			What: fmt.Sprintf("its header says version %d", major)}
 	}
 	r.frame = framingV6{}
 	return nil
@@ -102,7 +104,8 @@ func (r *Reader) blockV6(kind uint32, at int64) error {
 
 func (r *Reader) traceV6() *Error {
 	b := buf.At(r.data, 0)
-	t := Trace{Version: 6, Start: systemTime(&b), Ticks: b.U64(), Frequency: b.U64(), PointerSize: int(b.U32())}
+	t := Trace{Version: 6, Start: systemTime(&b), Ticks: b.U64(),
+		Frequency: b.U64(), PointerSize: int(b.U32())}
 	n := b.U32()
 	for i := uint32(0); i < n && b.OK(); i++ {
 		key, value := string(short(&b)), string(short(&b))

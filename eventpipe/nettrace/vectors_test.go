@@ -51,7 +51,8 @@ func TestVectors(t *testing.T) {
 		if *truth.File.Ends != (got.Err == io.EOF) || len(got.Faults) != 0 {
 			t.Errorf("%s: %v, faults %v", truth.Trace, got.Err, got.Faults)
 		}
-		if c.Events != truth.File.Events || c.Stacks != truth.File.Stacks || c.Points != truth.File.Points || c.Lost != truth.File.Lost ||
+		if c.Events != truth.File.Events || c.Stacks != truth.File.Stacks || c.Points != truth.File.Points ||
+			c.Lost != truth.File.Lost ||
 			got.Trace.PointerSize != truth.File.PointerSize || got.Trace.ProcessID != truth.PID {
 			t.Errorf("%s: %+v, want %+v", truth.Trace, c, truth.File)
 		}

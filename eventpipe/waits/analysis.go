@@ -75,7 +75,8 @@ type event = nettrace.Event
 
 // New returns an empty Analysis.
 func New() *Analysis {
-	return &Analysis{Names: NewNames(), threads: map[threadKey]*thread{}, stacks: map[string]StackID{}, raw: []string{""},
+	return &Analysis{Names: NewNames(), threads: map[threadKey]*thread{},
+		stacks: map[string]StackID{}, raw: []string{""},
 		groups: map[GroupKey]*Group{}, nativeIDs: map[string]int32{}}
 }
 
@@ -163,7 +164,8 @@ func (a *Analysis) event(e *event) {
 		a.OnEvent(kind, e)
 	}
 	switch {
-	case kind == clrevent.ContentionStart, kind == clrevent.ContentionStop, kind == clrevent.WaitStart, kind == clrevent.WaitStop:
+	case kind == clrevent.ContentionStart, kind == clrevent.ContentionStop,
+		kind == clrevent.WaitStart, kind == clrevent.WaitStop:
 		if !a.pair(t, kind, e) {
 			a.BadPayloads++
 			note(&a.badAt, e.Offset)
@@ -299,7 +301,8 @@ func (a *Analysis) Partial() (out []string) {
 		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be, the first at offset %d", a.BadPayloads, a.badAt))
 	}
 	if a.Backwards > 0 {
-		out = append(out, fmt.Sprintf("%d times a thread's clock goes back, first at offset %d", a.Backwards, a.backAt))
+		out = append(out, fmt.Sprintf("%d times a thread's clock goes back, first at offset %d",
+			a.Backwards, a.backAt))
 	}
 	return out
 }

@@ -31,7 +31,8 @@ type dense struct {
 
 func newDense(size int) *dense {
 	w := nettracefile.New(nettracefile.Options{}).Metadata(
-		nettracefile.Meta{ID: 1, Provider: "Microsoft-Windows-DotNETRuntime", Event: 301}, nettracefile.Meta{ID: 2, Provider: "Microsoft-Windows-DotNETRuntime", Event: 302})
+		nettracefile.Meta{ID: 1, Provider: "Microsoft-Windows-DotNETRuntime", Event: 301},
+		nettracefile.Meta{ID: 2, Provider: "Microsoft-Windows-DotNETRuntime", Event: 302})
 	w.Stacks(1) // a piece begins and ends after such a block, so that it needs the same padding
 	d := &dense{in: bytes.Clone(w.Bytes()), left: size, now: denseStart}
 	w.Reset()
@@ -48,7 +49,8 @@ func newDense(size int) *dense {
 	w.Stacks(1, stacks...)
 	events := make([]nettracefile.Event, 40000) // 20 threads start to wait, then each continues
 	for i := range events {
-		e := nettracefile.Event{Meta: 1, Thread: uint64(i%20 + 10), Seq: uint32(i/20 + 1), Time: denseStart + uint64(i)*1000, Stack: uint32(i/40*7%500 + 1), Payload: make([]byte, 11)}
+		e := nettracefile.Event{Meta: 1, Thread: uint64(i%20 + 10), Seq: uint32(i/20 + 1),
+			Time: denseStart + uint64(i)*1000, Stack: uint32(i/40*7%500 + 1), Payload: make([]byte, 11)}
 		if i/20%2 == 1 {
 			e.Meta, e.Stack, e.Payload = 2, 0, make([]byte, 2)
 		}
@@ -90,8 +92,10 @@ func TestBig(t *testing.T) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	count, _ := a.Total()
-	t.Logf("%d MB in %v, %v of CPU time: %.0f MB/s of a core, %d MB of memory, %d waits", *big, took, used, float64(*big)/used.Seconds(), m.Sys>>20, count)
-	if pairs := a.Counts.Events / 2; m.Sys > 200<<20 || count != pairs || a.Backwards+a.Orphans+a.Unreliable > 0 {
+	t.Logf("%d MB in %v, %v of CPU time: %.0f MB/s of a core, %d MB of memory, %d waits", *big, took, used,
+		float64(*big)/used.Seconds(), m.Sys>>20, count)
+	if pairs := a.Counts.Events / 2; m.Sys > 200<<20 || count != pairs ||
+		a.Backwards+a.Orphans+a.Unreliable > 0 {
 		t.Errorf("%d MB of memory; %d waits of %d; %v", m.Sys>>20, count, pairs, a.Partial())
 	}
 }

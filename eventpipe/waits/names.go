@@ -54,7 +54,8 @@ type method struct {
 
 // NewNames returns an empty Names.
 func NewNames() *Names {
-	return &Names{modules: map[uint64]string{}, texts: map[string]string{}, threads: map[uint64]uint32{}, labels: map[uint64]string{}}
+	return &Names{modules: map[uint64]string{}, texts: map[string]string{},
+		threads: map[uint64]uint32{}, labels: map[uint64]string{}}
 }
 
 // event adds the names in an event. It returns false if the event is damaged.
@@ -114,7 +115,8 @@ func (n *Names) method(kind clrevent.Kind, m *clrevent.Method, now uint64) {
 	if len(n.methods) >= maxMethods {
 		return
 	}
-	r := symbol.Range{Start: m.Start, End: m.Start + uint64(m.Size), Until: symbol.Always, Value: int32(len(n.methods))}
+	r := symbol.Range{Start: m.Start, End: m.Start + uint64(m.Size),
+		Until: symbol.Always, Value: int32(len(n.methods))}
 	if kind == clrevent.MethodListed {
 		r.Listed = true
 	} else {

@@ -4,7 +4,8 @@ import "strings"
 
 // pool lists parts of the names of methods in which idle threads of the thread pool, timers, and
 // sockets wait.
-var pool = []string{"GateThread.GateThreadStart", "TimerQueue.TimerThread", "WorkerThread.WorkerThreadStart", "WaitThread.WaitThreadStart",
+var pool = []string{"GateThread.GateThreadStart", "TimerQueue.TimerThread",
+	"WorkerThread.WorkerThreadStart", "WaitThread.WaitThreadStart",
 	"IOCompletionPoller.Poll", "PortableThreadPool+GateThread", "SocketAsyncEngine.EventLoop"}
 
 // Idle reports whether a stack belongs to an idle thread of the pool, a timer thread, or a
@@ -17,7 +18,9 @@ func Idle(frames []Frame) bool {
 			continue
 		}
 		managed = true
-		if !strings.HasPrefix(f.Name, "System.Threading.") && !strings.HasPrefix(f.Name, "System.Net.Sockets.SocketAsyncEngine") || strings.Contains(f.Name, "ThreadPoolWorkQueue.Dispatch") {
+		if !strings.HasPrefix(f.Name, "System.Threading.") &&
+			!strings.HasPrefix(f.Name, "System.Net.Sockets.SocketAsyncEngine") ||
+			strings.Contains(f.Name, "ThreadPoolWorkQueue.Dispatch") {
 			return false
 		}
 		for _, p := range pool {

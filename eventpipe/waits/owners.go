@@ -73,7 +73,8 @@ func (o *Owners) released(w *Wait) uint64 {
 		end = min(end, stops[i])
 	}
 	list := o.byLock[lock]
-	i, _ := slices.BinarySearchFunc(list, w.Start+1, func(i int32, t uint64) int { return cmp.Compare(o.a.Waits[i].Start, t) })
+	i, _ := slices.BinarySearchFunc(list, w.Start+1,
+		func(i int32, t uint64) int { return cmp.Compare(o.a.Waits[i].Start, t) })
 	for ; i < len(list); i++ {
 		if x := &o.a.Waits[list[i]]; x.Start >= end {
 			break
@@ -88,11 +89,13 @@ func (o *Owners) released(w *Wait) uint64 {
 // with the ticks from..to.
 func (o *Owners) during(w *Wait, from, to uint64) (best int32, ok bool) {
 	list := o.byThread[threadKey{w.Process, w.Owner}]
-	i, _ := slices.BinarySearchFunc(list, from, func(i int32, t uint64) int { return cmp.Compare(o.a.Waits[i].Stop, t) })
+	i, _ := slices.BinarySearchFunc(list, from,
+		func(i int32, t uint64) int { return cmp.Compare(o.a.Waits[i].Stop, t) })
 	var most uint64
 	for ; i < len(list) && o.a.Waits[list[i]].Start < to; i++ {
 		x := &o.a.Waits[list[i]]
-		if begin, end := max(x.Start, from), min(x.Stop, to); end > begin && end-begin > most && !sameLock(x, w) {
+		if begin, end := max(x.Start, from),
+			min(x.Stop, to); end > begin && end-begin > most && !sameLock(x, w) {
 			best, most, ok = list[i], end-begin, true
 		}
 	}

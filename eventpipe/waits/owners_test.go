@@ -24,18 +24,25 @@ func TestOwners(t *testing.T) {
 		{"the owner waits for an event", "owner=2 1:C@1 2:W@1 2:w+5 1:c", "2"},
 		{"three in a row", "owner=2 1:C@1 owner=3 2:C@1 3:M@1 3:w+5 2:c 1:c", "2 3"},
 		{"the owner's wait is over before", "owner=2 2:W@1 2:w 1:C@1+3 1:c+5", ""},
-		{"of two the one that shares more time", "owner=2 1:C@1 2:W@1 2:w owner=3 2:C@1 3:W@1 3:w+9 2:c 1:c", "2 3"},
+		{"of two the one that shares more time",
+			"owner=2 1:C@1 2:W@1 2:w owner=3 2:C@1 3:W@1 3:w+9 2:c 1:c", "2 3"},
 		{"the owner's events are lost", "owner=2 1:C@1 2:W@1 2:-3 2:w+5 1:c", ""},
 		{"two have what the other wants", "owner=2 1:C@1 owner=1 2:C@1 3:x+50", "2 circle"},
 		{"three in a circle", "owner=2 1:C@1 owner=3 2:C@1 owner=1 3:C@1 4:x+50", "2 3 circle"},
-		{"a circle that the first is not in", "owner=2 1:C@1 owner=3 2:C@1 owner=2 3:C@1 4:x+50", "2 3 circle"},
+		{"a circle that the first is not in",
+			"owner=2 1:C@1 owner=3 2:C@1 owner=2 3:C@1 4:x+50", "2 3 circle"},
 		{"one lock, whose owner queues again", "owner=2 1:C@1 owner=3 lock=2 2:C@1 1:c+5 2:c", ""},
 		{"one lock in turn", "owner=2 1:C@1 owner=1 lock=2 2:C@1+5 3:x+50", ""},
-		{"one lock, and the owner waits for it behind another", "owner=2 1:C@1 owner=3 2:C@1 owner=1 lock=3 3:C@1 3:x+50", "2"},
-		{"the owner gave the lock to another, and waits after that", "owner=2 3:C@1 1:C@1 3:c owner=1 2:C@1 2:c+5 1:c", ""},
-		{"the owner waits, and gave the lock to another before the circle", "owner=2 3:C@1 1:C@1 2:W@1 2:w+3 3:c owner=3 2:C@1+2 4:x+50", "2"},
-		{"another owner is seen before the owner waits", "owner=2 1:C@1 owner=4 lock=2 3:C@1 2:W@1 2:w+5 1:c", ""},
-		{"the waits of a circle do not overlap at one moment", "owner=2 1:C@1 owner=3 2:C@1 2:c+2 owner=1 3:C@1+2 3:x+50", "2"},
+		{"one lock, and the owner waits for it behind another",
+			"owner=2 1:C@1 owner=3 2:C@1 owner=1 lock=3 3:C@1 3:x+50", "2"},
+		{"the owner gave the lock to another, and waits after that",
+			"owner=2 3:C@1 1:C@1 3:c owner=1 2:C@1 2:c+5 1:c", ""},
+		{"the owner waits, and gave the lock to another before the circle",
+			"owner=2 3:C@1 1:C@1 2:W@1 2:w+3 3:c owner=3 2:C@1+2 4:x+50", "2"},
+		{"another owner is seen before the owner waits",
+			"owner=2 1:C@1 owner=4 lock=2 3:C@1 2:W@1 2:w+5 1:c", ""},
+		{"the waits of a circle do not overlap at one moment",
+			"owner=2 1:C@1 owner=3 2:C@1 2:c+2 owner=1 3:C@1+2 3:x+50", "2"},
 		{"it has the lock itself", "owner=1 1:C@1 1:c+5", ""},
 	} {
 		s := newScript(nettracefile.Options{})
@@ -89,9 +96,11 @@ func TestIdle(t *testing.T) {
 		{"timers", "System.Threading.WaitHandle.WaitOneNoCheck System.Threading.TimerQueue.TimerThread", true},
 		{"sockets", "System.Net.Sockets.SocketAsyncEngine.EventLoop", true},
 		{"a work item", "System.Threading.WaitHandle.WaitOneNoCheck App.Work System.Threading.ThreadPoolWorkQueue.Dispatch System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", false},
-		{"a work item of the framework's", "System.Threading.Tasks.Task.Wait System.Threading.ThreadPoolWorkQueue.Dispatch System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", false},
+		{"a work item of the framework's",
+			"System.Threading.Tasks.Task.Wait System.Threading.ThreadPoolWorkQueue.Dispatch System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", false},
 		{"a thread of the program's", "System.Threading.WaitHandle.WaitOneNoCheck App.Main", false},
-		{"the framework, but no pool", "System.Threading.WaitHandle.WaitOneNoCheck System.Threading.Thread.Join", false},
+		{"the framework, but no pool",
+			"System.Threading.WaitHandle.WaitOneNoCheck System.Threading.Thread.Join", false},
 		{"a thread that starts", "", true},
 		{"native code only", "libc.so+0x2", false},
 	} {
@@ -148,7 +157,8 @@ func TestTruth(t *testing.T) {
 			if r.Frames == 0 {
 				t.Error("no frames")
 			}
-			t.Logf("%d of %d waits, %d of %d frames named, %d waits in all", r.Found, len(truth.Waits), r.Frames-r.Unnamed, r.Frames, len(a.Waits))
+			t.Logf("%d of %d waits, %d of %d frames named, %d waits in all", r.Found, len(truth.Waits),
+				r.Frames-r.Unnamed, r.Frames, len(a.Waits))
 		})
 	}
 }

@@ -51,12 +51,15 @@ func newScript(o nettracefile.Options) *script {
 	}
 	tick := o.Frequency / 1000
 	o.Ticks = 1000 * tick
-	s := &script{w: nettracefile.New(o), tick: tick, now: o.Ticks, seq: map[uint64]uint32{}, pointer: o.PointerSize, lock: 0xabc0}
+	s := &script{w: nettracefile.New(o), tick: tick, now: o.Ticks, seq: map[uint64]uint32{},
+		pointer: o.PointerSize, lock: 0xabc0}
 	if s.pointer == 0 {
 		s.pointer = 8
 	}
-	s.w.Metadata(nettracefile.Meta{ID: metaC, Provider: clrevent.Runtime, Event: 81, Version: 2}, nettracefile.Meta{ID: metaEndC, Provider: clrevent.Runtime, Event: 91, Version: 1},
-		nettracefile.Meta{ID: metaW, Provider: clrevent.Runtime, Event: 301}, nettracefile.Meta{ID: metaEndW, Provider: clrevent.Runtime, Event: 302},
+	s.w.Metadata(nettracefile.Meta{ID: metaC, Provider: clrevent.Runtime, Event: 81, Version: 2},
+		nettracefile.Meta{ID: metaEndC, Provider: clrevent.Runtime, Event: 91, Version: 1},
+		nettracefile.Meta{ID: metaW, Provider: clrevent.Runtime, Event: 301},
+		nettracefile.Meta{ID: metaEndW, Provider: clrevent.Runtime, Event: 302},
 		nettracefile.Meta{ID: metaX, Provider: "Other", Event: 1})
 	s.stacks()
 	return s
@@ -69,7 +72,8 @@ func (s *script) stacks() {
 	for i := range long {
 		long[i] = uint64(0x8000 + 16*i)
 	}
-	s.w.Stacks(1, []uint64{0x1001}, []uint64{0x2001, 0x1001}, nil, []uint64{0x4001, 0x1091}, []uint64{0x5001, 0x5101, 0x1001}, []uint64{0x6001, 0x5131, 0x1001},
+	s.w.Stacks(1, []uint64{0x1001}, []uint64{0x2001, 0x1001}, nil, []uint64{0x4001, 0x1091},
+		[]uint64{0x5001, 0x5101, 0x1001}, []uint64{0x6001, 0x5131, 0x1001},
 		append([]uint64{0x7001}, long...), append(long, 0x9001))
 }
 
@@ -187,7 +191,8 @@ func TestPairing(t *testing.T) {
 		{"a Monitor.Wait", "1:M@1 1:w+5", "1 monitor-wait 5", 0},
 		{"a lock that did not block", "1:C@1 1:c+2", "1 lock 2", 0},
 		{"a lock that blocked has its wait inside: one wait", "1:C@1 1:W@1 1:w+5 1:c", "1 lock 7 blocked", 0},
-		{"another wait inside a lock's is a wait of its own, and not in sums", "1:C@1 1:W@2 1:w+5 1:c", "1 lock 7, 1 wait 5 in 1", 0},
+		{"another wait inside a lock's is a wait of its own, and not in sums", "1:C@1 1:W@2 1:w+5 1:c",
+			"1 lock 7, 1 wait 5 in 1", 0},
 		{"a lock inside a wait", "1:M@1 1:C@2 1:c 1:w", "1 monitor-wait 3, 1 lock 1 in 1", 0},
 		{"two threads at once", "1:W@1 2:W@1 1:w 2:w", "1 wait 2, 2 wait 2", 0},
 		{"begun before the trace", "1:w+4 1:W@1 1:w", "1 wait 4 begun-before, 1 wait 1", 0},
@@ -195,31 +200,41 @@ func TestPairing(t *testing.T) {
 		{"a stop without a start on a thread that was seen", "1:x 1:w", "", 1},
 		{"a second stop", "1:W@1 1:w 1:w", "1 wait 1", 1},
 		{"still open at the end", "1:W@1 2:x+9", "1 wait 9 still-open", 0},
-		{"a lock still open at the end, with its wait", "1:C@1 1:W@1 2:x+9", "1 lock 10 still-open blocked", 0},
+		{"a lock still open at the end, with its wait", "1:C@1 1:W@1 2:x+9",
+			"1 lock 10 still-open blocked", 0},
 		{"a gap while it is open", "1:W@1 1:-3 1:w+9", "1 wait 0 unreliable", 1},
 		{"a gap that hides a stop and a start", "1:W@1 1:-2 1:x 1:w+60", "1 wait 0 unreliable", 1},
 		{"a gap of another thread", "1:W@1 2:x 2:-5 2:x 1:w", "1 wait 4", 0},
 		{"a sequence point tells of lost events", "1:W@1 1>9 point 1:-8 1:w", "1 wait 0 unreliable", 1},
 		{"a sequence point without loss", "1:W@1 1>1 point 1:w", "1 wait 3", 0},
 		{"a thread's first events are lost", "1:-2 1:w", "", 1},
-		{"the thread id is used again while a wait is open", "1:x 1:W@1 1:! 1:x 1:w", "1 wait 0 unreliable", 1},
+		{"the thread id is used again while a wait is open",
+			"1:x 1:W@1 1:! 1:x 1:w", "1 wait 0 unreliable", 1},
 		{"the thread id is used again, properly", "1:W@1 1:w 1:! 1:W@1 1:w+3", "1 wait 1, 1 wait 3", 0},
 		{"two starts: the inner one's stop comes first", "1:W@1 1:W@2 1:w 1:w", "1 wait 3, 1 wait 1 in 1", 0},
-		{"interrupted: the runtime sends no stop, and the next wait is elsewhere", "1:W@1 1:W@4+200 1:w+5 1:W@4 1:w+7", "1 wait 0 unreliable, 1 wait 5, 1 wait 7", 0},
-		{"interrupted, and again at the same place", "1:W@1 1:W@1+200 1:w+5", "1 wait 0 unreliable, 1 wait 5", 0},
-		{"an interrupted lock, and a lock elsewhere", "1:C@1 1:W@1 1:C@4+200 1:W@4 1:w 1:c", "1 lock 0 unreliable blocked, 1 lock 3 blocked", 0},
-		{"an interrupted lock, and again", "1:C@1 1:W@1 1:C@1+200 1:W@1 1:w 1:c", "1 lock 0 unreliable blocked, 1 lock 3 blocked", 0},
+		{"interrupted: the runtime sends no stop, and the next wait is elsewhere",
+			"1:W@1 1:W@4+200 1:w+5 1:W@4 1:w+7", "1 wait 0 unreliable, 1 wait 5, 1 wait 7", 0},
+		{"interrupted, and again at the same place", "1:W@1 1:W@1+200 1:w+5",
+			"1 wait 0 unreliable, 1 wait 5", 0},
+		{"an interrupted lock, and a lock elsewhere", "1:C@1 1:W@1 1:C@4+200 1:W@4 1:w 1:c",
+			"1 lock 0 unreliable blocked, 1 lock 3 blocked", 0},
+		{"an interrupted lock, and again", "1:C@1 1:W@1 1:C@1+200 1:W@1 1:w 1:c",
+			"1 lock 0 unreliable blocked, 1 lock 3 blocked", 0},
 		{"a Lock and its wait", "1:C@5 1:W@6 1:w+5 1:c", "1 lock 7, 1 wait 5 in 1", 0},
-		{"an interrupted Lock, and a wait elsewhere", "1:C@5 1:W@6 1:W@4+200 1:w+5", "1 lock 0 unreliable, 1 wait 0 unreliable in 1, 1 wait 5", 0},
+		{"an interrupted Lock, and a wait elsewhere", "1:C@5 1:W@6 1:W@4+200 1:w+5",
+			"1 lock 0 unreliable, 1 wait 0 unreliable in 1, 1 wait 5", 0},
 		{"inside a wait whose root is cut off", "1:W@8 1:W@7 1:w+5 1:w", "1 wait 7, 1 wait 5 in 1", 0},
 		{"nothing is known of a wait without a stack", "1:W@3 1:W@1 1:w 1:w", "1 wait 3, 1 wait 1 in 1", 0},
-		{"the stop of a lock closes what is open above it as unreliable", "1:C@1 1:W@2 1:c", "1 lock 2, 1 wait 0 unreliable in 1", 0},
+		{"the stop of a lock closes what is open above it as unreliable", "1:C@1 1:W@2 1:c",
+			"1 lock 2, 1 wait 0 unreliable in 1", 0},
 	} {
 		// 1e7 is that of Windows
-		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5}, {Frequency: 1e7}, {Frequency: 1e7, PointerSize: 4}} {
+		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5},
+			{Frequency: 1e7}, {Frequency: 1e7, PointerSize: 4}} {
 			a := newScript(o).run(c.script).analyse()
 			if got := show(a); got != c.want || a.Orphans != c.orphans {
-				t.Errorf("%s, %+v: %q with %d orphans, want %q with %d", c.name, o, got, a.Orphans, c.want, c.orphans)
+				t.Errorf("%s, %+v: %q with %d orphans, want %q with %d", c.name, o,
+					got, a.Orphans, c.want, c.orphans)
 			}
 			for _, p := range waittruth.Judge(nil, a).Problems {
 				t.Errorf("%s: %s", c.name, p)

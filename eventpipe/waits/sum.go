@@ -101,7 +101,8 @@ func (a *Analysis) keep(w *Wait) {
 		a.Unlisted++
 		return
 	}
-	if most := limit + limit/4 + 1; len(a.Waits) == cap(a.Waits) && cap(a.Waits) > limit/2 && cap(a.Waits) < most {
+	if most := limit + limit/4 + 1; len(a.Waits) == cap(a.Waits) && cap(a.Waits) > limit/2 &&
+		cap(a.Waits) < most {
 		a.Waits = slices.Grow(a.Waits, most-len(a.Waits)) // append would double it
 	}
 	a.Waits = append(a.Waits, *w)
@@ -200,7 +201,8 @@ func order(x, y *Wait) int {
 	if c := cmp.Compare(x.Start, y.Start); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Depth, y.Depth), cmp.Compare(x.Stop, y.Stop))
+	return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.Thread, y.Thread),
+		cmp.Compare(x.Depth, y.Depth), cmp.Compare(x.Stop, y.Stop))
 }
 
 func (a *Analysis) sumUp() {
@@ -211,14 +213,16 @@ func (a *Analysis) sumUp() {
 		a.Groups = append(a.Groups, *g)
 	}
 	slices.SortFunc(a.Groups, func(x, y Group) int {
-		return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), cmp.Compare(x.Stack, y.Stack), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Kind, y.Kind),
+		return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), cmp.Compare(x.Stack, y.Stack),
+			cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Kind, y.Kind),
 			cmp.Compare(x.State, y.State), cmp.Compare(x.LockID, y.LockID), cmp.Compare(x.Owner, y.Owner))
 	})
 	for _, s := range sites {
 		a.Sites = append(a.Sites, *s)
 	}
 	slices.SortFunc(a.Sites, func(x, y Site) int {
-		return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Stack, y.Stack))
+		return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), cmp.Compare(x.Kind, y.Kind),
+			cmp.Compare(x.Stack, y.Stack))
 	})
 	for _, t := range threads {
 		a.Threads = append(a.Threads, *t)

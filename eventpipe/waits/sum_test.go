@@ -18,7 +18,8 @@ func TestLongestWaits(t *testing.T) {
 	few.List, every.List = limit, all
 	few.Trace.Frequency, every.Trace.Frequency = 1e9, 1e9
 	for i := range all {
-		w := Wait{Kind: Handle, Thread: uint64(r.IntN(5)), Stack: StackID(r.IntN(300)), Start: uint64(i / 3), Nanos: int64(r.IntN(20000))}
+		w := Wait{Kind: Handle, Thread: uint64(r.IntN(5)), Stack: StackID(r.IntN(300)),
+			Start: uint64(i / 3), Nanos: int64(r.IntN(20000))}
 		w.Stop = w.Start + 1
 		few.take(&w)
 		every.take(&w)
@@ -35,7 +36,8 @@ func TestLongestWaits(t *testing.T) {
 		t.Fatalf("%d waits are listed, %d are not", len(few.Waits), few.Unlisted)
 	}
 	for i := range want {
-		if got := few.Waits[i]; got.Nanos != want[i].Nanos || got.Start != want[i].Start || got.Thread != want[i].Thread {
+		if got := few.Waits[i]; got.Nanos != want[i].Nanos || got.Start != want[i].Start ||
+			got.Thread != want[i].Thread {
 			t.Fatalf("wait %d is %+v, want %+v", i, got, want[i])
 		}
 	}
@@ -58,14 +60,19 @@ func TestUnseen(t *testing.T) {
 		want           string
 		blind          bool
 	}{
-		{"a trace of others without events", 9, false, 0, 0, "this trace has no wait events: recorded without the keyword WaitHandle", true},
-		{"a trace of others with locks", 9, false, 5, 0, "waits for wait handles and tasks are not in this trace: recorded", false},
+		{"a trace of others without events", 9, false, 0, 0,
+			"this trace has no wait events: recorded without the keyword WaitHandle", true},
+		{"a trace of others with locks", 9, false, 5, 0,
+			"waits for wait handles and tasks are not in this trace: recorded", false},
 		{"a trace with waits", 9, false, 0, 5, "", false},
 		{"a session", 9, true, 0, 0, "", false},
 		{"a session, the version unknown", 0, true, 0, 0, "", false},
-		{"a session of .NET 8", 8, true, 0, 0, "waits for wait handles and tasks are not in this trace: .NET 8 reports waits for locks only", true},
-		{"a session of .NET 8 with locks", 8, true, 2, 0, "waits for wait handles and tasks are not in this trace: .NET 8 reports waits for locks only", false},
-		{"a trace of .NET Core 3", 4, false, 0, 0, "this trace has no wait events: .NET Core 2 or 3 reports", true},
+		{"a session of .NET 8", 8, true, 0, 0,
+			"waits for wait handles and tasks are not in this trace: .NET 8 reports waits for locks only", true},
+		{"a session of .NET 8 with locks", 8, true, 2, 0,
+			"waits for wait handles and tasks are not in this trace: .NET 8 reports waits for locks only", false},
+		{"a trace of .NET Core 3", 4, false, 0, 0,
+			"this trace has no wait events: .NET Core 2 or 3 reports", true},
 		{"a trace of .NET 8", 8, false, 0, 0, "this trace has no wait events: .NET 8 reports", true},
 	} {
 		a := New()
@@ -76,7 +83,8 @@ func TestUnseen(t *testing.T) {
 		for range c.handles {
 			a.visible.count(clrevent.WaitStart)
 		}
-		if got := a.Unseen(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || a.Blind() != c.blind {
+		if got := a.Unseen(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") ||
+			a.Blind() != c.blind {
 			t.Errorf("%s: %q, blind %v", c.name, got, a.Blind())
 		}
 	}

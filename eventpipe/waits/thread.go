@@ -65,7 +65,8 @@ func (a *Analysis) inside(w *Wait, o *open) bool {
 		return true
 	}
 	size := a.Trace.PointerSize
-	return above(a.raw[w.Stack], a.raw[o.Stack], size) || o.Kind == Lock && w.Kind != Lock && aboveLock(a.raw[w.Stack], a.raw[o.Stack], size)
+	return above(a.raw[w.Stack], a.raw[o.Stack], size) ||
+		o.Kind == Lock && w.Kind != Lock && aboveLock(a.raw[w.Stack], a.raw[o.Stack], size)
 }
 
 // deepest is the number of frames that EventPipe keeps of a stack, from the leaf.
@@ -91,7 +92,8 @@ func above(stack, outer string, size int) bool {
 // start event, so that up to two frames at the leaf differ.
 func aboveLock(stack, outer string, size int) bool {
 	own := min(2*size, len(outer)-size)
-	return (len(stack) == len(outer) || len(stack) == len(outer)+size) && strings.HasSuffix(stack, outer[own:])
+	return (len(stack) == len(outer) || len(stack) == len(outer)+size) &&
+		strings.HasSuffix(stack, outer[own:])
 }
 
 // end closes the innermost open wait of a kind. The waits inside it lost their stops.
@@ -153,7 +155,8 @@ func (a *Analysis) finish(o open, now uint64, state State) {
 		a.Backwards++
 	}
 	w.Nanos = a.Trace.Nanos(w.Stop - w.Start)
-	if diff := abs(w.Nanos - w.Reported); w.Reported > 0 && w.State == Complete && diff > 1e6 && diff > w.Reported/20 {
+	if diff := abs(w.Nanos - w.Reported); w.Reported > 0 && w.State == Complete && diff > 1e6 &&
+		diff > w.Reported/20 {
 		w.Differs = true
 	}
 	a.take(&w)

@@ -40,7 +40,8 @@ func (a *Analysis) Unseen() string {
 		if major == frameworkMajor {
 			name = ".NET Core 2 or 3"
 		}
-		return fmt.Sprintf("%s: %s reports waits for locks only, .NET %d and later report all", what, name, firstWithWaits)
+		return fmt.Sprintf("%s: %s reports waits for locks only, .NET %d and later report all", what, name,
+			firstWithWaits)
 	}
 	if a.Requested {
 		return ""

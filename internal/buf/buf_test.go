@@ -27,9 +27,11 @@ func TestFixed(t *testing.T) {
 
 func TestEveryReadAtTheEnd(t *testing.T) {
 	for name, read := range map[string]func(*Reader){
-		"U8": func(r *Reader) { r.U8() }, "U16": func(r *Reader) { r.U16() }, "U32": func(r *Reader) { r.U32() }, "U64": func(r *Reader) { r.U64() },
-		"ULEB": func(r *Reader) { r.ULEB() }, "SLEB": func(r *Reader) { r.SLEB() }, "Bytes": func(r *Reader) { r.Bytes(1) },
-		"Skip": func(r *Reader) { r.Skip(math.MaxUint64) }, "CString": func(r *Reader) { r.CString(9) },
+		"U8": func(r *Reader) { r.U8() }, "U16": func(r *Reader) { r.U16() },
+		"U32": func(r *Reader) { r.U32() }, "U64": func(r *Reader) { r.U64() },
+		"ULEB": func(r *Reader) { r.ULEB() }, "SLEB": func(r *Reader) { r.SLEB() },
+		"Bytes": func(r *Reader) { r.Bytes(1) },
+		"Skip":  func(r *Reader) { r.Skip(math.MaxUint64) }, "CString": func(r *Reader) { r.CString(9) },
 	} {
 		r := At(nil, 0)
 		if read(&r); r.OK() {
@@ -53,10 +55,14 @@ func TestLEB(t *testing.T) {
 		{"127", []byte{0xff, 0}, 127, 127, 0, 0},
 		{"-1", []byte{0x7f}, 127, -1, 0, 0},
 		{"padded", []byte{0x81, 0x80, 0x80, 0}, 1, 1, 0, 0},
-		{"largest", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, math.MaxUint64, 0, 0, FaultLEB},
-		{"least", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f}, 0, math.MinInt64, FaultLEB, 0},
-		{"65 bits", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2}, 0, 0, FaultLEB, FaultLEB},
-		{"eleven bytes", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, 0, 0, FaultLEB, FaultLEB},
+		{"largest", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+			math.MaxUint64, 0, 0, FaultLEB},
+		{"least", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f},
+			0, math.MinInt64, FaultLEB, 0},
+		{"65 bits", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2}, 0, 0,
+			FaultLEB, FaultLEB},
+		{"eleven bytes", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, 0, 0,
+			FaultLEB, FaultLEB},
 		{"cut", []byte{0x80, 0x80}, 0, 0, FaultShort, FaultShort},
 	} {
 		r := At(c.b, 0)
@@ -97,15 +103,18 @@ func TestCStringLimit(t *testing.T) {
 func TestFailedIsEmpty(t *testing.T) {
 	long := bytes.Repeat([]byte{0x80}, 64)
 	for name, fail := range map[string]func(*Reader){
-		"Skip": func(r *Reader) { r.Skip(65) }, "Bytes": func(r *Reader) { r.Bytes(math.MaxUint64) }, "ULEB": func(r *Reader) { r.ULEB() },
-		"SLEB": func(r *Reader) { r.SLEB() }, "CString": func(r *Reader) { r.CString(8) }, "Fail": func(r *Reader) { r.Fail(FaultShort) },
+		"Skip": func(r *Reader) { r.Skip(65) }, "Bytes": func(r *Reader) { r.Bytes(math.MaxUint64) },
+		"ULEB": func(r *Reader) { r.ULEB() },
+		"SLEB": func(r *Reader) { r.SLEB() }, "CString": func(r *Reader) { r.CString(8) },
+		"Fail": func(r *Reader) { r.Fail(FaultShort) },
 	} {
 		r := At(long, 3)
 		fail(&r)
 		if r.OK() || r.Len() != 0 || r.Pos() != 3 {
 			t.Errorf("%s: %v, %d bytes left at %d", name, r.fault, r.Len(), r.Pos())
 		}
-		if r.U8() != 0 || r.U64() != 0 || r.ULEB() != 0 || r.SLEB() != 0 || r.Bytes(1) != nil || r.CString(1) != nil || r.Pos() != 3 {
+		if r.U8() != 0 || r.U64() != 0 || r.ULEB() != 0 || r.SLEB() != 0 || r.Bytes(1) != nil ||
+			r.CString(1) != nil || r.Pos() != 3 {
 			t.Errorf("%s: a failed reader went on", name)
 		}
 	}
@@ -168,7 +177,8 @@ func TestCheckExpansion(t *testing.T) {
 		{"every bit", 1 << 20, 1<<64 - 1, 1<<64 - 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := CheckExpansion(c.n, c.size, c.limit); (err == nil) != c.ok || !c.ok && !errors.Is(err, ErrTooLarge) {
+			if err := CheckExpansion(c.n, c.size, c.limit); (err == nil) != c.ok ||
+				!c.ok && !errors.Is(err, ErrTooLarge) {
 				t.Error(err)
 			}
 		})

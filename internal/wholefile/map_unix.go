@@ -34,7 +34,8 @@ func MapShared(path string, most int64) ([]byte, error) {
 		if data = shared.of[at]; data != nil {
 			return data, nil
 		}
-		if data, err = syscall.Mmap(fd, 0, int(info.Size), syscall.PROT_READ, syscall.MAP_PRIVATE); err == nil {
+		if data, err = syscall.Mmap(fd, 0, int(info.Size), syscall.PROT_READ,
+			syscall.MAP_PRIVATE); err == nil {
 			shared.of[at] = data
 		}
 		return data, err

@@ -25,8 +25,10 @@ func TestCodes(t *testing.T) {
 	}{
 		{"push", plain, []byte{9, 0xf0}, Code{UWOP_PUSH_NONVOL, 9, 15, 1, 8}, OK},
 		{"alloc large, scaled", plain, []byte{9, 0x01, 0x17, 0}, Code{UWOP_ALLOC_LARGE, 9, 0, 2, 184}, OK},
-		{"alloc large, 16 bits full", plain, []byte{9, 0x01, 0xff, 0xff}, Code{UWOP_ALLOC_LARGE, 9, 0, 2, 524280}, OK},
-		{"alloc large, 32 bits", plain, []byte{9, 0x11, 1, 2, 3, 4}, Code{UWOP_ALLOC_LARGE, 9, 1, 3, 0x04030201}, OK},
+		{"alloc large, 16 bits full", plain, []byte{9, 0x01, 0xff, 0xff},
+			Code{UWOP_ALLOC_LARGE, 9, 0, 2, 524280}, OK},
+		{"alloc large, 32 bits", plain, []byte{9, 0x11, 1, 2, 3, 4},
+			Code{UWOP_ALLOC_LARGE, 9, 1, 3, 0x04030201}, OK},
 		{"alloc small, least", plain, []byte{4, 0x02}, Code{UWOP_ALLOC_SMALL, 4, 0, 1, 8}, OK},
 		{"alloc small, most", plain, []byte{4, 0xf2}, Code{UWOP_ALLOC_SMALL, 4, 15, 1, 128}, OK},
 		{"set frame", frame, []byte{4, 0x03}, Code{UWOP_SET_FPREG, 4, 0, 1, 240}, OK},
@@ -34,26 +36,40 @@ func TestCodes(t *testing.T) {
 		{"save far", plain, []byte{4, 0x35, 0x1e, 0, 1, 0}, Code{UWOP_SAVE_NONVOL_FAR, 4, 3, 3, 0x1001e}, OK},
 		{"epilog", v2, []byte{0x34, 0x26}, Code{UWOP_EPILOG, 0x34, 2, 1, 0x234}, OK},
 		{"save xmm", plain, []byte{4, 0x68, 0x0a, 0}, Code{UWOP_SAVE_XMM128, 4, 6, 2, 160}, OK},
-		{"save xmm far", plain, []byte{4, 0xf9, 0x10, 0, 1, 0}, Code{UWOP_SAVE_XMM128_FAR, 4, 15, 3, 0x10010}, OK},
+		{"save xmm far", plain, []byte{4, 0xf9, 0x10, 0, 1, 0},
+			Code{UWOP_SAVE_XMM128_FAR, 4, 15, 3, 0x10010}, OK},
 		{"machine frame", plain, []byte{0, 0x0a}, Code{UWOP_PUSH_MACHFRAME, 0, 0, 1, 0}, OK},
 		{"machine frame with error code", plain, []byte{0, 0x1a}, Code{UWOP_PUSH_MACHFRAME, 0, 1, 1, 0}, OK},
-		{"set frame large", unix, []byte{4, 0x0b, 0x20, 0, 1, 0}, Code{UWOP_SET_FPREG_LARGE, 4, 0, 3, 0x100200}, OK},
+		{"set frame large", unix, []byte{4, 0x0b, 0x20, 0, 1, 0},
+			Code{UWOP_SET_FPREG_LARGE, 4, 0, 3, 0x100200}, OK},
 
 		{"no bytes", plain, nil, Code{}, BadOperand},
 		{"one byte", plain, []byte{1}, Code{}, BadOperand},
-		{"alloc large without operand", plain, []byte{9, 0x01}, Code{Op: UWOP_ALLOC_LARGE, Offset: 9, Slots: 2}, BadOperand},
-		{"alloc large with half an operand", plain, []byte{9, 0x11, 1, 2}, Code{Op: UWOP_ALLOC_LARGE, Offset: 9, Info: 1, Slots: 3}, BadOperand},
-		{"alloc large, info 2", plain, []byte{9, 0x21, 1, 2, 3, 4}, Code{Op: UWOP_ALLOC_LARGE, Offset: 9, Info: 2, Slots: 1}, BadOperation},
-		{"set frame without frame register", plain, []byte{4, 0x03}, Code{Op: UWOP_SET_FPREG, Offset: 4, Slots: 1}, BadFrame},
-		{"save without operand", plain, []byte{4, 0x34}, Code{Op: UWOP_SAVE_NONVOL, Offset: 4, Info: 3, Slots: 2}, BadOperand},
-		{"save far without operand", plain, []byte{4, 0x35, 0, 0}, Code{Op: UWOP_SAVE_NONVOL_FAR, Offset: 4, Info: 3, Slots: 3}, BadOperand},
+		{"alloc large without operand", plain, []byte{9, 0x01},
+			Code{Op: UWOP_ALLOC_LARGE, Offset: 9, Slots: 2}, BadOperand},
+		{"alloc large with half an operand", plain, []byte{9, 0x11, 1, 2},
+			Code{Op: UWOP_ALLOC_LARGE, Offset: 9, Info: 1, Slots: 3}, BadOperand},
+		{"alloc large, info 2", plain, []byte{9, 0x21, 1, 2, 3, 4},
+			Code{Op: UWOP_ALLOC_LARGE, Offset: 9, Info: 2, Slots: 1}, BadOperation},
+		{"set frame without frame register", plain, []byte{4, 0x03},
+			Code{Op: UWOP_SET_FPREG, Offset: 4, Slots: 1}, BadFrame},
+		{"save without operand", plain, []byte{4, 0x34},
+			Code{Op: UWOP_SAVE_NONVOL, Offset: 4, Info: 3, Slots: 2}, BadOperand},
+		{"save far without operand", plain, []byte{4, 0x35, 0, 0},
+			Code{Op: UWOP_SAVE_NONVOL_FAR, Offset: 4, Info: 3, Slots: 3}, BadOperand},
 		{"epilog in version 1", plain, []byte{4, 6}, Code{Op: UWOP_EPILOG, Offset: 4, Slots: 1}, BadOpcode},
-		{"spare code", v2, []byte{4, 7, 0, 0, 0, 0}, Code{Op: UWOP_SPARE_CODE, Offset: 4, Slots: 1}, BadOpcode},
-		{"save xmm without operand", plain, []byte{4, 8}, Code{Op: UWOP_SAVE_XMM128, Offset: 4, Slots: 2}, BadOperand},
-		{"machine frame, info 2", plain, []byte{0, 0x2a}, Code{Op: UWOP_PUSH_MACHFRAME, Info: 2, Slots: 1}, BadOperation},
-		{"set frame large on Windows", frame, []byte{4, 0x0b, 0, 0, 0, 0}, Code{Op: UWOP_SET_FPREG_LARGE, Offset: 4, Slots: 1}, BadOpcode},
-		{"set frame large with offset 14", Info{Version: 1, FrameReg: 5, FrameOffset: 224, Unix: true}, []byte{4, 0x0b, 0, 0, 0, 0}, Code{Op: UWOP_SET_FPREG_LARGE, Offset: 4, Slots: 1}, BadFrame},
-		{"set frame larger than 4 GiB", unix, []byte{4, 0x0b, 0, 0, 0, 0x10}, Code{Op: UWOP_SET_FPREG_LARGE, Offset: 4, Slots: 3, Operand: 0x10000000}, BadFrame},
+		{"spare code", v2, []byte{4, 7, 0, 0, 0, 0},
+			Code{Op: UWOP_SPARE_CODE, Offset: 4, Slots: 1}, BadOpcode},
+		{"save xmm without operand", plain, []byte{4, 8},
+			Code{Op: UWOP_SAVE_XMM128, Offset: 4, Slots: 2}, BadOperand},
+		{"machine frame, info 2", plain, []byte{0, 0x2a},
+			Code{Op: UWOP_PUSH_MACHFRAME, Info: 2, Slots: 1}, BadOperation},
+		{"set frame large on Windows", frame, []byte{4, 0x0b, 0, 0, 0, 0},
+			Code{Op: UWOP_SET_FPREG_LARGE, Offset: 4, Slots: 1}, BadOpcode},
+		{"set frame large with offset 14", Info{Version: 1, FrameReg: 5, FrameOffset: 224, Unix: true},
+			[]byte{4, 0x0b, 0, 0, 0, 0}, Code{Op: UWOP_SET_FPREG_LARGE, Offset: 4, Slots: 1}, BadFrame},
+		{"set frame larger than 4 GiB", unix, []byte{4, 0x0b, 0, 0, 0, 0x10},
+			Code{Op: UWOP_SET_FPREG_LARGE, Offset: 4, Slots: 3, Operand: 0x10000000}, BadFrame},
 		{"operation 12", plain, []byte{4, 12}, Code{Op: 12, Offset: 4, Slots: 1}, BadOpcode},
 		{"operation 15", v2, []byte{4, 15}, Code{Op: 15, Offset: 4, Slots: 1}, BadOpcode},
 	} {
@@ -65,13 +81,16 @@ func TestCodes(t *testing.T) {
 }
 
 func TestDecode(t *testing.T) {
-	full := []byte{1 | UNW_FLAG_EHANDLER<<3, 8, 3, 0x35, 8, 3, 4, 0x30, 2, 0x50, 0xaa, 0xaa, 0x78, 0x56, 0x34, 0x12, 0xbb}
+	full := []byte{1 | UNW_FLAG_EHANDLER<<3, 8, 3, 0x35, 8, 3, 4, 0x30, 2, 0x50, 0xaa,
+		0xaa, 0x78, 0x56, 0x34, 0x12, 0xbb}
 	i, fault := Decode(full, false)
-	if !fault.OK() || i.Prolog != 8 || i.Count != 3 || i.FrameReg != 5 || i.FrameOffset != 48 || len(i.Codes) != 6 || i.Handler != 0x12345678 {
+	if !fault.OK() || i.Prolog != 8 || i.Count != 3 || i.FrameReg != 5 || i.FrameOffset != 48 ||
+		len(i.Codes) != 6 || i.Handler != 0x12345678 {
 		t.Errorf("handler: %+v %v", i, fault)
 	}
 	chained := append([]byte{1 | UNW_FLAG_CHAININFO<<3, 0, 0, 0}, pdata(RuntimeFunction{1, 2, 3})...)
-	if i, fault := Decode(chained, false); !fault.OK() || !i.Chained() || i.Parent != (RuntimeFunction{1, 2, 3}) || i.Handler != 0 {
+	if i, fault := Decode(chained, false); !fault.OK() || !i.Chained() ||
+		i.Parent != (RuntimeFunction{1, 2, 3}) || i.Handler != 0 {
 		t.Errorf("chained: %+v %v", i, fault)
 	}
 	for name, b := range map[string][]byte{"handler": full[:16], "chained": chained} {
@@ -81,7 +100,8 @@ func TestDecode(t *testing.T) {
 			}
 		}
 	}
-	for v, want := range map[byte]Reason{0: BadVersion, 1: OK, 2: OK, 3: Version3, 4: BadVersion, 7: BadVersion} {
+	for v, want := range map[byte]Reason{0: BadVersion, 1: OK, 2: OK, 3: Version3,
+		4: BadVersion, 7: BadVersion} {
 		if _, fault := Decode([]byte{v, 0, 0, 0}, false); fault.Reason != want {
 			t.Errorf("version %d: %v", v, fault.Reason)
 		}
@@ -176,7 +196,8 @@ func TestCheck(t *testing.T) {
 	}{
 		{"sound", fn, info(1, 8, 2, 0, 8, 0x42, 4, 0x50), OK, 0},
 		{"sound, version 2", fn, info(2, 8, 3, 0, 3, 0x16, 0x80, 0x06, 4, 0x50, 0, 0), OK, 0},
-		{"ends before it begins", RuntimeFunction{0x1100, 0x1000, 0x5000}, info(1, 0, 0, 0), BadRange, 0x1100},
+		{"ends before it begins", RuntimeFunction{0x1100, 0x1000, 0x5000},
+			info(1, 0, 0, 0), BadRange, 0x1100},
 		{"outside the image", RuntimeFunction{0x1000, 0x100000, 0x5000}, info(1, 0, 0, 0), Outside, 0x1000},
 		{"information outside", RuntimeFunction{0x1000, 0x1100, 0x6000}, info(1, 0, 0, 0), Short, 0x6000},
 		{"version 3", fn, info(3, 0, 0, 0), Version3, 0x5000},
@@ -184,23 +205,30 @@ func TestCheck(t *testing.T) {
 		{"operand past the count", fn, info(1, 8, 1, 0, 8, 1, 4, 0), BadOperand, 0x5004},
 		{"offsets go up", fn, info(1, 8, 2, 0, 4, 0x42, 8, 0x50), BadOrder, 0x5006},
 		{"offset past the prolog", fn, info(1, 7, 1, 0, 8, 0x42, 0, 0), BadOrder, 0x5004},
-		{"chained with handler", fn, info(append([]byte{0x29, 0, 0, 0}, make([]byte, 16)...)...), BadFlags, 0x5000},
+		{"chained with handler", fn,
+			info(append([]byte{0x29, 0, 0, 0}, make([]byte, 16)...)...), BadFlags, 0x5000},
 		{"epilog of no bytes", fn, info(2, 0, 2, 0, 0, 0x16, 0, 6), BadEpilog, 0x5004},
-		{"epilog longer than the function", RuntimeFunction{0x1000, 0x1002, 0x5000}, info(2, 0, 2, 0, 3, 0x16, 0, 6), BadEpilog, 0x5004},
+		{"epilog longer than the function", RuntimeFunction{0x1000, 0x1002, 0x5000},
+			info(2, 0, 2, 0, 3, 0x16, 0, 6), BadEpilog, 0x5004},
 		{"epilog before the function", fn, info(2, 0, 2, 0, 3, 0x06, 1, 0x16), BadEpilog, 0x5006},
 		{"epilog past the function", fn, info(2, 0, 2, 0, 3, 0x06, 2, 0x06), BadEpilog, 0x5006},
 		{"epilog among prolog codes", fn, info(2, 8, 2, 0, 8, 0x42, 3, 0x16), BadOpcode, 0x5006},
 		{"chained to itself", fn, []rva.Block{chain(0x5000, fn)}, ChainDepth, 0x1000},
-		{"chained to a loop of two", fn, []rva.Block{chain(0x5000, RuntimeFunction{0, 1, 0x6000}), chain(0x6000, fn)}, ChainDepth, 0},
-		{"chained to indirect entries without end", fn, []rva.Block{chain(0x5000, RuntimeFunction{0, 1, 0x7001}), {RVA: 0x7000, Data: pdata(RuntimeFunction{0, 1, 0x7001})}}, IndirectLoop, 0},
+		{"chained to a loop of two", fn,
+			[]rva.Block{chain(0x5000, RuntimeFunction{0, 1, 0x6000}), chain(0x6000, fn)}, ChainDepth, 0},
+		{"chained to indirect entries without end", fn,
+			[]rva.Block{chain(0x5000, RuntimeFunction{0, 1, 0x7001}),
+				{RVA: 0x7000, Data: pdata(RuntimeFunction{0, 1, 0x7001})}}, IndirectLoop, 0},
 	} {
 		f := image(pdata(c.fn), append(c.blocks, rva.Block{RVA: 0x8000, Data: make([]byte, 4)}))
 		err := f.Check(c.fn)
 		var fe *Error
-		if errors.As(err, &fe); (err != nil) != (c.why != OK) || err != nil && (fe.Fault.Reason != c.why || c.offset != 0 && place(fe) != c.offset) {
+		if errors.As(err, &fe); (err != nil) != (c.why != OK) ||
+			err != nil && (fe.Fault.Reason != c.why || c.offset != 0 && place(fe) != c.offset) {
 			t.Errorf("%s: %v, want %v at %#x", c.name, err, c.why, c.offset)
 		}
-		if err != nil && (!strings.Contains(err.Error(), c.why.String()) || !strings.Contains(err.Error(), fe.Structure)) {
+		if err != nil && (!strings.Contains(err.Error(), c.why.String()) ||
+			!strings.Contains(err.Error(), fe.Structure)) {
 			t.Errorf("%s: the error does not say what is wrong: %v", c.name, err)
 		}
 	}
@@ -210,7 +238,9 @@ func TestCheck(t *testing.T) {
 func TestChainDepth(t *testing.T) {
 	var blocks []rva.Block
 	for i := range uint32(40) {
-		blocks = append(blocks, rva.Block{RVA: 0x5000 + 0x20*i, Data: append([]byte{0x21, 0, 0, 0}, pdata(RuntimeFunction{i + 1, i + 2, 0x5000 + 0x20*(i+1)})...)})
+		blocks = append(blocks, rva.Block{RVA: 0x5000 + 0x20*i,
+			Data: append([]byte{0x21, 0, 0, 0},
+				pdata(RuntimeFunction{i + 1, i + 2, 0x5000 + 0x20*(i+1)})...)})
 	}
 	blocks = append(blocks, rva.Block{RVA: 0x5000 + 0x20*40, Data: []byte{1, 0, 0, 0}})
 	f := image(nil, blocks)
@@ -240,7 +270,8 @@ func TestReasonsHaveNames(t *testing.T) {
 }
 
 func TestLookupsAllocateNothing(t *testing.T) {
-	f := image(pdata(RuntimeFunction{0x100, 0x200, 0x5000}), []rva.Block{{RVA: 0x5000, Data: []byte{1, 8, 2, 0, 8, 0x42, 4, 0x50}}})
+	f := image(pdata(RuntimeFunction{0x100, 0x200, 0x5000}),
+		[]rva.Block{{RVA: 0x5000, Data: []byte{1, 8, 2, 0, 8, 0x42, 4, 0x50}}})
 	var sum int
 	n := testing.AllocsPerRun(100, func() {
 		fn, _ := f.Find(0x180)
@@ -285,7 +316,8 @@ func pdata(entries ...RuntimeFunction) (b []byte) {
 // Every operation that has a name is decoded in some UNWIND_INFO, but SPARE_CODE,
 // and no other is.
 func TestEveryOperationIsDecoded(t *testing.T) {
-	infos := []Info{{Version: 1, FrameReg: 5}, {Version: 2}, {Version: 1, FrameReg: 5, FrameOffset: 240, Unix: true}}
+	infos := []Info{{Version: 1, FrameReg: 5}, {Version: 2},
+		{Version: 1, FrameReg: 5, FrameOffset: 240, Unix: true}}
 	for op := range Op(16) {
 		decoded := false
 		for i := range infos {

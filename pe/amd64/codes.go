@@ -18,7 +18,8 @@ const (
 	UWOP_SET_FPREG_LARGE Op = 11 // the CLR's Unix images
 )
 
-var opNames = [...]string{"PUSH_NONVOL", "ALLOC_LARGE", "ALLOC_SMALL", "SET_FPREG", "SAVE_NONVOL", "SAVE_NONVOL_FAR", "EPILOG",
+var opNames = [...]string{"PUSH_NONVOL", "ALLOC_LARGE", "ALLOC_SMALL", "SET_FPREG",
+	"SAVE_NONVOL", "SAVE_NONVOL_FAR", "EPILOG",
 	"SPARE_CODE", "SAVE_XMM128", "SAVE_XMM128_FAR", "PUSH_MACHFRAME", "SET_FPREG_LARGE"}
 
 // String returns the name without UWOP_.

@@ -48,7 +48,8 @@ func Decode(b []byte, unix bool) (i Info, fault Fault) {
 	if len(b) < infoHead {
 		return i, Fault{Short, 0, uint32(len(b))}
 	}
-	i = Info{Version: b[0] & 7, Flags: b[0] >> 3, Prolog: b[1], Count: b[2], FrameReg: b[3] & 15, FrameOffset: b[3] &^ 15, Unix: unix}
+	i = Info{Version: b[0] & 7, Flags: b[0] >> 3, Prolog: b[1], Count: b[2], FrameReg: b[3] & 15,
+		FrameOffset: b[3] &^ 15, Unix: unix}
 	switch i.Version {
 	case 1, 2:
 	case 3:

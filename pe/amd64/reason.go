@@ -27,9 +27,12 @@ const (
 	BadOrder            // prolog offsets that go up, or past SizeOfProlog
 )
 
-var reasons = [...]string{"ok", "no entry", "bytes end too early", "RVA outside the image", "ends before it begins",
-	"indirect entries without end", "chain deeper than 32", "unknown version", "unsupported: version 3", "reserved unwind operation",
-	"operation info without meaning", "operand past CountOfCodes", "frame register code without frame register", "chained and with handler",
+var reasons = [...]string{"ok", "no entry", "bytes end too early",
+	"RVA outside the image", "ends before it begins",
+	"indirect entries without end", "chain deeper than 32", "unknown version",
+	"unsupported: version 3", "reserved unwind operation",
+	"operation info without meaning", "operand past CountOfCodes",
+	"frame register code without frame register", "chained and with handler",
 	"epilog outside its function", "prolog offsets out of order"}
 
 func (r Reason) String() string {
@@ -81,7 +84,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("pe: amd64 %s at rva %#x, offset %#x: %s (value %#x)", e.Structure, e.RVA, e.Fault.Offset, e.Fault.Reason, e.Fault.Value)
+	return fmt.Sprintf("pe: amd64 %s at rva %#x, offset %#x: %s (value %#x)", e.Structure, e.RVA,
+		e.Fault.Offset, e.Fault.Reason, e.Fault.Value)
 }
 
 func u16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }

@@ -36,9 +36,12 @@ const (
 	Reserved
 )
 
-var opNames = [...]string{"alloc_s", "save_r19r20_x", "save_fplr", "save_fplr_x", "alloc_m", "save_regp", "save_regp_x", "save_reg",
-	"save_reg_x", "save_lrpair", "save_fregp", "save_fregp_x", "save_freg", "save_freg_x", "alloc_z", "alloc_l", "set_fp", "add_fp", "nop",
-	"end", "end_c", "save_next", "save_any_reg", "trap_frame", "machine_frame", "context", "ec_context", "clear_unwound_to_call",
+var opNames = [...]string{"alloc_s", "save_r19r20_x", "save_fplr", "save_fplr_x", "alloc_m",
+	"save_regp", "save_regp_x", "save_reg",
+	"save_reg_x", "save_lrpair", "save_fregp", "save_fregp_x", "save_freg", "save_freg_x", "alloc_z",
+	"alloc_l", "set_fp", "add_fp", "nop",
+	"end", "end_c", "save_next", "save_any_reg", "trap_frame", "machine_frame", "context",
+	"ec_context", "clear_unwound_to_call",
 	"pac_sign_lr", "reserved"}
 
 func (o Op) String() string {
@@ -78,7 +81,8 @@ func (c *Code) CanSaveNext(n int) bool {
 }
 
 // sizes are the sizes of the codes 0xE0-0xFF, bytes.
-var sizes = [32]uint8{4, 1, 2, 1, 1, 1, 1, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 1, 1, 1, 1}
+var sizes = [32]uint8{4, 1, 2, 1, 1, 1, 1, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 2, 3, 4, 5, 1, 1, 1, 1}
 
 func size(first uint8) uint8 {
 	switch {

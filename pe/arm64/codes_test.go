@@ -20,35 +20,61 @@ var codeCases = []struct {
 }{
 	{"alloc_s 0", []byte{0x00}, arm64.Code{Op: arm64.AllocS, Size: 1, Reg2: none}},
 	{"alloc_s 496", []byte{0x1f}, arm64.Code{Op: arm64.AllocS, Size: 1, Reg2: none, Off: 496}},
-	{"save_r19r20_x 248", []byte{0x3f}, arm64.Code{Op: arm64.SaveR19R20X, Size: 1, Saves: true, Pre: true, Reg: 19, Reg2: 20, Off: 248}},
-	{"save_fplr 504", []byte{0x7f}, arm64.Code{Op: arm64.SaveFPLR, Size: 1, Saves: true, Reg: 29, Reg2: 30, Off: 504}},
-	{"save_fplr_x 8", []byte{0x80}, arm64.Code{Op: arm64.SaveFPLRX, Size: 1, Saves: true, Pre: true, Reg: 29, Reg2: 30, Off: 8}},
-	{"save_fplr_x 512", []byte{0xbf}, arm64.Code{Op: arm64.SaveFPLRX, Size: 1, Saves: true, Pre: true, Reg: 29, Reg2: 30, Off: 512}},
+	{"save_r19r20_x 248", []byte{0x3f},
+		arm64.Code{Op: arm64.SaveR19R20X, Size: 1, Saves: true, Pre: true, Reg: 19, Reg2: 20, Off: 248}},
+	{"save_fplr 504", []byte{0x7f},
+		arm64.Code{Op: arm64.SaveFPLR, Size: 1, Saves: true, Reg: 29, Reg2: 30, Off: 504}},
+	{"save_fplr_x 8", []byte{0x80},
+		arm64.Code{Op: arm64.SaveFPLRX, Size: 1, Saves: true, Pre: true, Reg: 29, Reg2: 30, Off: 8}},
+	{"save_fplr_x 512", []byte{0xbf},
+		arm64.Code{Op: arm64.SaveFPLRX, Size: 1, Saves: true, Pre: true, Reg: 29, Reg2: 30, Off: 512}},
 	{"alloc_m 32752", []byte{0xc7, 0xff}, arm64.Code{Op: arm64.AllocM, Size: 2, Reg2: none, Off: 32752}},
-	{"save_regp x19 504", []byte{0xc8, 0x3f}, arm64.Code{Op: arm64.SaveRegP, Size: 2, Saves: true, Reg: 19, Reg2: 20, Off: 504}},
-	{"save_regp x29 0", []byte{0xca, 0x80}, arm64.Code{Op: arm64.SaveRegP, Size: 2, Saves: true, Reg: 29, Reg2: 30}},
-	{"save_regp_x x21 16", []byte{0xcc, 0x81}, arm64.Code{Op: arm64.SaveRegPX, Size: 2, Saves: true, Pre: true, Reg: 21, Reg2: 22, Off: 16}},
-	{"save_reg x30 8", []byte{0xd2, 0xc1}, arm64.Code{Op: arm64.SaveReg, Size: 2, Saves: true, Reg: 30, Reg2: none, Off: 8}},
-	{"save_reg_x x30 256", []byte{0xd5, 0x7f}, arm64.Code{Op: arm64.SaveRegX, Size: 2, Saves: true, Pre: true, Reg: 30, Reg2: none, Off: 256}},
-	{"save_reg_x x19 8", []byte{0xd4, 0x00}, arm64.Code{Op: arm64.SaveRegX, Size: 2, Saves: true, Pre: true, Reg: 19, Reg2: none, Off: 8}},
-	{"save_lrpair x21 16", []byte{0xd6, 0x42}, arm64.Code{Op: arm64.SaveLRPair, Size: 2, Saves: true, Reg: 21, Reg2: 30, Off: 16}},
-	{"save_lrpair x27 0", []byte{0xd7, 0x00}, arm64.Code{Op: arm64.SaveLRPair, Size: 2, Saves: true, Reg: 27, Reg2: 30}},
-	{"save_fregp d14 504", []byte{0xd9, 0xbf}, arm64.Code{Op: arm64.SaveFRegP, Size: 2, Saves: true, Vector: true, Reg: 14, Reg2: 15, Off: 504}},
-	{"save_fregp_x d8 64", []byte{0xda, 0x07}, arm64.Code{Op: arm64.SaveFRegPX, Size: 2, Saves: true, Vector: true, Pre: true, Reg: 8, Reg2: 9, Off: 64}},
-	{"save_freg d10 40", []byte{0xdc, 0x85}, arm64.Code{Op: arm64.SaveFReg, Size: 2, Saves: true, Vector: true, Reg: 10, Reg2: none, Off: 40}},
-	{"save_freg_x d15 256", []byte{0xde, 0xff}, arm64.Code{Op: arm64.SaveFRegX, Size: 2, Saves: true, Vector: true, Pre: true, Reg: 15, Reg2: none, Off: 256}},
-	{"alloc_l", []byte{0xe0, 0x01, 0x02, 0x03}, arm64.Code{Op: arm64.AllocL, Size: 4, Reg2: none, Off: 0x10203 * 16}},
+	{"save_regp x19 504", []byte{0xc8, 0x3f},
+		arm64.Code{Op: arm64.SaveRegP, Size: 2, Saves: true, Reg: 19, Reg2: 20, Off: 504}},
+	{"save_regp x29 0", []byte{0xca, 0x80},
+		arm64.Code{Op: arm64.SaveRegP, Size: 2, Saves: true, Reg: 29, Reg2: 30}},
+	{"save_regp_x x21 16", []byte{0xcc, 0x81},
+		arm64.Code{Op: arm64.SaveRegPX, Size: 2, Saves: true, Pre: true, Reg: 21, Reg2: 22, Off: 16}},
+	{"save_reg x30 8", []byte{0xd2, 0xc1},
+		arm64.Code{Op: arm64.SaveReg, Size: 2, Saves: true, Reg: 30, Reg2: none, Off: 8}},
+	{"save_reg_x x30 256", []byte{0xd5, 0x7f},
+		arm64.Code{Op: arm64.SaveRegX, Size: 2, Saves: true, Pre: true, Reg: 30, Reg2: none, Off: 256}},
+	{"save_reg_x x19 8", []byte{0xd4, 0x00},
+		arm64.Code{Op: arm64.SaveRegX, Size: 2, Saves: true, Pre: true, Reg: 19, Reg2: none, Off: 8}},
+	{"save_lrpair x21 16", []byte{0xd6, 0x42},
+		arm64.Code{Op: arm64.SaveLRPair, Size: 2, Saves: true, Reg: 21, Reg2: 30, Off: 16}},
+	{"save_lrpair x27 0", []byte{0xd7, 0x00},
+		arm64.Code{Op: arm64.SaveLRPair, Size: 2, Saves: true, Reg: 27, Reg2: 30}},
+	{"save_fregp d14 504", []byte{0xd9, 0xbf},
+		arm64.Code{Op: arm64.SaveFRegP, Size: 2, Saves: true, Vector: true, Reg: 14, Reg2: 15, Off: 504}},
+	{"save_fregp_x d8 64", []byte{0xda, 0x07},
+		arm64.Code{Op: arm64.SaveFRegPX, Size: 2, Saves: true, Vector: true,
+			Pre: true, Reg: 8, Reg2: 9, Off: 64}},
+	{"save_freg d10 40", []byte{0xdc, 0x85},
+		arm64.Code{Op: arm64.SaveFReg, Size: 2, Saves: true, Vector: true, Reg: 10, Reg2: none, Off: 40}},
+	{"save_freg_x d15 256", []byte{0xde, 0xff},
+		arm64.Code{Op: arm64.SaveFRegX, Size: 2, Saves: true, Vector: true, Pre: true,
+			Reg: 15, Reg2: none, Off: 256}},
+	{"alloc_l", []byte{0xe0, 0x01, 0x02, 0x03},
+		arm64.Code{Op: arm64.AllocL, Size: 4, Reg2: none, Off: 0x10203 * 16}},
 	{"set_fp", []byte{0xe1}, arm64.Code{Op: arm64.SetFP, Size: 1, Reg2: none}},
 	{"add_fp 2040", []byte{0xe2, 0xff}, arm64.Code{Op: arm64.AddFP, Size: 2, Reg2: none, Off: 2040}},
 	{"nop", []byte{0xe3}, arm64.Code{Op: arm64.Nop, Size: 1, Reg2: none}},
 	{"end", []byte{0xe4}, arm64.Code{Op: arm64.End, Size: 1, Reg2: none}},
 	{"end_c", []byte{0xe5}, arm64.Code{Op: arm64.EndC, Size: 1, Reg2: none}},
 	{"save_next", []byte{0xe6}, arm64.Code{Op: arm64.SaveNext, Size: 1, Reg2: none}},
-	{"save_any_reg x27", []byte{0xe7, 0x1b, 0x0b}, arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Reg: 27, Reg2: none, Off: 88}},
-	{"save_any_reg x19 pair", []byte{0xe7, 0x53, 0x04}, arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Reg: 19, Reg2: 20, Off: 64}},
-	{"save_any_reg d11", []byte{0xe7, 0x0b, 0x55}, arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Vector: true, Reg: 11, Reg2: none, Off: 168}},
-	{"save_any_reg q12 pre", []byte{0xe7, 0x2c, 0x81}, arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Vector: true, Quad: true, Pre: true, Reg: 12, Reg2: none, Off: 32}},
-	{"save_any_reg q8 pair", []byte{0xe7, 0x48, 0x88}, arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Vector: true, Quad: true, Reg: 8, Reg2: 9, Off: 128}},
+	{"save_any_reg x27", []byte{0xe7, 0x1b, 0x0b},
+		arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Reg: 27, Reg2: none, Off: 88}},
+	{"save_any_reg x19 pair", []byte{0xe7, 0x53, 0x04},
+		arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Reg: 19, Reg2: 20, Off: 64}},
+	{"save_any_reg d11", []byte{0xe7, 0x0b, 0x55},
+		arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Vector: true, Reg: 11, Reg2: none, Off: 168}},
+	{"save_any_reg q12 pre", []byte{0xe7, 0x2c, 0x81},
+		arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Vector: true, Quad: true, Pre: true,
+			Reg: 12, Reg2: none, Off: 32}},
+	{"save_any_reg q8 pair", []byte{0xe7, 0x48, 0x88},
+		arm64.Code{Op: arm64.SaveAnyReg, Size: 3, Saves: true, Vector: true,
+			Quad: true, Reg: 8, Reg2: 9, Off: 128}},
 	{"machine_frame", []byte{0xe9}, arm64.Code{Op: arm64.MachineFrame, Size: 1, Reg2: none}},
 	{"context", []byte{0xea}, arm64.Code{Op: arm64.Context, Size: 1, Reg2: none}},
 	{"ec_context", []byte{0xeb}, arm64.Code{Op: arm64.ECContext, Size: 1, Reg2: none}},
@@ -183,9 +209,13 @@ func TestRecordsRefused(t *testing.T) {
 		{"no end", record([]uint32{8 | 1<<21 | 1<<27}, 0xe3, 0xe3, 0xe3, 0xe3), 5, arm64.NoEnd},
 		{"no codes", record([]uint32{8, 0}), 5, arm64.NoEnd},
 		{"E index outside", record([]uint32{8 | 1<<21 | 9<<22 | 1<<27}, codes...), 5, arm64.BadEpilogIndex},
-		{"E longer than the function", record([]uint32{3 | 1<<21 | 1<<22 | 2<<27}, 0xe4, 0xe3, 0xe3, 0xe3, 0xe3, 0xe3, 0xe3, 0xe4), 1, arm64.BadEpilogOffset},
-		{"scope index outside", record([]uint32{8 | 1<<22 | 1<<27, 4 | 9<<22}, codes...), 5, arm64.BadEpilogIndex},
-		{"save_next run", record([]uint32{40 | 1<<21 | 2<<27}, 0xe6, 0xe6, 0xe6, 0xe6, 0xe6, 0xe6, 0x81, 0xe4), 30, arm64.BadRegisters},
+		{"E longer than the function",
+			record([]uint32{3 | 1<<21 | 1<<22 | 2<<27}, 0xe4, 0xe3, 0xe3, 0xe3, 0xe3, 0xe3, 0xe3, 0xe4), 1,
+			arm64.BadEpilogOffset},
+		{"scope index outside", record([]uint32{8 | 1<<22 | 1<<27, 4 | 9<<22}, codes...), 5,
+			arm64.BadEpilogIndex},
+		{"save_next run", record([]uint32{40 | 1<<21 | 2<<27}, 0xe6, 0xe6, 0xe6, 0xe6, 0xe6, 0xe6, 0x81,
+			0xe4), 30, arm64.BadRegisters},
 	} {
 		i, fault := arm64.DecodeXdata(c.record)
 		if fault.OK() {
@@ -195,7 +225,8 @@ func TestRecordsRefused(t *testing.T) {
 			t.Errorf("%s: %v", c.name, fault.Reason)
 		}
 		var e *arm64.Error
-		if err := fault.Err("xdata", 0x2000); !errors.As(err, &e) || e.RVA != 0x2000 || !strings.Contains(err.Error(), c.want.String()) {
+		if err := fault.Err("xdata", 0x2000); !errors.As(err, &e) || e.RVA != 0x2000 ||
+			!strings.Contains(err.Error(), c.want.String()) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
 	}
@@ -287,7 +318,8 @@ func TestIndex(t *testing.T) {
 	for _, c := range []struct {
 		rva  uint32
 		want int
-	}{{0, -1}, {0xfff, -1}, {0x1000, 0}, {0x103f, 0}, {0x1040, 1}, {0x1fff, 1}, {0x2000, 2}, {0xffffffff, 2}} {
+	}{{0, -1}, {0xfff, -1}, {0x1000, 0}, {0x103f, 0}, {0x1040, 1}, {0x1fff, 1},
+		{0x2000, 2}, {0xffffffff, 2}} {
 		if got := table.Index(c.rva); got != c.want {
 			t.Errorf("%#x: %d, want %d", c.rva, got, c.want)
 		}
@@ -324,12 +356,17 @@ func TestUnendedEpilog(t *testing.T) {
 		where  arm64.Where
 		codes  int // bytes
 	}{
-		{"epilog without end", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0, 0}, 16, arm64.OK, arm64.Epilog, 3},
-		{"body of the same", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0, 0}, 12, arm64.OK, arm64.Body, 4},
+		{"epilog without end", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0, 0},
+			16, arm64.OK, arm64.Epilog, 3},
+		{"body of the same", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0, 0}, 12, arm64.OK,
+			arm64.Body, 4},
 		{"prolog without end", []byte{5, 0, 0, 0x08, 0xe3, 0xe3, 0xe3, 0xe3}, 16, arm64.NoEnd, arm64.Body, 0},
-		{"epilog that is the prolog, without end", []byte{5, 0, 0x40, 0x08, 4, 0, 0, 0, 0xe3, 0xe3, 0xe3, 0xe3}, 16, arm64.NoEnd, arm64.Body, 0},
-		{"last code cut", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0xe3, 0xc8}, 16, arm64.NoEnd, arm64.Epilog, 0},
-		{"save_next before the end", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0xe3, 0xe6}, 16, arm64.NoEnd, arm64.Epilog, 0},
+		{"epilog that is the prolog, without end",
+			[]byte{5, 0, 0x40, 0x08, 4, 0, 0, 0, 0xe3, 0xe3, 0xe3, 0xe3}, 16, arm64.NoEnd, arm64.Body, 0},
+		{"last code cut", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0xe3, 0xc8}, 16,
+			arm64.NoEnd, arm64.Epilog, 0},
+		{"save_next before the end", []byte{5, 0, 0x40, 0x08, 4, 0, 0x40, 0, 0xe4, 0xe3, 0xe3, 0xe6}, 16,
+			arm64.NoEnd, arm64.Epilog, 0},
 	} {
 		info, fault := arm64.DecodeXdata(c.record)
 		if !fault.OK() {

@@ -18,7 +18,8 @@ func TestFindInTable(t *testing.T) {
 	put(0x2000, 4|1<<21|1<<22|1<<27, 0xe4e481e1) // 16 bytes long, E
 	put(0x3000, 8|1<<21|1<<22|1<<27, 0xe4e481e1) // ends with the image
 	pdata := make([]byte, 5*8)
-	for i, e := range [5][2]uint32{{0x1000, 0x2000}, {0x1010, 1 | 4<<2}, {0x1100, 0x3000}, {0x1200, 0x3010}, {0x1300, 3}} {
+	for i, e := range [5][2]uint32{{0x1000, 0x2000}, {0x1010, 1 | 4<<2}, {0x1100, 0x3000},
+		{0x1200, 0x3010}, {0x1300, 3}} {
 		binary.LittleEndian.PutUint32(pdata[8*i:], e[0])
 		binary.LittleEndian.PutUint32(pdata[8*i+4:], e[1])
 	}
@@ -113,7 +114,8 @@ func TestPackedBounds(t *testing.T) {
 		{"local of 4080", packedWord(0, 0, 0, 1, 4096), []byte{0xc0, 0xff, 0xd5, 0x61, 0xe4}, OK},
 		{"local of 4096", packedWord(0, 0, 0, 1, 4112), []byte{0x01, 0xc0, 0xff, 0xd5, 0x61, 0xe4}, OK},
 		{"home area alone", packedWord(0, 0, 1, 0, 64), []byte{0xe3, 0xe3, 0xe3, 0x04, 0xe4}, OK},
-		{"home area behind two registers", packedWord(0, 2, 1, 0, 80), []byte{0xe3, 0xe3, 0xe3, 0xe3, 0x2a, 0xe4}, OK},
+		{"home area behind two registers", packedWord(0, 2, 1, 0, 80),
+			[]byte{0xe3, 0xe3, 0xe3, 0xe3, 0x2a, 0xe4}, OK},
 		{"one d register counts as two", packedWord(1, 0, 0, 0, 16), []byte{0xda, 0x01, 0xe4}, OK},
 		{"signed", packedWord(0, 0, 0, 2, 16), []byte{0xe1, 0x81, 0xfc, 0xe4}, OK},
 		{"chained, room for nothing else", packedWord(0, 2, 0, 3, 32), []byte{0xe1, 0x81, 0x22, 0xe4}, OK},

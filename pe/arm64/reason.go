@@ -24,8 +24,10 @@ const (
 	TrapFrame              // unsupported: trap_frame
 )
 
-var reasons = [...]string{"ok", "record outside the image", "unknown version", "reserved flag", "RegI above 10",
-	"frame size below the saved registers", "reserved unwind code", "truncated unwind code", "no end code", "epilog index past the codes",
+var reasons = [...]string{"ok", "record outside the image", "unknown version",
+	"reserved flag", "RegI above 10",
+	"frame size below the saved registers", "reserved unwind code", "truncated unwind code", "no end code",
+	"epilog index past the codes",
 	"epilog outside the function", "register past the last", "instruction outside the function",
 	"unsupported: alloc_z (SVE)", "unsupported: save_zreg/save_preg (SVE)", "unsupported: trap_frame"}
 
@@ -68,5 +70,6 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("pe: arm64 %s at rva %#x, offset %#x: %s (value %#x)", e.Structure, e.RVA, e.Fault.Offset, e.Fault.Reason, e.Fault.Value)
+	return fmt.Sprintf("pe: arm64 %s at rva %#x, offset %#x: %s (value %#x)", e.Structure, e.RVA,
+		e.Fault.Offset, e.Fault.Reason, e.Fault.Value)
 }

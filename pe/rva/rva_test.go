@@ -3,7 +3,8 @@ package rva
 import "testing"
 
 func TestBlocks(t *testing.T) {
-	b := Sort([]Block{{0x20, []byte{9}}, {0x10, make([]byte, 0x20)}, {0x100, nil}, {0xfffffffe, make([]byte, 8)}})
+	b := Sort([]Block{{0x20, []byte{9}}, {0x10, make([]byte, 0x20)}, {0x100, nil},
+		{0xfffffffe, make([]byte, 8)}})
 	for _, c := range []struct {
 		name string
 		rva  uint32

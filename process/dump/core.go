@@ -153,7 +153,8 @@ func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
 	}
 	le := binary.LittleEndian
 	if t := le.Uint16(d[16:]); t != typeCore {
-		return 0, 0, 0, &Error{NotCore, fmt.Sprintf("it is an ELF file of type %d, and a core has type %d", t, typeCore)}
+		return 0, 0, 0, &Error{NotCore,
+			fmt.Sprintf("it is an ELF file of type %d, and a core has type %d", t, typeCore)}
 	}
 	switch m := le.Uint16(d[18:]); m {
 	case machineX64:
@@ -161,11 +162,14 @@ func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
 	case machineARM:
 		c.Arch = context.ArchARM64
 	default:
-		return 0, 0, 0, &Error{OtherArch, fmt.Sprintf("it is of ELF machine %d; x86-64 (%d) and ARM64 (%d) are read", m, machineX64, machineARM)}
+		return 0, 0, 0, &Error{OtherArch,
+			fmt.Sprintf("it is of ELF machine %d; x86-64 (%d) and ARM64 (%d) are read", m, machineX64,
+				machineARM)}
 	}
 	phoff, phentsize, phnum = le.Uint64(d[32:]), uint64(le.Uint16(d[54:])), uint64(le.Uint16(d[56:]))
 	if phentsize < 56 {
-		return 0, 0, 0, &Error{Malformed, fmt.Sprintf("its program headers have %d bytes, less than 56", phentsize)}
+		return 0, 0, 0, &Error{Malformed,
+			fmt.Sprintf("its program headers have %d bytes, less than 56", phentsize)}
 	}
 	if phnum == manyPh { // the count is in section 0
 		r := buf.At(d, le.Uint64(d[40:]))

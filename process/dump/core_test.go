@@ -34,7 +34,8 @@ func testCore() []byte {
 	}
 	c.Process(100, "victim")
 	c.Note(6, le.AppendUint64(le.AppendUint64(nil, 33), 0xa000)) // NT_AUXV
-	c.Files(elfasm.CoreFile{Start: 0x5000, End: 0x6000, Offset: 1, Path: "/lib/a"}, elfasm.CoreFile{Start: 0x7000, End: 0x8000, Path: "/lib/b"})
+	c.Files(elfasm.CoreFile{Start: 0x5000, End: 0x6000, Offset: 1, Path: "/lib/a"},
+		elfasm.CoreFile{Start: 0x7000, End: 0x8000, Path: "/lib/b"})
 	return c.Bytes()
 }
 
@@ -43,10 +44,12 @@ func TestCore(t *testing.T) {
 	if err != nil || len(c.Problems) != 0 {
 		t.Fatal(err, c.Problems)
 	}
-	if c.PID != 100 || c.Name != "victim" || c.Arch != context.ArchAMD64 || len(c.Threads) != 2 || c.VDSO != 0xa000 {
+	if c.PID != 100 || c.Name != "victim" || c.Arch != context.ArchAMD64 || len(c.Threads) != 2 ||
+		c.VDSO != 0xa000 {
 		t.Errorf("%+v", c)
 	}
-	if th := c.Threads[1]; th.TID != 101 || th.Signal != 11 || th.Regs.IP() != 0x5065 || th.Regs.SP() != 0x9000 || th.Base != 0x9f00 {
+	if th := c.Threads[1]; th.TID != 101 || th.Signal != 11 || th.Regs.IP() != 0x5065 ||
+		th.Regs.SP() != 0x9000 || th.Base != 0x9f00 {
 		t.Errorf("%+v", th)
 	}
 	want := []live.Mapping{
@@ -62,7 +65,8 @@ func TestCore(t *testing.T) {
 		addr uint64
 		n    int
 		want string
-	}{{0x5004, 5, "first"}, {0x5004, 100, "first bytes"}, {0x9000, 7, "a stack"}, {0x9007, 1, ""}, {0xa000, 1, ""}, {0x7000, 1, ""}, {0, 1, ""}, {^uint64(0), 1, ""}} {
+	}{{0x5004, 5, "first"}, {0x5004, 100, "first bytes"}, {0x9000, 7, "a stack"}, {0x9007, 1, ""},
+		{0xa000, 1, ""}, {0x7000, 1, ""}, {0, 1, ""}, {^uint64(0), 1, ""}} {
 		p := make([]byte, r.n)
 		if n := c.ReadSome(p, r.addr); string(p[:n]) != r.want {
 			t.Errorf("%d bytes at %#x: %q", r.n, r.addr, p[:n])
@@ -80,13 +84,26 @@ func TestThreadPointerARM64(t *testing.T) {
 		notes [][]byte
 		want  []uint64
 	}{
-		{"each its own", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)), elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x8000))}, []uint64{0x7000, 0x8000}},
-		{"none", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x400, pointer(0x7000))}, []uint64{0}},
-		{"with a second register", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, append(pointer(0x7000), pointer(9)...))}, []uint64{0x7000}},
-		{"cut", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)[:4])}, []uint64{0}},
+		{"each its own", context.ArchARM64,
+			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)),
+				elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x8000))},
+			[]uint64{0x7000, 0x8000}},
+		{"none", context.ArchARM64,
+			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x400, pointer(0x7000))},
+			[]uint64{0}},
+		{"with a second register", context.ArchARM64,
+			[][]byte{elfasm.Note("CORE", 1, status),
+				elfasm.Note("LINUX", 0x401, append(pointer(0x7000), pointer(9)...))}, []uint64{0x7000}},
+		{"cut", context.ArchARM64,
+			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)[:4])},
+			[]uint64{0}},
 		{"of nobody", context.ArchARM64, [][]byte{elfasm.Note("LINUX", 0x401, pointer(0x7000))}, nil},
-		{"of another owner", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("CORE", 0x401, pointer(0x7000))}, []uint64{0}},
-		{"of x86-64", context.ArchAMD64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000))}, []uint64{0}},
+		{"of another owner", context.ArchARM64,
+			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("CORE", 0x401, pointer(0x7000))},
+			[]uint64{0}},
+		{"of x86-64", context.ArchAMD64,
+			[][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000))},
+			[]uint64{0}},
 	} {
 		core := &Core{Arch: c.arch, data: slices.Concat(c.notes...)}
 		core.notes(0, uint64(len(core.data)))
@@ -110,21 +127,30 @@ func TestCoreDamaged(t *testing.T) {
 		says   string
 	}{
 		{"empty", func(b []byte) []byte { return nil }, true, NotELF, "no ELF"},
-		{"text", func(b []byte) []byte { return []byte(strings.Repeat("text", 100)) }, true, NotELF, "no ELF"},
+		{"text", func(b []byte) []byte { return []byte(strings.Repeat("text", 100)) }, true,
+			NotELF, "no ELF"},
 		{"32 bit", func(b []byte) []byte { b[4] = 1; return b }, true, OtherArch, "64-bit"},
 		{"program", func(b []byte) []byte { b[atType] = 2; return b }, true, NotCore, "type 2"},
-		{"other machine", func(b []byte) []byte { b[atMachine] = 40; return b }, true, OtherArch, "machine 40"},
+		{"other machine", func(b []byte) []byte { b[atMachine] = 40; return b },
+			true, OtherArch, "machine 40"},
 		{"small program headers", func(b []byte) []byte { b[54] = 8; return b }, true, Malformed, "8 bytes"},
-		{"no notes", func(b []byte) []byte { le.PutUint32(b[64:], 0); return b }, true, NoThreads, "registers"},
+		{"no notes", func(b []byte) []byte { le.PutUint32(b[64:], 0); return b },
+			true, NoThreads, "registers"},
 		{"no memory", func(b []byte) []byte { b[atPhnum] = 1; return b }, true, NoMappings, "no memory"},
 		{"cut in headers", func(b []byte) []byte { return b[:100] }, true, NoThreads, "outside the file"},
-		{"cut in notes", func(b []byte) []byte { return b[:64+4*56+500] }, false, Truncated, "notes at 0x120 the file has 500"},
+		{"cut in notes", func(b []byte) []byte { return b[:64+4*56+500] }, false, Truncated,
+			"notes at 0x120 the file has 500"},
 		{"cut in memory", func(b []byte) []byte { return b[:len(b)-3] }, false, Truncated, "the file has 4"},
-		{"memory wraps", func(b []byte) []byte { le.PutUint64(b[atLoad+40:], ^uint64(0)); return b }, false, Malformed, "wraps"},
-		{"memory far outside", func(b []byte) []byte { le.PutUint64(b[atLoad+8:], 1<<63); return b }, false, Truncated, "the file has 0"},
-		{"huge note", func(b []byte) []byte { le.PutUint32(b[64+4*56+4:], 1<<31); return b }, true, NoThreads, "outside the notes"},
-		{"the same notes twice", func(b []byte) []byte { copy(b[atLoad+2*56:], b[64:64+56]); return b }, false, Malformed, "more notes than"},
-		{"many files", func(b []byte) []byte { return damageFiles(b, 1<<60) }, false, Malformed, "mapped files"},
+		{"memory wraps", func(b []byte) []byte { le.PutUint64(b[atLoad+40:], ^uint64(0)); return b }, false,
+			Malformed, "wraps"},
+		{"memory far outside", func(b []byte) []byte { le.PutUint64(b[atLoad+8:], 1<<63); return b },
+			false, Truncated, "the file has 0"},
+		{"huge note", func(b []byte) []byte { le.PutUint32(b[64+4*56+4:], 1<<31); return b }, true,
+			NoThreads, "outside the notes"},
+		{"the same notes twice", func(b []byte) []byte { copy(b[atLoad+2*56:], b[64:64+56]); return b },
+			false, Malformed, "more notes than"},
+		{"many files", func(b []byte) []byte { return damageFiles(b, 1<<60) },
+			false, Malformed, "mapped files"},
 	} {
 		got, err := New(c.damage(testCore()))
 		var e *Error
@@ -133,7 +159,8 @@ func TestCoreDamaged(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		case !c.fatal && err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case !c.fatal && (len(got.Problems) == 0 || !errors.As(got.Problems[0], &e) || e.Why != c.why || !strings.Contains(e.What, c.says)):
+		case !c.fatal && (len(got.Problems) == 0 || !errors.As(got.Problems[0], &e) || e.Why != c.why ||
+			!strings.Contains(e.What, c.says)):
 			t.Errorf("%s: %v", c.name, got.Problems)
 		case !c.fatal && len(got.Threads) == 0:
 			t.Errorf("%s: no threads are left", c.name)

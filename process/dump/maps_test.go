@@ -21,15 +21,21 @@ func TestMapsHoles(t *testing.T) {
 	}{
 		{"nothing kept", []File{file(0x1000, 0x5000)}, nil, "1000-5000@101000x"},
 		{"all kept", []File{file(0x1000, 0x5000)}, []segment{seg(0x1000, 0x5000)}, "1000-5000@101000"},
-		{"a hole before", []File{file(0x1000, 0x5000)}, []segment{seg(0x3000, 0x5000)}, "1000-3000@101000x 3000-5000@103000"},
-		{"a hole behind", []File{file(0x1000, 0x5000)}, []segment{seg(0x1000, 0x2000)}, "1000-2000@101000 2000-5000@102000x"},
-		{"holes everywhere", []File{file(0x1000, 0x8000)}, []segment{seg(0x2000, 0x3000), seg(0x4000, 0x5000)},
+		{"a hole before", []File{file(0x1000, 0x5000)}, []segment{seg(0x3000, 0x5000)},
+			"1000-3000@101000x 3000-5000@103000"},
+		{"a hole behind", []File{file(0x1000, 0x5000)}, []segment{seg(0x1000, 0x2000)},
+			"1000-2000@101000 2000-5000@102000x"},
+		{"holes everywhere", []File{file(0x1000, 0x8000)},
+			[]segment{seg(0x2000, 0x3000), seg(0x4000, 0x5000)},
 			"1000-2000@101000x 2000-3000@102000 3000-4000@103000x 4000-5000@104000 5000-8000@105000x"},
-		{"memory between files", []File{file(0x1000, 0x2000), file(0x5000, 0x6000)}, []segment{seg(0x3000, 0x4000)},
+		{"memory between files", []File{file(0x1000, 0x2000), file(0x5000, 0x6000)},
+			[]segment{seg(0x3000, 0x4000)},
 			"1000-2000@101000x 3000-4000 5000-6000@105000x"},
-		{"a segment over two files", []File{file(0x1000, 0x2000), file(0x2000, 0x4000)}, []segment{seg(0x1000, 0x3000)},
+		{"a segment over two files", []File{file(0x1000, 0x2000), file(0x2000, 0x4000)},
+			[]segment{seg(0x1000, 0x3000)},
 			"1000-2000@101000 2000-3000@102000x 3000-4000@103000x"},
-		{"memory that a file ends in", []File{file(0x1000, 0x3000)}, []segment{seg(0x2000, 0x6000), seg(0x7000, 0x8000)},
+		{"memory that a file ends in", []File{file(0x1000, 0x3000)},
+			[]segment{seg(0x2000, 0x6000), seg(0x7000, 0x8000)},
 			"1000-2000@101000x 2000-3000@102000 3000-6000 7000-8000"},
 	} {
 		var got []string
@@ -52,7 +58,8 @@ func TestMapsHoles(t *testing.T) {
 // Bytes read from a file are relocated as the loader does, also in a truncated word.
 func TestRelocate(t *testing.T) {
 	m := &Modules{}
-	f := &image{relocated: true, base: 0x10000, relatives: []relative{{0x100, 0x1122}, {0x108, 0x3344}, {0x200, 1}}}
+	f := &image{relocated: true, base: 0x10000,
+		relatives: []relative{{0x100, 0x1122}, {0x108, 0x3344}, {0x200, 1}}}
 	for _, c := range []struct {
 		addr uint64
 		size int

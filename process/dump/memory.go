@@ -53,7 +53,8 @@ func (c *Core) Maps() []live.Mapping {
 			next++
 		}
 		for at := max(s.start, free); at < s.end; {
-			m := live.Mapping{Start: at, End: s.end, Exec: s.exec || at > s.start && c.fileAt(next, at) != nil}
+			m := live.Mapping{Start: at, End: s.end,
+				Exec: s.exec || at > s.start && c.fileAt(next, at) != nil}
 			if f := c.fileAt(next, at); f != nil {
 				m.Path, m.Offset, m.End = f.Path, f.Offset+at-f.Start, min(f.End, s.end)
 			} else if next < len(c.Files) && c.Files[next].Start > at {
@@ -89,5 +90,6 @@ func appendUnkept(out []live.Mapping, f *File, start, end uint64) []live.Mapping
 	if start >= end {
 		return out
 	}
-	return append(out, live.Mapping{Start: start, End: end, Offset: f.Offset + start - f.Start, Exec: true, Path: f.Path})
+	return append(out, live.Mapping{Start: start, End: end,
+		Offset: f.Offset + start - f.Start, Exec: true, Path: f.Path})
 }

@@ -203,7 +203,8 @@ func (m *Modules) relocate(path string, f *image, b []byte, addr uint64) {
 		f.base, f.relatives = m.relatives(path, f.path)
 	}
 	own := addr - f.base
-	for i := sort.Search(len(f.relatives), func(i int) bool { return f.relatives[i].addr+8 > own }); i < len(f.relatives); i++ {
+	for i := sort.Search(len(f.relatives),
+		func(i int) bool { return f.relatives[i].addr+8 > own }); i < len(f.relatives); i++ {
 		r := &f.relatives[i]
 		if r.addr >= own+uint64(len(b)) {
 			return

@@ -92,9 +92,11 @@ func (c *Core) status(desc []byte) {
 		c.problem(Malformed, "a thread's registers have %d bytes", len(desc))
 		return
 	}
-	t := Thread{TID: binary.LittleEndian.Uint32(desc[32:]), Signal: int(binary.LittleEndian.Uint16(desc[12:])), Regs: r, Stood: live.Stood{Call: -1}}
+	t := Thread{TID: binary.LittleEndian.Uint32(desc[32:]),
+		Signal: int(binary.LittleEndian.Uint16(desc[12:])), Regs: r, Stood: live.Stood{Call: -1}}
 	if c.Arch == context.ArchAMD64 {
-		t.Base, t.Call = binary.LittleEndian.Uint64(desc[fsBase:]), int64(binary.LittleEndian.Uint64(desc[origRAX:]))
+		t.Base, t.Call = binary.LittleEndian.Uint64(desc[fsBase:]),
+			int64(binary.LittleEndian.Uint64(desc[origRAX:]))
 	}
 	c.Threads = append(c.Threads, t)
 }

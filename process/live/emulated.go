@@ -91,7 +91,8 @@ func (g *Guest) open(path string) *elf.File {
 		return nil
 	}
 	defer f.Close()
-	if f.Machine != g.machine || !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_LOAD }) {
+	if f.Machine != g.machine ||
+		!slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_LOAD }) {
 		return nil
 	}
 	return f

@@ -29,7 +29,8 @@ func TestSigpage(t *testing.T) {
 		{"more than a page", elf.EM_AARCH64, sigreturn, 2, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			all := must.Get(unix.Mmap(-1, 0, (c.pages+2)*page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
+			all := must.Get(unix.Mmap(-1, 0, (c.pages+2)*page, unix.PROT_NONE,
+				unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 			defer unix.Munmap(all)
 			// the pages around it are inaccessible, so the kernel lists it separately
 			b := all[page : page*(c.pages+1)]
@@ -49,7 +50,8 @@ func TestSigpage(t *testing.T) {
 			}
 			m := table.At(i)
 			first, second, none := m.Bytes(at, 4), m.Bytes(at+4, 8), m.Bytes(at+8, 4)
-			if m.Err != nil || !m.SystemV() || len(first) != 4 || len(second) != 4 || none != nil || binary.LittleEndian.Uint32(second) != sigreturn>>32 {
+			if m.Err != nil || !m.SystemV() || len(first) != 4 || len(second) != 4 || none != nil ||
+				binary.LittleEndian.Uint32(second) != sigreturn>>32 {
 				t.Errorf("%v, % x, % x, % x", m.Err, first, second, none)
 			}
 		})

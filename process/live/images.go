@@ -107,7 +107,8 @@ func (l *Images) Cover(addr uint64) bool {
 	if !ok || len(l.ranges) >= maxCovered {
 		return false
 	}
-	l.ranges = append(slices.DeleteFunc(l.ranges, func(o memory.Range) bool { return o.Start < r.End && r.Start < o.End }), r) // it has grown
+	l.ranges = append(slices.DeleteFunc(l.ranges,
+		func(o memory.Range) bool { return o.Start < r.End && r.Start < o.End }), r) // it has grown
 	return true
 }
 

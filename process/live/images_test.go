@@ -57,11 +57,14 @@ func TestGeneratedCode(t *testing.T) {
 
 func TestReadImage(t *testing.T) {
 	s := &space{regions: []Region{
-		{Start: 0x1000, End: 0x2000, Committed: true, Readable: true}, {Start: 0x2000, End: 0x3000, Committed: true},
-		{Start: 0x3000, End: 0x4000, Readable: true}, {Start: 0x4000, End: 0x9000, Committed: true, Readable: true},
+		{Start: 0x1000, End: 0x2000, Committed: true, Readable: true},
+		{Start: 0x2000, End: 0x3000, Committed: true},
+		{Start: 0x3000, End: 0x4000, Readable: true},
+		{Start: 0x4000, End: 0x9000, Committed: true, Readable: true},
 	}}
 	b := readImage(s, 0x1000, 0x3800)
-	for at, want := range map[int]byte{0: 0x5a, 0xfff: 0x5a, 0x1000: 0, 0x1fff: 0, 0x2000: 0, 0x3000: 0x5a, 0x37ff: 0x5a} {
+	for at, want := range map[int]byte{0: 0x5a, 0xfff: 0x5a, 0x1000: 0, 0x1fff: 0,
+		0x2000: 0, 0x3000: 0x5a, 0x37ff: 0x5a} {
 		if len(b) != 0x3800 || b[at] != want {
 			t.Errorf("%d bytes, at %#x %#x, want %#x", len(b), at, b[at], want)
 		}
@@ -78,15 +81,18 @@ func TestReadImage(t *testing.T) {
 // the same module, and a module that is loaded again is another.
 func TestImages(t *testing.T) {
 	s := &space{}
-	loaded := []Loaded{{Base: 0x10000, Size: 0x1000, Path: `C:\x\A.dll`}, {Base: 0x20000, Size: 0x1000, Path: `C:\x\B.dll`}}
+	loaded := []Loaded{{Base: 0x10000, Size: 0x1000, Path: `C:\x\A.dll`},
+		{Base: 0x20000, Size: 0x1000, Path: `C:\x\B.dll`}}
 	l := newImages(s, func() []Loaded { return loaded })
 	first := l.Table()
-	if first.Len() != 2 || first.At(0).Err == nil || first.At(1).End != 0x21000 || l.Path("b.dll") != `C:\x\B.dll` || l.Path("c.dll") != "" {
+	if first.Len() != 2 || first.At(0).Err == nil || first.At(1).End != 0x21000 ||
+		l.Path("b.dll") != `C:\x\B.dll` || l.Path("c.dll") != "" {
 		t.Fatalf("%+v", first.At(0))
 	}
 	ids := [2]uint32{first.At(0).ID, first.At(1).ID}
 	loaded = loaded[1:]
-	if second := l.Table(); second.Len() != 1 || second.At(0).ID != ids[1] || second.Generation() == first.Generation() || len(s.opened) != 2 {
+	if second := l.Table(); second.Len() != 1 || second.At(0).ID != ids[1] ||
+		second.Generation() == first.Generation() || len(s.opened) != 2 {
 		t.Errorf("%+v, opened %q", second.At(0), s.opened)
 	}
 	loaded = []Loaded{{Base: 0x10000, Size: 0x1000, Path: `C:\x\A.dll`}}

@@ -55,9 +55,11 @@ func (Windows) open(path string) (*pe.File, error) {
 }
 
 const (
-	protectRead = windows.PAGE_READONLY | windows.PAGE_READWRITE | windows.PAGE_WRITECOPY | windows.PAGE_EXECUTE_READ | windows.PAGE_EXECUTE_READWRITE | windows.PAGE_EXECUTE_WRITECOPY
-	protectExec = windows.PAGE_EXECUTE | windows.PAGE_EXECUTE_READ | windows.PAGE_EXECUTE_READWRITE | windows.PAGE_EXECUTE_WRITECOPY
-	memImage    = 0x1000000
+	protectRead = windows.PAGE_READONLY | windows.PAGE_READWRITE | windows.PAGE_WRITECOPY |
+		windows.PAGE_EXECUTE_READ | windows.PAGE_EXECUTE_READWRITE | windows.PAGE_EXECUTE_WRITECOPY
+	protectExec = windows.PAGE_EXECUTE | windows.PAGE_EXECUTE_READ | windows.PAGE_EXECUTE_READWRITE |
+		windows.PAGE_EXECUTE_WRITECOPY
+	memImage = 0x1000000
 )
 
 // region returns the region that contains an address. Source: Win32 VirtualQuery.

@@ -72,7 +72,8 @@ func TestUnloaded(t *testing.T) {
 
 	loaded = loaded[:1]
 	second := l.Table()
-	if i := second.Find(stays.Base); second.Len() != 1 || second.At(i).ID != id || viewOf(t, second, stays.Base) != other {
+	if i := second.Find(stays.Base); second.Len() != 1 || second.At(i).ID != id ||
+		viewOf(t, second, stays.Base) != other {
 		t.Error("what stays loaded must stay the same module")
 	}
 	for range 3 {

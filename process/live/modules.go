@@ -56,7 +56,8 @@ type imageKey struct {
 
 // NewLoader returns a Loader for process pid, or for this process if pid is 0.
 func NewLoader(pid int) *Loader {
-	return &Loader{pid: pid, images: map[imageKey]*module.Module{}, parsed: map[fileKey]*module.Module{}, v8: map[*elf.File]bool{}}
+	return &Loader{pid: pid, images: map[imageKey]*module.Module{},
+		parsed: map[fileKey]*module.Module{}, v8: map[*elf.File]bool{}}
 }
 
 // Table builds the module table of maps. Every table has a new generation.
@@ -105,7 +106,8 @@ func (l *Loader) readOpened() {
 
 // isManaged tells code the CLR made or mapped itself from native images.
 func isManaged(m *Mapping) bool {
-	return m.Path == "" || strings.HasPrefix(m.Path, doubleMapper) || IsPE(strings.TrimSuffix(m.Path, deleted))
+	return m.Path == "" || strings.HasPrefix(m.Path, doubleMapper) ||
+		IsPE(strings.TrimSuffix(m.Path, deleted))
 }
 
 // doubleMapper is how the runtime names the memory of its code if code is never writable where

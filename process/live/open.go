@@ -50,7 +50,8 @@ func (l *Loader) open(m *Mapping) (*elf.File, error) {
 func OpenImage(pid int, path, buildID string) *elf.File {
 	l := NewLoader(pid)
 	if buildID != "" { // it distinguishes the image from a replacement
-		if f, err := elf.Map(l.proc("root") + strings.TrimSuffix(path, deleted)); err == nil && is(f, buildID) {
+		if f, err := elf.Map(l.proc("root") + strings.TrimSuffix(path, deleted)); err == nil &&
+			is(f, buildID) {
 			return f
 		}
 	}

@@ -67,7 +67,8 @@ func TestOpened(t *testing.T) {
 	var m Mapping
 	for _, s := range f.Segments() {
 		if s.Executable() {
-			m = Mapping{Start: 0x10000000 + s.Vaddr, End: 0x10000000 + s.Vaddr + s.Memsz, Offset: s.Off, Exec: true, Path: libc}
+			m = Mapping{Start: 0x10000000 + s.Vaddr, End: 0x10000000 + s.Vaddr + s.Memsz,
+				Offset: s.Off, Exec: true, Path: libc}
 		}
 	}
 	open := func(pid int) (*Loader, *module.Module) {

@@ -35,12 +35,14 @@ const (
 
 // OpenProcess opens a process for reading. The right to suspend its threads includes this right.
 func OpenProcess(pid int) (*Process, error) {
-	h, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ|windows.SYNCHRONIZE, false, uint32(pid))
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ|
+		windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
 		return nil, err
 	}
 	var info windows.PROCESS_BASIC_INFORMATION
-	err = windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&info), uint32(unsafe.Sizeof(info)), nil)
+	err = windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&info),
+		uint32(unsafe.Sizeof(info)), nil)
 	if err != nil || info.PebBaseAddress == nil {
 		windows.CloseHandle(h)
 		return nil, fmt.Errorf("cannot read the PEB address of process %d: %w", pid, err)
@@ -135,7 +137,8 @@ func (p *Process) Loaded() (out []Loaded, ok bool) {
 		}
 		m := loadedOf(b[:])
 		if m.Base != 0 && m.Size != 0 {
-			m.Path = p.wide(binary.LittleEndian.Uint64(b[entryName+8:]), int(binary.LittleEndian.Uint16(b[entryName:])))
+			m.Path = p.wide(binary.LittleEndian.Uint64(b[entryName+8:]),
+				int(binary.LittleEndian.Uint16(b[entryName:])))
 			out = append(out, m)
 		}
 		at = binary.LittleEndian.Uint64(b[:])
@@ -152,7 +155,8 @@ func (p *Process) list() bool {
 }
 
 func loadedOf(b []byte) Loaded {
-	return Loaded{Base: binary.LittleEndian.Uint64(b[entryBase:]), Size: binary.LittleEndian.Uint32(b[entrySize:]),
+	return Loaded{Base: binary.LittleEndian.Uint64(b[entryBase:]),
+		Size:  binary.LittleEndian.Uint32(b[entrySize:]),
 		Stamp: binary.LittleEndian.Uint32(b[entryStamp:])}
 }
 

@@ -46,7 +46,8 @@ func (e *StopError) Error() string {
 	case Denied:
 		return fmt.Sprintf("thread %d may not be stopped", e.TID)
 	case Traced:
-		return fmt.Sprintf("thread %d is traced by process %d, and the kernel allows one tracer", e.TID, e.Tracer)
+		return fmt.Sprintf("thread %d is traced by process %d, and the kernel allows one tracer",
+			e.TID, e.Tracer)
 	case Asleep:
 		return fmt.Sprintf("thread %d sleeps in the kernel and cannot be interrupted", e.TID)
 	case Untraced:

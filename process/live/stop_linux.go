@@ -102,7 +102,8 @@ func awaitStop(tid int) (signal uintptr, err error) {
 			}
 			return 0, nil
 		}
-		if passed := time.Since(begin); passed > stopLimit || passed > asleepLimit && i%16 == 0 && state(tid) == 'D' {
+		if passed := time.Since(begin); passed > stopLimit ||
+			passed > asleepLimit && i%16 == 0 && state(tid) == 'D' {
 			return 0, &StopError{tid, Asleep, 0}
 		}
 		if i < 8 {
@@ -131,7 +132,8 @@ type child struct {
 // may be this process.
 func peek(tid int) (c child, e unix.Errno) {
 	const any = unix.WEXITED | unix.WSTOPPED | unix.WNOHANG | unix.WNOWAIT | waitAll
-	_, _, e = unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&c)), any, 0, 0)
+	_, _, e = unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid),
+		uintptr(unsafe.Pointer(&c)), any, 0, 0)
 	return c, e
 }
 

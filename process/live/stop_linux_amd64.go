@@ -16,5 +16,6 @@ const (
 
 // stoodOf reads the other properties from a whole user_regs_struct.
 func stoodOf(_ int, regs []byte) Stood {
-	return Stood{Base: binary.LittleEndian.Uint64(regs[fsBase:]), Call: int64(binary.LittleEndian.Uint64(regs[origRAX:]))}
+	return Stood{Base: binary.LittleEndian.Uint64(regs[fsBase:]),
+		Call: int64(binary.LittleEndian.Uint64(regs[origRAX:]))}
 }

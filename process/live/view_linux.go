@@ -96,7 +96,8 @@ func (v *View) At(addr uint64) *Mapping {
 // date sets when the file of a mapping with code was last written.
 func (v *View) date(m *Mapping) {
 	var st unix.Stat_t
-	if m.Exec && m.Inode != 0 && unix.Stat(fmt.Sprintf("/proc/%d/root%s", v.pid, m.Path), &st) == nil && st.Ino == m.Inode {
+	if m.Exec && m.Inode != 0 && unix.Stat(fmt.Sprintf("/proc/%d/root%s", v.pid, m.Path), &st) == nil &&
+		st.Ino == m.Inode {
 		m.Written = st.Mtim.Nano()
 	}
 }
@@ -155,16 +156,19 @@ func (v *View) ioctl(flags, addr uint64, m *Mapping) error {
 		v.file = f
 	}
 	q := &v.query
-	*q = procmapQuery{size: uint64(unsafe.Sizeof(*q)), flags: flags, addr: addr, nameSize: uint32(len(v.name)),
+	*q = procmapQuery{size: uint64(unsafe.Sizeof(*q)), flags: flags, addr: addr,
+		nameSize: uint32(len(v.name)),
 		nameAddr: uint64(uintptr(unsafe.Pointer(&v.name[0])))}
 	v.Queries++
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, v.file.Fd(), uintptr(procmapIoctl), uintptr(unsafe.Pointer(q))); e != 0 {
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, v.file.Fd(), uintptr(procmapIoctl),
+		uintptr(unsafe.Pointer(q))); e != 0 {
 		return e
 	}
 	if q.end <= q.start || q.nameSize > uint32(len(v.name)) {
 		return unix.ENOENT
 	}
-	*m = Mapping{Start: q.start, End: q.end, Offset: q.offset, Inode: q.inode, Exec: q.perms&procmapExecutable != 0}
+	*m = Mapping{Start: q.start, End: q.end, Offset: q.offset, Inode: q.inode,
+		Exec: q.perms&procmapExecutable != 0}
 	if q.nameSize > 0 {
 		m.Path = intern(v.paths, v.name[:q.nameSize-1])
 	}

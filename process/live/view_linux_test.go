@@ -62,7 +62,8 @@ func TestViewLists(t *testing.T) {
 			}
 			got = slices.DeleteFunc(got, func(m Mapping) bool { return m.Path == "[vsyscall]" })
 			if want := selected(t, c.wanted); err != nil || !slices.Equal(got, want) {
-				t.Errorf("%s, plain %v: %v, %d mappings, want %d\n%v\n%v", c.name, plain, err, len(got), len(want), got, want)
+				t.Errorf("%s, plain %v: %v, %d mappings, want %d\n%v\n%v", c.name, plain, err,
+					len(got), len(want), got, want)
 			}
 			if n := v.Queries - before; !plain && n != uint64(len(got)+1) {
 				t.Errorf("%s: %d queries for %d mappings among %d others", c.name, n, len(got), others)

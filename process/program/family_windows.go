@@ -59,7 +59,8 @@ func (f *Family) Grow() {
 	}
 	defer windows.CloseHandle(list)
 	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
-	for err = windows.Process32First(list, &entry); err == nil && len(f.members) < maxFamily; err = windows.Process32Next(list, &entry) {
+	for err = windows.Process32First(list, &entry); err == nil &&
+		len(f.members) < maxFamily; err = windows.Process32Next(list, &entry) {
 		parent, child := f.members[int(entry.ParentProcessID)]
 		if _, known := f.members[int(entry.ProcessID)]; child && !known {
 			f.add(int(entry.ProcessID), parent.start)

@@ -86,7 +86,8 @@ func exportsPE(path string) (bool, error) {
 
 // Missing lists the imports of a Windows image that resolve does not find: DLLs, and functions as NAME of
 // DLL. resolve returns whether a DLL exists, and whether it has a function.
-func Missing(path string, resolve func(dll string) (function func(name string) bool, ok bool)) ([]string, error) {
+func Missing(path string,
+	resolve func(dll string) (function func(name string) bool, ok bool)) ([]string, error) {
 	f, err := pe.Open(path)
 	if err != nil {
 		return nil, err

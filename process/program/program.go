@@ -83,7 +83,8 @@ func Open(path string) (File, error) {
 	return f, nil
 }
 
-var elfMachines = map[elf.Machine][2]string{elf.EM_X86_64: {"amd64", "x86-64"}, elf.EM_AARCH64: {"arm64", "ARM64"}, elf.EM_386: {"386", "x86 (32-bit)"},
+var elfMachines = map[elf.Machine][2]string{elf.EM_X86_64: {"amd64", "x86-64"},
+	elf.EM_AARCH64: {"arm64", "ARM64"}, elf.EM_386: {"386", "x86 (32-bit)"},
 	elf.EM_ARM: {"arm", "ARM (32-bit)"}}
 
 func (f *File) elf(r io.ReaderAt) error {
@@ -106,7 +107,8 @@ func (f *File) elf(r io.ReaderAt) error {
 var peMachines = map[uint16]struct {
 	arch, name string
 	bits       int
-}{pe.MachineAMD64: {"amd64", "x86-64", 64}, pe.MachineARM64: {"arm64", "ARM64", 64}, 0x14c: {"386", "x86 (32-bit)", 32},
+}{pe.MachineAMD64: {"amd64", "x86-64", 64}, pe.MachineARM64: {"arm64", "ARM64", 64},
+	0x14c: {"386", "x86 (32-bit)", 32},
 	0x1c4: {"arm", "ARM (32-bit)", 32}}
 
 func (f *File) pe(path string) error {
@@ -131,7 +133,8 @@ func (f *File) pe(path string) error {
 
 // mark is the signature in the header of every .NET launcher and single-file program. Every bit of it is
 // inverted here, so that seedwalk itself does not contain the signature.
-var mark = [32]byte{0x74, 0xed, 0xfd, 0x46, 0x95, 0x9e, 0xdf, 0xc7, 0x8d, 0x84, 0x6c, 0xfd, 0xeb, 0x28, 0x5f, 0xcd,
+var mark = [32]byte{0x74, 0xed, 0xfd, 0x46, 0x95, 0x9e, 0xdf, 0xc7, 0x8d, 0x84,
+	0x6c, 0xfd, 0xeb, 0x28, 0x5f, 0xcd,
 	0xec, 0x0a, 0x46, 0x19, 0x10, 0x51, 0xcc, 0xe7, 0x11, 0xc4, 0xd2, 0x31, 0xdb, 0x4c, 0x95, 0x51}
 
 // Mark returns the signature: 32 bytes.

@@ -29,12 +29,17 @@ func TestOpen(t *testing.T) {
 		want File
 	}{
 		{"ELF", elfasm.Image(), File{Format: ELF, Arch: "amd64", Machine: "x86-64", Bits: 64}},
-		{"ELF of an unknown machine", patched(elf32, 18, 0xf3, 0), File{Format: ELF, Machine: "EM_RISCV", Bits: 64}},
+		{"ELF of an unknown machine", patched(elf32, 18, 0xf3, 0),
+			File{Format: ELF, Machine: "EM_RISCV", Bits: 64}},
 		{"PE", peasm.Image{}.Bytes(), File{Format: PE, Arch: "amd64", Machine: "x86-64", Bits: 64}},
-		{"PE of 32 bits", peasm.Image{Machine: 0x14c}.Bytes(), File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32}},
-		{"PE of ARM64", peasm.Image{Machine: 0xaa64}.Bytes(), File{Format: PE, Arch: "arm64", Machine: "ARM64", Bits: 64}},
-		{"PE of an unknown machine", peasm.Image{Machine: 0x200}.Bytes(), File{Format: PE, Machine: "machine 0x200"}},
-		{"managed", peasm.Image{Machine: 0x14c, Managed: true, Imports: map[string][]string{"MSCOREE.dll": {"_CorExeMain"}}}.Bytes(),
+		{"PE of 32 bits", peasm.Image{Machine: 0x14c}.Bytes(),
+			File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32}},
+		{"PE of ARM64", peasm.Image{Machine: 0xaa64}.Bytes(),
+			File{Format: PE, Arch: "arm64", Machine: "ARM64", Bits: 64}},
+		{"PE of an unknown machine", peasm.Image{Machine: 0x200}.Bytes(),
+			File{Format: PE, Machine: "machine 0x200"}},
+		{"managed", peasm.Image{Machine: 0x14c, Managed: true,
+			Imports: map[string][]string{"MSCOREE.dll": {"_CorExeMain"}}}.Bytes(),
 			File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32, Managed: true, Mscoree: true}},
 	} {
 		got, err := Open(write(t, "a", c.data))
@@ -43,7 +48,8 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
 		}
 	}
-	for name, data := range map[string]string{"empty": "", "script": "#!/bin/sh\n", "cut ELF": "\x7fELF\x01", "cut PE": "MZ\x90\x00"} {
+	for name, data := range map[string]string{"empty": "", "script": "#!/bin/sh\n",
+		"cut ELF": "\x7fELF\x01", "cut PE": "MZ\x90\x00"} {
 		got, err := Open(write(t, "a", []byte(data)))
 		if err != nil || got.Err == nil || got.Format != NoImage {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -69,11 +75,16 @@ func TestLibraryProblem(t *testing.T) {
 	}{
 		{"right", "windows", "amd64", dll.Bytes(), ""},
 		{"for another machine", "windows", "arm64", dll.Bytes(), "it is for x86-64, this machine is arm64"},
-		{"for another system", "linux", "amd64", dll.Bytes(), "it is a Windows program (PE), not a Linux program (ELF)"},
-		{"ELF on Windows", "windows", "amd64", elfasm.Image(), "it is a Linux program (ELF), not a Windows program (PE)"},
-		{"32 bits", "windows", "amd64", peasm.Image{Machine: 0x14c, DLL: true, Exports: dll.Exports}.Bytes(), "it is for x86 (32-bit), this machine is amd64"},
-		{"no exports", "windows", "amd64", peasm.Image{DLL: true}.Bytes(), "it does not export DllGetClassObject"},
-		{"other exports", "windows", "amd64", peasm.Image{DLL: true, Exports: []string{"Other"}}.Bytes(), "it does not export DllGetClassObject"},
+		{"for another system", "linux", "amd64", dll.Bytes(),
+			"it is a Windows program (PE), not a Linux program (ELF)"},
+		{"ELF on Windows", "windows", "amd64", elfasm.Image(),
+			"it is a Linux program (ELF), not a Windows program (PE)"},
+		{"32 bits", "windows", "amd64", peasm.Image{Machine: 0x14c, DLL: true, Exports: dll.Exports}.Bytes(),
+			"it is for x86 (32-bit), this machine is amd64"},
+		{"no exports", "windows", "amd64", peasm.Image{DLL: true}.Bytes(),
+			"it does not export DllGetClassObject"},
+		{"other exports", "windows", "amd64", peasm.Image{DLL: true, Exports: []string{"Other"}}.Bytes(),
+			"it does not export DllGetClassObject"},
 		{"text", "windows", "amd64", []byte("hello"), "it is neither"},
 	} {
 		got := LibraryProblem(write(t, "a.dll", c.data), c.goos, c.goarch)
@@ -84,7 +95,8 @@ func TestLibraryProblem(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	path := write(t, "a.dll", peasm.Image{Imports: map[string][]string{"HERE.dll": {"Has", "HasNot"}, "gone.dll": {"X"}}}.Bytes())
+	path := write(t, "a.dll",
+		peasm.Image{Imports: map[string][]string{"HERE.dll": {"Has", "HasNot"}, "gone.dll": {"X"}}}.Bytes())
 	got, err := Missing(path, func(dll string) (func(string) bool, bool) {
 		return func(name string) bool { return name == "Has" }, dll == "HERE.dll"
 	})
@@ -97,7 +109,8 @@ func TestMissing(t *testing.T) {
 func TestRuntimeVersion(t *testing.T) {
 	const version, public = "9.0.525.21509", "9.0.5"
 	for _, pad := range []int{0, 100, 1<<20 - 70, 1<<20 - 64, 1<<20 - 30, 1 << 20, 3 << 20} {
-		text := strings.Repeat("x", pad) + versionMark[:6] + versionMark + version + " @Commit: " + strings.Repeat("y", 100)
+		text := strings.Repeat("x", pad) + versionMark[:6] + versionMark + version + " @Commit: " +
+			strings.Repeat("y", 100)
 		path := write(t, "lib", []byte(text))
 		if got := RuntimeVersion(path); got != public || MarkedVersion(path) != public {
 			t.Errorf("at %d: %q", pad, got)
@@ -131,7 +144,8 @@ func TestCommittedVersion(t *testing.T) {
 		{".0.9 @Commit: 901ca941", "2.0.5.0"},
 		{"10.0.9", "2.0.5.0"},
 	} {
-		for _, pad := range []int{0, 2, 1<<20 - 64 - len(file)&^1, 1<<20 - 40 - len(file)&^1, 1<<20 - 20 - len(file)&^1} {
+		for _, pad := range []int{0, 2, 1<<20 - 64 - len(file)&^1,
+			1<<20 - 40 - len(file)&^1, 1<<20 - 20 - len(file)&^1} {
 			data := append(append(slices.Clone(file), make([]byte, pad)...), wide(c.text)...)
 			if got := RuntimeVersion(write(t, "app.exe", data)); got != c.want {
 				t.Errorf("%q at %d: %q, want %q", c.text, pad, got, c.want)
@@ -142,8 +156,10 @@ func TestCommittedVersion(t *testing.T) {
 
 func TestPublicVersion(t *testing.T) {
 	for file, want := range map[string]string{
-		"9.0.525.21509": "9.0.5", "10.0.926.27113": "10.0.9", "5.0.20.51904": "5.0.0", "5.0.1722.21314": "5.0.17", "6.0.3624.51421": "6.0.36",
-		"4.700.19.46205": "4.700.19.46205", "4.6.27317.7": "4.6.27317.7", "9.0.5": "9.0.5", "9.0.x.1": "9.0.x.1", "": "", "1.1.13.0": "1.1.13.0",
+		"9.0.525.21509": "9.0.5", "10.0.926.27113": "10.0.9", "5.0.20.51904": "5.0.0",
+		"5.0.1722.21314": "5.0.17", "6.0.3624.51421": "6.0.36",
+		"4.700.19.46205": "4.700.19.46205", "4.6.27317.7": "4.6.27317.7", "9.0.5": "9.0.5",
+		"9.0.x.1": "9.0.x.1", "": "", "1.1.13.0": "1.1.13.0",
 	} {
 		if got := PublicVersion(file); got != want {
 			t.Errorf("%q: %q, want %q", file, got, want)
@@ -153,7 +169,8 @@ func TestPublicVersion(t *testing.T) {
 
 func TestTooOld(t *testing.T) {
 	for version, want := range map[string][2]bool{ // Linux, Windows
-		"": {}, "x": {}, "1.1.13": {true, true}, "2.0.0": {true, false}, "2.2.2": {true, false}, "3.0.0": {}, "4.6.26515.7": {true, false},
+		"": {}, "x": {}, "1.1.13": {true, true}, "2.0.0": {true, false}, "2.2.2": {true, false},
+		"3.0.0": {}, "4.6.26515.7": {true, false},
 		"4.700.19.46205": {}, "5.0.1": {}, "9.0.525": {}, "10.0.9": {},
 	} {
 		if TooOld(version, "linux") != want[0] || TooOld(version, "windows") != want[1] {
@@ -166,7 +183,8 @@ func TestIsLauncher(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte
 		want bool
-	}{"with the mark": {append([]byte("MZ and more"), Mark()...), true}, "half of it": {Mark()[:16], false}, "turned": {mark[:], false}} {
+	}{"with the mark": {append([]byte("MZ and more"), Mark()...), true},
+		"half of it": {Mark()[:16], false}, "turned": {mark[:], false}} {
 		if got := IsLauncher(write(t, "a", c.data)); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

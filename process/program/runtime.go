@@ -64,7 +64,8 @@ func PublicVersion(file string) string {
 func folderVersion(path string) string {
 	dir := filepath.Dir(path)
 	version := filepath.Base(dir)
-	if filepath.Base(filepath.Dir(dir)) != "Microsoft.NETCore.App" || version == "" || version[0] < '0' || version[0] > '9' {
+	if filepath.Base(filepath.Dir(dir)) != "Microsoft.NETCore.App" || version == "" || version[0] < '0' ||
+		version[0] > '9' {
 		return ""
 	}
 	return version

@@ -57,7 +57,8 @@ func TestAgent(t *testing.T) {
 	defer srv.Close()
 	folder, port := t.TempDir(), freePorts(t)[0]
 	stays, dies := start(t, app(t, "Demo", "41")...), start(t, app(t, "Demo", "42")...)
-	agent := start(t, tool(t), "agent", "--command", "Demo.exe 4[123]", "--interval", "5s", "--folder", folder, "--push", srv.URL, "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "100")
+	agent := start(t, tool(t), "agent", "--command", "Demo.exe 4[123]", "--interval", "5s", "--folder",
+		folder, "--push", srv.URL, "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "100")
 	time.Sleep(6 * time.Second)
 	dies.Process.Kill() // in the middle of an interval
 	comes := start(t, app(t, "Demo", "43")...)
@@ -77,7 +78,8 @@ func TestAgent(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	link := "/targets/" + stays.id
-	if list, graph := served(t, port, "/targets"), served(t, port, link); !strings.Contains(list, link) || !strings.Contains(graph, "Demo.") {
+	if list, graph := served(t, port, "/targets"), served(t, port, link); !strings.Contains(list, link) ||
+		!strings.Contains(graph, "Demo.") {
 		t.Errorf("the page has no link to %s, or no flame graph there: %s", link, list)
 	}
 	agent.stop(syscall.SIGTERM)
@@ -91,7 +93,8 @@ func TestAgent(t *testing.T) {
 	if len(recordings) < 3 {
 		t.Fatalf("recordings: %v", recordings)
 	}
-	if r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0]); r.code != 0 || !strings.Contains(r.stdout, "Demo.") {
+	if r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0]); r.code != 0 ||
+		!strings.Contains(r.stdout, "Demo.") {
 		t.Errorf("report of a recording: %d\n%s%s", r.code, r.stderr, r.stdout)
 	}
 	parts, _ := filepath.Glob(filepath.Join(folder, "spool", "*.part*"))
@@ -107,12 +110,16 @@ func TestAgentCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root can take capabilities away")
 	}
-	manifest := must.Get(os.ReadFile(filepath.Join(needs.Root(t), "docs", "deploy", "seedwalk-agent.yaml")))(t)
+	manifest := must.Get(os.ReadFile(filepath.Join(needs.Root(t), "docs",
+		"deploy", "seedwalk-agent.yaml")))(t)
 	all := strings.Split(string(regexp.MustCompile(`add: \[(.*)\]`).FindSubmatch(manifest)[1]), ", ")
-	argv := append([]string{"unshare", "-m", "sh", "-c", ownTemp + ` && chmod 1777 /tmp && exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"`, "sh", needs.Root(t)}, app(t, "Demo", "61")...)
+	argv := append([]string{"unshare", "-m", "sh", "-c",
+		ownTemp + ` && chmod 1777 /tmp && exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"`, "sh",
+		needs.Root(t)}, app(t, "Demo", "61")...)
 	pid := start(t, argv...).pid
 	time.Sleep(time.Second)
-	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.HasPrefix(string(line), argv[7]) {
+	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline",
+		pid)); !strings.HasPrefix(string(line), argv[7]) {
 		t.Skip("SKIPPED-CHECK: another user cannot run a program of this tree")
 	}
 	if !recordsWith(t, pid, all, 20*time.Second) {
@@ -131,7 +138,8 @@ func recordsWith(t *testing.T, pid int, capabilities []string, limit time.Durati
 	t.Helper()
 	set := "-all,+" + strings.ToLower(strings.Join(capabilities, ",+"))
 	folder := t.TempDir()
-	agent := start(t, "setpriv", "--bounding-set", set, "--inh-caps", set, tool(t), "agent", "--pid", fmt.Sprint(pid), "--interval", "5s", "--folder", folder, "--listen", "", "--cpu", "100")
+	agent := start(t, "setpriv", "--bounding-set", set, "--inh-caps", set, tool(t), "agent", "--pid",
+		fmt.Sprint(pid), "--interval", "5s", "--folder", folder, "--listen", "", "--cpu", "100")
 	defer agent.stop(syscall.SIGTERM)
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		partial, _ := filepath.Glob(filepath.Join(folder, "*.swrec.partial"))
@@ -157,20 +165,28 @@ func TestAgentFullDisk(t *testing.T) {
 		t.Fatal("the disk is not full")
 	}
 	target := idleProcess(t, "timer")
-	agent := start(t, tool(t), "agent", "--pid", target.id, "--interval", "5s", "--folder", folder, "--push", fmt.Sprintf("otlp+http://127.0.0.1:%d", freePorts(t)[0]),
+	agent := start(t, tool(t), "agent", "--pid", target.id, "--interval", "5s", "--folder", folder, "--push",
+		fmt.Sprintf("otlp+http://127.0.0.1:%d", freePorts(t)[0]),
 		"--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "100")
 	counts := func(line string) bool {
-		return strings.Contains(agent.errs.String(), "serving") && strings.Contains(metricsOf(t, port), "\nseedwalk_agent_"+line)
+		return strings.Contains(agent.errs.String(), "serving") &&
+			strings.Contains(metricsOf(t, port), "\nseedwalk_agent_"+line)
 	}
-	until(t, "a recording has failed", func() bool { return counts(`failures_total{reason="`) && !counts(`failures_total{reason="write"} 0`) })
+	until(t, "a recording has failed",
+		func() bool {
+			return counts(`failures_total{reason="`) &&
+				!counts(`failures_total{reason="write"} 0`)
+		})
 	left, _ := filepath.Glob(filepath.Join(folder, "*.swrec*"))
-	if said := agent.errs.String(); len(left) > 0 || !strings.Contains(said, "(write)") || !strings.Contains(said, "no space left") {
+	if said := agent.errs.String(); len(left) > 0 || !strings.Contains(said, "(write)") ||
+		!strings.Contains(said, "no space left") {
 		t.Errorf("%v left; messages:\n%s", left, said)
 	}
 	os.Remove(filler)
 	until(t, "there are recordings", func() bool { return !counts("recordings_total 0\n") })
 	agent.stop(syscall.SIGTERM)
-	if kept, _ := filepath.Glob(filepath.Join(folder, "*.swrec")); len(kept) == 0 || strings.Contains(agent.errs.String(), "(begin)") || strings.Contains(agent.errs.String(), "(end)") {
+	if kept, _ := filepath.Glob(filepath.Join(folder, "*.swrec")); len(kept) == 0 ||
+		strings.Contains(agent.errs.String(), "(begin)") || strings.Contains(agent.errs.String(), "(end)") {
 		t.Errorf("%v kept; messages:\n%s", kept, agent.errs.String())
 	}
 }
@@ -183,7 +199,8 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	began := 0
 	session := func() {
 		stop := make(chan struct{})
-		_, err := recorder.Run(options.Options{PID: p.pid, Rate: 19, WallEvery: time.Second, Stop: stop, Relay: func() { began++; time.AfterFunc(time.Second, func() { close(stop) }) }})
+		_, err := recorder.Run(options.Options{PID: p.pid, Rate: 19, WallEvery: time.Second, Stop: stop,
+			Relay: func() { began++; time.AfterFunc(time.Second, func() { close(stop) }) }})
 		if err != nil || began == 0 {
 			t.Fatal(err)
 		}
@@ -198,7 +215,9 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	for i := 0; i < 3 && after.bytes > before.bytes+most; i++ { // the last session may end late
 		after = heldNow(t)
 	}
-	if t.Logf("before %+v, after %+v", before, after); after.goroutines > before.goroutines || after.descriptors > before.descriptors || after.mappings > before.mappings || after.bytes > before.bytes+most {
+	if t.Logf("before %+v, after %+v", before,
+		after); after.goroutines > before.goroutines || after.descriptors > before.descriptors ||
+		after.mappings > before.mappings || after.bytes > before.bytes+most {
 		t.Errorf("%d sessions leave %+v, before %+v", sessions, after, before)
 	}
 }
@@ -220,7 +239,8 @@ func heldNow(t *testing.T) (h held) {
 	runtime.ReadMemStats(&m)
 	fds := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	maps, _ := os.ReadFile("/proc/self/maps")
-	return held{runtime.NumGoroutine(), len(fds), strings.Count(string(maps), "seedwalk-probe"), int64(m.HeapAlloc)}
+	return held{runtime.NumGoroutine(), len(fds),
+		strings.Count(string(maps), "seedwalk-probe"), int64(m.HeapAlloc)}
 }
 
 var agentProcesses = flag.Int("agent-processes", 24, "how many short processes start and end under the agent")
@@ -231,7 +251,9 @@ func TestAgentShortProcesses(t *testing.T) {
 	argv := needs.Simple(t, needs.Net9, needs.Sleep)
 	program, temp := argv[len(argv)-1], t.TempDir()
 	port := freePorts(t)[0]
-	agent := startIn(t, []string{"TMPDIR=" + temp}, tool(t), "agent", "--command", regexp.QuoteMeta(program), "--interval", "5s", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
+	agent := startIn(t, []string{"TMPDIR=" + temp}, tool(t), "agent", "--command", regexp.QuoteMeta(program),
+		"--interval", "5s", "--folder", t.TempDir(), "--listen",
+		fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
 	// Go's own descriptors and heap are allocated in the first
 	shortProcesses(t, argv, min(max(8, *agentProcesses/4), 200))
 	descriptors, mappings := agentUses(t, agent.pid, port)
@@ -247,7 +269,8 @@ func TestAgentShortProcesses(t *testing.T) {
 	}
 	text := metricsOf(t, port)
 	for _, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(line, "seedwalk_agent_") && strings.Contains(line, "_total") || strings.HasPrefix(line, "seedwalk_agent_memory") {
+		if strings.HasPrefix(line, "seedwalk_agent_") && strings.Contains(line, "_total") ||
+			strings.HasPrefix(line, "seedwalk_agent_memory") {
 			t.Log(line)
 		}
 	}
@@ -280,7 +303,8 @@ func shortProcesses(t *testing.T, argv []string, n int) {
 // image that processes have mapped stays mapped once, for the next of them.
 func agentUses(t *testing.T, pid, port int) (descriptors int, mappings map[string]int) {
 	t.Helper()
-	until(t, "the agent has no targets", func() bool { return strings.Contains(metricsOf(t, port), "\nseedwalk_agent_targets 0\n") })
+	until(t, "the agent has no targets",
+		func() bool { return strings.Contains(metricsOf(t, port), "\nseedwalk_agent_targets 0\n") })
 	http.DefaultClient.CloseIdleConnections()
 	time.Sleep(500 * time.Millisecond)
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

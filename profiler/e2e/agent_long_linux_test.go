@@ -19,11 +19,14 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-var agentLong = flag.Duration("agent-long", 0, "how long TestAgentHour and TestAgentFlat run; 0 leaves them out")
+var agentLong = flag.Duration("agent-long", 0,
+	"how long TestAgentHour and TestAgentFlat run; 0 leaves them out")
 
 // idleModes are programs of Healthy.cs that sleep most of the time.
-var idleModes = []string{"event-idle", "channel-idle", "socket-idle", "delays", "periodic", "monitor-pulse", "event-idle", "event-slim", "join", "wait-any",
-	"socket-idle", "channel-idle", "wait-any", "delay-for-ever", "source-for-ever", "main-blocks", "main-blocks-on-server", "socket-blocking", "timers-slow", "child"}
+var idleModes = []string{"event-idle", "channel-idle", "socket-idle", "delays", "periodic", "monitor-pulse",
+	"event-idle", "event-slim", "join", "wait-any",
+	"socket-idle", "channel-idle", "wait-any", "delay-for-ever", "source-for-ever", "main-blocks",
+	"main-blocks-on-server", "socket-blocking", "timers-slow", "child"}
 
 // For an hour two processes are recorded at the default rate, and the collector, the agent, and
 // the processes restart in turn. Each interval arrives once, and equals the recording.
@@ -37,7 +40,8 @@ func TestAgentHour(t *testing.T) {
 	}
 	agent := func(protocol, port int) *process {
 		scheme := []string{"otlp+http", "otlp+grpc"}[protocol]
-		return start(t, tool(t), "agent", "--command", longMark(t)+"$", "--folder", folder, "--push", fmt.Sprintf("%s://127.0.0.1:%d", scheme, ports[protocol]),
+		return start(t, tool(t), "agent", "--command", longMark(t)+"$", "--folder", folder, "--push",
+			fmt.Sprintf("%s://127.0.0.1:%d", scheme, ports[protocol]),
 			"--listen", fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	port := freePorts(t)[0]
@@ -79,7 +83,8 @@ func TestAgentFlat(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	alone := coreShares(t, targets, long/10)
 	port := freePorts(t)[0]
-	recorder := start(t, tool(t), "agent", "--command", longMark(t)+"$", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port))
+	recorder := start(t, tool(t), "agent", "--command", longMark(t)+"$", "--folder", t.TempDir(), "--listen",
+		fmt.Sprintf("127.0.0.1:%d", port))
 	time.Sleep(long / 10)
 	first := showAgent(t, recorder.pid, port)
 	shares := coreShares(t, append(targets, recorder), long*8/10)
@@ -118,7 +123,8 @@ func longMark(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Ge
 // idleProcess starts a program of Healthy.cs, which ends with the test.
 func idleProcess(t *testing.T, mode string) *process {
 	t.Helper()
-	p := startIn(t, []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"}, app(t, "Healthy", mode, longMark(t))...)
+	p := startIn(t, []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"},
+		app(t, "Healthy", mode, longMark(t))...)
 	p.until("ready")
 	return p
 }
@@ -178,7 +184,8 @@ func showAgent(t *testing.T, pid, port int) (u agentUse) {
 		}
 		counters = append(counters, name+" "+value)
 	}
-	t.Logf("%s: %d descriptors, %d mappings, %s", time.Now().UTC().Format(time.TimeOnly), u.descriptors, u.mappings, strings.Join(counters, ", "))
+	t.Logf("%s: %d descriptors, %d mappings, %s", time.Now().UTC().Format(time.TimeOnly), u.descriptors,
+		u.mappings, strings.Join(counters, ", "))
 	return u
 }
 
@@ -202,19 +209,22 @@ func TestAgentCollector(t *testing.T) {
 		return start(t, path, "--feature-gates=service.profilesSupport", "--config", config)
 	}
 	agent := func(push string) *process {
-		return start(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder", folder, "--push", push, "--listen", "", "--cpu", "100")
+		return start(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder",
+			folder, "--push", push, "--listen", "", "--cpu", "100")
 	}
 	for _, seconds := range []string{"51", "52"} {
 		start(t, app(t, "Demo", seconds)...)
 	}
 	collector, first := collect(), agent(fmt.Sprintf("otlp+http://127.0.0.1:%d", ports[0]))
-	until(t, "a profile of each process arrives by HTTP", func() bool { return count(arrived, "*.otlp") >= 2 })
+	until(t, "a profile of each process arrives by HTTP",
+		func() bool { return count(arrived, "*.otlp") >= 2 })
 	collector.stop(syscall.SIGTERM)
 	until(t, "profiles wait for the collector", func() bool { return count(folder, "spool/*.otlp.gz") >= 2 })
 	first.stop(syscall.SIGTERM)
 	collect()
 	second := agent(fmt.Sprintf("otlp+grpc://127.0.0.1:%d", ports[1]))
-	until(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
+	until(t, "what waited arrives by gRPC",
+		func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
 	second.stop(syscall.SIGTERM)
 	compareArrived(t, reader, folder, arrived, "Demo")
 	compareTimes(t, reader, arrived)
@@ -244,7 +254,8 @@ func compareTimes(t *testing.T, reader, arrived string) {
 		resource, text := readProfiles(t, reader, f)
 		var metric, unit string // CPU time, unless a short interval has no sample of it
 		var at, length int64
-		if _, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile %s %s %d %d", &metric, &unit, &at, &length); err != nil {
+		if _, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile %s %s %d %d", &metric,
+			&unit, &at, &length); err != nil {
 			t.Fatalf("%v: %.100s", err, text)
 		}
 		begin := time.Unix(0, at)
@@ -272,7 +283,8 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	for _, f := range files {
 		resource, text := readProfiles(t, reader, f)
 		got[text]++
-		if !strings.Contains(resource, fmt.Sprintf("service.name=%q", service)) || !strings.Contains(resource, "process.pid=") || !strings.Contains(text, service+".") {
+		if !strings.Contains(resource, fmt.Sprintf("service.name=%q", service)) ||
+			!strings.Contains(resource, "process.pid=") || !strings.Contains(text, service+".") {
 			t.Errorf("%s is of %s", f, resource)
 		}
 	}
@@ -296,7 +308,8 @@ func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	waiting := count(folder, "spool/*.otlp.gz")
 	t.Logf("%d recordings, %d samples: %d arrived, %d wait", len(recordings), samples, len(files), waiting)
 	if missing != waiting || len(got) != 0 || len(recordings) < 4 {
-		t.Errorf("of %d recordings %d are missing, and %d wait; %d profiles that arrived are of no recording", len(recordings), missing, waiting, len(got))
+		t.Errorf("of %d recordings %d are missing, and %d wait; %d profiles that arrived are of no recording",
+			len(recordings), missing, waiting, len(got))
 	}
 }
 

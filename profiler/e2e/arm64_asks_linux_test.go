@@ -55,7 +55,8 @@ func readStood(r io.Reader) (s stood, err error) {
 	if h.Kind >= uint64(len(askedKinds)) || h.Count > 8192 {
 		return s, fmt.Errorf("kind %d, %d frames", h.Kind, h.Count)
 	}
-	s = stood{kind: askedKinds[h.Kind], tid: uint32(h.TID), base: h.Base, hr: clr.HRESULT(h.Result), clr: make([]clrFrame, h.Count)}
+	s = stood{kind: askedKinds[h.Kind], tid: uint32(h.TID), base: h.Base, hr: clr.HRESULT(h.Result),
+		clr: make([]clrFrame, h.Count)}
 	s.regs.Arch = context.ArchARM64
 	g := &s.regs.ARM64
 	copy(g.X[:], h.Regs[:31])
@@ -89,7 +90,8 @@ func (a *against) subsequence(theirs []clrFrame, ours []paused.StackFrame) error
 			k++
 		}
 		if k == len(ours) {
-			return fmt.Errorf("frame %d of the CLR's, method %#x at %#x, sp %#x, fp %#x, is not in ours", i, f.Function, f.IP, f.SP, f.FP)
+			return fmt.Errorf("frame %d of the CLR's, method %#x at %#x, sp %#x, fp %#x, is not in ours",
+				i, f.Function, f.IP, f.SP, f.FP)
 		}
 		switch o := &ours[k]; {
 		case o.IP == f.IP && o.SP == f.SP:
@@ -97,7 +99,8 @@ func (a *against) subsequence(theirs []clrFrame, ours []paused.StackFrame) error
 		case k > 0 && ours[k-1].Kind == unwind.KindNative:
 			a.calls++
 		default:
-			return fmt.Errorf("frame %d of the CLR's is at %#x, sp %#x, ours at %#x, sp %#x", i, f.IP, f.SP, o.IP, o.SP)
+			return fmt.Errorf("frame %d of the CLR's is at %#x, sp %#x, ours at %#x, sp %#x", i, f.IP,
+				f.SP, o.IP, o.SP)
 		}
 		a.frames++
 		k++
@@ -112,14 +115,17 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
 	dir := tempdir.New(t)
 	lib, path := filepath.Join(dir, "libasks.so"), filepath.Join(dir, "socket")
-	needs.Build(t, "aarch64-linux-gnu-gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-mbranch-protection=standard", "-shared", "-fPIC", "-pthread", "-o", lib, filepath.Join("testdata", "asks.c"))
+	needs.Build(t, "aarch64-linux-gnu-gcc", "-O2", "-Wall", "-Wextra", "-Werror",
+		"-mbranch-protection=standard", "-shared", "-fPIC", "-pthread", "-o", lib,
+		filepath.Join("testdata", "asks.c"))
 	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	must.Do(t, err)
 	defer socket.Close()
 	argv := append(emulator(false), need(t, "out", "samples", "arm64", "signed", "Truth"), "600")
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), append(profiled(lib), "ASKS_SOCKET="+path)...), &out, &out
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(),
+		append(profiled(lib), "ASKS_SOCKET="+path)...), &out, &out
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	socket.SetDeadline(time.Now().Add(2 * time.Minute))
@@ -145,7 +151,8 @@ func TestARM64Asked(t *testing.T) {
 	maps := func() []live.Mapping { m, _ := live.MapsOf(pid); return m }
 	var p *paused.Process
 	k := newChecker(t)
-	k.natives, k.methods = loadNatives(t, need(t, "out", "samples", "arm64", "signed", "libtruth.so")), map[clr.FunctionID]string{}
+	k.natives, k.methods = loadNatives(t, need(t, "out", "samples", "arm64", "signed", "libtruth.so")),
+		map[clr.FunctionID]string{}
 	a := against{by: map[string]int{}, refused: map[string]int{}}
 	for a.stacks < max(1000, *armSamples) || !a.met() {
 		s, err := readStood(conn)
@@ -192,7 +199,8 @@ func (a *against) compare(t *testing.T, k *checker, p *paused.Process, s *stood,
 	if err := a.subsequence(s.clr, got.Frames); err != nil {
 		t.Errorf("%s, %v: %v", s.kind, got.Gap, err)
 		for _, f := range got.Frames {
-			t.Logf("  %-8v %-13v ip %#x sp %#x fp %#x %#x %s %s", f.Kind, f.Trust, f.IP, f.SP, f.FP, f.Function, f.Name, filepath.Base(f.Module))
+			t.Logf("  %-8v %-13v ip %#x sp %#x fp %#x %#x %s %s", f.Kind, f.Trust, f.IP, f.SP, f.FP,
+				f.Function, f.Name, filepath.Base(f.Module))
 		}
 		for _, f := range s.clr {
 			t.Logf("  clr %#x ip %#x sp %#x fp %#x", f.Function, f.IP, f.SP, f.FP)
@@ -232,7 +240,8 @@ func (a *against) shadow(t *testing.T, k *checker, p *paused.Process, th *paused
 	modules := p.Modules()
 	for i := range modules.Len() {
 		m := modules.At(i)
-		sample.Images = append(sample.Images, raw.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})
+		sample.Images = append(sample.Images,
+			raw.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})
 	}
 	k.compare(t, []*raw.Sample{&sample})
 }

@@ -85,7 +85,8 @@ func (c *codes) all(t *testing.T, g *guest) {
 			return // the runtime is not set up yet
 		}
 		for k := range maps {
-			if reserved := maps[k].End-maps[k].Start >= 1<<30; maps[k].Exec && maps[k].Path != m.Path && !reserved {
+			if reserved := maps[k].End-maps[k].Start >= 1<<30; maps[k].Exec &&
+				maps[k].Path != m.Path && !reserved {
 				c.mapping(t, tables, mem, &maps[k])
 			}
 		}
@@ -114,7 +115,8 @@ func (c *codes) mapping(t *testing.T, tables *contract.Tables, mem *live.Process
 			continue
 		}
 		c.functions++
-		got, err := armrun.Frames(code, fn.Begin, caller, func(r *armrun.Machine, _ uint64) (armrun.Registers, error) { return undone(steps, r) })
+		got, err := armrun.Frames(code, fn.Begin, caller,
+			func(r *armrun.Machine, _ uint64) (armrun.Registers, error) { return undone(steps, r) })
 		if err != nil {
 			t.Errorf("%#x, function %d of its method: %v\n% x", fn.Begin, fn.Funclet, err, code)
 		}
@@ -135,7 +137,8 @@ func undone(steps *managed.Tables, m *armrun.Machine) (to armrun.Registers, err 
 	g.X, g.Sp, g.PC, g.Known = m.X, m.SP, m.PC, 1<<31-1|0xff<<32
 	copy(g.D[:], m.D[8:])
 	s, f := unwind.Interrupted(&r), unwind.Frame{}
-	if stop := steps.Step(&s, memory.New(memory.Run{Addr: m.Base, Data: m.Stack}), &unwind.Bounds{}, &f); stop != unwind.StopNone {
+	if stop := steps.Step(&s, memory.New(memory.Run{Addr: m.Base, Data: m.Stack}), &unwind.Bounds{},
+		&f); stop != unwind.StopNone {
 		return to, errors.New(stop.String())
 	}
 	to.X, to.SP, to.PC = g.X, g.Sp, g.PC
@@ -150,7 +153,8 @@ func TestARM64Core(t *testing.T) {
 	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "240")...)
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
-	e, err := outside.New(g.cmd.Process.Pid, fd, sampler.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
+	e, err := outside.New(g.cmd.Process.Pid, fd,
+		sampler.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
 	must.Do(t, err)
@@ -165,7 +169,8 @@ func TestARM64Core(t *testing.T) {
 	const deep = 200 << 10 // the notes below do not contain the end of larger stacks
 	last := map[uint64]*raw.Sample{}
 	for _, s := range samples {
-		if s.Result.Gap == merge.GapNone && len(s.Capture.Below.Data) == 0 && len(s.Capture.Stack.Data) < deep {
+		if s.Result.Gap == merge.GapNone && len(s.Capture.Below.Data) == 0 &&
+			len(s.Capture.Stack.Data) < deep {
 			last[s.Capture.Thread.TID] = s
 		}
 	}
@@ -177,10 +182,14 @@ func TestARM64Core(t *testing.T) {
 		Threads  []coreThread
 		Problems []string
 	}
-	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 0 || !got.Runtime || len(got.Threads) != len(last) || len(last) < 5 {
-		t.Fatalf("%v, exit code %d, %d threads of %d, %v\n%s", err, r.code, len(got.Threads), len(last), got.Problems, r.stderr)
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 0 || !got.Runtime ||
+		len(got.Threads) != len(last) || len(last) < 5 {
+		t.Fatalf("%v, exit code %d, %d threads of %d, %v\n%s", err, r.code, len(got.Threads),
+			len(last), got.Problems, r.stderr)
 	}
-	if arm := run(t, 4*time.Minute, nil, append(armTool(t), "stack", "--core", core, "--json")...); arm.stdout != r.stdout || arm.code != r.code {
+	if arm := run(t, 4*time.Minute, nil,
+		append(armTool(t), "stack", "--core", core, "--json")...); arm.stdout != r.stdout ||
+		arm.code != r.code {
 		t.Errorf("the tool of ARM64 shows another core: exit code %d\n%s%s", arm.code, arm.stderr, arm.stdout)
 	}
 	whole, managed := 0, 0
@@ -242,12 +251,15 @@ func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
 	var files []elfasm.CoreFile
 	for i := range maps {
 		m := &maps[i]
-		if named := strings.HasPrefix(m.Path, "/"); m.End-m.Start >= 1<<30 || named && !strings.HasPrefix(m.Path, "/memfd:") && !images.Has(m.Path) {
+		if named := strings.HasPrefix(m.Path, "/"); m.End-m.Start >= 1<<30 ||
+			named && !strings.HasPrefix(m.Path, "/memfd:") && !images.Has(m.Path) {
 			continue
 		} else if named {
-			files = append(files, elfasm.CoreFile{Start: m.Start, End: m.End, Offset: m.Offset / 4096, Path: m.Path})
+			files = append(files, elfasm.CoreFile{Start: m.Start, End: m.End,
+				Offset: m.Offset / 4096, Path: m.Path})
 		}
-		p := elfasm.CorePart{Flags: readable, Addr: m.Start, Size: m.End - m.Start, Data: memoryOf(mem, m, threads)}
+		p := elfasm.CorePart{Flags: readable, Addr: m.Start, Size: m.End - m.Start,
+			Data: memoryOf(mem, m, threads)}
 		if m.Exec {
 			p.Flags |= executable
 		}

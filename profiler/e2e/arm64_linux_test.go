@@ -32,7 +32,8 @@ import (
 // guest addresses are addresses of the process, and guest threads are its threads. So the probe, an ARM64
 // library in the guest, is read from here.
 
-var armSamples = flag.Int("arm64", 400, "how many samples TestARM64Truth judges of each program; above 1,000 any instruction is interrupted")
+var armSamples = flag.Int("arm64", 400,
+	"how many samples TestARM64Truth judges of each program; above 1,000 any instruction is interrupted")
 
 // emulator is qemu's command line. Usually qemu delivers signals between blocks of code only; with each, at
 // any instruction.
@@ -56,7 +57,8 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
 	dir := tempdir.New(t)
 	lib, path := filepath.Join(dir, "libprobe.so"), filepath.Join(dir, "socket")
-	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"}, filepath.Join(root, "sample", "probe", "src", "build.sh"), lib)
+	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"},
+		filepath.Join(root, "sample", "probe", "src", "build.sh"), lib)
 	r.ok(t)
 	g := &guest{}
 	var err error
@@ -107,7 +109,8 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 	t.Helper()
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
-	e, err := outside.New(g.cmd.Process.Pid, fd, sampler.Config{RateHz: rate, Raw: file, NoWall: true}, io.Discard)
+	e, err := outside.New(g.cmd.Process.Pid, fd,
+		sampler.Config{RateHz: rate, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
 	must.Do(t, err)
@@ -125,7 +128,8 @@ func TestARM64Truth(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, set string
 		first, last       uint64 // scenarios
-	}{{"net10", "", "", 1, 21}, {"net10-more", "", "more", 31, 49}, {"net10-hijacked", "", "hijack", 61, 63}, {"net10-signed", "signed", "", 1, 21}} {
+	}{{"net10", "", "", 1, 21}, {"net10-more", "", "more", 31, 49}, {"net10-hijacked", "", "hijack", 61, 63},
+		{"net10-signed", "signed", "", 1, 21}} {
 		t.Run(c.name, func(t *testing.T) {
 			program := need(t, "out", "samples", "arm64", c.folder, "Truth")
 			k := newChecker(t)
@@ -188,7 +192,8 @@ func (z *frameSizes) compare(t *testing.T, k *checker, samples []*raw.Sample) {
 // roomy reports whether a method allocates on the stack, or a part of it has another frame pointer: a funclet
 // has that of its method.
 func roomy(name string) bool {
-	return slices.ContainsFunc([]string{"StackAlloc", "Unrolled", "FinallyThrower", "FilterHost"}, func(s string) bool { return strings.Contains(name, s) })
+	return slices.ContainsFunc([]string{"StackAlloc", "Unrolled", "FinallyThrower", "FilterHost"},
+		func(s string) bool { return strings.Contains(name, s) })
 }
 
 func (z frameSizes) String() string {
@@ -204,7 +209,8 @@ func armTool(t *testing.T) []string {
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
 	need(t, "sample", "probe", "lib", "arm64", "libseedwalk_probe.so")
 	exe := filepath.Join(root, "out", "arm64", "seedwalk")
-	r := run(t, 10*time.Minute, []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe,
+	r := run(t, 10*time.Minute, []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, "go",
+		"build", "-trimpath", "-o", exe,
 		"github.com/seedwalk/seedwalk/cmd/seedwalk")
 	r.ok(t)
 	return []string{"qemu-aarch64", exe}
@@ -215,7 +221,8 @@ func armTool(t *testing.T) []string {
 func armScript(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(tempdir.New(t), "truth")
-	text := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", strings.Join(emulator(false), " "), need(t, "out", "samples", "arm64", "Truth"))
+	text := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", strings.Join(emulator(false), " "),
+		need(t, "out", "samples", "arm64", "Truth"))
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +254,8 @@ func armRecorded(t *testing.T, r result, file string, want int) {
 func TestARM64Record(t *testing.T) {
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "raw")
-	argv := append(armTool(t), "record", "--json", "--rate", "100", "--raw", file, "--output", filepath.Join(dir, "out.folded"), "--", armScript(t), "6")
+	argv := append(armTool(t), "record", "--json", "--rate", "100", "--raw", file, "--output",
+		filepath.Join(dir, "out.folded"), "--", armScript(t), "6")
 	r := run(t, 4*time.Minute, nil, argv...)
 	if r.stdout != "TRUTH DONE\n" {
 		t.Errorf("the program said %q", r.stdout)
@@ -266,8 +274,10 @@ func TestARM64Waits(t *testing.T) {
 	for range 3 {
 		r := run(t, 10*time.Minute, nil, argv...)
 		missing = ""
-		for _, c := range []struct{ kind, where string }{{"lock", "T.Contender < T.<Main>m__"}, {"monitor-wait", "T.Waiter < T.<Main>m__"}} {
-			if !regexp.MustCompile(`(?m)^ .*s  ` + c.kind + ` .*  ` + regexp.QuoteMeta(c.where)).MatchString(r.stdout) {
+		for _, c := range []struct{ kind, where string }{{"lock", "T.Contender < T.<Main>m__"},
+			{"monitor-wait", "T.Waiter < T.<Main>m__"}} {
+			if !regexp.MustCompile(`(?m)^ .*s  ` + c.kind + ` .*  ` +
+				regexp.QuoteMeta(c.where)).MatchString(r.stdout) {
 				missing += fmt.Sprintf("no %s of %s\n", c.kind, c.where)
 			}
 		}
@@ -289,19 +299,22 @@ func TestARM64RecordPID(t *testing.T) {
 
 	var doctor result
 	for range 120 { // until its runtime listens
-		if doctor = ask("doctor", "--pid", pid); strings.Contains(doctor.stdout, "answers: .NET 10.0.9, Linux arm64") {
+		if doctor = ask("doctor", "--pid", pid); strings.Contains(doctor.stdout,
+			"answers: .NET 10.0.9, Linux arm64") {
 			break
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	for _, line := range []string{"Truth .NET 10.0.9", "answers: .NET 10.0.9, Linux arm64", "the runtime can load the probe", "the kernel permits reading it"} {
+	for _, line := range []string{"Truth .NET 10.0.9", "answers: .NET 10.0.9, Linux arm64",
+		"the runtime can load the probe", "the kernel permits reading it"} {
 		if !strings.Contains(doctor.stdout, line) {
 			t.Errorf("doctor does not say %q:\n%s", line, doctor.stdout)
 		}
 	}
 	for i := range 2 {
 		file := filepath.Join(dir, fmt.Sprint("raw", i))
-		r := ask("record", "--pid", pid, "--duration", "4s", "--json", "--raw", file, "--output", filepath.Join(dir, "out.folded"))
+		r := ask("record", "--pid", pid, "--duration", "4s", "--json", "--raw", file, "--output",
+			filepath.Join(dir, "out.folded"))
 		armRecorded(t, r, file, 50)
 	}
 	t.Run("ptrace", func(t *testing.T) {

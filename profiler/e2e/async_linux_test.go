@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-var asyncSeconds = flag.Int("async-seconds", 3, "processor time that the program of TestAsyncCallers uses on each runtime")
+var asyncSeconds = flag.Int("async-seconds", 3,
+	"processor time that the program of TestAsyncCallers uses on each runtime")
 
 // asyncTruth is what the program Requests prints: the async methods of each number, and the number of the
 // path of each Activity.
@@ -60,7 +61,9 @@ func asyncLogical(names, classes []string) (chain string, shown bool) {
 	for i, name := range names {
 		if body, ok := strings.CutSuffix(name, " (async)"); ok {
 			all = append(all, body)
-		} else if len(all) > 0 && (strings.HasPrefix(name, "System.Threading.") || strings.Contains(name, "StateMachineBox")) || classes[i] == "async" {
+		} else if len(all) > 0 &&
+			(strings.HasPrefix(name, "System.Threading.") || strings.Contains(name, "StateMachineBox")) ||
+			classes[i] == "async" {
 			break
 		}
 	}
@@ -86,7 +89,8 @@ func (p *jsonProfile) async(stack int) (names, classes []string) {
 type asyncJudged struct{ right, early, wrong, missing int64 }
 
 func (j *asyncJudged) String() string {
-	return fmt.Sprintf("%d right, %d early, %d wrong, %d without callers", j.right, j.early, j.wrong, j.missing)
+	return fmt.Sprintf("%d right, %d early, %d wrong, %d without callers",
+		j.right, j.early, j.wrong, j.missing)
 }
 
 func judgeAsync(t *testing.T, p *jsonProfile, truth asyncTruth) (j asyncJudged) {
@@ -119,10 +123,12 @@ func judgeAsync(t *testing.T, p *jsonProfile, truth asyncTruth) (j asyncJudged) 
 func TestAsyncCallers(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		r := record(t, "--async --rate 999 --quiet", on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
+		r := record(t, "--async --rate 999 --quiet",
+			on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
 		j := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout))
 		t.Log(j.String())
-		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all || 1000*j.wrong > all+2000 || 5*j.missing > all {
+		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all ||
+			1000*j.wrong > all+2000 || 5*j.missing > all {
 			t.Error("expected at most 1 % early, 0.1 % and two wrong, and 20 % without callers, of at least 500")
 		}
 	})
@@ -132,7 +138,8 @@ func TestAsyncCallers(t *testing.T) {
 func TestAsyncActivities(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		r := record(t, "--async --rate 999 --quiet", on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds), "activities")...)
+		r := record(t, "--async --rate 999 --quiet",
+			on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds), "activities")...)
 		paths := readAsyncTruth(r.stdout).paths
 		var right, wrong, all int64
 		for i := range r.Stacks {
@@ -152,7 +159,8 @@ func TestAsyncActivities(t *testing.T) {
 					right += s[1]
 				default:
 					if wrong += s[1]; wrong < 5 {
-						t.Logf("%s-%s: path %d (%v)\nin %s", a.Trace, a.Span, path, known, strings.Join(names, " | "))
+						t.Logf("%s-%s: path %d (%v)\nin %s", a.Trace, a.Span, path,
+							known, strings.Join(names, " | "))
 					}
 				}
 			}

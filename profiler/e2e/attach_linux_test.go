@@ -91,7 +91,8 @@ func attachAgain(t *testing.T, p *process) {
 			if now = systemStateOf(t, p.pid); i == 0 {
 				first = now
 			}
-			return now.caught == before.caught && now.descriptors == before.descriptors && now.ours == first.ours && now.ignored == first.ignored && now.timers == 0
+			return now.caught == before.caught && now.descriptors == before.descriptors &&
+				now.ours == first.ours && now.ignored == first.ignored && now.timers == 0
 		})
 	}
 	t.Logf("%d samples of %d attachments", total, *attachments)

@@ -117,9 +117,12 @@ func (r *biasRow) judge(t *testing.T) {
 	for _, method := range r.runs[0].truth.methods() {
 		v := judgeShare(r.runs, method, points, errors)
 		t.Logf("%-26s %-12s truth %5.1f %%, seedwalk %5.1f %% (worst run %+5.1f), perf %s, old clock %s, outside %s; %6.0f samples, limit %4.1f; %s clock, %5.1f %% of the time shown",
-			r.setting, method, 100*v.truth, 100*v.mean, 100*v.worst, shareText(perf, method), shareText(old, method), shareText(outside, method), v.samples, 100*v.limit, r.runs[0].seen.clock, 100*all)
+			r.setting, method, 100*v.truth, 100*v.mean, 100*v.worst, shareText(perf, method),
+			shareText(old, method), shareText(outside, method), v.samples, 100*v.limit,
+			r.runs[0].seen.clock, 100*all)
 		if !v.ok() {
-			t.Errorf("%v: %s has %.1f %% of the processor time, the profile says %.1f %% by %.0f samples", r.setting, method, 100*v.truth, 100*v.mean, v.samples)
+			t.Errorf("%v: %s has %.1f %% of the processor time, the profile says %.1f %% by %.0f samples",
+				r.setting, method, 100*v.truth, 100*v.mean, v.samples)
 		}
 		r.judgeOutside(t, method)
 	}
@@ -134,10 +137,12 @@ func (r *biasRow) judgeTotal(t *testing.T) (shown float64) {
 		}
 		shown += m.seen.shown / m.truth.process / float64(len(r.runs))
 		if math.Abs(m.seen.stated-m.truth.process) > *biasTotal*m.truth.process+notWatched {
-			t.Errorf("%v: the process used %.0f ms, the profile accounts for %.0f ms", r.setting, m.truth.process/1e6, m.seen.stated/1e6)
+			t.Errorf("%v: the process used %.0f ms, the profile accounts for %.0f ms", r.setting,
+				m.truth.process/1e6, m.seen.stated/1e6)
 		}
 		if math.Abs(m.seen.process-m.seen.stated) > 0.01*m.seen.stated {
-			t.Errorf("%v: the stacks add up to %.0f ms, the profile states %.0f ms", r.setting, m.seen.process/1e6, m.seen.stated/1e6)
+			t.Errorf("%v: the stacks add up to %.0f ms, the profile states %.0f ms", r.setting,
+				m.seen.process/1e6, m.seen.stated/1e6)
 		}
 	}
 	return shown
@@ -147,8 +152,10 @@ func (r *biasRow) judgeOutside(t *testing.T, method string) {
 	if r.outside == nil {
 		return
 	}
-	if v := judgeShare([]measurement{*r.outside}, method, biasLimitFull, biasErrors); v.samples >= fewSamples && !v.ok() {
-		t.Errorf("%v: %s has %.1f %% of the processor time, --outside says %.1f %% by %.0f samples", r.setting, method, 100*v.truth, 100*v.mean, v.samples)
+	if v := judgeShare([]measurement{*r.outside}, method, biasLimitFull,
+		biasErrors); v.samples >= fewSamples && !v.ok() {
+		t.Errorf("%v: %s has %.1f %% of the processor time, --outside says %.1f %% by %.0f samples",
+			r.setting, method, 100*v.truth, 100*v.mean, v.samples)
 	}
 }
 
@@ -189,7 +196,8 @@ func TestBias(t *testing.T) {
 				old, outside := s.record(t, "timer-overrun", false), s.recordOutside(t)
 				row.old, row.outside = &old, &outside
 			}
-			if clock := row.runs[0].seen.clock; *biasClock == "auto" && s.scenario.sleeps && clock == clockTimer {
+			if clock := row.runs[0].seen.clock; *biasClock == "auto" && s.scenario.sleeps &&
+				clock == clockTimer {
 				t.Skipf("SKIPPED-CHECK: samples are chosen by %q, which does not see work that is bound to the kernel's tick", clock)
 			}
 			if clock := row.runs[0].seen.clock; s.scenario.name == "blocked" && clock != clockPerf {
@@ -205,14 +213,17 @@ func TestBiasJudge(t *testing.T) {
 	of := func(a, samples float64) measurement {
 		return measurement{
 			truth: exactTimes{method: map[string]float64{"A": 302, "B": 698}},
-			seen:  exactProfile{exactTimes: exactTimes{method: map[string]float64{"A": a, "B": 1000 - a}}, samples: samples},
+			seen: exactProfile{exactTimes: exactTimes{method: map[string]float64{"A": a, "B": 1000 - a}},
+				samples: samples},
 		}
 	}
 	for _, c := range []struct {
 		a, samples float64
 		ok         bool
-	}{{29, 1712, false}, {38, 200, false}, {316, 1299, true}, {302, 2000, true}, {302, 10, false}, {360, 2000, true}, {425, 2000, false}} {
-		if v := judgeShare([]measurement{of(c.a, c.samples)}, "A", biasLimit, biasErrorsOnce); v.ok() != c.ok {
+	}{{29, 1712, false}, {38, 200, false}, {316, 1299, true}, {302, 2000, true}, {302, 10, false},
+		{360, 2000, true}, {425, 2000, false}} {
+		if v := judgeShare([]measurement{of(c.a, c.samples)}, "A", biasLimit,
+			biasErrorsOnce); v.ok() != c.ok {
 			t.Errorf("%v of a thousand by %v samples: %+v", c.a, c.samples, v)
 		}
 	}
@@ -220,14 +231,19 @@ func TestBiasJudge(t *testing.T) {
 
 // The permanent suite takes the defaults; make bias takes everything.
 var (
-	biasRows   = flag.String("bias-rows", "tick-4,async3,timer10,blocked,fault,steady", "scenarios of TestBias, with commas between; all of them if \"all\"")
-	biasTime   = flag.Duration("bias-time", 5*time.Second, "how long a scenario of TestBias runs")
-	biasRuns   = flag.Int("bias-runs", 1, "how often TestBias runs each row")
-	biasRates  = flag.String("bias-rates", "1000", "samples a second, with commas between")
-	biasLoads  = flag.String("bias-loads", "idle", "idle, loaded (twice as many hogs as processors), rt (SCHED_RR), with commas between")
-	biasClock  = flag.String("bias-clock", "auto", "the clock that is judged; timer-overrun is the old one, which must fail")
-	biasTotal  = flag.Float64("bias-total", 0.1, "by how much the processor time that a profile accounts for may differ from the process's clock")
-	biasBeside = flag.Bool("bias-beside", false, "print perf's cpu-clock, and on an idle machine the old clock and --outside, beside it")
+	biasRows = flag.String("bias-rows", "tick-4,async3,timer10,blocked,fault,steady",
+		"scenarios of TestBias, with commas between; all of them if \"all\"")
+	biasTime  = flag.Duration("bias-time", 5*time.Second, "how long a scenario of TestBias runs")
+	biasRuns  = flag.Int("bias-runs", 1, "how often TestBias runs each row")
+	biasRates = flag.String("bias-rates", "1000", "samples a second, with commas between")
+	biasLoads = flag.String("bias-loads", "idle",
+		"idle, loaded (twice as many hogs as processors), rt (SCHED_RR), with commas between")
+	biasClock = flag.String("bias-clock", "auto",
+		"the clock that is judged; timer-overrun is the old one, which must fail")
+	biasTotal = flag.Float64("bias-total", 0.1,
+		"by how much the processor time that a profile accounts for may differ from the process's clock")
+	biasBeside = flag.Bool("bias-beside", false,
+		"print perf's cpu-clock, and on an idle machine the old clock and --outside, beside it")
 )
 
 // scenario is one of Exact.cs.
@@ -244,7 +260,9 @@ var scenarios = []scenario{
 	{"async10", true, true, 1}, {"async20", true, true, 1}, {"async100", true, true, 1},
 	{"timer10", true, true, 2}, {"server", true, true, 1},
 	{"kids-50", true, true, 1}, {"kids-30", true, true, 1}, {"kids-3", true, true, 1},
-	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1}, {"kernel", false, false, 1}, {"blocked", false, false, 1}, {"fault", false, false, 1}, {"steady", false, true, 1},
+	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1},
+	{"kernel", false, false, 1}, {"blocked", false, false, 1},
+	{"fault", false, false, 1}, {"steady", false, true, 1},
 }
 
 // chosenScenarios are those that the flags name.

@@ -66,7 +66,8 @@ func (s setting) recordOutside(t *testing.T) (m measurement) {
 	t.Helper()
 	target := start(t, append(s.prefix(), s.program(t, s.length()+2*time.Second)...)...)
 	time.Sleep(time.Second)
-	r := recordBy(t, s.prefix(), "--outside --pid "+target.id+" --rate "+s.rate+" --duration "+s.length().String())
+	r := recordBy(t, s.prefix(),
+		"--outside --pid "+target.id+" --rate "+s.rate+" --duration "+s.length().String())
 	if target.wait() != 0 || r.code != 0 {
 		t.Fatalf("%v, the tool %d\n%s", target.err, r.code, r.stderr)
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 // clientWait is how long a program runs before the client library is loaded into it.
-var clientWait = flag.Duration("client-wait", 2*time.Second, "how long a program runs before TestClientCycles and TestClientAttach load the client library")
+var clientWait = flag.Duration("client-wait", 2*time.Second,
+	"how long a program runs before TestClientCycles and TestClientAttach load the client library")
 
 // clientEnv is profiled, for the client library; its helper is the tool.
 func clientEnv(t *testing.T, library, out string, more ...string) []string {
@@ -39,7 +40,8 @@ func readClient(t *testing.T, path string) (s clientSaw) {
 		t.Fatal("the profiler wrote nothing: ", err)
 	}
 	text, tops, _ := strings.Cut(strings.TrimSpace(string(b)), "\ntop ")
-	_, err = fmt.Sscanf(text, "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d\nerror %d", &s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened, &s.failed)
+	_, err = fmt.Sscanf(text, "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d\nerror %d",
+		&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened, &s.failed)
 	if err != nil {
 		t.Fatalf("%v: %q", err, text)
 	}
@@ -75,7 +77,8 @@ func noHelper(t *testing.T, pattern string) {
 func TestClient(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range []combination{
-		{"9.0.5", "smallest_sampler.cpp", "libseedwalk_client.a"}, {"10.0.9", "smallest_sampler.cpp", "libseedwalk_client.so"},
+		{"9.0.5", "smallest_sampler.cpp", "libseedwalk_client.a"},
+		{"10.0.9", "smallest_sampler.cpp", "libseedwalk_client.so"},
 		{"9.0.5", "client.c", "libseedwalk_client.so"}, {"10.0.9", "client.c", "libseedwalk_client.a"},
 	} {
 		t.Run(c.name(), func(t *testing.T) {
@@ -83,7 +86,8 @@ func TestClient(t *testing.T) {
 			library := vendor(t, dir, filepath.Join("capi", "examples", c.example), c.kind)
 			clientTruth(t, c, dir, library)
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
-			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
+			res := run(t, time.Minute,
+				profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
 			if res.stdout+res.stderr != "" {
@@ -103,15 +107,17 @@ func clientTruth(t *testing.T, which combination, dir, library string) {
 	c := newChecker(t)
 	c.want = *samplerSamples
 	out := filepath.Join(dir, "out")
-	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out), on(t, which.runtime, "Truth"), func(judged int) {
-		var samples, complete int
-		b, err := os.ReadFile(out)
-		fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
-		if err != nil || samples*100 < judged*least || complete*100 < samples*99 {
-			t.Fatalf("%v: the profiler has %d stacks, %d complete; %d were judged", err, samples, complete, judged)
-		}
-		os.Remove(out)
-	})
+	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out),
+		on(t, which.runtime, "Truth"), func(judged int) {
+			var samples, complete int
+			b, err := os.ReadFile(out)
+			fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
+			if err != nil || samples*100 < judged*least || complete*100 < samples*99 {
+				t.Fatalf("%v: the profiler has %d stacks, %d complete; %d were judged",
+					err, samples, complete, judged)
+			}
+			os.Remove(out)
+		})
 	sum := c.sum()
 	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
@@ -127,7 +133,8 @@ func TestClientBias(t *testing.T) {
 	for _, s := range append(all, musl) {
 		t.Run(s.String(), func(t *testing.T) {
 			out, row := filepath.Join(dir, "out"), biasRow{setting: s}
-			r := run(t, limitOfCommand, clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t, s.length())...)
+			r := run(t, limitOfCommand,
+				clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t, s.length())...)
 			truth, err := parseExact(r.stdout)
 			if err != nil || r.code != 0 {
 				t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
@@ -147,9 +154,11 @@ func TestClientBias(t *testing.T) {
 			t.Logf("cpu_ns of these methods: %.3f s of %.3f s", sum/1e9, truth.process/1e9)
 			for _, name := range truth.methods() {
 				v := judgeShare(row.runs, name, points, errors)
-				t.Logf("%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name, 100*v.truth, 100*v.mean, v.samples)
+				t.Logf("%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name,
+					100*v.truth, 100*v.mean, v.samples)
 				if !v.ok() {
-					t.Errorf("%s has %.1f %% of the processor time, the client says %.1f %%", name, 100*v.truth, 100*v.mean)
+					t.Errorf("%s has %.1f %% of the processor time, the client says %.1f %%",
+						name, 100*v.truth, 100*v.mean)
 				}
 			}
 		})
@@ -160,7 +169,8 @@ func TestClientBias(t *testing.T) {
 func cycles(t *testing.T, out string, more ...string) string {
 	t.Helper()
 	capi := filepath.Join(root, "capi")
-	argv := []string{"gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I" + capi, "-o", out, filepath.Join(capi, "testdata", "client_cycles.c")}
+	argv := []string{"gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+		"-I" + capi, "-o", out, filepath.Join(capi, "testdata", "client_cycles.c")}
 	run(t, time.Minute, nil, append(argv, append(more, "-ldl", "-lpthread")...)...).ok(t)
 	return out
 }
@@ -192,7 +202,8 @@ func TestClientCycles(t *testing.T) {
 	profiler := cycles(t, filepath.Join(dir, "libcycles.so"), "-Wl,-z,nodelete")
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		out := filepath.Join(dir, runtime)
-		env := profiled(profiler, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out, fmt.Sprintf("CYCLES=%d", *attachments), fmt.Sprint("CYCLES_WAIT=", clientWait.Milliseconds()))
+		env := profiled(profiler, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out,
+			fmt.Sprintf("CYCLES=%d", *attachments), fmt.Sprint("CYCLES_WAIT=", clientWait.Milliseconds()))
 		seconds := 15 + int(clientWait.Seconds()) + *attachments*6
 		truthDone(t, run(t, 20*time.Minute, env, append(on(t, runtime, "Truth"), fmt.Sprint(seconds))...))
 		cycled(t, out, *attachments)
@@ -203,10 +214,12 @@ func TestClientCycles(t *testing.T) {
 // unloads it each time.
 func TestClientAttach(t *testing.T) {
 	dir := tempdir.New(t)
-	profiler := cycles(t, filepath.Join(dir, "libattached.so"), "-Wl,--whole-archive", clientLibrary(t, "archive", filepath.Join(dir, "libseedwalk_client.a")), "-Wl,--no-whole-archive")
+	profiler := cycles(t, filepath.Join(dir, "libattached.so"), "-Wl,--whole-archive",
+		clientLibrary(t, "archive", filepath.Join(dir, "libseedwalk_client.a")), "-Wl,--no-whole-archive")
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		out := filepath.Join(dir, runtime)
-		env := []string{"SEEDWALK_ENGINE=" + tool(t), "CLIENT_LIBRARY=" + profiler, "CYCLES_OUT=" + out, "CYCLES=1"}
+		env := []string{"SEEDWALK_ENGINE=" + tool(t), "CLIENT_LIBRARY=" + profiler,
+			"CYCLES_OUT=" + out, "CYCLES=1"}
 		p := startIn(t, env, append(on(t, runtime, "Truth"), fmt.Sprint(15+*attachments*6))...)
 		time.Sleep(*clientWait)
 		for range *attachments {
@@ -252,7 +265,8 @@ func TestClientHelpers(t *testing.T) {
 			if h.script != "" {
 				must.Do(t, os.WriteFile(engine, []byte("#!/bin/sh\n"+h.script+"\n"), 0o755))
 			}
-			res := run(t, time.Minute, profiled(library, "SEEDWALK_ENGINE="+engine, "SAMPLER_OUT="+out), app(t, "Truth", h.seconds)...)
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_ENGINE="+engine, "SAMPLER_OUT="+out),
+				app(t, "Truth", h.seconds)...)
 			truthDone(t, res)
 			saw := readClient(t, out)
 			if saw.failed != h.code || !strings.Contains(saw.problem, h.problem) || saw.samples != 0 {
@@ -266,7 +280,8 @@ func TestClientHelpers(t *testing.T) {
 // A helper that is killed or stopped is replaced, and the program works as without it.
 func TestClientHelperLost(t *testing.T) {
 	dir := tempdir.New(t)
-	out, library := filepath.Join(dir, "out"), vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	out, library := filepath.Join(dir, "out"),
+		vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	argv := app(t, "Truth", "40")
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var said strings.Builder
@@ -284,7 +299,8 @@ func TestClientHelperLost(t *testing.T) {
 			}
 			b, _ := os.ReadFile(out)
 			var s clientSaw
-			fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d", &s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened)
+			fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d",
+				&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened)
 			if s.opened == n && before >= 0 && s.samples > before+20 {
 				t.Logf("%d samples by helper %d", s.samples, n)
 				return
@@ -324,7 +340,8 @@ func TestClientOrders(t *testing.T) {
 		return []string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + list}
 	}
 	is := func(id, path string) []string {
-		return []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + id, "CORECLR_PROFILER_PATH=" + path}
+		return []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + id,
+			"CORECLR_PROFILER_PATH=" + path}
 	}
 	const ours = "{11111111-2222-3333-4444-555555555555}"
 	const theirs = "{11111111-2222-3333-4444-555555555556}"
@@ -337,27 +354,32 @@ func TestClientOrders(t *testing.T) {
 		{"main, another beside", false, append(is(ours, library), beside(second+"="+secondID+";")...)},
 		{"beside, another main", false, append(is(secondID, second), beside(library+"="+ours+";")...)},
 		{"beside alone", false, beside(library + "=" + ours + ";")},
-		{"beside after another beside", false, beside(second + "=" + secondID + ";" + library + "=" + ours + ";")},
+		{"beside after another beside", false,
+			beside(second + "=" + secondID + ";" + library + "=" + ours + ";")},
 		{"main in a recording", true, is(ours, library)},
 		{"two clients", false, append(is(ours, library), beside(twin+"="+theirs+";")...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eachRuntime(t, func(t *testing.T, runtime string) {
 				out := filepath.Join(tempdir.New(t), "out")
-				env := append(slices.Clone(c.env), "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out, "SECOND_COUNTS="+out+"-counts")
+				env := append(slices.Clone(c.env), "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out,
+					"SECOND_COUNTS="+out+"-counts")
 				if strings.HasPrefix(c.name, "beside") {
 					env = append(env, "MINE_BESIDE=1")
 				}
 				argv := on(t, runtime, "Truth", "6")
 				if c.recorded { // for longer: two tools sample the program
-					argv = append([]string{tool(t), "record", "-o", out + ".json", "--"}, on(t, runtime, "Truth", "12")...)
+					argv = append([]string{tool(t), "record", "-o", out + ".json", "--"},
+						on(t, runtime, "Truth", "12")...)
 				}
 				res := run(t, 2*time.Minute, env, argv...)
-				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") || !c.recorded && res.stderr != "" {
+				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") ||
+					!c.recorded && res.stderr != "" {
 					t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 				}
 				saw := readClient(t, out)
-				if t.Logf("%d samples, %d complete", saw.samples, saw.complete); saw.samples < 50 || saw.complete*100 < saw.samples*99 || saw.opened != 1 {
+				if t.Logf("%d samples, %d complete", saw.samples, saw.complete); saw.samples < 50 ||
+					saw.complete*100 < saw.samples*99 || saw.opened != 1 {
 					t.Errorf("%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
 				}
 			})

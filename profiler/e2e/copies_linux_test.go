@@ -22,7 +22,10 @@ func TestCopies(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		t.Run("later", func(t *testing.T) { copiesTruth(t, tempdir.New(t), library, on(t, runtime, "Truth"), *copiedStacks) })
+		t.Run("later", func(t *testing.T) {
+			copiesTruth(t, tempdir.New(t), library,
+				on(t, runtime, "Truth"), *copiedStacks)
+		})
 		t.Run("now", func(t *testing.T) { atOnce(t, tempdir.New(t), library, on(t, runtime, "Truth")) })
 	})
 	t.Run("places", func(t *testing.T) { places(t, dir, library) })
@@ -34,7 +37,8 @@ func atOnce(t *testing.T, dir, library string, app []string) {
 	kinds := copiesTruth(t, dir, library, app, *nowStacks, "COPIES_NOW=1")
 	for _, k := range callbackKinds {
 		if same, all := kinds["now-"+k], kinds["now-"+k+" all"]; same == 0 || same != all {
-			t.Errorf("%d of %d stacks walked at once in callbacks of kind %s are those of the copies", same, all, k)
+			t.Errorf("%d of %d stacks walked at once in callbacks of kind %s are those of the copies",
+				same, all, k)
 		}
 	}
 	if kinds["now-gaps"] != 0 {
@@ -48,7 +52,8 @@ func copiesTruth(t *testing.T, dir, library string, app []string, want int, env 
 	c := newChecker(t)
 	c.want, c.first, c.last = want, 1, 0 // no scenario must occur
 	out, kinds := filepath.Join(dir, "out"), map[string]int{}
-	vendorTruth(t, c, dir, profiled(library, append(env, "COPIES_OUT="+out)...), app, func(int) { countKinds(t, out, kinds) })
+	vendorTruth(t, c, dir, profiled(library, append(env, "COPIES_OUT="+out)...), app,
+		func(int) { countKinds(t, out, kinds) })
 	fmt.Printf("%s: %v\n", t.Name(), kinds)
 	for _, k := range callbackKinds {
 		if kinds[k] == 0 {
@@ -79,7 +84,8 @@ func countKinds(t *testing.T, out string, kinds map[string]int) {
 func places(t *testing.T, dir, library string) {
 	exe, out := compiled(t, "capi/testdata/Places.cs"), filepath.Join(dir, "thrown")
 	const times = 250
-	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out), need(t, "out", "bin", "swhost"), runtime9(t), exe, fmt.Sprint(times))
+	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out), need(t, "out", "bin", "swhost"),
+		runtime9(t), exe, fmt.Sprint(times))
 	if r.code != 42 || r.stderr != "" {
 		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -97,7 +103,8 @@ func places(t *testing.T, dir, library string) {
 			t.Errorf("a stack that Environment.StackTrace did not give:\n%s", stack)
 		}
 	}
-	fmt.Printf("%s: %d stacks of exceptions as Environment.StackTrace gives them, %d others, %d kinds\n", t.Name(), same, other, len(said))
+	fmt.Printf("%s: %d stacks of exceptions as Environment.StackTrace gives them, %d others, %d kinds\n",
+		t.Name(), same, other, len(said))
 	if same < times/2 { // a busy machine drops copies
 		t.Errorf("%d stacks of %d throws", same, 4*times)
 	}

@@ -54,18 +54,22 @@ func TestReplacedLibraries(t *testing.T) {
 			}
 			replaced := []string{"libcoreclr.so", "libtruth.so"}
 			dir := ownRuntime(t, replaced...)
-			p := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir, filepath.Join(dir, "Truth.exe"), "120")...)
+			p := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir,
+				filepath.Join(dir, "Truth.exe"), "120")...)
 			for _, name := range replaced { // a new file is renamed over the old; the mapped one remains
 				other := filepath.Join(dir, "new")
-				if os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) != nil || os.Rename(other, filepath.Join(dir, name)) != nil {
+				if os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) != nil ||
+					os.Rename(other, filepath.Join(dir, name)) != nil {
 					t.Fatal("not replaced")
 				}
 			}
-			if b := readFile(t, "/proc/"+p.id+"/maps"); !strings.Contains(b, "libcoreclr.so (deleted)") || !strings.Contains(b, "libtruth.so (deleted)") {
+			if b := readFile(t, "/proc/"+p.id+"/maps"); !strings.Contains(b, "libcoreclr.so (deleted)") ||
+				!strings.Contains(b, "libtruth.so (deleted)") {
 				t.Fatal("nothing is deleted in the mappings")
 			}
 			r := run(t, time.Minute, nil, append(slices.Clone(c.without), tool(t), "stack", p.id)...)
-			if r.code != 0 || strings.Count(r.stdout, "T.Run") < 10 || strings.Count(r.stdout, "the rest is missing") > 1 {
+			if r.code != 0 || strings.Count(r.stdout, "T.Run") < 10 ||
+				strings.Count(r.stdout, "the rest is missing") > 1 {
 				t.Errorf("stack: %d\n%s%s", r.code, r.stderr, r.stdout)
 			}
 			for flag, copied := range map[string]int{"": 0, " --outside": perfevent.MaxStack} {

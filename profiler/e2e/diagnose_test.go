@@ -63,7 +63,8 @@ func diagnose(mark string) string {
 }
 
 // systemProcess are those of Wine that always run.
-var systemProcess = map[string]bool{"services.exe": true, "winedevice.exe": true, "explorer.exe": true, "plugplay.exe": true,
+var systemProcess = map[string]bool{"services.exe": true, "winedevice.exe": true,
+	"explorer.exe": true, "plugplay.exe": true,
 	"svchost.exe": true, "rpcss.exe": true, "wineserver64": true, "bash": true}
 
 func diagnoseProcess(b *strings.Builder, pid int) {
@@ -75,7 +76,8 @@ func diagnoseProcess(b *strings.Builder, pid int) {
 	fmt.Fprintf(b, "process %d %s\n", pid, name)
 	tasks, _ := filepath.Glob(dir + "/task/*")
 	for _, t := range tasks {
-		fmt.Fprintf(b, "  thread %-8s %-16s in %s; syscall %s\n    %s\n", filepath.Base(t), line(t, "comm"), line(t, "wchan"), line(t, "syscall"), line(t, "stat"))
+		fmt.Fprintf(b, "  thread %-8s %-16s in %s; syscall %s\n    %s\n", filepath.Base(t), line(t, "comm"),
+			line(t, "wchan"), line(t, "syscall"), line(t, "stat"))
 	}
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {
@@ -83,7 +85,8 @@ func diagnoseProcess(b *strings.Builder, pid int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), diagnosisLimit)
 	defer cancel()
-	out, _ := exec.CommandContext(ctx, gdb, "-p", strconv.Itoa(pid), "-batch", "-ex", "set pagination off", "-ex", "thread apply all bt 12").CombinedOutput()
+	out, _ := exec.CommandContext(ctx, gdb, "-p", strconv.Itoa(pid), "-batch", "-ex", "set pagination off",
+		"-ex", "thread apply all bt 12").CombinedOutput()
 	b.Write(out)
 }
 
@@ -119,7 +122,8 @@ func TestDiagnose(t *testing.T) {
 func TestHangWatcher(t *testing.T) {
 	looks := 0
 	w := &hangWatcher{look: func() { looks++ }}
-	cmd := exec.Command("sh", "-c", "echo all is well >&2; printf 'swhost: it ' >&2; sleep 0.1; echo hangs >&2; echo launch: it hangs >&2")
+	cmd := exec.Command("sh", "-c",
+		"echo all is well >&2; printf 'swhost: it ' >&2; sleep 0.1; echo hangs >&2; echo launch: it hangs >&2")
 	cmd.Stderr = w
 	must.Do(t, cmd.Run())
 	if looks != 1 || w.String() != "all is well\nswhost: it hangs\nlaunch: it hangs\n" {

@@ -25,8 +25,10 @@ func TestProcessesOfAllKinds(t *testing.T) {
 		doctors, records, stck int    // exit codes
 		root                   bool
 	}{
-		{"gone", func(*testing.T) string { return "4194303" }, "there is no process 4194303", "there is no such process", "there is no process 4194303", 1, 125, 3, false},
-		{"native", sleeper, "none is mapped: a native program", "it has no diagnostics port", "", 1, 125, 0, false},
+		{"gone", func(*testing.T) string { return "4194303" }, "there is no process 4194303",
+			"there is no such process", "there is no process 4194303", 1, 125, 3, false},
+		{"native", sleeper, "none is mapped: a native program",
+			"it has no diagnostics port", "", 1, 125, 0, false},
 		{"a zombie", func(t *testing.T) string {
 			cmd := exec.Command("true")
 			if err := cmd.Start(); err != nil {
@@ -50,10 +52,13 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			return p.id
 		}, "is stopped", "kill -CONT", "", 1, 125, 0, false},
 		{"of namespaces of its own", func(t *testing.T) string {
-			return fmt.Sprint(child(t, start(t, "unshare", "--pid", "--mount", "--fork", "--kill-child", "sleep", "60"), func(pid int) bool {
-				return strings.HasPrefix(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "sleep")
-			}))
-		}, "the process has its own namespaces: mnt, pid; its number there is 1", "no diagnostics port", "", 1, 125, 0, true},
+			return fmt.Sprint(child(t,
+				start(t, "unshare", "--pid", "--mount", "--fork", "--kill-child", "sleep", "60"),
+				func(pid int) bool {
+					return strings.HasPrefix(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "sleep")
+				}))
+		}, "the process has its own namespaces: mnt, pid; its number there is 1",
+			"no diagnostics port", "", 1, 125, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.root && os.Geteuid() != 0 {
@@ -64,12 +69,15 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			if d.code != c.doctors || !strings.Contains(d.stdout, c.doctor) {
 				t.Errorf("doctor: %d\n%s%s", d.code, d.stdout, d.stderr)
 			}
-			r := seedwalk(t, "record", "--quiet", "--pid", pid, "--duration", "1s", "--output", filepath.Join(t.TempDir(), "o.folded"))
-			if r.code != c.records || !strings.Contains(r.stderr, c.record) || c.record != "" && (strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, ";")) {
+			r := seedwalk(t, "record", "--quiet", "--pid", pid, "--duration", "1s", "--output",
+				filepath.Join(t.TempDir(), "o.folded"))
+			if r.code != c.records || !strings.Contains(r.stderr, c.record) ||
+				c.record != "" && (strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, ";")) {
 				t.Errorf("record: %d %q", r.code, r.stderr)
 			}
 			s := seedwalk(t, "stack", pid)
-			if s.code != c.stck || !strings.Contains(s.stderr, c.stack) || c.stack != "" && strings.Count(s.stderr, "\n") != 1 {
+			if s.code != c.stck || !strings.Contains(s.stderr, c.stack) ||
+				c.stack != "" && strings.Count(s.stderr, "\n") != 1 {
 				t.Errorf("stack: %d %q", s.code, s.stderr)
 			}
 		})
@@ -84,10 +92,13 @@ func TestDoctorGo(t *testing.T) {
 	for _, what := range []string{"go", "calm"} {
 		pid := attached(t, app(t, "Survive", "30", what)...).id
 		d := seedwalk(t, "doctor", "--pid", pid)
-		r := seedwalk(t, "record", "--pid", pid, "--duration", "2s", "--output", filepath.Join(t.TempDir(), "o.folded"))
+		r := seedwalk(t, "record", "--pid", pid, "--duration", "2s", "--output",
+			filepath.Join(t.TempDir(), "o.folded"))
 		for of, text := range map[string]string{"doctor": d.stdout, "record": r.stderr} {
 			words := strings.Join(strings.Fields(text), " ")
-			if n := strings.Count(words, "127320)"); what == "go" && (n != 1 || !strings.Contains(words, name[of]+" is a library of Go: ") || !strings.Contains(words, "in a process of its own")) ||
+			if n := strings.Count(words, "127320)"); what == "go" &&
+				(n != 1 || !strings.Contains(words, name[of]+" is a library of Go: ") ||
+					!strings.Contains(words, "in a process of its own")) ||
 				what != "go" && (n != 0 || strings.Contains(words, "library of Go")) {
 				t.Errorf("%s, %s:\n%s", what, of, text)
 			}
@@ -113,8 +124,10 @@ func TestNotRoot(t *testing.T) {
 		want string
 	}{
 		{[]string{"stack", pid}, "belongs to user 0 and we are 65534: run seedwalk as that user or as root"},
-		{[]string{"record", "--pid", pid, "--output", filepath.Join(dir, "o.folded")}, "it belongs to user 0; run seedwalk as that user"},
-		{[]string{"record", "--outside", "--pid", pid, "--output", filepath.Join(dir, "o.folded")}, "belongs to user 0 and we are 65534"},
+		{[]string{"record", "--pid", pid, "--output", filepath.Join(dir, "o.folded")},
+			"it belongs to user 0; run seedwalk as that user"},
+		{[]string{"record", "--outside", "--pid", pid, "--output", filepath.Join(dir, "o.folded")},
+			"belongs to user 0 and we are 65534"},
 		{[]string{"doctor", "--pid", pid}, "belongs to user 0, and seedwalk runs as user 65534"},
 	} {
 		cmd := exec.Command(copied, c.args...)
@@ -148,12 +161,15 @@ func TestGoInstall(t *testing.T) {
 		t.Error("no method of the program's is named")
 	}
 
-	r = runAlone(t, dir, alone, append([]string{seedwalk, "record", "--mode", "snapshot", "--"}, target...)...)
-	if r.code != 125 || !strings.Contains(r.stderr, "libseedwalk_profiler.so") || !strings.Contains(r.stderr, "make build") {
+	r = runAlone(t, dir, alone,
+		append([]string{seedwalk, "record", "--mode", "snapshot", "--"}, target...)...)
+	if r.code != 125 || !strings.Contains(r.stderr, "libseedwalk_profiler.so") ||
+		!strings.Contains(r.stderr, "make build") {
 		t.Errorf("without the library, exit code %d\n%s", r.code, r.stderr)
 	}
 	r = runAlone(t, dir, alone, seedwalk, "doctor")
-	if r.code != 0 || !strings.Contains(r.stdout, "libseedwalk_profiler.so") || !strings.Contains(r.stdout, "Nothing stops a recording here.") {
+	if r.code != 0 || !strings.Contains(r.stdout, "libseedwalk_profiler.so") ||
+		!strings.Contains(r.stdout, "Nothing stops a recording here.") {
 		t.Errorf("doctor: exit code %d\n%s", r.code, r.stdout)
 	}
 }
@@ -187,8 +203,10 @@ func goInstall(t *testing.T, dir string) string {
 	downloaded := filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")
 	cmd := exec.Command("go", "install", installedModule+"/cmd/seedwalk@"+installedVersion)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+downloaded, "GOMODCACHE="+cache, "GOBIN="+bin, "GOCACHE="+goEnv(t, "GOCACHE"),
-		"GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off", "GONOPROXY=none", "GOTOOLCHAIN=local", "GOENV=off", "GOWORK=off", "HOME="+dir)
+	cmd.Env = append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+downloaded, "GOMODCACHE="+cache,
+		"GOBIN="+bin, "GOCACHE="+goEnv(t, "GOCACHE"),
+		"GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off", "GONOPROXY=none", "GOTOOLCHAIN=local",
+		"GOENV=off", "GOWORK=off", "HOME="+dir)
 	must.Run(t, cmd)
 	return filepath.Join(bin, "seedwalk")
 }
@@ -230,7 +248,8 @@ func archiveModule(t *testing.T, top, file string) {
 		return strings.TrimSpace(string(out))
 	}
 	git("add", "-A")
-	args := []string{"archive", "--format=zip", "--prefix=" + installedModule + "@" + installedVersion + "/", "-o", file, git("write-tree"), "."}
+	args := []string{"archive", "--format=zip", "--prefix=" + installedModule + "@" + installedVersion + "/",
+		"-o", file, git("write-tree"), "."}
 	for name := range strings.FieldsSeq(git("ls-files", "*/go.mod")) {
 		args = append(args, ":!"+strings.TrimSuffix(name, "/go.mod"))
 	}

@@ -76,7 +76,8 @@ func on(t *testing.T, runtime, name string, args ...string) []string {
 	case needs.Net8:
 		argv = []string{need(t, "out", "samples", name+"8")}
 	case needs.Net9Musl:
-		argv = []string{"/usr/bin/env", "LD_LIBRARY_PATH=" + need(t, "out", "samples", "musl"), need(t, "out", "samples", name+"Musl")}
+		argv = []string{"/usr/bin/env", "LD_LIBRARY_PATH=" + need(t, "out", "samples", "musl"),
+			need(t, "out", "samples", name+"Musl")}
 	default:
 		t.Fatalf("no runtime %q", runtime)
 	}
@@ -145,7 +146,8 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	begin := time.Now()
 	err := cmd.Run()
-	r := result{stdout: out.String(), stderr: errs.String(), took: time.Since(begin), command: strings.Join(argv, " ")}
+	r := result{stdout: out.String(), stderr: errs.String(), took: time.Since(begin),
+		command: strings.Join(argv, " ")}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -161,7 +163,9 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 
 // profiled are the variables that make a CLR load a profiler.
 func profiled(library string, more ...string) []string {
-	return append([]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}", "CORECLR_PROFILER_PATH=" + library}, more...)
+	return append([]string{"CORECLR_ENABLE_PROFILING=1",
+		"CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}",
+		"CORECLR_PROFILER_PATH=" + library}, more...)
 }
 
 // leastWhole is the share of stacks, in thousandths, that must be complete, among threads that got a

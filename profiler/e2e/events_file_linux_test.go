@@ -47,7 +47,8 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 	}
 	f.cut(t)
 	// On a busy machine the tool may be too late for some of many. Waits are compared one by one.
-	if n := c["event_missed"]; n*4 > n+int64(events) || n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
+	if n := c["event_missed"]; n*4 > n+int64(events) ||
+		n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
 		t.Errorf("%d events of %d are lost", n, n+int64(events))
 	}
 	if c["event_delivery"] < 2 || managed == 0 {
@@ -103,10 +104,12 @@ func (f *jsonProfile) judge(t *testing.T, truth []waittruth.Wait) {
 			g := &f.Waits[i]
 			s := &f.Stacks[g.Stack]
 			start := g.Start.UnixNano() - offset
-			if f.Threads[s.Thread].ID != w.TID || s.Open || start < int64(w.Before)-slack || start+g.NS > int64(w.After)+slack {
+			if f.Threads[s.Thread].ID != w.TID || s.Open || start < int64(w.Before)-slack ||
+				start+g.NS > int64(w.After)+slack {
 				continue
 			}
-			if w.Expect == "none" || slices.Contains(eventOf(w.Expect), s.Event) && inOrder(f.stackNames(g.Stack), w.Frames) {
+			if w.Expect == "none" ||
+				slices.Contains(eventOf(w.Expect), s.Event) && inOrder(f.stackNames(g.Stack), w.Frames) {
 				found++
 				nanos += g.NS
 			}
@@ -116,8 +119,10 @@ func (f *jsonProfile) judge(t *testing.T, truth []waittruth.Wait) {
 			want = 0
 		}
 		// Under load a thread may begin to wait late: then its own clock counts.
-		if own := min(w.Min*1e6, 0.9*float64(w.After-w.Before)); found != want || want > 0 && float64(nanos) < own {
-			t.Errorf("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario, w.TID, found, float64(nanos)/1e6, want, own/1e6)
+		if own := min(w.Min*1e6, 0.9*float64(w.After-w.Before)); found != want ||
+			want > 0 && float64(nanos) < own {
+			t.Errorf("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario,
+				w.TID, found, float64(nanos)/1e6, want, own/1e6)
 		}
 	}
 	f.sums(t)
@@ -140,7 +145,8 @@ func (f *jsonProfile) sums(t *testing.T) {
 // inOrder reports whether want is in names, in this order, possibly with others between.
 func inOrder(names, want []string) bool {
 	for _, n := range names {
-		if len(want) > 0 && (n == want[0] || strings.HasPrefix(n, want[0]+"<") || strings.HasPrefix(n, want[0]+"[")) {
+		if len(want) > 0 && (n == want[0] || strings.HasPrefix(n, want[0]+"<") ||
+			strings.HasPrefix(n, want[0]+"[")) {
 			want = want[1:]
 		}
 	}
@@ -152,8 +158,10 @@ func inOrder(names, want []string) bool {
 func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...string) {
 	t.Helper()
 	// The runtime writes nested types without the enclosing type.
-	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Node", "AllocateLarge": "System.Double[]"}
-	thrown := map[string][2]string{"Fault": {"Fault", "even"}, "InvalidOperationException": {"System.InvalidOperationException", "odd"}}
+	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Node",
+		"AllocateLarge": "System.Double[]"}
+	thrown := map[string][2]string{"Fault": {"Fault", "even"},
+		"InvalidOperationException": {"System.InvalidOperationException", "odd"}}
 	told := 0
 	for line := range strings.Lines(truth) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -166,9 +174,11 @@ func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...stri
 		for i := range f.Stacks {
 			s := &f.Stacks[i]
 			switch x, exception := thrown[name]; {
-			case exception && s.Event == "exception" && s.Type == x[0] && s.Message == x[1] && inOrder(f.stackNames(i), []string{class + ".Throw", class + ".Exceptions"}):
+			case exception && s.Event == "exception" && s.Type == x[0] && s.Message == x[1] &&
+				inOrder(f.stackNames(i), []string{class + ".Throw", class + ".Exceptions"}):
 				got += s.Count
-			case !exception && s.Event == "allocation" && s.Type == types[name] && inOrder(f.stackNames(i), append([]string{class + "." + name}, below...)):
+			case !exception && s.Event == "allocation" && s.Type == types[name] &&
+				inOrder(f.stackNames(i), append([]string{class + "." + name}, below...)):
 				got += s.Sum
 			}
 		}
@@ -200,8 +210,10 @@ func (f *jsonProfile) everything(t *testing.T, truth string) {
 	for _, e := range f.Recording.Events {
 		kinds[e.Event] = e.Count > 0
 	}
-	if f.Samples == 0 || cpu == 0 || wall <= cpu || !kinds["wait"] || !kinds["lock"] || !kinds["allocation"] || !kinds["exception"] {
-		t.Errorf("%d samples, %v on processors of %v, events %+v", f.Samples, time.Duration(cpu), time.Duration(wall), f.Recording.Events)
+	if f.Samples == 0 || cpu == 0 || wall <= cpu || !kinds["wait"] || !kinds["lock"] ||
+		!kinds["allocation"] || !kinds["exception"] {
+		t.Errorf("%d samples, %v on processors of %v, events %+v", f.Samples, time.Duration(cpu),
+			time.Duration(wall), f.Recording.Events)
 	}
 	t.Logf("%d samples, %v on processors of %v", f.Samples, time.Duration(cpu), time.Duration(wall))
 }
@@ -250,7 +262,8 @@ func eventsGDB(t *testing.T, runtime string) {
 func (f *jsonProfile) leaves(thread int, meant func(s *jsonStack) bool) (out []uint64) {
 	var best *jsonStack
 	for i := range f.Stacks {
-		if s := &f.Stacks[i]; s.Thread == thread && meant(s) && (best == nil || s.Wall+s.Sum > best.Wall+best.Sum) {
+		if s := &f.Stacks[i]; s.Thread == thread && meant(s) &&
+			(best == nil || s.Wall+s.Sum > best.Wall+best.Sum) {
 			best = s
 		}
 	}

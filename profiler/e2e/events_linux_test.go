@@ -31,7 +31,8 @@ const everyEvent = "cpu,wall,waits,locks,alloc,exception"
 func TestEventsStart(t *testing.T) { eachRuntime(t, eventsStart) }
 
 func eventsStart(t *testing.T, runtime string) {
-	r := record(t, "--wait-min 0 --events "+everyEvent, on(t, runtime, "Waits", everyWait+",deeper,memory")...)
+	r := record(t, "--wait-min 0 --events "+everyEvent,
+		on(t, runtime, "Waits", everyWait+",deeper,memory")...)
 	truth := r.truth(t, 38)
 	r.wholeEvents(t)
 	r.judge(t, truth)
@@ -68,10 +69,12 @@ func TestEventsExample(t *testing.T) {
 	for i := range f.Waits {
 		w := &f.Waits[i]
 		names := f.stackNames(w.Stack)
-		if s := &f.Stacks[w.Stack]; s.Open && inOrder(names, []string{"Waits.WaitEvent", "Waits.RunOpen (lambda)"}) && w.NS > 3e9 {
+		if s := &f.Stacks[w.Stack]; s.Open &&
+			inOrder(names, []string{"Waits.WaitEvent", "Waits.RunOpen (lambda)"}) && w.NS > 3e9 {
 			open++
 		}
-		if !inOrder(names, []string{"System.Threading.WaitHandle.WaitOneNoCheck", "Waits.Waiter", "Waits.Measure", "start_thread"}) {
+		if !inOrder(names, []string{"System.Threading.WaitHandle.WaitOneNoCheck", "Waits.Waiter",
+			"Waits.Measure", "start_thread"}) {
 			continue
 		}
 		for _, own := range truth {
@@ -93,7 +96,8 @@ func TestEventsExample(t *testing.T) {
 // attachEvents records a running process until stop is called.
 func attachEvents(t *testing.T, p *process, file, events string) (stop func()) {
 	t.Helper()
-	tool := start(t, tool(t), "record", "--pid", p.id, "--events", events, "--wait-min", "0", "--output", file)
+	tool := start(t, tool(t), "record", "--pid", p.id, "--events", events,
+		"--wait-min", "0", "--output", file)
 	until(t, "the probe is there", func() bool { return systemStateOf(t, p.pid).ours > 0 })
 	time.Sleep(1500 * time.Millisecond) // the session is there; the truth fails if not
 	return func() { tool.stop(unix.SIGINT) }
@@ -142,7 +146,8 @@ func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 		}
 	}
 	if len(mine) != len(theirs) || inside < 36 {
-		t.Errorf("%d threads and kinds in the process, %d in the trace; %d waits", len(mine), len(theirs), inside)
+		t.Errorf("%d threads and kinds in the process, %d in the trace; %d waits",
+			len(mine), len(theirs), inside)
 	}
 	t.Logf("%d waits of %d threads and kinds, as many as in the trace", inside, len(mine))
 }
@@ -179,10 +184,12 @@ func eventsAttach(t *testing.T, runtime string) {
 	equalCounts(t, &f, a)
 
 	attachEvents(t, p, file, "waits")()
-	if again := readJSONProfile(t, file); len(again.Recording.Events) != 3 || again.Recording.Events[0].Event != "wait" {
+	if again := readJSONProfile(t, file); len(again.Recording.Events) != 3 ||
+		again.Recording.Events[0].Event != "wait" {
 		t.Errorf("the second time there is %+v", again.Figures)
 	}
-	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || threadsNamed(pid) != "" {
+	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors ||
+		threadsNamed(pid) != "" {
 		t.Errorf("it leaves %+v, before it there was %+v; %s", now, before, threadsNamed(pid))
 	}
 	p.say("end")
@@ -196,7 +203,8 @@ func threadsNamed(pid int) string {
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	out := ""
 	for _, k := range tasks {
-		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/comm", pid, k.Name())); strings.TrimSpace(string(b)) == "seedwalk" {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/comm", pid,
+			k.Name())); strings.TrimSpace(string(b)) == "seedwalk" {
 			out += k.Name() + " "
 		}
 	}
@@ -227,7 +235,8 @@ func eventsAllocations(t *testing.T, runtime string) {
 func TestEventsKilledAgain(t *testing.T) {
 	p := start(t, app(t, "Soak", "22", need(t, "out", "samples", "Soak.exe"))...)
 	time.Sleep(3 * time.Second)
-	first := start(t, tool(t), "record", "--pid", p.id, "--quiet", "--events", "waits,locks,exception", "--output", filepath.Join(tempdir.New(t), "first.json"))
+	first := start(t, tool(t), "record", "--pid", p.id, "--quiet", "--events", "waits,locks,exception",
+		"--output", filepath.Join(tempdir.New(t), "first.json"))
 	time.Sleep(3 * time.Second)
 	first.Process.Kill()
 	first.wait()
@@ -235,10 +244,12 @@ func TestEventsKilledAgain(t *testing.T) {
 		f := record(t, "--duration 2s --quiet --wait-min 0 --pid "+p.id+" --events "+events)
 		f.ok(t)
 		c := f.Counters
-		if events != "cpu" && (c["event_locks"] == 0 || c["event_early"] > 2*int64(len(f.Threads)) || c["event_inner"] > c["event_locks"]) {
+		if events != "cpu" && (c["event_locks"] == 0 || c["event_early"] > 2*int64(len(f.Threads)) ||
+			c["event_inner"] > c["event_locks"]) {
 			t.Errorf("recording %d: %+v", i, c)
 		}
-		t.Logf("recording %d: %d samples, %d waits, %d locks, %d early", i, f.Samples, c["event_waits"], c["event_locks"], c["event_early"])
+		t.Logf("recording %d: %d samples, %d waits, %d locks, %d early", i, f.Samples, c["event_waits"],
+			c["event_locks"], c["event_early"])
 	}
 	if p.wait() != 42 || !strings.Contains(p.out.String(), "wrong results: 0") {
 		t.Errorf("the program ended with %v: %s", p.err, p.out.String())

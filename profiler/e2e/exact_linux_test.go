@@ -107,7 +107,8 @@ func (p *jsonProfile) times(methods []string) (e exactProfile) {
 		}
 		for _, f := range s.Frames {
 			name := p.Frames[f].Name
-			if name = name[strings.LastIndexByte(name, '.')+1:]; p.Frames[f].Class == "managed" && slices.Contains(methods, name) {
+			if name = name[strings.LastIndexByte(name, '.')+1:]; p.Frames[f].Class == "managed" &&
+				slices.Contains(methods, name) {
 				e.method[name] += cpu
 				sum, squares = sum+cpu, squares+cpu*cpu/s.CPUCount
 				break

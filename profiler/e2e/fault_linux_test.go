@@ -18,7 +18,8 @@ import (
 func TestNet10SingleFile(t *testing.T) {
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	out := filepath.Join(t.TempDir(), "out.json")
-	r := startIn(t, []string{"AZURE_MCP_COLLECT_TELEMETRY=false"}, tool(t), "record", "--mode", "snapshot", "--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
+	r := startIn(t, []string{"AZURE_MCP_COLLECT_TELEMETRY=false"}, tool(t), "record", "--mode", "snapshot",
+		"--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
 	session(r.in, 6*time.Second)
 	r.in.Close()
 	time.AfterFunc(20*time.Second, func() { r.Process.Signal(syscall.SIGTERM) })
@@ -40,13 +41,15 @@ func checkNames(t *testing.T, p *jsonProfile) {
 		case f.Class != "managed":
 		case strings.HasSuffix(f.Name, "(async)"):
 			async++
-		case strings.ContainsAny(f.Name, "`|+"), strings.Contains(f.Name, ".<"), strings.Contains(f.Name, "<>"):
+		case strings.ContainsAny(f.Name, "`|+"), strings.Contains(f.Name, ".<"),
+			strings.Contains(f.Name, "<>"):
 			raw++
 			t.Logf("a name as the compiler wrote it: %s", f.Name)
 		}
 	}
 	if async == 0 || raw > len(p.Frames)/100 {
-		t.Errorf("%d frames, %d names of async methods, %d names as the compiler wrote them", len(p.Frames), async, raw)
+		t.Errorf("%d frames, %d names of async methods, %d names as the compiler wrote them",
+			len(p.Frames), async, raw)
 	}
 }
 
@@ -73,7 +76,8 @@ func TestKilledTarget(t *testing.T) {
 			}
 		}
 	}()
-	if r := record(t, "--mode snapshot --pid-file "+pidFile, app(t, "Truth", "30")...); r.code != 128+9 || r.Samples < 100 {
+	if r := record(t, "--mode snapshot --pid-file "+pidFile, app(t, "Truth", "30")...); r.code != 128+9 ||
+		r.Samples < 100 {
 		t.Errorf("exit code %d, %d samples\n%s", r.code, r.Samples, r.stderr)
 	}
 }
@@ -106,11 +110,13 @@ func TestOldRuntime(t *testing.T) {
 		{"3", "this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10); use .NET Core 3.0 or later"},
 	} {
 		mark := filepath.Join(t.TempDir(), "refused") // keeps the tool from guessing the reason
-		r := run(t, time.Minute, []string{"SEEDWALK_SOCKET=/nowhere", "SEEDWALK_REFUSED=" + mark}, old, lib, c.version)
+		r := run(t, time.Minute,
+			[]string{"SEEDWALK_SOCKET=/nowhere", "SEEDWALK_REFUSED=" + mark}, old, lib, c.version)
 		if _, err := os.Stat(mark); err != nil {
 			t.Error(err)
 		}
-		if r.code != 0 || r.stdout != "80004005\n" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
+		if r.code != 0 || r.stdout != "80004005\n" || !strings.Contains(r.stderr, c.want) ||
+			strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("version %s: %d %q %q", c.version, r.code, r.stdout, r.stderr)
 		}
 	}
@@ -128,12 +134,15 @@ func TestNothingToSample(t *testing.T) {
 		line string
 	}{
 		{"not a .NET program", nil, []string{"sh", "-c", "exit 7"}, 7, "no .NET runtime loaded"},
-		{"another profiler", []string{"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}", "CORECLR_ENABLE_PROFILING=1"}, demo, 0, "CORECLR_PROFILER"},
+		{"another profiler", []string{"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}",
+			"CORECLR_ENABLE_PROFILING=1"}, demo, 0, "CORECLR_PROFILER"},
 		{"diagnostics off", []string{"DOTNET_EnableDiagnostics=0"}, demo, 0, "DOTNET_EnableDiagnostics"},
 		{"no such command", nil, []string{"/no/such/program"}, 127, "/no/such/program"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run(t, time.Minute, c.env, append([]string{tool(t), "record", "--mode", "snapshot", "--quiet", "--output", out, "--"}, c.argv...)...)
+			r := run(t, time.Minute, c.env,
+				append([]string{tool(t), "record", "--mode", "snapshot", "--quiet", "--output", out, "--"},
+					c.argv...)...)
 			if r.code != c.code || !strings.Contains(r.stderr, c.line) {
 				t.Errorf("exit code %d, want %d; said %q", r.code, c.code, r.stderr)
 			}
@@ -146,12 +155,15 @@ func TestStrippedLibrary(t *testing.T) {
 	strip := needs.Command(t, "strip")
 	dir := t.TempDir()
 	for _, f := range []string{"Demo.exe", "libdemo.so"} {
-		if err := os.WriteFile(filepath.Join(dir, f), []byte(readFile(t, need(t, "out", "samples", f))), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f),
+			[]byte(readFile(t, need(t, "out", "samples", f))), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	must.Run(t, exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment", filepath.Join(dir, "libdemo.so")))
-	r := record(t, "--mode snapshot --rate 200", need(t, "out", "bin", "swhost"), runtime9(t), filepath.Join(dir, "Demo.exe"), "2")
+	must.Run(t, exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment",
+		filepath.Join(dir, "libdemo.so")))
+	r := record(t, "--mode snapshot --rate 200", need(t, "out", "bin", "swhost"), runtime9(t),
+		filepath.Join(dir, "Demo.exe"), "2")
 	if r.whole(t, 500, 980); r.code != 0 {
 		t.Errorf("exit code %d", r.code)
 	}
@@ -163,7 +175,9 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
 	}
 	t.Log(r.stdout)
-	if r := run(t, time.Minute, []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, tool(t), "doctor"); !strings.Contains(r.stdout, "runs beside it") {
+	if r := run(t, time.Minute,
+		[]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"},
+		tool(t), "doctor"); !strings.Contains(r.stdout, "runs beside it") {
 		t.Errorf("another profiler is set and doctor says %d\n%s", r.code, r.stdout)
 	}
 }

@@ -22,7 +22,8 @@ import (
 // equal, byte for byte, to those that record wrote.
 func TestFormatsOfRecording(t *testing.T) {
 	dir := tempdir.New(t)
-	names := []string{"pb.gz", "folded", "speedscope.json", "firefox.json", "trace.json", "otlp", "otlp.json", "json", "html"}
+	names := []string{"pb.gz", "folded", "speedscope.json", "firefox.json", "trace.json",
+		"otlp", "otlp.json", "json", "html"}
 	kept := filepath.Join(dir, "kept.swrec")
 	argv := []string{tool(t), "record", "--quiet", "--output", kept}
 	for _, name := range names {
@@ -39,7 +40,8 @@ func TestFormatsOfRecording(t *testing.T) {
 			}
 			run(t, time.Minute, nil, argv...).ok(t)
 			if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s writes another %s than record: %d bytes, want %d, %v", by, name, len(got), len(want), err)
+				t.Errorf("%s writes another %s than record: %d bytes, want %d, %v", by,
+					name, len(got), len(want), err)
 			}
 		}
 	}
@@ -56,7 +58,9 @@ func TestDiffRuns(t *testing.T) {
 	dir := tempdir.New(t)
 	record := func(name, slow string) string {
 		file := filepath.Join(dir, name+".swrec")
-		run(t, 2*time.Minute, nil, append([]string{tool(t), "record", "--quiet", "--rate", "999", "--output", file, "--"}, app(t, "Fixed", "6000", slow)...)...).ok(t)
+		run(t, 2*time.Minute, nil,
+			append([]string{tool(t), "record", "--quiet", "--rate", "999", "--output", file, "--"},
+				app(t, "Fixed", "6000", slow)...)...).ok(t)
 		return file
 	}
 	compare := func(before, after string) (d diffDocument) {
@@ -149,7 +153,8 @@ func traceReport(t *testing.T, runtime string) {
 		t.Errorf("%d samples, %d complete, %d ns", f.Samples, f.Complete, wall)
 	}
 	pipe := "gzip <" + path + " | " + tool(t) + " report --metric exceptions --top 3 -"
-	if r := run(t, time.Minute, nil, "sh", "-c", pipe); r.code != 0 || !strings.Contains(r.stdout, "100 t odd") {
+	if r := run(t, time.Minute, nil, "sh", "-c", pipe); r.code != 0 ||
+		!strings.Contains(r.stdout, "100 t odd") {
 		t.Errorf("from a pipe: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

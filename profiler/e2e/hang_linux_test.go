@@ -70,7 +70,8 @@ func TestHang(t *testing.T) {
 		for _, m := range modes {
 			t.Run(m.mode, func(t *testing.T) {
 				t.Parallel()
-				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=4", "DOTNET_ThreadPool_ForceMaxWorkerThreads=4"}
+				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=4",
+					"DOTNET_ThreadPool_ForceMaxWorkerThreads=4"}
 				p, _ := waiting(t, "ready", append(bounded, on(t, runtime, "Hang", m.mode)...)...)
 				h := hungAs(t, p.id, m.kind, m.says)
 				if text := fmt.Sprint(h.Verdicts); h.kind() != m.kind || !strings.Contains(text, m.says) {
@@ -88,14 +89,17 @@ func TestHang(t *testing.T) {
 func TestHangInLocks(t *testing.T) {
 	need(t, "out", "samples", "Stuck.exe")
 	for mode, says := range map[string]string{
-		"locks": "System.Threading.Lock at", "writers": "reader-writer lock at", "reader-of-writer": "reader-writer lock at",
-		"upgraders": "reader-writer lock at", "mixed": "monitor at", "lock-and-writer": "System.Threading.Lock at",
+		"locks": "System.Threading.Lock at", "writers": "reader-writer lock at",
+		"reader-of-writer": "reader-writer lock at",
+		"upgraders":        "reader-writer lock at", "mixed": "monitor at",
+		"lock-and-writer": "System.Threading.Lock at",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p, _ := waiting(t, "ready", app(t, "Stuck", mode)...)
 			h := hungAs(t, p.id, "deadlock", says)
-			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) || !strings.Contains(text, "2 threads wait for each other") {
+			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) ||
+				!strings.Contains(text, "2 threads wait for each other") {
 				t.Errorf("%v", h.Verdicts)
 			}
 		})
@@ -154,7 +158,8 @@ func TestHangHealthyModes(t *testing.T) {
 // Healthy programs that work, wait for input, or queue for locks are not accused.
 func TestHangHealthy(t *testing.T) {
 	for name, argv := range map[string][]string{
-		"demo": app(t, "Demo", "30"), "many": app(t, "Many", "30"), "survive": app(t, "Survive", "30"), "ended": app(t, "Ended", "30"), "kestrel": app(t, "Web", "30"),
+		"demo": app(t, "Demo", "30"), "many": app(t, "Many", "30"), "survive": app(t, "Survive", "30"),
+		"ended": app(t, "Ended", "30"), "kestrel": app(t, "Web", "30"),
 		"server": {need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "server", "start"},
 		"cat":    {"cat"}, "sleep": {"sleep", "30"},
 	} {

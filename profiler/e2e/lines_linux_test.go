@@ -25,7 +25,8 @@ const running = "4000"
 
 // linesWritten are the lines of Lines.cs's program where its methods can be seen: for callers, the call; for
 // the one that sleeps, its loop or its print.
-var linesWritten = map[string][]int{"App.Lines.Main": {11}, "App.Lines.Over": {20, 22}, "App.Lines.Deep": {33, 34, 36, 37}}
+var linesWritten = map[string][]int{"App.Lines.Main": {11}, "App.Lines.Over": {20, 22},
+	"App.Lines.Deep": {33, 34, 36, 37}}
 
 // Managed frames have the lines of the module's Portable PDB, as a file or embedded, in every way of
 // recording: the same lines as in the runtime's own stack traces.
@@ -48,13 +49,16 @@ func TestLines(t *testing.T) {
 // linedPrograms has Lines.cs write its program for .NET 9, and for .NET 10 as the main part of
 // a single-file program.
 func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
-	host, runtime, writer := need(t, "out", "bin", "swhost"), runtime9(t), compiled(t, "profiler/testdata/Lines.cs")
-	file, part, ten := filepath.Join(dir, "Emitted.exe"), filepath.Join(dir, "azmcp.dll"), filepath.Join(dir, "ten")
+	host, runtime, writer := need(t, "out", "bin", "swhost"), runtime9(t),
+		compiled(t, "profiler/testdata/Lines.cs")
+	file, part, ten := filepath.Join(dir, "Emitted.exe"),
+		filepath.Join(dir, "azmcp.dll"), filepath.Join(dir, "ten")
 	math := []string{"LD_PRELOAD=libm.so.6"} // the library that packs the PDB lacks this dependency
 	for _, step := range []struct{ env, argv []string }{
 		{nil, []string{host, runtime, writer, file, "file", "Emitted"}},
 		{math, []string{host, runtime, writer, part, "embedded", "azmcp"}},
-		{nil, []string{"go", "run", filepath.Join(root, "testkit", "tools", "bundle"), "replace", need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
+		{nil, []string{"go", "run", filepath.Join(root, "testkit", "tools", "bundle"), "replace",
+			need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
 	} {
 		run(t, 2*time.Minute, step.env, step.argv...).ok(t)
 	}
@@ -71,7 +75,8 @@ func runtimeSays(t *testing.T, stdout string) map[string]string {
 	for _, m := range traced.FindAllStringSubmatch(stdout, -1) {
 		said[m[1]] = m[2] + ":" + m[3]
 	}
-	want := map[string]string{"App.Lines.Main": "/src/app/Lines.cs:11", "App.Lines.Over": "/src/app/Lines.cs:22", "App.Lines.Deep": "/src/app/Lines.cs:33"}
+	want := map[string]string{"App.Lines.Main": "/src/app/Lines.cs:11",
+		"App.Lines.Over": "/src/app/Lines.cs:22", "App.Lines.Deep": "/src/app/Lines.cs:33"}
 	if !maps.Equal(said, want) {
 		t.Fatalf("the runtime says %v of\n%s", said, stdout)
 	}
@@ -136,7 +141,8 @@ func libraryLines(t *testing.T, library, out string, argv []string) {
 	}
 	runtimeSays(t, r.stdout)
 	seen, offsets := map[string]int{}, 0
-	for _, f := range strings.FieldsFunc(readFile(t, out), func(r rune) bool { return r == ';' || r == '\n' }) {
+	for _, f := range strings.FieldsFunc(readFile(t, out),
+		func(r rune) bool { return r == ';' || r == '\n' }) {
 		var file string
 		var line, il int
 		method, at, _ := strings.Cut(f, " ")
@@ -160,10 +166,12 @@ func libraryLines(t *testing.T, library, out string, argv []string) {
 var namesWanted = []string{
 	"Names.Over()", "Names.Over(int)", "Names.Over(ref string, long[,], List<Dictionary<string,int?>>[])",
 	"Names.Own<int>(T)", "Names.Own<T>(T)", "Names.Own<double,U>(T, U)",
-	"Names.Box<int>.Put", "Names.Box<T>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<T>.Both<int>", "Names.Box<KeyValuePair<T1,int>>.Put",
+	"Names.Box<int>.Put", "Names.Box<T>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<T>.Both<int>",
+	"Names.Box<KeyValuePair<T1,int>>.Put",
 	"Names.Key.CompareTo", "Names.Spin",
 	"System.Array.Sort<Names.Key>(T[])",
-	"System.Collections.Generic.List<Names.Key>.Sort()", "System.Collections.Generic.List<Names.Key>.Sort(int, int, IComparer<T>)",
+	"System.Collections.Generic.List<Names.Key>.Sort()",
+	"System.Collections.Generic.List<Names.Key>.Sort(int, int, IComparer<T>)",
 	"System.Collections.Generic.GenericArraySortHelper<Names.Key>.Sort",
 }
 
@@ -218,11 +226,14 @@ func TestSymbolsLater(t *testing.T) {
 	exe := compiled(t, "profiler/testdata/Shop.cs")
 	dir := tempdir.New(t)
 	const id = "5eed0000000000000000000000000000000000a1"
-	library, full := filepath.Join(filepath.Dir(exe), "libSystem.Shop.Native.so"), filepath.Join(dir, "full.so")
-	needs.Build(t, "gcc", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,--build-id=0x"+id, "-o", full, filepath.Join(root, "profiler", "testdata", "shop.c"))
+	library, full := filepath.Join(filepath.Dir(exe), "libSystem.Shop.Native.so"),
+		filepath.Join(dir, "full.so")
+	needs.Build(t, "gcc", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,--build-id=0x"+id,
+		"-o", full, filepath.Join(root, "profiler", "testdata", "shop.c"))
 	needs.Build(t, "strip", "-o", library, full)
 	file := filepath.Join(dir, "shop.swrec")
-	run(t, 2*time.Minute, nil, tool(t), "record", "--quiet", "--rate", "499", "--output", file, "--", need(t, "out", "bin", "swhost"), runtime9(t), exe, "6000").ok(t)
+	run(t, 2*time.Minute, nil, tool(t), "record", "--quiet", "--rate", "499", "--output", file, "--",
+		need(t, "out", "bin", "swhost"), runtime9(t), exe, "6000").ok(t)
 	put := func(name string) {
 		at := filepath.Join(dir, name)
 		os.MkdirAll(filepath.Dir(at), 0o755)
@@ -238,17 +249,21 @@ func TestSymbolsLater(t *testing.T) {
 	}
 	report := func(name string, args ...string) (folded string, rows, frames float64) {
 		at := filepath.Join(dir, name)
-		argv := append([]string{tool(t), "report", "--metric", "cpu", "--output", at + ".folded," + at + ".json"}, args...)
+		argv := append([]string{tool(t), "report", "--metric", "cpu", "--output",
+			at + ".folded," + at + ".json"}, args...)
 		run(t, time.Minute, []string{"XDG_CACHE_HOME=" + at + ".cache"}, append(argv, file)...).ok(t)
-		rows, frames = unnamedRows(t, at+".folded", false), unnamedLeaves(t, at+".json", filepath.Base(library))
-		fmt.Printf("%-10s CPU self time without a name: %5.2f %% of rows, %6.2f %% of the library's frames\n", name, rows, frames)
+		rows, frames = unnamedRows(t, at+".folded", false),
+			unnamedLeaves(t, at+".json", filepath.Base(library))
+		fmt.Printf("%-10s CPU self time without a name: %5.2f %% of rows, %6.2f %% of the library's frames\n",
+			name, rows, frames)
 		return readFile(t, at+".folded"), rows, frames
 	}
 	if _, _, frames := report("none"); frames < 90 {
 		t.Errorf("%.2f %% without symbols", frames)
 	}
 	results := map[string]string{}
-	for name, place := range map[string]string{"folder": filepath.Join(dir, "folder"), "debuginfod": serve("debuginfod"), "store": serve("store")} {
+	for name, place := range map[string]string{"folder": filepath.Join(dir, "folder"),
+		"debuginfod": serve("debuginfod"), "store": serve("store")} {
 		folded, rows, frames := report(name, "--symbols", place)
 		if rows > mostWithSymbols || frames > mostWithSymbols {
 			t.Errorf("%s: %.2f %% of rows, %.2f %% of the library's frames", name, rows, frames)
@@ -284,13 +299,16 @@ func TestInlined(t *testing.T) {
 		ms     int
 		most   []string
 	}{
-		{"kept", []string{"--inlines"}, inlinedSamples * 5 / 4, []string{"Inlined.Sum (inlined) < Inlined.Once", "Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
+		{"kept", []string{"--inlines"}, inlinedSamples * 5 / 4,
+			[]string{"Inlined.Sum (inlined) < Inlined.Once",
+				"Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
 		{"not-kept", nil, 300, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(dir, c.name+".json")
 			argv := append([]string{tool(t), "record", "--rate", "999", "--output", out}, c.option...)
-			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0"}, append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
+			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0"},
+				append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
 			if r.code != 0 || r.stdout != "INLINED DONE\n" {
 				t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
 			}
@@ -316,10 +334,12 @@ func TestInlined(t *testing.T) {
 }
 
 // loops are the lines of the loop of each method.
-var loops = map[string][]int{"Inlined.Sum (inlined)": {15, 16}, "Inlined.Divide (inlined)": {24, 25}, "Inlined.None": {53, 54}}
+var loops = map[string][]int{"Inlined.Sum (inlined)": {15, 16},
+	"Inlined.Divide (inlined)": {24, 25}, "Inlined.None": {53, 54}}
 
 // calls is the caller of each method, and the line of the call.
-var calls = map[string]string{"Inlined.Sum (inlined)": "Inlined.Once:39", "Inlined.Divide (inlined)": "Inlined.Middle (inlined):33", "Inlined.Middle (inlined)": "Inlined.Twice:46"}
+var calls = map[string]string{"Inlined.Sum (inlined)": "Inlined.Once:39",
+	"Inlined.Divide (inlined)": "Inlined.Middle (inlined):33", "Inlined.Middle (inlined)": "Inlined.Twice:46"}
 
 // judgeInlined counts samples by their methods below Main, and checks each chain.
 func judgeInlined(t *testing.T, p linedProfile) map[string]int {
@@ -340,7 +360,8 @@ func judgeInlined(t *testing.T, p linedProfile) map[string]int {
 		}
 		seen[strings.Join(names, " < ")] += s.Count
 		for i, name := range names {
-			if want := calls[name]; want != "" && (i+1 == len(names) || fmt.Sprintf("%s:%d", names[i+1], lines[i+1]) != want) {
+			if want := calls[name]; want != "" &&
+				(i+1 == len(names) || fmt.Sprintf("%s:%d", names[i+1], lines[i+1]) != want) {
 				t.Errorf("%d samples: %v at %v, want %s below %s", s.Count, names, lines, want, name)
 			}
 		}

@@ -29,13 +29,17 @@ func TestNode(t *testing.T) {
 	if err := os.WriteFile(script, []byte(nodeScript), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"env", "SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime9(t), "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
-	r := recordBy(t, env, "--output "+kept, node, "--perf-basic-prof", "--always-sparkplug", "--no-logfile-per-isolate", "--logfile="+filepath.Join(dir, "v8.log"), script)
+	env := []string{"env", "SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"),
+		"SWHOST_RUNTIME=" + runtime9(t),
+		"SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
+	r := recordBy(t, env, "--output "+kept, node, "--perf-basic-prof", "--always-sparkplug",
+		"--no-logfile-per-isolate", "--logfile="+filepath.Join(dir, "v8.log"), script)
 	r.ok(t)
 	lines := strings.Fields(r.stdout)
 	os.Remove("/tmp/perf-" + lines[len(lines)-1] + ".map")
 	seen := judgeNode(t, r.jsonProfile, dir)
-	t.Logf("%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples, seen.incomplete, seen.jit, seen.mixed)
+	t.Logf("%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples,
+		seen.incomplete, seen.jit, seen.mixed)
 	if seen.jit == 0 || seen.mixed == 0 || seen.incomplete*50 > seen.samples {
 		t.Errorf("want samples of both kinds, and at most 2 %% incomplete")
 	}

@@ -46,7 +46,8 @@ func disguisedRuntime(t *testing.T) string {
 		const size9, size8 = 158 * 8, 156 * 8
 		f := must.Get(elf.NewFile(bytes.NewReader(b)))(t)
 		symbols := must.Get(f.DynamicSymbols())(t)
-		i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == debuggers && s.Size == size9 })
+		i := slices.IndexFunc(symbols,
+			func(s elf.Symbol) bool { return s.Name == debuggers && s.Size == size9 })
 		if i < 0 {
 			t.Fatalf("the CLR has no %s of %d bytes", debuggers, size9)
 		}
@@ -68,7 +69,8 @@ func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 		}
 		must.Do(t, os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())))
 	}
-	must.Do(t, os.WriteFile(filepath.Join(to, "libcoreclr.so"), change([]byte(readFile(t, filepath.Join(from, "libcoreclr.so")))), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(to, "libcoreclr.so"),
+		change([]byte(readFile(t, filepath.Join(from, "libcoreclr.so")))), 0o755))
 	return to
 }
 
@@ -81,7 +83,8 @@ func TestProbeFallsBack(t *testing.T) {
 		hidden    []string
 		says      string
 	}{
-		{"nothing to prove", "snapshot", []string{published, debuggers}, "the structures of its runtime are not known"},
+		{"nothing to prove", "snapshot", []string{published, debuggers},
+			"the structures of its runtime are not known"},
 		{"proven", "probe", []string{published}, "never suspended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,7 +98,8 @@ func TestProbeFallsBack(t *testing.T) {
 				t.Errorf("code %d, %+v", r.code, r.Figures)
 			}
 			biased := strings.Contains(r.stderr, "biased to safe points")
-			if !strings.Contains(r.WayWhy, c.says) || biased != (c.way == "snapshot") || !r.has("Demo.Recursion") {
+			if !strings.Contains(r.WayWhy, c.says) || biased != (c.way == "snapshot") ||
+				!r.has("Demo.Recursion") {
 				t.Errorf("it says %q; or there are no names", r.WayWhy)
 			}
 		})
@@ -111,10 +115,12 @@ func TestUnprovenRuntime(t *testing.T) {
 	if r.code != 0 || r.Way != "probe" || r.Samples < 20 || r.Gaps[gap] == 0 || r.Complete == 0 {
 		t.Errorf("code %d, %+v", r.code, r.Figures)
 	}
-	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") || r.has("Demo.Recursion") {
+	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") ||
+		r.has("Demo.Recursion") {
 		t.Errorf("it says:\n%s", r.stderr)
 	}
-	pid := attached(t, need(t, "out", "bin", "swhost"), runtime, need(t, "out", "samples", "Demo.exe"), "600000").id
+	pid := attached(t, need(t, "out", "bin", "swhost"), runtime,
+		need(t, "out", "samples", "Demo.exe"), "600000").id
 	if r := seedwalk(t, "stack", pid); r.code != 0 || !strings.Contains(r.stdout, gap) {
 		t.Errorf("stack: %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -153,7 +159,8 @@ func alone(t *testing.T, stdout string, interruptions int) {
 // stacks are whole, and a thread whose faults become exceptions has its share of the processor time. Samples
 // are not kept: half an hour of them are gigabytes.
 func TestProbeSurvives(t *testing.T) {
-	for runtime, usual := range map[string]time.Duration{needs.Net9: 20 * time.Second, needs.Net10: 15 * time.Second} {
+	for runtime, usual := range map[string]time.Duration{needs.Net9: 20 * time.Second,
+		needs.Net10: 15 * time.Second} {
 		t.Run(runtime, func(t *testing.T) {
 			d := *surviveTime
 			if d == usualSurvival {
@@ -194,7 +201,8 @@ func TestProbeSurvivesGo(t *testing.T) {
 	}
 	alone(t, r.stdout, 2)
 	t.Logf("%d samples\n%s", len(r.samples), r.stderr)
-	if len(r.samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") || !strings.Contains(r.stderr, "a real-time signal is used instead") {
+	if len(r.samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") ||
+		!strings.Contains(r.stderr, "a real-time signal is used instead") {
 		t.Errorf("%d samples, or none of processor time", len(r.samples))
 	}
 }
@@ -223,7 +231,8 @@ func TestProbeGoStorm(t *testing.T) {
 				with++
 			}
 		}
-		t.Logf("%s: died %d of %d alone, %d of %d with the probe; %d samples", what, alone, *storms, with, *storms, samples)
+		t.Logf("%s: died %d of %d alone, %d of %d with the probe; %d samples", what, alone,
+			*storms, with, *storms, samples)
 		if with > alone+1+*storms/5 {
 			t.Errorf("%s: with the probe it died %d times, alone %d times", what, with, alone)
 		}
@@ -261,7 +270,8 @@ func TestProbeKilled(t *testing.T) {
 func toolKilled(t *testing.T, clock string) {
 	dir := tempdir.New(t)
 	pidFile := filepath.Join(dir, "pid")
-	p := start(t, append([]string{tool(t), "record", "--mode", "probe", "--clock", clock, "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)...)
+	p := start(t, append([]string{tool(t), "record", "--mode", "probe", "--clock", clock, "--rate", "1000",
+		"--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)...)
 	time.Sleep(*surviveTime / 2)
 	pid := must.Get(strconv.Atoi(strings.TrimSpace(readFile(t, pidFile))))(t)
 	if n := timers(pid); n == 0 && clock == "timer" {

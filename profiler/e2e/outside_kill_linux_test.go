@@ -94,12 +94,14 @@ func (k *killed) repeat(times int) {
 func (k *killed) once() {
 	pid := k.pid
 	// Timers stay in the program when their tool dies. Perf events end with the tool.
-	tool := exec.Command(k.tool, "record", "--pid", fmt.Sprint(pid), "--rate", "1000", "--clock", "timer", "--quiet", "--output", k.file)
+	tool := exec.Command(k.tool, "record", "--pid", fmt.Sprint(pid), "--rate", "1000", "--clock", "timer",
+		"--quiet", "--output", k.file)
 	if err := tool.Start(); err != nil {
 		k.wrong = append(k.wrong, err.Error())
 		return
 	}
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until) && (timers(pid) == 0 || k.tag == headerWord(pid, tagWord)); {
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until) &&
+		(timers(pid) == 0 || k.tag == headerWord(pid, tagWord)); {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(rand.N(100 * time.Millisecond))
@@ -119,7 +121,8 @@ func (k *killed) once() {
 			continue
 		}
 		k.late++
-		k.wrong = append(k.wrong, fmt.Sprintf("kill %d: the timer of thread %s runs a second later", k.done, tid))
+		k.wrong = append(k.wrong,
+			fmt.Sprintf("kill %d: the timer of thread %s runs a second later", k.done, tid))
 	}
 	time.Sleep(200 * time.Millisecond)
 	k.runs += int(headerWord(pid, signalsWord) - ran)
@@ -147,8 +150,10 @@ func processorTimes(pid int) map[string]time.Duration {
 // end waits for the program's end, and checks the results.
 func (k *killed) end(t *testing.T, i int) {
 	t.Helper()
-	t.Logf("%7d  %5d  %7d | %31d  %19d  %12d | %8d, %d, %-23d | %d, %d, %d", i+1, k.done, k.armed, k.late, k.still, k.runs,
-		k.before.mappings, k.before.threads, k.before.descriptors, k.after.mappings, k.after.threads, k.after.descriptors)
+	t.Logf("%7d  %5d  %7d | %31d  %19d  %12d | %8d, %d, %-23d | %d, %d, %d", i+1, k.done,
+		k.armed, k.late, k.still, k.runs,
+		k.before.mappings, k.before.threads, k.before.descriptors, k.after.mappings,
+		k.after.threads, k.after.descriptors)
 	for _, w := range k.wrong {
 		t.Errorf("program %d: %s", i+1, w)
 	}
@@ -188,7 +193,8 @@ func headerWord(pid int, at int64) uint64 {
 	return 0
 }
 
-var killsAnywhere = flag.Int("killsanywhere", 4, "how often the tool is killed at any moment of an attachment or of stack PID")
+var killsAnywhere = flag.Int("killsanywhere", 4,
+	"how often the tool is killed at any moment of an attachment or of stack PID")
 
 // The tool is killed at any moment: while it attaches, samples, detaches, or has a thread of the program
 // stopped. No thread stays stopped or traced, and the program works to its end as without us.
@@ -199,7 +205,8 @@ func TestKilledAnywhere(t *testing.T) {
 	ended := map[string]int{}
 	for i := range *killsAnywhere {
 		what, limit := "record", 1500*time.Millisecond
-		args := []string{"record", "--pid", fmt.Sprint(pid), "--duration", "500ms", "--quiet", "--output", file}
+		args := []string{"record", "--pid", fmt.Sprint(pid), "--duration",
+			"500ms", "--quiet", "--output", file}
 		if i%2 == 1 {
 			what, limit, args = "stack", 700*time.Millisecond, []string{"stack", fmt.Sprint(pid)}
 		}
@@ -216,7 +223,8 @@ func TestKilledAnywhere(t *testing.T) {
 			what += " ended first"
 		}
 		ended[what]++
-		until(t, fmt.Sprintf("kill %d (%s): no thread stands", i, what), func() bool { return len(standing(t, pid)) == 0 })
+		until(t, fmt.Sprintf("kill %d (%s): no thread stands", i, what),
+			func() bool { return len(standing(t, pid)) == 0 })
 	}
 	t.Logf("killed %v", ended)
 	// The next recording repairs what the killed ones have left.
@@ -237,7 +245,8 @@ func standing(t *testing.T, pid int) (out []string) {
 	for _, f := range tasks {
 		b, _ := os.ReadFile(f)
 		s := string(b)
-		if len(s) > 0 && (strings.Contains(s, "\nState:\tT") || strings.Contains(s, "\nState:\tt") || !strings.Contains(s, "\nTracerPid:\t0\n")) {
+		if len(s) > 0 && (strings.Contains(s, "\nState:\tT") || strings.Contains(s, "\nState:\tt") ||
+			!strings.Contains(s, "\nTracerPid:\t0\n")) {
 			out = append(out, f)
 		}
 	}

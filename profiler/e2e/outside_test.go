@@ -17,7 +17,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
+var truthSamples = flag.Int("truth", 2500,
+	"how many samples TestProbeTruth judges of each program on each runtime")
 
 // sums are the results for the truth program on each runtime.
 type sums struct {
@@ -27,7 +28,8 @@ type sums struct {
 }
 
 func (s *sums) line(name string, row tally, managed int) {
-	s.rows = append(s.rows, fmt.Sprintf("%14s %8d %9d %9d %6d %8.1f %%", name, row.samples, row.complete, row.checked, row.wrong, 100*float64(managed)/float64(max(row.samples, 1))))
+	s.rows = append(s.rows, fmt.Sprintf("%14s %8d %9d %9d %6d %8.1f %%", name, row.samples, row.complete,
+		row.checked, row.wrong, 100*float64(managed)/float64(max(row.samples, 1))))
 }
 
 func (s *sums) add(name string, row tally, managed int) {
@@ -51,12 +53,14 @@ func TestProbeTruth(t *testing.T) {
 		{"net10-managed", needs.Net10, []string{"more"}, 31, 49},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			row, managed := probeTruth(t, on(t, c.runtime, "Truth", append([]string{"10"}, c.args...)...), assemblies(c.runtime, "Truth"), c.args != nil, c.first, c.last)
+			row, managed := probeTruth(t, on(t, c.runtime, "Truth", append([]string{"10"}, c.args...)...),
+				assemblies(c.runtime, "Truth"), c.args != nil, c.first, c.last)
 			s.add(c.name, row, managed)
 		})
 	}
 	s.line("all", s.all, s.managed)
-	t.Logf("%14s %8s %9s %9s %6s %10s\n%s", "", "samples", "complete", "compared", "wrong", "managed top", strings.Join(s.rows, "\n"))
+	t.Logf("%14s %8s %9s %9s %6s %10s\n%s", "", "samples", "complete", "compared", "wrong",
+		"managed top", strings.Join(s.rows, "\n"))
 	if *truthSamples >= 5000 && s.managed*10 < s.all.samples*3 {
 		t.Errorf("only %d of %d samples have managed code on top", s.managed, s.all.samples)
 	}
@@ -160,7 +164,8 @@ var kinds = []kind{
 // meet counts the kinds of a stack that was compared and is right.
 func (c *checker) meet(s *shadow) {
 	for _, k := range kinds {
-		if k.scenario == s.scenario && len(s.entries) >= k.depth && slices.ContainsFunc(k.has, func(id uint64) bool { return slices.Contains(s.entries, id) }) {
+		if k.scenario == s.scenario && len(s.entries) >= k.depth &&
+			slices.ContainsFunc(k.has, func(id uint64) bool { return slices.Contains(s.entries, id) }) {
 			c.met[k.what]++
 		}
 	}
@@ -199,7 +204,8 @@ func TestProbeNet10(t *testing.T) {
 		if len(s.Frames) > 0 && s.Frames[0].Function != 0 {
 			managed++
 		}
-		if slices.ContainsFunc(s.Frames, func(f merge.Frame) bool { return f.Kind != unwind.KindGap && f.Trust.Doubtful() }) {
+		if slices.ContainsFunc(s.Frames,
+			func(f merge.Frame) bool { return f.Kind != unwind.KindGap && f.Trust.Doubtful() }) {
 			doubtful++
 		}
 	}
@@ -214,7 +220,8 @@ func TestProbeNet10(t *testing.T) {
 		t.Errorf("%d of %d stacks have a doubtful frame", doubtful, len(r.samples))
 	}
 	if len(r.samples) < 100 || lost*200 > len(r.samples) || unnamed*100 > len(r.names) || len(r.names) < 100 {
-		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost, len(r.samples), unnamed, len(r.names))
+		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost,
+			len(r.samples), unnamed, len(r.names))
 	}
 }
 

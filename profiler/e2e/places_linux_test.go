@@ -45,7 +45,8 @@ func TestPlaces(t *testing.T) {
 	}{{"tiers", "1", false}, {"precompiled", "0", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(dir, c.name+".json")
-			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=" + c.tiers}, tool(t), "record", "--rate", "999", "--output", out,
+			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=" + c.tiers}, tool(t), "record",
+				"--rate", "999", "--output", out,
 				"--", host, library, exe, strconv.Itoa(placeSamples+1000))
 			if r.code != 0 || !strings.HasSuffix(r.stdout, "PLACES DONE\n") {
 				t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
@@ -66,7 +67,8 @@ func TestPlaces(t *testing.T) {
 				}
 			}
 			// In optimized code some calls are in what the JIT compiler calls an epilog: they have no line.
-			if all < placeSamples || seen["all lines"] < all/3 || c.precompiled && seen[libraryFile] < placeSamples/10 {
+			if all < placeSamples || seen["all lines"] < all/3 ||
+				c.precompiled && seen[libraryFile] < placeSamples/10 {
 				t.Errorf("%d samples, %d of them through the library", all, seen[libraryFile])
 			}
 		})

@@ -191,7 +191,8 @@ func attached(t *testing.T, argv ...string) *process {
 	t.Helper()
 	p := start(t, argv...)
 	// A CLR has some threads of its own before the program's first.
-	const clrThreads, looks, pause, usual, longest = 8, 10, 100 * time.Millisecond, 3 * time.Second, 15 * time.Second
+	const clrThreads, looks, pause, usual, longest = 8, 10, 100 * time.Millisecond,
+		3 * time.Second, 15 * time.Second
 	begin, last, same := time.Now(), 0, 0
 	for took := time.Duration(0); took < longest; took = time.Since(begin) {
 		time.Sleep(pause)
@@ -218,7 +219,8 @@ func demo(t *testing.T) *process {
 func waiting(t *testing.T, line string, argv ...string) (*process, []string) {
 	t.Helper()
 	// A core contains what glibc has reserved, 64 MB per thread.
-	p := startIn(t, []string{"MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH=" + filepath.Dir(need(t, "out", "samples", "libwaits.so"))}, argv...)
+	p := startIn(t, []string{"MALLOC_ARENA_MAX=1",
+		"LD_LIBRARY_PATH=" + filepath.Dir(need(t, "out", "samples", "libwaits.so"))}, argv...)
 	return p, p.until(line)
 }
 
@@ -259,7 +261,8 @@ const ownTemp = `mount --bind "$1" /mnt && mount -t tmpfs none /tmp && mkdir -p 
 // here.
 func contained(t *testing.T, argv ...string) int {
 	t.Helper()
-	unshare := []string{"unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", ownTemp + ` && exec "$@"`, "sh", needs.Root(t)}
+	unshare := []string{"unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+		ownTemp + ` && exec "$@"`, "sh", needs.Root(t)}
 	if os.Geteuid() != 0 || exec.Command(unshare[0], append(unshare[1:], "true")...).Run() != nil {
 		t.Skip("SKIPPED-CHECK: no namespaces can be made here (they need root and unshare)")
 	}
@@ -290,7 +293,8 @@ func TestOtherNamespaces(t *testing.T) {
 		r := record(t, fmt.Sprint("--duration 2s --pid ", pid))
 		r.whole(t, 100, leastWhole)
 		if r.code != 0 || r.Counters["timed"] == 0 || !r.has("T.Run") {
-			t.Errorf("exit code %d, %d by timers, or no method of the program's is named\n%s", r.code, r.Counters["timed"], r.stderr)
+			t.Errorf("exit code %d, %d by timers, or no method of the program's is named\n%s", r.code,
+				r.Counters["timed"], r.stderr)
 		}
 		clean(t, pid, before)
 	}
@@ -307,7 +311,8 @@ func TestOtherNamespaces(t *testing.T) {
 // once. Each method has its own name and its own CPU time in the profile all the same. The program measures
 // the truth with the clock of its thread.
 func TestReusedCode(t *testing.T) {
-	r := record(t, "--rate 499", need(t, "out", "bin", "swhost"), runtime9(t), need(t, "out", "samples", "Reused.exe"), "10", "40")
+	r := record(t, "--rate 499", need(t, "out", "bin", "swhost"), runtime9(t),
+		need(t, "out", "samples", "Reused.exe"), "10", "40")
 	seen := map[string]float64{}
 	for i := range r.Stacks {
 		names := r.stackNames(i)

@@ -21,7 +21,8 @@ import (
 // limitOfCommand is the time limit of a command that normally takes seconds.
 const limitOfCommand = 3 * time.Minute
 
-var surviveTime = flag.Duration("survive", usualSurvival, "how long the survival tests of the probe run each; TestProbeSurvives a minute if it is not given")
+var surviveTime = flag.Duration("survive", usualSurvival,
+	"how long the survival tests of the probe run each; TestProbeSurvives a minute if it is not given")
 
 const usualSurvival = 8 * time.Second
 
@@ -104,7 +105,8 @@ func readRawOf(t *testing.T, file string, r result) ([]*raw.Sample, *raw.Reader)
 		t.Fatalf("the program hung for %v\n%s", r.took, r.stderr)
 	}
 	if _, err := os.Stat(file); err != nil {
-		t.Logf("no raw samples: the program ended with %d after %v and said %q\n%s", r.code, r.took, r.stdout, r.stderr)
+		t.Logf("no raw samples: the program ended with %d after %v and said %q\n%s",
+			r.code, r.took, r.stdout, r.stderr)
 		return nil, new(raw.Reader)
 	}
 	return readRaw(t, file, r.stderr)
@@ -197,7 +199,8 @@ func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
 	t.Helper()
 	t.Logf("%s: %d samples, %d complete, gaps %v, %v", p.Runtime, p.Samples, p.Complete, p.Gaps, p.Counters)
 	if p.Samples < samples || p.Complete*1000 < p.Samples*share {
-		t.Errorf("%d samples, want %d; %d complete, want %d in thousand: %v", p.Samples, samples, p.Complete, share, p.Gaps)
+		t.Errorf("%d samples, want %d; %d complete, want %d in thousand: %v", p.Samples,
+			samples, p.Complete, share, p.Gaps)
 	}
 }
 

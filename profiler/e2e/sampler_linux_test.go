@@ -14,7 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")
+var samplerSamples = flag.Int("sampler", 3000,
+	"how many samples TestSampler judges of each build on each runtime")
 
 // vendor builds a profiler of one C++ or C file with the C library, or with the client library, as a vendor
 // would.
@@ -34,7 +35,9 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	if _, err := os.Stat(library); err != nil { // built once for all
 		todo = append(todo, []string{filepath.Join(root, script), mode, library})
 	}
-	todo = append(todo, append(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(root, "capi"), "-I"+filepath.Join(root, "capi", "client"), "-shared", "-fPIC", "-o", out,
+	todo = append(todo, append(compiler, "-O2", "-Wall", "-Wextra", "-Werror",
+		"-I"+filepath.Join(root, "capi"), "-I"+filepath.Join(root, "capi", "client"),
+		"-shared", "-fPIC", "-o", out,
 		filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath,"+libraries))
 	for _, argv := range todo {
 		run(t, 10*time.Minute, nil, argv...).ok(t)
@@ -52,7 +55,8 @@ func TestSampler(t *testing.T) {
 			library := vendor(t, dir, filepath.Join("capi", "examples", c.example+".cpp"), c.kind)
 			samplerTruth(t, c, dir, library, on(t, c.runtime, "Truth"))
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
-			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
+			res := run(t, time.Minute,
+				profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
 			if c.example == "smallest_sampler" {
@@ -69,7 +73,8 @@ func samplerTruth(t *testing.T, which combination, dir, library string, app []st
 	c := newChecker(t)
 	c.want = *samplerSamples
 	out := filepath.Join(dir, "out")
-	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app, func(judged int) { vendorSaw(t, out, judged) })
+	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app,
+		func(judged int) { vendorSaw(t, out, judged) })
 	sum := c.sum()
 	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
@@ -111,8 +116,10 @@ func vendorSaw(t *testing.T, out string, judged int) {
 	b := readFile(t, out)
 	var samples, complete, frames, unmanaged int
 	fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
-	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged || !strings.Contains(b, "top ") && !strings.Contains(b, "method ") {
-		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged", samples, frames, unmanaged, judged)
+	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged ||
+		!strings.Contains(b, "top ") && !strings.Contains(b, "method ") {
+		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged",
+			samples, frames, unmanaged, judged)
 	}
 }
 
@@ -122,7 +129,8 @@ func waited(t *testing.T, out string) {
 	t.Helper()
 	b := readFile(t, out)
 	var samples, complete, frames, unmanaged, waiting int
-	if n, _ := fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete, &frames, &unmanaged, &waiting); n != 5 {
+	if n, _ := fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete,
+		&frames, &unmanaged, &waiting); n != 5 {
 		t.Fatalf("the vendor says %q", b)
 	}
 	fmt.Printf("%s: %d of %d stacks wait for the suspension to end\n", t.Name(), waiting, samples)
@@ -137,7 +145,8 @@ func waited(t *testing.T, out string) {
 const leastEnded = 10
 
 // examples are the sample profilers, and the library of each.
-var examples = map[string]string{"smallest_sampler.cpp": "libseedwalk.so", "own_protocol.cpp": "libseedwalk.so", "client.c": "libseedwalk_client.a"}
+var examples = map[string]string{"smallest_sampler.cpp": "libseedwalk.so",
+	"own_protocol.cpp": "libseedwalk.so", "client.c": "libseedwalk_client.a"}
 
 // The sample profilers neither hang a program nor stop sampling if ThreadDestroyed comes late, as it does for
 // native threads while finalizers are slow.
@@ -145,8 +154,10 @@ func TestSamplerEndedThreads(t *testing.T) {
 	dir := tempdir.New(t)
 	for example, kind := range examples {
 		t.Run(example, func(t *testing.T) {
-			library, out := vendor(t, dir, filepath.Join("capi", "examples", example), kind), filepath.Join(dir, example)
-			res := run(t, 2*time.Minute, clientEnv(t, library, out, "OWN_PROTOCOL_OUT="+out), app(t, "Ended", samplerLength("8"))...)
+			library, out := vendor(t, dir, filepath.Join("capi", "examples", example), kind),
+				filepath.Join(dir, example)
+			res := run(t, 2*time.Minute, clientEnv(t, library, out, "OWN_PROTOCOL_OUT="+out),
+				app(t, "Ended", samplerLength("8"))...)
 			if res.code != 42 || res.stdout+res.stderr != "" {
 				t.Fatalf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 			}
@@ -165,15 +176,17 @@ func TestSamplerEndedThreads(t *testing.T) {
 func TestProxyOfSamplers(t *testing.T) {
 	dir := tempdir.New(t)
 	src, check := filepath.Join(root, "capi", "checked", "src"), filepath.Join(dir, "libseedwalkcheck.so")
-	argv := []string{"gcc", "-O2", "-shared", "-fPIC", "-o", check, filepath.Join(src, "loader.c"), filepath.Join(src, "proxy.c"), filepath.Join(src, "rules.c"),
+	argv := []string{"gcc", "-O2", "-shared", "-fPIC", "-o", check, filepath.Join(src, "loader.c"),
+		filepath.Join(src, "proxy.c"), filepath.Join(src, "rules.c"),
 		filepath.Join(src, "threads.c"), "-ldl", "-lpthread"}
 	run(t, time.Minute, nil, argv...).ok(t)
 	for example, kind := range examples {
 		t.Run(example, func(t *testing.T) {
 			library := vendor(t, dir, filepath.Join("capi", "examples", example), kind)
 			out, broken := filepath.Join(dir, example), filepath.Join(dir, example+".broken")
-			res := run(t, 2*time.Minute, clientEnv(t, check, out, "OWN_PROTOCOL_OUT="+out, "SEEDWALK_CHECKED_LIBRARY="+library,
-				"SEEDWALK_CHECKED_OUT="+broken), app(t, "Ended", samplerLength("4"))...)
+			res := run(t, 2*time.Minute,
+				clientEnv(t, check, out, "OWN_PROTOCOL_OUT="+out, "SEEDWALK_CHECKED_LIBRARY="+library,
+					"SEEDWALK_CHECKED_OUT="+broken), app(t, "Ended", samplerLength("4"))...)
 			if b, err := os.ReadFile(broken); res.code != 42 || err != nil || len(b) > 0 {
 				t.Errorf("the program ended with %d; the proxy: %v\n%s", res.code, err, b)
 			}

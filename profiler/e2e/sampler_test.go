@@ -13,8 +13,10 @@ import (
 )
 
 var (
-	samplerAll     = flag.Bool("sampler-all", false, "both sample profilers, linked either way, on each runtime: make test has a half of that")
-	samplerSeconds = flag.Int("sampler-seconds", 0, "how long each run of TestSampler and TestWindowsSampler is, tens of seconds; 0: as short as suits make test")
+	samplerAll = flag.Bool("sampler-all", false,
+		"both sample profilers, linked either way, on each runtime: make test has a half of that")
+	samplerSeconds = flag.Int("sampler-seconds", 0,
+		"how long each run of TestSampler and TestWindowsSampler is, tens of seconds; 0: as short as suits make test")
 )
 
 // samplerLength is a program's argument: its seconds.
@@ -60,7 +62,8 @@ func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge
 		why = append(why, fmt.Sprintf("%d of them in Wine's own code, not counted", outside))
 	}
 	fmt.Printf("SAMPLER %-45s samples %6d, complete %6.2f %% (without no-answer %6.2f %%), compared %6d, wrong %d, gaps: %s\n",
-		c.name(), samples, percent(complete, samples), percent(complete, samples-gaps[merge.GapNoAnswer]), checked, wrong, strings.Join(why, ", "))
+		c.name(), samples, percent(complete, samples), percent(complete, samples-gaps[merge.GapNoAnswer]),
+		checked, wrong, strings.Join(why, ", "))
 }
 
 // leastStorm is the least number of samples in a storm of some seconds. The number is small because the test
@@ -78,7 +81,8 @@ const (
 func stormed(t *testing.T, which combination, samples []*raw.Sample, res result) {
 	t.Helper()
 	if res.code != stormCode {
-		t.Fatalf("the program ended with %d, without a profiler with 42; it said %q\n%s", res.code, res.stdout, res.stderr)
+		t.Fatalf("the program ended with %d, without a profiler with 42; it said %q\n%s",
+			res.code, res.stdout, res.stderr)
 	}
 	gaps, asked, complete := map[merge.Gap]int{}, 0, 0
 	for _, s := range samples {

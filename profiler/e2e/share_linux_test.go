@@ -39,9 +39,11 @@ func judgeShared(t *testing.T, name, out string) {
 	}
 	e := p.times([]string{"SteadyA", "SteadyB"})
 	share := e.method["SteadyA"] / (e.method["SteadyA"] + e.method["SteadyB"])
-	t.Logf("%s: A %.1f %%, %.2f s in the profile, %.2f s of the process", name, 100*share, e.shown/1e9, e.stated/1e9)
+	t.Logf("%s: A %.1f %%, %.2f s in the profile, %.2f s of the process", name,
+		100*share, e.shown/1e9, e.stated/1e9)
 	chance := 1.3 / math.Sqrt(e.samples) // three standard errors: a busy machine leaves few samples
-	if !(math.Abs(share-0.25) < max(0.08, chance)) || e.samples < fewSamples || math.Abs(e.shown-e.stated) > 0.1*e.stated {
+	if !(math.Abs(share-0.25) < max(0.08, chance)) || e.samples < fewSamples ||
+		math.Abs(e.shown-e.stated) > 0.1*e.stated {
 		t.Errorf("%s: A has %.1f %%, %.2f of %.2f s", name, 100*share, e.shown/1e9, e.stated/1e9)
 	}
 }
@@ -59,10 +61,12 @@ func TestTwoRecordings(t *testing.T) {
 	if r := seedwalk(t, "stack", pid); r.code != 0 || !strings.Contains(r.stdout, "Steady") {
 		t.Errorf("stack: %d %s", r.code, r.stderr)
 	}
-	if r := seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output", file("outside")); r.code != 0 {
+	if r := seedwalk(t, "record", "--pid", pid, "--outside", "--duration", "2s", "--output",
+		file("outside")); r.code != 0 {
 		t.Errorf("outside: %d %s", r.code, r.stderr)
 	}
-	if r := seedwalk(t, "record", "--pid", pid, "--events", "cpu,waits", "--duration", "1s", "--output", file("refused")); r.code != 125 ||
+	if r := seedwalk(t, "record", "--pid", pid, "--events", "cpu,waits", "--duration", "1s", "--output",
+		file("refused")); r.code != 125 ||
 		!strings.Contains(r.stderr, "gives CPU and wall samples only") {
 		t.Errorf("other events: %d %s", r.code, r.stderr)
 	}
@@ -96,7 +100,8 @@ func TestSameMoment(t *testing.T) {
 	for round := range 3 {
 		var all []*process
 		for i := range 3 {
-			all = append(all, background(t, pid, filepath.Join(dir, fmt.Sprint(round, i, ".json")), "--duration", "2s"))
+			all = append(all, background(t, pid,
+				filepath.Join(dir, fmt.Sprint(round, i, ".json")), "--duration", "2s"))
 		}
 		joined := 0
 		for _, p := range all {
@@ -116,8 +121,10 @@ const secondID = "{846F5F1C-F9AE-4B07-969E-05C26BC060D8}"
 
 // secondAs are the variables that make the second profiler the main one, or a notification profiler.
 func secondAs(library string) (main, beside map[string]string) {
-	return map[string]string{"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": secondID, "CORECLR_PROFILER_PATH": library},
-		map[string]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS": "1", "CORECLR_NOTIFICATION_PROFILERS": library + "=" + secondID + ";"}
+	return map[string]string{"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": secondID,
+			"CORECLR_PROFILER_PATH": library},
+		map[string]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS": "1",
+			"CORECLR_NOTIFICATION_PROFILERS": library + "=" + secondID + ";"}
 }
 
 // heard counts the callbacks that the second profiler received.

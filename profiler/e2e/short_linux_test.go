@@ -44,7 +44,8 @@ func TestShortThreads(t *testing.T) {
 					t.Errorf("of %.0f ms in short threads, %.0f ms are in the profile", truth/1e6, seen/1e6)
 				}
 				v := judgeShare(row.runs, "KidsA", biasLimit, biasErrorsOnce)
-				t.Logf("KidsA has %.1f %% of the time, the profile says %.1f %% by %.0f samples, limit %.1f", 100*v.truth, 100*v.mean, v.samples, 100*v.limit)
+				t.Logf("KidsA has %.1f %% of the time, the profile says %.1f %% by %.0f samples, limit %.1f",
+					100*v.truth, 100*v.mean, v.samples, 100*v.limit)
 				if !v.ok() && m.seen.clock == clockPerf {
 					t.Error("KidsA is not within the limit")
 				}
@@ -73,12 +74,14 @@ func TestShortProgram(t *testing.T) {
 				samples += s.CPUCount
 			}
 			t.Logf("%.0f ms of processor time: %.0f CPU samples, %d of all kinds, %d lost, %.0f ms accounted for, %.0f ms in the profile, not sampled %v, notes %v",
-				truth.process/1e6, samples, p.Samples, p.Lost, seen.stated/1e6, seen.shown/1e6, seen.notSampled, p.Notes)
+				truth.process/1e6, samples, p.Samples, p.Lost, seen.stated/1e6,
+				seen.shown/1e6, seen.notSampled, p.Notes)
 			if want := math.Floor(truth.process / 10e6); samples < want || p.Lost > 0 {
 				t.Errorf("%.0f samples, want %.0f, %d lost", samples, want, p.Lost)
 			}
 			if seen.stated < 0.99*truth.process-1e6 || seen.stated > truth.process*(1+*biasTotal)+notWatched {
-				t.Errorf("the process used %.0f ms, the profile accounts for %.0f ms", truth.process/1e6, seen.stated/1e6)
+				t.Errorf("the process used %.0f ms, the profile accounts for %.0f ms",
+					truth.process/1e6, seen.stated/1e6)
 			}
 		})
 	}
@@ -109,8 +112,10 @@ func TestOutputsDoNotWaitForThreads(t *testing.T) {
 }
 
 var (
-	simpleTries = flag.Int("simple-tries", 0, "how often TestNeverNothing looks at each program, by stack and by record each")
-	simpleFirst = flag.Duration("simple-first", 100*time.Millisecond, "by when after attaching record must have a sample")
+	simpleTries = flag.Int("simple-tries", 0,
+		"how often TestNeverNothing looks at each program, by stack and by record each")
+	simpleFirst = flag.Duration("simple-first", 100*time.Millisecond,
+		"by when after attaching record must have a sample")
 )
 
 // For the simplest programs each of many tries gives a complete stack, and a recording has its first sample
@@ -133,7 +138,8 @@ func TestNeverNothing(t *testing.T) {
 func tryAgain(t *testing.T, pid, kind string) {
 	bad := 0
 	for i := range *simpleTries {
-		for what, try := range map[string]func(t *testing.T, pid, kind string) error{"stack": stackShows, "record": recordShows} {
+		for what, try := range map[string]func(t *testing.T, pid, kind string) error{"stack": stackShows,
+			"record": recordShows} {
 			if err := try(t, pid, kind); err != nil {
 				bad++
 				t.Errorf("try %d, %s: %v", i+1, what, err)
@@ -171,7 +177,8 @@ func recordShows(t *testing.T, pid, kind string) error {
 		seen += s.Count
 	}
 	if p.code != 0 || p.Samples == 0 || p.Lost > 0 {
-		return fmt.Errorf("exit code %d, %d samples, %d of the main thread, %d lost\n%s", p.code, p.Samples, seen, p.Lost, p.stderr)
+		return fmt.Errorf("exit code %d, %d samples, %d of the main thread, %d lost\n%s", p.code,
+			p.Samples, seen, p.Lost, p.stderr)
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ var simplePrograms = []struct {
 }
 
 // leafOf is a function that the main thread of a simple program is seen in.
-var leafOf = map[string]string{needs.Loop: "Simple.Main", needs.Sleep: "Thread.Sleep", needs.Native: "compute", needs.Fiber: "compute"}
+var leafOf = map[string]string{needs.Loop: "Simple.Main", needs.Sleep: "Thread.Sleep",
+	needs.Native: "compute", needs.Fiber: "compute"}
 
 func TestSimplePrograms(t *testing.T) {
 	for _, p := range simplePrograms {
@@ -31,7 +32,10 @@ func TestSimplePrograms(t *testing.T) {
 				t.Parallel()
 				argv := needs.Simple(t, p.runtime, kind)
 				t.Run("stack", func(t *testing.T) { testSimpleStack(t, kind, argv) })
-				t.Run("record", func(t *testing.T) { testSimpleProfile(t, kind, record(t, "", append(argv, "1500")...)) })
+				t.Run("record", func(t *testing.T) {
+					testSimpleProfile(t, kind,
+						record(t, "", append(argv, "1500")...))
+				})
 				t.Run("attach", func(t *testing.T) { testSimpleAttach(t, kind, argv) })
 			})
 		}
@@ -108,7 +112,8 @@ func TestMusl(t *testing.T) {
 			managed++
 		}
 	}
-	if t.Logf("%d threads with managed frames", managed); !s.Runtime || managed < 20 || whole < len(s.Threads)-1 {
+	if t.Logf("%d threads with managed frames", managed); !s.Runtime || managed < 20 ||
+		whole < len(s.Threads)-1 {
 		t.Error("not whole")
 	}
 }
@@ -117,7 +122,8 @@ func TestMusl(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	const threads = 5000
 	p := start(t, app(t, "Many", fmt.Sprint(threads))...)
-	until(t, "the program has started its threads, or ended", func() bool { return p.out.String() != "" || p.gone() })
+	until(t, "the program has started its threads, or ended",
+		func() bool { return p.out.String() != "" || p.gone() })
 	if p.out.String() != "ready\n" {
 		t.Skipf("SKIPPED-CHECK: the program cannot start %d threads here", threads)
 	}
@@ -125,7 +131,8 @@ func TestManyThreads(t *testing.T) {
 	r.ok(t)
 	s := r.Figures
 	without := int(s.Counters["probe_unsampled"])
-	t.Logf("%d samples, %d complete, of %d threads; %d threads without a sample, %d slots short", s.Samples, s.Complete, s.Threads, without, s.Counters["probe_no_slot"])
+	t.Logf("%d samples, %d complete, of %d threads; %d threads without a sample, %d slots short", s.Samples,
+		s.Complete, s.Threads, without, s.Counters["probe_no_slot"])
 	if s.Threads+without < threads || s.Threads < threads/10 {
 		t.Errorf("%d threads with a sample and %d without, of %d", s.Threads, without, threads)
 	}

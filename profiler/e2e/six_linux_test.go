@@ -27,28 +27,34 @@ func TestSixPrograms(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	runtime := runtime9(t)
-	host, ten := need(t, "out", "bin", "swhost"), need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
+	host, ten := need(t, "out", "bin", "swhost"),
+		need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	library, err := filepath.Glob(filepath.Join(runtime, "System*.dll"))
 	if err != nil || len(library) == 0 {
 		t.Fatal(err)
 	}
-	references := append(library, filepath.Join(runtime, "netstandard.dll"), filepath.Join(runtime, "mscorlib.dll"))
-	fsharp := []string{host, runtime, need(t, "out", "samples", "fsc", "Fsc.exe"), "--noframework", "--targetprofile:netcore", "-a",
+	references := append(library, filepath.Join(runtime, "netstandard.dll"),
+		filepath.Join(runtime, "mscorlib.dll"))
+	fsharp := []string{host, runtime, need(t, "out", "samples", "fsc", "Fsc.exe"), "--noframework",
+		"--targetprofile:netcore", "-a",
 		"--out:" + filepath.Join(dir, "fs.dll"), "-r:" + need(t, "out", "samples", "fsc", "FSharp.Core.dll")}
 	for _, r := range references {
 		fsharp = append(fsharp, "-r:"+r)
 	}
-	csharp := append([]string{host, runtime, need(t, "out", "samples", "csc", "Csc.exe"), filepath.Join(dir, "cs.exe"), filepath.Join(root, "profiler", "testdata", "Awaits.cs")}, library...)
+	csharp := append([]string{host, runtime, need(t, "out", "samples", "csc", "Csc.exe"),
+		filepath.Join(dir, "cs.exe"), filepath.Join(root, "profiler", "testdata", "Awaits.cs")}, library...)
 	script := filepath.Join(dir, "app.js")
 	must.Do(t, os.WriteFile(script, []byte("require(process.env.SWHOST_ADDON)\n"), 0o644))
 	merged, input := generatorInput(t, dir, runtime)
-	node := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime, "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=4"}
+	node := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"),
+		"SWHOST_RUNTIME=" + runtime, "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=4"}
 	for _, c := range []struct {
 		name string
 		env  []string
 		argv []string
 	}{
-		{"C# code generator", nil, []string{host, merged, filepath.Join(merged, "AutoRest.CSharp.dll"), "--standalone", input}},
+		{"C# code generator", nil,
+			[]string{host, merged, filepath.Join(merged, "AutoRest.CSharp.dll"), "--standalone", input}},
 		{"F# compiler", nil, append(fsharp, filepath.Join(root, "clr", "demangle", "testdata", "names.fs"))},
 		{"C# compiler", nil, csharp},
 		{"Kestrel server", nil, []string{host, runtime, need(t, "out", "samples", "Web.exe"), "4"}},
@@ -62,10 +68,13 @@ func TestSixPrograms(t *testing.T) {
 			}
 			base := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
 			env := append(c.env, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
-			argv := append([]string{tool(t), "record", "--rate", "499", "--output", base + ".json," + base + ".swrec", "--"}, c.argv...)
+			argv := append([]string{tool(t), "record", "--rate", "499", "--output",
+				base + ".json," + base + ".swrec", "--"}, c.argv...)
 			run(t, 8*time.Minute, env, argv...).ok(t)
-			run(t, time.Minute, nil, tool(t), "report", "--metric", "cpu", "--output", base+".folded", base+".swrec").ok(t)
-			frames, rows, all := unnamedLeaves(t, base+".json", ""), unnamedRows(t, base+".folded", false), unnamedRows(t, base+".folded", true)
+			run(t, time.Minute, nil, tool(t), "report", "--metric", "cpu", "--output",
+				base+".folded", base+".swrec").ok(t)
+			frames, rows, all := unnamedLeaves(t, base+".json", ""), unnamedRows(t, base+".folded", false),
+				unnamedRows(t, base+".folded", true)
 			fmt.Printf("%-18s CPU self time without a name: %5.1f %% of frames, %5.2f %% of rows; %5.2f %% of all rows\n", c.name, frames, rows, all)
 			if rows > mostUnnamed || c.name == "demo" && all > 2 {
 				t.Errorf("%.1f %% of CPU self time and %.1f %% of rows have neither a name nor a role", rows, all)
@@ -125,7 +134,9 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 	linked(t, merged, runtime, generator)
 	must.Do(t, os.Mkdir(input, 0o755))
 	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
-	writeJSON(t, filepath.Join(input, "Configuration.json"), map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true, "shared-source-folders": shared})
+	writeJSON(t, filepath.Join(input, "Configuration.json"),
+		map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure",
+			"use-model-reader-writer": true, "shared-source-folders": shared})
 	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel(t))
 	return merged, input
 }
@@ -176,19 +187,29 @@ func shopModel(t *testing.T) any {
 	var m model
 	var properties []any
 	for _, p := range [][2]string{{"id", "string"}, {"count", "int32"}, {"price", "float64"}} {
-		properties = append(properties, m.node(t, "property", p[0], "serializedName", p[0], "type", m.node(t, p[1], p[1]), "serializationOptions", object{"json": object{"name": p[0]}}))
+		properties = append(properties,
+			m.node(t, "property", p[0], "serializedName", p[0], "type", m.node(t, p[1], p[1]),
+				"serializationOptions", object{"json": object{"name": p[0]}}))
 	}
 	none := []any{}
-	item := m.node(t, "model", "Item", "namespace", "Shop", "usage", "Output,Json", "doc", "An item.", "properties", properties)
+	item := m.node(t, "model", "Item", "namespace", "Shop", "usage", "Output,Json", "doc",
+		"An item.", "properties", properties)
 	ref := object{"$ref": strconv.Itoa(m.ids)}
-	answer := object{"statusCodes": []int{200}, "bodyType": ref, "headers": none, "isErrorResponse": false, "contentTypes": []string{"application/json"}}
-	operation := m.node(t, "operation", "get", "resourceName", "Shop", "doc", "Gets it.", "accessibility", "public", "parameters", none, "responses", []any{answer},
-		"httpMethod", "GET", "uri", "{endpoint}", "path", "/get", "bufferResponse", true, "generateProtocolMethod", true, "generateConvenienceMethod", true)
-	method := m.node(t, "basic", "get", "accessibility", "public", "apiVersions", none, "doc", "Gets it.", "operation", operation, "parameters", none,
-		"response", object{"type": ref}, "isOverride", false, "generateConvenient", true, "generateProtocol", true)
-	endpoint := m.node(t, "Client", "endpoint", "nameInRequest", "endpoint", "doc", "Host", "type", m.node(t, "url", "endpoint"), "location", "Uri",
+	answer := object{"statusCodes": []int{200}, "bodyType": ref, "headers": none, "isErrorResponse": false,
+		"contentTypes": []string{"application/json"}}
+	operation := m.node(t, "operation", "get", "resourceName", "Shop", "doc", "Gets it.", "accessibility",
+		"public", "parameters", none, "responses", []any{answer},
+		"httpMethod", "GET", "uri", "{endpoint}", "path", "/get", "bufferResponse", true,
+		"generateProtocolMethod", true, "generateConvenienceMethod", true)
+	method := m.node(t, "basic", "get", "accessibility", "public", "apiVersions", none, "doc", "Gets it.",
+		"operation", operation, "parameters", none,
+		"response", object{"type": ref}, "isOverride", false, "generateConvenient",
+		true, "generateProtocol", true)
+	endpoint := m.node(t, "Client", "endpoint", "nameInRequest", "endpoint", "doc", "Host", "type",
+		m.node(t, "url", "endpoint"), "location", "Uri",
 		"isRequired", true, "isEndpoint", true, "serverUrlTemplate", "{endpoint}")
-	client := m.node(t, "client", "ShopClient", "namespace", "Shop", "doc", "A shop.", "methods", []any{method}, "parameters", []any{endpoint}, "apiVersions", none)
+	client := m.node(t, "client", "ShopClient", "namespace", "Shop", "doc", "A shop.", "methods",
+		[]any{method}, "parameters", []any{endpoint}, "apiVersions", none)
 	return struct {
 		Name      string `json:"name"`
 		Versions  []any  `json:"apiVersions"`

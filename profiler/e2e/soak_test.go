@@ -20,7 +20,8 @@ func TestSoak(t *testing.T) {
 	}
 	r := record(t, "--mode snapshot --rate 100", app(t, "Soak", fmt.Sprint(soakTime.Seconds()), exe)...)
 	if r.code != plain.code || r.stdout != plain.stdout {
-		t.Errorf("exit code %d and output\n%swithout the profiler %d and\n%s%s", r.code, r.stdout, plain.code, plain.stdout, r.stderr)
+		t.Errorf("exit code %d and output\n%swithout the profiler %d and\n%s%s", r.code, r.stdout,
+			plain.code, plain.stdout, r.stderr)
 	}
 	took := time.Duration(r.DurationNanos).Seconds()
 	r.whole(t, int64(200*took), 970)

@@ -80,12 +80,14 @@ func TestStackOfStoppedProgram(t *testing.T) {
 		if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(entries, n) }) {
 			managed++
 		}
-		if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "method 0x") || n == "" }); i >= 0 {
+		if i := slices.IndexFunc(names,
+			func(n string) bool { return strings.HasPrefix(n, "method 0x") || n == "" }); i >= 0 {
 			t.Errorf("a method without a name in %v", names)
 		}
 	}
 	if !l.Runtime || managed < 15 || len(l.Threads)-whole > 1 {
-		t.Errorf("runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime, managed, whole, len(l.Threads))
+		t.Errorf("runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime,
+			managed, whole, len(l.Threads))
 	}
 }
 
@@ -108,7 +110,8 @@ func TestStackOfDumps(t *testing.T) {
 			for _, kind := range kinds {
 				t.Run(kind, func(t *testing.T) {
 					all := kind == "gcore" || kind == "full"
-					sameInCore(t, l, coreOf(t, p.id, kind), all || runtime == needs.Net9 && kind == "withheap", all)
+					sameInCore(t, l, coreOf(t, p.id, kind), all ||
+						runtime == needs.Net9 && kind == "withheap", all)
 				})
 			}
 		})
@@ -134,7 +137,8 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 		if len(live.Frames) == len(th.Frames) && live.Gap == th.Gap {
 			equal++
 		} else if whole || th.Gap == "" || len(th.Frames) > len(live.Frames) {
-			t.Errorf("thread %d: %d frames of %d and %q at %s in the core: %v", th.TID, len(th.Frames), len(live.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))])
+			t.Errorf("thread %d: %d frames of %d and %q at %s in the core: %v", th.TID, len(th.Frames),
+				len(live.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))])
 			continue
 		}
 		for k, f := range th.Frames {
@@ -142,7 +146,8 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 			if frames++; !all && f.Name == "" && o.Name != "" {
 				nameless, f.Name = nameless+1, o.Name
 			}
-			if f.IP != o.IP || f.SP != o.SP || (f.Name != o.Name || f.Kind != o.Kind) && (all || k < len(th.Frames)-1) {
+			if f.IP != o.IP || f.SP != o.SP ||
+				(f.Name != o.Name || f.Kind != o.Kind) && (all || k < len(th.Frames)-1) {
 				t.Errorf("thread %d frame %d: %v live, %v in the core", th.TID, k, o, f)
 			}
 		}
@@ -154,7 +159,8 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 }
 
 // ended are the program's methods below an uncaught exception, leaf first.
-var ended = []string{"Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Outer (lambda)", "Ending.Middle", "Ending.Outer"}
+var ended = []string{"Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Outer (lambda)",
+	"Ending.Middle", "Ending.Outer"}
 
 // ending are a thread's methods of the program's own.
 func ending(th *shownThread) []string { return th.managed("Ending.") }
@@ -196,7 +202,8 @@ func TestStackOfCollecting(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks, threads, whole, inside, workers)
+	t.Logf("%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks,
+		threads, whole, inside, workers)
 	if inside < looks/2 || workers < 3*looks-6 || threads-whole > 1 {
 		t.Error("not what the program does")
 	}
@@ -215,18 +222,22 @@ func TestStackOfMinidump(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tempdir.Room(t, 2000)
 			core := filepath.Join(tempdir.New(t), "core")
-			env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + c.kind, "DOTNET_DbgMiniDumpName=" + core}
+			env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + c.kind,
+				"DOTNET_DbgMiniDumpName=" + core}
 			r := run(t, 2*time.Minute, env, app(t, "Ending", "unhandled")...)
 			if _, err := os.Stat(core); err != nil {
 				t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
 			}
 			l := stacks(t, "--core", core)
-			whole := slices.ContainsFunc(l.Threads, func(th shownThread) bool { return th.Complete && slices.Equal(ending(&th), ended) })
+			whole := slices.ContainsFunc(l.Threads,
+				func(th shownThread) bool { return th.Complete && slices.Equal(ending(&th), ended) })
 			t.Logf("%d threads, problems %v", len(l.Threads), l.Problems)
 			switch {
 			case c.full && (!whole || len(l.Problems) > 0 || !l.Runtime):
 				t.Errorf("no whole thread with %q: %+v", ended, l.Threads)
-			case !c.full && !whole && (len(l.Problems) != 1 || !strings.Contains(l.Problems[0], "DOTNET_DbgMiniDumpType=4") || len(l.Threads) < 5):
+			case !c.full && !whole &&
+				(len(l.Problems) != 1 || !strings.Contains(l.Problems[0], "DOTNET_DbgMiniDumpType=4") ||
+					len(l.Threads) < 5):
 				t.Errorf("%v, %+v", l.Problems, l.Threads)
 			}
 		})
@@ -279,7 +290,8 @@ func TestNet8Locks(t *testing.T) {
 			owners[th.WaitsFor.Owner]++
 		}
 	}
-	if waiting != 3 || len(owners) != 2 || owners[0] != 0 || len(p.Deadlocks) != 1 || len(p.Deadlocks[0]) != 2 {
+	if waiting != 3 || len(owners) != 2 || owners[0] != 0 || len(p.Deadlocks) != 1 ||
+		len(p.Deadlocks[0]) != 2 {
 		t.Errorf("%d threads wait for monitors of %v, deadlocks %v", waiting, owners, p.Deadlocks)
 	}
 }
@@ -310,7 +322,8 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 	want := map[string]waitFor{
 		"managed-1": {"monitor", "managed-2"}, "managed-2": {"monitor", "managed-1"},
 		"native-1": {"pthread mutex", "native-2"}, "native-2": {"pthread mutex", "native-1"},
-		"mixed-1": {"pthread mutex", "mixed-2"}, "mixed-2": {"monitor", "mixed-1"}, "left": {"monitor", "holder"},
+		"mixed-1": {"pthread mutex", "mixed-2"}, "mixed-2": {"monitor", "mixed-1"},
+		"left": {"monitor", "holder"},
 	}
 	if slim {
 		want["slim-waits"] = waitFor{"System.Threading.Lock", "slim-holder"}
@@ -349,7 +362,8 @@ func judgeCore(t *testing.T, core, live lockedProcess) {
 	}
 	for _, th := range core.Threads {
 		i := slices.IndexFunc(live.Threads, func(o lockedThread) bool { return o.TID == th.TID })
-		if i < 0 || (th.WaitsFor == nil) != (live.Threads[i].WaitsFor == nil) || th.WaitsFor != nil && *th.WaitsFor != *live.Threads[i].WaitsFor {
+		if i < 0 || (th.WaitsFor == nil) != (live.Threads[i].WaitsFor == nil) ||
+			th.WaitsFor != nil && *th.WaitsFor != *live.Threads[i].WaitsFor {
 			t.Errorf("thread %d: %+v in the core, %+v live", th.TID, th.WaitsFor, live.Threads[i].WaitsFor)
 		}
 	}

@@ -54,7 +54,9 @@ func tasksOf(t *testing.T, args ...string) *pendingTasks {
 	if r := seedwalkJSON(t, p, "tasks", args...); r.code != 0 && !p.collecting() {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
-	t.Logf("%v: %d pending in %d objects, %d MB; %d bytes without objects, %d unconfirmed, %d changed", time.Since(began).Round(time.Millisecond), p.Pending, p.Objects, p.Bytes>>20, p.Lost, p.Unconfirmed, p.Changed)
+	t.Logf("%v: %d pending in %d objects, %d MB; %d bytes without objects, %d unconfirmed, %d changed",
+		time.Since(began).Round(time.Millisecond), p.Pending, p.Objects, p.Bytes>>20,
+		p.Lost, p.Unconfirmed, p.Changed)
 	return p
 }
 
@@ -89,10 +91,12 @@ func TestTasksOfPrograms(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libclrgc.so")
 	for _, c := range []struct{ env, program, mode string }{
-		{"A=", "Awaits", ""}, {"A=", "debug/Awaits", ""}, {"DOTNET_gcServer=1", "Tasks", "churn"}, {"DOTNET_GCName=libclrgc.so", "Tasks", "churn"},
+		{"A=", "Awaits", ""}, {"A=", "debug/Awaits", ""}, {"DOTNET_gcServer=1", "Tasks", "churn"},
+		{"DOTNET_GCName=libclrgc.so", "Tasks", "churn"},
 	} {
 		t.Run(c.env+c.program, func(t *testing.T) {
-			argv := append([]string{"/usr/bin/env", c.env}, app(t, c.program, fmt.Sprint(*tasksEach), c.mode)...)
+			argv := append([]string{"/usr/bin/env", c.env},
+				app(t, c.program, fmt.Sprint(*tasksEach), c.mode)...)
 			if c.mode == "" {
 				argv = argv[:len(argv)-1]
 			}
@@ -112,7 +116,8 @@ func TestTasksOfDumps(t *testing.T) {
 			core := coreOf(t, p.id, kind)
 			if code == 0 {
 				tasksOf(t, "--core", core).judge(t, chainsOf(said))
-			} else if r := seedwalk(t, "tasks", "--core", core); r.code != code || !strings.Contains(r.stderr, "createdump --withheap") {
+			} else if r := seedwalk(t, "tasks", "--core", core); r.code != code ||
+				!strings.Contains(r.stderr, "createdump --withheap") {
 				t.Errorf("exit code %d, want %d\n%s", r.code, code, r.stderr)
 			}
 		})
@@ -151,7 +156,8 @@ func asyncStacks(t *testing.T, pid string) {
 			got["for "+strings.Join(c, " <- ")]++
 		}
 	}
-	want := map[string]int{"by App.Middle <- App.Outer <- App.Request": 2, "for Task<int> <- App.Pooled <- App.PooledTwice <- App.OfPooled": 1}
+	want := map[string]int{"by App.Middle <- App.Outer <- App.Request": 2,
+		"for Task<int> <- App.Pooled <- App.PooledTwice <- App.OfPooled": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

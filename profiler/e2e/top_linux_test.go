@@ -29,7 +29,8 @@ type terminal struct {
 func onTerminal(t *testing.T, argv ...string) *terminal {
 	t.Helper()
 	master, slave := pty.Open(t, 40, 120)
-	m := &terminal{t: t, master: master, slave: slave, cmd: exec.Command(argv[0], argv[1:]...), text: make(chan string, 1<<12)}
+	m := &terminal{t: t, master: master, slave: slave, cmd: exec.Command(argv[0], argv[1:]...),
+		text: make(chan string, 1<<12)}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = slave, slave, slave
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	must.Do(t, m.cmd.Start())
@@ -101,7 +102,8 @@ func TestTop(t *testing.T) {
 	pid := p.id
 	m := onTerminal(t, tool(t), "top", pid)
 	before := m.mode()
-	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "self*", "  thread", "allocated type", "pool queue")
+	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "self*", "  thread",
+		"allocated type", "pool queue")
 	if raw := m.mode(); raw == before {
 		t.Error("the terminal is not in raw mode")
 	}
@@ -135,7 +137,8 @@ func TestTop(t *testing.T) {
 		end(told)
 		told.expect("\x1b[?25h\x1b[?1049l")
 		if code := told.ended(); code != 0 || told.mode() != before {
-			t.Errorf("%s: exit code %d, the terminal's mode was %+v and is %+v", name, code, before, told.mode())
+			t.Errorf("%s: exit code %d, the terminal's mode was %+v and is %+v",
+				name, code, before, told.mode())
 		}
 	}
 	if p.gone() {
@@ -175,8 +178,10 @@ func TestTopJSON(t *testing.T) {
 	for _, row := range l.Functions {
 		functions += row.Self
 	}
-	t.Logf("%.2f processors, threads %.2f, functions %.2f, %d samples, %v", l.CPU, threads, functions, l.Samples, l.Counters)
-	if l.CPU < 0.05 || threads < l.CPU*0.5 || threads > l.CPU*1.5+0.1 || functions < l.CPU*0.5 || functions > l.CPU*1.5+0.1 {
+	t.Logf("%.2f processors, threads %.2f, functions %.2f, %d samples, %v", l.CPU, threads,
+		functions, l.Samples, l.Counters)
+	if l.CPU < 0.05 || threads < l.CPU*0.5 || threads > l.CPU*1.5+0.1 || functions < l.CPU*0.5 ||
+		functions > l.CPU*1.5+0.1 {
 		t.Errorf("%.2f processors, threads %.2f, functions %.2f", l.CPU, threads, functions)
 	}
 	if _, ok := l.Counters["threadpool-queue-length"]; !ok || len(l.Allocated) == 0 || l.Samples == 0 {

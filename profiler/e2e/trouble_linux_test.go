@@ -30,7 +30,8 @@ func fileText(t *testing.T, path string) string {
 // A starved pool, a lock convoy, and spinning threads are named in a recording, in the kept trace of waits,
 // and in their time lines; each only by its own name.
 func TestTrouble(t *testing.T) {
-	findings := map[string]string{"starve": "thread pool starvation: ", "convoy": "lock convoy in Trouble.Hold: ", "spin": "spinning: "}
+	findings := map[string]string{"starve": "thread pool starvation: ",
+		"convoy": "lock convoy in Trouble.Hold: ", "spin": "spinning: "}
 	lanes := map[string]string{"starve": `"thread pool queue"`, "convoy": `"locks"`, "spin": `"spinning"`}
 	judge := func(how, mode, summary, page string) {
 		for other, name := range findings {
@@ -45,15 +46,19 @@ func TestTrouble(t *testing.T) {
 	for mode := range findings {
 		dir := tempdir.New(t)
 		page, keep := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.nettrace")
-		r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--events", "cpu,wall,waits,locks", "--output", page, "--"}, app(t, "Trouble", mode)...)...)
+		r := run(t, time.Minute, nil,
+			append([]string{tool(t), "record", "--events", "cpu,wall,waits,locks", "--output", page, "--"},
+				app(t, "Trouble", mode)...)...)
 		r.ok(t)
 		judge("record", mode, r.stderr, fileText(t, page))
 		if mode == "spin" {
 			continue // a trace of waits has no samples
 		}
-		run(t, time.Minute, nil, append([]string{tool(t), "waits", "--keep", keep, "--"}, app(t, "Trouble", mode)...)...)
+		run(t, time.Minute, nil,
+			append([]string{tool(t), "waits", "--keep", keep, "--"}, app(t, "Trouble", mode)...)...)
 		r = run(t, time.Minute, nil, tool(t), "report", keep)
-		if c := run(t, time.Minute, nil, tool(t), "convert", keep, "--output", page); c.code != 0 || r.code != 0 {
+		if c := run(t, time.Minute, nil, tool(t), "convert", keep, "--output", page); c.code != 0 ||
+			r.code != 0 {
 			t.Errorf("exit codes %d and %d\n%s%s", r.code, c.code, r.stderr, c.stderr)
 		}
 		judge("the trace", mode, r.stdout, fileText(t, page))
@@ -104,15 +109,18 @@ func recordOther(t *testing.T, pid string) {
 	t.Setenv("TMPDIR", closed)
 	for range 2 { // the second recording finds the probe of the first
 		r := record(t, "--duration 2s --pid "+pid)
-		if t.Logf("%d samples, %d complete", r.Samples, r.Complete); r.code != 0 || r.Samples == 0 || !r.has("T.Run") {
+		if t.Logf("%d samples, %d complete", r.Samples, r.Complete); r.code != 0 || r.Samples == 0 ||
+			!r.has("T.Run") {
 			t.Errorf("exit code %d, or no method of the program's is named\n%s", r.code, r.stderr)
 		}
 	}
 	for command, c := range map[string]struct {
 		args []string
 		says string
-	}{"stack": {[]string{pid}, "T.Run"}, "doctor": {[]string{"--pid", pid}, "Everything works with this process."}} {
-		if r := seedwalk(t, append([]string{command}, c.args...)...); r.code != 0 || !strings.Contains(r.stdout, c.says) {
+	}{"stack": {[]string{pid}, "T.Run"},
+		"doctor": {[]string{"--pid", pid}, "Everything works with this process."}} {
+		if r := seedwalk(t, append([]string{command}, c.args...)...); r.code != 0 ||
+			!strings.Contains(r.stdout, c.says) {
 			t.Errorf("%s: exit code %d\n%s%s", command, r.code, r.stderr, r.stdout)
 		}
 	}
@@ -132,7 +140,8 @@ func TestRefusedCalls(t *testing.T) {
 		code         int
 		says         string
 	}{
-		{"no timers", unix.SYS_TIMER_CREATE, -1, "record --clock timer", 0, "threads without a timer: the kernel refused it"},
+		{"no timers", unix.SYS_TIMER_CREATE, -1, "record --clock timer", 0,
+			"threads without a timer: the kernel refused it"},
 		{"no perf events", -1, unix.SYS_PERF_EVENT_OPEN, "record", 0, "clock: random, by the tool"},
 		{"no ring", unix.SYS_MEMFD_CREATE, -1, "record", 125, "the probe was loaded and did not connect"},
 		{"no ptrace", -1, unix.SYS_PTRACE, "stack", 3, "a seccomp filter that allows ptrace"},
@@ -143,10 +152,12 @@ func TestRefusedCalls(t *testing.T) {
 			p := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
 			args := append([]string{filter, fmt.Sprint(c.tool), tool(t)}, strings.Fields(c.command)...)
 			if c.command != "stack" {
-				args = append(args, "--duration", "1s", "--output", filepath.Join(tempdir.New(t), "o.folded"), "--pid")
+				args = append(args, "--duration", "1s", "--output",
+					filepath.Join(tempdir.New(t), "o.folded"), "--pid")
 			}
 			r := run(t, time.Minute, nil, append(args, p.id)...)
-			if r.code != c.code || !strings.Contains(r.stderr+r.stdout, c.says) || c.code != 0 && strings.Count(r.stderr, "\n") != 1 {
+			if r.code != c.code || !strings.Contains(r.stderr+r.stdout, c.says) ||
+				c.code != 0 && strings.Count(r.stderr, "\n") != 1 {
 				t.Errorf("%d, not %q:\n%s%s", r.code, c.says, r.stderr, r.stdout)
 			}
 			p.truthDone()
@@ -160,11 +171,14 @@ func TestDoctorClock(t *testing.T) {
 	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
 		t.Skip("SKIPPED-CHECK: there is no seccomp here")
 	}
-	if r := run(t, time.Minute, nil, tool(t), "doctor"); !strings.Contains(r.stdout, "perf events, with high-resolution timers") {
+	if r := run(t, time.Minute, nil, tool(t), "doctor"); !strings.Contains(r.stdout,
+		"perf events, with high-resolution timers") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 	r := run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PERF_EVENT_OPEN), tool(t), "doctor")
-	if !strings.Contains(r.stdout, "NOTE  clock") || !strings.Contains(r.stdout, "random moments of seedwalk") || !strings.Contains(r.stdout, "perf_event_open") {
+	if !strings.Contains(r.stdout, "NOTE  clock") ||
+		!strings.Contains(r.stdout, "random moments of seedwalk") ||
+		!strings.Contains(r.stdout, "perf_event_open") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 }
@@ -174,7 +188,8 @@ func TestDoctorClock(t *testing.T) {
 func TestRecordOutside(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
 	p := attached(t, app(t, "Truth", "20")...)
-	if r := seedwalk(t, "record", "--pid", p.id, "--duration", "1s", "--output", filepath.Join(t.TempDir(), "o.folded")); r.code != 125 || !strings.Contains(r.stderr, "--outside") {
+	if r := seedwalk(t, "record", "--pid", p.id, "--duration", "1s", "--output",
+		filepath.Join(t.TempDir(), "o.folded")); r.code != 125 || !strings.Contains(r.stderr, "--outside") {
 		t.Errorf("without --outside: %d %s", r.code, r.stderr)
 	}
 	r := recordRaw(t, "--outside --duration 6s --pid "+p.id)
@@ -191,7 +206,8 @@ func TestRecordOutside(t *testing.T) {
 // A native program is sampled the same way.
 func TestRecordOutsideNative(t *testing.T) {
 	p := attached(t, "/bin/sh", "-c", "while :; do :; done")
-	if r := record(t, "--outside --duration 2s --pid "+p.id); r.code != 0 || r.Samples == 0 || r.Complete != r.Samples || !r.has("__libc_start_main") {
+	if r := record(t, "--outside --duration 2s --pid "+p.id); r.code != 0 || r.Samples == 0 ||
+		r.Complete != r.Samples || !r.has("__libc_start_main") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 }
@@ -230,7 +246,9 @@ func TestProbeReads(t *testing.T) {
 				argv = append([]string{withoutCall(t), fmt.Sprint(unix.SYS_PROCESS_VM_READV)}, argv...)
 			}
 			p := attached(t, argv...)
-			if d := run(t, time.Minute, nil, append(by, tool(t), "doctor", "--pid", p.id)...); !strings.Contains(d.stdout, "the probe reads the program's memory") {
+			if d := run(t, time.Minute, nil,
+				append(by, tool(t), "doctor", "--pid", p.id)...); !strings.Contains(d.stdout,
+				"the probe reads the program's memory") {
 				t.Errorf("doctor does not say who reads:\n%s", d.stdout)
 			}
 			r := recordRawBy(t, by, "--rate 200 --duration 4s --pid "+p.id)
@@ -253,8 +271,10 @@ func checkReads(t *testing.T, p *jsonProfile, checked int) {
 	t.Helper()
 	c := p.Counters
 	t.Logf("%d stacks compared; %d reads, %d us each, %d us of them in the handler; %d of what was held, %d given up, %d signals", checked, c["reads"],
-		c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000, c["reads_held"], c["reads_lost"], c["read_signals"])
-	if p.Way != "probe" || c["reads"] == 0 || c["reads_lost"]*50 > c["reads"] || checked < 200 || c["hidden"] == 0 {
+		c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000, c["reads_held"],
+		c["reads_lost"], c["read_signals"])
+	if p.Way != "probe" || c["reads"] == 0 || c["reads_lost"]*50 > c["reads"] || checked < 200 ||
+		c["hidden"] == 0 {
 		t.Errorf("%d stacks compared, %+v", checked, p.Figures)
 	}
 }
@@ -263,7 +283,8 @@ func checkReads(t *testing.T, p *jsonProfile, checked int) {
 func withoutCall(t *testing.T) string {
 	t.Helper()
 	filter := filepath.Join(tempdir.New(t), "without")
-	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-o", filter, "testdata/without.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-o", filter,
+		"testdata/without.c").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: no filter can be built: %v %s", err, out)
 	}
 	return filter

@@ -115,7 +115,9 @@ type checker struct {
 
 func newChecker(t *testing.T) *checker {
 	t.Helper()
-	c := &checker{want: wantSamples, first: 1, last: 21, whole: 100, met: map[string]int{}, table: map[uint64]*tally{}, natives: loadNatives(t, need(t, "out", "samples", "libtruth.so")), shown: map[merge.Gap]bool{}}
+	c := &checker{want: wantSamples, first: 1, last: 21, whole: 100, met: map[string]int{},
+		table:   map[uint64]*tally{},
+		natives: loadNatives(t, need(t, "out", "samples", "libtruth.so")), shown: map[merge.Gap]bool{}}
 	c.ids, c.known = truthNames(t)
 	return c
 }
@@ -142,8 +144,10 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 		name = strings.Replace(name, " (", "(", 1)
 		return name
 	case f.Module >= 0 && int(f.Module) < len(s.Images):
-		if im := &s.Images[f.Module]; strings.TrimSuffix(filepath.Base(im.Path), " (deleted)") == "libtruth.so" {
-			name, _, _ := strings.Cut(c.natives.name(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()-im.Bias), ".localalias")
+		if im := &s.Images[f.Module]; strings.TrimSuffix(filepath.Base(im.Path),
+			" (deleted)") == "libtruth.so" {
+			name, _, _ := strings.Cut(c.natives.name(unwind.Address{IP: f.IP,
+				Exact: f.Exact}.Lookup()-im.Bias), ".localalias")
 			return name
 		}
 	}
@@ -246,7 +250,8 @@ func (c *checker) few(t *testing.T, samples, percent int) {
 	sum := c.sum()
 	t.Logf("%d samples, %d whole, %d compared, %d wrong", sum.samples, sum.complete, sum.checked, sum.wrong)
 	if sum.samples < samples || sum.complete*100 < sum.samples*percent || sum.checked < leastChecked {
-		t.Errorf("%d samples, want %d; %d whole, want %d %%; %d compared, want %d", sum.samples, samples, sum.complete, percent, sum.checked, leastChecked)
+		t.Errorf("%d samples, want %d; %d whole, want %d %%; %d compared, want %d", sum.samples, samples,
+			sum.complete, percent, sum.checked, leastChecked)
 	}
 }
 
@@ -303,7 +308,8 @@ func (c *checker) verdict(t *testing.T) tally {
 	t.Logf("%8s %8s %9s %8s %9s %6s  gaps", "scenario", "samples", "complete", "checked", "unstable", "wrong")
 	for _, k := range slices.Sorted(maps.Keys(c.table)) {
 		r := c.table[k]
-		t.Logf("%8d %8d %9d %8d %9d %6d  %v", k, r.samples, r.complete, r.checked, r.unstable, r.wrong, r.gaps)
+		t.Logf("%8d %8d %9d %8d %9d %6d  %v", k, r.samples, r.complete,
+			r.checked, r.unstable, r.wrong, r.gaps)
 		if k >= c.first && k <= c.last && r.checked == 0 {
 			t.Errorf("scenario %d was never checked", k)
 		}
@@ -312,7 +318,8 @@ func (c *checker) verdict(t *testing.T) tally {
 	// two cores 2 % did not.
 	unanswered := total.gaps[merge.GapNoAnswer]
 	gaps := total.samples - total.complete - unanswered
-	t.Logf("%8s %8d %9d %8d %9s %6d  %v", "all", total.samples, total.complete, total.checked, "", total.wrong, total.gaps)
+	t.Logf("%8s %8d %9d %8d %9s %6d  %v", "all", total.samples, total.complete,
+		total.checked, "", total.wrong, total.gaps)
 	if total.samples < c.want {
 		t.Errorf("only %d samples, want %d", total.samples, c.want)
 	}
@@ -336,11 +343,13 @@ var truths = []struct {
 	counter              string // counter that must not be 0; "": none
 	doubtful             int    // percentage of frames that may be doubtful
 }{
-	{"suspended", needs.Net9, "--mode snapshot --rate 100", "20", 10000, 1, 21, "biased to safe points", "", 100},
+	{"suspended", needs.Net9, "--mode snapshot --rate 100", "20", 10000, 1, 21,
+		"biased to safe points", "", 100},
 	// The runtime publishes no description of its structures. Its tables prove the layout that is known for
 	// its release.
 	{".NET 8", needs.Net8, "--rate 100", "6", 0, 1, 7, ".NET 8.0.6|from outside|never suspended", "", 100},
-	{".NET 8 suspended", needs.Net8, "--rate 100 --mode snapshot", "6", 0, 1, 7, ".NET 8.0.6|snapshot|biased to safe points", "", 100},
+	{".NET 8 suspended", needs.Net8, "--rate 100 --mode snapshot", "6", 0, 1, 7,
+		".NET 8.0.6|snapshot|biased to safe points", "", 100},
 	// musl's libc has no unwind data; this CLR publishes no description, and its own file contains the
 	// precompiled code. Its other scenarios crash without us too.
 	{"musl", needs.Net9Musl, "--mode probe --rate 250", "8", 1000, 1, 21, "", "", 1},

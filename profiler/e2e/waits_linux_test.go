@@ -40,8 +40,10 @@ func readReport(t *testing.T, path string) (r waitsReport) {
 // report.
 func TestWaitsCommand(t *testing.T) {
 	dir := tempdir.New(t)
-	live, again, keep := filepath.Join(dir, "live.json"), filepath.Join(dir, "again.json"), filepath.Join(dir, "run.nettrace")
-	r := seedwalk(t, append([]string{"waits", "--keep", keep, "--output", live, "--"}, app(t, "Waits", "mutex,monitor,callback,silence")...)...)
+	live, again, keep := filepath.Join(dir, "live.json"), filepath.Join(dir, "again.json"),
+		filepath.Join(dir, "run.nettrace")
+	r := seedwalk(t, append([]string{"waits", "--keep", keep, "--output", live, "--"},
+		app(t, "Waits", "mutex,monitor,callback,silence")...)...)
 	truth := truthOf(t, r.stdout, 7)
 	if r.code != 7 {
 		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
@@ -52,7 +54,8 @@ func TestWaitsCommand(t *testing.T) {
 	}
 	a, b := readReport(t, live), readReport(t, again)
 	if a.Total != b.Total || a.Total.Waits < 4 || len(a.Waits) != len(b.Waits) || a.Events.Lost != 0 {
-		t.Errorf("live %+v, %d listed, %d events lost; from the file %+v, %d listed", a.Total, len(a.Waits), a.Events.Lost, b.Total, len(b.Waits))
+		t.Errorf("live %+v, %d listed, %d events lost; from the file %+v, %d listed", a.Total, len(a.Waits),
+			a.Events.Lost, b.Total, len(b.Waits))
 	}
 }
 
@@ -63,7 +66,8 @@ func watch(t *testing.T, program string, flags ...string) (p, watcher *process) 
 	p, _ = waiting(t, "ready", app(t, "Waits", program, "pause")...)
 	keep := filepath.Join(tempdir.New(t), "run.nettrace")
 	watcher = start(t, append([]string{tool(t), "waits", "--pid", p.id, "--keep", keep}, flags...)...)
-	until(t, "the session begins", func() bool { st, err := os.Stat(keep); return err == nil && st.Size() > 0 })
+	until(t, "the session begins",
+		func() bool { st, err := os.Stat(keep); return err == nil && st.Size() > 0 })
 	p.say("go")
 	return p, watcher
 }
@@ -88,7 +92,8 @@ func TestWaitsFollow(t *testing.T) {
 		id, method := strconv.FormatUint(w.TID, 10), w.Frames[0]
 		until(t, "a line for "+w.Scenario, func() bool { return len(of(id)) > 0 })
 		line := of(id)[0]
-		if !strings.Contains(line, " ms ") || !strings.Contains(line, kinds[w.Scenario]) || !strings.Contains(line, method+" < ") {
+		if !strings.Contains(line, " ms ") || !strings.Contains(line, kinds[w.Scenario]) ||
+			!strings.Contains(line, method+" < ") {
 			t.Errorf("%s of thread %d in %s: %q", w.Scenario, w.TID, method, line)
 		}
 		if w.Scenario == "lock" && !strings.Contains(line, "held by "+p.id) { // by Main's thread
@@ -139,17 +144,21 @@ func TestWaitsLost(t *testing.T) {
 	r := readReport(t, report)
 	states, most := map[string]int{}, int64(0)
 	for i := range r.Waits {
-		if w := &r.Waits[i]; len(w.Stack) > 2 && strings.Contains(strings.Join(w.Stack, " "), " Waits.Turns ") {
+		if w := &r.Waits[i]; len(w.Stack) > 2 &&
+			strings.Contains(strings.Join(w.Stack, " "), " Waits.Turns ") {
 			states[w.State]++
 			if w.State == "complete" {
 				most = max(most, w.Duration)
 			}
 		}
 	}
-	if r.Events.Lost == 0 || len(r.Partial) == 0 || states["complete"] == 0 || longest == 0 || most > longest+slack {
-		t.Errorf("%d events lost, %v, %v; the longest took %v, by the program's clock %v", r.Events.Lost, r.Partial, states, time.Duration(most), time.Duration(longest))
+	if r.Events.Lost == 0 || len(r.Partial) == 0 || states["complete"] == 0 || longest == 0 ||
+		most > longest+slack {
+		t.Errorf("%d events lost, %v, %v; the longest took %v, by the program's clock %v", r.Events.Lost,
+			r.Partial, states, time.Duration(most), time.Duration(longest))
 	}
-	t.Logf("%d events lost, %v; the longest took %v, by the program's clock %v", r.Events.Lost, states, time.Duration(most), time.Duration(longest))
+	t.Logf("%d events lost, %v; the longest took %v, by the program's clock %v", r.Events.Lost, states,
+		time.Duration(most), time.Duration(longest))
 }
 
 // The process dies while it is watched: exit code 1, a line that reports it, and the waits seen before.
@@ -171,7 +180,8 @@ func TestWaitsTargetDies(t *testing.T) {
 	for i := range r.Waits {
 		states[r.Waits[i].State]++
 	}
-	if tool.wait() != 1 || told != 1 || len(r.Partial) != 1 || states["complete"] == 0 || states["still-open"] == 0 {
+	if tool.wait() != 1 || told != 1 || len(r.Partial) != 1 || states["complete"] == 0 ||
+		states["still-open"] == 0 {
 		t.Errorf("%v, %v, partial %v\n%s", tool.err, states, r.Partial, tool.errs.String())
 	}
 }

@@ -165,7 +165,8 @@ func (x *shapes) word(t *testing.T, s *raw.Sample, i int, names map[clr.Function
 	}
 	im := &s.Images[f.Module]
 	name := im.Path[strings.LastIndexByte(im.Path, '\\')+1:]
-	if name == "kernelbase.dll" && x.letters[name] == "X" && raises(x.o.open(t, im), uint32(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()-im.Bias)) {
+	if name == "kernelbase.dll" && x.letters[name] == "X" &&
+		raises(x.o.open(t, im), uint32(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()-im.Bias)) {
 		return "X"
 	}
 	if letter := x.letters[name]; letter != "" && letter != "X" {
@@ -184,7 +185,8 @@ func (x *shapes) met(t *testing.T) {
 		}
 	}
 	f := x.faults
-	t.Logf("the thread that raises null references: %d of %d stacks complete, %d more in Wine's system calls", f.whole, f.all, f.outside)
+	t.Logf("the thread that raises null references: %d of %d stacks complete, %d more in Wine's system calls",
+		f.whole, f.all, f.outside)
 }
 
 // recordAll records the program at least twice, until there are enough samples, and checks them. In every
@@ -219,7 +221,8 @@ func (x *shapes) run(t *testing.T, n int) {
 	f := figuresOf(t, res)
 	x.m.count(&f)
 	var b strings.Builder
-	fmt.Fprintf(&b, "run %d: %d samples, %d suspensions\n%-16s %v", n+1, len(samples), f.Suspended.Count, "suspended", f.Suspended)
+	fmt.Fprintf(&b, "run %d: %d samples, %d suspensions\n%-16s %v", n+1, len(samples),
+		f.Suspended.Count, "suspended", f.Suspended)
 	for _, p := range f.Parts {
 		fmt.Fprintf(&b, "\n%-16s %v", p.Name, p.quantiles)
 	}
@@ -234,7 +237,8 @@ func (x *shapes) run(t *testing.T, n int) {
 
 // hostSampler is the part of the profiler's host that suspends threads. Its files need each other, so a test
 // of one links them all.
-var hostSampler = []string{"host/capture_windows.c", "host/threads.c", "host/threads_windows.c", "host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c"}
+var hostSampler = []string{"host/capture_windows.c", "host/threads.c", "host/threads_windows.c",
+	"host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c"}
 
 // compileWindows builds a program of C files for Windows.
 func compileWindows(t *testing.T, name string, files ...string) string {
@@ -273,7 +277,8 @@ its TEB has gone: suspend 1, context 1 with a stack, counts 0 1 0
 
 // A module's methods must not be unloaded while the sampler asks for their names.
 func TestWindowsUnloadWaits(t *testing.T) {
-	exe := compileWindows(t, "wait.exe", append(hostSampler, "host/common.c", "host/events.c", "testdata/wait_windows.c")...)
+	exe := compileWindows(t, "wait.exe",
+		append(hostSampler, "host/common.c", "host/events.c", "testdata/wait_windows.c")...)
 	const want = `no names are asked for: as it should be
 names are had soon: as it should be
 names are never had: as it should be
@@ -299,8 +304,10 @@ headers that may not be read: size right, stamp right, name version.dll
 
 // .NET Core 1.x has ICorProfilerInfo7; a runtime without it is older still.
 func TestWindowsOldRuntime(t *testing.T) {
-	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"), need(t, "out", "windows", "seedwalk_profiler.dll")
-	for version, why := range map[string]string{"2": "it has no ICorProfilerInfo3", "7": "it has no ICorProfilerInfo8"} {
+	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"),
+		need(t, "out", "windows", "seedwalk_profiler.dll")
+	for version, why := range map[string]string{"2": "it has no ICorProfilerInfo3",
+		"7": "it has no ICorProfilerInfo8"} {
 		r := wineRun(t, []string{"SEEDWALK_SOCKET=tcp:127.0.0.1:1:none"}, exe, dll, version)
 		want := "seedwalk: this runtime is too old: " + why + "; use .NET Core 2.0 or later\n"
 		if r.code != 0 || r.stdout != "80004005\n" || r.stderr != want {
@@ -334,17 +341,28 @@ func TestWindowsNothingToSample(t *testing.T) {
 		want   string
 		lines  int
 	}{
-		{"not a .NET program", nil, nil, []string{tool, "version"}, 0, "seedwalk ", "older than .NET Core 2.0", 1},
-		{"a library that is no profiler", nil, []string{"--profiler", need(t, "out", "windows", "demo.dll")}, hosted, 0, "demo: 11 threads", "cannot be a profiler here: it does not export DllGetClassObject", 1},
-		{"a 32-bit program", nil, nil, []string{bits32}, anyCode, "", "is for x86 (32-bit): 32-bit processes are not recorded; build it for x86-64", 2},
-		{"no program by its name", nil, nil, []string{file("data", []byte("x"))}, 126, "", "its name does not end as a program's does", 1},
-		{"another profiler", []string{"CoreClr_Enable_Profiling=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, nil, hosted, 0, "demo: 11 threads", "before .NET 6 loads one profiler only", 2},
-		{"no such output", nil, []string{"--output", filepath.Join(dir, "none", "a.html")}, hosted, 125, "", "make the directory first: mkdir ", 1},
+		{"not a .NET program", nil, nil, []string{tool, "version"}, 0, "seedwalk ",
+			"older than .NET Core 2.0", 1},
+		{"a library that is no profiler", nil, []string{"--profiler", need(t, "out", "windows", "demo.dll")},
+			hosted, 0, "demo: 11 threads",
+			"cannot be a profiler here: it does not export DllGetClassObject", 1},
+		{"a 32-bit program", nil, nil, []string{bits32}, anyCode, "",
+			"is for x86 (32-bit): 32-bit processes are not recorded; build it for x86-64", 2},
+		{"no program by its name", nil, nil, []string{file("data", []byte("x"))}, 126, "",
+			"its name does not end as a program's does", 1},
+		{"another profiler", []string{"CoreClr_Enable_Profiling=1",
+			"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, nil, hosted, 0, "demo: 11 threads",
+			"before .NET 6 loads one profiler only", 2},
+		{"no such output", nil, []string{"--output", filepath.Join(dir, "none", "a.html")}, hosted, 125, "",
+			"make the directory first: mkdir ", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"record", "--quiet", "--output", filepath.Join(dir, "out.json")}, c.flags...)
+			args := append([]string{"record", "--quiet", "--output",
+				filepath.Join(dir, "out.json")}, c.flags...)
 			r := wineRun(t, c.env, tool, append(append(args, "--"), c.argv...)...)
-			if r.code != c.code && c.code != anyCode || !strings.HasPrefix(r.stdout, c.stdout) || c.stdout == "" && r.stdout != "" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != c.lines {
+			if r.code != c.code && c.code != anyCode || !strings.HasPrefix(r.stdout, c.stdout) ||
+				c.stdout == "" && r.stdout != "" || !strings.Contains(r.stderr, c.want) ||
+				strings.Count(r.stderr, "\n") != c.lines {
 				t.Errorf("exit code %d, want %d; output %q, said %q", r.code, c.code, r.stdout, r.stderr)
 			}
 		})
@@ -354,9 +372,11 @@ func TestWindowsNothingToSample(t *testing.T) {
 // doctor finds no fault in the profiler itself and the runtimes of the cache.
 func TestWindowsDoctor(t *testing.T) {
 	need(t, "out", "windows", "seedwalk_profiler.dll")
-	r := wineRun(t, []string{"DOTNET_ROOT=" + windowsPath(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))))},
+	r := wineRun(t, []string{"DOTNET_ROOT=" +
+		windowsPath(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))))},
 		need(t, "out", "windows", "seedwalk.exe"), "doctor", "--", need(t, "out", "windows", "swhost.exe"))
-	for _, want := range []string{"library loads     the loader takes it", "2.2.2 (DOTNET_ROOT)", "threads can be suspended", "127.0.0.1 can be connected to",
+	for _, want := range []string{"library loads     the loader takes it", "2.2.2 (DOTNET_ROOT)",
+		"threads can be suspended", "127.0.0.1 can be connected to",
 		"swhost.exe does not look like a .NET program", "Nothing stops a recording here."} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("%q is missing", want)
@@ -372,11 +392,14 @@ func TestWindowsCommandFile(t *testing.T) {
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	dir := tempdir.New(t)
 	script := filepath.Join(dir, "start.cmd")
-	line := strings.Join([]string{windowsPath(need(t, "out", "windows", "swhost.exe")), windowsPath(need(t, core222)), windowsPath(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
+	line := strings.Join([]string{windowsPath(need(t, "out", "windows", "swhost.exe")),
+		windowsPath(need(t, core222)), windowsPath(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
 	must.Do(t, os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755))
-	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50", "--output", filepath.Join(dir, "out.json"), "--", script, "6")
+	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50",
+		"--output", filepath.Join(dir, "out.json"), "--", script, "6")
 	s := findSummary(t, r.stderr)
-	if r.code != 0 || !strings.Contains(r.stdout, "demo: 11 threads") || s.Samples == 0 || s.Runtime != ".NET Core 2.2.2" {
+	if r.code != 0 || !strings.Contains(r.stdout, "demo: 11 threads") || s.Samples == 0 ||
+		s.Runtime != ".NET Core 2.2.2" {
 		t.Errorf("exit code %d, %d samples of %q\n%s%s", r.code, s.Samples, s.Runtime, r.stdout, r.stderr)
 	}
 }

@@ -32,7 +32,8 @@ type matrix struct {
 }
 
 func newMatrix() *matrix {
-	return &matrix{tries: map[[2]string]int{}, cells: map[seed.Verdict]map[clr.HRESULT]int{}, complete: map[seed.Verdict]map[clr.HRESULT]int{}, gaps: map[merge.Gap]int{}}
+	return &matrix{tries: map[[2]string]int{}, cells: map[seed.Verdict]map[clr.HRESULT]int{},
+		complete: map[seed.Verdict]map[clr.HRESULT]int{}, gaps: map[merge.Gap]int{}}
 }
 
 // count adds a run's suspensions.
@@ -46,7 +47,8 @@ func (m *matrix) count(f *figures) {
 // IP of the only frame is in no image, where the system maps Unix libraries.
 func inWine(s *raw.Sample) bool {
 	const unixLibraries = 0x7f
-	return len(s.Frames) > 0 && s.Frames[0].Module < 0 && s.Frames[0].Trust == unwind.TrustContext && s.Frames[0].IP>>40 == unixLibraries
+	return len(s.Frames) > 0 && s.Frames[0].Module < 0 && s.Frames[0].Trust == unwind.TrustContext &&
+		s.Frames[0].IP>>40 == unixLibraries
 }
 
 func (m *matrix) add(t *testing.T, s *raw.Sample) {
@@ -111,7 +113,8 @@ func (m *matrix) blocksOf(t *testing.T, s *raw.Sample) {
 			}
 			if !bySP && !ownFP(s, i) {
 				m.mismatches++
-				m.show(t, s, fmt.Sprintf("the walk came to sp %#x fp %#x, the CLR says sp %#x fp %#x", s.Frames[j].SP, s.Frames[j].FP, f.SP, f.FP))
+				m.show(t, s, fmt.Sprintf("the walk came to sp %#x fp %#x, the CLR says sp %#x fp %#x",
+					s.Frames[j].SP, s.Frames[j].FP, f.SP, f.FP))
 			}
 		}
 		at, afterMarker = j+1, false
@@ -145,7 +148,8 @@ func (m *matrix) show(t *testing.T, s *raw.Sample, why string) {
 	if m.shown++; m.shown > 5 {
 		return
 	}
-	t.Logf("%s; verdict %v, %v, gap %v\n%s", why, s.Result.Verdict, s.Capture.Result, s.Result.Gap, dumpWindows(s))
+	t.Logf("%s; verdict %v, %v, gap %v\n%s", why, s.Result.Verdict,
+		s.Capture.Result, s.Result.Gap, dumpWindows(s))
 }
 
 func dumpWindows(s *raw.Sample) string {
@@ -184,7 +188,8 @@ func (m *matrix) print(t *testing.T, title string) {
 		}
 		sort.Slice(hrs, func(i, j int) bool { return hrs[i] < hrs[j] })
 		for _, hr := range hrs {
-			fmt.Fprintf(&b, "%-14v %-42v %8d %9d\n", seed.Verdict(v), hr, row[hr], m.complete[seed.Verdict(v)][hr])
+			fmt.Fprintf(&b, "%-14v %-42v %8d %9d\n", seed.Verdict(v), hr, row[hr],
+				m.complete[seed.Verdict(v)][hr])
 		}
 	}
 	fmt.Fprintf(&b, "%-57s %8d %9d\n", "all", m.total, m.whole)
@@ -203,7 +208,8 @@ func (m *matrix) printTries(t *testing.T, title string) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%-14s %-42s %8s\n", title, "verdict", "DoStackSnapshot", "tries")
-	keys := slices.SortedFunc(maps.Keys(m.tries), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	keys := slices.SortedFunc(maps.Keys(m.tries),
+		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	all := 0
 	for _, k := range keys {
 		fmt.Fprintf(&b, "%-14s %-42s %8d\n", k[0], k[1], m.tries[k])
@@ -230,7 +236,8 @@ func (m *matrix) verdict(t *testing.T, want int) {
 	// With managed code on top, only two things may make a try fail: a lock of the CLR, or the start of a
 	// collection (rows 7 to 11 of the table).
 	for k, n := range m.tries {
-		managed, unsafe := k[0] == seed.NotNeeded.String(), k[1] == clr.CORPROF_E_STACKSNAPSHOT_UNSAFE.String()
+		managed, unsafe := k[0] == seed.NotNeeded.String(),
+			k[1] == clr.CORPROF_E_STACKSNAPSHOT_UNSAFE.String()
 		if managed && k[1] != clr.S_OK.String() && (!unsafe || n > 1+m.total/500) {
 			t.Errorf("managed on top: %s %d times, and tried again", k[1], n)
 		}

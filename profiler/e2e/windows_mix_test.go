@@ -21,13 +21,16 @@ import (
 // mixOn is Mix.cs on a .NET Core 2 for Windows.
 func mixOn(runtime string) *windowsProgram {
 	return &windowsProgram{
-		name: ".NET Core " + runtime[strings.LastIndexByte(runtime, '/')+1:], says: "mix: 13 threads", class: "Mix.", threads: mixGrammar,
+		name: ".NET Core " + runtime[strings.LastIndexByte(runtime, '/')+1:], says: "mix: 13 threads",
+		class: "Mix.", threads: mixGrammar,
 		letters: map[string]string{"mix.dll": "d", "coreclr.dll": "r", "kernelbase.dll": "X"},
 		record: func(t *testing.T, env, flags []string) ([]*raw.Sample, *raw.Reader, result) {
-			return recordWindows(t, 4*time.Minute, env, append(flags, "--rate", "50"), runtime, "Mix.exe", fmt.Sprint(windowsRun))
+			return recordWindows(t, 4*time.Minute, env, append(flags, "--rate", "50"), runtime,
+				"Mix.exe", fmt.Sprint(windowsRun))
 		},
 		command: func(t *testing.T) []string {
-			return []string{"swhost.exe", need(t, runtime), need(t, "out", "windows", "Mix.exe"), samplerLength(fmt.Sprint(windowsRun))}
+			return []string{"swhost.exe", need(t, runtime), need(t, "out", "windows", "Mix.exe"),
+				samplerLength(fmt.Sprint(windowsRun))}
 		},
 	}
 }
@@ -76,7 +79,8 @@ func (x *shapes) recursion(words []string) string {
 			for ; words[i] == w; i++ { // a root is below
 				n++
 			}
-			want := map[string]int{"ThrowingRecursion": 21, "FallToFinally": 6, "Fall2": n, "NullReferences": 6}[words[i]]
+			want := map[string]int{"ThrowingRecursion": 21, "FallToFinally": 6, "Fall2": n,
+				"NullReferences": 6}[words[i]]
 			if n != want {
 				return fmt.Sprintf("%d frames of %s above %s, want %d", n, w, words[i], want)
 			}
@@ -133,7 +137,8 @@ func TestMixGrammar(t *testing.T) {
 			if w != "d" && w != "Down" && w != "Fall" && w != "Touch" {
 				continue
 			}
-			if without := strings.Join(slices.Delete(slices.Clone(words), i, i+1), " ") + " "; whole(without) {
+			if without := strings.Join(slices.Delete(slices.Clone(words), i, i+1), " ") +
+				" "; whole(without) {
 				t.Errorf("not missed: %s, word %d", w, i)
 			}
 		}
@@ -171,7 +176,8 @@ func TestWindowsChurnLate(t *testing.T) {
 // churned runs the churn under a profiler: it must end as without one.
 func churned(t *testing.T, length time.Duration, p tortured) (perSecond float64, samples int) {
 	t.Helper()
-	all, _, res := recordWindows(t, length+time.Minute, p.env, append(p.flags, "--rate", "1000"), core222, "Churn.exe", fmt.Sprint(length.Seconds()))
+	all, _, res := recordWindows(t, length+time.Minute, p.env, append(p.flags, "--rate", "1000"), core222,
+		"Churn.exe", fmt.Sprint(length.Seconds()))
 	perSecond = churn(t, res, length)
 	t.Logf("%d samples, %.0f threads made a second\n%s", len(all), perSecond, res.stderr)
 	return perSecond, len(all)
@@ -192,9 +198,12 @@ func churn(t *testing.T, res result, length time.Duration) float64 {
 func slow(t *testing.T, perSecond float64) {
 	t.Helper()
 	const length = 5 * time.Second
-	res := run(t, time.Minute, []string{"SWHOST_LIMIT=40"}, wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Churn.exe"), fmt.Sprint(length.Seconds()))...)
+	res := run(t, time.Minute, []string{"SWHOST_LIMIT=40"},
+		wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Churn.exe"),
+			fmt.Sprint(length.Seconds()))...)
 	plain := churn(t, res, length)
-	t.Logf("TOO SLOW A MACHINE: %.0f threads a second, without a profiler %.0f; want %d", perSecond, plain, leastChurn)
+	t.Logf("TOO SLOW A MACHINE: %.0f threads a second, without a profiler %.0f; want %d", perSecond,
+		plain, leastChurn)
 	if plain > 2*leastChurn || perSecond < plain/4 {
 		t.Errorf("%.0f threads a second, want %d", perSecond, leastChurn)
 	}
@@ -209,7 +218,8 @@ const unguardedTries = 8
 func TestWindowsChurnUnguarded(t *testing.T) {
 	p := torture(t, "unguarded")
 	for try := 1; try <= unguardedTries; try++ {
-		res := runWindows(t, 15*time.Second, append(p.env, "WINEDEBUG=err+eventlog"), append(p.flags, "--rate", "1000"), core222, "Churn.exe", "10")
+		res := runWindows(t, 15*time.Second, append(p.env, "WINEDEBUG=err+eventlog"),
+			append(p.flags, "--rate", "1000"), core222, "Churn.exe", "10")
 		if unguardedEnd(t, res) {
 			t.Logf("it happened in try %d of at most %d", try, unguardedTries)
 			return
@@ -221,7 +231,8 @@ func TestWindowsChurnUnguarded(t *testing.T) {
 // unguardedEnd reports whether the missing guard ended a run.
 func unguardedEnd(t *testing.T, res result) bool {
 	t.Helper()
-	t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), lineWith(res.stderr, invalidThread))
+	t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond),
+		lineWith(res.stderr, invalidThread))
 	switch {
 	case res.code == 124:
 		t.Log("it hung")
@@ -245,7 +256,8 @@ func recordSingle(t *testing.T, tens int, env, flags []string) ([]*raw.Sample, *
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	limit := time.Duration(tens)*20*time.Second + time.Minute
 	env = append(env, fmt.Sprintf("SWHOST_LIMIT=%d", int(limit.Seconds())))
-	argv := append([]string{"record", "--json", "--rate", "100", "--raw", file, "--output", filepath.Join(tempdir.New(t), "out.json")}, flags...)
+	argv := append([]string{"record", "--json", "--rate", "100", "--raw", file, "--output",
+		filepath.Join(tempdir.New(t), "out.json")}, flags...)
 	argv = append(argv, "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"),
 		need(t, "out", "windows", "SingleFile.exe"), fmt.Sprint(tens))
 	r := run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", argv...)...)
@@ -265,7 +277,8 @@ var singleFile = &windowsProgram{
 		return recordSingle(t, 1, env, flags)
 	},
 	command: func(t *testing.T) []string {
-		return []string{"launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), samplerLength("1")}
+		return []string{"launch.exe", need(t, "out", "windows", "shim.dll"),
+			need(t, "out", "windows", "SingleFile.exe"), samplerLength("1")}
 	},
 	hijack: aboveHijack,
 }
@@ -284,7 +297,8 @@ func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	isStub := func(ip uint64) bool {
 		fn, ok := f.AMD64().Lookup(uint32(ip - base))
 		// mov rdx, rsp; push rax; push rdx
-		return ok && ip-base < 1<<32 && bytes.HasPrefix(f.Tail(fn.Begin, 5), []byte{0x48, 0x8b, 0xd4, 0x50, 0x52})
+		return ok && ip-base < 1<<32 &&
+			bytes.HasPrefix(f.Tail(fn.Begin, 5), []byte{0x48, 0x8b, 0xd4, 0x50, 0x52})
 	}
 	for _, try := range tries {
 		for i := range try {
@@ -328,9 +342,12 @@ func TestSingleFileGrammar(t *testing.T) {
 		{"the deepest recursion", "Recursion", fibonacci(24) + "Recursion c c r r n n ", true},
 		{"a call too many", "Recursion", fibonacci(25) + "Recursion c c r r n n ", false},
 		{"no root", "Recursion", fibonacci(24) + "Recursion r r n n ", false},
-		{"a filter at work", "NullReferences", fibonacci(8) + "Wanted NullReferences r c c r n n NullReferences c c r r n n ", true},
-		{"the filter, compiling", "NullReferences", "n r r NullReferences r c r n n NullReferences c c r r n n ", true},
-		{"a recursion without its caller", "NullReferences", fibonacci(8) + "NullReferences r n n NullReferences c c r r n n ", false},
+		{"a filter at work", "NullReferences",
+			fibonacci(8) + "Wanted NullReferences r c c r n n NullReferences c c r r n n ", true},
+		{"the filter, compiling", "NullReferences",
+			"n r r NullReferences r c r n n NullReferences c c r r n n ", true},
+		{"a recursion without its caller", "NullReferences",
+			fibonacci(8) + "NullReferences r n n NullReferences c c r r n n ", false},
 		{"a handler", "Exceptions", "Exceptions r c c r r Descend Descend Exceptions c c r r n n ", true},
 		{"a method twice", "Exceptions", "Exceptions Exceptions c c r r n n ", false},
 	} {

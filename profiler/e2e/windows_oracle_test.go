@@ -79,7 +79,8 @@ func readOracle(t *testing.T, path string) (tries [][]oracleWalk) {
 }
 
 // nonvolatile are the registers of an oracle's frame after rip and rsp.
-var nonvolatile = [...]int{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
+var nonvolatile = [...]int{context.RBX, context.RBP, context.RSI, context.RDI, context.R12,
+	context.R13, context.R14, context.R15}
 
 // opinion compares walks.
 type opinion struct {
@@ -98,7 +99,8 @@ type opinion struct {
 }
 
 func newOpinion() *opinion {
-	return &opinion{files: map[string]*pe.File{}, tables: map[*raw.Image]*module.Table{}, u: managed.NewAMD64(), explained: map[string]int{}}
+	return &opinion{files: map[string]*pe.File{}, tables: map[*raw.Image]*module.Table{},
+		u: managed.NewAMD64(), explained: map[string]int{}}
 }
 
 // all compares the walks of all samples.
@@ -186,7 +188,8 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 			return
 		}
 		if stop != unwind.StopNone {
-			o.fault(t, s, "block %d, frame %d: our walk stops with %v, Wine's goes on to %#x", w.Block, i, stop, theirs)
+			o.fault(t, s, "block %d, frame %d: our walk stops with %v, Wine's goes on to %#x", w.Block, i,
+				stop, theirs)
 			return
 		}
 		o.collected(&regs, theirs, w)
@@ -207,7 +210,8 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 			}
 			return
 		}
-		if j := at + i; j >= len(s.Frames) || s.Frames[j].Kind != unwind.KindNative || s.Frames[j].IP != regs.RIP || s.Frames[j].SP != regs.SP() || s.Frames[j].FP != regs.FP() {
+		if j := at + i; j >= len(s.Frames) || s.Frames[j].Kind != unwind.KindNative ||
+			s.Frames[j].IP != regs.RIP || s.Frames[j].SP != regs.SP() || s.Frames[j].FP != regs.FP() {
 			o.fault(t, s, "block %d, frame %d: not in the merged stack at %d", w.Block, i, j)
 			return
 		}
@@ -220,7 +224,8 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	}
 	o.short++ // up to the end of its walk they agree
 	if o.short <= 3 {
-		t.Logf("RtlVirtualUnwind's walk of block %d ends with %d after %d frames\n%s", w.Block, w.Stop, w.Count, dumpWindows(s))
+		t.Logf("RtlVirtualUnwind's walk of block %d ends with %d after %d frames\n%s", w.Block,
+			w.Stop, w.Count, dumpWindows(s))
 	}
 }
 
@@ -277,7 +282,8 @@ func (o *opinion) fault(t *testing.T, s *raw.Sample, format string, args ...any)
 	t.Helper()
 	o.differ++
 	if o.shown++; o.shown <= 8 {
-		t.Logf("%s\nverdict %v, %v\n%s", fmt.Sprintf(format, args...), s.Result.Verdict, s.Capture.Result, dumpWindows(s))
+		t.Logf("%s\nverdict %v, %v\n%s", fmt.Sprintf(format, args...), s.Result.Verdict,
+			s.Capture.Result, dumpWindows(s))
 	}
 }
 
@@ -288,11 +294,13 @@ func (o *opinion) print(t *testing.T) {
 		o.walks, o.frames, o.seeds, o.differ, o.explained, o.short, o.unmatched)
 	for i := range o.times {
 		slices.Sort(o.times[i])
-		t.Logf("%-50s µs p50 %6.2f  p99 %8.2f  max %9.2f", timeNames[i], o.micros(i, 0.5), o.micros(i, 0.99), o.micros(i, 1))
+		t.Logf("%-50s µs p50 %6.2f  p99 %8.2f  max %9.2f", timeNames[i], o.micros(i, 0.5),
+			o.micros(i, 0.99), o.micros(i, 1))
 	}
 	t.Logf("our walk takes %.2f (p50) and %.2f (p99) of RtlVirtualUnwind's time, %.2f and %.2f of it with RtlLookupFunctionEntry, both repeated",
 		o.micros(ownAgain, 0.5)/o.micros(wineAgain, 0.5), o.micros(ownAgain, 0.99)/o.micros(wineAgain, 0.99),
-		o.micros(ownAgain, 0.5)/o.micros(wineLookup, 0.5), o.micros(ownAgain, 0.99)/o.micros(wineLookup, 0.99))
+		o.micros(ownAgain, 0.5)/o.micros(wineLookup, 0.5),
+		o.micros(ownAgain, 0.99)/o.micros(wineLookup, 0.99))
 }
 
 // The times of a walk. Our first walk finds memory that is not in the cache; RtlVirtualUnwind's first follows
@@ -306,7 +314,8 @@ const (
 	timeCount
 )
 
-var timeNames = [timeCount]string{"our walk, first", "RtlVirtualUnwind, second, with checks", "our walk, repeated", "RtlVirtualUnwind, repeated", "RtlVirtualUnwind and RtlLookupFunctionEntry"}
+var timeNames = [timeCount]string{"our walk, first", "RtlVirtualUnwind, second, with checks",
+	"our walk, repeated", "RtlVirtualUnwind, repeated", "RtlVirtualUnwind and RtlLookupFunctionEntry"}
 
 func (o *opinion) time(w *oracleWalk) {
 	if w.Count < 2 {

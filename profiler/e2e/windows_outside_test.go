@@ -42,7 +42,8 @@ func TestWindowsOutside(t *testing.T) {
 		judged += n
 	}
 	if o.total < *outsideSamples || judged != o.whole {
-		t.Errorf("%d samples, want %d; %d of %d complete stacks were judged", o.total, *outsideSamples, judged, o.whole)
+		t.Errorf("%d samples, want %d; %d of %d complete stacks were judged", o.total,
+			*outsideSamples, judged, o.whole)
 	}
 	if o.whole*1000 < (o.total-o.wine)*985 {
 		t.Errorf("only %d of %d stacks are complete: %v", o.whole, o.total, o.gaps)
@@ -81,7 +82,8 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 		t.Errorf("%d of %d methods have no name", unnamed, len(names))
 	}
 	for _, s := range samples {
-		if slices.ContainsFunc(s.Images, func(im raw.Image) bool { return strings.Contains(strings.ToLower(im.Path), "seedwalk_") }) {
+		if slices.ContainsFunc(s.Images,
+			func(im raw.Image) bool { return strings.Contains(strings.ToLower(im.Path), "seedwalk_") }) {
 			t.Fatal("a library of ours is in the process")
 		}
 		o.total++
@@ -119,7 +121,9 @@ func TestWindowsSampler(t *testing.T) {
 			storm := []string{"swhost.exe", runtime, need(t, "out", "windows", "Storm.exe")}
 			if c.runtime == "10.0.9" {
 				need(t, single10)
-				judged, storm = singleFile, []string{"launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Storm10.exe")}
+				judged, storm = singleFile,
+					[]string{"launch.exe", need(t, "out", "windows", "shim.dll"),
+						need(t, "out", "windows", "Storm10.exe")}
 			}
 			library := vendorDLL(t, dir, c.example, c.kind)
 			// one thread after the other: few samples per second
@@ -136,13 +140,15 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 	t.Helper()
 	const cc, cxx = "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++"
 	needs.Command(t, cxx)
-	library, out := filepath.Join(dir, kind), filepath.Join(dir, example+"-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
+	library, out := filepath.Join(dir, kind),
+		filepath.Join(dir, example+"-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
 	mode := map[string]string{".dll": "shared", ".a": "archive"}[filepath.Ext(kind)]
 	var todo [][]string
 	if _, err := os.Stat(library); err != nil {
 		todo = append(todo, []string{filepath.Join(root, "capi", "build.sh"), mode, library})
 	}
-	todo = append(todo, []string{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc", "-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
+	todo = append(todo, []string{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc",
+		"-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
 		filepath.Join(root, "capi", "examples", example+".cpp"), library, "-lsynchronization"})
 	for _, argv := range todo {
 		run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...).ok(t)
@@ -165,11 +171,13 @@ func methodsWritten(given string) map[clr.FunctionID]string {
 }
 
 // sampled runs a Windows program with a vendor's profiler.
-func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[clr.FunctionID]string, result) {
+func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample,
+	map[clr.FunctionID]string, result) {
 	t.Helper()
 	dir := tempdir.New(t)
 	file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
-	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out), "OWN_PROTOCOL_OUT="+windowsPath(out),
+	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out),
+		"OWN_PROTOCOL_OUT="+windowsPath(out),
 		"SWHOST_LIMIT=240")
 	res := run(t, 5*time.Minute, env, wine(t, argv[0], argv[1:]...)...)
 	samples, rd := readRawOf(t, file, res)
@@ -198,7 +206,8 @@ func stormsJudged(t *testing.T, c combination, library string, argv []string) {
 	stormed(t, c, all, res)
 }
 
-var windowsSamples = flag.Int("sampler-windows", 500, "how many samples TestWindowsSampler judges of each runtime")
+var windowsSamples = flag.Int("sampler-windows", 500,
+	"how many samples TestWindowsSampler judges of each runtime")
 
 func samplerJudged(t *testing.T, which combination, p *windowsProgram, library string) {
 	x := newShapes(p)
@@ -228,7 +237,8 @@ func enough(t *testing.T, which combination, m *matrix, stacks map[string]int) {
 		t.Errorf("%d mismatches, %d frames of the CLR lost", m.mismatches, m.lost)
 	}
 	if m.total < *windowsSamples || m.whole*1000 < inside*leastWhole {
-		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole, inside, leastWhole, *windowsSamples)
+		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole,
+			inside, leastWhole, *windowsSamples)
 	}
 }
 

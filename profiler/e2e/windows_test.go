@@ -30,7 +30,8 @@ const (
 
 // recordWindows runs a program of out/windows under the recorder and reads the
 // raw samples.
-func recordWindows(t *testing.T, limit time.Duration, env []string, flags []string, runtime, app string, args ...string) ([]*raw.Sample, *raw.Reader, result) {
+func recordWindows(t *testing.T, limit time.Duration, env []string, flags []string, runtime, app string,
+	args ...string) ([]*raw.Sample, *raw.Reader, result) {
 	t.Helper()
 	file := filepath.Join(tempdir.New(t), "raw")
 	r := runWindows(t, limit, env, append([]string{"--raw", file}, flags...), runtime, app, args...)
@@ -40,12 +41,14 @@ func recordWindows(t *testing.T, limit time.Duration, env []string, flags []stri
 
 // runWindows runs a program of out/windows under the recorder. If it takes longer than limit, it ends itself
 // with exit code 124 and leaves nothing behind.
-func runWindows(t *testing.T, limit time.Duration, env []string, flags []string, runtime, app string, args ...string) result {
+func runWindows(t *testing.T, limit time.Duration, env []string, flags []string,
+	runtime, app string, args ...string) result {
 	t.Helper()
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	need(t, runtime, "coreclr.dll")
 	argv := append([]string{"record", "--output", filepath.Join(tempdir.New(t), "out.json")}, flags...)
-	argv = append(argv, "--", need(t, "out", "windows", "swhost.exe"), need(t, runtime), need(t, "out", "windows", app))
+	argv = append(argv, "--", need(t, "out", "windows", "swhost.exe"), need(t, runtime),
+		need(t, "out", "windows", app))
 	env = append(env, fmt.Sprintf("SWHOST_LIMIT=%d", int(limit.Seconds())))
 	return run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", append(argv, args...)...)...)
 }
@@ -92,7 +95,8 @@ func figuresOf(t *testing.T, r result) (f figures) {
 	return f
 }
 
-var windowsJudged = flag.Int("windows-judged", 2000, "how many samples TestWindowsThreads judges of .NET Core 2.2.2; other runtimes have a share of it")
+var windowsJudged = flag.Int("windows-judged", 2000,
+	"how many samples TestWindowsThreads judges of .NET Core 2.2.2; other runtimes have a share of it")
 
 // The runs of a runtime: on an idle machine two are enough; a busy one needs more. Every second uses the
 // library that lets RtlVirtualUnwind walk too.
@@ -141,14 +145,17 @@ func TestWindowsWatchdog(t *testing.T) {
 	}{{"careless", 7, true}, {"careful", 7, false}, {"unwatched", hung, false}} {
 		t.Run(c.mistake, func(t *testing.T) {
 			p := torture(t, c.mistake)
-			res := runWindows(t, 25*time.Second, p.env, append(p.flags, "--rate", "1000", "--json"), core222, "Torture.exe", "8", "tables")
+			res := runWindows(t, 25*time.Second, p.env, append(p.flags, "--rate", "1000", "--json"),
+				core222, "Torture.exe", "8", "tables")
 			var rec export.Recording
 			if c.code != hung {
 				rec = findSummary(t, res.stderr)
 			}
-			t.Logf("exit code %d after %v, %d samples, %d lost", res.code, res.took.Round(100*time.Millisecond), rec.Samples, rec.Lost)
+			t.Logf("exit code %d after %v, %d samples, %d lost", res.code,
+				res.took.Round(100*time.Millisecond), rec.Samples, rec.Lost)
 			if res.code != c.code || rec.Lost > 0 != c.lost {
-				t.Errorf("exit code %d, lost %d; want %d, %v\n%s", res.code, rec.Lost, c.code, c.lost, res.stderr)
+				t.Errorf("exit code %d, lost %d; want %d, %v\n%s", res.code,
+					rec.Lost, c.code, c.lost, res.stderr)
 			}
 		})
 	}
@@ -249,7 +256,8 @@ func has(s string, all ...string) bool {
 func startSingle(t *testing.T, tens string, ended chan<- result) string {
 	t.Helper()
 	file := filepath.Join(tempdir.New(t), "pid")
-	argv := wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), tens)
+	argv := wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"),
+		need(t, "out", "windows", "SingleFile.exe"), tens)
 	env := []string{"SWHOST_LIMIT=120", "SWHOST_PID=" + windowsPath(file)}
 	go func() { ended <- run(t, 3*time.Minute, env, argv...) }()
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
@@ -269,7 +277,9 @@ func recordPID(t *testing.T, pid string) (why string) {
 	t.Helper()
 	dir := tempdir.New(t)
 	out, file := filepath.Join(dir, "out.json"), filepath.Join(dir, "raw")
-	r := run(t, 2*time.Minute, nil, wine(t, "seedwalk.exe", "record", "--json", "--pid", pid, "--duration", "8s", "--raw", file, "--output", out)...)
+	r := run(t, 2*time.Minute, nil,
+		wine(t, "seedwalk.exe", "record", "--json", "--pid", pid, "--duration", "8s",
+			"--raw", file, "--output", out)...)
 	at := strings.Index(r.stderr, `{"format"`)
 	if r.code != 0 || at < 0 {
 		return fmt.Sprintf("the recording: %d\n%s", r.code, r.stderr)
@@ -298,10 +308,13 @@ func TestWindowsPIDRefused(t *testing.T) {
 		argv []string
 		want []string
 	}{
-		{"no such process", []string{"record", "--pid", "999999"}, []string{"there is no such process", "tasklist"}},
-		{"outside", []string{"record", "--pid", "999999", "--outside"}, []string{"--outside", "leave it away"}},
+		{"no such process", []string{"record", "--pid", "999999"},
+			[]string{"there is no such process", "tasklist"}},
+		{"outside", []string{"record", "--pid", "999999", "--outside"},
+			[]string{"--outside", "leave it away"}},
 		{"stack", []string{"stack", "999999"}, []string{"record --pid PID --duration 2s"}},
-		{"doctor, no such process", []string{"doctor", "--pid", "999999"}, []string{"there is no process 999999", "tasklist"}},
+		{"doctor, no such process", []string{"doctor", "--pid", "999999"},
+			[]string{"there is no process 999999", "tasklist"}},
 	} {
 		r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), c.argv...)
 		if all := r.stdout + r.stderr; r.code == 0 || !has(all, c.want...) {

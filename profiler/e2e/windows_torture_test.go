@@ -19,7 +19,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-var tortureTime = flag.Duration("torture", 15*time.Second, "length of the torture of locks on Windows runtimes")
+var tortureTime = flag.Duration("torture", 15*time.Second,
+	"length of the torture of locks on Windows runtimes")
 
 // tortured is a profiler for tests: the settings that select it.
 type tortured struct{ env, flags []string }
@@ -46,19 +47,23 @@ func TestWindowsProductHasNoMistakes(t *testing.T) {
 }
 
 // tortureKinds are the kinds of work of Torture.exe, by the method of each.
-var tortureKinds = []string{"Torture.Heap", "Torture.Loader", "Torture.Environ", "Torture.Tables", "Torture.Collect", "Torture.Compile"}
+var tortureKinds = []string{"Torture.Heap", "Torture.Loader", "Torture.Environ", "Torture.Tables",
+	"Torture.Collect", "Torture.Compile"}
 
 // Threads that use the locks of heap, loader, environment, function tables and the CLR are sampled as fast as
 // possible: the program ends as it does without a profiler.
 func TestWindowsTorture(t *testing.T) {
-	plain := run(t, time.Minute, []string{"SWHOST_LIMIT=40"}, wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Torture.exe"), "3")...)
+	plain := run(t, time.Minute, []string{"SWHOST_LIMIT=40"},
+		wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Torture.exe"), "3")...)
 	if plain.code != 7 {
 		t.Fatalf("without a profiler: exit code %d, output %q\n%s", plain.code, plain.stdout, plain.stderr)
 	}
-	samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"}, core222, "Torture.exe", fmt.Sprint(tortureTime.Seconds()))
+	samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"}, core222,
+		"Torture.exe", fmt.Sprint(tortureTime.Seconds()))
 	t.Logf("%d samples in %v\n%s", len(samples), *tortureTime, res.stderr)
 	if res.code != plain.code || res.stdout != plain.stdout {
-		t.Fatalf("exit code %d, output %q; without a profiler %d, %q", res.code, res.stdout, plain.code, plain.stdout)
+		t.Fatalf("exit code %d, output %q; without a profiler %d, %q", res.code,
+			res.stdout, plain.code, plain.stdout)
 	}
 	if want := int(5 * tortureTime.Seconds()); len(samples) < want {
 		t.Errorf("%d samples, want %d", len(samples), want)
@@ -83,11 +88,13 @@ const tortureDeadlock = 99
 // ever.
 func TestWindowsTortureDeadlocks(t *testing.T) {
 	for _, c := range []struct{ mistake, kind string }{
-		{"heap", "heap"}, {"loader", "loader"}, {"environment", "environment"}, {"lookup", "tables"}, {"threads", "loader"},
+		{"heap", "heap"}, {"loader", "loader"}, {"environment", "environment"},
+		{"lookup", "tables"}, {"threads", "loader"},
 	} {
 		t.Run(c.mistake, func(t *testing.T) {
 			p := torture(t, c.mistake)
-			res := runWindows(t, 30*time.Second, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", "20", c.kind)
+			res := runWindows(t, 30*time.Second, p.env, append(p.flags, "--rate", "1000"),
+				core222, "Torture.exe", "20", c.kind)
 			said := lineWith(res.stderr, "torture: deadlock")
 			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
 			if said == "" || res.code != tortureDeadlock {
@@ -97,7 +104,8 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		p := torture(t, "none")
-		res := runWindows(t, 30*time.Second, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", "3")
+		res := runWindows(t, 30*time.Second, p.env,
+			append(p.flags, "--rate", "1000"), core222, "Torture.exe", "3")
 		if res.code != 7 {
 			t.Errorf("exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
 		}
@@ -118,7 +126,8 @@ func TestWindowsSamplerEnded(t *testing.T) {
 			var res result
 			// on a loaded machine no suspension may be hit in a short run
 			for _, seconds := range []string{"3", "6", "12", "24"} {
-				res = runWindows(t, c.limit, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", seconds)
+				res = runWindows(t, c.limit, p.env, append(p.flags, "--rate", "1000"),
+					core222, "Torture.exe", seconds)
 				if lineWith(res.stderr, "torture: the sampler ends") != "" {
 					break
 				}
@@ -126,7 +135,8 @@ func TestWindowsSamplerEnded(t *testing.T) {
 			said := lineWith(res.stderr, "its sampler was ended")
 			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
 			if res.code != c.code || (said != "") != (c.code == 7) {
-				t.Errorf("want exit code %d, and told only then; output %q\n%s", c.code, res.stdout, res.stderr)
+				t.Errorf("want exit code %d, and told only then; output %q\n%s",
+					c.code, res.stdout, res.stderr)
 			}
 		})
 	}
@@ -174,7 +184,8 @@ var quirks = []struct {
 	name  string
 	match func(q *quirk) bool
 }{
-	{"epilog inside the prolog", func(q *quirk) bool { return q.rva-q.fn.Begin < uint32(q.info.Prolog) && q.ends() }},
+	{"epilog inside the prolog",
+		func(q *quirk) bool { return q.rva-q.fn.Begin < uint32(q.info.Prolog) && q.ends() }},
 	{"tail jump", (*quirk).leaves},
 	{"epilog of an entry without codes", func(q *quirk) bool { return q.info.Count == 0 && q.ends() }},
 	{"bnd ret", func(q *quirk) bool { return q.rest.End == epilog.Ret && q.rest.BND }},
@@ -246,5 +257,6 @@ func pictured(t *testing.T, code, info string) *pe.File {
 	for _, v := range []uint32{0x1000, 0x1000 + uint32(len(raw(code))), 0x2000} {
 		entry = binary.LittleEndian.AppendUint32(entry, v)
 	}
-	return pe.FromBlocks(pe.MachineAMD64, entry, []pe.Block{{RVA: 0x1000, Data: raw(code)}, {RVA: 0x2000, Data: raw(info)}})
+	return pe.FromBlocks(pe.MachineAMD64, entry,
+		[]pe.Block{{RVA: 0x1000, Data: raw(code)}, {RVA: 0x2000, Data: raw(info)}})
 }

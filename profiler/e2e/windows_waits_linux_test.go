@@ -24,8 +24,10 @@ func TestWindowsWaits(t *testing.T) {
 	need(t, single10)
 	dir := tempdir.New(t)
 	keep, report := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "w.json")
-	r := run(t, 3*time.Minute, []string{"SWHOST_LIMIT=120"}, wine(t, "seedwalk.exe", "waits", "--keep", windowsPath(keep), "--output", windowsPath(report), "--",
-		need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait)...)
+	r := run(t, 3*time.Minute, []string{"SWHOST_LIMIT=120"},
+		wine(t, "seedwalk.exe", "waits", "--keep", windowsPath(keep), "--output", windowsPath(report), "--",
+			need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"),
+			need(t, "out", "windows", "Waits.exe"), everyWindowsWait)...)
 	t.Log(r.stderr)
 	truth := truthOf(t, r.stdout, 43)
 	if r.code != 7 {
@@ -47,11 +49,14 @@ func TestWindowsWaitsPID(t *testing.T) {
 	dir := tempdir.New(t)
 	number, keep := filepath.Join(dir, "pid"), filepath.Join(dir, "run.nettrace")
 	p := startIn(t, []string{"SWHOST_LIMIT=120", "SWHOST_PID=" + windowsPath(number)},
-		wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait, "pause")...)
+		wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"),
+			everyWindowsWait, "pause")...)
 	p.until("ready")
 	pid := strings.TrimSpace(readFile(t, number))
-	tool := start(t, program(t, need(t, "out", "windows", "seedwalk.exe"), "waits", "--pid", pid, "--duration", "20s", "--follow", "--format", "json", "--keep", windowsPath(keep))...)
-	until(t, "the sessions are there", func() bool { st, err := os.Stat(keep); return err == nil && st.Size() > 0 })
+	tool := start(t, program(t, need(t, "out", "windows", "seedwalk.exe"), "waits", "--pid", pid,
+		"--duration", "20s", "--follow", "--format", "json", "--keep", windowsPath(keep))...)
+	until(t, "the sessions are there",
+		func() bool { st, err := os.Stat(keep); return err == nil && st.Size() > 0 })
 	time.Sleep(500 * time.Millisecond)
 	p.say("go")
 	output := strings.Join(p.until("done"), "\n")
@@ -82,7 +87,8 @@ func isNear(addr, output string) bool {
 	n, err := strconv.ParseInt(addr, 0, 64)
 	for line := range strings.Lines(output) {
 		noted, ok := strings.CutPrefix(strings.TrimSpace(line), "through ")
-		if at, bad := strconv.ParseInt(strings.TrimPrefix(noted, "0x"), 16, 64); ok && bad == nil && err == nil && max(at-n, n-at) < size {
+		if at, bad := strconv.ParseInt(strings.TrimPrefix(noted, "0x"), 16, 64); ok && bad == nil &&
+			err == nil && max(at-n, n-at) < size {
 			return true
 		}
 	}
@@ -113,9 +119,11 @@ func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string
 		t.Error(p)
 	}
 	if result.Unnamed > native || a.Counts.Lost > 0 {
-		t.Errorf("%d of %d frames have no name, %d of them native, %d events are lost", result.Unnamed, result.Frames, native, a.Counts.Lost)
+		t.Errorf("%d of %d frames have no name, %d of them native, %d events are lost", result.Unnamed,
+			result.Frames, native, a.Counts.Lost)
 	}
-	t.Logf("%d of %d waits, %d of %d frames named; %d waits in all", result.Found, len(truth), result.Frames-result.Unnamed, result.Frames, len(a.Waits))
+	t.Logf("%d of %d waits, %d of %d frames named; %d waits in all", result.Found, len(truth),
+		result.Frames-result.Unnamed, result.Frames, len(a.Waits))
 }
 
 // everyWindowsWait leaves out what the trimmed framework lacks: Interrupt, and Semaphore, which an event
@@ -141,9 +149,13 @@ func TestWindowsEvents(t *testing.T) {
 	file, trace := filepath.Join(dir, "out.json"), filepath.Join(dir, "run.nettrace")
 	need(t, single10)
 	env := []string{"SWHOST_LIMIT=120", "DOTNET_EnableEventPipe=1",
-		"DOTNET_EventPipeOutputPath=" + windowsPath(trace), "DOTNET_EventPipeConfig=Microsoft-Windows-DotNETRuntime:40000004000:5"}
-	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler", need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", everyEvent, "--wait-min", "0",
-		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait+",deeper,memory")
+		"DOTNET_EventPipeOutputPath=" + windowsPath(trace),
+		"DOTNET_EventPipeConfig=Microsoft-Windows-DotNETRuntime:40000004000:5"}
+	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler",
+		need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", everyEvent, "--wait-min", "0",
+		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"),
+		need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"),
+		everyWindowsWait+",deeper,memory")
 	r := run(t, 3*time.Minute, env, argv...)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
 	if err != nil || len(truth) < 43 || r.code != 7 {

@@ -53,7 +53,8 @@ type process struct {
 }
 
 func newProcess() process {
-	return process{threads: make([]C.struct_sw_thread, C.SW_THREADS), name: make([]byte, 4096), module: make([]byte, 4096)}
+	return process{threads: make([]C.struct_sw_thread, C.SW_THREADS),
+		name: make([]byte, 4096), module: make([]byte, 4096)}
 }
 
 func (h *process) PID() uint64                 { return uint64(os.Getpid()) }
@@ -93,8 +94,9 @@ func (h *process) Threads(buf []agent.Thread) []agent.Thread {
 	for i := range h.threads[:n] {
 		t := &h.threads[i]
 		buf = append(buf, agent.Thread{
-			Thread: clr.Thread{ID: clr.ThreadID(t.thread_id), TID: uint64(t.tid), StackLow: uint64(t.stack_low), StackHigh: uint64(t.stack_high)},
-			Name:   C.GoString(&t.name[0]),
+			Thread: clr.Thread{ID: clr.ThreadID(t.thread_id), TID: uint64(t.tid),
+				StackLow: uint64(t.stack_low), StackHigh: uint64(t.stack_high)},
+			Name: C.GoString(&t.name[0]),
 		})
 	}
 	return buf

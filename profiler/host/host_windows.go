@@ -57,7 +57,8 @@ func (h *host) modules() []live.Loaded {
 	var out []live.Loaded
 	for i := range max(n, 0) {
 		m := &h.loaded[i]
-		out = append(out, live.Loaded{Base: uint64(m.base), Size: uint32(m.size), Stamp: uint32(m.stamp), Path: C.GoString(&m.path[0])})
+		out = append(out, live.Loaded{Base: uint64(m.base), Size: uint32(m.size), Stamp: uint32(m.stamp),
+			Path: C.GoString(&m.path[0])})
 	}
 	return out
 }

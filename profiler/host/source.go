@@ -58,7 +58,8 @@ func (h *process) ilAt(f clr.FunctionID, addr uint64) (il uint32, ok bool) {
 	var begin C.uint64_t
 	var count C.uint32_t
 	for range 2 {
-		hr := clr.HRESULT(C.sw_il_map(C.uint64_t(f), C.uint64_t(addr), &begin, &m.room[0], C.uint32_t(len(m.room)), &count))
+		hr := clr.HRESULT(C.sw_il_map(C.uint64_t(f), C.uint64_t(addr), &begin, &m.room[0],
+			C.uint32_t(len(m.room)), &count))
 		if hr.Failed() || count == 0 || count > maxMap {
 			return 0, false
 		}

@@ -62,7 +62,8 @@ func run(t *testing.T, program string) string {
 	t.Helper()
 	needs.Command(t, "gcc")
 	exe := filepath.Join(tempdir.New(t), program)
-	must.Run(t, exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/"+program+".c", "-lpthread"))
+	must.Run(t, exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe,
+		"testdata/"+program+".c", "-lpthread"))
 	out := must.Run(t, exec.Command(exe))
 	if strings.HasPrefix(out, "refused") {
 		t.Skip("SKIPPED-CHECK: the system does not let a process read its own memory by process_vm_readv")

@@ -31,15 +31,20 @@ type window struct {
 var windows = []window{
 	{"linux", "gcc", "objdump",
 		[]string{"capture_linux.c", "threads.c", "threads_linux.c", "sampler_linux.c", "info.c"},
-		[]string{"on_signal", "record", "sw_ask", "sw_await", "sw_snapshot", "sw_function_at", "sw_thread_alive", "sw_window_leave", "sw_wait_note", "sw_resume_runtime"},
+		[]string{"on_signal", "record", "sw_ask", "sw_await", "sw_snapshot", "sw_function_at",
+			"sw_thread_alive", "sw_window_leave", "sw_wait_note", "sw_resume_runtime"},
 		// The file with a silent thread's pending signals is read without stdio's locks; snprintf of a number
 		// into a buffer takes none.
-		[]string{"memcpy", "memset", "syscall", "getpid", "getuid", "sigaltstack", "__errno_location", "__libc_current_sigrtmin", "snprintf", "open", "open64", "read", "close", "strstr", "strtoull"},
+		[]string{"memcpy", "memset", "syscall", "getpid", "getuid", "sigaltstack", "__errno_location",
+			"__libc_current_sigrtmin", "snprintf", "open", "open64", "read", "close", "strstr", "strtoull"},
 		[]string{"sw_snapshot", "sw_function_at", "sw_function_from_ip", "sw_resume_runtime"}},
 	{"windows", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-objdump",
-		[]string{"capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c", "loader_windows.c", "held_windows.c", "watchdog_windows.c", "info.c"},
-		[]string{"fault", "record", "sw_suspend", "sw_context", "sw_snapshot", "sw_function_at", "sw_resume", "sw_now_ns", "sw_watch_begin", "sw_watch_end"},
-		[]string{"memcpy", "SuspendThread", "ResumeThread", "GetThreadContext", "GetExitCodeThread", "QueryPerformanceCounter", "QueryPerformanceFrequency"},
+		[]string{"capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c",
+			"loader_windows.c", "held_windows.c", "watchdog_windows.c", "info.c"},
+		[]string{"fault", "record", "sw_suspend", "sw_context", "sw_snapshot", "sw_function_at", "sw_resume",
+			"sw_now_ns", "sw_watch_begin", "sw_watch_end"},
+		[]string{"memcpy", "SuspendThread", "ResumeThread", "GetThreadContext", "GetExitCodeThread",
+			"QueryPerformanceCounter", "QueryPerformanceFrequency"},
 		[]string{"sw_snapshot", "sw_function_at", "sw_function_from_ip"}},
 }
 
@@ -113,7 +118,8 @@ func (w *window) compile(t *testing.T, dir, file string) string {
 	run := func(name string, args ...string) string {
 		return must.Run(t, exec.Command(name, args...))
 	}
-	run(w.cc, "-std=gnu11", "-O2", "-ffunction-sections", "-fno-optimize-sibling-calls", "-c", "-o", object, filepath.Join(dir, file))
+	run(w.cc, "-std=gnu11", "-O2", "-ffunction-sections", "-fno-optimize-sibling-calls", "-c", "-o",
+		object, filepath.Join(dir, file))
 	return run(w.objdump, "-dr", "--no-show-raw-insn", object)
 }
 

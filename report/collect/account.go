@@ -116,7 +116,8 @@ type account struct {
 // newAccount collects the CPU samples of a process. The first of stacks are those of p.stacks; others
 // have no CPU time.
 func newAccount(p *Process, stacks []export.Stack) *account {
-	a := &account{p: p, sets: map[uint64]*sampleSet{}, usages: map[uint64]usage{}, kernel: map[uint64]uint64{}}
+	a := &account{p: p, sets: map[uint64]*sampleSet{},
+		usages: map[uint64]usage{}, kernel: map[uint64]uint64{}}
 	var all sampleSet
 	for i := range stacks {
 		if stacks[i].CPUNanos <= 0 {
@@ -252,7 +253,8 @@ func (b *builder) account(p *Process, first int) {
 	b.kernelTime(a, first)
 	if p.clock == nil {
 		if len(p.usages) > 0 || b.p.Stats.CPU != nil {
-			b.p.Stats.Notes = append(b.p.Stats.Notes, fmt.Sprintf("process %d (%s): its processor clock is unknown, so time without samples is not shown", p.PID, p.Name))
+			b.p.Stats.Notes = append(b.p.Stats.Notes,
+				fmt.Sprintf("process %d (%s): its processor clock is unknown, so time without samples is not shown", p.PID, p.Name))
 		}
 		return
 	}
@@ -284,7 +286,8 @@ func (b *builder) kernelTime(a *account, first int) {
 func (b *builder) notSampled(a *account) {
 	for cause, nanos := range a.missing {
 		if nanos > 0 {
-			b.unlocated(b.noThread(), nanos, export.ClassUnsampled, "["+export.Causes[cause]+"]", export.NotSampled)
+			b.unlocated(b.noThread(), nanos, export.ClassUnsampled,
+				"["+export.Causes[cause]+"]", export.NotSampled)
 		}
 	}
 }

@@ -22,7 +22,8 @@ func clocked(samples map[uint64]int, usages ...*wire.Usage) *Process {
 	p.Take(&wire.Hello{PID: 7, RateMilliHz: 100_000})
 	for tid := uint64(1); tid < 1000; tid++ {
 		for range samples[tid] {
-			p.Take(&wire.Sample{TID: tid, TimeUnixNano: 5, WallNanos: period, CPUNanos: period, Frames: []wire.Frame{{Kind: unwind.KindNative, Flags: wire.FrameExact, IP: tid}}})
+			p.Take(&wire.Sample{TID: tid, TimeUnixNano: 5, WallNanos: period, CPUNanos: period,
+				Frames: []wire.Frame{{Kind: unwind.KindNative, Flags: wire.FrameExact, IP: tid}}})
 		}
 	}
 	for _, u := range usages {
@@ -70,42 +71,65 @@ func TestAccount(t *testing.T) {
 		usages  []*wire.Usage
 		want    map[string]uint64 // milliseconds
 	}{
-		{"scaled to each thread's clock", map[uint64]int{1: 50, 2: 50}, []*wire.Usage{usageOf(1, 1000, 0, 0), usageOf(2, 400, 0, 0), usageOf(0, 1400, 0, 0)},
+		{"scaled to each thread's clock", map[uint64]int{1: 50, 2: 50},
+			[]*wire.Usage{usageOf(1, 1000, 0, 0), usageOf(2, 400, 0, 0), usageOf(0, 1400, 0, 0)},
 			map[string]uint64{one: 1000, two: 400}},
-		{"the kernel's part", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 1000, 300, 0), usageOf(0, 1000, 0, 0)},
+		{"the kernel's part", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(1, 1000, 300, 0), usageOf(0, 1000, 0, 0)},
 			map[string]uint64{one: 700, export.KernelTime: 300}},
-		{"more in the kernel than there is", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 1000, 5000, 0), usageOf(0, 1000, 0, 0)},
+		{"more in the kernel than there is", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(1, 1000, 5000, 0), usageOf(0, 1000, 0, 0)},
 			map[string]uint64{one: 0, export.KernelTime: 1000}},
-		{"causes", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 10, 0, wire.CauseShort), usageOf(3, 20, 0, wire.CauseUnproven),
-			usageOf(4, 30, 9, wire.CauseStartup), usageOf(5, 40, 0, wire.CauseNoRoom), usageOf(6, 50, 0, wire.CauseTool), usageOf(7, 60, 0, 77), usageOf(0, 715, 0, wire.CauseStartup)},
-			map[string]uint64{one: 500, "[short threads]": 10, "[before the proof]": 20, "[start-up]": 35, "[no room]": 40, "[tool too slow]": 110}},
-		{"a cause of a thread that has samples is none", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 600, 0, wire.CauseNoRoom), usageOf(0, 600, 0, 0)},
+		{"causes", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 10, 0, wire.CauseShort),
+				usageOf(3, 20, 0, wire.CauseUnproven),
+				usageOf(4, 30, 9, wire.CauseStartup), usageOf(5, 40, 0, wire.CauseNoRoom),
+				usageOf(6, 50, 0, wire.CauseTool), usageOf(7, 60, 0, 77),
+				usageOf(0, 715, 0, wire.CauseStartup)},
+			map[string]uint64{one: 500, "[short threads]": 10, "[before the proof]": 20, "[start-up]": 35,
+				"[no room]": 40, "[tool too slow]": 110}},
+		{"a cause of a thread that has samples is none", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(1, 600, 0, wire.CauseNoRoom), usageOf(0, 600, 0, 0)},
 			map[string]uint64{one: 600}},
-		{"watched and not watched time of one thread", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 100, 0, wire.CauseStartup), usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)},
+		{"watched and not watched time of one thread", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(1, 100, 0, wire.CauseStartup),
+				usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)},
 			map[string]uint64{one: 500, "[start-up]": 100}},
-		{"a busy thread without samples", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 200, 0, 0), usageOf(0, 700, 0, 0)},
+		{"a busy thread without samples", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 200, 0, 0), usageOf(0, 700, 0, 0)},
 			map[string]uint64{one: 500, "[tool too slow]": 200}},
-		{"a busy thread with too few samples", map[uint64]int{1: 50, 2: 3}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 5071, 0, 0), usageOf(0, 5571, 0, 0)},
+		{"a busy thread with too few samples", map[uint64]int{1: 50, 2: 3},
+			[]*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 5071, 0, 0), usageOf(0, 5571, 0, 0)},
 			map[string]uint64{one: 500, two: 120, "[tool too slow]": 4951}},
-		{"too few by what most samples stand for", map[uint64]int{1: 50, 2: 12, 3: 3}, []*wire.Usage{usageOf(1, 1000, 0, 0), usageOf(2, 100, 0, 0), usageOf(3, 500, 0, 0), usageOf(0, 1600, 0, 0)},
+		{"too few by what most samples stand for", map[uint64]int{1: 50, 2: 12, 3: 3},
+			[]*wire.Usage{usageOf(1, 1000, 0, 0), usageOf(2, 100, 0, 0),
+				usageOf(3, 500, 0, 0), usageOf(0, 1600, 0, 0)},
 			map[string]uint64{one: 1000, two: 100, three: 240, "[tool too slow]": 260}},
 		{"the remainder", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(0, 800, 0, 0)},
 			map[string]uint64{one: 500, "[short threads]": 300}},
 		{"short threads together", short, append(shorts, usageOf(1, 500, 0, 0), usageOf(0, 1000, 0, 0)),
 			map[string]uint64{one: 500, "unknown code at 0x64": 20}},
-		{"short threads without samples", map[uint64]int{1: 50}, append(shorts, usageOf(1, 500, 0, 0), usageOf(0, 1000, 0, 0)),
+		{"short threads without samples", map[uint64]int{1: 50},
+			append(shorts, usageOf(1, 500, 0, 0), usageOf(0, 1000, 0, 0)),
 			map[string]uint64{one: 500, "[short threads]": 500}},
-		{"no sample at all", nil, []*wire.Usage{usageOf(1, 150, 0, 0), usageOf(2, 50, 10, wire.CauseStartup), usageOf(0, 230, 0, 0)},
+		{"no sample at all", nil,
+			[]*wire.Usage{usageOf(1, 150, 0, 0),
+				usageOf(2, 50, 10, wire.CauseStartup), usageOf(0, 230, 0, 0)},
 			map[string]uint64{"[tool too slow]": 150, "[start-up]": 50, "[short threads]": 30}},
-		{"the process's clock alone, more than the samples", map[uint64]int{1: 50, 2: 10}, []*wire.Usage{usageOf(0, 700, 0, wire.CauseTool)},
+		{"the process's clock alone, more than the samples", map[uint64]int{1: 50, 2: 10},
+			[]*wire.Usage{usageOf(0, 700, 0, wire.CauseTool)},
 			map[string]uint64{one: 500, two: 100, "[tool too slow]": 100}},
-		{"the process's clock alone, less than the samples", map[uint64]int{1: 50, 2: 10}, []*wire.Usage{usageOf(0, 300, 0, 0)},
+		{"the process's clock alone, less than the samples", map[uint64]int{1: 50, 2: 10},
+			[]*wire.Usage{usageOf(0, 300, 0, 0)},
 			map[string]uint64{one: 250, two: 50}},
-		{"a thread without a clock", map[uint64]int{1: 50, 2: 10}, []*wire.Usage{usageOf(1, 600, 0, 0), usageOf(0, 700, 0, 0)},
+		{"a thread without a clock", map[uint64]int{1: 50, 2: 10},
+			[]*wire.Usage{usageOf(1, 600, 0, 0), usageOf(0, 700, 0, 0)},
 			map[string]uint64{one: 600, two: 100}},
-		{"the process's clock of the end counts", map[uint64]int{1: 50}, []*wire.Usage{usageOf(0, 99, 0, 0), usageOf(1, 500, 0, 0), usageOf(0, 500, 0, 0)},
+		{"the process's clock of the end counts", map[uint64]int{1: 50},
+			[]*wire.Usage{usageOf(0, 99, 0, 0), usageOf(1, 500, 0, 0), usageOf(0, 500, 0, 0)},
 			map[string]uint64{one: 500}},
-		{"a thread ID given again", map[uint64]int{3: 50}, []*wire.Usage{usageOf(3, 100, 0, 0), usageOf(3, 400, 100, 0), usageOf(0, 500, 0, 0)},
+		{"a thread ID given again", map[uint64]int{3: 50},
+			[]*wire.Usage{usageOf(3, 100, 0, 0), usageOf(3, 400, 100, 0), usageOf(0, 500, 0, 0)},
 			map[string]uint64{three: 400, export.KernelTime: 100}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,7 +149,8 @@ func TestAccount(t *testing.T) {
 			}
 			cpu := p.Stats.CPU
 			if sum != cpu.Process || cpu.Profile+missing != cpu.Process {
-				t.Errorf("%d in the profile and %d not sampled, sum %d, of %d", cpu.Profile, missing, sum, cpu.Process)
+				t.Errorf("%d in the profile and %d not sampled, sum %d, of %d",
+					cpu.Profile, missing, sum, cpu.Process)
 			}
 			if err := p.Check(); err != nil {
 				t.Error(err)
@@ -137,33 +162,40 @@ func TestAccount(t *testing.T) {
 // Without the clock of the process no time is invented.
 func TestAccountUnknown(t *testing.T) {
 	p, leaves := accounted(clocked(map[uint64]int{1: 50, 2: 3}))
-	if p.Stats.CPU != nil || len(p.Stacks) != 2 || leaves["unknown code at 0x1"] != 500*ms || len(p.Stats.Notes) != 0 {
+	if p.Stats.CPU != nil || len(p.Stacks) != 2 || leaves["unknown code at 0x1"] != 500*ms ||
+		len(p.Stats.Notes) != 0 {
 		t.Errorf("an old stream: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
 	}
-	p, leaves = accounted(clocked(map[uint64]int{1: 50}, usageOf(1, 700, 0, 0), usageOf(2, 300, 0, wire.CauseShort)))
-	if p.Stats.CPU != nil || len(p.Stacks) != 1 || leaves["unknown code at 0x1"] != 700*ms || len(p.Stats.Notes) != 1 {
+	p, leaves = accounted(clocked(map[uint64]int{1: 50}, usageOf(1, 700, 0, 0),
+		usageOf(2, 300, 0, wire.CauseShort)))
+	if p.Stats.CPU != nil || len(p.Stacks) != 1 || leaves["unknown code at 0x1"] != 700*ms ||
+		len(p.Stats.Notes) != 1 {
 		t.Errorf("clocks of threads alone: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
 	}
 }
 
 // Each of several processes has its own sum below its own root, and the reported clock is the worst.
 func TestAccountOfTwo(t *testing.T) {
-	one, two := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)), clocked(map[uint64]int{1: 10}, usageOf(0, 150, 0, wire.CauseStartup))
+	one, two := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)),
+		clocked(map[uint64]int{1: 10}, usageOf(0, 150, 0, wire.CauseStartup))
 	two.PID = 8
-	for key, value := range map[string]uint64{"clock_random": 1, "clock_kept": 7, "clock_rejected": 3, "clock_late_ns": 5} {
+	for key, value := range map[string]uint64{"clock_random": 1, "clock_kept": 7,
+		"clock_rejected": 3, "clock_late_ns": 5} {
 		one.Take(&wire.Stats{Key: wire.StatEngine + key, Value: value})
 	}
 	two.Take(&wire.Stats{Key: wire.StatEngine + "clock_perf", Value: 1})
 	p, leaves := accounted(one, two)
 	want := export.CPUTime{Process: 750 * int64(ms), Profile: 600 * int64(ms)}
-	if got := p.Stats.CPU; got.Process != want.Process || got.Profile != want.Profile || leaves["[short threads]"] != 100*ms || leaves["[start-up]"] != 50*ms {
+	if got := p.Stats.CPU; got.Process != want.Process || got.Profile != want.Profile ||
+		leaves["[short threads]"] != 100*ms || leaves["[start-up]"] != 50*ms {
 		t.Errorf("%+v %v", got, leaves)
 	}
 	if c := p.Stats.Clock; *c != (export.Clock{Kind: export.ClockRandom, LateP90: 5, Hits: 10, Rejected: 3}) {
 		t.Errorf("%+v", c)
 	}
 	for i := range p.Stacks {
-		if name := p.Frames[p.Stacks[i].Frames[len(p.Stacks[i].Frames)-1]].Name; name != "process app (7)" && name != "process app (8)" {
+		if name := p.Frames[p.Stacks[i].Frames[len(p.Stacks[i].Frames)-1]].Name; name != "process app (7)" &&
+			name != "process app (8)" {
 			t.Errorf("stack %d has no root", i)
 		}
 	}
@@ -172,7 +204,8 @@ func TestAccountOfTwo(t *testing.T) {
 // A process whose samples come in two streams, one after the other, is one process with one set of threads,
 // with and without another process.
 func TestTwoStreamsOfOne(t *testing.T) {
-	streams := []*Process{clocked(map[uint64]int{1: 10, 2: 10}, usageOf(0, 200, 0, 0)), clocked(map[uint64]int{2: 10, 3: 10}, usageOf(0, 200, 0, 0))}
+	streams := []*Process{clocked(map[uint64]int{1: 10, 2: 10}, usageOf(0, 200, 0, 0)),
+		clocked(map[uint64]int{2: 10, 3: 10}, usageOf(0, 200, 0, 0))}
 	other := clocked(map[uint64]int{1: 10}, usageOf(0, 100, 0, 0))
 	other.PID = 8
 	for _, c := range []struct {
@@ -188,7 +221,8 @@ func TestTwoStreamsOfOne(t *testing.T) {
 				roots++
 			}
 		}
-		if len(p.Threads) != c.threads || roots != c.roots || p.Stats.CPU.Process != c.process*int64(ms) || (p.PID == 7) != (c.roots == 0) {
+		if len(p.Threads) != c.threads || roots != c.roots || p.Stats.CPU.Process != c.process*int64(ms) ||
+			(p.PID == 7) != (c.roots == 0) {
 			t.Errorf("%s: threads %v, %d roots, PID %d, %+v", c.name, p.Threads, roots, p.PID, p.Stats.CPU)
 		}
 	}
@@ -197,7 +231,8 @@ func TestTwoStreamsOfOne(t *testing.T) {
 // Impossible times are bounded, and there is no division by zero.
 func TestAccountHostile(t *testing.T) {
 	const most = 1<<64 - 1
-	p := clocked(map[uint64]int{1: 2}, &wire.Usage{TID: 1, CPUNanos: most, KernelNanos: most}, &wire.Usage{TID: 2, CPUNanos: most, Cause: 255}, &wire.Usage{CPUNanos: most, Cause: 9})
+	p := clocked(map[uint64]int{1: 2}, &wire.Usage{TID: 1, CPUNanos: most, KernelNanos: most},
+		&wire.Usage{TID: 2, CPUNanos: most, Cause: 255}, &wire.Usage{CPUNanos: most, Cause: 9})
 	for i := range uint64(300) {
 		p.Take(&wire.Sample{TID: 3, CPUNanos: most, Frames: []wire.Frame{{IP: i}}})
 		p.Take(&wire.Sample{TID: 4, CPUNanos: most})
@@ -256,11 +291,14 @@ func TestDropped(t *testing.T) {
 		total
 		count, sum int64
 	}{
-		{total{export.EventAllocation, "A"}, 14, 1401}, {total{export.EventAllocation, "B"}, 1, 7}, {total{export.EventAllocation, long}, 2, 14},
-		{total{export.EventAllocation, "none"}, 2, 50}, {total{export.EventAllocation, otherTypes}, 1, 60}, {total{export.EventException, "A"}, 7, 0},
+		{total{export.EventAllocation, "A"}, 14, 1401}, {total{export.EventAllocation, "B"}, 1, 7},
+		{total{export.EventAllocation, long}, 2, 14},
+		{total{export.EventAllocation, "none"}, 2, 50}, {total{export.EventAllocation, otherTypes}, 1, 60},
+		{total{export.EventException, "A"}, 7, 0},
 	} {
 		if counts[c.total] != c.count || sums[c.total] != c.sum {
-			t.Errorf("%v: %d events, %d bytes, want %d and %d", c.total, counts[c.total], sums[c.total], c.count, c.sum)
+			t.Errorf("%v: %d events, %d bytes, want %d and %d", c.total, counts[c.total],
+				sums[c.total], c.count, c.sum)
 		}
 	}
 	if s := b.p.Stacks[0].Sum; s < 300+740 || s > 300+760 {
@@ -270,7 +308,8 @@ func TestDropped(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	notes := strings.Join(b.p.Stats.Notes, "\n")
-	if !strings.Contains(notes, "the stacks of 19 events were dropped") || !strings.Contains(notes, "at most: A 0.0 MB, (other types) 0.0 MB") {
+	if !strings.Contains(notes, "the stacks of 19 events were dropped") ||
+		!strings.Contains(notes, "at most: A 0.0 MB, (other types) 0.0 MB") {
 		t.Error(notes)
 	}
 	if err := b.p.Check(); err != nil {

@@ -58,7 +58,8 @@ type threadKey struct {
 }
 
 func newBuilder(all []*Process) *builder {
-	return &builder{p: &export.Profile{Stats: export.Stats{Gaps: map[string]int64{}}}, tries: map[string]int64{},
+	return &builder{p: &export.Profile{Stats: export.Stats{Gaps: map[string]int64{}}},
+		tries: map[string]int64{},
 		roots: map[processKey]int32{}, threads: map[threadKey]int{},
 		several: slices.ContainsFunc(all, func(p *Process) bool { return p.id() != all[0].id() })}
 }
@@ -103,7 +104,8 @@ func (b *builder) process(p *Process) {
 	b.modules, b.frames = int32(len(b.p.Modules)), int32(len(b.p.Frames))
 	for i := range p.modules {
 		m := &p.modules[i]
-		b.p.Modules = append(b.p.Modules, export.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End})
+		b.p.Modules = append(b.p.Modules,
+			export.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End})
 	}
 	single := p.singleFile()
 	for i := range p.frames {
@@ -133,7 +135,9 @@ func (b *builder) rootOf(p *Process) {
 	if !known {
 		root = int32(len(b.p.Frames))
 		b.roots[p.id()] = root
-		b.p.Frames = append(b.p.Frames, export.Frame{Name: fmt.Sprintf("process %s (%d)", p.Name, p.PID), ModuleIndex: -1, Class: export.ClassNative})
+		b.p.Frames = append(b.p.Frames,
+			export.Frame{Name: fmt.Sprintf("process %s (%d)", p.Name, p.PID),
+				ModuleIndex: -1, Class: export.ClassNative})
 	}
 	b.root = []int32{root}
 }
@@ -194,13 +198,19 @@ func (b *builder) stats(p *Process) {
 		s.Notes = append(s.Notes, line)
 	}
 	if p.overflow > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("process %d has more than %d different stacks: %d samples were left out", p.PID, maxStacks, p.overflow))
+		s.Notes = append(s.Notes,
+			fmt.Sprintf("process %d has more than %d different stacks: %d samples were left out",
+				p.PID, maxStacks, p.overflow))
 	}
 	if n := p.counters[wire.StatDenied]; n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s not taken: the system refused to suspend the thread", p.PID, counted(int64(n), "sample")))
+		s.Notes = append(s.Notes,
+			fmt.Sprintf("process %d: %s not taken: the system refused to suspend the thread",
+				p.PID, counted(int64(n), "sample")))
 	}
 	if n := p.counters[wire.StatHeld]; n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s of threads that a collection or a debugger had already suspended", p.PID, counted(int64(n), "sample")))
+		s.Notes = append(s.Notes,
+			fmt.Sprintf("process %d: %s of threads that a collection or a debugger had already suspended",
+				p.PID, counted(int64(n), "sample")))
 	}
 	b.sampled(p)
 	b.end = max(b.end, p.last)
@@ -216,7 +226,8 @@ func (b *builder) finish(info *Info) {
 	s.Suspended = quantiles(&b.hold)
 	s.Way, s.WayWhy, s.Empty, s.ExitNote = info.Way, info.WayWhy, info.Empty, info.ExitNote
 	if s.Counters != nil && b.handler.Count() > 0 {
-		s.Counters["still_p50_ns"], s.Counters["still_p99_ns"] = int64(b.handler.Quantile(0.5)), int64(b.handler.Quantile(0.99))
+		s.Counters["still_p50_ns"], s.Counters["still_p99_ns"] = int64(b.handler.Quantile(0.5)),
+			int64(b.handler.Quantile(0.99))
 	}
 	for i := range b.parts {
 		if b.parts[i].Count() > 0 {
@@ -228,7 +239,8 @@ func (b *builder) finish(info *Info) {
 		s.Tries = append(s.Tries, export.Tries{Verdict: verdict, Result: result, Count: n})
 	}
 	slices.SortFunc(s.Tries, func(a, b export.Tries) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Result, b.Result))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Verdict, b.Verdict),
+			cmp.Compare(a.Result, b.Result))
 	})
 	if b.end > 0 {
 		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
@@ -241,7 +253,8 @@ func (b *builder) finish(info *Info) {
 		s.Notes = append(s.Notes, line)
 	}
 	if hidesInlined(b.p) {
-		s.Notes = append(s.Notes, "time of inlined methods is that of their callers: record --inlines shows them, or DOTNET_RichDebugInfo=1 in the program's environment")
+		s.Notes = append(s.Notes,
+			"time of inlined methods is that of their callers: record --inlines shows them, or DOTNET_RichDebugInfo=1 in the program's environment")
 	}
 	slices.Sort(s.Notes)
 	s.Notes = slices.Compact(s.Notes)

@@ -56,7 +56,8 @@ func (p *Process) drop(m *wire.Dropped) {
 	if _, ok := p.drops[key]; !ok && len(p.drops) >= maxDrops {
 		return // no probe has as many places
 	}
-	p.drops[key] = &wire.Dropped{Kind: m.Kind, Name: m.Name, Count: min(m.Count, maxNanos), Bytes: min(m.Bytes, maxNanos)}
+	p.drops[key] = &wire.Dropped{Kind: m.Kind, Name: m.Name, Count: min(m.Count, maxNanos),
+		Bytes: min(m.Bytes, maxNanos)}
 }
 
 // addDropped adds the dropped events of a process to its stacks. first is its first stack.
@@ -118,14 +119,17 @@ func (b *builder) withoutStack(d *wire.Dropped) {
 		name = otherTypes
 	}
 	b.p.Threads = append(b.p.Threads, export.Thread{Name: "(events without a stack)"})
-	b.p.Stacks = append(b.p.Stacks, export.Stack{Thread: len(b.p.Threads) - 1, Frames: slices.Clone(b.root), Count: int64(d.Count), Sum: int64(d.Bytes),
-		Gap: gapDropped, Event: exported[d.Kind], Type: name})
+	b.p.Stacks = append(b.p.Stacks,
+		export.Stack{Thread: len(b.p.Threads) - 1, Frames: slices.Clone(b.root),
+			Count: int64(d.Count), Sum: int64(d.Bytes),
+			Gap: gapDropped, Event: exported[d.Kind], Type: name})
 }
 
 // dropNote reports which values are estimates, and the bounds of the error.
 func dropNote(pid int, all []*wire.Dropped) string {
 	slices.SortFunc(all, func(x, y *wire.Dropped) int {
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Count, x.Count), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes),
+			cmp.Compare(y.Count, x.Count), cmp.Compare(x.Name, y.Name))
 	})
 	total := int64(0)
 	var bounds []string
@@ -165,12 +169,15 @@ func (b *builder) sampledNote(p *Process, first int) {
 			sums[s.Type] += s.Sum
 		}
 	}
-	types := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(cmp.Compare(sums[y], sums[x]), cmp.Compare(x, y)) })
+	types := slices.SortedFunc(maps.Keys(counts),
+		func(x, y string) int { return cmp.Or(cmp.Compare(sums[y], sums[x]), cmp.Compare(x, y)) })
 	var bounds []string
 	for _, name := range types[:min(len(types), listedDrops)] {
-		bounds = append(bounds, fmt.Sprintf("%s %.0f %%", name, math.Ceil(300/math.Sqrt(float64(max(1, counts[name]))))))
+		bounds = append(bounds, fmt.Sprintf("%s %.0f %%", name,
+			math.Ceil(300/math.Sqrt(float64(max(1, counts[name]))))))
 	}
 	if bounds != nil {
-		b.p.Stats.Notes = append(b.p.Stats.Notes, fmt.Sprintf("process %d: this runtime samples allocations at random. The bytes of a type can be off by at most (997 of 1,000 times): %s", p.PID, strings.Join(bounds, ", ")))
+		b.p.Stats.Notes = append(b.p.Stats.Notes,
+			fmt.Sprintf("process %d: this runtime samples allocations at random. The bytes of a type can be off by at most (997 of 1,000 times): %s", p.PID, strings.Join(bounds, ", ")))
 	}
 }

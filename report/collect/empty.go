@@ -33,7 +33,8 @@ func (p *Process) idle() string {
 	case !engine, strings.HasPrefix(p.farewell, "the process ended"):
 		return ""
 	}
-	return fmt.Sprintf("%swas looked at %d times, and none of its threads ran or could be read", where, rounds)
+	return fmt.Sprintf("%swas looked at %d times, and none of its threads ran or could be read",
+		where, rounds)
 }
 
 // unsampled describes how much processor time a process without samples has used, and why
@@ -51,7 +52,8 @@ func (p *Process) unsampled() string {
 			causes = append(causes, export.Causes[cause]+" "+roundTime(time.Duration(nanos)))
 		}
 	}
-	return fmt.Sprintf("used %s of processor time, and none of it was sampled: %s", roundTime(used), strings.Join(causes, ", "))
+	return fmt.Sprintf("used %s of processor time, and none of it was sampled: %s",
+		roundTime(used), strings.Join(causes, ", "))
 }
 
 // roundTime formats a time with the precision that a reader needs.

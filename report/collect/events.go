@@ -62,7 +62,8 @@ func (p *Process) event(m *wire.Event) {
 	if open {
 		s.open++
 	}
-	i, ok := p.stackOf(&stack{tid: m.TID, gap: m.Gap, event: m.Kind, open: open, owner: m.Owner, name: m.Name, text: p.textOf(m.Text)})
+	i, ok := p.stackOf(&stack{tid: m.TID, gap: m.Gap, event: m.Kind, open: open, owner: m.Owner,
+		name: m.Name, text: p.textOf(m.Text)})
 	if !ok {
 		p.overflow++
 		return
@@ -118,7 +119,8 @@ func bit(b bool) byte {
 }
 
 // exported maps wire's kinds of events to those of a profile; NoEvent = not kept.
-var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait, wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
+var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait,
+	wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
 	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException,
 	wire.EventQueue: export.EventQueue, wire.EventStarved: export.EventStarved}
 
@@ -136,7 +138,8 @@ func (s *stack) describe(out *export.Stack) {
 func (b *builder) waits(p *Process, first int) {
 	b.p.Stats.Unlisted += p.unlisted
 	for _, w := range p.waits {
-		b.p.Waits = append(b.p.Waits, export.Wait{Stack: first + int(w.stack), Start: time.Unix(0, w.end-w.nanos), Nanos: w.nanos})
+		b.p.Waits = append(b.p.Waits,
+			export.Wait{Stack: first + int(w.stack), Start: time.Unix(0, w.end-w.nanos), Nanos: w.nanos})
 	}
 	slices.SortStableFunc(b.p.Waits, func(x, y export.Wait) int { return x.Start.Compare(y.Start) })
 }
@@ -169,7 +172,8 @@ func (b *builder) events(p *Process, want []export.Event) {
 		for k := range p.events {
 			if exported[k] == kind {
 				sum := &p.events[k]
-				e.Count, e.Complete, e.Sum, e.Open = e.Count+sum.count, e.Complete+sum.complete, e.Sum+sum.sum, e.Open+sum.open
+				e.Count, e.Complete, e.Sum, e.Open = e.Count+sum.count, e.Complete+sum.complete,
+					e.Sum+sum.sum, e.Open+sum.open
 				e.Longest = max(e.Longest, sum.longest)
 				if eventCounters[kind] == "" {
 					e.Seen += sum.count
@@ -185,10 +189,13 @@ func eventLines(c map[string]int64) (out []string) {
 		return nil
 	}
 	say := func(format string, args ...any) { out = append(out, sentence(format, args...)) }
-	say("events: %s, %s, %s, %s; %v lost", counted(c["event_waits"], "wait"), counted(c["event_locks"], "lock"),
-		counted(c["event_allocs"], "allocation sample"), counted(c["event_exceptions"], "exception"), c["event_missed"]+c["event_crowded"])
+	say("events: %s, %s, %s, %s; %v lost", counted(c["event_waits"], "wait"),
+		counted(c["event_locks"], "lock"),
+		counted(c["event_allocs"], "allocation sample"), counted(c["event_exceptions"], "exception"),
+		c["event_missed"]+c["event_crowded"])
 	if n := c["event_copies"]; n > 0 {
-		say("%s copied in %.1f µs on average", counted(n, "stack"), float64(c["event_copy_ns"])/float64(n)/1000)
+		say("%s copied in %.1f µs on average", counted(n, "stack"),
+			float64(c["event_copy_ns"])/float64(n)/1000)
 	}
 	return append(out, countLines(c, eventCounts)...)
 }
@@ -200,7 +207,8 @@ var eventCounts = []countLine{
 	{"event_early", "wait", "already open when the recording began"},
 	{"event_missed", "event", "lost: the ring was full"},
 	{"event_crowded", "wait", "lost: too many threads waited at once"},
-	{"event_unwalked", "event", "without a stack: the runtime's tables were not verified yet, or the process had ended"},
+	{"event_unwalked", "event",
+		"without a stack: the runtime's tables were not verified yet, or the process had ended"},
 	{"event_otherwise", "event", "delivered in an unknown way: the runtime's own frames are still on top"},
 	{"event_malformed", "malformed event", "from the runtime"},
 }

@@ -11,7 +11,8 @@ import (
 )
 
 func event(kind uint8, tid, nanos, bytes uint64, name, text string) *wire.Event {
-	return &wire.Event{TID: tid, TimeUnixNano: 5e9, Kind: kind, Nanos: nanos, Bytes: bytes, Name: name, Text: text, Frames: []wire.Frame{{Kind: unwind.KindManaged, Method: 1, IP: 77}}}
+	return &wire.Event{TID: tid, TimeUnixNano: 5e9, Kind: kind, Nanos: nanos, Bytes: bytes, Name: name,
+		Text: text, Frames: []wire.Frame{{Kind: unwind.KindManaged, Method: 1, IP: 77}}}
 }
 
 // Events are summed up by kind, place, thread, owner and type, and are no samples.
@@ -37,9 +38,13 @@ func TestEventsSum(t *testing.T) {
 	p.counters["probe_event_waits"] = 9
 	b := newBuilder(nil)
 	b.process(p)
-	b.events(p, []export.Event{export.EventWait, export.EventLock, export.EventAllocation, export.EventException, export.EventQueue})
-	want := []export.EventStats{{Event: export.EventWait, Seen: 9, Count: 5, Complete: 5, Sum: 1_024_000_000, Longest: 1e9, Open: 1},
-		{Event: export.EventLock, Count: 1, Sum: 7e6, Longest: 7e6}, {Event: export.EventAllocation, Count: 2, Complete: 2, Sum: 300}, {Event: export.EventException, Count: 1, Complete: 1},
+	b.events(p, []export.Event{export.EventWait, export.EventLock, export.EventAllocation,
+		export.EventException, export.EventQueue})
+	want := []export.EventStats{{Event: export.EventWait, Seen: 9, Count: 5, Complete: 5,
+		Sum: 1_024_000_000, Longest: 1e9, Open: 1},
+		{Event: export.EventLock, Count: 1, Sum: 7e6, Longest: 7e6},
+		{Event: export.EventAllocation, Count: 2, Complete: 2, Sum: 300},
+		{Event: export.EventException, Count: 1, Complete: 1},
 		{Event: export.EventQueue, Seen: 1, Count: 1, Complete: 1, Sum: 4e6, Longest: 4e6}}
 	if got := b.p.Stats.Events; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -54,13 +59,15 @@ func TestEventsSum(t *testing.T) {
 
 // A runtime that does not report waits has a note instead of a number of waits.
 func TestUnseenWaits(t *testing.T) {
-	for runtime, unseen := range map[string]bool{".NET 8.0.6": true, ".NET 9.0.5": false, ".NET 10.0.9": false, "": false, "Mono": false} {
+	for runtime, unseen := range map[string]bool{".NET 8.0.6": true, ".NET 9.0.5": false,
+		".NET 10.0.9": false, "": false, "Mono": false} {
 		p := NewProcess(7, "p")
 		p.hello = &wire.Hello{Runtime: runtime}
 		b := newBuilder(nil)
 		b.events(p, []export.Event{export.EventWait, export.EventQueue})
 		notes, rows := b.p.Stats.Notes, b.p.Stats.Events
-		if why := p.UnseenWaits(); (why != "") != unseen || unseen != (len(notes) == 1 && notes[0] == why) || unseen != (rows[0].Event != export.EventWait) {
+		if why := p.UnseenWaits(); (why != "") != unseen || unseen != (len(notes) == 1 && notes[0] == why) ||
+			unseen != (rows[0].Event != export.EventWait) {
 			t.Errorf("%q: %q, notes %q, rows %v", runtime, why, notes, rows)
 		}
 	}
@@ -73,7 +80,8 @@ func TestEventsBounded(t *testing.T) {
 	for i := range maxTexts + 10 {
 		p.Take(event(wire.EventException, 1, 0, 0, "E", fmt.Sprint(i)))
 	}
-	if len(p.stacks) != maxTexts+1 || p.stacks[maxTexts].count != 10 || p.stacks[maxTexts].text != otherTexts {
+	if len(p.stacks) != maxTexts+1 || p.stacks[maxTexts].count != 10 ||
+		p.stacks[maxTexts].text != otherTexts {
 		t.Errorf("%d stacks", len(p.stacks))
 	}
 	for i := range 2*maxWaits + 5 {
@@ -83,7 +91,8 @@ func TestEventsBounded(t *testing.T) {
 	for _, w := range p.waits {
 		longest = max(longest, w.nanos)
 	}
-	if int64(len(p.waits))+p.unlisted != 2*maxWaits+5+maxTexts+10 || p.unlisted != maxWaits || longest != 2*maxWaits+4 {
+	if int64(len(p.waits))+p.unlisted != 2*maxWaits+5+maxTexts+10 || p.unlisted != maxWaits ||
+		longest != 2*maxWaits+4 {
 		t.Errorf("%d waits listed, %d not, the longest %v", len(p.waits), p.unlisted, time.Duration(longest))
 	}
 }

@@ -143,7 +143,9 @@ func (b *builder) nativeName(p *Process, k *frameKey) string {
 }
 
 // runtimeLibraries are prefixes of the .NET runtime's native libraries.
-var runtimeLibraries = []string{"coreclr.", "clrjit.", "clrgc.", "hostfxr.", "hostpolicy.", "mscordac", "mscordbi", "libcoreclr", "libclrjit", "libclrgc", "libhostfxr", "libhostpolicy", "libSystem.", "libmscordac", "libmscordbi"}
+var runtimeLibraries = []string{"coreclr.", "clrjit.", "clrgc.", "hostfxr.", "hostpolicy.", "mscordac",
+	"mscordbi", "libcoreclr", "libclrjit", "libclrgc", "libhostfxr", "libhostpolicy",
+	"libSystem.", "libmscordac", "libmscordbi"}
 
 func isRuntime(base string) bool {
 	return slices.ContainsFunc(runtimeLibraries, func(p string) bool { return strings.HasPrefix(base, p) })
@@ -158,7 +160,8 @@ func (p *Process) singleFile() int32 {
 		if strings.HasPrefix(strings.TrimPrefix(strings.ToLower(base), "lib"), "coreclr.") {
 			return -1
 		}
-		if exe < 0 && !strings.Contains(base, ".so") && !strings.HasPrefix(base, "[") && !strings.HasSuffix(base, ".dll") {
+		if exe < 0 && !strings.Contains(base, ".so") && !strings.HasPrefix(base, "[") &&
+			!strings.HasSuffix(base, ".dll") {
 			exe = int32(i)
 		}
 	}

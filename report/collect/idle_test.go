@@ -22,11 +22,14 @@ func TestIdle(t *testing.T) {
 		{"a library", nil, nil, "", ""},
 		{"the process ended", map[string]uint64{"probe_rounds": 0}, nil, "the process ended.", ""},
 		{"nothing looked at", map[string]uint64{"probe_rounds": 9}, nil, "stopped", "looked at 9 times"},
-		{"not permitted", map[string]uint64{"probe_rounds": 9, "probe_visits": 3, "probe_hidden": 3}, nil, "stopped", "does not permit"},
-		{"nothing ran", map[string]uint64{"probe_rounds": 9, "probe_visits": 3}, nil, "stopped", "looked at 9 times"},
+		{"not permitted", map[string]uint64{"probe_rounds": 9, "probe_visits": 3, "probe_hidden": 3}, nil,
+			"stopped", "does not permit"},
+		{"nothing ran", map[string]uint64{"probe_rounds": 9, "probe_visits": 3}, nil,
+			"stopped", "looked at 9 times"},
 		{"nearly no time", nil, []*wire.Usage{usageOf(1, 3, 0, 0), usageOf(0, 3, 0, 0)}, "the process ended.",
 			"process 7 (app) used 3ms of processor time while it was recorded, less than the 10ms between two samples"},
-		{"time by cause", nil, []*wire.Usage{usageOf(1, 1200, 0, wire.CauseStartup), usageOf(2, 7, 0, 0), usageOf(0, 1210, 0, 0)}, "the process ended.",
+		{"time by cause", nil, []*wire.Usage{usageOf(1, 1200, 0, wire.CauseStartup), usageOf(2, 7, 0, 0),
+			usageOf(0, 1210, 0, 0)}, "the process ended.",
 			"process 7 (app) used 1.21s of processor time, and none of it was sampled: short threads 10ms, start-up 1.2s"},
 	} {
 		p := NewProcess(7, "app")
@@ -38,7 +41,8 @@ func TestIdle(t *testing.T) {
 		for k, v := range c.counters {
 			p.counters[k] = v
 		}
-		if got := p.idle(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+		if got := p.idle(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) ||
+			strings.Contains(got, "\n") {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
@@ -54,8 +58,13 @@ func TestWhyEmpty(t *testing.T) {
 	}{
 		{"nothing known", func(p *Process) {}, ""},
 		{"a note", func(p *Process) { p.notes = []string{"no threads"} }, "no threads"},
-		{"a note of something else", func(p *Process) { p.notes, p.clock = []string{"the probe reads the memory"}, used }, "process 7 (app) used 3ms"},
-		{"cut off", func(p *Process) { p.notes, p.clock, p.ended = []string{"no threads"}, used, io.ErrUnexpectedEOF }, "process 7 (app) was cut off"},
+		{"a note of something else",
+			func(p *Process) { p.notes, p.clock = []string{"the probe reads the memory"}, used },
+			"process 7 (app) used 3ms"},
+		{"cut off", func(p *Process) {
+			p.notes, p.clock, p.ended = []string{"no threads"}, used,
+				io.ErrUnexpectedEOF
+		}, "process 7 (app) was cut off"},
 	} {
 		p := NewProcess(7, "app")
 		p.hello = &wire.Hello{RateMilliHz: 100_000}
@@ -76,7 +85,10 @@ func stackOf(p *export.Profile, index map[string]int32, text string) {
 				name = signalMark + rest
 			}
 			index[f] = int32(len(p.Frames))
-			p.Frames = append(p.Frames, export.Frame{Name: name, ModuleIndex: -1, Class: map[string]export.Class{"m": export.ClassManaged, "n": export.ClassNative, "r": export.ClassRuntime, "g": export.ClassGap, "k": export.ClassKernel}[class]})
+			p.Frames = append(p.Frames,
+				export.Frame{Name: name, ModuleIndex: -1,
+					Class: map[string]export.Class{"m": export.ClassManaged, "n": export.ClassNative,
+						"r": export.ClassRuntime, "g": export.ClassGap, "k": export.ClassKernel}[class]})
 		}
 		s.Frames = append(s.Frames, index[f])
 	}
@@ -91,12 +103,17 @@ func TestHold(t *testing.T) {
 		// not waiting yet
 		{"clr+0x30:r clr+0x20:r SIGlibc+0x3c04f:n App.Other:m", heldName + " App.Other"},
 		// another handler: an exception
-		{"clr+0x99:r clr+0x40:r SIGlibc+0x3c04f:n App.Null:m", "clr+0x99 clr+0x40 " + signalMark + "libc+0x3c04f App.Null"},
-		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n native_work:n App.Run:m", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f native_work App.Run"},
+		{"clr+0x99:r clr+0x40:r SIGlibc+0x3c04f:n App.Null:m",
+			"clr+0x99 clr+0x40 " + signalMark + "libc+0x3c04f App.Null"},
+		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n native_work:n App.Run:m",
+			"__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f native_work App.Run"},
 		// the program's own handler
-		{"__futex_wait:n mine:n SIGlibc+0x3c04f:n App.Run:m", "__futex_wait mine " + signalMark + "libc+0x3c04f App.Run"},
-		{"App.Handler:m clr+0x20:r SIGlibc+0x3c04f:n App.Run:m", "App.Handler clr+0x20 " + signalMark + "libc+0x3c04f App.Run"},
-		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f"},
+		{"__futex_wait:n mine:n SIGlibc+0x3c04f:n App.Run:m",
+			"__futex_wait mine " + signalMark + "libc+0x3c04f App.Run"},
+		{"App.Handler:m clr+0x20:r SIGlibc+0x3c04f:n App.Run:m",
+			"App.Handler clr+0x20 " + signalMark + "libc+0x3c04f App.Run"},
+		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n",
+			"__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f"},
 		// in the kernel
 		{"[kernel]:k __futex_wait:n clr+0x50:r SIGlibc+0x3c04f:n App.Run:m", heldName + " App.Run"},
 		{"SIGlibc+0x3c04f:n App.Run:m", signalMark + "libc+0x3c04f App.Run"},
@@ -122,7 +139,8 @@ func TestHold(t *testing.T) {
 func TestKernelFrame(t *testing.T) {
 	p := NewProcess(1, "x")
 	p.Take(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/libc.so.6"})
-	frames := []wire.Frame{{Flags: wire.FrameExact | wire.FrameKernel, Module: 1, IP: 0x1010}, {Flags: wire.FrameKernel, Module: 1, IP: 0x1021}}
+	frames := []wire.Frame{{Flags: wire.FrameExact | wire.FrameKernel, Module: 1, IP: 0x1010},
+		{Flags: wire.FrameKernel, Module: 1, IP: 0x1021}}
 	p.Take(&wire.Sample{TID: 1, Frames: frames})
 	p.Take(&wire.Sample{TID: 1, Frames: append([]wire.Frame{{Flags: wire.FrameProbe, IP: 5}}, frames...)})
 	p.Take(&wire.Sample{TID: 1, Frames: []wire.Frame{{Flags: wire.FrameExact, Module: 1, IP: 0x1010}}})
@@ -135,7 +153,8 @@ func TestKernelFrame(t *testing.T) {
 			got = append(got, b.p.Frames[f].Class.String()+" "+b.p.Frames[f].Name)
 		}
 	}
-	if s := strings.Join(got, ", "); s != "2:, kernel [kernel], native libc.so.6+0x1010, native libc.so.6+0x1020, 1:, native libc.so.6+0x1010" {
+	if s := strings.Join(got,
+		", "); s != "2:, kernel [kernel], native libc.so.6+0x1010, native libc.so.6+0x1020, 1:, native libc.so.6+0x1010" {
 		t.Error(s)
 	}
 }

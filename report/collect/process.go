@@ -103,9 +103,11 @@ type Process struct {
 
 // NewProcess returns a Process without messages.
 func NewProcess(pid int, name string) *Process {
-	return &Process{PID: pid, Name: name, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{}, lines: map[uint64]int32{}, placed: map[place]int32{},
+	return &Process{PID: pid, Name: name, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{},
+		lines: map[uint64]int32{}, placed: map[place]int32{},
 		threads: map[uint64]string{}, seen: map[uint64]bool{}, gapNames: map[uint8]string{},
-		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, usages: map[uint64]*usage{}, gaps: map[uint8]int64{}}
+		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{},
+		tries: map[string]uint64{}, usages: map[uint64]*usage{}, gaps: map[uint8]int64{}}
 }
 
 // Take adds a message. It keeps m.
@@ -271,5 +273,6 @@ func (p *Process) end() string {
 	case errors.As(p.ended, &fe), errors.As(p.ended, &ve):
 		return fmt.Sprintf("process %d (%s): %v; samples until then are kept", p.PID, p.Name, p.ended)
 	}
-	return fmt.Sprintf("process %d (%s) was cut off (killed or crashed); the samples until then are kept", p.PID, p.Name)
+	return fmt.Sprintf("process %d (%s) was cut off (killed or crashed); the samples until then are kept",
+		p.PID, p.Name)
 }

@@ -27,7 +27,8 @@ func (b *builder) sampled(p *Process) {
 			s.Counters[name] = int64(v)
 		case name == "thread_min":
 			s.Counters[name] = min(old, int64(v))
-		case name == "thread_max", name == "thread_median", name == "thread_rate_mhz", name == "clock_late_ns":
+		case name == "thread_max", name == "thread_median",
+			name == "thread_rate_mhz", name == "clock_late_ns":
 			s.Counters[name] = max(old, int64(v))
 		default:
 			s.Counters[name] += int64(v)
@@ -47,32 +48,38 @@ func sampledLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	}
 	say := func(format string, args ...any) { out = append(out, sentence(format, args...)) }
 	if c["shared"] > 0 {
-		say("samples by another recording of the process: %v CPU, %v of waiting threads", c["timed"], c["outside"])
+		say("samples by another recording of the process: %v CPU, %v of waiting threads", c["timed"],
+			c["outside"])
 		return append(out, countLines(c, sampleCounts)...)
 	}
 	if n := c["suspended"]; n > 0 {
-		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"), counted(c["rests"], "sample"))
+		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"),
+			counted(c["rests"], "sample"))
 	} else {
-		say("samples by kind: %v CPU, %v blocked (read without a signal), %v idle", c["timed"], c["outside"], c["rests"])
+		say("samples by kind: %v CPU, %v blocked (read without a signal), %v idle",
+			c["timed"], c["outside"], c["rests"])
 	}
 	if c["thread_max"] > 0 {
 		out = append(out, samplesPerThread(c["thread_min"], c["thread_median"], c["thread_max"]))
 	}
 	if handler.Count() > 0 {
-		say("a thread was stopped for %v µs (p50), %v µs (p99)", int64(handler.Quantile(0.5)+500)/1000, int64(handler.Quantile(0.99)+500)/1000)
+		say("a thread was stopped for %v µs (p50), %v µs (p99)", int64(handler.Quantile(0.5)+500)/1000,
+			int64(handler.Quantile(0.99)+500)/1000)
 	}
 	if n := c["delayed_ns"]; n >= leastDelay {
 		say("threads were ready to run but had no processor for %v ms", n/1e6)
 	}
 	if c["suspended"] == 0 {
 		if n := c["timed"]; n > 0 {
-			say("signals: %v by the clock (%s), %v sent by seedwalk", n, counted(c["armed"], "thread"), c["asked"])
+			say("signals: %v by the clock (%s), %v sent by seedwalk", n,
+				counted(c["armed"], "thread"), c["asked"])
 		} else {
 			say("signals: %v sent by seedwalk", c["asked"])
 		}
 	}
 	if n := c["reads"]; n > 0 {
-		say("memory read through the probe: %s, %v µs each, %v µs of that in the program", counted(n, "read"), c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
+		say("memory read through the probe: %s, %v µs each, %v µs of that in the program", counted(n, "read"),
+			c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
 	}
 	return append(append(out, countLines(c, sampleCounts)...), eventLines(c)...)
 }
@@ -83,8 +90,10 @@ var sampleCounts = []countLine{
 	{"dropped", "sample", "dropped: the ring was full"},
 	{"unproven", "sample", "cut off at managed code: the runtime's tables could not be read"},
 	{"late", "sample", "skipped: the process had ended"},
-	{"uncopied", "CPU sample", "without a place (in the kernel, not located): the copy of the stack was too short (at most 64 KB) or could not be walked"},
-	{"changed", "read of a blocked thread|reads of blocked threads", "discarded: the thread woke up; retried later"},
+	{"uncopied", "CPU sample",
+		"without a place (in the kernel, not located): the copy of the stack was too short (at most 64 KB) or could not be walked"},
+	{"changed", "read of a blocked thread|reads of blocked threads",
+		"discarded: the thread woke up; retried later"},
 	{"deaf", "signal", "not sent: the thread blocks it or has one pending"},
 	{"unsent", "signal", "refused by the kernel"},
 	{"relayed", "signal", "sent through the runtime's handler: a caught fault left the probe's own signal masked"},
@@ -99,7 +108,8 @@ var sampleCounts = []countLine{
 	{"unsampled", "thread", "without a sample: the recording was too short"},
 	{"hidden", "read of a thread's state|reads of threads' states", "refused by the kernel"},
 	{"unreadable", "stack", "skipped: the memory could not be read"},
-	{"stubs", "read of a blocked thread|reads of blocked threads", "discarded: the thread was in a stub of the runtime"},
+	{"stubs", "read of a blocked thread|reads of blocked threads",
+		"discarded: the thread was in a stub of the runtime"},
 	{"held", "thread", "already stopped by a collection or a debugger"},
 	{"stopped", "timer", "stopped by the probe: the tool was too slow"},
 	{"unnamed", "method", "without a name"},

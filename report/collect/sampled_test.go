@@ -26,19 +26,23 @@ func TestTakenLines(t *testing.T) {
 	}{
 		{"the old way counts nothing", nil, &stood, nil},
 		{"samples a thread, standing still",
-			map[string]int64{"timed": 180, "overruns": 20, "outside": 50, "rests": 7, "busy_ns": 1e9, "asked": 4, "armed": 3,
+			map[string]int64{"timed": 180, "overruns": 20, "outside": 50, "rests": 7,
+				"busy_ns": 1e9, "asked": 4, "armed": 3,
 				"thread_min": 1, "thread_median": 9, "thread_max": 120}, &stood,
 			[]string{"samples by kind: 180 CPU, 50 blocked (read without a signal), 7 idle",
 				"1 to 120 samples per thread, median 9",
 				"a thread was stopped for 3 µs (p50), 3 µs (p99)",
 				"signals: 180 by the clock (3 threads), 4 sent by seedwalk"}},
-		{"memory that the probe read", map[string]int64{"suspended": 1, "reads": 40, "read_ns": 2_400_000, "read_copy_ns": 120_000, "reads_lost": 2},
+		{"memory that the probe read",
+			map[string]int64{"suspended": 1, "reads": 40, "read_ns": 2_400_000,
+				"read_copy_ns": 120_000, "reads_lost": 2},
 			&wire.Histogram{}, []string{"threads stopped 1 time; 0 samples of idle threads taken without a stop",
 				"memory read through the probe: 40 reads, 60 µs each, 3 µs of that in the program",
 				"2 memory reads that no thread answered"}},
 		{"threads that were stopped", map[string]int64{"suspended": 5, "rests": 2}, &wire.Histogram{},
 			[]string{"threads stopped 5 times; 2 samples of idle threads taken without a stop"}},
-		{"one of each", map[string]int64{"timed": 1, "armed": 1, "thread_min": 1, "thread_median": 1, "thread_max": 1, "changed": 1, "dropped": 1,
+		{"one of each", map[string]int64{"timed": 1, "armed": 1, "thread_min": 1, "thread_median": 1,
+			"thread_max": 1, "changed": 1, "dropped": 1,
 			"event_waits": 1, "event_copies": 1, "event_copy_ns": 2000, "event_brief": 1}, &wire.Histogram{},
 			[]string{"samples by kind: 1 CPU, 0 blocked (read without a signal), 0 idle",
 				"1 sample per thread",
@@ -48,18 +52,24 @@ func TestTakenLines(t *testing.T) {
 				"events: 1 wait, 0 locks, 0 allocation samples, 0 exceptions; 0 lost",
 				"1 stack copied in 2.0 µs on average",
 				"1 wait or lock shorter than --wait-min: counted only"}},
-		{"large numbers", map[string]int64{"timed": 12345, "armed": 1, "asked": 1000, "changed": 2000}, &wire.Histogram{},
+		{"large numbers", map[string]int64{"timed": 12345, "armed": 1, "asked": 1000, "changed": 2000},
+			&wire.Histogram{},
 			[]string{"samples by kind: 12,345 CPU, 0 blocked (read without a signal), 0 idle",
 				"signals: 12,345 by the clock (1 thread), 1,000 sent by seedwalk",
 				"2,000 reads of blocked threads discarded: the thread woke up; retried later"}},
 		{"no free processor", map[string]int64{"delayed_ns": 1_500_000_000}, &wire.Histogram{},
-			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle", "threads were ready to run but had no processor for 1,500 ms", "signals: 0 sent by seedwalk"}},
+			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle",
+				"threads were ready to run but had no processor for 1,500 ms",
+				"signals: 0 sent by seedwalk"}},
 		{"a processor nearly always", map[string]int64{"delayed_ns": 99_000_000}, &wire.Histogram{},
-			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle", "signals: 0 sent by seedwalk"}},
+			[]string{"samples by kind: 0 CPU, 0 blocked (read without a signal), 0 idle",
+				"signals: 0 sent by seedwalk"}},
 		{"no signal by the clock", map[string]int64{"outside": 3, "armed": 7, "asked": 1}, &wire.Histogram{},
-			[]string{"samples by kind: 0 CPU, 3 blocked (read without a signal), 0 idle", "signals: 1 sent by seedwalk"}},
+			[]string{"samples by kind: 0 CPU, 3 blocked (read without a signal), 0 idle",
+				"signals: 1 sent by seedwalk"}},
 		{"why threads were not sampled",
-			map[string]int64{"suspended": 1, "deaf": 2, "unsent": 3, "no_slot": 4, "timer_refused": 5, "dropped": 6, "hidden": 7}, &wire.Histogram{},
+			map[string]int64{"suspended": 1, "deaf": 2, "unsent": 3, "no_slot": 4, "timer_refused": 5,
+				"dropped": 6, "hidden": 7}, &wire.Histogram{},
 			[]string{"threads stopped 1 time; 0 samples of idle threads taken without a stop",
 				"6 samples dropped: the ring was full",
 				"2 signals not sent: the thread blocks it or has one pending",
@@ -79,8 +89,10 @@ func TestTakenLines(t *testing.T) {
 // Counters of two processes are added; for values per thread the least and the most are kept.
 func TestTakenOfTwo(t *testing.T) {
 	b := newBuilder(nil)
-	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "probe_clock_late_ns": 40, "other": 1}})
-	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4, "probe_clock_late_ns": 30}})
+	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3,
+		"probe_thread_max": 7, "probe_clock_late_ns": 40, "other": 1}})
+	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2,
+		"probe_thread_max": 4, "probe_clock_late_ns": 30}})
 	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7, "clock_late_ns": 40}
 	if d := cmptest.Diff(want, b.p.Stats.Counters); d != "" {
 		t.Error(d)
@@ -121,15 +133,19 @@ func (fakeFiler) DebugFile(path, _ string) string {
 func TestUnsymbolized(t *testing.T) {
 	profile := func(named, nameless, elsewhere int64) *export.Profile {
 		return &export.Profile{
-			Modules: []export.Module{{Path: filepath.FromSlash("/opt/libcoreclr.so")}, {Path: "/lib/libother.so"}},
+			Modules: []export.Module{{Path: filepath.FromSlash("/opt/libcoreclr.so")},
+				{Path: "/lib/libother.so"}},
 			Frames: []export.Frame{
 				{Name: "App.Main", ModuleIndex: -1, Class: export.ClassManaged},
-				{Name: "libcoreclr.so+0x10", Module: "libcoreclr.so", ModuleIndex: 0, Class: export.ClassRuntime},
+				{Name: "libcoreclr.so+0x10", Module: "libcoreclr.so",
+					ModuleIndex: 0, Class: export.ClassRuntime},
 				{Name: "libother.so+0x10", Module: "libother.so", ModuleIndex: 1, Class: export.ClassNative}},
-			Stacks: []export.Stack{{Frames: []int32{0}, Count: named}, {Frames: []int32{1}, Count: nameless}, {Frames: []int32{2}, Count: elsewhere}},
+			Stacks: []export.Stack{{Frames: []int32{0}, Count: named}, {Frames: []int32{1}, Count: nameless},
+				{Frames: []int32{2}, Count: elsewhere}},
 		}
 	}
-	want := " of the frames have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " + filepath.FromSlash("/opt") + ") for those of libcoreclr.so"
+	want := " of the frames have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " +
+		filepath.FromSlash("/opt") + ") for those of libcoreclr.so"
 	for _, c := range []struct {
 		name string
 		p    *export.Profile
@@ -137,7 +153,8 @@ func TestUnsymbolized(t *testing.T) {
 		want string
 	}{
 		{"many", profile(36, 64, 0), fakeFiler{}, "64 %" + want},
-		{"most are elsewhere, where nothing is known to help", profile(36, 4, 60), fakeFiler{}, "64 %" + want},
+		{"most are elsewhere, where nothing is known to help",
+			profile(36, 4, 60), fakeFiler{}, "64 %" + want},
 		{"few", profile(96, 4, 0), fakeFiler{}, ""},
 		{"no file known", profile(36, 0, 64), fakeFiler{}, ""},
 		{"a namer that knows no files", profile(0, 100, 0), fakeNamer{}, ""},
@@ -158,11 +175,14 @@ func TestHidesInlined(t *testing.T) {
 		frames             []export.Frame
 		want               bool
 	}{
-		{"not kept", ".NET 9.0.5", "probe", []export.Frame{managed}, true}, {"kept", ".NET 9.0.5", "probe", []export.Frame{managed, inlined}, false},
-		{"nothing managed", ".NET 9.0.5", "probe", nil, false}, {"cannot be kept", ".NET 8.0.6", "probe", []export.Frame{managed}, false},
+		{"not kept", ".NET 9.0.5", "probe", []export.Frame{managed}, true},
+		{"kept", ".NET 9.0.5", "probe", []export.Frame{managed, inlined}, false},
+		{"nothing managed", ".NET 9.0.5", "probe", nil, false},
+		{"cannot be kept", ".NET 8.0.6", "probe", []export.Frame{managed}, false},
 		{"by the profiling API", ".NET 9.0.5", "snapshot", []export.Frame{managed}, false},
 	} {
-		if got := hidesInlined(&export.Profile{Runtime: c.runtime, Frames: c.frames, Stats: export.Stats{Way: c.way}}); got != c.want {
+		if got := hidesInlined(&export.Profile{Runtime: c.runtime, Frames: c.frames,
+			Stats: export.Stats{Way: c.way}}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

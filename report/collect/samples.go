@@ -45,7 +45,9 @@ func (p *Process) moment(stack int32, s *wire.Sample) {
 		p.untimed++
 		return
 	}
-	p.moments = append(p.moments, moment{at: s.TimeUnixNano, wall: min(s.WallNanos, maxNanos), stack: stack, cpu: s.CPUNanos > 0, activity: p.activity(s.Activity)})
+	p.moments = append(p.moments,
+		moment{at: s.TimeUnixNano, wall: min(s.WallNanos, maxNanos), stack: stack, cpu: s.CPUNanos > 0,
+			activity: p.activity(s.Activity)})
 }
 
 func (p *Process) sample(s *wire.Sample) {
@@ -88,7 +90,9 @@ func (p *Process) sample(s *wire.Sample) {
 // moments lists the samples of a process by their time. first is its first stack.
 func (b *builder) moments(p *Process, first int) {
 	for _, m := range p.moments {
-		b.p.Samples = append(b.p.Samples, export.Sample{Stack: int32(first) + m.stack, At: m.at, Wall: int64(m.wall), CPU: m.cpu, Activity: m.activity})
+		b.p.Samples = append(b.p.Samples,
+			export.Sample{Stack: int32(first) + m.stack, At: m.at, Wall: int64(m.wall),
+				CPU: m.cpu, Activity: m.activity})
 	}
 	b.p.Stats.Untimed += p.untimed
 	slices.SortStableFunc(b.p.Samples, func(x, y export.Sample) int { return cmp.Compare(x.At, y.At) })
@@ -149,7 +153,8 @@ func (p *Process) line(m *wire.Line) {
 // frame returns the index of a frame. Managed frames of one line of a method are one frame at
 // any IP. Other frames are distinguished by the address that is looked up.
 func (p *Process) frame(f *wire.Frame) int32 {
-	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap, module: -1, resumer: f.Flags&wire.FrameResumer != 0 && f.Kind != unwind.KindGap}
+	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap,
+		module: -1, resumer: f.Flags&wire.FrameResumer != 0 && f.Kind != unwind.KindGap}
 	if i, ok := p.current[f.Module]; ok && f.Module != 0 {
 		k.module = i
 	}

@@ -37,7 +37,8 @@ func (b *builder) stopped(from int) {
 		}
 		if held < 0 {
 			held = int32(len(b.p.Frames))
-			b.p.Frames = append(b.p.Frames, export.Frame{Name: heldName, ModuleIndex: -1, Class: export.ClassRuntime})
+			b.p.Frames = append(b.p.Frames,
+				export.Frame{Name: heldName, ModuleIndex: -1, Class: export.ClassRuntime})
 		}
 		s.Frames = slices.Replace(s.Frames, 0, at+1, held)
 	}
@@ -67,7 +68,8 @@ func (b *builder) interrupted(s *export.Stack) int {
 			return -1
 		case !strings.HasPrefix(frame.Name, signalMark):
 			continue
-		case i == 0 || i+1 == len(s.Frames) || b.p.Frames[s.Frames[i+1]].Class != export.ClassManaged || b.p.Frames[s.Frames[i-1]].Class != export.ClassRuntime:
+		case i == 0 || i+1 == len(s.Frames) || b.p.Frames[s.Frames[i+1]].Class != export.ClassManaged ||
+			b.p.Frames[s.Frames[i-1]].Class != export.ClassRuntime:
 			return -1
 		}
 		return i
@@ -77,6 +79,7 @@ func (b *builder) interrupted(s *export.Stack) int {
 
 // isWait knows the C libraries' functions in which a thread waits for another.
 func isWait(name string) bool {
-	return slices.ContainsFunc([]string{"__futex_", "futex_wait", "pthread_cond_", "__pthread_cond_", "__GI___lll_lock_wait", "__lll_lock_wait", "lll_lock_wait", "__timedwait", "syscall"},
+	return slices.ContainsFunc([]string{"__futex_", "futex_wait", "pthread_cond_", "__pthread_cond_",
+		"__GI___lll_lock_wait", "__lll_lock_wait", "lll_lock_wait", "__timedwait", "syscall"},
 		func(p string) bool { return strings.HasPrefix(name, p) })
 }

@@ -212,7 +212,8 @@ func (r *Result) estimateScatter() {
 	for _, row := range r.compared() {
 		if !row.ofRuntime() && r.candidate(row) {
 			d := math.Log(row.ratio() / r.Scale)
-			squares, variances = append(squares, d*d), append(variances, 1/float64(row.A.Count)+1/float64(row.B.Count))
+			squares, variances = append(squares, d*d),
+				append(variances, 1/float64(row.A.Count)+1/float64(row.B.Count))
 		}
 	}
 	n := float64(len(squares))
@@ -252,8 +253,10 @@ func (r *Result) judge() {
 		a, b := float64(row.A.Self), float64(row.B.Self)/r.Scale
 		row.Delta = b - a
 		mean := logMean(a, b)
-		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.scatterOf(row)*mean*mean)
-		row.Significant = r.candidate(row) && math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
+		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) +
+			r.scatterOf(row)*mean*mean)
+		row.Significant = r.candidate(row) && math.Abs(row.Delta) > limit*row.Error &&
+			math.Abs(row.Delta) >= r.floor
 	}
 	slices.SortStableFunc(r.Rows, func(x, y Row) int {
 		if x.Significant != y.Significant {
@@ -272,7 +275,8 @@ func (r *Result) scatterOf(row *Row) float64 {
 }
 
 func (row *Row) ofRuntime() bool {
-	return row.Class == export.ClassRuntime || row.Class == export.ClassKernel || row.Class == export.ClassStub
+	return row.Class == export.ClassRuntime || row.Class == export.ClassKernel ||
+		row.Class == export.ClassStub
 }
 
 // candidate reports whether a row can be judged: it has enough samples, and enough time for a difference

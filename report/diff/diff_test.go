@@ -27,7 +27,9 @@ func scattered(run *rand.Rand, means []float64, speed, scatter float64) *export.
 		n := int64(mean + run.NormFloat64()*math.Sqrt(mean))
 		p.Frames = append(p.Frames, export.Frame{Name: fmt.Sprintf("f%d", i), ModuleIndex: -1})
 		if n > 0 {
-			p.Stacks = append(p.Stacks, export.Stack{Frames: []int32{int32(i)}, Count: n, CPUCount: n, CPUNanos: int64(float64(n) * 1e7 * speed), Complete: true})
+			p.Stacks = append(p.Stacks,
+				export.Stack{Frames: []int32{int32(i)}, Count: n, CPUCount: n,
+					CPUNanos: int64(float64(n) * 1e7 * speed), Complete: true})
 		}
 	}
 	return p
@@ -106,7 +108,8 @@ func TestSmallRegression(t *testing.T) {
 			after[c.method] = c.slower(before[c.method], all)
 			found, others := 0, 0
 			for range 100 {
-				r := must.Get(Compare(scattered(run, before, 1, c.scatter), scattered(run, after, 1, c.scatter)))(t)
+				r := must.Get(Compare(scattered(run, before, 1, c.scatter),
+					scattered(run, after, 1, c.scatter)))(t)
 				if r.Differs() && r.Rows[0].Name == name && r.Rows[0].Delta > 0 {
 					found++
 				}
@@ -144,7 +147,8 @@ func TestNewAndGone(t *testing.T) {
 	run := rand.New(rand.NewPCG(5, 6))
 	before, after := append(means(), 300, 0), append(means(), 0, 300)
 	r, err := Compare(profileOf(run, before, 1), profileOf(run, after, 1))
-	if err != nil || len(r.Rows) < 2 || r.Rows[0].Name != "f121" || !r.Rows[1].Significant || r.Rows[1].Name != "f120" || r.Rows[1].Delta > 0 {
+	if err != nil || len(r.Rows) < 2 || r.Rows[0].Name != "f121" || !r.Rows[1].Significant ||
+		r.Rows[1].Name != "f120" || r.Rows[1].Delta > 0 {
 		t.Errorf("%v %+v", err, r.Rows[:2])
 	}
 	r, err = Compare(&export.Profile{}, &export.Profile{})
@@ -173,7 +177,8 @@ func TestDifferentPrograms(t *testing.T) {
 		var text strings.Builder
 		r.WriteText(&text, "nanoseconds", 3, false)
 		warns := strings.Contains(text.String(), "warning")
-		if math.Abs(r.Common-c.common) > 0.02 || !strings.Contains(text.String(), c.want) || warns != (c.common == 0) {
+		if math.Abs(r.Common-c.common) > 0.02 || !strings.Contains(text.String(), c.want) ||
+			warns != (c.common == 0) {
 			t.Errorf("%v\n%s", r.Common, text.String())
 		}
 	}
@@ -183,7 +188,8 @@ func TestDifferentPrograms(t *testing.T) {
 func TestNotSampled(t *testing.T) {
 	run := rand.New(rand.NewPCG(7, 8))
 	a, b := profileOf(run, means(), 1), profileOf(run, means(), 1)
-	b.Frames = append(b.Frames, export.Frame{Name: "[short threads]", ModuleIndex: -1, Class: export.ClassUnsampled})
+	b.Frames = append(b.Frames,
+		export.Frame{Name: "[short threads]", ModuleIndex: -1, Class: export.ClassUnsampled})
 	b.Stacks = append(b.Stacks, export.Stack{Frames: []int32{int32(len(b.Frames) - 1)}, CPUNanos: 5e9})
 	if r, err := Compare(a, b); err != nil || r.Differs() {
 		t.Errorf("%v %+v", err, r.Rows[0])
@@ -197,7 +203,8 @@ func TestRuntimeScatters(t *testing.T) {
 		class  export.Class
 		factor float64
 		want   bool
-	}{{"managed", export.ClassManaged, 1.6, true}, {"runtime", export.ClassRuntime, 1.6, false}, {"runtime, much", export.ClassRuntime, 3, true}, {"kernel", export.ClassKernel, 1.6, false}} {
+	}{{"managed", export.ClassManaged, 1.6, true}, {"runtime", export.ClassRuntime, 1.6, false},
+		{"runtime, much", export.ClassRuntime, 3, true}, {"kernel", export.ClassKernel, 1.6, false}} {
 		after := means()
 		after[3] *= c.factor
 		run := rand.New(rand.NewPCG(9, 10))
@@ -228,7 +235,8 @@ func TestScatterOfLargeChange(t *testing.T) {
 // called puts two callers below the functions of a profile: the even ones and the odd ones.
 func called(p *export.Profile) *export.Profile {
 	n := int32(len(p.Frames))
-	p.Frames = append(p.Frames, export.Frame{Name: "Even", ModuleIndex: -1}, export.Frame{Name: "Odd", ModuleIndex: -1})
+	p.Frames = append(p.Frames, export.Frame{Name: "Even", ModuleIndex: -1},
+		export.Frame{Name: "Odd", ModuleIndex: -1})
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
 		s.Frames = append(s.Frames, n+s.Frames[0]%2)

@@ -30,13 +30,16 @@ const maxLimits = 32
 
 // WritePage writes the page of the comparison of a and b, which are called by names.
 func (r *Result) WritePage(w io.Writer, a, b *export.Profile, names [2]string) error {
-	d := pageDiff{Split: len(a.Threads), Scale: r.Scale, Scatter: [2]float64{r.Scatter, max(r.Scatter, runtimeScatter)}, PerSample: r.perSample, Few: fewCount, Floor: r.floor, Rows: [][9]any{}}
+	d := pageDiff{Split: len(a.Threads), Scale: r.Scale,
+		Scatter: [2]float64{r.Scatter, max(r.Scatter, runtimeScatter)}, PerSample: r.perSample, Few: fewCount,
+		Floor: r.floor, Rows: [][9]any{}}
 	for i := range maxLimits {
 		d.Limits = append(d.Limits, r.limit(1<<i))
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		d.Rows = append(d.Rows, [9]any{row.Name, row.Module, row.A.Self, math.Round(float64(row.B.Self) / r.Scale), row.A.Count, row.B.Count,
+		d.Rows = append(d.Rows, [9]any{row.Name, row.Module, row.A.Self,
+			math.Round(float64(row.B.Self) / r.Scale), row.A.Count, row.B.Count,
 			math.Round(row.Delta), math.Round(row.Error), rank(row.Significant)})
 	}
 	side := func(s Side) string {
@@ -74,7 +77,8 @@ func both(a, b *export.Profile) *export.Profile {
 		}
 		p.Stats.Samples += q.Stats.Samples
 		for _, e := range q.Stats.Events {
-			if !slices.ContainsFunc(p.Stats.Events, func(o export.EventStats) bool { return o.Event == e.Event }) {
+			if !slices.ContainsFunc(p.Stats.Events,
+				func(o export.EventStats) bool { return o.Event == e.Event }) {
 				p.Stats.Events = append(p.Stats.Events, e)
 			}
 		}

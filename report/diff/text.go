@@ -17,7 +17,8 @@ func (r *Result) WriteText(w io.Writer, unit string, top int, all bool) {
 		}
 		return fmt.Sprintf("%.0f", v)
 	}
-	fmt.Fprintf(w, "before       %s, %d samples\nafter        %s, %d samples\n", value(float64(r.A.Self)), r.A.Count, value(float64(r.B.Self)), r.B.Count)
+	fmt.Fprintf(w, "before       %s, %d samples\nafter        %s, %d samples\n", value(float64(r.A.Self)),
+		r.A.Count, value(float64(r.B.Self)), r.B.Count)
 	for i, fact := range r.facts() {
 		fmt.Fprintf(w, "%-12s %s\n", [...]string{"scale", "scatter", "warning"}[i], fact)
 	}
@@ -28,7 +29,8 @@ func (r *Result) WriteText(w io.Writer, unit string, top int, all bool) {
 	if !r.Differs() && !all {
 		return
 	}
-	fmt.Fprintf(w, "%12s %12s %12s  %7s %7s  function (self time)\n", "difference", "before", "after", "samples", "")
+	fmt.Fprintf(w, "%12s %12s %12s  %7s %7s  function (self time)\n", "difference",
+		"before", "after", "samples", "")
 	for _, row := range r.Rows[:min(top, len(r.Rows))] {
 		if !row.Significant && !all {
 			break
@@ -37,7 +39,8 @@ func (r *Result) WriteText(w io.Writer, unit string, top int, all bool) {
 		if !row.Significant {
 			mark = "  (may be noise)"
 		}
-		fmt.Fprintf(w, "%12s %12s %12s  %7d %7d  %s  %s%s\n", signed(row.Delta, value), value(float64(row.A.Self)), value(float64(row.B.Self)/r.Scale),
+		fmt.Fprintf(w, "%12s %12s %12s  %7d %7d  %s  %s%s\n", signed(row.Delta, value),
+			value(float64(row.A.Self)), value(float64(row.B.Self)/r.Scale),
 			row.A.Count, row.B.Count, row.Name, row.Module, mark)
 	}
 }
@@ -94,9 +97,12 @@ type jsonRow struct {
 // Document returns the JSON of the comparison.
 func (r *Result) Document() Document {
 	side := func(s Side) jsonSide { return jsonSide(s) }
-	d := Document{Schema: "seedwalk-diff", Version: export.JSONVersion, Differs: r.Differs(), Before: side(r.A), After: side(r.B), Scale: r.Scale, Scatter: r.Scatter, Common: r.Common, Rows: []jsonRow{}}
+	d := Document{Schema: "seedwalk-diff", Version: export.JSONVersion, Differs: r.Differs(),
+		Before: side(r.A), After: side(r.B), Scale: r.Scale, Scatter: r.Scatter,
+		Common: r.Common, Rows: []jsonRow{}}
 	for _, row := range r.Rows {
-		d.Rows = append(d.Rows, jsonRow{row.Name, row.Module, side(row.A), side(row.B), row.Delta, row.Error, row.Significant})
+		d.Rows = append(d.Rows, jsonRow{row.Name, row.Module, side(row.A), side(row.B),
+			row.Delta, row.Error, row.Significant})
 	}
 	return d
 }

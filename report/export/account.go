@@ -14,7 +14,8 @@ const (
 )
 
 // Causes names the causes of package wire: why CPU time has no samples.
-var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room", "tool too slow", "signals blocked"}
+var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room",
+	"tool too slow", "signals blocked"}
 
 // CPUTime accounts for the processor time of the recorded processes, in nanoseconds.
 type CPUTime struct {
@@ -51,7 +52,8 @@ func (c *CPUTime) coverage() float64 {
 // lines describes how much CPU time is in the profile, for the summary.
 func (c *CPUTime) lines() []string {
 	cover := c.coverage()
-	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)", partTimes(c.Profile, c.Process), coveragePercent(cover))
+	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)",
+		partTimes(c.Profile, c.Process), coveragePercent(cover))
 	if cover < lowCoverage {
 		line = "WARNING: only " + line
 	}
@@ -171,7 +173,8 @@ func (c *Clock) line() string {
 	case ClockRandom:
 		line := "random, by the tool"
 		if c.Hits > 0 {
-			line += fmt.Sprintf("; lateness p90 %s, %s of hits rejected", shortTime(c.LateP90), percent(c.Rejected, c.Hits))
+			line += fmt.Sprintf("; lateness p90 %s, %s of hits rejected",
+				shortTime(c.LateP90), percent(c.Rejected, c.Hits))
 		}
 		return line
 	case ClockTimer:

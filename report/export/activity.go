@@ -55,12 +55,14 @@ func (w *pprofWriter) split() {
 		parts, rest := all[int32(stack)], w.out.Sample[stack]
 		cpu, hits, seen := w.p.Stacks[stack].CPUNanos, w.p.Stacks[stack].cpuCount(), int64(0)
 		for _, part := range parts {
-			share := map[int]int64{valueSamples: part.count, valueWall: part.wall, valueCPUSamples: part.cpuHits}
+			share := map[int]int64{valueSamples: part.count, valueWall: part.wall,
+				valueCPUSamples: part.cpuHits}
 			if hits > 0 {
 				share[valueCPU] = cpu*(seen+part.cpuHits)/hits - cpu*seen/hits
 				seen += part.cpuHits
 			}
-			ps := &profile.Sample{Location: rest.Location, NumLabel: rest.NumLabel, Label: maps.Clone(rest.Label)}
+			ps := &profile.Sample{Location: rest.Location, NumLabel: rest.NumLabel,
+				Label: maps.Clone(rest.Label)}
 			ps.Label[labelTrace] = []string{fmt.Sprintf("%x", part.activity.Trace)}
 			ps.Label[labelSpan] = []string{fmt.Sprintf("%x", part.activity.Span)}
 			for k, at := range w.shown {

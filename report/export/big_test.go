@@ -17,14 +17,19 @@ import (
 // same for the same arguments.
 func large(stacks, depth int) *Profile {
 	r := rand.New(rand.NewPCG(1, uint64(stacks)))
-	p := &Profile{Command: []string{"dotnet", "large.dll"}, Runtime: ".NET 9.0.5", Duration: time.Minute, RateHz: 99,
+	p := &Profile{Command: []string{"dotnet", "large.dll"}, Runtime: ".NET 9.0.5",
+		Duration: time.Minute, RateHz: 99,
 		Start: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
-	names := []string{"System.Threading.Tasks.Task.ExecuteWithThreadLocal(ref Task, Thread)", "Shop.Orders.OrderService+<LoadAsync>d__12.MoveNext()",
-		"System.Collections.Generic.Dictionary<System.__Canon, int>.FindValue(System.__Canon)", "WKS::gc_heap::plan_phase(int)", "pthread_cond_wait"}
+	names := []string{"System.Threading.Tasks.Task.ExecuteWithThreadLocal(ref Task, Thread)",
+		"Shop.Orders.OrderService+<LoadAsync>d__12.MoveNext()",
+		"System.Collections.Generic.Dictionary<System.__Canon, int>.FindValue(System.__Canon)",
+		"WKS::gc_heap::plan_phase(int)", "pthread_cond_wait"}
 	for i := range 1000 {
 		c := Class([]uint8{0, 0, 0, 1, 2, 2, 3}[r.IntN(7)])
-		p.Frames = append(p.Frames, Frame{Name: fmt.Sprintf("%s#%d", names[r.IntN(len(names))], i), Module: fmt.Sprintf("m%d.dll", i%20),
-			ModuleIndex: -1, Class: c, Doubtful: r.IntN(40) == 0})
+		p.Frames = append(p.Frames,
+			Frame{Name: fmt.Sprintf("%s#%d", names[r.IntN(len(names))], i),
+				Module:      fmt.Sprintf("m%d.dll", i%20),
+				ModuleIndex: -1, Class: c, Doubtful: r.IntN(40) == 0})
 	}
 	p.Frames = append(p.Frames, Frame{Name: "unreadable", ModuleIndex: -1, Class: ClassGap})
 	for i := range 12 {
@@ -62,7 +67,8 @@ func TestBigPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	t.Logf("%d MB allocated in %v", (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d MB allocated in %v", (after.TotalAlloc-before.TotalAlloc)>>20,
+		time.Since(begin).Round(time.Millisecond))
 	if all := after.TotalAlloc - before.TotalAlloc; all > 500e6 {
 		t.Errorf("%d bytes allocated", all)
 	}
@@ -71,7 +77,8 @@ func TestBigPage(t *testing.T) {
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
 	_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
 	got, _, _ := strings.Cut(dom, "</pre>")
-	if !strings.HasPrefix(got, fmt.Sprintf("true true %d ", p.Stats.Samples)) || strings.Contains(log, "CONSOLE") {
+	if !strings.HasPrefix(got, fmt.Sprintf("true true %d ", p.Stats.Samples)) ||
+		strings.Contains(log, "CONSOLE") {
 		t.Errorf("%s\n%s", html.UnescapeString(got), log)
 	}
 	t.Logf("nodes, tree, samples, milliseconds: %s", got)

@@ -14,16 +14,23 @@ import (
 func timed() *Profile {
 	begin := time.Unix(1000, 0)
 	p := &Profile{Start: begin, Duration: time.Second,
-		Frames:  []Frame{{Name: "f", Class: ClassManaged, ModuleIndex: -1}, {Name: "g", Class: ClassNative, ModuleIndex: -1}, {Name: "wait", Class: ClassNative, ModuleIndex: -1}},
+		Frames: []Frame{{Name: "f", Class: ClassManaged, ModuleIndex: -1},
+			{Name: "g", Class: ClassNative, ModuleIndex: -1},
+			{Name: "wait", Class: ClassNative, ModuleIndex: -1}},
 		Threads: []Thread{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}},
 		Stacks: []Stack{
-			{Thread: 0, Frames: []int32{0}, Count: 25, WallNanos: 25e7, CPUNanos: 25e7, CPUCount: 25, Complete: true},
+			{Thread: 0, Frames: []int32{0}, Count: 25, WallNanos: 25e7, CPUNanos: 25e7,
+				CPUCount: 25, Complete: true},
 			{Thread: 1, Frames: []int32{2}, Count: 1, WallNanos: 6e8, Complete: true},
-			{Thread: 0, Frames: []int32{1}, Count: 25, WallNanos: 25e7, CPUNanos: 50e7, CPUCount: 25, Complete: true}}}
+			{Thread: 0, Frames: []int32{1}, Count: 25, WallNanos: 25e7, CPUNanos: 50e7,
+				CPUCount: 25, Complete: true}}}
 	for i := range 50 {
-		p.Samples = append(p.Samples, Sample{Stack: int32(i / 25 * 2), At: begin.Add(time.Duration(i+1) * 20 * time.Millisecond).UnixNano(), Wall: 1e7, CPU: true})
+		p.Samples = append(p.Samples,
+			Sample{Stack: int32(i / 25 * 2),
+				At: begin.Add(time.Duration(i+1) * 20 * time.Millisecond).UnixNano(), Wall: 1e7, CPU: true})
 		if i == 39 {
-			p.Samples = append(p.Samples, Sample{Stack: 1, At: begin.Add(800 * time.Millisecond).UnixNano(), Wall: 6e8})
+			p.Samples = append(p.Samples,
+				Sample{Stack: 1, At: begin.Add(800 * time.Millisecond).UnixNano(), Wall: 6e8})
 		}
 	}
 	return p
@@ -53,7 +60,8 @@ func TestPageTime(t *testing.T) {
 	go('#m=cpu&f=0&s=250000-750000'); say(document.getElementById('categories').textContent);
 	go('#m=cpu&f=0&s=250000-750000&c=native-libraries'); say(totals());
 });</script></body>`
-	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, timed())), "</body>", script, 1)), "")
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, timed())), "</body>",
+		script, 1)), "")
 	browser.Answers(t, dom, log, nil,
 		"f=250000000 g=500000000 false",
 		"f=250000000 0 s to 0.5 s",
@@ -94,8 +102,10 @@ func TestPageLanes(t *testing.T) {
 }, 100));</script></body>`
 	p := timed()
 	p.Frames[0].Name = "System.Threading.SpinWait.SpinOnceCore"
-	p.Stacks = append(p.Stacks, Stack{Thread: 0, Count: 2, Event: EventPause, Sum: 2e8, Type: "gen 2 GC", Complete: true})
-	p.Waits = []Wait{{Stack: 3, Start: p.Start.Add(300 * time.Millisecond), Nanos: 1e8}, {Stack: 3, Start: p.Start.Add(700 * time.Millisecond), Nanos: 1e8}}
+	p.Stacks = append(p.Stacks,
+		Stack{Thread: 0, Count: 2, Event: EventPause, Sum: 2e8, Type: "gen 2 GC", Complete: true})
+	p.Waits = []Wait{{Stack: 3, Start: p.Start.Add(300 * time.Millisecond), Nanos: 1e8},
+		{Stack: 3, Start: p.Start.Add(700 * time.Millisecond), Nanos: 1e8}}
 	p.Stats.Events = []EventStats{{Event: EventPause, Seen: 2, Count: 2, Sum: 2e8}}
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
 	if want := "marked true,true,true,true GC pauses 300000,100000,700000,100000 spinning 10000,10000,30000,10000,"; !strings.Contains(html.UnescapeString(dom), want) {
@@ -114,10 +124,15 @@ func TestPageManagedWaits(t *testing.T) {
 	document.body.append(out);
 });</script></body>`
 	managed := func(name string) Frame { return Frame{Name: name, ModuleIndex: -1, Class: ClassManaged} }
-	p := &Profile{Frames: []Frame{managed("App.Run"), managed("App.Wait"), managed("System.Threading.Thread.Sleep")},
-		Threads: []Thread{{ID: 1}}, Stacks: []Stack{{Frames: []int32{0}, Count: 10, Complete: true}, {Frames: []int32{2, 1, 0}, Count: 90, Complete: true}}}
-	for _, want := range []string{"App.Run=10 App.Wait=90 [waiting]=90", "App.Run=100 App.Wait=90 System.Threading.Thread.Sleep=90"} {
-		dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
+	p := &Profile{Frames: []Frame{managed("App.Run"), managed("App.Wait"),
+		managed("System.Threading.Thread.Sleep")},
+		Threads: []Thread{{ID: 1}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 10, Complete: true},
+			{Frames: []int32{2, 1, 0}, Count: 90, Complete: true}}}
+	for _, want := range []string{"App.Run=10 App.Wait=90 [waiting]=90",
+		"App.Run=100 App.Wait=90 System.Threading.Thread.Sleep=90"} {
+		dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>",
+			script, 1)), "")
 		if !strings.Contains(html.UnescapeString(dom), want) {
 			_, got, _ := strings.Cut(dom, `<pre class="answer">`)
 			t.Errorf("no %q in %.300s\n%s", want, got, log)

@@ -33,7 +33,8 @@ func WriteChrome(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	t := &traceevent.Trace{PID: max(1, p.PID), Name: pageTitle(p), Other: chromeNotes(p), Tracks: make([]traceevent.Track, len(p.Threads))}
+	t := &traceevent.Trace{PID: max(1, p.PID), Name: pageTitle(p), Other: chromeNotes(p),
+		Tracks: make([]traceevent.Track, len(p.Threads))}
 	used, next := map[int]bool{0: true}, 0
 	for i := range p.Threads {
 		next = max(next, p.Threads[i].ID)
@@ -66,7 +67,9 @@ func WriteChrome(w io.Writer, p *Profile) error {
 		}
 		track := traceevent.Track{ID: next + 1 + len(whole), Name: laneNames[l.event]}
 		for _, s := range l.spans {
-			track.Outer = append(track.Outer, traceevent.Slice{Name: track.Name, Category: "lane", Start: 1000 * s.from, End: 1000 * max(s.to, s.from+1)})
+			track.Outer = append(track.Outer,
+				traceevent.Slice{Name: track.Name, Category: "lane", Start: 1000 * s.from,
+					End: 1000 * max(s.to, s.from+1)})
 		}
 		whole = append(whole, track)
 	}
@@ -127,7 +130,8 @@ func addStates(tracks []traceevent.Track, p *Profile) {
 			from, to = max(from, last.End), max(to, last.End)
 		}
 		if last == nil || last.Name != name || from > last.End {
-			track.Inner = append(track.Inner, traceevent.Slice{Name: name, Category: "state", Start: from, Args: &chromeArgs{}})
+			track.Inner = append(track.Inner,
+				traceevent.Slice{Name: name, Category: "state", Start: from, Args: &chromeArgs{}})
 			last = &track.Inner[len(track.Inner)-1]
 		}
 		last.End = to
@@ -146,7 +150,8 @@ func (p *Profile) waitSite(s *Stack) string {
 		if f.Class != ClassManaged {
 			continue
 		}
-		if !strings.HasPrefix(f.Name, "System.Threading.") && !strings.HasPrefix(f.Name, "System.Diagnostics.Tracing.") {
+		if !strings.HasPrefix(f.Name, "System.Threading.") &&
+			!strings.HasPrefix(f.Name, "System.Diagnostics.Tracing.") {
 			return clean(f.Name)
 		}
 		if site == "" {
@@ -162,7 +167,8 @@ func (p *Profile) waitSite(s *Stack) string {
 
 // chromeSlice returns the slice of a wait, a lock, a GC pause, or a compilation.
 func (p *Profile) chromeSlice(w Wait, s *Stack) traceevent.Slice {
-	args, start := chromeWait{Millis: float64(w.Nanos) / 1e6, Type: clean(s.Type), Owner: s.Owner}, w.Start.Sub(p.Start).Nanoseconds()
+	args, start := chromeWait{Millis: float64(w.Nanos) / 1e6, Type: clean(s.Type), Owner: s.Owner},
+		w.Start.Sub(p.Start).Nanoseconds()
 	for _, i := range s.Frames[:min(len(s.Frames), maxChromeFrames)] {
 		sym := symbolOf(&p.Frames[i])
 		args.Stack = append(args.Stack, sym.label())
@@ -174,5 +180,6 @@ func (p *Profile) chromeSlice(w Wait, s *Stack) traceevent.Slice {
 	case s.Event != EventPause:
 		name += " in " + p.waitSite(s)
 	}
-	return traceevent.Slice{Name: name, Category: category, Start: start, End: start + max(0, w.Nanos), Args: &args}
+	return traceevent.Slice{Name: name, Category: category, Start: start,
+		End: start + max(0, w.Nanos), Args: &args}
 }

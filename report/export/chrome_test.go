@@ -64,11 +64,13 @@ func readChrome(t *testing.T, b []byte) (slices []string) {
 			for len(stack) > 0 && stack[len(stack)-1] <= from {
 				stack = stack[:len(stack)-1]
 			}
-			if len(stack) > 0 && from+length > stack[len(stack)-1] || from < last[*e.TID] || names[*e.TID] == "" {
+			if len(stack) > 0 && from+length > stack[len(stack)-1] || from < last[*e.TID] ||
+				names[*e.TID] == "" {
 				t.Fatalf("event %d does not nest in %d, is not sorted, or is of no thread: %+v", i, stack, e)
 			}
 			open[*e.TID], last[*e.TID] = append(stack, from+length), from
-			slices = append(slices, fmt.Sprintf("%s: %s %v+%v", names[*e.TID], e.Name, float64(from)/1e6, float64(length)/1e6))
+			slices = append(slices, fmt.Sprintf("%s: %s %v+%v", names[*e.TID], e.Name,
+				float64(from)/1e6, float64(length)/1e6))
 		default:
 			t.Fatalf("event %d of phase %q", i, e.Phase)
 		}
@@ -83,12 +85,18 @@ func readChrome(t *testing.T, b []byte) (slices []string) {
 func waited() *Profile {
 	p := timed()
 	n := len(p.Stacks)
-	p.Frames = append(p.Frames, Frame{Name: "System.Threading.Monitor.Wait", Class: ClassManaged, ModuleIndex: -1}, Frame{Name: "App.Take", Class: ClassManaged, ModuleIndex: -1})
+	p.Frames = append(p.Frames,
+		Frame{Name: "System.Threading.Monitor.Wait", Class: ClassManaged, ModuleIndex: -1},
+		Frame{Name: "App.Take", Class: ClassManaged, ModuleIndex: -1})
 	p.Stacks[1].Frames = []int32{2, 3, 4}
-	p.Stacks = append(p.Stacks, Stack{Thread: 1, Frames: []int32{2, 3, 4}, Count: 3, Complete: true, Event: EventWait, Type: "a lock"},
-		Stack{Thread: 0, Count: 1, Complete: true, Event: EventPause, Type: "gen 2 GC"}, Stack{Thread: 1, Frames: []int32{2}, Count: 1, Event: EventLock, Owner: 1, Complete: true})
+	p.Stacks = append(p.Stacks,
+		Stack{Thread: 1, Frames: []int32{2, 3, 4}, Count: 3, Complete: true,
+			Event: EventWait, Type: "a lock"},
+		Stack{Thread: 0, Count: 1, Complete: true, Event: EventPause, Type: "gen 2 GC"},
+		Stack{Thread: 1, Frames: []int32{2}, Count: 1, Event: EventLock, Owner: 1, Complete: true})
 	at := func(ms int) time.Time { return p.Start.Add(time.Duration(ms) * time.Millisecond) }
-	p.Waits = []Wait{{n, at(-5), 1e7}, {n, at(150), 1e8}, {n + 2, at(240), 1e8}, {n, at(700), 1000}, {n + 1, at(300).Add(123), 1e8}}
+	p.Waits = []Wait{{n, at(-5), 1e7}, {n, at(150), 1e8}, {n + 2, at(240), 1e8}, {n, at(700), 1000},
+		{n + 1, at(300).Add(123), 1e8}}
 	p.Samples = append(p.Samples, Sample{Stack: 1, At: at(1000).UnixNano(), Wall: 1e8})
 	p.Stats.Events = []EventStats{{Event: EventWait}, {Event: EventPause}, {Event: EventLock}}
 	return p
@@ -101,16 +109,20 @@ func TestChrome(t *testing.T) {
 	if n := len(got); n != 25+11 {
 		t.Errorf("%d slices", n)
 	}
-	want := []string{`"GC pauses": gen 2 GC 300.000123+100`, `"b (2)": wait in App.Take 0+5`, `"b (2)": wait in App.Take 150+100`, `"b (2)": waiting in App.Take 200+40`,
-		`"b (2)": lock in wait 240+10`, `"b (2)": waiting in App.Take 240+10`, `"b (2)": waiting in App.Take 250+450`, `"b (2)": wait in App.Take 700+0.001`,
-		`"b (2)": waiting in App.Take 700+0.001`, `"b (2)": waiting in App.Take 700.001+99.999`, `"b (2)": waiting in App.Take 900+100`}
+	want := []string{`"GC pauses": gen 2 GC 300.000123+100`, `"b (2)": wait in App.Take 0+5`,
+		`"b (2)": wait in App.Take 150+100`, `"b (2)": waiting in App.Take 200+40`,
+		`"b (2)": lock in wait 240+10`, `"b (2)": waiting in App.Take 240+10`,
+		`"b (2)": waiting in App.Take 250+450`, `"b (2)": wait in App.Take 700+0.001`,
+		`"b (2)": waiting in App.Take 700+0.001`, `"b (2)": waiting in App.Take 700.001+99.999`,
+		`"b (2)": waiting in App.Take 900+100`}
 	if d := cmptest.Diff(want, slices.DeleteFunc(slices.Clone(got), running)); d != "" {
 		t.Error(d)
 	}
 	if first := slices.IndexFunc(got, running); got[first] != `"a (1)": running 10+10` {
 		t.Errorf("%s", got[first])
 	}
-	for name, p := range map[string]*Profile{"demo": handMade(), "events": withEvents(), "hostile": hostile(), "empty": {}, "same thread twice": {Threads: []Thread{{ID: 7}, {ID: 7}, {}}}} {
+	for name, p := range map[string]*Profile{"demo": handMade(), "events": withEvents(), "hostile": hostile(),
+		"empty": {}, "same thread twice": {Threads: []Thread{{ID: 7}, {ID: 7}, {}}}} {
 		if got := readChrome(t, written(t, WriteChrome, p)); len(got) != len(p.Waits) {
 			t.Errorf("%s: %d slices of %d waits", name, len(got), len(p.Waits))
 		}

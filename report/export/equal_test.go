@@ -26,7 +26,8 @@ func TestEqualFigures(t *testing.T) {
 		"firefox": firefoxFigures, "otlp-json": otlpFigures, "json": jsonFigures, "text": topFigures,
 	}
 	without := map[string]string{"trace": "only when threads ran", "otlp": "the same message as otlp-json"}
-	for name, p := range map[string]*Profile{"samples with times": timed(), "sums": handMade(), "time without samples": accounted(), "events": withEvents(), "many": large(300, 40)} {
+	for name, p := range map[string]*Profile{"samples with times": timed(), "sums": handMade(),
+		"time without samples": accounted(), "events": withEvents(), "many": large(300, 40)} {
 		want := cpuTimes{}
 		for i := range p.Stacks {
 			if s := &p.Stacks[i]; s.CPUNanos > 0 {

@@ -18,8 +18,11 @@ import (
 
 func TestByExtension(t *testing.T) {
 	for path, want := range map[string]string{
-		"out/demo.pb.gz": "pprof", "a.pb": "pprof", "x.PPROF": "pprof", "demo.folded": "folded", "d.ir/x.html": "html", "X.HTM": "html",
-		"a.json": "json", "a.otlp": "otlp", "a.otlp.json": "otlp-json", "a.firefox.json": "firefox", "a.trace.json": "trace", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "", "a.gz": "", "json": "", "a.html/b": "",
+		"out/demo.pb.gz": "pprof", "a.pb": "pprof", "x.PPROF": "pprof", "demo.folded": "folded",
+		"d.ir/x.html": "html", "X.HTM": "html",
+		"a.json": "json", "a.otlp": "otlp", "a.otlp.json": "otlp-json", "a.firefox.json": "firefox",
+		"a.trace.json": "trace", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "",
+		"a.gz": "", "json": "", "a.html/b": "",
 	} {
 		if f, ok := ByExtension(path); f.Name != want || ok != (want != "") {
 			t.Errorf("ByExtension(%q) = %q, %v, want %q", path, f.Name, ok, want)
@@ -28,8 +31,10 @@ func TestByExtension(t *testing.T) {
 }
 
 func TestByName(t *testing.T) {
-	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "firefox", "trace", "otlp", "otlp-json", "text", "HTML"} {
-		if f, ok := ByName(name); !ok || !strings.EqualFold(f.Name, name) || f.Write == nil || f.Description == "" {
+	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "firefox", "trace", "otlp",
+		"otlp-json", "text", "HTML"} {
+		if f, ok := ByName(name); !ok || !strings.EqualFold(f.Name, name) || f.Write == nil ||
+			f.Description == "" {
 			t.Errorf("ByName(%q) = %+v, %v", name, f, ok)
 		}
 	}
@@ -44,8 +49,10 @@ func TestByName(t *testing.T) {
 func TestBadIndices(t *testing.T) {
 	frame := Frame{Name: "f", ModuleIndex: -1}
 	for name, p := range map[string]*Profile{
-		"frame too large":    {Frames: []Frame{frame}, Threads: []Thread{{}}, Stacks: []Stack{{Frames: []int32{1}}}},
-		"frame negative":     {Frames: []Frame{frame}, Threads: []Thread{{}}, Stacks: []Stack{{Frames: []int32{-1}}}},
+		"frame too large": {Frames: []Frame{frame}, Threads: []Thread{{}},
+			Stacks: []Stack{{Frames: []int32{1}}}},
+		"frame negative": {Frames: []Frame{frame}, Threads: []Thread{{}},
+			Stacks: []Stack{{Frames: []int32{-1}}}},
 		"no such thread":     {Stacks: []Stack{{}}},
 		"thread negative":    {Threads: []Thread{{}}, Stacks: []Stack{{Thread: -1}}},
 		"no such module":     {Frames: []Frame{{}}},
@@ -69,7 +76,8 @@ func TestBadIndices(t *testing.T) {
 // TestPprof reads what was written with pprof's own package and compares every
 // stack with the profile.
 func TestPprof(t *testing.T) {
-	for name, p := range map[string]*Profile{"demo": handMade(), "accounted": accounted(), "large": large(300, 40), "empty": {}} {
+	for name, p := range map[string]*Profile{"demo": handMade(), "accounted": accounted(),
+		"large": large(300, 40), "empty": {}} {
 		t.Run(name, func(t *testing.T) { comparePprof(t, p) })
 	}
 }
@@ -86,13 +94,15 @@ func comparePprof(t *testing.T, p *Profile) {
 			t.Errorf("stack %d: values %v", i, s.Value)
 		}
 		th := p.Threads[want.Thread]
-		if id := s.NumLabel["thread_id"]; (th.ID == 0) != (id == nil) || id != nil && id[0] != int64(th.ID) || th.Name != "" && s.Label["thread_name"][0] != th.Name {
+		if id := s.NumLabel["thread_id"]; (th.ID == 0) != (id == nil) || id != nil && id[0] != int64(th.ID) ||
+			th.Name != "" && s.Label["thread_name"][0] != th.Name {
 			t.Errorf("stack %d: labels %v %v, want %v", i, s.Label, s.NumLabel, th)
 		}
 		if g := s.Label["gap"]; (want.Gap == "") != (g == nil) || g != nil && g[0] != want.Gap {
 			t.Errorf("stack %d: gap label %v, want %q", i, g, want.Gap)
 		}
-		if cause, ok := p.causeOf(want); ok != (s.Label[labelCause] != nil) || ok && s.Label[labelCause][0] != cause {
+		if cause, ok := p.causeOf(want); ok != (s.Label[labelCause] != nil) ||
+			ok && s.Label[labelCause][0] != cause {
 			t.Errorf("stack %d: label of the cause %v, want %q", i, s.Label[labelCause], cause)
 		}
 		compareLocations(t, p, want, s.Location)
@@ -130,24 +140,32 @@ func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Loca
 			continue
 		}
 		m := p.Modules[f.ModuleIndex]
-		if l.Mapping == nil || l.Mapping.File != m.Path || l.Mapping.BuildID != m.BuildID || l.Mapping.Start != m.Start || l.Mapping.Limit != m.End || l.Mapping.Offset != m.Offset {
+		if l.Mapping == nil || l.Mapping.File != m.Path || l.Mapping.BuildID != m.BuildID ||
+			l.Mapping.Start != m.Start || l.Mapping.Limit != m.End || l.Mapping.Offset != m.Offset {
 			t.Errorf("mapping %+v, want %+v", l.Mapping, m)
 		}
 	}
 }
 
 var hostileNames = []string{
-	`</script><script>alert(1)</script>`, `<!-- <script>`, `a & b < c > d "quoted" 'single'`, "new\nline\r\ttab;semicolon 12", "\x1b[31mred\x1b]0;title\a",
-	"bad \xff\xfe utf8", "\u202eright to left", "line\u2028separator", "]]>", "`${1+1}`", "{{data}}{{js}}", strings.Repeat("Very.Long.", 500) + "Name", "", "日本語.メソッド()", "\x00",
+	`</script><script>alert(1)</script>`, `<!-- <script>`, `a & b < c > d "quoted" 'single'`,
+	"new\nline\r\ttab;semicolon 12", "\x1b[31mred\x1b]0;title\a",
+	"bad \xff\xfe utf8", "\u202eright to left", "line\u2028separator", "]]>", "`${1+1}`", "{{data}}{{js}}",
+	strings.Repeat("Very.Long.", 500) + "Name", "", "日本語.メソッド()", "\x00",
 }
 
 func hostile() *Profile {
-	p := &Profile{Command: hostileNames, Runtime: hostileNames[0], Stats: Stats{Notes: hostileNames, ExitNote: hostileNames[4], Gaps: map[string]int64{}}}
+	p := &Profile{Command: hostileNames, Runtime: hostileNames[0],
+		Stats: Stats{Notes: hostileNames, ExitNote: hostileNames[4], Gaps: map[string]int64{}}}
 	for i, n := range hostileNames {
-		p.Frames = append(p.Frames, Frame{Name: n, Module: n, ModuleIndex: int32(i), Class: Class(i) % numClasses}, Frame{Name: n, ModuleIndex: -1, Class: 200})
+		p.Frames = append(p.Frames,
+			Frame{Name: n, Module: n, ModuleIndex: int32(i), Class: Class(i) % numClasses},
+			Frame{Name: n, ModuleIndex: -1, Class: 200})
 		p.Modules = append(p.Modules, Module{Path: n, BuildID: n})
 		p.Threads = append(p.Threads, Thread{i, n})
-		p.Stacks = append(p.Stacks, Stack{Thread: i, Frames: []int32{int32(2 * i), int32(2*i + 1), 0}, Count: int64(i + 1), WallNanos: 1, Gap: n})
+		p.Stacks = append(p.Stacks,
+			Stack{Thread: i, Frames: []int32{int32(2 * i), int32(2*i + 1), 0},
+				Count: int64(i + 1), WallNanos: 1, Gap: n})
 		p.Stats.Gaps[n]++
 		p.Stats.Samples += int64(i + 1)
 	}
@@ -198,7 +216,8 @@ func TestHostileNames(t *testing.T) {
 // A stack that lacks frames shows a gap in every format for people.
 func TestGapIsVisible(t *testing.T) {
 	p := &Profile{Frames: []Frame{{Name: "leaf", ModuleIndex: -1}}, Threads: []Thread{{1, "t"}},
-		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Gap: "slot-full"}, {Count: 2, Complete: true}}, Stats: Stats{Samples: 5}}
+		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Gap: "slot-full"}, {Count: 2, Complete: true}},
+		Stats:  Stats{Samples: 5}}
 	for _, f := range []string{"folded", "html", "speedscope", "firefox", "text"} {
 		format, _ := ByName(f)
 		out := string(written(t, format.Write, p))
@@ -211,8 +230,10 @@ func TestGapIsVisible(t *testing.T) {
 }
 
 func TestDoubtfulStaysApart(t *testing.T) {
-	p := &Profile{Frames: []Frame{{Name: "f", ModuleIndex: -1}, {Name: "f", ModuleIndex: -1, Doubtful: true}}, Threads: []Thread{{1, "t"}},
-		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Complete: true}, {Frames: []int32{1}, Count: 2, Complete: true}}}
+	p := &Profile{Frames: []Frame{{Name: "f", ModuleIndex: -1}, {Name: "f", ModuleIndex: -1, Doubtful: true}},
+		Threads: []Thread{{1, "t"}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Complete: true},
+			{Frames: []int32{1}, Count: 2, Complete: true}}}
 	if got := string(written(t, WriteFolded, p)); got != "f 3\nf [doubtful] 2\n" {
 		t.Errorf("folded:\n%s", got)
 	}
@@ -242,7 +263,8 @@ func TestWriteErrors(t *testing.T) {
 // A mapping is marked as symbolized only if all of its frames have names, so that `pprof
 // -symbolize` and others look for the rest.
 func TestPprofUnnamed(t *testing.T) {
-	p := &Profile{Threads: []Thread{{1, "main"}}, Modules: []Module{{Path: "/lib/a.so", BuildID: "aa"}, {Path: "/lib/b.so", BuildID: "bb"}},
+	p := &Profile{Threads: []Thread{{1, "main"}},
+		Modules: []Module{{Path: "/lib/a.so", BuildID: "aa"}, {Path: "/lib/b.so", BuildID: "bb"}},
 		Frames: []Frame{
 			{Name: "a.so+0x10", Module: "a.so", ModuleIndex: 0, Addr: 0x1010, Class: ClassRuntime},
 			{Name: "named", Module: "a.so", ModuleIndex: 0, Addr: 0x1020, Class: ClassRuntime},
@@ -269,7 +291,8 @@ func TestPprofUnnamed(t *testing.T) {
 func TestBase(t *testing.T) {
 	for path, want := range map[string]string{
 		"/usr/lib/libc.so.6": "libc.so.6", "libc.so.6": "libc.so.6", "[vdso]": "[vdso]",
-		`C:\windows\system32\ntdll.dll`: "ntdll.dll", `\\server\share\coreclr.dll`: "coreclr.dll", `Z:\`: "", "coreclr.dll": "coreclr.dll",
+		`C:\windows\system32\ntdll.dll`: "ntdll.dll", `\\server\share\coreclr.dll`: "coreclr.dll",
+		`Z:\`: "", "coreclr.dll": "coreclr.dll",
 	} {
 		if got := Base(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)

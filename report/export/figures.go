@@ -105,8 +105,10 @@ func NewRecording(format string, p *Profile) Recording {
 
 func figures(p *Profile) Figures {
 	s := &p.Stats
-	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps, Threads: int(p.threadCount()), Stacks: len(p.Stacks),
-		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes), Empty: s.Empty, ExitNote: s.ExitNote,
+	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps,
+		Threads: int(p.threadCount()), Stacks: len(p.Stacks),
+		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes),
+		Empty: s.Empty, ExitNote: s.ExitNote,
 		Way: s.Way, WayWhy: s.WayWhy, Counters: s.Counters,
 		Events: convert(s.Events, func(e *EventStats) FigureEvents {
 			return FigureEvents{e.Event.String(), e.Seen, e.Count, e.Complete, e.Sum, e.Longest, e.Open}
@@ -117,7 +119,8 @@ func figures(p *Profile) Figures {
 		f.Clock = &FigureClock{c.Kind.String(), c.UserOnly, c.LateP90, c.Hits, c.Rejected}
 	}
 	if c := s.CPU; c != nil {
-		f.CPU = &FigureCPU{Process: c.Process, Profile: c.Profile, Kernel: c.Kernel, NotSampled: []FigureCause{}}
+		f.CPU = &FigureCPU{Process: c.Process, Profile: c.Profile,
+			Kernel: c.Kernel, NotSampled: []FigureCause{}}
 		for i, n := range c.NotSampled {
 			if n > 0 && i < len(Causes) {
 				f.CPU.NotSampled = append(f.CPU.NotSampled, FigureCause{Causes[i], n})

@@ -49,7 +49,9 @@ func (p *Profile) starvation() string {
 	var parts []string
 	if longest.Stack >= 0 && (starved > 0 || time.Duration(longest.Nanos) >= queueLong) {
 		s := &p.Stacks[longest.Stack]
-		parts = append(parts, fmt.Sprintf("a work item waited %s for a thread, queued by %s", shortTime(time.Duration(longest.Nanos)), cmp.Or(p.waitSite(s), threadLabel(&p.Threads[s.Thread]))))
+		parts = append(parts, fmt.Sprintf("a work item waited %s for a thread, queued by %s",
+			shortTime(time.Duration(longest.Nanos)),
+			cmp.Or(p.waitSite(s), threadLabel(&p.Threads[s.Thread]))))
 	}
 	if starved > 0 {
 		parts = append(parts, fmt.Sprintf("all threads were blocked or busy, so the runtime added one %s, first after %s", plural(starved, "time"), shortTime(first.Sub(p.Start))))
@@ -93,7 +95,10 @@ func crowd(all []Wait) (most int, crowded time.Duration) {
 	for _, w := range all {
 		edges = append(edges, edge{w.Start, 1}, edge{w.Start.Add(time.Duration(w.Nanos)), -1})
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.step, b.step)) })
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(a.at.Compare(b.at),
+			cmp.Compare(a.step, b.step))
+	})
 	n := 0
 	for i, e := range edges {
 		if n >= convoyThreads {
@@ -121,6 +126,8 @@ func (p *Profile) spinLine() string {
 	if spun == 0 || float64(spun) < spinShare*float64(all) {
 		return ""
 	}
-	site := slices.MaxFunc(slices.Sorted(maps.Keys(sites)), func(a, b string) int { return cmp.Compare(sites[a], sites[b]) })
-	return fmt.Sprintf("spinning: %s of the CPU time waits without being blocked, most in %s", percent(spun, all), site)
+	site := slices.MaxFunc(slices.Sorted(maps.Keys(sites)),
+		func(a, b string) int { return cmp.Compare(sites[a], sites[b]) })
+	return fmt.Sprintf("spinning: %s of the CPU time waits without being blocked, most in %s",
+		percent(spun, all), site)
 }

@@ -17,11 +17,13 @@ func TestFindings(t *testing.T) {
 	const run, take, spin = 0, 1, 2
 	base := func() *Profile {
 		return &Profile{Start: time.Unix(100, 0), Duration: 10 * time.Second, Threads: []Thread{{ID: 1}},
-			Frames: []Frame{managed("App.Run"), managed("App.Take"), managed("System.Threading.SpinWait.SpinOnce")},
+			Frames: []Frame{managed("App.Run"), managed("App.Take"),
+				managed("System.Threading.SpinWait.SpinOnce")},
 			Stacks: []Stack{{Frames: []int32{run}, Count: 10, CPUNanos: 1e9, Complete: true}}}
 	}
 	event := func(p *Profile, e Event, frame int32, at, length time.Duration, times int) {
-		p.Stacks = append(p.Stacks, Stack{Frames: []int32{frame}, Event: e, Count: int64(times), Complete: true})
+		p.Stacks = append(p.Stacks,
+			Stack{Frames: []int32{frame}, Event: e, Count: int64(times), Complete: true})
 		for range times {
 			p.Waits = append(p.Waits, Wait{len(p.Stacks) - 1, p.Start.Add(at), length.Nanoseconds()})
 		}
@@ -39,7 +41,8 @@ func TestFindings(t *testing.T) {
 			event(p, EventQueue, take, time.Second, 3*time.Second, 1)
 			event(p, EventQueue, run, time.Second, 2*time.Second, 4)
 		}, "thread pool starvation: a work item waited 3.00 s for a thread, queued by App.Take; all threads were blocked or busy, so the runtime added one 1 time, first after 1.00 s"},
-		{"a queue", func(p *Profile) { event(p, EventQueue, take, 0, time.Second, 1) }, "thread pool starvation: a work item waited 1.00 s for a thread, queued by App.Take"},
+		{"a queue", func(p *Profile) { event(p, EventQueue, take, 0, time.Second, 1) },
+			"thread pool starvation: a work item waited 1.00 s for a thread, queued by App.Take"},
 		{"a queue without a stack", func(p *Profile) {
 			event(p, EventQueue, take, 0, time.Second, 1)
 			p.Stacks[len(p.Stacks)-1].Frames = nil
@@ -61,10 +64,12 @@ func TestFindings(t *testing.T) {
 			event(p, EventLock, run, 0, time.Second, 2)
 		}, ""},
 		{"spinning", func(p *Profile) {
-			p.Stacks = append(p.Stacks, Stack{Frames: []int32{spin, take}, Count: 1, CPUNanos: 1e9, Complete: true})
+			p.Stacks = append(p.Stacks,
+				Stack{Frames: []int32{spin, take}, Count: 1, CPUNanos: 1e9, Complete: true})
 		}, "spinning: 50.00 % of the CPU time waits without being blocked, most in App.Take"},
 		{"a little spinning", func(p *Profile) {
-			p.Stacks = append(p.Stacks, Stack{Frames: []int32{spin, take}, Count: 1, CPUNanos: 4e7, Complete: true})
+			p.Stacks = append(p.Stacks,
+				Stack{Frames: []int32{spin, take}, Count: 1, CPUNanos: 4e7, Complete: true})
 		}, ""},
 	} {
 		p := base()
@@ -73,7 +78,8 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 		var text strings.Builder
-		if err := WriteSummary(&text, p, TextOptions{}); err != nil || strings.Contains(text.String(), "finding ") != (c.want != "") {
+		if err := WriteSummary(&text, p, TextOptions{}); err != nil ||
+			strings.Contains(text.String(), "finding ") != (c.want != "") {
 			t.Errorf("%s: %v in the summary:\n%s", c.name, err, text.String())
 		}
 	}
@@ -81,15 +87,20 @@ func TestFindings(t *testing.T) {
 
 // The samples of an Activity are separate. All samples of a stack add up to its values.
 func TestActivityLabels(t *testing.T) {
-	one, other := &Activity{Trace: [16]byte{1}, Span: [8]byte{2}}, &Activity{Trace: [16]byte{3}, Span: [8]byte{4}}
-	p := &Profile{Frames: []Frame{{Name: "App.Run", ModuleIndex: -1}}, Threads: []Thread{{ID: 7, Name: "worker"}},
-		Stacks: []Stack{{Frames: []int32{0}, Count: 4, WallNanos: 100, CPUNanos: 10, CPUCount: 3, Complete: true}},
-		Samples: []Sample{{At: 1, Wall: 10, CPU: true, Activity: one}, {At: 2, Wall: 20, CPU: true, Activity: other},
+	one, other := &Activity{Trace: [16]byte{1}, Span: [8]byte{2}},
+		&Activity{Trace: [16]byte{3}, Span: [8]byte{4}}
+	p := &Profile{Frames: []Frame{{Name: "App.Run", ModuleIndex: -1}},
+		Threads: []Thread{{ID: 7, Name: "worker"}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 4, WallNanos: 100, CPUNanos: 10,
+			CPUCount: 3, Complete: true}},
+		Samples: []Sample{{At: 1, Wall: 10, CPU: true, Activity: one},
+			{At: 2, Wall: 20, CPU: true, Activity: other},
 			{At: 3, Wall: 30, Activity: one}, {At: 4, Wall: 40, CPU: true}}}
 	var b bytes.Buffer
 	must.Do(t, WritePprof(&b, p))
 	got := must.Get(profile.Parse(&b))(t)
-	want := map[string][4]int64{"": {1, 40, 4, 1}, "01000000000000000000000000000000 0200000000000000": {2, 40, 3, 1},
+	want := map[string][4]int64{"": {1, 40, 4, 1},
+		"01000000000000000000000000000000 0200000000000000": {2, 40, 3, 1},
 		"03000000000000000000000000000000 0400000000000000": {1, 20, 3, 1}}
 	for _, s := range got.Sample {
 		key := ""
@@ -109,7 +120,8 @@ func TestActivityLabels(t *testing.T) {
 		t.Errorf("links: %+v", links)
 	}
 	activities := activitiesJSON(p)
-	if len(activities) != 2 || activities[0].Stacks[0] != [2]int64{0, 2} || activities[1].Span != "0400000000000000" {
+	if len(activities) != 2 || activities[0].Stacks[0] != [2]int64{0, 2} ||
+		activities[1].Span != "0400000000000000" {
 		t.Errorf("JSON: %+v", activities)
 	}
 }

@@ -17,7 +17,8 @@ const firefoxVersion = 62
 
 // firefoxColors are the colors of the classes. The first category has to be grey, and a class is
 // the category after it.
-var firefoxColors = [numClasses]string{"green", "lightblue", "purple", "yellow", "red", "darkgrey", "orange", "magenta"}
+var firefoxColors = [numClasses]string{"green", "lightblue", "purple", "yellow", "red",
+	"darkgrey", "orange", "magenta"}
 
 type firefoxWriter struct {
 	p         *Profile
@@ -40,8 +41,10 @@ func WriteFirefox(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	f := &firefoxWriter{p: p, strings: map[string]int{}, frames: map[int32]int{}, gaps: map[string]int{}, funcs: map[[3]int]int{},
-		sources: map[int]int{}, resources: map[int32]int{}, nodes: map[[2]int]int{}, stacks: make([]*int, len(p.Stacks))}
+	f := &firefoxWriter{p: p, strings: map[string]int{}, frames: map[int32]int{},
+		gaps: map[string]int{}, funcs: map[[3]int]int{},
+		sources: map[int]int{}, resources: map[int32]int{}, nodes: map[[2]int]int{},
+		stacks: make([]*int, len(p.Stacks))}
 	f.header()
 	f.threads()
 	for i := range p.Stacks {
@@ -59,10 +62,13 @@ func WriteFirefox(w io.Writer, p *Profile) error {
 
 func (f *firefoxWriter) header() {
 	p, m := f.p, &f.out.Meta
-	*m = firefox.Meta{Product: cmp.Or(clean(strings.Join(p.Command, " ")), "seedwalk"), Interval: 1, Version: 24, Processed: firefoxVersion, Symbolicated: true,
+	*m = firefox.Meta{Product: cmp.Or(clean(strings.Join(p.Command, " ")), "seedwalk"), Interval: 1,
+		Version: 24, Processed: firefoxVersion, Symbolicated: true,
 		Categories: []firefox.Category{classCategory("Other", "grey")},
-		Markers:    []firefox.Schema{{Name: "Text", Display: []string{"marker-chart", "marker-table"}, Label: "{marker.data.name}", Fields: []map[string]string{{"key": "name", "label": "Details", "format": "unique-string"}}}},
-		Units:      map[string]string{"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}}
+		Markers: []firefox.Schema{{Name: "Text", Display: []string{"marker-chart", "marker-table"},
+			Label:  "{marker.data.name}",
+			Fields: []map[string]string{{"key": "name", "label": "Details", "format": "unique-string"}}}},
+		Units: map[string]string{"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}}
 	if !p.Start.IsZero() {
 		m.Start = millis(p.Start.UnixNano())
 	}
@@ -112,10 +118,13 @@ func (f *firefoxWriter) threads() {
 	}
 	for i := range f.p.Threads {
 		t := &f.p.Threads[i]
-		f.out.Threads = append(f.out.Threads, firefox.Thread{Name: threadLabel(t), Main: i == 0, PID: "0", TID: strconv.Itoa(t.ID),
-			ProcessName: f.out.Meta.Product, ProcessType: "default", Paused: []int{},
-			Samples: firefox.Samples{WeightType: kind, Stack: []*int{}, Time: []float64{}, Weight: []float64{}, CPU: []int64{}},
-			Markers: firefox.Markers{Name: []int{}, Start: []float64{}, End: []float64{}, Phase: []int{}, Category: []int{}, Data: []firefox.Marker{}}})
+		f.out.Threads = append(f.out.Threads,
+			firefox.Thread{Name: threadLabel(t), Main: i == 0, PID: "0", TID: strconv.Itoa(t.ID),
+				ProcessName: f.out.Meta.Product, ProcessType: "default", Paused: []int{},
+				Samples: firefox.Samples{WeightType: kind, Stack: []*int{}, Time: []float64{},
+					Weight: []float64{}, CPU: []int64{}},
+				Markers: firefox.Markers{Name: []int{}, Start: []float64{}, End: []float64{}, Phase: []int{},
+					Category: []int{}, Data: []firefox.Marker{}}})
 	}
 }
 
@@ -144,7 +153,8 @@ func (f *firefoxWriter) samples() {
 	}
 	for i := range f.p.Stacks {
 		if st := &f.p.Stacks[i]; len(f.p.Samples) == 0 && st.Event == NoEvent {
-			f.out.Threads[st.Thread].Add(0, f.stacks[i], f.weight(st.WallNanos, st.CPUNanos, st.Count), st.CPUNanos)
+			f.out.Threads[st.Thread].Add(0, f.stacks[i],
+				f.weight(st.WallNanos, st.CPUNanos, st.Count), st.CPUNanos)
 		}
 	}
 }
@@ -163,7 +173,8 @@ func (f *firefoxWriter) marker(w *Wait) {
 	s := &f.p.Stacks[w.Stack]
 	m, start := &f.out.Threads[s.Thread].Markers, w.Start.Sub(f.p.Start).Nanoseconds()
 	m.Length++
-	m.Name, m.Phase, m.Category = append(m.Name, f.string(s.Event.String())), append(m.Phase, 1), append(m.Category, 0)
+	m.Name, m.Phase, m.Category = append(m.Name, f.string(s.Event.String())),
+		append(m.Phase, 1), append(m.Category, 0)
 	m.Start, m.End = append(m.Start, millis(start)), append(m.End, millis(start+w.Nanos))
 	m.Data = append(m.Data, firefox.Marker{Type: "Text", Name: f.string(clean(s.Type))})
 }
@@ -225,7 +236,8 @@ func (f *firefoxWriter) newFrame(fr *Frame) int {
 	if fr.Line > 0 {
 		line = &fr.Line
 	}
-	t.Address, t.Category, t.Line = append(t.Address, address), append(t.Category, 1+int(s.class)), append(t.Line, line)
+	t.Address, t.Category, t.Line = append(t.Address, address),
+		append(t.Category, 1+int(s.class)), append(t.Line, line)
 	t.Func = append(t.Func, f.function(f.string(s.label()), resource, fr.File))
 	return len(t.Func) - 1
 }
@@ -309,8 +321,10 @@ func (f *firefoxWriter) string(s string) int {
 func (f *firefoxWriter) lengths() {
 	s := &f.out.Shared
 	fr, fu, r, so := &s.Frames, &s.Funcs, &s.Resources, &s.Sources
-	fr.Length, fu.Length, r.Length, so.Length, s.Stacks.Length = len(fr.Func), len(fu.Name), len(r.Lib), len(so.Filename), len(s.Stacks.Frame)
-	fr.InlineDepth, fr.Subcategory, fr.Window = make([]int, fr.Length), make([]int, fr.Length), make([]int, fr.Length)
+	fr.Length, fu.Length, r.Length, so.Length, s.Stacks.Length = len(fr.Func), len(fu.Name), len(r.Lib),
+		len(so.Filename), len(s.Stacks.Frame)
+	fr.InlineDepth, fr.Subcategory, fr.Window = make([]int, fr.Length),
+		make([]int, fr.Length), make([]int, fr.Length)
 	fr.Symbol, fr.Column = make([]*int, fr.Length), make([]*int, fr.Length)
 	fu.IsJS, fu.Relevant = make([]bool, fu.Length), make([]bool, fu.Length)
 	fu.Line, fu.Column = make([]*int, fu.Length), make([]*int, fu.Length)

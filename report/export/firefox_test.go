@@ -26,7 +26,9 @@ func readFirefox(t *testing.T, p *Profile) *firefox.File {
 	inside(t, "frame category", s.Frames.Category, len(f.Meta.Categories))
 	inside(t, "function name", s.Funcs.Name, len(s.Strings))
 	inside(t, "function source", present(s.Funcs.Source), s.Sources.Length)
-	inside(t, "function resource", slices.DeleteFunc(slices.Clone(s.Funcs.Resource), func(r int) bool { return r == -1 }), s.Resources.Length)
+	inside(t, "function resource",
+		slices.DeleteFunc(slices.Clone(s.Funcs.Resource), func(r int) bool { return r == -1 }),
+		s.Resources.Length)
 	inside(t, "resource library", s.Resources.Lib, len(f.Libs))
 	inside(t, "stack frame", s.Stacks.Frame, s.Frames.Length)
 	for i, caller := range s.Stacks.Prefix {
@@ -99,10 +101,12 @@ func callers(f *firefox.File, stack *int) (out []string) {
 // Samples have their times, wall time as weight, and CPU time. Time without samples has no stack.
 func TestFirefoxSamples(t *testing.T) {
 	p := timed()
-	p.Stacks = append(p.Stacks, Stack{Thread: 1, Frames: []int32{2}, Count: 1, Event: EventLock, Type: "a lock"})
+	p.Stacks = append(p.Stacks,
+		Stack{Thread: 1, Frames: []int32{2}, Count: 1, Event: EventLock, Type: "a lock"})
 	p.Waits = []Wait{{Stack: 3, Start: p.Start.Add(100 * time.Millisecond), Nanos: 5e7}}
 	f := readFirefox(t, p)
-	if f.Meta.Start != 1e6 || f.Meta.Processed != 62 || f.Meta.Categories[0].Color != "grey" || len(f.Threads) != 2 {
+	if f.Meta.Start != 1e6 || f.Meta.Processed != 62 || f.Meta.Categories[0].Color != "grey" ||
+		len(f.Threads) != 2 {
 		t.Errorf("%+v", f.Meta)
 	}
 	a, b := &f.Threads[0].Samples, &f.Threads[1]
@@ -111,17 +115,20 @@ func TestFirefoxSamples(t *testing.T) {
 	for i := range a.Length {
 		wall, cpu = wall+a.Weight[i], cpu+a.CPU[i]
 		name := fmt.Sprint(callers(f, a.Stack[i]))
-		if want := [...]string{"[]", "[f]", "[]", "[g]"}[i%2+i/50*2]; name != want || a.Time[i] != float64(10*i+10) {
+		if want := [...]string{"[]", "[f]", "[]", "[g]"}[i%2+i/50*2]; name != want ||
+			a.Time[i] != float64(10*i+10) {
 			t.Fatalf("sample %d at %v is %s, want %s", i, a.Time[i], name, want)
 		}
 	}
 	if wall != 500 || cpu != 75e7 || a.WeightType != "tracing-ms" || a.Length != 100 {
 		t.Errorf("%v ms, %d ns CPU, %s, %d samples", wall, cpu, a.WeightType, a.Length)
 	}
-	if d := cmptest.Diff([]float64{200, 800}, b.Samples.Time); d != "" || b.Samples.Weight[1] != 600 || b.Samples.CPU[1] != 0 || b.Samples.Stack[0] != nil {
+	if d := cmptest.Diff([]float64{200, 800}, b.Samples.Time); d != "" || b.Samples.Weight[1] != 600 ||
+		b.Samples.CPU[1] != 0 || b.Samples.Stack[0] != nil {
 		t.Errorf("%s %+v", d, b.Samples)
 	}
-	if m := &b.Markers; m.Length != 1 || m.Start[0] != 100 || m.End[0] != 150 || f.Shared.Strings[m.Name[0]] != "lock" || f.Shared.Strings[m.Data[0].Name] != "a lock" {
+	if m := &b.Markers; m.Length != 1 || m.Start[0] != 100 || m.End[0] != 150 ||
+		f.Shared.Strings[m.Name[0]] != "lock" || f.Shared.Strings[m.Data[0].Name] != "a lock" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -134,11 +141,15 @@ func TestFirefoxFrames(t *testing.T) {
 	f := readFirefox(t, p)
 	s := &f.Shared
 	stack := f.Threads[0].Samples.Stack[0]
-	if d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Program.Main(string[])", "coreclr_execute_assembly", "main", "_start"}, callers(f, stack)); d != "" {
+	if d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)",
+		"Demo.Program.Main(string[])", "coreclr_execute_assembly", "main", "_start"},
+		callers(f, stack)); d != "" {
 		t.Error(d)
 	}
 	leaf := s.Stacks.Frame[*stack]
-	if s.Strings[s.Sources.Filename[*s.Funcs.Source[s.Frames.Func[leaf]]]] != "/src/fib.cs" || *s.Frames.Line[leaf] != 12 || s.Frames.Address[leaf] != -1 || f.Meta.Categories[s.Frames.Category[leaf]].Name != "managed" {
+	if s.Strings[s.Sources.Filename[*s.Funcs.Source[s.Frames.Func[leaf]]]] != "/src/fib.cs" ||
+		*s.Frames.Line[leaf] != 12 || s.Frames.Address[leaf] != -1 ||
+		f.Meta.Categories[s.Frames.Category[leaf]].Name != "managed" {
 		t.Errorf("the leaf lacks its source or class: %+v", s.Frames)
 	}
 	at := slices.Index(s.Frames.Address, 0x1020)
@@ -172,9 +183,12 @@ func TestDebugID(t *testing.T) {
 func TestFirefoxWaitAroundSamples(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int64) int64 { return start.UnixNano() + ms*1e6 }
-	p := &Profile{Start: start, Threads: []Thread{{1, "main"}}, Frames: []Frame{{Name: "wait", ModuleIndex: -1}, {Name: "work", ModuleIndex: -1}},
-		Stacks: []Stack{{Frames: []int32{0}, Count: 2, WallNanos: 1090e6, Complete: true}, {Frames: []int32{1}, Count: 2, WallNanos: 6e6, CPUNanos: 6e6, Complete: true}},
-		Samples: []Sample{{Stack: 0, At: at(100), Wall: 90e6}, {Stack: 1, At: at(900), Wall: 3e6, CPU: true}, {Stack: 1, At: at(1000), Wall: 3e6, CPU: true},
+	p := &Profile{Start: start, Threads: []Thread{{1, "main"}},
+		Frames: []Frame{{Name: "wait", ModuleIndex: -1}, {Name: "work", ModuleIndex: -1}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 2, WallNanos: 1090e6, Complete: true},
+			{Frames: []int32{1}, Count: 2, WallNanos: 6e6, CPUNanos: 6e6, Complete: true}},
+		Samples: []Sample{{Stack: 0, At: at(100), Wall: 90e6}, {Stack: 1, At: at(900), Wall: 3e6, CPU: true},
+			{Stack: 1, At: at(1000), Wall: 3e6, CPU: true},
 			{Stack: 0, At: at(1100), Wall: 1000e6}}}
 	for _, c := range []struct {
 		name         string

@@ -15,21 +15,28 @@ type Format struct {
 }
 
 var formats = []Format{
-	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "for `go tool pprof` and everything that reads its format", WritePprof},
+	{"pprof", []string{".pb.gz", ".pprof", ".pb"},
+		"for `go tool pprof` and everything that reads its format", WritePprof},
 	{"html", []string{".html", ".htm"}, "a flame graph in one file, for any browser, no network", WriteHTML},
-	{"folded", []string{".folded", ".collapsed"}, "one line per stack with its CPU time (ns), for flamegraph.pl", WriteFolded},
-	{"speedscope", []string{".speedscope.json", ".speedscope"}, "for speedscope.app, one profile per thread", WriteSpeedscope},
-	{"firefox", []string{".firefox.json"}, "for profiler.firefox.com, samples of each thread by time", WriteFirefox},
-	{"trace", []string{".trace.json"}, "for Perfetto: when threads ran and waited, waits, GC pauses", WriteChrome},
+	{"folded", []string{".folded", ".collapsed"},
+		"one line per stack with its CPU time (ns), for flamegraph.pl", WriteFolded},
+	{"speedscope", []string{".speedscope.json", ".speedscope"},
+		"for speedscope.app, one profile per thread", WriteSpeedscope},
+	{"firefox", []string{".firefox.json"},
+		"for profiler.firefox.com, samples of each thread by time", WriteFirefox},
+	{"trace", []string{".trace.json"},
+		"for Perfetto: when threads ran and waited, waits, GC pauses", WriteChrome},
 	{"otlp", []string{".otlp"}, "OpenTelemetry profiles, as protocol buffers", WriteOTLP},
 	{"otlp-json", []string{".otlp.json"}, "OpenTelemetry profiles, as JSON", WriteOTLPJSON},
-	{"json", []string{".json"}, "everything that is known, see the documentation of package export", WriteJSON},
+	{"json", []string{".json"},
+		"everything that is known, see the documentation of package export", WriteJSON},
 	{"text", []string{".txt", ".text"}, "the summary and the tree of the hottest stacks", WriteText},
 }
 
 // RecordingFile is the format of recording files. They are written while recording, and not from a
 // profile: Write is nil.
-var RecordingFile = Format{"recording", []string{".swrec"}, "all samples with their times, for seedwalk report, diff, and convert", nil}
+var RecordingFile = Format{"recording", []string{".swrec"},
+	"all samples with their times, for seedwalk report, diff, and convert", nil}
 
 // Formats returns the formats that a profile can be written in, in the order to list them.
 func Formats() []Format { return append([]Format(nil), formats...) }

@@ -66,7 +66,10 @@ var goldenForms = []struct {
 
 func TestGolden(t *testing.T) {
 	for _, f := range goldenForms {
-		t.Run(f.file, func(t *testing.T) { golden.Check(t, "testdata/"+f.file, written(t, f.write, handMade())) })
+		t.Run(f.file, func(t *testing.T) {
+			golden.Check(t, "testdata/"+f.file,
+				written(t, f.write, handMade()))
+		})
 	}
 }
 
@@ -77,7 +80,10 @@ func TestAccountedGolden(t *testing.T) {
 			continue
 		}
 		name := strings.Replace(f.file, "demo", "accounted", 1)
-		t.Run(name, func(t *testing.T) { golden.Check(t, "testdata/"+name, written(t, f.write, accounted())) })
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, "testdata/"+name,
+				written(t, f.write, accounted()))
+		})
 	}
 }
 
@@ -88,7 +94,10 @@ func TestEventsGolden(t *testing.T) {
 			continue
 		}
 		name := strings.Replace(f.file, "demo", "events", 1)
-		t.Run(name, func(t *testing.T) { golden.Check(t, "testdata/"+name, written(t, f.write, withEvents())) })
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, "testdata/"+name,
+				written(t, f.write, withEvents()))
+		})
 	}
 	golden.Check(t, "testdata/onlyevents.folded", written(t, WriteFolded, eventsOnly()))
 	golden.Check(t, "testdata/onlyevents.speedscope.json", written(t, WriteSpeedscope, eventsOnly()))

@@ -46,7 +46,8 @@ func pageTitle(p *Profile) string {
 
 func newPageData(p *Profile, v *view) *pageData {
 	d := &pageData{calls: page.Calls{}}
-	d.Title, d.Facts, d.Notes, d.Warning, d.Classes = pageTitle(p), pageFacts(p), pageNotes(p), pageWarning(p), classNames[:]
+	d.Title, d.Facts, d.Notes, d.Warning, d.Classes = pageTitle(p), pageFacts(p),
+		pageNotes(p), pageWarning(p), classNames[:]
 	d.Symbols, d.Threads = [][3]any{}, [][2]any{}
 	d.addSymbols(v)
 	parent, symbol, ends := v.merge()
@@ -84,7 +85,8 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 		m := &metrics[at]
 		d.Metrics = append(d.Metrics, [4]any{m.name, m.label, m.unit, slices.Index(shown, m.count)})
 	}
-	d.Categories, d.Kinds, d.Places = category.Names, make([][]int32, len(p.Threads)), make([][]int32, len(p.Threads))
+	d.Categories, d.Kinds, d.Places = category.Names, make([][]int32, len(p.Threads)),
+		make([][]int32, len(p.Threads))
 	categories := p.stackCategories()
 	for i := range v.paths {
 		pa := &v.paths[i]
@@ -150,7 +152,8 @@ func (d *pageData) addSamples(p *Profile) {
 		d.Lanes = append(d.Lanes, row)
 	}
 	if len(p.Samples) > maxPageSamples {
-		d.Notes = append(d.Notes, fmt.Sprintf("no time axis: the recording has more than %s; seedwalk report --since and --until show a part of its time", plural(maxPageSamples, "sample")))
+		d.Notes = append(d.Notes,
+			fmt.Sprintf("no time axis: the recording has more than %s; seedwalk report --since and --until show a part of its time", plural(maxPageSamples, "sample")))
 		return
 	}
 	first := make([]int64, len(p.Threads)+1) // row of a thread's first stack
@@ -195,7 +198,8 @@ func pageFacts(p *Profile) []string {
 		facts = append(facts, clean(p.Runtime))
 	}
 	if q := s.Suspended; q.Count > 0 {
-		facts = append(facts, "suspended p50 "+shortTime(q.P50)+", p99 "+shortTime(q.P99)+", max "+shortTime(q.Max))
+		facts = append(facts, "suspended p50 "+shortTime(q.P50)+", p99 "+shortTime(q.P99)+", max "+
+			shortTime(q.Max))
 	}
 	if !p.Start.IsZero() {
 		facts = append(facts, p.Start.UTC().Format(time.DateTime)+" UTC")

@@ -62,7 +62,8 @@ func foldedOf(d *pageData) map[string]int64 {
 }
 
 func TestPageData(t *testing.T) {
-	for name, p := range map[string]*Profile{"demo": handMade(), "events": withEvents(), "large": large(300, 40), "empty": {}} {
+	for name, p := range map[string]*Profile{"demo": handMade(), "events": withEvents(),
+		"large": large(300, 40), "empty": {}} {
 		t.Run(name, func(t *testing.T) {
 			d := dataOf(t, string(written(t, WriteHTML, p)))
 			v := newView(p)

@@ -91,10 +91,12 @@ func WriteJSON(w io.Writer, p *Profile) error {
 	f.Threads = convert(p.Threads, func(t *Thread) jsonThread { return jsonThread{t.ID, t.Name} })
 	f.Frames = convert(p.Frames, frameJSON)
 	f.Stacks = convert(p.Stacks, func(s *Stack) jsonStack {
-		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.cpuCount(), s.Complete, s.Gap,
+		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos,
+			s.cpuCount(), s.Complete, s.Gap,
 			eventLabel(s), s.Sum, s.Longest, s.Open, s.Owner, s.Type, s.Message}
 	})
-	f.Waits = convert(p.Waits, func(w *Wait) jsonWait { return jsonWait{w.Stack, w.Start.UTC().Format(time.RFC3339Nano), w.Nanos} })
+	f.Waits = convert(p.Waits,
+		func(w *Wait) jsonWait { return jsonWait{w.Stack, w.Start.UTC().Format(time.RFC3339Nano), w.Nanos} })
 	f.Activities = activitiesJSON(p)
 	return json.NewEncoder(w).Encode(f)
 }
@@ -126,7 +128,8 @@ func activitiesJSON(p *Profile) (out []jsonActivity) {
 }
 
 func frameJSON(f *Frame) jsonFrame {
-	j := jsonFrame{Name: f.Name, Module: f.Module, Index: f.ModuleIndex, File: f.File, Line: f.Line, Class: f.Class.String(), Doubtful: f.Doubtful}
+	j := jsonFrame{Name: f.Name, Module: f.Module, Index: f.ModuleIndex, File: f.File, Line: f.Line,
+		Class: f.Class.String(), Doubtful: f.Doubtful}
 	if f.Addr != 0 {
 		j.Addr = hex(f.Addr)
 	}

@@ -21,7 +21,8 @@ type span struct{ from, to int64 }
 const laneSpans = 2000
 
 // laneNames are the lanes by what they show. Waits have none: most threads wait most of the time.
-var laneNames = [NumEvents]string{EventPause: "GC pauses", EventJIT: "JIT", EventException: "exceptions", EventLock: "locks",
+var laneNames = [NumEvents]string{EventPause: "GC pauses", EventJIT: "JIT",
+	EventException: "exceptions", EventLock: "locks",
 	EventQueue: "thread pool queue", EventStarved: "thread pool starved", NoEvent: "spinning"}
 
 // laneOrder is from top to bottom.

@@ -32,8 +32,10 @@ var metrics = [numValues]metric{
 }
 
 // eventValues are the metrics of an event: how many, how much.
-var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU, valueCPUSamples}, EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
-	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions}, EventPause: {valuePauses, valuePause}, EventJIT: {valueJITs, valueJIT},
+var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU, valueCPUSamples},
+	EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
+	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions},
+	EventPause: {valuePauses, valuePause}, EventJIT: {valueJITs, valueJIT},
 	EventQueue: {valueQueued, valueQueue}, EventStarved: {valueStarved}, EventOther: {valueOthers}}
 
 // shown returns the metrics of a profile: those of samples and of the requested events.
@@ -70,7 +72,8 @@ func (p *Profile) lineMetric() int {
 	if m := p.firstMetric(); m >= 0 {
 		return m
 	}
-	if len(p.Stats.Events) == 0 || slices.ContainsFunc(p.Stacks, func(s Stack) bool { return s.Event == NoEvent }) {
+	if len(p.Stats.Events) == 0 ||
+		slices.ContainsFunc(p.Stacks, func(s Stack) bool { return s.Event == NoEvent }) {
 		return valueSamples
 	}
 	of := eventValues[p.Stats.Events[0].Event%NumEvents]

@@ -46,7 +46,8 @@ const ownAttribute = "seedwalk."
 var otlpAttributes = map[string]string{labelThread: "thread.name", labelThreadID: "thread.id"}
 
 // otlpFrameTypes are OpenTelemetry's names for kinds of code, "" = none is written.
-var otlpFrameTypes = [numClasses]string{ClassManaged: "dotnet", ClassStub: "dotnet", ClassNative: "native", ClassRuntime: "native", ClassKernel: "kernel", ClassAsync: "dotnet", ClassResumer: "dotnet"}
+var otlpFrameTypes = [numClasses]string{ClassManaged: "dotnet", ClassStub: "dotnet", ClassNative: "native",
+	ClassRuntime: "native", ClassKernel: "kernel", ClassAsync: "dotnet", ClassResumer: "dotnet"}
 
 // otlpWriter converts the tables of pprof to those of OpenTelemetry, as samples need them.
 type otlpWriter struct {
@@ -72,11 +73,16 @@ func otlpData(p *Profile) (*otlp.Data, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	d := &otlp.Data{Dictionary: otlp.Dictionary{Mappings: make([]otlp.Mapping, 1), Locations: make([]otlp.Location, 1), Functions: make([]otlp.Function, 1),
-		Links: make([]otlp.Link, 1), Strings: []string{""}, Attributes: make([]otlp.KeyValueAndUnit, 1), Stacks: make([]otlp.Stack, 1)}}
-	w := &otlpWriter{p: p, pprof: newPprofWriter(p), out: &d.Dictionary, strings: map[string]int32{"": 0}, attributes: map[otlpAttribute]int32{},
-		stacks: map[string]int32{"": 0}, mappings: map[*profile.Mapping]int32{nil: 0}, functions: map[*profile.Function]int32{},
-		locations: map[*profile.Location]int32{}, links: map[Activity]int32{}, timed: make([][]int32, len(p.Stacks))}
+	d := &otlp.Data{Dictionary: otlp.Dictionary{Mappings: make([]otlp.Mapping, 1),
+		Locations: make([]otlp.Location, 1), Functions: make([]otlp.Function, 1),
+		Links: make([]otlp.Link, 1), Strings: []string{""}, Attributes: make([]otlp.KeyValueAndUnit, 1),
+		Stacks: make([]otlp.Stack, 1)}}
+	w := &otlpWriter{p: p, pprof: newPprofWriter(p), out: &d.Dictionary, strings: map[string]int32{"": 0},
+		attributes: map[otlpAttribute]int32{},
+		stacks:     map[string]int32{"": 0}, mappings: map[*profile.Mapping]int32{nil: 0},
+		functions: map[*profile.Function]int32{},
+		locations: map[*profile.Location]int32{}, links: map[Activity]int32{},
+		timed: make([][]int32, len(p.Stacks))}
 	w.pprof.profile()
 	for i := range p.Samples {
 		s := p.Samples[i].Stack
@@ -147,8 +153,10 @@ func (w *otlpWriter) profiles() (out []otlp.Profile) {
 
 func (w *otlpWriter) profile(at int, samples []otlp.Sample) otlp.Profile {
 	st := &w.p.Stats
-	p := otlp.Profile{Type: w.valueType(metrics[at].name, metrics[at].unit), Duration: uint64(w.p.Duration), Samples: samples,
-		Attributes: w.indices([]otlpAttribute{{ownAttribute + "samples", st.Samples}, {ownAttribute + "samples.complete", st.Complete}, {ownAttribute + "samples.dropped", st.Lost}})}
+	p := otlp.Profile{Type: w.valueType(metrics[at].name, metrics[at].unit),
+		Duration: uint64(w.p.Duration), Samples: samples,
+		Attributes: w.indices([]otlpAttribute{{ownAttribute + "samples", st.Samples},
+			{ownAttribute + "samples.complete", st.Complete}, {ownAttribute + "samples.dropped", st.Lost}})}
 	if !w.p.Start.IsZero() {
 		p.Time = otlp.Fixed(w.p.Start.UnixNano())
 	}
@@ -166,7 +174,8 @@ func (w *otlpWriter) valueType(name, unit string) otlp.ValueType {
 // up to its value.
 func (w *otlpWriter) samples(i, at int, value int64) []otlp.Sample {
 	ps := w.pprof.out.Sample[i]
-	s := otlp.Sample{Stack: w.stack(ps.Location), Attributes: w.labels(ps), Values: []otlp.Int{otlp.Int(value)}}
+	s := otlp.Sample{Stack: w.stack(ps.Location), Attributes: w.labels(ps),
+		Values: []otlp.Int{otlp.Int(value)}}
 	if at != valueWall && at != valueCPU {
 		return []otlp.Sample{s}
 	}
@@ -190,9 +199,11 @@ func (w *otlpWriter) samples(i, at int, value int64) []otlp.Sample {
 		if !ok {
 			n = len(out)
 			of[sample.Activity] = n
-			out = append(out, otlp.Sample{Stack: s.Stack, Attributes: s.Attributes, Link: w.link(sample.Activity)})
+			out = append(out, otlp.Sample{Stack: s.Stack, Attributes: s.Attributes,
+				Link: w.link(sample.Activity)})
 		}
-		out[n].Values, out[n].Times, sum = append(out[n].Values, otlp.Int(v)), append(out[n].Times, otlp.Fixed(sample.At)), sum+v
+		out[n].Values, out[n].Times, sum = append(out[n].Values, otlp.Int(v)),
+			append(out[n].Times, otlp.Fixed(sample.At)), sum+v
 	}
 	if sum == value {
 		return out
@@ -233,7 +244,8 @@ func (w *otlpWriter) indices(all []otlpAttribute) (out []int32) {
 		if !ok {
 			n = int32(len(w.out.Attributes))
 			w.attributes[a] = n
-			w.out.Attributes = append(w.out.Attributes, otlp.KeyValueAndUnit{Key: w.string(a.key), Value: otlpValue(a.value)})
+			w.out.Attributes = append(w.out.Attributes,
+				otlp.KeyValueAndUnit{Key: w.string(a.key), Value: otlpValue(a.value)})
 		}
 		out = append(out, n)
 	}
@@ -306,7 +318,9 @@ func (w *otlpWriter) function(f *profile.Function) int32 {
 	if !ok {
 		n = int32(len(w.out.Functions))
 		w.functions[f] = n
-		w.out.Functions = append(w.out.Functions, otlp.Function{Name: w.string(f.Name), SystemName: w.string(f.SystemName), File: w.string(f.Filename)})
+		w.out.Functions = append(w.out.Functions,
+			otlp.Function{Name: w.string(f.Name),
+				SystemName: w.string(f.SystemName), File: w.string(f.Filename)})
 	}
 	return n
 }
@@ -326,6 +340,8 @@ func (w *otlpWriter) mapping(m *profile.Mapping) int32 {
 	}
 	n = int32(len(w.out.Mappings))
 	w.mappings[m] = n
-	w.out.Mappings = append(w.out.Mappings, otlp.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: w.string(m.File), Attributes: w.indices(all)})
+	w.out.Mappings = append(w.out.Mappings,
+		otlp.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset,
+			File: w.string(m.File), Attributes: w.indices(all)})
 	return n
 }

@@ -20,7 +20,8 @@ func otlpReader(t *testing.T) string {
 	bin := filepath.Join(t.TempDir(), "read")
 	cmd := exec.Command("go", "build", "-mod=readonly", "-o", bin, "./read")
 	cmd.Dir = filepath.Join("otlp", "testdata", "oracle")
-	if out, err := cmd.CombinedOutput(); strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "module lookup disabled") {
+	if out, err := cmd.CombinedOutput(); strings.Contains(string(out), "dial tcp") ||
+		strings.Contains(string(out), "module lookup disabled") {
 		t.Skipf("SKIPPED-CHECK: the modules of OpenTelemetry could not be had: %s", out)
 	} else if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -28,7 +29,8 @@ func otlpReader(t *testing.T) string {
 	return bin
 }
 
-func readOTLP(t *testing.T, bin string, write func(io.Writer, *Profile) error, p *Profile, flags ...string) string {
+func readOTLP(t *testing.T, bin string, write func(io.Writer, *Profile) error,
+	p *Profile, flags ...string) string {
 	t.Helper()
 	cmd := exec.Command(bin, append(flags, "-strict")...)
 	cmd.Stdin = bytes.NewReader(written(t, write, p))
@@ -57,7 +59,8 @@ func otlpStacks(p *Profile, at int) (out []string) {
 			frames = append(frames, otlpFrame(p, &f))
 		}
 		if reason, missing := unmarkedGap(p, s); missing {
-			frames = append(frames, otlpFrame(p, &Frame{Name: clean(reason), ModuleIndex: -1, Class: ClassGap}))
+			frames = append(frames, otlpFrame(p,
+				&Frame{Name: clean(reason), ModuleIndex: -1, Class: ClassGap}))
 		}
 		out = append(out, fmt.Sprintf("%d %s", value, strings.Join(frames, "; ")))
 	}
@@ -109,7 +112,8 @@ func shortened(line string) string {
 // its value, for each metric.
 func TestOTLP(t *testing.T) {
 	bin := otlpReader(t)
-	for name, p := range map[string]*Profile{"demo": handMade(), "accounted": accounted(), "events": withEvents(), "timed": timed(), "large": large(300, 40)} {
+	for name, p := range map[string]*Profile{"demo": handMade(), "accounted": accounted(),
+		"events": withEvents(), "timed": timed(), "large": large(300, 40)} {
 		text := readOTLP(t, bin, WriteOTLP, p)
 		if d := cmptest.Diff(text, readOTLP(t, bin, WriteOTLPJSON, p, "-json")); d != "" {
 			t.Errorf("%s: JSON has something else: %s", name, d)
@@ -142,7 +146,8 @@ func TestOTLP(t *testing.T) {
 func TestOTLPAttributes(t *testing.T) {
 	bin := otlpReader(t)
 	p := timed()
-	p.PID, p.Command, p.Runtime, p.Resource = 7, []string{"dotnet", "/app/shop.dll"}, ".NET 9.0.5", map[string]string{"container.id": "c0ffee"}
+	p.PID, p.Command, p.Runtime, p.Resource = 7, []string{"dotnet", "/app/shop.dll"}, ".NET 9.0.5",
+		map[string]string{"container.id": "c0ffee"}
 	text := readOTLP(t, bin, WriteOTLP, p)
 	var times []string
 	for i := range 25 {
@@ -151,7 +156,8 @@ func TestOTLPAttributes(t *testing.T) {
 	for _, want := range []string{
 		`resource container.id="c0ffee" process.command_line="dotnet /app/shop.dll" process.pid="7" process.runtime.name=".NET" process.runtime.version="9.0.5" service.name="unknown_service:shop"`,
 		"profile cpu nanoseconds 1000000000000 1000000000",
-		"sample [" + strings.TrimSpace(strings.Repeat("10000000 ", 25)) + "] [" + strings.Join(times, " ") + `] | thread.id="1" thread.name="a" | 0x0 "f"`,
+		"sample [" + strings.TrimSpace(strings.Repeat("10000000 ", 25)) + "] [" + strings.Join(times, " ") +
+			`] | thread.id="1" thread.name="a" | 0x0 "f"`,
 		`sample [600000000] [1000800000000]`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -162,14 +168,17 @@ func TestOTLPAttributes(t *testing.T) {
 	// The second is a time stamp.
 	demo.Modules[1].BuildID, demo.Modules[2].BuildID = "240e6c61254e8312", "5fe1a2b3"
 	text = readOTLP(t, bin, WriteOTLP, demo)
-	for _, want := range []string{`seedwalk.gap="no-info"`, `process.executable.build_id.gnu="240e6c61254e8312"`, `seedwalk.frame.doubtful="true"`, `"[gap: no-info]"`,
+	for _, want := range []string{`seedwalk.gap="no-info"`,
+		`process.executable.build_id.gnu="240e6c61254e8312"`,
+		`seedwalk.frame.doubtful="true"`, `"[gap: no-info]"`,
 		`0x7f0000100010 in "/app/libdemo.so" 0x7f0000100000-0x7f0000110000+0x1000 pprof.mapping.has_functions="false" seedwalk.image.stamp="5fe1a2b3" profile.frame.type="native"`,
 		`profile.frame.type="dotnet" seedwalk.frame.class="stub"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if lines := strings.Split(text, "\n"); !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "sample [5000000000] [] |") }) {
+	if lines := strings.Split(text, "\n"); !slices.ContainsFunc(lines,
+		func(l string) bool { return strings.HasPrefix(l, "sample [5000000000] [] |") }) {
 		t.Error("a stack whose samples have no times lacks its sum")
 	}
 }

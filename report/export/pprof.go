@@ -69,8 +69,10 @@ type sourced struct {
 }
 
 func newPprofWriter(p *Profile) *pprofWriter {
-	return &pprofWriter{p: p, shown: p.shown(), out: &profile.Profile{}, locations: make([]*profile.Location, len(p.Frames)),
-		functions: make(map[sourced]*profile.Function), gaps: make(map[string]*profile.Location), types: make(map[string]*profile.Location)}
+	return &pprofWriter{p: p, shown: p.shown(), out: &profile.Profile{},
+		locations: make([]*profile.Location, len(p.Frames)),
+		functions: make(map[sourced]*profile.Function), gaps: make(map[string]*profile.Location),
+		types: make(map[string]*profile.Location)}
 }
 
 func (w *pprofWriter) profile() *profile.Profile {
@@ -87,7 +89,8 @@ func (w *pprofWriter) profile() *profile.Profile {
 func (w *pprofWriter) header() {
 	o, p := w.out, w.p
 	for _, at := range w.shown {
-		o.SampleType = append(o.SampleType, &profile.ValueType{Type: metrics[at].name, Unit: metrics[at].unit})
+		o.SampleType = append(o.SampleType,
+			&profile.ValueType{Type: metrics[at].name, Unit: metrics[at].unit})
 	}
 	o.PeriodType = &profile.ValueType{Type: "wall", Unit: "nanoseconds"}
 	o.DefaultSampleType = metrics[w.p.defaultMetric()].name
@@ -98,7 +101,8 @@ func (w *pprofWriter) header() {
 		o.TimeNanos = p.Start.UnixNano()
 	}
 	o.DurationNanos = int64(p.Duration)
-	for _, c := range append([]string{strings.Join(p.Command, " "), p.Runtime, p.Stats.ExitNote}, p.Stats.Notes...) {
+	for _, c := range append([]string{strings.Join(p.Command, " "), p.Runtime, p.Stats.ExitNote},
+		p.Stats.Notes...) {
 		if c = clean(c); c != "" {
 			o.Comments = append(o.Comments, c)
 		}
@@ -196,7 +200,8 @@ func (w *pprofWriter) location(i int32) *profile.Location {
 // looks for it.
 func (w *pprofWriter) frame(f *Frame) *profile.Location {
 	if f.Unnamed() && !f.Doubtful { // the mark of a doubtful frame is part of its function
-		l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: f.Addr, Mapping: w.mappings[f.ModuleIndex]}
+		l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: f.Addr,
+			Mapping: w.mappings[f.ModuleIndex]}
 		l.Mapping.HasFunctions = false
 		w.out.Location, w.symbols = append(w.out.Location, l), append(w.symbols, symbolOf(f))
 		return l
@@ -217,7 +222,8 @@ func (w *pprofWriter) gap(reason string) *profile.Location {
 }
 
 func (w *pprofWriter) newLocation(s symbol, file string, addr uint64) *profile.Location {
-	l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: addr, Line: []profile.Line{{Function: w.function(s, file)}}}
+	l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: addr,
+		Line: []profile.Line{{Function: w.function(s, file)}}}
 	w.out.Location, w.symbols = append(w.out.Location, l), append(w.symbols, s)
 	return l
 }
@@ -229,7 +235,8 @@ func (w *pprofWriter) function(s symbol, file string) *profile.Function {
 		if file == "" {
 			file = s.module
 		}
-		f = &profile.Function{ID: uint64(len(w.out.Function) + 1), Name: s.label(), SystemName: s.name, Filename: file}
+		f = &profile.Function{ID: uint64(len(w.out.Function) + 1), Name: s.label(),
+			SystemName: s.name, Filename: file}
 		w.functions[key] = f
 		w.out.Function = append(w.out.Function, f)
 	}

@@ -24,7 +24,8 @@ const (
 	numClasses
 )
 
-var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel", "unsampled", "resumer", "async"}
+var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel",
+	"unsampled", "resumer", "async"}
 
 func (c Class) String() string {
 	if c < numClasses {
@@ -47,7 +48,8 @@ type Frame struct {
 
 // Unnamed reports whether the name of a native frame is only its place in its module.
 func (f *Frame) Unnamed() bool {
-	return f.ModuleIndex >= 0 && (f.Class == ClassNative || f.Class == ClassRuntime) && strings.Contains(f.Name, f.Module+"+0x")
+	return f.ModuleIndex >= 0 && (f.Class == ClassNative || f.Class == ClassRuntime) &&
+		strings.Contains(f.Name, f.Module+"+0x")
 }
 
 // Module is a mapped image.
@@ -81,7 +83,8 @@ const (
 	NumEvents
 )
 
-var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method", "queued item", "starvation", "event"}
+var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method",
+	"queued item", "starvation", "event"}
 
 func (e Event) String() string { return eventNames[e%NumEvents] }
 

@@ -77,5 +77,6 @@ func sameRun(a, b *Frame) bool {
 // names reports whether a neighbor of a run names it: a function of the same image that works for
 // the run's frames, or for which they work.
 func names(neighbor, f *Frame) bool {
-	return neighbor != nil && neighbor.Class == ClassRuntime && neighbor.ModuleIndex == f.ModuleIndex && !neighbor.Unnamed()
+	return neighbor != nil && neighbor.Class == ClassRuntime && neighbor.ModuleIndex == f.ModuleIndex &&
+		!neighbor.Unnamed()
 }

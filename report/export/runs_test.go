@@ -21,7 +21,8 @@ var runCases = []struct{ name, thread, stack, want string }{
 	{"trust does not mix", "", "@0 @0? Main@3", "Main [runtime helper]? [runtime helper]"},
 	{"a library that is not the runtime's", "", "@2 @2x Main@3", "Main libother.so+0x11 libother.so+0x1"},
 	{"a thread", "worker", "Main@3 @0 @0 start_thread@4", "start_thread [thread start] Main"},
-	{"the compiler's thread", ".NET Tiered Com", "@1 @0 start_thread@4", "start_thread [tiered compilation] [JIT]"},
+	{"the compiler's thread", ".NET Tiered Com", "@1 @0 start_thread@4",
+		"start_thread [tiered compilation] [JIT]"},
 	{"the finalizer", ".NET Finalizer", "@0 start_thread@4 clone@4", "clone start_thread [finalizer]"},
 	{"a collector", ".NET Server GC", "@0 clone3@4", "clone3 [GC]"},
 	{"the root", ".NET Server GC", "@0 @0", "[runtime]"},
@@ -31,7 +32,8 @@ var runModules = []string{"libcoreclr.so", "libclrjit.so", "libother.so", "app.d
 
 func parseFrame(text string) Frame {
 	name, module, _ := strings.Cut(text, "@")
-	f := Frame{Name: name, Module: runModules[module[0]-'0'], ModuleIndex: int32(module[0] - '0'), Class: ClassRuntime}
+	f := Frame{Name: name, Module: runModules[module[0]-'0'],
+		ModuleIndex: int32(module[0] - '0'), Class: ClassRuntime}
 	switch f.ModuleIndex {
 	case 2, 4:
 		f.Class = ClassNative
@@ -104,15 +106,19 @@ func TestPageRuns(t *testing.T) {
 });</script></body>`
 	p := withRuns()
 	var want, names []string
-	thread := strings.NewReplacer("start_thread [thread start]", "[thread start]", "start_thread [tiered", "[thread start] [tiered")
+	thread := strings.NewReplacer("start_thread [thread start]", "[thread start]",
+		"start_thread [tiered", "[thread start] [tiered")
 	for _, c := range runCases {
 		names, want = append(names, c.name), append(want, thread.Replace(c.want))
 	}
 	v := newView(p)
 	for i, c := range runCases {
-		names, want = append(names, c.name+", unfolded"), append(want, strings.ReplaceAll(strings.ReplaceAll(v.fold(&v.paths[i]), ";", " "), " [doubtful]", "?"))
+		names, want = append(names, c.name+", unfolded"),
+			append(want, strings.ReplaceAll(strings.ReplaceAll(v.fold(&v.paths[i]), ";", " "),
+				" [doubtful]", "?"))
 	}
-	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "#m=samples")
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)),
+		"#m=samples")
 	browser.Answers(t, dom, log, names, want...)
 }
 
@@ -120,20 +126,27 @@ func TestPageRuns(t *testing.T) {
 func TestAsyncFold(t *testing.T) {
 	const rs = "System.Runtime.CompilerServices."
 	start, core := rs+"AsyncTaskMethodBuilder<int>.Start<App.Run>", rs+"AsyncMethodBuilderCore.Start<T>(T&)"
-	box, run := rs+"AsyncTaskMethodBuilder<T>.AsyncStateMachineBox<T>.MoveNext(Thread)", "System.Threading.ExecutionContext.RunInternal"
+	box, run := rs+"AsyncTaskMethodBuilder<T>.AsyncStateMachineBox<T>.MoveNext(Thread)",
+		"System.Threading.ExecutionContext.RunInternal"
 	for _, c := range []struct {
 		name        string
 		stack, want []string // root first
 	}{
-		{"started", []string{"App.Run", start, core, "App.Run (async)", "App.Work"}, []string{"App.Run", "App.Run (async)", "App.Work"}},
-		{"resumed", []string{"Pool.Dispatch", box, run, "App.Run(int) (async lambda 2)"}, []string{"Pool.Dispatch", "App.Run(int) (async lambda 2)"}},
-		{"F#", []string{"App.run", start, "App.run (async, line 3)"}, []string{"App.run", "App.run (async, line 3)"}},
-		{"twice", []string{"A", start, "A (async)", "B", core, "B (async)"}, []string{"A", "A (async)", "B", "B (async)"}},
+		{"started", []string{"App.Run", start, core, "App.Run (async)", "App.Work"},
+			[]string{"App.Run", "App.Run (async)", "App.Work"}},
+		{"resumed", []string{"Pool.Dispatch", box, run, "App.Run(int) (async lambda 2)"},
+			[]string{"Pool.Dispatch", "App.Run(int) (async lambda 2)"}},
+		{"F#", []string{"App.run", start, "App.run (async, line 3)"},
+			[]string{"App.run", "App.run (async, line 3)"}},
+		{"twice", []string{"A", start, "A (async)", "B", core, "B (async)"},
+			[]string{"A", "A (async)", "B", "B (async)"}},
 		{"a stack ends there", []string{"A", start, core}, []string{"A", start, core}},
 		{"another callee", []string{"A", start, "GC.Collect"}, []string{"A", start, "GC.Collect"}},
-		{"a context without an async method", []string{"Thread.Start", run, "App.Loop"}, []string{"Thread.Start", run, "App.Loop"}},
+		{"a context without an async method", []string{"Thread.Start", run, "App.Loop"},
+			[]string{"Thread.Start", run, "App.Loop"}},
 		{"an iterator", []string{"A", start, "A (iterator)"}, []string{"A", start, "A (iterator)"}},
-		{"others of the builder", []string{"A", rs + "AsyncTaskMethodBuilder.SetResult", "B (async)"}, []string{"A", rs + "AsyncTaskMethodBuilder.SetResult", "B (async)"}},
+		{"others of the builder", []string{"A", rs + "AsyncTaskMethodBuilder.SetResult", "B (async)"},
+			[]string{"A", rs + "AsyncTaskMethodBuilder.SetResult", "B (async)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &Profile{Threads: []Thread{{}}, Stacks: []Stack{{Complete: true, Count: 1}}}

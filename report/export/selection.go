@@ -33,7 +33,8 @@ func (p *Profile) Select(s Selection) (*Profile, error) {
 		return nil, err
 	}
 	q := *p
-	q.Stats = Stats{Clock: p.Stats.Clock, Notes: p.Stats.Notes, ExitNote: p.Stats.ExitNote, Way: p.Stats.Way, WayWhy: p.Stats.WayWhy, Events: p.Stats.Events}
+	q.Stats = Stats{Clock: p.Stats.Clock, Notes: p.Stats.Notes, ExitNote: p.Stats.ExitNote, Way: p.Stats.Way,
+		WayWhy: p.Stats.WayWhy, Events: p.Stats.Events}
 	q.Stacks = append([]Stack(nil), p.Stacks...)
 	if s.Since != 0 || s.Until != 0 {
 		if len(p.Samples) == 0 {
@@ -132,7 +133,8 @@ func (q *Profile) filter(s Selection) {
 	for i := range q.Stacks {
 		st := &q.Stacks[i]
 		place[i] = -1
-		if st.Count == 0 && st.WallNanos == 0 && st.CPUNanos == 0 || !q.threadMatches(st, s.Thread) || !q.focused(st, s.Focus) {
+		if st.Count == 0 && st.WallNanos == 0 && st.CPUNanos == 0 || !q.threadMatches(st, s.Thread) ||
+			!q.focused(st, s.Focus) {
 			continue
 		}
 		place[i] = int32(len(kept))
@@ -222,7 +224,8 @@ func (q *Profile) recount() {
 }
 
 func (e *EventStats) add(s *Stack) {
-	e.Seen, e.Count, e.Sum, e.Longest = e.Seen+s.Count, e.Count+s.Count, e.Sum+s.Sum, max(e.Longest, s.Longest)
+	e.Seen, e.Count, e.Sum, e.Longest = e.Seen+s.Count, e.Count+s.Count,
+		e.Sum+s.Sum, max(e.Longest, s.Longest)
 	if s.Complete {
 		e.Complete += s.Count
 	}

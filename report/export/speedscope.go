@@ -23,7 +23,8 @@ func WriteSpeedscope(w io.Writer, p *Profile) error {
 		Name: clean(strings.Join(p.Command, " ")), Exporter: "seedwalk", Profiles: v.speedscope(p)}
 	f.Shared.Frames = make([]speedscope.Frame, 0, len(v.symbols))
 	for i := range v.symbols {
-		f.Shared.Frames = append(f.Shared.Frames, speedscope.Frame{Name: v.symbols[i].label(), File: v.symbols[i].module})
+		f.Shared.Frames = append(f.Shared.Frames,
+			speedscope.Frame{Name: v.symbols[i].label(), File: v.symbols[i].module})
 	}
 	return json.NewEncoder(w).Encode(f)
 }
@@ -69,7 +70,8 @@ func (v *view) speedscope(p *Profile) []speedscope.Profile {
 }
 
 func newSpeedscope(name, unit string) speedscope.Profile {
-	return speedscope.Profile{Type: "sampled", Name: name, Unit: unit, Samples: [][]int32{}, Weights: []int64{}}
+	return speedscope.Profile{Type: "sampled", Name: name, Unit: unit,
+		Samples: [][]int32{}, Weights: []int64{}}
 }
 
 // inOrder adds the samples to the profiles of their threads, by time. The path of a stack has the

@@ -39,7 +39,8 @@ const (
 	sgrBad  = "31"
 )
 
-var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31", ClassType: "32", ClassResumer: "2", ClassAsync: "3;36"}
+var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2",
+	ClassGap: "1;31", ClassType: "32", ClassResumer: "2", ClassAsync: "3;36"}
 
 // paint colors s if colors are enabled.
 func (o TextOptions) paint(sgr, s string) string {
@@ -95,7 +96,8 @@ const labelWidth = 13
 
 func (s *summary) line(label, sgr, value string) {
 	for _, row := range wrap(value, s.room) {
-		s.text.WriteString(s.opt.paint(sgrBold, fmt.Sprintf("%-*s", labelWidth, label)) + s.opt.paint(sgr, row) + "\n")
+		s.text.WriteString(s.opt.paint(sgrBold, fmt.Sprintf("%-*s", labelWidth, label)) +
+			s.opt.paint(sgr, row) + "\n")
 		label = ""
 	}
 }
@@ -120,7 +122,8 @@ func wrap(s string, n int) (rows []string) {
 func lastBreak(s string, n int) int {
 	best, runes := -1, 0
 	for i, r := range s {
-		if r == ' ' && i > 0 && i+1 < len(s) && s[i-1] != ' ' && s[i+1] != ' ' && (s[i-1] < '0' || s[i-1] > '9') {
+		if r == ' ' && i > 0 && i+1 < len(s) && s[i-1] != ' ' && s[i+1] != ' ' &&
+			(s[i-1] < '0' || s[i-1] > '9') {
 			if runes > n && best >= 0 {
 				return best
 			}
@@ -222,7 +225,8 @@ func (s *summary) events(st *Stats) {
 			text += " of " + Thousands(e.Seen)
 		}
 		if e.Event != EventAllocation && e.Sum > 0 {
-			text += ", " + shortTime(time.Duration(e.Sum)) + " together, the longest " + shortTime(time.Duration(e.Longest))
+			text += ", " + shortTime(time.Duration(e.Sum)) + " together, the longest " +
+				shortTime(time.Duration(e.Longest))
 			if e.Open > 0 {
 				text += fmt.Sprintf(", %d still open", e.Open)
 			}
@@ -230,7 +234,8 @@ func (s *summary) events(st *Stats) {
 		if e.Event == EventAllocation {
 			text += ", representing " + bytesOf(e.Sum)
 		}
-		if e.Complete > 0 || e.Count > 0 && e.Event != EventQueue && e.Event != EventStarved && e.Event != EventPause {
+		if e.Complete > 0 || e.Count > 0 && e.Event != EventQueue && e.Event != EventStarved &&
+			e.Event != EventPause {
 			text += ", " + percent(e.Complete, e.Count) + " complete"
 		}
 		s.line(e.Event.String()+"s", "", text)
@@ -280,7 +285,8 @@ func (s *summary) completeness(st *Stats) {
 		s.line("incomplete", "", fmt.Sprintf("%s (%s)", percent(bad, st.Samples), Thousands(bad)))
 	}
 	for _, g := range sortedGaps(st) {
-		s.line("", "", fmt.Sprintf("%8s  %s (%s)", percent(g.count, st.Samples), g.reason, Thousands(g.count)))
+		s.line("", "", fmt.Sprintf("%8s  %s (%s)", percent(g.count, st.Samples),
+			g.reason, Thousands(g.count)))
 	}
 }
 

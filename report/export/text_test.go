@@ -18,7 +18,8 @@ func TestPercent(t *testing.T) {
 		part, whole int64
 		want        string
 	}{
-		{0, 0, "-"}, {0, 5, "0.00 %"}, {5, 5, "100.00 %"}, {999_999, 1_000_000, "99.99 %"}, {1, 1_000_000, "<0.01 %"}, {1, 3, "33.33 %"},
+		{0, 0, "-"}, {0, 5, "0.00 %"}, {5, 5, "100.00 %"}, {999_999, 1_000_000, "99.99 %"},
+		{1, 1_000_000, "<0.01 %"}, {1, 3, "33.33 %"},
 	} {
 		if got := percent(c.part, c.whole); got != c.want {
 			t.Errorf("percent(%d, %d) = %q, want %q", c.part, c.whole, got, c.want)
@@ -27,7 +28,8 @@ func TestPercent(t *testing.T) {
 }
 
 func TestThousands(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
+		-1000: "-1,000", -999: "-999"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("Thousands(%d) = %q, want %q", n, got, want)
 		}
@@ -36,8 +38,9 @@ func TestThousands(t *testing.T) {
 
 func TestShortTime(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0 ns", 999: "999 ns", 1500: "1.50 µs", 1_234_567: "1.23 ms", 33 * time.Millisecond: "33.0 ms", 250 * time.Millisecond: "250 ms",
-		90 * time.Second: "90.0 s", 3 * time.Minute: "3m0s",
+		0: "0 ns", 999: "999 ns", 1500: "1.50 µs", 1_234_567: "1.23 ms", 33 * time.Millisecond: "33.0 ms",
+		250 * time.Millisecond: "250 ms",
+		90 * time.Second:       "90.0 s", 3 * time.Minute: "3m0s",
 	} {
 		if got := shortTime(d); got != want {
 			t.Errorf("shortTime(%d) = %q, want %q", d, got, want)
@@ -69,8 +72,10 @@ func TestShare(t *testing.T) {
 		part, count, all int64
 		want             string
 	}{
-		{-1, 5, 10, ""}, {500, 500, 1000, "50 %"}, {500, 50_000, 1000, "50.0 %"}, {500, 0, 1000, "50.0 %"}, {1000, 1000, 1000, "100.0 %"}, {1000, 10, 1000, "100 %"},
-		{3, 3, 1000, "~0.3 %"}, {30, 3, 1000, "~3 %"}, {1, 1, 150, "~1 %"}, {1, 1, 190, "~1 %"}, {1, 1, 1_000_000, "~<0.1 %"}, {5, 0, 1_000_000, "<0.1 %"}, {9, 9, 90, "~10 %"}, {10, 10, 100, "10 %"},
+		{-1, 5, 10, ""}, {500, 500, 1000, "50 %"}, {500, 50_000, 1000, "50.0 %"}, {500, 0, 1000, "50.0 %"},
+		{1000, 1000, 1000, "100.0 %"}, {1000, 10, 1000, "100 %"},
+		{3, 3, 1000, "~0.3 %"}, {30, 3, 1000, "~3 %"}, {1, 1, 150, "~1 %"}, {1, 1, 190, "~1 %"},
+		{1, 1, 1_000_000, "~<0.1 %"}, {5, 0, 1_000_000, "<0.1 %"}, {9, 9, 90, "~10 %"}, {10, 10, 100, "10 %"},
 	} {
 		if got := estimate.Share(c.part, c.count, c.all); got != c.want {
 			t.Errorf("estimate.Share(%d, %d, %d) = %q, want %q", c.part, c.count, c.all, got, c.want)
@@ -88,7 +93,8 @@ func treeLines(t *testing.T, p *Profile, opt TextOptions) []string {
 }
 
 func TestTreeKeepsItsLimits(t *testing.T) {
-	for name, p := range map[string]*Profile{"demo": handMade(), "wide": large(3000, 20), "deep": large(20, 2000), "hostile": hostile()} {
+	for name, p := range map[string]*Profile{"demo": handMade(), "wide": large(3000, 20),
+		"deep": large(20, 2000), "hostile": hostile()} {
 		for _, limit := range []int{5, 20, 60, 500} {
 			for _, width := range []int{40, 80, 200} {
 				lines := treeLines(t, p, TextOptions{MaxLines: limit, Width: width, MinPercent: 0.01})
@@ -111,7 +117,8 @@ func TestTreeCollapsesChains(t *testing.T) {
 	p := &Profile{Threads: []Thread{{1, "t"}}}
 	s := Stack{Count: 7, Complete: true}
 	for i := range 100 {
-		p.Frames = append(p.Frames, Frame{Name: fmt.Sprintf("f%d", 99-i), ModuleIndex: -1, Class: Class(i % 2)})
+		p.Frames = append(p.Frames,
+			Frame{Name: fmt.Sprintf("f%d", 99-i), ModuleIndex: -1, Class: Class(i % 2)})
 		s.Frames = append(s.Frames, int32(i))
 	}
 	p.Stacks = []Stack{s}
@@ -125,14 +132,16 @@ func TestTreeCollapsesChains(t *testing.T) {
 
 func TestSummaryWithoutSamples(t *testing.T) {
 	var b bytes.Buffer
-	must.Do(t, WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{"the profiler did not load"}}}, TextOptions{}))
+	must.Do(t, WriteSummary(&b,
+		&Profile{Stats: Stats{Notes: []string{"the profiler did not load"}}}, TextOptions{}))
 	if got := b.String(); !strings.Contains(got, "the profiler did not load") || strings.Contains(got, "%") {
 		t.Errorf("got:\n%s", got)
 	}
 	const why = "no samples: it used 3ms of processor time"
 	for _, f := range []string{"text", "html", "json"} {
 		format, _ := ByName(f)
-		if got := written(t, format.Write, &Profile{Stats: Stats{Empty: why}}); !bytes.Contains(got, []byte(why)) {
+		if got := written(t, format.Write,
+			&Profile{Stats: Stats{Empty: why}}); !bytes.Contains(got, []byte(why)) {
 			t.Errorf("%s does not say why there are no samples", f)
 		}
 	}
@@ -147,7 +156,8 @@ func TestWrap(t *testing.T) {
 	}{
 		{"", 10, []string{""}},
 		{"short", 10, []string{"short"}},
-		{"put it beside /usr/lib/dotnet/libcoreclr.so now", 12, []string{"put it", "beside", "/usr/lib/dotnet/libcoreclr.so", "now"}},
+		{"put it beside /usr/lib/dotnet/libcoreclr.so now", 12,
+			[]string{"put it", "beside", "/usr/lib/dotnet/libcoreclr.so", "now"}},
 		{"it took about 12 ms", 16, []string{"it took about", "12 ms"}},
 		{"p50 1 us   max 2 us", 9, []string{"p50 1 us   max", "2 us"}},
 		{"日本 日本 日本", 5, []string{"日本 日本", "日本"}},
@@ -165,7 +175,8 @@ func TestNotesAreWhole(t *testing.T) {
 		var b bytes.Buffer
 		must.Do(t, WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{note}}}, TextOptions{Width: width}))
 		_, shown, _ := strings.Cut(b.String(), "note")
-		if !slices.Equal(strings.Fields(shown), strings.Fields(note)) || width == 0 && strings.Count(shown, "\n") != 1 {
+		if !slices.Equal(strings.Fields(shown), strings.Fields(note)) ||
+			width == 0 && strings.Count(shown, "\n") != 1 {
 			t.Errorf("width %d: %q", width, shown)
 		}
 	}

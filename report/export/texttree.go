@@ -156,7 +156,9 @@ func (l *treeText) branches(i int32, indent string, level int) {
 		l.branches(end, next, level+1)
 	}
 	if rest > 0 && weight >= l.floor {
-		l.lines = append(l.lines, treeLine{total: weight, count: count, indent: indent, plain: true, text: fmt.Sprintf("… %s", lighter(rest))})
+		l.lines = append(l.lines,
+			treeLine{total: weight, count: count, indent: indent, plain: true,
+				text: fmt.Sprintf("… %s", lighter(rest))})
 	}
 }
 
@@ -249,7 +251,8 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 	}
 	name := fit(l.text, max(room-utf8.RuneCountInString(note), room/2, 10))
 	note = cut(note, max(0, room-utf8.RuneCountInString(name)))
-	return cols + l.indent + opt.paint(classSGR[l.class], classMarks[l.class]+" "+name) + opt.paint(sgrDim, note)
+	return cols + l.indent + opt.paint(classSGR[l.class], classMarks[l.class]+" "+name) +
+		opt.paint(sgrDim, note)
 }
 
 // fit shortens a name to n runes. It removes arguments first, and then namespaces from the start,

@@ -99,7 +99,8 @@ func (p *Profile) moduleOf(i int32) string {
 
 func sortFunctions(all []Function) {
 	slices.SortStableFunc(all, func(a, b Function) int {
-		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total),
+			strings.Compare(a.Name, b.Name))
 	})
 }
 
@@ -213,7 +214,8 @@ func (f *Function) line(whole int64, opt TextOptions) string {
 	room := opt.Width - numberCols - 3
 	name = fit(name, max(room-utf8.RuneCountInString(module), room/2, 10))
 	module = cut(module, max(0, room-utf8.RuneCountInString(name)))
-	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole), estimate.Share(f.Total, f.TotalCount, whole), Thousands(f.SelfCount)) +
+	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole),
+		estimate.Share(f.Total, f.TotalCount, whole), Thousands(f.SelfCount)) +
 		f.paint(name, opt) + opt.paint(sgrDim, module)
 }
 

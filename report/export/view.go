@@ -58,7 +58,8 @@ func (s *symbol) label() string {
 }
 
 func (s *symbol) compare(o *symbol) int {
-	return cmp.Or(strings.Compare(s.name, o.name), strings.Compare(s.module, o.module), cmp.Compare(s.class, o.class), strings.Compare(s.label(), o.label()))
+	return cmp.Or(strings.Compare(s.name, o.name), strings.Compare(s.module, o.module),
+		cmp.Compare(s.class, o.class), strings.Compare(s.label(), o.label()))
 }
 
 // path is a stack as symbols, root first, with every gap, and the type and message of an event at the
@@ -91,7 +92,8 @@ func newShortView(p *Profile) *view { return viewOf(p, true, nil) }
 func newPageView(p *Profile) *view { return viewOf(p, false, new(page.Runs)) }
 
 func viewOf(p *Profile, short bool, r *page.Runs) *view {
-	v := &view{runs: r, index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short, helpers: make([]uint8, len(p.Frames)), paths: make([]path, 0, len(p.Stacks))}
+	v := &view{runs: r, index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short,
+		helpers: make([]uint8, len(p.Frames)), paths: make([]path, 0, len(p.Stacks))}
 	for i := range p.Frames {
 		v.of[i] = -1
 		if !short {
@@ -183,7 +185,8 @@ func clean(s string) string {
 }
 
 func unsafeRune(r rune) bool {
-	return unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+	return unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029' ||
+		unicode.Is(unicode.Bidi_Control, r)
 }
 
 // merge returns the nodes of the tree of all paths: the caller and the symbol of each, and the last
@@ -195,7 +198,10 @@ func (v *view) merge() (parent, symbol, ends []int32) {
 	for i := range sorted {
 		sorted[i] = int32(i)
 	}
-	slices.SortFunc(sorted, func(a, b int32) int { return slices.Compare(v.paths[a].symbols, v.paths[b].symbols) })
+	slices.SortFunc(sorted, func(a, b int32) int {
+		return slices.Compare(v.paths[a].symbols,
+			v.paths[b].symbols)
+	})
 	shared, count := make([]int32, len(sorted)), 1 // symbols in common with the path before; nodes
 	for k, i := range sorted {
 		if k > 0 {
@@ -244,7 +250,8 @@ func (t *tree) children(i int32) []int32 { return t.child[t.first[i]:t.first[i+1
 func newTree(v *view, by int) *tree {
 	parent, symbol, ends := v.merge()
 	n := len(parent)
-	t := &tree{view: v, by: by, parent: parent, symbol: symbol, total: make([]amount, n), self: make([]amount, n), first: make([]int32, n+1), child: make([]int32, n-1)}
+	t := &tree{view: v, by: by, parent: parent, symbol: symbol, total: make([]amount, n),
+		self: make([]amount, n), first: make([]int32, n+1), child: make([]int32, n-1)}
 	for i, end := range ends {
 		values := &v.paths[i].values
 		t.self[end].add(amount{values[by], values[metrics[by].count]})

@@ -71,7 +71,8 @@ const (
 )
 
 func (w Wait) String() string {
-	return [...]string{"running", "idle", "a lock", "a reader-writer lock", "a semaphore", "a task", "an event or a mutex", "the end of a thread", "time to pass",
+	return [...]string{"running", "idle", "a lock", "a reader-writer lock", "a semaphore", "a task",
+		"an event or a mutex", "the end of a thread", "time to pass",
 		"a child process", "input or output", "a garbage collection"}[w]
 }
 
@@ -81,14 +82,17 @@ var known = []struct {
 	wait  Wait
 	names []string
 }{
-	{Task, []string{"System.Threading.Tasks.Task.Wait", "System.Threading.Tasks.Task.InternalWait", "System.Threading.Tasks.Task.SpinThenBlockingWait"}},
+	{Task, []string{"System.Threading.Tasks.Task.Wait", "System.Threading.Tasks.Task.InternalWait",
+		"System.Threading.Tasks.Task.SpinThenBlockingWait"}},
 	{Semaphore, []string{"System.Threading.SemaphoreSlim.Wait", "System.Threading.Semaphore."}},
 	{ReaderWriter, []string{"System.Threading.ReaderWriterLock"}},
 	{Join, []string{"System.Threading.Thread.Join"}},
 	{Sleep, []string{"System.Threading.Thread.Sleep"}},
 	{Collection, []string{"System.GC.Collect", "System.GC._Collect", "GCInterface_Collect"}},
-	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter", "System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
-	{Event, []string{"System.Threading.WaitHandle.", "System.Threading.ManualResetEventSlim.", "System.Threading.Monitor.Wait", "System.Threading.CountdownEvent.",
+	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter",
+		"System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
+	{Event, []string{"System.Threading.WaitHandle.", "System.Threading.ManualResetEventSlim.",
+		"System.Threading.Monitor.Wait", "System.Threading.CountdownEvent.",
 		"System.Threading.Barrier."}},
 	{Child, []string{"System.Diagnostics.Process.WaitForExit", "System.Diagnostics.ProcessWaitState."}},
 	// the kernel repeats these calls under another number
@@ -118,7 +122,8 @@ func (t *Thread) waitOf() (wait Wait, by string) {
 func waitIn(f Frame) Wait {
 	for _, k := range known {
 		for _, name := range k.names {
-			whole := !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, "_") && !strings.Contains(name, ".")
+			whole := !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, "_") &&
+				!strings.Contains(name, ".")
 			if whole && f.Name == name || !whole && strings.HasPrefix(f.Name, name) {
 				return k.wait
 			}
@@ -134,7 +139,8 @@ func (t *Thread) has(prefix string) bool {
 
 // worker reports whether a thread belongs to the pool; busy means that it has work.
 func (t *Thread) worker() (is, busy bool) {
-	return t.has("System.Threading.PortableThreadPool.WorkerThread."), t.has("System.Threading.ThreadPoolWorkQueue.Dispatch")
+	return t.has("System.Threading.PortableThreadPool.WorkerThread."),
+		t.has("System.Threading.ThreadPoolWorkQueue.Dispatch")
 }
 
 // Wait returns the wait in which the thread blocks, and the function that shows it.
@@ -144,7 +150,8 @@ func (t *Thread) Wait() (Wait, string) {
 		return Idle, by
 	}
 	managed := slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Managed })
-	if strings.HasPrefix(t.Name, ".NET ") && !managed || t.has("System.Threading.PortableThreadPool.GateThread") {
+	if strings.HasPrefix(t.Name, ".NET ") && !managed ||
+		t.has("System.Threading.PortableThreadPool.GateThread") {
 		return Idle, by
 	}
 	if t.Lock.Kind != "" && t.Lock.Owner != 0 {
@@ -159,7 +166,8 @@ func (t *Thread) Place() string {
 	first := ""
 	for _, f := range t.Frames {
 		if f.Managed && f.Name != "" {
-			if !strings.HasPrefix(f.Name, "System.") && !strings.HasPrefix(f.Name, "Interop.") && !strings.HasPrefix(f.Name, "Microsoft.") {
+			if !strings.HasPrefix(f.Name, "System.") && !strings.HasPrefix(f.Name, "Interop.") &&
+				!strings.HasPrefix(f.Name, "Microsoft.") {
 				return f.Name
 			}
 			if first == "" {

@@ -85,7 +85,8 @@ func (j *judge) waits(t *Thread) string {
 		at = ", in " + place
 	}
 	if l := t.Lock; l.Kind != "" && l.Owner != 0 {
-		return fmt.Sprintf("%s waits for the %s at %s, which %s holds%s", j.who(t.TID), l.Kind, l.At, j.who(l.Owner), at)
+		return fmt.Sprintf("%s waits for the %s at %s, which %s holds%s", j.who(t.TID),
+			l.Kind, l.At, j.who(l.Owner), at)
 	}
 	w, by := t.Wait()
 	if w == NoWait {
@@ -191,7 +192,8 @@ func (j *judge) suspension() {
 	}
 	if len(collectors) > 0 && len(holding) > 0 {
 		slices.Sort(lines)
-		j.add(Suspension, true, append(holding, collectors...), lines, "A garbage collection waits for %s, which does not stop for it. Every thread that allocates waits too.", j.who(holding[0]))
+		j.add(Suspension, true, append(holding, collectors...), lines,
+			"A garbage collection waits for %s, which does not stop for it. Every thread that allocates waits too.", j.who(holding[0]))
 	}
 }
 
@@ -231,7 +233,9 @@ func (j *judge) held() {
 		case limited:
 			end = " That wait has a time limit. Unless it is repeated for ever, this is slow, not hung."
 		}
-		j.add(HeldLock, w != Sleep && !limited, append([]uint32{owner.TID}, all...), lines, "%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"), verb, j.who(owner.TID), w, end)
+		j.add(HeldLock, w != Sleep && !limited, append([]uint32{owner.TID}, all...), lines,
+			"%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"),
+			verb, j.who(owner.TID), w, end)
 	}
 }
 
@@ -274,13 +278,16 @@ func (j *judge) starvation() {
 		blocked, lines = append(blocked, t.TID), append(lines, j.waits(t))
 	}
 	if still > 0 && queued == len(blocked) {
-		j.add(Starvation, true, blocked, lines, "All %s of the thread pool wait for work that is queued behind them in the same pool.", count(queued, "worker"))
+		j.add(Starvation, true, blocked, lines,
+			"All %s of the thread pool wait for work that is queued behind them in the same pool.",
+			count(queued, "worker"))
 		return
 	}
 	if still < max(2, j.p.Processors) || j.p.NoneQueued { // with an empty queue, no task lacks a worker
 		return
 	}
-	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
+	j.add(Starvation, grows || still > j.p.Processors, blocked, lines,
+		"All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
 }
 
 // convoy finds many threads in a queue for one lock that no earlier verdict explains.
@@ -302,7 +309,8 @@ func (j *judge) convoy() {
 		for _, t := range all {
 			ids, lines = append(ids, t.TID), append(lines, j.waits(t))
 		}
-		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. %s", len(all), t.Lock.Kind, t.Lock.At, j.progress(all))
+		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. %s", len(all),
+			t.Lock.Kind, t.Lock.At, j.progress(all))
 	}
 }
 
@@ -351,7 +359,8 @@ func (j *judge) rest() {
 	}
 	lines = append(lines, j.pending()...)
 	if incomplete > 0 {
-		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing", isAre(incomplete, "stack")))
+		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
+			isAre(incomplete, "stack")))
 	}
 	kind, summary := Nothing, "No threads wait for each other in a circle."
 	switch {
@@ -361,7 +370,8 @@ func (j *judge) rest() {
 		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
 	case len(waits) > 0:
 		kind = Waiting
-		summary = "No thread of the program used CPU time between the two snapshots. " + listed(waits) + " They last for ever unless a timer or something outside the process ends them."
+		summary = "No thread of the program used CPU time between the two snapshots. " + listed(waits) +
+			" They last for ever unless a timer or something outside the process ends them."
 	default:
 		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
 	}
@@ -397,7 +407,8 @@ func (j *judge) pending() (lines []string) {
 		}
 	}
 	if n := len(j.p.Chains); n > shown {
-		lines = append(lines, fmt.Sprintf("%s in all; seedwalk tasks lists them", count(all, "pending chain")))
+		lines = append(lines, fmt.Sprintf("%s in all; seedwalk tasks lists them",
+			count(all, "pending chain")))
 	}
 	return lines
 }

@@ -8,7 +8,8 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-var amd64Regs = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+var amd64Regs = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10",
+	"r11", "r12", "r13", "r14", "r15"}
 
 // AMD64CodeText formats a code: its prolog offset, its operation, and the instruction that it undoes.
 func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
@@ -36,7 +37,8 @@ func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
 // AMD64Data describes an UNWIND_INFO, one line for each part: the header, the epilogs of version 2, the codes
 // in the order in which they are undone, the handler, and the parent.
 func AMD64Data(i *peamd64.Info, fn peamd64.RuntimeFunction) []string {
-	head := fmt.Sprintf("UNWIND_INFO at %#x: version %d, flags %s, prolog %d bytes, %d code slots", i.RVA, i.Version, flagText(i.Flags), i.Prolog, i.Count)
+	head := fmt.Sprintf("UNWIND_INFO at %#x: version %d, flags %s, prolog %d bytes, %d code slots", i.RVA,
+		i.Version, flagText(i.Flags), i.Prolog, i.Count)
 	if i.FrameReg != 0 {
 		head += fmt.Sprintf(", frame register %s at rsp+%#x", amd64Regs[i.FrameReg&15], uint32(i.FrameOffset))
 	}
@@ -58,14 +60,16 @@ func AMD64Data(i *peamd64.Info, fn peamd64.RuntimeFunction) []string {
 		out = append(out, fmt.Sprintf("handler at %#x, its data at %#x", i.Handler, i.HandlerData))
 	}
 	if i.Chained() {
-		out = append(out, fmt.Sprintf("chained to [%#x,%#x), unwind %#x", i.Parent.Begin, i.Parent.End, i.Parent.Unwind))
+		out = append(out, fmt.Sprintf("chained to [%#x,%#x), unwind %#x", i.Parent.Begin,
+			i.Parent.End, i.Parent.Unwind))
 	}
 	return out
 }
 
 func flagText(flags uint8) string {
 	var parts []string
-	for bit, name := range map[uint8]string{peamd64.UNW_FLAG_EHANDLER: "EHANDLER", peamd64.UNW_FLAG_UHANDLER: "UHANDLER", peamd64.UNW_FLAG_CHAININFO: "CHAININFO"} {
+	for bit, name := range map[uint8]string{peamd64.UNW_FLAG_EHANDLER: "EHANDLER",
+		peamd64.UNW_FLAG_UHANDLER: "UHANDLER", peamd64.UNW_FLAG_CHAININFO: "CHAININFO"} {
 		if flags&bit != 0 {
 			parts = append(parts, name)
 		}
@@ -140,7 +144,8 @@ func (e *amd64Effect) codes(i *peamd64.Info, done uint32, parent bool) peamd64.R
 	// Saves are relative to the frame base. Once a frame register is set, it is the base.
 	// Operations that a child undid before are relative to RSP, and cannot be expressed
 	// with another register.
-	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" && len(e.saved) == 0 && e.at == 0 {
+	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" &&
+		len(e.saved) == 0 && e.at == 0 {
 		e.base = amd64Regs[i.FrameReg&15]
 		e.frame = -int64(i.FrameOffset)
 		e.at = e.frame
@@ -189,7 +194,8 @@ func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) bool {
 	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.frame + int64(c.Operand)})
 	case peamd64.UWOP_SAVE_XMM128, peamd64.UWOP_SAVE_XMM128_FAR:
-		e.saved = append(e.saved, arm64Saved{fmt.Sprintf("xmm%d", c.Info&15), e.base, e.frame + int64(c.Operand)})
+		e.saved = append(e.saved,
+			arm64Saved{fmt.Sprintf("xmm%d", c.Info&15), e.base, e.frame + int64(c.Operand)})
 	case peamd64.UWOP_PUSH_MACHFRAME:
 		e.machine = true
 		e.at += 8 * int64(c.Info)

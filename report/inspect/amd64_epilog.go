@@ -43,7 +43,8 @@ func (r *peReader) returns(in *Instr, fn peamd64.RuntimeFunction, chained bool) 
 	case b[0] == 0xeb && len(b) == 2:
 		return r.leaves(in, int64(int8(b[1])), fn, chained)
 	case b[0] == 0xe9 && len(b) == 5:
-		return r.leaves(in, int64(int32(uint32(b[1])|uint32(b[2])<<8|uint32(b[3])<<16|uint32(b[4])<<24)), fn, chained)
+		return r.leaves(in, int64(int32(uint32(b[1])|uint32(b[2])<<8|uint32(b[3])<<16|uint32(b[4])<<24)),
+			fn, chained)
 	}
 	return false
 }

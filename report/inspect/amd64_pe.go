@@ -30,7 +30,8 @@ func (r *peReader) countAMD64() []Count {
 			frame++
 		}
 	}
-	return []Count{{"indirect entries", indirect}, {"chained entries", chained}, {"entries of version 2", second}, {"entries with a frame register", frame}}
+	return []Count{{"indirect entries", indirect}, {"chained entries", chained},
+		{"entries of version 2", second}, {"entries with a frame register", frame}}
 }
 
 func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
@@ -38,11 +39,13 @@ func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
 	if !ok {
 		return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
 	}
-	f := &Function{Name: r.name(entry.Begin), Lo: uint64(entry.Begin), Hi: uint64(entry.End), Asked: uint64(rva), Arch: context.ArchAMD64}
+	f := &Function{Name: r.name(entry.Begin), Lo: uint64(entry.Begin), Hi: uint64(entry.End),
+		Asked: uint64(rva), Arch: context.ArchAMD64}
 	f.From = fmt.Sprintf("RUNTIME_FUNCTION [%#x,%#x), unwind %#x", entry.Begin, entry.End, entry.Unwind)
 	fn, why := r.f.AMD64().Resolve(entry)
 	if entry.Indirect() {
-		f.Notes = append(f.Notes, fmt.Sprintf("indirect: stands for [%#x,%#x), unwind %#x", fn.Begin, fn.End, fn.Unwind))
+		f.Notes = append(f.Notes,
+			fmt.Sprintf("indirect: stands for [%#x,%#x), unwind %#x", fn.Begin, fn.End, fn.Unwind))
 	}
 	if why != peamd64.OK {
 		f.Notes = append(f.Notes, why.String())
@@ -98,7 +101,10 @@ func (r *peReader) checkAMD64(c *checker) {
 	var last peamd64.RuntimeFunction
 	for n := range r.entries() {
 		fn := r.f.AMD64().Entry(n)
-		where := func() string { return fmt.Sprintf("entry %d: [%#x,%#x), unwind %#x", n, fn.Begin, fn.End, fn.Unwind) }
+		where := func() string {
+			return fmt.Sprintf("entry %d: [%#x,%#x), unwind %#x", n,
+				fn.Begin, fn.End, fn.Unwind)
+		}
 		if fn.Begin < last.Begin {
 			c.add(Contradictory, "entries that begin before the one before", 1, where)
 		} else if fn.Begin < last.End {
@@ -118,7 +124,8 @@ func (r *peReader) checkAMD64(c *checker) {
 			case format.Fault.Reason.Walkable():
 				class = Contradictory
 			}
-			c.add(class, format.Structure+": "+format.Fault.Reason.String(), 1, func() string { return where() + ": " + err.Error() })
+			c.add(class, format.Structure+": "+format.Fault.Reason.String(), 1,
+				func() string { return where() + ": " + err.Error() })
 		}
 	}
 }

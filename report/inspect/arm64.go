@@ -90,7 +90,8 @@ func ARM64Data(info *pearm64.Info, data uint32) []string {
 		out = append(out, fmt.Sprintf("packed word %08x: flag %d, RegF %d, RegI %d, H %s, CR %d (%s), frame %d bytes; expanded:",
 			data, p.Flag, p.RegF, p.RegI, bit(p.H), p.CR, crText[p.CR&3], p.FrameSize))
 	} else {
-		out = append(out, fmt.Sprintf(".xdata at %#x: version %d, %d code words, X %s, E %s%s", data, info.Version, info.CodeWords, bit(info.X), bit(info.E), extended(info)))
+		out = append(out, fmt.Sprintf(".xdata at %#x: version %d, %d code words, X %s, E %s%s", data,
+			info.Version, info.CodeWords, bit(info.X), bit(info.E), extended(info)))
 	}
 	out = append(out, ARM64Codes(info.Codes)...)
 	switch {
@@ -192,7 +193,8 @@ func (e *arm64Effect) restore(c *pearm64.Code, next int) {
 	if c.Reg2 != pearm64.NoRegister {
 		e.saved = append(e.saved, arm64Saved{arm64Reg(c, c.Reg2), e.base, at + size})
 		for i := range 2 * next {
-			e.saved = append(e.saved, arm64Saved{arm64Reg(c, c.Reg2+uint8(i)+1), e.base, at + size*int64(i+2)})
+			e.saved = append(e.saved,
+				arm64Saved{arm64Reg(c, c.Reg2+uint8(i)+1), e.base, at + size*int64(i+2)})
 		}
 	}
 	if c.Pre {

@@ -16,7 +16,8 @@ func (r *peReader) functionARM64(rva uint32) (*Function, error) {
 	}
 	i := r.f.ARM64().Index(rva)
 	fn := r.f.ARM64().Entry(i)
-	f := &Function{Name: r.name(begin), Lo: uint64(begin), Hi: uint64(begin) + uint64(info.Length), Asked: uint64(rva), Arch: context.ArchARM64}
+	f := &Function{Name: r.name(begin), Lo: uint64(begin), Hi: uint64(begin) + uint64(info.Length),
+		Asked: uint64(rva), Arch: context.ArchARM64}
 	f.From = fmt.Sprintf(".pdata entry %d of %d, data %08x", i, r.entries(), fn.Data)
 	if !fault.OK() {
 		f.Notes = append(f.Notes, fault.Err("unwind data", fn.Data).Error())

@@ -90,7 +90,8 @@ func CheckFile(path string) (*Check, error) {
 	c := checker{found: map[string]*Finding{}}
 	im.reader.check(&c)
 	s := im.reader.summary()
-	out := &Check{File: path, Format: s.Format, Arch: s.Arch, Entries: c.entries, Findings: []Finding{}, Seconds: time.Since(start).Seconds(), PeakKiB: peak()}
+	out := &Check{File: path, Format: s.Format, Arch: s.Arch, Entries: c.entries, Findings: []Finding{},
+		Seconds: time.Since(start).Seconds(), PeakKiB: peak()}
 	if st, err := os.Stat(path); err == nil {
 		out.Size = st.Size()
 	}

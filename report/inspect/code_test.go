@@ -60,7 +60,8 @@ func TestARM64Effect(t *testing.T) {
 		{"leaf", "e4", "sp+0", "return address in lr"},
 		{"alloc", "02e4", "sp+32", "return address in lr"},
 		{"frame record", "e181e4", "x29+16", "x29 [cfa-16], lr [cfa-8]"},
-		{"save_next", "e6c882e4", "sp+0", "x21 [cfa+16], x22 [cfa+24], x23 [cfa+32], x24 [cfa+40], return address in lr"},
+		{"save_next", "e6c882e4", "sp+0",
+			"x21 [cfa+16], x22 [cfa+24], x23 [cfa+32], x24 [cfa+40], return address in lr"},
 		{"signed", "81fce4", "sp+16", "x29 [cfa-16], lr [cfa-8], ra signed"},
 		{"machine frame", "e9e4", "machine_frame at sp+0", ""},
 		{"cut", "c8", "?", "truncated unwind code"},
@@ -170,7 +171,8 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := must.Get(CheckFile(inFile(t, elfasm.ImageWith(c.program))))(t)
-			if got.Entries != 1 || got.Count(Malformed) != c.malformed || c.class == "" && len(got.Findings) != 0 || c.class != "" && got.Count(c.class) == 0 {
+			if got.Entries != 1 || got.Count(Malformed) != c.malformed ||
+				c.class == "" && len(got.Findings) != 0 || c.class != "" && got.Count(c.class) == 0 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -189,7 +191,8 @@ func TestCheckText(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for name, data := range map[string][]byte{"empty": {}, "one byte": {'M'}, "text": []byte("hello, world"), "cut ELF": []byte("\x7fELF\x02\x01"), "cut PE": []byte("MZ")} {
+	for name, data := range map[string][]byte{"empty": {}, "one byte": {'M'}, "text": []byte("hello, world"),
+		"cut ELF": []byte("\x7fELF\x02\x01"), "cut PE": []byte("MZ")} {
 		if _, err := Open(inFile(t, data)); err == nil {
 			t.Errorf("%s was opened", name)
 		}

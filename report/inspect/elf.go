@@ -27,7 +27,8 @@ func openELF(path string) (*elfReader, error) {
 
 func newELF(path string, f *elf.File) *elfReader {
 	r := &elfReader{path: path, f: f, secs: f.CFISections()}
-	r.frames = frames{debug: ".debug_frame", arch: f.Arch(), code: f.BytesAt, name: r.name, isCode: r.executable}
+	r.frames = frames{debug: ".debug_frame", arch: f.Arch(), code: f.BytesAt,
+		name: r.name, isCode: r.executable}
 	r.table, r.err = cfi.Load(module.CFISections(f, r.secs))
 	return r
 }
@@ -45,8 +46,10 @@ func (r *elfReader) summary() *Summary {
 	add(".eh_frame_hdr", r.secs.EHFrameHdrAddr, r.secs.EHFrameHdr)
 	add(".debug_frame", r.secs.DebugFrameAddr, r.secs.DebugFrame)
 	st := r.table.Stats()
-	s.Counts = []Count{{"CIEs", st.CIEs}, {"FDEs", st.FDEs}, {"FDEs of .debug_frame", st.DebugFDEs}, {"entries of .eh_frame_hdr", st.HeaderSize},
-		{"FDEs not in .eh_frame_hdr", st.HeaderMiss}, {"FDEs that overlap", st.Overlapping}, {"FDEs that cover nothing", st.Empty}}
+	s.Counts = []Count{{"CIEs", st.CIEs}, {"FDEs", st.FDEs}, {"FDEs of .debug_frame", st.DebugFDEs},
+		{"entries of .eh_frame_hdr", st.HeaderSize},
+		{"FDEs not in .eh_frame_hdr", st.HeaderMiss}, {"FDEs that overlap", st.Overlapping},
+		{"FDEs that cover nothing", st.Empty}}
 	for _, err := range r.damage() {
 		s.Problems = append(s.Problems, err.Error())
 	}

@@ -43,7 +43,8 @@ func (r *frames) function(addr uint64) (*Function, error) {
 	if fde.DebugFrame {
 		section = r.debug
 	}
-	f := &Function{Name: r.name(fde.Lo - r.base), Lo: fde.Lo - r.base, Hi: fde.Hi - r.base, Asked: addr, Arch: r.arch}
+	f := &Function{Name: r.name(fde.Lo - r.base), Lo: fde.Lo - r.base,
+		Hi: fde.Hi - r.base, Asked: addr, Arch: r.arch}
 	f.From = fmt.Sprintf("FDE at offset %#x of %s", fde.Offset, section)
 	if fde.Signal {
 		f.Notes = append(f.Notes, "signal frame: the frame below it stands at an exact instruction")

@@ -94,7 +94,8 @@ func (r *peReader) summary() *Summary {
 		}
 	}
 	if dir := r.f.ExceptionDirectory(); r.f.Section(".pdata") == nil && len(dir) > 0 {
-		s.Sections = append(s.Sections, Section{"(exceptions)", 0, uint64(len(dir))}) // inside another section
+		s.Sections = append(s.Sections,
+			Section{"(exceptions)", 0, uint64(len(dir))}) // inside another section
 	}
 	s.Counts = append(s.Counts, Count{"entries of the exception directory", r.entries()})
 	if r.arch == context.ArchAMD64 {

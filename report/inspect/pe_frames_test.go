@@ -34,7 +34,8 @@ func dwarfImage(machine uint16, name string, frames []byte) []byte {
 	text.Goto(0x1180).Bytes(1, 4, 1, 0, 4, 0x42, 0, 0).Goto(0x1200) // sub rsp, 28h
 	dwarf := peasm.Raw(name, 0x2000, frames)
 	dwarf.Flags = 0x42000040
-	im := peasm.File{Machine: machine, Sections: []*peasm.Section{text, dwarf}, Dirs: map[int]peasm.Directory{peasm.Exception: exception}, Size: 0x4000}
+	im := peasm.File{Machine: machine, Sections: []*peasm.Section{text, dwarf},
+		Dirs: map[int]peasm.Directory{peasm.Exception: exception}, Size: 0x4000}
 	return im.Bytes()
 }
 
@@ -77,23 +78,32 @@ func TestWhatGoverns(t *testing.T) {
 		governs string // its beginning
 		also    string // what is shown beside it
 	}{
-		{"both", pe.MachineAMD64, ".debug_frame", plain, "0x1004", "RUNTIME_FUNCTION [0x1000,0x1010)", "the exception directory", "FDE at offset 0x18 of .debug_frame"},
-		{"FDE alone", pe.MachineAMD64, ".debug_frame", plain, "0x1024", "FDE at offset 0x38 of .debug_frame", "the FDE;", ""},
-		{"entry alone", pe.MachineAMD64, ".debug_frame", debugFrames(0x1020), "0x1004", "RUNTIME_FUNCTION [0x1000,0x1010)", "the exception directory; no FDE", ""},
-		{"compressed and both", pe.MachineAMD64, ".zdebug_frame", zdebug(t, long, len(long)), "0x1004", "RUNTIME_FUNCTION", "the exception directory", "FDE at offset 0x18 of .zdebug_frame"},
-		{"compressed alone", pe.MachineAMD64, ".zdebug_frame", zdebug(t, long, len(long)), "0x1024", "FDE at offset 0x38 of .zdebug_frame", "the FDE;", ""},
-		{"ARM64", pe.MachineARM64, ".debug_frame", plain, "0x1024", "FDE at offset 0x38 of .debug_frame", "the FDE;", ""},
+		{"both", pe.MachineAMD64, ".debug_frame", plain, "0x1004", "RUNTIME_FUNCTION [0x1000,0x1010)",
+			"the exception directory", "FDE at offset 0x18 of .debug_frame"},
+		{"FDE alone", pe.MachineAMD64, ".debug_frame", plain, "0x1024",
+			"FDE at offset 0x38 of .debug_frame", "the FDE;", ""},
+		{"entry alone", pe.MachineAMD64, ".debug_frame", debugFrames(0x1020), "0x1004",
+			"RUNTIME_FUNCTION [0x1000,0x1010)", "the exception directory; no FDE", ""},
+		{"compressed and both", pe.MachineAMD64, ".zdebug_frame", zdebug(t, long, len(long)), "0x1004",
+			"RUNTIME_FUNCTION", "the exception directory", "FDE at offset 0x18 of .zdebug_frame"},
+		{"compressed alone", pe.MachineAMD64, ".zdebug_frame", zdebug(t, long, len(long)), "0x1024",
+			"FDE at offset 0x38 of .zdebug_frame", "the FDE;", ""},
+		{"ARM64", pe.MachineARM64, ".debug_frame", plain, "0x1024",
+			"FDE at offset 0x38 of .debug_frame", "the FDE;", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			im := must.Get(Open(inFile(t, dwarfImage(c.machine, c.section, c.frames))))(t)
 			f := must.Get(im.At(c.at))(t)
-			if !strings.HasPrefix(f.From, c.from) || !strings.HasPrefix(f.Governs, c.governs) || f.Governs == "" {
+			if !strings.HasPrefix(f.From, c.from) || !strings.HasPrefix(f.Governs, c.governs) ||
+				f.Governs == "" {
 				t.Errorf("from %q, walked by %q", f.From, f.Governs)
 			}
-			if (f.Also != nil) != (c.also != "") || f.Also != nil && (f.Also.From != c.also || f.Also.Lo != f.Lo || len(f.Also.Data) != 2) {
+			if (f.Also != nil) != (c.also != "") ||
+				f.Also != nil && (f.Also.From != c.also || f.Also.Lo != f.Lo || len(f.Also.Data) != 2) {
 				t.Errorf("beside it %v, want %q", f.Also != nil, c.also)
 			}
-			if c.at == "0x1024" && (f.Lo != 0x1020 || len(f.Lines) == 0 || c.machine == pe.MachineAMD64 && f.Data[0] != "1020-1024  cfa rsp+8      ra [cfa-8]") {
+			if c.at == "0x1024" && (f.Lo != 0x1020 || len(f.Lines) == 0 ||
+				c.machine == pe.MachineAMD64 && f.Data[0] != "1020-1024  cfa rsp+8      ra [cfa-8]") {
 				t.Errorf("[%#x,%#x), %d lines, rows %q", f.Lo, f.Hi, len(f.Lines), f.Data)
 			}
 		})
@@ -103,7 +113,8 @@ func TestWhatGoverns(t *testing.T) {
 // TestNeitherGoverns: where both are silent, both are said to be.
 func TestNeitherGoverns(t *testing.T) {
 	im := must.Get(Open(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1020)))))(t)
-	if _, err := im.At("0x1030"); err == nil || !strings.Contains(err.Error(), "no entry") || !strings.Contains(err.Error(), "no FDE") {
+	if _, err := im.At("0x1030"); err == nil || !strings.Contains(err.Error(), "no entry") ||
+		!strings.Contains(err.Error(), "no FDE") {
 		t.Errorf("%v", err)
 	}
 }
@@ -135,7 +146,8 @@ func TestCheckDWARF(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := must.Get(CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, c.section, c.frames))))(t)
-			if got.Entries != c.entries || got.Count(Malformed) != c.malformed || got.Count(Remark) != c.remark || got.Count(Contradictory) != 0 {
+			if got.Entries != c.entries || got.Count(Malformed) != c.malformed ||
+				got.Count(Remark) != c.remark || got.Count(Contradictory) != 0 {
 				t.Errorf("%d entries, %+v", got.Entries, got.Findings)
 			}
 		})
@@ -145,7 +157,8 @@ func TestCheckDWARF(t *testing.T) {
 // TestFunctionOutsideCode: an FDE whose begin is no RVA is found out, not
 // folded into 32 bits.
 func TestFunctionOutsideCode(t *testing.T) {
-	got := must.Get(CheckFile(inFile(t, dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020)))))(t)
+	got := must.Get(CheckFile(inFile(t,
+		dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020)))))(t)
 	if got.Count(Contradictory) != 1 || got.Count(Remark) != 0 {
 		t.Errorf("%+v", got.Findings)
 	}
@@ -162,12 +175,14 @@ func TestMingw(t *testing.T) {
 		also    bool
 	}{
 		{"amd64-dwarf.dll", 22, 11, "the exception directory", true},
-		{"amd64-nopdata.dll", 11, 11, "the FDE; no entry of the exception directory covers this address", false},
+		{"amd64-nopdata.dll", 11, 11,
+			"the FDE; no entry of the exception directory covers this address", false},
 		{"amd64.dll", 11, 0, "", false},
 	} {
 		path := filepath.Join("..", "..", "fuzz", "testdata", "seeds", c.file)
 		got := must.Get(CheckFile(path))(t)
-		if got.Entries != c.entries || got.Count(Malformed)+got.Count(Contradictory)+got.Count(Overlapping) != 0 {
+		if got.Entries != c.entries ||
+			got.Count(Malformed)+got.Count(Contradictory)+got.Count(Overlapping) != 0 {
 			t.Errorf("%s: %d entries, %+v", c.file, got.Entries, got.Findings)
 		}
 		im := must.Get(Open(path))(t)
@@ -209,7 +224,8 @@ func TestGoForWindows(t *testing.T) {
 	}
 	compiler := needs.Command(t, "go")
 	exe := filepath.Join(t.TempDir(), "seed.exe")
-	build := exec.Command(compiler, "build", "-trimpath", "-o", exe, filepath.Join("..", "..", "fuzz", "testdata", "seeds", "seed.go"))
+	build := exec.Command(compiler, "build", "-trimpath", "-o", exe,
+		filepath.Join("..", "..", "fuzz", "testdata", "seeds", "seed.go"))
 	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	must.Run(t, build)
 	got, err := CheckFile(exe)
@@ -220,7 +236,8 @@ func TestGoForWindows(t *testing.T) {
 	for _, c := range im.Summary().Counts {
 		counts[c.Name] = c.N
 	}
-	if n := counts["FDEs of .zdebug_frame"]; n < 1000 || got.Entries != n+counts["entries of the exception directory"] {
+	if n := counts["FDEs of .zdebug_frame"]; n < 1000 ||
+		got.Entries != n+counts["entries of the exception directory"] {
 		t.Errorf("%v, checked %d", counts, got.Entries)
 	}
 	if got.Count(Malformed) != 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-var amd64DWARF = [17]string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "ra"}
+var amd64DWARF = [17]string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11",
+	"r12", "r13", "r14", "r15", "ra"}
 
 // RegName names a DWARF register number: rbx, x19, d8 (AArch64 v8's low half
 // is what an unwinder restores).
@@ -93,12 +94,18 @@ type operation struct {
 }
 
 var operations = map[uint8]operation{
-	0x03: {"addr", u64}, 0x06: {"deref", 0}, 0x08: {"const1u", u8}, 0x09: {"const1s", s8}, 0x0a: {"const2u", u16}, 0x0b: {"const2s", s16},
-	0x0c: {"const4u", u32}, 0x0d: {"const4s", s32}, 0x0e: {"const8u", u64}, 0x0f: {"const8s", u64}, 0x10: {"constu", uleb}, 0x11: {"consts", sleb},
-	0x12: {"dup", 0}, 0x13: {"drop", 0}, 0x14: {"over", 0}, 0x15: {"pick", u8}, 0x16: {"swap", 0}, 0x17: {"rot", 0}, 0x19: {"abs", 0}, 0x1a: {"and", 0},
-	0x1b: {"div", 0}, 0x1c: {"minus", 0}, 0x1d: {"mod", 0}, 0x1e: {"mul", 0}, 0x1f: {"neg", 0}, 0x20: {"not", 0}, 0x21: {"or", 0}, 0x22: {"plus", 0},
-	0x23: {"plus_uconst", uleb}, 0x24: {"shl", 0}, 0x25: {"shr", 0}, 0x26: {"shra", 0}, 0x27: {"xor", 0}, 0x28: {"bra", s16}, 0x29: {"eq", 0},
-	0x2a: {"ge", 0}, 0x2b: {"gt", 0}, 0x2c: {"le", 0}, 0x2d: {"lt", 0}, 0x2e: {"ne", 0}, 0x2f: {"skip", s16}, 0x92: {"bregx", ulebSLEB},
+	0x03: {"addr", u64}, 0x06: {"deref", 0}, 0x08: {"const1u", u8}, 0x09: {"const1s", s8},
+	0x0a: {"const2u", u16}, 0x0b: {"const2s", s16},
+	0x0c: {"const4u", u32}, 0x0d: {"const4s", s32}, 0x0e: {"const8u", u64}, 0x0f: {"const8s", u64},
+	0x10: {"constu", uleb}, 0x11: {"consts", sleb},
+	0x12: {"dup", 0}, 0x13: {"drop", 0}, 0x14: {"over", 0}, 0x15: {"pick", u8}, 0x16: {"swap", 0},
+	0x17: {"rot", 0}, 0x19: {"abs", 0}, 0x1a: {"and", 0},
+	0x1b: {"div", 0}, 0x1c: {"minus", 0}, 0x1d: {"mod", 0}, 0x1e: {"mul", 0}, 0x1f: {"neg", 0},
+	0x20: {"not", 0}, 0x21: {"or", 0}, 0x22: {"plus", 0},
+	0x23: {"plus_uconst", uleb}, 0x24: {"shl", 0}, 0x25: {"shr", 0}, 0x26: {"shra", 0}, 0x27: {"xor", 0},
+	0x28: {"bra", s16}, 0x29: {"eq", 0},
+	0x2a: {"ge", 0}, 0x2b: {"gt", 0}, 0x2c: {"le", 0}, 0x2d: {"lt", 0}, 0x2e: {"ne", 0},
+	0x2f: {"skip", s16}, 0x92: {"bregx", ulebSLEB},
 	0x94: {"deref_size", u8}, 0x96: {"nop", 0},
 }
 

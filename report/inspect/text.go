@@ -74,7 +74,8 @@ func (f *Function) lines(w io.Writer) {
 	text, part, cfa := len("instruction"), 0, len("cfa")
 	for i := range f.Lines {
 		l := &f.Lines[i]
-		text, part, cfa = max(text, min(len(l.Text), 44)), max(part, len(l.Part)), max(cfa, min(len(l.CFA), 16))
+		text, part, cfa = max(text, min(len(l.Text), 44)),
+			max(part, len(l.Part)), max(cfa, min(len(l.CFA), 16))
 	}
 	head := fmt.Sprintf("  %-10s %-*s ", "address", text, "instruction")
 	if part > 0 {
@@ -144,7 +145,8 @@ func fold(text string, room int) (part, rest string) {
 
 // Text writes the check.
 func (c *Check) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s\n  %s %s, %d entries, %.2f s, peak %.1f MiB (file %.1f MiB)\n", c.File, c.Format, c.Arch, c.Entries, c.Seconds,
+	fmt.Fprintf(w, "%s\n  %s %s, %d entries, %.2f s, peak %.1f MiB (file %.1f MiB)\n", c.File,
+		c.Format, c.Arch, c.Entries, c.Seconds,
 		float64(c.PeakKiB)/1024, float64(c.Size)/(1<<20))
 	for _, f := range c.Findings {
 		fmt.Fprintf(w, "  %-14s %8d  %s\n", f.Class, f.Count, f.What)

@@ -60,7 +60,8 @@ func Read(r io.Reader) (*Recording, error) {
 	if v := head[len(magic)]; v > Version {
 		return nil, &wire.VersionError{Got: uint64(v)}
 	}
-	f := &file{r: r, offset: int64(len(head)), out: &Recording{Names: Names{byAddr: map[key]*Name{}}}, images: map[uint64][2]string{}, byNumber: map[uint64]*collect.Process{}}
+	f := &file{r: r, offset: int64(len(head)), out: &Recording{Names: Names{byAddr: map[key]*Name{}}},
+		images: map[uint64][2]string{}, byNumber: map[uint64]*collect.Process{}}
 	for f.out.Damage == nil {
 		raw, err := f.block()
 		if err == io.EOF {
@@ -206,7 +207,8 @@ func (f *file) process(d *payload) {
 
 func (f *file) name(d *payload) {
 	image := f.images[d.ULEB()]
-	n := &Name{Path: image[0], BuildID: image[1], Addr: d.ULEB(), Start: d.ULEB(), End: d.ULEB(), Name: d.string()}
+	n := &Name{Path: image[0], BuildID: image[1], Addr: d.ULEB(), Start: d.ULEB(),
+		End: d.ULEB(), Name: d.string()}
 	if len(d.Rest()) > 0 {
 		n.File, n.Line = d.string(), d.ULEB()
 	}

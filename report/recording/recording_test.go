@@ -26,8 +26,10 @@ func messages(n int) []wire.Message {
 	}
 	for i := range n {
 		gap := uint8(i % 2 * 3)
-		all = append(all, &wire.Sample{TID: 1, TimeUnixNano: int64(1e9 + i*1e7), WallNanos: 1e7, CPUNanos: 1e7, Gap: gap,
-			Frames: []wire.Frame{{Kind: unwind.KindNative, Module: 1, IP: 0x1500 + uint64(i)}, {Kind: unwind.KindManaged, Method: 2, IP: 0x5001}}})
+		all = append(all, &wire.Sample{TID: 1, TimeUnixNano: int64(1e9 + i*1e7),
+			WallNanos: 1e7, CPUNanos: 1e7, Gap: gap,
+			Frames: []wire.Frame{{Kind: unwind.KindNative, Module: 1, IP: 0x1500 + uint64(i)},
+				{Kind: unwind.KindManaged, Method: 2, IP: 0x5001}}})
 	}
 	return append(all,
 		&wire.Event{TID: 1, TimeUnixNano: 2e9, Kind: wire.EventException, Name: "E", Text: "x"},
@@ -35,8 +37,9 @@ func messages(n int) []wire.Message {
 		&wire.Stats{Key: wire.StatLost, Value: 2}, &wire.Note{Text: "note"}, &wire.Bye{Reason: "ended"})
 }
 
-var info = collect.Info{Command: []string{"app", "1"}, RateHz: 99, Start: time.Unix(1, 0).UTC(), Events: []export.Event{export.EventException},
-	Way: "probe", WayWhy: "because", ExitNote: "exit code 3", Notes: []string{"other note"}}
+var info = collect.Info{Command: []string{"app", "1"}, RateHz: 99, Start: time.Unix(1, 0).UTC(),
+	Events: []export.Event{export.EventException},
+	Way:    "probe", WayWhy: "because", ExitNote: "exit code 3", Notes: []string{"other note"}}
 
 // written returns a recording of two processes, and the profile that it must give.
 func written(t *testing.T, n int) ([]byte, *export.Profile) {
@@ -93,7 +96,8 @@ func TestRoundTrip(t *testing.T) {
 
 // A name from symbols replaces a recorded role, but not a recorded name.
 func TestRoleIsReplaced(t *testing.T) {
-	n := Names{byAddr: map[key]*Name{{"/a", "", 2}: {Name: "[first use]"}, {"/a", "", 4}: {Name: "New"}, {"/a", "", 3}: {Name: "[first use]"}}}
+	n := Names{byAddr: map[key]*Name{{"/a", "", 2}: {Name: "[first use]"}, {"/a", "", 4}: {Name: "New"},
+		{"/a", "", 3}: {Name: "[first use]"}}}
 	for addr, want := range map[uint64]string{2: "[first use]", 4: "New"} {
 		if got, _ := n.Name("/a", "", addr); got != want {
 			t.Errorf("%d: %q, want %q", addr, got, want)
@@ -146,7 +150,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	var version *wire.VersionError
-	if _, err := Read(bytes.NewReader([]byte("SWREC\r\n\x09"))); !errors.As(err, &version) || version.Got != 9 {
+	if _, err := Read(bytes.NewReader([]byte("SWREC\r\n\x09"))); !errors.As(err, &version) ||
+		version.Got != 9 {
 		t.Errorf("%v", err)
 	}
 }

@@ -49,7 +49,8 @@ func (f *file) sample(e *nettrace.Event) bool {
 	if len(f.samples) >= maxSamples {
 		f.untimed++
 	} else {
-		f.samples = append(f.samples, export.Sample{Stack: i, At: f.Trace.Time(e.Timestamp).UnixNano(), Wall: s.period, CPU: inManaged})
+		f.samples = append(f.samples,
+			export.Sample{Stack: i, At: f.Trace.Time(e.Timestamp).UnixNano(), Wall: s.period, CPU: inManaged})
 	}
 	return ok
 }
@@ -63,7 +64,8 @@ func (f *file) allocation(kind clrevent.Kind, e *nettrace.Event) bool {
 		a, ok = clrevent.DecodeSampled(e.Payload, f.Trace.PointerSize)
 	}
 	if ok {
-		f.add(foldKey{event: export.EventAllocation, thread: e.Thread, stack: f.StackOf(e), typ: f.t.text(a.Name, otherTypes)}, e.Timestamp, int64(min(a.Weight, 1<<50)))
+		f.add(foldKey{event: export.EventAllocation, thread: e.Thread, stack: f.StackOf(e),
+			typ: f.t.text(a.Name, otherTypes)}, e.Timestamp, int64(min(a.Weight, 1<<50)))
 	}
 	return ok
 }
@@ -87,7 +89,9 @@ func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
 	switch kind {
 	case clrevent.SuspendStart:
 		forGC, ok := clrevent.DecodeSuspend(e.Payload)
-		*p = pause{open: forGC && ok, key: foldKey{event: export.EventPause, thread: e.Thread, stack: f.StackOf(e)}, start: e.Timestamp, gen: "background GC"}
+		*p = pause{open: forGC && ok,
+			key:   foldKey{event: export.EventPause, thread: e.Thread, stack: f.StackOf(e)},
+			start: e.Timestamp, gen: "background GC"}
 		return ok
 	case clrevent.CollectionStart:
 		c, ok := clrevent.DecodeCollection(e.Payload)
@@ -116,7 +120,8 @@ func (f *file) addPauses() {
 	}
 }
 
-var reasons = [...]string{"allocation", "GC.Collect", "low memory", "", "allocation of large objects", "no space for small objects", "no space for large objects", "GC.Collect"}
+var reasons = [...]string{"allocation", "GC.Collect", "low memory", "", "allocation of large objects",
+	"no space for small objects", "no space for large objects", "GC.Collect"}
 
 // describe names a collection by its generation and reason.
 func describe(c *clrevent.Collection) string {
@@ -173,7 +178,8 @@ func (f *file) compiled(kind clrevent.Kind, e *nettrace.Event) bool {
 // others adds an event of any other kind. Events of the runtime count only if they have a stack.
 func (f *file) others(e *nettrace.Event) {
 	m := e.Meta
-	if m.ID == 0 || m.Provider == clrevent.Rundown || m.Provider == clrevent.EventPipe || m.Provider == clrevent.Runtime && e.Stack.Len() == 0 {
+	if m.ID == 0 || m.Provider == clrevent.Rundown || m.Provider == clrevent.EventPipe ||
+		m.Provider == clrevent.Runtime && e.Stack.Len() == 0 {
 		return
 	}
 	typ, ok := f.other[m]

@@ -33,7 +33,8 @@ func (f *file) work(kind clrevent.Kind, e *nettrace.Event) bool {
 func (f *file) adjusted(e *nettrace.Event) bool {
 	a, ok := clrevent.DecodeAdjustment(e.Payload)
 	if ok && a.Starved {
-		f.timed(foldKey{event: export.EventStarved, thread: e.Thread, stack: f.StackOf(e)}, e.Timestamp, e.Timestamp)
+		f.timed(foldKey{event: export.EventStarved, thread: e.Thread, stack: f.StackOf(e)}, e.Timestamp,
+			e.Timestamp)
 	}
 	return ok
 }
@@ -42,7 +43,8 @@ func (f *file) adjusted(e *nettrace.Event) bool {
 func (f *file) timed(k foldKey, from, to uint64) {
 	nanos := f.Trace.Nanos(to - from)
 	f.add(k, from, nanos)
-	list := append(f.lists[k.event], export.Wait{Stack: int(f.at(k, from)), Start: f.Trace.Time(from), Nanos: nanos})
+	list := append(f.lists[k.event],
+		export.Wait{Stack: int(f.at(k, from)), Start: f.Trace.Time(from), Nanos: nanos})
 	if len(list) >= 2*maxWaits {
 		slices.SortFunc(list, func(a, b export.Wait) int { return cmp.Compare(b.Nanos, a.Nanos) })
 		f.unlisted += int64(len(list) - maxWaits)

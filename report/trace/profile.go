@@ -69,16 +69,19 @@ func (t *Trace) Profile() *export.Profile {
 	if len(t.files) == 0 {
 		return nil
 	}
-	b := &builder{t: t, p: &export.Profile{}, threads: map[uint64]int{}, frames: map[frameKey]int32{}, byAddr: map[uint64]int32{}}
+	b := &builder{t: t, p: &export.Profile{}, threads: map[uint64]int{},
+		frames: map[frameKey]int32{}, byAddr: map[uint64]int32{}}
 	p := b.p
 	p.Stats.Gaps = map[string]int64{}
 	p.Command = strings.Fields(cmp.Or(t.Names.Process.CommandLine, t.Names.Runtime.CommandLine))
 	if v := t.Names.Runtime.Version; v[0] > 4 { // .NET Core 3 calls itself 4
 		p.Runtime = fmt.Sprintf(".NET %d.%d.%d", v[0], v[1], v[2]/100) // the build: patch and year
 	}
-	p.Stats.Way, p.Stats.WayWhy = "EventPipe", "a trace has managed frames only; CPU time is the time in managed code, and native code counts as wall time"
+	p.Stats.Way, p.Stats.WayWhy = "EventPipe",
+		"a trace has managed frames only; CPU time is the time in managed code, and native code counts as wall time"
 	if !t.hasModes() {
-		p.First, p.Stats.WayWhy = "wall", "a trace has managed frames only; this one does not say which threads ran, so all samples are wall time"
+		p.First, p.Stats.WayWhy = "wall",
+			"a trace has managed frames only; this one does not say which threads ran, so all samples are wall time"
 	}
 	var end time.Time
 	for _, f := range t.files {
@@ -96,7 +99,8 @@ func (t *Trace) Profile() *export.Profile {
 	slices.SortStableFunc(p.Waits, func(x, y export.Wait) int { return x.Start.Compare(y.Start) })
 	b.eventStats()
 	if b.unnamed > 0 {
-		p.Stats.Notes = append(p.Stats.Notes, fmt.Sprintf("%d of %d frames have no name: code that the trace does not list, mostly native; a trace of a short session with rundown, given as a second file, names methods", b.unnamed, len(p.Frames)))
+		p.Stats.Notes = append(p.Stats.Notes,
+			fmt.Sprintf("%d of %d frames have no name: code that the trace does not list, mostly native; a trace of a short session with rundown, given as a second file, names methods", b.unnamed, len(p.Frames)))
 	}
 	if p.Stats.Samples == 0 {
 		p.First = "" // the first metric of the events
@@ -130,7 +134,8 @@ func (b *builder) file(f *file) {
 	for i := range f.Waits {
 		w := &f.Waits[i]
 		if at, ok := stacks[waitKey(w)]; ok && w.Depth == 0 && w.State != waits.Unreliable {
-			b.p.Waits = append(b.p.Waits, export.Wait{Stack: at, Start: f.Trace.Time(w.Start), Nanos: w.Nanos})
+			b.p.Waits = append(b.p.Waits,
+				export.Wait{Stack: at, Start: f.Trace.Time(w.Start), Nanos: w.Nanos})
 		}
 	}
 	for _, list := range f.lists {
@@ -141,13 +146,16 @@ func (b *builder) file(f *file) {
 	}
 	b.p.Stats.Unlisted += f.Unlisted + f.unlisted
 	if n := f.Counts.Lost; n > 0 {
-		b.p.Stats.Notes = append(b.p.Stats.Notes, fmt.Sprintf("%d events were dropped by the runtime: a larger buffer helps", n))
+		b.p.Stats.Notes = append(b.p.Stats.Notes,
+			fmt.Sprintf("%d events were dropped by the runtime: a larger buffer helps", n))
 	}
 }
 
 func (b *builder) stack(f *file, s *fold) {
-	out := export.Stack{Thread: b.thread(s.thread), Count: s.count, WallNanos: s.wall, CPUNanos: s.cpu, CPUCount: s.cpus, Gap: f.gap(s.stack),
-		Event: s.event, Sum: s.sum, Longest: s.longest, Open: s.open, Monitor: s.monitor, Owner: int(s.owner), Type: b.t.all[s.typ], Message: b.t.all[s.message]}
+	out := export.Stack{Thread: b.thread(s.thread), Count: s.count, WallNanos: s.wall, CPUNanos: s.cpu,
+		CPUCount: s.cpus, Gap: f.gap(s.stack),
+		Event: s.event, Sum: s.sum, Longest: s.longest, Open: s.open, Monitor: s.monitor, Owner: int(s.owner),
+		Type: b.t.all[s.typ], Message: b.t.all[s.message]}
 	out.Complete = out.Gap == ""
 	if b.p.First != "" {
 		out.CPUNanos, out.CPUCount = 0, 0
@@ -189,7 +197,8 @@ func (b *builder) frame(addr, when uint64) int32 {
 	f := export.Frame{Name: from.Name, Module: from.Module, ModuleIndex: -1, Class: export.ClassNative}
 	switch {
 	case from.Managed:
-		f.Class, f.Name, f.Module = export.ClassManaged, readable(from.Name), strings.TrimSuffix(from.Module, path.Ext(from.Module))
+		f.Class, f.Name, f.Module = export.ClassManaged, readable(from.Name),
+			strings.TrimSuffix(from.Module, path.Ext(from.Module))
 		if strings.HasPrefix(from.Name, "dynamicClass.IL_STUB") {
 			f.Class = export.ClassStub
 		}
@@ -229,7 +238,8 @@ func (b *builder) eventStats() {
 		sum := export.EventStats{Event: kind}
 		for _, f := range b.t.files {
 			e := &f.events[kind]
-			sum.Seen, sum.Count, sum.Complete, sum.Sum, sum.Open = sum.Seen+e.Seen, sum.Count+e.Count, sum.Complete+e.Complete, sum.Sum+e.Sum, sum.Open+e.Open
+			sum.Seen, sum.Count, sum.Complete, sum.Sum, sum.Open = sum.Seen+e.Seen, sum.Count+e.Count,
+				sum.Complete+e.Complete, sum.Sum+e.Sum, sum.Open+e.Open
 			sum.Longest = max(sum.Longest, e.Longest)
 		}
 		if sum.Seen > 0 {

@@ -87,14 +87,16 @@ func New() *Trace {
 // IsTrace reports whether the bytes that follow are those of a trace, which may be compressed.
 func IsTrace(in *bufio.Reader) bool {
 	head, _ := in.Peek(24)
-	return len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b || len(head) >= 8 && string(head[:8]) == "Nettrace" ||
+	return len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b ||
+		len(head) >= 8 && string(head[:8]) == "Nettrace" ||
 		len(head) == 24 && string(head[4:]) == "!FastSerialization.1"
 }
 
 // Read reads a trace, which may be compressed with gzip. It keeps everything that it read. The
 // error is ErrOtherProcess, or the reason why the trace is incomplete.
 func (t *Trace) Read(in *bufio.Reader) error {
-	f := &file{Analysis: waits.New(), t: t, folds: map[foldKey]int32{}, other: map[*nettrace.Metadata]int32{}, threads: map[uint64]*thread{}}
+	f := &file{Analysis: waits.New(), t: t, folds: map[foldKey]int32{}, other: map[*nettrace.Metadata]int32{},
+		threads: map[uint64]*thread{}}
 	f.Names, f.List = t.Names, maxWaits
 	f.OnEvent, f.OnWait = f.event, f.wait
 	var src io.Reader = in
@@ -196,7 +198,8 @@ func (f *file) wait(w *waits.Wait) {
 }
 
 func waitKey(w *waits.Wait) foldKey {
-	k := foldKey{event: export.EventWait, thread: w.Thread, stack: w.Stack, open: w.State == waits.StillOpen, monitor: w.Kind == waits.Monitor}
+	k := foldKey{event: export.EventWait, thread: w.Thread, stack: w.Stack, open: w.State == waits.StillOpen,
+		monitor: w.Kind == waits.Monitor}
 	if w.Kind == waits.Lock {
 		k.event, k.owner = export.EventLock, int32(w.Owner)
 	}
@@ -213,7 +216,9 @@ func (f *file) event(kind clrevent.Kind, e *nettrace.Event) {
 		ok = f.allocation(kind, e)
 	case clrevent.ExceptionThrown:
 		x, decoded := clrevent.DecodeException(e.Payload, f.Trace.PointerSize)
-		f.timed(foldKey{event: export.EventException, thread: e.Thread, stack: f.StackOf(e), typ: f.t.text(x.Type, otherTypes), message: f.t.text(x.Message, otherMessages)}, e.Timestamp, e.Timestamp)
+		f.timed(foldKey{event: export.EventException, thread: e.Thread, stack: f.StackOf(e),
+			typ: f.t.text(x.Type, otherTypes), message: f.t.text(x.Message, otherMessages)}, e.Timestamp,
+			e.Timestamp)
 		ok = decoded
 	case clrevent.CollectionStart, clrevent.SuspendStart, clrevent.RestartEnd:
 		ok = f.collection(kind, e)

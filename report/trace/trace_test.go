@@ -59,29 +59,42 @@ const (
 
 var metas = []nettracefile.Meta{
 	{ID: metaSample, Provider: clrevent.Sampler},
-	{ID: metaTick, Provider: clrevent.Runtime, Event: 10, Version: 4}, {ID: metaException, Provider: clrevent.Runtime, Event: 80, Version: 1},
-	{ID: metaSuspend, Provider: clrevent.Runtime, Event: 9, Version: 1}, {ID: metaGC, Provider: clrevent.Runtime, Event: 1, Version: 2},
-	{ID: metaRestart, Provider: clrevent.Runtime, Event: 3, Version: 1}, {ID: metaJIT, Provider: clrevent.Runtime, Event: 145, Version: 1},
-	{ID: metaLoad, Provider: clrevent.Runtime, Event: 143, Version: 1}, {ID: metaListed, Provider: clrevent.Rundown, Event: 144, Version: 1},
-	{ID: metaOwn, Provider: "My-Source", Event: 7, Name: "Ordered"}, {ID: metaRuntime, Provider: clrevent.Rundown, Event: 187},
-	{ID: metaQueued, Provider: clrevent.Framework, Event: 30}, {ID: metaTaken, Provider: clrevent.Framework, Event: 31}, {ID: metaAdjusted, Provider: clrevent.Runtime, Event: 55},
+	{ID: metaTick, Provider: clrevent.Runtime, Event: 10, Version: 4},
+	{ID: metaException, Provider: clrevent.Runtime, Event: 80, Version: 1},
+	{ID: metaSuspend, Provider: clrevent.Runtime, Event: 9, Version: 1},
+	{ID: metaGC, Provider: clrevent.Runtime, Event: 1, Version: 2},
+	{ID: metaRestart, Provider: clrevent.Runtime, Event: 3, Version: 1},
+	{ID: metaJIT, Provider: clrevent.Runtime, Event: 145, Version: 1},
+	{ID: metaLoad, Provider: clrevent.Runtime, Event: 143, Version: 1},
+	{ID: metaListed, Provider: clrevent.Rundown, Event: 144, Version: 1},
+	{ID: metaOwn, Provider: "My-Source", Event: 7, Name: "Ordered"},
+	{ID: metaRuntime, Provider: clrevent.Rundown, Event: 187},
+	{ID: metaQueued, Provider: clrevent.Framework, Event: 30},
+	{ID: metaTaken, Provider: clrevent.Framework, Event: 31},
+	{ID: metaAdjusted, Provider: clrevent.Runtime, Event: 55},
 }
 
 func method(name string, start uint64) []byte {
-	return payload(8, uint64(start), uint64(1), start, uint32(0x100), uint32(1), uint32(jitted), "App.Main", name, "void ()", uint16(1))
+	return payload(8, uint64(start), uint64(1), start, uint32(0x100), uint32(1), uint32(jitted),
+		"App.Main", name, "void ()", uint16(1))
 }
 
 func listed(w *nettracefile.Writer, seq uint32) {
-	w.Events(nettracefile.Event{Meta: metaListed, Seq: seq, Thread: 9, Time: 9e6, Payload: method("Work", 0x1000)},
-		nettracefile.Event{Meta: metaListed, Seq: seq + 1, Thread: 9, Time: 9e6, Payload: method("Run", 0x2000)},
-		nettracefile.Event{Meta: metaRuntime, Seq: seq + 2, Thread: 9, Time: 9e6, Payload: payload(8, [6]uint16{}, [4]uint16{9, 0, 525, 1}, uint32(0), uint8(0), "app", [16]byte{}, "/")})
+	w.Events(nettracefile.Event{Meta: metaListed, Seq: seq, Thread: 9, Time: 9e6,
+		Payload: method("Work", 0x1000)},
+		nettracefile.Event{Meta: metaListed, Seq: seq + 1, Thread: 9, Time: 9e6,
+			Payload: method("Run", 0x2000)},
+		nettracefile.Event{Meta: metaRuntime, Seq: seq + 2, Thread: 9, Time: 9e6,
+			Payload: payload(8, [6]uint16{}, [4]uint16{9, 0, 525, 1}, uint32(0),
+				uint8(0), "app", [16]byte{}, "/")})
 }
 
 // example is a trace of two samples of two threads, and one event of each kind.
 func example(o nettracefile.Options, events, names bool) *bufio.Reader {
 	w := nettracefile.New(o).Metadata(metas...)
 	if o.Version >= 6 {
-		w.Threads(nettracefile.Thread6{Index: 5, TID: 5}, nettracefile.Thread6{Index: 6, TID: 6}, nettracefile.Thread6{Index: 9, TID: 9})
+		w.Threads(nettracefile.Thread6{Index: 5, TID: 5}, nettracefile.Thread6{Index: 6, TID: 6},
+			nettracefile.Thread6{Index: 9, TID: 9})
 	}
 	w.Stacks(1, []uint64{0x1010, 0x2010}, []uint64{0x2020})
 	p := w.PointerSize
@@ -93,15 +106,20 @@ func example(o nettracefile.Options, events, names bool) *bufio.Reader {
 	}
 	if events {
 		all = append(all, []nettracefile.Event{
-			{Meta: metaTick, Thread: 5, Time: 4e6, Stack: 1, Payload: payload(p, uint32(1), uint32(0), uint16(1), uint64(102400), uintptr(1), "App.Node", uint32(0), uintptr(2), uint64(24))},
-			{Meta: metaException, Thread: 5, Time: 4e6, Stack: 1, Payload: payload(p, "App.Fault", "odd", uintptr(1), uint32(7))},
+			{Meta: metaTick, Thread: 5, Time: 4e6, Stack: 1,
+				Payload: payload(p, uint32(1), uint32(0), uint16(1), uint64(102400), uintptr(1), "App.Node",
+					uint32(0), uintptr(2), uint64(24))},
+			{Meta: metaException, Thread: 5, Time: 4e6, Stack: 1,
+				Payload: payload(p, "App.Fault", "odd", uintptr(1), uint32(7))},
 			// The sampler suspends the threads too.
 			{Meta: metaSuspend, Thread: 5, Time: 5e6, Stack: 1, Payload: payload(p, uint32(0), uint32(1))},
 			{Meta: metaRestart, Thread: 5, Time: 6e6, Payload: payload(p, uint16(1))},
 			{Meta: metaSuspend, Thread: 5, Time: 6e6, Stack: 1, Payload: payload(p, uint32(1), uint32(1))},
-			{Meta: metaGC, Thread: 5, Time: 6e6, Payload: payload(p, uint32(1), uint32(2), uint32(1), uint32(0))},
+			{Meta: metaGC, Thread: 5, Time: 6e6,
+				Payload: payload(p, uint32(1), uint32(2), uint32(1), uint32(0))},
 			{Meta: metaRestart, Thread: 5, Time: 7.5e6, Payload: payload(p, uint16(1))},
-			{Meta: metaJIT, Thread: 5, Time: 7.5e6, Stack: 2, Payload: payload(p, uint64(0x3000), uint64(1), uint32(1), uint32(20), "App.Main", "New", "")},
+			{Meta: metaJIT, Thread: 5, Time: 7.5e6, Stack: 2,
+				Payload: payload(p, uint64(0x3000), uint64(1), uint32(1), uint32(20), "App.Main", "New", "")},
 			{Meta: metaLoad, Thread: 5, Time: 8e6, Payload: method("New", 0x3000)},
 			{Meta: metaOwn, Thread: 6, Time: 8e6, Stack: 2},
 			// One of three items is read as taken first, and one was queued before the trace.
@@ -111,8 +129,10 @@ func example(o nettracefile.Options, events, names bool) *bufio.Reader {
 			{Meta: metaQueued, Thread: 6, Time: 8.6e6, Stack: 2, Payload: payload(p, uint64(0x78))},
 			{Meta: metaTaken, Thread: 5, Time: 8.8e6, Payload: payload(p, uint64(0x79))},
 			{Meta: metaQueued, Thread: 6, Time: 8.9e6, Stack: 2, Payload: payload(p, uint64(0x79))},
-			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2, Payload: payload(p, uint64(0), uint32(3), uint32(3), uint16(1))},
-			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2, Payload: payload(p, uint64(0), uint32(4), uint32(6), uint16(1))},
+			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2,
+				Payload: payload(p, uint64(0), uint32(3), uint32(3), uint16(1))},
+			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2,
+				Payload: payload(p, uint64(0), uint32(4), uint32(6), uint16(1))},
 		}...)
 	}
 	seq := map[uint64]uint32{}
@@ -140,7 +160,8 @@ func lines(p *export.Profile) (out []string) {
 		for _, f := range slices.Backward(s.Frames) {
 			names = append(names, p.Frames[f].Name)
 		}
-		out = append(out, fmt.Sprintf("%d %s %q %d %d %d/%d %s %s", p.Threads[s.Thread].ID, strings.Join(names, ";"), s.Event, s.Count, s.Sum, s.WallNanos, s.CPUNanos, s.Type, s.Message))
+		out = append(out, fmt.Sprintf("%d %s %q %d %d %d/%d %s %s", p.Threads[s.Thread].ID,
+			strings.Join(names, ";"), s.Event, s.Count, s.Sum, s.WallNanos, s.CPUNanos, s.Type, s.Message))
 	}
 	slices.Sort(out)
 	return out
@@ -149,7 +170,8 @@ func lines(p *export.Profile) (out []string) {
 // timed writes the events with a time in one line, in microseconds.
 func timed(p *export.Profile) (out string) {
 	for _, w := range p.Waits {
-		out += fmt.Sprintf("%v %d+%d, ", p.Stacks[w.Stack].Event, w.Start.Sub(p.Start).Microseconds(), w.Nanos/1000)
+		out += fmt.Sprintf("%v %d+%d, ", p.Stacks[w.Stack].Event,
+			w.Start.Sub(p.Start).Microseconds(), w.Nanos/1000)
 	}
 	return out
 }
@@ -185,7 +207,8 @@ func TestForms(t *testing.T) {
 				if got := lines(p); !slices.Equal(got, want) {
 					t.Errorf("%+v:\n%s", o, strings.Join(got, "\n"))
 				}
-				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || timed(p) != wantTimed || p.Check() != nil {
+				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || timed(p) != wantTimed ||
+					p.Check() != nil {
 					t.Errorf("%+v: %q, %d samples, %s, %v", o, p.Runtime, len(p.Samples), timed(p), p.Check())
 				}
 			}
@@ -208,13 +231,15 @@ func TestFiles(t *testing.T) {
 		t.Error("a trace is not recognized")
 	}
 	must.Do(t, tr.Read(bare))
-	if p := tr.Profile(); !strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") || len(p.Stats.Notes) != 1 {
+	if p := tr.Profile(); !strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") ||
+		len(p.Stats.Notes) != 1 {
 		t.Errorf("%q, %q", lines(p), p.Stats.Notes)
 	}
 	tr = New()
 	must.Do(t, tr.Read(example(nettracefile.Options{PID: 7}, false, false)))
 	must.Do(t, tr.Read(packed))
-	if got := lines(tr.Profile()); len(got) != 2 || !strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work ") {
+	if got := lines(tr.Profile()); len(got) != 2 ||
+		!strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work ") {
 		t.Errorf("%q", got)
 	}
 	if err := tr.Read(example(nettracefile.Options{PID: 8}, false, false)); err != ErrOtherProcess {
@@ -226,7 +251,8 @@ func TestFiles(t *testing.T) {
 func TestMissing(t *testing.T) {
 	tr := New()
 	tr.Read(example(nettracefile.Options{}, false, true))
-	for metric, provider := range map[string]string{"cpu": "", "wall": "", "samples": "", "nonsense": "", "lock": "0x4000", "waits": "0x40000000000", "alloc_space": "0x1",
+	for metric, provider := range map[string]string{"cpu": "", "wall": "", "samples": "", "nonsense": "",
+		"lock": "0x4000", "waits": "0x40000000000", "alloc_space": "0x1",
 		"exceptions": "0x8000", "gc_pause": "0x1", "jit_time": "0x10", "events": "provider"} {
 		if got := tr.Missing(metric); (got == "") != (provider == "") || !strings.Contains(got, provider) {
 			t.Errorf("%s: %q", metric, got)
@@ -234,7 +260,8 @@ func TestMissing(t *testing.T) {
 	}
 	tr = New()
 	tr.Read(bufio.NewReader(bytes.NewReader(nettracefile.New(nettracefile.Options{}).End().Bytes())))
-	if p := tr.Profile(); !strings.Contains(p.Stats.Empty, clrevent.Sampler) || tr.Missing("cpu") != p.Stats.Empty {
+	if p := tr.Profile(); !strings.Contains(p.Stats.Empty, clrevent.Sampler) ||
+		tr.Missing("cpu") != p.Stats.Empty {
 		t.Errorf("an empty trace: %q", p.Stats.Empty)
 	}
 }
@@ -276,13 +303,17 @@ func TestModes(t *testing.T) {
 			if i < c.managed {
 				kind = 2
 			}
-			w.Events(nettracefile.Event{Meta: metaSample, Seq: uint32(i + 1), Capture: 9, Thread: 5, Time: uint64(i) * 1e6, Stack: 1, Payload: payload(8, kind)})
+			w.Events(nettracefile.Event{Meta: metaSample, Seq: uint32(i + 1), Capture: 9, Thread: 5,
+				Time: uint64(i) * 1e6, Stack: 1, Payload: payload(8, kind)})
 		}
 		tr := New()
 		must.Do(t, tr.Read(bufio.NewReader(bytes.NewReader(w.End().Bytes()))))
 		p := tr.Profile()
-		if known := p.Stacks[0].CPUNanos > 0; known != c.known || (p.First == "") != c.known || (tr.Missing("cpu") == "") != c.known || tr.Missing("wall") != "" || p.Samples[0].CPU != (c.known && c.managed > 0) {
-			t.Errorf("%d in managed code: %d ns, first %q, %q", c.managed, p.Stacks[0].CPUNanos, p.First, tr.Missing("cpu"))
+		if known := p.Stacks[0].CPUNanos > 0; known != c.known || (p.First == "") != c.known ||
+			(tr.Missing("cpu") == "") != c.known || tr.Missing("wall") != "" ||
+			p.Samples[0].CPU != (c.known && c.managed > 0) {
+			t.Errorf("%d in managed code: %d ns, first %q, %q", c.managed,
+				p.Stacks[0].CPUNanos, p.First, tr.Missing("cpu"))
 		}
 	}
 }
@@ -314,9 +345,12 @@ func newDense(size int) *dense {
 	w.Stacks(1, stacks...)
 	events := make([]nettracefile.Event, 20000)
 	for i := range events {
-		e := nettracefile.Event{Meta: metaSample, Seq: uint32(i + 1), Capture: 9, Thread: uint64(i%20 + 10), Time: uint64(i/20) * 1e6, Stack: uint32(i*7%500 + 1), Payload: payload(8, uint32(1+i%2))}
+		e := nettracefile.Event{Meta: metaSample, Seq: uint32(i + 1), Capture: 9, Thread: uint64(i%20 + 10),
+			Time: uint64(i/20) * 1e6, Stack: uint32(i*7%500 + 1), Payload: payload(8, uint32(1+i%2))}
 		if i%8 == 7 {
-			e.Meta, e.Payload = metaTick, payload(8, uint32(1), uint32(0), uint16(1), uint64(102400), uintptr(1), "System.Collections.Generic.Node", uint32(0), uintptr(2), uint64(24))
+			e.Meta, e.Payload = metaTick,
+				payload(8, uint32(1), uint32(0), uint16(1), uint64(102400), uintptr(1),
+					"System.Collections.Generic.Node", uint32(0), uintptr(2), uint64(24))
 		}
 		events[i] = e
 	}
@@ -346,7 +380,8 @@ func TestBig(t *testing.T) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	p := tr.Profile()
-	t.Logf("%d MB in %v: %.0f MB/s, %d MB of memory, %d samples, %d stacks; %d notes", *big, took, float64(*big)/took.Seconds(), m.Sys>>20, p.Stats.Samples, len(p.Stacks), len(p.Stats.Notes))
+	t.Logf("%d MB in %v: %.0f MB/s, %d MB of memory, %d samples, %d stacks; %d notes", *big, took,
+		float64(*big)/took.Seconds(), m.Sys>>20, p.Stats.Samples, len(p.Stacks), len(p.Stats.Notes))
 	if m.Sys > 200<<20 || p.Stats.Samples == 0 {
 		t.Errorf("%d MB of memory", m.Sys>>20)
 	}
@@ -356,7 +391,8 @@ func TestBig(t *testing.T) {
 // they are suspended waits, so pauses do not overlap.
 func TestPausesOfTwoThreads(t *testing.T) {
 	w := nettracefile.New(nettracefile.Options{Version: 4, PointerSize: 8}).Metadata(metas...)
-	suspend, gen0, restart := payload(8, uint32(1), uint32(1)), payload(8, uint32(1), uint32(0), uint32(1), uint32(0)), payload(8, uint16(1))
+	suspend, gen0, restart := payload(8, uint32(1), uint32(1)),
+		payload(8, uint32(1), uint32(0), uint32(1), uint32(0)), payload(8, uint16(1))
 	w.Events(
 		nettracefile.Event{Meta: metaSuspend, Capture: 5, Thread: 5, Seq: 1, Time: 40e6, Payload: suspend},
 		nettracefile.Event{Meta: metaSuspend, Capture: 6, Thread: 6, Seq: 1, Time: 10e6, Payload: suspend},

@@ -19,7 +19,8 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("wire: message %s (%d) at offset %d: bad %s %#x", e.Message, uint8(e.Message), e.Offset, e.Field, e.Value)
+	return fmt.Sprintf("wire: message %s (%d) at offset %d: bad %s %#x", e.Message,
+		uint8(e.Message), e.Offset, e.Field, e.Value)
 }
 
 // VersionError means that the stream is newer than this reader.
@@ -169,19 +170,23 @@ type decoder struct {
 func (d *decoder) message() Message {
 	switch d.typ {
 	case TypeHello:
-		return &Hello{Version: d.uint("Version"), PID: d.uint("PID"), Arch: d.string("Arch"), Runtime: d.string("Runtime"),
+		return &Hello{Version: d.uint("Version"), PID: d.uint("PID"),
+			Arch: d.string("Arch"), Runtime: d.string("Runtime"),
 			StartUnixNano: int64(d.uint("StartUnixNano")), RateMilliHz: d.uint("RateMilliHz")}
 	case TypeModule:
 		return &Module{ID: d.uint32("ID"), Start: d.uint("Start"), End: d.uint("End"), Bias: d.uint("Bias"),
 			Path: d.string("Path"), BuildID: d.string("BuildID")}
 	case TypeMethod:
-		return &Method{ID: d.uint32("ID"), FunctionID: d.uint("FunctionID"), Name: d.string("Name"), Module: d.string("Module")}
+		return &Method{ID: d.uint32("ID"), FunctionID: d.uint("FunctionID"),
+			Name: d.string("Name"), Module: d.string("Module")}
 	case TypeLine:
 		return &Line{Addr: d.uint("Addr"), File: d.string("File"), Line: d.uint32("Line")}
 	case TypeUsage:
-		return &Usage{TID: d.uint("TID"), CPUNanos: d.uint("CPUNanos"), KernelNanos: d.uint("KernelNanos"), Cause: d.uint8("Cause")}
+		return &Usage{TID: d.uint("TID"), CPUNanos: d.uint("CPUNanos"),
+			KernelNanos: d.uint("KernelNanos"), Cause: d.uint8("Cause")}
 	case TypeDropped:
-		return &Dropped{Kind: d.uint8("Kind"), Name: d.string("Name"), Count: d.uint("Count"), Bytes: d.uint("Bytes")}
+		return &Dropped{Kind: d.uint8("Kind"), Name: d.string("Name"),
+			Count: d.uint("Count"), Bytes: d.uint("Bytes")}
 	case TypeThread:
 		return &Thread{TID: d.uint("TID"), Name: d.string("Name")}
 	case TypeSample:
@@ -201,13 +206,17 @@ func (d *decoder) message() Message {
 }
 
 func (d *decoder) event() *Event {
-	return &Event{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")), Kind: d.uint8("Kind"), Flags: d.uint8("Flags"), Nanos: d.uint("Nanos"),
-		Bytes: d.uint("Bytes"), Owner: d.uint("Owner"), Lock: d.uint("Lock"), Name: d.string("Name"), Text: d.string("Text"), Gap: d.uint8("Gap"), Frames: d.frames()}
+	return &Event{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")), Kind: d.uint8("Kind"),
+		Flags: d.uint8("Flags"), Nanos: d.uint("Nanos"),
+		Bytes: d.uint("Bytes"), Owner: d.uint("Owner"), Lock: d.uint("Lock"), Name: d.string("Name"),
+		Text: d.string("Text"), Gap: d.uint8("Gap"), Frames: d.frames()}
 }
 
 func (d *decoder) sample() *Sample {
-	s := &Sample{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")), WallNanos: d.uint("WallNanos"),
-		CPUNanos: d.uint("CPUNanos"), Verdict: d.uint32("Verdict"), HRESULT: d.uint32("HRESULT"), Gap: d.uint8("Gap"), Frames: d.frames()}
+	s := &Sample{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")),
+		WallNanos: d.uint("WallNanos"),
+		CPUNanos:  d.uint("CPUNanos"), Verdict: d.uint32("Verdict"), HRESULT: d.uint32("HRESULT"),
+		Gap: d.uint8("Gap"), Frames: d.frames()}
 	if a := &s.Activity; len(d.buf) >= len(a.Trace)+len(a.Span) {
 		d.buf = d.buf[copy(a.Trace[:], d.buf):]
 		d.buf = d.buf[copy(a.Span[:], d.buf):]

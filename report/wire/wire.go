@@ -68,7 +68,8 @@ const (
 	TypeDropped Type = 13
 )
 
-var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event", "Line", "Usage", "Dropped"}
+var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye",
+	"GapName", "Event", "Line", "Usage", "Dropped"}
 
 func (t Type) String() string {
 	if int(t) < len(typeNames) {

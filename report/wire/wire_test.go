@@ -13,26 +13,33 @@ import (
 
 func every() []Message {
 	return []Message{
-		&Hello{Version: Version, PID: 77, Arch: "amd64", Runtime: "CoreCLR 9.0.5", StartUnixNano: 1_700_000_000_000_000_000, RateMilliHz: 99_500},
-		&Module{ID: 1, Start: 0x7f00_0000_0000, End: 0x7f00_0010_0000, Bias: 0x7f00_0000_0000, Path: "/usr/lib/libc.so.6", BuildID: "00ff"},
+		&Hello{Version: Version, PID: 77, Arch: "amd64", Runtime: "CoreCLR 9.0.5",
+			StartUnixNano: 1_700_000_000_000_000_000, RateMilliHz: 99_500},
+		&Module{ID: 1, Start: 0x7f00_0000_0000, End: 0x7f00_0010_0000, Bias: 0x7f00_0000_0000,
+			Path: "/usr/lib/libc.so.6", BuildID: "00ff"},
 		&Method{ID: 9, FunctionID: 1<<64 - 1, Name: "A.B.<C>d__1.MoveNext", Module: "A"},
 		&Line{Addr: 1<<64 - 2, File: "/src/A.cs", Line: 1<<32 - 1},
 		&Thread{TID: 1234, Name: "worker"},
 		&GapName{Code: 3, Name: "no-info"},
-		&Sample{TID: 1234, TimeUnixNano: 5, WallNanos: 10, CPUNanos: 11, Verdict: 2, HRESULT: 0x80131360, Gap: 3, Frames: []Frame{
-			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: FrameExact, Module: 1, IP: 0x7f00_0000_1234},
-			{Kind: unwind.KindGap, Gap: 3},
-			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 9, IP: 1<<64 - 1},
-			{Kind: 250, Trust: 251, Gap: 252, Flags: 253, Module: 1<<32 - 1, Method: 1<<32 - 1, IP: 1 << 63},
-		}},
-		&Sample{TID: 1}, &Sample{TID: 2, Frames: []Frame{{Kind: unwind.KindAsync, Method: 3}}, Activity: Activity{Trace: [16]byte{1, 15: 16}, Span: [8]byte{2, 7: 8}}},
+		&Sample{TID: 1234, TimeUnixNano: 5, WallNanos: 10, CPUNanos: 11, Verdict: 2,
+			HRESULT: 0x80131360, Gap: 3, Frames: []Frame{
+				{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: FrameExact,
+					Module: 1, IP: 0x7f00_0000_1234},
+				{Kind: unwind.KindGap, Gap: 3},
+				{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 9, IP: 1<<64 - 1},
+				{Kind: 250, Trust: 251, Gap: 252, Flags: 253, Module: 1<<32 - 1,
+					Method: 1<<32 - 1, IP: 1 << 63},
+			}},
+		&Sample{TID: 1}, &Sample{TID: 2, Frames: []Frame{{Kind: unwind.KindAsync, Method: 3}},
+			Activity: Activity{Trace: [16]byte{1, 15: 16}, Span: [8]byte{2, 7: 8}}},
 		&Usage{TID: 1234, CPUNanos: 1<<64 - 1, KernelNanos: 1 << 40, Cause: CauseNoRoom},
 		&Usage{},
 		&Dropped{Kind: EventAllocation, Name: "System.Byte[]", Count: 7, Bytes: 1<<64 - 1},
 		&Dropped{},
 		&Stats{Key: "retries", Value: 1 << 63},
 		&Note{Text: "hello\nworld"},
-		&Event{TID: 1234, TimeUnixNano: 6, Kind: EventLock, Flags: EventOpen, Nanos: 1 << 62, Bytes: 3, Owner: 4, Lock: 1<<64 - 1, Name: "A+B", Text: "c", Gap: 5,
+		&Event{TID: 1234, TimeUnixNano: 6, Kind: EventLock, Flags: EventOpen, Nanos: 1 << 62, Bytes: 3,
+			Owner: 4, Lock: 1<<64 - 1, Name: "A+B", Text: "c", Gap: 5,
 			Frames: []Frame{{Kind: unwind.KindManaged, Method: 9, IP: 3}}},
 		&Event{TID: 1, Kind: EventException},
 		&Bye{},
@@ -182,7 +189,8 @@ func TestNewerVersionIsRefused(t *testing.T) {
 
 func TestWriterCuts(t *testing.T) {
 	long := strings.Repeat("n", MaxString+5)
-	got, err := readAll(encode(&Note{Text: long}, &Sample{Frames: make([]Frame, MaxFrames+1)}, &Sample{Gap: 4, Frames: make([]Frame, MaxFrames+1)}))
+	got, err := readAll(encode(&Note{Text: long}, &Sample{Frames: make([]Frame, MaxFrames+1)},
+		&Sample{Gap: 4, Frames: make([]Frame, MaxFrames+1)}))
 	if err != io.EOF {
 		t.Fatal(err)
 	}
@@ -232,7 +240,8 @@ func TestErrorSticks(t *testing.T) {
 
 func TestBuckets(t *testing.T) {
 	last := -1
-	for _, v := range []uint64{0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 1000, 1 << 20, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
+	for _, v := range []uint64{0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 1000, 1 << 20,
+		1<<63 - 1, 1 << 63, 1<<64 - 1} {
 		i := bucket(v)
 		if i < last || upper(i) < v || (v > 8 && upper(i)-v > v/8) {
 			t.Errorf("value %d: bucket %d up to %d", v, i, upper(i))

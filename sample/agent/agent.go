@@ -94,7 +94,8 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send)
 	seeder := snapshot.NewSeeder(a.walker, nil)
-	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}, garbage: quiet.New()}
+	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder),
+		tries: tries{}, garbage: quiet.New()}
 	if m := host.Managed(); m != nil {
 		a.merger.SetManaged(m)
 	}
@@ -309,7 +310,8 @@ func (a *Agent) sample(c *clr.Capture) {
 	a.clocks[c.Thread.TID] = k
 	frames := a.stream.Encode(a.frames[:res.N], res.Probe)
 	a.names.resolve(&a.stream) // the lines of a sample precede it
-	a.stream.Out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
+	a.stream.Out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now,
+		WallNanos: uint64(wall), CPUNanos: k.cpuD,
 		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: frames})
 	a.stream.Raw.Sample(c, &res, a.frames[:res.N])
 	if a.stream.Out.Len() > 1<<19 {

@@ -129,14 +129,16 @@ func testStream(t *testing.T, arch context.Arch) {
 	if reason != "the process ended" || len(m[wire.TypeBye]) != 1 {
 		t.Errorf("reason %q, %d byes", reason, len(m[wire.TypeBye]))
 	}
-	if h := m[wire.TypeHello][0].(*wire.Hello); h.Runtime != ".NET 9.9.9" || h.PID != 77 || h.Arch != arch.GOARCH() {
+	if h := m[wire.TypeHello][0].(*wire.Hello); h.Runtime != ".NET 9.9.9" || h.PID != 77 ||
+		h.Arch != arch.GOARCH() {
 		t.Errorf("hello %+v", h)
 	}
 	if n := len(m[wire.TypeSample]); n != 3 {
 		t.Fatalf("%d samples, want 3", n)
 	}
 	if len(m[wire.TypeModule]) != 1 || len(m[wire.TypeThread]) != 1 || len(m[wire.TypeMethod]) != 2 {
-		t.Errorf("%d modules, %d threads, %d methods; each once", len(m[wire.TypeModule]), len(m[wire.TypeThread]), len(m[wire.TypeMethod]))
+		t.Errorf("%d modules, %d threads, %d methods; each once", len(m[wire.TypeModule]),
+			len(m[wire.TypeThread]), len(m[wire.TypeMethod]))
 	}
 	if len(m[wire.TypeGapName]) != merge.GapCount-1 {
 		t.Errorf("%d gap names", len(m[wire.TypeGapName]))
@@ -152,11 +154,14 @@ func testStream(t *testing.T, arch context.Arch) {
 func TestToolWantsNoMore(t *testing.T) {
 	for _, rate := range []float64{1e6, 0.001} {
 		f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 1000}
-		stream, reason := run(t, f, Config{RateHz: rate, Slots: 4, Ended: func() bool { return f.rounds < 1000 }})
+		stream, reason := run(t, f,
+			Config{RateHz: rate, Slots: 4, Ended: func() bool { return f.rounds < 1000 }})
 		m := messages(t, stream)
 		stats := m[wire.TypeStats]
-		if reason != "the tool wants no more" || len(m[wire.TypeBye]) != 1 || len(m[wire.TypeSample]) != 1 || len(stats) == 0 {
-			t.Fatalf("reason %q, %d byes, %d samples, %d figures", reason, len(m[wire.TypeBye]), len(m[wire.TypeSample]), len(stats))
+		if reason != "the tool wants no more" || len(m[wire.TypeBye]) != 1 || len(m[wire.TypeSample]) != 1 ||
+			len(stats) == 0 {
+			t.Fatalf("reason %q, %d byes, %d samples, %d figures", reason, len(m[wire.TypeBye]),
+				len(m[wire.TypeSample]), len(stats))
 		}
 		var ticks uint64
 		for _, s := range stats {
@@ -178,7 +183,8 @@ func checkSample(t *testing.T, w *fs.World, s *wire.Sample) {
 	for i := range s.Frames {
 		g, f := &s.Frames[i], &w.Truth[i]
 		managed := g.Kind == unwind.KindManaged
-		if g.IP != f.IP || g.Kind != f.UnwindKind() || g.Exact() != f.Exact || managed != (g.Method != 0) || managed == (g.Module != 0) {
+		if g.IP != f.IP || g.Kind != f.UnwindKind() || g.Exact() != f.Exact || managed != (g.Method != 0) ||
+			managed == (g.Module != 0) {
 			t.Errorf("frame %d = %+v, want %+v", i, g, f)
 		}
 	}
@@ -315,7 +321,8 @@ func (f *littering) Resume(i int, t clr.Thread) {
 
 func TestGarbageBetweenSuspensions(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	f := &littering{fakeThreads: fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 20}}}
+	f := &littering{fakeThreads: fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed, fs.Native),
+		rounds: 20}}}
 	begin := collections()
 	NewThreads(f, Config{RateHz: 1e6, Slots: 4}, func([]byte) error { return nil }).Run()
 	if n := collections() - begin; n < 5 || f.inWindow != 0 {

@@ -30,7 +30,8 @@ func TestCopied(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
 	f := &fake{world: world, rounds: 99}
 	g := &fakeThreads{fake: fake{world: world, rounds: 99}}
-	for name, a := range map[string]*Agent{"runtime": New(f, Config{Slots: 4}, nil), "threads": NewThreads(g, Config{Slots: 4}, nil)} {
+	for name, a := range map[string]*Agent{"runtime": New(f, Config{Slots: 4}, nil),
+		"threads": NewThreads(g, Config{Slots: 4}, nil)} {
 		t.Run(name, func(t *testing.T) {
 			p := &pool{world, []bool{false, true, true, false, true}}
 			got := 0

@@ -51,7 +51,8 @@ func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 }
 
 func (a *Agent) sofar() Round {
-	r := Round{Known: len(a.threads), Refused: a.refused, Suspensions: a.stats.suspended, Retries: a.stats.retries, Gone: a.stats.gone}
+	r := Round{Known: len(a.threads), Refused: a.refused, Suspensions: a.stats.suspended,
+		Retries: a.stats.retries, Gone: a.stats.gone}
 	if s, ok := a.take.(*single); ok {
 		r.Denied = s.denied
 	}
@@ -103,7 +104,8 @@ func (a *Agent) hand(c *clr.Capture, res *merge.Result) {
 		k.at = now
 		a.clocks[c.Thread.TID] = k
 	}
-	a.use(&Stack{Thread: c.Thread, Name: k.name, Merged: *res, HRESULT: c.Result, Frames: a.frames[:res.N], Table: a.tables.table,
+	a.use(&Stack{Thread: c.Thread, Name: k.name, Merged: *res, HRESULT: c.Result,
+		Frames: a.frames[:res.N], Table: a.tables.table,
 		Unix: now, CPU: k.cpuD})
 	a.stream.Raw.Sample(c, res, a.frames[:res.N])
 }

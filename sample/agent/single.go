@@ -61,7 +61,8 @@ func (s *single) round(a *Agent, threads []clr.Thread) string {
 		switch o.Advice {
 		case snapshot.AdviceRefused:
 			return "the runtime refuses to walk: " + s.sampler.Capture.Result.String()
-		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed, snapshot.AdviceStale, snapshot.AdviceLost:
+		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed,
+			snapshot.AdviceStale, snapshot.AdviceLost:
 			continue
 		}
 		a.sample(&s.sampler.Capture)

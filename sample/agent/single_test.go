@@ -72,7 +72,8 @@ func runThreads(t *testing.T, f *fakeThreads) (map[wire.Type][]wire.Message, str
 func runHost(t *testing.T, f ThreadHost) (map[wire.Type][]wire.Message, string) {
 	t.Helper()
 	var out bytes.Buffer
-	reason := NewThreads(f, Config{RateHz: 1e6, Slots: 4}, func(b []byte) error { out.Write(b); return nil }).Run()
+	reason := NewThreads(f, Config{RateHz: 1e6, Slots: 4},
+		func(b []byte) error { out.Write(b); return nil }).Run()
 	return messages(t, out.Bytes()), reason
 }
 
@@ -90,14 +91,17 @@ func TestSingleThreads(t *testing.T) {
 	for _, s := range samples {
 		checkSample(t, f.world, s.(*wire.Sample))
 	}
-	checkStats(t, m[wire.TypeStats], 4, map[string]uint64{"tries/found/S_OK": 3, "tries/found/CORPROF_E_STACKSNAPSHOT_UNSAFE": 1})
+	checkStats(t, m[wire.TypeStats], 4,
+		map[string]uint64{"tries/found/S_OK": 3, "tries/found/CORPROF_E_STACKSNAPSHOT_UNSAFE": 1})
 }
 
 // checkStats compares the last totals with the suspensions of the test: each is counted with its time and
 // result, also those that were repeated.
 func checkStats(t *testing.T, stats []wire.Message, suspensions uint64, tries map[string]uint64) {
 	t.Helper()
-	got, times := map[string]uint64{}, map[string]*wire.Histogram{wire.StatSuspended: {}, wire.StatContext: {}, wire.StatWalk: {}, wire.StatSnapshot: {}}
+	got, times := map[string]uint64{},
+		map[string]*wire.Histogram{wire.StatSuspended: {}, wire.StatContext: {},
+			wire.StatWalk: {}, wire.StatSnapshot: {}}
 	for _, m := range stats {
 		s := m.(*wire.Stats)
 		for key, h := range times {
@@ -168,7 +172,8 @@ func testOnce(t *testing.T, a *Agent, thread clr.ThreadID, known, stacks int) {
 				t.Errorf("the method is %q of %q", name, module)
 			}
 		})
-		if got != stacks || round.Known != known || round.Refused != "" || round.Suspensions != uint64(stacks*(n+1)) {
+		if got != stacks || round.Known != known || round.Refused != "" ||
+			round.Suspensions != uint64(stacks*(n+1)) {
 			t.Errorf("%d stacks, %+v", got, round)
 		}
 	}
@@ -256,7 +261,8 @@ func TestSwappedModules(t *testing.T) {
 		m, reason := runHost(t, f)
 		samples := m[wire.TypeSample]
 		if len(samples) != c.samples || f.walked != 0 {
-			t.Errorf("%s: %d samples, %d walks of the CLR's from a wrong seed; %s", c.name, len(samples), f.walked, reason)
+			t.Errorf("%s: %d samples, %d walks of the CLR's from a wrong seed; %s", c.name,
+				len(samples), f.walked, reason)
 		}
 		for _, s := range samples {
 			whole := s.(*wire.Sample).Gap == 0

@@ -62,9 +62,11 @@ func TestJoin(t *testing.T) {
 		want         string
 	}{
 		{"leaves and root", "n1 n2 m100 m200 n3 n4", []uint64{0x100, 0x200}, "[1 2]| 2:3,4,"},
-		{"a block in the middle, its managed side named in the event", "n1 m100 s50 n2 n3 s60 m200 n4", []uint64{0x100, 0x2, 0x200}, "[1]| 1:50stub, 2:3,60stub, 3:4,"},
+		{"a block in the middle, its managed side named in the event", "n1 m100 s50 n2 n3 s60 m200 n4",
+			[]uint64{0x100, 0x2, 0x200}, "[1]| 1:50stub, 2:3,60stub, 3:4,"},
 		{"two blocks", "n1 m100 n2 m200 n3 m300", []uint64{0x100, 0x200, 0x300}, "[1]| 1:2, 2:3,"},
-		{"an inlined P/Invoke in the middle", "n1 m100 n2 m220 m300", []uint64{0x100, 0x210, 0x300}, "[1]| 1:2, 220=210"},
+		{"an inlined P/Invoke in the middle", "n1 m100 n2 m220 m300",
+			[]uint64{0x100, 0x210, 0x300}, "[1]| 1:2, 220=210"},
 		{"too far for one", "n1 m100 n2 m290 m300", []uint64{0x100, 0x210, 0x300}, "nothing"},
 		{"a method that the event has not", "n1 m100 m150 m200", []uint64{0x100, 0x200}, "nothing"},
 		{"a method above the event's leaf", "n1 m50 n2 m100", []uint64{0x100}, "nothing"},

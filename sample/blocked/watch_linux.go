@@ -69,7 +69,8 @@ func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("native frames of waiting threads: %w", err)
 	}
-	w := &Watch{pid: pid, threshold: threshold, a: a, open: map[uint64]*entry{}, done: make(chan struct{}), ended: make(chan struct{}), mem: mem,
+	w := &Watch{pid: pid, threshold: threshold, a: a, open: map[uint64]*entry{}, done: make(chan struct{}),
+		ended: make(chan struct{}), mem: mem,
 		loader: live.NewLoader(pid), walker: managed.NewWalker(context.Host()), stack: make([]byte, maxStack)}
 	go w.serve()
 	return w, nil

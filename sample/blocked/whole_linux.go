@@ -38,7 +38,8 @@ func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) 
 	if w.paused == nil {
 		return nil
 	}
-	th := paused.Thread{Regs: regs, Partial: true, Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
+	th := paused.Thread{Regs: regs, Partial: true,
+		Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
 	w.paused.Verify()
 	stack := w.paused.Walk(&th)
 	if w.again = stack.Gap == merge.GapNoInfo; stack.Gap != merge.GapNone {

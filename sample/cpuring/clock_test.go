@@ -69,8 +69,10 @@ func TestInKernel(t *testing.T) {
 		counted uint64
 		want    uint64
 	}{
-		{"short", never, 9 * ms, 0}, {"all of it", never, 20 * ms, 20 * ms}, {"none of it", user, ms/2 + 7*ms, 0},
-		{"half of it", half, ms/2 + 14*ms, 7 * ms}, {"and of a later period", half, ms/2 + 14*ms + 5*ms, 11 * ms},
+		{"short", never, 9 * ms, 0}, {"all of it", never, 20 * ms, 20 * ms},
+		{"none of it", user, ms/2 + 7*ms, 0},
+		{"half of it", half, ms/2 + 14*ms, 7 * ms},
+		{"and of a later period", half, ms/2 + 14*ms + 5*ms, 11 * ms},
 	} {
 		if got := c.p.inKernel(c.counted); got != c.want {
 			t.Errorf("%s: %d ns in the kernel, want %d", c.name, got, c.want)

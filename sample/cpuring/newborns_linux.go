@@ -58,7 +58,8 @@ const (
 // NewNewborns opens the rings. Period is the nanoseconds of processor time that a hit represents.
 // Errors are those of package perfevent.
 func NewNewborns(pid int, period uint64) (*Newborns, error) {
-	n := &Newborns{pid: uint32(pid), live: max(copiesLive, copiesHits*period), attr: perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
+	n := &Newborns{pid: uint32(pid), live: max(copiesLive, copiesHits*period),
+		attr:     perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
 		creators: map[uint32]*creator{}, births: map[uint32]*Birth{}}
 	if err := n.rings.open(n.attr); err != nil {
 		n.Close()
@@ -98,7 +99,8 @@ func (n *Newborns) open(tid uint32) {
 	c := &creator{}
 	// An event that is not inherited. Without it, the kernel would treat creator and created thread as equal
 	// and swap their clocks at a context switch between them.
-	if e, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: 1 << 62, ExcludeKernel: true}); err == nil {
+	if e, err := perfevent.OpenClock(int(tid), -1,
+		perfevent.Attr{Period: 1 << 62, ExcludeKernel: true}); err == nil {
 		c.events = append(c.events, e)
 	}
 	for i, cpu := range n.cpus {

@@ -129,7 +129,8 @@ func TestNewborns(t *testing.T) {
 	}
 	share, truth := float64(inEarly)/float64(hits), expected/(expected+later)
 	t.Logf("%d threads had copies, %d had none; %d hits, %.1f %% in the first part, which is %.1f %%; lost %d", covered, uncovered, hits, 100*share, 100*truth, n.Lost())
-	if want := (expected + later) * float64(covered) / lives; covered < lives*9/10 || float64(hits) < want/2 || float64(hits) > want*1.25 {
+	if want := (expected + later) * float64(covered) / lives; covered < lives*9/10 ||
+		float64(hits) < want/2 || float64(hits) > want*1.25 {
 		t.Errorf("%d hits, want %.0f; %d of %d threads have copies", hits, want, covered, lives)
 	}
 	if math.Abs(share-truth) > 0.03+4.5*math.Sqrt(truth*(1-truth)/float64(hits)) {
@@ -170,7 +171,8 @@ func TestBirth(t *testing.T) {
 	if !b.first(2) || !b.Covers(math.MaxUint64) {
 		t.Error("the copy of another CPU does not count")
 	}
-	if kid := n.Born(&perfevent.Record{TID: 8, Parent: 7, Time: 200}); kid == nil || kid.by != c || c.last != 200 {
+	if kid := n.Born(&perfevent.Record{TID: 8, Parent: 7, Time: 200}); kid == nil || kid.by != c ||
+		c.last != 200 {
 		t.Errorf("a thread of a thread with copies: %+v", kid)
 	}
 	if kid := n.Born(&perfevent.Record{TID: 9, Parent: 6, Time: 99}); kid != nil {

@@ -73,7 +73,8 @@ func New(cfg Config) (*Sampler, error) {
 }
 
 func (s *Sampler) attr() perfevent.Attr {
-	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack, ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel}
+	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack,
+		ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel}
 }
 
 // Add starts to sample a thread. Unless Config.Kernel is set, threads that descend from it are added when the
@@ -123,7 +124,8 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
-			t.clocks = append(t.clocks, clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first}})
+			t.clocks = append(t.clocks,
+				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)

@@ -156,7 +156,8 @@ func (v *Events) WalkPending() {
 // eventCapture returns the stack of an event. Only registers that a call preserves are known, with their
 // values when the runtime called the probe.
 func eventCapture(a context.Arch, r *probe.Record) walk.Capture {
-	c := walk.Capture{TID: r.TID, Called: true, Regs: target.Called(a, r.Regs), Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Cut: r.Flags&probe.Cut != 0, Extra: r.Extra,
+	c := walk.Capture{TID: r.TID, Called: true, Regs: target.Called(a, r.Regs),
+		Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Cut: r.Flags&probe.Cut != 0, Extra: r.Extra,
 		Low: r.StackAddr, High: r.StackAddr + uint64(len(r.Stack))}
 	if r.Flags&(probe.Foreign|probe.Cut) != 0 {
 		c.Low, c.High = 0, 0
@@ -312,7 +313,8 @@ func (v *Events) WatchOpen() {
 			return
 		}
 		if gap, ok := v.LookAt(w.TID); ok {
-			v.waiting[key] = stream.Held{Frames: append([]wire.Frame(nil), v.Stream.Frames...), Gap: uint8(gap)}
+			v.waiting[key] = stream.Held{Frames: append([]wire.Frame(nil), v.Stream.Frames...),
+				Gap: uint8(gap)}
 		}
 	})
 }
@@ -326,7 +328,8 @@ func (v *Events) Last() {
 	v.sendUncut()
 	now := time.Now().UnixNano()
 	v.File.Waiting(func(w probe.Waiting) {
-		m := wire.Event{TID: uint64(w.TID), TimeUnixNano: now, Flags: wire.EventOpen, Nanos: uint64(max(0, now-v.Offset-int64(w.Since)))}
+		m := wire.Event{TID: uint64(w.TID), TimeUnixNano: now, Flags: wire.EventOpen,
+			Nanos: uint64(max(0, now-v.Offset-int64(w.Since)))}
 		if !decodeStart(&m, w.Event == contentionStart, w.Payload) || m.Nanos < uint64(v.Config.WaitMin) {
 			return
 		}
@@ -350,7 +353,8 @@ func noSession(failed uint32) string {
 	if failed == 0 {
 		return "no waits, locks, allocations, and exceptions: the probe started before seedwalk requested events"
 	}
-	return "no waits, locks, allocations, and exceptions: the runtime gave the probe no event session (" + fmt.Sprintf("HRESULT %#x", failed) + ")"
+	return "no waits, locks, allocations, and exceptions: the runtime gave the probe no event session (" +
+		fmt.Sprintf("HRESULT %#x", failed) + ")"
 }
 
 // WriteTotals sends the totals.
@@ -363,9 +367,12 @@ func (v *Events) WriteTotals() {
 		key   string
 		value uint64
 	}{
-		{"waits", c.Waits}, {"wait_stops", c.WaitStops}, {"locks", c.Locks}, {"lock_stops", c.LockStops}, {"allocs", c.Allocs}, {"exceptions", c.Exceptions},
-		{"brief", c.Brief}, {"brief_ns", c.BriefNanos}, {"inner", c.Inner}, {"early", c.Early}, {"crowded", c.Crowded}, {"missed", c.Missed},
-		{"copies", c.Copies}, {"copy_ns", c.Nanos}, {"sent", v.sent}, {"unwalked", v.unwalked}, {"otherwise", v.otherwise}, {"malformed", v.malformed},
+		{"waits", c.Waits}, {"wait_stops", c.WaitStops}, {"locks", c.Locks}, {"lock_stops", c.LockStops},
+		{"allocs", c.Allocs}, {"exceptions", c.Exceptions},
+		{"brief", c.Brief}, {"brief_ns", c.BriefNanos}, {"inner", c.Inner}, {"early", c.Early},
+		{"crowded", c.Crowded}, {"missed", c.Missed},
+		{"copies", c.Copies}, {"copy_ns", c.Nanos}, {"sent", v.sent}, {"unwalked", v.unwalked},
+		{"otherwise", v.otherwise}, {"malformed", v.malformed},
 		{"delivery", uint64(v.delivery.n)}, {"alloc_ticks", v.ticks}, {"alloc_sampled", v.sampled},
 	} {
 		v.Stream.Out.Stats("probe_event_"+n.key, n.value)

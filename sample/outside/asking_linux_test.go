@@ -48,7 +48,8 @@ func (p *program) ReadSome(b []byte, _ uint64) int {
 // asking returns an engine over a probe's file, whose threads are described by files of dir.
 func asking(t *testing.T) (e *Engine, mem shared, p *program, dir string) {
 	t.Helper()
-	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG), real: realTime, threadListRead: time.Now().Add(time.Hour)}
+	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG), real: realTime,
+		threadListRead: time.Now().Add(time.Hour)}
 	unix.Close(e.Kernel.Dir)
 	dir = t.TempDir()
 	e.Kernel.Dir = must.Get(unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
@@ -59,7 +60,8 @@ func asking(t *testing.T) (e *Engine, mem shared, p *program, dir string) {
 	mem.set(inHeader, headReal, realTime)
 	mem.set(inHeader, headRelay, relayed)
 	p = &program{tag: 0x80001234}
-	e.Target = &target.Process{Arch: context.ArchAMD64, Mem: p, MapsOf: func(int) ([]live.Mapping, error) { return nil, os.ErrNotExist }}
+	e.Target = &target.Process{Arch: context.ArchAMD64, Mem: p,
+		MapsOf: func(int) ([]live.Mapping, error) { return nil, os.ErrNotExist }}
 	e.Walker = walk.New(context.ArchAMD64)
 	e.PID, e.Stream = os.Getpid(), sampler.NewOutput(e.Target, io.Discard)
 	e.Period = 1e6
@@ -79,7 +81,8 @@ func describe(t *testing.T, dir string, tid uint32, files map[string]string) {
 }
 
 func masks(pending, blocked uint64) map[string]string {
-	return map[string]string{"status": fmt.Sprintf("Name:\tx\nSigPnd:\t%016x\nSigBlk:\t%016x\n", pending, blocked)}
+	return map[string]string{"status": fmt.Sprintf("Name:\tx\nSigPnd:\t%016x\nSigBlk:\t%016x\n",
+		pending, blocked)}
 }
 
 func bitOf(sig int) uint64 { return 1 << (sig - 1) }
@@ -115,11 +118,14 @@ func TestAsk(t *testing.T) {
 			}
 			k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 0x1234}
 			got := e.ask(k, probe.OpSample)
-			if op := mem.get(k.Slot, slotOp); got != c.want || op != c.op || mem.wide(k.Slot, slotExtra) != 0x1234 {
-				t.Errorf("%v, want %v; operation %d, want %d; Thread at %#x", got, c.want, op, c.op, mem.wide(k.Slot, slotExtra))
+			if op := mem.get(k.Slot, slotOp); got != c.want || op != c.op ||
+				mem.wide(k.Slot, slotExtra) != 0x1234 {
+				t.Errorf("%v, want %v; operation %d, want %d; Thread at %#x", got, c.want, op,
+					c.op, mem.wide(k.Slot, slotExtra))
 			}
 			relay := c.want == sent && c.blocked != 0
-			if k.Left != relay || e.Stats.Relayed == 1 != relay || k.Blocks != (c.want == cannot && c.blocked != 0) {
+			if k.Left != relay || e.Stats.Relayed == 1 != relay ||
+				k.Blocks != (c.want == cannot && c.blocked != 0) {
 				t.Errorf("left %v, %d relayed, blocks %v", k.Left, e.Stats.Relayed, k.Blocks)
 			}
 		})
@@ -145,7 +151,8 @@ func TestTakenSignal(t *testing.T) {
 				e.record(&probe.Record{TID: tid, Why: probe.Armed, Regs: make([]uint64, 17)})
 			}
 		}
-		if given := e.legacy == 0; given == answers || (k.Event == nil) != given || mem.get(inHeader, headTimerSignal) == realTime != given {
+		if given := e.legacy == 0; given == answers || (k.Event == nil) != given ||
+			mem.get(inHeader, headTimerSignal) == realTime != given {
 			t.Errorf("answers %v: given up %v, event %v", answers, given, k.Event)
 		}
 	}
@@ -218,7 +225,8 @@ func TestCaptured(t *testing.T) {
 		{"another", probe.Foreign, 64, 0, 0, false},
 		{"another, of the largest size", probe.Foreign, 1 << 16, 0, 0, true},
 	} {
-		got := e.captured(k, &probe.Record{TID: 77, Flags: c.flags, Regs: make([]uint64, 17), Stack: make([]byte, c.stack)})
+		got := e.captured(k, &probe.Record{TID: 77, Flags: c.flags, Regs: make([]uint64, 17),
+			Stack: make([]byte, c.stack)})
 		if got.Low != c.low || got.High != c.high || got.Cut != c.cut {
 			t.Errorf("%s: %#x to %#x, cut %v", c.name, got.Low, got.High, got.Cut)
 		}
@@ -248,8 +256,10 @@ func TestBound(t *testing.T) {
 		e.slotOf(k)
 		mem.set(k.Slot, slotBase, uint32(c.base))
 		e.bound(k, 0x5000)
-		if k.Low != c.low || k.High != c.high || mem.wide(k.Slot, slotLow) != c.low || mem.wide(k.Slot, slotHigh) != c.high {
-			t.Errorf("%s: %#x to %#x, in the slot %#x to %#x", c.name, k.Low, k.High, mem.wide(k.Slot, slotLow), mem.wide(k.Slot, slotHigh))
+		if k.Low != c.low || k.High != c.high || mem.wide(k.Slot, slotLow) != c.low ||
+			mem.wide(k.Slot, slotHigh) != c.high {
+			t.Errorf("%s: %#x to %#x, in the slot %#x to %#x", c.name, k.Low, k.High,
+				mem.wide(k.Slot, slotLow), mem.wide(k.Slot, slotHigh))
 		}
 	}
 }
@@ -294,7 +304,8 @@ func TestDisarm(t *testing.T) {
 			}
 		}
 		if early || e.Tasks[99] != nil || mem.get(gone.Slot, slotTID) != 0 {
-			t.Errorf("a signal before the end %v; the slot of an ended thread belongs to %d", early, mem.get(gone.Slot, slotTID))
+			t.Errorf("a signal before the end %v; the slot of an ended thread belongs to %d",
+				early, mem.get(gone.Slot, slotTID))
 		}
 	}
 }
@@ -339,7 +350,8 @@ func TestEndCopies(t *testing.T) {
 			}
 			e.endCopies(k, int64(i+1)*looksApart, c.short)
 		}
-		if asked := e.Stats.Relayed > 0; k.Copied != c.copied || asked != c.asked || k.Blocks != c.blocks || k.Copied == (k.Event.(*signals).period > 0) {
+		if asked := e.Stats.Relayed > 0; k.Copied != c.copied || asked != c.asked || k.Blocks != c.blocks ||
+			k.Copied == (k.Event.(*signals).period > 0) {
 			t.Errorf("%s: copied %v, asked %v, blocks %v", c.name, k.Copied, asked, k.Blocks)
 		}
 	}
@@ -365,7 +377,8 @@ func TestUnblock(t *testing.T) {
 		tid := uint32(unix.Gettid())
 		describe(t, dir, tid, masks(urgent, c.blocked))
 		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Event: &signals{}, Looked: true,
-			Last: threads.Counters{Cpu: fewMissed * uint64(e.Period)}, UnblockedAt: time.Now().Add(-c.ago).UnixNano()}
+			Last:        threads.Counters{Cpu: fewMissed * uint64(e.Period)},
+			UnblockedAt: time.Now().Add(-c.ago).UnixNano()}
 		if c.open {
 			e.slotOf(k)
 			mem.set(k.Slot, slotAsk, 1)

@@ -51,7 +51,8 @@ func (e *Engine) watchBirths() {
 		w.Close()
 		return
 	}
-	e.births = births{watch: w, wait: wait, alarm: timer, sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
+	e.births = births{watch: w, wait: wait, alarm: timer,
+		sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
 	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
 	e.Relist() // threads may have come before the watch
 }

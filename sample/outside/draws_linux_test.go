@@ -79,7 +79,8 @@ func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot i
 	counters := contents(t, "1000000 5000000 7")
 	files := map[string]int{"R": contents(t, "1 (thread) R 1"), "S": contents(t, "1 (thread) S 1")}
 	for tid, state := range all {
-		k := &threads.Task{TID: tid, Stat: counters, StateFile: files[state] + 1, Place: -1, Slot: -1, Armed: true}
+		k := &threads.Task{TID: tid, Stat: counters, StateFile: files[state] + 1,
+			Place: -1, Slot: -1, Armed: true}
 		if e.Tasks[tid] = k; !e.slotOf(k) {
 			t.Fatal("no slot")
 		}
@@ -123,8 +124,10 @@ func TestDrawAll(t *testing.T) {
 	} {
 		step.before()
 		e.drawAll(0)
-		if e.Stats.Asked != step.asked || e.ignored != step.ignored || !k.Drawn.Open || e.Tasks[asleep].Drawn.Open || e.random.open != 1 {
-			t.Errorf("%s: asked %d times, want %d; %d ignored, want %d; %d open", step.name, e.Stats.Asked, step.asked, e.ignored, step.ignored, e.random.open)
+		if e.Stats.Asked != step.asked || e.ignored != step.ignored || !k.Drawn.Open ||
+			e.Tasks[asleep].Drawn.Open || e.random.open != 1 {
+			t.Errorf("%s: asked %d times, want %d; %d ignored, want %d; %d open", step.name, e.Stats.Asked,
+				step.asked, e.ignored, step.ignored, e.random.open)
 		}
 	}
 	if k.Drawn.Weight != 1 || e.random.moments != 7 {

@@ -227,7 +227,8 @@ func (e *Engine) alive() bool {
 	}
 	base, tag := e.file.Where()
 	b := e.Kernel.Buf[:4]
-	return e.Target.Mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
+	return e.Target.Mem.ReadAt(b, base+24) &&
+		uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
 }
 
 // lives is alive with a cached result. A stale result is harmless for samples. Real-time signals are sent
@@ -421,7 +422,8 @@ func (e *Engine) WalkLater(s *sampler.Sample) {
 
 // captured prepares the probe's copy of a thread for the walker.
 func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
-	c := walk.Capture{TID: r.TID, Regs: target.Registers(e.Target.Arch, r.Regs), Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Low: t.Low, High: t.High,
+	c := walk.Capture{TID: r.TID, Regs: target.Registers(e.Target.Arch, r.Regs),
+		Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Low: t.Low, High: t.High,
 		Cut: r.Flags&(probe.Cut) != 0, Extra: r.Extra}
 	if r.Why != probe.ClockHit {
 		c.Kernel = walk.MaybeInKernel

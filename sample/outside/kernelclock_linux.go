@@ -41,7 +41,8 @@ func (k *kernelClock) openRings(pid int, period int64) {
 		return
 	}
 	k.tried = time.Now()
-	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period), Stack: cpuring.StackCopy, Kernel: true})
+	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period),
+		Stack: cpuring.StackCopy, Kernel: true})
 	if err != nil {
 		return
 	}
@@ -162,8 +163,10 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 		return
 	}
 	cpu := uint64(e.Period)
-	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
-		Cut: r.Cut, OneStack: true}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
+	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs,
+		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
+		Cut: r.Cut, OneStack: true}, Time: int64(r.Time) + e.kernelTime.sinceBoot,
+		Cpu: cpu, Wall: t.Worked(int64(cpu))}
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel
 	}

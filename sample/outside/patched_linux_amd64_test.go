@@ -64,7 +64,8 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			e := &Engine{Table: threads.NewTable(pid)}
 			defer e.Kernel.Close(nil)
 			e.Target, e.Walker = &target.Process{Mem: mem}, &walk.Walker{HijackStub: stub}
-			k := &threads.Task{TID: uint32(pid), Stat: -1, Place: -1, Slot: -1, Low: 0x5000_0000, High: 0x5000_2000, Thread: thread}
+			k := &threads.Task{TID: uint32(pid), Stat: -1, Place: -1, Slot: -1, Low: 0x5000_0000,
+				High: 0x5000_2000, Thread: thread}
 			defer e.Kernel.Shut(k)
 			before, ok1 := e.Kernel.Counters(k)
 			w, sp, ip := e.Kernel.WhereIs(k)
@@ -85,7 +86,8 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			if !ok {
 				return
 			}
-			if len(got.Extra) != 0 != c.wantRA || c.wantRA && binary.LittleEndian.Uint64(got.Extra[152:]) != ra {
+			if len(got.Extra) != 0 != c.wantRA ||
+				c.wantRA && binary.LittleEndian.Uint64(got.Extra[152:]) != ra {
 				t.Errorf("%d bytes of the Thread after %#x", len(got.Extra), mem.reads)
 			}
 		})
@@ -107,15 +109,18 @@ func TestPatched(t *testing.T) {
 		run  *memory.Run
 		want bool
 	}{
-		{"first word", at(0x1000, 0), true}, {"last whole word", at(0x1000, 56), true}, {"beside a word", at(0x1000, 12), false},
+		{"first word", at(0x1000, 0), true}, {"last whole word", at(0x1000, 56), true},
+		{"beside a word", at(0x1000, 12), false},
 		{"a copy that begins within a word", at(0x1003, 5), true}, {"none", at(0x1000, -1), false},
-		{"nothing", &memory.Run{}, false}, {"less than a word", &memory.Run{Addr: 0x1005, Data: []byte{1, 2}}, false},
+		{"nothing", &memory.Run{}, false},
+		{"less than a word", &memory.Run{Addr: 0x1005, Data: []byte{1, 2}}, false},
 	} {
 		if got := w.Patched(c.run); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if (&walk.Walker{}).Patched(at(0x1000, 0)) || (&walk.Walker{}).Patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {
+	if (&walk.Walker{}).Patched(at(0x1000, 0)) ||
+		(&walk.Walker{}).Patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {
 		t.Error("patched though the stub is not known")
 	}
 }

@@ -16,7 +16,8 @@ func TestYoungPeriod(t *testing.T) {
 		hertz       uint64
 		least, most uint64 // of the young period
 	}{
-		{1, 244140, 400000}, {10, 73242, 400000}, {99, 97000, 400000}, {997, 99000, 400000}, {1999, 99000, 250125}, {5000, 99000, 200000}, {10000, 100000, 100000},
+		{1, 244140, 400000}, {10, 73242, 400000}, {99, 97000, 400000}, {997, 99000, 400000},
+		{1999, 99000, 250125}, {5000, 99000, 200000}, {10000, 100000, 100000},
 	} {
 		period := 1000000000 / c.hertz
 		for _, r := range []uint64{0, 1, 77777, 150000, mostYoung - leastYoung - 1} {
@@ -27,11 +28,13 @@ func TestYoungPeriod(t *testing.T) {
 				}
 				continue
 			}
-			if got := young * probe.Thinning; got > period*uint64(keep) || got+probe.Thinning < period*uint64(keep) {
+			if got := young * probe.Thinning; got > period*uint64(keep) ||
+				got+probe.Thinning < period*uint64(keep) {
 				t.Errorf("%d Hz, %d: %d of %d overflows, each %d ns", c.hertz, r, keep, probe.Thinning, young)
 			}
 			if young < c.least || young > c.most || keep >= probe.Thinning {
-				t.Errorf("%d Hz, %d: period %d, want %d to %d; %d kept", c.hertz, r, young, c.least, c.most, keep)
+				t.Errorf("%d Hz, %d: period %d, want %d to %d; %d kept", c.hertz,
+					r, young, c.least, c.most, keep)
 			}
 		}
 	}
@@ -58,8 +61,10 @@ func TestInKernel(t *testing.T) {
 		spent, want uint64
 	}{
 		{"none missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 50}, 5100, 0},
-		{"a fifth missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 40}, 6000, 1200},
-		{"more than expected", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 60}, 5100, 0},
+		{"a fifth missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 40},
+			6000, 1200},
+		{"more than expected", threads.Task{Event: &fakeEvent{count: 5100},
+			AtSwitch: 100, Hits: 60}, 5100, 0},
 		{"all missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100}, 5100, 5100},
 		{"too few expected", threads.Task{Event: &fakeEvent{count: 1600}, AtSwitch: 100, Hits: 1}, 1600, 0},
 		{"young", threads.Task{Event: &fakeEvent{count: 5100}, Young: true}, 5100, 0},
@@ -81,9 +86,15 @@ func TestSpent(t *testing.T) {
 		want uint64
 	}{
 		{"schedstat", threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100}, 400},
-		{"an event that has seen more", threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100, AtEvent: 300, Event: &fakeEvent{count: 900}}, 1100},
-		{"an event that has seen less", threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100, AtEvent: 10, Event: &fakeEvent{count: 20}}, 400},
-		{"an event without a count", threads.Task{Last: threads.Counters{Cpu: 500}, AtEvent: 300, Event: &fakeEvent{count: 900, err: errors.New("gone")}}, 500},
+		{"an event that has seen more",
+			threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100, AtEvent: 300,
+				Event: &fakeEvent{count: 900}}, 1100},
+		{"an event that has seen less",
+			threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100, AtEvent: 10,
+				Event: &fakeEvent{count: 20}}, 400},
+		{"an event without a count",
+			threads.Task{Last: threads.Counters{Cpu: 500}, AtEvent: 300,
+				Event: &fakeEvent{count: 900, err: errors.New("gone")}}, 500},
 		{"nothing since", threads.Task{Last: threads.Counters{Cpu: 50}, Base: 100}, 0},
 	} {
 		if got := c.k.Spent(); got != c.want {

@@ -40,7 +40,8 @@ func TestAnswered(t *testing.T) {
 		{"it never left the processor", "1000000 5000000 7", 0, 0x1000, true},
 		{"it waited for another program", "1000000 9000000 8", 0, 0x1000, false},
 		{"it waited for the tool", "1000000 5050000 8", 0, 0x1000, true},
-		{"it waited for as long as its sample was late", "1000000 5150000 8", 100 * time.Microsecond, 0x1000, true},
+		{"it waited for as long as its sample was late", "1000000 5150000 8",
+			100 * time.Microsecond, 0x1000, true},
 		{"and longer", "1000000 5170000 8", 100 * time.Microsecond, 0x1000, false},
 		{"it has just woken up", "1000000 5000000 8", 0, call, false},
 		{"it worked in the system call", "1020000 5000000 8", 0, call, true},
@@ -57,7 +58,8 @@ func TestAnswered(t *testing.T) {
 			regs := context.AMD64{RIP: c.ip}
 			s := &sampler.Sample{Time: 1000 + int64(c.late)}
 			s.Regs = context.FromAMD64(regs)
-			if keep := e.answered(k, s); keep != c.keep || keep != (s.Cpu == 3e6) || e.random.open != 0 || k.Drawn.Open ||
+			if keep := e.answered(k,
+				s); keep != c.keep || keep != (s.Cpu == 3e6) || e.random.open != 0 || k.Drawn.Open ||
 				e.random.kept+e.random.rejected != 1 || (e.random.kept == 1) != c.keep {
 				t.Errorf("kept: %v, %d ns, %+v", keep, s.Cpu, e.random)
 			}
@@ -71,7 +73,8 @@ func TestAnsweredForClient(t *testing.T) {
 	e.Period, e.Config.Client = 1e6, true
 	k := &threads.Task{Base: 4e6}
 	for _, c := range []struct{ clock, want string }{
-		{"9000000 0 7", "5000000"}, {"11000000 0 7", "2000000"}, {"11000000 0 7", "1"}, {"10000000 0 7", "1"}, {"99000000 0 7", "16000000"}, {"100000000 0 7", "1000000"},
+		{"9000000 0 7", "5000000"}, {"11000000 0 7", "2000000"}, {"11000000 0 7", "1"}, {"10000000 0 7", "1"},
+		{"99000000 0 7", "16000000"}, {"100000000 0 7", "1000000"},
 	} {
 		k.Stat = contents(t, c.clock)
 		k.Drawn = threads.Draw{Open: true, Before: threads.Counters{Turns: 7}, Weight: 1}

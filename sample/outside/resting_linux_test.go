@@ -35,7 +35,8 @@ func TestPaceIdle(t *testing.T) {
 		{"10 Hz, idle", 100 * time.Millisecond, true, far, maxSleep},
 		{"20 Hz", 50 * time.Millisecond, false, far, 200 * time.Millisecond},
 		{"20 Hz, idle", 50 * time.Millisecond, true, far, maxSleep},
-		{"idle, a thread is due", 10 * time.Millisecond, true, now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
+		{"idle, a thread is due", 10 * time.Millisecond, true,
+			now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
 		{"idle, due is not known", 10 * time.Millisecond, true, 0, 10 * time.Millisecond},
 	} {
 		e := &Engine{Base: sampler.Base{Period: int64(c.period)}}
@@ -80,7 +81,8 @@ func TestWaitsWhileIdle(t *testing.T) {
 		idle  bool
 		after time.Duration
 		want  bool
-	}{{false, flushAfter - 1, true}, {false, flushAfter, false}, {true, flushAfter, true}, {true, flushIdle - 1, true}, {true, flushIdle, false}} {
+	}{{false, flushAfter - 1, true}, {false, flushAfter, false}, {true, flushAfter, true},
+		{true, flushIdle - 1, true}, {true, flushIdle, false}} {
 		if e.Clock.Idle = c.idle; e.waits(e.flushed.Add(c.after)) != c.want {
 			t.Errorf("idle %v, after %v: waits %v", c.idle, c.after, !c.want)
 		}
@@ -100,8 +102,10 @@ func TestEndedAfterRest(t *testing.T) {
 		{"both", func(e *Engine, k *threads.Task) { e.visit(k); e.gone(k) }},
 	} {
 		out := sampler.NewOutput(nil, io.Discard)
-		e := &Engine{Base: sampler.Base{Stream: out, Period: 10 * ms}, Table: threads.NewTable(1 << 30), file: &probe.File{}}
-		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Visited: 100 * ms, IdleSpan: &threads.IdleSpan{Till: 900 * ms}}
+		e := &Engine{Base: sampler.Base{Stream: out, Period: 10 * ms},
+			Table: threads.NewTable(1 << 30), file: &probe.File{}}
+		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Visited: 100 * ms,
+			IdleSpan: &threads.IdleSpan{Till: 900 * ms}}
 		k.Stack.Frames = []wire.Frame{{IP: 77}}
 		c.end(e, k)
 		var walls []uint64
@@ -128,7 +132,8 @@ func TestVisitAfter(t *testing.T) {
 		period, misses int64
 		step           int64
 	}{
-		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms}, {"10,000 Hz", ms / 10, 2, 4 * ms},
+		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms},
+		{"10,000 Hz", ms / 10, 2, 4 * ms},
 		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
 		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
 	} {
@@ -165,11 +170,13 @@ func TestNoteBlocked(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	const period = 10_000_000
-	e := &Engine{Base: sampler.Base{Period: period}, Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
+	e := &Engine{Base: sampler.Base{Period: period},
+		Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
 	defer func() { e.kernelTime.Close() }()
 	e.file, _ = probeFile(t)
 	task := func(spent uint64) *threads.Task {
-		return &threads.Task{TID: uint32(unix.Gettid()), Last: threads.Counters{Cpu: spent}, Weighed: 2 * period, Event: &fakeEvent{}}
+		return &threads.Task{TID: uint32(unix.Gettid()), Last: threads.Counters{Cpu: spent},
+			Weighed: 2 * period, Event: &fakeEvent{}}
 	}
 	check := func(name string, spent uint64, want bool) {
 		t.Helper()

@@ -84,7 +84,8 @@ func (e *Engine) accountStarted(tid uint32) {
 		return
 	}
 	e.accounted += n.Counted
-	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)})
+	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted,
+		KernelNanos: min(n.InKernel, n.Counted)})
 }
 
 // started handles a sample of the process's start.
@@ -96,7 +97,8 @@ func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	if !ok || len(r.Stack) == 0 || e.inProbe(regs.IP()) {
 		return
 	}
-	c := walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Cut: r.Cut, OneStack: true}
+	c := walk.Capture{TID: r.TID, Regs: regs,
+		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Cut: r.Cut, OneStack: true}
 	if r.Kernel {
 		c.Kernel = walk.InKernel
 	}

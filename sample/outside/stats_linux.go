@@ -14,13 +14,22 @@ func (e *Engine) write() {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits}, {"probe_rests", s.Rests}, {"probe_timed", s.Timed},
-		{"probe_overruns", s.Overruns}, {"probe_outside", s.Outside}, {"probe_changed", s.Changed}, {"probe_asked", s.Asked},
-		{"probe_unsent", s.Unsent}, {"probe_deaf", s.IgnoresSignals}, {"probe_relayed", s.Relayed}, {"probe_timer_refused", s.Refused}, {"probe_no_slot", s.NoSlot},
-		{"probe_hidden", s.Hidden}, {"probe_unproven", s.Unproven}, {"probe_pending", s.Held}, {"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unreadable", s.Unreadable},
-		{"probe_foreign", s.Foreign}, {"probe_patched", s.Patched}, {"probe_cut", s.Cut}, {"probe_both", s.Both}, {"probe_returns", e.Walker.Returns}, {"probe_unbegun", e.Walker.SkippedHandlers}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
-		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
-		{"probe_unnamed", e.Stream.Unnamed}, {"probe_busy_ns", s.Busy}, {"probe_armed", s.Armed}, {"probe_calls", e.Kernel.Calls}, {"probe_delayed_ns", e.Delayed},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits},
+		{"probe_rests", s.Rests}, {"probe_timed", s.Timed},
+		{"probe_overruns", s.Overruns}, {"probe_outside", s.Outside},
+		{"probe_changed", s.Changed}, {"probe_asked", s.Asked},
+		{"probe_unsent", s.Unsent}, {"probe_deaf", s.IgnoresSignals}, {"probe_relayed", s.Relayed},
+		{"probe_timer_refused", s.Refused}, {"probe_no_slot", s.NoSlot},
+		{"probe_hidden", s.Hidden}, {"probe_unproven", s.Unproven}, {"probe_pending", s.Held},
+		{"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unreadable", s.Unreadable},
+		{"probe_foreign", s.Foreign}, {"probe_patched", s.Patched}, {"probe_cut", s.Cut},
+		{"probe_both", s.Both}, {"probe_returns", e.Walker.Returns},
+		{"probe_unbegun", e.Walker.SkippedHandlers},
+		{"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
+		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped},
+		{"probe_stuck", e.file.Stuck},
+		{"probe_unnamed", e.Stream.Unnamed}, {"probe_busy_ns", s.Busy}, {"probe_armed", s.Armed},
+		{"probe_calls", e.Kernel.Calls}, {"probe_delayed_ns", e.Delayed},
 	} {
 		w.Stats(c.key, c.value)
 	}

@@ -161,5 +161,6 @@ func (e *Engine) accountProcess() {
 	if e.cpuClock == sampler.ClockRandom { // each moment finds the new threads
 		cause = wire.CauseNone
 	}
-	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: cause})
+	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID,
+		CPUNanos: max(e.ranSince, e.accounted), Cause: cause})
 }

@@ -73,7 +73,8 @@ func (e *Engine) objects() {
 	began := time.Now()
 	e.Target.Threads.Read()
 	e.threadListRead = time.Now()
-	e.seekPause = max(time.Duration(max(target.MapsPause, e.Period/1e5))*e.threadListTime.Add(e.threadListRead.Sub(began)), seekPeriods*time.Duration(e.Period))
+	e.seekPause = max(time.Duration(max(target.MapsPause,
+		e.Period/1e5))*e.threadListTime.Add(e.threadListRead.Sub(began)), seekPeriods*time.Duration(e.Period))
 	for tid, t := range e.Tasks {
 		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
 			t.Thread = o

@@ -10,7 +10,8 @@ import (
 // manyTasks returns a table of n threads that are always due. Each visit counts as many system calls as
 // a visit to a blocked thread makes.
 func manyTasks(n int) (r *threads.Table, visit func(*threads.Task), visits map[uint32]int) {
-	r, visits = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}}, map[uint32]int{}
+	r, visits = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}},
+		map[uint32]int{}
 	r.Gone, r.Name, r.Came = func(*threads.Task) {}, func(*threads.Task) {}, func(*threads.Task) {}
 	for i := range n {
 		r.Add(uint32(i+1), 0)
@@ -84,8 +85,10 @@ func TestDropKeepsPlace(t *testing.T) {
 		ended []uint32
 		want  uint32 // the next thread
 	}{
-		{"nobody", nil, 4}, {"before", []uint32{1, 3}, 4}, {"behind", []uint32{5, 6}, 4}, {"the next one", []uint32{4}, 5},
-		{"the last visited", []uint32{3}, 4}, {"all visited", []uint32{1, 2, 3}, 4}, {"the rest", []uint32{4, 5, 6}, 0},
+		{"nobody", nil, 4}, {"before", []uint32{1, 3}, 4}, {"behind", []uint32{5, 6}, 4},
+		{"the next one", []uint32{4}, 5},
+		{"the last visited", []uint32{3}, 4}, {"all visited", []uint32{1, 2, 3}, 4},
+		{"the rest", []uint32{4, 5, 6}, 0},
 	} {
 		r, _, _ := manyTasks(6)
 		r.At, r.Listing = 3, 1

@@ -22,7 +22,8 @@ const (
 )
 
 func (k LockKind) String() string {
-	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor", "System.Threading.Lock", "reader-writer lock"}[k]
+	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor",
+		"System.Threading.Lock", "reader-writer lock"}[k]
 }
 
 // Lock is the lock that a thread waits for. Owner is 0 if no owner is proven.
@@ -110,8 +111,10 @@ func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image stri
 		return Lock{}
 	}
 	owner, ok := numbers.Outer(w.words[mutexOwner])
-	if w.expected != contended || w.words[0] != contended || !ok || owner == tid || !isGlibc(image) || leaf == "syscall" ||
-		w.words[mutexUsers] == 0 || w.words[mutexUsers] > target.MaxThreads || w.words[mutexKind]&^kinds != 0 {
+	if w.expected != contended || w.words[0] != contended || !ok || owner == tid || !isGlibc(image) ||
+		leaf == "syscall" ||
+		w.words[mutexUsers] == 0 || w.words[mutexUsers] > target.MaxThreads ||
+		w.words[mutexKind]&^kinds != 0 {
 		return Lock{}
 	}
 	l.Kind, l.Owner = Mutex, owner
@@ -121,5 +124,6 @@ func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image stri
 // isGlibc reports whether an image belongs to glibc. Other libraries have other words behind a futex.
 func isGlibc(path string) bool {
 	name := strings.TrimSuffix(filepath.Base(path), " (deleted)")
-	return strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-2.") || strings.HasPrefix(name, "libpthread")
+	return strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-2.") ||
+		strings.HasPrefix(name, "libpthread")
 }

@@ -11,7 +11,8 @@ import (
 // A futex word counts as a pthread mutex only if all of its fields agree.
 func TestMutexOf(t *testing.T) {
 	threads := target.Numbers{7: true, 8: true}
-	good := lockWord{op: futexWait, expected: contended, Addr: 0x1000, words: [6]uint32{2, 0, 8, 1, 0, 0}, ok: true}
+	good := lockWord{op: futexWait, expected: contended, Addr: 0x1000,
+		words: [6]uint32{2, 0, 8, 1, 0, 0}, ok: true}
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
 	for _, c := range []struct {
 		name, leaf, image string
@@ -19,8 +20,10 @@ func TestMutexOf(t *testing.T) {
 		want              Lock
 	}{
 		{"mutex", "", libc, func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
-		{"old libpthread", "__lll_lock_wait", "/lib/libpthread-2.17.so", func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
-		{"recursive", "", libc, func(w *lockWord) { w.words[1], w.words[mutexKind] = 3, 1 }, Lock{Mutex, 0x1000, 8}},
+		{"old libpthread", "__lll_lock_wait", "/lib/libpthread-2.17.so",
+			func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
+		{"recursive", "", libc, func(w *lockWord) { w.words[1], w.words[mutexKind] = 3, 1 },
+			Lock{Mutex, 0x1000, 8}},
 		{"unreadable", "", libc, func(w *lockWord) { w.ok = false }, Lock{}},
 		{"of another library", "", "/usr/lib/librust.so", func(*lockWord) {}, Lock{}},
 		{"by syscall(2)", "syscall", libc, func(*lockWord) {}, Lock{}},
@@ -31,12 +34,15 @@ func TestMutexOf(t *testing.T) {
 		{"nobody uses it", "", libc, func(w *lockWord) { w.words[mutexUsers] = 0 }, Lock{}},
 		{"no kind", "", libc, func(w *lockWord) { w.words[mutexKind] = 0x1000 }, Lock{}},
 		{"a wake", "", libc, func(w *lockWord) { w.op = 1 }, Lock{}},
-		{"priority inheriting", "", "/usr/lib/librust.so", func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0x80000008 }, Lock{PIFutex, 0x1000, 8}},
-		{"priority inheriting, of a thread that is gone", "", libc, func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0xc0000009 }, Lock{PIFutex, 0x1000, 0}},
+		{"priority inheriting", "", "/usr/lib/librust.so",
+			func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0x80000008 }, Lock{PIFutex, 0x1000, 8}},
+		{"priority inheriting, of a thread that is gone", "", libc,
+			func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0xc0000009 }, Lock{PIFutex, 0x1000, 0}},
 	} {
 		w := good
 		c.change(&w)
-		if got := w.native(7, threads, c.leaf, c.image); got.Owner != c.want.Owner || got.Kind != c.want.Kind {
+		if got := w.native(7, threads, c.leaf, c.image); got.Owner != c.want.Owner ||
+			got.Kind != c.want.Kind {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -104,12 +110,14 @@ func TestReadCallRestarted(t *testing.T) {
 		{"not aligned", restart, 0x4002, 0, 0, 0, false, true, ForInput},
 	} {
 		var g context.AMD64
-		g.GPR[context.RDI], g.GPR[context.RSI], g.GPR[context.RDX], g.GPR[context.R10] = c.addr, c.op, c.expected, c.timeout
+		g.GPR[context.RDI], g.GPR[context.RSI], g.GPR[context.RDX], g.GPR[context.R10] = c.addr, c.op,
+			c.expected, c.timeout
 		mem := make(room, 64)
 		mem[0] = 2
 		s := &Process{target: &target.Process{Mem: mem}}
 		th := Thread{Regs: context.FromAMD64(g)}
-		if s.ReadCall(&th, live.Stood{Call: c.call}); th.word.ok != c.ok || th.limited != c.limited || th.block != c.block {
+		if s.ReadCall(&th, live.Stood{Call: c.call}); th.word.ok != c.ok || th.limited != c.limited ||
+			th.block != c.block {
 			t.Errorf("%s: ok %v, limited %v, block %d", c.name, th.word.ok, th.limited, th.block)
 		}
 	}

@@ -60,7 +60,8 @@ func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
 	if len(maps) == 0 {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
-	l := &Snapshot{Process: newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l := &Snapshot{Process: newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps),
+		Names: map[uint32]string{}}
 	l.Process.keep, l.Process.moves = keep, true
 	l.Process.SetThreads(live.NumbersOf(pid))
 	l.Process.Reread = func() []live.Mapping {
@@ -140,7 +141,8 @@ func Lookable(pid int) error {
 		return Denied(pid)
 	}
 	var refused error
-	live.StopEach([]int{pid}, func(int, *context.Registers, live.Stood) {}, func(s live.Stop) { refused = s.Err })
+	live.StopEach([]int{pid}, func(int, *context.Registers, live.Stood) {},
+		func(s live.Stop) { refused = s.Err })
 	var e *live.StopError
 	switch {
 	case !errors.As(refused, &e):
@@ -174,7 +176,8 @@ func Foreign(pid int) error {
 		return nil // other checks report why; the machine of an emulated program is not known
 	}
 	if f.Bits != 64 || f.Arch != runtime.GOARCH {
-		return fmt.Errorf("process %d is of another architecture (%s): seedwalk of that machine is needed", pid, f.Machine)
+		return fmt.Errorf("process %d is of another architecture (%s): seedwalk of that machine is needed",
+			pid, f.Machine)
 	}
 	return nil
 }
@@ -193,7 +196,8 @@ func Denied(pid int) error {
 		return fmt.Errorf("there is no process %d", pid)
 	}
 	if uid := os.Geteuid(); uid != 0 && int(st.Uid) != uid {
-		return fmt.Errorf("process %d belongs to user %d and we are %d: run seedwalk as that user or as root", pid, st.Uid, uid)
+		return fmt.Errorf("process %d belongs to user %d and we are %d: run seedwalk as that user or as root",
+			pid, st.Uid, uid)
 	}
 	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if s := strings.TrimSpace(string(scope)); s != "" && s != "0" {

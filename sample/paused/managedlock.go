@@ -23,7 +23,8 @@ type managedLock struct {
 // Source: dotnet/runtime release/9.0, System.Private.CoreLib Lock.cs, ReaderWriterLockSlim.cs.
 var managedLocks = []managedLock{
 	{SlimLock, "System.Threading.Lock", "System.Threading.Lock.", []string{"_owningThreadId"}, 0, true},
-	{ReaderWriter, "System.Threading.ReaderWriterLockSlim", "System.Threading.ReaderWriterLockSlim.", []string{"_writeLockOwnerId", "_upgradeLockOwnerId"}, 1<<32 - 1, false},
+	{ReaderWriter, "System.Threading.ReaderWriterLockSlim", "System.Threading.ReaderWriterLockSlim.",
+		[]string{"_writeLockOwnerId", "_upgradeLockOwnerId"}, 1<<32 - 1, false},
 }
 
 // managedWaiter is a thread that waits for one of managedLocks, with its stack up to the
@@ -39,7 +40,11 @@ func (s *Process) waitsManaged(th *Thread, st *Stack) {
 	if lock < 0 {
 		return
 	}
-	last := slices.IndexFunc(st.Frames, func(f StackFrame) bool { return f.Kind == unwind.KindManaged && !strings.HasPrefix(f.Name, "System.") })
+	last := slices.IndexFunc(st.Frames,
+		func(f StackFrame) bool {
+			return f.Kind == unwind.KindManaged &&
+				!strings.HasPrefix(f.Name, "System.")
+		})
 	if last < 0 {
 		last = len(st.Frames) - 1
 	}
@@ -48,7 +53,8 @@ func (s *Process) waitsManaged(th *Thread, st *Stack) {
 		return
 	}
 	data := slices.Clone(th.Stack.Data[from:end])
-	s.managed = append(s.managed, managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data, regs: th.Regs}, &managedLocks[lock]})
+	s.managed = append(s.managed,
+		managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data, regs: th.Regs}, &managedLocks[lock]})
 }
 
 // waitsIn reports whether the thread waits in a function whose name begins with calls.
@@ -96,7 +102,8 @@ func (t locks) openHeap() (*objects.Heap, *objects.Types) {
 }
 
 // lockIn finds the only lock of the wanted type that a waiter's stack refers to.
-func (t locks) lockIn(heap *objects.Heap, types *objects.Types, w *managedWaiter) (found objects.Object, ok bool) {
+func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
+	w *managedWaiter) (found objects.Object, ok bool) {
 	data := withRegisters(w.data, &w.regs)
 	for i := 0; i+8 <= len(data); i += 8 {
 		at := binary.LittleEndian.Uint64(data[i:])

@@ -98,7 +98,8 @@ func (t locks) syncTable() (table, size uint64, ok bool) {
 // The owner is 0 if the lock is free or its owner cannot be confirmed.
 func (t locks) monitor(at, index uint64) (m monitor, ok bool) {
 	var b [lockSize]byte
-	if at&7 != 0 || !t.Mem.ReadAt(b[:], at) || uint64(binary.LittleEndian.Uint32(b[lockIndex:])&indexBits) != index {
+	if at&7 != 0 || !t.Mem.ReadAt(b[:], at) ||
+		uint64(binary.LittleEndian.Uint32(b[lockIndex:])&indexBits) != index {
 		return m, false
 	}
 	state := binary.LittleEndian.Uint32(b[lockState:])
@@ -153,7 +154,8 @@ func (th *Thread) waits(s *Stack) (w waiter, ok bool) {
 		if i == 0 || end > uint64(len(th.Stack.Data)) || off > end || end-off > maxNative {
 			return w, false
 		}
-		return waiter{th.TID, th.Regs.SP(), append([]byte(nil), th.Stack.Data[off:end]...), th.Regs, f.Name}, true
+		return waiter{th.TID, th.Regs.SP(),
+			append([]byte(nil), th.Stack.Data[off:end]...), th.Regs, f.Name}, true
 	}
 	return w, false
 }
@@ -161,7 +163,8 @@ func (th *Thread) waits(s *Stack) (w waiter, ok bool) {
 // names lists the monitors whose address is in a waiter's native frames. A thread that waits to enter a
 // monitor has its address there. Other addresses may be stale.
 func (w *waiter) names(all map[uint64]monitor) (out []uint64) {
-	if strings.HasPrefix(w.in, "System.Threading.Monitor.Wait") || strings.HasPrefix(w.in, "System.Threading.Monitor.ObjWait") {
+	if strings.HasPrefix(w.in, "System.Threading.Monitor.Wait") ||
+		strings.HasPrefix(w.in, "System.Threading.Monitor.ObjWait") {
 		return nil // Monitor.Wait has released the monitor
 	}
 	seen := map[uint64]bool{}

@@ -74,7 +74,8 @@ type Stack struct {
 }
 
 // newPausedProcessOf is New for a running process, whose files are read too.
-func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
+func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader,
+	maps []live.Mapping) *Process {
 	s := New(a, mem, loader, maps)
 	if s.target.File = target.FilesOf(pid); s.target.Names != nil {
 		s.target.Names.File = s.target.File
@@ -84,7 +85,8 @@ func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.L
 
 // New prepares to walk the threads of a process of architecture a.
 func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
-	s := &Process{target: target.New(0, a, mem, loader), walker: walk.New(a), names: map[*elf.File]*symbol.Table{}}
+	s := &Process{target: target.New(0, a, mem, loader), walker: walk.New(a),
+		names: map[*elf.File]*symbol.Table{}}
 	s.walker.Unproven = s.target.Unproven
 	s.Set(maps)
 	if s.target.Tables != nil {
@@ -187,7 +189,8 @@ func (s *Process) verifySoon() {
 // Walk walks and names the stack of a thread that Read has copied. An incomplete stack has a Gap. If the walk
 // fails, it reads the mappings again and tries once more.
 func (s *Process) Walk(th *Thread) Stack {
-	c := walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut, Partial: th.Partial, Extra: th.Extra}
+	c := walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut,
+		Partial: th.Partial, Extra: th.Extra}
 	frames, gap := s.follow(&c)
 	if gap != merge.GapNone && s.Reread != nil {
 		s.Set(s.Reread())
@@ -291,7 +294,8 @@ func (s *Process) elsewhere(c *walk.Capture, gap merge.Gap) (at uint64, ok bool)
 }
 
 func overlaps(c *walk.Capture, r memory.Run) bool {
-	return slices.ContainsFunc(append([]memory.Run{c.Stack}, c.More...), func(o memory.Run) bool { return r.Addr < o.End() && o.Addr < r.End() })
+	return slices.ContainsFunc(append([]memory.Run{c.Stack}, c.More...),
+		func(o memory.Run) bool { return r.Addr < o.End() && o.Addr < r.End() })
 }
 
 // unchanged reports whether the thread has not moved since its stack was copied, judged by the bytes that it

@@ -42,7 +42,9 @@ func TestPausedGDB(t *testing.T) {
 	pid, _ := startStacks(t, 6)
 	halt(t, pid)
 	l := look(t, pid)
-	cmd := exec.Command(gdb, "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
+	cmd := exec.Command(gdb, "-nx", "-batch", "-ex", "set pagination off", "-ex",
+		"set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex",
+		"thread apply all bt", "-p", strconv.Itoa(pid))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -79,13 +81,15 @@ func alias(a, b string) bool {
 		return strings.Replace(strings.TrimLeft(strings.TrimPrefix(s, "__GI_"), "_"), "IO_new_", "IO_", 1)
 	}
 	a, b = bare(a), bare(b)
-	return a == b || strings.HasSuffix(a, b) || strings.HasSuffix(b, a) || strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+	return a == b || strings.HasSuffix(a, b) || strings.HasSuffix(b, a) || strings.HasPrefix(a, b) ||
+		strings.HasPrefix(b, a)
 }
 
 // A core that the kernel wrote when a program crashed while all its threads ran: every stack is complete and
 // equals the stack's own record.
 func TestPausedKernelCore(t *testing.T) {
-	if b, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil || strings.HasPrefix(string(b), "|") || strings.Contains(string(b), "/") {
+	if b, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil ||
+		strings.HasPrefix(string(b), "|") || strings.Contains(string(b), "/") {
 		t.Skipf("SKIPPED-CHECK: the kernel writes cores elsewhere (kernel.core_pattern is %q), which is the machine's to say", b)
 	}
 	const threads = 6
@@ -96,7 +100,8 @@ func TestPausedKernelCore(t *testing.T) {
 	}
 	syscall.Kill(pid, syscall.SIGSEGV)
 	for range 1000 { // once it is a zombie, the core is complete
-		if b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")); strings.Contains(string(b), ") Z ") {
+		if b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid),
+			"stat")); strings.Contains(string(b), ") Z ") {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -130,11 +135,13 @@ func TestPausedKernelCore(t *testing.T) {
 			continue
 		}
 		truths++
-		if got := chainOf(&s); len(got) < len(want) || len(got) > len(want)+1 || !slices.Equal(got[:len(want)], want) {
+		if got := chainOf(&s); len(got) < len(want) || len(got) > len(want)+1 ||
+			!slices.Equal(got[:len(want)], want) {
 			t.Errorf("thread %d:\n got %v\nwant %v", c.TID, got, want)
 		}
 	}
-	if t.Logf("%d threads, %d that know their stacks", len(core.Threads), truths); len(core.Threads) != threads+1 || truths != threads {
+	if t.Logf("%d threads, %d that know their stacks", len(core.Threads),
+		truths); len(core.Threads) != threads+1 || truths != threads {
 		t.Errorf("%d threads, %d that know their stacks", len(core.Threads), truths)
 	}
 }

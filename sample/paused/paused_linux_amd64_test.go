@@ -27,7 +27,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var walksWanted = flag.Int("walks", 0, "how many stacks of a program that knows them TestPausedTruth walks at least")
+var walksWanted = flag.Int("walks", 0,
+	"how many stacks of a program that knows them TestPausedTruth walks at least")
 
 // startStacks starts testdata/stacks.c.
 func startStacks(t *testing.T, threads int) (pid int, exe string) {
@@ -89,7 +90,10 @@ func TestPausedTruth(t *testing.T) {
 	for range max(300, *walksWanted/7) {
 		tids, _ := live.Threads(pid)
 		var th Thread
-		live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+		live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {
+			th = paused.Read(uint32(tid),
+				r, s)
+		}, func(live.Stop) {
 			s := paused.Walk(&th)
 			at, ticks, want, ok := shadowIn(&th)
 			if !ok {
@@ -98,7 +102,8 @@ func TestPausedTruth(t *testing.T) {
 			counts[at] = ticks
 			walks++
 			got := chainOf(&s)
-			if s.Gap != merge.GapNone || len(got) < len(want) || len(got) > len(want)+1 || !slices.Equal(got[:len(want)], want) {
+			if s.Gap != merge.GapNone || len(got) < len(want) || len(got) > len(want)+1 ||
+				!slices.Equal(got[:len(want)], want) {
 				if wrong++; wrong < 4 {
 					t.Errorf("gap %v at %#x\n got %v\nwant %v\n%+v", s.Gap, s.At, got, want, s.Frames)
 				}
@@ -197,7 +202,8 @@ func TestPausedMany(t *testing.T) {
 		held = append(held, s.Held)
 	}
 	slices.Sort(held)
-	t.Logf("%d stacks in %v, stopped p50 %v, at most %v", len(l.Stacks), took, held[len(held)/2], held[len(held)-1])
+	t.Logf("%d stacks in %v, stopped p50 %v, at most %v", len(l.Stacks), took,
+		held[len(held)/2], held[len(held)-1])
 	if len(l.Stacks) != 501 || bad > 0 {
 		t.Errorf("%d stacks, %d not whole", len(l.Stacks), bad)
 	}
@@ -207,7 +213,8 @@ func TestPausedMany(t *testing.T) {
 func same(t *testing.T, a, b *Stack) {
 	t.Helper()
 	if a.Gap != merge.GapNone || b.Gap != merge.GapNone || len(a.Frames) != len(b.Frames) {
-		t.Errorf("thread %d: %v at %#x and %v at %#x, %d and %d frames", a.TID, a.Gap, a.At, b.Gap, b.At, len(a.Frames), len(b.Frames))
+		t.Errorf("thread %d: %v at %#x and %v at %#x, %d and %d frames", a.TID, a.Gap, a.At, b.Gap,
+			b.At, len(a.Frames), len(b.Frames))
 		return
 	}
 	for i := range a.Frames {
@@ -301,7 +308,8 @@ func TestLookErrors(t *testing.T) {
 		{"ourselves", os.Getpid(), nil, "is this one"},
 		{"no such thread", pid, []int{1}, "has no thread 1"},
 	} {
-		if _, err := LookAt(c.pid, c.tids); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if _, err := LookAt(c.pid, c.tids); err == nil || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -317,7 +325,8 @@ func TestLookErrors(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond)
-	if _, err := LookAt(pid, []int{pid}); err == nil || !strings.Contains(err.Error(), "is traced by process") {
+	if _, err := LookAt(pid, []int{pid}); err == nil ||
+		!strings.Contains(err.Error(), "is traced by process") {
 		t.Errorf("traced: %v", err)
 	}
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
-var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestPausedPrograms walks at least")
+var programWalks = flag.Int("programwalks", 60,
+	"how many stacks of each program of others TestPausedPrograms walks at least")
 
 // foreignProgram is a program by other authors or in another language.
 type foreignProgram struct {
@@ -44,7 +45,10 @@ while True: sorted([3, 1, 2], key=lambda x: deep(10))
 `
 
 var programs = []foreignProgram{
-	{"python", func(t *testing.T, _ string) []string { return []string{needs.Command(t, "python3"), "-c", inPython} }, "", endsAt("_start", "clone3")},
+	{"python", func(t *testing.T, _ string) []string {
+		return []string{needs.Command(t, "python3"), "-c",
+			inPython}
+	}, "", endsAt("_start", "clone3")},
 	{"node", func(t *testing.T, _ string) []string {
 		return []string{needs.Command(t, "node"), "-e", `setInterval(() => {}, 1000); console.log("ready")`}
 	}, "", endsAt("_start", "clone3")},
@@ -81,7 +85,8 @@ func endsAt(roots ...string) func([]string, merge.Gap) string {
 func wrongInGo(names []string, gap merge.Gap) string {
 	if gap != merge.GapNone {
 		if !slices.ContainsFunc(names, func(n string) bool {
-			return strings.HasPrefix(n, "runtime.systemstack") || strings.HasPrefix(n, "runtime.morestack") || strings.HasPrefix(n, "runtime.sig")
+			return strings.HasPrefix(n, "runtime.systemstack") || strings.HasPrefix(n, "runtime.morestack") ||
+				strings.HasPrefix(n, "runtime.sig")
 		}) {
 			return "it does not end where goroutines begin"
 		}
@@ -92,14 +97,16 @@ func wrongInGo(names []string, gap merge.Gap) string {
 		switch {
 		case strings.HasPrefix(n, "main."):
 			own = append(own, n)
-		case len(own) == 0 && i > 0 && strings.HasPrefix(names[i-1], "main.") && !strings.HasPrefix(n, "runtime.goexit") && n != "runtime.main":
+		case len(own) == 0 && i > 0 && strings.HasPrefix(names[i-1], "main.") &&
+			!strings.HasPrefix(n, "runtime.goexit") && n != "runtime.main":
 			return "its functions are called by " + n
 		}
 	}
 	if len(own) > 0 && own[0] == "main.main" {
 		own = own[1:]
 	}
-	if order := []string{"main.work", "main.alpha", "main.beta", "main.gamma"}; len(own) > len(order) || !slices.Equal(own, order[:len(own)]) {
+	if order := []string{"main.work", "main.alpha", "main.beta", "main.gamma"}; len(own) > len(order) ||
+		!slices.Equal(own, order[:len(own)]) {
 		return "its functions call each other otherwise"
 	}
 	return ""
@@ -153,7 +160,8 @@ func halt(t *testing.T, pid int) {
 	syscall.Kill(pid, syscall.SIGSTOP)
 	for range 1000 {
 		tids, _ := live.Threads(pid)
-		if !slices.ContainsFunc(tids, func(tid int) bool { state, _ := stateOf(t, tid); return state != "T" }) {
+		if !slices.ContainsFunc(tids,
+			func(tid int) bool { state, _ := stateOf(t, tid); return state != "T" }) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -166,7 +174,9 @@ func halt(t *testing.T, pid int) {
 // without a frame in the debug information.
 func addressesOfGDB(t *testing.T, pid int, l *Snapshot) {
 	t.Helper()
-	cmd := exec.Command(needs.Command(t, "gdb"), "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
+	cmd := exec.Command(needs.Command(t, "gdb"), "-nx", "-batch", "-ex", "set pagination off", "-ex",
+		"set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex",
+		"thread apply all bt", "-p", strconv.Itoa(pid))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -221,7 +231,10 @@ func TestPausedPrograms(t *testing.T) {
 			for walks < *programWalks {
 				tids, _ := live.Threads(pid)
 				var th Thread
-				live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+				live.StopEach(tids, func(tid int, r *context.Registers,
+					s live.Stood) {
+					th = paused.Read(uint32(tid), r, s)
+				}, func(live.Stop) {
 					s := paused.Walk(&th)
 					if walks++; s.Gap == merge.GapNone {
 						whole++
@@ -269,7 +282,10 @@ func switched(t *testing.T, pid int, paused *Process) (whole int, why string) {
 	t.Helper()
 	tids, _ := live.Threads(pid)
 	var th Thread
-	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {
+		th = paused.Read(uint32(tid), r,
+			s)
+	}, func(live.Stop) {
 		s := paused.Walk(&th)
 		var got []string
 		for _, f := range slices.Backward(s.Frames) {
@@ -280,7 +296,8 @@ func switched(t *testing.T, pid int, paused *Process) (whole int, why string) {
 				t.Errorf("%s by %v", f.Name, f.Trust)
 			}
 		}
-		switch all := []string{"on_own", "on_stack", "on_high", "on_stack", "on_low", "on_stack", "on_higher"}; {
+		switch all := []string{"on_own", "on_stack", "on_high", "on_stack",
+			"on_low", "on_stack", "on_higher"}; {
 		case len(got) == 0 && s.Gap == merge.GapNone: // the main thread
 		case s.Gap == merge.GapNone && slices.Equal(got, all):
 			whole++

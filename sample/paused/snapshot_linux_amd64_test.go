@@ -25,7 +25,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var reported = flag.Int("reported", 1500, "how many answers of DoStackSnapshot are compared with our own walks")
+var reported = flag.Int("reported", 1500,
+	"how many answers of DoStackSnapshot are compared with our own walks")
 
 // The CLR and seedwalk walk the same copy of a suspended thread's stack. Each frame that the CLR lists is in
 // seedwalk's stack, in the same order. The CLR lists no stubs, no methods without metadata, and no frames of
@@ -37,7 +38,8 @@ func TestReported(t *testing.T) {
 			needs.File(t, "out", "samples", "Truth.exe"), seconds)
 	})
 	t.Run("net10", func(t *testing.T) {
-		testReported(t, "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", needs.File(t, "out", "samples", "Truth10"), seconds)
+		testReported(t, "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1",
+			needs.File(t, "out", "samples", "Truth10"), seconds)
 	})
 }
 
@@ -64,10 +66,12 @@ func reportedBy(t *testing.T, argv ...string) *comparison {
 	dir := tempdir.New(t)
 	pipe, pidFile := filepath.Join(dir, "raw"), filepath.Join(dir, "pid")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
-	cmd := exec.Command(needs.File(t, "out", "bin", "seedwalk"), append([]string{"record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
-		"--output", filepath.Join(dir, "out.json"), "--"}, argv...)...)
+	cmd := exec.Command(needs.File(t, "out", "bin", "seedwalk"),
+		append([]string{"record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
+			"--output", filepath.Join(dir, "out.json"), "--"}, argv...)...)
 	must.Do(t, cmd.Start())
-	stop := time.AfterFunc(2*time.Minute+time.Duration(*reported)*20*time.Millisecond, func() { cmd.Process.Kill() })
+	stop := time.AfterFunc(2*time.Minute+time.Duration(*reported)*20*time.Millisecond,
+		func() { cmd.Process.Kill() })
 	defer func() { stop.Stop(); cmd.Process.Signal(os.Interrupt); cmd.Wait() }()
 	f, err := os.Open(pipe) // waits for the writer
 	if err != nil {
@@ -129,8 +133,9 @@ func (j *judge) refresh(t *testing.T) {
 }
 
 func (j *judge) compare(t *testing.T, c *comparison, s *raw.Sample) {
-	k := walk.Capture{Regs: s.Capture.Regs, Stack: s.Capture.Stack, Low: s.Capture.Thread.StackLow, High: s.Capture.Thread.StackHigh,
-		Cut: s.Capture.Truncated}
+	k := walk.Capture{Regs: s.Capture.Regs, Stack: s.Capture.Stack, Low: s.Capture.Thread.StackLow,
+		High: s.Capture.Thread.StackHigh,
+		Cut:  s.Capture.Truncated}
 	if s.Capture.Regs.Arch != context.ArchAMD64 {
 		return
 	}
@@ -162,7 +167,8 @@ func (j *judge) compare(t *testing.T, c *comparison, s *raw.Sample) {
 			i++
 		}
 		if i == len(frames) {
-			t.Errorf("thread %d: the CLR's frame %#x of method %#x, sp %#x, fp %#x is not in ours", s.Capture.Thread.TID, want.IP, want.Function, want.SP, want.FP)
+			t.Errorf("thread %d: the CLR's frame %#x of method %#x, sp %#x, fp %#x is not in ours",
+				s.Capture.Thread.TID, want.IP, want.Function, want.SP, want.FP)
 			continue
 		}
 		c.found++

@@ -115,7 +115,9 @@ const (
 func (s *Process) callOf(r *context.Registers, number int64) systemCall {
 	if r.Arch == context.ArchAMD64 {
 		g := &r.AMD64.GPR
-		return systemCall{number, [5]uint64{g[context.RDI], g[context.RSI], g[context.RDX], g[context.R10], g[context.R8]}, int64(g[context.RAX]) == interrupted, r.Arch}
+		return systemCall{number,
+			[5]uint64{g[context.RDI], g[context.RSI], g[context.RDX], g[context.R10], g[context.R8]},
+			int64(g[context.RAX]) == interrupted, r.Arch}
 	}
 	if r.Arch != context.ArchARM64 {
 		return systemCall{number: -1}

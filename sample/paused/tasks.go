@@ -27,7 +27,8 @@ func (p *Process) Tasks() (*tasks.Result, error) {
 		}
 		return nil, errNoRuntime
 	}
-	return tasks.Read(&tasks.Source{Memory: t.Mem, Tables: t.Tables, Names: t.Names, Contexts: func() []memory.Range { return contexts(t) }, Stacks: p.kept, Moves: p.moves})
+	return tasks.Read(&tasks.Source{Memory: t.Mem, Tables: t.Tables, Names: t.Names,
+		Contexts: func() []memory.Range { return contexts(t) }, Stacks: p.kept, Moves: p.moves})
 }
 
 // contexts returns the allocation contexts of all threads.
@@ -51,7 +52,8 @@ func contexts(t *target.Process) (out []memory.Range) {
 			}
 			at += uint64(context) + uint64(inner)
 		}
-		out = append(out, memory.Range{Start: t.Threads.Word(at + uint64(pointer)), End: t.Threads.Word(at + uint64(limit))})
+		out = append(out, memory.Range{Start: t.Threads.Word(at + uint64(pointer)),
+			End: t.Threads.Word(at + uint64(limit))})
 	}
 	return out
 }

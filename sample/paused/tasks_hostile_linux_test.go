@@ -65,7 +65,8 @@ func (m *torn) tear(p []byte) {
 
 // A heap with any inconsistent word is read to its end, in bounded time, without a panic.
 func TestTornTasks(t *testing.T) {
-	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), needs.File(t, "out", "samples", "Tasks.exe"), "30", "still")
+	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t),
+		needs.File(t, "out", "samples", "Tasks.exe"), "30", "still")
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
 	out, err := cmd.StdoutPipe()
 	if err == nil {

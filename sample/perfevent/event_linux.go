@@ -42,8 +42,10 @@ func OpenClock(tid, cpu int, a Attr) (*Event, error) {
 }
 
 func open(tid, cpu int, a Attr) (*Event, error) {
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: a.Period,
-		Sample_type: unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME, Bits: unix.PerfBitDisabled}
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE,
+		Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: a.Period,
+		Sample_type: unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME,
+		Bits:        unix.PerfBitDisabled}
 	layout := Layout{Arch: context.Host(), Regs: a.Regs, Stack: a.Stack > 0}
 	if a.Regs {
 		attr.Sample_type |= unix.PERF_SAMPLE_REGS_USER
@@ -53,7 +55,8 @@ func open(tid, cpu int, a Attr) (*Event, error) {
 		attr.Sample_type |= unix.PERF_SAMPLE_STACK_USER
 		attr.Sample_stack_user = uint32(min(a.Stack, MaxStack)) &^ 7
 	}
-	attr.Bits |= bit(a.ExcludeKernel, unix.PerfBitExcludeKernel|unix.PerfBitExcludeHv) | bit(a.Inherit, unix.PerfBitInherit|inheritThread) |
+	attr.Bits |= bit(a.ExcludeKernel, unix.PerfBitExcludeKernel|unix.PerfBitExcludeHv) |
+		bit(a.Inherit, unix.PerfBitInherit|inheritThread) |
 		bit(a.EnableOnExec, unix.PerfBitEnableOnExec) | bit(a.ExcludeUser, unix.PerfBitExcludeUser)
 	fd, err := openAttr(&attr, tid, cpu)
 	if err != nil {
@@ -110,7 +113,8 @@ func (e *Event) Signal(tid int, sig unix.Signal) error {
 		return &Error{"signal", nil, unix.EINVAL}
 	}
 	owner := struct{ kind, tid int32 }{ownerTID, int32(tid)}
-	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(e.fd), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(e.fd), unix.F_SETOWN_EX,
+		uintptr(unsafe.Pointer(&owner))); errno != 0 {
 		return failed("F_SETOWN_EX", errno)
 	}
 	if _, err := unix.FcntlInt(uintptr(e.fd), unix.F_SETSIG, int(sig)); err != nil {
@@ -140,7 +144,8 @@ func (e *Event) Count() (ns uint64, err error) {
 // SetPeriod changes the period. The time since the last overflow is dropped: a whole new
 // period begins.
 func (e *Event) SetPeriod(ns uint64) error {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(e.fd), unix.PERF_EVENT_IOC_PERIOD, uintptr(unsafe.Pointer(&ns)))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(e.fd),
+		unix.PERF_EVENT_IOC_PERIOD, uintptr(unsafe.Pointer(&ns)))
 	if errno != 0 {
 		return failed("PERF_EVENT_IOC_PERIOD", errno)
 	}

@@ -126,7 +126,8 @@ func checkSample(t *testing.T, tid int, l Layout, b []byte) int {
 		return 0
 	}
 	regs, ok := r.Registers(context.Host())
-	if !ok || r.TID != uint32(tid) || r.PID != uint32(os.Getpid()) || regs.SP() == 0 || len(r.Stack) == 0 || !r.Kernel && regs.IP() != r.IP {
+	if !ok || r.TID != uint32(tid) || r.PID != uint32(os.Getpid()) || regs.SP() == 0 || len(r.Stack) == 0 ||
+		!r.Kernel && regs.IP() != r.IP {
 		t.Errorf("%+v: %x", r, regs)
 		return 0
 	}
@@ -246,7 +247,8 @@ func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root can become another user, and this one is none: the other tests ran without privileges")
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run=^(TestRingOfSamples|TestSignalAndCountOfEnded|TestWatch|TestPeriodAndExec)$")
+	cmd := exec.Command("/proc/self/exe", "-test.v",
+		"-test.run=^(TestRingOfSamples|TestSignalAndCountOfEnded|TestWatch|TestPeriodAndExec)$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	cmd.Dir = "/"
 	out, err := cmd.CombinedOutput()
@@ -254,7 +256,8 @@ func TestUnprivileged(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if strings.Contains(string(out), "SKIPPED-CHECK") {
-		t.Skip("SKIPPED-CHECK: the kernel permits user nobody no perf events, so they were not tried: ", string(out))
+		t.Skip("SKIPPED-CHECK: the kernel permits user nobody no perf events, so they were not tried: ",
+			string(out))
 	}
 }
 

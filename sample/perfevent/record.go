@@ -80,7 +80,8 @@ func regsMask(a context.Arch) uint64 {
 }
 
 // orderAMD64 maps a sample's registers to their numbers in context.AMD64; -1 is rip.
-var orderAMD64 = [...]int8{context.RAX, context.RBX, context.RCX, context.RDX, context.RSI, context.RDI, context.RBP, context.RSP, -1,
+var orderAMD64 = [...]int8{context.RAX, context.RBX, context.RCX, context.RDX, context.RSI,
+	context.RDI, context.RBP, context.RSP, -1,
 	context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15}
 
 // Registers returns the user registers of a sample, false if it has none.

@@ -38,7 +38,8 @@ func numbers(first uint64, n int) (b []byte) {
 var whole = Layout{Arch: context.ArchAMD64, Regs: true, Stack: true}
 
 func sampleRecord(size, used uint64, stack []byte) []byte {
-	return rec(Sample, 2, uint64(0x400000), uint32(7), uint32(8), uint64(99), uint64(2), numbers(100, 17), size, stack, used)
+	return rec(Sample, 2, uint64(0x400000), uint32(7), uint32(8), uint64(99), uint64(2),
+		numbers(100, 17), size, stack, used)
 }
 
 func TestParseSample(t *testing.T) {
@@ -46,20 +47,24 @@ func TestParseSample(t *testing.T) {
 	if !whole.Parse(sampleRecord(16, 8, numbers(5, 2)), &r) {
 		t.Fatal("not parsed")
 	}
-	if r.IP != 0x400000 || r.PID != 7 || r.TID != 8 || r.Time != 99 || r.Kernel || r.Cut || !bytes.Equal(r.Stack, numbers(5, 1)) {
+	if r.IP != 0x400000 || r.PID != 7 || r.TID != 8 || r.Time != 99 || r.Kernel || r.Cut ||
+		!bytes.Equal(r.Stack, numbers(5, 1)) {
 		t.Errorf("%+v", r)
 	}
 	regs, ok := r.Registers(context.ArchAMD64)
 	g := regs.AMD64
-	if !ok || g.GPR[context.RAX] != 100 || g.GPR[context.RBX] != 101 || g.GPR[context.RCX] != 102 || g.GPR[context.RDX] != 103 ||
-		g.GPR[context.RSI] != 104 || g.GPR[context.RDI] != 105 || g.GPR[context.RBP] != 106 || g.GPR[context.RSP] != 107 || g.RIP != 108 ||
+	if !ok || g.GPR[context.RAX] != 100 || g.GPR[context.RBX] != 101 || g.GPR[context.RCX] != 102 ||
+		g.GPR[context.RDX] != 103 ||
+		g.GPR[context.RSI] != 104 || g.GPR[context.RDI] != 105 || g.GPR[context.RBP] != 106 ||
+		g.GPR[context.RSP] != 107 || g.RIP != 108 ||
 		g.GPR[context.R8] != 109 || g.GPR[context.R15] != 116 || g.Known != 1<<16-1 {
 		t.Errorf("%v %+v", ok, g)
 	}
 	if !whole.Parse(sampleRecord(16, 16, numbers(5, 2)), &r) || !r.Cut || len(r.Stack) != 16 {
 		t.Errorf("a full copy: %+v", r)
 	}
-	if !whole.Parse(rec(Sample, miscKernel, uint64(1), uint32(7), uint32(8), uint64(9), uint64(0), uint64(0)), &r) || !r.Kernel || r.Regs != nil || r.Stack != nil {
+	if !whole.Parse(rec(Sample, miscKernel, uint64(1), uint32(7), uint32(8), uint64(9), uint64(0), uint64(0)),
+		&r) || !r.Kernel || r.Regs != nil || r.Stack != nil {
 		t.Errorf("a kernel thread: %+v", r)
 	}
 	if _, ok := r.Registers(context.ArchAMD64); ok {
@@ -74,7 +79,8 @@ func TestParseSampleARM64(t *testing.T) {
 		t.Fatal("not parsed")
 	}
 	regs, ok := r.Registers(context.ArchARM64)
-	if g := regs.ARM64; !ok || g.X[0] != 0 || g.X[30] != 30 || g.Sp != 31 || g.PC != 32 || g.Known != 1<<31-1 {
+	if g := regs.ARM64; !ok || g.X[0] != 0 || g.X[30] != 30 || g.Sp != 31 || g.PC != 32 ||
+		g.Known != 1<<31-1 {
 		t.Errorf("%+v", regs)
 	}
 }
@@ -85,9 +91,12 @@ func TestParseOthers(t *testing.T) {
 		b    []byte
 		good func() bool
 	}{
-		{rec(Fork, 0, uint32(1), uint32(2), uint32(3), uint32(4), uint64(5)), func() bool { return r.PID == 1 && r.TID == 3 && r.Parent == 4 && r.Time == 5 }},
-		{rec(Exit, 0, uint32(1), uint32(2), uint32(3), uint32(4), uint64(5)), func() bool { return r.TID == 3 && r.Time == 5 }},
-		{rec(Comm, miscExec, uint32(1), uint32(2), []byte("abc\x00\x00\x00\x00\x00")), func() bool { return r.PID == 1 && r.TID == 2 && r.Exec && string(r.Name) == "abc" }},
+		{rec(Fork, 0, uint32(1), uint32(2), uint32(3), uint32(4), uint64(5)),
+			func() bool { return r.PID == 1 && r.TID == 3 && r.Parent == 4 && r.Time == 5 }},
+		{rec(Exit, 0, uint32(1), uint32(2), uint32(3), uint32(4), uint64(5)),
+			func() bool { return r.TID == 3 && r.Time == 5 }},
+		{rec(Comm, miscExec, uint32(1), uint32(2), []byte("abc\x00\x00\x00\x00\x00")),
+			func() bool { return r.PID == 1 && r.TID == 2 && r.Exec && string(r.Name) == "abc" }},
 		{rec(Lost, 0, uint64(1), uint64(22)), func() bool { return r.Lost == 22 }},
 		{rec(Throttle, 0, uint64(1), uint64(2), uint64(3)), func() bool { return r.Time == 1 }},
 	} {
@@ -148,7 +157,8 @@ func TestBufferRefusesHostileSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size uint16
 		head uint64
-	}{"zero": {0, 24}, "less than a header": {7, 24}, "not aligned": {12, 24}, "more than is there": {32, 24}, "head too far": {24, 72}} {
+	}{"zero": {0, 24}, "less than a header": {7, 24}, "not aligned": {12, 24},
+		"more than is there": {32, 24}, "head too far": {24, 72}} {
 		data := make([]byte, 64)
 		binary.LittleEndian.PutUint16(data[6:], c.size)
 		head, tail := c.head, uint64(0)

@@ -41,7 +41,8 @@ func mapRing(fd, page, data int) (*Ring, error) {
 		return nil, failed("mmap", err)
 	}
 	head := (*unix.PerfEventMmapPage)(unsafe.Pointer(&mem[0]))
-	return &Ring{mem: mem, Buffer: Buffer{data: mem[page:], head: &head.Data_head, tail: &head.Data_tail}}, nil
+	return &Ring{mem: mem, Buffer: Buffer{data: mem[page:],
+		head: &head.Data_head, tail: &head.Data_tail}}, nil
 }
 
 // Size returns the capacity of the ring in bytes.
@@ -49,7 +50,8 @@ func (r *Ring) Size() int { return len(r.data) }
 
 // Share redirects the records of another event of the same CPU to the ring of e.
 func (e *Event) Share(other *Event) error {
-	return failed("PERF_EVENT_IOC_SET_OUTPUT", unix.IoctlSetInt(other.fd, unix.PERF_EVENT_IOC_SET_OUTPUT, e.fd))
+	return failed("PERF_EVENT_IOC_SET_OUTPUT",
+		unix.IoctlSetInt(other.fd, unix.PERF_EVENT_IOC_SET_OUTPUT, e.fd))
 }
 
 // Close unmaps the ring.

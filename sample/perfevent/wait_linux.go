@@ -48,7 +48,8 @@ func (w *Wait) Short(d time.Duration) {
 		w.added = false
 	}
 	t := syscall.NsecToTimespec(int64(d))
-	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&w.poll[0])), uintptr(len(w.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&w.poll[0])), uintptr(len(w.poll)),
+		uintptr(unsafe.Pointer(&t)), 0, 0, 0)
 }
 
 // Long waits in Go's poller. If a thread waited long in the kernel, Go's monitor would check it every 20 us
@@ -71,7 +72,8 @@ func (w *Wait) wake(all uintptr) bool {
 		return true
 	}
 	w.woken = true
-	n, _, _ := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, all, uintptr(unsafe.Pointer(&w.event[0])), 1, 0, 0, 0)
+	n, _, _ := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, all,
+		uintptr(unsafe.Pointer(&w.event[0])), 1, 0, 0, 0)
 	return int(n) > 0
 }
 

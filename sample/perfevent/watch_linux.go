@@ -80,7 +80,8 @@ func (w *Watch) Add(tid int) error {
 // descriptor readable at once.
 func openDummy(tid, cpu int) (*Event, error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Wakeup: 1,
-		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec |
+		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitTask | unix.PerfBitComm |
+			unix.PerfBitCommExec |
 			unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitWatermark}
 	fd, err := openAttr(&attr, tid, cpu)
 	if err != nil {

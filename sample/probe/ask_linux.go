@@ -96,7 +96,8 @@ func (m *Memory) point(what string) {
 // futexWait waits until a word changes from was.
 func futexWait(word *uint32, was uint32, limit time.Duration) {
 	t := unix.NsecToTimespec(int64(limit))
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(was), uintptr(unsafe.Pointer(&t)), 0, 0)
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(was),
+		uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
 // signal sends a thread the signal that makes it check for a read request.

@@ -61,7 +61,8 @@ func clockRun(t *testing.T, in string) string {
 	t.Helper()
 	needs.Command(t, "gcc")
 	dir := t.TempDir()
-	for name, text := range map[string]string{"handler.c": handlerC, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "main.c": clockWorld} {
+	for name, text := range map[string]string{"handler.c": handlerC, "local.h": localH, "probe.h": probeH,
+		"sys.h": sysH, "sys_amd64.h": sysAMD64H, "main.c": clockWorld} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,8 @@ func TestThinning(t *testing.T) {
 	const n, keep = 20000, 1024
 	out := clockRun(t, strings.Repeat(fmt.Sprintf("1 7 %x 0 0\n", keep<<clockBits|8), n))
 	kept := strings.Count(out, "why 5/1")
-	if all := strings.Count(out, "why"); all != n || kept < 4600 || kept > 5400 || strings.Contains(out, "strangers 1") {
+	if all := strings.Count(out, "why"); all != n || kept < 4600 || kept > 5400 ||
+		strings.Contains(out, "strangers 1") {
 		t.Errorf("%d samples of %d overflows (%d), want a quarter", kept, n, all)
 	}
 }
@@ -164,13 +166,16 @@ func TestReap(t *testing.T) {
 	}{
 		{"the thread ends", func() { f.Free(7) }, 7, 0, 0, 0},
 		{"the probe is asked", func() { f.Reap() }, 7, 1, uint32(i) + 1, 0},
-		{"the timer has ended, the list names it", func() { f.slots[i].timer = 0; f.Reap() }, 7, 1, uint32(i) + 1, 0},
-		{"a handler still works on it", func() { f.h.reap[0] |= reaped; f.Reap() }, 7, 1, (uint32(i) + 1) | reaped, 0},
+		{"the timer has ended, the list names it",
+			func() { f.slots[i].timer = 0; f.Reap() }, 7, 1, uint32(i) + 1, 0},
+		{"a handler still works on it", func() { f.h.reap[0] |= reaped; f.Reap() }, 7,
+			1, (uint32(i) + 1) | reaped, 0},
 		{"the list does not name it", func() { f.h.reap[0] = 0; f.Reap() }, 0, 1, 0, 0},
 		{"the next thread", func() { _, err = f.Slot(7) }, 7, 1, 0, 0},
 	} {
 		step.do()
-		if s := &f.slots[i]; s.tid != step.tid || f.h.reaping != step.reaping || f.h.reap[0] != step.listed || f.h.reap[1] != step.again {
+		if s := &f.slots[i]; s.tid != step.tid || f.h.reaping != step.reaping || f.h.reap[0] != step.listed ||
+			f.h.reap[1] != step.again {
 			t.Errorf("%s: thread %d, reaping %d, list %v", step.name, s.tid, f.h.reaping, f.h.reap[:2])
 		}
 	}

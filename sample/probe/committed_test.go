@@ -44,7 +44,10 @@ func sourcesSum(t *testing.T, dir string) string {
 		}
 		names = append(names, found...)
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	slices.SortFunc(names, func(a, b string) int {
+		return strings.Compare(filepath.Base(a),
+			filepath.Base(b))
+	})
 	all := sha256.New()
 	for _, name := range names {
 		b := must.Get(os.ReadFile(name))(t)
@@ -63,7 +66,8 @@ func TestCommittedProbeBelongsToSources(t *testing.T) {
 		}
 		object := must.Get(os.ReadFile(filepath.Join("lib", arch, LibraryName)))(t)
 		if sum := fmt.Sprintf("%x", sha256.Sum256(object)); sum != built["object"] {
-			t.Errorf("lib/%s/%s is not the probe that lib/%s/built describes: %s", arch, LibraryName, arch, refresh)
+			t.Errorf("lib/%s/%s is not the probe that lib/%s/built describes: %s",
+				arch, LibraryName, arch, refresh)
 		}
 		if arch == runtime.GOARCH && !bytes.Equal(Library(), object) {
 			t.Error("this program carries another probe than the committed one")
@@ -100,7 +104,8 @@ func reproduce(t *testing.T, arch, cc string) {
 	want, err1 := os.ReadFile(filepath.Join("lib", arch, LibraryName))
 	got, err2 := os.ReadFile(fresh)
 	if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v, %v: a fresh build has %d bytes, the committed probe %d, and they differ: %s", err1, err2, len(got), len(want), refresh)
+		t.Errorf("%v, %v: a fresh build has %d bytes, the committed probe %d, and they differ: %s", err1,
+			err2, len(got), len(want), refresh)
 	}
 }
 

@@ -31,7 +31,8 @@ func (f *File) Dropped(g func(Dropped)) {
 		if n == 0 {
 			continue
 		}
-		d := Dropped{Exception: i == otherThrown || atomic.LoadUint64(&t.key)&thrown != 0, Count: n, Bytes: atomic.LoadUint64(&t.bytes)}
+		d := Dropped{Exception: i == otherThrown || atomic.LoadUint64(&t.key)&thrown != 0, Count: n,
+			Bytes: atomic.LoadUint64(&t.bytes)}
 		if size := atomic.LoadUint32(&t.size); size > 0 {
 			d.Type = typeText(t.name[:min(size-1, typeName)])
 		}

@@ -58,8 +58,10 @@ type EventCounts struct {
 func (f *File) EventCounts() EventCounts {
 	h := f.h
 	get := atomic.LoadUint64
-	return EventCounts{get(&h.waits), get(&h.waitStops), get(&h.locks), get(&h.lockStops), get(&h.allocs), get(&h.exceptions),
-		get(&h.brief), get(&h.briefNanos), get(&h.inner), get(&h.early), get(&h.crowded), get(&h.missed), get(&h.copies), get(&h.eventNanos)}
+	return EventCounts{get(&h.waits), get(&h.waitStops), get(&h.locks), get(&h.lockStops),
+		get(&h.allocs), get(&h.exceptions),
+		get(&h.brief), get(&h.briefNanos), get(&h.inner), get(&h.early), get(&h.crowded), get(&h.missed),
+		get(&h.copies), get(&h.eventNanos)}
 }
 
 // Waiting is an open wait.

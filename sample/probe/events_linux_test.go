@@ -45,7 +45,8 @@ func TestEvents(t *testing.T) {
 	}
 	f.records(t)
 	c := f.EventCounts()
-	want := EventCounts{Waits: 4, WaitStops: 4, Locks: 2001, LockStops: 2001, Allocs: 6001, Exceptions: 2001, Brief: c.Brief, Inner: 1, Early: 1,
+	want := EventCounts{Waits: 4, WaitStops: 4, Locks: 2001, LockStops: 2001, Allocs: 6001, Exceptions: 2001,
+		Brief: c.Brief, Inner: 1, Early: 1,
 		BriefNanos: c.BriefNanos, Missed: c.Missed, Copies: c.Copies, Nanos: c.Nanos}
 	if c != want || c.Missed == 0 || c.Brief < 1900 {
 		t.Errorf("%+v\nwant %+v", c, want)
@@ -74,7 +75,8 @@ func TestEvents(t *testing.T) {
 // startRuntime runs testdata/runtime.c.
 func startRuntime(t *testing.T) *target {
 	t.Helper()
-	return startTarget(t, compiled(t, "runtime"), built(t, "gcc"), WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
+	return startTarget(t, compiled(t, "runtime"), built(t, "gcc"),
+		WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
 }
 
 // When the tool is gone, the probe's own thread ends the session.
@@ -127,15 +129,18 @@ func (f *File) records(t *testing.T) {
 		}
 		got = append(got, seen{r.Event, r.Flags&Learn != 0, len(r.Payload)})
 		if r.Why != Event || len(r.Stack) == 0 || r.StackAddr != r.Regs[15] || r.Flags&^Learn != 0 {
-			t.Errorf("event %d: why %d, %d bytes of stack at %#x, sp %#x, flags %#x", r.Event, r.Why, len(r.Stack), r.StackAddr, r.Regs[15], r.Flags)
+			t.Errorf("event %d: why %d, %d bytes of stack at %#x, sp %#x, flags %#x", r.Event, r.Why,
+				len(r.Stack), r.StackAddr, r.Regs[15], r.Flags)
 		}
-		if d := r.Time - r.Since; (r.Event == 302 || r.Event == 91) && r.Flags&Learn == 0 && (d < 300e6 || d > 10e9) {
+		if d := r.Time - r.Since; (r.Event == 302 || r.Event == 91) && r.Flags&Learn == 0 &&
+			(d < 300e6 || d > 10e9) {
 			t.Errorf("event %d lasted %d ns", r.Event, d)
 		}
 	})
 	// The first event of each kind is copied for its stack. A long wait is copied with the payload of its
 	// start. A wait inside a lock counts as the lock's.
-	want := []seen{{301, true, 0}, {302, false, 11}, {81, true, 0}, {91, false, 27}, {10, false, MaxPayload}, {80, false, 8}, {4711, true, 0}}
+	want := []seen{{301, true, 0}, {302, false, 11}, {81, true, 0}, {91, false, 27}, {10, false, MaxPayload},
+		{80, false, 8}, {4711, true, 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("records are\n%v, want\n%v", got, want)
 	}
@@ -154,7 +159,8 @@ func (f *File) dropped(t *testing.T, c EventCounts) {
 	// every other C is truncated
 	for name, each := range map[string]uint64{"AB": 1000, "C": weight / 2, "x": 0} {
 		d := got[name]
-		if d.Count == 0 || d.Exception != (name == "x") || math.Abs(float64(d.Bytes)-float64(each*d.Count)) > float64(each*(d.Count/500+2)) {
+		if d.Count == 0 || d.Exception != (name == "x") ||
+			math.Abs(float64(d.Bytes)-float64(each*d.Count)) > float64(each*(d.Count/500+2)) {
 			t.Errorf("%s: %+v, each represents %d bytes", name, d, each)
 		}
 	}

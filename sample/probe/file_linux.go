@@ -67,7 +67,8 @@ func Open(fd, pid int) (*File, error) {
 		return nil, err
 	}
 	if st.Size != FullSize {
-		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version", st.Size, FullSize)
+		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version",
+			st.Size, FullSize)
 	}
 	data, err := unix.Mmap(fd, 0, FullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -185,7 +186,8 @@ type Stats struct {
 // Stats reads the counters one by one.
 func (f *File) Stats() Stats {
 	h := f.h
-	return Stats{atomic.LoadUint64(&h.signals), atomic.LoadUint64(&h.dropped), atomic.LoadUint64(&h.strangers),
+	return Stats{atomic.LoadUint64(&h.signals), atomic.LoadUint64(&h.dropped),
+		atomic.LoadUint64(&h.strangers),
 		atomic.LoadUint64(&h.timers), atomic.LoadUint64(&h.stopped), atomic.LoadUint64(&h.nanos)}
 }
 
@@ -353,7 +355,8 @@ func (f *File) send(tid uint32, sig int, value uint64) error {
 	}
 	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
 		value: uint64(f.h.tag)<<32 | value}
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(tid), uintptr(sig),
+		uintptr(unsafe.Pointer(&info)), 0, 0)
 	if e != 0 {
 		f.unsent(sig)
 		return e

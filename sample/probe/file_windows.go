@@ -63,7 +63,8 @@ func Make() (*File, error) {
 		return nil, err
 	}
 	const size = FileSize + slack
-	if f.section, err = windows.CreateFileMapping(windows.InvalidHandle, nil, windows.PAGE_READWRITE, 0, size, name); err != nil {
+	if f.section, err = windows.CreateFileMapping(windows.InvalidHandle, nil,
+		windows.PAGE_READWRITE, 0, size, name); err != nil {
 		return nil, fmt.Errorf("no memory to share: %w", err)
 	}
 	at, err := windows.MapViewOfFile(f.section, mapViewMode, 0, 0, size)

@@ -33,7 +33,8 @@ func TestReads(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *readTarget)
-	}{{"any address", readAny}, {"held", readHeld}, {"late", readLate}, {"stopped", readStopped}, {"dead", readDead}, {"ending", readEnding}, {"closed", readClosed}} {
+	}{{"any address", readAny}, {"held", readHeld}, {"late", readLate}, {"stopped", readStopped},
+		{"dead", readDead}, {"ending", readEnding}, {"closed", readClosed}} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, startReadTarget(t, library, exe)) })
 	}
 }
@@ -188,7 +189,8 @@ func (r *readTarget) readAll(t *testing.T, a Reader) {
 
 func (m *Memory) logCost(t *testing.T, what string) {
 	s := m.Stats
-	t.Logf("%d reads %s, %.1f us each, %.1f of them in the handler; %d signals", s.Reads, what, float64(s.Nanos)/float64(s.Reads)/1e3, float64(s.Copying)/float64(s.Reads)/1e3, s.Asked)
+	t.Logf("%d reads %s, %.1f us each, %.1f of them in the handler; %d signals", s.Reads, what,
+		float64(s.Nanos)/float64(s.Reads)/1e3, float64(s.Copying)/float64(s.Reads)/1e3, s.Asked)
 }
 
 // Small reads of neighboring bytes cost one signal. A repeated read of a byte returns its current value; so
@@ -250,7 +252,8 @@ func readLate(t *testing.T, r *readTarget) {
 	reads := m.Stats.Reads
 	r.do("u") // and it takes the pending signal
 	m.limit = readLimit
-	if n, says := m.Read(got, r.page); n != 8 || says != Whole || !bytes.Equal(got, pageOf()[:8]) || m.Stats.Reads != reads+1 {
+	if n, says := m.Read(got, r.page); n != 8 || says != Whole || !bytes.Equal(got, pageOf()[:8]) ||
+		m.Stats.Reads != reads+1 {
 		t.Errorf("afterwards: %d bytes %q, answer %d", n, got, says)
 	}
 	// A thread that blocks the signal is skipped.
@@ -284,7 +287,8 @@ func readDead(t *testing.T, r *readTarget) {
 	if n, says := r.memory().Read(got, r.page); n != 0 || says != Unanswered {
 		t.Errorf("no thread: %d bytes, answer %d", n, says)
 	}
-	if n, says := r.memory(Reader{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got, r.page); n != 0 || says != Unanswered {
+	if n, says := r.memory(Reader{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got,
+		r.page); n != 0 || says != Unanswered {
 		t.Errorf("no thread of its: %d bytes, answer %d", n, says)
 	}
 	m := r.memory(r.main())
@@ -337,13 +341,17 @@ func TestReadLayout(t *testing.T) {
 	if len(all) != typ.NumField() {
 		t.Errorf("%d fields are named in C, %d here", len(all), typ.NumField())
 	}
-	for name, want := range map[string]int{"READS": readRequests, "READ_AT": readAt, "READ_SIZE": readSize, "READ_FREE": readFree, "READ_ASKED": readAsked,
-		"READ_TAKEN": readTaken, "READ_DONE": readDone, "READ_STATES": readStates, "READ_MEMORY": readMemory, "READ_PIPED": readPiped, "READ_MAPPINGS": readMappings} {
-		if m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text)); m == nil || m[1] != strconv.Itoa(want) {
+	for name, want := range map[string]int{"READS": readRequests, "READ_AT": readAt, "READ_SIZE": readSize,
+		"READ_FREE": readFree, "READ_ASKED": readAsked,
+		"READ_TAKEN": readTaken, "READ_DONE": readDone, "READ_STATES": readStates, "READ_MEMORY": readMemory,
+		"READ_PIPED": readPiped, "READ_MAPPINGS": readMappings} {
+		if m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text)); m == nil ||
+			m[1] != strconv.Itoa(want) {
 			t.Errorf("%s is %v in C, %d here", name, m, want)
 		}
 	}
-	if !strings.Contains(string(text), "SW_READ_ROOM = 1 << 20") || readRoom != 1<<20 || !strings.Contains(string(text), fmt.Sprintf("SW_READ_COOKIE = %#x", readCookie)) {
+	if !strings.Contains(string(text), "SW_READ_ROOM = 1 << 20") || readRoom != 1<<20 ||
+		!strings.Contains(string(text), fmt.Sprintf("SW_READ_COOKIE = %#x", readCookie)) {
 		t.Error("the room or the cookie differ")
 	}
 }

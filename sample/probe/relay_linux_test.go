@@ -120,8 +120,10 @@ func TestRelayOfMasks(t *testing.T) {
 		blocked uint64
 		left    bool
 	}{
-		{"nothing", 0, false}, {"one of ours", bit(23), true}, {"the other", bit(64), true}, {"both", bit(23) | bit(64), true},
-		{"a fault is being handled", bit(23) | bit(64) | bit(34) | bit(11), false}, {"all", ^uint64(0), false}, {"another", bit(10), false},
+		{"nothing", 0, false}, {"one of ours", bit(23), true}, {"the other", bit(64), true},
+		{"both", bit(23) | bit(64), true},
+		{"a fault is being handled", bit(23) | bit(64) | bit(34) | bit(11), false},
+		{"all", ^uint64(0), false}, {"another", bit(10), false},
 	} {
 		f := &File{reader: reader{h: &h}}
 		if sig, left := f.Relay(c.blocked); left != c.left || sig != 34 {

@@ -112,9 +112,12 @@ func (r *reader) take(pos, size uint64, f func(*Record)) {
 		r.Bad++
 		return
 	}
-	rec := &Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time, Weight: raw.weight, Nanos: raw.nanos,
-		StackAddr: raw.stack, Regs: unsafe.Slice((*uint64)(unsafe.Pointer(&b[recordHead])), r.form.regs), Extra: body[:raw.extraSize], Event: raw.event, Since: raw.since, Payload: body[room : room+uint64(raw.payloadSize)],
-		Stack: body[at:end], BelowAddr: raw.below}
+	rec := &Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time,
+		Weight: raw.weight, Nanos: raw.nanos,
+		StackAddr: raw.stack, Regs: unsafe.Slice((*uint64)(unsafe.Pointer(&b[recordHead])), r.form.regs),
+		Extra: body[:raw.extraSize], Event: raw.event, Since: raw.since,
+		Payload: body[room : room+uint64(raw.payloadSize)],
+		Stack:   body[at:end], BelowAddr: raw.below}
 	if raw.belowSize > 0 {
 		rec.Below = body[below : below+raw.belowSize]
 	}

@@ -122,14 +122,17 @@ func TestRingStale(t *testing.T) {
 // The target may write any bytes.
 func TestRingHostile(t *testing.T) {
 	for name, harm := range map[string]func(*bed, *record){
-		"size 0":                func(_ *bed, r *record) { r.size = 0 },
-		"size too large":        func(_ *bed, r *record) { r.size = RingSize },
-		"size no multiple":      func(_ *bed, r *record) { r.size = some + 8 },
-		"stack beyond":          func(_ *bed, r *record) { r.stackSize = some },
-		"stack wraps":           func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
-		"payload beyond":        func(_ *bed, r *record) { r.payloadSize = MaxPayload + 1 },
-		"payload in the stack":  func(_ *bed, r *record) { r.payloadSize = some - 408 },
-		"extra beyond":          func(_ *bed, r *record) { r.extraSize = uint32(formats[context.ArchAMD64].extra) + 1 },
+		"size 0":               func(_ *bed, r *record) { r.size = 0 },
+		"size too large":       func(_ *bed, r *record) { r.size = RingSize },
+		"size no multiple":     func(_ *bed, r *record) { r.size = some + 8 },
+		"stack beyond":         func(_ *bed, r *record) { r.stackSize = some },
+		"stack wraps":          func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
+		"payload beyond":       func(_ *bed, r *record) { r.payloadSize = MaxPayload + 1 },
+		"payload in the stack": func(_ *bed, r *record) { r.payloadSize = some - 408 },
+		"extra beyond": func(_ *bed,
+			r *record) {
+			r.extraSize = uint32(formats[context.ArchAMD64].extra) + 1
+		},
 		"head far ahead":        func(b *bed, _ *record) { b.h.head = 1 << 60 },
 		"head before the tail":  func(b *bed, _ *record) { b.tail = some; b.h.head = 0 },
 		"commit of another lap": func(_ *bed, r *record) { r.commit += RingSize },

@@ -31,7 +31,8 @@ type target struct {
 func compiled(t *testing.T, name string) (exe string) {
 	t.Helper()
 	exe = filepath.Join(t.TempDir(), name)
-	c := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/"+name+".c", "-ldl", "-lpthread")
+	c := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe,
+		"testdata/"+name+".c", "-ldl", "-lpthread")
 	must.Run(t, c)
 	return exe
 }
@@ -103,7 +104,8 @@ func TestReach(t *testing.T) {
 	ask(OpArm)
 	_, _, base := r.f.Armed(slot)
 	early := ask(OpSample)
-	if end := early.StackAddr + uint64(len(early.Stack)); len(early.Stack) < 300<<10 || end != base&^7 || early.Flags&Foreign == 0 {
+	if end := early.StackAddr + uint64(len(early.Stack)); len(early.Stack) < 300<<10 || end != base&^7 ||
+		early.Flags&Foreign == 0 {
 		t.Errorf("%d bytes, up to %#x of %#x, flags %d", len(early.Stack), end, base, early.Flags)
 	}
 	const elsewhere = 1 << 20

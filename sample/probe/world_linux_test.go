@@ -139,7 +139,8 @@ func startRing(t *testing.T) *ring {
 		t.Fatal("the handler's loops are others than this test knows")
 	}
 	few := strings.Replace(handlerC, all, "i < 2", 1)
-	c := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": ringWorld}, 3, f)
+	c := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH,
+		"sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": ringWorld}, 3, f)
 	return &ring{file: file, c: c}
 }
 
@@ -186,7 +187,8 @@ func (r *ring) take(rec *Record) {
 
 // explore tries every order of the threads' atomics and the reader's steps.
 func (r *ring) explore(p plan, preemptions int) sched.Report {
-	return sched.Explore(sched.ExploreOptions{StopAtFirst: true, Options: sched.Options{Preemptions: preemptions, MaxSteps: 600}}, func(s *sched.World) {
+	return sched.Explore(sched.ExploreOptions{StopAtFirst: true,
+		Options: sched.Options{Preemptions: preemptions, MaxSteps: 600}}, func(s *sched.World) {
 		r.reset(p)
 		var threads []*sched.Actor
 		for i := range 2 {
@@ -238,7 +240,8 @@ func (r *ring) judge(a *sched.Actor, over bool) {
 		}
 	case r.dies > 0:
 		if r.got[1]+uint32(h.dropped) < r.samples {
-			a.Fault("thread 1 had %d samples of %d, %d dropped: it waited for one that is interrupted", r.got[1], r.samples, h.dropped)
+			a.Fault("thread 1 had %d samples of %d, %d dropped: it waited for one that is interrupted",
+				r.got[1], r.samples, h.dropped)
 		}
 	case r.count(h.dropped)+sum != want:
 		a.Fault("%d samples and %d dropped of %d", sum, h.dropped, want)
@@ -261,7 +264,8 @@ var ringPlans = []struct {
 	{"round the end", plan{at: 7*RingSize - 448, stack: 256, samples: 1, reads: 1}, false},
 	{"full", plan{at: 3 * RingSize, stack: 1<<20 - 256, samples: 2, reads: 1}, true},
 	{"interrupted for ever", plan{at: RingSize - 1024, stack: 256, samples: 1, reads: 1, dies: 4}, false},
-	{"interrupted before its claim is told", plan{at: RingSize, stack: 256, samples: 1, reads: 1, dies: 5}, false},
+	{"interrupted before its claim is told",
+		plan{at: RingSize, stack: 256, samples: 1, reads: 1, dies: 5}, false},
 	{"timers", plan{at: 0, stack: 256, samples: 1, timer: true, reads: 1}, false},
 	{"the tool is gone", plan{at: 0, stack: 256, samples: 1, timer: true, stale: true}, false},
 }

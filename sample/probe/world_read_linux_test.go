@@ -106,14 +106,19 @@ func TestReadWorld(t *testing.T) {
 	}
 	f := must.Get(Open(fd, os.Getpid()))(t)
 	defer f.Close()
-	c := cworld.Start(t, map[string]string{"read.c": readC, "read.h": readH, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": readWorld}, 3, file)
-	for _, p := range []readPlan{{"two threads", 0}, {"interrupted before it takes", 3}, {"interrupted as it has taken", 4}, {"interrupted before it copies", 5}, {"interrupted before it is done", 7}} {
+	c := cworld.Start(t, map[string]string{"read.c": readC, "read.h": readH, "local.h": localH,
+		"probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": readWorld}, 3, file)
+	for _, p := range []readPlan{{"two threads", 0}, {"interrupted before it takes", 3},
+		{"interrupted as it has taken", 4}, {"interrupted before it copies", 5},
+		{"interrupted before it is done", 7}} {
 		t.Run(p.name, func(t *testing.T) {
 			answers := map[Answer]int{}
-			rep := sched.Explore(sched.ExploreOptions{StopAtFirst: true, Options: sched.Options{Preemptions: *readPreemptions, MaxSteps: 400}}, func(s *sched.World) {
+			rep := sched.Explore(sched.ExploreOptions{StopAtFirst: true,
+				Options: sched.Options{Preemptions: *readPreemptions, MaxSteps: 400}}, func(s *sched.World) {
 				exploreReads(s, f, c, p, answers)
 			})
-			t.Logf("%d interleavings, at most %d steps; %d answered, %d given up", rep.Interleavings, rep.MaxDepth, answers[Whole], answers[Unanswered])
+			t.Logf("%d interleavings, at most %d steps; %d answered, %d given up", rep.Interleavings,
+				rep.MaxDepth, answers[Whole], answers[Unanswered])
 			if rep.First != nil {
 				t.Fatalf("%s\n%s", rep.First.Fault, rep.First.Timeline())
 			}

@@ -71,7 +71,8 @@ const (
 )
 
 // AsyncReasons are the names of the reasons in totals.
-var AsyncReasons = [asyncReasons]string{"async_joined", "async_moved", "async_new", "async_late", "async_cut", "async_lost"}
+var AsyncReasons = [asyncReasons]string{"async_joined", "async_moved", "async_new",
+	"async_late", "async_cut", "async_lost"}
 
 // resumes is a method's role in chains.
 type resumes struct {
@@ -101,7 +102,8 @@ func (e *Base) FollowAsync(rule func(table, rule uint64) bool) error {
 	if err != nil {
 		return err
 	}
-	e.Async = &async{Callers: c, list: heap, rule: rule, frames: map[uint64]tasks.Rule{}, methods: map[clr.FunctionID]resumes{}, ids: map[uint64]uint32{}}
+	e.Async = &async{Callers: c, list: heap, rule: rule, frames: map[uint64]tasks.Rule{},
+		methods: map[clr.FunctionID]resumes{}, ids: map[uint64]uint32{}}
 	e.Walker.Visit = e.visitAsync
 	return nil
 }
@@ -117,12 +119,14 @@ func (a *async) ReadHeap() (heap memory.Range, changes uint64, ok bool) {
 		return heap, 0, false
 	}
 	all := a.list.Regions
-	a.heap = memory.Range{Start: all[0].Start &^ (round - 1), End: (all[len(all)-1].End + heapSlack) &^ (round - 1)}
+	a.heap = memory.Range{Start: all[0].Start &^ (round - 1),
+		End: (all[len(all)-1].End + heapSlack) &^ (round - 1)}
 	return a.heap, a.list.Changes(), true
 }
 
 func (a *async) reset() {
-	a.shells, a.words, a.body, a.end, a.task, a.closed, a.met = a.shells[:0], a.words[:0], "", 0, false, false, false
+	a.shells, a.words, a.body, a.end, a.task, a.closed, a.met = a.shells[:0],
+		a.words[:0], "", 0, false, false, false
 }
 
 // resumes returns the role of a frame's method.
@@ -247,7 +251,8 @@ func (s *shell) returns(stack *memory.Window) (at uint64, ok bool) {
 // learnFrame gives the probe the rule of a return address, if it is wider than the one before.
 func (a *async) learnFrame(ip uint64, r tasks.Rule) {
 	old, known := a.frames[ip]
-	if r = max(r&0xffff, old&0xffff) | max(r&0xffff0000, old&0xffff0000) | tasks.RuleFrame; known && r == old {
+	if r = max(r&0xffff, old&0xffff) | max(r&0xffff0000, old&0xffff0000) |
+		tasks.RuleFrame; known && r == old {
 		return
 	}
 	if len(a.frames) >= maxMethods {
@@ -280,7 +285,8 @@ func (e *Base) addCallers(c *walk.Capture) {
 		e.Stream.Frames[i].Flags |= wire.FrameResumer
 	}
 	add := func(id uint32) {
-		e.Stream.Frames = append(e.Stream.Frames, wire.Frame{Kind: unwind.KindAsync, Trust: unwind.TrustCLR, Method: id})
+		e.Stream.Frames = append(e.Stream.Frames,
+			wire.Frame{Kind: unwind.KindAsync, Trust: unwind.TrustCLR, Method: id})
 	}
 	add(a.marker)
 	for i := range a.chain {
@@ -332,7 +338,8 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 	}
 	for _, w := range a.words {
 		a.Follow(w, !c.Partial || len(c.Objects) > 0)
-		if chain, cut, ok := a.chainOf(w); ok && !cut && !a.waits(w) && !a.list.Changing() && e.refersStill(c, w) {
+		if chain, cut, ok := a.chainOf(w); ok && !cut && !a.waits(w) && !a.list.Changing() &&
+			e.refersStill(c, w) {
 			return chain, asyncJoined
 		}
 	}
@@ -355,7 +362,8 @@ func (a *async) waits(object uint64) bool {
 // one that the walk found. cut means that the chain may be longer.
 func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 	runs, chain, cut, ok := a.Chain(object, a.chain[:0])
-	return chain, cut, ok && runs.Box != a.task && (a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body))
+	return chain, cut, ok && runs.Box != a.task &&
+		(a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body))
 }
 
 // ActivityOf reads the current Activity of a blocked thread. handle is the address of the handle of its
@@ -388,7 +396,8 @@ func (e *Base) refersStill(c *walk.Capture, object uint64) bool {
 		if binary.LittleEndian.Uint64(c.Stack.Data[i:]) != object {
 			continue
 		}
-		if n++; !e.Target.Mem.ReadAt(b[:], c.Stack.Addr+uint64(i)) || binary.LittleEndian.Uint64(b[:]) != object {
+		if n++; !e.Target.Mem.ReadAt(b[:], c.Stack.Addr+uint64(i)) ||
+			binary.LittleEndian.Uint64(b[:]) != object {
 			return false
 		}
 	}

@@ -63,7 +63,8 @@ func TestBesideGo(t *testing.T) {
 		tables *contract.Tables
 		want   int
 	}{{"native", nil, 0}, {".NET", &contract.Tables{}, 1}} {
-		e := &Base{PID: pid, Target: &target.Process{Table: table, Tables: c.tables}, Stream: NewOutput(nil, io.Discard)}
+		e := &Base{PID: pid, Target: &target.Process{Table: table, Tables: c.tables},
+			Stream: NewOutput(nil, io.Discard)}
 		for range 3 {
 			e.besideGo()
 		}
@@ -73,7 +74,8 @@ func TestBesideGo(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if s, ok := m.(*wire.Note); ok && strings.HasPrefix(s.Text, filepath.Base(own.Path)+" is a library of Go") {
+			if s, ok := m.(*wire.Note); ok &&
+				strings.HasPrefix(s.Text, filepath.Base(own.Path)+" is a library of Go") {
 				n++
 			}
 		}

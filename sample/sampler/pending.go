@@ -56,7 +56,8 @@ func (p *pending) Take() []Sample {
 // clone copies everything that the sample's source will overwrite.
 func (s *Sample) clone() Sample {
 	out := *s
-	out.Stack.Data, out.Extra, out.Objects, out.More = bytes.Clone(s.Stack.Data), bytes.Clone(s.Extra), bytes.Clone(s.Objects), nil
+	out.Stack.Data, out.Extra, out.Objects, out.More = bytes.Clone(s.Stack.Data),
+		bytes.Clone(s.Extra), bytes.Clone(s.Objects), nil
 	for _, r := range s.More {
 		out.More = append(out.More, memory.Run{Addr: r.Addr, Data: bytes.Clone(r.Data)})
 	}

@@ -25,7 +25,8 @@ import (
 func TestPendingCopies(t *testing.T) {
 	full := func(b byte) *Sample {
 		some := func() []byte { return bytes.Repeat([]byte{b}, 8) }
-		return &Sample{Capture: walk.Capture{Stack: memory.Run{Addr: 1, Data: some()}, Extra: some(), More: []memory.Run{{Addr: 2, Data: some()}}},
+		return &Sample{Capture: walk.Capture{Stack: memory.Run{Addr: 1, Data: some()}, Extra: some(),
+			More: []memory.Run{{Addr: 2, Data: some()}}},
 			Event: &probe.Record{TID: uint32(b), Payload: some()}, Time: int64(b), Cpu: 3, Wall: 4}
 	}
 	var p pending
@@ -43,12 +44,14 @@ func TestPendingCopies(t *testing.T) {
 		t.Fatalf("%d samples held", len(held))
 	}
 	got, want := held[0], full(7)
-	for i, pair := range [][2][]byte{{got.Stack.Data, want.Stack.Data}, {got.Extra, want.Extra}, {got.More[0].Data, want.More[0].Data}, {got.Event.Payload, want.Event.Payload}} {
+	for i, pair := range [][2][]byte{{got.Stack.Data, want.Stack.Data}, {got.Extra, want.Extra},
+		{got.More[0].Data, want.More[0].Data}, {got.Event.Payload, want.Event.Payload}} {
 		if !bytes.Equal(pair[0], pair[1]) {
 			t.Errorf("part %d is %v", i, pair[0])
 		}
 	}
-	if got.Event.TID != 7 || got.Time != 7 || got.Cpu != 3 || got.Wall != 4 || got.Stack.Addr != 1 || got.More[0].Addr != 2 {
+	if got.Event.TID != 7 || got.Time != 7 || got.Cpu != 3 || got.Wall != 4 || got.Stack.Addr != 1 ||
+		got.More[0].Addr != 2 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -85,8 +88,13 @@ func TestHold(t *testing.T) {
 		{"no runtime yet", func(*Base) {}, true},
 		{"a native program", func(e *Base) { e.Plain = true }, false},
 		{"the recording ends", func(e *Base) { e.Ending = true }, false},
-		{"the tables are not proven", func(e *Base) { e.Target.Tables = new(contract.Tables); e.Target.VerifyAgain = never }, true},
-		{"and the process is not a native one", func(e *Base) { e.Plain, e.Target.Tables, e.Target.VerifyAgain = true, new(contract.Tables), never }, true},
+		{"the tables are not proven",
+			func(e *Base) { e.Target.Tables = new(contract.Tables); e.Target.VerifyAgain = never }, true},
+		{"and the process is not a native one",
+			func(e *Base) {
+				e.Plain, e.Target.Tables, e.Target.VerifyAgain = true,
+					new(contract.Tables), never
+			}, true},
 	} {
 		e := New(0, Config{RateHz: 99}, target.New(0, context.ArchAMD64, nil, nil), io.Discard)
 		c.change(&e)
@@ -104,8 +112,11 @@ func TestUnprovenCode(t *testing.T) {
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, 0x100, 0x40)
-	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
-	modules := module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}}, []memory.Range{{Start: jit, End: jit + 0x1000}})
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	modules := module.NewTable(1,
+		[]module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}},
+		[]memory.Range{{Start: jit, End: jit + 0x1000}})
 	for _, c := range []struct {
 		name string
 		t    target.Process
@@ -113,9 +124,12 @@ func TestUnprovenCode(t *testing.T) {
 		want merge.Gap
 	}{
 		{"no runtime", target.Process{Table: modules}, jit + 0x10, merge.GapNoInfo},
-		{"a runtime of an unknown layout", target.Process{Table: modules, Why: "unknown"}, jit + 0x10, merge.GapUnproven},
-		{"not proven yet", target.Process{Table: modules, Tables: new(contract.Tables)}, jit + 0x10, merge.GapUnproven},
-		{"no code of a runtime", target.Process{Table: modules, Tables: new(contract.Tables)}, 0x5555, merge.GapNoInfo},
+		{"a runtime of an unknown layout", target.Process{Table: modules, Why: "unknown"},
+			jit + 0x10, merge.GapUnproven},
+		{"not proven yet", target.Process{Table: modules, Tables: new(contract.Tables)},
+			jit + 0x10, merge.GapUnproven},
+		{"no code of a runtime",
+			target.Process{Table: modules, Tables: new(contract.Tables)}, 0x5555, merge.GapNoInfo},
 	} {
 		w := walk.New(context.ArchAMD64)
 		w.Unmanaged.SetTable(modules)
@@ -127,7 +141,8 @@ func TestUnprovenCode(t *testing.T) {
 		regs := context.FromAMD64(context.AMD64{RIP: image + 0x110, Known: context.AMD64All})
 		regs.AMD64.GPR[context.RSP] = stack
 		frames, gap, _ := w.Walk(&walk.Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
-		if gap != c.want || len(frames) == 0 || frames[0].IP != image+0x110 || frames[len(frames)-1].Gap != c.want {
+		if gap != c.want || len(frames) == 0 || frames[0].IP != image+0x110 ||
+			frames[len(frames)-1].Gap != c.want {
 			t.Errorf("%s: %v, %+v", c.name, gap, frames)
 		}
 	}

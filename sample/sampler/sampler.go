@@ -50,7 +50,8 @@ const extraRoom = 1024
 func New(pid int, cfg Config, t *target.Process, to io.Writer) Base {
 	w := walk.New(t.Arch)
 	w.Unproven = t.Unproven
-	return Base{Config: cfg, PID: pid, Target: t, Walker: w, Stream: NewOutput(t, to), Alarm: alarm.New(), Period: int64(1e9 / cfg.RateHz), began: time.Now(),
+	return Base{Config: cfg, PID: pid, Target: t, Walker: w, Stream: NewOutput(t, to), Alarm: alarm.New(),
+		Period: int64(1e9 / cfg.RateHz), began: time.Now(),
 		Syscalls: NewSyscalls(t.Arch, t.Mem)}
 }
 
@@ -82,8 +83,9 @@ func (e *Base) hello() *wire.Hello {
 	if e.Config.Version != nil && e.Target.Path != "" {
 		version = e.Config.Version(e.Target.Path)
 	}
-	return &wire.Hello{PID: uint64(e.PID), Arch: e.Target.Arch.GOARCH(), Runtime: version, StartUnixNano: e.began.UnixNano(),
-		RateMilliHz: uint64(e.Config.RateHz * 1000)}
+	return &wire.Hello{PID: uint64(e.PID), Arch: e.Target.Arch.GOARCH(), Runtime: version,
+		StartUnixNano: e.began.UnixNano(),
+		RateMilliHz:   uint64(e.Config.RateHz * 1000)}
 }
 
 // Walk walks a capture and leaves its frames in e.Stream.Frames, with the async callers if they are read. gap
@@ -156,11 +158,13 @@ func (e *Base) Hold(s *Sample) bool { return !e.Ready() && e.Pending.Add(s) }
 // HoldWalked is Hold for a sample whose walk has just ended with this gap, in code that may become readable
 // after verification.
 func (e *Base) HoldWalked(s *Sample, gap merge.Gap) bool {
-	return gap == merge.GapUnproven && !e.Ending && e.Target.Tables != nil && e.Target.Tables.Undecided() && e.Pending.Add(s)
+	return gap == merge.GapUnproven && !e.Ending && e.Target.Tables != nil && e.Target.Tables.Undecided() &&
+		e.Pending.Add(s)
 }
 
 func (e *Base) raw(c *walk.Capture, frames []merge.Frame, gap merge.Gap) {
-	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.TID), StackLow: c.Low, StackHigh: c.High}, Status: clr.Captured, Regs: c.Regs,
+	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.TID), StackLow: c.Low, StackHigh: c.High},
+		Status: clr.Captured, Regs: c.Regs,
 		Stack: c.Stack, Truncated: c.Cut, Result: clr.E_FAIL}
 	if len(c.More) > 0 {
 		k.Below = c.More[0]
@@ -171,7 +175,8 @@ func (e *Base) raw(c *walk.Capture, frames []merge.Frame, gap merge.Gap) {
 // NoteUnproven notes why samples end at managed code, if any do.
 func (e *Base) NoteUnproven() {
 	if e.Stats.Unproven > 0 {
-		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " + e.Target.UnprovenWhy())
+		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " +
+			e.Target.UnprovenWhy())
 	}
 }
 
@@ -185,7 +190,8 @@ func (e *Base) SendAt(at int64, tid uint32, gap merge.Gap, frames []wire.Frame, 
 	if gap == merge.GapUnproven {
 		e.Stats.Unproven++
 	}
-	e.Stream.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: at, WallNanos: uint64(wall), CPUNanos: cpu,
+	e.Stream.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: at,
+		WallNanos: uint64(wall), CPUNanos: cpu,
 		Gap: uint8(gap), Frames: frames, Activity: e.Stream.Activity})
 	if e.Stream.Out.Len() > 1<<17 {
 		e.Stream.Push()

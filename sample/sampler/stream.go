@@ -35,7 +35,8 @@ type method struct {
 const maxMethods = 1 << 20
 
 func NewOutput(t *target.Process, to io.Writer) *output {
-	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, byName: map[string]method{}, lines: map[uint64][]stream.Inlined{}}
+	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, byName: map[string]method{},
+		lines: map[uint64][]stream.Inlined{}}
 	o.Stream = stream.New(1<<18, o)
 	return o
 }
@@ -75,7 +76,8 @@ func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
 	for _, in := range o.t.InlinedAt(addr) {
 		m, ok := o.methods[clr.FunctionID(in.Desc|inlinedMethod)]
 		if !ok {
-			m = o.define(clr.FunctionID(in.Desc|inlinedMethod), target.Method{Name: in.Name, Module: in.Module})
+			m = o.define(clr.FunctionID(in.Desc|inlinedMethod),
+				target.Method{Name: in.Name, Module: in.Module})
 		}
 		all = append(all, stream.Inlined{Method: m.id, Addr: stream.InlinedAddr(addr, len(all)+1)})
 		o.Out.Line(&wire.Line{Addr: all[len(all)-1].Addr, File: in.File, Line: uint32(in.Line)})

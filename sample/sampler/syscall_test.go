@@ -60,7 +60,8 @@ func TestSyscalls(t *testing.T) {
 
 // Only the leaf of an interrupted thread is marked, and only if the clock can hit the kernel.
 func TestMarkKernel(t *testing.T) {
-	e := Base{Syscalls: NewSyscalls(context.ArchAMD64, &codeAt{addr: 0x1000, code: []byte{0x0f, 0x05, 0x90, 0x90, 0x90, 0x90}})}
+	e := Base{Syscalls: NewSyscalls(context.ArchAMD64,
+		&codeAt{addr: 0x1000, code: []byte{0x0f, 0x05, 0x90, 0x90, 0x90, 0x90}})}
 	for _, c := range []struct {
 		name string
 		in   walk.KernelState
@@ -72,12 +73,14 @@ func TestMarkKernel(t *testing.T) {
 		{"elsewhere", walk.MaybeInKernel, wire.Frame{IP: 0x1004, Flags: wire.FrameExact}, false},
 		{"a clock of user code", walk.UserOnly, wire.Frame{IP: 0x1002, Flags: wire.FrameExact}, false},
 		{"a return address", walk.InKernel, wire.Frame{IP: 0x1002}, false},
-		{"managed code", walk.InKernel, wire.Frame{IP: 0x1002, Flags: wire.FrameExact, Kind: unwind.KindManaged}, false},
+		{"managed code", walk.InKernel,
+			wire.Frame{IP: 0x1002, Flags: wire.FrameExact, Kind: unwind.KindManaged}, false},
 		{"a gap", walk.InKernel, wire.Frame{Kind: unwind.KindGap}, false},
 	} {
 		frames := []wire.Frame{c.leaf, {IP: 0x1002, Flags: wire.FrameExact}}
 		e.markKernel(c.in, frames)
-		if got := frames[0].Flags&wire.FrameKernel != 0; got != c.want || frames[1].Flags&wire.FrameKernel != 0 {
+		if got := frames[0].Flags&wire.FrameKernel != 0; got != c.want ||
+			frames[1].Flags&wire.FrameKernel != 0 {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

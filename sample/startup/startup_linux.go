@@ -99,7 +99,8 @@ func newStartup(pid int) *Sampler {
 	if err != nil {
 		return nil
 	}
-	s := &Sampler{pid: pid, Rings: rings, SinceBoot: time.Now().UnixNano() - int64(perfevent.Now()), stop: make(chan struct{}), stopped: make(chan struct{})}
+	s := &Sampler{pid: pid, Rings: rings, SinceBoot: time.Now().UnixNano() - int64(perfevent.Now()),
+		stop: make(chan struct{}), stopped: make(chan struct{})}
 	go s.collect()
 	return s
 }

@@ -89,7 +89,8 @@ func TestStartStopped(t *testing.T) {
 // A program whose rights tracing would take away is not traced.
 func TestTraceable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "program")
-	for mode, want := range map[os.FileMode]bool{0o755: true, 0o755 | os.ModeSetuid: false, 0o755 | os.ModeSetgid: false} {
+	for mode, want := range map[os.FileMode]bool{0o755: true, 0o755 | os.ModeSetuid: false,
+		0o755 | os.ModeSetgid: false} {
 		must.Do(t, errors.Join(os.WriteFile(file, nil, 0o755), os.Chmod(file, mode)))
 		if got := traceable(file); got != want {
 			t.Errorf("%v: %v", mode, got)

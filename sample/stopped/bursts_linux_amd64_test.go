@@ -108,7 +108,8 @@ func readRecording(t *testing.T, b []byte) (out recording) {
 // equal those of an exact clock in the program.
 func TestOutsideBursts(t *testing.T) {
 	b := startBursts(t)
-	if s, err := cpuring.New(cpuring.Config{PID: b.cmd.Process.Pid, Period: 1e6, Stack: 1 << 12}); errors.Is(err, perfevent.ErrRefused) {
+	if s, err := cpuring.New(cpuring.Config{PID: b.cmd.Process.Pid, Period: 1e6,
+		Stack: 1 << 12}); errors.Is(err, perfevent.ErrRefused) {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so their samples were not compared with an exact clock")
 	} else if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,8 @@ func TestManyMappings(t *testing.T) {
 	n := <-counted
 	view := e.Target.View.(*live.View)
 	code := uint64(len(e.Target.Maps))
-	t.Logf("%d whole samples of %d; %d executable mappings, %d queries, %d texts read", n[1], n[0], code, view.Queries, view.Texts)
+	t.Logf("%d whole samples of %d; %d executable mappings, %d queries, %d texts read", n[1], n[0],
+		code, view.Queries, view.Texts)
 	if n[1] < samples {
 		t.Errorf("%d samples, %d of them whole", n[0], n[1])
 	}
@@ -141,16 +142,19 @@ func TestLearn(t *testing.T) {
 		tg.Learnt = time.Time{}
 		return tg.Learn(addr)
 	}
-	v.maps = []live.Mapping{code(0x1000, 0x2000), code(0x2800, 0x3000), {Start: 0x3000, End: 0x3800}, code(0x5000, 0x7000), code(0x8000, 0x9000)}
+	v.maps = []live.Mapping{code(0x1000, 0x2000), code(0x2800, 0x3000), {Start: 0x3000, End: 0x3800},
+		code(0x5000, 0x7000), code(0x8000, 0x9000)}
 	for _, c := range []struct {
 		addr uint64
 		want bool
-	}{{0x1800, false}, {0x2800, true}, {0x2fff, false}, {0x3000, false}, {0x3800, false}, {0x4000, false}, {0x6fff, true}, {0x5000, false}, {0x8fff, false}, {0x9000, false}} {
+	}{{0x1800, false}, {0x2800, true}, {0x2fff, false}, {0x3000, false}, {0x3800, false}, {0x4000, false},
+		{0x6fff, true}, {0x5000, false}, {0x8fff, false}, {0x9000, false}} {
 		if got := learn(c.addr); got != c.want {
 			t.Errorf("%#x: %v", c.addr, got)
 		}
 	}
-	want := []live.Mapping{code(0x1000, 0x2000), code(0x2800, 0x3000), code(0x5000, 0x7000), code(0x8000, 0x9000)}
+	want := []live.Mapping{code(0x1000, 0x2000), code(0x2800, 0x3000),
+		code(0x5000, 0x7000), code(0x8000, 0x9000)}
 	if !slices.Equal(tg.Maps, want) || v.lists != 1 {
 		t.Errorf("%+v after %d lists", tg.Maps, v.lists)
 	}

@@ -29,7 +29,8 @@ func (e *Stopper) openRings() {
 		if !errors.Is(err, perfevent.ErrRefused) {
 			why = err.Error()
 		}
-		e.Stream.Out.Note("biased: " + why + ", so processor time is charged to the stack that a thread has when it is stopped, after it has run")
+		e.Stream.Out.Note("biased: " + why +
+			", so processor time is charged to the stack that a thread has when it is stopped, after it has run")
 		return
 	}
 	e.ReadsRest = e.readRest
@@ -77,7 +78,8 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	}
 	c := walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Cut: r.Cut}
 	e.readThread(&c)
-	s := sampler.Sample{Capture: c, Time: int64(r.Time) + e.sinceBoot, Cpu: uint64(e.Period), Wall: t.Worked(e.Period)}
+	s := sampler.Sample{Capture: c, Time: int64(r.Time) + e.sinceBoot,
+		Cpu: uint64(e.Period), Wall: t.Worked(e.Period)}
 	if e.Config.NoWall {
 		s.Wall = e.Period
 	}
@@ -95,7 +97,8 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	}
 	t.Samples++
 	e.SendAt(s.Time, s.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
-	e.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && (gap == merge.GapTruncated || len(s.Stack.Data) > len(r.Stack)))
+	e.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut &&
+		(gap == merge.GapTruncated || len(s.Stack.Data) > len(r.Stack)))
 }
 
 // Number of bytes that addRest reads.
@@ -154,7 +157,8 @@ func (e *Stopper) account(tid uint32) {
 		e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: noRoom, Cause: wire.CauseNoRoom})
 		n.Counted, missing = n.Counted-noRoom, missing-noRoom
 	}
-	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, missing)})
+	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted,
+		KernelNanos: min(n.InKernel, missing)})
 }
 
 // endRings handles the last samples, and accounts for all processor time since sampling began.

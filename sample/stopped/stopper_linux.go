@@ -51,7 +51,8 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Stopper, error) {
 	if err != nil {
 		return nil, paused.Denied(pid)
 	}
-	e := &Stopper{mem: mem, kernel: threads.OpenFiles(pid), tasks: map[uint32]*threads.Task{}, now: map[uint32]paused.Thread{}}
+	e := &Stopper{mem: mem, kernel: threads.OpenFiles(pid), tasks: map[uint32]*threads.Task{},
+		now: map[uint32]paused.Thread{}}
 	e.Base = sampler.New(pid, cfg, t, to)
 	e.Base.Plain = true
 	e.Base.Living = func() bool { return unix.Kill(pid, 0) == nil }
@@ -230,7 +231,8 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	}
 	e.stops++
 	e.Stats.Handler.Add(uint64(s.Held.Nanoseconds()))
-	c := walk.Capture{TID: tid, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut, Extra: th.Extra, Kernel: walk.MaybeInKernel}
+	c := walk.Capture{TID: tid, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut,
+		Extra: th.Extra, Kernel: walk.MaybeInKernel}
 	cpu, wall := e.timesOf(t)
 	if e.Hold(&sampler.Sample{Capture: c, Time: time.Now().UnixNano(), Cpu: cpu, Wall: wall}) {
 		return
@@ -285,8 +287,10 @@ func (e *Stopper) write() {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits}, {"probe_rests", s.Rests}, {"probe_unproven", s.Unproven},
-		{"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unnamed", e.Stream.Unnamed}, {"probe_suspended", e.stops}, {"probe_hidden", e.denied}, {"probe_timed", s.Timed},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits}, {"probe_rests", s.Rests},
+		{"probe_unproven", s.Unproven},
+		{"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unnamed", e.Stream.Unnamed},
+		{"probe_suspended", e.stops}, {"probe_hidden", e.denied}, {"probe_timed", s.Timed},
 	} {
 		w.Stats(c.key, c.value)
 	}

@@ -88,7 +88,8 @@ func (s *Stream) Modules(t *module.Table) {
 			continue
 		}
 		s.defined[m.ID] = true
-		s.Out.Module(&wire.Module{ID: m.ID, Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path, BuildID: m.BuildID})
+		s.Out.Module(&wire.Module{ID: m.ID, Start: m.Start, End: m.End, Bias: m.Bias,
+			Path: m.Path, BuildID: m.BuildID})
 	}
 	s.Raw.Table(t)
 }
@@ -117,7 +118,9 @@ func (s *Stream) Encode(frames []merge.Frame, probe int) []wire.Frame {
 		if f.Function != 0 {
 			w.Method, w.Kind = s.methods.Method(f)
 			for _, in := range s.methods.Inlined(f) {
-				s.Frames = append(s.Frames, wire.Frame{Kind: w.Kind, Trust: w.Trust, Flags: w.Flags | wire.FrameExact, IP: in.Addr, Method: in.Method})
+				s.Frames = append(s.Frames,
+					wire.Frame{Kind: w.Kind, Trust: w.Trust, Flags: w.Flags | wire.FrameExact,
+						IP: in.Addr, Method: in.Method})
 			}
 		}
 		s.Frames = append(s.Frames, w)

@@ -52,7 +52,8 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("process %d cannot be opened: %w", pid, err)
 	}
-	e := &Engine{mem: mem, images: mem.Images(), threads: map[uint32]*thread{}, context: newContext(), bytes: make([]byte, firstCopy), rate: tickRate()}
+	e := &Engine{mem: mem, images: mem.Images(), threads: map[uint32]*thread{}, context: newContext(),
+		bytes: make([]byte, firstCopy), rate: tickRate()}
 	e.Base = sampler.New(pid, cfg, newWindowsTarget(pid, mem, e.images), to)
 	e.Config.Events = 0 // until the process has opened the file
 	e.events = events.New(&e.Base, e, nil)
@@ -264,7 +265,8 @@ func threadsOf(pid uint32) (map[uint32]bool, bool) {
 	defer windows.CloseHandle(h)
 	out := map[uint32]bool{}
 	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
-	for err = windows.Thread32First(h, &entry); err == nil && len(out) < target.MaxThreads; err = windows.Thread32Next(h, &entry) {
+	for err = windows.Thread32First(h, &entry); err == nil &&
+		len(out) < target.MaxThreads; err = windows.Thread32Next(h, &entry) {
 		if entry.OwnerProcessID == pid {
 			out[entry.ThreadID] = true
 		}
@@ -279,9 +281,12 @@ func (e *Engine) write() {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits}, {"probe_rests", s.Rests}, {"probe_changed", s.Changed},
-		{"probe_unproven", s.Unproven}, {"probe_late", s.Late}, {"probe_unreadable", s.Unreadable}, {"probe_foreign", s.Foreign},
-		{"probe_cut", s.Cut}, {"probe_unnamed", e.Stream.Unnamed}, {"probe_suspended", e.seen.suspended}, {"probe_held", e.seen.held},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits},
+		{"probe_rests", s.Rests}, {"probe_changed", s.Changed},
+		{"probe_unproven", s.Unproven}, {"probe_late", s.Late},
+		{"probe_unreadable", s.Unreadable}, {"probe_foreign", s.Foreign},
+		{"probe_cut", s.Cut}, {"probe_unnamed", e.Stream.Unnamed},
+		{"probe_suspended", e.seen.suspended}, {"probe_held", e.seen.held},
 		{"probe_hidden", e.seen.denied}, {"probe_stubs", e.seen.stubs}, {"probe_returns", e.Walker.Returns},
 	} {
 		w.Stats(c.key, c.value)

@@ -48,7 +48,8 @@ var (
 
 const highest = 2 // THREAD_PRIORITY_HIGHEST
 
-const threadRights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT | windows.THREAD_QUERY_INFORMATION
+const threadRights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT |
+	windows.THREAD_QUERY_INFORMATION
 
 // basicInformation is THREAD_BASIC_INFORMATION of winternl.h.
 type basicInformation struct {
@@ -67,7 +68,8 @@ func openThread(tid uint32, now int64) (*thread, bool) {
 	}
 	t := &thread{tid: tid, handle: h, visited: now, born: now}
 	var b basicInformation
-	if status, _, _ := queryThread.Call(uintptr(h), 0, uintptr(unsafe.Pointer(&b)), unsafe.Sizeof(b), 0); status == 0 {
+	if status, _, _ := queryThread.Call(uintptr(h), 0, uintptr(unsafe.Pointer(&b)),
+		unsafe.Sizeof(b), 0); status == 0 {
 		t.teb = b.teb
 	}
 	return t, true
@@ -82,7 +84,8 @@ const (
 // bounds reads the bounds of the thread's stack: that of the fiber it runs.
 func (e *Engine) bounds(t *thread) bool {
 	var high, low [8]byte
-	if t.teb == 0 || !e.mem.ReadAt(high[:], t.teb+tebStackBase) || !e.mem.ReadAt(low[:], t.teb+tebDeallocation) {
+	if t.teb == 0 || !e.mem.ReadAt(high[:], t.teb+tebStackBase) ||
+		!e.mem.ReadAt(low[:], t.teb+tebDeallocation) {
 		return false
 	}
 	t.low, t.high = binary.LittleEndian.Uint64(low[:]), binary.LittleEndian.Uint64(high[:])
@@ -101,7 +104,8 @@ func (t *thread) description() string {
 	if getThreadDescription.Find() != nil {
 		return "" // before Windows 10 1607
 	}
-	if hr, _, _ := getThreadDescription.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&text))); int32(hr) < 0 || text == nil {
+	if hr, _, _ := getThreadDescription.Call(uintptr(t.handle),
+		uintptr(unsafe.Pointer(&text))); int32(hr) < 0 || text == nil {
 		return ""
 	}
 	defer windows.LocalFree(windows.Handle(unsafe.Pointer(text)))
@@ -120,7 +124,8 @@ func (t *thread) rename(now int64) bool {
 // used returns the thread's processor time, nanoseconds.
 func (t *thread) used() (uint64, bool) {
 	var made, ended, kernel, user windows.Filetime
-	ok, _, _ := getThreadTimes.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&made)), uintptr(unsafe.Pointer(&ended)),
+	ok, _, _ := getThreadTimes.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&made)),
+		uintptr(unsafe.Pointer(&ended)),
 		uintptr(unsafe.Pointer(&kernel)), uintptr(unsafe.Pointer(&user)))
 	hundreds := func(f windows.Filetime) uint64 { return uint64(f.HighDateTime)<<32 | uint64(f.LowDateTime) }
 	return 100 * (hundreds(kernel) + hundreds(user)), ok != 0

@@ -11,8 +11,10 @@ import (
 func TestJobTime(t *testing.T) {
 	var estimate target.JobTime
 	for i, c := range []struct{ took, want time.Duration }{
-		{time.Microsecond, time.Microsecond}, {time.Second, 2 * time.Millisecond}, {time.Microsecond, time.Microsecond},
-		{time.Second, 2 * time.Millisecond}, {time.Second, 4 * time.Millisecond}, {5 * time.Millisecond, 5 * time.Millisecond},
+		{time.Microsecond, time.Microsecond}, {time.Second, 2 * time.Millisecond},
+		{time.Microsecond, time.Microsecond},
+		{time.Second, 2 * time.Millisecond}, {time.Second, 4 * time.Millisecond},
+		{5 * time.Millisecond, 5 * time.Millisecond},
 	} {
 		if got := estimate.Add(c.took); got != c.want {
 			t.Errorf("%d: %v, want %v", i, got, c.want)

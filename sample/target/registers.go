@@ -9,7 +9,8 @@ import (
 // Registers of a record, in the probe's order.
 
 // recorded are the numbers in context.AMD64 of the first sixteen; the last is rip.
-var recorded = [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
+var recorded = [...]int{context.R8, context.R9, context.R10, context.R11, context.R12,
+	context.R13, context.R14, context.R15,
 	context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP}
 
 // Registers returns a record's registers of an interrupted thread.
@@ -37,7 +38,8 @@ func registersARM64(r []uint64) (g context.ARM64) {
 // The registers that a call preserves, as bits of Known: by the System V ABI, the x64 calling convention of
 // Windows, and AAPCS64. Walks need no vector registers of x86-64.
 const (
-	keptSystemV = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
+	keptSystemV = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP | 1<<context.R12 | 1<<context.R13 |
+		1<<context.R14 | 1<<context.R15
 	keptWindows = keptSystemV | 1<<context.RSI | 1<<context.RDI
 	keptARM64   = 0xff<<32 | 0x7ff<<19
 )

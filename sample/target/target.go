@@ -264,7 +264,8 @@ const verifyFor = 200 * time.Millisecond
 // starting process has not compiled a method yet, and one that compiles may be inconsistent for a moment.
 func (t *Process) VerifySoon() {
 	t.Verify()
-	for end := time.Now().Add(verifyFor); t.Tables != nil && !t.Tables.MapProven() && !t.Tables.Refuted() && time.Now().Before(end); t.Verify() {
+	for end := time.Now().Add(verifyFor); t.Tables != nil && !t.Tables.MapProven() && !t.Tables.Refuted() &&
+		time.Now().Before(end); t.Verify() {
 		time.Sleep(time.Until(t.VerifyAgain))
 	}
 }

@@ -19,14 +19,17 @@ func TestClock(t *testing.T) {
 		still   bool
 		till    int64
 	}{
-		{100, 7, false, false, 0}, {180, 7, false, true, 100}, {260, 7, false, true, 180}, {265, 7, false, true, 180}, {272, 7, false, true, 260},
-		{352, 8, false, false, 0}, {360, 8, false, true, 0}, {361, 8, false, true, 0}, {362, 8, false, true, 352},
+		{100, 7, false, false, 0}, {180, 7, false, true, 100}, {260, 7, false, true, 180},
+		{265, 7, false, true, 180}, {272, 7, false, true, 260},
+		{352, 8, false, false, 0}, {360, 8, false, true, 0},
+		{361, 8, false, true, 0}, {362, 8, false, true, 352},
 		{442, 0, true, false, 0}, {522, 8, false, false, 0}, {602, 8, false, true, 522},
 		{502, 8, false, true, 0}, {582, 8, false, true, 502}, // the time has been set back
 	} {
 		c.saw(s.at*msec, s.ran, !s.lost)
 		if c.Idle != s.still || c.IdleSpan.Till != s.till*msec {
-			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.Idle, c.IdleSpan.Till/msec, s.still, s.till)
+			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.Idle,
+				c.IdleSpan.Till/msec, s.still, s.till)
 		}
 	}
 }
@@ -100,11 +103,13 @@ func TestCalm(t *testing.T) {
 				continue
 			}
 			if l != nil && l.Till > until {
-				t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d", run, visited, until, l.Till)
+				t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d", run, visited,
+					until, l.Till)
 			}
 			if l != nil && until-visited > 3*step+2*SlowTick {
 				if rests++; until-l.Till > 2*step+2*SlowTick {
-					t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d only", run, visited, until, l.Till)
+					t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d only", run, visited,
+						until, l.Till)
 				}
 			}
 			l = nil

@@ -153,7 +153,8 @@ func TestWallTimeOfMisjudgedVisits(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	f := OpenFiles(os.Getpid())
 	f.mostPlaces = 1
-	a, b := &Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1}, &Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1}
+	a, b := &Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1},
+		&Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1}
 	for _, k := range []*Task{a, b} {
 		if w, _, _ := f.WhereIs(k); w == Ended {
 			t.Errorf("%+v has ended", k)
@@ -170,7 +171,8 @@ func TestPlaces(t *testing.T) {
 
 // A thread's name may look like the rest of its stat.
 func TestStateIn(t *testing.T) {
-	for stat, want := range map[string]byte{"12 (sleep) S 1 2": 'S', "12 (a) R (b) D 1": 'D', "12 (x)": 0, "12 (x) ": 0, "": 0} {
+	for stat, want := range map[string]byte{"12 (sleep) S 1 2": 'S', "12 (a) R (b) D 1": 'D',
+		"12 (x)": 0, "12 (x) ": 0, "": 0} {
 		if got := State([]byte(stat)); got != want {
 			t.Errorf("%q: %q", stat, got)
 		}

@@ -29,7 +29,8 @@ type Files struct {
 const listingRoom = 64 << 10
 
 func OpenFiles(pid int) Files {
-	dir, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/task",
+		unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		dir = -1
 	}
@@ -169,7 +170,8 @@ func (f *Files) Ran() (nanos int64, ok bool) {
 	var t unix.Timespec
 	f.Calls++
 	// Raw: the call does not block, so Go's monitor can stay asleep.
-	if _, _, e := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(int32(^f.PID)<<3|scheduled), uintptr(unsafe.Pointer(&t)), 0); e != 0 {
+	if _, _, e := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(int32(^f.PID)<<3|scheduled),
+		uintptr(unsafe.Pointer(&t)), 0); e != 0 {
 		return 0, false
 	}
 	return t.Nano(), true

@@ -75,7 +75,8 @@ func (r *Table) List(now time.Time, helper uint32) {
 		return
 	}
 	links, ok := r.Kernel.links()
-	if rest := time.Duration(len(r.Tasks)/listShare) * listRest; !ok || now.Sub(r.listed) < rest || links == r.links && now.Sub(r.listed) < ListEvery {
+	if rest := time.Duration(len(r.Tasks)/listShare) * listRest; !ok || now.Sub(r.listed) < rest ||
+		links == r.links && now.Sub(r.listed) < ListEvery {
 		return
 	}
 	r.listed = now

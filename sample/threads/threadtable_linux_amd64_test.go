@@ -62,7 +62,8 @@ func TestSleepersAreCheap(t *testing.T) {
 	if visits != rests+int(all) {
 		t.Errorf("%d visits, %d of threads that rested", visits, rests)
 	}
-	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more", all, first, quiet, rest)
+	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
+		all, first, quiet, rest)
 	if first > 10*all+100 || quiet > 400 || rest < 1200+2*all || rest > 1200+2*all*3+50 {
 		t.Errorf("%d calls, %d, %d for %d threads", first, quiet, rest, all)
 	}
@@ -133,7 +134,8 @@ func ranBetween(t *testing.T, watched bool) {
 		running := *last
 		old, all := last.Leave(Blocked), running.Leave(Running)
 		if old == 0 || all/2 != old || last.Passed < old || running.Passed > step/2 {
-			t.Errorf("%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6, (last.Passed+old)/1e6, all/1e6)
+			t.Errorf("%d: %d of %d ms to its old stack, %d if it runs", i, old/1e6,
+				(last.Passed+old)/1e6, all/1e6)
 		}
 		if !watched && last.Stood != 0 {
 			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.Stood/1e6)
@@ -210,7 +212,8 @@ func TestListed(t *testing.T) {
 	if list(ListEvery/2) != 0 {
 		t.Error("listed soon again")
 	}
-	if list(ListEvery) != 1 || len(*came) != 2 || !slices.Equal(*gone, []uint32{other.TID}) || len(r.Tasks) != 1 {
+	if list(ListEvery) != 1 || len(*came) != 2 || !slices.Equal(*gone, []uint32{other.TID}) ||
+		len(r.Tasks) != 1 {
 		t.Errorf("came %v, gone %v, %d tasks", *came, *gone, len(r.Tasks))
 	}
 	if r.Due != 0 {
@@ -251,9 +254,11 @@ func TestEntries(t *testing.T) {
 		want []uint32
 		ok   bool
 	}{
-		{"usual", slices.Concat(entry("."), entry(".."), entry("1"), entry("4194304")), []uint32{1, 4194304}, true},
+		{"usual", slices.Concat(entry("."), entry(".."), entry("1"), entry("4194304")),
+			[]uint32{1, 4194304}, true},
 		{"none", nil, nil, true},
-		{"other names", slices.Concat(entry("a1"), entry("1a"), entry(""), entry("12345678901"), entry("9")), []uint32{9}, true},
+		{"other names", slices.Concat(entry("a1"), entry("1a"), entry(""), entry("12345678901"), entry("9")),
+			[]uint32{9}, true},
 		{"no size", slices.Concat(entry("1"), make([]byte, 24)), []uint32{1}, false},
 		{"too short", short, nil, false},
 		{"too long", long, nil, false},
@@ -261,7 +266,8 @@ func TestEntries(t *testing.T) {
 		{"no end", append(entry("3")[:20], '4'), nil, false},
 	} {
 		var got []uint32
-		if ok := entries(c.b, func(n uint32) { got = append(got, n) }); ok != c.ok || !slices.Equal(got, c.want) {
+		if ok := entries(c.b, func(n uint32) { got = append(got, n) }); ok != c.ok ||
+			!slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v", c.name, got, ok)
 		}
 	}

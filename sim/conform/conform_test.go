@@ -40,7 +40,8 @@ func TestConformScript(t *testing.T) {
 func TestConformSeesDifferences(t *testing.T) {
 	c := Case{Name: "x", Run: whole}
 	right := Answer{Result: clr.S_OK, Pattern: "MU", Size: 3104}
-	for _, wrong := range []Answer{{Result: clr.E_FAIL, Pattern: "MU", Size: 3104}, {Pattern: "M", Size: 3104}, {Pattern: "MU"}, {Pattern: "MU", Size: 3104, Fate: "hangs"}} {
+	for _, wrong := range []Answer{{Result: clr.E_FAIL, Pattern: "MU", Size: 3104},
+		{Pattern: "M", Size: 3104}, {Pattern: "MU"}, {Pattern: "MU", Size: 3104, Fate: "hangs"}} {
 		if compare(c, right, wrong, "") == "" {
 			t.Errorf("%v passes for %v", wrong, right)
 		}
@@ -119,7 +120,8 @@ func conformance(t *testing.T, r real) {
 		fmt.Fprintf(&table, "%-28s %-44s %-44s %s\n", c.Name, real, simulated, mark)
 	}
 	t.Logf("%v, %d cases: real, simulated\n%s", r.variant, len(cases), table.String())
-	t.Logf("%v, %d rows and walk rules: what provokes each, and what the real CLR answers\n%s", r.variant, len(Rows), byRow(t, r.variant, cases, used, answers))
+	t.Logf("%v, %d rows and walk rules: what provokes each, and what the real CLR answers\n%s", r.variant,
+		len(Rows), byRow(t, r.variant, cases, used, answers))
 }
 
 // ask runs one process and reads its answers.
@@ -157,7 +159,8 @@ const maxShown = 3
 
 // byRow prints the table of rows: the cases that reach each row and their answers, or the reason why none
 // does. It is an error if a row has neither or both, or if a case's answer is not one of the row's.
-func byRow(t *testing.T, v vm.Variant, cases []Case, used map[string][]string, answers map[string]Answer) string {
+func byRow(t *testing.T, v vm.Variant, cases []Case, used map[string][]string,
+	answers map[string]Answer) string {
 	t.Helper()
 	var out strings.Builder
 	for i := range Rows {

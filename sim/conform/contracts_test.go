@@ -18,11 +18,16 @@ import (
 // arguments are those of methods that must not be called with zeros: p is room
 // for an answer, m and h the two words of the event mask, c a callback, M a module.
 var arguments = map[string]string{
-	"GetEventMask": "p", "GetEventMask2": "pp", "SetEventMask": "m", "SetEventMask2": "mh", "GetCurrentThreadID": "p",
-	"GetGenerationBounds": "0p", "GetObjectGeneration": "pp", "IsFrozenObject": "pp", "GetNotifiedExceptionClauseInfo": "p",
-	"DoStackSnapshot": "0c", "EnumThreads": "p", "GetRuntimeInformation": "pppppp0p", "GetLOHObjectSizeThreshold": "p",
-	"EnumerateGCHeapObjects": "c", "GetHandleFromThread": "0p", "GetThreadInfo": "0p", "EnumJITedFunctions": "p", "EnumJITedFunctions2": "p",
-	"GetStringLayout": "ppp", "GetStringLayout2": "pp", "GetNonGCHeapBounds": "0p", "EnumerateNonGCObjects": "p",
+	"GetEventMask": "p", "GetEventMask2": "pp", "SetEventMask": "m",
+	"SetEventMask2": "mh", "GetCurrentThreadID": "p",
+	"GetGenerationBounds": "0p", "GetObjectGeneration": "pp", "IsFrozenObject": "pp",
+	"GetNotifiedExceptionClauseInfo": "p",
+	"DoStackSnapshot":                "0c", "EnumThreads": "p", "GetRuntimeInformation": "pppppp0p",
+	"GetLOHObjectSizeThreshold": "p",
+	"EnumerateGCHeapObjects":    "c", "GetHandleFromThread": "0p", "GetThreadInfo": "0p",
+	"EnumJITedFunctions": "p", "EnumJITedFunctions2": "p",
+	"GetStringLayout": "ppp", "GetStringLayout2": "pp",
+	"GetNonGCHeapBounds": "0p", "EnumerateNonGCObjects": "p",
 	"EnumModules": "p", "EventPipeAddProviderToSession": "0p", "GetAppDomainsContainingModule": "M0p",
 }
 
@@ -41,7 +46,8 @@ func header(t *api.Tables) string {
 				skip |= 1 << p
 			}
 		}
-		fmt.Fprintf(&b, "\t{%d, %d, %s, \"%s\", %#x}, /* %s */\n", m.Slot, m.Version, flags, arguments[m.Name], skip, m.Name)
+		fmt.Fprintf(&b, "\t{%d, %d, %s, \"%s\", %#x}, /* %s */\n", m.Slot, m.Version, flags,
+			arguments[m.Name], skip, m.Name)
 	}
 	b.WriteString("\t{0, 0, 0, \"\", 0}};\nstatic const struct interface interfaces[] = {\n")
 	for v := t.Info[len(t.Info)-1].Version; v > 0; v-- {
@@ -125,7 +131,8 @@ func disagreements(clr string, r api.Release, a *asked) (all []string) {
 		for i := range api.Load().Info {
 			m := &api.Load().Info[i]
 			got, ok := a.got[p][m.Slot]
-			due := m.Version <= a.version && m.Skip(p) == "" && (a.version >= 10 || p != api.Owner && p != api.Other)
+			due := m.Version <= a.version && m.Skip(p) == "" &&
+				(a.version >= 10 || p != api.Owner && p != api.Other)
 			if ok != due {
 				all = append(all, fmt.Sprintf("%s from %s: asked: %v, to be asked: %v", m.Name, p, ok, due))
 			} else if ok {
@@ -163,10 +170,12 @@ func testdata(name string) string { return filepath.Join("testdata", name) }
 func contractsLib(t *testing.T, bin, lib string, argv ...string) {
 	t.Helper()
 	must.Do(t, os.WriteFile(filepath.Join(bin, "contracts.h"), []byte(header(api.Load())), 0o600))
-	needs.Build(t, append(argv, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared", "-I"+bin, "-o", lib)...)
+	needs.Build(t, append(argv, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type",
+		"-shared", "-I"+bin, "-o", lib)...)
 }
 
-var askProfiler = []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"}
+var askProfiler = []string{"CORECLR_ENABLE_PROFILING=1",
+	"CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"}
 
 // askContracts runs the program to its end and reads what was answered.
 func askContracts(t *testing.T, cmd *exec.Cmd, dir string, env ...string) *asked {
@@ -182,11 +191,13 @@ func TestContractsNet9Linux(t *testing.T) {
 	needs.Command(t, "gcc", "mcs")
 	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
-	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libcontracts.so"), filepath.Join(bin, "Contracts.exe")
+	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libcontracts.so"),
+		filepath.Join(bin, "Contracts.exe")
 	needs.Build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
 	contractsLib(t, bin, lib, "gcc", "-fPIC", testdata("contracts.c"), "-lpthread")
 	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, testdata("Contracts.cs"))
-	a := askContracts(t, exec.Command(host, runtime, app), bin, "CORECLR_PROFILER_PATH="+lib, "CONTRACTS_OUT="+filepath.Join(bin, "answers"))
+	a := askContracts(t, exec.Command(host, runtime, app), bin, "CORECLR_PROFILER_PATH="+lib,
+		"CONTRACTS_OUT="+filepath.Join(bin, "answers"))
 	contracts(t, "net9-linux", api.Net9, a)
 }
 
@@ -218,7 +229,8 @@ func TestContractsCore22Windows(t *testing.T) {
 	lib := windowsContracts(t, bin)
 	needs.Build(t, mingw, "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host_windows.c"))
 	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, testdata("Contracts.cs"))
-	runtime := filepath.Dir(needs.File(t, ".cache", "dotnet-2.2.2-win", "package", "shared", "Microsoft.NETCore.App", "2.2.2", "coreclr.dll"))
+	runtime := filepath.Dir(needs.File(t, ".cache", "dotnet-2.2.2-win", "package", "shared",
+		"Microsoft.NETCore.App", "2.2.2", "coreclr.dll"))
 	a := askContracts(t, exec.Command(wine, "exec", host, winePath(runtime), winePath(app)), bin,
 		"CORECLR_PROFILER_PATH="+winePath(lib), "CONTRACTS_OUT="+winePath(filepath.Join(bin, "answers")))
 	contracts(t, "core22-windows", api.Core22, a)
@@ -240,7 +252,8 @@ func TestContractsNet10Windows(t *testing.T) {
 // A wrong table must be seen: each gate is taken for another.
 func TestContractsSeeDifferences(t *testing.T) {
 	a := &asked{version: 15, got: map[api.Place]map[int]uint32{}}
-	answers := map[api.Answer]uint32{api.LetIn: 0, api.Refused: 0x80131363, api.OnlyInit: 0x80131356, api.NotHere: 0x80004001, api.Kills: 0}
+	answers := map[api.Answer]uint32{api.LetIn: 0, api.Refused: 0x80131363, api.OnlyInit: 0x80131356,
+		api.NotHere: 0x80004001, api.Kills: 0}
 	for _, p := range api.Places() {
 		a.got[p] = map[int]uint32{}
 		for i := range api.Load().Info {
@@ -258,8 +271,10 @@ func TestContractsSeeDifferences(t *testing.T) {
 		slot  int
 		hr    uint32
 	}{
-		{"sync let in", api.PInvoke, 12, 0}, {"async refused", api.PInvoke, 7, 0x80131363}, {"triggers let in", api.NoTrigger, 66, 0},
-		{"init let in", api.Triggers, 61, 0}, {"stub let in", api.Init, 27, 0}, {"own rule let in", api.Triggers, 28, 0},
+		{"sync let in", api.PInvoke, 12, 0}, {"async refused", api.PInvoke, 7, 0x80131363},
+		{"triggers let in", api.NoTrigger, 66, 0},
+		{"init let in", api.Triggers, 61, 0}, {"stub let in", api.Init, 27, 0},
+		{"own rule let in", api.Triggers, 28, 0},
 	} {
 		was := a.got[c.place][c.slot]
 		a.got[c.place][c.slot] = c.hr

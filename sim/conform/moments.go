@@ -115,7 +115,8 @@ func (s *stage) make(a *sched.Actor, own *machine.State) {
 		s.answer.Result = s.w.CLR.RequestProfilerDetach()
 		return
 	}
-	call := vm.Call{Flags: s.c.Flags, Seed: s.seed(own), Used: func(rule string) { s.used = append(s.used, rule) }}
+	call := vm.Call{Flags: s.c.Flags, Seed: s.seed(own),
+		Used: func(rule string) { s.used = append(s.used, rule) }}
 	if s.c.Target != "zero" {
 		call.Thread = s.target.ID
 	}

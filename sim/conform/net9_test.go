@@ -76,7 +76,8 @@ var fatal = regexp.MustCompile(`with exit code (?:0x)?([0-9a-f]{8})`)
 func ended(t *testing.T, err error, stderr string) string {
 	var exit *exec.ExitError
 	switch code := fatal.FindStringSubmatch(stderr); {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it has ended well; services that Wine started for it keep its output open
+	case err == nil, errors.Is(err,
+		exec.ErrWaitDelay): // it has ended well; services that Wine started for it keep its output open
 		return ""
 	case code != nil:
 		return "the process ends with " + code[1]
@@ -95,9 +96,11 @@ func TestConformNet9Linux(t *testing.T) {
 	needs.Command(t, "gcc", "mcs")
 	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
-	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libconform.so"), filepath.Join(bin, "Conform.exe")
+	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libconform.so"),
+		filepath.Join(bin, "Conform.exe")
 	needs.Build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
-	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
+	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib,
+		source("conform.c"), "-lpthread")
 	needs.Build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
 	conformance(t, real{vm.Net9Linux, func(t *testing.T, run Run, dir string, env []string) string {
 		args := []string{runtime, app}
@@ -119,7 +122,8 @@ func TestConformNet10Linux(t *testing.T) {
 	bin := t.TempDir()
 	program, lib := filepath.Join(bin, "conform"), filepath.Join(bin, "libconform.so")
 	needs.SingleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
-	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
+	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib,
+		source("conform.c"), "-lpthread")
 	conformance(t, real{vm.Net10Linux, func(t *testing.T, run Run, dir string, env []string) string {
 		var args []string
 		if run.Mode != "" {
@@ -172,7 +176,8 @@ func winePath(p string) string { return "Z:" + strings.ReplaceAll(p, "/", `\`) }
 func windowsProfiler(t *testing.T, bin string, flags ...string) string {
 	t.Helper()
 	lib := filepath.Join(bin, "conform.dll")
-	needs.Build(t, append([]string{mingw, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-o", lib, source("conform_windows.c")}, flags...)...)
+	needs.Build(t, append([]string{mingw, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-o",
+		lib, source("conform_windows.c")}, flags...)...)
 	return lib
 }
 
@@ -186,7 +191,8 @@ func underWine(t *testing.T, run Run, cmd *exec.Cmd, dir, lib string, env []stri
 		env = append(env, "CONFORM_TRAP=1")
 	}
 	cmd.Env = append(os.Environ(), append(env, "CORECLR_PROFILER_PATH="+winePath(lib),
-		"CONFORM_SCRIPT="+winePath(filepath.Join(dir, "script")), "CONFORM_OUT="+winePath(filepath.Join(dir, "out")))...)
+		"CONFORM_SCRIPT="+winePath(filepath.Join(dir, "script")),
+		"CONFORM_OUT="+winePath(filepath.Join(dir, "out")))...)
 	return finish(t, run, cmd, dir)
 }
 
@@ -202,14 +208,16 @@ func TestConformCore2Windows(t *testing.T) {
 	needs.Build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
 	for _, version := range []string{"2.0.0", "2.2.2"} {
 		t.Run(version, func(t *testing.T) {
-			runtime := filepath.Dir(needs.File(t, ".cache", "dotnet-"+version+"-win", "package", "shared", "Microsoft.NETCore.App", version, "coreclr.dll"))
-			conformance(t, real{vm.Core22Windows, func(t *testing.T, run Run, dir string, env []string) string {
-				args := []string{"exec", host, winePath(runtime), winePath(app)}
-				if run.Mode != "" {
-					args = append(args, run.Mode)
-				}
-				return underWine(t, run, exec.Command(wine, args...), dir, lib, env)
-			}})
+			runtime := filepath.Dir(needs.File(t, ".cache", "dotnet-"+version+"-win", "package", "shared",
+				"Microsoft.NETCore.App", version, "coreclr.dll"))
+			conformance(t, real{vm.Core22Windows,
+				func(t *testing.T, run Run, dir string, env []string) string {
+					args := []string{"exec", host, winePath(runtime), winePath(app)}
+					if run.Mode != "" {
+						args = append(args, run.Mode)
+					}
+					return underWine(t, run, exec.Command(wine, args...), dir, lib, env)
+				}})
 		})
 	}
 }

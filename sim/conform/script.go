@@ -61,12 +61,13 @@ var (
 	whole  = Run{Name: "whole", Mask: maskAll}
 	noMask = Run{Name: "no-flag", Mask: maskThreads}
 	detach = Run{Name: "detach", Mask: maskSnapshot, Mode: "detach"}
-	trap   = Run{Name: "trap", Mask: maskSnapshot, Mode: "spin"} // threads are always in exception or service handling
-	twice  = Run{Name: "twice", Mask: maskSnapshot, Dies: true}
-	dead   = Run{Name: "dead", Mask: maskSnapshot, Mode: "dead", Dies: true}
-	wild   = Run{Name: "wild", Mask: maskAll, Dies: true}
-	odd    = Run{Name: "odd", Mask: maskSnapshot, Dies: true}
-	crowd  = Run{Name: "crowd", Mask: maskSnapshot, Dies: true}
+	trap   = Run{Name: "trap",
+		Mask: maskSnapshot, Mode: "spin"} // threads are always in exception or service handling
+	twice = Run{Name: "twice", Mask: maskSnapshot, Dies: true}
+	dead  = Run{Name: "dead", Mask: maskSnapshot, Mode: "dead", Dies: true}
+	wild  = Run{Name: "wild", Mask: maskAll, Dies: true}
+	odd   = Run{Name: "odd", Mask: maskSnapshot, Dies: true}
+	crowd = Run{Name: "crowd", Mask: maskSnapshot, Dies: true}
 )
 
 // Runs lists them.
@@ -82,7 +83,8 @@ func windowsModern(v vm.Variant) bool { return v.Windows() && v.HasSuspendRuntim
 
 // dss is a plain call of DoStackSnapshot.
 func dss(run Run, caller, name, target string, flags uint32) Case {
-	return Case{Name: caller + "." + name, Run: run, Caller: caller, Verb: "dss", Target: target, Flags: flags, Seed: "none", In: every}
+	return Case{Name: caller + "." + name, Run: run, Caller: caller, Verb: "dss", Target: target,
+		Flags: flags, Seed: "none", In: every}
 }
 
 func (c Case) seed(s string) Case { c.Seed = s; return c }
@@ -93,7 +95,8 @@ func (c Case) in(f func(v vm.Variant) bool) Case { c.In = f; return c }
 
 // runtime is a call of SuspendRuntime or ResumeRuntime.
 func runtime(run Run, caller, verb string) Case {
-	return Case{Name: caller + "." + verb, Run: run, Caller: caller, Verb: verb, Target: "zero", Seed: "none", In: modern}
+	return Case{Name: caller + "." + verb, Run: run, Caller: caller, Verb: verb,
+		Target: "zero", Seed: "none", In: modern}
 }
 
 // places are the roles that stand somewhere.
@@ -165,7 +168,8 @@ func fixedMeanwhile() []Case {
 	return []Case{
 		// While the runtime is being suspended, which waits for a thread that does
 		// not come to a safe point.
-		dss(whole, "suspending", "zero", "zero", 1).in(unix), // under Wine it waits for the end of the suspension
+		dss(whole, "suspending", "zero", "zero",
+			1).in(unix), // under Wine it waits for the end of the suspension
 		dss(whole, "suspending", "other", "sleep", 1),
 		runtime(whole, "suspending", "suspend"),
 		// Before a collection: when its thread says that it is suspended, and when
@@ -243,7 +247,8 @@ func fixedAgainst() []Case {
 		dss(noMask, "sampler", "unflagged-zero", "zero", 1),
 		dss(noMask, "suspended", "unflagged", "sleep", 1).in(modern),
 		// While the profiler is being detached, which .NET Core can since 3.0.
-		{Name: "detaching.detach", Run: detach, Caller: "detaching", Verb: "detach", Target: "zero", Seed: "none", In: every},
+		{Name: "detaching.detach", Run: detach, Caller: "detaching", Verb: "detach",
+			Target: "zero", Seed: "none", In: every},
 		dss(detach, "detaching", "other", "main", 1).in(old),
 		dss(detach, "detaching", "zero", "zero", 1).in(modern),
 		dss(detach, "detaching", "flags", "zero", 2).in(modern),
@@ -258,7 +263,8 @@ func fixedAgainst() []Case {
 
 // Line is the case as conform.c reads it.
 func (c Case) Line() string {
-	return fmt.Sprintf("%s %s %s %s %x %s %d %x\n", c.Name, c.Caller, c.Verb, c.Target, c.Flags, c.Seed, c.Stop, uint32(c.Answer))
+	return fmt.Sprintf("%s %s %s %s %x %s %d %x\n", c.Name, c.Caller, c.Verb, c.Target, c.Flags,
+		c.Seed, c.Stop, uint32(c.Answer))
 }
 
 // Lines is the script of a process.
@@ -294,7 +300,8 @@ func Parse(text string) (map[string]Answer, error) {
 		var name string
 		var a Answer
 		var count int
-		if _, err := fmt.Sscanf(line, "%s %x %s %d %d", &name, &a.Result, &a.Pattern, &a.Size, &count); err != nil {
+		if _, err := fmt.Sscanf(line, "%s %x %s %d %d", &name, &a.Result, &a.Pattern,
+			&a.Size, &count); err != nil {
 			return nil, fmt.Errorf("conform: line %q: %w", line, err)
 		}
 		if _, again := out[name]; again {

@@ -153,7 +153,8 @@ func (s *stage) bodies() map[string]func(t *sim.Thread) {
 			t.PInvoke(sim.NativeWork, func() { t.Managed(sim.Method(2), func() { sleep(t) }) })
 		},
 		"wait": func(t *sim.Thread) {
-			t.Framed(sim.ThrowHelper, func() { s.w.CLR.Leave(t.Thread); s.stand(); s.w.CLR.Return(t.A, t.Thread) })
+			t.Framed(sim.ThrowHelper,
+				func() { s.w.CLR.Leave(t.Thread); s.stand(); s.w.CLR.Return(t.A, t.Thread) })
 		},
 		"finally": handler, "filter": filter, "catch": handler,
 		"main": sleep,
@@ -236,7 +237,8 @@ func (s *stage) situation(t *sim.Thread) {
 	case "allocation":
 		t.Framed(sim.GCAlloc, func() {
 			var own machine.State
-			s.w.CLR.DoStackSnapshot(t.A, vm.Call{Receive: func(cb *vm.Callback) clr.HRESULT { own = cb.State; return clr.S_FALSE }})
+			s.w.CLR.DoStackSnapshot(t.A,
+				vm.Call{Receive: func(cb *vm.Callback) clr.HRESULT { own = cb.State; return clr.S_FALSE }})
 			s.make(t.A, &own)
 		})
 	case "thrown", "search":

@@ -110,8 +110,10 @@ func TestEncodingA64(t *testing.T) {
 			seen[form(inst.String())] = true
 		}
 	}
-	for _, want := range []string{"STP X!", "STP X", "LDP X", "LDP X+", "STR X!", "STR X", "LDR X", "LDR X+", "STP D!", "STP D", "LDP D",
-		"LDP D+", "STR D!", "STR D", "LDR D", "LDR D+", "SUB S", "ADD S", "ADD X", "MOV X", "HINT #", "BL .", "BLR X", "RET X", "BR X"} {
+	for _, want := range []string{"STP X!", "STP X", "LDP X", "LDP X+", "STR X!", "STR X", "LDR X",
+		"LDR X+", "STP D!", "STP D", "LDP D",
+		"LDP D+", "STR D!", "STR D", "LDR D", "LDR D+", "SUB S", "ADD S", "ADD X", "MOV X", "HINT #",
+		"BL .", "BLR X", "RET X", "BR X"} {
 		if !seen[want] {
 			t.Errorf("no %s was made", want)
 		}
@@ -139,7 +141,8 @@ func form(s string) string {
 // Arm ARM, C6.2: CRm and op2 are 3,1 for paciasp, 3,3 pacibsp, 3,5 autiasp, 3,7
 // autibsp.
 func TestSignCodesA64(t *testing.T) {
-	for f, want := range map[Format][2]string{PE: {"HINT #0x1b", "HINT #0x1f"}, ELF: {"HINT #0x19", "HINT #0x1d"}} {
+	for f, want := range map[Format][2]string{PE: {"HINT #0x1b", "HINT #0x1f"},
+		ELF: {"HINT #0x19", "HINT #0x1d"}} {
 		fn := must.Get(ShapeARM64{PAC: true, FramePointer: true}.Func(f, "f"))(t)
 		first, _ := arm64asm.Decode(fn.Ops[0].Code)
 		last, _ := arm64asm.Decode(fn.Ops[len(fn.Ops)-2].Code)
@@ -161,13 +164,16 @@ func TestPackedA64(t *testing.T) {
 		{"leaf", ShapeARM64{Leaf: true}, "RET X30", "0 0 0 0 0"},
 		{"local", ShapeARM64{FrameSize: 32}, "SUB SP, SP, #0x20; ADD SP, SP, #0x20; RET X30", "0 0 0 0 2"},
 		{"one and lr", ShapeARM64{RegI: 1, Calls: 1},
-			"SUB SP, SP, #0x10; STP X19, X30, [SP]; LDP X19, X30, [SP]; ADD SP, SP, #0x10; RET X30", "0 1 0 1 1"},
+			"SUB SP, SP, #0x10; STP X19, X30, [SP]; LDP X19, X30, [SP]; ADD SP, SP, #0x10; RET X30",
+			"0 1 0 1 1"},
 		{"lr alone", ShapeARM64{Calls: 1}, "STR X30, [SP,#-16]!; LDR X30, [SP],#16; RET X30", "0 0 0 1 1"},
 		{"two and lr", ShapeARM64{RegI: 2, Calls: 1, FrameSize: 48},
 			"STP X19, X20, [SP,#-32]!; STR X30, [SP,#16]; SUB SP, SP, #0x10; ADD SP, SP, #0x10; LDR X30, [SP,#16]; LDP X19, X20, [SP],#32; RET X30", "0 2 0 1 3"},
 		{"three and lr", ShapeARM64{RegI: 3, Calls: 1},
 			"STP X19, X20, [SP,#-32]!; STP X21, X30, [SP,#16]; LDP X21, X30, [SP,#16]; LDP X19, X20, [SP],#32; RET X30", "0 3 0 1 2"},
-		{"vectors", ShapeARM64{RegF: 3}, "STP D8, D9, [SP,#-32]!; STR D10, [SP,#16]; LDR D10, [SP,#16]; LDP D8, D9, [SP],#32; RET X30", "2 0 0 0 2"},
+		{"vectors", ShapeARM64{RegF: 3},
+			"STP D8, D9, [SP,#-32]!; STR D10, [SP,#16]; LDR D10, [SP,#16]; LDP D8, D9, [SP],#32; RET X30",
+			"2 0 0 0 2"},
 		{"chained, homes", ShapeARM64{RegI: 1, RegF: 2, FramePointer: true, Homing: true},
 			"STR X19, [SP,#-96]!; STP D8, D9, [SP,#8]; STP X0, X1, [SP,#24]; STP X2, X3, [SP,#40]; STP X4, X5, [SP,#56]; STP X6, X7, [SP,#72]; " +
 				"STP X29, X30, [SP,#-16]!; MOV X29, SP; LDP X29, X30, [SP],#16; LDP D8, D9, [SP,#8]; LDR X19, [SP],#96; RET X30", "1 1 1 3 7"},
@@ -206,13 +212,15 @@ func TestXdataA64(t *testing.T) {
 	}{
 		// stp x29,x30,[sp,#-32]!; mov x29,sp; two fillers; ldp; ret: length 6, E,
 		// one word of codes, the epilog's from index 1 on.
-		{"chained", ShapeARM64{Layout: LayoutRecordFirst, FramePointer: true, FrameSize: 32, Body: 2}, "06 00 60 08 e1 83 e4 e3"},
+		{"chained", ShapeARM64{Layout: LayoutRecordFirst, FramePointer: true, FrameSize: 32, Body: 2},
+			"06 00 60 08 e1 83 e4 e3"},
 		// sub sp; stp x19,x20; stp x29,x30,[sp,#16]; add x29,sp,#16; the reverse,
 		// but for the add; ret.
 		{"all at once", ShapeARM64{Layout: LayoutAllocFirst, FramePointer: true, RegI: 2, FrameSize: 0x400},
 			"08 00 a0 10 e2 02 42 c8 00 c0 40 e4"},
 		// Two allocations: 15 pages with alloc_l, 16 bytes with alloc_s.
-		{"large", ShapeARM64{Layout: LayoutAllocFirst, FrameSize: 0xf010}, "05 00 20 10 01 e0 00 0f 00 e4 e3 e3"},
+		{"large", ShapeARM64{Layout: LayoutAllocFirst, FrameSize: 0xf010},
+			"05 00 20 10 01 e0 00 0f 00 e4 e3 e3"},
 		// The epilog has nothing for the nop: codes of its own, from index 3
 		// on, then padding.
 		{"spread", ShapeARM64{Xdata: true, FrameSize: 16}, "04 00 e0 10 01 e3 e4 01 e4 e3 e3 e3"},
@@ -257,8 +265,10 @@ func TestUnwindFormsA64(t *testing.T) {
 }
 
 var wantFormsA64 = []string{"packed", "packed fragment", "xdata", "extended", "E", "scope", "no epilog",
-	"alloc_s", "alloc_m", "save_r19r20_x", "save_fplr", "save_fplr_x", "save_regp", "save_regp_x", "save_reg", "save_reg_x", "save_lrpair",
-	"save_fregp", "save_fregp_x", "save_freg", "save_freg_x", "set_fp", "add_fp", "nop", "end", "end_c", "save_next", "pac_sign_lr"}
+	"alloc_s", "alloc_m", "save_r19r20_x", "save_fplr", "save_fplr_x", "save_regp", "save_regp_x",
+	"save_reg", "save_reg_x", "save_lrpair",
+	"save_fregp", "save_fregp_x", "save_freg", "save_freg_x", "set_fp", "add_fp", "nop", "end",
+	"end_c", "save_next", "pac_sign_lr"}
 
 // formsA64 counts the forms in an image's directory.
 func formsA64(im *Image, seen map[string]int) {
@@ -310,11 +320,16 @@ func codeName(c, second byte) (string, int) {
 		name        string
 		n           int
 	}{
-		{0xe000, 0x0000, "alloc_s", 1}, {0xe000, 0x2000, "save_r19r20_x", 1}, {0xc000, 0x4000, "save_fplr", 1}, {0xc000, 0x8000, "save_fplr_x", 1},
-		{0xf800, 0xc000, "alloc_m", 2}, {0xfc00, 0xc800, "save_regp", 2}, {0xfc00, 0xcc00, "save_regp_x", 2}, {0xfc00, 0xd000, "save_reg", 2},
-		{0xfe00, 0xd400, "save_reg_x", 2}, {0xfe00, 0xd600, "save_lrpair", 2}, {0xfe00, 0xd800, "save_fregp", 2}, {0xfe00, 0xda00, "save_fregp_x", 2},
-		{0xfe00, 0xdc00, "save_freg", 2}, {0xff00, 0xde00, "save_freg_x", 2}, {0xff00, 0xe000, "alloc_l", 4}, {0xff00, 0xe100, "set_fp", 1},
-		{0xff00, 0xe200, "add_fp", 2}, {0xff00, 0xe300, "nop", 1}, {0xff00, 0xe400, "end", 1}, {0xff00, 0xe500, "end_c", 1}, {0xff00, 0xe600, "save_next", 1},
+		{0xe000, 0x0000, "alloc_s", 1}, {0xe000, 0x2000, "save_r19r20_x", 1},
+		{0xc000, 0x4000, "save_fplr", 1}, {0xc000, 0x8000, "save_fplr_x", 1},
+		{0xf800, 0xc000, "alloc_m", 2}, {0xfc00, 0xc800, "save_regp", 2}, {0xfc00, 0xcc00, "save_regp_x", 2},
+		{0xfc00, 0xd000, "save_reg", 2},
+		{0xfe00, 0xd400, "save_reg_x", 2}, {0xfe00, 0xd600, "save_lrpair", 2},
+		{0xfe00, 0xd800, "save_fregp", 2}, {0xfe00, 0xda00, "save_fregp_x", 2},
+		{0xfe00, 0xdc00, "save_freg", 2}, {0xff00, 0xde00, "save_freg_x", 2}, {0xff00, 0xe000, "alloc_l", 4},
+		{0xff00, 0xe100, "set_fp", 1},
+		{0xff00, 0xe200, "add_fp", 2}, {0xff00, 0xe300, "nop", 1}, {0xff00, 0xe400, "end", 1},
+		{0xff00, 0xe500, "end_c", 1}, {0xff00, 0xe600, "save_next", 1},
 		{0xff00, 0xfc00, "pac_sign_lr", 1},
 	} {
 		if (uint16(c)<<8|uint16(second))&x.mask == x.value {
@@ -343,7 +358,8 @@ func TestRefusedA64(t *testing.T) {
 		{"signed without a frame record, packed", PE, ShapeARM64{PAC: true, Packed: true}},
 		{"another prolog, packed", PE, ShapeARM64{Layout: LayoutAllocFirst, RegI: 2, Packed: true}},
 		{"a large frame, packed", PE, ShapeARM64{FrameSize: 8192, Packed: true}},
-		{"alloca, packed", PE, ShapeARM64{Layout: LayoutAllocFirst, FramePointer: true, Dynamic: true, Packed: true}},
+		{"alloca, packed", PE, ShapeARM64{Layout: LayoutAllocFirst, FramePointer: true,
+			Dynamic: true, Packed: true}},
 		{"frame without unwind data", PE, ShapeARM64{RegI: 2, NoInfo: true}},
 	}
 	for _, c := range cases {

@@ -113,7 +113,8 @@ func (s *ShapeAMD64) refuse(f Format) string {
 	}
 	fp := s.frameReg()
 	switch {
-	case f == ELF && (len(s.SavesXMM) > 0 || s.Home || s.Chained || s.MachineFrame || s.FPOffset != 0 || fp != rbp):
+	case f == ELF && (len(s.SavesXMM) > 0 || s.Home || s.Chained || s.MachineFrame ||
+		s.FPOffset != 0 || fp != rbp):
 		return "a shape of Windows in an ELF image"
 	case s.ErrorCode && !s.MachineFrame:
 		return "an error code without a machine frame"
@@ -121,7 +122,8 @@ func (s *ShapeAMD64) refuse(f Format) string {
 		return "a size out of range"
 	case s.Dynamic && !s.FramePointer:
 		return "alloca without a frame pointer"
-	case s.Leaf && (len(s.Saves)+len(s.SavesXMM)+s.Calls > 0 || s.Alloc != 0 || s.FramePointer || s.Home && s.SaveByMov || s.Chained || s.MachineFrame):
+	case s.Leaf && (len(s.Saves)+len(s.SavesXMM)+s.Calls > 0 || s.Alloc != 0 || s.FramePointer ||
+		s.Home && s.SaveByMov || s.Chained || s.MachineFrame):
 		return "a leaf that is none"
 	case s.MachineFrame && (s.Home || s.TailJump || s.NoInfo || s.Root):
 		return "a trap handler is not called"

@@ -49,11 +49,13 @@ func (a *asm) nop(n int) { a.emit(nops[n-1]) }
 
 // push stores first, below SP, so that a fault leaves SP where it was.
 func (a *asm) push(r Reg) {
-	a.emit(short(0x50, r), Effect{Kind: Store, Reg: r, Base: rsp, Imm: -8}, Effect{Kind: Add, Reg: rsp, Base: rsp, Imm: -8})
+	a.emit(short(0x50, r), Effect{Kind: Store, Reg: r, Base: rsp, Imm: -8},
+		Effect{Kind: Add, Reg: rsp, Base: rsp, Imm: -8})
 }
 
 func (a *asm) pop(r Reg) {
-	a.emit(short(0x58, r), Effect{Kind: Load, Reg: r, Base: rsp}, Effect{Kind: Add, Reg: rsp, Base: rsp, Imm: 8})
+	a.emit(short(0x58, r), Effect{Kind: Load, Reg: r, Base: rsp},
+		Effect{Kind: Add, Reg: rsp, Base: rsp, Imm: 8})
 }
 
 // short encodes an instruction that has its register in the opcode.
@@ -122,11 +124,13 @@ func (a *asm) load(reg, base Reg, disp int64) {
 
 // storeV and loadV are movaps.
 func (a *asm) storeV(reg, base Reg, disp int64) {
-	a.emit(operand(false, []byte{0x0f, 0x29}, reg, base, disp), Effect{Kind: StoreV, Reg: reg, Base: base, Imm: disp})
+	a.emit(operand(false, []byte{0x0f, 0x29}, reg, base, disp),
+		Effect{Kind: StoreV, Reg: reg, Base: base, Imm: disp})
 }
 
 func (a *asm) loadV(reg, base Reg, disp int64) {
-	a.emit(operand(false, []byte{0x0f, 0x28}, reg, base, disp), Effect{Kind: LoadV, Reg: reg, Base: base, Imm: disp})
+	a.emit(operand(false, []byte{0x0f, 0x28}, reg, base, disp),
+		Effect{Kind: LoadV, Reg: reg, Base: base, Imm: disp})
 }
 
 // leave is mov rsp, rbp; pop rbp.
@@ -137,7 +141,8 @@ func (a *asm) leave() {
 
 // alloca lowers SP by n through RAX, so that the instruction that lowers SP does not contain n.
 func (a *asm) alloca(n int64) {
-	a.emit(binary.LittleEndian.AppendUint32([]byte{0x48, 0xc7, 0xc0}, uint32(-n)), Effect{Kind: Set, Reg: rax, Imm: -n})
+	a.emit(binary.LittleEndian.AppendUint32([]byte{0x48, 0xc7, 0xc0}, uint32(-n)),
+		Effect{Kind: Set, Reg: rax, Imm: -n})
 	a.emit([]byte{0x48, 0x01, 0xc4}, Effect{Kind: AddReg, Reg: rsp, Base: rax})
 }
 

@@ -46,7 +46,8 @@ func mnemonics(op *Op) string {
 	return "?"
 }
 
-var asmRegs = [...]x86asm.Reg{x86asm.RAX, x86asm.RCX, x86asm.RDX, x86asm.RBX, x86asm.RSP, x86asm.RBP, x86asm.RSI, x86asm.RDI,
+var asmRegs = [...]x86asm.Reg{x86asm.RAX, x86asm.RCX, x86asm.RDX, x86asm.RBX, x86asm.RSP,
+	x86asm.RBP, x86asm.RSI, x86asm.RDI,
 	x86asm.R8, x86asm.R9, x86asm.R10, x86asm.R11, x86asm.R12, x86asm.R13, x86asm.R14, x86asm.R15}
 
 // checkOp decodes an op with the disassembler and holds its operands against the
@@ -135,7 +136,8 @@ func TestEncoding(t *testing.T) {
 			seen[fmt.Sprintf("%v%d", inst.Op, len(op.Code))] = true
 		}
 	}
-	for _, want := range []string{"PUSH1", "PUSH2", "POP2", "LEAVE1", "NOP1", "NOP9", "RET1", "RET2", "SUB4", "SUB7", "ADD3", "ADD7",
+	for _, want := range []string{"PUSH1", "PUSH2", "POP2", "LEAVE1", "NOP1", "NOP9", "RET1", "RET2",
+		"SUB4", "SUB7", "ADD3", "ADD7",
 		"LEA4", "LEA7", "MOVAPS5", "MOVAPS6", "MOVAPS9", "CALL5", "JMP5", "JMP6", "JMP3", "MOV8"} {
 		if !seen[want] {
 			t.Errorf("no %s was made", want)
@@ -151,7 +153,8 @@ func TestUnwindForms(t *testing.T) {
 	for i := range 40 {
 		var funcs []Func
 		for j := range 100 {
-			funcs = append(funcs, RandomAMD64(r, PE, fmt.Sprintf("f%d", j)), RandomTrapAMD64(r, fmt.Sprintf("t%d", j)))
+			funcs = append(funcs, RandomAMD64(r, PE, fmt.Sprintf("f%d", j)),
+				RandomTrapAMD64(r, fmt.Sprintf("t%d", j)))
 		}
 		im, err := Build(AMD64, PE, "forms.dll", 0x180000000, funcs)
 		if err != nil {
@@ -159,7 +162,8 @@ func TestUnwindForms(t *testing.T) {
 		}
 		count(t, im, seen)
 	}
-	for _, want := range []string{"0/", "1/0", "1/1", "2/", "3/", "4/", "5/", "8/", "9/", "10/0", "10/1", "chained"} {
+	for _, want := range []string{"0/", "1/0", "1/1", "2/", "3/", "4/", "5/", "8/",
+		"9/", "10/0", "10/1", "chained"} {
 		if seen[want] == 0 {
 			t.Errorf("no %s: %v", want, seen)
 		}
@@ -204,13 +208,15 @@ func TestUnwindInfo(t *testing.T) {
 		want  string
 	}{
 		// push rbp; sub rsp,30h; lea rbp,[rsp+20h]; movaps [rsp+20h],xmm6
-		{"frame", ShapeAMD64{Saves: []Reg{rbp}, SavesXMM: []Reg{6}, Calls: 1, FramePointer: true, FPOffset: 32},
+		{"frame", ShapeAMD64{Saves: []Reg{rbp}, SavesXMM: []Reg{6}, Calls: 1,
+			FramePointer: true, FPOffset: 32},
 			"01 0f 05 25 0f 68 02 00 0a 03 05 52 01 50 00 00"},
 		// mov [rsp+8],rbx; push rdi; sub rsp,20h: the save counts from the end on
 		{"home", ShapeAMD64{Saves: []Reg{rbx}, Calls: 1, Home: true, SaveByMov: true, Alloc: 8},
 			"01 09 03 00 09 34 06 00 09 42 00 00"},
 		{"alloc large", ShapeAMD64{Alloc: 0x1000 + 8}, "01 07 02 00 07 01 01 02"},
-		{"trap", ShapeAMD64{MachineFrame: true, ErrorCode: true, Saves: []Reg{r12}}, "01 02 02 00 02 c0 00 1a"},
+		{"trap", ShapeAMD64{MachineFrame: true, ErrorCode: true, Saves: []Reg{r12}},
+			"01 02 02 00 02 c0 00 1a"},
 	}
 	for _, c := range cases {
 		fn, err := c.shape.Func(PE, c.name)
@@ -245,8 +251,10 @@ func TestRefused(t *testing.T) {
 		{"leaf that calls", PE, ShapeAMD64{Leaf: true, Calls: 1}},
 		{"offset", PE, ShapeAMD64{FramePointer: true, FPOffset: 8}},
 		{"far offset", PE, ShapeAMD64{FramePointer: true, FPOffset: 256}},
-		{"stores below an early frame", PE, ShapeAMD64{FramePointer: true, EarlyFP: true, SavesXMM: []Reg{6}}},
-		{"pushes below an early frame, then alloca", PE, ShapeAMD64{FramePointer: true, EarlyFP: true, Dynamic: true, Saves: []Reg{rbx}}},
+		{"stores below an early frame", PE,
+			ShapeAMD64{FramePointer: true, EarlyFP: true, SavesXMM: []Reg{6}}},
+		{"pushes below an early frame, then alloca", PE,
+			ShapeAMD64{FramePointer: true, EarlyFP: true, Dynamic: true, Saves: []Reg{rbx}}},
 		{"huge", PE, ShapeAMD64{Alloc: 1 << 30}},
 		{"negative", PE, ShapeAMD64{Calls: -1}},
 		{"chained to nothing", PE, ShapeAMD64{Chained: true, NoInfo: true}},

@@ -94,7 +94,8 @@ func (s *ShapeARM64) refuse(f Format) string {
 		return "saves x30 twice"
 	case s.Dynamic && !s.FramePointer:
 		return "alloca without a frame pointer"
-	case s.Leaf && (s.RegI+s.RegF+s.Calls > 0 || s.FrameSize != 0 || s.Link || s.FramePointer || s.Homing || s.Fragment || s.Xdata || s.Spread):
+	case s.Leaf && (s.RegI+s.RegF+s.Calls > 0 || s.FrameSize != 0 || s.Link || s.FramePointer || s.Homing ||
+		s.Fragment || s.Xdata || s.Spread):
 		return "a leaf that is none"
 	case f == ELF && (s.Packed || s.Xdata || s.Fragment):
 		return "a shape of Windows in an ELF image"

@@ -76,7 +76,8 @@ func partsOf(f *Func) []partARM64 {
 	}
 	last := partARM64{begin: end, end: f.Size, fragment: true, parents: [][]Op{s.prolog}, epilog: s.epilog}
 	if end > f.Chained {
-		parts = append(parts, partARM64{begin: f.Chained, end: end, fragment: true, own: s.late, parents: last.parents})
+		parts = append(parts, partARM64{begin: f.Chained, end: end, fragment: true,
+			own: s.late, parents: last.parents})
 	}
 	if len(s.late) > 0 {
 		last.parents = [][]Op{s.late, s.prolog}
@@ -149,11 +150,13 @@ func (p *partARM64) prologCodes(t turnsARM64) ([][]byte, error) {
 // it ends need no end.
 func addEpilog(codes, epilog [][]byte, t turnsARM64) ([][]byte, int) {
 	closed := append(epilog[:len(epilog):len(epilog)], []byte{codeEnd})
-	if n := len(codes) - len(closed); n >= 0 && !t.noShare && string(joinCodes(codes[n:])) == string(joinCodes(closed)) {
+	if n := len(codes) - len(closed); n >= 0 && !t.noShare &&
+		string(joinCodes(codes[n:])) == string(joinCodes(closed)) {
 		return codes, len(joinCodes(codes[:n]))
 	}
 	index := len(joinCodes(codes))
-	if open := append(codes[:len(codes):len(codes)], epilog...); t.open && len(epilog) > 0 && len(joinCodes(open))%4 == 0 {
+	if open := append(codes[:len(codes):len(codes)], epilog...); t.open && len(epilog) > 0 &&
+		len(joinCodes(open))%4 == 0 {
 		return open, index
 	}
 	return append(codes, closed...), index

@@ -52,7 +52,8 @@ func TestEveryPackedARM64(t *testing.T) {
 	count := 0
 	for _, s := range packedShapes() {
 		if len(funcs) == 0 {
-			root := must.Get(image.ShapeARM64{FramePointer: true, Calls: 1, Root: true}.Func(image.PE, "root"))(t)
+			root := must.Get(image.ShapeARM64{FramePointer: true, Calls: 1,
+				Root: true}.Func(image.PE, "root"))(t)
 			funcs = append(funcs, root)
 		}
 		fn := must.Get(s.Func(image.PE, fmt.Sprintf("%+v", s)))(t)
@@ -99,10 +100,13 @@ func index(b bool) int {
 
 // TestSignalTrampolines: one with call frame information, one without.
 func TestSignalTrampolines(t *testing.T) {
-	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.ARM64), "code": image.RestoreRT(image.ARM64)} {
+	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.ARM64),
+		"code": image.RestoreRT(image.ARM64)} {
 		t.Run(name, func(t *testing.T) {
-			root := must.Get(image.ShapeARM64{RegI: 3, RegF: 2, FramePointer: true, PAC: true, Calls: 1, Body: 3, Root: true}.Func(image.ELF, "root"))(t)
-			handler := must.Get(image.ShapeARM64{RegI: 10, RegF: 8, Link: true, Body: 2}.Func(image.ELF, "handler"))(t)
+			root := must.Get(image.ShapeARM64{RegI: 3, RegF: 2, FramePointer: true, PAC: true, Calls: 1,
+				Body: 3, Root: true}.Func(image.ELF, "root"))(t)
+			handler := must.Get(image.ShapeARM64{RegI: 10, RegF: 8, Link: true, Body: 2}.Func(image.ELF,
+				"handler"))(t)
 			w := worldOf(t, image.ELF, 3, []image.Func{root, handler, tramp})
 			w.t.Start(w.im, w.root)
 			for range root.Ops[1:] {
@@ -192,7 +196,8 @@ func (w *armWorld) run(r *rand.Rand, steps, depth int) (frames, signals int) {
 // 504; the canonical prolog therefore never pushes it with so many.
 func TestFrameOf512(t *testing.T) {
 	for size, want := range map[uint32]int64{496: 496, 512: 528, 528: 528} {
-		fn := must.Get(image.ShapeARM64{FramePointer: true, FrameSize: size, Packed: true}.Func(image.PE, "f"))(t)
+		fn := must.Get(image.ShapeARM64{FramePointer: true, FrameSize: size,
+			Packed: true}.Func(image.PE, "f"))(t)
 		deepest := int64(0)
 		for _, r := range fn.Rows(image.ARM64) {
 			deepest = max(deepest, r.Off)

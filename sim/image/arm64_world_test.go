@@ -34,7 +34,8 @@ type armWorld struct {
 func newARM64(tb testing.TB, f image.Format, seed uint64, n int) *armWorld {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
-	root := must.Get(image.ShapeARM64{RegI: 3, FramePointer: true, FrameSize: 96, Calls: 3, Body: 4, Root: true}.Func(f, "root"))(tb)
+	root := must.Get(image.ShapeARM64{RegI: 3, FramePointer: true, FrameSize: 96, Calls: 3, Body: 4,
+		Root: true}.Func(f, "root"))(tb)
 	funcs := []image.Func{root}
 	for i := range n {
 		funcs = append(funcs, image.RandomARM64(r, f, fmt.Sprintf("f%d", i)))
@@ -113,19 +114,23 @@ func (w *armWorld) check() {
 		rowExact, ok := machine.StepRow(image.ARM64, w.im, w.out[i].Func, &row, w.t.Word)
 		if i == len(w.out)-1 {
 			if stop != unwind.EndOfStack || ok {
-				w.tb.Fatalf("%s: the first function's frame ends with %v, its row is left: %v", w.where(), stop, ok)
+				w.tb.Fatalf("%s: the first function's frame ends with %v, its row is left: %v",
+					w.where(), stop, ok)
 			}
 			return
 		}
 		want := &w.out[i+1]
 		if stop != unwind.StopNone || at.Exact != want.Exact || !ok || rowExact != at.Exact {
-			w.tb.Fatalf("frame %d (%s): %v, exact %v, %v by row: %v\n%s", i, w.out[i].Func.Name, stop, at.Exact, rowExact, ok, w.where())
+			w.tb.Fatalf("frame %d (%s): %v, exact %v, %v by row: %v\n%s", i, w.out[i].Func.Name, stop,
+				at.Exact, rowExact, ok, w.where())
 		}
 		if d := diffARM64(&regs.ARM64, &want.State); d != "" {
-			w.tb.Fatalf("frame %d of %s, from %s:%s\n%s", i+1, want.Func.Name, w.out[i].Func.Name, d, w.where())
+			w.tb.Fatalf("frame %d of %s, from %s:%s\n%s", i+1, want.Func.Name,
+				w.out[i].Func.Name, d, w.where())
 		}
 		if d := diffRow(&row, &want.State); d != "" {
-			w.tb.Fatalf("frame %d of %s, from %s, by row:%s\n%s", i+1, want.Func.Name, w.out[i].Func.Name, d, w.where())
+			w.tb.Fatalf("frame %d of %s, from %s, by row:%s\n%s", i+1, want.Func.Name,
+				w.out[i].Func.Name, d, w.where())
 		}
 	}
 }

@@ -58,7 +58,8 @@ func codeSize(f *Func) (uint32, error) {
 	size := uint32(0)
 	for i := range f.Ops {
 		if op := &f.Ops[i]; op.Off != size || len(op.Code) == 0 {
-			return 0, fmt.Errorf("image: %s: op %d at %#x is not where the one before it ends", f.Name, i, op.Off)
+			return 0, fmt.Errorf("image: %s: op %d at %#x is not where the one before it ends",
+				f.Name, i, op.Off)
 		}
 		size += uint32(len(f.Ops[i].Code))
 		if size > maxImage {

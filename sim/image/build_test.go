@@ -17,13 +17,16 @@ func TestBuildPE(t *testing.T) {
 		funcs = append(funcs, RandomAMD64(r, PE, n))
 	}
 	im := must.Get(Build(AMD64, PE, "sim.dll", 0x180000000, funcs))(t)
-	for mapped, open := range map[bool]func([]byte, string) (*pe.File, error){true: pe.FromMemory, false: pe.New} {
+	for mapped, open := range map[bool]func([]byte, string) (*pe.File, error){true: pe.FromMemory,
+		false: pe.New} {
 		f, err := open(im.File, "sim.dll")
 		if err != nil || len(f.Problems()) != 0 {
 			t.Fatal(mapped, err, f.Problems())
 		}
-		if f.Machine() != pe.MachineAMD64 || f.ImageBase() != im.Base || int(f.SizeOfImage()) != len(im.File) {
-			t.Errorf("mapped %v: machine %#x, base %#x, size %#x", mapped, f.Machine(), f.ImageBase(), f.SizeOfImage())
+		if f.Machine() != pe.MachineAMD64 || f.ImageBase() != im.Base ||
+			int(f.SizeOfImage()) != len(im.File) {
+			t.Errorf("mapped %v: machine %#x, base %#x, size %#x", mapped, f.Machine(),
+				f.ImageBase(), f.SizeOfImage())
 		}
 		exported := map[string]uint32{}
 		exports, err := f.Exports()
@@ -32,7 +35,8 @@ func TestBuildPE(t *testing.T) {
 			exported[e.Name] = e.RVA
 		}
 		for i := range im.Funcs {
-			if fn := &im.Funcs[i]; exported[fn.Name] != fn.RVA || im.Find(im.Base+uint64(fn.End())-1) != fn || im.Find(im.Base+uint64(fn.End())) == fn {
+			if fn := &im.Funcs[i]; exported[fn.Name] != fn.RVA || im.Find(im.Base+uint64(fn.End())-1) != fn ||
+				im.Find(im.Base+uint64(fn.End())) == fn {
 				t.Errorf("mapped %v: %s at %#x: exported %#x", mapped, fn.Name, fn.RVA, exported[fn.Name])
 			}
 		}

@@ -62,7 +62,8 @@ func TestProgramBytes(t *testing.T) {
 	}
 	signal := byEffects(4, nil, []Effect{{Kind: Add, Reg: rsp, Base: rsp, Imm: -8}}, nil)
 	signal.Entry = MachineFrame
-	root := byEffects(4, []Effect{{Kind: Store, Reg: 30, Base: sp, Imm: -16}, {Kind: Add, Reg: sp, Base: sp, Imm: -16}}, nil)
+	root := byEffects(4, []Effect{{Kind: Store, Reg: 30, Base: sp, Imm: -16},
+		{Kind: Add, Reg: sp, Base: sp, Imm: -16}}, nil)
 	root.Root = true
 	for _, c := range []struct {
 		name string
@@ -83,16 +84,19 @@ func TestProgramBytes(t *testing.T) {
 		{"advance_loc1, longest", AMD64, paused(255), "42 0e18 02ff 0e28"},
 		{"advance_loc2", AMD64, paused(256), "42 0e18 030001 0e28"},
 		{"advance_loc4", AMD64, paused(1 << 16), "42 0e18 0400000100 0e28"},
-		{"above the CFA", AMD64, byEffects(1, []Effect{{Kind: Store, Reg: rbx, Base: rsp, Imm: 16}}, nil), "41 11037f"},
+		{"above the CFA", AMD64,
+			byEffects(1, []Effect{{Kind: Store, Reg: rbx, Base: rsp, Imm: 16}}, nil), "41 11037f"},
 		{"machine frame", AMD64, signal, "0f03 771806 1010 027700 48 0f03 772006 1010 027708"},
 		// paciasp; stp x29,x30,[sp,#-32]!; str d8,[sp,#16]; bl; ldr d8; ldp; autiasp; ret
 		{"signed", ARM64, byEffects(4,
 			[]Effect{{Kind: Sign}},
-			[]Effect{{Kind: Store, Reg: 29, Base: sp, Imm: -32}, {Kind: Store, Reg: 30, Base: sp, Imm: -24}, {Kind: Add, Reg: sp, Base: sp, Imm: -32}},
+			[]Effect{{Kind: Store, Reg: 29, Base: sp, Imm: -32}, {Kind: Store, Reg: 30, Base: sp, Imm: -24},
+				{Kind: Add, Reg: sp, Base: sp, Imm: -32}},
 			[]Effect{{Kind: StoreV, Reg: 8, Base: sp, Imm: 16}},
 			[]Effect{{Kind: Call}},
 			[]Effect{{Kind: LoadV, Reg: 8, Base: sp, Imm: 16}},
-			[]Effect{{Kind: Load, Reg: 29, Base: sp}, {Kind: Load, Reg: 30, Base: sp, Imm: 8}, {Kind: Add, Reg: sp, Base: sp, Imm: 32}},
+			[]Effect{{Kind: Load, Reg: 29, Base: sp}, {Kind: Load, Reg: 30, Base: sp, Imm: 8},
+				{Kind: Add, Reg: sp, Base: sp, Imm: 32}},
 			[]Effect{{Kind: Auth}},
 			[]Effect{{Kind: Return}}),
 			"41 2d 41 0e20 9d04 9e03 41 054802 42 0648 41 0e00 dd de 41 2d"},
@@ -110,10 +114,12 @@ func TestProgramRefuses(t *testing.T) {
 		a  Arch
 		fn Func
 	}{
-		"a save at no word":   {AMD64, byEffects(1, []Effect{{Kind: Store, Reg: rbx, Base: rsp, Imm: -12}}, nil)},
+		"a save at no word": {AMD64,
+			byEffects(1, []Effect{{Kind: Store, Reg: rbx, Base: rsp, Imm: -12}}, nil)},
 		"half an instruction": {ARM64, byEffects(2, []Effect{{Kind: Add, Reg: 31, Base: 31, Imm: -16}}, nil)},
-		"stack above the CFA": {AMD64, byEffects(1, []Effect{{Kind: Add, Reg: rsp, Base: rsp, Imm: 16}}, nil)},
-		"the same on ARM64":   {ARM64, byEffects(4, []Effect{{Kind: Add, Reg: 31, Base: 31, Imm: 16}}, nil)},
+		"stack above the CFA": {AMD64,
+			byEffects(1, []Effect{{Kind: Add, Reg: rsp, Base: rsp, Imm: 16}}, nil)},
+		"the same on ARM64": {ARM64, byEffects(4, []Effect{{Kind: Add, Reg: 31, Base: 31, Imm: 16}}, nil)},
 	} {
 		if _, err := Build(c.a, ELF, "x", 0, []Func{c.fn}); err == nil {
 			t.Error(name)
@@ -158,7 +164,8 @@ func TestCFIRows(t *testing.T) {
 }
 
 // numbersAMD64 are DWARF's numbers by name, as the psABI has them.
-var numbersAMD64 = map[Reg]uint16{rax: 0, rdx: 1, rcx: 2, rbx: 3, rsi: 4, rdi: 5, rbp: 6, rsp: 7, r8: 8, r9: 9, 10: 10, 11: 11, r12: 12, 13: 13, 14: 14, r15: 15}
+var numbersAMD64 = map[Reg]uint16{rax: 0, rdx: 1, rcx: 2, rbx: 3, rsi: 4, rdi: 5, rbp: 6, rsp: 7, r8: 8,
+	r9: 9, 10: 10, 11: 11, r12: 12, 13: 13, 14: 14, r15: 15}
 
 func number(a Arch, r Reg) uint16 {
 	if a == AMD64 {
@@ -173,7 +180,8 @@ func wrongRow(a Arch, got *cfi.Row, want *Row) string {
 	if want.Interrupted {
 		kind, cfa = cfi.Expression, cfi.Expression
 	}
-	if got.CFA.Kind != cfa || cfa == cfi.RegisterOffset && (got.CFA.Reg != number(a, want.Base) || got.CFA.Off != want.Off) {
+	if got.CFA.Kind != cfa ||
+		cfa == cfi.RegisterOffset && (got.CFA.Reg != number(a, want.Base) || got.CFA.Off != want.Off) {
 		return "CFA"
 	}
 	if got.FDE.Signal != want.Interrupted || got.RASign != want.Signed {

@@ -39,20 +39,25 @@ func writeELF(im *Image) error {
 	note := im.buildID()
 	s := []elfSectionHeader{
 		{},
-		{name: ".note.gnu.build-id", typ: shtNote, flags: shfAlloc, at: elfNote, size: uint32(len(note)), alignTo: 4},
-		{name: ".text", typ: shtProgbits, flags: shfAlloc | shfExec, at: im.Text[0], size: im.Text[1] - im.Text[0], alignTo: 16},
+		{name: ".note.gnu.build-id", typ: shtNote, flags: shfAlloc, at: elfNote,
+			size: uint32(len(note)), alignTo: 4},
+		{name: ".text", typ: shtProgbits, flags: shfAlloc | shfExec, at: im.Text[0],
+			size: im.Text[1] - im.Text[0], alignTo: 16},
 	}
 	f, err := ehFrame(im, align(uint32(len(im.File)), 8))
 	if err != nil {
 		return err
 	}
-	s = append(s, im.append(elfSectionHeader{name: ".eh_frame", typ: shtProgbits, flags: shfAlloc, alignTo: 8}, f.b))
+	s = append(s, im.append(elfSectionHeader{name: ".eh_frame", typ: shtProgbits,
+		flags: shfAlloc, alignTo: 8}, f.b))
 	frame := s[len(s)-1].at
 	header := f.header(align(uint32(len(im.File)), 8), frame)
-	s = append(s, im.append(elfSectionHeader{name: ".eh_frame_hdr", typ: shtProgbits, flags: shfAlloc, alignTo: 8}, header))
+	s = append(s, im.append(elfSectionHeader{name: ".eh_frame_hdr", typ: shtProgbits,
+		flags: shfAlloc, alignTo: 8}, header))
 	search := s[len(s)-1]
 	symbols, names := im.symbols()
-	s = append(s, im.append(elfSectionHeader{name: ".symtab", typ: shtSymtab, link: uint32(len(s) + 1), info: 1, alignTo: 8, each: elfSymbol}, symbols))
+	s = append(s, im.append(elfSectionHeader{name: ".symtab", typ: shtSymtab, link: uint32(len(s) + 1),
+		info: 1, alignTo: 8, each: elfSymbol}, symbols))
 	s = append(s, im.append(elfSectionHeader{name: ".strtab", typ: shtStrtab, alignTo: 1}, names))
 	im.elfSections(s)
 	copy(im.File[elfNote:], note)
@@ -172,7 +177,8 @@ func (m *Image) elfPrograms(search elfSectionHeader, note uint32) {
 		b := m.File[elfHeader+i*elfProgram:]
 		binary.LittleEndian.PutUint32(b, p.typ)
 		binary.LittleEndian.PutUint32(b[4:], p.flags)
-		for k, v := range []uint64{uint64(p.at), uint64(p.at), uint64(p.at), uint64(p.size), uint64(p.size), p.alignTo} {
+		for k, v := range []uint64{uint64(p.at), uint64(p.at), uint64(p.at),
+			uint64(p.size), uint64(p.size), p.alignTo} {
 			binary.LittleEndian.PutUint64(b[8+8*k:], v)
 		}
 	}

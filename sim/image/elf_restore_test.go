@@ -16,11 +16,14 @@ import (
 // TestRestoreRTAMD64 steps from both trampolines of x86-64 to what was
 // interrupted.
 func TestRestoreRTAMD64(t *testing.T) {
-	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.AMD64), "code": image.RestoreRT(image.AMD64)} {
+	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.AMD64),
+		"code": image.RestoreRT(image.AMD64)} {
 		t.Run(name, func(t *testing.T) {
-			root := must.Get(image.ShapeAMD64{Saves: []image.Reg{3, 12}, Alloc: 40, Calls: 1, Body: 2, Root: true}.Func(image.ELF, "root"))(t)
+			root := must.Get(image.ShapeAMD64{Saves: []image.Reg{3, 12}, Alloc: 40, Calls: 1, Body: 2,
+				Root: true}.Func(image.ELF, "root"))(t)
 			handler := must.Get(image.ShapeAMD64{Leaf: true, Body: 1}.Func(image.ELF, "handler"))(t)
-			im := must.Get(image.Build(image.AMD64, image.ELF, "restore", imageBase, []image.Func{root, handler, tramp}))(t)
+			im := must.Get(image.Build(image.AMD64, image.ELF, "restore", imageBase,
+				[]image.Func{root, handler, tramp}))(t)
 			th := machine.New(image.AMD64, stackLow, stackHigh, 11)
 			th.Start(im, &im.Funcs[0])
 			th.Step()

@@ -44,7 +44,8 @@ func TestBuildELF(t *testing.T) {
 			t.Errorf("%v: %v, %d program headers", a, f.FileHeader, len(f.Progs))
 		}
 		load := f.Progs[0].ProgHeader
-		if load.Type != stdelf.PT_LOAD || load.Flags != stdelf.PF_R|stdelf.PF_X || load.Off != 0 || load.Vaddr != 0 || load.Filesz != uint64(len(im.File)) || load.Memsz != load.Filesz {
+		if load.Type != stdelf.PT_LOAD || load.Flags != stdelf.PF_R|stdelf.PF_X || load.Off != 0 ||
+			load.Vaddr != 0 || load.Filesz != uint64(len(im.File)) || load.Memsz != load.Filesz {
 			t.Errorf("%v: %+v", a, load)
 		}
 		for _, s := range f.Sections[1:] {
@@ -68,7 +69,8 @@ func checkELFSymbols(t *testing.T, im *Image, f *stdelf.File) {
 	}
 	for i := range im.Funcs {
 		fn, s := &im.Funcs[i], symbols[i]
-		if s.Name != fn.Name || s.Value != uint64(fn.RVA) || s.Size != uint64(fn.Size) || stdelf.ST_TYPE(s.Info) != stdelf.STT_FUNC || f.Sections[s.Section].Name != ".text" {
+		if s.Name != fn.Name || s.Value != uint64(fn.RVA) || s.Size != uint64(fn.Size) ||
+			stdelf.ST_TYPE(s.Info) != stdelf.STT_FUNC || f.Sections[s.Section].Name != ".text" {
 			t.Errorf("%s at %#x: %+v", fn.Name, fn.RVA, s)
 		}
 	}
@@ -87,7 +89,8 @@ func TestELFIsRead(t *testing.T) {
 			"memory":   func() (*elf.File, error) { return elf.FromMemory(im.File, im.Base, "x") },
 		} {
 			f, err := open()
-			if err != nil || len(f.Problems()) != 0 || len(f.BuildID()) != 40 || f.Arch() != context.Arch(a)+1 {
+			if err != nil || len(f.Problems()) != 0 || len(f.BuildID()) != 40 ||
+				f.Arch() != context.Arch(a)+1 {
 				t.Fatal(a, name, err, f.Problems(), f.BuildID(), f.Arch())
 			}
 			m := module.ELFFromFile(1, f, "x", im.Base, im.End(), im.Base)
@@ -114,7 +117,8 @@ func checkFDEs(t *testing.T, im *Image, table *cfi.Table) {
 			}
 			continue
 		}
-		if why != cfi.None || fde.Lo != uint64(fn.RVA) || fde.Hi != uint64(fn.End()) || fde.Signal != (fn.Entry != Called) {
+		if why != cfi.None || fde.Lo != uint64(fn.RVA) || fde.Hi != uint64(fn.End()) ||
+			fde.Signal != (fn.Entry != Called) {
 			t.Errorf("%s at %#x: %v, %+v", fn.Name, fn.RVA, why, fde)
 		}
 	}

@@ -66,7 +66,8 @@ func TestRowsAMD64(t *testing.T) {
 			"r5+16 r5@-16 ra@-8", // leave
 			"r4+8 ra@-8",         // ret
 		}},
-		{"home and xmm", PE, ShapeAMD64{Saves: []Reg{rsi}, SavesXMM: []Reg{15}, SaveByMov: true, Home: true}, []string{
+		{"home and xmm", PE, ShapeAMD64{Saves: []Reg{rsi}, SavesXMM: []Reg{15},
+			SaveByMov: true, Home: true}, []string{
 			"r4+8 ra@-8",               // mov [rsp+8], rsi
 			"r4+8 r6@0 ra@-8",          // sub rsp, 24
 			"r4+32 r6@0 ra@-8",         // movaps [rsp], xmm15
@@ -94,14 +95,16 @@ func TestRowsARM64(t *testing.T) {
 	const sp = 31
 	effects := [][]Effect{
 		{{Kind: Sign}},
-		{{Kind: Store, Reg: 29, Base: sp, Imm: -32}, {Kind: Store, Reg: 30, Base: sp, Imm: -24}, {Kind: Add, Reg: sp, Base: sp, Imm: -32}},
+		{{Kind: Store, Reg: 29, Base: sp, Imm: -32}, {Kind: Store, Reg: 30, Base: sp, Imm: -24},
+			{Kind: Add, Reg: sp, Base: sp, Imm: -32}},
 		{{Kind: Store, Reg: 19, Base: sp, Imm: 16}, {Kind: StoreV, Reg: 8, Base: sp, Imm: 24}},
 		{{Kind: Add, Reg: 29, Base: sp}},
 		{{Kind: AddReg, Reg: sp, Base: 9}},
 		{{Kind: Call}},
 		{{Kind: Add, Reg: sp, Base: 29}},
 		{{Kind: Load, Reg: 19, Base: sp, Imm: 16}, {Kind: LoadV, Reg: 8, Base: sp, Imm: 24}},
-		{{Kind: Load, Reg: 29, Base: sp}, {Kind: Load, Reg: 30, Base: sp, Imm: 8}, {Kind: Add, Reg: sp, Base: sp, Imm: 32}},
+		{{Kind: Load, Reg: 29, Base: sp}, {Kind: Load, Reg: 30, Base: sp, Imm: 8},
+			{Kind: Add, Reg: sp, Base: sp, Imm: 32}},
 		{{Kind: Auth}},
 		{{Kind: Return}},
 	}
@@ -142,7 +145,8 @@ func TestRowsOfSignals(t *testing.T) {
 	}
 	fn := SignalReturn(ARM64)
 	row := fn.Rows(ARM64)[1]
-	if row.Off != 560 || row.RA != 568 || row.Saved[0] != (Slot{0, 312}) || row.V[8] != (Slot{8, 592 + 16 + 128}) || len(row.Saved) != 31 {
+	if row.Off != 560 || row.RA != 568 || row.Saved[0] != (Slot{0, 312}) ||
+		row.V[8] != (Slot{8, 592 + 16 + 128}) || len(row.Saved) != 31 {
 		t.Errorf("%+v", row)
 	}
 }

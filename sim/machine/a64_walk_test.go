@@ -24,7 +24,8 @@ func worldARM64(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	for i := range n {
 		funcs = append(funcs, image.RandomARM64(r, f, fmt.Sprintf("f%d", i)))
 	}
-	root := must.Get(image.ShapeARM64{RegI: 2, FrameSize: 64, Calls: 3, Body: 4, Root: true}.Func(f, "root"))(tb)
+	root := must.Get(image.ShapeARM64{RegI: 2, FrameSize: 64, Calls: 3, Body: 4, Root: true}.Func(f,
+		"root"))(tb)
 	funcs = append(funcs, root)
 	if f == image.ELF {
 		funcs = append(funcs, image.SignalReturn(image.ARM64))

@@ -33,7 +33,8 @@ func funcARM64(name string, parts ...[]image.Effect) image.Func {
 func saver(signed bool) image.Func {
 	f := [][]image.Effect{
 		{{Kind: image.Sign}},
-		{{Kind: image.Store, Reg: 29, Base: xSP, Imm: -32}, {Kind: image.Store, Reg: 30, Base: xSP, Imm: -24}, {Kind: image.Add, Reg: xSP, Base: xSP, Imm: -32}},
+		{{Kind: image.Store, Reg: 29, Base: xSP, Imm: -32}, {Kind: image.Store, Reg: 30, Base: xSP, Imm: -24},
+			{Kind: image.Add, Reg: xSP, Base: xSP, Imm: -32}},
 		{{Kind: image.Store, Reg: 19, Base: xSP, Imm: 16}, {Kind: image.StoreV, Reg: 8, Base: xSP, Imm: 24}},
 		{{Kind: image.Add, Reg: 29, Base: xSP}},
 		{{Kind: image.Add, Reg: xSP, Base: xSP, Imm: -64}},
@@ -43,7 +44,8 @@ func saver(signed bool) image.Func {
 		{{Kind: image.Call}},
 		{{Kind: image.Add, Reg: xSP, Base: 29}},
 		{{Kind: image.Load, Reg: 19, Base: xSP, Imm: 16}, {Kind: image.LoadV, Reg: 8, Base: xSP, Imm: 24}},
-		{{Kind: image.Load, Reg: 29, Base: xSP}, {Kind: image.Load, Reg: 30, Base: xSP, Imm: 8}, {Kind: image.Add, Reg: xSP, Base: xSP, Imm: 32}},
+		{{Kind: image.Load, Reg: 29, Base: xSP}, {Kind: image.Load, Reg: 30, Base: xSP, Imm: 8},
+			{Kind: image.Add, Reg: xSP, Base: xSP, Imm: 32}},
 		{{Kind: image.Auth}},
 		{{Kind: image.Return}},
 	}
@@ -59,7 +61,8 @@ func TestARM64(t *testing.T) {
 	root := saver(false)
 	root.Root = true
 	im := must.Get(image.Build(image.ARM64, image.ELF, "arm64", imageBase, []image.Func{
-		root, saver(true), saver(false), funcARM64("leaf", nil, nil, []image.Effect{{Kind: image.Return}}), image.SignalReturn(image.ARM64)}))(t)
+		root, saver(true), saver(false), funcARM64("leaf", nil, nil, []image.Effect{{Kind: image.Return}}),
+		image.SignalReturn(image.ARM64)}))(t)
 	th := New(image.ARM64, stackLow, stackHigh, 7)
 	r := rand.New(rand.NewPCG(7, 7))
 	th.Start(im, &im.Funcs[0])

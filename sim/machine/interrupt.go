@@ -47,7 +47,8 @@ func (t *Thread) trap(im *image.Image, f *image.Func) bool {
 			return false
 		}
 	}
-	t.callers = append(t.callers, activation{image: t.image, fn: t.fn, state: t.state, exact: true, signal: at})
+	t.callers = append(t.callers,
+		activation{image: t.image, fn: t.fn, state: t.state, exact: true, signal: at})
 	t.state.R[4] = entry
 	t.begin(im, f)
 	return true

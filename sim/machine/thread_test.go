@@ -58,7 +58,8 @@ func TestCallsPreserve(t *testing.T) {
 // TestClobbers: a body does change the nonvolatile registers it has saved, and
 // no others.
 func TestClobbers(t *testing.T) {
-	fn := must.Get(image.ShapeAMD64{Saves: []image.Reg{3, 12}, FramePointer: true, Body: 2}.Func(image.PE, "f"))(t)
+	fn := must.Get(image.ShapeAMD64{Saves: []image.Reg{3, 12}, FramePointer: true,
+		Body: 2}.Func(image.PE, "f"))(t)
 	w := single(t, image.PE, fn)
 	start := w.t.State()
 	if !w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 100) {
@@ -93,8 +94,10 @@ func shape(t *testing.T, s image.ShapeAMD64, name string) image.Func {
 // stub that is entered there returns to the true caller.
 func TestDiverted(t *testing.T) {
 	w := single(t, image.PE, shape(t, image.ShapeAMD64{Calls: 1, Body: 2, Root: true}, "caller"),
-		shape(t, image.ShapeAMD64{Leaf: true}, "callee"), shape(t, image.ShapeAMD64{Saves: []image.Reg{3}}, "stub"))
-	if !w.t.RunTo(func(t *Thread) bool { _, call := t.callOp(); return call }, 10) || !w.t.Call(w.im, &w.im.Funcs[1]) {
+		shape(t, image.ShapeAMD64{Leaf: true}, "callee"),
+		shape(t, image.ShapeAMD64{Saves: []image.Reg{3}}, "stub"))
+	if !w.t.RunTo(func(t *Thread) bool { _, call := t.callOp(); return call }, 10) ||
+		!w.t.Call(w.im, &w.im.Funcs[1]) {
 		t.Fatal("no call")
 	}
 	sp := w.t.State().R[4]
@@ -232,7 +235,8 @@ func BenchmarkStep(b *testing.B) {
 
 // TestTrapAlignment: the processor aligns the stack before it pushes.
 func TestTrapAlignment(t *testing.T) {
-	w := single(t, image.PE, shape(t, image.ShapeAMD64{Body: 1, Leaf: true}, "f"), shape(t, image.ShapeAMD64{MachineFrame: true}, "trap"))
+	w := single(t, image.PE, shape(t, image.ShapeAMD64{Body: 1, Leaf: true}, "f"),
+		shape(t, image.ShapeAMD64{MachineFrame: true}, "trap"))
 	before := w.t.State()
 	if before.R[4]%16 != 8 || !w.t.Interrupt(w.im, &w.im.Funcs[1]) {
 		t.Fatalf("rsp %#x", before.R[4])
@@ -285,7 +289,8 @@ func redirectPair(t *testing.T, a image.Arch) *image.Image {
 		fns[1] = image.RedirectStub("stub")
 	} else {
 		fns[0], errs[0] = image.ShapeARM64{RegI: 2, Calls: 1, Body: 3, FrameSize: 64}.Func(image.PE, "f")
-		fns[1], errs[1] = image.ShapeARM64{RegI: 2, FramePointer: true, Calls: 1, Body: 3, FrameSize: 96}.Func(image.PE, "stub")
+		fns[1], errs[1] = image.ShapeARM64{RegI: 2, FramePointer: true, Calls: 1, Body: 3,
+			FrameSize: 96}.Func(image.PE, "stub")
 	}
 	for _, err := range errs {
 		must.Do(t, err)
@@ -307,7 +312,8 @@ func TestRedirect(t *testing.T) {
 			}
 			before := th.State()
 			th.Redirect(im, &im.Funcs[1])
-			if now := th.State(); now.PC != im.Base+uint64(im.Funcs[1].RVA) || now.R != before.R || th.Depth() != 2 {
+			if now := th.State(); now.PC != im.Base+uint64(im.Funcs[1].RVA) || now.R != before.R ||
+				th.Depth() != 2 {
 				t.Fatalf("pc %#x, or another register has changed", now.PC)
 			}
 			if tr := th.Truth(nil); !tr[1].Exact || tr[1].State != before {
@@ -325,8 +331,10 @@ func TestRedirect(t *testing.T) {
 			n := 0
 			for ; th.Depth() == 2; n++ {
 				next := th.caller(a)
-				if d := next.R[a.SP()] - before.R[a.SP()]; next.PC != before.PC || d != 0 || next.R[a.FP()] != before.R[a.FP()] {
-					t.Errorf("op %d: the caller's pc is %#x, not %#x; sp is off by %d", th.at, next.PC, before.PC, d)
+				if d := next.R[a.SP()] - before.R[a.SP()]; next.PC != before.PC || d != 0 ||
+					next.R[a.FP()] != before.R[a.FP()] {
+					t.Errorf("op %d: the caller's pc is %#x, not %#x; sp is off by %d", th.at, next.PC,
+						before.PC, d)
 				}
 				if e := th.Step(); e == AtCall {
 					th.Skip()
@@ -335,7 +343,8 @@ func TestRedirect(t *testing.T) {
 				}
 			}
 			if th.State() != before || n < 4 {
-				t.Errorf("after %d steps it goes on at %#x, not at %#x as it was", n, th.State().PC, before.PC)
+				t.Errorf("after %d steps it goes on at %#x, not at %#x as it was", n,
+					th.State().PC, before.PC)
 			}
 		})
 	}

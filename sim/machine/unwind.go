@@ -7,7 +7,8 @@ import "github.com/seedwalk/seedwalk/sim/image"
 // is at no op of f (and not after a last call), a word cannot be read, or f is a thread's first
 // function. Registers that calls do not preserve keep their values in st. StepRow allocates
 // nothing if image.Build placed f.
-func StepRow(a image.Arch, im *image.Image, f *image.Func, st *State, read func(uint64) (uint64, bool)) (exact, ok bool) {
+func StepRow(a image.Arch, im *image.Image, f *image.Func, st *State,
+	read func(uint64) (uint64, bool)) (exact, ok bool) {
 	at := f.At(uint32(st.PC - im.Base - uint64(f.RVA)))
 	if st.PC == im.Base+uint64(f.End()) {
 		at = len(f.Ops) - 1
@@ -69,7 +70,8 @@ func restore(a image.Arch, row *image.Row, origin uint64, st *State, read func(u
 // the function that contains an address. exact is true if st's PC is an interrupted instruction,
 // and false if it is a return address. Unwind returns false if StepRow does, or if no function
 // contains the PC. A caller with PC 0 is the end of the stack.
-func Unwind(a image.Arch, find func(addr uint64) (*image.Image, *image.Func), st State, exact bool, read func(uint64) (uint64, bool)) (State, bool) {
+func Unwind(a image.Arch, find func(addr uint64) (*image.Image, *image.Func), st State, exact bool,
+	read func(uint64) (uint64, bool)) (State, bool) {
 	look := st.PC
 	if !exact {
 		look--

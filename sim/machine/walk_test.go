@@ -39,7 +39,8 @@ func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	for i := range n {
 		funcs = append(funcs, image.RandomAMD64(r, f, fmt.Sprintf("f%d", i)))
 	}
-	root, err := image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 64, Calls: 3, Body: 4, Root: true}.Func(f, "root")
+	root, err := image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 64, Calls: 3,
+		Body: 4, Root: true}.Func(f, "root")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -136,7 +137,8 @@ func (w *world) where() string {
 		return "nowhere"
 	}
 	op := w.t.fn.Ops[w.t.at]
-	return fmt.Sprintf("%s+%#x (op %d of %d, part %d, % x, entry %d, noinfo %v)", w.t.fn.Name, op.Off, w.t.at, len(w.t.fn.Ops), op.Part, op.Code, w.t.fn.Entry, w.t.fn.NoInfo)
+	return fmt.Sprintf("%s+%#x (op %d of %d, part %d, % x, entry %d, noinfo %v)", w.t.fn.Name, op.Off, w.t.at,
+		len(w.t.fn.Ops), op.Part, op.Code, w.t.fn.Entry, w.t.fn.NoInfo)
 }
 
 // checkRows steps from the leaf by rows and compares every frame.
@@ -153,7 +155,8 @@ func (w *world) checkRows(out []Frame) []Frame {
 		}
 		want := &out[i+1]
 		if !ok || exact != want.Exact {
-			w.tb.Fatalf("%s: frame %d (%s) cannot be left, or exact is %v", w.where(), i, out[i].Func.Name, exact)
+			w.tb.Fatalf("%s: frame %d (%s) cannot be left, or exact is %v",
+				w.where(), i, out[i].Func.Name, exact)
 		}
 		mask := keptAMD64(w.im.Format)
 		if d := diff(&st, &want.State, mask); d != "" {

@@ -41,7 +41,8 @@ var explorer = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	for _, name := range []string{"search", "memory", "kernel"} {
-		cmd := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-c", filepath.Join("src", name+".c"), "-o", filepath.Join(dir, name+".o"))
+		cmd := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-c",
+			filepath.Join("src", name+".c"), "-o", filepath.Join(dir, name+".o"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
 		}
@@ -106,8 +107,11 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 	must.Do(t, err)
 	dir := sources(t, w.folder(), f)
 	exe := filepath.Join(dir, "world")
-	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",
-		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows", "-I" + dir, "-I" + filepath.Join(needs.Root(t), "capi"), "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
+	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE",
+		"-Wall", "-Wextra", "-Werror",
+		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows",
+		"-I" + dir, "-I" + filepath.Join(needs.Root(t), "capi"), "-c",
+		filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
 	defines := w.defines
 	if strings.Contains(f.file, "=") {
 		defines = append(slices.Clone(defines), f.file)
@@ -150,7 +154,8 @@ func (r *result) parse(t *testing.T, exe, out string) {
 			races = append(races, strings.Fields(rest))
 		case "total":
 			var outcomes, racy, whole int
-			if _, err := fmt.Sscan(rest, &r.Executions, &r.Cut, &r.Events, &r.Longest, &r.Failures, &outcomes, &racy, &whole); err != nil {
+			if _, err := fmt.Sscan(rest, &r.Executions, &r.Cut, &r.Events, &r.Longest, &r.Failures,
+				&outcomes, &racy, &whole); err != nil {
 				t.Fatalf("%q: %v", line, err)
 			}
 			r.Whole = whole == 1
@@ -189,7 +194,8 @@ func place(exe, pc string, known map[string]string) string {
 
 // The explorer finds exactly the outcomes that C11 permits, but for load buffering.
 func TestLitmus(t *testing.T) {
-	const relaxed, release, acquire, seqCst = "__ATOMIC_RELAXED", "__ATOMIC_RELEASE", "__ATOMIC_ACQUIRE", "__ATOMIC_SEQ_CST"
+	const relaxed, release, acquire, seqCst = "__ATOMIC_RELAXED", "__ATOMIC_RELEASE",
+		"__ATOMIC_ACQUIRE", "__ATOMIC_SEQ_CST"
 	for _, c := range []struct {
 		name, test, stores, loads string
 		weak                      string // the outcome that only weak memory has
@@ -215,13 +221,16 @@ func TestLitmus(t *testing.T) {
 		{"read-modify-write", "RMW", relaxed, relaxed, "0000 x1 y0", false, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := world{file: "litmus", defines: []string{"TEST=" + c.test, "ORDER_S=" + c.stores, "ORDER_L=" + c.loads}}
+			w := world{file: "litmus",
+				defines: []string{"TEST=" + c.test, "ORDER_S=" + c.stores, "ORDER_L=" + c.loads}}
 			if c.define != "" {
 				w.defines = append(w.defines, c.define)
 			}
 			r := explore(t, w, "weak", fault{})
-			if !r.Whole || r.Failures > 0 || slices.Contains(r.Outcomes, c.weak) != c.has || len(r.Outcomes) != c.outcomes {
-				t.Errorf("%v; want %d outcomes, %q among them: %v; got %q", r, c.outcomes, c.weak, c.has, r.Outcomes)
+			if !r.Whole || r.Failures > 0 || slices.Contains(r.Outcomes, c.weak) != c.has ||
+				len(r.Outcomes) != c.outcomes {
+				t.Errorf("%v; want %d outcomes, %q among them: %v; got %q", r,
+					c.outcomes, c.weak, c.has, r.Outcomes)
 			}
 		})
 	}

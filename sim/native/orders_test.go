@@ -72,7 +72,8 @@ func orders(t *testing.T, path string) (all []fault) {
 		line := text[strings.LastIndexByte(text[:m[0]], '\n')+1:]
 		line, _, _ = strings.Cut(line, "\n")
 		all = append(all, fault{
-			name:  fmt.Sprintf("%s: %s: %s -> %s", filepath.Base(path), strings.TrimSpace(line), order, weaker(op, order)),
+			name: fmt.Sprintf("%s: %s: %s -> %s", filepath.Base(path),
+				strings.TrimSpace(line), order, weaker(op, order)),
 			file:  filepath.Base(path),
 			edits: [][2]string{{fmt.Sprintf("@%d", m[6]), order + ">" + weaker(op, order)}},
 		})

@@ -24,7 +24,13 @@ func collections() []*Rule {
 			Source: "Broman, rule 3, second example",
 			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "profiler",
 			Broken: func(w *sim.World) { onModule(w); collectsWithLock(w, true); loadsModule(w) },
-			Kept:   func(w *sim.World) { onModule(w); collectsWithLock(w, false); loadsModule(w); kept(w, 1) },
+			Kept: func(w *sim.World) {
+				onModule(w)
+				collectsWithLock(w,
+					false)
+				loadsModule(w)
+				kept(w, 1)
+			},
 		},
 	}
 }

@@ -27,7 +27,8 @@ func Good() *Rule {
 
 // GoodFrames are the functions of the example, leaf first; between a method and
 // the unmanaged code that calls it stands the CLR's call_managed.
-var GoodFrames = [8]string{sim.NativeWork, sim.Method(4), sim.Native(2), sim.Method(3), sim.Method(2), sim.Native(1), sim.Method(1), sim.Method(0)}
+var GoodFrames = [8]string{sim.NativeWork, sim.Method(4), sim.Native(2), sim.Method(3), sim.Method(2),
+	sim.Native(1), sim.Method(1), sim.Method(0)}
 
 func eightFrames(t *sim.Thread, top func()) {
 	f := &GoodFrames

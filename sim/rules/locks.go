@@ -58,7 +58,8 @@ func windowLocks() []Lock {
 		{Name: "go-callback", Line: "Application threads never enter Go: callbacks are answered in C, which queues events.",
 			Text:   "Go's collector waits for every thread that runs Go code. If a callback runs Go on an application thread, the target can be suspended there. The sampler hangs as soon as one of its allocations starts a collection.",
 			Source: "seen: hangs within 25 s as soon as application threads run Go callbacks",
-			says:   "Go's world", in: sim.NativeWork, of: func(w *sim.World) *sched.Lock { return w.GoWorld }},
+			says:   "Go's world", in: sim.NativeWork,
+			of: func(w *sim.World) *sched.Lock { return w.GoWorld }},
 	}
 }
 

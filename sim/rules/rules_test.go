@@ -37,14 +37,16 @@ func TestBroken(t *testing.T) {
 				r.Setup.Arch = a
 				rep := r.Explore(true)
 				if rep.First == nil || rep.First.Outcome != r.Wants {
-					t.Fatalf("wants %v, found nothing of it in %d interleavings: %+v", r.Wants, rep.Interleavings, rep)
+					t.Fatalf("wants %v, found nothing of it in %d interleavings: %+v",
+						r.Wants, rep.Interleavings, rep)
 				}
 				if says := rep.First.Fault + graphText(rep.First); !strings.Contains(says, r.Says) {
 					t.Errorf("it says %q, without %q", says, r.Says)
 				}
 				again := r.Run(true, sched.Replay(rep.First.Choices))
 				if again.Timeline() != rep.First.Timeline() {
-					t.Errorf("the same choices tell another story:\n%s\n%s", rep.First.Timeline(), again.Timeline())
+					t.Errorf("the same choices tell another story:\n%s\n%s",
+						rep.First.Timeline(), again.Timeline())
 				}
 			})
 		}
@@ -70,19 +72,22 @@ func TestKept(t *testing.T) {
 				}
 				rep := r.Explore(false)
 				if rep.First != nil {
-					t.Fatalf("%v: %s\n%s\n%s", rep.First.Outcome, rep.First.Fault, graphText(rep.First), rep.First.Timeline())
+					t.Fatalf("%v: %s\n%s\n%s", rep.First.Outcome, rep.First.Fault,
+						graphText(rep.First), rep.First.Timeline())
 				}
 				if !rep.Exhausted {
 					t.Errorf("not every order within the bounds was tried")
 				}
 				whole := r.Bounds.Preemptions == 0
 				if rep.Met < leastMet && !whole || rep.Met == 0 {
-					t.Errorf("%d runs with a judged sample met the hazard (%s): this side proves little", rep.Met, r.Hazard)
+					t.Errorf("%d runs with a judged sample met the hazard (%s): this side proves little",
+						rep.Met, r.Hazard)
 				}
 				total += rep.Judged
 				results += len(rep.Results)
 				fmt.Printf("%-22s %-5v %8d judged of %8d interleavings, %3d distinct results, %8d met: %s; bound %d (0: whole), %d steps; broken: %v, by the mutation %s\n",
-					r.Name, a, rep.Judged, rep.Interleavings, len(rep.Results), rep.Met, r.Hazard, r.Bounds.Preemptions, rep.MaxDepth, r.Wants, r.Mutation)
+					r.Name, a, rep.Judged, rep.Interleavings, len(rep.Results), rep.Met, r.Hazard,
+					r.Bounds.Preemptions, rep.MaxDepth, r.Wants, r.Mutation)
 			})
 		}
 	}
@@ -96,7 +101,9 @@ func TestKept(t *testing.T) {
 func TestRulesAreWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range All() {
-		if r.Name == "" || seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Broken == nil || r.Kept == nil || r.Wants == sched.Done || r.Enforced == "" || r.Provoked == "" {
+		if r.Name == "" || seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Source == "" ||
+			r.Broken == nil || r.Kept == nil || r.Wants == sched.Done || r.Enforced == "" ||
+			r.Provoked == "" {
 			t.Errorf("rule %q: a part is missing, or the name is taken", r.Name)
 		}
 		seen[r.Name] = true
@@ -105,7 +112,8 @@ func TestRulesAreWhole(t *testing.T) {
 		}
 	}
 	for _, r := range Each() {
-		if r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Says == "" && r.Wants == sched.Deadlock || r.Enforced == "" || r.Provoked == "" {
+		if r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Says == "" && r.Wants == sched.Deadlock ||
+			r.Enforced == "" || r.Provoked == "" {
 			t.Errorf("rule %q: a part is missing", r.Name)
 		}
 		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
@@ -191,8 +199,10 @@ func TestSnapshotLock(t *testing.T) {
 					})
 				})
 			})
-			t.Logf("%d of %d interleavings never end; %d rescues, %d samples not asked for", rep.Deadlocks, rep.Interleavings, rescues, skipped)
-			if rep.Deadlocks > 0 != c.stuck || rep.Faults+rep.StepLimits > 0 || rescues > 0 != c.rescues || skipped > 0 != c.without || !rep.Exhausted {
+			t.Logf("%d of %d interleavings never end; %d rescues, %d samples not asked for", rep.Deadlocks,
+				rep.Interleavings, rescues, skipped)
+			if rep.Deadlocks > 0 != c.stuck || rep.Faults+rep.StepLimits > 0 || rescues > 0 != c.rescues ||
+				skipped > 0 != c.without || !rep.Exhausted {
 				t.Errorf("want stuck %v, rescues %v, without %v", c.stuck, c.rescues, c.without)
 			}
 		})

@@ -76,7 +76,10 @@ func redirected() *Rule {
 		over := false
 		w.Redirects(func(uint64) bool { return true })
 		w.SpawnManaged("target", func(t *sim.Thread) {
-			t.Method(sim.Method(1), func() { t.WaitUntil("loops until a flag is set", func() bool { return over }) })
+			t.Method(sim.Method(1), func() {
+				t.WaitUntil("loops until a flag is set",
+					func() bool { return over })
+			})
 		})
 		w.S.Go("collector", func(a *sched.Actor) {
 			a.WaitUntil("a collection to be due", begins)
@@ -136,7 +139,8 @@ func walksItself(w *sim.World) {
 				if _, f := w.Find(next.PC); f != nil {
 					at = f.Name
 				}
-				a.Fault("a wrong stack: above %s stands %s, it finds %s", truth[i-1].Func.Name, truth[i].Func.Name, at)
+				a.Fault("a wrong stack: above %s stands %s, it finds %s",
+					truth[i-1].Func.Name, truth[i].Func.Name, at)
 			}
 			st = next
 		}

@@ -12,7 +12,8 @@ import (
 
 // snap is a bare DoStackSnapshot that throws its frames away.
 func snap(w *sim.World, a *sched.Actor, t *sim.Thread, seed *machine.State) clr.HRESULT {
-	return w.CLR.DoStackSnapshot(a, vm.Call{Thread: t.ID, Seed: seed, Receive: func(*vm.Callback) clr.HRESULT { return clr.S_OK }})
+	return w.CLR.DoStackSnapshot(a,
+		vm.Call{Thread: t.ID, Seed: seed, Receive: func(*vm.Callback) clr.HRESULT { return clr.S_OK }})
 }
 
 // works is a thread that enters and leaves managed code.
@@ -52,8 +53,13 @@ func whoSuspends() []*Rule {
 			Text:   "A ThreadID is a pointer, and the CLR keeps no reference for the profiler. After ThreadDestroyed returns, the thread's memory is freed, and a walk of the thread ends the process. The sampler must claim a thread before it walks it, and the callback must wait until the claim is released.",
 			Source: "Broman, rule 2; seen: the process ends with 8013135e within seconds, 2 of 2",
 			Setup:  core22, Bounds: small(4), Wants: sched.Fault, Says: "8013135e",
-			Broken: func(w *sim.World) { w.CLR.Callbacks.ThreadDestroyed = nil; works(w, "target"); walksUnclaimed(w) },
-			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
+			Broken: func(w *sim.World) {
+				w.CLR.Callbacks.ThreadDestroyed = nil
+				works(w,
+					"target")
+				walksUnclaimed(w)
+			},
+			Kept: func(w *sim.World) { works(w, "target"); kept(w, 2) },
 		},
 		{
 			Name:   "claim-order",
@@ -107,8 +113,12 @@ func whileSuspended() []*Rule {
 			Text:   "On the first call of a profiler's thread, the CLR creates state for that thread, under locks that a suspended target may own. One DoStackSnapshot of a running thread, which the CLR suspends itself, does that. Once it has reported a frame, the sampler may suspend threads.",
 			Source: "the remarks on DoStackSnapshot in Microsoft's reference",
 			Setup:  core22, Bounds: small(4), Wants: sched.Deadlock, Says: "per-thread",
-			Broken: func(w *sim.World) { starts(w); inWindow(w, func(a *sched.Actor, t *sim.Thread) { snap(w, a, t, nil) }) },
-			Kept:   func(w *sim.World) { starts(w); kept(w, 1) },
+			Broken: func(w *sim.World) {
+				starts(w)
+				inWindow(w,
+					func(a *sched.Actor, t *sim.Thread) { snap(w, a, t, nil) })
+			},
+			Kept: func(w *sim.World) { starts(w); kept(w, 1) },
 		},
 	}
 }

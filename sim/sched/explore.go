@@ -66,7 +66,8 @@ func Explore(opt ExploreOptions, build func(w *World)) Report {
 			if i >= int64(len(shares)) || opt.StopAtFirst && i > failed.Load() {
 				return
 			}
-			parts[i] = e.share(shares[i], len(shares), func() bool { return opt.StopAtFirst && i > failed.Load() })
+			parts[i] = e.share(shares[i], len(shares),
+				func() bool { return opt.StopAtFirst && i > failed.Load() })
 			if parts[i].failures() > 0 {
 				lower(&failed, i)
 			}

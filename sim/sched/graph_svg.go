@@ -114,7 +114,8 @@ func (g *Graph) drawEdge(b *strings.Builder, boxes []box, i int, bow float64) la
 	var lx, ly float64
 	if e.From == e.To {
 		x, y := from.x, from.y-from.h
-		path = fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x+30, y, x+50, y-bow*2, x-50, y-bow*2, x-30, y)
+		path = fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x+30, y, x+50,
+			y-bow*2, x-50, y-bow*2, x-30, y)
 		lx, ly = x, y-bow*1.5-6
 	} else {
 		dx, dy := to.x-from.x, to.y-from.y
@@ -126,7 +127,8 @@ func (g *Graph) drawEdge(b *strings.Builder, boxes []box, i int, bow float64) la
 		path = fmt.Sprintf("M%.1f %.1fQ%.1f %.1f %.1f %.1f", x1, y1, cx, cy, x2, y2)
 		lx, ly = (x1+2*cx+x2)/4, (y1+2*cy+y2)/4
 	}
-	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.5" marker-end="url(#%s)"/>`+"\n", path, color, head)
+	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.5" marker-end="url(#%s)"/>`+"\n",
+		path, color, head)
 	return label{lx, ly, color, strings.TrimSuffix(e.Text, ",")}
 }
 
@@ -152,7 +154,8 @@ func (l label) draw(b *strings.Builder) {
 	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" rx="3" fill="#fff" fill-opacity="0.92"/>`+"\n", l.x-w/2, l.y-h/2, w, h)
 	for i, line := range lines {
 		y := l.y - h/2 + float64((i+1)*labelLine) - 2
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", l.x, y, l.color, Escape(line))
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n",
+			l.x, y, l.color, Escape(line))
 	}
 }
 

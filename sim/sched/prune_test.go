@@ -73,7 +73,8 @@ func TestPruneGivesTheSameVerdict(t *testing.T) {
 		if found != nil && cmptest.Diff(ends, found) != "" {
 			t.Errorf("%s: ends in %v, without pruning %v", name, found, ends)
 		}
-		if r.Deadlocks == 0 || r.Faults == 0 || r.Done == 0 || !r.Exhausted || r.Interleavings >= all.Interleavings {
+		if r.Deadlocks == 0 || r.Faults == 0 || r.Done == 0 || !r.Exhausted ||
+			r.Interleavings >= all.Interleavings {
 			t.Errorf("%s: %+v", name, r)
 		}
 		t.Logf("%s: %d runs, %d pruned, %d states", name, r.Interleavings, r.Pruned, r.States)
@@ -108,7 +109,11 @@ func TestPruneTellsSignalsApart(t *testing.T) {
 			w.AtEnd = func() string { last[log] = true; return "" }
 			sent := 0
 			w.Hash = func() uint64 { return mix(hashString(log), uint64(sent)) }
-			app := w.Go("app", func(a *Actor) { a.WaitUntil("sent", func() bool { return sent == 2 }); a.Yield("end") })
+			app := w.Go("app", func(a *Actor) {
+				a.WaitUntil("sent",
+					func() bool { return sent == 2 })
+				a.Yield("end")
+			})
 			for _, n := range []string{"x", "y"} {
 				w.Go(n, func(a *Actor) {
 					a.Signal(app, func(h *Actor) { log += n })

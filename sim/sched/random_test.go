@@ -120,7 +120,8 @@ func TestPruneOnRandomPrograms(t *testing.T) {
 	for run := range uint64(400) {
 		code := randomProgram(run)
 		for _, bound := range []int{Unbounded, 1} {
-			opt := ExploreOptions{Options: Options{Preemptions: bound, MaxSteps: 9 + int(run%8)}, MaxRuns: 5000, Split: -1}
+			opt := ExploreOptions{Options: Options{Preemptions: bound, MaxSteps: 9 + int(run%8)},
+				MaxRuns: 5000, Split: -1}
 			want, all := verdict(code, opt)
 			if !all.Exhausted {
 				continue
@@ -131,14 +132,16 @@ func TestPruneOnRandomPrograms(t *testing.T) {
 				opt.Prune = prune
 				got, r := verdict(code, opt)
 				if !slices.Equal(got, want) || !r.Exhausted {
-					t.Fatalf("run %d prune %d bound %d: %x\n%v\nwithout pruning:\n%v", run, prune, bound, code, got, want)
+					t.Fatalf("run %d prune %d bound %d: %x\n%v\nwithout pruning:\n%v", run,
+						prune, bound, code, got, want)
 				}
 				saved += all.Interleavings - r.Interleavings
 			}
 		}
 	}
 	if programs < 400 || failing < 50 || saved < 10000 {
-		t.Errorf("%d programs, %d with deadlocks, %d runs saved: the test does not test", programs, failing, saved)
+		t.Errorf("%d programs, %d with deadlocks, %d runs saved: the test does not test", programs,
+			failing, saved)
 	}
 	t.Logf("%d programs, %d with deadlocks, %d runs saved", programs, failing, saved)
 }

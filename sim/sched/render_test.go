@@ -105,7 +105,8 @@ func TestHostileNames(t *testing.T) {
 		t.Fatal(r.Outcome)
 	}
 	wellFormed(t, r.Graph.SVG())
-	if !strings.Contains(r.Graph.Text(), "Where: panic: no stack") || strings.Contains(r.Graph.SVG(), "</text></text>") {
+	if !strings.Contains(r.Graph.Text(), "Where: panic: no stack") ||
+		strings.Contains(r.Graph.SVG(), "</text></text>") {
 		t.Error(r.Graph.Text())
 	}
 }

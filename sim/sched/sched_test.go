@@ -36,7 +36,8 @@ func multinomial(counts ...int) int {
 }
 
 func TestExploreCountsInterleavings(t *testing.T) {
-	for _, counts := range [][]int{{0}, {1}, {0, 3}, {1, 1}, {2, 3}, {5, 4}, {2, 2, 2}, {3, 1, 4}, {1, 1, 1, 1}} {
+	for _, counts := range [][]int{{0}, {1}, {0, 3}, {1, 1}, {2, 3}, {5, 4},
+		{2, 2, 2}, {3, 1, 4}, {1, 1, 1, 1}} {
 		for _, split := range []int{-1, 0, 1, 5} {
 			for workers := 1; workers <= 3; workers++ {
 				r := Explore(ExploreOptions{Workers: workers, Split: split}, steps(counts...))
@@ -126,7 +127,8 @@ func TestPreemptionBound(t *testing.T) {
 			t.Errorf("bound %d: %d, want %d", bound, r.Interleavings, want)
 		}
 	}
-	if r := Explore(ExploreOptions{Options: Options{Preemptions: NoPreemption}}, opposite); r.Deadlocks != 0 || r.Done != 2 {
+	if r := Explore(ExploreOptions{Options: Options{Preemptions: NoPreemption}},
+		opposite); r.Deadlocks != 0 || r.Done != 2 {
 		t.Errorf("no preemption: %+v", r)
 	}
 	if r := Explore(ExploreOptions{Options: Options{Preemptions: 1}}, opposite); r.Deadlocks != 2 {
@@ -142,10 +144,13 @@ func TestFaults(t *testing.T) {
 	}{
 		{"fault", "A: no stack at 7", false, func(a *Actor) { a.Fault("no stack at %d", 7) }},
 		{"panic", "A: panic: boom", true, func(a *Actor) { a.Yield("x"); panic("boom") }},
-		{"index", "A: panic: runtime error: index out of range [3] with length 0", true, func(a *Actor) { var s []int; _ = s[a.Choose(1, "")+3] }},
-		{"unlock", "A: unlocks l, which it does not own", false, func(a *Actor) { a.Unlock(&Lock{Name: "l"}) }},
+		{"index", "A: panic: runtime error: index out of range [3] with length 0", true,
+			func(a *Actor) { var s []int; _ = s[a.Choose(1, "")+3] }},
+		{"unlock", "A: unlocks l, which it does not own", false,
+			func(a *Actor) { a.Unlock(&Lock{Name: "l"}) }},
 		{"choose", `A: Choose(0, "none")`, false, func(a *Actor) { a.Choose(0, "none") }},
-		{"condition", "A: panic: bad condition", true, func(a *Actor) { a.WaitUntil("c", func() bool { panic("bad condition") }) }},
+		{"condition", "A: panic: bad condition", true,
+			func(a *Actor) { a.WaitUntil("c", func() bool { panic("bad condition") }) }},
 		{"call in condition", "A: panic: sched: a call on A, which is not running", true, func(a *Actor) {
 			a.WaitUntil("c", func() bool { a.Yield("no"); return true })
 		}},
@@ -187,7 +192,8 @@ func TestNotDeterministic(t *testing.T) {
 			n++
 			steps([]int{2, 2, 2}[:2+n%2]...)(w)
 		})
-		if r.Faults != 1 || r.First == nil || !strings.Contains(r.First.Fault, "not deterministic") || r.Exhausted {
+		if r.Faults != 1 || r.First == nil || !strings.Contains(r.First.Fault, "not deterministic") ||
+			r.Exhausted {
 			t.Errorf("split %d: %+v", split, r)
 		}
 	}

@@ -153,7 +153,8 @@ func TestPartialDeadlock(t *testing.T) {
 	if r.Deadlocks == 0 || r.Done == 0 || r.StepLimits != 0 || !r.Exhausted {
 		t.Fatalf("no watchdog: %+v", r)
 	}
-	if got := strings.Join(r.First.Graph.CycleNames(), " "); !strings.Contains(got, "sampler") || !strings.Contains(got, "app") {
+	if got := strings.Join(r.First.Graph.CycleNames(), " "); !strings.Contains(got, "sampler") ||
+		!strings.Contains(got, "app") {
 		t.Errorf("cycle %q", got)
 	}
 	if r = Explore(opt, build(true)); r.Deadlocks != 0 || r.Done == 0 || !r.Exhausted {

@@ -26,7 +26,8 @@ B, and B calls C. C passes a delegate to unmanaged code, which calls it as D. D 
 var goodWhat = [8][2]string{
 	{"unmanaged, inside D's P/Invoke", "only the profiler's own walk; the CLR does not report frames on top"},
 	{"D", "the CLR, or the profiler's own walk: its context is the **seed**"},
-	{"unmanaged, calls the delegate", "the CLR as one *marker* (FunctionID 0) with its context; a walk from there fills it"},
+	{"unmanaged, calls the delegate",
+		"the CLR as one *marker* (FunctionID 0) with its context; a walk from there fills it"},
 	{"C", "the CLR"},
 	{"B", "the CLR"},
 	{"unmanaged, the COM-like block", "one marker again, for any number of frames"},

@@ -54,7 +54,8 @@ Run any of the rules: ` + "`seedwalk sim --scenario heap`" + `, ` + "`seedwalk s
 func contents(b *strings.Builder, stories []*Story) {
 	b.WriteString("| scenario | rule | when it is broken |\n|---|---|---|\n")
 	for _, s := range stories {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Rule.Name, s.Rule.Name, cell(s.Rule.Line+s.Rule.About()), Ends(s.Rule))
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Rule.Name, s.Rule.Name,
+			cell(s.Rule.Line+s.Rule.About()), Ends(s.Rule))
 	}
 	for _, r := range rules.TextRules() {
 		fmt.Fprintf(b, "| [%s](#%s) | %s | not shown |\n", r.Name, r.Name, cell(r.Line))
@@ -77,7 +78,8 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
 func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 	r := s.Rule
-	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s. World: %s.* ", r.Name, r.Line, fill(r.Text, 120, ""), r.Source, World(r))
+	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s. World: %s.* ", r.Name, r.Line,
+		fill(r.Text, 120, ""), r.Source, World(r))
 	behind(b, r.Enforced, r.Provoked)
 	b.WriteString("\n")
 	fmt.Fprintf(b, "### %s, broken\n\n%s\n\n", r.Name, s.brokenSummary())
@@ -111,7 +113,8 @@ func (s *Story) locks(b *strings.Builder) {
 	fmt.Fprintf(b, "\nBoth sides are shown for the lock `%s`; the other locks make the same worlds. `seedwalk sim --scenario LOCK` shows each.\n", r.Locks[0].Name)
 	for i := range r.Locks {
 		l := r.With(&r.Locks[i])
-		fmt.Fprintf(b, "\n### %s\n\n**%s**\n\n%s\n\n*Source: %s.* ", l.Name, l.Line, fill(l.Text, 120, ""), l.Source)
+		fmt.Fprintf(b, "\n### %s\n\n**%s**\n\n%s\n\n*Source: %s.* ", l.Name, l.Line,
+			fill(l.Text, 120, ""), l.Source)
 		behind(b, l.Enforced, l.Provoked)
 		side := &Side{}
 		if i < len(s.Locks) {

@@ -97,7 +97,8 @@ func (s *sequence) event(e *sched.Event, first bool) {
 	}
 	if arrow {
 		end := s.x[target]
-		fmt.Fprintf(s, `<path d="M%.1f %.1fH%.1f" stroke="#444" stroke-width="1.2" marker-end="url(#a)"/>`+"\n", x, top+rowHeight/2, end)
+		fmt.Fprintf(s, `<path d="M%.1f %.1fH%.1f" stroke="#444" stroke-width="1.2" marker-end="url(#a)"/>`+
+			"\n", x, top+rowHeight/2, end)
 		if end > x {
 			top += arrowRoom
 		}
@@ -174,7 +175,8 @@ func (s *sequence) line(x1, y1, x2, y2 float64, color, dash string, width float6
 	if dash != "" {
 		dash = ` stroke-dasharray="` + dash + `"`
 	}
-	fmt.Fprintf(s, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width="%.0f"%s/>`+"\n", x1, y1, x2, y2, color, width, dash)
+	fmt.Fprintf(s, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width="%.0f"%s/>`+"\n", x1,
+		y1, x2, y2, color, width, dash)
 }
 
 // end writes how the run ended.
@@ -184,7 +186,8 @@ func (s *sequence) end() {
 	if s.r.Outcome != sched.Done {
 		color = "#c00"
 	}
-	s.text(8, s.y, `font-weight="bold" fill="`+color+`"`, fmt.Sprintf("%s after %d steps", s.r.Outcome, s.r.Steps))
+	s.text(8, s.y, `font-weight="bold" fill="`+color+`"`,
+		fmt.Sprintf("%s after %d steps", s.r.Outcome, s.r.Steps))
 }
 
 // legend explains the lifelines and returns the width it needs.
@@ -201,7 +204,8 @@ func (s *sequence) legend() float64 {
 }
 
 func (s *sequence) text(x, y float64, attr, text string) {
-	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" %s xml:space="preserve">%s</text>`+"\n", x, y, attr, sched.Escape(text))
+	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" %s xml:space="preserve">%s</text>`+"\n",
+		x, y, attr, sched.Escape(text))
 }
 
 // wrap breaks text at spaces into lines of about width runes. Lines after the first are indented. A longer

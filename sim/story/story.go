@@ -96,7 +96,8 @@ func judge(r *rules.Rule, broken bool, rep *sched.Report) string {
 	case broken && !shows(r, rep.First):
 		return fmt.Sprintf("%s, broken: its %v does not speak of %q", r.Name, r.Wants, r.Says)
 	case !broken && rep.First != nil:
-		return strings.TrimSpace(fmt.Sprintf("%s, kept: %v after %d steps: %s", r.Name, rep.First.Outcome, rep.First.Steps, firstLine(rep.First.Fault)))
+		return strings.TrimSpace(fmt.Sprintf("%s, kept: %v after %d steps: %s", r.Name, rep.First.Outcome,
+			rep.First.Steps, firstLine(rep.First.Fault)))
 	case !broken && !rep.Exhausted:
 		return fmt.Sprintf("%s, kept: not every order within the bounds was tried", r.Name)
 	}

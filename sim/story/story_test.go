@@ -46,7 +46,8 @@ func TestShortest(t *testing.T) {
 // A scenario that goes round is shown where the CLR gives the answer that the
 // rule is about.
 func TestLoop(t *testing.T) {
-	for name, answer := range map[string]string{"unsafe": "STACKSNAPSHOT_UNSAFE", "collector-wait": "E_FAIL, since the target was redirected"} {
+	for name, answer := range map[string]string{"unsafe": "STACKSNAPSHOT_UNSAFE",
+		"collector-wait": "E_FAIL, since the target was redirected"} {
 		res := Shortest(rule(t, name))
 		if res == nil || res.Outcome != sched.StepLimit {
 			t.Fatalf("%s: %+v", name, res)
@@ -56,7 +57,8 @@ func TestLoop(t *testing.T) {
 		for _, e := range short.Trace {
 			told += e.Text + "\n"
 		}
-		if !strings.Contains(told, answer) || !strings.Contains(told, "again and again") || len(short.Trace) > 60 {
+		if !strings.Contains(told, answer) || !strings.Contains(told, "again and again") ||
+			len(short.Trace) > 60 {
 			t.Errorf("%s: %d events:\n%s", name, len(short.Trace), short.Timeline())
 		}
 	}
@@ -84,7 +86,8 @@ func TestWrong(t *testing.T) {
 	r.Bounds.Preemptions = 1
 	s := Tell(r, true, true)
 	wrong := strings.Join(s.Wrong(), "\n")
-	if len(s.Wrong()) != 2 || !strings.Contains(wrong, "broken: no deadlock") || !strings.Contains(wrong, "kept: deadlock after") {
+	if len(s.Wrong()) != 2 || !strings.Contains(wrong, "broken: no deadlock") ||
+		!strings.Contains(wrong, "kept: deadlock after") {
 		t.Errorf("%q", wrong)
 	}
 	var b strings.Builder
@@ -124,14 +127,18 @@ func TestTrim(t *testing.T) {
 	}{
 		{"nothing to do", sched.Done, []string{"a", "b"}, "a/b"},
 		{"equal ones", sched.Done, []string{"a", "b", "b", "b"}, "a/b (3 times)"},
-		{"a block twice", sched.Done, strings.Split("x/a/b/c/d/a/b/c/d/y", "/"), "x/a/b/c/d/(the last 4 events again)/y"},
+		{"a block twice", sched.Done, strings.Split("x/a/b/c/d/a/b/c/d/y", "/"),
+			"x/a/b/c/d/(the last 4 events again)/y"},
 		{"too short a block", sched.Done, strings.Split("x/a/b/a/b/y", "/"), "x/a/b/a/b/y"},
-		{"a loop", sched.StepLimit, append([]string{"x"}, many[:150]...), "x/a/b/c/(and so on: the last 3 events again and again)"},
-		{"a loop cut in its midst", sched.StepLimit, append([]string{"x"}, many[:149]...), "x/a/b/c/(and so on: the last 3 events again and again)"},
+		{"a loop", sched.StepLimit, append([]string{"x"}, many[:150]...),
+			"x/a/b/c/(and so on: the last 3 events again and again)"},
+		{"a loop cut in its midst", sched.StepLimit, append([]string{"x"}, many[:149]...),
+			"x/a/b/c/(and so on: the last 3 events again and again)"},
 		{"empty", sched.Done, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			short, _ := Trim(&sched.Result{Outcome: c.outcome, Actors: []string{"A"}, Trace: events(c.in...)}, "")
+			short, _ := Trim(&sched.Result{Outcome: c.outcome,
+				Actors: []string{"A"}, Trace: events(c.in...)}, "")
 			if got := texts(short.Trace); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
@@ -153,7 +160,8 @@ func TestCut(t *testing.T) {
 
 // Pictures are XML whatever programs call their threads.
 func TestSequence(t *testing.T) {
-	res := &sched.Result{Actors: []string{"<a>&\x00", "b"}, Trace: events("]]>", "\xff\"'", strings.Repeat("x", 300))}
+	res := &sched.Result{Actors: []string{"<a>&\x00", "b"},
+		Trace: events("]]>", "\xff\"'", strings.Repeat("x", 300))}
 	res.Trace[0].Lines = "|" // fewer than actors
 	res.Trace[1].Kind, res.Trace[1].Text = sched.KindSuspend, "suspend b: count 1"
 	svg := Sequence(res)
@@ -170,7 +178,8 @@ func TestSequence(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000",
+		1234567: "1,234,567", -1000: "-1,000"} {
 		if got := Number(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
@@ -218,7 +227,8 @@ func TestDocsAreCurrent(t *testing.T) {
 	}
 	pictures, err := filepath.Glob(filepath.Join(docs, Pictures, "*"))
 	if err != nil || len(pictures) != len(files)-1 {
-		t.Errorf("%d pictures in docs/%s, want %d (%v): run make rules", len(pictures), Pictures, len(files)-1, err)
+		t.Errorf("%d pictures in docs/%s, want %d (%v): run make rules",
+			len(pictures), Pictures, len(files)-1, err)
 	}
 }
 

@@ -26,7 +26,8 @@ func (s *Story) Text(w io.Writer, whole bool) {
 	paragraph(w, "Source", r.Source)
 	paragraph(w, "World", World(r))
 	if s.Broken != nil {
-		fmt.Fprintf(w, "\nBROKEN: a sampler written to break the rule\n\n%s\n", fill(s.brokenSummary(), width, ""))
+		fmt.Fprintf(w, "\nBROKEN: a sampler written to break the rule\n\n%s\n",
+			fill(s.brokenSummary(), width, ""))
 		if s.Failing != nil {
 			fmt.Fprintf(w, "\n%s\n\n%s", failingTitle(s.Failing), timeline(s.Failing, "", whole))
 			if g := s.Failing.Graph; g != nil {
@@ -35,7 +36,8 @@ func (s *Story) Text(w io.Writer, whole bool) {
 		}
 	}
 	if s.Kept != nil {
-		fmt.Fprintf(w, "\nKEPT: seedwalk's own sampler in the same process\n\n%s\n", fill(s.keptSummary(), width, ""))
+		fmt.Fprintf(w, "\nKEPT: seedwalk's own sampler in the same process\n\n%s\n",
+			fill(s.keptSummary(), width, ""))
 		if s.Passing != nil {
 			fmt.Fprintf(w, "\nOne of them (run %d):\n\n%s", s.PassingRun, timeline(s.Passing, Sampler, whole))
 		}
@@ -47,7 +49,8 @@ func (s *Story) Text(w io.Writer, whole bool) {
 
 // World describes the simulated CLR and system of a rule.
 func World(r *rules.Rule) string {
-	return fmt.Sprintf("CLR %v, %v, %s images", r.Setup.Variant, r.Setup.Arch, strings.ToUpper(r.Setup.Format().String()))
+	return fmt.Sprintf("CLR %v, %v, %s images", r.Setup.Variant, r.Setup.Arch,
+		strings.ToUpper(r.Setup.Format().String()))
 }
 
 // Bounds describes the orders of steps that are tried.
@@ -80,7 +83,8 @@ func (s *Story) keptSummary() string {
 		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(s.Rule))
 	}
 	return fmt.Sprintf("The sampler passes %s (longest run: %d steps). A sample was judged in %s runs, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
-		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met), s.Rule.Hazard, s.Rule.Mutation)
+		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met),
+		s.Rule.Hazard, s.Rule.Mutation)
 }
 
 // counts lists the numbers of runs that did not end well, by how they ended.
@@ -89,7 +93,8 @@ func counts(rep *sched.Report) string {
 	for _, c := range []struct {
 		n         int
 		one, many string
-	}{{rep.Deadlocks, "deadlock", "deadlocks"}, {rep.Faults, "fault", "faults"}, {rep.StepLimits, "run without end", "runs without end"}} {
+	}{{rep.Deadlocks, "deadlock", "deadlocks"}, {rep.Faults, "fault", "faults"},
+		{rep.StepLimits, "run without end", "runs without end"}} {
 		switch c.n {
 		case 0:
 		case 1:

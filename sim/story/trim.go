@@ -26,7 +26,9 @@ func cut(r *sched.Result, name string) ([]sched.Event, string) {
 		if e.Kind != sched.KindEnd || r.Actors[e.Actor] != name || i+1 == len(r.Trace) {
 			continue
 		}
-		return r.Trace[: i+1 : i+1], fmt.Sprintf("Left out: steps %d to %d, in which the other threads run to their ends.", e.Step+1, r.Steps)
+		return r.Trace[: i+1 : i+1],
+			fmt.Sprintf("Left out: steps %d to %d, in which the other threads run to their ends.",
+				e.Step+1, r.Steps)
 	}
 	return r.Trace, ""
 }
@@ -107,14 +109,16 @@ func endless(in []sched.Event) ([]sched.Event, bool) {
 		}
 		keep := len(in) - n
 		out := append([]sched.Event{}, in[:keep]...)
-		return append(out, again(&out[keep-1], fmt.Sprintf("and so on: the last %d events again and again", p))), true
+		return append(out, again(&out[keep-1],
+			fmt.Sprintf("and so on: the last %d events again and again", p))), true
 	}
 	return in, false
 }
 
 // again returns an event that replaces several others. The last of them is e.
 func again(e *sched.Event, text string) sched.Event {
-	return sched.Event{Step: e.Step, Actor: e.Actor, Kind: sched.KindNote, Text: "(" + text + ")", Lines: e.Lines}
+	return sched.Event{Step: e.Step, Actor: e.Actor, Kind: sched.KindNote,
+		Text: "(" + text + ")", Lines: e.Lines}
 }
 
 func times(n int) string {

@@ -27,7 +27,8 @@ func Write(folder string, stories []*Story) error {
 		}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(name)),
+			[]byte(text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -45,7 +46,8 @@ func Picture(r *sched.Result) string {
 
 // Summary returns a line about the result of an exploration.
 func Summary(rep *sched.Report) string {
-	text := fmt.Sprintf("%8s interleavings, deepest %d, pruned %s: %s", Number(rep.Interleavings), rep.MaxDepth, Number(rep.Pruned), counts(rep))
+	text := fmt.Sprintf("%8s interleavings, deepest %d, pruned %s: %s", Number(rep.Interleavings),
+		rep.MaxDepth, Number(rep.Pruned), counts(rep))
 	if !rep.Exhausted {
 		text += ", not every order was tried"
 	}

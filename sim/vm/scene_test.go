@@ -33,7 +33,8 @@ type scene struct {
 func newScene(t *testing.T, v vm.Variant, a image.Arch, place func(s *scene)) *scene {
 	t.Helper()
 	s := &scene{t: t}
-	w := must.Get(sim.NewWorld(sched.New(sched.Replay(nil), sched.Options{Trace: true, MaxSteps: 20000}), sim.Setup{Variant: v, Arch: a}))(t)
+	w := must.Get(sim.NewWorld(sched.New(sched.Replay(nil), sched.Options{Trace: true, MaxSteps: 20000}),
+		sim.Setup{Variant: v, Arch: a}))(t)
 	s.w = w
 	place(s)
 	return s
@@ -46,7 +47,8 @@ func (s *scene) stand() {
 	for !s.over {
 		s.target.A.WaitUntil("its release", func() bool { return s.over || s.w.CLR.Suspending() })
 		s.target.Poll()
-		s.target.A.WaitUntil("the end of the suspension", func() bool { return s.over || !s.w.CLR.Suspending() })
+		s.target.A.WaitUntil("the end of the suspension",
+			func() bool { return s.over || !s.w.CLR.Suspending() })
 	}
 }
 
@@ -216,7 +218,8 @@ func (s *scene) run() sched.Result {
 
 // answers runs a scene whose walker, if it is not place's, is walk. It must end
 // in a fault of these words, and then there is no more to see, or with hr.
-func (s *scene) answers(t *testing.T, walk func(*scene, *sched.Actor), fault string, hr clr.HRESULT) (r sched.Result, ok bool) {
+func (s *scene) answers(t *testing.T, walk func(*scene, *sched.Actor), fault string,
+	hr clr.HRESULT) (r sched.Result, ok bool) {
 	t.Helper()
 	if walk != nil {
 		s.walk(func(w *sched.Actor) { walk(s, w) })
@@ -271,13 +274,21 @@ var causes = []cause{
 	{row: "6", in: every, set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.w.CLR.NoGC = true }},
 	{row: "7", in: every, set: func(s *scene, a *sched.Actor, _ *vm.Call) { holder(s, a) }},
 	{row: "9", in: every, set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.target.Forbid = 1 }},
-	{row: "10", in: windows, fatal: true, set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.target.Dead = true }},
+	{row: "10", in: windows, fatal: true,
+		set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.target.Dead = true }},
 	{row: "11u", in: unix, set: func(*scene, *sched.Actor, *vm.Call) {}}, // without SuspendRuntime
 	{row: "13", in: windows, set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.target.Trap = true }},
 	{row: "14a", in: windows, set: func(_ *scene, _ *sched.Actor, k *vm.Call) { k.Lookup = busy(0) }},
 	{row: "14b", in: windows, set: func(s *scene, _ *sched.Actor, _ *vm.Call) { young(s) }},
-	{row: "16", in: windows, set: func(s *scene, _ *sched.Actor, k *vm.Call) { st := *s.managedTop(); unmanaged(s, &st); k.Seed = &st }},
-	{row: "18", in: windows, set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.target.Except.Inconsistent = true }},
+	{row: "16", in: windows,
+		set: func(s *scene, _ *sched.Actor, k *vm.Call) {
+			st := *s.managedTop()
+			unmanaged(s,
+				&st)
+			k.Seed = &st
+		}},
+	{row: "18", in: windows,
+		set: func(s *scene, _ *sched.Actor, _ *vm.Call) { s.target.Except.Inconsistent = true }},
 }
 
 // Where two rows' conditions hold at once the earlier one decides.
@@ -291,7 +302,8 @@ func TestTablePrecedence(t *testing.T) {
 					continue
 				}
 				n++
-				t.Run(v.String()+"/"+first.row+" before "+second.row, func(t *testing.T) { precedence(t, v, first, second) })
+				t.Run(v.String()+"/"+first.row+" before "+second.row,
+					func(t *testing.T) { precedence(t, v, first, second) })
 			}
 		}
 	}

@@ -113,7 +113,8 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 			}
 			a.ResumeThread(t.Actor)
 		}
-		a.WaitUntil("a safe point of "+t.Actor.Name(), func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
+		a.WaitUntil("a safe point of "+t.Actor.Name(),
+			func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
 	}
 	// Since 3.0 the callback comes after the suspension.
 	c.stopped = c.Variant.HasSuspendRuntime()
@@ -168,7 +169,8 @@ func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 	block := func() {
 		t.Mode = Preemptive
 		for c.suspender != nil && c.suspender != a {
-			a.WaitUntil("the runtime to go on", func() bool { return c.suspender == nil || c.suspender == a }, c.stopper())
+			a.WaitUntil("the runtime to go on",
+				func() bool { return c.suspender == nil || c.suspender == a }, c.stopper())
 		}
 		t.Mode = mode
 	}

@@ -108,7 +108,8 @@ func goOn() (clr.HRESULT, bool) { return 0, false }
 // Table has the decisions of DoStackSnapshot before its walk. After the last row, the walk begins; walk.go
 // has its rules.
 var Table = []Row{
-	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src + "; seen on 9.0.5, 10.0.9", all,
+	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING",
+		src + "; seen on 9.0.5, 10.0.9", all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.c.Detaching, clr.CORPROF_E_PROFILER_DETACHING) }},
 	{"2", "the execution engine has not started", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -121,22 +122,29 @@ var Table = []Row{
 	{"4", "thread 0", "the target is the calling thread, if the CLR knows it", seen, all, rowTarget},
 	{"5", "infoFlags has a bit besides REGISTER_CONTEXT", "E_INVALIDARG", seen, all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.Flags&^RegisterContext != 0, clr.E_INVALIDARG) }},
-	{"6", "the target is no managed thread, or the collector is not initialised", "S_OK without a callback", seen, all,
+	{"6", "the target is no managed thread, or the collector is not initialised",
+		"S_OK without a callback", seen, all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.t == nil || k.c.NoGC, clr.S_OK) }},
-	{"6a", "the first call of a thread that is not the CLR's", "per-thread state is made, under a lock of the CLR", "the remarks of the reference page", all, rowInitialise},
+	{"6a", "the first call of a thread that is not the CLR's",
+		"per-thread state is made, under a lock of the CLR",
+		"the remarks of the reference page", all, rowInitialise},
 	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", seen, all, rowHijackLock},
-	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", seen, all,
+	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended",
+		"UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			// Once all threads have stopped, the suspension is no longer in progress.
-			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped,
+				clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
 	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.t.Forbid != 0, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"10", "another thread, which is dead", "the process ends with INVALID_TGT_THREAD", core2, windows, rowDead},
+	{"10", "another thread, which is dead",
+		"the process ends with INVALID_TGT_THREAD", core2, windows, rowDead},
 	{"11", "another thread, and the CLR's own SuspendThread fails", "UNSAFE", core2, windows, rowSuspend},
-	{"11u", "another thread, and the profiler has not suspended the runtime", "E_NOTIMPL", src + "; seen on 9.0.5, 10.0.9", unix,
+	{"11u", "another thread, and the profiler has not suspended the runtime", "E_NOTIMPL",
+		src + "; seen on 9.0.5, 10.0.9", unix,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.other() && !k.c.profiler, clr.E_NOTIMPL) }},
 	{"12", "the target is in preemptive mode", "the seed is thrown away, not even looked at", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -148,17 +156,21 @@ var Table = []Row{
 			}
 			return goOn()
 		}},
-	{"13u", "another thread in cooperative mode, though the profiler has suspended the runtime", "E_NOTIMPL", src, unix,
+	{"13u", "another thread in cooperative mode, though the profiler has suspended the runtime",
+		"E_NOTIMPL", src, unix,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.cooperative(), clr.E_NOTIMPL) }},
-	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE", wine, windows,
+	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE",
+		wine, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"14a", "the same, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, windows, rowLookup},
+	{"14a", "the same, and the lookup lock is not to be had at once",
+		"ASYNCHRONOUS_UNSAFE", src, windows, rowLookup},
 	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", core2, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			top := k.t.Top()
-			return when(k.cooperative() && top != nil && top.Address < k.current.R[k.c.Arch.SP()], clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+			return when(k.cooperative() && top != nil && top.Address < k.current.R[k.c.Arch.SP()],
+				clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
 	{"15", "the same, without a seed", "the seed is its current context", core2, windows,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -168,15 +180,19 @@ var Table = []Row{
 			}
 			return goOn()
 		}},
-	{"16a", "the profiler's seed is used, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, all,
+	{"16a", "the profiler's seed is used, and the lookup lock is not to be had at once",
+		"ASYNCHRONOUS_UNSAFE", src, all,
 		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.seed != nil && k.seed != &k.current && k.lookupBusy(), clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
+			return when(k.seed != nil && k.seed != &k.current && k.lookupBusy(),
+				clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
 		}},
 	{"16", "the seed's ip is not managed code", "UNMANAGED_CTX", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.seed != nil && !k.c.Codes.Managed(k.seed.PC), clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
+			return when(k.seed != nil && !k.c.Codes.Managed(k.seed.PC),
+				clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
 		}},
-	{"17", "no seed, and an exception unwinds that no managed handler was entered for", "UNMANAGED_CTX", seen, all,
+	{"17", "no seed, and an exception unwinds that no managed handler was entered for",
+		"UNMANAGED_CTX", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.seed == nil && k.t.Except.Unwinding, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
 		}},
@@ -212,7 +228,8 @@ func rowHijackLock(k *Call) (clr.HRESULT, bool) {
 func rowDead(k *Call) (clr.HRESULT, bool) {
 	if k.other() && k.t.Dead && !k.c.profiler {
 		k.used("10")
-		k.a.Fault("DoStackSnapshot of a dead thread, %s: the CLR ends the process with 8013135e", k.t.Actor.Name())
+		k.a.Fault("DoStackSnapshot of a dead thread, %s: the CLR ends the process with 8013135e",
+			k.t.Actor.Name())
 	}
 	return goOn()
 }

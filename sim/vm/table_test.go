@@ -14,7 +14,8 @@ import (
 )
 
 // order is the rows as the facts number them, in the order of evaluation.
-var order = []string{"1", "2", "3", "4", "5", "6", "6a", "7", "8", "9", "10", "11", "11u", "12", "13u", "13", "14a", "14b", "15", "16a", "16", "17", "18"}
+var order = []string{"1", "2", "3", "4", "5", "6", "6a", "7", "8", "9", "10", "11", "11u", "12", "13u", "13",
+	"14a", "14b", "15", "16a", "16", "17", "18"}
 
 // Rows stand in the order of the facts, each once, each with its texts and source.
 func TestTableOrder(t *testing.T) {
@@ -114,10 +115,14 @@ func busy(n int) func() bool {
 }
 
 var rowTests = []rowTest{
-	{row: "1", hr: clr.CORPROF_E_PROFILER_DETACHING, place: inNative, walk: with(func(s *scene) { s.w.CLR.Detaching = true })},
-	{row: "2", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative, walk: with(func(s *scene) { s.w.CLR.Started = false })},
-	{row: "3", hr: clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, place: inNative, walk: with(func(s *scene) { s.w.CLR.EventMask = 0x200 })},
-	{row: "4", name: "of a CLR thread", goesOn: true, place: own(func(*scene, *vm.Call) {}), hr: clr.E_FAIL, // cooperative, no seed, empty chain
+	{row: "1", hr: clr.CORPROF_E_PROFILER_DETACHING, place: inNative,
+		walk: with(func(s *scene) { s.w.CLR.Detaching = true })},
+	{row: "2", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative,
+		walk: with(func(s *scene) { s.w.CLR.Started = false })},
+	{row: "3", hr: clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, place: inNative,
+		walk: with(func(s *scene) { s.w.CLR.EventMask = 0x200 })},
+	{row: "4", name: "of a CLR thread", goesOn: true,
+		place: own(func(*scene, *vm.Call) {}), hr: clr.E_FAIL, // cooperative, no seed, empty chain
 		check: func(s *scene) string { return none(s) }},
 	{row: "4", name: "of a CLR thread in a callback", goesOn: true, hr: clr.S_OK,
 		place: func(s *scene) {
@@ -130,12 +135,14 @@ var rowTests = []rowTest{
 		check: func(s *scene) string { return first(s, s.managedTop()) }},
 	{row: "4", name: "of no CLR thread", goesOn: true, hr: clr.S_OK, place: inNative,
 		walk: func(s *scene, a *sched.Actor) { s.call(a, vm.Call{}) }, check: none},
-	{row: "5", name: "X86_OPTIMIZED", hr: clr.E_INVALIDARG, place: inNative, walk: withFlags(vm.X86Optimized)},
+	{row: "5", name: "X86_OPTIMIZED", hr: clr.E_INVALIDARG, place: inNative,
+		walk: withFlags(vm.X86Optimized)},
 	{row: "5", name: "both", hr: clr.E_INVALIDARG, place: inNative, walk: withFlags(3)},
 	{row: "5", name: "an unknown bit", hr: clr.E_INVALIDARG, place: inNative, walk: withFlags(0x80000000)},
 	{row: "6", name: "a walker that is no managed thread", hr: clr.S_OK, place: inNative,
 		walk: func(s *scene, a *sched.Actor) { s.call(a, vm.Call{Flags: 1}) }, check: none},
-	{row: "6", name: "no collector yet", hr: clr.S_OK, place: inNative, walk: with(func(s *scene) { s.w.CLR.NoGC = true }), check: none},
+	{row: "6", name: "no collector yet", hr: clr.S_OK, place: inNative,
+		walk: with(func(s *scene) { s.w.CLR.NoGC = true }), check: none},
 	{row: "6a", goesOn: true, hr: clr.S_OK, place: inNative,
 		walk: func(s *scene, a *sched.Actor) { plain(s, a); plain(s, a) }},
 	{row: "7", name: "another has it", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative, walk: held},
@@ -143,11 +150,15 @@ var rowTests = []rowTest{
 	{row: "8", name: "once all have stopped", goesOn: true, hr: clr.S_OK, in: windows, place: whileStopped},
 	{row: "9", name: "of another", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative,
 		walk: func(s *scene, a *sched.Actor) { s.target.Forbid++; plain(s, a) }},
-	{row: "9", name: "of its own", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: own(func(s *scene, _ *vm.Call) { s.target.Forbid++ })},
+	{row: "9", name: "of its own", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE,
+		place: own(func(s *scene, _ *vm.Call) { s.target.Forbid++ })},
 	{row: "10", fault: "8013135e", place: inNative, walk: with(func(s *scene) { s.target.Dead = true })},
-	{row: "11", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative, walk: tooOften, in: func(v vm.Variant) bool { return !v.HasSuspendRuntime() }},
-	{row: "11", name: "of .NET 10", fault: "80131506", place: inNative, walk: tooOften, in: func(v vm.Variant) bool { return v == vm.Net10Windows }},
-	{row: "11u", name: "without a seed", hr: clr.E_NOTIMPL, place: inNative, walk: func(s *scene, a *sched.Actor) { s.call(a, call(s)) }},
+	{row: "11", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative, walk: tooOften,
+		in: func(v vm.Variant) bool { return !v.HasSuspendRuntime() }},
+	{row: "11", name: "of .NET 10", fault: "80131506", place: inNative, walk: tooOften,
+		in: func(v vm.Variant) bool { return v == vm.Net10Windows }},
+	{row: "11u", name: "without a seed", hr: clr.E_NOTIMPL, place: inNative,
+		walk: func(s *scene, a *sched.Actor) { s.call(a, call(s)) }},
 	{row: "11u", name: "with a seed", hr: clr.E_NOTIMPL, place: inHelper,
 		walk: func(s *scene, a *sched.Actor) { k := call(s); k.Seed = s.managedTop(); s.call(a, k) }},
 	{row: "12", name: "a wild seed", goesOn: true, hr: clr.S_OK, place: inNative,
@@ -156,12 +167,16 @@ var rowTests = []rowTest{
 	{row: "12", name: "a seed elsewhere on the stack", goesOn: true, hr: clr.S_OK, place: inNative,
 		walk:  seeded(func(s *scene, st *machine.State) { *st = s.truth[2].State }),
 		check: func(s *scene) string { return first(s, s.managedTop()) }},
-	{row: "13u", hr: clr.E_NOTIMPL, place: inNative, walk: with(func(s *scene) { s.target.Mode = vm.Cooperative })},
-	{row: "13", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inMethod, walk: with(func(s *scene) { s.target.Trap = true })},
+	{row: "13u", hr: clr.E_NOTIMPL, place: inNative,
+		walk: with(func(s *scene) { s.target.Mode = vm.Cooperative })},
+	{row: "13", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inMethod,
+		walk: with(func(s *scene) { s.target.Trap = true })},
 	{row: "14a", hr: clr.CORPROF_E_ASYNCHRONOUS_UNSAFE, place: inMethod,
 		walk: func(s *scene, a *sched.Actor) { k := call(s); k.Lookup = busy(0); s.call(a, k) }},
-	{row: "14b", name: "in managed code", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inMethod, walk: with(young)},
-	{row: "14b", name: "in a helper", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inHelper, walk: with(young)},
+	{row: "14b", name: "in managed code", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE,
+		place: inMethod, walk: with(young)},
+	{row: "14b", name: "in a helper", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE,
+		place: inHelper, walk: with(young)},
 	{row: "15", goesOn: true, hr: clr.S_OK, place: inMethod, walk: plain,
 		check: func(s *scene) string { return first(s, nil) }},
 	{row: "16a", name: "of another", hr: clr.CORPROF_E_ASYNCHRONOUS_UNSAFE, in: windows, place: inHelper,
@@ -170,19 +185,31 @@ var rowTests = []rowTest{
 			k.Seed, k.Lookup = s.managedTop(), busy(1)
 			s.call(a, k)
 		}},
-	{row: "16a", name: "of its own", hr: clr.CORPROF_E_ASYNCHRONOUS_UNSAFE, place: own(func(s *scene, k *vm.Call) { k.Seed, k.Lookup = s.managedTop(), busy(0) })},
-	{row: "16", name: "the seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inHelper, walk: seeded(unmanaged)},
-	{row: "16", name: "an empty seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inHelper,
+	{row: "16a", name: "of its own", hr: clr.CORPROF_E_ASYNCHRONOUS_UNSAFE,
+		place: own(func(s *scene, k *vm.Call) { k.Seed, k.Lookup = s.managedTop(), busy(0) })},
+	{row: "16", name: "the seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows,
+		place: inHelper, walk: seeded(unmanaged)},
+	{row: "16", name: "an empty seed",
+		hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inHelper,
 		walk: seeded(func(_ *scene, st *machine.State) { *st = machine.State{} })},
-	{row: "16", name: "the current context", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inHelper, walk: plain},
-	{row: "16", name: "the context of a thread that was redirected", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inLoop, walk: sent(false)},
+	{row: "16", name: "the current context", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows,
+		place: inHelper, walk: plain},
+	{row: "16", name: "the context of a thread that was redirected",
+		hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inLoop, walk: sent(false)},
 	{row: "16", name: "of its own", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX,
 		place: own(func(s *scene, k *vm.Call) { st := s.truth[0].State; unmanaged(s, &st); k.Seed = &st })},
-	{row: "17", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, place: inNative, walk: with(func(s *scene) { s.target.Except.Unwinding = true })},
+	{row: "17", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, place: inNative,
+		walk: with(func(s *scene) { s.target.Except.Unwinding = true })},
 	{row: "17", name: "a seed thrown away", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, place: inNative,
 		walk: func(s *scene, a *sched.Actor) { s.target.Except.Unwinding = true; seeded(same)(s, a) }},
-	{row: "18", name: "without a seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative, walk: with(func(s *scene) { s.target.Except.Inconsistent = true })},
-	{row: "18", name: "with a seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: own(func(s *scene, k *vm.Call) { k.Seed = s.managedTop(); s.target.Except.Inconsistent = true })},
+	{row: "18", name: "without a seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative,
+		walk: with(func(s *scene) { s.target.Except.Inconsistent = true })},
+	{row: "18", name: "with a seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE,
+		place: own(func(s *scene,
+			k *vm.Call) {
+			k.Seed = s.managedTop()
+			s.target.Except.Inconsistent = true
+		})},
 }
 
 // held makes the plain call while a third thread has the target's hijack lock, as
@@ -261,7 +288,8 @@ func tooOften(s *scene, a *sched.Actor) {
 // young puts an entry on the Frame chain that is younger than the target's sp.
 func young(s *scene) {
 	st := s.target.M.State()
-	s.target.Chain = append(s.target.Chain, vm.Frame{Address: st.R[s.w.Arch.SP()] - 64, Caller: *s.managedTop()})
+	s.target.Chain = append(s.target.Chain,
+		vm.Frame{Address: st.R[s.w.Arch.SP()] - 64, Caller: *s.managedTop()})
 }
 
 // first reports whether the first callback is of this frame; nil: of the target's
@@ -319,7 +347,8 @@ func TestTableRows(t *testing.T) {
 				if !has(t, c.row, v) || c.in != nil && !c.in(v) {
 					continue
 				}
-				t.Run(strings.Join([]string{c.row, c.name, v.String(), a.String()}, "/"), func(t *testing.T) { c.test(t, v, a) })
+				t.Run(strings.Join([]string{c.row, c.name, v.String(), a.String()}, "/"),
+					func(t *testing.T) { c.test(t, v, a) })
 			}
 		}
 	}
@@ -362,7 +391,9 @@ func count(r *sched.Result, text string) (n int) {
 func TestEveryRowIsTested(t *testing.T) {
 	for i := range vm.Table {
 		for _, v := range vm.Variants() {
-			if n := vm.Table[i].N; has(t, n, v) && !slices.ContainsFunc(rowTests, func(c rowTest) bool { return c.row == n && (c.in == nil || c.in(v)) }) {
+			if n := vm.Table[i].N; has(t, n, v) &&
+				!slices.ContainsFunc(rowTests,
+					func(c rowTest) bool { return c.row == n && (c.in == nil || c.in(v)) }) {
 				t.Errorf("row %s has no test on %v", n, v)
 			}
 		}

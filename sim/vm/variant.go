@@ -33,7 +33,8 @@ const (
 	variantCount
 )
 
-var variantNames = [...]string{"framework-2.0", "core-2.2-windows", "net-10-windows", "net-9-linux", "net-10-linux"}
+var variantNames = [...]string{"framework-2.0", "core-2.2-windows", "net-10-windows",
+	"net-9-linux", "net-10-linux"}
 
 func (v Variant) String() string {
 	if int(v) < len(variantNames) {

@@ -216,7 +216,8 @@ func (k *Call) report(id clr.FunctionID, st *machine.State) clr.HRESULT {
 	cb := Callback{Function: id, IP: st.PC, State: *st}
 	k.used("l")
 	if k.Flags&RegisterContext != 0 {
-		cb.Context = WriteContext(k.c.Arch, st, make([]byte, k.c.Variant.ContextSize(k.c.Arch == image.ARM64)))
+		cb.Context = WriteContext(k.c.Arch, st,
+			make([]byte, k.c.Variant.ContextSize(k.c.Arch == image.ARM64)))
 	}
 	if k.Receive(&cb) != clr.S_OK {
 		k.used("k")

@@ -159,7 +159,8 @@ type walkTest struct {
 var walkTests = []walkTest{
 	{rule: "a", name: "from the Frame chain", in: every, place: inNative, walk: plain, check: whole},
 	{rule: "a", name: "from a seed", in: windows, place: inHelper, walk: seeded(same), check: whole},
-	{rule: "a", name: "from where it was redirected", in: windows, place: inLoop, walk: sent(true), check: whole},
+	{rule: "a", name: "from where it was redirected", in: windows, place: inLoop,
+		walk: sent(true), check: whole},
 	{rule: "b", name: "managed code on top", in: windows, place: inMethod, walk: plain, check: whole},
 	{rule: "c", name: "an IL stub is walked through", in: every, place: mixed, walk: plain, check: whole},
 	{rule: "d", name: "an entry that leads to no managed code", in: every, place: inNative,
@@ -172,22 +173,35 @@ var walkTests = []walkTest{
 		walk: with(func(s *scene) {
 			s.target.Chain = append(s.target.Chain, vm.Frame{Address: 1, Caller: s.truth[0].State})
 		}), check: none},
-	{rule: "e", name: "markers between and below, none on top", in: every, place: mixed, walk: plain, check: markers},
+	{rule: "e", name: "markers between and below, none on top", in: every,
+		place: mixed, walk: plain, check: markers},
 	{rule: "f", name: "the next entry of the chain", in: every, place: mixed, walk: plain, check: whole},
-	{rule: "g", name: "sp at the end of the stack", hr: clr.E_FAIL, in: windows, place: inHelper, walk: seeded(atEnd(0)), check: one},
-	{rule: "h", name: "redirected and suspended", hr: clr.E_FAIL, in: windows, place: redirected, walk: whileRedirected, check: none},
-	{rule: "h", name: "redirected by the profiler's suspension", in: func(v vm.Variant) bool { return v.HasSuspendRuntime() }, place: inMethod,
+	{rule: "g", name: "sp at the end of the stack", hr: clr.E_FAIL, in: windows, place: inHelper,
+		walk: seeded(atEnd(0)), check: one},
+	{rule: "h", name: "redirected and suspended", hr: clr.E_FAIL, in: windows, place: redirected,
+		walk: whileRedirected, check: none},
+	{rule: "h", name: "redirected by the profiler's suspension",
+		in: func(v vm.Variant) bool { return v.HasSuspendRuntime() }, place: inMethod,
 		walk: func(s *scene, a *sched.Actor) {
 			s.suspended(a, func() { s.truth = s.target.M.Truth(nil); s.call(a, call(s)) })
 		}, check: whole},
-	{rule: "i", name: "no managed frame", hr: clr.E_FAIL, in: every, place: inNowhere, walk: plain, check: none},
-	{rule: "j", name: "managed exception handling is not reported", in: every, place: mixed, walk: plain, check: unhidden},
-	{rule: "j", name: "what a handler stands on has been unwound", in: every, place: handling, walk: plain, check: handled},
-	{rule: "k", name: "S_FALSE at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every, place: inNative, walk: refusing(2, clr.S_FALSE), check: two},
-	{rule: "k", name: "an error at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every, place: inNative, walk: refusing(2, clr.E_FAIL), check: two},
-	{rule: "k", name: "S_FALSE after the last", in: every, place: inNative, walk: refusing(1000, clr.S_FALSE), check: whole},
+	{rule: "i", name: "no managed frame", hr: clr.E_FAIL, in: every,
+		place: inNowhere, walk: plain, check: none},
+	{rule: "j", name: "managed exception handling is not reported", in: every, place: mixed,
+		walk: plain, check: unhidden},
+	{rule: "j", name: "what a handler stands on has been unwound", in: every,
+		place: handling, walk: plain, check: handled},
+	{rule: "k", name: "S_FALSE at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every,
+		place: inNative, walk: refusing(2, clr.S_FALSE), check: two},
+	{rule: "k", name: "an error at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every,
+		place: inNative, walk: refusing(2, clr.E_FAIL), check: two},
+	{rule: "k", name: "S_FALSE after the last", in: every, place: inNative,
+		walk: refusing(1000, clr.S_FALSE), check: whole},
 	{rule: "k", name: "sp nowhere", hr: clr.E_UNEXPECTED, in: windows, place: inHelper, check: none,
-		walk: seeded(func(s *scene, st *machine.State) { st.R[s.w.Arch.SP()], st.R[s.w.Arch.FP()] = 0x1000, 0x1000 })},
+		walk: seeded(func(s *scene,
+			st *machine.State) {
+			st.R[s.w.Arch.SP()], st.R[s.w.Arch.FP()] = 0x1000, 0x1000
+		})},
 	{rule: "k", name: "a caller nowhere", hr: clr.E_UNEXPECTED, in: windows, place: inHelper, check: one,
 		walk: seeded(func(s *scene, st *machine.State) {
 			next, _ := machine.Unwind(s.w.Arch, s.w.CLR.Codes.Find, *st, true, s.target.M.Word)
@@ -197,12 +211,16 @@ var walkTests = []walkTest{
 			st.R[s.w.Arch.FP()] += up &^ 15
 			s.target.M.Poke(next.R[s.w.Arch.SP()]+up&^15-8, s.managedTop().PC)
 		})},
-	{rule: "k", name: "ip amid an instruction", fault: "80131506", in: windows, place: inHelper, walk: seeded(amid)},
-	{rule: "k", name: "ip amid an instruction, by a CLR thread", hr: clr.E_UNEXPECTED, in: windows, check: none,
+	{rule: "k", name: "ip amid an instruction", fault: "80131506", in: windows,
+		place: inHelper, walk: seeded(amid)},
+	{rule: "k", name: "ip amid an instruction, by a CLR thread",
+		hr: clr.E_UNEXPECTED, in: windows, check: none,
 		place: own(func(s *scene, k *vm.Call) { st := s.truth[0].State; amid(s, &st); k.Seed = &st })},
-	{rule: "k", name: "sp nowhere, by a CLR thread", hr: clr.E_UNEXPECTED, in: windows, check: none, place: own(nowhere)},
+	{rule: "k", name: "sp nowhere, by a CLR thread", hr: clr.E_UNEXPECTED, in: windows,
+		check: none, place: own(nowhere)},
 	{rule: "k", name: "sp nowhere, off Windows", fault: "segmentation fault", in: unix, place: own(nowhere)},
-	{rule: "l", name: "a context", in: every, place: inNative, walk: withFlags(vm.RegisterContext), check: contexts},
+	{rule: "l", name: "a context", in: every, place: inNative,
+		walk: withFlags(vm.RegisterContext), check: contexts},
 	{rule: "l", name: "no context", in: every, place: inNative, walk: withFlags(0), check: contextless},
 }
 
@@ -301,7 +319,8 @@ func TestWalkRules(t *testing.T) {
 				if !c.in(v) {
 					continue
 				}
-				t.Run(strings.Join([]string{c.rule, c.name, v.String(), a.String()}, "/"), func(t *testing.T) { c.test(t, v, a) })
+				t.Run(strings.Join([]string{c.rule, c.name, v.String(), a.String()}, "/"),
+					func(t *testing.T) { c.test(t, v, a) })
 			}
 		}
 	}
@@ -345,23 +364,28 @@ var runtimeTests = []struct {
 		s.w.CLR.ResumeRuntime(a)
 		return hr
 	}},
-	{"suspend before the start", clr.CORPROF_E_RUNTIME_UNINITIALIZED, func(s *scene, a *sched.Actor) clr.HRESULT {
-		s.w.CLR.Started = false
-		return s.w.CLR.SuspendRuntime(a)
-	}},
+	{"suspend before the start", clr.CORPROF_E_RUNTIME_UNINITIALIZED,
+		func(s *scene, a *sched.Actor) clr.HRESULT {
+			s.w.CLR.Started = false
+			return s.w.CLR.SuspendRuntime(a)
+		}},
 	{"resume", clr.S_OK, func(s *scene, a *sched.Actor) clr.HRESULT {
 		s.w.CLR.SuspendRuntime(a)
 		return s.w.CLR.ResumeRuntime(a)
 	}},
-	{"resume before the start", clr.CORPROF_E_RUNTIME_UNINITIALIZED, func(s *scene, a *sched.Actor) clr.HRESULT {
-		s.w.CLR.Started = false
-		return s.w.CLR.ResumeRuntime(a)
-	}},
-	{"suspend in a collection's callback", clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE, func(s *scene, a *sched.Actor) (hr clr.HRESULT) {
-		s.w.CLR.Callbacks.GarbageCollectionStarted = func(a *sched.Actor) { hr = s.w.CLR.SuspendRuntime(a) }
-		s.w.CLR.Collect(a, nil)
-		return hr
-	}},
+	{"resume before the start", clr.CORPROF_E_RUNTIME_UNINITIALIZED,
+		func(s *scene, a *sched.Actor) clr.HRESULT {
+			s.w.CLR.Started = false
+			return s.w.CLR.ResumeRuntime(a)
+		}},
+	{"suspend in a collection's callback", clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE,
+		func(s *scene, a *sched.Actor) (hr clr.HRESULT) {
+			s.w.CLR.Callbacks.GarbageCollectionStarted = func(a *sched.Actor) {
+				hr = s.w.CLR.SuspendRuntime(a)
+			}
+			s.w.CLR.Collect(a, nil)
+			return hr
+		}},
 	{"suspend after a collection's callback", clr.S_OK, func(s *scene, a *sched.Actor) clr.HRESULT {
 		s.w.CLR.Callbacks.GarbageCollectionStarted = func(*sched.Actor) {}
 		s.w.CLR.Collect(a, nil)

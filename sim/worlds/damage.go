@@ -51,7 +51,8 @@ var Kinds = []Kind{
 		stack[d.rng.IntN(min(len(stack), 512))] ^= 1 << d.rng.IntN(8)
 		return true
 	}},
-	{Name: "ip one byte less", damage: func(_ *Damage, st *machine.State, _ []byte) bool { st.PC--; return true }},
+	{Name: "ip one byte less",
+		damage: func(_ *Damage, st *machine.State, _ []byte) bool { st.PC--; return true }},
 	{Name: "wrong frame", damage: wrongFrame},
 	{Name: "wrong thread", damage: wrongThread},
 	{Name: "stale context", damage: stale},
@@ -78,7 +79,8 @@ var Kinds = []Kind{
 		return true
 	}},
 	{Name: "ip in a stub", damage: func(d *Damage, st *machine.State, _ []byte) bool {
-		im, f := d.w.Kit.Lookup([]string{sim.HijackStub, sim.Redirect, sim.ILStub(d.rng.IntN(4))}[d.rng.IntN(3)])
+		im, f := d.w.Kit.Lookup([]string{sim.HijackStub, sim.Redirect,
+			sim.ILStub(d.rng.IntN(4))}[d.rng.IntN(3)])
 		st.PC = im.Base + uint64(f.RVA)
 		return true
 	}},

@@ -25,7 +25,8 @@ func seeded(a image.Arch) func(s *sim.Setup) {
 var mayKill = map[string]bool{"bit flip in the stack's copy": true}
 
 // certain are the kinds that no bad seed passes.
-var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "foreign sp": true, "non-canonical address": true}
+var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "foreign sp": true,
+	"non-canonical address": true}
 
 // mostWrong bounds the share of bad contexts, in percent, that make the CLR report a frame that is
 // not there. A kind that is not listed has 1. These seeds cannot be distinguished from good ones: their ip,
@@ -35,7 +36,8 @@ var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "fore
 // witnesses there (stack/seed/witness.go).
 var mostWrong = map[image.Arch]map[string]float64{
 	image.AMD64: {"stale context": 4, "sp off by words": 2, "ip in other unmanaged code": 2},
-	image.ARM64: {"stale context": 4, "sp off by words": 3, "ip in other unmanaged code": 9, "ip in a stub": 5},
+	image.ARM64: {"stale context": 4, "sp off by words": 3,
+		"ip in other unmanaged code": 9, "ip in a stub": 5},
 }
 
 // Bad contexts of every kind: what is caught, and what comes of the rest.
@@ -50,13 +52,15 @@ func TestBadSeeds(t *testing.T) {
 	for _, arch := range []image.Arch{image.AMD64, image.ARM64} {
 		t.Run(arch.String(), func(t *testing.T) {
 			var b strings.Builder
-			fmt.Fprintf(&b, "%-34s %6s %6s | %7s %8s %7s %7s | %7s %6s\n", "kind", "tries", "same", "caught", "harmless", "lost", "wrong", "refused", "deaths")
+			fmt.Fprintf(&b, "%-34s %6s %6s | %7s %8s %7s %7s | %7s %6s\n", "kind", "tries", "same", "caught",
+				"harmless", "lost", "wrong", "refused", "deaths")
 			for i := range Kinds {
 				k := &Kinds[i]
 				s := damaged(t, k, n, arch)
 				bad := max(1, s.Tries+s.Faults-s.Same)
 				pc := func(n int) string { return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(bad)) }
-				fmt.Fprintf(&b, "%-34s %6d %6d | %7s %8s %7s %7s | %7s %6d\n", k.Name, s.Tries, s.Same, pc(s.Caught), pc(s.Harmless), pc(s.Lost), pc(s.Wrong), pc(s.Refused), s.Faults)
+				fmt.Fprintf(&b, "%-34s %6d %6d | %7s %8s %7s %7s | %7s %6d\n", k.Name, s.Tries, s.Same,
+					pc(s.Caught), pc(s.Harmless), pc(s.Lost), pc(s.Wrong), pc(s.Refused), s.Faults)
 				if s.Tries < int(n)/10 {
 					t.Errorf("%s: %d tries only", k.Name, s.Tries)
 				}
@@ -64,7 +68,8 @@ func TestBadSeeds(t *testing.T) {
 					t.Errorf("%s: %d of %d are caught", k.Name, s.Caught, s.Tries-s.Same)
 				}
 				if most := max(1, mostWrong[arch][k.Name]); float64(s.Wrong) > most*float64(bad)/100+1 {
-					t.Errorf("%s: %d of %d show a frame that is not there, more than %.0f %%", k.Name, s.Wrong, bad, most)
+					t.Errorf("%s: %d of %d show a frame that is not there, more than %.0f %%", k.Name,
+						s.Wrong, bad, most)
 				}
 				if s.Faults != 0 && !mayKill[k.Name] {
 					t.Errorf("%s: what was let through has killed the CLR %d times", k.Name, s.Faults)

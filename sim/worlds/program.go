@@ -188,8 +188,10 @@ func (p *program) holding() {
 		l  *sched.Lock
 		in string
 	}{
-		{w.Loader, sim.LoadLibrary}, {w.CLR.PerThread, sim.JitCompile}, {w.CLR.CodeHeap, sim.JitCompile}, {w.Profiler, sim.NativeWork},
-		{w.GoWorld, sim.NativeWork}, {w.CLR.Unwinder, sim.ThrowHelper}, {w.Tables, sim.TableAdd}, {w.Env, sim.Environment},
+		{w.Loader, sim.LoadLibrary}, {w.CLR.PerThread, sim.JitCompile},
+		{w.CLR.CodeHeap, sim.JitCompile}, {w.Profiler, sim.NativeWork},
+		{w.GoWorld, sim.NativeWork}, {w.CLR.Unwinder, sim.ThrowHelper},
+		{w.Tables, sim.TableAdd}, {w.Env, sim.Environment},
 		{w.Heap, sim.HeapAlloc}, {w.Log, sim.NativeOther},
 	}
 	if p.locked == len(locks) {

@@ -64,7 +64,8 @@ func (r *Report) Err() error {
 	if r.Result.Graph != nil {
 		graph = "\n" + r.Result.Graph.Text()
 	}
-	return fmt.Errorf("world %d (%v, %v): %v after %d steps: %s%s\nagain: %s", r.Run, r.Setup.Variant, r.Setup.Arch,
+	return fmt.Errorf("world %d (%v, %v): %v after %d steps: %s%s\nagain: %s", r.Run,
+		r.Setup.Variant, r.Setup.Arch,
 		r.Result.Outcome, r.Result.Steps, r.Result.Fault, graph, Rerun(r.Run))
 }
 

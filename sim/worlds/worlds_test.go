@@ -22,7 +22,8 @@ import (
 var (
 	world = flag.Uint64("world", 0, "run this world only, and tell its story")
 	count = flag.Int("worlds", 10_000, "how many worlds TestWorlds runs")
-	bad   = flag.Uint64("damaged", 150, "how many worlds TestBadSeeds damages in each way, on each architecture")
+	bad   = flag.Uint64("damaged", 150,
+		"how many worlds TestBadSeeds damages in each way, on each architecture")
 )
 
 // TestWorld runs the world of the flag.
@@ -91,7 +92,8 @@ func TestWorlds(t *testing.T) {
 	for key, g := range groups {
 		redirected += g.tally.Redirected
 		if g.tally.Complete*2 < g.tally.Samples {
-			t.Errorf("%s: of %d samples only %d are complete: the worlds or the sampler are poor", key, g.tally.Samples, g.tally.Complete)
+			t.Errorf("%s: of %d samples only %d are complete: the worlds or the sampler are poor", key,
+				g.tally.Samples, g.tally.Complete)
 		}
 	}
 	if redirected == 0 && n >= 500 {
@@ -116,12 +118,15 @@ func table(groups map[string]*counted) string {
 	}
 	sort.Strings(keys)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-24s %6s %9s %8s %8s %9s %7s %6s %6s %6s %7s %9s %s\n", "variant", "worlds", "steps", "samples", "complete", "native", "gaps", "gone", "seeds", "redir.", "unrep.", "doubtful", "gaps by reason")
+	fmt.Fprintf(&b, "%-24s %6s %9s %8s %8s %9s %7s %6s %6s %6s %7s %9s %s\n", "variant", "worlds", "steps",
+		"samples", "complete", "native", "gaps", "gone", "seeds", "redir.",
+		"unrep.", "doubtful", "gaps by reason")
 	for _, k := range keys {
 		g := groups[k]
 		y := &g.tally
 		pc := func(n int) string { return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(max(1, y.Samples))) }
-		fmt.Fprintf(&b, "%-24s %6d %9d %8d %8s %9s %7s %6d %6d %6d %7d %9d ", k, g.worlds, g.steps, y.Samples, pc(y.Complete), pc(y.Native), pc(y.Gaps), y.Gone, y.Seeds, y.Redirected, y.Unreported, y.Doubtful)
+		fmt.Fprintf(&b, "%-24s %6d %9d %8d %8s %9s %7s %6d %6d %6d %7d %9d ", k, g.worlds, g.steps, y.Samples,
+			pc(y.Complete), pc(y.Native), pc(y.Gaps), y.Gone, y.Seeds, y.Redirected, y.Unreported, y.Doubtful)
 		for i, n := range y.ByGap {
 			if i != 0 && n != 0 {
 				fmt.Fprintf(&b, " %v:%d", merge.Gap(i), n)
@@ -144,7 +149,8 @@ func TestDeterministic(t *testing.T) {
 		a, b := Run(run, Options{Trace: true}), Run(run, Options{Trace: true})
 		plain := Run(run, Options{})
 		if a.Result.Hash != b.Result.Hash || a.Result.Hash != plain.Result.Hash {
-			t.Errorf("world %d: hashes %#x, %#x, without a trace %#x", run, a.Result.Hash, b.Result.Hash, plain.Result.Hash)
+			t.Errorf("world %d: hashes %#x, %#x, without a trace %#x", run, a.Result.Hash,
+				b.Result.Hash, plain.Result.Hash)
 		}
 		if a.Result.Timeline() != b.Result.Timeline() {
 			t.Errorf("world %d: two timelines", run)

@@ -45,7 +45,8 @@ func (f *File) Table(i int) *module.Table {
 		m := module.LoadELF(uint32(k), im.Path, im.Start, im.End, im.Bias)
 		if im.BuildID != "" && m.Err == nil && m.BuildID != im.BuildID {
 			m = module.Module{ID: m.ID, Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path,
-				Err: fmt.Errorf("%s is build %s now, and was %s when its stacks were captured", im.Path, m.BuildID, im.BuildID)}
+				Err: fmt.Errorf("%s is build %s now, and was %s when its stacks were captured",
+					im.Path, m.BuildID, im.BuildID)}
 		}
 		mods = append(mods, m)
 	}

@@ -83,7 +83,8 @@ func (t *Taker) look(pid int) {
 		taken = append(taken, tid)
 		run := p.copy(r.SP(), s.Base, t.StackBytes)
 		if len(run.Data) > 0 {
-			t.File.Stacks = append(t.File.Stacks, Stack{Set: p.set, Limit: maxFrames, Regs: r.AMD64, Runs: []memory.Run{run}})
+			t.File.Stacks = append(t.File.Stacks,
+				Stack{Set: p.set, Limit: maxFrames, Regs: r.AMD64, Runs: []memory.Run{run}})
 		}
 	}, func(s live.Stop) {
 		if e, ok := s.Err.(*live.StopError); ok && e.Why != live.Gone {

@@ -98,11 +98,14 @@ func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
 		funcs = append(funcs, f)
 	}
 	if arch == image.ARM64 {
-		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64}.Func(image.PE, "packed"))
-		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64, Xdata: true}.Func(image.PE, "record"))
+		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6,
+			FrameSize: 64}.Func(image.PE, "packed"))
+		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64,
+			Xdata: true}.Func(image.PE, "record"))
 	} else {
 		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6}.Func(image.PE, "plain"))
-		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6, Chained: true}.Func(image.PE, "chained"))
+		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6,
+			Chained: true}.Func(image.PE, "chained"))
 	}
 	im := must.Get(image.Build(arch, image.PE, "m", 0x7ff8_0000_0000, funcs))(t)
 	f := must.Get(pe.FromMemory(im.File, "m"))(t)
@@ -135,7 +138,8 @@ func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 	}{
 		{"none", []unwind.Trust{unwind.TrustContext, unwind.TrustCFI}, 0},
 		{"the first", []unwind.Trust{unwind.TrustFramePointer, unwind.TrustFramePointer}, 2},
-		{"in the midst", []unwind.Trust{unwind.TrustContext, unwind.TrustFramePointer, unwind.TrustFramePointer}, 2},
+		{"in the midst", []unwind.Trust{unwind.TrustContext, unwind.TrustFramePointer,
+			unwind.TrustFramePointer}, 2},
 		{"the last", []unwind.Trust{unwind.TrustContext, unwind.TrustCFI, unwind.TrustFramePointer}, 1},
 	} {
 		m := merger(fs.BuildFor(context.ArchAMD64, fs.Root, fs.Native))
@@ -162,10 +166,14 @@ func TestGuessPastTheCLRIsTakenBack(t *testing.T) {
 			gap   Gap
 		}{
 			{"to the root", []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden}, 0, GapLostManaged},
-			{"to another method", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Managed, fs.Hidden}, 0, GapMismatch},
-			{"to another hidden frame", []fs.Kind{fs.Root, fs.Framed, fs.Hidden, fs.Managed, fs.Hidden}, 0, GapMismatch},
-			{"to code without unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Framed, fs.Managed, fs.Hidden}, 0, GapNoInfo},
-			{"through a second hidden frame", []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden, fs.Hidden}, 1, GapLostManaged},
+			{"to another method", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Managed, fs.Hidden}, 0,
+				GapMismatch},
+			{"to another hidden frame",
+				[]fs.Kind{fs.Root, fs.Framed, fs.Hidden, fs.Managed, fs.Hidden}, 0, GapMismatch},
+			{"to code without unwind data",
+				[]fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Framed, fs.Managed, fs.Hidden}, 0, GapNoInfo},
+			{"through a second hidden frame",
+				[]fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden, fs.Hidden}, 1, GapLostManaged},
 		} {
 			w := fs.BuildFor(arch, c.kinds...)
 			if fp := w.Truth[c.below+1].FP; c.below == 0 {
@@ -174,7 +182,8 @@ func TestGuessPastTheCLRIsTakenBack(t *testing.T) {
 				store(w, w.Truth[c.below-1].FP, fp)
 			}
 			r, got := run(w)
-			if r.Gap != c.gap || len(got) < 3 || got[1].Kind != unwind.KindGap || got[2].IP != w.Truth[c.below+1].IP {
+			if r.Gap != c.gap || len(got) < 3 || got[1].Kind != unwind.KindGap ||
+				got[2].IP != w.Truth[c.below+1].IP {
 				t.Errorf("%s: %+v: %+v", c.name, r, got)
 				continue
 			}

@@ -14,7 +14,8 @@ import (
 // unreported removes the truth's frames [from, to) from the CLR's report.
 func unreported(w *fs.World, from, to int) {
 	for _, f := range w.Truth[from:to] {
-		w.Capture.Frames = slices.DeleteFunc(w.Capture.Frames, func(c clr.SnapshotFrame) bool { return c.SP == f.SP && c.IP == f.IP })
+		w.Capture.Frames = slices.DeleteFunc(w.Capture.Frames,
+			func(c clr.SnapshotFrame) bool { return c.SP == f.SP && c.IP == f.IP })
 	}
 }
 
@@ -25,11 +26,16 @@ var between = []struct {
 	from  int       // the truth's frames [from, to) are not reported either, leaf first
 	to    int
 }{
-	{"a stub of a call from unmanaged code", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Managed, fs.Native}, 0, 0},
+	{"a stub of a call from unmanaged code",
+		[]fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Managed, fs.Native}, 0, 0},
 	{"a hidden method", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Hidden, fs.Managed, fs.Managed}, 0, 0},
-	{"several", []fs.Kind{fs.Root, fs.Managed, fs.Hidden, fs.Hidden, fs.Managed, fs.Hidden, fs.Managed}, 0, 0},
-	{"the dispatch of an exception, unwound frames below", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Framed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 6},
-	{"a dispatch, then the marker of the rest", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 5},
+	{"several", []fs.Kind{fs.Root, fs.Managed, fs.Hidden, fs.Hidden, fs.Managed,
+		fs.Hidden, fs.Managed}, 0, 0},
+	{"the dispatch of an exception, unwound frames below",
+		[]fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Framed, fs.Framed, fs.Hidden, fs.Framed,
+			fs.Managed, fs.Native}, 2, 6},
+	{"a dispatch, then the marker of the rest",
+		[]fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 5},
 	{"unmanaged frames alone", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Framed, fs.Managed}, 1, 3},
 }
 
@@ -69,7 +75,10 @@ func TestFillFails(t *testing.T) {
 					}
 					giveTables(m, truth{w: w, unknown: unknown})
 				}},
-				{"tables that lie", func(m *Merger, w *fs.World) { giveTables(m, truth{w: w, lie: 1 << 12}) }},
+				{"tables that lie", func(m *Merger, w *fs.World) {
+					giveTables(m,
+						truth{w: w, lie: 1 << 12})
+				}},
 			} {
 				w := fs.BuildFor(arch, c.kinds...)
 				unreported(w, c.from, c.to)
@@ -78,7 +87,9 @@ func TestFillFails(t *testing.T) {
 				r := m.Merge(&w.Capture, out)
 				for i := range out[:r.N] {
 					g := &out[i]
-					if g.Kind == unwind.KindGap || slices.ContainsFunc(w.Truth, func(f fs.Frame) bool { return f.IP == g.IP && f.SP == g.SP }) {
+					if g.Kind == unwind.KindGap ||
+						slices.ContainsFunc(w.Truth,
+							func(f fs.Frame) bool { return f.IP == g.IP && f.SP == g.SP }) {
 						continue
 					}
 					t.Errorf("%s, %s: frame %d is not on the stack: %+v", c.name, fault.name, i, *g)
@@ -90,7 +101,8 @@ func TestFillFails(t *testing.T) {
 					}
 				}
 				if r.Managed != managed {
-					t.Errorf("%s, %s: %d frames of the CLR's, want %d", c.name, fault.name, r.Managed, managed)
+					t.Errorf("%s, %s: %d frames of the CLR's, want %d", c.name,
+						fault.name, r.Managed, managed)
 				}
 			}
 		}
@@ -156,7 +168,8 @@ func TestFillRemembers(t *testing.T) {
 			name  string
 			hide  bool // the frame in the middle
 			steps int
-		}{{"first", false, 3}, {"again", false, 0}, {"a frame less is reported", true, 2}, {"the same again: something stands there", true, 2}} {
+		}{{"first", false, 3}, {"again", false, 0}, {"a frame less is reported", true, 2},
+			{"the same again: something stands there", true, 2}} {
 			frames := w.Capture.Frames
 			w.Capture.Frames = slices.Clone(frames)
 			if c.hide {

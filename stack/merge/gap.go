@@ -30,8 +30,10 @@ const (
 )
 
 var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated",
-	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
-	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut", "stub-on-top", "runtime-not-readable"}
+	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack",
+	"no-progress", "too-many-frames",
+	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut",
+	"stub-on-top", "runtime-not-readable"}
 
 const GapCount = len(gapNames)
 

@@ -26,7 +26,8 @@ func (m *Merger) SetManaged(c Managed) { m.tables = c }
 // if they do not know the frame or the caller is not above it on the stack.
 func (m *Merger) stepByTables() bool {
 	f := &m.buf[0]
-	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
+	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) ||
+		m.bounds.High != 0 && m.to.SP() > m.bounds.High {
 		return false
 	}
 	if m.entries.has(m.w.Table(), m.to.IP()) {

@@ -71,7 +71,8 @@ func refuse(w *fs.World) {
 	w.Capture.Result, w.Capture.Frames = clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, nil
 }
 
-var thrown = []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Managed, fs.Framed, fs.Hidden, fs.ILStub, fs.Hidden, fs.Native}
+var thrown = []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Managed, fs.Framed, fs.Hidden,
+	fs.ILStub, fs.Hidden, fs.Native}
 
 func TestRefusedYetComplete(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
@@ -99,7 +100,8 @@ func TestRefusedYetComplete(t *testing.T) {
 // A report that ends early is completed by the tables, wherever it ends. A method that they do not know
 // becomes a gap.
 func TestCutYetComplete(t *testing.T) {
-	mixed := []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Managed, fs.Managed, fs.Native, fs.Native, fs.Managed, fs.Hidden, fs.Managed, fs.Native}
+	mixed := []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Managed, fs.Managed, fs.Native, fs.Native,
+		fs.Managed, fs.Hidden, fs.Managed, fs.Native}
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		whole := fs.BuildFor(arch, mixed...)
 		cuts, called := 0, 0
@@ -121,14 +123,16 @@ func TestCutYetComplete(t *testing.T) {
 			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
 				t.Errorf("behind %d, which is not in the tables: %+v", n, r)
 			}
-			if root := lowest(whole); n < len(whole.Capture.Frames)-1 && root != w.Capture.Frames[n-1].Function {
+			if root := lowest(whole); n < len(whole.Capture.Frames)-1 &&
+				root != w.Capture.Frames[n-1].Function {
 				giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{root: true}})
 				if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
 					t.Errorf("behind %d, the lowest method is not in the tables: %+v", n, r)
 				}
 			}
 			if n > 1 && !w.Capture.Frames[n-2].Marker() { // the walk arrives at the last only by the report
-				giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-2].Function: true}})
+				giveTables(m, truth{w: w,
+					unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-2].Function: true}})
 				if r := m.Merge(&w.Capture, out); !r.Complete() {
 					t.Errorf("behind %d, the method that it called is not in the tables: %+v", n, r)
 				}

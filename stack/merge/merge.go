@@ -274,7 +274,8 @@ func (m *Merger) unreported(fid clr.FunctionID, known bool) bool {
 		return m.lost(GapLimit)
 	}
 	m.putHidden(fid, known)
-	if i := m.nextManaged(); i >= 0 && (m.atEntry(&m.in.Frames[i]) || !known && m.frameless(&m.in.Frames[i])) {
+	if i := m.nextManaged(); i >= 0 &&
+		(m.atEntry(&m.in.Frames[i]) || !known && m.frameless(&m.in.Frames[i])) {
 		return m.report(i, false)
 	}
 	stop := m.over()
@@ -311,7 +312,8 @@ func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 	if f.SP == m.sp() {
 		return !m.w.Table().IsManaged(m.at.Address().Lookup())
 	}
-	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 && m.entries.has(m.w.Table(), m.ip())
+	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 &&
+		m.entries.has(m.w.Table(), m.ip())
 }
 
 // stand makes f, which the CLR reported, the current frame, with the registers that the CLR reported.

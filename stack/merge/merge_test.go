@@ -43,7 +43,8 @@ func check(t *testing.T, w *fs.World, got []Frame) {
 	}
 	for i := range got {
 		g, f := &got[i], &w.Truth[i]
-		if g.IP != f.IP || !rightSP(w, g, f) || g.Kind != f.UnwindKind() || g.Function != f.Function || g.Exact != f.Exact {
+		if g.IP != f.IP || !rightSP(w, g, f) || g.Kind != f.UnwindKind() || g.Function != f.Function ||
+			g.Exact != f.Exact {
 			t.Errorf("frame %d = %+v, want %+v", i, *g, *f)
 		}
 	}
@@ -62,16 +63,25 @@ var shapes = []struct {
 }{
 	{"only native", []fs.Kind{fs.Root, fs.Native, fs.Native}, seed.NoManaged, 0},
 	{"managed on top", []fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed}, seed.NotNeeded, 0},
-	{"native on top", []fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Native, fs.Native}, seed.Found, 0},
-	{"block in the middle", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native, fs.Managed, fs.Managed, fs.Native}, seed.Found, 0},
-	{"three blocks", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Managed, fs.Native, fs.Managed, fs.Native, fs.Managed}, seed.NotNeeded, 0},
-	{"IL stub between", []fs.Kind{fs.Root, fs.Managed, fs.ILStub, fs.Native, fs.Managed, fs.ILStub, fs.Native}, seed.Found, 2},
-	{"hidden exception handling", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Hidden, fs.Native}, seed.Found, 2},
+	{"native on top", []fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Native, fs.Native},
+		seed.Found, 0},
+	{"block in the middle", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native, fs.Managed,
+		fs.Managed, fs.Native}, seed.Found, 0},
+	{"three blocks", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Managed, fs.Native, fs.Managed, fs.Native,
+		fs.Managed}, seed.NotNeeded, 0},
+	{"IL stub between", []fs.Kind{fs.Root, fs.Managed, fs.ILStub, fs.Native, fs.Managed,
+		fs.ILStub, fs.Native}, seed.Found, 2},
+	{"hidden exception handling",
+		[]fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Hidden, fs.Native}, seed.Found, 2},
 	{"IL stub on top", []fs.Kind{fs.Root, fs.Managed, fs.ILStub}, seed.NotNeeded, 1},
-	{"frameless stub on top", []fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless}, seed.NotNeeded, 1},
-	{"hidden below a stub", []fs.Kind{fs.Root, fs.Managed, fs.Hidden, fs.ILStub, fs.Framed, fs.Managed}, seed.NotNeeded, 2},
-	{"stubs on stubs", []fs.Kind{fs.Root, fs.Managed, fs.ILStub, fs.ILStub, fs.ILStub, fs.Framed, fs.Framed}, seed.Found, 3},
-	{"framed and not", []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Native, fs.Managed, fs.Framed, fs.Native, fs.Framed}, seed.Found, 0},
+	{"frameless stub on top",
+		[]fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless}, seed.NotNeeded, 1},
+	{"hidden below a stub", []fs.Kind{fs.Root, fs.Managed, fs.Hidden, fs.ILStub, fs.Framed, fs.Managed},
+		seed.NotNeeded, 2},
+	{"stubs on stubs", []fs.Kind{fs.Root, fs.Managed, fs.ILStub, fs.ILStub, fs.ILStub, fs.Framed, fs.Framed},
+		seed.Found, 3},
+	{"framed and not", []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Native, fs.Managed, fs.Framed,
+		fs.Native, fs.Framed}, seed.Found, 0},
 }
 
 func TestCompleteStacks(t *testing.T) {
@@ -95,7 +105,8 @@ func TestInlinedPInvoke(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native)
 		w.Capture.Frames[0].IP -= 5
-		w.Capture.Frames[0].SP += map[context.Arch]uint64{context.ArchAMD64: 8, context.ArchARM64: 0x100}[arch]
+		w.Capture.Frames[0].SP += map[context.Arch]uint64{context.ArchAMD64: 8,
+			context.ArchARM64: 0x100}[arch]
 		r, got := run(w)
 		if !r.Complete() {
 			t.Errorf("gap %v", r.Gap)
@@ -114,22 +125,28 @@ func TestGaps(t *testing.T) {
 			want   Gap
 			frames int // true frames still found
 		}{
-			{"thread did not answer", mixed, func(w *fs.World) { w.Capture.Status = clr.CaptureNoAnswer }, GapNoAnswer, 4},
+			{"thread did not answer", mixed,
+				func(w *fs.World) { w.Capture.Status = clr.CaptureNoAnswer }, GapNoAnswer, 4},
 			{"registers of another architecture", mixed, func(w *fs.World) {
 				w.Capture.Regs.Arch = context.ArchAMD64 + context.ArchARM64 - arch
 			}, GapUnsupported, 4},
-			{"foreign stack", mixed, func(w *fs.World) { w.Capture.Status = clr.CaptureForeign }, GapForeignStack, 4},
+			{"foreign stack", mixed,
+				func(w *fs.World) { w.Capture.Status = clr.CaptureForeign }, GapForeignStack, 4},
 			{"stack cut", []fs.Kind{fs.Native, fs.Managed, fs.Native}, func(w *fs.World) {
 				s := &w.Capture.Stack
 				s.Data, w.Capture.Truncated = s.Data[:w.Truth[2].SP-s.Addr], true
 			}, GapTruncated, 3},
-			{"stack unreadable", mixed, func(w *fs.World) { w.Capture.Stack.Data = w.Capture.Stack.Data[:8] }, GapUnreadable, 5},
-			{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.NoCFI, fs.Native}, func(*fs.World) {}, GapNoInfo, 4},
+			{"stack unreadable", mixed,
+				func(w *fs.World) { w.Capture.Stack.Data = w.Capture.Stack.Data[:8] }, GapUnreadable, 5},
+			{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.NoCFI, fs.Native},
+				func(*fs.World) {}, GapNoInfo, 4},
 			{"CLR refused", mixed, func(w *fs.World) {
 				w.Capture.Result, w.Capture.Frames = clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, nil
 			}, GapCLRRefused, 6},
 			{"CLR cut", mixed, func(w *fs.World) { w.Capture.Frames = w.Capture.Frames[:3]; w.Capture.Full = true }, GapCLRCut, 5},
-			{"walk ends before a reported frame", []fs.Kind{fs.Root, fs.Managed, fs.Root, fs.Managed, fs.Native}, func(*fs.World) {}, GapLostManaged, 5},
+			{"walk ends before a reported frame",
+				[]fs.Kind{fs.Root, fs.Managed, fs.Root, fs.Managed, fs.Native},
+				func(*fs.World) {}, GapLostManaged, 5},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				w := fs.BuildFor(arch, c.kinds...)

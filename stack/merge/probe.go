@@ -97,7 +97,8 @@ func (w *waits) observe(x wait, what clr.Wake) {
 // probe counts the leading frames of a merged stack that are the suspension's.
 func (m *Merger) probe(frames []Frame, wake clr.Wake) int {
 	top := 0 // the block of native frames on top ends here
-	for top < len(frames) && (frames[top].Kind == unwind.KindNative || frames[top].Kind == unwind.KindSignal) {
+	for top < len(frames) &&
+		(frames[top].Kind == unwind.KindNative || frames[top].Kind == unwind.KindSignal) {
 		top++
 	}
 	managed := top < len(frames) && frames[top].Kind != unwind.KindGap
@@ -110,7 +111,8 @@ func (m *Merger) probe(frames []Frame, wake clr.Wake) int {
 	}
 	x := wait{frames[at].IP, frames[at+1].IP}
 	last := &frames[top-1]
-	if managed && last.Kind == unwind.KindSignal && frames[top].Exact && frames[top].Kind == unwind.KindManaged {
+	if managed && last.Kind == unwind.KindSignal && frames[top].Exact &&
+		frames[top].Kind == unwind.KindManaged {
 		m.waits.learn(x)
 		return top
 	}
@@ -134,7 +136,8 @@ func runtimeWait(block []Frame) int {
 		if block[i].Module == block[0].Module {
 			continue
 		}
-		if block[i].Module >= 0 && block[i].Module == block[i+1].Module && block[i].Kind == unwind.KindNative && block[i+1].Kind == unwind.KindNative {
+		if block[i].Module >= 0 && block[i].Module == block[i+1].Module &&
+			block[i].Kind == unwind.KindNative && block[i+1].Kind == unwind.KindNative {
 			return i
 		}
 		return -1

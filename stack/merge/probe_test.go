@@ -96,7 +96,8 @@ func TestProbeOfTheWoken(t *testing.T) {
 		{"often enough", []clr.Wake{woken, woken, woken}, 5},
 		{"once too few", []clr.Wake{woken, woken}, 0},
 		{"left asleep once", []clr.Wake{woken, woken, not, woken, woken, woken}, 0},
-		{"left asleep when it was believed", []clr.Wake{woken, woken, woken, woken, not, woken, woken, woken}, 0},
+		{"left asleep when it was believed",
+			[]clr.Wake{woken, woken, woken, woken, not, woken, woken, woken}, 0},
 		{"left asleep at first", []clr.Wake{not, woken, woken, woken}, 0},
 		{"nobody looked", []clr.Wake{unknown, unknown, unknown, unknown}, 0},
 		{"nobody looked in between", []clr.Wake{woken, unknown, woken, unknown, woken}, 5},
@@ -167,16 +168,26 @@ func TestSame(t *testing.T) {
 	}{
 		{"the same SP", []clr.SnapshotFrame{at(sp, 0x9999), marker(0)}, method, nil, true},
 		{"the same SP, another method", []clr.SnapshotFrame{at(sp, fp), marker(0)}, other, nil, false},
-		{"another SP and FP", []clr.SnapshotFrame{at(0x1100, 0x9999), marker(0)}, method, above(0x1810), false},
-		{"grown by stackalloc", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0x1810), true},
-		{"grown by stackalloc, without tables", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, nil, true},
-		{"grown by stackalloc, not in the tables", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0), true},
-		{"grown by stackalloc, the last frame of the report", []clr.SnapshotFrame{at(0x1100, fp)}, method, nil, false},
-		{"recursion without frame pointers", []clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)}, method, above(0x1030), false},
-		{"recursion without frame pointers and tables", []clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)}, method, nil, false},
-		{"a funclet below its method", []clr.SnapshotFrame{at(0x1400, fp), marker(0x4000)}, method, above(0x1030), false},
-		{"the CLR's frame is further down", []clr.SnapshotFrame{at(0xff0, fp), marker(0x4000)}, method, above(0x1810), false},
-		{"a frame that begins at its caller's SP", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0x1100), false},
+		{"another SP and FP", []clr.SnapshotFrame{at(0x1100, 0x9999), marker(0)},
+			method, above(0x1810), false},
+		{"grown by stackalloc", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method,
+			above(0x1810), true},
+		{"grown by stackalloc, without tables",
+			[]clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, nil, true},
+		{"grown by stackalloc, not in the tables",
+			[]clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0), true},
+		{"grown by stackalloc, the last frame of the report",
+			[]clr.SnapshotFrame{at(0x1100, fp)}, method, nil, false},
+		{"recursion without frame pointers", []clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)},
+			method, above(0x1030), false},
+		{"recursion without frame pointers and tables",
+			[]clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)}, method, nil, false},
+		{"a funclet below its method", []clr.SnapshotFrame{at(0x1400, fp), marker(0x4000)},
+			method, above(0x1030), false},
+		{"the CLR's frame is further down", []clr.SnapshotFrame{at(0xff0, fp), marker(0x4000)},
+			method, above(0x1810), false},
+		{"a frame that begins at its caller's SP", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)},
+			method, above(0x1100), false},
 		{"its SP is above its FP", []clr.SnapshotFrame{at(0x1900, fp), marker(0x4000)}, method, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,7 +246,8 @@ func TestFrameless(t *testing.T) {
 // A wrong guess leaves nothing behind: no frame, no count, and SP where it began.
 func TestTakeBack(t *testing.T) {
 	m := standing(0x900, 0)
-	m.out = []Frame{{SP: 0x80}, {SP: 0x100, Kind: unwind.KindStub}, {SP: 0x200}, {SP: 0x300, Kind: unwind.KindManaged}}
+	m.out = []Frame{{SP: 0x80}, {SP: 0x100, Kind: unwind.KindStub}, {SP: 0x200},
+		{SP: 0x300, Kind: unwind.KindManaged}}
 	m.res, m.guess = Result{N: 4, Hidden: 3}, 1
 	if m.takeBack(); m.res.N != 1 || m.res.Hidden != 1 || m.guess != -1 || m.sp() != 0x100 {
 		t.Errorf("%+v, guess %d, SP %#x", m.res, m.guess, m.sp())

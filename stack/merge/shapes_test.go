@@ -152,7 +152,8 @@ func TestHijackedHiddenFrame(t *testing.T) {
 		if !r.Complete() || r.Doubtful != 0 {
 			t.Errorf("%+v", r)
 		}
-		check(t, w, append(got[:2:2], Frame{IP: got[2].IP, SP: got[2].SP, Kind: got[2].Kind, Function: got[2].Function}, got[3]))
+		check(t, w, append(got[:2:2],
+			Frame{IP: got[2].IP, SP: got[2].SP, Kind: got[2].Kind, Function: got[2].Function}, got[3]))
 	})
 }
 
@@ -162,7 +163,8 @@ func TestFramelessStubIsNoMethod(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Frameless)
 		r, got := run(w)
-		if r.Managed != 2 || r.Hidden != 1 || len(got) != 4 || got[0].Kind != unwind.KindStub || got[0].Function != 0 || got[1].IP != w.Truth[1].IP {
+		if r.Managed != 2 || r.Hidden != 1 || len(got) != 4 || got[0].Kind != unwind.KindStub ||
+			got[0].Function != 0 || got[1].IP != w.Truth[1].IP {
 			t.Errorf("%+v: %+v", r, got)
 		}
 	})
@@ -179,21 +181,26 @@ func TestSpecials(t *testing.T) {
 			gap     Gap
 			frames  int // true ones
 		}{
-			{"redirect stub", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *managed.Specials) {
-				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP, End: w.Truth[0].IP + 1})
-			}, seed.StubOnTop, GapStubOnTop, 4},
-			{"another place of the same function", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *managed.Specials) {
-				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP - 4, End: w.Truth[0].IP})
-			}, seed.Found, GapNone, 4},
-			{"dispatcher", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}, func(w *fs.World, s *managed.Specials) {
-				s.Dispatch.Add(memory.Range{Start: w.Truth[0].IP &^ 0xff, End: w.Truth[0].IP + 1})
-			}, seed.StubOnTop, GapStubOnTop, 3},
-			{"IL stub, which can be left", []fs.Kind{fs.Root, fs.Managed, fs.ILStub}, func(w *fs.World, s *managed.Specials) {
-				s.IsMethod = func(ip uint64) bool { _, hr := w.FunctionFromIP(ip); return hr == clr.S_OK }
-			}, seed.StubOnTop, GapNone, 3},
-			{"foreign stack", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, _ *managed.Specials) {
-				w.Capture.Thread.StackLow = w.Capture.Thread.StackHigh - 8
-			}, seed.ForeignStack, GapForeignStack, 3},
+			{"redirect stub", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native},
+				func(w *fs.World, s *managed.Specials) {
+					s.Redirect.Add(memory.Range{Start: w.Truth[0].IP, End: w.Truth[0].IP + 1})
+				}, seed.StubOnTop, GapStubOnTop, 4},
+			{"another place of the same function", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native},
+				func(w *fs.World, s *managed.Specials) {
+					s.Redirect.Add(memory.Range{Start: w.Truth[0].IP - 4, End: w.Truth[0].IP})
+				}, seed.Found, GapNone, 4},
+			{"dispatcher", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native},
+				func(w *fs.World, s *managed.Specials) {
+					s.Dispatch.Add(memory.Range{Start: w.Truth[0].IP &^ 0xff, End: w.Truth[0].IP + 1})
+				}, seed.StubOnTop, GapStubOnTop, 3},
+			{"IL stub, which can be left", []fs.Kind{fs.Root, fs.Managed, fs.ILStub},
+				func(w *fs.World, s *managed.Specials) {
+					s.IsMethod = func(ip uint64) bool { _, hr := w.FunctionFromIP(ip); return hr == clr.S_OK }
+				}, seed.StubOnTop, GapNone, 3},
+			{"foreign stack", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native},
+				func(w *fs.World, _ *managed.Specials) {
+					w.Capture.Thread.StackLow = w.Capture.Thread.StackHigh - 8
+				}, seed.ForeignStack, GapForeignStack, 3},
 		} {
 			w, s := fs.BuildFor(arch, c.kinds...), &managed.Specials{}
 			c.change(w, s)
@@ -232,7 +239,8 @@ func TestStepsClimb(t *testing.T) {
 			to.SetIP(c.pc)
 			to.SetSP(c.sp)
 			want := c.want && (a == context.ArchARM64 || c.sp > 0x1000)
-			if got := arches[a].climbs(&unwind.State{Regs: &from, Exact: c.exact}, &unwind.State{Regs: &to}); got != want {
+			if got := arches[a].climbs(&unwind.State{Regs: &from, Exact: c.exact},
+				&unwind.State{Regs: &to}); got != want {
 				t.Errorf("%v, %s: %v", a, c.name, got)
 			}
 		}
@@ -256,7 +264,8 @@ func TestFramelessStubCalledByNativeCode(t *testing.T) {
 					giveTables(m, truth{w: w})
 				}
 				r := m.Merge(&w.Capture, out)
-				if tables && !r.Complete() || natives == 0 && (!r.Complete() || r.Doubtful != 0) || r.Managed != 2 {
+				if tables && !r.Complete() || natives == 0 && (!r.Complete() || r.Doubtful != 0) ||
+					r.Managed != 2 {
 					t.Errorf("tables %v, %d native: %+v", tables, natives, r)
 				}
 				if r.Complete() && r.Doubtful == 0 {

@@ -24,7 +24,8 @@ func write(t *testing.T) (path string, want []*Sample) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "raw")
 	w := must.Get(Create(path))(t)
-	for i, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}, {fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
+	for i, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native},
+		{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
 		world := fs.BuildFor(context.Arches[i/2], kinds...)
 		u := managed.NewWalker(world.Arch)
 		u.SetTable(world.Table)
@@ -138,7 +139,8 @@ func TestCut(t *testing.T) {
 // with its record.
 func TestOtherVersions(t *testing.T) {
 	_, err := NewReader(bytes.NewReader([]byte("SWRAW002S")))
-	if err == nil || !strings.Contains(err.Error(), "version 002") || !strings.Contains(err.Error(), "reads 004") {
+	if err == nil || !strings.Contains(err.Error(), "version 002") ||
+		!strings.Contains(err.Error(), "reads 004") {
 		t.Errorf("%v", err)
 	}
 	path, _ := write(t)

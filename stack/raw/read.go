@@ -158,11 +158,13 @@ func (d *decoder) sample() *Sample {
 			f.Saved[j] = d.U64()
 		}
 	}
-	s.Result = merge.Result{Gap: merge.Gap(d.U64()), Verdict: seed.Verdict(d.U64()), Managed: int(d.U64()), Hidden: int(d.U64()), Doubtful: int(d.U64())}
+	s.Result = merge.Result{Gap: merge.Gap(d.U64()), Verdict: seed.Verdict(d.U64()), Managed: int(d.U64()),
+		Hidden: int(d.U64()), Doubtful: int(d.U64())}
 	s.Frames = make([]merge.Frame, d.Count(72))
 	for i := range s.Frames {
 		s.Frames[i] = merge.Frame{IP: d.U64(), SP: d.U64(), FP: d.U64(), Function: clr.FunctionID(d.U64()),
-			Module: int32(d.U64()), Kind: unwind.Kind(d.U64()), Trust: unwind.Trust(d.U64()), Gap: merge.Gap(d.U64()), Exact: d.U64() != 0}
+			Module: int32(d.U64()), Kind: unwind.Kind(d.U64()), Trust: unwind.Trust(d.U64()),
+			Gap: merge.Gap(d.U64()), Exact: d.U64() != 0}
 	}
 	s.Result.N = len(s.Frames)
 	return s

@@ -11,7 +11,8 @@ import (
 // frame where the walk stopped. If the thread was interrupted in a special, s is unchanged
 // and out contains this one frame. On a foreign stack, nothing changes. A nil b means no
 // bounds, and a nil p means no specials. Find does not allocate.
-func Find(p *managed.Specials, w unwind.Walker, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) Outcome {
+func Find(p *managed.Specials, w unwind.Walker, s *unwind.State, mem *memory.Window,
+	b *unwind.Bounds, out []unwind.Frame) Outcome {
 	if v := refuse(p, s.Regs, b); v != walkable {
 		o := refused(v)
 		if v == StubOnTop {

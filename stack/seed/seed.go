@@ -38,7 +38,8 @@ const (
 	ForeignStack                // the stack pointer is not on the thread's own stack: nothing was walked
 )
 
-var verdictNames = [...]string{"not-needed", "found", "no-managed", "unsafe", "truncated", "stub-on-top", "foreign-stack"}
+var verdictNames = [...]string{"not-needed", "found", "no-managed", "unsafe", "truncated",
+	"stub-on-top", "foreign-stack"}
 
 // VerdictCount is the number of Verdict values.
 const VerdictCount = len(verdictNames)
@@ -76,7 +77,8 @@ type rules struct {
 // plausible checks the values that the CLR will dereference: the stack pointer must be
 // aligned and inside the stack, and the ip must be a valid address of user space.
 func (a *rules) plausible(s state, b *unwind.Bounds) bool {
-	return !foreign(s.sp, b) && s.sp&(a.spAlign-1) == 0 && s.sp != 0 && s.ip != 0 && s.ip&(a.ipAlign-1) == 0 && s.ip>>a.ipBits == 0
+	return !foreign(s.sp, b) && s.sp&(a.spAlign-1) == 0 && s.sp != 0 &&
+		s.ip != 0 && s.ip&(a.ipAlign-1) == 0 && s.ip>>a.ipBits == 0
 }
 
 // foreign reports whether sp is outside the stack. It returns false if the bounds are unknown.
@@ -85,7 +87,8 @@ func foreign(sp uint64, b *unwind.Bounds) bool {
 }
 
 // judge returns the verdict on a finished walk from top to s.
-func judge(p *managed.Specials, o *Outcome, top state, s *unwind.State, b *unwind.Bounds, frames []unwind.Frame) Verdict {
+func judge(p *managed.Specials, o *Outcome, top state, s *unwind.State, b *unwind.Bounds,
+	frames []unwind.Frame) Verdict {
 	a, end := &rulesOf[s.Regs.Arch], stateOf(s.Regs)
 	switch {
 	case o.Stop == unwind.EndOfStack:

@@ -29,7 +29,8 @@ type finder struct {
 }
 
 func newFinder(w *fs.World, s *managed.Specials) *finder {
-	f := &finder{w: w, u: walker.New(w.Arch), s: s, mem: memory.New(w.Capture.Stack), out: make([]unwind.Frame, 64)}
+	f := &finder{w: w, u: walker.New(w.Arch), s: s, mem: memory.New(w.Capture.Stack),
+		out: make([]unwind.Frame, 64)}
 	f.u.SetTable(w.Table)
 	return f
 }
@@ -80,33 +81,66 @@ var findCases = []struct {
 	{"managed on top", []fs.Kind{fs.Root, fs.Managed}, nil, NotNeeded, 0, 0},
 	{"two native frames", native, nil, Found, 2, 2},
 	{"two framed frames", framed, nil, Found, 2, 2},
-	{"bounds unknown", native, func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { *b = unwind.Bounds{} }, Found, 2, 2},
+	{"bounds unknown", native,
+		func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { *b = unwind.Bounds{} }, Found, 2, 2},
 	{"native to the end", []fs.Kind{fs.Root, fs.Native}, nil, NoManaged, -1, 2},
 	{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, nil, Truncated, -1, 2},
-	{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Guess = true }, Unsafe, -1, 2},
-	{"nothing copied", native, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { w.Capture.Stack.Data = nil }, Truncated, -1, 1},
-	{"ip not canonical", native, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveIP(w, 1<<60) }, Truncated, -1, 1},
-	{"a preserved register unknown", native, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { forget(w) }, Unsafe, -1, 2},
+	{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native},
+		func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Guess = true }, Unsafe, -1, 2},
+	{"nothing copied", native,
+		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { w.Capture.Stack.Data = nil },
+		Truncated, -1, 1},
+	{"ip not canonical", native,
+		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveIP(w, 1<<60) }, Truncated, -1, 1},
+	{"a preserved register unknown", native,
+		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { forget(w) }, Unsafe, -1, 2},
 
-	{"stack pointer above the stack", native, func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = b.Low + 8 }, ForeignStack, -1, 0},
-	{"stack pointer below the stack", native, func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP + 8 }, ForeignStack, -1, 0},
-	{"managed, on a foreign stack", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 1<<30) }, ForeignStack, -1, 0},
-	{"a special on a foreign stack", native, func(w *fs.World, b *unwind.Bounds, s *managed.Specials) { s.Redirect, b.High = around(w, 0), 8 }, ForeignStack, -1, 0},
-	{"stack pointer at the base", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = w.Truth[0].SP }, ForeignStack, -1, 0},
-	{"stack pointer at the limit", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP }, NotNeeded, 0, 0},
-	{"misaligned, managed", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 0},
-	{"misaligned, then right again", framed, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 2},
+	{"stack pointer above the stack", native,
+		func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = b.Low + 8 }, ForeignStack, -1, 0},
+	{"stack pointer below the stack", native,
+		func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP + 8 },
+		ForeignStack, -1, 0},
+	{"managed, on a foreign stack", []fs.Kind{fs.Root, fs.Managed},
+		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 1<<30) }, ForeignStack, -1, 0},
+	{"a special on a foreign stack", native,
+		func(w *fs.World, b *unwind.Bounds, s *managed.Specials) { s.Redirect, b.High = around(w, 0), 8 },
+		ForeignStack, -1, 0},
+	{"stack pointer at the base", []fs.Kind{fs.Root, fs.Managed},
+		func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = w.Truth[0].SP },
+		ForeignStack, -1, 0},
+	{"stack pointer at the limit", []fs.Kind{fs.Root, fs.Managed},
+		func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP }, NotNeeded, 0, 0},
+	{"misaligned, managed", []fs.Kind{fs.Root, fs.Managed},
+		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 0},
+	{"misaligned, then right again", framed,
+		func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 2},
 
-	{"redirect stub on top", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 1},
-	{"redirect stub in managed memory", onStub, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 0},
-	{"redirect stub that waits for its return address", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 1) }, Unsafe, -1, 2},
-	{"dispatcher on top", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 0) }, StubOnTop, -1, 1},
-	{"dispatcher left like a call", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 1) }, Unsafe, -1, 2},
-	{"dispatcher elsewhere", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 3) }, Found, 2, 2},
+	{"redirect stub on top", native,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) },
+		StubOnTop, -1, 1},
+	{"redirect stub in managed memory", onStub,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) },
+		StubOnTop, -1, 0},
+	{"redirect stub that waits for its return address", native,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 1) },
+		Unsafe, -1, 2},
+	{"dispatcher on top", native,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 0) },
+		StubOnTop, -1, 1},
+	{"dispatcher left like a call", native,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 1) },
+		Unsafe, -1, 2},
+	{"dispatcher elsewhere", native,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 3) }, Found, 2, 2},
 	{"IL stub on top, all managed code is a method", onStub, nil, NotNeeded, 0, 0},
-	{"IL stub on top", onStub, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, StubOnTop, -1, 0},
-	{"method on top", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, NotNeeded, 0, 0},
-	{"IL stub under native frames", append(onStub[:3:3], fs.Native), func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, Found, 1, 1},
+	{"IL stub on top", onStub,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) },
+		StubOnTop, -1, 0},
+	{"method on top", []fs.Kind{fs.Root, fs.Managed},
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) },
+		NotNeeded, 0, 0},
+	{"IL stub under native frames", append(onStub[:3:3], fs.Native),
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, Found, 1, 1},
 }
 
 func TestFind(t *testing.T) {
@@ -120,7 +154,8 @@ func TestFind(t *testing.T) {
 				}
 				r := newFinder(w, s).find(&b)
 				if r.Verdict != c.want || r.Frames != c.frames {
-					t.Fatalf("verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict, r.Stop, r.Frames, c.want, c.frames)
+					t.Fatalf("verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict,
+						r.Stop, r.Frames, c.want, c.frames)
 				}
 				if r.Verdict.Usable() != (c.seed >= 0) {
 					t.Errorf("usable = %v", r.Verdict.Usable())
@@ -182,7 +217,8 @@ func TestRefusedKeepsRegisters(t *testing.T) {
 		for _, room := range []int{0, 1, 64} {
 			f.out = make([]unwind.Frame, room)
 			r := f.find(nil)
-			if r.Verdict != StubOnTop || r.Regs.IP() != w.Truth[0].IP || r.Regs.SP() != w.Truth[0].SP || r.Frames != min(room, 1) || !r.Exact {
+			if r.Verdict != StubOnTop || r.Regs.IP() != w.Truth[0].IP || r.Regs.SP() != w.Truth[0].SP ||
+				r.Frames != min(room, 1) || !r.Exact {
 				t.Errorf("%v, room %d: %+v", arch, room, r)
 			}
 		}
@@ -208,7 +244,8 @@ func TestFindDoesNotAllocate(t *testing.T) {
 	b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
 	for _, arch := range context.Arches {
 		w := fs.BuildFor(arch, native...)
-		for _, s := range []*managed.Specials{nil, {IsMethod: isMethod(w)}, {Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
+		for _, s := range []*managed.Specials{nil, {IsMethod: isMethod(w)},
+			{Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
 			f := newFinder(w, s)
 			if n := testing.AllocsPerRun(100, func() { f.find(&b) }); n != 0 {
 				t.Errorf("%v: %v allocations", arch, n)
@@ -250,7 +287,8 @@ func TestLoading(t *testing.T) {
 	for _, arch := range context.Arches {
 		for i, want := range []bool{true, true, false} {
 			w := fs.BuildFor(arch, native...)
-			r := newFinder(w, &managed.Specials{Loader: around(w, i)}).find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh})
+			r := newFinder(w, &managed.Specials{Loader: around(w, i)}).find(&unwind.Bounds{Low: fs.StackLow,
+				High: fs.StackHigh})
 			if r.Loading != want || r.Verdict != Found {
 				t.Errorf("%v, frame %d in the loader: %v, %v", arch, i, r.Loading, r.Verdict)
 			}
@@ -262,7 +300,8 @@ func TestLoading(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	f := newFinder(fs.BuildFor(context.ArchAMD64, native...), nil)
 	f.out = f.out[:1]
-	if r := f.find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}); r.Verdict != Truncated || r.Stop != unwind.BufferFull {
+	if r := f.find(&unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}); r.Verdict != Truncated ||
+		r.Stop != unwind.BufferFull {
 		t.Errorf("%v, %v", r.Verdict, r.Stop)
 	}
 }

@@ -21,7 +21,8 @@ const (
 	AdviceStale                    // modules changed since the table was built: rebuild it and try again
 )
 
-var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied", "not-primed", "lost", "stale"}
+var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied",
+	"not-primed", "lost", "stale"}
 
 func (a Advice) String() string {
 	if int(a) < len(adviceNames) {

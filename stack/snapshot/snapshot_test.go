@@ -140,14 +140,20 @@ func TestRound(t *testing.T) {
 		{"busy twice", script{suspend: []clr.HRESULT{busy, busy, 0}}, threads(1),
 			"suspend CORPROF_E_SUSPENSION_IN_PROGRESS, pause 50000, suspend CORPROF_E_SUSPENSION_IN_PROGRESS, pause 100000, suspend S_OK, ask 1, await 1, snapshot 1, resume",
 			1, 0, []clr.CaptureStatus{clr.Captured}},
-		{"refused", script{suspend: []clr.HRESULT{clr.E_NOTIMPL}}, threads(1), "suspend E_NOTIMPL", 0, clr.E_NOTIMPL, nil},
+		{"refused", script{suspend: []clr.HRESULT{clr.E_NOTIMPL}}, threads(1),
+			"suspend E_NOTIMPL", 0, clr.E_NOTIMPL, nil},
 		{"destroyed before the window", script{suspend: []clr.HRESULT{0}, dead: set(1)}, threads(1, 2),
-			"suspend S_OK, ask 2, await 2, snapshot 2, resume", 2, 0, []clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
+			"suspend S_OK, ask 2, await 2, snapshot 2, resume", 2, 0,
+			[]clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
 		{"ended when asked", script{suspend: []clr.HRESULT{0}, gone: set(1)}, threads(1, 2),
-			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 2, resume", 2, 0, []clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
-		{"one does not answer: its managed frames are still had", script{suspend: []clr.HRESULT{0}, silent: set(1)}, threads(1),
-			"suspend S_OK, ask 1, await 1, snapshot 1, resume", 1, 0, []clr.CaptureStatus{clr.CaptureNoAnswer}},
-		{"one got no processor: its copy comes after the suspension", script{suspend: []clr.HRESULT{0}, late: set(1)}, threads(1, 2),
+			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 2, resume", 2, 0,
+			[]clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
+		{"one does not answer: its managed frames are still had",
+			script{suspend: []clr.HRESULT{0}, silent: set(1)}, threads(1),
+			"suspend S_OK, ask 1, await 1, snapshot 1, resume", 1, 0,
+			[]clr.CaptureStatus{clr.CaptureNoAnswer}},
+		{"one got no processor: its copy comes after the suspension",
+			script{suspend: []clr.HRESULT{0}, late: set(1)}, threads(1, 2),
 			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 1, snapshot 2, resume, late 1", 2, 0,
 			[]clr.CaptureStatus{clr.Captured, clr.Captured}},
 		{"more threads than slots", script{suspend: []clr.HRESULT{0}}, threads(1, 2, 3, 4, 5),
@@ -231,7 +237,8 @@ func TestLoading(t *testing.T) {
 		advice  Advice
 	}{
 		{"not in it", seed.Found, 0, "suspend, context, snapshot seeded=true, resume", AdviceComplete},
-		{"once", seed.Found, 1, look + ", pause 1000000, suspend, context, snapshot seeded=true, resume", AdviceComplete},
+		{"once", seed.Found, 1, look + ", pause 1000000, suspend, context, snapshot seeded=true, resume",
+			AdviceComplete},
 		{"without managed frames its walk is its stack", seed.NoManaged, 1, look, AdviceNativeOnly},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,7 +249,8 @@ func TestLoading(t *testing.T) {
 			rt.log = nil
 			o := s.Sample(threads(1)[0])
 			if got := strings.Join(rt.log, ", "); got != c.want || o.Advice != c.advice || len(rt.bad) > 0 {
-				t.Errorf("calls: %s, advice %v, bad %v\nwant:  %s, %v", got, o.Advice, rt.bad, c.want, c.advice)
+				t.Errorf("calls: %s, advice %v, bad %v\nwant:  %s, %v", got,
+					o.Advice, rt.bad, c.want, c.advice)
 			}
 		})
 	}
@@ -255,7 +263,8 @@ func TestBroken(t *testing.T) {
 	s.Prime(threads(1))
 	rt.log = nil
 	o := s.Sample(threads(1)[0])
-	if got := strings.Join(rt.log, ", "); got != "suspend, context, snapshot seeded=false, resume" || o.Advice != AdviceLost || o.Tries != 1 {
+	if got := strings.Join(rt.log, ", "); got != "suspend, context, snapshot seeded=false, resume" ||
+		o.Advice != AdviceLost || o.Tries != 1 {
 		t.Errorf("calls %s, advice %v, %d tries", got, o.Advice, o.Tries)
 	}
 }
@@ -284,11 +293,14 @@ func TestStale(t *testing.T) {
 		advice Advice
 		tries  int
 	}{
-		{"the same modules", []uint64{7}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
+		{"the same modules", []uint64{7},
+			"suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
 		{"nobody counts", []uint64{0}, "suspend, context, snapshot seeded=true, resume", AdviceComplete, 1},
 		{"one more", []uint64{8}, "suspend, context, resume", AdviceStale, 1},
 		{"one fewer: the table is newer", []uint64{6}, "suspend, context, resume", AdviceStale, 1},
-		{"between two tries", []uint64{7, 9}, "suspend, context, snapshot seeded=true, resume, pause 1000000, suspend, context, resume", AdviceStale, 2},
+		{"between two tries", []uint64{7, 9},
+			"suspend, context, snapshot seeded=true, resume, pause 1000000, suspend, context, resume",
+			AdviceStale, 2},
 	} {
 		rt := &changing{windows{frames: 1, results: results(0)}, c.loads}
 		if c.tries == 2 {

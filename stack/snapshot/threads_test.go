@@ -112,21 +112,32 @@ func TestSample(t *testing.T) {
 		tries   int
 	}{
 		{"seeded", windows{results: results(0)}, seed.Found, try, AdviceComplete, 1},
-		{"managed on top: the CLR's own context is the better one", windows{results: results(0)}, seed.NotNeeded, blind, AdviceComplete, 1},
+		{"managed on top: the CLR's own context is the better one", windows{results: results(0)},
+			seed.NotNeeded, blind, AdviceComplete, 1},
 		{"a seed in doubt is not given", windows{results: results(0)}, seed.Unsafe, blind, AdviceComplete, 1},
-		{"a walk cut short gives no seed", windows{results: results(0)}, seed.Truncated, blind, AdviceComplete, 1},
-		{"no managed frame", windows{results: results(clr.E_FAIL)}, seed.NoManaged, blind, AdviceNativeOnly, 1},
-		{"no managed frame, exception", windows{results: results(unmanaged)}, seed.NoManaged, blind, AdviceNativeOnly, 1},
-		{"the target owns a lock of the CLR", windows{results: results(unsafe, 0)}, seed.Found, try + ", pause 1000000, " + try, AdviceComplete, 2},
-		{"twice", windows{results: results(unsafe, unsafe, 0)}, seed.Found, try + ", pause 1000000, " + try + ", pause 2000000, " + try, AdviceComplete, 3},
-		{"a good seed is thrown out in a collection's wait", windows{results: results(clr.E_FAIL, 0)}, seed.Found, try + ", pause 1000000, " + try, AdviceComplete, 2},
+		{"a walk cut short gives no seed", windows{results: results(0)},
+			seed.Truncated, blind, AdviceComplete, 1},
+		{"no managed frame", windows{results: results(clr.E_FAIL)},
+			seed.NoManaged, blind, AdviceNativeOnly, 1},
+		{"no managed frame, exception", windows{results: results(unmanaged)},
+			seed.NoManaged, blind, AdviceNativeOnly, 1},
+		{"the target owns a lock of the CLR", windows{results: results(unsafe, 0)}, seed.Found,
+			try + ", pause 1000000, " + try, AdviceComplete, 2},
+		{"twice", windows{results: results(unsafe, unsafe, 0)}, seed.Found,
+			try + ", pause 1000000, " + try + ", pause 2000000, " + try, AdviceComplete, 3},
+		{"a good seed is thrown out in a collection's wait", windows{results: results(clr.E_FAIL, 0)},
+			seed.Found, try + ", pause 1000000, " + try, AdviceComplete, 2},
 		{"destroyed before", windows{dead: true}, seed.Found, "", AdviceGone, 0},
-		{"ended before the suspension", windows{status: clr.SuspendGone}, seed.Found, "suspend", AdviceGone, 0},
+		{"ended before the suspension", windows{status: clr.SuspendGone},
+			seed.Found, "suspend", AdviceGone, 0},
 		{"no right", windows{status: clr.SuspendDenied}, seed.Found, "suspend", AdviceDenied, 0},
 		{"ended while suspended", windows{lost: true}, seed.Found, "suspend, context, resume", AdviceGone, 1},
-		{"refused for ever", windows{results: results(clr.CORPROF_E_INCONSISTENT_WITH_FLAGS)}, seed.Found, try, AdviceRefused, 1},
-		{"more frames than room", windows{results: results(clr.CORPROF_E_STACKSNAPSHOT_ABORTED)}, seed.Found, try, AdvicePartial, 1},
-		{"a fault that the CLR caught", windows{results: results(clr.E_UNEXPECTED)}, seed.Found, try, AdvicePartial, 1},
+		{"refused for ever", windows{results: results(clr.CORPROF_E_INCONSISTENT_WITH_FLAGS)},
+			seed.Found, try, AdviceRefused, 1},
+		{"more frames than room", windows{results: results(clr.CORPROF_E_STACKSNAPSHOT_ABORTED)},
+			seed.Found, try, AdvicePartial, 1},
+		{"a fault that the CLR caught", windows{results: results(clr.E_UNEXPECTED)},
+			seed.Found, try, AdvicePartial, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rt := c.rt
@@ -158,7 +169,8 @@ func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 			want = Try{Verdict: seed.Truncated, SuspendedNS: 10}
 		}
 		if i < o.Tries && !w.lost {
-			want = Try{Captured: true, Verdict: v, Result: w.results[min(i, len(w.results)-1)], SuspendedNS: 40, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
+			want = Try{Captured: true, Verdict: v, Result: w.results[min(i, len(w.results)-1)],
+				SuspendedNS: 40, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
 		}
 		if try != want {
 			t.Errorf("try %d: %+v, want %+v", i, try, want)
@@ -206,11 +218,16 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 		result   clr.HRESULT
 		want     string
 	}{
-		{"redirected", []uint64{1, 2}, []uint64{7, 7}, seed.StubOnTop, unmanaged, first + "context, snapshot seeded=true, resume"},
-		{"it has run on: nothing is known", []uint64{1, 2}, []uint64{7, 8}, seed.StubOnTop, unmanaged, first + "context, resume"},
-		{"in unmanaged code, not a stub", []uint64{1, 2}, []uint64{7, 7}, seed.NoManaged, unmanaged, first + "context, resume"},
-		{"where it was", []uint64{1, 1}, []uint64{7, 7}, seed.StubOnTop, unmanaged, first + "context, resume"},
-		{"refused for another reason", []uint64{1}, []uint64{7}, seed.StubOnTop, clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, first + "resume"},
+		{"redirected", []uint64{1, 2}, []uint64{7, 7}, seed.StubOnTop, unmanaged,
+			first + "context, snapshot seeded=true, resume"},
+		{"it has run on: nothing is known", []uint64{1, 2}, []uint64{7, 8}, seed.StubOnTop,
+			unmanaged, first + "context, resume"},
+		{"in unmanaged code, not a stub", []uint64{1, 2}, []uint64{7, 7}, seed.NoManaged,
+			unmanaged, first + "context, resume"},
+		{"where it was", []uint64{1, 1}, []uint64{7, 7}, seed.StubOnTop,
+			unmanaged, first + "context, resume"},
+		{"refused for another reason", []uint64{1}, []uint64{7}, seed.StubOnTop,
+			clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, first + "resume"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rt := at{windows: windows{frames: 1, results: results(c.result, 0)}, ips: c.ips, rax: c.rax}
@@ -222,7 +239,8 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 			if got := strings.Join(rt.log, ", "); got != c.want {
 				t.Errorf("calls: %s\nwant:  %s", got, c.want)
 			}
-			if o.Verdict != seed.NotNeeded || s.Capture.Regs.IP() != 1 || s.Capture.Seeded && s.Capture.Seed.IP() != 1 {
+			if o.Verdict != seed.NotNeeded || s.Capture.Regs.IP() != 1 ||
+				s.Capture.Seeded && s.Capture.Seed.IP() != 1 {
 				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.IP())
 			}
 			// The second capture has overwritten the stack that belongs to the registers.

@@ -48,7 +48,8 @@ func (armSource) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 	if off >= 0x200 {
 		return unwind.NoInfo
 	}
-	*c = managed.Code{Kind: managed.Method, Base: armMethods, EntryARM64: arm64.RuntimeFunction{Begin: uint32(off) &^ 0xff, Data: armRecord - armMethods}}
+	*c = managed.Code{Kind: managed.Method, Base: armMethods,
+		EntryARM64: arm64.RuntimeFunction{Begin: uint32(off) &^ 0xff, Data: armRecord - armMethods}}
 	return unwind.StopNone
 }
 
@@ -78,9 +79,11 @@ func armWalker(t *testing.T) *Walker {
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, armStub-armModule, 0x60, 0x44, 0x0e, 0xc0, 1, 0x9d, 24, 0x9e, 23, 0x44, 0x0d, 29)
-	rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	w := New(context.ArchARM64)
-	w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: armModule, End: armModule + 0x10000, Bias: armModule, CFI: rows}}, nil))
+	w.Unmanaged.SetTable(module.NewTable(1,
+		[]module.Module{{Start: armModule, End: armModule + 0x10000, Bias: armModule, CFI: rows}}, nil))
 	w.Code, w.HijackStub = armRuntime{managed.New(armSource{})}, armStub
 	return w
 }
@@ -99,14 +102,21 @@ func TestReplacedReturnARM64(t *testing.T) {
 		slot   uint64 // that the Thread names, 0: none
 		frames []uint64
 	}{
-		{"in the slot", inBody, caller - 32, 7, map[uint64]uint64{caller - 32: caller, caller - 24: armStub}, caller - 24, []uint64{inBody, armReturn}},
+		{"in the slot", inBody, caller - 32, 7, map[uint64]uint64{caller - 32: caller, caller - 24: armStub},
+			caller - 24, []uint64{inBody, armReturn}},
 		{"in x30, in an epilog", atReturn, caller, armStub, nil, caller - 24, []uint64{atReturn, armReturn}},
 		{"in x30, in a prolog", armMethods, caller, armReturn, nil, 0, []uint64{armMethods, armReturn}},
 		{"at the stub's begin", armStub, caller, armStub, nil, caller - 24, []uint64{armStub, armReturn}},
-		{"saved by the stub", armStub + 8, caller - 192, armStub, map[uint64]uint64{caller - 192: caller, caller - 184: armStub}, caller - 24, []uint64{armStub + 8, armReturn}},
-		{"the stub has learnt it", armStub + 8, caller - 192, armStub, map[uint64]uint64{caller - 192: caller, caller - 184: armReturn}, 0, []uint64{armStub + 8, armReturn}},
-		{"the Thread says nothing", inBody, caller - 32, 7, map[uint64]uint64{caller - 32: caller, caller - 24: armStub}, 0, []uint64{inBody}},
-		{"the Thread speaks of a slot far below", atReturn, caller, armStub, nil, caller - 0x2000, []uint64{atReturn}},
+		{"saved by the stub", armStub + 8, caller - 192, armStub,
+			map[uint64]uint64{caller - 192: caller, caller - 184: armStub}, caller - 24,
+			[]uint64{armStub + 8, armReturn}},
+		{"the stub has learnt it", armStub + 8, caller - 192, armStub,
+			map[uint64]uint64{caller - 192: caller, caller - 184: armReturn}, 0,
+			[]uint64{armStub + 8, armReturn}},
+		{"the Thread says nothing", inBody, caller - 32, 7,
+			map[uint64]uint64{caller - 32: caller, caller - 24: armStub}, 0, []uint64{inBody}},
+		{"the Thread speaks of a slot far below", atReturn, caller, armStub, nil,
+			caller - 0x2000, []uint64{atReturn}},
 		{"the Thread speaks of a slot above", atReturn, caller, armStub, nil, caller + 8, []uint64{atReturn}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,7 +135,9 @@ func TestReplacedReturnARM64(t *testing.T) {
 				g.X[29] = caller
 			}
 			w := armWalker(t)
-			got, gap, _ := w.Walk(&Capture{Regs: context.FromARM64(g), Stack: memory.Run{Addr: armStack, Data: stack}, Low: armStack, High: armStack + 0x200, Extra: extra})
+			got, gap, _ := w.Walk(&Capture{Regs: context.FromARM64(g),
+				Stack: memory.Run{Addr: armStack, Data: stack}, Low: armStack,
+				High: armStack + 0x200, Extra: extra})
 			whole := len(c.frames) == 2
 			if (gap == merge.GapNone) != whole {
 				t.Errorf("gap %v", gap)
@@ -157,7 +169,8 @@ func TestWalkerSize(t *testing.T) {
 	for w.put(merge.Frame{IP: uint64(n)}) {
 		n++
 	}
-	if w.put(merge.Frame{Kind: unwind.KindGap}); n != maxFrames-1 || w.n != maxFrames || w.out[n-1].IP != uint64(n-1) || w.out[n].Kind != unwind.KindGap {
+	if w.put(merge.Frame{Kind: unwind.KindGap}); n != maxFrames-1 || w.n != maxFrames ||
+		w.out[n-1].IP != uint64(n-1) || w.out[n].Kind != unwind.KindGap {
 		t.Errorf("%d frames of %d, %d with the gap", n, maxFrames, w.n)
 	}
 }
@@ -167,7 +180,8 @@ func TestWalkerSize(t *testing.T) {
 func TestBegun(t *testing.T) {
 	const stack, restorer, handler, code = 0x7000, 0x1000, 0x2000, 0x3000
 	entered := func(sp uint64) []merge.Frame {
-		return []merge.Frame{{IP: handler, SP: sp, Exact: true}, {IP: restorer, SP: sp + 8, Kind: unwind.KindSignal}}
+		return []merge.Frame{{IP: handler, SP: sp, Exact: true},
+			{IP: restorer, SP: sp + 8, Kind: unwind.KindSignal}}
 	}
 	below := merge.Frame{IP: code, SP: stack + 32, Exact: true, Kind: unwind.KindManaged}
 	changed := func(frames []merge.Frame, change func(f *merge.Frame)) []merge.Frame {
@@ -186,7 +200,8 @@ func TestBegun(t *testing.T) {
 		{"of managed code", changed(entered(stack), func(f *merge.Frame) { f.Kind = unwind.KindManaged }), 3},
 		{"beyond the copy", append(entered(stack+0x1000), below), 3},
 		{"with nothing below", entered(stack), 2},
-		{"no signal", []merge.Frame{{IP: handler, SP: stack, Exact: true}, {IP: restorer, SP: stack + 8}, below}, 3},
+		{"no signal", []merge.Frame{{IP: handler, SP: stack, Exact: true},
+			{IP: restorer, SP: stack + 8}, below}, 3},
 	} {
 		w := New(context.ArchAMD64)
 		var data []byte
@@ -195,8 +210,10 @@ func TestBegun(t *testing.T) {
 		}
 		w.mem.Reset(stack, data)
 		got := w.dropUnstarted(c.frames)
-		if len(got) != c.left || int(w.SkippedHandlers) != (len(c.frames)-c.left)/2 || got[len(got)-1] != c.frames[len(c.frames)-1] {
-			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name, len(got), c.left, w.SkippedHandlers)
+		if len(got) != c.left || int(w.SkippedHandlers) != (len(c.frames)-c.left)/2 ||
+			got[len(got)-1] != c.frames[len(c.frames)-1] {
+			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name,
+				len(got), c.left, w.SkippedHandlers)
 		}
 	}
 }
@@ -209,7 +226,8 @@ func TestNewerCode(t *testing.T) {
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, 0x100, 0x40, 0x0e, 16) // DW_CFA_def_cfa_offset: it has pushed a register
-	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	var data []byte
 	for _, word := range []uint64{jit + 0x10, newer, 0, 0} {
 		data = binary.LittleEndian.AppendUint64(data, word)
@@ -222,14 +240,16 @@ func TestNewerCode(t *testing.T) {
 		{"one that is", stub, newer},
 	} {
 		w := New(context.ArchAMD64)
-		w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}},
+		w.Unmanaged.SetTable(module.NewTable(1,
+			[]module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}},
 			[]memory.Range{{Start: jit, End: jit + 0x1000}}))
 		w.SetHijackStub(c.stub)
 		w.mem.Reset(stack, data)
 		w.Regs = context.FromAMD64(context.AMD64{RIP: image + 0x110, Known: context.AMD64All})
 		w.Regs.AMD64.GPR[context.RSP] = stack
 		w.at = unwind.Interrupted(&w.Regs)
-		if w.native(&Capture{}); w.n == 0 || w.out[0].IP != image+0x110 || w.HijackStub != c.stub || w.Regs.IP() != c.want && w.out[1].IP != c.want {
+		if w.native(&Capture{}); w.n == 0 || w.out[0].IP != image+0x110 || w.HijackStub != c.stub ||
+			w.Regs.IP() != c.want && w.out[1].IP != c.want {
 			t.Errorf("%s: %d frames, to %#x", c.name, w.n, w.Regs.IP())
 		}
 	}

@@ -153,7 +153,8 @@ func (w *Walker) end(gap merge.Gap) []merge.Frame {
 // thread is at the first instruction of the other's handler, whose return address is still on top of the
 // stack. The thread's own work is below the signal frame.
 func (w *Walker) dropUnstarted(frames []merge.Frame) []merge.Frame {
-	for len(frames) > 2 && frames[0].Exact && frames[0].Kind == unwind.KindNative && frames[1].Kind == unwind.KindSignal {
+	for len(frames) > 2 && frames[0].Exact && frames[0].Kind == unwind.KindNative &&
+		frames[1].Kind == unwind.KindSignal {
 		if ra, ok := w.mem.Word(frames[0].SP); !ok || ra != frames[1].IP {
 			break
 		}
@@ -223,7 +224,8 @@ func (w *Walker) stepPendingHijack(c *Capture) bool {
 	if !ok || w.Code == nil || w.Regs.Arch != context.ArchAMD64 {
 		return false
 	}
-	if to.RIP, ok = w.Code.TrueReturn(c.Extra, to.SP()-8); !ok || to.SP() <= w.Regs.SP() || w.bounds.High != 0 && to.SP() > w.bounds.High {
+	if to.RIP, ok = w.Code.TrueReturn(c.Extra, to.SP()-8); !ok || to.SP() <= w.Regs.SP() ||
+		w.bounds.High != 0 && to.SP() > w.bounds.High {
 		return false
 	}
 	w.Regs, w.at.Exact = context.FromAMD64(to), false
@@ -325,7 +327,9 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 			}
 			return stop
 		}
-		if stop == unwind.StopNone && (w.Regs.SP() < w.from.SP()+w.least(was.Exact) || w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
+		if stop == unwind.StopNone &&
+			(w.Regs.SP() < w.from.SP()+w.least(was.Exact) ||
+				w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
 			w.Regs.Copy(&w.from)
 			w.at = was
 			return unwind.NoProgress

@@ -70,7 +70,8 @@ func TestCopiedWorlds(t *testing.T) {
 	}
 	t.Logf("%d samples of %d worlds, %d frames: %d whole (%.1f %%), gaps %v; by sp and ip alone %d whole; %d replaced returns", all.samples, *copiedWorlds, all.frames,
 		all.whole, 100*float64(all.whole)/float64(all.samples), all.gaps, all.blind, all.returns)
-	if all.samples < 1000 || all.whole*100 < all.samples*80 || all.blind*100 < all.samples*10 || all.returns == 0 {
+	if all.samples < 1000 || all.whole*100 < all.samples*80 || all.blind*100 < all.samples*10 ||
+		all.returns == 0 {
 		t.Error("too few are whole")
 	}
 }
@@ -100,7 +101,8 @@ func (a *copied) watch(w *Walker, world *sim.World, older bool) {
 			return
 		}
 		thread := binary.LittleEndian.AppendUint64(nil, uint64(k.Thread.ID))
-		c := Capture{Regs: k.Regs, Stack: k.Stack, Low: k.Thread.StackLow, High: k.Thread.StackHigh, Extra: thread}
+		c := Capture{Regs: k.Regs, Stack: k.Stack, Low: k.Thread.StackLow,
+			High: k.Thread.StackHigh, Extra: thread}
 		a.samples++
 		if a.judge(world, w, &c, truth) {
 			a.whole++
@@ -120,7 +122,8 @@ func (a *copied) judge(world *sim.World, w *Walker, c *Capture, truth []machine.
 		a.frames += len(frames)
 		a.gaps[gap]++
 	}
-	if gap == merge.GapUnreadable && len(frames) == 1 && len(truth) > 0 && world.CLR.Codes.Managed(truth[0].State.PC) {
+	if gap == merge.GapUnreadable && len(frames) == 1 && len(truth) > 0 &&
+		world.CLR.Codes.Managed(truth[0].State.PC) {
 		world.Host.A.Fault("the method of the leaf is known, but not shown")
 	}
 	if c.Partial { // fp is unknown above the frame that restores it

@@ -89,7 +89,8 @@ func Read(im Image) ([]Name, Counts) {
 		r.class(addr)
 	}
 	r.qcalls()
-	slices.SortFunc(r.names, func(a, b Name) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(r.names,
+		func(a, b Name) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), strings.Compare(a.Name, b.Name)) })
 	r.names = slices.Compact(r.names)
 	return r.names, r.counts
 }

@@ -17,7 +17,8 @@ type fake struct {
 }
 
 func newFake() *fake {
-	return &fake{map[uint64]uint64{}, map[uint64]uint64{}, map[uint64]string{}, map[uint64]bool{}, 0x100000, 0x1000}
+	return &fake{map[uint64]uint64{}, map[uint64]uint64{}, map[uint64]string{},
+		map[uint64]bool{}, 0x100000, 0x1000}
 }
 
 func (f *fake) Pointers(yield func(addr, value uint64) bool) {
@@ -83,7 +84,8 @@ func TestFCalls(t *testing.T) {
 	f.at += 0x1000
 	f.class("Endless", "System", endless)
 	got, c := read(f)
-	want := []string{"10 System.Threading.Thread.Sleep", "20 System.Threading.Thread.Join", "30 System.Threading.Thread.Start"}
+	want := []string{"10 System.Threading.Thread.Sleep", "20 System.Threading.Thread.Join",
+		"30 System.Threading.Thread.Start"}
 	if !slices.Equal(got, want) || c != (Counts{1, 3, 0}) {
 		t.Errorf("%q %+v", got, c)
 	}
@@ -114,7 +116,8 @@ func TestQCalls(t *testing.T) {
 		f.code(uint64(0x400 + i))
 	}
 	got, c := read(f)
-	if len(got) != minRun || got[0] != "100 Native0" || got[minRun-1] != fmt.Sprintf("%x Native%d", 0x100+minRun-1, minRun-1) || c != (Counts{0, 0, minRun}) {
+	if len(got) != minRun || got[0] != "100 Native0" ||
+		got[minRun-1] != fmt.Sprintf("%x Native%d", 0x100+minRun-1, minRun-1) || c != (Counts{0, 0, minRun}) {
 		t.Errorf("%q %+v", got, c)
 	}
 }

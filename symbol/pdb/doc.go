@@ -29,8 +29,10 @@ const (
 	Unsupported                   // code was moved after linking
 )
 
-var reasons = [...]string{NotPDB: "not a PDB file of version 7", Truncated: "bytes end too early", TooLarge: "too large", BadBlock: "block outside the file",
-	BadVersion: "unknown version", NoStream: "no such stream", Unsupported: "code moved after linking is not supported"}
+var reasons = [...]string{NotPDB: "not a PDB file of version 7", Truncated: "bytes end too early",
+	TooLarge: "too large", BadBlock: "block outside the file",
+	BadVersion: "unknown version", NoStream: "no such stream",
+	Unsupported: "code moved after linking is not supported"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasons) && reasons[r] != "" {

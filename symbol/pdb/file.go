@@ -179,7 +179,8 @@ func (f *File) dbi() error {
 func (f *File) readModules(b []byte) {
 	for len(b) >= moduleSize {
 		if s := le.Uint16(b[34:]); s != noStream {
-			f.modules = append(f.modules, object{uint32(s), le.Uint32(b[36:]), le.Uint32(b[40:]), le.Uint32(b[44:])})
+			f.modules = append(f.modules,
+				object{uint32(s), le.Uint32(b[36:]), le.Uint32(b[40:]), le.Uint32(b[44:])})
 		}
 		at := moduleSize
 		for range 2 {
@@ -209,7 +210,8 @@ func (f *File) readSections(debug []byte) error {
 		return err
 	}
 	for ; len(b) >= sectionSize; b = b[sectionSize:] {
-		f.sections = append(f.sections, section{le.Uint32(b[12:]), le.Uint32(b[8:]), le.Uint32(b[36:])&0x20000000 != 0})
+		f.sections = append(f.sections,
+			section{le.Uint32(b[12:]), le.Uint32(b[8:]), le.Uint32(b[36:])&0x20000000 != 0})
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (f *File) Line(rva uint32) (file string, line int) {
 	if f.lines == nil {
 		f.lines = f.readLines()
 	}
-	i, found := slices.BinarySearchFunc(f.lines.runs, rva, func(r run, rva uint32) int { return cmp.Compare(r.rva, rva) })
+	i, found := slices.BinarySearchFunc(f.lines.runs, rva,
+		func(r run, rva uint32) int { return cmp.Compare(r.rva, rva) })
 	if !found {
 		i--
 	}

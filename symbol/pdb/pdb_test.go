@@ -22,12 +22,17 @@ const code = 0x60000020
 func example() *pdbfile.File {
 	return &pdbfile.File{
 		GUID: [16]byte{0xdd, 0xcc, 0xbb, 0xaa, 0xff, 0xee, 0x22, 0x11, 1, 2, 3, 4, 5, 6, 7, 8}, Age: 0x2a,
-		Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x2000, Flags: code}, {RVA: 0x4000, Size: 0x100, Flags: 0x40000040}},
-		Publics:  []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?f@@YAXXZ"}, {Segment: 2, Offset: 0, Text: "data"}, {Segment: 3, Offset: 0, Text: "nowhere"}, {Segment: 1, Offset: 0x2000, Text: "behind"}},
+		Sections: []pdbfile.Section{{RVA: 0x1000, Size: 0x2000, Flags: code},
+			{RVA: 0x4000, Size: 0x100, Flags: 0x40000040}},
+		Publics: []pdbfile.Name{{Segment: 1, Offset: 0x10, Text: "?f@@YAXXZ"},
+			{Segment: 2, Offset: 0, Text: "data"}, {Segment: 3, Offset: 0, Text: "nowhere"},
+			{Segment: 1, Offset: 0x2000, Text: "behind"}},
 		Modules: []pdbfile.Module{{}, {
-			Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x20, Text: "f"}, {Segment: 1, Offset: 0x1000, Size: 0x30, Text: strings.Repeat("long", 400)}},
+			Procedures: []pdbfile.Name{{Segment: 1, Offset: 0x10, Size: 0x20, Text: "f"},
+				{Segment: 1, Offset: 0x1000, Size: 0x30, Text: strings.Repeat("long", 400)}},
 			Lines: []pdbfile.Line{
-				{Segment: 1, Offset: 0x10, Size: 0x20, File: 1, Entries: [][2]uint32{{0, 7}, {4, 8}, {8, 0xfeefee}, {12, 9}}},
+				{Segment: 1, Offset: 0x10, Size: 0x20, File: 1,
+					Entries: [][2]uint32{{0, 7}, {4, 8}, {8, 0xfeefee}, {12, 9}}},
 				{Segment: 1, Offset: 0x1000, Size: 0x30, File: 5, Entries: [][2]uint32{{8, 70}}},
 			},
 		}},
@@ -40,7 +45,8 @@ func TestFile(t *testing.T) {
 	if got := f.ID(); got != "AABBCCDDEEFF112201020304050607082A" {
 		t.Errorf("ID %s", got)
 	}
-	want := []Symbol{{0x1010, 0, "?f@@YAXXZ"}, {0x1010, 0x20, "f"}, {0x2000, 0x30, strings.Repeat("long", 400)}}
+	want := []Symbol{{0x1010, 0, "?f@@YAXXZ"}, {0x1010, 0x20, "f"},
+		{0x2000, 0x30, strings.Repeat("long", 400)}}
 	if got, err := f.Symbols(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -50,9 +56,12 @@ func TestFile(t *testing.T) {
 		file string
 		line int
 	}{
-		{"first byte", 0x1010, "a.c", 7}, {"before the next line", 0x1013, "a.c", 7}, {"next line", 0x1014, "a.c", 8},
-		{"hidden", 0x1018, "", 0}, {"last byte", 0x102f, "a.c", 9}, {"behind", 0x1030, "", 0}, {"before all", 0x100f, "", 0},
-		{"before the first line", 0x2007, "", 0}, {"another file", 0x2008, "dir/b.c", 70}, {"data", 0x4000, "", 0},
+		{"first byte", 0x1010, "a.c", 7}, {"before the next line", 0x1013, "a.c", 7},
+		{"next line", 0x1014, "a.c", 8},
+		{"hidden", 0x1018, "", 0}, {"last byte", 0x102f, "a.c", 9}, {"behind", 0x1030, "", 0},
+		{"before all", 0x100f, "", 0},
+		{"before the first line", 0x2007, "", 0},
+		{"another file", 0x2008, "dir/b.c", 70}, {"data", 0x4000, "", 0},
 	} {
 		if file, line := f.Line(c.rva); file != c.file || line != c.line {
 			t.Errorf("%s: %s:%d, want %s:%d", c.name, file, line, c.file, c.line)
@@ -111,9 +120,12 @@ func TestDamage(t *testing.T) {
 		names int
 		want  Reason
 	}{
-		{"a public longer than the rest", streams(func(s [][]byte) [][]byte { s[5] = s[5][:len(s[5])-4]; return s }), 3, Truncated},
-		{"a record of no length", streams(func(s [][]byte) [][]byte { s[5][0], s[5][1] = 0, 0; return s }), 2, Truncated},
-		{"a module larger than its stream", streams(func(s [][]byte) [][]byte { s[9] = s[9][:8]; return s }), 1, Truncated},
+		{"a public longer than the rest",
+			streams(func(s [][]byte) [][]byte { s[5] = s[5][:len(s[5])-4]; return s }), 3, Truncated},
+		{"a record of no length",
+			streams(func(s [][]byte) [][]byte { s[5][0], s[5][1] = 0, 0; return s }), 2, Truncated},
+		{"a module larger than its stream",
+			streams(func(s [][]byte) [][]byte { s[9] = s[9][:8]; return s }), 1, Truncated},
 		{"no records", streams(func(s [][]byte) [][]byte { s[3][20] = 99; return s }), 2, NoStream},
 	} {
 		f, err := New(c.b, "x.pdb")
@@ -141,7 +153,8 @@ func TestSharedBlocks(t *testing.T) {
 		f.modules[i] = f.modules[1]
 	}
 	var refused *Error
-	if got, err := f.Symbols(); !errors.As(err, &refused) || refused.Reason != TooLarge || len(got) > len(b)/8 {
+	if got, err := f.Symbols(); !errors.As(err, &refused) || refused.Reason != TooLarge ||
+		len(got) > len(b)/8 {
 		t.Errorf("%d names of %d bytes, %v", len(got), len(b), err)
 	}
 }
@@ -202,7 +215,8 @@ var (
 
 // Names and lines of a PDB that LLVM's linker wrote are those that LLVM's own reader finds.
 func TestReal(t *testing.T) {
-	clang, link, judge := newest(t, "clang-19", "clang-16", "clang"), newest(t, "lld-link-19", "lld-link-16", "lld-link"), newest(t, "llvm-pdbutil", "llvm-pdbutil-14")
+	clang, link, judge := newest(t, "clang-19", "clang-16", "clang"),
+		newest(t, "lld-link-19", "lld-link-16", "lld-link"), newest(t, "llvm-pdbutil", "llvm-pdbutil-14")
 	dir := t.TempDir()
 	run := func(argv ...string) string {
 		cmd := exec.Command(argv[0], argv[1:]...)
@@ -214,7 +228,8 @@ func TestReal(t *testing.T) {
 		return string(out)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "a.cc"), []byte(program()), 0o644))
-	run(clang, "--target=x86_64-windows-msvc", "-g", "-gcodeview", "-O1", "-fno-rtti", "-ffunction-sections", "-c", "a.cc", "-o", "a.obj")
+	run(clang, "--target=x86_64-windows-msvc", "-g", "-gcodeview", "-O1", "-fno-rtti",
+		"-ffunction-sections", "-c", "a.cc", "-o", "a.obj")
 	run(link, "/dll", "/debug", "/noentry", "/force:unresolved", "/out:a.dll", "/pdb:a.pdb", "a.obj")
 	f, err := Open(filepath.Join(dir, "a.pdb"))
 	must.Do(t, err)
@@ -260,7 +275,8 @@ func checkLines(t *testing.T, f *File, text uint32, dump string) {
 			for at := e[0]; at < next; at++ {
 				checked++
 				got, line := f.Line(text + uint32(at))
-				if hidden := e[1] >= firstHidden || e[1] == 0; hidden && got != "" || !hidden && (got != file || uint64(line) != e[1]) {
+				if hidden := e[1] >= firstHidden || e[1] == 0; hidden && got != "" ||
+					!hidden && (got != file || uint64(line) != e[1]) {
 					if wrong++; wrong < 10 {
 						t.Errorf("%#x: %s:%d, want %s:%d", at, got, line, file, e[1])
 					}

@@ -39,7 +39,8 @@ type Limits struct {
 }
 
 // Default are the limits of New.
-var Default = Limits{Answer: 10 * time.Second, Quiet: 15 * time.Second, Fetch: 3 * time.Minute, Total: 10 * time.Minute,
+var Default = Limits{Answer: 10 * time.Second, Quiet: 15 * time.Second,
+	Fetch: 3 * time.Minute, Total: 10 * time.Minute,
 	Report: 3 * time.Second, Size: 1 << 30, Cache: 4 << 30, Age: 60 * 24 * time.Hour}
 
 // Servers fetch symbol files into a cache, within the limits. They are not safe for concurrent use.
@@ -66,15 +67,18 @@ func New(urls []string, folder string, limits Limits, say func(string)) *Servers
 		s.servers = append(s.servers, &server{base: u, key: [2]int{-1, -1}})
 	}
 	dialer := &net.Dialer{Timeout: limits.Answer}
-	s.client = &http.Client{CheckRedirect: redirect, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
-		TLSHandshakeTimeout: limits.Answer, ResponseHeaderTimeout: limits.Answer, MaxResponseHeaderBytes: 1 << 16}}
+	s.client = &http.Client{CheckRedirect: redirect,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+			TLSHandshakeTimeout: limits.Answer, ResponseHeaderTimeout: limits.Answer,
+			MaxResponseHeaderBytes: 1 << 16}}
 	return s
 }
 
 // Check returns why a URL cannot be that of a symbol server, nil if it can.
 func Check(address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return fmt.Errorf("%q is no http or https address of a symbol server", address)
 	}
 	return nil
@@ -86,7 +90,8 @@ const maxRedirects = 5
 // redirect accepts other addresses of the same server, and encrypted ones of others.
 func redirect(to *http.Request, via []*http.Request) error {
 	from := via[0].URL
-	if len(via) > maxRedirects || to.URL.Scheme != "https" && (from.Scheme == "https" || to.URL.Host != from.Host) {
+	if len(via) > maxRedirects ||
+		to.URL.Scheme != "https" && (from.Scheme == "https" || to.URL.Host != from.Host) {
 		return fmt.Errorf("redirect to %s://%s refused", to.URL.Scheme, to.URL.Host)
 	}
 	return nil
@@ -190,7 +195,8 @@ func (s *Servers) get(v *server, place, image, folder string) (part string, err 
 }
 
 // copy sends a request and writes the answer to out.
-func (s *Servers) copy(ctx context.Context, cancel context.CancelFunc, out io.Writer, place, image string) error {
+func (s *Servers) copy(ctx context.Context, cancel context.CancelFunc,
+	out io.Writer, place, image string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 
 const id = "abcdef0123456789"
 
-var quick = Limits{Answer: 300 * time.Millisecond, Quiet: 300 * time.Millisecond, Fetch: 5 * time.Second, Total: time.Minute,
+var quick = Limits{Answer: 300 * time.Millisecond, Quiet: 300 * time.Millisecond,
+	Fetch: 5 * time.Second, Total: time.Minute,
 	Report: time.Millisecond, Size: 1 << 20, Cache: 1 << 21, Age: time.Hour}
 
 // lines collects the messages of Servers.
@@ -45,7 +46,11 @@ func left(t *testing.T, folder string) (out []string) {
 // Answers of servers, and the results of fetches.
 func TestFetch(t *testing.T) {
 	elsewhere := atomic.Int64{}
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { elsewhere.Add(1); io.WriteString(w, "good") }))
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		elsewhere.Add(1)
+		io.WriteString(w, "good")
+	}))
 	defer other.Close()
 	release := make(chan struct{})
 	defer close(release)
@@ -56,24 +61,28 @@ func TestFetch(t *testing.T) {
 		said      string
 		requests  int64 // in both fetches
 	}{
-		{"debuginfod", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "good") }, true, "", 1},
-		{"symbol store", "/_.debug/elf-buildid-sym-" + id + "/_.debug", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "good") }, true, "", 2},
+		{"debuginfod", "/buildid/" + id + "/debuginfo",
+			func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "good") }, true, "", 1},
+		{"symbol store", "/_.debug/elf-buildid-sym-" + id + "/_.debug",
+			func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "good") }, true, "", 2},
 		{"nothing", "", nil, false, "", 4},
-		{"another build", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "other") }, false, "", 4},
+		{"another build", "/buildid/" + id + "/debuginfo",
+			func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "other") }, false, "", 4},
 		{"never answers", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-release:
 			case <-r.Context().Done():
 			}
 		}, false, "timeout awaiting response", 1},
-		{"stops in the middle", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, "good")
-			w.(http.Flusher).Flush()
-			select {
-			case <-release:
-			case <-r.Context().Done():
-			}
-		}, false, "after 4 bytes", 1},
+		{"stops in the middle", "/buildid/" + id + "/debuginfo",
+			func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "good")
+				w.(http.Flusher).Flush()
+				select {
+				case <-release:
+				case <-r.Context().Done():
+				}
+			}, false, "after 4 bytes", 1},
 		{"ends too early", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			io.WriteString(w, "good")
@@ -89,9 +98,19 @@ func TestFetch(t *testing.T) {
 				}
 			}
 		}, false, "more than 1 MB", 1},
-		{"fails", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }, false, "503", 1},
-		{"sends elsewhere", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+"/x", http.StatusFound) }, false, "refused", 1},
-		{"sends in circles", "/buildid/" + id + "/debuginfo", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, false, "refused", 6},
+		{"fails", "/buildid/" + id + "/debuginfo",
+			func(w http.ResponseWriter, r *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) },
+			false, "503", 1},
+		{"sends elsewhere", "/buildid/" + id + "/debuginfo",
+			func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, other.URL+"/x",
+					http.StatusFound)
+			}, false, "refused", 1},
+		{"sends in circles", "/buildid/" + id + "/debuginfo",
+			func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, r.URL.Path,
+					http.StatusFound)
+			}, false, "refused", 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var requests atomic.Int64
@@ -144,7 +163,9 @@ func TestFetchPDB(t *testing.T) {
 		var requests atomic.Int64
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			requests.Add(1)
-			if r.URL.EscapedPath() != c.key && r.URL.EscapedPath() != strings.ReplaceAll(strings.ReplaceAll(c.key, "2A/", "2B/"), "2a/", "2b/") {
+			if r.URL.EscapedPath() != c.key &&
+				r.URL.EscapedPath() != strings.ReplaceAll(strings.ReplaceAll(c.key, "2A/", "2B/"),
+					"2a/", "2b/") {
 				http.NotFound(w, r)
 				return
 			}
@@ -202,7 +223,8 @@ func TestCache(t *testing.T) {
 		put("aa01/debuginfo", mb, 2*time.Hour):    false, // too old
 		put("aa02/debuginfo", mb, 30*time.Minute): false, // the oldest of too many
 		put("aa03/debuginfo", mb, 20*time.Minute): true, put("aa04/debuginfo", mb, time.Minute): true,
-		put("aa05/part-1", 1, 2*time.Hour): false, put("aa04/notes", 4*mb, 99*time.Hour): true, put("zz/debuginfo", mb, 99*time.Hour): true,
+		put("aa05/part-1", 1, 2*time.Hour): false, put("aa04/notes", 4*mb, 99*time.Hour): true,
+		put("zz/debuginfo", mb, 99*time.Hour): true,
 	}
 	New(nil, folder, quick, nil).prune()
 	for file, keep := range want {
@@ -217,8 +239,10 @@ func TestCache(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for address, want := range map[string]bool{
-		"https://example.com": true, "http://127.0.0.1:8002/x": true, "ftp://example.com": false, "https://": false,
-		"://x": false, "https://example.com/?a=b": false, "file:///etc": false, "https://example.com/\x00": false,
+		"https://example.com": true, "http://127.0.0.1:8002/x": true,
+		"ftp://example.com": false, "https://": false,
+		"://x": false, "https://example.com/?a=b": false, "file:///etc": false,
+		"https://example.com/\x00": false,
 	} {
 		if err := Check(address); (err == nil) != want {
 			t.Errorf("%q: %v", address, err)

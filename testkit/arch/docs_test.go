@@ -34,7 +34,8 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 			if !strings.Contains(string(tests)+"\n", "func "+word+"\n") {
 				t.Errorf("there is no test %s", word)
 			}
-		case regexp.MustCompile(`^[a-z]+(/[\w.]+)*/?$`).MatchString(word) && (strings.Contains(word, "/") || strings.HasSuffix(word, ".go")):
+		case regexp.MustCompile(`^[a-z]+(/[\w.]+)*/?$`).MatchString(word) &&
+			(strings.Contains(word, "/") || strings.HasSuffix(word, ".go")):
 			paths++
 			if _, err := os.Stat(filepath.Join(root, word)); err != nil {
 				t.Errorf("there is no %s", word)
@@ -80,7 +81,8 @@ func TestPackagesAreDocumented(t *testing.T) {
 func packageComment(t *testing.T, dir string) (text string) {
 	files := must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, path := range files {
-		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly))(t)
+		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil,
+			parser.ParseComments|parser.PackageClauseOnly))(t)
 		if f.Doc != nil && len(f.Doc.Text()) > len(text) {
 			text = f.Doc.Text()
 		}

@@ -41,14 +41,17 @@ func exactly(all []Package, listed map[string][]string) (out []Violation) {
 	for _, from := range slices.Sorted(maps.Keys(now)) {
 		for _, to := range now[from] {
 			if !slices.Contains(listed[from], to) {
-				out = append(out, Violation{"exact", fmt.Sprintf("%s imports %s, which is not in %s", from, to, edgesFile)})
+				out = append(out, Violation{"exact",
+					fmt.Sprintf("%s imports %s, which is not in %s", from, to, edgesFile)})
 			}
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(listed)) {
 		for _, to := range listed[from] {
 			if !slices.Contains(now[from], to) {
-				out = append(out, Violation{"exact", fmt.Sprintf("%s does not import %s any more: delete the edge from %s", from, to, edgesFile)})
+				out = append(out, Violation{"exact",
+					fmt.Sprintf("%s does not import %s any more: delete the edge from %s", from, to,
+						edgesFile)})
 			}
 		}
 	}
@@ -100,15 +103,18 @@ func TestSidewaysEdges(t *testing.T) {
 	_, all := load(t)
 	listed := readEdges(t)
 	for _, edge := range [][2]string{
-		{"stack/merge", "unwind/amd64"}, {"sample/probe", "sample/agent"}, {"stack/seed", "unwind/arm64"}, {"cmd/record", "stack/merge"}, {"cmd/record", "symbol"}, {"report/export", "context/memory"},
-		{"eventpipe/waits", "report/wire"}, {"sample/outside", "process/dump"}, {"stack/snapshot", "pe"}, {"report/inspect", "cfi"}, {"report/diff", "report/wire"}, {"capi", "process/dump"},
+		{"stack/merge", "unwind/amd64"}, {"sample/probe", "sample/agent"}, {"stack/seed", "unwind/arm64"},
+		{"cmd/record", "stack/merge"}, {"cmd/record", "symbol"}, {"report/export", "context/memory"},
+		{"eventpipe/waits", "report/wire"}, {"sample/outside", "process/dump"}, {"stack/snapshot", "pe"},
+		{"report/inspect", "cfi"}, {"report/diff", "report/wire"}, {"capi", "process/dump"},
 	} {
 		if slices.Contains(listed[edge[0]], edge[1]) {
 			continue // it is needed by now
 		}
 		changed := slices.Clone(all)
 		i := slices.IndexFunc(changed, func(p Package) bool { return p.Name == edge[0] })
-		changed[i].Edges = append(slices.Clone(changed[i].Edges), Edge{To: edge[1], Ours: true, File: edge[0] + "/x.go"})
+		changed[i].Edges = append(slices.Clone(changed[i].Edges),
+			Edge{To: edge[1], Ours: true, File: edge[0] + "/x.go"})
 		if got := exactly(changed, listed); len(got) != 1 {
 			t.Errorf("%s imports %s: found %v", edge[0], edge[1], got)
 		}

@@ -24,10 +24,13 @@ var larger = map[string]struct {
 	files, lines int
 	why          string
 }{
-	"unwind/amd64":   {28, 4515, "one file a rule; the hot path stays in one package; epilogs, thunks, and unlisted pushes of three compilers; blocked threads"},
-	"unwind/arm64":   {23, 3430, "the twin of unwind/amd64, thunks for calls, and unwind codes that omit a signing"},
-	"sim/image":      {22, 3430, "one file an encoder"},
-	"report/export":  {25, 4250, "one file a format, and lanes, findings, Activities, and paths of both systems, which several formats show"},
+	"unwind/amd64": {28, 4580,
+		"one file a rule; the hot path stays in one package; epilogs, thunks, and unlisted pushes of three compilers; blocked threads"},
+	"unwind/arm64": {23, 3470,
+		"the twin of unwind/amd64, thunks for calls, and unwind codes that omit a signing"},
+	"sim/image": {22, 3450, "one file an encoder"},
+	"report/export": {25, 4370,
+		"one file a format, and lanes, findings, Activities, and paths of both systems, which several formats show"},
 	"clr/contract":   {18, 0, "one file a structure of the runtime"},
 	"report/inspect": {17, 0, "one file a format and architecture"},
 	"process/live":   {17, 0, "pairs of files for two systems"},
@@ -112,7 +115,8 @@ func TestSizes(t *testing.T) {
 		if i := strings.IndexByte(f, '/'); i > 0 && f[0] != '.' {
 			folders[f[:i]] = true
 		}
-		if !strings.HasSuffix(f, ".go") || strings.HasSuffix(f, "_test.go") || strings.Contains(f, "testdata/") {
+		if !strings.HasSuffix(f, ".go") || strings.HasSuffix(f, "_test.go") ||
+			strings.Contains(f, "testdata/") {
 			continue
 		}
 		if b, err := os.ReadFile("../../" + f); err == nil {
@@ -121,11 +125,13 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	if t.Logf("%d top-level folders, %d packages", len(folders), len(files)); len(folders) > maxFolders {
-		t.Errorf("%d top-level folders, at most %d are right: %v", len(folders), maxFolders, slices.Sorted(maps.Keys(folders)))
+		t.Errorf("%d top-level folders, at most %d are right: %v", len(folders), maxFolders,
+			slices.Sorted(maps.Keys(folders)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		allowed := larger[name]
-		if f, l := files[name], lines[name]; f > max(maxFiles, allowed.files) || l > max(maxLines, allowed.lines) {
+		if f, l := files[name], lines[name]; f > max(maxFiles, allowed.files) ||
+			l > max(maxLines, allowed.lines) {
 			t.Errorf("%s has %d files and %d lines: divide it", name, f, l)
 		}
 	}

@@ -75,7 +75,9 @@ func (t *tree) folders() ([]string, error) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && p != t.root && (name[0] == '.' || name[0] == '_' || name == "testdata" || name == "out" || name == "node_modules" || isFile(filepath.Join(p, "go.mod"))):
+		case d.IsDir() && p != t.root &&
+			(name[0] == '.' || name[0] == '_' || name == "testdata" || name == "out" ||
+				name == "node_modules" || isFile(filepath.Join(p, "go.mod"))):
 			return filepath.SkipDir
 		case strings.HasSuffix(name, ".go"):
 			rel, err := filepath.Rel(t.root, filepath.Dir(p))
@@ -137,7 +139,8 @@ func (t *tree) pkg(name string) (Package, error) {
 			p.Dead = append(p.Dead, path.Join(name, f))
 		}
 	}
-	p.Edges = slices.SortedFunc(maps.Keys(edges), func(a, b Edge) int { return strings.Compare(a.To+" "+a.File, b.To+" "+b.File) })
+	p.Edges = slices.SortedFunc(maps.Keys(edges),
+		func(a, b Edge) int { return strings.Compare(a.To+" "+a.File, b.To+" "+b.File) })
 	return p, nil
 }
 

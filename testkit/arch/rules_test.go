@@ -13,7 +13,8 @@ var cgoRooms = []string{"capi", "profiler", "bench"}
 
 // hotPath must not depend, even indirectly, on packages that allocate or print for others, nor on other
 // modules.
-var hotPath = []string{"context/memory", "context", "unwind", "unwind/amd64", "unwind/arm64", "stack/seed", "stack/snapshot"}
+var hotPath = []string{"context/memory", "context", "unwind", "unwind/amd64", "unwind/arm64",
+	"stack/seed", "stack/snapshot"}
 
 // belowHotPath are other modules that readers on the hot path need to load an image.
 var belowHotPath = []string{"github.com/klauspost/compress", "golang.org/x/sys"}
@@ -41,7 +42,8 @@ func (v Violation) String() string { return v.Rule + ": " + v.What }
 
 // below reports whether name is a path or lies below one of them.
 func below(name string, paths ...string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
+	return slices.ContainsFunc(paths,
+		func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
 }
 
 // check applies every rule to the packages.
@@ -78,7 +80,8 @@ func check(all []Package, list []room) (out []Violation) {
 }
 
 // edge applies the rules for single imports.
-func (p *Package) edge(r *room, e *Edge, commands map[string]bool, known map[string]*room, say func(rule, format string, args ...any)) {
+func (p *Package) edge(r *room, e *Edge, commands map[string]bool, known map[string]*room,
+	say func(rule, format string, args ...any)) {
 	switch {
 	case !e.Ours && below(e.To, testsOnly...) && !e.Test && !below(p.Name, kitRooms...):
 		say("tests only", "%s", e)
@@ -88,7 +91,8 @@ func (p *Package) edge(r *room, e *Edge, commands map[string]bool, known map[str
 	case commands[e.To] || e.To == "cmd/seedwalk":
 		say("commands", "%s: nothing imports a command", e)
 	case e.Test:
-		if e.To != p.Name && !below(e.To, "testkit") && !slices.Contains(r.May, e.To) && !slices.Contains(r.Test, e.To) && !slices.Equal(r.Test, everything) {
+		if e.To != p.Name && !below(e.To, "testkit") && !slices.Contains(r.May, e.To) &&
+			!slices.Contains(r.Test, e.To) && !slices.Equal(r.Test, everything) {
 			say("downwards", "%s, which is not below it, not even in a test", e)
 		}
 	case below(e.To, kitRooms...) && !below(p.Name, kitRooms...) && !below(e.To, shipped[p.Name]):
@@ -118,7 +122,8 @@ func hot(all []Package, say func(rule, format string, args ...any)) {
 				case e.Test:
 				case e.Ours:
 					todo = append(todo, e.To)
-				case below(e.To, forbiddenBelow...), strings.Contains(e.To, ".") && !below(e.To, belowHotPath...):
+				case below(e.To, forbiddenBelow...), strings.Contains(e.To, ".") &&
+					!below(e.To, belowHotPath...):
 					bad[e.To] = e.String()
 				}
 			}

@@ -50,7 +50,8 @@ func skips(t *testing.T, name string, source []byte) (silent []string, n int) {
 			return true
 		}
 		method, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, method.Sel.Name) || !testers[written(method.X)] {
+		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, method.Sel.Name) ||
+			!testers[written(method.X)] {
 			return true
 		}
 		n++

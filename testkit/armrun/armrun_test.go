@@ -29,15 +29,21 @@ func TestDo(t *testing.T) {
 		{"movz x9, #0x12, lsl #16", 0xd2a00249, On, func(m *Machine) bool { return m.X[9] == 0x120000 }},
 		{"movk x9, #0x12, lsl #48", 0xf2e00249, On, func(m *Machine) bool { return m.X[9] == 0x12<<48|9 }},
 		{"movn w9, #0", 0x12800009, On, func(m *Machine) bool { return m.X[9] == math.MaxUint32 }},
-		{"stp x29, x30, [sp, #-32]!", 0xa9be7bfd, On, func(m *Machine) bool { return m.SP == base+224 && m.word(224) == 29 && m.word(232) == 30 }},
-		{"ldp x19, x20, [sp], #16", 0xa8c153f3, On, func(m *Machine) bool { return m.SP == base+272 && m.X[19] == 32 && m.X[20] == 33 }},
-		{"ldp d8, d9, [sp, #16]", 0x6d4127e8, On, func(m *Machine) bool { return m.SP == base+256 && m.D[8] == 34 && m.D[9] == 35 }},
+		{"stp x29, x30, [sp, #-32]!", 0xa9be7bfd, On,
+			func(m *Machine) bool { return m.SP == base+224 && m.word(224) == 29 && m.word(232) == 30 }},
+		{"ldp x19, x20, [sp], #16", 0xa8c153f3, On,
+			func(m *Machine) bool { return m.SP == base+272 && m.X[19] == 32 && m.X[20] == 33 }},
+		{"ldp d8, d9, [sp, #16]", 0x6d4127e8, On,
+			func(m *Machine) bool { return m.SP == base+256 && m.D[8] == 34 && m.D[9] == 35 }},
 		{"ldp q0, q1, [sp]", 0xad4007e0, On, func(m *Machine) bool { return m.D[0] == 32 && m.D[1] == 34 }},
-		{"str x30, [sp, #-16]!", 0xf81f0ffe, On, func(m *Machine) bool { return m.SP == base+240 && m.word(240) == 30 }},
+		{"str x30, [sp, #-16]!", 0xf81f0ffe, On,
+			func(m *Machine) bool { return m.SP == base+240 && m.word(240) == 30 }},
 		{"ldr w1, [sp, #4]", 0xb94007e1, On, func(m *Machine) bool { return m.X[1] == 0 }},
-		{"str xzr, [sp, #8]", 0xf90007ff, On, func(m *Machine) bool { return m.word(264) == 0 && m.word(256) == 32 }},
+		{"str xzr, [sp, #8]", 0xf90007ff, On,
+			func(m *Machine) bool { return m.word(264) == 0 && m.word(256) == 32 }},
 		{"ret", 0xd65f03c0, Left, func(m *Machine) bool { return m.PC == 30 }},
-		{"ldr x0, [x1]: not of the stack", 0xf9400020, Refused, func(m *Machine) bool { return m.PC == 0x400 }},
+		{"ldr x0, [x1]: not of the stack", 0xf9400020, Refused,
+			func(m *Machine) bool { return m.PC == 0x400 }},
 		{"bl", 0x94000001, Refused, func(m *Machine) bool { return true }},
 		{"cbz", 0xb4000040, Refused, func(m *Machine) bool { return true }},
 		{"ldrsw x0, [sp]", 0xb98003e0, Refused, func(m *Machine) bool { return true }},
@@ -82,7 +88,8 @@ func TestFrames(t *testing.T) {
 		r.PC = r.X[30]
 		return r, nil
 	}
-	if got, err := Frames(code, at, ret, undo); err != nil || got != (Counts{Prolog: 4, Epilog: 3, Epilogs: 1}) {
+	if got, err := Frames(code, at, ret, undo); err != nil ||
+		got != (Counts{Prolog: 4, Epilog: 3, Epilogs: 1}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for off := uint64(0); off <= 24; off += 4 {

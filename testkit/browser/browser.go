@@ -40,7 +40,8 @@ func (b Browser) Load(t testing.TB, page []byte, hash string, flags ...string) (
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
+		"--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--user-data-dir=" + t.TempDir(),
 		"--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1400,800"}, flags...)
 	cmd := exec.CommandContext(ctx, b.path, append(args, "--dump-dom", "file://"+file+hash)...)
 	var stderr strings.Builder

@@ -58,7 +58,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s: bundle %s at %#x: %v (value %#x)", e.Name, e.Structure, e.Offset, e.Reason, e.Value)
+	return fmt.Sprintf("%s: bundle %s at %#x: %v (value %#x)", e.Name,
+		e.Structure, e.Offset, e.Reason, e.Value)
 }
 
 // Kind is the kind of a file in a bundle.
@@ -102,7 +103,8 @@ func Read(data []byte, name string) (*Bundle, error) {
 		return nil, &Error{Name: name, Structure: "marker", Offset: uint64(at), Reason: NoBundle}
 	}
 	if header > uint64(len(data)) {
-		return nil, &Error{Name: name, Structure: "marker", Offset: uint64(at), Value: header, Reason: Outside}
+		return nil, &Error{Name: name, Structure: "marker", Offset: uint64(at),
+			Value: header, Reason: Outside}
 	}
 	b := &Bundle{Data: data, name: name}
 	return b, b.manifest(header)

@@ -148,18 +148,37 @@ func TestHostile(t *testing.T) {
 		{"empty", func([]byte) []byte { return nil }, NoMarker},
 		{"marker at the start", func(b []byte) []byte { return b[at:] }, NoMarker},
 		{"no bundle", func(b []byte) []byte { le.PutUint64(b[at-8:], 0); return b }, NoBundle},
-		{"header outside", func(b []byte) []byte { le.PutUint64(b[at-8:], uint64(len(b))+1); return b }, Outside},
+		{"header outside", func(b []byte) []byte {
+			le.PutUint64(b[at-8:],
+				uint64(len(b))+1)
+			return b
+		}, Outside},
 		{"header negative", func(b []byte) []byte { le.PutUint64(b[at-8:], 1<<63); return b }, Outside},
-		{"header at the end", func(b []byte) []byte { le.PutUint64(b[at-8:], uint64(len(b))); return b }, Short},
+		{"header at the end", func(b []byte) []byte {
+			le.PutUint64(b[at-8:],
+				uint64(len(b)))
+			return b
+		}, Short},
 		{"version 1", func(b []byte) []byte { le.PutUint32(b[header:], 1); return b }, BadVersion},
 		{"version 7", func(b []byte) []byte { le.PutUint32(b[header:], 7); return b }, BadVersion},
-		{"more entries than bytes", func(b []byte) []byte { le.PutUint32(b[header+8:], 1<<31); return b }, Short},
-		{"name without end", func(b []byte) []byte { b[header+12], b[header+13] = 0xff, 0xff; return b }, Short},
-		{"name longer than the file", func(b []byte) []byte { b[header+12], b[header+13] = 0xff, 0x7f; return b }, Short},
-		{"content outside", func(b []byte) []byte { le.PutUint64(b[entry:], uint64(len(b))+1); return b }, Outside},
+		{"more entries than bytes",
+			func(b []byte) []byte { le.PutUint32(b[header+8:], 1<<31); return b }, Short},
+		{"name without end", func(b []byte) []byte {
+			b[header+12], b[header+13] = 0xff,
+				0xff
+			return b
+		}, Short},
+		{"name longer than the file",
+			func(b []byte) []byte { b[header+12], b[header+13] = 0xff, 0x7f; return b }, Short},
+		{"content outside", func(b []byte) []byte {
+			le.PutUint64(b[entry:],
+				uint64(len(b))+1)
+			return b
+		}, Outside},
 		{"content negative", func(b []byte) []byte { le.PutUint64(b[entry:], 1<<63); return b }, Outside},
 		{"content too large", func(b []byte) []byte { le.PutUint64(b[entry+8:], 1<<63); return b }, Outside},
-		{"packed content too large", func(b []byte) []byte { le.PutUint64(b[entry+16:], 1<<63); return b }, Outside},
+		{"packed content too large",
+			func(b []byte) []byte { le.PutUint64(b[entry+16:], 1<<63); return b }, Outside},
 		{"no path", func(b []byte) []byte { b[entry+25] = 0; return b }, BadString},
 	} {
 		b, err := Read(c.change(bytes.Clone(good)), c.name)

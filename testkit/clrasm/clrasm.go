@@ -82,7 +82,8 @@ func (m *Module) Reference(name, space string, scope uint16) int {
 
 // Type adds a type; the fields and methods added next are its.
 func (m *Module) Type(name, space string) int {
-	return m.row(typeDef, uint32(0), m.text(name), m.text(space), uint16(0), uint16(len(m.rows[field])+1), uint16(len(m.rows[methodDef])+1))
+	return m.row(typeDef, uint32(0), m.text(name), m.text(space), uint16(0), uint16(len(m.rows[field])+1),
+		uint16(len(m.rows[methodDef])+1))
 }
 
 // Field adds a field to the last type.
@@ -134,11 +135,13 @@ func (m *Module) Bytes() []byte {
 		name string // with its padding
 		b    []byte
 	}
-	streams := []stream{{"#~\x00\x00", tables}, {"#Strings\x00\x00\x00\x00", m.strings}, {"#Blob\x00\x00\x00", m.blobs}}
+	streams := []stream{{"#~\x00\x00", tables}, {"#Strings\x00\x00\x00\x00", m.strings},
+		{"#Blob\x00\x00\x00", m.blobs}}
 	if m.pdb != nil {
 		streams = append(streams, stream{"#Pdb\x00\x00\x00\x00", m.pdb})
 	}
-	out := append([]byte("BSJB"), 1, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 'v', '4', 0, 0, 0, 0, byte(len(streams)), 0)
+	out := append([]byte("BSJB"), 1, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 'v', '4', 0,
+		0, 0, 0, byte(len(streams)), 0)
 	at := len(out)
 	for _, s := range streams {
 		at += 8 + len(s.name)

@@ -113,9 +113,13 @@ func signed(b []byte, v int) []byte {
 func Lines() []byte {
 	m := NewLines([20]byte{1, 2, 3, 19: 9})
 	a, b := m.Document("/src/app/A.cs"), m.Document("/src/gen/B.cs")
-	m.Points(a, Point{IL: 0, Document: a}, Point{IL: 2, Line: 70, Column: 9, Document: a}, Point{IL: 9, Line: 7, Column: 5, Document: a, Lines: 2},
-		Point{IL: 200, Document: a}, Point{IL: 210, Line: 9000, Column: 100, Document: a}, Point{IL: 20000, Line: 400000, Column: 0, Document: a})
+	m.Points(a, Point{IL: 0, Document: a}, Point{IL: 2, Line: 70, Column: 9, Document: a},
+		Point{IL: 9, Line: 7, Column: 5, Document: a, Lines: 2},
+		Point{IL: 200, Document: a}, Point{IL: 210, Line: 9000, Column: 100, Document: a},
+		Point{IL: 20000, Line: 400000, Column: 0, Document: a})
 	m.Points(a)
-	m.Points(0, Point{IL: 0, Line: 20, Column: 1, Document: a}, Point{IL: 5, Line: 22, Column: 1, Document: b}, Point{IL: 6, Document: b}, Point{IL: 8, Line: 3, Column: 1, Document: a})
+	m.Points(0, Point{IL: 0, Line: 20, Column: 1, Document: a},
+		Point{IL: 5, Line: 22, Column: 1, Document: b}, Point{IL: 6, Document: b},
+		Point{IL: 8, Line: 3, Column: 1, Document: a})
 	return m.Bytes()
 }

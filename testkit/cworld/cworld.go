@@ -62,8 +62,10 @@ func Start(t testing.TB, sources map[string]string, threads int, files ...*os.Fi
 	write(t, filepath.Join(dir, "harness.h"), header)
 	write(t, filepath.Join(dir, "harness.c"), harness)
 	exe := filepath.Join(dir, "world")
-	world := exec.Command(cc, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-include", "harness.h", "-c", "world.c", "-o", "world.o")
-	main := exec.Command(cc, "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "harness.c", "world.o", "-lpthread")
+	world := exec.Command(cc, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-include",
+		"harness.h", "-c", "world.c", "-o", "world.o")
+	main := exec.Command(cc, "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe,
+		"harness.c", "world.o", "-lpthread")
 	for _, c := range []*exec.Cmd{world, main} {
 		c.Dir = dir
 		if out, err := c.CombinedOutput(); err != nil {

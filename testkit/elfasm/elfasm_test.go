@@ -18,7 +18,8 @@ func TestImageIsRead(t *testing.T) {
 	f, err := elf.NewFile(bytes.NewReader(Image()))
 	must.Do(t, err)
 	symbols, err := f.Symbols()
-	if err != nil || len(symbols) != 1 || symbols[0].Name != "outer" || symbols[0].Value != Func || symbols[0].Size != Size {
+	if err != nil || len(symbols) != 1 || symbols[0].Name != "outer" || symbols[0].Value != Func ||
+		symbols[0].Size != Size {
 		t.Errorf("%v, %+v", err, symbols)
 	}
 	s := f.Section(".eh_frame")
@@ -40,7 +41,8 @@ func TestCodeIsRead(t *testing.T) {
 	for _, machine := range []uint16{AMD64, ARM64} {
 		f := must.Get(elf.NewFile(bytes.NewReader(Code(machine, 0x2000, []byte("code")))))(t)
 		got := make([]byte, 4)
-		if _, err := f.Progs[0].ReadAt(got, 0); err != nil || len(f.Progs) != 1 || f.Progs[0].Vaddr != 0x2000 || uint16(f.Machine) != machine {
+		if _, err := f.Progs[0].ReadAt(got, 0); err != nil || len(f.Progs) != 1 ||
+			f.Progs[0].Vaddr != 0x2000 || uint16(f.Machine) != machine {
 			t.Errorf("%v, %+v", err, f.Progs)
 		}
 		if diff := cmp.Diff("code", string(got)); diff != "" {

@@ -140,7 +140,9 @@ func (s *Segment) put(to []byte, file uint64) {
 // memory.
 func Code(machine uint16, addr uint64, code []byte) []byte {
 	n := uint64(len(code))
-	f := File{Machine: machine, Segments: []Segment{{Type: Load, Flags: ReadExecute, Off: addr, Addr: addr, FileSize: n, MemSize: n, Align: 0x1000}}}
+	f := File{Machine: machine,
+		Segments: []Segment{{Type: Load, Flags: ReadExecute, Off: addr, Addr: addr,
+			FileSize: n, MemSize: n, Align: 0x1000}}}
 	return append(pad(f.Bytes(), addr), code...)
 }
 

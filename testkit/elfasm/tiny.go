@@ -29,11 +29,13 @@ func ImageWith(program []byte) []byte {
 	frames.FDE(&c, Func, Size, program...)
 	symbol := append(make([]byte, 24), 1, 0, 0, 0, 0x12, 0, 1, 0) // a global function of section 1
 	f := File{Entry: Func,
-		Segments: []Segment{{Type: Load, Flags: ReadExecute, Off: codeAt, Addr: codeAt, FileSize: loaded, MemSize: loaded, Align: 0x1000}},
+		Segments: []Segment{{Type: Load, Flags: ReadExecute, Off: codeAt, Addr: codeAt, FileSize: loaded,
+			MemSize: loaded, Align: 0x1000}},
 		Sections: []Section{
 			{Name: ".text", Type: ProgBits, Addr: codeAt, At: codeAt, Body: code},
 			{Name: ".eh_frame", Type: ProgBits, Addr: frameAt, At: frameAt, Body: frames.Bytes()},
-			{Name: ".symtab", Type: SymTab, At: codeAt + loaded, Link: 4, EntrySize: 24, Body: put64(symbol, Func, Size)},
+			{Name: ".symtab", Type: SymTab, At: codeAt + loaded, Link: 4, EntrySize: 24,
+				Body: put64(symbol, Func, Size)},
 			{Name: ".strtab", Type: StrTab, Body: []byte("\x00outer\x00")},
 		}}
 	return f.Bytes()

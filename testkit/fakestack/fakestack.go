@@ -177,6 +177,8 @@ func Table(gen uint32) *module.Table { return TableFor(context.ArchAMD64, gen) }
 // Table is the module table of every world of an architecture.
 func TableFor(a context.Arch, gen uint32) *module.Table {
 	t := frames(a, nativeText+0x100000)
-	mods := []module.Module{{ID: 1, Start: nativeText, End: nativeText + 3*natives*fnSize, Path: "/lib/native.so", CFI: t}}
-	return module.NewTable(gen, mods, []memory.Range{{Start: managedText, End: managedText + managedFns*fnSize}})
+	mods := []module.Module{{ID: 1, Start: nativeText, End: nativeText + 3*natives*fnSize,
+		Path: "/lib/native.so", CFI: t}}
+	return module.NewTable(gen, mods,
+		[]memory.Range{{Start: managedText, End: managedText + managedFns*fnSize}})
 }

@@ -26,7 +26,9 @@ func Stacks(t testing.TB, pid int) map[uint64][]uint64 {
 	if err != nil {
 		t.Skip("SKIPPED-CHECK: no gdb")
 	}
-	out, err := exec.Command(gdb, "-nx", "-batch", "-iex", "set debug-file-directory /nowhere", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set print frame-info location-and-address",
+	out, err := exec.Command(gdb, "-nx", "-batch", "-iex", "set debug-file-directory /nowhere", "-ex",
+		"set pagination off", "-ex", "set debuginfod enabled off", "-ex",
+		"set print frame-info location-and-address",
 		"-ex", "thread apply all bt "+depth, "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		t.Skipf("SKIPPED-CHECK: gdb may not look: %v", err)

@@ -16,7 +16,8 @@ import (
 // The CFA that `seedwalk info --at` shows at an instruction is the stack
 // pointer its caller really had.
 func TestShownEffectIsTrue(t *testing.T) {
-	for _, name := range []string{"amd64-exec", "amd64-native", "arm64-exec", "arm64-native", "arm64-packedx"} {
+	for _, name := range []string{"amd64-exec", "amd64-native", "arm64-exec",
+		"arm64-native", "arm64-packedx"} {
 		t.Run(name, func(t *testing.T) {
 			checked, bad := 0, 0
 			_, err := pevec.Each(name+".jsonl.gz", func(v *pevec.Vector) error {
@@ -61,7 +62,8 @@ func shownEffects(t *testing.T, v *pevec.Vector) (checked, bad int) {
 		checked++
 		if cfa != uint64(*want) {
 			if bad++; bad <= 2 {
-				t.Errorf("%s at %x %s %q: shown %s = %x, want %x", v.ID, uint64(*p.PC), p.Where, p.Ins, shown[uint64(*p.PC)], cfa, uint64(*want))
+				t.Errorf("%s at %x %s %q: shown %s = %x, want %x", v.ID, uint64(*p.PC), p.Where, p.Ins,
+					shown[uint64(*p.PC)], cfa, uint64(*want))
 			}
 		}
 	}

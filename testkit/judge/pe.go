@@ -179,7 +179,8 @@ func (x *PE) mismatch(v *pevec.Vector, rva uint64, where string, stop unwind.Sto
 
 // load makes the vector's image the only module.
 func (x *PE) load(v *pevec.Vector) error {
-	w := imageWriter{arm64: v.ARM64(), base: uint64(v.Base), functions: v.Functions, size: uint64(v.ImageSize)}
+	w := imageWriter{arm64: v.ARM64(), base: uint64(v.Base),
+		functions: v.Functions, size: uint64(v.ImageSize)}
 	for _, m := range v.Mem {
 		w.blocks = append(w.blocks, memory.Run{Addr: uint64(m.Addr), Data: m.Data})
 	}
@@ -193,7 +194,8 @@ func (x *PE) load(v *pevec.Vector) error {
 	}
 	x.file, x.base = f, uint64(v.Base)
 	x.gen++
-	m := module.Module{ID: 1, Start: uint64(v.Base), End: uint64(v.Base) + maxImageEnd, Bias: uint64(v.Base), Path: v.ID, PE: f}
+	m := module.Module{ID: 1, Start: uint64(v.Base), End: uint64(v.Base) + maxImageEnd,
+		Bias: uint64(v.Base), Path: v.ID, PE: f}
 	t := module.NewTable(x.gen, []module.Module{m}, nil)
 	x.u64.SetTable(t)
 	x.a64.SetTable(t)

@@ -64,22 +64,26 @@ func packedValues(f *pevec.ARM64Fields, i *pearm64.Info) []Pair {
 	if f.FrameSize != nil {
 		size = *f.FrameSize
 	}
-	return []Pair{text("flag", f.Flag, p.Flag), text("length", f.Length, p.Length), text("RegF", f.RegF, p.RegF), text("RegI", f.RegI, p.RegI),
+	return []Pair{text("flag", f.Flag, p.Flag), text("length", f.Length, p.Length),
+		text("RegF", f.RegF, p.RegF), text("RegI", f.RegI, p.RegI),
 		text("H", f.H != 0, p.H), text("CR", f.CR, p.CR), text("frame size", size, p.FrameSize)}
 }
 
 func text(name string, want, got any) Pair { return Pair{name, fmt.Sprint(want), fmt.Sprint(got)} }
 
 func xdataValues(f *pevec.ARM64Fields, i *pearm64.Info) []Pair {
-	out := []Pair{text("length", f.Length, i.Length), text("version", f.Version, i.Version), text("X", f.X != 0, i.X), text("E", f.E != 0, i.E),
-		text("epilogs", f.Epilogs, i.Epilogs), text("code words", f.Codewords, i.CodeWords), text("extended", f.Extended, i.Extended)}
+	out := []Pair{text("length", f.Length, i.Length), text("version", f.Version, i.Version),
+		text("X", f.X != 0, i.X), text("E", f.E != 0, i.E),
+		text("epilogs", f.Epilogs, i.Epilogs), text("code words", f.Codewords, i.CodeWords),
+		text("extended", f.Extended, i.Extended)}
 	if f.Handler != nil {
 		out = append(out, text("handler", *f.Handler, strconv.FormatUint(uint64(i.Handler), 16)))
 	}
 	out = append(out, text("scopes", len(f.Scopes), i.Scopes()))
 	for k := range min(len(f.Scopes), i.Scopes()) {
 		s := i.Scope(k)
-		out = append(out, text(fmt.Sprintf("scope %d", k), f.Scopes[k], [3]uint32{s.Start, uint32(s.Reserved), s.Index}))
+		out = append(out, text(fmt.Sprintf("scope %d", k), f.Scopes[k],
+			[3]uint32{s.Start, uint32(s.Reserved), s.Index}))
 	}
 	return append(out, codeValues(f.Codes, i.Codes)...)
 }
@@ -89,7 +93,8 @@ func codeValues(want [][2]string, codes []byte) []Pair {
 	for k, w := range want {
 		c, _ := pearm64.DecodeCode(codes) // a reserved code has a size and a name too
 		n := min(int(max(c.Size, 1)), len(codes))
-		out = append(out, text(fmt.Sprintf("code %d", k), w, [2]string{c.Op.String(), hex.EncodeToString(codes[:n])}))
+		out = append(out, text(fmt.Sprintf("code %d", k), w,
+			[2]string{c.Op.String(), hex.EncodeToString(codes[:n])}))
 		codes = codes[n:]
 	}
 	return append(out, text("bytes of codes left", 0, len(codes)))

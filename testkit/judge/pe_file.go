@@ -24,14 +24,17 @@ func decodeAMD64(v *pevec.Vector) (where string, values []Pair, lines []string, 
 	if fault.OK() {
 		fault = i.Check(fn)
 	}
-	values = []Pair{text("version", f.Version, i.Version), text("flags", f.Flags, i.Flags), text("prolog", f.Prolog, i.Prolog), text("count", f.Count, i.Count),
-		text("frame register", f.FrameReg, i.FrameReg), text("frame offset", f.FrameOff, i.FrameOffset), text("fault", "ok", fault.Reason)}
+	values = []Pair{text("version", f.Version, i.Version), text("flags", f.Flags, i.Flags),
+		text("prolog", f.Prolog, i.Prolog), text("count", f.Count, i.Count),
+		text("frame register", f.FrameReg, i.FrameReg), text("frame offset", f.FrameOff, i.FrameOffset),
+		text("fault", "ok", fault.Reason)}
 	if f.Handler != nil {
 		values = append(values, text("handler", *f.Handler, strconv.FormatUint(uint64(i.Handler), 16)))
 	}
 	if f.Chain != nil {
 		p := i.Parent
-		values = append(values, text("chain", f.Chain, []string{fmt.Sprintf("%x", p.Begin), fmt.Sprintf("%x", p.End), fmt.Sprintf("%x", p.Unwind)}))
+		values = append(values, text("chain", f.Chain,
+			[]string{fmt.Sprintf("%x", p.Begin), fmt.Sprintf("%x", p.End), fmt.Sprintf("%x", p.Unwind)}))
 	}
 	return where, append(values, amd64Codes(&f, &i)...), inspect.AMD64Data(&i, fn), nil
 }

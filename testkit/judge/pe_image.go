@@ -39,7 +39,9 @@ func (w *imageWriter) bytes() ([]byte, error) {
 	if pdata.Addr+uint64(len(pdata.Data)) > maxImageEnd {
 		return nil, fmt.Errorf("blocks reach to %#x", end)
 	}
-	f := peasm.File{Base: w.base, DLL: true, Dirs: map[int]peasm.Directory{peasm.Exception: {RVA: uint32(pdata.Addr), Size: uint32(len(pdata.Data))}}}
+	f := peasm.File{Base: w.base, DLL: true,
+		Dirs: map[int]peasm.Directory{peasm.Exception: {RVA: uint32(pdata.Addr),
+			Size: uint32(len(pdata.Data))}}}
 	if w.arm64 {
 		f.Machine = peasm.ARM64
 	}

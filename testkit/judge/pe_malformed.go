@@ -39,7 +39,8 @@ func (x *PE) malformed(t *Tally, v *pevec.Vector) error {
 		verdict = wrong
 	}
 	x.r.count(t, verdict, func() Mismatch {
-		m := x.mismatch(v, uint64(v.PC), fmt.Sprintf("rva %x, must %s: %s", uint64(v.PC), v.Must, v.Note), unwind.StopNone, values)
+		m := x.mismatch(v, uint64(v.PC),
+			fmt.Sprintf("rva %x, must %s: %s", uint64(v.PC), v.Must, v.Note), unwind.StopNone, values)
 		m.Why = fmt.Sprintf("stop %s, crash %v, %s", stop, crash, took)
 		return m
 	})

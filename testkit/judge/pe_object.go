@@ -22,7 +22,8 @@ func (x *PE) decodeObject(t *Tally, v *pevec.Vector) error {
 			continue
 		}
 		if len(pdata) != pearm64.EntrySize*len(functions) {
-			return fmt.Errorf("%s: %d bytes of %s for %d functions: %w", v.ID, len(pdata), section, len(functions), ErrFormat)
+			return fmt.Errorf("%s: %d bytes of %s for %d functions: %w", v.ID, len(pdata),
+				section, len(functions), ErrFormat)
 		}
 		table := pearm64.New(pdata, nil)
 		for k, lines := range functions {
@@ -61,7 +62,8 @@ func (x *PE) object(t *Tally, id string, word uint32, lines []string) {
 		verdict = wrong
 	}
 	x.r.count(t, verdict, func() Mismatch {
-		return Mismatch{ID: id, Where: fmt.Sprintf("%s, word %08x", nth(lines, 0), word), Why: "fault " + fault.Reason.String(), Values: values}
+		return Mismatch{ID: id, Where: fmt.Sprintf("%s, word %08x", nth(lines, 0), word),
+			Why: "fault " + fault.Reason.String(), Values: values}
 	})
 }
 
@@ -75,8 +77,10 @@ func nth(s []string, i int) string {
 func llvmFields(i *pearm64.Info) []string {
 	p := &i.Packed
 	yes := map[bool]string{true: "Yes", false: "No"}
-	return []string{"Fragment: " + yes[i.Fragment], fmt.Sprintf("FunctionLength: %d", p.Length), fmt.Sprintf("RegF: %d", p.RegF),
-		fmt.Sprintf("RegI: %d", p.RegI), "HomedParameters: " + yes[p.H], fmt.Sprintf("CR: %d", p.CR), fmt.Sprintf("FrameSize: %d", p.FrameSize), "Prologue ["}
+	return []string{"Fragment: " + yes[i.Fragment], fmt.Sprintf("FunctionLength: %d", p.Length),
+		fmt.Sprintf("RegF: %d", p.RegF),
+		fmt.Sprintf("RegI: %d", p.RegI), "HomedParameters: " + yes[p.H], fmt.Sprintf("CR: %d", p.CR),
+		fmt.Sprintf("FrameSize: %d", p.FrameSize), "Prologue ["}
 }
 
 // llvmCode writes a code of a canonical prolog as llvm-readobj does.

@@ -60,7 +60,8 @@ type walked struct {
 }
 
 // oneStep replaces s by its caller. It also makes the same step by Walk, with room for one frame.
-func oneStep(u unwind.Walker, s *unwind.State, mem *memory.Window, f *unwind.Frame) (stop unwind.Stop, w walked) {
+func oneStep(u unwind.Walker, s *unwind.State, mem *memory.Window,
+	f *unwind.Frame) (stop unwind.Stop, w walked) {
 	var out [1]unwind.Frame
 	w.regs = *s.Regs
 	other := *s
@@ -145,7 +146,8 @@ func (s *stepAMD64) compare(want *pevec.State) []Pair {
 		if v, ok := want.XMM[fmt.Sprintf("xmm%d", i+6)]; ok {
 			w = context.XMM(v)
 		}
-		p := Pair{fmt.Sprintf("xmm%d", i+6), fmt.Sprintf("%016x%016x", w[1], w[0]), fmt.Sprintf("%016x%016x", s.regs.XMM[i][1], s.regs.XMM[i][0])}
+		p := Pair{fmt.Sprintf("xmm%d", i+6), fmt.Sprintf("%016x%016x", w[1], w[0]),
+			fmt.Sprintf("%016x%016x", s.regs.XMM[i][1], s.regs.XMM[i][0])}
 		if s.regs.Known>>(16+i)&1 == 0 {
 			p.Got = "unknown"
 		}

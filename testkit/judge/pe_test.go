@@ -32,13 +32,15 @@ func TestPEPoints(t *testing.T) {
 		{"right", x64Vector, 1, 0, 0},
 		{"wrong register", strings.Replace(x64Vector, `"rbx":"22"`, `"rbx":"23"`, 1), 0, 1, 0},
 		{"wrong address", strings.Replace(x64Vector, `7ff600001234`, `7ff600001235`, 1), 0, 1, 0},
-		{"unknown version", strings.Replace(x64Vector, `"0105020005320130"`, `"0505020005320130"`, 1), 0, 0, 1},
+		{"unknown version", strings.Replace(x64Vector, `"0105020005320130"`,
+			`"0505020005320130"`, 1), 0, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &Score{}
 			must.Do(t, NewPE(s).Line([]byte(c.line)))
 			got := s.Tallies[0]
-			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused || got.Bad() != (c.right == 0) {
+			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused ||
+				got.Bad() != (c.right == 0) {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -52,15 +54,24 @@ func TestPEFunctionGolden(t *testing.T) {
 		w    imageWriter
 		at   string
 	}{
-		{"x64", imageWriter{base: 0x180000000, functions: []pevec.Function{{Begin: 0x1000, End: 0x100c, Data: 0x2000}}, blocks: []memory.Run{
-			{Addr: 0x1000, Data: []byte{0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3}},
-			{Addr: 0x2000, Data: []byte{1, 5, 2, 0, 5, 0x32, 1, 0x30}}}}, "1005"},
-		{"x64-chained", imageWriter{base: 0x180000000, functions: []pevec.Function{{Begin: 0x1000, End: 0x1002, Data: 0x2000}, {Begin: 0x1002, End: 0x1004, Data: 0x2010}}, blocks: []memory.Run{
-			{Addr: 0x1000, Data: []byte{0x53, 0x90, 0x5b, 0xc3}},
-			{Addr: 0x2000, Data: []byte{1, 1, 1, 0, 1, 0x30, 0, 0}},
-			{Addr: 0x2010, Data: []byte{0x21, 0, 0, 0, 0, 0x10, 0, 0, 2, 0x10, 0, 0, 0, 0x20, 0, 0}}}}, "0x180001002"},
-		{"arm64-packed", imageWriter{arm64: true, base: 0x140000000, functions: []pevec.Function{{Begin: 0x1000, Data: 1 | 6<<2 | 3<<21 | 2<<23}}, blocks: []memory.Run{
-			{Addr: 0x1000, Data: []byte{0xfd, 0x7b, 0xbe, 0xa9, 0xfd, 3, 0, 0x91, 0x1f, 0x20, 3, 0xd5, 0x1f, 0x20, 3, 0xd5, 0xfd, 0x7b, 0xc2, 0xa8, 0xc0, 3, 0x5f, 0xd6}}}}, "1008"},
+		{"x64", imageWriter{base: 0x180000000,
+			functions: []pevec.Function{{Begin: 0x1000, End: 0x100c, Data: 0x2000}}, blocks: []memory.Run{
+				{Addr: 0x1000, Data: []byte{0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48,
+					0x83, 0xc4, 0x20, 0x5b, 0xc3}},
+				{Addr: 0x2000, Data: []byte{1, 5, 2, 0, 5, 0x32, 1, 0x30}}}}, "1005"},
+		{"x64-chained", imageWriter{base: 0x180000000,
+			functions: []pevec.Function{{Begin: 0x1000, End: 0x1002, Data: 0x2000},
+				{Begin: 0x1002, End: 0x1004, Data: 0x2010}}, blocks: []memory.Run{
+				{Addr: 0x1000, Data: []byte{0x53, 0x90, 0x5b, 0xc3}},
+				{Addr: 0x2000, Data: []byte{1, 1, 1, 0, 1, 0x30, 0, 0}},
+				{Addr: 0x2010, Data: []byte{0x21, 0, 0, 0, 0, 0x10, 0, 0, 2, 0x10, 0, 0, 0, 0x20, 0, 0}}}},
+			"0x180001002"},
+		{"arm64-packed", imageWriter{arm64: true, base: 0x140000000,
+			functions: []pevec.Function{{Begin: 0x1000, Data: 1 | 6<<2 | 3<<21 | 2<<23}},
+			blocks: []memory.Run{
+				{Addr: 0x1000, Data: []byte{0xfd, 0x7b, 0xbe, 0xa9, 0xfd, 3, 0,
+					0x91, 0x1f, 0x20, 3, 0xd5, 0x1f,
+					0x20, 3, 0xd5, 0xfd, 0x7b, 0xc2, 0xa8, 0xc0, 3, 0x5f, 0xd6}}}}, "1008"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := must.Get(c.w.bytes())(t)
@@ -93,7 +104,8 @@ func TestReturnAddresses(t *testing.T) {
 		t.Errorf("as a return address: %+v", s.Tallies)
 	}
 	s = &Score{}
-	if err := NewPE(s).Line([]byte(strings.Replace(callVector, `"after_call":true,`, "", 1))); err != nil || len(s.Tallies) != 1 {
+	if err := NewPE(s).Line([]byte(strings.Replace(callVector, `"after_call":true,`, "", 1))); err != nil ||
+		len(s.Tallies) != 1 {
 		t.Errorf("not behind a call: %v, %+v", err, s.Tallies)
 	}
 }
@@ -108,7 +120,8 @@ func TestCalleeMoves(t *testing.T) {
 		t.Errorf("%v, %+v", err, s.Tallies)
 	}
 	s = &Score{}
-	if err := NewPE(s).Line([]byte(strings.Replace(line, `"sp":"7f0000001000"`, `"sp":"7f0000001010"`, 1))); err != nil || len(s.Tallies) != 2 {
+	if err := NewPE(s).Line([]byte(strings.Replace(line, `"sp":"7f0000001000"`, `"sp":"7f0000001010"`,
+		1))); err != nil || len(s.Tallies) != 2 {
 		t.Errorf("%v, %+v", err, s.Tallies)
 	}
 }
@@ -168,7 +181,8 @@ func TestWalkAgainstSteps(t *testing.T) {
 	}
 	one, two := context.FromAMD64(context.AMD64{RIP: 1}), context.FromAMD64(context.AMD64{RIP: 2})
 	w := walked{regs: one, frame: a, stop: unwind.BufferFull}
-	if !w.agrees(&one, &a, unwind.StopNone) || w.agrees(&two, &a, unwind.StopNone) || w.agrees(&one, &b, unwind.StopNone) || w.agrees(&one, &a, unwind.NoInfo) {
+	if !w.agrees(&one, &a, unwind.StopNone) || w.agrees(&two, &a, unwind.StopNone) ||
+		w.agrees(&one, &b, unwind.StopNone) || w.agrees(&one, &a, unwind.NoInfo) {
 		t.Error("a step and a walk of one frame are not told apart")
 	}
 }

@@ -142,7 +142,8 @@ func (x *Rows) sign(im *rowImage, want *rowLine) error {
 		v = right
 	}
 	x.r.count(t, v, func() Mismatch {
-		values := []Pair{{"row start", want.RowStart, fmt.Sprintf("%#x", x.row.Lo)}, {"ra_sign_state", fmt.Sprint(want.RASign), sign(x.row.RASign)}}
+		values := []Pair{{"row start", want.RowStart, fmt.Sprintf("%#x", x.row.Lo)},
+			{"ra_sign_state", fmt.Sprint(want.RASign), sign(x.row.RASign)}}
 		return x.mismatch(im, want, at, why, values)
 	})
 	return nil
@@ -177,7 +178,8 @@ func (x *Rows) full(im *rowImage, want *rowLine) error {
 	// gives too low a start.
 	case x.row.Lo < lo || x.row.Lo > pc || x.row.Hi != hi:
 		v = wrong
-		values = append(values, Pair{"range", fmt.Sprintf("[%#x,%#x)", lo, hi), fmt.Sprintf("[%#x,%#x)", x.row.Lo, x.row.Hi)})
+		values = append(values, Pair{"range", fmt.Sprintf("[%#x,%#x)", lo, hi),
+			fmt.Sprintf("[%#x,%#x)", x.row.Lo, x.row.Hi)})
 	case differ(values):
 		v = wrong
 	}
@@ -207,7 +209,8 @@ func differ(values []Pair) bool {
 // list is unspecified there, and is not compared.
 func (x *Rows) values(im *rowImage, want *rowLine) []Pair {
 	arch := im.table.Arch()
-	out := []Pair{{"cfa", compact(want.CFA), wireRule(&x.row.CFA)}, {"signal", fmt.Sprint(want.Sig), sign(x.row.FDE.Signal)}}
+	out := []Pair{{"cfa", compact(want.CFA), wireRule(&x.row.CFA)},
+		{"signal", fmt.Sprint(want.Sig), sign(x.row.FDE.Signal)}}
 	var regs []int
 	for name := range want.R {
 		n, err := strconv.Atoi(name)
@@ -220,7 +223,8 @@ func (x *Rows) values(im *rowImage, want *rowLine) []Pair {
 	sort.Ints(regs)
 	for _, n := range regs {
 		rule := x.row.Rule(arch, uint16(n))
-		out = append(out, Pair{inspect.RegName(arch, uint16(n)), compact(want.R[strconv.Itoa(n)]), wireRule(&rule)})
+		out = append(out, Pair{inspect.RegName(arch, uint16(n)),
+			compact(want.R[strconv.Itoa(n)]), wireRule(&rule)})
 	}
 	return out
 }

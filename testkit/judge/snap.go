@@ -172,8 +172,10 @@ func differs(s *snap.Snapshot, i int, st *stack) string {
 // stackMismatch describes a wrong walk. It shows the expected and the walked frames side by
 // side. good is the number of right frames. The step out of the last right frame was wrong, so
 // the code and the rows of that frame are shown too.
-func stackMismatch(p *snap.Program, s *snap.Snapshot, st *stack, tab *module.Table, good int, why string) Mismatch {
-	m := Mismatch{ID: s.ID, Where: fmt.Sprintf("%s, frame %d of %d", s.Class, good, len(s.Frames)), Why: why + "; walk ended: " + st.stop.String()}
+func stackMismatch(p *snap.Program, s *snap.Snapshot, st *stack, tab *module.Table,
+	good int, why string) Mismatch {
+	m := Mismatch{ID: s.ID, Where: fmt.Sprintf("%s, frame %d of %d", s.Class, good, len(s.Frames)),
+		Why: why + "; walk ended: " + st.stop.String()}
 	for i := 0; i < max(len(s.Frames), len(st.frames)) && i < good+4; i++ {
 		m.Values = append(m.Values, Pair{fmt.Sprintf("frame %d", i), wantFrame(s, i), gotFrame(st, i)})
 	}

@@ -20,7 +20,8 @@ func depth(s *snap.Snapshot) int { return len(s.Frames) + extra }
 
 // steps walks by at most most single steps, and saves each frame's registers. Then it walks the same
 // stack in one call, which must agree.
-func steps(u unwind.Walker, most int, regs context.Registers, mem *memory.Window) (st *stack, saved []context.Registers) {
+func steps(u unwind.Walker, most int, regs context.Registers,
+	mem *memory.Window) (st *stack, saved []context.Registers) {
 	whole, bounds := regs, unwind.Bounds{Guess: true, MaxSteps: most}
 	at := unwind.Interrupted(&regs)
 	st = &stack{stop: unwind.BufferFull, walked: make([]unwind.Frame, most)}

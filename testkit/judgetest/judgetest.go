@@ -52,7 +52,10 @@ func Snapshots(t *testing.T, arch string) {
 // called for each rule that a row has and the vector does not list.
 func Rows(t *testing.T, arch string, extra func(binary, pc string, register int)) {
 	t.Helper()
-	a := Archive(t, func(name string) bool { return strings.Contains(name, arch) && strings.HasPrefix(name, "row") })
+	a := Archive(t, func(name string) bool {
+		return strings.Contains(name, arch) &&
+			strings.HasPrefix(name, "row")
+	})
 	for _, name := range a.Names("rows/") {
 		s := &judge.Score{File: name, Max: shown}
 		x := judge.NewRows(s, a.Beside(name))
@@ -86,7 +89,8 @@ func check(t *testing.T, s *judge.Score) {
 	points := 0
 	for _, x := range s.Tallies {
 		points += x.Points
-		t.Logf("%s %s: %d points, %d right, %d wrong, %d refused", s.File, x.Kind, x.Points, x.Right, x.Wrong, x.Refused)
+		t.Logf("%s %s: %d points, %d right, %d wrong, %d refused", s.File, x.Kind,
+			x.Points, x.Right, x.Wrong, x.Refused)
 		for i := range x.Mismatches {
 			if m := &x.Mismatches[i]; x.Failure(m) {
 				var b strings.Builder

@@ -58,7 +58,10 @@ func TestRun(t *testing.T) {
 	if out := Run(t, exec.Command("go", "version")); !strings.HasPrefix(out, "go version") {
 		t.Errorf("go version prints %q", out)
 	}
-	if got := run(func(t testing.TB) { Run(t, exec.Command("go", "no-such-command")) }); !strings.Contains(fmt.Sprint(got), "no-such-command") {
+	if got := run(func(t testing.TB) {
+		Run(t,
+			exec.Command("go", "no-such-command"))
+	}); !strings.Contains(fmt.Sprint(got), "no-such-command") {
 		t.Errorf("a command that fails ends the test with %v", got)
 	}
 }

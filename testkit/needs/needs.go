@@ -65,7 +65,8 @@ func SingleFile(t testing.TB, program, app, out, code string, flags ...string) {
 	bin := t.TempDir()
 	lib, own := filepath.Join(bin, core), filepath.Join(bin, app)
 	must.Do(t, os.WriteFile(lib, content, 0o600))
-	Build(t, append([]string{"mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:" + lib, "-out:" + own, code}, flags...)...)
+	Build(t, append([]string{"mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:" + lib,
+		"-out:" + own, code}, flags...)...)
 	must.Do(t, b.Replace(must.Get(b.Find(app))(t), must.Get(os.ReadFile(own))(t)))
 	must.Do(t, os.WriteFile(out, b.Data, 0o700))
 }

@@ -54,7 +54,8 @@ func Simple(t testing.TB, runtime, kind string) []string {
 		t.Fatalf("no runtime %q", runtime)
 	}
 	if kind == Native || kind == Fiber {
-		Build(t, gcc, "-O2", "-g", "-shared", "-fPIC", "-D"+kind, "-o", filepath.Join(dir, "libsimple.so"), source("simple.c"))
+		Build(t, gcc, "-O2", "-g", "-shared", "-fPIC", "-D"+kind, "-o",
+			filepath.Join(dir, "libsimple.so"), source("simple.c"))
 	}
 	return argv
 }

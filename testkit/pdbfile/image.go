@@ -13,7 +13,8 @@ func (f *File) Image(path string, functions ...[2]uint32) []byte {
 	data.Label("debug").U32(0, 0, 0, 2, size).AtLabel("id").U32(0)
 	data.Label("id").Bytes([]byte("RSDS")...).Bytes(f.GUID[:]...).U32(f.Age).Text(path)
 	im := &peasm.File{DLL: true, Dirs: map[int]peasm.Directory{
-		peasm.Exception: {Label: "functions", Size: uint32(12 * len(functions))}, peasm.Debug: {Label: "debug", Size: 28},
+		peasm.Exception: {Label: "functions", Size: uint32(12 * len(functions))},
+		peasm.Debug:     {Label: "debug", Size: 28},
 	}}
 	for _, s := range f.Sections {
 		section := peasm.Raw(".section", s.RVA, make([]byte, s.Size))

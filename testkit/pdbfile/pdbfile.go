@@ -103,17 +103,21 @@ func (f *File) Streams() [][]byte {
 	out[Info] = join(words(20000404, 1, f.Age+7), f.GUID[:], words(uint32(len(table))), table,
 		words(1, 8, 1, 1, 0, 0, Names))
 	for _, n := range f.Publics {
-		out[Records] = append(out[Records], record(0x110e, words(2, n.Offset), halves(n.Segment), zero(n.Text))...)
+		out[Records] = append(out[Records],
+			record(0x110e, words(2, n.Offset), halves(n.Segment), zero(n.Text))...)
 	}
 	for _, s := range f.Sections {
-		out[Sections] = append(out[Sections], join([]byte(".section"), words(s.Size, s.RVA, 0, 0, 0, 0, 0, s.Flags))...)
+		out[Sections] = append(out[Sections],
+			join([]byte(".section"), words(s.Size, s.RVA, 0, 0, 0, 0, 0, s.Flags))...)
 	}
 	out[Names] = join(words(0xeffeeffe, 1, uint32(len(f.Names))), f.Names, words(0, 0))
 	var modules []byte
 	for i := range f.Modules {
 		symbols, lines := f.Modules[i].parts()
-		modules = append(modules, join(words(0), make([]byte, 28), halves(0, uint16(firstModule+i)), words(uint32(len(symbols)), 0, uint32(len(lines))),
-			make([]byte, 16), zero("a.obj"), zero("a.obj"))...)
+		modules = append(modules,
+			join(words(0), make([]byte, 28), halves(0, uint16(firstModule+i)),
+				words(uint32(len(symbols)), 0, uint32(len(lines))),
+				make([]byte, 16), zero("a.obj"), zero("a.obj"))...)
 		modules = align(modules)
 		out = append(out, append(symbols, lines...))
 	}
@@ -121,7 +125,8 @@ func (f *File) Streams() [][]byte {
 	if f.Omap {
 		le.PutUint16(debug[8:], Names)
 	}
-	out[DBI] = join(words(^uint32(0), 19990903, f.Age), halves(0xffff, 0, 0xffff, 0, Records, 0), words(uint32(len(modules)), 0, 0, 0, 0, 0, uint32(len(debug)), 0),
+	out[DBI] = join(words(^uint32(0), 19990903, f.Age), halves(0xffff, 0, 0xffff, 0, Records, 0),
+		words(uint32(len(modules)), 0, 0, 0, 0, 0, uint32(len(debug)), 0),
 		halves(0, 0x8664), words(0), modules, debug)
 	return out
 }
@@ -130,7 +135,9 @@ func (f *File) Streams() [][]byte {
 func (m *Module) parts() (symbols, lines []byte) {
 	symbols = words(4)
 	for _, n := range m.Procedures {
-		symbols = append(symbols, record(0x1110, words(0, 0, 0, n.Size, 0, 0, 0, n.Offset), halves(n.Segment), []byte{0}, zero(n.Text))...)
+		symbols = append(symbols,
+			record(0x1110, words(0, 0, 0, n.Size, 0, 0, 0, n.Offset),
+				halves(n.Segment), []byte{0}, zero(n.Text))...)
 	}
 	var files []byte
 	for _, l := range m.Lines {
@@ -138,7 +145,8 @@ func (m *Module) parts() (symbols, lines []byte) {
 		for _, e := range l.Entries {
 			entries = append(entries, words(e[0], e[1]|1<<31)...)
 		}
-		part := join(words(l.Offset), halves(l.Segment, 0), words(l.Size), words(uint32(len(files)), uint32(len(l.Entries)), uint32(12+len(entries))), entries)
+		part := join(words(l.Offset), halves(l.Segment, 0), words(l.Size),
+			words(uint32(len(files)), uint32(len(l.Entries)), uint32(12+len(entries))), entries)
 		lines = append(lines, join(words(0xf2, uint32(len(part))), part)...)
 		files = append(files, join(words(l.File), []byte{0, 0, 0, 0})...)
 	}

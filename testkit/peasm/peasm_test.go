@@ -14,11 +14,14 @@ import (
 func TestFileIsRead(t *testing.T) {
 	text := NewSection(".text", 0x1000).Label("f").Bytes(0xc3).Align(4).AtLabel("there", "f")
 	data := NewSection("a long name", 0x3000).Text("x").Label("there").U16(7)
-	for _, f := range []File{{Sections: []*Section{text, data}}, {Machine: I386, PE32: true, Sections: []*Section{text, data}, DLL: true},
-		{Machine: ARM64, Base: 0x180000000, Sections: []*Section{text, data}, Dirs: map[int]Directory{Exception: {Label: "there", Size: 2}}}} {
+	for _, f := range []File{{Sections: []*Section{text, data}},
+		{Machine: I386, PE32: true, Sections: []*Section{text, data}, DLL: true},
+		{Machine: ARM64, Base: 0x180000000, Sections: []*Section{text, data},
+			Dirs: map[int]Directory{Exception: {Label: "there", Size: 2}}}} {
 		got, err := pe.NewFile(bytes.NewReader(f.Bytes()))
 		must.Do(t, err)
-		if len(got.Sections) != 2 || got.Sections[1].Name != "a long name" || got.Sections[1].VirtualAddress != 0x3000 {
+		if len(got.Sections) != 2 || got.Sections[1].Name != "a long name" ||
+			got.Sections[1].VirtualAddress != 0x3000 {
 			t.Errorf("%+v", got.Sections)
 		}
 		b, err := got.Sections[0].Data()
@@ -29,7 +32,9 @@ func TestFileIsRead(t *testing.T) {
 }
 
 func TestProgramIsRead(t *testing.T) {
-	im := Image{DLL: true, Exports: []string{"A"}, Imports: map[string][]string{"one.dll": {"F", "G"}, "two.dll": {"H"}}, Version: [4]uint16{1, 2, 3, 4}, Managed: true}
+	im := Image{DLL: true, Exports: []string{"A"},
+		Imports: map[string][]string{"one.dll": {"F", "G"}, "two.dll": {"H"}},
+		Version: [4]uint16{1, 2, 3, 4}, Managed: true}
 	for _, machine := range []uint16{AMD64, I386} {
 		im.Machine = machine
 		f, err := pe.NewFile(bytes.NewReader(im.Bytes()))

@@ -26,7 +26,8 @@ const (
 func (im Image) Bytes() []byte {
 	s := NewSection(".all", programRVA)
 	s.Flags = allFlags
-	f := File{Machine: im.Machine, PE32: im.Machine == I386 || im.Machine == ARMNT, DLL: im.DLL, Entry: programRVA, Sections: []*Section{s}, Dirs: map[int]Directory{}}
+	f := File{Machine: im.Machine, PE32: im.Machine == I386 || im.Machine == ARMNT, DLL: im.DLL,
+		Entry: programRVA, Sections: []*Section{s}, Dirs: map[int]Directory{}}
 	if f.PE32 {
 		f.Base = 0x400000
 	}

@@ -12,7 +12,8 @@ import (
 // TestVectorsRead builds everything every line of every file describes.
 func TestVectorsRead(t *testing.T) {
 	files := []string{"exec", "native", "synth", "decode", "winetest"}
-	for _, file := range append([]string{"arm64-packedx", "malformed", "arm64-llvmtest"}, append(prefixed("amd64-", files), prefixed("arm64-", files)...)...) {
+	for _, file := range append([]string{"arm64-packedx", "malformed", "arm64-llvmtest"},
+		append(prefixed("amd64-", files), prefixed("arm64-", files)...)...) {
 		t.Run(file, func(t *testing.T) {
 			var s Stacks
 			points := 0
@@ -70,12 +71,13 @@ func prefixed(p string, names []string) (out []string) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, line := range map[string]string{
-		"no JSON":             `{`,
-		"number as register":  `{"kind":"exec","points":[{"gpr":{"rax":"zz"}}]}`,
-		"odd bytes":           `{"kind":"exec","mem":[["10","abc"]]}`,
-		"block of three":      `{"kind":"exec","mem":[["10","ab","cd"]]}`,
-		"function of two":     `{"kind":"exec","functions":[["1","2"]]}`,
-		"register too wide":   `{"kind":"exec","points":[{"xmm":{"xmm6":"` + strings.Repeat("0", 33) + `"}}]}`,
+		"no JSON":            `{`,
+		"number as register": `{"kind":"exec","points":[{"gpr":{"rax":"zz"}}]}`,
+		"odd bytes":          `{"kind":"exec","mem":[["10","abc"]]}`,
+		"block of three":     `{"kind":"exec","mem":[["10","ab","cd"]]}`,
+		"function of two":    `{"kind":"exec","functions":[["1","2"]]}`,
+		"register too wide": `{"kind":"exec","points":[{"xmm":{"xmm6":"` +
+			strings.Repeat("0", 33) + `"}}]}`,
 		"unknown wine result": `{"kind":"winetest","arch":"amd64","results":[{"regs":{"rzx":1}}]}`,
 	} {
 		if _, err := Parse([]byte(line)); err == nil {
@@ -105,14 +107,16 @@ func TestWindowRefuses(t *testing.T) {
 func TestDecodeLines(t *testing.T) {
 	v := must.Get(Parse([]byte(`{"id":"a","kind":"decode","arch":"amd64","begin":"10","end":"20","unwind":"30","raw":"01","fields":{"version":1,"frame_reg":5,"codes":[[4,"PUSH_NONVOL",5,null]],"handler":"40"}}`)))(t)
 	var f AMD64Fields
-	if err := v.DecodeFields(&f); err != nil || f.Version != 1 || f.FrameReg != 5 || len(f.Codes) != 1 || *f.Handler != "40" {
+	if err := v.DecodeFields(&f); err != nil || f.Version != 1 || f.FrameReg != 5 || len(f.Codes) != 1 ||
+		*f.Handler != "40" {
 		t.Errorf("%v, %+v", err, f)
 	}
 	if rva, err := v.UnwindRVA(); err != nil || rva != 0x30 {
 		t.Errorf("%#x, %v", rva, err)
 	}
 	v = must.Get(Parse([]byte(`{"id":"b","kind":"decode-object","arch":"arm64","sections":{".pdata#4":"00ff"},"llvm19":[["f","x"]]}`)))(t)
-	if lines, err := v.LLVMLines(); err != nil || len(lines) != 1 || lines[0][1] != "x" || len(v.Sections[".pdata#4"]) != 2 {
+	if lines, err := v.LLVMLines(); err != nil || len(lines) != 1 || lines[0][1] != "x" ||
+		len(v.Sections[".pdata#4"]) != 2 {
 		t.Errorf("%v, %v", err, lines)
 	}
 }

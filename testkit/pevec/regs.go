@@ -90,7 +90,8 @@ func DiffAMD64(got, want *context.AMD64, check uint32) string {
 		case got.Known>>(16+i)&1 == 0:
 			return fmt.Sprintf("xmm%d is not known", 6+i)
 		case got.XMM[i] != want.XMM[i]:
-			return fmt.Sprintf("xmm%d %016x%016x, want %016x%016x", 6+i, got.XMM[i][1], got.XMM[i][0], want.XMM[i][1], want.XMM[i][0])
+			return fmt.Sprintf("xmm%d %016x%016x, want %016x%016x", 6+i, got.XMM[i][1], got.XMM[i][0],
+				want.XMM[i][1], want.XMM[i][0])
 		}
 	}
 	return ""

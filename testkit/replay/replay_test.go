@@ -62,12 +62,14 @@ func TestRows(t *testing.T) {
 		{"no register", strings.Replace(rightRow, `"6":`, `"x":`, 1), 0, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rep := run(t, folder(t, map[string]string{"rows/any.jsonl": c.line, "rowbin/x86_64_tiny.elf": string(elfasm.Image())}))
+			rep := run(t, folder(t, map[string]string{"rows/any.jsonl": c.line,
+				"rowbin/x86_64_tiny.elf": string(elfasm.Image())}))
 			if len(rep.Tallies) != 1 {
 				t.Fatalf("%+v", rep)
 			}
 			got := rep.Tallies[0]
-			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused || rep.Bad() != (c.right == 0) {
+			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused ||
+				rep.Bad() != (c.right == 0) {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -99,10 +101,12 @@ func tinySnap(caller, class string) map[string]string { return deepSnap(1, "", c
 // build id was recorded, if there is one.
 func deepSnap(calls int, build, caller, class string) map[string]string {
 	regs := ""
-	for _, r := range []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"} {
+	for _, r := range []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10",
+		"r11", "r12", "r13", "r14", "r15"} {
 		regs += fmt.Sprintf("%q:\"0x0\",", r)
 	}
-	mod := `[{"path":"tiny","file":"files/tiny","build_id":"` + build + `","bias":"0x0","lo":"0x1000","hi":"0x1200"}]`
+	mod := `[{"path":"tiny","file":"files/tiny","build_id":"` + build +
+		`","bias":"0x0","lo":"0x1000","hi":"0x1200"}]`
 	frames := `[{"pc":"0x1001","sp":"0x7000","kind":"top","regs":{"rbp":"0x0"}}`
 	stack := make([]byte, 16*calls+48)
 	for i := range calls {
@@ -116,8 +120,10 @@ func deepSnap(calls int, build, caller, class string) map[string]string {
 	frames += "]"
 	return map[string]string{
 		"files/tiny": string(elfasm.Image()), "snap/s.bin": string(stack),
-		"snap/s.json": `{"schema":"h4.snap.v1","arch":"x86_64","program":"p","blob":"s.bin","modsets":[` + mod + `],"snapshots":[{"id":"one","modset":0,` +
-			`"regs":{` + regs + `"rsp":"0x7000","rip":"0x1001"},"mem":[{"addr":"0x7000","len":` + fmt.Sprint(len(stack)) + `,"off":0}],"frames":` + frames + `,"class":"` + class + `"}]}`,
+		"snap/s.json": `{"schema":"h4.snap.v1","arch":"x86_64","program":"p","blob":"s.bin","modsets":[` +
+			mod + `],"snapshots":[{"id":"one","modset":0,` +
+			`"regs":{` + regs + `"rsp":"0x7000","rip":"0x1001"},"mem":[{"addr":"0x7000","len":` +
+			fmt.Sprint(len(stack)) + `,"off":0}],"frames":` + frames + `,"class":"` + class + `"}]}`,
 	}
 }
 
@@ -139,7 +145,8 @@ func TestSnapshots(t *testing.T) {
 				t.Fatalf("%+v", rep)
 			}
 			got := rep.Tallies[0]
-			if got.Kind != c.class || got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused || rep.Bad() != c.bad {
+			if got.Kind != c.class || got.Right != c.right || got.Wrong != c.wrong ||
+				got.Refused != c.refused || rep.Bad() != c.bad {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -158,7 +165,8 @@ func TestDeepStack(t *testing.T) {
 // A stack that ran in another build of a module is not judged, and says so.
 func TestAnotherBuild(t *testing.T) {
 	rep := run(t, folder(t, deepSnap(1, "00ff", "0x9001", "cfi_exact_end_nocfi")))
-	if rep.Bad() || len(rep.Tallies) != 0 || !rep.Unreadable() || !strings.Contains(rep.Skipped[0].Why, "another build") {
+	if rep.Bad() || len(rep.Tallies) != 0 || !rep.Unreadable() ||
+		!strings.Contains(rep.Skipped[0].Why, "another build") {
 		t.Errorf("%+v", rep)
 	}
 }
@@ -166,7 +174,8 @@ func TestAnotherBuild(t *testing.T) {
 // What a lax class refuses is shown, as no failure.
 func TestLaxRefusalIsShown(t *testing.T) {
 	rep := run(t, folder(t, tinySnap("0x9001", "cfi_misleads")))
-	if got := rep.Tallies[0]; len(got.Mismatches) != 1 || got.Mismatches[0].Verdict != "refused" || rep.Bad() {
+	if got := rep.Tallies[0]; len(got.Mismatches) != 1 ||
+		got.Mismatches[0].Verdict != "refused" || rep.Bad() {
 		t.Errorf("%+v", got)
 	}
 	var b bytes.Buffer
@@ -182,8 +191,10 @@ func TestBadLines(t *testing.T) {
 	bad := `{"id":"a","kind":"exec","arch":"amd64","base":7}` + "\n"
 	row := func(n int) string { return rightRow + "\n" + strings.Repeat(bad, n) + wrongRow + "\n" + rightRow }
 	for _, c := range []struct{ bad, asides int }{{0, 0}, {1, 1}, {5, 5}, {9, 6}} {
-		rep := run(t, folder(t, map[string]string{"r.jsonl": row(c.bad), "x86_64_tiny.elf": string(elfasm.Image())}))
-		if got := rep.Tallies[0]; got.Right != 2 || got.Wrong != 1 || len(rep.Skipped) != c.asides || rep.Unreadable() != (c.bad > 0) {
+		rep := run(t, folder(t, map[string]string{"r.jsonl": row(c.bad),
+			"x86_64_tiny.elf": string(elfasm.Image())}))
+		if got := rep.Tallies[0]; got.Right != 2 || got.Wrong != 1 || len(rep.Skipped) != c.asides ||
+			rep.Unreadable() != (c.bad > 0) {
 			t.Errorf("%d bad lines: %+v, %+v", c.bad, got, rep.Skipped)
 		}
 	}
@@ -194,15 +205,17 @@ func TestUnreadable(t *testing.T) {
 		files map[string]string
 		ask   string
 	}{
-		"no module":       {map[string]string{"snap/s.json": tinySnap("0x9000", "cfi_exact")["snap/s.json"]}, "snap/s.json"},
-		"another schema":  {map[string]string{"s.json": `{"schema":"h4.snap.v9"}`}, "s.json"},
-		"text":            {map[string]string{"s.txt": "hello"}, "s.txt"},
-		"cut JSON":        {map[string]string{"s.jsonl": rightRow[:40]}, "s.jsonl"},
-		"cut second line": {map[string]string{"r.jsonl": rightRow + "\n" + rightRow[:40], "x86_64_tiny.elf": string(elfasm.Image())}, "r.jsonl"},
-		"cut gzip":        {map[string]string{"s.gz": "\x1f\x8b\x08"}, "s.gz"},
-		"a path as id":    {map[string]string{"r.jsonl": `{"b":"../x","pc":"0x1"}`}, "r.jsonl"},
-		"architecture":    {map[string]string{"v.jsonl": `{"id":"a","kind":"exec","arch":"mips"}`}, "v.jsonl"},
-		"kind":            {map[string]string{"v.jsonl": `{"id":"a","kind":"dream","arch":"amd64"}`}, "v.jsonl"},
+		"no module": {map[string]string{"snap/s.json": tinySnap("0x9000", "cfi_exact")["snap/s.json"]},
+			"snap/s.json"},
+		"another schema": {map[string]string{"s.json": `{"schema":"h4.snap.v9"}`}, "s.json"},
+		"text":           {map[string]string{"s.txt": "hello"}, "s.txt"},
+		"cut JSON":       {map[string]string{"s.jsonl": rightRow[:40]}, "s.jsonl"},
+		"cut second line": {map[string]string{"r.jsonl": rightRow + "\n" + rightRow[:40],
+			"x86_64_tiny.elf": string(elfasm.Image())}, "r.jsonl"},
+		"cut gzip":     {map[string]string{"s.gz": "\x1f\x8b\x08"}, "s.gz"},
+		"a path as id": {map[string]string{"r.jsonl": `{"b":"../x","pc":"0x1"}`}, "r.jsonl"},
+		"architecture": {map[string]string{"v.jsonl": `{"id":"a","kind":"exec","arch":"mips"}`}, "v.jsonl"},
+		"kind":         {map[string]string{"v.jsonl": `{"id":"a","kind":"dream","arch":"amd64"}`}, "v.jsonl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, c.files)
@@ -225,7 +238,8 @@ func TestVectors(t *testing.T) {
 	r := Runner{Max: 3}
 	must.Do(t, r.Path(dir))
 	for _, x := range r.Report.Tallies {
-		t.Logf("%s %s: %d points, %d right, %d wrong, %d refused", shortName(x.File), x.Kind, x.Points, x.Right, x.Wrong, x.Refused)
+		t.Logf("%s %s: %d points, %d right, %d wrong, %d refused", shortName(x.File), x.Kind,
+			x.Points, x.Right, x.Wrong, x.Refused)
 		for i := range x.Mismatches {
 			var b bytes.Buffer
 			mismatch(&b, x, &x.Mismatches[i])

@@ -26,7 +26,8 @@ func (r *Report) Text(w io.Writer) {
 	var sum judge.Tally
 	for _, x := range r.Tallies {
 		row(t, x, label(x))
-		sum.Points, sum.Right, sum.Wrong, sum.Refused = sum.Points+x.Points, sum.Right+x.Right, sum.Wrong+x.Wrong, sum.Refused+x.Refused
+		sum.Points, sum.Right, sum.Wrong, sum.Refused = sum.Points+x.Points, sum.Right+x.Right,
+			sum.Wrong+x.Wrong, sum.Refused+x.Refused
 	}
 	row(t, &sum, "all")
 	t.Flush()

@@ -40,7 +40,8 @@ func (p *Program) DropGhosts(s *Snapshot) (ghosts []string, err error) {
 	for _, f := range s.Frames[1:] {
 		before := &kept[len(kept)-1]
 		name, ok := callsGetpid(t, uint64(f.PC))
-		if ok && f.Kind == "ret" && f.SP != nil && before.SP != nil && *f.SP == *before.SP && !inGetpid(t, uint64(before.PC)) {
+		if ok && f.Kind == "ret" && f.SP != nil && before.SP != nil && *f.SP == *before.SP &&
+			!inGetpid(t, uint64(before.PC)) {
 			ghosts = append(ghosts, name)
 			continue
 		}
@@ -67,7 +68,8 @@ func callsGetpid(t *module.Table, ra uint64) (name string, ok bool) {
 	target := at + uint64(int64(int32(w<<6)>>6)*4)
 	r := getpid[path.Base(m.Path)]
 	const bl = 0x25 // the upper six bits
-	return fmt.Sprintf("getpid called at %s+%#x", path.Base(m.Path), at), w>>26 == bl && target >= r[0] && target < r[1]
+	return fmt.Sprintf("getpid called at %s+%#x", path.Base(m.Path), at),
+		w>>26 == bl && target >= r[0] && target < r[1]
 }
 
 func inGetpid(t *module.Table, pc uint64) bool {

@@ -108,7 +108,8 @@ func (p *Program) Window(s *Snapshot) (*memory.Window, error) {
 	runs := make([]memory.Run, 0, len(s.Mem))
 	for _, m := range s.Mem {
 		if m.Off < 0 || m.Len < 0 || m.Off > len(p.blob) || m.Len > len(p.blob)-m.Off {
-			return nil, fmt.Errorf("snap: %s: memory run %d+%d outside the blob of %d bytes", s.ID, m.Off, m.Len, len(p.blob))
+			return nil, fmt.Errorf("snap: %s: memory run %d+%d outside the blob of %d bytes",
+				s.ID, m.Off, m.Len, len(p.blob))
 		}
 		runs = append(runs, memory.Run{Addr: uint64(m.Addr), Data: p.blob[m.Off : m.Off+m.Len]})
 	}
@@ -132,7 +133,8 @@ func (p *Program) Table(s *Snapshot) (*module.Table, error) {
 func (p *Program) table(modset int) (*module.Table, error) {
 	var mods []module.Module
 	for i, m := range p.Modsets[modset] {
-		mod := module.Module{ID: uint32(i), Start: uint64(m.Lo), End: uint64(m.Hi), Bias: uint64(m.Bias), Path: m.Path, BuildID: m.BuildID}
+		mod := module.Module{ID: uint32(i), Start: uint64(m.Lo), End: uint64(m.Hi), Bias: uint64(m.Bias),
+			Path: m.Path, BuildID: m.BuildID}
 		data, ok := p.archive.File(m.File)
 		if !ok {
 			return nil, fmt.Errorf("snap: %s: no module file %q", p.Program, m.File)

@@ -72,7 +72,8 @@ func topOf(t *testing.T, arch string, s *Snapshot) (ip, sp uint64) {
 
 // knownGhosts are the frames that the truth holds too many. More would mean that
 // something else is taken for a flaw of the truth.
-var knownGhosts = map[string]int{"getpid called at libc.so.6+0x80978": 28, "getpid called at sig_O0+0xd9c": 48}
+var knownGhosts = map[string]int{"getpid called at libc.so.6+0x80978": 28,
+	"getpid called at sig_O0+0xd9c": 48}
 
 func TestKnownGhosts(t *testing.T) {
 	a, got := open(t, "aarch64"), map[string]int{}

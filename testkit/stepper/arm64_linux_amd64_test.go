@@ -50,7 +50,8 @@ type stepped64 struct {
 }
 
 func newStepped64(g *gdb, m module.Module, code func(pc uint64) ([]byte, bool)) *stepped64 {
-	p := &stepped64{g: g, code: code, u: arm64.New(), Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
+	p := &stepped64{g: g, code: code, u: arm64.New(),
+		Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
 	p.u.SetTable(module.NewTable(1, []module.Module{m}, nil))
 	return p
 }
@@ -95,7 +96,8 @@ func (p *stepped64) visit(regs *context.ARM64) error {
 	}
 	p.Points++
 	all, unknown := context.FromARM64(*regs), false
-	mem, b := memory.New(memory.Run{Addr: regs.Sp, Data: stack}), unwind.Bounds{Low: regs.Sp &^ 0xfff, High: p.high, Guess: p.guess}
+	mem, b := memory.New(memory.Run{Addr: regs.Sp, Data: stack}),
+		unwind.Bounds{Low: regs.Sp &^ 0xfff, High: p.high, Guess: p.guess}
 	at := unwind.Interrupted(&all)
 	for i := len(p.calls) - 1; ; i-- {
 		var f unwind.Frame
@@ -237,15 +239,18 @@ var builds64 = []build{
 	{"gcc O3", false, []string{"aarch64-linux-gnu-gcc", "-O3"}},
 	{"gcc Os, no frame pointer", false, []string{"aarch64-linux-gnu-gcc", "-Os", "-fomit-frame-pointer"}},
 	{"gcc PAC", true, []string{"aarch64-linux-gnu-gcc", "-O2", "-mbranch-protection=standard"}},
-	{"gcc PAC in leaves, no frame pointer", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-fomit-frame-pointer", "-mbranch-protection=pac-ret+leaf"}},
+	{"gcc PAC in leaves, no frame pointer", false,
+		[]string{"aarch64-linux-gnu-gcc", "-O2", "-fomit-frame-pointer", "-mbranch-protection=pac-ret+leaf"}},
 	{"gcc LTO", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-flto"}},
-	{"gcc stack clash", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
+	{"gcc stack clash", false,
+		[]string{"aarch64-linux-gnu-gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
 	{"gcc stack protector", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-fstack-protector-all"}},
 	{"clang O0", false, []string{clang, clang64, "-O0"}},
 	{"clang O2", false, []string{clang, clang64, "-O2"}},
 	{"clang O3", false, []string{clang, clang64, "-O3", "-mcpu=neoverse-n1"}},
 	{"clang Oz", false, []string{clang, clang64, "-Oz"}}, // prologs and epilogs in functions of their own
-	{"clang synchronous", true, []string{clang, clang64, "-O2", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
+	{"clang synchronous", true,
+		[]string{clang, clang64, "-O2", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
 	{"clang PAC", false, []string{clang, clang64, "-O2", "-mbranch-protection=standard"}},
 	{"clang LTO", false, []string{clang, clang64, "-O2", "-flto", fuseLLD}},
 }
@@ -255,7 +260,8 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 	b.need(t, "qemu-aarch64")
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "program")
-	args := append(b.cc[1:len(b.cc):len(b.cc)], "-static", "-no-pie", "-w", "-DTURNS=1", "-o", bin, must.Get(filepath.Abs(source))(t))
+	args := append(b.cc[1:len(b.cc):len(b.cc)], "-static", "-no-pie", "-w", "-DTURNS=1", "-o", bin,
+		must.Get(filepath.Abs(source))(t))
 	cc := exec.Command(b.cc[0], args...)
 	cc.Dir = dir // Fortran writes its modules here
 	if out, err := cc.CombinedOutput(); err != nil {
@@ -321,10 +327,16 @@ func (p *stepped64) judge(t *testing.T, points int, least float64) {
 
 // TestShapesARM64 walks at the instructions of AArch64 programs, in an emulator.
 func TestShapesARM64(t *testing.T) {
-	each(t, builds64, func(t *testing.T, b *build) { b.step64(t, shapes, 0.99, func(*module.Module) {}, false) })
+	each(t, builds64, func(t *testing.T, b *build) {
+		b.step64(t, shapes, 0.99,
+			func(*module.Module) {}, false)
+	})
 }
 
 // TestStrippedARM64 walks the same without unwind data: by the code alone.
 func TestStrippedARM64(t *testing.T) {
-	each(t, builds64, func(t *testing.T, b *build) { b.step64(t, shapes, 0.99, func(m *module.Module) { m.CFI = nil }, true) })
+	each(t, builds64, func(t *testing.T, b *build) {
+		b.step64(t, shapes, 0.99,
+			func(m *module.Module) { m.CFI = nil }, true)
+	})
 }

@@ -42,7 +42,10 @@ func Worst(m map[string]int, n int) string {
 	for k := range m {
 		keys = append(keys, k)
 	}
-	sort.Slice(keys, func(i, j int) bool { return m[keys[i]] > m[keys[j]] || m[keys[i]] == m[keys[j]] && keys[i] < keys[j] })
+	sort.Slice(keys, func(i, j int) bool {
+		return m[keys[i]] > m[keys[j]] ||
+			m[keys[i]] == m[keys[j]] && keys[i] < keys[j]
+	})
 	var b strings.Builder
 	for _, k := range keys[:min(n, len(keys))] {
 		fmt.Fprintf(&b, "%8d %s\n", m[k], k)
@@ -66,11 +69,13 @@ type Judge struct {
 	row     cfi.Row
 }
 
-const systemV = 1<<context.RBX | 1<<context.RBP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
+const systemV = 1<<context.RBX | 1<<context.RBP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 |
+	1<<context.R15
 
 // NewJudge judges by an unwinder of its own.
 func NewJudge() *Judge {
-	return &Judge{u: amd64.New(), Keep: systemV, parts: map[*elf.File][]elf.Symbol{}, Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
+	return &Judge{u: amd64.New(), Keep: systemV, parts: map[*elf.File][]elf.Symbol{},
+		Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
 }
 
 // Loader makes module tables for several judges of one run.

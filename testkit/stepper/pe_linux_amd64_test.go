@@ -27,8 +27,10 @@ var images = []build{
 	{"clang O2", false, []string{clang, "-O2", "--target=x86_64-w64-windows-gnu"}},
 	{"clang O3 haswell", true, []string{clang, "-O3", "-march=haswell", "--target=x86_64-w64-windows-gnu"}},
 	{"clang Oz", false, []string{clang, "-Oz", "--target=x86_64-w64-windows-gnu"}},
-	{"clang frame pointer", false, []string{clang, "-O2", "-fno-omit-frame-pointer", "--target=x86_64-w64-windows-gnu"}},
-	{"clang msvc O2", false, []string{clang, "-O2", "--target=x86_64-pc-windows-msvc", "-ffreestanding", "-mno-stack-arg-probe"}},
+	{"clang frame pointer", false,
+		[]string{clang, "-O2", "-fno-omit-frame-pointer", "--target=x86_64-w64-windows-gnu"}},
+	{"clang msvc O2", false,
+		[]string{clang, "-O2", "--target=x86_64-pc-windows-msvc", "-ffreestanding", "-mno-stack-arg-probe"}},
 }
 
 const imageBase = 0x1_4000_0000
@@ -40,7 +42,8 @@ func (b *build) image(t *testing.T, source, tables string) (f *pe.File, flat str
 	dir := t.TempDir()
 	object, dll := filepath.Join(dir, "shapes.o"), filepath.Join(dir, "shapes.bin")
 	b.object(t, object, tables, source)
-	command(t, "x86_64-w64-mingw32-gcc", "-nostdlib", "-shared", "-o", dll, object, "-lgcc", "-Wl,-e,everything", fmt.Sprintf("-Wl,--image-base,%#x", imageBase), "-Wl,--disable-dynamicbase")
+	command(t, "x86_64-w64-mingw32-gcc", "-nostdlib", "-shared", "-o", dll, object, "-lgcc",
+		"-Wl,-e,everything", fmt.Sprintf("-Wl,--image-base,%#x", imageBase), "-Wl,--disable-dynamicbase")
 	return flatten(t, dir, dll)
 }
 
@@ -82,18 +85,25 @@ func entryOf(f *pe.File) uint32 {
 
 // TestImages walks at the instructions of Windows images.
 func TestImages(t *testing.T) {
-	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, shapes, "-fasynchronous-unwind-tables", false, 0) })
+	each(t, images, func(t *testing.T, b *build) {
+		b.stepImage(t, shapes,
+			"-fasynchronous-unwind-tables", false, 0)
+	})
 }
 
 // TestStrippedImages walks the same without an exception directory, by the code alone.
 func TestStrippedImages(t *testing.T) {
-	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, shapes, "-fno-asynchronous-unwind-tables", true, 0.95) })
+	each(t, images, func(t *testing.T, b *build) {
+		b.stepImage(t, shapes,
+			"-fno-asynchronous-unwind-tables", true, 0.95)
+	})
 }
 
 // stepImage steps an image's entry point, which a loader calls, and judges the walks.
 func (b *build) stepImage(t *testing.T, source, tables string, guess bool, least float64) {
 	loader := filepath.Join(t.TempDir(), "peload")
-	if out, err := exec.Command("gcc", "-O1", "-o", loader, "testdata/peload.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-o", loader,
+		"testdata/peload.c").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: no loader: %v\n%s", err, out)
 	}
 	f, flat := b.image(t, source, tables)

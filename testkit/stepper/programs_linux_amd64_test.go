@@ -52,14 +52,18 @@ var builds = []build{
 	{"gcc CET", false, []string{"gcc", "-O2", "-fcf-protection=full"}},
 	{"gcc LTO", false, []string{"gcc", "-O2", "-flto"}},
 	{"gcc static", false, []string{"gcc", "-O2", "-static"}},
-	{"gcc no frame pointer, stack clash", false, []string{"gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
+	{"gcc no frame pointer, stack clash", false,
+		[]string{"gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
 	{"gcc frame pointer", false, []string{"gcc", "-O2", "-fno-omit-frame-pointer", "-mno-red-zone"}},
 	{"clang O0", false, []string{clang, "-O0"}},
 	{"clang O2", true, []string{clang, "-O2"}},
 	{"clang O3 haswell", false, []string{clang, "-O3", "-march=haswell"}},
 	{"clang Oz", false, []string{clang, "-Oz"}},
-	{"clang synchronous", false, []string{clang, "-O2", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
-	{"clang synchronous, frame pointer", false, []string{clang, "-O1", "-fno-omit-frame-pointer", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
+	{"clang synchronous", false,
+		[]string{clang, "-O2", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
+	{"clang synchronous, frame pointer", false,
+		[]string{clang, "-O1", "-fno-omit-frame-pointer", "-funwind-tables",
+			"-fno-asynchronous-unwind-tables"}},
 	{"clang CET", false, []string{clang, "-O2", "-fcf-protection=full"}},
 	{"clang LTO", false, []string{clang, "-O2", "-flto", fuseLLD}},
 	{"musl static O2", true, []string{"musl-gcc", "-O2", "-static"}},
@@ -106,7 +110,8 @@ func options(bin string) Options {
 
 // silent are builds without unwind data, with functions in the order of the source.
 var silent = []build{
-	{"gcc O1", true, []string{"gcc", "-O1", "-no-pie", "-fno-pie", "-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables"}},
+	{"gcc O1", true, []string{"gcc", "-O1", "-no-pie", "-fno-pie", "-fno-toplevel-reorder",
+		"-fno-asynchronous-unwind-tables"}},
 	{"gcc Os", true, []string{"gcc", "-Os", "-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables"}},
 	{"gcc O2", false, []string{"gcc", "-O2", "-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables"}},
 	{"clang O1", false, []string{clang, "-O1", "-fno-asynchronous-unwind-tables"}},
@@ -166,11 +171,13 @@ func TestStripped(t *testing.T) {
 // where RBP points, in epilogs that have restored it too.
 var realigned = []build{
 	{"gcc O2, DRAP", true, []string{"gcc", "-O2", "-mforce-drap"}},
-	{"gcc O1, DRAP, no PLT", true, []string{"gcc", "-O1", "-mforce-drap", "-fno-plt", "-foptimize-sibling-calls"}},
+	{"gcc O1, DRAP, no PLT", true,
+		[]string{"gcc", "-O1", "-mforce-drap", "-fno-plt", "-foptimize-sibling-calls"}},
 	{"gcc Os, DRAP", true, []string{"gcc", "-Os", "-mforce-drap", "-fno-pie", "-no-pie"}},
 	{"gcc O3, no PLT", true, []string{"gcc", "-O3", "-fno-plt"}},
 	{"gcc O2, dynamic realign", false, []string{"gcc", "-O2", "-mstackrealign", "-fno-pie", "-no-pie"}},
-	{"gcc O2, stack protector", false, []string{"gcc", "-O2", "-fstack-protector-all", "-fcf-protection=full"}},
+	{"gcc O2, stack protector", false,
+		[]string{"gcc", "-O2", "-fstack-protector-all", "-fcf-protection=full"}},
 	{"clang O2", false, []string{clang, "-O2"}},
 }
 
@@ -181,7 +188,8 @@ func TestRealigned(t *testing.T) { each(t, realigned, stepped("testdata/realigne
 // gcc's call frame information has a wrong CFA.
 var thunks = []build{
 	{"gcc return thunks", true, []string{"gcc", "-O2", "-mfunction-return=thunk"}},
-	{"gcc inline return thunks", true, []string{"gcc", "-O1", "-mfunction-return=thunk-inline", "-mindirect-branch=thunk-inline"}},
+	{"gcc inline return thunks", true,
+		[]string{"gcc", "-O1", "-mfunction-return=thunk-inline", "-mindirect-branch=thunk-inline"}},
 	{"gcc retpolines", true, []string{"gcc", "-O2", "-mindirect-branch=thunk", "-fcf-protection=none"}},
 	{"clang retpolines", false, []string{clang, "-O2", "-mretpoline"}},
 }
@@ -219,9 +227,11 @@ func note(t *testing.T, c *Tally) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if *all {
-		fmt.Printf("%-24s %6s %8s %8s %6s %8s %s\n", "", "builds", "points", "right", "short", "doubtful", "wrong without doubt")
+		fmt.Printf("%-24s %6s %8s %8s %6s %8s %s\n", "", "builds", "points", "right", "short",
+			"doubtful", "wrong without doubt")
 		for _, s := range sums {
-			fmt.Printf("%-24s %6d %8d %8d %6d %8d %d\n", s.test, s.builds, s.Points, s.Right, s.Short, s.Doubtful, s.SureWrong)
+			fmt.Printf("%-24s %6d %8d %8d %6d %8d %d\n", s.test, s.builds, s.Points, s.Right,
+				s.Short, s.Doubtful, s.SureWrong)
 		}
 	}
 	os.Exit(code)

@@ -12,9 +12,11 @@ import (
 )
 
 var (
-	points = flag.Int("points", 0, "points of a random program or another language's at most; 0: 10,000 with -all, else 1,500")
-	first  = flag.Uint64("first", 0, "number of the first random program")
-	other  = flag.String("builds", "", "file of builds to step instead of a table of random programs or languages")
+	points = flag.Int("points", 0,
+		"points of a random program or another language's at most; 0: 10,000 with -all, else 1,500")
+	first = flag.Uint64("first", 0, "number of the first random program")
+	other = flag.String("builds", "",
+		"file of builds to step instead of a table of random programs or languages")
 )
 
 // randomBuilds are builds of random programs, one program for each: a name, a compiler, and its options.

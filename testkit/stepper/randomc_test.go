@@ -20,7 +20,8 @@ func randomC(run uint64, functions int) string {
 	for i := g.n - 1; i >= 0; i-- {
 		g.function(i)
 	}
-	g.WriteString("static u64 once(u64 n) { u64 v[9] = {n, 1, 2}, *p = v; fuel = 60; return " + g.call(-1) + "; }\n" + epilogue)
+	g.WriteString("static u64 once(u64 n) { u64 v[9] = {n, 1, 2}, *p = v; fuel = 60; return " + g.call(-1) +
+		"; }\n" + epilogue)
 	return g.String()
 }
 
@@ -111,7 +112,8 @@ var heads = []head{
 	{"NI struct big f%d(u64 n, u64 *p, struct big w)", "f%d(N, P, *(struct big *)P).v[3]"},
 	{"NI struct pair f%d(u64 n, u64 *p)", "f%d(N, P).b"},
 	{"NI double f%d(double x, u64 n, u64 *p)", "(u64)f%d(1.5, N, P)"},
-	{"NI u64 f%d(u64 n, u64 *p, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g)", "f%d(N, P, N, 2, N, 4, 5, N, 7)"},
+	{"NI u64 f%d(u64 n, u64 *p, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g)",
+		"f%d(N, P, N, 2, N, 4, 5, N, 7)"},
 	{"static inline u64 f%d(u64 n, u64 *p)", "f%d(N, P)"},
 }
 
@@ -168,7 +170,8 @@ func (g *generator) block(i, n, depth int) {
 	}
 }
 
-var registers = []string{`"rbx"`, `"r12"`, `"r13"`, `"r14"`, `"r15"`, `"memory"`, `"cc"`, `"xmm8"`, `"rsi"`, `"rdi"`, `"xmm15"`}
+var registers = []string{`"rbx"`, `"r12"`, `"r13"`, `"r14"`, `"r15"`, `"memory"`, `"cc"`,
+	`"xmm8"`, `"rsi"`, `"rdi"`, `"xmm15"`}
 
 func (g *generator) statement(i, depth int) {
 	p := func(format string, args ...any) { fmt.Fprintf(g, format+"\n", args...) }
@@ -183,13 +186,16 @@ func (g *generator) statement(i, depth int) {
 	case 3:
 		p("n ^= touch(p, n) + LIBC(n);")
 	case 4:
-		p("{ char *q = __builtin_alloca(n %% %d + 16); n += touch(q, n); n += %s; }", 20+g.IntN(300), g.call(i))
+		p("{ char *q = __builtin_alloca(n %% %d + 16); n += touch(q, n); n += %s; }",
+			20+g.IntN(300), g.call(i))
 	case 5:
 		p("{ u64 v[n %% %d + 2]; v[1] = n; n += touch(v, n) + %s; }", 3+g.IntN(30), g.call(i))
 	case 6:
-		p("{ __attribute__((aligned(%d))) volatile char room[%d]; n += touch(room, n) + %s; }", 16<<g.IntN(4), 32+g.IntN(400), g.call(i))
+		p("{ __attribute__((aligned(%d))) volatile char room[%d]; n += touch(room, n) + %s; }",
+			16<<g.IntN(4), 32+g.IntN(400), g.call(i))
 	case 7:
-		p("{ volatile char room[%d]; n += touch(room, n) + %s; }", []int{100, 300, 4000, 5000, 9000, 70000}[g.IntN(6)], g.call(i))
+		p("{ volatile char room[%d]; n += touch(room, n) + %s; }",
+			[]int{100, 300, 4000, 5000, 9000, 70000}[g.IntN(6)], g.call(i))
 	case 8:
 		list := slices.Clone(registers)
 		g.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
@@ -215,7 +221,8 @@ func (g *generator) statement(i, depth int) {
 		}
 		p("}")
 	case 14:
-		p("{ static u64 keep; fn v[2] = {%s, %s}; if (fuel-- > 0) keep += v[n & 1](n, p); n += keep; }", g.plain(i), g.plain(i))
+		p("{ static u64 keep; fn v[2] = {%s, %s}; if (fuel-- > 0) keep += v[n & 1](n, p); n += keep; }",
+			g.plain(i), g.plain(i))
 	case 15:
 		p("if (magic) die(n);")
 	case 16:

@@ -81,7 +81,8 @@ func (t *tracee) toEntry() error {
 		return err
 	}
 	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(t.pid, &ws, 0, nil); err != nil || !ws.Stopped() || ws.StopSignal() != syscall.SIGTRAP {
+	if _, err := syscall.Wait4(t.pid, &ws, 0, nil); err != nil || !ws.Stopped() ||
+		ws.StopSignal() != syscall.SIGTRAP {
 		return fmt.Errorf("the program did not come to its entry point: %v, %v", ws, err)
 	}
 	if _, err := syscall.PtracePokeText(t.pid, uintptr(entry), old[:]); err != nil {
@@ -152,7 +153,8 @@ func (t *tracee) regs() (out Regs, err error) {
 	if err := syscall.PtraceGetRegs(t.pid, &r); err != nil {
 		return out, err
 	}
-	return Regs{r.Rip, [16]uint64{r.Rax, r.Rcx, r.Rdx, r.Rbx, r.Rsp, r.Rbp, r.Rsi, r.Rdi, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}}, nil
+	return Regs{r.Rip, [16]uint64{r.Rax, r.Rcx, r.Rdx, r.Rbx, r.Rsp, r.Rbp, r.Rsi, r.Rdi, r.R8, r.R9, r.R10,
+		r.R11, r.R12, r.R13, r.R14, r.R15}}, nil
 }
 
 // read reads the program's memory.

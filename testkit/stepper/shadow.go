@@ -56,7 +56,9 @@ func (s *shadow) popped(c *Call, from, to *Regs) bool {
 		return false
 	}
 	var b [10]byte
-	return s.read(to.IP-4, b[:]) && (bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0xff}) || bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0x41, 0xff}))
+	return s.read(to.IP-4, b[:]) &&
+		(bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0xff}) ||
+			bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0x41, 0xff}))
 }
 
 // forget drops what is known of code that was mapped again.
@@ -85,7 +87,8 @@ var trap = []byte{0xf3, 0x90, 0x0f, 0xae, 0xe8}
 // there is none: E8 rel32, FF /2, behind prefixes.
 func callSize(code []byte) uint8 {
 	n := 0
-	for n < 6 && (code[n] == 0x66 || code[n] == 0x67 || code[n] == 0xf2 || code[n] == 0xf3 || code[n] == 0x2e || code[n] == 0x3e || code[n]&0xf0 == 0x40) {
+	for n < 6 && (code[n] == 0x66 || code[n] == 0x67 || code[n] == 0xf2 || code[n] == 0xf3 ||
+		code[n] == 0x2e || code[n] == 0x3e || code[n]&0xf0 == 0x40) {
 		n++
 	}
 	switch {

@@ -17,6 +17,7 @@ func Room(t testing.TB, mb uint64) {
 		t.Fatal(err)
 	}
 	if free := s.Bavail * uint64(s.Bsize) >> 20; free < mb {
-		t.Skipf("SKIPPED-CHECK: %d MiB are needed, and %s has %d MiB free (TMPDIR chooses another folder)", mb, dir, free)
+		t.Skipf("SKIPPED-CHECK: %d MiB are needed, and %s has %d MiB free (TMPDIR chooses another folder)",
+			mb, dir, free)
 	}
 }

@@ -29,7 +29,8 @@ func Start(t *testing.T, program string, threads int) (pid int, exe string) {
 	must.Do(t, err)
 	source := filepath.Join(root, "testkit/threadprog/testdata", program+".c")
 	exe = filepath.Join(tempdir.New(t), program)
-	if out, err := exec.Command(gcc, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", exe, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(gcc, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", exe,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(exe, strconv.Itoa(threads))

@@ -83,7 +83,8 @@ func (r *Result) one(w *Wait, a *waits.Analysis) {
 	var got []*waits.Wait
 	for j := range a.Waits {
 		g := &a.Waits[j]
-		if g.Thread != w.TID || g.Depth > 0 || g.Start < w.Before || g.Stop > w.After || g.State != waits.Complete {
+		if g.Thread != w.TID || g.Depth > 0 || g.Start < w.Before || g.Stop > w.After ||
+			g.State != waits.Complete {
 			continue
 		}
 		if want == 0 || g.Kind.Event() == kind && inOrder(a.Frames(g.Stack, g.Start), w.Frames) {
@@ -94,7 +95,8 @@ func (r *Result) one(w *Wait, a *waits.Analysis) {
 	// Under load a thread may come late to what it waits for: by its own clock then.
 	least := min(w.Min, 0.9*float64(a.Trace.Nanos(w.After-w.Before))/1e6)
 	if len(got) != want || want > 0 && float64(nanos)/1e6 < least {
-		r.problem("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario, w.TID, len(got), float64(nanos)/1e6, want, least)
+		r.problem("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario,
+			w.TID, len(got), float64(nanos)/1e6, want, least)
 		return
 	}
 	r.Found++

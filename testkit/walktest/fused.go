@@ -78,7 +78,8 @@ func (f *Fused) Run(t *testing.T) {
 	if longest <= f.Section {
 		t.Errorf("no walk longer than a section: %d frames", longest)
 	}
-	for _, stop := range append([]unwind.Stop{unwind.Managed, unwind.BufferFull, unwind.Limit, unwind.NullReturn, unwind.OutOfStack, unwind.Unreadable, unwind.NoInfo}, f.Stops...) {
+	for _, stop := range append([]unwind.Stop{unwind.Managed, unwind.BufferFull, unwind.Limit,
+		unwind.NullReturn, unwind.OutOfStack, unwind.Unreadable, unwind.NoInfo}, f.Stops...) {
 		if stops[stop] == 0 {
 			t.Errorf("no walk ended %v: %v", stop, stops)
 		}
@@ -132,10 +133,12 @@ func (f *Fused) window(rnd *rand.Rand, sp uint64) *memory.Window {
 		a = int(sp-f.Low) + rnd.IntN(8)*8
 	}
 	b := min(len(f.Stack), a+rnd.IntN(8)*8)
-	return memory.New(memory.Run{Addr: f.Low, Data: f.Stack[:a:a]}, memory.Run{Addr: f.Low + uint64(b), Data: f.Stack[b:]})
+	return memory.New(memory.Run{Addr: f.Low, Data: f.Stack[:a:a]},
+		memory.Run{Addr: f.Low + uint64(b), Data: f.Stack[b:]})
 }
 
-func (f *Fused) check(t *testing.T, u Walker, from *unwind.State, mem *memory.Window, b *unwind.Bounds, room int) (int, unwind.Stop) {
+func (f *Fused) check(t *testing.T, u Walker, from *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	room int) (int, unwind.Stop) {
 	t.Helper()
 	out := make([]unwind.Frame, room)
 	want, regs, why := stepped(u, from, mem, b, room)
@@ -148,8 +151,10 @@ func (f *Fused) check(t *testing.T, u Walker, from *unwind.State, mem *memory.Wi
 		s.Regs = &r
 		got := u.Walk(&s, mem, b, out)
 		dropUnknown(&r)
-		if got.N != len(want) || got.Stop != why || s.Exact != regs.Exact || s.Trust != regs.Trust || s.Left != regs.Left || !r.Equal(regs.Regs) {
-			t.Errorf("%s: Walk %d frames, %v, %+v\nStep %d, %v, %+v", mode, got.N, got.Stop, r, len(want), why, *regs.Regs)
+		if got.N != len(want) || got.Stop != why || s.Exact != regs.Exact || s.Trust != regs.Trust ||
+			s.Left != regs.Left || !r.Equal(regs.Regs) {
+			t.Errorf("%s: Walk %d frames, %v, %+v\nStep %d, %v, %+v", mode, got.N, got.Stop,
+				r, len(want), why, *regs.Regs)
 		}
 		for i := range want {
 			if i < got.N && out[i] != want[i] {
@@ -168,7 +173,8 @@ func dropUnknown(r *context.Registers) {
 }
 
 // stepped is Walk's contract in words of Step.
-func stepped(u unwind.Walker, from *unwind.State, mem *memory.Window, b *unwind.Bounds, room int) (out []unwind.Frame, s unwind.State, why unwind.Stop) {
+func stepped(u unwind.Walker, from *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	room int) (out []unwind.Frame, s unwind.State, why unwind.Stop) {
 	limit := b.MaxSteps
 	if limit == 0 {
 		limit = unwind.DefaultMaxSteps

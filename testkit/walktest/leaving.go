@@ -72,24 +72,38 @@ func (l *Leaving) Run(t *testing.T) {
 		{name: "down", from: highAt, to: lowAt, mem: two, b: none},
 		{name: "down to the thread's stack", from: highAt, to: lowAt, mem: two, b: own(lowAt)},
 		{name: "down from the thread's stack", from: highAt, to: lowAt, mem: two, b: own(highAt)},
-		{name: "down, of one piece of memory", from: highAt, to: lowAt, mem: one, b: none, stop: unwind.NoProgress},
-		{name: "down to the thread's stack, of one piece of memory", from: highAt, to: lowAt, mem: one, b: own(lowAt)},
-		{name: "down on the thread's stack", from: highAt, to: lowAt, mem: two, b: both, stop: unwind.NoProgress},
-		{name: "down, below the stack pointer", from: highAt, to: highAt - 64, mem: two, b: none, stop: unwind.NoProgress},
-		{name: "down, beside the thread's stack", from: highAt, to: lowAt, mem: two, b: &unwind.Bounds{Low: 0x1000, High: 0x2000}},
-		{name: "down, no call there", from: highAt, to: lowAt, mem: two, b: none, off: 4, stop: unwind.NoProgress},
-		{name: "down, by a guess", from: highAt, to: lowAt, mem: two, b: none, trust: doubt, stop: unwind.NoProgress},
-		{name: "down, no memory there", from: highAt, to: lowAt, mem: [2]memory.Run{two[1]}, b: none, stop: unwind.NoProgress},
-		{name: "down, no memory here", from: highAt, to: lowAt, mem: [2]memory.Run{two[0]}, b: none, stop: unwind.NoProgress},
+		{name: "down, of one piece of memory", from: highAt, to: lowAt, mem: one,
+			b: none, stop: unwind.NoProgress},
+		{name: "down to the thread's stack, of one piece of memory", from: highAt,
+			to: lowAt, mem: one, b: own(lowAt)},
+		{name: "down on the thread's stack", from: highAt, to: lowAt, mem: two,
+			b: both, stop: unwind.NoProgress},
+		{name: "down, below the stack pointer", from: highAt, to: highAt - 64, mem: two,
+			b: none, stop: unwind.NoProgress},
+		{name: "down, beside the thread's stack", from: highAt, to: lowAt, mem: two,
+			b: &unwind.Bounds{Low: 0x1000, High: 0x2000}},
+		{name: "down, no call there", from: highAt, to: lowAt, mem: two, b: none,
+			off: 4, stop: unwind.NoProgress},
+		{name: "down, by a guess", from: highAt, to: lowAt, mem: two, b: none,
+			trust: doubt, stop: unwind.NoProgress},
+		{name: "down, no memory there", from: highAt, to: lowAt, mem: [2]memory.Run{two[1]},
+			b: none, stop: unwind.NoProgress},
+		{name: "down, no memory here", from: highAt, to: lowAt, mem: [2]memory.Run{two[0]},
+			b: none, stop: unwind.NoProgress},
 		{name: "down, memory from the stack pointer on", from: highAt, to: lowAt, mem: fromSP, b: none},
 		{name: "down from a stack's first word", from: higher + leavingSize, to: lowAt, mem: two, b: none},
-		{name: "down from the thread's first word, of one piece of memory", from: higher + leavingSize, to: lowAt, mem: one, b: own(highAt)},
-		{name: "down to a stack's first word", from: highAt, to: lower + leavingSize, mem: two, b: none, empty: true},
+		{name: "down from the thread's first word, of one piece of memory", from: higher + leavingSize,
+			to: lowAt, mem: one, b: own(highAt)},
+		{name: "down to a stack's first word", from: highAt, to: lower + leavingSize,
+			mem: two, b: none, empty: true},
 		{name: "up", from: lowAt, to: highAt, mem: two, b: none},
 		{name: "up from the thread's stack", from: lowAt, to: highAt, mem: two, b: own(lowAt)},
-		{name: "up from the thread's stack, no call there", from: lowAt, to: highAt, mem: two, b: own(lowAt), off: 4, stop: unwind.OutOfStack},
-		{name: "up from the thread's stack, by a guess", from: lowAt, to: highAt, mem: two, b: own(lowAt), trust: doubt, stop: unwind.OutOfStack},
-		{name: "up from the thread's stack, no memory there", from: lowAt, to: highAt, mem: [2]memory.Run{two[0]}, b: own(lowAt), stop: unwind.OutOfStack},
+		{name: "up from the thread's stack, no call there", from: lowAt, to: highAt, mem: two, b: own(lowAt),
+			off: 4, stop: unwind.OutOfStack},
+		{name: "up from the thread's stack, by a guess", from: lowAt, to: highAt, mem: two, b: own(lowAt),
+			trust: doubt, stop: unwind.OutOfStack},
+		{name: "up from the thread's stack, no memory there", from: lowAt, to: highAt,
+			mem: [2]memory.Run{two[0]}, b: own(lowAt), stop: unwind.OutOfStack},
 	} {
 		for fn, rule := range []string{Kept: "kept", Expressed: "expressed", Rare: "rare", Moved: "moved"} {
 			if rule == "" {
@@ -109,9 +123,12 @@ func (l *Leaving) Run(t *testing.T) {
 					last, sp = unwind.Unreadable, c.to
 				}
 				switch {
-				case want != unwind.StopNone && (end.stop != want || end.n != 1 || end.Left != 0 || end.Regs.SP() != c.from):
-					t.Errorf("%d frames, %v, at %#x, %d stacks left; want %v", end.n, end.stop, end.Regs.SP(), end.Left, want)
-				case want == unwind.StopNone && (end.stop != last || end.n != 2 || end.Regs.SP() != sp || end.Trust != unwind.TrustCFI):
+				case want != unwind.StopNone &&
+					(end.stop != want || end.n != 1 || end.Left != 0 || end.Regs.SP() != c.from):
+					t.Errorf("%d frames, %v, at %#x, %d stacks left; want %v", end.n, end.stop,
+						end.Regs.SP(), end.Left, want)
+				case want == unwind.StopNone &&
+					(end.stop != last || end.n != 2 || end.Regs.SP() != sp || end.Trust != unwind.TrustCFI):
 					t.Errorf("%d frames, %v, at %#x by %v", end.n, end.stop, end.Regs.SP(), end.Trust)
 				}
 			})
@@ -168,7 +185,8 @@ func (*Leaving) memory(whole bool) (runs [2]memory.Run) {
 	if whole {
 		return [2]memory.Run{{Addr: lower, Data: make([]byte, Apart+leavingSize)}}
 	}
-	return [2]memory.Run{{Addr: lower, Data: make([]byte, leavingSize)}, {Addr: higher, Data: make([]byte, leavingSize)}}
+	return [2]memory.Run{{Addr: lower, Data: make([]byte, leavingSize)},
+		{Addr: higher, Data: make([]byte, leavingSize)}}
 }
 
 // lay writes the end of a frame whose CFA depends on its frame pointer. ra is its return

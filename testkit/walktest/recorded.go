@@ -84,7 +84,8 @@ func Agree(t *testing.T, a context.Arch, walker func() Walker) {
 		plain := r.Walker.Walk(&at, r.Mem, &bounds, c[:])
 		r.Walker.DisableCache(false)
 		if plain != got || b != c || !regs.Equal(&uncached) {
-			t.Errorf("%s: cached %d frames, %v; uncached %d, %v", r.Snapshot.ID, got.N, got.Stop, plain.N, plain.Stop)
+			t.Errorf("%s: cached %d frames, %v; uncached %d, %v", r.Snapshot.ID, got.N,
+				got.Stop, plain.N, plain.Stop)
 		}
 		walks++
 	})

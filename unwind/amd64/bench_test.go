@@ -15,7 +15,8 @@ func BenchmarkStep(b *testing.B) {
 			continue
 		}
 		b.Run(e.kind.String()+"/"+e.name, func(b *testing.B) {
-			u, s, r := unwinder(makeTable(b, 1, fn{program: e.program, signal: e.signal}, fn{})), newStack(), start(at(0), sp0)
+			u, s, r := unwinder(makeTable(b, 1, fn{program: e.program, signal: e.signal}, fn{})), newStack(),
+				start(at(0), sp0)
 			e.prepare(s, &r)
 			mem := s.window()
 			var f unwind.Frame
@@ -35,7 +36,8 @@ func BenchmarkStep(b *testing.B) {
 func deep(tb testing.TB, n int) (*Unwinder, *stack) {
 	fns := make([]fn, n)
 	for i := range fns {
-		fns[i].program = []byte{0x0e, 64, 0x80 | 3, 7, 0x80 | 6, 6, 0x80 | 12, 5, 0x80 | 13, 4, 0x80 | 14, 3, 0x80 | 15, 2}
+		fns[i].program = []byte{0x0e, 64, 0x80 | 3, 7, 0x80 | 6, 6, 0x80 | 12, 5, 0x80 | 13,
+			4, 0x80 | 14, 3, 0x80 | 15, 2}
 	}
 	s := newStack()
 	for i := range n {

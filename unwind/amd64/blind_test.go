@@ -26,17 +26,22 @@ func TestMeasured(t *testing.T) {
 		ok       bool
 	}{
 		{"a frame of fixed size", sub24, program, follow, 40, true},
-		{"a stack aligned as every function's", slices.Concat([]byte{0x48, 0x83, 0xe4, 0xf0}, sub24), program, follow, 48, true},
-		{"a stack aligned to 32 bytes", slices.Concat([]byte{0x48, 0x83, 0xe4, 0xe0}, sub24), program, follow, 48, false},
-		{"the same, measured from elsewhere", slices.Concat([]byte{0x48, 0x83, 0xe4, 0xe0}, sub24), program, follow, 64, false},
+		{"a stack aligned as every function's",
+			slices.Concat([]byte{0x48, 0x83, 0xe4, 0xf0}, sub24), program, follow, 48, true},
+		{"a stack aligned to 32 bytes",
+			slices.Concat([]byte{0x48, 0x83, 0xe4, 0xe0}, sub24), program, follow, 48, false},
+		{"the same, measured from elsewhere",
+			slices.Concat([]byte{0x48, 0x83, 0xe4, 0xe0}, sub24), program, follow, 64, false},
 		{"sub rsp, rax", []byte{0x48, 0x29, 0xc4}, program, follow, 16, false},
 		{"no return address", sub24, program, follow, 48, false},
 		{"bounds that forbid it", sub24, program, nil, 40, false},
-		{"a part that begins in the frame", sub24, []byte{cfi.DW_CFA_def_cfa, 6, 16, cfi.DW_CFA_offset | 6, 2}, follow, 40, false},
+		{"a part that begins in the frame", sub24,
+			[]byte{cfi.DW_CFA_def_cfa, 6, 16, cfi.DW_CFA_offset | 6, 2}, follow, 40, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code := slices.Concat(enter, c.prolog, wait)
-			u, s, r := unwinder(describedTable(t, code, c.program)), newStack(), start(codeLo+uint64(len(code)), sp0)
+			u, s, r := unwinder(describedTable(t, code, c.program)), newStack(),
+				start(codeLo+uint64(len(code)), sp0)
 			r.Known = 1 << context.RSP
 			s.set(sp0+c.distance, codeCall)
 			var f unwind.Frame

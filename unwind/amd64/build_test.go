@@ -55,7 +55,8 @@ func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
 		}
 		frames.FDE(c, textLo+uint64(i)*fnSize, fnSize, f.program...)
 	}
-	t := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(tb)
+	t := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(tb)
 	// The module is a function longer than its unwind data.
 	end := uint64(textBias + textLo + (len(fns)+1)*fnSize)
 	return module.NewTable(gen, []module.Module{{Start: textBias, End: end, Bias: textBias, CFI: t}},
@@ -93,7 +94,8 @@ func (s *stack) from(addr uint64) *memory.Window {
 
 // beside returns a window in which the stack is not the hot run.
 func (s *stack) beside() *memory.Window {
-	return memory.New(memory.Run{Addr: stackLow, Data: s.data}, memory.Run{Addr: 2 * stackLow, Data: make([]byte, 2*stackSize)})
+	return memory.New(memory.Run{Addr: stackLow, Data: s.data},
+		memory.Run{Addr: 2 * stackLow, Data: make([]byte, 2*stackSize)})
 }
 
 // start returns registers with a value of its own in each.

@@ -26,7 +26,8 @@ func codeTable(tb testing.TB, code []byte) *module.Table {
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
 	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code"))(tb)
-	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}},
+	return module.NewTable(1,
+		[]module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}},
 		[]memory.Range{{Start: jitLo, End: jitHi}})
 }
 
@@ -42,11 +43,19 @@ func TestStepByCode(t *testing.T) {
 		ret    bool // the points are return addresses
 		points []point
 	}{
-		{"lazy linkage table entry", []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0}, false, []point{{0, 0}, {6, 0}, {11, 1}}},
-		{"linkage table header", []byte{0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0}, false, []point{{0, 1}, {6, 2}}},
-		{"IBT linkage table entry", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xf2, 0xe9, 0, 0, 0, 0, 0x90}, false, []point{{0, 0}, {4, 0}, {9, 1}}},
-		{"IBT linkage table entry without bnd", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0x66, 0x90}, false, []point{{4, 0}, {9, 1}}},
-		{"second linkage table", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0}, false, []point{{0, 0}, {4, 0}}},
+		{"lazy linkage table entry", []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0},
+			false, []point{{0, 0}, {6, 0}, {11, 1}}},
+		{"linkage table header", []byte{0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0},
+			false, []point{{0, 1}, {6, 2}}},
+		{"IBT linkage table entry",
+			[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xf2, 0xe9, 0, 0, 0, 0, 0x90}, false,
+			[]point{{0, 0}, {4, 0}, {9, 1}}},
+		{"IBT linkage table entry without bnd",
+			[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0x66, 0x90},
+			false, []point{{4, 0}, {9, 1}}},
+		{"second linkage table",
+			[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0},
+			false, []point{{0, 0}, {4, 0}}},
 		{"linkage table of direct slots", []byte{0xff, 0x25, 1, 2, 3, 4, 0x66, 0x90}, false, []point{{0, 0}}},
 		{"a jump back", []byte{0xc3, 0xeb, 0xfd}, false, []point{{1, 0}}},
 	} {
@@ -79,7 +88,8 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 		}
 		return
 	}
-	if stop != unwind.StopNone || r.SP() != sp+8 || u.by != unwind.TrustLeaf || r.GPR[context.RBX] != before.GPR[context.RBX] {
+	if stop != unwind.StopNone || r.SP() != sp+8 || u.by != unwind.TrustLeaf ||
+		r.GPR[context.RBX] != before.GPR[context.RBX] {
 		t.Errorf("%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.by)
 	}
 }
@@ -87,8 +97,10 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 // TestCodeRestores: registers that the code pops are restored. A step out of code that makes calls is
 // doubtful: the code after a call that never returns belongs to another function.
 func TestCodeRestores(t *testing.T) {
-	dtors := []byte{0x80, 0x3d, 1, 2, 3, 4, 0, 0x75, 0x2b, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0xc6, 0x05, 1, 2, 3, 4, 1, 0x5d, 0xc3}
-	start1 := []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0x48, 0x8b, 5, 1, 2, 3, 4, 0x48, 0x85, 0xc0, 0x74, 2, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3}
+	dtors := []byte{0x80, 0x3d, 1, 2, 3, 4, 0, 0x75, 0x2b, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0xc6,
+		0x05, 1, 2, 3, 4, 1, 0x5d, 0xc3}
+	start1 := []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0x48, 0x8b, 5, 1, 2, 3, 4, 0x48, 0x85, 0xc0,
+		0x74, 2, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3}
 	for _, c := range []struct {
 		name   string
 		code   []byte
@@ -118,8 +130,10 @@ func TestCodeRestores(t *testing.T) {
 			s.set(c.sp-8, codeCall)
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, c.exact, s.window(), &unwind.Bounds{Follow: true}, &f)
-			if stop != unwind.StopNone || r.SP() != c.sp || r.FP() != want || !known(&r, context.RBP) || u.by != c.trust {
-				t.Errorf("stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(), r.FP(), u.by, c.sp, want, c.trust)
+			if stop != unwind.StopNone || r.SP() != c.sp || r.FP() != want || !known(&r, context.RBP) ||
+				u.by != c.trust {
+				t.Errorf("stop %v, SP %#x FP %#x trust %v, want %#x %#x %v", stop, r.SP(),
+					r.FP(), u.by, c.sp, want, c.trust)
 			}
 		})
 	}
@@ -170,11 +184,14 @@ func TestTrampolineByBytes(t *testing.T) {
 		s.set(sp0+ucRIP, codeLo+0x400)
 		var f unwind.Frame
 		exact, stop := stepOf(u, &r, false, s.window(), nil, &f)
-		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.RIP != codeLo+0x400 || r.SP() != sp0-64 || r.Known != 1<<16-1 {
+		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.RIP != codeLo+0x400 ||
+			r.SP() != sp0-64 || r.Known != 1<<16-1 {
 			t.Fatalf("+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
 		}
-		if r.GPR[context.R8] != s.word(sp0+40) || r.GPR[context.RBX] != s.word(sp0+40+88) || r.GPR[context.RCX] != s.word(sp0+40+112) {
-			t.Errorf("+%d: r8 %#x rbx %#x rcx %#x", off, r.GPR[context.R8], r.GPR[context.RBX], r.GPR[context.RCX])
+		if r.GPR[context.R8] != s.word(sp0+40) || r.GPR[context.RBX] != s.word(sp0+40+88) ||
+			r.GPR[context.RCX] != s.word(sp0+40+112) {
+			t.Errorf("+%d: r8 %#x rbx %#x rcx %#x", off, r.GPR[context.R8],
+				r.GPR[context.RBX], r.GPR[context.RCX])
 		}
 		r = start(codeLo+off, sp0)
 		if _, stop := stepOf(u, &r, false, memory.New(), nil, &f); stop != unwind.Unreadable {
@@ -207,7 +224,8 @@ func TestCallOfNothing(t *testing.T) {
 			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != c.want {
 				t.Fatalf("%v, want %v", stop, c.want)
 			}
-			if c.want == unwind.StopNone && (r.RIP != codeCall || r.SP() != sp0+8 || u.by != unwind.TrustLeaf) {
+			if c.want == unwind.StopNone &&
+				(r.RIP != codeCall || r.SP() != sp0+8 || u.by != unwind.TrustLeaf) {
 				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.by)
 			}
 		})
@@ -219,7 +237,8 @@ func TestCallOfNothing(t *testing.T) {
 // instruction can be in a linkage table's entry.
 func TestCodeClassKept(t *testing.T) {
 	plt := []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4}
-	points := []unwind.Address{{IP: codeLo, Exact: true}, {IP: codeLo + 1}, {IP: codeLo + 6, Exact: true}, {IP: codeLo + 7}}
+	points := []unwind.Address{{IP: codeLo, Exact: true}, {IP: codeLo + 1},
+		{IP: codeLo + 6, Exact: true}, {IP: codeLo + 7}}
 	step := func(u *Unwinder, a unwind.Address) (Registers, unwind.Stop) {
 		s, r := newStack(), start(a.IP, sp0)
 		s.set(sp0, codeCall)

@@ -79,7 +79,8 @@ func TestEmulator(t *testing.T) {
 				t.Fatalf("%d bytes of %d", in.Size, len(c.code))
 			}
 			if how := e.run(&in, nil); how != c.flow || e.regs[c.reg] != c.want {
-				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg, e.regs[c.reg], c.flow, c.want)
+				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg,
+					e.regs[c.reg], c.flow, c.want)
 			}
 		})
 	}
@@ -90,7 +91,8 @@ func TestEmulatorStores(t *testing.T) {
 	var e emulator
 	e.set(context.RSP, value64{0x1000, knownValue})
 	e.set(context.RBX, value64{context.RBX, entryValue})
-	for _, code := range [][]byte{{0x53}, {0x48, 0x89, 0x5c, 0x24, 0xf0}, {0x31, 0xdb}, {0x48, 0x8b, 0x6c, 0x24, 0xf0}, {0x5b}} {
+	for _, code := range [][]byte{{0x53}, {0x48, 0x89, 0x5c, 0x24, 0xf0}, {0x31, 0xdb},
+		{0x48, 0x8b, 0x6c, 0x24, 0xf0}, {0x5b}} {
 		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
@@ -116,7 +118,8 @@ func TestEmulatorPops(t *testing.T) {
 		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
-	if v := e.load(0x1008, nil); v != (value64{9, knownValue}) || e.get(context.R12) != (value64{7, knownValue}) {
+	if v := e.load(0x1008, nil); v != (value64{9, knownValue}) ||
+		e.get(context.R12) != (value64{7, knownValue}) {
 		t.Errorf("popped %+v and %+v", v, e.get(context.R12))
 	}
 }

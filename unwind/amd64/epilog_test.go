@@ -17,7 +17,8 @@ import (
 
 // realigned is how gcc describes a function that realigns its stack: the CFA is r13's
 // value, and RBP is where RBP points, in its epilog too.
-var realigned = append([]byte{cfi.DW_CFA_def_cfa, 13, 0, cfi.DW_CFA_offset | 13, 2}, expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0)...)
+var realigned = append([]byte{cfi.DW_CFA_def_cfa, 13, 0, cfi.DW_CFA_offset | 13, 2},
+	expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0)...)
 
 const thunkLo = codeLo + 0x400
 
@@ -34,15 +35,19 @@ func describedTable(t *testing.T, code, program []byte) *module.Table {
 	text := make([]byte, 0x1000)
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
-	copy(text[thunkLo-codeLo:], slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}))
+	copy(text[thunkLo-codeLo:],
+		slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}))
 	f := must.Get(elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code"))(t)
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, codeLo-textBias, fnSize, program...)
 	frames.FDE(&cie, codeLo-textBias+fnSize, fnSize)
 	frames.FDE(&cie, thunkLo-textBias, 17, cfi.DW_CFA_advance_loc|12, cfi.DW_CFA_def_cfa_offset, 16)
-	c := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
-	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f, CFI: c}}, []memory.Range{{Start: jitLo, End: jitHi}})
+	c := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	return module.NewTable(1,
+		[]module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f, CFI: c}},
+		[]memory.Range{{Start: jitLo, End: jitHi}})
 }
 
 // TestRealignedEpilog: RBP has already been restored, but the unwind data uses the place to which it pointed
@@ -61,22 +66,28 @@ func TestRealignedEpilog(t *testing.T) {
 		by   unwind.Trust
 	}{
 		{"return", []byte{0xc3}, codeCall, unwind.TrustEpilog},
-		{"return through a thunk", slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}), codeCall, unwind.TrustEpilog},
-		{"return after zeroing registers", append(bytes.Repeat([]byte{0x0f, 0x57, 0xc0}, 40), 0xc3), codeCall, unwind.TrustEpilog},
+		{"return through a thunk",
+			slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap,
+				[]byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}), codeCall, unwind.TrustEpilog},
+		{"return after zeroing registers", append(bytes.Repeat([]byte{0x0f, 0x57, 0xc0}, 40), 0xc3),
+			codeCall, unwind.TrustEpilog},
 		{"tail call", to(0xe9, fnSize), codeCall, unwind.TrustEpilog},
 		{"tail call through a register", []byte{0xff, 0xe2}, codeCall, unwind.TrustEpilog},
 		{"tail call through memory", []byte{0xff, 0x25, 0, 0, 0, 0}, codeCall, unwind.TrustEpilog},
 		{"tail call of what looks like a return address", []byte{0xff, 0xe0}, codeCall, unwind.TrustEpilog},
 		{"return by a jump", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}, codeCall, unwind.TrustEpilog},
 		{"jump behind a pop", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe2}, codeCall, unwind.TrustCFI},
-		{"jump with a word of the frame left", append([]byte{0x50}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
-		{"jump above the return address", append([]byte{0x58}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
+		{"jump with a word of the frame left",
+			append([]byte{0x50}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
+		{"jump above the return address",
+			append([]byte{0x58}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
 		{"call", []byte{0xe8, 7, 0, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
 		{"return to what was pushed", []byte{0x68, 0x34, 0x12, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
 		{"tail call without a return address", to(0xe9, fnSize), codeCall - 1, unwind.TrustCFI},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, s, r := unwinder(realignedTable(t, append(append([]byte{}, head...), c.tail...))), newStack(), start(codeLo, sp0)
+			u, s, r := unwinder(realignedTable(t, append(append([]byte{}, head...), c.tail...))),
+				newStack(), start(codeLo, sp0)
 			r.GPR[context.R13] = cfa
 			s.set(cfa-16, 0x13)
 			s.set(cfa-8, c.ra)
@@ -85,7 +96,8 @@ func TestRealignedEpilog(t *testing.T) {
 			before := r.FP()
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
-			if stop != unwind.StopNone || r.RIP != c.ra || r.SP() != cfa || r.GPR[context.R13] != 0x13 || u.by != c.by {
+			if stop != unwind.StopNone || r.RIP != c.ra || r.SP() != cfa || r.GPR[context.R13] != 0x13 ||
+				u.by != c.by {
 				t.Errorf("stop %v at %#x/%#x, r13 %#x, by %v", stop, r.RIP, r.SP(), r.GPR[context.R13], u.by)
 			}
 			if right := known(&r, context.RBP) && r.FP() == before; right != (c.by == unwind.TrustEpilog) {
@@ -98,7 +110,8 @@ func TestRealignedEpilog(t *testing.T) {
 // TestReturnByJumpOfRealigned: the return address has been popped, and the unwind data still
 // locates the saved RBP at the address in RBP.
 func TestReturnByJumpOfRealigned(t *testing.T) {
-	program := append(expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0), cfi.DW_CFA_advance_loc|6, cfi.DW_CFA_def_cfa_offset, 8)
+	program := append(expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0),
+		cfi.DW_CFA_advance_loc|6, cfi.DW_CFA_def_cfa_offset, 8)
 	for at := range uint64(2) {
 		code := []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx
 		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
@@ -108,7 +121,8 @@ func TestReturnByJumpOfRealigned(t *testing.T) {
 		before := r.FP()
 		var f unwind.Frame
 		_, stop := stepOf(u, &r, true, s.window(), nil, &f)
-		if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+8 || r.FP() != before || u.by != unwind.TrustEpilog {
+		if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+8 || r.FP() != before ||
+			u.by != unwind.TrustEpilog {
 			t.Errorf("at %d: %v at %#x/%#x, rbp %#x, by %v", at, stop, r.RIP, r.SP(), r.FP(), u.by)
 		}
 	}
@@ -123,10 +137,12 @@ func TestMovedRegisters(t *testing.T) {
 		off   byte
 		keeps bool // rbx
 	}{
-		{"r10", 10, 0, false}, {"r13", 13, 0, false}, {"assembly by r11", 11, 8, true}, {"rbp", 6, 0, true}, {"rsp", 7, 0, true},
+		{"r10", 10, 0, false}, {"r13", 13, 0, false}, {"assembly by r11", 11, 8, true},
+		{"rbp", 6, 0, true}, {"rsp", 7, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			program := []byte{cfi.DW_CFA_def_cfa, c.reg, c.off, cfi.DW_CFA_offset | 3, 3, cfi.DW_CFA_offset | 13, 2}
+			program := []byte{cfi.DW_CFA_def_cfa, c.reg, c.off,
+				cfi.DW_CFA_offset | 3, 3, cfi.DW_CFA_offset | 13, 2}
 			u, s, r := unwinder(describedTable(t, nil, program)), newStack(), start(codeLo+4, sp0)
 			const cfa = sp0 + 0x80
 			for _, reg := range []int{context.R10, context.R11, context.R13, context.RBP} {
@@ -142,7 +158,8 @@ func TestMovedRegisters(t *testing.T) {
 			if stop != unwind.StopNone || r.RIP != codeCall || known(&r, context.RBX) != c.keeps {
 				t.Errorf("%v at %#x, rbx known %v", stop, r.RIP, known(&r, context.RBX))
 			}
-			if own := c.keeps || c.reg == 13; known(&r, context.R13) != own || own && r.GPR[context.R13] != 0x13 {
+			if own := c.keeps || c.reg == 13; known(&r, context.R13) != own ||
+				own && r.GPR[context.R13] != 0x13 {
 				t.Errorf("r13 %#x, known %v", r.GPR[context.R13], known(&r, context.R13))
 			}
 		})

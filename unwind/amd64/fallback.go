@@ -11,7 +11,8 @@ import (
 // fallback steps if no unwind data covers the address: first out of a call through a null pointer, or by what
 // the code proves; then by the frame pointer of code that is known to keep it (its prolog may not have run);
 // then, if the bounds allow it, by following the code; and last, if they allow guesses, by any frame pointer.
-func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
 	if s.Exact && regs.RIP < nullPage {
 		to, ok := popped(regs, 0, mem) // the call has pushed its return address, and nothing has run since
@@ -38,7 +39,8 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 
 // byCode steps by what the code proves: out of a signal trampoline, out of a linkage table entry, or out of
 // code whose exits all agree. NoInfo means that it proves nothing.
-func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
 	class, why := u.classOf(r, m, s), unwind.Unreadable
 	var to Registers
@@ -111,7 +113,8 @@ func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 
 // accept checks progress and bounds and makes the step. signal means that a signal interrupted the caller: it
 // may be on another stack, and its ip may be 0 after a call through a null pointer.
-func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	sp := to.GPR[context.RSP]
 	if !signal {
 		if stop := checkSP(regs.GPR[context.RSP], sp, b); stop != unwind.StopNone {
@@ -133,7 +136,8 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 // registers become unknown. It returns false, and changes nothing, if a condition fails.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp, sp := regs.GPR[context.RBP], regs.GPR[context.RSP]
-	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 || checkSP(sp, fp+16, b) != unwind.StopNone {
+	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 ||
+		checkSP(sp, fp+16, b) != unwind.StopNone {
 		return false
 	}
 	next, ok := mem.Word(fp)

@@ -232,7 +232,8 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 	m, regs := u.table.At(i), &s.Regs.AMD64
 	u.follower.calls = !s.Exact
 	to, entered, ok := u.byFollowing(m, regs, mem)
-	if !ok || !s.Exact && !entered && to.GPR[context.RSP]&15 != 0 || u.accept(&to, false, regs, b, f) != unwind.StopNone {
+	if !ok || !s.Exact && !entered && to.GPR[context.RSP]&15 != 0 || u.accept(&to, false,
+		regs, b, f) != unwind.StopNone {
 		return false
 	}
 	if !entered {
@@ -243,7 +244,8 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 
 // byFollowing finds the caller of code of module m. entered means that the function's returns and a run from
 // its start agree.
-func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, entered, ok bool) {
+func (u *Unwinder) byFollowing(m *module.Module, regs *Registers,
+	mem *memory.Window) (to Registers, entered, ok bool) {
 	f := &u.follower
 	f.left = maxFollow
 	to, ok = u.onward(m, regs, mem)
@@ -310,7 +312,8 @@ func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 // entered executes, from its start, the function whose return address is at the stack address at. It reports
 // whether the function reaches the frame, and sets to to the caller. The call before the return address
 // identifies the function, or the image does if it exports the frame's function.
-func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *memory.Window, to *Registers) bool {
+func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64,
+	mem *memory.Window, to *Registers) bool {
 	f := &u.follower
 	ra, ok := mem.Word(at)
 	fn, named := u.calls(m, regs.RIP, ra)
@@ -322,7 +325,8 @@ func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *me
 	}
 	f.left = max(f.left, maxEntered)
 	f.enter(m, fn, at)
-	f.goal, f.sp, f.fp, f.fpOK = regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP], known(regs, context.RBP)
+	f.goal, f.sp, f.fp, f.fpOK = regs.RIP, regs.GPR[context.RSP],
+		regs.GPR[context.RBP], known(regs, context.RBP)
 	u.follow()
 	if f.ok {
 		*to = f.caller(ra, at, at, regs, mem)
@@ -382,7 +386,8 @@ func (u *Unwinder) measured(r Rule, s *unwind.State, mem *memory.Window) bool {
 	}
 	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
 	f, why := m.CFI.Find(s.Address().Lookup() - m.Bias)
-	if why != cfi.None || u.machine.Row(m.CFI, f.Lo, &u.row) != cfi.None || u.row.CFA.Kind != cfi.RegisterOffset ||
+	if why != cfi.None || u.machine.Row(m.CFI, f.Lo, &u.row) != cfi.None ||
+		u.row.CFA.Kind != cfi.RegisterOffset ||
 		u.row.CFA.Reg != dwarfRSP || u.row.CFA.Off != 8 {
 		return false
 	}

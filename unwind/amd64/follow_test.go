@@ -30,7 +30,8 @@ func TestStepByFollowing(t *testing.T) {
 		0x53, 0x48, 0x83, 0xec, 0x10, // push rbx; sub rsp, 16
 		0xe8, 0, 1, 0, 0, 0xeb, 0xf9, // call; jmp
 	}
-	returns := append([]byte{0x53, 0x48, 0x83, 0xec, 0x10, 0xe8, 0, 1, 0, 0}, ways...) // push rbx; sub rsp, 16; call
+	returns := append([]byte{0x53, 0x48, 0x83, 0xec,
+		0x10, 0xe8, 0, 1, 0, 0}, ways...) // push rbx; sub rsp, 16; call
 	follow, guess := unwind.Bounds{Follow: true}, unwind.Bounds{Guess: true}
 	for _, c := range []struct {
 		name   string
@@ -44,15 +45,22 @@ func TestStepByFollowing(t *testing.T) {
 	}{
 		{"two ways out", ways, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
 		{"two ways out, any guess allowed", ways, 0, 0, guess, codeCall, unwind.StopNone, unwind.TrustCode},
-		{"two ways out, no guess allowed", ways, 0, 0, unwind.Bounds{}, codeCall, unwind.NoInfo, unwind.TrustNone},
-		{"no call before the return address", ways, 0, 0, follow, codeCall + 1, unwind.NoInfo, unwind.TrustNone},
-		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
-		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall, unwind.StopNone, unwind.TrustLeaf},
-		{"a jump to an address that the code computes", moves, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
+		{"two ways out, no guess allowed", ways, 0, 0, unwind.Bounds{}, codeCall,
+			unwind.NoInfo, unwind.TrustNone},
+		{"no call before the return address", ways, 0, 0, follow, codeCall + 1,
+			unwind.NoInfo, unwind.TrustNone},
+		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall,
+			unwind.NoInfo, unwind.TrustNone},
+		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall,
+			unwind.StopNone, unwind.TrustLeaf},
+		{"a jump to an address that the code computes", moves, 0, 0, follow, codeCall,
+			unwind.StopNone, unwind.TrustCode},
 		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
-		{"a way to what lies below the frame", below, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
+		{"a way to what lies below the frame", below, 0, 0, follow, codeCall,
+			unwind.StopNone, unwind.TrustCode},
 		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
-		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20, unwind.NoInfo, unwind.TrustNone},
+		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20,
+			unwind.NoInfo, unwind.TrustNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := codeTable(t, c.code)
@@ -71,7 +79,9 @@ func TestStepByFollowing(t *testing.T) {
 			if stop != c.stop || stop != unwind.StopNone && got != r {
 				t.Fatalf("%v, want %v", stop, c.stop)
 			}
-			if stop == unwind.StopNone && (got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 || got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != c.by) {
+			if stop == unwind.StopNone &&
+				(got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 ||
+					got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != c.by) {
 				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
 			}
 		})
@@ -90,21 +100,25 @@ func TestStepFromBeginning(t *testing.T) {
 		fp     uint64 // of the frame, from sp0
 		ok     bool
 	}{
-		"the frame's":                      {slices.Concat(framed, fixed, body), true, 0x20, true},
-		"another frame pointer":            {slices.Concat(framed, fixed, body), true, 0x30, false},
-		"an unknown stack pointer":         {slices.Concat(framed, variable, body), true, 0x20, true},
-		"an unknown one, another frame":    {slices.Concat(framed, variable, body), true, 0x30, false},
-		"another stack pointer":            {slices.Concat(framed, fixed, []byte{0x50}, body), true, 0x20, false},
-		"a beginning that no call names":   {slices.Concat(framed, fixed, body), false, 0x20, true},
-		"another beginning, a word lower":  {slices.Concat([]byte{0x55}, framed, fixed, body), true, 0x20, false},
-		"no call names an unaligned frame": {slices.Concat(framed, fixed, []byte{0x50}, body), false, 0x20, false},
+		"the frame's":                   {slices.Concat(framed, fixed, body), true, 0x20, true},
+		"another frame pointer":         {slices.Concat(framed, fixed, body), true, 0x30, false},
+		"an unknown stack pointer":      {slices.Concat(framed, variable, body), true, 0x20, true},
+		"an unknown one, another frame": {slices.Concat(framed, variable, body), true, 0x30, false},
+		"another stack pointer": {slices.Concat(framed, fixed, []byte{0x50}, body), true,
+			0x20, false},
+		"a beginning that no call names": {slices.Concat(framed, fixed, body), false, 0x20, true},
+		"another beginning, a word lower": {slices.Concat([]byte{0x55}, framed, fixed, body), true,
+			0x20, false},
+		"no call names an unaligned frame": {slices.Concat(framed, fixed, []byte{0x50}, body), false,
+			0x20, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := map[bool]byte{false: 0xcc, true: 1}[c.called] // behind a 1 no function begins
 			code := append(bytes.Repeat([]byte{before}, 16), c.code...)
 			table := codeTable(t, code)
 			if c.called {
-				binary.LittleEndian.PutUint32(table.At(0).Bytes(codeCall-4, 4), uint32(0x100000000+codeLo+16-codeCall))
+				binary.LittleEndian.PutUint32(table.At(0).Bytes(codeCall-4, 4),
+					uint32(0x100000000+codeLo+16-codeCall))
 			}
 			u, s, r := unwinder(table), newStack(), start(codeLo+uint64(len(code))-2, sp0)
 			r.GPR[context.RBP] = sp0 + c.fp
@@ -115,9 +129,13 @@ func TestStepFromBeginning(t *testing.T) {
 			if (stop == unwind.StopNone) != c.ok {
 				t.Fatalf("%v, SP %#x by %v", stop, at.Regs.AMD64.SP(), at.Trust)
 			}
-			if got := &at.Regs.AMD64; c.ok && (got.RIP != codeCall || got.SP() != sp0+0x30 || at.Trust != unwind.TrustCode ||
-				got.FP() != s.word(sp0+0x20) || !known(got, context.RBP) || got.GPR[context.R13] != r.GPR[context.R13] || !known(got, context.R13) || known(got, context.R12)) {
-				t.Errorf("%#x/%#x, rbp %#x by %v, known %#x", got.RIP, got.SP(), got.FP(), at.Trust, got.Known)
+			if got := &at.Regs.AMD64; c.ok &&
+				(got.RIP != codeCall || got.SP() != sp0+0x30 || at.Trust != unwind.TrustCode ||
+					got.FP() != s.word(sp0+0x20) || !known(got, context.RBP) ||
+					got.GPR[context.R13] != r.GPR[context.R13] || !known(got, context.R13) ||
+					known(got, context.R12)) {
+				t.Errorf("%#x/%#x, rbp %#x by %v, known %#x", got.RIP, got.SP(),
+					got.FP(), at.Trust, got.Known)
 			}
 		})
 	}
@@ -134,7 +152,8 @@ func TestStepExported(t *testing.T) {
 		functions []module.Function
 		by        unwind.Trust
 	}{
-		"exported":     {[]module.Function{{Addr: codeLo - 64, Size: 8}, {Addr: codeLo, Size: 16}}, unwind.TrustLeaf},
+		"exported": {[]module.Function{{Addr: codeLo - 64, Size: 8}, {Addr: codeLo, Size: 16}},
+			unwind.TrustLeaf},
 		"not exported": {nil, unwind.TrustCode},
 		"too short":    {[]module.Function{{Addr: codeLo, Size: 10}}, unwind.TrustCode},
 		"another one":  {[]module.Function{{Addr: codeLo + 5, Size: 11}}, unwind.TrustCode},
@@ -145,7 +164,8 @@ func TestStepExported(t *testing.T) {
 			for i := range m.Functions {
 				m.Functions[i].Addr -= m.Bias
 			}
-			u, s, r := unwinder(module.NewTable(2, []module.Module{m}, nil)), newStack(), start(codeLo+10, sp0)
+			u, s, r := unwinder(module.NewTable(2, []module.Module{m}, nil)),
+				newStack(), start(codeLo+10, sp0)
 			s.set(sp0+0x18, codeCall)
 			at := stateOf(&r, false)
 			var f unwind.Frame
@@ -161,7 +181,8 @@ func TestStepExported(t *testing.T) {
 // return address may be on the stack. That return leaves the caller an unaligned stack, the right one
 // does not.
 func TestStepPastNoreturn(t *testing.T) {
-	test, leave, fail := []byte{0x85, 0xc0, 0x74, 6}, []byte{0x48, 0x83, 0xc4, 0x18, 0xc3, 0x90}, []byte{0xe8, 0, 1, 0, 0, 0xc3}
+	test, leave, fail := []byte{0x85, 0xc0, 0x74, 6}, []byte{0x48, 0x83, 0xc4, 0x18, 0xc3, 0x90},
+		[]byte{0xe8, 0, 1, 0, 0, 0xc3}
 	for name, code := range map[string][]byte{
 		"the way out first": slices.Concat(test, leave, fail),
 		"it second":         slices.Concat(test, fail, leave),

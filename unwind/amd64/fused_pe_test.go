@@ -24,7 +24,8 @@ const (
 
 // anyPE makes a random function: one that fused steps can leave if plain, else also others.
 func anyPE(rnd *rand.Rand, plain bool) (unwindInfo, epilog []byte) {
-	regs := []byte{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
+	regs := []byte{context.RBX, context.RBP, context.RSI, context.RDI, context.R12,
+		context.R13, context.R14, context.R15}
 	rnd.Shuffle(len(regs), func(i, j int) { regs[i], regs[j] = regs[j], regs[i] })
 	pushes, frame := regs[:rnd.IntN(len(regs)+1)], byte(0)
 	at, words := byte(2*len(pushes)+4), byte(rnd.IntN(8))
@@ -60,7 +61,8 @@ func fusedPE(rnd *rand.Rand, plain bool) (im *pe.File, interrupts [peFns]bool) {
 	text := pe.Block{RVA: peText, Data: make([]byte, fnSize*peFns)}
 	for i := range peFns {
 		data, epilog := anyPE(rnd, plain)
-		fn := peamd64.RuntimeFunction{Begin: uint32(peText + fnSize*i), End: uint32(peText + fnSize*(i+1)), Unwind: peInfo + uint32(len(codes.Data))}
+		fn := peamd64.RuntimeFunction{Begin: uint32(peText + fnSize*i), End: uint32(peText + fnSize*(i+1)),
+			Unwind: peInfo + uint32(len(codes.Data))}
 		if i > 0 && rnd.IntN(8) == 0 && len(fns) > 0 {
 			data = chained(0, fns[len(fns)-1], 0, context.R14<<4)
 		} else if interrupts[i] = !plain && rnd.IntN(12) == 0; interrupts[i] {
@@ -189,7 +191,8 @@ func TestFusedPEAgreesWithStep(t *testing.T) {
 				Functions: func(rnd *rand.Rand) (*module.Table, func(int) context.Registers) {
 					m := mixed{stack: stack, rnd: rnd}
 					m.image, m.machine = fusedPE(rnd, c.plain || rnd.IntN(2) == 0)
-					modules := []module.Module{{ID: 1, Start: peBase, End: peBase + 1<<28, Bias: peBase, PE: m.image}}
+					modules := []module.Module{{ID: 1, Start: peBase,
+						End: peBase + 1<<28, Bias: peBase, PE: m.image}}
 					if c.beside {
 						var fns []fn
 						fns, m.kinds = fusedFns(rnd)

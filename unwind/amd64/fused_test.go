@@ -120,7 +120,11 @@ func TestFusedAgreesWithStep(t *testing.T) {
 		New: newCached, Section: logSize, Low: stackLow, Stack: stack.data,
 		Functions: func(rnd *rand.Rand) (*module.Table, func(int) context.Registers) {
 			fns, kinds := fusedFns(rnd)
-			return makeTable(t, 1, fns...), func(frames int) context.Registers { return context.FromAMD64(fusedStack(rnd, stack, kinds, frames)) }
+			return makeTable(t, 1, fns...),
+				func(frames int) context.Registers {
+					return context.FromAMD64(fusedStack(rnd, stack,
+						kinds, frames))
+				}
 		},
 		Forget: func(rnd *rand.Rand, r *context.Registers) {
 			r.AMD64.Known = r.AMD64.Known&rnd.Uint32() | 1<<context.RSP

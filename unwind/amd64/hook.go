@@ -102,7 +102,8 @@ func (p *pushes) agreeSlots(slots uint64, off int64) bool {
 // hook returns the return hook that begins with code, nil if none does.
 func (u *Unwinder) hook(isPE bool, code []byte) *unwind.ReturnHook {
 	for i := range u.hooks {
-		if l := &u.hooks[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && len(l.Code) != 0 && bytes.HasPrefix(code, l.Code) {
+		if l := &u.hooks[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && len(l.Code) != 0 &&
+			bytes.HasPrefix(code, l.Code) {
 			return l
 		}
 	}
@@ -138,7 +139,8 @@ func (u *Unwinder) InReturnHook(a unwind.Address) bool {
 		return false
 	}
 	m := u.table.At(i)
-	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None && u.hookAt(m, u.row.FDE.Lo) != nil
+	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None &&
+		u.hookAt(m, u.row.FDE.Lo) != nil
 }
 
 // hookAt returns the return hook with the code at an ELF image's address lo.
@@ -198,7 +200,8 @@ func (u *Unwinder) hookOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.
 
 // leaveHook repairs regs, the result of a step by unwind data out of return hook l at the address from. It
 // returns false if the true return address is not there yet or is not in managed code.
-func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address, regs *Registers, mem *memory.Window) bool {
+func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address,
+	regs *Registers, mem *memory.Window) bool {
 	cfa := regs.GPR[context.RSP] + uint64(l.Off)
 	ra, ok := mem.Word(cfa - 8)
 	if from.Exact && l.Late || !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {

@@ -37,7 +37,8 @@ func TestLandingByItsCode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// rbx at CFA-24 by the rules: CFA-16 from the true one.
-			rules := makeTable(t, 1, fn{program: []byte{0x0e, 24, 0x80 | 3, 3}}, fn{program: []byte{0x07, 16}}).At(0)
+			rules := makeTable(t, 1, fn{program: []byte{0x0e, 24, 0x80 | 3, 3}},
+				fn{program: []byte{0x07, 16}}).At(0)
 			image := codeTable(t, c.code).At(0)
 			both := *rules
 			both.ELF = image.ELF
@@ -77,7 +78,8 @@ func TestLandingUnlisted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code := *makeTable(t, 1, fn{program: []byte{0x0e, c.bytes}}).At(0)
-			u := unwinder(module.NewTable(1, []module.Module{code}, []memory.Range{{Start: jitLo, End: jitHi}}))
+			u := unwinder(module.NewTable(1, []module.Module{code},
+				[]memory.Range{{Start: jitLo, End: jitHi}}))
 			u.SetReturnHooks([]unwind.ReturnHook{{Arch: context.ArchAMD64, Off: -8}})
 			s, r := newStack(), start(at(0), sp0)
 			cfa := sp0 + uint64(c.bytes)
@@ -90,7 +92,8 @@ func TestLandingUnlisted(t *testing.T) {
 			}
 			r = start(at(0), sp0)
 			var frames [1]unwind.Frame
-			if walkOf(u, &r, true, unwind.TrustContext, s.window(), nil, frames[:]); stop == unwind.StopNone && (r.RIP != c.ip || r.SP() != c.sp) {
+			if walkOf(u, &r, true, unwind.TrustContext, s.window(), nil,
+				frames[:]); stop == unwind.StopNone && (r.RIP != c.ip || r.SP() != c.sp) {
 				t.Errorf("a walk at %#x/%#x", r.RIP, r.SP())
 			}
 		})
@@ -101,7 +104,8 @@ func TestLandingUnlisted(t *testing.T) {
 // the code is not read; for these, it decides.
 func TestLandingByItsRow(t *testing.T) {
 	stub := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 5, 0x80 | 14, 6, 0x80 | 13, 7, 0x80 | 12, 8}
-	other := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 6, 0x80 | 14, 5, 0x80 | 13, 7, 0x80 | 12, 8}
+	other := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 6, 0x80 | 14,
+		5, 0x80 | 13, 7, 0x80 | 12, 8}
 	for _, c := range []struct {
 		name    string
 		program []byte
@@ -122,7 +126,8 @@ func TestLandingByItsRow(t *testing.T) {
 		s, r, f := newStack(), start(at(0), sp0), unwind.Frame{}
 		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
 		if stop != unwind.StopNone || r.SP() != c.sp || image.reads != c.reads {
-			t.Errorf("%s: %v, SP %#x, code read %d times; want %#x, %d", c.name, stop, r.SP(), image.reads, c.sp, c.reads)
+			t.Errorf("%s: %v, SP %#x, code read %d times; want %#x, %d", c.name, stop,
+				r.SP(), image.reads, c.sp, c.reads)
 		}
 	}
 }
@@ -143,11 +148,15 @@ func (*countedImage) SystemV() bool              { return true }
 // it takes for the return address is what rdx was.
 var (
 	hijackPE = []byte{
-		0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x55, 0x53, 0x56, 0x57, 0x51, 0x50,
-		0x48, 0x8b, 0xcc, 0x48, 0x83, 0xec, 0x30, 0x66, 0x0f, 0x7f, 0x44, 0x24, 0x20, 0xe8, 0, 0, 0, 0, 0x66, 0x0f, 0x6f, 0x44, 0x24, 0x20,
-		0x48, 0x83, 0xc4, 0x30, 0x58, 0x59, 0x5f, 0x5e, 0x5b, 0x5d, 0x41, 0x5c, 0x41, 0x5d, 0x41, 0x5e, 0x41, 0x5f, 0x5a, 0xc3,
+		0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54,
+		0x55, 0x53, 0x56, 0x57, 0x51, 0x50,
+		0x48, 0x8b, 0xcc, 0x48, 0x83, 0xec, 0x30, 0x66, 0x0f, 0x7f, 0x44, 0x24, 0x20, 0xe8, 0, 0, 0, 0,
+		0x66, 0x0f, 0x6f, 0x44, 0x24, 0x20,
+		0x48, 0x83, 0xc4, 0x30, 0x58, 0x59, 0x5f, 0x5e, 0x5b, 0x5d, 0x41, 0x5c, 0x41, 0x5d,
+		0x41, 0x5e, 0x41, 0x5f, 0x5a, 0xc3,
 	}
-	hijackInfoPE = info(1, 0, 0x20, 0, 0x20, 0x08, 2, 0, 0x1a, 0x52, 0x13, 0x02, 0x12, 0x02, 0x11, 0x70, 0x10, 0x60, 0xf, 0x30, 0xe, 0x50, 0xd, 0xc0, 0xb, 0xd0, 9, 0xe0, 7, 0xf0)
+	hijackInfoPE = info(1, 0, 0x20, 0, 0x20, 0x08, 2, 0, 0x1a, 0x52, 0x13, 0x02, 0x12, 0x02, 0x11, 0x70, 0x10,
+		0x60, 0xf, 0x30, 0xe, 0x50, 0xd, 0xc0, 0xb, 0xd0, 9, 0xe0, 7, 0xf0)
 )
 
 func TestLandingPE(t *testing.T) {
@@ -168,10 +177,12 @@ func TestLandingPE(t *testing.T) {
 		{"at the first byte", hijackPE, 0, true, peRSP, jitIP, unwind.NoInfo, 0, 0},
 		{"its epilog", hijackPE, 0x2b, true, peRSP, jitIP, unwind.StopNone, jitIP, r15 + 24},
 		{"its ret", hijackPE, 0x3e, true, r15 + 16, jitIP, unwind.StopNone, jitIP, r15 + 24},
-		{"another function", append([]byte{0x48, 0x8b, 0xc4}, hijackPE[3:]...), 0x25, false, peRSP, jitIP, unwind.StopNone, word(r15 + 8), r15 + 16},
+		{"another function", append([]byte{0x48, 0x8b, 0xc4}, hijackPE[3:]...), 0x25, false, peRSP, jitIP,
+			unwind.StopNone, word(r15 + 8), r15 + 16},
 	} {
 		for _, cached := range []bool{false, true} {
-			m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
+			m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase,
+				PE: peImage(hijackInfoPE, c.code)}
 			u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
 			u.SetReturnHooks(testHooks)
 			u.DisableCache(!cached)
@@ -181,7 +192,8 @@ func TestLandingPE(t *testing.T) {
 			regs, f := peRegs(peFn+c.into), unwind.Frame{}
 			regs.GPR[context.RSP] = c.rsp
 			_, stop := stepOf(u, &regs, c.exact, mem, nil, &f)
-			if stop != c.stop || stop == unwind.StopNone && (regs.RIP != c.ip || regs.SP() != c.sp || f.CFA != c.sp) {
+			if stop != c.stop || stop == unwind.StopNone &&
+				(regs.RIP != c.ip || regs.SP() != c.sp || f.CFA != c.sp) {
 				t.Errorf("%s: %v, at %#x/%#x, CFA %#x", c.name, stop, regs.RIP, regs.SP(), f.CFA)
 			}
 			if stop == unwind.StopNone && c.into != 0x3e && regs.GPR[context.R15] != word(r15) {
@@ -208,7 +220,8 @@ func TestLanded(t *testing.T) {
 		{"before the call nothing is there", hijackPE, 0x20, true, newer, false},
 		{"another function", append([]byte{0x48, 0x8b, 0xc4}, hijackPE[3:]...), 0x25, false, newer, false},
 	} {
-		m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
+		m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase,
+			PE: peImage(hijackInfoPE, c.code)}
 		u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
 		u.SetReturnHooks(testHooks)
 		mem := peMemory()
@@ -219,7 +232,8 @@ func TestLanded(t *testing.T) {
 		before := regs
 		at := unwind.State{Regs: &regs, Exact: c.exact}
 		to, ok := u.HookReturn(&at, mem)
-		if ok != c.ok || ok && (to.RIP != c.slot || to.SP() != r15+24 || to.GPR[context.R15] != word(r15)) || regs != before {
+		if ok != c.ok || ok && (to.RIP != c.slot || to.SP() != r15+24 || to.GPR[context.R15] != word(r15)) ||
+			regs != before {
 			t.Errorf("%s: %v, at %#x/%#x", c.name, ok, to.RIP, to.SP())
 		}
 	}

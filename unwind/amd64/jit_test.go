@@ -42,7 +42,8 @@ func TestForeignJIT(t *testing.T) {
 	for i, want := range []struct {
 		kind  unwind.Kind
 		trust unwind.Trust
-	}{{unwind.KindNative, unwind.TrustContext}, {unwind.KindJIT, unwind.TrustCFI}, {unwind.KindJIT, unwind.TrustFramePointer}, {unwind.KindNative, unwind.TrustFramePointer}} {
+	}{{unwind.KindNative, unwind.TrustContext}, {unwind.KindJIT, unwind.TrustCFI},
+		{unwind.KindJIT, unwind.TrustFramePointer}, {unwind.KindNative, unwind.TrustFramePointer}} {
 		if out[i].Kind != want.kind || out[i].Trust != want.trust {
 			t.Errorf("frame %d: %v by %v, want %v by %v", i, out[i].Kind, out[i].Trust, want.kind, want.trust)
 		}
@@ -59,14 +60,17 @@ func TestForeignJITUnknown(t *testing.T) {
 		table *module.Table
 		n     int
 		stop  unwind.Stop
-	}{{unknown, 2, unwind.NoInfo}, {known.WithJIT(foreign), 4, unwind.EndOfStack}, {module.NewTable(4, []module.Module{*known.At(0)}, nil), 2, unwind.NoInfo},
+	}{{unknown, 2, unwind.NoInfo}, {known.WithJIT(foreign), 4, unwind.EndOfStack},
+		{module.NewTable(4, []module.Module{*known.At(0)}, nil), 2, unwind.NoInfo},
 		{module.NewTable(5, []module.Module{*known.At(0)}, foreign).WithJIT(foreign), 1, unwind.Managed}} {
 		u.SetTable(c.table)
 		s, r := foreignStack()
 		all, out := context.FromAMD64(r), make([]unwind.Frame, 8)
 		state := unwind.Interrupted(&all)
-		if res := u.Walk(&state, s.window(), &unwind.Bounds{Follow: true}, out); res.N != c.n || res.Stop != c.stop {
-			t.Errorf("generation %d: %d frames, %v, want %d, %v", c.table.Generation(), res.N, res.Stop, c.n, c.stop)
+		if res := u.Walk(&state, s.window(), &unwind.Bounds{Follow: true}, out); res.N != c.n ||
+			res.Stop != c.stop {
+			t.Errorf("generation %d: %d frames, %v, want %d, %v",
+				c.table.Generation(), res.N, res.Stop, c.n, c.stop)
 		}
 	}
 }
@@ -84,7 +88,8 @@ func TestFramePointerImage(t *testing.T) {
 		s.set(sp0+40, at(1))
 		var f unwind.Frame
 		_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
-		if keeps && (stop != unwind.StopNone || u.by != unwind.TrustFramePointer || f.Kind != unwind.KindNative) || !keeps && stop != unwind.NoInfo {
+		if keeps && (stop != unwind.StopNone || u.by != unwind.TrustFramePointer ||
+			f.Kind != unwind.KindNative) || !keeps && stop != unwind.NoInfo {
 			t.Errorf("keeps %v: %v by %v, %v", keeps, stop, u.by, f.Kind)
 		}
 	}

@@ -21,8 +21,10 @@ func TestLeavesStack(t *testing.T) {
 		fn{program: []byte{0x0e, 16}},
 		fn{program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
 		fn{program: []byte{0x0f, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x80 | dwarfRBP, 2}},
-		fn{program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2, 0x10, 3, 2, cfi.DW_OP_plus_uconst, 8}}, // rbx at CFA + 8
-		fn{program: []byte{0x0e, 16, 0x16, dwarfRSP, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x10, dwarfRA, 2, cfi.DW_OP_breg0 + dwarfRBP, 8,
+		fn{program: []byte{0x0c, dwarfRBP, 16, 0x80 | dwarfRBP, 2, 0x10, 3,
+			2, cfi.DW_OP_plus_uconst, 8}}, // rbx at CFA + 8
+		fn{program: []byte{0x0e, 16, 0x16, dwarfRSP, 2, cfi.DW_OP_breg0 + dwarfRBP, 16, 0x10, dwarfRA, 2,
+			cfi.DW_OP_breg0 + dwarfRBP, 8,
 			0x10, dwarfRBP, 2, cfi.DW_OP_breg0 + dwarfRBP, 0}},
 		fn{program: sp})
 	code := bytes.Repeat([]byte{0x90}, walktest.LeavingFns*fnSize)
@@ -33,7 +35,8 @@ func TestLeavesStack(t *testing.T) {
 	m := *table.At(0)
 	m.ELF, m.Image = f, nil
 	l := walktest.Leaving{
-		New: newCached, At: at, Managed: jitIP, Table: module.NewTable(1, []module.Module{m}, table.Managed()),
+		New: newCached, At: at, Managed: jitIP,
+		Table: module.NewTable(1, []module.Module{m}, table.Managed()),
 		Registers: func(ip, sp, fp uint64) context.Registers {
 			r := start(ip, sp)
 			r.GPR[context.RBP] = fp

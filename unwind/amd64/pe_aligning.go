@@ -35,5 +35,6 @@ func branches(t *peamd64.Table, to, target uint32) bool {
 		return true
 	}
 	code := t.Tail(to-6, 6)
-	return len(code) == 6 && code[0] == 0x0f && code[1]&0xf0 == 0x80 && to+binary.LittleEndian.Uint32(code[2:]) == target
+	return len(code) == 6 &&
+		code[0] == 0x0f && code[1]&0xf0 == 0x80 && to+binary.LittleEndian.Uint32(code[2:]) == target
 }

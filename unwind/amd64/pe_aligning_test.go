@@ -19,8 +19,9 @@ func TestPEAligningCall(t *testing.T) {
 		branch = 11          // offset of the branch in the function
 		ra     = 0x1_2345_6789
 	)
-	begin := []byte{0x48, 0x8b, 0xd4, 0x51, 0x48, 0xf7, 0xc4, 15, 0, 0, 0} // mov rdx, rsp; push rcx; test rsp, 15
-	sub := []byte{0x48, 0x81, 0xec, 0x20, 5, 0, 0}                         // sub rsp, 520h
+	begin := []byte{0x48, 0x8b, 0xd4, 0x51,
+		0x48, 0xf7, 0xc4, 15, 0, 0, 0} // mov rdx, rsp; push rcx; test rsp, 15
+	sub := []byte{0x48, 0x81, 0xec, 0x20, 5, 0, 0} // sub rsp, 520h
 	short := func(op byte, n int) []byte { return []byte{op, byte(call - (peFn + n + 2))} }
 	long := func(op byte, n int) []byte {
 		return binary.LittleEndian.AppendUint32([]byte{0x0f, op}, uint32(call-(peFn+n+6)+1<<32))
@@ -43,8 +44,10 @@ func TestPEAligningCall(t *testing.T) {
 		{"no branch", cat(begin, []byte{0x90, 0x90}, sub), 0xe8, branch + 2, false, 0},
 		{"a branch elsewhere", cat(begin, []byte{0x75, 7}, sub), 0xe8, branch + 2, false, 0},
 		{"no conditional branch", cat(begin, short(0xeb, branch), sub), 0xe8, branch + 2, false, 0},
-		{"no conditional branch of six bytes", cat(begin, long(0x95, branch), sub), 0xe8, branch + 6, false, 0},
-		{"a branch of six bytes elsewhere", cat(begin, []byte{0x0f, 0x85, 7, 0, 0, 0}, sub), 0xe8, branch + 6, false, 0},
+		{"no conditional branch of six bytes",
+			cat(begin, long(0x95, branch), sub), 0xe8, branch + 6, false, 0},
+		{"a branch of six bytes elsewhere",
+			cat(begin, []byte{0x0f, 0x85, 7, 0, 0, 0}, sub), 0xe8, branch + 6, false, 0},
 		{"of the whole function", cat(begin, jne, sub), 0xe8, 0, false, 0},
 		{"of nothing that is covered", nil, 0xe8, peLen, false, 0},
 		{"of code before it", nil, 0xe8, -8, false, 0},
@@ -55,8 +58,10 @@ func TestPEAligningCall(t *testing.T) {
 				codes[0] = 7
 			}
 			at := binary.LittleEndian.AppendUint32([]byte{c.op}, uint32(peFn+c.to-(call+5)+1<<32))
-			before := cat(short(0x75, -10), bytes.Repeat([]byte{0x90}, 6), short(0x75, -2)) // branches before the function, too
-			im := peImage(info(1, 0, 24, 0, codes...), c.code, pe.Block{RVA: call, Data: append(at, 0xcc)}, pe.Block{RVA: peFn - 10, Data: before})
+			before := cat(short(0x75, -10),
+				bytes.Repeat([]byte{0x90}, 6), short(0x75, -2)) // branches before the function, too
+			im := peImage(info(1, 0, 24, 0, codes...), c.code, pe.Block{RVA: call, Data: append(at, 0xcc)},
+				pe.Block{RVA: peFn - 10, Data: before})
 			data := make([]byte, 0x1000)
 			binary.LittleEndian.PutUint64(data[max(c.sp, 8)-8:], ra)
 			u, regs, f := peUnwinder(im), peRegs(call+5), unwind.Frame{}
@@ -64,8 +69,10 @@ func TestPEAligningCall(t *testing.T) {
 			switch {
 			case c.sp == 0 && stop != unwind.NoInfo:
 				t.Errorf("%v at %#x", stop, regs.RIP)
-			case c.sp != 0 && (stop != 0 || exact || regs.RIP != ra || regs.SP() != peRSP+c.sp || u.by != unwind.TrustUnwindInfo || regs.Known != windowsKept):
-				t.Errorf("%v at %#x, sp +%#x by %v, known %#x", stop, regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
+			case c.sp != 0 && (stop != 0 || exact || regs.RIP != ra || regs.SP() != peRSP+c.sp ||
+				u.by != unwind.TrustUnwindInfo || regs.Known != windowsKept):
+				t.Errorf("%v at %#x, sp +%#x by %v, known %#x", stop, regs.RIP,
+					regs.SP()-peRSP, u.by, regs.Known)
 			}
 		})
 	}
@@ -107,8 +114,10 @@ func TestPEInterruptedByReturnHook(t *testing.T) {
 		for _, kept := range []string{"first", "again"} {
 			regs, f := peRegs(c.at), unwind.Frame{}
 			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
-			if stop != 0 || exact != c.want || regs.RIP != ra || regs.SP() != peRSP+c.sp || u.by != unwind.TrustUnwindInfo {
-				t.Errorf("%s, %s: %v, exact %v at %#x, sp +%#x by %v", c.name, kept, stop, exact, regs.RIP, regs.SP()-peRSP, u.by)
+			if stop != 0 || exact != c.want || regs.RIP != ra || regs.SP() != peRSP+c.sp ||
+				u.by != unwind.TrustUnwindInfo {
+				t.Errorf("%s, %s: %v, exact %v at %#x, sp +%#x by %v", c.name, kept, stop, exact,
+					regs.RIP, regs.SP()-peRSP, u.by)
 			}
 		}
 		s := unwind.State{Regs: &context.Registers{Arch: context.ArchAMD64, AMD64: peRegs(c.at)}}

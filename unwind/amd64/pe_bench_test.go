@@ -75,7 +75,8 @@ func BenchmarkStepPEReal(b *testing.B) {
 func BenchmarkFindPE(b *testing.B) {
 	fns := make([]peamd64.RuntimeFunction, 20000)
 	for i := range fns {
-		fns[i] = peamd64.RuntimeFunction{Begin: uint32(i) * 0x100, End: uint32(i)*0x100 + 0xf0, Unwind: 0x1000000}
+		fns[i] = peamd64.RuntimeFunction{Begin: uint32(i) * 0x100,
+			End: uint32(i)*0x100 + 0xf0, Unwind: 0x1000000}
 	}
 	im, at := pe.FromBlocks(pe.MachineAMD64, entries(fns...), nil), uint32(0)
 	for b.Loop() {
@@ -91,8 +92,11 @@ func deepPE(n int) (*Unwinder, *memory.Window) {
 	fns, codes := make([]peamd64.RuntimeFunction, n), pe.Block{RVA: peInfo}
 	text := pe.Block{RVA: 1 << 20, Data: make([]byte, 256*n)}
 	for i := range fns {
-		fns[i] = peamd64.RuntimeFunction{Begin: uint32(1<<20 + 256*i), End: uint32(1<<20 + 256*i + 240), Unwind: peInfo + uint32(len(codes.Data))}
-		codes.Data = append(codes.Data, info(1, 0, 19, 0, 19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70, 6, 0x60, 5, 0x50, 4, 0x30)...)
+		fns[i] = peamd64.RuntimeFunction{Begin: uint32(1<<20 + 256*i), End: uint32(1<<20 + 256*i + 240),
+			Unwind: peInfo + uint32(len(codes.Data))}
+		codes.Data = append(codes.Data,
+			info(1, 0, 19, 0, 19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70,
+				6, 0x60, 5, 0x50, 4, 0x30)...)
 	}
 	im := pe.FromBlocks(pe.MachineAMD64, entries(fns...), []pe.Block{text, codes})
 	mem := peMemory()

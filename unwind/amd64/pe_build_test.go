@@ -27,7 +27,8 @@ const (
 func peTable(im *pe.File, base uint64) *module.Table { return peTableGen(1, im, base) }
 
 func peTableGen(gen uint32, im *pe.File, base uint64) *module.Table {
-	return module.NewTable(gen, []module.Module{{ID: 1, Start: base, End: base + 1<<32 - 1, Bias: base, PE: im}}, nil)
+	return module.NewTable(gen,
+		[]module.Module{{ID: 1, Start: base, End: base + 1<<32 - 1, Bias: base, PE: im}}, nil)
 }
 
 // word is what the made stack holds at an address.
@@ -72,13 +73,17 @@ func peImage(info, code []byte, more ...pe.Block) *pe.File {
 	return peImageOf(pe.MachineAMD64, info, code, nil, more...)
 }
 
-func peImageOf(machine uint16, info, code []byte, others []peamd64.RuntimeFunction, more ...pe.Block) *pe.File {
+func peImageOf(machine uint16, info, code []byte,
+	others []peamd64.RuntimeFunction, more ...pe.Block) *pe.File {
 	text := make([]byte, peLen)
 	for i := copy(text, code); i < len(text); i++ {
 		text[i] = 0x90
 	}
 	fns := append([]peamd64.RuntimeFunction{{Begin: peFn, End: peFn + peLen, Unwind: peInfo}}, others...)
-	return pe.FromBlocks(machine, entries(fns...), append(more, pe.Block{RVA: peFn, Data: text}, pe.Block{RVA: peLeaf, Data: bytes.Repeat([]byte{0xc3}, 0x400)}, pe.Block{RVA: peInfo, Data: info}))
+	return pe.FromBlocks(machine, entries(fns...),
+		append(more, pe.Block{RVA: peFn, Data: text},
+			pe.Block{RVA: peLeaf, Data: bytes.Repeat([]byte{0xc3}, 0x400)},
+			pe.Block{RVA: peInfo, Data: info}))
 }
 
 // info writes an UNWIND_INFO head, then codes, padded to an even number.

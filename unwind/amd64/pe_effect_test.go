@@ -48,7 +48,8 @@ func (c *peEffect) check(t *testing.T) {
 		t.Errorf("%s: %v %v, part %d, frame %#x", c.name, stop, res.Reason, res.Part, res.Frame)
 		return
 	}
-	for _, volatile := range []int{context.RAX, context.RCX, context.RDX, context.R8, context.R9, context.R10, context.R11} {
+	for _, volatile := range []int{context.RAX, context.RCX, context.RDX, context.R8,
+		context.R9, context.R10, context.R11} {
 		want.GPR[volatile] = regs.GPR[volatile]
 	}
 	if regs != want {
@@ -60,43 +61,74 @@ func TestPECodeEffects(t *testing.T) {
 	const rbp, r12 = peRSP + 0x400, peRSP + 0x600
 	for _, c := range []peEffect{
 		{name: "nothing has run", im: peImage(info(1, 0, 1, 0, 1, 0x50), nil), into: 0, sp: peRSP + 8},
-		{name: "push", im: peImage(info(1, 0, 1, 0, 1, 0x50), nil), into: 1, sp: peRSP + 16, saved: map[int]uint64{context.RBP: peRSP}},
-		{name: "push of r15", im: peImage(info(1, 0, 2, 0, 2, 0xf0), nil), into: 0x20, sp: peRSP + 16, saved: map[int]uint64{context.R15: peRSP}},
-		{name: "pushes in order", im: peImage(info(1, 0, 3, 0, 3, 0x30, 1, 0x70), nil), into: 3, sp: peRSP + 24, saved: map[int]uint64{context.RBX: peRSP, context.RDI: peRSP + 8}},
-		{name: "between pushes", im: peImage(info(1, 0, 3, 0, 3, 0x30, 1, 0x70), nil), into: 2, sp: peRSP + 16, saved: map[int]uint64{context.RDI: peRSP}},
+		{name: "push", im: peImage(info(1, 0, 1, 0, 1, 0x50), nil), into: 1, sp: peRSP + 16,
+			saved: map[int]uint64{context.RBP: peRSP}},
+		{name: "push of r15", im: peImage(info(1, 0, 2, 0, 2, 0xf0), nil), into: 0x20, sp: peRSP + 16,
+			saved: map[int]uint64{context.R15: peRSP}},
+		{name: "pushes in order", im: peImage(info(1, 0, 3, 0, 3, 0x30, 1, 0x70), nil), into: 3,
+			sp: peRSP + 24, saved: map[int]uint64{context.RBX: peRSP, context.RDI: peRSP + 8}},
+		{name: "between pushes", im: peImage(info(1, 0, 3, 0, 3, 0x30, 1, 0x70), nil), into: 2,
+			sp: peRSP + 16, saved: map[int]uint64{context.RDI: peRSP}},
 		{name: "alloc small", im: peImage(info(1, 0, 4, 0, 4, 0x42), nil), into: 4, sp: peRSP + 40 + 8},
-		{name: "alloc large", im: peImage(info(1, 0, 7, 0, 7, 0x01, 0x17, 0), nil), into: 7, sp: peRSP + 184 + 8},
-		{name: "alloc large, 32 bits", im: peImage(info(1, 0, 7, 0, 7, 0x11, 0, 0x10, 1, 0), nil), into: 7, sp: peRSP + 0x11000 + 8},
-		{name: "set frame", im: peImage(info(1, 0, 8, 0x25, 8, 3, 4, 0x42), nil), into: 8, sp: rbp - 0x20 + 40 + 8, frame: rbp - 0x20},
-		{name: "before set frame", im: peImage(info(1, 0, 8, 0x25, 8, 3, 4, 0x42), nil), into: 7, sp: peRSP + 40 + 8},
-		{name: "behind set frame, in the prolog", im: peImage(info(1, 0, 12, 0x25, 8, 3, 4, 0x42), nil), into: 9, sp: rbp - 0x20 + 40 + 8, frame: rbp - 0x20},
-		{name: "frame register r12", im: peImage(info(1, 0, 8, 0x0c, 8, 3), nil), into: 8, sp: r12 + 8, frame: r12},
-		{name: "pushes behind set frame", im: peImage(info(1, 0, 10, 5, 10, 0x42, 6, 0x30, 5, 0x60, 4, 3, 1, 0x50), nil), into: 10, sp: rbp + 16, frame: rbp,
+		{name: "alloc large", im: peImage(info(1, 0, 7, 0, 7, 0x01, 0x17, 0), nil),
+			into: 7, sp: peRSP + 184 + 8},
+		{name: "alloc large, 32 bits", im: peImage(info(1, 0, 7, 0, 7, 0x11, 0, 0x10, 1, 0), nil),
+			into: 7, sp: peRSP + 0x11000 + 8},
+		{name: "set frame", im: peImage(info(1, 0, 8, 0x25, 8, 3, 4, 0x42), nil), into: 8,
+			sp: rbp - 0x20 + 40 + 8, frame: rbp - 0x20},
+		{name: "before set frame",
+			im: peImage(info(1, 0, 8, 0x25, 8, 3, 4, 0x42), nil), into: 7, sp: peRSP + 40 + 8},
+		{name: "behind set frame, in the prolog", im: peImage(info(1, 0, 12, 0x25, 8, 3, 4, 0x42), nil),
+			into: 9, sp: rbp - 0x20 + 40 + 8, frame: rbp - 0x20},
+		{name: "frame register r12", im: peImage(info(1, 0, 8, 0x0c, 8, 3), nil),
+			into: 8, sp: r12 + 8, frame: r12},
+		{name: "pushes behind set frame",
+			im:   peImage(info(1, 0, 10, 5, 10, 0x42, 6, 0x30, 5, 0x60, 4, 3, 1, 0x50), nil),
+			into: 10, sp: rbp + 16, frame: rbp,
 			saved: map[int]uint64{context.RBX: rbp - 16, context.RSI: rbp - 8, context.RBP: rbp}},
-		{name: "between pushes behind set frame", im: peImage(info(1, 0, 10, 5, 10, 0x42, 6, 0x30, 5, 0x60, 4, 3, 1, 0x50), nil), into: 5, sp: rbp + 16, frame: rbp,
+		{name: "between pushes behind set frame",
+			im:   peImage(info(1, 0, 10, 5, 10, 0x42, 6, 0x30, 5, 0x60, 4, 3, 1, 0x50), nil),
+			into: 5, sp: rbp + 16, frame: rbp,
 			saved: map[int]uint64{context.RSI: rbp - 8, context.RBP: rbp}},
-		{name: "save", im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, saved: map[int]uint64{context.RBX: peRSP + 24}},
-		{name: "save far", im: peImage(info(1, 0, 9, 0, 9, 0x65, 0x08, 0x10, 1, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, saved: map[int]uint64{context.RSI: peRSP + 0x11008}},
-		{name: "save from the frame's base", im: peImage(info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42), nil), into: 12, sp: rbp - 0x20 + 48, frame: rbp - 0x20, saved: map[int]uint64{context.RBX: rbp - 0x20 + 24}},
-		{name: "save xmm6", im: peImage(info(1, 0, 9, 0, 9, 0x68, 2, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, xmm: map[int]uint64{0: peRSP + 32}},
-		{name: "save xmm15 far", im: peImage(info(1, 0, 9, 0, 9, 0xf9, 0x10, 0x10, 1, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, xmm: map[int]uint64{9: peRSP + 0x11010}},
-		{name: "save of the volatile xmm5", im: peImage(info(1, 0, 9, 0, 9, 0x58, 2, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48},
-		{name: "save of a register that is pushed too", im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 1, 0x30), nil), into: 9, sp: peRSP + 16, saved: map[int]uint64{context.RBX: peRSP}},
+		{name: "save", im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48,
+			saved: map[int]uint64{context.RBX: peRSP + 24}},
+		{name: "save far", im: peImage(info(1, 0, 9, 0, 9, 0x65, 0x08, 0x10, 1, 0, 4, 0x42), nil), into: 9,
+			sp: peRSP + 48, saved: map[int]uint64{context.RSI: peRSP + 0x11008}},
+		{name: "save from the frame's base",
+			im: peImage(info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42), nil), into: 12,
+			sp: rbp - 0x20 + 48, frame: rbp - 0x20, saved: map[int]uint64{context.RBX: rbp - 0x20 + 24}},
+		{name: "save xmm6", im: peImage(info(1, 0, 9, 0, 9, 0x68, 2, 0, 4, 0x42), nil), into: 9,
+			sp: peRSP + 48, xmm: map[int]uint64{0: peRSP + 32}},
+		{name: "save xmm15 far", im: peImage(info(1, 0, 9, 0, 9, 0xf9, 0x10, 0x10, 1, 0, 4, 0x42), nil),
+			into: 9, sp: peRSP + 48, xmm: map[int]uint64{9: peRSP + 0x11010}},
+		{name: "save of the volatile xmm5",
+			im: peImage(info(1, 0, 9, 0, 9, 0x58, 2, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48},
+		{name: "save of a register that is pushed too",
+			im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 1, 0x30), nil), into: 9, sp: peRSP + 16,
+			saved: map[int]uint64{context.RBX: peRSP}},
 		{name: "no codes", im: peImage(info(1, 0, 0, 0), nil), into: 0x20, sp: peRSP + 8},
-		{name: "version 2 skips epilog codes", im: peImage(info(2, 0, 1, 0, 2, 0x16, 0x80, 6, 1, 0x50), nil), into: 0x20, sp: peRSP + 16, saved: map[int]uint64{context.RBP: peRSP}},
-		{name: "chained", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}, 0, 0x34, 3, 0), nil,
+		{name: "version 2 skips epilog codes", im: peImage(info(2, 0, 1, 0, 2, 0x16, 0x80, 6, 1, 0x50), nil),
+			into: 0x20, sp: peRSP + 16, saved: map[int]uint64{context.RBP: peRSP}},
+		{name: "chained", im: peImage(chained(0,
+			peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}, 0, 0x34, 3, 0), nil,
 			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42, 1, 0x50)}), into: 0x20, sp: peRSP + 40 + 16,
 			saved: map[int]uint64{context.RBX: peRSP + 24, context.RBP: peRSP + 40}},
-		{name: "chained, from its first byte", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
-			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
-		{name: "chained to a parent that lies behind", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x8000, End: 0x8100, Unwind: 0x6000}), nil,
-			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
-		{name: "a chained frame base holds for the parent's saves", im: peImage(chained(0x25, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
-			pe.Block{RVA: 0x6000, Data: info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42)}), into: 0, sp: rbp - 0x20 + 48, frame: rbp - 0x20,
+		{name: "chained, from its first byte",
+			im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+				pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
+		{name: "chained to a parent that lies behind",
+			im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x8000, End: 0x8100, Unwind: 0x6000}), nil,
+				pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
+		{name: "a chained frame base holds for the parent's saves",
+			im: peImage(chained(0x25, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+				pe.Block{RVA: 0x6000, Data: info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42)}), into: 0,
+			sp: rbp - 0x20 + 48, frame: rbp - 0x20,
 			saved: map[int]uint64{context.RBX: rbp - 0x20 + 24}},
-		{name: "chained to an indirect entry", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x7001}), nil,
-			pe.Block{RVA: 0x7000, Data: entries(peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000})},
-			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
+		{name: "chained to an indirect entry",
+			im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x7001}), nil,
+				pe.Block{RVA: 0x7000, Data: entries(peamd64.RuntimeFunction{Begin: 0x100,
+					End: 0x200, Unwind: 0x6000})},
+				pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
 	} {
 		t.Run(c.name, c.check)
 	}
@@ -115,7 +147,8 @@ func TestPEMachineFrame(t *testing.T) {
 	} {
 		regs := peRegs(peFn + 4)
 		res, stop := StepPE(peImage(c.info, nil).AMD64(), unwind.Instruction(peFn+4), &regs, peMemory())
-		if stop != unwind.StopNone || !res.Machine || regs.RIP != word(c.rip) || regs.GPR[context.RSP] != word(c.rip+24) || regs.Known != windowsKept {
+		if stop != unwind.StopNone || !res.Machine || regs.RIP != word(c.rip) ||
+			regs.GPR[context.RSP] != word(c.rip+24) || regs.Known != windowsKept {
 			t.Errorf("%s: %v %+v rip %#x rsp %#x", c.name, stop, res, regs.RIP, regs.GPR[context.RSP])
 		}
 	}
@@ -129,12 +162,14 @@ func TestPEUnixImage(t *testing.T) {
 	for into, frame := range map[uint32]uint64{8: peRSP + 0x400 - 0x200, 7: peRSP} {
 		regs := peRegs(peFn + into)
 		res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
-		if stop != unwind.StopNone || res.Frame != frame || regs.GPR[context.RSP] != frame+48 || regs.Known != nonvolatile {
+		if stop != unwind.StopNone || res.Frame != frame || regs.GPR[context.RSP] != frame+48 ||
+			regs.Known != nonvolatile {
 			t.Errorf("at %d: %v %+v %x", into, stop, res, regs)
 		}
 	}
 	regs := peRegs(peFn + 8)
-	if res, stop := StepPE(peImage(large, nil).AMD64(), unwind.Instruction(peFn+8), &regs, peMemory()); stop != unwind.BadInfo || res.Reason != peamd64.BadOpcode {
+	if res, stop := StepPE(peImage(large, nil).AMD64(), unwind.Instruction(peFn+8), &regs,
+		peMemory()); stop != unwind.BadInfo || res.Reason != peamd64.BadOpcode {
 		t.Errorf("in a Windows image: %v %v", stop, res.Reason)
 	}
 }
@@ -146,11 +181,13 @@ func TestPEHandler(t *testing.T) {
 	im := peImage(b, []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3})
 	for into, want := range map[uint32]uint32{3: 0, 4: 0x5678, 5: 0} {
 		regs := peRegs(peFn + into)
-		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory()); stop != unwind.StopNone || res.Handler != want {
+		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs,
+			peMemory()); stop != unwind.StopNone || res.Handler != want {
 			t.Errorf("at %d: %v handler %#x, want %#x", into, stop, res.Handler, want)
 		}
 	}
-	parent := peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil, pe.Block{RVA: 0x6000, Data: b})
+	parent := peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+		pe.Block{RVA: 0x6000, Data: b})
 	regs := peRegs(peFn)
 	if res, _ := StepPE(parent.AMD64(), unwind.Instruction(peFn), &regs, peMemory()); res.Handler != 0x5678 {
 		t.Errorf("the parent's handler: %#x", res.Handler)
@@ -161,8 +198,10 @@ func TestPEHandler(t *testing.T) {
 // unknown register is not used.
 func TestPEUnknown(t *testing.T) {
 	regs := peRegs(peFn + 9)
-	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil).AMD64(), unwind.Instruction(peFn+9), &regs, peMemory())
-	if want := uint32(windowsKept) &^ (1<<context.RBX | 1<<17); stop != unwind.StopNone || regs.Known != want {
+	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil).AMD64(),
+		unwind.Instruction(peFn+9), &regs, peMemory())
+	if want := uint32(windowsKept) &^ (1<<context.RBX | 1<<17); stop != unwind.StopNone ||
+		regs.Known != want {
 		t.Errorf("saved out of reach: %v known %#x, want %#x", stop, regs.Known, want)
 	}
 	for name, b := range map[string][]byte{
@@ -172,7 +211,8 @@ func TestPEUnknown(t *testing.T) {
 	} {
 		regs := peRegs(peFn + 9)
 		regs.Known &^= 1 << context.RBP
-		if _, stop := StepPE(peImage(b, nil).AMD64(), unwind.Instruction(peFn+9), &regs, peMemory()); stop != unwind.Unreadable {
+		if _, stop := StepPE(peImage(b, nil).AMD64(), unwind.Instruction(peFn+9), &regs,
+			peMemory()); stop != unwind.Unreadable {
 			t.Errorf("%s: %v", name, stop)
 		}
 	}
@@ -199,9 +239,14 @@ func TestCheckAndWalkAgree(t *testing.T) {
 		{"reserved operation", info(1, 0, 8, 0, 8, 0x42, 4, 7), fn, peamd64.BadOpcode, unwind.BadInfo, 0},
 		{"operand past the count", info(1, 0, 8, 0, 8, 1), fn, peamd64.BadOperand, unwind.BadInfo, 0},
 		{"epilog of no bytes", info(2, 0, 0, 0, 0, 0x16, 0, 6), fn, peamd64.BadEpilog, unwind.StopNone, 8},
-		{"epilog longer than the function", info(2, 0, 0, 0, 3, 0x16, 0, 6), short, peamd64.BadEpilog, unwind.StopNone, 8},
-		{"epilog among prolog codes", info(2, 0, 8, 0, 8, 0x42, 3, 0x16), fn, peamd64.BadOpcode, unwind.BadInfo, 0},
-		{"chained and with handler", append(info(1, 5, 0, 0), entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + 1, Unwind: peInfo + 0x20})...), fn, peamd64.BadFlags, unwind.StopNone, 8},
+		{"epilog longer than the function", info(2, 0, 0, 0, 3, 0x16, 0, 6), short,
+			peamd64.BadEpilog, unwind.StopNone, 8},
+		{"epilog among prolog codes", info(2, 0, 8, 0, 8, 0x42, 3, 0x16), fn,
+			peamd64.BadOpcode, unwind.BadInfo, 0},
+		{"chained and with handler",
+			append(info(1, 5, 0, 0),
+				entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + 1, Unwind: peInfo + 0x20})...), fn,
+			peamd64.BadFlags, unwind.StopNone, 8},
 		{"chained to itself", chained(0, fn), fn, peamd64.ChainDepth, unwind.BadInfo, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -216,7 +261,8 @@ func TestCheckAndWalkAgree(t *testing.T) {
 			}
 			r := peRegs(peFn + 0x80)
 			_, stop := StepPE(f.AMD64(), unwind.Instruction(peFn+0x80), &r, peMemory())
-			if refused := why != peamd64.OK && !why.Walkable(); stop != c.stop || (stop != unwind.StopNone) != refused {
+			if refused := why != peamd64.OK && !why.Walkable(); stop != c.stop ||
+				(stop != unwind.StopNone) != refused {
 				t.Errorf("stop %v; the check says %v, walkable %v", stop, why, why.Walkable())
 			}
 			if stop == unwind.StopNone && r.GPR[context.RSP] != peRSP+c.sp {
@@ -244,8 +290,9 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 		if _, stop := stepOf(u, &r, true, s.window(), &c.b, &frame); stop != c.stop {
 			t.Errorf("%v, want %v", stop, c.stop)
 		}
-		if c.stop == unwind.StopNone && (r.RIP != textBias+0x1009 || r.SP() != sp0+16 || u.by != unwind.TrustCode ||
-			!known(&r, context.RDI) || r.GPR[context.RDI] != 0x33) {
+		if c.stop == unwind.StopNone &&
+			(r.RIP != textBias+0x1009 || r.SP() != sp0+16 || u.by != unwind.TrustCode ||
+				!known(&r, context.RDI) || r.GPR[context.RDI] != 0x33) {
 			t.Errorf("at %#x/%#x, rdi %#x, by %v", r.RIP, r.SP(), r.GPR[context.RDI], u.by)
 		}
 	}
@@ -266,7 +313,8 @@ func TestEveryOperationIsUndone(t *testing.T) {
 		regs.Known = context.AMD64All
 		s := peStep{regs: &regs, mem: peMemory()}
 		s.res.Frame = peRSP
-		if got := s.apply(&peamd64.Info{FrameReg: context.RBP}, &peamd64.Code{Op: op, Info: 1, Operand: 8}); got != want {
+		if got := s.apply(&peamd64.Info{FrameReg: context.RBP},
+			&peamd64.Code{Op: op, Info: 1, Operand: 8}); got != want {
 			t.Errorf("%v: %v, want %v", op, got, want)
 		}
 	}

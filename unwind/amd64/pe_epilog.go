@@ -70,7 +70,8 @@ func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code [
 // injection. It returns the length of the pop, 0 for other code.
 func popReturn(code []byte) (n int, reg uint8) {
 	n, reg = popInstruction(code)
-	if n == 0 || len(code) < 2*n+4 || string(code[n:n+fence]) != "\x0f\xae\xe8" || n == 2 && code[n+fence] != code[0] ||
+	if n == 0 || len(code) < 2*n+4 || string(code[n:n+fence]) != "\x0f\xae\xe8" ||
+		n == 2 && code[n+fence] != code[0] ||
 		code[2*n+2] != 0xff || code[2*n+3] != 0xe0|reg&7 {
 		return 0, 0
 	}
@@ -90,7 +91,8 @@ func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
 	switch {
 	case in.Op&^2 == 0x81 && !in.Memory && in.Reg == 0 && in.RM == context.RSP:
 		return int(in.Size), context.RSP, uint64(in.Imm)
-	case in.Op == 0x8d && in.Reg == context.RSP && in.Index == x86.NoReg && (in.Base == context.RSP || frameReg != 0 && in.Base == frameReg):
+	case in.Op == 0x8d && in.Reg == context.RSP && in.Index == x86.NoReg &&
+		(in.Base == context.RSP || frameReg != 0 && in.Base == frameReg):
 		return int(in.Size), in.Base, uint64(in.Disp)
 	}
 	return 0, 0, 0
@@ -132,7 +134,8 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 		return in.PCRel || in.REX&8 != 0
 	}
 	last, _ := popReturn(code)
-	return in.Op == 0xc3 && (bare || len(code) > 1 && code[0] == 0xf3 && code[1] == 0xc3) || last != 0 || len(code) > 2 && code[0] == 0xc2
+	return in.Op == 0xc3 && (bare || len(code) > 1 && code[0] == 0xf3 && code[1] == 0xc3) || last != 0 ||
+		len(code) > 2 && code[0] == 0xc2
 }
 
 // jumpsOut reports whether a jump to target leaves the function. It does if target is the first byte of a

@@ -46,17 +46,22 @@ func TestPEEpilogInstructions(t *testing.T) {
 		epilog("vzeroupper, bnd ret", peRSP+8, 0xc5, 0xf8, 0x77, 0xf2, 0xc3),
 		epilog("vzeroupper, jmp out of the function", peRSP+8, 0xc5, 0xf8, 0x77, 0xe9, 0, 0x10, 0, 0),
 		epilog("add rsp, vzeroupper, ret", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0xc5, 0xf8, 0x77, 0xc3),
-		epilog("registers are zeroed, ret", peRSP+8, 0xd9, 0xee, 0xdd, 0xd8, 0xdf, 0xc0, 0x31, 0xd2, 0x66, 0x0f, 0xef, 0xc0, 0x0f, 0x57, 0xc9, 0x45, 0x31, 0xc0, 0xc3),
+		epilog("registers are zeroed, ret", peRSP+8, 0xd9, 0xee, 0xdd, 0xd8, 0xdf, 0xc0, 0x31, 0xd2, 0x66,
+			0x0f, 0xef, 0xc0, 0x0f, 0x57, 0xc9, 0x45, 0x31, 0xc0, 0xc3),
 		epilog("add rsp, a register is zeroed, ret", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0x31, 0xc9, 0xc3),
 		epilog("a register is zeroed, jmp out of the function", peRSP+8, 0x31, 0xd2, 0xe9, 0, 0x10, 0, 0),
 		epilog("a register is zeroed, rep ret", peRSP+8, 0x31, 0xd2, 0xf3, 0xc3),
 		body("a register is zeroed, jmp inside the function", 0x31, 0xd2, 0xeb, 0x10),
 		body("movnti", 0x0f, 0xc3, 0x08),
 		epilog("the return address is popped", peRSP+8, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1),
-		epilog("the return address is popped into r11", peRSP+8, 0x41, 0x5b, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe3),
-		epilog("add rsp, the return address is popped", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1),
-		epilog("an inlined return thunk", peRSP+8, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3),
-		body("an inlined thunk of a jump", 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x48, 0x89, 4, 0x24, 0xc3),
+		epilog("the return address is popped into r11", peRSP+8, 0x41, 0x5b, 0x0f,
+			0xae, 0xe8, 0x41, 0xff, 0xe3),
+		epilog("add rsp, the return address is popped", peRSP+0x20+8, 0x48, 0x83, 0xc4, 0x20, 0x59,
+			0x0f, 0xae, 0xe8, 0xff, 0xe1),
+		epilog("an inlined return thunk", peRSP+8, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9,
+			0x48, 0x8d, 0x64, 0x24, 8, 0xc3),
+		body("an inlined thunk of a jump", 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb,
+			0xf9, 0x48, 0x89, 4, 0x24, 0xc3),
 		body("pop, fence, jump by another register", 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe2),
 		body("fild", 0xdf, 0x00, 0xc3),
 		body("rbx is zeroed", 0x31, 0xdb, 0xc3),
@@ -84,10 +89,14 @@ func TestPEEpilogInstructions(t *testing.T) {
 		epilog("lea rsp, [rsp+8]", peRSP+8+8, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3),
 		body("lea rsp, [rsp+rax+8]", 0x48, 0x8d, 0x64, 4, 8, 0xc3),
 		body("lea of another register", 0x48, 0x8d, 0x6d, 8, 0xc3),
-		{name: "pops", sp: peRSP + 32, part: PEEpilog, im: epilogImage(0, []byte{0x5b, 0x41, 0x5f, 0x40, 0x5e, 0xc3}),
+		{name: "pops", sp: peRSP + 32, part: PEEpilog,
+			im:    epilogImage(0, []byte{0x5b, 0x41, 0x5f, 0x40, 0x5e, 0xc3}),
 			saved: map[int]uint64{context.RBX: peRSP, context.R15: peRSP + 8, context.RSI: peRSP + 16}},
-		{name: "pop of a volatile register", sp: peRSP + 16, part: PEEpilog, im: epilogImage(0, []byte{0x59, 0xc3})},
-		{name: "add and pop", sp: peRSP + 0x30, part: PEEpilog, im: epilogImage(0, []byte{0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3}), saved: map[int]uint64{context.RBX: peRSP + 0x20}},
+		{name: "pop of a volatile register", sp: peRSP + 16, part: PEEpilog,
+			im: epilogImage(0, []byte{0x59, 0xc3})},
+		{name: "add and pop", sp: peRSP + 0x30, part: PEEpilog,
+			im:    epilogImage(0, []byte{0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3}),
+			saved: map[int]uint64{context.RBX: peRSP + 0x20}},
 		framed("lea rsp, [rbp+8]", 5, rbp+8+8, PEEpilog, 0x48, 0x8d, 0x65, 8, 0xc3),
 		framed("lea rsp, [rbp-8]", 5, rbp, PEEpilog, 0x48, 0x8d, 0x65, 0xf8, 0xc3),
 		framed("lea rsp, [rbp+disp32]", 5, rbp+0x100+8, PEEpilog, 0x48, 0x8d, 0xa5, 0, 1, 0, 0, 0xc3),
@@ -117,7 +126,9 @@ func epilogImage(frameReg byte, code []byte) *pe.File {
 
 // TestPEEpilogInProlog: an epilog is looked for in the prolog's range too.
 func TestPEEpilogInProlog(t *testing.T) {
-	c := peEffect{name: "ret in the prolog", im: peImage(info(1, 0, 8, 0, 8, 0x42, 1, 0x50), []byte{0x55, 0x58, 0xc3}), into: 2, sp: peRSP + 8, part: PEEpilog}
+	c := peEffect{name: "ret in the prolog",
+		im: peImage(info(1, 0, 8, 0, 8, 0x42, 1, 0x50), []byte{0x55, 0x58, 0xc3}), into: 2,
+		sp: peRSP + 8, part: PEEpilog}
 	c.check(t)
 }
 
@@ -146,13 +157,16 @@ func TestPEPoppedReturn(t *testing.T) {
 			if !have {
 				regs.Known &^= 1 << c.reg
 			}
-			res, stop := StepPE(epilogImage(0, c.code).AMD64(), unwind.Instruction(uint64(peFn+16+c.into)), &regs, peMemory())
+			res, stop := StepPE(epilogImage(0, c.code).AMD64(),
+				unwind.Instruction(uint64(peFn+16+c.into)), &regs, peMemory())
 			switch {
 			case res.Part != c.part:
 				t.Errorf("%s: part %d, want %d", c.name, res.Part, c.part)
 			case c.part == PEEpilog && !have && stop != unwind.Unreadable:
 				t.Errorf("%s, unknown: %v, want unreadable", c.name, stop)
-			case c.part == PEEpilog && have && (stop != unwind.StopNone || regs.RIP != 0x1234 || regs.GPR[context.RSP] != peRSP || regs.Known>>context.RCX&1 != 0):
+			case c.part == PEEpilog && have &&
+				(stop != unwind.StopNone || regs.RIP != 0x1234 || regs.GPR[context.RSP] != peRSP ||
+					regs.Known>>context.RCX&1 != 0):
 				t.Errorf("%s: %v at %#x, sp %#x", c.name, stop, regs.RIP, regs.GPR[context.RSP])
 			}
 		}
@@ -186,13 +200,15 @@ func TestPEPushedNumber(t *testing.T) {
 		u, slow := peBoth(epilogImage(0, []byte(c.before+c.after)))
 		data, _ := peMemory().Bytes(peStack, 0x20000)
 		binary.LittleEndian.PutUint64(data[peRSP-peStack:], c.top)
-		mem, regs, f := memory.New(memory.Run{Addr: peStack, Data: data}), peRegs(peFn+16+uint32(len(c.before))), unwind.Frame{}
+		mem, regs, f := memory.New(memory.Run{Addr: peStack, Data: data}),
+			peRegs(peFn+16+uint32(len(c.before))), unwind.Frame{}
 		peTwice(t, u, slow, regs, true, mem, nil)
 		want := uint64(peRSP + 48)
 		if c.pushed {
 			want += 8
 		}
-		if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone || regs.GPR[context.RSP] != want || u.by != unwind.TrustUnwindInfo {
+		if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone ||
+			regs.GPR[context.RSP] != want || u.by != unwind.TrustUnwindInfo {
 			t.Errorf("%s: %v %v, RSP %#x, want %#x", c.name, stop, u.by, regs.GPR[context.RSP], want)
 		}
 	}
@@ -200,7 +216,9 @@ func TestPEPushedNumber(t *testing.T) {
 	data, _ := peMemory().Bytes(peStack, 0x20000)
 	binary.LittleEndian.PutUint64(data[peRSP-peStack:], ^uint64(2))
 	regs := peRegs(peFn + 18)
-	if res, stop := StepPE(epilogImage(5, []byte(push+pop)).AMD64(), unwind.Instruction(peFn+18), &regs, memory.New(memory.Run{Addr: peStack, Data: data})); stop != unwind.StopNone || res.Frame != peRSP+0x400 {
+	if res, stop := StepPE(epilogImage(5, []byte(push+pop)).AMD64(), unwind.Instruction(peFn+18), &regs,
+		memory.New(memory.Run{Addr: peStack, Data: data})); stop != unwind.StopNone ||
+		res.Frame != peRSP+0x400 {
 		t.Errorf("with a frame register: %v %+v", stop, res)
 	}
 }
@@ -238,7 +256,8 @@ func TestPETailJumps(t *testing.T) {
 		{"to a function that cannot be read", 0x4810, PEEpilog, peRSP + 8},
 		{"to the fragment's own first byte", peFn, PECode, peRSP + 48},
 	} {
-		im := peImageOf(pe.MachineAMD64, chained(0, parent), jmp(c.target), []peamd64.RuntimeFunction{parent, frag, other, bad}, more...)
+		im := peImageOf(pe.MachineAMD64, chained(0, parent), jmp(c.target),
+			[]peamd64.RuntimeFunction{parent, frag, other, bad}, more...)
 		e := peEffect{name: c.name, im: im, sp: c.sp, part: c.part}
 		t.Run(c.name, e.check)
 	}
@@ -254,11 +273,14 @@ func TestPEEpilogVersion2(t *testing.T) {
 		{name: "body", into: 0x80, sp: peRSP + 40 + 24 + 8, saved: all},
 		{name: "a ret says nothing", into: 0, sp: peRSP + 8},
 		{name: "before the last", into: peLen - 6, sp: peRSP + 40 + 24 + 8, saved: all},
-		{name: "begin", into: peLen - 5, sp: peRSP + 32, part: PEEpilog, saved: map[int]uint64{context.RBX: peRSP, context.R15: peRSP + 8}},
-		{name: "behind pop rbx", into: peLen - 4, sp: peRSP + 24, part: PEEpilog, saved: map[int]uint64{context.R15: peRSP}},
+		{name: "begin", into: peLen - 5, sp: peRSP + 32, part: PEEpilog,
+			saved: map[int]uint64{context.RBX: peRSP, context.R15: peRSP + 8}},
+		{name: "behind pop rbx", into: peLen - 4, sp: peRSP + 24, part: PEEpilog,
+			saved: map[int]uint64{context.R15: peRSP}},
 		{name: "behind pop r15", into: peLen - 2, sp: peRSP + 16, part: PEEpilog},
 		{name: "behind the flags", into: peLen - 1, sp: peRSP + 8, part: PEEpilog},
-		{name: "the other's begin", into: peLen - 0x40, sp: peRSP + 32, part: PEEpilog, saved: map[int]uint64{context.RBX: peRSP, context.R15: peRSP + 8}},
+		{name: "the other's begin", into: peLen - 0x40, sp: peRSP + 32, part: PEEpilog,
+			saved: map[int]uint64{context.RBX: peRSP, context.R15: peRSP + 8}},
 		{name: "the other's ret", into: peLen - 0x40 + 4, sp: peRSP + 8, part: PEEpilog},
 		{name: "behind the other", into: peLen - 0x40 + 5, sp: peRSP + 40 + 24 + 8, saved: all},
 	} {
@@ -271,18 +293,26 @@ func TestPEEpilogVersion2More(t *testing.T) {
 	parent := peamd64.RuntimeFunction{Begin: 0x2000, End: 0x2100, Unwind: 0x6000}
 	fragment := append(info(2, peamd64.UNW_FLAG_CHAININFO, 0, 0, 2, 0x16, 0, 6), entries(parent)...)
 	for _, c := range []peEffect{
-		{name: "the parent's pushes", im: peImage(fragment, nil, pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42, 1, 0x30)}),
+		{name: "the parent's pushes",
+			im:   peImage(fragment, nil, pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42, 1, 0x30)}),
 			into: peLen - 2, sp: peRSP + 16, part: PEEpilog, saved: map[int]uint64{context.RBX: peRSP}},
-		{name: "no pushes at all", im: peImage(info(2, 0, 4, 0, 1, 0x16, 0, 6, 4, 0x42), nil), into: peLen - 1, sp: peRSP + 8, part: PEEpilog},
-		{name: "none at the end", im: peImage(info(2, 0, 4, 0, 1, 0x06, 0x20, 6, 4, 0x42), nil), into: peLen - 1, sp: peRSP + 48},
-		{name: "padding ends the list", im: peImage(info(2, 0, 4, 0, 1, 0x06, 0, 6, 0x20, 6, 0, 6, 4, 0x42), nil), into: peLen - 0x20, sp: peRSP + 48},
-		{name: "no epilog codes", im: peImage(info(2, 0, 4, 0, 4, 0x42), []byte{0xc3}), into: 0x80, sp: peRSP + 48},
+		{name: "no pushes at all", im: peImage(info(2, 0, 4, 0, 1, 0x16, 0, 6, 4, 0x42), nil),
+			into: peLen - 1, sp: peRSP + 8, part: PEEpilog},
+		{name: "none at the end", im: peImage(info(2, 0, 4, 0, 1, 0x06, 0x20, 6, 4, 0x42), nil),
+			into: peLen - 1, sp: peRSP + 48},
+		{name: "padding ends the list",
+			im:   peImage(info(2, 0, 4, 0, 1, 0x06, 0, 6, 0x20, 6, 0, 6, 4, 0x42), nil),
+			into: peLen - 0x20, sp: peRSP + 48},
+		{name: "no epilog codes",
+			im: peImage(info(2, 0, 4, 0, 4, 0x42), []byte{0xc3}), into: 0x80, sp: peRSP + 48},
 	} {
 		t.Run(c.name, c.check)
 	}
 	regs := peRegs(peFn + peLen - 2)
-	res, stop := StepPE(peImage(info(2, 0, 4, 0, 2, 0x16, 0, 6, 0, 0x0a), nil).AMD64(), unwind.Instruction(peFn+peLen-2), &regs, peMemory())
-	if stop != unwind.StopNone || !res.Machine || regs.RIP != word(peRSP) || regs.GPR[context.RSP] != word(peRSP+24) {
+	res, stop := StepPE(peImage(info(2, 0, 4, 0, 2, 0x16, 0, 6, 0, 0x0a), nil).AMD64(),
+		unwind.Instruction(peFn+peLen-2), &regs, peMemory())
+	if stop != unwind.StopNone || !res.Machine || regs.RIP != word(peRSP) ||
+		regs.GPR[context.RSP] != word(peRSP+24) {
 		t.Errorf("iretq: %v %+v", stop, res)
 	}
 }

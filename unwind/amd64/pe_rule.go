@@ -35,7 +35,8 @@ type peRule struct {
 const peSlots = 8 + 10
 
 // nearRegs are the general registers with slots, in the order of the slots.
-var nearRegs = [8]uint8{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
+var nearRegs = [8]uint8{context.RBX, context.RBP, context.RSI, context.RDI, context.R12,
+	context.R13, context.R14, context.R15}
 
 // peSlot maps a register's bit in Registers.Known to its index in slots, -1 for registers that no function
 // preserves.
@@ -128,7 +129,8 @@ func (p *peRule) saves(regs *Registers) bool {
 // fit. The rules of 99 of 100 functions of coreclr.dll fit.
 func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	words := p.cfa >> 3
-	if p.base != context.RSP || p.kept != windowsKept || p.trust != unwind.TrustUnwindInfo || p.saved>>16 != 0 || p.cfa&7 != 0 || words < 0 || words > maxNear {
+	if p.base != context.RSP || p.kept != windowsKept || p.trust != unwind.TrustUnwindInfo ||
+		p.saved>>16 != 0 || p.cfa&7 != 0 || words < 0 || words > maxNear {
 		return Rule{}, false
 	}
 	r := makeRule(RuleNear, module)
@@ -150,7 +152,8 @@ func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 // unpackPE is the reverse of pack, for stepWordsPE: size is not set.
 func (r Rule) unpackPE() (p peRule) {
 	off, slots := r.near()
-	p = peRule{cfa: int32(off), kept: windowsKept, low: nearAbove/8 - maxSlot, base: context.RSP, trust: unwind.TrustUnwindInfo}
+	p = peRule{cfa: int32(off), kept: windowsKept, low: nearAbove/8 - maxSlot, base: context.RSP,
+		trust: unwind.TrustUnwindInfo}
 	for i, reg := range nearRegs {
 		if s := slots >> (4 * i) & 15; s != 0 {
 			p.saved |= 1 << reg
@@ -217,7 +220,8 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	}
 	step := makeRule(RulePE, i)
 	pc, addr := a.IP-m.Bias, a.Lookup()
-	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.hookPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
+	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 ||
+		u.hookPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
 		return step
 	}
 	p, ok := compilePE(m.PE.AMD64(), unwind.Address{IP: pc, Exact: a.Exact})
@@ -251,10 +255,12 @@ func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
 }
 
 // stepTable is stepHot for a stored rule p, whose number r holds.
-func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window,
+	b *unwind.Bounds, f *unwind.Frame) bool {
 	hot, cfa := mem.Hot(), regs.GPR[p.base&15]+uint64(int64(p.cfa))
 	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
-	if !known(regs, int(p.base)) || at > size || size-at < uint64(p.size)*8 || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
+	if !known(regs, int(p.base)) || at > size || size-at < uint64(p.size)*8 ||
+		checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false
 	}
 	block := hot.Data[at : at+uint64(p.size)*8]
@@ -288,7 +294,8 @@ func (p *peRule) restore(block []byte, regs *Registers) {
 
 // stepWordsPE is stepTable near the edge of the window or outside its hot run: a register whose word is
 // missing becomes unknown.
-func (u *Unwinder) stepWordsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepWordsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	if p.base != context.RSP && !known(regs, int(p.base)) {
 		return unwind.Unreadable
 	}

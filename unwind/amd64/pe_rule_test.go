@@ -21,7 +21,8 @@ func TestPERuleSize(t *testing.T) {
 
 // peTwice steps by rule and by unwind information, compares the results except
 // unknown registers, and reports whether a rule was made.
-func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool, mem *memory.Window, b *unwind.Bounds) bool {
+func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool,
+	mem *memory.Window, b *unwind.Bounds) bool {
 	t.Helper()
 	start, want := regs, regs
 	var f, g unwind.Frame
@@ -30,8 +31,10 @@ func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool, mem *m
 	for i := range got { // a miss, then a hit
 		got[i] = start
 		e1, stop1 := stepOf(u, &got[i], exact, mem, b, &f)
-		if stop1 != stop2 || e1 != e2 || f != g || !sameKnown(&got[i], &want) || stop1 == unwind.StopNone && u.by != slow.by {
-			t.Fatalf("at %#x exact %v:\nrule %v %v %+v %x\ninfo %v %v %+v %x", start.RIP, exact, stop1, e1, f, got[i], stop2, e2, g, want)
+		if stop1 != stop2 || e1 != e2 || f != g || !sameKnown(&got[i], &want) ||
+			stop1 == unwind.StopNone && u.by != slow.by {
+			t.Fatalf("at %#x exact %v:\nrule %v %v %+v %x\ninfo %v %v %+v %x", start.RIP, exact, stop1, e1,
+				f, got[i], stop2, e2, g, want)
 		}
 	}
 	r := u.lookup(unwind.Address{IP: start.RIP, Exact: exact})
@@ -77,18 +80,22 @@ func TestPERuleKinds(t *testing.T) {
 	whole := peMemory()
 	data, _ := whole.Bytes(peStack, 0x20000)
 	windows := map[string]*memory.Window{
-		"whole":  whole,
-		"beside": memory.New(memory.Run{Addr: peStack, Data: data}, memory.Run{Addr: 1 << 40, Data: make([]byte, 0x40000)}),
-		"none":   memory.New(),
+		"whole": whole,
+		"beside": memory.New(memory.Run{Addr: peStack, Data: data},
+			memory.Run{Addr: 1 << 40, Data: make([]byte, 0x40000)}),
+		"none": memory.New(),
 	}
 	for cut := uint64(0); cut < 0x80; cut += 8 {
-		windows["cut below"+string(rune('0'+cut/8))] = memory.New(memory.Run{Addr: peRSP + cut, Data: data[peRSP-peStack+cut:]})
-		windows["cut above"+string(rune('0'+cut/8))] = memory.New(memory.Run{Addr: peStack, Data: data[:peRSP-peStack+cut]})
+		windows["cut below"+string(rune('0'+cut/8))] = memory.New(memory.Run{Addr: peRSP + cut,
+			Data: data[peRSP-peStack+cut:]})
+		windows["cut above"+string(rune('0'+cut/8))] = memory.New(memory.Run{Addr: peStack,
+			Data: data[:peRSP-peStack+cut]})
 	}
 	for name, k := range peKinds() {
 		u, slow := peBoth(k.im)
 		for window, mem := range windows {
-			for _, known := range []uint32{context.AMD64All, context.AMD64All &^ (1 << context.RBP), 1 << context.RSP} {
+			for _, known := range []uint32{context.AMD64All,
+				context.AMD64All &^ (1 << context.RBP), 1 << context.RSP} {
 				for _, b := range []*unwind.Bounds{nil, {Low: peStack, High: peRSP + 0x30}} {
 					regs := peRegs(peFn + k.into)
 					regs.Known = known
@@ -105,7 +112,8 @@ func TestPERuleKinds(t *testing.T) {
 // TestPERuleExact: an interrupted ip and the return address after it have the same
 // look-up address but may have different rules.
 func TestPERuleExact(t *testing.T) {
-	im := peImage(info(1, 0, 4, 0, 4, 0x42), []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x28, 0xc3})
+	im := peImage(info(1, 0, 4, 0, 4, 0x42),
+		[]byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x28, 0xc3})
 	for _, first := range []bool{false, true} {
 		u, slow := peBoth(im)
 		for range 3 {
@@ -115,7 +123,8 @@ func TestPERuleExact(t *testing.T) {
 					rip = 6
 				}
 				regs, f := peRegs(peFn+rip), unwind.Frame{}
-				if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || (u.by == unwind.TrustEpilog) != exact {
+				if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone ||
+					(u.by == unwind.TrustEpilog) != exact {
 					t.Errorf("exact %v: %v %v", exact, stop, u.by)
 				}
 				peTwice(t, u, slow, peRegs(peFn+rip), exact, peMemory(), nil)
@@ -232,7 +241,8 @@ func TestPERulesFull(t *testing.T) {
 	blocks := []pe.Block{{RVA: 0, Data: make([]byte, 16*n+0x1000)}}
 	infos := pe.Block{RVA: 1 << 24}
 	for i := range fns {
-		fns[i] = peamd64.RuntimeFunction{Begin: uint32(16*i + 16), End: uint32(16*i + 32), Unwind: 1<<24 + uint32(len(infos.Data))}
+		fns[i] = peamd64.RuntimeFunction{Begin: uint32(16*i + 16), End: uint32(16*i + 32),
+			Unwind: 1<<24 + uint32(len(infos.Data))}
 		infos.Data = append(infos.Data, info(1, 0, 0, 0, 0, 0x01, byte(i+512), byte((i+512)>>8))...)
 	}
 	im := pe.FromBlocks(pe.MachineAMD64, entries(fns...), append(blocks, infos))

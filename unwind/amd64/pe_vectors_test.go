@@ -42,14 +42,17 @@ func TestPEParts(t *testing.T) {
 						return err
 					}
 					walked, f := regs, unwind.Frame{}
-					res, stop := StepPE(im.AMD64(), unwind.Address{IP: uint64(*p.PC), Exact: !p.AfterCall}, &regs, mem)
+					res, stop := StepPE(im.AMD64(),
+						unwind.Address{IP: uint64(*p.PC), Exact: !p.AfterCall}, &regs, mem)
 					exact, stepped := stepOf(u, &walked, !p.AfterCall, mem, nil, &f)
 					if stop != unwind.StopNone || stepped != unwind.StopNone {
 						continue // the judge says whether that is right
 					}
 					parts[res.Part]++
-					if machine := v.MachineFrame != 0 && res.Machine; exact != machine || f.CFA != regs.GPR[4] || u.by != peTrust[res.Part] {
-						t.Errorf("%s pc %#x %s %q: exact %v, CFA %#x, trust %v of %v", v.ID, uint64(*p.PC), p.Where, p.Ins, exact, f.CFA, u.by, res.Part)
+					if machine := v.MachineFrame != 0 &&
+						res.Machine; exact != machine || f.CFA != regs.GPR[4] || u.by != peTrust[res.Part] {
+						t.Errorf("%s pc %#x %s %q: exact %v, CFA %#x, trust %v of %v", v.ID, uint64(*p.PC),
+							p.Where, p.Ins, exact, f.CFA, u.by, res.Part)
 					}
 				}
 				return nil

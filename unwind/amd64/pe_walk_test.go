@@ -36,16 +36,25 @@ func TestPEStepStops(t *testing.T) {
 		b     *unwind.Bounds
 		stop  unwind.Stop
 	}{
-		{name: "bad unwind data", im: peImage(info(5, 0, 0, 0), nil), rva: peFn, exact: true, stop: unwind.BadInfo},
-		{name: "version 3", im: peImage(info(3, 0, 0, 0), nil), rva: peFn, exact: true, stop: unwind.Unsupported},
-		{name: "no stack", im: peImage(plain, nil), rva: peFn + 8, exact: true, mem: memory.New(), stop: unwind.Unreadable},
-		{name: "return address 0", im: peImage(plain, nil), rva: peFn + 8, exact: true, mem: zero, stop: unwind.NullReturn},
-		{name: "return address 0 at the high end", im: peImage(plain, nil), rva: peFn + 8, exact: true, mem: zero, b: &unwind.Bounds{Low: peStack, High: peRSP + 1000}, stop: unwind.EndOfStack},
-		{name: "frame below the stack pointer", im: peImage(info(1, 0, 4, 5, 4, 3), nil), rva: peFn + 8, exact: true,
+		{name: "bad unwind data", im: peImage(info(5, 0, 0, 0), nil), rva: peFn,
+			exact: true, stop: unwind.BadInfo},
+		{name: "version 3", im: peImage(info(3, 0, 0, 0), nil), rva: peFn,
+			exact: true, stop: unwind.Unsupported},
+		{name: "no stack", im: peImage(plain, nil), rva: peFn + 8, exact: true,
+			mem: memory.New(), stop: unwind.Unreadable},
+		{name: "return address 0", im: peImage(plain, nil), rva: peFn + 8, exact: true,
+			mem: zero, stop: unwind.NullReturn},
+		{name: "return address 0 at the high end", im: peImage(plain, nil), rva: peFn + 8, exact: true,
+			mem: zero, b: &unwind.Bounds{Low: peStack, High: peRSP + 1000}, stop: unwind.EndOfStack},
+		{name: "frame below the stack pointer",
+			im: peImage(info(1, 0, 4, 5, 4, 3), nil), rva: peFn + 8, exact: true,
 			edit: func(r *Registers) { r.GPR[context.RBP] = peRSP - 0x100 }, stop: unwind.NoProgress},
-		{name: "past the bounds", im: peImage(plain, nil), rva: peFn + 8, exact: true, b: &unwind.Bounds{Low: peStack, High: peRSP + 40}, stop: unwind.OutOfStack},
-		{name: "leaf that has called", im: peImage(plain, nil), rva: peLeaf, exact: false, stop: unwind.NoInfo},
-		{name: "far outside the image", im: peImage(plain, nil), exact: true, edit: func(r *Registers) { r.RIP = peBase + 1<<33 }, stop: unwind.NoInfo},
+		{name: "past the bounds", im: peImage(plain, nil), rva: peFn + 8, exact: true,
+			b: &unwind.Bounds{Low: peStack, High: peRSP + 40}, stop: unwind.OutOfStack},
+		{name: "leaf that has called", im: peImage(plain, nil), rva: peLeaf,
+			exact: false, stop: unwind.NoInfo},
+		{name: "far outside the image", im: peImage(plain, nil), exact: true,
+			edit: func(r *Registers) { r.RIP = peBase + 1<<33 }, stop: unwind.NoInfo},
 	} {
 		u := peUnwinder(c.im)
 		if c.mem == nil {
@@ -70,7 +79,8 @@ func TestPELeafTrust(t *testing.T) {
 	u := peUnwinder(im)
 	regs := peRegs(peLeaf)
 	var f unwind.Frame
-	if exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.by != unwind.TrustLeaf ||
+	if exact, stop := stepOf(u, &regs, true, peMemory(), nil,
+		&f); exact || stop != unwind.StopNone || u.by != unwind.TrustLeaf ||
 		regs.RIP != word(peRSP) || f.CFA != peRSP+8 || regs.Known != windowsKept {
 		t.Errorf("interrupted: %v %v %v %+v", exact, stop, u.by, f)
 	}
@@ -79,7 +89,8 @@ func TestPELeafTrust(t *testing.T) {
 	copy(b, []byte{0, 0, 0, 0x71, 0, 0, 0, 0, 0x10, 0x10, 0, 0x40, 1, 0, 0, 0})
 	regs = peRegs(peLeaf)
 	regs.GPR[context.RBP] = peRSP
-	if _, stop := stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f); stop != unwind.StopNone || u.by != unwind.TrustFramePointer {
+	if _, stop := stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f); stop != unwind.StopNone ||
+		u.by != unwind.TrustFramePointer {
 		t.Errorf("guessed: %v %v", stop, u.by)
 	}
 }
@@ -89,7 +100,8 @@ func TestPEStepTrust(t *testing.T) {
 	u := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}))
 	for into, want := range map[uint32]unwind.Trust{4: unwind.TrustUnwindInfo, 5: unwind.TrustEpilog} {
 		regs, f := peRegs(peFn+into), unwind.Frame{}
-		if exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.by != want {
+		if exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone ||
+			u.by != want {
 			t.Errorf("at %d: %v %v, want %v", into, stop, u.by, want)
 		}
 	}
@@ -99,7 +111,8 @@ func TestPEStepTrust(t *testing.T) {
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP+24, 8)
 	copy(b, []byte{0, 0, 0, 0x10, 0, 0, 0, 0})
-	if exact, stop := stepOf(u, &regs, true, mem, nil, &f); !exact || stop != unwind.StopNone || f.CFA != 0x1000_0000 {
+	if exact, stop := stepOf(u, &regs, true, mem, nil, &f); !exact || stop != unwind.StopNone ||
+		f.CFA != 0x1000_0000 {
 		t.Errorf("machine frame: %v %v %#x", exact, stop, f.CFA)
 	}
 }
@@ -113,7 +126,8 @@ func TestPECallAtTheEnd(t *testing.T) {
 		pe.Block{RVA: 0x6000, Data: info(1, 0, 0, 0)}, pe.Block{RVA: next.Begin, Data: []byte{0xc3, 0xc3}})
 	for exact, want := range map[bool]uint64{false: peRSP + 40 + 16, true: peRSP + 8} {
 		regs, f := peRegs(next.Begin), unwind.Frame{}
-		if _, stop := stepOf(peUnwinder(im), &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || f.CFA != want {
+		if _, stop := stepOf(peUnwinder(im), &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone ||
+			f.CFA != want {
 			t.Errorf("exact %v: %v, CFA %#x, want %#x", exact, stop, f.CFA, want)
 		}
 	}
@@ -127,9 +141,11 @@ func TestPEWithCFI(t *testing.T) {
 	// def_cfa_offset 48; RBX at CFA-16, RSI at CFA-24
 	frames.FDE(&cie, peLeaf, fnSize, 0x0e, 48, 0x80|3, 2)
 	frames.FDE(&cie, peLeaf+fnSize, fnSize, 0x0e, 48, 0x80|4, 3, 0x80|23, 4)
-	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchAMD64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	im := peImage(info(1, 0, 4, 0, 4, 0x42), nil)
-	u := unwinder(module.NewTable(1, []module.Module{{Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: im, CFI: table}}, nil))
+	u := unwinder(module.NewTable(1,
+		[]module.Module{{Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: im, CFI: table}}, nil))
 	for _, c := range []struct {
 		rva   uint32
 		known uint32
@@ -137,21 +153,25 @@ func TestPEWithCFI(t *testing.T) {
 		at    uint64
 	}{
 		{peLeaf + 0x10, windowsKept, context.RBX, peRSP + 32},
-		{peLeaf + fnSize + 0x10, windowsKept &^ (1 << 16), context.RSI, peRSP + 24}, // XMM6 is saved where it is not read
+		{peLeaf + fnSize + 0x10,
+			windowsKept &^ (1 << 16), context.RSI, peRSP + 24}, // XMM6 is saved where it is not read
 	} {
 		for _, exact := range []bool{true, false} {
 			regs, f := peRegs(c.rva), unwind.Frame{}
 			was := regs
-			if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustCFI || f.CFA != peRSP+48 {
+			if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone ||
+				u.by != unwind.TrustCFI || f.CFA != peRSP+48 {
 				t.Errorf("%#x: %v %v %+v", c.rva, stop, u.by, f)
 			}
-			if regs.GPR[c.reg] != word(c.at) || regs.Known != c.known || regs.GPR[context.RDI] != was.GPR[context.RDI] || regs.XMM != was.XMM {
+			if regs.GPR[c.reg] != word(c.at) || regs.Known != c.known ||
+				regs.GPR[context.RDI] != was.GPR[context.RDI] || regs.XMM != was.XMM {
 				t.Errorf("%#x: %x", c.rva, regs)
 			}
 		}
 	}
 	regs, f := peRegs(peFn+8), unwind.Frame{}
-	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustUnwindInfo {
+	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone ||
+		u.by != unwind.TrustUnwindInfo {
 		t.Errorf("with an entry: %v %v", stop, u.by)
 	}
 	// A leaf that neither describes is left by a cached rule: the stubs of
@@ -159,12 +179,14 @@ func TestPEWithCFI(t *testing.T) {
 	const leaf = peLeaf + 2*fnSize + 0x10
 	m := u.table.At(0)
 	for rva, cached := range map[uint32]bool{leaf: true, peLeaf + 0x10: false} {
-		if r := u.resolvePE(m, 0, unwind.Instruction(peBase+uint64(rva))); (r.Kind() == RuleSlotsPE) != cached {
+		if r := u.resolvePE(m, 0,
+			unwind.Instruction(peBase+uint64(rva))); (r.Kind() == RuleSlotsPE) != cached {
 			t.Errorf("%#x: rule of kind %v", rva, r.Kind())
 		}
 	}
 	regs = peRegs(leaf)
-	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustLeaf || f.CFA != peRSP+8 {
+	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone ||
+		u.by != unwind.TrustLeaf || f.CFA != peRSP+8 {
 		t.Errorf("a leaf: %v %v %+v", stop, u.by, f)
 	}
 }
@@ -184,18 +206,27 @@ func TestPEHostile(t *testing.T) {
 		why  peamd64.Reason
 	}{
 		{"chained to itself", peImage(chained(0, self), nil), unwind.BadInfo, peamd64.ChainDepth},
-		{"chained in a circle", peImage(chained(0, second), nil, pe.Block{RVA: 0x6000, Data: chained(0, self)}), unwind.BadInfo, peamd64.ChainDepth},
-		{"chained to the outside", peImage(chained(0, peamd64.RuntimeFunction{Unwind: 0xfffffff0}), nil), unwind.BadInfo, peamd64.Short},
-		{"parent cut off", peImage(info(1, peamd64.UNW_FLAG_CHAININFO, 0, 0), nil), unwind.BadInfo, peamd64.Short},
+		{"chained in a circle", peImage(chained(0, second), nil,
+			pe.Block{RVA: 0x6000, Data: chained(0, self)}), unwind.BadInfo, peamd64.ChainDepth},
+		{"chained to the outside", peImage(chained(0, peamd64.RuntimeFunction{Unwind: 0xfffffff0}), nil),
+			unwind.BadInfo, peamd64.Short},
+		{"parent cut off", peImage(info(1, peamd64.UNW_FLAG_CHAININFO, 0, 0), nil),
+			unwind.BadInfo, peamd64.Short},
 		{"codes cut off", peImage([]byte{1, 0, 200, 0, 0, 0}, nil), unwind.BadInfo, peamd64.Short},
 		{"unknown version", peImage(info(0, 0, 0, 0), nil), unwind.BadInfo, peamd64.BadVersion},
 		{"unknown operation", peImage(info(1, 0, 0, 0, 0, 0x0f), nil), unwind.BadInfo, peamd64.BadOpcode},
-		{"unknown operation that has not run", peImage(info(1, 0, 9, 0, 200, 0x0f), nil), unwind.BadInfo, peamd64.BadOpcode},
-		{"operand past the count", peImage(info(1, 0, 0, 0, 0, 0x11), nil), unwind.BadInfo, peamd64.BadOperand},
-		{"epilog behind a code", peImage(info(2, 0, 0, 0, 0, 0x42, 0, 0x16), nil), unwind.BadInfo, peamd64.BadOpcode},
+		{"unknown operation that has not run", peImage(info(1, 0, 9, 0, 200, 0x0f), nil),
+			unwind.BadInfo, peamd64.BadOpcode},
+		{"operand past the count", peImage(info(1, 0, 0, 0, 0, 0x11), nil),
+			unwind.BadInfo, peamd64.BadOperand},
+		{"epilog behind a code", peImage(info(2, 0, 0, 0, 0, 0x42, 0, 0x16), nil),
+			unwind.BadInfo, peamd64.BadOpcode},
 		{"frame of many 4 GiB", peImage(info(1, 0, 0, 0, huge...), nil), unwind.Unreadable, peamd64.OK},
-		{"frame register that is not declared", peImage(info(1, 0, 0, 0, 0, 3), nil), unwind.BadInfo, peamd64.BadFrame},
-		{"epilog pushes chained to itself", peImage(append(info(2, peamd64.UNW_FLAG_CHAININFO, 0, 0, 255, 0x16, 0, 6), entries(self)...), nil), unwind.BadInfo, peamd64.ChainDepth},
+		{"frame register that is not declared", peImage(info(1, 0, 0, 0, 0, 3), nil),
+			unwind.BadInfo, peamd64.BadFrame},
+		{"epilog pushes chained to itself",
+			peImage(append(info(2, peamd64.UNW_FLAG_CHAININFO, 0, 0, 255, 0x16, 0, 6), entries(self)...),
+				nil), unwind.BadInfo, peamd64.ChainDepth},
 	} {
 		into := uint32(8)
 		if c.name == "epilog pushes chained to itself" {
@@ -219,7 +250,8 @@ func TestPECodeCut(t *testing.T) {
 		{0x5b, 0xff, 0x25, 1, 2, 3, 4}, {0xeb, 0x80}, {0x49, 0xff, 0xe2}, {0xf2, 0xc3},
 	} {
 		for n := range len(code) + 1 {
-			im := pe.FromBlocks(pe.MachineAMD64, entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}),
+			im := pe.FromBlocks(pe.MachineAMD64,
+				entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}),
 				[]pe.Block{{RVA: peFn, Data: code[:n:n]}, {RVA: peInfo, Data: info(1, 0, 8, 5, 8, 3)}})
 			regs := peRegs(peFn)
 			res, stop := StepPE(im.AMD64(), unwind.Instruction(peFn), &regs, peMemory())
@@ -240,7 +272,8 @@ func TestPEManyPops(t *testing.T) {
 	im := peImage(info(1, 0, 4, 0, 4, 0x42), code)
 	for into, want := range map[uint32]PEPart{0: PEEpilog, maxPops + 1: PEEpilog, 2*maxPops + 2: PECode} {
 		regs := peRegs(peFn + into)
-		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory()); stop != unwind.StopNone || res.Part != want {
+		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs,
+			peMemory()); stop != unwind.StopNone || res.Part != want {
 			t.Errorf("at %d: %v, part %d", into, stop, res.Part)
 		}
 	}
@@ -262,7 +295,8 @@ func TestPERandom(t *testing.T) {
 		pc := uint32(peFn + rnd.Intn(peLen))
 		regs := peRegs(pc)
 		was, f := regs, unwind.Frame{}
-		_, stop := stepOf(peUnwinderAgain(im), &regs, rnd.Intn(2) == 0, mem, &unwind.Bounds{Low: peStack, High: peStack + 0x20000}, &f)
+		_, stop := stepOf(peUnwinderAgain(im), &regs, rnd.Intn(2) == 0, mem,
+			&unwind.Bounds{Low: peStack, High: peStack + 0x20000}, &f)
 		switch {
 		case stop != unwind.StopNone && regs != was:
 			t.Fatalf("%x at %#x: %v, and the registers changed", b, pc, stop)
@@ -312,13 +346,17 @@ func peKinds() map[string]peKind {
 	pushes := []byte{19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70, 6, 0x60, 5, 0x50, 4, 0x30}
 	parent := peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}
 	return map[string]peKind{
-		"body":      {peImage(info(1, 0, 19, 0, pushes...), nil), 0x20},
-		"body xmm":  {peImage(info(1, 0, 40, 0, append([]byte{39, 0x68, 2, 0, 34, 0x78, 3, 0, 29, 0x88, 4, 0}, pushes...)...), nil), 0x40},
-		"frame":     {peImage(info(1, 0, 23, 0x25, append([]byte{23, 3}, pushes...)...), nil), 0x20},
-		"epilog":    {peImage(info(1, 0, 19, 0, pushes...), []byte{0x48, 0x83, 0xc4, 0x28, 0x5b, 0x5d, 0x5e, 0x5f, 0x41, 0x5c, 0xc3}), 0},
+		"body": {peImage(info(1, 0, 19, 0, pushes...), nil), 0x20},
+		"body xmm": {peImage(info(1, 0, 40, 0,
+			append([]byte{39, 0x68, 2, 0, 34, 0x78, 3, 0, 29, 0x88, 4, 0}, pushes...)...), nil), 0x40},
+		"frame": {peImage(info(1, 0, 23, 0x25, append([]byte{23, 3}, pushes...)...), nil), 0x20},
+		"epilog": {peImage(info(1, 0, 19, 0, pushes...),
+			[]byte{0x48, 0x83, 0xc4, 0x28, 0x5b, 0x5d, 0x5e, 0x5f, 0x41, 0x5c, 0xc3}), 0},
 		"tail jump": {peImage(info(1, 0, 19, 0, pushes...), []byte{0x5b, 0xe9, 0, 0x10, 0, 0}), 0},
-		"epilog v2": {peImage(info(2, 0, 19, 0, append([]byte{13, 0x16, 0, 6}, pushes...)...), nil), peLen - 13},
-		"chained":   {peImage(chained(0, parent, 0, 0x34, 3, 0), nil, pe.Block{RVA: 0x6000, Data: info(1, 0, 19, 0, pushes...)}), 0x20},
-		"leaf":      {peImage(info(1, 0, 0, 0), nil), peLeaf - peFn},
+		"epilog v2": {peImage(info(2, 0, 19, 0, append([]byte{13, 0x16, 0, 6}, pushes...)...), nil),
+			peLen - 13},
+		"chained": {peImage(chained(0, parent, 0, 0x34, 3, 0), nil,
+			pe.Block{RVA: 0x6000, Data: info(1, 0, 19, 0, pushes...)}), 0x20},
+		"leaf": {peImage(info(1, 0, 0, 0), nil), peLeaf - peFn},
 	}
 }

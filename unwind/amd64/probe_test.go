@@ -74,15 +74,18 @@ func TestStepOutOfProbeLoop(t *testing.T) {
 	}
 	const entry = sp0 + 0x100
 	for _, p := range []struct{ at, down uint64 }{
-		{0, 0}, {8, 0}, {8, 0x40}, {8, 0x80}, {12, 0x40}, {12, 0x80}, {17, 0x40}, {17, 0xc0}, {20, 0x40}, {20, 0x80}, {20, 0xc0}, {22, 0xc0}, {36, 0},
+		{0, 0}, {8, 0}, {8, 0x40}, {8, 0x80}, {12, 0x40}, {12, 0x80}, {17, 0x40}, {17, 0xc0}, {20, 0x40},
+		{20, 0x80}, {20, 0xc0}, {22, 0xc0}, {36, 0},
 	} {
 		s, r := newStack(), start(codeLo+p.at, entry-p.down)
 		s.set(entry, codeCall)
 		r.GPR[context.R11] = entry - 0xc0
 		var f unwind.Frame
-		_, stop := stepOf(unwinder(codeTable(t, code)), &r, true, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
+		_, stop := stepOf(unwinder(codeTable(t, code)), &r, true, s.window(),
+			&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 		if stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != entry+8 {
-			t.Errorf("+%d with %#x bytes taken: stop %v, ip %#x, sp %#x", p.at, p.down, stop, r.RIP, r.GPR[context.RSP])
+			t.Errorf("+%d with %#x bytes taken: stop %v, ip %#x, sp %#x", p.at, p.down,
+				stop, r.RIP, r.GPR[context.RSP])
 		}
 	}
 }

@@ -104,7 +104,8 @@ func (u *Unwinder) proven(m *module.Module, s *unwind.State, mem *memory.Window)
 // silent steps out of code that a PE image's unwind data do not cover. proven is false if only a call before
 // the return address supports the leaf rule. A frame that seems to have made a call is proven only in a
 // system call: there it was in fact interrupted.
-func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, proven, ok bool) {
+func (u *Unwinder) silent(m *module.Module, s *unwind.State,
+	mem *memory.Window) (to Registers, proven, ok bool) {
 	regs, exact := &s.Regs.AMD64, s.Exact
 	how := u.proves(m, regs.RIP, regs, mem)
 	if how == frameProven {

@@ -30,7 +30,8 @@ var chkstk = []byte{
 
 // thunkOfClang is clang's __llvm_retpoline_r11: call 1f; 0: pause; lfence; jmp 0b; nop; 1: mov [rsp], r11;
 // ret; nop.
-var thunkOfClang = []byte{0xe8, 11, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x0f, 0x1f, 0x40, 0, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0x90}
+var thunkOfClang = []byte{0xe8, 11, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x0f, 0x1f, 0x40, 0,
+	0x4c, 0x89, 0x1c, 0x24, 0xc3, 0x90}
 
 // TestPESilent: code that the exception directory does not cover is left by its
 // instructions. The made function makes one call, so that only peFn+16 is a return
@@ -49,29 +50,46 @@ func TestPESilent(t *testing.T) {
 		trust unwind.Trust
 	}{
 		{"a leaf", []byte{0x31, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
-		{"a leaf with branches", []byte{0x85, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
-		{"a linkage stub", []byte{0xff, 0x25, 0, 0, 0, 0}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
-		{"a switch", []byte{0x48, 0x63, 0x04, 0x81, 0x48, 0x01, 0xc8, 0xff, 0xe0}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
-		{"a system call's stub", []byte{0x4c, 0x8b, 0xd1, 0xb8, 1, 0, 0, 0, 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3}, 10, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
-		{"before a stub's call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
-		{"before a stub's call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call + 1}, true, unwind.NoInfo, 0, 0},
-		{"under an asynchronous call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 7, 0, []uint64{call}, false, 0, 8, unwind.TrustCode},
-		{"under a call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 7, 0, []uint64{7}, false, unwind.NoInfo, 0, 0},
+		{"a leaf with branches", []byte{0x85, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc0, 0xc3}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustLeaf},
+		{"a linkage stub", []byte{0xff, 0x25, 0, 0, 0, 0}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustLeaf},
+		{"a switch", []byte{0x48, 0x63, 0x04, 0x81, 0x48, 0x01, 0xc8, 0xff, 0xe0}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustCode},
+		{"a system call's stub",
+			[]byte{0x4c, 0x8b, 0xd1, 0xb8, 1, 0, 0, 0, 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3}, 10, 0,
+			[]uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"before a stub's call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustLeaf},
+		{"before a stub's call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0,
+			[]uint64{call + 1}, true, unwind.NoInfo, 0, 0},
+		{"under an asynchronous call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 7, 0,
+			[]uint64{call}, false, 0, 8, unwind.TrustCode},
+		{"under a call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 7, 0,
+			[]uint64{7}, false, unwind.NoInfo, 0, 0},
 		{"chkstk, at its beginning", chkstk, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
 		{"chkstk, one push", chkstk, 1, 0, []uint64{1, call}, true, 0, 16, unwind.TrustLeaf},
 		{"chkstk, in its loop", chkstk, 22, 0, []uint64{1, 2, call}, true, 0, 24, unwind.TrustLeaf},
-		{"chkstk, one pop", chkstk, uint32(len(chkstk)) - 2, 0, []uint64{1, call}, true, 0, 16, unwind.TrustLeaf},
+		{"chkstk, one pop", chkstk, uint32(len(chkstk)) - 2, 0, []uint64{1, call},
+			true, 0, 16, unwind.TrustLeaf},
 		{"chkstk, no return address there", chkstk, 22, 0, []uint64{1, call, 3}, true, unwind.NoInfo, 0, 0},
-		{"ways out that disagree", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0, []uint64{7, call}, true, unwind.NoInfo, 0, 0},
-		{"ways out that disagree, a leaf after all", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0, []uint64{call, call}, true, 0, 8, unwind.TrustCode},
+		{"ways out that disagree", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0,
+			[]uint64{7, call}, true, unwind.NoInfo, 0, 0},
+		{"ways out that disagree, a leaf after all", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0,
+			[]uint64{call, call}, true, 0, 8, unwind.TrustCode},
 		{"bytes that are no code", []byte{0x06}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
-		{"a jump by a return", []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
-		{"a jump by a return, the address is no register's", []byte{0x48, 0xc7, 4, 0x24, 1, 0, 0, 0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
-		{"a store above the return address", []byte{0x4c, 0x89, 0x5c, 0x24, 8, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
-		{"a return by a jump", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}, 0, 0, []uint64{call, 1, call}, true, 0, 8, unwind.TrustCode},
+		{"a jump by a return", []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustCode},
+		{"a jump by a return, the address is no register's", []byte{0x48, 0xc7, 4, 0x24, 1, 0, 0, 0, 0xc3}, 0,
+			0, []uint64{call}, true, 0, 8, unwind.TrustCode},
+		{"a store above the return address", []byte{0x4c, 0x89, 0x5c, 0x24, 8, 0xc3}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustLeaf},
+		{"a return by a jump", []byte{0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}, 0, 0, []uint64{call, 1, call},
+			true, 0, 8, unwind.TrustCode},
 		{"the body of a thunk", thunkOfClang, 16, 0, []uint64{7, call}, true, 0, 16, unwind.TrustCFI},
 		{"the return of a thunk", thunkOfClang, 20, 0, []uint64{7, call}, true, 0, 16, unwind.TrustCFI},
-		{"a frame that is left by rbp", []byte{0xc9, 0xc3}, 0, 16, []uint64{1, 2, 3, call}, true, 0, 32, unwind.TrustLeaf},
+		{"a frame that is left by rbp", []byte{0xc9, 0xc3}, 0, 16, []uint64{1, 2, 3, call},
+			true, 0, 32, unwind.TrustLeaf},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3)
@@ -135,7 +153,8 @@ func TestPEAsynchronousCall(t *testing.T) {
 		{"behind a jump to where Wine calls", jump, 31, call, 0, unwind.TrustCode, false},
 		{"no stub's beginning", other, 20, call, 0, unwind.TrustCode, false},
 		{"no beginning at all", systemCall[18:], 2, call, 0, unwind.TrustCode, false},
-		{"another instruction behind", append(systemCall[:20:20], 0x90, 0xc3), 20, call, 0, unwind.TrustCode, false},
+		{"another instruction behind", append(systemCall[:20:20], 0x90, 0xc3), 20,
+			call, 0, unwind.TrustCode, false},
 		{"cut off", systemCall[:20:20], 20, call, unwind.NoInfo, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,7 +169,8 @@ func TestPEAsynchronousCall(t *testing.T) {
 			if stop != c.stop || exact || f.Exact != c.exact {
 				t.Fatalf("%v, caller exact %v, frame exact %v; want %v", stop, exact, f.Exact, c.stop)
 			}
-			if stop == 0 && (regs.RIP != call || regs.SP() != peRSP+8 || u.by != c.trust || regs.Known != windowsKept || regs.XMM != was.XMM) {
+			if stop == 0 && (regs.RIP != call || regs.SP() != peRSP+8 || u.by != c.trust ||
+				regs.Known != windowsKept || regs.XMM != was.XMM) {
 				t.Errorf("%#x, sp +%d by %v, known %#x", regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
 			}
 		})
@@ -161,10 +181,12 @@ func TestPEAsynchronousCall(t *testing.T) {
 func TestPEStubOfTwoSections(t *testing.T) {
 	const call, ret = peBase + peFn + 16, peLeaf - 0x800
 	fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3)
-	im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: ret - 20, Data: systemCall[:8]}, pe.Block{RVA: ret, Data: []byte{0xc3}})
+	im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: ret - 20, Data: systemCall[:8]},
+		pe.Block{RVA: ret, Data: []byte{0xc3}})
 	mem := memory.New(memory.Run{Addr: peRSP, Data: binary.LittleEndian.AppendUint64(nil, call)})
 	u, regs, f := peUnwinder(im), peRegs(ret), unwind.Frame{}
-	if _, stop := stepOf(u, &regs, false, mem, nil, &f); stop != 0 || regs.RIP != call || u.by != unwind.TrustCode || f.Exact {
+	if _, stop := stepOf(u, &regs, false, mem, nil, &f); stop != 0 || regs.RIP != call ||
+		u.by != unwind.TrustCode || f.Exact {
 		t.Errorf("%v at %#x by %v, exact %v", stop, regs.RIP, u.by, f.Exact)
 	}
 }

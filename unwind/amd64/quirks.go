@@ -56,7 +56,8 @@ func (u *Unwinder) catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 // unpush corrects a row that lists registers as saved before the code from the record's start to addr has
 // stored them: their places are below RSP. clang writes such rows for block sections (seen in 19).
 func (u *Unwinder) unpush(row *cfi.Row, m *module.Module, addr uint64) {
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg >= dwarfRA || addr-row.FDE.Lo > maxProlog || !savedBelow(row, row.CFA.Off) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg >= dwarfRA || addr-row.FDE.Lo > maxProlog ||
+		!savedBelow(row, row.CFA.Off) {
 		return
 	}
 	e, ok := u.straight(m, row.FDE.Lo, addr, maxProlog)
@@ -66,7 +67,8 @@ func (u *Unwinder) unpush(row *cfi.Row, m *module.Module, addr uint64) {
 	cfa := e.get(fromDWARF[row.CFA.Reg]).v + uint64(row.CFA.Off)
 	for c := range row.Regs[:dwarfRA] {
 		at := cfa + uint64(row.Regs[c].Off)
-		if row.Regs[c].Kind == cfi.Offset && at < e.regs[context.RSP].v && e.load(at, nil).kind != entryValue {
+		if row.Regs[c].Kind == cfi.Offset &&
+			at < e.regs[context.RSP].v && e.load(at, nil).kind != entryValue {
 			row.Set(c, cfi.Rule{Kind: cfi.SameValue})
 		}
 	}
@@ -79,7 +81,8 @@ func (u *Unwinder) unpush(row *cfi.Row, m *module.Module, addr uint64) {
 func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
 	const size = 8 // with two REX prefixes
 	left := row.Hi - addr
-	if left > 6 || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != 8 || !m.SystemV() {
+	if left > 6 || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP ||
+		row.CFA.Off != 8 || !m.SystemV() {
 		return
 	}
 	code := m.Bytes(row.Hi+m.Bias-size, size)
@@ -108,7 +111,8 @@ const maxPushed = 32
 // push nor pop (seen in 12, at most 23 bytes apart). gcc does not push 0, a common word.
 func pushedNumber(before, after []byte) (number uint64, ok bool) {
 	const push = 0x6a
-	for at := bytes.IndexByte(before, push); at >= 0 && at+2 <= len(before); at = bytes.IndexByte(before, push) {
+	for at := bytes.IndexByte(before, push); at >= 0 &&
+		at+2 <= len(before); at = bytes.IndexByte(before, push) {
 		if before = before[at+1:]; before[0] != 0 && len(skipPlain(before[1:])) == 0 {
 			rest := skipPlain(after)
 			n, _ := popInstruction(rest)
@@ -124,7 +128,8 @@ func unlistedPush(row *cfi.Row, m *module.Module, addr uint64) {
 		return
 	}
 	begin := max(row.Lo, addr-min(addr, maxPushed))
-	before, after := m.Bytes(begin+m.Bias, int(addr-begin)), m.Bytes(addr+m.Bias, int(min(row.Hi-addr, maxPushed)))
+	before, after := m.Bytes(begin+m.Bias, int(addr-begin)),
+		m.Bytes(addr+m.Bias, int(min(row.Hi-addr, maxPushed)))
 	if _, ok := pushedNumber(before, after); ok {
 		row.CFA.Off += 8
 	}
@@ -137,7 +142,8 @@ const maxEpilog = 64
 // is needed for gcc's functions that realign their stack: their rows locate registers relative to RBP after
 // RBP was restored (mov r10, [rbp-8]; leave; ...; lea rsp, [r10-8]; ret). A jump is a tail call if the frame
 // that ends at cfa is gone. straight reports whether the code reaches a return or a jump, even if !ok.
-func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
+func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers,
+	mem *memory.Window) (to Registers, straight, ok bool) {
 	if !m.SystemV() {
 		return to, false, false
 	}
@@ -182,5 +188,6 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 // address, and SP must be at the frame's end, or just above the word from which the address was popped.
 func (u *Unwinder) returnsTo(e *emulator, in *x86.Insn, cfa uint64, mem *memory.Window) bool {
 	ra, sp := e.get(in.RM), e.regs[context.RSP].v
-	return in.Op == 0xff && !in.Memory && ra.kind == knownValue && (sp == cfa || e.load(sp-8, mem) == ra) && u.afterCall(ra.v)
+	return in.Op == 0xff && !in.Memory && ra.kind == knownValue &&
+		(sp == cfa || e.load(sp-8, mem) == ra) && u.afterCall(ra.v)
 }

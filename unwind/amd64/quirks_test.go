@@ -35,12 +35,14 @@ func TestCatchUp(t *testing.T) {
 		{"behind a branch", append([]byte{0x75, 0}, long...), 9, dwarfRSP, 32, 64, false, 32},
 		{"before a sub of 8 bits", short, 0, dwarfRSP, 24, 64, false, 24},
 		{"behind it", short, 4, dwarfRSP, 24, 64, false, 56},
-		{"behind an add", []byte{0x48, 0x83, 0xc4, 0x20, 0x58, 0x90, 0x90, 0xc3}, 4, dwarfRSP, 24, 64, false, 24},
+		{"behind an add", []byte{0x48, 0x83, 0xc4, 0x20, 0x58, 0x90, 0x90, 0xc3},
+			4, dwarfRSP, 24, 64, false, 24},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := codeTable(t, c.code).At(0)
 			lo := uint64(codeLo) - m.Bias
-			row := cfi.Row{Lo: lo, Hi: lo + c.size, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
+			row := cfi.Row{Lo: lo, Hi: lo + c.size,
+				CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
 			row.Set(dwarfRA, cfi.Rule{Kind: cfi.Offset, Off: -8})
 			if c.saved {
 				row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -16})
@@ -83,7 +85,8 @@ func TestUnlistedPush(t *testing.T) {
 	} {
 		m := codeTable(t, c.code).At(0)
 		lo := uint64(codeLo) - m.Bias
-		row := cfi.Row{Lo: lo + c.lo, Hi: lo + c.hi, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: 32}}
+		row := cfi.Row{Lo: lo + c.lo, Hi: lo + c.hi,
+			CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: 32}}
 		row.FDE.Lo = lo
 		if unlistedPush(&row, m, lo+c.into); row.CFA.Off != c.want {
 			t.Errorf("%s: CFA at %d, want %d", c.name, row.CFA.Off, c.want)
@@ -113,7 +116,8 @@ func TestUnpush(t *testing.T) {
 	} {
 		m := codeTable(t, c.code).At(0)
 		lo := uint64(codeLo) - m.Bias
-		row := cfi.Row{FDE: cfi.FDE{Lo: lo, Hi: lo + 64}, Lo: lo + c.at, Hi: lo + 64, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
+		row := cfi.Row{FDE: cfi.FDE{Lo: lo, Hi: lo + 64}, Lo: lo + c.at, Hi: lo + 64,
+			CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
 		row.Set(dwarfRBP, cfi.Rule{Kind: cfi.Offset, Off: -16})
 		row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -24})
 		New().unpush(&row, m, lo+c.at)
@@ -153,7 +157,8 @@ func TestReturnByJump(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := codeTable(t, c.code).At(0)
 			lo := uint64(codeLo) - m.Bias
-			row := cfi.Row{Lo: lo, Hi: lo + uint64(len(c.code)), CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
+			row := cfi.Row{Lo: lo, Hi: lo + uint64(len(c.code)),
+				CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
 			row.Set(dwarfRA, cfi.Rule{Kind: cfi.Offset, Off: -8})
 			returnByJump(&row, m, lo+c.at)
 			ra := row.Regs[dwarfRA]
@@ -189,14 +194,16 @@ func TestRowOfReturn(t *testing.T) {
 
 // TestPEChainLimit: as many parents as Windows follows, and no more.
 func TestPEChainLimit(t *testing.T) {
-	for parents, want := range map[int]unwind.Stop{31: unwind.StopNone, 32: unwind.StopNone, 33: unwind.BadInfo} {
+	for parents, want := range map[int]unwind.Stop{31: unwind.StopNone,
+		32: unwind.StopNone, 33: unwind.BadInfo} {
 		const step = 0x20
 		at := func(i int) uint32 { return peInfo + uint32(i)*step }
 		chained := func(i int) []byte {
 			if i == parents {
 				return info(1, 0, 0, 0)
 			}
-			return append(info(1, 4, 0, 0), entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: at(i + 1)})...)
+			return append(info(1, 4, 0, 0),
+				entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: at(i + 1)})...)
 		}
 		var more []pe.Block
 		for i := 1; i <= parents; i++ {

@@ -56,13 +56,16 @@ func TestLastCall(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := New()
-			u.SetTable(module.NewTable(1, []module.Module{{ID: 1, Start: bias + 0x1000, End: bias + 0x2000, Bias: bias, Image: bare{c.code}, Endings: c.endings}}, nil))
+			u.SetTable(module.NewTable(1,
+				[]module.Module{{ID: 1, Start: bias + 0x1000, End: bias + 0x2000, Bias: bias,
+					Image: bare{c.code}, Endings: c.endings}}, nil))
 			g := context.AMD64{RIP: bias + 0x1002, Known: 1 << context.RSP}
 			g.GPR[context.RSP] = 0x7000
 			regs := context.FromAMD64(g)
 			s := unwind.State{Regs: &regs, Exact: c.exact}
 			var f unwind.Frame
-			if stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}), &unwind.Bounds{}, &f); stop != c.want {
+			if stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}),
+				&unwind.Bounds{}, &f); stop != c.want {
 				t.Errorf("%v, want %v", stop, c.want)
 			}
 		})
@@ -87,7 +90,8 @@ var ldStart = []byte{
 // Where the kernel enters a program and where makecontext enters a function the stack
 // ends: at each instruction of ld.so's _start and at the first of __start_context.
 func TestRoot(t *testing.T) {
-	context0 := []byte{0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff, 0x74, 0x05, 0xe8, 0, 0, 0, 0}
+	context0 := []byte{0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85,
+		0xff, 0x74, 0x05, 0xe8, 0, 0, 0, 0}
 	with := func(at int, b byte) []byte {
 		code := bytes.Clone(context0)
 		code[at] = b
@@ -122,10 +126,12 @@ func TestRoot(t *testing.T) {
 			image := elfasm.Code(elfasm.AMD64, codeLo-textBias, append(bytes.Clone(c.code), 0xcc))
 			binary.LittleEndian.PutUint64(image[24:], codeLo-textBias+c.entry) // e_entry
 			f := must.Get(elf.New(image, "code"))(t)
-			u := unwinder(module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}}, nil))
+			u := unwinder(module.NewTable(1,
+				[]module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}}, nil))
 			r, left := start(codeLo+c.off, sp0), unwind.Frame{}
 			before := r
-			if _, stop := stepOf(u, &r, c.exact, newStack().window(), nil, &left); stop != c.stop || r != before {
+			if _, stop := stepOf(u, &r, c.exact, newStack().window(), nil, &left); stop != c.stop ||
+				r != before {
 				t.Errorf("%v, want %v; registers changed: %v", stop, c.stop, r != before)
 			}
 		})

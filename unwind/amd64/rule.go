@@ -24,7 +24,8 @@ const (
 	RuleThunk                   // the rule of the thunk's jump target
 )
 
-var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "slots-pe", "pe", "thunk"}
+var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported",
+	"near", "slots-pe", "pe", "thunk"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

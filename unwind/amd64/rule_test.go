@@ -41,7 +41,8 @@ func TestPackBounds(t *testing.T) {
 		if ok != c.ok {
 			t.Errorf("%s: fits %v", c.name, ok)
 		}
-		if ok && (r.offset() != uint64(c.row.CFA.Off) || r.slots() != uint64(-c.row.Regs[dwarfRBX].Off/8) || r.Module() != 3) {
+		if ok && (r.offset() != uint64(c.row.CFA.Off) || r.slots() != uint64(-c.row.Regs[dwarfRBX].Off/8) ||
+			r.Module() != 3) {
 			t.Errorf("%s: offset %d, slots %#x, module %d", c.name, r.offset(), r.slots(), r.Module())
 		}
 	}
@@ -54,7 +55,8 @@ func TestDWARFNumbers(t *testing.T) {
 			t.Errorf("%d: %s, Delve says %s", d, got, want)
 		}
 	}
-	for got, want := range map[int]int{dwarfRBX: regnum.AMD64_Rbx, dwarfRBP: regnum.AMD64_Rbp, dwarfRSP: regnum.AMD64_Rsp, dwarfR12: regnum.AMD64_R12, dwarfRA: regnum.AMD64_Rip} {
+	for got, want := range map[int]int{dwarfRBX: regnum.AMD64_Rbx, dwarfRBP: regnum.AMD64_Rbp,
+		dwarfRSP: regnum.AMD64_Rsp, dwarfR12: regnum.AMD64_R12, dwarfRA: regnum.AMD64_Rip} {
 		if got != want {
 			t.Errorf("%d, Delve says %d", got, want)
 		}

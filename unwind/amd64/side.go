@@ -61,7 +61,8 @@ func lowered(r *cfi.Rule, behind ...byte) (cfi.Kind, uint16, int64) {
 // same reports whether two side rules are of one row and have the same corrections (see quirks.go).
 func (s *side) same(o *side) bool {
 	like := func(a, b cfi.Rule) bool { return a.Kind == b.Kind && a.Reg == b.Reg && a.Off == b.Off }
-	return s.lo == o.lo && s.hi == o.hi && s.module == o.module && like(s.cfa, o.cfa) && like(s.ra, o.ra) && slices.EqualFunc(s.regs[:], o.regs[:], like)
+	return s.lo == o.lo && s.hi == o.hi && s.module == o.module &&
+		like(s.cfa, o.cfa) && like(s.ra, o.ra) && slices.EqualFunc(s.regs[:], o.regs[:], like)
 }
 
 // addSide stores a row as a side rule and returns its number. Addresses of a row share it if it is the same.

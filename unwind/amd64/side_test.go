@@ -24,14 +24,16 @@ func TestLowered(t *testing.T) {
 		{name: "RSP+160", expr: []byte{breg + dwarfRSP, 0xa0, 1}, reg: dwarfRSP, off: 160, ok: true},
 		{name: "RBP-8", expr: []byte{breg + dwarfRBP, 0x78}, reg: dwarfRBP, off: -8, ok: true},
 		{name: "RIP", expr: []byte{breg + dwarfRA, 0}, reg: dwarfRA, ok: true},
-		{name: "a CFA's read", expr: []byte{breg + dwarfRSP, 8, cfi.DW_OP_deref}, behind: []byte{cfi.DW_OP_deref}, reg: dwarfRSP, off: 8, ok: true},
+		{name: "a CFA's read", expr: []byte{breg + dwarfRSP, 8, cfi.DW_OP_deref},
+			behind: []byte{cfi.DW_OP_deref}, reg: dwarfRSP, off: 8, ok: true},
 		{name: "a CFA without a read", expr: []byte{breg + dwarfRSP, 8}, behind: []byte{cfi.DW_OP_deref}},
 		{name: "a read more", expr: []byte{breg + dwarfRSP, 8, cfi.DW_OP_deref}},
 		{name: "a register that no row keeps", expr: []byte{breg + dwarfRA + 1, 0}},
 		{name: "another operation", expr: []byte{cfi.DW_OP_plus_uconst, 40}},
 		{name: "an operation below", expr: []byte{breg - 1, 40}},
 		{name: "cut off", expr: []byte{breg + dwarfRSP, 0x80}},
-		{name: "too long a number", expr: []byte{breg, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}},
+		{name: "too long a number",
+			expr: []byte{breg, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}},
 		{name: "nothing"},
 	} {
 		rule := cfi.Rule{Kind: cfi.Expression, Expr: c.expr}
@@ -74,7 +76,8 @@ func TestSavedWordIsTheExpression(t *testing.T) {
 				t.Fatalf("register %d: %v", d, rule.Kind)
 			}
 			if got, ok2 := value(&rule, d, &e); got != want || ok != ok2 {
-				t.Errorf("register %d, known %v: %#x %v, the expression says %#x %v", d, known, got, ok2, want, ok)
+				t.Errorf("register %d, known %v: %#x %v, the expression says %#x %v", d, known, got,
+					ok2, want, ok)
 			}
 		}
 	}
@@ -104,14 +107,16 @@ func TestSideOfModule(t *testing.T) {
 	row := cfi.Row{Lo: 0x1000, Hi: 0x1010}
 	first, again, other := u.addSide(&row, 0, 0x5000), u.addSide(&row, 0, 0x5000), u.addSide(&row, 1, 0x5000)
 	if first != again || first == other || u.sides[other].module != 1 || u.sides[other].lo != 0x6000 {
-		t.Errorf("rules %d, %d and %d, the last of module %d at %#x", first, again, other, u.sides[other].module, u.sides[other].lo)
+		t.Errorf("rules %d, %d and %d, the last of module %d at %#x", first, again, other,
+			u.sides[other].module, u.sides[other].lo)
 	}
 }
 
 // TestSidesOfRow: addresses of one row do not share a side rule that was corrected for one of them.
 func TestSidesOfRow(t *testing.T) {
 	code := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx
-	program := []byte{cfi.DW_CFA_undefined, dwarfRBX, cfi.DW_CFA_advance_loc | 8, cfi.DW_CFA_def_cfa_offset, 16}
+	program := []byte{cfi.DW_CFA_undefined, dwarfRBX, cfi.DW_CFA_advance_loc | 8,
+		cfi.DW_CFA_def_cfa_offset, 16}
 	u := unwinder(describedTable(t, code, program))
 	for range 2 {
 		for _, c := range []struct{ at, sp uint64 }{{2, sp0 + 8}, {3, sp0}, {0, sp0 + 8}, {6, sp0}} {
@@ -119,7 +124,9 @@ func TestSidesOfRow(t *testing.T) {
 			s.set(sp0, codeCall)
 			r.GPR[context.RCX] = codeCall
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != c.sp || known(&r, context.RBX) {
+			if _, stop := stepOf(u, &r, true, s.window(), nil,
+				&f); stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != c.sp ||
+				known(&r, context.RBX) {
 				t.Errorf("at %d: %v, ip %#x, sp %#x", c.at, stop, r.RIP, r.GPR[context.RSP])
 			}
 		}

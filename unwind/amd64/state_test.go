@@ -18,7 +18,8 @@ func stateOf(r *Registers, exact bool) (s unwind.State) {
 
 // stepOf makes a step from r and leaves the caller in r. u.by is how the caller was
 // found.
-func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	s := stateOf(r, exact)
 	stop := u.Step(&s, mem, b, f)
 	*r = s.Regs.AMD64
@@ -27,7 +28,8 @@ func stepOf(u *Unwinder, r *Registers, exact bool, mem *memory.Window, b *unwind
 
 // walkOf walks from r, found by trust, and leaves the frame where the walk
 // stopped in r.
-func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (int, bool, unwind.Stop) {
+func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) (int, bool, unwind.Stop) {
 	s := stateOf(r, exact)
 	s.Trust = trust
 	res := u.Walk(&s, mem, b, out)

@@ -73,7 +73,8 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 
 // stepCFA executes a rule of slots. A return address of 0 ends the walk, unless the frame is a return hook
 // and the word only looks like one.
-func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI
 	regs, left := &s.Regs.AMD64, uint8(0)
 	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
@@ -99,7 +100,8 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Wind
 }
 
 // stepRare executes any rule. On success, s is the caller, and u.by how it was found.
-func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.AMD64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
 	if stop == unwind.StopNone {
@@ -109,7 +111,8 @@ func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 }
 
 // leaveFrame changes only the registers and Left of s, and reports whether the caller was interrupted.
-func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs := &s.Regs.AMD64
 	switch r.Kind() {
 	case RuleSP:

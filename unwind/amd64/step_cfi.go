@@ -62,7 +62,8 @@ func withoutRow(why cfi.Reason, module int) Rule {
 // return hook's. It returns false for others.
 func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
 	var row cfi.CommonRow
-	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule || mayLie(&row) {
+	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset ||
+		module >= noModule || mayLie(&row) {
 		return Rule{}, false
 	}
 	w := row.Words
@@ -129,7 +130,8 @@ func foldPLT(row *cfi.Row, addr uint64) {
 // stack. gcc writes expressions for those. clang with block sections writes distances from the CFA, which are
 // wrong. Only R13 itself was saved before, so its place is right.
 func forgetMoved(row *cfi.Row) {
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Off != 0 || row.CFA.Reg == dwarfRSP || row.CFA.Reg == dwarfRBP {
+	if row.CFA.Kind != cfi.RegisterOffset ||
+		row.CFA.Off != 0 || row.CFA.Reg == dwarfRSP || row.CFA.Reg == dwarfRBP {
 		return
 	}
 	for c := range row.Regs[:dwarfRA] {
@@ -140,7 +142,8 @@ func forgetMoved(row *cfi.Row) {
 }
 
 // stepSide executes a side rule.
-func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	s, regs := &u.sides[r.index()%maxSide], &from.Regs.AMD64
 	e := &u.env
 	enter(e, regs, mem, s.bias)
@@ -186,7 +189,8 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 
 // checkSide checks a caller's stack pointer and return address. Below a signal frame the stack may be another
 // one, so only a frame that changes nothing is refused there. left is 1 if a called frame leaves its stack.
-func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) (left uint8, stop unwind.Stop) {
+func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *memory.Window,
+	b *unwind.Bounds) (left uint8, stop unwind.Stop) {
 	regs := &from.Regs.AMD64
 	if !s.signal {
 		if stop := checkSP(regs.GPR[context.RSP], sp, b); stop != unwind.StopNone {

@@ -11,7 +11,8 @@ import (
 // stepHot executes the most common rules, if everything they read is in one block of the hot run and no
 // special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of
 // stepRare, a fifth of a walk's time.
-func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window,
+	b *unwind.Bounds, f *unwind.Frame) bool {
 	reg := context.RSP
 	switch r.Kind() {
 	case RuleSP:
@@ -57,7 +58,8 @@ func slot(block *[slotBlock]byte, k uint64) uint64 {
 }
 
 // stepNear is stepHot for the rule of a PE function whose registers are near the CFA.
-func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Window,
+	b *unwind.Bounds, f *unwind.Frame) bool {
 	off, slots := r.near()
 	hot, cfa := mem.Hot(), regs.GPR[context.RSP]+off
 	at, size := cfa+nearAbove-slotBlock-hot.Addr, uint64(len(hot.Data))

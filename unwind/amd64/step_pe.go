@@ -35,7 +35,8 @@ type PEResult struct {
 // neither progress nor bounds, and allocates nothing.
 //
 // A nonvolatile register whose saved value cannot be read becomes unknown; volatile ones always do.
-func StepPE(t *peamd64.Table, at unwind.Address, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
+func StepPE(t *peamd64.Table, at unwind.Address, regs *Registers,
+	mem *memory.Window) (res PEResult, stop unwind.Stop) {
 	s := peStep{table: t, pc: uint32(at.IP), regs: regs, mem: mem}
 	stop = s.run(at)
 	return s.res, stop
@@ -43,7 +44,8 @@ func StepPE(t *peamd64.Table, at unwind.Address, regs *Registers, mem *memory.Wi
 
 // StepFunction is StepPE for a frame with a known function: fn, which needs no entry in t. inside means that
 // pc may be in one of its epilogs.
-func StepFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, inside bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
+func StepFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, inside bool, regs *Registers,
+	mem *memory.Window) (res PEResult, stop unwind.Stop) {
 	s := peStep{table: t, pc: pc, regs: regs, mem: mem}
 	stop = s.leave(fn, inside)
 	return s.res, stop

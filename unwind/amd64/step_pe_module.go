@@ -12,7 +12,8 @@ import (
 // stepPE steps out of a function of a PE module. If the module's exception directory does not cover the
 // address, stepPE uses the module's DWARF sections. If those do not cover it either, it tries an aligning
 // call (see aligning), and last the leaf rule, if the code agrees with it.
-func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
 	rva := unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}
 	if rva.IP != uint64(uint32(rva.IP)) {
@@ -36,7 +37,8 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 
 // stepCovered steps out of code with an entry in the exception directory. pc is the RVA of the instruction.
 // For a frame after an aligning call, entry and pc are those of the call's target (see aligning).
-func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, pc uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, pc uint32, s *unwind.State,
+	mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at, regs, t := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}, &s.Regs.AMD64, m.PE.AMD64()
 	to := *regs
 	step := peStep{table: t, pc: pc, regs: &to, mem: mem}
@@ -60,7 +62,8 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 
 // stepSilent steps out of code that a PE image does not describe, by the leaf rule if the code agrees. In
 // an image without any exception directory, its code is followed as in any image.
-func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	regs, t := &s.Regs.AMD64, m.PE.AMD64()
 	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
@@ -82,7 +85,8 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 	return false, stop
 }
 
-var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
+var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo,
+	PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
 
 // peCFI returns the rule of a PE module's call frame information at an address. Its addresses are those of an
 // image at ImageBase.
@@ -99,7 +103,8 @@ func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 
 // stepPECFI executes a rule of peCFI, whose row is still in u.row. Rules assume System V: the registers that
 // only Windows functions preserve are the caller's, unless the row lists them.
-func (u *Unwinder) stepPECFI(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) stepPECFI(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs := &s.Regs.AMD64
 	had := regs.Known
 	if exact, stop = u.leaveFrame(r, s, mem, b, f); stop != unwind.StopNone {

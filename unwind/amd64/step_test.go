@@ -63,25 +63,32 @@ func cat(parts ...[]byte) []byte { return slices.Concat(parts...) }
 
 var effects = []effect{
 	{name: "leaf: CFA=RSP+8", kind: RuleSP, prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
-	{name: "offset and slots", program: []byte{0x0e, 64, 0x80 | 3, 2, 0x80 | 6, 3, 0x80 | 12, 4, 0x80 | 13, 5, 0x80 | 14, 6, 0x80 | 15, 7},
+	{name: "offset and slots",
+		program: []byte{0x0e, 64, 0x80 | 3, 2, 0x80 | 6, 3, 0x80 | 12, 4, 0x80 | 13,
+			5, 0x80 | 14, 6, 0x80 | 15, 7},
 		kind: RuleSP, prepare: putRA(sp0 + 56), ip: caller, cfa: sp0 + 64,
-		saved: map[int]uint64{context.RBX: sp0 + 48, context.RBP: sp0 + 40, context.R12: sp0 + 32, context.R13: sp0 + 24, context.R14: sp0 + 16, context.R15: sp0 + 8}},
+		saved: map[int]uint64{context.RBX: sp0 + 48, context.RBP: sp0 + 40, context.R12: sp0 + 32,
+			context.R13: sp0 + 24, context.R14: sp0 + 16, context.R15: sp0 + 8}},
 	{name: "CFA=RBP+16", program: []byte{0x0c, 6, 16, 0x80 | 6, 2}, kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = sp0 + 80; s.set(sp0+88, caller) },
 		ip:      caller, cfa: sp0 + 96, saved: map[int]uint64{context.RBP: sp0 + 80}},
 	{name: "CFA from a register that is unknown", program: []byte{0x0c, 6, 16}, kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.Known &^= 1 << context.RBP }, stop: unwind.Unreadable},
 	{name: "CFA from R10", program: []byte{0x0c, 10, 0}, kind: RuleSide,
-		prepare: func(s *stack, r *Registers) { r.GPR[context.R10] = sp0 + 32; s.set(sp0+24, caller) }, ip: caller, cfa: sp0 + 32},
+		prepare: func(s *stack, r *Registers) { r.GPR[context.R10] = sp0 + 32; s.set(sp0+24, caller) },
+		ip:      caller, cfa: sp0 + 32},
 	{name: "CFA offset that is no multiple of a word", program: []byte{0x0e, 12}, kind: RuleSide,
 		prepare: putRA(sp0 + 4), ip: caller, cfa: sp0 + 12},
 	{name: "a slot far away", program: []byte{0x0e, 0x80, 0x02, 0x80 | 3, 20}, kind: RuleSide,
 		prepare: putRA(sp0 + 248), ip: caller, cfa: sp0 + 256, saved: map[int]uint64{context.RBX: sp0 + 96}},
 	{name: "a slot at the CFA itself", program: []byte{0x80 | 3, 0}, kind: RuleSide,
 		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8, saved: map[int]uint64{context.RBX: sp0 + 8}},
-	{name: "signal frame with plain rules", signal: true, kind: RuleSide, prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
-	{name: "undefined register", program: []byte{0x07, 3}, kind: RuleSide, prepare: putRA(sp0), ip: caller, cfa: sp0 + 8, lost: []int{context.RBX}},
-	{name: "same value", program: []byte{0x08, 3}, kind: RuleSP, prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
+	{name: "signal frame with plain rules", signal: true, kind: RuleSide,
+		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
+	{name: "undefined register", program: []byte{0x07, 3}, kind: RuleSide, prepare: putRA(sp0), ip: caller,
+		cfa: sp0 + 8, lost: []int{context.RBX}},
+	{name: "same value", program: []byte{0x08, 3}, kind: RuleSP,
+		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
 	{name: "register in register", program: []byte{0x09, 3, 12}, kind: RuleSide,
 		prepare: func(s *stack, r *Registers) { s.set(sp0, caller); r.GPR[context.R12] = s.word(sp0 + 64) },
 		ip:      caller, cfa: sp0 + 8, saved: map[int]uint64{context.RBX: sp0 + 64, context.R12: sp0 + 64}},
@@ -89,29 +96,36 @@ var effects = []effect{
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RAX] = caller }, ip: caller, cfa: sp0 + 8},
 	{name: "volatile register saved", program: []byte{0x0e, 24, 0x80 | 5, 2}, kind: RuleSide,
 		prepare: putRA(sp0 + 16), ip: caller, cfa: sp0 + 24, saved: map[int]uint64{context.RDI: sp0 + 8}},
-	{name: "val_offset of RSP", program: []byte{0x14, 7, 0}, kind: RuleSP, prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
+	{name: "val_offset of RSP", program: []byte{0x14, 7, 0}, kind: RuleSP,
+		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8},
 	{name: "val_offset", program: []byte{0x15, 7, 0x7e}, kind: RuleSide, // factored -2: CFA+16
 		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8, sp: sp0 + 24},
-	{name: "CFA expression", program: expr(0x0f, -1, cfi.DW_OP_breg0+6, 0x78, cfi.DW_OP_deref), kind: RuleSide,
+	{name: "CFA expression",
+		program: expr(0x0f, -1, cfi.DW_OP_breg0+6, 0x78, cfi.DW_OP_deref), kind: RuleSide,
 		prepare: func(s *stack, r *Registers) {
 			r.GPR[context.RBP] = sp0 + 80
 			s.set(sp0+72, sp0+128)
 			s.set(sp0+120, caller)
 		}, ip: caller, cfa: sp0 + 128},
-	{name: "expression: the address of the saved value", program: expr(0x10, 3, cfi.DW_OP_plus_uconst, 40), kind: RuleSide,
+	{name: "expression: the address of the saved value",
+		program: expr(0x10, 3, cfi.DW_OP_plus_uconst, 40), kind: RuleSide,
 		prepare: putRA(sp0), ip: caller, cfa: sp0 + 8, saved: map[int]uint64{context.RBX: sp0 + 48}},
-	{name: "val_expression: the value itself", program: expr(0x16, 16, cfi.DW_OP_drop, cfi.DW_OP_breg0+0, 0), kind: RuleSide,
+	{name: "val_expression: the value itself",
+		program: expr(0x16, 16, cfi.DW_OP_drop, cfi.DW_OP_breg0+0, 0), kind: RuleSide,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RAX] = caller }, ip: caller, cfa: sp0 + 8},
-	{name: "CFA expression that reads nowhere", program: expr(0x0f, -1, cfi.DW_OP_lit0+8, cfi.DW_OP_deref), kind: RuleSide, stop: unwind.Unreadable},
+	{name: "CFA expression that reads nowhere", program: expr(0x0f, -1, cfi.DW_OP_lit0+8, cfi.DW_OP_deref),
+		kind: RuleSide, stop: unwind.Unreadable},
 	{name: "undefined return address", program: []byte{0x07, 16}, kind: RuleEnd, stop: unwind.EndOfStack},
-	{name: "return address 0", kind: RuleSP, prepare: func(s *stack, r *Registers) { s.set(sp0, 0) }, stop: unwind.NullReturn},
+	{name: "return address 0", kind: RuleSP,
+		prepare: func(s *stack, r *Registers) { s.set(sp0, 0) }, stop: unwind.NullReturn},
 	{name: "a broken program", program: []byte{0x3f}, kind: RuleBad, stop: unwind.BadInfo},
 	{name: "CFA below SP", program: cat([]byte{0x0c, 6, 0}), kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = sp0 - 64 }, stop: unwind.NoProgress},
 	{name: "CFA that wraps", program: []byte{0x0c, 6, 16}, kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = ^uint64(7) }, stop: unwind.NoProgress},
 	{name: "CFA above the window", program: []byte{0x0c, 6, 16}, kind: RuleBP,
-		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = stackLow + stackSize }, stop: unwind.Unreadable},
+		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = stackLow + stackSize },
+		stop:    unwind.Unreadable},
 }
 
 // Each rule has its effect, and nothing else: registers it does not name are
@@ -231,7 +245,8 @@ func TestSignalFrame(t *testing.T) {
 	s.set(sp0+8*16, caller)
 	s.set(sp0+8*7, low)
 	var f unwind.Frame
-	exact, stop := stepOf(u, &r, false, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
+	exact, stop := stepOf(u, &r, false, s.window(),
+		&unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
 	if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal {
 		t.Fatalf("stop %v exact %v kind %v", stop, exact, f.Kind)
 	}

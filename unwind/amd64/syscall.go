@@ -28,7 +28,8 @@ func behindSystemCall(m *module.Module, ip uint64) bool {
 	for n := uint64(maxSystemCall); n >= uint64(len(systemCallBegin)); n-- {
 		code := m.Bytes(ip-n, int(n)+1)
 		if len(code) == int(n)+1 && bytes.HasPrefix(code, systemCallBegin) && code[n] == 0xc3 {
-			return slices.ContainsFunc(systemCalls[:], func(call []byte) bool { return bytes.HasSuffix(code[:n], call) })
+			return slices.ContainsFunc(systemCalls[:],
+				func(call []byte) bool { return bytes.HasSuffix(code[:n], call) })
 		}
 	}
 	return false

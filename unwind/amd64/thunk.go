@@ -123,7 +123,8 @@ func (t *thunk) rule(k Kind, module int, off uint64) Rule {
 
 // stepThunk leaves a thunk by the rule of its jump target. A thunk changes no register. If the target or its
 // unwind data is unknown, or the target is a thunk too, this thunk counts as a called function.
-func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	regs, was, cfa := &s.Regs.AMD64, s.Regs.AMD64, s.Regs.AMD64.GPR[context.RSP]+r.offset()
 	reg := int(r.slots() & 15)
 	to := u.lookup(unwind.Address{IP: regs.GPR[reg], Exact: true})
@@ -141,13 +142,15 @@ func (u *Unwinder) stepThunk(r Rule, s *unwind.State, mem *memory.Window, b *unw
 func (u *Unwinder) mendThunk(m *module.Module, a unwind.Address) cfi.Reason {
 	row := &u.row
 	// The row of a push at a function's beginning, or before a pop, is right.
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != thunkCFA || row.Lo == row.FDE.Lo || !m.SystemV() ||
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != thunkCFA ||
+		row.Lo == row.FDE.Lo || !m.SystemV() ||
 		a.Exact && (row.Hi-row.Lo <= 2 || row.Lo-row.FDE.Lo < trapSize) {
 		return cfi.None
 	}
 	u.thunks.m = m
 	why := u.machine.RowWithout(&u.thunks, m.CFI, a.Lookup()-m.Bias, row)
-	if why == cfi.None && !a.Exact && row.CFA.Reg == dwarfRSP && savedBelow(row, thunkCFA) && row.CFA.Off == thunkCFA {
+	if why == cfi.None && !a.Exact && row.CFA.Reg == dwarfRSP && savedBelow(row, thunkCFA) &&
+		row.CFA.Off == thunkCFA {
 		return cfi.NoInfo
 	}
 	return why
@@ -167,7 +170,8 @@ func (t *thunkCFAs) Omits(pc uint64, off int64) bool {
 
 // savedBelow reports whether a register is saved more than off bytes below the CFA.
 func savedBelow(row *cfi.Row, off int64) bool {
-	return slices.ContainsFunc(row.Regs[:dwarfRA], func(r cfi.Rule) bool { return r.Kind == cfi.Offset && r.Off < -off })
+	return slices.ContainsFunc(row.Regs[:dwarfRA],
+		func(r cfi.Rule) bool { return r.Kind == cfi.Offset && r.Off < -off })
 }
 
 // restored marks the registers that functions preserve as unchanged in a row, except RSP.

@@ -62,7 +62,8 @@ func TestThunkRows(t *testing.T) {
 				t.Fatal(stop)
 			}
 			if r.RIP != codeCall || r.SP() != sp0+c.cfa || r.GPR[context.RBX] != rbx {
-				t.Errorf("at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(), r.GPR[context.RBX], codeCall, sp0+c.cfa, rbx)
+				t.Errorf("at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(),
+					r.GPR[context.RBX], codeCall, sp0+c.cfa, rbx)
 			}
 		})
 	}
@@ -71,13 +72,16 @@ func TestThunkRows(t *testing.T) {
 // TestThunkBodyOfTwelveBytes: the row of a thunk's body may be as long as the code between the thunk's call
 // and its body.
 func TestThunkBodyOfTwelveBytes(t *testing.T) {
-	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}, make([]byte, 6))
-	program := []byte{cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 40}
+	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap,
+		[]byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}, make([]byte, 6))
+	program := []byte{cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16, cfi.DW_CFA_advance_loc | 12,
+		cfi.DW_CFA_def_cfa_offset, 40}
 	for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 17: 8} {
 		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
 		s.set(sp0+cfa-8, codeCall)
 		var f unwind.Frame
-		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa {
+		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone ||
+			r.RIP != codeCall || r.SP() != sp0+cfa {
 			t.Errorf("at %d: %v at %#x/%#x", at, stop, r.RIP, r.SP())
 		}
 	}
@@ -86,13 +90,16 @@ func TestThunkBodyOfTwelveBytes(t *testing.T) {
 // TestBehindThunk steps from return addresses after an inlined thunk, where gcc's CFA remains
 // the thunk's, even in rows that are remembered and restored.
 func TestBehindThunk(t *testing.T) {
-	code := slices.Concat([]byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}, make([]byte, 20))
+	code := slices.Concat([]byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0}, trap,
+		[]byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}, make([]byte, 20))
 	// The CFA is 40 bytes away up to the thunk. rbx is saved in the word of slot.
 	program := func(slot byte, more ...byte) []byte {
-		return append([]byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset, 40, cfi.DW_CFA_offset | 3, slot,
+		return append([]byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset,
+			40, cfi.DW_CFA_offset | 3, slot,
 			cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16}, more...)
 	}
-	restored := []byte{cfi.DW_CFA_advance_loc | 8, cfi.DW_CFA_remember_state, cfi.DW_CFA_restore | 3, cfi.DW_CFA_def_cfa_offset, 8,
+	restored := []byte{cfi.DW_CFA_advance_loc | 8, cfi.DW_CFA_remember_state,
+		cfi.DW_CFA_restore | 3, cfi.DW_CFA_def_cfa_offset, 8,
 		cfi.DW_CFA_advance_loc | 1, cfi.DW_CFA_restore_state}
 	for _, c := range []struct {
 		name string
@@ -127,18 +134,21 @@ func TestBehindThunk(t *testing.T) {
 // TestThunkOfRBP: the thunk of an indirect call is in a function whose CFA does not depend on RSP. The CFA
 // counts from RBP, or is saved below RBP, as in a function of gcc that aligns its stack.
 func TestThunkOfRBP(t *testing.T) {
-	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff})
+	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap,
+		[]byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff})
 	for name, cfa := range map[string][]byte{
 		"from RBP": {cfi.DW_CFA_def_cfa, 6, 16},
 		"below it": {cfi.DW_CFA_def_cfa_expression, 3, cfi.DW_OP_breg0 + 6, 0x58, cfi.DW_OP_deref},
 	} {
-		program := slices.Concat(cfa, []byte{cfi.DW_CFA_offset | 6, 2, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16})
+		program := slices.Concat(cfa,
+			[]byte{cfi.DW_CFA_offset | 6, 2, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16})
 		for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 16: 16} {
 			u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
 			s.set(sp0+cfa-8, codeCall)
 			fp := r.FP()
 			var f unwind.Frame
-			if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
+			if _, stop := stepOf(u, &r, true, s.window(), nil,
+				&f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
 				t.Errorf("%s, at %d: %v at %#x/%#x, rbp %#x", name, at, stop, r.RIP, r.SP(), r.FP())
 			}
 		}
@@ -174,7 +184,8 @@ func TestThunkByGoto(t *testing.T) {
 			}
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
-			if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa || r.GPR[context.RBX] != rbx || f.IP != thunkLo+c.at {
+			if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa ||
+				r.GPR[context.RBX] != rbx || f.IP != thunkLo+c.at {
 				t.Errorf("%v at %#x/%#x, rbx %#x, of %#x", stop, r.RIP, r.SP(), r.GPR[context.RBX], f.IP)
 			}
 		})
@@ -183,11 +194,13 @@ func TestThunkByGoto(t *testing.T) {
 
 // TestThunkKeepsRegisters: a thunk that cannot be left leaves the registers as they were.
 func TestThunkKeepsRegisters(t *testing.T) {
-	u, s, r := unwinder(describedTable(t, nil, []byte{cfi.DW_CFA_def_cfa_offset, 16})), newStack(), start(thunkLo, sp0)
+	u, s, r := unwinder(describedTable(t, nil, []byte{cfi.DW_CFA_def_cfa_offset, 16})),
+		newStack(), start(thunkLo, sp0)
 	r.GPR[context.R11] = codeLo
 	s.set(sp0+8, 0)
 	var f unwind.Frame
-	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.NullReturn || r.RIP != thunkLo || r.SP() != sp0 {
+	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.NullReturn || r.RIP != thunkLo ||
+		r.SP() != sp0 {
 		t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
 	}
 }
@@ -195,7 +208,8 @@ func TestThunkKeepsRegisters(t *testing.T) {
 // TestPEThunk: the walk leaves a thunk that jumps, in a PE function, by the rule of its jump target.
 func TestPEThunk(t *testing.T) {
 	// sub rsp, 40; call 1f; 0: pause; lfence; jmp 0b; 1: mov [rsp], r11; ret
-	code := []byte{0x48, 0x83, 0xec, 0x28, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}
+	code := []byte{0x48, 0x83, 0xec, 0x28, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb,
+		0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}
 	untrapped := slices.Concat(code[:9], []byte{0x90}, code[10:])
 	plain := slices.Concat(code[:4], bytes.Repeat([]byte{0x90}, 12), code[16:])
 	// sub rsp, 40; jmp 2f; nop; nop; 2: the thunk
@@ -226,12 +240,15 @@ func TestPEThunk(t *testing.T) {
 		{"at another return", plain, 20, peBase + peFn + 24, 0},
 	} {
 		for _, cached := range []bool{true, false} {
-			u, regs, f := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), c.code)), peRegs(peFn+uint32(c.at)), unwind.Frame{}
+			u, regs, f := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), c.code)),
+				peRegs(peFn+uint32(c.at)), unwind.Frame{}
 			u.DisableCache(!cached)
 			regs.GPR[context.R11] = c.target
 			mem := memory.New(memory.Run{Addr: peRSP, Data: words})
-			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != 0 || regs.RIP != peBase+peFn+0x20+c.want || regs.GPR[context.RSP] != peRSP+8*(c.want+1) {
-				t.Errorf("%s, cached %v: %v at %#x, sp %#x", c.name, cached, stop, regs.RIP, regs.GPR[context.RSP])
+			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != 0 ||
+				regs.RIP != peBase+peFn+0x20+c.want || regs.GPR[context.RSP] != peRSP+8*(c.want+1) {
+				t.Errorf("%s, cached %v: %v at %#x, sp %#x", c.name, cached, stop,
+					regs.RIP, regs.GPR[context.RSP])
 			}
 		}
 	}

@@ -11,7 +11,8 @@ func TestSnapshots(t *testing.T) { judgetest.Snapshots(t, "x86_64") }
 
 // TestPEVectors steps from every point of the PE vectors.
 func TestPEVectors(t *testing.T) {
-	for _, file := range []string{"amd64-exec", "amd64-native", "amd64-synth", "amd64-winetest", "malformed"} {
+	for _, file := range []string{"amd64-exec", "amd64-native", "amd64-synth",
+		"amd64-winetest", "malformed"} {
 		t.Run(file, func(t *testing.T) { judgetest.PE(t, file) })
 	}
 }

@@ -9,7 +9,8 @@ import (
 var _ unwind.Walker = (*Unwinder)(nil)
 
 // Walk implements unwind.Walker.
-func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) unwind.Result {
+func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) unwind.Result {
 	if s.Regs.Arch != context.ArchAMD64 {
 		return unwind.Result{Stop: unwind.Unsupported}
 	}

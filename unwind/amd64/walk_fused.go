@@ -77,7 +77,8 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, bp, cfa
-		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff), unwind.KindNative, unwind.TrustCFI, false
+		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff),
+			unwind.KindNative, unwind.TrustCFI, false
 		t.log[n&(logSize-1)] = r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller
@@ -139,7 +140,8 @@ func (r Rule) fusible(regs *Registers, exact bool) bool {
 
 // walkFused makes fused steps from s, whose rule is r, and then completes the frames and the registers. It
 // returns the number of steps; with 0, nothing has changed.
-func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
+func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window,
+	b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]

@@ -35,7 +35,8 @@ func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, bp, cfa
-		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff), unwind.KindNative, unwind.TrustUnwindInfo, false
+		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff),
+			unwind.KindNative, unwind.TrustUnwindInfo, false
 		t.log[n&(logSize-1)] = r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller

@@ -25,7 +25,8 @@ func chain(s *stack, n int, last uint64) {
 }
 
 func chainTable(tb testing.TB) *Unwinder {
-	return unwinder(makeTable(tb, 1, fn{program: []byte{0x0e, 16, 0x80 | 3, 2}}, fn{program: []byte{0x07, 16}}))
+	return unwinder(makeTable(tb, 1, fn{program: []byte{0x0e, 16, 0x80 | 3, 2}},
+		fn{program: []byte{0x07, 16}}))
 }
 
 // However a walk ends, the registers are those of the frame at which it ended.
@@ -44,15 +45,20 @@ func TestWalkEnds(t *testing.T) {
 		{"managed", jitIP, 64, unwind.Bounds{}, 40, unwind.Managed, jitIP, sp0 + 640},
 		{"end of stack", at(1), 64, unwind.Bounds{}, 41, unwind.EndOfStack, at(1), sp0 + 640},
 		{"zero return address", 0, 64, unwind.Bounds{}, 40, unwind.NullReturn, at(0), sp0 + 624},
-		{"zero return address at the high end", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 640}, 40, unwind.EndOfStack, at(0), sp0 + 624},
-		{"zero return address a page below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4096}, 40, unwind.EndOfStack, at(0), sp0 + 624},
-		{"zero return address farther below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4104}, 40, unwind.NullReturn, at(0), sp0 + 624},
+		{"zero return address at the high end", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 640}, 40,
+			unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address a page below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4096},
+			40, unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address farther below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4104},
+			40, unwind.NullReturn, at(0), sp0 + 624},
 		{"nothing known there", 0x4242, 64, unwind.Bounds{}, 41, unwind.NoInfo, 0x4242, sp0 + 640},
-		{"a module without unwind data there", at(2), 64, unwind.Bounds{}, 41, unwind.NoInfo, at(2), sp0 + 640},
+		{"a module without unwind data there", at(2), 64, unwind.Bounds{}, 41,
+			unwind.NoInfo, at(2), sp0 + 640},
 		{"buffer full", jitIP, 10, unwind.Bounds{}, 10, unwind.BufferFull, at(0), sp0 + 160},
 		{"no buffer", jitIP, 0, unwind.Bounds{}, 0, unwind.BufferFull, at(0), sp0},
 		{"limit", jitIP, 64, unwind.Bounds{MaxSteps: 7}, 7, unwind.Limit, at(0), sp0 + 112},
-		{"out of the stack", jitIP, 64, unwind.Bounds{Low: stackLow, High: sp0 + 100}, 7, unwind.OutOfStack, at(0), sp0 + 96},
+		{"out of the stack", jitIP, 64, unwind.Bounds{Low: stackLow, High: sp0 + 100}, 7,
+			unwind.OutOfStack, at(0), sp0 + 96},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s := chainTable(t), newStack()
@@ -61,7 +67,8 @@ func TestWalkEnds(t *testing.T) {
 			out := make([]unwind.Frame, c.out)
 			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &c.bounds, out)
 			if n != c.n || stop != c.stop || r.RIP != c.ip || r.SP() != c.sp || exact != (n == 0) {
-				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.RIP, r.SP(), c.n, c.stop, c.ip, c.sp)
+				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.RIP,
+					r.SP(), c.n, c.stop, c.ip, c.sp)
 			}
 			for i, f := range out[:n] {
 				trust := unwind.TrustCFI
@@ -105,13 +112,17 @@ func TestHijack(t *testing.T) {
 	}{
 		{"no such hooks", 0x33, jitIP, 0x33, sp0 + 24, unwind.TrustCFI, unwind.NoInfo, 2},
 		{"hijacked", 0x33, jitIP, jitIP, sp0 + 16, unwind.TrustCFI, unwind.Managed, 1},
-		{"hijacked, the word above happens to be 0", 0, jitIP, jitIP, sp0 + 16, unwind.TrustCFI, unwind.Managed, 1},
-		{"not hijacked: the return address is managed", jitIP + 64, jitIP, jitIP + 64, sp0 + 24, unwind.TrustCFI, unwind.Managed, 1},
-		{"not hijacked: the return address is in a module", at(1), jitIP, at(1), sp0 + 24, unwind.TrustCFI, unwind.EndOfStack, 2},
+		{"hijacked, the word above happens to be 0", 0, jitIP, jitIP, sp0 + 16,
+			unwind.TrustCFI, unwind.Managed, 1},
+		{"not hijacked: the return address is managed", jitIP + 64, jitIP, jitIP + 64, sp0 + 24,
+			unwind.TrustCFI, unwind.Managed, 1},
+		{"not hijacked: the return address is in a module", at(1), jitIP, at(1), sp0 + 24,
+			unwind.TrustCFI, unwind.EndOfStack, 2},
 		{"garbage, and nothing managed below", 0x33, 0x44, 0x33, sp0 + 24, unwind.TrustCFI, unwind.NoInfo, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 24, 0x80 | 3, 3}}, fn{program: []byte{0x07, 16}}))
+			u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 24, 0x80 | 3, 3}},
+				fn{program: []byte{0x07, 16}}))
 			if c.name != "no such hooks" {
 				u.SetReturnHooks([]unwind.ReturnHook{{Arch: context.ArchAMD64, Off: -8}})
 			}
@@ -121,14 +132,16 @@ func TestHijack(t *testing.T) {
 			var out [8]unwind.Frame
 			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), nil, out[:])
 			if n != c.n || stop != c.stop || exact || r.RIP != c.ip || r.SP() != c.sp || out[0].CFA != c.sp {
-				t.Errorf("%d frames, %v, exact %v, at %#x/%#x, CFA %#x", n, stop, exact, r.RIP, r.SP(), out[0].CFA)
+				t.Errorf("%d frames, %v, exact %v, at %#x/%#x, CFA %#x", n, stop,
+					exact, r.RIP, r.SP(), out[0].CFA)
 			}
 			if u.by != c.wantTrust || r.GPR[context.RBX] != s.word(sp0) {
 				t.Errorf("trust %v, rbx %#x", u.by, r.GPR[context.RBX])
 			}
 			one := start(at(0), sp0)
 			var f unwind.Frame
-			if _, stop := stepOf(u, &one, true, s.window(), nil, &f); stop != unwind.StopNone || one.RIP != c.ip || f != out[0] {
+			if _, stop := stepOf(u, &one, true, s.window(), nil, &f); stop != unwind.StopNone ||
+				one.RIP != c.ip || f != out[0] {
 				t.Errorf("Step: %v at %#x, %+v", stop, one.RIP, f)
 			}
 		})
@@ -165,7 +178,8 @@ func TestFramePointer(t *testing.T) {
 		{"unknown", fp, at(0), false, unwind.Bounds{Guess: true}, unwind.NoInfo},
 		{"not aligned", fp + 4, at(0), true, unwind.Bounds{Guess: true}, unwind.NoInfo},
 		{"below the stack pointer", sp0 - 16, at(0), true, unwind.Bounds{Guess: true}, unwind.NoInfo},
-		{"outside the bounds", fp, at(0), true, unwind.Bounds{Low: stackLow, High: fp + 8, Guess: true}, unwind.NoInfo},
+		{"outside the bounds", fp, at(0), true,
+			unwind.Bounds{Low: stackLow, High: fp + 8, Guess: true}, unwind.NoInfo},
 		{"outside the window", stackLow + stackSize - 8, 0, true, unwind.Bounds{Guess: true}, unwind.NoInfo},
 		{"wrapping", ^uint64(7), 0, true, unwind.Bounds{Guess: true}, unwind.NoInfo},
 		{"return address is no code", fp, 0x1234, true, unwind.Bounds{Guess: true}, unwind.NoInfo},
@@ -193,7 +207,8 @@ func TestFramePointer(t *testing.T) {
 				}
 				return
 			}
-			if r.RIP != c.ra || r.SP() != c.fp+16 || r.FP() != s.word(c.fp) || r.Known != 1<<context.RSP|1<<context.RBP {
+			if r.RIP != c.ra || r.SP() != c.fp+16 || r.FP() != s.word(c.fp) ||
+				r.Known != 1<<context.RSP|1<<context.RBP {
 				t.Errorf("caller %#x/%#x fp %#x known %#x", r.RIP, r.SP(), r.FP(), r.Known)
 			}
 			if u.by != unwind.TrustFramePointer {
@@ -246,12 +261,14 @@ func TestHostileStacks(t *testing.T) {
 			s.set(sp0+40, jitIP)
 		}, stop: unwind.Managed},
 		{name: "CFA that does not grow", fns: []fn{same}, ip: at(0), stop: unwind.NoProgress},
-		{name: "CFA that is the stack pointer", fns: []fn{{program: []byte{0x0e, 0}}}, ip: at(0), n: 1, stop: unwind.NoProgress},
+		{name: "CFA that is the stack pointer", fns: []fn{{program: []byte{0x0e, 0}}}, ip: at(0),
+			n: 1, stop: unwind.NoProgress},
 		{name: "a signal frame above itself", fns: []fn{loop}, ip: at(0), stop: unwind.NoProgress},
 		{name: "empty window", fns: []fn{{}}, ip: at(0), mem: memory.New(), stop: unwind.Unreadable},
 		{name: "zero window", fns: []fn{{}}, ip: at(0), mem: &memory.Window{}, stop: unwind.Unreadable},
 		{name: "instruction pointer 0", fns: []fn{{}}, ip: 0, stop: unwind.NoInfo},
-		{name: "highest instruction pointer", fns: []fn{{}}, ip: ^uint64(0), guess: true, stop: unwind.NoInfo},
+		{name: "highest instruction pointer", fns: []fn{{}}, ip: ^uint64(0),
+			guess: true, stop: unwind.NoInfo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(makeTable(t, 1, c.fns...)), newStack(), start(c.ip, sp0)
@@ -284,7 +301,8 @@ func TestSignalChainIsLimited(t *testing.T) {
 	r := start(at(0), stackLow+stackSize-8)
 	r.GPR[context.RAX] = at(0)
 	out := make([]unwind.Frame, 300)
-	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().window(), &unwind.Bounds{MaxSteps: 200}, out)
+	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().window(),
+		&unwind.Bounds{MaxSteps: 200}, out)
 	if n != 200 || stop != unwind.Limit {
 		t.Errorf("%d frames, %v", n, stop)
 	}

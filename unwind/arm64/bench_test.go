@@ -15,7 +15,8 @@ func BenchmarkStep(b *testing.B) {
 			continue
 		}
 		b.Run(e.kind.String()+"/"+e.name, func(b *testing.B) {
-			u, s, r := unwinder(makeTable(b, nil, fn{program: e.program, signal: e.signal}, fn{})), newStack(), start(at(0), sp0)
+			u, s, r := unwinder(makeTable(b, nil, fn{program: e.program, signal: e.signal}, fn{})),
+				newStack(), start(at(0), sp0)
 			if e.prepare != nil {
 				e.prepare(s, &r)
 			}
@@ -76,7 +77,8 @@ func BenchmarkUndo(b *testing.B) {
 func deep(tb testing.TB, n int) (*Unwinder, *stack) {
 	fns := make([]fn, n)
 	for i := range fns {
-		fns[i].program = []byte{0x0e, 64, 0x9d, 8, 0x9e, 7, 0x93, 6, 0x94, 5, 0x95, 4, 0x96, 3, 0x97, 2, 0x98, 1}
+		fns[i].program = []byte{0x0e, 64, 0x9d, 8, 0x9e, 7, 0x93, 6, 0x94, 5,
+			0x95, 4, 0x96, 3, 0x97, 2, 0x98, 1}
 	}
 	s := newStack()
 	for i := range n {

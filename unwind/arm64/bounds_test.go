@@ -9,7 +9,8 @@ import (
 
 // TestSetSlotBounds: what fits a rule's 16 bits, in words.
 func TestSetSlotBounds(t *testing.T) {
-	for off, want := range map[int64]bool{0: true, -8: true, 4: false, -32768 * 8: true, -32769 * 8: false, 32766 * 8: true, 32767 * 8: false} {
+	for off, want := range map[int64]bool{0: true, -8: true, 4: false, -32768 * 8: true, -32769 * 8: false,
+		32766 * 8: true, 32767 * 8: false} {
 		r := makeRule(RuleSlots, 0)
 		if r.setSlot(3, off) != want {
 			t.Errorf("%d: fits %v", off, !want)
@@ -30,7 +31,8 @@ func TestContextCode(t *testing.T) {
 	var u undo
 	regs := Registers{Sp: sp}
 	u.execute(&regs, memory.New(memory.Run{Addr: sp, Data: data}))
-	if o := u.codes([]byte{0xea, 0xe4}); o != undone || u.regs.Sp != 0x1100 || u.regs.PC != 0x1108 || u.regs.X[19] != 0x1000+8+8*19 || u.regs.D[0] != 0x1110+16*8 || !u.exact {
+	if o := u.codes([]byte{0xea, 0xe4}); o != undone || u.regs.Sp != 0x1100 || u.regs.PC != 0x1108 ||
+		u.regs.X[19] != 0x1000+8+8*19 || u.regs.D[0] != 0x1110+16*8 || !u.exact {
 		t.Errorf("%v: %+v, exact %v", o, u.regs, u.exact)
 	}
 }

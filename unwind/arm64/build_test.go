@@ -50,7 +50,8 @@ func makeTable(tb testing.TB, code []uint32, fns ...fn) *module.Table {
 		}
 		frames.FDE(c, textLo+uint64(i)*fnSize, fnSize, f.program...)
 	}
-	t := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(tb)
+	t := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(tb)
 	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: t, ELF: image(tb, code)}
 	return module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})
 }

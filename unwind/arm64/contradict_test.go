@@ -73,9 +73,10 @@ func TestWrongRows(t *testing.T) {
 				code = binary.LittleEndian.AppendUint32(code, binary.BigEndian.Uint32(b))
 			}
 			u := unwinder(oneFunction(t, code, program))
-			got, err := armrun.Frames(code, codeLo, codeCall, func(m *armrun.Machine, _ uint64) (armrun.Registers, error) {
-				return stepOver(u, m)
-			})
+			got, err := armrun.Frames(code, codeLo, codeCall,
+				func(m *armrun.Machine, _ uint64) (armrun.Registers, error) {
+					return stepOver(u, m)
+				})
 			if err != nil || got.Prolog != c.prolog || got.Epilog != c.epilog {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -91,7 +92,8 @@ func oneFunction(t *testing.T, code, program []byte) *module.Table {
 	cie.Data = -4
 	frames.CIE(&cie)
 	frames.FDE(&cie, codeLo-textBias, uint64(len(code)), program...)
-	rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
+	rows := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	text := make([]byte, 0x1000)
 	copy(text, code)
 	binary.LittleEndian.PutUint32(text[codeCall-4-codeLo:], 0x94000000)
@@ -108,7 +110,8 @@ func stepOver(u *Unwinder, m *armrun.Machine) (to armrun.Registers, err error) {
 	copy(g.D[:], m.D[8:])
 	s := unwind.Interrupted(&r)
 	var f unwind.Frame
-	if stop := u.Step(&s, memory.New(memory.Run{Addr: m.Base, Data: m.Stack}), &unwind.Bounds{Follow: true}, &f); stop != unwind.StopNone {
+	if stop := u.Step(&s, memory.New(memory.Run{Addr: m.Base, Data: m.Stack}), &unwind.Bounds{Follow: true},
+		&f); stop != unwind.StopNone {
 		return to, errors.New(stop.String())
 	}
 	to.X, to.SP, to.PC = g.X, g.Sp, g.PC

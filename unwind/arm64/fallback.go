@@ -11,7 +11,8 @@ import (
 // the code proves (byCode), then it follows the code (if the bounds allow it). Next is the platform's rule,
 // and last the frame pointer (if the bounds allow guesses). Compiled managed code proves nothing. But a
 // trampoline at a page's start has the look-up address of the code before it, which may be managed.
-func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	if !r.Managed() || r.Module() >= 0 || s.Regs.ARM64.PC&(pageSize-1) == 0 {
 		callerExact, stop := u.byCode(r, s, mem, b, f)
 		if stop != unwind.NoInfo {
@@ -33,7 +34,8 @@ func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 
 // byCode steps by what the code proves: out of a signal trampoline, a linkage table entry, or simple code
 // that can be executed forward to its return. NoInfo means that it proves nothing.
-func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.ARM64
 	if m, i := u.moduleOf(regs.PC); inTrampoline(m, regs.PC, mem) {
 		f.Kind, f.Module = unwind.KindSignal, int32(i)
@@ -91,13 +93,15 @@ func (u *Unwinder) moduleOf(pc uint64) (*module.Module, int) {
 
 // accept checks progress and bounds and makes the step. signal means that to was interrupted by a signal: it
 // may be on another stack, and its pc may be 0 after a call through a null pointer.
-func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	if !signal {
 		if stop := checkSP(regs.Sp, to.Sp, b); stop != unwind.StopNone {
 			return stop
 		}
 	}
-	if stop := checkRA(regs, to.Sp, to.PC); stop != unwind.StopNone && !(signal && stop == unwind.NullReturn) {
+	if stop := checkRA(regs, to.Sp, to.PC); stop != unwind.StopNone &&
+		!(signal && stop == unwind.NullReturn) {
 		return stop
 	}
 	u.by = unwind.TrustLeaf

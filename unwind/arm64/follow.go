@@ -162,7 +162,8 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 }
 
 // byFollowing finds the caller of code of module m.
-func (u *Unwinder) byFollowing(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
+func (u *Unwinder) byFollowing(m *module.Module, s *unwind.State,
+	mem *memory.Window) (to Registers, ok bool) {
 	regs, f := &s.Regs.ARM64, &u.follower
 	f.left = maxFollow
 	if u.onward(m, s, mem) {

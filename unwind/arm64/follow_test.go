@@ -34,12 +34,18 @@ func TestStepByFollowing(t *testing.T) {
 		{"x30 is kept", byRegister, true, 0, 0x1000},
 		{"x30 of a frame that has called", byRegister, false, 0, 0},
 		{"two ways out", []uint32{hard, second, loads, up, ret, loads, up, ret}, false, codeCall, 32},
-		{"two ways out, a signed address", []uint32{hard, second, loads, up, ret, loads, up, ret}, false, codeCall | signed, 32},
-		{"no call before the return address", []uint32{hard, second, loads, up, ret, loads, up, ret}, false, codeCall + 4, 0},
-		{"ways that disagree", []uint32{hard, second, loads, up, ret, loads, further, ret}, false, codeCall, 0},
-		{"a way to what lies below the frame", []uint32{hard, second, loads, down, ret, loads, up, ret}, false, codeCall, 32},
-		{"the other way to what lies below", []uint32{hard, second, loads, up, ret, loads, down, ret}, false, codeCall, 32},
-		{"registers that are not kept", []uint32{hard, loadX0, second, loads, up, ret, loads, up, ret}, false, codeCall, 32},
+		{"two ways out, a signed address", []uint32{hard, second, loads, up, ret, loads, up, ret},
+			false, codeCall | signed, 32},
+		{"no call before the return address",
+			[]uint32{hard, second, loads, up, ret, loads, up, ret}, false, codeCall + 4, 0},
+		{"ways that disagree", []uint32{hard, second, loads, up, ret, loads, further, ret}, false,
+			codeCall, 0},
+		{"a way to what lies below the frame",
+			[]uint32{hard, second, loads, down, ret, loads, up, ret}, false, codeCall, 32},
+		{"the other way to what lies below",
+			[]uint32{hard, second, loads, up, ret, loads, down, ret}, false, codeCall, 32},
+		{"registers that are not kept",
+			[]uint32{hard, loadX0, second, loads, up, ret, loads, up, ret}, false, codeCall, 32},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s, r := unwinder(makeTable(t, c.code)), newStack(), start(codeLo, sp0)
@@ -47,12 +53,14 @@ func TestStepByFollowing(t *testing.T) {
 			s.set(sp0+8, c.lr)
 			at := stateOf(&r, c.exact)
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
+			stop := u.Step(&at, s.window(),
+				&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 			got := at.Regs.ARM64
 			if (stop == unwind.StopNone) != (c.up != 0) {
 				t.Fatalf("stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
 			}
-			if stop == unwind.StopNone && (got.PC != codeCall || got.Sp != sp0+c.up || at.Trust != unwind.TrustCode || known(&got, 0)) {
+			if stop == unwind.StopNone &&
+				(got.PC != codeCall || got.Sp != sp0+c.up || at.Trust != unwind.TrustCode || known(&got, 0)) {
 				t.Errorf("pc %#x, sp %#x by %v, known %#x", got.PC, got.Sp, at.Trust, got.Known)
 			}
 		})
@@ -114,14 +122,19 @@ func TestStepFromBeginning(t *testing.T) {
 			}
 			at := stateOf(&r, false)
 			var f unwind.Frame
-			stop := u.Step(&at, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
+			stop := u.Step(&at, s.window(),
+				&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 			got := at.Regs.ARM64
 			if (stop == unwind.StopNone) != c.ok {
 				t.Fatalf("stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
 			}
-			if want := c.lr & (1<<48 - 1); c.ok && (got.PC != want || got.Sp != sp0+32 || at.Trust != unwind.TrustCode ||
-				got.X[19] != s.word(sp0) || got.X[21] != r.X[21] || !known(&got, 19) || !known(&got, 21) || known(&got, 20)) {
-				t.Errorf("pc %#x, sp %#x, x19 %#x, x21 %#x by %v, known %#x", got.PC, got.Sp, got.X[19], got.X[21], at.Trust, got.Known)
+			if want := c.lr & (1<<48 - 1); c.ok &&
+				(got.PC != want || got.Sp != sp0+32 || at.Trust != unwind.TrustCode ||
+					got.X[19] != s.word(sp0) || got.X[21] != r.X[21] || !known(&got, 19) ||
+					!known(&got, 21) ||
+					known(&got, 20)) {
+				t.Errorf("pc %#x, sp %#x, x19 %#x, x21 %#x by %v, known %#x", got.PC, got.Sp, got.X[19],
+					got.X[21], at.Trust, got.Known)
 			}
 		})
 	}

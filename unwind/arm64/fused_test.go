@@ -126,7 +126,11 @@ func TestFusedAgreesWithStep(t *testing.T) {
 		New: newCached, Section: logSize, Low: stackLow, Stack: stack.data,
 		Functions: func(rnd *rand.Rand) (*module.Table, func(int) context.Registers) {
 			fns, kinds := fusedFns(rnd)
-			return makeTable(t, nil, fns...), func(frames int) context.Registers { return context.FromARM64(fusedStack(rnd, stack, kinds, frames)) }
+			return makeTable(t, nil, fns...),
+				func(frames int) context.Registers {
+					return context.FromARM64(fusedStack(rnd, stack,
+						kinds, frames))
+				}
 		},
 		Forget:  func(rnd *rand.Rand, r *context.Registers) { r.ARM64.Known &= rnd.Uint64() },
 		Managed: memory.Range{Start: at(60), End: at(61)},

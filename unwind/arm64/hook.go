@@ -32,7 +32,8 @@ func (u *Unwinder) InReturnHook(a unwind.Address) bool {
 	}
 	code := m.Bytes(u.row.FDE.Lo+m.Bias, maxHookCode)
 	for i := range u.hooks {
-		if l := &u.hooks[i]; l.Arch == context.ArchARM64 && !l.PE && len(l.Code) != 0 && bytes.HasPrefix(code, l.Code) {
+		if l := &u.hooks[i]; l.Arch == context.ArchARM64 && !l.PE && len(l.Code) != 0 &&
+			bytes.HasPrefix(code, l.Code) {
 			return true
 		}
 	}

@@ -103,7 +103,8 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 // authenticates reports whether an instruction removes a return address's signature: before it, x30 is not a
 // plain address.
 func authenticates(w uint32) bool {
-	return w&0xfffffbff == 0xd65f0bff || w&0xffffffbf == 0xd503239f || w&0xffffffbf == 0xd50323bf || w&0xffffffbf == 0xd503219f
+	return w&0xfffffbff == 0xd65f0bff || w&0xffffffbf == 0xd503239f || w&0xffffffbf == 0xd50323bf ||
+		w&0xffffffbf == 0xd503219f
 }
 
 // ruled steps out of an interrupted function of a PE image by the platform's rule for leaves, although the

@@ -32,25 +32,39 @@ func TestLeafPE(t *testing.T) {
 		trust unwind.Trust
 	}{
 		{"straight", []uint32{0x8b010000, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
-		{"of two ways", []uint32{0x34000040, 0xd65f03c0, 0x91000400, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
-		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"of two ways", []uint32{0x34000040, 0xd65f03c0, 0x91000400, ret}, 0, false, false,
+			caller, sp0, RuleLeafPE, leaf},
+		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, false,
+			caller, sp0, RuleLeafPE, leaf},
 		{"that jumps on", []uint32{0x91000400, 0xd61f0200}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
 		{"that switches", []uint32{0x91000400, 0xd61f0100}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
-		{"signing, at its beginning", []uint32{paciasp, 0x91000400, autiasp, ret}, 0, false, false, caller, sp0, RuleNoInfo, leaf},
+		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, false,
+			caller, sp0, RuleLeafPE, leaf},
+		{"signing, at its beginning", []uint32{paciasp, 0x91000400, autiasp, ret}, 0, false, false,
+			caller, sp0, RuleNoInfo, leaf},
 		{"for ever", []uint32{0x14000000}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"behind what it has pushed", []uint32{0xa9be7bfd, 0x91000400, 0xa8c27bfd, ret}, 4, true, false, caller, pushed, RuleNoInfo, leaf},
-		{"behind a call", []uint32{0xa9be7bfd, callX8, 0xa8c27bfd, ret}, 8, true, true, caller, pushed, RuleNoInfo, leaf},
+		{"behind what it has pushed", []uint32{0xa9be7bfd, 0x91000400, 0xa8c27bfd, ret}, 4, true, false,
+			caller, pushed, RuleNoInfo, leaf},
+		{"behind a call", []uint32{0xa9be7bfd, callX8, 0xa8c27bfd, ret}, 8, true, true,
+			caller, pushed, RuleNoInfo, leaf},
 		{"behind a call, lost", []uint32{callX8, 0x14000000}, 4, true, true, none, sp0, RuleNoInfo, 0},
-		{"behind a call, lost, with a return address left in x30", []uint32{callX8, 0x14000000}, 4, false, true, none, sp0, RuleNoInfo, 0},
-		{"behind the room it has made", []uint32{0xd10083ff, 0x91000400, 0x910083ff, ret}, 4, false, false, caller, pushed, RuleNoInfo, leaf},
+		{"behind a call, lost, with a return address left in x30", []uint32{callX8, 0x14000000}, 4, false,
+			true, none, sp0, RuleNoInfo, 0},
+		{"behind the room it has made", []uint32{0xd10083ff, 0x91000400, 0x910083ff, ret}, 4, false, false,
+			caller, pushed, RuleNoInfo, leaf},
 		{"that returns elsewhere", []uint32{0xaa0903fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"that has put x30 aside and calls", []uint32{0xaa1e03f3, callX8, 0xaa1303fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"whose part elsewhere pops", []uint32{0xa9be7bfd, 0x94000003, 0xa8c27bfd, ret, 0xa9414ff4, ret}, 4, true, false, none, sp0, RuleNoInfo, 0},
-		{"that calls and does not keep x30", []uint32{callX8, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"that returns by another register", []uint32{0xaa0803e9, 0xd65f0120}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"that leaves room behind", []uint32{0xd10083ff, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
-		{"behind a call, at another function's beginning", []uint32{callX8, 0xd10083ff, 0xa8c27bfd, ret}, 4, true, true, none, sp0, RuleNoInfo, 0},
+		{"that has put x30 aside and calls", []uint32{0xaa1e03f3, callX8, 0xaa1303fe, ret}, 0, false, false,
+			caller, sp0, RuleNoInfo, code},
+		{"whose part elsewhere pops", []uint32{0xa9be7bfd, 0x94000003, 0xa8c27bfd, ret, 0xa9414ff4, ret}, 4,
+			true, false, none, sp0, RuleNoInfo, 0},
+		{"that calls and does not keep x30", []uint32{callX8, ret}, 0, false, false,
+			caller, sp0, RuleNoInfo, code},
+		{"that returns by another register", []uint32{0xaa0803e9, 0xd65f0120}, 0, false, false,
+			caller, sp0, RuleNoInfo, code},
+		{"that leaves room behind", []uint32{0xd10083ff, ret}, 0, false, false,
+			caller, sp0, RuleNoInfo, code},
+		{"behind a call, at another function's beginning", []uint32{callX8, 0xd10083ff, 0xa8c27bfd, ret}, 4,
+			true, true, none, sp0, RuleNoInfo, 0},
 		{"unreadable", nil, 0, false, false, caller, sp0, RuleNoInfo, code},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +97,8 @@ func TestLeafPE(t *testing.T) {
 
 // TestZeroedPE: a function zeroes registers after its epilog, which its unwind data omits.
 func TestZeroedPE(t *testing.T) {
-	code := []uint32{0xa9bf53f3, 0x91000400, 0xd2800001, 0xf9400022, 0xa8c153f3, 0xd2800000, 0xd2800012, 0x6f00e401, 0xd65f03c0, 0xd2800013, 0xd65f03c0}
+	code := []uint32{0xa9bf53f3, 0x91000400, 0xd2800001, 0xf9400022, 0xa8c153f3, 0xd2800000, 0xd2800012,
+		0x6f00e401, 0xd65f03c0, 0xd2800013, 0xd65f03c0}
 	pdata := binary.LittleEndian.AppendUint32(nil, 0x1000)
 	// stp x19, x20, [sp, -16]!
 	pdata = binary.LittleEndian.AppendUint32(pdata, 1|uint32(len(code)+2)<<2|2<<16|1<<23)
@@ -157,6 +172,8 @@ func peTableOf(code []uint32, pdata []byte) *module.Table {
 	}
 	f := pe.FromBlocks(pe.MachineARM64, pdata, []pe.Block{{RVA: 0x1000, Data: b}})
 	m := module.Module{ID: 2, Start: 0x6000_0000, End: 0x6001_0000, Bias: 0x6000_0000, PE: f}
-	calls := pe.FromBlocks(pe.MachineARM64, nil, []pe.Block{{RVA: codeCall - 4 - textBias, Data: []byte{0x10, 0, 0, 0x94}}})
-	return module.NewTable(9, []module.Module{m, {ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: calls}}, nil)
+	calls := pe.FromBlocks(pe.MachineARM64, nil,
+		[]pe.Block{{RVA: codeCall - 4 - textBias, Data: []byte{0x10, 0, 0, 0x94}}})
+	return module.NewTable(9,
+		[]module.Module{m, {ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: calls}}, nil)
 }

@@ -25,7 +25,8 @@ func TestLeavesStack(t *testing.T) {
 		program(0x0c, regFP, 16),
 		program(0x0f, 2, cfi.DW_OP_breg0+regFP, 16),
 		program(0x0c, regFP, 16, 0x10, 19, 2, cfi.DW_OP_plus_uconst, 8), // x19 at CFA + 8
-		fn{program: []byte{0x0e, 16, 0x16, regSP, 2, cfi.DW_OP_breg0 + regFP, 16, 0x10, regLR, 2, cfi.DW_OP_breg0 + regFP, 8,
+		fn{program: []byte{0x0e, 16, 0x16, regSP, 2, cfi.DW_OP_breg0 + regFP, 16, 0x10, regLR,
+			2, cfi.DW_OP_breg0 + regFP, 8,
 			0x10, regFP, 2, cfi.DW_OP_breg0 + regFP, 0}},
 		program(0x12, regSP, 0x80, 0x80, 0x80, 1)) // def_cfa_sf: -Apart
 	code := make([]byte, walktest.LeavingFns*fnSize)
@@ -36,7 +37,8 @@ func TestLeavesStack(t *testing.T) {
 	m := *table.At(0)
 	m.ELF, m.Image = f, nil
 	l := walktest.Leaving{
-		New: newCached, At: at, Managed: jitIP, Table: module.NewTable(1, []module.Module{m}, table.Managed()),
+		New: newCached, At: at, Managed: jitIP,
+		Table: module.NewTable(1, []module.Module{m}, table.Managed()),
 		Registers: func(pc, sp, fp uint64) context.Registers {
 			r := start(pc, sp)
 			r.X[regFP] = fp

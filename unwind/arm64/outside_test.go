@@ -27,7 +27,8 @@ func TestOutside(t *testing.T) {
 	for _, size := range []int{2, 8} {
 		all, out := context.FromARM64(r), make([]unwind.Frame, size)
 		walked := unwind.Interrupted(&all)
-		if u.Walk(&walked, s.window(), nil, out); walked.Trust != unwind.TrustOutside || out[1].Trust != unwind.TrustCFI {
+		if u.Walk(&walked, s.window(), nil, out); walked.Trust != unwind.TrustOutside ||
+			out[1].Trust != unwind.TrustCFI {
 			t.Errorf("room for %d: walked to by %v from %v", size, walked.Trust, out[1].Trust)
 		}
 	}
@@ -50,7 +51,8 @@ func TestInterruptedNull(t *testing.T) {
 			t.Errorf("exact %v: a step ends by %v, want %v", exact, stop, want)
 		}
 		r = start(at(0), sp0)
-		if n, _, stop := walkOf(u, &r, exact, unwind.TrustContext, s.window(), &b, make([]unwind.Frame, 4)); stop != want || n != 1 {
+		if n, _, stop := walkOf(u, &r, exact, unwind.TrustContext, s.window(), &b,
+			make([]unwind.Frame, 4)); stop != want || n != 1 {
 			t.Errorf("exact %v: a walk ends by %v after %d, want %v", exact, stop, n, want)
 		}
 	}

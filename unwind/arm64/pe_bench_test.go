@@ -31,10 +31,12 @@ func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
 		s.set(sp0+64*uint64(i)+8, lr)
 	}
 	text := pe.Block{RVA: textLo, Data: make([]byte, n*fnSize)} // no instruction of an epilog among them
-	m := module.Module{Start: textBias, End: textBias + 1<<20, Bias: textBias, PE: pe.FromBlocks(pe.MachineARM64, pdata, []pe.Block{text})}
+	m := module.Module{Start: textBias, End: textBias + 1<<20, Bias: textBias,
+		PE: pe.FromBlocks(pe.MachineARM64, pdata, []pe.Block{text})}
 	r := start(at(0)+0x20, sp0)
 	r.X[29] = sp0
-	return unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})), s.window(), r
+	return unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})),
+		s.window(), r
 }
 
 // BenchmarkWalkPE is BenchmarkWalk on Windows functions.

@@ -27,7 +27,8 @@ func TestStepThroughPEFile(t *testing.T) {
 			n, err := pevec.Each(file+".jsonl.gz", func(v *pevec.Vector) error {
 				gen++
 				base := uint64(v.Base)
-				table := module.NewTable(gen, []module.Module{{Start: base, End: base + 1<<32 - 1, Bias: base, PE: v.Image()}}, nil)
+				table := module.NewTable(gen,
+					[]module.Module{{Start: base, End: base + 1<<32 - 1, Bias: base, PE: v.Image()}}, nil)
 				cached.SetTable(table)
 				plain.SetTable(table)
 				for i := range v.Points {
@@ -91,7 +92,8 @@ func TestPEByDWARF(t *testing.T) {
 	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
 	frames.FDE(&cie, textLo, fnSize, 0x0e, 32, 0x9d, 4, 0x9e, 3) // CFA=SP+32, x29 at CFA-32, x30 at CFA-24
-	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x9000}))(t)
+	table := must.Get(cfi.Load(cfi.Sections{Arch: context.ArchARM64,
+		EHFrame: frames.Bytes(), EHFrameAddr: 0x9000}))(t)
 	f := pe.FromBlocks(pe.MachineARM64, nil, nil)
 	m := module.Module{ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: f, CFI: table}
 	u := unwinder(module.NewTable(77, []module.Module{m}, nil))
@@ -106,7 +108,8 @@ func TestPEByDWARF(t *testing.T) {
 		trust unwind.Trust
 	}{
 		{"covered by an FDE", textBias + textLo + 0x20, sp0 + 32, 0x2929, unwind.TrustCFI},
-		{"covered by nothing, in an image without its code", textBias + textLo + 0x400, sp0, 0x1111, unwind.TrustCode},
+		{"covered by nothing, in an image without its code", textBias + textLo + 0x400,
+			sp0, 0x1111, unwind.TrustCode},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, cached := range []bool{false, true} {
@@ -116,8 +119,10 @@ func TestPEByDWARF(t *testing.T) {
 				regs.Known |= 1<<29 | 1<<30
 				var fr unwind.Frame
 				_, stop := stepOf(u, &regs, true, s.window(), nil, &fr)
-				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[29] != c.fp || u.by != c.trust {
-					t.Errorf("cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop, regs.PC, regs.Sp, regs.X[29], u.by)
+				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[29] != c.fp ||
+					u.by != c.trust {
+					t.Errorf("cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop,
+						regs.PC, regs.Sp, regs.X[29], u.by)
 				}
 			}
 		})

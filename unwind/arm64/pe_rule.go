@@ -45,7 +45,8 @@ const (
 )
 
 func (o outcome) stop() unwind.Stop {
-	return [...]unwind.Stop{unwind.StopNone, unwind.BadInfo, unwind.BadInfo, unwind.Unsupported, unwind.Unreadable}[o]
+	return [...]unwind.Stop{unwind.StopNone, unwind.BadInfo, unwind.BadInfo,
+		unwind.Unsupported, unwind.Unreadable}[o]
 }
 
 // compile prepares for codes whose result will be packed.

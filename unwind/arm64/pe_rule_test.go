@@ -61,38 +61,58 @@ var effects = []effect{
 	{name: "alloc_s", codes: []byte{0x03, 0xe4}, sp: testSP + 48},
 	{name: "alloc_m", codes: []byte{0xc1, 0x00, 0xe4}, sp: testSP + 4096},
 	{name: "alloc_l", codes: []byte{0xe0, 0, 2, 0, 0xe4}, sp: testSP + 8192},
-	{name: "save_r19r20_x", codes: []byte{0x24, 0xe4}, sp: testSP + 32, saved: map[int]uint64{x(19): testSP, x(20): testSP + 8}},
-	{name: "save_fplr", codes: []byte{0x42, 0xe4}, sp: testSP, saved: map[int]uint64{x(29): testSP + 16, x(30): testSP + 24}},
-	{name: "save_fplr_x", codes: []byte{0x81, 0xe4}, sp: testSP + 16, saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}},
-	{name: "save_regp", codes: []byte{0xc8, 0x82, 0xe4}, sp: testSP, saved: map[int]uint64{x(21): testSP + 16, x(22): testSP + 24}},
-	{name: "save_regp_x", codes: []byte{0xcc, 0x83, 0xe4}, sp: testSP + 32, saved: map[int]uint64{x(21): testSP, x(22): testSP + 8}},
+	{name: "save_r19r20_x", codes: []byte{0x24, 0xe4}, sp: testSP + 32,
+		saved: map[int]uint64{x(19): testSP, x(20): testSP + 8}},
+	{name: "save_fplr", codes: []byte{0x42, 0xe4}, sp: testSP,
+		saved: map[int]uint64{x(29): testSP + 16, x(30): testSP + 24}},
+	{name: "save_fplr_x", codes: []byte{0x81, 0xe4}, sp: testSP + 16,
+		saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}},
+	{name: "save_regp", codes: []byte{0xc8, 0x82, 0xe4}, sp: testSP,
+		saved: map[int]uint64{x(21): testSP + 16, x(22): testSP + 24}},
+	{name: "save_regp_x", codes: []byte{0xcc, 0x83, 0xe4}, sp: testSP + 32,
+		saved: map[int]uint64{x(21): testSP, x(22): testSP + 8}},
 	{name: "save_reg", codes: []byte{0xd0, 0x81, 0xe4}, sp: testSP, saved: map[int]uint64{x(21): testSP + 8}},
-	{name: "save_reg_x", codes: []byte{0xd4, 0x41, 0xe4}, sp: testSP + 16, saved: map[int]uint64{x(21): testSP}},
-	{name: "save_lrpair", codes: []byte{0xd6, 0x42, 0xe4}, sp: testSP, saved: map[int]uint64{x(21): testSP + 16, x(30): testSP + 24}},
-	{name: "save_fregp", codes: []byte{0xd8, 0x42, 0xe4}, sp: testSP, saved: map[int]uint64{d(9): testSP + 16, d(10): testSP + 24}},
-	{name: "save_fregp_x", codes: []byte{0xda, 0x03, 0xe4}, sp: testSP + 32, saved: map[int]uint64{d(8): testSP, d(9): testSP + 8}},
+	{name: "save_reg_x", codes: []byte{0xd4, 0x41, 0xe4}, sp: testSP + 16,
+		saved: map[int]uint64{x(21): testSP}},
+	{name: "save_lrpair", codes: []byte{0xd6, 0x42, 0xe4}, sp: testSP,
+		saved: map[int]uint64{x(21): testSP + 16, x(30): testSP + 24}},
+	{name: "save_fregp", codes: []byte{0xd8, 0x42, 0xe4}, sp: testSP,
+		saved: map[int]uint64{d(9): testSP + 16, d(10): testSP + 24}},
+	{name: "save_fregp_x", codes: []byte{0xda, 0x03, 0xe4}, sp: testSP + 32,
+		saved: map[int]uint64{d(8): testSP, d(9): testSP + 8}},
 	{name: "save_freg", codes: []byte{0xdc, 0x41, 0xe4}, sp: testSP, saved: map[int]uint64{d(9): testSP + 8}},
-	{name: "save_freg_x", codes: []byte{0xde, 0x21, 0xe4}, sp: testSP + 16, saved: map[int]uint64{d(9): testSP}},
-	{name: "save_fregp of d15 and d16", codes: []byte{0xd9, 0xc0, 0xe4}, sp: testSP, saved: map[int]uint64{d(15): testSP}},
+	{name: "save_freg_x", codes: []byte{0xde, 0x21, 0xe4}, sp: testSP + 16,
+		saved: map[int]uint64{d(9): testSP}},
+	{name: "save_fregp of d15 and d16", codes: []byte{0xd9, 0xc0, 0xe4}, sp: testSP,
+		saved: map[int]uint64{d(15): testSP}},
 	{name: "set_fp", codes: []byte{0xe1, 0xe4}, sp: testFP},
 	{name: "add_fp", codes: []byte{0xe2, 4, 0xe4}, sp: testFP - 32},
 	{name: "nop", codes: []byte{0xe3, 0xe4}, sp: testSP},
 	{name: "end_c goes on", codes: []byte{0x01, 0xe5, 0x02, 0xe4}, sp: testSP + 48},
 	{name: "save_next", codes: []byte{0xe6, 0xe6, 0x26, 0xe4}, sp: testSP + 48, saved: map[int]uint64{
-		x(19): testSP, x(20): testSP + 8, x(21): testSP + 16, x(22): testSP + 24, x(23): testSP + 32, x(24): testSP + 40}},
+		x(19): testSP, x(20): testSP + 8, x(21): testSP + 16, x(22): testSP + 24,
+		x(23): testSP + 32, x(24): testSP + 40}},
 	{name: "save_next to lr", codes: []byte{0xe6, 0xca, 0x00, 0xe4}, sp: testSP, saved: map[int]uint64{
 		x(27): testSP, x(28): testSP + 8, x(29): testSP + 16, x(30): testSP + 24}},
-	{name: "save_any_reg x27", codes: []byte{0xe7, 0x1b, 0x0b, 0xe4}, sp: testSP, saved: map[int]uint64{x(27): testSP + 88}},
+	{name: "save_any_reg x27", codes: []byte{0xe7, 0x1b, 0x0b, 0xe4}, sp: testSP,
+		saved: map[int]uint64{x(27): testSP + 88}},
 	{name: "save_any_reg x5", codes: []byte{0xe7, 0x05, 0x0b, 0xe4}, sp: testSP},
-	{name: "save_any_reg x19 pair", codes: []byte{0xe7, 0x53, 0x04, 0xe4}, sp: testSP, saved: map[int]uint64{x(19): testSP + 64, x(20): testSP + 72}},
-	{name: "save_any_reg q8 pair pre", codes: []byte{0xe7, 0x68, 0x81, 0xe4}, sp: testSP + 32, saved: map[int]uint64{d(8): testSP, d(9): testSP + 16}},
+	{name: "save_any_reg x19 pair", codes: []byte{0xe7, 0x53, 0x04, 0xe4}, sp: testSP,
+		saved: map[int]uint64{x(19): testSP + 64, x(20): testSP + 72}},
+	{name: "save_any_reg q8 pair pre", codes: []byte{0xe7, 0x68, 0x81, 0xe4}, sp: testSP + 32,
+		saved: map[int]uint64{d(8): testSP, d(9): testSP + 16}},
 	{name: "pac_sign_lr live", codes: []byte{0xfc, 0xe4}, sp: testSP},
-	{name: "pac_sign_lr", codes: []byte{0x81, 0xfc, 0xe4}, sp: testSP + 16, saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}, pc: wordAt(testSP+8) & (1<<48 - 1)},
-	{name: "a register saved behind x29, then set_fp", codes: []byte{0xc8, 0x02, 0xe1, 0x81, 0xe4}, sp: testFP + 16,
-		saved: map[int]uint64{x(19): testSP + 16, x(20): testSP + 24, x(29): testFP, x(30): testFP + 8}, slow: true},
+	{name: "pac_sign_lr", codes: []byte{0x81, 0xfc, 0xe4}, sp: testSP + 16,
+		saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}, pc: wordAt(testSP+8) & (1<<48 - 1)},
+	{name: "a register saved behind x29, then set_fp",
+		codes: []byte{0xc8, 0x02, 0xe1, 0x81, 0xe4}, sp: testFP + 16,
+		saved: map[int]uint64{x(19): testSP + 16, x(20): testSP + 24, x(29): testFP, x(30): testFP + 8},
+		slow:  true},
 	{name: "clear_unwound_to_call", codes: []byte{0xec, 0xe4}, sp: testSP, exact: true},
-	{name: "machine_frame", codes: []byte{0x01, 0xe9, 0xe4}, sp: wordAt(testSP + 16), pc: wordAt(testSP + 24), exact: true, slow: true},
-	{name: "set_fp of a restored x29", codes: []byte{0x81, 0xe1, 0xe4}, sp: wordAt(testSP), saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}, slow: true},
+	{name: "machine_frame", codes: []byte{0x01, 0xe9, 0xe4}, sp: wordAt(testSP + 16),
+		pc: wordAt(testSP + 24), exact: true, slow: true},
+	{name: "set_fp of a restored x29", codes: []byte{0x81, 0xe1, 0xe4}, sp: wordAt(testSP),
+		saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}, slow: true},
 	{name: "alloc beyond a rule", codes: []byte{0xe0, 0xff, 0xff, 0xff, 0xc8, 0x00, 0xe4}, slow: true},
 }
 
@@ -104,7 +124,11 @@ func TestUndo(t *testing.T) {
 			u := New()
 			regs := testRegs()
 			f := unwind.Frame{}
-			exact, stop := leaveOf(&regs, true, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(e.codes, s, mem, &unbounded, &f) })
+			exact, stop := leaveOf(&regs, true,
+				func(s *unwind.State) (bool, unwind.Stop) {
+					return u.runCodes(e.codes, s, mem,
+						&unbounded, &f)
+				})
 			if e.sp == 0 {
 				if stop != unwind.Unreadable {
 					t.Errorf("run: %v", stop)
@@ -173,7 +197,8 @@ func TestUndoContexts(t *testing.T) {
 		})
 		at := uint64(testSP + 16)
 		got := [6]uint64{regs.Sp, regs.PC, regs.X[29], regs.X[30], regs.X[19], regs.D[0]}
-		want := [6]uint64{wordAt(at + c.sp), wordAt(at + c.pc), wordAt(at + c.fp), wordAt(at + c.lr), wordAt(at + c.x19), wordAt(at + c.d8)}
+		want := [6]uint64{wordAt(at + c.sp), wordAt(at + c.pc), wordAt(at + c.fp), wordAt(at + c.lr),
+			wordAt(at + c.x19), wordAt(at + c.d8)}
 		if got != want || !exact || stop != unwind.StopNone {
 			t.Errorf("%s: %x, want %x, exact %v, stop %v", c.name, got, want, exact, stop)
 		}
@@ -208,7 +233,11 @@ func TestUndoRefused(t *testing.T) {
 		u := New()
 		regs := testRegs()
 		f := unwind.Frame{}
-		if _, stop := leaveOf(&regs, c.exact, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(c.codes, s, mem, &unbounded, &f) }); stop != c.want {
+		if _, stop := leaveOf(&regs, c.exact,
+			func(s *unwind.State) (bool, unwind.Stop) {
+				return u.runCodes(c.codes, s, mem,
+					&unbounded, &f)
+			}); stop != c.want {
 			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
 		}
 		if regs != testRegs() || f.CFA != 0 {
@@ -235,12 +264,14 @@ func TestRandomCodes(t *testing.T) {
 		for i := range codes {
 			codes[i] = byte(rnd.UintN(256))
 			if rnd.IntN(4) == 0 {
-				codes[i] = []byte{0x01, 0x24, 0x42, 0x81, 0xc8, 0xd0, 0xd6, 0xd8, 0xe1, 0xe2, 0xe3, 0xe4, 0xe6, 0xe7, 0xe9, 0xfc}[rnd.IntN(16)]
+				codes[i] = []byte{0x01, 0x24, 0x42, 0x81, 0xc8, 0xd0, 0xd6, 0xd8, 0xe1, 0xe2, 0xe3, 0xe4,
+					0xe6, 0xe7, 0xe9, 0xfc}[rnd.IntN(16)]
 			}
 		}
 		slow, fast := testRegs(), testRegs()
 		var f, g unwind.Frame
-		exact, stop := leaveOf(&slow, true, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(codes, s, mem, &unbounded, &f) })
+		exact, stop := leaveOf(&slow, true,
+			func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(codes, s, mem, &unbounded, &f) })
 		u.undo.compile()
 		if u.undo.codes(codes) != undone {
 			continue
@@ -251,8 +282,10 @@ func TestRandomCodes(t *testing.T) {
 		}
 		packed++
 		stop2 := stepRule(t, &r, &fast, true, mem, &g)
-		if stop != stop2 || slow != fast || f.CFA != g.CFA || exact != (r.saved&flagExact != 0 && stop == unwind.StopNone) {
-			t.Fatalf("%x: run %v at %#x/%#x, rule %v at %#x/%#x", codes, stop, slow.PC, slow.Sp, stop2, fast.PC, fast.Sp)
+		if stop != stop2 || slow != fast || f.CFA != g.CFA ||
+			exact != (r.saved&flagExact != 0 && stop == unwind.StopNone) {
+			t.Fatalf("%x: run %v at %#x/%#x, rule %v at %#x/%#x", codes, stop, slow.PC,
+				slow.Sp, stop2, fast.PC, fast.Sp)
 		}
 	}
 	t.Logf("%d sequences packed", packed)
@@ -264,7 +297,8 @@ func TestRandomCodes(t *testing.T) {
 var hotUnwinder = New()
 
 // stepRule runs a rule of slots in both ways there are.
-func stepRule(t testing.TB, r *Rule, regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+func stepRule(t testing.TB, r *Rule, regs *Registers, exact bool, mem *memory.Window,
+	f *unwind.Frame) unwind.Stop {
 	t.Helper()
 	hot, g := *regs, unwind.Frame{}
 	ok := hotUnwinder.stepHot(r, &hot, exact, mem, &unbounded, &g)

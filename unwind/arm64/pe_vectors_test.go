@@ -76,14 +76,16 @@ func TestPERules(t *testing.T) {
 }
 
 // ruleAgainstRun steps by running the codes and, where they compile, by the rule.
-func (u *Unwinder) ruleAgainstRun(t *testing.T, m *module.Module, regs *Registers, mem *memory.Window) (why string, compiled bool) {
+func (u *Unwinder) ruleAgainstRun(t *testing.T, m *module.Module, regs *Registers,
+	mem *memory.Window) (why string, compiled bool) {
 	t.Helper()
 	codes, kind := u.codesAt(m, regs.PC)
 	if kind != RulePE {
 		return "", false
 	}
 	slow, fast, f := *regs, *regs, unwind.Frame{}
-	_, ran := leaveOf(&slow, true, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(codes, s, mem, &unbounded, &f) })
+	_, ran := leaveOf(&slow, true,
+		func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(codes, s, mem, &unbounded, &f) })
 	u.undo.compile()
 	if u.undo.codes(codes) != undone {
 		return "", false

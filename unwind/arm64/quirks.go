@@ -75,7 +75,8 @@ func popped(row *cfi.Row) {
 // return address yet.
 func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
 	row := &u.row
-	return u.machine.Row(m.CFI, addr+4-m.CFIBias(), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset && row.Regs[regLR].Off == 8 &&
+	return u.machine.Row(m.CFI, addr+4-m.CFIBias(), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset &&
+		row.Regs[regLR].Off == 8 &&
 		row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP
 }
 

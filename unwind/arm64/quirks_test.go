@@ -24,7 +24,8 @@ func TestRuntimeResolve(t *testing.T) {
 	var row cfi.Row
 	found := 0
 	m.CFI.Each(func(fde cfi.FDE) bool {
-		if machine.Row(m.CFI, fde.Lo+4, &row) != cfi.None || row.Regs[regLR].Kind != cfi.Offset || row.Regs[regLR].Off != 8 {
+		if machine.Row(m.CFI, fde.Lo+4, &row) != cfi.None || row.Regs[regLR].Kind != cfi.Offset ||
+			row.Regs[regLR].Off != 8 {
 			return true
 		}
 		found++
@@ -47,7 +48,8 @@ func TestPopped(t *testing.T) {
 		0x0e, 80, 0x9d, 10, 0x9e, 9, 0x93, 2, // CFA=SP+80; x29, x30 and x19 at CFA-80, -72 and -16
 		0x44, 0x0e, 0, // behind an instruction: CFA=SP+0
 	}
-	odd := append(append([]byte{}, program...), 0x16, 20, 1, 0x30) // x20 is 0, by an expression: no rule of slots
+	odd := append(append([]byte{}, program...), 0x16,
+		20, 1, 0x30) // x20 is 0, by an expression: no rule of slots
 	for _, c := range []struct {
 		name    string
 		program []byte
@@ -60,7 +62,8 @@ func TestPopped(t *testing.T) {
 		{"popped, by the interpreter", odd, 4, RuleCFI, sp0, 0x1919},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, s, regs := unwinder(makeTable(t, nil, fn{program: c.program})), newStack(), start(textBias+textLo+c.at, sp0)
+			u, s, regs := unwinder(makeTable(t, nil, fn{program: c.program})), newStack(),
+				start(textBias+textLo+c.at, sp0)
 			regs.X[19], regs.X[30] = 0x1919, codeCall
 			regs.Known |= 1<<19 | 1<<30
 			for at := uint64(sp0 - 128); at < sp0+128; at += 8 {
@@ -73,7 +76,8 @@ func TestPopped(t *testing.T) {
 			}
 			var f unwind.Frame
 			_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
-			if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[19] != c.x19 || regs.Known>>19&1 == 0 {
+			if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[19] != c.x19 ||
+				regs.Known>>19&1 == 0 {
 				t.Errorf("%v: pc %#x, sp %#x, x19 %#x", stop, regs.PC, regs.Sp, regs.X[19])
 			}
 		})

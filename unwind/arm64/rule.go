@@ -24,7 +24,8 @@ const (
 	RuleUnsupported             // its unwind data is of an unsupported kind
 )
 
-var kindNames = [...]string{"none", "slots", "slots-pe", "cfi", "pe", "leaf-pe", "end", "no-info", "bad", "unsupported"}
+var kindNames = [...]string{"none", "slots", "slots-pe", "cfi", "pe", "leaf-pe", "end",
+	"no-info", "bad", "unsupported"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -122,7 +123,8 @@ func (r *Rule) measure() {
 func pack(row *cfi.Row, module int) (Rule, bool) {
 	r := makeRule(RuleSlots, module)
 	off := row.CFA.Off
-	if row.FDE.Signal || row.FDE.RA != cfi.ARM64LR || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg > regSP || off != int64(int32(off)) {
+	if row.FDE.Signal || row.FDE.RA != cfi.ARM64LR || row.CFA.Kind != cfi.RegisterOffset ||
+		row.CFA.Reg > regSP || off != int64(int32(off)) {
 		return r, false
 	}
 	r.base, r.cfa = uint8(row.CFA.Reg), int32(off)

@@ -78,7 +78,8 @@ func (s *scan) instruction(w uint32) scanned {
 	call := s.call
 	s.call = false
 	hint := w&0xfffff01f == insNop
-	if call && (hint && w != 0xd50323bf && w != 0xd50323ff || w&0xffc003e0 == 0xa98003e0 || w&0xff8003ff == 0xd10003ff) {
+	if call && (hint && w != 0xd50323bf && w != 0xd50323ff || w&0xffc003e0 == 0xa98003e0 ||
+		w&0xff8003ff == 0xd10003ff) {
 		return refused // a hint but autiasp/autibsp, stp [sp, #-n]!, sub sp
 	}
 	switch {

@@ -67,7 +67,8 @@ func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 }
 
 // stepRare executes any rule. On success, s is the caller, and u.by how it was found.
-func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.ARM64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)
 	if stop == unwind.StopNone {
@@ -77,7 +78,8 @@ func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 }
 
 // leaveFrame changes only the registers and Left of s, and reports whether the caller was interrupted.
-func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	switch r.kind {
 	case RuleSlots:
 		u.by = unwind.TrustCFI
@@ -105,7 +107,8 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 }
 
 // stepSlots executes a rule of slots anywhere in the window.
-func (u *Unwinder) stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) unwind.Stop {
 	regs := &s.Regs.ARM64
 	from, ok := base(regs, r.base)
 	if !ok {

@@ -15,7 +15,8 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
-		if addr&3 == 0 && (contradicts(&u.row) || !u.correct(m, addr, &u.row)) || addr&3 != 0 && forgets(&u.row) {
+		if addr&3 == 0 && (contradicts(&u.row) || !u.correct(m, addr, &u.row)) ||
+			addr&3 != 0 && forgets(&u.row) {
 			r := makeRule(RuleNoInfo, i)
 			r.saved |= flagDoubt
 			return r
@@ -40,7 +41,8 @@ func (u *Unwinder) isStart(m *module.Module, addr uint64) bool {
 		return false
 	}
 	row := &u.row
-	return u.machine.Row(m.CFI, addr-m.Bias+4, row) == cfi.None && row.Rule(context.ArchARM64, row.FDE.RA).Kind == cfi.Undefined
+	return u.machine.Row(m.CFI, addr-m.Bias+4, row) == cfi.None &&
+		row.Rule(context.ArchARM64, row.FDE.RA).Kind == cfi.Undefined
 }
 
 // compile packs a row into a rule.
@@ -59,7 +61,8 @@ func compile(row *cfi.Row, m *module.Module, i int) Rule {
 }
 
 // stepCFI interprets the row, because a rule cannot hold it.
-func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() {
 		return false, unwind.NoInfo
@@ -84,7 +87,8 @@ func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwi
 }
 
 // leaveCFI finds SP and the return address, checks them, and restores the other registers.
-func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	e, regs := &u.env, &s.Regs.ARM64
 	sp, other := e.CFA, row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP
 	ok := true
@@ -113,7 +117,8 @@ func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, mem *memory.Window, b
 		}
 		left = 1
 	}
-	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone && !(row.FDE.Signal && stop == unwind.NullReturn) {
+	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone &&
+		!(row.FDE.Signal && stop == unwind.NullReturn) {
 		return false, stop
 	}
 	s.Left += left

@@ -11,7 +11,8 @@ import (
 // stepHot executes the most common rules, if everything they read is in one block of the hot run and no
 // special case applies. Otherwise it does nothing and returns false. It avoids the calls and checks of
 // stepRare.
-func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Window,
+	b *unwind.Bounds, f *unwind.Frame) bool {
 	if r.kind != RuleSlots && r.kind != RuleSlotsPE || r.saved&rareFlags != 0 {
 		return false
 	}
@@ -41,7 +42,8 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 	f.CFA, u.by = cfa, trust
 	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
 	// Last, so that few values must survive the call.
-	regs.Known = regs.Known&nonvolatile | 1<<regLR | r.restoreBlock(r.saved&(slotsMask&^(1<<slotLR)), block, regs)
+	regs.Known = regs.Known&nonvolatile | 1<<regLR |
+		r.restoreBlock(r.saved&(slotsMask&^(1<<slotLR)), block, regs)
 	return true
 }
 

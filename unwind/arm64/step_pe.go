@@ -73,7 +73,8 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 }
 
 // stepPE executes the codes, because a rule cannot hold their effect.
-func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (bool, unwind.Stop) {
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() {
 		return false, unwind.NoInfo
@@ -88,7 +89,8 @@ func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 // StepFunction undoes a frame of a function with known unwind information, at an instruction offset bytes
 // into it; regs become the caller's. saved is the address from which the return address was read, 0 if it was
 // in x30. inside means that the function was interrupted there; otherwise x30 is not its own.
-func StepFunction(info *pearm64.Info, offset uint32, inside bool, regs *Registers, mem *memory.Window) (part pearm64.Where, saved uint64, stop unwind.Stop) {
+func StepFunction(info *pearm64.Info, offset uint32, inside bool, regs *Registers,
+	mem *memory.Window) (part pearm64.Where, saved uint64, stop unwind.Stop) {
 	codes, part, fault := info.At(offset)
 	if !fault.OK() {
 		return part, 0, stopOf(fault.Reason)
@@ -125,7 +127,8 @@ func stopOf(r pearm64.Reason) unwind.Stop {
 // Preserved are the registers that a function preserves, as bits of Known: the same on every system.
 const Preserved = nonvolatile
 
-func (u *Unwinder) runCodes(codes []byte, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+func (u *Unwinder) runCodes(codes []byte, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	d, regs := &u.undo, &s.Regs.ARM64
 	d.execute(regs, mem)
 	if o := d.codes(codes); o != undone {

@@ -22,34 +22,46 @@ var cfiEffects = []struct {
 }{
 	{name: "leaf", kind: RuleSlots, pc: codeCall, sp: sp0},
 	{name: "leaf behind a call", ret: true, kind: RuleNoInfo, stop: unwind.NoInfo},
-	{name: "frame record", program: []byte{0x0e, 32, 0x9d, 4, 0x9e, 3}, kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 32,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) }, saved: map[int]uint64{x(29): sp0}},
-	{name: "from x29", program: []byte{0x0c, 29, 48, 0x9d, 6, 0x9e, 5, 0x93, 4, 0x05, 72, 3}, ret: true, kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 0x70,
+	{name: "frame record", program: []byte{0x0e, 32, 0x9d, 4, 0x9e, 3}, kind: RuleSlots,
+		pc: codeCall + 8, sp: sp0 + 32,
+		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) },
+		saved:   map[int]uint64{x(29): sp0}},
+	{name: "from x29", program: []byte{0x0c, 29, 48, 0x9d, 6, 0x9e, 5, 0x93, 4, 0x05, 72, 3}, ret: true,
+		kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 0x70,
 		prepare: func(s *stack, r *Registers) { r.X[29] = sp0 + 0x40; s.set(sp0+0x48, codeCall+8) },
 		saved:   map[int]uint64{x(29): sp0 + 0x40, x(19): sp0 + 0x50, d(8): sp0 + 0x58}},
 	{name: "x29 unknown", program: []byte{0x0c, 29, 48, 0x9e, 5}, kind: RuleSlots, stop: unwind.Unreadable,
 		prepare: func(s *stack, r *Registers) { r.Known &^= 1 << 29 }},
-	{name: "signed", program: []byte{0x2d, 0x0e, 16, 0x9e, 1}, kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 16,
+	{name: "signed", program: []byte{0x2d, 0x0e, 16, 0x9e, 1}, kind: RuleSlots,
+		pc: codeCall + 8, sp: sp0 + 16,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+8, 0x0035_0000_0000_0000|codeCall+8) }},
 	{name: "signed live lr", program: []byte{0x2d}, kind: RuleSlots, pc: codeCall, sp: sp0,
 		prepare: func(s *stack, r *Registers) { r.X[30] |= 0x57 << 48 }},
 	{name: "undefined return address", program: []byte{0x07, 30}, kind: RuleEnd, stop: unwind.EndOfStack},
-	{name: "zero return address", program: []byte{0x0e, 16, 0x9e, 1}, kind: RuleSlots, stop: unwind.NullReturn,
+	{name: "zero return address", program: []byte{0x0e, 16, 0x9e, 1},
+		kind: RuleSlots, stop: unwind.NullReturn,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+8, 0) }},
-	{name: "CFA expression", program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1}, kind: RuleCFI, pc: codeCall + 8, sp: sp0 + 32,
+	{name: "CFA expression", program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1}, kind: RuleCFI,
+		pc: codeCall + 8, sp: sp0 + 32,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+24, codeCall+8) }},
-	{name: "register expression", program: []byte{0x0e, 16, 0x9e, 1, 0x10, 19, 2, 0x23, 8}, kind: RuleCFI, pc: codeCall + 8, sp: sp0 + 16,
-		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) }, saved: map[int]uint64{x(19): sp0 + 24}},
-	{name: "return address in a register", program: []byte{0x09, 30, 9}, kind: RuleCFI, pc: codeCall + 8, sp: sp0,
+	{name: "register expression", program: []byte{0x0e, 16, 0x9e, 1, 0x10, 19, 2, 0x23, 8}, kind: RuleCFI,
+		pc: codeCall + 8, sp: sp0 + 16,
+		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) },
+		saved:   map[int]uint64{x(19): sp0 + 24}},
+	{name: "return address in a register", program: []byte{0x09, 30, 9},
+		kind: RuleCFI, pc: codeCall + 8, sp: sp0,
 		prepare: func(s *stack, r *Registers) { r.X[9] = codeCall + 8 }},
-	{name: "signal frame", program: []byte{0x0e, 16, 0x9e, 1}, signal: true, kind: RuleCFI, pc: codeCall + 8, sp: sp0 + 16,
+	{name: "signal frame", program: []byte{0x0e, 16, 0x9e, 1}, signal: true, kind: RuleCFI,
+		pc: codeCall + 8, sp: sp0 + 16,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) }},
-	{name: "the resolver's CFA", program: []byte{0x0e, 32, 0x11, 30, 0x7f}, kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 48,
+	{name: "the resolver's CFA", program: []byte{0x0e, 32, 0x11, 30, 0x7f}, kind: RuleSlots,
+		pc: codeCall + 8, sp: sp0 + 48,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+40, codeCall+8) }},
 	{name: "no progress", kind: RuleSlots, stop: unwind.NoProgress,
 		prepare: func(s *stack, r *Registers) { r.X[30] = r.PC }},
 	{name: "CFA below SP", program: []byte{0x13, 2, 0x9e, 1}, kind: RuleSlots, stop: unwind.NoProgress},
-	{name: "unreadable", program: []byte{0x0e, 0x80, 0x80, 4, 0x9e, 1}, kind: RuleSlots, stop: unwind.Unreadable},
+	{name: "unreadable", program: []byte{0x0e, 0x80, 0x80, 4, 0x9e, 1},
+		kind: RuleSlots, stop: unwind.Unreadable},
 	{name: "malformed", program: []byte{0x3f}, kind: RuleBad, stop: unwind.BadInfo},
 	{name: "set_ra_state", program: []byte{0x2b, 1, 1}, kind: RuleUnsupported, stop: unwind.Unsupported},
 }
@@ -125,8 +137,10 @@ func TestStepByCode(t *testing.T) {
 		{name: "_init at its call", code: initCode, ins: 3, pushed: 16, record: true},
 		{name: "_init behind its call", code: initCode, ins: 4, ret: true, pushed: 16, record: true},
 		{name: "_init at its return", code: initCode, ins: 5},
-		{name: "call_weak_fn", code: []uint32{0x90000100, 0xf947f000, 0xb4000040, 0x17fffff0, ret}, stop: unwind.NoInfo},
-		{name: "behind a call that never returns", code: []uint32{bl, stpRecord, movFP, ldpRecord, ret}, ins: 1, ret: true, stop: unwind.NoInfo},
+		{name: "call_weak_fn", code: []uint32{0x90000100, 0xf947f000, 0xb4000040, 0x17fffff0, ret},
+			stop: unwind.NoInfo},
+		{name: "behind a call that never returns", code: []uint32{bl, stpRecord, movFP, ldpRecord, ret},
+			ins: 1, ret: true, stop: unwind.NoInfo},
 		{name: "signed", code: []uint32{paciasp, stpRecord, ldpRecord, 0xd50323bf, ret}},
 		{name: "live lr behind a call", code: []uint32{bl, ret}, ins: 1, ret: true, stop: unwind.NoInfo},
 		{name: "a write to x19", code: []uint32{0xaa0003f3, ret}, stop: unwind.NoInfo},
@@ -177,14 +191,17 @@ func TestSigreturn(t *testing.T) {
 		name  string
 		pc    uint64
 		exact bool
-	}{{"a handler's return address", sp0 - 16, false}, {"its first instruction", sp0 - 16, true}, {"its second", sp0 - 12, true}} {
+	}{{"a handler's return address", sp0 - 16, false}, {"its first instruction", sp0 - 16, true},
+		{"its second", sp0 - 12, true}} {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
 		exact, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
-		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.PC != at(0) || r.Sp != sp0+0x2000 {
+		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.PC != at(0) ||
+			r.Sp != sp0+0x2000 {
 			t.Fatalf("%s: %v exact %v %v at %#x/%#x", c.name, stop, exact, f.Kind, r.PC, r.Sp)
 		}
-		if r.X[0] != 0x7700 || r.X[30] != 0x771e || r.D[0] != 0x8808 || r.D[7] != 0x880f || r.Known != 1<<31-1|0xff<<32 {
+		if r.X[0] != 0x7700 || r.X[30] != 0x771e || r.D[0] != 0x8808 || r.D[7] != 0x880f ||
+			r.Known != 1<<31-1|0xff<<32 {
 			t.Errorf("%s: x0 %#x x30 %#x d8 %#x known %#x", c.name, r.X[0], r.X[30], r.D[0], r.Known)
 		}
 	}
@@ -214,7 +231,8 @@ func TestSigreturnBehindManagedCode(t *testing.T) {
 	}{{"behind it", page, unwind.StopNone}, {"in it", page - 32, unwind.NoInfo}} {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
-		if exact, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != c.stop || exact != (stop == unwind.StopNone) {
+		if exact, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != c.stop ||
+			exact != (stop == unwind.StopNone) {
 			t.Errorf("%s: %v, exact %v", c.name, stop, exact)
 		}
 	}

@@ -20,7 +20,8 @@ const maxStraight = 24
 // correct corrects the row of an interrupted instruction. It returns false if it cannot: the code changes x30
 // before it returns, and the row does not list where x30 is saved.
 func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
-	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
+	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset ||
+		row.FDE.RA != regLR {
 		return true
 	}
 	if inCallThunk(m, addr) {
@@ -82,7 +83,8 @@ func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (th
 // known.
 func (e *emulator) known() bool {
 	_, saved := e.saved(regLR)
-	return (e.regs[regSP].kind == knownValue || e.regs[regFP].kind == knownValue) && (saved || e.regs[regLR] == value64{regLR, entryValue})
+	return (e.regs[regSP].kind == knownValue || e.regs[regFP].kind == knownValue) &&
+		(saved || e.regs[regLR] == value64{regLR, entryValue})
 }
 
 // saved returns where a register's value at the function's start has been stored.
@@ -139,7 +141,8 @@ func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trust
 	if e.regs[regLR] != (value64{regLR, entryValue}) && inRegister(row) {
 		return false
 	}
-	gone := row.CFA.Reg == regFP && row.Regs[regFP].Kind == cfi.Offset && e.regs[regFP] == (value64{regFP, entryValue})
+	gone := row.CFA.Reg == regFP && row.Regs[regFP].Kind == cfi.Offset &&
+		e.regs[regFP] == (value64{regFP, entryValue})
 	if sp.kind == knownValue && (gone || row.CFA.Reg == regSP) {
 		row.CFA.Reg, row.CFA.Off = regSP, int64(sp.v-entrySP)
 	}

@@ -47,7 +47,8 @@ func (r *Rule) fusible(regs *Registers) bool {
 
 // walkFused makes fused steps from s, whose rule is cached at place at, and then completes the frames and the
 // registers. It returns the number of steps; with 0, s has not changed.
-func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
+func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window,
+	b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs := &u.section, &s.Regs.ARM64
 	t.limit(mem.Hot(), regs.Sp, b)
 	t.out = out[:min(len(out), logSize)]
@@ -191,7 +192,8 @@ func (u *Unwinder) restore(n int, regs *Registers, mem *memory.Window) {
 }
 
 // restoreLast reads the slots s of a frame, and returns which registers are known then.
-func (r *Rule) restoreLast(s uint32, from, have uint64, regs *Registers, hot memory.Run, mem *memory.Window) uint64 {
+func (r *Rule) restoreLast(s uint32, from, have uint64, regs *Registers,
+	hot memory.Run, mem *memory.Window) uint64 {
 	at, size := from+uint64(int64(r.low)*8)-hot.Addr, uint64(len(hot.Data))
 	if at <= size && size-at >= uint64(r.size)*8 {
 		return have | r.restoreBlock(s, hot.Data[at:at+uint64(r.size)*8], regs)

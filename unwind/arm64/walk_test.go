@@ -21,7 +21,8 @@ func chain(s *stack, n int, last uint64) {
 }
 
 func chainTable(tb testing.TB) *Unwinder {
-	return unwinder(makeTable(tb, nil, fn{program: []byte{0x0e, 16, 0x9d, 2, 0x9e, 1}}, fn{program: []byte{0x07, 30}}))
+	return unwinder(makeTable(tb, nil, fn{program: []byte{0x0e, 16, 0x9d, 2, 0x9e, 1}},
+		fn{program: []byte{0x07, 30}}))
 }
 
 // However a walk ends, the registers are those of the frame at which it ended.
@@ -41,15 +42,19 @@ func TestWalkEnds(t *testing.T) {
 		{"signed managed", 0x57<<48 | jitIP, 64, unwind.Bounds{}, 40, unwind.Managed, jitIP, sp0 + 640},
 		{"end of stack", at(1), 64, unwind.Bounds{}, 41, unwind.EndOfStack, at(1), sp0 + 640},
 		{"zero return address", 0, 64, unwind.Bounds{}, 40, unwind.NullReturn, at(0), sp0 + 624},
-		{"zero return address at the high end", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 640}, 40, unwind.EndOfStack, at(0), sp0 + 624},
-		{"zero return address a page below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4096}, 40, unwind.EndOfStack, at(0), sp0 + 624},
-		{"zero return address farther below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4104}, 40, unwind.NullReturn, at(0), sp0 + 624},
+		{"zero return address at the high end", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 640}, 40,
+			unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address a page below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4096},
+			40, unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address farther below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4104},
+			40, unwind.NullReturn, at(0), sp0 + 624},
 		{"nothing known there", 0x4240, 64, unwind.Bounds{}, 41, unwind.NoInfo, 0x4240, sp0 + 640},
 		{"no unwind data there", at(2), 64, unwind.Bounds{}, 41, unwind.NoInfo, at(2), sp0 + 640},
 		{"buffer full", jitIP, 10, unwind.Bounds{}, 10, unwind.BufferFull, at(0), sp0 + 160},
 		{"no buffer", jitIP, 0, unwind.Bounds{}, 0, unwind.BufferFull, at(0), sp0},
 		{"limit", jitIP, 64, unwind.Bounds{MaxSteps: 7}, 7, unwind.Limit, at(0), sp0 + 112},
-		{"out of the stack", jitIP, 64, unwind.Bounds{Low: stackLow, High: sp0 + 100}, 7, unwind.OutOfStack, at(0), sp0 + 96},
+		{"out of the stack", jitIP, 64, unwind.Bounds{Low: stackLow, High: sp0 + 100}, 7,
+			unwind.OutOfStack, at(0), sp0 + 96},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s := chainTable(t), newStack()
@@ -58,7 +63,8 @@ func TestWalkEnds(t *testing.T) {
 			out := make([]unwind.Frame, c.out)
 			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &c.bounds, out)
 			if n != c.n || stop != c.stop || r.PC != c.pc || r.Sp != c.sp || exact != (n == 0) {
-				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.PC, r.Sp, c.n, c.stop, c.pc, c.sp)
+				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.PC,
+					r.Sp, c.n, c.stop, c.pc, c.sp)
 			}
 			for i, f := range out[:n] {
 				trust := unwind.TrustCFI
@@ -95,7 +101,8 @@ func TestFramePointer(t *testing.T) {
 		{"unknown", fp, at(0), false, guess, unwind.NoInfo},
 		{"not aligned", fp + 4, at(0), true, guess, unwind.NoInfo},
 		{"below SP", sp0 - 16, at(0), true, guess, unwind.NoInfo},
-		{"outside the bounds", fp, at(0), true, unwind.Bounds{Low: stackLow, High: fp + 8, Guess: true}, unwind.NoInfo},
+		{"outside the bounds", fp, at(0), true,
+			unwind.Bounds{Low: stackLow, High: fp + 8, Guess: true}, unwind.NoInfo},
 		{"outside the window", stackLow + stackSize - 8, 0, true, guess, unwind.NoInfo},
 		{"wrapping", ^uint64(7), 0, true, guess, unwind.NoInfo},
 		{"return address is no code", fp, 0x1234, true, guess, unwind.NoInfo},
@@ -124,7 +131,8 @@ func TestFramePointer(t *testing.T) {
 				}
 				return
 			}
-			if r.PC != c.lr&(1<<48-1) || r.Sp != c.fp+16 || r.X[29] != s.word(c.fp) || r.Known != 1<<29|1<<30 || f.CFA != 0 {
+			if r.PC != c.lr&(1<<48-1) || r.Sp != c.fp+16 || r.X[29] != s.word(c.fp) ||
+				r.Known != 1<<29|1<<30 || f.CFA != 0 {
 				t.Errorf("caller %#x/%#x fp %#x known %#x CFA %#x", r.PC, r.Sp, r.X[29], r.Known, f.CFA)
 			}
 			if u.by != unwind.TrustFramePointer {
@@ -169,12 +177,13 @@ func TestHostileStacks(t *testing.T) {
 			s.set(sp0+32, sp0)
 			s.set(sp0+40, at(0))
 		}, stop: unwind.NoProgress},
-		{name: "frame records in a ring, guessed", fns: []fn{{}}, pc: 0x4240, fp: sp0, guess: true, fill: func(s *stack) {
-			s.set(sp0, sp0+32)
-			s.set(sp0+8, codeLo+0x400)
-			s.set(sp0+32, sp0)
-			s.set(sp0+40, codeLo+0x400)
-		}, stop: unwind.NoInfo},
+		{name: "frame records in a ring, guessed", fns: []fn{{}}, pc: 0x4240, fp: sp0,
+			guess: true, fill: func(s *stack) {
+				s.set(sp0, sp0+32)
+				s.set(sp0+8, codeLo+0x400)
+				s.set(sp0+32, sp0)
+				s.set(sp0+40, codeLo+0x400)
+			}, stop: unwind.NoInfo},
 		{name: "CFA that does not grow", fns: []fn{same}, pc: at(0), stop: unwind.NoProgress},
 		{name: "signal frame to itself", fns: []fn{{}}, pc: sp0 - 16, fill: func(s *stack) {
 			s.set(sp0-16, insSVC<<32|insMovX8Sigreturn)
@@ -188,8 +197,10 @@ func TestHostileStacks(t *testing.T) {
 			s.set(sp0+0x1000+sigSP, sp0)
 			s.set(sp0+0x1000+sigPC, sp0-12)
 		}, stop: unwind.Limit},
-		{name: "empty window", fns: []fn{{program: []byte{0x0e, 16, 0x9e, 1}}}, pc: at(0), mem: memory.New(), stop: unwind.Unreadable},
-		{name: "zero window", fns: []fn{{program: []byte{0x0e, 16, 0x9e, 1}}}, pc: at(0), mem: &memory.Window{}, stop: unwind.Unreadable},
+		{name: "empty window", fns: []fn{{program: []byte{0x0e, 16, 0x9e, 1}}}, pc: at(0),
+			mem: memory.New(), stop: unwind.Unreadable},
+		{name: "zero window", fns: []fn{{program: []byte{0x0e, 16, 0x9e, 1}}}, pc: at(0),
+			mem: &memory.Window{}, stop: unwind.Unreadable},
 		{name: "pc 0", fns: []fn{{}}, stop: unwind.NoInfo},
 		{name: "highest pc", fns: []fn{{}}, pc: ^uint64(0), guess: true, stop: unwind.NoInfo},
 	} {
@@ -220,7 +231,8 @@ func TestRandomStacks(t *testing.T) {
 	for _, e := range cfiEffects {
 		fns = append(fns, fn{program: e.program})
 	}
-	code := []uint32{insPLT0Push, 0x90000110, 0xf9400211, 0x91000210, insBRX17, 0xa9bf7bfd, 0x910003fd, 0x94000010, 0xa8c17bfd, 0xd65f03c0, insMovX8Sigreturn, insSVC}
+	code := []uint32{insPLT0Push, 0x90000110, 0xf9400211, 0x91000210, insBRX17, 0xa9bf7bfd, 0x910003fd,
+		0x94000010, 0xa8c17bfd, 0xd65f03c0, insMovX8Sigreturn, insSVC}
 	table := makeTable(t, code, fns...)
 	u, plain := unwinder(table), unwinder(table)
 	plain.DisableCache(true)

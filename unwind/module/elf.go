@@ -87,7 +87,8 @@ func exports(f *elf.File) (endings [2]uint64, functions []Function) {
 // addr. Only images with hardly any unwind data have a list of functions; see Module.Functions.
 func (m *Module) Function(addr uint64) (first uint64, ok bool) {
 	at := addr - m.Bias
-	i, exact := slices.BinarySearchFunc(m.Functions, at, func(f Function, at uint64) int { return cmp.Compare(f.Addr, at) })
+	i, exact := slices.BinarySearchFunc(m.Functions, at,
+		func(f Function, at uint64) int { return cmp.Compare(f.Addr, at) })
 	if !exact {
 		i--
 	}

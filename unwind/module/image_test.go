@@ -31,11 +31,13 @@ func TestImage(t *testing.T) {
 	if b := m.Bytes(0x1042, 8); len(b) != 1 || b[0] != 0x42 {
 		t.Errorf("bytes %v", b)
 	}
-	if at, ok := m.Entry(); !ok || at != 0x1030 || m.CFIBias() != 0xf00 || !m.SystemV() || !m.Starts(0x1020) || m.Starts(0x1021) {
+	if at, ok := m.Entry(); !ok || at != 0x1030 || m.CFIBias() != 0xf00 || !m.SystemV() ||
+		!m.Starts(0x1020) || m.Starts(0x1021) {
 		t.Errorf("entry %#x %v, CFI at %#x", at, ok, m.CFIBias())
 	}
 	none := Module{Bias: 0x1000}
-	if _, ok := none.Entry(); ok || none.Bytes(0x1000, 8) != nil || none.CFIBias() != 0x1000 || none.SystemV() || none.Starts(0x1000) {
+	if _, ok := none.Entry(); ok || none.Bytes(0x1000, 8) != nil || none.CFIBias() != 0x1000 ||
+		none.SystemV() || none.Starts(0x1000) {
 		t.Error("a module without an image answers")
 	}
 }
@@ -43,12 +45,14 @@ func TestImage(t *testing.T) {
 // A PE image's answers about its functions and bytes.
 func TestPEImage(t *testing.T) {
 	entry := []byte{0, 0x10, 0, 0, 0, 0x20, 0, 0, 0, 0x30, 0, 0}
-	f := pe.FromBlocks(pe.MachineAMD64, entry, []pe.Block{{RVA: 0x1000, Data: []byte{1, 2, 3}}, {RVA: 0x3000, Data: []byte{1, 0, 0, 0}}})
+	f := pe.FromBlocks(pe.MachineAMD64, entry,
+		[]pe.Block{{RVA: 0x1000, Data: []byte{1, 2, 3}}, {RVA: 0x3000, Data: []byte{1, 0, 0, 0}}})
 	m := Module{Bias: 0x7000_0000, PE: f}
 	if b := m.Bytes(0x7000_1001, 8); len(b) != 2 || b[0] != 2 {
 		t.Errorf("bytes %v", b)
 	}
-	for addr, want := range map[uint64]bool{0x7000_1000: true, 0x7000_1001: false, 0x8_7000_1000: false, 0x1000: false} {
+	for addr, want := range map[uint64]bool{0x7000_1000: true, 0x7000_1001: false,
+		0x8_7000_1000: false, 0x1000: false} {
 		if m.Starts(addr) != want {
 			t.Errorf("%#x: starts %v", addr, !want)
 		}
@@ -56,7 +60,8 @@ func TestPEImage(t *testing.T) {
 	if m.SystemV() || m.Bytes(0x8_7000_1000, 8) != nil {
 		t.Error("a PE image of more than 4 GiB, or of System V")
 	}
-	if n := testing.AllocsPerRun(10, func() { m.Bytes(0x7000_1000, 2); m.Starts(0x7000_1000); m.CFIBias() }); n != 0 {
+	if n := testing.AllocsPerRun(10,
+		func() { m.Bytes(0x7000_1000, 2); m.Starts(0x7000_1000); m.CFIBias() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -67,7 +72,8 @@ func TestLoadELF(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no x86-64 libc on this host")
 	}
 	m := LoadELF(7, libc, 0x1000, 0x2000, 0x1000)
-	if m.Err != nil || m.ID != 7 || m.Start != 0x1000 || m.End != 0x2000 || m.Bias != 0x1000 || m.Path != libc {
+	if m.Err != nil || m.ID != 7 || m.Start != 0x1000 || m.End != 0x2000 || m.Bias != 0x1000 ||
+		m.Path != libc {
 		t.Fatalf("%+v", m)
 	}
 	if m.CFI == nil || m.CFI.Len() < 1000 || m.CFI.Arch() != context.ArchAMD64 || m.BuildID == "" {
@@ -119,13 +125,15 @@ func mingwFrame() []byte {
 func TestLoadPE(t *testing.T) {
 	path := writePE(t, 0x8664, mingwFrame())
 	m := LoadPE(7, path, peTestLoad, 0)
-	if m.Err != nil || m.PE == nil || m.ID != 7 || m.Start != peTestLoad || m.End != peTestLoad+0x3000 || m.Bias != peTestLoad || m.BuildID != "" {
+	if m.Err != nil || m.PE == nil || m.ID != 7 || m.Start != peTestLoad || m.End != peTestLoad+0x3000 ||
+		m.Bias != peTestLoad || m.BuildID != "" {
 		t.Fatalf("%+v", m)
 	}
 	if m.CFI == nil {
 		t.Fatal("the .eh_frame of a PE image is not loaded")
 	}
-	for rva, want := range map[uint64]cfi.Reason{0x2000: cfi.None, 0x203f: cfi.None, 0x2040: cfi.NoInfo, 0x1fff: cfi.NoInfo} {
+	for rva, want := range map[uint64]cfi.Reason{0x2000: cfi.None, 0x203f: cfi.None,
+		0x2040: cfi.NoInfo, 0x1fff: cfi.NoInfo} {
 		if _, why := m.CFI.Find(rva + m.PE.ImageBase()); why != want {
 			t.Errorf("%#x: %v, want %v", rva, why, want)
 		}
@@ -138,16 +146,19 @@ func TestLoadPE(t *testing.T) {
 // TestLoadPEOther: an image of an architecture that is not read has no tables,
 // but its range is known.
 func TestLoadPEOther(t *testing.T) {
-	if m := LoadPE(1, writePE(t, 0x14c, mingwFrame()), peTestLoad, 0); m.Err != nil || m.CFI != nil || m.End != peTestLoad+0x3000 {
+	if m := LoadPE(1, writePE(t, 0x14c, mingwFrame()), peTestLoad, 0); m.Err != nil || m.CFI != nil ||
+		m.End != peTestLoad+0x3000 {
 		t.Errorf("%+v", m)
 	}
-	if m := LoadPE(1, filepath.Join(tempdir.New(t), "none"), peTestLoad, peTestLoad+0x1000); m.Err == nil || m.PE != nil || m.End != peTestLoad+0x1000 {
+	if m := LoadPE(1, filepath.Join(tempdir.New(t), "none"), peTestLoad, peTestLoad+0x1000); m.Err == nil ||
+		m.PE != nil || m.End != peTestLoad+0x1000 {
 		t.Errorf("%+v", m)
 	}
 }
 
 func TestSameModules(t *testing.T) {
-	base := Module{ID: 1, Start: 0x1000, End: 0x2000, Bias: 0x800, ELF: new(elf.File), CFI: new(cfi.Table), PE: new(pe.File)}
+	base := Module{ID: 1, Start: 0x1000, End: 0x2000, Bias: 0x800, ELF: new(elf.File),
+		CFI: new(cfi.Table), PE: new(pe.File)}
 	other := Module{ID: 2, Start: 0x3000, End: 0x4000}
 	was := NewTable(1, []Module{base, other}, nil)
 	for _, c := range []struct {
@@ -184,7 +195,8 @@ func TestWithJIT(t *testing.T) {
 	ranges := []memory.Range{{Start: 0x3000, End: 0x4000}, {Start: 0x1000, End: 0x2000}}
 	now := was.WithJIT(ranges)
 	ranges[0] = memory.Range{Start: 1, End: 1 << 62} // the table has a copy
-	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false, 0x3000: true, 0x4000: false, 0x150: false} {
+	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false,
+		0x3000: true, 0x4000: false, 0x150: false} {
 		if now.IsJIT(addr) != want || was.IsJIT(addr) {
 			t.Errorf("%#x: %v, want %v", addr, now.IsJIT(addr), want)
 		}

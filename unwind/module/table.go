@@ -69,7 +69,8 @@ type Table struct {
 // NewTable sorts modules and managed ranges into a table. gen tags caches: two
 // tables with different content must have different generations.
 func NewTable(gen uint32, modules []Module, managed []memory.Range) *Table {
-	t := &Table{gen: gen, modules: append([]Module(nil), modules...), managed: append([]memory.Range(nil), managed...)}
+	t := &Table{gen: gen, modules: append([]Module(nil), modules...),
+		managed: append([]memory.Range(nil), managed...)}
 	sort.Slice(t.modules, func(i, j int) bool { return t.modules[i].Start < t.modules[j].Start })
 	sort.Slice(t.managed, func(i, j int) bool { return t.managed[i].Start < t.managed[j].Start })
 	return t
@@ -105,7 +106,8 @@ func (t *Table) SameModules(o *Table) bool {
 // that was read twice counts as two. Images of unknown formats are never the same.
 func (m *Module) same(o *Module) bool {
 	return m.ID == o.ID && m.Start == o.Start && m.End == o.End && m.Bias == o.Bias &&
-		m.ELF == o.ELF && m.PE == o.PE && m.CFI == o.CFI && m.FramePointers == o.FramePointers && m.Image == nil && o.Image == nil
+		m.ELF == o.ELF && m.PE == o.PE && m.CFI == o.CFI && m.FramePointers == o.FramePointers &&
+		m.Image == nil && o.Image == nil
 }
 
 // Len is the number of modules.

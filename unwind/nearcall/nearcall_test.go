@@ -74,13 +74,15 @@ func TestAMD64(t *testing.T) {
 }
 
 // Calls that golang.org/x/arch does not know.
-var authenticated = map[string]uint32{"blraaz x3": 0xd63f087f, "blrabz x3": 0xd63f0c7f, "blraa x3, x7": 0xd73f0867, "blrab x3, sp": 0xd73f0c7f}
+var authenticated = map[string]uint32{"blraaz x3": 0xd63f087f, "blrabz x3": 0xd63f0c7f,
+	"blraa x3, x7": 0xd73f0867, "blrab x3, sp": 0xd73f0c7f}
 
 func TestARM64(t *testing.T) {
 	check := func(w uint32) {
 		in, err := arm64asm.Decode(binary.LittleEndian.AppendUint32(nil, w))
 		want := err == nil && (in.Op == arm64asm.BL || in.Op == arm64asm.BLR)
-		if got := ARM64(binary.LittleEndian.AppendUint32([]byte{1}, w)); got != want && !(got && w&0xfefff800 == 0xd63f0800) {
+		if got := ARM64(binary.LittleEndian.AppendUint32([]byte{1}, w)); got != want &&
+			!(got && w&0xfefff800 == 0xd63f0800) {
 			t.Fatalf("%#x: %v, want %v: %v", w, got, want, in)
 		}
 	}
@@ -103,7 +105,8 @@ func TestARM64(t *testing.T) {
 			t.Errorf("%s is no call", name)
 		}
 	}
-	for name, w := range map[string]uint32{"braaz x3": 0xd61f087f, "blraaz with a register": 0xd63f0867, "ret": 0xd65f03c0} {
+	for name, w := range map[string]uint32{"braaz x3": 0xd61f087f,
+		"blraaz with a register": 0xd63f0867, "ret": 0xd65f03c0} {
 		if IsARM64(w) {
 			t.Errorf("%s is a call", name)
 		}

@@ -92,16 +92,22 @@ func TestDecodeObjdump(t *testing.T) {
 
 // The registers that an instruction changes, where the opcode alone does not show it.
 func TestWrites(t *testing.T) {
-	const ax, cx, dx, bx, r8 = 1 << context.RAX, 1 << context.RCX, 1 << context.RDX, 1 << context.RBX, 1 << context.R8
+	const ax, cx, dx, bx, r8 = 1 << context.RAX, 1 << context.RCX, 1 << context.RDX,
+		1 << context.RBX, 1 << context.R8
 	for _, c := range []struct {
 		name, code string
 		want       uint16
 	}{
-		{"mov ebx, ds", "\x8c\xdb", bx}, {"mov [rbx], ds", "\x8c\x1b", 0}, {"lahf", "\x9f", ax}, {"xlat", "\xd7", ax}, {"loop", "\xe2\xfe", cx},
-		{"nop", "\x90", 0}, {"xchg r8, rax", "\x49\x90", ax | r8}, {"xchg rbx, rax", "\x48\x93", ax | bx}, {"lfs rbx, [rax]", "\x48\x0f\xb4\x18", bx},
-		{"rdfsbase rbx", "\xf3\x48\x0f\xae\xc3", bx}, {"fxsave [rbx]", "\x0f\xae\x03", 0}, {"rdsspq rbx", "\xf3\x48\x0f\x1e\xcb", bx}, {"endbr64", "\xf3\x0f\x1e\xfa", 0},
-		{"pcmpistri xmm0, xmm1, 0", "\x66\x0f\x3a\x63\xc1\x00", cx}, {"vpcmpistri xmm0, xmm1, 0", "\xc4\xe3\x79\x63\xc1\x00", cx},
-		{"kmovw ebx, k1", "\xc5\xf8\x93\xd9", bx}, {"mov dl, bh", "\x8a\xd7", dx}, {"mov bh, [rax]", "\x8a\x38", bx},
+		{"mov ebx, ds", "\x8c\xdb", bx}, {"mov [rbx], ds", "\x8c\x1b", 0}, {"lahf", "\x9f", ax},
+		{"xlat", "\xd7", ax}, {"loop", "\xe2\xfe", cx},
+		{"nop", "\x90", 0}, {"xchg r8, rax", "\x49\x90", ax | r8}, {"xchg rbx, rax", "\x48\x93", ax | bx},
+		{"lfs rbx, [rax]", "\x48\x0f\xb4\x18", bx},
+		{"rdfsbase rbx", "\xf3\x48\x0f\xae\xc3", bx}, {"fxsave [rbx]", "\x0f\xae\x03", 0},
+		{"rdsspq rbx", "\xf3\x48\x0f\x1e\xcb", bx}, {"endbr64", "\xf3\x0f\x1e\xfa", 0},
+		{"pcmpistri xmm0, xmm1, 0", "\x66\x0f\x3a\x63\xc1\x00", cx},
+		{"vpcmpistri xmm0, xmm1, 0", "\xc4\xe3\x79\x63\xc1\x00", cx},
+		{"kmovw ebx, k1", "\xc5\xf8\x93\xd9", bx}, {"mov dl, bh", "\x8a\xd7", dx},
+		{"mov bh, [rax]", "\x8a\x38", bx},
 	} {
 		in := Decode([]byte(c.code))
 		if got := in.Writes(); got != c.want || int(in.Size) != len(c.code) {
@@ -112,7 +118,8 @@ func TestWrites(t *testing.T) {
 
 // A VEX instruction with another source register does not zero.
 func TestZeroesVEX(t *testing.T) {
-	for code, want := range map[string]int{"\xc5\xf8\x57\xc0": 4, "\xc5\xf0\x57\xc0": 0, "\xc5\xf9\xef\xc0": 4, "\xc5\xf1\xef\xc0": 0} {
+	for code, want := range map[string]int{"\xc5\xf8\x57\xc0": 4, "\xc5\xf0\x57\xc0": 0,
+		"\xc5\xf9\xef\xc0": 4, "\xc5\xf1\xef\xc0": 0} {
 		if got := Zeroes([]byte(code)); got != want {
 			t.Errorf("% x: %d, want %d", code, got, want)
 		}

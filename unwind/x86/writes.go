@@ -120,7 +120,8 @@ func (in *Insn) writesGroup3(small bool) uint16 {
 func (in *Insn) writesTwo() uint16 {
 	op := in.Op
 	switch {
-	case op&0xf0 == 0x40, op == 0x02, op == 0x03, op == 0xaf, op == 0xb6, op == 0xb7, op == 0xbe, op == 0xbf, op == 0xbc, op == 0xbd, op == 0xb8,
+	case op&0xf0 == 0x40, op == 0x02, op == 0x03, op == 0xaf, op == 0xb6, op == 0xb7, op == 0xbe, op == 0xbf,
+		op == 0xbc, op == 0xbd, op == 0xb8,
 		op == 0x2c, op == 0x2d, op == 0x50, op == 0xd7, op == 0xc5, op == 0xb2, op == 0xb4, op == 0xb5:
 		return bit(in.Reg)
 	case op == 0xae, op == 0x1e && in.Rep && in.Reg&7 == 1: // rdfsbase, rdgsbase, rdssp
@@ -129,7 +130,8 @@ func (in *Insn) writesTwo() uint16 {
 		return in.toRM(true) | bitAX
 	case op == 0xa4, op == 0xa5, op == 0xac, op == 0xad, op == 0xab, op == 0xb3, op == 0xbb, op == 0xb1:
 		return in.toRM(false) | bitAX
-	case op == 0xba && in.Reg&7 > 4, op == 0x7e && !in.Rep, op == 0xc7, op == 0x00, op == 0x01, op == 0x20, op == 0x21:
+	case op == 0xba && in.Reg&7 > 4, op == 0x7e && !in.Rep, op == 0xc7, op == 0x00,
+		op == 0x01, op == 0x20, op == 0x21:
 		return in.toRM(false) | bitAX | bitDX
 	case op == 0xc0, op == 0xc1:
 		return in.toRM(op == 0xc0) | in.part(in.Reg, op == 0xc0)
@@ -165,14 +167,18 @@ func (in *Insn) writesVEX() uint16 {
 func (in *Insn) Plain() bool {
 	op := in.Op
 	if in.Table == 1 {
-		return op >= 0x10 && op < 0x30 || op >= 0x40 && op < 0x77 || op >= 0x90 && op < 0xa0 || op == 0xaf || op >= 0xb6 && op < 0xc0 && op != 0xb9
+		return op >= 0x10 && op < 0x30 || op >= 0x40 && op < 0x77 || op >= 0x90 && op < 0xa0 || op == 0xaf ||
+			op >= 0xb6 && op < 0xc0 && op != 0xb9
 	}
-	return op < 0x40 || op == 0x63 || op == 0x69 || op == 0x6b || op >= 0x80 && op < 0x8f || op == 0x90 || op >= 0xa8 && op < 0xaa || op >= 0xb0 && op < 0xc2 ||
-		(op == 0xc6 || op == 0xc7) && in.Reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 || op >= 0xfe && in.Reg&7 < 2
+	return op < 0x40 || op == 0x63 || op == 0x69 || op == 0x6b || op >= 0x80 && op < 0x8f || op == 0x90 ||
+		op >= 0xa8 && op < 0xaa || op >= 0xb0 && op < 0xc2 ||
+		(op == 0xc6 || op == 0xc7) && in.Reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 ||
+		op >= 0xfe && in.Reg&7 < 2
 }
 
 // volatile are the general registers that no function preserves.
-const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 | 1<<context.R10 | 1<<context.R11
+const volatile = bitAX | bitDX | 1<<context.RCX | 1<<context.R8 | 1<<context.R9 | 1<<context.R10 |
+	1<<context.R11
 
 // zeroing are the first bytes of the instructions that Zeroes accepts.
 var zeroing = []byte{0xc5, 0x31, 0x45, 0x66, 0xd9, 0xdd, 0xdf, 0x0f}
@@ -189,7 +195,8 @@ func Zeroes(code []byte) int {
 	switch {
 	case in.Memory:
 	case in.Table == 1 && in.Op == 0x77,
-		in.Table == 1 && (in.Op == 0xef || in.Op == 0x57) && in.Reg == in.RM && in.Reg < 6 && (!in.VEX || in.Other == in.RM),
+		in.Table == 1 && (in.Op == 0xef || in.Op == 0x57) && in.Reg == in.RM && in.Reg < 6 &&
+			(!in.VEX || in.Other == in.RM),
 		in.Table == 0 && in.Op == 0x31 && in.Reg == in.RM && volatile>>in.Reg&1 != 0,
 		in.Table == 0 && in.Op == 0xd9 && in.Reg&7 == 5 && in.RM&7 == 6,
 		in.Table == 0 && in.Op == 0xdd && in.Reg&7 == 3,

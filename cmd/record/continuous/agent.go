@@ -109,8 +109,10 @@ var errInUse = errors.New("another agent uses this folder")
 // an earlier agent are kept, and count for the bounds.
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, targets: map[int]process{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
-	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes, dropped: &a.count.StoreDropped}
-	a.spool = &folder{dir: filepath.Join(cfg.Folder, "spool"), bound: cfg.SpoolBytes, dropped: &a.count.SpoolDropped}
+	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes,
+		dropped: &a.count.StoreDropped}
+	a.spool = &folder{dir: filepath.Join(cfg.Folder, "spool"), bound: cfg.SpoolBytes,
+		dropped: &a.count.SpoolDropped}
 	var err error
 	if a.pusher, err = newPusher(&a.cfg, a.spool, &a.count); err != nil {
 		return nil, err
@@ -230,7 +232,8 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 	rate, end := a.budget.rate(), make(chan struct{})
 	ready, over, asked := make(chan struct{}), make(chan error, 1), time.Now()
 	go func() {
-		over <- a.cfg.Sample(Session{PID: p.pid, Rate: rate, Ready: sync.OnceFunc(func() { close(ready) }), Stop: end})
+		over <- a.cfg.Sample(Session{PID: p.pid, Rate: rate,
+			Ready: sync.OnceFunc(func() { close(ready) }), Stop: end})
 		close(over)
 	}()
 	select {
@@ -259,14 +262,16 @@ func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration
 
 // intervals starts a recording for each interval until the session is over. A recording that
 // fails does not end the session.
-func (a *Agent) intervals(p process, rate float64, from time.Time, all *sync.WaitGroup, stop <-chan struct{}, over <-chan error) error {
+func (a *Agent) intervals(p process, rate float64, from time.Time, all *sync.WaitGroup,
+	stop <-chan struct{}, over <-chan error) error {
 	end, last := make(chan struct{}), from.Add(sessionMax)
 	defer close(end)
 	stop = either(stop, a.budget.cut(), end)
 	for {
 		begin, until := from, from.Add(a.cfg.Interval)
 		all.Go(func() {
-			if err := a.record(p, rate, begin, until); err != nil && sleepUntil(begin, end) && a.fail(p, err) {
+			if err := a.record(p, rate, begin, until); err != nil && sleepUntil(begin, end) &&
+				a.fail(p, err) {
 				sleepUntil(until, end)
 				a.count.Unrecorded.Add(int64(min(time.Since(begin), until.Sub(begin))))
 			}

@@ -27,7 +27,8 @@ import (
 func testAgent(t *testing.T, r func(Interval) (int64, error)) (*Agent, *said) {
 	t.Helper()
 	said := &said{}
-	a := must.Get(New(Config{Record: r, Sample: sample, Rate: 19, Interval: 20 * time.Millisecond, Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
+	a := must.Get(New(Config{Record: r, Sample: sample, Rate: 19, Interval: 20 * time.Millisecond,
+		Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
 		Push: "http://localhost:1", CPU: 1, MemoryBytes: 1 << 40, Say: said.say}))(t)
 	return a, said
 }
@@ -113,7 +114,8 @@ func failingRecordings(t *testing.T) {
 	if begun.Load() != 1 || a.count.Recordings.Load() < 2 || len(parts) != 0 {
 		t.Errorf("%d sessions, %d recordings, %v left", begun.Load(), a.count.Recordings.Load(), parts)
 	}
-	if failed := a.failed(); failed[ReasonWrite] != 2 || failed[ReasonSamples] != 1 || len(failed) != 2 || len(said.lines) != 3 || !strings.Contains(strings.Join(said.lines, "\n"), "(write): cannot write") {
+	if failed := a.failed(); failed[ReasonWrite] != 2 || failed[ReasonSamples] != 1 || len(failed) != 2 ||
+		len(said.lines) != 3 || !strings.Contains(strings.Join(said.lines, "\n"), "(write): cannot write") {
 		t.Errorf("failed %v, said %q", failed, said.lines)
 	}
 	if got := time.Duration(a.count.Unrecorded.Load()); got != 3*a.cfg.Interval {
@@ -137,7 +139,8 @@ func (a *Agent) failed() map[Reason]int64 {
 func TestEndBeforeInterval(t *testing.T) { synctest.Test(t, endBeforeInterval) }
 
 func endBeforeInterval(t *testing.T) {
-	for name, err := range map[string]error{"joined": nil, "not joined": errors.New("no recording of it is running")} {
+	for name, err := range map[string]error{"joined": nil,
+		"not joined": errors.New("no recording of it is running")} {
 		stop := make(chan struct{})
 		a, said := testAgent(t, func(i Interval) (int64, error) {
 			if early := i.From.After(time.Now()); early {
@@ -177,7 +180,8 @@ func failingSession(t *testing.T) {
 		a.cfg.Sample = func(s Session) error { begun.Add(1); return c.session(s) }
 		time.AfterFunc(firstRetry, func() { close(stop) })
 		a.follow(self(t), stop)
-		if failed := a.failed(); begun.Load() != 1 || failed[c.reason] != 1 || len(failed) != 1 || len(said.lines) != 1 {
+		if failed := a.failed(); begun.Load() != 1 || failed[c.reason] != 1 || len(failed) != 1 ||
+			len(said.lines) != 1 {
 			t.Errorf("%s: begun %d times, failures %v, said %q", name, begun.Load(), failed, said.lines)
 		}
 	}
@@ -186,7 +190,8 @@ func failingSession(t *testing.T) {
 // If a process was recorded for long, the agent retries soon.
 func TestNextRetry(t *testing.T) {
 	for _, c := range []struct{ last, recorded, want time.Duration }{
-		{firstRetry, 0, 2 * firstRetry}, {maxRetry, 0, maxRetry}, {maxRetry - 1, time.Second, maxRetry}, {maxRetry, maxRetry + 1, firstRetry}, {time.Minute, time.Hour, firstRetry},
+		{firstRetry, 0, 2 * firstRetry}, {maxRetry, 0, maxRetry}, {maxRetry - 1, time.Second, maxRetry},
+		{maxRetry, maxRetry + 1, firstRetry}, {time.Minute, time.Hour, firstRetry},
 	} {
 		if got := nextRetry(c.last, c.recorded); got != c.want {
 			t.Errorf("after %v without and %v with a recording: %v, not %v", c.last, c.recorded, got, c.want)
@@ -198,11 +203,14 @@ func TestNextRetry(t *testing.T) {
 func TestNextInterval(t *testing.T) {
 	until := time.Unix(1000, 0)
 	for _, c := range []struct{ late, from, unrecorded time.Duration }{
-		{-time.Second, 0, 0}, {0, 0, 0}, {time.Second, 0, time.Second}, {time.Minute + prepare, 0, time.Minute + prepare}, {time.Hour, time.Hour, time.Hour},
+		{-time.Second, 0, 0}, {0, 0, 0}, {time.Second, 0, time.Second},
+		{time.Minute + prepare, 0, time.Minute + prepare}, {time.Hour, time.Hour, time.Hour},
 	} {
 		a := &Agent{cfg: Config{Interval: time.Minute}}
-		if got := a.next(until, until.Add(c.late)); got.Sub(until) != c.from || time.Duration(a.count.Unrecorded.Load()) != c.unrecorded {
-			t.Errorf("%v late: begins %v later, %v not recorded", c.late, got.Sub(until), time.Duration(a.count.Unrecorded.Load()))
+		if got := a.next(until, until.Add(c.late)); got.Sub(until) != c.from ||
+			time.Duration(a.count.Unrecorded.Load()) != c.unrecorded {
+			t.Errorf("%v late: begins %v later, %v not recorded", c.late, got.Sub(until),
+				time.Duration(a.count.Unrecorded.Load()))
 		}
 	}
 }
@@ -278,7 +286,8 @@ func TestRecover(t *testing.T) {
 func TestForeignFiles(t *testing.T) {
 	a, _ := testAgent(t, nil)
 	for _, f := range []*folder{a.store, a.spool} {
-		for _, name := range []string{"mine.swrec", "a.swrec.partial", "2026-11-26.swrec", "20261126120000-1-x.swrec", "cpu.pb.gz", "x.part", "x.otlp.gz", "notes.txt"} {
+		for _, name := range []string{"mine.swrec", "a.swrec.partial", "2026-11-26.swrec",
+			"20261126120000-1-x.swrec", "cpu.pb.gz", "x.part", "x.otlp.gz", "notes.txt"} {
 			put(t, f, name, strings.Repeat("x", 200))
 		}
 	}
@@ -287,11 +296,13 @@ func TestForeignFiles(t *testing.T) {
 	a.pusher.drain(make(chan struct{}))
 	for _, f := range []*folder{a.store, a.spool} {
 		names, size := f.files()
-		if all, _ := filepath.Glob(filepath.Join(f.dir, "*.*")); len(all) != 8 || len(names) != 0 || size != 0 {
+		if all, _ := filepath.Glob(filepath.Join(f.dir, "*.*")); len(all) != 8 ||
+			len(names) != 0 || size != 0 {
 			t.Errorf("left: %v; counted: %v", all, names)
 		}
 	}
-	if a.count.StoreDropped.Load() != 1 || a.count.SpoolDropped.Load() != 0 || a.count.PushRejected.Load() != 0 {
+	if a.count.StoreDropped.Load() != 1 || a.count.SpoolDropped.Load() != 0 ||
+		a.count.PushRejected.Load() != 0 {
 		t.Error("other files than the agent's are counted")
 	}
 }
@@ -381,9 +392,12 @@ func TestRules(t *testing.T) {
 		rules Rules
 		want  bool
 	}{
-		{Rules{User: -1}, false}, {Rules{User: -1, All: true}, true}, {Rules{User: -1, PIDs: []int{7}}, true}, {Rules{User: -1, PIDs: []int{8}}, false},
-		{Rules{User: 1000}, true}, {Rules{User: 0}, false}, {Rules{User: 0, Command: shop}, false}, {Rules{User: -1, Command: shop}, true},
-		{Rules{User: -1, Cgroup: regexp.MustCompile("pod2")}, false}, {Rules{User: -1, Cgroup: regexp.MustCompile("pod1"), Command: shop}, true},
+		{Rules{User: -1}, false}, {Rules{User: -1, All: true}, true}, {Rules{User: -1, PIDs: []int{7}}, true},
+		{Rules{User: -1, PIDs: []int{8}}, false},
+		{Rules{User: 1000}, true}, {Rules{User: 0}, false}, {Rules{User: 0, Command: shop}, false},
+		{Rules{User: -1, Command: shop}, true},
+		{Rules{User: -1, Cgroup: regexp.MustCompile("pod2")}, false},
+		{Rules{User: -1, Cgroup: regexp.MustCompile("pod1"), Command: shop}, true},
 	} {
 		if got := c.rules.match(f); got != c.want {
 			t.Errorf("%+v: %v", c.rules, got)
@@ -414,15 +428,19 @@ func TestServe(t *testing.T) {
 	}
 	a.count.SpoolDropped.Add(3)
 	a.fail(self(t), &Failure{ReasonWrite, errors.New("full")})
-	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 || !strings.Contains(text, "\nseedwalk_agent_failures_total{reason=\"write\"} 1\n") || !strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
+	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 ||
+		!strings.Contains(text, "\nseedwalk_agent_failures_total{reason=\"write\"} 1\n") ||
+		!strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
 		t.Errorf("metrics: %d %s", code, text)
 	}
 	a.targets[7] = process{pid: 7, name: "<shop>"}
 	put(t, a.store, "1700000000000-7-shop.swrec", "no recording")
-	if code, text := get("", "/targets", ""); code != 200 || !strings.Contains(text, `<a href="/targets/7">&lt;shop&gt;</a><td>7<td>1<td>`) {
+	if code, text := get("", "/targets", ""); code != 200 ||
+		!strings.Contains(text, `<a href="/targets/7">&lt;shop&gt;</a><td>7<td>1<td>`) {
 		t.Errorf("targets: %d %s", code, text)
 	}
-	for path, want := range map[string]int{"/targets/7": 404, "/targets/8": 404, "/targets/x": 404, "/targets/7/..%2f": 404, "/x": 404} {
+	for path, want := range map[string]int{"/targets/7": 404, "/targets/8": 404, "/targets/x": 404,
+		"/targets/7/..%2f": 404, "/x": 404} {
 		if code, text := get("", path, ""); code != want {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
@@ -431,14 +449,16 @@ func TestServe(t *testing.T) {
 	if code, _ := get("secret", "/targets", password); code != 200 {
 		t.Errorf("a password: %d", code)
 	}
-	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:7019": 200, "[::1]:7019": 200, "shop.example": 403, "shop.example:7019": 403} {
+	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:7019": 200, "[::1]:7019": 200,
+		"shop.example": 403, "shop.example:7019": 403} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/targets", nil)
 		r.Host = host
 		if a.Handler("").ServeHTTP(w, r); w.Code != want {
 			t.Errorf("asked as %s: %d", host, w.Code)
 		}
 	}
-	for addr, want := range map[string]bool{"localhost:1": true, "127.0.0.9:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "x": false, "": false} {
+	for addr, want := range map[string]bool{"localhost:1": true, "127.0.0.9:1": true, "[::1]:1": true,
+		":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "x": false, "": false} {
 		if IsLocal(addr) != want {
 			t.Errorf("IsLocal(%q) = %v", addr, !want)
 		}
@@ -455,7 +475,8 @@ func TestUnit(t *testing.T) {
 	text := strings.Replace(string(unit), "/usr/bin/seedwalk", "/bin/true", 1)
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
-	if err != nil || strings.Contains(string(out), path) || strings.Contains(string(out), "seedwalk-agent.service:") {
+	if err != nil || strings.Contains(string(out), path) ||
+		strings.Contains(string(out), "seedwalk-agent.service:") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -466,7 +487,8 @@ func TestManifests(t *testing.T) {
 	bin, deploy := filepath.Join(t.TempDir(), "manifest"), filepath.Join(needs.Root(t), "docs", "deploy")
 	build := exec.Command("go", "build", "-mod=readonly", "-o", bin, ".")
 	build.Dir = filepath.Join("testdata", "manifest")
-	if out, err := build.CombinedOutput(); strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "module lookup disabled") {
+	if out, err := build.CombinedOutput(); strings.Contains(string(out), "dial tcp") ||
+		strings.Contains(string(out), "module lookup disabled") {
 		t.Skipf("SKIPPED-CHECK: the modules of Kubernetes could not be had: %s", out)
 	} else if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -501,15 +523,19 @@ func TestManifests(t *testing.T) {
 		must.Do(t, json.Unmarshal(out, &p))
 		agent := p.Containers[len(p.Containers)-1]
 		s := &agent.SecurityContext
-		if p.HostPID != c.host || p.ShareProcessNamespace == c.host || p.SecurityContext.RunAsNonRoot == c.host || s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
-			fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || fmt.Sprint(s.Capabilities.Add) != c.capabilities || len(agent.Command) < 3 || agent.Command[1] != "agent" {
+		if p.HostPID != c.host || p.ShareProcessNamespace == c.host ||
+			p.SecurityContext.RunAsNonRoot == c.host || s.Privileged || s.AllowPrivilegeEscalation == nil ||
+			*s.AllowPrivilegeEscalation ||
+			fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || fmt.Sprint(s.Capabilities.Add) != c.capabilities ||
+			len(agent.Command) < 3 || agent.Command[1] != "agent" {
 			t.Errorf("%s: %+v", c.file, p)
 		}
 	}
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
 	text := must.Get(os.ReadFile(filepath.Join(deploy, "seedwalk-agent.yaml")))(t)
 	must.Do(t, os.WriteFile(broken, []byte(strings.Replace(string(text), "hostPID", "hostPIDs", 1)), 0o600))
-	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil || !strings.Contains(string(out), "hostPIDs") {
+	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "hostPIDs") {
 		t.Errorf("a field that Kubernetes does not know: %v, %s", err, out)
 	}
 }

@@ -38,7 +38,8 @@ func (f *folder) files() (names []string, size int64) {
 	entries, _ := os.ReadDir(f.dir) // sorted by name; what was read before an error counts
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) || !ownName.MatchString(e.Name()) {
+		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) ||
+			!ownName.MatchString(e.Name()) {
 			continue
 		}
 		names, size = append(names, e.Name()), size+info.Size()
@@ -87,7 +88,8 @@ type spooled struct {
 }
 
 func (s spooled) file(suffix string) string {
-	return fmt.Sprintf("%013d-%013d-%d-%.2f-%s%s", s.From.UnixMilli(), s.Until.UnixMilli(), s.PID, s.Rate, s.Name, suffix)
+	return fmt.Sprintf("%013d-%013d-%d-%.2f-%s%s", s.From.UnixMilli(), s.Until.UnixMilli(),
+		s.PID, s.Rate, s.Name, suffix)
 }
 
 var spooledName = regexp.MustCompile(`^(\d{13})-(\d{13})-(\d{1,10})-([0-9.]{1,12})-([A-Za-z0-9._-]{1,60}?)\.(?:pb|otlp)\.gz$`)

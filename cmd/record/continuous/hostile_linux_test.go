@@ -34,7 +34,9 @@ func TestHostileNames(t *testing.T) {
 		"spool":     {"x.otlp.gz"},
 		"label":     {"a{pid=1,service=b}"},
 	} {
-		cmd := &exec.Cmd{Path: "/bin/sh", Args: append(argv, "-c", "read x"), Env: []string{"OTEL_RESOURCE_ATTRIBUTES=a=" + strings.Repeat("%", 64<<10), "OTEL_SERVICE_NAME=" + strings.Repeat("y", 64<<10)}}
+		cmd := &exec.Cmd{Path: "/bin/sh", Args: append(argv, "-c", "read x"),
+			Env: []string{"OTEL_RESOURCE_ATTRIBUTES=a=" + strings.Repeat("%", 64<<10),
+				"OTEL_SERVICE_NAME=" + strings.Repeat("y", 64<<10)}}
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
 			t.Fatal(name, err)
@@ -56,7 +58,8 @@ func TestHostileNames(t *testing.T) {
 		a, _ := testAgent(t, nil)
 		put(t, a.store, fmt.Sprintf("%d-%d-%s.swrec", at.UnixMilli(), p.pid, p.name), "x")
 		if len(a.recordings(p.pid)) != 1 || len(a.recordings(7)) != 0 {
-			t.Errorf("%s: its recordings are %q, those of process 7 %q", name, a.recordings(p.pid), a.recordings(7))
+			t.Errorf("%s: its recordings are %q, those of process 7 %q", name,
+				a.recordings(p.pid), a.recordings(7))
 		}
 		in.Close()
 		cmd.Wait()
@@ -66,14 +69,16 @@ func TestHostileNames(t *testing.T) {
 // A folder may have any name.
 func TestHostileFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b*\\?")
-	a := must.Get(New(Config{Folder: dir, FolderBytes: 100, SpoolBytes: 100, Push: "http://localhost:1", CPU: 1}))(t)
+	a := must.Get(New(Config{Folder: dir, FolderBytes: 100, SpoolBytes: 100,
+		Push: "http://localhost:1", CPU: 1}))(t)
 	put(t, a.store, "1700000000000-7-x.swrec.partial", "x")
 	put(t, a.spool, "1700000000000-7-x.part", "x")
 	if n := len(a.recordings(7)); n != 1 {
 		t.Errorf("%d recordings", n)
 	}
 	a.recover()
-	if names, _ := a.store.files(); len(names) != 1 || len(a.spool.ending("")) != 0 || a.count.SpoolDropped.Load() != 1 {
+	if names, _ := a.store.files(); len(names) != 1 || len(a.spool.ending("")) != 0 ||
+		a.count.SpoolDropped.Load() != 1 {
 		t.Errorf("%v, %v left", names, a.spool.ending(""))
 	}
 	file := filepath.Join(t.TempDir(), "file")
@@ -88,11 +93,17 @@ func TestHostileFolder(t *testing.T) {
 // A collector that answers garbage, endlessly, or not at all costs no profile, and bounded memory.
 func TestHostileCollectors(t *testing.T) {
 	for name, answer := range map[string]func(c net.Conn){
-		"nothing":          func(c net.Conn) { io.Copy(io.Discard, c) },
-		"hangs up":         func(net.Conn) {},
-		"garbage":          func(c net.Conn) { c.Write([]byte("\x00\xff\x13\x37 garbage\r\n\r\n")) },
-		"endless header":   func(c net.Conn) { endless(c, "HTTP/1.1 200 OK\r\n", "X: "+strings.Repeat("y", 1000)+"\r\n") },
-		"endless answer":   func(c net.Conn) { endless(c, "HTTP/1.1 500 no\r\n\r\n", strings.Repeat("y", 1000)) },
+		"nothing":  func(c net.Conn) { io.Copy(io.Discard, c) },
+		"hangs up": func(net.Conn) {},
+		"garbage":  func(c net.Conn) { c.Write([]byte("\x00\xff\x13\x37 garbage\r\n\r\n")) },
+		"endless header": func(c net.Conn) {
+			endless(c, "HTTP/1.1 200 OK\r\n",
+				"X: "+strings.Repeat("y", 1000)+"\r\n")
+		},
+		"endless answer": func(c net.Conn) {
+			endless(c,
+				"HTTP/1.1 500 no\r\n\r\n", strings.Repeat("y", 1000))
+		},
 		"drips":            func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n") },
 		"a frame of 2^24":  func(c net.Conn) { c.Write([]byte("\xff\xff\xff\x04\x00\x00\x00\x00\x00")); io.Copy(io.Discard, c) },
 		"another protocol": func(c net.Conn) { c.Write([]byte("SSH-2.0-OpenSSH_9.6\r\n")) },
@@ -114,7 +125,9 @@ func TestHostileCollectors(t *testing.T) {
 			err = p.drain(make(chan struct{}))
 			l.Close()
 			names, _ := p.spool.files()
-			if err == nil || len(names) != 3 || p.count.PushErrors.Load() != 1 || p.count.PushRejected.Load()+p.count.Pushed.Load() != 0 || len(said.lines) != 1 || len(said.lines[0]) > 1000 {
+			if err == nil || len(names) != 3 || p.count.PushErrors.Load() != 1 ||
+				p.count.PushRejected.Load()+p.count.Pushed.Load() != 0 || len(said.lines) != 1 ||
+				len(said.lines[0]) > 1000 {
 				t.Errorf("%s%s: %v; %d profiles left, said %.300q", scheme, name, err, len(names), said.lines)
 			}
 		}
@@ -146,9 +159,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	said := &said{}
-	a := must.Get(New(Config{Folder: dir, FolderBytes: 1 << 20, SpoolBytes: 1 << 20, Push: "http://localhost:1", CPU: 1, Say: said.say, Interval: time.Second,
+	a := must.Get(New(Config{Folder: dir, FolderBytes: 1 << 20, SpoolBytes: 1 << 20,
+		Push: "http://localhost:1", CPU: 1, Say: said.say, Interval: time.Second,
 		Record: func(i Interval) (int64, error) {
-			return 1, errors.Join(os.WriteFile(i.Recording, make([]byte, 10<<10), 0o600), os.WriteFile(i.Profile, make([]byte, 10<<10), 0o600))
+			return 1, errors.Join(os.WriteFile(i.Recording, make([]byte, 10<<10), 0o600),
+				os.WriteFile(i.Profile, make([]byte, 10<<10), 0o600))
 		}}))(t)
 	record := func(k int64) error {
 		err := a.record(self(t), 19, time.UnixMilli(k*1000), time.UnixMilli(k*1000+1000))
@@ -168,7 +183,8 @@ func TestFullDisk(t *testing.T) {
 	if waits, _ := a.spool.files(); len(waits) != 2 || len(a.spool.ending(partSuffix)) != 0 {
 		t.Errorf("%v wait, %v left", waits, a.spool.ending(partSuffix))
 	}
-	if failed := a.failed(); failed[ReasonWrite] != 3 || len(failed) != 1 || !strings.Contains(said.lines[0], "no space left") {
+	if failed := a.failed(); failed[ReasonWrite] != 3 || len(failed) != 1 ||
+		!strings.Contains(said.lines[0], "no space left") {
 		t.Errorf("failures %v, said %q", failed, said.lines)
 	}
 	for _, path := range append(a.store.ending(""), a.spool.ending(otlpSuffix)...) {

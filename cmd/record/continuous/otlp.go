@@ -28,8 +28,9 @@ var protocols = map[string]struct {
 	kind   int
 	scheme string
 }{
-	"http": {pyroscope, "http"}, "https": {pyroscope, "https"}, "otlp+http": {otlpHTTP, "http"}, "otlp+https": {otlpHTTP, "https"},
-	"otlp+grpc": {otlpGRPC, "http"}, "otlp+grpcs": {otlpGRPC, "https"},
+	"http": {pyroscope, "http"}, "https": {pyroscope, "https"}, "otlp+http": {otlpHTTP, "http"},
+	"otlp+https": {otlpHTTP, "https"},
+	"otlp+grpc":  {otlpGRPC, "http"}, "otlp+grpcs": {otlpGRPC, "https"},
 }
 
 // ErrPush means that an address to push to cannot be used.
@@ -61,7 +62,8 @@ func CheckPush(address string) error {
 // otlpRequest makes the request of a collector. The data is a compressed message.
 func otlpRequest(u *url.URL, kind int, data []byte) (*http.Request, error) {
 	if kind == otlpHTTP {
-		req, err := http.NewRequest(http.MethodPost, u.JoinPath("v1development", "profiles").String(), bytes.NewReader(data))
+		req, err := http.NewRequest(http.MethodPost,
+			u.JoinPath("v1development", "profiles").String(), bytes.NewReader(data))
 		if err == nil {
 			req.Header.Set("Content-Type", "application/x-protobuf")
 			req.Header.Set("Content-Encoding", "gzip")
@@ -69,7 +71,8 @@ func otlpRequest(u *url.URL, kind int, data []byte) (*http.Request, error) {
 		return req, err
 	}
 	frame := binary.BigEndian.AppendUint32([]byte{1}, uint32(len(data))) // 1 = compressed
-	address := u.JoinPath("opentelemetry.proto.collector.profiles.v1development.ProfilesService", "Export").String()
+	address := u.JoinPath("opentelemetry.proto.collector.profiles.v1development.ProfilesService",
+		"Export").String()
 	req, err := http.NewRequest(http.MethodPost, address, bytes.NewReader(append(frame, data...)))
 	if err == nil {
 		req.Header.Set("Content-Type", "application/grpc+proto")

@@ -52,7 +52,8 @@ func newPusher(cfg *Config, spool *folder, count *Counters) (*pusher, error) {
 		var both http.Protocols
 		both.SetHTTP2(true)
 		both.SetUnencryptedHTTP2(true)
-		p.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, Protocols: &both, IdleConnTimeout: 90 * time.Second}
+		p.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, Protocols: &both,
+			IdleConnTimeout: 90 * time.Second}
 	}
 	return p, nil
 }
@@ -140,7 +141,8 @@ func (p *pusher) drain(stop <-chan struct{}) error {
 			p.count.PushErrors.Add(1)
 			if reason := ownPort.ReplaceAllString(err.Error(), "->"); p.failing != reason {
 				p.failing = reason
-				p.cfg.Say(fmt.Sprintf("%s does not take profiles now: %v; they wait in %s, at most %d MB", p.host(), err, p.spool.dir, p.spool.bound>>20))
+				p.cfg.Say(fmt.Sprintf("%s does not take profiles now: %v; they wait in %s, at most %d MB",
+					p.host(), err, p.spool.dir, p.spool.bound>>20))
 			}
 			return err
 		default:
@@ -223,7 +225,8 @@ func pyroscopeRequest(u *url.URL, s *spooled, data []byte) (*http.Request, error
 	}
 	host, _ := os.Hostname()
 	query := url.Values{"name": {fmt.Sprintf("%s{pid=%d,host=%s}", s.Name, s.PID, safeName(host))},
-		"from": {strconv.FormatInt(s.From.Unix(), 10)}, "until": {strconv.FormatInt(max(s.Until.Unix(), s.From.Unix()+1), 10)},
+		"from":   {strconv.FormatInt(s.From.Unix(), 10)},
+		"until":  {strconv.FormatInt(max(s.Until.Unix(), s.From.Unix()+1), 10)},
 		"format": {"pprof"}, "spyName": {"seedwalk"}, "sampleRate": {strconv.Itoa(max(1, int(s.Rate)))}}
 	to := u.JoinPath("ingest")
 	to.RawQuery = query.Encode()
@@ -240,7 +243,8 @@ func judge(resp *http.Response) error {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return nil
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code == http.StatusUnauthorized, code == http.StatusForbidden,
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
+		code == http.StatusUnauthorized, code == http.StatusForbidden,
 		code == http.StatusNotFound, code >= 500:
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return &busy{resp.Status, time.Duration(min(max(after, 0), 3600)) * time.Second}

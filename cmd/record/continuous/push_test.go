@@ -37,7 +37,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f, _, err := r.FormFile("profile")
-	if err != nil || r.URL.Path != "/ingest" || r.FormValue("format") != "pprof" || r.FormValue("from") >= r.FormValue("until") {
+	if err != nil || r.URL.Path != "/ingest" || r.FormValue("format") != "pprof" ||
+		r.FormValue("from") >= r.FormValue("until") {
 		http.Error(w, "bad", http.StatusBadRequest)
 		return
 	}
@@ -85,7 +86,8 @@ func pushing(t *testing.T, address string, n int) (*pusher, *said) {
 	spool.suffix = p.suffix()
 	for i := range n {
 		at := time.UnixMilli(1_700_000_000_000 + int64(i))
-		put(t, spool, spooled{at, at, 7, 19.0 / 7, fmt.Sprint("app", i)}.file(spool.suffix), fmt.Sprint("profile", i))
+		put(t, spool, spooled{at, at, 7, 19.0 / 7, fmt.Sprint("app", i)}.file(spool.suffix),
+			fmt.Sprint("profile", i))
 	}
 	return p, said
 }
@@ -114,7 +116,8 @@ func drained(t *testing.T, p *pusher) {
 // Every profile arrives once, in order, whatever the backend answers at first.
 func TestPushRetries(t *testing.T) {
 	for name, bad := range map[string]func(http.ResponseWriter, *http.Request){
-		"500": status(500), "503 later": status(503, "Retry-After", "3600"), "429": status(429), "401": status(401), "404": status(404),
+		"500": status(500), "503 later": status(503, "Retry-After", "3600"), "429": status(429),
+		"401": status(401), "404": status(404),
 		"redirect": status(302, "Location", "http://localhost:1/"), "hangs up": hangUp,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,11 +126,14 @@ func TestPushRetries(t *testing.T) {
 			defer srv.Close()
 			p, said := pushing(t, srv.URL, 3)
 			drained(t, p)
-			if want := []string{"app0 profile0", "app1 profile1", "app2 profile2"}; !slices.Equal(b.got, want) {
+			if want := []string{"app0 profile0", "app1 profile1",
+				"app2 profile2"}; !slices.Equal(b.got, want) {
 				t.Errorf("got %v", b.got)
 			}
-			if p.count.Pushed.Load() != 3 || p.count.PushErrors.Load() != 3 || p.count.PushRejected.Load() != 0 {
-				t.Errorf("pushed %d, errors %d, rejected %d", p.count.Pushed.Load(), p.count.PushErrors.Load(), p.count.PushRejected.Load())
+			if p.count.Pushed.Load() != 3 || p.count.PushErrors.Load() != 3 ||
+				p.count.PushRejected.Load() != 0 {
+				t.Errorf("pushed %d, errors %d, rejected %d", p.count.Pushed.Load(),
+					p.count.PushErrors.Load(), p.count.PushRejected.Load())
 			}
 			if len(said.lines) != 2 || !strings.Contains(said.lines[1], "again") {
 				t.Errorf("said %q", said.lines)
@@ -138,15 +144,18 @@ func TestPushRetries(t *testing.T) {
 
 // The user reads each new reason of failure once, and that the backend accepts profiles again.
 func TestPushReasons(t *testing.T) {
-	b := &backend{script: []func(http.ResponseWriter, *http.Request){status(503), status(503), status(404), status(404)}}
+	b := &backend{script: []func(http.ResponseWriter, *http.Request){status(503),
+		status(503), status(404), status(404)}}
 	srv := httptest.NewServer(b)
 	defer srv.Close()
 	p, said := pushing(t, srv.URL, 1)
 	drained(t, p)
-	if len(said.lines) != 3 || !strings.Contains(said.lines[0], "503") || !strings.Contains(said.lines[1], "404") {
+	if len(said.lines) != 3 || !strings.Contains(said.lines[0], "503") ||
+		!strings.Contains(said.lines[1], "404") {
 		t.Errorf("said %q", said.lines)
 	}
-	if got := ownPort.ReplaceAllString("read tcp 127.0.0.1:5->127.0.0.1:4040: reset", "->"); got != "read tcp 127.0.0.1->127.0.0.1:4040: reset" {
+	if got := ownPort.ReplaceAllString("read tcp 127.0.0.1:5->127.0.0.1:4040: reset",
+		"->"); got != "read tcp 127.0.0.1->127.0.0.1:4040: reset" {
 		t.Errorf("the reason is %q", got)
 	}
 }
@@ -159,7 +168,8 @@ func TestPushRejected(t *testing.T) {
 	p, said := pushing(t, srv.URL, 2)
 	put(t, p.spool, "1700000000000-7-strange.pb.gz", "no profile of ours")
 	drained(t, p)
-	if len(b.got) != 1 || p.count.PushRejected.Load() != 2 || p.count.Pushed.Load() != 1 || len(said.lines) != 2 {
+	if len(b.got) != 1 || p.count.PushRejected.Load() != 2 || p.count.Pushed.Load() != 1 ||
+		len(said.lines) != 2 {
 		t.Errorf("got %v, rejected %d, said %q", b.got, p.count.PushRejected.Load(), said.lines)
 	}
 }

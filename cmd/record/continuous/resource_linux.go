@@ -67,7 +67,9 @@ func declared(environ []byte, out map[string]string) {
 			for pair := range strings.SplitSeq(value, ",") {
 				key, text, _ := strings.Cut(pair, "=")
 				key = strings.TrimSpace(key)
-				if plain, err := url.PathUnescape(strings.TrimSpace(text)); err == nil && key != "" && len(key) <= maxValue && plain != "" && len(plain) <= maxValue && len(out) < maxAttributes {
+				if plain, err := url.PathUnescape(strings.TrimSpace(text)); err == nil && key != "" &&
+					len(key) <= maxValue && plain != "" && len(plain) <= maxValue &&
+					len(out) < maxAttributes {
 					out[key] = plain
 				}
 			}

@@ -33,7 +33,8 @@ func TestDeclared(t *testing.T) {
 		"": {"service.name": "app"},
 		"OTEL_RESOURCE_ATTRIBUTES=service.name=a,deployment.environment = prod%20eu ,bad=%zz,=v,k=\x00X=1": {"service.name": "a", "deployment.environment": "prod eu"},
 		"OTEL_SERVICE_NAME=shop\x00OTEL_RESOURCE_ATTRIBUTES=service.name=a":                                {"service.name": "shop"},
-		"OTEL_SERVICE_NAME=" + long + "\x00OTEL_RESOURCE_ATTRIBUTES=a=" + long:                             {"service.name": "app"},
+		"OTEL_SERVICE_NAME=" + long + "\x00OTEL_RESOURCE_ATTRIBUTES=a=" +
+			long: {"service.name": "app"},
 	} {
 		got := map[string]string{"service.name": "app"}
 		declared([]byte(text), got)
@@ -46,7 +47,8 @@ func TestDeclared(t *testing.T) {
 	if len(many) > maxAttributes {
 		t.Errorf("%d attributes", len(many))
 	}
-	if r := resource(process{pid: os.Getpid(), name: "self"}); r["service.name"] == "" || r["host.name"] == "" {
+	if r := resource(process{pid: os.Getpid(), name: "self"}); r["service.name"] == "" ||
+		r["host.name"] == "" {
 		t.Errorf("%v", r)
 	}
 }

@@ -33,6 +33,7 @@ func (r *Rules) match(f *facts) bool {
 	if !r.All && r.Command == nil && r.Cgroup == nil && r.User < 0 {
 		return false
 	}
-	return (r.Command == nil || r.Command.MatchString(f.command)) && (r.Cgroup == nil || r.Cgroup.MatchString(f.cgroup)) &&
+	return (r.Command == nil || r.Command.MatchString(f.command)) &&
+		(r.Cgroup == nil || r.Cgroup.MatchString(f.cgroup)) &&
 		(r.User < 0 || r.User == f.user)
 }

@@ -31,7 +31,8 @@ func (a *Agent) Serve(addr, token string) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv := &http.Server{Handler: a.Handler(token), ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	srv := &http.Server{Handler: a.Handler(token), ReadTimeout: 5 * time.Second,
+		WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	go srv.Serve(l)
 	a.cfg.Say("serving http://" + l.Addr().String())
 	return srv, nil
@@ -90,24 +91,32 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"targets_waiting", "gauge", "Processes beyond the limit, which are not recorded.", float64(waiting)},
 		{"targets_total", "counter", "Processes that were recorded.", float64(a.count.Targets.Load())},
 		{"recordings_total", "counter", "Intervals that were recorded.", float64(a.count.Recordings.Load())},
-		{"recordings_paused_total", "counter", "Times that a process was not recorded because of the budget.", float64(a.count.Paused.Load())},
-		{"unrecorded_seconds_total", "counter", "Time of targets without a recording.", time.Duration(a.count.Unrecorded.Load()).Seconds()},
+		{"recordings_paused_total", "counter", "Times that a process was not recorded because of the budget.",
+			float64(a.count.Paused.Load())},
+		{"unrecorded_seconds_total", "counter", "Time of targets without a recording.",
+			time.Duration(a.count.Unrecorded.Load()).Seconds()},
 		{"samples_total", "counter", "Samples in recordings.", float64(a.count.Samples.Load())},
-		{"store_dropped_total", "counter", "Recordings deleted because the folder was full.", float64(a.count.StoreDropped.Load())},
-		{"spool_dropped_total", "counter", "Profiles deleted before they were sent, because the spool or the disk was full.", float64(a.count.SpoolDropped.Load())},
+		{"store_dropped_total", "counter", "Recordings deleted because the folder was full.",
+			float64(a.count.StoreDropped.Load())},
+		{"spool_dropped_total", "counter",
+			"Profiles deleted before they were sent, because the spool or the disk was full.",
+			float64(a.count.SpoolDropped.Load())},
 		{"store_bytes", "gauge", "Size of the recordings.", float64(store)},
 		{"spool_bytes", "gauge", "Size of the profiles that wait.", float64(spool)},
 		{"pushed_total", "counter", "Profiles that the backend took.", float64(a.count.Pushed.Load())},
 		{"push_errors_total", "counter", "Tries to send that failed.", float64(a.count.PushErrors.Load())},
-		{"push_rejected_total", "counter", "Profiles that the backend refused.", float64(a.count.PushRejected.Load())},
+		{"push_rejected_total", "counter", "Profiles that the backend refused.",
+			float64(a.count.PushRejected.Load())},
 		{"rate_hertz", "gauge", "Samples per second and thread in the next interval.", a.budget.rate()},
 		{"cpu_seconds_total", "counter", "CPU time of the agent.", used.CPU.Seconds()},
 		{"memory_bytes", "gauge", "Memory of the agent.", float64(used.Memory)},
 	} {
-		fmt.Fprintf(w, "# HELP seedwalk_agent_%s %s\n# TYPE seedwalk_agent_%s %s\nseedwalk_agent_%s %g\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+		fmt.Fprintf(w, "# HELP seedwalk_agent_%s %s\n# TYPE seedwalk_agent_%s %s\nseedwalk_agent_%s %g\n",
+			m.name, m.help, m.name, m.kind, m.name, m.value)
 	}
 	const failed = "seedwalk_agent_failures_total"
-	fmt.Fprintf(w, "# HELP %s Recordings and tries to sample that failed.\n# TYPE %s counter\n", failed, failed)
+	fmt.Fprintf(w, "# HELP %s Recordings and tries to sample that failed.\n# TYPE %s counter\n",
+		failed, failed)
 	for i, reason := range reasons {
 		fmt.Fprintf(w, "%s{reason=%q} %d\n", failed, reason, a.count.Failed[i].Load())
 	}

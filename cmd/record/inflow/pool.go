@@ -11,7 +11,8 @@ const noStack = wire.GapCut - 1
 // WatchPool records how long work waits in a process's thread pool, and when the pool starves.
 func (p *Process) WatchPool(pid int, note func(string)) {
 	err := pool.Watch(pid, p.Gone, func(e pool.Event) {
-		m := &wire.Event{TID: e.Thread, TimeUnixNano: e.End.UnixNano(), Kind: wire.EventQueue, Nanos: uint64(e.Waited), Gap: noStack}
+		m := &wire.Event{TID: e.Thread, TimeUnixNano: e.End.UnixNano(), Kind: wire.EventQueue,
+			Nanos: uint64(e.Waited), Gap: noStack}
 		if e.Starved {
 			m.Kind = wire.EventStarved
 		}

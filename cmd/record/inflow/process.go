@@ -43,7 +43,8 @@ type Process struct {
 }
 
 func New(pid int, name string) *Process {
-	return &Process{Process: collect.NewProcess(pid, name), connected: time.Now(), Gone: make(chan struct{}), Begin: func(time.Time) {}}
+	return &Process{Process: collect.NewProcess(pid, name), connected: time.Now(),
+		Gone: make(chan struct{}), Begin: func(time.Time) {}}
 }
 
 // Read takes messages until the farewell, or until the stream ends for another reason. Samples after

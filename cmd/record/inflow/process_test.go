@@ -38,7 +38,8 @@ func TestCutAtTheEnd(t *testing.T) {
 			wall += got.Samples[i].Wall
 			last = max(last, got.Samples[i].At)
 		}
-		if over != (c.samples == 0) || got.Stats.Samples != int64(c.samples) || wall != int64(c.want) || last > 1000 {
+		if over != (c.samples == 0) || got.Stats.Samples != int64(c.samples) || wall != int64(c.want) ||
+			last > 1000 {
 			t.Errorf("%s: %d samples of %d, the last at %d", c.name, got.Stats.Samples, wall, last)
 		}
 	}
@@ -79,7 +80,8 @@ func TestHeldSamplesEndInTime(t *testing.T) {
 	p.Prove, p.Timed = true, 2*time.Second
 	first := time.Now().Add(-time.Minute)
 	for i := range 5 {
-		s := &wire.Sample{TID: 7, TimeUnixNano: first.Add(time.Duration(i) * time.Second).UnixNano(), CPUNanos: 1}
+		s := &wire.Sample{TID: 7,
+			TimeUnixNano: first.Add(time.Duration(i) * time.Second).UnixNano(), CPUNanos: 1}
 		if late := p.over(s); late != (i > 2) {
 			t.Errorf("a sample after %d s of 2 s is late: %v", i, late)
 		} else if !late {

@@ -143,7 +143,9 @@ func readFull(c net.Conn, b []byte) bool {
 // join adds a recording, and passes it the known modules, methods, and threads first. It returns false
 // if the sharing has ended or there are too many recordings.
 func (s *sharing) join(c *net.UnixConn, q Request, own bool) bool {
-	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID, &s.first)}
+	j := &joined{c: c, q: q, pid: s.p.PID, own: own, since: max(time.Now().UnixNano(), q.begin()),
+		w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		times: newTimes(s.p.PID, &s.first)}
 	s.p.Mu.Lock()
 	defer s.p.Mu.Unlock()
 	s.mu.Lock()
@@ -233,7 +235,8 @@ func Join(pid int, q Request) (c *net.UnixConn, tool int, err error) {
 // moment do not load two. It returns false while another recording has the right. A tool that is killed
 // loses it.
 func Claim(pid int) (release func(), ok bool) {
-	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@seedwalk-attaching-%d", pid)})
+	c, err := net.ListenUnixgram("unixgram",
+		&net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@seedwalk-attaching-%d", pid)})
 	if err != nil { // without such sockets, there is nothing to reserve
 		return func() {}, !errors.Is(err, unix.EADDRINUSE)
 	}

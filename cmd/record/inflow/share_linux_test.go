@@ -34,7 +34,8 @@ func (p *Process) says(m wire.Message) {
 }
 
 func cpuSample(at time.Time) *wire.Sample {
-	return &wire.Sample{TID: 1, TimeUnixNano: at.UnixNano(), CPUNanos: 1, WallNanos: 1 << 50, Frames: []wire.Frame{{Module: 1, IP: 0x1234}}}
+	return &wire.Sample{TID: 1, TimeUnixNano: at.UnixNano(), CPUNanos: 1, WallNanos: 1 << 50,
+		Frames: []wire.Frame{{Module: 1, IP: 0x1234}}}
 }
 
 // waitJoined waits until n recordings have joined.
@@ -78,7 +79,8 @@ func TestShare(t *testing.T) {
 	mine, its := wire.NewWriter(nil), wire.NewWriter(nil)
 	p.Tables(mine)
 	other.Tables(its)
-	if !bytes.Equal(mine.Bytes(), its.Bytes()) || its.Len() == 0 || other.Counts().Samples != 1 || other.Troubled() {
+	if !bytes.Equal(mine.Bytes(), its.Bytes()) || its.Len() == 0 || other.Counts().Samples != 1 ||
+		other.Troubled() {
 		t.Errorf("%q, want %q; %+v", its.Bytes(), mine.Bytes(), other.Counts())
 	}
 	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
@@ -135,7 +137,8 @@ func TestShareSlowReader(t *testing.T) {
 // Malformed requests are not answered. A connection that is cut ends only its own sharing.
 func TestShareGarbage(t *testing.T) {
 	p, s := shared(t)
-	for _, request := range []string{"", "x", "swjoin0\n\x01\x00\x00\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\n"} {
+	for _, request := range []string{"", "x",
+		"swjoin0\n\x01\x00\x00\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\n"} {
 		c := must.Get(net.DialUnix("unix", nil, shareAddress(os.Getpid())))(t)
 		c.Write([]byte(request))
 		c.CloseWrite()
@@ -204,7 +207,8 @@ func TestSharePart(t *testing.T) {
 	p.says(cpuSample(begin))
 	p.says(cpuSample(until)) // of the next part
 	p.says(cpuSample(late))
-	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(60 * time.Millisecond), Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
+	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(60 * time.Millisecond),
+		Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
 	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(10 * time.Millisecond)})
 	c.CloseWrite()
 	other := New(7, "other")
@@ -212,8 +216,10 @@ func TestSharePart(t *testing.T) {
 	other.StopAt(until.UnixNano())
 	other.Read(c)
 	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
-	if n := other.Counts().Samples; n != 2 || p.Counts().Samples != 0 || got.Start.UnixNano() != from || got.Stats.Counters["timed"] != 1 {
-		t.Errorf("%d samples, %d where they are taken, from %v, %v", n, p.Counts().Samples, got.Start, got.Stats.Counters)
+	if n := other.Counts().Samples; n != 2 || p.Counts().Samples != 0 || got.Start.UnixNano() != from ||
+		got.Stats.Counters["timed"] != 1 {
+		t.Errorf("%d samples, %d where they are taken, from %v, %v", n, p.Counts().Samples,
+			got.Start, got.Stats.Counters)
 	}
 	if cpu := time.Duration(got.Stats.CPU.Process); cpu < 30*time.Millisecond || cpu > 80*time.Millisecond {
 		t.Errorf("CPU time %v, of 30 ms", cpu)
@@ -235,7 +241,8 @@ func TestSharedProcessEnds(t *testing.T) {
 		reported, late bool // the last times are reported; the part begins after the process's end
 		want           uint64
 	}{
-		"reported": {true, false, 40 * ms}, "not reported": {false, false, 0}, "ended before": {true, true, 0},
+		"reported": {true, false, 40 * ms}, "not reported": {false, false, 0},
+		"ended before": {true, true, 0},
 	} {
 		cmd := exec.Command("sh", "-c", "while :; do :; done")
 		must.Do(t, cmd.Start())
@@ -251,7 +258,8 @@ func TestSharedProcessEnds(t *testing.T) {
 			j.beginTimes()
 		}
 		p.says(&wire.Hello{PID: uint64(pid), Arch: "amd64"})
-		p.says(&wire.Sample{TID: uint64(pid), TimeUnixNano: time.Now().UnixNano(), CPUNanos: 7 * ms, Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
+		p.says(&wire.Sample{TID: uint64(pid), TimeUnixNano: time.Now().UnixNano(), CPUNanos: 7 * ms,
+			Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
 		cmd.Process.Kill()
 		cmd.Wait()
 		if c.late {
@@ -309,7 +317,8 @@ func TestShareBeforePart(t *testing.T) {
 	c.CloseWrite()
 	other := New(7, "other")
 	other.Read(c)
-	if got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil); other.Troubled() || got.Stats.CPU != nil && got.Stats.CPU.Process != 0 {
+	if got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil); other.Troubled() ||
+		got.Stats.CPU != nil && got.Stats.CPU.Process != 0 {
 		t.Errorf("troubled %v, %+v", other.Troubled(), got.Stats.CPU)
 	}
 }
@@ -338,6 +347,7 @@ func TestClaim(t *testing.T) {
 	other()
 	again()
 	if !first || second || !ofOther || !third {
-		t.Errorf("first %v, second %v, of another process %v, after the first %v", first, second, ofOther, third)
+		t.Errorf("first %v, second %v, of another process %v, after the first %v",
+			first, second, ofOther, third)
 	}
 }

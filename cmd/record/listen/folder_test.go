@@ -21,8 +21,10 @@ func TestSweep(t *testing.T) {
 		}
 		return dir
 	}
-	gone := []string{folder("seedwalk-run-1", lockName, socketName), folder("seedwalk-run-2", lockName, RefusedName), folder("seedwalk-run-3", lockName)}
-	kept := []string{folder("seedwalk-run-4", socketName), folder("seedwalk-other", lockName, socketName), folder("seedwalk-run-5", lockName, "somebody's")}
+	gone := []string{folder("seedwalk-run-1", lockName, socketName),
+		folder("seedwalk-run-2", lockName, RefusedName), folder("seedwalk-run-3", lockName)}
+	kept := []string{folder("seedwalk-run-4", socketName), folder("seedwalk-other", lockName, socketName),
+		folder("seedwalk-run-5", lockName, "somebody's")}
 	elsewhere := folder("elsewhere", lockName, socketName)
 	if runtime.GOOS != "windows" {
 		os.WriteFile(filepath.Join(folder("seedwalk-run-6"), lockName), nil, 0o600) // being made
@@ -42,7 +44,8 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s is still there", dir)
 		}
 	}
-	for _, dir := range append(kept, elsewhere, filepath.Join(elsewhere, lockName), living.Dir, living.Path(lockName)) {
+	for _, dir := range append(kept, elsewhere, filepath.Join(elsewhere, lockName),
+		living.Dir, living.Path(lockName)) {
 		if _, err := os.Lstat(dir); err != nil {
 			t.Error(err)
 		}

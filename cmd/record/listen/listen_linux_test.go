@@ -40,7 +40,8 @@ func TestAdmit(t *testing.T) {
 	} {
 		info := must.Get(os.Lstat(c.path))(t)
 		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != c.owner || info.Mode().Perm() != c.mode {
-			t.Errorf("%s: user %d, mode %o; want %d, %o", filepath.Base(c.path), owner, info.Mode().Perm(), c.owner, c.mode)
+			t.Errorf("%s: user %d, mode %o; want %d, %o", filepath.Base(c.path), owner,
+				info.Mode().Perm(), c.owner, c.mode)
 		}
 	}
 	if !s.admits(&unix.Ucred{Uid: user}) || s.admits(&unix.Ucred{Uid: user - 1}) {

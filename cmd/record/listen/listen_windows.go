@@ -63,7 +63,8 @@ func (p *Listener) Next(refuse func(string)) (Stream, int, error) {
 		}
 		b := make([]byte, len(p.secret)+4)
 		c.SetReadDeadline(time.Now().Add(secretWait))
-		if _, err = io.ReadFull(c, b); err == nil && subtle.ConstantTimeCompare(b[:len(p.secret)], []byte(p.secret)) == 1 {
+		if _, err = io.ReadFull(c, b); err == nil &&
+			subtle.ConstantTimeCompare(b[:len(p.secret)], []byte(p.secret)) == 1 {
 			c.SetReadDeadline(time.Time{})
 			return c, int(binary.LittleEndian.Uint32(b[len(p.secret):])), nil
 		}

@@ -30,7 +30,8 @@ var (
 
 // profilerSuffixes choose a profiler. The ones with an architecture win over
 // PROFILER_PATH, so they must not be left over from something else.
-var profilerSuffixes = []string{"ENABLE_PROFILING", "PROFILER", "PROFILER_PATH", "PROFILER_PATH_32", "PROFILER_PATH_64",
+var profilerSuffixes = []string{"ENABLE_PROFILING", "PROFILER", "PROFILER_PATH",
+	"PROFILER_PATH_32", "PROFILER_PATH_64",
 	"PROFILER_PATH_ARM32", "PROFILER_PATH_ARM64"}
 
 // environ is an ordered environment in which later settings win.
@@ -90,7 +91,8 @@ func AlreadyRecording(env []string) *Refusal {
 		return nil
 	}
 	return &Refusal{What: "seedwalk is already recording here", Where: EnvSocket + "=" + e.get(EnvSocket),
-		Remedy: "one recording is enough: processes that a recorded command starts are recorded with it", Code: ExitRefused}
+		Remedy: "one recording is enough: processes that a recorded command starts are recorded with it",
+		Code:   ExitRefused}
 }
 
 // OtherProfiler names the profiler that env switches on, as it is set there; "" if
@@ -149,7 +151,8 @@ func FrameworkProfiler(env []string) string {
 	if !isOn(e.get("COR_ENABLE_PROFILING")) || e.get("COR_PROFILER") == "" {
 		return ""
 	}
-	return "COR_PROFILER=" + e.get("COR_PROFILER") + " is a profiler for the .NET Framework; it does not affect this recording"
+	return "COR_PROFILER=" + e.get("COR_PROFILER") +
+		" is a profiler for the .NET Framework; it does not affect this recording"
 }
 
 // Blockers returns one line for every variable of env that keeps the CLR from
@@ -160,7 +163,8 @@ func Blockers(env []string) []string {
 	for _, p := range configPrefixes {
 		for _, name := range []string{"EnableDiagnostics", "EnableDiagnostics_Profiler"} {
 			if v := e.get(p + name); v != "" && !isOn(v) {
-				lines = append(lines, fmt.Sprintf("%s%s=%s is set: the CLR loads no profiler; unset it", p, name, v))
+				lines = append(lines, fmt.Sprintf("%s%s=%s is set: the CLR loads no profiler; unset it",
+					p, name, v))
 			}
 		}
 	}
@@ -215,5 +219,6 @@ func (e environ) main(path string) environ {
 			drop = append(drop, p+s)
 		}
 	}
-	return append(e.without(drop...), "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+CLSID, "CORECLR_PROFILER_PATH="+path)
+	return append(e.without(drop...), "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+CLSID,
+		"CORECLR_PROFILER_PATH="+path)
 }

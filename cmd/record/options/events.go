@@ -70,7 +70,8 @@ func (o *Options) checkEvents() *Refusal {
 	switch {
 	case bad != "" || o.Events != EventsDefault && slices.Contains(strings.Split(string(o.Events), ","), ""):
 		return &Refusal{What: fmt.Sprintf("there is no event %q", bad), Where: where,
-			Remedy: "choose from cpu, wall, waits, locks, alloc, and exception, separated by commas", Code: ExitUsage}
+			Remedy: "choose from cpu, wall, waits, locks, alloc, and exception, separated by commas",
+			Code:   ExitUsage}
 	case w.Events != 0 && (o.Mode != ModeProbe || o.noEvents() != ""):
 		why := "the snapshot mode has no events of the runtime"
 		switch {
@@ -81,9 +82,11 @@ func (o *Options) checkEvents() *Refusal {
 		case o.modeWhy != "":
 			why = o.modeWhy + ", and only a probe in the process gets the runtime's events"
 		}
-		return &Refusal{What: why, Where: where, Remedy: "use seedwalk waits for waits and locks; cpu and wall need no probe", Code: ExitRefused}
+		return &Refusal{What: why, Where: where,
+			Remedy: "use seedwalk waits for waits and locks; cpu and wall need no probe", Code: ExitRefused}
 	case o.WaitMin < 0:
-		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(), Remedy: "choose 0 for every wait", Code: ExitUsage}
+		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(),
+			Remedy: "choose 0 for every wait", Code: ExitUsage}
 	}
 	return nil
 }

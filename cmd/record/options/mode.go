@@ -44,11 +44,13 @@ func (o *Options) ChooseMode() *Refusal {
 			break
 		}
 		if o.Mode == ModeProbe {
-			return &Refusal{What: why, Where: "--mode probe", Remedy: "use --mode snapshot", Code: ExitRefused}
+			return &Refusal{What: why, Where: "--mode probe",
+				Remedy: "use --mode snapshot", Code: ExitRefused}
 		}
 		o.Mode, o.modeWhy = ModeSnapshot, why
 	default:
-		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode), Remedy: "choose probe or snapshot", Code: ExitUsage}
+		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode),
+			Remedy: "choose probe or snapshot", Code: ExitUsage}
 	}
 	if r := o.checkEvents(); r != nil {
 		return r
@@ -93,8 +95,10 @@ func (o *Options) noProbe() string {
 // Engine is the configuration of an engine.
 func (o *Options) Engine() sampler.Config {
 	w, _ := o.Events.Parse()
-	return sampler.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.CPU, NoWall: !w.Wall, Clock: o.Clock,
-		Events: w.Events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Async: o.Async, Start: new(startup.Starting), File: o.shared}
+	return sampler.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.CPU,
+		NoWall: !w.Wall, Clock: o.Clock,
+		Events: w.Events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Async: o.Async,
+		Start: new(startup.Starting), File: o.shared}
 }
 
 // Taken returns the options with the mode that was used. This is ModeSnapshot, with the reason why, if the

@@ -215,14 +215,16 @@ func (o *Options) noLibrary(system string, err error) *Refusal {
 			Remedy: "leave out --probe and SEEDWALK_PROBE: this program carries a probe", Code: ExitRefused}
 	}
 	if system != "linux/arm64" || !errors.Is(err, fs.ErrNotExist) {
-		return &Refusal{What: "--mode snapshot needs the profiler library " + LibraryName + ", which cannot be read: " + Reason(err), Where: o.Profiler,
+		return &Refusal{What: "--mode snapshot needs the profiler library " + LibraryName +
+			", which cannot be read: " + Reason(err), Where: o.Profiler,
 			Remedy: LibraryRemedy, Code: ExitRefused}
 	}
 	what := "there is no library for ARM64 that suspends a runtime"
 	if o.modeWhy != "" {
 		what += ", and one is needed: " + o.modeWhy
 	}
-	return &Refusal{What: what, Where: "--mode snapshot", Remedy: "record .NET 9 or later, which needs none, and leave --mode out", Code: ExitRefused}
+	return &Refusal{What: what, Where: "--mode snapshot",
+		Remedy: "record .NET 9 or later, which needs none, and leave --mode out", Code: ExitRefused}
 }
 
 func Absolute(path string) string {

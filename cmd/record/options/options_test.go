@@ -12,7 +12,8 @@ import (
 )
 
 func TestNoLibrary(t *testing.T) {
-	const plain, arm = "--mode snapshot needs the profiler library " + LibraryName, "there is no library for ARM64 that suspends a runtime"
+	const plain, arm = "--mode snapshot needs the profiler library " + LibraryName,
+		"there is no library for ARM64 that suspends a runtime"
 	missing := &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrNotExist}
 	for _, c := range []struct {
 		name, system string
@@ -23,16 +24,20 @@ func TestNoLibrary(t *testing.T) {
 	}{
 		{"x86-64", "linux/amd64", ModeSnapshot, "", missing, []string{plain, "build it"}},
 		{"ARM64", "linux/arm64", ModeSnapshot, "", missing, []string{arm, "leave --mode out"}},
-		{"ARM64, not wanted", "linux/arm64", ModeSnapshot, "there is no probe", missing, []string{arm, "one is needed: there is no probe", ".NET 9 or later"}},
-		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing, []string{"the probe cannot be read", "leave out --probe"}},
-		{"ARM64, one's own", "linux/arm64", ModeSnapshot, "", &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrPermission}, []string{plain}},
+		{"ARM64, not wanted", "linux/arm64", ModeSnapshot, "there is no probe", missing,
+			[]string{arm, "one is needed: there is no probe", ".NET 9 or later"}},
+		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing,
+			[]string{"the probe cannot be read", "leave out --probe"}},
+		{"ARM64, one's own", "linux/arm64", ModeSnapshot, "",
+			&fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrPermission}, []string{plain}},
 		{"Windows on ARM64", "windows/arm64", ModeSnapshot, "", missing, []string{plain}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := Options{Profiler: "/p.so", Mode: c.mode, modeWhy: c.why}
 			got := o.noLibrary(c.system, c.err)
 			for _, want := range c.want {
-				if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") || got.Code != 125 {
+				if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") ||
+					got.Code != 125 {
 					t.Errorf("code %d, %q, want %q in one line", got.Code, text, want)
 				}
 			}
@@ -41,10 +46,13 @@ func TestNoLibrary(t *testing.T) {
 }
 
 func TestChildEnviron(t *testing.T) {
-	opt := Options{Rate: 12.5, Profiler: "/p.so", Raw: "/raw", StackBytes: 4096, Env: []string{"A=1", "CORECLR_ENABLE_PROFILING=0",
-		"CORECLR_PROFILER_PATH_64=/other.so", "DOTNET_PROFILER={x}", "SEEDWALK_SOCKET=/old", "DOTNET_TieredPGO=0"}}
+	opt := Options{Rate: 12.5, Profiler: "/p.so", Raw: "/raw", StackBytes: 4096,
+		Env: []string{"A=1", "CORECLR_ENABLE_PROFILING=0",
+			"CORECLR_PROFILER_PATH_64=/other.so", "DOTNET_PROFILER={x}",
+			"SEEDWALK_SOCKET=/old", "DOTNET_TieredPGO=0"}}
 	got := ChildEnviron(&opt, "/s")
-	want := environ{"A=1", "DOTNET_TieredPGO=0", "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + CLSID, "CORECLR_PROFILER_PATH=/p.so",
+	want := environ{"A=1", "DOTNET_TieredPGO=0", "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + CLSID,
+		"CORECLR_PROFILER_PATH=/p.so",
 		"SEEDWALK_SOCKET=/s", "SEEDWALK_RATE=12.5", "SEEDWALK_RAW=/raw", "SEEDWALK_STACK_BYTES=4096"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
@@ -56,11 +64,14 @@ func TestInlines(t *testing.T) {
 	const on = "DOTNET_RichDebugInfo=1"
 	for _, mode := range []Mode{ModeProbe, ModeSnapshot} {
 		opt := Options{Mode: mode, Env: []string{"A=1", "COMPlus_RichDebugInfo=0", "DOTNET_RichDebugInfo=0"}}
-		if got := ChildEnviron(&opt, "/s"); slices.Contains(got, on) || !slices.Contains(got, "DOTNET_RichDebugInfo=0") {
+		if got := ChildEnviron(&opt, "/s"); slices.Contains(got, on) ||
+			!slices.Contains(got, "DOTNET_RichDebugInfo=0") {
 			t.Errorf("%s: %q", mode, got)
 		}
 		opt.Inlines = true
-		if got := ChildEnviron(&opt, "/s"); !slices.Contains(got, on) || slices.Contains(got, "DOTNET_RichDebugInfo=0") || slices.Contains(got, "COMPlus_RichDebugInfo=0") || opt.Env[2] != "DOTNET_RichDebugInfo=0" {
+		if got := ChildEnviron(&opt,
+			"/s"); !slices.Contains(got, on) || slices.Contains(got, "DOTNET_RichDebugInfo=0") ||
+			slices.Contains(got, "COMPlus_RichDebugInfo=0") || opt.Env[2] != "DOTNET_RichDebugInfo=0" {
 			t.Errorf("%s, asked for: %q", mode, got)
 		}
 	}
@@ -69,20 +80,32 @@ func TestInlines(t *testing.T) {
 // Another main profiler stays the main one, and ours runs beside it. Otherwise ours is the main
 // one, and profilers beside it stay there.
 func TestBeside(t *testing.T) {
-	main := []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "CORECLR_PROFILER_PATH_64=/a.so"}
+	main := []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}",
+		"CORECLR_PROFILER_PATH_64=/a.so"}
 	const entry, on = "/p.so=" + CLSID + ";", "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1"
 	for _, c := range []struct {
 		name      string
 		env, want []string
 		not       string
 	}{
-		{"by its number", main, append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, main...), "CORECLR_PROFILER=" + CLSID},
-		{"by its path", []string{"DOTNET_ENABLE_PROFILING=0x1", "DOTNET_PROFILER_PATH=/a.so"}, []string{"DOTNET_PROFILER_PATH=/a.so", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, "CORECLR_PROFILER="},
-		{"with others beside it", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS=/b.so={x};"}, main...), []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x};" + entry}, "_64=/p.so"},
-		{"with a list that wins", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x}"}, main...), []string{"CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x};" + entry}, "CORECLR_PROFILER=" + CLSID},
-		{"with a list switched off", append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=0", "CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, main...),
-			[]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, "/b.so"},
-		{"only others beside", []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}", "CORECLR_PROFILER=" + CLSID, "CORECLR_PROFILER_PATH=/p.so"}, entry},
+		{"by its number", main, append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1",
+			"CORECLR_NOTIFICATION_PROFILERS=" + entry}, main...), "CORECLR_PROFILER=" + CLSID},
+		{"by its path", []string{"DOTNET_ENABLE_PROFILING=0x1", "DOTNET_PROFILER_PATH=/a.so"},
+			[]string{"DOTNET_PROFILER_PATH=/a.so", "CORECLR_NOTIFICATION_PROFILERS=" + entry},
+			"CORECLR_PROFILER="},
+		{"with others beside it", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS=/b.so={x};"}, main...),
+			[]string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x};" + entry}, "_64=/p.so"},
+		{"with a list that wins",
+			append([]string{on, "CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x}"}, main...),
+			[]string{"CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x};" + entry}, "CORECLR_PROFILER=" + CLSID},
+		{"with a list switched off",
+			append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=0",
+				"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, main...),
+			[]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1",
+				"CORECLR_NOTIFICATION_PROFILERS=" + entry}, "/b.so"},
+		{"only others beside", []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"},
+			[]string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}", "CORECLR_PROFILER=" + CLSID,
+				"CORECLR_PROFILER_PATH=/p.so"}, entry},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			opt := Options{Rate: 1, Profiler: "/p.so", Env: c.env}
@@ -116,8 +139,10 @@ func TestBlockers(t *testing.T) {
 	cases := []struct {
 		env  string
 		want int
-	}{{"DOTNET_EnableDiagnostics=0", 1}, {"COMPlus_EnableDiagnostics=0", 1}, {"DOTNET_EnableDiagnostics_Profiler=0x0", 1},
-		{"DOTNET_EnableDiagnostics=1", 0}, {"DOTNET_EnableDiagnostics=", 0}, {"DOTNET_EnableDiagnostics_IPC=0", 0}}
+	}{{"DOTNET_EnableDiagnostics=0", 1}, {"COMPlus_EnableDiagnostics=0", 1},
+		{"DOTNET_EnableDiagnostics_Profiler=0x0", 1},
+		{"DOTNET_EnableDiagnostics=1", 0}, {"DOTNET_EnableDiagnostics=", 0},
+		{"DOTNET_EnableDiagnostics_IPC=0", 0}}
 	for _, c := range cases {
 		if got := Blockers([]string{"X=1", c.env}); len(got) != c.want {
 			t.Errorf("%s: %q", c.env, got)
@@ -132,9 +157,12 @@ func TestEventNames(t *testing.T) {
 		want  wanted
 		bad   bool
 	}{
-		{"", wanted{CPU: true, Wall: true}, false}, {"cpu", wanted{CPU: true}, false}, {"wall", wanted{Wall: true}, false},
-		{"cpu,wall,waits,locks,alloc,exception", wanted{true, true, all}, false}, {"exception,exception", wanted{Events: probe.ExceptionEvents}, false},
-		{"allocs", wanted{}, true}, {"cpu,", wanted{CPU: true}, true}, {",", wanted{}, true}, {"CPU", wanted{}, true},
+		{"", wanted{CPU: true, Wall: true}, false}, {"cpu", wanted{CPU: true}, false},
+		{"wall", wanted{Wall: true}, false},
+		{"cpu,wall,waits,locks,alloc,exception", wanted{true, true, all}, false},
+		{"exception,exception", wanted{Events: probe.ExceptionEvents}, false},
+		{"allocs", wanted{}, true}, {"cpu,", wanted{CPU: true}, true},
+		{",", wanted{}, true}, {"CPU", wanted{}, true},
 	} {
 		got, bad := c.names.Parse()
 		refused := (&Options{Events: c.names, Mode: ModeProbe}).checkEvents() != nil
@@ -151,11 +179,13 @@ func TestEventNames(t *testing.T) {
 func TestEventsNeedTheProbe(t *testing.T) {
 	o := Options{Events: "cpu,waits", Mode: ModeSnapshot, modeWhy: "there is no probe for this system"}
 	r := o.checkEvents()
-	if r == nil || !strings.Contains(r.Error(), "there is no probe for this system") || !strings.Contains(r.Error(), "--events cpu,waits") || r.Code != ExitRefused {
+	if r == nil || !strings.Contains(r.Error(), "there is no probe for this system") ||
+		!strings.Contains(r.Error(), "--events cpu,waits") || r.Code != ExitRefused {
 		t.Errorf("%v", r)
 	}
 	o = Options{Events: "locks", Outside: true}
-	if r := o.ChooseMode(); r == nil || !strings.Contains(r.Error(), "nothing of seedwalk is in the process") {
+	if r := o.ChooseMode(); r == nil ||
+		!strings.Contains(r.Error(), "nothing of seedwalk is in the process") {
 		t.Errorf("%v", r)
 	}
 	o.Mode = ModeSnapshot

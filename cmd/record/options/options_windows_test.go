@@ -14,8 +14,10 @@ func TestEnvironmentWithoutCase(t *testing.T) {
 	if got := Blockers([]string{"dotnet_enablediagnostics=0"}); len(got) != 1 {
 		t.Errorf("blockers %q", got)
 	}
-	opt := Options{Rate: 1, Profiler: "p.dll", Env: []string{"coreclr_profiler_path_64=other.dll", "=C:=C:\\x"}}
-	if got := strings.Join(ChildEnviron(&opt, "s"), " "); strings.Contains(got, "other.dll") || !strings.Contains(got, "=C:=") {
+	opt := Options{Rate: 1, Profiler: "p.dll",
+		Env: []string{"coreclr_profiler_path_64=other.dll", "=C:=C:\\x"}}
+	if got := strings.Join(ChildEnviron(&opt, "s"), " "); strings.Contains(got, "other.dll") ||
+		!strings.Contains(got, "=C:=") {
 		t.Errorf("%q", got)
 	}
 }

@@ -23,7 +23,8 @@ func NativeMachine() string {
 		return ""
 	}
 	var process, native uint16
-	if ok, _, _ := f.Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&process)), uintptr(unsafe.Pointer(&native))); ok == 0 {
+	if ok, _, _ := f.Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&process)),
+		uintptr(unsafe.Pointer(&native))); ok == 0 {
 		return ""
 	}
 	switch native { // IMAGE_FILE_MACHINE_*

@@ -70,7 +70,8 @@ func (o *Options) unprovenRuntime() string {
 	}
 	if v := frameworkOf(app + ".runtimeconfig.json"); v != 0 {
 		if v < leastPublished {
-			return fmt.Sprintf(".NET %d does not publish its structures (.NET %d and later do)", v, leastPublished)
+			return fmt.Sprintf(".NET %d does not publish its structures (.NET %d and later do)", v,
+				leastPublished)
 		}
 		return ""
 	}

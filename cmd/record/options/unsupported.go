@@ -19,9 +19,11 @@ func Unsupported(f *program.File, goos, goarch string) (why, remedy string) {
 		return "is a program of the .NET Framework, which is not recorded",
 			program.Least(goos) + " or later is: start the program with dotnet APP.dll, or by its launcher"
 	case f.Bits == 32:
-		return fmt.Sprintf("is for %s: 32-bit processes are not recorded", f.Machine), "build it for " + wordOf(goarch) + ", or start it with a 64-bit runtime"
+		return fmt.Sprintf("is for %s: 32-bit processes are not recorded", f.Machine),
+			"build it for " + wordOf(goarch) + ", or start it with a 64-bit runtime"
 	case f.Arch != goarch:
-		return fmt.Sprintf("is for %s, this profiler for %s", f.Machine, wordOf(goarch)), "both must be for the same machine"
+		return fmt.Sprintf("is for %s, this profiler for %s", f.Machine, wordOf(goarch)),
+			"both must be for the same machine"
 	}
 	return "", ""
 }
@@ -34,7 +36,8 @@ func UnsupportedMachine(goarch, native string) (why, remedy string) {
 	if native == "" || native == goarch {
 		return "", ""
 	}
-	return fmt.Sprintf("this system emulates %s on an %s machine, and emulated code cannot be sampled", wordOf(goarch), wordOf(native)),
+	return fmt.Sprintf("this system emulates %s on an %s machine, and emulated code cannot be sampled",
+			wordOf(goarch), wordOf(native)),
 		"record on an " + wordOf(goarch) + " machine"
 }
 

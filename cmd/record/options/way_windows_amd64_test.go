@@ -8,7 +8,8 @@ import (
 
 // With events, the profiler library is in the process, and Way says so.
 func TestWayWithEvents(t *testing.T) {
-	for events, want := range map[Events]string{"": "nothing of seedwalk is in the process", "cpu,waits": "a library in the process copies the runtime's events"} {
+	for events, want := range map[Events]string{"": "nothing of seedwalk is in the process",
+		"cpu,waits": "a library in the process copies the runtime's events"} {
 		o := Options{Events: events, Mode: ModeProbe}
 		if err := o.Unpack(""); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,8 @@ func OpenRecordings(outputs []options.Output, stdout *os.File) (all []*Recording
 			for _, f := range all {
 				f.Drop()
 			}
-			return nil, &options.Refusal{What: "cannot write: " + options.Reason(err), Where: out.Path, Remedy: "choose another place with --output", Code: options.ExitRefused, Err: err}
+			return nil, &options.Refusal{What: "cannot write: " + options.Reason(err), Where: out.Path,
+				Remedy: "choose another place with --output", Code: options.ExitRefused, Err: err}
 		}
 		all = append(all, f)
 	}

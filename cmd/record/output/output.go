@@ -114,24 +114,29 @@ func CheckWritable(path string) *options.Refusal {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return &options.Refusal{What: "is a directory", Where: path, Remedy: "name a file in it", Code: options.ExitRefused}
+		return &options.Refusal{What: "is a directory", Where: path,
+			Remedy: "name a file in it", Code: options.ExitRefused}
 	} else if err == nil && !info.Mode().IsRegular() {
 		return nil
 	} else if err == nil {
 		if err := replaceError(path); err != nil {
-			return &options.Refusal{What: "cannot be replaced: " + options.Reason(err), Where: path, Remedy: "close the program that has it open, or choose another name with --output", Code: options.ExitRefused}
+			return &options.Refusal{What: "cannot be replaced: " + options.Reason(err), Where: path,
+				Remedy: "close the program that has it open, or choose another name with --output",
+				Code:   options.ExitRefused}
 		}
 	}
 	dir := filepath.Dir(path)
 	t, err := os.CreateTemp(dir, ".seedwalk-probe.*")
 	if err != nil {
-		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
+		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path,
+			Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
 	}
 	os.Remove(t.Name()) // nothing stays if a signal ends us
 	err = fillFile(t, func(w io.Writer) error { _, err := w.Write(make([]byte, probeBytes)); return err })
 	os.Remove(t.Name()) // on Windows, an open file cannot be removed
 	if err != nil {
-		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path, Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
+		return &options.Refusal{What: "cannot write: " + options.Reason(err), Where: path,
+			Remedy: remedy(err, dir), Code: options.ExitRefused, Err: err}
 	}
 	return nil
 }

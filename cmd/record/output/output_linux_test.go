@@ -15,7 +15,8 @@ func TestNoPermission(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	os.Chmod(dir, 0o500)
-	if r := CheckWritable(filepath.Join(dir, "x")); r == nil || !strings.Contains(r.Error(), "permission denied") {
+	if r := CheckWritable(filepath.Join(dir, "x")); r == nil ||
+		!strings.Contains(r.Error(), "permission denied") {
 		t.Errorf("got %v", r)
 	}
 }

@@ -29,7 +29,11 @@ func TestWriteReplacesWhole(t *testing.T) {
 	if err != boom || read(path) != "old" {
 		t.Errorf("a failed write: %v, content %q", err, read(path))
 	}
-	if err := f.Write(link, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil || read(path) != "new" {
+	if err := f.Write(link, func(w io.Writer) error {
+		_, err := io.WriteString(w,
+			"new")
+		return err
+	}); err != nil || read(path) != "new" {
 		t.Errorf("%v, content %q", err, read(path))
 	}
 	left, _ := os.ReadDir(dir)

@@ -32,5 +32,6 @@ func replaceError(path string) error {
 func readOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
 
 func noSpace(err error) bool {
-	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) || errors.Is(err, syscall.Errno(windows.ERROR_DISK_QUOTA_EXCEEDED))
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, syscall.Errno(windows.ERROR_DISK_QUOTA_EXCEEDED))
 }

@@ -85,7 +85,9 @@ func (f *captureFlags) keep(t *capture.Taker) int {
 		for i := range t.File.Stacks {
 			size += len(t.File.Stacks[i].Runs[0].Data)
 		}
-		fmt.Fprintf(os.Stderr, "seedwalk capture: %s, %.1f MB, %s of images: %s\n", cli.CountOf(len(t.File.Stacks), "stack"), float64(size)/1e6, cli.CountOf(len(t.File.Sets), "set"), f.output)
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %s, %.1f MB, %s of images: %s\n",
+			cli.CountOf(len(t.File.Stacks), "stack"), float64(size)/1e6,
+			cli.CountOf(len(t.File.Sets), "set"), f.output)
 	}
 	return cli.ExitOK
 }

@@ -126,11 +126,13 @@ func lookUp(name string) *Contract {
 		return &Contract{Kind: "bit", Bit: b, Delivers: delivers(t, b.Name)}
 	}
 	if r, err := rules.Find(strings.ToLower(name)); err == nil {
-		return &Contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, r.Source, r.Enforced, r.Provoked, true}}
+		return &Contract{Kind: "rule",
+			Rule: &ruleText{r.Name, r.Line, r.Text, r.Source, r.Enforced, r.Provoked, true}}
 	}
 	for _, r := range rules.TextRules() {
 		if strings.EqualFold(r.Name, name) {
-			return &Contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, "", r.Enforced, r.Provoked, false}}
+			return &Contract{Kind: "rule",
+				Rule: &ruleText{r.Name, r.Line, r.Text, "", r.Enforced, r.Provoked, false}}
 		}
 	}
 	if c := t.FindCheck(name); c != nil {
@@ -144,7 +146,8 @@ func lookUp(name string) *Contract {
 
 func placesOf(m *api.Info) (all []placeAnswer) {
 	for _, p := range api.Places() {
-		all = append(all, placeAnswer{p.String(), m.Expect(p, api.Net9).String(), m.Expect(p, api.Net10).String(), p.Describe()})
+		all = append(all, placeAnswer{p.String(), m.Expect(p, api.Net9).String(),
+			m.Expect(p, api.Net10).String(), p.Describe()})
 	}
 	return all
 }
@@ -192,7 +195,8 @@ func delivers(t *api.Tables, bit string) (all []string) {
 func rulesOf(name string, asJSON bool) int {
 	c := lookUp(name)
 	if c == nil {
-		fmt.Fprintf(os.Stderr, "seedwalk rules: nothing is called %q%s; seedwalk rules lists all names\n", name, cli.DidYouMean(name, ruleNames()))
+		fmt.Fprintf(os.Stderr, "seedwalk rules: nothing is called %q%s; seedwalk rules lists all names\n",
+			name, cli.DidYouMean(name, ruleNames()))
 		return cli.ExitWrong
 	}
 	if asJSON {

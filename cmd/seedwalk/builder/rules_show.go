@@ -66,7 +66,8 @@ func rulesList(asJSON bool) int {
 	for _, g := range []struct {
 		head string
 		all  []string
-	}{{"Methods of the info interfaces", l.Info}, {"Callbacks", l.Callbacks}, {"Bits of the event mask", l.Bits}, {"HRESULTs", l.Results},
+	}{{"Methods of the info interfaces", l.Info}, {"Callbacks", l.Callbacks},
+		{"Bits of the event mask", l.Bits}, {"HRESULTs", l.Results},
 		{"Rules of the checking proxy", l.Checks}, {"Hooks, flags, and symptoms", l.Topics}} {
 		fmt.Fprintf(w, "\n%s (%d):\n", g.head, len(g.all))
 		for _, line := range fold(strings.Join(g.all, ", "), 96) {
@@ -119,7 +120,8 @@ func (c *Contract) print(w io.Writer) {
 	case c.Result != nil:
 		c.printResult(w)
 	case c.Check != nil:
-		fmt.Fprintf(w, "%s\n\n", strings.Join(fold(c.Check.Name+" "+strings.Join(c.Check.Aliases, " "), ruleWidth), "\n  "))
+		fmt.Fprintf(w, "%s\n\n",
+			strings.Join(fold(c.Check.Name+" "+strings.Join(c.Check.Aliases, " "), ruleWidth), "\n  "))
 		field(w, "Means", c.Check.Says)
 		field(w, "Do", c.Check.Do)
 	case c.Listed != nil:
@@ -166,7 +168,8 @@ func printCallback(w io.Writer, c *api.Callback) {
 	if c.Never() {
 		field(w, "Comes", "never: the CLR does not issue it")
 	} else {
-		field(w, "Mode", fmt.Sprintf("%s by contract; seen: %s on .NET 9, %s on .NET 10", c.Contract, c.SeenMode(api.Net9), c.SeenMode(api.Net10)))
+		field(w, "Mode", fmt.Sprintf("%s by contract; seen: %s on .NET 9, %s on .NET 10", c.Contract,
+			c.SeenMode(api.Net9), c.SeenMode(api.Net10)))
 		if c.MayWait() {
 			field(w, "Waiting", "does not hold up a collection; but see the locks")
 		} else {
@@ -203,7 +206,8 @@ func (c *Contract) printBit(w io.Writer) {
 		delivers = "no callback"
 	}
 	field(w, "Delivers", delivers)
-	field(w, "Later", map[bool]string{true: "may change after Initialize", false: "Initialize only (E_FAIL)"}[b.Later])
+	field(w, "Later", map[bool]string{true: "may change after Initialize",
+		false: "Initialize only (E_FAIL)"}[b.Later])
 	field(w, "Attached", map[bool]string{true: "yes", false: "no (E_FAIL or 8013136F)"}[b.Attach])
 	field(w, "Notification", api.Meanings[fmt.Sprint("notification ", b.Notify)])
 	for _, f := range b.From {

@@ -144,7 +144,8 @@ func (o *simOptions) wrong(rest []string, given map[string]bool) string {
 		return fmt.Sprintf("%q is no option; a scenario is named with --scenario", rest[0])
 	}
 	if o.scenario == "" {
-		for _, name := range []string{"run", "explore", "trace", "broken", "kept", "preemptions", "svg", "dot"} {
+		for _, name := range []string{"run", "explore", "trace", "broken", "kept",
+			"preemptions", "svg", "dot"} {
 			if given[name] {
 				return "--" + name + " needs a --scenario"
 			}

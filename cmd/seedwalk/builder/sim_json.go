@@ -102,8 +102,10 @@ func simJSON(w io.Writer, chosen []*rules.Rule, sides map[string][]*simSide, tra
 
 func sideJSON(s *simSide, trace bool) *jsonSimSide {
 	r := &s.Report
-	return &jsonSimSide{Interleavings: r.Interleavings, Deepest: r.MaxDepth, Pruned: r.Pruned, Exhausted: r.Exhausted,
-		Done: r.Done, Judged: r.Judged, Results: len(r.Results), Deadlocks: r.Deadlocks, Faults: r.Faults, Endless: r.StepLimits, Wrong: s.Wrong, Run: s.run,
+	return &jsonSimSide{Interleavings: r.Interleavings, Deepest: r.MaxDepth,
+		Pruned: r.Pruned, Exhausted: r.Exhausted,
+		Done: r.Done, Judged: r.Judged, Results: len(r.Results), Deadlocks: r.Deadlocks, Faults: r.Faults,
+		Endless: r.StepLimits, Wrong: s.Wrong, Run: s.run,
 		Found: foundJSON(s.found, trace)}
 }
 
@@ -111,7 +113,8 @@ func foundJSON(r *sched.Result, trace bool) *jsonFound {
 	if r == nil {
 		return nil
 	}
-	f := &jsonFound{Outcome: r.Outcome.String(), Steps: r.Steps, Hash: fmt.Sprintf("%016x", r.Hash), Fault: r.Fault, Choices: r.Choices}
+	f := &jsonFound{Outcome: r.Outcome.String(), Steps: r.Steps, Hash: fmt.Sprintf("%016x", r.Hash),
+		Fault: r.Fault, Choices: r.Choices}
 	if f.Choices == nil {
 		f.Choices = []int{}
 	}

@@ -157,7 +157,8 @@ func (o *simOptions) print(r *rules.Rule, l look) {
 	}
 	for _, s := range l.sides {
 		if s.run != nil {
-			fmt.Fprintf(cli.Stdout, "%-20s %-6s  run %d: %v after %d steps, hash %016x\n", r.Name, s.name(), *s.run, s.found.Outcome, s.found.Steps, s.found.Hash)
+			fmt.Fprintf(cli.Stdout, "%-20s %-6s  run %d: %v after %d steps, hash %016x\n", r.Name, s.name(),
+				*s.run, s.found.Outcome, s.found.Steps, s.found.Hash)
 		} else {
 			fmt.Fprintf(cli.Stdout, "%-20s %-6s  %s\n", r.Name, s.name(), story.Summary(&s.Report))
 		}
@@ -241,7 +242,8 @@ func watch(r *rules.Rule) (stop func()) {
 				return
 			case <-time.After(wait):
 				shown = true
-				fmt.Fprintf(os.Stderr, "\rseedwalk sim: %s: %s interleavings\x1b[K", r.Name, story.Number(int(runs.Load())))
+				fmt.Fprintf(os.Stderr, "\rseedwalk sim: %s: %s interleavings\x1b[K", r.Name,
+					story.Number(int(runs.Load())))
 			}
 		}
 	}()

@@ -51,7 +51,8 @@ func Parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 		return ExitOK, true
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk %s: %s; see seedwalk %s --help\n", f.Name(), flagComplaint(f, err), f.Name())
+		fmt.Fprintf(os.Stderr, "seedwalk %s: %s; see seedwalk %s --help\n", f.Name(),
+			flagComplaint(f, err), f.Name())
 		return ExitUsage, true
 	}
 	return ExitOK, false
@@ -225,7 +226,8 @@ func ReportRefused(n options.Namer, say func(string)) {
 		return
 	}
 	for _, f := range r.Refused() {
-		say(fmt.Sprintf("%s was not used: its build ID is %s, that of %s is %s", f.File, orNone(f.Got), f.Image, f.Want))
+		say(fmt.Sprintf("%s was not used: its build ID is %s, that of %s is %s", f.File,
+			orNone(f.Got), f.Image, f.Want))
 	}
 }
 

@@ -15,5 +15,6 @@ var EndSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 // runtimeFolders are where installers put .NET.
 func runtimeFolders() []string {
 	home, _ := os.UserHomeDir()
-	return []string{"/usr/share/dotnet", "/usr/lib/dotnet", "/usr/lib64/dotnet", filepath.Join(home, ".dotnet")}
+	return []string{"/usr/share/dotnet", "/usr/lib/dotnet", "/usr/lib64/dotnet",
+		filepath.Join(home, ".dotnet")}
 }

@@ -21,7 +21,8 @@ var EndSignals = []os.Signal{os.Interrupt}
 
 // runtimeFolders are where installers put .NET for 64-bit programs.
 func runtimeFolders() (out []string) {
-	for _, f := range []struct{ variable, below string }{{"ProgramFiles", "dotnet"}, {"ProgramW6432", "dotnet"}, {"LocalAppData", `Microsoft\dotnet`}} {
+	for _, f := range []struct{ variable, below string }{{"ProgramFiles", "dotnet"},
+		{"ProgramW6432", "dotnet"}, {"LocalAppData", `Microsoft\dotnet`}} {
 		if root := os.Getenv(f.variable); root != "" {
 			out = append(out, filepath.Join(root, f.below))
 		}

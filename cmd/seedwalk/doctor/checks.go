@@ -22,7 +22,9 @@ func checkLibrary(p *patient) Finding {
 	const name = "profiler library"
 	switch _, err := os.Stat(p.profiler); {
 	case errors.Is(err, fs.ErrNotExist) && p.found && runtime.GOOS == "linux":
-		return Finding{name, Note, "there is no " + options.LibraryName + ", so --mode snapshot is not available; everything else needs no library", ""}
+		return Finding{name, Note,
+			"there is no " + options.LibraryName +
+				", so --mode snapshot is not available; everything else needs no library", ""}
 	case err != nil:
 		return Finding{name, Bad, err.Error(), options.LibraryRemedy}
 	}
@@ -61,7 +63,8 @@ func checkRuntime(p *patient) Finding {
 	}
 	detail := strings.Join(lines, ", ")
 	if old == len(found) {
-		return Finding{name, Bad, detail, fmt.Sprintf("install %s or later: %s", program.Least(runtime.GOOS), whyLeast)}
+		return Finding{name, Bad, detail,
+			fmt.Sprintf("install %s or later: %s", program.Least(runtime.GOOS), whyLeast)}
 	}
 	return Finding{name, Good, detail, ""}
 }
@@ -75,7 +78,9 @@ func checkEnvironment(p *patient) Finding {
 		return Finding{name, Bad, strings.Join(lines, "; "), "unset it for the command to record"}
 	}
 	if other := options.OtherProfiler(p.env); other != "" {
-		return Finding{name, Note, other + ": another profiler is set; seedwalk runs beside it as a notification profiler", "a runtime before .NET 6 loads only one profiler: unset it there"}
+		return Finding{name, Note,
+			other + ": another profiler is set; seedwalk runs beside it as a notification profiler",
+			"a runtime before .NET 6 loads only one profiler: unset it there"}
 	}
 	if line := options.FrameworkProfiler(p.env); line != "" {
 		return Finding{name, Note, line, ""}
@@ -137,20 +142,24 @@ func describeProgram(f *program.File, goos, goarch string) Finding {
 		return Finding{name, Bad, f.Path + " " + why, remedy}
 	}
 	if f.Format != program.FormatOf(goos) {
-		return Finding{name, Note, f.Path + " is not a native program (a script?); the .NET processes that it starts are recorded", ""}
+		return Finding{name, Note,
+			f.Path + " is not a native program (a script?); the .NET processes that it starts are recorded", ""}
 	}
 	version := bundledVersion(f, goos)
 	switch {
 	case program.TooOld(version, goos):
-		return Finding{name, Bad, f.Path + " is .NET " + version, fmt.Sprintf("it is too old: %s or later can be recorded", program.Least(goos))}
+		return Finding{name, Bad, f.Path + " is .NET " + version,
+			fmt.Sprintf("it is too old: %s or later can be recorded", program.Least(goos))}
 	case isMuxer(f.Path):
 		return Finding{name, Good, f.Path + " is the .NET launcher", ""}
 	case version != "" || program.IsLauncher(f.Path) || beside(f.Path, ".runtimeconfig.json"):
 		return Finding{name, Good, strings.TrimSpace(f.Path + " is a .NET program " + version), ""}
 	case f.Mscoree:
-		return Finding{name, Note, f.Path + " starts the .NET Framework (it imports mscoree.dll)", "only processes of " + program.Least(goos) + " or later are recorded"}
+		return Finding{name, Note, f.Path + " starts the .NET Framework (it imports mscoree.dll)",
+			"only processes of " + program.Least(goos) + " or later are recorded"}
 	}
-	return Finding{name, Note, f.Path + " does not look like a .NET program", "this is fine if it hosts a .NET runtime or starts a .NET program"}
+	return Finding{name, Note, f.Path + " does not look like a .NET program",
+		"this is fine if it hosts a .NET runtime or starts a .NET program"}
 }
 
 // bundledVersion is the version of the runtime that a program brings along: in
@@ -195,7 +204,9 @@ func judgeWindows(major, minor, build int, goarch, native, wine string) Finding 
 	case goarch != "amd64":
 		return Finding{name, Bad, detail, "there is a profiler for x86-64 only"}
 	case major < 10 && wine == "": // Wine has what Go needs, whatever it calls itself
-		return Finding{name, Bad, detail + ": the Go runtime in the profiler needs Windows 10 or Windows Server 2016", "record on a later Windows"}
+		return Finding{name, Bad,
+			detail + ": the Go runtime in the profiler needs Windows 10 or Windows Server 2016",
+			"record on a later Windows"}
 	}
 	return Finding{name, Good, detail + "; no special rights are needed", ""}
 }

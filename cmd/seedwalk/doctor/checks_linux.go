@@ -18,7 +18,8 @@ import (
 )
 
 // checks in the order they are shown.
-var checks = []func(*patient) Finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkNames, checkEnvironment, checkWay, checkClock, checkSignal, checkSocket, checkOutput, checkCommand}
+var checks = []func(*patient) Finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkNames,
+	checkEnvironment, checkWay, checkClock, checkSignal, checkSocket, checkOutput, checkCommand}
 
 const (
 	usualPlaces = "DOTNET_ROOT, dotnet on PATH, /usr/share/dotnet, /usr/lib/dotnet, ~/.dotnet"
@@ -34,7 +35,8 @@ func checkSystem(*patient) Finding {
 	if err := unix.Uname(&u); err != nil {
 		return Finding{"system", Bad, err.Error(), ""}
 	}
-	detail := fmt.Sprintf("Linux %s, %s, %d CPUs; no special rights are needed", unix.ByteSliceToString(u.Release[:]), runtime.GOARCH, runtime.NumCPU())
+	detail := fmt.Sprintf("Linux %s, %s, %d CPUs; no special rights are needed",
+		unix.ByteSliceToString(u.Release[:]), runtime.GOARCH, runtime.NumCPU())
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		return Finding{"system", Bad, detail, "there is a profiler for x86-64 and AArch64 only"}
 	}
@@ -76,7 +78,8 @@ func checkSignal(*patient) Finding {
 		return Finding{name, Note, "cannot tell: " + err.Error(), ""}
 	}
 	if field := heldBack(string(b), sampleSignal); field != "" {
-		return Finding{name, Bad, field + " in new processes: threads could not be stopped for a sample", "start from a shell that neither blocks nor ignores it"}
+		return Finding{name, Bad, field + " in new processes: threads could not be stopped for a sample",
+			"start from a shell that neither blocks nor ignores it"}
 	}
 	return Finding{name, Good, "free", ""}
 }
@@ -134,7 +137,9 @@ func checkNames(p *patient) Finding {
 	}
 	for _, path := range images {
 		if file := missingDebugFile(path); file != "" {
-			return Finding{name, Note, fmt.Sprintf("%s has no names of its own: its frames will read %s+0x...", path, filepath.Base(path)),
+			return Finding{name, Note,
+				fmt.Sprintf("%s has no names of its own: its frames will read %s+0x...", path,
+					filepath.Base(path)),
 				fmt.Sprintf("put %s into %s (dotnet-symbol fetches it)", file, filepath.Dir(path))}
 		}
 	}
@@ -168,8 +173,10 @@ func checkClock(*patient) Finding {
 	}
 	detail := "random moments of seedwalk, because the kernel permits no perf events (" + err.Error() + ")"
 	remedy := "let the container's seccomp profile allow perf_event_open"
-	if level, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil && len(level) > 0 && level[0] > '2' && os.Geteuid() != 0 {
-		remedy = "for a more exact clock set kernel.perf_event_paranoid to 2; it is " + strings.TrimSpace(string(level))
+	if level, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil && len(level) > 0 &&
+		level[0] > '2' && os.Geteuid() != 0 {
+		remedy = "for a more exact clock set kernel.perf_event_paranoid to 2; it is " +
+			strings.TrimSpace(string(level))
 	}
 	return Finding{name, Note, detail, remedy}
 }

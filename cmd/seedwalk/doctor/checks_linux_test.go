@@ -14,7 +14,8 @@ func TestByProbe(t *testing.T) {
 		{"", "not shown", "blocked threads get a signal each time that they have run, because the kernel does not say where they wait (not shown)", "memory"},
 		{"no leave", "not shown", "(no leave); blocked threads", "\n"},
 	} {
-		if got := byProbe(c.unread, c.unseen); !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+		if got := byProbe(c.unread, c.unseen); !strings.Contains(got, c.want) ||
+			strings.Contains(got, c.not) {
 			t.Errorf("%q, %q: %q", c.unread, c.unseen, got)
 		}
 	}
@@ -26,7 +27,8 @@ func TestByProbe(t *testing.T) {
 func TestHeldBack(t *testing.T) {
 	const status = "Name:\tcat\nSigQ:\t0/127\nSigPnd:\t0000004000000000\nSigBlk:\t%b\nSigIgn:\t%i\nSigCgt:\t0000004000000000\n"
 	const on, off = "0000004000000000", "0000003fffffffff"
-	for _, c := range []struct{ blk, ign, want string }{{off, off, ""}, {on, off, "blocked"}, {off, on, "ignored"}} {
+	for _, c := range []struct{ blk, ign, want string }{{off, off, ""},
+		{on, off, "blocked"}, {off, on, "ignored"}} {
 		s := strings.NewReplacer("%b", c.blk, "%i", c.ign).Replace(status)
 		if got := heldBack(s, 39); got != c.want {
 			t.Errorf("%+v: %q", c, got)

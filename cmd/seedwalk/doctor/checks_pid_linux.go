@@ -21,7 +21,8 @@ import (
 )
 
 // pidChecks are those of a running process, in the order they are shown.
-var pidChecks = []func(*patient) Finding{checkProcess, checkContainer, checkItsRuntime, checkItsTables, checkGoLibrary, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
+var pidChecks = []func(*patient) Finding{checkProcess, checkContainer, checkItsRuntime, checkItsTables,
+	checkGoLibrary, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
 
 // checkProcess ends the questions if there is nothing to ask about.
 func checkProcess(p *patient) Finding {
@@ -38,9 +39,12 @@ func checkProcess(p *patient) Finding {
 	case strings.HasPrefix(status["State"], "Z"):
 		return Finding{name, Bad, detail + "; it has ended (zombie)", "an ended process has no stacks"}
 	case err == nil && n != os.Geteuid() && os.Geteuid() != 0:
-		return Finding{name, Bad, fmt.Sprintf("%s; it belongs to user %d, and seedwalk runs as user %d", detail, n, os.Geteuid()), "run seedwalk as that user, or as root"}
+		return Finding{name, Bad,
+			fmt.Sprintf("%s; it belongs to user %d, and seedwalk runs as user %d", detail, n, os.Geteuid()),
+			"run seedwalk as that user, or as root"}
 	case strings.HasPrefix(status["State"], "T"):
-		return Finding{name, Note, detail + "; it is stopped", "seedwalk stack works; a recording waits until the process continues"}
+		return Finding{name, Note, detail + "; it is stopped",
+			"seedwalk stack works; a recording waits until the process continues"}
 	}
 	return Finding{name, Good, detail, ""}
 }
@@ -83,21 +87,28 @@ func checkItsRuntime(p *patient) Finding {
 	const name = ".NET runtime"
 	maps, err := live.MapsOf(p.pid)
 	if err != nil || len(maps) == 0 {
-		return Finding{name, Note, "the mappings cannot be read", "run seedwalk as the user of the process, or as root"}
+		return Finding{name, Note, "the mappings cannot be read",
+			"run seedwalk as the user of the process, or as root"}
 	}
 	table := live.NewLoader(p.pid).Table(maps)
 	for i := range table.Len() {
 		m := table.At(i)
 		if m.ELF != nil && published.Holds(m.ELF) {
 			p.modules = table
-			return Finding{name, Good, strings.TrimSpace(m.Path + " " + options.RuntimeName(filepath.Join(fmt.Sprintf("/proc/%d/root", p.pid), m.Path))), ""}
+			return Finding{name, Good,
+				strings.TrimSpace(m.Path + " " +
+					options.RuntimeName(filepath.Join(fmt.Sprintf("/proc/%d/root", p.pid), m.Path))), ""}
 		}
 	}
-	if i := slices.IndexFunc(maps, func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {
+	if i := slices.IndexFunc(maps,
+		func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {
 		p.modules = table
-		return Finding{name, Note, maps[i].Path + " is a release whose structures are unknown (.NET 8 and later are known)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
+		return Finding{name, Note,
+			maps[i].Path + " is a release whose structures are unknown (.NET 8 and later are known)",
+			"start it with seedwalk record -- COMMAND, which can suspend the runtime"}
 	}
-	return Finding{name, Note, "none is mapped: a native program, or NativeAOT", "use seedwalk stack, or record --pid PID --outside"}
+	return Finding{name, Note, "none is mapped: a native program, or NativeAOT",
+		"use seedwalk stack, or record --pid PID --outside"}
 }
 
 // checkItsTables reports whether managed frames will be shown.
@@ -106,7 +117,8 @@ func checkItsTables(p *patient) Finding {
 		return Finding{}
 	}
 	if why := target.Unproven(p.pid); why != "" {
-		return Finding{"managed code", Note, why, "stacks show native frames only; try again when the program has run for a while, or start it with seedwalk record --mode snapshot -- COMMAND"}
+		return Finding{"managed code", Note, why,
+			"stacks show native frames only; try again when the program has run for a while, or start it with seedwalk record --mode snapshot -- COMMAND"}
 	}
 	return Finding{}
 }
@@ -131,7 +143,8 @@ func checkPort(p *patient) Finding {
 			return Finding{name, Good, "answers: .NET " + info.Version + ", " + info.OS + " " + info.Arch, ""}
 		}
 	}
-	return Finding{name, Note, strings.TrimPrefix(err.Error(), fmt.Sprintf("process %d: ", p.pid)), "record --pid PID --outside does not need it"}
+	return Finding{name, Note, strings.TrimPrefix(err.Error(), fmt.Sprintf("process %d: ", p.pid)),
+		"record --pid PID --outside does not need it"}
 }
 
 func checkAttach(p *patient) Finding {
@@ -162,7 +175,9 @@ func checkStops(p *patient) Finding {
 
 func checkTracer(p *patient) Finding {
 	if tracer := p.status()["TracerPid"]; tracer != "" && tracer != "0" {
-		return Finding{"tracer", Note, "process " + tracer + " traces it, and the kernel permits only one tracer", "stack and --outside cannot run until the tracer ends; record --pid works"}
+		return Finding{"tracer", Note,
+			"process " + tracer + " traces it, and the kernel permits only one tracer",
+			"stack and --outside cannot run until the tracer ends; record --pid works"}
 	}
 	return Finding{}
 }
@@ -174,5 +189,6 @@ func checkProbe(p *patient) Finding {
 	}) {
 		return Finding{}
 	}
-	return Finding{"probe", Note, "a probe is mapped: a recording is running, or one ran earlier and the probe is inactive", ""}
+	return Finding{"probe", Note,
+		"a probe is mapped: a recording is running, or one ran earlier and the probe is inactive", ""}
 }

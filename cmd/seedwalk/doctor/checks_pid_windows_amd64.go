@@ -23,13 +23,16 @@ func checkProcess(p *patient) Finding {
 		p.gone = true
 		return Finding{name, Bad, fmt.Sprintf("%d is this one", p.pid), "name another"}
 	}
-	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(p.pid))
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false,
+		uint32(p.pid))
 	if err != nil && !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 		p.gone = true
-		return Finding{name, Bad, fmt.Sprintf("there is no process %d", p.pid), "look for its number with tasklist or the task manager"}
+		return Finding{name, Bad, fmt.Sprintf("there is no process %d", p.pid),
+			"look for its number with tasklist or the task manager"}
 	}
 	if err != nil {
-		return Finding{name, Bad, fmt.Sprintf("%d may not be opened", p.pid), "run seedwalk as its user, or from a prompt that was started as administrator"}
+		return Finding{name, Bad, fmt.Sprintf("%d may not be opened", p.pid),
+			"run seedwalk as its user, or from a prompt that was started as administrator"}
 	}
 	defer windows.CloseHandle(h)
 	if w, err := windows.WaitForSingleObject(h, 0); err == nil && w == windows.WAIT_OBJECT_0 {
@@ -53,11 +56,13 @@ func checkItsRuntime(p *patient) Finding {
 	const name = ".NET runtime"
 	q, err := suspended.OpenProspect(p.pid)
 	if err != nil {
-		return Finding{name, Note, "its memory may not be read", "run seedwalk as its user, or from a prompt that was started as administrator"}
+		return Finding{name, Note, "its memory may not be read",
+			"run seedwalk as its user, or from a prompt that was started as administrator"}
 	}
 	defer q.Close()
 	if state, _ := q.Look(); state == suspended.Ready {
-		return Finding{name, Good, strings.TrimSpace(q.Runtime() + " " + options.RuntimeName(q.Runtime())), ""}
+		return Finding{name, Good,
+			strings.TrimSpace(q.Runtime() + " " + options.RuntimeName(q.Runtime())), ""}
 	}
 	if q.Doubted() {
 		return Finding{name, Note, "one that does not publish its structures (.NET 10 and later do)", ""}
@@ -75,5 +80,6 @@ func checkAttach(p *patient) Finding {
 
 // checkStack: stacks of a process that takes no part are shown on Linux.
 func checkStack(*patient) Finding {
-	return Finding{"stack", Note, "of running processes on Linux only", "record --pid PID --duration 2s shows what each thread does"}
+	return Finding{"stack", Note, "of running processes on Linux only",
+		"record --pid PID --duration 2s shows what each thread does"}
 }

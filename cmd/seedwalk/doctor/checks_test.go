@@ -30,12 +30,14 @@ func TestJudgeWindows(t *testing.T) {
 		{"Windows 7", 6, 1, 7601, "amd64", "amd64", "", Bad, "needs Windows 10 or Windows Server 2016"},
 		{"Windows 8.1", 6, 3, 9600, "amd64", "", "", Bad, "needs Windows 10"},
 		{"Wine", 6, 1, 7601, "amd64", "amd64", "8.0", Good, "Wine 8.0, which calls itself Windows 6.1.7601"},
-		{"x64 emulated on ARM64", 10, 0, 22631, "amd64", "arm64", "", Bad, "emulates x86-64 on an ARM64 machine"},
+		{"x64 emulated on ARM64", 10, 0, 22631, "amd64", "arm64", "", Bad,
+			"emulates x86-64 on an ARM64 machine"},
 		{"ARM64", 10, 0, 22631, "arm64", "arm64", "", Bad, "arm64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := judgeWindows(c.major, c.minor, c.build, c.goarch, c.native, c.wine)
-			if f.Status != c.status || !strings.Contains(f.Detail, c.want) || (f.Status == Bad) != (f.Remedy != "") {
+			if f.Status != c.status || !strings.Contains(f.Detail, c.want) ||
+				(f.Status == Bad) != (f.Remedy != "") {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -72,8 +74,10 @@ func TestDescribeWindowsProgramsGolden(t *testing.T) {
 		{"launcher.exe", launcher, nil},
 		{"dotnet.exe", peasm.Image{}.Bytes(), nil},
 		{"configured.exe", peasm.Image{}.Bytes(), map[string][]byte{"configured.runtimeconfig.json": {}}},
-		{"own-runtime.exe", launcher, map[string][]byte{"coreclr.dll": peasm.Image{Version: [4]uint16{9, 0, 525, 21509}}.Bytes()}},
-		{"old-runtime.exe", launcher, map[string][]byte{"coreclr.dll": peasm.Image{Version: [4]uint16{1, 1, 13, 0}}.Bytes()}},
+		{"own-runtime.exe", launcher,
+			map[string][]byte{"coreclr.dll": peasm.Image{Version: [4]uint16{9, 0, 525, 21509}}.Bytes()}},
+		{"old-runtime.exe", launcher,
+			map[string][]byte{"coreclr.dll": peasm.Image{Version: [4]uint16{1, 1, 13, 0}}.Bytes()}},
 		{"service.exe", peasm.Image{}.Bytes(), nil},
 		{"framework.exe", peasm.Image{Machine: 0x14c, Managed: true, Imports: managed}.Bytes(), nil},
 		{"framework-host.exe", peasm.Image{Imports: map[string][]string{"mscoree.dll": {"CLRCreateInstance"}}}.Bytes(), nil},
@@ -101,7 +105,8 @@ func TestDescribeWindowsProgramsGolden(t *testing.T) {
 
 func TestFindingsOnOneScreen(t *testing.T) {
 	var b bytes.Buffer
-	printFindings(&b, []Finding{{"system", Good, "Linux", ""}, {"signal", Bad, "blocked", "unblock it"}, {"output", Note, "hm", ""}}, false)
+	printFindings(&b, []Finding{{"system", Good, "Linux", ""}, {"signal", Bad, "blocked", "unblock it"},
+		{"output", Note, "hm", ""}}, false)
 	want := "OK    system  Linux\nBAD   signal  blocked\n              -> unblock it\nNOTE  output  hm\n\n" +
 		"A recording would not work here; see the lines marked BAD.\n"
 	if b.String() != want {

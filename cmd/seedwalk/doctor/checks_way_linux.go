@@ -27,7 +27,9 @@ func checkWay(*patient) Finding {
 		return Finding{name, Note, detail, remedyOfReads}
 	}
 	if len(silent) > 0 {
-		return Finding{name, Good, detail + "; snapshot for " + strings.Join(silent, ", ") + ", which do not publish their structures", ""}
+		return Finding{name, Good,
+			detail + "; snapshot for " + strings.Join(silent, ", ") +
+				", which do not publish their structures", ""}
 	}
 	return Finding{name, Good, detail, ""}
 }

@@ -20,7 +20,8 @@ import (
 )
 
 // checks in the order they are shown.
-var checks = []func(*patient) Finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkEnvironment, checkThreads, checkPort, checkOutput, checkCommand}
+var checks = []func(*patient) Finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkEnvironment,
+	checkThreads, checkPort, checkOutput, checkCommand}
 
 const (
 	usualPlaces = `DOTNET_ROOT, dotnet on PATH, %ProgramFiles%\dotnet, %LocalAppData%\Microsoft\dotnet`
@@ -29,7 +30,8 @@ const (
 
 func checkSystem(*patient) Finding {
 	v := windows.RtlGetVersion()
-	return judgeWindows(int(v.MajorVersion), int(v.MinorVersion), int(v.BuildNumber), runtime.GOARCH, options.NativeMachine(), wineVersion())
+	return judgeWindows(int(v.MajorVersion), int(v.MinorVersion), int(v.BuildNumber), runtime.GOARCH,
+		options.NativeMachine(), wineVersion())
 }
 
 // wineVersion returns Wine's own version, "" on Windows.
@@ -64,7 +66,8 @@ func checkLoads(p *patient) Finding {
 		return Finding{name, Bad, "missing: " + strings.Join(missing, ", "), dllRemedy}
 	}
 	if why := loadInChild(path); why != "" {
-		return Finding{name, Bad, why, "build the library on this machine, or find out what prevents loading it (a virus scanner?)"}
+		return Finding{name, Bad, why,
+			"build the library on this machine, or find out what prevents loading it (a virus scanner?)"}
 	}
 	return Finding{name, Good, "the loader takes it", ""}
 }
@@ -128,7 +131,9 @@ func loadInChild(path string) string {
 func checkThreads(*patient) Finding {
 	const name = "rights"
 	if what, err := suspendOne(); err != nil {
-		return Finding{name, Bad, fmt.Sprintf("this program cannot sample a thread of its own: %s: %v", what, err), "find out what prevents processes from suspending threads (security software, a sandbox)"}
+		return Finding{name, Bad,
+			fmt.Sprintf("this program cannot sample a thread of its own: %s: %v", what, err),
+			"find out what prevents processes from suspending threads (security software, a sandbox)"}
 	}
 	return Finding{name, Good, "threads can be suspended and their registers read", ""}
 }
@@ -158,13 +163,15 @@ func suspendOne() (what string, err error) {
 		}
 	}
 	var tid uint32
-	h, _, err := procCreateThread.Call(0, 0, procSleep.Addr(), 0, createSuspended, uintptr(unsafe.Pointer(&tid)))
+	h, _, err := procCreateThread.Call(0, 0, procSleep.Addr(), 0, createSuspended,
+		uintptr(unsafe.Pointer(&tid)))
 	if h == 0 {
 		return "CreateThread", err
 	}
 	defer windows.CloseHandle(windows.Handle(h))
 	defer windows.ResumeThread(windows.Handle(h))
-	const rights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT | windows.THREAD_QUERY_INFORMATION
+	const rights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT |
+		windows.THREAD_QUERY_INFORMATION
 	thread, err := windows.OpenThread(rights, false, tid)
 	if err != nil {
 		return "OpenThread", err

@@ -2,5 +2,6 @@ package doctor
 
 // pidChecks are those of a running process.
 var pidChecks = []func(*patient) Finding{func(*patient) Finding {
-	return Finding{"process", Bad, "running processes are looked at on Linux, and on Windows on x86-64", "look at a core of it: seedwalk stack --core FILE"}
+	return Finding{"process", Bad, "running processes are looked at on Linux, and on Windows on x86-64",
+		"look at a core of it: seedwalk stack --core FILE"}
 }}

@@ -168,7 +168,8 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 }
 
 // withTasks takes a snapshot and reads the pending async operations. pending is empty if they cannot be read.
-func (f *stackFlags) withTasks(look func() (*stackView, error)) (v *stackView, pending *tasks.Result, err error) {
+func (f *stackFlags) withTasks(look func() (*stackView, error)) (v *stackView,
+	pending *tasks.Result, err error) {
 	pending = &tasks.Result{}
 	f.use = func(p *paused.Process) {
 		if r, err := p.Tasks(); err == nil {
@@ -194,23 +195,28 @@ func hangChains(groups []tasks.Group) (out []hang.Chain) {
 // equals reports whether a thread has the same stack and lock as in another snapshot.
 func (t *stackThread) equals(o *stackThread) bool {
 	return (t.Lock == nil) == (o.Lock == nil) && (t.Lock == nil || *t.Lock == *o.Lock) &&
-		slices.EqualFunc(t.Frames, o.Frames, func(a, b stackFrame) bool { return a.IP == b.IP && a.SP == b.SP })
+		slices.EqualFunc(t.Frames, o.Frames,
+			func(a, b stackFrame) bool { return a.IP == b.IP && a.SP == b.SP })
 }
 
 // blocks maps a paused.Block to a wait of package hang.
-var blocks = [...]hang.Wait{paused.ForInput: hang.Input, paused.ForEvent: hang.Event, paused.ForTime: hang.Sleep, paused.ForChild: hang.Child}
+var blocks = [...]hang.Wait{paused.ForInput: hang.Input, paused.ForEvent: hang.Event,
+	paused.ForTime: hang.Sleep, paused.ForChild: hang.Child}
 
 // processOf converts stacks and pending async operations to the input of package hang's rules.
 func processOf(v *stackView, pending *tasks.Result) *hang.Process {
-	p := &hang.Process{Chains: hangChains(pending.Groups), NoneQueued: pending.QueueRead && pending.Queued == 0}
+	p := &hang.Process{Chains: hangChains(pending.Groups),
+		NoneQueued: pending.QueueRead && pending.Queued == 0}
 	for i := range v.Threads {
 		t := &v.Threads[i]
-		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative, Blocks: blocks[t.block], Limited: t.limited}
+		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
+			Blocks: blocks[t.block], Limited: t.limited}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner}
 		}
 		for _, f := range t.Frames {
-			h.Frames = append(h.Frames, hang.Frame{Name: f.Name, Managed: f.Kind == unwind.KindManaged.String()})
+			h.Frames = append(h.Frames,
+				hang.Frame{Name: f.Name, Managed: f.Kind == unwind.KindManaged.String()})
 		}
 		p.Threads = append(p.Threads, h)
 	}
@@ -218,11 +224,13 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 }
 
 func reportOf(v *stackView, p *hang.Process) *hangReport {
-	r := &hangReport{Format: "seedwalk-hang", Version: 1, Source: v.Source, PID: v.PID, Name: v.Name, Verdicts: hang.Judge(p), Problems: v.Problems}
+	r := &hangReport{Format: "seedwalk-hang", Version: 1, Source: v.Source, PID: v.PID, Name: v.Name,
+		Verdicts: hang.Judge(p), Problems: v.Problems}
 	for i := range p.Threads {
 		t := &p.Threads[i]
 		w, _ := t.Wait()
-		r.Threads = append(r.Threads, hangThread{t.TID, t.Name, w.String(), v.Threads[i].Lock, t.Place(), t.Ran})
+		r.Threads = append(r.Threads,
+			hangThread{t.TID, t.Name, w.String(), v.Threads[i].Lock, t.Place(), t.Ran})
 	}
 	return r
 }

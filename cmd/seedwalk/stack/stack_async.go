@@ -42,7 +42,11 @@ func (f *stackFlags) addAsync(v *stackView) {
 // runs reports whether an async method is on the thread's stack. What is left over in a
 // stack's unused words may name another.
 func (t *stackThread) runs(method string) bool {
-	return slices.ContainsFunc(t.Frames, func(f stackFrame) bool { return strings.TrimSuffix(f.Name, " (async)") == method && f.Name != method })
+	return slices.ContainsFunc(t.Frames,
+		func(f stackFrame) bool {
+			return strings.TrimSuffix(f.Name, " (async)") == method &&
+				f.Name != method
+		})
 }
 
 // writeAsync writes who awaits what the thread runs, and what the thread waits for.

@@ -32,7 +32,9 @@ func createdump(t *testing.T, kind string) []byte {
 	t.Helper()
 	tool := needs.File(t, ".cache", "dotnet-9.0.5", "package", "dist", "createdump")
 	// Small stacks and heaps make small dumps.
-	cmd := exec.Command("/bin/sh", "-c", `ulimit -s 512; exec "$@"`, "sh", needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), needs.File(t, "out", "samples", "Tasks.exe"), "10", "still")
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -s 512; exec "$@"`, "sh",
+		needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t),
+		needs.File(t, "out", "samples", "Tasks.exe"), "10", "still")
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "MALLOC_ARENA_MAX=1")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -52,7 +54,8 @@ func createdump(t *testing.T, kind string) []byte {
 // mutate damages a dump in one of seven ways, chosen at random, and returns what is left of it.
 func mutate(b []byte, random *rand.Rand) []byte {
 	le := binary.LittleEndian
-	odd := []uint64{0, 1, 8, 0xfff, 0x1000, 1 << 31, 1<<32 - 1, 1 << 47, 1<<63 - 1, 1<<64 - 8, 1<<64 - 1, uint64(len(b)), uint64(len(b)) - 1}
+	odd := []uint64{0, 1, 8, 0xfff, 0x1000, 1 << 31, 1<<32 - 1, 1 << 47, 1<<63 - 1, 1<<64 - 8, 1<<64 - 1,
+		uint64(len(b)), uint64(len(b)) - 1}
 	value := func(old uint64) uint64 {
 		switch random.Intn(4) {
 		case 0:
@@ -174,7 +177,8 @@ func TestMutatedDumps(t *testing.T) {
 				}
 				slowest, largest = max(slowest, took), max(largest, size)
 			}
-			t.Logf("%d of %d dumps of %d MB read, %d with their heap; at most %v and %d MB allocated", reads, *mutatedDumps, len(whole)>>20, heaps, slowest, largest>>20)
+			t.Logf("%d of %d dumps of %d MB read, %d with their heap; at most %v and %d MB allocated", reads,
+				*mutatedDumps, len(whole)>>20, heaps, slowest, largest>>20)
 			if reads == 0 {
 				t.Error("nothing was read")
 			}

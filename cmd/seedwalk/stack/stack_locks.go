@@ -77,6 +77,7 @@ func (v *stackView) writeCycles(w io.Writer) {
 		for _, tid := range append(ring, ring[0]) {
 			names = append(names, v.who(tid))
 		}
-		fmt.Fprintf(w, "\ndeadlock: each waits for a lock that the next holds: %s\n", strings.Join(names, " -> "))
+		fmt.Fprintf(w, "\ndeadlock: each waits for a lock that the next holds: %s\n",
+			strings.Join(names, " -> "))
 	}
 }

@@ -35,7 +35,9 @@ func TestCycles(t *testing.T) {
 }
 
 func TestLockText(t *testing.T) {
-	v := stackView{Threads: []stackThread{{TID: 1, Name: "one", Lock: &stackLock{Kind: "monitor", At: "0x10", Owner: 2}}, {TID: 2, Lock: &stackLock{Kind: "pthread mutex", At: "0x20", Owner: 1}},
+	v := stackView{Threads: []stackThread{{TID: 1, Name: "one",
+		Lock: &stackLock{Kind: "monitor", At: "0x10", Owner: 2}},
+		{TID: 2, Lock: &stackLock{Kind: "pthread mutex", At: "0x20", Owner: 1}},
 		{TID: 3, Lock: &stackLock{Kind: "System.Threading.Lock"}}}, Cycles: [][]uint32{{1, 2}}}
 	var b strings.Builder
 	v.writeLock(&b, &v.Threads[0], false)
@@ -68,9 +70,12 @@ func TestRepeatedLines(t *testing.T) {
 		{"none", []string{"a", "b", "a"}, "a b a"},
 		{"too few", many(11, "a"), strings.Join(many(11, "a"), " ")},
 		{"one line", append(many(12, "a"), "b"), "a   ... the line above repeats 11 more times b"},
-		{"two lines, cut in the middle", append(many(20, "a", "b"), "a"), "a b   ... the 2 lines above repeat 19 more times a"},
-		{"a line inside of what repeats", many(5, "a", "a", "b"), "a a b   ... the 3 lines above repeat 4 more times"},
-		{"not from the first line", append([]string{"x"}, many(13, "a")...), "x a   ... the line above repeats 12 more times"},
+		{"two lines, cut in the middle", append(many(20, "a", "b"), "a"),
+			"a b   ... the 2 lines above repeat 19 more times a"},
+		{"a line inside of what repeats", many(5, "a", "a", "b"),
+			"a a b   ... the 3 lines above repeat 4 more times"},
+		{"not from the first line", append([]string{"x"}, many(13, "a")...),
+			"x a   ... the line above repeats 12 more times"},
 	} {
 		var b strings.Builder
 		writeLines(&b, c.lines)

@@ -66,12 +66,14 @@ type stackFrame struct {
 }
 
 func newStackView(source string, pid int, name string) *stackView {
-	return &stackView{Format: "seedwalk-stacks", Version: 1, Source: source, PID: pid, Name: name, Threads: []stackThread{}}
+	return &stackView{Format: "seedwalk-stacks", Version: 1, Source: source, PID: pid,
+		Name: name, Threads: []stackThread{}}
 }
 
 // add adds a thread with its stack.
 func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
-	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative, block: s.Block, limited: s.Limited}
+	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(),
+		Frames: []stackFrame{}, cooperative: s.Cooperative, block: s.Block, limited: s.Limited}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := p.Modules().Find(s.At); i >= 0 {
@@ -86,7 +88,8 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 	}
 	for i := range s.Frames {
 		f := &s.Frames[i]
-		g := stackFrame{Kind: f.Kind.String(), Name: f.Name, Module: strings.TrimSuffix(f.Module, ".dll"), IP: fmt.Sprintf("%#x", f.IP), SP: fmt.Sprintf("%#x", f.SP),
+		g := stackFrame{Kind: f.Kind.String(), Name: f.Name, Module: strings.TrimSuffix(f.Module, ".dll"),
+			IP: fmt.Sprintf("%#x", f.IP), SP: fmt.Sprintf("%#x", f.SP),
 			Trust: f.Trust.String(), Doubt: f.Trust.Doubtful(), ip: f.IP}
 		g.File, g.Line = f.Source.File, f.Source.Line
 		if f.Kind == unwind.KindNative && f.Module != "" {
@@ -127,7 +130,8 @@ func (v *stackView) lacking(problems []string) {
 	for _, p := range problems {
 		path, _, _ := strings.Cut(p, ": ")
 		used := slices.ContainsFunc(v.Threads, func(t stackThread) bool {
-			return t.gapIn == path || slices.ContainsFunc(t.Frames, func(f stackFrame) bool { return f.Module == path })
+			return t.gapIn == path ||
+				slices.ContainsFunc(t.Frames, func(f stackFrame) bool { return f.Module == path })
 		})
 		if used {
 			v.Problems = append(v.Problems, p)
@@ -163,7 +167,8 @@ func (v *stackView) finish(p *paused.Process) {
 func (v *stackView) managedOnly() {
 	for i := range v.Threads {
 		t := &v.Threads[i]
-		t.Frames = slices.DeleteFunc(t.Frames, func(f stackFrame) bool { return f.Kind != unwind.KindManaged.String() })
+		t.Frames = slices.DeleteFunc(t.Frames,
+			func(f stackFrame) bool { return f.Kind != unwind.KindManaged.String() })
 	}
 }
 
@@ -208,7 +213,8 @@ func (v *stackView) head(w io.Writer) {
 		}
 	}
 	if slices.Sort(held); len(held) > 0 {
-		fmt.Fprintf(w, ", each stopped for %d µs (median), %d µs at most", held[len(held)/2]/1000, held[len(held)-1]/1000)
+		fmt.Fprintf(w, ", each stopped for %d µs (median), %d µs at most",
+			held[len(held)/2]/1000, held[len(held)-1]/1000)
 	}
 	fmt.Fprintln(w)
 }

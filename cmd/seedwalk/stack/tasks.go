@@ -138,13 +138,17 @@ func (f *tasksFlags) read() (*tasksView, error) {
 
 // view returns the part of r that is shown, with the problems of s and r.
 func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
-	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name, Pending: r.Pending, Queued: r.Queued, Objects: r.Heap.Objects,
-		Bytes: r.Heap.Bytes, Lost: r.Heap.Lost, Unconfirmed: r.Unconfirmed, Changed: r.Changed, Groups: []tasksGroup{}}
+	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name,
+		Pending: r.Pending, Queued: r.Queued, Objects: r.Heap.Objects,
+		Bytes: r.Heap.Bytes, Lost: r.Heap.Lost, Unconfirmed: r.Unconfirmed,
+		Changed: r.Changed, Groups: []tasksGroup{}}
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		if f.wants(g) {
 			v.Chains += g.Count
-			v.Groups = append(v.Groups, tasksGroup{g.Count, g.Chain, g.State, g.Blocks, g.Limited, g.Threads, fmt.Sprintf("%#x", g.Task)})
+			v.Groups = append(v.Groups,
+				tasksGroup{g.Count, g.Chain, g.State, g.Blocks, g.Limited,
+					g.Threads, fmt.Sprintf("%#x", g.Task)})
 		}
 	}
 	v.Problems = append(s.Problems, problemsOf(r)...)
@@ -153,7 +157,9 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 		if r.Moved {
 			why = "a collection moved objects during every reading: "
 		}
-		v.Problems = append(v.Problems, fmt.Sprintf("%sno objects were found in %s of %s of heap: chains may be missing%s", why, sizeOf(lost), sizeOf(r.Heap.Bytes), f.remedy()))
+		v.Problems = append(v.Problems,
+			fmt.Sprintf("%sno objects were found in %s of %s of heap: chains may be missing%s", why,
+				sizeOf(lost), sizeOf(r.Heap.Bytes), f.remedy()))
 	}
 	return v
 }
@@ -209,7 +215,8 @@ func (v *tasksView) write(w io.Writer, f *tasksFlags) error {
 	b.WriteByte('\n')
 	for i := range v.Groups {
 		if f.limit > 0 && i == f.limit {
-			fmt.Fprintf(b, "\n%s more; --limit 0 shows all\n", cli.CountOf(len(v.Groups)-i, "different chain"))
+			fmt.Fprintf(b, "\n%s more; --limit 0 shows all\n",
+				cli.CountOf(len(v.Groups)-i, "different chain"))
 			break
 		}
 		v.Groups[i].write(b)

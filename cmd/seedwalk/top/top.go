@@ -109,7 +109,8 @@ type liveView struct {
 }
 
 func (f *topFlags) run() int {
-	l := &liveView{json: f.json, pid: f.opt.PID, every: f.interval, stop: make(chan struct{}), load: watchCounters(f.opt.PID)}
+	l := &liveView{json: f.json, pid: f.opt.PID, every: f.interval, stop: make(chan struct{}),
+		load: watchCounters(f.opt.PID)}
 	defer l.load.close()
 	f.opt.Stop, f.opt.Live, f.opt.LiveEvery = l.stop, l.take, f.interval
 	f.opt.Namer, f.opt.Probe, f.opt.Profiler = cli.NewNamer(nil, nil), cli.FindProbe(), cli.FindProfiler()
@@ -247,7 +248,8 @@ func (l *liveView) draw() {
 	if err != nil {
 		width, height = 80, 24
 	}
-	if _, err := cli.Stdout.WriteString(l.shown.screen(max(width, 40), max(height, 10), l.byTotal, l.paused)); err != nil {
+	if _, err := cli.Stdout.WriteString(l.shown.screen(max(width, 40), max(height, 10),
+		l.byTotal, l.paused)); err != nil {
 		l.end()
 	}
 }

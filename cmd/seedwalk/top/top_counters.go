@@ -28,7 +28,8 @@ func watchCounters(pid int) *counters {
 	client, err := diagnostics.Process(pid)
 	if err == nil {
 		c.session, err = client.Collect(diagnostics.Config{BufferMB: 8, NoStacks: true,
-			Providers: []diagnostics.Provider{{Name: clrevent.Counters, Level: 4, Arguments: "EventCounterIntervalSec=1"}}})
+			Providers: []diagnostics.Provider{{Name: clrevent.Counters, Level: 4,
+				Arguments: "EventCounterIntervalSec=1"}}})
 	}
 	if err != nil {
 		close(c.done)

@@ -48,7 +48,8 @@ type topView struct {
 func sum(p *export.Profile, at time.Time) totals {
 	q := *p
 	q.First = "cpu"
-	t := totals{at: at, samples: p.Stats.Samples, functions: map[string]topRow{}, threads: map[string]topRow{}, types: map[string]topRow{}}
+	t := totals{at: at, samples: p.Stats.Samples, functions: map[string]topRow{},
+		threads: map[string]topRow{}, types: map[string]topRow{}}
 	add := func(rows map[string]topRow, name string, self, total int64) {
 		r := rows[name]
 		rows[name] = topRow{name, r.Self + float64(self), r.Total + float64(total)}
@@ -89,7 +90,8 @@ func between(a, b *totals) *topView {
 	rates := func(x, y map[string]topRow, unit float64) []topRow {
 		out := []topRow{}
 		for name, r := range y {
-			r.Self, r.Total = max(0, r.Self-x[name].Self)/unit/seconds, max(0, r.Total-x[name].Total)/unit/seconds
+			r.Self, r.Total = max(0, r.Self-x[name].Self)/unit/seconds,
+				max(0, r.Total-x[name].Total)/unit/seconds
 			if r.Self > 0 || r.Total > 0 {
 				out = append(out, r)
 			}
@@ -97,8 +99,10 @@ func between(a, b *totals) *topView {
 		sortRows(out, false)
 		return out[:min(len(out), maxRows)]
 	}
-	return &topView{Format: "seedwalk-top", Version: 1, Time: b.at, Seconds: seconds, Samples: max(0, b.samples-a.samples), CPU: max(0, float64(b.cpu-a.cpu)/1e9/seconds),
-		Functions: rates(a.functions, b.functions, 1e9), Threads: rates(a.threads, b.threads, 1e9), Types: rates(a.types, b.types, 1)}
+	return &topView{Format: "seedwalk-top", Version: 1, Time: b.at, Seconds: seconds,
+		Samples: max(0, b.samples-a.samples), CPU: max(0, float64(b.cpu-a.cpu)/1e9/seconds),
+		Functions: rates(a.functions, b.functions, 1e9), Threads: rates(a.threads, b.threads, 1e9),
+		Types: rates(a.types, b.types, 1)}
 }
 
 func sortRows(rows []topRow, byTotal bool) {
@@ -106,13 +110,15 @@ func sortRows(rows []topRow, byTotal bool) {
 		if d := cmp.Compare(y.Total, x.Total); byTotal && d != 0 {
 			return d
 		}
-		return cmp.Or(cmp.Compare(y.Self, x.Self), cmp.Compare(y.Total, x.Total), strings.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(y.Self, x.Self), cmp.Compare(y.Total, x.Total),
+			strings.Compare(x.Name, y.Name))
 	})
 }
 
 // shownCounters are the counters of the head line, with their units.
 var shownCounters = []struct{ name, label, format string }{
-	{"gen-0-gc-count", "gen 0 GCs", "%.0f"}, {"total-pause-time-by-gc", "GC pauses", "%.0f ms"}, {"gc-heap-size", "heap", "%.0f MB"},
+	{"gen-0-gc-count", "gen 0 GCs", "%.0f"}, {"total-pause-time-by-gc", "GC pauses", "%.0f ms"},
+	{"gc-heap-size", "heap", "%.0f MB"},
 	{"exception-count", "exceptions", "%.0f"}, {"monitor-lock-contention-count", "contended locks", "%.0f"},
 	{"threadpool-thread-count", "pool threads", "%.0f"}, {"threadpool-queue-length", "pool queue", "%.0f"},
 }
@@ -125,7 +131,8 @@ func (v *topView) screen(width, height int, byTotal, paused bool) string {
 	if paused {
 		state = "   PAUSED"
 	}
-	say("seedwalk top %d  %s  %s   %.2f processors   %d samples%s", v.PID, v.Runtime, v.Time.Format("15:04:05"), v.CPU, v.Samples, state)
+	say("seedwalk top %d  %s  %s   %.2f processors   %d samples%s", v.PID, v.Runtime,
+		v.Time.Format("15:04:05"), v.CPU, v.Samples, state)
 	var load []string
 	for _, c := range shownCounters {
 		if value, ok := v.Counters[c.name]; ok {

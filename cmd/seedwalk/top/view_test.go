@@ -11,10 +11,13 @@ import (
 
 // workload is a profile of a thread: nanoseconds in a function, and bytes allocated.
 func workload(nanos, bytes int64) *export.Profile {
-	return &export.Profile{Runtime: ".NET 9.0.5", Threads: []export.Thread{{ID: 7, Name: "main"}}, Stats: export.Stats{Samples: nanos / 1e7},
-		Frames: []export.Frame{{Name: "App.Work", ModuleIndex: -1}, {Name: "App.\x1b[31mMain", ModuleIndex: -1}},
+	return &export.Profile{Runtime: ".NET 9.0.5", Threads: []export.Thread{{ID: 7, Name: "main"}},
+		Stats: export.Stats{Samples: nanos / 1e7},
+		Frames: []export.Frame{{Name: "App.Work", ModuleIndex: -1},
+			{Name: "App.\x1b[31mMain", ModuleIndex: -1}},
 		Stacks: []export.Stack{{Frames: []int32{0, 1}, Count: 1, CPUNanos: nanos, Complete: true},
-			{Frames: []int32{0}, Count: 1, Event: export.EventAllocation, Sum: bytes, Type: "App.Node", Complete: true}}}
+			{Frames: []int32{0}, Count: 1, Event: export.EventAllocation, Sum: bytes,
+				Type: "App.Node", Complete: true}}}
 }
 
 // TestTopView: a view holds what came since the last one, per second, and draws it in the terminal's
@@ -23,10 +26,12 @@ func TestTopView(t *testing.T) {
 	start := time.Unix(100, 0)
 	a, b := sum(workload(1e9, 5e6), start), sum(workload(2e9, 15e6), start.Add(2*time.Second))
 	v := between(&a, &b)
-	if v.CPU != 0.5 || v.Samples != 100 || len(v.Functions) != 2 || v.Functions[0] != (topRow{"App.Work", 0.5, 0.5}) || v.Functions[1].Total != 0.5 {
+	if v.CPU != 0.5 || v.Samples != 100 || len(v.Functions) != 2 ||
+		v.Functions[0] != (topRow{"App.Work", 0.5, 0.5}) || v.Functions[1].Total != 0.5 {
 		t.Errorf("%+v", v)
 	}
-	if len(v.Threads) != 1 || v.Threads[0] != (topRow{Name: "7 main", Self: 0.5}) || len(v.Types) != 1 || v.Types[0] != (topRow{Name: "App.Node", Self: 5e6}) {
+	if len(v.Threads) != 1 || v.Threads[0] != (topRow{Name: "7 main", Self: 0.5}) || len(v.Types) != 1 ||
+		v.Types[0] != (topRow{Name: "App.Node", Self: 5e6}) {
 		t.Errorf("%+v", v)
 	}
 	if back := between(&b, &a); back.CPU != 0 || len(back.Functions)+len(back.Threads)+len(back.Types) != 0 {
@@ -39,7 +44,9 @@ func TestTopView(t *testing.T) {
 			t.Errorf("%v: %d rows", size, len(rows))
 		}
 		plain := strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(text)
-		if strings.Contains(plain, "\x1b") || !strings.Contains(plain, "50.0 %") || size[0] > 40 && (!strings.Contains(plain, "pool queue 35") || !strings.Contains(plain, "PAUSED")) {
+		if strings.Contains(plain, "\x1b") || !strings.Contains(plain, "50.0 %") ||
+			size[0] > 40 && (!strings.Contains(plain, "pool queue 35") ||
+				!strings.Contains(plain, "PAUSED")) {
 			t.Errorf("%v:\n%q", size, plain)
 		}
 		for row := range strings.SplitSeq(plain, "\r\n") {

@@ -276,7 +276,8 @@ func (f *waitsFlags) report(a *waits.Analysis) error {
 		}
 		return err
 	}
-	if err := output.New().Write(f.output, func(w io.Writer) error { return f.write.Write(w, a) }); err != nil {
+	if err := output.New().Write(f.output,
+		func(w io.Writer) error { return f.write.Write(w, a) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "wrote %s\n", cli.ShortPath(f.output))

@@ -50,7 +50,8 @@ func (f *waitsFlags) until(ctx context.Context) (context.Context, func()) {
 
 // watch runs the sessions and reports.
 func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, atStart bool) int {
-	opt := session.Options{BufferMB: uint32(f.buffer), AtStart: atStart, Say: func(s string) { waitsSay("%s", s) }}
+	opt := session.Options{BufferMB: uint32(f.buffer), AtStart: atStart,
+		Say: func(s string) { waitsSay("%s", s) }}
 	if !atStart && f.duration == 0 && !f.follow {
 		opt.Began = func() {
 			fmt.Fprintf(os.Stderr, "seedwalk waits: watching process %d; Ctrl-C ends it\n", f.pid)
@@ -98,7 +99,8 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 }
 
 // watchCommand watches a command from its start to its end, and returns the command's exit code.
-func (f *waitsFlags) watchCommand(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, cmd *exec.Cmd, ended chan struct{}) int {
+func (f *waitsFlags) watchCommand(ctx context.Context, c *diagnostics.Client, a *waits.Analysis,
+	cmd *exec.Cmd, ended chan struct{}) int {
 	code := f.watch(ctx, c, a, true)
 	select {
 	case <-ended:
@@ -128,7 +130,8 @@ func printMaps(w io.Writer, n *waits.Names) error {
 		if len(im.BuildID) <= 8 { // of an image of Windows
 			stamp, _ = strconv.ParseUint(im.BuildID, 16, 32)
 		}
-		if _, err := fmt.Fprintf(w, "%x-%x r-xp %08x 00:00 %d %s\n", im.Start, im.End, im.Offset, stamp, im.Path); err != nil {
+		if _, err := fmt.Fprintf(w, "%x-%x r-xp %08x 00:00 %d %s\n", im.Start, im.End,
+			im.Offset, stamp, im.Path); err != nil {
 			return err
 		}
 	}

@@ -91,10 +91,13 @@ var layouts = map[key]struct {
 	{Runtime, 301}: {WaitStart, 0}, {Runtime, 302}: {WaitStop, 0},
 	{Runtime, 143}: {MethodLoad, 0}, {Runtime, 144}: {MethodUnload, 0},
 	{Runtime, 152}: {ModuleLoad, 1}, {Runtime, 85}: {ThreadCreated, 0}, {Runtime, 187}: {RuntimeInfo, 0},
-	{Rundown, 143}: {MethodListed, 0}, {Rundown, 144}: {MethodListed, 0}, {Rundown, 154}: {ModuleLoad, 1}, {Rundown, 153}: {ModuleLoad, 1},
+	{Rundown, 143}: {MethodListed, 0}, {Rundown, 144}: {MethodListed, 0}, {Rundown, 154}: {ModuleLoad, 1},
+	{Rundown, 153}: {ModuleLoad, 1},
 	{Rundown, 187}: {RuntimeInfo, 0}, {EventPipe, 1}: {ProcessInfo, 0}, {Sampler, 0}: {CPUSample, 0},
-	{Runtime, 10}: {AllocationTick, 0}, {Runtime, 303}: {AllocationSampled, 0}, {Runtime, 80}: {ExceptionThrown, 1},
-	{Runtime, 1}: {CollectionStart, 1}, {Runtime, 9}: {SuspendStart, 1}, {Runtime, 3}: {RestartEnd, 0}, {Runtime, 145}: {JITStart, 0},
+	{Runtime, 10}: {AllocationTick, 0}, {Runtime, 303}: {AllocationSampled, 0},
+	{Runtime, 80}: {ExceptionThrown, 1},
+	{Runtime, 1}:  {CollectionStart, 1}, {Runtime, 9}: {SuspendStart, 1}, {Runtime, 3}: {RestartEnd, 0},
+	{Runtime, 145}:  {JITStart, 0},
 	{Framework, 30}: {WorkQueued, 0}, {Framework, 31}: {WorkTaken, 0}, // .NET 5 and later
 	{Runtime, 61}: {WorkQueued, 0}, {Runtime, 62}: {WorkTaken, 0}, {Runtime, 55}: {PoolAdjusted, 0},
 }

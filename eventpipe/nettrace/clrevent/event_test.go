@@ -20,8 +20,10 @@ func TestKindOf(t *testing.T) {
 		id, version uint32
 		want        Kind
 	}{
-		{Runtime, 81, 2, ContentionStart}, {Runtime, 81, 9, ContentionStart}, {Runtime, 144, 1, MethodUnload}, {Rundown, 144, 1, MethodListed},
-		{Rundown, 143, 1, MethodListed}, {Rundown, 301, 0, None}, {"Other", 301, 0, None}, {Runtime, 152, 0, None}, {EventPipe, 1, 1, ProcessInfo},
+		{Runtime, 81, 2, ContentionStart}, {Runtime, 81, 9, ContentionStart}, {Runtime, 144, 1, MethodUnload},
+		{Rundown, 144, 1, MethodListed},
+		{Rundown, 143, 1, MethodListed}, {Rundown, 301, 0, None}, {"Other", 301, 0, None},
+		{Runtime, 152, 0, None}, {EventPipe, 1, 1, ProcessInfo},
 	} {
 		if got := KindOf(c.provider, c.id, c.version); got != c.want {
 			t.Errorf("%s %d v%d: %d", c.provider, c.id, c.version, got)
@@ -40,35 +42,59 @@ func TestDecode(t *testing.T) {
 		decode func([]byte) (any, bool)
 		want   any
 	}{
-		{"ContentionStart v2", lock8, 0, func(b []byte) (any, bool) { return pair(DecodeContention(b, 2, 8)) }, Contention{Lock: 16, Object: 32, Owner: 7}},
-		{"ContentionStart v2, 32 bits", "01 0100 10000000 20000000 0700000000000000", 0, func(b []byte) (any, bool) { return pair(DecodeContention(b, 2, 4)) },
+		{"ContentionStart v2", lock8, 0,
+			func(b []byte) (any, bool) { return pair(DecodeContention(b, 2, 8)) },
+			Contention{Lock: 16, Object: 32, Owner: 7}},
+		{"ContentionStart v2, 32 bits", "01 0100 10000000 20000000 0700000000000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeContention(b, 2, 4)) },
 			Contention{Native: true, Lock: 16, Object: 32, Owner: 7}},
-		{"ContentionStart v1", "00 0100", 0, func(b []byte) (any, bool) { return pair(DecodeContention(b, 1, 8)) }, Contention{}},
-		{"ContentionStop v1", "00 0100 000000000000f83f", 0, func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 1)) }, int64(1)},
-		{"ContentionStop v1, not a number", "00 0100 000000000000f87f", 0, func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 1)) }, int64(0)},
-		{"ContentionStop v0", "00 0100", 0, func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 0)) }, int64(0)},
-		{"WaitStart", "01 3000000000000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeWait(b, 8)) }, Wait{true, 48}},
-		{"WaitStart, 32 bits", "00 00000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeWait(b, 4)) }, Wait{}},
+		{"ContentionStart v1", "00 0100", 0,
+			func(b []byte) (any, bool) { return pair(DecodeContention(b, 1, 8)) }, Contention{}},
+		{"ContentionStop v1", "00 0100 000000000000f83f", 0,
+			func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 1)) }, int64(1)},
+		{"ContentionStop v1, not a number", "00 0100 000000000000f87f", 0,
+			func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 1)) }, int64(0)},
+		{"ContentionStop v0", "00 0100", 0,
+			func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 0)) }, int64(0)},
+		{"WaitStart", "01 3000000000000000 0100", 2,
+			func(b []byte) (any, bool) { return pair(DecodeWait(b, 8)) }, Wait{true, 48}},
+		{"WaitStart, 32 bits", "00 00000000 0100", 2,
+			func(b []byte) (any, bool) { return pair(DecodeWait(b, 4)) }, Wait{}},
 		{"Method", method + "0100", 2, func(b []byte) (any, bool) { return pair(DecodeMethod(b)) },
-			Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003, Flags: 8, Namespace: "N", Name: "m"}},
-		{"Method, half of a pair, and beyond Latin", "0100000000000000 0200000000000000 0010000000000000 40000000 03000006 08000000 00d86100 0000 000100dc 0000 0000 0100", 2,
-			func(b []byte) (any, bool) { return pair(DecodeMethod(b)) }, Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003, Flags: 8, Namespace: "\ufffda", Name: "\u0100\ufffd"}},
-		{"Module", "0100000000000000 0200000000000000 00000000 00000000 61000000 0000", 0, func(b []byte) (any, bool) { return pair(DecodeModule(b)) },
+			Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003,
+				Flags: 8, Namespace: "N", Name: "m"}},
+		{"Method, half of a pair, and beyond Latin",
+			"0100000000000000 0200000000000000 0010000000000000 40000000 03000006 08000000 00d86100 0000 000100dc 0000 0000 0100", 2,
+			func(b []byte) (any, bool) { return pair(DecodeMethod(b)) },
+			Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003, Flags: 8,
+				Namespace: "\ufffda", Name: "\u0100\ufffd"}},
+		{"Module", "0100000000000000 0200000000000000 00000000 00000000 61000000 0000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeModule(b)) },
 			Module{ID: 1, Assembly: 2, IL: "a"}},
-		{"Thread", "0100000000000000 0200000000000000 00000000 03000000 04000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeThread(b)) },
+		{"Thread", "0100000000000000 0200000000000000 00000000 03000000 04000000 0100", 2,
+			func(b []byte) (any, bool) { return pair(DecodeThread(b)) },
 			Thread{ID: 1, Index: 3, TID: 4}},
-		{"Process", "61000000 62000000 63000000", 0, func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{"a", "b", "c"}},
-		{"Process of .NET Core 3", "61000000", 0, func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{CommandLine: "a"}},
-		{"Runtime", "0900 0200 0000000000000000 0900 0000 0500 0700 00000000 00 61000000" + strings.Repeat("00", 16) + "2f000000", 0,
-			func(b []byte) (any, bool) { return pair(DecodeRuntime(b)) }, Info{Version: [4]uint16{9, 0, 5, 7}, CommandLine: "a", Library: "/"}},
-		{"Counter, a mean", "61000000 6e000000 000000000000f83f" + strings.Repeat("00", 32) + "0000" + "4d00650061006e000000", 0,
+		{"Process", "61000000 62000000 63000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{"a", "b", "c"}},
+		{"Process of .NET Core 3", "61000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{CommandLine: "a"}},
+		{"Runtime", "0900 0200 0000000000000000 0900 0000 0500 0700 00000000 00 61000000" +
+			strings.Repeat("00", 16) + "2f000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeRuntime(b)) },
+			Info{Version: [4]uint16{9, 0, 5, 7}, CommandLine: "a", Library: "/"}},
+		{"Counter, a mean", "61000000 6e000000 000000000000f83f" + strings.Repeat("00", 32) + "0000" +
+			"4d00650061006e000000", 0,
 			func(b []byte) (any, bool) { return pair(DecodeCounter(b)) }, Counter{"a", 1.5}},
-		{"Counter, an increment", "61000000 6e000000 73000000 000000000000f83f 00000000 0000 0000 53007500 6d000000", 0,
+		{"Counter, an increment",
+			"61000000 6e000000 73000000 000000000000f83f 00000000 0000 0000 53007500 6d000000", 0,
 			func(b []byte) (any, bool) { return pair(DecodeCounter(b)) }, Counter{"a", 1.5}},
-		{"Suspend", "01000000 00000000", 4, func(b []byte) (any, bool) { return pair(DecodeSuspend(b)) }, true},
+		{"Suspend", "01000000 00000000", 4,
+			func(b []byte) (any, bool) { return pair(DecodeSuspend(b)) }, true},
 		{"Sample", "02000000", 0, func(b []byte) (any, bool) { return pair(DecodeSample(b)) }, true},
-		{"Collection", "01000000 02000000 03000000 01000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeCollection(b)) }, Collection{1, 2, 3, 1}},
-		{"JITStart", "0100000000000000 0200000000000000 03000006 10000000 4e000000 6d000000 0000", 2, func(b []byte) (any, bool) { return pair(DecodeJITStart(b)) },
+		{"Collection", "01000000 02000000 03000000 01000000 0100", 2,
+			func(b []byte) (any, bool) { return pair(DecodeCollection(b)) }, Collection{1, 2, 3, 1}},
+		{"JITStart", "0100000000000000 0200000000000000 03000006 10000000 4e000000 6d000000 0000", 2,
+			func(b []byte) (any, bool) { return pair(DecodeJITStart(b)) },
 			Method{ID: 1, Module: 2, Token: 0x6000003, Namespace: "N", Name: "m"}},
 	} {
 		in := raw(t, c.in)
@@ -91,7 +117,8 @@ func TestPool(t *testing.T) {
 	if a, ok := DecodeAdjustment(raw(t, adjusted)); !ok || a != (Adjustment{5, true}) {
 		t.Errorf("%+v, %v", a, ok)
 	}
-	if a, ok := DecodeAdjustment(raw(t, "000000000000f03f 05000000 03000000 0100")); !ok || a != (Adjustment{5, false}) {
+	if a, ok := DecodeAdjustment(raw(t, "000000000000f03f 05000000 03000000 0100")); !ok ||
+		a != (Adjustment{5, false}) {
 		t.Errorf("climbing: %+v, %v", a, ok)
 	}
 	for _, c := range []struct {
@@ -100,8 +127,10 @@ func TestPool(t *testing.T) {
 		pointer int
 		want    uint64
 	}{
-		{"class library", "8877665544332211", 8, 0x1122334455667788}, {"class library, 32 bit", "8877665544332211", 4, 0x1122334455667788},
-		{"runtime", "8877665544332211 0100", 8, 0x1122334455667788}, {"runtime, 32 bit", "44332211 0100", 4, 0x11223344},
+		{"class library", "8877665544332211", 8, 0x1122334455667788},
+		{"class library, 32 bit", "8877665544332211", 4, 0x1122334455667788},
+		{"runtime", "8877665544332211 0100", 8, 0x1122334455667788},
+		{"runtime, 32 bit", "44332211 0100", 4, 0x11223344},
 	} {
 		whole := raw(t, c.in)
 		if item, ok := DecodeWork(whole, c.pointer); !ok || item != c.want {
@@ -122,7 +151,8 @@ func TestPool(t *testing.T) {
 // which are truncated too.
 func TestSamples(t *testing.T) {
 	const node = "4e00 6f00 6400 6500 0000" // Node
-	const tick = "d0200300 00000000 0100 e020030000000000 8877665544332211 " + node + " 01000000 1000000000000000 3000000000000000"
+	const tick = "d0200300 00000000 0100 e020030000000000 8877665544332211 " + node +
+		" 01000000 1000000000000000 3000000000000000"
 	a, ok := DecodeTick(raw(t, tick), 4, 8)
 	if want := (Allocation{0x1122334455667788, "Node", 48, 0x320e0}); !ok || a != want {
 		t.Errorf("%+v, %v; want %+v", a, ok, want)
@@ -148,7 +178,8 @@ func TestSamples(t *testing.T) {
 		{"of no size", "0000000000000000", SampleMean - 1, SampleMean + 1},
 		{"absurd", "ffffffffffffffff", 1 << 50, 1 << 50},
 	} {
-		if a, ok := DecodeSampled(raw(t, sampled+c.size), 8); !ok || a.Name != "Node" || a.Weight < c.least || a.Weight > c.most {
+		if a, ok := DecodeSampled(raw(t, sampled+c.size), 8); !ok || a.Name != "Node" || a.Weight < c.least ||
+			a.Weight > c.most {
 			t.Errorf("%s: %+v, %v", c.name, a, ok)
 		}
 	}
@@ -162,8 +193,10 @@ func TestSamples(t *testing.T) {
 		want Exception
 		ok   bool
 	}{
-		{"whole", 0, Exception{"E", "xy", 0x80131509}, true}, {"cut after the texts", 16, Exception{"E", "xy", 0}, true},
-		{"cut in the message", 20, Exception{"E", "x", 0}, true}, {"cut before the message", 24, Exception{"E", "", 0}, true}, {"nothing", 26, Exception{}, false},
+		{"whole", 0, Exception{"E", "xy", 0x80131509}, true},
+		{"cut after the texts", 16, Exception{"E", "xy", 0}, true},
+		{"cut in the message", 20, Exception{"E", "x", 0}, true},
+		{"cut before the message", 24, Exception{"E", "", 0}, true}, {"nothing", 26, Exception{}, false},
 	} {
 		b := raw(t, thrown)
 		if e, ok := DecodeException(b[:len(b)-c.cut], 8); e != c.want || ok != c.ok {

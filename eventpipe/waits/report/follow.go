@@ -31,17 +31,21 @@ func Follower(w io.Writer, a *waits.Analysis, asJSON bool) func(*waits.Wait, []w
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		return func(v *waits.Wait, frames []waits.Frame) {
-			e.Encode(followLine{clock(a, v, "2006-01-02T15:04:05.000Z07:00"), v.Thread, a.Names.ThreadName(v.Thread), v.Nanos, v.Kind.String(), v.State.String(), v.Depth,
-				waits.Idle(frames), hex(v.LockID), v.Owner, names(a.Leaves(v.Native, v.Start)), names(a.Whole(v.Native, frames, v.Start))})
+			e.Encode(followLine{clock(a, v, "2006-01-02T15:04:05.000Z07:00"), v.Thread,
+				a.Names.ThreadName(v.Thread), v.Nanos, v.Kind.String(), v.State.String(), v.Depth,
+				waits.Idle(frames), hex(v.LockID), v.Owner, names(a.Leaves(v.Native, v.Start)),
+				names(a.Whole(v.Native, frames, v.Start))})
 		}
 	}
 	return func(v *waits.Wait, frames []waits.Frame) {
 		if waits.Idle(frames) || v.Depth > 0 {
 			return
 		}
-		line := fmt.Sprintf("%s  thread %-8d %12s  %-12s", clock(a, v, "15:04:05.000"), v.Thread, bound(v.State)+span(v.Nanos), v.Kind)
+		line := fmt.Sprintf("%s  thread %-8d %12s  %-12s", clock(a, v, "15:04:05.000"), v.Thread,
+			bound(v.State)+span(v.Nanos), v.Kind)
 		if v.State == waits.Unreliable {
-			line = fmt.Sprintf("%s  thread %-8d %12s  %-12s", clock(a, v, "15:04:05.000"), v.Thread, "unreliable", v.Kind)
+			line = fmt.Sprintf("%s  thread %-8d %12s  %-12s", clock(a, v, "15:04:05.000"),
+				v.Thread, "unreliable", v.Kind)
 		}
 		if v.Owner != 0 {
 			line += fmt.Sprintf("  held by %d", v.Owner)

@@ -14,10 +14,12 @@ type Format struct {
 }
 
 var formats = []Format{
-	{"text", ".txt", "tables of the longest waits, of places and of threads", func(w io.Writer, a *waits.Analysis) error { return WriteText(w, a, TextOptions{}) }},
+	{"text", ".txt", "tables of the longest waits, of places and of threads",
+		func(w io.Writer, a *waits.Analysis) error { return WriteText(w, a, TextOptions{}) }},
 	{"html", ".html", "a page with a time line of every thread, in one file, no network", WriteHTML},
 	{"pprof", ".pb.gz", "waits/count and delay/nanoseconds for `go tool pprof`", WritePprof},
-	{"folded", ".folded", "one line per stack with its nanoseconds, for flamegraph.pl and its kin", WriteFolded},
+	{"folded", ".folded", "one line per stack with its nanoseconds, for flamegraph.pl and its kin",
+		WriteFolded},
 	{"json", ".json", "everything, see the documentation of package waits/report", WriteJSON},
 	{"csv", ".csv", "one line per wait, for spreadsheets", WriteCSV},
 }
@@ -49,7 +51,8 @@ func ByPath(path string) (Format, bool) {
 // any byte.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e ||
+			r >= 0x2066 && r <= 0x2069 {
 			return '\ufffd'
 		}
 		return r

@@ -43,7 +43,10 @@ func held(pointer int) *waits.Analysis {
 	}
 	w.Metadata(meta(1, 143, 1), meta(2, 301, 0), meta(3, 302, 0), meta(4, 81, 2), meta(5, 91, 1))
 	w.Stacks(1, []uint64{0x1010}, []uint64{0x2010, 0x3010})
-	address := func(p []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(p, v)[:len(p)+pointer] }
+	address := func(p []byte,
+		v uint64) []byte {
+		return binary.LittleEndian.AppendUint64(p, v)[:len(p)+pointer]
+	}
 	lock := binary.LittleEndian.AppendUint64(address(address([]byte{0, 1, 0}, 0xabc0), 0xdef0), 5)
 	wait := append(address([]byte{0}, 0), 1, 0)
 	over := binary.LittleEndian.AppendUint64([]byte{0, 1, 0}, math.Float64bits(6*ms))
@@ -65,7 +68,8 @@ func held(pointer int) *waits.Analysis {
 func TestHeld(t *testing.T) {
 	a := held(8)
 	for format, want := range map[string][]string{
-		"text":   {"6.000 ms  lock                6        5       1     0.002s  App.Waiter < App.Main", "thread 5, which has it, waits itself (wait): App.Owner"},
+		"text": {"6.000 ms  lock                6        5       1     0.002s  App.Waiter < App.Main",
+			"thread 5, which has it, waits itself (wait): App.Owner"},
 		"csv":    {",lock,Contention,complete,6,,0xabc0,5,0,false,0,App.Waiter < App.Main,"},
 		"json":   {`"lock": "0xabc0"`, `"object": "0xdef0"`, `"owner": 5`, `"reported_ns": 6000000`},
 		"folded": {"App.Main;App.Waiter;[lock] 6000000", "App.Owner;[wait] 8000000"},
@@ -86,15 +90,18 @@ func TestHeld(t *testing.T) {
 			} `json:"owner_chain"`
 		}
 	}
-	if err := json.Unmarshal([]byte(write(t, "json", a)), &j); err != nil || len(j.Waits) != 2 || fmt.Sprint(j.Waits[1].Chain) != "[{5 wait [App.Owner]}]" || len(j.Waits[0].Chain) != 0 {
+	if err := json.Unmarshal([]byte(write(t, "json", a)), &j); err != nil || len(j.Waits) != 2 ||
+		fmt.Sprint(j.Waits[1].Chain) != "[{5 wait [App.Owner]}]" || len(j.Waits[0].Chain) != 0 {
 		t.Errorf("%+v, %v", j, err)
 	}
 	p := must.Get(profile.ParseData([]byte(write(t, "pprof", a))))(t)
 	labels := map[string]string{}
 	for _, s := range p.Sample {
-		labels[s.Label["kind"][0]] = fmt.Sprint(s.NumLabel["thread"], s.Label["lock"], s.NumLabel["owner"], s.Label["reliable"], s.Value)
+		labels[s.Label["kind"][0]] = fmt.Sprint(s.NumLabel["thread"], s.Label["lock"],
+			s.NumLabel["owner"], s.Label["reliable"], s.Value)
 	}
-	if labels["lock"] != "[6] [0xabc0] [5] [yes] [1 6000000]" || labels["wait"] != "[5] [] [] [yes] [1 8000000]" {
+	if labels["lock"] != "[6] [0xabc0] [5] [yes] [1 6000000]" ||
+		labels["wait"] != "[5] [] [] [yes] [1 8000000]" {
 		t.Errorf("labels %v", labels)
 	}
 }

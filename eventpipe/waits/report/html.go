@@ -60,7 +60,8 @@ func WriteHTML(w io.Writer, a *waits.Analysis) error {
 	if err != nil {
 		return err
 	}
-	page := strings.NewReplacer("{{title}}", html.EscapeString(title(a)), "{{css}}", pageCSS, "{{js}}", pageJS, "{{data}}", string(data))
+	page := strings.NewReplacer("{{title}}", html.EscapeString(title(a)), "{{css}}", pageCSS, "{{js}}",
+		pageJS, "{{data}}", string(data))
 	_, err = page.WriteString(w, pageHTML)
 	return err
 }
@@ -78,7 +79,8 @@ func title(a *waits.Analysis) string {
 
 func newPage(a *waits.Analysis) *pageData {
 	p := &pageWriter{a: a, names: newNames(a), threads: map[uint64]int{}, stacks: map[drawnStack]int{}}
-	p.Notes, p.Threads, p.Stacks, p.Waits, p.Sites = []string{}, []string{}, [][]string{}, [][]float64{}, [][]float64{}
+	p.Notes, p.Threads, p.Stacks, p.Waits, p.Sites = []string{}, []string{},
+		[][]string{}, [][]float64{}, [][]float64{}
 	p.End = float64(a.At(a.Last)) / 1e3
 	p.facts()
 	for _, t := range a.Threads { // most time first
@@ -91,7 +93,9 @@ func newPage(a *waits.Analysis) *pageData {
 		s := &a.Sites[i]
 		if s.Count > 0 && len(p.Sites) < 500 {
 			at, idle := p.stack(s.Stack, s.Native, s.When)
-			p.Sites = append(p.Sites, []float64{float64(s.Kind), float64(s.Nanos) / 1e3, float64(s.Max) / 1e3, float64(s.Count), at, idle})
+			p.Sites = append(p.Sites,
+				[]float64{float64(s.Kind), float64(s.Nanos) / 1e3,
+					float64(s.Max) / 1e3, float64(s.Count), at, idle})
 		}
 	}
 	return &p.pageData
@@ -115,7 +119,8 @@ func (p *pageWriter) facts() {
 	a := p.a
 	count, nanos := a.Total()
 	p.Facts = []string{fmt.Sprintf("process %d", a.Trace.ProcessID), span(int64(a.At(a.Last))) + " traced",
-		fmt.Sprintf("%s waits, %s together", number(count), span(nanos)), number(a.Counts.Lost) + " events lost"}
+		fmt.Sprintf("%s waits, %s together", number(count), span(nanos)),
+		number(a.Counts.Lost) + " events lost"}
 	if name := runtimeName(a); name != "" {
 		p.Facts = append(p.Facts, name)
 	}
@@ -126,7 +131,8 @@ func (p *pageWriter) facts() {
 		p.Notes = append(p.Notes, clean(n))
 	}
 	if more := len(a.Waits) - maxDrawn; more > 0 || a.Unlisted > 0 {
-		p.Notes = append(p.Notes, number(int64(max(more, 0))+a.Unlisted)+" shorter waits are not drawn; the places hold them")
+		p.Notes = append(p.Notes,
+			number(int64(max(more, 0))+a.Unlisted)+" shorter waits are not drawn; the places hold them")
 	}
 }
 
@@ -153,7 +159,8 @@ func (p *pageWriter) stack(id waits.StackID, native int32, when uint64) (at, idl
 	i, ok := p.stacks[k]
 	if !ok {
 		i = len(p.Stacks)
-		p.Stacks = append(p.Stacks, append(names(p.a.Leaves(native, when)), names(p.a.Whole(native, frames, when))...))
+		p.Stacks = append(p.Stacks,
+			append(names(p.a.Leaves(native, when)), names(p.a.Whole(native, frames, when))...))
 		p.stacks[k] = i
 	}
 	if waits.Idle(frames) {
@@ -168,6 +175,8 @@ func (p *pageWriter) wait(w *waits.Wait) {
 		owner = p.thread(w.Owner)
 	}
 	at, idle := p.stack(w.Stack, w.Native, w.Start)
-	p.Waits = append(p.Waits, []float64{float64(p.thread(w.Thread)), float64(w.Kind), float64(w.State), float64(p.a.At(w.Start)) / 1e3, float64(w.Nanos) / 1e3,
-		at, float64(owner), float64(w.Depth), idle})
+	p.Waits = append(p.Waits,
+		[]float64{float64(p.thread(w.Thread)), float64(w.Kind), float64(w.State),
+			float64(p.a.At(w.Start)) / 1e3, float64(w.Nanos) / 1e3,
+			at, float64(owner), float64(w.Depth), idle})
 }

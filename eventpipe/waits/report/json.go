@@ -108,8 +108,11 @@ func WriteJSON(w io.Writer, a *waits.Analysis) error {
 
 func newJSON(a *waits.Analysis) *jsonReport {
 	n, o := newNames(a), waits.NewOwners(a)
-	r := &jsonReport{Format: "seedwalk-waits", Version: 1, Duration: int64(a.At(a.Last)), Unseen: a.Unseen(), Partial: a.Partial(), Unreliable: a.Unreliable, Orphans: a.Orphans,
-		Unlisted: a.Unlisted, Waits: []jsonWait{}, Sites: []jsonSite{}, Threads: []jsonThread{}, Process: jsonProcess{a.Trace.ProcessID, a.Names.Process.CommandLine, runtimeName(a), a.Trace.PointerSize}}
+	r := &jsonReport{Format: "seedwalk-waits", Version: 1, Duration: int64(a.At(a.Last)), Unseen: a.Unseen(),
+		Partial: a.Partial(), Unreliable: a.Unreliable, Orphans: a.Orphans,
+		Unlisted: a.Unlisted, Waits: []jsonWait{}, Sites: []jsonSite{}, Threads: []jsonThread{},
+		Process: jsonProcess{a.Trace.ProcessID, a.Names.Process.CommandLine,
+			runtimeName(a), a.Trace.PointerSize}}
 	if r.Process.CommandLine == "" {
 		r.Process.CommandLine = a.Names.Runtime.CommandLine
 	}
@@ -126,17 +129,22 @@ func newJSON(a *waits.Analysis) *jsonReport {
 		r.Sites = append(r.Sites, newJSONSite(a, n, &a.Sites[i]))
 	}
 	for _, t := range a.Threads {
-		r.Threads = append(r.Threads, jsonThread{t.ID, clean(a.Names.ThreadName(t.ID)), t.Count, t.Nanos, t.Max})
+		r.Threads = append(r.Threads,
+			jsonThread{t.ID, clean(a.Names.ThreadName(t.ID)), t.Count, t.Nanos, t.Max})
 	}
 	return r
 }
 
 func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wait) jsonWait {
 	frames := n.of(w.Stack, w.Start)
-	j := jsonWait{Kind: w.Kind.String(), Event: w.Kind.Event(), State: w.State.String(), Reliable: w.State == waits.Complete,
-		Thread: w.Thread, Process: w.Process, Name: clean(a.Names.ThreadName(w.Thread)), Start: int64(a.At(w.Start)), Stop: int64(a.At(w.Stop)), Duration: w.Nanos,
-		Depth: w.Depth, Idle: waits.Idle(frames), Lock: hex(w.LockID), Object: hex(w.Object), Owner: w.Owner, Reported: w.Reported, Differs: w.Differs,
-		Blocked: w.Blocked, Native: names(a.Leaves(w.Native, w.Start)), Stack: names(a.Whole(w.Native, frames, w.Start))}
+	j := jsonWait{Kind: w.Kind.String(), Event: w.Kind.Event(), State: w.State.String(),
+		Reliable: w.State == waits.Complete,
+		Thread:   w.Thread, Process: w.Process, Name: clean(a.Names.ThreadName(w.Thread)),
+		Start: int64(a.At(w.Start)), Stop: int64(a.At(w.Stop)), Duration: w.Nanos,
+		Depth: w.Depth, Idle: waits.Idle(frames), Lock: hex(w.LockID), Object: hex(w.Object), Owner: w.Owner,
+		Reported: w.Reported, Differs: w.Differs,
+		Blocked: w.Blocked, Native: names(a.Leaves(w.Native, w.Start)),
+		Stack: names(a.Whole(w.Native, frames, w.Start))}
 	chain, circle := o.Chain(w)
 	for _, i := range chain {
 		c := &a.Waits[i]
@@ -148,7 +156,8 @@ func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wai
 
 func newJSONSite(a *waits.Analysis, n *stackNames, s *waits.Site) jsonSite {
 	frames := n.of(s.Stack, s.When)
-	j := jsonSite{Kind: s.Kind.String(), Count: s.Count, Nanos: s.Nanos, Max: s.Max, Bounds: s.Bounds, Unreliable: s.Lost, Idle: waits.Idle(frames), Native: names(a.Leaves(s.Native, s.When))}
+	j := jsonSite{Kind: s.Kind.String(), Count: s.Count, Nanos: s.Nanos, Max: s.Max, Bounds: s.Bounds,
+		Unreliable: s.Lost, Idle: waits.Idle(frames), Native: names(a.Leaves(s.Native, s.When))}
 	whole := a.Whole(s.Native, frames, s.When)
 	for i := range whole {
 		f := &whole[i]

@@ -17,7 +17,8 @@ import (
 // WriteCSV writes a header and a line per listed wait.
 func WriteCSV(w io.Writer, a *waits.Analysis) error {
 	n, c := newNames(a), csv.NewWriter(w)
-	c.Write([]string{"start_s", "duration_ms", "kind", "event", "state", "thread", "thread_name", "lock", "owner", "depth", "idle", "events_lost", "stack", "native"})
+	c.Write([]string{"start_s", "duration_ms", "kind", "event", "state", "thread", "thread_name", "lock",
+		"owner", "depth", "idle", "events_lost", "stack", "native"})
 	for i := range a.Waits {
 		v := &a.Waits[i]
 		frames := n.of(v.Stack, v.Start)
@@ -25,9 +26,13 @@ func WriteCSV(w io.Writer, a *waits.Analysis) error {
 		if v.Owner != 0 {
 			owner = strconv.FormatUint(v.Owner, 10)
 		}
-		c.Write([]string{fmt.Sprintf("%.6f", a.At(v.Start).Seconds()), fmt.Sprintf("%.3f", float64(v.Nanos)/1e6), v.Kind.String(), v.Kind.Event(), v.State.String(),
-			strconv.FormatUint(v.Thread, 10), clean(a.Names.ThreadName(v.Thread)), hex(v.LockID), owner, strconv.Itoa(int(v.Depth)), strconv.FormatBool(waits.Idle(frames)),
-			strconv.FormatInt(a.Counts.Lost, 10), strings.Join(names(a.Whole(v.Native, frames, v.Start)), " < "), strings.Join(names(a.Leaves(v.Native, v.Start)), " < ")})
+		c.Write([]string{fmt.Sprintf("%.6f", a.At(v.Start).Seconds()),
+			fmt.Sprintf("%.3f", float64(v.Nanos)/1e6), v.Kind.String(), v.Kind.Event(), v.State.String(),
+			strconv.FormatUint(v.Thread, 10), clean(a.Names.ThreadName(v.Thread)), hex(v.LockID), owner,
+			strconv.Itoa(int(v.Depth)), strconv.FormatBool(waits.Idle(frames)),
+			strconv.FormatInt(a.Counts.Lost, 10),
+			strings.Join(names(a.Whole(v.Native, frames, v.Start)), " < "),
+			strings.Join(names(a.Leaves(v.Native, v.Start)), " < ")})
 	}
 	c.Flush()
 	return c.Error()
@@ -43,7 +48,8 @@ func WriteFolded(w io.Writer, a *waits.Analysis) error {
 		if s.Inner {
 			continue
 		}
-		parts := append(names(a.Leaves(s.Native, s.When)), names(a.Whole(s.Native, n.of(s.Stack, s.When), s.When))...)
+		parts := append(names(a.Leaves(s.Native, s.When)),
+			names(a.Whole(s.Native, n.of(s.Stack, s.When), s.When))...)
 		slices.Reverse(parts)
 		for j := range parts {
 			parts[j] = strings.ReplaceAll(parts[j], ";", ":")
@@ -87,7 +93,8 @@ type pprofWriter struct {
 }
 
 func newPprof(a *waits.Analysis) *pprofWriter {
-	p := &pprofWriter{a, &profile.Profile{DefaultSampleType: "delay", Period: 1}, map[waits.Frame]*profile.Location{}, map[[2]string]*profile.Function{}, map[string]*profile.Mapping{}}
+	p := &pprofWriter{a, &profile.Profile{DefaultSampleType: "delay", Period: 1},
+		map[waits.Frame]*profile.Location{}, map[[2]string]*profile.Function{}, map[string]*profile.Mapping{}}
 	o := p.out
 	o.SampleType = []*profile.ValueType{{Type: "waits", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}}
 	o.PeriodType = &profile.ValueType{Type: "waits", Unit: "count"}
@@ -109,8 +116,9 @@ func newPprof(a *waits.Analysis) *pprofWriter {
 }
 
 func (p *pprofWriter) sample(g *waits.Group, frames []waits.Frame) {
-	s := &profile.Sample{Value: []int64{g.Count, g.Nanos}, NumLabel: map[string][]int64{"thread": {int64(g.Thread)}},
-		Label: map[string][]string{"kind": {g.Kind.String()}, "reliable": {reliable(g.State)}}}
+	s := &profile.Sample{Value: []int64{g.Count, g.Nanos},
+		NumLabel: map[string][]int64{"thread": {int64(g.Thread)}},
+		Label:    map[string][]string{"kind": {g.Kind.String()}, "reliable": {reliable(g.State)}}}
 	if name := p.a.Names.ThreadName(g.Thread); name != "" {
 		s.Label["thread_name"] = []string{clean(name)}
 	}
@@ -132,7 +140,8 @@ func (p *pprofWriter) sample(g *waits.Group, frames []waits.Frame) {
 func (p *pprofWriter) location(f waits.Frame) *profile.Location {
 	l := p.locations[f]
 	if l == nil {
-		l = &profile.Location{ID: uint64(len(p.out.Location) + 1), Address: f.Addr, Mapping: p.mapping(&f), Line: []profile.Line{{Function: p.function(&f)}}}
+		l = &profile.Location{ID: uint64(len(p.out.Location) + 1), Address: f.Addr, Mapping: p.mapping(&f),
+			Line: []profile.Line{{Function: p.function(&f)}}}
 		p.locations[f] = l
 		p.out.Location = append(p.out.Location, l)
 	}
@@ -143,7 +152,8 @@ func (p *pprofWriter) function(f *waits.Frame) *profile.Function {
 	k := [2]string{clean(f.Name), clean(f.Module)}
 	fn := p.functions[k]
 	if fn == nil {
-		fn = &profile.Function{ID: uint64(len(p.out.Function) + 1), Name: k[0], SystemName: k[0], Filename: k[1]}
+		fn = &profile.Function{ID: uint64(len(p.out.Function) + 1), Name: k[0],
+			SystemName: k[0], Filename: k[1]}
 		p.functions[k] = fn
 		p.out.Function = append(p.out.Function, fn)
 	}
@@ -162,7 +172,8 @@ func (p *pprofWriter) mapping(f *waits.Frame) *profile.Mapping {
 		m = &profile.Mapping{ID: uint64(len(p.out.Mapping) + 1), File: name, HasFunctions: true}
 		for i := range p.a.Names.Images {
 			if im := &p.a.Names.Images[i]; !f.Managed && f.Addr >= im.Start && f.Addr < im.End {
-				m.Start, m.Limit, m.Offset, m.File, m.BuildID = im.Start, im.End, im.Offset, clean(im.Path), im.BuildID
+				m.Start, m.Limit, m.Offset, m.File, m.BuildID = im.Start, im.End,
+					im.Offset, clean(im.Path), im.BuildID
 			}
 		}
 		p.mappings[name] = m

@@ -104,7 +104,8 @@ func TestSums(t *testing.T) {
 			t.Errorf("labels %v %v", s.Label, s.NumLabel)
 		}
 	}
-	if n != count || d != nanos || p.SampleType[0].Type != "waits" || p.SampleType[1].Type != "delay" || p.SampleType[1].Unit != "nanoseconds" || p.DefaultSampleType != "delay" {
+	if n != count || d != nanos || p.SampleType[0].Type != "waits" || p.SampleType[1].Type != "delay" ||
+		p.SampleType[1].Unit != "nanoseconds" || p.DefaultSampleType != "delay" {
 		t.Errorf("pprof: %d waits, %d ns, want %d, %d; %v", n, d, count, nanos, p.SampleType)
 	}
 	rows, err := csv.NewReader(strings.NewReader(write(t, "csv", a))).ReadAll()
@@ -116,7 +117,8 @@ func TestSums(t *testing.T) {
 // hostile is a lock whose method has a name that means something to a page.
 func hostile() *waits.Analysis {
 	w := nettracefile.New(nettracefile.Options{PID: 1})
-	w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 143, Version: 1}, nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 301},
+	w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 143, Version: 1},
+		nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 301},
 		nettracefile.Meta{ID: 3, Provider: clrevent.Runtime, Event: 302})
 	method := make([]byte, 36)
 	method[17], method[24] = 0x10, 0xff // at 0x1000, 255 bytes
@@ -169,7 +171,8 @@ func TestHostileNames(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	for path, want := range map[string]string{"a.pb.gz": "pprof", "A.HTML": "html", "a.folded": "folded", "a.json": "json", "a.csv": "csv", "a.txt": "text", "a": ""} {
+	for path, want := range map[string]string{"a.pb.gz": "pprof", "A.HTML": "html", "a.folded": "folded",
+		"a.json": "json", "a.csv": "csv", "a.txt": "text", "a": ""} {
 		if got, _ := report.ByPath(path); got.Name != want {
 			t.Errorf("%s: %q", path, got.Name)
 		}
@@ -190,7 +193,8 @@ func TestNative(t *testing.T) {
 				if strange {
 					entered = 2
 				}
-				w.Native = a.AddNative(&waits.Native{Leaves: []uint64{0x1100, 0x1200}, Entered: entered, Join: join})
+				w.Native = a.AddNative(&waits.Native{Leaves: []uint64{0x1100, 0x1200},
+					Entered: entered, Join: join})
 			}
 			must.Do(t, a.Read(f))
 			a.Finish()
@@ -200,7 +204,8 @@ func TestNative(t *testing.T) {
 					p := must.Get(profile.ParseData([]byte(got)))(t)
 					got = p.String()
 				}
-				if has := strings.Contains(got, "libwait.so+0x100") && strings.Contains(got, "libwait.so+0x200"); has == strange {
+				if has := strings.Contains(got, "libwait.so+0x100") &&
+					strings.Contains(got, "libwait.so+0x200"); has == strange {
 					t.Errorf("%s has the native frames: %v", format.Name, has)
 				}
 			}

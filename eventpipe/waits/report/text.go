@@ -59,7 +59,8 @@ func (t *textWriter) summary() {
 		fmt.Fprintln(t, "WARNING: "+line)
 	}
 	count, nanos := a.Total()
-	fmt.Fprintf(t, "%s, %s together, on %s", waitsIn(count), span(nanos), counted(int64(len(a.Threads)), "thread"))
+	fmt.Fprintf(t, "%s, %s together, on %s", waitsIn(count), span(nanos),
+		counted(int64(len(a.Threads)), "thread"))
 	if a.Trace.ProcessID != 0 {
 		fmt.Fprintf(t, " of process %d", a.Trace.ProcessID)
 	}
@@ -99,7 +100,8 @@ func (t *textWriter) waits() {
 	}
 	slices.SortStableFunc(list, func(x, y *waits.Wait) int { return cmp.Compare(y.Nanos, x.Nanos) })
 	if idle > 0 {
-		fmt.Fprintf(t, "%s of the thread pool and of starting threads not shown; use --idle to show them\n", counted(int64(idle), "idle wait"))
+		fmt.Fprintf(t, "%s of the thread pool and of starting threads not shown; use --idle to show them\n",
+			counted(int64(idle), "idle wait"))
 	}
 	if len(list) == 0 && a.Blind() {
 		return
@@ -108,7 +110,8 @@ func (t *textWriter) waits() {
 		fmt.Fprintln(t, "no waits. The runtime does not report await, Thread.Sleep, SignalAndWait, uncontended waits, or time spent spinning.")
 		return
 	}
-	fmt.Fprintf(t, "\nLongest waits\n%12s  %-12s %8s %8s %7s %10s  %s\n", "duration", "kind", "thread", "owner", "seen", "at", "where (leaf first)")
+	fmt.Fprintf(t, "\nLongest waits\n%12s  %-12s %8s %8s %7s %10s  %s\n", "duration", "kind", "thread",
+		"owner", "seen", "at", "where (leaf first)")
 	for _, w := range list[:min(len(list), t.opt.Top)] {
 		t.wait(w)
 	}
@@ -123,12 +126,14 @@ func (t *textWriter) wait(w *waits.Wait) {
 		owner = fmt.Sprint(w.Owner)
 	}
 	frames := t.name.of(w.Stack, w.Start)
-	head := fmt.Sprintf("%12s  %-12s %8d %8s %7d %9.3fs  ", bound(w.State)+span(w.Nanos), w.Kind, w.Thread, owner, t.seen[siteID{w.Kind, w.Stack}], t.a.At(w.Start).Seconds())
+	head := fmt.Sprintf("%12s  %-12s %8d %8s %7d %9.3fs  ", bound(w.State)+span(w.Nanos), w.Kind, w.Thread,
+		owner, t.seen[siteID{w.Kind, w.Stack}], t.a.At(w.Start).Seconds())
 	fmt.Fprintln(t, head+fit(where(frames), max(t.opt.Width-len(head), 40)))
 	chain, circle := t.own.Chain(w)
 	for _, i := range chain {
 		c := &t.a.Waits[i]
-		fmt.Fprintf(t, "%14s thread %d, which has it, waits itself (%v): %s\n", "", c.Thread, c.Kind, fit(where(t.name.of(c.Stack, c.Start)), 70))
+		fmt.Fprintf(t, "%14s thread %d, which has it, waits itself (%v): %s\n", "", c.Thread, c.Kind,
+			fit(where(t.name.of(c.Stack, c.Start)), 70))
 	}
 	if circle {
 		fmt.Fprintf(t, "%14s the owners wait for each other in a circle\n", "")
@@ -152,7 +157,8 @@ func where(frames []waits.Frame) string {
 }
 
 func (t *textWriter) sites() {
-	head := fmt.Sprintf("\nPlaces\n%12s %12s %8s  %-12s %s\n", "together", "longest", "times", "kind", "where (leaf first)")
+	head := fmt.Sprintf("\nPlaces\n%12s %12s %8s  %-12s %s\n", "together", "longest",
+		"times", "kind", "where (leaf first)")
 	t.most(10, head, func(s *waits.Site, frames []waits.Frame) {
 		head := fmt.Sprintf("%12s %12s %8d  %-12s ", span(s.Nanos), span(s.Max), s.Count, s.Kind)
 		fmt.Fprintln(t, head+fit(where(frames), max(t.opt.Width-len(head), 40)))
@@ -179,7 +185,8 @@ func (t *textWriter) most(n int, title string, f func(s *waits.Site, frames []wa
 func (t *textWriter) stacks() {
 	t.most(3, "\nStacks with the most time\n", func(s *waits.Site, frames []waits.Frame) {
 		fmt.Fprintf(t, "  %s in %s (%v)\n", span(s.Nanos), waitsIn(s.Count), s.Kind)
-		for _, name := range append(names(t.a.Leaves(s.Native, s.When)), names(t.a.Whole(s.Native, frames, s.When))...) {
+		for _, name := range append(names(t.a.Leaves(s.Native, s.When)),
+			names(t.a.Whole(s.Native, frames, s.When))...) {
 			fmt.Fprintf(t, "    %s\n", name)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 // ended is a trace of a wait at an address that has no name.
 func ended() []byte {
 	w := nettracefile.New(nettracefile.Options{})
-	w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 301}, nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 302})
+	w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 301},
+		nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 302})
 	w.Stacks(1, []uint64{0x1010})
 	w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 5, Time: 1, Stack: 1, Payload: make([]byte, 11)},
 		nettracefile.Event{Meta: 2, Seq: 2, Thread: 5, Time: 9, Payload: make([]byte, 2)})
@@ -23,7 +24,8 @@ func ended() []byte {
 
 // listed is a list with a method there.
 func listed() []byte {
-	w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Rundown, Event: 144, Version: 1})
+	w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1,
+		Provider: clrevent.Rundown, Event: 144, Version: 1})
 	method := make([]byte, 36)
 	method[17], method[24] = 0x10, 0xff // at 0x1000, 255 bytes
 	method = append(method, 'A', 0, 0, 0, 'm', 0, 0, 0, 0, 0, 0, 0)
@@ -83,16 +85,19 @@ func TestListsOfCompiledMethods(t *testing.T) {
 func TestRequest(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		config := waitConfig(1, keep, false)
-		want := []diagnostics.Provider{{Name: "Microsoft-Windows-DotNETRuntime", Keywords: 0x40000004000, Level: 5}}
+		want := []diagnostics.Provider{{Name: "Microsoft-Windows-DotNETRuntime",
+			Keywords: 0x40000004000, Level: 5}}
 		if keep { // with the thread pool's queue
 			want[0].Keywords |= 0x10000
-			want = append(want, diagnostics.Provider{Name: "System.Diagnostics.Eventing.FrameworkEventSource", Keywords: 2, Level: 5})
+			want = append(want, diagnostics.Provider{Name: "System.Diagnostics.Eventing.FrameworkEventSource",
+				Keywords: 2, Level: 5})
 		}
 		if !reflect.DeepEqual(config.Providers, want) || config.NoStacks {
 			t.Errorf("kept %v: %+v", keep, config)
 		}
 		p := nameConfig(!keep).Providers
-		if len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Level != 4 || p[0].Keywords&0x10000 != 0 == keep {
+		if len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Level != 4 ||
+			p[0].Keywords&0x10000 != 0 == keep {
 			t.Errorf("names, kept %v: %+v", keep, p)
 		}
 	}

@@ -74,8 +74,10 @@ func (s *seen) through(t *testing.T) {
 		const native = "IL_STUB_ReversePInvoke deeper deeper deeper deeper waits_through"
 		text := strings.ReplaceAll(strings.Join(list, " "), "dynamicClass.", "")
 		at := slices.Index(addrs, noted[0])
-		if !strings.Contains(text, native) || !strings.HasSuffix(text, "start_thread clone3") || at < 0 || at+len(noted) > len(addrs) || !slices.Equal(addrs[at:at+len(noted)], noted) {
-			t.Errorf("the callback:\n  %s\n%x, the program has noted %x", strings.Join(list, "\n  "), addrs, noted)
+		if !strings.Contains(text, native) || !strings.HasSuffix(text, "start_thread clone3") || at < 0 ||
+			at+len(noted) > len(addrs) || !slices.Equal(addrs[at:at+len(noted)], noted) {
+			t.Errorf("the callback:\n  %s\n%x, the program has noted %x",
+				strings.Join(list, "\n  "), addrs, noted)
 		}
 		return
 	}

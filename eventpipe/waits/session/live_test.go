@@ -37,7 +37,8 @@ const everything = "mutex,events,semaphore,join,monitor,task,callback,interrupt,
 // program is the sample on .NET 9.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	dist := needs.Runtime9(t)
-	return exec.Command(needs.File(t, "out", "bin", "swhost"), append([]string{dist, needs.File(t, "out", "samples", "Waits.exe")}, args...)...)
+	return exec.Command(needs.File(t, "out", "bin", "swhost"),
+		append([]string{dist, needs.File(t, "out", "samples", "Waits.exe")}, args...)...)
 }
 
 // program10 is the same on .NET 10, in the place of a single-file program's own assembly:
@@ -111,7 +112,8 @@ func atStart(t *testing.T, cmd *exec.Cmd) *seen {
 
 // attached runs a program that has compiled its methods before we come. What
 // happens between its ready and the end is up to do.
-func attached(t *testing.T, cmd *exec.Cmd, do func(s *seen, in io.Writer, c *diagnostics.Client, read func(until string))) *seen {
+func attached(t *testing.T, cmd *exec.Cmd,
+	do func(s *seen, in io.Writer, c *diagnostics.Client, read func(until string))) *seen {
 	t.Helper()
 	s := &seen{a: waits.New()}
 	in := must.Get(cmd.StdinPipe())(t)
@@ -244,7 +246,10 @@ func TestLiveStart(t *testing.T) {
 // TestLiveAttach: all methods were compiled before we came.
 func TestLiveAttach(t *testing.T) {
 	for _, p := range programs {
-		t.Run(p.runtime, func(t *testing.T) { attached(t, p.start(t, everything, "pause"), normal).check(t, 38) })
+		t.Run(p.runtime, func(t *testing.T) {
+			attached(t,
+				p.start(t, everything, "pause"), normal).check(t, 38)
+		})
 	}
 }
 
@@ -264,7 +269,9 @@ func TestLiveExample(t *testing.T) {
 			t.Errorf("%v, the program says %v", time.Duration(w.Nanos), own)
 		}
 		frames := s.a.Frames(w.Stack, w.Start)
-		if frames[0].Name != "System.Threading.WaitHandle.WaitOneNoCheck" || frames[1].Name != "Waits.Waiter" || !strings.HasPrefix(frames[len(frames)-1].Name, "Waits+<RunExample>") {
+		if frames[0].Name != "System.Threading.WaitHandle.WaitOneNoCheck" ||
+			frames[1].Name != "Waits.Waiter" ||
+			!strings.HasPrefix(frames[len(frames)-1].Name, "Waits+<RunExample>") {
 			t.Errorf("%v", frames)
 		}
 		t.Logf("%v, the program says %v", time.Duration(w.Nanos), own)
@@ -313,7 +320,8 @@ func TestLiveOpen(t *testing.T) {
 	for i := range s.a.Waits {
 		w := &s.a.Waits[i]
 		frames := s.a.Frames(w.Stack, w.Start)
-		if w.State == waits.StillOpen && len(frames) > 1 && frames[1].Name == "Waits.WaitEvent" && w.Nanos > int64(150*time.Millisecond) {
+		if w.State == waits.StillOpen && len(frames) > 1 && frames[1].Name == "Waits.WaitEvent" &&
+			w.Nanos > int64(150*time.Millisecond) {
 			return
 		}
 	}
@@ -329,20 +337,24 @@ func TestLiveNet10(t *testing.T) {
 	frames, unnamed := 0, 0
 	for i := range s.a.Waits {
 		for _, f := range s.a.Frames(s.a.Waits[i].Stack, s.a.Waits[i].Start) {
-			if frames++; !f.Named && f.Module != "azmcp" { // code of the runtime's own, which is in the program, without symbols
+			if frames++; !f.Named &&
+				f.Module != "azmcp" { // code of the runtime's own, which is in the program, without symbols
 				unnamed++
 			}
 		}
 	}
-	if s.err != nil || len(s.a.Waits) == 0 || frames == 0 || unnamed > 0 || s.a.Names.Runtime.Version[0] != 10 {
-		t.Errorf("%v: %d waits, %d of %d frames unnamed, %v", s.err, len(s.a.Waits), unnamed, frames, s.a.Names.Runtime.Version)
+	if s.err != nil || len(s.a.Waits) == 0 || frames == 0 || unnamed > 0 ||
+		s.a.Names.Runtime.Version[0] != 10 {
+		t.Errorf("%v: %d waits, %d of %d frames unnamed, %v", s.err, len(s.a.Waits), unnamed,
+			frames, s.a.Names.Runtime.Version)
 	}
 	t.Logf("%d waits, %d frames, %d unnamed; native frames: %+v", len(s.a.Waits), frames, unnamed, s.native)
 }
 
 // TestNothingListens: a process without a runtime is refused in words.
 func TestNothingListens(t *testing.T) {
-	if _, err := diagnostics.Process(os.Getpid()); err == nil || !strings.Contains(err.Error(), "no diagnostics port") {
+	if _, err := diagnostics.Process(os.Getpid()); err == nil ||
+		!strings.Contains(err.Error(), "no diagnostics port") {
 		t.Error(err)
 	}
 }

@@ -65,7 +65,8 @@ type nativeNames struct {
 }
 
 func newNativeNames(dir string) *nativeNames {
-	return &nativeNames{dir: dir, symbols: symbol.NewResolver(), segments: map[string][]elf.Segment{}, files: map[string]string{}}
+	return &nativeNames{dir: dir, symbols: symbol.NewResolver(),
+		segments: map[string][]elf.Segment{}, files: map[string]string{}}
 }
 
 // name returns a return address in the image's own addresses, and the function that contains the call, ""
@@ -103,10 +104,12 @@ func (n *nativeNames) file(im *waits.Image) string {
 	if !ok {
 		candidates := []string{im.Path}
 		if n.dir != "" {
-			candidates = append(candidates, filepath.Join(n.dir, im.Path[strings.LastIndexByte(im.Path, '\\')+1:]))
+			candidates = append(candidates,
+				filepath.Join(n.dir, im.Path[strings.LastIndexByte(im.Path, '\\')+1:]))
 		}
 		for _, c := range candidates {
-			if f, err := pe.Open(c); err == nil && path == "" && uint64(f.SizeOfImage()) <= im.End-im.Start && stampID(uint64(f.Stamp())) == im.BuildID {
+			if f, err := pe.Open(c); err == nil && path == "" && uint64(f.SizeOfImage()) <= im.End-im.Start &&
+				stampID(uint64(f.Stamp())) == im.BuildID {
 				path = c
 			}
 		}

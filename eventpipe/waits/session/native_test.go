@@ -45,10 +45,12 @@ func TestWindowsNames(t *testing.T) {
 		{"a header's byte", `C:\app\demo.dll`, f.Stamp(), 0x11, "demo.dll+0x11"},
 		{"another build", `C:\app\demo.dll`, f.Stamp() + 1, at + 8, fmt.Sprintf("demo.dll+%#x", at+8)},
 		{"not here", `C:\app\other.dll`, f.Stamp(), 0x1008, "other.dll+0x1008"},
-		{"outside", `C:\app\demo.dll`, f.Stamp(), uint64(f.SizeOfImage()), fmt.Sprintf("%#x", base+uint64(f.SizeOfImage()))},
+		{"outside", `C:\app\demo.dll`, f.Stamp(), uint64(f.SizeOfImage()),
+			fmt.Sprintf("%#x", base+uint64(f.SizeOfImage()))},
 	} {
 		n := waits.NewNames()
-		line := fmt.Sprintf("%x-%x r-xp 00000000 00:00 %d %s\n", base, base+uint64(f.SizeOfImage()), c.stamp, c.path)
+		line := fmt.Sprintf("%x-%x r-xp 00000000 00:00 %d %s\n", base,
+			base+uint64(f.SizeOfImage()), c.stamp, c.path)
 		must.Do(t, session.ReadMaps(n, strings.NewReader(line), dir))
 		if got := n.Frame(base+c.addr, 0).Name; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -62,7 +64,8 @@ func TestLinuxNames(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no gcc for Linux")
 	}
 	lib := filepath.Join(tempdir.New(t), "libdemo.so")
-	must.Run(t, exec.Command("gcc", "-O2", "-shared", "-s", "-fPIC", "-Wl,-Ttext=0x345000", "-o", lib, "../../../profiler/testdata/demo.c"))
+	must.Run(t, exec.Command("gcc", "-O2", "-shared", "-s", "-fPIC", "-Wl,-Ttext=0x345000", "-o", lib,
+		"../../../profiler/testdata/demo.c"))
 	f := must.Get(elf.Open(lib))(t)
 	exports := 0
 	for _, s := range f.Segments() {

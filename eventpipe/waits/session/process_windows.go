@@ -22,7 +22,8 @@ func threadName(_ int, tid uint64) string {
 	}
 	defer windows.CloseHandle(h)
 	var text *uint16
-	if hr, _, _ := getThreadDescription.Call(uintptr(h), uintptr(unsafe.Pointer(&text))); int32(hr) < 0 || text == nil {
+	if hr, _, _ := getThreadDescription.Call(uintptr(h), uintptr(unsafe.Pointer(&text))); int32(hr) < 0 ||
+		text == nil {
 		return ""
 	}
 	defer windows.LocalFree(windows.Handle(unsafe.Pointer(text)))
@@ -46,7 +47,8 @@ func images(n *waits.Names, pid int) {
 	var out []waits.Image
 	e := windows.ModuleEntry32{Size: uint32(unsafe.Sizeof(windows.ModuleEntry32{}))}
 	for err = windows.Module32First(snapshot, &e); err == nil; err = windows.Module32Next(snapshot, &e) {
-		im := waits.Image{Start: uint64(e.ModBaseAddr), End: uint64(e.ModBaseAddr) + uint64(e.ModBaseSize), Path: windows.UTF16ToString(e.ExePath[:])}
+		im := waits.Image{Start: uint64(e.ModBaseAddr), End: uint64(e.ModBaseAddr) + uint64(e.ModBaseSize),
+			Path: windows.UTF16ToString(e.ExePath[:])}
 		if f, err := pe.Open(im.Path); err == nil {
 			im.BuildID = stampID(uint64(f.Stamp()))
 		}

@@ -114,7 +114,9 @@ func waitConfig(bufferMB uint32, keep, all bool) diagnostics.Config {
 	}
 	if keep {
 		config.Providers[0].Keywords |= clrevent.KeywordThreading
-		config.Providers = append(config.Providers, diagnostics.Provider{Name: clrevent.Framework, Keywords: clrevent.KeywordThreadPool, Level: waitLevel})
+		config.Providers = append(config.Providers,
+			diagnostics.Provider{Name: clrevent.Framework,
+				Keywords: clrevent.KeywordThreadPool, Level: waitLevel})
 	}
 	return config
 }

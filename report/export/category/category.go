@@ -38,7 +38,8 @@ const (
 )
 
 // Names are the names of the categories.
-var Names = []string{"user code", "class library", "native libraries", "GC", "JIT", "type loading", "other runtime", "spinning", "waiting", "unknown"}
+var Names = []string{"user code", "class library", "native libraries", "GC", "JIT", "type loading",
+	"other runtime", "spinning", "waiting", "unknown"}
 
 func (c Category) String() string { return Names[c] }
 

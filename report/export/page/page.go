@@ -119,9 +119,11 @@ func (d *Data) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	js := join("data.js", "time.js", "lines.js", "fold.js", "diff.js", "draw.js", "views.js", "page.js", "keys.js")
+	js := join("data.js", "time.js", "lines.js", "fold.js", "diff.js", "draw.js",
+		"views.js", "page.js", "keys.js")
 	before, after, _ := strings.Cut(join("page.html"), "{{data}}")
-	text := strings.NewReplacer("{{title}}", html.EscapeString(d.Title), "{{css}}", join("page.css"), "{{js}}", js)
+	text := strings.NewReplacer("{{title}}", html.EscapeString(d.Title), "{{css}}",
+		join("page.css"), "{{js}}", js)
 	out := bufio.NewWriterSize(w, 1<<16)
 	text.WriteString(out, before)
 	out.Write(head[:len(head)-1])
@@ -177,7 +179,8 @@ type Calls map[[3]int32]int64 // by caller and callee (symbols), and place in So
 
 // List returns caller, callee, place, and samples of each call, in order.
 func (c Calls) List() (list []int64) {
-	for _, k := range slices.SortedFunc(maps.Keys(c), func(a, b [3]int32) int { return slices.Compare(a[:], b[:]) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(c),
+		func(a, b [3]int32) int { return slices.Compare(a[:], b[:]) }) {
 		list = append(list, int64(k[0]), int64(k[1]), int64(k[2]), c[k])
 	}
 	return list

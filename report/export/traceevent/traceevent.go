@@ -89,7 +89,8 @@ func (t *Trace) Write(w io.Writer) error {
 }
 
 func (t *Trace) meta(out *bufio.Writer, name string, tid int, args any, before string) error {
-	return put(out, &event{Name: name, Category: "__metadata", Phase: "M", PID: t.PID, TID: tid, Args: args}, before)
+	return put(out, &event{Name: name, Category: "__metadata", Phase: "M", PID: t.PID,
+		TID: tid, Args: args}, before)
 }
 
 func (t *Trace) slices(out *bufio.Writer, k *Track) error {
@@ -120,7 +121,10 @@ func nest(outer, inner []Slice) []Slice {
 		all[i].Start = max(0, all[i].Start)
 		all[i].End = max(all[i].Start, all[i].End)
 	}
-	byStart := func(a, b Slice) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End)) }
+	byStart := func(a, b Slice) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start),
+			cmp.Compare(b.End, a.End))
+	}
 	slices.SortStableFunc(all, byStart)
 	var open []int64   // ends of the slices that are open, innermost last
 	var bounds []int64 // where outer slices begin and end

@@ -17,7 +17,8 @@ import (
 // not end.
 func TestRank(t *testing.T) {
 	status := func(name, state, blocked, filter string) string {
-		return "Name:\t" + name + "\nState:\t" + state + "\nSigBlk:\t" + blocked + "\nSeccomp:\t" + filter + "\nSeccomp_filters:\t3\n"
+		return "Name:\t" + name + "\nState:\t" + state + "\nSigBlk:\t" + blocked + "\nSeccomp:\t" + filter +
+			"\nSeccomp_filters:\t3\n"
 	}
 	for _, c := range []struct {
 		name, status string
@@ -25,8 +26,10 @@ func TestRank(t *testing.T) {
 	}{
 		{"best", status(".NET SynchManag", "S (sleeping)", "0000000000000000", "0"), ranked{tid: 7}},
 		{"second", status(".NET Finalizer", "R (running)", "0000000000000000", "0"), ranked{tid: 7, rank: 1}},
-		{"the program's", status("worker", "S (sleeping)", "0000000000400000", "2"), ranked{tid: 7, rank: 3, blocked: 1 << 22, filtered: true}},
-		{"ended", status("worker", "Z (zombie)", "0000000000000000", "0"), ranked{tid: 7, rank: 3, ended: true}},
+		{"the program's", status("worker", "S (sleeping)", "0000000000400000", "2"),
+			ranked{tid: 7, rank: 3, blocked: 1 << 22, filtered: true}},
+		{"ended", status("worker", "Z (zombie)", "0000000000000000", "0"),
+			ranked{tid: 7, rank: 3, ended: true}},
 		{"nothing", "", ranked{tid: 7, rank: 3}},
 	} {
 		if got := rank(7, c.status); got != c.want {
@@ -58,7 +61,8 @@ func TestAnswerers(t *testing.T) {
 	}
 	both := &Readers{pid: pid, sig: func() (int, int) { return urgent, 50 }}
 	both.choose()
-	if n := slices.IndexFunc(both.list, func(a probe.Reader) bool { return a.Signal == 50 }); n < 1 || n > bestFew {
+	if n := slices.IndexFunc(both.list, func(a probe.Reader) bool { return a.Signal == 50 }); n < 1 ||
+		n > bestFew {
 		t.Errorf("the other signal is tried as number %d", n)
 	}
 	if !c.Living() {

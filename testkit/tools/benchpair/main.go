@@ -37,7 +37,8 @@ func main() {
 	flag.StringVar(&o.base, "base", "", "the `folder` of the old checkout")
 	flag.StringVar(&o.head, "head", ".", "the `folder` of the new checkout")
 	flag.StringVar(&o.bench, "bench", ".", "which benchmarks, as of go test")
-	flag.StringVar(&o.benchtime, "benchtime", "1ms", "of one measurement: short ones fit between two turns of the scheduler")
+	flag.StringVar(&o.benchtime, "benchtime", "1ms",
+		"of one measurement: short ones fit between two turns of the scheduler")
 	flag.IntVar(&o.count, "count", 10, "measurements of a row in one round")
 	flag.IntVar(&o.rounds, "rounds", 10, "old and new in turn, so often")
 	flag.IntVar(&o.again, "again", 3, "how often rows above the limit are measured again")

@@ -59,7 +59,8 @@ func (p *pair) rounds(o *options, bench string) error {
 }
 
 func (s *side) round(o *options, bench string) error {
-	cmd := exec.Command(s.program, "-test.run", "^$", "-test.cpu", "1", "-test.bench", bench, "-test.benchtime", o.benchtime, "-test.count", strconv.Itoa(o.count))
+	cmd := exec.Command(s.program, "-test.run", "^$", "-test.cpu", "1", "-test.bench", bench,
+		"-test.benchtime", o.benchtime, "-test.count", strconv.Itoa(o.count))
 	cmd.Dir = s.dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {

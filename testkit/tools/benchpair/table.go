@@ -103,5 +103,6 @@ func (t table) print(w io.Writer, limit float64, all bool) {
 	sorted := t.slower(0)
 	best := sorted[len(sorted)-1]
 	fmt.Fprintf(w, "%d rows, %d slower than %.2f; median %.2f, worst %.2f, best %.2f (%s %s)\n",
-		len(t), len(slow), limit, sorted[len(t)/2].ratio(), sorted[0].ratio(), best.ratio(), best.pkg, best.name)
+		len(t), len(slow), limit, sorted[len(t)/2].ratio(), sorted[0].ratio(),
+		best.ratio(), best.pkg, best.name)
 }

@@ -24,7 +24,8 @@ PASS
 func TestPair(t *testing.T) {
 	p := pair{pkg: "p",
 		old: side{best: map[string]float64{"A/x": 10, "B": 20, "gone": 1}},
-		new: side{best: map[string]float64{"A/x": 11, "B": 18, "added": 1}, order: []string{"A/x", "added", "B"}},
+		new: side{best: map[string]float64{"A/x": 11, "B": 18, "added": 1},
+			order: []string{"A/x", "added", "B"}},
 	}
 	rows := p.table()
 	if len(rows) != 2 || len(rows.slower(1.03)) != 1 || rows.slower(1.03)[0].name != "A/x" {

@@ -52,8 +52,10 @@ func (o *options) idle() ([]goal, error) {
 		case setup{}:
 			alone = p
 		case setup{"probe", 100}:
-			got := interval{100 * (p.low - alone.high + q.low), 100 * (p.mid - alone.mid + q.mid), 100 * (p.high - alone.low + q.high)} // at worst
-			goals = append(goals, goal{"1,000 idle threads, 100 Hz: in all", 100 * mayUse, false, got, percent})
+			got := interval{100 * (p.low - alone.high + q.low), 100 * (p.mid - alone.mid + q.mid),
+				100 * (p.high - alone.low + q.high)} // at worst
+			goals = append(goals, goal{"1,000 idle threads, 100 Hz: in all",
+				100 * mayUse, false, got, percent})
 		}
 	}
 	return goals, nil

@@ -51,7 +51,8 @@ func judge(p program, m *steady) (goals []goal) {
 	for _, rate := range rates {
 		visits := m.visits[rate]
 		name := fmt.Sprintf("%s, %d Hz: ", p.name, rate)
-		still, reached := centre(each(visits, func(v *visit) float64 { return v.p50 })), centre(each(visits, func(v *visit) float64 { return 100 * v.rate }))
+		still, reached := centre(each(visits, func(v *visit) float64 { return v.p50 })),
+			centre(each(visits, func(v *visit) float64 { return 100 * v.rate }))
 		samples := 0.0
 		for i := range visits {
 			samples += visits[i].samples
@@ -60,8 +61,10 @@ func judge(p program, m *steady) (goals []goal) {
 			still.low, reached.low = math.NaN(), math.NaN()
 		}
 		goals = append(goals,
-			goal{name + "throughput lost", mayLose[rate], false, centre(differences(m.windows, rate, throughput)), percent},
-			goal{name + "processor time", mayLose[rate], false, centre(differences(m.windows, rate, effort)), percent},
+			goal{name + "throughput lost", mayLose[rate], false,
+				centre(differences(m.windows, rate, throughput)), percent},
+			goal{name + "processor time", mayLose[rate], false,
+				centre(differences(m.windows, rate, effort)), percent},
 			goal{name + "a thread stands still", mayStand, false, still, microsecond},
 			goal{name + "rate reached", mustReach, true, reached, percent})
 	}
@@ -85,7 +88,8 @@ func verdicts(goals []goal) {
 		if g.least {
 			sign = ">="
 		}
-		fmt.Printf("%-44s %2s %6.2f %-2s %9.2f %-2s %9.2f and %7.2f %-2s %s\n", g.what, sign, g.limit, g.unit, g.got.mid, g.unit, g.got.low, g.got.high, g.unit, g.verdict())
+		fmt.Printf("%-44s %2s %6.2f %-2s %9.2f %-2s %9.2f and %7.2f %-2s %s\n", g.what, sign, g.limit, g.unit,
+			g.got.mid, g.unit, g.got.low, g.got.high, g.unit, g.verdict())
 		open = open || g.verdict() == undecided
 	}
 	if open {

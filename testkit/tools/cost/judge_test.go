@@ -90,8 +90,10 @@ func TestJudge(t *testing.T) {
 		{"0.5 % lost, quiet", made{lost: 0.005, noise: 0.003, pairs: 20}, 1, "met"},
 		{"0.5 % lost, noise of 5 %, many windows", made{lost: 0.005, noise: 0.05, pairs: 2500}, 1, "met"},
 		{"0.5 % lost, noise of 5 %, few windows", made{lost: 0.005, noise: 0.05, pairs: 20}, 1, undecided},
-		{"nothing lost, the machine gets slower by a third", made{noise: 0.003, drift: 0.33, pairs: 20}, 1, "met"},
-		{"3 % lost, the machine gets slower by a third", made{lost: 0.03, noise: 0.005, drift: 0.33, pairs: 20}, 1, "MISSED"},
+		{"nothing lost, the machine gets slower by a third",
+			made{noise: 0.003, drift: 0.33, pairs: 20}, 1, "met"},
+		{"3 % lost, the machine gets slower by a third",
+			made{lost: 0.03, noise: 0.005, drift: 0.33, pairs: 20}, 1, "MISSED"},
 		{"nothing lost, seconds of others", made{noise: 0.003, rough: burst, pairs: 40}, 1, "met"},
 		{"3 % lost, seconds of others", made{lost: 0.03, noise: 0.003, rough: burst, pairs: 40}, 1, "MISSED"},
 		{"four windows", made{lost: 0.03, noise: 0.001, pairs: 4}, 1, "too few samples"},
@@ -157,7 +159,8 @@ func TestCritical(t *testing.T) {
 
 // Windows are compared with those beside them only, and windows alone among themselves.
 func TestDifferences(t *testing.T) {
-	all := []window{{units: 100, own: 1}, {rate: 100, units: 90, own: 1}, {units: 100, own: 1}, {rate: 1000, units: 40, own: 1}, {units: 60, own: 1}}
+	all := []window{{units: 100, own: 1}, {rate: 100, units: 90, own: 1}, {units: 100, own: 1},
+		{rate: 1000, units: 40, own: 1}, {units: 60, own: 1}}
 	for _, c := range []struct {
 		name string
 		rate int

@@ -72,8 +72,10 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "the `folder` of the checkout, built with make build samples")
 	flag.StringVar(&o.runtime, "runtime", ".cache/dotnet-9.0.5/package/dist", "the `folder` of the runtime")
 	flag.DurationVar(&o.window, "window", 2*time.Second, "of a measurement")
-	flag.DurationVar(&o.each, "each", 130*time.Second, "the time of each program, with the probe and alone in turn")
-	flag.IntVar(&o.rounds, "rounds", 2, "how often a program runs from start to end with the snapshot way, and alone")
+	flag.DurationVar(&o.each, "each", 130*time.Second,
+		"the time of each program, with the probe and alone in turn")
+	flag.IntVar(&o.rounds, "rounds", 2,
+		"how often a program runs from start to end with the snapshot way, and alone")
 	flag.Float64Var(&o.scale, "scale", 1, "more or less work in those")
 	flag.StringVar(&o.only, "only", "", "programs, separated by commas; all if empty")
 	flag.Parse()
@@ -169,6 +171,7 @@ func (o *options) size() error {
 			names = append(names, s.Name)
 		}
 	}
-	fmt.Printf("probe: %d bytes, %d libraries needed, symbols asked for: %s\n", info.Size(), len(needed), strings.Join(names, ", "))
+	fmt.Printf("probe: %d bytes, %d libraries needed, symbols asked for: %s\n", info.Size(),
+		len(needed), strings.Join(names, ", "))
 	return nil
 }

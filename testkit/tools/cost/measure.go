@@ -34,10 +34,12 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 	}
 	defer os.RemoveAll(dir)
 	amount := fmt.Sprint(int(float64(p.amount) * o.scale))
-	args := []string{filepath.Join(o.root, "out/bin/swhost"), filepath.Join(o.root, o.runtime), filepath.Join(o.root, "out/samples/Cost.exe"), p.name, amount}
+	args := []string{filepath.Join(o.root, "out/bin/swhost"), filepath.Join(o.root, o.runtime),
+		filepath.Join(o.root, "out/samples/Cost.exe"), p.name, amount}
 	pid := filepath.Join(dir, "pid")
 	if s.way != "" {
-		args = append([]string{filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--mode", s.way, "--rate", fmt.Sprint(s.rate),
+		args = append([]string{filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--mode",
+			s.way, "--rate", fmt.Sprint(s.rate),
 			"--pid-file", pid, "--output", filepath.Join(dir, "out.json"), "--"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
@@ -68,7 +70,8 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 	}
 	if s.way != "" {
 		r.summary(errs.Bytes(), s)
-		used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() // the program's, too, whose parent waited for it
+		used := cmd.ProcessState.UserTime() +
+			cmd.ProcessState.SystemTime() // the program's, too, whose parent waited for it
 		r.used = used.Seconds() - all
 		r.tool = r.used / took
 	}
@@ -102,7 +105,8 @@ func (r *result) summary(text []byte, s setup) {
 		return
 	}
 	if sum.Duration > 0 {
-		r.taken, r.signals = sum.Stats.Samples/(sum.Duration/1e9), sum.Stats.Counters.Signals/(sum.Duration/1e9)
+		r.taken, r.signals = sum.Stats.Samples/(sum.Duration/1e9),
+			sum.Stats.Counters.Signals/(sum.Duration/1e9)
 	}
 	r.p50, r.p99 = sum.Stats.Suspended.P50/1e3, sum.Stats.Suspended.P99/1e3
 	if c := sum.Stats.Counters; c.Busy > 0 {

@@ -57,7 +57,8 @@ func (s *subject) measureWindow(d time.Duration, rate, tool int) (window, error)
 
 // attach has the tool record the program, lets it settle, and measures a window.
 func (o *options) attach(s *subject, rate int, alone float64) (w window, v visit, err error) {
-	cmd := exec.Command(filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--rate", fmt.Sprint(rate), "--pid", fmt.Sprint(s.pid()),
+	cmd := exec.Command(filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--rate",
+		fmt.Sprint(rate), "--pid", fmt.Sprint(s.pid()),
 		"--output", filepath.Join(s.dir, "out.json"))
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -122,7 +123,8 @@ func (o *options) steadily(p program) (*steady, error) {
 		}
 		if time.Since(told) > progressEvery {
 			told = time.Now()
-			fmt.Fprintf(os.Stderr, "%s: %d windows at each rate, %v of %v\n", p.name, turn+1, time.Since(begin).Round(time.Second), o.each)
+			fmt.Fprintf(os.Stderr, "%s: %d windows at each rate, %v of %v\n", p.name, turn+1,
+				time.Since(begin).Round(time.Second), o.each)
 		}
 	}
 	return m, nil
@@ -160,7 +162,8 @@ const (
 func differences(all []window, rate int, f func(with, before, after *window) float64) (d []float64) {
 	step := 1
 	if rate == 0 {
-		all, step = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return w.rate != 0 }), len(rates)+1
+		all, step = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return w.rate != 0 }),
+			len(rates)+1
 	}
 	for i := 1; i+1 < len(all); i += step {
 		if w := &all[i]; w.rate == rate && all[i-1].rate == 0 && all[i+1].rate == 0 {

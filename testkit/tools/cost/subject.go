@@ -44,7 +44,8 @@ func (s *subject) begin(o *options, p program) (err error) {
 	if s.file, err = os.Open(path); err != nil {
 		return err
 	}
-	s.cmd = exec.Command(filepath.Join(o.root, "out/bin/swhost"), filepath.Join(o.root, o.runtime), filepath.Join(o.root, "out/samples/Cost.exe"), p.name, path)
+	s.cmd = exec.Command(filepath.Join(o.root, "out/bin/swhost"), filepath.Join(o.root, o.runtime),
+		filepath.Join(o.root, "out/samples/Cost.exe"), p.name, path)
 	s.cmd.Stderr = os.Stderr
 	if s.live, err = s.cmd.StdinPipe(); err != nil {
 		return err

@@ -20,7 +20,9 @@ var (
 // alignments, bounds and signs.
 func engineFaults() []Fault {
 	var all []Fault
-	for _, family := range [][]Fault{elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(), ringFaults(), readFaults(), leavesFaults(), followFaults(), commonFaults(), auditFaults(), unseenFaults()} {
+	for _, family := range [][]Fault{elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(),
+		ringFaults(), readFaults(), leavesFaults(), followFaults(), commonFaults(),
+		auditFaults(), unseenFaults()} {
 		all = append(all, family...)
 	}
 	return all
@@ -57,16 +59,26 @@ func readFaults() []Fault {
 	ask := faultsOf("sample/probe/ask_linux.go")
 	read := faultsOf("sample/probe/read_linux.go")
 	return []Fault{
-		answer("read-anyone", "a thread answers that is not asked", "__atomic_load_n(&r->tid, __ATOMIC_RELAXED) != tid)", "(0 && tid))", readWorldTests),
+		answer("read-anyone", "a thread answers that is not asked",
+			"__atomic_load_n(&r->tid, __ATOMIC_RELAXED) != tid)", "(0 && tid))", readWorldTests),
 		answer("read-stores", "a request is taken by a store",
 			"\t\tif (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;\n",
-			"\t\t__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);\n", readWorldTests),
-		ask("read-no-number", "requests have no numbers", "\tm.seq += readStates\n", "\tm.seq += 0\n", readMoreTests),
-		ask("read-not-withdrawn", "a request that nobody takes stays", "if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {", "if true {", readTests),
-		ask("read-killed", "a thread with a filter is read by the call that may kill it", "\tif a.Filtered {", "\tif a.Filtered && mappings {", readTests),
-		read("read-taken", "a request is used while a thread may write its answer", "s == readFree || s == readDone {", "s == readFree || s == readDone || s == readTaken {", readWorldTests),
-		read("read-twice", "who reads again is given the same copy", "\t\tgiven[i] = true\n", "\t\tgiven[i] = false\n", readTests),
-		read("read-kept", "a copy is held though another was made since", "\tm.Renew()\n\tfor n < len(p)", "\tfor n < len(p)", readTests),
-		read("read-ended", "a process that has ended is taken for a silent one", "\tif !m.c.Living() {\n\t\treturn Gone", "\tif false {\n\t\treturn Gone", readTests),
+			"\t\t__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);\n",
+			readWorldTests),
+		ask("read-no-number", "requests have no numbers", "\tm.seq += readStates\n",
+			"\tm.seq += 0\n", readMoreTests),
+		ask("read-not-withdrawn", "a request that nobody takes stays",
+			"if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {", "if true {", readTests),
+		ask("read-killed", "a thread with a filter is read by the call that may kill it", "\tif a.Filtered {",
+			"\tif a.Filtered && mappings {", readTests),
+		read("read-taken", "a request is used while a thread may write its answer",
+			"s == readFree || s == readDone {",
+			"s == readFree || s == readDone || s == readTaken {", readWorldTests),
+		read("read-twice", "who reads again is given the same copy", "\t\tgiven[i] = true\n",
+			"\t\tgiven[i] = false\n", readTests),
+		read("read-kept", "a copy is held though another was made since", "\tm.Renew()\n\tfor n < len(p)",
+			"\tfor n < len(p)", readTests),
+		read("read-ended", "a process that has ended is taken for a silent one",
+			"\tif !m.c.Living() {\n\t\treturn Gone", "\tif false {\n\t\treturn Gone", readTests),
 	}
 }

@@ -25,7 +25,8 @@ type Edit struct{ Old, New string }
 // Faults lists all of them.
 func Faults() []Fault {
 	var all []Fault
-	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(), engineFaults(), judgeFaults(), protocolFaults()} {
+	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(),
+		engineFaults(), judgeFaults(), protocolFaults()} {
 		all = append(all, family...)
 	}
 	return all

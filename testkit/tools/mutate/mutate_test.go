@@ -72,11 +72,15 @@ func TestFailure(t *testing.T) {
 	}{
 		{"a test", "--- FAIL: TestA (0.1s)\n    x_test.go:1: no\nFAIL\n", "TestA", true},
 		{"its part", "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.1s)\n        --- FAIL: TestA/b/c (0s)\n    --- FAIL: TestA/d (0s)\n--- FAIL: TestE (0s)\n", "TestA/b/c", true},
-		{"a panic", "--- FAIL: TestA (0.1s)\npanic: index out of range [recovered]\n", "TestA (panic: index out of range [recovered])", true},
-		{"a hang", "panic: test timed out after 20s\n\trunning tests:\n\t\tTestA (20s)\n", "TestA (it hangs)", true},
+		{"a panic", "--- FAIL: TestA (0.1s)\npanic: index out of range [recovered]\n",
+			"TestA (panic: index out of range [recovered])", true},
+		{"a hang", "panic: test timed out after 20s\n\trunning tests:\n\t\tTestA (20s)\n",
+			"TestA (it hangs)", true},
 		{"no compilation of C", "--- FAIL: TestA (0.1s)\n    build.go:9: gcc -c a.c: exit status 1\n        /tmp/a.c:63:27: error: unused variable 'h' [-Werror]\n", "it does not compile: /tmp/a.c:63:27: error: unused variable 'h' [-Werror]", false},
-		{"no link of C", "--- FAIL: TestA (0.1s)\n    ld: a.o: undefined reference to `f'\n", "it does not compile: ld: a.o: undefined reference to `f'", false},
-		{"no compilation", "FAIL\tseedwalk/sim [build failed]\n", "it does not run:\nFAIL\tseedwalk/sim [build failed]\n", false},
+		{"no link of C", "--- FAIL: TestA (0.1s)\n    ld: a.o: undefined reference to `f'\n",
+			"it does not compile: ld: a.o: undefined reference to `f'", false},
+		{"no compilation", "FAIL\tseedwalk/sim [build failed]\n",
+			"it does not run:\nFAIL\tseedwalk/sim [build failed]\n", false},
 	} {
 		if test, caught := failure(c.out); test != c.test || caught != c.caught {
 			t.Errorf("%s: %q, %v", c.name, test, caught)

@@ -25,7 +25,9 @@ var (
 	// asked tries every answer of a CLR, and looks at recorded captures.
 	asked = &Step{"./sim", nil}
 	// rules are the rules kept, in every order of steps within small bounds.
-	rules = &Step{"./sim/rules", []string{"-short", "-run", "^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|redirected-target|resume-runtime)$/^amd64$"}}
+	rules = &Step{"./sim/rules",
+		[]string{"-short", "-run",
+			"^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|redirected-target|resume-runtime)$/^amd64$"}}
 	// random are large worlds.
 	random = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "300"}}
 	// more are enough of them for what is rare.
@@ -73,7 +75,8 @@ func (r *runner) copies(jobs int) (err error) {
 	if r.dir, err = os.MkdirTemp("", "mutate"); err != nil {
 		return err
 	}
-	if err := os.Symlink(filepath.Join(filepath.Dir(r.root), "shared"), filepath.Join(r.dir, "shared")); err != nil {
+	if err := os.Symlink(filepath.Join(filepath.Dir(r.root), "shared"),
+		filepath.Join(r.dir, "shared")); err != nil {
 		return err
 	}
 	r.trees = make(chan string, jobs)
@@ -163,7 +166,8 @@ func ran(out string) time.Duration {
 func (r *runner) test(s *Step, tree string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, buildLimit)
 	defer cancel()
-	args := append([]string{"test", "-count=1", "-vet=off", "-trimpath", "-timeout", limit.String(), s.Pkg}, s.Args...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-trimpath", "-timeout",
+		limit.String(), s.Pkg}, s.Args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = tree
 	out, err := cmd.CombinedOutput()

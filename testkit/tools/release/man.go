@@ -69,7 +69,8 @@ var (
 // colon becomes a heading, and a list keeps its entries. Examples stay as they are.
 func manPage(name, line, version, help string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"seedwalk %s\" \"seedwalk\"\n.nh\n.ad l\n.SH NAME\n%s \\- %s\n", roff(strings.ToUpper(name)), roff(version), roff(name), roff(line))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"seedwalk %s\" \"seedwalk\"\n.nh\n.ad l\n.SH NAME\n%s \\- %s\n",
+		roff(strings.ToUpper(name)), roff(version), roff(name), roff(line))
 	usage, rest, _ := strings.Cut(help, "\n\n")
 	b.WriteString(".SH SYNOPSIS\n.nf\n")
 	for l := range strings.Lines(usage) {
@@ -142,7 +143,8 @@ func (w *manWriter) text(l string) {
 // roff escapes what groff would read as its own: backslashes, minus signs, and a point or quote
 // at the start of a line.
 func roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(s)
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^",
+		`\(ha`, "~", `\(ti`).Replace(s)
 	if strings.HasPrefix(s, ".") {
 		s = `\&` + s
 	}

@@ -86,7 +86,8 @@ func writeNuGet(tools []tool, version, folder string, at time.Time) error {
 		id, entry := "seedwalk."+t.arch, filepath.Base(t.file)
 		pointer.List = append(pointer.List, toolPackage{t.arch, id})
 		settings := toolSettings{Version: 2, Commands: []toolCommand{{"seedwalk", entry, "executable"}}}
-		if err := writePackage(folder, id, version, "DotnetToolRidPackage", "tools/any/"+t.arch+"/", settings, at, part{entry, 0o755, data}); err != nil {
+		if err := writePackage(folder, id, version, "DotnetToolRidPackage", "tools/any/"+t.arch+"/", settings,
+			at, part{entry, 0o755, data}); err != nil {
 			return err
 		}
 	}
@@ -95,10 +96,13 @@ func writeNuGet(tools []tool, version, folder string, at time.Time) error {
 }
 
 // writePackage writes a package of a tool, whose files are in the folder dir of it.
-func writePackage(folder, id, version, kind, dir string, settings toolSettings, at time.Time, files ...part) error {
-	manifest := nuspec{Meta: nuspecMeta{ID: id, Version: version, Authors: "The seedwalk authors", License: nuspecLicense{"expression", "Apache-2.0"},
-		ProjectURL: "https://github.com/seedwalk/seedwalk", Description: "Sampling profiler for .NET with complete managed and native stacks.",
-		Tags: "profiler performance diagnostics", Types: []named{{kind}}}}
+func writePackage(folder, id, version, kind, dir string, settings toolSettings,
+	at time.Time, files ...part) error {
+	manifest := nuspec{Meta: nuspecMeta{ID: id, Version: version, Authors: "The seedwalk authors",
+		License:     nuspecLicense{"expression", "Apache-2.0"},
+		ProjectURL:  "https://github.com/seedwalk/seedwalk",
+		Description: "Sampling profiler for .NET with complete managed and native stacks.",
+		Tags:        "profiler performance diagnostics", Types: []named{{kind}}}}
 	spec, err := marshal(manifest)
 	if err != nil {
 		return err
@@ -107,8 +111,11 @@ func writePackage(folder, id, version, kind, dir string, settings toolSettings, 
 	if err != nil {
 		return err
 	}
-	parts := []part{{id + ".nuspec", 0o644, spec}, {"_rels/.rels", 0o644, []byte(xml.Header + `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">` +
-		`<Relationship Type="http://schemas.microsoft.com/packaging/2010/07/manifest" Target="/` + id + `.nuspec" Id="R1" /></Relationships>`)}}
+	parts := []part{{id + ".nuspec", 0o644, spec},
+		{"_rels/.rels", 0o644, []byte(xml.Header +
+			`<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">` +
+			`<Relationship Type="http://schemas.microsoft.com/packaging/2010/07/manifest" Target="/` + id +
+			`.nuspec" Id="R1" /></Relationships>`)}}
 	for _, f := range append(files, part{"DotnetToolSettings.xml", 0o644, set}) {
 		parts = append(parts, part{dir + f.name, f.mode, f.data})
 	}
@@ -122,7 +129,8 @@ func writePackage(folder, id, version, kind, dir string, settings toolSettings, 
 // contentTypes is the part that gives every other one a type.
 func contentTypes(parts []part) part {
 	var b bytes.Buffer
-	b.WriteString(xml.Header + `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">` +
+	b.WriteString(xml.Header +
+		`<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">` +
 		`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml" /><Default Extension="nuspec" ContentType="application/octet" />` +
 		`<Default Extension="xml" ContentType="application/octet" /><Default Extension="exe" ContentType="application/octet" />`)
 	for _, p := range parts {

@@ -24,22 +24,27 @@ func TestNuGet(t *testing.T) {
 	pointer := zipped(t, one["seedwalk.0.9.0.nupkg"])
 	settings := string(pointer["tools/any/any/DotnetToolSettings.xml"].data)
 	rids := regexp.MustCompile(`RuntimeIdentifier="([^"]*)" Id="([^"]*)"`).FindAllStringSubmatch(settings, -1)
-	if len(rids) != 2 || len(one) != 3 || !strings.Contains(settings, `<DotNetCliTool Version="2">`) || !strings.Contains(settings, `<Command Name="seedwalk">`) {
+	if len(rids) != 2 || len(one) != 3 || !strings.Contains(settings, `<DotNetCliTool Version="2">`) ||
+		!strings.Contains(settings, `<Command Name="seedwalk">`) {
 		t.Fatalf("%d packages, %v in\n%s", len(one), rids, settings)
 	}
 	for _, rid := range rids {
 		files := zipped(t, one[rid[2]+".0.9.0.nupkg"])
 		dir := "tools/any/" + rid[1] + "/"
-		m := regexp.MustCompile(`EntryPoint="([^"]*)" Runner="executable"`).FindSubmatch(files[dir+"DotnetToolSettings.xml"].data)
+		m := regexp.MustCompile(`EntryPoint="([^"]*)" Runner="executable"`).FindSubmatch(files[dir+
+			"DotnetToolSettings.xml"].data)
 		if m == nil {
 			t.Fatalf("%s: no entry point", rid[1])
 		}
-		if program := files[dir+string(m[1])]; string(program.data) != "a program" || program.mode&0o111 == 0 {
+		if program := files[dir+string(m[1])]; string(program.data) != "a program" ||
+			program.mode&0o111 == 0 {
 			t.Errorf("%s: %s is %q, %v", rid[1], m[1], program.data, program.mode)
 		}
 		types := string(files["[Content_Types].xml"].data)
 		for name := range files {
-			if ext := filepath.Ext(name); name != "[Content_Types].xml" && !strings.Contains(types, `Extension="`+strings.TrimPrefix(ext, ".")+`"`) && !strings.Contains(types, `PartName="/`+name+`"`) {
+			if ext := filepath.Ext(name); name != "[Content_Types].xml" &&
+				!strings.Contains(types, `Extension="`+strings.TrimPrefix(ext, ".")+`"`) &&
+				!strings.Contains(types, `PartName="/`+name+`"`) {
 				t.Errorf("%s has no content type", name)
 			}
 		}
@@ -59,8 +64,10 @@ func TestNuGetInstalls(t *testing.T) {
 		must.Do(t, os.WriteFile(filepath.Join(feed, name), data, 0o600))
 	}
 	t.Setenv("HOME", t.TempDir())
-	for id, want := range map[string]string{"seedwalk": "any/DotnetToolSettings.xml", "seedwalk.linux-x64": "linux-x64/seedwalk", "seedwalk.win-x64": "win-x64/seedwalk.exe"} {
-		out := must.Run(t, exec.Command("nuget", "install", id, "-Version", "0.9.0", "-Source", feed, "-OutputDirectory", target, "-NonInteractive"))
+	for id, want := range map[string]string{"seedwalk": "any/DotnetToolSettings.xml",
+		"seedwalk.linux-x64": "linux-x64/seedwalk", "seedwalk.win-x64": "win-x64/seedwalk.exe"} {
+		out := must.Run(t, exec.Command("nuget", "install", id, "-Version", "0.9.0", "-Source", feed,
+			"-OutputDirectory", target, "-NonInteractive"))
 		if _, err := os.Stat(filepath.Join(target, id+".0.9.0", "tools", "any", want)); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -70,7 +77,8 @@ func TestNuGetInstalls(t *testing.T) {
 func nugetPackages(t *testing.T) map[string][]byte {
 	t.Helper()
 	folder, out := t.TempDir(), t.TempDir()
-	tools := []tool{{"linux-x64", filepath.Join(folder, "seedwalk")}, {"win-x64", filepath.Join(folder, "seedwalk.exe")}}
+	tools := []tool{{"linux-x64", filepath.Join(folder, "seedwalk")},
+		{"win-x64", filepath.Join(folder, "seedwalk.exe")}}
 	for _, p := range tools {
 		must.Do(t, os.WriteFile(p.file, []byte("a program"), 0o600))
 	}

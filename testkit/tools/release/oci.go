@@ -45,7 +45,8 @@ func (l *layout) write(name string, data []byte) error {
 // blob adds data under its digest.
 func (l *layout) blob(mediaType string, data []byte) (descriptor, error) {
 	sum := fmt.Sprintf("%x", sha256.Sum256(data))
-	return descriptor{MediaType: mediaTypes + mediaType, Digest: "sha256:" + sum, Size: len(data)}, l.write("blobs/sha256/"+sum, data)
+	return descriptor{MediaType: mediaTypes + mediaType, Digest: "sha256:" + sum, Size: len(data)},
+		l.write("blobs/sha256/"+sum, data)
 }
 
 func (l *layout) json(mediaType string, v any) (descriptor, error) {
@@ -70,12 +71,14 @@ func writeOCI(w io.Writer, tools []tool, version string, at time.Time) error {
 		}
 		manifests = append(manifests, d)
 	}
-	list, err := l.json("index.v1+json", map[string]any{"schemaVersion": 2, "mediaType": mediaTypes + "index.v1+json", "manifests": manifests})
+	list, err := l.json("index.v1+json",
+		map[string]any{"schemaVersion": 2, "mediaType": mediaTypes + "index.v1+json", "manifests": manifests})
 	if err != nil {
 		return err
 	}
 	list.Annotations = map[string]string{"org.opencontainers.image.ref.name": version}
-	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": mediaTypes + "index.v1+json", "manifests": []descriptor{list}})
+	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": mediaTypes + "index.v1+json",
+		"manifests": []descriptor{list}})
 	if err != nil {
 		return err
 	}
@@ -103,15 +106,18 @@ func (l *layout) image(t tool, version string) (descriptor, error) {
 		"created": l.times, "architecture": t.arch, "os": "linux",
 		"config": map[string]any{
 			"Entrypoint": []string{"/usr/bin/seedwalk"}, "Env": []string{"PATH=/usr/bin"},
-			"Labels": map[string]string{"org.opencontainers.image.version": version, "org.opencontainers.image.licenses": "Apache-2.0"},
+			"Labels": map[string]string{"org.opencontainers.image.version": version,
+				"org.opencontainers.image.licenses": "Apache-2.0"},
 		},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
+		"rootfs": map[string]any{"type": "layers",
+			"diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
 	})
 	if err != nil {
 		return descriptor{}, err
 	}
 	d, err := l.json("manifest.v1+json", map[string]any{
-		"schemaVersion": 2, "mediaType": mediaTypes + "manifest.v1+json", "config": config, "layers": []descriptor{layer},
+		"schemaVersion": 2, "mediaType": mediaTypes + "manifest.v1+json", "config": config,
+		"layers": []descriptor{layer},
 	})
 	d.Platform = &platform{t.arch, "linux"}
 	return d, err
@@ -125,7 +131,8 @@ func layer(program []byte, at time.Time) (plain, packed []byte, err error) {
 		name string
 		mode int64
 	}{{"tmp/", 0o1777}, {"usr/", 0o755}, {"usr/bin/", 0o755}} {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir.name, Mode: dir.mode, ModTime: at}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir.name,
+			Mode: dir.mode, ModTime: at}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -149,7 +156,8 @@ func layer(program []byte, at time.Time) (plain, packed []byte, err error) {
 }
 
 func addFile(w *tar.Writer, name string, mode int64, data []byte, at time.Time) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Clean(name), Mode: mode, Size: int64(len(data)), ModTime: at}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Clean(name), Mode: mode,
+		Size: int64(len(data)), ModTime: at}); err != nil {
 		return err
 	}
 	_, err := w.Write(data)

@@ -18,7 +18,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-var packages = flag.Bool("packages", false, "build the packages twice, compare, install, and record with each")
+var packages = flag.Bool("packages", false,
+	"build the packages twice, compare, install, and record with each")
 
 // installer installs the package of one kind into an empty root and removes it again. own
 // are the folders of the package manager itself.
@@ -42,7 +43,8 @@ var installers = []installer{
 		[]string{"var", "root"}},
 	{"apk", "apk",
 		func(root, file string) []string {
-			return []string{"apk", "--root", root, "--initdb", "--allow-untrusted", "--no-network", "add", file}
+			return []string{"apk", "--root", root, "--initdb",
+				"--allow-untrusted", "--no-network", "add", file}
 		},
 		func(root, _ string) []string {
 			return []string{"apk", "--root", root, "--no-network", "del", "seedwalk"}
@@ -68,9 +70,15 @@ func TestPackages(t *testing.T) {
 	}
 	pid := target(t)
 	for _, in := range installers {
-		t.Run(in.kind, func(t *testing.T) { installed(t, in, filepath.Join(one, "seedwalk-0.9.0-linux-amd64."+in.kind), pid) })
+		t.Run(in.kind, func(t *testing.T) {
+			installed(t, in,
+				filepath.Join(one, "seedwalk-0.9.0-linux-amd64."+in.kind), pid)
+		})
 	}
-	t.Run("fresh Debian", func(t *testing.T) { freshDebian(t, filepath.Join(one, "seedwalk-0.9.0-linux-amd64.deb")) })
+	t.Run("fresh Debian", func(t *testing.T) {
+		freshDebian(t,
+			filepath.Join(one, "seedwalk-0.9.0-linux-amd64.deb"))
+	})
 	t.Run("musl", func(t *testing.T) { freshMusl(t, filepath.Join(one, "seedwalk-0.9.0-linux-amd64.apk")) })
 	t.Run("tar.gz", func(t *testing.T) {
 		root := t.TempDir()
@@ -86,7 +94,8 @@ func TestPackages(t *testing.T) {
 
 // target starts a .NET program that runs until the test ends.
 func target(t *testing.T) int {
-	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), needs.File(t, "out", "samples", "Demo.exe"), "600")
+	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t),
+		needs.File(t, "out", "samples", "Demo.exe"), "600")
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -154,7 +163,8 @@ func record(t *testing.T, root, tool string, pid int) {
 	_ = os.MkdirAll(proc, 0o755)
 	_ = os.MkdirAll(out, 0o1777)
 	script := `mount --rbind /proc "$1/proc" && exec chroot "$1" "$2" record --pid "$3" --duration 2s --output /tmp/a.swrec,/tmp/a.json`
-	if version := command(t, filepath.Join(root, tool), "version"); !strings.HasPrefix(version, "seedwalk 0.9.0 (") {
+	if version := command(t, filepath.Join(root, tool),
+		"version"); !strings.HasPrefix(version, "seedwalk 0.9.0 (") {
 		t.Errorf("version of a tagged build: %s", version)
 	}
 	text := command(t, "unshare", "-m", "sh", "-c", script, "sh", root, tool, strconv.Itoa(pid))
@@ -204,7 +214,8 @@ func fresh(t *testing.T, root, install, start, method string) {
 	})
 	time.Sleep(2 * time.Second) // it starts
 	began := time.Now()
-	for _, command := range []string{install, fmt.Sprintf("seedwalk record --pid %d --duration 5s -o /tmp/a.html", program.Process.Pid)} {
+	for _, command := range []string{install,
+		fmt.Sprintf("seedwalk record --pid %d --duration 5s -o /tmp/a.html", program.Process.Pid)} {
 		cmd := in(command)
 		cmd.Env = []string{"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}
 		must.Run(t, cmd)
@@ -227,7 +238,8 @@ func freshDebian(t *testing.T, deb string) {
 	app := filepath.Join(root, "app")
 	must.Do(t, os.Mkdir(app, 0o755))
 	command(t, "cp", "-rL", needs.Runtime9(t), filepath.Join(app, "runtime"))
-	command(t, "cp", needs.File(t, "out", "bin", "swhost"), needs.File(t, "out", "samples", "Demo.exe"), needs.File(t, "out", "samples", "libdemo.so"), deb, app)
+	command(t, "cp", needs.File(t, "out", "bin", "swhost"), needs.File(t, "out", "samples", "Demo.exe"),
+		needs.File(t, "out", "samples", "libdemo.so"), deb, app)
 	fresh(t, root, "dpkg -i /app/"+filepath.Base(deb), "/app/swhost /app/runtime /app/Demo.exe 300", "Demo.")
 }
 
@@ -249,6 +261,8 @@ func freshMusl(t *testing.T, apk string) {
 		must.Do(t, os.Symlink("busybox", filepath.Join(root, "bin", name)))
 	}
 	command(t, "cp", "-r", needs.File(t, "out", "samples", "musl"), filepath.Join(root, "app"))
-	command(t, "cp", needs.File(t, "out", "samples", "TruthMusl"), needs.File(t, "out", "samples", "libtruth.so"), apk, filepath.Join(root, "app"))
-	fresh(t, root, "tar -xzf /app/"+filepath.Base(apk), "LD_LIBRARY_PATH=/app/musl /app/TruthMusl 300", "Truth.")
+	command(t, "cp", needs.File(t, "out", "samples", "TruthMusl"),
+		needs.File(t, "out", "samples", "libtruth.so"), apk, filepath.Join(root, "app"))
+	fresh(t, root, "tar -xzf /app/"+filepath.Base(apk),
+		"LD_LIBRARY_PATH=/app/musl /app/TruthMusl 300", "Truth.")
 }

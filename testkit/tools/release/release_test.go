@@ -30,7 +30,8 @@ func TestSBOM(t *testing.T) {
 	}
 	var got bom
 	must.Do(t, json.Unmarshal(a.Bytes(), &got))
-	if got.Format != "CycloneDX" || got.Metadata.Component.PURL != "pkg:golang/github.com/seedwalk/seedwalk@v0.9.0" {
+	if got.Format != "CycloneDX" ||
+		got.Metadata.Component.PURL != "pkg:golang/github.com/seedwalk/seedwalk@v0.9.0" {
 		t.Errorf("SBOM of %s %s", got.Format, got.Metadata.Component.PURL)
 	}
 	if got.Components[0].Name != "std" || !strings.HasPrefix(got.Components[0].Version, "go1.") {

@@ -73,5 +73,6 @@ func (r *run) again(out io.Writer) {
 
 // endsEarly reports whether a line shows that a test binary did not run to its end.
 func endsEarly(line string) bool {
-	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "signal: ")
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
+		strings.HasPrefix(line, "signal: ")
 }

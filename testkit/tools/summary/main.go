@@ -51,11 +51,13 @@ type run struct {
 const shortEntries, shortLine = 40, 300
 
 func newRun(out io.Writer) *run {
-	return &run{out: out, output: map[key][]string{}, reasons: map[string]int{}, said: map[key][]string{}, seconds: map[string]float64{}}
+	return &run{out: out, output: map[key][]string{}, reasons: map[string]int{}, said: map[key][]string{},
+		seconds: map[string]float64{}}
 }
 
 func main() {
-	again := flag.Bool("again", false, "print a line per package whose failed tests are worth a second run: package and pattern")
+	again := flag.Bool("again", false,
+		"print a line per package whose failed tests are worth a second run: package and pattern")
 	flag.Parse()
 	r := newRun(os.Stdout)
 	if *again {
@@ -76,7 +78,8 @@ func main() {
 // real runtimes print figures for each runtime.
 func tables(k key) bool {
 	runtimes := strings.HasSuffix(k.pkg, "/profiler/e2e") || strings.HasSuffix(k.pkg, "/sim/conform")
-	return runtimes || !strings.Contains(k.test, "/") && (strings.Contains(k.pkg, "/bench") || strings.HasSuffix(k.pkg, "/replay"))
+	return runtimes || !strings.Contains(k.test, "/") &&
+		(strings.Contains(k.pkg, "/bench") || strings.HasSuffix(k.pkg, "/replay"))
 }
 
 func (r *run) read(in io.Reader) error {
@@ -144,7 +147,8 @@ func (r *run) show(k key, wanted bool) {
 		return
 	}
 	for _, line := range r.output[k] {
-		if !strings.HasPrefix(line, "=== ") && line != "PASS\n" && !strings.HasPrefix(strings.TrimSpace(line), "--- PASS") {
+		if !strings.HasPrefix(line, "=== ") && line != "PASS\n" &&
+			!strings.HasPrefix(strings.TrimSpace(line), "--- PASS") {
 			fmt.Fprint(r.out, line)
 		}
 	}

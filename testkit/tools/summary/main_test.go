@@ -64,11 +64,13 @@ func ended(action, test string) string {
 }
 
 func said(test, line string) string {
-	return fmt.Sprintf("{\"Action\":\"output\",\"Package\":\"x/e2e\",\"Test\":%q,\"Output\":%q}\n", test, line+"\n")
+	return fmt.Sprintf("{\"Action\":\"output\",\"Package\":\"x/e2e\",\"Test\":%q,\"Output\":%q}\n",
+		test, line+"\n")
 }
 
 func TestAgain(t *testing.T) {
-	one := said("TestA/b", "    a_test.go:1: too few") + ended("fail", "TestA/b") + said("TestA", "--- FAIL: TestA") + ended("fail", "TestA") +
+	one := said("TestA/b", "    a_test.go:1: too few") + ended("fail", "TestA/b") +
+		said("TestA", "--- FAIL: TestA") + ended("fail", "TestA") +
 		said("", "FAIL") + ended("fail", "")
 	many := ended("fail", "")
 	for i := range mostAgain + 1 {
@@ -79,10 +81,13 @@ func TestAgain(t *testing.T) {
 		{"one", one, "x/e2e ^(TestA)$\n"},
 		{"two", ended("fail", "TestB") + one, "x/e2e ^(TestB|TestA)$\n"},
 		{"more than a few", many, ""},
-		{"of two packages", one + strings.ReplaceAll(one, "x/e2e", "x/live"), "x/e2e ^(TestA)$\nx/live ^(TestA)$\n"},
+		{"of two packages", one + strings.ReplaceAll(one, "x/e2e", "x/live"),
+			"x/e2e ^(TestA)$\nx/live ^(TestA)$\n"},
 		{"one and a package that was not built", one + "{\"Action\":\"fail\",\"Package\":\"x/live\"}\n", ""},
-		{"ended early", said("TestC", "panic: test timed out after 40m0s") + ended("fail", "TestC") + ended("fail", ""), ""},
-		{"passed in another build", one + ended("pass", "TestA/b") + ended("pass", "TestA") + ended("pass", ""), "x/e2e ^(TestA)$\n"},
+		{"ended early", said("TestC", "panic: test timed out after 40m0s") + ended("fail", "TestC") +
+			ended("fail", ""), ""},
+		{"passed in another build",
+			one + ended("pass", "TestA/b") + ended("pass", "TestA") + ended("pass", ""), "x/e2e ^(TestA)$\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -97,19 +102,26 @@ func TestAgain(t *testing.T) {
 
 func TestSummaryOfTwoRuns(t *testing.T) {
 	below := said("TestA/b", "    a_test.go:2: too few below") + ended("fail", "TestA/b")
-	first := said("TestA", "    a_test.go:1: too few") + said("TestA", "--- FAIL: TestA") + ended("fail", "TestA") + said("", "FAIL\tx/e2e") + ended("fail", "")
+	first := said("TestA", "    a_test.go:1: too few") + said("TestA", "--- FAIL: TestA") +
+		ended("fail", "TestA") + said("", "FAIL\tx/e2e") + ended("fail", "")
 	const again, over = `{"Action":"again","Package":"x/e2e"}` + "\n", `{"Action":"again"}` + "\n"
 	passed := ended("pass", "TestA") + said("", "ok\tx/e2e") + ended("pass", "")
 	for _, c := range []struct{ name, in, want string }{
-		{"passed", first + again + passed + over, "ok\tx/e2e\nUNSTABLE x/e2e TestA failed, and passed when it was run once more:\n    a_test.go:1: too few\n" +
-			"1 unstable: passed at their second run\n1 passed, 0 failed, 0 skipped\n"},
-		{"passed with what was not there again", below + first + again + passed + over, "ok\tx/e2e\nUNSTABLE x/e2e TestA/b failed, and passed when it was run once more:\n" +
-			"    a_test.go:2: too few below\nUNSTABLE x/e2e TestA failed, and passed when it was run once more:\n    a_test.go:1: too few\n" +
-			"2 unstable: passed at their second run\n1 passed, 0 failed, 0 skipped\n"},
-		{"failed twice", first + again + first + over, strings.Repeat("    a_test.go:1: too few\n--- FAIL: TestA\n", 2) + strings.Repeat("FAIL\tx/e2e\n", 2) +
-			"FAILED x/e2e TestA\n" + strings.Repeat("    a_test.go:1: too few\n", 2) + "0 passed, 1 failed, 0 skipped\n"},
-		{"passed in another build", first + passed, "ok\tx/e2e\n    a_test.go:1: too few\n--- FAIL: TestA\nFAIL\tx/e2e\n" +
-			"FAILED x/e2e TestA\n    a_test.go:1: too few\n1 passed, 1 failed, 0 skipped\n"},
+		{"passed", first + again + passed + over,
+			"ok\tx/e2e\nUNSTABLE x/e2e TestA failed, and passed when it was run once more:\n    a_test.go:1: too few\n" +
+				"1 unstable: passed at their second run\n1 passed, 0 failed, 0 skipped\n"},
+		{"passed with what was not there again", below + first + again + passed + over,
+			"ok\tx/e2e\nUNSTABLE x/e2e TestA/b failed, and passed when it was run once more:\n" +
+				"    a_test.go:2: too few below\nUNSTABLE x/e2e TestA failed, and passed when it was run once more:\n    a_test.go:1: too few\n" +
+				"2 unstable: passed at their second run\n1 passed, 0 failed, 0 skipped\n"},
+		{"failed twice", first + again + first + over,
+			strings.Repeat("    a_test.go:1: too few\n--- FAIL: TestA\n", 2) +
+				strings.Repeat("FAIL\tx/e2e\n", 2) +
+				"FAILED x/e2e TestA\n" + strings.Repeat("    a_test.go:1: too few\n", 2) +
+				"0 passed, 1 failed, 0 skipped\n"},
+		{"passed in another build", first + passed,
+			"ok\tx/e2e\n    a_test.go:1: too few\n--- FAIL: TestA\nFAIL\tx/e2e\n" +
+				"FAILED x/e2e TestA\n    a_test.go:1: too few\n1 passed, 1 failed, 0 skipped\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer

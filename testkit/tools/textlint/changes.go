@@ -23,7 +23,8 @@ func changes(root, base string) (added lines, subjects []string) {
 	if out, err := git(root, "log", "--no-merges", "--format=%s", base+"..HEAD"); err == nil && out != "" {
 		subjects = strings.Split(strings.TrimSpace(out), "\n")
 	}
-	out, err := git(root, "diff", "-M", "-U0", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/", base, "--", "*.go", "*.md")
+	out, err := git(root, "diff", "-M", "-U0", "--no-color", "--no-ext-diff", "--src-prefix=a/",
+		"--dst-prefix=b/", base, "--", "*.go", "*.md")
 	if err != nil {
 		fmt.Printf("SKIPPED-CHECK: git has no revision %s: new lines are not checked, only counts\n", base)
 	}

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	maxComment = 110 // columns of a comment in Go, a tab counted as 4
+	maxColumns = 110 // of a line of Go, a tab counted as 4
+	longString = 50  // characters of a string that may extend beyond that
 	maxSubject = 72  // characters of a commit's subject
 )
 
 type kind int
 
 const (
-	longComment kind = iota
+	longLine kind = iota
 	badWord
 )
 
@@ -45,30 +46,43 @@ func faultsOf(name string, b []byte) []fault {
 	return faultsOfMarkdown(b)
 }
 
-// faultsOfGo returns the faults in the comments of a Go file.
+// faultsOfGo returns the faults of a Go file: long lines, and words in comments.
 func faultsOfGo(b []byte) (out []fault) {
 	set := token.NewFileSet()
 	file := set.AddFile("", -1, len(b))
 	var s scanner.Scanner
 	s.Init(file, b, nil, scanner.ScanComments)
 	lines := strings.Split(string(b), "\n")
+	excused := map[int]bool{} // lines with a comment, or with a long string
 	for {
 		pos, tok, text := s.Scan()
 		if tok == token.EOF {
-			return out
+			break
+		}
+		if tok == token.COMMENT || tok == token.STRING && len(text) > longString {
+			for i := range strings.Count(text, "\n") + 1 {
+				excused[file.Line(pos)+i] = true
+			}
 		}
 		if tok != token.COMMENT || strings.HasPrefix(text, "//go:") {
 			continue
 		}
 		first := file.Line(pos)
 		for i, line := range strings.Split(text, "\n") {
-			n := columns(lines[first+i-1])
-			if n > maxComment {
-				out = append(out, fault{first + i, longComment, fmt.Sprintf("comment ends in column %d, at most %d", n, maxComment)})
+			if n := columns(lines[first+i-1]); n > maxColumns {
+				out = append(out, fault{first + i, longLine,
+					fmt.Sprintf("comment ends in column %d, at most %d", n, maxColumns)})
 			}
 			out = append(out, words(first+i, line)...)
 		}
 	}
+	for i, line := range lines {
+		if n := columns(line); n > maxColumns && !excused[i+1] {
+			out = append(out, fault{i + 1, longLine,
+				fmt.Sprintf("line ends in column %d, at most %d", n, maxColumns)})
+		}
+	}
+	return out
 }
 
 // columns is the width of a line, a tab counted as 4.

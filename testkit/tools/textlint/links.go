@@ -47,7 +47,8 @@ func brokenLinks(root, name string, b []byte) (problems []string) {
 // hasHeading reports whether a page has the heading of an anchor, or an HTML anchor of that name.
 func hasHeading(page, anchor string) bool {
 	return strings.Contains(page, `id="`+anchor+`"`) || strings.Contains(page, `name="`+anchor+`"`) ||
-		slices.ContainsFunc(heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1), func(m []string) bool { return slug(m[1]) == anchor })
+		slices.ContainsFunc(heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1),
+			func(m []string) bool { return slug(m[1]) == anchor })
 }
 
 // slug is the anchor that GitHub gives a heading.

@@ -1,5 +1,5 @@
-// Command textlint checks the text of the repository: the length of comments in Go, a list of
-// words, the links in Markdown, and the subjects of commits.
+// Command textlint checks the text of the repository: the length of lines in Go, a list of words
+// in comments, the links in Markdown, and the subjects of commits.
 //
 // Lines that differ from the main branch must be clean, and so must commits that are not in it.
 // Older lines may have faults, but no folder may have more of them than allowed.txt lists.
@@ -63,7 +63,8 @@ func run(root, base string, update bool) (problems []string, err error) {
 	}
 	for _, s := range subjects {
 		if n := len([]rune(s)); n > maxSubject {
-			problems = append(problems, fmt.Sprintf("commit subject of %d characters, at most %d: %s", n, maxSubject, s))
+			problems = append(problems,
+				fmt.Sprintf("commit subject of %d characters, at most %d: %s", n, maxSubject, s))
 		}
 	}
 	allowed := filepath.Join(root, allowedFile)
@@ -94,6 +95,7 @@ func listFiles(root string) (files []string, err error) {
 }
 
 func git(root string, args ...string) (string, error) {
-	out, err := exec.Command("git", append([]string{"-C", root, "-c", "core.quotePath=false"}, args...)...).Output()
+	out, err := exec.Command("git",
+		append([]string{"-C", root, "-c", "core.quotePath=false"}, args...)...).Output()
 	return string(out), err
 }

@@ -28,7 +28,8 @@ func repo(t *testing.T) string {
 
 func must(t *testing.T, root string, args ...string) {
 	t.Helper()
-	args = append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"}, args...)
+	args = append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x@example.com", "-c",
+		"commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"}, args...)
 	if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
@@ -52,17 +53,33 @@ func TestRules(t *testing.T) {
 		want                      []string // parts of the lines, in order
 	}{
 		{"nothing new", "", "", "", nil},
-		{"a clean file", "new.go", "package old\n\n// A plain comment.\nvar y = \"told\" // in a string\n", "area: add a file", nil},
-		{"a long comment", "new.go", "package old\n\n// " + strings.Repeat("long ", 22) + "\nvar y int\n", "", []string{"new.go:3: comment ends in column 113, at most 110"}},
-		{"a long block comment", "new.go", "package old\n\n/*\n" + strings.Repeat("long ", 30) + "\n*/\nvar y int\n", "", []string{"new.go:4: comment ends in column 150"}},
-		{"a comment behind code", "new.go", "package old\n\nvar y = \"" + strings.Repeat("long ", 22) + "\" // here\n", "", []string{"new.go:3: comment ends"}},
-		{"a long line of code", "new.go", "package old\n\nvar y = \"" + strings.Repeat("long ", 30) + "\"\n", "", nil},
-		{"a word", "new.go", "package old\n\n// y is told anew.\nvar y int\n", "", []string{`new.go:3: "told"`, `new.go:3: "anew"`}},
-		{"a word in a document", "docs/a.md", "of which\n```\ntold\n```\n", "", []string{`docs/a.md:1: "of which"`}},
-		{"a word in an old file", "old.go", "package old\n\n// told\nvar x int // in vain\n", "", []string{`old.go:4: "in vain"`}},
-		{"a missing file", "docs/a.md", "[x](../none.go) [y](https://example.com/none)\n", "", []string{"docs/a.md: link to ../none.go, which is missing"}},
-		{"a missing heading", "docs/a.md", "[x](../README.md#other) [y](../README.md#title-here)\n", "", []string{"link to ../README.md#other, which has no such heading"}},
-		{"a long subject", "new.go", "package old\n", "area: " + strings.Repeat("x", 67), []string{"commit subject of 73 characters, at most 72"}},
+		{"a clean file", "new.go",
+			"package old\n\n// A plain comment.\nvar y = \"told\" // in a string\n", "area: add a file", nil},
+		{"a long comment", "new.go", "package old\n\n// " + strings.Repeat("long ", 22) + "\nvar y int\n", "",
+			[]string{"new.go:3: comment ends in column 113, at most 110"}},
+		{"a long block comment", "new.go",
+			"package old\n\n/*\n" + strings.Repeat("long ", 30) + "\n*/\nvar y int\n", "",
+			[]string{"new.go:4: comment ends in column 150"}},
+		{"a comment behind code", "new.go",
+			"package old\n\nvar y = \"" + strings.Repeat("long ", 22) + "\" // here\n", "",
+			[]string{"new.go:3: comment ends"}},
+		{"a long line of code", "new.go",
+			"package old\n\nvar y = " + strings.Repeat("1 + ", 30) + "1\n", "",
+			[]string{"new.go:3: line ends in column 129, at most 110"}},
+		{"a long string", "new.go",
+			"package old\n\nvar y = \"" + strings.Repeat("long ", 30) + "\"\n", "", nil},
+		{"a word", "new.go", "package old\n\n// y is told anew.\nvar y int\n", "",
+			[]string{`new.go:3: "told"`, `new.go:3: "anew"`}},
+		{"a word in a document", "docs/a.md", "of which\n```\ntold\n```\n", "",
+			[]string{`docs/a.md:1: "of which"`}},
+		{"a word in an old file", "old.go", "package old\n\n// told\nvar x int // in vain\n", "",
+			[]string{`old.go:4: "in vain"`}},
+		{"a missing file", "docs/a.md", "[x](../none.go) [y](https://example.com/none)\n", "",
+			[]string{"docs/a.md: link to ../none.go, which is missing"}},
+		{"a missing heading", "docs/a.md", "[x](../README.md#other) [y](../README.md#title-here)\n", "",
+			[]string{"link to ../README.md#other, which has no such heading"}},
+		{"a long subject", "new.go", "package old\n", "area: " + strings.Repeat("x", 67),
+			[]string{"commit subject of 73 characters, at most 72"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := repo(t)
@@ -103,7 +120,9 @@ func TestCounts(t *testing.T) {
 	write(t, root, "b.go", "package old\n"+strings.Repeat("\n// told\n", 10))
 	must(t, root, "add", "-A")
 	must(t, root, "commit", "-q", "-m", "area: more")
-	if got, err := run(root, "", false); err != nil || len(got) != 1 || !strings.HasPrefix(got[0], ".: 1 comments beyond column 110 (10 allowed), 12 words of the list (10 allowed)") {
+	if got, err := run(root, "", false); err != nil || len(got) != 1 ||
+		!strings.HasPrefix(got[0],
+			".: 1 lines beyond column 110 (10 allowed), 12 words of the list (10 allowed)") {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := run(root, "", true); err != nil {
@@ -122,8 +141,9 @@ func TestCounts(t *testing.T) {
 }
 
 func TestSlug(t *testing.T) {
-	for text, want := range map[string]string{"How do I get native names?": "how-do-i-get-native-names", "In the process: `record --events`": "in-the-process-record---events",
-		"[A link](x.md) here": "a-link-here"} {
+	for text, want := range map[string]string{"How do I get native names?": "how-do-i-get-native-names",
+		"In the process: `record --events`": "in-the-process-record---events",
+		"[A link](x.md) here":               "a-link-here"} {
 		if got := slug(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
