@@ -62,7 +62,7 @@ type instance struct {
 	gen      uint32
 	stubs    managed.Entrances
 	specials managed.Specials
-	isMethod func(ip uint64) bool // calls ask
+	isMethod func(ip uint64) bool // a function that calls ask
 	runtime  tables
 	ask      question
 	request  request
@@ -76,8 +76,8 @@ type instance struct {
 	merged   []merge.Frame
 }
 
-// instances are the open ones: a walk takes no lock. The low bits of a handle are its index here plus one;
-// the others distinguish it from earlier handles at this index.
+// instances are the open ones. They are atomic pointers, so that a walk takes no lock. The low bits of a
+// handle are its index here plus one; the others distinguish it from earlier handles at this index.
 var instances [64]atomic.Pointer[instance]
 
 const placeBits = 8
@@ -194,6 +194,6 @@ func seedwalk_close(h C.seedwalk_handle) C.int {
 	}
 	defer in.leave()
 	place(h).Store(nil)
-	in.raw.w.Close() // a reader of the file sees what is missing
+	in.raw.w.Close() // after an error, a reader sees that the file is cut
 	return ok
 }

@@ -70,13 +70,13 @@ type DWARF struct {
 	DebugFrameAddr uint64
 	TextAddr       uint64
 	Compressed     bool  // DebugFrame was expanded from .zdebug_frame
-	Err            error // why an existing section could not be read
+	Err            error // why .zdebug_frame could not be expanded
 }
 
 // maxExpanded bounds the expanded size of a compressed section, in bytes.
 const maxExpanded = 1 << 28
 
-// DWARF returns the call frame sections; the bytes of a missing one are nil.
+// DWARF returns the call frame sections. The bytes of a section are nil if it is missing or not readable.
 func (f *File) DWARF() (d DWARF) {
 	if s := f.Section(".eh_frame"); s != nil {
 		d.EHFrame, d.EHFrameAddr = f.sectionBytes(s), f.base+uint64(s.RVA)

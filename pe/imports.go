@@ -28,9 +28,10 @@ const (
 )
 
 // Imports returns what the image needs when it is loaded, without delay-loaded
-// DLLs. If the directory is damaged, the error is a *FormatError, and the DLLs
-// before the damage are returned too. Imports allocates: do not call it while a
-// thread is suspended.
+// DLLs. If the directory is damaged or too large, the error is a *FormatError,
+// and the DLLs before that place are returned too, without the one that was being
+// read. An image without imports has nil and no error. Imports allocates: do not
+// call it while a thread is suspended.
 func (f *File) Imports() (out []Import, err error) {
 	d := f.dirs[dirImport]
 	if d.size == 0 {

@@ -1,7 +1,8 @@
 /* The COM interface of the profiler: DllGetClassObject, a class factory, and one object that implements
  * every ICorProfilerCallback up to 11. Callbacks run on application threads, so most of them only record
- * the event. Three callbacks wait. Initialize waits up to 20 s for the sampler's start. ModuleUnloadStarted
- * waits up to 1 s, while the sampler resolves names. Shutdown waits up to 3 s for the sampler's end. */
+ * the event. Five callbacks wait. Initialize waits up to 20 s for the sampler's start. ModuleUnloadStarted
+ * waits up to 1 s, while the sampler resolves names. Shutdown waits up to 3 s for the sampler's end.
+ * ThreadDestroyed and ThreadAssignedToOSThread wait, without a limit, while the sampler walks their thread. */
 #include "callback.h"
 
 #include <stdio.h>
@@ -42,8 +43,8 @@ int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
 void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
 void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
 
-/* Prints what is wrong and the remedy on the standard error. It also creates the empty file SEEDWALK_REFUSED: by
- * it, the tool knows that the user has seen the reason. */
+/* Prints what is wrong and the remedy on the standard error. It also creates an empty file at
+ * the path in SEEDWALK_REFUSED, by which the tool knows that the user has seen the reason. */
 static void complain(const char *what, const char *remedy)
 {
 	fprintf(stderr, "seedwalk: %s; %s\n", what, remedy);
@@ -74,8 +75,8 @@ static void too_old(const char *why)
 	complain(what, remedy);
 }
 
-/* A failure here must leave the target running as if no profiler were set: the CLR unloads a profiler that
- * returns an error. */
+/* A failure here must leave the target running as if no profiler were set: the CLR makes no further
+ * calls to a profiler that returns an error. */
 static sw_hresult setup(void *unknown)
 {
 	if (!sw_environment("SEEDWALK_SOCKET"))
@@ -118,7 +119,7 @@ static sw_hresult initialize(void *self, void *unknown)
 		return E_FAIL_;
 	}
 #ifdef _WIN32
-	if (sw_environment("SEEDWALK_EVENTS")) { /* copies for a tool that samples from outside: no sampler here */
+	if (sw_environment("SEEDWALK_EVENTS")) { /* the tool samples from outside; this library only copies stacks at events */
 		sw_sampler_done();
 		return sw_events_begin(self, unknown);
 	}

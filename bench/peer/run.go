@@ -124,7 +124,7 @@ func startTimer(program string, args ...string) (*Timer, error) {
 	return &Timer{cmd, in, bufio.NewReader(out)}, cmd.Start()
 }
 
-// Mode is what the rule cache holds when a round begins.
+// Mode is what the rule cache holds when a round, one walk of all stacks, begins.
 type Mode string
 
 const (
@@ -136,7 +136,7 @@ const (
 // letters are the modes in the peer's protocol.
 var letters = map[Mode]string{Warm: "w", Cold: "c", Off: "n"}
 
-// Round walks everything n times and gives ns and frames.
+// Round walks all stacks n times. It returns the nanoseconds and the frames of these n rounds together.
 func (t *Timer) Round(m Mode, n int) (ns, frames uint64, err error) { return t.Ask(letters[m], n) }
 
 // Ask is Round in the program's own words.

@@ -32,7 +32,7 @@ func killed() int {
 	return 98
 }
 
-// patient survives two INTs, echoes every signal, and ends at TERM.
+// patient survives INT, echoes every signal, and ends at TERM.
 func patient() int {
 	c := make(chan os.Signal, 8)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)
@@ -151,7 +151,8 @@ func TestEndsRecording(t *testing.T) {
 	}
 }
 
-// One INT writes the result although the command continues, and the tool then waits for the command.
+// One INT ends the recording. If the command has not ended after Grace, the tool writes the result, and then
+// waits for the command.
 func TestInterruptOnce(t *testing.T) {
 	opt, _ := fakeRun(t, "patient")
 	opt.Grace = time.Millisecond

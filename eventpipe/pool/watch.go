@@ -20,11 +20,12 @@ type Event struct {
 const (
 	portTries = 50 // attempts to find the port
 	portPause = 100 * time.Millisecond
-	lastWords = 2 * time.Second // how long a session may take to end
+	lastWords = 2 * time.Second // how long a session may take to end in order; then its connection is closed
 )
 
-// Watch passes the events of a process's thread pool to add, until done is closed or the process ends. The
-// error is the reason why there was no session.
+// Watch passes the events of a process's thread pool to add, until done is closed or the process ends. add is
+// not called after Watch has returned. If a session could not be started, Watch returns the reason. It
+// returns nil after a session, even if that ended early, and if done was closed before there was one.
 func Watch(pid int, done <-chan struct{}, add func(Event)) error {
 	s, err := open(pid, done)
 	if err != nil || s == nil {
@@ -49,8 +50,8 @@ func Watch(pid int, done <-chan struct{}, add func(Event)) error {
 	return nil
 }
 
-// open starts a session. A process that has just started has no port for a moment. The session is nil if done
-// is closed first.
+// open starts a session. A process that has just started has no port for a moment, so open waits for it. The
+// session is nil if done is closed during that wait.
 func open(pid int, done <-chan struct{}) (*diagnostics.Session, error) {
 	config := diagnostics.Config{BufferMB: 16, NoStacks: true, Providers: []diagnostics.Provider{
 		{Name: clrevent.Runtime, Keywords: clrevent.KeywordThreading, Level: 4},

@@ -254,10 +254,11 @@ func TestAgentShortProcesses(t *testing.T) {
 	agent := startIn(t, []string{"TMPDIR=" + temp}, tool(t), "agent", "--command", regexp.QuoteMeta(program),
 		"--interval", "5s", "--folder", t.TempDir(), "--listen",
 		fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
+	atOnce := min(max(8, *agentProcesses/40), 24)
 	// Go's own descriptors and heap are allocated in the first
-	shortProcesses(t, argv, min(max(8, *agentProcesses/4), 200))
+	shortProcesses(t, argv, min(max(8, *agentProcesses/4), 200), atOnce)
 	descriptors, mappings := agentUses(t, agent.pid, port)
-	shortProcesses(t, argv, *agentProcesses)
+	shortProcesses(t, argv, *agentProcesses, atOnce)
 	descriptorsAfter, mappingsAfter := agentUses(t, agent.pid, port)
 	if descriptorsAfter > descriptors {
 		t.Errorf("%d descriptors, before %d", descriptorsAfter, descriptors)
@@ -282,10 +283,10 @@ func TestAgentShortProcesses(t *testing.T) {
 	}
 }
 
-// shortProcesses runs n processes of one to five seconds, 8 at once, more if there are hundreds.
-func shortProcesses(t *testing.T, argv []string, n int) {
+// shortProcesses runs n processes of one to five seconds, some of them at once.
+func shortProcesses(t *testing.T, argv []string, n, atOnce int) {
 	var wait sync.WaitGroup
-	room := make(chan struct{}, min(max(8, n/40), 24))
+	room := make(chan struct{}, atOnce)
 	for i := range n {
 		room <- struct{}{}
 		wait.Go(func() {

@@ -119,7 +119,8 @@ func hungAs(t *testing.T, pid, kind, says string) (h hung) {
 
 // hangOfCore does the same for a core, for the process at a debugger's prompt, and for the stopped process.
 func hangOfCore(t *testing.T, p *process) {
-	debugger := start(t, "gdb", "-q", "-batch", "-p", p.id, "-ex", "shell echo ready; sleep 60")
+	debugger := start(t, "gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", p.id,
+		"-ex", "shell echo ready; exec sleep 20")
 	debugger.until("ready")
 	if h := hangOf(t, p.id); h.kind() != "stopped" || !strings.Contains(h.Verdicts[0].Summary, "debugger") {
 		t.Errorf("a process at a debugger's prompt: %+v", h.Verdicts)

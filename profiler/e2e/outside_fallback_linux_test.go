@@ -190,6 +190,21 @@ func (p *jsonProfile) processorTime() map[string]time.Duration {
 	return spent
 }
 
+// A program replaces the handler of SIGURG while it is recorded, and calls the one before it. seedwalk soon
+// uses another signal, so the program gets few that it does not expect.
+func TestProbeLeavesSIGURG(t *testing.T) {
+	r := recordRaw(t, "--mode probe --rate 250", survive(t, "urgent")...)
+	var cut, sleeps, urgent int
+	fmt.Sscanf(r.stdout, "interrupted %d of %d\nurgent %d", &cut, &sleeps, &urgent)
+	t.Logf("%d signals\n%s", urgent, r.stderr)
+	if urgent == 0 || urgent > 200 || !strings.Contains(r.stderr, "a real-time signal is used instead") {
+		t.Errorf("the program got %d signals of SIGURG; at most 200 are right", urgent)
+	}
+	if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || len(r.samples) < 200 {
+		t.Errorf("%d samples, exit code %d\n%s", len(r.samples), r.code, r.stdout)
+	}
+}
+
 // A library of Go puts the runtime's handlers on alternate stacks of 16 KiB. Our handler must not run there
 // on top of a handler that waits for a collection. Go also uses SIGURG. Collections are rare in this test,
 // because frequent ones kill .NET even without seedwalk (see TestProbeGoStorm).

@@ -151,7 +151,7 @@ public static class Hang
 	{
 		var modes = new Dictionary<string, Action> {
 			{ "two-locks", () => TwoLocks(-1) }, { "limit", () => TwoLocks(600000) },
-			 { "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
+			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
 			{ "starve", Starve },
 			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },

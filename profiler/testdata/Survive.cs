@@ -24,6 +24,7 @@ static class Survive
     [DllImport("survive")] static extern int survive_exec();
     [DllImport("survive")] static extern void survive_report(int well, int bad, int caught, int made, int back); 
     [DllImport("survive")] static extern void survive_room();
+    [DllImport("survive")] static extern void survive_urgent();
     [DllImport("survive")] static extern double survive_number(string text);
 
     [DllImport("golib")] static extern long golib_spin(long rounds);
@@ -46,7 +47,9 @@ static class Survive
         var threads = new List<Thread>();
         foreach (var w in work) threads.Add(Begun(w));
         foreach (var t in threads) t.Start();
-        if (args.Length > 1 && !go) { Thread.Sleep(700); becoming = true; survive_exec(); }
+        bool urgent = args.Length > 1 && args[1] == "urgent";
+        if (urgent) { Thread.Sleep(700); survive_urgent(); }
+        if (args.Length > 1 && !go && !urgent) { Thread.Sleep(700); becoming = true; survive_exec(); }
         foreach (var t in threads) t.Join();
         survive_report(bad == 0 && made > 0 && (go || caught > 0 && back > 0 && unloaded > 0) ? 1 : 0, bad, caught, made, back);
         return bad == 0 ? 0 : 1;

@@ -34,9 +34,29 @@ void survive_room(void)
 		abort();
 }
 
+static int urgent;
+static struct sigaction before;
+
+static void on_urgent(int sig, siginfo_t *si, void *context)
+{
+	__atomic_fetch_add(&urgent, 1, __ATOMIC_RELAXED);
+	if (before.sa_flags & SA_SIGINFO)
+		before.sa_sigaction(sig, si, context);
+}
+
+/* Takes SIGURG as the runtime does for PosixSignalRegistration: the handler calls the one before it. */
+void survive_urgent(void)
+{
+	struct sigaction a = {.sa_sigaction = on_urgent, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+	if (sigaction(SIGURG, &a, &before))
+		abort();
+}
+
 void survive_report(int well, int bad, int caught, int made, int back)
 {
 	printf("interrupted %d of %d\n", interrupted, slept);
+	if (before.sa_sigaction)
+		printf("urgent %d\n", urgent);
 	if (well)
 		puts("SURVIVED");
 	else

@@ -37,7 +37,7 @@ const (
 	minShare  = 0.005 // of all time: a smaller difference is not worth a line
 	fewCount  = 20    // functions with fewer samples say nothing about scale and scatter
 	fewRatios = 8     // so do fewer functions about the scale
-	fewCommon = 0.5   // below this part of Common, the profiles may be of different programs
+	fewCommon = 0.5   // of Common: below, the profiles may be of different programs
 
 	// So do fewer functions about the scatter: the standard error of its estimate is a quarter of it or more.
 	fewScatters = 16
@@ -152,12 +152,14 @@ func (r *Result) compared() (rows []*Row) {
 	return rows
 }
 
-// common returns Common: the mean of both profiles. It is 1 if one has no functions of the program.
+// common returns Common: the mean of both profiles. Functions with few samples do not count, because a short
+// recording misses many by chance. common is 1 if a profile has no other functions of the program.
 func (r *Result) common() float64 {
 	var all, both [2]float64
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if row.Class != export.ClassManaged && row.Class != export.ClassNative {
+		own := row.Class == export.ClassManaged || row.Class == export.ClassNative
+		if !own || row.A.Count+row.B.Count < fewCount {
 			continue
 		}
 		for k, self := range [2]int64{row.A.Self, row.B.Self} {

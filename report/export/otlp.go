@@ -170,8 +170,9 @@ func (w *otlpWriter) valueType(name, unit string) otlp.ValueType {
 	return otlp.ValueType{Type: w.string(name), Unit: w.string(unit)}
 }
 
-// samples returns a stack's values of a metric: at their times and for each Activity, if these add
-// up to its value.
+// samples returns a stack's value of a metric. Wall and CPU time become one sample for each Activity,
+// with a value and a time for each recorded sample of the stack. If these values do not add up to the
+// stack's value, and for other metrics, it is one sample with that value.
 func (w *otlpWriter) samples(i, at int, value int64) []otlp.Sample {
 	ps := w.pprof.out.Sample[i]
 	s := otlp.Sample{Stack: w.stack(ps.Location), Attributes: w.labels(ps),

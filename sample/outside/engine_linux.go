@@ -293,6 +293,9 @@ func (e *Engine) round() error {
 		e.refresh()
 	}
 	e.file.Read(e.record)
+	if e.legacy > 0 && e.file.Chained() {
+		e.leaveSIGURG()
+	}
 	e.readKernel()
 	e.readStartup()
 	e.file.Reap()

@@ -26,15 +26,19 @@ func (e *Engine) disarm(within time.Duration) bool {
 	}
 }
 
-// askToLeave sends the signal to one thread after another, to those with a slot first. It returns true
-// once one has answered.
+// askToLeave sends the signal to one thread after another, until one has answered. Those that run or whose
+// system call goes on after a signal come first, and of these the ones with a slot.
 func (e *Engine) askToLeave(limit time.Time) bool {
 	tids := make([]*threads.Task, 0, len(e.Tasks))
+	sleeps := map[*threads.Task]bool{}
 	for _, t := range e.Tasks {
-		tids = append(tids, t)
+		tids, sleeps[t] = append(tids, t), e.Kernel.Sleeps(t.TID)
 	}
 	sort.Slice(tids, func(i, j int) bool {
 		a, b := tids[i], tids[j]
+		if sleeps[a] != sleeps[b] {
+			return sleeps[b]
+		}
 		if (a.Slot >= 0) != (b.Slot >= 0) {
 			return a.Slot >= 0
 		}

@@ -60,7 +60,7 @@ func (e *Engine) arm(t *threads.Task) {
 		t.Armed, t.Unarmed = true, 0 // drawOne gives it a slot
 		return
 	}
-	if t.Last.Cpu < youngest {
+	if t.Last.Cpu < youngest || e.cpuClock == sampler.ClockPerf && threads.EndsBySignal(t.Call) {
 		return
 	}
 	if t.Slot >= 0 && !e.lacksTimer(t) {
@@ -137,16 +137,8 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	case sig == e.legacy && !e.file.Answered(t.Slot):
 		// Either another handler took the signal (for example Go's runtime, loaded later), or the thread lost
 		// its processor on the way to our handler. In the second case other threads answer.
-		if e.ignored++; e.ignored >= maxIgnored && e.file.UseRealTime() {
-			e.legacy = 0
+		if e.ignored++; e.ignored >= maxIgnored && e.leaveSIGURG() {
 			sig = e.real
-			clock := e.cpuClock
-			e.replaceTimers()
-			note := "SIGURG is taken by the program: a real-time signal is used instead"
-			if e.cpuClock != clock {
-				note += ", and the " + string(e.cpuClock) + " clock"
-			}
-			e.Stream.Out.Note(note + "; the program may have got some of the signals")
 		}
 	}
 	// the process may have called exec, and the signal would kill the new program
@@ -189,6 +181,25 @@ func (e *Engine) slotOf(t *threads.Task) bool {
 	return true
 }
 
+// leaveSIGURG ends the use of SIGURG, which the program takes. It returns false if no real-time signal is
+// free.
+func (e *Engine) leaveSIGURG() bool {
+	if !e.file.UseRealTime() {
+		return false
+	}
+	clock := e.cpuClock
+	e.legacy = 0
+	if e.replaceTimers(); e.cpuClock == sampler.ClockRandom && clock != e.cpuClock {
+		e.random.begin()
+	}
+	note := "SIGURG is taken by the program: a real-time signal is used instead"
+	if e.cpuClock != clock {
+		note += ", and the " + string(e.cpuClock) + " clock"
+	}
+	e.Stream.Out.Note(note + "; the program may have got some of the signals")
+	return true
+}
+
 // replaceTimers ends the use of SIGURG, which the program takes: it closes the events, and marks the
 // threads with timers so that they get new ones.
 func (e *Engine) replaceTimers() {
@@ -208,7 +219,7 @@ func (e *Engine) silent(t *threads.Task, used uint64) {
 	if t.Left || unanswered {
 		most = fewQuiet
 	}
-	if t.Quiet += used; t.Quiet > most*uint64(max(e.Period, threads.SlowTick)) {
+	if t.Quiet += used; t.Quiet > most*uint64(max(e.Period, threads.SlowTick)) && !e.Kernel.Sleeps(t.TID) {
 		t.Quiet = 0
 		if unanswered && e.legacy > 0 {
 			m, ok := e.Kernel.Signals(t.TID)

@@ -163,9 +163,6 @@ func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 // thread runs, or waits too briefly to be read, and is unlikely to wait a moment later. No wall time is
 // lost: the next visit covers it.
 func (e *Engine) backOff(t *threads.Task) {
-	if t.Slot >= 0 && !e.file.Answered(t.Slot) {
-		return // the program may have taken the signal: the next visit shows it
-	}
 	if t.Misses = min(t.Misses+1, maxDoublings); t.Armed {
 		t.Due = visitAfter(t.Visited, e.between(t), t.Misses)
 	}
@@ -234,6 +231,9 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 			e.backOff(t)
 			return
 		}
+		if !e.stayed(t, sp, ip, before) { // it may sleep elsewhere by now
+			return
+		}
 		switch e.ask(t, probe.OpSample) {
 		case sent:
 			t.Asked, t.AskAgain = true, t.Visited+askEvery
@@ -260,7 +260,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 // mayInterrupt reports whether a blocked thread, whose stack is in e.Stream.Frames, may get a signal. A
 // signal ends sleeps and polls with EINTR. The runtime's own code repeats them, other code may not.
 func (e *Engine) mayInterrupt(t *threads.Task) bool {
-	if !e.Kernel.EndsBySignal(t.TID) {
+	if !threads.EndsBySignal(t.Call) {
 		return true
 	}
 	for _, f := range e.Stream.Frames {
@@ -276,7 +276,7 @@ func (e *Engine) mayInterrupt(t *threads.Task) bool {
 }
 
 // runtimeLibrary matches the paths of the runtime's libraries that sleep or poll.
-var runtimeLibrary = regexp.MustCompile(`/lib(coreclr|clrgc|System\.[A-Za-z.]+)\.so( \(deleted\))?$`)
+var runtimeLibrary = regexp.MustCompile(`/lib(coreclr|clrgc(exp)?|System\.[A-Za-z.]+)\.so( \(deleted\))?$`)
 
 // runtimeThreads are the names of threads that poll and run the runtime's native code only.
 var runtimeThreads = []string{".NET EventPipe", ".NET SynchManag", ".NET SigHandler"}

@@ -381,6 +381,9 @@ func (f *File) UseRealTime() bool {
 	return true
 }
 
+// Chained reports whether another handler of SIGURG has called the probe's.
+func (f *File) Chained() bool { return atomic.LoadUint32(&f.h.chained) == 1 }
+
 // End makes the first thread that takes one of our signals restore everything.
 func (f *File) End() { atomic.StoreUint32(&f.h.ending, 1) }
 

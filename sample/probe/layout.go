@@ -169,6 +169,7 @@ type header struct {
 	heapSize     uint64
 	heapChanges  uint64
 	threadHandle uint32
+	chained      uint32
 	code         uint64
 	codeSize     uint64
 }

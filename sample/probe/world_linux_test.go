@@ -49,6 +49,7 @@ static uint32_t plan[4]; /* as the test writes it into the slots: bytes, samples
 void sw_put_back(struct sw_header *h) { (void)h; }
 uint64_t sw_current(void) { return 0; }
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 0; }
+void sw_restorer(void) {}
 void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *stack, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)stack, (void)size, (void)out; }
 
 static void map(void)

@@ -34,17 +34,28 @@ var endedBySignals = [][2]int64{
 	{426, 426}, // io_uring_enter
 }
 
-// EndsBySignal reports whether a signal would end the system call that a thread is in with EINTR. It reports
-// false if the thread is in no call or has ended.
-func (f *Files) EndsBySignal(tid uint32) bool {
-	b, err := f.Read(tid, "syscall")
-	number, _, found := bytes.Cut(b, []byte(" "))
-	n, err2 := strconv.ParseInt(string(number), 10, 64)
-	return err == nil && found && err2 == nil && endsBySignal(n, runtime.GOARCH)
+// EndsBySignal reports whether a signal would end the system call with a number with EINTR. It is false for a
+// negative number: the thread is in no call.
+func EndsBySignal(call int64) bool { return endsBySignal(call, runtime.GOARCH) }
+
+func endsBySignal(call int64, arch string) bool {
+	return call >= 0 && slices.ContainsFunc(endedBySignals, func(n [2]int64) bool {
+		return n[0] == call && arch == "amd64" || n[1] == call && arch == "arm64"
+	})
 }
 
-func endsBySignal(number int64, arch string) bool {
-	return number >= 0 && slices.ContainsFunc(endedBySignals, func(n [2]int64) bool {
-		return n[0] == number && arch == "amd64" || n[1] == number && arch == "arm64"
-	})
+// Sleeps reports whether a signal would end the system call that a thread is in now with EINTR.
+func (f *Files) Sleeps(tid uint32) bool {
+	b, err := f.Read(tid, "syscall")
+	return err == nil && EndsBySignal(parseCall(b))
+}
+
+// parseCall returns the number of the system call in the file syscall of a thread, -1 if it is in none.
+func parseCall(b []byte) int64 {
+	number, _, _ := bytes.Cut(b, []byte(" "))
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
 }

@@ -32,13 +32,13 @@ func TestEndsBySignalOfSleep(t *testing.T) {
 	must.Do(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	f := OpenFiles(cmd.Process.Pid)
-	for end := time.Now().Add(10 * time.Second); !f.EndsBySignal(uint32(cmd.Process.Pid)); {
+	for end := time.Now().Add(10 * time.Second); !f.Sleeps(uint32(cmd.Process.Pid)); {
 		if time.Now().After(end) {
 			t.Fatal("the sleep is not seen")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if f.EndsBySignal(1 << 22) {
+	if f.Sleeps(1 << 22) {
 		t.Error("a thread that does not exist")
 	}
 }

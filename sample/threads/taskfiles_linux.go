@@ -91,11 +91,16 @@ func (f *Files) Where(tid uint32) (w Where, sp, ip uint64) {
 	return parseWhere(b)
 }
 
-// WhereIs is Where for a thread that is read often. It keeps the file open.
+// WhereIs is Where for a thread that is read often. It keeps the file open, and sets t.Call.
 func (f *Files) WhereIs(t *Task) (w Where, sp, ip uint64) {
 	if t.Place < 0 {
 		if f.places >= f.mostPlaces {
-			return f.Where(t.TID)
+			t.Call = -1
+			w, sp, ip := f.Where(t.TID)
+			if w == Blocked {
+				t.Call = parseCall(f.Buf[:])
+			}
+			return w, sp, ip
 		}
 		fd, err := f.open(t.TID, "syscall")
 		if err != nil {
@@ -109,6 +114,7 @@ func (f *Files) WhereIs(t *Task) (w Where, sp, ip uint64) {
 	if err != nil {
 		return whereOf(err), 0, 0
 	}
+	t.Call = parseCall(f.Buf[:max(n, 0)])
 	return parseWhere(f.Buf[:max(n, 0)])
 }
 

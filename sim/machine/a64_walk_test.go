@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// keptARM64 are the registers every function preserves: X19-X29.
+// keptARM64 are the general registers that every function preserves: X19-X29.
 const keptARM64 = 0x7ff << 19
 
 // worldARM64 is an image of n random functions and more, and a thread.
@@ -74,8 +74,8 @@ func (w *world) checkWalkARM64(u *arm64.Unwinder, mem *memory.Window, out []Fram
 	}
 }
 
-// diffARM64 compares what is known; the registers functions preserve have to be.
-// X30 is compared without its pointer authentication code.
+// diffARM64 compares the known registers. X19 to X29 and D8 to D15, which functions preserve, must be
+// known. X30 is compared without its pointer authentication code.
 func diffARM64(got *context.ARM64, want *State) (s string) {
 	if got.PC != want.PC {
 		s += fmt.Sprintf(" pc %#x, not %#x", got.PC, want.PC)

@@ -333,7 +333,7 @@ var worlds = []world{
 			{"a read is done relaxed", "read.c",
 				weaken("SW_READ_ASKED + SW_READ_DONE, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
 			{"a withdrawn read is answered", "read.c",
-				[][2]string{{"if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"}}, ""},
+				[][2]string{{"if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"}}, "another read"},
 		}},
 	{name: "signals one by one", file: "signals", outcomes: []string{""}},
 	{name: "two requests", file: "ask", defines: []string{"ONE=0"}, outcomes: []string{"armed", "sampled"},

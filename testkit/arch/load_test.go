@@ -18,13 +18,13 @@ import (
 
 const self = "github.com/seedwalk/seedwalk"
 
-// Package is a folder with Go files, as some platform sees it.
+// Package is a folder with Go files, as all platforms together see it.
 type Package struct {
 	Name    string // of the folder, below the module's root; "." is the root
 	Command bool
 	Edges   []Edge
-	Cgo     string // one of the files that import "C", "" if there is none
-	Dead    []string
+	Cgo     string   // one of the files that import "C", "" if there is none
+	Dead    []string // files that no platform builds, with tags or without
 }
 
 // Edge is an import in a file.
@@ -111,7 +111,7 @@ func (t *tree) all() ([]Package, error) {
 	return out, nil
 }
 
-// pkg reads a folder for every platform, with the tags and without.
+// pkg reads a folder for every platform, each time with all of tags and with none.
 func (t *tree) pkg(name string) (Package, error) {
 	p := Package{Name: name}
 	edges, built, dead := map[Edge]bool{}, map[string]bool{}, map[string]bool{}

@@ -70,7 +70,7 @@ type builder struct {
 func (b *builder) put(addr, v uint64) { binary.LittleEndian.PutUint64(b.data[addr-StackLow:], v) }
 
 // BuildFor makes the stack of the functions kinds on an architecture, root first. Each entry of the list is a
-// separate function; every managed one has FunctionID 0x1000+i.
+// separate function. Those that are Managed or Hidden have FunctionID 0x1000+i.
 func BuildFor(a context.Arch, kinds ...Kind) *World {
 	w := &World{Arch: a, Table: TableFor(a, 1), ips: map[uint64]clr.FunctionID{}}
 	b := builder{data: make([]byte, StackHigh-StackLow), sp: StackHigh - 64}
@@ -130,8 +130,8 @@ func hasPointer(k Kind) bool {
 	return k == Managed || k == Hidden || k == ILStub || k == NoCFI || k == Framed
 }
 
-// report is what DoStackSnapshot would report: managed frames, and a marker with the context of the first
-// frame of every other block below the first one.
+// report is what DoStackSnapshot would report: the managed frames, and one marker for each block of other
+// frames between or below them. A marker has the context of the block's first frame.
 func report(truth []Frame) ([]clr.SnapshotFrame, clr.HRESULT) {
 	var out []clr.SnapshotFrame
 	open := false

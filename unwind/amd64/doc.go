@@ -18,7 +18,8 @@
 // without the cache, because the rule depends only on the look-up address and the module table. The rule of
 // a PE function also depends on whether the ip is exact, and records that. PE unwind information is read when
 // a rule is made, and so is the code that shows whether an ip is in an epilog. For a few functions, both are
-// read at every step: see pe_rule.go.
+// read at every step: see pe_rule.go. So is the code of an ELF function whose frame pointer is needed and
+// unknown: see measureFrame.
 //
 // Step and Walk allocate nothing, take no lock, and make no system call: they may run while the target is
 // suspended.

@@ -376,29 +376,52 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 	return to, false
 }
 
-// measured finds the frame pointer of a frame whose sp and ip alone are known, as those of a blocked thread.
-// A run from the function's start measures how far the stack pointer is below the return address. measured
-// returns false if no return address is there, or if the distance depends on where the stack begins, because
-// the function aligns it.
-func (u *Unwinder) measured(r Rule, s *unwind.State, mem *memory.Window) bool {
-	if r.Module() < 0 {
-		return false
+// measureFrame finds the frame pointer of a frame whose sp and ip alone are known, as those of a blocked
+// thread. A run from the function's start measures how far the stack pointer is below the return address.
+// ok is false if no return address is there, or if the distance is not the same in each call: the function
+// uses alloca, or it aligns its stack, so that the distance depends on where the stack begins.
+func (u *Unwinder) measureFrame(r Rule, s *unwind.State, mem *memory.Window) (bp uint64, ok bool) {
+	if r.Module() < 0 || u.table.At(r.Module()).PE != nil {
+		return 0, false
 	}
 	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
 	f, why := m.CFI.Find(s.Address().Lookup() - m.Bias)
 	if why != cfi.None || u.machine.Row(m.CFI, f.Lo, &u.row) != cfi.None ||
 		u.row.CFA.Kind != cfi.RegisterOffset ||
-		u.row.CFA.Reg != dwarfRSP || u.row.CFA.Off != 8 {
-		return false
+		u.row.CFA.Reg != dwarfRSP || u.row.CFA.Off != 8 || !steady(m, f.Lo+m.Bias, f.Hi-f.Lo) {
+		return 0, false
 	}
 	depth, ok := u.depth(m, f.Lo+m.Bias, regs.RIP, entrySP)
 	moved, ok2 := u.depth(m, f.Lo+m.Bias, regs.RIP, entrySP+16)
 	at := regs.GPR[context.RSP] + depth
-	if ra, read := mem.Word(at); !ok || !ok2 || depth != moved || !read || !u.afterCall(ra) {
-		return false
+	ra, read := mem.Word(at)
+	if !ok || !ok2 || depth != moved || depth > maxFrame || !read || !u.afterCall(ra) {
+		return 0, false
 	}
-	regs.GPR[context.RBP] = at + 8 - r.offset()
-	regs.Known |= 1 << context.RBP
+	return at + 8 - r.offset(), true
+}
+
+// maxFrame bounds the size of a measured frame, bytes.
+const maxFrame = 1 << 30
+
+// steady reports whether no instruction of a function makes the stack pointer unknown, as alloca does. It
+// reports false if the function is longer than maxFunction, or an instruction cannot be decoded.
+func steady(m *module.Module, fn, size uint64) bool {
+	var e emulator
+	for at := uint64(0); at < size; {
+		in := x86.Decode(m.Bytes(fn+at, x86.MaxInsn))
+		if in.Size == 0 || size > maxFunction {
+			return false
+		}
+		e.n = 0
+		e.set(context.RSP, value64{entrySP, knownValue})
+		e.set(context.RBP, value64{entrySP, knownValue})
+		e.run(&in, nil)
+		if e.get(context.RSP).kind != knownValue {
+			return false
+		}
+		at += uint64(in.Size)
+	}
 	return true
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
-// TestProbeLoop: a loop that moves the stack pointer down to a place that a
-// register holds is run to its end, and only then.
+// TestProbeLoop tests the jump at the end of a loop that moves the stack pointer
+// down to the place in a register. The jump is decided only if both are known.
 func TestProbeLoop(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		cmp    []byte
 		jump   byte
-		taken  bool // with the stack pointer below
-		equal  bool // with the two equal
+		taken  bool // if the stack pointer is below the register
+		equal  bool // taken if the two are equal
 		decide bool
 	}{
 		{"cmp rsp, r11; jne", []byte{0x4c, 0x39, 0xdc}, 0x75, true, false, true},

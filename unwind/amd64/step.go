@@ -118,10 +118,14 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 	case RuleSP:
 		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), s, mem, b, f)
 	case RuleBP:
-		if !known(regs, context.RBP) && !(b.Follow && u.measured(r, s, mem)) {
+		bp, ok := regs.GPR[context.RBP], known(regs, context.RBP)
+		if !ok && b.Follow {
+			bp, ok = u.measureFrame(r, s, mem)
+		}
+		if !ok {
 			return false, unwind.Unreadable
 		}
-		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), s, mem, b, f)
+		return false, u.stepCFA(r, bp+r.offset(), s, mem, b, f)
 	case RuleThunk:
 		return u.stepThunk(r, s, mem, b, f)
 	case RuleSide:

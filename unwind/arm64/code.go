@@ -17,7 +17,6 @@ const (
 	insBRX17          = 0xd61f0220 // br x17
 	insNop            = 0xd503201f
 	insPACIBSP        = 0xd503237f // bit 6 is clear in paciasp
-	codePACSignLR     = 0xfc       // Windows' unwind code of both
 )
 
 // codeWord returns the instruction at addr: from the module's image, or else from the window (the kernel's

@@ -109,8 +109,21 @@ func inCallThunk(m *module.Module, pc uint64) bool {
 }
 
 // omitsSigning recognizes a Windows function whose first instruction, pacibsp or paciasp, has no unwind code
-// (clang before 16). Its codes are one instruction off, and it saves a signed return address.
+// (clang before 16). Its codes are one instruction off, and it saves a signed return address. A part of a
+// function that has an entry of its own is not recognized, because it does not begin with that instruction.
 func omitsSigning(m *module.Module, begin uint64, info *pearm64.Info) bool {
 	w, _ := codeWord(m, begin, nil)
-	return w|0x40 == insPACIBSP && bytes.IndexByte(info.Codes, codePACSignLR) < 0
+	return w|0x40 == insPACIBSP && !signs(info.Codes)
+}
+
+// signs reports whether the codes of a prolog, the first up to an end, contain pac_sign_lr.
+func signs(codes []byte) bool {
+	for len(codes) > 0 {
+		c, why := pearm64.DecodeCode(codes)
+		if why != pearm64.OK || c.Last() || c.Op == pearm64.PACSignLR {
+			return c.Op == pearm64.PACSignLR
+		}
+		codes = codes[c.Size:]
+	}
+	return false
 }

@@ -16,7 +16,8 @@ import (
 // pidChecks are those of a running process, in the order they are shown.
 var pidChecks = []func(*patient) Finding{checkProcess, checkItsRuntime, checkAttach, checkStack}
 
-// checkProcess ends the questions if there is nothing to ask about.
+// checkProcess sets gone, which skips the other checks, if there is no such process. A process that may not
+// be opened is a bad finding, and the other checks follow.
 func checkProcess(p *patient) Finding {
 	const name = "process"
 	if p.pid == os.Getpid() {
@@ -78,7 +79,7 @@ func checkAttach(p *patient) Finding {
 	return Finding{name, Good, "its threads can be sampled from outside; nothing is put into it", ""}
 }
 
-// checkStack: stacks of a process that takes no part are shown on Linux.
+// checkStack notes that seedwalk stack works on Linux only.
 func checkStack(*patient) Finding {
 	return Finding{"stack", Note, "of running processes on Linux only",
 		"record --pid PID --duration 2s shows what each thread does"}

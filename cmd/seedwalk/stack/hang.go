@@ -125,8 +125,8 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 		return reportOf(v, p), nil
 	}
 	first, err := f.ofProcess()
-	// A debugger may have stopped the process: the kernel allows no other.
-	if by := stoppedBy(f.pid); err != nil && by != "" {
+	// A debugger may have stopped the process: the kernel allows no second tracer.
+	if by := stoppedBy(f.pid); err != nil && statusOf(f.pid, "TracerPid") != "0" && by != "" {
 		v := newStackView("process", f.pid, "")
 		v.Problems = []string{err.Error()}
 		return reportOf(v, &hang.Process{Stopped: by}), nil

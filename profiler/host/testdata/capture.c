@@ -18,12 +18,14 @@ static void *idle(void *unused)
 	sigaddset(&ours, sw_signal_number());
 	if (blocks)
 		pthread_sigmask(SIG_BLOCK, &ours, NULL);
-	__atomic_store_n(&tid, syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	long own = syscall(SYS_gettid);
 	if (stops_itself && vfork() == 0) { /* the thread does not run before its child ends */
+		__atomic_store_n(&tid, own, __ATOMIC_SEQ_CST);
 		while (__atomic_load_n(&stop, __ATOMIC_SEQ_CST) == 0)
 			usleep(1000);
 		_exit(0);
 	}
+	__atomic_store_n(&tid, own, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&stop, __ATOMIC_SEQ_CST) == 0)
 		usleep(1000);
 	pthread_sigmask(SIG_UNBLOCK, &ours, &before);

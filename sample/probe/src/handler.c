@@ -330,10 +330,12 @@ static void end_if_asked(struct sw_header *h)
 		sw_end(h);
 }
 
-/* handle does what a signal of a recording is for. */
-static void handle(struct sw_header *h, const struct info *si, const struct frame *uc)
+/* handle does what a signal of a recording is for. chained means that another handler has called ours. */
+static void handle(struct sw_header *h, const struct info *si, const struct frame *uc, int chained)
 {
 	uint64_t entry = now();
+	if (chained)
+		__atomic_store_n(&h->chained, 1, __ATOMIC_RELAXED);
 	uint32_t tid = own_tid();
 	struct sw_slot *s = find(h, si, tid);
 	if (!s) {
@@ -364,14 +366,17 @@ static void handle(struct sw_header *h, const struct info *si, const struct fram
 static uint32_t inside;
 
 /* A handler announces itself before it looks whether the recording has ended. sw_wait_out looks
- * for handlers after the end. So none of them writes into the memory of another recording. */
+ * for handlers after the end. So none of them writes into the memory of another recording.
+ *
+ * The kernel's call returns to the restorer. Any other return address is in a handler that has replaced ours,
+ * such as the runtime's for PosixSignalRegistration. That handler takes our signals for the program's. */
 void sw_handler(int sig, const struct info *si, const struct frame *uc)
 {
-	(void)sig;
+	int chained = sig == SIGURG && (uintptr_t)__builtin_return_address(0) != (uintptr_t)sw_restorer;
 	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
 	struct sw_header *h = sw_shared;
 	if (h && !__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))
-		handle(h, si, uc);
+		handle(h, si, uc, chained);
 	__atomic_fetch_sub(&inside, 1, __ATOMIC_RELEASE);
 }
 

@@ -150,6 +150,7 @@ struct sw_header {
 	uint64_t heap_size;
 	uint64_t heap_changes;  /* address of an int32 above 0 while a collection changes the heap, 0 = not known */
 	uint32_t thread_handle; /* offset in the runtime's Thread of the handle of its object, 0 = not known */
+	uint32_t chained;       /* 1: another handler of SIGURG has called ours */
 	uint64_t code;          /* the lowest return address that has a rule, and how far the others are above it */
 	uint64_t code_size;
 };
@@ -306,6 +307,7 @@ SW_AT(sw_header, heap, 392);
 SW_AT(sw_header, heap_size, 400);
 SW_AT(sw_header, heap_changes, 408);
 SW_AT(sw_header, thread_handle, 416);
+SW_AT(sw_header, chained, 420);
 SW_AT(sw_header, code, 424);
 SW_AT(sw_header, code_size, 432);
 SW_AT(sw_rule, table, 0);

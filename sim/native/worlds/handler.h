@@ -4,6 +4,9 @@
 
 #define TAG 0x5eed
 
+#ifndef WITH_START
+void sw_restorer(void) {}
+#endif
 uint64_t sw_current(void) { return 0; }
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 1; }
 void sw_objects(struct sw_header *h, const struct sw_slot *s, const uint64_t *regs, const uint64_t *words, uint64_t size, void *out) { (void)h, (void)s, (void)regs, (void)words, (void)size, (void)out; }

@@ -9,6 +9,7 @@
 #include "world.h"
 
 #include "handler.c"
+#define WITH_START
 #include "handler.h"
 #include "relay.c"
 #define memset probe_memset

@@ -4,7 +4,6 @@
 #include "handler.c"
 #include "handler.h"
 
-
 void sw_put_back(struct sw_header *h) { (void)h; }
 
 int world_threads(void) { return 1; }

@@ -15,6 +15,7 @@
 #endif
 
 #include "handler.c"
+#define WITH_START
 #include "handler.h"
 #include "relay.c"
 #define memset probe_memset

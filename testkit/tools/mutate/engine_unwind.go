@@ -185,7 +185,7 @@ func codeFaults() []Fault {
 		engineFault("unwind/arm64/quirks.go", "arm-signing-key", "only pacibsp is an omitted signing",
 			"w|0x40 == insPACIBSP", "w == insPACIBSP", arm64Tests),
 		engineFault("unwind/arm64/quirks.go", "arm-signing-declared", "a declared signing is an omitted one",
-			" && bytes.IndexByte(info.Codes, codePACSignLR) < 0", "", arm64Tests),
+			" && !signs(info.Codes)", "", arm64Tests),
 		engineFault("unwind/arm64/step_pe.go", "arm-signing", "codes that omit a signing are used",
 			"if omitsSigning(m, m.Bias+uint64(begin), &info) {", "if false {", arm64Tests),
 		leaf("arm-leaf-sp", "a leaf may move SP", "e.regs[regSP] != (value64{regSP, entryValue}) || ", ""),

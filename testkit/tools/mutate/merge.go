@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// inMerge makes a fault in one of the merge's files, which the simulated worlds, random
-// merges and merges of any input are to catch.
+// inMerge makes a fault in one of the merge's files. At least one of these must catch it: the
+// simulated worlds, random merges, or merges of any input.
 func inMerge(file string) func(name, what, before, after string) Fault {
 	return func(name, what, before, after string) Fault {
 		return Fault{Name: name, What: what, File: "stack/merge/" + file, Old: before, New: after,
@@ -11,7 +11,7 @@ func inMerge(file string) func(name, what, before, after string) Fault {
 	}
 }
 
-// mergeFaults are those of the merge.
+// mergeFaults are the faults of stack/merge.
 func mergeFaults() []Fault { return slices.Concat(mergedFaults(), besideFaults(), tableFaults()) }
 
 // mergedFaults are those of how frames of the CLR and of the walk become one stack.
@@ -124,12 +124,12 @@ func tableFaults() []Fault {
 		f.By = []*Step{more}
 		return f
 	}
-	// alone is one that merge's own tests catch.
+	// alone makes a fault that merge's own tests catch.
 	alone := faultsOf("stack/merge/managed.go", &Step{"./stack/merge", nil})
 	return []Fault{
 		tables("managed.go", "tables-nowhere", "a step by the tables does not move the merge",
 			"\tm.regs.Copy(&m.to)\n", ""),
-		alone("merge-entries-stale", "a table's entries are those of the first",
+		alone("merge-entries-stale", "the entries of the first table are used for each table",
 			"\tif e.table != t {", "\tif e.table == nil {"),
 		alone("merge-cut-given-up", "a report that ends early is not completed by the tables",
 			"\tif !m.stepByTables() {\n", "\tif true {\n"),

@@ -17,8 +17,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-// The pointer names the package of each runtime identifier, which has its tool as the
-// settings say, and two builds give equal bytes.
+// The main package, a pointer, lists the package of each runtime identifier. Such a package contains the
+// program where its own settings say. Two builds give equal bytes.
 func TestNuGet(t *testing.T) {
 	one, two := nugetPackages(t), nugetPackages(t)
 	pointer := zipped(t, one["seedwalk.0.9.0.nupkg"])

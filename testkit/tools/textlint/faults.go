@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -59,7 +60,7 @@ func faultsOfGo(b []byte) (out []fault) {
 		if tok == token.EOF {
 			break
 		}
-		if tok == token.COMMENT || tok == token.STRING && len(text) > longString {
+		if tok == token.COMMENT || tok == token.STRING && utf8.RuneCountInString(text)-2 > longString {
 			for i := range strings.Count(text, "\n") + 1 {
 				excused[file.Line(pos)+i] = true
 			}

@@ -55,3 +55,21 @@ func TestMeasured(t *testing.T) {
 		})
 	}
 }
+
+// TestMeasuredBranch does not step out of a function in which one of two ways to the frame's instruction
+// calls alloca: push rbp; mov rbp, rsp; push rbx; test edi, edi; jne 2f; 1: sub rsp, 24; syscall; 2: sub rsp,
+// rax; jmp 1b. The way without alloca has a return address.
+func TestMeasuredBranch(t *testing.T) {
+	code := []byte{0x55, 0x48, 0x89, 0xe5, 0x53, 0x85, 0xff, 0x75, 6, 0x48, 0x83, 0xec, 24, 0x0f, 0x05,
+		0x48, 0x29, 0xc4, 0xeb, 0xf5}
+	program := []byte{cfi.DW_CFA_advance_loc | 1, cfi.DW_CFA_def_cfa_offset, 16, cfi.DW_CFA_offset | 6, 2,
+		cfi.DW_CFA_advance_loc | 3, cfi.DW_CFA_def_cfa_register, 6}
+	u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+15, sp0)
+	r.Known = 1 << context.RSP
+	s.set(sp0+40, codeCall)
+	var f unwind.Frame
+	_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
+	if stop != unwind.Unreadable {
+		t.Errorf("%v, at %#x/%#x", stop, r.RIP, r.SP())
+	}
+}

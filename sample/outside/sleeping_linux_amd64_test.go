@@ -1,0 +1,109 @@
+package outside
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/threads"
+)
+
+// A thread whose system call a signal would end gets a signal only if the runtime's own code waits there.
+func TestMayInterrupt(t *testing.T) {
+	const nanosleep, read, libc, app, system, clr = 35, 0, 0x1010, 0x2010, 0x3010, 0x4010
+	at := func(ips ...uint64) (frames []wire.Frame) {
+		for _, ip := range ips {
+			frames = append(frames, wire.Frame{IP: ip, Module: uint32(ip >> 12)})
+		}
+		return frames
+	}
+	for _, c := range []struct {
+		name   string
+		call   int64
+		thread string
+		frames []wire.Frame
+		want   bool
+	}{
+		{"a read, by a library of the program", read, "x", at(libc, app), true},
+		{"a sleep, by a library of the program", nanosleep, "x", at(libc, app, clr), false},
+		{"a sleep, by a library of the runtime", nanosleep, "x", at(libc, libc, system, app), true},
+		{"a sleep, by the runtime", nanosleep, "x", at(libc, clr), true},
+		{"a sleep, by code that was not found", nanosleep, "x", at(libc), false},
+		{"a sleep of the runtime's own thread", nanosleep, ".NET EventPipe", at(libc), true},
+		{"a sleep of a worker", nanosleep, ".NET TP Worker", at(libc), false},
+		{"no frames", nanosleep, "x", nil, false},
+	} {
+		e, _, _, _ := asking(t)
+		for i, path := range []string{"/lib/libc.so.6", "/app/libapp.so", "/dotnet/libSystem.Native.so",
+			"/dotnet/libcoreclr.so"} {
+			start := uint64(i+1) << 12
+			e.Target.Maps = append(e.Target.Maps,
+				live.Mapping{Start: start, End: start + 0x1000, Exec: true, Path: path})
+		}
+		e.Target.Path, e.Stream.Frames = "/dotnet/libcoreclr.so", c.frames
+		k := &threads.Task{TID: 77, Name: c.thread, Call: c.call}
+		if got := e.mayInterrupt(k); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A thread that has run without answering shows that the program takes the signal, after a few signals. One
+// that then blocks the signal, has it pending, or sleeps shows nothing.
+func TestSilent(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		pending, blocked uint64
+		call             string
+		want             bool // SIGURG is given up
+	}{
+		{"it took the signals", 0, 0, "running", true},
+		{"it blocks the signal", 0, bitOf(int(unix.SIGURG)), "running", false},
+		{"the signal is pending", bitOf(int(unix.SIGURG)), 0, "running", false},
+		{"it sleeps", 0, 0, "35 0x1 0x2 0x3 0x4 0x5 0x6 0x7000 0x4000", false},
+	} {
+		e, _, _, dir := asking(t)
+		tid := threadOf(t)
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 1, Armed: true}
+		e.Tasks[tid] = k
+		files := masks(0, 0)
+		files["syscall"] = "running\n"
+		describe(t, dir, tid, files)
+		e.silent(k, 1e10)
+		files = masks(c.pending, c.blocked)
+		files["syscall"] = c.call + "\n"
+		describe(t, dir, tid, files)
+		for range 5 {
+			e.silent(k, 1e10)
+		}
+		if given := e.legacy == 0 || e.ignored >= maxIgnored; given != c.want {
+			t.Errorf("%s: given up %v, %d asked", c.name, given, e.Stats.Asked)
+		}
+	}
+}
+
+// The threads that a signal would wake are the last to be asked at the end.
+func TestLeaveOrder(t *testing.T) {
+	e, mem, _, dir := asking(t)
+	sleeper, runner := threadOf(t), threadOf(t)
+	for tid, call := range map[uint32]string{sleeper: "35 0x1 0x7000 0x4000", runner: "running"} {
+		files := masks(0, 0)
+		files["syscall"] = call + "\n"
+		describe(t, dir, tid, files)
+		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 1}
+		if e.Tasks[tid] = k; tid == sleeper {
+			k.Last.Cpu = 1e9
+		}
+		e.slotOf(k)
+	}
+	e.askToLeave(time.Now().Add(time.Millisecond))
+	asked := fmt.Sprint(mem.get(e.Tasks[runner].Slot, slotOp), mem.get(e.Tasks[sleeper].Slot, slotOp))
+	if want := fmt.Sprint(uint32(probe.OpLeave), 0); asked != want {
+		t.Errorf("asked %s, want %s", asked, want)
+	}
+}
