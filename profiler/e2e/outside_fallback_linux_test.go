@@ -197,8 +197,9 @@ func TestProbeLeavesSIGURG(t *testing.T) {
 	var cut, sleeps, urgent int
 	fmt.Sscanf(r.stdout, "interrupted %d of %d\nurgent %d", &cut, &sleeps, &urgent)
 	t.Logf("%d signals\n%s", urgent, r.stderr)
-	if urgent == 0 || urgent > 200 || !strings.Contains(r.stderr, "a real-time signal is used instead") {
-		t.Errorf("the program got %d signals of SIGURG; at most 200 are right", urgent)
+	const most = 1000 // without the change there are several thousand
+	if urgent == 0 || urgent > most || !strings.Contains(r.stderr, "a real-time signal is used instead") {
+		t.Errorf("the program got %d signals of SIGURG; at most %d are right", urgent, most)
 	}
 	if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || len(r.samples) < 200 {
 		t.Errorf("%d samples, exit code %d\n%s", len(r.samples), r.code, r.stdout)

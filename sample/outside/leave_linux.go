@@ -26,9 +26,26 @@ func (e *Engine) disarm(within time.Duration) bool {
 	}
 }
 
-// askToLeave sends the signal to one thread after another, until one has answered. Those that run or whose
-// system call goes on after a signal come first, and of these the ones with a slot.
+// askToLeave sends the signal to one thread after another, until one has answered. It returns false if none
+// has before limit.
 func (e *Engine) askToLeave(limit time.Time) bool {
+	for _, t := range e.leaveOrder() {
+		if time.Now().After(limit) {
+			return false
+		}
+		if e.ask(t, probe.OpLeave) != sent {
+			continue
+		}
+		if e.left(50 * time.Millisecond) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaveOrder returns the threads in the order in which askToLeave asks them. Threads whose system call the
+// signal would end are the last. Of the others, those with a slot and with much processor time are the first.
+func (e *Engine) leaveOrder() []*threads.Task {
 	tids := make([]*threads.Task, 0, len(e.Tasks))
 	sleeps := map[*threads.Task]bool{}
 	for _, t := range e.Tasks {
@@ -44,18 +61,7 @@ func (e *Engine) askToLeave(limit time.Time) bool {
 		}
 		return a.Last.Cpu > b.Last.Cpu
 	})
-	for _, t := range tids {
-		if time.Now().After(limit) {
-			return false
-		}
-		if e.ask(t, probe.OpLeave) != sent {
-			continue
-		}
-		if e.left(50 * time.Millisecond) {
-			return true
-		}
-	}
-	return false
+	return tids
 }
 
 // soonLimit is how long the end of the stream waits for the threads' answers. lateLimit is the same for

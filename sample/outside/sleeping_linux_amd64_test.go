@@ -1,15 +1,13 @@
 package outside
 
 import (
-	"fmt"
+	"slices"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
-	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
@@ -89,21 +87,24 @@ func TestSilent(t *testing.T) {
 
 // The threads that a signal would wake are the last to be asked at the end.
 func TestLeaveOrder(t *testing.T) {
-	e, mem, _, dir := asking(t)
-	sleeper, runner := threadOf(t), threadOf(t)
-	for tid, call := range map[uint32]string{sleeper: "35 0x1 0x7000 0x4000", runner: "running"} {
-		files := masks(0, 0)
-		files["syscall"] = call + "\n"
-		describe(t, dir, tid, files)
-		k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Thread: 1}
-		if e.Tasks[tid] = k; tid == sleeper {
-			k.Last.Cpu = 1e9
-		}
-		e.slotOf(k)
+	e, _, _, dir := asking(t)
+	for tid, k := range map[uint32]struct {
+		call string
+		slot int
+		cpu  uint64
+	}{
+		1: {"35 0x1 0x7000 0x4000", 0, 9}, 2: {"running", -1, 3},
+		3: {"running", 1, 4}, 4: {"0 0x1 0x7000 0x4000", 2, 5},
+	} {
+		describe(t, dir, tid, map[string]string{"syscall": k.call + "\n"})
+		e.Tasks[tid] = &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: k.slot,
+			Last: threads.Counters{Cpu: k.cpu}}
 	}
-	e.askToLeave(time.Now().Add(time.Millisecond))
-	asked := fmt.Sprint(mem.get(e.Tasks[runner].Slot, slotOp), mem.get(e.Tasks[sleeper].Slot, slotOp))
-	if want := fmt.Sprint(uint32(probe.OpLeave), 0); asked != want {
-		t.Errorf("asked %s, want %s", asked, want)
+	var order []uint32
+	for _, k := range e.leaveOrder() {
+		order = append(order, k.TID)
+	}
+	if want := []uint32{4, 3, 2, 1}; !slices.Equal(order, want) {
+		t.Errorf("%v, want %v", order, want)
 	}
 }
