@@ -1,10 +1,8 @@
 package threads
 
 import (
-	"bytes"
 	"runtime"
 	"slices"
-	"strconv"
 )
 
 // endedBySignals are the numbers of the system calls that a signal handler ends with EINTR although it was
@@ -51,11 +49,16 @@ func (f *Files) Sleeps(tid uint32) bool {
 }
 
 // parseCall returns the number of the system call in the file syscall of a thread, -1 if it is in none.
-func parseCall(b []byte) int64 {
-	number, _, _ := bytes.Cut(b, []byte(" "))
-	n, err := strconv.ParseInt(string(number), 10, 64)
-	if err != nil {
-		return -1
+func parseCall(b []byte) (number int64) {
+	const most = 1 << 16
+	for i, c := range b {
+		if i > 0 && c == ' ' {
+			return number
+		}
+		if c < '0' || c > '9' || number > most {
+			break
+		}
+		number = 10*number + int64(c-'0')
 	}
-	return n
+	return -1
 }

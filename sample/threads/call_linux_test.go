@@ -42,3 +42,16 @@ func TestEndsBySignalOfSleep(t *testing.T) {
 		t.Error("a thread that does not exist")
 	}
 }
+
+// The file syscall begins with the number, with -1, or with "running".
+func TestParseCall(t *testing.T) {
+	for text, want := range map[string]int64{
+		"35 0x1 0x7000 0x4000\n": 35, "0 0x0 0x7000 0x4000\n": 0, "-1 0x7000 0x4000\n": -1,
+		"running\n": -1, "": -1,
+		"35": -1, " 35 ": -1, "99999999999999999999 0x1": -1,
+	} {
+		if got := parseCall([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
