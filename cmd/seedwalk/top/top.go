@@ -248,7 +248,7 @@ func (l *liveView) draw() {
 	if err != nil {
 		width, height = 80, 24
 	}
-	if _, err := cli.Stdout.WriteString(l.shown.screen(max(width, 40), max(height, 10),
+	if _, err := cli.Stdout.WriteString(l.shown.screen(max(width, 1), max(height, 1),
 		l.byTotal, l.paused)); err != nil {
 		l.end()
 	}
