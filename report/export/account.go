@@ -33,28 +33,37 @@ func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 	return strings.Trim(clean(p.Frames[s.Frames[0]].Name), "[]"), true
 }
 
-// lowCoverage is the share of processor time in the profile, in percent, below which the
-// summary warns.
-const lowCoverage = 95
+// The summary warns if the profile lacks much processor time: if the share that it has, in percent, is below
+// lowCoverage, and it lacks at least manyMissing nanoseconds.
+const (
+	lowCoverage = 95
+	manyMissing = 10_000_000
+)
 
 // coverage is the share of processor time that is in the profile, in percent; 100 if there is no time.
 func (c *CPUTime) coverage() float64 {
-	all := c.Profile
-	for _, n := range c.NotSampled {
-		all += n
+	if all := c.Profile + c.missing(); all > 0 {
+		return 100 * float64(c.Profile) / float64(all)
 	}
-	if all <= 0 {
-		return 100
-	}
-	return 100 * float64(c.Profile) / float64(all)
+	return 100
 }
+
+func (c *CPUTime) missing() (ns int64) {
+	for _, n := range c.NotSampled {
+		ns += n
+	}
+	return ns
+}
+
+// lacking reports whether the summary warns.
+func (c *CPUTime) lacking() bool { return c.coverage() < lowCoverage && c.missing() >= manyMissing }
 
 // lines describes how much CPU time is in the profile, for the summary.
 func (c *CPUTime) lines() []string {
 	cover := c.coverage()
 	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)",
 		partTimes(c.Profile, c.Process), coveragePercent(cover))
-	if cover < lowCoverage {
+	if c.lacking() {
 		line = "WARNING: only " + line
 	}
 	out := []string{line}

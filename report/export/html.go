@@ -41,7 +41,11 @@ func WriteComparison(w io.Writer, p *Profile, facts []string, diff any) error {
 }
 
 func pageTitle(p *Profile) string {
-	return cmp.Or(clean(strings.Join(p.Command, " ")), "profile")
+	title := clean(strings.Join(p.Command, " "))
+	if title == "" && p.PID > 0 {
+		title = fmt.Sprintf("process %d", p.PID)
+	}
+	return cmp.Or(title, "profile")
 }
 
 func newPageData(p *Profile, v *view) *pageData {
@@ -212,7 +216,7 @@ func pageWarning(p *Profile) string {
 	if p.Stats.Empty != "" {
 		return clean(p.Stats.Empty)
 	}
-	if c := p.Stats.CPU; c != nil && c.coverage() < lowCoverage {
+	if c := p.Stats.CPU; c != nil && c.lacking() {
 		return c.lines()[0]
 	}
 	return ""

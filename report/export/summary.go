@@ -192,7 +192,7 @@ func (s *summary) processor(p *Profile) {
 	if c := p.Stats.CPU; c != nil {
 		for i, line := range c.lines() {
 			sgr := ""
-			if i == 0 && c.coverage() < lowCoverage {
+			if i == 0 && c.lacking() {
 				sgr = sgrBad
 			}
 			next(sgr, line)

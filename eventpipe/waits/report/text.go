@@ -107,7 +107,8 @@ func (t *textWriter) waits() {
 		return
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(t, "no waits. The runtime does not report await, Thread.Sleep, SignalAndWait, uncontended waits, or time spent spinning.")
+		fmt.Fprintln(t, "no waits. A wait that began before and goes on is not reported: seedwalk hang and seedwalk stack show it.")
+		fmt.Fprintln(t, "The runtime does not report await, Thread.Sleep, SignalAndWait, uncontended waits, or time spent spinning.")
 		return
 	}
 	fmt.Fprintf(t, "\nLongest waits\n%12s  %-12s %8s %8s %7s %10s  %s\n", "duration", "kind", "thread",
