@@ -99,7 +99,6 @@ func (e *Engine) visit(t *threads.Task) {
 		return
 	}
 	if s.Rested {
-		e.Stats.Rests++
 		e.sampleResting(t, s.Passed)
 		return
 	}
@@ -154,6 +153,7 @@ func (e *Engine) between(t *threads.Task) int64 {
 // sampleResting sends a sample with the thread's known stack.
 func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 	if wall > 0 && !e.Config.NoWall {
+		e.Stats.Rests++
 		e.Stream.Activity = t.Stack.Activity
 		e.sendOf(t, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, wall)
 	}
