@@ -161,8 +161,8 @@ func (r *run) attach() error {
 		Remedy: "try again", Code: options.ExitRefused}
 }
 
-// awaitProbe waits until a loaded probe is connected, and returns false if it does not connect in time. Once
-// the probe's file has arrived, there is no time limit: the tool itself does the rest.
+// awaitProbe waits until a loaded probe has connected. It returns false if the probe's file does not arrive
+// in time. After that there is no time limit, because the tool itself does the rest.
 func (r *run) awaitProbe() bool {
 	limit := 2 * time.Second
 	if r.opt.OfAgent() { // the agent's recordings may wait long

@@ -356,13 +356,13 @@ func TestThreads6(t *testing.T) {
 		reported int64
 	}{
 		{"nothing happens", func(w *nettracefile.Writer) {}, 3, 3, 0, false, 0},
-		{"threads are forgotten and told anew",
+		{"threads are removed and reported again",
 			func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(3, 1, 77)) }, 3, 3,
 			0, false, 0},
-		{"told anew under another index",
+		{"reported again under another index",
 			func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 3,
 			0, false, 0},
-		{"told anew, events lost between",
+		{"reported again, events lost in between",
 			func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 9,
 			6, false, 6},
 		{"removed, its id used again", func(w *nettracefile.Writer) {

@@ -190,8 +190,8 @@ func (p *jsonProfile) processorTime() map[string]time.Duration {
 	return spent
 }
 
-// A program replaces the handler of SIGURG while it is recorded, and calls the one before it. seedwalk soon
-// uses another signal, so the program gets few that it does not expect.
+// While it is recorded, a program replaces the handler of SIGURG. Its handler calls the old one. seedwalk
+// then uses another signal, so the program receives only a few signals of seedwalk.
 func TestProbeLeavesSIGURG(t *testing.T) {
 	r := recordRaw(t, "--mode probe --rate 250", survive(t, "urgent")...)
 	var cut, sleeps, urgent int

@@ -41,7 +41,7 @@ var RecordingFile = Format{"recording", []string{".swrec"},
 // Formats returns the formats that a profile can be written in, in the order to list them.
 func Formats() []Format { return append([]Format(nil), formats...) }
 
-// ByName returns the format of that name, in any case.
+// ByName returns the format with a name, in any case of letters. It returns false if no format has it.
 func ByName(name string) (Format, bool) {
 	for _, f := range append(Formats(), RecordingFile) {
 		if strings.EqualFold(f.Name, name) {

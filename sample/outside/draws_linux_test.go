@@ -95,9 +95,8 @@ func threadOf(t *testing.T) (tid uint32) {
 	return tid
 }
 
-// Only running threads receive a request, and only after they have answered the previous one. An answer can
-// be missing for two reasons. If the thread answered and the answer was lost, it receives another request. If
-// the thread did not answer, the engine finds out why.
+// Only running threads receive a request, and only after they have answered the previous one. If an answer
+// was lost, the thread receives another request. If the thread did not answer, the engine finds out why.
 func TestDrawAll(t *testing.T) {
 	busy, asleep := threadOf(t), threadOf(t)
 	e, answer := drawing(t, map[uint32]string{busy: "R", asleep: "S"})

@@ -91,7 +91,7 @@ const maxProlog = 255
 // maxAlloc is the largest allocation, bytes; stacks are small.
 const maxAlloc = 1 << 24
 
-// refuse returns the part of a shape that is impossible, "" if there is none.
+// refuse returns the part of a shape that is impossible, "" if the whole shape is possible.
 func (s *ShapeAMD64) refuse(f Format) string {
 	kept := nonvolatileRegs(AMD64)
 	if f == ELF {

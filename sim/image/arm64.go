@@ -83,7 +83,7 @@ func (s ShapeARM64) Func(f Format, name string) (Func, error) {
 	return fn, nil
 }
 
-// refuse returns the part of a shape that is impossible, "" if there is none.
+// refuse returns the part of a shape that is impossible, "" if the whole shape is possible.
 func (s *ShapeARM64) refuse(f Format) string {
 	switch {
 	case s.RegI < 0 || s.RegI > maxRegI || s.RegF < 0 || s.RegF > maxRegF:

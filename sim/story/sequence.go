@@ -130,7 +130,7 @@ func style(e *sched.Event) string {
 	return `fill="#222"`
 }
 
-// target returns the column of the thread that an event affects, false if there is none.
+// target returns the column of the thread that an event affects. It returns false if it affects no thread.
 func (s *sequence) target(e *sched.Event) (int, bool) {
 	verb := ""
 	switch e.Kind {

@@ -58,7 +58,7 @@ func TestMeasured(t *testing.T) {
 
 // TestMeasuredBranch does not step out of a function in which one of two ways to the frame's instruction
 // calls alloca: push rbp; mov rbp, rsp; push rbx; test edi, edi; jne 2f; 1: sub rsp, 24; syscall; 2: sub rsp,
-// rax; jmp 1b. The way without alloca has a return address.
+// rax; jmp 1b. On the path without alloca, a return address is at the measured place.
 func TestMeasuredBranch(t *testing.T) {
 	code := []byte{0x55, 0x48, 0x89, 0xe5, 0x53, 0x85, 0xff, 0x75, 6, 0x48, 0x83, 0xec, 24, 0x0f, 0x05,
 		0x48, 0x29, 0xc4, 0xeb, 0xf5}

@@ -24,7 +24,7 @@ func TestSweep(t *testing.T) {
 	gone := []string{folder("seedwalk-run-1", lockName, socketName),
 		folder("seedwalk-run-2", lockName, RefusedName), folder("seedwalk-run-3", lockName)}
 	kept := []string{folder("seedwalk-run-4", socketName), folder("seedwalk-other", lockName, socketName),
-		folder("seedwalk-run-5", lockName, "somebody's")}
+		folder("seedwalk-run-5", lockName, "another's")}
 	elsewhere := folder("elsewhere", lockName, socketName)
 	if runtime.GOOS != "windows" {
 		os.WriteFile(filepath.Join(folder("seedwalk-run-6"), lockName), nil, 0o600) // being made

@@ -68,7 +68,7 @@ func Info(args []string) int {
 	return code
 }
 
-// wrongInfo returns the error in the arguments, "" if there is none.
+// wrongInfo returns what is wrong with the arguments, "" if they are right.
 func wrongInfo(files int, at string, check bool) string {
 	switch {
 	case files == 0:

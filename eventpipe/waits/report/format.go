@@ -27,7 +27,7 @@ var formats = []Format{
 // Formats returns all formats in the order to list them.
 func Formats() []Format { return append([]Format(nil), formats...) }
 
-// ByName returns the format of that name, false if there is none.
+// ByName returns the format with a name. It returns false if no format has it.
 func ByName(name string) (Format, bool) {
 	for _, f := range formats {
 		if strings.EqualFold(f.Name, name) {
