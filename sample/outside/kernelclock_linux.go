@@ -139,11 +139,9 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 	e.kernelTime.remove(t)
 	t.KernelHits = e.kernelTime.add(t.TID, false)
 	n, _ := t.Event.Count()
-	t.Copied, t.Looks, t.Young, t.AtSwitch, t.Hits = false, 0, false, n, 0
+	t.Copied, t.Looks = false, 0
+	e.setPhase(t, threads.Full, 0, n)
 	t.Excused = t.Spent() - min(t.Weighed, t.Spent())
-	if t.Slot >= 0 {
-		e.file.SetClock(t.Slot, t.Event.FD(), 0)
-	}
 }
 
 // readKernel takes the copies from the rings.

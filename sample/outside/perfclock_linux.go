@@ -3,6 +3,7 @@ package outside
 import (
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,9 @@ const (
 	// The period of a young thread is a random number of nanoseconds between these. A thread that lives
 	// shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
 	leastYoung, mostYoung = 100000, 400000
+	// youth is for how many nanoseconds a thread can be young. A short period costs a thread that often waits
+	// for short times far more than its samples: at each switch the kernel sets the processor's timer twice.
+	youth = int64(1e9)
 )
 
 // youngPeriod returns the period of a young thread's event, and how many of probe.Thinning overflows become
@@ -38,6 +42,18 @@ func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, kee
 		return period, 0
 	}
 	return period * uint64(keep) / thinning, keep
+}
+
+// firstPeriod returns the random period until the first sample of a thread that is not young, and how many of
+// probe.Thinning overflows become samples until the engine has set the full period. So a thread that uses less
+// than a period has a sample as often as its processor time requires. It returns 0 for keep if the period is
+// short anyway.
+func firstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
+	if period <= mostYoung {
+		return period, 0
+	}
+	first = max(random(period), leastYoung)
+	return first, uint32(first * probe.Thinning / period)
 }
 
 // openEvent opens the event of a thread, disabled. The event does not count in the kernel: a signal to a
@@ -63,13 +79,13 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 	if t.Eventless || e.perf.events >= e.perf.most || !e.slotOf(t) || !e.file.Near(t.Slot) {
 		return false
 	}
-	period, keep := youngPeriod(uint64(e.Period), rand.Uint64N)
+	phase, period, keep := e.beginning(t)
 	event, err := openEvent(t.TID, period)
 	if err != nil {
 		e.withoutEvent(t, err)
 		return errors.Is(err, perfevent.ErrGone)
 	}
-	if !e.file.SetClock(t.Slot, event.FD(), keep) {
+	if !e.file.SetClock(t.Slot, event.FD(), keep, phase == threads.First) {
 		event.Close()
 		return false
 	}
@@ -79,10 +95,43 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		t.Last, t.AtEvent = c, c.Cpu-min(n, c.Cpu)
 	}
 	t.KernelHits = e.kernelTime.add(t.TID, false)
-	t.Event, t.Armed, t.Unarmed, t.Young = event, true, 0, keep > 0
+	t.Event, t.Armed, t.Unarmed, t.Phase = event, true, 0, phase
 	e.perf.events++
 	e.Stats.Armed++
 	return true
+}
+
+// beginning returns how the event of a thread begins. A thread that is new may end soon. One that ran before
+// the recording, or is old, begins at a random place of its period.
+func (e *Engine) beginning(t *threads.Task) (phase threads.Phase, period uint64, keep uint32) {
+	choose := youngPeriod
+	if phase = threads.Young; t.Base > 0 || time.Now().UnixNano()-t.Born > youth {
+		phase, choose = threads.First, firstPeriod
+	}
+	if period, keep = choose(uint64(e.Period), rand.Uint64N); keep == 0 {
+		phase = threads.Full
+	}
+	return phase, period, keep
+}
+
+// ageYoung ends a thread's youth some time after its birth.
+func (e *Engine) ageYoung(t *threads.Task, now int64) {
+	if t.Phase != threads.Young || t.Event == nil || now-t.Born <= youth {
+		return
+	}
+	n, err := t.Event.Count()
+	phase, period, keep := e.beginning(t)
+	if err == nil && t.Event.SetPeriod(period) == nil {
+		e.setPhase(t, phase, keep, n)
+	}
+}
+
+// setPhase stores the phase that a thread begins when its event has counted n.
+func (e *Engine) setPhase(t *threads.Task, phase threads.Phase, keep uint32, n uint64) {
+	if t.Slot >= 0 {
+		e.file.SetClock(t.Slot, t.Event.FD(), keep, phase == threads.First)
+	}
+	t.Phase, t.AtSwitch, t.Hits = phase, n, 0
 }
 
 // withoutEvent records why a thread got no event.
@@ -99,21 +148,19 @@ func (e *Engine) withoutEvent(t *threads.Task, err error) {
 	}
 }
 
-// overflowed handles a sample of a thread's event. When the thread is no longer young, its event gets the
-// full period, so that it gets fewer signals.
+// overflowed handles a sample of a thread's event. After its first sample, and when it is no longer young, the
+// event gets the full period, so that the thread gets fewer signals.
 func (e *Engine) overflowed(t *threads.Task) {
 	t.Hits++
-	if !t.Young || t.Event == nil {
+	if t.Phase == threads.Full || t.Event == nil {
 		return
 	}
 	n, err := t.Event.Count()
-	if err != nil || n < threads.YoungPeriods*uint64(e.Period) || t.Event.SetPeriod(uint64(e.Period)) != nil {
+	if err != nil || t.Phase == threads.Young && n < threads.YoungPeriods*uint64(e.Period) ||
+		t.Event.SetPeriod(uint64(e.Period)) != nil {
 		return
 	}
-	if t.Slot >= 0 {
-		e.file.SetClock(t.Slot, t.Event.FD(), 0)
-	}
-	t.Young, t.AtSwitch, t.Hits = false, n, 0
+	e.setPhase(t, threads.Full, 0, n)
 }
 
 // closeEvent ends a thread's event.

@@ -3,6 +3,7 @@ package outside
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
@@ -40,6 +41,67 @@ func TestYoungPeriod(t *testing.T) {
 	}
 }
 
+// The first period of an old thread is uniform over the full period, and the share of the overflows after its
+// first sample is the first period divided by the full one.
+func TestFirstPeriod(t *testing.T) {
+	const period = 10101010
+	for _, c := range []struct{ random, first uint64 }{
+		{0, leastYoung}, {leastYoung - 1, leastYoung}, {5050505, 5050505}, {period - 1, period - 1},
+	} {
+		first, keep := firstPeriod(period, func(n uint64) uint64 { return min(c.random, n-1) })
+		if want := uint32(float64(c.first) / period * probe.Thinning); first != c.first || keep != want || keep == 0 ||
+			keep >= probe.Thinning {
+			t.Errorf("%d: period %d, want %d; %d kept, want %d", c.random, first, c.first, keep, want)
+		}
+	}
+	if first, keep := firstPeriod(mostYoung, nil); first != mostYoung || keep != 0 {
+		t.Errorf("a short period: %d, %d kept", first, keep)
+	}
+}
+
+// A thread that ran before the recording, or is old when it gets its event, has no youth.
+func TestBeginning(t *testing.T) {
+	now := time.Now().UnixNano()
+	for _, c := range []struct {
+		name   string
+		period int64
+		k      threads.Task
+		want   threads.Phase
+	}{
+		{"new", 1e7, threads.Task{Born: now}, threads.Young},
+		{"ran before the recording", 1e7, threads.Task{Born: now, Base: 1}, threads.First},
+		{"old", 1e7, threads.Task{Born: now - 2*youth}, threads.First},
+		{"new, short period", 1e5, threads.Task{Born: now}, threads.Full},
+		{"old, short period", 1e5, threads.Task{Born: now - 2*youth}, threads.Full},
+	} {
+		e := &Engine{Base: sampler.Base{Period: c.period}}
+		if got, _, _ := e.beginning(&c.k); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// Youth ends with age, once. The next sample is at a random place of the full period.
+func TestAgeYoung(t *testing.T) {
+	event := &fakeEvent{count: 300}
+	k := &threads.Task{Event: event, Phase: threads.Young, Slot: -1, Born: 1000, Hits: 3}
+	e := &Engine{Base: sampler.Base{Period: 1e7}, file: &probe.File{}}
+	if e.ageYoung(k, 1000+youth); k.Phase != threads.Young || event.period != 0 {
+		t.Errorf("at its limit: phase %d, period %d", k.Phase, event.period)
+	}
+	e.ageYoung(k, 1001+youth)
+	if k.Phase != threads.First || event.period < leastYoung || event.period >= 1e7 || k.AtSwitch != 300 || k.Hits != 0 {
+		t.Errorf("phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
+	}
+	event.period = 1
+	if e.ageYoung(k, 1002+youth); event.period != 1 {
+		t.Error("a second time")
+	}
+	if e.overflowed(k); k.Phase != threads.Full || event.period != 1e7 {
+		t.Errorf("after its first sample: phase %d, period %d", k.Phase, event.period)
+	}
+}
+
 // fakeEvent is an event that has only a count.
 type fakeEvent struct {
 	count  uint64
@@ -67,7 +129,7 @@ func TestInKernel(t *testing.T) {
 			AtSwitch: 100, Hits: 60}, 5100, 0},
 		{"all missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100}, 5100, 5100},
 		{"too few expected", threads.Task{Event: &fakeEvent{count: 1600}, AtSwitch: 100, Hits: 1}, 1600, 0},
-		{"young", threads.Task{Event: &fakeEvent{count: 5100}, Young: true}, 5100, 0},
+		{"young", threads.Task{Event: &fakeEvent{count: 5100}, Phase: threads.Young}, 5100, 0},
 		{"no count", threads.Task{Event: &fakeEvent{count: 5100, err: errors.New("gone")}}, 5100, 0},
 		{"no event", threads.Task{}, 5100, 0},
 	} {
@@ -106,15 +168,15 @@ func TestSpent(t *testing.T) {
 // A thread that has used many periods gets the full period, and the count of its hits restarts.
 func TestNoLongerYoung(t *testing.T) {
 	event := &fakeEvent{}
-	k := &threads.Task{Event: event, Young: true, Slot: 0}
+	k := &threads.Task{Event: event, Phase: threads.Young, Slot: 0}
 	e := &Engine{Base: sampler.Base{Period: 1000}, file: &probe.File{}}
 	event.count = threads.YoungPeriods*1000 - 1
-	if e.overflowed(k); !k.Young || event.period != 0 || k.Hits != 1 {
-		t.Errorf("young %v, period %d, hits %d", k.Young, event.period, k.Hits)
+	if e.overflowed(k); k.Phase != threads.Young || event.period != 0 || k.Hits != 1 {
+		t.Errorf("phase %v, period %d, hits %d", k.Phase, event.period, k.Hits)
 	}
 	k.Slot = -1
 	event.count++
-	if e.overflowed(k); k.Young || event.period != 1000 || k.Hits != 0 || k.AtSwitch != event.count {
-		t.Errorf("young %v, period %d, hits %d", k.Young, event.period, k.Hits)
+	if e.overflowed(k); k.Phase != threads.Full || event.period != 1000 || k.Hits != 0 || k.AtSwitch != event.count {
+		t.Errorf("phase %v, period %d, hits %d", k.Phase, event.period, k.Hits)
 	}
 }

@@ -6,13 +6,18 @@ import "sync/atomic"
 const Thinning = 4096
 
 // SetClock tells the handler that overflows of a perf event signal the thread. file is the tool's
-// descriptor of the event. Of Thinning overflows, keep are samples, chosen at random; 0 means all. It
-// returns false if the descriptor or keep is too large for a slot.
-func (f *File) SetClock(i, file int, keep uint32) bool {
-	if file+1 >= 1<<clockBits || keep >= Thinning {
+// descriptor of the event. Of Thinning overflows, keep are samples, chosen at random; 0 means all. With first,
+// the next overflow is a sample in any case. It returns false if the descriptor or keep is too large for a
+// slot.
+func (f *File) SetClock(i, file int, keep uint32, first bool) bool {
+	if file+1 >= clockFirst || keep >= Thinning {
 		return false
 	}
-	atomic.StoreUint32(&f.slots[i].clock, uint32(file)+1|keep<<clockBits)
+	clock := uint32(file) + 1 | keep<<clockBits
+	if first {
+		clock |= clockFirst
+	}
+	atomic.StoreUint32(&f.slots[i].clock, clock)
 	return true
 }
 

@@ -89,6 +89,9 @@ var overflows = []struct {
 	{"descriptor 0", 1, 0, 1, 0, 0, "why 5/1 clock 1 strangers 0 asked 0"},
 	{"another descriptor", 1, 6, 8, 0, 0, "why clock 8 strangers 1 asked 0"},
 	{"a thread without an event", 1, 7, 0, 0, 0, "why clock 0 strangers 1 asked 0"},
+	{"a first sample in spite of thinning", 1, 7, 1<<clockBits | clockFirst | 8, 0, 0,
+		"why 5/1 clock 100008 strangers 0 asked 0"},
+	{"a first sample of another descriptor", 1, 6, clockFirst | 8, 0, 0, "why clock 80008 strangers 1 asked 0"},
 	{"the largest descriptor, no event", 1, 0xffffffff, 0, 0, 0, "why clock 0 strangers 1 asked 0"},
 	{"a socket's SIGURG", 0x80, 7, 8, 0, 0, "why clock 8 strangers 1 asked 0"},
 	{"kill", 0, 7, 8, 0, 0, "why clock 8 strangers 1 asked 0"},
@@ -134,10 +137,12 @@ func TestSlotClock(t *testing.T) {
 	if err != nil || !f.Near(i) {
 		t.Fatalf("slot %d: %v", i, err)
 	}
-	if !f.SetClock(i, 7, 3) || f.slots[i].clock != 3<<20|8 {
-		t.Errorf("clock %#x", f.slots[i].clock)
+	for first, want := range map[bool]uint32{false: 3<<20 | 8, true: 3<<20 | 1<<19 | 8} {
+		if !f.SetClock(i, 7, 3, first) || f.slots[i].clock != want {
+			t.Errorf("first %v: clock %#x, want %#x", first, f.slots[i].clock, want)
+		}
 	}
-	if f.SetClock(i, 1<<20-1, 0) || f.SetClock(i, 7, Thinning) || !f.SetClock(i, 1<<20-2, 0) {
+	if f.SetClock(i, 1<<19-1, 0, false) || f.SetClock(i, 7, Thinning, false) || !f.SetClock(i, 1<<19-2, 0, false) {
 		t.Error("the bounds of descriptors and numbers")
 	}
 	f.ClearClock(i)

@@ -91,8 +91,9 @@ const (
 
 // Bits of a slot's clock that identify the event, and how far a slot may be from its place.
 const (
-	clockBits = 20
-	near      = 64
+	clockBits  = 20
+	clockFirst = 1 << (clockBits - 1)
+	near       = 64
 )
 
 // left is the value of the header's field once everything has been restored. It is 1 while

@@ -59,7 +59,7 @@ func TestConstants(t *testing.T) {
 		"AMD64": int(context.ArchAMD64), "ARM64": int(context.ArchARM64), "ALIGN": align,
 		"OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm),
 		"OP_LEAVE": int(OpLeave), "OP_CLOCK": int(OpClock), "CLOCK": int(ClockHit),
-		"NEAR": near, "CLOCK_BITS": clockBits,
+		"NEAR": near, "CLOCK_BITS": clockBits, "CLOCK_FIRST": clockFirst,
 		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut,
 		"PATCHED": Patched, "ON_ALT": OnAlt, "EVENT": int(Event), "LEARN": Learn,
 		"WAITERS": Waiters, "WAITER_SIZE": waiterSize, "NESTED": nested, "START_PAYLOAD": startRoom,

@@ -48,10 +48,10 @@ type Task struct {
 	KernelHits bool           // its kernel time is sampled
 	Copied     bool           // the kernel copies its stack for all samples: it blocks the event's signal
 	KernelLost uint64         // the sampled kernel time whose stacks could not be walked
-	Young      bool           // the event has a short period, and few overflows are samples
+	Phase      Phase          // of the event
 	Base       uint64         // processor time before the recording, nanoseconds
 	AtEvent    uint64         // processor time when the event was opened
-	AtSwitch   uint64         // the event's count when the thread stopped being young
+	AtSwitch   uint64         // the event's count when its phase began
 	Hits       uint64         // samples of processor time; with an event, since AtSwitch
 	Weighed    uint64         // processor time that its samples represent
 	Sampled    uint64         // its processor time at the last sample, for SinceSample
@@ -251,7 +251,7 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 // of the expected samples that are missing. It returns 0 without an event, or if there are too few
 // samples.
 func (t *Task) InKernel(spent, period uint64) uint64 {
-	if t.Event == nil || t.Young {
+	if t.Event == nil || t.Phase != Full {
 		return 0
 	}
 	n, err := t.Event.Count()
@@ -271,6 +271,16 @@ type cpuEvent interface {
 	Count() (nanos uint64, err error)
 	Close() error
 }
+
+// Phase is how a thread's event gives samples.
+type Phase uint8
+
+// The phases of an event. A new thread is Young, an old one begins with First, and both end with Full.
+const (
+	Full  Phase = iota // each overflow of the full period is a sample
+	Young              // the period is short, and few overflows are samples
+	First              // the period is random; the next overflow is a sample, and a few of those after it
+)
 
 // Draw is the request to a thread at a random moment.
 type Draw struct {

@@ -282,8 +282,12 @@ static int kept(uint32_t n, uint32_t tid, uint64_t time)
 /* expired takes the sample of an event's overflow. The event belongs to the tool and ends with it. */
 static void expired(struct sw_header *h, struct sw_slot *s, const struct frame *uc, uint64_t entry)
 {
-	if (kept(__atomic_load_n(&s->clock, __ATOMIC_ACQUIRE) >> SW_CLOCK_BITS, s->tid, entry))
-		sample(h, s, uc, SW_CLOCK, 1, entry);
+	uint32_t clock = __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE);
+	if (clock & SW_CLOCK_FIRST)
+		__atomic_compare_exchange_n(&s->clock, &clock, clock & ~(uint32_t)SW_CLOCK_FIRST, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	else if (!kept(clock >> SW_CLOCK_BITS, s->tid, entry))
+		return;
+	sample(h, s, uc, SW_CLOCK, 1, entry);
 }
 
 /* ticked takes the sample of a timer's expiry. A timer expires only on the kernel's tick, however short its

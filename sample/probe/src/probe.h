@@ -67,10 +67,11 @@ enum {
 	SW_CLOCK = 5, /* a CPU sample of weight 1: an event's overflow, or the tool's random clock */
 };
 
-/* A slot's clock: the tool's descriptor of the thread's event + 1, and above it how many of 4096 overflows
- * become samples (0 = all). A young thread has a short period, and the handler drops most overflows at
- * random. So the number of samples is proportional to the thread's CPU time, however short its life is. */
-enum { SW_CLOCK_BITS = 20, SW_CLOCK_FILE = (1 << SW_CLOCK_BITS) - 1 };
+/* A slot's clock: the tool's descriptor of the thread's event + 1, SW_CLOCK_FIRST, and above that how many of
+ * 4096 overflows become samples (0 = all). A young thread has a short period, and the handler drops most
+ * overflows at random. So the number of samples is proportional to the thread's CPU time, however short its
+ * life is. With SW_CLOCK_FIRST, the next overflow is a sample in any case, and the handler clears the flag. */
+enum { SW_CLOCK_BITS = 20, SW_CLOCK_FIRST = 524288 /* bit 19 */, SW_CLOCK_FILE = SW_CLOCK_FIRST - 1 };
 
 /* Flags of a record. */
 enum {
