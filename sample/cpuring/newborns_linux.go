@@ -8,12 +8,12 @@ import (
 )
 
 // Newborns samples the first period of processor time of each thread, from its first instant. A thread
-// inherits copies of its creator's clocks. A copy begins with a whole period, so the creator's clocks get a
-// new random period after each new thread: the first hit of a copy falls anywhere in the first period and
-// represents a whole one. Later hits do not count.
+// inherits copies of its creator's clocks. A copy begins with a whole period, so Renew gives the creator's
+// clocks a new random one: the first hit of a copy falls anywhere in the first period and represents a whole
+// one. Later hits do not count.
 //
-// The first thread that a thread creates inherits no copies. Threads that are created within about 100 us of
-// each other have copies with the same period.
+// The first thread that a thread creates inherits no copies. Threads that a creator creates between two calls
+// of Renew have copies with the same period.
 type Newborns struct {
 	rings
 	pid  uint32
@@ -30,6 +30,7 @@ type creator struct {
 	events        []*perfevent.Event
 	opened, ended uint64 // by the clock of the records, nanoseconds; ended is 0 until its copies are closed
 	last          uint64 // birth
+	created       bool   // a thread since its clocks have this period
 	tids          []uint32
 }
 
@@ -80,8 +81,7 @@ func (n *Newborns) Born(r *perfevent.Record) *Birth {
 		n.open(r.Parent)
 		return nil
 	}
-	by.last = r.Time
-	by.renew(n.attr.Period)
+	by.last, by.created = r.Time, true
 	if r.Time < by.opened {
 		return nil
 	}
@@ -99,10 +99,11 @@ func (n *Newborns) open(tid uint32) {
 	c := &creator{}
 	// An event that is not inherited. Without it, the kernel would treat creator and created thread as equal
 	// and swap their clocks at a context switch between them.
-	if e, err := perfevent.OpenClock(int(tid), -1,
-		perfevent.Attr{Period: 1 << 62, ExcludeKernel: true}); err == nil {
-		c.events = append(c.events, e)
+	e, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: 1 << 62, ExcludeKernel: true})
+	if err != nil {
+		return
 	}
+	c.events = append(c.events, e)
 	for i, cpu := range n.cpus {
 		a := n.attr
 		a.Period = bornPeriod(n.attr.Period)
@@ -127,10 +128,19 @@ func (n *Newborns) open(tid uint32) {
 // bornPeriod draws the period of the next copies, uniformly up to the whole one.
 func bornPeriod(whole uint64) uint64 { return max(rand.Uint64N(whole)+1, leastBorn) }
 
-// renew gives the next copies another period.
-func (c *creator) renew(whole uint64) {
-	for _, e := range c.events {
-		e.SetPeriod(bornPeriod(whole))
+// Renew gives the next copies of each creator another period. It is called once after many calls of Born,
+// because each change of a clock interrupts a processor.
+func (n *Newborns) Renew() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.creators {
+		if !c.created {
+			continue
+		}
+		c.created = false
+		for _, e := range c.events[1:] { // not the one that is not inherited
+			e.SetPeriod(bornPeriod(n.attr.Period))
+		}
 	}
 }
 

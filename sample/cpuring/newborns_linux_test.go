@@ -104,6 +104,7 @@ func TestNewborns(t *testing.T) {
 				}
 			}
 		})
+		n.Renew()
 	}
 	hits, inEarly := 0, 0
 	take := func(r *perfevent.Record) {

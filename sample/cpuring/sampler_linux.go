@@ -331,6 +331,9 @@ func (s *Sampler) changes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.Read(s.changed)
+	if s.young != nil {
+		s.young.Renew()
+	}
 }
 
 // changed handles one record of the watch.

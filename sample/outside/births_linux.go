@@ -85,6 +85,9 @@ func (e *Engine) newborn(now int64) {
 			e.Tasks[r.TID].Birth = e.births.rings.Born(r)
 		}
 	})
+	if e.births.rings != nil {
+		e.births.rings.Renew()
+	}
 }
 
 // readNewborns takes the samples of new threads.
@@ -109,7 +112,8 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		}
 		e.births.alarm.Take()
 		if left := time.Until(end); e.Period >= slowPeriod && left > 0 { // a birth samples the first period
-			e.Pause(min(left, time.Duration(e.Period))) // what comes meanwhile costs no wakeup
+			e.births.wait.Quiet()
+			e.Pause(min(left, time.Duration(e.Period)))
 		}
 		now := time.Now().UnixNano()
 		e.newborn(now)

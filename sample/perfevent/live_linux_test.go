@@ -293,6 +293,32 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// After Quiet, a readable descriptor does not make the epoll readable, which would wake Go's poller. Long
+// returns for it.
+func TestQuiet(t *testing.T) {
+	r, w, err := os.Pipe()
+	must.Do(t, err)
+	defer r.Close()
+	defer w.Close()
+	wait, err := NewWait(int(r.Fd()))
+	must.Do(t, err)
+	defer wait.Close()
+	must.Get(w.Write([]byte("1")))(t)
+	wait.Long()
+	ready := func() int {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(wait.file.Fd()), Events: unix.POLLIN}}, 0)
+		must.Do(t, err)
+		return n
+	}
+	if before := ready(); before != 1 {
+		t.Fatal("the epoll is not readable")
+	}
+	if wait.Quiet(); ready() != 0 {
+		t.Error("the epoll is readable after Quiet")
+	}
+	wait.Long()
+}
+
 func TestWaitForBirths(t *testing.T) {
 	var tids []int
 	threads, _ := os.ReadDir("/proc/self/task")

@@ -13,7 +13,7 @@ import (
 // Wait waits until one of several descriptors is readable.
 type Wait struct {
 	poll  []unix.PollFd
-	file  *os.File // an epoll(7) that has the descriptors from Long to Short
+	file  *os.File // an epoll(7) that has the descriptors from Long to Quiet
 	conn  syscall.RawConn
 	added bool
 	woken bool
@@ -41,12 +41,17 @@ func NewWait(fds ...int) (*Wait, error) {
 	return w, nil
 }
 
-// Short waits for at most d. The call bypasses Go's scheduler: d must be short.
-func (w *Wait) Short(d time.Duration) {
+// Quiet keeps the descriptors from waking Go's poller until the next Long.
+func (w *Wait) Quiet() {
 	if w.added {
 		w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_DEL) })
 		w.added = false
 	}
+}
+
+// Short waits for at most d. The call bypasses Go's scheduler: d must be short.
+func (w *Wait) Short(d time.Duration) {
+	w.Quiet()
 	t := syscall.NsecToTimespec(int64(d))
 	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&w.poll[0])), uintptr(len(w.poll)),
 		uintptr(unsafe.Pointer(&t)), 0, 0, 0)
@@ -79,7 +84,8 @@ func (w *Wait) wake(all uintptr) bool {
 
 func (w *Wait) control(all uintptr, op int) {
 	for i := range w.poll {
-		unix.EpollCtl(int(all), op, int(w.poll[i].Fd), &unix.EpollEvent{Events: unix.EPOLLIN})
+		syscall.RawSyscall6(syscall.SYS_EPOLL_CTL, all, uintptr(op), uintptr(w.poll[i].Fd),
+			uintptr(unsafe.Pointer(&unix.EpollEvent{Events: unix.EPOLLIN})), 0, 0)
 	}
 }
 
