@@ -45,9 +45,9 @@ func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, kee
 }
 
 // firstPeriod returns the random period until the first sample of a thread that is not young, and how many of
-// probe.Thinning overflows become samples until the engine has set the full period. So a thread that uses less
-// than a period has a sample as often as its processor time requires. It returns 0 for keep if the period is
-// short anyway.
+// probe.Thinning overflows become samples until the engine has set the full period. So a thread that uses
+// less than a period has a sample as often as its processor time requires. It returns 0 for keep if the
+// period is short anyway.
 func firstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
 	if period <= mostYoung {
 		return period, 0
@@ -148,8 +148,8 @@ func (e *Engine) withoutEvent(t *threads.Task, err error) {
 	}
 }
 
-// overflowed handles a sample of a thread's event. After its first sample, and when it is no longer young, the
-// event gets the full period, so that the thread gets fewer signals.
+// overflowed handles a sample of a thread's event. After its first sample, and when it is no longer young,
+// the event gets the full period, so that the thread gets fewer signals.
 func (e *Engine) overflowed(t *threads.Task) {
 	t.Hits++
 	if t.Phase == threads.Full || t.Event == nil {

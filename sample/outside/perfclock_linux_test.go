@@ -49,8 +49,8 @@ func TestFirstPeriod(t *testing.T) {
 		{0, leastYoung}, {leastYoung - 1, leastYoung}, {5050505, 5050505}, {period - 1, period - 1},
 	} {
 		first, keep := firstPeriod(period, func(n uint64) uint64 { return min(c.random, n-1) })
-		if want := uint32(float64(c.first) / period * probe.Thinning); first != c.first || keep != want || keep == 0 ||
-			keep >= probe.Thinning {
+		if want := uint32(float64(c.first) / period * probe.Thinning); first != c.first || keep != want ||
+			keep == 0 || keep >= probe.Thinning {
 			t.Errorf("%d: period %d, want %d; %d kept, want %d", c.random, first, c.first, keep, want)
 		}
 	}
@@ -90,7 +90,8 @@ func TestAgeYoung(t *testing.T) {
 		t.Errorf("at its limit: phase %d, period %d", k.Phase, event.period)
 	}
 	e.ageYoung(k, 1001+youth)
-	if k.Phase != threads.First || event.period < leastYoung || event.period >= 1e7 || k.AtSwitch != 300 || k.Hits != 0 {
+	if k.Phase != threads.First || event.period < leastYoung || event.period >= 1e7 || k.AtSwitch != 300 ||
+		k.Hits != 0 {
 		t.Errorf("phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
 	}
 	event.period = 1
@@ -176,7 +177,8 @@ func TestNoLongerYoung(t *testing.T) {
 	}
 	k.Slot = -1
 	event.count++
-	if e.overflowed(k); k.Phase != threads.Full || event.period != 1000 || k.Hits != 0 || k.AtSwitch != event.count {
+	if e.overflowed(k); k.Phase != threads.Full || event.period != 1000 || k.Hits != 0 ||
+		k.AtSwitch != event.count {
 		t.Errorf("phase %v, period %d, hits %d", k.Phase, event.period, k.Hits)
 	}
 }
