@@ -69,7 +69,6 @@ func chapter(b *strings.Builder, files map[string]string) {
 	short, _ := Trim(&res, "")
 	fmt.Fprintf(b, "The same sample, taken by seedwalk's own sampler in the simulator (%s):\n\n", World(r))
 	picture(b, files, r.Name, "timeline", Sequence(short))
-	fmt.Fprintf(b, "```\n%s```\n", outdent(timeline(&res, "", false)))
 }
 
 // behind writes the tests that enforce a rule, and the real CLRs on which it was provoked.

@@ -47,7 +47,8 @@ could continue. Stacks are printed leaf first: ` + "`code!`" + ` is managed code
 code. A *marker* is the callback with FunctionID 0, which the CLR makes for a block of unmanaged frames. A *seed* is the register context
 from which the CLR starts its walk.
 
-Run any of the rules: ` + "`seedwalk sim --scenario heap`" + `, ` + "`seedwalk sim --scenario heap --run 7 --trace`" + `.
+` + "`seedwalk sim --scenario heap`" + ` prints a rule with its pictures as text. ` + "`seedwalk sim --scenario heap --run 7 --trace`" + ` prints
+one run.
 
 `
 
@@ -87,19 +88,18 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 		short, _ := Trim(f, "")
 		fmt.Fprintf(b, "%s\n\n", failingTitle(f))
 		picture(b, files, r.Name, "timeline", Sequence(short))
-		fmt.Fprintf(b, "```\n%s```\n\n", outdent(timeline(f, "", false)))
 		if f.Graph != nil {
-			b.WriteString("Which thread waits for which, and where each is:\n\n")
+			b.WriteString("\nWhich thread waits for which, and where each is:\n\n")
 			picture(b, files, r.Name, "graph", f.Graph.SVG())
-			fmt.Fprintf(b, "```\n%s```\n\n", f.Graph.Text())
 		}
 	}
-	fmt.Fprintf(b, "### %s, kept\n\n%s\n", r.Name, s.keptSummary())
+	fmt.Fprintf(b, "\n### %s, kept\n\n%s\n", r.Name, s.keptSummary())
 	if r.Idle {
-		b.WriteString("\nThis side cannot fail, whatever mistake the sampler makes: the forbidden step is not among its steps here. It only shows the\nprocess; the tests named above enforce the rule.\n")
+		b.WriteString("\nThis side cannot fail, whatever mistake the sampler makes: the forbidden step is not among its steps here.\nThe tests named above enforce the rule.\n")
 	}
 	if p := s.Passing; p != nil {
-		fmt.Fprintf(b, "\n<details><summary>One of them (run %d), as a timeline</summary>\n\n```\n%s```\n\n</details>\n", s.PassingRun, outdent(timeline(p, Sampler, false)))
+		fmt.Fprintf(b, "\nOne of them, of %d steps: `seedwalk sim --scenario %s --kept --run %d --trace`\n",
+			p.Steps, r.Name, s.PassingRun)
 	}
 	s.locks(b)
 }
@@ -127,13 +127,5 @@ func (s *Story) locks(b *strings.Builder) {
 func picture(b *strings.Builder, files map[string]string, name, what, svg string) {
 	path := fmt.Sprintf("%s/%s-%s.svg", Pictures, name, what)
 	files[path] = svg
-	fmt.Fprintf(b, "![%s: %s](%s)\n\n", name, what, path)
-}
-
-func outdent(text string) string {
-	lines := strings.SplitAfter(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimPrefix(lines[i], "  ")
-	}
-	return strings.Join(lines, "")
+	fmt.Fprintf(b, "![%s: %s](%s)\n", name, what, path)
 }
