@@ -90,7 +90,7 @@ func TestARM64(t *testing.T) {
 	}
 }
 
-func checkRowsARM64(t *testing.T, th *Thread) {
+func checkRowsARM64(t testing.TB, th *Thread) {
 	t.Helper()
 	out := th.Truth(nil)
 	st := out[0].State

@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
 const (
@@ -56,7 +56,12 @@ func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := &world{tb: tb, im: im, t: New(image.AMD64, stackLow, stackHigh, seed)}
+	return worldOf(tb, im, seed)
+}
+
+// worldOf makes a world of an image and sorts its functions by how they are entered.
+func worldOf(tb testing.TB, im *image.Image, seed uint64) *world {
+	w := &world{tb: tb, im: im, t: New(im.Arch, stackLow, stackHigh, seed)}
 	for i := range im.Funcs {
 		fn := &im.Funcs[i]
 		switch {
@@ -144,6 +149,10 @@ func (w *world) where() string {
 // checkRows steps from the leaf by rows and compares every frame.
 func (w *world) checkRows(out []Frame) []Frame {
 	out = w.t.Truth(out)
+	if w.im.Arch == image.ARM64 {
+		checkRowsARM64(w.tb, w.t)
+		return out
+	}
 	st := out[0].State
 	for i := range out {
 		exact, ok := StepRow(image.AMD64, out[i].Image, out[i].Func, &st, w.t.Word)
@@ -173,16 +182,6 @@ func (w *world) checkRows(out []Frame) []Frame {
 	return out
 }
 
-func TestRowsAreTheTruth(t *testing.T) {
-	for seed := range uint64(20) {
-		for _, f := range []image.Format{image.PE, image.ELF} {
-			w := newWorld(t, f, seed, 40)
-			var out []Frame
-			w.run(rand.New(rand.NewPCG(seed, 2)), 2000, 12, func() { out = w.checkRows(out) })
-		}
-	}
-}
-
 // table is of the image alone, read from its bytes.
 func (w *world) table() *module.Table {
 	w.tb.Helper()
@@ -206,29 +205,37 @@ func (w *world) table() *module.Table {
 	return module.NewTable(1, []module.Module{m}, nil)
 }
 
-// walker is the real walker over the image's own unwind data.
-func (w *world) walker() *amd64.Unwinder {
+// walker returns the real walker over the image's own unwind data.
+func (w *world) walker() unwind.Walker {
 	w.tb.Helper()
-	u := amd64.New()
+	arch := context.ArchAMD64
+	if w.im.Arch == image.ARM64 {
+		arch = context.ArchARM64
+	}
+	u := walker.New(arch)
 	u.SetTable(w.table())
 	return u
 }
 
-func TestWalkPE(t *testing.T) { walkRandom(t, image.PE) }
+func TestWalkPE(t *testing.T)       { walkRandom(t, newWorld, image.PE, 20, 5000) }
+func TestWalkELF(t *testing.T)      { walkRandom(t, newWorld, image.ELF, 20, 5000) }
+func TestWalkARM64PE(t *testing.T)  { walkRandom(t, worldARM64, image.PE, 10, 1500) }
+func TestWalkARM64ELF(t *testing.T) { walkRandom(t, worldARM64, image.ELF, 10, 1500) }
 
-func TestWalkELF(t *testing.T) { walkRandom(t, image.ELF) }
+// makeWorld is newWorld or worldARM64.
+type makeWorld func(tb testing.TB, f image.Format, seed uint64, n int) *world
 
-// walkRandom walks every stack of random runs with the real walker over the
-// image's own unwind data.
-func walkRandom(t *testing.T, f image.Format) {
+// walkRandom walks every stack of random runs, by rows and with the real walker over the image's own unwind
+// data.
+func walkRandom(t *testing.T, world makeWorld, f image.Format, seeds uint64, steps int) {
 	frames := 0
-	for seed := range uint64(20) {
-		w := newWorld(t, f, seed, 100)
+	for seed := range seeds {
+		w := world(t, f, seed, 100)
 		u := w.walker()
 		var out []Frame
 		var mem memory.Window
-		w.run(rand.New(rand.NewPCG(seed, 3)), 5000, 8, func() {
-			out = w.t.Truth(out)
+		w.run(rand.New(rand.NewPCG(seed, 3)), steps, 12, func() {
+			out = w.checkRows(out)
 			mem.Reset(w.t.Stack())
 			frames += len(out)
 			w.checkWalk(u, &mem, out)
@@ -237,16 +244,17 @@ func walkRandom(t *testing.T, f image.Format) {
 	t.Logf("%d frames", frames)
 }
 
-func TestEveryOpPE(t *testing.T) { everyOp(t, image.PE) }
+func TestEveryOpPE(t *testing.T)       { everyOp(t, newWorld, image.PE) }
+func TestEveryOpELF(t *testing.T)      { everyOp(t, newWorld, image.ELF) }
+func TestEveryOpARM64PE(t *testing.T)  { everyOp(t, worldARM64, image.PE) }
+func TestEveryOpARM64ELF(t *testing.T) { everyOp(t, worldARM64, image.ELF) }
 
-func TestEveryOpELF(t *testing.T) { everyOp(t, image.ELF) }
-
-// everyOp steps through thousands of functions, called by the root, and walks at
-// every op; at a call once more from inside what it calls.
-func everyOp(t *testing.T, f image.Format) {
+// everyOp steps through thousands of functions that the root calls, and walks at every op. At a call, it
+// walks once more from inside the called function.
+func everyOp(t *testing.T, world makeWorld, f image.Format) {
 	ops, fns := 0, 0
 	for seed := range uint64(20) {
-		w := newWorld(t, f, 100+seed, 150)
+		w := world(t, f, 100+seed, 150)
 		u := w.walker()
 		var out []Frame
 		var mem memory.Window
@@ -290,8 +298,8 @@ func (w *world) through(fn *image.Func, check func()) (ops int) {
 }
 
 // checkWalk compares every step of u from the leaf with the truth.
-func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
-	regs := out[0].State.Registers(image.AMD64)
+func (w *world) checkWalk(u unwind.Walker, mem *memory.Window, out []Frame) {
+	regs := out[0].State.Registers(w.im.Arch)
 	at := unwind.Interrupted(&regs)
 	var f unwind.Frame
 	for i := range out {
@@ -306,13 +314,19 @@ func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
 		if stop != unwind.StopNone || at.Exact != want.Exact {
 			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, at.Exact)
 		}
-		if d := diffAMD64(&regs.AMD64, &want.State, keptAMD64(w.im.Format)); d != "" {
+		var d string
+		if w.im.Arch == image.ARM64 {
+			d = diffARM64(&regs.ARM64, &want.State)
+		} else {
+			d = diffAMD64(&regs.AMD64, &want.State, keptAMD64(w.im.Format))
+		}
+		if d != "" {
 			w.tb.Fatalf("%s: frame %d of %s, from %s:%s", w.where(), i+1, want.Func.Name, out[i].Func.Name, d)
 		}
 	}
 }
 
-// diffAMD64 compares what is known; the registers of must have to be.
+// diffAMD64 compares the known registers. Those of must have to be known.
 func diffAMD64(got *context.AMD64, want *State, must uint32) (s string) {
 	if got.RIP != want.PC {
 		s += fmt.Sprintf(" rip %#x, not %#x", got.RIP, want.PC)
