@@ -376,3 +376,19 @@ func TestRandomA64IsDeterministic(t *testing.T) {
 		t.Errorf("%v and %v", a, b)
 	}
 }
+
+// TestFrameOf512 checks that the canonical prolog never pushes a frame record with 512 bytes. A record cannot
+// be popped with so many, because ldp reaches 504.
+func TestFrameOf512(t *testing.T) {
+	for size, want := range map[uint32]int64{496: 496, 512: 528, 528: 528} {
+		fn := must.Get(ShapeARM64{FramePointer: true, FrameSize: size,
+			Packed: true}.Func(PE, "f"))(t)
+		deepest := int64(0)
+		for _, r := range fn.Rows(ARM64) {
+			deepest = max(deepest, r.Off)
+		}
+		if deepest != want {
+			t.Errorf("a frame of %d has %d bytes", size, deepest)
+		}
+	}
+}

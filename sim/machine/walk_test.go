@@ -29,6 +29,10 @@ type world struct {
 	fns   []*image.Func // that can be called
 	traps []*image.Func
 	t     *Thread
+
+	walker unwind.Walker // over the image's own unwind data
+	mem    memory.Window
+	out    []Frame // the true frames of the last check
 }
 
 // newWorld makes n random functions and more for roots and traps.
@@ -73,6 +77,12 @@ func worldOf(tb testing.TB, im *image.Image, seed uint64) *world {
 			w.traps = append(w.traps, fn)
 		}
 	}
+	arch := context.ArchAMD64
+	if im.Arch == image.ARM64 {
+		arch = context.ArchARM64
+	}
+	w.walker = walker.New(arch)
+	w.walker.SetTable(module.NewTable(1, []module.Module{w.module()}, nil))
 	return w
 }
 
@@ -182,10 +192,9 @@ func (w *world) checkRows(out []Frame) []Frame {
 	return out
 }
 
-// table is of the image alone, read from its bytes.
-func (w *world) table() *module.Table {
+// module returns the image as a module that is read from its bytes.
+func (w *world) module() (m module.Module) {
 	w.tb.Helper()
-	var m module.Module
 	if w.im.Format == image.PE {
 		file, err := pe.FromMemory(w.im.File, w.im.Name)
 		if err != nil || len(file.Problems()) != 0 {
@@ -202,19 +211,7 @@ func (w *world) table() *module.Table {
 	if m.Err != nil {
 		w.tb.Fatal(m.Err)
 	}
-	return module.NewTable(1, []module.Module{m}, nil)
-}
-
-// walker returns the real walker over the image's own unwind data.
-func (w *world) walker() unwind.Walker {
-	w.tb.Helper()
-	arch := context.ArchAMD64
-	if w.im.Arch == image.ARM64 {
-		arch = context.ArchARM64
-	}
-	u := walker.New(arch)
-	u.SetTable(w.table())
-	return u
+	return m
 }
 
 func TestWalkPE(t *testing.T)       { walkRandom(t, newWorld, image.PE, 20, 5000) }
@@ -231,14 +228,9 @@ func walkRandom(t *testing.T, world makeWorld, f image.Format, seeds uint64, ste
 	frames := 0
 	for seed := range seeds {
 		w := world(t, f, seed, 100)
-		u := w.walker()
-		var out []Frame
-		var mem memory.Window
 		w.run(rand.New(rand.NewPCG(seed, 3)), steps, 12, func() {
-			out = w.checkRows(out)
-			mem.Reset(w.t.Stack())
-			frames += len(out)
-			w.checkWalk(u, &mem, out)
+			w.check()
+			frames += len(w.out)
 		})
 	}
 	t.Logf("%d frames", frames)
@@ -249,44 +241,36 @@ func TestEveryOpELF(t *testing.T)      { everyOp(t, newWorld, image.ELF) }
 func TestEveryOpARM64PE(t *testing.T)  { everyOp(t, worldARM64, image.PE) }
 func TestEveryOpARM64ELF(t *testing.T) { everyOp(t, worldARM64, image.ELF) }
 
-// everyOp steps through thousands of functions that the root calls, and walks at every op. At a call, it
-// walks once more from inside the called function.
+// everyOp checks the stack at every op of thousands of functions.
 func everyOp(t *testing.T, world makeWorld, f image.Format) {
 	ops, fns := 0, 0
 	for seed := range uint64(20) {
 		w := world(t, f, 100+seed, 150)
-		u := w.walker()
-		var out []Frame
-		var mem memory.Window
-		check := func() {
-			out = w.checkRows(out)
-			mem.Reset(w.t.Stack())
-			w.checkWalk(u, &mem, out)
-		}
-		atCall := func(t *Thread) bool { _, call := t.callOp(); return call }
 		for _, fn := range append(w.fns, w.traps...) {
-			w.t.Start(w.im, w.roots[0])
-			if !w.t.RunTo(atCall, 100) || !w.t.Call(w.im, fn) && !w.t.Interrupt(w.im, fn) {
-				t.Fatalf("%s cannot run", fn.Name)
-			}
-			ops += w.through(fn, check)
+			ops += w.through(fn)
 			fns++
 		}
 	}
 	t.Logf("%d functions, %d instructions", fns, ops)
 }
 
-// through runs fn to its end; check is called at each op.
-func (w *world) through(fn *image.Func, check func()) (ops int) {
+// through runs fn, which the root calls, to its end. It checks the stack at each op of fn, and at each call
+// once more from inside the called function.
+func (w *world) through(fn *image.Func) (ops int) {
+	w.t.Start(w.im, w.roots[0])
+	atCall := func(t *Thread) bool { _, call := t.callOp(); return call }
+	if !w.t.RunTo(atCall, 100) || !w.t.Call(w.im, fn) && !w.t.Interrupt(w.im, fn) {
+		w.tb.Fatalf("%s cannot run", fn.Name)
+	}
 	for depth := w.t.Depth(); w.t.Depth() == depth; ops++ {
 		if op, _ := w.t.Op(); op != &fn.Ops[ops] {
 			w.tb.Fatalf("%s: not at op %d", w.where(), ops)
 		}
-		check()
+		w.check()
 		before := *w.t
 		if w.t.Step() == AtCall {
-			w.t.Call(w.im, w.fns[0])
-			check()
+			w.t.Call(w.im, w.fns[ops%len(w.fns)])
+			w.check()
 			*w.t = before
 			w.t.Skip()
 		}
@@ -297,13 +281,20 @@ func (w *world) through(fn *image.Func, check func()) (ops int) {
 	return ops
 }
 
-// checkWalk compares every step of u from the leaf with the truth.
-func (w *world) checkWalk(u unwind.Walker, mem *memory.Window, out []Frame) {
+// check compares every frame with the truth, by rows and by the real walker.
+func (w *world) check() {
+	w.out = w.checkRows(w.out)
+	w.mem.Reset(w.t.Stack())
+	w.checkWalk(w.out)
+}
+
+// checkWalk compares every step of the real walker from the leaf with the truth.
+func (w *world) checkWalk(out []Frame) {
 	regs := out[0].State.Registers(w.im.Arch)
 	at := unwind.Interrupted(&regs)
 	var f unwind.Frame
 	for i := range out {
-		stop := u.Step(&at, mem, nil, &f)
+		stop := w.walker.Step(&at, &w.mem, nil, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)

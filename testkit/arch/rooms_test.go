@@ -193,7 +193,7 @@ var rooms = []room{
 	// Suspended worlds: product code under every schedule, on images of their own.
 	{Name: "sim/sched"},
 	{Name: "sim/native"},
-	{Name: "sim/image", Test: with(walkers, "sim/machine")},
+	{Name: "sim/image", Test: tables},
 	{Name: "sim/machine", May: []string{"context", "sim/image"}, Test: walkers},
 	{Name: "sim/vm", May: []string{"clr", "context", "unwind", "sim/image", "sim/machine", "sim/sched"},
 		Test: []string{"sim"}},

@@ -1,20 +1,15 @@
-package image_test
+package machine
 
 import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
-	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// TestRestoreRTAMD64 steps from both trampolines of x86-64 to what was
-// interrupted.
+// TestRestoreRTAMD64 steps from both trampolines of x86-64 to the interrupted function.
 func TestRestoreRTAMD64(t *testing.T) {
 	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.AMD64),
 		"code": image.RestoreRT(image.AMD64)} {
@@ -24,24 +19,22 @@ func TestRestoreRTAMD64(t *testing.T) {
 			handler := must.Get(image.ShapeAMD64{Leaf: true, Body: 1}.Func(image.ELF, "handler"))(t)
 			im := must.Get(image.Build(image.AMD64, image.ELF, "restore", imageBase,
 				[]image.Func{root, handler, tramp}))(t)
-			th := machine.New(image.AMD64, stackLow, stackHigh, 11)
+			w := worldOf(t, im, 11)
+			th := w.t
 			th.Start(im, &im.Funcs[0])
 			th.Step()
-			ok := th.Interrupt(im, &im.Funcs[1]) && th.RunTo(func(t *machine.Thread) bool {
+			ok := th.Interrupt(im, &im.Funcs[1]) && th.RunTo(func(t *Thread) bool {
 				return im.Find(t.State().PC) == &im.Funcs[2]
 			}, 100)
 			if !ok {
 				t.Fatal("no signal returned")
 			}
-			u := amd64.New()
-			u.SetTable(module.NewTable(1, []module.Module{moduleOf(t, im)}, nil))
 			truth := th.Truth(nil)
 			regs, want := truth[0].State.Registers(image.AMD64), truth[1].State.AMD64()
 			at := unwind.Interrupted(&regs)
-			var mem memory.Window
-			mem.Reset(th.Stack())
+			w.mem.Reset(th.Stack())
 			var f unwind.Frame
-			stop := u.Step(&at, &mem, nil, &f)
+			stop := w.walker.Step(&at, &w.mem, nil, &f)
 			got := &regs.AMD64
 			if stop != unwind.StopNone || !at.Exact || got.RIP != want.RIP || got.GPR != want.GPR {
 				t.Errorf("%v, exact %v: %x, not %x", stop, at.Exact, got.GPR, want.GPR)
@@ -53,11 +46,11 @@ func TestRestoreRTAMD64(t *testing.T) {
 	}
 }
 
-// TestRAState: the rows the reader makes say that the return address is signed
-// where it is; a walker on Linux strips every address and would not notice.
+// TestRAState checks that the reader's rows say where the return address is signed. A walker on Linux strips
+// every address, so its tests would not notice a wrong row.
 func TestRAState(t *testing.T) {
-	w := newARM64(t, image.ELF, 9, 300)
-	m := moduleOf(t, w.im)
+	w := worldARM64(t, image.ELF, 9, 300)
+	m := w.module()
 	var c cfi.Machine
 	var row cfi.Row
 	signed := 0
