@@ -14,7 +14,7 @@ static const char *const texts[] = {
 	[-SEEDWALK_TOO_MANY] = "64 handles are open",
 	[-SEEDWALK_NO_MODULE] = "no module of the last commit has this id",
 	[-SEEDWALK_NOT_OPEN] = "the sampler is not open: seedwalk_sampler_open was not called, has failed, or seedwalk_sampler_close was called",
-	[-SEEDWALK_SECOND] = "the process has a sampler, or had one: two would suspend each other",
+	[-SEEDWALK_SECOND] = "the process has a sampler already, or had one of the in-process library",
 	[-SEEDWALK_WRONG_THREAD] = "this thread runs managed code or a callback: sample on a thread of your own that never does",
 	[-SEEDWALK_OLD_RUNTIME] = "the runtime is too old to be sampled: .NET Core 3.0 on Linux, 2.0 on Windows",
 	[-SEEDWALK_NOT_FORWARDED] = "a callback is not forwarded: seedwalk_sampler_problem says which",
@@ -57,7 +57,7 @@ SW_EXPORT int seedwalk_gap_name(int32_t gap, char *out, int32_t room)
 	return sw_give(known ? gaps[gap] : "gap?", out, room);
 }
 
-static char problem[400] = "nothing was wrong";
+static char problem[400] = "no call has failed yet";
 
 void sw_problem(const char *what) { sw_give(what, problem, sizeof problem); }
 

@@ -175,14 +175,15 @@ func TestDecodeDamaged(t *testing.T) {
 }
 
 // A close that gives up after its limit changes nothing, and a later close succeeds. A forked child can open
-// a sampler, whatever the threads of its parent did at the fork.
+// a sampler, whatever the threads of its parent did at the fork. A process that adopts the helper keeps no
+// zombie. The helper of a process with few descriptors has none of them.
 func TestLife(t *testing.T) {
 	dir := tempdir.New(t)
 	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "life")
 	build(t, "./build.sh", "archive", archive)
 	build(t, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe,
 		"testdata/life.c", archive, "-lpthread", "-ldl")
-	for _, way := range []string{"close", "fork"} {
+	for _, way := range []string{"close", "fork", "adopt", "full"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(exe, way)

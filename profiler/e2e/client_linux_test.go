@@ -243,7 +243,7 @@ var helpers = []struct {
 	problem      string // a part of its text
 	seconds      string
 }{
-	{"missing", "", -20, "it is not there", "3"},
+	{"missing", "", -20, "missing: No such file", "3"},
 	{"old", "exit 2", -21, "is it the seedwalk", "3"},
 	{"garbage", "exec cat /bin/sh >&3", -21, "is it the seedwalk", "3"},
 	{"endless", "while :; do tr '\\0' '~' </dev/zero >&3; done", -21, "not answered for 10 s", "13"},

@@ -112,13 +112,18 @@ static void leave(int as)
 	__atomic_store_n(&state, as, __ATOMIC_SEQ_CST);
 }
 
-static const char silent[] = "it ended and said nothing: is it the seedwalk that belongs to this library?";
+static const char silent[] = "it ended and sent nothing: is it the seedwalk that belongs to this library?";
 
-static int gone(int error, const char *why)
+static void blame(const char *why)
 {
 	char line[sizeof in.bye + 100];
 	snprintf(line, sizeof line, "the helper process: %s", why);
 	sw_problem(line);
+}
+
+static int gone(int error, const char *why)
+{
+	blame(why);
 	leave(GONE);
 	return error;
 }
@@ -171,13 +176,16 @@ static int start(void)
 	stay();
 	int e = sw_spawn(engine_path, wanted.millihertz ? wanted.millihertz : RATE, wanted.flags, &engine);
 	if (e) {
-		snprintf(line, sizeof line, "cannot run %s: errno %d%s", engine_path, e, e == ENOENT ? ", it is not there" : e == EACCES ? ", it may not be executed" : "");
+		snprintf(line, sizeof line, "cannot run %s: %s", engine_path, strerror(e));
 		sw_problem(line);
 		leave(CLOSED);
 		return SEEDWALK_NO_ENGINE;
 	}
 	if ((e = sw_start_at(engine.socket, engine.pid))) {
-		sw_problem(e == -1 ? "there is no memory that can be shared, or the recording before has not ended" : silent);
+		if (e == -1)
+			sw_problem("there is no memory that can be shared, or the recording before has not ended");
+		else
+			blame(silent);
 		leave(CLOSED);
 		return e == -1 ? SEEDWALK_SYSTEM : SEEDWALK_ENGINE_GONE;
 	}
@@ -217,7 +225,7 @@ EXPORT int seedwalk_sampler_close(void)
 	uint64_t limit = now() + CLOSE_S * SECOND;
 	int locked;
 	if (!ours() || __atomic_load_n(&state, __ATOMIC_SEQ_CST) == CLOSED)
-		return SEEDWALK_NOT_OPEN;
+		return sw_told(SEEDWALK_NOT_OPEN);
 	__atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST);
 	while (!(locked = lock()) && now() < limit)
 		sys3(NR_nanosleep, P(step), 0, 0);

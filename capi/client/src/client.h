@@ -15,10 +15,12 @@ struct engine {
 	long socket;   /* of the stream */
 };
 
-/* sw_spawn starts the tool at path, and returns 0 or an errno. The helper is not a child of this process:
- * the program gets no SIGCHLD, and its waits do not see it. */
+/* sw_spawn starts the tool at path, and returns 0 or an errno. The helper is an orphan: the program gets no
+ * SIGCHLD, and its waits do not see it. Only a program that adopts orphans (process 1 of a container, or a
+ * subreaper) becomes its parent. */
 int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out);
-/* sw_kill ends a process that does not answer, if the kernel supports pidfds. */
+/* sw_kill ends a process that does not answer, if the kernel supports pidfds. If the program has adopted the
+ * helper, sw_kill collects it, so that no zombie stays. */
 void sw_kill(struct engine *e);
 /* sw_child calls f with arg in a new process that shares this one's memory. Its stack ends at top. sw_child
  * returns when the process has called exec or ended, with the process's number or -errno. */

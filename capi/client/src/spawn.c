@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #if defined(__x86_64__)
-enum { NR_socketpair = 53, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_setsid = 112, NR_dup3 = 292 };
+enum { NR_socketpair = 53, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_setsid = 112, NR_waitid = 247, NR_dup3 = 292 };
 __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_child:\n"
 	/* the argument, on the new stack */
 	"\tmov %rdi, %r9\n\tand $-16, %rsi\n\tsub $16, %rsi\n\tmov %rcx, (%rsi)\n"
@@ -17,7 +17,7 @@ __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_
 	"\txor %ebp, %ebp\n\tmov (%rsp), %rdi\n\tcall *%r9\n\tmov %eax, %edi\n\tmov $60, %eax\n\tsyscall\n\thlt\n"
 	"1:\tret\n.size sw_child, .-sw_child\n");
 #else
-enum { NR_socketpair = 199, NR_execve = 221, NR_wait4 = 260, NR_fcntl = 25, NR_setsid = 157, NR_dup3 = 24 };
+enum { NR_socketpair = 199, NR_execve = 221, NR_wait4 = 260, NR_fcntl = 25, NR_setsid = 157, NR_waitid = 95, NR_dup3 = 24 };
 __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_child:\n"
 	"\tand x1, x1, #-16\n\tstp x0, x3, [x1, #-16]!\n"
 	"\tuxtw x0, w2\n\tmov x2, x4\n\tmov x3, xzr\n\tmov x4, xzr\n\tmov x8, #220\n\tsvc #0\n"
@@ -49,19 +49,26 @@ static void close_others(void)
 		sys3(NR_close, fd, 0, 0);
 }
 
-/* helper executes the tool. */
+/* helper executes the tool. The program may have no free descriptor left, so the helper's copies are closed
+ * before it opens anything. */
 static int helper(void *launch)
 {
 	static char *const environment[] = {0};
 	struct launch *l = launch;
 	uint64_t none = 0;
-	long socket = sys3(NR_fcntl, l->socket, 0 /* F_DUPFD */, ENGINE_SOCKET + 1), null = open_file("/dev/null", 2 /* O_RDWR */);
+	long null;
+	if (l->socket == ENGINE_SOCKET)
+		sys3(NR_fcntl, ENGINE_SOCKET, 2 /* F_SETFD */, 0);
+	else
+		sys3(NR_dup3, l->socket, ENGINE_SOCKET, 0);
+	close_others();
+	null = open_file("/dev/null", 2 /* O_RDWR */);
 	sys3(NR_setsid, 0, 0, 0); /* signals of the terminal are for the program only */
 	for (int fd = 0; fd < ENGINE_SOCKET; fd++)
 		if (null != fd)
 			sys3(NR_dup3, null, fd, 0);
-	sys3(NR_dup3, socket, ENGINE_SOCKET, 0);
-	close_others();
+	if (null > ENGINE_SOCKET)
+		sys3(NR_close, null, 0, 0);
 	sys6(NR_rt_sigprocmask, SET_MASK, P(&none), 0, 8, 0, 0);
 	l->failed = (int32_t)-sys3(NR_execve, P(l->path), P(l->argv), P(environment));
 	return 127;
@@ -113,6 +120,15 @@ int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out
 
 void sw_kill(struct engine *e)
 {
-	if (e->pidfd >= 0)
-		sys6(NR_pidfd_send_signal, e->pidfd, SIGKILL, 0, 0, 0, 0);
+	enum { PIDFD = 3 /* P_PIDFD */, ENDED = 1 | 4 /* WNOHANG, WEXITED */, TRIES = 1000 };
+	int64_t step[2] = {0, 1000000};
+	int32_t info[32]; /* siginfo_t: all 0 if the helper has not ended */
+	if (e->pidfd < 0)
+		return;
+	sys6(NR_pidfd_send_signal, e->pidfd, SIGKILL, 0, 0, 0, 0);
+	for (int i = 0; i < TRIES; i++, sys3(NR_nanosleep, P(step), 0, 0)) {
+		info[0] = 0;
+		if (sys6(NR_waitid, PIDFD, e->pidfd, P(info), ENDED, 0, 0) || info[0])
+			return; /* it is no child of this process, or it has been collected */
+	}
 }

@@ -1,12 +1,17 @@
 /* A program that uses the client library. The time of each sample of the helper is its number.
  *     life close: seedwalk_sampler_close while on_stack does not return, and again after it has
- *     life fork: children of a process whose threads are inside the library and in its signal handler */
+ *     life fork: children of a process whose threads are inside the library and in its signal handler
+ *     life adopt: a process that adopts orphans
+ *     life full: a process with three free descriptors */
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +92,34 @@ static void forked(void)
 	}
 }
 
+/* adopting is a process 1 of a container: the helper becomes its child, and is collected. */
+static void adopting(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	want("open by an adopter", seedwalk_sampler_open(0), SEEDWALK_OK);
+	want("the helper is a child", waitpid(-1, 0, WNOHANG), 0);
+	want("close by an adopter", seedwalk_sampler_close(), SEEDWALK_OK);
+	want("children", waitpid(-1, 0, WNOHANG) < 0 && errno == ECHILD, 1);
+}
+
+/* full checks that the helper has no descriptor of a program that has hardly a free one. */
+static void full(void)
+{
+	struct rlimit before, few;
+	char command[200];
+	int lowest = dup(1);
+	close(lowest);
+	getrlimit(RLIMIT_NOFILE, &before);
+	few = before, few.rlim_cur = (rlim_t)lowest + 3;
+	setrlimit(RLIMIT_NOFILE, &few);
+	want("open with few descriptors", seedwalk_sampler_open(0), SEEDWALK_OK);
+	setrlimit(RLIMIT_NOFILE, &before);
+	snprintf(command, sizeof command,
+		"test $(readlink /proc/$(pgrep -f 'seedwalk[ ]engine --pid %d ')/fd/1) = /dev/null", (int)getpid());
+	want("the helper has the program's output", system(command), 0);
+	want("close with few descriptors", seedwalk_sampler_close(), SEEDWALK_OK);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[1 + STORM];
@@ -94,6 +127,8 @@ int main(int argc, char **argv)
 	struct sigaction a;
 	setvbuf(stdout, 0, _IONBF, 0);
 	alarm(LIMIT_S);
+	if (argc > 1 && (!strcmp(argv[1], "adopt") || !strcmp(argv[1], "full")))
+		return argv[1][0] == 'a' ? adopting() : full(), 0;
 	want("open", seedwalk_sampler_open(0), SEEDWALK_OK);
 	seedwalk_sampler_request q = {.size = sizeof q};
 	seedwalk_sampler_result r = {.size = sizeof r};
