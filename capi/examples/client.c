@@ -1,7 +1,7 @@
 /* A profiler in plain C over the client library: no Go in the program, no suspension of the runtime.
  * Linux, .NET 8 or later; the tool `seedwalk` is next to the library, or SEEDWALK_ENGINE is its path.
  *
- *     gcc -O2 -shared -fPIC -Wl,-z,nodelete -o libclient.so client.c libseedwalk_client.a -lpthread
+ *     gcc -O2 -shared -fPIC -o libclient.so client.c libseedwalk_client.a -lpthread
  *
  * It is the main profiler, a notification profiler (if MINE_BESIDE is set), or one that was attached. At
  * the end, and every second, it writes to the file SAMPLER_OUT the number of stacks, and the inclusive
