@@ -336,6 +336,7 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	e.Stats.Handler.Add(uint64(r.Nanos))
 	t.Quiet = 0
+	e.tookSignal(t)
 	switch r.Why {
 	case probe.Armed:
 		if t.Slot >= 0 {

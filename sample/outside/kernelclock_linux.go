@@ -129,7 +129,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 		if _, left := e.file.Relay(masks.Blocked); left {
 			e.ask(t, probe.OpSample)
 		} else if short && ok {
-			t.Blocks = true
+			t.Block()
 		}
 		return
 	}

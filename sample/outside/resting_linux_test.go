@@ -165,6 +165,38 @@ func TestMissed(t *testing.T) {
 	}
 }
 
+// A thread that takes the signal of its samples after it has blocked it for a moment does not block it. After
+// a time in which samples may be missing, it does.
+func TestTookSignal(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	e := &Engine{Table: threads.NewTable(os.Getpid())}
+	k := &threads.Task{TID: uint32(unix.Gettid()), Stat: -1}
+	for now := (threads.Counters{}); now.Cpu == 0; { // it changes with the tick
+		now, _ = e.Kernel.Counters(k)
+		k.Last = now
+	}
+	for _, c := range []struct {
+		name   string
+		period int64
+		since  uint64
+		want   bool
+	}{
+		{"a moment", 1e12, k.Last.Cpu, false},
+		{"long enough for many samples", 1, 0, true},
+	} {
+		e.Period = c.period
+		if k.Block(); !k.Blocks || k.BlocksSince != k.Spent() {
+			t.Fatalf("%s: since %d", c.name, k.BlocksSince)
+		}
+		k.BlocksSince = c.since
+		if e.tookSignal(k); k.Blocks != c.want {
+			t.Errorf("%s: blocks %v, want %v", c.name, k.Blocks, c.want)
+		}
+		k.Blocks = false
+	}
+}
+
 // Missing samples are attributed to blocked signals only if the thread was seen to block one that is pending.
 func TestNoteBlocked(t *testing.T) {
 	runtime.LockOSThread()

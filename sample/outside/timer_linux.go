@@ -129,7 +129,7 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	bit := uint64(1) << (sig - 1)
 	switch {
 	case ok && masks.Blocked&bit != 0:
-		t.Blocks = true
+		t.Block()
 		e.Stats.IgnoresSignals++
 		return cannot
 	case !ok, masks.Pending&bit != 0:

@@ -106,8 +106,23 @@ func (e *Engine) noteBlocked(t *threads.Task) {
 		t.Excused = spent - min(t.Weighed, spent)
 	case e.unblock(t, masks.Blocked):
 	default:
-		t.Blocks = t.Blocks || pending
+		if pending {
+			t.Block()
+		}
 		e.useCopies(t)
+	}
+}
+
+// tookSignal notes that a thread has taken the signal of its samples. If it had blocked it for so little
+// processor time that no sample can be missing, other missing samples have another cause. The C library
+// blocks all signals while it creates a thread; without a processor, that may last long.
+func (e *Engine) tookSignal(t *threads.Task) {
+	if !t.Blocks {
+		return
+	}
+	c, ok := e.Kernel.Counters(t)
+	if spent := c.Cpu - min(t.Base, c.Cpu); ok && spent < t.BlocksSince+sampler.LeastMissed*uint64(e.Period) {
+		t.Blocks = false
 	}
 }
 

@@ -62,6 +62,7 @@ type Task struct {
 	Armed          bool
 	IgnoresSignals bool   // the program takes the signal of its timer
 	Blocks         bool   // it was seen to block the signal of its samples
+	BlocksSince    uint64 // Spent when Blocks was set
 	Looked         bool   // its signal mask was checked once it was settled
 	LookedAt       int64  // when the signal mask of a copied thread was checked last
 	Looks          int    // consecutive checks of this mask with the result StillBlocked
@@ -281,6 +282,13 @@ const (
 	Young              // the period is short, and few overflows are samples
 	First              // the period is random; the next overflow is a sample, and a few of those after it
 )
+
+// Block notes that the thread blocks the signal of its samples.
+func (t *Task) Block() {
+	if !t.Blocks {
+		t.Blocks, t.BlocksSince = true, t.Spent()
+	}
+}
 
 // Draw is the request to a thread at a random moment.
 type Draw struct {
