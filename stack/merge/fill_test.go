@@ -205,6 +205,23 @@ func TestFillRecursion(t *testing.T) {
 	})
 }
 
+// A walk that arrives at a marker's SP with another ip has not arrived at the marker: what it found is not
+// shown.
+func TestFillToAnotherIP(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Hidden, fs.Managed, fs.Native)
+		m, out := merger(w), make([]Frame, 64)
+		giveTables(m, truth{w: w})
+		if r := m.Merge(&w.Capture, out); r.Hidden != 1 {
+			t.Errorf("%+v", r)
+		}
+		w.Capture.Frames[1].IP += 4 // the marker
+		if r := m.Merge(&w.Capture, out); r.Hidden != 0 {
+			t.Errorf("with another ip: %+v", r)
+		}
+	})
+}
+
 // counting is a Managed that counts its steps.
 type counting struct {
 	truth

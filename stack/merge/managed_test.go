@@ -262,3 +262,35 @@ func TestFreshCode(t *testing.T) {
 		}
 	})
 }
+
+// No step leaves the thread's stack, neither by the tables nor by a guess.
+func TestStepsStayOnTheStack(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, given := range []bool{false, true} {
+			w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Native)
+			refuse(w)
+			m, out := merger(w), make([]Frame, 64)
+			if given {
+				giveTables(m, truth{w: w})
+			}
+			m.Merge(&w.Capture, out) // bounds of an earlier stack are not used
+			w.Capture.Thread.StackHigh = w.Truth[1].SP + 8
+			if r := m.Merge(&w.Capture, out); r.Managed+r.Hidden != 1 || r.Complete() {
+				t.Errorf("tables %v: %+v: %+v", given, r, out[:r.N])
+			}
+		}
+	})
+}
+
+// The gap of a thread without registers has no stack pointer, whatever stack was merged before.
+func TestGapWithoutRegisters(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native)
+		m, out := merger(w), make([]Frame, 64)
+		m.Merge(&w.Capture, out)
+		w.Capture.Status = clr.CaptureNoAnswer
+		if m.Merge(&w.Capture, out); out[0].Kind != unwind.KindGap || out[0].SP != 0 {
+			t.Errorf("%+v", out[0])
+		}
+	})
+}

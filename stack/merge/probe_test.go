@@ -6,10 +6,12 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // block makes frames from a string: l is a frame of the C library, s a signal frame, m an interrupted managed
@@ -99,6 +101,8 @@ func TestProbeOfTheWoken(t *testing.T) {
 		{"left asleep when it was believed",
 			[]clr.Wake{woken, woken, woken, woken, not, woken, woken, woken}, 0},
 		{"left asleep at first", []clr.Wake{not, woken, woken, woken}, 0},
+		{"left asleep at first, then woken ever since",
+			[]clr.Wake{not, woken, woken, woken, woken, woken}, 0},
 		{"nobody looked", []clr.Wake{unknown, unknown, unknown, unknown}, 0},
 		{"nobody looked in between", []clr.Wake{woken, unknown, woken, unknown, woken}, 5},
 		{"always asleep", []clr.Wake{not, not, not, not}, 0},
@@ -240,6 +244,36 @@ func TestFrameless(t *testing.T) {
 	}
 	if standing(0x1000, 0).frameless(&clr.SnapshotFrame{SP: 0x1008}) {
 		t.Error("without a frame pointer")
+	}
+}
+
+// On ARM64 a guess knows only a lower limit of SP. The frame pointer then shows that the CLR's frame is the
+// hijacked caller.
+func TestHijackedAfterGuess(t *testing.T) {
+	table, im := peTable(t, image.ARM64)
+	start := im.Base + uint64(im.Funcs[0].RVA)
+	for _, c := range []struct {
+		name   string
+		ip     uint64
+		fp, of uint64 // of the walk, and of the CLR's frame
+		trust  unwind.Trust
+		want   bool
+	}{
+		{"its frame pointer", start, 0x1800, 0x1800, unwind.TrustFramePointer, true},
+		{"another frame pointer", start, 0x1800, 0x1900, unwind.TrustFramePointer, false},
+		{"no frame pointer", start, 0, 0, unwind.TrustFramePointer, false},
+		{"no guess", start, 0x1800, 0x1800, unwind.TrustCFI, false},
+		{"a return address", start + 4, 0x1800, 0x1800, unwind.TrustFramePointer, false},
+	} {
+		m := New(arm64.New(), nil)
+		m.SetTable(table)
+		m.regs.SetIP(c.ip)
+		m.regs.SetSP(0x1000)
+		m.regs.SetFP(c.fp)
+		m.at = unwind.State{Regs: &m.regs, Trust: c.trust}
+		if got := m.hijacked(&clr.SnapshotFrame{SP: 0x1100, FP: c.of}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 
