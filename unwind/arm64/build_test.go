@@ -85,7 +85,14 @@ func newStack() *stack {
 func (s *stack) set(addr, v uint64)      { binary.LittleEndian.PutUint64(s.data[addr-stackLow:], v) }
 func (s *stack) word(addr uint64) uint64 { return binary.LittleEndian.Uint64(s.data[addr-stackLow:]) }
 func (s *stack) window() *memory.Window  { return memory.New(memory.Run{Addr: stackLow, Data: s.data}) }
-func unwinder(t *module.Table) *Unwinder { u := New(); u.SetTable(t); return u }
+
+// unwinder returns an unwinder whose storage is full of an earlier step's state.
+func unwinder(t *module.Table) *Unwinder {
+	u := New()
+	u.follower = follower{goal: 1, uncalled: true, sp: 1, ok: true, returns: 1, torn: true}
+	u.SetTable(t)
+	return u
+}
 
 // start returns registers with a value of its own in each.
 func start(pc, sp uint64) Registers {

@@ -137,7 +137,7 @@ func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
 // a lower bound, f.CFA stays 0, and the other callee-saved registers become unknown.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp := regs.X[regFP]
-	if !known(regs, regFP) || fp&7 != 0 || fp < regs.Sp || fp > fp+16 {
+	if !known(regs, regFP) || fp&7 != 0 || fp < regs.Sp {
 		return false
 	}
 	if checkSP(regs.Sp, fp+16, b) != unwind.StopNone {

@@ -119,9 +119,7 @@ func (u *Unwinder) followPath(pc uint64, from *emulator) {
 		case flowJump:
 			pc += uint64(by)
 		case flowReturn:
-			if f.goal == 0 {
-				u.returned(&e)
-			}
+			u.returned(&e)
 			return
 		default:
 			return
@@ -130,7 +128,7 @@ func (u *Unwinder) followPath(pc uint64, from *emulator) {
 }
 
 // returned handles a return: its address must follow a call. Two returns that agree are enough; two that
-// disagree give no result.
+// disagree give no result. In a run from the start, no return address is known.
 func (u *Unwinder) returned(e *emulator) {
 	f := &u.follower
 	sp, lr := e.regs[regSP], e.regs[regLR]

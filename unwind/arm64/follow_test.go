@@ -16,6 +16,7 @@ func TestStepByFollowing(t *testing.T) {
 		pair    = 0xa9407bfd // ldp x29, x30, [sp]
 		loadX0  = 0xa94103f3 // ldp x19, x0, [sp, #16]
 		up      = 0x910083ff // add sp, sp, #32
+		other   = 0xf9400bfe // ldr x30, [sp, #16]
 		further = 0x9100c3ff // add sp, sp, #48
 		down    = 0xd10083ff // sub sp, sp, #32
 		second  = 0x34000080 // cbz w0, four instructions on
@@ -40,6 +41,7 @@ func TestStepByFollowing(t *testing.T) {
 			[]uint32{hard, second, loads, up, ret, loads, up, ret}, false, codeCall + 4, 0},
 		{"ways that disagree", []uint32{hard, second, loads, up, ret, loads, further, ret}, false,
 			codeCall, 0},
+		{"ways to two callers", []uint32{hard, second, loads, up, ret, other, up, ret}, false, codeCall, 0},
 		{"a way to what lies below the frame",
 			[]uint32{hard, second, loads, down, ret, loads, up, ret}, false, codeCall, 32},
 		{"the other way to what lies below",
@@ -51,6 +53,7 @@ func TestStepByFollowing(t *testing.T) {
 			u, s, r := unwinder(makeTable(t, c.code)), newStack(), start(codeLo, sp0)
 			r.X[regLR] = codeCall
 			s.set(sp0+8, c.lr)
+			s.set(sp0+16, jitIP)
 			at := stateOf(&r, c.exact)
 			var f unwind.Frame
 			stop := u.Step(&at, s.window(),
@@ -93,6 +96,7 @@ func TestStepFromBeginning(t *testing.T) {
 		"a call's address lies below": {other, call, codeCall, second, true},
 		"a jump names it":             {other, jump, codeCall, 0, false},
 		"no call names it":            {ret, 0, second, 0, true},
+		"padding before it":           {0, 0, second, 0, true},
 		"no call names it, no end":    {other, 0, second, 0, false},
 		"no return address":           {ret, 0, codeCall + 8, 0, false},
 	} {

@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
@@ -37,6 +38,10 @@ func TestLeafPE(t *testing.T) {
 		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, false,
 			caller, sp0, RuleLeafPE, leaf},
 		{"that jumps on", []uint32{0x91000400, 0xd61f0200}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"that jumps on by x17", []uint32{0x91000400, 0xd61f0220}, 0, false, false,
+			caller, sp0, RuleLeafPE, leaf},
+		{"of more ways than are followed", slices.Concat(slices.Repeat([]uint32{0xb4000020}, maxPaths+1),
+			[]uint32{ret}), 0, false, false, caller, sp0, RuleNoInfo, leaf},
 		{"that switches", []uint32{0x91000400, 0xd61f0100}, 0, false, false, caller, sp0, RuleNoInfo, code},
 		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, false,
 			caller, sp0, RuleLeafPE, leaf},
@@ -88,8 +93,9 @@ func TestLeafPE(t *testing.T) {
 				if stop != unwind.NoInfo {
 					t.Errorf("stop %v, pc %#x", stop, regs.PC)
 				}
-			case stop != unwind.StopNone || regs.PC != c.pc || regs.Sp != c.sp || u.by != c.trust:
-				t.Errorf("stop %v, pc %#x, sp %#x by %v", stop, regs.PC, regs.Sp, u.by)
+			case stop != unwind.StopNone || regs.PC != c.pc || regs.Sp != c.sp || u.by != c.trust ||
+				regs.Known&^(nonvolatile|1<<regLR) != 0:
+				t.Errorf("stop %v, pc %#x, sp %#x by %v, known %#x", stop, regs.PC, regs.Sp, u.by, regs.Known)
 			}
 		})
 	}

@@ -159,7 +159,7 @@ func (s *scan) addImmediate(w uint32) scanned {
 		return s.writes(rd)
 	}
 	from, ok := base(&s.regs, uint8(rn))
-	if !ok || w>>31 == 0 || w>>29&1 != 0 || rd != regSP && rd != regFP || rn != regSP && rn != regFP {
+	if !ok || w>>31 == 0 || rd != regSP && rd != regFP || rn != regSP && rn != regFP {
 		return refused
 	}
 	if w>>22&1 != 0 {

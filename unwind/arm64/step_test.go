@@ -44,6 +44,8 @@ var cfiEffects = []struct {
 	{name: "CFA expression", program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1}, kind: RuleCFI,
 		pc: codeCall + 8, sp: sp0 + 32,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+24, codeCall+8) }},
+	{name: "CFA expression, behind a call", program: []byte{0x0f, 2, 0x8f, 0x20}, ret: true, kind: RuleCFI,
+		stop: unwind.BadInfo},
 	{name: "register expression", program: []byte{0x0e, 16, 0x9e, 1, 0x10, 19, 2, 0x23, 8}, kind: RuleCFI,
 		pc: codeCall + 8, sp: sp0 + 16,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) },
@@ -102,6 +104,19 @@ func TestStepCFI(t *testing.T) {
 				t.Error("a volatile register is still known")
 			}
 		})
+	}
+}
+
+// TestUndefinedVector: a vector register whose rule says that it is lost is unknown.
+func TestUndefinedVector(t *testing.T) {
+	// CFA by an expression: the row is no rule of slots
+	u := unwinder(makeTable(t, nil, fn{program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1, 0x07, 72}}))
+	s, r := newStack(), start(at(0), sp0)
+	s.set(sp0+24, codeCall)
+	var f unwind.Frame
+	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || known(&r, 32) ||
+		!known(&r, 33) {
+		t.Errorf("%v, known %#x", stop, r.Known)
 	}
 }
 
