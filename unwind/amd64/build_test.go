@@ -108,8 +108,11 @@ func start(ip, sp uint64) Registers {
 	return r
 }
 
+// unwinder returns an unwinder whose storage is full of an earlier step's state.
 func unwinder(t *module.Table) *Unwinder {
 	u := New()
+	u.follower = follower{goal: 1, sp: 1, fp: 1, fpOK: true, measure: true, ok: true, returns: 1, torn: true,
+		calls: true, prove: true, called: true}
 	u.SetTable(t)
 	return u
 }

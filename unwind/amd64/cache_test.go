@@ -36,3 +36,18 @@ func TestCacheWays(t *testing.T) {
 		}
 	}
 }
+
+// Rules that no longer hold are dropped: those made before the return hooks were known, and all of them if
+// the cache is disabled.
+func TestCacheDropped(t *testing.T) {
+	for name, drop := range map[string]func(u *Unwinder){
+		"return hooks": func(u *Unwinder) { u.SetReturnHooks(nil) },
+		"disabled":     func(u *Unwinder) { u.DisableCache(true) },
+	} {
+		u := New()
+		u.lookup(unwind.Instruction(0x1000))
+		if drop(u); u.kept(0x1000).bits != 0 {
+			t.Errorf("%s: a rule is kept", name)
+		}
+	}
+}

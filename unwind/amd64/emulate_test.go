@@ -22,6 +22,7 @@ func TestEmulator(t *testing.T) {
 		{"push", []byte{0x53}, context.RSP, known(sp - 8), flowNext},
 		{"push imm", []byte{0x6a, 1}, context.RSP, known(sp - 8), flowNext},
 		{"push mem", []byte{0xff, 0x30}, context.RSP, known(sp - 8), flowNext},
+		{"pushf", []byte{0x9c}, context.RSP, known(sp - 8), flowNext},
 		{"pop", []byte{0x58}, context.RSP, known(sp + 8), flowNext},
 		{"pop r/m", []byte{0x8f, 0xc3}, context.RBX, lost, flowNext}, // no memory
 		{"pop r/m, rsp", []byte{0x8f, 0xc3}, context.RSP, known(sp + 8), flowNext},
@@ -40,12 +41,14 @@ func TestEmulator(t *testing.T) {
 		{"mov of 32 bits", []byte{0x89, 0xeb}, context.RBX, lost, flowNext},
 		{"lea", []byte{0x48, 0x8d, 0x65, 0xf0}, context.RSP, known(bp - 16), flowNext},
 		{"lea with an index", []byte{0x48, 0x8d, 0x64, 0x05, 0}, context.RSP, lost, flowNext},
+		{"lea of 32 bits", []byte{0x8d, 0x5d, 0xf0}, context.RBX, lost, flowNext},
 		{"xor", []byte{0x31, 0xdb}, context.RBX, lost, flowNext},
 		{"mov imm", []byte{0xbb, 1, 0, 0, 0x80}, context.RBX, known(0x80000001), flowNext},
 		{"mov imm, sign extended", []byte{0x48, 0xc7, 0xc3, 1, 0, 0, 0}, context.RBX, lost, flowNext},
 		{"call keeps what functions preserve", []byte{0xe8, 0, 0, 0, 0}, context.RBX, known(3), flowCall},
 		{"call loses rcx", []byte{0xe8, 0, 0, 0, 0}, context.RCX, lost, flowCall},
 		{"call [rip] loses rcx", []byte{0xff, 0x15, 0, 0, 0, 0}, context.RCX, lost, flowCall},
+		{"call rax loses rcx", []byte{0xff, 0xd0}, context.RCX, lost, flowCall},
 		{"ret", []byte{0xc3}, context.RSP, known(sp), flowReturn},
 		{"ret 0", []byte{0xc2, 0, 0}, context.RSP, known(sp), flowReturn},
 		{"jmp", []byte{0xeb, 2}, context.RSP, known(sp), flowJump},
@@ -100,6 +103,24 @@ func TestEmulatorStores(t *testing.T) {
 		if e.get(reg) != (value64{context.RBX, entryValue}) {
 			t.Errorf("register %d: %+v", reg, e.get(reg))
 		}
+	}
+}
+
+// TestEmulatorRoom: unknown values leave room for saved registers.
+func TestEmulatorRoom(t *testing.T) {
+	var e emulator
+	e.set(context.RSP, value64{0x1000, knownValue})
+	e.set(context.RBX, value64{context.RBX, entryValue})
+	for i := range maxStores + 1 {
+		code := []byte{0x50} // push rax, which is unknown
+		if i == maxStores {
+			code[0] = 0x53
+		}
+		in := x86.Decode(code)
+		e.run(&in, nil)
+	}
+	if v := e.load(e.get(context.RSP).v, nil); v != e.get(context.RBX) {
+		t.Errorf("%+v", v)
 	}
 }
 

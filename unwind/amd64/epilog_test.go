@@ -165,3 +165,15 @@ func TestMovedRegisters(t *testing.T) {
 		})
 	}
 }
+
+// TestPushedReturn: a return to what the code has just pushed is a jump and leaves no frame.
+func TestPushedReturn(t *testing.T) {
+	code := []byte{0x53, 0xc3} // push rbx; ret
+	u, s, r := unwinder(realignedTable(t, code)), newStack(), start(codeLo, sp0)
+	r.GPR[context.RBX], r.GPR[context.R13], r.GPR[context.RBP] = codeCall, sp0+0x40, sp0+0x10
+	s.set(sp0+0x38, codeCall)
+	var f unwind.Frame
+	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.SP() != sp0+0x40 {
+		t.Errorf("%v, at %#x/%#x", stop, r.RIP, r.SP())
+	}
+}

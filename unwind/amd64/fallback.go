@@ -136,7 +136,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 // registers become unknown. It returns false, and changes nothing, if a condition fails.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	fp, sp := regs.GPR[context.RBP], regs.GPR[context.RSP]
-	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp || fp > fp+16 ||
+	if !known(regs, context.RBP) || fp&7 != 0 || fp < sp ||
 		checkSP(sp, fp+16, b) != unwind.StopNone {
 		return false
 	}

@@ -26,6 +26,10 @@ func TestStepByFollowing(t *testing.T) {
 	below := append(bytes.Clone(ways[:14]), 0x48, 0x83, 0xec, 0x18, 0xc3) // its second way: sub rsp, 24; ret
 	// lea rax, [rip+3]; jmp rax; int3
 	moves := append([]byte{0x48, 0x8d, 0x05, 3, 0, 0, 0, 0xff, 0xe0, 0xcc}, ways...)
+	// add rsp, 0x20 with six bytes in the first window of code; sub rsp, 0x20
+	window := slices.Concat(bytes.Repeat([]byte{0x90}, codeWindow-6),
+		[]byte{0x48, 0x81, 0xc4, 0x20, 0, 0, 0, 0x48, 0x83, 0xec, 0x20}, ways)
+	compared := append([]byte{0x48, 0x39, 0xdc}, disagree...) // cmp rsp, rbx
 	loop := []byte{
 		0x53, 0x48, 0x83, 0xec, 0x10, // push rbx; sub rsp, 16
 		0xe8, 0, 1, 0, 0, 0xeb, 0xf9, // call; jmp
@@ -55,6 +59,9 @@ func TestStepByFollowing(t *testing.T) {
 			unwind.StopNone, unwind.TrustLeaf},
 		{"a jump to an address that the code computes", moves, 0, 0, follow, codeCall,
 			unwind.StopNone, unwind.TrustCode},
+		{"an instruction at the end of the window", window, 0, 0, follow, codeCall,
+			unwind.StopNone, unwind.TrustCode},
+		{"a comparison before another", compared, 0, 0, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
 		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
 		{"a way to what lies below the frame", below, 0, 0, follow, codeCall,
 			unwind.StopNone, unwind.TrustCode},
@@ -97,13 +104,15 @@ func TestStepFromBeginning(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   []byte
 		called bool   // a call before the return address names the function
-		fp     uint64 // of the frame, from sp0
+		fp     uint64 // of the frame, from sp0; 0: unknown
 		ok     bool
 	}{
-		"the frame's":                   {slices.Concat(framed, fixed, body), true, 0x20, true},
-		"another frame pointer":         {slices.Concat(framed, fixed, body), true, 0x30, false},
-		"an unknown stack pointer":      {slices.Concat(framed, variable, body), true, 0x20, true},
-		"an unknown one, another frame": {slices.Concat(framed, variable, body), true, 0x30, false},
+		"an unknown frame pointer":         {slices.Concat(framed, fixed, body), true, 0, true},
+		"a return address below the frame": {slices.Concat([]byte{0x5b}, body[1:]), false, 0x20, false},
+		"the frame's":                      {slices.Concat(framed, fixed, body), true, 0x20, true},
+		"another frame pointer":            {slices.Concat(framed, fixed, body), true, 0x30, false},
+		"an unknown stack pointer":         {slices.Concat(framed, variable, body), true, 0x20, true},
+		"an unknown one, another frame":    {slices.Concat(framed, variable, body), true, 0x30, false},
 		"another stack pointer": {slices.Concat(framed, fixed, []byte{0x50}, body), true,
 			0x20, false},
 		"a beginning that no call names": {slices.Concat(framed, fixed, body), false, 0x20, true},
@@ -122,7 +131,11 @@ func TestStepFromBeginning(t *testing.T) {
 			}
 			u, s, r := unwinder(table), newStack(), start(codeLo+uint64(len(code))-2, sp0)
 			r.GPR[context.RBP] = sp0 + c.fp
+			if c.fp == 0 {
+				r.Known &^= 1 << context.RBP
+			}
 			s.set(sp0+0x28, codeCall)
+			s.set(sp0-8, codeCall)
 			at, b := stateOf(&r, false), unwind.Bounds{Follow: true}
 			var f unwind.Frame
 			stop := u.Step(&at, s.window(), &b, &f)
@@ -138,6 +151,25 @@ func TestStepFromBeginning(t *testing.T) {
 					got.FP(), at.Trust, got.Known)
 			}
 		})
+	}
+}
+
+// TestStepAtFirstByte: a function that never returns was interrupted at its first byte.
+func TestStepAtFirstByte(t *testing.T) {
+	for name, before := range map[string]byte{"a call names it": 1, "no call names it": 0xcc} {
+		code := append(bytes.Repeat([]byte{before}, 16), 0xeb, 0xfe) // jmp to itself
+		table := codeTable(t, code)
+		if before == 1 {
+			binary.LittleEndian.PutUint32(table.At(0).Bytes(codeCall-4, 4),
+				uint32(0x100000000+codeLo+16-codeCall))
+		}
+		u, s, r := unwinder(table), newStack(), start(codeLo+16, sp0)
+		s.set(sp0, codeCall)
+		var f unwind.Frame
+		_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
+		if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+8 {
+			t.Errorf("%s: %v, at %#x/%#x", name, stop, r.RIP, r.SP())
+		}
 	}
 }
 

@@ -39,8 +39,8 @@ func TestMeasured(t *testing.T) {
 			[]byte{cfi.DW_CFA_def_cfa, 6, 16, cfi.DW_CFA_offset | 6, 2}, follow, 40, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code := slices.Concat(enter, c.prolog, wait)
-			u, s, r := unwinder(describedTable(t, code, c.program)), newStack(),
+			code, leave := slices.Concat(enter, c.prolog, wait), []byte{0xc9, 0xc3, 0xc9, 0xc3}
+			u, s, r := unwinder(describedTable(t, append(code, leave...), c.program)), newStack(),
 				start(codeLo+uint64(len(code)), sp0)
 			r.Known = 1 << context.RSP
 			s.set(sp0+c.distance, codeCall)

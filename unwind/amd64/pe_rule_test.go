@@ -258,3 +258,23 @@ func TestPERulesFull(t *testing.T) {
 		t.Errorf("%d rules", u.pe.n)
 	}
 }
+
+// TestPERuleHomes: a rule whose highest word is the upper half of an XMM register, in the caller's home area.
+func TestPERuleHomes(t *testing.T) {
+	regs, p := symbols, peRule{kept: windowsKept}
+	regs.XMM[0][0] = regs.GPR[context.RSP] + 16 | isLoaded
+	if !p.saves(&regs) || p.low != -1 || p.size != 5 {
+		t.Errorf("%d words from %d", p.size, p.low)
+	}
+}
+
+// TestHalfXMM: if half of an XMM register is missing, the register becomes unknown.
+func TestHalfXMM(t *testing.T) {
+	mem := memory.New(memory.Run{Addr: 0x1000, Data: make([]byte, 24)})
+	for at, want := range map[uint64]bool{0xff8: false, 0x1000: true, 0x1008: true, 0x1010: false} {
+		s := peStep{regs: &Registers{Known: context.AMD64All}, mem: mem}
+		if s.loadXMM(6, at); s.regs.Known>>16&1 != 0 != want {
+			t.Errorf("at %#x: known %v", at, !want)
+		}
+	}
+}

@@ -38,6 +38,14 @@ var thunkOfClang = []byte{0xe8, 11, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb,
 // address.
 func TestPESilent(t *testing.T) {
 	const call = peBase + peFn + 16
+	// As many jumps to a return as can be pending, and one to a push: the last way disagrees.
+	var branchy []byte
+	for i := range maxPaths + 1 {
+		branchy = append(branchy, 0x74, byte(2*(maxPaths-i)+1+i/maxPaths))
+	}
+	branchy = append(branchy, 0xc3, 0xc3, 0x50, 0xc3)
+	// jz over a return to more instructions than are followed
+	endless := append([]byte{0x74, 1, 0xc3}, append(bytes.Repeat([]byte{0x90}, maxProof), 0xc3)...)
 	for _, c := range []struct {
 		name  string
 		code  []byte
@@ -52,6 +60,11 @@ func TestPESilent(t *testing.T) {
 		{"a leaf", []byte{0x31, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
 		{"a leaf with branches", []byte{0x85, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc0, 0xc3}, 0, 0, []uint64{call},
 			true, 0, 8, unwind.TrustLeaf},
+		{"more branches than are followed", branchy, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
+		{"a return to below the frame", []byte{0x48, 0x83, 0xec, 0x18, 0xc3}, 0, 0, []uint64{call},
+			true, 0, 8, unwind.TrustCode},
+		{"no code, and no return address", nil, 0, 0, []uint64{7}, true, unwind.NoInfo, 0, 0},
+		{"one way is too long", endless, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
 		{"a linkage stub", []byte{0xff, 0x25, 0, 0, 0, 0}, 0, 0, []uint64{call},
 			true, 0, 8, unwind.TrustLeaf},
 		{"a switch", []byte{0x48, 0x63, 0x04, 0x81, 0x48, 0x01, 0xc8, 0xff, 0xe0}, 0, 0, []uint64{call},

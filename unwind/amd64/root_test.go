@@ -38,6 +38,8 @@ func TestLastCall(t *testing.T) {
 		code = binary.LittleEndian.AppendUint32(append(code, 0xe8), uint32(exit-at-5))
 		return append(code, 0xb9, 1, 0, 0, 0)
 	}
+	toFirst := call(0x48, 0x89, 0xc7)
+	binary.LittleEndian.PutUint32(toFirst[6:], 1<<32-0x100a)
 	for _, c := range []struct {
 		name    string
 		code    []byte
@@ -50,6 +52,7 @@ func TestLastCall(t *testing.T) {
 		{"of a program", call(0x89, 0xc7), [2]uint64{0, exit}, false, unwind.EndOfStack},
 		{"of something else", call(0x48, 0x89, 0xc7), [2]uint64{exit - 16, exit + 16}, false, unwind.NoInfo},
 		{"of an image that does not say", call(0x48, 0x89, 0xc7), [2]uint64{}, false, unwind.NoInfo},
+		{"of an image that does not say, to its first byte", toFirst, [2]uint64{}, false, unwind.NoInfo},
 		{"with another argument", call(0x48, 0x89, 0xde), [2]uint64{exit, 0}, false, unwind.NoInfo},
 		{"interrupted there", call(0x48, 0x89, 0xc7), [2]uint64{exit, 0}, true, unwind.NoInfo},
 		{"cut off", call(0x48, 0x89, 0xc7)[:7], [2]uint64{exit, 0}, false, unwind.NoInfo},
@@ -114,6 +117,8 @@ func TestRoot(t *testing.T) {
 		{"amid an instruction", ldStart, 0, 0x31, true, unwind.NoInfo},
 		{"another function behind it", ldStart, 0, 0x49, false, unwind.NoInfo},
 		{"another function behind padding", padded, 0, 0x38, false, unwind.NoInfo},
+		{"behind padding that follows no call", []byte{0xe8, 0, 0, 0, 0, 0x31, 0xed, 0x90, 0xf4}, 0, 8, true,
+			unwind.EndOfStack},
 		{"of an image that is entered elsewhere", ldStart, 0x900, 0x30, false, unwind.NoInfo},
 		{"a context begins", context0, 0x900, 0, false, unwind.EndOfStack},
 		{"a context begins, interrupted", context0, 0x900, 0, true, unwind.EndOfStack},

@@ -112,6 +112,17 @@ func TestSideOfModule(t *testing.T) {
 	}
 }
 
+// TestSideOfRegisters: two corrections of a row that differ in one register are two rules.
+func TestSideOfRegisters(t *testing.T) {
+	u := New()
+	row := cfi.Row{Lo: 0x1000, Hi: 0x1010}
+	first := u.addSide(&row, 0, 0x5000)
+	row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -16})
+	if other := u.addSide(&row, 0, 0x5000); first == other {
+		t.Errorf("both have rule %d", first)
+	}
+}
+
 // TestSidesOfRow: addresses of one row do not share a side rule that was corrected for one of them.
 func TestSidesOfRow(t *testing.T) {
 	code := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1} // pop rcx; lfence; jmp rcx

@@ -376,3 +376,49 @@ func TestSideRulesOverflow(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownFramePointer: an unknown frame pointer is not used, although its old value looks like one.
+func TestUnknownFramePointer(t *testing.T) {
+	program := []byte{cfi.DW_CFA_def_cfa, dwarfRBP, 16, cfi.DW_CFA_offset | dwarfRBP, 2}
+	for _, known := range []bool{true, false} {
+		u, s, r := unwinder(makeTable(t, 1, fn{program: program})), newStack(), start(at(0), sp0)
+		r.GPR[context.RBP] = sp0 + 0x100
+		s.set(sp0+0x108, at(0))
+		want := unwind.StopNone
+		if !known {
+			r.Known &^= 1 << context.RBP
+			want = unwind.Unreadable
+		}
+		var f unwind.Frame
+		if _, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != want {
+			t.Errorf("known %v: %v", known, stop)
+		}
+	}
+}
+
+// TestCheckSP: a caller's stack pointer is not below the frame's, and not above the bounds if the frame is
+// within them.
+func TestCheckSP(t *testing.T) {
+	b := unwind.Bounds{Low: 0x2000, High: 0x3000}
+	for _, c := range []struct {
+		name       string
+		sp, caller uint64
+		b          unwind.Bounds
+		want       unwind.Stop
+	}{
+		{"up", 0x2100, 0x2200, b, unwind.StopNone},
+		{"nowhere", 0x2100, 0x2100, b, unwind.StopNone},
+		{"down", 0x2100, 0x20f8, b, unwind.NoProgress},
+		{"to the end", 0x2100, 0x3000, b, unwind.StopNone},
+		{"past the end", 0x2100, 0x3008, b, unwind.OutOfStack},
+		{"from the beginning past the end", 0x2000, 0x3008, b, unwind.OutOfStack},
+		{"from the end past it", 0x3000, 0x3008, b, unwind.OutOfStack},
+		{"from a stack below", 0x1ff8, 0x3008, b, unwind.StopNone},
+		{"from a stack above", 0x3008, 0x3010, b, unwind.StopNone},
+		{"without bounds", 0x2100, 0x9000, unwind.Bounds{}, unwind.StopNone},
+	} {
+		if got := checkSP(c.sp, c.caller, &c.b); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
