@@ -230,6 +230,8 @@ func TestOpcodeErrors(t *testing.T) {
 		{"advance that wraps", context.ArchAMD64,
 			new(asm).u8(DW_CFA_MIPS_advance_loc8).u64(^uint64(0)).b, BadRecord},
 		{"too many instructions", context.ArchAMD64, long, TooManySteps},
+		{"too many, the last of two bytes", context.ArchAMD64, append(long, DW_CFA_offset|3, 2),
+			TooManySteps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var m Machine
@@ -243,6 +245,30 @@ func TestOpcodeErrors(t *testing.T) {
 				t.Errorf("a refused row has rules or no FDE: %+v", row.FDE)
 			}
 		})
+	}
+}
+
+// TestLocationWraps: a location does not wrap, neither by its factor nor by the FDE's address.
+func TestLocationWraps(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		align, lo uint64
+		want      Reason
+	}{
+		{"a small factor", 4, fnLo, None},
+		{"a product that wraps", 1 << 62, fnLo, BadRecord},
+		{"a sum that wraps", 1, ^uint64(0) - 0x20, BadRecord},
+	} {
+		var a asm
+		cie := a.begin()
+		a.cieID().u8(1).str("").uleb(c.align).sleb(-8).u8(16, DW_CFA_def_cfa, 7, 8).end()
+		a.begin()
+		a.ciePtr(cie).u64(c.lo).u64(0x10).u8(DW_CFA_advance_loc|60, DW_CFA_def_cfa_offset, 16).end()
+		var m Machine
+		var row Row
+		if why := m.Row(table(t, context.ArchAMD64, a.b), c.lo+1, &row); why != c.want {
+			t.Errorf("%s: %v, want %v", c.name, why, c.want)
+		}
 	}
 }
 

@@ -203,9 +203,6 @@ func (f *File) segmentBytes(s *Segment, off uint64) ([]byte, bool) {
 		return nil, false
 	}
 	end := min(s.Filesz, n-start)
-	if off >= end {
-		return nil, false
-	}
 	return f.data[start+off : start+end : start+end], true
 }
 

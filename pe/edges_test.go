@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -177,5 +178,26 @@ func TestNamesOfDLLs(t *testing.T) {
 	got, err := f.Imports()
 	if fe, ok := err.(*FormatError); !ok || fe.Reason != TooLarge || len(got) > f.textRoom()/(maxName-1)+1 {
 		t.Errorf("%d DLLs, %v", len(got), err)
+	}
+}
+
+// TestAuxiliarySymbols: the records that follow a symbol are no symbols.
+func TestAuxiliarySymbols(t *testing.T) {
+	symbol := func(name string, value uint32, aux byte) []byte {
+		b := make([]byte, symbolSize)
+		copy(b, name)
+		put32(b, 8, value)
+		b[12], b[14], b[17] = 1, symbolFunction, aux
+		return b
+	}
+	b := oneSection(".text", 0x1000, make([]byte, 0x100), dirExport, 0).Bytes()
+	coff := binary.LittleEndian.Uint32(b[0x3c:])
+	put32(b, int(coff)+12, uint32(len(b)))
+	put32(b, int(coff)+16, 3)
+	b = slices.Concat(b, symbol("first", 0x10, 1), symbol("none", 0x20, 0), symbol("last", 0x30, 0),
+		[]byte{4, 0, 0, 0})
+	f := must.Get(New(b, "a.dll"))(t)
+	if got, want := f.Functions(), []Function{{"first", 0x1010}, {"last", 0x1030}}; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -202,6 +202,7 @@ func TestCheck(t *testing.T) {
 		{"information outside", RuntimeFunction{0x1000, 0x1100, 0x6000}, info(1, 0, 0, 0), Short, 0x6000},
 		{"version 3", fn, info(3, 0, 0, 0), Version3, 0x5000},
 		{"reserved operation", fn, info(1, 8, 2, 0, 8, 0x42, 4, 7), BadOpcode, 0x5006},
+		{"epilog of version 2 in version 1", fn, info(1, 8, 2, 0, 8, 6, 4, 0x50), BadOpcode, 0x5004},
 		{"operand past the count", fn, info(1, 8, 1, 0, 8, 1, 4, 0), BadOperand, 0x5004},
 		{"offsets go up", fn, info(1, 8, 2, 0, 4, 0x42, 8, 0x50), BadOrder, 0x5006},
 		{"offset past the prolog", fn, info(1, 7, 1, 0, 8, 0x42, 0, 0), BadOrder, 0x5004},
