@@ -22,7 +22,7 @@ func engineFaults() []Fault {
 	var all []Fault
 	for _, family := range [][]Fault{elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(),
 		ringFaults(), readFaults(), leavesFaults(), followFaults(), commonFaults(),
-		auditFaults(), unseenFaults()} {
+		auditFaults(), unseenFaults(), listedFaults()} {
 		all = append(all, family...)
 	}
 	return all
