@@ -35,7 +35,7 @@ allocates, and the runtime's counters (collections, pauses, exceptions, contende
 the thread pool). It samples like seedwalk record --pid, and every row is of the last interval.
 
   --interval D       time between two views (default 1s)
-  --duration D       end after D
+  --duration D       end after views of D
   --rate HZ          samples per second and thread (default 99)
   --no-alloc         leave out allocations by type, which need the runtime's events
   --json             print each view as one line of JSON instead
@@ -118,6 +118,9 @@ func (f *topFlags) run() int {
 	if f.opt.Events = "cpu,wall,alloc"; f.noAlloc {
 		f.opt.Events = options.EventsDefault
 	}
+	if f.opt.Duration > 0 {
+		f.opt.Duration += f.interval // the first interval makes no view
+	}
 	var said []string
 	f.opt.Say = func(line string) { said = append(said, line) }
 	restore := func() {}
@@ -126,7 +129,7 @@ func (f *topFlags) run() int {
 	}
 	res, err := record.Run(f.opt)
 	if err == nil && l.json && res.Profile != nil {
-		l.whole(res.Profile)
+		l.final(res.Profile)
 	}
 	l.mu.Lock() // nothing is drawn any more
 	restore()
@@ -193,12 +196,17 @@ func (l *liveView) key(change func()) {
 	l.draw()
 }
 
-// whole makes a view of the whole recording, if it ended before the first view.
-func (l *liveView) whole(p *export.Profile) {
+// final makes a view of the rest of the recording, after the last tick. A rest shorter than half an interval
+// makes no view. If there was no view at all, it makes one of the whole recording.
+func (l *liveView) final(p *export.Profile) {
+	now := sum(p, p.Start.Add(p.Duration))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shown == nil {
-		l.show(p, totals{at: p.Start}, sum(p, p.Start.Add(p.Duration)))
+	switch {
+	case !l.last.at.IsZero() && now.at.Sub(l.last.at) >= l.every/2:
+		l.show(p, l.last, now)
+	case l.shown == nil:
+		l.show(p, totals{at: p.Start}, now)
 	}
 }
 

@@ -73,13 +73,25 @@ func TestTopShort(t *testing.T) {
 	l := &liveView{every: time.Hour, load: &counters{}, json: true}
 	p := workload(1e9, 5e6)
 	p.Start, p.Duration = time.Unix(1e9, 0), 2*time.Second
-	l.whole(p)
+	l.final(p)
 	if l.shown == nil || l.shown.Seconds != 2 || l.shown.CPU != 0.5 {
 		t.Fatalf("%+v", l.shown)
 	}
-	shown := l.shown
-	if l.whole(p); l.shown != shown {
-		t.Error("a second view")
+}
+
+// TestTopFinal: the time after the last tick makes a view with its own length, unless it is very short.
+func TestTopFinal(t *testing.T) {
+	for rest, want := range map[time.Duration]float64{
+		700 * time.Millisecond: 0.7, 500 * time.Millisecond: 0.5, 499 * time.Millisecond: 2, -time.Second: 2,
+	} {
+		p := workload(2e9, 5e6)
+		p.Start, p.Duration = time.Unix(1e9, 0), 2*time.Second+rest
+		l := &liveView{every: time.Second, load: &counters{}, json: true}
+		l.last = sum(workload(1e9, 5e6), p.Start.Add(2*time.Second))
+		l.show(p, totals{at: p.Start}, l.last)
+		if l.final(p); l.shown.Seconds != want {
+			t.Errorf("%v after the last view: a view of %v s", rest, l.shown.Seconds)
+		}
 	}
 }
 
