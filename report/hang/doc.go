@@ -11,8 +11,8 @@
 // Strategy: Judge compares two snapshots, about a second apart. A thread that changed between them
 // does not hang. The functions on a stack show what the thread waits for, else its system call. The snapshot
 // has the owners of locks. Judge tries the rules in the order of the list in rules.go, and each rule that
-// holds gives a verdict with its evidence. Only verdicts that are certain, or that a healthy program
-// does not reach, count as a hang. If a hang is Refutable, the caller judges again with a third
+// holds gives a verdict with its evidence. Verdicts that are certain, or that few
+// healthy programs reach, count as a hang. If a hang is Refutable, the caller judges again with a third
 // snapshot. Of a core there is only one: then only stopped and deadlock count as a hang.
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor

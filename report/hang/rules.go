@@ -24,7 +24,7 @@ const (
 // Verdict is one finding.
 type Verdict struct {
 	Kind     Kind     `json:"kind"`
-	Hang     bool     `json:"hang"`    // a healthy program does not look like this
+	Hang     bool     `json:"hang"`    // it counts as a hang
 	Summary  string   `json:"summary"` // one sentence
 	Evidence []string `json:"evidence,omitempty"`
 	Threads  []uint32 `json:"threads,omitempty"`
