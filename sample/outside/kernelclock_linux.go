@@ -97,7 +97,7 @@ func (e *Engine) useCopies(t *threads.Task) {
 	e.kernelTime.openRings(e.PID, e.Period)
 	e.kernelTime.remove(t)
 	if t.Copied = e.kernelTime.add(t.TID, true); t.Copied {
-		t.KernelHits = true
+		t.KernelHits, t.Phase = true, threads.Full
 		t.Event.SetPeriod(1 << 62)
 		return
 	}

@@ -165,6 +165,25 @@ func TestMissed(t *testing.T) {
 	}
 }
 
+// A young thread whose stack the kernel copies keeps its event silent when it ages. Otherwise it would be
+// sampled twice.
+func TestCopiedDoesNotAge(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const period = 10_000_000
+	e := &Engine{Base: sampler.Base{Period: period}, Table: threads.NewTable(os.Getpid())}
+	defer func() { e.kernelTime.Close() }()
+	event := &fakeEvent{}
+	k := &threads.Task{TID: uint32(unix.Gettid()), Event: event, Phase: threads.Young, Slot: -1, Born: 1}
+	if e.useCopies(k); !k.Copied {
+		t.Skip("SKIPPED-CHECK: the kernel permits no copies here, so a copied thread was not tried")
+	}
+	silent := event.period
+	if e.ageYoung(k, 1e18); event.period != silent || silent <= period {
+		t.Errorf("period %d, then %d", silent, event.period)
+	}
+}
+
 // A thread that takes the signal of its samples after it has blocked it for a moment does not block it. After
 // a time in which samples may be missing, it does.
 func TestTookSignal(t *testing.T) {
