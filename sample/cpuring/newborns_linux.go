@@ -30,7 +30,7 @@ type creator struct {
 	events        []*perfevent.Event
 	opened, ended uint64 // by the clock of the records, nanoseconds; ended is 0 until its copies are closed
 	last          uint64 // birth
-	created       bool   // a thread since its clocks have this period
+	created       bool   // it has created a thread since its clocks got this period
 	tids          []uint32
 }
 

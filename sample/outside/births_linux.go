@@ -108,10 +108,11 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		if d <= maxThreadSleep {
 			e.births.wait.Short(d)
 		} else if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
-			e.births.wait.Long()
+			e.births.wait.Long(e.births.watch.Waiting)
 		}
 		e.births.alarm.Take()
-		if left := time.Until(end); e.Period >= slowPeriod && left > 0 { // a birth samples the first period
+		if left := time.Until(end); e.Period >= slowPeriod && left > 0 {
+			// The copies cover a new thread's first period, so its birth can wait that long.
 			e.births.wait.Quiet()
 			e.Pause(min(left, time.Duration(e.Period)))
 		}

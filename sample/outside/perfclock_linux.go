@@ -26,8 +26,9 @@ const (
 	// The period of a young thread is a random number of nanoseconds between these. A thread that lives
 	// shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
 	leastYoung, mostYoung = 100000, 400000
-	// youth is for how many nanoseconds a thread can be young. A short period costs a thread that often waits
-	// for short times far more than its samples: at each switch the kernel sets the processor's timer twice.
+	// youth is the age, in nanoseconds, from which the next visit ends a thread's youth. For a thread that
+	// waits often and briefly, a short period costs far more than the samples do: at each switch the kernel
+	// sets the processor's timer twice.
 	youth = int64(1e9)
 )
 
@@ -45,15 +46,16 @@ func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, kee
 }
 
 // firstPeriod returns the random period until the first sample of a thread that is not young, and how many of
-// probe.Thinning overflows become samples until the engine has set the full period. So a thread that uses
-// less than a period has a sample as often as its processor time requires. It returns 0 for keep if the
-// period is short anyway.
+// probe.Thinning overflows become samples until the engine has set the full period. So the probability that
+// a thread which uses less than a period gets a sample is proportional to its processor time. It returns 0
+// for keep if the period is short anyway.
 func firstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
 	if period <= mostYoung {
 		return period, 0
 	}
-	first = max(random(period), leastYoung)
-	return first, uint32(first * probe.Thinning / period)
+	least := leastYoung*probe.Thinning/period + 1
+	k := min(max(random(probe.Thinning)+1, least), probe.Thinning-1)
+	return period * k / probe.Thinning, uint32(k)
 }
 
 // openEvent opens the event of a thread, disabled. The event does not count in the kernel: a signal to a
@@ -79,7 +81,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 	if t.Eventless || e.perf.events >= e.perf.most || !e.slotOf(t) || !e.file.Near(t.Slot) {
 		return false
 	}
-	phase, period, keep := e.beginning(t)
+	phase, period, keep := e.beginning(t, time.Now().UnixNano())
 	event, err := openEvent(t.TID, period)
 	if err != nil {
 		e.withoutEvent(t, err)
@@ -95,7 +97,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		t.Last, t.AtEvent = c, c.Cpu-min(n, c.Cpu)
 	}
 	t.KernelHits = e.kernelTime.add(t.TID, false)
-	t.Event, t.Armed, t.Unarmed, t.Phase = event, true, 0, phase
+	t.Event, t.Armed, t.Unarmed, t.Phase, t.First = event, true, 0, phase, period
 	e.perf.events++
 	e.Stats.Armed++
 	return true
@@ -103,9 +105,9 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 
 // beginning returns how the event of a thread begins. A thread that is new may end soon. One that ran before
 // the recording, or is old, begins at a random place of its period.
-func (e *Engine) beginning(t *threads.Task) (phase threads.Phase, period uint64, keep uint32) {
+func (e *Engine) beginning(t *threads.Task, now int64) (phase threads.Phase, period uint64, keep uint32) {
 	choose := youngPeriod
-	if phase = threads.Young; t.Base > 0 || time.Now().UnixNano()-t.Born > youth {
+	if phase = threads.Young; t.Base > 0 || now-t.Born > youth {
 		phase, choose = threads.First, firstPeriod
 	}
 	if period, keep = choose(uint64(e.Period), rand.Uint64N); keep == 0 {
@@ -114,15 +116,23 @@ func (e *Engine) beginning(t *threads.Task) (phase threads.Phase, period uint64,
 	return phase, period, keep
 }
 
-// ageYoung ends a thread's youth some time after its birth.
-func (e *Engine) ageYoung(t *threads.Task, now int64) {
-	if t.Phase != threads.Young || t.Event == nil || now-t.Born <= youth {
+// age moves a thread that is older than youth from Young to First. It moves a thread to Full that has used its
+// first period without a sample: the overflow was in the kernel.
+func (e *Engine) age(t *threads.Task, now int64) {
+	if t.Phase == threads.Full || t.Event == nil || t.Phase == threads.Young && now-t.Born <= youth {
 		return
 	}
 	n, err := t.Event.Count()
-	phase, period, keep := e.beginning(t)
-	if err == nil && t.Event.SetPeriod(period) == nil {
+	if err != nil || t.Phase == threads.First && n-min(t.AtSwitch, n) < t.First {
+		return
+	}
+	phase, period, keep := threads.Full, uint64(e.Period), uint32(0)
+	if t.Phase == threads.Young {
+		phase, period, keep = e.beginning(t, now)
+	}
+	if t.Event.SetPeriod(period) == nil {
 		e.setPhase(t, phase, keep, n)
+		t.First = period
 	}
 }
 

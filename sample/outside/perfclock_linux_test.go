@@ -42,16 +42,21 @@ func TestYoungPeriod(t *testing.T) {
 }
 
 // The first period of an old thread is uniform over the full period, and the share of the overflows after its
-// first sample is the first period divided by the full one.
+// first sample is the first period divided by the full one, at any rate.
 func TestFirstPeriod(t *testing.T) {
-	const period = 10101010
-	for _, c := range []struct{ random, first uint64 }{
-		{0, leastYoung}, {leastYoung - 1, leastYoung}, {5050505, 5050505}, {period - 1, period - 1},
+	for _, c := range []struct {
+		period, random uint64
+		first          uint64
+		keep           uint32
+	}{
+		{10101010, 0, 101108, 41}, {10101010, 40, 101108, 41}, {10101010, 41, 103574, 42},
+		{10101010, 2047, 5050505, 2048}, {10101010, probe.Thinning - 1, 10098543, probe.Thinning - 1},
+		{5e8, 0, 122070, 1}, {1e10, 0, 2441406, 1}, {1e10, 1, 4882812, 2}, {mostYoung + 1, 0, 100000, 1024},
 	} {
-		first, keep := firstPeriod(period, func(n uint64) uint64 { return min(c.random, n-1) })
-		if want := uint32(float64(c.first) / period * probe.Thinning); first != c.first || keep != want ||
-			keep == 0 || keep >= probe.Thinning {
-			t.Errorf("%d: period %d, want %d; %d kept, want %d", c.random, first, c.first, keep, want)
+		first, keep := firstPeriod(c.period, func(uint64) uint64 { return c.random })
+		if first != c.first || keep != c.keep {
+			t.Errorf("%d, %d: period %d, want %d; %d kept, want %d", c.period, c.random, first, c.first,
+				keep, c.keep)
 		}
 	}
 	if first, keep := firstPeriod(mostYoung, nil); first != mostYoung || keep != 0 {
@@ -75,31 +80,46 @@ func TestBeginning(t *testing.T) {
 		{"old, short period", 1e5, threads.Task{Born: now - 2*youth}, threads.Full},
 	} {
 		e := &Engine{Base: sampler.Base{Period: c.period}}
-		if got, _, _ := e.beginning(&c.k); got != c.want {
+		if got, _, _ := e.beginning(&c.k, now); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 }
 
 // Youth ends with age, once. The next sample is at a random place of the full period.
-func TestAgeYoung(t *testing.T) {
+func TestAge(t *testing.T) {
 	event := &fakeEvent{count: 300}
 	k := &threads.Task{Event: event, Phase: threads.Young, Slot: -1, Born: 1000, Hits: 3}
 	e := &Engine{Base: sampler.Base{Period: 1e7}, file: &probe.File{}}
-	if e.ageYoung(k, 1000+youth); k.Phase != threads.Young || event.period != 0 {
+	if e.age(k, 1000+youth); k.Phase != threads.Young || event.period != 0 {
 		t.Errorf("at its limit: phase %d, period %d", k.Phase, event.period)
 	}
-	e.ageYoung(k, 1001+youth)
+	e.age(k, 1001+youth)
 	if k.Phase != threads.First || event.period < leastYoung || event.period >= 1e7 || k.AtSwitch != 300 ||
 		k.Hits != 0 {
 		t.Errorf("phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
 	}
 	event.period = 1
-	if e.ageYoung(k, 1002+youth); event.period != 1 {
+	if e.age(k, 1002+youth); event.period != 1 {
 		t.Error("a second time")
 	}
 	if e.overflowed(k); k.Phase != threads.Full || event.period != 1e7 {
 		t.Errorf("after its first sample: phase %d, period %d", k.Phase, event.period)
+	}
+}
+
+// A thread that has used its first period without a sample gets the full one: the overflow was in the kernel.
+// Otherwise the next overflow in user code would be a sample in any case, which favors user code.
+func TestAgeInKernel(t *testing.T) {
+	event := &fakeEvent{count: 5000999}
+	k := &threads.Task{Event: event, Phase: threads.First, First: 5000000, AtSwitch: 1000, Slot: -1}
+	e := &Engine{Base: sampler.Base{Period: 1e7}, file: &probe.File{}}
+	if e.age(k, 1e18); k.Phase != threads.First || event.period != 0 {
+		t.Errorf("before its end: phase %d, period %d", k.Phase, event.period)
+	}
+	event.count++
+	if e.age(k, 1e18); k.Phase != threads.Full || event.period != 1e7 || k.AtSwitch != event.count {
+		t.Errorf("at its end: phase %d, period %d", k.Phase, event.period)
 	}
 }
 
@@ -131,6 +151,7 @@ func TestInKernel(t *testing.T) {
 		{"all missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100}, 5100, 5100},
 		{"too few expected", threads.Task{Event: &fakeEvent{count: 1600}, AtSwitch: 100, Hits: 1}, 1600, 0},
 		{"young", threads.Task{Event: &fakeEvent{count: 5100}, Phase: threads.Young}, 5100, 0},
+		{"before its first sample", threads.Task{Event: &fakeEvent{count: 5100}, Phase: threads.First}, 5100, 0},
 		{"no count", threads.Task{Event: &fakeEvent{count: 5100, err: errors.New("gone")}}, 5100, 0},
 		{"no event", threads.Task{}, 5100, 0},
 	} {

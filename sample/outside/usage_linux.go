@@ -12,7 +12,7 @@ import (
 // cause returns why a thread has CPU time without samples.
 func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 	switch {
-	case t.Hits > 0 && !e.Ready():
+	case t.Weighed > 0 && !e.Ready():
 		return wire.CauseUnproven
 	case t.Slotless && t.Slot < 0:
 		return wire.CauseTool
@@ -113,9 +113,10 @@ func (e *Engine) noteBlocked(t *threads.Task) {
 	}
 }
 
-// tookSignal notes that a thread has taken the signal of its samples. If it had blocked it for so little
-// processor time that no sample can be missing, other missing samples have another cause. The C library
-// blocks all signals while it creates a thread; without a processor, that may last long.
+// tookSignal notes that a thread has taken the signal of its samples. If it has used less than LeastMissed
+// periods since it was seen blocking the signal, its missing samples have another cause. The C library blocks
+// all signals while it creates a thread; without a processor, that may last long. A thread that blocks the
+// signal often, and for less than that each time, is not recognized.
 func (e *Engine) tookSignal(t *threads.Task) {
 	if !t.Blocks {
 		return

@@ -102,7 +102,7 @@ func (e *Engine) visit(t *threads.Task) {
 		e.sampleResting(t, s.Passed)
 		return
 	}
-	e.ageYoung(t, now)
+	e.age(t, now)
 	if t.Armed {
 		e.Stats.Busy += s.Used
 		e.silent(t, s.Used)

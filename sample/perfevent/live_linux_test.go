@@ -275,7 +275,7 @@ func TestWait(t *testing.T) {
 	for i, long := range []bool{true, false, false, true, true, false} {
 		time.AfterFunc(20*time.Millisecond, func() { w.Write(one) })
 		if began := time.Now(); long {
-			wait.Long()
+			wait.Long(nil)
 		} else {
 			for wait.Short(time.Minute); time.Since(began) < time.Millisecond; {
 				wait.Short(time.Minute)
@@ -288,7 +288,7 @@ func TestWait(t *testing.T) {
 	for range 2 { // the second one finds the descriptor in the poller
 		w.Write(one)
 		time.Sleep(20 * time.Millisecond) // the poller sees it before the wait begins
-		wait.Long()
+		wait.Long(nil)
 		r.Read(one)
 	}
 }
@@ -304,7 +304,7 @@ func TestQuiet(t *testing.T) {
 	must.Do(t, err)
 	defer wait.Close()
 	must.Get(w.Write([]byte("1")))(t)
-	wait.Long()
+	wait.Long(nil)
 	ready := func() int {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(wait.file.Fd()), Events: unix.POLLIN}}, 0)
 		must.Do(t, err)
@@ -316,10 +316,12 @@ func TestQuiet(t *testing.T) {
 	if wait.Quiet(); ready() != 0 {
 		t.Error("the epoll is readable after Quiet")
 	}
-	wait.Long()
+	wait.Long(nil)
 }
 
-func TestWaitForBirths(t *testing.T) {
+// birthWait returns a watch of this process, and a wait for it that ends after 40 s in any case.
+func birthWait(t *testing.T) (*Watch, *Wait) {
+	t.Helper()
 	var tids []int
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, e := range threads {
@@ -330,14 +332,33 @@ func TestWaitForBirths(t *testing.T) {
 	if err != nil {
 		t.Skipf("SKIPPED-CHECK: the kernel gives no events: %v", err)
 	}
-	defer watch.Close()
+	t.Cleanup(watch.Close)
 	r, w, err := os.Pipe()
 	must.Do(t, err)
-	defer r.Close()
-	defer time.AfterFunc(time.Minute, func() { w.Close() }).Stop() // ends a wait that has missed an event
+	t.Cleanup(func() { r.Close() })
+	ends := time.AfterFunc(40*time.Second, func() { w.Close() }) // ends a wait that has missed an event
+	t.Cleanup(func() { ends.Stop(); w.Close() })
 	wait, err := NewWait(append(watch.FDs(), int(r.Fd()))...)
 	must.Do(t, err)
-	defer wait.Close()
+	t.Cleanup(func() { wait.Close() })
+	return watch, wait
+}
+
+// A start that was reported before Long, and whose report another poll has taken, does not make Long wait.
+func TestLongAfterBirth(t *testing.T) {
+	watch, wait := birthWait(t)
+	must.Do(t, exec.Command("true").Run())
+	for _, fd := range watch.FDs() {
+		must.Get(unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0))(t)
+	}
+	began := time.Now()
+	if wait.Long(watch.Waiting); time.Since(began) > 30*time.Second {
+		t.Error("Long has waited")
+	}
+}
+
+func TestWaitForBirths(t *testing.T) {
+	watch, wait := birthWait(t)
 	for i := range 6 {
 		births := 0
 		read := func() { watch.Read(func(*Record) { births++ }) }
@@ -348,7 +369,7 @@ func TestWaitForBirths(t *testing.T) {
 		go exec.Command("true").Run()
 		for began := time.Now(); births == 0 && time.Since(began) < time.Minute; read() {
 			if i%2 == 0 {
-				wait.Long()
+				wait.Long(nil)
 			} else {
 				wait.Short(time.Minute)
 			}

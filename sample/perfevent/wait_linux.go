@@ -17,6 +17,7 @@ type Wait struct {
 	conn  syscall.RawConn
 	added bool
 	woken bool
+	ready func() bool
 	event [1]unix.EpollEvent
 }
 
@@ -61,13 +62,14 @@ func (w *Wait) Short(d time.Duration) {
 // for a while.
 //
 // A perf event reports readable once, to the first poll. So Go's poller must not poll it during Short, and
-// nothing may poll again after the poller.
-func (w *Wait) Long() {
+// nothing may poll again after the poller. Readiness that another poll has taken is lost, so Long returns at
+// once if ready returns true (nil: it is not asked).
+func (w *Wait) Long(ready func() bool) {
 	if !w.added {
 		w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_ADD) })
 		w.added = true
 	}
-	w.woken = false
+	w.woken, w.ready = false, ready
 	w.conn.Read(w.wake)
 }
 
@@ -79,7 +81,7 @@ func (w *Wait) wake(all uintptr) bool {
 	w.woken = true
 	n, _, _ := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, all,
 		uintptr(unsafe.Pointer(&w.event[0])), 1, 0, 0, 0)
-	return int(n) > 0
+	return int(n) > 0 || w.ready != nil && w.ready()
 }
 
 func (w *Wait) control(all uintptr, op int) {

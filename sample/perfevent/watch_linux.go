@@ -112,6 +112,16 @@ func (w *Watch) Read(take func(*Record)) {
 	}
 }
 
+// Waiting reports whether there are records that have not been read.
+func (w *Watch) Waiting() bool {
+	for _, ring := range w.rings {
+		if ring.Waiting() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Close ends the watch.
 func (w *Watch) Close() {
 	for _, r := range w.rings {

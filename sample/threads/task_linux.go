@@ -49,6 +49,7 @@ type Task struct {
 	Copied     bool           // the kernel copies its stack for all samples: it blocks the event's signal
 	KernelLost uint64         // the sampled kernel time whose stacks could not be walked
 	Phase      Phase          // of the event
+	First      uint64         // period of the event in the phase First, nanoseconds
 	Base       uint64         // processor time before the recording, nanoseconds
 	AtEvent    uint64         // processor time when the event was opened
 	AtSwitch   uint64         // the event's count when its phase began
@@ -280,7 +281,9 @@ type Phase uint8
 const (
 	Full  Phase = iota // each overflow of the full period is a sample
 	Young              // the period is short, and few overflows are samples
-	First              // the period is random; the next overflow is a sample, and a few of those after it
+	// The period is random. The next overflow is a sample. Of later ones, the kept share is the random period
+	// divided by the full one.
+	First
 )
 
 // Block notes that the thread blocks the signal of its samples.

@@ -49,8 +49,8 @@ static void close_others(void)
 		sys3(NR_close, fd, 0, 0);
 }
 
-/* helper executes the tool. The program may have no free descriptor left, so the helper's copies are closed
- * before it opens anything. */
+/* helper executes the tool. It closes its copies of the program's descriptors before it opens /dev/null,
+ * because no descriptor may be free. */
 static int helper(void *launch)
 {
 	static char *const environment[] = {0};

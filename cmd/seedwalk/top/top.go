@@ -35,7 +35,7 @@ allocates, and the runtime's counters (collections, pauses, exceptions, contende
 the thread pool). It samples like seedwalk record --pid, and every row is of the last interval.
 
   --interval D       time between two views (default 1s)
-  --duration D       end after views of D
+  --duration D       end when the views cover D (sampling takes one interval more)
   --rate HZ          samples per second and thread (default 99)
   --no-alloc         leave out allocations by type, which need the runtime's events
   --json             print each view as one line of JSON instead
