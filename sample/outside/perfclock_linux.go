@@ -116,8 +116,8 @@ func (e *Engine) beginning(t *threads.Task, now int64) (phase threads.Phase, per
 	return phase, period, keep
 }
 
-// age moves a thread that is older than youth from Young to First. It moves a thread to Full that has used its
-// first period without a sample: the overflow was in the kernel.
+// age moves a thread that is older than youth from Young to First. It moves a thread to Full that has used
+// its first period without a sample: the overflow was in the kernel.
 func (e *Engine) age(t *threads.Task, now int64) {
 	if t.Phase == threads.Full || t.Event == nil || t.Phase == threads.Young && now-t.Born <= youth {
 		return

@@ -151,7 +151,8 @@ func TestInKernel(t *testing.T) {
 		{"all missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100}, 5100, 5100},
 		{"too few expected", threads.Task{Event: &fakeEvent{count: 1600}, AtSwitch: 100, Hits: 1}, 1600, 0},
 		{"young", threads.Task{Event: &fakeEvent{count: 5100}, Phase: threads.Young}, 5100, 0},
-		{"before its first sample", threads.Task{Event: &fakeEvent{count: 5100}, Phase: threads.First}, 5100, 0},
+		{"before its first sample",
+			threads.Task{Event: &fakeEvent{count: 5100}, Phase: threads.First}, 5100, 0},
 		{"no count", threads.Task{Event: &fakeEvent{count: 5100, err: errors.New("gone")}}, 5100, 0},
 		{"no event", threads.Task{}, 5100, 0},
 	} {
