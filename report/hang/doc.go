@@ -11,9 +11,9 @@
 // Strategy: Judge compares two snapshots, about a second apart. A thread that changed between them
 // does not hang. The functions on a stack show what the thread waits for, else its system call. The snapshot
 // has the owners of locks. Judge tries the rules in the order of the list in rules.go, and each rule that
-// holds gives a verdict with its evidence. Verdicts that are certain, or that few
-// healthy programs reach, count as a hang. If a hang is Refutable, the caller judges again with a third
-// snapshot. Of a core there is only one: then only stopped and deadlock count as a hang.
+// holds gives a verdict with its evidence. A verdict counts as a hang if it is certain, or if few healthy
+// programs look like this. If a hang is Refutable, the caller judges again with a third snapshot. Of a core
+// there is only one: then only stopped and deadlock count as a hang.
 //
 // Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
 // who would complete a TaskCompletionSource. Where the chains of tasks are not known, only the

@@ -24,7 +24,7 @@ const (
 // Verdict is one finding.
 type Verdict struct {
 	Kind     Kind     `json:"kind"`
-	Hang     bool     `json:"hang"`    // it counts as a hang
+	Hang     bool     `json:"hang"`    // the verdict makes the exit code 1
 	Summary  string   `json:"summary"` // one sentence
 	Evidence []string `json:"evidence,omitempty"`
 	Threads  []uint32 `json:"threads,omitempty"`

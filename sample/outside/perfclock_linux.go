@@ -45,10 +45,10 @@ func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, kee
 	return period * uint64(keep) / thinning, keep
 }
 
-// firstPeriod returns the random period until the first sample of a thread that is not young, and how many of
-// probe.Thinning overflows become samples until the engine has set the full period. So the probability that
-// a thread which uses less than a period gets a sample is proportional to its processor time. It returns 0
-// for keep if the period is short anyway.
+// firstPeriod returns a random period, up to the full one, for a thread that is not young. The thread's first
+// overflow is a sample. Of the next ones, keep of probe.Thinning are samples, until the engine sets the full
+// period. So the chance that a thread gets a sample grows with its processor time, even if it uses less than
+// one period. If the full period is short, firstPeriod returns it, and 0 for keep.
 func firstPeriod(period uint64, random func(n uint64) uint64) (first uint64, keep uint32) {
 	if period <= mostYoung {
 		return period, 0

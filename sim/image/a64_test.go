@@ -377,8 +377,8 @@ func TestRandomA64IsDeterministic(t *testing.T) {
 	}
 }
 
-// TestFrameOf512 checks that the canonical prolog never pushes a frame record with 512 bytes. A record cannot
-// be popped with so many, because ldp reaches 504.
+// TestFrameOf512 checks that the canonical prolog never pushes a frame record with 512 bytes. The epilog
+// could not pop it, because the largest step of ldp is 504 bytes.
 func TestFrameOf512(t *testing.T) {
 	for size, want := range map[uint32]int64{496: 496, 512: 528, 528: 528} {
 		fn := must.Get(ShapeARM64{FramePointer: true, FrameSize: size,

@@ -108,7 +108,8 @@ func start(ip, sp uint64) Registers {
 	return r
 }
 
-// unwinder returns an unwinder whose storage is full of an earlier step's state.
+// unwinder returns an unwinder that has used all its storage in an earlier step, so that tests notice code
+// that reads what it has not written.
 func unwinder(t *module.Table) *Unwinder {
 	u := New()
 	u.follower = follower{goal: 1, sp: 1, fp: 1, fpOK: true, measure: true, ok: true, returns: 1, torn: true,

@@ -86,7 +86,8 @@ func (s *stack) set(addr, v uint64)      { binary.LittleEndian.PutUint64(s.data[
 func (s *stack) word(addr uint64) uint64 { return binary.LittleEndian.Uint64(s.data[addr-stackLow:]) }
 func (s *stack) window() *memory.Window  { return memory.New(memory.Run{Addr: stackLow, Data: s.data}) }
 
-// unwinder returns an unwinder whose storage is full of an earlier step's state.
+// unwinder returns an unwinder that has used all its storage in an earlier step, so that tests notice code
+// that reads what it has not written.
 func unwinder(t *module.Table) *Unwinder {
 	u := New()
 	u.follower = follower{goal: 1, uncalled: true, sp: 1, ok: true, returns: 1, torn: true}

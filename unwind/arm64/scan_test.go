@@ -47,7 +47,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestEmulator: the effect of some code on a register. SP and x1 are known.
+// TestEmulator checks the value of a register after some code. SP and x1 are known at its start.
 func TestEmulator(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -69,7 +69,7 @@ func TestEmulator(t *testing.T) {
 	}
 }
 
-// TestEmulatorBranches: the distances of conditional branches.
+// TestEmulatorBranches checks where conditional branches lead.
 func TestEmulatorBranches(t *testing.T) {
 	for w, want := range map[uint32]int64{
 		0x54000040: 8, 0x54ffffe1: -4, // b.eq, b.ne
@@ -83,7 +83,7 @@ func TestEmulatorBranches(t *testing.T) {
 	}
 }
 
-// TestEmulatorVectors: where vector registers were loaded from.
+// TestEmulatorVectors checks from which addresses vector registers were loaded.
 func TestEmulatorVectors(t *testing.T) {
 	for _, c := range []struct {
 		name string

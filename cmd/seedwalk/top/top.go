@@ -197,7 +197,7 @@ func (l *liveView) key(change func()) {
 }
 
 // final makes a view of the rest of the recording, after the last tick. A rest shorter than half an interval
-// makes no view. If there was no view at all, it makes one of the whole recording.
+// is not shown. If nothing was shown yet, the view covers the whole recording.
 func (l *liveView) final(p *export.Profile) {
 	now := sum(p, p.Start.Add(p.Duration))
 	l.mu.Lock()

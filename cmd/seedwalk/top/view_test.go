@@ -79,7 +79,7 @@ func TestTopShort(t *testing.T) {
 	}
 }
 
-// TestTopFinal: the time after the last tick makes a view with its own length, unless it is very short.
+// TestTopFinal checks that the time after the last tick is shown with its true length, unless it is short.
 func TestTopFinal(t *testing.T) {
 	for rest, want := range map[time.Duration]float64{
 		700 * time.Millisecond: 0.7, 500 * time.Millisecond: 0.5, 499 * time.Millisecond: 2, -time.Second: 2,
