@@ -50,7 +50,7 @@ func (b *build) image64(t *testing.T, dir, source, tables string) (f *pe.File, f
 func TestImagesARM64(t *testing.T) {
 	each(t, images64, func(t *testing.T, b *build) {
 		b.stepImage64(t, shapes,
-			"-funwind-tables", false, 0.99)
+			"-funwind-tables", true, 0.99)
 	})
 }
 
