@@ -41,7 +41,7 @@ public static class Digits
 		seed = seed * 1664525 + 1013904223;
 		long end = Stopwatch.GetTimestamp() + Stopwatch.Frequency / 20000 + (long)(seed % 1000) * Stopwatch.Frequency / 500000;
 		int n = 0;
-		while (Stopwatch.GetTimestamp() < end) { n += new object().GetHashCode() & 1; for (int i = 0; i < 50; i++) n ^= i * n; }
+		while (Stopwatch.GetTimestamp() < end) { n += new object().GetHashCode() & 1; for (int i = 0; i < 5000; i++) n ^= i * n; }
 		return n;
 	}
 
