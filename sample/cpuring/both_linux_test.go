@@ -44,3 +44,27 @@ func TestBoth(t *testing.T) {
 		t.Errorf("both: %d hits in 50 ms of user code", n)
 	}
 }
+
+// With Wake, a sample makes a ring readable; without, only a ring that is half full.
+func TestWake(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, wake := range []bool{false, true} {
+		s, err := New(Config{PID: os.Getpid(), Kernel: true, Period: ms, Stack: StackCopy, Wake: wake})
+		if errors.Is(err, perfevent.ErrRefused) {
+			t.Skipf("SKIPPED-CHECK: %v", err)
+		}
+		must.Do(t, err)
+		defer s.Close()
+		must.Do(t, s.AddBoth(uint32(unix.Gettid())))
+		early(5 * roundsOf())
+		var fds []unix.PollFd
+		for _, fd := range s.Rings() {
+			fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		}
+		n, err := unix.Poll(fds, 0)
+		if must.Do(t, err); n > 0 != wake {
+			t.Errorf("Wake %v: %d rings are readable", wake, n)
+		}
+	}
+}

@@ -65,6 +65,14 @@ func (r *rings) read(counts func(cpu int, r *perfevent.Record) bool, take func(*
 	}
 }
 
+// Rings returns the descriptors of the rings, for poll(2).
+func (r *rings) Rings() (fds []int) {
+	for _, e := range r.owners {
+		fds = append(fds, e.FD())
+	}
+	return fds
+}
+
 // Lost returns the number of hits for which a ring had no room.
 func (r *rings) Lost() uint64 { return r.lost }
 

@@ -16,6 +16,7 @@ type Config struct {
 	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
+	Wake   bool   // each sample makes one of Rings readable
 }
 
 // StackCopy is how many bytes the kernel copies of a stack that is known to be shallow. Of other stacks it
@@ -74,7 +75,7 @@ func New(cfg Config) (*Sampler, error) {
 
 func (s *Sampler) attr() perfevent.Attr {
 	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack,
-		ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel}
+		ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel, Wake: s.cfg.Wake}
 }
 
 // Add starts to sample a thread. Unless Config.Kernel is set, threads that descend from it are added when the

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
 // heapEvery is how often the bounds of the managed heap are read.
@@ -28,6 +29,16 @@ func (e *Engine) followObjects(now time.Time) {
 	if heap, changes, ok := e.Async.ReadHeap(); ok {
 		handle, _ := t.Descriptor().Offset("Thread", "GCHandle")
 		e.file.FollowObjects(heap.Start, heap.End-heap.Start, changes, handle)
+	}
+}
+
+// lateActivity reads the current Activity of a thread whose stack the kernel has copied.
+func (e *Engine) lateActivity(t *threads.Task, c *walk.Capture) {
+	if e.Async == nil || t.Thread == 0 {
+		return
+	}
+	if handle, ok := e.Target.Tables.Descriptor().Offset("Thread", "GCHandle"); ok {
+		e.LateActivity(c, t.Thread+uint64(handle))
 	}
 }
 

@@ -45,6 +45,9 @@ func (e *Engine) watchBirths() {
 		return
 	}
 	fds := w.FDs()
+	if e.kernelTime.wake && e.kernelTime.rings != nil {
+		fds = append(fds, e.kernelTime.rings.Rings()...)
+	}
 	timer.Conn.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
 	wait, err := perfevent.NewWait(fds...)
 	if err != nil {
@@ -111,7 +114,8 @@ func (e *Engine) sleepWatching(d time.Duration) {
 			e.births.wait.Long(e.births.watch.Waiting)
 		}
 		e.births.alarm.Take()
-		if left := time.Until(end); e.Period >= slowPeriod && left > 0 {
+		e.readKernel()
+		if left := time.Until(end); e.Period >= slowPeriod && !e.Config.Async && left > 0 {
 			// The copies cover a new thread's first period, so its birth can wait that long.
 			e.births.wait.Quiet()
 			e.Pause(min(left, time.Duration(e.Period)))

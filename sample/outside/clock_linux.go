@@ -43,6 +43,7 @@ func (e *Engine) tryEvents() bool {
 	}
 	event.Close()
 	if !e.Config.NoCPU {
+		e.kernelTime.wake = e.Config.Async
 		e.kernelTime.open(e.PID, e.Period)
 	}
 	return true

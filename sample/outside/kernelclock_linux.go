@@ -23,6 +23,7 @@ type kernelClock struct {
 	tried     time.Time        // last attempt to open them; it fails if others hold the lockable memory
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
+	wake      bool             // each sample is to be read at once, for its async callers
 }
 
 // open opens the rings if the kernel permits samples of itself.
@@ -42,7 +43,7 @@ func (k *kernelClock) openRings(pid int, period int64) {
 	}
 	k.tried = time.Now()
 	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period),
-		Stack: cpuring.StackCopy, Kernel: true})
+		Stack: cpuring.StackCopy, Kernel: true, Wake: k.wake})
 	if err != nil {
 		return
 	}
@@ -179,6 +180,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 		return
 	}
 	gap, _, ok := e.Walk(&s.Capture)
+	e.lateActivity(t, &s.Capture)
 	e.kernelTime.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
 	switch {
 	case !ok && r.Kernel:

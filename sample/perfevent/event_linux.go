@@ -19,6 +19,7 @@ type Attr struct {
 	Stack         int    // bytes of the stack that samples hold, at most MaxStack; 0: none
 	Inherit       bool   // new threads (not processes) inherit the event; needs a CPU and Linux 5.13
 	EnableOnExec  bool   // count from the thread's next exec on
+	Wake          bool   // each sample makes the ring readable, not only a ring that is half full
 }
 
 // Event is an open event. It is disabled until Enable, unless EnableOnExec. Closing it, or
@@ -47,6 +48,9 @@ func open(tid, cpu int, a Attr) (*Event, error) {
 		Sample_type: unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME,
 		Bits:        unix.PerfBitDisabled}
 	layout := Layout{Arch: context.Host(), Regs: a.Regs, Stack: a.Stack > 0}
+	if a.Wake {
+		attr.Wakeup = 1
+	}
 	if a.Regs {
 		attr.Sample_type |= unix.PERF_SAMPLE_REGS_USER
 		attr.Sample_regs_user = regsMask(layout.Arch)

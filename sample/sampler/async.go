@@ -47,6 +47,7 @@ type async struct {
 	task   bool     // the frame is of a task
 	closed bool     // a frame of a box or task has ended the search
 	met    bool     // the walk gave the probe a new or wider rule for a frame
+	late   uint64   // the object of the frame, if it was read after the sample, else 0
 	chain  []tasks.Caller
 }
 
@@ -125,8 +126,8 @@ func (a *async) ReadHeap() (heap memory.Range, changes uint64, ok bool) {
 }
 
 func (a *async) reset() {
-	a.shells, a.words, a.body, a.end, a.task, a.closed, a.met = a.shells[:0],
-		a.words[:0], "", 0, false, false, false
+	a.shells, a.words, a.body, a.end, a.task, a.closed, a.met, a.late = a.shells[:0],
+		a.words[:0], "", 0, false, false, false, 0
 }
 
 // resumes returns the role of a frame's method.
@@ -337,13 +338,21 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 		return nil, max(why, asyncMoved)
 	}
 	for _, w := range a.words {
-		a.Follow(w, !c.Partial || len(c.Objects) > 0)
-		if chain, cut, ok := a.chainOf(w); ok && !cut && !a.waits(w) && !a.list.Changing() &&
-			e.refersStill(c, w) {
+		if chain, ok := e.chainNow(c, w, !c.Partial || len(c.Objects) > 0); ok {
+			a.late = w
 			return chain, asyncJoined
 		}
 	}
 	return nil, why
+}
+
+// chainNow returns the chain of an object as it is now. ok is false if the object may not be what it was when
+// the stack was copied, or has ended. late is as in tasks.Callers.Follow.
+func (e *Base) chainNow(c *walk.Capture, object uint64, late bool) (chain []tasks.Caller, ok bool) {
+	a := e.Async
+	a.Follow(object, late)
+	chain, cut, ok := a.chainOf(object)
+	return chain, ok && !cut && !a.waits(object) && !a.list.Changing() && e.refersStill(c, object)
 }
 
 // waits reports whether an object awaits another object that the frame refers to. Then the object does not
@@ -384,6 +393,18 @@ func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
 		return wire.Activity{}
 	}
 	return wire.Activity(ids)
+}
+
+// LateActivity gives the last walk, whose stack the kernel has copied, the current Activity. It gives
+// none if the thread may have left the async method since. handle is as in ActivityOf.
+func (e *Base) LateActivity(c *walk.Capture, handle uint64) {
+	if e.Async == nil || e.Async.late == 0 {
+		return
+	}
+	ids := e.Async.ActivityOf(e.Target.Mem, handle)
+	if _, ok := e.chainNow(c, e.Async.late, true); ok {
+		e.Stream.Activity = wire.Activity(ids)
+	}
 }
 
 // refersStill reports whether the words of a copied stack that refer to an object are unchanged in
