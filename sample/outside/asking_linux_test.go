@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -136,11 +137,51 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// If the program takes SIGURG, the kernel copies stacks: the perf clock stays, and events only count. If the
+// kernel refuses copies, the program's other signal and the random clock replace it.
+func TestTakenSignalCopies(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, permitted := range []bool{true, false} {
+		e, _, _, _ := asking(t)
+		defer func() { e.kernelTime.Close() }()
+		if e.cpuClock = sampler.ClockPerf; !permitted {
+			e.kernelTime.tried = time.Now()
+		}
+		event, tid := &fakeEvent{}, uint32(unix.Gettid())
+		k := &threads.Task{TID: tid, Slot: -1, Event: event, Armed: true}
+		e.Tasks[tid] = k
+		e.leaveSIGURG()
+		if permitted && !k.Copied {
+			t.Skip("SKIPPED-CHECK: the kernel permits no copies here, so a taken signal was not tried with them")
+		}
+		if clock := e.cpuClock == sampler.ClockPerf; clock != permitted || k.Copied != permitted ||
+			(k.Event != nil) != permitted || event.period == never != permitted || e.legacy != 0 {
+			t.Errorf("copies permitted %v: clock %v, %+v", permitted, e.cpuClock, k)
+		}
+	}
+}
+
+// A program that takes the real-time signal too gets no more profile than its answers give.
+func TestTakesBothSignals(t *testing.T) {
+	e, _, _, dir := asking(t)
+	e.legacy = 0
+	tid := threadOf(t)
+	describe(t, dir, tid, masks(0, 0))
+	k := &threads.Task{TID: tid, Stat: -1, Place: -1, Slot: -1, Armed: true}
+	for i := range maxIgnored + 1 {
+		if e.ask(k, probe.OpSample); k.Blocks != (i >= maxIgnored) {
+			t.Errorf("after %d requests: blocks %v", i+1, k.Blocks)
+		}
+	}
+}
+
 // The engine gives up a signal that a program takes, and every event of it. One answer shows that the
 // program does not.
 func TestTakenSignal(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		e, mem, _, dir := asking(t)
+		e.kernelTime.tried = time.Now() // no copies
 		tid := threadOf(t)
 		describe(t, dir, tid, masks(0, 0))
 		event := &fakeEvent{}

@@ -30,13 +30,12 @@ func (e *Engine) chooseClock() sampler.Clock {
 }
 
 // tryEvents reports whether the kernel opens perf events for the process's threads. If so, and if CPU samples
-// are wanted, it also opens the rings of kernel time. It returns false for an emulated program or if the
-// probe has no SIGURG handler.
+// are wanted, it also opens the rings of kernel time. It returns false for an emulated program, and if the
+// program takes SIGURG and the kernel permits no copies of stacks.
 func (e *Engine) tryEvents() bool {
-	if e.legacy != int(unix.SIGURG) || e.Target.Guest != nil {
+	if e.Target.Guest != nil {
 		return false
 	}
-	const never = 1 << 62
 	event, err := openEvent(uint32(e.PID), never)
 	if err != nil {
 		return false
@@ -46,7 +45,7 @@ func (e *Engine) tryEvents() bool {
 		e.kernelTime.wake = e.Config.Async
 		e.kernelTime.open(e.PID, e.Period)
 	}
-	return true
+	return e.legacy == int(unix.SIGURG) || !e.Config.NoCPU && e.copyAll()
 }
 
 // writeClock sends the name of the clock in use, and its statistics.

@@ -23,6 +23,7 @@ type kernelClock struct {
 	tried     time.Time        // last attempt to open them; it fails if others hold the lockable memory
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
+	all       bool             // the program takes SIGURG: all threads are sampled by copies
 	wake      bool             // each sample is to be read at once, for its async callers
 }
 
@@ -89,6 +90,33 @@ func (k *kernelClock) remove(t *threads.Task) {
 	k.threads++
 }
 
+// copyAll switches all threads, and those that come later, to copies that the kernel makes. It returns false
+// if the kernel refuses.
+func (e *Engine) copyAll() bool {
+	k, main := &e.kernelTime, uint32(e.PID)
+	if k.openRings(e.PID, e.Period); k.rings == nil {
+		return false
+	}
+	if t := e.Tasks[main]; t != nil {
+		k.remove(t)
+	}
+	k.rings.Remove(main)
+	if k.rings.AddBoth(main) != nil {
+		return false
+	}
+	k.rings.Remove(main)
+	k.all = true
+	for _, t := range e.Tasks {
+		if t.Spent() >= t.Weighed+t.Excused+fewMissed*uint64(e.Period) { // the program has taken its signals
+			t.Block()
+		}
+		if e.useCopies(t); t.Event != nil && !t.Copied {
+			e.closeEvent(t)
+		}
+	}
+	return true
+}
+
 // useCopies switches a thread that blocks its event's signal to copies that the kernel makes. From then on
 // the event only counts. If the kernel refuses, the thread keeps its event.
 func (e *Engine) useCopies(t *threads.Task) {
@@ -99,7 +127,7 @@ func (e *Engine) useCopies(t *threads.Task) {
 	e.kernelTime.remove(t)
 	if t.Copied = e.kernelTime.add(t.TID, true); t.Copied {
 		t.KernelHits, t.Phase = true, threads.Full
-		t.Event.SetPeriod(1 << 62)
+		t.Event.SetPeriod(never)
 		return
 	}
 	t.KernelHits = e.kernelTime.add(t.TID, false)
@@ -114,7 +142,7 @@ const (
 // signals that a fault has left blocked for some time. If a copy was too short (copies hold at most 64 KB of
 // one stack), it does both at once.
 func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
-	if !short && now-t.LookedAt < max(e.Period, looksApart) {
+	if e.kernelTime.all || !short && now-t.LookedAt < max(e.Period, looksApart) {
 		return
 	}
 	t.LookedAt = now
@@ -164,7 +192,7 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	cpu := uint64(e.Period)
 	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs,
 		Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
-		Cut: r.Cut, OneStack: true}, Time: int64(r.Time) + e.kernelTime.sinceBoot,
+		Cut: r.Cut, OneStack: !e.kernelTime.all}, Time: int64(r.Time) + e.kernelTime.sinceBoot,
 		Cpu: cpu, Wall: t.Worked(int64(cpu))}
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel

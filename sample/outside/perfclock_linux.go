@@ -20,6 +20,7 @@ type perfClock struct {
 }
 
 const (
+	never = 1 << 62 // the period of an event that only counts
 	// eagerEvents is the number of threads that get an event before they have run. The event of a sleeping
 	// thread costs a descriptor.
 	eagerEvents = 512
@@ -82,6 +83,9 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		return false
 	}
 	phase, period, keep := e.beginning(t, time.Now().UnixNano())
+	if e.kernelTime.all {
+		phase, period, keep = threads.Full, never, 0
+	}
 	event, err := openEvent(t.TID, period)
 	if err != nil {
 		e.withoutEvent(t, err)
@@ -91,12 +95,17 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		event.Close()
 		return false
 	}
+	t.KernelHits = e.kernelTime.add(t.TID, e.kernelTime.all)
+	if t.Copied = e.kernelTime.all && t.KernelHits; t.Copied != e.kernelTime.all {
+		event.Close()
+		t.Eventless = true
+		return false
+	}
 	event.Enable()
 	if c, ok := e.Kernel.Counters(t); ok {
 		n, _ := event.Count()
 		t.Last, t.AtEvent = c, c.Cpu-min(n, c.Cpu)
 	}
-	t.KernelHits = e.kernelTime.add(t.TID, false)
 	t.Event, t.Armed, t.Unarmed, t.Phase, t.First = event, true, 0, phase, period
 	e.perf.events++
 	e.Stats.Armed++

@@ -134,10 +134,14 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 		return cannot
 	case !ok, masks.Pending&bit != 0:
 		return later
-	case sig == e.legacy && !e.file.Answered(t.Slot):
+	case sig == e.signal() && !e.file.Answered(t.Slot):
 		// Either another handler took the signal (for example Go's runtime, loaded later), or the thread lost
 		// its processor on the way to our handler. In the second case other threads answer.
-		if e.ignored++; e.ignored >= maxIgnored && e.leaveSIGURG() {
+		switch e.ignored++; {
+		case e.ignored < maxIgnored:
+		case sig != e.legacy: // the program takes the other signal too
+			t.Block()
+		case e.leaveSIGURG():
 			sig = e.real
 		}
 	}
@@ -188,7 +192,10 @@ func (e *Engine) leaveSIGURG() bool {
 		return false
 	}
 	clock := e.cpuClock
-	e.legacy = 0
+	if e.legacy = 0; clock == sampler.ClockPerf && e.copyAll() {
+		e.Stream.Out.Note("SIGURG is taken by the program, which may have got some of seedwalk's: the kernel copies stacks instead, at most 64 KB of each")
+		return true
+	}
 	if e.replaceTimers(); e.cpuClock == sampler.ClockRandom && clock != e.cpuClock {
 		e.random.begin()
 	}
