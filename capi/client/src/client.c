@@ -329,6 +329,8 @@ EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seed
 	seedwalk_sampler_result r;
 	memset(&r, 0, sizeof r);
 	int e = sized(&q, sizeof q, offsetof(seedwalk_sampler_request, thread), request);
+	if (!e && q.flags & ~(uint32_t)(SEEDWALK_COPIES | SEEDWALK_SOURCES))
+		e = SEEDWALK_UNKNOWN_FIELD;
 	e = e ? e : entered();
 	if (e)
 		return sw_told(e);

@@ -120,6 +120,19 @@ static void full(void)
 	want("close with few descriptors", seedwalk_sampler_close(), SEEDWALK_OK);
 }
 
+/* refused makes calls that an open sampler refuses. */
+static void refused(void)
+{
+	char text[400];
+	seedwalk_sampler_request q = {.size = sizeof q, .flags = SEEDWALK_COPIES | SEEDWALK_SOURCES};
+	want("open twice", seedwalk_sampler_open(0), SEEDWALK_SECOND);
+	seedwalk_sampler_problem(text, sizeof text);
+	want("its text is about suspensions", strstr(text, "suspend") != 0, 0);
+	want("sample with the flags of the header", seedwalk_sampler_sample(&q, 0), SEEDWALK_OK);
+	q.flags |= 1u << 31;
+	want("sample with a flag of the future", seedwalk_sampler_sample(&q, 0), SEEDWALK_UNKNOWN_FIELD);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[1 + STORM];
@@ -130,6 +143,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && (!strcmp(argv[1], "adopt") || !strcmp(argv[1], "full")))
 		return argv[1][0] == 'a' ? adopting() : full(), 0;
 	want("open", seedwalk_sampler_open(0), SEEDWALK_OK);
+	refused();
 	seedwalk_sampler_request q = {.size = sizeof q};
 	seedwalk_sampler_result r = {.size = sizeof r};
 	want("sample", seedwalk_sampler_sample(&q, &r), SEEDWALK_OK);
