@@ -46,6 +46,7 @@ type Agent struct {
 	chosen  []clr.Thread
 	clocks  map[uint64]clock
 	turn    int
+	listed  int64 // when the threads were last listed, 0: never
 	primed  bool
 	refused string // reason why sampling must end, "" if it need not
 	frames  []merge.Frame
@@ -64,6 +65,7 @@ type clock struct {
 	at   int64
 	cpuD uint64 // since the last sample, in the current round
 	seen bool
+	read bool // cpu is valid
 }
 
 // strategy is how the threads of a round are stopped and sampled.
@@ -220,15 +222,22 @@ func (a *Agent) events() {
 func (a *Agent) choose() bool {
 	a.threads = a.host.Threads(a.threads[:0])
 	a.wanted()
-	n := len(a.threads)
+	now, n := a.host.Now(), len(a.threads)
 	if n == 0 {
 		return false
 	}
 	a.chosen = a.chosen[:0]
-	for i := 0; i < n && i < a.cfg.Slots; i++ {
+	for i := range n {
 		t := &a.threads[(a.turn+i)%n]
-		a.chosen = append(a.chosen, t.Thread)
-		a.tick(t)
+		if i < a.cfg.Slots {
+			a.chosen = append(a.chosen, t.Thread)
+			a.tick(t, now)
+		} else if !a.clocks[t.TID].read {
+			a.tick(t, now)
+		}
+	}
+	if a.only == 0 {
+		a.listed = now
 	}
 	a.turn = (a.turn + len(a.chosen)) % n
 	a.expire()
@@ -236,15 +245,19 @@ func (a *Agent) choose() bool {
 	return a.primed
 }
 
-// tick records a thread's name and CPU time.
-func (a *Agent) tick(t *Thread) {
+// tick records a thread's name and CPU time. A new thread has used at most the time since the threads were
+// last listed. A thread whose clock went back is also new: it has the number of a thread that ended.
+func (a *Agent) tick(t *Thread, now int64) {
 	c := a.known(t)
 	cpu := a.host.ThreadCPU(t.TID)
-	c.cpuD = 0
-	if c.at != 0 && cpu > c.cpu {
-		c.cpuD = cpu - c.cpu
+	if !c.read || cpu < c.cpu {
+		c.cpu = cpu
+		if a.listed != 0 {
+			c.cpu -= min(cpu, uint64(now-a.listed))
+		}
 	}
-	c.cpu = cpu
+	c.cpuD = cpu - c.cpu
+	c.cpu, c.read = cpu, true
 	a.clocks[t.TID] = c
 }
 

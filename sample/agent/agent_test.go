@@ -32,6 +32,7 @@ type fake struct {
 	asked    int // names requested
 	lines    bool
 	cpu      uint64 // of every thread, nanoseconds
+	now      int64
 }
 
 // unreadable is memory in which every read fails.
@@ -48,7 +49,7 @@ func (f *fake) Ask(int, clr.Thread)                   {}
 func (f *fake) Await(_ int, c *clr.Capture)           { *c = f.world.Capture }
 func (f *fake) Late(int, *clr.Capture)                {}
 func (f *fake) DoStackSnapshot(_ int, c *clr.Capture) { *c = f.world.Capture }
-func (f *fake) Now() int64                            { return 0 }
+func (f *fake) Now() int64                            { return f.now }
 func (f *fake) Pause(int64)                           {}
 func (f *fake) LoaderChanges() uint64                 { return 1 }
 func (f *fake) ThreadCPU(uint64) uint64               { return f.cpu }

@@ -68,6 +68,27 @@ func TestCopiesCostNoTime(t *testing.T) {
 	}
 }
 
+// The first sample of a thread has the processor time that the thread used since the last round, at most the
+// time that has passed since then. A thread that was there in the first round has none.
+func TestFirstSampleTime(t *testing.T) {
+	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
+	f := &fake{world: world, rounds: 99}
+	a := New(f, Config{Slots: 4}, nil)
+	for _, c := range []struct {
+		tid, cpu, want uint64
+		now            int64
+	}{{7, 5000, 0, 100}, {7, 5010, 10, 120}, {8, 3, 3, 140}, {8, 7, 4, 160}, {9, 900, 20, 180},
+		{7, 15, 15, 200}} {
+		world.Capture.Thread.TID, f.cpu, f.now = c.tid, c.cpu, c.now
+		a.Once(0, func(s *Stack) {
+			if s.CPU != c.want {
+				t.Errorf("thread %d, %d ns used at %d: the sample has %d ns, want %d", c.tid, c.cpu,
+					c.now, s.CPU, c.want)
+			}
+		})
+	}
+}
+
 // Copies wait for the verification of the runtime's tables, but not forever.
 func TestCopiesWait(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 99}

@@ -73,6 +73,8 @@ type Process interface {
 	LoaderChanges() uint64
 	// ThreadCPU returns the CPU time of a kernel thread in nanoseconds.
 	ThreadCPU(tid uint64) uint64
+	// Now returns the nanoseconds of a monotonic clock.
+	Now() int64
 	// FunctionFromIP returns the method whose code holds ip.
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
 	// FunctionName returns a method's name and the file of its module.
