@@ -136,7 +136,7 @@ soak: runtime build samples windows ## a minute of each stress test
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestSoak|TestWindowsTorture$$|TestWindowsChurn' ./profiler/e2e -soak 60s -torture 60s -churn 60s
 
 soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack
-	@$(GO) test -count=1 -v -timeout 60m -run 'Test(Windows)?Sampler$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
+	@$(GO) test -count=1 -v -timeout 90m -run 'Test(Windows)?Sampler(EndedThreads)?$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (needs a quiet machine)
 	@$(GO) run ./testkit/tools/cost $(COST)

@@ -82,7 +82,7 @@ fi
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp
-for app in Waits Events Exact Storm Survive Hang Tasks; do
+for app in Waits Events Exact Storm Survive Hang Tasks Ended; do
 	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
 		mkdir -p out/samples/net10/$app
 		${GO:-go} run ./testkit/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll

@@ -153,22 +153,24 @@ var examples = map[string]string{"smallest_sampler.cpp": "libseedwalk.so",
 func TestSamplerEndedThreads(t *testing.T) {
 	dir := tempdir.New(t)
 	for example, kind := range examples {
-		t.Run(example, func(t *testing.T) {
-			library, out := vendor(t, dir, filepath.Join("capi", "examples", example), kind),
-				filepath.Join(dir, example)
-			res := run(t, 2*time.Minute, clientEnv(t, library, out, "OWN_PROTOCOL_OUT="+out),
-				app(t, "Ended", samplerLength("8"))...)
-			if res.code != 42 || res.stdout+res.stderr != "" {
-				t.Fatalf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
-			}
-			var samples int
-			first, _, _ := strings.Cut(readFile(t, out), "\n")
-			fmt.Sscanf(first, "samples %d", &samples)
-			t.Log(first)
-			if samples < leastEnded {
-				t.Errorf("%d samples: sampling has stopped", samples)
-			}
-		})
+		library := vendor(t, dir, filepath.Join("capi", "examples", example), kind)
+		for _, runtime := range both {
+			t.Run(runtime+"/"+example, func(t *testing.T) {
+				out := filepath.Join(dir, runtime+example)
+				res := run(t, 3*time.Minute, clientEnv(t, library, out, "OWN_PROTOCOL_OUT="+out),
+					on(t, runtime, "Ended", samplerLength("6"))...)
+				if res.code != 42 || res.stdout+res.stderr != "" {
+					t.Fatalf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
+				}
+				var samples int
+				first, _, _ := strings.Cut(readFile(t, out), "\n")
+				fmt.Sscanf(first, "samples %d", &samples)
+				t.Log(first)
+				if samples < leastEnded {
+					t.Errorf("%d samples: sampling has stopped", samples)
+				}
+			})
+		}
 	}
 }
 

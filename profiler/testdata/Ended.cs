@@ -10,6 +10,7 @@ static class Ended
     delegate void Body(int number);
 
     [DllImport("truth")] static extern void truth_threads(Body body, int n);
+    [DllImport("truth")] static extern int truth_number(string text);
 
     static int calls;
 
@@ -17,7 +18,7 @@ static class Ended
 
     static int Main(string[] args)
     {
-        int begin = Environment.TickCount, limit = int.Parse(args[0]) * 1000, asked = 0;
+        int begin = Environment.TickCount, limit = truth_number(args[0]) * 1000, asked = 0;
         Body body = Work;
         new Thread(Spin) { IsBackground = true }.Start();
         while (Environment.TickCount - begin < limit)
