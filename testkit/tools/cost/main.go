@@ -10,6 +10,7 @@
 // so show the machine's own noise.
 //
 //	go run ./testkit/tools/cost -only server -each 60s
+//	go run ./testkit/tools/cost -client -rounds 5
 //
 // The costs of attaching and detaching occur once per recording, and are printed separately.
 // "tool" is the processor time of seedwalk itself, in shares of one core. The snapshot mode
@@ -35,6 +36,9 @@ type options struct {
 	only    string
 	window  time.Duration
 	each    time.Duration
+
+	client   bool
+	profiler string // the example profiler of the client library, built for -client
 }
 
 // program is one of Cost.cs and how much it does: some seconds on a machine of today.
@@ -78,6 +82,8 @@ func main() {
 		"how often a program runs from start to end with the snapshot way, and alone")
 	flag.Float64Var(&o.scale, "scale", 1, "more or less work in those")
 	flag.StringVar(&o.only, "only", "", "programs, separated by commas; all if empty")
+	flag.BoolVar(&o.client, "client", false,
+		"compare whole processes: the client library at 100 Hz, a recording at 100 Hz, and nothing")
 	flag.Parse()
 	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "cost:", err)
@@ -86,6 +92,9 @@ func main() {
 }
 
 func (o *options) run() error {
+	if o.client {
+		return o.clients()
+	}
 	if err := o.size(); err != nil {
 		return err
 	}
@@ -113,7 +122,7 @@ func (o *options) program(p program) ([]goal, error) {
 	}
 	m.print(p, o.window.Seconds())
 	goals := judge(p, m)
-	rows, err := o.rows(p)
+	rows, err := o.rows(p, setups)
 	if err != nil || len(rows[0]) == 0 {
 		return goals, err
 	}
@@ -126,7 +135,7 @@ func (o *options) wanted(name string) bool {
 }
 
 // rows measures rounds of a program from its start to its end.
-func (o *options) rows(p program) ([]series, error) {
+func (o *options) rows(p program, setups []setup) ([]series, error) {
 	rows := make([]series, len(setups))
 	for round := range o.rounds {
 		for k := range setups {

@@ -37,7 +37,7 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 	args := []string{filepath.Join(o.root, "out/bin/swhost"), filepath.Join(o.root, o.runtime),
 		filepath.Join(o.root, "out/samples/Cost.exe"), p.name, amount}
 	pid := filepath.Join(dir, "pid")
-	if s.way != "" {
+	if s.way != "" && s.way != "client" {
 		args = append([]string{filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--mode",
 			s.way, "--rate", fmt.Sprint(s.rate),
 			"--pid-file", pid, "--output", filepath.Join(dir, "out.json"), "--"}, args...)
@@ -45,6 +45,11 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 	cmd := exec.Command(args[0], args[1:]...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	if s.way == "client" {
+		if cmd.Env, err = o.clientEnv(s, filepath.Join(dir, "out")); err != nil {
+			return r, err
+		}
+	}
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return r, err
@@ -56,8 +61,11 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 		}
 		go idle.watch(cmd.Process.Pid, seen)
 	}
-	done := make(chan int)
-	go func() { done <- watch(pid, s.way != "") }()
+	done, helper := make(chan int), make(chan float64, 1)
+	if s.way == "client" {
+		go func() { helper <- helperTime(cmd.Process.Pid) }()
+	}
+	go func() { done <- watch(pid, s.way != "" && s.way != "client") }()
 	err = cmd.Wait()
 	took := time.Since(begin).Seconds()
 	r.memory = <-done
@@ -68,7 +76,11 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 	if n, _ := fmt.Sscanf(out.String(), "wall %f cpu %f all %f", &r.wall, &r.cpu, &all); n != 3 {
 		return r, fmt.Errorf("the program said %q", out.String())
 	}
-	if s.way != "" {
+	switch s.way {
+	case "":
+	case "client":
+		r.used = <-helper
+	default:
 		r.summary(errs.Bytes(), s)
 		used := cmd.ProcessState.UserTime() +
 			cmd.ProcessState.SystemTime() // the program's, too, whose parent waited for it
