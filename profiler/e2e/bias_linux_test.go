@@ -231,7 +231,7 @@ func TestBiasJudge(t *testing.T) {
 
 // The permanent suite takes the defaults; make bias takes everything.
 var (
-	biasRows = flag.String("bias-rows", "tick-4,async3,timer10,blocked,fault,steady",
+	biasRows = flag.String("bias-rows", "tick-4,async3,timer10,blocked,fault,steady,leaf-1",
 		"scenarios of TestBias, with commas between; all of them if \"all\"")
 	biasTime  = flag.Duration("bias-time", 5*time.Second, "how long a scenario of TestBias runs")
 	biasRuns  = flag.Int("bias-runs", 1, "how often TestBias runs each row")
@@ -262,7 +262,7 @@ var scenarios = []scenario{
 	{"kids-50", true, true, 1}, {"kids-30", true, true, 1}, {"kids-3", true, true, 1},
 	{"collect", false, false, 1}, {"compile", false, false, 1}, {"native", false, false, 1},
 	{"kernel", false, false, 1}, {"blocked", false, false, 1},
-	{"fault", false, false, 1}, {"steady", false, true, 1},
+	{"fault", false, false, 1}, {"steady", false, true, 1}, {"leaf-1", false, false, 1},
 }
 
 // chosenScenarios are those that the flags name.

@@ -65,6 +65,7 @@ static class Exact
             case "kerne": Kernel(); break;
             case "kids-": Kids(number); break;
             case "stead": Steady(); break;
+            case "leaf-": RunLeaf(); break;
             case "hello": break;
             default: return 2;
         }
@@ -353,5 +354,31 @@ static class Exact
         var other = Start(body);
         body();
         other.Join();
+    }
+
+    // A leaf of a few dozen operations without a loop or a call: the runtime cannot stop a thread in it.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static double Leaf(double x)
+    {
+        double y = x * 1.0001 + 1, z = x * 0.9999 - 1;
+        y = y * z + 3; z = z * y - 5; y = y * 0.5 + z; z = z * 0.25 - y; y = y / (z * z + 1); z = z / (y * y + 1);
+        y = y * z + 3; z = z * y - 5; y = y * 0.5 + z; z = z * 0.25 - y; y = y / (z * z + 1); z = z / (y * y + 1);
+        return y + z;
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void LeafCaller(long rounds)
+    {
+        double x = rounds;
+        for (long i = 0; i < rounds / 32; i++) x = Leaf(x);
+        sink = x > 0 ? 1u : 2u;
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)] static void LeafOther(long rounds) { sink = Spin(rounds); }
+
+    static void RunLeaf()
+    {
+        Name(0, "Leaf", LeafCaller); Name(1, "LeafOther", LeafOther);
+        while (Running) { Measure(0, Rounds(5000)); Measure(1, Rounds(3000)); }
     }
 }
