@@ -3,8 +3,10 @@ package golden
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -21,7 +23,27 @@ func Check[T ~string | ~[]byte](t testing.TB, path string, got T) {
 		}
 	}
 	want, err := os.ReadFile(path)
-	if err != nil || string(want) != string(got) {
-		t.Errorf("%s differs (%v); run with -update and look at the change; got:\n%s", path, err, string(got))
+	if err != nil {
+		t.Errorf("%v; run this test with -update, and inspect the file", err)
+	} else if string(want) != string(got) {
+		t.Errorf("%s differs; run this test with -update, and inspect the change\n%s", path,
+			difference(string(want), string(got)))
 	}
+}
+
+// shownLines and shownBytes bound the text that a message quotes.
+const shownLines, shownBytes = 10, 2000
+
+// difference describes where two texts begin to differ.
+func difference(want, got string) string {
+	a, b, n := strings.Split(want, "\n"), strings.Split(got, "\n"), 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return fmt.Sprintf("from line %d on, want:\n%s\ngot:\n%s", n+1, excerpt(a[n:]), excerpt(b[n:]))
+}
+
+func excerpt(lines []string) string {
+	s := strings.Join(lines[:min(len(lines), shownLines)], "\n")
+	return s[:min(len(s), shownBytes)]
 }
