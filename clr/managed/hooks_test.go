@@ -138,32 +138,30 @@ func TestHijackStubARM64(t *testing.T) {
 	}
 }
 
+// stubCLRs are the pinned runtimes of ELF that HijackStubs has rows for.
+var stubCLRs = map[string]string{
+	"9.0.5":            ".cache/dotnet-9.0.5/package/dist/libcoreclr.so",
+	"10.0.9":           ".cache/dotnet-10.0.9/package/dist/azmcp",
+	"10.0.9 for ARM64": ".cache/dotnet-10.0.9-arm64/package/dist/azmcp",
+}
+
+const stubCLRWindows = ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe"
+
 // Every pinned runtime that needs a row has one: its stub begins a function. A new release whose stub begins
 // differently fails here.
 func TestHijackStubsOfRealCLRs(t *testing.T) {
-	for name, path := range map[string]string{
-		"9.0.5":  ".cache/dotnet-9.0.5/package/dist/libcoreclr.so",
-		"10.0.9": ".cache/dotnet-10.0.9/package/dist/azmcp",
-	} {
+	for name, path := range stubCLRs {
 		t.Run(name, func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", path)
 			}
-			m := module.LoadELF(1, filepath.Join(root, path), 0, 0, 0)
-			if m.Err != nil {
-				t.Fatal(m.Err)
+			if !hasStub(t, filepath.Join(root, path)) {
+				t.Error("no row of HijackStubs is of this runtime")
 			}
-			for _, s := range m.ELF.Segments() {
-				m.Start, m.Bias = s.Vaddr, 0
-				if s.Executable() && FindHijackStub(&m, m.ELF.Tail(s.Vaddr, int(s.Filesz))) != 0 {
-					return
-				}
-			}
-			t.Error("no row of HijackStubs is of this runtime")
 		})
 	}
 	t.Run("10.0.9 for Windows", func(t *testing.T) {
-		f, found := open(t, filepath.Join(root, ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe")), 0
+		f, found := open(t, filepath.Join(root, stubCLRWindows)), 0
 		code := hijackStub(t, "windows", context.ArchAMD64)
 		for i := range f.AMD64().Len() {
 			if bytes.HasPrefix(f.Tail(f.AMD64().Entry(i).Begin, len(code)), code) {
@@ -174,6 +172,46 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 			t.Errorf("%d functions begin as the row says", found)
 		}
 	})
+}
+
+// Each row with code is of a pinned runtime, so that a wrong byte in it is found.
+func TestHijackStubsHaveRuntimes(t *testing.T) {
+	all := HijackStubs
+	defer func() { HijackStubs = all }()
+	for _, h := range all {
+		if len(h.Code) == 0 {
+			continue
+		}
+		HijackStubs = []HijackStub{h}
+		found := false
+		for _, path := range stubCLRs {
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Skipf("SKIPPED-CHECK: %s is missing; scripts/packages.txt has its package", path)
+			}
+			found = found || hasStub(t, filepath.Join(root, path))
+		}
+		if h.PE {
+			found = FindHijackStubPE(open(t, filepath.Join(root, stubCLRWindows)), 0) != 0
+		}
+		if !found {
+			t.Errorf("the row of .NET %s for %s on %v is of no pinned runtime: add one to scripts/packages.txt "+
+				"and its path to stubCLRs", h.Releases, h.System, h.Arch)
+		}
+	}
+}
+
+// hasStub reports whether an ELF file has a stub of HijackStubs.
+func hasStub(t *testing.T, path string) bool {
+	t.Helper()
+	m := module.LoadELF(1, path, 0, 0, 0)
+	must.Do(t, m.Err)
+	for _, s := range m.ELF.Segments() {
+		m.Start, m.Bias = s.Vaddr, 0
+		if s.Executable() && FindHijackStub(&m, m.ELF.Tail(s.Vaddr, int(s.Filesz))) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // The throw helpers of real CLRs begin as in throwHelpers, and no other function does.
