@@ -39,7 +39,7 @@ func TestEqualFigures(t *testing.T) {
 			t.Run(name+"/"+f.Name, func(t *testing.T) {
 				read := readers[f.Name]
 				if read == nil && without[f.Name] == "" {
-					t.Fatal("a format without a reader")
+					t.Fatal("add a reader of this format to readers, or to without the reason why it has none")
 				}
 				if read == nil {
 					return

@@ -79,8 +79,12 @@ func TestEveryOperationHasAnEffect(t *testing.T) {
 	for op := peamd64.Op(0); op.String() != "op?"; op++ {
 		want := op != peamd64.UWOP_EPILOG && op != peamd64.UWOP_SPARE_CODE
 		e := amd64Effect{base: "rsp"}
-		if got := e.undo(&peamd64.Info{FrameReg: 5}, &peamd64.Code{Op: op, Operand: 8}); got != want {
-			t.Errorf("%v: %v, want %v", op, got, want)
+		i, c := &peamd64.Info{FrameReg: 5}, &peamd64.Code{Op: op, Operand: 8}
+		if got := e.undo(i, c); got != want {
+			t.Errorf("%v: amd64Effect.undo returns %v, want %v", op, got, want)
+		}
+		if text := AMD64CodeText(i, c); (strings.TrimSpace(text) != "+0   "+op.String()) != want {
+			t.Errorf("%v: AMD64CodeText returns %q, which must show an instruction: %v", op, text, want)
 		}
 	}
 }

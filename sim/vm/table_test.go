@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// order is the rows as the facts number them, in the order of evaluation.
+// order lists the numbers of the rows, in the order of evaluation. A new row needs its number here.
 var order = []string{"1", "2", "3", "4", "5", "6", "6a", "7", "8", "9", "10", "11", "11u", "12", "13u", "13",
 	"14a", "14b", "15", "16a", "16", "17", "18"}
 
@@ -27,7 +27,7 @@ func TestTableOrder(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, order) {
-		t.Errorf("rows are %v, the facts have %v", got, order)
+		t.Errorf("rows of vm.Table: %v\norder in this file: %v", got, order)
 	}
 }
 
@@ -394,7 +394,7 @@ func TestEveryRowIsTested(t *testing.T) {
 			if n := vm.Table[i].N; has(t, n, v) &&
 				!slices.ContainsFunc(rowTests,
 					func(c rowTest) bool { return c.row == n && (c.in == nil || c.in(v)) }) {
-				t.Errorf("row %s has no test on %v", n, v)
+				t.Errorf("row %s has no test on %v: add one to rowTests", n, v)
 			}
 		}
 	}
