@@ -14,7 +14,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -119,7 +121,10 @@ func TestRecordFolded(t *testing.T) {
 }
 
 func TestRecordEveryFormat(t *testing.T) {
-	names := "a.pb.gz,a.html,a.folded,a.speedscope.json,a.firefox.json,a.trace.json,a.otlp,a.otlp.json,a.json,a.txt,a.swrec"
+	names := "a.swrec"
+	for _, f := range export.Formats() {
+		names += ",a" + f.Extensions[0]
+	}
 	_, errOut, code, dir := tool(t, "record", "--tree", "--output", names, "--", self(t))
 	if code != 42 {
 		t.Errorf("exit code %d, %s", code, errOut)
@@ -234,6 +239,15 @@ func TestWrongUse(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// The help of record explains every clock.
+func TestHelpNamesClocks(t *testing.T) {
+	for _, c := range sampler.Clocks {
+		if !strings.Contains(recordHelp, "  "+string(c)+":") {
+			t.Errorf("recordHelp does not explain --clock %s", c)
+		}
 	}
 }
 

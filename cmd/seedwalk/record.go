@@ -177,8 +177,8 @@ func (f *recordFlags) check() error {
 		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate,
 			options.MinRate, options.MaxRate)
 	}
-	if !f.opt.Clock.Known() {
-		return fmt.Errorf("there is no clock %q; choose auto, perf, random, or timer", f.opt.Clock)
+	if err := f.opt.Clock.Check(); err != nil {
+		return err
 	}
 	if f.opt.Duration < 0 {
 		return errors.New("--duration cannot be negative")

@@ -190,3 +190,12 @@ func TestEventLines(t *testing.T) {
 		t.Errorf("got %q, want %q", s.text.String(), want)
 	}
 }
+
+// The summary describes every clock.
+func TestEveryClockHasALine(t *testing.T) {
+	for k := ClockPerf; k < NumClocks; k++ {
+		if c := (&Clock{Kind: k}); c.line() == k.String() {
+			t.Errorf("Clock.line does not describe the clock %s", k)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package sampler
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Clock decides when a running thread is sampled.
 type Clock string
@@ -18,8 +21,13 @@ const (
 // Clocks are the clocks that a user may choose.
 var Clocks = []Clock{ClockAuto, ClockPerf, ClockRandom, ClockTimer}
 
-// Known reports whether c is a valid clock.
-func (c Clock) Known() bool { return c == "" || c == ClockOverrun || slices.Contains(Clocks, c) }
+// Check returns an error that lists Clocks, unless c is one of them, empty, or ClockOverrun.
+func (c Clock) Check() error {
+	if c == "" || c == ClockOverrun || slices.Contains(Clocks, c) {
+		return nil
+	}
+	return fmt.Errorf("there is no clock %q; choose one of %v", string(c), Clocks)
+}
 
 // WithoutSIGURG returns the clock to use if the program takes that signal.
 func (c Clock) WithoutSIGURG() Clock {
