@@ -51,3 +51,11 @@ func TestCacheDropped(t *testing.T) {
 		}
 	}
 }
+
+// TestAmendKeepsEmptyEntries: empty entries look like address 0's, whose rule may not be in the cache.
+func TestAmendKeepsEmptyEntries(t *testing.T) {
+	u := New()
+	if u.amend(unwind.ReturnAddress(1), makeRule(RuleNoInfo, 0), seenBit); u.kept(0).bits != 0 {
+		t.Errorf("address 0 has rule %#x", u.kept(0).bits)
+	}
+}

@@ -188,10 +188,13 @@ func TestTrampolineByBytes(t *testing.T) {
 			r.SP() != sp0-64 || r.Known != 1<<16-1 {
 			t.Fatalf("+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
 		}
-		if r.GPR[context.R8] != s.word(sp0+40) || r.GPR[context.RBX] != s.word(sp0+40+88) ||
-			r.GPR[context.RCX] != s.word(sp0+40+112) {
-			t.Errorf("+%d: r8 %#x rbx %#x rcx %#x", off, r.GPR[context.R8],
-				r.GPR[context.RBX], r.GPR[context.RCX])
+		// The order of sys/ucontext.h.
+		for i, reg := range []int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13,
+			context.R14, context.R15, context.RDI, context.RSI, context.RBP, context.RBX, context.RDX,
+			context.RAX, context.RCX} {
+			if want := s.word(sp0 + ucGregs + 8*uint64(i)); r.GPR[reg] != want {
+				t.Errorf("+%d: register %d is %#x, want %#x", off, reg, r.GPR[reg], want)
+			}
 		}
 		r = start(codeLo+off, sp0)
 		if _, stop := stepOf(u, &r, false, memory.New(), nil, &f); stop != unwind.Unreadable {

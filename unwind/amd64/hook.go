@@ -211,24 +211,23 @@ func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address,
 	return true
 }
 
-// HookReturn returns the caller's registers if s is in a return hook of a PE image. Their RIP is the word in
-// the return address's place, which a walk refuses unless it is known managed code. The user may look it up
-// in a newer module table, or predict what the runtime will write there.
+// HookReturn returns the caller's registers if s is a return hook of a PE image that has made a call. Their
+// RIP is the word in the return address's place, which a walk refuses unless it is known managed code. The
+// user may look it up in a newer module table, or predict what the runtime will write there.
 func (u *Unwinder) HookReturn(s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
 	at := s.Address()
 	i := u.table.Find(at.Lookup())
-	if i < 0 || u.table.At(i).PE == nil {
+	if at.Exact || i < 0 || u.table.At(i).PE == nil {
 		return to, false
 	}
 	m := u.table.At(i)
 	t := m.PE.AMD64()
 	l := u.hookPE(t, uint32(at.Lookup()-m.Bias))
-	if l == nil || l.Interrupted || at.Exact && l.Late {
+	if l == nil || l.Interrupted {
 		return to, false
 	}
 	to = s.Regs.AMD64
-	res, stop := StepPE(t, unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}, &to, mem)
-	if stop != unwind.StopNone || res.Part != PECode {
+	if _, stop := StepPE(t, unwind.ReturnAddress(at.IP-m.Bias), &to, mem); stop != unwind.StopNone {
 		return to, false
 	}
 	to.GPR[context.RSP] += uint64(l.Off)

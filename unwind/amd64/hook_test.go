@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -64,20 +65,24 @@ func TestLandingByItsCode(t *testing.T) {
 // pushed. Below SP, such a word is stale and does not count.
 func TestLandingUnlisted(t *testing.T) {
 	const nowhere uint64 = jitHi + 0x1000
+	// The stack pointer after the return is 16 bytes above the CFA.
+	moved := []byte{cfi.DW_CFA_val_offset_sf, dwarfRSP, 0x7e}
 	for _, c := range []struct {
 		name   string
 		bytes  byte // of the frame, with its return address
+		more   []byte
 		ra     uint64
 		ip, sp uint64
 		stop   unwind.Stop
 	}{
-		{"a hook that has pushed", 16, nowhere, jitIP, sp0 + 8, unwind.StopNone},
-		{"a hook above nothing", 16, 0, jitIP, sp0 + 8, unwind.StopNone},
-		{"a function at its first instruction", 8, nowhere, nowhere, sp0 + 8, unwind.StopNone},
-		{"a function at its first instruction, above nothing", 8, 0, 0, sp0, unwind.NullReturn},
+		{"a hook that has pushed", 16, nil, nowhere, jitIP, sp0 + 8, unwind.StopNone},
+		{"a hook above nothing", 16, nil, 0, jitIP, sp0 + 8, unwind.StopNone},
+		{"a function that moves the stack pointer", 16, moved, nowhere, nowhere, sp0 + 32, unwind.StopNone},
+		{"a function at its first instruction", 8, nil, nowhere, nowhere, sp0 + 8, unwind.StopNone},
+		{"a function at its first instruction, above nothing", 8, nil, 0, 0, sp0, unwind.NullReturn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code := *makeTable(t, 1, fn{program: []byte{0x0e, c.bytes}}).At(0)
+			code := *makeTable(t, 1, fn{program: append([]byte{0x0e, c.bytes}, c.more...)}).At(0)
 			u := unwinder(module.NewTable(1, []module.Module{code},
 				[]memory.Range{{Start: jitLo, End: jitHi}}))
 			u.SetReturnHooks([]unwind.ReturnHook{{Arch: context.ArchAMD64, Off: -8}})

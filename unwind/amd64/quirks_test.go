@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -14,6 +15,7 @@ func TestCatchUp(t *testing.T) {
 	// sub rsp, 168; movaps [rsp], xmm6
 	long := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x0f, 0x29, 0x34, 0x24, 0xc3}
 	short := []byte{0x48, 0x83, 0xec, 0x20, 0x58, 0x90, 0x90, 0x90, 0xc3}
+	plain := append(long[:7:7], bytes.Repeat([]byte{0x90}, maxLate)...)
 	for _, c := range []struct {
 		name  string
 		code  []byte
@@ -35,6 +37,8 @@ func TestCatchUp(t *testing.T) {
 		{"behind a branch", append([]byte{0x75, 0}, long...), 9, dwarfRSP, 32, 64, false, 32},
 		{"before a sub of 8 bits", short, 0, dwarfRSP, 24, 64, false, 24},
 		{"behind it", short, 4, dwarfRSP, 24, 64, false, 56},
+		{"as far as code is executed", plain, maxLate, dwarfRSP, 32, 512, false, 200},
+		{"farther", plain, maxLate + 1, dwarfRSP, 32, 512, false, 32},
 		{"behind an add", []byte{0x48, 0x83, 0xc4, 0x20, 0x58, 0x90, 0x90, 0xc3},
 			4, dwarfRSP, 24, 64, false, 24},
 	} {

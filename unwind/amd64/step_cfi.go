@@ -62,8 +62,8 @@ func withoutRow(why cfi.Reason, module int) Rule {
 // return hook's. It returns false for others.
 func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
 	var row cfi.CommonRow
-	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset ||
-		module >= noModule || mayLie(&row) {
+	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || module >= noModule ||
+		mayLie(&row) {
 		return Rule{}, false
 	}
 	w := row.Words
