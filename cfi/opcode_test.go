@@ -334,13 +334,15 @@ func TestMachineKeepsNothing(t *testing.T) {
 	add(0x3000, DW_CFA_def_cfa, 7, 8, DW_CFA_remember_state, DW_CFA_undefined, 16)
 	add(0x4000, DW_CFA_def_cfa, 7) // cut
 	add(0x5000, DW_CFA_def_cfa, 7, 8, DW_CFA_AARCH64_negate_ra_state)
+	add(0x6000, DW_CFA_def_cfa, 7, 8, DW_CFA_offset_extended, 95, 3) // v31
 	other := table(t, context.ArchARM64, ehFrame())
 	tab := table(t, context.ArchARM64, a.b)
 	var used Machine
-	var row, want Row
+	var row Row
 	for _, pc := range []uint64{0x1000, 0x2000, 0x1000, 0x3000, 0x3000, 0x4000, 0x4000,
-		0x2000, 0x5000, 0x5001, 0x1001} {
+		0x2000, 0x5000, 0x5001, 0x1001, 0x6000, 0x1000} {
 		var fresh Machine
+		var want Row
 		why, why2 := used.Row(tab, pc, &row), fresh.Row(tab, pc, &want)
 		if why != why2 || cmptest.Diff(want, row) != "" {
 			t.Errorf("%#x: %v %+v, want %v %+v", pc, why, row, why2, want)

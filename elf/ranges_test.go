@@ -132,6 +132,41 @@ func TestNamesEnd(t *testing.T) {
 	}
 }
 
+// TestDataAddress: pointers that are relative to data count from .got.plt, or from .got if there is no .got.plt.
+func TestDataAddress(t *testing.T) {
+	for _, c := range []struct {
+		sections []string
+		want     uint64
+	}{{[]string{".got", ".got.plt"}, 0x2000}, {[]string{".got"}, 0x1000}, {nil, 0}} {
+		var im image
+		for i, name := range c.sections {
+			im.section(sectionHeader{name: name, typ: 1, addr: uint64(i+1) << 12}, make([]byte, 8))
+		}
+		if got := mustNew(t, im.bytes()).CFISections().DataAddr; got != c.want {
+			t.Errorf("%q: %#x, want %#x", c.sections, got, c.want)
+		}
+	}
+}
+
+// TestDynamicEnds: words behind the first DT_NULL, which linkers leave as room, do not count.
+func TestDynamicEnds(t *testing.T) {
+	data, behind, edited := readHost(t), false, 0
+	clear(data[40:48])
+	clear(data[58:64])
+	want := mustNew(t, data).dynamic()
+	editDynamic(t, data, func(entry []byte) {
+		if behind {
+			binary.LittleEndian.PutUint64(entry, dtSymtab)
+			binary.LittleEndian.PutUint64(entry[8:], 1)
+			edited++
+		}
+		behind = behind || binary.LittleEndian.Uint64(entry) == 0
+	})
+	if got := mustNew(t, data).dynamic(); got != want || want.symtab == 0 || edited == 0 {
+		t.Errorf("%+v, want %+v, with %d words behind the end", got, want, edited)
+	}
+}
+
 // TestHeaderBelowSegments: if no segment begins with the file, the ELF header is as far below the first
 // segment in memory as it is in the file.
 func TestHeaderBelowSegments(t *testing.T) {

@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/unwind"
@@ -141,5 +142,27 @@ func TestStepFromBeginning(t *testing.T) {
 					got.X[21], at.Trust, got.Known)
 			}
 		})
+	}
+}
+
+// TestStepFromBeginningLater: each word that may be the function's return address has a budget of its own.
+func TestStepFromBeginningLater(t *testing.T) {
+	const far = 490 // instructions
+	// sub sp, sp, #64; str x30, [sp, #56]; nops; bl; b
+	body := slices.Concat([]uint32{0xd10103ff, 0xf9001ffe}, slices.Repeat([]uint32{insNop}, far),
+		[]uint32{0x94000040, 0x17ffffff})
+	table := makeTable(t, body)
+	m := table.At(0)
+	call, _ := m.ELF.BytesAt(codeCall-4-m.Bias, 4)
+	binary.LittleEndian.PutUint32(call, 0x97fffe00) // bl codeLo
+	u, s, r := unwinder(table), newStack(), start(codeLo+4*(far+3), sp0)
+	for i := range uint64(8) {
+		s.set(sp0+8*i, codeCall)
+	}
+	at := stateOf(&r, false)
+	var f unwind.Frame
+	stop := u.Step(&at, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
+	if got := at.Regs.ARM64; stop != unwind.StopNone || got.PC != codeCall || got.Sp != sp0+64 {
+		t.Errorf("%v, pc %#x, sp %#x", stop, got.PC, got.Sp)
 	}
 }

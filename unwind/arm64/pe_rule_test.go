@@ -148,6 +148,11 @@ func TestUndo(t *testing.T) {
 			regs = testRegs()
 			stop = stepRule(t, &r, &regs, true, mem, &f)
 			checkEffect(t, "rule", e, &regs, r.saved&flagExact != 0, stop)
+			if e.exact { // x30 is the interrupted pc, also of a frame that has called
+				regs = testRegs()
+				stop = stepRule(t, &r, &regs, false, mem, &f)
+				checkEffect(t, "rule of a caller", e, &regs, true, stop)
+			}
 			if r.Module() != 3 {
 				t.Errorf("module %d", r.Module())
 			}
