@@ -94,10 +94,9 @@ func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
 }
 
 // over steps over the current managed frame or stub: by the runtime's tables if they know it, else by a
-// guess.
+// guess. Each such step goes up the stack, and room limits their number.
 func (m *Merger) over() unwind.Stop {
 	if m.tables != nil {
-		// Each such step goes up the stack, so their number needs no limit.
 		if m.stepByTables() {
 			return unwind.StopNone
 		}
@@ -107,9 +106,6 @@ func (m *Merger) over() unwind.Stop {
 		case m.refused():
 			m.gap(GapCLRRefused)
 		}
-	}
-	if m.hidden++; m.hidden > maxHidden {
-		return unwind.Limit
 	}
 	return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])
 }

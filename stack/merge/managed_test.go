@@ -263,6 +263,21 @@ func TestFreshCode(t *testing.T) {
 	})
 }
 
+// Code of a module is native, whatever the CLR says of its address.
+func TestModuleIsNotFresh(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native)
+		refuse(w)
+		m, out := merger(w), make([]Frame, 64)
+		native, ip := *w.Table.At(0), w.Truth[1].IP
+		m.SetTable(module.NewTable(9, []module.Module{native, {Start: ip - 64, End: ip + 64}}, nil))
+		giveTables(m, truth{w: w})
+		if r := m.Merge(&w.Capture, out); r.Gap != GapNoInfo {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 // No step leaves the thread's stack, neither by the tables nor by a guess.
 func TestStepsStayOnTheStack(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {

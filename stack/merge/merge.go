@@ -73,9 +73,6 @@ type Result struct {
 // Complete reports whether no frame is missing.
 func (r *Result) Complete() bool { return r.Gap == GapNone }
 
-// maxHidden bounds the guessed steps between two frames the CLR reported.
-const maxHidden = 64
-
 // Merger merges one capture at a time. It is not safe for concurrent use.
 type Merger struct {
 	w         unwind.Walker
@@ -94,19 +91,18 @@ type Merger struct {
 
 	// The state of the current merge. Arguments of calls through interfaces are here, so that they are not
 	// allocated.
-	at     unwind.State // of regs
-	regs   context.Registers
-	here   place        // in regs
-	ahead  unwind.State // of to: where the current step arrives
-	to     context.Registers
-	in     *clr.Capture
-	out    []Frame
-	res    Result
-	next   int // first frame of in.Frames not yet merged
-	top    seed.Outcome
-	guess  int  // index in out of the first frame that depends on a guess, -1 if none
-	hidden int  // guessed steps since the last frame the CLR confirmed
-	ended  bool // the CLR's report ended early, and the walk continues by the tables
+	at    unwind.State // of regs
+	regs  context.Registers
+	here  place        // in regs
+	ahead unwind.State // of to: where the current step arrives
+	to    context.Registers
+	in    *clr.Capture
+	out   []Frame
+	res   Result
+	next  int // first frame of in.Frames not yet merged
+	top   seed.Outcome
+	guess int  // index in out of the first frame that depends on a guess, -1 if none
+	ended bool // the CLR's report ended early, and the walk continues by the tables
 }
 
 // New returns a merger of stacks of w's architecture that walks with w.
@@ -126,7 +122,7 @@ func (m *Merger) SetSpecials(s *managed.Specials) { m.specials = s }
 
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
-	m.in, m.out, m.res, m.next, m.guess, m.hidden, m.ended = c, out, Result{}, 0, -1, 0, false
+	m.in, m.out, m.res, m.next, m.guess, m.ended = c, out, Result{}, 0, -1, false
 	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	// Field by field: a copy of a whole struct right after writes to parts of it waits until these are in the
@@ -327,7 +323,7 @@ func (m *Merger) stand(f *clr.SnapshotFrame) {
 // than the CLR's, which for an inlined P/Invoke are those of its prolog; an SP that is only a lower limit is
 // not used.
 func (m *Merger) report(i int, here bool) bool {
-	m.guess, m.hidden = -1, 0
+	m.guess = -1
 	frames := m.in.Frames
 	for ; i < len(frames) && !frames[i].Marker(); i++ {
 		if !m.room() {

@@ -88,7 +88,7 @@ func mergedFaults() []Fault {
 			"\tm.mem.Reset(c.Stack.Addr, c.Stack.Data)\n",
 			"\tif m.bounds.High == 0 {\n\t\tm.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
 		in("merge-allocates", "a merge allocates", "\tm.at = unwind.State{Regs: &m.regs}\n",
-			"\tm.at = unwind.State{Regs: &m.regs}\n\tlast = make([]Frame, len(out)+1)\n").also("// maxHidden bounds", "var last []Frame\n\n// maxHidden bounds"),
+			"\tm.at = unwind.State{Regs: &m.regs}\n\tlast = make([]Frame, len(out)+1)\n").also("// Merger merges", "var last []Frame\n\n// Merger merges"),
 		in("merge-leaf-seedless", "the leaf walk does not know the process's stubs",
 			"seed.Find(m.specials, ", "seed.Find(nil, "),
 		in("merge-leaf-stale", "the leaf walk begins where the last merge ended",
