@@ -93,6 +93,9 @@ func TestRecordKinds(t *testing.T) {
 			if row.BKey != c.b {
 				t.Errorf("BKey = %v", row.BKey)
 			}
+			if why := m.Row(tab, fnHi, &row); why != NoInfo || row.BKey {
+				t.Errorf("behind it: %v, BKey = %v", why, row.BKey)
+			}
 		})
 	}
 }

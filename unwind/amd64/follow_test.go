@@ -110,9 +110,11 @@ func TestStepFromBeginning(t *testing.T) {
 		"an unknown frame pointer":         {slices.Concat(framed, fixed, body), true, 0, true},
 		"a return address below the frame": {slices.Concat([]byte{0x5b}, body[1:]), false, 0x20, false},
 		"the frame's":                      {slices.Concat(framed, fixed, body), true, 0x20, true},
-		"another frame pointer":            {slices.Concat(framed, fixed, body), true, 0x30, false},
-		"an unknown stack pointer":         {slices.Concat(framed, variable, body), true, 0x20, true},
-		"an unknown one, another frame":    {slices.Concat(framed, variable, body), true, 0x30, false},
+		"a register that is stored twice": {slices.Concat(framed, fixed, body[:1],
+			[]byte{0x48, 0x89, 0x5c, 0x24, 8}, body[1:]), true, 0x20, true}, // mov [rsp+8], rbx
+		"another frame pointer":         {slices.Concat(framed, fixed, body), true, 0x30, false},
+		"an unknown stack pointer":      {slices.Concat(framed, variable, body), true, 0x20, true},
+		"an unknown one, another frame": {slices.Concat(framed, variable, body), true, 0x30, false},
 		"another stack pointer": {slices.Concat(framed, fixed, []byte{0x50}, body), true,
 			0x20, false},
 		"a beginning that no call names": {slices.Concat(framed, fixed, body), false, 0x20, true},
@@ -145,6 +147,7 @@ func TestStepFromBeginning(t *testing.T) {
 			if got := &at.Regs.AMD64; c.ok &&
 				(got.RIP != codeCall || got.SP() != sp0+0x30 || at.Trust != unwind.TrustCode ||
 					got.FP() != s.word(sp0+0x20) || !known(got, context.RBP) ||
+					got.GPR[context.RBX] != s.word(sp0) && got.GPR[context.RBX] != r.GPR[context.RBX] ||
 					got.GPR[context.R13] != r.GPR[context.R13] || !known(got, context.R13) ||
 					known(got, context.R12)) {
 				t.Errorf("%#x/%#x, rbp %#x by %v, known %#x", got.RIP, got.SP(),

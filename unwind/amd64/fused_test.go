@@ -133,3 +133,21 @@ func TestFusedAgreesWithStep(t *testing.T) {
 	}
 	f.Run(t)
 }
+
+// TestSectionLimit: fused steps read what a stack pointer inside the bounds may reach. Above the bounds, they
+// read all.
+func TestSectionLimit(t *testing.T) {
+	hot := memory.Run{Addr: stackLow, Data: make([]byte, 64)}
+	for _, c := range []struct {
+		sp, high uint64
+		want     int
+	}{
+		{stackLow, 0, 64}, {stackLow, stackLow + 64, 64}, {stackLow, stackLow + 24, 24},
+		{stackLow - 8, stackLow, 0}, {stackLow + 32, stackLow + 24, 64}, {stackLow + 32, stackLow - 8, 64},
+	} {
+		var s section
+		if s.limit(hot, c.sp, &unwind.Bounds{High: c.high}); len(s.hot.Data) != c.want {
+			t.Errorf("SP %#x, high end %#x: %d bytes, want %d", c.sp, c.high, len(s.hot.Data), c.want)
+		}
+	}
+}

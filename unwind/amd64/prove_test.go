@@ -248,3 +248,15 @@ func TestStraightLeaf(t *testing.T) {
 		t.Errorf("only %d random leaves", leaves)
 	}
 }
+
+// TestSkipPlain: instructions of other maps are not skipped, because they may change the stack pointer.
+func TestSkipPlain(t *testing.T) {
+	for _, code := range [][]byte{
+		{0x48, 0x0f, 0x38, 0xf0, 0x20, 0xc3},       // movbe rsp, [rax]
+		{0xf2, 0x48, 0x0f, 0x38, 0xf1, 0xe0, 0xc3}, // crc32 rsp, rax
+	} {
+		if rest := skipPlain(code); len(rest) != len(code) {
+			t.Errorf("% x: % x is left", code, rest)
+		}
+	}
+}
