@@ -77,7 +77,7 @@ func straightLeaf(code []byte) bool {
 func skipPlain(code []byte) []byte {
 	for len(code) > 0 {
 		in := x86.Decode(code)
-		if in.Size == 0 || in.Table > 1 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() ||
+		if in.Size == 0 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() ||
 			in.Memory && in.Base == context.RSP && in.Disp < 8 {
 			break
 		}

@@ -249,14 +249,20 @@ func TestStraightLeaf(t *testing.T) {
 	}
 }
 
-// TestSkipPlain: instructions of other maps are not skipped, because they may change the stack pointer.
+// TestSkipPlain: instructions are skipped unless they may change the stack pointer.
 func TestSkipPlain(t *testing.T) {
-	for _, code := range [][]byte{
-		{0x48, 0x0f, 0x38, 0xf0, 0x20, 0xc3},       // movbe rsp, [rax]
-		{0xf2, 0x48, 0x0f, 0x38, 0xf1, 0xe0, 0xc3}, // crc32 rsp, rax
+	for _, c := range []struct {
+		code  []byte
+		plain bool
+	}{
+		{[]byte{0x66, 0x0f, 0x38, 0x00, 0xc1, 0xc3}, true},        // pshufb xmm0, xmm1
+		{[]byte{0x66, 0x0f, 0x3a, 0x14, 0xc0, 1, 0xc3}, true},     // pextrb eax, xmm0, 1
+		{[]byte{0x66, 0x0f, 0x3a, 0x16, 0xc4, 1, 0xc3}, false},    // pextrd esp, xmm0, 1
+		{[]byte{0x48, 0x0f, 0x38, 0xf0, 0x20, 0xc3}, false},       // movbe rsp, [rax]
+		{[]byte{0xf2, 0x48, 0x0f, 0x38, 0xf1, 0xe0, 0xc3}, false}, // crc32 rsp, rax
 	} {
-		if rest := skipPlain(code); len(rest) != len(code) {
-			t.Errorf("% x: % x is left", code, rest)
+		if rest := skipPlain(c.code); (len(rest) == 1) != c.plain || !c.plain && len(rest) != len(c.code) {
+			t.Errorf("% x: % x is left", c.code, rest)
 		}
 	}
 }

@@ -90,7 +90,8 @@ func TestThunkBodyOfTwelveBytes(t *testing.T) {
 // TestBeginningIsNoThunk: the bytes of a thunk's body at a function's beginning follow no thunk's call, so the
 // CFA that begins there is right for all of its row.
 func TestBeginningIsNoThunk(t *testing.T) {
-	code := []byte{0x53, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3, 0x90, 0x90, 0x5b, 0xc3} // push rbx; lea rsp, [rsp+8]; ret
+	// push rbx; lea rsp, [rsp+8]; ret
+	code := []byte{0x53, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3, 0x90, 0x90, 0x5b, 0xc3}
 	program := []byte{cfi.DW_CFA_advance_loc | 1, cfi.DW_CFA_def_cfa_offset, 16}
 	u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+8, sp0)
 	s.set(sp0+8, codeCall)

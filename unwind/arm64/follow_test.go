@@ -161,7 +161,8 @@ func TestStepFromBeginningLater(t *testing.T) {
 	}
 	at := stateOf(&r, false)
 	var f unwind.Frame
-	stop := u.Step(&at, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
+	b := unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}
+	stop := u.Step(&at, s.window(), &b, &f)
 	if got := at.Regs.ARM64; stop != unwind.StopNone || got.PC != codeCall || got.Sp != sp0+64 {
 		t.Errorf("%v, pc %#x, sp %#x", stop, got.PC, got.Sp)
 	}
