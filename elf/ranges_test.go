@@ -132,7 +132,7 @@ func TestNamesEnd(t *testing.T) {
 	}
 }
 
-// TestDataAddress: pointers that are relative to data count from .got.plt, or from .got if there is no .got.plt.
+// TestDataAddress: pointers that are relative to data count from .got.plt, or from .got if there is none.
 func TestDataAddress(t *testing.T) {
 	for _, c := range []struct {
 		sections []string

@@ -87,8 +87,8 @@ func TestThunkBodyOfTwelveBytes(t *testing.T) {
 	}
 }
 
-// TestBeginningIsNoThunk: the bytes of a thunk's body at a function's beginning follow no thunk's call, so the
-// CFA that begins there is right for all of its row.
+// TestBeginningIsNoThunk: the bytes of a thunk's body at a function's beginning follow no thunk's call, so
+// the CFA that begins there is right for all of its row.
 func TestBeginningIsNoThunk(t *testing.T) {
 	// push rbx; lea rsp, [rsp+8]; ret
 	code := []byte{0x53, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3, 0x90, 0x90, 0x5b, 0xc3}
