@@ -282,7 +282,9 @@ func (e *Engine) round() error {
 	e.newborn(now.UnixNano())
 	e.readNewborns(now.UnixNano())
 	if e.Stats.Rounds == 1 && e.startup == nil { // this round also begins to read the threads' clocks
-		e.ranBefore = e.Kernel.RanNow()
+		if e.ranBefore = e.Kernel.RanNow(); e.ranBefore > 0 && e.Config.Start.Began(e.PID) {
+			e.missStart()
+		}
 	}
 	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.threadListRead) >= e.seekPause {
 		e.fresh = false

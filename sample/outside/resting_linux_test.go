@@ -3,6 +3,7 @@ package outside
 import (
 	"bytes"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"testing"
@@ -161,6 +162,38 @@ func TestMissed(t *testing.T) {
 		e := &Engine{Base: sampler.Base{Period: period}}
 		if got := e.missed(&threads.Task{Weighed: c.weighed, KernelLost: c.lost}, c.located); got != c.want {
 			t.Errorf("%s: %d ms, want %d", name, got/1e6, c.want/1e6)
+		}
+	}
+}
+
+// The processor time of a command before its first sample is in the process's time, with its cause. That of a
+// process that has been attached to is in neither.
+func TestMissStart(t *testing.T) {
+	for _, command := range []bool{true, false} {
+		out := sampler.NewOutput(nil, io.Discard)
+		const none = 1 << 27
+		e := &Engine{Base: sampler.Base{Stream: out, PID: none}, Table: threads.NewTable(none), ranBefore: 7}
+		if command {
+			e.missStart()
+		}
+		e.ranSince = 100 - uint64(e.ranBefore)
+		e.accountProcess()
+		got := map[uint8]uint64{}
+		for r := wire.NewReader(bytes.NewReader(out.Out.Bytes())); ; {
+			m, err := r.Next()
+			if err != nil {
+				break
+			}
+			if u, ok := m.(*wire.Usage); ok {
+				got[u.Cause] += u.CPUNanos
+			}
+		}
+		want := map[uint8]uint64{wire.CauseShort: 93}
+		if command {
+			want = map[uint8]uint64{wire.CauseStartup: 7, wire.CauseShort: 100}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("command %v: %v", command, got)
 		}
 	}
 }

@@ -159,6 +159,14 @@ func (e *Engine) accountAll() {
 	e.accountProcess()
 }
 
+// missStart sends the processor time that a command has used before its first sample.
+func (e *Engine) missStart() {
+	e.accounted += uint64(e.ranBefore)
+	e.Stream.Out.Usage(&wire.Usage{TID: uint64(e.PID), CPUNanos: uint64(e.ranBefore),
+		Cause: wire.CauseStartup})
+	e.ranBefore = 0
+}
+
 // accountProcess sends the process's CPU time since sampling began. If the process is gone, its clock cannot
 // be read any more. Then accountProcess uses the time that the tool read when the command ended. It never
 // sends less than the sum over the threads.

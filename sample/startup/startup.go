@@ -7,6 +7,7 @@ import (
 // Starting samples a command from its start until an engine takes over. The zero value does nothing until
 // Begin.
 type Starting struct {
+	pid  atomic.Int64 // of the command
 	s    atomic.Pointer[Sampler]
 	last atomic.Pointer[ended]
 }
@@ -26,8 +27,12 @@ func (s *Starting) Ran(pid int) (nanos int64, ok bool) {
 	return e.nanos, true
 }
 
+// Began reports whether pid is the command.
+func (s *Starting) Began(pid int) bool { return s != nil && s.pid.Load() == int64(pid) }
+
 // Begin samples the process pid, if the kernel permits it (Linux).
 func (s *Starting) Begin(pid int) {
+	s.pid.Store(int64(pid))
 	if n := newStartup(pid); n != nil {
 		s.s.Store(n)
 	}
