@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -120,9 +121,7 @@ func (p *platform) example(t *testing.T, compiler string, language []string, lib
 		args = append(args, "-Wl,-rpath,"+dir)
 	}
 	do(t, nil, compiler, args...)
-	if got := p.run(t, exe); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	expect.Equal(t, p.run(t, exe), want)
 }
 
 func do(t *testing.T, env []string, name string, args ...string) string {

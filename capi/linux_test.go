@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -51,9 +52,7 @@ func TestGuard(t *testing.T) {
 		{"plain", "otherfirst"}, {"plain", "otherlast"},
 	} {
 		t.Run(c.program+"/"+c.how, func(t *testing.T) {
-			if out := do(t, nil, path(c.program), c.how, shared, other); out != "" {
-				t.Error(out)
-			}
+			expect.Equal(t, do(t, nil, path(c.program), c.how, shared, other), "")
 		})
 	}
 }
@@ -71,9 +70,7 @@ func TestSignalTaken(t *testing.T) {
 		"\tit was called: 1\ncopies do not need it: 0 \nanother handler still: " + taken +
 		"a handler that passes on: 0 \n\tthe thread answered: 1\n\tit was called: 1\nanother handler again: " + taken +
 		"put back: 0 \n\tthe thread answered: 1\n"
-	if got := do(t, nil, exe); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	expect.Equal(t, do(t, nil, exe), want)
 }
 
 // The libraries export exactly what the header declares.
@@ -134,9 +131,7 @@ func TestGlibc(t *testing.T) {
 			needs := map[string]int{}
 			for _, s := range imports {
 				needs[s.Library+" "+s.Version]++
-				if why := newerThan217(s); why != "" {
-					t.Errorf("%s: %s", s.Name, why)
-				}
+				expect.Equal(t, newerThan217(s), "", s.Name)
 			}
 			fmt.Printf("%s of %s needs, by version: %v\n", p.shared, p.name, needs)
 		})
@@ -181,9 +176,7 @@ func TestInCLR(t *testing.T) {
 				os.Remove(walks)
 				got := c.run(t, "CORECLR_PROFILER_PATH="+library, "WALKS="+walks,
 					"LIBRARY="+filepath.Join(c.dir, how.kind))
-				if got != plain {
-					t.Errorf("with the profiler: %s; without it: %s", got, plain)
-				}
+				expect.Equal(t, got, plain, "with the profiler: without it")
 				text, _ := os.ReadFile(walks)
 				if how.name == refused {
 					if len(text) > 0 {
@@ -255,9 +248,8 @@ func TestOwnProtocol(t *testing.T) {
 			do(t, nil, "g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I.",
 				"-shared", "-fPIC", "-o", library,
 				"examples/own_protocol.cpp", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
-			if got := c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out); got != plain {
-				t.Errorf("with the profiler: %s; without it: %s", got, plain)
-			}
+			expect.Equal(t, c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out), plain,
+				"with the profiler: without it")
 			text := must.Get(os.ReadFile(out))(t)
 			var samples, complete, frames, unmanaged int
 			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples,

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -33,9 +34,7 @@ func TestNoPreemption(t *testing.T) {
 		off  uint32
 	}{{"libseedwalk.so", 1}, {"archive.so", 1}, {"profiler.so", 1}, {"busy.so", 1}, {"plain.so", 0}} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := preemptOff(t, loader, path(c.name)); got != c.off {
-				t.Errorf("runtime.debug.asyncpreemptoff is %d, want %d", got, c.off)
-			}
+			expect.Equal(t, preemptOff(t, loader, path(c.name)), c.off, "runtime.debug.asyncpreemptoff")
 		})
 	}
 	t.Run("signals", func(t *testing.T) {
@@ -65,9 +64,7 @@ func signals(t *testing.T, loader, library string) int {
 func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatalf("%q is no number", text)
-	}
+	must.Equal(t, err, nil, "%q is no number", text)
 	return n
 }
 
@@ -122,9 +119,7 @@ func TestBuiltWithoutPreemption(t *testing.T) {
 			continue
 		}
 		seen++
-		if got := defaults(t, path); got != "asyncpreemptoff=1" {
-			t.Errorf("%s: Go's default settings are %q", path, got)
-		}
+		expect.Equal(t, defaults(t, path), "asyncpreemptoff=1", "%s: Go's default settings", path)
 	}
 	if seen == 0 {
 		t.Skip("SKIPPED-CHECK: no library is built in out; run make build")
@@ -136,9 +131,7 @@ func TestBuiltWithoutPreemption(t *testing.T) {
 		}
 		path := filepath.Join(dir, p.name+p.shared)
 		p.library(t, "shared", path)
-		if got := defaults(t, path); got != "asyncpreemptoff=1" {
-			t.Errorf("%s: Go's default settings are %q", p.name, got)
-		}
+		expect.Equal(t, defaults(t, path), "asyncpreemptoff=1", "%s: Go's default settings", p.name)
 	}
 }
 

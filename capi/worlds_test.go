@@ -23,6 +23,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -68,9 +69,7 @@ func judged(t *testing.T, p platform, n int) {
 				tally.Add(&r.Tally)
 				mu.Unlock()
 			}
-			if l.err != nil {
-				t.Error(l.err)
-			}
+			expect.Equal(t, l.err, nil)
 		})
 	}
 	wg.Wait()
@@ -102,9 +101,7 @@ func TestWorldsWithoutStubs(t *testing.T) {
 			}
 		}
 		l.stop()
-		if l.err != nil {
-			t.Error(l.err)
-		}
+		expect.Equal(t, l.err, nil)
 	}
 }
 

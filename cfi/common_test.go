@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // asCommon is a row as a common one, if it is one.
@@ -175,9 +176,7 @@ func TestNoCommonRow(t *testing.T) {
 		{"as deep as it may be", repeat(DW_CFA_remember_state, maxCommonDepth), true},
 		{"deeper", repeat(DW_CFA_remember_state, maxCommonDepth+1), false},
 	} {
-		if got := table(t, context.ArchAMD64, ehFrame(c.code...)).CommonRow(fnLo, &row); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, table(t, context.ArchAMD64, ehFrame(c.code...)).CommonRow(fnLo, &row), c.want, c.name)
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/judgetest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -80,22 +82,16 @@ func TestDelve(t *testing.T) {
 
 func compareFile(t *testing.T, path string, data []byte) (o opinion) {
 	f, err := elf.New(data, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := f.CFISections()
 	tab, err := cfi.Load(module.CFISections(f, s))
 	if err != nil || s.Err != nil {
 		t.Logf("%s: %v %v", path, err, s.Err)
 	}
 	entries, err := frame.Parse(s.EHFrame, binary.LittleEndian, 0, 8, s.EHFrameAddr)
-	if err != nil {
-		t.Fatal(path, err)
-	}
+	must.Equal(t, err, nil, path)
 	debug, err := frame.Parse(s.DebugFrame, binary.LittleEndian, 0, 8, 0)
-	if err != nil {
-		t.Fatal(path, err)
-	}
+	must.Equal(t, err, nil, path)
 	entries = append(debug, entries...)
 	byStart := map[uint64]*frame.FrameDescriptionEntry{}
 	for _, e := range entries {
@@ -201,9 +197,8 @@ func TestVectorRows(t *testing.T) {
 	for _, arch := range []string{"x86_64", "aarch64"} {
 		t.Run(arch, func(t *testing.T) {
 			judgetest.Rows(t, arch, func(binary, pc string, register int) {
-				if vectorOmits[binary+pc] != strconv.Itoa(register) {
-					t.Errorf("%s at %s: a rule for r%d is not in the vector", binary, pc, register)
-				}
+				expect.Equal(t, vectorOmits[binary+pc], strconv.Itoa(register),
+					"%s at %s: a rule for r%d is not in the vector", binary, pc, register)
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -214,13 +215,9 @@ func TestFirstDamaged(t *testing.T) {
 				EHFrameHdr: c.hdr, EHFrameHdrAddr: firstHdr}
 			all, _ := cfi.Load(s)
 			opened := cfi.Open(s)
-			if opened.Read() != c.read {
-				t.Errorf("all read: %v", opened.Read())
-			}
+			expect.Equal(t, opened.Read(), c.read, "all read")
 			sameEverywhere(t, all, opened)
-			if opened.Read() != c.read {
-				t.Error("all was read for its answers")
-			}
+			expect.Equal(t, opened.Read(), c.read, "all was read for its answers")
 			opened.Complete()
 			sameEverywhere(t, all, opened)
 		})
@@ -296,9 +293,8 @@ func TestFirstWork(t *testing.T) {
 	var row cfi.Row
 	for name, pc := range map[string]uint64{"found": 0x100100, "no FDE": 0x10010c,
 		"FDE outside": 0x100070, "nonsense": 0x100090} {
-		if n := testing.AllocsPerRun(3, func() { opened.Find(pc); m.Row(opened, pc, &row) }); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(3, func() { opened.Find(pc); m.Row(opened, pc, &row) }), 0,
+			"%s: allocations", name)
 		if why := m.Row(opened, pc, &row); (why == cfi.None) != (name != "no FDE") {
 			t.Errorf("%s: %v", name, why)
 		}

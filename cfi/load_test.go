@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -241,9 +242,7 @@ func TestHeaderDamage(t *testing.T) {
 				t.Errorf("FDE lost: %v", why)
 			}
 			if c.want == None {
-				if err != nil {
-					t.Error(err)
-				}
+				expect.Equal(t, err, nil)
 				return
 			}
 			var le *LoadError
@@ -361,8 +360,6 @@ func TestNoAllocations(t *testing.T) {
 		"Eval":     func() { Eval(plt, env) },
 		"Eval bad": func() { Eval(plt[:1], env) },
 	} {
-		if n := testing.AllocsPerRun(200, fn); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(200, fn), 0, "%s: allocations", name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -139,9 +140,7 @@ func TestOpcodeEffects(t *testing.T) {
 				e.arch = context.ArchAMD64
 			}
 			tab := table(t, e.arch, ehFrame(e.code...))
-			if why := m.Row(tab, fnLo+e.at, &row); why != None {
-				t.Fatal(why)
-			}
+			must.Equal(t, m.Row(tab, fnLo+e.at, &row), None)
 			checkEffect(t, &e, &row)
 		})
 	}
@@ -162,9 +161,7 @@ func checkEffect(t *testing.T, e *effect, row *Row) {
 		if d := cmptest.Diff(want[c], row.Regs[c]); d != "" {
 			t.Errorf("column %d = %+v, want %+v\n%s", c, row.Regs[c], want[c], d)
 		}
-		if used := row.Used[c>>6]>>(c&63)&1 != 0; used != (row.Regs[c].Kind != Unspecified) {
-			t.Errorf("column %d: used = %v", c, used)
-		}
+		expect.Equal(t, row.Used[c>>6]>>(c&63)&1 != 0, row.Regs[c].Kind != Unspecified, "column %d: used", c)
 	}
 	if e.hi == 0 {
 		e.hi = fnHi - fnLo
@@ -172,9 +169,7 @@ func checkEffect(t *testing.T, e *effect, row *Row) {
 	if row.Lo != fnLo+e.lo || row.Hi != fnLo+e.hi {
 		t.Errorf("row [%#x,%#x), want [%#x,%#x)", row.Lo, row.Hi, fnLo+e.lo, fnLo+e.hi)
 	}
-	if row.RASign != e.raSign {
-		t.Errorf("RASign = %v", row.RASign)
-	}
+	expect.Equal(t, row.RASign, e.raSign, "RASign")
 }
 
 // TestOpcodeTruncated cuts every program of the effects at every byte: the
@@ -237,9 +232,7 @@ func TestOpcodeErrors(t *testing.T) {
 			var m Machine
 			var row Row
 			tab := table(t, c.arch, ehFrame(c.code...))
-			if why := m.Row(tab, fnHi-1, &row); why != c.want {
-				t.Fatalf("got %v, want %v", why, c.want)
-			}
+			must.Equal(t, m.Row(tab, fnHi-1, &row), c.want)
 			if c.want != None && (row.CFA.Kind != Unspecified || row.Used != [2]uint64{} ||
 				row.FDE.Lo != fnLo) {
 				t.Errorf("a refused row has rules or no FDE: %+v", row.FDE)
@@ -266,9 +259,7 @@ func TestLocationWraps(t *testing.T) {
 		a.ciePtr(cie).u64(c.lo).u64(0x10).u8(DW_CFA_advance_loc|60, DW_CFA_def_cfa_offset, 16).end()
 		var m Machine
 		var row Row
-		if why := m.Row(table(t, context.ArchAMD64, a.b), c.lo+1, &row); why != c.want {
-			t.Errorf("%s: %v, want %v", c.name, why, c.want)
-		}
+		expect.Equal(t, m.Row(table(t, context.ArchAMD64, a.b), c.lo+1, &row), c.want, c.name)
 	}
 }
 
@@ -287,9 +278,7 @@ func TestCIEProgramErrors(t *testing.T) {
 		a.simpleFDE(a.simpleCIE(c.code...))
 		var m Machine
 		var row Row
-		if why := m.Row(table(t, context.ArchAMD64, a.b), fnLo, &row); why != c.want {
-			t.Errorf("%s: %v, want %v", c.name, why, c.want)
-		}
+		expect.Equal(t, m.Row(table(t, context.ArchAMD64, a.b), fnLo, &row), c.want, c.name)
 	}
 }
 
@@ -315,9 +304,7 @@ func TestRows(t *testing.T) {
 	}
 	n := 0
 	m.Rows(tab, &f, &row, func(*Row) bool { n++; return false })
-	if n != 1 {
-		t.Errorf("%d calls after false", n)
-	}
+	expect.Equal(t, n, 1, "calls after false")
 }
 
 // TestMachineKeepsNothing: a machine that is used for FDEs of several CIEs and

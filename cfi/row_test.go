@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -30,9 +31,7 @@ func TestGoRegisters(t *testing.T) {
 		tab := table(t, context.ArchAMD64, goFrames(c.align, DW_CFA_offset|6, saved))
 		var m Machine
 		var row Row
-		if why := m.Row(tab, fnLo, &row); why != None {
-			t.Fatal(why)
-		}
+		must.Equal(t, m.Row(tab, fnLo, &row), None)
 		if row.Regs[3].Kind != c.rbx || row.Regs[6].Kind != c.rbp || row.Regs[6].Off != -16 ||
 			row.Regs[7].Kind != Unspecified {
 			t.Errorf("factor %d: rbx %v, rbp %+v, rsp %v", c.align, row.Regs[3].Kind,
@@ -79,9 +78,8 @@ func TestRowWithout(t *testing.T) {
 				t.Errorf("%s: at %d: %v, CFA %d, want %d", c.name, into, why, row.CFA.Off, want)
 			}
 		}
-		if m.Row(tab, fnLo+4, &row); row.CFA.Off != 16 {
-			t.Errorf("%s: still omitted", c.name)
-		}
+		m.Row(tab, fnLo+4, &row)
+		expect.Equal(t, row.CFA.Off, 16, "%s: still omitted", c.name)
 	}
 }
 

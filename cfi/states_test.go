@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // described writes an FDE of 256 bytes at lo.
@@ -44,9 +45,7 @@ func TestNoCFAToChange(t *testing.T) {
 		a.simpleFDE(a.simpleCIE(DW_CFA_offset|16, 1), op, 6)
 		var m Machine
 		var row Row
-		if why := m.Row(table(t, context.ArchAMD64, a.u32(0).b), fnLo, &row); why != BadOpcode {
-			t.Errorf("%#x: %v, want %v", op, why, BadOpcode)
-		}
+		expect.Equal(t, m.Row(table(t, context.ArchAMD64, a.u32(0).b), fnLo, &row), BadOpcode, "%#x", op)
 	}
 }
 
@@ -110,9 +109,7 @@ func TestHeaderStarts(t *testing.T) {
 		h.u32(fnLo + by + ^uint32(hdrAddr) + 1).u32(uint32(ehAddr + first - hdrAddr))
 		tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.u32(0).b, EHFrameAddr: ehAddr,
 			EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
-		if got := tab.Stats().HeaderWrong; got != want {
-			t.Errorf("%d bytes away: %d wrong, want %d", by, got, want)
-		}
+		expect.Equal(t, tab.Stats().HeaderWrong, want, "%d bytes away: wrong", by)
 	}
 }
 

@@ -10,16 +10,13 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestHRESULT(t *testing.T) {
-	if got := CORPROF_E_STACKSNAPSHOT_UNSAFE.String(); got != "CORPROF_E_STACKSNAPSHOT_UNSAFE" {
-		t.Error(got)
-	}
-	if got := HRESULT(0x80131399).String(); got != "HRESULT 0x80131399" {
-		t.Error(got)
-	}
+	expect.Equal(t, CORPROF_E_STACKSNAPSHOT_UNSAFE.String(), "CORPROF_E_STACKSNAPSHOT_UNSAFE")
+	expect.Equal(t, HRESULT(0x80131399).String(), "HRESULT 0x80131399")
 	if !E_FAIL.Failed() || S_FALSE.Failed() {
 		t.Error("Failed looks at the wrong bit")
 	}
@@ -37,12 +34,8 @@ func TestSnapshotFrameRegisters(t *testing.T) {
 	r := f.Registers(context.ArchAMD64).AMD64
 	want := map[int]uint64{3: 4, 4: 2, 5: 3, 12: 12, 13: 13, 14: 14, 15: 15}
 	for i, v := range r.GPR {
-		if v != want[i] {
-			t.Errorf("register %d = %d, want %d", i, v, want[i])
-		}
-		if known := r.Known>>i&1 == 1; known != (want[i] != 0) {
-			t.Errorf("register %d known = %v", i, known)
-		}
+		expect.Equal(t, v, want[i], "register %d", i)
+		expect.Equal(t, r.Known>>i&1 == 1, want[i] != 0, "register %d known", i)
 	}
 }
 
@@ -102,9 +95,7 @@ func TestSnapshotFrameARM64(t *testing.T) {
 			t.Errorf("x%d = %d, known %v", i, v, known)
 		}
 	}
-	if got.Known>>32 != 0 {
-		t.Error("d8-d15 are not in a SnapshotFrame")
-	}
+	expect.Equal(t, got.Known>>32, 0, "d8-d15 are not in a SnapshotFrame")
 }
 
 // A constant without a name would be shown to users as a number, and no other table would detect that.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -31,9 +32,7 @@ func TestRoundTrip(t *testing.T) {
 			if amd64Layouts[l].xmm < 0 {
 				want.XMM, want.Known = [10]XMM{}, 1<<16-1
 			}
-			if got != want {
-				t.Errorf("got %x\nwant %x", got, want)
-			}
+			expect.Equal(t, got, want)
 		})
 	}
 }
@@ -136,9 +135,7 @@ func TestRoundTripARM64(t *testing.T) {
 			if l == PRStatusARM64 || l == UserRegsARM64 {
 				want.D, want.Known = [8]uint64{}, 1<<31-1
 			}
-			if got != want {
-				t.Errorf("got %x\nwant %x", got, want)
-			}
+			expect.Equal(t, got, want)
 		})
 	}
 }
@@ -183,9 +180,7 @@ func TestKnownOffsetsARM64(t *testing.T) {
 func TestSizesARM64(t *testing.T) {
 	for l, want := range map[Layout]int{Win32ARM64: 912, PALARM64: 912, UContextARM64: 464,
 		PRStatusARM64: 384, UserRegsARM64: 272, lastLayout + 1: 0} {
-		if l.Size() != want {
-			t.Errorf("%s: %d bytes, want %d", l, l.Size(), want)
-		}
+		expect.Equal(t, l.Size(), want, "%s: bytes", l)
 	}
 }
 
@@ -206,9 +201,7 @@ func TestUnknownRegistersAreKeptARM64(t *testing.T) {
 	if got.X[19] != 0 || got.X[0] != kept || got.D[1] != 0 || got.D[0] != kept {
 		t.Errorf("x19 %#x, x0 %#x, d9 %#x, d8 %#x", got.X[19], got.X[0], got.D[1], got.D[0])
 	}
-	if upper := binary.LittleEndian.Uint64(b[0x1a8:]); upper != kept {
-		t.Errorf("the upper half of v9 was written: %#x", upper)
-	}
+	expect.Equal(t, binary.LittleEndian.Uint64(b[0x1a8:]), kept, "the upper half of v9 was written")
 }
 
 // The extension records of a signal frame may be malformed.

@@ -2,6 +2,7 @@ package context
 
 import (
 	"errors"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"testing"
 )
 
@@ -35,9 +36,7 @@ func TestArch(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "other", "386"} {
-		if a := ArchOf(name); a != NoArch {
-			t.Errorf("%q is %v", name, a)
-		}
+		expect.Equal(t, ArchOf(name), NoArch, "%q", name)
 	}
 }
 
@@ -53,9 +52,7 @@ func TestRegisters(t *testing.T) {
 		if a == ArchARM64 {
 			want = Registers{Arch: ArchARM64, ARM64: ARM64{PC: 1, Sp: 2, X: [31]uint64{29: 3}, Known: 4}}
 		}
-		if r != want {
-			t.Errorf("%v: %+v", a, r)
-		}
+		expect.Equal(t, r, want, a)
 		if r.IP() != 1 || r.SP() != 2 || r.FP() != 3 || r.Known() != 4 {
 			t.Errorf("%v: ip %d, sp %d, fp %d, known %d", a, r.IP(), r.SP(), r.FP(), r.Known())
 		}
@@ -85,9 +82,7 @@ func TestLost(t *testing.T) {
 		{"ARM64, x30 missing", FromARM64(ARM64{Known: 1<<30 - 1}), 0},
 		{"ARM64, x20 missing", FromARM64(ARM64{Known: (1<<31 - 1) &^ (1 << 20)}), 1 << 20},
 	} {
-		if got := c.r.Lost(); got != c.want {
-			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
-		}
+		expect.Equal(t, c.r.Lost(), c.want, c.name)
 	}
 }
 
@@ -100,9 +95,7 @@ func TestLayoutArch(t *testing.T) {
 		case l >= Win32ARM64:
 			want = ArchARM64
 		}
-		if l.Arch() != want {
-			t.Errorf("%s: %v", l, l.Arch())
-		}
+		expect.Equal(t, l.Arch(), want, l)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -106,9 +107,7 @@ func TestEveryTruncation(t *testing.T) {
 			func() (*File, error) { return FromMemory(whole[:n:n], 0x7f0000000000, "cut") },
 		} {
 			f, err := load()
-			if (err == nil) != (n >= 64) {
-				t.Fatalf("cut at %d: %v", n, err)
-			}
+			must.Equal(t, err == nil, n >= 64, "cut at %d: %v", n, err)
 			if f == nil {
 				continue
 			}
@@ -251,9 +250,7 @@ func TestGo(t *testing.T) {
 		im := image{}
 		im.section(sectionHeader{name: ".note", typ: shtNote, addrAlign: 4}, c.notes)
 		f := mustNew(t, im.bytes())
-		if f.Go() != c.want {
-			t.Errorf("%s: %v", c.name, f.Go())
-		}
+		expect.Equal(t, f.Go(), c.want, c.name)
 		if strings.Contains(c.name, "build id") && f.BuildID() != "abcd" {
 			t.Errorf("%s: build id %q", c.name, f.BuildID())
 		}
@@ -309,9 +306,7 @@ func TestBytesAt(t *testing.T) {
 	if b, _ := f.BytesAt(0x400000, 4); string(b) != "\x7fELF" {
 		t.Errorf("%q", b)
 	}
-	if n := testing.AllocsPerRun(100, func() { f.BytesAt(0x401044, 16) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(100, func() { f.BytesAt(0x401044, 16) }), 0, "allocations")
 }
 
 func TestOpen(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/buf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // allocated counts the bytes that fn allocates, freed ones included.
@@ -64,9 +66,7 @@ func TestBombs(t *testing.T) {
 func TestSharedExpansion(t *testing.T) {
 	const size = 8 << 20
 	raw := chdr(compressZlib, size, make([]byte, size/buf.MaxRatio+1))
-	if err := zlibOf(raw[24:], size); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zlibOf(raw[24:], size))
 	var im image
 	im.section(sectionHeader{name: ".a", typ: 1, flags: shfCompressed}, raw)
 	for _, name := range []string{".b", ".c", ".d"} {
@@ -110,9 +110,7 @@ func TestSharedNotes(t *testing.T) {
 			program{typ: ptNote, off: at + 100*56, filesz: 12 * (maxNoteCount / 2), alignTo: 4})
 	}
 	f := mustNew(t, im.bytes())
-	if f.notes != maxNoteCount {
-		t.Errorf("%d notes read, want %d", f.notes, maxNoteCount)
-	}
+	expect.Equal(t, f.notes, maxNoteCount, "notes read")
 }
 
 // TestSharedNames: symbols and sections that all have one long name.
@@ -183,9 +181,7 @@ func TestGNUHashCount(t *testing.T) {
 		{"nothing", nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := gnuHashCount(c.b); got != c.want {
-				t.Errorf("%d symbols, want %d", got, c.want)
-			}
+			expect.Equal(t, gnuHashCount(c.b), c.want, "symbols")
 		})
 	}
 }

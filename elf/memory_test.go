@@ -147,9 +147,7 @@ func TestBadEHFramePointer(t *testing.T) {
 			{typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: uint64(len(hdr)), memsz: 8}}}
 		im.section(sectionHeader{name: ".x", typ: 1}, hdr)
 		data := im.bytes()
-		if !bytes.Equal(data[0xb0:0xb0+len(hdr)], hdr) {
-			t.Fatal("the test's layout is wrong")
-		}
+		must.Slices(t, data[0xb0:0xb0+len(hdr)], hdr, "the test's layout is wrong")
 		var fe *FormatError
 		if s := mustNew(t, data).CFISections(); s.EHFrame != nil || !errors.As(s.Err, &fe) {
 			t.Errorf("%s: %v %v", name, s.EHFrame, s.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -72,9 +73,7 @@ func TestNoteBeforeBuildID(t *testing.T) {
 			note("GNU\x00", noteBuildID, []byte{0xab, 0xcd}, align)...)
 		var im image
 		im.section(sectionHeader{name: ".note", typ: shtNote, addrAlign: uint64(align)}, notes)
-		if got := mustNew(t, im.bytes()).BuildID(); got != "abcd" {
-			t.Errorf("aligned to %d: build id %q", align, got)
-		}
+		expect.Equal(t, mustNew(t, im.bytes()).BuildID(), "abcd", "aligned to %d: build id", align)
 	}
 }
 

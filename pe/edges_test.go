@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
@@ -54,9 +55,7 @@ func TestVirtualSize(t *testing.T) {
 			put32(b, at+8, 0)
 		}
 		f := must.Get(New(b, "a.dll"))(t)
-		if got := len(f.Tail(0x1000, 0x8000)); got != want {
-			t.Errorf("a section of %#x bytes: %#x are mapped, want %#x", virtually, got, want)
-		}
+		expect.Equal(t, len(f.Tail(0x1000, 0x8000)), want, "a section of %#x bytes: are mapped", virtually)
 	}
 }
 
@@ -132,9 +131,7 @@ func TestBudget(t *testing.T) {
 			{RVA: 1000, Data: make([]byte, 900)}}}, 1<<16 + 8000},
 		{"a large file", &File{raw: make([]byte, 1<<22)}, maxText},
 	} {
-		if got := c.f.textRoom(); got != c.text {
-			t.Errorf("%s: %d bytes of names, want %d", c.name, got, c.text)
-		}
+		expect.Equal(t, c.f.textRoom(), c.text, "%s: bytes of names", c.name)
 	}
 }
 
@@ -151,9 +148,7 @@ func TestImportsOfOneTable(t *testing.T) {
 	}
 	im := oneSection(".idata", importRVA, b, peasm.Import, 40)
 	f, err := New(im.Bytes(), "a.dll")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := f.Imports()
 	n := 0
 	for i := range got {

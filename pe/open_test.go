@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -16,9 +17,7 @@ import (
 func TestOpenRefuses(t *testing.T) {
 	dir := tempdir.New(t)
 	large := filepath.Join(dir, "large.dll")
-	if err := os.WriteFile(large, []byte("MZ"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(large, []byte("MZ"), 0o600))
 	if err := os.Truncate(large, pe.MaxFile+1); err != nil {
 		t.Skip("SKIPPED-CHECK: no sparse files here: ", err)
 	}

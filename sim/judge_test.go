@@ -42,9 +42,7 @@ func TestVerdicts(t *testing.T) {
 		c := r.capture
 		v := s.Seed(&c)
 		counts[v]++
-		if c.Regs != r.capture.Regs {
-			t.Fatal("the walk has changed what was captured")
-		}
+		must.Equal(t, c.Regs, r.capture.Regs, "the walk has changed what was captured")
 		st := r.state(&c)
 		must.Do(t, r.w.Host.CheckSeed(r.truth, v, &st))
 		switch kind, _ := r.w.CLR.Codes.At(r.truth[0].State.PC); {
@@ -181,9 +179,7 @@ func TestUnknownRegisters(t *testing.T) {
 			v := s.Seed(&c)
 			unknown[r.w.Arch][v]++
 			st := r.state(&c)
-			if err := r.w.Host.CheckSeed(r.truth, v, &st); err != nil {
-				t.Fatalf("register %d: %v", reg, err)
-			}
+			must.Equal(t, r.w.Host.CheckSeed(r.truth, v, &st), nil, "register %d", reg)
 		}
 	})
 	for a := range unknown {

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/stack/snapshot"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Whatever the CLR answers, a sample of one thread leaves nothing claimed or
@@ -175,9 +176,7 @@ func TestNoLocksNoLogs(t *testing.T) {
 		args = append(args, "../"+dir)
 	}
 	list, err := exec.Command("go", args...).Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	must.Equal(t, err, nil, "go list")
 	lines := strings.Split(strings.TrimSpace(string(list)), "\n")
 	if len(lines) != len(inWindow) {
 		t.Fatalf("%d packages, not %d:\n%s", len(lines), len(inWindow), list)

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Where a method has an inlined P/Invoke the CLR reports the registers of its
@@ -44,9 +45,7 @@ func TestReportDiffers(t *testing.T) {
 							change(f, &c.Frames[i+1])
 						}
 					}
-					if got := m.Merge(&c, out); got != want {
-						t.Fatalf("%+v, not %+v", got, want)
-					}
+					must.Equal(t, m.Merge(&c, out), want)
 				})
 		})
 	}

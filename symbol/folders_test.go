@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -57,9 +58,7 @@ func TestFolders(t *testing.T) {
 				t.Errorf("%q, %v", name, ok)
 			}
 			refused := r.Refused()
-			if len(refused) != c.refused {
-				t.Fatalf("refused %v", refused)
-			}
+			must.Equal(t, len(refused), c.refused, "refused %v", refused)
 			for _, n := range refused {
 				if n.File != at || n.Want != id || n.Got != "ffff" {
 					t.Errorf("%+v", n)
@@ -113,12 +112,8 @@ func TestCache(t *testing.T) {
 		}, id, true},
 		{"and has forgotten", func() error { cache.image("one more", id); return nil }, id, false},
 	} {
-		if err := step.before(); err != nil {
-			t.Fatal(err)
-		}
-		if got := named(step.buildID); got != step.want {
-			t.Errorf("%s: named %v", step.name, got)
-		}
+		must.Do(t, step.before())
+		expect.Equal(t, named(step.buildID), step.want, "%s: named", step.name)
 	}
 	for i := range 10 {
 		cache.image(fmt.Sprint(i), id).size.Store(maxCached / 4)

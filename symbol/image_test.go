@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -91,18 +92,14 @@ func TestPlaces(t *testing.T) {
 				return name
 			}
 			e, h := want["exported"], want["hidden"]
-			if got := at(e.Value + e.Size - 1); got != "exported" {
-				t.Errorf("exported: %q", got)
-			}
+			expect.Equal(t, at(e.Value+e.Size-1), "exported", "exported")
 			if got := at(h.Value); (got == "hidden") != c.hidden || got != "hidden" && got != "" {
 				t.Errorf("hidden: %q", got)
 			}
 			if got := at(want["bare"].Value + 2); c.hidden && got != "bare" {
 				t.Errorf("a symbol without size, covered by an unwind record: %q", got)
 			}
-			if got := at(want["nothing"].Value); got != "" {
-				t.Errorf("nothing covers this address: %q", got)
-			}
+			expect.Equal(t, at(want["nothing"].Value), "", "nothing covers this address")
 			path := filepath.Join(dir, c.file)
 			if start, end, ok := r.Function(path, "", h.Value+1); !ok || start != h.Value ||
 				end != h.Value+h.Size {
@@ -170,9 +167,7 @@ func TestExecutable(t *testing.T) {
 	}
 	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false,
 		0x5000: false, 0x9000: true, 0x90ff: true, 0x9100: false} {
-		if got := isCode(ranges, &elf.Symbol{Value: addr, Type: sttFunc}); got != want {
-			t.Errorf("%#x: %v", addr, got)
-		}
+		expect.Equal(t, isCode(ranges, &elf.Symbol{Value: addr, Type: sttFunc}), want, "%#x", addr)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 )
@@ -110,9 +111,7 @@ func TestPDBNames(t *testing.T) {
 	if start, end, ok := r.Function(path, pdbID, 0x1230); !ok || start != 0x1200 || end != 0x1240 {
 		t.Errorf("function %#x to %#x, %v", start, end, ok)
 	}
-	if got := r.DebugFile(path, pdbID); got != "shop.pdb" {
-		t.Errorf("debug file %q", got)
-	}
+	expect.Equal(t, r.DebugFile(path, pdbID), "shop.pdb", "debug file")
 	if _, ok := r.Name(path, strings.Replace(pdbID, "A", "B", 1), 0x1010); ok {
 		t.Error("an image of another build has a name")
 	}
@@ -128,15 +127,11 @@ func TestUndecorate(t *testing.T) {
 		"?afree@?A0x313AD336@@YAXXZ":    "`anonymous namespace'::afree",
 		"?m@Anon@?A0x313AD336@@QEAAXXZ": "`anonymous namespace'::Anon::m",
 	} {
-		if got := undecorate(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		expect.Equal(t, undecorate(name), want, name)
 	}
 	for _, name := range []string{"", "?", "??", "?@", "?9@", "?a", "?a@", "??0", "??0@", "?a@?A", "?a@?A@",
 		"?a@5@", "??BS@b@a@@QEAA_NXZ", "??$t@H@S@b@a@@QEAAHH@Z",
 		"?push@?$V@US@b@a@@@@QEAAXUS@b@a@@@Z", "?" + strings.Repeat("a@", 1000), strings.Repeat("?", 1<<14)} {
-		if got := undecorate(name); got != name {
-			t.Errorf("%s: %s", name, got)
-		}
+		expect.Equal(t, undecorate(name), name)
 	}
 }

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os"
 	"strings"
 	"testing"
@@ -91,9 +92,7 @@ func TestPerfMapSlow(t *testing.T) {
 		t.Error("a name waits for another file")
 	}
 	close(gate)
-	if name := <-got; name != "slow" {
-		t.Errorf("%q", name)
-	}
+	expect.Equal(t, <-got, "slow")
 }
 
 // This test's process writes a perf map. It names the process's code while it is open, even after the file is

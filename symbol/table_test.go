@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -89,14 +90,10 @@ func TestDemangle(t *testing.T) {
 		{"_Z", "_Z"},
 	}
 	for _, c := range cases {
-		if got := Demangle(c.in); got != c.want {
-			t.Errorf("%s: %s, want %s", c.in, got, c.want)
-		}
+		expect.Equal(t, Demangle(c.in), c.want, c.in)
 	}
 	long := "_Z" + strings.Repeat("N1a", 10000)
-	if Demangle(long) != long {
-		t.Error("a name too long was touched")
-	}
+	expect.Equal(t, Demangle(long), long, "a name too long was touched")
 }
 
 func TestRanges(t *testing.T) {
@@ -129,9 +126,8 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	r.Close(0x100, 80)
-	if r.sort(); len(r.all) != 5 {
-		t.Errorf("%d ranges", len(r.all))
-	}
+	r.sort()
+	expect.Equal(t, len(r.all), 5, "ranges")
 	if got, _ := r.Find(0x100, 90); got != 1 {
 		t.Errorf("after its end: %d", got)
 	}

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"testing"
 	"unsafe"
 )
@@ -10,16 +11,10 @@ func TestDoubt(t *testing.T) {
 		TrustCFI: false, TrustUnwindInfo: false,
 		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true,
 		TrustOutside: true, 200: true} {
-		if got := trust.Doubtful(); got != want {
-			t.Errorf("%v: doubtful %v", trust, got)
-		}
+		expect.Equal(t, trust.Doubtful(), want, "%v: doubtful", trust)
 	}
-	if got := TrustFramePointer.Then(TrustCFI); got != TrustFramePointer {
-		t.Errorf("a frame reached from a guess is %v", got)
-	}
-	if got := TrustCLR.Then(TrustCFI); got != TrustCFI {
-		t.Errorf("a frame stepped to by call frame information is %v", got)
-	}
+	expect.Equal(t, TrustFramePointer.Then(TrustCFI), TrustFramePointer, "a frame reached from a guess")
+	expect.Equal(t, TrustCLR.Then(TrustCFI), TrustCFI, "a frame stepped to by call frame information")
 }
 
 func TestLookup(t *testing.T) {
@@ -27,9 +22,7 @@ func TestLookup(t *testing.T) {
 		f    Frame
 		want uint64
 	}{{Frame{IP: 0x100}, 0xff}, {Frame{IP: 0x100, Exact: true}, 0x100}, {Frame{}, 0}} {
-		if got := c.f.Lookup(); got != c.want {
-			t.Errorf("%+v: %#x, want %#x", c.f, got, c.want)
-		}
+		expect.Equal(t, c.f.Lookup(), c.want, c.f)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -59,9 +60,7 @@ func TestTable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, bin).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v", err)
-	}
+	expect.Equal(t, err, nil)
 	found := 0
 	for l := range strings.Lines(string(text)) {
 		if strings.HasPrefix(l, fmt.Sprintf("found %d ", found+1)) {
@@ -70,9 +69,7 @@ func TestTable(t *testing.T) {
 			t.Error(l)
 		}
 	}
-	if found != table {
-		t.Errorf("%d misuses found, want %d", found, table)
-	}
+	expect.Equal(t, found, table, "misuses found")
 }
 
 // judge checks the output of misuse.c.
@@ -163,9 +160,7 @@ func TestOwnProfilerLinux(t *testing.T) {
 	text, err := cmd.CombinedOutput()
 	t.Logf("%v\n%s", err, text)
 	broken, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatalf("the proxy was not loaded: %v", err)
-	}
+	must.Equal(t, err, nil, "the proxy was not loaded")
 	if len(broken) > 0 {
 		t.Errorf("the own profiler breaks rules:\n%s", broken)
 	}

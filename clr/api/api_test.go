@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -53,9 +54,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s has no IID", of)
 		}
 	}
-	if n != 112+95 {
-		t.Errorf("%d rows, want %d", n, 112+95)
-	}
+	expect.Equal(t, n, 112+95, "rows")
 }
 
 // TestWhole: every row is complete, and a line below it explains what no column can.
@@ -64,20 +63,15 @@ func TestWhole(t *testing.T) {
 		"ProfilerAttachComplete":  true,
 		"ProfilerDetachSucceeded": true, "LoadAsNotificationOnly": true}
 	for _, c := range Load().Callbacks {
-		if (c.By == nil) != always[c.Name] {
-			t.Errorf("%s: delivered by %v", c.Name, c.By)
-		}
+		expect.Equal(t, c.By == nil, always[c.Name], "%s: delivered by %v", c.Name, c.By)
 		if !c.Never() && c.Contract == "none" {
 			t.Errorf("%s is issued and has no contract", c.Name)
 		}
 	}
 	for _, m := range Load().Info {
-		if (m.Gate == Own) != (len(m.own) > 0 && m.Gate != SyncGC) {
-			t.Errorf("%s: gate %s with %d rules of its own", m.Name, m.Gate, len(m.own))
-		}
-		if unread := m.GC == "unread"; unread != (m.Version >= 13) {
-			t.Errorf("%s of %s: unread: %v", m.Name, m.Interface, unread)
-		}
+		expect.Equal(t, m.Gate == Own, (len(m.own) > 0 && m.Gate != SyncGC),
+			"%s: gate %s with %d rules of its own", m.Name, m.Gate, len(m.own))
+		expect.Equal(t, m.GC == "unread", m.Version >= 13, "%s of %s: unread", m.Name, m.Interface)
 		if m.Native == "kills" && len(m.Says) == 0 {
 			t.Errorf("%s kills and does not say when", m.Name)
 		}
@@ -123,9 +117,7 @@ func TestMasks(t *testing.T) {
 		{"attached, 10.0.9", attach10, [2]uint32{0x106502fe, 0xf6}},
 		{"notification", notify, [2]uint32{0xb1e32b7f, 0xfe}},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: %#x, want %#x", c.name, c.got, c.want)
-		}
+		expect.Equal(t, c.got, c.want, c.name)
 	}
 }
 
@@ -149,9 +141,8 @@ func TestExpect(t *testing.T) {
 		{"ForceGC", Triggers, Net10, Refused},
 		{"BeginInprocDebugging", Init, Net10, NotHere},
 	} {
-		if got := Load().FindInfo(c.method).Expect(c.place, c.r); got != c.want {
-			t.Errorf("%s from %s: %s, want %s", c.method, c.place, got, c.want)
-		}
+		expect.Equal(t, Load().FindInfo(c.method).Expect(c.place, c.r), c.want,
+			"%s from %s", c.method, c.place)
 	}
 }
 
@@ -159,9 +150,7 @@ func TestMayWait(t *testing.T) {
 	for name, want := range map[string]bool{"ThreadDestroyed": true,
 		"ThreadAssignedToOSThread": false, "ModuleLoadStarted": false,
 		"ModuleLoadFinished": true, "ExceptionUnwindFunctionEnter": false, "FunctionUnloadStarted": false} {
-		if got := Load().FindCallback(name).MayWait(); got != want {
-			t.Errorf("%s: may wait: %v", name, got)
-		}
+		expect.Equal(t, Load().FindCallback(name).MayWait(), want, "%s: may wait", name)
 	}
 }
 

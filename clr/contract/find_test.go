@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 var plain = []body{
@@ -202,9 +203,7 @@ func TestPrecompiled(t *testing.T) {
 		t.Errorf("between functions: %v %+v", r, m)
 	}
 	f.put(codeBase+0x80, 'N')
-	if r := f.tables(false).Find(codeBase+0x2050, &m); r != Malformed {
-		t.Errorf("no PE: %v", r)
-	}
+	expect.Equal(t, f.tables(false).Find(codeBase+0x2050, &m), Malformed, "no PE")
 }
 
 // nib packs nibbles, the low one of a byte first.
@@ -255,9 +254,7 @@ func TestBounds(t *testing.T) {
 		packed bool
 	}{{"plain", plain, false}, {"packed", packed, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := DecodeBounds(c.b, c.packed); !slices.Equal(got, want) {
-				t.Errorf("%v, want %v", got, want)
-			}
+			expect.Slices(t, DecodeBounds(c.b, c.packed), want)
 			for n := range c.b {
 				if got := DecodeBounds(c.b[:n], c.packed); got != nil {
 					t.Errorf("%d bytes are enough for %v", n, got)

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,9 +24,7 @@ func TestDecodeInlines(t *testing.T) {
 		{"two levels", nested(), 19, []Inline{{3, 8}, {2, 11}, {1, 10}}},
 		{"a sibling", nested(), 29, []Inline{{4, 9}, {1, 20}}},
 	} {
-		if got := DecodeInlines(c.b, c.native); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		expect.Slices(t, DecodeInlines(c.b, c.native), c.want, c.name)
 	}
 }
 

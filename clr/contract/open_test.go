@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -40,9 +41,7 @@ func TestRealDescriptors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := must.Get(ParseDescriptor(descriptorText(t, c.name)))(t)
-			if got := d.Contracts["ExecutionManager"]; got != c.manager {
-				t.Errorf("ExecutionManager %d, want %d", got, c.manager)
-			}
+			expect.Equal(t, d.Contracts["ExecutionManager"], c.manager, "ExecutionManager")
 			for name, want := range c.offsets {
 				typ, field, _ := strings.Cut(name, ".")
 				if got, ok := d.Offset(typ, field); !ok || got != want {
@@ -59,9 +58,8 @@ func TestSupposedLayout(t *testing.T) {
 	if l, err := d.layout(functionSize(context.ArchAMD64)); err != nil || l != layout10 {
 		t.Errorf("%+v %v, want %+v", l, err, layout10)
 	}
-	if g := d.Globals["ExecutionManagerCodeRangeMapAddress"]; g != (Global{Indirect: true, Value: 20}) {
-		t.Errorf("ExecutionManagerCodeRangeMapAddress is %+v", g)
-	}
+	expect.Equal(t, d.Globals["ExecutionManagerCodeRangeMapAddress"], Global{Indirect: true, Value: 20},
+		"ExecutionManagerCodeRangeMapAddress")
 }
 
 const (

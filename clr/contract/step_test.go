@@ -8,6 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -267,9 +269,7 @@ func TestStubs(t *testing.T) {
 			var fr unwind.Frame
 			trust, stop := stepOf(managed.New(f.tables(false)), &regs, c.exact, words(c.stack), &fr)
 			if c.sp == 0 {
-				if stop != unwind.NoInfo {
-					t.Errorf("%v %v", trust, stop)
-				}
+				expect.Equal(t, stop, unwind.NoInfo, trust)
 				return
 			}
 			if trust != unwind.TrustLeaf || stop != unwind.StopNone || regs.SP() != word(c.sp) ||
@@ -310,13 +310,9 @@ func TestNoAllocations(t *testing.T) {
 	step := func() {
 		at.Exact, at.Trust = false, unwind.TrustCLR
 		regs.RIP, regs.GPR[context.RSP], regs.Known = method+5, stackAt, context.AMD64All
-		if stop := tables.Step(at, mem, &unwind.Bounds{}, fr); stop != unwind.StopNone {
-			t.Fatal(stop)
-		}
+		must.Equal(t, tables.Step(at, mem, &unwind.Bounds{}, fr), unwind.StopNone)
 	}
-	if n := testing.AllocsPerRun(100, step); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(100, step), 0, "allocations")
 }
 
 // Missing, unknown, or endless unwind data ends a step, but the lookup succeeds.

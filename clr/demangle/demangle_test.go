@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -18,16 +19,12 @@ func TestName(t *testing.T) {
 			continue
 		}
 		n++
-		if got := Name(in); got != want {
-			t.Errorf("Name(%q) = %q, want %q", in, got, want)
-		}
+		expect.Equal(t, Name(in), want, "Name(%q)", in)
 	}
 	if n < 200 {
 		t.Errorf("%d names", n)
 	}
-	if Name("") != "" {
-		t.Error("no name")
-	}
+	expect.Equal(t, Name(""), "", "no name")
 }
 
 // Artificial names cost time and memory in proportion to their length.
@@ -78,9 +75,7 @@ func TestReadable(t *testing.T) {
 		{"not a number as arity", MethodName{Name: "A`x::C", TypeArgs: []string{"int"}}, "A<x>.C"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.in.Readable(); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			expect.Equal(t, c.in.Readable(), c.want)
 		})
 	}
 }

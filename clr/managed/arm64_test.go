@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/armrun"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -86,21 +87,17 @@ func (a *armCode) step(m *armrun.Machine, exact bool) (to armrun.Registers, err 
 func recordedARM64(t *testing.T) (out []recordedMethod) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/arm64-methods.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for i := 0; i+3 <= len(lines); i += 3 {
 		var m recordedMethod
 		if n, err := fmt.Sscanf(lines[i], "%s %d %d %d", &m.name, &m.entered, &m.prolog, &m.epilog); n != 4 {
 			t.Fatal(lines[i], err)
 		}
-		if m.code, err = hex.DecodeString(lines[i+1]); err != nil {
-			t.Fatal(err)
-		}
-		if m.xdata, err = hex.DecodeString(lines[i+2]); err != nil {
-			t.Fatal(err)
-		}
+		m.code, err = hex.DecodeString(lines[i+1])
+		must.Do(t, err)
+		m.xdata, err = hex.DecodeString(lines[i+2])
+		must.Do(t, err)
 		out = append(out, m)
 	}
 	return out

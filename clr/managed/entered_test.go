@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"golang.org/x/arch/x86/x86asm"
 )
 
@@ -94,9 +95,7 @@ func open(t *testing.T, path string) *pe.File {
 		t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", strings.TrimPrefix(path, root+"/"))
 	}
 	f, err := pe.New(b, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return f
 }
 
@@ -142,9 +141,7 @@ func lastInst(t *testing.T, f *pe.File, r memory.Range) x86asm.Inst {
 			continue
 		}
 		i, err := x86asm.Decode(code, 64)
-		if err != nil {
-			t.Fatalf("%#x: %v", at, err)
-		}
+		must.Equal(t, err, nil, "%#x", at)
 		if uint64(at)+1 == r.End {
 			return i
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -27,9 +28,7 @@ func TestLoading(t *testing.T) {
 		{"no loader is known", &Specials{}, 0x1000, []unwind.Frame{in}, false},
 		{"nothing is known", nil, 0x1000, []unwind.Frame{in}, false},
 	} {
-		if got := c.s.Loading(c.ip, c.frames); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, c.s.Loading(c.ip, c.frames), c.want, c.name)
 	}
 }
 
@@ -65,9 +64,7 @@ func TestPlaces(t *testing.T) {
 		}
 		for k := range MaxPlaces {
 			for _, ip := range []uint64{at(k), at(k) + 0xf} {
-				if p.holds(ip) != (k <= i) {
-					t.Errorf("%d ranges: %#x %v", i+1, ip, p.holds(ip))
-				}
+				expect.Equal(t, p.holds(ip), k <= i, "%d ranges: %#x", i+1, ip)
 			}
 			if p.holds(at(k)-1) || p.holds(at(k)+0x10) {
 				t.Errorf("%d ranges: an address beside %#x", i+1, at(k))

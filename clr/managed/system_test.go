@@ -8,6 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/pe/rva"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -137,9 +139,7 @@ func TestSystem(t *testing.T) {
 				s, f := at(c.ip, c.exact), unwind.Frame{}
 				before := *s.Regs
 				stop := tables.Step(s, stack(c.stack), &unwind.Bounds{High: c.high}, &f)
-				if stop != c.stop {
-					t.Fatalf("pass %d: %v, want %v", pass, stop, c.stop)
-				}
+				must.Equal(t, stop, c.stop, "pass %d", pass)
 				if stop != unwind.StopNone {
 					if *s.Regs != before || f.CFA != 0 || s.Exact != c.exact {
 						t.Errorf("pass %d: a failed step changed the frame", pass)
@@ -279,9 +279,7 @@ func TestHijackedARM64(t *testing.T) {
 func TestOtherArchitecture(t *testing.T) {
 	var f unwind.Frame
 	s := &unwind.State{Regs: &context.Registers{Arch: context.ArchARM64}}
-	if stop := New(System{newProcess()}).Step(s, stack(nil), &unwind.Bounds{}, &f); stop != unwind.NoInfo {
-		t.Error(stop)
-	}
+	expect.Equal(t, New(System{newProcess()}).Step(s, stack(nil), &unwind.Bounds{}, &f), unwind.NoInfo)
 }
 
 // A warm step allocates nothing, whatever the source.
@@ -291,11 +289,7 @@ func TestNoAllocations(t *testing.T) {
 	start := *s.Regs
 	n := testing.AllocsPerRun(100, func() {
 		*s.Regs = start
-		if stop := tables.Step(s, mem, &unwind.Bounds{}, f); stop != unwind.StopNone {
-			t.Fatal(stop)
-		}
+		must.Equal(t, tables.Step(s, mem, &unwind.Bounds{}, f), unwind.StopNone)
 	})
-	if n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.Equal(t, n, 0, "allocations")
 }

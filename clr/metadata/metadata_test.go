@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -39,9 +40,7 @@ func TestNames(t *testing.T) {
 	}
 	want := []string{"", "global", "Some.Space.Outer::.ctor", "Some.Space.Outer::Run",
 		"Some.Space.Outer+Inner::Deep", "Last::End", ""}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	expect.Slices(t, got, want)
 }
 
 // The name of a type that contains itself is finite.
@@ -105,9 +104,7 @@ func TestSameText(t *testing.T) {
 		want bool
 	}{{1, 1, true}, {1, 5, true}, {1, 9, false}, {9, 1, false}, {1, 0, false}, {0, 0, true}, {17, 1, false},
 		{1, 17, false}, {1, 99, false}, {-1, 1, false}} {
-		if got := m.sameText(c.a, c.b); got != c.want {
-			t.Errorf("%d and %d: %v", c.a, c.b, got)
-		}
+		expect.Equal(t, m.sameText(c.a, c.b), c.want, "%d and %d", c.a, c.b)
 	}
 }
 
@@ -125,20 +122,14 @@ func TestUnshared(t *testing.T) {
 		{[]string{"__CanonBall"}, []string{"T"}, []string{"__CanonBall"}},
 	} {
 		given := slices.Clone(c.args)
-		if got := Unshared(c.args, c.names); !slices.Equal(got, c.want) {
-			t.Errorf("%q, %q: %q, want %q", given, c.names, got, c.want)
-		}
-		if !slices.Equal(c.args, given) {
-			t.Errorf("%q: changed to %q", given, c.args)
-		}
+		expect.Slices(t, Unshared(c.args, c.names), c.want, "%q, %q", given, c.names)
+		expect.Slices(t, c.args, given, "changed to")
 	}
 }
 
 func TestLines(t *testing.T) {
 	l := must.Get(ParseLines(clrasm.Lines()))(t)
-	if l.ID != [20]byte{1, 2, 3, 19: 9} {
-		t.Errorf("id %v", l.ID)
-	}
+	expect.Equal(t, l.ID, [20]byte{1, 2, 3, 19: 9}, "id")
 	a, b := "/src/app/A.cs", "/src/gen/B.cs"
 	for _, c := range []struct {
 		name   string

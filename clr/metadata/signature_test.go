@@ -3,6 +3,7 @@ package metadata
 import (
 	"bytes"
 	"errors"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"strings"
 	"testing"
 )
@@ -88,9 +89,7 @@ func TestTypeName(t *testing.T) {
 		{"<>f__AnonymousType0`2", []string{"x", "y"}, "AnonymousType0<x,y>"},
 		{"", nil, ""},
 	} {
-		if got := TypeName(c.in, c.args); got != c.want {
-			t.Errorf("TypeName(%q, %q) = %q, want %q", c.in, c.args, got, c.want)
-		}
+		expect.Equal(t, TypeName(c.in, c.args), c.want, "TypeName(%q, %q)", c.in, c.args)
 	}
 }
 

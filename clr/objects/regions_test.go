@@ -1,10 +1,10 @@
 package objects
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestJoinRegions(t *testing.T) {
@@ -23,9 +23,7 @@ func TestJoinRegions(t *testing.T) {
 		{"none", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := joinRegions(c.in); !slices.Equal(got, c.want) {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
+			expect.Slices(t, joinRegions(c.in), c.want)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"encoding/binary"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"testing"
 )
 
@@ -59,9 +60,7 @@ func TestLimitedByOneOfTwo(t *testing.T) {
 		awaited("Task.WhenAny", false, nil, waits)}}
 	g.all[2].below = 2
 	g.chains()
-	if len(g.out.Groups) != 2 {
-		t.Fatalf("%+v", g.out.Groups)
-	}
+	must.Equal(t, len(g.out.Groups), 2, g.out.Groups)
 	for _, group := range g.out.Groups {
 		if want := group.Chain[0] == "Task.Delay"; group.Limited != want || len(group.Threads) != 1 ||
 			group.Threads[0] != 5 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -14,9 +15,7 @@ import (
 // Native frames get the names of their functions, methods keep theirs, and no two share an id.
 func TestNames(t *testing.T) {
 	path, err := os.Executable() // has symbols
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	n := newNamer()
 	addr, _, ok := uint64(0), uint64(0), false
 	for at := uint64(0x400000); at < 0x1400000 && !ok; at += 64 {
@@ -65,7 +64,5 @@ func TestNames(t *testing.T) {
 			t.Errorf("frames %+v with names %v, want %q", got, names, want)
 		}
 	}
-	if stacks != 2 {
-		t.Errorf("%d stacks", stacks)
-	}
+	expect.Equal(t, stacks, 2, "stacks")
 }

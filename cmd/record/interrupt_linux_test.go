@@ -16,6 +16,8 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -50,9 +52,7 @@ func patient() int {
 func TestKilledTarget(t *testing.T) {
 	opt, _ := fakeRun(t, "killed")
 	res := mustRun(t, opt)
-	if res.ExitCode != 128+9 {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
+	expect.Equal(t, res.ExitCode, 128+9, "exit code")
 	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
 		t.Errorf("samples lost: %s", got)
 	}
@@ -68,9 +68,7 @@ func TestKilledTarget(t *testing.T) {
 func follow(t *testing.T, opt options.Options) (<-chan *options.Result, *os.File) {
 	t.Helper()
 	outR, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	opt.Stdout = out
 	t.Cleanup(func() { outR.Close() }) // not earlier, by the garbage collector: SIGPIPE would end the command
 	connected := make(chan struct{})
@@ -83,9 +81,7 @@ func follow(t *testing.T, opt options.Options) (<-chan *options.Result, *os.File
 	done := make(chan *options.Result, 1)
 	go func() {
 		res, err := Run(opt)
-		if err != nil {
-			t.Error(err)
-		}
+		expect.Equal(t, err, nil)
 		out.Close()
 		done <- res
 	}()
@@ -121,9 +117,7 @@ func TestSignalsGoOn(t *testing.T) {
 		want string
 	}{{syscall.SIGUSR1, "user defined signal 1"}, {syscall.SIGTERM, "terminated"}} {
 		syscall.Kill(os.Getpid(), c.sig)
-		if got := readLine(t, out); got != c.want {
-			t.Errorf("%v: the command got %q", c.sig, got)
-		}
+		expect.Equal(t, readLine(t, out), c.want, "%v: the command", c.sig)
 	}
 	res := <-done
 	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "x4") {
@@ -145,9 +139,8 @@ func TestEndsRecording(t *testing.T) {
 		{syscall.SIGQUIT, false, false}, {syscall.SIGUSR1, false, false},
 		{syscall.SIGINT, true, true}, {syscall.SIGTERM, true, false}, {syscall.SIGHUP, true, false},
 	} {
-		if got := endsRecording(c.sig, c.commandRuns); got != c.want {
-			t.Errorf("%v, command runs: %v: %v", c.sig, c.commandRuns, got)
-		}
+		expect.Equal(t, endsRecording(c.sig, c.commandRuns), c.want,
+			"%v, command runs: %v", c.sig, c.commandRuns)
 	}
 }
 
@@ -189,17 +182,13 @@ func TestInterruptTwice(t *testing.T) {
 	pid := childPID(t)
 	syscall.Kill(os.Getpid(), syscall.SIGINT)
 	res := <-done
-	if res.ExitCode != 130 {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
+	expect.Equal(t, res.ExitCode, 130, "exit code")
 	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "libc.so.6+0x500") ||
 		!strings.Contains(got, "x4") {
 		t.Errorf("got %s", got)
 	}
 	left, _ := os.ReadDir(filepath.Dir(opt.Outputs[0].Path))
-	if len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	expect.Equal(t, len(left), 1, "left behind: %v", left)
 	close(n.release)
 	syscall.Kill(pid, syscall.SIGKILL) // the tool does not end the command
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -74,9 +75,7 @@ func (l *lines) String() string {
 func fakeRun(t *testing.T, what string) (options.Options, *lines) {
 	t.Helper()
 	profiler, err := os.Executable() // any program on this machine
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l := &lines{}
 	return options.Options{Mode: options.ModeSnapshot, Command: []string{os.Args[0]},
 		Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
@@ -128,9 +127,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("stack %+v", st)
 	}
 	left, _ := os.ReadDir(opt.SocketDir)
-	if len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	expect.Equal(t, len(left), 0, "left behind: %v", left)
 }
 
 func TestGarbage(t *testing.T) {
@@ -147,12 +144,8 @@ func TestDenied(t *testing.T) {
 	opt, _ := fakeRun(t, "denied")
 	res := mustRun(t, opt)
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	for _, want := range []string{"12 samples not taken: the system refused to suspend the thread",
-		"5 samples of threads that a collection or a debugger had already suspended"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("notes %q", notes)
-		}
-	}
+	expect.Contains(t, notes, "12 samples not taken: the system refused to suspend the thread",
+		"5 samples of threads that a collection or a debugger had already suspended")
 }
 
 // The time of a recording begins when samples can come. Preparations do not count.
@@ -276,9 +269,7 @@ func TestNoEvents(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	p.Receive(&wire.Event{Kind: wire.EventWait})
-	if got := r.empty(); got != "" {
-		t.Errorf("with an event: %q", got)
-	}
+	expect.Equal(t, r.empty(), "", "with an event")
 }
 
 // If only waits were requested and the runtime cannot report them, the line reports that, and the exit

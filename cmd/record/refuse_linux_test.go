@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -34,9 +35,7 @@ func TestFullDiskFallsBack(t *testing.T) {
 		w.Path; said.String() != want {
 		t.Errorf("said %q, want %q", said, want)
 	}
-	if res.ExitCode != 3 {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
+	expect.Equal(t, res.ExitCode, 3, "exit code")
 }
 
 // The directory vanishes while the command runs.

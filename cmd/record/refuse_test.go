@@ -10,15 +10,14 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/record/output"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 func TestRefusals(t *testing.T) {
 	dir := tempdir.New(t)
 	noExec := filepath.Join(dir, "data")
-	if err := os.WriteFile(noExec, []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(noExec, []byte("x"), 0o644))
 	cases := []struct {
 		name   string
 		change func(*options.Options)

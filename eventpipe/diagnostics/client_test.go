@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -51,9 +52,8 @@ func TestFormatIsOne(t *testing.T) {
 	for _, cfg := range []Config{{}, {BufferMB: 2, Rundown: 2, NoStacks: true},
 		{BufferMB: 3, Providers: []Provider{runtimeProvider, runtimeProvider}}} {
 		for _, f := range collectors {
-			if got := binary.LittleEndian.Uint32(f.encode(&cfg)[at[f.version]:]); got != 1 {
-				t.Errorf("version %d asks for format %d", f.version, got)
-			}
+			expect.Equal(t, binary.LittleEndian.Uint32(f.encode(&cfg)[at[f.version]:]), 1,
+				"version %d asks for format", f.version)
 		}
 	}
 }
@@ -131,9 +131,7 @@ func TestFallBack(t *testing.T) {
 			return ok(9, 0, 0, 0, 0, 0, 0, 0)
 		}}
 		s, err := NewClient(1, f.dial).Collect(Config{Providers: []Provider{runtimeProvider}})
-		if !slices.Equal(f.seen, c.seen) {
-			t.Errorf("%s: asked %v", c.name, f.seen)
-		}
+		expect.Slices(t, f.seen, c.seen, "%s: asked", c.name)
 		if c.version == 0 {
 			if !errors.Is(err, UnknownCommand) {
 				t.Errorf("%s: %v", c.name, err)
@@ -167,9 +165,7 @@ func TestStopIsOnAnotherConnection(t *testing.T) {
 	s := &Session{ID: 5, client: c}
 	must.Do(t, s.Stop())
 	s.Stop()
-	if !slices.Equal(f.seen, [][2]uint8{{2, 1}}) {
-		t.Errorf("%v", f.seen)
-	}
+	expect.Slices(t, f.seen, [][2]uint8{{2, 1}})
 }
 
 func TestAnswers(t *testing.T) {
@@ -240,9 +236,7 @@ func TestPort(t *testing.T) {
 	}
 	must.Do(t, err)
 	defer p.Close()
-	if p.Variable() != "DOTNET_DiagnosticPorts="+path+",suspend" {
-		t.Error(p.Variable())
-	}
+	expect.Equal(t, p.Variable(), "DOTNET_DiagnosticPorts="+path+",suspend")
 	f := &fakeRuntime{answer: func(set, id uint8, body []byte) []byte { return ok(4, 0, 0, 0, 0, 0, 0, 0) }}
 	stranger, _ := net.Dial("unix", path)
 	stranger.Write([]byte("hello"))
@@ -263,9 +257,7 @@ func TestPort(t *testing.T) {
 		close(done)
 	}()
 	c := <-p.Runtimes()
-	if c.PID != 4711 {
-		t.Errorf("process %d", c.PID)
-	}
+	expect.Equal(t, c.PID, 4711, "process")
 	s, err := c.Collect(Config{})
 	if err != nil || s.ID != 4 {
 		t.Fatalf("%+v, %v", s, err)
@@ -273,9 +265,7 @@ func TestPort(t *testing.T) {
 	must.Do(t, c.Resume())
 	must.Do(t, s.Stop())
 	<-done
-	if !slices.Equal(f.seen, [][2]uint8{{2, 6}, {4, 1}, {2, 1}}) {
-		t.Errorf("%v", f.seen)
-	}
+	expect.Slices(t, f.seen, [][2]uint8{{2, 6}, {4, 1}, {2, 1}})
 	select {
 	case <-p.Runtimes():
 		t.Error("one runtime came twice")

@@ -62,9 +62,7 @@ func TestNetperf(t *testing.T) {
 		if got.Err != io.EOF || len(got.Faults) > 0 {
 			t.Fatalf("%s: %v, %v", f.name, got.Err, got.Faults)
 		}
-		if d := cmptest.Diff(want, got.Events); d != "" {
-			t.Errorf("%s: %s", f.name, d)
-		}
+		cmptest.Same(t, want, got.Events, f.name)
 		pid, size := 77, f.opt.PointerSize
 		if f.opt.Version < 3 {
 			pid = 0
@@ -78,9 +76,7 @@ func TestNetperf(t *testing.T) {
 			c.Bytes != int64(len(raw)) {
 			t.Errorf("%s: %+v, %+v", f.name, tr, c)
 		}
-		if d := cmptest.Diff(got, read(iotest.OneByteReader(bytes.NewReader(raw)))); d != "" {
-			t.Errorf("%s, byte by byte: %s", f.name, d)
-		}
+		cmptest.Same(t, got, read(iotest.OneByteReader(bytes.NewReader(raw))), "%s, byte by byte", f.name)
 		for n := range raw {
 			got := readAll(raw[:n])
 			var e *nettrace.Error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -145,9 +146,7 @@ func TestRoundTrip(t *testing.T) {
 				c.Metadata != 2 || c.LostStacks != 1 || c.Bytes != int64(len(raw)) {
 				t.Errorf("counts %+v", c)
 			}
-			if d := cmptest.Diff(got, read(iotest.OneByteReader(bytes.NewReader(raw)))); d != "" {
-				t.Errorf("byte by byte:\n%s", d)
-			}
+			cmptest.Same(t, got, read(iotest.OneByteReader(bytes.NewReader(raw))), "byte by byte")
 		})
 	}
 }
@@ -173,9 +172,7 @@ func TestTruncated(t *testing.T) {
 			}
 			last = len(got.Events)
 		}
-		if last != len(want) {
-			t.Errorf("%s: %d events before the end mark", f.name, last)
-		}
+		expect.Equal(t, last, len(want), "%s: events before the end mark", f.name)
 	}
 }
 
@@ -284,9 +281,7 @@ func TestBad(t *testing.T) {
 		if c.fault != 0 && !slices.Contains(got.Faults, c.fault) || c.fault == 0 && len(got.Faults) > 0 {
 			t.Errorf("%s: faults %v, want %v", c.name, got.Faults, c.fault)
 		}
-		if len(got.Events) != c.events {
-			t.Errorf("%s: %d events, want %d", c.name, len(got.Events), c.events)
-		}
+		expect.Equal(t, len(got.Events), c.events, "%s: events", c.name)
 		if e != nil && (strings.Contains(e.Error(), "\n") || !strings.Contains(e.Error(), "offset")) {
 			t.Errorf("%s: %q is no clear line", c.name, e.Error())
 		}
@@ -427,8 +422,6 @@ func TestNanos(t *testing.T) {
 		{"faster than it may be", 1<<63 - 1, 1<<63 - 1, 1e9},
 	} {
 		tr := nettrace.Trace{Frequency: c.frequency}
-		if got := tr.Nanos(c.ticks); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, tr.Nanos(c.ticks), c.want, c.name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
@@ -112,9 +113,7 @@ func TestIdle(t *testing.T) {
 			native := strings.Contains(name, "+0x")
 			frames = append(frames, waits.Frame{Addr: 1, Name: name, Managed: !native, Named: true})
 		}
-		if got := waits.Idle(frames); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, waits.Idle(frames), c.want, c.name)
 	}
 }
 
@@ -130,9 +129,7 @@ func load(t *testing.T, path string) (truth waittruth.File, a *waits.Analysis) {
 	f := must.Get(os.Open(filepath.Join(filepath.Dir(path), truth.Trace)))(t)
 	defer f.Close()
 	a = waits.New()
-	if err := a.Read(f); err != nil {
-		t.Errorf("%s: %v", truth.Trace, err)
-	}
+	expect.Equal(t, a.Read(f), nil, truth.Trace)
 	a.Finish()
 	return truth, a
 }

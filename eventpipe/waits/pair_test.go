@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
@@ -298,9 +299,7 @@ func TestFilter(t *testing.T) {
 		a.Filter = c.filter
 		a.Read(bytes.NewReader(trace))
 		a.Finish()
-		if got := show(a); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		expect.Equal(t, show(a), c.want, c.name)
 	}
 }
 

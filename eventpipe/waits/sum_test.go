@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The list contains the longest waits, in any order of arrival, in little more room than it needs.
@@ -42,9 +43,7 @@ func TestLongestWaits(t *testing.T) {
 		}
 	}
 	every.Finish()
-	if !slices.Equal(few.Groups, every.Groups) {
-		t.Error("the sums differ")
-	}
+	expect.Slices(t, few.Groups, every.Groups, "the sums differ")
 	if n, _ := few.Total(); n != all {
 		t.Errorf("%d waits are in the sums", n)
 	}

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"debug/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,9 +29,7 @@ func TestOf(t *testing.T) {
 					t.Skipf("SKIPPED-CHECK: no symbolic links here: %v", err)
 				}
 			}
-			if got := Of(dir); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			expect.Equal(t, Of(dir), c.want)
 		})
 	}
 }

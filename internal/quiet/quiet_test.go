@@ -1,6 +1,7 @@
 package quiet
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
@@ -40,16 +41,12 @@ func TestGarbage(t *testing.T) {
 	if now := g.inUse(); now > 2*g.limit {
 		t.Errorf("%d bytes in use, limit %d", now, g.limit)
 	}
-	if n := testing.AllocsPerRun(100, g.Collect); n != 0 {
-		t.Errorf("%v allocations of a look", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(100, g.Collect), 0, "allocations of a look")
 	g.mu.Lock()
 	g.limit = 0
 	before := collections()
 	g.Collect()
-	if n := collections() - before; n != 0 {
-		t.Error("two collect at once")
-	}
+	expect.Equal(t, collections()-before, 0, "two collect at once")
 }
 
 func threads() int { return pprof.Lookup("threadcreate").Count() }
@@ -80,7 +77,5 @@ func TestBegin(t *testing.T) {
 		litter = make([]byte, 1<<20)
 	}
 	litter = nil
-	if n := collections() - begin; n != 0 {
-		t.Errorf("%d collections", n)
-	}
+	expect.Equal(t, collections()-begin, 0, "collections")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe/rva"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // TestCodes decodes one code of each operation.
@@ -265,9 +266,7 @@ func TestReasonsHaveNames(t *testing.T) {
 			seen[s] = true
 		}
 	}
-	if len(reasons) != int(BadOrder)+1 {
-		t.Errorf("%d names for %d reasons", len(reasons), BadOrder+1)
-	}
+	expect.Equal(t, len(reasons), int(BadOrder)+1, "names for %d reasons", BadOrder+1)
 }
 
 func TestLookupsAllocateNothing(t *testing.T) {

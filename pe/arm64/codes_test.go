@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const none = arm64.NoRegister
@@ -98,9 +100,7 @@ func TestCodes(t *testing.T) {
 				if n == 0 {
 					want = arm64.NoEnd
 				}
-				if reason != want {
-					t.Errorf("cut to %d bytes: %v", n, reason)
-				}
+				expect.Equal(t, reason, want, "cut to %d bytes", n)
 			}
 		})
 	}
@@ -221,9 +221,7 @@ func TestRecordsRefused(t *testing.T) {
 		if fault.OK() {
 			_, _, fault = i.At(4 * c.ins)
 		}
-		if fault.Reason != c.want {
-			t.Errorf("%s: %v", c.name, fault.Reason)
-		}
+		expect.Equal(t, fault.Reason, c.want, c.name)
 		var e *arm64.Error
 		if err := fault.Err("xdata", 0x2000); !errors.As(err, &e) || e.RVA != 0x2000 ||
 			!strings.Contains(err.Error(), c.want.String()) {
@@ -299,9 +297,7 @@ func frameOf(t *testing.T, i *arm64.Info, index uint32) (n uint32) {
 	t.Helper()
 	for b := i.Codes[index:]; ; {
 		c, reason := arm64.DecodeCode(b)
-		if reason != arm64.OK {
-			t.Fatalf("%x: %v", i.Codes, reason)
-		}
+		must.Equal(t, reason, arm64.OK, "%x", i.Codes)
 		if c.Last() {
 			return n
 		}
@@ -320,16 +316,13 @@ func TestIndex(t *testing.T) {
 		want int
 	}{{0, -1}, {0xfff, -1}, {0x1000, 0}, {0x103f, 0}, {0x1040, 1}, {0x1fff, 1},
 		{0x2000, 2}, {0xffffffff, 2}} {
-		if got := table.Index(c.rva); got != c.want {
-			t.Errorf("%#x: %d, want %d", c.rva, got, c.want)
-		}
+		expect.Equal(t, table.Index(c.rva), c.want, "%#x", c.rva)
 	}
 	if f := table.Entry(1); f.Begin != 0x1040 || f.Data != 5 || !f.Packed() {
 		t.Errorf("entry 1: %+v", f)
 	}
-	if table = arm64.New(pdata[:7], nil); table.Index(0x1000) != -1 {
-		t.Error("found an entry in a table cut short")
-	}
+	table = arm64.New(pdata[:7], nil)
+	expect.Equal(t, table.Index(0x1000), -1, "found an entry in a table cut short")
 }
 
 func TestDecodeAllocs(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe/rva"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestFindInTable(t *testing.T) {
@@ -68,9 +70,7 @@ func TestSort(t *testing.T) {
 			t.Errorf("%#x: %+v", rva, fn)
 		}
 	}
-	if b[0] != 0x30 {
-		t.Error("the image's own bytes were sorted")
-	}
+	expect.Equal(t, b[0], 0x30, "the image's own bytes were sorted")
 }
 
 // TestFind finds a function by its address.
@@ -126,9 +126,7 @@ func TestPackedBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var buf Buffer
 			i, fault := DecodePackedInfo(c.word, &buf)
-			if fault.Reason != c.reason {
-				t.Fatalf("%v, want %v", fault.Reason, c.reason)
-			}
+			must.Equal(t, fault.Reason, c.reason)
 			if c.reason == OK && !bytes.HasPrefix(i.Codes, c.prolog) {
 				t.Errorf("% x, want % x", i.Codes, c.prolog)
 			}

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"strings"
 	"testing"
 )
@@ -74,8 +75,6 @@ func TestRelocate(t *testing.T) {
 	} {
 		b := []byte(strings.Repeat("\xee", c.size))
 		m.relocate("/a", f, b, c.addr)
-		if got := fmt.Sprintf("% x", b); got != c.want {
-			t.Errorf("%#x: %s, want %s", c.addr, got, c.want)
-		}
+		expect.Equal(t, fmt.Sprintf("% x", b), c.want, "%#x", c.addr)
 	}
 }

@@ -42,9 +42,7 @@ func TestSigpage(t *testing.T) {
 			maps := must.Get(g.Maps())(t)
 			table := NewLoader(g.pid).Table(maps)
 			i := table.Find(at + 4)
-			if got := i >= 0; got != c.want {
-				t.Fatalf("a module: %v, want %v", got, c.want)
-			}
+			must.Equal(t, i >= 0, c.want, "a module")
 			if !c.want {
 				return
 			}

@@ -2,11 +2,11 @@ package live
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // space is an address space of a few regions, all of whose bytes are 0x5a.
@@ -46,13 +46,9 @@ func TestGeneratedCode(t *testing.T) {
 		region(0x23000, 0x30000, image), region(0x30000, 0x31000, reserved), region(0x31000, 0x32000, code),
 	}}
 	want := []memory.Range{{Start: 0x20000, End: 0x23000}, {Start: 0x31000, End: 0x32000}}
-	if got := generated(s); !slices.Equal(got, want) {
-		t.Errorf("%#x, want %#x", got, want)
-	}
+	expect.Slices(t, generated(s), want)
 	s.regions = append(s.regions, Region{Start: 0x32000, End: 0x32000, Committed: true, Executable: true})
-	if got := generated(s); !slices.Equal(got, want) {
-		t.Errorf("%#x: a region without bytes", got)
-	}
+	expect.Slices(t, generated(s), want, "a region without bytes")
 }
 
 func TestReadImage(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestParseMaps(t *testing.T) {
@@ -48,9 +49,7 @@ func TestManagedRanges(t *testing.T) {
 		"": true, "/memfd:doublemapper (deleted)": true, "/app/System.Private.CoreLib.dll": true,
 		"/app/X.DLL": true, "/lib/libc.so.6": false, "[vdso]": false,
 	} {
-		if got := isManaged(&Mapping{Path: path}); got != want {
-			t.Errorf("%q: %v", path, got)
-		}
+		expect.Equal(t, isManaged(&Mapping{Path: path}), want, "%q", path)
 	}
 }
 

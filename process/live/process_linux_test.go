@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -142,9 +143,7 @@ func TestProcessRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := make([]byte, c.size)
-			if ok := r.ReadAt(got, c.at); ok != c.whole {
-				t.Errorf("ReadAt: %v, want %v", ok, c.whole)
-			}
+			expect.Equal(t, r.ReadAt(got, c.at), c.whole, "ReadAt")
 			clear(got)
 			n := p.ReadSome(got, c.at)
 			if n != c.some || !bytes.Equal(got[:n], []byte("seedwalk")[:n]) {

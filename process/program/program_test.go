@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -122,13 +123,9 @@ func TestRuntimeVersion(t *testing.T) {
 		"shared/Microsoft.NETCore.App/2.2.2/coreclr.dll": "2.2.2",
 		"shared/Microsoft.NETCore.App/new/coreclr.dll":   "4.6.27317.7",
 	} {
-		if got := RuntimeVersion(write(t, name, file)); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		expect.Equal(t, RuntimeVersion(write(t, name, file)), want, name)
 	}
-	if got := RuntimeVersion(write(t, "coreclr.dll", peasm.Image{}.Bytes())); got != "" {
-		t.Errorf("no version: %q", got)
-	}
+	expect.Equal(t, RuntimeVersion(write(t, "coreclr.dll", peasm.Image{}.Bytes())), "", "no version")
 }
 
 // A single-file program of Windows has its own version; the version of its runtime is in the text with the
@@ -147,9 +144,7 @@ func TestCommittedVersion(t *testing.T) {
 		for _, pad := range []int{0, 2, 1<<20 - 64 - len(file)&^1,
 			1<<20 - 40 - len(file)&^1, 1<<20 - 20 - len(file)&^1} {
 			data := append(append(slices.Clone(file), make([]byte, pad)...), wide(c.text)...)
-			if got := RuntimeVersion(write(t, "app.exe", data)); got != c.want {
-				t.Errorf("%q at %d: %q, want %q", c.text, pad, got, c.want)
-			}
+			expect.Equal(t, RuntimeVersion(write(t, "app.exe", data)), c.want, "%q at %d", c.text, pad)
 		}
 	}
 }
@@ -161,9 +156,7 @@ func TestPublicVersion(t *testing.T) {
 		"4.700.19.46205": "4.700.19.46205", "4.6.27317.7": "4.6.27317.7", "9.0.5": "9.0.5",
 		"9.0.x.1": "9.0.x.1", "": "", "1.1.13.0": "1.1.13.0",
 	} {
-		if got := PublicVersion(file); got != want {
-			t.Errorf("%q: %q, want %q", file, got, want)
-		}
+		expect.Equal(t, PublicVersion(file), want, "%q", file)
 	}
 }
 
@@ -185,8 +178,6 @@ func TestIsLauncher(t *testing.T) {
 		want bool
 	}{"with the mark": {append([]byte("MZ and more"), Mark()...), true},
 		"half of it": {Mark()[:16], false}, "turned": {mark[:], false}} {
-		if got := IsLauncher(write(t, "a", c.data)); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, IsLauncher(write(t, "a", c.data)), c.want, name)
 	}
 }

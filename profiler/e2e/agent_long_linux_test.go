@@ -321,9 +321,7 @@ func readProfiles(t *testing.T, reader, path string) (resource, text string) {
 	cmd := exec.Command(reader)
 	cmd.Stdin = bytes.NewReader(data)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	must.Equal(t, err, nil, path)
 	resource, text, _ = strings.Cut(string(out), "\n")
 	return resource, text
 }

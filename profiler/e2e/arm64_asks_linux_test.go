@@ -156,9 +156,7 @@ func TestARM64Asked(t *testing.T) {
 	a := against{by: map[string]int{}, refused: map[string]int{}}
 	for a.stacks < max(1000, *armSamples) || !a.met() {
 		s, err := readStood(conn)
-		if err != nil {
-			t.Fatalf("after %+v: %v", a, err)
-		}
+		must.Equal(t, err, nil, "after %+v", a)
 		if p == nil {
 			p = paused.New(context.ArchARM64, mem, live.NewLoader(pid), maps())
 			p.Reread = maps

@@ -27,6 +27,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/armrun"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -117,9 +118,7 @@ func (c *codes) mapping(t *testing.T, tables *contract.Tables, mem *live.Process
 		c.functions++
 		got, err := armrun.Frames(code, fn.Begin, caller,
 			func(r *armrun.Machine, _ uint64) (armrun.Registers, error) { return undone(steps, r) })
-		if err != nil {
-			t.Errorf("%#x, function %d of its method: %v\n% x", fn.Begin, fn.Funclet, err, code)
-		}
+		expect.Equal(t, err, nil, "%#x, function %d of its method: % x", fn.Begin, fn.Funclet, code)
 		if got.Epilogs == 0 {
 			c.skipped++
 		}

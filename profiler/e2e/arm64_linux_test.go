@@ -22,6 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -62,9 +63,8 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	r.ok(t)
 	g := &guest{}
 	var err error
-	if g.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
-		t.Fatal(err)
-	}
+	g.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must.Do(t, err)
 	g.cmd = exec.Command(argv[0], argv[1:]...)
 	g.cmd.Env = append(os.Environ(), append(profiled(lib), "SEEDWALK_SOCKET="+path)...)
 	g.cmd.Stdout, g.cmd.Stderr = &g.out, &g.out
@@ -223,9 +223,7 @@ func armScript(t *testing.T) string {
 	path := filepath.Join(tempdir.New(t), "truth")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", strings.Join(emulator(false), " "),
 		need(t, "out", "samples", "arm64", "Truth"))
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o755))
 	return path
 }
 
@@ -305,12 +303,8 @@ func TestARM64RecordPID(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	for _, line := range []string{"Truth .NET 10.0.9", "answers: .NET 10.0.9, Linux arm64",
-		"the runtime can load the probe", "the kernel permits reading it"} {
-		if !strings.Contains(doctor.stdout, line) {
-			t.Errorf("doctor does not say %q:\n%s", line, doctor.stdout)
-		}
-	}
+	expect.Contains(t, doctor.stdout, "Truth .NET 10.0.9", "answers: .NET 10.0.9, Linux arm64",
+		"the runtime can load the probe", "the kernel permits reading it")
 	for i := range 2 {
 		file := filepath.Join(dir, fmt.Sprint("raw", i))
 		r := ask("record", "--pid", pid, "--duration", "4s", "--json", "--raw", file, "--output",

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -72,9 +73,8 @@ func (s setting) recordOutside(t *testing.T) (m measurement) {
 		t.Fatalf("%v, the tool %d\n%s", target.err, r.code, r.stderr)
 	}
 	var err error
-	if m.truth, err = parseExact(target.out.String()); err != nil {
-		t.Fatal(err)
-	}
+	m.truth, err = parseExact(target.out.String())
+	must.Do(t, err)
 	m.seen = r.times(m.truth.methods())
 	return m
 }
@@ -96,9 +96,7 @@ func hogs(t *testing.T) {
 	var all []*exec.Cmd
 	for range 2 * runtime.NumCPU() {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start())
 		all = append(all, c)
 	}
 	t.Cleanup(func() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -36,15 +37,11 @@ type clientSaw struct {
 func readClient(t *testing.T, path string) (s clientSaw) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal("the profiler wrote nothing: ", err)
-	}
+	must.Equal(t, err, nil, "the profiler wrote nothing")
 	text, tops, _ := strings.Cut(strings.TrimSpace(string(b)), "\ntop ")
 	_, err = fmt.Sscanf(text, "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d\nerror %d",
 		&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened, &s.failed)
-	if err != nil {
-		t.Fatalf("%v: %q", err, text)
-	}
+	must.Equal(t, err, nil, "%q", text)
 	s.problem = text[strings.LastIndexByte(text, '\n')+1:]
 	s.cpu = map[string]float64{}
 	for line := range strings.Lines("top " + tops) {
@@ -94,9 +91,7 @@ func TestClient(t *testing.T) {
 				profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
-			if res.stdout+res.stderr != "" {
-				t.Errorf("it said %q %q", res.stdout, res.stderr)
-			}
+			expect.Equal(t, res.stdout+res.stderr, "", "it said %q %q", res.stdout, res.stderr)
 		})
 	}
 }
@@ -319,9 +314,7 @@ func TestClientHelperLost(t *testing.T) {
 	for i, signal := range []string{"KILL", "STOP"} {
 		sampled(i + 1)
 		pids := helpersLike(pattern)
-		if len(pids) != 1 {
-			t.Fatal("helpers: ", pids)
-		}
+		must.Equal(t, len(pids), 1, "helpers:  %v", pids)
 		exec.Command("kill", "-"+signal, pids[0]).Run()
 	}
 	sampled(3)

@@ -31,9 +31,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			"it has no diagnostics port", "", 1, 125, 0, false},
 		{"a zombie", func(t *testing.T) string {
 			cmd := exec.Command("true")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			t.Cleanup(func() { cmd.Wait() })
 			until(t, "it has ended", func() bool { return dead(cmd.Process.Pid) })
 			return fmt.Sprint(cmd.Process.Pid)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/gdb"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
@@ -41,9 +42,7 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 	}
 	c := f.Counters
 	for _, key := range []string{"crowded", "unwalked", "otherwise", "malformed"} {
-		if n := c["event_"+key]; n != 0 {
-			t.Errorf("%d events %s", n, key)
-		}
+		expect.Equal(t, c["event_"+key], 0, "events %s", key)
 	}
 	f.cut(t)
 	// On a busy machine the tool may be too late for some of many. Waits are compared one by one.

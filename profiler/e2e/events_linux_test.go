@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -173,9 +174,7 @@ func eventsAttach(t *testing.T, runtime string) {
 	p.say("go")
 	said := p.until("done")
 	end()
-	if err := <-traced; err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, <-traced, nil)
 	a.Finish()
 	stop()
 	f := readJSONProfile(t, file)
@@ -193,9 +192,7 @@ func eventsAttach(t *testing.T, runtime string) {
 		t.Errorf("it leaves %+v, before it there was %+v; %s", now, before, threadsNamed(pid))
 	}
 	p.say("end")
-	if p.wait() != 7 {
-		t.Errorf("the program ended with %v", p.err)
-	}
+	expect.Equal(t, p.wait(), 7, "exit code")
 }
 
 // threadsNamed are the names of a process's threads that belong to the probe.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -270,19 +271,11 @@ func TestSymbolsLater(t *testing.T) {
 		}
 		results[name] = folded
 	}
-	if err := os.Rename(full, library); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(full, library))
 	want, _, _ := report("own")
-	for _, name := range []string{"shop_open", "shop_tax", "shop_cart", "shop_price", "shop_restock"} {
-		if !strings.Contains(want, name) {
-			t.Errorf("no %s in the library's own names", name)
-		}
-	}
+	expect.Contains(t, want, "shop_open", "shop_tax", "shop_cart", "shop_price", "shop_restock")
 	for name, got := range results {
-		if got != want {
-			t.Errorf("%s: not what the library's own symbols give", name)
-		}
+		expect.Equal(t, got, want, "%s: not what the library's own symbols give", name)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -26,9 +28,7 @@ func TestNode(t *testing.T) {
 	node := needs.Command(t, "node")
 	dir := tempdir.New(t)
 	script, kept := filepath.Join(dir, "app.js"), filepath.Join(dir, "out.swrec")
-	if err := os.WriteFile(script, []byte(nodeScript), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte(nodeScript), 0o644))
 	env := []string{"env", "SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"),
 		"SWHOST_RUNTIME=" + runtime9(t),
 		"SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
@@ -76,9 +76,7 @@ func judgeNode(t *testing.T, p *jsonProfile, dir string) (seen nodeSeen) {
 			continue
 		}
 		seen.jit += n
-		if names[len(names)-1] != "_start" {
-			t.Errorf("a whole stack ends in %s", names[len(names)-1])
-		}
+		expect.Equal(t, names[len(names)-1], "_start", "a whole stack ends in")
 		has := func(part string) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, part) })
 		}

@@ -67,9 +67,7 @@ func startIn(t *testing.T, env []string, argv ...string) *process {
 	if err == nil {
 		err = p.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p.in, p.pid, p.id = in, p.Process.Pid, fmt.Sprint(p.Process.Pid)
 	go func() {
 		if p.err = p.Cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {

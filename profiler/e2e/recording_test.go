@@ -116,13 +116,10 @@ func readRawOf(t *testing.T, file string, r result) ([]*raw.Sample, *raw.Reader)
 func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.Reader) {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatalf("no raw samples: %v\n%s", err, stderr)
-	}
+	must.Equal(t, err, nil, "no raw samples: %s", stderr)
 	defer f.Close()
-	if rd, err = raw.NewReader(f); err != nil {
-		t.Fatal(err)
-	}
+	rd, err = raw.NewReader(f)
+	must.Do(t, err)
 	for {
 		s, err := rd.Next()
 		if err == io.EOF {

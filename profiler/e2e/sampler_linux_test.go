@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -62,9 +63,7 @@ func TestSampler(t *testing.T) {
 			if c.example == "smallest_sampler" {
 				waited(t, out)
 			}
-			if res.stdout+res.stderr != "" {
-				t.Errorf("it said %q %q", res.stdout, res.stderr)
-			}
+			expect.Equal(t, res.stdout+res.stderr, "", "it said %q %q", res.stdout, res.stderr)
 		})
 	}
 }

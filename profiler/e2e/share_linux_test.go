@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -110,9 +111,7 @@ func TestSameMoment(t *testing.T) {
 			}
 			joined += strings.Count(p.errs.String(), "samples come from another recording")
 		}
-		if joined != len(all)-1 {
-			t.Errorf("round %d: %d recordings of %d have joined", round, joined, len(all))
-		}
+		expect.Equal(t, joined, len(all)-1, "round %d: recordings of %d have joined", round, len(all))
 	}
 }
 

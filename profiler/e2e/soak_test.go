@@ -3,6 +3,7 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +16,7 @@ var soakTime = flag.Duration("soak", 15*time.Second, "length of the soak")
 func TestSoak(t *testing.T) {
 	exe := need(t, "out", "samples", "Soak.exe")
 	plain := run(t, time.Minute, nil, app(t, "Soak", "3", exe)...)
-	if plain.code != 42 {
-		t.Fatalf("the program itself fails: %d\n%s%s", plain.code, plain.stdout, plain.stderr)
-	}
+	must.Equal(t, plain.code, 42, "the program itself fails: %s%s", plain.stdout, plain.stderr)
 	r := record(t, "--mode snapshot --rate 100", app(t, "Soak", fmt.Sprint(soakTime.Seconds()), exe)...)
 	if r.code != plain.code || r.stdout != plain.stdout {
 		t.Errorf("exit code %d and output\n%swithout the profiler %d and\n%s%s", r.code, r.stdout,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -280,9 +281,7 @@ func TestStackLocks(t *testing.T) {
 func TestNet8Locks(t *testing.T) {
 	of, _ := waiting(t, "deadlocked", on(t, needs.Net8, "Truth", "deadlock")...)
 	h := hungAs(t, of.id, "deadlock", "") // its threads have reached their locks by then
-	if h.kind() != "deadlock" {
-		t.Errorf("hang says %+v", h.Verdicts)
-	}
+	expect.Equal(t, h.kind(), "deadlock", "hang says %+v", h.Verdicts)
 	p, owners, waiting := locksOf(t, of.id), map[uint32]int{}, 0
 	for _, th := range p.Threads {
 		if th.WaitsFor != nil && th.WaitsFor.Kind == "monitor" {
@@ -329,9 +328,7 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 		want["slim-waits"] = waitFor{"System.Threading.Lock", "slim-holder"}
 	}
 	for name, w := range want {
-		if got[name] != w {
-			t.Errorf("%s: %q, want %q", name, got[name], w)
-		}
+		expect.Equal(t, got[name], w, name)
 	}
 	if len(got) != len(want) || !slices.Equal(waits, slices.Repeat([]waitFor{{"monitor", "holder"}}, 3)) {
 		t.Errorf("waits of %v, and %v", got, waits)
@@ -346,9 +343,8 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 		rings = append(rings, strings.Join(of, " "))
 	}
 	slices.Sort(rings)
-	if !slices.Equal(rings, []string{"managed-1 managed-2", "mixed-1 mixed-2", "native-1 native-2"}) {
-		t.Errorf("deadlocks %q", rings)
-	}
+	expect.Slices(t, rings, []string{"managed-1 managed-2", "mixed-1 mixed-2", "native-1 native-2"},
+		"deadlocks")
 }
 
 // judgeCore compares the waits in a core, which has no names of threads.

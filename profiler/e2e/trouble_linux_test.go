@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -21,9 +23,7 @@ import (
 func fileText(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, err, nil)
 	return string(b)
 }
 
@@ -103,9 +103,7 @@ func TestRootRecordsOthers(t *testing.T) {
 
 func recordOther(t *testing.T, pid string) {
 	closed := filepath.Join(tempdir.New(t), "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(closed, 0o700))
 	t.Setenv("TMPDIR", closed)
 	for range 2 { // the second recording finds the probe of the first
 		r := record(t, "--duration 2s --pid "+pid)
@@ -193,9 +191,8 @@ func TestRecordOutside(t *testing.T) {
 		t.Errorf("without --outside: %d %s", r.code, r.stderr)
 	}
 	r := recordRaw(t, "--outside --duration 6s --pid "+p.id)
-	if t.Log(r.stderr); r.code != 0 {
-		t.Fatalf("exit code %d", r.code)
-	}
+	t.Log(r.stderr)
+	must.Equal(t, r.code, 0, "exit code")
 	c := newChecker(t)
 	c.copied = perfevent.MaxStack
 	c.recorded(t, r)

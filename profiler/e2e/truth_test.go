@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -379,9 +380,7 @@ func TestTruth(t *testing.T) {
 					}
 				}
 				for part := range strings.SplitSeq(row.says, "|") {
-					if !strings.Contains(r.stderr, part) {
-						t.Errorf("the summary does not say %q:\n%s", part, r.stderr)
-					}
+					expect.Contains(t, r.stderr, part)
 				}
 			}
 			c.verdict(t)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
@@ -30,9 +32,7 @@ type waitsReport struct {
 
 func readReport(t *testing.T, path string) (r waitsReport) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(readFile(t, path)), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(readFile(t, path)), &r))
 	return r
 }
 
@@ -111,13 +111,9 @@ func TestWaitsFollow(t *testing.T) {
 			t.Errorf("one line more: %q", line)
 		}
 	}
-	if !strings.Contains(tool.errs.String(), " 0 events lost") {
-		t.Error(tool.errs.String())
-	}
+	expect.Contains(t, tool.errs.String(), " 0 events lost")
 	p.say("end")
-	if p.wait() != 7 {
-		t.Errorf("the program ended with %v", p.err)
-	}
+	expect.Equal(t, p.wait(), 7, "exit code")
 }
 
 // Events are lost if the tool gets no processor and there is little room. The tool reports that, and no wait

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -229,9 +230,7 @@ func (m *matrix) verdict(t *testing.T, want int) {
 	}
 	top := m.cells[seed.NotNeeded]
 	for hr, n := range top {
-		if hr != clr.S_OK {
-			t.Errorf("managed on top: %v %d times", hr, n)
-		}
+		expect.Equal(t, hr, clr.S_OK, "managed on top: %d times", n)
 	}
 	// With managed code on top, only two things may make a try fail: a lock of the CLR, or the start of a
 	// collection (rows 7 to 11 of the table).

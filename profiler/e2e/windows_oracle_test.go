@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -357,8 +358,6 @@ func (o *opinion) sees(t *testing.T) {
 		again := *o
 		again.differ, again.shown = 0, 1000
 		again.walk(t, o.sample, &bent)
-		if again.differ != 1 {
-			t.Errorf("a wrong register, %d of the oracle's, is not seen", i)
-		}
+		expect.Equal(t, again.differ, 1, "a wrong register, %d of the oracle's, is not seen", i)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -233,9 +234,7 @@ func TestWindowsPID(t *testing.T) {
 		}
 		t.Log("once more: ", why)
 	}
-	if why != "" {
-		t.Error(why)
-	}
+	expect.Equal(t, why, "")
 }
 
 func doctorPID(t *testing.T, pid string) (why string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/epilog"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -40,9 +41,8 @@ func TestWindowsProductHasNoMistakes(t *testing.T) {
 		dll  string
 		want bool
 	}{{"seedwalk_profiler.dll", false}, {"seedwalk_profiler_torture.dll", true}} {
-		if has := strings.Contains(readFile(t, need(t, "out", "windows", c.dll)), tortureEnv); has != c.want {
-			t.Errorf("%s reads %s: %v", c.dll, tortureEnv, has)
-		}
+		expect.Equal(t, strings.Contains(readFile(t, need(t, "out", "windows", c.dll)), tortureEnv), c.want,
+			"%s reads %s", c.dll, tortureEnv)
 	}
 }
 
@@ -230,19 +230,14 @@ func TestWindowsQuirks(t *testing.T) {
 			ours := from
 			amd64.StepPE(f.AMD64(), unwind.Instruction(uint64(0x1000+c.at)), &ours, mem)
 			q := newQuirk(f, 0x1000+c.at, true, &from, mem)
-			if got := q.explain(&ours); got != c.want {
-				t.Errorf("explained by %q, want %q", got, c.want)
-			}
+			expect.Equal(t, q.explain(&ours), c.want, "explained by")
 			for i := range nonvolatile {
 				bent := ours
 				bent.GPR[nonvolatile[i]] ^= 8
-				if got := q.explain(&bent); got != "" {
-					t.Errorf("a wrong answer of ours is explained by %q", got)
-				}
+				expect.Equal(t, q.explain(&bent), "", "a wrong answer of ours is explained by")
 			}
-			if q.exact = false; q.explain(&ours) != "" {
-				t.Error("a caller is not in an epilog")
-			}
+			q.exact = false
+			expect.Equal(t, q.explain(&ours), "", "a caller is not in an epilog")
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
@@ -102,12 +103,8 @@ func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string
 	a := waits.New()
 	maps := must.Get(os.Open(path + ".maps"))(t)
 	defer maps.Close()
-	if err := eventpipe.ReadMaps(a.Names, maps, filepath.Dir(path)); err != nil {
-		t.Error(err)
-	}
-	if err := a.Read(strings.NewReader(readFile(t, path))); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, eventpipe.ReadMaps(a.Names, maps, filepath.Dir(path)), nil)
+	expect.Equal(t, a.Read(strings.NewReader(readFile(t, path))), nil)
 	a.Finish()
 	result := waittruth.Judge(truth, a)
 	native := 0
@@ -171,13 +168,9 @@ func TestWindowsEvents(t *testing.T) {
 	t.Logf("%d waits of the truth", len(truth))
 	a := waits.New()
 	in, err := os.Open(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
-	if err := a.Read(in); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, a.Read(in), nil)
 	a.Finish()
 	equalCounts(t, &f, a)
 }

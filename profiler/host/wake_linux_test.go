@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -28,9 +29,7 @@ after, at a mutex: unknown
 after, asleep: unknown
 after, running: unknown
 `
-	if out != want {
-		t.Errorf("got\n%swant\n%s", out, want)
-	}
+	expect.Equal(t, out, want)
 }
 
 // A thread that does not answer is asked again once it has taken the first signal. The handler answers this
@@ -52,9 +51,7 @@ a stack that is readable in part: captured, foreign
 an unreadable stack: captured, foreign
 the sampler blocks SIGUSR1: 1, SIGURG: 0; its starter blocks SIGUSR1: 0
 `
-	if out := run(t, "capture"); out != want {
-		t.Errorf("got\n%swant\n%s", out, want)
-	}
+	expect.Equal(t, run(t, "capture"), want)
 }
 
 // run returns the output of a program of testdata, which includes sources of this folder.

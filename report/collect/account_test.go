@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -152,9 +153,7 @@ func TestAccount(t *testing.T) {
 				t.Errorf("%d in the profile and %d not sampled, sum %d, of %d",
 					cpu.Profile, missing, sum, cpu.Process)
 			}
-			if err := p.Check(); err != nil {
-				t.Error(err)
-			}
+			expect.Equal(t, p.Check(), nil)
 		})
 	}
 }
@@ -312,9 +311,7 @@ func TestDropped(t *testing.T) {
 		!strings.Contains(notes, "at most: A 0.0 MB, (other types) 0.0 MB") {
 		t.Error(notes)
 	}
-	if err := b.p.Check(); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, b.p.Check(), nil)
 }
 
 // No sum, however large, breaks the division.

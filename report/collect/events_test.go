@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -52,9 +53,7 @@ func TestEventsSum(t *testing.T) {
 	if b.p.Stats.Samples != 0 || len(b.p.Stacks) != 7 || len(b.p.Waits) != 8 {
 		t.Errorf("%d samples, %d stacks, %d waits", b.p.Stats.Samples, len(b.p.Stacks), len(b.p.Waits))
 	}
-	if err := b.p.Check(); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, b.p.Check(), nil)
 }
 
 // A runtime that does not report waits has a note instead of a number of waits.

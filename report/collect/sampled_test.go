@@ -2,13 +2,13 @@ package collect
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The number of samples, and what was not sampled, in words: each cause has its line, and there is no line
@@ -79,9 +79,7 @@ func TestTakenLines(t *testing.T) {
 				"7 reads of threads' states refused by the kernel"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmptest.Diff(c.want, sampledLines(c.counters, c.handler)); d != "" {
-				t.Error(d)
-			}
+			cmptest.Same(t, c.want, sampledLines(c.counters, c.handler))
 		})
 	}
 }
@@ -94,9 +92,7 @@ func TestTakenOfTwo(t *testing.T) {
 	b.sampled(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2,
 		"probe_thread_max": 4, "probe_clock_late_ns": 30}})
 	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7, "clock_late_ns": 40}
-	if d := cmptest.Diff(want, b.p.Stats.Counters); d != "" {
-		t.Error(d)
-	}
+	cmptest.Same(t, want, b.p.Stats.Counters)
 }
 
 func TestPerThread(t *testing.T) {
@@ -105,9 +101,7 @@ func TestPerThread(t *testing.T) {
 		{Thread: 2, Count: 900, Event: export.EventWait},
 	}}
 	want := []string{"1 to 210 samples per thread, median 5"}
-	if got := perThread(p); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	expect.Slices(t, perThread(p), want)
 	if got := perThread(&export.Profile{RateHz: 99}); got != nil {
 		t.Errorf("of nothing: %q", got)
 	}
@@ -160,9 +154,7 @@ func TestUnsymbolized(t *testing.T) {
 		{"a namer that knows no files", profile(0, 100, 0), fakeNamer{}, ""},
 		{"nothing", &export.Profile{}, fakeFiler{}, ""},
 	} {
-		if got := unsymbolized(c.p, c.n); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.Equal(t, unsymbolized(c.p, c.n), c.want, c.name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // large is a made-up profile of about the given number of stacks, always the
@@ -63,9 +64,7 @@ func TestBigPage(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begin := time.Now()
-	if err := WriteHTML(io.Discard, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteHTML(io.Discard, p))
 	runtime.ReadMemStats(&after)
 	t.Logf("%d MB allocated in %v", (after.TotalAlloc-before.TotalAlloc)>>20,
 		time.Since(begin).Round(time.Millisecond))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // TestPageInBrowser loads pages in a real browser and looks at the document
@@ -28,11 +29,7 @@ func TestPageInBrowser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dom, log := b.Load(t, written(t, WriteHTML, c.p), "")
-			for _, w := range c.want {
-				if !strings.Contains(dom, w) {
-					t.Errorf("the document lacks %q", w)
-				}
-			}
+			expect.Contains(t, dom, c.want...)
 			if strings.Contains(log, "CONSOLE") {
 				t.Errorf("the browser complains:\n%s", log)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -75,9 +76,7 @@ func readChrome(t *testing.T, b []byte) (slices []string) {
 			t.Fatalf("event %d of phase %q", i, e.Phase)
 		}
 	}
-	if f.Unit != "ms" {
-		t.Errorf("unit %q", f.Unit)
-	}
+	expect.Equal(t, f.Unit, "ms", "unit")
 	return slices
 }
 
@@ -106,18 +105,14 @@ func waited() *Profile {
 func TestChrome(t *testing.T) {
 	got := readChrome(t, written(t, WriteChrome, waited()))
 	running := func(s string) bool { return strings.Contains(s, ": running ") }
-	if n := len(got); n != 25+11 {
-		t.Errorf("%d slices", n)
-	}
+	expect.Equal(t, len(got), 25+11, "slices")
 	want := []string{`"GC pauses": gen 2 GC 300.000123+100`, `"b (2)": wait in App.Take 0+5`,
 		`"b (2)": wait in App.Take 150+100`, `"b (2)": waiting in App.Take 200+40`,
 		`"b (2)": lock in wait 240+10`, `"b (2)": waiting in App.Take 240+10`,
 		`"b (2)": waiting in App.Take 250+450`, `"b (2)": wait in App.Take 700+0.001`,
 		`"b (2)": waiting in App.Take 700+0.001`, `"b (2)": waiting in App.Take 700.001+99.999`,
 		`"b (2)": waiting in App.Take 900+100`}
-	if d := cmptest.Diff(want, slices.DeleteFunc(slices.Clone(got), running)); d != "" {
-		t.Error(d)
-	}
+	cmptest.Same(t, want, slices.DeleteFunc(slices.Clone(got), running))
 	if first := slices.IndexFunc(got, running); got[first] != `"a (1)": running 10+10` {
 		t.Errorf("%s", got[first])
 	}

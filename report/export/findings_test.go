@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -74,9 +75,7 @@ func TestFindings(t *testing.T) {
 	} {
 		p := base()
 		c.make(p)
-		if got := strings.Join(p.findings(), "\n"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.Equal(t, strings.Join(p.findings(), "\n"), c.want, c.name)
 		var text strings.Builder
 		if err := WriteSummary(&text, p, TextOptions{}); err != nil ||
 			strings.Contains(text.String(), "finding ") != (c.want != "") {

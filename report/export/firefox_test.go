@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export/firefox"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -162,9 +163,7 @@ func TestFirefoxFrames(t *testing.T) {
 			wall += w
 		}
 	}
-	if wall != 10000 {
-		t.Errorf("%v ms in all", wall)
-	}
+	expect.Equal(t, wall, 10000, "ms in all")
 	readFirefox(t, &Profile{})
 }
 
@@ -172,9 +171,7 @@ func TestFirefoxFrames(t *testing.T) {
 func TestDebugID(t *testing.T) {
 	for buildID, want := range map[string]string{"510d0a5c19eadf8043f203b4525be9be3dcb9554": "5C0A0D51EA1980DF43F203B4525BE9BE0",
 		"": "", "x": "", "aa01": "000001AA0000000000000000000000000"} {
-		if got := debugID(buildID); got != want {
-			t.Errorf("%s: %s, want %s", buildID, got, want)
-		}
+		expect.Equal(t, debugID(buildID), want, buildID)
 	}
 }
 
@@ -202,9 +199,8 @@ func TestFirefoxWaitAroundSamples(t *testing.T) {
 		q := p
 		if c.until != 0 {
 			var err error
-			if q, err = p.Select(Selection{Since: c.since, Until: c.until}); err != nil {
-				t.Fatal(err)
-			}
+			q, err = p.Select(Selection{Since: c.since, Until: c.until})
+			must.Do(t, err)
 		}
 		s, sum := readFirefox(t, q).Threads[0].Samples, 0.0
 		var got []string

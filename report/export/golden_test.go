@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -19,9 +20,7 @@ import (
 func written(t *testing.T, write func(io.Writer, *Profile) error, p *Profile) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(&b, p))
 	return b.Bytes()
 }
 
@@ -114,9 +113,8 @@ func TestDeterministic(t *testing.T) {
 	for _, f := range Formats() {
 		first := written(t, f.Write, large(400, 30))
 		for range 5 {
-			if !bytes.Equal(first, written(t, f.Write, large(400, 30))) {
-				t.Fatalf("%s: two writings of one profile differ", f.Name)
-			}
+			must.Slices(t, first, written(t, f.Write, large(400, 30)),
+				"%s: two writings of one profile differ", f.Name)
 		}
 	}
 }
@@ -159,8 +157,7 @@ func TestOneSchema(t *testing.T) {
 	must.Do(t, json.Unmarshal(written(t, WriteJSON, handMade()), &file))
 	delete(line, "format")
 	for name, value := range line {
-		if string(file[name]) != string(value) {
-			t.Errorf("%s: %s in the file, %s in the line", name, file[name], value)
-		}
+		expect.Equal(t, string(file[name]), string(value),
+			"%s: %s in the file, %s in the line", name, file[name], value)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/export/page"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // dataTag begins the data of a page.
@@ -24,9 +26,7 @@ func dataOf(t *testing.T, page string) *pageData {
 	if !ok || !ok2 {
 		t.Fatal("no data block")
 	}
-	if err := json.Unmarshal([]byte(text), d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), d))
 	return d
 }
 
@@ -72,13 +72,9 @@ func TestPageData(t *testing.T) {
 				want[v.fold(&v.paths[i])] += v.paths[i].values[valueSamples]
 			}
 			got := foldedOf(d)
-			if len(got) != len(want) {
-				t.Errorf("%d stacks, want %d", len(got), len(want))
-			}
+			expect.Equal(t, len(got), len(want), "stacks")
 			for k, n := range want {
-				if got[k] != n {
-					t.Errorf("%q: %d, want %d", k, got[k], n)
-				}
+				expect.Equal(t, got[k], n, "%q", k)
 			}
 			for i, up := range d.Parents {
 				if up < 1 || int(up) > i+1 {
@@ -113,15 +109,10 @@ func TestPageParts(t *testing.T) {
 
 func TestPageIsSelfContained(t *testing.T) {
 	page := string(written(t, WriteHTML, hostile()))
-	if n := strings.Count(page, "<script"); n != 2 {
-		t.Errorf("%d script elements, want 2", n)
-	}
-	if n := strings.Count(page, "</script"); n != 2 {
-		t.Errorf("%d ends of script elements, want 2", n)
-	}
-	if m := regexp.MustCompile(`(?i)https?://|src=|@import|url\(`).FindString(page); m != "" {
-		t.Errorf("the page refers to something outside: %q", m)
-	}
+	expect.Equal(t, strings.Count(page, "<script"), 2, "script elements")
+	expect.Equal(t, strings.Count(page, "</script"), 2, "ends of script elements")
+	expect.Equal(t, regexp.MustCompile(`(?i)https?://|src=|@import|url\(`).FindString(page), "",
+		"the page refers to something outside")
 	d := dataOf(t, page)
 	if got := d.Symbols[0][0]; got != hostileNames[0] {
 		t.Errorf("name %q, want %q", got, hostileNames[0])

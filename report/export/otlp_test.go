@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // otlpReader builds the reader by OpenTelemetry's own types. It is a module of its own.
@@ -115,9 +116,8 @@ func TestOTLP(t *testing.T) {
 	for name, p := range map[string]*Profile{"demo": handMade(), "accounted": accounted(),
 		"events": withEvents(), "timed": timed(), "large": large(300, 40)} {
 		text := readOTLP(t, bin, WriteOTLP, p)
-		if d := cmptest.Diff(text, readOTLP(t, bin, WriteOTLPJSON, p, "-json")); d != "" {
-			t.Errorf("%s: JSON has something else: %s", name, d)
-		}
+		cmptest.Same(t, text, readOTLP(t, bin, WriteOTLPJSON, p, "-json"),
+			"%s: JSON has something else", name)
 		got := map[string][]string{}
 		var order []string
 		for _, line := range strings.Split(text, "\n") {
@@ -129,9 +129,7 @@ func TestOTLP(t *testing.T) {
 			}
 		}
 		for _, at := range p.shown() {
-			if d := cmptest.Diff(otlpStacks(p, at), got[metrics[at].name]); d != "" {
-				t.Errorf("%s %s: %s", name, metrics[at].name, d)
-			}
+			cmptest.Same(t, otlpStacks(p, at), got[metrics[at].name], "%s %s", name, metrics[at].name)
 			delete(got, metrics[at].name)
 		}
 		if len(got) > 0 || order[0] != metrics[p.defaultMetric()].name || strings.Contains(text, "no id") {
@@ -187,8 +185,6 @@ func TestOTLPAttributes(t *testing.T) {
 func TestFrameTypes(t *testing.T) {
 	for c := range numClasses {
 		notCode := c == ClassGap || c == ClassType || c == ClassUnsampled
-		if (otlpFrameTypes[c] == "") != notCode {
-			t.Errorf("class %v: frame type %q", c, otlpFrameTypes[c])
-		}
+		expect.Equal(t, otlpFrameTypes[c] == "", notCode, "class %v: frame type %q", c, otlpFrameTypes[c])
 	}
 }

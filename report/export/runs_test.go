@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // runCases are stacks, leaf first, with their rows, root first. A frame is name@module, the name empty for
@@ -163,9 +164,7 @@ func TestAsyncFold(t *testing.T) {
 				if !v.short {
 					want = c.stack
 				}
-				if !slices.Equal(got, want) {
-					t.Errorf("%q, want %q", got, want)
-				}
+				expect.Slices(t, got, want)
 			}
 		})
 	}

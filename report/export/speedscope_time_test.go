@@ -6,15 +6,15 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export/speedscope"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // The profile of a thread is in true time order: each sample ends when it was taken, and time
 // without samples is empty.
 func TestSpeedscopeInOrder(t *testing.T) {
 	var f speedscope.File
-	if err := json.Unmarshal(written(t, WriteSpeedscope, timed()), &f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(written(t, WriteSpeedscope, timed()), &f))
 	all, a, b := f.Profiles[0], f.Profiles[1], f.Profiles[2]
 	if len(all.Samples) != 3 || a.End != 1e9 || b.End != 8e8 {
 		t.Errorf("%d sums, thread a ends at %d, b at %d", len(all.Samples), a.End, b.End)
@@ -32,7 +32,5 @@ func TestSpeedscopeInOrder(t *testing.T) {
 			names += f.Shared.Frames[s[0]].Name
 		}
 	}
-	if names != "fffffffffffffffffffffffffggggggggggggggggggggggggg" {
-		t.Errorf("%s", names)
-	}
+	expect.Equal(t, names, "fffffffffffffffffffffffffggggggggggggggggggggggggg")
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seedwalk/seedwalk/report/export/estimate"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -21,18 +22,14 @@ func TestPercent(t *testing.T) {
 		{0, 0, "-"}, {0, 5, "0.00 %"}, {5, 5, "100.00 %"}, {999_999, 1_000_000, "99.99 %"},
 		{1, 1_000_000, "<0.01 %"}, {1, 3, "33.33 %"},
 	} {
-		if got := percent(c.part, c.whole); got != c.want {
-			t.Errorf("percent(%d, %d) = %q, want %q", c.part, c.whole, got, c.want)
-		}
+		expect.Equal(t, percent(c.part, c.whole), c.want, "percent(%d, %d)", c.part, c.whole)
 	}
 }
 
 func TestThousands(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
 		-1000: "-1,000", -999: "-999"} {
-		if got := Thousands(n); got != want {
-			t.Errorf("Thousands(%d) = %q, want %q", n, got, want)
-		}
+		expect.Equal(t, Thousands(n), want, "Thousands(%d)", n)
 	}
 }
 
@@ -42,9 +39,7 @@ func TestShortTime(t *testing.T) {
 		250 * time.Millisecond: "250 ms",
 		90 * time.Second:       "90.0 s", 3 * time.Minute: "3m0s",
 	} {
-		if got := shortTime(d); got != want {
-			t.Errorf("shortTime(%d) = %q, want %q", d, got, want)
-		}
+		expect.Equal(t, shortTime(d), want, "shortTime(%d)", d)
 	}
 }
 
@@ -77,9 +72,8 @@ func TestShare(t *testing.T) {
 		{3, 3, 1000, "~0.3 %"}, {30, 3, 1000, "~3 %"}, {1, 1, 150, "~1 %"}, {1, 1, 190, "~1 %"},
 		{1, 1, 1_000_000, "~<0.1 %"}, {5, 0, 1_000_000, "<0.1 %"}, {9, 9, 90, "~10 %"}, {10, 10, 100, "10 %"},
 	} {
-		if got := estimate.Share(c.part, c.count, c.all); got != c.want {
-			t.Errorf("estimate.Share(%d, %d, %d) = %q, want %q", c.part, c.count, c.all, got, c.want)
-		}
+		expect.Equal(t, estimate.Share(c.part, c.count, c.all), c.want,
+			"estimate.Share(%d, %d, %d)", c.part, c.count, c.all)
 	}
 }
 
@@ -125,9 +119,7 @@ func TestTreeCollapsesChains(t *testing.T) {
 	got := strings.Join(treeLines(t, p, TextOptions{}), "\n")
 	want := " ~100 %                7 n f0\n                         M f1\n                         ⋮ 96 frames (48 managed, 48 native)\n" +
 		"                         n f98\n         ~100 %          M f99"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, got, want)
 }
 
 func TestSummaryWithoutSamples(t *testing.T) {
@@ -162,9 +154,7 @@ func TestWrap(t *testing.T) {
 		{"p50 1 us   max 2 us", 9, []string{"p50 1 us   max", "2 us"}},
 		{"日本 日本 日本", 5, []string{"日本 日本", "日本"}},
 	} {
-		if got := wrap(c.text, c.n); !slices.Equal(got, c.want) {
-			t.Errorf("wrap(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
-		}
+		expect.Slices(t, wrap(c.text, c.n), c.want, "wrap(%q, %d)", c.text, c.n)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
@@ -240,7 +241,5 @@ func TestGoForWindows(t *testing.T) {
 		got.Entries != n+counts["entries of the exception directory"] {
 		t.Errorf("%v, checked %d", counts, got.Entries)
 	}
-	if got.Count(Malformed) != 0 {
-		t.Errorf("%+v", got.Findings)
-	}
+	expect.Equal(t, got.Count(Malformed), 0, got.Findings)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -86,9 +87,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil || got.Damage != nil || !got.Complete {
 		t.Fatal(err, got)
 	}
-	if d := cmptest.Diff(want, collect.Build(&got.Info, got.Processes, &got.Names)); d != "" {
-		t.Error(d)
-	}
+	cmptest.Same(t, want, collect.Build(&got.Info, got.Processes, &got.Names))
 	if got.Info.Command[0] != "app" || got.Info.ExitNote != "exit code 3" {
 		t.Errorf("%+v", got.Info)
 	}
@@ -170,9 +169,7 @@ func TestWriteError(t *testing.T) {
 	out := &failing{n: 1}
 	w := NewWriter(out)
 	w.Process(1, collect.NewProcess(1, "p"))
-	if err := w.Flush(); err != io.ErrShortWrite {
-		t.Error(err)
-	}
+	expect.Equal(t, w.Flush(), io.ErrShortWrite)
 	w.Message(1, &wire.Note{})
 	if err := w.End(); err != io.ErrShortWrite || out.n != -1 {
 		t.Error(err, out.n)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
@@ -200,9 +201,7 @@ func TestForms(t *testing.T) {
 				}
 				o := nettracefile.Options{Version: version, PointerSize: size, Plain: plain}
 				tr := New()
-				if err := tr.Read(example(o, true, true)); err != nil {
-					t.Errorf("%+v: %v", o, err)
-				}
+				expect.Equal(t, tr.Read(example(o, true, true)), nil, o)
 				p := tr.Profile()
 				if got := lines(p); !slices.Equal(got, want) {
 					t.Errorf("%+v:\n%s", o, strings.Join(got, "\n"))
@@ -242,9 +241,8 @@ func TestFiles(t *testing.T) {
 		!strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work ") {
 		t.Errorf("%q", got)
 	}
-	if err := tr.Read(example(nettracefile.Options{PID: 8}, false, false)); err != ErrOtherProcess {
-		t.Errorf("another process: %v", err)
-	}
+	expect.Equal(t, tr.Read(example(nettracefile.Options{PID: 8}, false, false)), ErrOtherProcess,
+		"another process")
 }
 
 // TestMissing: a trace says which metrics it cannot show, and how they are recorded.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -191,9 +193,7 @@ func TestWriterCuts(t *testing.T) {
 	long := strings.Repeat("n", MaxString+5)
 	got, err := readAll(encode(&Note{Text: long}, &Sample{Frames: make([]Frame, MaxFrames+1)},
 		&Sample{Gap: 4, Frames: make([]Frame, MaxFrames+1)}))
-	if err != io.EOF {
-		t.Fatal(err)
-	}
+	must.Equal(t, err, io.EOF)
 	if n := len(got[0].(*Note).Text); n != MaxString {
 		t.Errorf("string of %d bytes", n)
 	}
@@ -223,9 +223,7 @@ func TestLongestPayload(t *testing.T) {
 func TestWriterDoesNotAllocate(t *testing.T) {
 	w := NewWriter(make([]byte, 0, 1<<12))
 	ms := every()
-	if n := testing.AllocsPerRun(100, func() { w.Reset(); write(w, ms) }); n != 0 {
-		t.Fatalf("%v allocations, want 0", n)
-	}
+	must.Equal(t, testing.AllocsPerRun(100, func() { w.Reset(); write(w, ms) }), 0, "allocations")
 }
 
 func TestErrorSticks(t *testing.T) {
@@ -255,9 +253,7 @@ func TestBuckets(t *testing.T) {
 
 func TestQuantiles(t *testing.T) {
 	var h Histogram
-	if h.Quantile(0.5) != 0 {
-		t.Error("empty")
-	}
+	expect.Equal(t, h.Quantile(0.5), 0, "empty")
 	for v := uint64(1); v <= 1000; v++ {
 		h.Add(v * 1000)
 	}
@@ -289,9 +285,7 @@ func TestHistogramTravels(t *testing.T) {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !b.Set(StatSuspended, m.(*Stats)) {
 			others++
 		}
@@ -308,7 +302,5 @@ func TestHistogramTravels(t *testing.T) {
 
 func TestAddDoesNotAllocate(t *testing.T) {
 	var h Histogram
-	if n := testing.AllocsPerRun(100, func() { h.Add(123456) }); n != 0 {
-		t.Fatal(n)
-	}
+	must.Equal(t, testing.AllocsPerRun(100, func() { h.Add(123456) }), 0)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -134,16 +135,12 @@ func testStream(t *testing.T, arch context.Arch) {
 		h.Arch != arch.GOARCH() {
 		t.Errorf("hello %+v", h)
 	}
-	if n := len(m[wire.TypeSample]); n != 3 {
-		t.Fatalf("%d samples, want 3", n)
-	}
+	must.Equal(t, len(m[wire.TypeSample]), 3, "samples")
 	if len(m[wire.TypeModule]) != 1 || len(m[wire.TypeThread]) != 1 || len(m[wire.TypeMethod]) != 2 {
 		t.Errorf("%d modules, %d threads, %d methods; each once", len(m[wire.TypeModule]),
 			len(m[wire.TypeThread]), len(m[wire.TypeMethod]))
 	}
-	if len(m[wire.TypeGapName]) != merge.GapCount-1 {
-		t.Errorf("%d gap names", len(m[wire.TypeGapName]))
-	}
+	expect.Equal(t, len(m[wire.TypeGapName]), merge.GapCount-1, "gap names")
 	checkSample(t, f.world, m[wire.TypeSample][0].(*wire.Sample))
 	checkMethods(t, m[wire.TypeMethod])
 	if f.unpinned != 0 || f.asked != 2 {
@@ -170,9 +167,7 @@ func TestToolWantsNoMore(t *testing.T) {
 				ticks = s.Value
 			}
 		}
-		if ticks != 1 {
-			t.Errorf("%d rounds told", ticks)
-		}
+		expect.Equal(t, ticks, 1, "rounds told")
 	}
 }
 

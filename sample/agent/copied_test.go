@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
@@ -99,8 +100,6 @@ func TestCopiesWait(t *testing.T) {
 	f.world.Capture.Frames = nil                         // a copy has no reported frames
 	for n, want := range []bool{true, true, false} {
 		a.Copied(p, func(*Stack) {})
-		if p.full[0] != want {
-			t.Errorf("after call %d: waits %v", n+1, p.full[0])
-		}
+		expect.Equal(t, p.full[0], want, "after call %d: waits", n+1)
 	}
 }

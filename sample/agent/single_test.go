@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -266,18 +267,15 @@ func TestSwappedModules(t *testing.T) {
 		}
 		for _, s := range samples {
 			whole := s.(*wire.Sample).Gap == 0
-			if whole != c.right {
-				t.Errorf("%s: %+v", c.name, s)
-			}
+			expect.Equal(t, whole, c.right, "%s: %+v", c.name, s)
 			for _, fr := range s.(*wire.Sample).Frames {
 				if fr.Kind == unwind.KindNative && (fr.Module == 99) == c.right {
 					t.Errorf("%s: module %d", c.name, fr.Module)
 				}
 			}
 		}
-		if got := last(m[wire.TypeStats], "suspensions_stale"); got != c.stale {
-			t.Errorf("%s: %d stale suspensions, want %d", c.name, got, c.stale)
-		}
+		expect.Equal(t, last(m[wire.TypeStats], "suspensions_stale"), c.stale,
+			"%s: stale suspensions", c.name)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -76,8 +77,6 @@ func TestJoin(t *testing.T) {
 		{"the interrupted address is no return address", "m100 m200", []uint64{0x100, 0x200}, "nothing"},
 		{"an event that is cut goes on", deep + "m9000 n2", full, "[1]| 100:9000,2,"},
 	} {
-		if got := text(join(walked(c.frames), c.event)); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		expect.Equal(t, text(join(walked(c.frames), c.event)), c.want, c.name)
 	}
 }

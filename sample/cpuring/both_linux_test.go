@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -34,9 +35,7 @@ func TestBoth(t *testing.T) {
 	}
 	rounds := 50 * roundsOf()
 	if err := s.Add(tid); err == nil { // without privilege, the kernel refuses
-		if n := user(rounds); n != 0 {
-			t.Errorf("kernel time only: %d hits in user code", n)
-		}
+		expect.Equal(t, user(rounds), 0, "kernel time only: hits in user code")
 		s.Remove(tid)
 	}
 	must.Do(t, s.AddBoth(tid))

@@ -1,6 +1,7 @@
 package cpuring
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -47,9 +48,7 @@ func TestHits(t *testing.T) {
 			t.Errorf("hit %d: %v %v", i, counts, renew)
 		}
 	}
-	if p.hits != 1+renewAfter {
-		t.Errorf("%d hits", p.hits)
-	}
+	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }
 
 // Missing hits are time in the kernel, if there are enough of them to tell.
@@ -74,9 +73,7 @@ func TestInKernel(t *testing.T) {
 		{"half of it", half, ms/2 + 14*ms, 7 * ms},
 		{"and of a later period", half, ms/2 + 14*ms + 5*ms, 11 * ms},
 	} {
-		if got := c.p.inKernel(c.counted); got != c.want {
-			t.Errorf("%s: %d ns in the kernel, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, c.p.inKernel(c.counted), c.want, "%s: ns in the kernel", c.name)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -132,9 +133,8 @@ func TestAsk(t *testing.T) {
 		})
 	}
 	e, _, _, _ := asking(t)
-	if got := e.ask(&threads.Task{TID: 1, Slot: -1, Thread: 1}, probe.OpSample); got != later {
-		t.Errorf("a thread without files: %v", got)
-	}
+	expect.Equal(t, e.ask(&threads.Task{TID: 1, Slot: -1, Thread: 1}, probe.OpSample), later,
+		"a thread without files")
 }
 
 // If the program takes SIGURG, the kernel copies stacks: the perf clock stays, and events only count. If the
@@ -217,9 +217,7 @@ func TestStayed(t *testing.T) {
 		e, _, _, dir := asking(t)
 		describe(t, dir, 77, map[string]string{"schedstat": c.counters + "\n", "syscall": c.place + "\n"})
 		k := &threads.Task{TID: 77, Stat: -1, Place: -1, Slot: -1}
-		if got := e.stayed(k, sp, ip, before); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, e.stayed(k, sp, ip, before), c.want, c.name)
 		e.Kernel.Shut(k)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -37,9 +38,8 @@ func probeMemory(t *testing.T) (f *probe.File, mem shared) {
 	binary.LittleEndian.PutUint64(mem, probe.Magic) // offsets of probe.h
 	binary.LittleEndian.PutUint32(mem[8:], probe.Version)
 	binary.LittleEndian.PutUint32(mem[372:], uint32(context.Host()))
-	if f, err = probe.Open(fd, os.Getpid()); err != nil {
-		t.Fatal(err)
-	}
+	f, err = probe.Open(fd, os.Getpid())
+	must.Do(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f, mem
 }
@@ -153,9 +153,8 @@ func TestDrawResting(t *testing.T) {
 		e, _ := drawing(t, map[uint32]string{tid: "R"})
 		k := e.Tasks[tid]
 		k.Rest, k.Every, k.Last.Cpu = c.rest, c.every, c.spent
-		if e.drawAll(0); k.Drawn.Open != c.asked {
-			t.Errorf("%s: asked %v, want %v", c.name, k.Drawn.Open, c.asked)
-		}
+		e.drawAll(0)
+		expect.Equal(t, k.Drawn.Open, c.asked, "%s: asked", c.name)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
@@ -77,9 +79,7 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 				mem.slot = (sp + 64) &^ 7
 			}
 			got, ok := e.copyBlocked(k, sp, ip, before)
-			if ok != c.wantOK {
-				t.Fatalf("ok %v", ok)
-			}
+			must.Equal(t, ok, c.wantOK, "ok")
 			if len(e.bytes) > walk.FirstStack {
 				t.Errorf("%d bytes for a stack of %d", len(e.bytes), k.High-k.Low)
 			}
@@ -115,9 +115,7 @@ func TestPatched(t *testing.T) {
 		{"nothing", &memory.Run{}, false},
 		{"less than a word", &memory.Run{Addr: 0x1005, Data: []byte{1, 2}}, false},
 	} {
-		if got := w.Patched(c.run); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, w.Patched(c.run), c.want, c.name)
 	}
 	if (&walk.Walker{}).Patched(at(0x1000, 0)) ||
 		(&walk.Walker{}).Patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {

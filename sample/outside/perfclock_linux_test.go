@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // A young thread gets as many samples per processor time as any other: the kept share of its overflows equals
@@ -100,9 +101,8 @@ func TestAge(t *testing.T) {
 		t.Errorf("phase %d, period %d, since %d, %d hits", k.Phase, event.period, k.AtSwitch, k.Hits)
 	}
 	event.period = 1
-	if e.age(k, 1002+youth); event.period != 1 {
-		t.Error("a second time")
-	}
+	e.age(k, 1002+youth)
+	expect.Equal(t, event.period, 1, "a second time")
 	if e.overflowed(k); k.Phase != threads.Full || event.period != 1e7 {
 		t.Errorf("after its first sample: phase %d, period %d", k.Phase, event.period)
 	}
@@ -156,9 +156,7 @@ func TestInKernel(t *testing.T) {
 		{"no count", threads.Task{Event: &fakeEvent{count: 5100, err: errors.New("gone")}}, 5100, 0},
 		{"no event", threads.Task{}, 5100, 0},
 	} {
-		if got := c.k.InKernel(c.spent, 100); got != c.want {
-			t.Errorf("%s: %d of %d, want %d", c.name, got, c.spent, c.want)
-		}
+		expect.Equal(t, c.k.InKernel(c.spent, 100), c.want, "%s: of %d", c.name, c.spent)
 	}
 }
 
@@ -182,9 +180,7 @@ func TestSpent(t *testing.T) {
 				Event: &fakeEvent{count: 900, err: errors.New("gone")}}, 500},
 		{"nothing since", threads.Task{Last: threads.Counters{Cpu: 50}, Base: 100}, 0},
 	} {
-		if got := c.k.Spent(); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, c.k.Spent(), c.want, c.name)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -114,17 +115,11 @@ func TestRuns(t *testing.T) {
 // The lateness is a bound for nine of ten moments.
 func TestLateness(t *testing.T) {
 	var r randomClock
-	if r.lateness() != 0 {
-		t.Error("no moment is late")
-	}
+	expect.Equal(t, r.lateness(), 0, "no moment is late")
 	r.late[10], r.late[17], r.moments = 90, 10, 100
-	if got := r.lateness(); got != 1<<10 {
-		t.Error(got)
-	}
+	expect.Equal(t, r.lateness(), 1<<10)
 	r.late[10], r.late[17] = 89, 11
-	if got := r.lateness(); got != 1<<17 {
-		t.Error(got)
-	}
+	expect.Equal(t, r.lateness(), 1<<17)
 }
 
 // The intervals between moments are exponentially distributed, so no work of the program stays in step.
@@ -158,9 +153,7 @@ func TestDrawWeight(t *testing.T) {
 		for i := range c.drawn { // each value of the random number once
 			sum += drawWeight(c.all, c.drawn, func(int) int { return i })
 		}
-		if sum != uint64(c.all) {
-			t.Errorf("%d of %d threads stand for %d", c.drawn, c.all, sum)
-		}
+		expect.Equal(t, sum, uint64(c.all), "%d of %d threads stand for", c.drawn, c.all)
 	}
 }
 
@@ -193,8 +186,6 @@ func TestPlanTimers(t *testing.T) {
 		{ms / 2, ms / 4, timerPlan{ms / 2, probe.Thinning, ms / 2}},
 		{10000 * ms, 4 * ms, timerPlan{ms, 1, 10000 * ms}},
 	} {
-		if got := planTimers(c.period, c.tick); got != c.want {
-			t.Errorf("period %d, tick %d: %+v, want %+v", c.period, c.tick, got, c.want)
-		}
+		expect.Equal(t, planTimers(c.period, c.tick), c.want, "period %d, tick %d", c.period, c.tick)
 	}
 }

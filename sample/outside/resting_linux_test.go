@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -42,9 +43,7 @@ func TestPaceIdle(t *testing.T) {
 	} {
 		e := &Engine{Base: sampler.Base{Period: int64(c.period)}}
 		e.Due, e.Clock.Idle = c.due, c.idle
-		if got := e.pace(now.Add(10*time.Millisecond), now).Sub(now); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, e.pace(now.Add(10*time.Millisecond), now).Sub(now), c.want, c.name)
 	}
 	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
@@ -243,9 +242,8 @@ func TestTookSignal(t *testing.T) {
 			t.Fatalf("%s: since %d", c.name, k.BlocksSince)
 		}
 		k.BlocksSince = c.since
-		if e.tookSignal(k); k.Blocks != c.want {
-			t.Errorf("%s: blocks %v, want %v", c.name, k.Blocks, c.want)
-		}
+		e.tookSignal(k)
+		expect.Equal(t, k.Blocks, c.want, "%s: blocks", c.name)
 		k.Blocks = false
 	}
 }
@@ -267,9 +265,8 @@ func TestNoteBlocked(t *testing.T) {
 		t.Helper()
 		k := task(spent)
 		k.Looked = true
-		if e.noteBlocked(k); k.Blocks != want {
-			t.Errorf("%s: %v, want %v", name, k.Blocks, want)
-		}
+		e.noteBlocked(k)
+		expect.Equal(t, k.Blocks, want, name)
 	}
 	check("not blocked", 20*period, false)
 	set := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGURG - 1)}}
@@ -282,8 +279,7 @@ func TestNoteBlocked(t *testing.T) {
 	check("few samples are missing", 4*period, false)
 	for spent, want := range map[uint64]bool{settled: false, settled + 1: true} {
 		k := task(spent)
-		if e.noteBlocked(k); k.Looked != want {
-			t.Errorf("looked at a thread that ran for %d ns: %v", spent, k.Looked)
-		}
+		e.noteBlocked(k)
+		expect.Equal(t, k.Looked, want, "looked at a thread that ran for %d ns", spent)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // A thread whose system call a signal would end gets a signal only if the runtime's own code waits there.
@@ -45,9 +46,7 @@ func TestMayInterrupt(t *testing.T) {
 		}
 		e.Target.Path, e.Stream.Frames = "/dotnet/libcoreclr.so", c.frames
 		k := &threads.Task{TID: 77, Name: c.thread, Call: c.call}
-		if got := e.mayInterrupt(k); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, e.mayInterrupt(k), c.want, c.name)
 	}
 }
 

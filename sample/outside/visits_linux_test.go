@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // manyTasks returns a table of n threads that are always due. Each visit counts as many system calls as
@@ -35,14 +36,11 @@ func TestVisitsAreBounded(t *testing.T) {
 		if n := r.Kernel.Calls - before; n == 0 || n > threads.VisitCalls+8 {
 			t.Fatalf("round %d: %d calls", rounds, n)
 		}
-		if r.Unfinished() != (len(visits) < many) {
-			t.Errorf("round %d, %d visited: unfinished %v", rounds, len(visits), r.Unfinished())
-		}
+		expect.Equal(t, r.Unfinished(), (len(visits) < many),
+			"round %d, %d visited: unfinished", rounds, len(visits))
 	}
 	for tid, n := range visits {
-		if n != 1 {
-			t.Errorf("thread %d: %d visits", tid, n)
-		}
+		expect.Equal(t, n, 1, "thread %d: visits", tid)
 	}
 	if want := many*8/threads.VisitCalls + 1; rounds != want {
 		t.Errorf("%d rounds, want %d", rounds, want)
@@ -125,7 +123,5 @@ func TestPassAfterIdle(t *testing.T) {
 	for range 10 {
 		r.Visits(1, visit)
 	}
-	if len(visits) != 1000 {
-		t.Errorf("%d of 1000 threads visited", len(visits))
-	}
+	expect.Equal(t, len(visits), 1000, "threads visited")
 }

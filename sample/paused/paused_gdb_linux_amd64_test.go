@@ -19,6 +19,8 @@ import (
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -46,9 +48,7 @@ func TestPausedGDB(t *testing.T) {
 		"set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex",
 		"thread apply all bt", "-p", strconv.Itoa(pid))
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Equal(t, err, nil, out)
 	seen := 0
 	for part := range strings.SplitSeq(string(out), "\nThread ") {
 		i := strings.Index(part, "(LWP ")
@@ -127,9 +127,7 @@ func TestPausedKernelCore(t *testing.T) {
 		c := &core.Threads[i]
 		th := paused.Read(c.TID, &c.Regs, c.Stood)
 		s := paused.Walk(&th)
-		if s.Gap != merge.GapNone {
-			t.Errorf("thread %d: %v at %#x after %d frames", c.TID, s.Gap, s.At, len(s.Frames))
-		}
+		expect.Equal(t, s.Gap, merge.GapNone, "thread %d: at %#x after %d frames", c.TID, s.At, len(s.Frames))
 		_, _, want, ok := shadowIn(&th)
 		if !ok {
 			continue

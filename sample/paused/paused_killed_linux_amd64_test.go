@@ -12,6 +12,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const killedMark = "SEEDWALK_TEST_LOOK_AT"
@@ -39,9 +41,7 @@ func TestPausedKilled(t *testing.T) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killedMark+"="+strconv.Itoa(pid))
 		out, _ := cmd.StdoutPipe()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		bufio.NewReader(out).ReadString('\n')
 		time.Sleep(time.Duration(rand.Intn(8000)) * time.Microsecond)
 		cmd.Process.Kill()
@@ -64,8 +64,6 @@ func TestPausedKilled(t *testing.T) {
 			counts[at] = ticks
 		}
 	}, func(live.Stop) {})
-	if len(counts) != 6 {
-		t.Errorf("%d threads with a shadow", len(counts))
-	}
+	expect.Equal(t, len(counts), 6, "threads with a shadow")
 	goOn(t, mem, counts)
 }

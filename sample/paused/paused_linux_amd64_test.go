@@ -155,9 +155,7 @@ func TestPausedStopped(t *testing.T) {
 	syscall.Kill(pid, syscall.SIGSTOP)
 	for range 3 {
 		l := look(t, pid)
-		if len(l.Stacks) != 5 {
-			t.Fatalf("%d stacks", len(l.Stacks))
-		}
+		must.Equal(t, len(l.Stacks), 5, "stacks")
 		for _, s := range l.Stacks {
 			if s.Gap != merge.GapNone || len(s.Frames) < 3 {
 				t.Errorf("thread %d: %v at %#x, %d frames", s.TID, s.Gap, s.At, len(s.Frames))

@@ -178,9 +178,7 @@ func addressesOfGDB(t *testing.T, pid int, l *Snapshot) {
 		"set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex",
 		"thread apply all bt", "-p", strconv.Itoa(pid))
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Equal(t, err, nil, out)
 	seen, compared := 0, 0
 	for part := range strings.SplitSeq(string(out), "\nThread ") {
 		tid, at := 0, strings.Index(part, "(LWP ")

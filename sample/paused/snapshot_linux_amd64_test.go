@@ -74,9 +74,7 @@ func reportedBy(t *testing.T, argv ...string) *comparison {
 		func() { cmd.Process.Kill() })
 	defer func() { stop.Stop(); cmd.Process.Signal(os.Interrupt); cmd.Wait() }()
 	f, err := os.Open(pipe) // waits for the writer
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	rd, err := raw.NewReader(f)
 	must.Do(t, err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -231,9 +232,7 @@ func TestPeriodAndExec(t *testing.T) {
 	if !e.ExcludesKernel() {
 		t.Error("does not say that it excludes the kernel")
 	}
-	if err := e.SetPeriod(1e6); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, e.SetPeriod(1e6), nil)
 	if err := e.SetPeriod(0); err == nil {
 		t.Error("a period of 0 was accepted")
 	}
@@ -310,12 +309,9 @@ func TestQuiet(t *testing.T) {
 		must.Do(t, err)
 		return n
 	}
-	if before := ready(); before != 1 {
-		t.Fatal("the epoll is not readable")
-	}
-	if wait.Quiet(); ready() != 0 {
-		t.Error("the epoll is readable after Quiet")
-	}
+	must.Equal(t, ready(), 1, "the epoll is not readable")
+	wait.Quiet()
+	expect.Equal(t, ready(), 0, "the epoll is readable after Quiet")
 	wait.Long(nil)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -39,9 +40,7 @@ func TestGoLibrary(t *testing.T) {
 	if got := GoLibrary(os.Getpid(), table); got != "" {
 		t.Errorf("%s is the program", got)
 	}
-	if got := GoLibrary(pid, table); got != own.Path {
-		t.Errorf("%q, want %q", got, own.Path)
-	}
+	expect.Equal(t, GoLibrary(pid, table), own.Path)
 	path := own.Path
 	own.Path = filepath.Join(filepath.Dir(path), "libseedwalk_profiler.so")
 	if got := GoLibrary(pid, table); got != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/walk"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -46,9 +47,7 @@ func TestPendingCopies(t *testing.T) {
 	got, want := held[0], full(7)
 	for i, pair := range [][2][]byte{{got.Stack.Data, want.Stack.Data}, {got.Extra, want.Extra},
 		{got.More[0].Data, want.More[0].Data}, {got.Event.Payload, want.Event.Payload}} {
-		if !bytes.Equal(pair[0], pair[1]) {
-			t.Errorf("part %d is %v", i, pair[0])
-		}
+		expect.Slices(t, pair[0], pair[1], "part %d", i)
 	}
 	if got.Event.TID != 7 || got.Time != 7 || got.Cpu != 3 || got.Wall != 4 || got.Stack.Addr != 1 ||
 		got.More[0].Addr != 2 {
@@ -62,18 +61,14 @@ func TestPendingIsBounded(t *testing.T) {
 	n := 0
 	for ; n < 100 && p.Add(&big); n++ {
 	}
-	if n != maxPendingBytes>>20 {
-		t.Errorf("%d MiB are held", n)
-	}
+	expect.Equal(t, n, maxPendingBytes>>20, "MiB are held")
 	if p.Take(); !p.Add(&big) {
 		t.Error("no room after take")
 	}
 	p.Take()
 	for n = 0; n <= maxPending && p.Add(&Sample{}); n++ {
 	}
-	if n != maxPending {
-		t.Errorf("%d samples are held", n)
-	}
+	expect.Equal(t, n, maxPending, "samples are held")
 }
 
 var never = time.Now().Add(24 * time.Hour)
@@ -161,9 +156,8 @@ func TestResumes(t *testing.T) {
 		"System.Threading.Tasks.Task.ExecuteWithThreadLocal": {task: true},
 		"System.Runtime.CompilerServices.AsyncMethodBuilderCore.Start<App.Get>": {kick: true},
 	} {
-		if want.name = name; resumesOf(name) != want {
-			t.Errorf("%s: %+v", name, resumesOf(name))
-		}
+		want.name = name
+		expect.Equal(t, resumesOf(name), want, name)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -95,9 +96,7 @@ func TestTraceable(t *testing.T) {
 	for mode, want := range map[os.FileMode]bool{0o755: true, 0o755 | os.ModeSetuid: false,
 		0o755 | os.ModeSetgid: false} {
 		must.Do(t, errors.Join(os.WriteFile(file, nil, 0o755), os.Chmod(file, mode)))
-		if got := traceable(file); got != want {
-			t.Errorf("%v: %v", mode, got)
-		}
+		expect.Equal(t, traceable(file), want, mode)
 	}
 	if traceable(file + "-absent") {
 		t.Error("an absent file")

@@ -71,9 +71,7 @@ func (b *bursts) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
 			}
 		}
 	}
-	if len(ranges) != len(names) {
-		t.Fatalf("%v are not all there", names)
-	}
+	must.Equal(t, len(ranges), len(names), "%v are not all there", names)
 	return ranges
 }
 

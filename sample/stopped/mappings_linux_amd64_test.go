@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
@@ -119,9 +120,7 @@ func TestRefreshPauses(t *testing.T) {
 		t.Errorf("%d lists in %v", v.lists, took)
 	}
 	table := tg.Table
-	if changed != 1 {
-		t.Errorf("%d changes", changed)
-	}
+	expect.Equal(t, changed, 1, "changes")
 	v.maps = append(v.maps, live.Mapping{Start: 0x3000, End: 0x4000, Exec: true})
 	for v.lists < 5 {
 		if tg.Refresh(1) {
@@ -149,9 +148,7 @@ func TestLearn(t *testing.T) {
 		want bool
 	}{{0x1800, false}, {0x2800, true}, {0x2fff, false}, {0x3000, false}, {0x3800, false}, {0x4000, false},
 		{0x6fff, true}, {0x5000, false}, {0x8fff, false}, {0x9000, false}} {
-		if got := learn(c.addr); got != c.want {
-			t.Errorf("%#x: %v", c.addr, got)
-		}
+		expect.Equal(t, learn(c.addr), c.want, "%#x", c.addr)
 	}
 	want := []live.Mapping{code(0x1000, 0x2000), code(0x2800, 0x3000),
 		code(0x5000, 0x7000), code(0x8000, 0x9000)}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // One run that a busy machine interrupts raises the estimate at most to twice the last one.
@@ -16,8 +17,6 @@ func TestJobTime(t *testing.T) {
 		{time.Second, 2 * time.Millisecond}, {time.Second, 4 * time.Millisecond},
 		{5 * time.Millisecond, 5 * time.Millisecond},
 	} {
-		if got := estimate.Add(c.took); got != c.want {
-			t.Errorf("%d: %v, want %v", i, got, c.want)
-		}
+		expect.Equal(t, estimate.Add(c.took), c.want, i)
 	}
 }

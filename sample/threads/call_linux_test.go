@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -20,9 +21,7 @@ func TestEndsBySignal(t *testing.T) {
 		{202, "amd64", false}, {232, "amd64", false}, {-1, "amd64", false},
 		{-1, "arm64", false},
 	} {
-		if got := endsBySignal(c.number, c.arch); got != c.want {
-			t.Errorf("call %d of %v: %v", c.number, c.arch, got)
-		}
+		expect.Equal(t, endsBySignal(c.number, c.arch), c.want, "call %d of %v", c.number, c.arch)
 	}
 }
 
@@ -50,8 +49,6 @@ func TestParseCall(t *testing.T) {
 		"running\n": -1, "": -1,
 		"35": -1, " 35 ": -1, "99999999999999999999 0x1": -1,
 	} {
-		if got := parseCall([]byte(text)); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
+		expect.Equal(t, parseCall([]byte(text)), want, "%q", text)
 	}
 }

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os"
 	"slices"
 	"strings"
@@ -164,18 +165,14 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("open: %d, %d; %d counted", a.Place, b.Place, f.places)
 	}
 	f.Close(map[uint32]*Task{1: a, 2: b})
-	if f.places != 0 {
-		t.Errorf("%d still counted", f.places)
-	}
+	expect.Equal(t, f.places, 0, "still counted")
 }
 
 // A thread's name may look like the rest of its stat.
 func TestStateIn(t *testing.T) {
 	for stat, want := range map[string]byte{"12 (sleep) S 1 2": 'S', "12 (a) R (b) D 1": 'D',
 		"12 (x)": 0, "12 (x) ": 0, "": 0} {
-		if got := State([]byte(stat)); got != want {
-			t.Errorf("%q: %q", stat, got)
-		}
+		expect.Equal(t, State([]byte(stat)), want, "%q", stat)
 	}
 	b, _ := os.ReadFile("/proc/self/stat")
 	if s := State(b); !strings.ContainsRune("RSD", rune(s)) {

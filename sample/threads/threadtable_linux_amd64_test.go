@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
@@ -59,9 +60,7 @@ func TestSleepersAreCheap(t *testing.T) {
 	if all != threads+1 || len(*gone) != 0 || r.Listing != 1 {
 		t.Errorf("%d threads have come, %d gone, %d listings", all, len(*gone), r.Listing)
 	}
-	if visits != rests+int(all) {
-		t.Errorf("%d visits, %d of threads that rested", visits, rests)
-	}
+	expect.Equal(t, visits, rests+int(all), "visits, %d of threads that rested", rests)
 	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
 		all, first, quiet, rest)
 	if first > 10*all+100 || quiet > 400 || rest < 1200+2*all || rest > 1200+2*all*3+50 {
@@ -202,26 +201,19 @@ func TestListed(t *testing.T) {
 	delete(r.Tasks, uint32(pid)) // as if another thread was there before
 	r.Tasks[other.TID] = other
 	for range 2 {
-		if list(2*ListEvery) != 0 {
-			t.Error("listed though nobody has run")
-		}
+		expect.Equal(t, list(2*ListEvery), 0, "listed though nobody has run")
 	}
 	run()
 	threadprog.Settle(t, pid, 0)
 	r.Due = math.MaxInt64
-	if list(ListEvery/2) != 0 {
-		t.Error("listed soon again")
-	}
+	expect.Equal(t, list(ListEvery/2), 0, "listed soon again")
 	if list(ListEvery) != 1 || len(*came) != 2 || !slices.Equal(*gone, []uint32{other.TID}) ||
 		len(r.Tasks) != 1 {
 		t.Errorf("came %v, gone %v, %d tasks", *came, *gone, len(r.Tasks))
 	}
-	if r.Due != 0 {
-		t.Error("no visit to a new thread")
-	}
-	if r.Relist(); list(0) != 1 {
-		t.Error("not listed though a thread has ended")
-	}
+	expect.Equal(t, r.Due, 0, "no visit to a new thread")
+	r.Relist()
+	expect.Equal(t, list(0), 1, "not listed though a thread has ended")
 }
 
 func TestTogether(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -45,9 +46,8 @@ func TestConformSeesDifferences(t *testing.T) {
 		if compare(c, right, wrong, "") == "" {
 			t.Errorf("%v passes for %v", wrong, right)
 		}
-		if compare(c, right, wrong, "a reason") != "" {
-			t.Errorf("%v does not, though it is explained", wrong)
-		}
+		expect.Equal(t, compare(c, right, wrong, "a reason"), "",
+			"%v does not, though it is explained", wrong)
 	}
 	if compare(c, right, right, "") != "" || compare(c, right, right, "a reason") == "" {
 		t.Error("equal answers differ, or an explanation outlives its difference")
@@ -136,9 +136,7 @@ func ask(t *testing.T, run Run, lines string, start process) map[string]Answer {
 	}
 	fate := start(t, run, dir, env)
 	text, err := os.ReadFile(filepath.Join(dir, "out"))
-	if err != nil {
-		t.Fatalf("%s: no answers: %v; the process: %s", run.Name, err, fate)
-	}
+	must.Equal(t, err, nil, "%s: no answers: the process: %s", run.Name, fate)
 	answers, err := Parse(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	must.Do(t, err)
 	if (fate == "") == run.Dies {
@@ -212,9 +210,7 @@ func TestConformRows(t *testing.T) {
 		used, answers := map[string][]string{}, map[string]Answer{}
 		for _, c := range Script(v) {
 			a, rows, err := Simulate(v, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			used[c.Name], answers[c.Name] = rows, a
 		}
 		byRow(t, v, Script(v), used, answers)

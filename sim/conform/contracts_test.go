@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/api"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -181,9 +182,7 @@ var askProfiler = []string{"CORECLR_ENABLE_PROFILING=1",
 func askContracts(t *testing.T, cmd *exec.Cmd, dir string, env ...string) *asked {
 	t.Helper()
 	cmd.Env = append(append(os.Environ(), askProfiler...), env...)
-	if fate := finish(t, Run{Name: "contracts"}, cmd, dir); fate != "" {
-		t.Errorf("%s", fate)
-	}
+	expect.Equal(t, finish(t, Run{Name: "contracts"}, cmd, dir), "")
 	return readAsked(t, filepath.Join(dir, "answers"))
 }
 

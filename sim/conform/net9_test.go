@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -41,9 +42,7 @@ func finish(t *testing.T, run Run, cmd *exec.Cmd, dir string) (fate string) {
 	defer cancel()
 	var errs bytes.Buffer
 	cmd.Stderr, cmd.WaitDelay = &errs, 5*time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	var given <-chan time.Time

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -146,9 +147,7 @@ func TestSignCodesA64(t *testing.T) {
 		fn := must.Get(ShapeARM64{PAC: true, FramePointer: true}.Func(f, "f"))(t)
 		first, _ := arm64asm.Decode(fn.Ops[0].Code)
 		last, _ := arm64asm.Decode(fn.Ops[len(fn.Ops)-2].Code)
-		if got := [2]string{first.String(), last.String()}; got != want {
-			t.Errorf("%v: %v, not %v", f, got, want)
-		}
+		expect.Equal(t, [2]string{first.String(), last.String()}, want, f)
 	}
 }
 
@@ -193,9 +192,7 @@ func TestPackedA64(t *testing.T) {
 				code = append(code, inst.String())
 			}
 		}
-		if got := strings.Join(code, "; "); got != c.code {
-			t.Errorf("%s: %s, not %s", c.name, got, c.code)
-		}
+		expect.Equal(t, strings.Join(code, "; "), c.code, c.name)
 		w, ok := packARM64(&fn)
 		if got := fmt.Sprint(w>>13&7, w>>16&15, w>>20&1, w>>21&3, w>>23); !ok || got != c.want {
 			t.Errorf("%s: %v, %s, not %s", c.name, ok, got, c.want)
@@ -227,9 +224,7 @@ func TestXdataA64(t *testing.T) {
 	}
 	for _, c := range cases {
 		fn, err := c.shape.Func(PE, c.name)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		must.Equal(t, err, nil, c.name)
 		parts := partsOf(&fn)
 		got, err := parts[0].record(&fn, turnsOf(0))
 		if err != nil || fmt.Sprintf("% x", got) != c.want {

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // mnemonics are what an op of these effects may be.
@@ -125,13 +126,9 @@ func TestEncoding(t *testing.T) {
 		off := uint32(0)
 		for j := range fn.Ops {
 			op := &fn.Ops[j]
-			if op.Off != off {
-				t.Fatalf("op %d at %#x, not %#x", j, op.Off, off)
-			}
+			must.Equal(t, op.Off, off, "op %d at", j)
 			off += uint32(len(op.Code))
-			if why := checkOp(op); why != "" {
-				t.Fatalf("function %d: % x %v: %s", i, op.Code, op.Effects, why)
-			}
+			must.Equal(t, checkOp(op), "", "function %d: % x %v", i, op.Code, op.Effects)
 			inst, _ := x86asm.Decode(op.Code, 64)
 			seen[fmt.Sprintf("%v%d", inst.Op, len(op.Code))] = true
 		}
@@ -157,9 +154,7 @@ func TestUnwindForms(t *testing.T) {
 				RandomTrapAMD64(r, fmt.Sprintf("t%d", j)))
 		}
 		im, err := Build(AMD64, PE, "forms.dll", 0x180000000, funcs)
-		if err != nil {
-			t.Fatal(i, err)
-		}
+		must.Equal(t, err, nil, i)
 		count(t, im, seen)
 	}
 	for _, want := range []string{"0/", "1/0", "1/1", "2/", "3/", "4/", "5/", "8/",
@@ -220,9 +215,7 @@ func TestUnwindInfo(t *testing.T) {
 	}
 	for _, c := range cases {
 		fn, err := c.shape.Func(PE, c.name)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		must.Equal(t, err, nil, c.name)
 		fn.RVA = 0x1010 // not one of those in long forms
 		got, err := describeAMD64(&fn, 0, fn.Size)
 		if err != nil || fmt.Sprintf("% x", got) != c.want {

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -31,9 +32,7 @@ func TestCIEBytes(t *testing.T) {
 		{ARM64, false, "14000000 00000000 01 7a5200 04 78 1e 01 1b 0c1f00 00000000"},
 		{ARM64, true, "14000000 00000000 01 7a525300 04 78 20 01 1b 0c1f00 000000"},
 	} {
-		if got := cie(c.a, c.interrupted); !slices.Equal(got, unhex(t, c.want)) {
-			t.Errorf("%v, interrupted %v: % x", c.a, c.interrupted, got)
-		}
+		expect.Slices(t, cie(c.a, c.interrupted), unhex(t, c.want), "%v, interrupted %v", c.a, c.interrupted)
 	}
 }
 
@@ -152,9 +151,7 @@ func TestCFIRows(t *testing.T) {
 					continue
 				}
 				pc := uint64(fn.RVA + fn.Ops[k].Off)
-				if why := m.Row(table, pc, &row); why != cfi.None {
-					t.Fatalf("%v: %s, op %d: %v", a, fn.Name, k, why)
-				}
+				must.Equal(t, m.Row(table, pc, &row), cfi.None, "%v: %s, op %d", a, fn.Name, k)
 				if s := wrongRow(a, &row, &want); s != "" {
 					t.Fatalf("%v: %s, op %d: %s: %s", a, fn.Name, k, s, rowText(want))
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -94,13 +95,9 @@ func TestELFIsRead(t *testing.T) {
 				t.Fatal(a, name, err, f.Problems(), f.BuildID(), f.Arch())
 			}
 			m := module.ELFFromFile(1, f, "x", im.Base, im.End(), im.Base)
-			if m.Err != nil {
-				t.Fatal(a, name, m.Err)
-			}
+			must.Equal(t, m.Err, nil, "%v %v", a, name)
 			want := cfi.Stats{CIEs: 2, FDEs: len(im.Funcs) - 1, HeaderSize: len(im.Funcs) - 1}
-			if got := m.CFI.Stats(); got != want {
-				t.Errorf("%v %s: %+v", a, name, got)
-			}
+			expect.Equal(t, m.CFI.Stats(), want, "%v %s", a, name)
 			checkFDEs(t, im, m.CFI)
 		}
 	}
@@ -112,9 +109,7 @@ func checkFDEs(t *testing.T, im *Image, table *cfi.Table) {
 		fn := &im.Funcs[i]
 		fde, why := table.Find(uint64(fn.RVA))
 		if fn.NoInfo {
-			if why != cfi.NoInfo {
-				t.Errorf("%s: %v", fn.Name, why)
-			}
+			expect.Equal(t, why, cfi.NoInfo, fn.Name)
 			continue
 		}
 		if why != cfi.None || fde.Lo != uint64(fn.RVA) || fde.Hi != uint64(fn.End()) ||

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -33,13 +34,9 @@ func rowText(r Row) string {
 func checkRowTexts(t *testing.T, f *Func, a Arch, want []string) {
 	t.Helper()
 	rows := f.Rows(a)
-	if len(rows) != len(want) {
-		t.Fatalf("%d rows, not %d", len(rows), len(want))
-	}
+	must.Equal(t, len(rows), len(want), "rows")
 	for i := range rows {
-		if got := rowText(rows[i]); got != want[i] {
-			t.Errorf("before op %d (% x): %s, not %s", i, f.Ops[i].Code, got, want[i])
-		}
+		expect.Equal(t, rowText(rows[i]), want[i], "before op %d (% x)", i, f.Ops[i].Code)
 	}
 }
 
@@ -126,9 +123,7 @@ func TestRowsARM64(t *testing.T) {
 		"r31+0 ra=x30 signed",
 		"r31+0 ra=x30",
 	})
-	if held := fn.Rows(ARM64)[5].Held; held != 1<<29 {
-		t.Errorf("held %#x", held)
-	}
+	expect.Equal(t, fn.Rows(ARM64)[5].Held, 1<<29, "held")
 }
 
 // TestRowsOfSignals: the slots are the kernel's.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -154,9 +155,7 @@ func TestSignalTrampolines(t *testing.T) {
 			w.mem.Reset(w.t.Stack())
 			stop := w.walker.Step(&at, &w.mem, nil, &f)
 			t.Logf("%v, trust %v, kind %v", stop, at.Trust, f.Kind)
-			if cfi := at.Trust == unwind.TrustCFI; cfi != (name == "cfi") {
-				t.Errorf("found by %v", at.Trust)
-			}
+			expect.Equal(t, at.Trust == unwind.TrustCFI, name == "cfi", "found by %v", at.Trust)
 		})
 	}
 }

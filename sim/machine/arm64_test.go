@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -104,13 +105,10 @@ func checkRowsARM64(t testing.TB, th *Thread) {
 		if exact {
 			mask = ^uint32(0)
 		}
-		if d := diff(&st, &want.State, mask); d != "" {
-			t.Fatalf("frame %d, %s, from %s at op %d:%s", i+1, want.Func.Name, out[i].Func.Name, th.at, d)
-		}
+		must.Equal(t, diff(&st, &want.State, mask), "",
+			"frame %d, %s, from %s at op %d", i+1, want.Func.Name, out[i].Func.Name, th.at)
 		for v := 8; v < 16; v++ {
-			if st.V[v][0] != want.State.V[v][0] {
-				t.Fatalf("frame %d: d%d", i+1, v)
-			}
+			must.Equal(t, st.V[v][0], want.State.V[v][0], "frame %d: d%d", i+1, v)
 		}
 	}
 }
@@ -118,9 +116,7 @@ func checkRowsARM64(t testing.TB, th *Thread) {
 func TestStrip(t *testing.T) {
 	for _, v := range []uint64{0x0000_7fff_1234_5678, 0xffff_8000_1234_5678} {
 		for _, code := range []uint64{0, pacBits, 0x5a35 << 48 & pacBits} {
-			if got := strip(v ^ code); got != v {
-				t.Errorf("%#x signed as %#x: %#x", v, v^code, got)
-			}
+			expect.Equal(t, strip(v^code), v, "signed as %#x", v^code)
 		}
 	}
 }

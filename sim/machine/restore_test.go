@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -39,9 +40,7 @@ func TestRestoreRTAMD64(t *testing.T) {
 			if stop != unwind.StopNone || !at.Exact || got.RIP != want.RIP || got.GPR != want.GPR {
 				t.Errorf("%v, exact %v: %x, not %x", stop, at.Exact, got.GPR, want.GPR)
 			}
-			if cfi := at.Trust == unwind.TrustCFI; cfi != (name == "cfi") {
-				t.Errorf("found by %v", at.Trust)
-			}
+			expect.Equal(t, at.Trust == unwind.TrustCFI, name == "cfi", "found by %v", at.Trust)
 		})
 	}
 }
@@ -60,12 +59,8 @@ func TestRAState(t *testing.T) {
 		}
 		rows := fn.Rows(image.ARM64)
 		for i := range rows {
-			if why := c.Row(m.CFI, uint64(fn.RVA+fn.Ops[i].Off), &row); why != cfi.None {
-				t.Fatalf("%s, op %d: %v", fn.Name, i, why)
-			}
-			if row.RASign != rows[i].Signed {
-				t.Fatalf("%s, op %d: signed is %v", fn.Name, i, row.RASign)
-			}
+			must.Equal(t, c.Row(m.CFI, uint64(fn.RVA+fn.Ops[i].Off), &row), cfi.None, "%s, op %d", fn.Name, i)
+			must.Equal(t, row.RASign, rows[i].Signed, "%s, op %d: signed", fn.Name, i)
 			if row.RASign {
 				signed++
 			}

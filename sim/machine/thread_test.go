@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -241,9 +242,7 @@ func TestTrapAlignment(t *testing.T) {
 	if before.R[4]%16 != 8 || !w.t.Interrupt(w.im, &w.im.Funcs[1]) {
 		t.Fatalf("rsp %#x", before.R[4])
 	}
-	if sp := w.t.State().R[4]; sp != before.R[4]-8-40 {
-		t.Errorf("rsp %#x, then %#x", before.R[4], sp)
-	}
+	expect.Equal(t, w.t.State().R[4], before.R[4]-8-40, "rsp, before %#x", before.R[4])
 	if e := w.t.Step(); e != Returned || w.t.State() != before {
 		t.Errorf("%v, not as before the trap", e)
 	}

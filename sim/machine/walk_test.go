@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/walker"
@@ -45,9 +46,7 @@ func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	}
 	root, err := image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 64, Calls: 3,
 		Body: 4, Root: true}.Func(f, "root")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	funcs = append(funcs, root)
 	if f == image.PE {
 		for i := range 1 + n/16 {
@@ -57,9 +56,7 @@ func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
 		funcs = append(funcs, image.SignalReturn(image.AMD64))
 	}
 	im, err := image.Build(image.AMD64, f, "random", imageBase, funcs)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	return worldOf(tb, im, seed)
 }
 

@@ -132,9 +132,7 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 	start := time.Now()
 	out, err := exec.Command(exe, mode, fmt.Sprint(limit)).CombinedOutput()
 	r := result{Time: time.Since(start)}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Equal(t, err, nil, out)
 	r.parse(t, exe, string(out))
 	return r
 }

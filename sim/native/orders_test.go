@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -56,9 +57,7 @@ func weaker(op, order string) string {
 // orders returns a fault for each memory order of a source, in its order of places.
 func orders(t *testing.T, path string) (all []fault) {
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, op := string(b), ""
 	for _, m := range atomicOp.FindAllStringSubmatchIndex(text, -1) {
 		if m[6] < 0 {
@@ -96,9 +95,7 @@ func TestOrders(t *testing.T) {
 	users := map[string][]world{}
 	for _, w := range worlds {
 		b, err := os.ReadFile(filepath.Join("worlds", w.file+".c"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, m := range included.FindAllStringSubmatch(string(b), -1) {
 			if path := filepath.Join(w.folder(), m[1]); !w.long {
 				users[path] = append(users[path], w)

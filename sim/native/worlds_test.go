@@ -4,6 +4,7 @@ package native
 
 import (
 	"flag"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"slices"
 	"strings"
 	"testing"
@@ -473,9 +474,7 @@ func TestWorlds(t *testing.T) {
 			if (!r.Whole && !w.long) || !slices.Equal(r.Outcomes, w.outcomes) {
 				t.Errorf("whole %v, outcomes %q, want %q", r.Whole, r.Outcomes, w.outcomes)
 			}
-			if !slices.Equal(r.Races, w.races) {
-				t.Errorf("data races %q, want %q", r.Races, w.races)
-			}
+			expect.Slices(t, r.Races, w.races, "data races")
 			for _, f := range w.faults {
 				t.Run(slug(f.name), func(t *testing.T) { find(t, w, f) })
 			}
@@ -494,9 +493,7 @@ func find(t *testing.T, w world, f fault) {
 		if r.Failures > 0 {
 			t.Logf("%s: %d of %d executions, %.2f s: %s", mode, r.Failures,
 				r.Executions, r.Time.Seconds(), r.Why)
-			if !strings.Contains(r.Why, f.finds) {
-				t.Errorf("want %q", f.finds)
-			}
+			expect.Contains(t, r.Why, f.finds)
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -44,10 +45,7 @@ func TestBroken(t *testing.T) {
 					t.Errorf("it says %q, without %q", says, r.Says)
 				}
 				again := r.Run(true, sched.Replay(rep.First.Choices))
-				if again.Timeline() != rep.First.Timeline() {
-					t.Errorf("the same choices tell another story:\n%s\n%s",
-						rep.First.Timeline(), again.Timeline())
-				}
+				expect.Equal(t, again.Timeline(), rep.First.Timeline(), "the same choices tell another story")
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/golden"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // mutual is two samplers that suspend each other.
@@ -101,9 +102,7 @@ func TestHostileNames(t *testing.T) {
 		a.Lock(l)
 	})
 	r := w.Run()
-	if r.Outcome != Deadlock {
-		t.Fatal(r.Outcome)
-	}
+	must.Equal(t, r.Outcome, Deadlock)
 	wellFormed(t, r.Graph.SVG())
 	if !strings.Contains(r.Graph.Text(), "Where: panic: no stack") ||
 		strings.Contains(r.Graph.SVG(), "</text></text>") {

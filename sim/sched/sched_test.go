@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // steps builds actors with independent plain steps.
@@ -342,9 +343,7 @@ func TestNoLeak(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if deferred != 150 {
-		t.Errorf("%d of 150 deferred calls ran", deferred)
-	}
+	expect.Equal(t, deferred, 150, "deferred calls ran")
 }
 
 func TestStopAtFirstIsTheSameForAllWorkers(t *testing.T) {

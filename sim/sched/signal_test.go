@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestSignals(t *testing.T) {
@@ -32,9 +33,7 @@ func TestSignals(t *testing.T) {
 	if want := map[string]bool{"start": true, "locked": true}; cmptest.Diff(want, ran) != "" {
 		t.Errorf("handler ran at %v", ran)
 	}
-	if r.Done != r.Interleavings {
-		t.Errorf("%+v", r)
-	}
+	expect.Equal(t, r.Done, r.Interleavings, r)
 }
 
 // TestSignalHandlerDeadlock: a handler that takes a lock of the interrupted.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/sim/rules"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -32,9 +33,7 @@ func TestShortest(t *testing.T) {
 			if got == nil || !shows(r, got) {
 				t.Fatalf("%+v", got)
 			}
-			if again := Shortest(r); again.Timeline() != got.Timeline() {
-				t.Error("another one the second time")
-			}
+			expect.Equal(t, Shortest(r).Timeline(), got.Timeline(), "another one the second time")
 			r.Bounds.MaxSteps = got.Steps - 1
 			if sooner := r.Explore(true); sooner.Deadlocks+sooner.Faults != 0 {
 				t.Errorf("there is one of %d steps, shorter than %d", sooner.First.Steps, got.Steps)
@@ -71,9 +70,8 @@ func TestInstructive(t *testing.T) {
 	if res == nil || res.Outcome != sched.Done {
 		t.Fatalf("%+v", res)
 	}
-	if again := r.Run(false, sched.Random(run)); again.Timeline() != res.Timeline() {
-		t.Error("its number gives another run")
-	}
+	again := r.Run(false, sched.Random(run))
+	expect.Equal(t, again.Timeline(), res.Timeline(), "its number gives another run")
 	if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
 		t.Errorf("no frames are reported:\n%s", text)
 	}
@@ -139,9 +137,7 @@ func TestTrim(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			short, _ := Trim(&sched.Result{Outcome: c.outcome,
 				Actors: []string{"A"}, Trace: events(c.in...)}, "")
-			if got := texts(short.Trace); got != c.want {
-				t.Errorf("%s\nwant %s", got, c.want)
-			}
+			expect.Equal(t, texts(short.Trace), c.want)
 		})
 	}
 }
@@ -180,9 +176,7 @@ func TestSequence(t *testing.T) {
 func TestNumber(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000",
 		1234567: "1,234,567", -1000: "-1,000"} {
-		if got := Number(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
+		expect.Equal(t, Number(n), want, n)
 	}
 }
 
@@ -210,9 +204,7 @@ func TestDocsAreCurrent(t *testing.T) {
 		stories = append(stories, s)
 	}
 	if *golden.Update && !t.Failed() {
-		if err := Write(docs, stories); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(docs, stories))
 	}
 	files := Docs(stories)
 	for name, want := range files {

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // order lists the numbers of the rows, in the order of evaluation. A new row needs its number here.
@@ -367,9 +368,7 @@ func (c *rowTest) test(t *testing.T, v vm.Variant, a image.Arch) {
 		t.Errorf("%d callbacks before a refusal", len(s.callbacks))
 	}
 	if c.check != nil {
-		if why := c.check(s); why != "" {
-			t.Error(why)
-		}
+		expect.Equal(t, c.check(s), "")
 	}
 	if c.row == "6a" {
 		if n := count(&r, "lock CLR per-thread initialisation"); n != 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // wants is what the walk rules make of the truth: each method's frame (b, c, j),
@@ -411,9 +412,7 @@ func TestSuspendRuntime(t *testing.T) {
 					}
 					return
 				}
-				if s.hr != c.want {
-					t.Errorf("%v, not %v", s.hr, c.want)
-				}
+				expect.Equal(t, s.hr, c.want)
 			})
 		}
 	}

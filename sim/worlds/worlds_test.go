@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/stack/snapshot"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 var (
@@ -33,9 +34,7 @@ func TestWorld(t *testing.T) {
 	}
 	r := Run(*world, Options{Trace: true})
 	fmt.Println(r.Result.Timeline())
-	if err := r.Err(); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, r.Err(), nil)
 }
 
 // counted is what a group of worlds came to.
@@ -152,9 +151,7 @@ func TestDeterministic(t *testing.T) {
 			t.Errorf("world %d: hashes %#x, %#x, without a trace %#x", run, a.Result.Hash,
 				b.Result.Hash, plain.Result.Hash)
 		}
-		if a.Result.Timeline() != b.Result.Timeline() {
-			t.Errorf("world %d: two timelines", run)
-		}
+		expect.Equal(t, a.Result.Timeline(), b.Result.Timeline(), "world %d: two timelines", run)
 		if a.Tally != b.Tally || a.Tally != plain.Tally {
 			t.Errorf("world %d: two tallies:\n%+v\n%+v", run, a.Tally, b.Tally)
 		}
@@ -170,9 +167,7 @@ func TestLateCopies(t *testing.T) {
 	late, complete := 0, 0
 	for run := uint64(1); run <= 120; run++ {
 		r := Run(run, Options{Prepare: func(w *sim.World) { w.Host.AllLate = true }})
-		if err := r.Err(); err != nil {
-			t.Error(err)
-		}
+		expect.Equal(t, r.Err(), nil)
 		late, complete = late+r.Counts.Late, complete+r.Tally.Complete
 	}
 	if t.Logf("%d late copies", late); late < 60 || complete < late {
@@ -193,18 +188,14 @@ func TestNothingIsAllocated(t *testing.T) {
 			w.Host.Judge = func(c *clr.Capture, _ []machine.Frame) {
 				captures++
 				var v seed.Verdict
-				if n := testing.AllocsPerRun(1, func() { v = seeder.Seed(c) }); n != 0 {
-					t.Errorf("world %d: seed, %v: %v allocations", run, v, n)
-				}
+				expect.Equal(t, testing.AllocsPerRun(1, func() { v = seeder.Seed(c) }), 0,
+					"world %d: seed, %v: allocations", run, v)
 				var res merge.Result
-				if n := testing.AllocsPerRun(1, func() { res = merger.Merge(c, out) }); n != 0 {
-					t.Errorf("world %d: merge, %+v: %v allocations", run, res, n)
-				}
+				expect.Equal(t, testing.AllocsPerRun(1, func() { res = merger.Merge(c, out) }), 0,
+					"world %d: merge, %+v: allocations", run, res)
 			}
 		}})
-		if err := r.Err(); err != nil {
-			t.Error(err)
-		}
+		expect.Equal(t, r.Err(), nil)
 	}
 	if captures < 200 {
 		t.Errorf("%d captures only", captures)

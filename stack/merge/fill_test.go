@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -124,9 +125,7 @@ func TestFillDoubts(t *testing.T) {
 				r := m.Merge(&w.Capture, out)
 				written[i] = out[:r.N]
 			}
-			if !slices.Equal(written[0], written[1]) {
-				t.Errorf("%s: %+v, without tables %+v", c.name, written[1], written[0])
-			}
+			expect.Slices(t, written[0], written[1], "%s: without tables", c.name)
 		}
 	})
 }
@@ -146,9 +145,8 @@ func TestFillWithoutRoom(t *testing.T) {
 			}
 			m, out := merger(w), make([]Frame, 64)
 			giveTables(m, truth{w: w})
-			if n := testing.AllocsPerRun(20, func() { m.Merge(&w.Capture, out) }); n != 0 {
-				t.Errorf("%s: %v allocations", c.name, n)
-			}
+			expect.Equal(t, testing.AllocsPerRun(20, func() { m.Merge(&w.Capture, out) }), 0,
+				"%s: allocations", c.name)
 		}
 	})
 }
@@ -178,9 +176,7 @@ func TestFillRemembers(t *testing.T) {
 			count.steps = 0
 			r := m.Merge(&w.Capture, out)
 			check(t, w, out[:r.N])
-			if count.steps != c.steps {
-				t.Errorf("%s: %d steps, want %d", c.name, count.steps, c.steps)
-			}
+			expect.Equal(t, count.steps, c.steps, "%s: steps", c.name)
 			w.Capture.Frames = frames
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -177,9 +178,7 @@ func TestRefusedAndNotKnown(t *testing.T) {
 			if r.Gap != GapCLRRefused || r.Doubtful == 0 {
 				t.Errorf("%s: %+v", c.name, r)
 			}
-			if n := inOrder(t, w, out[:r.N]); n != len(thrown) {
-				t.Errorf("%s: %d true frames, want %d", c.name, n, len(thrown))
-			}
+			expect.Equal(t, inOrder(t, w, out[:r.N]), len(thrown), "%s: true frames", c.name)
 		}
 	})
 }
@@ -234,9 +233,7 @@ func TestNoAllocationsWithTables(t *testing.T) {
 		refuse(w)
 		m, out := merger(w), make([]Frame, 256)
 		giveTables(m, truth{w: w})
-		if n := testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }); n != 0 {
-			t.Errorf("%v allocations", n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }), 0, "allocations")
 	})
 }
 

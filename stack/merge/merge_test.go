@@ -7,7 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
@@ -38,9 +40,7 @@ func store(w *fs.World, addr, v uint64) {
 // check compares a merged stack with the true one, frame by frame.
 func check(t *testing.T, w *fs.World, got []Frame) {
 	t.Helper()
-	if len(got) != len(w.Truth) {
-		t.Fatalf("%d frames, want %d: %+v", len(got), len(w.Truth), got)
-	}
+	must.Equal(t, len(got), len(w.Truth), "frames: %+v", got)
 	for i := range got {
 		g, f := &got[i], &w.Truth[i]
 		if g.IP != f.IP || !rightSP(w, g, f) || g.Kind != f.UnwindKind() || g.Function != f.Function ||
@@ -152,12 +152,8 @@ func TestGaps(t *testing.T) {
 				w := fs.BuildFor(arch, c.kinds...)
 				c.break_(w)
 				r, got := run(w)
-				if r.Gap != c.want {
-					t.Errorf("gap %v, want %v", r.Gap, c.want)
-				}
-				if n := inOrder(t, w, got); n != c.frames {
-					t.Errorf("%d true frames found, want %d: %+v", n, c.frames, got)
-				}
+				expect.Equal(t, r.Gap, c.want, "gap")
+				expect.Equal(t, inOrder(t, w, got), c.frames, "true frames found: %+v", got)
 			})
 		}
 	})
@@ -205,9 +201,8 @@ func TestNoAllocations(t *testing.T) {
 		for _, c := range shapes {
 			w := fs.BuildFor(arch, c.kinds...)
 			m, out := merger(w), make([]Frame, 256)
-			if n := testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }); n != 0 {
-				t.Errorf("%s: %v allocations", c.name, n)
-			}
+			expect.Equal(t, testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }), 0,
+				"%s: allocations", c.name)
 		}
 	})
 }

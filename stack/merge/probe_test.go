@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -54,9 +55,7 @@ func TestProbe(t *testing.T) {
 		{"too short", "lrc", 0},
 		{"nothing", "", 0},
 	} {
-		if got := m.probe(block(step.shape), clr.WakeUnknown); got != step.want {
-			t.Errorf("%s: %d frames, want %d", step.name, got, step.want)
-		}
+		expect.Equal(t, m.probe(block(step.shape), clr.WakeUnknown), step.want, "%s: frames", step.name)
 	}
 }
 
@@ -81,9 +80,7 @@ func TestProbeOfHijacks(t *testing.T) {
 		m := merger(fs.Build(fs.Root))
 		m.probe(block("llrRosm"), clr.WakeUnknown) // the wait is learned
 		m.hooks = hijackStub{c.at}
-		if got := m.probe(block(c.shape), clr.WakeUnknown); got != c.want {
-			t.Errorf("%s: %d frames, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, m.probe(block(c.shape), clr.WakeUnknown), c.want, "%s: frames", c.name)
 	}
 }
 
@@ -112,9 +109,7 @@ func TestProbeOfTheWoken(t *testing.T) {
 			m.probe(block("llqQoc"), woken) // another wait meanwhile
 			got = m.probe(block("llrRoc"), w)
 		}
-		if got != c.want {
-			t.Errorf("%s: %d frames, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, got, c.want, "%s: frames", c.name)
 	}
 }
 
@@ -204,9 +199,7 @@ func TestSame(t *testing.T) {
 			m.regs.SetFP(fp)
 			m.at.Regs = &m.regs
 			at, regs := m.at, m.regs
-			if got := m.same(0, c.fid, true); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			expect.Equal(t, m.same(0, c.fid, true), c.want)
 			if m.at != at || m.regs != regs {
 				t.Error("the question has moved the walk")
 			}
@@ -238,9 +231,8 @@ func TestFrameless(t *testing.T) {
 		{"another frame pointer", 0x1008, 0x1900, false},
 		{"too far away", 0x1000 + maxStub + 16, 0x1800, false},
 	} {
-		if got := standing(0x1000, 0x1800).frameless(&clr.SnapshotFrame{SP: c.sp, FP: c.fp}); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, standing(0x1000, 0x1800).frameless(&clr.SnapshotFrame{SP: c.sp, FP: c.fp}), c.want,
+			c.name)
 	}
 	if standing(0x1000, 0).frameless(&clr.SnapshotFrame{SP: 0x1008}) {
 		t.Error("without a frame pointer")
@@ -271,9 +263,7 @@ func TestHijackedAfterGuess(t *testing.T) {
 		m.regs.SetSP(0x1000)
 		m.regs.SetFP(c.fp)
 		m.at = unwind.State{Regs: &m.regs, Trust: c.trust}
-		if got := m.hijacked(&clr.SnapshotFrame{SP: 0x1100, FP: c.of}); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, m.hijacked(&clr.SnapshotFrame{SP: 0x1100, FP: c.of}), c.want, c.name)
 	}
 }
 
@@ -304,9 +294,7 @@ func TestRefused(t *testing.T) {
 	} {
 		m := standing(0x1000, 0)
 		m.in.Result, m.in.Frames, m.res.Gap = c.hr, c.frames, c.gap
-		if got := m.refused(); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, m.refused(), c.want, c.name)
 	}
 }
 
@@ -324,8 +312,7 @@ func TestRejudge(t *testing.T) {
 	} {
 		m := standing(0x1000, 0)
 		m.res.N, m.res.Verdict = c.written, c.was
-		if m.rejudge(c.n); m.res.Verdict != c.want {
-			t.Errorf("%s: %v", c.name, m.res.Verdict)
-		}
+		m.rejudge(c.n)
+		expect.Equal(t, m.res.Verdict, c.want, c.name)
 	}
 }

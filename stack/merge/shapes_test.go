@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -210,9 +211,7 @@ func TestSpecials(t *testing.T) {
 			if r.Verdict != c.verdict || r.Gap != c.gap {
 				t.Errorf("%s: %+v", c.name, r)
 			}
-			if n := inOrder(t, w, out[:r.N]); n != c.frames {
-				t.Errorf("%s: %d true frames, want %d: %+v", c.name, n, c.frames, out[:r.N])
-			}
+			expect.Equal(t, inOrder(t, w, out[:r.N]), c.frames, "%s: true frames: %+v", c.name, out[:r.N])
 		}
 	})
 }
@@ -304,8 +303,6 @@ func TestCodeBetween(t *testing.T) {
 			words = words[:c.at]
 		}
 		m.mem.Reset(low, words)
-		if got := m.codeBetween(low, low+c.size); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, m.codeBetween(low, low+c.size), c.want, c.name)
 	}
 }

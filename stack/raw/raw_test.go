@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -116,9 +117,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("sample %d\n got %+v\nwant %+v\n%s", i, got[i], want[i], d)
 		}
 	}
-	if names[0x1001] != "T.Main" {
-		t.Errorf("names %v", names)
-	}
+	expect.Equal(t, names[0x1001], "T.Main", "names %v", names)
 }
 
 // A file truncated anywhere gives the samples before the cut, without a panic.

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/walker"
@@ -157,9 +158,7 @@ func TestFind(t *testing.T) {
 					t.Fatalf("verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict,
 						r.Stop, r.Frames, c.want, c.frames)
 				}
-				if r.Verdict.Usable() != (c.seed >= 0) {
-					t.Errorf("usable = %v", r.Verdict.Usable())
-				}
+				expect.Equal(t, r.Verdict.Usable(), c.seed >= 0, "usable")
 				if c.seed >= 0 {
 					checkSeed(t, &r, &w.Truth[c.seed])
 				}
@@ -197,12 +196,10 @@ func TestPlausible(t *testing.T) {
 		{"ip 0", 0, 0x10010, false, false},
 		{"odd ip", 0x7ff0_0000_0003, 0x10010, true, false},
 	} {
-		if got := rulesOf[context.ArchAMD64].plausible(state{ip: c.ip, sp: c.sp}, b); got != c.x64 {
-			t.Errorf("x86-64, %s: %v", c.name, got)
-		}
-		if got := rulesOf[context.ArchARM64].plausible(state{ip: c.ip, sp: c.sp}, b); got != c.arm64 {
-			t.Errorf("ARM64, %s: %v", c.name, got)
-		}
+		expect.Equal(t, rulesOf[context.ArchAMD64].plausible(state{ip: c.ip, sp: c.sp}, b), c.x64,
+			"x86-64, %s", c.name)
+		expect.Equal(t, rulesOf[context.ArchARM64].plausible(state{ip: c.ip, sp: c.sp}, b), c.arm64,
+			"ARM64, %s", c.name)
 	}
 	if rulesOf[context.ArchAMD64].plausible(state{ip: 4}, nil) {
 		t.Error("a stack pointer of 0 in unknown bounds")
@@ -247,9 +244,7 @@ func TestFindDoesNotAllocate(t *testing.T) {
 		for _, s := range []*managed.Specials{nil, {IsMethod: isMethod(w)},
 			{Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
 			f := newFinder(w, s)
-			if n := testing.AllocsPerRun(100, func() { f.find(&b) }); n != 0 {
-				t.Errorf("%v: %v allocations", arch, n)
-			}
+			expect.Equal(t, testing.AllocsPerRun(100, func() { f.find(&b) }), 0, "%v: allocations", arch)
 		}
 	}
 }

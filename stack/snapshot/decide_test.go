@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Each result of DoStackSnapshot gives the right advice: a temporary failure must not end a recording, and
@@ -35,8 +36,6 @@ func TestDecide(t *testing.T) {
 		{"a bad argument", seed.Found, clr.E_INVALIDARG, AdviceRefused},
 		{"an answer nobody knows", seed.Found, clr.HRESULT(0x80131399), AdviceRefused},
 	} {
-		if got := Decide(c.v, c.hr); got != c.want {
-			t.Errorf("%s: %v with %v: %v, want %v", c.name, c.hr, c.v, got, c.want)
-		}
+		expect.Equal(t, Decide(c.v, c.hr), c.want, "%s: %v with %v", c.name, c.hr, c.v)
 	}
 }

@@ -2,12 +2,12 @@ package snapshot
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // script is a Runtime with scripted results that records its calls.
@@ -174,9 +174,7 @@ func TestRound(t *testing.T) {
 			for i := range o.Captures {
 				status = append(status, s.Captures[i].Status)
 			}
-			if !slices.Equal(status, c.status) {
-				t.Errorf("status %v, want %v", status, c.status)
-			}
+			expect.Slices(t, status, c.status, "status")
 		})
 	}
 }
@@ -201,9 +199,7 @@ func TestOutcomeTimes(t *testing.T) {
 func TestWindowDoesNotAllocate(t *testing.T) {
 	rt := script{suspend: []clr.HRESULT{0}, quiet: true}
 	s, all := New(&rt, 4), threads(1, 2, 3, 4)
-	if n := testing.AllocsPerRun(100, func() { s.Round(all) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(100, func() { s.Round(all) }), 0, "allocations")
 }
 
 // loads is a Seeder for a thread that is in the system's loader in its first calls.
@@ -313,9 +309,8 @@ func TestStale(t *testing.T) {
 		if got := strings.Join(rt.log, ", "); got != c.want || o.Advice != c.advice || o.Tries != c.tries {
 			t.Errorf("%s: advice %v after %d tries, calls: %s", c.name, o.Advice, o.Tries, got)
 		}
-		if o.Each[o.Tries-1].Captured != (c.advice == AdviceComplete) {
-			t.Errorf("%s: %+v", c.name, o.Each[o.Tries-1])
-		}
+		expect.Equal(t, o.Each[o.Tries-1].Captured, c.advice == AdviceComplete,
+			"%s: %+v", c.name, o.Each[o.Tries-1])
 		if len(rt.bad) > 0 || rt.count != 0 || rt.claimed != 0 {
 			t.Errorf("%s: suspend count %d, claims %d, bad %v", c.name, rt.count, rt.claimed, rt.bad)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // windows is a clr.Threads with scripted results that records its calls and checks the rules of the window.
@@ -172,9 +173,7 @@ func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 			want = Try{Captured: true, Verdict: v, Result: w.results[min(i, len(w.results)-1)],
 				SuspendedNS: 40, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
 		}
-		if try != want {
-			t.Errorf("try %d: %+v, want %+v", i, try, want)
-		}
+		expect.Equal(t, try, want, "try %d", i)
 	}
 }
 
@@ -281,7 +280,5 @@ func TestSampleDoesNotAllocate(t *testing.T) {
 	s := NewThreads(&rt, says(seed.Found))
 	s.Prime(threads(1))
 	th := threads(1)[0]
-	if n := testing.AllocsPerRun(100, func() { s.Sample(th) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(100, func() { s.Sample(th) }), 0, "allocations")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -139,9 +140,7 @@ func TestReplacedReturnARM64(t *testing.T) {
 				Stack: memory.Run{Addr: armStack, Data: stack}, Low: armStack,
 				High: armStack + 0x200, Extra: extra})
 			whole := len(c.frames) == 2
-			if (gap == merge.GapNone) != whole {
-				t.Errorf("gap %v", gap)
-			}
+			expect.Equal(t, gap == merge.GapNone, whole, "gap %v", gap)
 			if !whole {
 				got = got[:len(got)-1] // the gap
 			}

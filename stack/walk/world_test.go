@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -63,9 +64,7 @@ func TestCopiedWorlds(t *testing.T) {
 			Setup:   func(s *sim.Setup) { s.Arch = image.AMD64 },
 			Prepare: func(world *sim.World) { all.watch(w, world, run%3 == 0) },
 		})
-		if err := r.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Err())
 		all.returns += w.Returns
 	}
 	t.Logf("%d samples of %d worlds, %d frames: %d whole (%.1f %%), gaps %v; by sp and ip alone %d whole; %d replaced returns", all.samples, *copiedWorlds, all.frames,

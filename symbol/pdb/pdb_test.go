@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 )
@@ -42,9 +43,7 @@ func example() *pdbfile.File {
 
 func TestFile(t *testing.T) {
 	f := must.Get(New(example().Bytes(), "x.pdb"))(t)
-	if got := f.ID(); got != "AABBCCDDEEFF112201020304050607082A" {
-		t.Errorf("ID %s", got)
-	}
+	expect.Equal(t, f.ID(), "AABBCCDDEEFF112201020304050607082A", "ID")
 	want := []Symbol{{0x1010, 0, "?f@@YAXXZ"}, {0x1010, 0x20, "f"},
 		{0x2000, 0x30, strings.Repeat("long", 400)}}
 	if got, err := f.Symbols(); err != nil || !slices.Equal(got, want) {
@@ -129,9 +128,7 @@ func TestDamage(t *testing.T) {
 		{"no records", streams(func(s [][]byte) [][]byte { s[3][20] = 99; return s }), 2, NoStream},
 	} {
 		f, err := New(c.b, "x.pdb")
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
+		must.Equal(t, err, nil, c.name)
 		got, err := f.Symbols()
 		var e *Error
 		if len(got) != c.names || !errors.As(err, &e) || e.Reason != c.want {
@@ -222,9 +219,7 @@ func TestReal(t *testing.T) {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir = dir
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", argv, err, out)
-		}
+		must.Equal(t, err, nil, "%v: %s", argv, out)
 		return string(out)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "a.cc"), []byte(program()), 0o644))

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -212,9 +213,7 @@ func TestCache(t *testing.T) {
 	put := func(name string, size int, age time.Duration) string {
 		file := filepath.Join(folder, name)
 		os.MkdirAll(filepath.Dir(file), 0o700)
-		if err := os.WriteFile(file, make([]byte, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, make([]byte, size), 0o600))
 		os.Chtimes(file, time.Now().Add(-age), time.Now().Add(-age))
 		return file
 	}

@@ -242,8 +242,9 @@ var rooms = []room{
 		Test: []string{"*"}},
 
 	// The test kit. An assembler shares nothing with the reader it is for.
-	{Name: "testkit/cmptest"},
-	{Name: "testkit/must"},
+	{Name: "testkit/expect"},
+	{Name: "testkit/cmptest", May: []string{"testkit/expect"}},
+	{Name: "testkit/must", May: []string{"testkit/expect"}},
 	{Name: "testkit/golden"},
 	{Name: "testkit/peasm"},
 	{Name: "testkit/pdbfile", May: []string{"testkit/peasm"}},

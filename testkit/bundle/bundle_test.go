@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -104,14 +105,10 @@ func TestReplace(t *testing.T) {
 		t.Errorf("read again: %q, %v", got, err)
 	}
 	// Nothing else has changed: with the old bytes restored it is the old file.
-	if pad := data[e.Offset+3 : e.Offset+15]; !bytes.Equal(pad, make([]byte, 12)) {
-		t.Errorf("padding %q", pad)
-	}
+	expect.Slices(t, data[e.Offset+3:e.Offset+15], make([]byte, 12), "padding")
 	copy(data[e.Offset:], "the old content")
 	binary.LittleEndian.PutUint64(data[e.at+8:], 15)
-	if !bytes.Equal(data, before) {
-		t.Error("something else has changed")
-	}
+	expect.Slices(t, data, before, "something else has changed")
 }
 
 // Content longer than before is appended, at a page.
@@ -128,9 +125,7 @@ func TestReplaceLarger(t *testing.T) {
 		t.Errorf("read again: %q at %d, %v", got, again.Entries[1].Offset, err)
 	}
 	for _, i := range []int{0, 2} {
-		if again.Entries[i] != b.Entries[i] {
-			t.Errorf("entry %d has changed", i)
-		}
+		expect.Equal(t, again.Entries[i], b.Entries[i], "entry %d has changed", i)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/report/inspect"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
@@ -137,9 +138,7 @@ func TestMalformedOwnStack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &Score{Max: 1}
 			must.Do(t, NewPE(s).Line([]byte(strings.Replace(line, "CTX", ctx, 1))))
-			if s.Tallies[0].Right != 1 {
-				t.Errorf("%+v", s.Tallies[0])
-			}
+			expect.Equal(t, s.Tallies[0].Right, 1, s.Tallies[0])
 		})
 	}
 }

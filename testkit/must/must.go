@@ -1,10 +1,13 @@
-// Package must ends a test at the first error, in one line.
+// Package must ends a test at the first error or difference, in one line.
 package must
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Do ends the test with err, unless it is nil.
@@ -24,6 +27,22 @@ func Get[T any](v T, err error) func(t testing.TB) T {
 			t.Fatal(err)
 		}
 		return v
+	}
+}
+
+// Equal is expect.Equal, but a difference ends the test.
+func Equal[T comparable](t testing.TB, got, want T, about ...any) {
+	if got != want {
+		t.Helper()
+		t.Fatal(expect.Difference(got, want, about))
+	}
+}
+
+// Slices is expect.Slices, but a difference ends the test.
+func Slices[T comparable](t testing.TB, got, want []T, about ...any) {
+	if !slices.Equal(got, want) {
+		t.Helper()
+		t.Fatal(expect.Difference(got, want, about))
 	}
 }
 

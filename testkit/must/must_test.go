@@ -3,6 +3,7 @@ package must
 import (
 	"errors"
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -42,15 +43,21 @@ func TestEnds(t *testing.T) {
 		if err != nil {
 			want = err
 		}
-		if got := run(func(t testing.TB) { Do(t, err); after++ }); got != want {
-			t.Errorf("Do(%v) ends with %v", err, got)
-		}
-		if got := run(func(t testing.TB) { after += Get(1, err)(t) }); got != want {
-			t.Errorf("Get(1, %v) ends with %v", err, got)
-		}
-		if (after == 2) != (err == nil) {
-			t.Errorf("%v: %d statements after it ran, as a number of those without an error", err, after)
-		}
+		expect.Equal(t, run(func(t testing.TB) { Do(t, err); after++ }), want, "Do(%v) ends with", err)
+		expect.Equal(t, run(func(t testing.TB) { after += Get(1, err)(t) }), want,
+			"Get(1, %v) ends with", err)
+		expect.Equal(t, after == 2, err == nil,
+			"%v: %d statements after it ran, as a number of those without an error", err, after)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	after := 0
+	same := run(func(t testing.TB) { Equal(t, 1, 1); Slices(t, []int{1}, []int{1}); after++ })
+	one := run(func(t testing.TB) { Equal(t, 1, 2, "one"); after++ })
+	slice := run(func(t testing.TB) { Slices(t, []int{1}, nil, "slice"); after++ })
+	if same != nil || one != "one: got 1, want 2" || slice != "slice: got [1], want []" || after != 1 {
+		t.Errorf("the tests end with %v, %v, %v; %d ran on", same, one, slice, after)
 	}
 }
 

@@ -94,9 +94,7 @@ func TestWindowRefuses(t *testing.T) {
 		"wraps":              `{"kind":"exec","points":[{"gpr":{"rsp":"fffffffffffffff0"}}]}`,
 	} {
 		v, err := Parse([]byte(line))
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		must.Equal(t, err, nil, name)
 		var s Stacks
 		if _, err := s.Window(v, &v.Points[0]); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -64,9 +64,7 @@ func TestRows(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rep := run(t, folder(t, map[string]string{"rows/any.jsonl": c.line,
 				"rowbin/x86_64_tiny.elf": string(elfasm.Image())}))
-			if len(rep.Tallies) != 1 {
-				t.Fatalf("%+v", rep)
-			}
+			must.Equal(t, len(rep.Tallies), 1, rep)
 			got := rep.Tallies[0]
 			if got.Right != c.right || got.Wrong != c.wrong || got.Refused != c.refused ||
 				rep.Bad() != (c.right == 0) {
@@ -141,9 +139,7 @@ func TestSnapshots(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rep := run(t, folder(t, tinySnap(c.caller, c.class)))
-			if len(rep.Tallies) != 1 {
-				t.Fatalf("%+v", rep)
-			}
+			must.Equal(t, len(rep.Tallies), 1, rep)
 			got := rep.Tallies[0]
 			if got.Kind != c.class || got.Right != c.right || got.Wrong != c.wrong ||
 				got.Refused != c.refused || rep.Bad() != c.bad {

@@ -3,6 +3,7 @@ package amd64
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -31,9 +32,7 @@ func TestCacheWays(t *testing.T) {
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
 		u.lookup(unwind.Instruction(look(k)))
-		if n := kept(k); n != ways {
-			t.Errorf("%d kept of %d, want %d", n, k, ways)
-		}
+		expect.Equal(t, kept(k), ways, "kept of %d", k)
 	}
 }
 
@@ -46,9 +45,8 @@ func TestCacheDropped(t *testing.T) {
 	} {
 		u := New()
 		u.lookup(unwind.Instruction(0x1000))
-		if drop(u); u.kept(0x1000).bits != 0 {
-			t.Errorf("%s: a rule is kept", name)
-		}
+		drop(u)
+		expect.Equal(t, u.kept(0x1000).bits, 0, "%s: a rule is kept", name)
 	}
 }
 

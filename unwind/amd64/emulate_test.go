@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
@@ -78,9 +80,7 @@ func TestEmulator(t *testing.T) {
 			e.set(context.RBX, known(3))
 			e.set(context.RCX, known(4))
 			in := x86.Decode(c.code)
-			if int(in.Size) != len(c.code) {
-				t.Fatalf("%d bytes of %d", in.Size, len(c.code))
-			}
+			must.Equal(t, int(in.Size), len(c.code), "%d bytes", in.Size)
 			if how := e.run(&in, nil); how != c.flow || e.regs[c.reg] != c.want {
 				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg,
 					e.regs[c.reg], c.flow, c.want)
@@ -100,9 +100,7 @@ func TestEmulatorStores(t *testing.T) {
 		e.run(&in, nil)
 	}
 	for _, reg := range []uint8{context.RBX, context.RBP} {
-		if e.get(reg) != (value64{context.RBX, entryValue}) {
-			t.Errorf("register %d: %+v", reg, e.get(reg))
-		}
+		expect.Equal(t, e.get(reg), value64{context.RBX, entryValue}, "register %d", reg)
 	}
 }
 
@@ -119,9 +117,7 @@ func TestEmulatorRoom(t *testing.T) {
 		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
-	if v := e.load(e.get(context.RSP).v, nil); v != e.get(context.RBX) {
-		t.Errorf("%+v", v)
-	}
+	expect.Equal(t, e.load(e.get(context.RSP).v, nil), e.get(context.RBX))
 }
 
 // TestEmulatorPops: a pop into a register or into memory. The address in memory is computed after the pop.
@@ -162,12 +158,8 @@ func TestEmulatorStoresAgain(t *testing.T) {
 		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
-	if v := e.load(0xff0, nil); v != (value64{9, knownValue}) {
-		t.Errorf("stored twice: %+v", v)
-	}
-	if v := e.load(0xfd0, nil); v != (value64{math.MaxUint64, knownValue}) {
-		t.Errorf("stored a number: %+v", v)
-	}
+	expect.Equal(t, e.load(0xff0, nil), value64{9, knownValue}, "stored twice")
+	expect.Equal(t, e.load(0xfd0, nil), value64{math.MaxUint64, knownValue}, "stored a number")
 	if v := e.load(0xfe0, nil); v.kind != unknownValue {
 		t.Errorf("stored half: %+v", v)
 	}

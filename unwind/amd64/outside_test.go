@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -21,9 +22,7 @@ func TestOutside(t *testing.T) {
 			t.Fatalf("%v, %+v", stop, f)
 		}
 	}
-	if stepped.Trust != unwind.TrustOutside {
-		t.Errorf("stepped to by %v", stepped.Trust)
-	}
+	expect.Equal(t, stepped.Trust, unwind.TrustOutside, "stepped to by")
 	for _, size := range []int{2, 8} {
 		all, out := context.FromAMD64(r), make([]unwind.Frame, size)
 		walked := unwind.Interrupted(&all)

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -262,9 +263,7 @@ func TestCheckAndWalkAgree(t *testing.T) {
 			if errors.As(f.AMD64().Check(c.fn), &fault) {
 				why = fault.Fault.Reason
 			}
-			if why != c.why {
-				t.Fatalf("checked: %v, want %v", why, c.why)
-			}
+			must.Equal(t, why, c.why, "checked")
 			r := peRegs(peFn + 0x80)
 			_, stop := StepPE(f.AMD64(), unwind.Instruction(peFn+0x80), &r, peMemory())
 			if refused := why != peamd64.OK && !why.Walkable(); stop != c.stop ||

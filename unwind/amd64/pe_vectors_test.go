@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -91,9 +92,7 @@ func TestPERefusals(t *testing.T) {
 				t.Errorf("%s (%s): %v, %v", v.ID, v.Note, stop, res.Reason)
 			}
 		case "error-or-v3":
-			if stop != unwind.Unsupported {
-				t.Errorf("%s (%s): %v, %v", v.ID, v.Note, stop, res.Reason)
-			}
+			expect.Equal(t, stop, unwind.Unsupported, "%s (%s): %v", v.ID, v.Note, res.Reason)
 		case "no-crash", "ok":
 		default:
 			t.Errorf("%s: must %q is not known to this test", v.ID, v.Must)

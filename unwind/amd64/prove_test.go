@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -225,9 +226,7 @@ func TestStraightLeaf(t *testing.T) {
 		{"no return", []byte{0x90, 0x90}, false},
 		{"no instruction", []byte{0x06, 0xc3}, false},
 	} {
-		if got := straightLeaf(c.code); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, straightLeaf(c.code), c.want, c.name)
 	}
 	rnd, leaves := rand.New(rand.NewPCG(1, 2)), 0
 	for range 20000 {
@@ -240,9 +239,8 @@ func TestStraightLeaf(t *testing.T) {
 		}
 		leaves++
 		u := peUnwinder(peImage(info(1, 0, 0, 0), nil, pe.Block{RVA: peLeaf - 0x800, Data: code}))
-		if how := u.proves(u.Table().At(0), peBase+peLeaf-0x800, &symbols, nil); how != leafProven {
-			t.Errorf("% x: %d", code, how)
-		}
+		expect.Equal(t, u.proves(u.Table().At(0), peBase+peLeaf-0x800, &symbols, nil), leafProven,
+			"% x", code)
 	}
 	if leaves < 100 {
 		t.Errorf("only %d random leaves", leaves)

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -51,9 +52,8 @@ func TestCatchUp(t *testing.T) {
 			if c.saved {
 				row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -16})
 			}
-			if New().catchUp(&row, m, lo+c.into); row.CFA.Off != c.want {
-				t.Errorf("CFA at %d, want %d", row.CFA.Off, c.want)
-			}
+			New().catchUp(&row, m, lo+c.into)
+			expect.Equal(t, row.CFA.Off, c.want, "CFA at")
 		})
 	}
 }
@@ -92,9 +92,8 @@ func TestUnlistedPush(t *testing.T) {
 		row := cfi.Row{Lo: lo + c.lo, Hi: lo + c.hi,
 			CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: 32}}
 		row.FDE.Lo = lo
-		if unlistedPush(&row, m, lo+c.into); row.CFA.Off != c.want {
-			t.Errorf("%s: CFA at %d, want %d", c.name, row.CFA.Off, c.want)
-		}
+		unlistedPush(&row, m, lo+c.into)
+		expect.Equal(t, row.CFA.Off, c.want, "%s: CFA at", c.name)
 	}
 }
 

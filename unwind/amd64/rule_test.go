@@ -7,6 +7,7 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/regnum"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
@@ -38,9 +39,7 @@ func TestPackBounds(t *testing.T) {
 		{"a return address elsewhere", row(32, -16, -24), false},
 	} {
 		r, ok := pack(c.row, 3)
-		if ok != c.ok {
-			t.Errorf("%s: fits %v", c.name, ok)
-		}
+		expect.Equal(t, ok, c.ok, "%s: fits", c.name)
 		if ok && (r.offset() != uint64(c.row.CFA.Off) || r.slots() != uint64(-c.row.Regs[dwarfRBX].Off/8) ||
 			r.Module() != 3) {
 			t.Errorf("%s: offset %d, slots %#x, module %d", c.name, r.offset(), r.slots(), r.Module())
@@ -57,8 +56,6 @@ func TestDWARFNumbers(t *testing.T) {
 	}
 	for got, want := range map[int]int{dwarfRBX: regnum.AMD64_Rbx, dwarfRBP: regnum.AMD64_Rbp,
 		dwarfRSP: regnum.AMD64_Rsp, dwarfR12: regnum.AMD64_R12, dwarfRA: regnum.AMD64_Rip} {
-		if got != want {
-			t.Errorf("%d, Delve says %d", got, want)
-		}
+		expect.Equal(t, got, want, "Delve says")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -72,9 +73,7 @@ func TestSavedWordIsTheExpression(t *testing.T) {
 			rule := cfi.Rule{Kind: cfi.Expression, Expr: []byte{cfi.DW_OP_breg0 + byte(d), 16}}
 			want, ok := value(&rule, d, &e)
 			rule.Kind, rule.Reg, rule.Off = lowered(&rule)
-			if rule.Kind != savedAt {
-				t.Fatalf("register %d: %v", d, rule.Kind)
-			}
+			must.Equal(t, rule.Kind, savedAt, "register %d", d)
 			if got, ok2 := value(&rule, d, &e); got != want || ok != ok2 {
 				t.Errorf("register %d, known %v: %#x %v, the expression says %#x %v", d, known, got,
 					ok2, want, ok)

@@ -8,6 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -135,9 +137,7 @@ func TestStepEffects(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
 			u := unwinder(makeTable(t, 1, fn{program: e.program, signal: e.signal}, fn{}))
-			if k := u.lookup(unwind.Instruction(at(0))).Kind(); k != e.kind {
-				t.Fatalf("rule is %v, want %v", k, e.kind)
-			}
+			must.Equal(t, u.lookup(unwind.Instruction(at(0))).Kind(), e.kind, "rule")
 			s, r := newStack(), start(at(0), sp0)
 			if e.prepare != nil {
 				e.prepare(s, &r)
@@ -156,33 +156,25 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 	var f unwind.Frame
 	got := before
 	exact, stop := stepOf(u, &got, true, mem, nil, &f)
-	if stop != e.stop {
-		t.Fatalf("stop %v, want %v", stop, e.stop)
-	}
+	must.Equal(t, stop, e.stop, "stop")
 	if f.IP != before.RIP || f.SP != sp0 || !f.Exact || f.CFA != e.cfa {
 		t.Errorf("frame %+v, want CFA %#x", f, e.cfa)
 	}
 	if stop != unwind.StopNone {
-		if got != before {
-			t.Error("a failed step changed the registers")
-		}
+		expect.Equal(t, got, before, "a failed step changed the registers")
 		return
 	}
 	want := expected(e, s, &before)
 	if got.RIP != e.ip || exact != e.signal {
 		t.Errorf("caller at %#x exact %v, want %#x %v", got.RIP, exact, e.ip, e.signal)
 	}
-	if got.Known != want.Known {
-		t.Errorf("known %#x, want %#x", got.Known, want.Known)
-	}
+	expect.Equal(t, got.Known, want.Known, "known")
 	for i := range got.GPR {
 		if known(&want, i) && got.GPR[i] != want.GPR[i] {
 			t.Errorf("register %d is %#x, want %#x", i, got.GPR[i], want.GPR[i])
 		}
 	}
-	if u.by != unwind.TrustCFI {
-		t.Errorf("trust %v", u.by)
-	}
+	expect.Equal(t, u.by, unwind.TrustCFI, "trust")
 }
 
 // A saved register whose word was not copied becomes unknown; a return address
@@ -308,9 +300,7 @@ func TestLookUpByKindOfFrame(t *testing.T) {
 // The rule cache follows the table's generation.
 func TestSetTable(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}))
-	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 16 {
-		t.Fatalf("offset %d", off)
-	}
+	must.Equal(t, u.lookup(unwind.Instruction(at(0))).offset(), 16, "offset")
 	u.SetTable(makeTable(t, 2, fn{program: []byte{0x0e, 32}}))
 	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 32 {
 		t.Errorf("offset %d after the table changed", off)
@@ -355,9 +345,8 @@ func TestSetTableKeepsRules(t *testing.T) {
 		t.Error("managed code in a module's range")
 	}
 	native.ID++
-	if set(4); kept() != 0 {
-		t.Errorf("%d kept of another module", kept())
-	}
+	set(4)
+	expect.Equal(t, kept(), 0, "kept of another module")
 }
 
 // With more side rules than there is room for, the cache is emptied, and results stay right.
@@ -417,8 +406,6 @@ func TestCheckSP(t *testing.T) {
 		{"from a stack above", 0x3008, 0x3010, b, unwind.StopNone},
 		{"without bounds", 0x2100, 0x9000, unwind.Bounds{}, unwind.StopNone},
 	} {
-		if got := checkSP(c.sp, c.caller, &c.b); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, checkSP(c.sp, c.caller, &c.b), c.want, c.name)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -198,22 +200,16 @@ func TestFramePointer(t *testing.T) {
 			before := r
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), &c.bounds, &f)
-			if stop != c.stop {
-				t.Fatalf("stop %v, want %v", stop, c.stop)
-			}
+			must.Equal(t, stop, c.stop, "stop")
 			if stop != unwind.StopNone {
-				if r != before {
-					t.Error("a failed step changed the registers")
-				}
+				expect.Equal(t, r, before, "a failed step changed the registers")
 				return
 			}
 			if r.RIP != c.ra || r.SP() != c.fp+16 || r.FP() != s.word(c.fp) ||
 				r.Known != 1<<context.RSP|1<<context.RBP {
 				t.Errorf("caller %#x/%#x fp %#x known %#x", r.RIP, r.SP(), r.FP(), r.Known)
 			}
-			if u.by != unwind.TrustFramePointer {
-				t.Errorf("trust %v", u.by)
-			}
+			expect.Equal(t, u.by, unwind.TrustFramePointer, "trust")
 		})
 	}
 }
@@ -372,9 +368,7 @@ func TestNoAllocations(t *testing.T) {
 	mem := s.window()
 	out := make([]unwind.Frame, 64)
 	check := func(name string, run func()) {
-		if n := testing.AllocsPerRun(100, run); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(100, run), 0, "%s: allocations", name)
 	}
 	check("Step", func() {
 		r := start(at(0), sp0)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -33,9 +34,7 @@ func TestCacheWays(t *testing.T) {
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
 		u.lookup(unwind.Instruction(look(k)))
-		if n := kept(k); n != ways {
-			t.Errorf("%d kept of %d, want %d", n, k, ways)
-		}
+		expect.Equal(t, kept(k), ways, "kept of %d", k)
 	}
 }
 
@@ -73,7 +72,6 @@ func TestSetTableKeepsRules(t *testing.T) {
 		t.Error("managed code in a module's range")
 	}
 	native.ID++
-	if set(4); kept() != 0 {
-		t.Errorf("%d kept of another module", kept())
-	}
+	set(4)
+	expect.Equal(t, kept(), 0, "kept of another module")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -60,9 +61,8 @@ func TestStepByFollowing(t *testing.T) {
 			stop := u.Step(&at, s.window(),
 				&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 			got := at.Regs.ARM64
-			if (stop == unwind.StopNone) != (c.up != 0) {
-				t.Fatalf("stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
-			}
+			must.Equal(t, stop == unwind.StopNone, c.up != 0,
+				"stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
 			if stop == unwind.StopNone &&
 				(got.PC != codeCall || got.Sp != sp0+c.up || at.Trust != unwind.TrustCode || known(&got, 0)) {
 				t.Errorf("pc %#x, sp %#x by %v, known %#x", got.PC, got.Sp, at.Trust, got.Known)
@@ -130,9 +130,8 @@ func TestStepFromBeginning(t *testing.T) {
 			stop := u.Step(&at, s.window(),
 				&unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
 			got := at.Regs.ARM64
-			if (stop == unwind.StopNone) != c.ok {
-				t.Fatalf("stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
-			}
+			must.Equal(t, stop == unwind.StopNone, c.ok,
+				"stop %v, pc %#x, sp %#x by %v", stop, got.PC, got.Sp, at.Trust)
 			if want := c.lr & (1<<48 - 1); c.ok &&
 				(got.PC != want || got.Sp != sp0+32 || at.Trust != unwind.TrustCode ||
 					got.X[19] != s.word(sp0) || got.X[21] != r.X[21] || !known(&got, 19) ||

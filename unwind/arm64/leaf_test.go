@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -83,9 +84,7 @@ func TestLeafPE(t *testing.T) {
 			}
 			regs.Known |= 1<<29 | 1<<30
 			at := unwind.Address{IP: regs.PC, Exact: !c.ret}
-			if kind := u.lookup(at).Kind(); kind != c.kind {
-				t.Errorf("rule %v, want %v", kind, c.kind)
-			}
+			expect.Equal(t, u.lookup(at).Kind(), c.kind, "rule")
 			var f unwind.Frame
 			_, stop := stepOf(u, &regs, !c.ret, s.window(), nil, &f)
 			switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -75,9 +76,7 @@ func TestRoot(t *testing.T) {
 			r := context.FromARM64(start(codeLo+c.off, sp0))
 			r.ARM64.X[regFP] = c.fp
 			s, left := unwind.State{Regs: &r}, unwind.Frame{}
-			if stop := u.Step(&s, newStack().window(), &unwind.Bounds{}, &left); stop != c.stop {
-				t.Errorf("%v, want %v", stop, c.stop)
-			}
+			expect.Equal(t, u.Step(&s, newStack().window(), &unwind.Bounds{}, &left), c.stop)
 		})
 	}
 }

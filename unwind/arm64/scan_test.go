@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -63,9 +64,7 @@ func TestEmulator(t *testing.T) {
 		for _, w := range c.code {
 			e.run(w, nil)
 		}
-		if got := e.regs[c.reg]; got != c.want {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		expect.Equal(t, e.regs[c.reg], c.want, c.name)
 	}
 }
 
@@ -96,9 +95,8 @@ func TestEmulatorVectors(t *testing.T) {
 	} {
 		var e emulator
 		e.regs[regSP] = value64{sp0, knownValue}
-		if e.run(c.w, nil); e.vectors[0] != c.at {
-			t.Errorf("%s: %#x", c.name, e.vectors[0])
-		}
+		e.run(c.w, nil)
+		expect.Equal(t, e.vectors[0], c.at, c.name)
 	}
 }
 
@@ -111,7 +109,6 @@ func TestStepFromBeginningBelow(t *testing.T) {
 	s.set(sp0-16, codeCall)
 	at := stateOf(&r, false)
 	var f unwind.Frame
-	if stop := u.Step(&at, s.window(), &unwind.Bounds{Follow: true}, &f); stop != unwind.NoInfo {
-		t.Errorf("%v, pc %#x, sp %#x", stop, at.Regs.ARM64.PC, at.Regs.ARM64.Sp)
-	}
+	expect.Equal(t, u.Step(&at, s.window(), &unwind.Bounds{Follow: true}, &f), unwind.NoInfo,
+		"pc %#x, sp %#x", at.Regs.ARM64.PC, at.Regs.ARM64.Sp)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -173,9 +175,7 @@ func TestStepByCode(t *testing.T) {
 			}
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, !c.ret, s.window(), nil, &f)
-			if stop != c.stop {
-				t.Fatalf("stop %v, want %v", stop, c.stop)
-			}
+			must.Equal(t, stop, c.stop, "stop")
 			if stop != unwind.StopNone {
 				return
 			}
@@ -260,11 +260,7 @@ func TestStripPAC(t *testing.T) {
 		{0xff57_7ff6_0000_1230, 0x7ff600001230, 0x7ff600001230},
 		{0x00d7_8000_0000_1230, 0xffff_8000_0000_1230, 0x8000_0000_1230},
 	} {
-		if got := stripPAC(c.in); got != c.strip {
-			t.Errorf("stripPAC(%#x) = %#x", c.in, got)
-		}
-		if got := stripUser(c.in); got != c.user {
-			t.Errorf("stripUser(%#x) = %#x", c.in, got)
-		}
+		expect.Equal(t, stripPAC(c.in), c.strip, "stripPAC(%#x)", c.in)
+		expect.Equal(t, stripUser(c.in), c.user, "stripUser(%#x)", c.in)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -122,22 +124,16 @@ func TestFramePointer(t *testing.T) {
 			before := r
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), &c.bounds, &f)
-			if stop != c.stop {
-				t.Fatalf("stop %v, want %v", stop, c.stop)
-			}
+			must.Equal(t, stop, c.stop, "stop")
 			if stop != unwind.StopNone {
-				if r != before {
-					t.Error("a failed step changed the registers")
-				}
+				expect.Equal(t, r, before, "a failed step changed the registers")
 				return
 			}
 			if r.PC != c.lr&(1<<48-1) || r.Sp != c.fp+16 || r.X[29] != s.word(c.fp) ||
 				r.Known != 1<<29|1<<30 || f.CFA != 0 {
 				t.Errorf("caller %#x/%#x fp %#x known %#x CFA %#x", r.PC, r.Sp, r.X[29], r.Known, f.CFA)
 			}
-			if u.by != unwind.TrustFramePointer {
-				t.Errorf("trust %v", u.by)
-			}
+			expect.Equal(t, u.by, unwind.TrustFramePointer, "trust")
 		})
 	}
 }
@@ -290,9 +286,7 @@ func TestNoAllocations(t *testing.T) {
 	mem := s.window()
 	out := make([]unwind.Frame, 64)
 	check := func(name string, run func()) {
-		if n := testing.AllocsPerRun(100, run); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(100, run), 0, "%s: allocations", name)
 	}
 	check("Step", func() {
 		r := start(at(0), sp0)

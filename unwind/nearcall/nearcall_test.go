@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"golang.org/x/arch/arm64/arm64asm"
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -36,9 +37,7 @@ func TestAMD64AllOperands(t *testing.T) {
 			}
 		}
 	}
-	if calls != 32*256 {
-		t.Errorf("%d calls", calls)
-	}
+	expect.Equal(t, calls, 32*256, "calls")
 }
 
 func TestAMD64(t *testing.T) {
@@ -67,9 +66,7 @@ func TestAMD64(t *testing.T) {
 		{"nothing", nil, false},
 		{"one byte", []byte{0xff}, false},
 	} {
-		if got := AMD64(c.code); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		expect.Equal(t, AMD64(c.code), c.want, c.name)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"golang.org/x/arch/x86/x86asm"
 )
 
@@ -120,8 +121,6 @@ func TestWrites(t *testing.T) {
 func TestZeroesVEX(t *testing.T) {
 	for code, want := range map[string]int{"\xc5\xf8\x57\xc0": 4, "\xc5\xf0\x57\xc0": 0,
 		"\xc5\xf9\xef\xc0": 4, "\xc5\xf1\xef\xc0": 0} {
-		if got := Zeroes([]byte(code)); got != want {
-			t.Errorf("% x: %d, want %d", code, got, want)
-		}
+		expect.Equal(t, Zeroes([]byte(code)), want, "% x", code)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -118,9 +119,8 @@ func failingRecordings(t *testing.T) {
 		len(said.lines) != 3 || !strings.Contains(strings.Join(said.lines, "\n"), "(write): cannot write") {
 		t.Errorf("failed %v, said %q", failed, said.lines)
 	}
-	if got := time.Duration(a.count.Unrecorded.Load()); got != 3*a.cfg.Interval {
-		t.Errorf("%v without a recording, of three intervals of %v", got, a.cfg.Interval)
-	}
+	expect.Equal(t, time.Duration(a.count.Unrecorded.Load()), 3*a.cfg.Interval,
+		"without a recording, of three intervals of %v", a.cfg.Interval)
 }
 
 // failed returns the number of failures by reason.
@@ -193,9 +193,8 @@ func TestNextRetry(t *testing.T) {
 		{firstRetry, 0, 2 * firstRetry}, {maxRetry, 0, maxRetry}, {maxRetry - 1, time.Second, maxRetry},
 		{maxRetry, maxRetry + 1, firstRetry}, {time.Minute, time.Hour, firstRetry},
 	} {
-		if got := nextRetry(c.last, c.recorded); got != c.want {
-			t.Errorf("after %v without and %v with a recording: %v, not %v", c.last, c.recorded, got, c.want)
-		}
+		expect.Equal(t, nextRetry(c.last, c.recorded), c.want,
+			"after %v without and %v with a recording", c.last, c.recorded)
 	}
 }
 
@@ -243,9 +242,8 @@ func TestEndedTarget(t *testing.T) {
 	p := self(t)
 	p.start++
 	a.follow(p, make(chan struct{}))
-	if a.start([]process{p}, nil); a.count.Targets.Load() != 0 {
-		t.Error("it counts as a target")
-	}
+	a.start([]process{p}, nil)
+	expect.Equal(t, a.count.Targets.Load(), 0, "it counts as a target")
 }
 
 // A known process is checked again only after some listings. Another process with its number is new.
@@ -399,9 +397,7 @@ func TestRules(t *testing.T) {
 		{Rules{User: -1, Cgroup: regexp.MustCompile("pod2")}, false},
 		{Rules{User: -1, Cgroup: regexp.MustCompile("pod1"), Command: shop}, true},
 	} {
-		if got := c.rules.match(f); got != c.want {
-			t.Errorf("%+v: %v", c.rules, got)
-		}
+		expect.Equal(t, c.rules.match(f), c.want, c.rules)
 	}
 }
 
@@ -453,9 +449,8 @@ func TestServe(t *testing.T) {
 		"shop.example": 403, "shop.example:7019": 403} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/targets", nil)
 		r.Host = host
-		if a.Handler("").ServeHTTP(w, r); w.Code != want {
-			t.Errorf("asked as %s: %d", host, w.Code)
-		}
+		a.Handler("").ServeHTTP(w, r)
+		expect.Equal(t, w.Code, want, "asked as %s", host)
 	}
 	for addr, want := range map[string]bool{"localhost:1": true, "127.0.0.9:1": true, "[::1]:1": true,
 		":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "x": false, "": false} {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -73,9 +74,7 @@ func TestHostileFolder(t *testing.T) {
 		Push: "http://localhost:1", CPU: 1}))(t)
 	put(t, a.store, "1700000000000-7-x.swrec.partial", "x")
 	put(t, a.spool, "1700000000000-7-x.part", "x")
-	if n := len(a.recordings(7)); n != 1 {
-		t.Errorf("%d recordings", n)
-	}
+	expect.Equal(t, len(a.recordings(7)), 1, "recordings")
 	a.recover()
 	if names, _ := a.store.files(); len(names) != 1 || len(a.spool.ending("")) != 0 ||
 		a.count.SpoolDropped.Load() != 1 {
@@ -192,7 +191,5 @@ func TestFullDisk(t *testing.T) {
 			os.Remove(path)
 		}
 	}
-	if err := record(6); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
+	expect.Equal(t, record(6), nil, "with room again")
 }

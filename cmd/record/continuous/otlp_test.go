@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -160,9 +161,7 @@ func TestPushCollector(t *testing.T) {
 				// the script takes no profile
 				want = want[1:]
 			}
-			if !slices.Equal(b.got, want) {
-				t.Errorf("got %q", b.got)
-			}
+			expect.Slices(t, b.got, want)
 			if p.count.PushErrors.Load() != c.errors || p.count.PushRejected.Load() != c.rejected ||
 				p.count.Pushed.Load() != 3-c.rejected {
 				t.Errorf("%d errors, %d rejected, %d pushed: %q", p.count.PushErrors.Load(),

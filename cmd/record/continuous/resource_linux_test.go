@@ -19,9 +19,7 @@ func TestContainer(t *testing.T) {
 	} {
 		got := map[string]string{}
 		containerOf(text, got)
-		if d := cmptest.Diff(want, got); d != "" {
-			t.Errorf("%q: %s", text, d)
-		}
+		cmptest.Same(t, want, got, "%q", text)
 	}
 }
 
@@ -38,9 +36,7 @@ func TestDeclared(t *testing.T) {
 	} {
 		got := map[string]string{"service.name": "app"}
 		declared([]byte(text), got)
-		if d := cmptest.Diff(want, got); d != "" {
-			t.Errorf("%.60q: %s", text, d)
-		}
+		cmptest.Same(t, want, got, "%.60q", text)
 	}
 	many := map[string]string{}
 	declared([]byte("OTEL_RESOURCE_ATTRIBUTES="+strings.Repeat("a=b,", 10)+keys(1000)), many)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A sample that is taken after the end of a recording counts with its time before the end: a
@@ -54,9 +56,7 @@ func TestTimeRunsFromFirstSample(t *testing.T) {
 	p.connected = time.Now().Add(-10 * time.Second)
 	first := p.connected.Add(4 * time.Second)
 	p.Receive(&wire.Hello{StartUnixNano: p.connected.UnixNano()})
-	if len(began) != 0 {
-		t.Fatal("the time runs before there is a sample")
-	}
+	must.Equal(t, len(began), 0, "the time runs before there is a sample")
 	for i := range 3 {
 		at := first.Add(time.Duration(i) * time.Second)
 		p.Receive(&wire.Sample{TID: 7, TimeUnixNano: at.UnixNano(), WallNanos: uint64(5 * time.Second)})
@@ -88,7 +88,5 @@ func TestHeldSamplesEndInTime(t *testing.T) {
 			p.Receive(s)
 		}
 	}
-	if p.Counts().Samples != 3 {
-		t.Errorf("%d samples", p.Counts().Samples)
-	}
+	expect.Equal(t, p.Counts().Samples, 3, "samples")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -41,9 +42,7 @@ func TestCauseOfProcess(t *testing.T) {
 				t.Fatalf("%s: no message of the process", c.name)
 			}
 			if m.TID == wire.ProcessTID {
-				if m.Cause != c.want {
-					t.Errorf("%s: cause %d, want %d", c.name, m.Cause, c.want)
-				}
+				expect.Equal(t, m.Cause, c.want, "%s: cause", c.name)
 				break
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -32,13 +33,9 @@ func TestSweep(t *testing.T) {
 		os.Symlink(elsewhere, filepath.Join(parent, "seedwalk-run-7"))
 	}
 	living, err := NewFolder(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	second, err := NewFolder(parent) // sweeps again
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, dir := range gone {
 		if _, err := os.Lstat(dir); err == nil {
 			t.Errorf("%s is still there", dir)

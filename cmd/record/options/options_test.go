@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestNoLibrary(t *testing.T) {
@@ -54,9 +55,7 @@ func TestChildEnviron(t *testing.T) {
 	want := environ{"A=1", "DOTNET_TieredPGO=0", "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + CLSID,
 		"CORECLR_PROFILER_PATH=/p.so",
 		"SEEDWALK_SOCKET=/s", "SEEDWALK_RATE=12.5", "SEEDWALK_RAW=/raw", "SEEDWALK_STACK_BYTES=4096"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
+	expect.Slices(t, got, want)
 }
 
 // The runtime keeps inlined methods only if that was requested, in every mode.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -38,9 +40,7 @@ func TestWriteReplacesWhole(t *testing.T) {
 	}
 	left, _ := os.ReadDir(dir)
 	if runtime.GOOS == "windows" {
-		if len(left) != 1 {
-			t.Errorf("files %v", left)
-		}
+		expect.Equal(t, len(left), 1, "files %v", left)
 		return // no modes either
 	}
 	info, _ := os.Lstat(link)
@@ -57,9 +57,7 @@ func TestMovedPartial(t *testing.T) {
 	for name, moved := range map[string]bool{"kept": false, "moved": true} {
 		out := filepath.Join(tempdir.New(t), "a.swrec")
 		f, err := openRecording(options.Output{Path: out}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f.Begin(&collect.Info{})
 		if moved {
 			if os.Rename(out+partialSuffix, out+".elsewhere") != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -55,8 +56,6 @@ func TestDidYouMean(t *testing.T) {
 		{"", ""},
 		{"recorddddddddddddddddddddddddddddddddddddddddddddd", ""},
 	} {
-		if got := DidYouMean(c.word, known); got != c.want {
-			t.Errorf("%q: %q, want %q", c.word, got, c.want)
-		}
+		expect.Equal(t, DidYouMean(c.word, known), c.want, "%q", c.word)
 	}
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os"
 	"strings"
 	"testing"
@@ -30,8 +31,6 @@ func TestHeldBack(t *testing.T) {
 	for _, c := range []struct{ blk, ign, want string }{{off, off, ""},
 		{on, off, "blocked"}, {off, on, "ignored"}} {
 		s := strings.NewReplacer("%b", c.blk, "%i", c.ign).Replace(status)
-		if got := heldBack(s, 39); got != c.want {
-			t.Errorf("%+v: %q", c, got)
-		}
+		expect.Equal(t, heldBack(s, 39), c.want, c)
 	}
 }

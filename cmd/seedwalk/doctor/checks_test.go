@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
@@ -109,7 +110,5 @@ func TestFindingsOnOneScreen(t *testing.T) {
 		{"output", Note, "hm", ""}}, false)
 	want := "OK    system  Linux\nBAD   signal  blocked\n              -> unblock it\nNOTE  output  hm\n\n" +
 		"A recording would not work here; see the lines marked BAD.\n"
-	if b.String() != want {
-		t.Errorf("got\n%swant\n%s", b.String(), want)
-	}
+	expect.Equal(t, b.String(), want)
 }

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"strings"
 	"testing"
 )
@@ -28,9 +29,7 @@ func TestCycles(t *testing.T) {
 			}
 			v.Threads = append(v.Threads, th)
 		}
-		if got := fmt.Sprint(cycles(v.Threads)); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		expect.Equal(t, fmt.Sprint(cycles(v.Threads)), c.want, c.name)
 	}
 }
 
@@ -50,9 +49,7 @@ func TestLockText(t *testing.T) {
 
 deadlock: each waits for a lock that the next holds: thread 1 "one" -> thread 2 -> thread 1 "one"
 `
-	if b.String() != want {
-		t.Errorf("%s", b.String())
-	}
+	expect.Equal(t, b.String(), want)
 }
 
 func TestRepeatedLines(t *testing.T) {
@@ -79,8 +76,6 @@ func TestRepeatedLines(t *testing.T) {
 	} {
 		var b strings.Builder
 		writeLines(&b, c.lines)
-		if got := strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", " ")); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.Equal(t, strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", " ")), c.want, c.name)
 	}
 }

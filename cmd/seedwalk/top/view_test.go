@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // workload is a profile of a thread: nanoseconds in a function, and bytes allocated.
@@ -97,7 +98,5 @@ func TestTopFinal(t *testing.T) {
 
 // A process that cannot be recorded is refused, as record does.
 func TestTopRefuses(t *testing.T) {
-	if code := Run([]string{"--json", "2147483647"}); code != options.ExitRefused {
-		t.Errorf("exit code %d", code)
-	}
+	expect.Equal(t, Run([]string{"--json", "2147483647"}), options.ExitRefused, "exit code")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -25,9 +26,7 @@ func TestKindOf(t *testing.T) {
 		{Rundown, 143, 1, MethodListed}, {Rundown, 301, 0, None}, {"Other", 301, 0, None},
 		{Runtime, 152, 0, None}, {EventPipe, 1, 1, ProcessInfo},
 	} {
-		if got := KindOf(c.provider, c.id, c.version); got != c.want {
-			t.Errorf("%s %d v%d: %d", c.provider, c.id, c.version, got)
-		}
+		expect.Equal(t, KindOf(c.provider, c.id, c.version), c.want, "%s %d v%d", c.provider, c.id, c.version)
 	}
 }
 

@@ -168,9 +168,7 @@ func TestPageOrder(t *testing.T) {
 	}
 });</script></body>`
 	var page strings.Builder
-	if err := report.WriteHTML(&page, recorded(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.WriteHTML(&page, recorded(t)))
 	dom, log := b.Load(t, []byte(strings.Replace(page.String()+"</body>", "</body>", script, 1)), "")
 	for _, want := range []string{
 		"time: main 10, work 9, main 2, owner 7<",

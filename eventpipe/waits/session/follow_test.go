@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -48,9 +49,7 @@ func TestListedAgain(t *testing.T) {
 			a.ReadNames(bytes.NewReader(listed()))
 		}
 		a.OnWait = f.add
-		if err := a.Read(bytes.NewReader(ended())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Read(bytes.NewReader(ended())))
 		f.close()
 		if len(told) != 1 || told[0] != "A.m" || lists == 1 == known || lists > 1 {
 			t.Errorf("known %v: %q after %d lists", known, told, lists)

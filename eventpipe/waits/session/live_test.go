@@ -24,6 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/sample/blocked"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -190,12 +191,8 @@ func (s *seen) keepsTruth(t *testing.T, truth []waittruth.Wait) {
 	for _, im := range s.a.Names.Images {
 		fmt.Fprintf(&maps, "%x-%x r-xp %08x 00:00 0 %s\n", im.Start, im.End, im.Offset, im.Path)
 	}
-	if err := session.ReadMaps(again.Names, &maps, ""); err != nil {
-		t.Error(err)
-	}
-	if err := again.Read(bytes.NewReader(s.raw.Bytes())); err != nil {
-		t.Errorf("the kept trace: %v", err)
-	}
+	expect.Equal(t, session.ReadMaps(again.Names, &maps, ""), nil)
+	expect.Equal(t, again.Read(bytes.NewReader(s.raw.Bytes())), nil, "the kept trace")
 	again.Finish()
 	for _, p := range waittruth.Judge(truth, again).Problems {
 		t.Errorf("the kept trace: %s", p)
@@ -260,9 +257,7 @@ func TestLiveExample(t *testing.T) {
 	s := atStart(t, program(t, "example"))
 	truth, _ := waittruth.Lines(bytes.NewReader(s.out.Bytes()))
 	r := s.check(t, 3)
-	if len(r.Matched) != 3 {
-		t.Fatalf("%d waits", len(r.Matched))
-	}
+	must.Equal(t, len(r.Matched), 3, "waits")
 	for i, w := range r.Matched {
 		own := time.Duration(truth[i].After - truth[i].Before)
 		if diff := own - time.Duration(w.Nanos); diff < 0 || diff > 10*time.Millisecond {

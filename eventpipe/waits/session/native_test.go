@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -52,9 +53,7 @@ func TestWindowsNames(t *testing.T) {
 		line := fmt.Sprintf("%x-%x r-xp 00000000 00:00 %d %s\n", base,
 			base+uint64(f.SizeOfImage()), c.stamp, c.path)
 		must.Do(t, session.ReadMaps(n, strings.NewReader(line), dir))
-		if got := n.Frame(base+c.addr, 0).Name; got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.Equal(t, n.Frame(base+c.addr, 0).Name, c.want, c.name)
 	}
 }
 

@@ -2,6 +2,7 @@ package category
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"strings"
 	"testing"
 )
@@ -59,7 +60,5 @@ func TestStack(t *testing.T) {
 			t.Errorf("%s %s: %v, want %v (%s)", c.role, c.frames, got, c.want, fmt.Sprint(kinds))
 		}
 	}
-	if len(Names) != int(Unknown)+1 {
-		t.Errorf("%d names", len(Names))
-	}
+	expect.Equal(t, len(Names), int(Unknown)+1, "names")
 }

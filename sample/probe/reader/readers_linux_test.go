@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A thread's status shows whether it can be asked, and whether it is a thread of the runtime whose waits do
@@ -32,9 +34,7 @@ func TestRank(t *testing.T) {
 			ranked{tid: 7, rank: 3, ended: true}},
 		{"nothing", "", ranked{tid: 7, rank: 3}},
 	} {
-		if got := rank(7, c.status); got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		expect.Equal(t, rank(7, c.status), c.want, c.name)
 	}
 }
 
@@ -69,9 +69,7 @@ func TestAnswerers(t *testing.T) {
 		t.Error("this process is not there")
 	}
 	cmd := exec.Command("sleep", "100")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	other := &Readers{pid: strconv.Itoa(cmd.Process.Pid), sig: c.sig}
 	time.Sleep(10 * time.Millisecond)
 	if other.Living() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -25,9 +26,7 @@ func TestVerdict(t *testing.T) {
 		{"few samples", goal{limit: 5, got: interval{math.NaN(), 1, 2}}, "too few samples"},
 		{"few windows", goal{limit: 5, got: interval{math.NaN(), 1, math.NaN()}}, "too few samples"},
 	} {
-		if got := c.goal.verdict(); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.Equal(t, c.goal.verdict(), c.want, c.name)
 	}
 }
 
@@ -148,9 +147,7 @@ func TestIntervalHolds(t *testing.T) {
 // is rejected.
 func TestCritical(t *testing.T) {
 	for n, want := range map[int]int{5: 0, 6: 1, 7: 3, 8: 4, 10: 9, 15: 26, 20: 53, 30: 138, 50: 435} {
-		if got := critical(n); got != want {
-			t.Errorf("%d differences: %d, want %d", n, got, want)
-		}
+		expect.Equal(t, critical(n), want, "%d differences", n)
 	}
 	if a, b := critical(manyPairs), critical(manyPairs+1); b <= a || b > a+40 {
 		t.Errorf("%d of %d differences, %d of one more", a, manyPairs, b)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -50,9 +51,7 @@ func TestNuGet(t *testing.T) {
 		}
 	}
 	for name, data := range one {
-		if !bytes.Equal(data, two[name]) {
-			t.Errorf("two builds of %s differ", name)
-		}
+		expect.Slices(t, data, two[name], "two builds of %s differ", name)
 	}
 }
 

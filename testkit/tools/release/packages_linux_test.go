@@ -186,9 +186,7 @@ func image(t *testing.T, file, root string) {
 				continue
 			}
 			must.Do(t, os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755))
-			if err := os.WriteFile(filepath.Join(root, "usr/bin/seedwalk"), program, 0o755); err != nil {
-				t.Fatal(name, err)
-			}
+			must.Equal(t, os.WriteFile(filepath.Join(root, "usr/bin/seedwalk"), program, 0o755), nil, name)
 		}
 	}
 }

@@ -54,9 +54,8 @@ func unpacked(t *testing.T, r io.Reader) map[string][]byte {
 			return files
 		}
 		must.Do(t, err)
-		if files[h.Name], err = io.ReadAll(tr); err != nil {
-			t.Fatal(err)
-		}
+		files[h.Name], err = io.ReadAll(tr)
+		must.Do(t, err)
 	}
 }
 
@@ -69,9 +68,7 @@ func TestOCI(t *testing.T) {
 	for _, w := range []io.Writer{&a, &b} {
 		must.Do(t, writeOCI(w, tools, "0.9.0", time.Unix(1700000000, 0).UTC()))
 	}
-	if !bytes.Equal(a.Bytes(), b.Bytes()) {
-		t.Fatal("two images of one program differ")
-	}
+	must.Slices(t, a.Bytes(), b.Bytes(), "two images of one program differ")
 	files := unpacked(t, &a)
 	platforms := map[string]int{}
 	var follow func(d descriptor)

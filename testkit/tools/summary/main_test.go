@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -35,9 +36,7 @@ SKIPPED-CHECK: no vectors
 `
 	var out bytes.Buffer
 	r := newRun(&out)
-	if err := r.read(strings.NewReader(in)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.read(strings.NewReader(in)))
 	r.close()
 	const want = `    t.go:4: a table
     t.go:5: its table
@@ -53,9 +52,7 @@ SKIPPED 2: no wine
 SKIPPED 1: no vectors
 4 passed, 1 failed, 3 skipped
 `
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
+	expect.Equal(t, out.String(), want)
 }
 
 // event lines of a test or package of x/e2e.
@@ -93,9 +90,8 @@ func TestAgain(t *testing.T) {
 			var out bytes.Buffer
 			r := newRun(&bytes.Buffer{})
 			must.Do(t, r.read(strings.NewReader(c.in)))
-			if r.again(&out); out.String() != c.want {
-				t.Errorf("again prints %q, want %q", out.String(), c.want)
-			}
+			r.again(&out)
+			expect.Equal(t, out.String(), c.want, "again prints")
 		})
 	}
 }
@@ -127,9 +123,8 @@ func TestSummaryOfTwoRuns(t *testing.T) {
 			var out bytes.Buffer
 			r := newRun(&out)
 			must.Do(t, r.read(strings.NewReader(c.in)))
-			if r.close(); out.String() != c.want {
-				t.Errorf("got\n%s\nwant\n%s", out.String(), c.want)
-			}
+			r.close()
+			expect.Equal(t, out.String(), c.want)
 		})
 	}
 }
