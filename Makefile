@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: six dumps diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
+.PHONY: six figures dumps diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -80,6 +80,9 @@ six: runtime build samples ## record six programs of public packages: how much C
 
 diff-runs: build samples ## compare 100 pairs of runs of one program: at least 95 do not differ
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestDiffRuns' ./profiler/e2e -diff-pairs 100
+
+figures: ## the shape of the code: imports, floors, folders, packages, lines
+	@$(GO) test -count=1 -v -run 'TestImportEdges|TestFloors|TestSizes' ./testkit/arch | sed -n 's/^ *[a-z_]*\.go:[0-9]*: //p'
 
 lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }

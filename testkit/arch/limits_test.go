@@ -2,6 +2,7 @@ package arch
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -108,10 +109,30 @@ func tracked(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
 }
 
+// kind is what a file counts as in the figures.
+func kind(file string) string {
+	switch ext := path.Ext(file); {
+	case strings.HasSuffix(file, "_test.go"):
+		return "Go tests"
+	case ext == ".go":
+		return "Go"
+	case ext == ".c", ext == ".h", ext == ".cpp":
+		return "C"
+	}
+	return "other"
+}
+
 // Folders and packages stay within the limits, or are listed with a reason.
 func TestSizes(t *testing.T) {
 	folders, files, lines := map[string]bool{}, map[string]int{}, map[string]int{}
+	kinds := map[string]int{}
 	for _, f := range tracked(t) {
+		b, err := os.ReadFile("../../" + f)
+		if err != nil {
+			continue // deleted, and not yet in a commit
+		}
+		length := bytes.Count(b, []byte("\n"))
+		kinds[kind(f)] += length
 		if i := strings.IndexByte(f, '/'); i > 0 && f[0] != '.' {
 			folders[f[:i]] = true
 		}
@@ -119,11 +140,15 @@ func TestSizes(t *testing.T) {
 			strings.Contains(f, "testdata/") {
 			continue
 		}
-		if b, err := os.ReadFile("../../" + f); err == nil {
-			files[path.Dir(f)]++
-			lines[path.Dir(f)] += bytes.Count(b, []byte("\n"))
-		}
+		files[path.Dir(f)]++
+		lines[path.Dir(f)] += length
 	}
+	largest := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return lines[b] - lines[a] })[:6]
+	for i, name := range largest {
+		largest[i] = fmt.Sprintf("%s %d", name, lines[name])
+	}
+	t.Logf("largest packages: %s", strings.Join(largest, ", "))
+	t.Logf("lines by kind: %v", kinds)
 	if t.Logf("%d top-level folders, %d packages", len(folders), len(files)); len(folders) > maxFolders {
 		t.Errorf("%d top-level folders, at most %d are right: %v", len(folders), maxFolders,
 			slices.Sorted(maps.Keys(folders)))
