@@ -131,6 +131,7 @@ func (e *emulator) describe(row *cfi.Row) {
 // changed on the way and the row does not list its place. trusted: the row's registers are right.
 func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trusted bool) bool {
 	e := u.follower.enter(m, addr)
+	e.constants(m, max(row.FDE.Lo+m.CFIBias(), addr-4*maxConstants), addr)
 	if !u.leadsOut(m, addr, e) {
 		return true
 	}
@@ -147,6 +148,24 @@ func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row, trust
 		row.CFA.Reg, row.CFA.Off = regSP, int64(sp.v-entrySP)
 	}
 	return true
+}
+
+// maxConstants bounds the instructions that load the size of a large frame before it is added to SP.
+const maxConstants = 4
+
+// constants executes the moves of constants that end right before addr, and begin at lo or later.
+func (e *emulator) constants(m *module.Module, lo, addr uint64) {
+	const mask, moveWide = 0x1f800000, 0x12800000 // movn, movz, movk
+	from := addr
+	for w := uint32(0); from > lo; from -= 4 {
+		if w, _ = codeWord(m, from-4, nil); w&mask != moveWide {
+			break
+		}
+	}
+	for ; from < addr; from += 4 {
+		w, _ := codeWord(m, from, nil)
+		e.run(w, nil)
+	}
 }
 
 // reload corrects a row that lists registers as restored too early. For frames of more than 64 KiB, gcc's

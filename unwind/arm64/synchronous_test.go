@@ -50,6 +50,7 @@ func TestSynchronous(t *testing.T) {
 		lower, raise = 0xd10083ff, 0x910083ff // sub, add sp, sp, #32
 		into, onto   = 0xa9007bfd, 0xa9407bfd // stp, ldp x29, x30, [sp]
 		popD         = 0x6cc623eb             // ldp d11, d8, [sp], #96
+		size         = 0xd280040c             // mov x12, #32
 	)
 	after := func(n byte, rest ...byte) []byte { return append([]byte{0x40 | 4*n}, rest...) }
 	framed := []byte{0x0c, 29, 32, 0x9d, 4, 0x9e, 3, 0x93, 2} // CFA=x29+32; x29, x30, x19 at CFA-32, -24, -16
@@ -75,6 +76,9 @@ func TestSynchronous(t *testing.T) {
 		{"loaded, and not yet popped",
 			[]part{{[]uint32{lower, into, frame, other, call, onto, raise, ret},
 				after(3, framed...)}}, 6, 32, 8},
+		{"loaded, and popped by a constant",
+			[]part{{[]uint32{size, 0xcb2c63ff, into, frame, other, call, onto, size, 0x8b2c63ff, ret},
+				after(4, framed...)}}, 8, 32, 8}, // sub, add sp, sp, x12
 		{"described before it is stored",
 			[]part{{[]uint32{lower, into, frame, call, onto, raise, ret}, after(1, saved...)}}, 1, 32, 1},
 		{"behind a branch", []part{{[]uint32{cbz, other, ret, push, push19, frame, call, pop19, pop, ret},
