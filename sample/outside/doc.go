@@ -11,7 +11,7 @@
 // copies the stack (perfclock_linux.go). The event does not count in the kernel, where a signal would
 // interrupt a waiting system call. Where no signal can be used, the kernel copies the stack into a ring:
 //
-//   - for time in the kernel, and for threads that block the signal (kernelclock_linux.go)
+//   - for time in the kernel, and for threads that block or take the signal (kernelclock_linux.go)
 //   - for the start of a command (started_linux.go)
 //   - for the first period of a new thread (births_linux.go)
 //
