@@ -176,7 +176,7 @@ func TestInCLR(t *testing.T) {
 				os.Remove(walks)
 				got := c.run(t, "CORECLR_PROFILER_PATH="+library, "WALKS="+walks,
 					"LIBRARY="+filepath.Join(c.dir, how.kind))
-				expect.Equal(t, got, plain, "with the profiler: without it")
+				expect.Equal(t, got, plain, "with the profiler, and without it")
 				text, _ := os.ReadFile(walks)
 				if how.name == refused {
 					if len(text) > 0 {
@@ -249,7 +249,7 @@ func TestOwnProtocol(t *testing.T) {
 				"-shared", "-fPIC", "-o", library,
 				"examples/own_protocol.cpp", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
 			expect.Equal(t, c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out), plain,
-				"with the profiler: without it")
+				"with the profiler, and without it")
 			text := must.Get(os.ReadFile(out))(t)
 			var samples, complete, frames, unmanaged int
 			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples,

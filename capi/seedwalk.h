@@ -403,7 +403,8 @@ typedef struct {
 	uint64_t thread;         /* ThreadID */
 	uint64_t os_thread;      /* the system's number */
 	uint64_t time_ns; /* when it was taken, nanoseconds since 1970; of a copy: when it was walked */
-	/* processor time of the thread since its last sample; of a new thread since the last round; 0 for a copy */
+	/* CPU time of the thread since its last sample. Of a new thread: since the last round, at most the time
+	 * that passed. 0 for a copy, and for the first sample of a thread that was there in the first round */
 	uint64_t cpu_ns;
 	uint64_t tag; /* of a copy: the argument of seedwalk_sampler_copy; else 0 */
 	int32_t gap;             /* 0 if it is complete, else the first gap: seedwalk_gap_name */

@@ -314,7 +314,7 @@ func TestClientHelperLost(t *testing.T) {
 	for i, signal := range []string{"KILL", "STOP"} {
 		sampled(i + 1)
 		pids := helpersLike(pattern)
-		must.Equal(t, len(pids), 1, "helpers:  %v", pids)
+		must.Equal(t, len(pids), 1, "helpers %v", pids)
 		exec.Command("kill", "-"+signal, pids[0]).Run()
 	}
 	sampled(3)

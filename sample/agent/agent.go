@@ -234,13 +234,16 @@ func (a *Agent) choose() bool {
 			a.tick(t, now)
 		} else if !a.clocks[t.TID].read {
 			a.tick(t, now)
+			c := a.clocks[t.TID]
+			c.cpu -= c.cpuD // for its first sample
+			a.clocks[t.TID] = c
 		}
 	}
+	a.turn = (a.turn + len(a.chosen)) % n
 	if a.only == 0 {
 		a.listed = now
+		a.expire()
 	}
-	a.turn = (a.turn + len(a.chosen)) % n
-	a.expire()
 	a.primed = a.primed || a.take.prime(a.chosen)
 	return a.primed
 }

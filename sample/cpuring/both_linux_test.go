@@ -54,14 +54,14 @@ func TestWake(t *testing.T) {
 			t.Skipf("SKIPPED-CHECK: %v", err)
 		}
 		must.Do(t, err)
-		defer s.Close()
 		must.Do(t, s.AddBoth(uint32(unix.Gettid())))
-		early(5 * roundsOf())
+		early(3 * roundsOf())
 		var fds []unix.PollFd
 		for _, fd := range s.Rings() {
 			fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		}
 		n, err := unix.Poll(fds, 0)
+		s.Close()
 		if must.Do(t, err); n > 0 != wake {
 			t.Errorf("Wake %v: %d rings are readable", wake, n)
 		}

@@ -73,6 +73,16 @@ func (r *rings) Rings() (fds []int) {
 	return fds
 }
 
+// Deep reports whether each ring has room for the deepest copies of two samples.
+func (r *rings) Deep() bool {
+	for _, ring := range r.rings {
+		if ring.Size() < 2*perfevent.MaxStack {
+			return false
+		}
+	}
+	return true
+}
+
 // Lost returns the number of hits for which a ring had no room.
 func (r *rings) Lost() uint64 { return r.lost }
 

@@ -1,11 +1,11 @@
 package outside
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/target"
@@ -137,32 +139,55 @@ func TestAsk(t *testing.T) {
 		"a thread without files")
 }
 
-// If the program takes SIGURG, the kernel copies stacks: the perf clock stays, and events only count. If the
-// kernel refuses copies, the program's other signal and the random clock replace it.
+// If the program takes SIGURG, the kernel copies stacks: the perf clock stays, events only count, and timers
+// are ended. If the kernel refuses copies, another signal and the random clock replace SIGURG.
 func TestTakenSignalCopies(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	rings, err := cpuring.New(cpuring.Config{PID: os.Getpid(), Period: 1e6, Stack: cpuring.StackCopy,
+		Kernel: true})
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skip("SKIPPED-CHECK: the kernel permits no copies here, so a taken signal was not tried with them")
+	}
+	must.Do(t, err)
+	rings.Close()
 	for _, permitted := range []bool{true, false} {
-		e, _, _, _ := asking(t)
+		e, _, _, dir := asking(t)
 		defer func() { e.kernelTime.Close() }()
 		if e.cpuClock = sampler.ClockPerf; !permitted {
 			e.kernelTime.tried = time.Now()
 		}
-		event, tid := &fakeEvent{}, uint32(unix.Gettid())
-		k := &threads.Task{TID: tid, Slot: -1, Event: event, Armed: true}
-		e.Tasks[tid] = k
-		e.leaveSIGURG()
-		if permitted && !k.Copied {
-			t.Skip("SKIPPED-CHECK: the kernel permits no copies here, so a taken signal was not tried with them")
+		add := func(tid uint32, k threads.Task) *threads.Task {
+			files := masks(0, 0)
+			files["schedstat"] = "1000000000 0 1\n"
+			describe(t, dir, tid, files)
+			k.TID, k.Stat, k.Place, k.Armed = tid, -1, -1, true
+			e.Tasks[tid] = &k
+			return &k
 		}
-		if clock := e.cpuClock == sampler.ClockPerf; clock != permitted || k.Copied != permitted ||
-			(k.Event != nil) != permitted || event.period == never != permitted || e.legacy != 0 {
-			t.Errorf("copies permitted %v: clock %v, %+v", permitted, e.cpuClock, k)
+		event := &fakeEvent{}
+		main := add(uint32(os.Getpid()), threads.Task{Slot: -1, Event: event, Copied: permitted})
+		timer := add(threadOf(t), threads.Task{Slot: -1})
+		lost := add(threadOf(t), threads.Task{Slot: -1, Event: &fakeEvent{}, Excused: 1e9,
+			Last: threads.Counters{Cpu: 1e9}})
+		e.slotOf(lost)
+		must.Do(t, e.file.Ask(lost.Slot, probe.OpSample, int(unix.SIGURG)))
+		e.leaveSIGURG()
+		if clock := e.cpuClock == sampler.ClockPerf; clock != permitted || e.legacy != 0 {
+			t.Errorf("copies permitted %v: clock %v, signal %d", permitted, e.cpuClock, e.legacy)
+		}
+		if main.Copied != permitted || (main.Event != nil) != permitted || main.KernelHits != permitted ||
+			event.period == never != permitted {
+			t.Errorf("copies permitted %v: %+v", permitted, main)
+		}
+		if timer.Armed || !timer.IgnoresSignals {
+			t.Errorf("copies permitted %v: the timer stays", permitted)
+		}
+		if e.tookSignal(lost); lost.Blocks != permitted {
+			t.Errorf("copies permitted %v: the time of taken signals is blocked: %v", permitted, lost.Blocks)
 		}
 	}
 }
 
-// A program that takes the real-time signal too gets no more profile than its answers give.
+// If the program takes the real-time signal too, the missing time is that of blocked signals.
 func TestTakesBothSignals(t *testing.T) {
 	e, _, _, dir := asking(t)
 	e.legacy = 0

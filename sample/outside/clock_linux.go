@@ -18,7 +18,7 @@ func (e *Engine) chooseClock() sampler.Clock {
 		return want
 	case sampler.ClockPerf:
 		if !e.tryEvents() {
-			e.Stream.Out.Note("the kernel permits no perf events of this process: the tool's random clock is used instead")
+			e.Stream.Out.Note("the kernel permits no perf events of this process, or too few: the tool's random clock is used instead")
 			return sampler.ClockRandom
 		}
 		return want
@@ -45,7 +45,11 @@ func (e *Engine) tryEvents() bool {
 		e.kernelTime.wake = e.Config.Async
 		e.kernelTime.open(e.PID, e.Period)
 	}
-	return e.legacy == int(unix.SIGURG) || !e.Config.NoCPU && e.copyAll()
+	if e.legacy == int(unix.SIGURG) || !e.Config.NoCPU && e.copyAll() {
+		return true
+	}
+	e.kernelTime.Close()
+	return false
 }
 
 // writeClock sends the name of the clock in use, and its statistics.

@@ -54,6 +54,7 @@ type Engine struct {
 	births     births
 	startup    *startup.Sampler // nil = there is none
 
+	begins    bool   // the process is a command, and no other engine has sampled it
 	ranBefore int64  // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
 	ranSince  uint64 // how far that clock has advanced since, nanoseconds
 	accounted uint64 // processor time of threads that has been sent, nanoseconds
@@ -82,6 +83,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	}
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()
+	e.begins = e.Config.Start.Began(pid) && !cfg.NoCPU
 	if e.takeStartup(); e.startup == nil {
 		e.ranBefore = -1
 	}
@@ -139,7 +141,7 @@ const (
 // longestSleep returns how long the engine may sleep now.
 func (e *Engine) longestSleep() time.Duration {
 	samples := int64(atOnce)
-	if e.Idle() {
+	if e.Idle() && !e.kernelTime.all { // copies are large
 		samples = atOnceIdle
 	}
 	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
@@ -282,7 +284,7 @@ func (e *Engine) round() error {
 	e.newborn(now.UnixNano())
 	e.readNewborns(now.UnixNano())
 	if e.Stats.Rounds == 1 && e.startup == nil { // this round also begins to read the threads' clocks
-		if e.ranBefore = e.Kernel.RanNow(); e.ranBefore > 0 && e.Config.Start.Began(e.PID) {
+		if e.ranBefore = e.Kernel.RanNow(); e.ranBefore > 0 && e.begins {
 			e.missStart()
 		}
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // kernelClock samples the processor time that threads use in the kernel. A signal there would interrupt a
-// waiting system call, so the kernel copies registers and stack into a ring. For a thread that blocks the
-// signals of its samples, kernelClock samples user time in the same way.
+// waiting system call, so the kernel copies registers and stack into a ring. If a thread blocks the signals
+// of its samples, or the program takes them, kernelClock samples user time in the same way.
 type kernelClock struct {
 	rings     *cpuring.Sampler // nil: not open
 	kernel    bool             // the kernel permits samples of itself
@@ -50,6 +50,14 @@ func (k *kernelClock) openRings(pid int, period int64) {
 	}
 	k.rings, k.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
 	k.threads = threads.MayOpen(4, mostWatching) / rings.FDs()
+}
+
+// lost returns the number of samples for which there was no room.
+func (k *kernelClock) lost() uint64 {
+	if k.rings == nil {
+		return 0
+	}
+	return k.rings.Lost()
 }
 
 func (k *kernelClock) Close() {
@@ -94,11 +102,12 @@ func (k *kernelClock) remove(t *threads.Task) {
 // if the kernel refuses.
 func (e *Engine) copyAll() bool {
 	k, main := &e.kernelTime, uint32(e.PID)
-	if k.openRings(e.PID, e.Period); k.rings == nil {
+	if k.openRings(e.PID, e.Period); k.rings == nil || !k.rings.Deep() || k.threads < 2*len(e.Tasks) {
 		return false
 	}
 	if t := e.Tasks[main]; t != nil {
 		k.remove(t)
+		t.Copied = false // useCopies adds it again
 	}
 	k.rings.Remove(main)
 	if k.rings.AddBoth(main) != nil {
@@ -107,14 +116,27 @@ func (e *Engine) copyAll() bool {
 	k.rings.Remove(main)
 	k.all = true
 	for _, t := range e.Tasks {
-		if t.Spent() >= t.Weighed+t.Excused+fewMissed*uint64(e.Period) { // the program has taken its signals
-			t.Block()
-		}
-		if e.useCopies(t); t.Event != nil && !t.Copied {
-			e.closeEvent(t)
-		}
+		e.copyTaken(t)
 	}
 	return true
+}
+
+// copyTaken switches a thread to copies after the program has taken its signals. Timers are ended: they send
+// the signal too.
+func (e *Engine) copyTaken(t *threads.Task) {
+	unanswered := t.Slot >= 0 && !e.file.Answered(t.Slot)
+	if unanswered {
+		t.Excused = 0
+	}
+	if t.Spent() >= t.Weighed+t.Excused+fewMissed*uint64(e.Period) {
+		t.Block()
+	}
+	if t.Event == nil && t.Armed {
+		t.Armed, t.IgnoresSignals = false, true
+	}
+	if e.useCopies(t); t.Event != nil && !t.Copied {
+		e.closeEvent(t)
+	}
 }
 
 // useCopies switches a thread that blocks its event's signal to copies that the kernel makes. From then on
@@ -200,6 +222,9 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if t.Copied {
 		t.Hits++
 		t.Quiet = 0
+		if t.Hits == 1 && t.Birth.Covers(r.Time) {
+			return // readNewborns samples its first period
+		}
 	}
 	e.readThread(t, &s.Capture)
 	e.Stats.Timed++

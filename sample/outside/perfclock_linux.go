@@ -97,8 +97,8 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 	}
 	t.KernelHits = e.kernelTime.add(t.TID, e.kernelTime.all)
 	if t.Copied = e.kernelTime.all && t.KernelHits; t.Copied != e.kernelTime.all {
+		e.file.ClearClock(t.Slot)
 		event.Close()
-		t.Eventless = true
 		return false
 	}
 	event.Enable()

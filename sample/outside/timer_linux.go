@@ -142,7 +142,9 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 		case sig != e.legacy: // the program takes the other signal too
 			t.Block()
 		case e.leaveSIGURG():
-			sig = e.real
+			if sig = e.real; sig == 0 {
+				return cannot
+			}
 		}
 	}
 	// the process may have called exec, and the signal would kill the new program
@@ -185,14 +187,18 @@ func (e *Engine) slotOf(t *threads.Task) bool {
 	return true
 }
 
-// leaveSIGURG ends the use of SIGURG, which the program takes. It returns false if no real-time signal is
-// free.
+// leaveSIGURG ends the use of SIGURG, which the program takes. It returns false if the kernel makes no copies
+// and no real-time signal is free.
 func (e *Engine) leaveSIGURG() bool {
-	if !e.file.UseRealTime() {
-		return false
-	}
 	clock := e.cpuClock
-	if e.legacy = 0; clock == sampler.ClockPerf && e.copyAll() {
+	copies := clock == sampler.ClockPerf && e.copyAll()
+	if !e.file.UseRealTime() {
+		if !copies {
+			return false
+		}
+		e.real = 0
+	}
+	if e.legacy = 0; copies {
 		e.Stream.Out.Note("SIGURG is taken by the program, which may have got some of seedwalk's: the kernel copies stacks instead, at most 64 KB of each")
 		return true
 	}

@@ -48,7 +48,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, Cause: e.cause(t, ended)}
 	if u.Cause == wire.CauseNone {
 		missing := spent - min(t.Weighed, spent)
-		noRoom := e.NoRoom(missing, e.file.Stats().Dropped)
+		noRoom := e.NoRoom(missing, e.file.Stats().Dropped+e.kernelTime.lost())
 		kernel = min(kernel, t.KernelLost+missing-noRoom)
 		e.sendMissed(&u, noRoom, wire.CauseNoRoom)
 		if t.Blocks {
@@ -118,7 +118,7 @@ func (e *Engine) noteBlocked(t *threads.Task) {
 // all signals while it creates a thread; without a processor, that may last long. A thread that blocks the
 // signal often, and for less than that each time, is not recognized.
 func (e *Engine) tookSignal(t *threads.Task) {
-	if !t.Blocks {
+	if !t.Blocks || e.kernelTime.all {
 		return
 	}
 	c, ok := e.Kernel.Counters(t)

@@ -403,7 +403,7 @@ func (e *Base) LateActivity(c *walk.Capture, handle uint64) {
 	}
 	ids := e.Async.ActivityOf(e.Target.Mem, handle)
 	if _, ok := e.chainNow(c, e.Async.late, true); ok {
-		e.Stream.Activity = wire.Activity(ids)
+		e.Stream.Activity = ids
 	}
 }
 

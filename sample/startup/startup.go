@@ -27,8 +27,8 @@ func (s *Starting) Ran(pid int) (nanos int64, ok bool) {
 	return e.nanos, true
 }
 
-// Began reports whether pid is the command.
-func (s *Starting) Began(pid int) bool { return s != nil && s.pid.Load() == int64(pid) }
+// Began reports whether pid is the command. It returns true once: later, the process runs another program.
+func (s *Starting) Began(pid int) bool { return s != nil && s.pid.CompareAndSwap(int64(pid), 0) }
 
 // Begin samples the process pid, if the kernel permits it (Linux).
 func (s *Starting) Begin(pid int) {

@@ -22,8 +22,9 @@ func TestStarting(t *testing.T) {
 	defer cmd.Process.Kill()
 	var s Starting
 	s.Begin(cmd.Process.Pid)
-	if !s.Began(cmd.Process.Pid) || s.Began(cmd.Process.Pid+1) || (*Starting)(nil).Began(1) {
-		t.Error("another process is the command")
+	if s.Began(cmd.Process.Pid+1) || !s.Began(cmd.Process.Pid) || s.Began(cmd.Process.Pid) ||
+		(*Starting)(nil).Began(1) {
+		t.Error("another process is the command, or it is twice")
 	}
 	if s.s.Load() == nil {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events")

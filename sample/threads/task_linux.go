@@ -46,7 +46,7 @@ type Task struct {
 	Event      cpuEvent       // nil = none
 	Eventless  bool           // the kernel refused an event
 	KernelHits bool           // its kernel time is sampled
-	Copied     bool           // the kernel copies its stack for all samples: it blocks the event's signal
+	Copied     bool           // the kernel copies its stack for all samples; no signals are sent
 	KernelLost uint64         // the sampled kernel time whose stacks could not be walked
 	Phase      Phase          // of the event
 	First      uint64         // period of the event in the phase First, nanoseconds

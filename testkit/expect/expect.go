@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Equal reports an error unless got is want. What the values are of comes last: nothing, one value, or a
-// format and its values.
+// Equal reports an error unless got is want. about says what was compared: nothing, one value, or a format
+// and its values.
 func Equal[T comparable](t testing.TB, got, want T, about ...any) {
 	if got != want {
 		t.Helper() // not before: it takes a lock, and loops call Equal
@@ -41,7 +41,7 @@ func Difference(got, want any, about []any) string {
 	return fmt.Sprintf("%sgot %s, want %s", Subject(about), text(got), text(want))
 }
 
-// Subject prints what values are of, and a colon.
+// Subject prints what was compared, and a colon.
 func Subject(about []any) string {
 	switch len(about) {
 	case 0:

@@ -80,7 +80,7 @@ func TestEmulator(t *testing.T) {
 			e.set(context.RBX, known(3))
 			e.set(context.RCX, known(4))
 			in := x86.Decode(c.code)
-			must.Equal(t, int(in.Size), len(c.code), "%d bytes", in.Size)
+			must.Equal(t, int(in.Size), len(c.code), "bytes")
 			if how := e.run(&in, nil); how != c.flow || e.regs[c.reg] != c.want {
 				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg,
 					e.regs[c.reg], c.flow, c.want)
