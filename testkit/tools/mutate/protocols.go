@@ -67,7 +67,7 @@ func protocolSnapshot() []Fault {
 			"c.Loads != s.Loads }", "c.Loads > s.Loads }"),
 		thread("snapshot-verdict", "the verdict of a try is lost", "\t\to.Verdict = try.Verdict\n", ""),
 		thread("snapshot-pause-constant",
-			"the wait between two tries stays the same", "\t\tpause *= 2\n", ""),
+			"the wait between two tries stays the same", "\t\tpause = min(2*pause, mostThreadPause)\n", ""),
 		thread("snapshot-any-second-stop", "any second context but managed code is the stub",
 			"s.seeder.Seed(now) == seed.StubOnTop", "s.seeder.Seed(now) != seed.NotNeeded"),
 		thread("snapshot-primed-again", "priming goes on behind its success",
