@@ -295,7 +295,7 @@ func TestInlined(t *testing.T) {
 		{"kept", []string{"--inlines"}, inlinedSamples * 5 / 4,
 			[]string{"Inlined.Sum (inlined) < Inlined.Once",
 				"Inlined.Divide (inlined) < Inlined.Middle (inlined) < Inlined.Twice", "Inlined.None"}},
-		{"not-kept", nil, 300, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
+		{"not-kept", nil, 1000, []string{"Inlined.Once", "Inlined.Twice", "Inlined.None"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(dir, c.name+".json")
@@ -319,7 +319,7 @@ func TestInlined(t *testing.T) {
 					outside += n
 				}
 			}
-			if judged*1000 < c.ms*800 || outside*100 > judged {
+			if judged*1000 < c.ms*500 || outside*100 > judged { // the start of the runtime counts too
 				t.Errorf("%d samples are right, %d are not or in no loop", judged, outside)
 			}
 		})
