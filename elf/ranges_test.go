@@ -131,7 +131,7 @@ func TestNamesEnd(t *testing.T) {
 	}
 }
 
-// TestDataAddress: pointers that are relative to data count from .got.plt, or from .got if there is none.
+// Pointers relative to data count from .got.plt. In an image without one, they count from .got.
 func TestDataAddress(t *testing.T) {
 	for _, c := range []struct {
 		sections []string

@@ -174,7 +174,7 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 	})
 }
 
-// Each row with code is of a pinned runtime, so that a wrong byte in it is found.
+// Each row with code belongs to a pinned runtime. So the tests find a wrong byte in it.
 func TestHijackStubsHaveRuntimes(t *testing.T) {
 	all := HijackStubs
 	defer func() { HijackStubs = all }()

@@ -167,7 +167,7 @@ func TestToolWantsNoMore(t *testing.T) {
 				ticks = s.Value
 			}
 		}
-		expect.Equal(t, ticks, 1, "rounds told")
+		expect.Equal(t, ticks, 1, "reported rounds")
 	}
 }
 

@@ -69,8 +69,8 @@ func TestCopiesCostNoTime(t *testing.T) {
 	}
 }
 
-// The first sample of a thread has the processor time that the thread used since the last round, at most the
-// time that has passed since then. A thread that was there in the first round has none.
+// The first sample of a new thread has the thread's processor time, but no more than the time since the last
+// round. The first sample of a thread that was there in the first round has none.
 func TestFirstSampleTime(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
 	f := &fake{world: world, rounds: 99}

@@ -73,7 +73,7 @@ func (r *rings) Rings() (fds []int) {
 	return fds
 }
 
-// Deep reports whether each ring has room for the deepest copies of two samples.
+// Deep reports whether each ring has room for two samples whose copies of the stack are as large as possible.
 func (r *rings) Deep() bool {
 	for _, ring := range r.rings {
 		if ring.Size() < 2*perfevent.MaxStack {

@@ -347,7 +347,7 @@ func (e *Base) findChain(c *walk.Capture) (chain []tasks.Caller, why asyncReason
 }
 
 // chainNow returns the chain of an object as it is now. ok is false if the object may not be what it was when
-// the stack was copied, or has ended. late is as in tasks.Callers.Follow.
+// the stack was copied, or has ended. If late is true, the thread may have run since.
 func (e *Base) chainNow(c *walk.Capture, object uint64, late bool) (chain []tasks.Caller, ok bool) {
 	a := e.Async
 	a.Follow(object, late)

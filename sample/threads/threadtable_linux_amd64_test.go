@@ -201,7 +201,7 @@ func TestListed(t *testing.T) {
 	delete(r.Tasks, uint32(pid)) // as if another thread was there before
 	r.Tasks[other.TID] = other
 	for range 2 {
-		expect.Equal(t, list(2*ListEvery), 0, "listed though nobody has run")
+		expect.Equal(t, list(2*ListEvery), 0, "listed although no thread has run")
 	}
 	run()
 	threadprog.Settle(t, pid, 0)

@@ -18,7 +18,7 @@ func Equal[T comparable](t testing.TB, got, want T, about ...any) {
 	}
 }
 
-// Slices is Equal for the elements of two slices.
+// Slices is like Equal, and compares two slices element by element.
 func Slices[T comparable](t testing.TB, got, want []T, about ...any) {
 	if !slices.Equal(got, want) {
 		t.Helper()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The message quotes the first lines that differ, and not the whole text.
+// The message quotes the first lines that differ, not the whole text.
 func TestDifference(t *testing.T) {
 	same := strings.Repeat("same\n", 500)
 	for _, c := range []struct{ name, want, got, text string }{

@@ -83,7 +83,7 @@ func helperTime(pid int) (seconds float64) {
 	}
 }
 
-// helperOf returns the process ID of a process's helper, 0 if there is none.
+// helperOf returns the process ID of a process's helper, or 0 for a process without one.
 func helperOf(pid int) int {
 	want := []byte(fmt.Sprintf("\x00engine\x00--pid\x00%d\x00", pid))
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -74,7 +74,7 @@ func commonFaults() []Fault {
 			"what a throw helper returns to was called", "return res.Machine || interrupted,",
 			"return res.Machine,", aligningTests),
 		engineFault("unwind/amd64/hook.go", "throw-landed",
-			"somebody has replaced the return address of a throw helper", "l == nil || l.Interrupted {",
+			"a throw helper is taken for a replaced return address", "l == nil || l.Interrupted {",
 			"l == nil {", aligningTests),
 		engineFault("unwind/amd64/step_pe_module.go", "aligning-begin", "the prolog is left where it begins",
 			"u.stepCovered(m, entry, to, s", "u.stepCovered(m, entry, entry.Begin, s", aligningTests),
