@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: six figures dumps diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
+.PHONY: six figures dumps diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-copies bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -140,6 +140,9 @@ soak: runtime build samples windows ## a minute of each stress test
 
 soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack
 	@$(GO) test -count=1 -v -timeout 90m -run 'Test(Windows)?Sampler(EndedThreads)?$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
+
+bench-copies: runtime build samples ## how many stacks a second a program can copy in callbacks (needs a quiet machine)
+	@$(GO) test -count=1 -v -run 'TestCopyRate' ./profiler/e2e -copy-rate 100000 -copy-seconds 20
 
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (needs a quiet machine)
 	@$(GO) run ./testkit/tools/cost $(COST)

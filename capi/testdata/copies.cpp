@@ -2,7 +2,8 @@
 // the copies walked. Writes to COPIES_OUT how many stacks of each callback there were, and
 // to COPIES_THROWN a line for each exception: its managed methods, leaf first; to
 // COPIES_SOURCES one for each stack, with FILE:LINE+IL behind each managed method. With
-// COPIES_NOW each thread walks its stack at once too, and the two must be the same.
+// COPIES_NOW each thread walks its stack at once too, and the two must be the same. With
+// COPIES_RATE every allocation copies, and threads wait so that they are that many a second.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -28,6 +29,13 @@ std::atomic<bool> stopping{false}, stopped{false};
 std::atomic<long> allocations{0};
 long whole[Kinds], all[Kinds], dropped, natives, named;
 FILE *thrown, *sourced;
+
+// Copies at a rate. Those of the first seconds, in which a helper process starts, have no kind.
+using Clock = std::chrono::steady_clock;
+constexpr double starting = 2;
+long rate;
+double length; // of what is measured, seconds
+std::atomic<long> paced{0}, asked{0}, full{0};
 
 // A stack that was walked at once, until its copy is walked: the slot's number is in the tag.
 struct Walked {
@@ -57,6 +65,19 @@ __attribute__((noinline)) void take(int kind)
 			busy += w.error == SEEDWALK_BUSY, w.used = false;
 		return;
 	}
+}
+
+void pace()
+{
+	static const Clock::time_point begin = Clock::now();
+	auto passed = [] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+	double t = passed();
+	for (long n = paced++; static_cast<double>(n) > static_cast<double>(rate) * t; t = passed())
+		usleep(500);
+	if (t < starting)
+		return void(seedwalk_sampler_copy(0));
+	length = t - starting;
+	asked++, full += seedwalk_sampler_copy(Allocation) == SEEDWALK_FULL;
 }
 
 void tell(const Walked &w, const seedwalk_stack *s)
@@ -152,6 +173,8 @@ Result initialize(void *, void *info)
 	seedwalk_sampler_options options{};
 	options.size = sizeof options;
 	options.info = info;
+	if (const char *text = getenv("COPIES_RATE"))
+		rate = atol(text);
 	if (const char *path = getenv("COPIES_SOURCES"))
 		sourced = fopen(path, "w");
 	if (const char *path = getenv("COPIES_THROWN"))
@@ -176,6 +199,8 @@ Result shutdown_(void *)
 	for (int k = 1; f && both && k < Kinds; k++)
 		fprintf(f, "now-%s %ld of %ld\n", names[k], same[k], same[k] + other[k]);
 	if (f)
+		fprintf(f, "rate %ld asked %ld full %.2f s\n", asked.load(), full.load(), length);
+	if (f)
 		fprintf(f, "now-gaps %ld\nnow-busy %ld\nnow-ns %ld\n", gaps, busy.load(), nanos.load()), fclose(f);
 	for (FILE *f : {thrown, sourced})
 		if (f)
@@ -190,7 +215,7 @@ Result destroyed(void *, uint64_t thread) { return seedwalk_sampler_thread_destr
 Result assigned(void *, uint64_t thread, uint32_t os_thread) { return seedwalk_sampler_thread_assigned(thread, os_thread), ok; }
 
 // Every allocation comes here: most are let pass.
-Result allocated(void *, uint64_t, uint64_t) { return allocations++ % 997 == 0 ? take(Allocation) : void(), ok; }
+Result allocated(void *, uint64_t, uint64_t) { return rate ? pace() : allocations++ % 997 == 0 ? take(Allocation) : void(), ok; }
 Result threw(void *, uint64_t) { return take(Exception), ok; }
 Result class_loaded(void *, uint64_t, Result) { return take(ClassLoad), ok; }
 Result jit_started(void *, uint64_t, int) { return take(Jit), ok; }

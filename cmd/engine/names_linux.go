@@ -9,8 +9,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// maxNamed bounds the addresses of native frames that are named.
-const maxNamed = 1 << 18
+const (
+	// maxNamed bounds the addresses of native frames that are named.
+	maxNamed = 1 << 18
+	// batch is how many bytes a write to the client has if there are as many. The kernel counts each write
+	// with some hundred bytes more against the socket's buffer.
+	batch = 1 << 15
+)
 
 // namer names native frames on the way to the client, which reads no symbols. It gives methods even
 // ids, and native functions odd ones.
@@ -38,12 +43,15 @@ func (n *namer) pass(from io.Reader, to io.Writer) error {
 		if err != nil {
 			return err
 		}
-		n.out.Reset()
 		n.rename(m)
 		n.out.Message(m)
+		if in.Buffered() > 0 && n.out.Len() < batch {
+			continue
+		}
 		if _, err := to.Write(n.out.Bytes()); err != nil {
 			return err
 		}
+		n.out.Reset()
 	}
 }
 

@@ -22,6 +22,9 @@ import (
 var clientWait = flag.Duration("client-wait", 2*time.Second,
 	"how long a program runs before TestClientCycles and TestClientAttach load the client library")
 
+// clientRuns is how often TestClientOrders starts a program in each order.
+var clientRuns = flag.Int("client-runs", 1, "how many programs TestClientOrders starts in each order")
+
 // clientEnv is profiled, for the client library; its helper is the tool.
 func clientEnv(t *testing.T, library, out string, more ...string) []string {
 	return profiled(library, append([]string{"SEEDWALK_ENGINE=" + tool(t), "SAMPLER_OUT=" + out}, more...)...)
@@ -343,11 +346,7 @@ func TestClientOrders(t *testing.T) {
 	}
 	const ours = "{11111111-2222-3333-4444-555555555555}"
 	const theirs = "{11111111-2222-3333-4444-555555555556}"
-	for _, c := range []struct {
-		name     string
-		recorded bool
-		env      []string
-	}{
+	for _, c := range []order{
 		{"main", false, is(ours, library)},
 		{"main, another beside", false, append(is(ours, library), beside(second+"="+secondID+";")...)},
 		{"beside, another main", false, append(is(secondID, second), beside(library+"="+ours+";")...)},
@@ -359,28 +358,45 @@ func TestClientOrders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eachRuntime(t, func(t *testing.T, runtime string) {
-				out := filepath.Join(tempdir.New(t), "out")
-				env := append(slices.Clone(c.env), "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out,
-					"SECOND_COUNTS="+out+"-counts")
-				if strings.HasPrefix(c.name, "beside") {
-					env = append(env, "MINE_BESIDE=1")
-				}
-				argv := on(t, runtime, "Truth", "6")
-				if c.recorded { // for longer: two tools sample the program
-					argv = append([]string{tool(t), "record", "-o", out + ".json", "--"},
-						on(t, runtime, "Truth", "12")...)
-				}
-				res := run(t, 2*time.Minute, env, argv...)
-				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") ||
-					!c.recorded && res.stderr != "" {
-					t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
-				}
-				saw := readClient(t, out)
-				if t.Logf("%d samples, %d complete", saw.samples, saw.complete); saw.samples < 50 ||
-					saw.complete*100 < saw.samples*99 || saw.opened != 1 {
-					t.Errorf("%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
+				for i := range *clientRuns {
+					t.Run(fmt.Sprint(i), func(t *testing.T) {
+						t.Parallel()
+						c.run(t, runtime)
+					})
 				}
 			})
 		})
+	}
+}
+
+// order is a way to load profilers into a program.
+type order struct {
+	name     string
+	recorded bool
+	env      []string
+}
+
+// run runs a program, which must work as without the profilers; the client library must have sampled it.
+func (c *order) run(t *testing.T, runtime string) {
+	out := filepath.Join(tempdir.New(t), "out")
+	env := append(slices.Clone(c.env), "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out,
+		"SECOND_COUNTS="+out+"-counts")
+	if strings.HasPrefix(c.name, "beside") {
+		env = append(env, "MINE_BESIDE=1")
+	}
+	argv := on(t, runtime, "Truth", "6")
+	if c.recorded { // for longer: two tools sample the program
+		argv = append([]string{tool(t), "record", "-o", out + ".json", "--"},
+			on(t, runtime, "Truth", "12")...)
+	}
+	res := run(t, 2*time.Minute, env, argv...)
+	if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") ||
+		!c.recorded && res.stderr != "" {
+		t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
+	}
+	saw := readClient(t, out)
+	if t.Logf("%d samples, %d complete", saw.samples, saw.complete); saw.samples < 50 ||
+		saw.complete*100 < saw.samples*99 || saw.opened != 1 {
+		t.Errorf("%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
 	}
 }

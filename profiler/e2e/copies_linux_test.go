@@ -8,13 +8,48 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var (
 	copiedStacks = flag.Int("copies", 5000, "how many stacks TestCopies judges on each runtime")
 	nowStacks    = flag.Int("now", 1000, "how many stacks TestCopies has walked at once too on each runtime")
+	copyRate     = flag.Int("copy-rate", 5000, "how many stacks a second TestCopyRate copies")
+	copySeconds  = flag.Int("copy-seconds", 3, "how long TestCopyRate copies")
 )
+
+// Copies at a rate, with either library: each arrives, or is counted because there was no room. What arrives a
+// second depends on the machine; make bench-copies asks for 100,000.
+func TestCopyRate(t *testing.T) {
+	dir := tempdir.New(t)
+	t.Setenv("SEEDWALK_ENGINE", tool(t))
+	for _, kind := range []string{"libseedwalk_client.a", "libseedwalk.a"} {
+		t.Run(kind, func(t *testing.T) {
+			library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), kind)
+			out := filepath.Join(dir, "rate")
+			const unit, starting = 4400, 2 // allocations of a unit of the program's work; seconds
+			amount := *copyRate*(*copySeconds+starting)/unit + 1
+			run(t, 10*time.Minute, profiled(library, "COPIES_OUT="+out, fmt.Sprint("COPIES_RATE=", *copyRate)),
+				on(t, needs.Net9, "Cost", "allocate", fmt.Sprint(amount))...).ok(t)
+			text := readFile(t, out)
+			var whole, arrived, asked, full int
+			var seconds float64
+			_, err := fmt.Sscanf(text, "allocation %d of %d", &whole, &arrived)
+			must.Do(t, err)
+			_, after, _ := strings.Cut(text, "\nrate ")
+			_, err = fmt.Sscanf(after, "%d asked %d full %f", &asked, &full, &seconds)
+			must.Equal(t, err, nil, "%s", text)
+			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of them complete; %.2f %% had no room\n", t.Name(),
+				float64(asked)/seconds, float64(arrived)/seconds, whole, 100*float64(full)/float64(asked))
+			// The last ones are under way when the program ends.
+			if lost := asked - full - arrived; lost < 0 || lost > *copyRate/5 || arrived == 0 || whole != arrived {
+				t.Errorf("%d copies, %d without room, %d arrived, %d complete", asked, full, arrived, whole)
+			}
+		})
+	}
+}
 
 // A thread that copies its stack in a callback (allocation, exception, class load, compilation) copies all of
 // it: the stack agrees with the thread's own record.

@@ -41,6 +41,9 @@ type Reader struct {
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 1<<16)} }
 
+// Buffered returns how many bytes of the next messages have been read already.
+func (r *Reader) Buffered() int { return r.r.Buffered() }
+
 // Next returns the next message. The caller may keep it. Next returns io.EOF at the end,
 // io.ErrUnexpectedEOF if the stream ends inside a message, and a *FormatError or
 // *VersionError if the stream is invalid. After an error, Next returns the same error again.

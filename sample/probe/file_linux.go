@@ -93,6 +93,7 @@ func Open(fd, pid int) (*File, error) {
 	f.ring = data[beforeRing:FileSize]
 	f.done = map[uint64]uint64{}
 	f.tail = atomic.LoadUint64(&f.h.tail)
+	f.freed = f.tail
 	f.Beat()
 	return f, nil
 }

@@ -79,11 +79,13 @@ func needsNothing(t *testing.T, path string, limit int64) {
 	t.Logf("%d bytes, %d symbols needed", info.Size(), len(symbols)-exported)
 }
 
-// No instruction accesses thread-local storage: %fs belongs to the C library.
+// No instruction accesses thread-local storage: %fs belongs to the C library. Only the word that holds its
+// address is read.
 func TestLibraryTouchesNoThreadStorage(t *testing.T) {
 	path := built(t, "gcc")
 	needs.Command(t, "objdump")
 	out := must.Run(t, exec.Command("objdump", "-d", path))
+	out = strings.ReplaceAll(out, "%fs:0x0,", "")
 	if strings.Contains(out, "%fs:") || strings.Contains(out, "%gs:") {
 		t.Error("it uses the segment registers of threads")
 	}

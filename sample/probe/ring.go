@@ -31,7 +31,8 @@ type reader struct {
 	h     *header
 	form  format
 	ring  []byte
-	tail  uint64
+	tail  uint64            // of the oldest record that was not read
+	freed uint64            // the tail that the probe knows
 	done  map[uint64]uint64 // positions and sizes of records read beyond the tail
 	buf   []byte
 	Stuck uint64 // records skipped because they were not committed
@@ -59,6 +60,16 @@ func (r *reader) read(f func(*Record)) {
 		if !ok { // claimed a moment ago; its size is not written yet
 			break
 		}
+		if at == r.tail && committed {
+			r.take(at, size, f)
+			r.tail += size
+			r.pass()
+			if r.tail-r.freed > RingSize/8 {
+				r.free()
+			}
+			at = r.tail
+			continue
+		}
 		if _, seen := r.done[at]; !seen && committed {
 			r.take(at, size, f)
 			r.done[at] = size
@@ -67,11 +78,24 @@ func (r *reader) read(f func(*Record)) {
 		}
 		at += size
 	}
+	r.free()
+}
+
+// pass moves the tail over records that were read before.
+func (r *reader) pass() {
+	if len(r.done) == 0 {
+		return
+	}
 	for size, ok := r.done[r.tail]; ok; size, ok = r.done[r.tail] {
 		delete(r.done, r.tail)
 		r.tail += size
 	}
+}
+
+// free lets the probe overwrite the records before the tail.
+func (r *reader) free() {
 	r.point("store tail")
+	r.freed = r.tail
 	atomic.StoreUint64(&r.h.tail, r.tail)
 }
 

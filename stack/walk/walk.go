@@ -296,13 +296,19 @@ func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
 	return 0, false
 }
 
-// isManaged looks up the ip in the runtime's tables.
+// isManaged looks up the ip in the runtime's tables, unless it lies in a native module: the tables are read
+// from the other process, which takes several system calls.
 func (w *Walker) isManaged() bool {
-	if w.Code == nil {
+	if w.Code == nil || w.inNativeModule(w.at.Address().Lookup()) {
 		return false
 	}
 	_, ok := w.Code.Function(w.at.Address())
 	return ok
+}
+
+func (w *Walker) inNativeModule(at uint64) bool {
+	t := w.Unmanaged.Table()
+	return t != nil && t.Find(at) >= 0 && !t.IsManaged(at)
 }
 
 // managed steps over consecutive managed frames.

@@ -52,14 +52,8 @@ int sw_silence(struct sw_header *h) { return (void)h, 0; }
 /* sw_current returns the runtime's Thread of the calling thread, from the engine; 0 = unknown yet. */
 uint64_t sw_current(void)
 {
-	uint32_t tid = own_tid();
-	struct sw_slot *all = (struct sw_slot *)((char *)sw_shared + SW_HEADER_SIZE);
-	for (uint32_t i = 0; i < SW_NEAR; i++) {
-		struct sw_slot *s = all + ((tid + i) & (SW_SLOTS - 1));
-		if (s->tid == tid)
-			return __atomic_load_n(&s->extra, __ATOMIC_ACQUIRE);
-	}
-	return 0;
+	const struct sw_slot *s = sw_slot_of(sw_shared, own_tid());
+	return s ? __atomic_load_n(&s->extra, __ATOMIC_ACQUIRE) : 0;
 }
 
 static uint32_t self(void) { return (uint32_t)sys3(NR_getpid, 0, 0, 0); }
@@ -368,9 +362,12 @@ EXPORT int seedwalk_sampler_next(const seedwalk_stack **stack)
 __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 {
 	struct sw_header *h = sw_shared;
-	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != OPEN || !h || h->left || !ours())
+	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != OPEN || !h || h->left)
 		return SEEDWALK_NOT_OPEN;
-	const struct sw_at at = {own_tid(), SW_ASKED_COPY, tag, now(), 0};
+	uint32_t tid = own_tid();
+	if (!sw_slot_of(h, tid) && !ours()) /* a forked child's thread has no slot */
+		return SEEDWALK_NOT_OPEN;
+	const struct sw_at at = {tid, SW_ASKED_COPY, tag, now(), 0};
 	return sw_take(h, &at, 0, 0, k) ? SEEDWALK_OK : SEEDWALK_FULL;
 }
 

@@ -81,6 +81,7 @@ static void forked(void)
 		if (!child) {
 			const seedwalk_stack *s;
 			want("next in a child", seedwalk_sampler_next(&s), SEEDWALK_NOT_OPEN);
+			want("copy in a child", seedwalk_sampler_copy(1), SEEDWALK_NOT_OPEN);
 			want("close in a child", seedwalk_sampler_close(), SEEDWALK_NOT_OPEN);
 			want("open in a child", seedwalk_sampler_open(0), SEEDWALK_OK);
 			want("next in a child that opened", seedwalk_sampler_next(&s), SEEDWALK_OK);

@@ -6,7 +6,15 @@
  * there, or the start of the first thread's stack. */
 static uint64_t top(struct sw_header *h, uint32_t tid)
 {
-	return tid == h->pid ? h->main_stack : thread_base() & ~7ull;
+	return tid == h->pid ? h->main_stack : library_base() & ~7ull;
+}
+
+/* is_own reports whether a range is on the thread's own stack, whose bounds the tool has set. A checked copy
+ * takes two system calls. */
+static int is_own(const struct sw_slot *s, uint64_t from, uint64_t size)
+{
+	uint64_t low = s ? __atomic_load_n(&s->low, __ATOMIC_ACQUIRE) : 0;
+	return low && from >= low && from < s->high && size <= s->high - from;
 }
 
 /* sw_take copies the thread into a record. It returns 0 if the ring has no room. */
@@ -41,7 +49,10 @@ int sw_take(struct sw_header *h, const struct sw_at *what, const void *payload, 
 	r->below = r->below_size = 0;
 	kept_registers(r->regs, k);
 	sw_copy(text, P(payload), body);
-	want = sw_checked(stack, from, want);
+	if (is_own(sw_slot_of(h, what->tid), from, want))
+		sw_copy(stack, from, want);
+	else
+		want = sw_checked(stack, from, want);
 	r->stack = from;
 	r->stack_size = (uint32_t)want;
 	if (sw_patched((uint64_t *)stack, want, h->patch)) {

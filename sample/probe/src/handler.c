@@ -49,12 +49,8 @@ static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t
 		struct sw_slot *s = slots(h) + (si->value & (SW_SLOTS - 1));
 		return s->tid == tid ? s : 0;
 	}
-	for (int i = 0; i < SW_NEAR; i++) {
-		struct sw_slot *s = slots(h) + ((tid + i) & (SW_SLOTS - 1));
-		if (s->tid == tid)
-			return s->ask != s->answered || overflowed(s, si) ? s : 0;
-	}
-	return 0;
+	struct sw_slot *s = sw_slot_of(h, tid);
+	return s && (s->ask != s->answered || overflowed(s, si)) ? s : 0;
 }
 
 /* sw_claim takes room in the ring, or returns 0 if the ring is full. A thread that is interrupted between

@@ -13,6 +13,18 @@ enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * 
 
 extern struct sw_header *sw_shared;
 
+/* sw_slot_of returns the slot of a thread by its number, or 0. */
+static inline struct sw_slot *sw_slot_of(struct sw_header *h, uint32_t tid)
+{
+	struct sw_slot *all = (struct sw_slot *)((char *)h + SW_HEADER_SIZE);
+	for (uint32_t i = 0; i < SW_NEAR; i++) {
+		struct sw_slot *s = all + ((tid + i) & (SW_SLOTS - 1));
+		if (__atomic_load_n(&s->tid, __ATOMIC_RELAXED) == tid)
+			return s;
+	}
+	return 0;
+}
+
 /* sw_signals returns our signals as a mask. */
 static inline uint64_t sw_signals(const struct sw_header *h)
 {

@@ -49,6 +49,15 @@ static inline uint64_t thread_base(void)
 	return fs;
 }
 
+/* library_base is thread_base of a thread that the C library made, without a system call: the first word there
+ * is its own address (ELF Handling For Thread-Local Storage, section 3.4.6). */
+static inline uint64_t library_base(void)
+{
+	uint64_t base;
+	__asm__("mov %%fs:0, %0" : "=r"(base));
+	return base;
+}
+
 static inline long open_file(const char *path, long flags) { return sys6(NR_open, (long)(uintptr_t)path, flags, 0, 0, 0, 0); }
 
 /* first_context is where the kernel put the frame of the signal that brought a thread

@@ -61,6 +61,8 @@ static inline uint64_t thread_base(void)
 	return base;
 }
 
+static inline uint64_t library_base(void) { return thread_base(); }
+
 static inline long open_file(const char *path, long flags) { return sys6(NR_openat, -100 /* AT_FDCWD */, (long)(uintptr_t)path, flags, 0, 0, 0); }
 
 /* first_context is where the kernel put the frame of the signal that brought a thread

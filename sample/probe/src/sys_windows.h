@@ -21,6 +21,8 @@ static inline uint64_t thread_base(void)
 	return base;
 }
 
+static inline uint64_t library_base(void) { return thread_base(); }
+
 static inline uint64_t now(void)
 {
 	LARGE_INTEGER at, frequency; /* neither call leaves user mode */
