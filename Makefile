@@ -142,7 +142,7 @@ soak-examples: runtime build samples windows ## a minute of each sample profiler
 	@$(GO) test -count=1 -v -timeout 90m -run 'Test(Windows)?Sampler(EndedThreads)?$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
 bench-copies: runtime build samples ## how many stacks a second a program can copy in callbacks (needs a quiet machine)
-	@$(GO) test -count=1 -v -run 'TestCopyRate' ./profiler/e2e -copy-rate 100000 -copy-seconds 20
+	@$(GO) test -count=1 -v -run 'TestCopyRate' ./profiler/e2e -copy-rate 120000 -copy-seconds 20
 
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (needs a quiet machine)
 	@$(GO) run ./testkit/tools/cost $(COST)

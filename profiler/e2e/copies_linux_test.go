@@ -56,7 +56,12 @@ func TestCopyRate(t *testing.T) {
 func TestCopies(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
+	client := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	t.Setenv("SEEDWALK_ENGINE", tool(t))
 	eachRuntime(t, func(t *testing.T, runtime string) {
+		t.Run("client", func(t *testing.T) {
+			copiesTruth(t, tempdir.New(t), client, on(t, runtime, "Truth"), *copiedStacks)
+		})
 		t.Run("later", func(t *testing.T) {
 			copiesTruth(t, tempdir.New(t), library,
 				on(t, runtime, "Truth"), *copiedStacks)
