@@ -214,7 +214,8 @@ func TestMade(t *testing.T) {
 func BenchmarkMade(b *testing.B) {
 	windows, linux := makePE(b), makeELF(b)
 	peers, _ := rivals(b)
-	peers = slices.DeleteFunc(peers, func(r rival) bool { return r.name == "libdwfl" }) // it reads no made file
+	// libdwfl reads no made file.
+	peers = slices.DeleteFunc(peers, func(r rival) bool { return r.name == "libdwfl" })
 	b.Logf("functions of %s, %s", windows.from, linux.from)
 	for _, shape := range []struct{ stacks, frames int }{{1, 8}, {1, 32}, {1, 128}, {50, 32}} {
 		name := fmt.Sprint(shape.frames)

@@ -20,8 +20,8 @@ var (
 	copySeconds  = flag.Int("copy-seconds", 3, "how long TestCopyRate copies")
 )
 
-// Copies at a rate, with either library: each arrives, or is counted because there was no room. What arrives a
-// second depends on the machine; make bench-copies asks for 100,000.
+// Copies at a rate, with either library: each arrives, or is counted because there was no room. How many
+// arrive a second depends on the machine: see make bench-copies.
 func TestCopyRate(t *testing.T) {
 	dir := tempdir.New(t)
 	t.Setenv("SEEDWALK_ENGINE", tool(t))
@@ -31,8 +31,8 @@ func TestCopyRate(t *testing.T) {
 			out := filepath.Join(dir, "rate")
 			const unit, starting = 4400, 2 // allocations of a unit of the program's work; seconds
 			amount := *copyRate*(*copySeconds+starting)/unit + 1
-			run(t, 10*time.Minute, profiled(library, "COPIES_OUT="+out, fmt.Sprint("COPIES_RATE=", *copyRate)),
-				on(t, needs.Net9, "Cost", "allocate", fmt.Sprint(amount))...).ok(t)
+			env := profiled(library, "COPIES_OUT="+out, fmt.Sprint("COPIES_RATE=", *copyRate))
+			run(t, 10*time.Minute, env, on(t, needs.Net9, "Cost", "allocate", fmt.Sprint(amount))...).ok(t)
 			text := readFile(t, out)
 			var whole, arrived, asked, full int
 			var seconds float64
@@ -41,10 +41,11 @@ func TestCopyRate(t *testing.T) {
 			_, after, _ := strings.Cut(text, "\nrate ")
 			_, err = fmt.Sscanf(after, "%d asked %d full %f", &asked, &full, &seconds)
 			must.Equal(t, err, nil, "%s", text)
-			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of them complete; %.2f %% had no room\n", t.Name(),
-				float64(asked)/seconds, float64(arrived)/seconds, whole, 100*float64(full)/float64(asked))
+			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of them complete; no room for %.2f %%\n",
+				t.Name(), float64(asked)/seconds, float64(arrived)/seconds, whole, 100*float64(full)/float64(asked))
 			// The last ones are under way when the program ends.
-			if lost := asked - full - arrived; lost < 0 || lost > *copyRate/5 || arrived == 0 || whole != arrived {
+			lost := asked - full - arrived
+			if lost < 0 || lost > *copyRate/5 || arrived == 0 || whole != arrived {
 				t.Errorf("%d copies, %d without room, %d arrived, %d complete", asked, full, arrived, whole)
 			}
 		})
