@@ -41,8 +41,9 @@ func TestCopyRate(t *testing.T) {
 			_, after, _ := strings.Cut(text, "\nrate ")
 			_, err = fmt.Sscanf(after, "%d asked %d full %f", &asked, &full, &seconds)
 			must.Equal(t, err, nil, "%s", text)
-			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of them complete; no room for %.2f %%\n",
-				t.Name(), float64(asked)/seconds, float64(arrived)/seconds, whole, 100*float64(full)/float64(asked))
+			perSecond := func(n int) float64 { return float64(n) / seconds }
+			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of %d are complete; no room for %d\n",
+				t.Name(), perSecond(asked), perSecond(arrived), whole, arrived, full)
 			// The last ones are under way when the program ends.
 			lost := asked - full - arrived
 			if lost < 0 || lost > *copyRate/5 || arrived == 0 || whole != arrived {
