@@ -179,7 +179,7 @@ survive: runtime build samples ## half an hour of stress tests on each runtime, 
 arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction; its unwind codes; a core
 	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64' ./profiler/e2e -arm64 20000
 
-stepped: ## two million instructions of programs in 263 builds, ELF and PE, x86-64 and ARM64: a walk at each, compared with the truth
+stepped: ## two million instructions of programs in 266 builds, ELF and PE, x86-64 and ARM64: a walk at each, compared with the truth
 	@scripts/deps.sh stepped
 	@$(GO) test -count=1 -v -timeout 180m ./testkit/stepper -all
 

@@ -83,13 +83,16 @@ const randomBuilds = `
 // and its options. OUT and IN are replaced by the names of files.
 const languageBuilds = `
   fortran-O0       f90 gfortran -O0
+  fortran-O2       f90 gfortran -O2
   fortran-O3       f90 gfortran -O3
   fortran-arrays   f90 gfortran -O2 -fstack-arrays -fcheck=all -march=x86-64-v3
   fortran-static   f90 gfortran -Ofast -static
   ada-O0           adb gnatmake -q -f -O0 -o OUT IN
+  ada-O2           adb gnatmake -q -f -O2 -o OUT IN
   ada-O3           adb gnatmake -q -f -O3 -o OUT IN
   ada-checked      adb gnatmake -q -f -O1 -gnato -fstack-check -o OUT IN
   d-gdc-O0         d   gdc -O0
+  d-gdc-O2         d   gdc -O2
   d-gdc-Os         d   gdc -Os -fomit-frame-pointer
   d-ldc-O2         d   ldc2 -O2 -of=OUT IN
   d-ldc-O0         d   ldc2 -O0 -of=OUT IN
@@ -243,8 +246,12 @@ func (b *build) shapes() string {
 // functions, and their runtimes.
 func TestLanguages(t *testing.T) {
 	each(t, parse(t, languageBuilds), func(t *testing.T, b *build) {
-		source := must.Get(os.ReadFile(b.shapes()))(t)
 		of := build{b.name, b.few, b.cc[1:]}
-		stepFew(t, of.compile(t, filepath.Base(b.shapes()), string(source)))
+		for _, path := range must.Get(filepath.Glob(filepath.Dir(b.shapes()) + "/*"))(t) {
+			name := filepath.Base(path)
+			t.Run(name, func(t *testing.T) {
+				stepFew(t, of.compile(t, name, string(must.Get(os.ReadFile(path))(t))))
+			})
+		}
 	})
 }
