@@ -125,7 +125,7 @@ func serve(c *net.UnixConn, pid int, cfg sampler.Config) error {
 	}
 	passed := make(chan error, 1)
 	go func() {
-		passed <- newNamer().pass(here, c)
+		passed <- newNamer(pid).pass(here, c)
 		here.Close() // the client is gone: so the engine's writes fail
 	}()
 	go func() {

@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"io"
+	"strings"
 
+	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -20,6 +22,7 @@ const (
 // namer names native frames on the way to the client, which reads no symbols. It gives methods even
 // ids, and native functions odd ones.
 type namer struct {
+	pid      int // the program's process
 	resolver *symbol.Resolver
 	modules  map[uint32]*wire.Module
 	named    map[uint64]uint32 // address -> id, 0 = it has no name
@@ -27,8 +30,8 @@ type namer struct {
 	out      *wire.Writer
 }
 
-func newNamer() *namer {
-	return &namer{symbol.NewResolver(), map[uint32]*wire.Module{}, map[uint64]uint32{},
+func newNamer(pid int) *namer {
+	return &namer{pid, symbol.NewResolver(), map[uint32]*wire.Module{}, map[uint64]uint32{},
 		map[string]uint32{}, wire.NewWriter(nil)}
 }
 
@@ -60,6 +63,7 @@ func (n *namer) rename(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Module:
 		n.modules[m.ID] = m
+		n.keep(m)
 		clear(n.named) // something else may lie there now
 	case *wire.Method:
 		m.ID *= 2
@@ -67,6 +71,17 @@ func (n *namer) rename(m wire.Message) {
 		n.frames(m.Frames)
 	case *wire.Event:
 		n.frames(m.Frames)
+	}
+}
+
+// keep names a native image from the mapping that the engine walks with. The file is not read again, and may
+// be replaced.
+func (n *namer) keep(m *wire.Module) {
+	if !strings.HasPrefix(m.Path, "/") || live.IsPE(m.Path) {
+		return
+	}
+	if f := live.OpenImage(n.pid, m.Path, m.BuildID); f != nil {
+		n.resolver.Keep(m.Path, m.BuildID, f)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func TestNames(t *testing.T) {
 	path, err := os.Executable() // has symbols
 	must.Do(t, err)
-	n := newNamer()
+	n := newNamer(os.Getpid())
 	addr, _, ok := uint64(0), uint64(0), false
 	for at := uint64(0x400000); at < 0x1400000 && !ok; at += 64 {
 		if name, found := n.resolver.Name(path, "", at); found && name != "" {
