@@ -44,9 +44,10 @@ func TestCopyRate(t *testing.T) {
 			perSecond := func(n int) float64 { return float64(n) / seconds }
 			fmt.Printf("%s: %.0f copies a second: %.0f stacks a second arrived, %d of %d are complete; no room for %d\n",
 				t.Name(), perSecond(asked), perSecond(arrived), whole, arrived, full)
-			// The last ones are under way when the program ends.
+			// The last ones are in the ring, the helper, and the socket when the program ends.
+			const underWay = 5000
 			lost := asked - full - arrived
-			if lost < 0 || lost > *copyRate/5 || arrived == 0 || whole != arrived {
+			if lost < 0 || lost > underWay || arrived == 0 || whole != arrived {
 				t.Errorf("%d copies, %d without room, %d arrived, %d complete", asked, full, arrived, whole)
 			}
 		})

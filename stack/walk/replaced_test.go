@@ -211,7 +211,7 @@ func TestBegun(t *testing.T) {
 		got := w.dropUnstarted(c.frames)
 		if len(got) != c.left || int(w.SkippedHandlers) != (len(c.frames)-c.left)/2 ||
 			got[len(got)-1] != c.frames[len(c.frames)-1] {
-			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name,
+			t.Errorf("a handler %s: %d frames are left, want %d; %d askedCode", c.name,
 				len(got), c.left, w.SkippedHandlers)
 		}
 	}
@@ -250,6 +250,37 @@ func TestNewerCode(t *testing.T) {
 		if w.native(&Capture{}); w.n == 0 || w.out[0].IP != image+0x110 || w.HijackStub != c.stub ||
 			w.Regs.IP() != c.want && w.out[1].IP != c.want {
 			t.Errorf("%s: %d frames, to %#x", c.name, w.n, w.Regs.IP())
+		}
+	}
+}
+
+// askedCode counts the questions to the runtime's tables.
+type askedCode struct {
+	managedCode
+	asked int
+}
+
+func (c *askedCode) Function(unwind.Address) (clr.FunctionID, bool) {
+	c.asked++
+	return 0, true
+}
+
+// The runtime's tables are not asked for code of a native module, except in a range that the runtime made.
+func TestNativeNotAsked(t *testing.T) {
+	const image, mapped, outside = 0x1000_0000, 0x1000_0800, 0x2000_0000
+	w, code := New(context.ArchAMD64), &askedCode{}
+	w.Code = code
+	w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000}},
+		[]memory.Range{{Start: mapped, End: mapped + 0x100}}))
+	for _, c := range []struct {
+		ip    uint64
+		asked int
+	}{{image + 0x10, 0}, {mapped + 0x10, 1}, {outside, 1}} {
+		code.asked = 0
+		w.Regs = context.FromAMD64(context.AMD64{RIP: c.ip})
+		w.at = unwind.Interrupted(&w.Regs)
+		if managed := w.isManaged(); managed != (c.asked > 0) || code.asked != c.asked {
+			t.Errorf("%#x: managed %v, asked %d times", c.ip, managed, code.asked)
 		}
 	}
 }
