@@ -211,7 +211,7 @@ func TestBegun(t *testing.T) {
 		got := w.dropUnstarted(c.frames)
 		if len(got) != c.left || int(w.SkippedHandlers) != (len(c.frames)-c.left)/2 ||
 			got[len(got)-1] != c.frames[len(c.frames)-1] {
-			t.Errorf("a handler %s: %d frames are left, want %d; %d askedCode", c.name,
+			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name,
 				len(got), c.left, w.SkippedHandlers)
 		}
 	}
