@@ -2,8 +2,8 @@
 // the copies walked. Writes to COPIES_OUT how many stacks of each callback there were, and
 // to COPIES_THROWN a line for each exception: its managed methods, leaf first; to
 // COPIES_SOURCES one for each stack, with FILE:LINE+IL behind each managed method. With
-// COPIES_NOW each thread walks its stack at once too, and the two must be the same. With
-// COPIES_RATE every allocation copies, and threads wait so that they are that many a second.
+// COPIES_NOW each thread walks its stack at once too, and the two must be the same.
+// COPIES_RATE copies at every allocation, and limits the copies to that many per second.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -30,12 +30,12 @@ std::atomic<long> allocations{0};
 long whole[Kinds], all[Kinds], dropped, natives, named;
 FILE *thrown, *sourced;
 
-// Copies at a rate. Those of the first seconds, in which a helper process starts, have no kind.
+// Copies at a rate. Copies of the first two seconds have kind 0 and are not counted: a helper process starts.
 using Clock = std::chrono::steady_clock;
 constexpr double starting = 2;
 long rate;
-double length; // of what is measured, seconds
-std::atomic<long> paced{0}, asked{0}, full{0};
+std::atomic<double> length{0}; // seconds measured
+std::atomic<long> paced{0}, asked{0}, full{0}, refused{0};
 
 // A stack that was walked at once, until its copy is walked: the slot's number is in the tag.
 struct Walked {
@@ -77,7 +77,8 @@ void pace()
 	if (t < starting)
 		return void(seedwalk_sampler_copy(0));
 	length = t - starting;
-	asked++, full += seedwalk_sampler_copy(Allocation) == SEEDWALK_FULL;
+	int error = seedwalk_sampler_copy(Allocation);
+	asked++, full += error == SEEDWALK_FULL, refused += error && error != SEEDWALK_FULL;
 }
 
 void tell(const Walked &w, const seedwalk_stack *s)
@@ -152,12 +153,16 @@ void *life(void *)
 	request.size = sizeof request, result.size = sizeof result;
 	int rounds = 0;
 	request.on_stack = on_stack, request.flags = SEEDWALK_COPIES | (sourced ? SEEDWALK_SOURCES : 0);
-	for (bool last = false; !last;) {
-		last = stopping; // what was copied before the end is walked
+	const int patience = rate ? 100 : 1;
+	for (int left = patience; left > 0;) { // what was copied before the end is walked
+		left -= stopping;
+		const long before = all[Allocation];
 		int error = seedwalk_sampler_sample(&request, &result);
 		char text[200];
 		if (error && error != SEEDWALK_NOT_OPEN && seedwalk_sampler_problem(text, sizeof text) > 0)
 			fprintf(stderr, "sampler: %s\n", text);
+		if (rate && all[Allocation] != before)
+			left = patience;
 		dropped = static_cast<long>(result.dropped);
 		if (both && ++rounds % 128 == 0)
 			now::tidy();
@@ -199,7 +204,7 @@ Result shutdown_(void *)
 	for (int k = 1; f && both && k < Kinds; k++)
 		fprintf(f, "now-%s %ld of %ld\n", names[k], same[k], same[k] + other[k]);
 	if (f)
-		fprintf(f, "rate %ld asked %ld full %.2f s\n", asked.load(), full.load(), length);
+		fprintf(f, "rate %ld asked %ld full %ld refused %.2f s\n", asked.load(), full.load(), refused.load(), length.load());
 	if (f)
 		fprintf(f, "now-gaps %ld\nnow-busy %ld\nnow-ns %ld\n", gaps, busy.load(), nanos.load()), fclose(f);
 	for (FILE *f : {thrown, sourced})

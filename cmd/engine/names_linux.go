@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"io"
-	"strings"
 
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
@@ -14,8 +13,8 @@ import (
 const (
 	// maxNamed bounds the addresses of native frames that are named.
 	maxNamed = 1 << 18
-	// batch is how many bytes a write to the client has if there are as many. The kernel counts each write
-	// with some hundred bytes more against the socket's buffer.
+	// batch is the size at which buffered messages are written to the client, in bytes. The kernel charges
+	// each write some hundred bytes of overhead to the socket's buffer.
 	batch = 1 << 15
 )
 
@@ -40,10 +39,11 @@ func (n *namer) pass(from io.Reader, to io.Writer) error {
 	in := wire.NewReader(from)
 	for {
 		m, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err != nil {
+			to.Write(n.out.Bytes())
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return err
 		}
 		n.rename(m)
@@ -74,12 +74,9 @@ func (n *namer) rename(m wire.Message) {
 	}
 }
 
-// keep names a native image from the mapping that the engine walks with. The file is not read again, and may
-// be replaced.
+// keep stores a native image while its file is still there. Names come from this image even if the file is
+// replaced later. The engine has mapped it already.
 func (n *namer) keep(m *wire.Module) {
-	if !strings.HasPrefix(m.Path, "/") || live.IsPE(m.Path) {
-		return
-	}
 	if f := live.OpenImage(n.pid, m.Path, m.BuildID); f != nil {
 		n.resolver.Keep(m.Path, m.BuildID, f)
 	}

@@ -66,3 +66,36 @@ func TestNames(t *testing.T) {
 	}
 	expect.Equal(t, stacks, 2, "stacks")
 }
+
+// writes counts the writes and keeps the bytes.
+type writes struct {
+	bytes.Buffer
+	n int
+}
+
+func (w *writes) Write(b []byte) (int, error) {
+	w.n++
+	return w.Buffer.Write(b)
+}
+
+// Small messages go to the client in few writes, also those before a stream that is cut off.
+func TestBatches(t *testing.T) {
+	const samples = 1000
+	w := wire.NewWriter(nil)
+	for range samples {
+		w.Sample(&wire.Sample{TID: 1, Frames: []wire.Frame{{IP: 5, Kind: unwind.KindManaged}}})
+	}
+	for name, c := range map[string]struct{ cut, want int }{
+		"whole": {0, samples}, "cut off": {1, samples - 1},
+	} {
+		var out writes
+		newNamer(os.Getpid()).pass(bytes.NewReader(w.Bytes()[:w.Len()-c.cut]), &out)
+		got, in := 0, wire.NewReader(&out)
+		for _, err := in.Next(); err == nil; _, err = in.Next() {
+			got++
+		}
+		if got != c.want || out.n > 2+out.Cap()/batch {
+			t.Errorf("%s: %d of %d messages in %d writes", name, got, c.want, out.n)
+		}
+	}
+}

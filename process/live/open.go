@@ -45,9 +45,12 @@ func (l *Loader) open(m *Mapping) (*elf.File, error) {
 	return f, nil
 }
 
-// OpenImage opens an image that a process runs, by the path in the process's mappings; nil if it cannot be
-// read. If buildID is not empty, the image must have it.
+// OpenImage opens an ELF image that a process runs, by the path in the process's mappings; nil if it cannot
+// be read. If buildID is not empty, the image must have it.
 func OpenImage(pid int, path, buildID string) *elf.File {
+	if !strings.HasPrefix(path, "/") || IsPE(path) {
+		return nil
+	}
 	l := NewLoader(pid)
 	if buildID != "" { // it distinguishes the image from a replacement
 		if f, err := elf.Map(l.proc("root") + strings.TrimSuffix(path, deleted)); err == nil &&

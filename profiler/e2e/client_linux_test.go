@@ -376,7 +376,8 @@ type order struct {
 	env      []string
 }
 
-// run runs a program, which must work as without the profilers; the client library must have sampled it.
+// run runs a program with the profilers. The program must work as without them. The client library must have
+// sampled it.
 func (c *order) run(t *testing.T, runtime string) {
 	out := filepath.Join(tempdir.New(t), "out")
 	env := append(slices.Clone(c.env), "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out,

@@ -31,8 +31,8 @@ type reader struct {
 	h     *header
 	form  format
 	ring  []byte
-	tail  uint64            // of the oldest record that was not read
-	freed uint64            // the tail that the probe knows
+	tail  uint64            // position of the oldest unread record
+	freed uint64            // the tail last stored for the probe
 	done  map[uint64]uint64 // positions and sizes of records read beyond the tail
 	buf   []byte
 	Stuck uint64 // records skipped because they were not committed

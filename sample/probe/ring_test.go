@@ -18,7 +18,7 @@ type bed struct {
 func newBed(tail uint64) *bed {
 	b := &bed{mem: make([]uint64, RingSize/8)}
 	b.form = formats[context.ArchAMD64]
-	b.h, b.done, b.tail = &header{head: tail, tail: tail}, map[uint64]uint64{}, tail
+	b.h, b.done, b.tail, b.freed = &header{head: tail, tail: tail}, map[uint64]uint64{}, tail, tail
 	b.ring = unsafe.Slice((*byte)(unsafe.Pointer(&b.mem[0])), RingSize)
 	return b
 }

@@ -156,7 +156,7 @@ func (r *ring) reset(p plan) {
 		was := (*record)(unsafe.Pointer(&f.ring[(p.at+off)%RingSize]))
 		was.commit, was.claim, was.size = (p.at-RingSize+off)|1, (p.at-RingSize+off)|2, align
 	}
-	f.tail, f.done, f.Stuck, f.Bad = p.at, map[uint64]uint64{}, 0, 0
+	f.tail, f.freed, f.done, f.Stuck, f.Bad = p.at, p.at, map[uint64]uint64{}, 0, 0
 	f.Beat()
 	if p.stale {
 		f.h.stale, f.h.heartbeat = 1, 1

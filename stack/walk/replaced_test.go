@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
@@ -265,17 +266,19 @@ func (c *askedCode) Function(unwind.Address) (clr.FunctionID, bool) {
 	return 0, true
 }
 
-// The runtime's tables are not asked for code of a native module, except in a range that the runtime made.
+// The runtime's tables are not asked for code of an ELF image, except in a range that the runtime made.
 func TestNativeNotAsked(t *testing.T) {
-	const image, mapped, outside = 0x1000_0000, 0x1000_0800, 0x2000_0000
+	const image, mapped, precompiled, outside = 0x1000_0000, 0x1000_0800, 0x1800_0000, 0x2000_0000
 	w, code := New(context.ArchAMD64), &askedCode{}
 	w.Code = code
-	w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000}},
+	w.Unmanaged.SetTable(module.NewTable(1, []module.Module{
+		{Start: image, End: image + 0x1000, ELF: &elf.File{}},
+		{Start: precompiled, End: precompiled + 0x1000}},
 		[]memory.Range{{Start: mapped, End: mapped + 0x100}}))
 	for _, c := range []struct {
 		ip    uint64
 		asked int
-	}{{image + 0x10, 0}, {mapped + 0x10, 1}, {outside, 1}} {
+	}{{image + 0x10, 0}, {mapped + 0x10, 1}, {precompiled + 0x10, 1}, {outside, 1}} {
 		code.asked = 0
 		w.Regs = context.FromAMD64(context.AMD64{RIP: c.ip})
 		w.at = unwind.Interrupted(&w.Regs)

@@ -306,9 +306,15 @@ func (w *Walker) isManaged() bool {
 	return ok
 }
 
+// inNativeModule reports whether at lies in an ELF image. A mapped file that is no ELF may hold precompiled
+// code, whatever its name is.
 func (w *Walker) inNativeModule(at uint64) bool {
 	t := w.Unmanaged.Table()
-	return t != nil && t.Find(at) >= 0 && !t.IsManaged(at)
+	if t == nil {
+		return false
+	}
+	i := t.Find(at)
+	return i >= 0 && t.At(i).ELF != nil && !t.IsManaged(at)
 }
 
 // managed steps over consecutive managed frames.

@@ -247,7 +247,9 @@ func (b *build) shapes() string {
 func TestLanguages(t *testing.T) {
 	each(t, parse(t, languageBuilds), func(t *testing.T, b *build) {
 		of := build{b.name, b.few, b.cc[1:]}
-		for _, path := range must.Get(filepath.Glob(filepath.Dir(b.shapes()) + "/*"))(t) {
+		sources := must.Get(filepath.Glob(filepath.Dir(b.shapes()) + "/*"))(t)
+		must.Equal(t, len(sources) > 0, true, "%s: no sources", b.shapes())
+		for _, path := range sources {
 			name := filepath.Base(path)
 			t.Run(name, func(t *testing.T) {
 				stepFew(t, of.compile(t, name, string(must.Get(os.ReadFile(path))(t))))

@@ -365,7 +365,9 @@ __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != OPEN || !h || h->left)
 		return SEEDWALK_NOT_OPEN;
 	uint32_t tid = own_tid();
-	if (!sw_slot_of(h, tid) && !ours()) /* a forked child's thread has no slot */
+	/* The helper knows most threads of this process, which saves them a system call. A thread of a forked
+	 * child has a number of its own. */
+	if (!sw_slot_of(h, tid) && !ours())
 		return SEEDWALK_NOT_OPEN;
 	const struct sw_at at = {tid, SW_ASKED_COPY, tag, now(), 0};
 	return sw_take(h, &at, 0, 0, k) ? SEEDWALK_OK : SEEDWALK_FULL;

@@ -1,8 +1,6 @@
 package inflow
 
 import (
-	"strings"
-
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/process/live"
@@ -27,9 +25,6 @@ func Keeper(n options.Namer, pid int) func(m *wire.Module) {
 	return func(m *wire.Module) {
 		if maps != nil && maps.KeepPerfMap(pid) {
 			maps = nil
-		}
-		if !strings.HasPrefix(m.Path, "/") || live.IsPE(m.Path) {
-			return
 		}
 		if f := live.OpenImage(pid, m.Path, m.BuildID); f != nil {
 			k.Keep(m.Path, m.BuildID, f)

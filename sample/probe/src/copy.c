@@ -9,12 +9,14 @@ static uint64_t top(struct sw_header *h, uint32_t tid)
 	return tid == h->pid ? h->main_stack : library_base() & ~7ull;
 }
 
-/* is_own reports whether a range is on the thread's own stack, whose bounds the tool has set. A checked copy
- * takes two system calls. */
+/* is_own reports whether a range, which ends in the thread's own stack, lies in the bounds that the tool has
+ * set. Such a range is copied without checks: a checked copy takes two system calls. As in the handler, the
+ * bounds are those of a mapping: if a program puts several stacks into one, they must all be readable. */
 static int is_own(const struct sw_slot *s, uint64_t from, uint64_t size)
 {
 	uint64_t low = s ? __atomic_load_n(&s->low, __ATOMIC_ACQUIRE) : 0;
-	return low && from >= low && from < s->high && size <= s->high - from;
+	uint64_t high = s ? __atomic_load_n(&s->high, __ATOMIC_RELAXED) : 0;
+	return low && from >= low && from < high && size <= high - from;
 }
 
 /* sw_take copies the thread into a record. It returns 0 if the ring has no room. */
@@ -49,7 +51,7 @@ int sw_take(struct sw_header *h, const struct sw_at *what, const void *payload, 
 	r->below = r->below_size = 0;
 	kept_registers(r->regs, k);
 	sw_copy(text, P(payload), body);
-	if (is_own(sw_slot_of(h, what->tid), from, want))
+	if (!(flags & SW_FOREIGN) && is_own(sw_slot_of(h, what->tid), from, high - from))
 		sw_copy(stack, from, want);
 	else
 		want = sw_checked(stack, from, want);

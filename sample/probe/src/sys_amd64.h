@@ -49,8 +49,9 @@ static inline uint64_t thread_base(void)
 	return fs;
 }
 
-/* library_base is thread_base of a thread that the C library made, without a system call: the first word there
- * is its own address (ELF Handling For Thread-Local Storage, section 3.4.6). */
+/* library_base returns thread_base without a system call. The C library stores the address of its thread
+ * structure in the structure's first word (ELF Handling For Thread-Local Storage, section 3.4.6). The calling
+ * thread must have such a structure. */
 static inline uint64_t library_base(void)
 {
 	uint64_t base;
