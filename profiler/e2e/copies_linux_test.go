@@ -20,8 +20,8 @@ var (
 	copySeconds  = flag.Int("copy-seconds", 3, "how long TestCopyRate copies")
 )
 
-// Copies at a rate: each arrives, or is counted because there was no room. How many arrive a second depends on
-// the machine. make bench-copies asks for many, and compares with the in-process library.
+// Copies at a rate: each arrives, or is counted because there was no room. How many arrive a second depends
+// on the machine. make bench-copies asks for many, and compares with the in-process library.
 func TestCopyRate(t *testing.T) {
 	dir := tempdir.New(t)
 	t.Setenv("SEEDWALK_ENGINE", tool(t))
