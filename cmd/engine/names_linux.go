@@ -74,8 +74,8 @@ func (n *namer) rename(m wire.Message) {
 	}
 }
 
-// keep stores a native image while its file is still there. Names come from this image even if the file is
-// replaced later. The engine has mapped it already.
+// keep stores a native image for the names of its functions. The names stay right even if the image's file is
+// replaced later. The file is not read again, because the engine has mapped it.
 func (n *namer) keep(m *wire.Module) {
 	if f := live.OpenImage(n.pid, m.Path, m.BuildID); f != nil {
 		n.resolver.Keep(m.Path, m.BuildID, f)

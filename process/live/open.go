@@ -45,8 +45,8 @@ func (l *Loader) open(m *Mapping) (*elf.File, error) {
 	return f, nil
 }
 
-// OpenImage opens an ELF image that a process runs, by the path in the process's mappings; nil if it cannot
-// be read. If buildID is not empty, the image must have it.
+// OpenImage opens an ELF image that a process runs. It finds the image by its path in the process's mappings,
+// and returns nil if it cannot read it. If buildID is not empty, the image must have it.
 func OpenImage(pid int, path, buildID string) *elf.File {
 	if !strings.HasPrefix(path, "/") || IsPE(path) {
 		return nil

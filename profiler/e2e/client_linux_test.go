@@ -369,7 +369,7 @@ func TestClientOrders(t *testing.T) {
 	}
 }
 
-// order is a way to load profilers into a program.
+// order is a combination of profilers, and how the runtime loads each of them.
 type order struct {
 	name     string
 	recorded bool

@@ -20,8 +20,8 @@ var (
 	copySeconds  = flag.Int("copy-seconds", 3, "how long TestCopyRate copies")
 )
 
-// Copies at a rate: each arrives, or is counted because there was no room. How many arrive a second depends
-// on the machine. make bench-copies asks for many, and compares with the in-process library.
+// A program copies stacks at a given rate. Each copy arrives, or is counted as one without room. How many can
+// arrive in a second depends on the machine: make bench-copies measures it, beside the in-process library.
 func TestCopyRate(t *testing.T) {
 	dir := tempdir.New(t)
 	t.Setenv("SEEDWALK_ENGINE", tool(t))

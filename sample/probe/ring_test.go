@@ -106,7 +106,7 @@ func TestRingPassesBy(t *testing.T) {
 	}
 }
 
-// A long batch frees room before it ends: the probe's threads copy meanwhile.
+// While a long batch is read, its first records are freed, so that the threads have room for copies.
 func TestRingFreesEarly(t *testing.T) {
 	const size = RingSize / 64
 	b := newBed(0)

@@ -306,8 +306,8 @@ func (w *Walker) isManaged() bool {
 	return ok
 }
 
-// inNativeModule reports whether at lies in an ELF image. A mapped file that is no ELF may hold precompiled
-// code, whatever its name is.
+// inNativeModule reports whether an address lies in an ELF image. Any other mapped file may hold precompiled
+// managed code.
 func (w *Walker) inNativeModule(at uint64) bool {
 	t := w.Unmanaged.Table()
 	if t == nil {

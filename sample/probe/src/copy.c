@@ -9,9 +9,9 @@ static uint64_t top(struct sw_header *h, uint32_t tid)
 	return tid == h->pid ? h->main_stack : library_base() & ~7ull;
 }
 
-/* is_own reports whether a range, which ends in the thread's own stack, lies in the bounds that the tool has
- * set. Such a range is copied without checks: a checked copy takes two system calls. As in the handler, the
- * bounds are those of a mapping: if a program puts several stacks into one, they must all be readable. */
+/* is_own reports whether a range lies within the bounds of the thread's own stack, which the tool has set. Such
+ * a range is copied without checks, because a checked copy takes two system calls. The bounds are those of the
+ * memory mapping. It may hold several stacks, but no unreadable page between them. */
 static int is_own(const struct sw_slot *s, uint64_t from, uint64_t size)
 {
 	uint64_t low = s ? __atomic_load_n(&s->low, __ATOMIC_ACQUIRE) : 0;
