@@ -318,6 +318,9 @@ func TestClientHelperLost(t *testing.T) {
 		sampled(i + 1)
 		pids := helpersLike(pattern)
 		must.Equal(t, len(pids), 1, "helpers %v", pids)
+		if status := readFile(t, "/proc/"+pids[0]+"/status"); !strings.Contains(status, "\nSeccomp:\t2\n") {
+			t.Errorf("the helper has no sandbox: %s", status)
+		}
 		exec.Command("kill", "-"+signal, pids[0]).Run()
 	}
 	sampled(3)
