@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// helpers are programs that replace the tool.
+var helpers = []struct {
+	name, script string
+	code         int    // what the profiler receives
+	problem      string // a part of its text
+	seconds      string
+}{
+	{"missing", "", -20, "missing: No such file", "3"},
+	{"old", "exit 2", -21, "is it the seedwalk", "3"},
+	{"garbage", "exec cat /bin/sh >&3", -21, "is it the seedwalk", "3"},
+	{"endless", "while :; do tr '\\0' '~' </dev/zero >&3; done", -21, "not answered for 10 s", "13"},
+	{"newer", `printf '\1\2\2\1' >&3; exec tail -f "$0" >/dev/null`, -21, "is it the seedwalk", "3"},
+	{"torn", `printf '\5\377\377\177' >&3`, -21, "is it the seedwalk", "3"},
+	{"silent", `exec tail -f "$0" >/dev/null`, -21, "not answered for 10 s", "13"},
+}
+
+// Whatever the helper is, the program ends as without a profiler, and the profiler receives an error in time.
+func TestClientHelpers(t *testing.T) {
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	for _, h := range helpers {
+		t.Run(h.name, func(t *testing.T) {
+			if h.seconds != "3" {
+				t.Parallel() // they wait
+			}
+			out, engine := filepath.Join(dir, h.name+".out"), filepath.Join(dir, h.name)
+			if h.script != "" {
+				must.Do(t, os.WriteFile(engine, []byte("#!/bin/sh\n"+h.script+"\n"), 0o755))
+			}
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_ENGINE="+engine, "SAMPLER_OUT="+out),
+				app(t, "Truth", h.seconds)...)
+			truthDone(t, res)
+			saw := readClient(t, out)
+			if saw.failed != h.code || !strings.Contains(saw.problem, h.problem) || saw.samples != 0 {
+				t.Errorf("the profiler got %d, %q", saw.failed, saw.problem)
+			}
+			noHelper(t, engine)
+		})
+	}
+}
+
+// A helper that is killed or stopped is replaced, and the program works as without it.
+func TestClientHelperLost(t *testing.T) {
+	dir := tempdir.New(t)
+	out, library := filepath.Join(dir, "out"),
+		vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	argv := app(t, "Truth", "40")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	var said strings.Builder
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), clientEnv(t, library, out)...), &said, &said
+	must.Do(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill() })
+	pattern := fmt.Sprintf("seedwalk engine --pid %d ", cmd.Process.Pid)
+	// sampled waits until the helper number n has sent samples.
+	sampled := func(n int) {
+		t.Helper()
+		before, begin := -1, time.Now()
+		for ; time.Since(begin) < 30*time.Second; time.Sleep(500 * time.Millisecond) {
+			if _, err := os.Stat(out); err != nil {
+				continue
+			}
+			b, _ := os.ReadFile(out)
+			var s clientSaw
+			fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d",
+				&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened)
+			if s.opened == n && before >= 0 && s.samples > before+20 {
+				t.Logf("%d samples by helper %d", s.samples, n)
+				return
+			} else if s.opened == n && before < 0 {
+				before = s.samples
+			}
+		}
+		b, _ := os.ReadFile(out)
+		t.Fatalf("no samples by helper %d: %.200s", n, b)
+	}
+	for i, signal := range []string{"KILL", "STOP"} {
+		sampled(i + 1)
+		pids := helpersLike(pattern)
+		must.Equal(t, len(pids), 1, "helpers %v", pids)
+		if status := readFile(t, "/proc/"+pids[0]+"/status"); !strings.Contains(status, "\nSeccomp:\t2\n") {
+			t.Errorf("the helper has no sandbox: %s", status)
+		}
+		exec.Command("kill", "-"+signal, pids[0]).Run()
+	}
+	sampled(3)
+	if err := cmd.Wait(); err != nil || said.String() != "TRUTH DONE\n" {
+		t.Errorf("%v: it said %q", err, said.String())
+	}
+	noHelper(t, pattern)
+}
+
+// filters are system calls that a container forbids, for the program and thus for its helper too.
+var filters = []struct {
+	name    string
+	calls   []uintptr
+	code    int    // what the profiler receives
+	problem string // a part of its text
+}{
+	{"no perf events", []uintptr{unix.SYS_PERF_EVENT_OPEN}, 0, ""},
+	{"as without CAP_SYS_PTRACE",
+		[]uintptr{unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV, unix.SYS_PTRACE}, 0, ""},
+	{"no new system calls",
+		[]uintptr{unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_CLOSE_RANGE}, 0, ""},
+	{"no sandbox", []uintptr{unix.SYS_SECCOMP}, 0, ""},
+	{"no sockets", []uintptr{unix.SYS_SOCKETPAIR}, -20, "Operation not permitted"},
+	{"no memory files", []uintptr{unix.SYS_MEMFD_CREATE}, -16, "no memory that can be shared"},
+}
+
+// Under a filter of system calls (seccomp), the profiler has complete stacks or receives an error, and the
+// program works as without it.
+func TestClientFilters(t *testing.T) {
+	needs.Command(t, "gcc")
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	forbid := filepath.Join(dir, "forbid")
+	needs.Build(t, "gcc", "-Wall", "-Wextra", "-Werror", "-o", forbid,
+		filepath.Join(root, "profiler", "testdata", "forbid.c"))
+	for _, f := range filters {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			out, argv := filepath.Join(dir, f.name), []string{forbid}
+			for _, nr := range f.calls {
+				argv = append(argv, fmt.Sprint(nr))
+			}
+			argv = append(append(argv, "--"), app(t, "Truth", "3")...)
+			res := run(t, time.Minute, clientEnv(t, library, out), argv...)
+			truthDone(t, res)
+			saw := readClient(t, out)
+			t.Log(saw.samples, saw.complete, saw.copies, saw.failed, saw.problem)
+			if saw.failed != f.code || !strings.Contains(saw.problem, f.problem) {
+				t.Errorf("the profiler got %d, %q", saw.failed, saw.problem)
+			}
+			if f.code == 0 && (saw.samples < 50 || saw.complete*100 < saw.samples*99 || saw.copies == 0) {
+				t.Errorf("%d samples, %d complete, %d copies", saw.samples, saw.complete, saw.copies)
+			}
+		})
+	}
+}
