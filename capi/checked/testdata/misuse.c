@@ -123,6 +123,22 @@ static void suspend(void)
 	while (hr == 0x80131388u);
 }
 
+static int walked;
+static hresult counts(void) { return walked = 1; }
+
+/* suspend_walkable suspends until the target can be walked: now and then the runtime stops it where
+ * DoStackSnapshot reports no frame. */
+static void suspend_walkable(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		suspend();
+		call(SNAPSHOT, target, (word)counts, 0);
+		if (walked)
+			return;
+		call(RESUME, 0, 0, 0);
+	}
+}
+
 static void elsewhere(void)
 {
 	call(SUSPEND, 0, 0, 0);
@@ -187,7 +203,8 @@ static void sampler(void)
 	seedwalk_checked_resumed();
 	seedwalk_checked_resumed();
 	expect("resume twice", "resume-twice");
-	suspend();
+	suspend_walkable();
+	right("a walk");
 	call(SUSPEND, 0, 0, 0);
 	expect("SuspendRuntime twice", "nested-suspension");
 	call(ENUM_MODULES, ROOM, 0, 0);
