@@ -28,10 +28,7 @@ pages=$(go list ./eventpipe/waits/report ./report/diff ./report/export)
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
 live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk/... ./process/live ./sample/... ./cmd/record/... ./eventpipe/waits/session)
 
-# checks FLAGS...: go test with them.
-checks() { go test -json -timeout 30m "$@" >>"$log" || status=$?; }
-
-# lane NAME FLAGS...: go test of live programs with them, into a file of its own.
+# lane NAME FLAGS...: go test with them, into a file of its own.
 lane() {
 	local run=$part.$1
 	shift
@@ -63,8 +60,8 @@ settle() {
 	done
 }
 
-# watched FLAGS...: a lane alone.
-watched() {
+# checks FLAGS...: a lane alone.
+checks() {
 	lane run "$@"
 	settle run
 }
@@ -76,8 +73,8 @@ quick)
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
 	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
 	checks $pages
-	watched $live
-	watched -run "$first" "$e2e" # alone: these measure a running program
+	checks $live
+	checks -run "$first" "$e2e" # alone: these measure a running program
 	;;
 rest)
 	# Two groups at a time: emulators, compilers, and simulators use the processors; most
