@@ -25,7 +25,7 @@ const (
 	familyProcfs = 'f' << 8 // PROCMAP_QUERY
 )
 
-// calls are the system calls that the helper of a process needs, the most frequent first.
+// calls are the system calls that the helper of a process needs.
 func calls(pid int, writes bool) []call {
 	own, opened := uint32(os.Getpid()), []uint32{0}
 	if writes {
