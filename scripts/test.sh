@@ -32,7 +32,7 @@ live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk/... ./process/live ./
 lane() {
 	local run=$part.$1
 	shift
-	[ "$1" = -race ] && echo -race >"$run.flags" || : >"$run.flags"
+	case $1 in -race | -short) echo "$1" ;; esac >"$run.flags" # a second run has them too
 	go test -json -timeout 40m "$@" >"$run"
 	echo $? >"$run.code"
 }

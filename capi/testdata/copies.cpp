@@ -219,8 +219,8 @@ Result created(void *, uint64_t thread) { return seedwalk_sampler_thread_created
 Result destroyed(void *, uint64_t thread) { return seedwalk_sampler_thread_destroyed(thread), ok; }
 Result assigned(void *, uint64_t thread, uint32_t os_thread) { return seedwalk_sampler_thread_assigned(thread, os_thread), ok; }
 
-// Every allocation comes here: most are let pass. A stack trace loads a thousand classes in a tenth of a second,
-// more than there is room for while the first sources are looked up: then most loads are let pass too.
+// Copies one allocation of 997, and with COPIES_SOURCES one class load of 16. A stack trace loads a thousand
+// classes in a tenth of a second, and there is no room for so many copies while the first sources are looked up.
 Result allocated(void *, uint64_t, uint64_t) { return rate ? pace() : allocations++ % 997 == 0 ? take(Allocation) : void(), ok; }
 Result threw(void *, uint64_t) { return take(Exception), ok; }
 Result class_loaded(void *, uint64_t, Result) { return loads++ % (sourced ? 16 : 1) == 0 ? take(ClassLoad) : void(), ok; }

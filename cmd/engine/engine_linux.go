@@ -9,7 +9,8 @@
 //
 // Strategy. The client sends the probe's file, and gets the stream of samples. Sampling ends when the client
 // shuts down its sending side, or when the program ends. A helper that cannot sample sends a note and the
-// farewell "refused". The helper does not trust the content of the file, and runs in a sandbox.
+// farewell "refused". The helper does not trust the content of the file, and restricts itself to the system
+// calls that it needs (the sandbox).
 //
 // Known gaps: Linux only.
 package engine
@@ -123,7 +124,7 @@ func serve(c *net.UnixConn, pid int, cfg sampler.Config) error {
 	if err != nil {
 		return err
 	}
-	sandbox(pid, cfg.Raw != "") // where the kernel cannot, the helper works without
+	sandbox(pid, cfg.Raw != "") // if the kernel has no such filters, the helper works without it
 	passed := make(chan error, 1)
 	go func() {
 		passed <- newNamer(pid).pass(here, c)

@@ -1,4 +1,5 @@
-// The sandbox of the helper: a seccomp filter (seccomp(2), Linux 3.17) that allows the system calls it needs.
+// The sandbox of the helper is a filter of system calls (seccomp(2), Linux 3.17). It allows those that the
+// helper needs.
 
 package engine
 
@@ -11,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call allows one system call. With want, one of its arguments decides: (argument & mask) must be in want.
+// call allows one system call. If want is nil, it is always allowed. Otherwise it is allowed if argument arg,
+// masked with mask, is one of the values in want.
 type call struct {
 	nr, arg, mask uint32
 	want          []uint32
@@ -25,7 +27,7 @@ const (
 	familyProcfs = 'f' << 8 // PROCMAP_QUERY
 )
 
-// calls are the system calls that the helper of a process needs.
+// calls returns the system calls that the helper of process pid needs. With writes, it may change files.
 func calls(pid int, writes bool) []call {
 	own, opened := uint32(os.Getpid()), []uint32{0}
 	if writes {
@@ -72,8 +74,9 @@ const (
 	dataArguments = 16
 )
 
-// program returns the filter, in classic BPF. It refuses every other system call with EPERM, and clone3 with
-// ENOSYS: its flags are in memory, which a filter cannot read, and callers then use clone.
+// program returns the filter as instructions of classic BPF. A call that is not listed fails with EPERM.
+// clone3 fails with ENOSYS, because its flags are in memory, which a filter cannot read. The C library then
+// calls clone.
 func program(all []call) []unix.SockFilter {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
@@ -108,11 +111,11 @@ func arch() uint32 {
 	return unix.AUDIT_ARCH_X86_64
 }
 
-// sandbox restricts all threads of this process, for good, because the helper reads the memory of a program
-// that may be hostile. The process can no longer execute programs, start processes, make connections, trace,
-// or map code. It changes no file, unless writes is set. It reads the memory of one other process, and sends
-// signals to it. It may still read every file that its user may read, but it can only send to the client. A
-// perf event may signal any process of the user.
+// sandbox permanently restricts all threads of this process. The helper needs that because it reads the
+// memory of a program that may be hostile. Afterwards the process cannot execute programs, start processes,
+// make connections, trace, or map code. It can change files only with writes. It can read every file that its
+// user can read, but the memory of process pid only, and it can send only to the client. It can send signals
+// to process pid, and with a perf event to every process of its user.
 func sandbox(pid int, writes bool) error {
 	p := program(calls(pid, writes))
 	f := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}

@@ -3,10 +3,11 @@ package engine
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,22 +35,27 @@ func TestSandbox(t *testing.T) {
 
 func inSandbox(t *testing.T, pid int) {
 	must.Do(t, os.WriteFile("there", []byte("text"), 0o600))
-	before := make(chan error) // asked of a thread that exists before
-	ask := make(chan func() error)
+	ask, before := make(chan func() error), make(chan error) // of a thread that exists before the sandbox
 	go func() {
+		runtime.LockOSThread()
 		for f := range ask {
 			before <- f()
 		}
 	}()
+	ask <- func() error { return nil }
+	<-before
 	must.Do(t, sandbox(pid, false))
 	for what, f := range map[string]func() error{
-		"execute": func() error { return exec.Command("/bin/true").Run() },
+		"execute": func() error { return unix.Exec("/bin/true", []string{"true"}, nil) },
+		"fork":    fork,
 		"connect": func() error { _, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0); return err },
 		"write":   func() error { _, err := os.OpenFile("there", os.O_WRONLY, 0); return err },
 		"make":    func() error { return os.WriteFile("new", nil, 0o600) },
 		"remove":  func() error { return os.Remove("there") },
 		"rename":  func() error { return os.Rename("there", "new") },
-		"kill":    func() error { return unix.Kill(os.Getppid(), unix.SIGTERM) },
+		"kill":    func() error { return unix.Kill(pid, 0) },
+		"signal":  func() error { return unix.Tgkill(pid, pid, 0) },
+		"limit":   func() error { return unix.Prlimit(pid, unix.RLIMIT_CORE, nil, new(unix.Rlimit)) },
 		"trace":   func() error { return unix.PtraceAttach(pid) },
 		"code": func() error {
 			_, err := unix.Mmap(-1, 0, 4096, unix.PROT_EXEC|unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -68,10 +74,23 @@ func inSandbox(t *testing.T, pid int) {
 	b, err := os.ReadFile("there")
 	must.Do(t, err)
 	expect.Equal(t, string(b), "text")
-	for range 16 { // new threads work too
-		go func() { time.Sleep(time.Millisecond); unix.Getpid() }()
+	var threads sync.WaitGroup
+	for range 16 { // new threads start and end
+		threads.Go(func() { runtime.LockOSThread(); unix.Getpid() })
 	}
-	time.Sleep(20 * time.Millisecond)
+	threads.Wait()
+}
+
+// fork starts a process, which ends at once.
+func fork() error {
+	pid, _, errno := unix.RawSyscall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0)
+	if errno == 0 && pid == 0 {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // readWord reads at address 1 of a process.

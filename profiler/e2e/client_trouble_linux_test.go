@@ -16,7 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// helpers are programs that replace the tool.
+// helpers are programs that the client library starts instead of the tool.
 var helpers = []struct {
 	name, script string
 	code         int    // what the profiler receives
@@ -107,7 +107,7 @@ func TestClientHelperLost(t *testing.T) {
 	noHelper(t, pattern)
 }
 
-// filters are system calls that a container forbids, for the program and thus for its helper too.
+// filters are system calls that fail in the program. They fail in its helper too, which inherits the filter.
 var filters = []struct {
 	name    string
 	calls   []uintptr
