@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -176,11 +177,7 @@ func TestDecodeDamaged(t *testing.T) {
 // a sampler, whatever the threads of its parent did at the fork. A process that adopts the helper keeps no
 // zombie. The helper of a process with few descriptors has none of them.
 func TestLife(t *testing.T) {
-	dir := tempdir.New(t)
-	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "life")
-	build(t, "./build.sh", "archive", archive)
-	build(t, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", exe,
-		"testdata/life.c", archive, "-lpthread", "-ldl")
+	exe := life(t)
 	for _, way := range []string{"close", "fork", "adopt", "full"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
@@ -191,4 +188,55 @@ func TestLife(t *testing.T) {
 			}
 		})
 	}
+}
+
+// life builds the program that uses the client library.
+func life(t *testing.T) string {
+	dir := tempdir.New(t)
+	archive, exe := filepath.Join(dir, "libseedwalk_client.a"), filepath.Join(dir, "life")
+	build(t, "./build.sh", "archive", archive)
+	build(t, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-I.", "-o", exe,
+		"testdata/life.c", archive, "-lpthread", "-ldl")
+	return exe
+}
+
+// Without a helper, copies are kept in a file that nobody has to read: it takes copies until it is full, and
+// counts the others. A forked child does not write there. A file that exists and a link are errors.
+func TestKeep(t *testing.T) {
+	path := filepath.Join(tempdir.New(t), "copies")
+	out := must.Run(t, exec.Command(life(t), "keep", path))
+	var pid uint32
+	var copies, dropped uint64
+	if _, err := fmt.Sscan(out, &pid, &copies, &dropped); err != nil || dropped < 2 || copies < 100 {
+		t.Errorf("%s: %v", out, err)
+	}
+	b := must.Get(os.ReadFile(path))(t)
+	k := must.Get(probe.ReadKept(b))(t)
+	tags := map[uint32]uint64{} // of each thread: the next
+	k.Read(func(r *probe.Record) {
+		if r.Event != probe.AskedCopy || r.Since != tags[r.TID] || len(r.Stack) < 64 || r.Time == 0 {
+			t.Errorf("event %#x of thread %d has tag %d, want %d, and %d bytes of stack", r.Event, r.TID,
+				r.Since, tags[r.TID], len(r.Stack))
+		}
+		tags[r.TID]++
+		copies--
+	})
+	if k.PID != pid || k.Dropped != dropped || copies != 0 || len(tags) != 2 || len(k.Damage) != 0 {
+		t.Errorf("process %d, want %d; %d dropped, want %d; %d copies lost; %d threads; damage %v", k.PID, pid,
+			k.Dropped, dropped, copies, len(tags), k.Damage)
+	}
+	st := must.Get(os.Stat(path))(t)
+	if st.Mode() != 0o600 {
+		t.Errorf("the file's mode is %v", st.Mode())
+	}
+}
+
+// A full disk is an error, although a file system would let the file have its size.
+func TestKeepNoSpace(t *testing.T) {
+	dir, exe := tempdir.New(t), life(t)
+	mount := "mount -t tmpfs -o size=2m none " + dir
+	if out, err := exec.Command("unshare", "-m", "sh", "-c", mount).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED-CHECK: no small file system can be mounted: %v %s", err, out)
+	}
+	must.Run(t, exec.Command("unshare", "-m", "sh", "-c", mount+" && exec "+exe+" no-space "+dir+"/copies"))
 }

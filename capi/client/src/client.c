@@ -33,7 +33,7 @@ __asm__(".text\n.globl seedwalk_sampler_copy\n.type seedwalk_sampler_copy,%funct
 	"\t.cfi_endproc\n.size seedwalk_sampler_copy, .-seedwalk_sampler_copy\n");
 #endif
 
-enum { CLOSED, OPEN, GONE };
+enum { CLOSED, OPEN, GONE, KEEPING };
 enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a hertz */, HANGS_S = 10, CLOSE_S = 3 };
 #define SECOND 1000000000ull
 
@@ -103,6 +103,7 @@ static void leave(int as)
 	engine = (struct engine){0, -1, -1};
 	if (sw_shared)
 		sw_end(sw_shared);
+	sw_keep_end();
 	__atomic_store_n(&state, as, __ATOMIC_SEQ_CST);
 }
 
@@ -154,6 +155,7 @@ static void find(void)
 static void adopt(void)
 {
 	sw_forked();
+	sw_keep_forked();
 	memset(&in, 0, sizeof in);
 	closing = 0;
 	__atomic_store_n(&state, CLOSED, __ATOMIC_SEQ_CST);
@@ -173,7 +175,10 @@ static int start(void)
 		snprintf(line, sizeof line, "cannot run %s: %s", engine_path, strerror(e));
 		sw_problem(line);
 		leave(CLOSED);
-		return SEEDWALK_NO_ENGINE;
+		e = wanted.keep ? sw_keep(wanted.keep, line) : SEEDWALK_NO_ENGINE;
+		if (!e)
+			__atomic_store_n(&state, KEEPING, __ATOMIC_SEQ_CST);
+		return e;
 	}
 	if ((e = sw_start_at(engine.socket, engine.pid))) {
 		if (e == -1)
@@ -208,7 +213,8 @@ EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options)
 		return sw_told(e);
 	if (!lock())
 		return sw_told(SEEDWALK_BUSY);
-	e = __atomic_load_n(&state, __ATOMIC_SEQ_CST) == OPEN && ours() ? SEEDWALK_SECOND : start();
+	uint32_t is = __atomic_load_n(&state, __ATOMIC_SEQ_CST);
+	e = (is == OPEN || is == KEEPING) && ours() ? SEEDWALK_SECOND : start();
 	return sw_told(unlock(e));
 }
 
@@ -266,8 +272,10 @@ static int ended(enum event e, long n)
 /* next decodes the next available stack; in.stack.size is 0 if none is complete. */
 static int next(void)
 {
-	uint64_t beat = __atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), time = now();
 	in.stack.size = 0;
+	if (state == KEEPING)
+		return SEEDWALK_OK;
+	uint64_t beat = __atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), time = now();
 	if (time > beat && time - beat > HANGS_S * SECOND)
 		return gone(SEEDWALK_ENGINE_GONE, "it has not answered for 10 s");
 	for (int reads = 0; reads < MOST_READS; reads++) {
@@ -294,6 +302,7 @@ static int entered(void)
 		return SEEDWALK_BUSY;
 	switch (__atomic_load_n(&state, __ATOMIC_SEQ_CST)) {
 	case OPEN:
+	case KEEPING:
 		return SEEDWALK_OK;
 	case GONE:
 		return unlock(SEEDWALK_ENGINE_GONE);
@@ -339,7 +348,7 @@ EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seed
 		q.on_stack(q.client, &in.stack);
 	}
 	r.threads = live_threads();
-	r.dropped = sw_shared ? sw_shared->missed : 0;
+	r.dropped = state == KEEPING ? sw_keep_missed() : sw_shared ? sw_shared->missed : 0;
 	report(result, &r);
 	return sw_told(unlock(e));
 }
@@ -362,7 +371,12 @@ EXPORT int seedwalk_sampler_next(const seedwalk_stack **stack)
 __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 {
 	struct sw_header *h = sw_shared;
-	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != OPEN || !h || h->left)
+	uint32_t is = __atomic_load_n(&state, __ATOMIC_RELAXED);
+	if (is == KEEPING && ours()) {
+		const struct sw_at at = {own_tid(), SW_ASKED_COPY, tag, now(), 0};
+		return sw_keep_copy(&at, k);
+	}
+	if (is != OPEN || !h || h->left)
 		return SEEDWALK_NOT_OPEN;
 	uint32_t tid = own_tid();
 	/* The helper knows most threads of this process, which saves them a system call. A thread of a forked

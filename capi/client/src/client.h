@@ -26,6 +26,15 @@ void sw_kill(struct engine *e);
  * returns when the process has called exec or ended, with the process's number or -errno. */
 long sw_child(int (*f)(void *), void *top, long flags, void *arg, int32_t *pidfd);
 
+/* keep.c: a file that takes copies when there is no helper. */
+/* sw_keep makes the file. why says why there is no helper, and becomes a part of seedwalk_sampler_problem. */
+int sw_keep(const char *path, const char *why);
+/* sw_keep_copy copies the calling thread. The caller has checked that this process opened the sampler. */
+int sw_keep_copy(const struct sw_at *at, const struct kept *k);
+uint64_t sw_keep_missed(void); /* copies for which the file had no room */
+void sw_keep_end(void);        /* writes nothing more into the file, and leaves it */
+void sw_keep_forked(void);     /* the same in a forked child, for the parent's file */
+
 /* stream.c: the engine's messages (report/wire). */
 enum { MAX_PAYLOAD = (1 << 21) - 1, MAX_FRAMES = 1 << 15, MAX_IDS = 1 << 20, MAX_TEXT = 64 << 20, MAX_THREADS = 4096, VERSION = 1 };
 

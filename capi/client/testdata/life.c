@@ -2,11 +2,14 @@
  *     life close: seedwalk_sampler_close while on_stack does not return, and again after it has
  *     life fork: children of a process whose threads are inside the library and in its signal handler
  *     life adopt: a process that adopts orphans
- *     life full: a process with three free descriptors */
+ *     life full: a process with three free descriptors
+ *     life keep FILE: copies are kept in a file, because there is no helper
+ *     life no-space FILE: there is no space for that file */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "seedwalk.h"
+#include "seedwalk_client.h"
 
 enum { STORM = 3, CHILDREN = 30, LIMIT_S = 300 };
 
@@ -121,6 +124,111 @@ static void full(void)
 	want("close with few descriptors", seedwalk_sampler_close(), SEEDWALK_OK);
 }
 
+/* problem checks the text of the last problem. */
+static void problem(const char *has)
+{
+	char text[400];
+	seedwalk_sampler_problem(text, sizeof text);
+	if (strstr(text, has))
+		return;
+	printf("the problem is %s, without %s\n", text, has);
+	exit(1);
+}
+
+static int configure(const char *keep, uint32_t size)
+{
+	seedwalk_client_options o = {.size = size, .engine = "/no/such/tool", .keep = keep};
+	return seedwalk_client_configure(&o);
+}
+
+/* fill copies until the file has no room, and returns the number of copies. */
+static uint64_t fill(void)
+{
+	uint64_t n = 0;
+	int e;
+	while (!(e = seedwalk_sampler_copy(n)) && n < 1 << 20)
+		n++;
+	want("copy into a full file", e, SEEDWALK_FULL);
+	return n;
+}
+
+static void *filling(void *n)
+{
+	*(uint64_t *)n = fill();
+	return 0;
+}
+
+/* mapped returns how many mappings of a file this process has. */
+static int mapped(const char *path)
+{
+	char line[2000];
+	int n = 0;
+	FILE *f = fopen("/proc/self/maps", "r");
+	while (f && fgets(line, sizeof line, f))
+		n += strstr(line, path) != 0;
+	fclose(f);
+	return n;
+}
+
+/* keep fills a file with two threads. It prints the number of copies, and of dropped ones. */
+static void keep(const char *path)
+{
+	char other[1000], link[1000];
+	const seedwalk_stack *s = (void *)1;
+	int status = -1;
+	uint64_t n[2];
+	pthread_t thread;
+	snprintf(other, sizeof other, "%s-2", path), snprintf(link, sizeof link, "%s-link", path);
+	want("configure as an old program", configure(path, offsetof(seedwalk_client_options, keep)), SEEDWALK_OK);
+	want("open without a helper", seedwalk_sampler_open(0), SEEDWALK_NO_ENGINE);
+	want("configure", configure(path, sizeof(seedwalk_client_options)), SEEDWALK_OK);
+	want("open with a file", seedwalk_sampler_open(0), SEEDWALK_OK);
+	problem("cannot run /no/such/tool: No such file or directory; copies are kept in "), problem(path);
+	want("open twice", seedwalk_sampler_open(0), SEEDWALK_SECOND);
+	want("next", seedwalk_sampler_next(&s), SEEDWALK_OK);
+	want("a stack", s != 0, 0);
+	pid_t child = fork();
+	if (!child) {
+		want("copy in a child", seedwalk_sampler_copy(1ull << 40), SEEDWALK_NOT_OPEN);
+		want("close in a child", seedwalk_sampler_close(), SEEDWALK_NOT_OPEN);
+		configure(other, sizeof(seedwalk_client_options));
+		want("open in a child", seedwalk_sampler_open(0), SEEDWALK_OK);
+		want("copy in a child that opened", seedwalk_sampler_copy(1ull << 40), SEEDWALK_OK);
+		want("mappings in a child that opened", mapped(path), 1);
+		want("close in a child that opened", seedwalk_sampler_close(), SEEDWALK_OK);
+		exit(0);
+	}
+	waitpid(child, &status, 0);
+	want("a child", status, 0);
+	usleep(600000); /* a helper without a heartbeat for as long counts as dead */
+	pthread_create(&thread, 0, filling, &n[1]);
+	n[0] = fill();
+	pthread_join(thread, 0);
+	seedwalk_sampler_request q = {.size = sizeof q, .on_stack = on_stack};
+	seedwalk_sampler_result r = {.size = sizeof r};
+	want("sample", seedwalk_sampler_sample(&q, &r), SEEDWALK_OK);
+	want("stacks", r.stacks, 0);
+	want("close", seedwalk_sampler_close(), SEEDWALK_OK);
+	want("mappings after close", mapped(path), 0);
+	want("copy after close", seedwalk_sampler_copy(1), SEEDWALK_NOT_OPEN);
+	want("open with a file that exists", seedwalk_sampler_open(0), SEEDWALK_SYSTEM);
+	problem("File exists");
+	want("make a link", symlink("/tmp/nothing-here", link), 0);
+	configure(link, sizeof(seedwalk_client_options));
+	want("open with a link", seedwalk_sampler_open(0), SEEDWALK_SYSTEM);
+	want("copy after that", seedwalk_sampler_copy(1), SEEDWALK_NOT_OPEN);
+	printf("%d %lu %lu\n", (int)getpid(), (unsigned long)(n[0] + n[1]), (unsigned long)r.dropped);
+}
+
+/* no_space opens with a file for which the disk has no space. */
+static void no_space(const char *path)
+{
+	configure(path, sizeof(seedwalk_client_options));
+	want("open without space", seedwalk_sampler_open(0), SEEDWALK_SYSTEM);
+	problem("cannot reserve the space of ");
+	want("the file is left", access(path, F_OK), -1);
+}
+
 /* refused makes calls that an open sampler refuses. */
 static void refused(void)
 {
@@ -143,6 +251,8 @@ int main(int argc, char **argv)
 	alarm(LIMIT_S);
 	if (argc > 1 && (!strcmp(argv[1], "adopt") || !strcmp(argv[1], "full")))
 		return argv[1][0] == 'a' ? adopting() : full(), 0;
+	if (argc > 2)
+		return argv[1][0] == 'k' ? keep(argv[2]) : no_space(argv[2]), 0;
 	want("open", seedwalk_sampler_open(0), SEEDWALK_OK);
 	refused();
 	seedwalk_sampler_request q = {.size = sizeof q};

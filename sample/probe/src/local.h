@@ -52,6 +52,7 @@ void sw_unrelay(struct sw_header *h);  /* restore the runtime's handler, if no s
 void sw_put_back(struct sw_header *h); /* restore signals and masks of the process */
 void sw_end(struct sw_header *h);      /* end the recording */
 int sw_wait_out(void);                 /* 1 if no handler runs; after sw_end */
+void sw_describe(struct sw_header *h); /* fill in the header of a new file */
 void sw_forked(void);                  /* in the child: forget the parent's recording */
 void sw_copy(void *to, uint64_t from, uint64_t n);        /* all bytes must be readable */
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n); /* copies what is readable; the number of bytes */

@@ -189,6 +189,21 @@ static void take_signals(struct sw_header *h)
 	guard(h, 1);
 }
 
+/* sw_describe fills in the header of a new file. */
+void sw_describe(struct sw_header *h)
+{
+	h->magic = SW_MAGIC;
+	h->version = SW_VERSION;
+	h->arch = SW_ARCH;
+	h->pid = (uint32_t)sys3(NR_getpid, 0, 0, 0);
+	h->base = (uint64_t)h;
+	sys3(NR_getrandom, P(&h->tag), sizeof h->tag, 1);
+	h->tag |= 0x80000000u;
+	h->stale = STALE;
+	h->heartbeat = now();
+	h->main_stack = main_stack();
+}
+
 /* prepare creates the file and takes the signals. It returns 0 if it cannot. */
 static struct sw_header *prepare(int *fd)
 {
@@ -204,16 +219,7 @@ static struct sw_header *prepare(int *fd)
 	h = map(fd, h);
 	if (!h)
 		return 0;
-	h->magic = SW_MAGIC;
-	h->version = SW_VERSION;
-	h->arch = SW_ARCH;
-	h->pid = (uint32_t)sys3(NR_getpid, 0, 0, 0);
-	h->base = (uint64_t)h;
-	sys3(NR_getrandom, P(&h->tag), sizeof h->tag, 1);
-	h->tag |= 0x80000000u;
-	h->stale = STALE;
-	h->heartbeat = now();
-	h->main_stack = main_stack();
+	sw_describe(h);
 	sw_shared = h;
 	take_signals(h);
 	return h;
