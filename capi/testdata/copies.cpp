@@ -3,6 +3,7 @@
 // to COPIES_THROWN a line for each exception: its managed methods, leaf first; to
 // COPIES_SOURCES one for each stack, with FILE:LINE+IL behind each managed method. With
 // COPIES_NOW each thread walks its stack at once too, and the two must be the same.
+// COPIES_KEEP is a file for the copies if the client library has no helper.
 // COPIES_RATE copies at every allocation, and limits the copies to that many per second.
 #include <pthread.h>
 #include <unistd.h>
@@ -15,6 +16,9 @@
 #include <string>
 
 #include "now.h"
+#include "seedwalk_client.h"
+
+extern "C" int seedwalk_client_configure(const seedwalk_client_options *) __attribute__((weak));
 
 namespace {
 
@@ -172,8 +176,18 @@ void *life(void *)
 	return nullptr;
 }
 
+// keep tells the client library, if that is linked, where to keep copies.
+void keep(const char *path)
+{
+	seedwalk_client_options o{};
+	o.size = sizeof o, o.keep = path;
+	if (path && seedwalk_client_configure)
+		seedwalk_client_configure(&o);
+}
+
 Result initialize(void *, void *info)
 {
+	keep(getenv("COPIES_KEEP"));
 	corinfo = info, both = getenv("COPIES_NOW");
 	seedwalk_sampler_options options{};
 	options.size = sizeof options;

@@ -4,17 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/stream"
-	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
 // maxUncut bounds the walked stacks of events that wait until the delivery is known. EventStep is the longest
@@ -129,7 +125,7 @@ func (h *Heartbeat) Stop() {
 
 // Take handles one event.
 func (v *Events) Take(r *probe.Record) {
-	s := sampler.Sample{Capture: eventCapture(v.Target.Arch, r), Event: r}
+	s := sampler.Sample{Capture: sampler.CaptureOf(v.Target.Arch, r), Event: r}
 	if v.Hold(&s) {
 		return
 	}
@@ -151,18 +147,6 @@ func (v *Events) WalkPending() {
 			v.WalkLater(s)
 		}
 	}
-}
-
-// eventCapture returns the stack of an event. Only registers that a call preserves are known, with their
-// values when the runtime called the probe.
-func eventCapture(a context.Arch, r *probe.Record) walk.Capture {
-	c := walk.Capture{TID: r.TID, Called: true, Regs: target.Called(a, r.Regs),
-		Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Cut: r.Flags&probe.Cut != 0, Extra: r.Extra,
-		Low: r.StackAddr, High: r.StackAddr + uint64(len(r.Stack))}
-	if r.Flags&(probe.Foreign|probe.Cut) != 0 {
-		c.Low, c.High = 0, 0
-	}
-	return c
 }
 
 // walkEvent walks an event's stack and sends the event.

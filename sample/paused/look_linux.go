@@ -52,25 +52,12 @@ func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
 		all = tids
 	}
 	slices.Sort(all)
-	maps, err := live.Maps(pid)
-	mem, err2 := live.OpenProcess(pid)
-	if err = errors.Join(err, err2); err != nil {
-		return nil, Denied(pid)
+	p, err := open(pid)
+	if err != nil {
+		return nil, err
 	}
-	if len(maps) == 0 {
-		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
-	}
-	l := &Snapshot{Process: newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps),
-		Names: map[uint32]string{}}
-	l.Process.keep, l.Process.moves = keep, true
-	l.Process.SetThreads(live.NumbersOf(pid))
-	l.Process.Reread = func() []live.Mapping {
-		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
-			return now
-		}
-		return maps
-	}
-	l.Process.verifySoon()
+	l := &Snapshot{Process: p, Names: map[uint32]string{}}
+	p.keep = keep
 	live.StopEach(all, func(tid int, r *context.Registers, s live.Stood) {
 		th := l.Process.Read(uint32(tid), r, s)
 		l.Process.ReadCall(&th, s)
@@ -86,6 +73,40 @@ func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
 	l.Process.Locks(l.Stacks)
 	slices.SortFunc(l.Stacks, func(a, b Stack) int { return int(a.TID) - int(b.TID) })
 	return l, nil
+}
+
+// Open prepares to walk stacks that threads of a process have copied. It stops no thread. If the process does
+// not have the number own for itself, it returns ErrOther.
+func Open(pid int, own uint32) (*Process, error) {
+	if err := lookable(pid); err != nil {
+		return nil, err
+	}
+	if main, ok := live.NumbersOf(pid).Outer(own); !ok || main != uint32(pid) {
+		return nil, ErrOther
+	}
+	return open(pid)
+}
+
+func open(pid int) (*Process, error) {
+	maps, err := live.Maps(pid)
+	mem, err2 := live.OpenProcess(pid)
+	if errors.Join(err, err2) != nil {
+		return nil, Denied(pid)
+	}
+	if len(maps) == 0 {
+		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
+	}
+	p := newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps)
+	p.moves = true
+	p.SetThreads(live.NumbersOf(pid))
+	p.Reread = func() []live.Mapping {
+		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
+			return now
+		}
+		return maps
+	}
+	p.verifySoon()
+	return p, nil
 }
 
 // walk walks stacks while the code that they name is still there.

@@ -2,6 +2,7 @@ package paused
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -36,6 +37,9 @@ type Process struct {
 	moves bool // the process is running
 	kept  []tasks.Stack
 }
+
+// ErrOther means that copies are of another process.
+var ErrOther = errors.New("the copies are of another process")
 
 // Thread is a stopped thread's registers and stack.
 type Thread struct {
@@ -186,17 +190,15 @@ func (s *Process) verifySoon() {
 	s.use()
 }
 
-// Walk walks and names the stack of a thread that Read has copied. An incomplete stack has a Gap. If the walk
-// fails, it reads the mappings again and tries once more.
-func (s *Process) Walk(th *Thread) Stack {
-	c := walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut,
-		Partial: th.Partial, Extra: th.Extra}
-	frames, gap := s.follow(&c)
+// WalkCopy walks and names a copied stack. An incomplete stack has a Gap. If the walk fails, it reads the
+// mappings again and tries once more.
+func (s *Process) WalkCopy(c *walk.Capture) Stack {
+	frames, gap := s.follow(c)
 	if gap != merge.GapNone && s.Reread != nil {
 		s.Set(s.Reread())
-		frames, gap = s.follow(&c)
+		frames, gap = s.follow(c)
 	}
-	out := Stack{TID: th.TID, Gap: gap, Block: th.block, Limited: th.limited}
+	out := Stack{TID: c.TID, Gap: gap}
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
 	}
@@ -206,6 +208,14 @@ func (s *Process) Walk(th *Thread) Stack {
 		}
 	}
 	out.endInGo()
+	return out
+}
+
+// Walk is WalkCopy for a thread that Read has copied, with the lock that the thread waits for.
+func (s *Process) Walk(th *Thread) Stack {
+	out := s.WalkCopy(&walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut,
+		Partial: th.Partial, Extra: th.Extra})
+	out.Block, out.Limited = th.block, th.limited
 	if len(out.Frames) > 0 && s.target.Threads.Numbers != nil {
 		leaf := &out.Frames[0]
 		out.Lock = th.word.native(th.TID, s.target.Threads.Numbers, leaf.Name, leaf.Module)

@@ -18,6 +18,9 @@ type Kept struct {
 	Damage  []Damage
 }
 
+// KeptPID is the offset of the process's number in a file of copies.
+const KeptPID = unsafe.Offsetof(header{}.pid)
+
 // Damage is a part of a file of copies that cannot be read.
 type Damage struct {
 	Offset uint64 // in the file

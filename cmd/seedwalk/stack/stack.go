@@ -41,6 +41,9 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
                      blocks on a task waits for (reads the managed heap; .NET 8 and later)
   --thread ID        only this thread (system ID); repeat it or separate with commas
   --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
+  --copies FILE      the stacks that threads have copied into the file (option keep of the client
+                     library, docs/embedding.md) instead of those of the threads; the process must
+                     still run, or --core be given
   --modules DIR      with --core: where to find the files that the process had mapped, by name or
                      by path; they are compared by build ID; may be repeated
 
@@ -58,6 +61,7 @@ found.
 Examples:
   seedwalk stack 4711
   seedwalk stack --json --thread 4713 4711
+  seedwalk stack --copies /var/tmp/copies 4711
   seedwalk stack --core core.4711 --modules ./app --modules /usr/share/dotnet
 
 Exit code: 0 success; 1 some of it could not be shown (a thread could not be stopped, or the core
@@ -69,6 +73,7 @@ incomplete stack alone does not change the exit code; in JSON its "complete" is 
 type stackFlags struct {
 	pid     int
 	core    string
+	copies  string
 	modules cli.List
 	threads cli.List
 	tids    []int
@@ -84,6 +89,7 @@ func Run(args []string) int {
 	var f stackFlags
 	set := flag.NewFlagSet("stack", flag.ContinueOnError)
 	set.StringVar(&f.core, "core", "", "")
+	set.StringVar(&f.copies, "copies", "", "")
 	set.Var(&f.modules, "modules", "")
 	set.Var(&f.threads, "thread", "")
 	set.BoolVar(&f.json, "json", false, "")
@@ -95,6 +101,10 @@ func Run(args []string) int {
 	}
 	if err := f.check(words); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk stack: %v; see seedwalk stack --help\n", err)
+		return cli.ExitUsage
+	}
+	if *async && f.copies != "" {
+		fmt.Fprintln(os.Stderr, "seedwalk stack: copies have no async callers: leave out --async or --copies")
 		return cli.ExitUsage
 	}
 	if *async {
@@ -157,6 +167,9 @@ func (f *stackFlags) run() int {
 }
 
 func (f *stackFlags) ofProcess() (*stackView, error) {
+	if f.copies != "" {
+		return f.copiesOfProcess()
+	}
 	look := paused.LookAt
 	if f.use != nil {
 		look = paused.LookAtTasks
@@ -205,6 +218,9 @@ func (f *stackFlags) ofDump(c *dump.Core) (*stackView, error) {
 	loader.Image = m.Image
 	p := paused.New(c.Arch, m, loader, m.Maps())
 	p.SetIncomplete()
+	if f.copies != "" {
+		return f.copiesOfCore(c, m, p)
+	}
 	if f.use != nil {
 		p.KeepStacks()
 	}

@@ -25,7 +25,9 @@ type stackView struct {
 	Source   string        `json:"source"` // process or core
 	PID      int           `json:"pid"`
 	Name     string        `json:"name,omitempty"`
-	Runtime  bool          `json:"runtime"` // a .NET runtime was found and could be read
+	Runtime  bool          `json:"runtime"`           // a .NET runtime was found and could be read
+	Copies   bool          `json:"copies,omitempty"`  // the stacks are copies that threads made earlier
+	Dropped  uint64        `json:"dropped,omitempty"` // copies for which the file had no room
 	Threads  []stackThread `json:"threads"`
 	Cycles   [][]uint32    `json:"deadlocks,omitempty"` // cycles of threads: each waits for the next
 	Problems []string      `json:"problems,omitempty"`
@@ -34,6 +36,7 @@ type stackView struct {
 type stackThread struct {
 	TID      uint32       `json:"tid"`
 	Name     string       `json:"name,omitempty"`
+	Copy     *stackCopy   `json:"copy,omitempty"`
 	Group    int          `json:"group"` // equal for threads with equal stacks
 	Complete bool         `json:"complete"`
 	Gap      string       `json:"gap,omitempty"`
@@ -202,7 +205,7 @@ func (v *stackView) head(w io.Writer) {
 	if v.Name != "" {
 		fmt.Fprintf(w, " (%s)", v.Name)
 	}
-	fmt.Fprintf(w, ", %s", cli.CountOf(len(v.Threads), "thread"))
+	fmt.Fprintf(w, ", %s", v.count(len(v.Threads)))
 	if v.Runtime {
 		fmt.Fprint(w, ", .NET")
 	}
@@ -219,20 +222,33 @@ func (v *stackView) head(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// writeGroup writes a stack, and the threads that have it.
+// count returns a number of threads, or of copies.
+func (v *stackView) count(n int) string {
+	if v.Copies {
+		return cli.CountOf(n, "copied stack")
+	}
+	return cli.CountOf(n, "thread")
+}
+
+// writeGroup writes a stack, and the threads or copies that have it.
 func writeGroup(w io.Writer, same []*stackThread) {
 	var who []string
+	one, what := "thread", "thread"
 	for _, t := range same {
 		id := fmt.Sprint(t.TID)
+		if t.Copy != nil {
+			one, what = "copied stack: thread", "copied stack"
+			id += fmt.Sprintf(" tag %d", t.Copy.Tag)
+		}
 		if t.Name != "" {
 			id += fmt.Sprintf(" %q", t.Name)
 		}
 		who = append(who, id)
 	}
 	if len(same) > 1 {
-		fmt.Fprintf(w, "\n%s: %s\n", cli.CountOf(len(same), "thread"), strings.Join(who, ", "))
+		fmt.Fprintf(w, "\n%s: %s\n", cli.CountOf(len(same), what), strings.Join(who, ", "))
 	} else {
-		fmt.Fprintf(w, "\nthread %s\n", who[0])
+		fmt.Fprintf(w, "\n%s %s\n", one, who[0])
 	}
 	t := same[0]
 	var lines []string
