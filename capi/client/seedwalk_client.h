@@ -20,12 +20,12 @@
  *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.
  *   - Without a helper, for example in a container without the tool or under a filter that forbids exec,
  *     seedwalk_sampler_open returns SEEDWALK_NO_ENGINE. If `keep` is set, it makes that file instead and
- *     returns SEEDWALK_OK. seedwalk_sampler_problem then says where the copies are and why. The file
- *     takes about 4 MB of copies. After that, seedwalk_sampler_copy returns SEEDWALK_FULL. There are no
- *     samples, and no stacks arrive. `seedwalk stack PID --copies FILE` walks the copies, while the process
- *     runs or with its core. The file must not exist, because it is never overwritten. seedwalk_sampler_close
- *     leaves it. SEEDWALK_SYSTEM: the file cannot be made, or the disk is full. Do not truncate it while the
- *     process runs.
+ *     returns SEEDWALK_OK. seedwalk_sampler_problem then says where the copies are and why. There are no
+ *     samples, and no stacks arrive: `seedwalk stack --copies FILE PID` walks the copies while the process
+ *     runs, and `--core CORE` instead of PID after its end. The file has room for 4 MB of copies. After that,
+ *     seedwalk_sampler_copy returns SEEDWALK_FULL. The file must not exist, because it is never overwritten.
+ *     seedwalk_sampler_close leaves it. SEEDWALK_SYSTEM: the file cannot be made, or the disk is full. Do not
+ *     truncate it while the process runs.
  * The library stays mapped once it has been opened. In a forked process every call returns
  * SEEDWALK_NOT_OPEN until it calls seedwalk_sampler_open. */
 #ifndef SEEDWALK_CLIENT_H

@@ -1,6 +1,7 @@
 // Known places: each prints the stack that the runtime itself gives of it, leaf first,
 // and throws there.
-// Usage: Places.exe TIMES
+// Usage: Places.exe TIMES [wait]
+// With wait it prints "done" and ends when its standard input has a line.
 using System;
 using System.Collections.Generic;
 using System.Runtime.CompilerServices;
@@ -78,6 +79,11 @@ static class Places
         for (int i = 0; i < times; i++)
             foreach (var p in places)
                 if (Try(p, i % 30)) thrown++;
+        if (args.Length > 1)
+        {
+            Console.WriteLine("done");
+            Console.ReadLine();
+        }
         return thrown == times * places.Length ? 42 : 1;
     }
 }

@@ -3,7 +3,7 @@
 // to COPIES_THROWN a line for each exception: its managed methods, leaf first; to
 // COPIES_SOURCES one for each stack, with FILE:LINE+IL behind each managed method. With
 // COPIES_NOW each thread walks its stack at once too, and the two must be the same.
-// COPIES_KEEP is a file for the copies if the client library has no helper.
+// COPIES_KEEP is a file for the copies, of exceptions only, if the client library has no helper.
 // COPIES_RATE copies at every allocation, and limits the copies to that many per second.
 #include <pthread.h>
 #include <unistd.h>
@@ -47,13 +47,15 @@ struct Walked {
 	seedwalk_frame *frames = nullptr;
 	int count = 0, gap = 0, error = 0;
 } walked[96];
-bool both;
+bool both, kept;
 void *corinfo;
 long same[Kinds], other[Kinds], gaps;
 std::atomic<long> busy{0}, nanos{0};
 
 __attribute__((noinline)) void take(int kind)
 {
+	if (kept && kind != Exception)
+		return;
 	if (!both || !now::ready)
 		return void(seedwalk_sampler_copy(kind));
 	for (Walked &w : walked) {
@@ -182,7 +184,7 @@ void keep(const char *path)
 	seedwalk_client_options o{};
 	o.size = sizeof o, o.keep = path;
 	if (path && seedwalk_client_configure)
-		seedwalk_client_configure(&o);
+		kept = seedwalk_client_configure(&o) == SEEDWALK_OK;
 }
 
 Result initialize(void *, void *info)

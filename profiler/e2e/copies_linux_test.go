@@ -3,7 +3,9 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,4 +167,66 @@ func ours(line string) string {
 		}
 	}
 	return strings.Join(out, ";")
+}
+
+// Without a helper, the client library keeps copies in a file. The tool walks them with the memory of the
+// process, or of its core: the stacks of exceptions are those that Environment.StackTrace gave at the same
+// places. Another process and a damaged file are refused, with a reason.
+func TestClientKept(t *testing.T) {
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	file := filepath.Join(dir, "copies")
+	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file, "MALLOC_ARENA_MAX=1")
+	p := startIn(t, env, need(t, "out", "bin", "swhost"), runtime9(t), compiled(t, "capi/testdata/Places.cs"), "100", "wait")
+	said := p.until("done")
+	t.Run("process", func(t *testing.T) { keptPlaces(t, said, "--copies", file, p.id) })
+	t.Run("core", func(t *testing.T) { keptPlaces(t, said, "--copies", file, "--core", coreOf(t, p.id, "full")) })
+	t.Run("text", func(t *testing.T) {
+		r := seedwalk(t, "stack", "--copies", file, p.id)
+		if !strings.Contains(r.stdout, " tag 2") || !strings.Contains(r.stderr+r.stdout, "was full: ") || r.code != 1 {
+			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		torn := filepath.Join(dir, "torn")
+		must.Do(t, os.WriteFile(torn, []byte("no copies"), 0o600))
+		for want, args := range map[string][]string{
+			"offset 12: the copies are of process " + p.id:    {file, fmt.Sprint(os.Getpid())},
+			"torn: offset 9: the file ends within its header": {torn, p.id},
+			"none: no such file":                              {filepath.Join(dir, "none"), p.id},
+		} {
+			r := seedwalk(t, append([]string{"stack", "--copies"}, args...)...)
+			if r.code != 3 || r.stdout != "" || !strings.Contains(r.stderr, want) {
+				t.Errorf("exit code %d, %q %q, want %q", r.code, r.stdout, r.stderr, want)
+			}
+		}
+	})
+	p.say("")
+	if p.wait() != 42 || p.errs.String() != "" {
+		t.Errorf("the program ended with %v and said %q", p.err, p.errs.String())
+	}
+}
+
+// keptPlaces compares the walked copies with what the program said of its stacks.
+func keptPlaces(t *testing.T, said []string, args ...string) {
+	l := stacks(t, args...)
+	whole, thrown, other := 0, 0, map[string]bool{}
+	for i := range l.Threads {
+		th := &l.Threads[i]
+		if th.Complete {
+			whole++
+		}
+		if th.Copy == nil || th.Copy.Tag != 2 { // Exception
+			continue
+		}
+		thrown++
+		if stack := ours(strings.Join(th.managed(""), ";")); !slices.Contains(said, stack) {
+			other[stack] = true
+		}
+	}
+	fmt.Printf("%s: %d of %d copies complete, %d of exceptions, %d that the program did not say\n", t.Name(),
+		whole, len(l.Threads), thrown, len(other))
+	if thrown < 50 || len(other) > 0 || whole*1000 < len(l.Threads)*leastWhole {
+		t.Errorf("problems %v; not said: %v", l.Problems, other)
+	}
 }

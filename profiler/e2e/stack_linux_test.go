@@ -27,6 +27,7 @@ type shownThread struct {
 	Complete bool
 	Gap      string
 	GapAt    string `json:"gap_at"`
+	Copy     *struct{ Tag uint64 }
 	Frames   []struct{ Kind, Name, Module, IP, SP string }
 }
 

@@ -56,7 +56,7 @@ func ReadKept(b []byte) (*Kept, error) {
 		return nil, &Damage{uint64(unsafe.Offsetof(h.version)),
 			fmt.Sprintf("the file has version %d, not %d", h.version, Version), otherVersion}
 	case len(b) > FileSize:
-		return nil, &Damage{FileSize, fmt.Sprintf("the file has %d bytes, not %d", len(b), FileSize), otherFile}
+		return nil, &Damage{FileSize, fmt.Sprintf("the file has more than %d bytes", FileSize), otherFile}
 	}
 	k.Arch = context.Arch(min(k.h.arch, 255))
 	if k.form = formats[k.Arch]; k.form.regs == 0 {

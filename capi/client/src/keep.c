@@ -1,6 +1,6 @@
 /* Keeps copies in a file when there is no helper. The file has the layout of the memory that the probe shares
- * with the helper (probe.h), without the room for reads at its end. No copy wraps
- * around, because none is ever freed. `seedwalk stack --copies` walks it. */
+ * with the helper (probe.h), without the room for reads at its end. No copy wraps around, because none is ever
+ * freed. `seedwalk stack --copies` walks the copies. */
 #include "client.h"
 
 #include <errno.h>

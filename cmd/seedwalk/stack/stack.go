@@ -41,9 +41,9 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
                      blocks on a task waits for (reads the managed heap; .NET 8 and later)
   --thread ID        only this thread (system ID); repeat it or separate with commas
   --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
-  --copies FILE      the stacks that threads have copied into the file (option keep of the client
-                     library, docs/embedding.md) instead of those of the threads; the process must
-                     still run, or --core be given
+  --copies FILE      the stacks that the client library kept in the file because it had no helper
+                     (its option keep, docs/embedding.md), instead of the threads' present ones;
+                     needs the process, which still runs, or its core
   --modules DIR      with --core: where to find the files that the process had mapped, by name or
                      by path; they are compared by build ID; may be repeated
 
@@ -64,9 +64,10 @@ Examples:
   seedwalk stack --copies /var/tmp/copies 4711
   seedwalk stack --core core.4711 --modules ./app --modules /usr/share/dotnet
 
-Exit code: 0 success; 1 some of it could not be shown (a thread could not be stopped, or the core
-is damaged or lacks modules), the rest is shown; 2 wrong usage; 3 nothing could be read. An
-incomplete stack alone does not change the exit code; in JSON its "complete" is false.
+Exit code: 0 success; 1 some of it could not be shown (a thread could not be stopped, the core
+is damaged or lacks modules, or the file of copies is damaged or was full), the rest is shown;
+2 wrong usage; 3 nothing could be read. An incomplete stack alone does not change the exit code; in
+JSON its "complete" is false.
 `
 
 // stackFlags are the flags of stack.

@@ -84,6 +84,7 @@ func readCopies(path string) (*probe.Kept, error) {
 
 // addCopies adds the stacks of the wanted threads, and a problem for each damaged part of the file.
 func (f *stackFlags) addCopies(v *stackView, k *probe.Kept, p *paused.Process) {
+	const most = 10 // damaged parts that are listed
 	v.Copies, v.Dropped = true, k.Dropped
 	k.Read(func(r *probe.Record) {
 		if len(f.tids) > 0 && !slices.Contains(f.tids, int(r.TID)) {
@@ -95,6 +96,10 @@ func (f *stackFlags) addCopies(v *stackView, k *probe.Kept, p *paused.Process) {
 		v.Threads[len(v.Threads)-1].Copy = &stackCopy{r.Since, r.Time}
 	})
 	for i := range k.Damage {
+		if i == most {
+			v.Problems = append(v.Problems, fmt.Sprintf("%s: %d more damaged parts", f.copies, len(k.Damage)-most))
+			break
+		}
 		v.Problems = append(v.Problems, fmt.Sprintf("%s: %v", f.copies, &k.Damage[i]))
 	}
 	if k.Dropped > 0 {
