@@ -176,14 +176,18 @@ func TestClientKept(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
 	file := filepath.Join(dir, "copies")
-	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file, "MALLOC_ARENA_MAX=1")
-	p := startIn(t, env, need(t, "out", "bin", "swhost"), runtime9(t), compiled(t, "capi/testdata/Places.cs"), "100", "wait")
+	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
+		"MALLOC_ARENA_MAX=1")
+	p := startIn(t, env, need(t, "out", "bin", "swhost"), runtime9(t),
+		compiled(t, "capi/testdata/Places.cs"), "100", "wait")
 	said := p.until("done")
 	t.Run("process", func(t *testing.T) { keptPlaces(t, said, "--copies", file, p.id) })
-	t.Run("core", func(t *testing.T) { keptPlaces(t, said, "--copies", file, "--core", coreOf(t, p.id, "full")) })
+	t.Run("core", func(t *testing.T) {
+		keptPlaces(t, said, "--copies", file, "--core", coreOf(t, p.id, "full"))
+	})
 	t.Run("text", func(t *testing.T) {
 		r := seedwalk(t, "stack", "--copies", file, p.id)
-		if !strings.Contains(r.stdout, " tag 2") || !strings.Contains(r.stderr+r.stdout, "was full: ") || r.code != 1 {
+		if !strings.Contains(r.stdout, " tag 2") || !strings.Contains(r.stderr, "was full: ") || r.code != 1 {
 			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
 		}
 	})

@@ -62,7 +62,7 @@ func TestReadKept(t *testing.T) {
 		}, []uint32{1, 2, 3}, 0, ""},
 		{"not finished", func(k *keptFile) []byte { k.at(some).commit = 0; return k.data },
 			[]uint32{1, 3}, beforeRing + some, "not finished"},
-		{"a stack longer than its record", func(k *keptFile) []byte { k.at(some).stackSize = some; return k.data },
+		{"a long stack", func(k *keptFile) []byte { k.at(some).stackSize = some; return k.data },
 			[]uint32{1, 3}, beforeRing + some, "exceed its record"},
 		{"a size that is no multiple", func(k *keptFile) []byte { k.at(some).size = some + 8; return k.data },
 			[]uint32{1, 3}, beforeRing + some, "hold no copy"},
@@ -103,8 +103,10 @@ func TestReadKeptRefuses(t *testing.T) {
 		want   string
 	}{
 		{"empty", func(*keptFile) []byte { return nil }, "offset 0: the file ends within its header"},
-		{"cut header", func(k *keptFile) []byte { return k.data[:100] }, "offset 100: the file ends within its header"},
-		{"other file", func(k *keptFile) []byte { k.data[3]++; return k.data }, "offset 0: this is no file of copies"},
+		{"cut header", func(k *keptFile) []byte { return k.data[:100] },
+			"offset 100: the file ends within its header"},
+		{"other file", func(k *keptFile) []byte { k.data[3]++; return k.data },
+			"offset 0: this is no file of copies"},
 		{"other version", func(k *keptFile) []byte { k.h.version++; return k.data },
 			"offset 8: the file has version 10, not 9"},
 		{"other machine", func(k *keptFile) []byte { k.h.arch = 1 << 20; return k.data },

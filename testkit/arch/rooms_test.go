@@ -207,7 +207,7 @@ var rooms = []room{
 
 	{Name: "cmd/engine", May: with(merged, "symbol", "process/live", "report/wire", "sample/probe",
 		"sample/outside", "sample/sampler", "sample/target")},
-	{Name: "capi/client", Test: []string{"report/wire", "unwind"}},
+	{Name: "capi/client", Test: []string{"report/wire", "sample/probe", "unwind"}},
 	{Name: "cmd/record/continuous",
 		May:  []string{"eventpipe/diagnostics", "report/collect", "report/export", "report/recording"},
 		Test: []string{"testkit/needs", "testkit/cmptest"}},
@@ -225,7 +225,7 @@ var rooms = []room{
 			"sample/target", "symbol", "unwind/module"}},
 	{Name: "cmd/seedwalk/stack",
 		May: []string{"clr/tasks", "cmd/seedwalk/cli", "process/dump", "process/live", "report/hang",
-			"sample/paused", "sample/target", "stack/merge", "unwind"},
+			"sample/paused", "sample/probe", "sample/sampler", "sample/target", "stack/merge", "unwind"},
 		Test: []string{"testkit/needs", "testkit/tempdir"}},
 	{Name: "cmd/seedwalk/waits",
 		May: []string{"cmd/record/options", "cmd/record/output", "cmd/seedwalk/cli", "eventpipe/diagnostics",

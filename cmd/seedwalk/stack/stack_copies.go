@@ -97,7 +97,8 @@ func (f *stackFlags) addCopies(v *stackView, k *probe.Kept, p *paused.Process) {
 	})
 	for i := range k.Damage {
 		if i == most {
-			v.Problems = append(v.Problems, fmt.Sprintf("%s: %d more damaged parts", f.copies, len(k.Damage)-most))
+			v.Problems = append(v.Problems,
+				fmt.Sprintf("%s: %d more damaged parts", f.copies, len(k.Damage)-most))
 			break
 		}
 		v.Problems = append(v.Problems, fmt.Sprintf("%s: %v", f.copies, &k.Damage[i]))
