@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -182,9 +183,8 @@ func TestClientKept(t *testing.T) {
 		compiled(t, "capi/testdata/Places.cs"), "100", "wait")
 	said := p.until("done")
 	t.Run("process", func(t *testing.T) { keptPlaces(t, said, "--copies", file, p.id) })
-	t.Run("core", func(t *testing.T) {
-		keptPlaces(t, said, "--copies", file, "--core", coreOf(t, p.id, "full"))
-	})
+	core := coreOf(t, p.id, "full")
+	t.Run("core", func(t *testing.T) { keptPlaces(t, said, "--copies", file, "--core", core) })
 	t.Run("text", func(t *testing.T) {
 		r := seedwalk(t, "stack", "--copies", file, p.id)
 		if !strings.Contains(r.stdout, " tag 2") || !strings.Contains(r.stderr, "was full: ") || r.code != 1 {
@@ -192,10 +192,15 @@ func TestClientKept(t *testing.T) {
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
-		torn := filepath.Join(dir, "torn")
+		torn, other := filepath.Join(dir, "torn"), filepath.Join(dir, "other")
 		must.Do(t, os.WriteFile(torn, []byte("no copies"), 0o600))
+		b := []byte(readFile(t, file))
+		b[probe.KeptPID] ^= 1
+		must.Do(t, os.WriteFile(other, b, 0o600))
+		another := fmt.Sprint("offset 12: the copies are of process ", p.pid^1, ", not ", p.pid)
 		for want, args := range map[string][]string{
-			"offset 12: the copies are of process " + p.id:    {file, fmt.Sprint(os.Getpid())},
+			another:            {other, "--core", core},
+			another + ": name": {other, p.id},
 			"torn: offset 9: the file ends within its header": {torn, p.id},
 			"none: no such file":                              {filepath.Join(dir, "none"), p.id},
 		} {
