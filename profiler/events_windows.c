@@ -9,6 +9,7 @@
 #define sw_copy sw_event_copy
 #include "../sample/probe/src/session.c"
 #include "../sample/probe/src/copy.c"
+#include "../sample/probe/src/copy_windows.c"
 #include "../sample/probe/src/events.c"
 #include "../sample/probe/src/dropped.c"
 
@@ -18,46 +19,6 @@ void sw_events_end(void);
 const char *sw_environment(const char *name);
 
 struct sw_header *sw_shared;
-
-void sw_copy(void *to, uint64_t from, uint64_t n)
-{
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-}
-
-/* The stack of the calling thread, or its Thread in the runtime, 0 if it has none. */
-uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
-{
-	if (!from)
-		return 0;
-	sw_copy(to, from, n);
-	return n;
-}
-
-/* Claims room in the ring, as on Linux (handler.c). */
-struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
-{
-	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
-	for (int i = 0; i < 64; i++) {
-		if (head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) > SW_RING_SIZE)
-			break;
-		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			struct sw_record *r = (struct sw_record *)((char *)h + SW_BEFORE_RING + (head & (SW_RING_SIZE - 1)));
-			r->size = (uint32_t)size;
-			__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);
-			*at = head;
-			return r;
-		}
-	}
-	return 0;
-}
-
-int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
-{
-	for (uint64_t i = 0; patch && i < size / 8; i++)
-		if (stack[i] == patch)
-			return 1;
-	return 0;
-}
 
 /* The first runtime of a recording gets the section. */
 sw_hresult sw_events_begin(void *self, void *unknown)

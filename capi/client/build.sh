@@ -1,34 +1,41 @@
 #!/usr/bin/env bash
-# Builds the client library for Linux, for the machine that CC compiles for:
+# Builds the client library for the machine that CC compiles for:
 #     capi/client/build.sh shared|archive OUT [VERSION]
-# Neither needs a library or a version of one: the program has a C library, glibc or musl.
+# For Linux, neither needs a library or a version of one: the program has a C library, glibc or musl. A DLL
+# for Windows needs msvcrt.dll, and has an import library, OUT.a.
 set -euo pipefail
 out=$(realpath -m "$2")
 cd "$(dirname "$0")"
 cc=${CC:-gcc}
-probe=../../sample/probe/src
+probe=../../sample/probe/src system=linux copying="start handler copy objects relay read"
 case $($cc -dumpmachine) in
-*mingw* | *windows*)
-	echo "client: there is no client library for Windows" >&2
+aarch64-*mingw*)
+	echo "client: there is no client library for Windows on ARM64" >&2
 	exit 1
 	;;
-aarch64*) arch="-mbranch-protection=none -mno-outline-atomics" ;;
-*) arch="-fcf-protection=none" ;;
+*mingw*) system=windows arch=-DWIN32_LEAN_AND_MEAN ;;
+aarch64*) arch="-mbranch-protection=none -mno-outline-atomics -fPIC" ;;
+*) arch="-fcf-protection=none -fPIC" ;;
 esac
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-common="-std=gnu11 -Wall -Wextra -Werror -O2 -fPIC -fno-stack-protector -fno-strict-aliasing -fvisibility=hidden -fasynchronous-unwind-tables
+common="-std=gnu11 -Wall -Wextra -Werror -O2 -fno-stack-protector -fno-strict-aliasing -fvisibility=hidden -fasynchronous-unwind-tables
 	-fno-ident -U_FORTIFY_SOURCE $arch ${3:+-DSW_TEXT_VERSION=\"$3\"} -I.. -I../../profiler/host"
 handler="-ffreestanding -fno-builtin -mgeneral-regs-only -fno-tree-loop-distribute-patterns" # what runs in a signal's handler
-for f in $probe/{start,handler,copy,objects,relay,read}.c; do
+[ $system = linux ] || copying="copy copy_windows"
+for f in $copying; do
 	# shellcheck disable=SC2086
-	$cc $common $handler -c "$f" -o "$tmp/$(basename "$f").o"
+	$cc $common $handler -c "$probe/$f.c" -o "$tmp/$f.c.o"
 done
-for f in src/*.c ../errors.c; do
+for f in src/{client,entry,ids,stream}.c src/*_$system.c ../errors.c; do
 	# shellcheck disable=SC2086
 	$cc $common -c "$f" -o "$tmp/$(basename "$f").o"
 done
-if [ "$1" = shared ]; then
+binutil() { "$("$cc" -print-prog-name="$1")" "${@:2}"; }
+if [ "$1" = shared ] && [ $system = windows ]; then
+	{ echo EXPORTS && binutil nm -g --defined-only "$tmp"/*.o | awk '$3 ~ /^seedwalk_/ { print $3 }'; } >"$tmp/exports.def"
+	"$cc" -shared -s -static-libgcc "-Wl,--no-insert-timestamp,--out-implib,$(dirname "$out")/lib$(basename "$out").a" -o "$out" "$tmp"/*.o "$tmp/exports.def"
+elif [ "$1" = shared ]; then
 	soname=libseedwalk_client.so.1
 	"$cc" -shared -nostdlib -s -Wl,--hash-style=both,-z,now,-Bsymbolic,--build-id=none,-z,nodelete,-z,noexecstack,-z,noseparate-code \
 		"-Wl,-soname,$soname,--version-script,$PWD/../exports.map" -o "$out" "$tmp"/*.o
@@ -38,7 +45,6 @@ if [ "$1" = shared ]; then
 	fi
 	[ "$(basename "$out")" = $soname ] || ln -sf "$(basename "$out")" "$(dirname "$out")/$soname" # what is linked with it asks for
 else # one object that exports only our names
-	binutil() { "$("$cc" -print-prog-name="$1")" "${@:2}"; }
 	binutil ld -r -o "$tmp/all.o" "$tmp"/*.c.o
 	binutil objcopy --wildcard --keep-global-symbol='seedwalk_*' "$tmp/all.o"
 	rm -f "$out"

@@ -79,7 +79,7 @@ func decoder(t *testing.T) string {
 	exe := filepath.Join(t.TempDir(), "decode")
 	build(t, "gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing",
 		"-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-		"-I..", "-o", exe, "testdata/decode.c", "src/stream.c")
+		"-I..", "-o", exe, "testdata/decode.c", "src/stream.c", "src/system_linux.c")
 	return exe
 }
 

@@ -173,6 +173,7 @@ type header struct {
 	chained      uint32
 	code         uint64
 	codeSize     uint64
+	suspended    uint32
 }
 
 // rule mirrors struct sw_rule.

@@ -3,35 +3,11 @@
  * process has no thread of the library's, no Go, and nothing that suspends the runtime. */
 #include "client.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void sw_problem(const char *what); /* capi/errors.c */
 int sw_told(int error);
 int sw_give(const char *text, char *out, int32_t room);
-
-#if defined(__x86_64__)
-enum { NR_shutdown = 48, NR_newfstatat = 262, LINKS_SHIFT = 0 };
-/* seedwalk_sampler_copy(tag) calls sw_copy_now(tag, kept), with the caller's registers and stack. */
-__asm__(".text\n.globl seedwalk_sampler_copy\n.type seedwalk_sampler_copy,%function\nseedwalk_sampler_copy:\n\t.cfi_startproc\n"
-	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tsub $72, %rsp\n\t.cfi_adjust_cfa_offset 72\n"
-	"\tmov %r10, (%rsp)\n\tmov %r11, 8(%rsp)\n\tmov %rbx, 16(%rsp)\n\tmov %rbp, 24(%rsp)\n"
-	"\tmov %r12, 32(%rsp)\n\tmov %r13, 40(%rsp)\n\tmov %r14, 48(%rsp)\n\tmov %r15, 56(%rsp)\n"
-	"\tmov %rsp, %rsi\n\tcall sw_copy_now\n\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\tret\n"
-	"\t.cfi_endproc\n.size seedwalk_sampler_copy, .-seedwalk_sampler_copy\n");
-#else
-enum { NR_shutdown = 210, NR_newfstatat = 79, LINKS_SHIFT = 32 };
-__asm__(".text\n.globl seedwalk_sampler_copy\n.type seedwalk_sampler_copy,%function\nseedwalk_sampler_copy:\n\t.cfi_startproc\n"
-	"\tsub sp, sp, #192\n\t.cfi_adjust_cfa_offset 192\n\tstp x29, x30, [sp, #176]\n\t.cfi_rel_offset x29, 176\n\t.cfi_rel_offset x30, 184\n"
-	"\tadd x9, sp, #192\n\tstp x30, x9, [sp]\n"
-	"\tstp x19, x20, [sp, #16]\n\tstp x21, x22, [sp, #32]\n\tstp x23, x24, [sp, #48]\n"
-	"\tstp x25, x26, [sp, #64]\n\tstp x27, x28, [sp, #80]\n\tstr x29, [sp, #96]\n"
-	"\tstp d8, d9, [sp, #104]\n\tstp d10, d11, [sp, #120]\n\tstp d12, d13, [sp, #136]\n\tstp d14, d15, [sp, #152]\n"
-	"\tadd x29, sp, #176\n\tmov x1, sp\n\tbl sw_copy_now\n"
-	"\tldp x29, x30, [sp, #176]\n\t.cfi_restore x29\n\t.cfi_restore x30\n\tadd sp, sp, #192\n\t.cfi_adjust_cfa_offset -192\n\tret\n"
-	"\t.cfi_endproc\n.size seedwalk_sampler_copy, .-seedwalk_sampler_copy\n");
-#endif
 
 enum { CLOSED, OPEN, GONE, KEEPING };
 enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a hertz */, HANGS_S = 10, CLOSE_S = 3 };
@@ -41,30 +17,18 @@ static uint32_t state;
 static uint32_t closing; /* threads that wait in seedwalk_sampler_close */
 static uint32_t inside;  /* the lock of the following variables: the process that holds it; 0: free */
 static uint32_t owner;   /* the process that opened the sampler; its forked child has no engine */
-static struct engine engine = {0, -1, -1};
+static struct engine engine = NO_ENGINE;
 static struct stream in;
 static char engine_path[1024];
 static seedwalk_client_options wanted;
 
-/* The probe's files need these from session.c: there is no session. */
-int sw_silence(struct sw_header *h) { return (void)h, 0; }
-
-/* sw_current returns the runtime's Thread of the calling thread, from the engine; 0 = unknown yet. */
-uint64_t sw_current(void)
-{
-	const struct sw_slot *s = sw_slot_of(sw_shared, own_tid());
-	return s ? __atomic_load_n(&s->extra, __ATOMIC_ACQUIRE) : 0;
-}
-
-static uint32_t self(void) { return (uint32_t)sys3(NR_getpid, 0, 0, 0); }
-
-static int ours(void) { return owner == self(); }
+static int ours(void) { return owner == sw_process(); }
 
 /* lock takes the lock if it is free, and does not wait. A forked child also takes a lock that a thread of its
  * parent held at the fork: that thread does not exist in the child. */
 static int lock(void)
 {
-	uint32_t me = self(), holder = __atomic_load_n(&inside, __ATOMIC_RELAXED);
+	uint32_t me = sw_process(), holder = __atomic_load_n(&inside, __ATOMIC_RELAXED);
 	return holder != me && __atomic_compare_exchange_n(&inside, &holder, me, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
@@ -96,11 +60,7 @@ static int sized(void *to, size_t size, size_t least, const void *from)
 /* leave restores this process, whatever the helper does. */
 static void leave(int as)
 {
-	sys3(NR_close, engine.socket, 0, 0);
-	sw_kill(&engine);
-	if (engine.pidfd >= 0)
-		sys3(NR_close, engine.pidfd, 0, 0);
-	engine = (struct engine){0, -1, -1};
+	sw_release(&engine);
 	if (sw_shared)
 		sw_end(sw_shared);
 	sw_keep_end();
@@ -123,33 +83,6 @@ static int gone(int error, const char *why)
 	return error;
 }
 
-extern void *dlopen(const char *, int) __attribute__((weak));
-struct where { const char *file; void *base; const char *symbol; void *at; };
-extern int dladdr(const void *, struct where *) __attribute__((weak));
-
-/* stay keeps the library mapped: a signal handler may run in it at any time. */
-static void stay(void)
-{
-	enum { NOW = 2, NOLOAD = 4, NODELETE = 0x1000 };
-	struct where w;
-	if (dlopen && dladdr && dladdr((void *)(uintptr_t)stay, &w) && w.file)
-		dlopen(w.file, NOW | NOLOAD | NODELETE);
-}
-
-/* find sets the path of the tool: as configured, from the environment, or next to this library. */
-static void find(void)
-{
-	const char *from = wanted.engine ? wanted.engine : getenv("SEEDWALK_ENGINE"), *slash;
-	struct where w;
-	if (from && *from) {
-		snprintf(engine_path, sizeof engine_path, "%s", from);
-		return;
-	}
-	snprintf(engine_path, sizeof engine_path, "/usr/bin/seedwalk");
-	if (dladdr && dladdr((void *)(uintptr_t)find, &w) && w.file && (slash = strrchr(w.file, '/')))
-		snprintf(engine_path, sizeof engine_path, "%.*s/seedwalk", (int)(slash - w.file), w.file);
-}
-
 /* adopt makes this process the owner. After a fork, the engine and the shared pages are the parent's. The
  * stream's memory is not freed, because a thread of the parent may have been changing it at the fork. */
 static void adopt(void)
@@ -159,20 +92,21 @@ static void adopt(void)
 	memset(&in, 0, sizeof in);
 	closing = 0;
 	__atomic_store_n(&state, CLOSED, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&owner, self(), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&owner, sw_process(), __ATOMIC_SEQ_CST);
 }
 
 static int start(void)
 {
-	char line[sizeof engine_path + 100];
+	char line[sizeof engine_path + 200];
 	if (!ours())
 		adopt();
 	sw_stream_reset(&in);
-	find();
-	stay();
+	sw_find(wanted.engine, engine_path, sizeof engine_path);
+	sw_stay();
 	int e = sw_spawn(engine_path, wanted.millihertz ? wanted.millihertz : RATE, wanted.flags, &engine);
 	if (e) {
-		snprintf(line, sizeof line, "cannot run %s: %s", engine_path, strerror(e));
+		int n = snprintf(line, sizeof line, "cannot run %s: ", engine_path);
+		sw_reason(e, line + n, sizeof line - (size_t)n);
 		sw_problem(line);
 		leave(CLOSED);
 		e = wanted.keep ? sw_keep(wanted.keep, line) : SEEDWALK_NO_ENGINE;
@@ -180,7 +114,7 @@ static int start(void)
 			__atomic_store_n(&state, KEEPING, __ATOMIC_SEQ_CST);
 		return e;
 	}
-	if ((e = sw_start_at(engine.socket, engine.pid))) {
+	if ((e = sw_share(&engine))) {
 		if (e == -1)
 			sw_problem("there is no memory that can be shared, or the recording before has not ended");
 		else
@@ -220,7 +154,6 @@ EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options)
 
 EXPORT int seedwalk_sampler_close(void)
 {
-	int64_t step[2] = {0, 1000000};
 	char rest[4096];
 	uint64_t limit = now() + CLOSE_S * SECOND;
 	int locked;
@@ -228,18 +161,17 @@ EXPORT int seedwalk_sampler_close(void)
 		return sw_told(SEEDWALK_NOT_OPEN);
 	__atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST);
 	while (!(locked = lock()) && now() < limit)
-		sys3(NR_nanosleep, P(step), 0, 0);
+		sw_pause();
 	__atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
 	if (!locked) /* another call has not returned, perhaps because of on_stack: the sampler stays open */
 		return sw_told(SEEDWALK_BUSY);
 	if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == CLOSED)
 		return unlock(SEEDWALK_NOT_OPEN); /* another thread has closed it */
-	if (engine.socket >= 0)
-		sys3(NR_shutdown, engine.socket, 1 /* SHUT_WR */, 0);
-	for (long n = 1; (n > 0 || n == -EAGAIN) && now() < limit;) { /* it restores the signals, and closes */
-		n = sys3(NR_read, engine.socket, P(rest), sizeof rest);
-		if (n == -EAGAIN)
-			sys3(NR_nanosleep, P(step), 0, 0);
+	sw_finish(&engine);
+	for (long n = 1; n && now() < limit;) { /* it restores the signals, and closes */
+		n = sw_receive(&engine, rest, sizeof rest);
+		if (n == NOT_YET)
+			sw_pause();
 	}
 	leave(CLOSED);
 	sw_stream_reset(&in);
@@ -264,7 +196,7 @@ static int ended(enum event e, long n)
 		return gone(SEEDWALK_ENGINE_GONE, "there is no memory for a stack");
 	if (e == BYE)
 		return strcmp(in.bye, "refused") ? gone(SEEDWALK_ENGINE_GONE, in.bye) : gone(SEEDWALK_REFUSED, in.note);
-	if (n != -EAGAIN && n != -EINTR)
+	if (n != NOT_YET)
 		return gone(SEEDWALK_ENGINE_GONE, in.greeted ? "it has ended" : silent);
 	return SEEDWALK_OK;
 }
@@ -285,7 +217,7 @@ static int next(void)
 			return SEEDWALK_OK;
 		}
 		size_t room = e == NONE ? sw_room(&in) : 0;
-		long n = room ? sys3(NR_read, engine.socket, P(in.bytes + in.to), (long)room) : 0;
+		long n = room ? sw_receive(&engine, in.bytes + in.to, room) : 0;
 		if (n <= 0)
 			return ended(e == NONE && !room ? NO_MEMORY : e, n);
 		in.to += (size_t)n;
@@ -317,15 +249,6 @@ static void report(seedwalk_sampler_result *out, const seedwalk_sampler_result *
 		memcpy((char *)out + sizeof size, (const char *)r + sizeof size, (size < sizeof *r ? size : sizeof *r) - sizeof size);
 }
 
-/* live_threads returns how many threads this process has, 0 if unknown. Each thread is a subdirectory of
- * /proc/self/task, and the number of links counts these. */
-static int32_t live_threads(void)
-{
-	uint64_t stat[32]; /* the kernel's struct stat: its third word holds st_nlink */
-	long e = sys6(NR_newfstatat, 0, P("/proc/self/task"), P(stat), 0, 0, 0);
-	return e ? 0 : (int32_t)(stat[2] >> LINKS_SHIFT) - 2;
-}
-
 EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result)
 {
 	seedwalk_sampler_request q;
@@ -347,7 +270,7 @@ EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seed
 		r.stacks++, r.complete += !in.stack.gap;
 		q.on_stack(q.client, &in.stack);
 	}
-	r.threads = live_threads();
+	r.threads = result ? sw_live_threads() : 0;
 	r.dropped = state == KEEPING ? sw_keep_missed() : sw_shared ? sw_shared->missed : 0;
 	report(result, &r);
 	return sw_told(unlock(e));

@@ -8,23 +8,48 @@
 
 #include "ids.h"
 
-/* spawn.c: the helper process. */
+/* system_linux.c, system_windows.c: this process. */
+uint32_t sw_process(void); /* the number of this process */
+void sw_pause(void);       /* sleeps for a millisecond */
+int sw_lives(uint32_t tid); /* 0 if this process has no such thread */
+int32_t sw_live_threads(void); /* how many threads this process has, 0 if unknown */
+void sw_stay(void);        /* keeps the library mapped: a thread may be in it at any time */
+/* sw_find sets the path of the tool: as configured, from SEEDWALK_ENGINE, or next to this library. */
+void sw_find(const char *configured, char *path, size_t room);
+void sw_reason(int error, char *out, size_t room); /* describes an error of sw_spawn */
+
+/* spawn_linux.c, spawn_windows.c: the helper process. */
+#ifdef _WIN32
+struct engine {
+	HANDLE process;
+	HANDLE to;   /* a pipe: its end asks the helper to stop */
+	HANDLE from; /* a pipe of the stream */
+};
+#define NO_ENGINE {0, 0, 0}
+#else
 struct engine {
 	int32_t pid;   /* 0: none */
 	int32_t pidfd; /* -1: the kernel does not support it */
 	long socket;   /* of the stream */
 };
-
-/* sw_spawn starts the tool at path, and returns 0 or an errno. The helper is an orphan: the program gets no
- * SIGCHLD, and its waits do not see it. Only a program that adopts orphans (process 1 of a container, or a
- * subreaper) becomes its parent. */
-int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out);
-/* sw_kill ends a process that does not answer, if the kernel supports pidfds. If the program has adopted the
- * helper, sw_kill collects it, so that no zombie stays. */
-void sw_kill(struct engine *e);
+#define NO_ENGINE {0, -1, -1}
 /* sw_child calls f with arg in a new process that shares this one's memory. Its stack ends at top. sw_child
  * returns when the process has called exec or ended, with the process's number or -errno. */
 long sw_child(int (*f)(void *), void *top, long flags, void *arg, int32_t *pidfd);
+#endif
+
+enum { NOT_YET = -1 };
+
+/* sw_spawn starts the tool at path, and returns 0 or the system's error. On Linux the helper is an orphan: the
+ * program gets no SIGCHLD, and its waits do not see it. Only a program that adopts orphans (process 1 of a
+ * container, or a subreaper) becomes its parent. */
+int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out);
+int sw_share(struct engine *e); /* shares memory with the helper: 0, -1 no memory, -2 the helper has ended */
+/* sw_receive reads what the helper has sent. It returns the number of bytes, NOT_YET if there are none, or 0
+ * if the helper has ended. */
+long sw_receive(struct engine *e, void *to, size_t room);
+void sw_finish(struct engine *e);  /* asks the helper to stop */
+void sw_release(struct engine *e); /* ends the helper, if that is possible, and forgets it */
 
 /* keep.c: a file that takes copies when there is no helper. */
 /* sw_keep makes the file. why says why there is no helper, and becomes a part of seedwalk_sampler_problem. */

@@ -2,14 +2,7 @@
  * stream is detected and harmless. */
 #include "client.h"
 
-#include <errno.h>
 #include <stdlib.h>
-
-#if defined(__x86_64__)
-enum { NR_tgkill = 234 };
-#else
-enum { NR_tgkill = 131 };
-#endif
 
 enum { HELLO = 1, MODULE = 2, METHOD = 3, THREAD = 4, SAMPLE = 5, NOTE = 7, LAST = 8, EVENT = 10 };
 enum { EVENT_COPY = 6, FRAME_EXACT = 1, MIN_FRAME = 7 };
@@ -133,10 +126,9 @@ static void take_method(struct stream *s, struct cursor *c)
 /* forget_ended removes the names of threads that have ended. */
 static void forget_ended(struct stream *s)
 {
-	long pid = sys3(NR_getpid, 0, 0, 0);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < s->thread_count; i++)
-		if (sys3(NR_tgkill, pid, (long)s->threads[i].tid, 0) != -ESRCH)
+		if (sw_lives((uint32_t)s->threads[i].tid))
 			s->threads[kept++] = s->threads[i];
 	s->thread_count = kept;
 }

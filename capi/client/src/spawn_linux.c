@@ -4,11 +4,12 @@
  * blocked. */
 #include "client.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #if defined(__x86_64__)
-enum { NR_socketpair = 53, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_setsid = 112, NR_waitid = 247, NR_dup3 = 292 };
+enum { NR_shutdown = 48, NR_socketpair = 53, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_setsid = 112, NR_waitid = 247, NR_dup3 = 292 };
 __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_child:\n"
 	/* the argument, on the new stack */
 	"\tmov %rdi, %r9\n\tand $-16, %rsi\n\tsub $16, %rsi\n\tmov %rcx, (%rsi)\n"
@@ -17,7 +18,7 @@ __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_
 	"\txor %ebp, %ebp\n\tmov (%rsp), %rdi\n\tcall *%r9\n\tmov %eax, %edi\n\tmov $60, %eax\n\tsyscall\n\thlt\n"
 	"1:\tret\n.size sw_child, .-sw_child\n");
 #else
-enum { NR_socketpair = 199, NR_execve = 221, NR_wait4 = 260, NR_fcntl = 25, NR_setsid = 157, NR_waitid = 95, NR_dup3 = 24 };
+enum { NR_shutdown = 210, NR_socketpair = 199, NR_execve = 221, NR_wait4 = 260, NR_fcntl = 25, NR_setsid = 157, NR_waitid = 95, NR_dup3 = 24 };
 __asm__(".text\n.globl sw_child\n.hidden sw_child\n.type sw_child,%function\nsw_child:\n"
 	"\tand x1, x1, #-16\n\tstp x0, x3, [x1, #-16]!\n"
 	"\tuxtw x0, w2\n\tmov x2, x4\n\tmov x3, xzr\n\tmov x4, xzr\n\tmov x8, #220\n\tsvc #0\n"
@@ -94,7 +95,7 @@ int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out
 	int n = 8;
 	uint64_t all = ~0ull, before = 0;
 	struct launch l = {path, argv, -1, 0, out, stacks[0] + STACK_BYTES};
-	*out = (struct engine){0, -1, -1};
+	*out = (struct engine)NO_ENGINE;
 	snprintf(pid_text, sizeof pid_text, "%d", (int)sys3(NR_getpid, 0, 0, 0));
 	snprintf(rate_text, sizeof rate_text, "%u", rate);
 	/* address of the probe's code */
@@ -118,7 +119,33 @@ int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out
 	return pid < 0 ? (int)-pid : l.failed;
 }
 
-void sw_kill(struct engine *e)
+/* The probe's files need these from session.c: there is no session. */
+int sw_silence(struct sw_header *h) { return (void)h, 0; }
+
+/* sw_current returns the runtime's Thread of the calling thread, from the engine; 0 = unknown yet. */
+uint64_t sw_current(void)
+{
+	const struct sw_slot *s = sw_slot_of(sw_shared, own_tid());
+	return s ? __atomic_load_n(&s->extra, __ATOMIC_ACQUIRE) : 0;
+}
+
+int sw_share(struct engine *e) { return sw_start_at(e->socket, e->pid); }
+
+long sw_receive(struct engine *e, void *to, size_t room)
+{
+	long n = sys3(NR_read, e->socket, P(to), (long)room);
+	return n >= 0 ? n : n == -EAGAIN || n == -EINTR ? NOT_YET : 0;
+}
+
+void sw_finish(struct engine *e)
+{
+	if (e->socket >= 0)
+		sys3(NR_shutdown, e->socket, 1 /* SHUT_WR */, 0);
+}
+
+/* kill ends a process that does not answer, if the kernel supports pidfds. If the program has adopted the
+ * helper, kill collects it, so that no zombie stays. */
+static void kill(struct engine *e)
 {
 	enum { PIDFD = 3 /* P_PIDFD */, ENDED = 1 | 4 /* WNOHANG, WEXITED */, TRIES = 1000 };
 	int64_t step[2] = {0, 1000000};
@@ -131,4 +158,13 @@ void sw_kill(struct engine *e)
 		if (sys6(NR_waitid, PIDFD, e->pidfd, P(info), ENDED, 0, 0) || info[0])
 			return; /* it is no child of this process, or it has been collected */
 	}
+}
+
+void sw_release(struct engine *e)
+{
+	sys3(NR_close, e->socket, 0, 0);
+	kill(e);
+	if (e->pidfd >= 0)
+		sys3(NR_close, e->pidfd, 0, 0);
+	*e = (struct engine)NO_ENGINE;
 }

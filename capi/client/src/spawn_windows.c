@@ -1,0 +1,157 @@
+/* Starts the helper process, and shares a section with it. The helper inherits three handles: the section and
+ * the ends of two pipes, which are its standard input and output. The program's other handles, its console,
+ * and its environment do not reach it. The section has no name, so that no other process can open it. */
+#include "client.h"
+
+#include <stdio.h>
+
+struct sw_header *sw_shared;
+
+/* The section of all helpers, one after the other: a copy of another thread may be under way when one ends. */
+static HANDLE section;
+
+/* The room behind the ring holds the longest record, so that no record wraps around. */
+enum { SLACK = 1 << 20 };
+
+uint64_t sw_current(void) { return sw_id_of(own_tid()); }
+
+void sw_forked(void) {}
+
+void sw_end(struct sw_header *h) { __atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE); }
+
+/* prepare makes the section ready for a helper. It returns 0 if there is no memory. */
+static struct sw_header *prepare(void)
+{
+	struct sw_header *h = sw_shared;
+	if (!section)
+		section = CreateFileMappingW(INVALID_HANDLE_VALUE, 0, PAGE_READWRITE, 0, SW_BEFORE_RING + SW_RING_SIZE + SLACK, 0);
+	if (section && !h)
+		h = MapViewOfFile(section, FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, 0);
+	if (!h)
+		return 0;
+	memset(h, 0, sizeof *h);
+	h->magic = SW_MAGIC, h->version = SW_VERSION, h->arch = SW_ARCH;
+	h->pid = sw_process();
+	h->base = P(h);
+	h->left = SW_LEFT; /* until the helper has started */
+	h->heartbeat = now();
+	return sw_shared = h;
+}
+
+/* pipe makes a pipe. The end numbered theirs can be inherited. */
+static int pipe(HANDLE ends[2], int theirs)
+{
+	enum { ROOM = 1 << 18 };
+	if (!CreatePipe(ends, ends + 1, 0, ROOM))
+		return 0;
+	return SetHandleInformation(ends[theirs], HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+}
+
+/* command writes the helper's command line. */
+static void command(wchar_t *out, size_t room, uint32_t rate, uint32_t flags)
+{
+	wchar_t raw[MAX_PATH]; /* a file for the tests */
+	DWORD n = GetEnvironmentVariableW(L"SEEDWALK_RAW", raw, MAX_PATH);
+	int written = n > 0 && n < MAX_PATH;
+	_snwprintf(out, room, L"seedwalk engine --pid %u --millihertz %u --section %llu%ls%ls%ls%ls%ls", sw_process(), rate,
+		   (unsigned long long)(uintptr_t)section, flags & SEEDWALK_CLIENT_NO_CPU ? L" --no-cpu" : L"",
+		   flags & SEEDWALK_CLIENT_NO_WALL ? L" --no-wall" : L"", written ? L" --raw \"" : L"", written ? raw : L"", written ? L"\"" : L"");
+	out[room - 1] = 0;
+}
+
+/* run starts the tool with three handles: its input, its output, and the section. */
+static int run(const wchar_t *path, wchar_t *line, HANDLE *handles, HANDLE *process)
+{
+	wchar_t folder[MAX_PATH], environment[MAX_PATH + 16] = {0}; /* the helper's: the system's folder only */
+	uint64_t list[64];
+	SIZE_T size = sizeof list;
+	STARTUPINFOEXW s = {.StartupInfo = {.cb = sizeof s, .dwFlags = STARTF_USESTDHANDLES, .hStdInput = handles[0], .hStdOutput = handles[1]},
+			    .lpAttributeList = (LPPROC_THREAD_ATTRIBUTE_LIST)(void *)list};
+	PROCESS_INFORMATION p;
+	UINT n = GetWindowsDirectoryW(folder, MAX_PATH);
+	if (n == 0 || n >= MAX_PATH)
+		return ERROR_PATH_NOT_FOUND;
+	_snwprintf(environment, MAX_PATH + 14, L"SystemRoot=%ls", folder);
+	if (!InitializeProcThreadAttributeList(s.lpAttributeList, 1, 0, &size))
+		return (int)GetLastError();
+	int ok = UpdateProcThreadAttribute(s.lpAttributeList, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles, 3 * sizeof *handles, 0, 0) &&
+		CreateProcessW(path, line, 0, 0, TRUE, CREATE_NO_WINDOW | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT, environment,
+			       folder, &s.StartupInfo, &p);
+	int error = ok ? 0 : (int)GetLastError();
+	DeleteProcThreadAttributeList(s.lpAttributeList);
+	if (ok) {
+		CloseHandle(p.hThread);
+		*process = p.hProcess;
+	}
+	return error;
+}
+
+static void drop(HANDLE *h)
+{
+	if (*h)
+		CloseHandle(*h);
+	*h = 0;
+}
+
+int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out)
+{
+	wchar_t wide[1024], line[MAX_PATH + 200];
+	HANDLE in[2] = {0, 0}, from[2] = {0, 0};
+	int e;
+	*out = (struct engine)NO_ENGINE;
+	if (!MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1024))
+		return (int)GetLastError();
+	if (!prepare() || !pipe(in, 0) || !pipe(from, 1) || !SetHandleInformation(section, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT)) {
+		e = (int)GetLastError();
+	} else {
+		command(line, sizeof line / sizeof *line, rate, flags);
+		e = run(wide, line, (HANDLE[]){in[0], from[1], section}, &out->process);
+		SetHandleInformation(section, HANDLE_FLAG_INHERIT, 0);
+	}
+	drop(&in[0]), drop(&from[1]);
+	out->to = in[1], out->from = from[0];
+	return e;
+}
+
+int sw_share(struct engine *e)
+{
+	(void)e;
+	__atomic_store_n(&sw_shared->left, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The helper's end closes the pipe, unless another process has inherited the other end: one that a thread of
+ * the program started at the same moment. */
+long sw_receive(struct engine *e, void *to, size_t room)
+{
+	DWORD n = 0;
+	int ended = WaitForSingleObject(e->process, 0) == WAIT_OBJECT_0;
+	if (!PeekNamedPipe(e->from, 0, 0, 0, &n, 0))
+		return 0;
+	if (!n)
+		return ended ? 0 : NOT_YET;
+	return ReadFile(e->from, to, n < room ? n : (DWORD)room, &n, 0) ? (long)n : 0;
+}
+
+void sw_finish(struct engine *e) { drop(&e->to); }
+
+/* resume lets the thread go on that the helper had suspended when it ended. */
+static void resume(struct sw_header *h)
+{
+	uint32_t tid = __atomic_exchange_n(&h->suspended, 0, __ATOMIC_SEQ_CST);
+	HANDLE thread = tid ? OpenThread(THREAD_SUSPEND_RESUME, FALSE, tid) : 0;
+	if (thread)
+		ResumeThread(thread), CloseHandle(thread);
+}
+
+void sw_release(struct engine *e)
+{
+	enum { LIMIT_MS = 1000 };
+	drop(&e->to), drop(&e->from);
+	if (e->process) {
+		TerminateProcess(e->process, 1);
+		if (WaitForSingleObject(e->process, LIMIT_MS) == WAIT_OBJECT_0)
+			resume(sw_shared);
+	}
+	drop(&e->process);
+}
