@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !(windows && amd64)
 
 package engine
 
@@ -9,6 +9,6 @@ import (
 
 // Run reports that there is no client library for this system.
 func Run([]string) int {
-	fmt.Fprintln(os.Stderr, "seedwalk engine: the client library is for Linux only")
+	fmt.Fprintln(os.Stderr, "seedwalk engine: the client library is for Linux and Windows x64 only")
 	return 2
 }

@@ -4,5 +4,6 @@ package engine
 const Help = `Usage: seedwalk engine --pid PID --millihertz N [--no-cpu] [--no-wall]
 
 The client library of seedwalk (docs/embedding.md) starts this command beside a program.
-It samples the program and sends the stacks through descriptor 3. It is of no use by hand.
+It samples the program and sends the stacks through descriptor 3, on Windows
+through its output. It is of no use by hand.
 `

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -13,12 +14,15 @@ import (
 )
 
 // slack is room behind the ring for the longest record, so that no record wraps around.
-const slack = 1 << 20
+const (
+	slack       = 1 << 20
+	sectionSize = FileSize + slack
+)
 
 // stale is how long the tool may be silent.
 const stale = 2 * time.Second
 
-// File is the section shared with one process, for events only. Only Beat may be called by another goroutine.
+// File is the section shared with one process, for events and copies. Only Beat may be called by another goroutine.
 type File struct {
 	reader
 	Name    string // of the section, for the process's environment
@@ -62,27 +66,48 @@ func Make() (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	const size = FileSize + slack
 	if f.section, err = windows.CreateFileMapping(windows.InvalidHandle, nil,
-		windows.PAGE_READWRITE, 0, size, name); err != nil {
+		windows.PAGE_READWRITE, 0, sectionSize, name); err != nil {
 		return nil, fmt.Errorf("no memory to share: %w", err)
 	}
-	at, err := windows.MapViewOfFile(f.section, mapViewMode, 0, 0, size)
+	if err = f.open(); err != nil {
+		return nil, err
+	}
+	f.h.version, f.h.stale, f.h.arch = Version, uint64(stale), uint32(context.ArchAMD64)
+	f.Beat()
+	atomic.StoreUint64(&f.h.magic, Magic)
+	return f, nil
+}
+
+// Inherited opens the section that a client library made, and whose handle this process has inherited.
+func Inherited(section windows.Handle) (*File, error) {
+	f := &File{section: section}
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	if f.h.magic != Magic || f.h.version != Version || f.h.arch != uint32(context.ArchAMD64) {
+		f.Close()
+		return nil, errors.New("the client library has another version than this tool")
+	}
+	f.Beat()
+	return f, nil
+}
+
+// open maps the section, and closes it if that fails.
+func (f *File) open() error {
+	at, err := windows.MapViewOfFile(f.section, mapViewMode, 0, 0, sectionSize)
 	if err != nil {
 		windows.CloseHandle(f.section)
-		return nil, fmt.Errorf("no memory to share: %w", err)
+		return fmt.Errorf("no memory to share: %w", err)
 	}
-	f.data = unsafe.Slice((*byte)(pointer(at)), size)
+	f.data = unsafe.Slice((*byte)(pointer(at)), sectionSize)
 	f.h = (*header)(unsafe.Pointer(&f.data[0]))
 	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&f.data[HeaderSize+Slots*SlotSize])), Waiters)
 	f.types = unsafe.Slice((*droppedType)(unsafe.Pointer(&f.data[typesAt])), types)
 	f.ring = f.data[beforeRing:]
 	f.done = map[uint64]uint64{}
-	f.h.version, f.h.stale, f.h.arch = Version, uint64(stale), uint32(context.ArchAMD64)
 	f.form = formats[context.ArchAMD64]
-	f.Beat()
-	atomic.StoreUint64(&f.h.magic, Magic)
-	return f, nil
+	return nil
 }
 
 // pointer converts an address from the system, which is not one of Go's.
@@ -97,6 +122,10 @@ func (f *File) Close() error {
 
 // Owner returns the process that has opened the section, 0 if none has.
 func (f *File) Owner() int { return int(atomic.LoadUint32(&f.h.pid)) }
+
+// SetSuspended stores which thread the tool has suspended, 0 for none. If the tool dies, the client resumes
+// that thread.
+func (f *File) SetSuspended(tid uint32) { atomic.StoreUint32(&f.h.suspended, tid) }
 
 // Read calls g for every available record.
 func (f *File) Read(g func(*Record)) { f.read(g) }

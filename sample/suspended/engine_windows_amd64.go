@@ -35,7 +35,8 @@ type Engine struct {
 	rate    int64 // ticks per second
 	seen    windowsStats
 	events  events.Events
-	gap     merge.Gap // of the last walk
+	file    *probe.File // nil if neither events nor copies are wanted
+	gap     merge.Gap   // of the last walk
 }
 
 // windowsStats are counters for Windows only.
@@ -55,6 +56,7 @@ func New(pid int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	e := &Engine{mem: mem, images: mem.Images(), threads: map[uint32]*thread{}, context: newContext(),
 		bytes: make([]byte, firstCopy), rate: tickRate()}
 	e.Base = sampler.New(pid, cfg, newWindowsTarget(pid, mem, e.images), to)
+	e.file, _ = cfg.File.(*probe.File)
 	e.Config.Events = 0 // until the process has opened the file
 	e.events = events.New(&e.Base, e, nil)
 	e.Base.Living = func() bool { return !mem.Ended() }
@@ -77,8 +79,8 @@ func (e *Engine) Run() string {
 	setThreadPriority.Call(uintptr(windows.CurrentThread()), highest)
 	defer e.Close()
 	e.Open()
-	if f, ok := e.Config.File.(*probe.File); ok {
-		heartbeat := events.StartHeartbeat(f, false)
+	if e.file != nil {
+		heartbeat := events.StartHeartbeat(e.file, false)
 		defer heartbeat.Stop()
 	}
 	return e.RunPaced(e.round, e.end)
@@ -163,8 +165,8 @@ func (e *Engine) round() error {
 
 // readEvents handles new events, once the process has opened the file.
 func (e *Engine) readEvents() {
-	if f, ok := e.Config.File.(*probe.File); ok && e.events.File == nil && f.Owner() == e.PID {
-		e.events.File, e.Config.Events = f, f.Wanted()
+	if e.file != nil && e.events.File == nil && e.file.Owner() == e.PID {
+		e.events.File, e.Config.Events = e.file, e.file.Wanted()
 	}
 	if e.events.File != nil {
 		e.events.File.SetPatch(e.Walker.HijackStub)

@@ -122,6 +122,10 @@ func (e *Engine) sample(t *thread) (merge.Gap, bool) {
 // stuck, the target's thread stays stopped.
 func (e *Engine) copy(t *thread, c *walk.Capture) (ok bool) {
 	began := ticks()
+	if e.file != nil {
+		e.file.SetSuspended(t.tid)
+		defer e.file.SetSuspended(0)
+	}
 	if n, _, _ := suspendThread.Call(uintptr(t.handle)); uint32(n) == notSuspended {
 		return false // the thread has ended
 	} else if n > 0 {

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/suspended"
+)
+
+const (
+	// givenFlag names the flag with the inherited handle of the probe's section.
+	givenFlag = "section"
+	lookEvery = 20 * time.Millisecond
+)
+
+// pipes is the connection to the client: what the client sends, and what it receives.
+type pipes struct{ in, out *os.File }
+
+func (p pipes) Read(b []byte) (int, error)  { return p.in.Read(b) }
+func (p pipes) Write(b []byte) (int, error) { return p.out.Write(b) }
+func (p pipes) Close() error                { return p.out.Close() }
+
+func client() (pipes, error) {
+	for _, f := range []*os.File{os.Stdin, os.Stdout} {
+		if kind, err := windows.GetFileType(windows.Handle(f.Fd())); err != nil || kind != windows.FILE_TYPE_PIPE {
+			return pipes{}, errors.New("its input and output are no pipes; only a client library can start this command")
+		}
+	}
+	return pipes{os.Stdin, os.Stdout}, nil
+}
+
+// serve samples the process until the process ends, or the client closes its pipe. section is the handle of
+// the probe's section.
+func serve(c pipes, pid int, section uint64, cfg sampler.Config) error {
+	f, err := probe.Inherited(windows.Handle(section))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	stop := endOf(c)
+	if err := await(pid, f, stop); err != nil {
+		return err
+	}
+	cfg.File = f
+	here, there := net.Pipe()
+	e, err := suspended.New(pid, cfg, there)
+	if err != nil {
+		return err
+	}
+	run(e, pid, here, there, c, stop)
+	return nil
+}
+
+// await waits for a runtime that can be sampled. It returns an error if there is one that cannot.
+func await(pid int, f *probe.File, stop <-chan struct{}) error {
+	p, err := suspended.OpenProspect(pid)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	for {
+		state, why := p.Look()
+		if state == suspended.Refused {
+			return errors.New(why)
+		}
+		if state == suspended.Ready || p.Ended() {
+			return nil
+		}
+		f.Beat()
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(lookEvery):
+		}
+	}
+}
