@@ -1,7 +1,9 @@
 /* A profiler in plain C over the client library: no Go in the program, no suspension of the runtime.
- * Linux, .NET 8 or later; the tool `seedwalk` is next to the library, or SEEDWALK_ENGINE is its path.
+ * Linux, .NET 8 or later, or Windows x64, .NET 10 or later; the tool `seedwalk` is next to the library, or
+ * SEEDWALK_ENGINE is its path.
  *
  *     gcc -O2 -shared -fPIC -o libclient.so client.c libseedwalk_client.a -lpthread
+ *     x86_64-w64-mingw32-gcc -O2 -shared -o client.dll client.c libseedwalk_client.a -static -lpthread
  *
  * It is the main profiler, a notification profiler (if MINE_BESIDE is set), or one that was attached. At
  * the end, and every second, it writes to the file SAMPLER_OUT the number of stacks, and the inclusive
@@ -14,7 +16,11 @@
 
 #include "seedwalk_client.h"
 
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
 #define EXPORT __attribute__((visibility("default")))
+#endif
 typedef uint32_t result; /* HRESULT */
 enum { OK = 0, FAIL = (int)0x80004005, MONITOR_THREADS = 0x200, MONITOR_EXCEPTIONS = 0x40, EXCEPTION = 1 };
 
