@@ -31,7 +31,7 @@ static int started;
 /* ---- the results ---- */
 enum { METHODS = 4096 };
 static struct { char name[256]; uint64_t cpu; } methods[METHODS];
-static long samples, complete, frames, unmanaged, copies, opened, last_error;
+static long samples, complete, frames, unmanaged, copies, whole, opened, last_error;
 static char problem[400]; /* why, in words */
 
 static void failed(int error)
@@ -52,7 +52,7 @@ static void count(const char *name, uint64_t cpu)
 static void on_stack(void *client, const seedwalk_stack *s) /* your code goes here */
 {
 	(void)client;
-	copies += s->tag == EXCEPTION, samples += !s->tag, complete += !s->tag && !s->gap;
+	copies += s->tag == EXCEPTION, whole += s->tag == EXCEPTION && !s->gap, samples += !s->tag, complete += !s->tag && !s->gap;
 	for (int i = 0; i < s->count; i++) {
 		const seedwalk_named_frame *f = s->frames + i;
 		frames++, unmanaged += f->frame.kind == SEEDWALK_NATIVE;
@@ -71,7 +71,7 @@ static void write_down(void)
 	if (!f)
 		return;
 	fprintf(f, "samples %ld complete %ld frames %ld unmanaged %ld\n", samples, complete, frames, unmanaged);
-	fprintf(f, "copies %ld\nopened %ld\nerror %ld %s\n", copies, opened, last_error, problem);
+	fprintf(f, "copies %ld complete %ld\nopened %ld\nerror %ld %s\n", copies, whole, opened, last_error, problem);
 	for (int i = 0; i < METHODS && methods[i].name[0]; i++)
 		fprintf(f, "top %llu %s\n", (unsigned long long)methods[i].cpu, methods[i].name);
 	fclose(f);

@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/must"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// clientDLL builds the example client.c with mingw, linked with the client library as the test names it.
+func clientDLL(t *testing.T, dir, mode, library string) string {
+	t.Helper()
+	cc, capi, out := mingw(t), filepath.Join(root, "capi"), filepath.Join(dir, "profiler.dll")
+	library = filepath.Join(dir, library)
+	for _, argv := range [][]string{
+		{filepath.Join(capi, "client", "build.sh"), mode, library},
+		{cc, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + capi, "-I" + filepath.Join(capi, "client"),
+			"-shared", "-o", out, filepath.Join(capi, "examples", "client.c"), library, "-static", "-lpthread"},
+	} {
+		run(t, time.Minute, []string{"CC=" + cc}, argv...).ok(t)
+	}
+	return out
+}
+
+// clientRun is a run of SingleFile.exe on .NET 10 with the profiler of the client library.
+type clientRun struct {
+	dir, library string
+	raw, out     string // files of the helper and of the profiler
+	engine       string
+}
+
+// newClientRun names the files of a run. Its folder's name is on the command line of the helper.
+func newClientRun(t *testing.T, library string) *clientRun {
+	t.Helper()
+	need(t, single10)
+	dir := tempdir.New(t)
+	return &clientRun{dir, library, filepath.Join(dir, "raw"), filepath.Join(dir, "out"),
+		need(t, "out", "windows", "seedwalk.exe")}
+}
+
+// start starts the program. limit is how long it runs, in tens of seconds.
+func (c *clientRun) start(t *testing.T, program, limit string) *exec.Cmd {
+	t.Helper()
+	argv := wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), program, limit)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), profiled(windowsPath(c.library), "SEEDWALK_ENGINE="+windowsPath(c.engine),
+		"SEEDWALK_RAW="+windowsPath(c.raw), "SAMPLER_OUT="+windowsPath(c.out), "SWHOST_LIMIT=120")...)
+	said := new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = said, said
+	must.Do(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill() })
+	return cmd
+}
+
+// ended waits for the program. It must end as it does without a profiler, and no helper may outlive it.
+func (c *clientRun) ended(t *testing.T, cmd *exec.Cmd) clientSaw {
+	t.Helper()
+	err := cmd.Wait()
+	said := strings.ReplaceAll(fmt.Sprint(cmd.Stdout), "\r", "")
+	if err != nil || said != singleFile.says+"\n" {
+		t.Errorf("the program ended with %v and said %q", err, said)
+	}
+	noHelper(t, c.helper())
+	saw := readClient(t, c.out)
+	t.Logf("%d stacks, %d complete; %d copies, %d complete; opened %d times, %d %s", saw.samples, saw.complete,
+		saw.copies, saw.whole, saw.opened, saw.failed, saw.problem)
+	return saw
+}
+
+// helper is a pattern for the command line of this run's helper.
+func (c *clientRun) helper() string {
+	return "seedwalk engine .*" + regexp.QuoteMeta(filepath.Base(c.dir))
+}
+
+// sampled waits until the profiler has received stacks of the helper number n, and returns the helper's process.
+func (c *clientRun) sampled(t *testing.T, n int) string {
+	t.Helper()
+	before := -1 // stacks that helpers before it may have sent
+	until(t, "the profiler receives stacks", func() bool {
+		var s clientSaw
+		b, _ := os.ReadFile(c.out)
+		fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\ncopies %d complete %d\nopened %d",
+			&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.whole, &s.opened)
+		if s.opened == n && before < 0 {
+			before = s.samples
+		}
+		return s.opened == n && (s.samples > before || n == 1 && s.samples > 0)
+	})
+	pids := helpersLike(c.helper())
+	must.Equal(t, len(pids), 1, "helpers %v", pids)
+	return pids[0]
+}
+
+// A profiler that is linked with the client library samples a program of .NET 10 on Windows. Each complete
+// stack is possible for its thread, and copies arrive. The program works as it does without the profiler, also
+// if the helper is killed or missing. A helper ends with its program.
+func TestWindowsClient(t *testing.T) {
+	program := need(t, "out", "windows", "SingleFile.exe")
+	dll := clientDLL(t, tempdir.New(t), "shared", "seedwalk_client.dll")
+
+	t.Run("stacks", func(t *testing.T) {
+		c := newClientRun(t, clientDLL(t, tempdir.New(t), "archive", "libseedwalk_client.a"))
+		cmd := c.start(t, program, "2")
+		first := c.sampled(t, 1)
+		must.Do(t, exec.Command("kill", "-KILL", first).Run())
+		if second := c.sampled(t, 2); second == first {
+			t.Error("the first helper was not killed")
+		}
+		saw := c.ended(t, cmd)
+		if saw.opened != 2 || saw.failed != -21 {
+			t.Errorf("opened %d times, and received %d", saw.opened, saw.failed)
+		}
+		if saw.samples < 50 || saw.unmanaged == 0 || saw.cpu["Fibonacci"] == 0 {
+			t.Errorf("the profiler has %+v", saw)
+		}
+		if saw.copies < 50 || saw.whole*100 < saw.copies*99 {
+			t.Errorf("%d of %d copies are complete", saw.whole, saw.copies)
+		}
+		c.judge(t)
+	})
+	t.Run("no helper", func(t *testing.T) {
+		c := newClientRun(t, dll)
+		c.engine = filepath.Join(c.dir, "missing.exe")
+		saw := c.ended(t, c.start(t, program, "0"))
+		if saw.failed != -20 || saw.samples != 0 || !strings.Contains(saw.problem, "missing.exe: there is no such file") {
+			t.Errorf("the profiler has %+v", saw)
+		}
+	})
+	t.Run("program killed", func(t *testing.T) {
+		c := newClientRun(t, dll)
+		alias := filepath.Join(c.dir, "SingleFile.exe")
+		must.Do(t, os.Symlink(program, alias))
+		c.start(t, alias, "2")
+		c.sampled(t, 1)
+		for _, pid := range helpersLike("^" + regexp.QuoteMeta(alias)) {
+			must.Do(t, exec.Command("kill", "-KILL", pid).Run())
+		}
+		noHelper(t, c.helper())
+	})
+}
+
+// judge checks what the last helper has walked, samples and copies.
+func (c *clientRun) judge(t *testing.T) {
+	t.Helper()
+	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
+	samples, rd := readRaw(t, c.raw, "")
+	o.judge(t, samples, rd)
+	t.Logf("%d walks, %d complete, of the others %d in Wine's own system calls; gaps %v; stacks as their threads call %v",
+		o.total, o.whole, o.wine, o.gaps, o.stacks)
+	if o.whole < 50 || o.whole*100 < (o.total-o.wine)*99 {
+		t.Errorf("only %d of %d stacks are complete", o.whole, o.total-o.wine)
+	}
+}
