@@ -44,6 +44,11 @@ elif [ "$1" = shared ]; then
 		exit 1
 	fi
 	[ "$(basename "$out")" = $soname ] || ln -sf "$(basename "$out")" "$(dirname "$out")/$soname" # what is linked with it asks for
+elif [ $system = windows ]; then # every name begins with seedwalk_; ld -r would break the unwind data
+	binutil nm -g --defined-only "$tmp"/*.o | awk 'NF == 3 && $3 !~ /^seedwalk_/ { print $3, "seedwalk_private_" $3 }' | sort -u >"$tmp/names"
+	rm -f "$out"
+	binutil ar rcs "$out" "$tmp"/*.o
+	binutil objcopy --redefine-syms="$tmp/names" "$out"
 else # one object that exports only our names
 	binutil ld -r -o "$tmp/all.o" "$tmp"/*.c.o
 	binutil objcopy --wildcard --keep-global-symbol='seedwalk_*' "$tmp/all.o"

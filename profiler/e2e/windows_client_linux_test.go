@@ -109,12 +109,15 @@ func TestWindowsClient(t *testing.T) {
 	t.Run("stacks", func(t *testing.T) {
 		c := newClientRun(t, clientDLL(t, tempdir.New(t), "archive", "libseedwalk_client.a"))
 		cmd := c.start(t, program, "2")
+		begin := time.Now()
 		first := c.sampled(t, 1)
 		must.Do(t, exec.Command("kill", "-KILL", first).Run())
 		if second := c.sampled(t, 2); second == first {
 			t.Error("the first helper was not killed")
 		}
+		t.Log("two helpers", time.Since(begin))
 		saw := c.ended(t, cmd)
+		t.Log("ended", time.Since(begin))
 		if saw.opened != 2 || saw.failed != -21 {
 			t.Errorf("opened %d times, and received %d", saw.opened, saw.failed)
 		}
@@ -137,7 +140,9 @@ func TestWindowsClient(t *testing.T) {
 	t.Run("program killed", func(t *testing.T) {
 		c := newClientRun(t, dll)
 		alias := filepath.Join(c.dir, "SingleFile.exe")
-		must.Do(t, os.Symlink(program, alias))
+		for _, link := range []string{alias, filepath.Join(c.dir, "demo.dll")} {
+			must.Do(t, os.Symlink(need(t, "out", "windows", filepath.Base(link)), link))
+		}
 		c.start(t, alias, "2")
 		c.sampled(t, 1)
 		for _, pid := range helpersLike("^" + regexp.QuoteMeta(alias)) {
