@@ -31,8 +31,10 @@ build() {
 	[ -z "$7" ] || scripts/library.sh c-shared -o "$dir/$7" ./profiler
 	rm -f "$dir"/*.h
 	cp capi/seedwalk.h "$dir/"
-	if [ "$1" = linux ]; then
-		capi/client/build.sh shared "$dir/libseedwalk_client.so" "$version"
+	if [ "$1-$2" != windows-arm64 ]; then
+		local client=libseedwalk_client.so
+		[ "$1" = linux ] || client=seedwalk_client.dll
+		capi/client/build.sh shared "$dir/$client" "$version"
 		capi/client/build.sh archive "$dir/libseedwalk_client.a" "$version"
 		cp capi/client/seedwalk_client.h "$dir/"
 	fi

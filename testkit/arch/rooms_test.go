@@ -206,7 +206,7 @@ var rooms = []room{
 		"sim/sched", "sim/vm"}, Test: words},
 
 	{Name: "cmd/engine", May: with(merged, "symbol", "process/live", "report/wire", "sample/probe",
-		"sample/outside", "sample/sampler", "sample/target")},
+		"sample/outside", "sample/sampler", "sample/suspended", "sample/target")},
 	{Name: "capi/client", Test: []string{"report/wire", "sample/probe", "unwind"}},
 	{Name: "cmd/record/continuous",
 		May:  []string{"eventpipe/diagnostics", "report/collect", "report/export", "report/recording"},

@@ -51,7 +51,7 @@ long sw_receive(struct engine *e, void *to, size_t room);
 void sw_finish(struct engine *e);  /* asks the helper to stop */
 void sw_release(struct engine *e); /* ends the helper, if that is possible, and forgets it */
 
-/* keep.c: a file that takes copies when there is no helper. */
+/* keep_linux.c: a file that takes copies when there is no helper. */
 /* sw_keep makes the file. why says why there is no helper, and becomes a part of seedwalk_sampler_problem. */
 int sw_keep(const char *path, const char *why);
 /* sw_keep_copy copies the calling thread. The caller has checked that this process opened the sampler. */
