@@ -54,6 +54,6 @@ for cxx in g++ clang++ x86_64-w64-mingw32-g++; do
 	fi
 	for f in capi/examples/*.cpp capi/testdata/*.cpp; do
 		case $cxx:$f in x86_64-*:capi/examples/*.cpp) ;; x86_64-*) continue ;; esac # the others are for Linux
-		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -c "$f" -o "$tmp/o.o"
+		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -Icapi/client -c "$f" -o "$tmp/o.o"
 	done
 done

@@ -1,10 +1,12 @@
-/* seedwalk_client.h: the sampler of seedwalk.h without Go and without suspensions, for Linux.
+/* seedwalk_client.h: the sampler of seedwalk.h without Go and without suspensions of the runtime, for Linux
+ * and Windows x64.
  *
  * libseedwalk_client has the seedwalk_sampler_ functions of seedwalk.h, seedwalk_error_text,
  * seedwalk_gap_name, and seedwalk_version. To use it in place of the library, a profiler changes only its
  * link line. seedwalk_sampler_open starts the tool (`seedwalk engine`) as a helper process beside the
  * program. The helper samples running threads by their processor time and blocked ones from outside, walks
- * the copies, and sends the stacks. It needs .NET 8 or later. Differences from the in-process library:
+ * the copies, and sends the stacks. It needs .NET 8 or later, on Windows .NET 10 or later.
+ * Differences from the in-process library:
  *   - seedwalk_sampler_open may be called at any time, on any thread, with or without options, and
  *     again after seedwalk_sampler_close. No callback has to be forwarded and no event mask to be
  *     set; with ThreadAssignedToOSThread forwarded, a stack has its ThreadID.
@@ -26,6 +28,9 @@
  *     seedwalk_sampler_copy returns SEEDWALK_FULL. The file must not exist, because it is never overwritten.
  *     seedwalk_sampler_close leaves it. SEEDWALK_SYSTEM: the file cannot be made, or the disk is full. Do not
  *     truncate it while the process runs.
+ * Windows: the helper suspends one thread at a time while it copies that thread's registers and stack. If
+ * the helper dies meanwhile, the next call of seedwalk_sampler_sample, _next, or _close resumes that thread.
+ * Nothing resumes it if it is the only thread that makes these calls. `keep` is not supported.
  * The library stays mapped once it has been opened. In a forked process every call returns
  * SEEDWALK_NOT_OPEN until it calls seedwalk_sampler_open. */
 #ifndef SEEDWALK_CLIENT_H

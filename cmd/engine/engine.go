@@ -33,8 +33,9 @@ import (
 )
 
 const (
-	maxRate = 1000000
-	memory  = 1 << 30 // soft limit of Go's memory, bytes
+	maxRate     = 1000000
+	onlyClients = "only a client library can start this command"
+	memory      = 1 << 30 // soft limit of Go's memory, bytes
 	// Refused is the farewell of a helper that cannot sample. The client's C knows it.
 	Refused = "refused"
 )

@@ -41,7 +41,7 @@ func client() (*net.UnixConn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d is no socket; only a client library can start this command", socket)
+		return nil, fmt.Errorf("descriptor %d is no socket; %s", socket, onlyClients)
 	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {

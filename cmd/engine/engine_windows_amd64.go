@@ -28,8 +28,9 @@ func (p pipes) Close() error                { return p.out.Close() }
 
 func client() (pipes, error) {
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
-		if kind, err := windows.GetFileType(windows.Handle(f.Fd())); err != nil || kind != windows.FILE_TYPE_PIPE {
-			return pipes{}, errors.New("its input and output are no pipes; only a client library can start this command")
+		kind, err := windows.GetFileType(windows.Handle(f.Fd()))
+		if err != nil || kind != windows.FILE_TYPE_PIPE {
+			return pipes{}, errors.New("its input and output are no pipes; " + onlyClients)
 		}
 	}
 	return pipes{os.Stdin, os.Stdout}, nil

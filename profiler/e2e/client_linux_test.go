@@ -33,8 +33,17 @@ func clientEnv(t *testing.T, library, out string, more ...string) []string {
 // clientSaw is what the client library's sample profiler wrote.
 type clientSaw struct {
 	samples, complete, frames, unmanaged, copies, whole, opened, failed int
-	problem                                                             string
-	cpu                                                                 map[string]float64 // ns by method, inclusive
+
+	problem string
+	cpu     map[string]float64 // ns by method, inclusive
+}
+
+// scan reads the numbers of a file that the profiler may be writing.
+func (s *clientSaw) scan(text string) error {
+	const format = "samples %d complete %d frames %d unmanaged %d\ncopies %d complete %d\nopened %d\nerror %d"
+	_, err := fmt.Sscanf(text, format, &s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.whole,
+		&s.opened, &s.failed)
+	return err
 }
 
 func readClient(t *testing.T, path string) (s clientSaw) {
@@ -42,8 +51,7 @@ func readClient(t *testing.T, path string) (s clientSaw) {
 	b, err := os.ReadFile(path)
 	must.Equal(t, err, nil, "the profiler wrote nothing")
 	text, tops, _ := strings.Cut(strings.TrimSpace(string(b)), "\ntop ")
-	_, err = fmt.Sscanf(text, "samples %d complete %d frames %d unmanaged %d\ncopies %d complete %d\nopened %d\nerror %d",
-		&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.whole, &s.opened, &s.failed)
+	err = s.scan(text)
 	must.Equal(t, err, nil, "%q", text)
 	s.problem = text[strings.LastIndexByte(text, '\n')+1:]
 	s.cpu = map[string]float64{}

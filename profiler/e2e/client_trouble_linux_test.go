@@ -79,8 +79,7 @@ func TestClientHelperLost(t *testing.T) {
 			}
 			b, _ := os.ReadFile(out)
 			var s clientSaw
-			fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\ncopies %d complete %d\nopened %d",
-				&s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.whole, &s.opened)
+			s.scan(string(b))
 			if s.opened == n && before >= 0 && s.samples > before+20 {
 				t.Logf("%d samples by helper %d", s.samples, n)
 				return

@@ -22,7 +22,8 @@ const (
 // stale is how long the tool may be silent.
 const stale = 2 * time.Second
 
-// File is the section shared with one process, for events and copies. Only Beat may be called by another goroutine.
+// File is the section shared with one process, for events and copies. Only Beat may be called by another
+// goroutine.
 type File struct {
 	reader
 	Name    string // of the section, for the process's environment
