@@ -90,19 +90,14 @@ func (c *clientRun) helper() string {
 	return "seedwalk engine .*" + regexp.QuoteMeta(filepath.Base(c.dir))
 }
 
-// sampled waits until the profiler has received stacks of the helper number n. It returns the number of the
-// helper's process.
-func (c *clientRun) sampled(t *testing.T, n int) string {
+// sampled waits until the profiler has received stacks, and returns the number of the helper's process.
+func (c *clientRun) sampled(t *testing.T) string {
 	t.Helper()
-	before := -1 // stacks that helpers before it may have sent
 	until(t, "the profiler receives stacks", func() bool {
 		var s clientSaw
 		b, _ := os.ReadFile(c.out)
 		s.scan(string(b))
-		if s.opened == n && before < 0 {
-			before = s.samples
-		}
-		return s.opened == n && (s.samples > before || n == 1 && s.samples > 0)
+		return s.samples > 0
 	})
 	pids := helpersLike(c.helper())
 	must.Equal(t, len(pids), 1, "helpers %v", pids)
@@ -119,11 +114,7 @@ func TestWindowsClient(t *testing.T) {
 	t.Run("stacks", func(t *testing.T) {
 		c := newClientRun(t, clientDLL(t, tempdir.New(t), "archive", "libseedwalk_client.a"))
 		cmd := c.start(t, program, "2")
-		first := c.sampled(t, 1)
-		must.Do(t, exec.Command("kill", "-KILL", first).Run())
-		if second := c.sampled(t, 2); second == first {
-			t.Error("the first helper was not killed")
-		}
+		must.Do(t, exec.Command("kill", "-KILL", c.sampled(t)).Run())
 		saw := c.ended(t, cmd)
 		if saw.opened != 2 || saw.failed != -21 {
 			t.Errorf("opened %d times, and received %d", saw.opened, saw.failed)
@@ -152,7 +143,7 @@ func TestWindowsClient(t *testing.T) {
 			must.Do(t, os.Symlink(need(t, "out", "windows", filepath.Base(link)), link))
 		}
 		c.start(t, alias, "2")
-		c.sampled(t, 1)
+		c.sampled(t)
 		for _, pid := range helpersLike("^" + regexp.QuoteMeta(alias)) {
 			must.Do(t, exec.Command("kill", "-KILL", pid).Run())
 		}
@@ -160,7 +151,8 @@ func TestWindowsClient(t *testing.T) {
 	})
 }
 
-// judge checks what the last helper has walked, samples and copies.
+// judge checks what the last helper has walked, samples and copies. On a busy machine, the helper needs 10 s
+// until its first stack.
 func (c *clientRun) judge(t *testing.T) {
 	t.Helper()
 	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
