@@ -7,7 +7,7 @@
  *
  * It is the main profiler, a notification profiler (if MINE_BESIDE is set), or one that was attached. At
  * the end, and every second, it writes to the file SAMPLER_OUT the number of stacks, and the inclusive
- * processor time of each method. */
+ * processor time of each method and each native function with a name. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void on_stack(void *client, const seedwalk_stack *s) /* your code goes he
 		int again = 0; /* count recursion once */
 		for (int k = 0; k < i && !again; k++)
 			again = f->method == s->frames[k].method;
-		if (!again && f->frame.function && s->cpu_ns)
+		if (!again && *f->method && s->cpu_ns)
 			count(f->method, s->cpu_ns);
 	}
 }

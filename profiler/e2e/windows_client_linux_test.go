@@ -119,7 +119,7 @@ func TestWindowsClient(t *testing.T) {
 		if saw.opened != 2 || saw.failed != -21 {
 			t.Errorf("opened %d times, and received %d", saw.opened, saw.failed)
 		}
-		if saw.samples < 50 || saw.unmanaged == 0 || saw.cpu["Fibonacci"] == 0 {
+		if saw.samples < 50 || saw.cpu["demo_checksum"] == 0 || saw.cpu["Fibonacci"] == 0 {
 			t.Errorf("the profiler has %+v", saw)
 		}
 		if saw.copies < 50 || saw.whole*100 < saw.copies*99 {
