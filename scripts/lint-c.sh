@@ -29,10 +29,10 @@ if command -v $mingw >/dev/null; then
 			"${windows[@]}" -I"$dir" -Iprofiler/host -c "$f" -o "$tmp/o.o"
 		done
 	done
-	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do
+	for f in profiler/testdata/{*_windows,wine/*}.c; do
 		"${windows[@]}" -c "$f" -o "$tmp/o.o"
 	done
-	for f in capi/testdata/{example,sampler_errors,worlds}.c capi/examples/*.c capi/client/src/*.c sample/probe/src/copy{,_windows}.c; do
+	for f in capi/testdata/{example,sampler_errors,worlds}.c capi/examples/*.c capi/client/{src/*,testdata/*_windows}.c sample/probe/src/copy{,_windows}.c; do
 		case $f in *_linux.c) continue ;; esac
 		"${windows[@]}" -DWIN32_LEAN_AND_MEAN -fno-strict-aliasing -Icapi -Icapi/client -c "$f" -o "$tmp/o.o"
 	done
@@ -43,7 +43,7 @@ for f in profiler/testdata/*.c bench/*/*.c bench/oracle/testdata/*.c sample/prob
 	case $f in *_windows.c) continue ;; esac
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
-for f in capi/testdata/*.c capi/client/src/*.c capi/client/testdata/*.c capi/examples/*.c; do
+for f in capi/testdata/*.c capi/client/{src,testdata}/*.c capi/examples/*.c; do
 	case $f in *_windows.c) continue ;; esac
 	"${strict[@]}" -fno-strict-aliasing -Icapi -Icapi/client -c "$f" -o "$tmp/o.o"
 done

@@ -165,3 +165,23 @@ func (c *clientRun) judge(t *testing.T) {
 		t.Errorf("only %d of %d stacks are complete", o.whole, o.total-o.wine)
 	}
 }
+
+// A copy has its caller's registers. A helper that dies while it has suspended a thread leaves no thread
+// suspended.
+func TestWindowsClientLife(t *testing.T) {
+	capi, probe := filepath.Join(root, "capi"), filepath.Join(root, "sample", "probe", "src")
+	exe, src := filepath.Join(tempdir.New(t), "life.exe"), filepath.Join(capi, "client", "src")
+	argv := []string{mingw(t), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing",
+		"-DWIN32_LEAN_AND_MEAN", "-I" + capi, "-I" + filepath.Join(capi, "client"),
+		"-I" + filepath.Join(root, "profiler", "host"), "-o", exe,
+		filepath.Join(capi, "client", "testdata", "life_windows.c"), filepath.Join(capi, "errors.c"),
+		filepath.Join(probe, "copy.c"), filepath.Join(probe, "copy_windows.c")}
+	for _, name := range []string{"client", "entry", "ids", "stream", "spawn_windows", "system_windows"} {
+		argv = append(argv, filepath.Join(src, name+".c"))
+	}
+	run(t, time.Minute, nil, argv...).ok(t)
+	res := run(t, 20*time.Second, nil, program(t, exe)...)
+	if got := strings.TrimSpace(res.stdout); res.code != 0 || got != "good" {
+		t.Errorf("%d: %s", res.code, got)
+	}
+}
