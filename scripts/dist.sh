@@ -65,11 +65,11 @@ share() {
 	cp capi/examples/* capi/testdata/example.c $dist/share/examples/
 }
 
-# sampler EXAMPLE: a profiler to begin with is linked with what is given away, and nothing else.
+# sampler COMPILER EXAMPLE: a profiler to begin with is linked with what is given away, and nothing else.
 sampler() {
-	local program=out/dist-$1.so dir=$dist/linux-amd64
-	g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC -I$dir -o "$program" "$dist/share/examples/$1.cpp" $dir/libseedwalk.a -lpthread
-	echo "$dist/share/examples: $1.cpp is linked with $dir/libseedwalk.a"
+	local program=out/dist-$2.so dir=$dist/linux-amd64
+	"$1" -O2 -Wall -Wextra -Werror -shared -fPIC -I$dir -o "$program" "$dist/share/examples/$2" $dir/libseedwalk.a -lpthread
+	echo "$dist/share/examples: $2 is linked with $dir/libseedwalk.a"
 	rm -f "$program"
 }
 
@@ -118,8 +118,8 @@ linked() {
 }
 
 share
-sampler smallest_sampler
-sampler own_protocol
+sampler g++ smallest_sampler.cpp
+sampler gcc own_protocol_linux.c
 
 try linux-amd64 $dist/linux-amd64/seedwalk version
 try linux-arm64 qemu-aarch64 $dist/linux-arm64/seedwalk version

@@ -32,7 +32,7 @@ if command -v $mingw >/dev/null; then
 	for f in profiler/testdata/{*_windows,wine/*}.c; do
 		"${windows[@]}" -c "$f" -o "$tmp/o.o"
 	done
-	for f in capi/testdata/{example,sampler_errors,worlds}.c capi/examples/*.c capi/client/{src/*,testdata/*_windows}.c sample/probe/src/copy{,_windows}.c; do
+	for f in capi/testdata/{example,sampler_errors,worlds,own_named}.c capi/examples/*.c capi/client/{src/*,testdata/*_windows}.c sample/probe/src/copy{,_windows}.c; do
 		case $f in *_linux.c) continue ;; esac
 		"${windows[@]}" -DWIN32_LEAN_AND_MEAN -fno-strict-aliasing -Icapi -Icapi/client -c "$f" -o "$tmp/o.o"
 	done

@@ -51,16 +51,20 @@ func vendor(t *testing.T, dir, source, kind string) string {
 // collections.
 func TestSampler(t *testing.T) {
 	dir := tempdir.New(t)
-	for _, c := range combinations([]string{"9.0.5", "10.0.9"}, "libseedwalk.so") {
+	for _, c := range combinations([]string{"9.0.5", "10.0.9"}, "own_protocol_linux.c", "libseedwalk.so") {
 		t.Run(c.name(), func(t *testing.T) {
-			library := vendor(t, dir, filepath.Join("capi", "examples", c.example+".cpp"), c.kind)
+			source := filepath.Join("capi", "testdata", "own_named.c")
+			if c.example == smallest {
+				source = filepath.Join("capi", "examples", c.example)
+			}
+			library := vendor(t, dir, source, c.kind)
 			samplerTruth(t, c, dir, library, on(t, c.runtime, "Truth"))
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
 			res := run(t, time.Minute,
 				profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
-			if c.example == "smallest_sampler" {
+			if c.example == smallest {
 				waited(t, out)
 			}
 			expect.Equal(t, res.stdout+res.stderr, "", "it said %q %q", res.stdout, res.stderr)
@@ -72,7 +76,8 @@ func samplerTruth(t *testing.T, which combination, dir, library string, app []st
 	c := newChecker(t)
 	c.want = *samplerSamples
 	out := filepath.Join(dir, "out")
-	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app,
+	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out,
+		"OWN_PROTOCOL_NAMES="+out+".names"), app,
 		func(judged int) { vendorSaw(t, out, judged) })
 	sum := c.sum()
 	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
@@ -88,7 +93,7 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 		truthDone(t, res)
 		samples, rd := readRaw(t, raw, res.stderr)
 		c.methods = rd.Names()
-		if given, err := os.ReadFile(filepath.Join(dir, "out")); len(c.methods) == 0 && err == nil {
+		if given, err := os.ReadFile(filepath.Join(dir, "out.names")); len(c.methods) == 0 && err == nil {
 			c.methods = methodsWritten(string(given))
 		}
 		c.compare(t, samples)
@@ -115,8 +120,7 @@ func vendorSaw(t *testing.T, out string, judged int) {
 	b := readFile(t, out)
 	var samples, complete, frames, unmanaged int
 	fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
-	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged ||
-		!strings.Contains(b, "top ") && !strings.Contains(b, "method ") {
+	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged {
 		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged",
 			samples, frames, unmanaged, judged)
 	}
@@ -144,8 +148,8 @@ func waited(t *testing.T, out string) {
 const leastEnded = 10
 
 // examples are the sample profilers, and the library of each.
-var examples = map[string]string{"smallest_sampler.cpp": "libseedwalk.so",
-	"own_protocol.cpp": "libseedwalk.so", "client.c": "libseedwalk_client.a"}
+var examples = map[string]string{smallest: "libseedwalk.so",
+	"own_protocol_linux.c": "libseedwalk.so", "client.c": "libseedwalk_client.a"}
 
 // The sample profilers neither hang a program nor stop sampling if ThreadDestroyed comes late, as it does for
 // native threads while finalizers are slow.

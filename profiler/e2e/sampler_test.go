@@ -27,16 +27,18 @@ func samplerLength(usual string) string {
 	return fmt.Sprint(*samplerSeconds)
 }
 
+const smallest = "smallest_sampler.cpp"
+
 // combination is a sample profiler, linked one way, in a runtime.
 type combination struct{ runtime, example, kind string }
 
 func (c *combination) name() string { return c.runtime + "/" + c.example + "/" + c.kind }
 
-// combinations are all, or half of them; the half still has each example with each runtime and each way of
-// linking.
-func combinations(runtimes []string, shared string) (out []combination) {
+// combinations are all of two sample profilers, or half of them; the half still has each example with each
+// runtime and each way of linking. own is the one with a protocol of its own.
+func combinations(runtimes []string, own, shared string) (out []combination) {
 	for r, runtime := range runtimes {
-		for e, example := range []string{"smallest_sampler", "own_protocol"} {
+		for e, example := range []string{smallest, own} {
 			for k, kind := range []string{shared, "libseedwalk.a"} {
 				if *samplerAll || (r+e+k)%2 == 0 {
 					out = append(out, combination{runtime, example, kind})

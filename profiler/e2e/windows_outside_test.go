@@ -115,7 +115,7 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 // as it does without them, even with short-lived threads, hardware exceptions, and collections.
 func TestWindowsSampler(t *testing.T) {
 	dir := tempdir.New(t)
-	for _, c := range combinations([]string{"2.2.2", "10.0.9"}, "seedwalk.dll") {
+	for _, c := range combinations([]string{"2.2.2", "10.0.9"}, "own_protocol_windows.c", "seedwalk.dll") {
 		t.Run(c.name(), func(t *testing.T) {
 			judged, runtime := mixOn(core222), need(t, core222)
 			storm := []string{"swhost.exe", runtime, need(t, "out", "windows", "Storm.exe")}
@@ -127,7 +127,7 @@ func TestWindowsSampler(t *testing.T) {
 			}
 			library := vendorDLL(t, dir, c.example, c.kind)
 			// one thread after the other: few samples per second
-			if c.example == "smallest_sampler" || *samplerAll {
+			if c.example == smallest || *samplerAll {
 				samplerJudged(t, c, judged, library)
 			}
 			stormsJudged(t, c, library, storm)
@@ -140,6 +140,10 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 	t.Helper()
 	const cc, cxx = "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++"
 	needs.Command(t, cxx)
+	compiler, source := []string{cxx, "-std=c++17", "-static-libstdc++"}, filepath.Join("examples", example)
+	if filepath.Ext(example) == ".c" {
+		compiler, source = []string{cc, "-std=gnu11"}, filepath.Join("testdata", "own_named.c")
+	}
 	library, out := filepath.Join(dir, kind),
 		filepath.Join(dir, example+"-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
 	mode := map[string]string{".dll": "shared", ".a": "archive"}[filepath.Ext(kind)]
@@ -147,23 +151,22 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 	if _, err := os.Stat(library); err != nil {
 		todo = append(todo, []string{filepath.Join(root, "capi", "build.sh"), mode, library})
 	}
-	todo = append(todo, []string{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc",
-		"-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
-		filepath.Join(root, "capi", "examples", example+".cpp"), library, "-lsynchronization"})
+	todo = append(todo, append(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc",
+		"-I"+filepath.Join(root, "capi"), "-shared", "-o", out,
+		filepath.Join(root, "capi", source), library, "-lsynchronization"))
 	for _, argv := range todo {
 		run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...).ok(t)
 	}
 	return out
 }
 
-// methodsWritten are the names that own_protocol.cpp writes of the methods in its samples.
+// methodsWritten are the names that own_named.c writes of the methods in its samples.
 func methodsWritten(given string) map[clr.FunctionID]string {
 	names := map[clr.FunctionID]string{}
 	for line := range strings.Lines(given) {
 		var id uint64
-		var top int
 		var name string
-		if n, _ := fmt.Sscanf(line, "method %x %d %s", &id, &top, &name); n == 3 {
+		if n, _ := fmt.Sscanf(line, "method %x %s", &id, &name); n == 2 {
 			names[clr.FunctionID(id)] = demangle.Name(name)
 		}
 	}
@@ -177,7 +180,7 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample,
 	dir := tempdir.New(t)
 	file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
 	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out),
-		"OWN_PROTOCOL_OUT="+windowsPath(out),
+		"OWN_PROTOCOL_OUT="+windowsPath(out), "OWN_PROTOCOL_NAMES="+windowsPath(out+".names"),
 		"SWHOST_LIMIT=240")
 	res := run(t, 5*time.Minute, env, wine(t, argv[0], argv[1:]...)...)
 	samples, rd := readRawOf(t, file, res)
@@ -185,7 +188,7 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample,
 	t.Logf("the vendor has %s", strings.Join(strings.Fields(given)[:8], " "))
 	names := rd.Names()
 	if len(names) == 0 {
-		names = methodsWritten(given)
+		names = methodsWritten(readFile(t, out+".names"))
 	}
 	return samples, names, res
 }
