@@ -2,18 +2,18 @@
 # Builds the client library for the machine that CC compiles for:
 #     capi/client/build.sh shared|archive OUT [VERSION]
 # For Linux, neither needs a library or a version of one: the program has a C library, glibc or musl. A DLL
-# for Windows needs msvcrt.dll, and has an import library, OUT.a.
+# for Windows needs msvcrt.dll, and has an import library, libOUT.a.
 set -euo pipefail
 out=$(realpath -m "$2")
 cd "$(dirname "$0")"
 cc=${CC:-gcc}
 probe=../../sample/probe/src system=linux copying="start handler copy objects relay read"
 case $($cc -dumpmachine) in
-aarch64-*mingw*)
+aarch64-*mingw* | aarch64-*windows*)
 	echo "client: there is no client library for Windows on ARM64" >&2
 	exit 1
 	;;
-*mingw*) system=windows arch=-DWIN32_LEAN_AND_MEAN ;;
+*mingw* | *windows*) system=windows arch=-DWIN32_LEAN_AND_MEAN ;;
 aarch64*) arch="-mbranch-protection=none -mno-outline-atomics -fPIC" ;;
 *) arch="-fcf-protection=none -fPIC" ;;
 esac

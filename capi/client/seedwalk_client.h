@@ -30,7 +30,7 @@
  *     truncate it while the process runs.
  * Windows: the helper suspends one thread at a time while it copies that thread's registers and stack. If
  * the helper dies meanwhile, the next call of seedwalk_sampler_sample, _next, or _close resumes that thread.
- * Nothing resumes it if it is the only thread that makes these calls. `keep` is not supported.
+ * If the suspended thread is itself the only caller, nothing resumes it. `keep` is not supported.
  * The library stays mapped once it has been opened. In a forked process every call returns
  * SEEDWALK_NOT_OPEN until it calls seedwalk_sampler_open. */
 #ifndef SEEDWALK_CLIENT_H
@@ -53,7 +53,7 @@ typedef struct {
 	uint32_t flags;
 	uint32_t millihertz; /* samples per second and thread, times 1000, at most 1000000; 0: 100 per second */
 	uint32_t reserved;
-	/* path of the tool, a string that must stay valid; null: the environment variable SEEDWALK_ENGINE, or
+	/* path of the tool, in UTF-8, a string that must stay valid; null: the environment variable SEEDWALK_ENGINE, or
 	 * `seedwalk` next to the library */
 	const char *engine;
 	/* path of a file for the copies if the helper cannot be started, a string that must stay valid; null: none */

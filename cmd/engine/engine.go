@@ -7,8 +7,8 @@
 // capi/client/src for the other end; report/wire for what is sent.
 //
 // Glossary. The *client* is the library in the program. It contains the probe. On Linux the helper's
-// *socket*, its descriptor 3, is connected to the client. On Windows two pipes are, as its standard input and
-// output, and the helper inherits the handle of the probe's *section*.
+// *socket*, its descriptor 3, is connected to the client. On Windows, its standard input and output
+// are pipes to the client, and it inherits the handle of the probe's *section*.
 //
 // Strategy. The client shares the probe's file, and gets the stream of samples. Sampling ends when the client
 // ends its sending side, or when the program ends. A helper that cannot sample sends a note and the farewell
@@ -87,7 +87,7 @@ func run(e engine, pid int, here, there net.Conn, c io.Writer, stop <-chan struc
 	passed := make(chan error, 1)
 	go func() {
 		passed <- newNamer(pid).pass(here, c)
-		here.Close() // the client is gone: so the engine's writes fail
+		here.Close() // the client is gone: this makes the engine's writes fail
 	}()
 	go func() {
 		<-stop
@@ -102,7 +102,7 @@ func run(e engine, pid int, here, there net.Conn, c io.Writer, stop <-chan struc
 func endOf(c io.Reader) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
-		io.Copy(io.Discard, c) // the client sends nothing more: its end is all there is to read
+		io.Copy(io.Discard, c) // the client sends nothing: Copy returns when it closes
 		close(ended)
 	}()
 	return ended

@@ -17,6 +17,7 @@ const (
 	// givenFlag names the flag with the inherited handle of the probe's section.
 	givenFlag = "section"
 	lookEvery = 20 * time.Millisecond
+	beatEvery = 100 * time.Millisecond
 )
 
 // pipes is the connection to the client: what the client sends, and what it receives.
@@ -44,8 +45,8 @@ func serve(c pipes, pid int, section uint64, cfg sampler.Config) error {
 		return err
 	}
 	defer f.Close()
-	stop := endOf(c)
-	if err := await(pid, f, stop); err != nil {
+	stop, started := endOf(c), beat(f)
+	if err := await(pid, stop); err != nil {
 		return err
 	}
 	cfg.File = f
@@ -54,12 +55,31 @@ func serve(c pipes, pid int, section uint64, cfg sampler.Config) error {
 	if err != nil {
 		return err
 	}
+	close(started)
 	run(e, pid, here, there, c, stop)
 	return nil
 }
 
-// await waits for a runtime that can be sampled. It returns an error if there is one that cannot.
-func await(pid int, f *probe.File, stop <-chan struct{}) error {
+// beat shows the client that the helper lives, until the returned channel is closed: reading a runtime's images
+// takes seconds on a busy machine.
+func beat(f *probe.File) chan<- struct{} {
+	started := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-started:
+				return
+			case <-time.After(beatEvery):
+				f.Beat()
+			}
+		}
+	}()
+	return started
+}
+
+// await waits for a runtime that can be sampled. It returns an error if the runtime can never be sampled, and
+// nil also if the process has ended or stop is closed.
+func await(pid int, stop <-chan struct{}) error {
 	p, err := suspended.OpenProspect(pid)
 	if err != nil {
 		return err
@@ -73,7 +93,6 @@ func await(pid int, f *probe.File, stop <-chan struct{}) error {
 		if state == suspended.Ready || p.Ended() {
 			return nil
 		}
-		f.Beat()
 		select {
 		case <-stop:
 			return nil

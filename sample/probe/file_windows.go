@@ -90,6 +90,8 @@ func Inherited(section windows.Handle) (*File, error) {
 		f.Close()
 		return nil, errors.New("the client library has another version than this tool")
 	}
+	f.tail = atomic.LoadUint64(&f.h.tail) &^ (align - 1) // the section may have records of an earlier helper
+	f.freed = f.tail
 	f.Beat()
 	return f, nil
 }

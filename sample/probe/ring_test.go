@@ -28,7 +28,7 @@ func (b *bed) claim(size uint64) uint64 {
 	at := b.h.head
 	b.h.head += size
 	r := b.at(at)
-	*r = record{claim: at | 2, size: uint32(size)}
+	r.claim, r.size = at|2, uint32(size) // commit stays what it was
 	return at
 }
 
@@ -195,5 +195,27 @@ func TestBelow(t *testing.T) {
 		if got != c.want || b.Bad != c.bad {
 			t.Errorf("%s: %q, %d bad records", c.name, got, b.Bad)
 		}
+	}
+}
+
+// A ring that was used before has old records. At positions that go on, none of them is taken for a new one.
+func TestRingUsedBefore(t *testing.T) {
+	b := newBed(0)
+	b.put(b.claim(some), 1, nil)
+	b.put(b.claim(some), 1, nil)
+	b.tids()
+	next := &bed{mem: b.mem}
+	next.form, next.ring, next.done = b.form, b.ring, map[uint64]uint64{}
+	next.h = &header{head: b.h.head, tail: b.h.head}
+	next.tail, next.freed = b.h.head, b.h.head
+	at := next.claim(some)
+	next.h.head += some // claimed, and nothing written
+	if got := next.tids(); len(got) != 0 {
+		t.Errorf("copies of threads %v of the session before", got)
+	}
+	next.h.head -= some
+	next.put(at, 2, nil)
+	if got := next.tids(); !slices.Equal(got, []uint32{2}) {
+		t.Errorf("copies of threads %v, want 2", got)
 	}
 }

@@ -217,9 +217,9 @@ func (e *Base) RunPaced(round func() error, end func(reason string) string) stri
 	return end("the tool wants no more")
 }
 
-// sleep waits for d or until Stop, in pieces if events are wanted and Between is set.
+// sleep waits for d or until Stop, in pieces if Between is set and events are wanted, or copies of a client.
 func (e *Base) sleep(d time.Duration) {
-	if e.Config.Events == 0 || e.Between == nil {
+	if e.Config.Events == 0 && !e.Config.Client || e.Between == nil {
 		e.Pause(d)
 		return
 	}

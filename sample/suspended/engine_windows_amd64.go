@@ -171,6 +171,7 @@ func (e *Engine) readEvents() {
 	if e.events.File != nil {
 		e.events.File.SetPatch(e.Walker.HijackStub)
 		e.events.File.Read(e.events.Take)
+		e.events.WalkPending()
 	}
 }
 
@@ -181,6 +182,7 @@ func (e *Engine) end(reason string) string {
 	}
 	e.readEvents()
 	e.Ending = true
+	e.events.WalkPending()
 	if e.events.File != nil {
 		e.events.Last()
 	}

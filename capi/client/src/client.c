@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-void sw_problem(const char *what); /* capi/errors.c */
-int sw_told(int error);
-int sw_give(const char *text, char *out, int32_t room);
-
 enum { CLOSED, OPEN, GONE, KEEPING };
 enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a hertz */, HANGS_S = 10, CLOSE_S = 3 };
 #define SECOND 1000000000ull
@@ -78,8 +74,8 @@ static void blame(const char *why)
 
 static int gone(int error, const char *why)
 {
+	leave(GONE); /* first: blame takes locks */
 	blame(why);
-	leave(GONE);
 	return error;
 }
 
@@ -201,14 +197,26 @@ static int ended(enum event e, long n)
 	return SEEDWALK_OK;
 }
 
+/* hangs reports whether a heartbeat is old, and no other has come for a second. If the whole machine or
+ * container stood still, the helper needs that second. */
+static int hangs(uint64_t beat, uint64_t time)
+{
+	static uint64_t old, since;
+	if (time < beat || time - beat <= HANGS_S * SECOND)
+		return 0;
+	if (beat != old)
+		old = beat, since = time;
+	return time - since > SECOND;
+}
+
 /* next decodes the next available stack; in.stack.size is 0 if none is complete. */
 static int next(void)
 {
 	in.stack.size = 0;
 	if (state == KEEPING)
 		return SEEDWALK_OK;
-	uint64_t beat = __atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), time = now();
-	if (time > beat && time - beat > HANGS_S * SECOND)
+	sw_look(&engine);
+	if (hangs(__atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), now()))
 		return gone(SEEDWALK_ENGINE_GONE, "it has not answered for 10 s");
 	for (int reads = 0; reads < MOST_READS; reads++) {
 		enum event e = sw_decode(&in);

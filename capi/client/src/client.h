@@ -8,10 +8,15 @@
 
 #include "ids.h"
 
+/* capi/errors.c: the text of the last problem. */
+void sw_problem(const char *what);
+int sw_told(int error);
+int sw_give(const char *text, char *out, int32_t room);
+
 /* system_linux.c, system_windows.c: this process. */
 uint32_t sw_process(void); /* the number of this process */
 void sw_pause(void);       /* sleeps for a millisecond */
-int sw_lives(uint32_t tid); /* 0 if this process has no such thread */
+int sw_lives(uint32_t tid); /* 0 if there is no such thread */
 int32_t sw_live_threads(void); /* how many threads this process has, 0 if unknown */
 void sw_stay(void);        /* keeps the library mapped: a thread may be in it at any time */
 /* sw_find sets the path of the tool: as configured, from SEEDWALK_ENGINE, or next to this library. */
@@ -48,6 +53,9 @@ int sw_share(struct engine *e); /* shares memory with the helper: 0, -1 no memor
 /* sw_receive reads what the helper has sent. It returns the number of bytes, NOT_YET if there are none, or 0
  * if the helper has ended. */
 long sw_receive(struct engine *e, void *to, size_t room);
+/* sw_look resumes a thread that a helper had suspended when it ended. Until then, no lock is safe: that thread
+ * may hold it. */
+void sw_look(struct engine *e);
 void sw_finish(struct engine *e);  /* asks the helper to stop */
 void sw_release(struct engine *e); /* ends the helper, if that is possible, and forgets it */
 

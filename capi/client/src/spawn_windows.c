@@ -1,6 +1,7 @@
 /* Starts the helper process, and shares a section with it. The helper inherits three handles: the section and
  * the ends of two pipes, which are its standard input and output. The program's other handles, its console,
- * and its environment do not reach it. The section has no name, so that no other process can open it. */
+ * and its environment do not reach it. The section has no name. A process that another thread of the program
+ * starts at the same moment, with all handles inherited, gets these three too. */
 #include "client.h"
 
 #include <stdio.h>
@@ -19,17 +20,50 @@ void sw_forked(void) {}
 
 void sw_end(struct sw_header *h) { __atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE); }
 
-/* prepare makes the section ready for a helper. It returns 0 if there is no memory. */
+/* A helper that was told to end and has not ended yet: it may still use the section, and have suspended a thread. */
+static HANDLE dying;
+
+/* resume resumes the thread that the helper had suspended when it ended. */
+static void resume(struct sw_header *h)
+{
+	uint32_t tid = h ? __atomic_exchange_n(&h->suspended, 0, __ATOMIC_SEQ_CST) : 0;
+	HANDLE thread = tid ? OpenThread(THREAD_SUSPEND_RESUME, FALSE, tid) : 0;
+	if (thread)
+		ResumeThread(thread), CloseHandle(thread);
+}
+
+/* buried waits for the dying helper, if there is one, and returns whether there is none now. */
+static int buried(void)
+{
+	enum { LIMIT_MS = 1000 };
+	if (!dying)
+		return 1;
+	if (WaitForSingleObject(dying, LIMIT_MS) != WAIT_OBJECT_0)
+		return 0;
+	resume(sw_shared);
+	CloseHandle(dying);
+	dying = 0;
+	return 1;
+}
+
+/* prepare makes the section ready for a helper. It returns 0 if there is no memory, or if a helper is dying.
+ * Positions in the ring go on: it has records of the helper before. */
 static struct sw_header *prepare(void)
 {
 	struct sw_header *h = sw_shared;
+	if (!buried()) {
+		SetLastError(ERROR_BUSY);
+		return 0;
+	}
 	if (!section)
 		section = CreateFileMappingW(INVALID_HANDLE_VALUE, 0, PAGE_READWRITE, 0, SW_BEFORE_RING + SW_RING_SIZE + SLACK, 0);
 	if (section && !h)
 		h = MapViewOfFile(section, FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, 0);
 	if (!h)
 		return 0;
+	uint64_t head = h->head;
 	memset(h, 0, sizeof *h);
+	h->head = h->tail = head;
 	h->magic = SW_MAGIC, h->version = SW_VERSION, h->arch = SW_ARCH;
 	h->pid = sw_process();
 	h->base = P(h);
@@ -68,7 +102,7 @@ static int run(const wchar_t *path, wchar_t *line, HANDLE *handles, HANDLE *proc
 	STARTUPINFOEXW s = {.StartupInfo = {.cb = sizeof s, .dwFlags = STARTF_USESTDHANDLES, .hStdInput = handles[0], .hStdOutput = handles[1]},
 			    .lpAttributeList = (LPPROC_THREAD_ATTRIBUTE_LIST)(void *)list};
 	PROCESS_INFORMATION p;
-	UINT n = GetWindowsDirectoryW(folder, MAX_PATH);
+	UINT n = GetSystemWindowsDirectoryW(folder, MAX_PATH);
 	if (n == 0 || n >= MAX_PATH)
 		return ERROR_PATH_NOT_FOUND;
 	_snwprintf(environment, MAX_PATH + 14, L"SystemRoot=%ls", folder);
@@ -99,7 +133,9 @@ int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out
 	HANDLE in[2] = {0, 0}, from[2] = {0, 0};
 	int e;
 	*out = (struct engine)NO_ENGINE;
-	if (!MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1024))
+	if (!*path)
+		return ERROR_FILE_NOT_FOUND;
+	if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, 1024))
 		return (int)GetLastError();
 	if (!prepare() || !pipe(in, 0) || !pipe(from, 1) || !SetHandleInformation(section, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT)) {
 		e = (int)GetLastError();
@@ -135,23 +171,19 @@ long sw_receive(struct engine *e, void *to, size_t room)
 
 void sw_finish(struct engine *e) { drop(&e->to); }
 
-/* resume lets the thread go on that the helper had suspended when it ended. */
-static void resume(struct sw_header *h)
+void sw_look(struct engine *e)
 {
-	uint32_t tid = __atomic_exchange_n(&h->suspended, 0, __ATOMIC_SEQ_CST);
-	HANDLE thread = tid ? OpenThread(THREAD_SUSPEND_RESUME, FALSE, tid) : 0;
-	if (thread)
-		ResumeThread(thread), CloseHandle(thread);
+	if (e->process && WaitForSingleObject(e->process, 0) == WAIT_OBJECT_0)
+		resume(sw_shared);
 }
 
 void sw_release(struct engine *e)
 {
-	enum { LIMIT_MS = 1000 };
 	drop(&e->to), drop(&e->from);
 	if (e->process) {
 		TerminateProcess(e->process, 1);
-		if (WaitForSingleObject(e->process, LIMIT_MS) == WAIT_OBJECT_0)
-			resume(sw_shared);
+		dying = e->process;
+		e->process = 0;
 	}
-	drop(&e->process);
+	buried();
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <tlhelp32.h>
 
-void sw_problem(const char *what); /* capi/errors.c */
 
 uint32_t sw_process(void) { return GetCurrentProcessId(); }
 
@@ -19,7 +18,7 @@ int sw_lives(uint32_t tid)
 	return lives;
 }
 
-/* A snapshot lists the threads of all processes, so that it is renewed once a second only. */
+/* A snapshot lists the threads of all processes. So it is taken at most once a second. */
 int32_t sw_live_threads(void)
 {
 	static int32_t count;
@@ -55,21 +54,23 @@ static int narrow(const wchar_t *from, char *to, size_t room)
 
 void sw_find(const char *configured, char *path, size_t room)
 {
-	wchar_t wide[MAX_PATH] = L"";
+	enum { LONGEST = 1024 };
+	wchar_t wide[LONGEST] = L"";
 	if (configured && *configured) {
 		snprintf(path, room, "%s", configured);
 		return;
 	}
-	DWORD n = configured ? 0 : GetEnvironmentVariableW(L"SEEDWALK_ENGINE", wide, MAX_PATH);
-	if (n > 0 && n < MAX_PATH && narrow(wide, path, room))
+	DWORD n = configured ? 0 : GetEnvironmentVariableW(L"SEEDWALK_ENGINE", wide, LONGEST);
+	int fits = n < LONGEST && narrow(wide, path, room);
+	if (n > 0 && fits)
 		return;
-	*path = 0;
-	n = GetModuleFileNameW(library(GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT), wide, MAX_PATH);
-	if (n < MAX_PATH)
-		narrow(wide, path, room);
-	char *slash = strrchr(path, '\\');
+	*path = 0; /* no file has this name: a name without a folder could be one in the current folder */
+	if (n > 0)
+		return;
+	n = GetModuleFileNameW(library(GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT), wide, LONGEST);
+	char *slash = n < LONGEST && narrow(wide, path, room) ? strrchr(path, '\\') : 0;
 	size_t at = slash ? (size_t)(slash + 1 - path) : 0;
-	snprintf(path + at, room - at, "seedwalk.exe");
+	snprintf(path + at, room - at, "%s", slash ? "seedwalk.exe" : "");
 }
 
 void sw_reason(int error, char *out, size_t room)
@@ -87,7 +88,7 @@ int sw_keep(const char *path, const char *why)
 	(void)path;
 	snprintf(line, sizeof line, "%s; copies cannot be kept in a file on Windows", why);
 	sw_problem(line);
-	return SEEDWALK_SYSTEM;
+	return SEEDWALK_NO_ENGINE;
 }
 int sw_keep_copy(const struct sw_at *at, const struct kept *k) { return (void)at, (void)k, SEEDWALK_NOT_OPEN; }
 uint64_t sw_keep_missed(void) { return 0; }

@@ -1,7 +1,8 @@
 /* The client library with a helper of the test's own: this program, started with "engine". It prints what is
  * wrong, and "good" at the end.
  *   - A copy has its caller's registers, and its tag.
- *   - The helper suspends a thread and dies. The thread goes on. */
+ *   - The helper suspends a thread and dies. The thread goes on.
+ *   - The next helper gets no record of the one before. */
 #include "../src/client.h"
 
 #include <stdio.h>
@@ -60,8 +61,8 @@ static int copied(void)
 {
 	enum { TAG = 42, FIRST = 4, LAST = 11, SP = 15, IP = 16 };
 	int bad = 0;
-	uint64_t sp = called(TAG);
-	const struct sw_record *r = (const struct sw_record *)((const char *)sw_shared + SW_BEFORE_RING);
+	uint64_t at = sw_shared->head, sp = called(TAG);
+	const struct sw_record *r = (const struct sw_record *)((const char *)sw_shared + SW_BEFORE_RING + at % SW_RING_SIZE);
 	for (int i = FIRST; i <= LAST; i++)
 		if (r->regs[i] != 100u + (unsigned)i)
 			bad += printf("register %d is %llu\n", i, (unsigned long long)r->regs[i]);
@@ -97,5 +98,10 @@ int main(int count, char **args)
 		Sleep(1);
 	if (e != SEEDWALK_ENGINE_GONE || !moves())
 		bad += printf("%d; the thread stands\n", e);
+	uint64_t before = sw_shared->head;
+	if ((e = seedwalk_sampler_open(0)) || sw_shared->head != before || sw_shared->tail != before || !before)
+		bad += printf("open again: %d; positions go on from %llu\n", e, (unsigned long long)sw_shared->head);
+	bad += copied();
+	seedwalk_sampler_close();
 	return bad ? 1 : (puts("good"), 0);
 }

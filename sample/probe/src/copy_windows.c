@@ -29,7 +29,7 @@ struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
 {
 	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
 	for (int i = 0; i < 64; i++) {
-		if (head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) > SW_RING_SIZE)
+		if ((int64_t)(head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE)) > SW_RING_SIZE)
 			break;
 		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			struct sw_record *r = (struct sw_record *)((char *)h + SW_BEFORE_RING + (head & (SW_RING_SIZE - 1)));
