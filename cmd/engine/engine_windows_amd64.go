@@ -60,8 +60,8 @@ func serve(c pipes, pid int, section uint64, cfg sampler.Config) error {
 	return nil
 }
 
-// beat shows the client that the helper lives, until the returned channel is closed: reading a runtime's images
-// takes seconds on a busy machine.
+// beat shows the client that the helper lives, until the returned channel is closed. Reading a runtime's
+// images takes seconds on a busy machine.
 func beat(f *probe.File) chan<- struct{} {
 	started := make(chan struct{})
 	go func() {

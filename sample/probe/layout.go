@@ -15,8 +15,8 @@
 // wait becomes a record when it ends; until then it is in a table with a place for each waiting thread. The
 // target can write the file, so every size and position in it is checked.
 //
-// Known gaps: Linux on x86-64 and ARM64; on Windows only events and copies. The code that delivers events on ARM64 has
-// not been tested.
+// Known gaps: Linux on x86-64 and ARM64; on Windows only events and copies. The code that delivers events on
+// ARM64 has not been tested.
 package probe
 
 import (
