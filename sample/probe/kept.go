@@ -39,13 +39,14 @@ const (
 	unfinished   = "the thread was copying, or the process was killed meanwhile; read the file again"
 )
 
-// ReadKept reads a file of copies. It fails if the header is unusable, with a *Damage. b must not change.
+// ReadKept reads a file of copies. It fails if the header is unusable, with a *Damage.
 func ReadKept(b []byte) (*Kept, error) {
 	if len(b) < HeaderSize {
 		return nil, &Damage{uint64(len(b)), fmt.Sprintf("the file ends within its header of %d bytes",
 			HeaderSize), cutFile}
 	}
-	data := make([]byte, FileSize) // aligned; what the file lacks is 0
+	// What the file lacks is 0. The head of a record that starts at the end of the ring has room, too.
+	data := make([]byte, FileSize+recordHead)
 	copy(data, b)
 	k := &Kept{}
 	k.h = (*header)(unsafe.Pointer(&data[0]))
@@ -63,7 +64,7 @@ func ReadKept(b []byte) (*Kept, error) {
 		return nil, &Damage{uint64(unsafe.Offsetof(k.h.arch)),
 			fmt.Sprintf("the architecture %d is not known", k.h.arch), otherVersion}
 	}
-	k.PID, k.Dropped, k.ring = k.h.pid, k.h.missed, data[beforeRing:]
+	k.PID, k.Dropped, k.ring = k.h.pid, k.h.missed, data[beforeRing:FileSize]
 	k.bound(uint64(len(b)))
 	return k, nil
 }
