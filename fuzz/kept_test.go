@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// Of a file of copies, the header's first bytes, the beginning of the ring, and a copy's size.
+// Sizes in a file of copies: the fuzzed part of the header, the start of the ring, one copy.
 const keptHead, keptRing, keptCopy = 512, probe.FileSize - probe.RingSize, 768
 
 // keptCopies is the header and the ring of a file of two copies: see sample/probe/layout.go.
