@@ -59,8 +59,8 @@ static void leave(int as)
 	sw_release(&engine);
 	if (sw_shared)
 		sw_end(sw_shared);
-	sw_keep_end();
 	__atomic_store_n(&state, as, __ATOMIC_SEQ_CST);
+	sw_keep_end(); /* no thread begins another copy */
 }
 
 static const char silent[] = "it ended and sent nothing: is it the seedwalk that belongs to this library?";

@@ -59,11 +59,11 @@ int sw_keep(const char *path, const char *why)
 			sys3(NR_unlinkat, HERE, P(path), 0);
 	}
 	if (e < 0 && e > -4096) {
-		snprintf(line, sizeof line, "%s; cannot %s %s for the copies: %s", why, what, path, strerror((int)-e));
+		snprintf(line, sizeof line, "cannot %s %s for the copies: %s; %s", what, path, strerror((int)-e), why);
 		sw_problem(line);
 		return SEEDWALK_SYSTEM;
 	}
-	snprintf(line, sizeof line, "%s; copies are kept in %s", why, path);
+	snprintf(line, sizeof line, "copies are kept in %s; %s", path, why);
 	sw_problem(line);
 	sw_describe((struct sw_header *)e);
 	__atomic_store_n(&kept, (struct sw_header *)e, __ATOMIC_SEQ_CST);

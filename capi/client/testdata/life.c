@@ -20,7 +20,7 @@
 
 #include "seedwalk_client.h"
 
-enum { STORM = 3, CHILDREN = 30, LIMIT_S = 300 };
+enum { STORM = 3, CHILDREN = 30, COPIERS = 8, LIMIT_S = 300 };
 
 static sem_t arrived, proceed;
 static uint64_t stacks, stopping;
@@ -137,7 +137,10 @@ static void problem(const char *has)
 
 static int configure(const char *keep, uint32_t size)
 {
-	seedwalk_client_options o = {.size = size, .engine = "/no/such/tool", .keep = keep};
+	static char engine[360]; /* "/no////.../tool" */
+	memset(engine, '/', sizeof engine - 1);
+	memcpy(engine, "/no", 3), memcpy(engine + sizeof engine - 5, "tool", 4);
+	seedwalk_client_options o = {.size = size, .engine = engine, .keep = keep};
 	return seedwalk_client_configure(&o);
 }
 
@@ -158,32 +161,43 @@ static void *filling(void *n)
 	return 0;
 }
 
+/* copying copies into a full file, and goes on after the sampler is closed. */
+static void *copying(void *full)
+{
+	while (!__atomic_load_n(&stopping, __ATOMIC_RELAXED))
+		if (seedwalk_sampler_copy(1) == SEEDWALK_FULL)
+			__atomic_fetch_add((uint64_t *)full, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
 /* mapped returns how many mappings of a file this process has. */
 static int mapped(const char *path)
 {
 	char line[2000];
 	int n = 0;
 	FILE *f = fopen("/proc/self/maps", "r");
-	while (f && fgets(line, sizeof line, f))
+	want("open /proc/self/maps", f != 0, 1);
+	while (fgets(line, sizeof line, f))
 		n += strstr(line, path) != 0;
 	fclose(f);
 	return n;
 }
 
-/* keep fills a file with two threads. It prints the number of copies, and of dropped ones. */
+/* keep fills a file with two threads, and closes while others copy. It prints the number of copies, and of
+ * dropped ones. */
 static void keep(const char *path)
 {
 	char other[1000], link[1000];
 	const seedwalk_stack *s = (void *)1;
 	int status = -1;
-	uint64_t n[2];
-	pthread_t thread;
+	uint64_t n[2], full = 0;
+	pthread_t thread, copiers[COPIERS];
 	snprintf(other, sizeof other, "%s-2", path), snprintf(link, sizeof link, "%s-link", path);
 	want("configure as an old program", configure(path, offsetof(seedwalk_client_options, keep)), SEEDWALK_OK);
 	want("open without a helper", seedwalk_sampler_open(0), SEEDWALK_NO_ENGINE);
 	want("configure", configure(path, sizeof(seedwalk_client_options)), SEEDWALK_OK);
 	want("open with a file", seedwalk_sampler_open(0), SEEDWALK_OK);
-	problem("cannot run /no/such/tool: No such file or directory; copies are kept in "), problem(path);
+	problem("copies are kept in "), problem(path), problem("; cannot run /no////");
 	want("open twice", seedwalk_sampler_open(0), SEEDWALK_SECOND);
 	want("next", seedwalk_sampler_next(&s), SEEDWALK_OK);
 	want("a stack", s != 0, 0);
@@ -208,8 +222,15 @@ static void keep(const char *path)
 	seedwalk_sampler_result r = {.size = sizeof r};
 	want("sample", seedwalk_sampler_sample(&q, &r), SEEDWALK_OK);
 	want("stacks", r.stacks, 0);
+	for (int i = 0; i < COPIERS; i++)
+		pthread_create(&copiers[i], 0, copying, &full);
+	while (__atomic_load_n(&full, __ATOMIC_RELAXED) < 100000)
+		usleep(1000);
 	want("close", seedwalk_sampler_close(), SEEDWALK_OK);
 	want("mappings after close", mapped(path), 0);
+	__atomic_store_n(&stopping, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < COPIERS; i++)
+		pthread_join(copiers[i], 0);
 	want("copy after close", seedwalk_sampler_copy(1), SEEDWALK_NOT_OPEN);
 	want("open with a file that exists", seedwalk_sampler_open(0), SEEDWALK_SYSTEM);
 	problem("File exists");
@@ -217,7 +238,7 @@ static void keep(const char *path)
 	configure(link, sizeof(seedwalk_client_options));
 	want("open with a link", seedwalk_sampler_open(0), SEEDWALK_SYSTEM);
 	want("copy after that", seedwalk_sampler_copy(1), SEEDWALK_NOT_OPEN);
-	printf("%d %lu %lu\n", (int)getpid(), (unsigned long)(n[0] + n[1]), (unsigned long)r.dropped);
+	printf("%d %lu %lu\n", (int)getpid(), (unsigned long)(n[0] + n[1]), (unsigned long)(r.dropped + full));
 }
 
 /* no_space opens with a file for which the disk has no space. */
