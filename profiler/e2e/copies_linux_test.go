@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -191,28 +193,64 @@ func TestClientKept(t *testing.T) {
 			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
 		}
 	})
-	t.Run("refused", func(t *testing.T) {
-		torn, other := filepath.Join(dir, "torn"), filepath.Join(dir, "other")
-		must.Do(t, os.WriteFile(torn, []byte("no copies"), 0o600))
-		b := []byte(readFile(t, file))
-		b[probe.KeptPID] ^= 1
-		must.Do(t, os.WriteFile(other, b, 0o600))
-		another := fmt.Sprint("offset 12: the copies are of process ", p.pid^1, ", not ", p.pid)
-		for want, args := range map[string][]string{
-			another:            {other, "--core", core},
-			another + ": name": {other, p.id},
-			"torn: offset 9: the file ends within its header": {torn, p.id},
-			"none: no such file":                              {filepath.Join(dir, "none"), p.id},
-		} {
-			r := seedwalk(t, append([]string{"stack", "--copies"}, args...)...)
-			if r.code != 3 || r.stdout != "" || !strings.Contains(r.stderr, want) {
-				t.Errorf("exit code %d, %q %q, want %q", r.code, r.stdout, r.stderr, want)
-			}
+	t.Run("thread", func(t *testing.T) {
+		l := stacks(t, "--copies", file, p.id)
+		id := fmt.Sprint(l.Threads[0].TID)
+		r := seedwalk(t, "stack", "--copies", file, "--thread", id+",1", p.id)
+		if !strings.Contains(r.stdout, "thread "+id+" tag") ||
+			!strings.Contains(r.stderr, "no copy of thread 1\n") || strings.Contains(r.stderr, "of thread "+id) || r.code != 1 {
+			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
 		}
 	})
+	t.Run("refused", func(t *testing.T) { keptRefused(t, dir, file, core, p) })
 	p.say("")
 	if p.wait() != 42 || p.errs.String() != "" {
 		t.Errorf("the program ended with %v and said %q", p.err, p.errs.String())
+	}
+}
+
+// keptRefused changes the file.
+func keptRefused(t *testing.T, dir, file, core string, p *process) {
+	b := []byte(readFile(t, file))
+	le, changed := binary.LittleEndian, 0
+	// with returns a file with another word there.
+	with := func(at uintptr, word uint64) string {
+		c := slices.Clone(b)
+		le.PutUint64(c[at:], word)
+		changed++
+		name := filepath.Join(dir, fmt.Sprint("changed-", changed))
+		must.Do(t, os.WriteFile(name, c, 0o600))
+		return name
+	}
+	torn := filepath.Join(dir, "torn")
+	must.Do(t, os.WriteFile(torn, []byte("no copies"), 0o600))
+	numbers := le.Uint64(b[probe.KeptPID:]) // with another field
+	stack := le.Uint64(b[probe.KeptStack:])
+	arch := le.Uint64(b[probe.KeptArch:]) ^ uint64(context.ArchAMD64^context.ArchARM64)
+	another := fmt.Sprint("offset 12: the copies are of process ", p.pid^1, ", not ", p.pid)
+	outer := with(probe.KeptPID, numbers^1) // of a core that was written outside of the container
+	if l := stacks(t, "--copies", outer, "--core", core); len(l.Threads) < 50 {
+		t.Errorf("%d copies of a core whose process has another number", len(l.Threads))
+	}
+	noStack := filepath.Join(dir, "no-stack")
+	c := []byte(readFile(t, outer))
+	le.PutUint64(c[probe.KeptStack:], 0)
+	must.Do(t, os.WriteFile(noStack, c, 0o600))
+	for want, args := range map[string][]string{
+		another:            {noStack, "--core", core},
+		another + ": name": {outer, p.id},
+		"offset 40: process " + p.id + " started after the copies":            {with(probe.KeptOpened, 1), p.id},
+		"offset 360: the copies are of a process with a stack at":             {with(probe.KeptStack, stack+1<<40), p.id},
+		"offset 360: the copies are of a process with a stack":                {with(probe.KeptStack, stack+1<<40), "--core", core},
+		"offset 372: the copies are of ARM64, the process is of x86-64":       {with(probe.KeptArch, arch), p.id},
+		"offset 372: the copies are of ARM64, the process is of x86-64: name": {with(probe.KeptArch, arch), "--core", core},
+		"torn: offset 9: the file ends within its header":                     {torn, p.id},
+		"none: no such file": {filepath.Join(dir, "none"), p.id},
+	} {
+		r := seedwalk(t, append([]string{"stack", "--copies"}, args...)...)
+		if r.code != 3 || r.stdout != "" || !strings.Contains(r.stderr, want) {
+			t.Errorf("exit code %d, %q %q, want %q", r.code, r.stdout, r.stderr, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
@@ -125,7 +126,7 @@ func (h *Heartbeat) Stop() {
 
 // Take handles one event.
 func (v *Events) Take(r *probe.Record) {
-	s := sampler.Sample{Capture: sampler.CaptureOf(v.Target.Arch, r), Event: r}
+	s := sampler.Sample{Capture: sampler.CaptureOf(v.Target.Arch, runtime.GOOS, r), Event: r}
 	if v.Hold(&s) {
 		return
 	}

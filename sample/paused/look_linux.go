@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -75,16 +76,42 @@ func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
 	return l, nil
 }
 
-// Open prepares to walk stacks that threads of a process have copied. It stops no thread. If the process does
-// not have the number own for itself, it returns ErrOther.
-func Open(pid int, own uint32) (*Process, error) {
+// Open prepares to walk stacks that threads of a process have copied. It stops no thread. It returns ErrOther
+// if the process does not have the number own for itself, and ErrYounger if it started later than opened, a
+// time of its monotonic clock in nanoseconds.
+func Open(pid int, own uint32, opened uint64) (*Process, error) {
 	if err := lookable(pid); err != nil {
 		return nil, err
 	}
 	if main, ok := live.NumbersOf(pid).Outer(own); !ok || main != uint32(pid) {
 		return nil, ErrOther
 	}
+	if startedAfter(pid, opened) {
+		return nil, ErrYounger
+	}
 	return open(pid)
+}
+
+// startedAfter reports whether a process certainly started after a time of its monotonic clock. The kernel
+// gives the start by a clock that also counts how long the machine slept. Until the start, it slept for at most
+// as long as until now. The clocks of another time namespace cannot be compared.
+func startedAfter(pid int, monotonic uint64) bool {
+	const startField, tick = 19, 10_000_000 // after the name; nanoseconds
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/time", pid))
+	ours, _ := os.Readlink("/proc/self/ns/time")
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // a name may contain anything
+	if theirs != ours || len(fields) <= startField {
+		return false
+	}
+	ticks, _ := strconv.ParseUint(fields[startField], 10, 64)
+	var awake, all unix.Timespec
+	err1, err2 := unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake), unix.ClockGettime(unix.CLOCK_BOOTTIME, &all)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	earliest := int64(ticks)*tick - (all.Nano() - awake.Nano())
+	return earliest > 0 && uint64(earliest) > monotonic
 }
 
 func open(pid int) (*Process, error) {

@@ -29,7 +29,7 @@ func LookAt(int, []int) (*Snapshot, error) {
 func LookAtTasks(pid int, tids []int) (*Snapshot, error) { return LookAt(pid, tids) }
 
 // Open returns the error of LookAt.
-func Open(int, uint32) (*Process, error) {
+func Open(int, uint32, uint64) (*Process, error) {
 	_, err := LookAt(0, nil)
 	return nil, err
 }

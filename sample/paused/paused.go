@@ -38,8 +38,11 @@ type Process struct {
 	kept  []tasks.Stack
 }
 
-// ErrOther means that copies are of another process.
-var ErrOther = errors.New("the copies are of another process")
+// Errors of Open: the copies are of another process.
+var (
+	ErrOther   = errors.New("the process has another number")
+	ErrYounger = errors.New("the process started after the copies were made")
+)
 
 // Thread is a stopped thread's registers and stack.
 type Thread struct {
@@ -118,6 +121,15 @@ func (s *Process) use() {
 
 // Modules returns the images as of the last walk.
 func (s *Process) Modules() *module.Table { return s.target.Table }
+
+// Maps reports whether the process has a mapping at addr.
+func (s *Process) Maps(addr uint64) bool {
+	has := func(m live.Mapping) bool { return m.Start <= addr && addr < m.End }
+	return slices.ContainsFunc(s.target.Maps, has)
+}
+
+// Outer returns our number of the thread that the process calls tid, false if it has no such thread.
+func (s *Process) Outer(tid uint32) (uint32, bool) { return s.target.Threads.Outer(tid) }
 
 // Runtime reports whether a readable runtime was found, and if not, why.
 func (s *Process) Runtime() (found bool, why string) { return s.target.Tables != nil, s.target.Why }

@@ -14,12 +14,22 @@ type Kept struct {
 	reader
 	PID     uint32 // as the process saw itself
 	Arch    context.Arch
+	Stack   uint64 // where the first thread's stack begins, 0 if unknown
+	Opened  uint64 // when the process made the file, by its monotonic clock, nanoseconds
 	Dropped uint64 // copies for which the file had no room
 	Damage  []Damage
 }
 
-// KeptPID is the offset of the process's number in a file of copies.
-const KeptPID = unsafe.Offsetof(header{}.pid)
+// Offsets in a file of copies of what identifies the process.
+const (
+	KeptPID    = unsafe.Offsetof(header{}.pid)
+	KeptOpened = unsafe.Offsetof(header{}.heartbeat)
+	KeptStack  = unsafe.Offsetof(header{}.mainStack)
+	KeptArch   = unsafe.Offsetof(header{}.arch)
+)
+
+// entryFrame is what the probe adds to the beginning of the stack: the entry point's frame is there.
+const entryFrame = 64
 
 // Damage is a part of a file of copies that cannot be read.
 type Damage struct {
@@ -64,7 +74,8 @@ func ReadKept(b []byte) (*Kept, error) {
 		return nil, &Damage{uint64(unsafe.Offsetof(k.h.arch)),
 			fmt.Sprintf("the architecture %d is not known", k.h.arch), otherVersion}
 	}
-	k.PID, k.Dropped, k.ring = k.h.pid, k.h.missed, data[beforeRing:FileSize]
+	k.PID, k.Opened, k.Stack = k.h.pid, k.h.heartbeat, k.h.mainStack-min(k.h.mainStack, entryFrame)
+	k.Dropped, k.ring = k.h.missed, data[beforeRing:FileSize]
 	k.bound(uint64(len(b)))
 	return k, nil
 }

@@ -1,10 +1,6 @@
 package target
 
-import (
-	"runtime"
-
-	"github.com/seedwalk/seedwalk/context"
-)
+import "github.com/seedwalk/seedwalk/context"
 
 // Registers of a record, in the probe's order.
 
@@ -44,18 +40,13 @@ const (
 	keptARM64   = 0xff<<32 | 0x7ff<<19
 )
 
-// keptAMD64 is for the system that we run on, which is also the target's.
-func keptAMD64() uint32 {
-	if runtime.GOOS == "windows" {
-		return keptWindows
-	}
-	return keptSystemV
-}
-
-// Called returns a record's registers of a thread that has called the probe.
-func Called(a context.Arch, r []uint64) context.Registers {
+// Called returns a record's registers of a thread that has called the probe on a system that Go calls system.
+func Called(a context.Arch, r []uint64, system string) context.Registers {
 	g := Registers(a, r)
-	g.AMD64.Known &= keptAMD64()
-	g.ARM64.Known &= keptARM64
+	if g.ARM64.Known &= keptARM64; system == "windows" {
+		g.AMD64.Known &= keptWindows
+	} else {
+		g.AMD64.Known &= keptSystemV
+	}
 	return g
 }

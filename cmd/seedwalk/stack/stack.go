@@ -219,18 +219,30 @@ func (f *stackFlags) ofDump(c *dump.Core) (*stackView, error) {
 	loader.Image = m.Image
 	p := paused.New(c.Arch, m, loader, m.Maps())
 	p.SetIncomplete()
+	v := newStackView("core", int(c.PID), c.Name)
+	add := f.addThreads
 	if f.copies != "" {
-		return f.copiesOfCore(c, m, p)
+		add = f.copiesOfCore
 	}
+	if err := add(v, c, p); err != nil {
+		return nil, err
+	}
+	v.damaged(f.core, c.Problems)
+	v.lacking(m.Problems())
+	v.finish(p)
+	return v, nil
+}
+
+// addThreads adds the wanted threads of a core.
+func (f *stackFlags) addThreads(v *stackView, c *dump.Core, p *paused.Process) error {
 	if f.use != nil {
 		p.KeepStacks()
 	}
 	threads, err := f.coreThreads(c, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.Verify()
-	v := newStackView("core", int(c.PID), c.Name)
 	var stacks []paused.Stack
 	for i := range threads {
 		stacks = append(stacks, p.Walk(&threads[i]))
@@ -242,10 +254,7 @@ func (f *stackFlags) ofDump(c *dump.Core) (*stackView, error) {
 	for i := range stacks {
 		v.add(p, &stacks[i], "", 0)
 	}
-	v.damaged(f.core, c.Problems)
-	v.lacking(m.Problems())
-	v.finish(p)
-	return v, nil
+	return nil
 }
 
 // coreThreads reads the threads of a core that the user has chosen, or all.
