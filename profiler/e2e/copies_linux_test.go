@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,6 +208,33 @@ func TestClientKept(t *testing.T) {
 	if p.wait() != 42 || p.errs.String() != "" {
 		t.Errorf("the program ended with %v and said %q", p.err, p.errs.String())
 	}
+}
+
+// A process in a container has other numbers in its copies than here. The threads are shown with the numbers that
+// they have here. A core that was written here fits, although its process has another number.
+func TestClientKeptContained(t *testing.T) {
+	unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if os.Geteuid() != 0 || exec.Command(unshare[0], append(unshare[1:], "true")...).Run() != nil {
+		t.Skip("SKIPPED-CHECK: no namespaces can be made here (they need root and unshare)")
+	}
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	file := filepath.Join(dir, "copies")
+	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
+		"MALLOC_ARENA_MAX=1")
+	p := startIn(t, env, append(unshare, need(t, "out", "bin", "swhost"), runtime9(t),
+		compiled(t, "capi/testdata/Places.cs"), "100", "wait")...)
+	said := p.until("done")
+	pid := child(t, p, func(int) bool { return true })
+	l := stacks(t, "--copies", file, fmt.Sprint(pid))
+	for i := range l.Threads {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, l.Threads[i].TID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := fmt.Sprint(l.Threads[0].TID)
+	keptPlaces(t, said, "--copies", file, "--thread", id, fmt.Sprint(pid))
+	keptPlaces(t, said, "--copies", file, "--core", coreOf(t, fmt.Sprint(pid), "full"))
 }
 
 // keptRefused changes the file.
