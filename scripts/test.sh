@@ -84,6 +84,7 @@ rest)
 		lane long $long
 		# Where goroutines meet, once more with the race detector.
 		lane meet -race ./cmd/record/... ./report/wire
+		lane kept -race -run Kept ./sample/probe ./fuzz
 		lane commands -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
 	} &
 	checks $cut
@@ -94,7 +95,7 @@ rest)
 	scripts/test-wine.sh -json >>"$log" || status=$?
 	wait
 	lane alone -run "$alone" -skip "$first" "$e2e"
-	settle guests long meet commands hosts alone
+	settle guests long meet kept commands hosts alone
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac
