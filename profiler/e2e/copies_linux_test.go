@@ -199,7 +199,8 @@ func TestClientKept(t *testing.T) {
 		id := fmt.Sprint(l.Threads[0].TID)
 		r := seedwalk(t, "stack", "--copies", file, "--thread", id+",1", p.id)
 		if !strings.Contains(r.stdout, "thread "+id+" tag") ||
-			!strings.Contains(r.stderr, "no copy of thread 1\n") || strings.Contains(r.stderr, "of thread "+id) || r.code != 1 {
+			!strings.Contains(r.stderr, "no copy of thread 1\n") ||
+			strings.Contains(r.stderr, "of thread "+id) || r.code != 1 {
 			t.Errorf("exit code %d\n%.2000s%s", r.code, r.stdout, r.stderr)
 		}
 	})
@@ -210,8 +211,8 @@ func TestClientKept(t *testing.T) {
 	}
 }
 
-// A process in a container has other numbers in its copies than here. The threads are shown with the numbers that
-// they have here. A core that was written here fits, although its process has another number.
+// A process in a container has other numbers in its copies than here. The threads are shown with
+// the numbers that they have here. A core that was written here fits, although its process has another number.
 func TestClientKeptContained(t *testing.T) {
 	unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if os.Geteuid() != 0 || exec.Command(unshare[0], append(unshare[1:], "true")...).Run() != nil {
@@ -264,14 +265,15 @@ func keptRefused(t *testing.T, dir, file, core string, p *process) {
 	c := []byte(readFile(t, outer))
 	le.PutUint64(c[probe.KeptStack:], 0)
 	must.Do(t, os.WriteFile(noStack, c, 0o600))
+	noFirst, foreign := with(probe.KeptStack, stack+1<<40), with(probe.KeptArch, arch)
 	for want, args := range map[string][]string{
 		another:            {noStack, "--core", core},
 		another + ": name": {outer, p.id},
 		"offset 40: process " + p.id + " started after the copies":            {with(probe.KeptOpened, 1), p.id},
-		"offset 360: the copies are of a process with a stack at":             {with(probe.KeptStack, stack+1<<40), p.id},
-		"offset 360: the copies are of a process with a stack":                {with(probe.KeptStack, stack+1<<40), "--core", core},
-		"offset 372: the copies are of ARM64, the process is of x86-64":       {with(probe.KeptArch, arch), p.id},
-		"offset 372: the copies are of ARM64, the process is of x86-64: name": {with(probe.KeptArch, arch), "--core", core},
+		"offset 360: the copies are of a process with a stack at":             {noFirst, p.id},
+		"offset 360: the copies are of a process with a stack":                {noFirst, "--core", core},
+		"offset 372: the copies are of ARM64, the process is of x86-64":       {foreign, p.id},
+		"offset 372: the copies are of ARM64, the process is of x86-64: name": {foreign, "--core", core},
 		"torn: offset 9: the file ends within its header":                     {torn, p.id},
 		"none: no such file": {filepath.Join(dir, "none"), p.id},
 	} {

@@ -93,8 +93,8 @@ func Open(pid int, own uint32, opened uint64) (*Process, error) {
 }
 
 // startedAfter reports whether a process certainly started after a time of its monotonic clock. The kernel
-// gives the start by a clock that also counts how long the machine slept. Until the start, it slept for at most
-// as long as until now. The clocks of another time namespace cannot be compared.
+// gives the start by a clock that also counts how long the machine slept. Until the start, it slept for at
+// most as long as until now. The clocks of another time namespace cannot be compared.
 func startedAfter(pid int, monotonic uint64) bool {
 	const startField, tick = 19, 10_000_000 // after the name; nanoseconds
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -106,7 +106,8 @@ func startedAfter(pid int, monotonic uint64) bool {
 	}
 	ticks, _ := strconv.ParseUint(fields[startField], 10, 64)
 	var awake, all unix.Timespec
-	err1, err2 := unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake), unix.ClockGettime(unix.CLOCK_BOOTTIME, &all)
+	err1 := unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake)
+	err2 := unix.ClockGettime(unix.CLOCK_BOOTTIME, &all)
 	if err1 != nil || err2 != nil {
 		return false
 	}
