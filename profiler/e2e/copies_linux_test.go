@@ -211,8 +211,8 @@ func TestClientKept(t *testing.T) {
 	}
 }
 
-// A process in a container has other numbers in its copies than here. The threads are shown with
-// the numbers that they have here. A core that was written here fits, although its process has another number.
+// A process in a container has other numbers in its copies than here. The threads are shown with the numbers
+// that they have here. A core that was written here fits, although its process has another number.
 func TestClientKeptContained(t *testing.T) {
 	unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if os.Geteuid() != 0 || exec.Command(unshare[0], append(unshare[1:], "true")...).Run() != nil {
@@ -266,16 +266,17 @@ func keptRefused(t *testing.T, dir, file, core string, p *process) {
 	le.PutUint64(c[probe.KeptStack:], 0)
 	must.Do(t, os.WriteFile(noStack, c, 0o600))
 	noFirst, foreign := with(probe.KeptStack, stack+1<<40), with(probe.KeptArch, arch)
+	const arm = "offset 372: the copies are of ARM64, the process is of x86-64"
 	for want, args := range map[string][]string{
 		another:            {noStack, "--core", core},
 		another + ": name": {outer, p.id},
-		"offset 40: process " + p.id + " started after the copies":            {with(probe.KeptOpened, 1), p.id},
-		"offset 360: the copies are of a process with a stack at":             {noFirst, p.id},
-		"offset 360: the copies are of a process with a stack":                {noFirst, "--core", core},
-		"offset 372: the copies are of ARM64, the process is of x86-64":       {foreign, p.id},
-		"offset 372: the copies are of ARM64, the process is of x86-64: name": {foreign, "--core", core},
-		"torn: offset 9: the file ends within its header":                     {torn, p.id},
-		"none: no such file": {filepath.Join(dir, "none"), p.id},
+		"offset 40: process " + p.id + " started after the copies": {with(probe.KeptOpened, 1), p.id},
+		"offset 360: the copies are of a process with a stack at":  {noFirst, p.id},
+		"offset 360: the copies are of a process with a stack":     {noFirst, "--core", core},
+		arm:            {foreign, p.id},
+		arm + ": name": {foreign, "--core", core},
+		"torn: offset 9: the file ends within its header": {torn, p.id},
+		"none: no such file":                              {filepath.Join(dir, "none"), p.id},
 	} {
 		r := seedwalk(t, append([]string{"stack", "--copies"}, args...)...)
 		if r.code != 3 || r.stdout != "" || !strings.Contains(r.stderr, want) {
