@@ -58,7 +58,7 @@ var lateTool = fault{"the tool counts late", "LATE=1", nil, killed}
 // lateHandler are the races of a handler that runs while a recording is set up. It is of none and
 // finds no slot.
 var lateHandler = []string{"begin plain - sw_slot_of atomic", "end_if_asked plain - sim_sys6 atomic",
-	"find plain - prepare plain", "find plain - sim_sys6 atomic"}
+	"find plain - sim_sys6 atomic", "find plain - sw_describe plain"}
 
 // weaken returns the edit that makes an operation relaxed.
 func weaken(operation, order string) [][2]string {
