@@ -200,8 +200,8 @@ func life(t *testing.T) string {
 	return exe
 }
 
-// Without a helper, copies are kept in a file that nobody has to read: it takes copies until it is full, and
-// counts the others. A forked child does not write there. A file that exists and a link are errors.
+// Without a helper, the library writes copies into a file until the file is full, and counts the copies that
+// find no room. A forked child does not write there. A file that exists and a link are errors.
 func TestKeep(t *testing.T) {
 	path := filepath.Join(tempdir.New(t), "copies")
 	out := must.Run(t, exec.Command(life(t), "keep", path))

@@ -21,8 +21,8 @@
  *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process has been restored.
  *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.
  *   - Without a helper, for example in a container without the tool or under a filter that forbids exec,
- *     seedwalk_sampler_open returns SEEDWALK_NO_ENGINE. If `keep` is set, it makes that file instead and
- *     returns SEEDWALK_OK. seedwalk_sampler_problem then says where the copies are and why. There are no
+ *     seedwalk_sampler_open returns SEEDWALK_NO_ENGINE. If `keep` is the path of a new file, it makes the
+ *     file and returns SEEDWALK_OK. seedwalk_sampler_problem then says where the copies are and why. There are no
  *     samples, and no stacks arrive: `seedwalk stack --copies FILE PID` walks the copies while the process
  *     runs, and `--core CORE` instead of PID after its end. The file has room for 4 MB of copies. After that,
  *     seedwalk_sampler_copy returns SEEDWALK_FULL. The file must not exist, because it is never overwritten.

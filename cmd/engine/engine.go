@@ -10,10 +10,10 @@
 // *socket*, its descriptor 3, is connected to the client. On Windows, its standard input and output
 // are pipes to the client, and it inherits the handle of the probe's *section*.
 //
-// Strategy. The client shares the probe's file, and gets the stream of samples. Sampling ends when the client
-// ends its sending side, or when the program ends. A helper that cannot sample sends a note and the farewell
-// "refused". The helper does not trust the content of the file. On Linux the helper restricts itself to the
-// system calls that it needs (the sandbox).
+// Strategy. The client shares the probe's file, and gets the stream of samples. Sampling ends when the
+// client closes its sending side, or when the program ends. A helper that cannot sample sends a note and the
+// farewell "refused". The helper does not trust the content of the file. On Linux the helper restricts itself
+// to the system calls that it needs (the sandbox).
 //
 // Known gaps: Linux and Windows x64 only. There is no sandbox on Windows. The Windows part has been tested in
 // Wine only.

@@ -20,7 +20,7 @@ import (
 const (
 	socket     = 3
 	greetLimit = 5 * time.Second
-	// givenFlag names the flag with an address in the client library.
+	// givenFlag is the flag that gives the address of the client library's code in the program.
 	givenFlag = "code"
 )
 

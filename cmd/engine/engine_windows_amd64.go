@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// givenFlag names the flag with the inherited handle of the probe's section.
+	// givenFlag is the flag that gives the handle of the probe's section, which this process inherits.
 	givenFlag = "section"
 	lookEvery = 20 * time.Millisecond
 	beatEvery = 100 * time.Millisecond

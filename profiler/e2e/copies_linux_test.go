@@ -238,11 +238,11 @@ func TestClientKeptContained(t *testing.T) {
 	keptPlaces(t, said, "--copies", file, "--core", coreOf(t, fmt.Sprint(pid), "full"))
 }
 
-// keptRefused changes the file.
+// keptRefused checks that the tool refuses changed files, and files of another process.
 func keptRefused(t *testing.T, dir, file, core string, p *process) {
 	b := []byte(readFile(t, file))
 	le, changed := binary.LittleEndian, 0
-	// with returns a file with another word there.
+	// with writes a file that differs in the word at an offset, and returns its name.
 	with := func(at uintptr, word uint64) string {
 		c := slices.Clone(b)
 		le.PutUint64(c[at:], word)

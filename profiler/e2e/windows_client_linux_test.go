@@ -110,7 +110,7 @@ const pollEvery = 100 * time.Millisecond
 
 // A profiler that is linked with the client library samples a program of .NET 10 on Windows. Each complete
 // stack is possible for its thread, and copies arrive. The program works as it does without the profiler,
-// also if the helper is killed or missing. A helper ends with its program.
+// also if the helper is killed or missing. When the program ends, its helper ends.
 func TestWindowsClient(t *testing.T) {
 	program := need(t, "out", "windows", "SingleFile.exe")
 	dll := clientDLL(t, tempdir.New(t), "shared", "seedwalk_client.dll")

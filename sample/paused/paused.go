@@ -202,8 +202,8 @@ func (s *Process) verifySoon() {
 	s.use()
 }
 
-// WalkCopy walks and names a copied stack. An incomplete stack has a Gap. If the walk fails, it reads the
-// mappings again and tries once more.
+// WalkCopy walks and names a copied stack. If the stack is incomplete, its Gap says why. If the walk fails,
+// WalkCopy reads the mappings again and tries once more.
 func (s *Process) WalkCopy(c *walk.Capture) Stack {
 	frames, gap := s.follow(c)
 	if gap != merge.GapNone && s.Reread != nil {

@@ -20,8 +20,9 @@ void sw_forked(void) {}
 
 void sw_end(struct sw_header *h) { __atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE); }
 
-/* A helper that was told to end and has not ended yet: it may still use the section, and have suspended a thread. */
-static HANDLE dying;
+/* The last helper, from the request to end until it has ended. It may still use the section, or hold a thread
+ * suspended. */
+static HANDLE ending;
 
 /* resume resumes the thread that the helper had suspended when it ended. */
 static void resume(struct sw_header *h)
@@ -32,26 +33,26 @@ static void resume(struct sw_header *h)
 		ResumeThread(thread), CloseHandle(thread);
 }
 
-/* buried waits for the dying helper, if there is one, and returns whether there is none now. */
-static int buried(void)
+/* last_ended waits for the end of the last helper, at most a second. It returns 0 if that helper still runs. */
+static int last_ended(void)
 {
 	enum { LIMIT_MS = 1000 };
-	if (!dying)
+	if (!ending)
 		return 1;
-	if (WaitForSingleObject(dying, LIMIT_MS) != WAIT_OBJECT_0)
+	if (WaitForSingleObject(ending, LIMIT_MS) != WAIT_OBJECT_0)
 		return 0;
 	resume(sw_shared);
-	CloseHandle(dying);
-	dying = 0;
+	CloseHandle(ending);
+	ending = 0;
 	return 1;
 }
 
-/* prepare makes the section ready for a helper. It returns 0 if there is no memory, or if a helper is dying.
- * Positions in the ring go on: it has records of the helper before. */
+/* prepare makes the section ready for a helper. It returns 0 if there is no memory, or if the last helper
+ * still runs. Positions in the ring continue, because the ring still has the records of the last helper. */
 static struct sw_header *prepare(void)
 {
 	struct sw_header *h = sw_shared;
-	if (!buried()) {
+	if (!last_ended()) {
 		SetLastError(ERROR_BUSY);
 		return 0;
 	}
@@ -182,8 +183,8 @@ void sw_release(struct engine *e)
 	drop(&e->to), drop(&e->from);
 	if (e->process) {
 		TerminateProcess(e->process, 1);
-		dying = e->process;
+		ending = e->process;
 		e->process = 0;
 	}
-	buried();
+	last_ended();
 }
