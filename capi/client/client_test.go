@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
@@ -120,18 +121,20 @@ func TestDecode(t *testing.T) {
 	stream, want := sent()
 	must.Do(t, os.WriteFile(path, stream, 0o644))
 	for _, piece := range []string{"1", "7", "1000000"} {
-		if out, err := exec.Command(exe, path, piece).CombinedOutput(); err != nil || string(out) != want {
+		if out, err := exec.Command(exe, piece, path).CombinedOutput(); err != nil || string(out) != want {
 			t.Fatalf("in pieces of %s: %v\n%.2000s\nwant\n%.2000s", piece, err, out, want)
 		}
 	}
+	t.Run("many threads", func(t *testing.T) { decodeManyThreads(t, exe) })
+	t.Run("damaged", func(t *testing.T) { decodeDamaged(t, exe, stream) })
 }
 
 // A live thread keeps its name, however many have ended since.
-func TestDecodeManyThreads(t *testing.T) {
-	exe, path := decoder(t), filepath.Join(tempdir.New(t), "stream")
+func decodeManyThreads(t *testing.T, exe string) {
+	path := filepath.Join(tempdir.New(t), "stream")
 	must.Do(t, exec.Command("mkfifo", path).Run())
 	var shown strings.Builder
-	cmd := exec.Command(exe, path)
+	cmd := exec.Command(exe, "1000000", path)
 	cmd.Stdout, cmd.Stderr = &shown, &shown
 	must.Do(t, cmd.Start())
 	w, self := wire.NewWriter(nil), uint64(cmd.Process.Pid)
@@ -148,12 +151,12 @@ func TestDecodeManyThreads(t *testing.T) {
 }
 
 // Damaged streams end in an error or decode partially, without memory errors.
-func TestDecodeDamaged(t *testing.T) {
-	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")
-	stream, _ := sent()
+func decodeDamaged(t *testing.T, exe string, stream []byte) {
+	const streams = 300
+	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(1, 2))
-	malformed := 0
-	for i := range 300 {
+	args := []string{"4096"}
+	for i := range streams {
 		b := append([]byte(nil), stream...)
 		for range 1 + r.IntN(8) {
 			b[r.IntN(len(b))] = byte(r.Uint32())
@@ -161,15 +164,15 @@ func TestDecodeDamaged(t *testing.T) {
 		if i%3 == 0 {
 			b = b[:r.IntN(len(b))]
 		}
+		path := filepath.Join(dir, fmt.Sprint(i))
 		must.Do(t, os.WriteFile(path, b, 0o644))
-		out, err := exec.Command(exe, path, "4096").CombinedOutput()
-		must.Equal(t, err, nil, "stream %d: %.3000s", i, out)
-		if strings.Contains(string(out), "end 3") {
-			malformed++
-		}
+		args = append(args, path)
 	}
-	if malformed < 20 {
-		t.Errorf("only %d of 300 streams were found to be malformed", malformed)
+	out, err := exec.Command(exe, args...).CombinedOutput()
+	last := out[max(0, bytes.LastIndex(out, []byte("file "+dir))):]
+	must.Equal(t, err, nil, "the last stream begun: %.3000s", last)
+	if malformed := bytes.Count(out, []byte("\nend 3")); malformed < 20 {
+		t.Errorf("only %d of %d streams were found to be malformed", malformed, streams)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -109,8 +110,19 @@ func attachAgain(t *testing.T, p *process) {
 // tool's connection when its thread runs.
 func clean(t *testing.T, pid int, before systemState) {
 	t.Helper()
+	var now systemState
+	defer func() {
+		if now.caught != before.caught || now.descriptors != before.descriptors || now.timers != 0 {
+			files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			for i, name := range files {
+				target, _ := os.Readlink(name)
+				files[i] = filepath.Base(name) + " " + target
+			}
+			t.Logf("now: %+v; descriptors: %q", now, files)
+		}
+	}()
 	until(t, fmt.Sprintf("the process is again as before: %+v", before), func() bool {
-		now := systemStateOf(t, pid)
+		now = systemStateOf(t, pid)
 		return now.caught == before.caught && now.descriptors == before.descriptors && now.timers == 0
 	})
 }

@@ -1,5 +1,5 @@
-/* Decodes a file as the client does, in pieces of the size in the second argument, and prints its
- * contents. */
+/* decode SIZE FILE...: decodes each file as the client does, in pieces of SIZE bytes, and prints its
+ * contents; the name before them if there are more files. */
 #include "../src/client.h"
 
 #include <stdio.h>
@@ -16,11 +16,11 @@ static void show(const seedwalk_stack *s)
 	}
 }
 
-int main(int argc, char **argv)
+static int decode(const char *path, size_t piece)
 {
 	static struct stream s;
-	size_t piece = argc > 2 ? (size_t)atol(argv[2]) : 1 << 20, n = 1;
-	FILE *f = fopen(argv[1], "r");
+	size_t n = 1;
+	FILE *f = fopen(path, "r");
 	while (f && n) {
 		enum event e;
 		while ((e = sw_decode(&s)) == STACK)
@@ -35,4 +35,18 @@ int main(int argc, char **argv)
 	}
 	sw_stream_reset(&s);
 	return !f || fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+	size_t piece = (size_t)atol(argv[1]);
+	int failed = 0;
+	for (int i = 2; i < argc && !failed; i++) {
+		if (argc > 3) {
+			printf("file %s\n", argv[i]);
+			fflush(stdout);
+		}
+		failed = decode(argv[i], piece);
+	}
+	return failed;
 }
