@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: six figures dumps diff-runs explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-copies bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
+.PHONY: six figures dumps diff-runs explore long healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-copies bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -127,6 +127,7 @@ fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 
 explore: ## the C of the probe and the profiler under every order and every memory order: the large worlds, and which memory orders are needed (minutes)
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds|TestOrders' ./sim/native -explore
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestKept' ./sim/rules -explore
 
 mutate: ## put faults into the code, one by one, and show which test catches each
 	@$(GO) run ./testkit/tools/mutate
@@ -147,8 +148,14 @@ bench-copies: runtime build samples ## how many stacks a second a program can co
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (needs a quiet machine)
 	@$(GO) run ./testkit/tools/cost $(COST)
 
-worlds: ## 10,000 of the simulator's Windows worlds through the C library
+# Its sizes are those that a change of the walkers, the probe, or a sampler should see once before a release.
+long: runtime build samples windows ## the tests of real programs with more than twice the stacks and time of make check (an hour; LONG=flags)
+	@$(GO) test -count=1 -timeout 180m ./profiler/e2e -soak 15s -torture 15s -churn 15s -arm64 400 -windows-judged 2000 \
+		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 $(LONG)
+
+worlds: ## 10,000 of the simulator's worlds, by the engine and on Windows through the C library
 	@scripts/deps.sh test
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds' ./sim/worlds -worlds 10000
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds' ./capi -worlds 10000
 
 # It fails on the clock of old: make bias BIAS="-bias-clock timer-overrun -bias-rows async3 -bias-runs 2".

@@ -27,7 +27,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-var worldCount = flags.Int("worlds", 300,
+var worldCount = flags.Int("worlds", 100,
 	"how many Windows worlds TestWorlds runs through the C library; a tenth of them in the DLL")
 
 // The C library walks and merges in the simulator's Windows worlds with only what it finds in the images: no

@@ -21,8 +21,10 @@ guests='^Test(ARM64|Windows)'
 alone='^Test(Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Net10SingleFile|Node|OtherNamespaces|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|StrippedLibrary|Truth|TwoRecordings)$'
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
-# These leave cases out of make test, which make check runs.
-cut=$(go list ./capi/checked ./report/inspect ./sim/rules ./sim/story ./sim/worlds ./testkit/tools/mutate)
+# These leave cases out with -short, so out of make test; make check runs them whole: a package and a test a line.
+cut=$(git ls-files '*_test.go' ':!profiler/e2e' ':!sample' | xargs awk '
+	/^func Test/ { split($2, name, "(") }
+	/testing\.Short\(\)/ { dir = FILENAME; sub("/[^/]*$", "", dir); print "./" dir, name[1] }' | sort -u)
 # These look at pages in a browser, which -short leaves out.
 pages=$(go list ./eventpipe/waits/report ./report/diff ./report/export)
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
@@ -87,7 +89,7 @@ rest)
 		lane kept -race -run Kept ./sample/probe ./fuzz
 		lane commands -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
 	} &
-	checks $cut
+	checks -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
 	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?

@@ -33,7 +33,7 @@ import (
 // guest addresses are addresses of the process, and guest threads are its threads. So the probe, an ARM64
 // library in the guest, is read from here.
 
-var armSamples = flag.Int("arm64", 400,
+var armSamples = flag.Int("arm64", 200,
 	"how many samples TestARM64Truth judges of each program; above 1,000 any instruction is interrupted")
 
 // emulator is qemu's command line. Usually qemu delivers signals between blocks of code only; with each, at

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	attachments = flag.Int("attachments", 4, "how often a process is attached to")
+	attachments = flag.Int("attachments", 3, "how often a process is attached to")
 	attachTime  = flag.Int("attachtime", 5, "seconds that the process lives for each, more on a busy machine")
 )
 

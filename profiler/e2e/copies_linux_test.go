@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	copiedStacks = flag.Int("copies", 5000, "how many stacks TestCopies judges on each runtime")
-	nowStacks    = flag.Int("now", 1000, "how many stacks TestCopies has walked at once too on each runtime")
+	copiedStacks = flag.Int("copies", 2000, "how many stacks TestCopies judges on each runtime")
+	nowStacks    = flag.Int("now", 500, "how many stacks TestCopies has walked at once too on each runtime")
 	copyRate     = flag.Int("copy-rate", 5000, "how many stacks a second TestCopyRate copies")
 	copySeconds  = flag.Int("copy-seconds", 3, "how long TestCopyRate copies")
 )

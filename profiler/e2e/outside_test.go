@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-var truthSamples = flag.Int("truth", 2500,
+var truthSamples = flag.Int("truth", 1200,
 	"how many samples TestProbeTruth judges of each program on each runtime")
 
 // sums are the results for the truth program on each runtime.

@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var samplerSamples = flag.Int("sampler", 3000,
+var samplerSamples = flag.Int("sampler", 1500,
 	"how many samples TestSampler judges of each build on each runtime")
 
 // vendor builds a profiler of one C++ or C file with the C library, or with the client library, as a vendor

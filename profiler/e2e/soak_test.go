@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var soakTime = flag.Duration("soak", 15*time.Second, "length of the soak")
+var soakTime = flag.Duration("soak", 8*time.Second, "length of the soak")
 
 // The program's output and exit code are the same as without a profiler, under everything that is hard for
 // one.

@@ -14,7 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-var tasksEach = flag.Int("tasks-each", 300, "how many chains of each kind wait in TestTasks")
+var tasksEach = flag.Int("tasks-each", 150, "how many chains of each kind wait in TestTasks")
 
 // pendingTasks is what tasks --json shows.
 type pendingTasks struct {

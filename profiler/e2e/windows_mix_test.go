@@ -145,7 +145,7 @@ func TestMixGrammar(t *testing.T) {
 	}
 }
 
-var churnTime = flag.Duration("churn", 15*time.Second, "length of the churn of threads on Windows runtimes")
+var churnTime = flag.Duration("churn", 8*time.Second, "length of the churn of threads on Windows runtimes")
 
 // leastChurn is how many threads a second must come and go.
 const leastChurn = 300

@@ -22,7 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-var outsideSamples = flag.Int("windows-outside", 200, "how many samples TestWindowsOutside judges")
+var outsideSamples = flag.Int("windows-outside", 100, "how many samples TestWindowsOutside judges")
 
 // maxOutsideRuns limits the runs: in Wine each read of a process stops one of its threads, so a busy machine
 // has about ten samples per second.
@@ -209,7 +209,7 @@ func stormsJudged(t *testing.T, c combination, library string, argv []string) {
 	stormed(t, c, all, res)
 }
 
-var windowsSamples = flag.Int("sampler-windows", 500,
+var windowsSamples = flag.Int("sampler-windows", 250,
 	"how many samples TestWindowsSampler judges of each runtime")
 
 func samplerJudged(t *testing.T, which combination, p *windowsProgram, library string) {

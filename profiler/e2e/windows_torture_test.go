@@ -20,7 +20,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
-var tortureTime = flag.Duration("torture", 15*time.Second,
+var tortureTime = flag.Duration("torture", 8*time.Second,
 	"length of the torture of locks on Windows runtimes")
 
 // tortured is a profiler for tests: the settings that select it.

@@ -22,7 +22,7 @@ import (
 
 var (
 	world = flag.Uint64("world", 0, "run this world only, and tell its story")
-	count = flag.Int("worlds", 10_000, "how many worlds TestWorlds runs")
+	count = flag.Int("worlds", 3000, "how many worlds TestWorlds runs")
 	bad   = flag.Uint64("damaged", 150,
 		"how many worlds TestBadSeeds damages in each way, on each architecture")
 )
