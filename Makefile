@@ -100,7 +100,7 @@ lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the te
 test: runtime build samples windows ## lint, unit tests, recorded truth, and each main job on a real runtime: about ten minutes
 	@scripts/test.sh quick
 
-check: runtime build samples windows ## all other tests: every runtime, every way, long runs; half an hour
+check: runtime build samples windows ## all other tests: every runtime and every way; half an hour
 	@scripts/test.sh rest
 
 vectors: build ## the recorded truth: what share is right, file by file
