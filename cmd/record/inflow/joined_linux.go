@@ -37,6 +37,7 @@ func (j *joined) take(m wire.Message) bool {
 	if j.over {
 		return false
 	}
+	unsent := j.w.Len()
 	switch m := m.(type) {
 	case *wire.Hello, *wire.Module, *wire.Method, *wire.Line, *wire.Thread, *wire.GapName:
 		j.w.Message(m)
@@ -46,6 +47,9 @@ func (j *joined) take(m wire.Message) bool {
 		if j.final == nil {
 			j.times.ended(m)
 		}
+	}
+	if j.w.Len() == unsent {
+		return true
 	}
 	if len(j.buf)+j.w.Len() > maxUnsentAt {
 		j.stop()
@@ -184,7 +188,7 @@ func (j *joined) write() {
 		j.mu.Lock()
 		if !j.over && len(j.buf) == 0 { // more will come soon
 			j.mu.Unlock()
-			time.Sleep(shareEvery)
+			time.Sleep(j.pause(time.Now()))
 			j.mu.Lock()
 		}
 		j.flush()
@@ -205,6 +209,15 @@ func (j *joined) write() {
 			return
 		}
 	}
+}
+
+// pause returns how long write waits for more messages. All recordings of the agent write at the same
+// moments, between which the agent can sleep.
+func (j *joined) pause(now time.Time) time.Duration {
+	if j.own {
+		return shareOwn - time.Duration(now.UnixNano())%shareOwn
+	}
+	return shareEvery
 }
 
 // awaitEnd ends the sharing when the joined recording closes its side of the connection. If the process has

@@ -34,7 +34,8 @@ const (
 	maxUnsent   = 8 << 20  // bytes; then samples are dropped
 	maxUnsentAt = 16 << 20 // bytes; then the connection is closed
 	flushUnsent = 1 << 15
-	shareEvery  = 200 * time.Millisecond // between two writes, while there is little
+	shareEvery  = 200 * time.Millisecond // between two writes to another tool, while there is little
+	shareOwn    = 500 * time.Millisecond // between two writes inside the agent, while there is little
 )
 
 // endLimit bounds the wait for the last messages.

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -107,6 +109,47 @@ func waitLeft(t *testing.T, p *Process, s Sharer) {
 		}
 	}
 	t.Fatal("a recording has not left")
+}
+
+// Messages that a joined recording does not get do not wake its writer. The agent's recordings write at the
+// same moments.
+func TestJoinedSleeps(t *testing.T) {
+	now := time.Now()
+	j := &joined{q: Request{CPU: true}, own: true, since: now.UnixNano(), w: wire.NewWriter(nil),
+		wake: make(chan struct{}, 1), times: newTimes(os.Getpid(), &clocks{})}
+	for range 100 {
+		j.take(&wire.Stats{Key: "a", Value: 1})
+		j.take(&wire.Usage{TID: wire.ProcessTID, CPUNanos: 5})
+		j.take(&wire.Sample{TID: 1, TimeUnixNano: now.UnixNano(), WallNanos: 5}) // not wanted
+	}
+	expect.Equal(t, len(j.wake), 0, "wake-ups without a message")
+	expect.Equal(t, j.times.ran, 5, "processor time of the process")
+	j.take(cpuSample(now))
+	expect.Equal(t, len(j.wake), 1, "wake-ups for a sample")
+	early, late := time.Unix(100, 1), time.Unix(100, int64(shareOwn)-1)
+	expect.Equal(t, early.Add(j.pause(early)), late.Add(j.pause(late)), "moments of writes")
+	j.own = false
+	expect.Equal(t, j.pause(early), shareEvery, "pause of another tool's")
+}
+
+type perfMaps struct {
+	collect.Namer
+	searched int
+}
+
+func (p *perfMaps) Keep(string, string, *elf.File) {}
+func (p *perfMaps) KeepPerfMap(int) bool           { p.searched++; return false }
+
+// A process that reports many modules at once is searched for its perf map a few times only.
+func TestKeeperSearches(t *testing.T) {
+	var n perfMaps
+	keep, began := Keeper(&n, os.Getpid()), time.Now()
+	for range 1000 {
+		keep(&wire.Module{Path: "[vdso]"})
+	}
+	if most := 1 + int(time.Since(began)/mapEvery); n.searched < 1 || n.searched > most {
+		t.Errorf("%d searches, want 1 to %d", n.searched, most)
+	}
 }
 
 // A recording that does not read neither blocks the first one nor fills its memory.

@@ -74,16 +74,20 @@ func openRecording(out options.Output, stdout *os.File) (*Recording, error) {
 
 // flush writes the buffered messages every flushEvery.
 func (f *Recording) flush() {
-	tick := time.NewTicker(flushEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case <-f.stop:
 			return
-		case <-tick.C:
+		case <-time.After(untilFlush(time.Now())):
 			f.w.Flush()
 		}
 	}
+}
+
+// untilFlush returns the time until the next flush. All recordings of the tool flush at the same moments,
+// between which the tool can sleep.
+func untilFlush(now time.Time) time.Duration {
+	return flushEvery - time.Duration(now.UnixNano())%flushEvery
 }
 
 // Begin writes the description of the recording, as far as it is known at the start.

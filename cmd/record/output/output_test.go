@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/collect"
@@ -73,4 +74,11 @@ func TestMovedPartial(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, w.Path, w.Err)
 		}
 	}
+}
+
+// Recordings that began at different times flush together.
+func TestFlushTogether(t *testing.T) {
+	early, late := time.Unix(100, 1), time.Unix(100, int64(flushEvery)-1)
+	expect.Equal(t, early.Add(untilFlush(early)), late.Add(untilFlush(late)), "moments of the flush")
+	expect.Equal(t, untilFlush(time.Unix(100, 0)), flushEvery, "pause after a flush")
 }
