@@ -60,15 +60,14 @@ func (h *Histogram) Quantile(q float64) uint64 {
 	return h.max
 }
 
-// Write appends one Stats message per bucket in use, "key<=UPPER", and
-// "key.max".
+// Write appends one counter per bucket in use, "key<=UPPER", and "key.max".
 func (h *Histogram) Write(w *Writer, key string) {
 	for i, n := range h.counts {
 		if n > 0 {
-			w.Stats(key+"<="+strconv.FormatUint(upper(i), 10), n)
+			w.Counter(key+"<="+strconv.FormatUint(upper(i), 10), n)
 		}
 	}
-	w.Stats(key+".max", h.max)
+	w.Counter(key+".max", h.max)
 }
 
 // Set reads one Stats message that Write made for the histogram called key. It reports

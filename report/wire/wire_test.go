@@ -226,6 +226,23 @@ func TestWriterDoesNotAllocate(t *testing.T) {
 	must.Equal(t, testing.AllocsPerRun(100, func() { w.Reset(); write(w, ms) }), 0, "allocations")
 }
 
+// A counter that has not changed is not repeated.
+func TestCounter(t *testing.T) {
+	w := NewWriter(nil)
+	for _, step := range []struct {
+		key   string
+		value uint64
+		sent  bool
+	}{{"a", 0, true}, {"a", 0, false}, {"b", 0, true}, {"a", 1, true}, {"a", 1, false}, {"a", 0, true}} {
+		w.Reset()
+		w.Counter(step.key, step.value)
+		expect.Equal(t, w.Len() > 0, step.sent, "%s %d: sent", step.key, step.value)
+	}
+	w.Reset()
+	w.Message(&Stats{Key: "a"})
+	expect.Equal(t, w.Len() > 0, true, "a message is sent")
+}
+
 func TestErrorSticks(t *testing.T) {
 	b := append([]byte{7, 0}, encode(&Bye{})...)
 	r := NewReader(bytes.NewReader(b))

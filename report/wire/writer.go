@@ -11,7 +11,8 @@ const lengthBytes = 3
 // caller's arrays are not copied.
 type Writer struct {
 	buf  []byte
-	mark int // where the open message's payload begins
+	mark int               // where the open message's payload begins
+	sent map[string]uint64 // by Counter
 }
 
 // NewWriter returns a Writer that appends to buf[:0]. The writer owns the buffer.
@@ -170,6 +171,19 @@ func (w *Writer) Stats(key string, value uint64) {
 	w.string(key)
 	w.uint(value)
 	w.end()
+}
+
+// Counter appends a counter if its value differs from the last one that Counter appended. Readers keep the
+// last value of each counter. Counter may allocate.
+func (w *Writer) Counter(key string, value uint64) {
+	if last, ok := w.sent[key]; ok && last == value {
+		return
+	}
+	if w.sent == nil {
+		w.sent = map[string]uint64{}
+	}
+	w.sent[key] = value
+	w.Stats(key, value)
 }
 
 // Note appends a line for the user.

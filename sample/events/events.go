@@ -360,7 +360,7 @@ func (v *Events) WriteTotals() {
 		{"otherwise", v.otherwise}, {"malformed", v.malformed},
 		{"delivery", uint64(v.delivery.n)}, {"alloc_ticks", v.ticks}, {"alloc_sampled", v.sampled},
 	} {
-		v.Stream.Out.Stats("probe_event_"+n.key, n.value)
+		v.Stream.Out.Counter("probe_event_"+n.key, n.value)
 	}
 	v.writeDropped()
 }

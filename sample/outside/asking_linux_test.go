@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/events"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
@@ -452,4 +455,30 @@ func TestUnblock(t *testing.T) {
 		}
 		e.kernelTime.Close()
 	}
+}
+
+// The engine repeats no figure that has not changed, so an idle process costs few messages. At the end it
+// repeats the process's time, for recordings that joined later.
+func TestSendsChanges(t *testing.T) {
+	e, _, _, _ := asking(t)
+	e.cpuClock, e.events = sampler.ClockPerf, events.New(&e.Base, e, e.file)
+	count := func(send func()) (n int) {
+		e.Stream.Out.Reset()
+		send()
+		for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; n++ {
+			if _, err := r.Next(); err != nil {
+				return n
+			}
+		}
+	}
+	if n := count(e.write); n < 30 {
+		t.Errorf("%d figures at first", n)
+	}
+	expect.Equal(t, count(e.write), 0, "figures that have not changed")
+	e.Stats.Rounds++
+	expect.Equal(t, count(e.write), 1, "figures after a round")
+	e.accounted, e.ranBefore = 5, -1
+	expect.Equal(t, count(e.accountProcess), 1, "times of the process")
+	expect.Equal(t, count(e.accountProcess), 0, "times that have not changed")
+	expect.Equal(t, count(e.accountAll), 1, "times at the end")
 }

@@ -61,14 +61,14 @@ func (e *Engine) writeClock() {
 	if clock == sampler.ClockOverrun {
 		clock = sampler.ClockTimer
 	}
-	w.Stats("probe_clock_"+string(clock), 1)
+	w.Counter("probe_clock_"+string(clock), 1)
 	switch {
 	case clock == sampler.ClockPerf && !e.kernelTime.kernel:
-		w.Stats("probe_clock_user_only", 1)
+		w.Counter("probe_clock_user_only", 1)
 	case clock == sampler.ClockRandom:
-		w.Stats("probe_clock_late_ns", e.random.lateness())
-		w.Stats("probe_clock_kept", e.random.kept)
-		w.Stats("probe_clock_rejected", e.random.rejected)
+		w.Counter("probe_clock_late_ns", e.random.lateness())
+		w.Counter("probe_clock_kept", e.random.kept)
+		w.Counter("probe_clock_rejected", e.random.rejected)
 	}
 }
 

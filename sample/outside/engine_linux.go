@@ -54,10 +54,11 @@ type Engine struct {
 	births     births
 	startup    *startup.Sampler // nil = there is none
 
-	begins    bool   // the process is a command, and no other engine has sampled it
-	ranBefore int64  // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
-	ranSince  uint64 // how far that clock has advanced since, nanoseconds
-	accounted uint64 // processor time of threads that has been sent, nanoseconds
+	begins    bool       // the process is a command, and no other engine has sampled it
+	ranBefore int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
+	ranSince  uint64     // how far that clock has advanced since, nanoseconds
+	accounted uint64     // processor time of threads that has been sent, nanoseconds
+	ranSent   wire.Usage // the last message about the process's clock
 }
 
 // New makes an engine for the process that sent the probe's file fd. The caller keeps fd. Run writes the

@@ -23,7 +23,7 @@ func (e *Engine) writeReads() {
 	for key, value := range map[string]uint64{"probe_reads": s.Reads, "probe_reads_held": s.Held,
 		"probe_reads_lost":   s.Unanswered,
 		"probe_read_signals": s.Asked, "probe_read_ns": s.Nanos, "probe_read_copy_ns": s.Copying} {
-		e.Stream.Out.Stats(key, value)
+		e.Stream.Out.Counter(key, value)
 	}
 }
 

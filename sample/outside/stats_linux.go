@@ -31,11 +31,11 @@ func (e *Engine) write() {
 		{"probe_unnamed", e.Stream.Unnamed}, {"probe_busy_ns", s.Busy}, {"probe_armed", s.Armed},
 		{"probe_calls", e.Kernel.Calls}, {"probe_delayed_ns", e.Delayed},
 	} {
-		w.Stats(c.key, c.value)
+		w.Counter(c.key, c.value)
 	}
 	if e.Async != nil {
 		for i, n := range e.Async.Stats {
-			w.Stats("probe_"+sampler.AsyncReasons[i], n)
+			w.Counter("probe_"+sampler.AsyncReasons[i], n)
 		}
 	}
 	e.writeClock()
@@ -51,6 +51,6 @@ func (e *Engine) write() {
 			unsampled++
 		}
 	}
-	w.Stats("probe_unsampled", unsampled)
+	w.Counter("probe_unsampled", unsampled)
 	s.Write(w, n)
 }

@@ -156,6 +156,7 @@ func (e *Engine) accountAll() {
 		}
 		e.account(t, !ok)
 	}
+	e.ranSent = wire.Usage{} // recordings that joined later do not know it
 	e.accountProcess()
 }
 
@@ -169,7 +170,7 @@ func (e *Engine) missStart() {
 
 // accountProcess sends the process's CPU time since sampling began. If the process is gone, its clock cannot
 // be read any more. Then accountProcess uses the time that the tool read when the command ended. It never
-// sends less than the sum over the threads.
+// sends less than the sum over the threads, and nothing if neither has changed since the last message.
 func (e *Engine) accountProcess() {
 	if e.Config.NoCPU {
 		return
@@ -185,6 +186,9 @@ func (e *Engine) accountProcess() {
 	if e.cpuClock == sampler.ClockRandom { // each moment finds the new threads
 		cause = wire.CauseNone
 	}
-	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID,
-		CPUNanos: max(e.ranSince, e.accounted), Cause: cause})
+	u := wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: cause}
+	if u != e.ranSent {
+		e.ranSent = u
+		e.Stream.Out.Usage(&u)
+	}
 }

@@ -37,9 +37,9 @@ func (s *stats) Write(w *wire.Writer, alive []uint64) {
 	n := append(alive, s.perThread...)
 	sort.Slice(n, func(i, j int) bool { return n[i] < n[j] })
 	if len(n) > 0 {
-		w.Stats("probe_thread_min", n[0])
-		w.Stats("probe_thread_median", n[len(n)/2])
-		w.Stats("probe_thread_max", n[len(n)-1])
+		w.Counter("probe_thread_min", n[0])
+		w.Counter("probe_thread_median", n[len(n)/2])
+		w.Counter("probe_thread_max", n[len(n)-1])
 	}
 }
 

@@ -292,10 +292,10 @@ func (e *Stopper) write() {
 		{"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unnamed", e.Stream.Unnamed},
 		{"probe_suspended", e.stops}, {"probe_hidden", e.denied}, {"probe_timed", s.Timed},
 	} {
-		w.Stats(c.key, c.value)
+		w.Counter(c.key, c.value)
 	}
 	if e.rings != nil {
-		w.Stats("probe_dropped", e.rings.Lost())
+		w.Counter("probe_dropped", e.rings.Lost())
 	}
 	var n []uint64
 	for _, t := range e.tasks {

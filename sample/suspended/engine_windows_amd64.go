@@ -293,7 +293,7 @@ func (e *Engine) write() {
 		{"probe_suspended", e.seen.suspended}, {"probe_held", e.seen.held},
 		{"probe_hidden", e.seen.denied}, {"probe_stubs", e.seen.stubs}, {"probe_returns", e.Walker.Returns},
 	} {
-		w.Stats(c.key, c.value)
+		w.Counter(c.key, c.value)
 	}
 	e.events.WriteTotals()
 	var n []uint64

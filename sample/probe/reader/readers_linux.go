@@ -23,11 +23,11 @@ type Readers struct {
 }
 
 const (
-	readersFor = time.Second            // how long a list is valid
-	LivesFor   = 2 * time.Millisecond   // how long a check that the process lives is valid
-	LivesIdle  = 250 * time.Millisecond // the same while none of its threads has run
-	maxReaders = 256                    // threads considered
-	bestFew    = 3                      // the best threads, asked with either signal before all others
+	readersFor = time.Second          // how long a list is valid
+	LivesFor   = 2 * time.Millisecond // how long a check that the process lives is valid
+	LivesIdle  = 2 * time.Second      // the same while none of its threads has run
+	maxReaders = 256                  // threads considered
+	bestFew    = 3                    // the best threads, asked with either signal before all others
 )
 
 // unbothered are threads of the runtime whose waits a signal does not end. They run hardly any code of
