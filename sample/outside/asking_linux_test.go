@@ -482,3 +482,32 @@ func TestSendsChanges(t *testing.T) {
 	expect.Equal(t, count(e.accountProcess), 0, "times that have not changed")
 	expect.Equal(t, count(e.accountAll), 1, "times at the end")
 }
+
+// A thread that has ended before its birth is read is not opened. Its end may come first, because each CPU
+// has a ring.
+func TestBornAndEnded(t *testing.T) {
+	fork := func(at uint64) perfevent.Record { return perfevent.Record{Type: perfevent.Fork, TID: 7, Time: at} }
+	exit := func(tid uint32, at uint64) perfevent.Record {
+		return perfevent.Record{Type: perfevent.Exit, TID: tid, Time: at}
+	}
+	for name, c := range map[string]struct {
+		records []perfevent.Record
+		added   bool
+	}{
+		"lives":                     {[]perfevent.Record{fork(5)}, true},
+		"ended":                     {[]perfevent.Record{fork(5), exit(7, 6)}, false},
+		"ended on another CPU":      {[]perfevent.Record{exit(7, 6), fork(5)}, false},
+		"has an ended one's number": {[]perfevent.Record{exit(7, 4), fork(5)}, true},
+		"another has ended":         {[]perfevent.Record{fork(5), exit(8, 6)}, true},
+	} {
+		e, _, _, _ := asking(t)
+		calls := e.Kernel.Calls
+		for i := range c.records {
+			c.records[i].PID = uint32(e.PID)
+			e.births.note(&c.records[i])
+		}
+		e.addForked(1)
+		expect.Equal(t, e.Tasks[7] != nil, c.added, "%s: added", name)
+		expect.Equal(t, e.Kernel.Calls > calls, c.added, "%s: system calls", name)
+	}
+}

@@ -21,6 +21,8 @@ type births struct {
 	alarm     *alarm.TimerFile // ends long waits
 	rings     *cpuring.Newborns
 	sinceBoot int64 // added to a record's time to get Unix time, nanoseconds
+	forked    []perfevent.Record
+	ended     map[uint32]uint64 // time of the last record of a thread's end, by the clock of the records
 }
 
 // mostWatching bounds the descriptors of a watch, which needs one for each thread and CPU.
@@ -71,25 +73,53 @@ func (b *births) Close() {
 	}
 }
 
-// newborn adds the threads that have been created since the last call.
+// newborn adds the threads that have been created since the last call and that live.
 func (e *Engine) newborn(now int64) {
-	if e.births.watch == nil {
+	b := &e.births
+	if b.watch == nil {
 		return
 	}
-	helper := e.file.Helper()
-	e.births.watch.Read(func(r *perfevent.Record) {
-		if r.Type != perfevent.Fork || int(r.PID) != e.PID || r.TID == helper {
-			return
+	b.watch.Read(b.note)
+	e.addForked(now)
+	if b.rings != nil {
+		b.rings.Renew()
+	}
+}
+
+// addForked adds the threads whose births are stored.
+func (e *Engine) addForked(now int64) {
+	b := &e.births
+	for i := range b.forked {
+		r := &b.forked[i]
+		if int(r.PID) != e.PID || r.TID == e.file.Helper() {
+			continue
 		}
-		if e.Tasks[r.TID] == nil {
+		if e.Tasks[r.TID] == nil && b.ended[r.TID] < r.Time { // the files of one that ended are gone
 			e.Add(r.TID, now)
 		}
-		if e.births.rings != nil && e.startup == nil {
-			e.Tasks[r.TID].Birth = e.births.rings.Born(r)
+		if b.rings == nil || e.startup != nil {
+			continue
 		}
-	})
-	if e.births.rings != nil {
-		e.births.rings.Renew()
+		birth := b.rings.Born(r)
+		if t := e.Tasks[r.TID]; t != nil {
+			t.Birth = birth
+		}
+	}
+	b.forked = b.forked[:0]
+	clear(b.ended)
+}
+
+// note stores a record of a thread's birth or end. An end may come before the birth, because each CPU has a
+// ring.
+func (b *births) note(r *perfevent.Record) {
+	switch r.Type {
+	case perfevent.Fork:
+		b.forked = append(b.forked, *r)
+	case perfevent.Exit:
+		if b.ended == nil {
+			b.ended = map[uint32]uint64{}
+		}
+		b.ended[r.TID] = max(r.Time, b.ended[r.TID])
 	}
 }
 
