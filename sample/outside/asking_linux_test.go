@@ -486,7 +486,9 @@ func TestSendsChanges(t *testing.T) {
 // A thread that has ended before its birth is read is not opened. Its end may come first, because each CPU
 // has a ring.
 func TestBornAndEnded(t *testing.T) {
-	fork := func(at uint64) perfevent.Record { return perfevent.Record{Type: perfevent.Fork, TID: 7, Time: at} }
+	fork := func(at uint64) perfevent.Record {
+		return perfevent.Record{Type: perfevent.Fork, TID: 7, Time: at}
+	}
 	exit := func(tid uint32, at uint64) perfevent.Record {
 		return perfevent.Record{Type: perfevent.Exit, TID: tid, Time: at}
 	}

@@ -15,7 +15,8 @@ type imageKeeper interface {
 	Keep(path, buildID string, f *elf.File)
 }
 
-// mapEvery is the shortest time between two searches for the perf map. A process reports many modules at once.
+// mapEvery is the shortest time between two searches for the perf map: a process reports many modules at
+// once.
 const mapEvery = 10 * time.Millisecond
 
 // Keeper returns a function that passes a native image of the process to n as soon as the process
