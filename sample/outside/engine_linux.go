@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/events"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/probe/reader"
 	"github.com/seedwalk/seedwalk/sample/sampler"
@@ -59,6 +60,9 @@ type Engine struct {
 	ranSince  uint64     // how far that clock has advanced since, nanoseconds
 	accounted uint64     // processor time of threads that has been sent, nanoseconds
 	ranSent   wire.Usage // the last message about the process's clock
+	cpus      int        // of the machine
+	// The ring has filled up quickly once: the program has large stacks or many threads.
+	ringFilled bool
 }
 
 // New makes an engine for the process that sent the probe's file fd. The caller keeps fd. Run writes the
@@ -74,7 +78,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 		file.SetNumbers(n)
 	}
 	e := &Engine{Base: sampler.New(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
-		Table: threads.NewTable(pid)}
+		Table: threads.NewTable(pid), cpus: len(perfevent.CPUs())}
 	e.Base.Living, e.Base.Refresh = e.alive, e.refresh
 	e.Table.Name, e.Table.Came = e.name, e.came
 	e.Table.Gone = func(t *threads.Task) {
@@ -135,17 +139,33 @@ const (
 	maxSleep = 500 * time.Millisecond // at low rates
 	// samples of one thread during such a sleep, while the process is idle
 	atOnceIdle = 10
-	atOnce     = 4   // the same while threads run
-	slowPeriod = 2e7 // nanoseconds; at longer periods visits may be late
+	atOnce     = 4                    // the same while threads run
+	slowPeriod = 2e7                  // nanoseconds; at longer periods visits may be late
+	ringHolds  = probe.RingSize >> 16 // samples with stacks of 64 KB that the ring has room for
+	ringIsFull = probe.RingSize / 8   // bytes between two rounds from which on the engine wakes up often
 )
 
 // longestSleep returns how long the engine may sleep now.
 func (e *Engine) longestSleep() time.Duration {
 	samples := int64(atOnce)
-	if e.Idle() && !e.kernelTime.all { // copies are large
+	if (e.Idle() || e.wakesRarely()) && !e.kernelTime.all { // copies are large
 		samples = atOnceIdle
 	}
 	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
+}
+
+// wakesRarely reports whether the engine may sleep as long while threads run. Each sample is a period of a
+// CPU's time, so the ring must hold those of all CPUs. Waits must be sampled rarely enough.
+func (e *Engine) wakesRarely() bool {
+	return e.Config.WallEvery >= maxSleep && e.cpus*atOnceIdle <= ringHolds && !e.ringFilled
+}
+
+// readRing takes the records from the probe's ring.
+func (e *Engine) readRing() {
+	if taken := e.file.Taken(); taken > ringIsFull {
+		e.ringFilled = true
+	}
+	e.file.Read(e.record)
 }
 
 // pace returns when the next round is due: at the next tick, or later if no visit is due before.
@@ -297,7 +317,7 @@ func (e *Engine) round() error {
 	if e.Target.Tables == nil {
 		e.refresh()
 	}
-	e.file.Read(e.record)
+	e.readRing()
 	if e.legacy > 0 && e.file.Chained() {
 		e.leaveSIGURG()
 	}

@@ -45,6 +45,22 @@ func TestPaceIdle(t *testing.T) {
 		e.Due, e.Clock.Idle = c.due, c.idle
 		expect.Equal(t, e.pace(now.Add(10*time.Millisecond), now).Sub(now), c.want, c.name)
 	}
+	for _, c := range []struct {
+		name   string
+		cpus   int
+		every  time.Duration
+		filled bool
+		want   time.Duration
+	}{
+		{"waits are sampled rarely", 2, time.Second, false, maxSleep},
+		{"waits are sampled often", 2, 0, false, 200 * time.Millisecond},
+		{"many CPUs", ringHolds/atOnceIdle + 1, time.Second, false, 200 * time.Millisecond},
+		{"large stacks", 2, time.Second, true, 200 * time.Millisecond},
+	} {
+		e := &Engine{Base: sampler.Base{Period: 5e7}, cpus: c.cpus, ringFilled: c.filled}
+		e.Due, e.Config.WallEvery = far, c.every
+		expect.Equal(t, e.pace(now, now).Sub(now), c.want, c.name)
+	}
 	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
 	}
