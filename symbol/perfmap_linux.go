@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
 // openPerfMap opens the perf map of a process in the process's own file system; nil if there is none that can
@@ -91,21 +93,11 @@ func identity(pid int) (inner int, user uint32, ok bool) {
 // startOf returns when a process started, minus two seconds, since the kernel counts in ticks and file
 // systems have a coarse clock. It is zero if unknown.
 func startOf(pid int) time.Time {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return time.Time{}
-	}
-	const startTime, ticks = 22, 100 // proc(5); USER_HZ
-	text := string(b)
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) <= startTime-3 {
-		return time.Time{}
-	}
-	n, err := strconv.ParseInt(fields[startTime-3], 10, 64)
+	stat := procstat.Read(pid)
 	var now unix.Timespec
-	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+	if stat.Field(procstat.Start) == "" || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
 		return time.Time{}
 	}
-	age := time.Duration(now.Nano()) - time.Duration(n)*(time.Second/ticks)
+	age := time.Duration(now.Nano()) - time.Duration(stat.Number(procstat.Start)*procstat.Tick)
 	return time.Now().Add(-age - 2*time.Second)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/inflow"
 	"github.com/seedwalk/seedwalk/cmd/record/listen"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
 // Processes that the command leaves running when it ends. If nothing else is recorded, they are what the user
@@ -130,34 +131,14 @@ func (s *server) living() (live, connected []*inflow.Process) {
 }
 
 // runs reports whether a process exists and has not ended.
-func runs(pid int) bool {
-	state, _ := stateOf(pid)
-	return state != 0 && state != 'Z' && state != 'X'
-}
-
-// stateOf returns a process's state as in proc(5), 0 if the process does not exist, and its start in
-// ticks since the machine started.
-func stateOf(pid int) (state byte, began uint64) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	at := bytes.LastIndexByte(stat, ')') // a name may contain anything
-	if err != nil || at < 0 {
-		return 0, 0
-	}
-	const stateField, beganField = 0, 19 // after the name
-	fields := strings.Fields(string(stat[at+1:]))
-	if len(fields) <= beganField {
-		return 0, 0
-	}
-	began, _ = strconv.ParseUint(fields[beganField], 10, 64)
-	return fields[stateField][0], began
-}
+func runs(pid int) bool { return !procstat.Read(pid).Ended() }
 
 // inheritors returns the running processes whose environment names our socket, and young processes
 // without environment and arguments: these are about to execute a program.
 func inheritors(socket string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	setting := []byte("\x00" + options.EnvSocket + "=" + socket + "\x00")
-	_, ours := stateOf(os.Getpid())
+	ours := procstat.Read(os.Getpid()).Number(procstat.Start)
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {
@@ -167,8 +148,8 @@ func inheritors(socket string) (pids []int) {
 		if err != nil {
 			continue
 		}
-		if state, began := stateOf(pid); len(env) == 0 &&
-			(state == 'Z' || state == 'X' || began < ours || !hasProgram(pid) || hasArguments(pid)) {
+		if stat := procstat.Read(pid); len(env) == 0 && (stat.Ended() ||
+			stat.Number(procstat.Start) < ours || !hasProgram(pid) || hasArguments(pid)) {
 			continue
 		}
 		if len(env) == 0 || bytes.Contains(append([]byte{0}, env...), setting) {

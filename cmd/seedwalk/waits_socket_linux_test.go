@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -32,8 +33,7 @@ func TestWaitsDeadSocket(t *testing.T) {
 		target := exec.Command("sleep", "60")
 		target.Env = []string{"TMPDIR=" + tmp}
 		must.Do(t, target.Start())
-		stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", target.Process.Pid)))(t)
-		start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
+		start := procstat.Read(target.Process.Pid).Field(procstat.Start)
 		port := must.Get(net.Listen("unix",
 			filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", target.Process.Pid, start))))(t)
 		if c.serve == nil {

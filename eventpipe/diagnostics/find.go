@@ -1,9 +1,9 @@
 package diagnostics
 
 import (
-	"bytes"
 	"fmt"
-	"os"
+
+	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
 // Why is the reason why a process cannot be reached.
@@ -42,8 +42,7 @@ func (e *FindError) Error() string {
 
 // IsStopped reports whether a signal such as SIGSTOP has stopped a process. It is false on Windows.
 func IsStopped(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T "))
+	return procstat.Read(pid).Field(procstat.State) == "T"
 }
 
 func (e *FindError) Unwrap() error { return e.Err }

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/seedwalk/seedwalk/internal/emulator"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
 // Process returns a client of a process's default port. It also finds processes in containers, if this
@@ -48,8 +49,8 @@ func socket(proc string, pid int) (string, error) {
 	if err != nil {
 		return "", &FindError{pid, NoProcess, nil}
 	}
-	start, ok := startTime(stat)
-	if !ok {
+	start := procstat.Parse(stat).Field(procstat.Start)
+	if start == "" {
 		return "", &FindError{pid, NoProcess, errors.New("its stat cannot be read")}
 	}
 	var last error
@@ -86,21 +87,6 @@ func first(tmp string, pid int, start string) (path string) {
 		}
 	}
 	return path
-}
-
-// startTime returns field 22 of stat. The name in field 2 may contain anything, but no later field contains a
-// parenthesis.
-func startTime(stat []byte) (string, bool) {
-	i := bytes.LastIndexByte(stat, ')')
-	if i < 0 {
-		return "", false
-	}
-	fields := strings.Fields(string(stat[i+1:]))
-	if len(fields) < 20 {
-		return "", false
-	}
-	_, err := strconv.ParseUint(fields[19], 10, 64)
-	return fields[19], err == nil
 }
 
 // temporary lists the folders that may contain the socket: the process's own TMPDIR, seen through its root,

@@ -19,20 +19,6 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-func TestStartTime(t *testing.T) {
-	const rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 195813 20 21"
-	for stat, want := range map[string]string{
-		"464 (dotnet)" + rest:       "195813",
-		"464 (a) b (c) 1 2)" + rest: "195813",
-		"464 (dotnet) S 1":          "",
-		"":                          "",
-	} {
-		if got, ok := startTime([]byte(stat)); ok != (want != "") || ok && got != want {
-			t.Errorf("%q: %q", stat, got)
-		}
-	}
-}
-
 // TestSocket finds sockets in a simulated /proc: in a container the process has another id and another root.
 func TestSocket(t *testing.T) {
 	proc := tempdir.New(t)

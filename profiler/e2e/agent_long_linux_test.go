@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -146,15 +147,9 @@ func coreShares(t *testing.T, of []*process, d time.Duration) (shares []float64)
 
 // usedCPU is the processor time of a process as the scheduler counts it, in ticks of 10 ms.
 func usedCPU(pid int) time.Duration {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(f[11])
-	system, _ := strconv.Atoi(f[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	const user, system = 14, 15
+	stat := procstat.Read(pid)
+	return time.Duration((stat.Number(user) + stat.Number(system)) * procstat.Tick)
 }
 
 // agentUse is what the agent uses.

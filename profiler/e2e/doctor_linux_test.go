@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -33,7 +34,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			cmd := exec.Command("true")
 			must.Do(t, cmd.Start())
 			t.Cleanup(func() { cmd.Wait() })
-			until(t, "it has ended", func() bool { return dead(cmd.Process.Pid) })
+			until(t, "it has ended", func() bool { return procstat.Read(cmd.Process.Pid).Ended() })
 			return fmt.Sprint(cmd.Process.Pid)
 		}, "has ended (zombie)", "no diagnostics port", "waits for its parent", 1, 125, 3, false},
 		{".NET", func(t *testing.T) string {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -309,7 +310,7 @@ func toolKilled(t *testing.T, clock string) {
 		t.Errorf("%d timers a second and a half after the tool's death", n)
 	}
 	deadline := time.Now().Add(*surviveTime + time.Minute)
-	for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) && !dead(pid) {
+	for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) && !procstat.Read(pid).Ended() {
 		time.Sleep(50 * time.Millisecond)
 	}
 	alone(t, p.out.String(), 1)
@@ -333,12 +334,6 @@ func timersOf(pid int) (tids []string) {
 		}
 	}
 	return tids
-}
-
-// dead reports whether a process has ended and waits for its parent.
-func dead(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
 // The snapshot mode with a library of Go: its handlers and the runtime's share the alternate stacks,

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/sample/threads"
@@ -96,22 +97,20 @@ func Open(pid int, own uint32, opened uint64) (*Process, error) {
 // gives the start by a clock that also counts how long the machine slept. Until the start, it slept for at
 // most as long as until now. The clocks of another time namespace cannot be compared.
 func startedAfter(pid int, monotonic uint64) bool {
-	const startField, tick = 19, 10_000_000 // after the name; nanoseconds
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	start := procstat.Read(pid).Field(procstat.Start)
 	theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/time", pid))
 	ours, _ := os.Readlink("/proc/self/ns/time")
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // a name may contain anything
-	if theirs != ours || len(fields) <= startField {
+	if theirs != ours || start == "" {
 		return false
 	}
-	ticks, _ := strconv.ParseUint(fields[startField], 10, 64)
+	ticks, _ := strconv.ParseUint(start, 10, 64)
 	var awake, all unix.Timespec
 	err1 := unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake)
 	err2 := unix.ClockGettime(unix.CLOCK_BOOTTIME, &all)
 	if err1 != nil || err2 != nil {
 		return false
 	}
-	earliest := int64(ticks)*tick - (all.Nano() - awake.Nano())
+	earliest := int64(ticks)*procstat.Tick - (all.Nano() - awake.Nano())
 	return earliest > 0 && uint64(earliest) > monotonic
 }
 

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -177,22 +177,10 @@ func blank(run memory.Run, r memory.Range) {
 	}
 }
 
-// commandLine returns the addresses of a process's arguments and environment: fields 48 to
-// 51 of /proc/PID/stat.
+// commandLine returns the addresses of a process's arguments and environment.
 func commandLine(pid int) memory.Range {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	i := bytes.LastIndexByte(b, ')') // the name before it may contain any byte
-	if err != nil || i < 0 {
-		return memory.Range{}
-	}
-	const first, argStart, envEnd = 3, 48, 51
-	fields := strings.Fields(string(b[i+1:]))
-	if len(fields) <= envEnd-first {
-		return memory.Range{}
-	}
-	lo, _ := strconv.ParseUint(fields[argStart-first], 10, 64)
-	hi, _ := strconv.ParseUint(fields[envEnd-first], 10, 64)
-	return memory.Range{Start: lo, End: hi}
+	stat := procstat.Read(pid)
+	return memory.Range{Start: stat.Number(procstat.ArgStart), End: stat.Number(procstat.EnvEnd)}
 }
 
 // family returns a process and its descendants.

@@ -30,6 +30,7 @@ var rooms = []room{
 	{Name: "internal/buf"},
 	{Name: "internal/wholefile"},
 	{Name: "internal/emulator"},
+	{Name: "internal/procstat"},
 	{Name: "context"},
 	{Name: "context/memory"},
 	{Name: "report/export/otlp"},
@@ -53,7 +54,7 @@ var rooms = []room{
 	{Name: "symbol/clrnames"},
 	{Name: "symbol/server"},
 	{Name: "symbol/pdb", May: []string{"internal/wholefile"}},
-	{Name: "symbol", May: with(tables, "symbol/clrnames", "symbol/pdb")},
+	{Name: "symbol", May: with(tables, "internal/procstat", "symbol/clrnames", "symbol/pdb")},
 
 	// Unwinding: it knows nothing of the CLR.
 	{Name: "unwind", May: with(words, "unwind/module"), Test: with(tables, "unwind/amd64", "unwind/arm64")},
@@ -84,14 +85,14 @@ var rooms = []room{
 	{Name: "process/program", May: formats},
 	{Name: "process/live", May: with(tables, "internal/emulator")},
 	{Name: "process/dump", May: with(tables, "process/live")},
-	{Name: "stack/capture", May: with(tables, "process/live"), Test: walkers},
+	{Name: "stack/capture", May: with(tables, "internal/procstat", "process/live"), Test: walkers},
 
 	// When to sample whom.
 	{Name: "sample/perfevent", May: []string{"context", "internal/buf"}},
 	{Name: "sample/cpuring", May: []string{"sample/perfevent"}, Test: []string{"context"}},
 
 	// The runtime's own reports.
-	{Name: "eventpipe/diagnostics", May: []string{"internal/buf", "internal/emulator"}},
+	{Name: "eventpipe/diagnostics", May: []string{"internal/buf", "internal/emulator", "internal/procstat"}},
 	{Name: "eventpipe/nettrace", May: []string{"internal/buf"}},
 	{Name: "eventpipe/nettrace/clrevent", May: []string{"internal/buf", "eventpipe/nettrace"}},
 	{Name: "eventpipe/pool",
@@ -117,7 +118,7 @@ var rooms = []room{
 	{Name: "sample/target", May: with(merged, "clr/metadata", "clr/naming",
 		"internal/wholefile", "process/live")},
 	{Name: "sample/paused", May: with(merged, "clr/metadata", "clr/objects", "clr/tasks", "process/live",
-		"process/program", "sample/target", "sample/threads", "stack/walk", "symbol"),
+		"process/program", "sample/target", "sample/threads", "stack/walk", "symbol", "internal/procstat"),
 		Test: []string{"process/dump", "stack/raw", "testkit/threadprog"}},
 	{Name: "sample/startup", May: []string{"sample/cpuring", "sample/perfevent"}, Test: []string{"context"}},
 	{Name: "sample/sampler",
@@ -177,7 +178,7 @@ var rooms = []room{
 		May: []string{"cmd/record/listen", "cmd/record/options", "elf", "eventpipe/pool", "process/live",
 			"report/collect", "report/wire"}},
 	{Name: "cmd/record", May: with(merged, "cmd/record/options", "cmd/record/output", "cmd/record/listen",
-		"cmd/record/inflow", "sample/agent", "report/export", "report/collect", "report/recording",
+		"cmd/record/inflow", "internal/procstat", "sample/agent", "report/export", "report/collect", "report/recording",
 		"process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "sample/paused",
 		"sample/sampler", "sample/startup", "sample/stopped", "sample/suspended", "sample/target", "symbol",
 		"report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent",
@@ -209,7 +210,8 @@ var rooms = []room{
 		"sample/outside", "sample/sampler", "sample/suspended", "sample/target")},
 	{Name: "capi/client", Test: []string{"report/wire", "sample/probe", "unwind"}},
 	{Name: "cmd/record/continuous",
-		May:  []string{"eventpipe/diagnostics", "report/collect", "report/export", "report/recording"},
+		May: []string{"eventpipe/diagnostics", "internal/procstat", "report/collect", "report/export",
+			"report/recording"},
 		Test: []string{"testkit/needs", "testkit/cmptest"}},
 	{Name: "cmd/seedwalk/cli",
 		May: []string{"cmd/record/options", "process/program", "report/export",

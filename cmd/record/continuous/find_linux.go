@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 )
 
 // process identifies a process even if its number is used again: start then differs.
@@ -134,17 +135,8 @@ func nameOf(pid int) string {
 // startOf returns when a process started, in ticks since the machine started. It returns false for a
 // zombie, and if the process has ended.
 func startOf(pid int) (uint64, bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, false
-	}
-	_, rest, _ := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
-	fields := bytes.Fields(rest)
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	return n, err == nil
+	stat := procstat.Read(pid)
+	return stat.Number(procstat.Start), !stat.Ended()
 }
 
 func alive(p process) bool {
