@@ -38,9 +38,8 @@ func TestForwarderEdge(t *testing.T) {
 		if c.forward {
 			want.RVA, want.Forward = 0, "A.B"
 		}
-		if err != nil || len(got) != 1 || got[0] != want {
-			t.Errorf("%#x: %+v, %v, want %+v", c.at, got, err, want)
-		}
+		expect.True(t, err == nil && len(got) == 1 && got[0] == want,
+			"%#x: %+v, %v, want %+v", c.at, got, err, want)
 	}
 }
 
@@ -192,7 +191,5 @@ func TestAuxiliarySymbols(t *testing.T) {
 	b = slices.Concat(b, symbol("first", 0x10, 1), symbol("none", 0x20, 0), symbol("last", 0x30, 0),
 		[]byte{4, 0, 0, 0})
 	f := must.Get(New(b, "a.dll"))(t)
-	if got, want := f.Functions(), []Function{{"first", 0x1010}, {"last", 0x1030}}; !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
+	expect.Slices(t, f.Functions(), []Function{{"first", 0x1010}, {"last", 0x1030}})
 }

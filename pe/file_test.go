@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -25,9 +26,8 @@ func TestFile(t *testing.T) {
 	for name, f := range map[string]*File{"file": opened, "mapped": mapped} {
 		t.Run(name, func(t *testing.T) { checkSample(t, f) })
 	}
-	if s := opened.Section(".debug_frame"); s == nil {
-		t.Error("the long section name is not read through the string table")
-	}
+	expect.True(t, opened.Section(".debug_frame") != nil,
+		"the long section name is not read through the string table")
 	if d := opened.DWARF(); !bytes.Equal(d.EHFrame, []byte{0, 0, 0, 0}) || d.EHFrameAddr != testBase+0x6000 ||
 		!bytes.Equal(d.DebugFrame, []byte{1, 2, 3, 4}) || d.DebugFrameAddr != testBase+0x7000 ||
 		d.TextAddr != testBase+0x1000 {
@@ -46,10 +46,8 @@ func checkSample(t *testing.T, f *File) {
 		t.Errorf("debug id %v %s %q", ok, id, id.PDB)
 	}
 	exports, err := f.Exports()
-	if got, want := fmt.Sprint(exports, err),
-		"[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>"; got != want {
-		t.Errorf("exports %s, want %s", got, want)
-	}
+	expect.Equal(t, fmt.Sprint(exports, err), "[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>",
+		"exports")
 	if fn, why := f.AMD64().Find(0x1011); why != amd64.OK || fn.Unwind != 0x4004 {
 		t.Errorf("function %+v, %v", fn, why)
 	}
@@ -124,9 +122,7 @@ func TestPE32(t *testing.T) {
 	im := sample()
 	im.PE32, im.Machine = true, 0x14c
 	f, err := New(im.Bytes(), "x")
-	if err != nil || f.ImageBase() != testBase&0xffffffff {
-		t.Fatal(err)
-	}
+	must.True(t, err == nil && f.ImageBase() == testBase&0xffffffff, err)
 	if id, ok := f.DebugID(); !ok || id.Age != 0x2a {
 		t.Error("no debug id")
 	}
@@ -151,9 +147,7 @@ func TestTruncated(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < peasm.Signature+24 {
-		t.Errorf("only %d lengths refused", refused)
-	}
+	expect.True(t, refused >= peasm.Signature+24, "only %d lengths refused", refused)
 	full = sample().Mapped()
 	for n := range full[:0x3200] {
 		if f, err := FromMemory(full[:n:n], "cut"); err == nil {
@@ -211,9 +205,8 @@ func TestHeaderErrors(t *testing.T) {
 	} {
 		f, err := New(c.edit(sample().Bytes()), c.name)
 		var fe *FormatError
-		if !errors.As(err, &fe) || fe.Structure != c.structure || fe.Reason != c.why || f != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		expect.True(t, errors.As(err, &fe) && fe.Structure == c.structure && fe.Reason == c.why && f == nil,
+			"%s: %v", c.name, err)
 	}
 	if _, err := Open(tempdir.New(t)); err == nil {
 		t.Error("a folder is opened")
@@ -239,9 +232,7 @@ func TestExportErrors(t *testing.T) {
 		must.Do(t, err)
 		_, err = f.Exports()
 		var fe *FormatError
-		if !errors.As(err, &fe) || fe.Reason != c.why {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		expect.True(t, errors.As(err, &fe) && fe.Reason == c.why, "%s: %v", c.name, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
@@ -52,9 +53,8 @@ func TestImports(t *testing.T) {
 		}
 	}
 	got, err := importFile(t, false, importSection(true, func(b []byte) { put32(b, 0, 0) }), 40).Imports()
-	if err != nil || len(got) != 1 || !slices.Equal(got[0].Names, []string{"Bound"}) {
-		t.Errorf("without OriginalFirstThunk: %+v, %v", got, err)
-	}
+	expect.True(t, err == nil && len(got) == 1 && slices.Equal(got[0].Names, []string{"Bound"}),
+		"without OriginalFirstThunk: %+v, %v", got, err)
 	if got, err := importFile(t, false, importSection(true, nil), 0).Imports(); got != nil || err != nil {
 		t.Errorf("no directory: %v, %v", got, err)
 	}
@@ -73,9 +73,7 @@ func TestImportsDamaged(t *testing.T) {
 	} {
 		_, err := importFile(t, false, importSection(true, c.edit), 40).Imports()
 		fe, ok := err.(*FormatError)
-		if !ok || fe.Reason != c.want {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
-		}
+		expect.True(t, ok && fe.Reason == c.want, "%s: %v, want %v", c.name, err, c.want)
 	}
 	cut := importSection(true, nil)[:0x14] // a descriptor, and the file ends
 	if _, err := importFile(t, false, append(cut, 0, 0, 0, 0), 40).Imports(); err == nil {
@@ -105,9 +103,8 @@ func TestImportsWithoutEnd(t *testing.T) {
 			total += len(n)
 		}
 	}
-	if !ok || fe.Reason != TooLarge || total > f.textRoom()+maxName {
-		t.Errorf("%d bytes of names, %v", total, err)
-	}
+	expect.True(t, ok && fe.Reason == TooLarge && total <= f.textRoom()+maxName,
+		"%d bytes of names, %v", total, err)
 }
 
 const resourceRVA = 0x2000
@@ -165,9 +162,8 @@ func TestCLRHeader(t *testing.T) {
 	if f, err := New(im.Bytes(), "a.exe"); err != nil || !f.CLRHeader() {
 		t.Errorf("%v", err)
 	}
-	if f := importFile(t, false, importSection(true, nil), 40); f.CLRHeader() {
-		t.Error("a CLR header where there is none")
-	}
+	expect.True(t, !importFile(t, false, importSection(true, nil), 40).CLRHeader(),
+		"a CLR header where there is none")
 }
 
 // TestExportsWithoutEnd: names that share their bytes are not all kept.

@@ -38,9 +38,7 @@ func TestDial(t *testing.T) {
 	}
 	tool.(*net.TCPConn).CloseWrite()
 	for end := time.Now().Add(5 * time.Second); !c.ended(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it is not seen that the tool wants no more")
-		}
+		must.True(t, !time.Now().After(end), "it is not seen that the tool wants no more")
 	}
 	if err := c.send([]byte("x")); err != nil {
 		t.Errorf("nothing can be said after that: %v", err)

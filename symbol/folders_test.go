@@ -60,9 +60,7 @@ func TestFolders(t *testing.T) {
 			refused := r.Refused()
 			must.Equal(t, len(refused), c.refused, "refused %v", refused)
 			for _, n := range refused {
-				if n.File != at || n.Want != id || n.Got != "ffff" {
-					t.Errorf("%+v", n)
-				}
+				expect.True(t, n.File == at && n.Want == id && n.Got == "ffff", n)
 			}
 		})
 	}
@@ -71,9 +69,7 @@ func TestFolders(t *testing.T) {
 // A build ID never names a file outside the folder.
 func TestHostileBuildIDs(t *testing.T) {
 	for _, id := range []string{"", "a", "abc", "../../etc", "ab/../../x", "ABCD", strings.Repeat("x", 100)} {
-		if isBuildID(id) {
-			t.Errorf("%q", id)
-		}
+		expect.True(t, !isBuildID(id), "%q", id)
 		if f := (Folders{"/"}).find("/x/y", id, "", func(Refusal) {}); f != nil {
 			t.Errorf("%q: found", id)
 		}
@@ -118,7 +114,5 @@ func TestCache(t *testing.T) {
 	for i := range 10 {
 		cache.image(fmt.Sprint(i), id).size.Store(maxCached / 4)
 	}
-	if len(cache.images) > 6 {
-		t.Errorf("%d images are kept", len(cache.images))
-	}
+	expect.True(t, len(cache.images) <= 6, "%d images are kept", len(cache.images))
 }

@@ -185,13 +185,9 @@ func TestPENames(t *testing.T) {
 			at = uint64(s.RVA)
 		}
 	}
-	if at == 0 {
-		t.Fatal("demo_quicksort is not among the names")
-	}
+	must.True(t, at != 0, "demo_quicksort is not among the names")
 	start, end, ok := n.Function(dll, "", at+1)
-	if !ok || start != at || end <= at+8 {
-		t.Fatalf("function %#x to %#x, %v", start, end, ok)
-	}
+	must.True(t, ok && start == at && end > at+8, "function %#x to %#x, %v", start, end, ok)
 	for _, c := range []struct {
 		name string
 		addr uint64

@@ -19,9 +19,8 @@ func TestPerfMap(t *testing.T) {
 			t.Errorf("%#x: %q %v, want %q", addr, got, ok, want)
 		}
 	}
-	if m := ParsePerfMap([]byte("10 10 " + strings.Repeat("x", 1<<20))); len(m.names[0]) > maxPerfLine {
-		t.Error("a long name")
-	}
+	expect.True(t, len(ParsePerfMap([]byte("10 10 " + strings.Repeat("x", 1<<20))).names[0]) <= maxPerfLine,
+		"a long name")
 }
 
 // fakeFile is a perf map in memory that counts its reads.
@@ -118,7 +117,5 @@ func TestKeepPerfMap(t *testing.T) {
 	if name, ok := r.Name(JITPath(pid), "", 0x1004); !ok || name != "here" || !r.KeepPerfMap(pid) {
 		t.Errorf("%q, %v", name, ok)
 	}
-	if r.KeepPerfMap(1 << 30) {
-		t.Error("a map of no process")
-	}
+	expect.True(t, !r.KeepPerfMap(1<<30), "a map of no process")
 }

@@ -57,9 +57,8 @@ func TestFind(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got, off, ok := table.Find(c.addr)
-			if got != c.want || off != c.offset || ok != (c.want != "") {
-				t.Errorf("%#x: %q+%#x %v, want %q+%#x", c.addr, got, off, ok, c.want, c.offset)
-			}
+			expect.True(t, got == c.want && off == c.offset && ok == (c.want != ""),
+				"%#x: %q+%#x %v, want %q+%#x", c.addr, got, off, ok, c.want, c.offset)
 		})
 	}
 }
@@ -110,9 +109,7 @@ func TestRanges(t *testing.T) {
 	}
 	for _, n := range []Range{{Start: 5, End: 5, Until: 1}, {Start: 9, End: 3, Until: 1},
 		{Start: 1, End: 2, From: 3, Until: 3}} {
-		if r.Add(n) {
-			t.Errorf("%+v was taken", n)
-		}
+		expect.True(t, !r.Add(n), "%+v was taken", n)
 	}
 	for _, c := range []struct {
 		addr, time uint64
@@ -228,7 +225,5 @@ func TestRuntimeRole(t *testing.T) {
 		}
 	}
 	f := must.Get(elf.Open("/proc/self/exe"))(t)
-	if runtimeRole(f, Functions(f)) != nil {
-		t.Error("this program is no runtime")
-	}
+	expect.True(t, runtimeRole(f, Functions(f)) == nil, "this program is no runtime")
 }

@@ -35,9 +35,7 @@ func random(n int) []byte {
 func TestUnxz(t *testing.T) {
 	want := random(300_000) // several blocks
 	got, err := unxz(pack(t, want), 1<<20)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Fatalf("%d bytes, %v", len(got), err)
-	}
+	must.True(t, err == nil && bytes.Equal(got, want), "%d bytes, %v", len(got), err)
 }
 
 func TestUnxzBounds(t *testing.T) {
@@ -97,9 +95,7 @@ func TestUnxzGrowth(t *testing.T) {
 func TestUnxzHugeDictionaryIsRefused(t *testing.T) {
 	_, err := dictionary([]byte{0, 0x21, 1, 39, 0, 0, 0}, 12)
 	var xe *XZError
-	if !errors.As(err, &xe) || xe.What != "dictionary size" || xe.Value != 3<<30 {
-		t.Fatalf("%v", err)
-	}
+	must.True(t, errors.As(err, &xe) && xe.What == "dictionary size" && xe.Value == 3<<30, err)
 	if n, err := dictionary([]byte{0, 0x21, 1, 22, 0, 0, 0}, 12); err != nil || n != 8<<20 {
 		t.Fatalf("8 MiB: %d %v", n, err)
 	}

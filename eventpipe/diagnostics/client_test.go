@@ -63,9 +63,7 @@ func TestMessageBytes(t *testing.T) {
 		Data: []byte{7, 8}, Timeout: time.Second}))
 	const want = "444f544e45545f4950435f563100" + "3800" + "0301" + "0000" + "e8030000" +
 		"01020000000000000000000000000010" + "03000000" + "2f0061000000" + "02000000" + "0708"
-	if hex.EncodeToString(m) != want || err != nil {
-		t.Errorf("%x, %v", m, err)
-	}
+	expect.True(t, hex.EncodeToString(m) == want && err == nil, "%x, %v", m, err)
 	if _, err := message(2, 2, make(payload, 70000)); err == nil {
 		t.Error("a command longer than its size can say")
 	}
@@ -133,14 +131,10 @@ func TestFallBack(t *testing.T) {
 		s, err := NewClient(1, f.dial).Collect(Config{Providers: []Provider{runtimeProvider}})
 		expect.Slices(t, f.seen, c.seen, "%s: asked", c.name)
 		if c.version == 0 {
-			if !errors.Is(err, UnknownCommand) {
-				t.Errorf("%s: %v", c.name, err)
-			}
+			expect.True(t, errors.Is(err, UnknownCommand), "%s: %v", c.name, err)
 			continue
 		}
-		if err != nil || s.ID != 9 || s.Version != c.version {
-			t.Fatalf("%s: %+v, %v", c.name, s, err)
-		}
+		must.True(t, err == nil && s.ID == 9 && s.Version == c.version, "%s: %+v, %v", c.name, s, err)
 		if got, err := io.ReadAll(s); string(got) != "Nettrace" || err != nil {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}
@@ -151,9 +145,7 @@ func TestFallBack(t *testing.T) {
 func TestErrorsEnd(t *testing.T) {
 	f := &fakeRuntime{answer: func(uint8, uint8, []byte) []byte { return refuse(BadEncoding) }}
 	_, err := NewClient(1, f.dial).Collect(Config{})
-	if !errors.Is(err, BadEncoding) || len(f.seen) != 1 {
-		t.Errorf("%v, %v", err, f.seen)
-	}
+	expect.True(t, errors.Is(err, BadEncoding) && len(f.seen) == 1, "%v, %v", err, f.seen)
 }
 
 func TestStopIsOnAnotherConnection(t *testing.T) {
@@ -184,9 +176,7 @@ func TestAnswers(t *testing.T) {
 		"another HRESULT": {refuse(0x80004005), "80004005"},
 	} {
 		_, err := readAnswer(iotest.OneByteReader(bytes.NewReader(c.in)))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.True(t, err != nil && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
 	if body, err := readAnswer(bytes.NewReader(ok(1, 2))); err != nil || !bytes.Equal(body, []byte{1, 2}) {
 		t.Errorf("%v, %v", body, err)
@@ -259,9 +249,7 @@ func TestPort(t *testing.T) {
 	c := <-p.Runtimes()
 	expect.Equal(t, c.PID, 4711, "process")
 	s, err := c.Collect(Config{})
-	if err != nil || s.ID != 4 {
-		t.Fatalf("%+v, %v", s, err)
-	}
+	must.True(t, err == nil && s.ID == 4, "%+v, %v", s, err)
 	must.Do(t, c.Resume())
 	must.Do(t, s.Stop())
 	<-done

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -59,9 +60,7 @@ func TestNetperf(t *testing.T) {
 		w, want := netperf(f.opt)
 		raw := bytes.Clone(w.End().Bytes())
 		got := readAll(raw)
-		if got.Err != io.EOF || len(got.Faults) > 0 {
-			t.Fatalf("%s: %v, %v", f.name, got.Err, got.Faults)
-		}
+		must.True(t, got.Err == io.EOF && len(got.Faults) == 0, "%s: %v, %v", f.name, got.Err, got.Faults)
 		cmptest.Same(t, want, got.Events, f.name)
 		pid, size := 77, f.opt.PointerSize
 		if f.opt.Version < 3 {
@@ -85,9 +84,8 @@ func TestNetperf(t *testing.T) {
 				len(got.Faults) > 0 {
 				t.Fatalf("%s, cut at %d: %v, %v", f.name, n, got.Err, got.Faults)
 			}
-			if d := cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...), got.Events); d != "" {
-				t.Fatalf("%s, cut at %d: %s", f.name, n, d)
-			}
+			must.Equal(t, cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...), got.Events), "",
+				"%s, cut at %d", f.name, n)
 		}
 		for n := range raw { // damaged: no panic, no endless loop
 			raw[n] ^= 0xff

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
@@ -127,12 +128,9 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			raw := sample(f.opt).End().Bytes()
 			got := readAll(raw)
-			if got.Err != io.EOF || !slices.Equal(got.Faults, []nettrace.Reason{nettrace.NoStack}) {
-				t.Fatalf("%v, %v", got.Err, got.Faults)
-			}
-			if d := cmptest.Diff(wantSample(), got.Events); d != "" {
-				t.Fatal(d)
-			}
+			must.True(t, got.Err == io.EOF && slices.Equal(got.Faults, []nettrace.Reason{nettrace.NoStack}),
+				"%v, %v", got.Err, got.Faults)
+			must.Equal(t, cmptest.Diff(wantSample(), got.Events), "")
 			if !slices.Equal(got.Points, []uint64{3000}) ||
 				!slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}) {
 				t.Errorf("points %v, lost %v", got.Points, got.Lost)
@@ -296,9 +294,7 @@ func TestPadding(t *testing.T) {
 	raw := nettracefile.New(nettracefile.Options{}).Block("StackBlock", empty).Block("StackBlock",
 		empty).End().Bytes()
 	i := bytes.LastIndex(raw, []byte("StackBlock")) + len("StackBlock") + 1 + 4
-	if i%4 == 0 {
-		t.Fatal("the second block needs no padding")
-	}
+	must.True(t, i%4 != 0, "the second block needs no padding")
 	raw[i] = 1
 	if got := readAll(raw); got.Err != io.EOF ||
 		!slices.Equal(got.Faults, []nettrace.Reason{nettrace.BadPadding}) {
@@ -328,9 +324,8 @@ func TestSequence(t *testing.T) {
 		}
 		got := readAll(w.End().Bytes())
 		for i, e := range got.Events {
-			if e.Lost != c.lost[i] || e.Restart != c.restarts[i] {
-				t.Errorf("%s, event %d: lost %d, restart %v", c.name, i, e.Lost, e.Restart)
-			}
+			expect.True(t, e.Lost == c.lost[i] && e.Restart == c.restarts[i],
+				"%s, event %d: lost %d, restart %v", c.name, i, e.Lost, e.Restart)
 		}
 	}
 }
@@ -382,9 +377,8 @@ func TestThreads6(t *testing.T) {
 		c.between(w)
 		w.Events(nettracefile.Event{Meta: 1, Seq: c.seq, Thread: c.index, Time: 8})
 		got := readAll(w.End().Bytes())
-		if len(got.Faults) > 0 || len(got.Events) != 3 {
-			t.Fatalf("%s: %v, %d events", c.name, got.Faults, len(got.Events))
-		}
+		must.True(t, len(got.Faults) == 0 && len(got.Events) == 3,
+			"%s: %v, %d events", c.name, got.Faults, len(got.Events))
 		if e := got.Events[2]; e.Lost != c.lost || e.Restart != c.restart || got.Counts.Lost != c.reported {
 			t.Errorf("%s: lost %d, restart %v, %+v", c.name, e.Lost, e.Restart, got.Counts)
 		}

@@ -141,9 +141,7 @@ func TestTruth(t *testing.T) {
 		t.Logf("SKIPPED-CHECK: no %s: the recorded traces with third-party files are not judged", vectors)
 	}
 	own, _ := filepath.Glob("testdata/*.truth.json")
-	if len(own) == 0 {
-		t.Error("the project's own traces are gone")
-	}
+	expect.True(t, len(own) != 0, "the project's own traces are gone")
 	for _, path := range append(files, own...) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			truth, a := load(t, path)
@@ -151,9 +149,7 @@ func TestTruth(t *testing.T) {
 			for _, p := range r.Problems {
 				t.Error(p)
 			}
-			if r.Frames == 0 {
-				t.Error("no frames")
-			}
+			expect.True(t, r.Frames != 0, "no frames")
 			t.Logf("%d of %d waits, %d of %d frames named, %d waits in all", r.Found, len(truth.Waits),
 				r.Frames-r.Unnamed, r.Frames, len(a.Waits))
 		})

@@ -266,9 +266,7 @@ func TestLockFacts(t *testing.T) {
 	if w.Owner != 77 || w.LockID != 0xabc0 || w.Object != 0xdef0 || w.Reported != 9*ms || !w.Differs {
 		t.Errorf("%+v", w)
 	}
-	if a.Waits[1].Differs {
-		t.Error("0.1 ms is no difference")
-	}
+	expect.True(t, !a.Waits[1].Differs, "0.1 ms is no difference")
 }
 
 // TestBackwards: a clock that runs backwards gives no negative and no huge wait.
@@ -337,7 +335,5 @@ func TestTruncatedKeeps(t *testing.T) {
 			seen = n
 		}
 	}
-	if seen != len(trace)-1 {
-		t.Errorf("the last waits were seen at %d of %d", seen, len(trace))
-	}
+	expect.Equal(t, seen, len(trace)-1, "where the last waits were seen")
 }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestFixed(t *testing.T) {
@@ -17,12 +19,8 @@ func TestFixed(t *testing.T) {
 	if r.U8() != 1 || r.U16() != 0x302 || r.U32() != 0x7060504 || r.Pos() != 7 || r.Len() != 2 || !r.OK() {
 		t.Fatalf("%+v", r)
 	}
-	if r.U64() != 0 || r.fault != FaultShort || r.Pos() != 7 {
-		t.Errorf("short read: %+v", r)
-	}
-	if r.U8() != 0 || r.Pos() != 7 {
-		t.Error("a failed reader went on")
-	}
+	expect.True(t, r.U64() == 0 && r.fault == FaultShort && r.Pos() == 7, "short read: %+v", r)
+	expect.True(t, r.U8() == 0 && r.Pos() == 7, "a failed reader went on")
 }
 
 func TestEveryReadAtTheEnd(t *testing.T) {
@@ -38,9 +36,8 @@ func TestEveryReadAtTheEnd(t *testing.T) {
 			t.Errorf("%s of nothing is no failure", name)
 		}
 	}
-	if r := At([]byte{1}, 2); r.OK() {
-		t.Error("a start outside is no failure")
-	}
+	r := At([]byte{1}, 2)
+	expect.True(t, !r.OK(), "a start outside is no failure")
 }
 
 func TestLEB(t *testing.T) {

@@ -25,9 +25,7 @@ func TestGarbage(t *testing.T) {
 	g.Collect()
 	begin := collections()
 	g.Collect()
-	if n := collections() - begin; n != 0 {
-		t.Errorf("%d collections with nothing allocated", n)
-	}
+	expect.Equal(t, collections()-begin, 0, "collections with nothing allocated")
 	const block = 1 << 20
 	blocks := int(4*g.limit/block) + 1
 	for range blocks {
@@ -56,9 +54,7 @@ func TestThreads(t *testing.T) {
 	const n = 40
 	Threads(n)
 	made := threads()
-	if made < n {
-		t.Errorf("%d threads, want %d", made, n)
-	}
+	expect.True(t, made >= n, "%d threads, want %d", made, n)
 	for range 20 {
 		Threads(n - 10)
 	}

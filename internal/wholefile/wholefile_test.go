@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -46,9 +47,7 @@ func check(t *testing.T, path string, most int64, f func(string, int64) ([]byte,
 	t.Helper()
 	data, err := f(path, most)
 	if content, ok := want.(string); ok {
-		if err != nil || string(data) != content {
-			t.Errorf("%q, %v, want %q", data, err, content)
-		}
+		expect.True(t, err == nil && string(data) == content, "%q, %v, want %q", data, err, content)
 		return
 	}
 	var refused *Error
@@ -71,9 +70,7 @@ func TestMapShared(t *testing.T) {
 	a, b := read(), read()
 	write("two")
 	c := read()
-	if string(a) != "one" || string(b) != "one" || string(c) != "two" {
-		t.Errorf("%q, %q, %q", a, b, c)
-	}
+	expect.True(t, string(a) == "one" && string(b) == "one" && string(c) == "two", "%q, %q, %q", a, b, c)
 	if runtime.GOOS != "windows" && &a[0] != &b[0] {
 		t.Error("two mappings of one file")
 	}

@@ -75,9 +75,8 @@ func TestCodes(t *testing.T) {
 		{"operation 15", v2, []byte{4, 15}, Code{Op: 15, Offset: 4, Slots: 1}, BadOpcode},
 	} {
 		got, why := c.info.Code(c.code)
-		if got != c.want || why != c.why {
-			t.Errorf("%s: %+v %v, want %+v %v", c.name, got, why, c.want, c.why)
-		}
+		expect.True(t, got == c.want && why == c.why,
+			"%s: %+v %v, want %+v %v", c.name, got, why, c.want, c.why)
 	}
 }
 
@@ -107,9 +106,8 @@ func TestDecode(t *testing.T) {
 			t.Errorf("version %d: %v", v, fault.Reason)
 		}
 	}
-	if !Version3.Unsupported() || BadVersion.Unsupported() {
-		t.Error("version 3 is unsupported, version 4 is wrong")
-	}
+	expect.True(t, Version3.Unsupported() && !BadVersion.Unsupported(),
+		"version 3 is unsupported, version 4 is wrong")
 }
 
 func TestFind(t *testing.T) {
@@ -146,9 +144,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %#x %v", c.name, fn.Begin, why)
 		}
 	}
-	if f.spans != nil {
-		t.Error("a regular table is indexed")
-	}
+	expect.True(t, f.spans == nil, "a regular table is indexed")
 }
 
 // TestIrregularTables looks every address up in tables of any order and overlap
@@ -281,9 +277,7 @@ func TestLookupsAllocateNothing(t *testing.T) {
 		b, _ := f.image.Bytes(0x5000, 4)
 		sum += int(c.Operand) + int(p.Begin) + len(b)
 	})
-	if n != 0 || sum == 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.True(t, n == 0 && sum != 0, "%v allocations", n)
 }
 
 // image is a table over some blocks.
@@ -324,8 +318,7 @@ func TestEveryOperationIsDecoded(t *testing.T) {
 			_, why := infos[i].Code([]byte{4, byte(op), 0, 0, 0, 0})
 			decoded = decoded || why == OK
 		}
-		if want := op.String() != "op?" && op != UWOP_SPARE_CODE; decoded != want {
-			t.Errorf("operation %d, %v: decoded %v", op, op, decoded)
-		}
+		expect.Equal(t, decoded, op.String() != "op?" && op != UWOP_SPARE_CODE,
+			"operation %d, %v: decoded", op, op)
 	}
 }

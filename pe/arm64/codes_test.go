@@ -88,12 +88,8 @@ func TestCodes(t *testing.T) {
 	for _, c := range codeCases {
 		t.Run(c.name, func(t *testing.T) {
 			got, reason := arm64.DecodeCode(append(c.bytes[:len(c.bytes):len(c.bytes)], 0xe4))
-			if reason != arm64.OK || got != c.want {
-				t.Errorf("got %+v, %v", got, reason)
-			}
-			if !strings.HasPrefix(c.name, got.Op.String()) {
-				t.Errorf("named %s", got.Op)
-			}
+			expect.True(t, reason == arm64.OK && got == c.want, "got %+v, %v", got, reason)
+			expect.True(t, strings.HasPrefix(c.name, got.Op.String()), "named %s", got.Op)
 			for n := range len(c.bytes) {
 				_, reason := arm64.DecodeCode(c.bytes[:n])
 				want := arm64.Truncated
@@ -133,9 +129,7 @@ func TestCodesRefused(t *testing.T) {
 		{"reserved ff", []byte{0xff}, arm64.BadCode, 1},
 	} {
 		got, reason := arm64.DecodeCode(c.bytes)
-		if reason != c.want || got.Size != c.size {
-			t.Errorf("%s: %v, size %d", c.name, reason, got.Size)
-		}
+		expect.True(t, reason == c.want && got.Size == c.size, "%s: %v, size %d", c.name, reason, got.Size)
 	}
 }
 
@@ -179,13 +173,10 @@ func TestPositions(t *testing.T) {
 		{"fragment's epilog", fragment, 17, arm64.Epilog, "\xe4"},
 	} {
 		i, fault := arm64.DecodeXdata(c.record)
-		if !fault.OK() {
-			t.Fatal(c.name, fault)
-		}
+		must.True(t, fault.OK(), "%v %v", c.name, fault)
 		codes, where, fault := i.At(4 * c.ins)
-		if !fault.OK() || where != c.where || string(codes) != c.codes {
-			t.Errorf("%s: %v %x %v", c.name, where, codes, fault)
-		}
+		expect.True(t, fault.OK() && where == c.where && string(codes) == c.codes,
+			"%s: %v %x %v", c.name, where, codes, fault)
 	}
 }
 
@@ -280,17 +271,12 @@ func TestPackedAll(t *testing.T) {
 				continue
 			}
 			words++
-			if n := frameOf(t, &i, 0); n != i.Packed.FrameSize {
-				t.Fatalf("%#x: prolog makes %d bytes of %d", w, n, i.Packed.FrameSize)
-			}
-			if n := frameOf(t, &i, i.Epilogs); n != i.Packed.FrameSize {
-				t.Fatalf("%#x: epilog frees %d bytes of %d", w, n, i.Packed.FrameSize)
-			}
+			must.Equal(t, frameOf(t, &i, 0), i.Packed.FrameSize, "%#x: bytes that the prolog makes", w)
+			must.Equal(t, frameOf(t, &i, i.Epilogs), i.Packed.FrameSize,
+				"%#x: bytes that the epilog frees", w)
 		}
 	}
-	if words < 10000 {
-		t.Errorf("only %d words", words)
-	}
+	expect.True(t, words >= 10000, "only %d words", words)
 }
 
 func frameOf(t *testing.T, i *arm64.Info, index uint32) (n uint32) {
@@ -362,12 +348,9 @@ func TestUnendedEpilog(t *testing.T) {
 			arm64.NoEnd, arm64.Epilog, 0},
 	} {
 		info, fault := arm64.DecodeXdata(c.record)
-		if !fault.OK() {
-			t.Fatal(c.name, fault)
-		}
+		must.True(t, fault.OK(), "%v %v", c.name, fault)
 		codes, where, fault := info.At(c.offset)
-		if fault.Reason != c.want || where != c.where || len(codes) != c.codes {
-			t.Errorf("%s: %v, %s, %d bytes of codes", c.name, fault, where, len(codes))
-		}
+		expect.True(t, fault.Reason == c.want && where == c.where && len(codes) == c.codes,
+			"%s: %v, %s, %d bytes of codes", c.name, fault, where, len(codes))
 	}
 }

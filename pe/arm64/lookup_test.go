@@ -48,9 +48,8 @@ func TestFindInTable(t *testing.T) {
 		if begin == 0 && info.Codes != nil {
 			t.Errorf("%s: codes of another function", c.name)
 		}
-		if found != c.found || begin != c.begin || fault.Reason != c.want {
-			t.Errorf("%s: found %v at %#x, %v, length %d", c.name, found, begin, fault.Reason, info.Length)
-		}
+		expect.True(t, found == c.found && begin == c.begin && fault.Reason == c.want,
+			"%s: found %v at %#x, %v, length %d", c.name, found, begin, fault.Reason, info.Length)
 	}
 }
 
@@ -85,9 +84,8 @@ func TestFind(t *testing.T) {
 	var buf Buffer
 	var info Info
 	begin, found, fault := f.Find(0x100c, &buf, &info)
-	if !found || !fault.OK() || begin != 0x1000 || info.Length != 16 {
-		t.Errorf("%+v %#x %v %v", info, begin, found, fault)
-	}
+	expect.True(t, found && fault.OK() && begin == 0x1000 && info.Length == 16,
+		"%+v %#x %v %v", info, begin, found, fault)
 	if _, found, _ := f.Find(0x1010, &buf, &info); found {
 		t.Error("found behind the function")
 	}

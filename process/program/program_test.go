@@ -45,16 +45,12 @@ func TestOpen(t *testing.T) {
 	} {
 		got, err := Open(write(t, "a", c.data))
 		got.Path = ""
-		if err != nil || got != c.want {
-			t.Errorf("%s: %+v, %v", c.name, got, err)
-		}
+		expect.True(t, err == nil && got == c.want, "%s: %+v, %v", c.name, got, err)
 	}
 	for name, data := range map[string]string{"empty": "", "script": "#!/bin/sh\n",
 		"cut ELF": "\x7fELF\x01", "cut PE": "MZ\x90\x00"} {
 		got, err := Open(write(t, "a", []byte(data)))
-		if err != nil || got.Err == nil || got.Format != NoImage {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		expect.True(t, err == nil && got.Err != nil && got.Format == NoImage, "%s: %+v, %v", name, got, err)
 	}
 	if _, err := Open(filepath.Join(tempdir.New(t), "none")); err == nil {
 		t.Error("a file that is not there")
@@ -89,9 +85,8 @@ func TestLibraryProblem(t *testing.T) {
 		{"text", "windows", "amd64", []byte("hello"), "it is neither"},
 	} {
 		got := LibraryProblem(write(t, "a.dll", c.data), c.goos, c.goarch)
-		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.True(t, (c.want == "") == (got == "") && strings.Contains(got, c.want),
+			"%s: %q, want %q", c.name, got, c.want)
 	}
 }
 
@@ -102,9 +97,8 @@ func TestMissing(t *testing.T) {
 		return func(name string) bool { return name == "Has" }, dll == "HERE.dll"
 	})
 	slices.Sort(got)
-	if err != nil || !slices.Equal(got, []string{"HasNot of here.dll", "gone.dll"}) {
-		t.Errorf("%q, %v", got, err)
-	}
+	expect.True(t, err == nil && slices.Equal(got, []string{"HasNot of here.dll", "gone.dll"}),
+		"%q, %v", got, err)
 }
 
 func TestRuntimeVersion(t *testing.T) {
@@ -166,9 +160,8 @@ func TestTooOld(t *testing.T) {
 		"3.0.0": {}, "4.6.26515.7": {true, false},
 		"4.700.19.46205": {}, "5.0.1": {}, "9.0.525": {}, "10.0.9": {},
 	} {
-		if TooOld(version, "linux") != want[0] || TooOld(version, "windows") != want[1] {
-			t.Errorf("%q: want %v", version, want)
-		}
+		expect.True(t, TooOld(version, "linux") == want[0] && TooOld(version, "windows") == want[1],
+			"%q: want %v", version, want)
 	}
 }
 

@@ -149,10 +149,8 @@ func TestAccount(t *testing.T) {
 				}
 			}
 			cpu := p.Stats.CPU
-			if sum != cpu.Process || cpu.Profile+missing != cpu.Process {
-				t.Errorf("%d in the profile and %d not sampled, sum %d, of %d",
-					cpu.Profile, missing, sum, cpu.Process)
-			}
+			expect.True(t, sum == cpu.Process && cpu.Profile+missing == cpu.Process,
+				"%d in the profile and %d not sampled, sum %d, of %d", cpu.Profile, missing, sum, cpu.Process)
 			expect.Equal(t, p.Check(), nil)
 		})
 	}

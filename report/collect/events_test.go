@@ -50,9 +50,8 @@ func TestEventsSum(t *testing.T) {
 	if got := b.p.Stats.Events; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	if b.p.Stats.Samples != 0 || len(b.p.Stacks) != 7 || len(b.p.Waits) != 8 {
-		t.Errorf("%d samples, %d stacks, %d waits", b.p.Stats.Samples, len(b.p.Stacks), len(b.p.Waits))
-	}
+	expect.True(t, b.p.Stats.Samples == 0 && len(b.p.Stacks) == 7 && len(b.p.Waits) == 8,
+		"%d samples, %d stacks, %d waits", b.p.Stats.Samples, len(b.p.Stacks), len(b.p.Waits))
 	expect.Equal(t, b.p.Check(), nil)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -55,9 +56,7 @@ func TestNoDifference(t *testing.T) {
 		}
 	}
 	t.Logf("%d false differences in 400 comparisons", alarms)
-	if alarms > 20 {
-		t.Errorf("%d false differences in 400 comparisons", alarms)
-	}
+	expect.True(t, alarms <= 20, "%d false differences in 400 comparisons", alarms)
 }
 
 // A regression is the first row, though the other machine is faster, and nothing else is
@@ -77,9 +76,7 @@ func TestRegression(t *testing.T) {
 		}
 	}
 	t.Logf("found %d of 100, %d with others", found, others)
-	if found < 95 || others > 5 {
-		t.Errorf("found %d of 100, %d with others", found, others)
-	}
+	expect.True(t, found >= 95 && others <= 5, "found %d of 100, %d with others", found, others)
 }
 
 // A regression of 10 % is the first row in at least 9 of 10 comparisons. One case adds 10 % of the time of
@@ -118,9 +115,7 @@ func TestSmallRegression(t *testing.T) {
 				}
 			}
 			t.Logf("found %d of 100, %d with others", found, others)
-			if found < 90 || others > 5 {
-				t.Errorf("found %d of 100, %d with others", found, others)
-			}
+			expect.True(t, found >= 90 && others <= 5, "found %d of 100, %d with others", found, others)
 		})
 	}
 }
@@ -152,9 +147,7 @@ func TestNewAndGone(t *testing.T) {
 		t.Errorf("%v %+v", err, r.Rows[:2])
 	}
 	r, err = Compare(&export.Profile{}, &export.Profile{})
-	if err != nil || r.Differs() || r.Scale != 1 {
-		t.Errorf("%v %+v", err, r)
-	}
+	expect.True(t, err == nil && !r.Differs() && r.Scale == 1, "%v %+v", err, r)
 }
 
 // Recordings of different programs have few functions in common. Short ones of one program differ by chance.

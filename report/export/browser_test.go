@@ -30,9 +30,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dom, log := b.Load(t, written(t, WriteHTML, c.p), "")
 			expect.Contains(t, dom, c.want...)
-			if strings.Contains(log, "CONSOLE") {
-				t.Errorf("the browser complains:\n%s", log)
-			}
+			expect.True(t, !strings.Contains(log, "CONSOLE"), "the browser complains:\n%s", log)
 		})
 	}
 }
@@ -313,9 +311,7 @@ func TestPageLines(t *testing.T) {
 				t.Errorf("%d %s:\ngot  %s\nwant %s", c.width, c.scheme, got, want)
 			}
 		}
-		if strings.Contains(log, "CONSOLE") {
-			t.Errorf("the browser complains:\n%s", log)
-		}
+		expect.True(t, !strings.Contains(log, "CONSOLE"), "the browser complains:\n%s", log)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -43,9 +44,8 @@ func TestByName(t *testing.T) {
 		t.Errorf("ByName(svg) = %v", f)
 	}
 	for _, f := range Formats() {
-		if !slices.Contains(names, f.Name) {
-			t.Errorf("add the format %s to names, and its endings to TestByExtension", f.Name)
-		}
+		expect.True(t, slices.Contains(names, f.Name),
+			"add the format %s to names, and its endings to TestByExtension", f.Name)
 	}
 }
 
@@ -88,14 +88,12 @@ func TestPprof(t *testing.T) {
 func comparePprof(t *testing.T, p *Profile) {
 	got := must.Get(profile.ParseData(written(t, WritePprof, p)))(t)
 	must.Do(t, got.CheckValid())
-	if len(got.Sample) != len(p.Stacks) || len(got.SampleType) != 4 {
-		t.Fatalf("%d samples of %d values, want %d of 4", len(got.Sample), len(got.SampleType), len(p.Stacks))
-	}
+	must.True(t, len(got.Sample) == len(p.Stacks) && len(got.SampleType) == 4,
+		"%d samples of %d values, want %d of 4", len(got.Sample), len(got.SampleType), len(p.Stacks))
 	for i, s := range got.Sample {
 		want := &p.Stacks[i]
-		if !slices.Equal(s.Value, []int64{want.Count, want.WallNanos, want.CPUNanos, want.cpuCount()}) {
-			t.Errorf("stack %d: values %v", i, s.Value)
-		}
+		expect.Slices(t, s.Value, []int64{want.Count, want.WallNanos, want.CPUNanos, want.cpuCount()},
+			"stack %d: values", i)
 		th := p.Threads[want.Thread]
 		if id := s.NumLabel["thread_id"]; (th.ID == 0) != (id == nil) || id != nil && id[0] != int64(th.ID) ||
 			th.Name != "" && s.Label["thread_name"][0] != th.Name {
@@ -116,14 +114,10 @@ func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Loca
 	t.Helper()
 	if _, missing := unmarkedGap(p, want); missing {
 		last := got[len(got)-1].Line[0].Function.Name
-		if last != gapName(want.Gap) {
-			t.Errorf("root is %q, want the gap %q", last, want.Gap)
-		}
+		expect.True(t, last == gapName(want.Gap), "root is %q, want the gap %q", last, want.Gap)
 		got = got[:len(got)-1]
 	}
-	if len(got) != len(want.Frames) {
-		t.Fatalf("%d locations, want %d", len(got), len(want.Frames))
-	}
+	must.Equal(t, len(got), len(want.Frames), "locations")
 	for i, l := range got {
 		f := &p.Frames[want.Frames[i]]
 		name := f.Name
@@ -133,9 +127,8 @@ func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Loca
 			name = gapName(f.Name)
 		}
 		if f.Unnamed() && !f.Doubtful {
-			if len(l.Line) != 0 || l.Address != f.Addr || l.Mapping.HasFunctions {
-				t.Errorf("location of a frame without a name: %+v", l)
-			}
+			expect.True(t, len(l.Line) == 0 && l.Address == f.Addr && !l.Mapping.HasFunctions,
+				"location of a frame without a name: %+v", l)
 		} else if l.Line[0].Function.Name != name || l.Address != f.Addr {
 			t.Errorf("location %s %#x, want %s %#x", l.Line[0].Function.Name, l.Address, name, f.Addr)
 		}
@@ -189,17 +182,11 @@ func TestHostileNames(t *testing.T) {
 		if f.Name == "otlp" { // TestOTLP reads it
 			continue
 		}
-		if !utf8.Valid(out) {
-			t.Errorf("%s: invalid UTF-8", f.Name)
-		}
-		if bytes.ContainsAny(out, "\x1b\x00\r\a") {
-			t.Errorf("%s: a control character got through", f.Name)
-		}
+		expect.True(t, utf8.Valid(out), "%s: invalid UTF-8", f.Name)
+		expect.True(t, !bytes.ContainsAny(out, "\x1b\x00\r\a"), "%s: a control character got through", f.Name)
 	}
 	folded := strings.Split(strings.TrimSuffix(string(written(t, WriteFolded, p)), "\n"), "\n")
-	if len(folded) != len(p.Stacks) {
-		t.Errorf("folded: %d lines of %d stacks", len(folded), len(p.Stacks))
-	}
+	expect.True(t, len(folded) == len(p.Stacks), "folded: %d lines of %d stacks", len(folded), len(p.Stacks))
 	for _, l := range folded {
 		var n int64
 		if i := strings.LastIndexByte(l, ' '); i < 0 {
@@ -210,9 +197,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, f := range []string{"json", "speedscope", "firefox"} {
 		format, _ := ByName(f)
-		if out := written(t, format.Write, p); !json.Valid(out) {
-			t.Errorf("%s: not JSON", f)
-		}
+		expect.True(t, json.Valid(written(t, format.Write, p)), "%s: not JSON", f)
 	}
 }
 
@@ -225,9 +210,7 @@ func TestGapIsVisible(t *testing.T) {
 		format, _ := ByName(f)
 		out := string(written(t, format.Write, p))
 		for _, want := range []string{"[gap: slot-full]", "[gap: no frames]"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: no %q", f, want)
-			}
+			expect.True(t, strings.Contains(out, want), "%s: no %q", f, want)
 		}
 	}
 }
@@ -237,9 +220,7 @@ func TestDoubtfulStaysApart(t *testing.T) {
 		Threads: []Thread{{1, "t"}},
 		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Complete: true},
 			{Frames: []int32{1}, Count: 2, Complete: true}}}
-	if got := string(written(t, WriteFolded, p)); got != "f 3\nf [doubtful] 2\n" {
-		t.Errorf("folded:\n%s", got)
-	}
+	expect.Equal(t, string(written(t, WriteFolded, p)), "f 3\nf [doubtful] 2\n", "folded")
 }
 
 type failingWriter struct{ left int }
@@ -284,9 +265,7 @@ func TestPprofUnnamed(t *testing.T) {
 		}
 	}
 	for _, f := range got.Function {
-		if strings.Contains(f.Name, "a.so+0x") {
-			t.Errorf("an invented function %q", f.Name)
-		}
+		expect.True(t, !strings.Contains(f.Name, "a.so+0x"), "an invented function %q", f.Name)
 	}
 }
 
@@ -297,8 +276,6 @@ func TestBase(t *testing.T) {
 		`C:\windows\system32\ntdll.dll`: "ntdll.dll", `\\server\share\coreclr.dll`: "coreclr.dll",
 		`Z:\`: "", "coreclr.dll": "coreclr.dll",
 	} {
-		if got := Base(path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
+		expect.Equal(t, Base(path), want, path)
 	}
 }

@@ -106,14 +106,10 @@ func TestActivityLabels(t *testing.T) {
 		if len(s.Label[labelTrace]) > 0 {
 			key = s.Label[labelTrace][0] + " " + s.Label[labelSpan][0]
 		}
-		if [4]int64(s.Value) != want[key] {
-			t.Errorf("%q: %v, want %v", key, s.Value, want[key])
-		}
+		expect.Equal(t, [4]int64(s.Value), want[key], "%q", key)
 		delete(want, key)
 	}
-	if len(want) > 0 {
-		t.Errorf("missing: %v", want)
-	}
+	expect.True(t, len(want) == 0, "missing: %v", want)
 	data := must.Get(otlpData(p))(t)
 	if links := data.Dictionary.Links; len(links) != 3 || links[1].Span[0] != 2 || links[2].Trace[0] != 3 {
 		t.Errorf("links: %+v", links)

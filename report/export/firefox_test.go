@@ -39,9 +39,7 @@ func readFirefox(t *testing.T, p *Profile) *firefox.File {
 	}
 	for _, th := range f.Threads {
 		inside(t, "stack", present(th.Samples.Stack), s.Stacks.Length)
-		if !slices.IsSorted(th.Samples.Time) {
-			t.Errorf("times of %s are not in order", th.Name)
-		}
+		expect.True(t, slices.IsSorted(th.Samples.Time), "times of %s are not in order", th.Name)
 		inside(t, "marker name", th.Markers.Name, len(s.Strings))
 		for _, d := range th.Markers.Data {
 			inside(t, "marker text", []int{d.Name}, len(s.Strings))
@@ -66,9 +64,8 @@ func columns(t *testing.T, path string, table map[string]any) {
 				}
 			}
 		case nil:
-			if !slices.Contains([]string{"processShutdownTime", "unregisterTime", "codeId"}, name) {
-				t.Errorf("%s.%s is null", path, name)
-			}
+			expect.True(t, slices.Contains([]string{"processShutdownTime", "unregisterTime", "codeId"}, name),
+				"%s.%s is null", path, name)
 		}
 	}
 }
@@ -85,9 +82,7 @@ func present(column []*int) (out []int) {
 func inside(t *testing.T, what string, column []int, limit int) {
 	t.Helper()
 	for _, v := range column {
-		if v < 0 || v >= limit {
-			t.Fatalf("%s %d of %d", what, v, limit)
-		}
+		must.True(t, v >= 0 && v < limit, "%s %d of %d", what, v, limit)
 	}
 }
 
@@ -121,9 +116,8 @@ func TestFirefoxSamples(t *testing.T) {
 			t.Fatalf("sample %d at %v is %s, want %s", i, a.Time[i], name, want)
 		}
 	}
-	if wall != 500 || cpu != 75e7 || a.WeightType != "tracing-ms" || a.Length != 100 {
-		t.Errorf("%v ms, %d ns CPU, %s, %d samples", wall, cpu, a.WeightType, a.Length)
-	}
+	expect.True(t, wall == 500 && cpu == 75e7 && a.WeightType == "tracing-ms" && a.Length == 100,
+		"%v ms, %d ns CPU, %s, %d samples", wall, cpu, a.WeightType, a.Length)
 	if d := cmptest.Diff([]float64{200, 800}, b.Samples.Time); d != "" || b.Samples.Weight[1] != 600 ||
 		b.Samples.CPU[1] != 0 || b.Samples.Stack[0] != nil {
 		t.Errorf("%s %+v", d, b.Samples)
@@ -212,8 +206,7 @@ func TestFirefoxWaitAroundSamples(t *testing.T) {
 				got = append(got, fmt.Sprintf("%.0f:%d", s.Time[i], *s.Stack[i]))
 			}
 		}
-		if fmt.Sprint(got) != "["+c.want+"]" || sum != c.wall {
-			t.Errorf("%s: %v, %v ms, want %s, %v", c.name, got, sum, c.want, c.wall)
-		}
+		expect.True(t, fmt.Sprint(got) == "["+c.want+"]" && sum == c.wall,
+			"%s: %v, %v ms, want %s, %v", c.name, got, sum, c.want, c.wall)
 	}
 }

@@ -139,13 +139,9 @@ func TestSchemaIsDocumented(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../docs/json.md"))(t)
 	all := map[string]bool{}
 	tags(reflect.TypeFor[jsonFile](), all)
-	if len(all) < 40 {
-		t.Fatalf("only %d fields", len(all))
-	}
+	must.True(t, len(all) >= 40, "only %d fields", len(all))
 	for name := range all {
-		if !strings.Contains(string(doc), "`"+name+"`") {
-			t.Errorf("docs/json.md does not name %s", name)
-		}
+		expect.True(t, strings.Contains(string(doc), "`"+name+"`"), "docs/json.md does not name %s", name)
 	}
 }
 

@@ -23,9 +23,7 @@ func dataOf(t *testing.T, page string) *pageData {
 	_, rest, ok := strings.Cut(page, dataTag)
 	text, _, ok2 := strings.Cut(rest, "</script>")
 	d := new(pageData)
-	if !ok || !ok2 {
-		t.Fatal("no data block")
-	}
+	must.True(t, ok && ok2, "no data block")
 	must.Do(t, json.Unmarshal([]byte(text), d))
 	return d
 }
@@ -102,9 +100,7 @@ func TestPageParts(t *testing.T) {
 	}
 	frame, _ := os.ReadFile("page/page.html")
 	want := strings.NewReplacer("{{css}}", "", "{{js}}", "").Replace(string(frame))
-	if text != want {
-		t.Errorf("without its parts the page is\n%s\nand not page.html:\n%s", text, want)
-	}
+	expect.True(t, text == want, "without its parts the page is\n%s\nand not page.html:\n%s", text, want)
 }
 
 func TestPageIsSelfContained(t *testing.T) {
@@ -114,10 +110,6 @@ func TestPageIsSelfContained(t *testing.T) {
 	expect.Equal(t, regexp.MustCompile(`(?i)https?://|src=|@import|url\(`).FindString(page), "",
 		"the page refers to something outside")
 	d := dataOf(t, page)
-	if got := d.Symbols[0][0]; got != hostileNames[0] {
-		t.Errorf("name %q, want %q", got, hostileNames[0])
-	}
-	if strings.Contains(page, "alert(1)</") {
-		t.Error("a name got out of the data")
-	}
+	expect.Equal[any](t, d.Symbols[0][0], hostileNames[0], "name")
+	expect.True(t, !strings.Contains(page, "alert(1)</"), "a name got out of the data")
 }

@@ -157,9 +157,7 @@ func TestOTLPAttributes(t *testing.T) {
 		"sample [" + strings.TrimSpace(strings.Repeat("10000000 ", 25)) + "] [" + strings.Join(times, " ") +
 			`] | thread.id="1" thread.name="a" | 0x0 "f"`,
 		`sample [600000000] [1000800000000]`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
+		expect.True(t, strings.Contains(text, want), "%q is not in\n%s", want, text)
 	}
 	demo := handMade()
 	demo.Frames[6].Name = "libdemo.so+0x10"
@@ -171,9 +169,7 @@ func TestOTLPAttributes(t *testing.T) {
 		`seedwalk.frame.doubtful="true"`, `"[gap: no-info]"`,
 		`0x7f0000100010 in "/app/libdemo.so" 0x7f0000100000-0x7f0000110000+0x1000 pprof.mapping.has_functions="false" seedwalk.image.stamp="5fe1a2b3" profile.frame.type="native"`,
 		`profile.frame.type="dotnet" seedwalk.frame.class="stub"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
+		expect.True(t, strings.Contains(text, want), "%q is not in\n%s", want, text)
 	}
 	if lines := strings.Split(text, "\n"); !slices.ContainsFunc(lines,
 		func(l string) bool { return strings.HasPrefix(l, "sample [5000000000] [] |") }) {

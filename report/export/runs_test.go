@@ -84,9 +84,7 @@ func TestRuns(t *testing.T) {
 				}
 				got = append(got, s.name)
 			}
-			if strings.Join(got, " ") != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			expect.Equal(t, strings.Join(got, " "), c.want)
 		})
 	}
 }

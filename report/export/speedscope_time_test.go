@@ -16,9 +16,8 @@ func TestSpeedscopeInOrder(t *testing.T) {
 	var f speedscope.File
 	must.Do(t, json.Unmarshal(written(t, WriteSpeedscope, timed()), &f))
 	all, a, b := f.Profiles[0], f.Profiles[1], f.Profiles[2]
-	if len(all.Samples) != 3 || a.End != 1e9 || b.End != 8e8 {
-		t.Errorf("%d sums, thread a ends at %d, b at %d", len(all.Samples), a.End, b.End)
-	}
+	expect.True(t, len(all.Samples) == 3 && a.End == 1e9 && b.End == 8e8,
+		"%d sums, thread a ends at %d, b at %d", len(all.Samples), a.End, b.End)
 	if d := cmptest.Diff([]int64{2e8, 6e8}, b.Weights); d != "" || len(b.Samples[0]) != 0 ||
 		f.Shared.Frames[b.Samples[1][0]].Name != "wait" {
 		t.Errorf("%v %s", b.Samples, d)

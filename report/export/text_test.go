@@ -92,9 +92,8 @@ func TestTreeKeepsItsLimits(t *testing.T) {
 		for _, limit := range []int{5, 20, 60, 500} {
 			for _, width := range []int{40, 80, 200} {
 				lines := treeLines(t, p, TextOptions{MaxLines: limit, Width: width, MinPercent: 0.01})
-				if len(lines) > limit || len(lines) == 0 {
-					t.Errorf("%s: %d lines, limit %d", name, len(lines), limit)
-				}
+				expect.True(t, len(lines) <= limit && len(lines) != 0,
+					"%s: %d lines, limit %d", name, len(lines), limit)
 				for _, l := range lines {
 					if n := utf8.RuneCountInString(l); n > width+maxIndent {
 						t.Errorf("%s: %d columns of %d: %q", name, n, width, l)
@@ -176,16 +175,12 @@ func TestNotesAreWhole(t *testing.T) {
 func TestEventLines(t *testing.T) {
 	s := summary{room: 80}
 	s.events(&Stats{Events: []EventStats{{Event: EventQueue, Count: 3}, {Event: EventException, Count: 2}}})
-	if want := "queued items 3\nexceptions   2, 0.00 % complete\n"; s.text.String() != want {
-		t.Errorf("got %q, want %q", s.text.String(), want)
-	}
+	expect.Equal(t, s.text.String(), "queued items 3\nexceptions   2, 0.00 % complete\n")
 }
 
 // The summary describes every clock.
 func TestEveryClockHasALine(t *testing.T) {
 	for k := ClockPerf; k < NumClocks; k++ {
-		if c := (&Clock{Kind: k}); c.line() == k.String() {
-			t.Errorf("Clock.line does not describe the clock %s", k)
-		}
+		expect.True(t, (&Clock{Kind: k}).line() != k.String(), "Clock.line does not describe the clock %s", k)
 	}
 }

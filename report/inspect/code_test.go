@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -80,9 +81,7 @@ func TestEveryOperationHasAnEffect(t *testing.T) {
 		want := op != peamd64.UWOP_EPILOG && op != peamd64.UWOP_SPARE_CODE
 		e := amd64Effect{base: "rsp"}
 		i, c := &peamd64.Info{FrameReg: 5}, &peamd64.Code{Op: op, Operand: 8}
-		if got := e.undo(i, c); got != want {
-			t.Errorf("%v: amd64Effect.undo returns %v, want %v", op, got, want)
-		}
+		expect.Equal(t, e.undo(i, c), want, "%v: amd64Effect.undo returns", op)
 		if text := AMD64CodeText(i, c); (strings.TrimSpace(text) != "+0   "+op.String()) != want {
 			t.Errorf("%v: AMD64CodeText returns %q, which must show an instruction: %v", op, text, want)
 		}
@@ -148,9 +147,8 @@ func TestFunction(t *testing.T) {
 	byName := must.Get(im.At("outer"))(t)
 	both(t, "elf-function", byName)
 	byAddr := must.Get(im.At("0x1004"))(t)
-	if byAddr.Asked != 0x1004 || byAddr.Lo != byName.Lo || len(byAddr.Lines) != 4 {
-		t.Errorf("at 0x1004: %+v", byAddr)
-	}
+	expect.True(t, byAddr.Asked == 0x1004 && byAddr.Lo == byName.Lo && len(byAddr.Lines) == 4,
+		"at 0x1004: %+v", byAddr)
 	for _, bad := range []string{"inner", "0x2000", ""} {
 		if _, err := im.At(bad); err == nil {
 			t.Errorf("At(%q) found something", bad)
@@ -187,9 +185,8 @@ func program() []byte { return []byte{0x41, 0x0e, 16, 0x86, 2} }
 
 func TestCheckText(t *testing.T) {
 	c := must.Get(CheckFile(inFile(t, elfasm.ImageWith([]byte{0x0f, 1, 0xf7}))))(t)
-	if c.PeakKiB <= 0 || c.Size <= 0 || c.Seconds <= 0 {
-		t.Errorf("peak %d KiB, size %d, %f s", c.PeakKiB, c.Size, c.Seconds)
-	}
+	expect.True(t, c.PeakKiB > 0 && c.Size > 0 && c.Seconds > 0,
+		"peak %d KiB, size %d, %f s", c.PeakKiB, c.Size, c.Seconds)
 	c.File, c.Seconds, c.PeakKiB = "tiny.so", 0.25, 2048
 	both(t, "elf-check", c)
 }

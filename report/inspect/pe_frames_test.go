@@ -160,9 +160,7 @@ func TestCheckDWARF(t *testing.T) {
 func TestFunctionOutsideCode(t *testing.T) {
 	got := must.Get(CheckFile(inFile(t,
 		dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020)))))(t)
-	if got.Count(Contradictory) != 1 || got.Count(Remark) != 0 {
-		t.Errorf("%+v", got.Findings)
-	}
+	expect.True(t, got.Count(Contradictory) == 1 && got.Count(Remark) == 0, got.Findings)
 }
 
 // TestMingw looks at what mingw's linker made: built here once, committed as
@@ -205,9 +203,8 @@ func TestMingw(t *testing.T) {
 // different parts of one compiler wrote them.
 func sameEffect(t *testing.T, file string, f *Function) {
 	t.Helper()
-	if len(f.Lines) == 0 || len(f.Lines) != len(f.Also.Lines) {
-		t.Fatalf("%s: %d lines and %d", file, len(f.Lines), len(f.Also.Lines))
-	}
+	must.True(t, len(f.Lines) != 0 && len(f.Lines) == len(f.Also.Lines),
+		"%s: %d lines and %d", file, len(f.Lines), len(f.Also.Lines))
 	for i, l := range f.Lines {
 		if l.Text == "nop" {
 			continue // behind a tail jump: it never runs

@@ -84,13 +84,9 @@ func (namer) Line(_, _ string, addr uint64) (file string, line int) {
 func TestRoundTrip(t *testing.T) {
 	b, want := written(t, 40)
 	got, err := Read(bytes.NewReader(b))
-	if err != nil || got.Damage != nil || !got.Complete {
-		t.Fatal(err, got)
-	}
+	must.True(t, err == nil && got.Damage == nil && got.Complete, "%v %v", err, got)
 	cmptest.Same(t, want, collect.Build(&got.Info, got.Processes, &got.Names))
-	if got.Info.Command[0] != "app" || got.Info.ExitNote != "exit code 3" {
-		t.Errorf("%+v", got.Info)
-	}
+	expect.True(t, got.Info.Command[0] == "app" && got.Info.ExitNote == "exit code 3", got.Info)
 }
 
 // A name from symbols replaces a recorded role, but not a recorded name.
@@ -114,9 +110,7 @@ func TestRoleIsReplaced(t *testing.T) {
 func TestDamage(t *testing.T) {
 	b, _ := written(t, 40000)
 	whole, err := Read(bytes.NewReader(b))
-	if err != nil || whole.Damage != nil {
-		t.Fatal(err, whole.Damage)
-	}
+	must.True(t, err == nil && whole.Damage == nil, "%v %v", err, whole.Damage)
 	all := whole.Processes[0].Counts().Samples + whole.Processes[1].Counts().Samples
 	for _, at := range []int{9, 15, 100, len(b) / 4, len(b) / 2, len(b) - 1} {
 		cut, err := Read(bytes.NewReader(b[:at]))
@@ -128,9 +122,8 @@ func TestDamage(t *testing.T) {
 		flipped := bytes.Clone(b)
 		flipped[at] ^= 0x10
 		bad, err := Read(bytes.NewReader(flipped))
-		if err != nil || !errors.As(bad.Damage, &damage) || damage.Offset > int64(at) {
-			t.Errorf("bit flipped at %d: %v, %v", at, err, bad.Damage)
-		}
+		expect.True(t, err == nil && errors.As(bad.Damage, &damage) && damage.Offset <= int64(at),
+			"bit flipped at %d: %v, %v", at, err, bad.Damage)
 		var some int64
 		for _, p := range bad.Processes {
 			some += p.Counts().Samples

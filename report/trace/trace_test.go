@@ -226,9 +226,8 @@ func TestFiles(t *testing.T) {
 	out.Write(names.End().Bytes())
 	out.Close()
 	tr, packed := New(), bufio.NewReader(&z)
-	if !IsTrace(bare) || !IsTrace(packed) || IsTrace(bufio.NewReader(strings.NewReader("SWREC"))) {
-		t.Error("a trace is not recognized")
-	}
+	expect.True(t, IsTrace(bare) && IsTrace(packed) && !IsTrace(bufio.NewReader(strings.NewReader("SWREC"))),
+		"a trace is not recognized")
 	must.Do(t, tr.Read(bare))
 	if p := tr.Profile(); !strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") ||
 		len(p.Stats.Notes) != 1 {
@@ -272,9 +271,8 @@ func TestDamaged(t *testing.T) {
 		whole.ReadFrom(example(nettracefile.Options{Version: version}, true, true))
 		for i := range whole.Len() {
 			tr := New()
-			if err := tr.Read(bufio.NewReader(bytes.NewReader(whole.Bytes()[:i]))); err == nil {
-				t.Errorf("version %d, cut at %d: no error", version, i)
-			}
+			expect.True(t, tr.Read(bufio.NewReader(bytes.NewReader(whole.Bytes()[:i]))) != nil,
+				"version %d, cut at %d: no error", version, i)
 			flipped := bytes.Clone(whole.Bytes())
 			flipped[i] ^= 0xff
 			tr2 := New()
@@ -407,7 +405,5 @@ func TestPausesOfTwoThreads(t *testing.T) {
 			sum, count = sum+tr.files[0].sums[i].sum, count+tr.files[0].sums[i].count
 		}
 	}
-	if sum != 70e6 || count != 2 {
-		t.Errorf("%d pauses of %d ns, want 2 of 70 ms", count, sum)
-	}
+	expect.True(t, sum == 70e6 && count == 2, "%d pauses of %d ns, want 2 of 70 ms", count, sum)
 }

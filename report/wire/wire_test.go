@@ -101,9 +101,7 @@ func readAll(b []byte) (ms []Message, err error) {
 func TestRoundTrip(t *testing.T) {
 	want := every()
 	got, err := readAll(encode(want...))
-	if err != io.EOF {
-		t.Fatalf("end: %v, want io.EOF", err)
-	}
+	must.True(t, err == io.EOF, "end: %v, want io.EOF", err)
 	if cmptest.Diff(want, got) != "" {
 		for i := range got {
 			t.Errorf("message %d: got %+v want %+v", i, got[i], want[i])
@@ -127,9 +125,8 @@ func TestTruncated(t *testing.T) {
 			count, want = n, io.EOF
 		}
 		got, err := readAll(all[:cut])
-		if len(got) != count || err != want {
-			t.Fatalf("cut at %d: %d messages and %v, want %d and %v", cut, len(got), err, count, want)
-		}
+		must.True(t, len(got) == count && err == want,
+			"cut at %d: %d messages and %v, want %d and %v", cut, len(got), err, count, want)
 	}
 }
 
@@ -141,12 +138,8 @@ func TestUnknownIsSkipped(t *testing.T) {
 	r := NewReader(bytes.NewReader(b))
 	first, err1 := r.Next()
 	second, err2 := r.Next()
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	if first.(*Note).Text != "a" || second.(*Bye).Reason != "b" {
-		t.Fatalf("got %v %v", first, second)
-	}
+	must.True(t, err1 == nil && err2 == nil, "%v %v", err1, err2)
+	must.True(t, first.(*Note).Text == "a" && second.(*Bye).Reason == "b", "got %v %v", first, second)
 }
 
 func TestMalformed(t *testing.T) {
@@ -170,9 +163,8 @@ func TestMalformed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := readAll(c.in)
 			var fe *FormatError
-			if !errors.As(err, &fe) || fe.Field != c.field || fe.Message != Type(c.in[0]) {
-				t.Fatalf("got %v, want a FormatError at %s", err, c.field)
-			}
+			must.True(t, errors.As(err, &fe) && fe.Field == c.field && fe.Message == Type(c.in[0]),
+				"got %v, want a FormatError at %s", err, c.field)
 		})
 	}
 }
@@ -180,13 +172,10 @@ func TestMalformed(t *testing.T) {
 func TestNewerVersionIsRefused(t *testing.T) {
 	_, err := readAll(encode(&Hello{Version: Version + 1}))
 	var ve *VersionError
-	if !errors.As(err, &ve) || ve.Got != Version+1 {
-		t.Fatalf("got %v", err)
-	}
+	must.True(t, errors.As(err, &ve) && ve.Got == Version+1, "got %v", err)
 	got, err := readAll(encode(&Hello{}))
-	if err != io.EOF || got[0].(*Hello).Version != Version {
-		t.Fatalf("version 0 is not filled in: %v %v", got, err)
-	}
+	must.True(t, err == io.EOF && got[0].(*Hello).Version == Version,
+		"version 0 is not filled in: %v %v", got, err)
 }
 
 func TestWriterCuts(t *testing.T) {
@@ -194,14 +183,11 @@ func TestWriterCuts(t *testing.T) {
 	got, err := readAll(encode(&Note{Text: long}, &Sample{Frames: make([]Frame, MaxFrames+1)},
 		&Sample{Gap: 4, Frames: make([]Frame, MaxFrames+1)}))
 	must.Equal(t, err, io.EOF)
-	if n := len(got[0].(*Note).Text); n != MaxString {
-		t.Errorf("string of %d bytes", n)
-	}
+	expect.Equal(t, len(got[0].(*Note).Text), MaxString, "bytes of the string")
 	for i, gap := range []uint8{GapCut, 4} {
 		s := got[1+i].(*Sample)
-		if len(s.Frames) != MaxFrames || s.Gap != gap {
-			t.Errorf("%d frames, gap %d, want gap %d", len(s.Frames), s.Gap, gap)
-		}
+		expect.True(t, len(s.Frames) == MaxFrames && s.Gap == gap,
+			"%d frames, gap %d, want gap %d", len(s.Frames), s.Gap, gap)
 	}
 }
 
@@ -212,12 +198,8 @@ func TestLongestPayload(t *testing.T) {
 		frames[i] = Frame{Module: 1<<32 - 1, Method: 1<<32 - 1, IP: uint64(i%2) << 63}
 	}
 	got, err := readAll(encode(&Sample{Frames: frames}))
-	if err != io.EOF || len(got) != 1 {
-		t.Fatal(len(got), err)
-	}
-	if cmptest.Diff(frames, got[0].(*Sample).Frames) != "" {
-		t.Fatal("frames differ")
-	}
+	must.True(t, err == io.EOF && len(got) == 1, "%v %v", len(got), err)
+	must.Equal(t, cmptest.Diff(frames, got[0].(*Sample).Frames), "", "frames differ")
 }
 
 func TestWriterDoesNotAllocate(t *testing.T) {
@@ -248,9 +230,7 @@ func TestErrorSticks(t *testing.T) {
 	r := NewReader(bytes.NewReader(b))
 	_, err1 := r.Next()
 	_, err2 := r.Next()
-	if err1 == nil || err1 != err2 {
-		t.Fatalf("%v then %v", err1, err2)
-	}
+	must.True(t, err1 != nil && err1 == err2, "%v then %v", err1, err2)
 }
 
 func TestBuckets(t *testing.T) {

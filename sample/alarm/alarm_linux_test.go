@@ -3,6 +3,8 @@ package alarm
 import (
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func alarms(t *testing.T, f func(t *testing.T, a Alarm)) {
@@ -61,14 +63,10 @@ func TestAlarm(t *testing.T) {
 		go wait()
 		time.Sleep(soon)
 		a.Set(0)
-		if !waited(t, "set to go off at once", done) {
-			t.Error("closed")
-		}
+		expect.True(t, waited(t, "set to go off at once", done), "closed")
 		go wait()
 		time.Sleep(soon)
-		if len(done) > 0 {
-			t.Error("went off twice")
-		}
+		expect.True(t, len(done) == 0, "went off twice")
 		if a.Close(); waited(t, "closed", done) {
 			t.Error("went off when it was closed")
 		}

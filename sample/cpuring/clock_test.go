@@ -44,9 +44,7 @@ func TestHits(t *testing.T) {
 	}
 	for i := range renewAfter {
 		counts, renew := p.hit(100 + uint64(i))
-		if !counts || renew != (i == renewAfter-1) {
-			t.Errorf("hit %d: %v %v", i, counts, renew)
-		}
+		expect.True(t, counts && renew == (i == renewAfter-1), "hit %d: %v %v", i, counts, renew)
 	}
 	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }

@@ -3,6 +3,8 @@ package cpuring
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The worst thread becomes deep whenever its copies have just become small.
@@ -19,9 +21,7 @@ func TestDepth(t *testing.T) {
 		}
 		d.sampled(1000, false, 16<<10)
 	}
-	if cut < 3 || cut > 5 {
-		t.Errorf("%d samples are cut", cut)
-	}
+	expect.True(t, cut >= 3 && cut <= 5, "%d samples are cut", cut)
 	d, small = depth{}, 0
 	for range samples {
 		if d.small {
@@ -29,9 +29,7 @@ func TestDepth(t *testing.T) {
 		}
 		d.sampled(1000, false, 16<<10)
 	}
-	if small != samples-enoughShallow {
-		t.Errorf("a shallow thread has %d small copies", small)
-	}
+	expect.Equal(t, small, samples-enoughShallow, "a shallow thread has small copies")
 	d = depth{}
 	draw := rand.New(rand.NewPCG(1, 2))
 	for range samples {

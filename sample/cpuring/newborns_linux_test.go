@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -109,9 +110,7 @@ func TestNewborns(t *testing.T) {
 	hits, inEarly := 0, 0
 	take := func(r *perfevent.Record) {
 		regs, ok := r.Registers(context.Host())
-		if !ok || !born[r.TID] {
-			t.Fatalf("a hit of thread %d, registers %v", r.TID, ok)
-		}
+		must.True(t, ok && born[r.TID], "a hit of thread %d, registers %v", r.TID, ok)
 		name := runtime.FuncForPC(uintptr(regs.IP())).Name()
 		if strings.HasSuffix(name, ".early") {
 			hits, inEarly = hits+1, inEarly+1
@@ -157,9 +156,7 @@ func threads(t *testing.T) (tids []int) {
 // own.
 func TestBirth(t *testing.T) {
 	var none *Birth
-	if none.Covers(1) || none.first(0) {
-		t.Error("a thread without copies is covered")
-	}
+	expect.True(t, !none.Covers(1) && !none.first(0), "a thread without copies is covered")
 	n := &Newborns{live: copiesLive, births: map[uint32]*Birth{}, creators: map[uint32]*creator{}, pid: 1}
 	c := &creator{opened: 100, tids: []uint32{7}}
 	b := &Birth{by: c}
@@ -169,23 +166,18 @@ func TestBirth(t *testing.T) {
 			t.Errorf("hit %d on a CPU counts: %v", i, !want)
 		}
 	}
-	if !b.first(2) || !b.Covers(math.MaxUint64) {
-		t.Error("the copy of another CPU does not count")
-	}
+	expect.True(t, b.first(2) && b.Covers(math.MaxUint64), "the copy of another CPU does not count")
 	if kid := n.Born(&perfevent.Record{TID: 8, Parent: 7, Time: 200}); kid == nil || kid.by != c ||
 		c.last != 200 {
 		t.Errorf("a thread of a thread with copies: %+v", kid)
 	}
-	if kid := n.Born(&perfevent.Record{TID: 9, Parent: 6, Time: 99}); kid != nil {
-		t.Error("a thread is older than the clocks of its creator, and has copies")
-	}
+	expect.True(t, n.Born(&perfevent.Record{TID: 9, Parent: 6, Time: 99}) == nil,
+		"a thread is older than the clocks of its creator, and has copies")
 	if n.lose(5); b.first(5) || !b.first(4) {
 		t.Error("a hit after lost ones counts, or a CPU that lost none has no hits")
 	}
 	n.forget(8)
-	if n.births[8].first(0) {
-		t.Error("a forgotten thread is hit")
-	}
+	expect.True(t, !n.births[8].first(0), "a forgotten thread is hit")
 	for _, step := range []struct {
 		now  uint64
 		ends bool
@@ -195,7 +187,6 @@ func TestBirth(t *testing.T) {
 			t.Errorf("at %d: ended %v, %d births", step.now, ended, len(n.births))
 		}
 	}
-	if b.Covers(uint64(time.Now().UnixNano())) || !b.Covers(c.ended-1) {
-		t.Error("copies cover what is after their end")
-	}
+	expect.True(t, !b.Covers(uint64(time.Now().UnixNano())) && b.Covers(c.ended-1),
+		"copies cover what is after their end")
 }

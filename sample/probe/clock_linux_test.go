@@ -109,9 +109,7 @@ func TestOverflow(t *testing.T) {
 		fmt.Fprintf(&in, "%d %x %x %d %d\n", c.code, c.value, c.clock, c.op, c.place)
 	}
 	lines := strings.Split(strings.TrimSpace(clockRun(t, in.String())), "\n")
-	if len(lines) != len(overflows) {
-		t.Fatal(lines)
-	}
+	must.Equal(t, len(lines), len(overflows), lines)
 	for i, c := range overflows {
 		if lines[i] != c.want {
 			t.Errorf("%s: %s, want %s", c.name, lines[i], c.want)
@@ -134,9 +132,7 @@ func TestThinning(t *testing.T) {
 func TestSlotClock(t *testing.T) {
 	f := &File{slots: make([]slot, Slots), used: map[uint32]int32{}}
 	i, err := f.Slot(3*Slots - 2)
-	if err != nil || !f.Near(i) {
-		t.Fatalf("slot %d: %v", i, err)
-	}
+	must.True(t, err == nil && f.Near(i), "slot %d: %v", i, err)
 	for first, want := range map[bool]uint32{false: 3<<20 | 8, true: 3<<20 | 1<<19 | 8} {
 		if !f.SetClock(i, 7, 3, first) || f.slots[i].clock != want {
 			t.Errorf("first %v: clock %#x, want %#x", first, f.slots[i].clock, want)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -39,9 +40,7 @@ func sourcesSum(t *testing.T, dir string) string {
 	var names []string
 	for _, pattern := range []string{"*.c", "*.h", "build.sh"} {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %v, %v", pattern, found, err)
-		}
+		must.True(t, err == nil && len(found) != 0, "%s: %v, %v", pattern, found, err)
 		names = append(names, found...)
 	}
 	slices.SortFunc(names, func(a, b string) int {
@@ -61,14 +60,11 @@ func TestCommittedProbeBelongsToSources(t *testing.T) {
 	sources := sourcesSum(t, "src")
 	for arch := range committed {
 		built := builtRecord(t, arch)
-		if built["sources"] != sources {
-			t.Errorf("lib/%s was built from other sources than probe/src: %s", arch, refresh)
-		}
+		expect.Equal(t, built["sources"], sources,
+			"lib/%s was built from other sources than probe/src: %s", arch, refresh)
 		object := must.Get(os.ReadFile(filepath.Join("lib", arch, LibraryName)))(t)
-		if sum := fmt.Sprintf("%x", sha256.Sum256(object)); sum != built["object"] {
-			t.Errorf("lib/%s/%s is not the probe that lib/%s/built describes: %s",
-				arch, LibraryName, arch, refresh)
-		}
+		expect.Equal(t, fmt.Sprintf("%x", sha256.Sum256(object)), built["object"],
+			"lib/%s/%s is not the probe that lib/%s/built describes: %s", arch, LibraryName, arch, refresh)
 		if arch == runtime.GOARCH && !bytes.Equal(Library(), object) {
 			t.Error("this program carries another probe than the committed one")
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -48,9 +49,7 @@ func TestEvents(t *testing.T) {
 	want := EventCounts{Waits: 4, WaitStops: 4, Locks: 2001, LockStops: 2001, Allocs: 6001, Exceptions: 2001,
 		Brief: c.Brief, Inner: 1, Early: 1,
 		BriefNanos: c.BriefNanos, Missed: c.Missed, Copies: c.Copies, Nanos: c.Nanos}
-	if c != want || c.Missed == 0 || c.Brief < 1900 {
-		t.Errorf("%+v\nwant %+v", c, want)
-	}
+	expect.True(t, c == want && c.Missed != 0 && c.Brief >= 1900, "%+v\nwant %+v", c, want)
 	f.dropped(t, c)
 	open := 0
 	f.Waiting(func(w Waiting) {
@@ -59,9 +58,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 	})
-	if open != 1 {
-		t.Errorf("%d waits are open", open)
-	}
+	expect.True(t, open == 1, "%d waits are open", open)
 	for i := range f.waits { // an entry that is being written is skipped
 		atomic.StoreUint64(&f.waits[i].open[0].since, 0)
 	}
@@ -87,9 +84,7 @@ func TestEventsToolGone(t *testing.T) {
 	}
 	begin := time.Now()
 	for state, _ := r.f.Session(); state != SessionEnded; state, _ = r.f.Session() {
-		if time.Since(begin) > time.Minute {
-			t.Fatal("the session goes on without a tool")
-		}
+		must.True(t, time.Since(begin) <= time.Minute, "the session goes on without a tool")
 		time.Sleep(20 * time.Millisecond)
 	}
 	r.in.Write([]byte("\n"))
@@ -141,9 +136,7 @@ func (f *File) records(t *testing.T) {
 	// start. A wait inside a lock counts as the lock's.
 	want := []seen{{301, true, 0}, {302, false, 11}, {81, true, 0}, {91, false, 27}, {10, false, MaxPayload},
 		{80, false, 8}, {4711, true, 0}}
-	if !slices.Equal(got, want) {
-		t.Errorf("records are\n%v, want\n%v", got, want)
-	}
+	expect.True(t, slices.Equal(got, want), "records are\n%v, want\n%v", got, want)
 }
 
 // dropped checks the sums of events for which the ring was full. The other events were read.
@@ -151,9 +144,7 @@ func (f *File) dropped(t *testing.T, c EventCounts) {
 	t.Helper()
 	got, missed := map[string]Dropped{}, uint64(0)
 	f.Dropped(func(d Dropped) { got[d.Type], missed = d, missed+d.Count })
-	if missed != c.Missed {
-		t.Errorf("%d events are dropped by type, %d in all", missed, c.Missed)
-	}
+	expect.True(t, missed == c.Missed, "%d events are dropped by type, %d in all", missed, c.Missed)
 	size := 5000.0
 	weight := uint64(size / -math.Expm1(size*math.Log1p(-1.0/(100*1024))))
 	// every other C is truncated
@@ -164,9 +155,7 @@ func (f *File) dropped(t *testing.T, c EventCounts) {
 			t.Errorf("%s: %+v, each represents %d bytes", name, d, each)
 		}
 	}
-	if len(got) != 3 {
-		t.Errorf("%+v", got)
-	}
+	expect.Equal(t, len(got), 3, got)
 }
 
 // caughtBy returns the signals for which a process has handlers.
@@ -194,9 +183,7 @@ func TestEndByAnyThread(t *testing.T) {
 	for begin := time.Now(); r.f.Stats().Strangers == 0 && time.Since(begin) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}
-	if r.f.Left() || caughtBy(t, pid) != held {
-		t.Error("a stranger's signal ends the recording")
-	}
+	expect.True(t, !r.f.Left() && caughtBy(t, pid) == held, "a stranger's signal ends the recording")
 	r.f.End()
 	unix.Kill(pid, unix.SIGURG)
 	for begin := time.Now(); !r.f.Left() && time.Since(begin) < 10*time.Second; {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -46,9 +47,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 	}
-	if seen != named {
-		t.Errorf("%d fields are named in C, %d here", seen, named)
-	}
+	expect.True(t, seen == named, "%d fields are named in C, %d here", seen, named)
 }
 
 // The constants of src/probe.h are those of this package.
@@ -72,9 +71,7 @@ func TestConstants(t *testing.T) {
 		"OBJECT_MOVED": tasks.EntryMoved, "OBJECT_CHAINS": tasks.EntryChains, "WAITS": WaitEvents,
 		"LOCKS": LockEvents, "ALLOC": AllocEvents, "EXCEPTION": ExceptionEvents} {
 		m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text))
-		if m == nil || m[1] != strconv.Itoa(want) {
-			t.Errorf("%s is %v in C, %d here", name, m, want)
-		}
+		expect.True(t, m != nil && m[1] == strconv.Itoa(want), "%s is %v in C, %d here", name, m, want)
 	}
 	for arch, f := range formats {
 		name := map[context.Arch]string{context.ArchAMD64: "SW_AMD64", context.ArchARM64: "SW_ARM64"}[arch]

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -54,24 +55,17 @@ func needsNothing(t *testing.T, path string, limit int64) {
 		case elf.ST_BIND(s.Info) != elf.STB_WEAK:
 			t.Errorf("it needs the symbol %s", s.Name)
 		}
-		if s.HasVersion || s.Version != "" {
-			t.Errorf("%s has a version: %s", s.Name, s.Version)
-		}
+		expect.True(t, !s.HasVersion && s.Version == "", "%s has a version: %s", s.Name, s.Version)
 	}
 	for _, p := range f.Progs {
-		if p.Type == elf.PT_TLS {
-			t.Error("it has thread-local storage")
-		}
+		expect.True(t, p.Type != elf.PT_TLS, "it has thread-local storage")
 	}
 	for _, name := range []string{".gnu.version_r", ".tbss", ".tdata"} {
-		if f.Section(name) != nil {
-			t.Errorf("it has a section %s", name)
-		}
+		expect.True(t, f.Section(name) == nil, "it has a section %s", name)
 	}
 	flags, err := f.DynValue(elf.DT_FLAGS_1)
-	if err != nil || len(flags) != 1 || flags[0]&uint64(elf.DF_1_NODELETE) == 0 {
-		t.Errorf("it may be unloaded: %v, %v", flags, err)
-	}
+	expect.True(t, err == nil && len(flags) == 1 && flags[0]&uint64(elf.DF_1_NODELETE) != 0,
+		"it may be unloaded: %v, %v", flags, err)
 	info, err := os.Stat(path)
 	if err != nil || exported != 2 || info.Size() > limit {
 		t.Errorf("%d symbols exported, %d bytes, %v", exported, info.Size(), err)
@@ -86,9 +80,8 @@ func TestLibraryTouchesNoThreadStorage(t *testing.T) {
 	needs.Command(t, "objdump")
 	out := must.Run(t, exec.Command("objdump", "-d", path))
 	out = strings.ReplaceAll(out, "%fs:0x0,", "")
-	if strings.Contains(out, "%fs:") || strings.Contains(out, "%gs:") {
-		t.Error("it uses the segment registers of threads")
-	}
+	expect.True(t, !strings.Contains(out, "%fs:") && !strings.Contains(out, "%gs:"),
+		"it uses the segment registers of threads")
 }
 
 // harness loads the probe as the CLR does, without a CLR, and handles requests.
@@ -133,9 +126,7 @@ func TestLibraryLoads(t *testing.T) {
 			cmd := exec.Command(run[0], run[1:]...)
 			cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "nobody"))
 			out, err := cmd.CombinedOutput()
-			if err != nil || string(out) != "80131375\n" {
-				t.Errorf("%q, %v", out, err)
-			}
+			expect.True(t, err == nil && string(out) == "80131375\n", "%q, %v", out, err)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -42,9 +43,7 @@ func TestReads(t *testing.T) {
 func startReadTarget(t *testing.T, library, exe string) *readTarget {
 	t.Helper()
 	r := &readTarget{target: startTarget(t, exe, library, 0, 0), t: t}
-	if !r.lines.Scan() {
-		t.Fatal("it says nothing")
-	}
+	must.True(t, r.lines.Scan(), "it says nothing")
 	if _, err := fmt.Sscanf(r.lines.Text(), "%x %x %d", &r.page, &r.large, &r.filtered); err != nil {
 		t.Fatalf("%q: %v", r.lines.Text(), err)
 	}
@@ -164,22 +163,16 @@ func (r *readTarget) readAll(t *testing.T, a Reader) {
 	for _, c := range r.cases() {
 		got := make([]byte, c.size)
 		n, says := m.Read(got, c.at)
-		if n != len(c.want) || says != c.says || !bytes.Equal(got[:n], c.want) {
-			t.Errorf("%s: %d bytes, answer %d, want %d, %d", c.name, n, says, len(c.want), c.says)
-		}
-		if all := m.ReadAt(got, c.at); all != (c.says == Whole) {
-			t.Errorf("%s: ReadAt says %v", c.name, all)
-		}
+		expect.True(t, n == len(c.want) && says == c.says && bytes.Equal(got[:n], c.want),
+			"%s: %d bytes, answer %d, want %d, %d", c.name, n, says, len(c.want), c.says)
+		expect.Equal(t, m.ReadAt(got, c.at), c.says == Whole, "%s: ReadAt says", c.name)
 	}
 	maps, says := m.Mappings()
 	want, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.cmd.Process.Pid))
-	if says != Whole || !bytes.Equal(maps, want) {
-		t.Errorf("mappings: answer %d, %d bytes, want %d", says, len(maps), len(want))
-	}
+	expect.True(t, says == Whole && bytes.Equal(maps, want),
+		"mappings: answer %d, %d bytes, want %d", says, len(maps), len(want))
 	m.logCost(t, "of all sizes")
-	if m.Stats.Unanswered != 0 || m.Stats.Asked < m.Stats.Reads {
-		t.Errorf("%+v", m.Stats)
-	}
+	expect.True(t, m.Stats.Unanswered == 0 && m.Stats.Asked >= m.Stats.Reads, m.Stats)
 	m.Stats = ReadStats{}
 	for range 500 {
 		m.ReadAt(make([]byte, 8), r.page)
@@ -203,9 +196,7 @@ func readHeld(t *testing.T, r *readTarget) {
 			t.Fatalf("byte %d is %d", i, one[0])
 		}
 	}
-	if m.Stats.Reads != 1 || m.Stats.Held != 999 {
-		t.Errorf("%+v", m.Stats)
-	}
+	expect.True(t, m.Stats.Reads == 1 && m.Stats.Held == 999, m.Stats)
 	for i := range 3 {
 		if m.ReadAt(one, r.page); int(one[0]) != i {
 			t.Errorf("read again: %d, it is %d now", one[0], i)
@@ -245,9 +236,8 @@ func readLate(t *testing.T, r *readTarget) {
 	}
 	t.Logf("three reads given up after %v", time.Since(begin))
 	for i := range readRequests {
-		if s := atomic.LoadUint32(&r.f.request(i).state) % readStates; s != readFree {
-			t.Errorf("request %d is in state %d", i, s)
-		}
+		expect.Equal(t, atomic.LoadUint32(&r.f.request(i).state)%readStates, readFree,
+			"request %d is in state", i)
 	}
 	reads := m.Stats.Reads
 	r.do("u") // and it takes the pending signal

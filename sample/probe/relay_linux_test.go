@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -31,19 +32,10 @@ func startFaults(t *testing.T) (r *target, tell func(what string) string) {
 		}
 		return r.lines.Text()
 	}
-	if got := said(); got != "ready" {
-		t.Fatalf("it says %q", got)
-	}
+	must.Equal(t, said(), "ready", "it says")
 	return r, func(what string) string {
 		r.in.Write([]byte(what + "\n"))
 		return said()
-	}
-}
-
-func expect(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: it says %q, not %q", what, got, want)
 	}
 }
 
@@ -76,7 +68,7 @@ func TestRelay(t *testing.T) {
 			if _, left := r.f.Relay(blockedBy(t, pid)); left {
 				t.Fatal("before any fault the thread is said to be left")
 			}
-			expect(t, "after a fault", tell("f"), "came 0, own 0")
+			expect.Equal(t, tell("f"), "came 0, own 0", "after a fault")
 			blocked := blockedBy(t, pid)
 			relay, left := r.f.Relay(blocked)
 			if legacy, _ := r.f.Signals(); !left || relay != 34 || blocked&(1<<(legacy-1)) == 0 {
@@ -90,24 +82,18 @@ func TestRelay(t *testing.T) {
 			tell("b")
 			ask()
 			tell("u")
-			if now := blockedBy(t, pid); now != blocked {
-				t.Errorf("while a fault is handled %#x becomes %#x", blocked, now)
-			}
+			expect.Equal(t, blockedBy(t, pid), blocked, "blocked while a fault is handled")
 			ask()
-			expect(t, "the runtime's own signal", tell("k"), "came 1, own 0")
-			if now := blockedBy(t, pid); now != 0 {
-				t.Errorf("it still blocks %#x", now)
-			}
+			expect.Equal(t, tell("k"), "came 1, own 0", "the runtime's own signal")
+			expect.Equal(t, blockedBy(t, pid), 0, "it still blocks")
 			atomic.AddUint32(&r.f.h.relaySent, c.lost)
 			must.Do(t, r.f.Ask(slot, OpLeave, int(unix.SIGURG)))
 			answered(t, "leaving", r.f.Left)
-			if err := r.f.Ask(slot, OpSample, relay); err != unix.ESRCH {
-				t.Errorf("after the end a signal is sent: %v", err)
-			}
-			if err := r.f.signal(Reader{TID: r.f.slots[slot].tid, Signal: relay}); err != unix.ESRCH {
-				t.Errorf("after the end a read is requested: %v", err)
-			}
-			expect(t, "afterwards", tell("k"), c.after)
+			expect.Equal[error](t, r.f.Ask(slot, OpSample, relay), unix.ESRCH,
+				"after the end a signal is sent")
+			expect.Equal[error](t, r.f.signal(Reader{TID: r.f.slots[slot].tid, Signal: relay}), unix.ESRCH,
+				"after the end a read is requested")
+			expect.Equal(t, tell("k"), c.after, "afterwards")
 		})
 	}
 }

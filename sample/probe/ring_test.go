@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // bed is a ring without a probe.
@@ -118,9 +119,8 @@ func TestRingFreesEarly(t *testing.T) {
 		most = max(most, n*size-b.h.tail)
 		n++
 	})
-	if n != 64 || most > RingSize/8 || b.h.tail != RingSize {
-		t.Errorf("%d records, tail %d; at most %d bytes were read and not free", n, b.h.tail, most)
-	}
+	expect.True(t, n == 64 && most <= RingSize/8 && b.h.tail == RingSize,
+		"%d records, tail %d; at most %d bytes were read and not free", n, b.h.tail, most)
 }
 
 // Bytes from earlier laps of the ring are not a record.
@@ -188,13 +188,10 @@ func TestBelow(t *testing.T) {
 		got := ""
 		b.read(func(r *Record) {
 			got = string(bytes.TrimRight(r.Below, "\x00"))
-			if string(r.Stack) != c.stack || r.BelowAddr != 0x7000 {
-				t.Errorf("%s: %q at %#x", c.name, r.Stack, r.BelowAddr)
-			}
+			expect.True(t, string(r.Stack) == c.stack && r.BelowAddr == 0x7000,
+				"%s: %q at %#x", c.name, r.Stack, r.BelowAddr)
 		})
-		if got != c.want || b.Bad != c.bad {
-			t.Errorf("%s: %q, %d bad records", c.name, got, b.Bad)
-		}
+		expect.True(t, got == c.want && b.Bad == c.bad, "%s: %q, %d bad records", c.name, got, b.Bad)
 	}
 }
 

@@ -63,9 +63,8 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 		must.Do(t, err)
 		first, control := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
 		n, oob, _, _, err := c.ReadMsgUnix(first, control)
-		if err != nil || n != 8 || binary.LittleEndian.Uint64(first) != Magic {
-			t.Fatalf("%d bytes, %v", n, err)
-		}
+		must.True(t, err == nil && n == 8 && binary.LittleEndian.Uint64(first) == Magic,
+			"%d bytes, %v", n, err)
 		if oob == 0 { // a greeting without a file
 			c.Close()
 			continue
@@ -89,9 +88,7 @@ func TestReach(t *testing.T) {
 	r, tell := startFaults(t)
 	defer close(r.f.beating())
 	tid, err := strconv.Atoi(tell("d"))
-	if err != nil || tid == 0 {
-		t.Fatal(tid, err)
-	}
+	must.True(t, err == nil && tid != 0, "%v %v", tid, err)
 	slot, err := r.f.Slot(uint32(tid))
 	must.Do(t, err)
 	ask := func(op Op) (last Record) {
@@ -138,9 +135,7 @@ func TestFileOfArch(t *testing.T) {
 			}
 			must.Do(t, f.Truncate(FullSize))
 			p, err := Open(int(f.Fd()), os.Getpid())
-			if (err == nil) != (c.want != context.NoArch) {
-				t.Fatal(err)
-			}
+			must.Equal(t, err == nil, c.want != context.NoArch, err)
 			if err != nil {
 				return
 			}

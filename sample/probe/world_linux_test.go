@@ -136,9 +136,7 @@ func startRing(t *testing.T) *ring {
 	file := must.Get(Open(fd, os.Getpid()))(t)
 	t.Cleanup(func() { file.Close() })
 	const all = "i < SW_SLOTS" // each iteration is a step
-	if strings.Count(handlerC, all) != 1 {
-		t.Fatal("the handler's loops are others than this test knows")
-	}
+	must.Equal(t, strings.Count(handlerC, all), 1, "the handler's loops are others than this test knows")
 	few := strings.Replace(handlerC, all, "i < 2", 1)
 	c := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH,
 		"sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": ringWorld}, 3, f)

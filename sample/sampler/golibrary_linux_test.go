@@ -78,8 +78,6 @@ func TestBesideGo(t *testing.T) {
 				n++
 			}
 		}
-		if n != c.want {
-			t.Errorf("%s: told %d times", c.name, n)
-		}
+		expect.Equal(t, n, c.want, "%s: times told", c.name)
 	}
 }

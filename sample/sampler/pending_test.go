@@ -32,18 +32,14 @@ func TestPendingCopies(t *testing.T) {
 	}
 	var p pending
 	s := full(7)
-	if !p.Add(s) {
-		t.Fatal("no room")
-	}
+	must.True(t, p.Add(s), "no room")
 	clear(s.Stack.Data)
 	clear(s.Extra)
 	clear(s.More[0].Data)
 	clear(s.Event.Payload)
 	s.Event.TID = 0
 	held := p.Take()
-	if len(held) != 1 || len(p.Take()) != 0 {
-		t.Fatalf("%d samples held", len(held))
-	}
+	must.True(t, len(held) == 1 && len(p.Take()) == 0, "%d samples held", len(held))
 	got, want := held[0], full(7)
 	for i, pair := range [][2][]byte{{got.Stack.Data, want.Stack.Data}, {got.Extra, want.Extra},
 		{got.More[0].Data, want.More[0].Data}, {got.Event.Payload, want.Event.Payload}} {

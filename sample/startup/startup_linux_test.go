@@ -29,13 +29,9 @@ func TestStarting(t *testing.T) {
 	if s.s.Load() == nil {
 		t.Skip("SKIPPED-CHECK: the kernel permits no perf events")
 	}
-	if s.Take(cmd.Process.Pid+1) != nil {
-		t.Error("another process gets the samples")
-	}
+	expect.True(t, s.Take(cmd.Process.Pid+1) == nil, "another process gets the samples")
 	got := s.Take(cmd.Process.Pid)
-	if got == nil || s.Take(cmd.Process.Pid) != nil {
-		t.Fatal("the samples are not taken once")
-	}
+	must.True(t, got != nil && s.Take(cmd.Process.Pid) == nil, "the samples are not taken once")
 	hits := 0
 	for end := time.Now().Add(20 * time.Second); hits == 0 && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
@@ -51,9 +47,7 @@ func TestStarting(t *testing.T) {
 	}
 	s.End()
 	var none *Starting
-	if none.Take(1) != nil {
-		t.Error("samples of nothing")
-	}
+	expect.True(t, none.Take(1) == nil, "samples of nothing")
 }
 
 // The samples of a start are bounded.
@@ -63,9 +57,8 @@ func TestStartupRoom(t *testing.T) {
 	for range 100 {
 		s.keep(&perfevent.Record{Stack: stack})
 	}
-	if !s.full || s.bytes > maxBytes || len(s.hits) != maxBytes>>20 {
-		t.Errorf("%d samples, %d bytes", len(s.hits), s.bytes)
-	}
+	expect.True(t, s.full && s.bytes <= maxBytes && len(s.hits) == maxBytes>>20,
+		"%d samples, %d bytes", len(s.hits), s.bytes)
 }
 
 // The shortest program is sampled from its first instruction: the kernel counts all of its time.
@@ -99,7 +92,5 @@ func TestTraceable(t *testing.T) {
 		must.Do(t, errors.Join(os.WriteFile(file, nil, 0o755), os.Chmod(file, mode)))
 		expect.Equal(t, traceable(file), want, mode)
 	}
-	if traceable(file + "-absent") {
-		t.Error("an absent file")
-	}
+	expect.True(t, !traceable(file+"-absent"), "an absent file")
 }

@@ -152,12 +152,9 @@ func TestLearn(t *testing.T) {
 	}
 	want := []live.Mapping{code(0x1000, 0x2000), code(0x2800, 0x3000),
 		code(0x5000, 0x7000), code(0x8000, 0x9000)}
-	if !slices.Equal(tg.Maps, want) || v.lists != 1 {
-		t.Errorf("%+v after %d lists", tg.Maps, v.lists)
-	}
-	if !tg.Table.IsManaged(0x2800) || tg.Table.IsManaged(0x4800) {
-		t.Error("the table is of other mappings")
-	}
+	expect.True(t, slices.Equal(tg.Maps, want) && v.lists == 1, "%+v after %d lists", tg.Maps, v.lists)
+	expect.True(t, tg.Table.IsManaged(0x2800) && !tg.Table.IsManaged(0x4800),
+		"the table is of other mappings")
 	v.maps = append(v.maps, code(0xa000, 0xb000))
 	if tg.Learnt = time.Now().Add(time.Hour); tg.Learn(0xa000) {
 		t.Error("learned again too soon")

@@ -32,14 +32,10 @@ func TestEndsBySignalOfSleep(t *testing.T) {
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	f := OpenFiles(cmd.Process.Pid)
 	for end := time.Now().Add(10 * time.Second); !f.Sleeps(uint32(cmd.Process.Pid)); {
-		if time.Now().After(end) {
-			t.Fatal("the sleep is not seen")
-		}
+		must.True(t, !time.Now().After(end), "the sleep is not seen")
 		time.Sleep(10 * time.Millisecond)
 	}
-	if f.Sleeps(1 << 22) {
-		t.Error("a thread that does not exist")
-	}
+	expect.True(t, !f.Sleeps(1<<22), "a thread that does not exist")
 }
 
 // The file syscall begins with the number, with -1, or with "running".

@@ -3,7 +3,6 @@ package threads
 import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,9 +77,8 @@ func TestRename(t *testing.T) {
 			read = append(read, ms)
 		}
 	}
-	if want := []int64{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200}; !slices.Equal(read, want) {
-		t.Errorf("read after %v ms, want %v", read, want)
-	}
+	expect.Slices(t, read, []int64{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200},
+		"milliseconds after which it was read")
 }
 
 // The wall time of all samples equals that of all visits, except for time that waits for a sample. This holds
@@ -161,9 +159,8 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%+v has ended", k)
 		}
 	}
-	if a.Place < 0 || b.Place >= 0 || f.places != 1 {
-		t.Errorf("open: %d, %d; %d counted", a.Place, b.Place, f.places)
-	}
+	expect.True(t, a.Place >= 0 && b.Place < 0 && f.places == 1,
+		"open: %d, %d; %d counted", a.Place, b.Place, f.places)
 	f.Close(map[uint32]*Task{1: a, 2: b})
 	expect.Equal(t, f.places, 0, "still counted")
 }

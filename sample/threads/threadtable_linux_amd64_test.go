@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
@@ -63,9 +64,8 @@ func TestSleepersAreCheap(t *testing.T) {
 	expect.Equal(t, visits, rests+int(all), "visits, %d of threads that rested", rests)
 	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more",
 		all, first, quiet, rest)
-	if first > 10*all+100 || quiet > 400 || rest < 1200+2*all || rest > 1200+2*all*3+50 {
-		t.Errorf("%d calls, %d, %d for %d threads", first, quiet, rest, all)
-	}
+	expect.True(t, first <= 10*all+100 && quiet <= 400 && rest >= 1200+2*all && rest <= 1200+2*all*3+50,
+		"%d calls, %d, %d for %d threads", first, quiet, rest, all)
 }
 
 // A thread that has run since its last visit does not rest, however long it rested before and however soon it
@@ -85,9 +85,7 @@ func ranBetween(t *testing.T, watched bool) {
 	begin := now
 	r.List(time.Now(), 0)
 	k := r.Tasks[uint32(pid)]
-	if k == nil {
-		t.Fatal("not listed")
-	}
+	must.True(t, k != nil, "not listed")
 	k.Visited = begin
 	var accounted int64
 	var last *since
@@ -99,9 +97,7 @@ func ranBetween(t *testing.T, watched bool) {
 			r.Visits(now, func(k *Task) {
 				n++
 				s, ok := r.Look(k, now, int64(10*time.Millisecond))
-				if !ok {
-					t.Fatal("it has ended")
-				}
+				must.True(t, ok, "it has ended")
 				last, accounted = &s, accounted+s.Passed+s.Stood
 			})
 		}
@@ -124,9 +120,8 @@ func ranBetween(t *testing.T, watched bool) {
 		for last = nil; last == nil; {
 			visits(1)
 		}
-		if last.Rested || k.Rest || k.Every != int64(10*time.Millisecond) {
-			t.Errorf("%d: rests though it has run, next after %d ns", i, k.Every)
-		}
+		expect.True(t, !last.Rested && !k.Rest && k.Every == int64(10*time.Millisecond),
+			"%d: rests though it has run, next after %d ns", i, k.Every)
 		if watched && (last.Passed > 2*step || last.Passed < step || last.Stood != now-rested-last.Passed) {
 			t.Errorf("%d: %d ms of its old stack, %d ms of the next", i, last.Stood/1e6, last.Passed/1e6)
 		}
@@ -172,9 +167,7 @@ func TestIdleAfterRun(t *testing.T) {
 	threadprog.Settle(t, pid, 0)
 	for i := range 60 {
 		if visited, rested := round(); visited {
-			if rested {
-				t.Error("rests though it has run")
-			}
+			expect.True(t, !rested, "rests though it has run")
 			return
 		} else if i == 50 {
 			t.Fatal("it is not visited any more")

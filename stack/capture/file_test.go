@@ -18,9 +18,7 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "walks")
 	must.Do(t, want.Write(path))
 	got, err := Read(path)
-	if err != nil || cmptest.Diff(want, got) != "" {
-		t.Fatalf("%v\n got %+v\nwant %+v", err, got, want)
-	}
+	must.True(t, err == nil && cmptest.Diff(want, got) == "", "%v\n got %+v\nwant %+v", err, got, want)
 	b, err := os.ReadFile(path)
 	must.Do(t, err)
 	for n := range b {

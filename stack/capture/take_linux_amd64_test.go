@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/walker"
@@ -47,21 +48,16 @@ func TestTake(t *testing.T) {
 	last := func() unwind.Result { return walked(f, &f.Stacks[len(f.Stacks)-1]) }
 	// A process that has just started is not waiting yet.
 	for end := time.Now().Add(20 * time.Second); len(f.Stacks) < 2 || !whole(last()); taker.Round(pid) {
-		if time.Now().After(end) {
-			t.Fatalf("%d stacks, and none of a waiting process that is whole and the last", len(f.Stacks))
-		}
+		must.True(t, !time.Now().After(end),
+			"%d stacks, and none of a waiting process that is whole and the last", len(f.Stacks))
 		time.Sleep(10 * time.Millisecond)
 	}
 	if n := len(f.Stacks); n < 2 || n > 20 {
 		t.Errorf("%d stacks of two processes that wait", n)
 	}
-	if len(taker.processes) < 2 {
-		t.Errorf("%d processes, of a shell and a sleep", len(taker.processes))
-	}
+	expect.True(t, len(taker.processes) >= 2, "%d processes, of a shell and a sleep", len(taker.processes))
 	b := f.encode()
-	if bytes.Contains(b, []byte(secret)) {
-		t.Error("the environment is in the file")
-	}
+	expect.True(t, !bytes.Contains(b, []byte(secret)), "the environment is in the file")
 	if _, err := decode(b); err != nil {
 		t.Error(err)
 	}
@@ -94,8 +90,6 @@ func TestBlank(t *testing.T) {
 	} {
 		run := memory.Run{Addr: 0x1000, Data: []byte("abcdef")}
 		blank(run, memory.Range{Start: c.start, End: c.end})
-		if string(run.Data) != c.want {
-			t.Errorf("%s: %q, want %q", c.name, run.Data, c.want)
-		}
+		expect.Equal(t, string(run.Data), c.want, "%s: %q", c.name, run.Data)
 	}
 }

@@ -106,9 +106,7 @@ func TestRoundTrip(t *testing.T) {
 	b, err := os.ReadFile(path)
 	must.Do(t, err)
 	got, names, err := readAll(t, b)
-	if err != nil || len(got) != len(want) {
-		t.Fatalf("%d samples, %v", len(got), err)
-	}
+	must.True(t, err == nil && len(got) == len(want), "%d samples, %v", len(got), err)
 	for i := range got {
 		if len(want[i].Capture.Frames) == 0 {
 			want[i].Capture.Frames = got[i].Capture.Frames[:0]

@@ -172,9 +172,7 @@ func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 	if r.Regs.IP() != f.IP || r.Regs.SP() != f.SP || r.Regs.FP() != f.FP || r.Exact != f.Exact {
 		t.Errorf("seed ip %#x sp %#x fp %#x, want %+v", r.Regs.IP(), r.Regs.SP(), r.Regs.FP(), f)
 	}
-	if r.Trust.Doubtful() {
-		t.Errorf("a seed by %v", r.Trust)
-	}
+	expect.True(t, !r.Trust.Doubtful(), "a seed by %v", r.Trust)
 }
 
 // Valid values of an ip in user space and of a stack pointer.
@@ -201,9 +199,8 @@ func TestPlausible(t *testing.T) {
 		expect.Equal(t, rulesOf[context.ArchARM64].plausible(state{ip: c.ip, sp: c.sp}, b), c.arm64,
 			"ARM64, %s", c.name)
 	}
-	if rulesOf[context.ArchAMD64].plausible(state{ip: 4}, nil) {
-		t.Error("a stack pointer of 0 in unknown bounds")
-	}
+	expect.True(t, !rulesOf[context.ArchAMD64].plausible(state{ip: 4}, nil),
+		"a stack pointer of 0 in unknown bounds")
 }
 
 // A refused thread keeps its registers, with and without room for a frame.
@@ -225,9 +222,7 @@ func TestRefusedKeepsRegisters(t *testing.T) {
 func TestVerdictNames(t *testing.T) {
 	usable := 0
 	for v := range Verdict(VerdictCount) {
-		if v.String() == "" || v.String() == "verdict?" {
-			t.Errorf("verdict %d has no name", v)
-		}
+		expect.True(t, v.String() != "" && v.String() != "verdict?", "verdict %d has no name", v)
 		if v.Usable() {
 			usable++
 		}
@@ -284,9 +279,8 @@ func TestLoading(t *testing.T) {
 			w := fs.BuildFor(arch, native...)
 			r := newFinder(w, &managed.Specials{Loader: around(w, i)}).find(&unwind.Bounds{Low: fs.StackLow,
 				High: fs.StackHigh})
-			if r.Loading != want || r.Verdict != Found {
-				t.Errorf("%v, frame %d in the loader: %v, %v", arch, i, r.Loading, r.Verdict)
-			}
+			expect.True(t, r.Loading == want && r.Verdict == Found,
+				"%v, frame %d in the loader: %v, %v", arch, i, r.Loading, r.Verdict)
 		}
 	}
 }

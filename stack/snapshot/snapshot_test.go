@@ -183,17 +183,15 @@ func TestRound(t *testing.T) {
 func TestRetriesAreBounded(t *testing.T) {
 	rt := script{suspend: []clr.HRESULT{clr.CORPROF_E_SUSPENSION_IN_PROGRESS}}
 	o := New(&rt, 1).Round(threads(1))
-	if o.Retries != MaxRetries || o.Captures != 0 || !o.Result.Failed() || len(rt.bad) > 0 {
-		t.Errorf("%+v, %v", o, rt.bad)
-	}
+	expect.True(t, o.Retries == MaxRetries && o.Captures == 0 && o.Result.Failed() && len(rt.bad) == 0,
+		"%+v, %v", o, rt.bad)
 }
 
 func TestOutcomeTimes(t *testing.T) {
 	rt := script{suspend: []clr.HRESULT{0}}
 	o := New(&rt, 1).Round(threads(1))
-	if o.SuspendNS != 10 || o.SuspendedNS != 13 {
-		t.Errorf("%+v: the clock ticks 10 a look, and 3 in a resume", o)
-	}
+	expect.True(t, o.SuspendNS == 10 && o.SuspendedNS == 13,
+		"%+v: the clock ticks 10 a look, and 3 in a resume", o)
 }
 
 func TestWindowDoesNotAllocate(t *testing.T) {
@@ -311,8 +309,7 @@ func TestStale(t *testing.T) {
 		}
 		expect.Equal(t, o.Each[o.Tries-1].Captured, c.advice == AdviceComplete,
 			"%s: %+v", c.name, o.Each[o.Tries-1])
-		if len(rt.bad) > 0 || rt.count != 0 || rt.claimed != 0 {
-			t.Errorf("%s: suspend count %d, claims %d, bad %v", c.name, rt.count, rt.claimed, rt.bad)
-		}
+		expect.True(t, len(rt.bad) == 0 && rt.count == 0 && rt.claimed == 0,
+			"%s: suspend count %d, claims %d, bad %v", c.name, rt.count, rt.claimed, rt.bad)
 	}
 }

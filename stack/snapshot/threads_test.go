@@ -150,13 +150,11 @@ func TestSample(t *testing.T) {
 			if got := strings.Join(rt.log, ", "); got != c.want {
 				t.Errorf("calls: %s\nwant:  %s", got, c.want)
 			}
-			if o.Advice != c.advice || o.Tries != c.tries {
-				t.Errorf("advice %v after %d tries, want %v after %d", o.Advice, o.Tries, c.advice, c.tries)
-			}
+			expect.True(t, o.Advice == c.advice && o.Tries == c.tries,
+				"advice %v after %d tries, want %v after %d", o.Advice, o.Tries, c.advice, c.tries)
 			checkTries(t, &o, &c.rt, c.verdict)
-			if len(rt.bad) > 0 || rt.count != 0 || rt.claimed != 0 {
-				t.Errorf("suspend count %d, claims %d, bad %v", rt.count, rt.claimed, rt.bad)
-			}
+			expect.True(t, len(rt.bad) == 0 && rt.count == 0 && rt.claimed == 0,
+				"suspend count %d, claims %d, bad %v", rt.count, rt.claimed, rt.bad)
 		})
 	}
 }
@@ -267,12 +265,9 @@ func TestPrime(t *testing.T) {
 	if o := s.Sample(threads(1)[0]); o.Advice != AdviceNotPrimed || len(rt.log) > 0 {
 		t.Errorf("sampled before priming: %+v, %v", o, rt.log)
 	}
-	if !s.Prime(threads(13, 7, 8)) || strings.Join(rt.log, ", ") != "prime 13, prime 7" {
-		t.Errorf("primed %v: %v", s.primed, rt.log)
-	}
-	if len(rt.bad) > 0 {
-		t.Error(rt.bad)
-	}
+	expect.True(t, s.Prime(threads(13, 7, 8)) && strings.Join(rt.log, ", ") == "prime 13, prime 7",
+		"primed %v: %v", s.primed, rt.log)
+	expect.True(t, len(rt.bad) == 0, rt.bad)
 }
 
 func TestSampleDoesNotAllocate(t *testing.T) {

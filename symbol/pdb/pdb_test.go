@@ -109,9 +109,7 @@ func TestDamage(t *testing.T) {
 	} {
 		_, err := New(c.b, "x.pdb")
 		var e *Error
-		if !errors.As(err, &e) || e.Reason != c.want {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
-		}
+		expect.True(t, errors.As(err, &e) && e.Reason == c.want, "%s: %v, want %v", c.name, err, c.want)
 	}
 	for _, c := range []struct {
 		name  string
@@ -131,9 +129,8 @@ func TestDamage(t *testing.T) {
 		must.Equal(t, err, nil, c.name)
 		got, err := f.Symbols()
 		var e *Error
-		if len(got) != c.names || !errors.As(err, &e) || e.Reason != c.want {
-			t.Errorf("%s: %d names, %v", c.name, len(got), err)
-		}
+		expect.True(t, len(got) == c.names && errors.As(err, &e) && e.Reason == c.want,
+			"%s: %d names, %v", c.name, len(got), err)
 	}
 }
 
@@ -158,13 +155,9 @@ func TestSharedBlocks(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	for r := NotPDB; r <= Unsupported; r++ {
-		if r.String() == "reason?" {
-			t.Errorf("reason %d has no text", r)
-		}
+		expect.True(t, r.String() != "reason?", "reason %d has no text", r)
 	}
-	if Reason(0).String() != "reason?" || Reason(99).String() != "reason?" {
-		t.Error("unknown reasons")
-	}
+	expect.True(t, Reason(0).String() == "reason?" && Reason(99).String() == "reason?", "unknown reasons")
 }
 
 // newest is the first of some commands that is there.
@@ -245,13 +238,10 @@ func TestReal(t *testing.T) {
 		want[Symbol{text + uint32(offset), uint32(size), name}] = true
 	}
 	symbols, err := f.Symbols()
-	if err != nil || len(symbols) != len(want) || len(want) < 800 {
-		t.Errorf("%d names, want %d; %v", len(symbols), len(want), err)
-	}
+	expect.True(t, err == nil && len(symbols) == len(want) && len(want) >= 800,
+		"%d names, want %d; %v", len(symbols), len(want), err)
 	for _, s := range symbols {
-		if !want[s] {
-			t.Errorf("%+v: the judge does not have it", s)
-		}
+		expect.True(t, want[s], "%+v: the judge does not have it", s)
 	}
 	checkLines(t, f, text, run(judge, "dump", "-l", "a.pdb"))
 }
@@ -301,7 +291,5 @@ func checkLines(t *testing.T, f *File, text uint32, dump string) {
 	}
 	flush()
 	t.Logf("%d bytes of code compared, %d wrong", checked, wrong)
-	if checked < 10000 {
-		t.Errorf("only %d bytes compared", checked)
-	}
+	expect.True(t, checked >= 10000, "only %d bytes compared", checked)
 }

@@ -70,14 +70,11 @@ func TestRead(t *testing.T) {
 			files = []file{made[0], made[1], made[3]} // it has no compression
 		}
 		b, err := Read(build(major, files), "p")
-		if err != nil || len(b.Entries) != len(files) || b.Major != major {
-			t.Fatalf("version %d: %+v, %v", major, b, err)
-		}
+		must.True(t, err == nil && len(b.Entries) == len(files) && b.Major == major,
+			"version %d: %+v, %v", major, b, err)
 		for i, f := range files {
 			e, err := b.Find(f.path)
-			if err != nil || e != &b.Entries[i] || e.Kind != f.kind {
-				t.Fatalf("%s: %+v, %v", f.path, e, err)
-			}
+			must.True(t, err == nil && e == &b.Entries[i] && e.Kind == f.kind, "%s: %+v, %v", f.path, e, err)
 			got, err := b.Bytes(e)
 			if f.compressed != wants(err, Compressed) || !f.compressed && string(got) != f.content {
 				t.Errorf("%s: %q, %v", f.path, got, err)
@@ -177,9 +174,7 @@ func TestHostile(t *testing.T) {
 		{"no path", func(b []byte) []byte { b[entry+25] = 0; return b }, BadString},
 	} {
 		b, err := Read(c.change(bytes.Clone(good)), c.name)
-		if !wants(err, c.want) {
-			t.Errorf("%s: %v, want %v (%+v)", c.name, err, c.want, b)
-		}
+		expect.True(t, wants(err, c.want), "%s: %v, want %v (%+v)", c.name, err, c.want, b)
 	}
 	for n := range good {
 		if _, err := Read(good[:n], "cut"); err == nil {

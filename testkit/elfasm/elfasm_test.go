@@ -9,6 +9,7 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -26,14 +27,11 @@ func TestImageIsRead(t *testing.T) {
 	data, err := s.Data()
 	must.Do(t, err)
 	got, err := frame.Parse(data, binary.LittleEndian, 0, 8, s.Addr)
-	if err != nil || len(got) != 1 || got[0].Begin() != Func || got[0].End() != Func+Size {
-		t.Fatalf("%v, %+v", err, got)
-	}
+	must.True(t, err == nil && len(got) == 1 && got[0].Begin() == Func && got[0].End() == Func+Size,
+		"%v, %+v", err, got)
 	for at, want := range map[uint64]int64{0: 8, 1: 16, 5: 8} {
 		row, err := got[0].EstablishFrame(Func + at)
-		if err != nil || row.CFA.Offset != want {
-			t.Errorf("at %d: %v, %+v", at, err, row)
-		}
+		expect.True(t, err == nil && row.CFA.Offset == want, "at %d: %v, %+v", at, err, row)
 	}
 }
 
@@ -45,9 +43,7 @@ func TestCodeIsRead(t *testing.T) {
 			f.Progs[0].Vaddr != 0x2000 || uint16(f.Machine) != machine {
 			t.Errorf("%v, %+v", err, f.Progs)
 		}
-		if diff := cmp.Diff("code", string(got)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Equal(t, cmp.Diff("code", string(got)), "")
 	}
 }
 
@@ -61,9 +57,7 @@ func TestFramesAreRead(t *testing.T) {
 	f.FDE(&b, 0x2000, 0x20)
 	f.FDE(&a, 0x3000, 0x30)
 	got, err := frame.Parse(f.Bytes(), binary.LittleEndian, 0, 8, 0x8000)
-	if err != nil || len(got) != 3 {
-		t.Fatal(err, got)
-	}
+	must.True(t, err == nil && len(got) == 3, "%v %v", err, got)
 	for i, want := range []struct{ lo, ra uint64 }{{0x1000, 30}, {0x2000, 16}, {0x3000, 30}} {
 		if got[i].Begin() != want.lo || got[i].CIE.ReturnAddressRegister != want.ra {
 			t.Errorf("%d: %#x, return address in %d", i, got[i].Begin(), got[i].CIE.ReturnAddressRegister)

@@ -25,12 +25,15 @@ func TestExpect(t *testing.T) {
 	Equal(&e, "a", "b\n", "row %d of %d", 1, 2)
 	Slices(&e, []byte{1, 2}, []byte{3})
 	Equal(&e, struct{ N int }{1}, struct{ N int }{2})
+	True(&e, true, "right")
+	True(&e, false, "row %d is wrong", 3)
 	Contains(&e, "abc", "b", "d", "abc", "ac")
 	Slices(t, e.said, []string{
 		"row: got 20 (0x14), want 4 (0x4)",
 		"row 1 of 2: got \"a\", want \nb\n",
 		"got 01 02, want 03",
 		"got {N:1}, want {N:2}",
+		"row 3 is wrong",
 		"\"d\" is missing in:\nabc",
 		"\"ac\" is missing in:\nabc",
 	})

@@ -165,9 +165,8 @@ func TestWalkAgainstSteps(t *testing.T) {
 	} {
 		st := stack{frames: []unwind.Frame{a, b}, stop: unwind.EndOfStack, walked: c.walked}
 		st.disagreement(c.stop, c.same)
-		if !strings.Contains(st.disagree, c.want) || (st.disagree == "") != (c.want == "") {
-			t.Errorf("%s: %q", c.name, st.disagree)
-		}
+		expect.True(t, strings.Contains(st.disagree, c.want) && (st.disagree == "") == (c.want == ""),
+			"%s: %q", c.name, st.disagree)
 	}
 	st := stack{stop: unwind.EndOfStack, disagree: "somewhere"}
 	if v, _, why := judge(&snap.Snapshot{Class: "cfi_exact"}, &st); v != wrong || why != "somewhere" {

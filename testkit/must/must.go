@@ -46,6 +46,14 @@ func Slices[T comparable](t testing.TB, got, want []T, about ...any) {
 	}
 }
 
+// True is expect.True, but ends the test.
+func True(t testing.TB, ok bool, about ...any) {
+	if !ok {
+		t.Helper()
+		t.Fatal(expect.Message(about))
+	}
+}
+
 // Run runs a command and returns its output. It ends the test, with that output, if the command fails.
 func Run(t testing.TB, cmd *exec.Cmd) string {
 	out, err := cmd.CombinedOutput()

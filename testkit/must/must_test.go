@@ -53,11 +53,13 @@ func TestEnds(t *testing.T) {
 
 func TestEqual(t *testing.T) {
 	after := 0
-	same := run(func(t testing.TB) { Equal(t, 1, 1); Slices(t, []int{1}, []int{1}); after++ })
+	same := run(func(t testing.TB) { Equal(t, 1, 1); Slices(t, []int{1}, []int{1}); True(t, true); after++ })
 	one := run(func(t testing.TB) { Equal(t, 1, 2, "one"); after++ })
 	slice := run(func(t testing.TB) { Slices(t, []int{1}, nil, "slice"); after++ })
-	if same != nil || one != "one: got 1, want 2" || slice != "slice: got [1], want []" || after != 1 {
-		t.Errorf("the tests end with %v, %v, %v; %d ran on", same, one, slice, after)
+	no := run(func(t testing.TB) { True(t, false, "no %d", 1); after++ })
+	if same != nil || one != "one: got 1, want 2" || slice != "slice: got [1], want []" ||
+		no != "no 1" || after != 1 {
+		t.Errorf("the tests end with %v, %v, %v, %v; %d ran on", same, one, slice, no, after)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -18,9 +19,7 @@ func TestVectorsRead(t *testing.T) {
 			var s Stacks
 			points := 0
 			n, err := Each(file+".jsonl.gz", func(v *Vector) error {
-				if v.Image() == nil {
-					t.Errorf("%s: no image", v.ID)
-				}
+				expect.True(t, v.Image() != nil, "%s: no image", v.ID)
 				for i := range v.Points {
 					points++
 					if err := build(&s, v, &v.Points[i]); err != nil {
@@ -32,9 +31,7 @@ func TestVectorsRead(t *testing.T) {
 			if errors.Is(err, ErrAbsent) {
 				t.Skip("SKIPPED-CHECK: ", err)
 			}
-			if err != nil || n == 0 {
-				t.Fatal(n, err)
-			}
+			must.True(t, err == nil && n != 0, "%v %v", n, err)
 			t.Logf("%s: %d lines, %d points", file, n, points)
 		})
 	}
@@ -122,9 +119,7 @@ func TestDecodeLines(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	v := must.Get(Parse([]byte(`{"id":"a","kind":"decode","unwind":"100000000","fields":{"version":"x"},"llvm19":"text"}`)))(t)
 	var f AMD64Fields
-	if v.DecodeFields(&f) == nil {
-		t.Error("a version that is no number is read")
-	}
+	expect.True(t, v.DecodeFields(&f) != nil, "a version that is no number is read")
 	if _, err := v.UnwindRVA(); err == nil {
 		t.Error("an RVA of 33 bits is read")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
@@ -153,9 +154,8 @@ func TestSnapshots(t *testing.T) {
 func TestDeepStack(t *testing.T) {
 	const calls = 5000
 	got := run(t, folder(t, deepSnap(calls, "", "0x9000", "cfi_exact_end_nocfi"))).Tallies[0]
-	if got.Right != 1 || got.RightFrames != calls+1 {
-		t.Errorf("%d right, %d of %d frames", got.Right, got.RightFrames, got.Frames)
-	}
+	expect.True(t, got.Right == 1 && got.RightFrames == calls+1,
+		"%d right, %d of %d frames", got.Right, got.RightFrames, got.Frames)
 }
 
 // A stack that ran in another build of a module is not judged, and says so.
@@ -220,9 +220,8 @@ func TestUnreadable(t *testing.T) {
 			}
 		})
 	}
-	if (&Runner{}).Path(filepath.Join(t.TempDir(), "absent")) == nil {
-		t.Error("an absent file was replayed")
-	}
+	expect.True(t, (&Runner{}).Path(filepath.Join(t.TempDir(), "absent")) != nil,
+		"an absent file was replayed")
 }
 
 // TestVectors replays everything there is: no point may fail.
@@ -247,11 +246,7 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	for _, a := range r.Report.Skipped {
-		if a.Error {
-			t.Errorf("%s: %s", a.File, a.Why)
-		}
+		expect.True(t, !a.Error, "%s: %s", a.File, a.Why)
 	}
-	if len(r.Report.Tallies) == 0 {
-		t.Error("nothing was replayed")
-	}
+	expect.True(t, len(r.Report.Tallies) != 0, "nothing was replayed")
 }

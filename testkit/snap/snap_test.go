@@ -27,9 +27,7 @@ func TestSnapshotsLoad(t *testing.T) {
 		t.Run(arch, func(t *testing.T) {
 			a := open(t, arch)
 			names := a.Programs(arch)
-			if len(names) == 0 {
-				t.Fatal("no programs")
-			}
+			must.True(t, len(names) != 0, "no programs")
 			n := 0
 			for _, name := range names {
 				p := must.Get(a.Load(name))(t)

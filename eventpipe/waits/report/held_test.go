@@ -16,6 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
 	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
@@ -76,9 +77,7 @@ func TestHeld(t *testing.T) {
 	} {
 		got := write(t, format, a)
 		for _, w := range want {
-			if !strings.Contains(got, w) {
-				t.Errorf("%s lacks %q:\n%s", format, w, got)
-			}
+			expect.True(t, strings.Contains(got, w), "%s lacks %q:\n%s", format, w, got)
 		}
 	}
 	var j struct {
@@ -114,9 +113,7 @@ func TestPointersOfFour(t *testing.T) {
 		if format == "json" {
 			want = strings.Replace(want, `"pointer_size": 8`, `"pointer_size": 4`, 1)
 		}
-		if got != want {
-			t.Errorf("%s of pointers of four bytes:\n%s\nof eight:\n%s", format, got, want)
-		}
+		expect.True(t, got == want, "%s of pointers of four bytes:\n%s\nof eight:\n%s", format, got, want)
 	}
 }
 
@@ -144,9 +141,7 @@ func TestPageInBrowser(t *testing.T) {
 		"detail 6.000 ms lock of 6 at 2.000 ms, held by 5 App.Waiter App.Main Meanwhile its owner: 8.000 ms wait of 5 at 1.000 ms App.Owner",
 		"first row 6.000 ms|lock|6|5|2.000 ms|App.Waiter < App.Main",
 	} {
-		if !strings.Contains(dom, html.EscapeString(want)) {
-			t.Errorf("the page lacks %q", want)
-		}
+		expect.True(t, strings.Contains(dom, html.EscapeString(want)), "the page lacks %q", want)
 	}
 	if strings.Contains(log, "CONSOLE") || t.Failed() {
 		t.Errorf("%s\n%s", log, dom[max(0, len(dom)-1500):])
@@ -175,8 +170,6 @@ func TestPageOrder(t *testing.T) {
 		"name: main 2, main 10, owner 7, work 9<",
 		"first: work 9, main 10, owner 7, main 2<",
 	} {
-		if !strings.Contains(dom, want) {
-			t.Errorf("the page lacks %q\n%s", want, log)
-		}
+		expect.True(t, strings.Contains(dom, want), "the page lacks %q\n%s", want, log)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
@@ -32,9 +33,7 @@ func recorded(t *testing.T) *waits.Analysis {
 func write(t *testing.T, format string, a *waits.Analysis) string {
 	t.Helper()
 	f, ok := report.ByName(format)
-	if !ok {
-		t.Fatalf("no format %s", format)
-	}
+	must.True(t, ok, "no format %s", format)
 	var b bytes.Buffer
 	must.Do(t, f.Write(&b, a))
 	return b.String()
@@ -92,26 +91,22 @@ func TestSums(t *testing.T) {
 	for _, s := range j.Sites {
 		sites += s.NS
 	}
-	if sum != nanos || sites != nanos || j.Total.NS != nanos || j.Total.Waits != count {
-		t.Errorf("JSON: %d, %d, %+v; want %d", sum, sites, j.Total, nanos)
-	}
+	expect.True(t, sum == nanos && sites == nanos && j.Total.NS == nanos && j.Total.Waits == count,
+		"JSON: %d, %d, %+v; want %d", sum, sites, j.Total, nanos)
 	p, err := profile.ParseData([]byte(write(t, "pprof", a)))
 	must.Do(t, err)
 	var n, d int64
 	for _, s := range p.Sample {
 		n, d = n+s.Value[0], d+s.Value[1]
-		if s.Label["kind"] == nil || s.Label["reliable"] == nil || s.NumLabel["thread"] == nil {
-			t.Errorf("labels %v %v", s.Label, s.NumLabel)
-		}
+		expect.True(t, s.Label["kind"] != nil && s.Label["reliable"] != nil && s.NumLabel["thread"] != nil,
+			"labels %v %v", s.Label, s.NumLabel)
 	}
 	if n != count || d != nanos || p.SampleType[0].Type != "waits" || p.SampleType[1].Type != "delay" ||
 		p.SampleType[1].Unit != "nanoseconds" || p.DefaultSampleType != "delay" {
 		t.Errorf("pprof: %d waits, %d ns, want %d, %d; %v", n, d, count, nanos, p.SampleType)
 	}
 	rows, err := csv.NewReader(strings.NewReader(write(t, "csv", a))).ReadAll()
-	if err != nil || len(rows) != len(a.Waits)+1 {
-		t.Errorf("CSV: %d rows, %v", len(rows), err)
-	}
+	expect.True(t, err == nil && len(rows) == len(a.Waits)+1, "CSV: %d rows, %v", len(rows), err)
 }
 
 // hostile is a lock whose method has a name that means something to a page.
@@ -143,21 +138,17 @@ func hostile() *waits.Analysis {
 // format reports that events were lost.
 func TestHostileNames(t *testing.T) {
 	a := hostile()
-	if len(a.Waits) != 1 || a.Counts.Lost != 5 || a.Ended == nil {
-		t.Fatalf("%d waits, %d lost, %v", len(a.Waits), a.Counts.Lost, a.Ended)
-	}
+	must.True(t, len(a.Waits) == 1 && a.Counts.Lost == 5 && a.Ended != nil,
+		"%d waits, %d lost, %v", len(a.Waits), a.Counts.Lost, a.Ended)
 	for _, f := range report.Formats() {
 		got := write(t, f.Name, a)
 		if f.Name == "pprof" {
 			p, err := profile.ParseData([]byte(got))
-			if err != nil || p.Comments[0] != "events lost: 5" {
-				t.Errorf("%v", err)
-			}
+			expect.True(t, err == nil && p.Comments[0] == "events lost: 5", err)
 			continue
 		}
-		if strings.ContainsAny(got, "\x1b\u202e") {
-			t.Errorf("%s: control characters of a name are written", f.Name)
-		}
+		expect.True(t, !strings.ContainsAny(got, "\x1b\u202e"),
+			"%s: control characters of a name are written", f.Name)
 		if f.Name == "html" && strings.Contains(got, "alert(1)</script>") {
 			t.Error("the page's script can be ended by a name")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
@@ -51,9 +52,8 @@ func TestListedAgain(t *testing.T) {
 		a.OnWait = f.add
 		must.Do(t, a.Read(bytes.NewReader(ended())))
 		f.close()
-		if len(told) != 1 || told[0] != "A.m" || lists == 1 == known || lists > 1 {
-			t.Errorf("known %v: %q after %d lists", known, told, lists)
-		}
+		expect.True(t, len(told) == 1 && told[0] == "A.m" && lists == 1 != known && lists <= 1,
+			"known %v: %q after %d lists", known, told, lists)
 	}
 }
 
@@ -73,9 +73,8 @@ func TestListsOfCompiledMethods(t *testing.T) {
 		{"the end of a trace that is kept", waitConfig(1, true, false).Rundown, true},
 		{"the end of the only session", waitConfig(1, false, true).Rundown, true},
 	} {
-		if c.rundown&jit != 0 != c.compiled || c.rundown&clrevent.KeywordNGEN == 0 {
-			t.Errorf("%s: keywords %#x", c.name, c.rundown)
-		}
+		expect.True(t, c.rundown&jit != 0 == c.compiled && c.rundown&clrevent.KeywordNGEN != 0,
+			"%s: keywords %#x", c.name, c.rundown)
 	}
 }
 
@@ -91,9 +90,8 @@ func TestRequest(t *testing.T) {
 			want = append(want, diagnostics.Provider{Name: "System.Diagnostics.Eventing.FrameworkEventSource",
 				Keywords: 2, Level: 5})
 		}
-		if !reflect.DeepEqual(config.Providers, want) || config.NoStacks {
-			t.Errorf("kept %v: %+v", keep, config)
-		}
+		expect.True(t, reflect.DeepEqual(config.Providers, want) && !config.NoStacks,
+			"kept %v: %+v", keep, config)
 		p := nameConfig(!keep).Providers
 		if len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Level != 4 ||
 			p[0].Keywords&0x10000 != 0 == keep {

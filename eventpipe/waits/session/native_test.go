@@ -84,7 +84,5 @@ func TestLinuxNames(t *testing.T) {
 			}
 		}
 	}
-	if exports == 0 {
-		t.Error("no address in demo_quicksort")
-	}
+	expect.True(t, exports != 0, "no address in demo_quicksort")
 }

@@ -45,17 +45,14 @@ func TestAnswerers(t *testing.T) {
 	urgent := int(unix.SIGURG) // Go's runtime takes it
 	c := &Readers{pid: pid, sig: func() (int, int) { return urgent, 0 }}
 	a, ok := c.Reader(0)
-	if !ok || a.Signal != urgent || a.TID == 0 || !c.First(a.TID) {
-		t.Errorf("%+v, %v", a, ok)
-	}
+	expect.True(t, ok && a.Signal == urgent && a.TID != 0 && c.First(a.TID), "%+v, %v", a, ok)
 	seen := map[uint32]bool{}
 	for i := range c.list {
 		seen[c.list[i].TID] = true
 	}
 	tasks, _ := os.ReadDir("/proc/self/task")
-	if len(seen) != len(c.list) || len(seen) == 0 || len(seen) > len(tasks) {
-		t.Errorf("%d threads listed %d times, of %d", len(seen), len(c.list), len(tasks))
-	}
+	expect.True(t, len(seen) == len(c.list) && len(seen) != 0 && len(seen) <= len(tasks),
+		"%d threads listed %d times, of %d", len(seen), len(c.list), len(tasks))
 	if _, ok := c.Reader(len(c.list)); ok {
 		t.Error("there is one behind the last")
 	}
@@ -65,16 +62,12 @@ func TestAnswerers(t *testing.T) {
 		n > bestFew {
 		t.Errorf("the other signal is tried as number %d", n)
 	}
-	if !c.Living() {
-		t.Error("this process is not there")
-	}
+	expect.True(t, c.Living(), "this process is not there")
 	cmd := exec.Command("sleep", "100")
 	must.Do(t, cmd.Start())
 	other := &Readers{pid: strconv.Itoa(cmd.Process.Pid), sig: c.sig}
 	time.Sleep(10 * time.Millisecond)
-	if other.Living() {
-		t.Error("a program without our handlers is taken for the one that was opened")
-	}
+	expect.True(t, !other.Living(), "a program without our handlers is taken for the one that was opened")
 	if _, ok := other.Reader(0); !ok {
 		t.Error("SIGURG, which does no harm, is not sent")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -102,9 +103,7 @@ func TestRules(t *testing.T) {
 			if c.file == "docs/a.md" && len(got) > 0 {
 				got = got[:len(c.want)] // and the folder is not allowed any
 			}
-			if len(got) != len(c.want) {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			expect.Equal(t, len(got), len(c.want), "%q, want %q", got, c.want)
 		})
 	}
 }
@@ -144,8 +143,6 @@ func TestSlug(t *testing.T) {
 	for text, want := range map[string]string{"How do I get native names?": "how-do-i-get-native-names",
 		"In the process: `record --events`": "in-the-process-record---events",
 		"[A link](x.md) here":               "a-link-here"} {
-		if got := slug(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		expect.Equal(t, slug(text), want, text)
 	}
 }
