@@ -4,8 +4,7 @@
  *
  * The room behind the ring holds the longest record, so that no record wraps around. */
 
-/* The library already has functions with these names. */
-#define sw_claim sw_event_claim
+/* The library already has a function with this name. */
 #define sw_copy sw_event_copy
 #include "../sample/probe/src/session.c"
 #include "../sample/probe/src/copy.c"

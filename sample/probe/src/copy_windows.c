@@ -23,29 +23,3 @@ uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 	}
 	return done;
 }
-
-/* Claims room in the ring, as on Linux (handler.c). */
-struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
-{
-	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
-	for (int i = 0; i < 64; i++) {
-		if ((int64_t)(head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE)) > SW_RING_SIZE)
-			break;
-		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			struct sw_record *r = (struct sw_record *)((char *)h + SW_BEFORE_RING + (head & (SW_RING_SIZE - 1)));
-			r->size = (uint32_t)size;
-			__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);
-			*at = head;
-			return r;
-		}
-	}
-	return 0;
-}
-
-int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
-{
-	for (uint64_t i = 0; patch && i < size / 8; i++)
-		if (stack[i] == patch)
-			return 1;
-	return 0;
-}

@@ -5,7 +5,6 @@
 struct sw_header *sw_shared;
 
 static struct sw_slot *slots(struct sw_header *h) { return (struct sw_slot *)((char *)h + SW_HEADER_SIZE); }
-static char *ring(struct sw_header *h) { return (char *)h + SW_BEFORE_RING; }
 
 void sw_copy(void *to, uint64_t from, uint64_t n)
 {
@@ -51,36 +50,6 @@ static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t
 	}
 	struct sw_slot *s = sw_slot_of(h, tid);
 	return s && (s->ask != s->answered || overflowed(s, si)) ? s : 0;
-}
-
-/* sw_claim takes room in the ring, or returns 0 if the ring is full. A thread that is interrupted between
- * claim and commit delays no other thread. If head is older than tail, the difference is negative, and the
- * exchange reads head again. */
-struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
-{
-	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
-	for (int i = 0; i < 64; i++) {
-		if ((int64_t)(head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE)) > SW_RING_SIZE)
-			break;
-		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			struct sw_record *r = (struct sw_record *)(ring(h) + (head & (SW_RING_SIZE - 1)));
-			r->size = (uint32_t)size;
-			__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);
-			*at = head;
-			return r;
-		}
-	}
-	return 0;
-}
-
-/* sw_patched searches for the address that the runtime writes over return addresses. It may lie deep in the
- * stack, because the patched method may have called others since. */
-int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
-{
-	for (uint64_t i = 0; patch && i < size / 8; i++)
-		if (stack[i] == patch)
-			return 1;
-	return 0;
 }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }

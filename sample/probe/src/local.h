@@ -25,6 +25,38 @@ static inline struct sw_slot *sw_slot_of(struct sw_header *h, uint32_t tid)
 	return 0;
 }
 
+static inline char *ring(struct sw_header *h) { return (char *)h + SW_BEFORE_RING; }
+
+/* sw_claim takes room in the ring, or returns 0 if the ring is full. A thread that is interrupted between
+ * claim and commit delays no other thread. If head is older than tail, the difference is negative, and the
+ * exchange reads head again. */
+static inline struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
+{
+	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
+	for (int i = 0; i < 64; i++) {
+		if ((int64_t)(head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE)) > SW_RING_SIZE)
+			break;
+		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			struct sw_record *r = (struct sw_record *)(ring(h) + (head & (SW_RING_SIZE - 1)));
+			r->size = (uint32_t)size;
+			__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);
+			*at = head;
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* sw_patched searches for the address that the runtime writes over return addresses. It may lie deep in the
+ * stack, because the patched method may have called others since. */
+static inline int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
+{
+	for (uint64_t i = 0; patch && i < size / 8; i++)
+		if (stack[i] == patch)
+			return 1;
+	return 0;
+}
+
 /* sw_signals returns our signals as a mask. */
 static inline uint64_t sw_signals(const struct sw_header *h)
 {
@@ -56,8 +88,6 @@ void sw_describe(struct sw_header *h); /* fill in the header of a new file */
 void sw_forked(void);                  /* in the child: forget the parent's recording */
 void sw_copy(void *to, uint64_t from, uint64_t n);        /* all bytes must be readable */
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n); /* copies what is readable; the number of bytes */
-struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at); /* 0 if the ring is full */
-int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch); /* 1 if a return address is replaced */
 
 /* copy.c: the subject of a copy. sw_take returns 0 if the ring has no room. */
 struct sw_at {

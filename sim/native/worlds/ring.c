@@ -1,4 +1,4 @@
-/* sample/probe/src/handler.c: threads take samples while the tool reads the ring. The reader is
+/* sample/probe/src/handler.c and local.h: threads take samples while the tool reads the ring. The reader is
  * reader.read of sample/probe/ring.go in C. FREE is the room in the ring at the start. If it is less than
  * two records, a thread does not wait for room, and its sample is dropped. */
 #define _GNU_SOURCE
@@ -9,6 +9,7 @@
 
 #include "handler.c"
 #include "handler.h"
+#include "local.h"
 
 #ifndef SAMPLES
 #define SAMPLES 1

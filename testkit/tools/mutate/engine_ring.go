@@ -21,6 +21,7 @@ const (
 // asked about: the C halves and the Go ones.
 func ringFaults() []Fault {
 	handler := faultsOf("sample/probe/src/handler.c", ringTests)
+	claim := faultsOf("sample/probe/src/local.h", ringTests)
 	reader := faultsOf("sample/probe/ring.go", ringTests)
 	threads := faultsOf("profiler/host/threads.c", claimTests)
 	arm := faultsOf("sample/probe/src/handler.c", armTests)
@@ -28,19 +29,19 @@ func ringFaults() []Fault {
 	early := handler("ring-commit-early",
 		"a record is committed before its stack is copied", commitStore+"}", "}")
 	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
-	late := handler("ring-size-late", "a record is claimed before its size is written",
+	late := claim("ring-size-late", "a record is claimed before its size is written",
 		sizeStore+claimStore, claimStore+sizeStore)
 	return []Fault{
 		early, late,
 		handler("ring-commit-constant", "a commit does not name the position",
 			"&r->commit, at | 1,", "&r->commit, 1,"),
-		handler("ring-no-bound", "records are written over what was not read",
+		claim("ring-no-bound", "records are written over what was not read",
 			"> SW_RING_SIZE)\n", "> 4ll * SW_RING_SIZE)\n"),
-		handler("ring-not-masked", "a position is not brought into the ring",
+		claim("ring-not-masked", "a position is not brought into the ring",
 			"(head & (SW_RING_SIZE - 1))", "head"),
 		handler("ring-not-counted", "a dropped sample is not counted",
 			"\t\t__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);\n", ""),
-		handler("ring-claim-stores", "room is claimed by a store",
+		claim("ring-claim-stores", "room is claimed by a store",
 			"__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&h->head, head + size, __ATOMIC_RELEASE), 1)"),
 		handler("ring-no-heartbeat", "the tool's heartbeat is not looked at",
 			"time < beat || time - beat < h->stale", "time < beat || beat"),
