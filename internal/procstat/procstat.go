@@ -4,8 +4,8 @@
 //
 // Glossary. A *tick* is 10 ms (USER_HZ).
 //
-// Strategy: the name in field 2 may contain anything, but no later field contains a parenthesis. So the fields
-// are counted from the last parenthesis.
+// Strategy: the name in field 2 may contain anything, but no later field contains a parenthesis. So the
+// fields are counted from the last parenthesis.
 //
 // Known gaps: none.
 package procstat
