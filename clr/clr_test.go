@@ -17,16 +17,12 @@ import (
 func TestHRESULT(t *testing.T) {
 	expect.Equal(t, CORPROF_E_STACKSNAPSHOT_UNSAFE.String(), "CORPROF_E_STACKSNAPSHOT_UNSAFE")
 	expect.Equal(t, HRESULT(0x80131399).String(), "HRESULT 0x80131399")
-	if !E_FAIL.Failed() || S_FALSE.Failed() {
-		t.Error("Failed looks at the wrong bit")
-	}
+	expect.True(t, E_FAIL.Failed() && !S_FALSE.Failed(), "Failed looks at the wrong bit")
 }
 
 // C fills arrays of SnapshotFrame: its layout is part of the interface.
 func TestSnapshotFrameLayout(t *testing.T) {
-	if got := unsafe.Sizeof(SnapshotFrame{}); got != 112 {
-		t.Errorf("SnapshotFrame is %d bytes, C writes 112", got)
-	}
+	expect.Equal(t, unsafe.Sizeof(SnapshotFrame{}), 112, "size of SnapshotFrame, as C writes it")
 }
 
 func TestSnapshotFrameRegisters(t *testing.T) {
@@ -86,9 +82,7 @@ func TestSnapshotFrameARM64(t *testing.T) {
 	from := context.FromARM64(regs)
 	f.Store(&from, false)
 	got := f.Registers(context.ArchARM64).ARM64
-	if f.IP != 98 || f.SP != 96 || f.FP != 129 || got.PC != 98 || got.Sp != 96 {
-		t.Errorf("%+v", f)
-	}
+	expect.True(t, f.IP == 98 && f.SP == 96 && f.FP == 129 && got.PC == 98 && got.Sp == 96, f)
 	for i, v := range got.X {
 		kept := i >= 19 && i <= 29
 		if known := got.Known>>i&1 == 1; known != kept || kept && v != regs.X[i] {
@@ -119,7 +113,5 @@ func TestEveryHRESULTHasAName(t *testing.T) {
 		}
 		return true
 	})
-	if n < 15 {
-		t.Errorf("only %d constants were met", n)
-	}
+	expect.True(t, n >= 15, "only %d constants were met", n)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -53,9 +54,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	})
 	for _, v := range []seed.Verdict{seed.NotNeeded, seed.Found, seed.NoManaged, seed.StubOnTop} {
-		if counts[v] == 0 {
-			t.Errorf("no %v among %v: the recordings are poor", v, counts)
-		}
+		expect.True(t, counts[v] != 0, "no %v among %v: the recordings are poor", v, counts)
 	}
 }
 
@@ -154,9 +153,7 @@ func TestHostileContexts(t *testing.T) {
 					t.Fatalf("%v, %v: %v, not %v", r.w.Variant, r.w.Arch, v, b.want)
 				}
 			}
-			if n < 3 {
-				t.Errorf("%d recordings of the kind only", n)
-			}
+			expect.True(t, n >= 3, "%d recordings of the kind only", n)
 		})
 	}
 }
@@ -201,9 +198,7 @@ func TestMerges(t *testing.T) {
 		c := r.capture
 		v := s.Seed(&c)
 		res := m.Merge(&r.capture, out)
-		if res.Verdict != v {
-			t.Fatalf("the merge's verdict is %v, the seed's %v", res.Verdict, v)
-		}
+		must.True(t, res.Verdict == v, "the merge's verdict is %v, the seed's %v", res.Verdict, v)
 		must.Get(r.w.Host.Check(r.truth, out[:res.N], &res))(t)
 	})
 }
@@ -275,10 +270,8 @@ func TestGaps(t *testing.T) {
 				_, m := tl.use(r)
 				clear(out)
 				res := m.Merge(&c, out)
-				if res.Complete() {
-					t.Fatalf("%v, %v: a stack with something missing is said to be complete",
-						r.w.Variant, r.w.Arch)
-				}
+				must.True(t, !res.Complete(),
+					"%v, %v: a stack with something missing is said to be complete", r.w.Variant, r.w.Arch)
 				if res.Gap == g.want {
 					n++
 				}
@@ -290,9 +283,7 @@ func TestGaps(t *testing.T) {
 					t.Fatalf("%v: %d of the CLR's %d frames are there", res.Gap, res.Managed, said)
 				}
 			}
-			if n < 3 {
-				t.Errorf("%d stacks with gap %v only", n, g.want)
-			}
+			expect.True(t, n >= 3, "%d stacks with gap %v only", n, g.want)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/stack/snapshot"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -51,9 +52,7 @@ func TestSampleProtocol(t *testing.T) {
 			}
 		}
 	}
-	if paths < 500 {
-		t.Errorf("%d paths only", paths)
-	}
+	expect.True(t, paths >= 500, "%d paths only", paths)
 	t.Logf("%d paths", paths)
 }
 
@@ -178,15 +177,12 @@ func TestNoLocksNoLogs(t *testing.T) {
 	list, err := exec.Command("go", args...).Output()
 	must.Equal(t, err, nil, "go list")
 	lines := strings.Split(strings.TrimSpace(string(list)), "\n")
-	if len(lines) != len(inWindow) {
-		t.Fatalf("%d packages, not %d:\n%s", len(lines), len(inWindow), list)
-	}
+	must.True(t, len(lines) == len(inWindow), "%d packages, not %d:\n%s", len(lines), len(inWindow), list)
 	for _, line := range lines {
 		name, imports, _ := strings.Cut(line, ":")
 		for _, p := range strings.Fields(imports) {
-			if slices.Contains(forbidden, p) {
-				t.Errorf("%s imports %s: what it offers has no place in the suspended window", name, p)
-			}
+			expect.True(t, !slices.Contains(forbidden, p),
+				"%s imports %s: what it offers has no place in the suspended window", name, p)
 		}
 	}
 }
@@ -200,9 +196,7 @@ func TestNoAllocation(t *testing.T) {
 	samplers := [2]*snapshot.ThreadSampler{snapshot.NewThreads(p, tl.seed[image.AMD64]),
 		snapshot.NewThreads(p, tl.seed[image.ARM64])}
 	for _, s := range samplers {
-		if !s.Prime(make([]clr.Thread, 1)) {
-			t.Fatal("not primed")
-		}
+		must.True(t, s.Prime(make([]clr.Thread, 1)), "not primed")
 	}
 	out := make([]merge.Frame, 512)
 	for i := range all {
@@ -216,9 +210,8 @@ func TestNoAllocation(t *testing.T) {
 			"a seed":   func() { c = r.capture; seeder.Seed(&c) },
 			"a merge":  func() { m.Merge(&r.capture, out) },
 		} {
-			if n := testing.AllocsPerRun(2, f); n != 0 {
-				t.Fatalf("%v, %v: %s allocates %v times", r.w.Variant, r.w.Arch, what, n)
-			}
+			must.Equal(t, testing.AllocsPerRun(2, f), 0,
+				"%v, %v: allocations of %s", r.w.Variant, r.w.Arch, what)
 		}
 	}
 }
@@ -229,7 +222,5 @@ func TestNoAllocationInRounds(t *testing.T) {
 	const slots = 8
 	s := snapshot.New(p, slots)
 	threads := make([]clr.Thread, slots)
-	if n := testing.AllocsPerRun(10, func() { s.Round(threads) }); n != 0 {
-		t.Errorf("a round allocates %v times", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(10, func() { s.Round(threads) }), 0, "a round allocates times")
 }

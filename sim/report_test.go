@@ -79,9 +79,8 @@ func TestRecursionUnreported(t *testing.T) {
 			}
 			return // the caller is there
 		}
-		if res.Complete() {
-			t.Fatalf("the frame of %#x at sp %#x is lost, and no gap says so: %+v", was, caller.SP, res)
-		}
+		must.True(t, !res.Complete(),
+			"the frame of %#x at sp %#x is lost, and no gap says so: %+v", was, caller.SP, res)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -59,9 +60,7 @@ func TestHostileStacks(t *testing.T) {
 			}
 		}
 	})
-	if refused[0] == 0 || refused[1] == 0 {
-		t.Errorf("seeds refused for where they point: %v", refused)
-	}
+	expect.True(t, refused[0] != 0 && refused[1] != 0, "seeds refused for where they point: %v", refused)
 }
 
 // What stands below a guess is a guess, and so is the seed, even if the frames
@@ -111,7 +110,5 @@ func TestGuessedSeeds(t *testing.T) {
 		}
 	})
 	t.Logf("arrived by a guess: %v, with every register known: %v", arrived, whole)
-	if arrived[0] == 0 || arrived[1] == 0 {
-		t.Errorf("walks that arrived by a guess: %v", arrived)
-	}
+	expect.True(t, arrived[0] != 0 && arrived[1] != 0, "walks that arrived by a guess: %v", arrived)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -40,9 +41,7 @@ func goodOnes(t *testing.T) (all []good) {
 		}
 		all = append(all, good{r, out, res})
 	}
-	if len(all) < 3 {
-		t.Fatalf("%d good recordings only", len(all))
-	}
+	must.True(t, len(all) >= 3, "%d good recordings only", len(all))
 	return all
 }
 
@@ -150,9 +149,7 @@ func TestJudgeRefusesWrongStacks(t *testing.T) {
 					t.Fatalf("%v, %v: refused because %v", g.r.w.Variant, g.r.w.Arch, err)
 				}
 			}
-			if n == 0 {
-				t.Error("no recording has such a frame")
-			}
+			expect.True(t, n != 0, "no recording has such a frame")
 		})
 	}
 	t.Logf("%d wrong stacks, %d recordings", len(wrongs), len(all))
@@ -232,12 +229,9 @@ func TestJudgeRefusesWrongSeeds(t *testing.T) {
 				continue
 			}
 			n++
-			if err := g.r.w.Host.CheckSeed(g.r.truth, w.v, &st); err == nil {
-				t.Errorf("%s: %v, %v: it passes", w.name, g.r.w.Variant, g.r.w.Arch)
-			}
+			expect.True(t, g.r.w.Host.CheckSeed(g.r.truth, w.v, &st) != nil,
+				"%s: %v, %v: it passes", w.name, g.r.w.Variant, g.r.w.Arch)
 		}
-		if n == 0 {
-			t.Errorf("%s: no recording is of that kind", w.name)
-		}
+		expect.True(t, n != 0, "%s: no recording is of that kind", w.name)
 	}
 }

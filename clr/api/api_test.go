@@ -50,9 +50,7 @@ func TestComplete(t *testing.T) {
 		for slot, name := range left {
 			t.Errorf("%s, slot %d: %s has no row", of, slot, name)
 		}
-		if Load().IIDs[of] == "" {
-			t.Errorf("%s has no IID", of)
-		}
+		expect.True(t, Load().IIDs[of] != "", "%s has no IID", of)
 	}
 	expect.Equal(t, n, 112+95, "rows")
 }
@@ -77,14 +75,10 @@ func TestWhole(t *testing.T) {
 		}
 	}
 	for _, r := range Load().Results {
-		if r.Says == "" || r.Do == "" {
-			t.Errorf("%s: says %q, do %q", r.Name, r.Says, r.Do)
-		}
+		expect.True(t, r.Says != "" && r.Do != "", "%s: says %q, do %q", r.Name, r.Says, r.Do)
 	}
 	for _, c := range slices.Concat(Load().Checks, Load().Topics) {
-		if c.Says == "" || c.Do == "" {
-			t.Errorf("%s: says %q, do %q", c.Name, c.Says, c.Do)
-		}
+		expect.True(t, c.Says != "" && c.Do != "", "%s: says %q, do %q", c.Name, c.Says, c.Do)
 	}
 }
 
@@ -189,9 +183,8 @@ func TestParseRefuses(t *testing.T) {
 		{"result without name", "", "", "", "00000000\n", "1 columns"},
 	} {
 		_, err := Parse(c.info, c.callbacks, c.bits, c.results, "", "")
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
-		}
+		expect.True(t, err != nil && strings.Contains(err.Error(), c.want),
+			"%s: %v, want %q", c.name, err, c.want)
 	}
 	if _, err := Parse(good, "", "", "", "", ""); err != nil {
 		t.Errorf("a good table: %v", err)
@@ -218,7 +211,5 @@ func TestNamedResults(t *testing.T) {
 			}
 		}
 	}
-	if named < 15 {
-		t.Errorf("only %d names were met", named)
-	}
+	expect.True(t, named >= 15, "only %d names were met", named)
 }

@@ -134,9 +134,7 @@ func TestHostileMemory(t *testing.T) {
 			if r := f.tables(false).Find(ip, &m); r != c.want {
 				t.Errorf("%v, want %v (%+v)", r, c.want, m)
 			}
-			if f.reads > 4*maxFragments {
-				t.Errorf("%d reads", f.reads)
-			}
+			expect.True(t, f.reads <= 4*maxFragments, "%d reads", f.reads)
 		})
 	}
 }
@@ -152,9 +150,7 @@ func TestMemoryOfNoise(t *testing.T) {
 			var m Method
 			tables.Find(codeBase+run*4099, &m)
 		}
-		if n.reads > 8*maxFragments+4*maxBack/backChunk {
-			t.Errorf("run %d: %d reads", run, n.reads)
-		}
+		expect.True(t, n.reads <= 8*maxFragments+4*maxBack/backChunk, "run %d: %d reads", run, n.reads)
 	}
 	for _, c := range []constant{0, 1, 0x7f, 0xff} {
 		tables := &Tables{arch: context.ArchAMD64, v: view{r: c}, l: layout10, top: atTop,

@@ -151,13 +151,11 @@ func TestStep(t *testing.T) {
 			before := regs
 			var fr unwind.Frame
 			trust, stop := stepOf(managed.New(f.tables(false)), &regs, c.exact, mem, &fr)
-			if stop != c.stop || trust != c.trust {
-				t.Fatalf("%v %v, want %v %v", trust, stop, c.trust, c.stop)
-			}
+			must.True(t, stop == c.stop && trust == c.trust,
+				"%v %v, want %v %v", trust, stop, c.trust, c.stop)
 			if stop != unwind.StopNone {
-				if regs != before || fr.CFA != 0 {
-					t.Errorf("a failed step changed the registers or gave a CFA: %+v", fr)
-				}
+				expect.True(t, regs == before && fr.CFA == 0,
+					"a failed step changed the registers or gave a CFA: %+v", fr)
 				return
 			}
 			if regs.RIP != returnTo || regs.SP() != word(c.sp) || fr.CFA != regs.SP() ||
@@ -232,9 +230,8 @@ func TestJumpToFragment(t *testing.T) {
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
 		trust, stop := stepOf(managed.New(f.tables(false)), &regs, true, words(nil), &fr)
-		if trust != c.trust || stop != unwind.StopNone {
-			t.Errorf("%s: %v %v, want %v", name, trust, stop, c.trust)
-		}
+		expect.True(t, trust == c.trust && stop == unwind.StopNone,
+			"%s: %v %v, want %v", name, trust, stop, c.trust)
 	}
 }
 

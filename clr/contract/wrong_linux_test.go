@@ -143,9 +143,8 @@ func stopProven(t *testing.T, pid, ready int) (right *Tables, code []uint64) {
 		var methods int
 		if code, methods = lookups(right, maps); methods >= ready {
 			e := right.collect()
-			if e.contradicts() || e.parts()&partHeaps == 0 {
-				t.Fatalf("the right layout is not believed: %+v", e)
-			}
+			must.True(t, !e.contradicts() && e.parts()&partHeaps != 0,
+				"the right layout is not believed: %+v", e)
 			t.Logf("%d addresses of %d methods; %+v", len(code), methods, e)
 			return right, code
 		}

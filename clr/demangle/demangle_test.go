@@ -21,9 +21,7 @@ func TestName(t *testing.T) {
 		n++
 		expect.Equal(t, Name(in), want, "Name(%q)", in)
 	}
-	if n < 200 {
-		t.Errorf("%d names", n)
-	}
+	expect.True(t, n >= 200, "%d names", n)
 	expect.Equal(t, Name(""), "", "no name")
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -29,9 +30,7 @@ func TestFindHijackStub(t *testing.T) {
 		EHFrame: frames.Bytes(), EHFrameAddr: 0x100000}))(t)
 	m := &module.Module{Start: start, End: start + 5*size, Bias: start, CFI: table}
 	linux, windows := hijackStub(t, "linux", context.ArchAMD64), hijackStub(t, "windows", context.ArchAMD64)
-	if got := FindHijackStub(&module.Module{Start: start}, linux); got != 0 {
-		t.Errorf("of a module without unwind data: %#x", got)
-	}
+	expect.Equal(t, FindHijackStub(&module.Module{Start: start}, linux), 0, "of a module without unwind data")
 	for _, c := range []struct {
 		name string
 		code []byte
@@ -48,9 +47,7 @@ func TestFindHijackStub(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code := append(make([]byte, c.at), c.code...)
-			if got := FindHijackStub(m, code); got != c.want {
-				t.Errorf("%#x, want %#x", got, c.want)
-			}
+			expect.Equal(t, FindHijackStub(m, code), c.want)
 			twice := append(append(make([]byte, lo+4), linux...), make([]byte, 5*size)...)
 			copy(twice[lo+size:], c.code)
 			if got := FindHijackStub(m, twice); c.at == lo+size && got != c.want {
@@ -120,9 +117,7 @@ func TestHijackStubARM64(t *testing.T) {
 		"no module":                              unwind.Instruction(start - 8),
 		"the return address of a call before it": unwind.ReturnAddress(start + stub),
 	} {
-		if in(at) {
-			t.Errorf("%s is taken for the stub", name)
-		}
+		expect.True(t, !in(at), "%s is taken for the stub", name)
 	}
 	stack := make([]byte, 256)
 	binary.LittleEndian.PutUint64(stack, 0xf00)
@@ -133,9 +128,7 @@ func TestHijackStubARM64(t *testing.T) {
 		&f); stop != unwind.StopNone || regs.IP() != ra || regs.SP() != sp+192 || regs.FP() != 0xf00 {
 		t.Errorf("left to %#x/%#x: %v", regs.IP(), regs.SP(), stop)
 	}
-	if got := FindHijackStub(&m, append(make([]byte, stub), text...)); got != start+stub {
-		t.Errorf("found at %#x", got)
-	}
+	expect.Equal(t, FindHijackStub(&m, append(make([]byte, stub), text...)), start+stub, "found at")
 }
 
 // stubCLRs are the pinned runtimes of ELF that HijackStubs has rows for.
@@ -155,9 +148,7 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", path)
 			}
-			if !hasStub(t, filepath.Join(root, path)) {
-				t.Error("no row of HijackStubs is of this runtime")
-			}
+			expect.True(t, hasStub(t, filepath.Join(root, path)), "no row of HijackStubs is of this runtime")
 		})
 	}
 	t.Run("10.0.9 for Windows", func(t *testing.T) {
@@ -168,9 +159,7 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 				found++
 			}
 		}
-		if found != 1 {
-			t.Errorf("%d functions begin as the row says", found)
-		}
+		expect.Equal(t, found, 1, "functions that begin as the row says")
 	})
 }
 
@@ -232,9 +221,7 @@ func TestThrowHelpers(t *testing.T) {
 					n++
 				}
 			}
-			if n != c.want {
-				t.Errorf("%d functions, want %d", n, c.want)
-			}
+			expect.Equal(t, n, c.want, "number of functions")
 		})
 	}
 }

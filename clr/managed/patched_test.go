@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -109,17 +110,11 @@ func TestLoaderFunctions(t *testing.T) {
 		}
 	}
 	for name := range changing {
-		if !found[name] {
-			t.Errorf("%s is not found in %#x", name, got)
-		}
+		expect.True(t, found[name], "%s is not found in %#x", name, got)
 	}
 	for _, name := range []string{"LdrGetDllHandle", "RtlLookupFunctionEntry", "NtDelayExecution",
 		"KiUserExceptionDispatcher"} {
-		if found[name] {
-			t.Errorf("%s does not change the tables", name)
-		}
+		expect.True(t, !found[name], "%s does not change the tables", name)
 	}
-	if len(got) < len(changing) || len(got) >= maxFound {
-		t.Errorf("%d parts", len(got))
-	}
+	expect.True(t, len(got) >= len(changing) && len(got) < maxFound, "%d parts", len(got))
 }

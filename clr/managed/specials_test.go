@@ -54,9 +54,7 @@ func places(ranges ...memory.Range) (p Places) {
 // Every range counts, whatever the order, and nothing between them.
 func TestPlaces(t *testing.T) {
 	var p Places
-	if p.holds(0) {
-		t.Error("the zero Places holds 0")
-	}
+	expect.True(t, !p.holds(0), "the zero Places holds 0")
 	at := func(i int) uint64 { return 0x100 * uint64(i*5%MaxPlaces+1) } // not sorted
 	for i := range MaxPlaces {
 		if !p.Add(memory.Range{Start: at(i), End: at(i) + 0x10}) {
@@ -71,9 +69,8 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 	}
-	if p.Add(memory.Range{Start: 1, End: 2}) || p.holds(1) {
-		t.Error("a range more than there is room for")
-	}
+	expect.True(t, !p.Add(memory.Range{Start: 1, End: 2}) && !p.holds(1),
+		"a range more than there is room for")
 }
 
 func misreads(t *testing.T, s *Specials) {

@@ -141,9 +141,8 @@ func TestSystem(t *testing.T) {
 				stop := tables.Step(s, stack(c.stack), &unwind.Bounds{High: c.high}, &f)
 				must.Equal(t, stop, c.stop, "pass %d", pass)
 				if stop != unwind.StopNone {
-					if *s.Regs != before || f.CFA != 0 || s.Exact != c.exact {
-						t.Errorf("pass %d: a failed step changed the frame", pass)
-					}
+					expect.True(t, *s.Regs == before && f.CFA == 0 && s.Exact == c.exact,
+						"pass %d: a failed step changed the frame", pass)
 					continue
 				}
 				r := &s.Regs.AMD64
@@ -174,9 +173,7 @@ func TestForget(t *testing.T) {
 	}
 	step()
 	step()
-	if p.asked != 1 {
-		t.Errorf("the system was asked %d times", p.asked)
-	}
+	expect.Equal(t, p.asked, 1, "how often the system was asked")
 	p.blocks[infoAt] = []byte{7, 0, 0, 0}
 	tables.Forget()
 	var f unwind.Frame

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestUnsigned(t *testing.T) {
@@ -24,9 +25,7 @@ func TestUnsigned(t *testing.T) {
 		{"nothing", nil, 0, 0, false},
 	} {
 		v, next, ok := (native32{c.b}).unsigned(0)
-		if v != c.want || next != c.next || ok != c.ok {
-			t.Errorf("%s: %#x, %d, %v", c.name, v, next, ok)
-		}
+		expect.True(t, v == c.want && next == c.next && ok == c.ok, "%s: %#x, %d, %v", c.name, v, next, ok)
 	}
 	if v, _, _ := (native32{[]byte{0xfe}}).signed(0); v != -1 {
 		t.Errorf("signed: %d", v)
@@ -71,9 +70,8 @@ func TestFind(t *testing.T) {
 	}{{0x100f, 0, 0, false}, {0x1010, 0x1010, 5, true}, {0x102f, 0x1010, 5, true},
 		{0x1030, 0x1030, 6, true}, {0x1050, 0x1030, 6, true}} {
 		begin, s, ok := p.find(c.ip)
-		if begin != c.begin || s.rid != c.rid || ok != c.ok {
-			t.Errorf("%#x: %#x, %d, %v", c.ip, begin, s.rid, ok)
-		}
+		expect.True(t, begin == c.begin && s.rid == c.rid && ok == c.ok,
+			"%#x: %#x, %d, %v", c.ip, begin, s.rid, ok)
 	}
 }
 

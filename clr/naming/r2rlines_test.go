@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -89,10 +90,8 @@ func TestPrecompiledBounds(t *testing.T) {
 	if len(beyond) > 0 {
 		t.Errorf("offsets beyond the IL: %v", slices.Sorted(maps.Keys(beyond)))
 	}
-	if methods < 20000 || sound*100 < methods*95 {
-		t.Errorf("%d of %d methods have boundaries, %d of them begin with the prolog and rise", lined,
-			methods, sound)
-	}
+	expect.True(t, methods >= 20000 && sound*100 >= methods*95,
+		"%d of %d methods have boundaries, %d of them begin with the prolog and rise", lined, methods, sound)
 }
 
 // A line is that of the method's IL. An image without a Portable PDB is not read.
@@ -116,14 +115,11 @@ func TestPrecompiledPlace(t *testing.T) {
 			}
 			lines++
 			got, ok := n.PrecompiledPlace(0x10000, begin+uint64(b.Native))
-			if !ok || got.File != want.File {
-				t.Errorf("row %d, IL %#x: %v %v, want %v", s.rid, b.IL, got, ok, want)
-			}
+			expect.True(t, ok && got.File == want.File,
+				"row %d, IL %#x: %v %v, want %v", s.rid, b.IL, got, ok, want)
 		}
 	}
-	if lines == 0 {
-		t.Error("no method of the PDB is precompiled")
-	}
+	expect.True(t, lines != 0, "no method of the PDB is precompiled")
 }
 
 // precompiledLibrary returns a library of .NET 9, loaded at 0x10000.
@@ -147,9 +143,7 @@ func TestHostilePrecompiledBounds(t *testing.T) {
 	n, im, _ := precompiledLibrary(t, "System.Linq.dll")
 	n.bounds(im.r2r, 0)
 	d := &im.r2r.debug
-	if len(d.b) == 0 {
-		t.Fatal("no section")
-	}
+	must.True(t, len(d.b) != 0, "no section")
 	whole := d.b
 	use := func() {
 		for i := int32(-2); i < 40; i++ {

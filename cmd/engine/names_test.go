@@ -47,9 +47,7 @@ func TestNames(t *testing.T) {
 		var got []wire.Frame
 		switch m := m.(type) {
 		case *wire.Method:
-			if names[m.ID] != "" {
-				t.Errorf("id %d is %q and %q", m.ID, names[m.ID], m.Name)
-			}
+			expect.Equal(t, names[m.ID], "", "another name of id %d, %q", m.ID, m.Name)
 			names[m.ID] = m.Name
 		case *wire.Sample:
 			got = m.Frames
@@ -96,8 +94,7 @@ func TestBatches(t *testing.T) {
 		for _, err := in.Next(); err == nil; _, err = in.Next() {
 			got++
 		}
-		if got != c.want || out.n > 2+out.Cap()/batch {
-			t.Errorf("%s: %d of %d messages in %d writes", name, got, c.want, out.n)
-		}
+		expect.True(t, got == c.want && out.n <= 2+out.Cap()/batch,
+			"%s: %d of %d messages in %d writes", name, got, c.want, out.n)
 	}
 }

@@ -28,9 +28,7 @@ func TestSandbox(t *testing.T) {
 	c := exec.Command(os.Args[0], "-test.run=^TestSandbox$", "-test.v")
 	c.Dir, c.Env = t.TempDir(), append(os.Environ(), sandboxedIn+"="+strconv.Itoa(os.Getpid()))
 	out, err := c.CombinedOutput()
-	if err != nil || strings.Count(string(out), "--- PASS") != 1 {
-		t.Errorf("%v: %s", err, out)
-	}
+	expect.True(t, err == nil && strings.Count(string(out), "--- PASS") == 1, "%v: %s", err, out)
 }
 
 func inSandbox(t *testing.T, pid int) {

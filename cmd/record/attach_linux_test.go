@@ -8,13 +8,12 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestOpenToAll(t *testing.T) {
 	dir, err := os.MkdirTemp("", "seedwalk-open-")
-	if err != nil || os.Chmod(dir, 0o755) != nil {
-		t.Fatal(err)
-	}
+	must.True(t, err == nil && os.Chmod(dir, 0o755) == nil, err)
 	defer os.RemoveAll(dir)
 	for path := dir; path != "/"; path = filepath.Dir(path) {
 		if info, err := os.Stat(path); err != nil || info.Mode()&1 == 0 {
@@ -54,9 +53,7 @@ func TestAwaitEnd(t *testing.T) {
 	for name, await := range map[string]func(*run){"descriptor": (*run).awaitEnd, "polling": (*run).pollEnd} {
 		cmd := exec.Command("cat")
 		in, err := cmd.StdinPipe()
-		if err != nil || cmd.Start() != nil {
-			t.Fatal(err)
-		}
+		must.True(t, err == nil && cmd.Start() == nil, err)
 		r := &run{opt: &options.Options{PID: cmd.Process.Pid},
 			exited: make(chan struct{}), over: make(chan struct{})}
 		done := make(chan struct{})

@@ -120,9 +120,8 @@ func TestSignalsGoOn(t *testing.T) {
 		expect.Equal(t, readLine(t, out), c.want, "%v: the command", c.sig)
 	}
 	res := <-done
-	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "x4") {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
+	expect.True(t, res.ExitCode == 7 && strings.Contains(content(t, opt.Outputs[0].Path), "x4"),
+		"exit code %d", res.ExitCode)
 	if _, err := os.Stat(pidFile); err == nil {
 		t.Error("the pid file is left")
 	}

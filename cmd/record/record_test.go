@@ -101,9 +101,7 @@ const (
 func TestRecord(t *testing.T) {
 	opt, said := fakeRun(t, "exit")
 	res := mustRun(t, opt)
-	if res.ExitCode != 3 || said.String() != "" {
-		t.Errorf("exit code %d, said %q", res.ExitCode, said)
-	}
+	expect.True(t, res.ExitCode == 3 && said.String() == "", "exit code %d, said %q", res.ExitCode, said)
 	if got, want := content(t, opt.Outputs[0].Path), fmt.Sprintf(wantStack, 10)+wantGap; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
@@ -152,9 +150,7 @@ func TestDenied(t *testing.T) {
 func TestDurationBegins(t *testing.T) {
 	opt, said := fakeRun(t, "late")
 	opt.Duration = 200 * time.Millisecond
-	if res := mustRun(t, opt); res.Profile.Stats.Samples == 0 {
-		t.Errorf("no samples, said %q", said)
-	}
+	expect.True(t, mustRun(t, opt).Profile.Stats.Samples != 0, "no samples, said %q", said)
 }
 
 // A recording that ends before its command has the figures of all its samples, and no sample later than its
@@ -166,9 +162,8 @@ func TestLastFigures(t *testing.T) {
 	opt.Duration = 100 * time.Millisecond
 	res := mustRun(t, opt)
 	s := &res.Profile.Stats
-	if s.Samples != 5 || len(s.Tries) == 0 || s.Tries[0].Count != 77 || len(s.Notes) != 0 {
-		t.Errorf("%d samples, answers %+v, notes %q", s.Samples, s.Tries, s.Notes)
-	}
+	expect.True(t, s.Samples == 5 && len(s.Tries) != 0 && s.Tries[0].Count == 77 && len(s.Notes) == 0,
+		"%d samples, answers %+v, notes %q", s.Samples, s.Tries, s.Notes)
 }
 
 func TestNeverConnected(t *testing.T) {
@@ -193,9 +188,8 @@ func TestSeveralProcesses(t *testing.T) {
 	opt, _ := fakeRun(t, "parent")
 	res := mustRun(t, opt)
 	got := content(t, opt.Outputs[0].Path)
-	if len(res.PIDs) != 2 || res.Profile.Stats.Samples != 2+11 {
-		t.Fatalf("processes %v, %d samples", res.PIDs, res.Profile.Stats.Samples)
-	}
+	must.True(t, len(res.PIDs) == 2 && res.Profile.Stats.Samples == 2+11,
+		"processes %v, %d samples", res.PIDs, res.Profile.Stats.Samples)
 	for _, pid := range res.PIDs {
 		if want := fmt.Sprintf(" (%d)[native] x", pid); strings.Count(got, want) != 2 {
 			t.Errorf("no root %q in\n%s", want, got)
@@ -216,9 +210,8 @@ func TestStdio(t *testing.T) {
 	errW.Close()
 	o, _ := io.ReadAll(outR)
 	e, _ := io.ReadAll(errR)
-	if res.ExitCode != 0 || string(o) != "through and through" || string(e) != "to stderr\n" {
-		t.Errorf("exit code %d, stdout %q, stderr %q", res.ExitCode, o, e)
-	}
+	expect.True(t, res.ExitCode == 0 && string(o) == "through and through" && string(e) == "to stderr\n",
+		"exit code %d, stdout %q, stderr %q", res.ExitCode, o, e)
 }
 
 // A profiler that continues to send does not make the recording longer.
@@ -227,9 +220,8 @@ func TestDurationOfAnEndlessTarget(t *testing.T) {
 	opt.Duration = 20 * time.Millisecond
 	began := time.Now()
 	res := mustRun(t, opt)
-	if res.ExitCode != 11 || len(res.Profile.Stats.Notes) != 0 || res.Profile.Stats.Samples < 5 {
-		t.Errorf("exit code %d, %+v", res.ExitCode, res.Profile.Stats)
-	}
+	expect.True(t, res.ExitCode == 11 && len(res.Profile.Stats.Notes) == 0 && res.Profile.Stats.Samples >= 5,
+		"exit code %d, %+v", res.ExitCode, res.Profile.Stats)
 	if last := res.Profile.Start.Add(res.Profile.Duration); last.After(time.Now()) || last.Before(began) {
 		t.Errorf("the last sample is of %v", last)
 	}

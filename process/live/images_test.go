@@ -65,12 +65,8 @@ func TestReadImage(t *testing.T) {
 			t.Errorf("%d bytes, at %#x %#x, want %#x", len(b), at, b[at], want)
 		}
 	}
-	if readImage(s, 0x1000, 0x9000) != nil {
-		t.Error("an image that goes on where nothing is")
-	}
-	if readImage(s, 0x1000, maxImage+1) != nil {
-		t.Error("an image too large to copy")
-	}
+	expect.True(t, readImage(s, 0x1000, 0x9000) == nil, "an image that goes on where nothing is")
+	expect.True(t, readImage(s, 0x1000, maxImage+1) == nil, "an image too large to copy")
 }
 
 // An image that cannot be read has a range all the same; what stays loaded stays
@@ -95,11 +91,7 @@ func TestImages(t *testing.T) {
 	if third := l.Table(); third.At(0).ID == ids[0] || third.At(0).ID == ids[1] {
 		t.Error("what is loaded anew must be another module")
 	}
-	if l.Precompiled(0x10000) != nil {
-		t.Error("an image that cannot be read is not known to be managed")
-	}
+	expect.True(t, l.Precompiled(0x10000) == nil, "an image that cannot be read is not known to be managed")
 	loaded = nil
-	if l.Table() != nil {
-		t.Error("a table without a list")
-	}
+	expect.True(t, l.Table() == nil, "a table without a list")
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -43,9 +44,7 @@ func mapped(at uintptr) bool {
 func viewOf(t *testing.T, table *module.Table, base uint64) uintptr {
 	t.Helper()
 	i := table.Find(base)
-	if i < 0 || table.At(i).PE == nil {
-		t.Fatalf("no image was read for %#x", base)
-	}
+	must.True(t, i >= 0 && table.At(i).PE != nil, "no image was read for %#x", base)
 	return uintptr(unsafe.Pointer(unsafe.SliceData(table.At(i).PE.Tail(0, 1))))
 }
 
@@ -53,9 +52,7 @@ func viewOf(t *testing.T, table *module.Table, base uint64) uintptr {
 func letGo(t *testing.T, view uintptr) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); mapped(view); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the file of an image that was unloaded stays mapped")
-		}
+		must.True(t, !time.Now().After(end), "the file of an image that was unloaded stays mapped")
 		runtime.GC()
 	}
 }
@@ -80,9 +77,7 @@ func TestUnloaded(t *testing.T) {
 		runtime.GC()
 		time.Sleep(10 * time.Millisecond)
 	}
-	if !mapped(view) {
-		t.Error("unmapped while a table has it")
-	}
+	expect.True(t, mapped(view), "unmapped while a table has it")
 	runtime.KeepAlive(first)
 	letGo(t, view)
 	if err := os.Remove(goes.Path); err != nil {
@@ -91,9 +86,7 @@ func TestUnloaded(t *testing.T) {
 
 	loaded = []Loaded{goes} // its file is gone
 	third := l.Table()
-	if third.Len() != 1 || third.At(0).ID <= id {
-		t.Error("what is loaded anew must be another module")
-	}
+	expect.True(t, third.Len() == 1 && third.At(0).ID > id, "what is loaded anew must be another module")
 	letGo(t, other)
 }
 

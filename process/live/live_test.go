@@ -21,9 +21,7 @@ func TestParseMaps(t *testing.T) {
 		{0x7fff00000000, 0x7fff00002000, 0, 0, true, "[vdso]", 0},
 	}
 	got, err := ParseMaps(strings.NewReader(text))
-	if err != nil || cmptest.Diff(want, got) != "" {
-		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
-	}
+	expect.True(t, err == nil && cmptest.Diff(want, got) == "", "%v\n got %+v\nwant %+v", err, got, want)
 }
 
 func TestParseMapsMalformed(t *testing.T) {
@@ -38,9 +36,8 @@ func TestParseMapsMalformed(t *testing.T) {
 		"upper-case digit": "1000-2F00 r-xp 0 00:00 0",
 	} {
 		got, err := ParseMaps(strings.NewReader(good + line + "\n"))
-		if err == nil || len(got) != 1 {
-			t.Errorf("%s: %d mappings before the fault, error %v", name, len(got), err)
-		}
+		expect.True(t, err != nil && len(got) == 1,
+			"%s: %d mappings before the fault, error %v", name, len(got), err)
 	}
 }
 

@@ -27,14 +27,10 @@ func TestTableOfThisProcess(t *testing.T) {
 	table := l.Table(maps)
 	pc, _, _, _ := runtime.Caller(0)
 	i := table.Find(uint64(pc))
-	if i < 0 {
-		t.Fatalf("no module at %#x", pc)
-	}
+	must.True(t, i >= 0, "no module at %#x", pc)
 	m := table.At(i)
 	exe, _ := os.Executable()
-	if m.Path != exe || m.ELF == nil {
-		t.Errorf("module %q, error %v", m.Path, m.Err)
-	}
+	expect.True(t, m.Path == exe && m.ELF != nil, "module %q, error %v", m.Path, m.Err)
 	if b, ok := m.ELF.BytesAt(uint64(pc)-m.Bias, 1); !ok || len(b) != 1 {
 		t.Errorf("pc %#x is not in the file at bias %#x", pc, m.Bias)
 	}
@@ -81,9 +77,7 @@ func TestOpened(t *testing.T) {
 		t.Error("of this process not all was read")
 	}
 	l, mod := open(os.Getpid())
-	if mod.CFI == nil || mod.CFI.Read() {
-		t.Fatalf("read before it was asked for: %v", mod.Err)
-	}
+	must.True(t, mod.CFI != nil && !mod.CFI.Read(), "read before it was asked for: %v", mod.Err)
 	if got := l.Table([]Mapping{m}).At(0).CFI; got != mod.CFI || len(l.opened) != 0 {
 		t.Errorf("another table, or still to be read: %d", len(l.opened))
 	}
@@ -161,12 +155,9 @@ func TestProcessReadFile(t *testing.T) {
 	defer p.Close()
 	want := []byte("seedwalk")
 	got := make([]byte, len(want))
-	if !p.ReadAt(got, uint64(uintptr(unsafe.Pointer(&want[0])))) || !bytes.Equal(got, want) {
-		t.Errorf("read %q", got)
-	}
+	expect.True(t, p.ReadAt(got, uint64(uintptr(unsafe.Pointer(&want[0])))) && bytes.Equal(got, want),
+		"read %q", got)
 	for _, bad := range []uint64{8, 1 << 47, ^uint64(15)} {
-		if p.ReadAt(got, bad) {
-			t.Errorf("read at %#x", bad)
-		}
+		expect.True(t, !p.ReadAt(got, bad), "read at %#x", bad)
 	}
 }

@@ -127,9 +127,7 @@ func TestViewOfEndedProcess(t *testing.T) {
 	v := NewView(cmd.Process.Pid)
 	defer v.Close()
 	before, err := v.Executable()
-	if err != nil || len(before) == 0 {
-		t.Fatalf("%d mappings, %v", len(before), err)
-	}
+	must.True(t, err == nil && len(before) != 0, "%d mappings, %v", len(before), err)
 	in.Write([]byte("x\ny\n"))
 	if _, err := out.Read(make([]byte, 2)); err != nil {
 		t.Fatal(err)
@@ -159,9 +157,7 @@ func TestViewOverwritten(t *testing.T) {
 		v.Close()
 		at := slices.IndexFunc(all, func(m Mapping) bool { return m.Path == path })
 		must.Do(t, unix.Munmap(b))
-		if at < 0 {
-			t.Fatal("the mapping is not listed")
-		}
+		must.True(t, at >= 0, "the mapping is not listed")
 		seen = append(seen, all[at])
 	}
 	if seen[0].Inode != seen[1].Inode || seen[0].Written != 1000e9+5 || seen[1].Written != 1001e9+5 {

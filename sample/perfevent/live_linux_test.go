@@ -142,9 +142,7 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 	e, err := OpenClock(w.tid, -1, Attr{Period: 1e6})
 	refused(t, err)
 	defer e.Close()
-	if err := e.Signal(w.tid, unix.SIGIO); err == nil {
-		t.Error("SIGIO was accepted")
-	}
+	expect.True(t, e.Signal(w.tid, unix.SIGIO) != nil, "SIGIO was accepted")
 	must.Do(t, e.Signal(w.tid, unix.SIGURG))
 	pending := func() bool {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", w.tid))
@@ -168,9 +166,7 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 	if before {
 		t.Skip("SKIPPED-CHECK: the Go runtime had sent this thread SIGURG already, so whose signal is pending is not known")
 	}
-	if !after {
-		t.Error("no signal is pending in the thread")
-	}
+	expect.True(t, after, "no signal is pending in the thread")
 	close(w.work)
 	<-w.done
 	for range 1000 { // the thread ends soon
@@ -217,9 +213,7 @@ func TestWatch(t *testing.T) {
 			exec = exec || r.Exec
 		}
 	})
-	if seen[Fork] == 0 || seen[Exit] == 0 || !exec {
-		t.Errorf("process %d: %v, exec %v", child, seen, exec)
-	}
+	expect.True(t, seen[Fork] != 0 && seen[Exit] != 0 && exec, "process %d: %v, exec %v", child, seen, exec)
 }
 
 // The period can be changed. A program started by this one is counted from its exec on.
@@ -229,13 +223,9 @@ func TestPeriodAndExec(t *testing.T) {
 	e, err := OpenClock(w.tid, -1, Attr{Period: 1e9, ExcludeKernel: true})
 	refused(t, err)
 	defer e.Close()
-	if !e.ExcludesKernel() {
-		t.Error("does not say that it excludes the kernel")
-	}
+	expect.True(t, e.ExcludesKernel(), "does not say that it excludes the kernel")
 	expect.Equal(t, e.SetPeriod(1e6), nil)
-	if err := e.SetPeriod(0); err == nil {
-		t.Error("a period of 0 was accepted")
-	}
+	expect.True(t, e.SetPeriod(0) != nil, "a period of 0 was accepted")
 	if _, err := OpenClock(w.tid, 1<<20, Attr{Period: 1e6}); err == nil {
 		t.Error("an event of a CPU that is not there")
 	}
@@ -370,8 +360,6 @@ func TestWaitForBirths(t *testing.T) {
 				wait.Short(time.Minute)
 			}
 		}
-		if births == 0 {
-			t.Fatalf("wait %d has missed the start of a program", i)
-		}
+		must.True(t, births != 0, "wait %d has missed the start of a program", i)
 	}
 }

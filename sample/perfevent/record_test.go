@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // rec builds a record of 32-bit and 64-bit fields and bytes.
@@ -44,9 +46,7 @@ func sampleRecord(size, used uint64, stack []byte) []byte {
 
 func TestParseSample(t *testing.T) {
 	var r Record
-	if !whole.Parse(sampleRecord(16, 8, numbers(5, 2)), &r) {
-		t.Fatal("not parsed")
-	}
+	must.True(t, whole.Parse(sampleRecord(16, 8, numbers(5, 2)), &r), "not parsed")
 	if r.IP != 0x400000 || r.PID != 7 || r.TID != 8 || r.Time != 99 || r.Kernel || r.Cut ||
 		!bytes.Equal(r.Stack, numbers(5, 1)) {
 		t.Errorf("%+v", r)
@@ -60,9 +60,8 @@ func TestParseSample(t *testing.T) {
 		g.GPR[context.R8] != 109 || g.GPR[context.R15] != 116 || g.Known != 1<<16-1 {
 		t.Errorf("%v %+v", ok, g)
 	}
-	if !whole.Parse(sampleRecord(16, 16, numbers(5, 2)), &r) || !r.Cut || len(r.Stack) != 16 {
-		t.Errorf("a full copy: %+v", r)
-	}
+	expect.True(t, whole.Parse(sampleRecord(16, 16, numbers(5, 2)), &r) && r.Cut && len(r.Stack) == 16,
+		"a full copy: %+v", r)
 	if !whole.Parse(rec(Sample, miscKernel, uint64(1), uint32(7), uint32(8), uint64(9), uint64(0), uint64(0)),
 		&r) || !r.Kernel || r.Regs != nil || r.Stack != nil {
 		t.Errorf("a kernel thread: %+v", r)
@@ -100,16 +99,12 @@ func TestParseOthers(t *testing.T) {
 		{rec(Lost, 0, uint64(1), uint64(22)), func() bool { return r.Lost == 22 }},
 		{rec(Throttle, 0, uint64(1), uint64(2), uint64(3)), func() bool { return r.Time == 1 }},
 	} {
-		if !whole.Parse(c.b, &r) || !c.good() {
-			t.Errorf("%x: %+v", c.b, r)
-		}
+		expect.True(t, whole.Parse(c.b, &r) && c.good(), "%x: %+v", c.b, r)
 		if whole.Parse(c.b[:12], &r) && r.Type != Comm {
 			t.Errorf("type %d: parsed from 12 bytes", r.Type)
 		}
 	}
-	if whole.Parse(rec(77, 0, uint64(1)), &r) || whole.Parse(nil, &r) {
-		t.Error("parsed what is unknown")
-	}
+	expect.True(t, !whole.Parse(rec(77, 0, uint64(1)), &r) && !whole.Parse(nil, &r), "parsed what is unknown")
 }
 
 // A sample that is truncated, or whose stack size exceeds the record, is refused.
@@ -117,18 +112,14 @@ func TestParseHostile(t *testing.T) {
 	var r Record
 	b := sampleRecord(16, 16, numbers(5, 2))
 	for n := range len(b) {
-		if whole.Parse(b[:n], &r) {
-			t.Errorf("%d of %d bytes were parsed", n, len(b))
-		}
+		expect.True(t, !whole.Parse(b[:n], &r), "%d of %d bytes were parsed", n, len(b))
 	}
 	for _, size := range []uint64{17, 1 << 16, 1 << 40, 1<<64 - 1} {
-		if whole.Parse(sampleRecord(size, 8, numbers(5, 2)), &r) {
-			t.Errorf("a stack of %d bytes was parsed", size)
-		}
+		expect.True(t, !whole.Parse(sampleRecord(size, 8, numbers(5, 2)), &r),
+			"a stack of %d bytes was parsed", size)
 	}
-	if !whole.Parse(sampleRecord(16, 1<<63, numbers(5, 2)), &r) || len(r.Stack) != 16 {
-		t.Errorf("more used than copied: %d bytes", len(r.Stack))
-	}
+	expect.True(t, whole.Parse(sampleRecord(16, 1<<63, numbers(5, 2)), &r) && len(r.Stack) == 16,
+		"more used than copied: %d bytes", len(r.Stack))
 }
 
 func TestBufferWraps(t *testing.T) {
@@ -147,9 +138,8 @@ func TestBufferWraps(t *testing.T) {
 				t.Errorf("record %d: %x, want %x", i, got, r)
 			}
 		})
-		if n != 1 || tail != head || b.Broken() != 0 {
-			t.Fatalf("record %d: %d read, head %d, tail %d", i, n, head, tail)
-		}
+		must.True(t, n == 1 && tail == head && b.Broken() == 0,
+			"record %d: %d read, head %d, tail %d", i, n, head, tail)
 	}
 }
 

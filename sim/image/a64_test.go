@@ -102,9 +102,8 @@ func TestEncodingA64(t *testing.T) {
 		for j := range fn.Ops {
 			op := &fn.Ops[j]
 			inst, err := arm64asm.Decode(op.Code)
-			if err != nil || len(op.Code) != 4 || op.Off != uint32(4*j) {
-				t.Fatalf("function %d, op %d at %#x: % x: %v", i, j, op.Off, op.Code, err)
-			}
+			must.True(t, err == nil && len(op.Code) == 4 && op.Off == uint32(4*j),
+				"function %d, op %d at %#x: % x: %v", i, j, op.Off, op.Code, err)
 			if got, want := inst.String(), textA64(op); !strings.HasPrefix(got, want) {
 				t.Fatalf("function %d, op %d: % x %v is %s, not %s", i, j, op.Code, op.Effects, got, want)
 			}
@@ -115,9 +114,7 @@ func TestEncodingA64(t *testing.T) {
 		"LDR X+", "STP D!", "STP D", "LDP D",
 		"LDP D+", "STR D!", "STR D", "LDR D", "LDR D+", "SUB S", "ADD S", "ADD X", "MOV X", "HINT #",
 		"BL .", "BLR X", "RET X", "BR X"} {
-		if !seen[want] {
-			t.Errorf("no %s was made", want)
-		}
+		expect.True(t, seen[want], "no %s was made", want)
 	}
 }
 
@@ -227,9 +224,8 @@ func TestXdataA64(t *testing.T) {
 		must.Equal(t, err, nil, c.name)
 		parts := partsOf(&fn)
 		got, err := parts[0].record(&fn, turnsOf(0))
-		if err != nil || fmt.Sprintf("% x", got) != c.want {
-			t.Errorf("%s: % x, %v, not %s", c.name, got, err, c.want)
-		}
+		expect.True(t, err == nil && fmt.Sprintf("% x", got) == c.want,
+			"%s: % x, %v, not %s", c.name, got, err, c.want)
 	}
 }
 
@@ -252,9 +248,7 @@ func TestUnwindFormsA64(t *testing.T) {
 		formsA64(im, seen)
 	}
 	for _, want := range wantFormsA64 {
-		if seen[want] == 0 {
-			t.Errorf("no %s was made", want)
-		}
+		expect.True(t, seen[want] != 0, "no %s was made", want)
 	}
 	t.Log(seen)
 }
@@ -382,8 +376,6 @@ func TestFrameOf512(t *testing.T) {
 		for _, r := range fn.Rows(ARM64) {
 			deepest = max(deepest, r.Off)
 		}
-		if deepest != want {
-			t.Errorf("a frame of %d has %d bytes", size, deepest)
-		}
+		expect.Equal(t, deepest, want, "bytes of a frame of %d", size)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -136,9 +137,7 @@ func TestEncoding(t *testing.T) {
 	for _, want := range []string{"PUSH1", "PUSH2", "POP2", "LEAVE1", "NOP1", "NOP9", "RET1", "RET2",
 		"SUB4", "SUB7", "ADD3", "ADD7",
 		"LEA4", "LEA7", "MOVAPS5", "MOVAPS6", "MOVAPS9", "CALL5", "JMP5", "JMP6", "JMP3", "MOV8"} {
-		if !seen[want] {
-			t.Errorf("no %s was made", want)
-		}
+		expect.True(t, seen[want], "no %s was made", want)
 	}
 }
 
@@ -159,9 +158,7 @@ func TestUnwindForms(t *testing.T) {
 	}
 	for _, want := range []string{"0/", "1/0", "1/1", "2/", "3/", "4/", "5/", "8/",
 		"9/", "10/0", "10/1", "chained"} {
-		if seen[want] == 0 {
-			t.Errorf("no %s: %v", want, seen)
-		}
+		expect.True(t, seen[want] != 0, "no %s: %v", want, seen)
 	}
 	t.Log(seen)
 }
@@ -174,9 +171,7 @@ func count(t *testing.T, im *Image, seen map[string]int) {
 	for i := range f.AMD64().Len() {
 		fn := f.AMD64().Entry(i)
 		info, fault := f.AMD64().Info(fn.Unwind)
-		if !fault.OK() {
-			t.Fatal(fault)
-		}
+		must.True(t, fault.OK(), fault)
 		if fault := info.Check(fn); !fault.OK() {
 			t.Fatalf("%+v: %+v", fn, fault)
 		}
@@ -218,9 +213,8 @@ func TestUnwindInfo(t *testing.T) {
 		must.Equal(t, err, nil, c.name)
 		fn.RVA = 0x1010 // not one of those in long forms
 		got, err := describeAMD64(&fn, 0, fn.Size)
-		if err != nil || fmt.Sprintf("% x", got) != c.want {
-			t.Errorf("%s: % x, %v, not %s", c.name, got, err, c.want)
-		}
+		expect.True(t, err == nil && fmt.Sprintf("% x", got) == c.want,
+			"%s: % x, %v, not %s", c.name, got, err, c.want)
 	}
 }
 

@@ -102,9 +102,8 @@ func TestProgramBytes(t *testing.T) {
 		{"root", ARM64, root, "071e 41 0e10"},
 	} {
 		got, err := program(c.a, &c.fn)
-		if err != nil || !slices.Equal(got, unhex(t, c.want)) {
-			t.Errorf("%v, %s: %v, % x", c.a, c.name, err, got)
-		}
+		expect.True(t, err == nil && slices.Equal(got, unhex(t, c.want)),
+			"%v, %s: %v, % x", c.a, c.name, err, got)
 	}
 }
 

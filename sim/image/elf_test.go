@@ -41,9 +41,8 @@ func TestBuildELF(t *testing.T) {
 		im := buildELF(t, a, elfFuncs(a)...)
 		f := must.Get(stdelf.NewFile(bytes.NewReader(im.File)))(t)
 		machine := map[Arch]stdelf.Machine{AMD64: stdelf.EM_X86_64, ARM64: stdelf.EM_AARCH64}[a]
-		if f.Type != stdelf.ET_DYN || f.Machine != machine || len(f.Progs) != 3 {
-			t.Errorf("%v: %v, %d program headers", a, f.FileHeader, len(f.Progs))
-		}
+		expect.True(t, f.Type == stdelf.ET_DYN && f.Machine == machine && len(f.Progs) == 3,
+			"%v: %v, %d program headers", a, f.FileHeader, len(f.Progs))
 		load := f.Progs[0].ProgHeader
 		if load.Type != stdelf.PT_LOAD || load.Flags != stdelf.PF_R|stdelf.PF_X || load.Off != 0 ||
 			load.Vaddr != 0 || load.Filesz != uint64(len(im.File)) || load.Memsz != load.Filesz {
@@ -65,9 +64,7 @@ func TestBuildELF(t *testing.T) {
 func checkELFSymbols(t *testing.T, im *Image, f *stdelf.File) {
 	t.Helper()
 	symbols, err := f.Symbols()
-	if err != nil || len(symbols) != len(im.Funcs) {
-		t.Fatal(err, len(symbols))
-	}
+	must.True(t, err == nil && len(symbols) == len(im.Funcs), "%v %v", err, len(symbols))
 	for i := range im.Funcs {
 		fn, s := &im.Funcs[i], symbols[i]
 		if s.Name != fn.Name || s.Value != uint64(fn.RVA) || s.Size != uint64(fn.Size) ||

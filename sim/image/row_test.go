@@ -152,8 +152,6 @@ func TestRowsEndAsTheyBegin(t *testing.T) {
 	for i := range 2000 {
 		fn := RandomAMD64(r, Format(i%2), "f")
 		rows := fn.Rows(AMD64)
-		if first, last := rowText(rows[0]), rowText(rows[len(rows)-1]); first != last {
-			t.Fatalf("function %d: %s, then %s", i, first, last)
-		}
+		must.Equal(t, rowText(rows[0]), rowText(rows[len(rows)-1]), "function %d: first and last row", i)
 	}
 }

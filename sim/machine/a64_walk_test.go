@@ -138,9 +138,7 @@ func TestSignalTrampolines(t *testing.T) {
 			w.t.Start(w.im, w.roots[0])
 			for range root.Ops[1:] {
 				before := *w.t
-				if !w.t.Interrupt(w.im, w.fns[0]) {
-					t.Fatal("no signal")
-				}
+				must.True(t, w.t.Interrupt(w.im, w.fns[0]), "no signal")
 				for w.t.Depth() > before.Depth() {
 					w.check()
 					w.t.Step()

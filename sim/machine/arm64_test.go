@@ -86,9 +86,7 @@ func TestARM64(t *testing.T) {
 			t.Fatalf("stopped at %#x", th.State().PC)
 		}
 	}
-	if deepest < 6 || ends == 0 {
-		t.Errorf("depth %d, %d ends", deepest, ends)
-	}
+	expect.True(t, deepest >= 6 && ends != 0, "depth %d, %d ends", deepest, ends)
 }
 
 func checkRowsARM64(t testing.TB, th *Thread) {

@@ -27,9 +27,7 @@ func TestRestoreRTAMD64(t *testing.T) {
 			ok := th.Interrupt(im, &im.Funcs[1]) && th.RunTo(func(t *Thread) bool {
 				return im.Find(t.State().PC) == &im.Funcs[2]
 			}, 100)
-			if !ok {
-				t.Fatal("no signal returned")
-			}
+			must.True(t, ok, "no signal returned")
 			truth := th.Truth(nil)
 			regs, want := truth[0].State.Registers(image.AMD64), truth[1].State.AMD64()
 			at := unwind.Interrupted(&regs)
@@ -37,9 +35,8 @@ func TestRestoreRTAMD64(t *testing.T) {
 			var f unwind.Frame
 			stop := w.walker.Step(&at, &w.mem, nil, &f)
 			got := &regs.AMD64
-			if stop != unwind.StopNone || !at.Exact || got.RIP != want.RIP || got.GPR != want.GPR {
-				t.Errorf("%v, exact %v: %x, not %x", stop, at.Exact, got.GPR, want.GPR)
-			}
+			expect.True(t, stop == unwind.StopNone && at.Exact && got.RIP == want.RIP && got.GPR == want.GPR,
+				"%v, exact %v: %x, not %x", stop, at.Exact, got.GPR, want.GPR)
 			expect.Equal(t, at.Trust == unwind.TrustCFI, name == "cfi", "found by %v", at.Trust)
 		})
 	}
@@ -66,7 +63,5 @@ func TestRAState(t *testing.T) {
 			}
 		}
 	}
-	if signed == 0 {
-		t.Error("no return address is signed")
-	}
+	expect.True(t, signed != 0, "no return address is signed")
 }

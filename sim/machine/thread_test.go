@@ -50,9 +50,8 @@ func TestCallsPreserve(t *testing.T) {
 				t.Fatal(w.where())
 			}
 		}
-		if returns < 100 || changed < returns/2 {
-			t.Errorf("%d returns, %d with another r10", returns, changed)
-		}
+		expect.True(t, returns >= 100 && changed >= returns/2,
+			"%d returns, %d with another r10", returns, changed)
 	}
 }
 
@@ -111,9 +110,7 @@ func TestDiverted(t *testing.T) {
 	if op, _ := w.t.Op(); op != nil || w.t.Step() != Faulted {
 		t.Error("runs at no op")
 	}
-	if !w.t.Enter(w.im, &w.im.Funcs[2], ra) || w.t.Depth() != 2 {
-		t.Fatal("the stub")
-	}
+	must.True(t, w.t.Enter(w.im, &w.im.Funcs[2], ra) && w.t.Depth() == 2, "the stub")
 	w.checkRows(nil)
 	for range 3 {
 		w.t.Step()
@@ -179,12 +176,9 @@ func TestCopyFrom(t *testing.T) {
 		return all
 	}
 	a := walk(&c)
-	if cmptest.Diff(w.t.stack.mem, saved.stack.mem) != "" || saved.state != w.t.state {
-		t.Error("running the copy changed the original")
-	}
-	if b := walk(w.t); cmptest.Diff(b, a) != "" {
-		t.Error("the copy went another way")
-	}
+	expect.True(t, cmptest.Diff(w.t.stack.mem, saved.stack.mem) == "" && saved.state == w.t.state,
+		"running the copy changed the original")
+	expect.True(t, cmptest.Diff(walk(w.t), a) == "", "the copy went another way")
 }
 
 func TestNoAllocation(t *testing.T) {
@@ -222,9 +216,7 @@ func TestSignalStack(t *testing.T) {
 		}
 		out = w.checkRows(out)
 	})
-	if seen < 100 {
-		t.Errorf("%d steps on the signal stack", seen)
-	}
+	expect.True(t, seen >= 100, "%d steps on the signal stack", seen)
 }
 
 func BenchmarkStep(b *testing.B) {
@@ -256,9 +248,8 @@ func TestRedZone(t *testing.T) {
 	for at := sp - redZone; at < sp; at += 8 {
 		w.t.Poke(at, at)
 	}
-	if !w.t.Interrupt(w.im, &w.im.Funcs[0]) || w.t.State().R[4]%16 != 8 {
-		t.Fatal("no signal, or a misaligned stack")
-	}
+	must.True(t, w.t.Interrupt(w.im, &w.im.Funcs[0]) && w.t.State().R[4]%16 == 8,
+		"no signal, or a misaligned stack")
 	for at := sp - redZone; at < sp; at += 8 {
 		if v, _ := w.t.Word(at); v != at {
 			t.Errorf("%#x has changed", at)
@@ -306,9 +297,7 @@ func TestRedirect(t *testing.T) {
 			th := New(a, stackLow, stackHigh, 1)
 			th.Start(im, &im.Funcs[0])
 			inBody := func(t *Thread) bool { _, part := t.Op(); return part == image.Body }
-			if th.Answer() || !th.RunTo(inBody, 20) {
-				t.Fatal("an answer to nobody, or no body")
-			}
+			must.True(t, !th.Answer() && th.RunTo(inBody, 20), "an answer to nobody, or no body")
 			before := th.State()
 			th.Redirect(im, &im.Funcs[1])
 			if now := th.State(); now.PC != im.Base+uint64(im.Funcs[1].RVA) || now.R != before.R ||
@@ -318,15 +307,9 @@ func TestRedirect(t *testing.T) {
 			if tr := th.Truth(nil); !tr[1].Exact || tr[1].State != before {
 				t.Errorf("the truth below the stub is %+v", tr[1])
 			}
-			if !th.RunTo(inBody, 20) {
-				t.Fatal("no room, or no body")
-			}
-			if next := th.caller(a); next.PC == before.PC {
-				t.Error("the return address is known too early")
-			}
-			if !th.Answer() {
-				t.Fatal("no answer")
-			}
+			must.True(t, th.RunTo(inBody, 20), "no room, or no body")
+			expect.True(t, th.caller(a).PC != before.PC, "the return address is known too early")
+			must.True(t, th.Answer(), "no answer")
 			n := 0
 			for ; th.Depth() == 2; n++ {
 				next := th.caller(a)

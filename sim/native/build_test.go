@@ -63,9 +63,7 @@ func sources(t *testing.T, from string, f fault) string {
 	t.Helper()
 	dir, applied := t.TempDir(), false
 	files, err := filepath.Glob(filepath.Join(needs.Root(t), from, "*.[ch]"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no sources in ", from, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "no sources in  %v %v", from, err)
 	for _, path := range files {
 		b := must.Get(os.ReadFile(path))(t)
 		text, name := string(b), filepath.Base(path)

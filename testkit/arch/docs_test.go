@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -31,9 +32,8 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 		switch {
 		case regexp.MustCompile(`^Test\w+$`).MatchString(word):
 			names++
-			if !strings.Contains(string(tests)+"\n", "func "+word+"\n") {
-				t.Errorf("there is no test %s", word)
-			}
+			expect.True(t, strings.Contains(string(tests)+"\n", "func "+word+"\n"),
+				"there is no test %s", word)
 		case regexp.MustCompile(`^[a-z]+(/[\w.]+)*/?$`).MatchString(word) &&
 			(strings.Contains(word, "/") || strings.HasSuffix(word, ".go")):
 			paths++
@@ -42,9 +42,7 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	if paths < 30 || names < 15 {
-		t.Errorf("only %d paths and %d tests were recognised", paths, names)
-	}
+	expect.True(t, paths >= 30 && names >= 15, "only %d paths and %d tests were recognised", paths, names)
 }
 
 // chapters are the parts of a product package's comment: sources of facts, glossary, strategy, and known

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -33,9 +34,7 @@ func TestSkipsSayWhy(t *testing.T) {
 			}
 		}
 	}
-	if calls < 50 {
-		t.Errorf("only %d calls that skip were found", calls)
-	}
+	expect.True(t, calls >= 50, "only %d calls that skip were found", calls)
 }
 
 // skips finds the calls that skip a test, and those among them without a reason.
@@ -140,8 +139,7 @@ func TestSilentSkipIsSeen(t *testing.T) {
 		{"a reader", `func f(r *buf.Reader) { r.Skip(8) }`, 0, 0},
 	} {
 		silent, n := skips(t, c.name, []byte("package p\n"+c.body))
-		if n != c.n || len(silent) != c.silent {
-			t.Errorf("%s: %d calls, silent %v, want %d and %d", c.name, n, silent, c.n, c.silent)
-		}
+		expect.True(t, n == c.n && len(silent) == c.silent,
+			"%s: %d calls, silent %v, want %d and %d", c.name, n, silent, c.n, c.silent)
 	}
 }

@@ -44,9 +44,7 @@ func sample(s Session) error {
 // self returns this process as a target.
 func self(t *testing.T) process {
 	start, ok := startOf(os.Getpid())
-	if !ok {
-		t.Fatal("this process has no start")
-	}
+	must.True(t, ok, "this process has no start")
 	return process{os.Getpid(), start, "self"}
 }
 
@@ -156,9 +154,8 @@ func endBeforeInterval(t *testing.T) {
 		a.intervals(self(t), 19, time.Now().Add(prepare-time.Hour), &a.wait, stop, nil)
 		a.wait.Wait()
 		names, _ := a.store.files()
-		if len(names) != 1 || len(a.failed()) != 0 || a.count.Unrecorded.Load() != 0 {
-			t.Errorf("%s: %v, said %q", name, names, said.lines)
-		}
+		expect.True(t, len(names) == 1 && len(a.failed()) == 0 && a.count.Unrecorded.Load() == 0,
+			"%s: %v, said %q", name, names, said.lines)
 	}
 }
 
@@ -368,9 +365,8 @@ func TestBudget(t *testing.T) {
 	}
 	cut := b.cut()
 	lines := uses(3*minute, 0.2, 0)
-	if len(lines) != 1 || !strings.Contains(lines[0], "pauses") || b.begin() || !closed(cut) {
-		t.Errorf("at the lowest rate: %q", lines)
-	}
+	expect.True(t, len(lines) == 1 && strings.Contains(lines[0], "pauses") && !b.begin() && closed(cut),
+		"at the lowest rate: %q", lines)
 	if lines := uses(60*minute, 0.001, 0); len(lines) != 1 || b.rate() != 19 || begun() == 0 {
 		t.Errorf("rate %g after using little, %q", b.rate(), lines)
 	}

@@ -39,22 +39,18 @@ func TestHostileNames(t *testing.T) {
 			Env: []string{"OTEL_RESOURCE_ATTRIBUTES=a=" + strings.Repeat("%", 64<<10),
 				"OTEL_SERVICE_NAME=" + strings.Repeat("y", 64<<10)}}
 		in, err := cmd.StdinPipe()
-		if err != nil || cmd.Start() != nil {
-			t.Fatal(name, err)
-		}
+		must.True(t, err == nil && cmd.Start() == nil, "%v %v", name, err)
 		p := process{pid: cmd.Process.Pid, name: nameOf(cmd.Process.Pid)}
-		if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$`).MatchString(p.name) {
-			t.Errorf("%s: named %q", name, p.name)
-		}
+		expect.True(t, regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$`).MatchString(p.name),
+			"%s: named %q", name, p.name)
 		at := time.UnixMilli(1_700_000_000_000)
 		want := spooled{at, at, p.pid, 19, p.name}
 		if got, ok := parseSpooled(want.file(otlpSuffix)); !ok || got != want {
 			t.Errorf("%s: %+v is read as %+v", name, want, got)
 		}
 		for key, value := range resource(p) {
-			if len(key) > maxValue || len(value) > maxValue {
-				t.Errorf("%s: %.20s has %d bytes", name, key, len(value))
-			}
+			expect.True(t, len(key) <= maxValue && len(value) <= maxValue,
+				"%s: %.20s has %d bytes", name, key, len(value))
 		}
 		a, _ := testAgent(t, nil)
 		put(t, a.store, fmt.Sprintf("%d-%d-%s.swrec", at.UnixMilli(), p.pid, p.name), "x")
@@ -171,13 +167,9 @@ func TestFullDisk(t *testing.T) {
 		}
 		return err
 	}
-	if record(1) != nil || record(2) != nil {
-		t.Fatal("no room for two intervals")
-	}
+	must.True(t, record(1) == nil && record(2) == nil, "no room for two intervals")
 	for k := range int64(3) {
-		if record(3+k) == nil {
-			t.Fatal("more than fits is written")
-		}
+		must.True(t, record(3+k) != nil, "more than fits is written")
 	}
 	if waits, _ := a.spool.files(); len(waits) != 2 || len(a.spool.ending(partSuffix)) != 0 {
 		t.Errorf("%v wait, %v left", waits, a.spool.ending(partSuffix))

@@ -69,9 +69,8 @@ func TestTimeRunsFromFirstSample(t *testing.T) {
 	if got := time.Duration(b.Stacks[0].WallNanos); got != 3*time.Second {
 		t.Errorf("the samples stand for %v, want 0s + 1s + 2s", got)
 	}
-	if b.Duration < 2*time.Second || !b.Start.Equal(time.Unix(0, first.UnixNano())) {
-		t.Errorf("%v from %v, want 2s from %v", b.Duration, b.Start, first)
-	}
+	expect.True(t, b.Duration >= 2*time.Second && b.Start.Equal(time.Unix(0, first.UnixNano())),
+		"%v from %v, want 2s from %v", b.Duration, b.Start, first)
 }
 
 // Held samples arrive together. Samples after the end are dropped, even if StopAt was not called yet.

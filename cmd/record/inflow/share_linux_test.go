@@ -68,9 +68,7 @@ func TestShare(t *testing.T) {
 	p.says(&wire.GapName{Code: 3, Name: "odd"})
 	p.says(cpuSample(before))
 	c, tool, _ := Join(os.Getpid(), Request{CPU: true})
-	if c == nil || tool != os.Getpid() {
-		t.Fatalf("not joined: %v, tool %d", c, tool)
-	}
+	must.True(t, c != nil && tool == os.Getpid(), "not joined: %v, tool %d", c, tool)
 	waitJoined(t, s, 1)
 	other := New(7, "other")
 	p.says(cpuSample(before)) // held for long
@@ -86,9 +84,8 @@ func TestShare(t *testing.T) {
 		t.Errorf("%q, want %q; %+v", its.Bytes(), mine.Bytes(), other.Counts())
 	}
 	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
-	if got.Stacks[0].WallNanos > int64(time.Since(before)) {
-		t.Errorf("waiting time before the recording is in it: %+v", got.Stacks)
-	}
+	expect.True(t, got.Stacks[0].WallNanos <= int64(time.Since(before)),
+		"waiting time before the recording is in it: %+v", got.Stacks)
 	if c := got.Stats.Counters; got.Stats.CPU == nil || c["shared"] != 1 || c["timed"] != 1 {
 		t.Errorf("CPU time %v, counters %v", got.Stats.CPU, c)
 	}
@@ -172,9 +169,7 @@ func TestShareSlowReader(t *testing.T) {
 		most, dropped = max(most, len(j.buf)+j.w.Len()), j.dropped
 		j.mu.Unlock()
 	}
-	if most > maxUnsent+1<<20 {
-		t.Errorf("%d bytes", most)
-	}
+	expect.True(t, most <= maxUnsent+1<<20, "%d bytes", most)
 }
 
 // Malformed requests are not answered. A connection that is cut ends only its own sharing.
@@ -214,9 +209,7 @@ func TestShareEnds(t *testing.T) {
 	p.EndSharing()
 	other := New(7, "other")
 	other.Read(c)
-	if other.Troubled() {
-		t.Error("the stream of an ended recording has no farewell")
-	}
+	expect.True(t, !other.Troubled(), "the stream of an ended recording has no farewell")
 	if c, _, _ := Join(os.Getpid(), Request{}); c != nil {
 		t.Error("a recording joins one that has ended")
 	}
@@ -330,9 +323,8 @@ func TestSharedProcessEnds(t *testing.T) {
 		for _, s := range got.Stacks {
 			profile += uint64(s.CPUNanos)
 		}
-		if other.Troubled() || process != c.want || profile != max(c.want, 7*ms) {
-			t.Errorf("%s: process %d, profile %d ns, of %d", name, process, profile, c.want)
-		}
+		expect.True(t, !other.Troubled() && process == c.want && profile == max(c.want, 7*ms),
+			"%s: process %d, profile %d ns, of %d", name, process, profile, c.want)
 	}
 }
 
@@ -389,8 +381,6 @@ func TestClaim(t *testing.T) {
 	again, third := Claim(os.Getpid())
 	other()
 	again()
-	if !first || second || !ofOther || !third {
-		t.Errorf("first %v, second %v, of another process %v, after the first %v",
-			first, second, ofOther, third)
-	}
+	expect.True(t, first && !second && ofOther && third,
+		"first %v, second %v, of another process %v, after the first %v", first, second, ofOther, third)
 }

@@ -38,9 +38,7 @@ func TestCauseOfProcess(t *testing.T) {
 		r := wire.NewReader(bytes.NewReader(w.Bytes()))
 		for {
 			m, ok := must.Get(r.Next())(t).(*wire.Usage)
-			if !ok {
-				t.Fatalf("%s: no message of the process", c.name)
-			}
+			must.True(t, ok, "%s: no message of the process", c.name)
 			if m.TID == wire.ProcessTID {
 				expect.Equal(t, m.Cause, c.want, "%s: cause", c.name)
 				break

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -27,9 +28,7 @@ func TestAdmit(t *testing.T) {
 	defer s.Close()
 	library := p.Path(probe.LibraryName)
 	must.Do(t, os.WriteFile(library, nil, 0o600))
-	if s.admits(&unix.Ucred{Uid: user}) {
-		t.Error("another user may connect before that is asked for")
-	}
+	expect.True(t, !s.admits(&unix.Ucred{Uid: user}), "another user may connect before that is asked for")
 	must.Do(t, s.Admit(user, p))
 	for _, c := range []struct {
 		path  string
@@ -44,7 +43,6 @@ func TestAdmit(t *testing.T) {
 				info.Mode().Perm(), c.owner, c.mode)
 		}
 	}
-	if !s.admits(&unix.Ucred{Uid: user}) || s.admits(&unix.Ucred{Uid: user - 1}) {
-		t.Error("others than the one user may connect, or that one may not")
-	}
+	expect.True(t, s.admits(&unix.Ucred{Uid: user}) && !s.admits(&unix.Ucred{Uid: user - 1}),
+		"others than the one user may connect, or that one may not")
 }

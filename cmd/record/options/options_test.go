@@ -110,13 +110,9 @@ func TestBeside(t *testing.T) {
 			opt := Options{Rate: 1, Profiler: "/p.so", Env: c.env}
 			got := ChildEnviron(&opt, "/s")
 			for _, w := range c.want {
-				if !slices.Contains(got, w) {
-					t.Errorf("%q is missing in %q", w, got)
-				}
+				expect.True(t, slices.Contains(got, w), "%q is missing in %q", w, got)
 			}
-			if strings.Contains(strings.Join(got, "\n"), c.not) {
-				t.Errorf("%q is in %q", c.not, got)
-			}
+			expect.True(t, !strings.Contains(strings.Join(got, "\n"), c.not), "%q is in %q", c.not, got)
 		})
 	}
 }
@@ -128,9 +124,8 @@ func TestClocksHaveNames(t *testing.T) {
 		named[k.String()] = true
 	}
 	for _, c := range sampler.Clocks {
-		if !named[string(c)] || c.Check() != nil {
-			t.Errorf("clock %s: report/export has no ClockKind with this name, or Check refuses it", c)
-		}
+		expect.True(t, named[string(c)] && c.Check() == nil,
+			"clock %s: report/export has no ClockKind with this name, or Check refuses it", c)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/api"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Every name that is listed is answered, in one screen: 100 columns, 40 lines.
@@ -18,13 +19,9 @@ func TestRulesAnswersEveryName(t *testing.T) {
 		var b strings.Builder
 		c.print(&b)
 		lines := strings.Split(b.String(), "\n")
-		if len(lines) > 40 || len(lines) < 4 {
-			t.Errorf("%s: %d lines", name, len(lines))
-		}
+		expect.True(t, len(lines) <= 40 && len(lines) >= 4, "%s: %d lines", name, len(lines))
 		for _, l := range lines {
-			if len(l) > 100 || strings.Contains(l, "%!") {
-				t.Errorf("%s: %d columns: %s", name, len(l), l)
-			}
+			expect.True(t, len(l) <= 100 && !strings.Contains(l, "%!"), "%s: %d columns: %s", name, len(l), l)
 		}
 	}
 }
@@ -41,7 +38,5 @@ func TestRulesReferTo(t *testing.T) {
 			n++
 		}
 	}
-	if n < 3 {
-		t.Errorf("%d references only", n)
-	}
+	expect.True(t, n >= 3, "%d references only", n)
 }

@@ -51,9 +51,7 @@ func TestTopView(t *testing.T) {
 			t.Errorf("%v:\n%q", size, plain)
 		}
 		for row := range strings.SplitSeq(plain, "\r\n") {
-			if len([]rune(row)) > size[0] {
-				t.Errorf("%v: %q is too wide", size, row)
-			}
+			expect.True(t, len([]rune(row)) <= size[0], "%v: %q is too wide", size, row)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -65,9 +66,8 @@ func TestPackages(t *testing.T) {
 	script := filepath.Join(needs.Root(t), "scripts", "release.sh")
 	one, two := t.TempDir(), t.TempDir()
 	first, second := command(t, script, one), command(t, script, two)
-	if first != second || strings.Count(first, "\n") != 19 {
-		t.Fatalf("two builds differ or lack files:\n%s\n%s", first, second)
-	}
+	must.True(t, first == second && strings.Count(first, "\n") == 19,
+		"two builds differ or lack files:\n%s\n%s", first, second)
 	pid := target(t)
 	for _, in := range installers {
 		t.Run(in.kind, func(t *testing.T) {
@@ -108,9 +108,7 @@ func target(t *testing.T) int {
 func manual(t *testing.T, root string) {
 	t.Helper()
 	pages, _ := filepath.Glob(filepath.Join(root, "usr/share/man/man1/seedwalk*.1.gz"))
-	if len(pages) < 18 {
-		t.Errorf("%d manual pages", len(pages))
-	}
+	expect.True(t, len(pages) >= 18, "%d manual pages", len(pages))
 }
 
 // installed installs a package, records with it, and removes it. Without the package
@@ -149,9 +147,8 @@ func installed(t *testing.T, in installer, file string, pid int) {
 				return filepath.SkipDir
 			}
 		}
-		if err != nil || !e.IsDir() || strings.Contains(name, "seedwalk") {
-			t.Errorf("left behind: %s %v", name, err)
-		}
+		expect.True(t, err == nil && e.IsDir() && !strings.Contains(name, "seedwalk"),
+			"left behind: %s %v", name, err)
 		return nil
 	})
 }
@@ -169,9 +166,8 @@ func record(t *testing.T, root, tool string, pid int) {
 	}
 	text := command(t, "unshare", "-m", "sh", "-c", script, "sh", root, tool, strconv.Itoa(pid))
 	data, err := os.ReadFile(filepath.Join(out, "a.json"))
-	if err != nil || !bytes.Contains(data, []byte("Demo.")) {
-		t.Errorf("no method of the program in the recording: %v\n%s", err, text)
-	}
+	expect.True(t, err == nil && bytes.Contains(data, []byte("Demo.")),
+		"no method of the program in the recording: %v\n%s", err, text)
 	_ = os.RemoveAll(out)
 	_ = os.Remove(proc)
 }
@@ -220,9 +216,8 @@ func fresh(t *testing.T, root, install, start, method string) {
 	}
 	t.Logf("a flame graph after %.1f s", time.Since(began).Seconds())
 	page, err := os.ReadFile(filepath.Join(root, "tmp", "a.html"))
-	if err != nil || !bytes.Contains(page, []byte(method)) {
-		t.Errorf("the page does not show %s: %d bytes, %v", method, len(page), err)
-	}
+	expect.True(t, err == nil && bytes.Contains(page, []byte(method)),
+		"the page does not show %s: %d bytes, %v", method, len(page), err)
 }
 
 // freshDebian is a Debian in which nothing has been installed, and a runtime and a program in /app.

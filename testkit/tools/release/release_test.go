@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -39,9 +40,7 @@ func TestSBOM(t *testing.T) {
 	}
 	text := filepath.Join(t.TempDir(), "text")
 	must.Do(t, os.WriteFile(text, []byte("no program"), 0o600))
-	if err := writeSBOM(io.Discard, text, "0.9.0"); err == nil {
-		t.Error("a file that is no Go program has an SBOM")
-	}
+	expect.True(t, writeSBOM(io.Discard, text, "0.9.0") != nil, "a file that is no Go program has an SBOM")
 }
 
 // unpacked is a tar's files by name.
@@ -100,9 +99,7 @@ func TestOCI(t *testing.T) {
 		t.Fatalf("index.json: %v, %d manifests", err, len(index.Manifests))
 	}
 	follow(index.Manifests[0])
-	if platforms["amd64"] != 1 || platforms["arm64"] != 1 {
-		t.Errorf("platforms %v", platforms)
-	}
+	expect.True(t, platforms["amd64"] == 1 && platforms["arm64"] == 1, "platforms %v", platforms)
 }
 
 // Every command has a page. groff formats it without a warning, and no word of the help is lost.
@@ -113,9 +110,7 @@ func TestManPages(t *testing.T) {
 	must.Run(t, build)
 	must.Do(t, run([]string{"man", "-version", "1.2.3", "-o", folder, tool}))
 	pages, _ := filepath.Glob(filepath.Join(folder, "*.1"))
-	if len(pages) < 18 {
-		t.Errorf("%d pages", len(pages))
-	}
+	expect.True(t, len(pages) >= 18, "%d pages", len(pages))
 	for _, page := range pages {
 		text := must.Get(os.ReadFile(page))(t)
 		if !bytes.Contains(text, []byte(".SH NAME")) || !bytes.Contains(text, []byte(".SH SYNOPSIS")) {
@@ -139,9 +134,8 @@ func TestManPages(t *testing.T) {
 			t.Errorf("%s lost words:\n%s", page, shown.String())
 		}
 	}
-	if err := run([]string{"man", "-o", folder, "/bin/true"}); err == nil {
-		t.Error("a tool without commands has manual pages")
-	}
+	expect.True(t, run([]string{"man", "-o", folder, "/bin/true"}) != nil,
+		"a tool without commands has manual pages")
 }
 
 var notWord = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
