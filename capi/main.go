@@ -72,7 +72,6 @@ type instance struct {
 	window   memory.Window
 	bounds   unwind.Bounds
 	at       unwind.State // state at capture.Seed
-	native   [512]unwind.Frame
 	merged   []merge.Frame
 }
 

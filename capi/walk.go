@@ -132,22 +132,13 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	}
 	in.window.Reset(c.Stack.Addr, c.Stack.Data)
 	in.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
-	native := in.native[:min(int(w.room), len(in.native))]
+	room := min(int(w.room), maxWalked)
+	walked := unsafe.Slice((*unwind.Frame)(unsafe.Pointer(w.frames)), room)
 	c.Seed.Copy(&c.Regs)
 	in.at = unwind.Interrupted(&c.Seed)
-	found := seed.Find(&in.specials, in.walker, &in.at, &in.window, &in.bounds, native)
+	found := seed.Find(&in.specials, in.walker, &in.at, &in.window, &in.bounds, walked)
 	out := &in.request.result
-	frames := unsafe.Slice(w.frames, int(w.room))
-	for i := range native[:found.Frames] {
-		f, to := &native[i], &frames[i]
-		to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP),
-			C.uint64_t(f.FP), 0, in.moduleID(f.Module)
-		to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind),
-			C.uint8_t(f.Trust), 0, C.uint8_t(flag(f.Exact))
-		if to.module == 0 {
-			out.rescan |= C.int32_t(flag(in.unknown(to)))
-		}
-	}
+	out.rescan = in.convert(walked[:found.Frames], unsafe.Slice(w.frames, found.Frames))
 	out.frames, out.stop, out.verdict = C.int32_t(found.Frames),
 		C.int32_t(found.Stop), C.int32_t(found.Verdict)
 	out.exact, out.loading = C.int32_t(flag(in.at.Exact)), C.int32_t(flag(found.Loading))
@@ -156,6 +147,38 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 		context.Write(layout, unsafe.Slice((*byte)(w.seed), layout.Size()), &c.Seed) // its size was checked
 	}
 	return ok
+}
+
+// maxWalked bounds the frames of one walk.
+const maxWalked = 512
+
+// A walk writes its frames into the caller's memory: the fields that both structures have are at the same
+// places. Each constant is negative, so that it does not compile, if they are not.
+const (
+	_ = -(unsafe.Sizeof(unwind.Frame{}) ^ unsafe.Sizeof(C.seedwalk_frame{}))
+	_ = -(unsafe.Offsetof(unwind.Frame{}.IP) ^ unsafe.Offsetof(C.seedwalk_frame{}.ip))
+	_ = -(unsafe.Offsetof(unwind.Frame{}.SP) ^ unsafe.Offsetof(C.seedwalk_frame{}.sp))
+	_ = -(unsafe.Offsetof(unwind.Frame{}.FP) ^ unsafe.Offsetof(C.seedwalk_frame{}.fp))
+	_ = -(unsafe.Offsetof(unwind.Frame{}.Kind) ^ unsafe.Offsetof(C.seedwalk_frame{}.kind))
+	_ = -(unsafe.Offsetof(unwind.Frame{}.Trust) ^ unsafe.Offsetof(C.seedwalk_frame{}.trust))
+)
+
+// convert makes walked frames the caller's, in place, and returns whether one of them is unknown. Most frames
+// are in the same module as the one before.
+func (in *instance) convert(walked []unwind.Frame, frames []C.seedwalk_frame) (rescan C.int32_t) {
+	index, id := int32(-1), C.int32_t(0)
+	for i := range walked {
+		f, to := &walked[i], &frames[i]
+		if f.Module != index {
+			index, id = f.Module, in.moduleID(f.Module)
+		}
+		exact := C.uint8_t(flag(f.Exact))
+		to.function, to.module, to.gap, to.exact = 0, id, 0, exact
+		if id == 0 {
+			rescan |= C.int32_t(flag(in.unknown(to)))
+		}
+	}
+	return rescan
 }
 
 // seedLayout is the layout of the CONTEXT for DoStackSnapshot.
