@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -148,6 +149,39 @@ func TestSectionLimit(t *testing.T) {
 		var s section
 		if s.limit(hot, c.sp, &unwind.Bounds{High: c.high}); len(s.hot.Data) != c.want {
 			t.Errorf("SP %#x, high end %#x: %d bytes, want %d", c.sp, c.high, len(s.hot.Data), c.want)
+		}
+	}
+}
+
+// TestFusedEdges: fused steps read only words that are whole in the hot run, wherever it ends.
+func TestFusedEdges(t *testing.T) {
+	const most, low = 80, stackLow
+	data := bytes.Repeat([]byte{1}, most)
+	fused, near := (*Unwinder).fused, (*Unwinder).fusedNear
+	for _, c := range []struct {
+		name string
+		step func(*Unwinder, Rule, *Registers, *section) int
+		rule uint64
+		cfa  uint64 // above SP
+		bp   uint64 // RBP's slot, above SP
+	}{
+		{"fused", fused, uint64(RuleSP) | 3<<offsetShift | 2<<(slotShift+4), 24, 8},
+		{"near", near, uint64(RuleNear) | 3<<offsetShift | 6<<(nearShift+4), 24, 8},
+		{"near, in the home area", near, uint64(RuleNear) | 1<<offsetShift | 1<<(nearShift+4), 8, 32},
+	} {
+		u := New()
+		for size := range uint64(most) {
+			for sp := range size + 1 {
+				r := start(at(0), low+sp)
+				s := section{hot: memory.Run{Addr: low, Data: data[:size]}, out: make([]unwind.Frame, 1)}
+				want := 0
+				if sp+max(c.cfa, c.bp+8) <= size {
+					want = 1
+				}
+				if n := c.step(u, Rule{c.rule}, &r, &s); n != want {
+					t.Fatalf("%s: %d bytes, SP at %d: %d steps, want %d", c.name, size, sp, n, want)
+				}
+			}
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 // loop makes a call only after a wrong guess and has few variables, so that everything stays in registers.
 func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
-	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first
+	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint64(t.first)
 	for out := t.out; n < len(out); {
 		cfa := sp
 		if k := r.bits & (managedBit | 15); k == uint64(RuleBP) {
@@ -59,31 +59,33 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 			break
 		}
 		cfa += r.offset()
-		at := int(cfa - 8 - low)
-		if cfa <= sp || at < 0 || len(data)-at < 8 {
+		at := int(cfa - low)
+		if cfa <= sp || at < 8 || at > len(data) {
 			break
 		}
-		ra := binary.LittleEndian.Uint64(data[at:])
+		ra := binary.LittleEndian.Uint64(data[at-8 : at])
 		if ra == 0 {
 			break
 		}
 		caller := bp
 		if k := r.bits >> (slotShift + 4) & 15; k != 0 {
-			at -= int(8*k - 8)
-			if at < 0 || len(data)-at < 8 {
+			at -= int(8 * k)
+			if at < 0 || at > len(data)-8 {
 				break
 			}
 			caller = binary.LittleEndian.Uint64(data[at:])
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, bp, cfa
-		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff),
-			unwind.KindNative, unwind.TrustCFI, false
+		f.Module = int32(r.bits >> moduleShift & 0xffff)
+		f.Kind = unwind.KindNative
+		f.Trust = unwind.TrustCFI
+		f.Exact = false
 		t.log[n&(logSize-1)] = r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller
 		// The guessed entry is compared, not computed: a right guess is a predicted branch.
-		next := u.after[cur&(cacheSize-1)]
+		next := uint64(u.after[cur&(cacheSize-1)])
 		if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {
 			r = e.rule
 		} else {
@@ -100,13 +102,13 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 
 // follows finds an address's rule in the cache, and records its place as the successor of the entry at cur.
 // Stacks repeat: most entries are followed by the same one each time.
-func (u *Unwinder) follows(cur uint16, addr uint64) (Rule, uint16) {
+func (u *Unwinder) follows(cur, addr uint64) (Rule, uint64) {
 	slot := slotFor(addr)
 	for way := uint64(0); way < ways; way++ {
 		if e := &u.cache[slot^way]; e.addr == addr {
 			slot ^= way
 			u.after[cur&(cacheSize-1)] = uint16(slot)
-			return e.rule, uint16(slot)
+			return e.rule, slot
 		}
 	}
 	return Rule{}, cur

@@ -11,36 +11,38 @@ import (
 // line is a check of stepNear; a failed check is left to stepNear and the other steps out of a PE function.
 func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
-	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first
+	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint64(t.first)
 	for out := t.out; n < len(out); {
 		if r.bits&(exactBit|managedBit|15) != uint64(RuleNear) {
 			break
 		}
 		cfa := sp + r.bits>>offsetShift&maxNear<<3
-		at := int(cfa - 8 - low)
-		if cfa <= sp || at < 0 || len(data)-at < 8 {
+		at := int(cfa - low)
+		if cfa <= sp || at < 8 || at > len(data) {
 			break
 		}
-		ra := binary.LittleEndian.Uint64(data[at:])
+		ra := binary.LittleEndian.Uint64(data[at-8 : at])
 		if ra == 0 {
 			break
 		}
 		caller := bp
 		if k := r.bits >> (nearShift + 4) & 15; k != 0 {
-			at += nearAbove + 8 - int(8*k)
-			if at < 0 || len(data)-at < 8 {
+			at += nearAbove - int(8*k)
+			if at < 0 || at > len(data)-8 {
 				break
 			}
 			caller = binary.LittleEndian.Uint64(data[at:])
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, bp, cfa
-		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff),
-			unwind.KindNative, unwind.TrustUnwindInfo, false
+		f.Module = int32(r.bits >> moduleShift & 0xffff)
+		f.Kind = unwind.KindNative
+		f.Trust = unwind.TrustUnwindInfo
+		f.Exact = false
 		t.log[n&(logSize-1)] = r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller
-		next := u.after[cur&(cacheSize-1)]
+		next := uint64(u.after[cur&(cacheSize-1)])
 		if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {
 			r = e.rule
 		} else {

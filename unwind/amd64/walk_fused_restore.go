@@ -14,44 +14,6 @@ const (
 	othersNear = 0xffffff0f << nearShift
 )
 
-// restore reads the other registers that the n left frames saved, all with rules of one kind. The value comes
-// from the frame nearest to the caller that saved the register.
-func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window) {
-	want, have, above := uint64(othersCFI), regs.Known&nonvolatile, uint64(0)
-	if near {
-		want, have, above = othersNear, regs.Known&windowsKept|1<<context.RSP, nearAbove
-	}
-	data, low := t.hot.Data, t.hot.Addr
-	for want != 0 && n > 0 {
-		n--
-		s := t.log[n&(logSize-1)] & want
-		if s == 0 {
-			continue
-		}
-		if near {
-			want &^= nibbles(s, othersNear)
-			s >>= nearShift
-		} else {
-			want &^= nibbles(s, othersCFI)
-			s = slotBits(s >> slotShift)
-		}
-		end := t.out[n].CFA + above
-		if at, size := end-slotBlock-low, uint64(len(data)); size >= slotBlock && at <= size-slotBlock {
-			have |= restoreSlots(s, (*[slotBlock]byte)(data[at:]), regs)
-		} else {
-			have = restoreFar(have, s, end, regs, mem)
-		}
-	}
-	regs.Known = have
-}
-
-// nibbles sets to 15 each nibble of s in mask that is not 0.
-func nibbles(s, mask uint64) uint64 {
-	s |= s >> 1
-	s |= s >> 2
-	return s & (mask / 15) * 15
-}
-
 // restoreSlots reads the registers of nearRegs that have slots, and returns which those are. It is unrolled,
 // because a loop over the slots takes twice the time.
 func restoreSlots(s uint64, block *[slotBlock]byte, regs *Registers) (have uint32) {
@@ -90,6 +52,44 @@ func restoreSlots(s uint64, block *[slotBlock]byte, regs *Registers) (have uint3
 		}
 	}
 	return have
+}
+
+// restore reads the other registers that the n left frames saved, all with rules of one kind. The value comes
+// from the frame nearest to the caller that saved the register.
+func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window) {
+	want, have, above := uint64(othersCFI), regs.Known&nonvolatile, uint64(0)
+	if near {
+		want, have, above = othersNear, regs.Known&windowsKept|1<<context.RSP, nearAbove
+	}
+	data, low := t.hot.Data, t.hot.Addr
+	for want != 0 && n > 0 {
+		n--
+		s := t.log[n&(logSize-1)] & want
+		if s == 0 {
+			continue
+		}
+		if near {
+			want &^= nibbles(s, othersNear)
+			s >>= nearShift
+		} else {
+			want &^= nibbles(s, othersCFI)
+			s = slotBits(s >> slotShift)
+		}
+		end := t.out[n].CFA + above
+		if at, size := end-slotBlock-low, uint64(len(data)); size >= slotBlock && at <= size-slotBlock {
+			have |= restoreSlots(s, (*[slotBlock]byte)(data[at:]), regs)
+		} else {
+			have = restoreFar(have, s, end, regs, mem)
+		}
+	}
+	regs.Known = have
+}
+
+// nibbles sets to 15 each nibble of s in mask that is not 0.
+func nibbles(s, mask uint64) uint64 {
+	s |= s >> 1
+	s |= s >> 2
+	return s & (mask / 15) * 15
 }
 
 // restoreFar is restoreSlots if not all slots are in the hot run, as at its edges. A register whose word is

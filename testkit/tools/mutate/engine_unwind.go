@@ -68,7 +68,7 @@ func unwindFaults() []Fault {
 			"an interrupted function's rule is that of its return addresses",
 			"exactBit|managedBit|15", "managedBit|15", x64Tests),
 		engineFault("unwind/amd64/walk_fused_near.go", "fused-near-home", "RBP is never in the home area",
-			"at += nearAbove + 8 - int(8*k)", "at += 8 - int(8*k)", x64Tests),
+			"at += nearAbove - int(8*k)", "at -= int(8 * k)", x64Tests),
 		engineFault("unwind/amd64/side.go", "x64-lowered-register",
 			"an expression of a register that no row keeps is kept as a word", "in.OK() && reg <= dwarfRA",
 			"in.OK() && reg <= dwarfRA+1", x64Tests),
