@@ -160,6 +160,15 @@ func (e *Engine) wakesRarely() bool {
 	return e.Config.WallEvery >= maxSleep && e.cpus*atOnceIdle <= ringHolds && !e.ringFilled
 }
 
+// dueBy returns until when visits are due in a round at now. Rounds that are half a second apart are too rare
+// to put off a visit that is due a moment later.
+func (e *Engine) dueBy(now time.Time) int64 {
+	if e.wakesRarely() && e.Period >= slowPeriod {
+		now = now.Add(maxSleep / 8)
+	}
+	return now.UnixNano()
+}
+
 // readRing takes the records from the probe's ring.
 func (e *Engine) readRing() {
 	if taken := e.file.Taken(); taken > ringIsFull {
@@ -326,7 +335,7 @@ func (e *Engine) round() error {
 	e.file.Reap()
 	e.events.WalkPending()
 	e.followObjects(now)
-	e.Visits(now.UnixNano(), e.visit)
+	e.Visits(e.dueBy(now), e.visit)
 	if !e.Ready() {
 		e.Due = 0 // the tables may be verified at any moment
 	}

@@ -60,6 +60,9 @@ func TestPaceIdle(t *testing.T) {
 		e := &Engine{Base: sampler.Base{Period: 5e7}, cpus: c.cpus, ringFilled: c.filled}
 		e.Due, e.Config.WallEvery = far, c.every
 		expect.Equal(t, e.pace(now, now).Sub(now), c.want, c.name)
+		// Of two visits a second apart, the second falls into the round that begins a little too early.
+		due, late := now.Add(time.Second+5*time.Millisecond), now.Add(time.Second)
+		expect.Equal(t, e.dueBy(late) >= due.UnixNano(), c.want == maxSleep, "%s: visited", c.name)
 	}
 	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
