@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -98,9 +99,8 @@ func TestStackLargerThanItsCopy(t *testing.T) {
 			deep++
 		}
 	}
-	if truncated == 0 || deep == 0 {
-		t.Errorf("%d stacks cut, %d deep ones with their managed frames: want some of both", truncated, deep)
-	}
+	expect.True(t, truncated != 0 && deep != 0,
+		"%d stacks cut, %d deep ones with their managed frames: want some of both", truncated, deep)
 }
 
 func TestOldRuntime(t *testing.T) {
@@ -143,9 +143,8 @@ func TestNothingToSample(t *testing.T) {
 			r := run(t, time.Minute, c.env,
 				append([]string{tool(t), "record", "--mode", "snapshot", "--quiet", "--output", out, "--"},
 					c.argv...)...)
-			if r.code != c.code || !strings.Contains(r.stderr, c.line) {
-				t.Errorf("exit code %d, want %d; said %q", r.code, c.code, r.stderr)
-			}
+			expect.True(t, r.code == c.code && strings.Contains(r.stderr, c.line),
+				"exit code %d, want %d; said %q", r.code, c.code, r.stderr)
 		})
 	}
 }
@@ -171,9 +170,7 @@ func TestStrippedLibrary(t *testing.T) {
 
 func TestDoctor(t *testing.T) {
 	r := run(t, time.Minute, []string{"DOTNET_ROOT="}, tool(t), "doctor")
-	if !strings.Contains(r.stdout, "profiler") {
-		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
-	}
+	expect.True(t, strings.Contains(r.stdout, "profiler"), "%d %s%s", r.code, r.stdout, r.stderr)
 	t.Log(r.stdout)
 	if r := run(t, time.Minute,
 		[]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"},

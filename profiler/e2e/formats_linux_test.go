@@ -65,9 +65,7 @@ func TestDiffRuns(t *testing.T) {
 	}
 	compare := func(before, after string) (d diffDocument) {
 		r := run(t, time.Minute, nil, tool(t), "diff", "--json", before, after)
-		if r.code > 1 {
-			t.Fatalf("%d\n%s", r.code, r.stderr)
-		}
+		must.True(t, r.code <= 1, "%d\n%s", r.code, r.stderr)
 		if err := json.Unmarshal([]byte(r.stdout), &d); err != nil || d.Differs != (r.code == 1) {
 			t.Fatalf("%v, exit code %d\n%s", err, r.code, r.stdout)
 		}

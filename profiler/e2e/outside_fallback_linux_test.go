@@ -17,6 +17,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -31,9 +32,7 @@ func mutedRuntime(t *testing.T, names ...string) string {
 	t.Helper()
 	return changedRuntime(t, func(b []byte) []byte {
 		for _, name := range names {
-			if !bytes.Contains(b, []byte(name)) {
-				t.Fatalf("the CLR has no %s to hide", name)
-			}
+			must.True(t, bytes.Contains(b, []byte(name)), "the CLR has no %s to hide", name)
 			b = bytes.ReplaceAll(b, []byte(name), []byte(strings.ToLower(name)))
 		}
 		return b
@@ -50,9 +49,7 @@ func disguisedRuntime(t *testing.T) string {
 		symbols := must.Get(f.DynamicSymbols())(t)
 		i := slices.IndexFunc(symbols,
 			func(s elf.Symbol) bool { return s.Name == debuggers && s.Size == size9 })
-		if i < 0 {
-			t.Fatalf("the CLR has no %s of %d bytes", debuggers, size9)
-		}
+		must.True(t, i >= 0, "the CLR has no %s of %d bytes", debuggers, size9)
 		const entry, size = 24, 16 // of a symbol; DynamicSymbols omits the first
 		at := f.Section(".dynsym").Offset + uint64(entry*(i+1)+size)
 		binary.LittleEndian.PutUint64(b[at:], size8)
@@ -96,9 +93,7 @@ func TestProbeFallsBack(t *testing.T) {
 				r = fallback(t, mutedRuntime(t, c.hidden...))
 			}
 			r.whole(t, 20, 900)
-			if r.code != 0 || r.Way != c.way {
-				t.Errorf("code %d, %+v", r.code, r.Figures)
-			}
+			expect.True(t, r.code == 0 && r.Way == c.way, "code %d, %+v", r.code, r.Figures)
 			biased := strings.Contains(r.stderr, "biased to safe points")
 			if !strings.Contains(r.WayWhy, c.says) || biased != (c.way == "snapshot") ||
 				!r.has("Demo.Recursion") {
@@ -114,9 +109,8 @@ func TestUnprovenRuntime(t *testing.T) {
 	const gap, why = "runtime-not-readable", "contradict the layout that is known for its release"
 	runtime := disguisedRuntime(t)
 	r := fallback(t, runtime)
-	if r.code != 0 || r.Way != "probe" || r.Samples < 20 || r.Gaps[gap] == 0 || r.Complete == 0 {
-		t.Errorf("code %d, %+v", r.code, r.Figures)
-	}
+	expect.True(t, r.code == 0 && r.Way == "probe" && r.Samples >= 20 && r.Gaps[gap] != 0 && r.Complete != 0,
+		"code %d, %+v", r.code, r.Figures)
 	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") ||
 		r.has("Demo.Recursion") {
 		t.Errorf("it says:\n%s", r.stderr)
@@ -152,9 +146,8 @@ func alone(t *testing.T, stdout string, interruptions int) {
 	t.Helper()
 	var cut, sleeps int
 	fmt.Sscanf(stdout, "interrupted %d of %d", &cut, &sleeps)
-	if !strings.HasSuffix(stdout, "SURVIVED\n") || sleeps == 0 || cut > interruptions {
-		t.Errorf("the program said %q; at most %d interruptions are right", stdout, interruptions)
-	}
+	expect.True(t, strings.HasSuffix(stdout, "SURVIVED\n") && sleeps != 0 && cut <= interruptions,
+		"the program said %q; at most %d interruptions are right", stdout, interruptions)
 }
 
 // Collections, exceptions, compilation, forks, fibres, blocked signals: the program ends as without us, its
@@ -207,12 +200,10 @@ func TestProbeLeavesSIGURG(t *testing.T) {
 			fmt.Sscanf(r.stdout, "interrupted %d of %d\nurgent %d", &cut, &sleeps, &urgent)
 			t.Logf("%d signals\n%s", urgent, r.stderr)
 			const most = 1000 // without the change there are several thousand
-			if urgent == 0 || urgent > most || !strings.Contains(r.stderr, how) {
-				t.Errorf("the program got %d signals of SIGURG; at most %d are right", urgent, most)
-			}
-			if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || len(r.samples) < 200 {
-				t.Errorf("%d samples, exit code %d\n%s", len(r.samples), r.code, r.stdout)
-			}
+			expect.True(t, urgent != 0 && urgent <= most && strings.Contains(r.stderr, how),
+				"the program got %d signals of SIGURG; at most %d are right", urgent, most)
+			expect.True(t, r.code == 0 && strings.HasSuffix(r.stdout, "SURVIVED\n") && len(r.samples) >= 200,
+				"%d samples, exit code %d\n%s", len(r.samples), r.code, r.stdout)
 		})
 	}
 }
@@ -223,9 +214,7 @@ func TestProbeLeavesSIGURG(t *testing.T) {
 func TestProbeSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	r := recordRaw(t, "--mode probe --rate 250", survive(t, "go")...)
-	if r.code != 0 {
-		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
-	}
+	expect.True(t, r.code == 0, "it ended with %d\n%s", r.code, r.stderr)
 	alone(t, r.stdout, 2)
 	t.Logf("%d samples\n%s", len(r.samples), r.stderr)
 	if len(r.samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") ||
@@ -271,13 +260,9 @@ func TestProbeGoStorm(t *testing.T) {
 func TestProbeFewSignals(t *testing.T) {
 	argv := append([]string{"/bin/bash", "-c", `ulimit -i 8 && exec "$@"`, "bash"}, survive(t)...)
 	r := record(t, "--mode probe --rate 250", argv...)
-	if r.code != 0 {
-		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
-	}
+	expect.True(t, r.code == 0, "it ended with %d\n%s", r.code, r.stderr)
 	alone(t, r.stdout, 2)
-	if strings.Contains(r.stderr, "SIGURG is taken") {
-		t.Error("SIGURG is said to be taken")
-	}
+	expect.True(t, !strings.Contains(r.stderr, "SIGURG is taken"), "SIGURG is said to be taken")
 	t.Log("\n" + r.stderr)
 }
 
@@ -342,8 +327,7 @@ func TestSnapshotSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	for range 3 {
 		r := record(t, "--mode snapshot --rate 200", app(t, "Survive", "4", "go")...)
-		if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || r.Samples < 20 {
-			t.Errorf("%d samples, code %d, %q\n%s", r.Samples, r.code, r.stdout, r.stderr)
-		}
+		expect.True(t, r.code == 0 && strings.HasSuffix(r.stdout, "SURVIVED\n") && r.Samples >= 20,
+			"%d samples, code %d, %q\n%s", r.Samples, r.code, r.stdout, r.stderr)
 	}
 }

@@ -92,18 +92,15 @@ func recordRawBy(t *testing.T, prefix []string, flags string, argv ...string) *r
 // well fails the test unless the program ended with this exit code and exactly this output.
 func (r *recording) well(t *testing.T, code int, stdout string) {
 	t.Helper()
-	if r.code != code || r.stdout != stdout {
-		t.Fatalf("the program ended with %d and said %q\n%s", r.code, r.stdout, r.stderr)
-	}
+	must.True(t, r.code == code && r.stdout == stdout,
+		"the program ended with %d and said %q\n%s", r.code, r.stdout, r.stderr)
 }
 
 // readRawOf reads the raw samples of a run that ended. On a busy machine a program may end before its
 // first sample: then there is no file.
 func readRawOf(t *testing.T, file string, r result) ([]*raw.Sample, *raw.Reader) {
 	t.Helper()
-	if r.code == hungCode {
-		t.Fatalf("the program hung for %v\n%s", r.took, r.stderr)
-	}
+	must.True(t, r.code != hungCode, "the program hung for %v\n%s", r.took, r.stderr)
 	if _, err := os.Stat(file); err != nil {
 		t.Logf("no raw samples: the program ended with %d after %v and said %q\n%s",
 			r.code, r.took, r.stdout, r.stderr)

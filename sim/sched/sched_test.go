@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // steps builds actors with independent plain steps.
@@ -71,12 +72,8 @@ func TestOppositeLocks(t *testing.T) {
 	// its second lock first. A takes x and y, then B cannot move until A has
 	// unlocked y; then B can take y before A unlocks x or after: 2 ways; and
 	// the same for B first.
-	if r.Deadlocks != 2 || r.Done != 4 || r.Interleavings != 6 || !r.Exhausted {
-		t.Errorf("%+v", r)
-	}
-	if r.First == nil || r.First.Outcome != Deadlock || r.First.Graph == nil {
-		t.Fatalf("first: %+v", r.First)
-	}
+	expect.True(t, r.Deadlocks == 2 && r.Done == 4 && r.Interleavings == 6 && r.Exhausted, r)
+	must.True(t, r.First != nil && r.First.Outcome == Deadlock && r.First.Graph != nil, "first: %+v", r.First)
 }
 
 func TestReplayOfFirst(t *testing.T) {
@@ -124,9 +121,7 @@ func TestPreemptionBound(t *testing.T) {
 			opt.Preemptions = NoPreemption
 		}
 		r := Explore(opt, steps(4, 3))
-		if want := preemptions(4, 3, bound); r.Interleavings != want {
-			t.Errorf("bound %d: %d, want %d", bound, r.Interleavings, want)
-		}
+		expect.Equal(t, r.Interleavings, preemptions(4, 3, bound), "bound %d", bound)
 	}
 	if r := Explore(ExploreOptions{Options: Options{Preemptions: NoPreemption}},
 		opposite); r.Deadlocks != 0 || r.Done != 2 {
@@ -160,9 +155,8 @@ func TestFaults(t *testing.T) {
 			w := New(Replay(nil), Options{})
 			w.Go("A", c.body)
 			r := w.Run()
-			if r.Outcome != Fault || r.Fault != c.want || (r.Stack != "") != c.stack {
-				t.Errorf("%v %q, stack %d bytes", r.Outcome, r.Fault, len(r.Stack))
-			}
+			expect.True(t, r.Outcome == Fault && r.Fault == c.want && (r.Stack != "") == c.stack,
+				"%v %q, stack %d bytes", r.Outcome, r.Fault, len(r.Stack))
 		})
 	}
 }
@@ -267,17 +261,13 @@ func TestRandomIsDeterministic(t *testing.T) {
 	hashes := map[uint64]bool{}
 	for n := range uint64(200) {
 		a, b := run(n), run(n)
-		if a.Timeline() != b.Timeline() || cmptest.Diff(b, a) != "" {
-			t.Fatalf("run %d differs", n)
-		}
+		must.True(t, a.Timeline() == b.Timeline() && cmptest.Diff(b, a) == "", "run %d differs", n)
 		if a.Outcome != Done {
 			t.Fatalf("run %d: %v\n%s", n, a.Outcome, a.Timeline())
 		}
 		w := New(Replay(a.Choices), Options{Trace: true})
 		busy(w)
-		if r := w.Run(); cmptest.Diff(a, r) != "" {
-			t.Fatalf("run %d: replay differs", n)
-		}
+		must.True(t, cmptest.Diff(a, w.Run()) == "", "run %d: replay differs", n)
 		w = New(Random(n), Options{})
 		busy(w)
 		if r := w.Run(); r.Hash != a.Hash || r.Steps != a.Steps {
@@ -285,9 +275,7 @@ func TestRandomIsDeterministic(t *testing.T) {
 		}
 		hashes[a.Hash] = true
 	}
-	if len(hashes) < 190 {
-		t.Errorf("200 numbers give %d runs", len(hashes))
-	}
+	expect.True(t, len(hashes) >= 190, "200 numbers give %d runs", len(hashes))
 }
 
 // TestRandomPinned holds the stream itself: numbers in bug reports must mean
@@ -298,9 +286,7 @@ func TestRandomPinned(t *testing.T) {
 	for range 16 {
 		got += fmt.Sprint(ch.Choose(10))
 	}
-	if want := splitMix(42, 16, 10); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	expect.Equal(t, got, splitMix(42, 16, 10))
 	if r := Random(0).(*random); r.Choose(1<<62) != 0xe220a8397b1dcdaf>>2 { // the published first output for 0
 		t.Error("not SplitMix64")
 	}
@@ -350,9 +336,7 @@ func TestStopAtFirstIsTheSameForAllWorkers(t *testing.T) {
 	for _, build := range []func(*World){racers(true, nil), opposite, heapLock, mutual} {
 		one := Explore(ExploreOptions{StopAtFirst: true}, build)
 		two := Explore(ExploreOptions{StopAtFirst: true, Workers: 2}, build)
-		if cmptest.Diff(two, one) != "" || one.First == nil {
-			t.Errorf("%+v\n%+v", one, two)
-		}
+		expect.True(t, cmptest.Diff(two, one) == "" && one.First != nil, "%+v\n%+v", one, two)
 	}
 }
 
@@ -378,7 +362,5 @@ func TestGoexit(t *testing.T) {
 
 func TestMaxRuns(t *testing.T) {
 	r := Explore(ExploreOptions{MaxRuns: 100}, steps(5, 5, 5))
-	if r.Interleavings == 0 || r.Interleavings > 130 || r.Exhausted {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.Interleavings != 0 && r.Interleavings <= 130 && !r.Exhausted, r)
 }

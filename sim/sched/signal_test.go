@@ -30,9 +30,8 @@ func TestSignals(t *testing.T) {
 			a.Unlock(l)
 		})
 	})
-	if want := map[string]bool{"start": true, "locked": true}; cmptest.Diff(want, ran) != "" {
-		t.Errorf("handler ran at %v", ran)
-	}
+	expect.True(t, cmptest.Diff(map[string]bool{"start": true, "locked": true}, ran) == "",
+		"handler ran at %v", ran)
 	expect.Equal(t, r.Done, r.Interleavings, r)
 }
 
@@ -94,9 +93,7 @@ func TestHandlersDoNotNest(t *testing.T) {
 			}
 		})
 	})
-	if r.Done != r.Interleavings || r.Done == 0 {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.Done == r.Interleavings && r.Done != 0, r)
 }
 
 func TestNoSignalWhileSuspended(t *testing.T) {
@@ -122,7 +119,5 @@ func TestNoSignalWhileSuspended(t *testing.T) {
 			a.ResumeThread(app)
 		})
 	})
-	if r.Done != r.Interleavings || r.Done == 0 {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.Done == r.Interleavings && r.Done != 0, r)
 }

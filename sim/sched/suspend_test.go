@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestMutualSuspension(t *testing.T) {
@@ -26,9 +28,7 @@ func TestMutualSuspension(t *testing.T) {
 			b = w.Go("B", sampler(&a))
 		}
 		r := Explore(ExploreOptions{}, build)
-		if r.Deadlocks == 0 || r.Done == 0 || r.Faults+r.StepLimits != 0 {
-			t.Fatalf("stop %v: %+v", stop, r)
-		}
+		must.True(t, r.Deadlocks != 0 && r.Done != 0 && r.Faults+r.StepLimits == 0, "stop %v: %+v", stop, r)
 		if c := r.First.Graph.CycleNames(); len(c) != 2 {
 			t.Errorf("stop %v: cycle %v", stop, c)
 		}
@@ -92,9 +92,7 @@ func TestSuspendIsAsynchronous(t *testing.T) {
 	if want := map[int]bool{0: true, 1: true, 2: true}; cmptest.Diff(want, between) != "" || after != 0 {
 		t.Errorf("steps between suspend and stop: %v, after stop: %d", between, after)
 	}
-	if r.Done != r.Interleavings || !r.Exhausted {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.Done == r.Interleavings && r.Exhausted, r)
 }
 
 // TestKernelStops: the context is not read, so only the kernel's own moment
@@ -115,9 +113,7 @@ func TestKernelStops(t *testing.T) {
 			a.ResumeThread(app)
 		})
 	})
-	if r.Deadlocks == 0 || r.Done == 0 {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.Deadlocks != 0 && r.Done != 0, r)
 }
 
 func TestPartialDeadlock(t *testing.T) {
@@ -150,9 +146,7 @@ func TestPartialDeadlock(t *testing.T) {
 	}
 	opt := ExploreOptions{Prune: PruneObserved}
 	r := Explore(opt, build(false))
-	if r.Deadlocks == 0 || r.Done == 0 || r.StepLimits != 0 || !r.Exhausted {
-		t.Fatalf("no watchdog: %+v", r)
-	}
+	must.True(t, r.Deadlocks != 0 && r.Done != 0 && r.StepLimits == 0 && r.Exhausted, "no watchdog: %+v", r)
 	if got := strings.Join(r.First.Graph.CycleNames(), " "); !strings.Contains(got, "sampler") ||
 		!strings.Contains(got, "app") {
 		t.Errorf("cycle %q", got)
@@ -183,9 +177,7 @@ func TestBusyDaemonHidesNoKernelStop(t *testing.T) {
 			}
 		})
 	})
-	if r.Deadlocks == 0 || !r.Exhausted {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.Deadlocks != 0 && r.Exhausted, r)
 }
 
 // TestNestedSuspension: the count must reach 0 before the target moves, and a
@@ -216,9 +208,8 @@ func TestNestedSuspension(t *testing.T) {
 				}
 			})
 		})
-		if (r.Deadlocks > 0) != (resumes < 2) || r.Faults > 0 || r.Done == 0 {
-			t.Errorf("%d resumes: %+v\n%v", resumes, r, r.First)
-		}
+		expect.True(t, (r.Deadlocks > 0) == (resumes < 2) && r.Faults <= 0 && r.Done != 0,
+			"%d resumes: %+v\n%v", resumes, r, r.First)
 	}
 }
 

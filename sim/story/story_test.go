@@ -30,9 +30,7 @@ func TestShortest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := rule(t, name)
 			got := Shortest(r)
-			if got == nil || !shows(r, got) {
-				t.Fatalf("%+v", got)
-			}
+			must.True(t, got != nil && shows(r, got), got)
 			expect.Equal(t, Shortest(r).Timeline(), got.Timeline(), "another one the second time")
 			r.Bounds.MaxSteps = got.Steps - 1
 			if sooner := r.Explore(true); sooner.Deadlocks+sooner.Faults != 0 {
@@ -48,9 +46,7 @@ func TestLoop(t *testing.T) {
 	for name, answer := range map[string]string{"unsafe": "STACKSNAPSHOT_UNSAFE",
 		"collector-wait": "E_FAIL, since the target was redirected"} {
 		res := Shortest(rule(t, name))
-		if res == nil || res.Outcome != sched.StepLimit {
-			t.Fatalf("%s: %+v", name, res)
-		}
+		must.True(t, res != nil && res.Outcome == sched.StepLimit, "%s: %+v", name, res)
 		short, _ := Trim(res, "")
 		told := ""
 		for _, e := range short.Trace {
@@ -67,9 +63,7 @@ func TestLoop(t *testing.T) {
 func TestInstructive(t *testing.T) {
 	r := rule(t, "heap")
 	res, run := Instructive(r)
-	if res == nil || res.Outcome != sched.Done {
-		t.Fatalf("%+v", res)
-	}
+	must.True(t, res != nil && res.Outcome == sched.Done, res)
 	again := r.Run(false, sched.Random(run))
 	expect.Equal(t, again.Timeline(), res.Timeline(), "its number gives another run")
 	if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
@@ -95,9 +89,7 @@ func TestWrong(t *testing.T) {
 	}
 	limited := rule(t, "two-samplers")
 	limited.Bounds.MaxRuns = 5
-	if wrong := Explore(limited, false).Wrong; !strings.Contains(wrong, "not every order") {
-		t.Errorf("%q", wrong)
-	}
+	expect.Contains(t, Explore(limited, false).Wrong, "not every order")
 }
 
 func events(texts ...string) (out []sched.Event) {
@@ -149,9 +141,7 @@ func TestCut(t *testing.T) {
 	if texts(short.Trace) != "a/b/ends" || !strings.Contains(left, "steps 4 to 4") {
 		t.Errorf("%s, %q", texts(short.Trace), left)
 	}
-	if len(in) != 4 || in[3].Text != "c" {
-		t.Error("the trace given was changed")
-	}
+	expect.True(t, len(in) == 4 && in[3].Text == "c", "the trace given was changed")
 }
 
 // Pictures are XML whatever programs call their threads.
@@ -168,9 +158,7 @@ func TestSequence(t *testing.T) {
 			t.Fatal(err, svg)
 		}
 	}
-	if !strings.Contains(svg, "&lt;a&gt;&amp;?") || strings.Count(svg, "url(#a)") != 1 {
-		t.Error(svg)
-	}
+	expect.True(t, strings.Contains(svg, "&lt;a&gt;&amp;?") && strings.Count(svg, "url(#a)") == 1, svg)
 }
 
 func TestNumber(t *testing.T) {

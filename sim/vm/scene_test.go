@@ -226,9 +226,8 @@ func (s *scene) answers(t *testing.T, walk func(*scene, *sched.Actor), fault str
 	}
 	r = s.run()
 	if fault != "" {
-		if r.Outcome != sched.Fault || !strings.Contains(r.Fault, fault) {
-			t.Fatalf("it ends with %v %q, not with %q", r.Outcome, r.Fault, fault)
-		}
+		must.True(t, r.Outcome == sched.Fault && strings.Contains(r.Fault, fault),
+			"it ends with %v %q, not with %q", r.Outcome, r.Fault, fault)
 		return r, false
 	}
 	if r.Outcome != sched.Done {

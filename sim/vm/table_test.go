@@ -23,13 +23,10 @@ func TestTableOrder(t *testing.T) {
 	var got []string
 	for _, r := range vm.Table {
 		got = append(got, r.N)
-		if r.When == "" || r.Then == "" || r.Source == "" || len(r.Variants()) == 0 {
-			t.Errorf("row %s is not whole: %+v", r.N, r)
-		}
+		expect.True(t, r.When != "" && r.Then != "" && r.Source != "" && len(r.Variants()) != 0,
+			"row %s is not whole: %+v", r.N, r)
 	}
-	if !slices.Equal(got, order) {
-		t.Errorf("rows of vm.Table: %v\norder in this file: %v", got, order)
-	}
+	expect.True(t, slices.Equal(got, order), "rows of vm.Table: %v\norder in this file: %v", got, order)
 }
 
 // rowTest provokes one row.
@@ -398,8 +395,7 @@ func TestEveryRowIsTested(t *testing.T) {
 		}
 	}
 	for _, c := range rowTests {
-		if !slices.Contains(order, c.row) {
-			t.Errorf("a test is of row %s, which the table does not have", c.row)
-		}
+		expect.True(t, slices.Contains(order, c.row),
+			"a test is of row %s, which the table does not have", c.row)
 	}
 }

@@ -407,9 +407,7 @@ func TestSuspendRuntime(t *testing.T) {
 				s.walk(func(a *sched.Actor) { s.hr = c.call(s, a) })
 				s.run()
 				if !v.HasSuspendRuntime() {
-					if !s.hr.Failed() {
-						t.Errorf("%v by a CLR without the call", s.hr)
-					}
+					expect.True(t, s.hr.Failed(), "%v by a CLR without the call", s.hr)
 					return
 				}
 				expect.Equal(t, s.hr, c.want)
