@@ -24,9 +24,7 @@ func TestConformScript(t *testing.T) {
 	for _, v := range vm.Variants() {
 		seen := map[string]bool{}
 		for _, c := range Script(v) {
-			if seen[c.Name] {
-				t.Errorf("two cases are called %s", c.Name)
-			}
+			expect.True(t, !seen[c.Name], "two cases are called %s", c.Name)
 			seen[c.Name] = true
 			a, _, err := Simulate(v, c)
 			if err != nil || a.Fate != "" && !c.Run.Dies {
@@ -43,15 +41,12 @@ func TestConformSeesDifferences(t *testing.T) {
 	right := Answer{Result: clr.S_OK, Pattern: "MU", Size: 3104}
 	for _, wrong := range []Answer{{Result: clr.E_FAIL, Pattern: "MU", Size: 3104},
 		{Pattern: "M", Size: 3104}, {Pattern: "MU"}, {Pattern: "MU", Size: 3104, Fate: "hangs"}} {
-		if compare(c, right, wrong, "") == "" {
-			t.Errorf("%v passes for %v", wrong, right)
-		}
+		expect.True(t, compare(c, right, wrong, "") != "", "%v passes for %v", wrong, right)
 		expect.Equal(t, compare(c, right, wrong, "a reason"), "",
 			"%v does not, though it is explained", wrong)
 	}
-	if compare(c, right, right, "") != "" || compare(c, right, right, "a reason") == "" {
-		t.Error("equal answers differ, or an explanation outlives its difference")
-	}
+	expect.True(t, compare(c, right, right, "") == "" && compare(c, right, right, "a reason") != "",
+		"equal answers differ, or an explanation outlives its difference")
 }
 
 // compare reports what is wrong with a case, "" if nothing is.
@@ -139,9 +134,7 @@ func ask(t *testing.T, run Run, lines string, start process) map[string]Answer {
 	must.Equal(t, err, nil, "%s: no answers: the process: %s", run.Name, fate)
 	answers, err := Parse(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	must.Do(t, err)
-	if (fate == "") == run.Dies {
-		t.Errorf("%s: the process: %q, to die: %v", run.Name, fate, run.Dies)
-	}
+	expect.True(t, (fate == "") != run.Dies, "%s: the process: %q, to die: %v", run.Name, fate, run.Dies)
 	for line := range strings.Lines(lines) {
 		name, _, _ := strings.Cut(line, " ")
 		if _, ok := answers[name]; !ok && fate != "" {
@@ -202,9 +195,7 @@ func TestConformRows(t *testing.T) {
 		}
 	}
 	for i, n := range append(table, strings.Split("abcdefghijklm", "")...) {
-		if i >= len(Rows) || Rows[i].N != n {
-			t.Fatalf("row %s is not the specification's", n)
-		}
+		must.True(t, i < len(Rows) && Rows[i].N == n, "row %s is not the specification's", n)
 	}
 	for _, v := range vm.Variants() {
 		used, answers := map[string][]string{}, map[string]Answer{}
@@ -229,16 +220,11 @@ func TestConformRows(t *testing.T) {
 func TestConformRowsSeeDifferences(t *testing.T) {
 	r := Row{N: "x", Results: one(clr.E_FAIL), Fates: []string{"it ends"}, In: windows}
 	for _, a := range []Answer{{Result: clr.S_OK}, {Result: clr.E_FAIL, Fate: "it hangs"}} {
-		if r.Allows(a) {
-			t.Errorf("the row allows %v", a)
-		}
+		expect.True(t, !r.Allows(a), "the row allows %v", a)
 	}
 	for _, a := range []Answer{{Result: clr.E_FAIL, Pattern: "M"}, {Fate: "it ends"}} {
-		if !r.Allows(a) {
-			t.Errorf("the row does not allow %v", a)
-		}
+		expect.True(t, r.Allows(a), "the row does not allow %v", a)
 	}
-	if r.Reason(vm.Core22Windows) != "" || r.Reason(vm.Net9Linux) == "" {
-		t.Error("the row is excused where it is, or is not where it is not")
-	}
+	expect.True(t, r.Reason(vm.Core22Windows) == "" && r.Reason(vm.Net9Linux) != "",
+		"the row is excused where it is, or is not where it is not")
 }

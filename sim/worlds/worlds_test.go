@@ -152,9 +152,8 @@ func TestDeterministic(t *testing.T) {
 				b.Result.Hash, plain.Result.Hash)
 		}
 		expect.Equal(t, a.Result.Timeline(), b.Result.Timeline(), "world %d: two timelines", run)
-		if a.Tally != b.Tally || a.Tally != plain.Tally {
-			t.Errorf("world %d: two tallies:\n%+v\n%+v", run, a.Tally, b.Tally)
-		}
+		expect.True(t, a.Tally == b.Tally && a.Tally == plain.Tally,
+			"world %d: two tallies:\n%+v\n%+v", run, a.Tally, b.Tally)
 		if a.Result.Outcome != sched.Done {
 			t.Errorf("world %d: %v", run, a.Err())
 		}
@@ -197,9 +196,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		}})
 		expect.Equal(t, r.Err(), nil)
 	}
-	if captures < 200 {
-		t.Errorf("%d captures only", captures)
-	}
+	expect.True(t, captures >= 200, "%d captures only", captures)
 }
 
 // toolsOf makes the product's seeder and merger for a world.

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -26,9 +27,7 @@ func TestHiddenAtEntry(t *testing.T) {
 		m.functions = f
 		out := make([]Frame, 64)
 		r := m.Merge(&w.Capture, out)
-		if !r.Complete() || r.Doubtful != 0 {
-			t.Errorf("%+v", r)
-		}
+		expect.True(t, r.Complete() && r.Doubtful == 0, r)
 		check(t, w, out[:r.N])
 	})
 }
@@ -55,15 +54,12 @@ func TestEnteredPE(t *testing.T) {
 			for i := range im.Funcs {
 				f := &im.Funcs[i]
 				for off := range uint64(f.Size) {
-					if got := entered(table, im.Base+uint64(f.RVA)+off); got != (off == 0) {
-						t.Errorf("%s+%#x: %v", f.Name, off, got)
-					}
+					expect.Equal(t, entered(table, im.Base+uint64(f.RVA)+off), (off == 0),
+						"%s+%#x", f.Name, off)
 				}
 			}
 			checkEntries(t, table, im)
-			if entered(table, im.End()+16) || entered(table, im.Base) {
-				t.Error("where no function is")
-			}
+			expect.True(t, !entered(table, im.End()+16) && !entered(table, im.Base), "where no function is")
 		})
 	}
 }
@@ -123,9 +119,7 @@ func TestMarkerAtHijackStub(t *testing.T) {
 			}
 		}
 		r, got := run(w)
-		if r.Gap != GapCLRCut || r.N != 3 || got[2].Kind != unwind.KindGap {
-			t.Errorf("%+v: %+v", r, got)
-		}
+		expect.True(t, r.Gap == GapCLRCut && r.N == 3 && got[2].Kind == unwind.KindGap, "%+v: %+v", r, got)
 	})
 }
 
@@ -197,9 +191,8 @@ func TestGuessPastTheCLRIsTakenBack(t *testing.T) {
 					hidden++
 				}
 			}
-			if r.Hidden != hidden || r.N != len(got) {
-				t.Errorf("%s: %d hidden frames are counted, %d written", c.name, r.Hidden, hidden)
-			}
+			expect.True(t, r.Hidden == hidden && r.N == len(got),
+				"%s: %d hidden frames are counted, %d written", c.name, r.Hidden, hidden)
 		}
 	})
 }

@@ -101,10 +101,8 @@ func TestFillFails(t *testing.T) {
 						managed++
 					}
 				}
-				if r.Managed != managed {
-					t.Errorf("%s, %s: %d frames of the CLR's, want %d", c.name,
-						fault.name, r.Managed, managed)
-				}
+				expect.True(t, r.Managed == managed,
+					"%s, %s: %d frames of the CLR's, want %d", c.name, fault.name, r.Managed, managed)
 			}
 		}
 	})

@@ -82,9 +82,7 @@ func TestRefusedYetComplete(t *testing.T) {
 		m, out := merger(w), make([]Frame, 256)
 		giveTables(m, truth{w: w})
 		r := m.Merge(&w.Capture, out)
-		if !r.Complete() || r.Doubtful != 0 || r.Hidden != 5 || r.Managed != 0 {
-			t.Errorf("%+v", r)
-		}
+		expect.True(t, r.Complete() && r.Doubtful == 0 && r.Hidden == 5 && r.Managed == 0, r)
 		check(t, w, out[:r.N])
 		for i := range out[:r.N] {
 			if out[i].Trust.Doubtful() {
@@ -116,9 +114,7 @@ func TestCutYetComplete(t *testing.T) {
 			m, out := merger(w), make([]Frame, 256)
 			giveTables(m, truth{w: w})
 			r := m.Merge(&w.Capture, out)
-			if !r.Complete() || r.Doubtful != 0 {
-				t.Errorf("behind %d: %+v", n, r)
-			}
+			expect.True(t, r.Complete() && r.Doubtful == 0, "behind %d: %+v", n, r)
 			check(t, w, out[:r.N])
 			giveTables(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-1].Function: true}})
 			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
@@ -144,9 +140,8 @@ func TestCutYetComplete(t *testing.T) {
 				t.Errorf("behind %d, without tables: %+v", n, r)
 			}
 		}
-		if cuts < 3 || called < 1 {
-			t.Errorf("%d cuts, %d behind a method that is not in the tables", cuts, called)
-		}
+		expect.True(t, cuts >= 3 && called >= 1,
+			"%d cuts, %d behind a method that is not in the tables", cuts, called)
 	})
 }
 
@@ -175,9 +170,7 @@ func TestRefusedAndNotKnown(t *testing.T) {
 			m, out := merger(w), make([]Frame, 256)
 			giveTables(m, c.t)
 			r := m.Merge(&w.Capture, out)
-			if r.Gap != GapCLRRefused || r.Doubtful == 0 {
-				t.Errorf("%s: %+v", c.name, r)
-			}
+			expect.True(t, r.Gap == GapCLRRefused && r.Doubtful != 0, "%s: %+v", c.name, r)
 			expect.Equal(t, inOrder(t, w, out[:r.N]), len(thrown), "%s: true frames", c.name)
 		}
 	})
@@ -219,9 +212,7 @@ func TestReplacedReturnAddress(t *testing.T) {
 			m, out := merger(w), make([]Frame, 256)
 			giveTables(m, h)
 			r := m.Merge(&w.Capture, out)
-			if !r.Complete() || r.Doubtful != 0 {
-				t.Errorf("%s: %+v", c.name, r)
-			}
+			expect.True(t, r.Complete() && r.Doubtful == 0, "%s: %+v", c.name, r)
 			check(t, w, out[:r.N])
 		}
 	})
@@ -249,9 +240,7 @@ func TestFreshCode(t *testing.T) {
 			m.SetTable(module.NewTable(9, []module.Module{*w.Table.At(0)}, nil))
 			giveTables(m, truth{w: w})
 			r := m.Merge(&w.Capture, out)
-			if !r.Complete() || r.Verdict != seed.Found {
-				t.Errorf("refused %v: %+v", refused, r)
-			}
+			expect.True(t, r.Complete() && r.Verdict == seed.Found, "refused %v: %+v", refused, r)
 			if slices.ContainsFunc(out[:r.N], func(f Frame) bool { return f.Trust.Doubtful() }) {
 				t.Errorf("refused %v: a frame in code that the CLR knows is doubtful", refused)
 			}

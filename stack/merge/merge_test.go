@@ -108,9 +108,7 @@ func TestInlinedPInvoke(t *testing.T) {
 		w.Capture.Frames[0].SP += map[context.Arch]uint64{context.ArchAMD64: 8,
 			context.ArchARM64: 0x100}[arch]
 		r, got := run(w)
-		if !r.Complete() {
-			t.Errorf("gap %v", r.Gap)
-		}
+		expect.True(t, r.Complete(), "gap %v", r.Gap)
 		check(t, w, got)
 	})
 }
@@ -189,9 +187,7 @@ func TestFullOutput(t *testing.T) {
 		for room := 1; room < len(w.Truth); room++ {
 			out := make([]Frame, room)
 			r := merger(w).Merge(&w.Capture, out)
-			if r.N > room || r.Gap != GapLimit {
-				t.Errorf("room %d: %d frames, gap %v", room, r.N, r.Gap)
-			}
+			expect.True(t, r.N <= room && r.Gap == GapLimit, "room %d: %d frames, gap %v", room, r.N, r.Gap)
 		}
 	})
 }

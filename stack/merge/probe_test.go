@@ -121,9 +121,7 @@ func TestWaitsThatAreCertain(t *testing.T) {
 	for i := range uint64(100) {
 		w.observe(wait{i, 1}, clr.WakeNot)
 	}
-	if !w.has(wait{1, 1}) {
-		t.Error("a wait that is certain is forgotten")
-	}
+	expect.True(t, w.has(wait{1, 1}), "a wait that is certain is forgotten")
 }
 
 func TestWaitsAreBounded(t *testing.T) {
@@ -134,9 +132,8 @@ func TestWaitsAreBounded(t *testing.T) {
 	for i := range uint64(100) {
 		w.observe(wait{i, 200}, clr.Woken)
 	}
-	if !w.has(wait{0, 0}) || w.has(wait{99, 99}) || w.has(wait{99, 200}) {
-		t.Errorf("%v is remembered", w.known)
-	}
+	expect.True(t, w.has(wait{0, 0}) && !w.has(wait{99, 99}) && !w.has(wait{99, 200}),
+		"%v is remembered", w.known)
 }
 
 // above is a Managed that knows only the caller's stack pointer, or nothing if it is 0.
@@ -200,9 +197,7 @@ func TestSame(t *testing.T) {
 			m.at.Regs = &m.regs
 			at, regs := m.at, m.regs
 			expect.Equal(t, m.same(0, c.fid, true), c.want)
-			if m.at != at || m.regs != regs {
-				t.Error("the question has moved the walk")
-			}
+			expect.True(t, m.at == at && m.regs == regs, "the question has moved the walk")
 		})
 	}
 }
@@ -234,9 +229,7 @@ func TestFrameless(t *testing.T) {
 		expect.Equal(t, standing(0x1000, 0x1800).frameless(&clr.SnapshotFrame{SP: c.sp, FP: c.fp}), c.want,
 			c.name)
 	}
-	if standing(0x1000, 0).frameless(&clr.SnapshotFrame{SP: 0x1008}) {
-		t.Error("without a frame pointer")
-	}
+	expect.True(t, !standing(0x1000, 0).frameless(&clr.SnapshotFrame{SP: 0x1008}), "without a frame pointer")
 }
 
 // On ARM64 a guess knows only a lower limit of SP. The frame pointer then shows that the CLR's frame is the

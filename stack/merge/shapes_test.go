@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -68,13 +69,9 @@ func TestRandomStacksWithTables(t *testing.T) {
 			m, out := merger(w), make([]Frame, 64)
 			giveTables(m, truth{w: w})
 			res := m.Merge(&w.Capture, out)
-			if !res.Complete() || res.Doubtful != 0 {
-				t.Fatalf("run %d: %+v", n, res)
-			}
+			must.True(t, res.Complete() && res.Doubtful == 0, "run %d: %+v", n, res)
 			check(t, w, out[:res.N])
-			if t.Failed() {
-				t.Fatalf("run %d", n)
-			}
+			must.True(t, !t.Failed(), "run %d", n)
 		}
 	})
 }
@@ -130,9 +127,7 @@ func TestHiddenBelowUnframed(t *testing.T) {
 	kinds := []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Native}
 	w := fs.Build(kinds...)
 	r, got := run(w)
-	if !r.Complete() || r.Doubtful != 0 {
-		t.Errorf("x86-64: %+v", r)
-	}
+	expect.True(t, r.Complete() && r.Doubtful == 0, "x86-64: %+v", r)
 	check(t, w, got)
 	w = fs.BuildFor(context.ArchARM64, kinds...)
 	r, got = run(w)
@@ -150,9 +145,7 @@ func TestHijackedHiddenFrame(t *testing.T) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Hidden, fs.Native)
 		store(w, w.Truth[1].Slot, w.Truth[0].IP&^0xff)
 		r, got := run(w)
-		if !r.Complete() || r.Doubtful != 0 {
-			t.Errorf("%+v", r)
-		}
+		expect.True(t, r.Complete() && r.Doubtful == 0, r)
 		check(t, w, append(got[:2:2],
 			Frame{IP: got[2].IP, SP: got[2].SP, Kind: got[2].Kind, Function: got[2].Function}, got[3]))
 	})
@@ -208,9 +201,7 @@ func TestSpecials(t *testing.T) {
 			m, out := merger(w), make([]Frame, 64)
 			m.SetSpecials(s)
 			r := m.Merge(&w.Capture, out)
-			if r.Verdict != c.verdict || r.Gap != c.gap {
-				t.Errorf("%s: %+v", c.name, r)
-			}
+			expect.True(t, r.Verdict == c.verdict && r.Gap == c.gap, "%s: %+v", c.name, r)
 			expect.Equal(t, inOrder(t, w, out[:r.N]), c.frames, "%s: true frames: %+v", c.name, out[:r.N])
 		}
 	})
