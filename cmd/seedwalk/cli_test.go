@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -90,9 +91,7 @@ func tool(t *testing.T, args ...string) (stdout, stderr string, code int, dir st
 		if err == nil || errors.As(err, &exit) {
 			return out.String(), errOut.String(), cmd.ProcessState.ExitCode(), dir
 		}
-		if try == 2 || !errors.Is(err, wineNotNow) {
-			t.Fatal(err)
-		}
+		must.True(t, try != 2 && errors.Is(err, wineNotNow), err)
 		t.Log("Wine did not start a process: once more")
 	}
 }
@@ -107,17 +106,14 @@ func self(t *testing.T) string {
 
 func TestRecordFolded(t *testing.T) {
 	out, errOut, code, _ := tool(t, "record", "--quiet", "--output", "-", "--format", "folded", "--", self(t))
-	if code != 42 || errOut != "the command's own output\n" {
-		t.Errorf("exit code %d\nstderr %s", code, errOut)
-	}
+	expect.True(t, code == 42 && errOut == "the command's own output\n",
+		"exit code %d\nstderr %s", code, errOut)
 	for line := range strings.Lines(out) { // only data
 		if !strings.Contains(line, "App.Program.Main;App.Program.Work") || !strings.HasSuffix(line, " 7\n") {
 			t.Errorf("stdout %q", line)
 		}
 	}
-	if out == "" {
-		t.Error("no data")
-	}
+	expect.True(t, out != "", "no data")
 }
 
 func TestRecordEveryFormat(t *testing.T) {
@@ -126,20 +122,15 @@ func TestRecordEveryFormat(t *testing.T) {
 		names += ",a" + f.Extensions[0]
 	}
 	_, errOut, code, dir := tool(t, "record", "--tree", "--output", names, "--", self(t))
-	if code != 42 {
-		t.Errorf("exit code %d, %s", code, errOut)
-	}
+	expect.Equal(t, code, 42, "exit code, %s", errOut)
 	for _, n := range strings.Split(names, ",") {
 		if info, err := os.Stat(filepath.Join(dir, n)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", n, err)
 		}
-		if !strings.Contains(errOut, "wrote "+n+"\n") {
-			t.Errorf("not told of %s:\n%s", n, errOut)
-		}
+		expect.True(t, strings.Contains(errOut, "wrote "+n+"\n"), "not told of %s:\n%s", n, errOut)
 	}
-	if !strings.Contains(errOut, "App.Program.Work") || strings.Contains(errOut, "\x1b") {
-		t.Errorf("no tree, or colours where there is no terminal:\n%s", errOut)
-	}
+	expect.True(t, strings.Contains(errOut, "App.Program.Work") && !strings.Contains(errOut, "\x1b"),
+		"no tree, or colours where there is no terminal:\n%s", errOut)
 }
 
 func TestRecordDefaultsAndJSON(t *testing.T) {
@@ -228,10 +219,8 @@ func TestWrongUse(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			out, errOut, code, dir := tool(t, c.args...)
-			if code != c.code || !strings.Contains(errOut, c.want) || out != "" {
-				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q, want %q",
-					code, c.code, out, errOut, c.want)
-			}
+			expect.True(t, code == c.code && strings.Contains(errOut, c.want) && out == "",
+				"exit code %d, want %d\nstdout %q\nstderr %q, want %q", code, c.code, out, errOut, c.want)
 			if c.args != nil && strings.Count(errOut, "\n") != 1 {
 				t.Errorf("not one line: %q", errOut)
 			}
@@ -245,9 +234,8 @@ func TestWrongUse(t *testing.T) {
 // The help of record explains every clock.
 func TestHelpNamesClocks(t *testing.T) {
 	for _, c := range sampler.Clocks {
-		if !strings.Contains(recordHelp, "  "+string(c)+":") {
-			t.Errorf("recordHelp does not explain --clock %s", c)
-		}
+		expect.True(t, strings.Contains(recordHelp, "  "+string(c)+":"),
+			"recordHelp does not explain --clock %s", c)
 	}
 }
 
@@ -264,9 +252,7 @@ func TestHelpGolden(t *testing.T) {
 		{"convert", []string{"convert", "--help"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
-			if code != 0 || errOut != "" {
-				t.Errorf("exit code %d, stderr %q", code, errOut)
-			}
+			expect.True(t, code == 0 && errOut == "", "exit code %d, stderr %q", code, errOut)
 			for i, line := range strings.Split(out, "\n") {
 				if len(line) > 100 {
 					t.Errorf("line %d has %d columns", i+1, len(line))
@@ -282,9 +268,8 @@ func TestHelpGolden(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	out, _, code, _ := tool(t, "--version")
-	if code != 0 || !strings.HasPrefix(out, "seedwalk ") || strings.Count(out, "\n") != 1 {
-		t.Errorf("exit code %d, %q", code, out)
-	}
+	expect.True(t, code == 0 && strings.HasPrefix(out, "seedwalk ") && strings.Count(out, "\n") == 1,
+		"exit code %d, %q", code, out)
 	out, _, code, _ = tool(t, "version", "--json")
 	var v versions
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Stream != wire.Version ||

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/diff"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -17,9 +18,7 @@ import (
 func recorded(t *testing.T) (path string, folded []byte) {
 	t.Helper()
 	_, errOut, code, dir := tool(t, "record", "--quiet", "--output", "a.swrec,a.folded", "--", self(t))
-	if code != 42 {
-		t.Fatalf("exit code %d, %s", code, errOut)
-	}
+	must.Equal(t, code, 42, "exit code, %s", errOut)
 	folded = must.Get(os.ReadFile(filepath.Join(dir, "a.folded")))(t)
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.partial")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
@@ -31,24 +30,18 @@ func recorded(t *testing.T) (path string, folded []byte) {
 func TestReport(t *testing.T) {
 	path, folded := recorded(t)
 	out, errOut, code, _ := tool(t, "report", "--format", "folded", path)
-	if code != 0 || out != string(folded) || errOut != "" {
-		t.Errorf("exit code %d, %q, want %q; %s", code, out, folded, errOut)
-	}
+	expect.True(t, code == 0 && out == string(folded) && errOut == "",
+		"exit code %d, %q, want %q; %s", code, out, folded, errOut)
 	out, _, code, dir := tool(t, "convert", path, "b.folded", "b.html")
 	again, err := os.ReadFile(filepath.Join(dir, "b.folded"))
-	if code != 0 || out != "" || err != nil || !bytes.Equal(again, folded) {
-		t.Errorf("exit code %d, %q, %v %q", code, out, err, again)
-	}
+	expect.True(t, code == 0 && out == "" && err == nil && bytes.Equal(again, folded),
+		"exit code %d, %q, %v %q", code, out, err, again)
 	out, _, code, _ = tool(t, "report", "--tree", path)
 	for _, want := range []string{"samples      7 in ",
 		" ~100 %  ~100 %        7 M App.Program.Work", "Samples: 7"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+		expect.True(t, strings.Contains(out, want), "no %q in\n%s", want, out)
 	}
-	if code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	expect.Equal(t, code, 0, "exit code")
 }
 
 // The table can be by category, module, or thread.
@@ -57,9 +50,8 @@ func TestReportBy(t *testing.T) {
 	for by, want := range map[string]string{"category": " 7 user code\n",
 		"module": " ~100 %  ~100 %        7 App\n", "thread": "7 main (5)\n"} {
 		out, errOut, code, _ := tool(t, "report", "--by", by, path)
-		if code != 0 || !strings.Contains(out, "samples "+by+"\n") || !strings.Contains(out, want) {
-			t.Errorf("%s: exit code %d, %s%s", by, code, errOut, out)
-		}
+		expect.True(t, code == 0 && strings.Contains(out, "samples "+by+"\n") && strings.Contains(out, want),
+			"%s: exit code %d, %s%s", by, code, errOut, out)
 	}
 	if _, errOut, code, _ := tool(t, "report", "--by", "color", path); code != 2 ||
 		!strings.Contains(errOut, "choose category, module, thread") {
@@ -133,9 +125,8 @@ func TestDiff(t *testing.T) {
 	a, _ := recorded(t)
 	b, _ := recorded(t)
 	out, errOut, code, _ := tool(t, "diff", a, b)
-	if code != 0 || errOut != "" || !strings.Contains(out, "no difference beyond noise") {
-		t.Errorf("exit code %d, %s%s", code, out, errOut)
-	}
+	expect.True(t, code == 0 && errOut == "" && strings.Contains(out, "no difference beyond noise"),
+		"exit code %d, %s%s", code, out, errOut)
 	out, _, code, _ = tool(t, "diff", "--json", a, b)
 	var d diff.Document
 	if err := json.Unmarshal([]byte(out),

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/builder"
 	"github.com/seedwalk/seedwalk/sim/rules"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -26,9 +27,7 @@ func TestSimGolden(t *testing.T) {
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
-			if code != 0 || errOut != "" {
-				t.Errorf("exit code %d, stderr %q", code, errOut)
-			}
+			expect.True(t, code == 0 && errOut == "", "exit code %d, stderr %q", code, errOut)
 			for i, line := range strings.Split(out, "\n") {
 				if c.file == "sim" && len(line) > 100 {
 					t.Errorf("line %d has %d columns", i+1, len(line))
@@ -42,9 +41,7 @@ func TestSimGolden(t *testing.T) {
 // Every scenario is listed once, with its line.
 func TestSimList(t *testing.T) {
 	out, _, code, _ := tool(t, "sim")
-	if code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	expect.Equal(t, code, 0, "exit code")
 	for _, r := range rules.All() {
 		if n := strings.Count(out, "  "+r.Name+" "); n != 1 || !strings.Contains(out, r.Line) {
 			t.Errorf("%s stands %d times in\n%s", r.Name, n, out)
@@ -89,18 +86,12 @@ func TestSimWrongUse(t *testing.T) {
 func TestSimSameNumberSameRun(t *testing.T) {
 	run := func(n string) string {
 		out, _, code, _ := tool(t, "sim", "--scenario", "gc-callback", "--kept", "--run", n, "--trace")
-		if code != 0 {
-			t.Errorf("exit code %d:\n%s", code, out)
-		}
+		expect.True(t, code == 0, "exit code %d:\n%s", code, out)
 		return out
 	}
 	one := run("18446744073709551615")
-	if run("18446744073709551615") != one {
-		t.Error("two runs of one number differ")
-	}
-	if run("1") == one {
-		t.Error("another number gives the same run")
-	}
+	expect.Equal(t, run("18446744073709551615"), one, "two runs of one number differ")
+	expect.True(t, run("1") != one, "another number gives the same run")
 }
 
 type simDocument struct {
@@ -169,34 +160,28 @@ func TestSimJSON(t *testing.T) {
 func TestSimPictures(t *testing.T) {
 	out, errOut, code, dir := tool(t, "sim", "--scenario", "two-samplers", "--broken",
 		"--svg", "a.svg", "--dot", "-")
-	if code != 0 || errOut != "" || !strings.Contains(out, "digraph deadlock") {
-		t.Errorf("exit code %d, %s\n%s", code, errOut, out)
-	}
+	expect.True(t, code == 0 && errOut == "" && strings.Contains(out, "digraph deadlock"),
+		"exit code %d, %s\n%s", code, errOut, out)
 	if svg, err := os.ReadFile(filepath.Join(dir, "a.svg")); err != nil ||
 		!strings.Contains(string(svg), "suspended by") {
 		t.Errorf("%v\n%s", err, svg)
 	}
 	out, _, code, _ = tool(t, "sim", "--scenario", "alternate-stack", "--broken", "--svg", "-")
-	if code != 0 || !strings.Contains(out, "fault after") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect.True(t, code == 0 && strings.Contains(out, "fault after"), "exit code %d\n%s", code, out)
 	_, errOut, code, _ = tool(t, "sim", "--scenario", "alternate-stack", "--broken", "--dot", "-")
-	if code != 1 || !strings.Contains(errOut, "--svg draws its timeline") {
-		t.Errorf("exit code %d, %s", code, errOut)
-	}
+	expect.True(t, code == 1 && strings.Contains(errOut, "--svg draws its timeline"),
+		"exit code %d, %s", code, errOut)
 	_, errOut, code, _ = tool(t, "sim", "--scenario", "two-samplers", "--broken", "--svg", "none/a.svg")
-	if code != 1 || !strings.Contains(errOut, "choose a file you may write") {
-		t.Errorf("exit code %d, %s", code, errOut)
-	}
+	expect.True(t, code == 1 && strings.Contains(errOut, "choose a file you may write"),
+		"exit code %d, %s", code, errOut)
 }
 
 // TestSimExitCode: a scenario with an unexpected result ends with exit code 1. Here the broken side cannot
 // fail, because preemptions are not allowed.
 func TestSimExitCode(t *testing.T) {
 	out, _, code, _ := tool(t, "sim", "--scenario", "heap", "--explore", "--preemptions", "0")
-	if code != 1 || !strings.Contains(out, "NOT AS IT SHOULD BE: heap, broken: no deadlock") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect.True(t, code == 1 && strings.Contains(out, "NOT AS IT SHOULD BE: heap, broken: no deadlock"),
+		"exit code %d\n%s", code, out)
 }
 
 func TestRulesGolden(t *testing.T) {
@@ -213,9 +198,7 @@ func TestRulesGolden(t *testing.T) {
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
-			if code != 0 || errOut != "" {
-				t.Errorf("exit code %d, stderr %q", code, errOut)
-			}
+			expect.True(t, code == 0 && errOut == "", "exit code %d, stderr %q", code, errOut)
 			golden.Check(t, filepath.Join("testdata", c.file+".txt"), out)
 		})
 	}
@@ -238,9 +221,8 @@ func TestRulesWrongUse(t *testing.T) {
 		{"unknown flag", []string{"--x"}, 2, "seedwalk rules --help"},
 	} {
 		out, errOut, code, _ := tool(t, append([]string{"rules"}, c.args...)...)
-		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
-			t.Errorf("%s: exit code %d, %q, %q", c.name, code, out, errOut)
-		}
+		expect.True(t, code == c.code && out == "" && strings.Contains(errOut, c.want),
+			"%s: exit code %d, %q, %q", c.name, code, out, errOut)
 	}
 }
 
@@ -274,9 +256,8 @@ func TestRulesOtherWords(t *testing.T) {
 		"Deadlock":        "destroyed-waits",
 		"destroyed-waits": "deadlock", "GetObjectGeneration": "kills the process"} {
 		out, errOut, code, _ := tool(t, "rules", word)
-		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("%s: exit code %d, %s%s", word, code, out, errOut)
-		}
+		expect.True(t, code == 0 && strings.Contains(out, want),
+			"%s: exit code %d, %s%s", word, code, out, errOut)
 	}
 	if _, _, code, _ := tool(t, "rules", "127"); code != 1 {
 		t.Errorf("a slot that is none: exit code %d", code)

@@ -33,8 +33,8 @@ func echoSignals() int {
 	return 98
 }
 
-// expect reads the terminal up to a text and returns what came before it.
-func expect(t *testing.T, r *bufio.Reader, text string) string {
+// awaitText reads the terminal up to a text and returns what came before it.
+func awaitText(t *testing.T, r *bufio.Reader, text string) string {
 	t.Helper()
 	var b strings.Builder
 	for !strings.HasSuffix(b.String(), text) {
@@ -63,19 +63,19 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	}
 	slave.Close()
 	r := bufio.NewReader(master)
-	expect(t, r, "ready")
-	if line := expect(t, r, "samples"); !strings.Contains(line, "\r") {
+	awaitText(t, r, "ready")
+	if line := awaitText(t, r, "samples"); !strings.Contains(line, "\r") {
 		t.Errorf("no progress line: %q", line)
 	}
 	master.Write([]byte{3})
-	expect(t, r, "got interrupt")
+	awaitText(t, r, "got interrupt")
 	cmd.Process.Signal(syscall.SIGUSR1)
-	if between := expect(t, r, "got user defined signal 1"); strings.Contains(between, "interrupt") {
+	if between := awaitText(t, r, "got user defined signal 1"); strings.Contains(between, "interrupt") {
 		t.Errorf("the command got a second INT: %q", between)
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
-	expect(t, r, "got terminated")
-	expect(t, r, "wrote "+out)
+	awaitText(t, r, "got terminated")
+	awaitText(t, r, "wrote "+out)
 	cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 9 {
 		t.Errorf("exit code %d", code)

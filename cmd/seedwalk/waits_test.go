@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -74,9 +75,7 @@ func TestWaitsJSONFile(t *testing.T) {
 	path, _ := filepath.Abs(sampleTrace)
 	_, stderr, code, dir := tool(t, "waits", "--output", "w.json", "--thread", "27713",
 		"--min-duration", "10ms", path)
-	if code != 0 || !strings.Contains(stderr, "wrote w.json") {
-		t.Fatalf("%d %s", code, stderr)
-	}
+	must.True(t, code == 0 && strings.Contains(stderr, "wrote w.json"), "%d %s", code, stderr)
 	b := must.Get(os.ReadFile(filepath.Join(dir, "w.json")))(t)
 	var got struct {
 		Waits []struct{ Thread uint64 }
@@ -90,16 +89,12 @@ func TestWaitsJSONFile(t *testing.T) {
 func TestWaitsExample(t *testing.T) {
 	trace := must.Get(filepath.Abs("../../eventpipe/waits/testdata/liveexample.nettrace"))(t)
 	stdout, stderr, code, _ := tool(t, "waits", trace, "--min-duration", "100ms")
-	if code != 0 || stderr != "" {
-		t.Fatalf("%d %s", code, stderr)
-	}
+	must.True(t, code == 0 && stderr == "", "%d %s", code, stderr)
 	const command = "$ seedwalk waits eventpipe/waits/testdata/liveexample.nettrace --min-duration 100ms"
 	b := must.Get(os.ReadFile("../../docs/waits.md"))(t)
 	_, shown, ok := strings.Cut(string(b), command+"\n")
 	shown, _, _ = strings.Cut(shown, "```")
-	if !ok || shown != stdout {
-		t.Errorf("docs/waits.md shows\n%s\nprinted is\n%s", shown, stdout)
-	}
+	expect.True(t, ok && shown == stdout, "docs/waits.md shows\n%s\nprinted is\n%s", shown, stdout)
 }
 
 const oneMS = 1_000_000
@@ -208,9 +203,8 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			t.Errorf("%s: exit code %d, want 1 and %q\n%s\n%s", c.name, code, c.stdout, stdout, stderr)
 		}
 		at := atOffset.FindStringSubmatch(stderr)
-		if strings.Contains(stderr, "2147483") {
-			t.Errorf("%s: the number of lost events is a damaged value: %s", c.name, stderr)
-		}
+		expect.True(t, !strings.Contains(stderr, "2147483"),
+			"%s: the number of lost events is a damaged value: %s", c.name, stderr)
 		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.stderr) || at == nil ||
 			at[2] == "0" && c.stdout != "" {
 			t.Errorf("%s: %q is not one line with an offset and %q", c.name, stderr, c.stderr)
