@@ -110,7 +110,7 @@ vectors: build ## the recorded truth: what share is right, file by file
 
 bench: runtime build samples ## speed, beside the peers
 	@scripts/framehop.sh
-	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./stack/seed ./stack/merge ./unwind/module ./bench/...
+	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./clr/managed ./stack/seed ./stack/merge ./unwind/module ./bench/...
 
 bench-pair: ## the same rows beside those of another checkout: make bench-pair BASE=../old
 	@test -n "$(BASE)" || { echo "bench-pair: BASE=folder of the checkout to compare with"; exit 2; }

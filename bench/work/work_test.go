@@ -24,19 +24,20 @@ var walks = []struct {
 	name, pkg, bench string
 	frames           int
 }{
-	{"x86-64 ELF warm", "amd64", "BenchmarkWalk/warm/32", 32},
-	{"x86-64 ELF warm, one frame", "amd64", "BenchmarkWalk/warm/1", 1},
-	{"x86-64 ELF every rule made anew", "amd64", "BenchmarkWalk/cold/32", 32},
-	{"x86-64 PE warm", "amd64", "BenchmarkWalkPE/warm/32", 32},
-	{"x86-64 PE warm, one frame", "amd64", "BenchmarkWalkPE/warm/1", 1},
-	{"x86-64 PE every rule made anew", "amd64", "BenchmarkWalkPE/off/32", 32},
-	{"x86-64 managed code, guessed, warm", "amd64", "BenchmarkGuess/warm", 1},
-	{"ARM64 managed code, guessed, warm", "arm64", "BenchmarkGuess/warm", 1},
-	{"ARM64 ELF warm", "arm64", "BenchmarkWalk/warm/32", 32},
-	{"ARM64 ELF warm, one frame", "arm64", "BenchmarkWalk/warm/1", 1},
-	{"ARM64 PE warm", "arm64", "BenchmarkWalkPE/warm/32", 32},
-	{"ARM64 ELF every rule made anew", "arm64", "BenchmarkWalk/cold/32", 32},
-	{"ARM64 PE every rule made anew", "arm64", "BenchmarkWalkPE/off/32", 32},
+	{"x86-64 ELF warm", "unwind/amd64", "BenchmarkWalk/warm/32", 32},
+	{"x86-64 ELF warm, one frame", "unwind/amd64", "BenchmarkWalk/warm/1", 1},
+	{"x86-64 ELF every rule made anew", "unwind/amd64", "BenchmarkWalk/cold/32", 32},
+	{"x86-64 PE warm", "unwind/amd64", "BenchmarkWalkPE/warm/32", 32},
+	{"x86-64 PE warm, one frame", "unwind/amd64", "BenchmarkWalkPE/warm/1", 1},
+	{"x86-64 PE every rule made anew", "unwind/amd64", "BenchmarkWalkPE/off/32", 32},
+	{"x86-64 managed code, guessed, warm", "unwind/amd64", "BenchmarkGuess/warm", 1},
+	{"x86-64 managed code, warm", "clr/managed", "BenchmarkStep", 9},
+	{"ARM64 managed code, guessed, warm", "unwind/arm64", "BenchmarkGuess/warm", 1},
+	{"ARM64 ELF warm", "unwind/arm64", "BenchmarkWalk/warm/32", 32},
+	{"ARM64 ELF warm, one frame", "unwind/arm64", "BenchmarkWalk/warm/1", 1},
+	{"ARM64 PE warm", "unwind/arm64", "BenchmarkWalkPE/warm/32", 32},
+	{"ARM64 ELF every rule made anew", "unwind/arm64", "BenchmarkWalk/cold/32", 32},
+	{"ARM64 PE every rule made anew", "unwind/arm64", "BenchmarkWalkPE/off/32", 32},
 }
 
 // slack is how many percent more than written down a walk may do.
@@ -111,8 +112,8 @@ func newCounter(t *testing.T) *counter {
 func (c *counter) program(t *testing.T, pkg string) string {
 	t.Helper()
 	if c.programs[pkg] == "" {
-		c.programs[pkg] = filepath.Join(c.dir, pkg+".test")
-		run(t, nil, "go", "test", "-c", "-o", c.programs[pkg], "../../unwind/"+pkg)
+		c.programs[pkg] = filepath.Join(c.dir, filepath.Base(pkg)+".test")
+		run(t, nil, "go", "test", "-c", "-o", c.programs[pkg], "../../"+pkg)
 	}
 	return c.programs[pkg]
 }

@@ -11,8 +11,10 @@ import (
 // function holds the code at an address, with its unwind data.
 type function struct {
 	Code
-	own peamd64.Table  // the copy that Table points to
-	arm *functionARM64 // of ARM64
+	own peamd64.Table // the copy that Table points to
+	// The step from the address. If it makes none, Table decides.
+	rule amd64.FunctionRule
+	arm  *functionARM64 // of ARM64
 }
 
 // Bounds of the copies.
@@ -25,7 +27,12 @@ const (
 // find asks the source for the code at an address and copies its unwind data, or returns an earlier copy.
 func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 	k := key{at.IP, at.Exact}
+	last := &t.last[k.hash()]
+	if last.fn != nil && last.key == k {
+		return last.fn, unwind.StopNone
+	}
 	if fn := t.copies[k]; fn != nil {
+		*last = lastCopy{k, fn}
 		return fn, unwind.StopNone
 	}
 	if stop := t.src.Code(at, &t.asked); stop != unwind.StopNone {
@@ -37,9 +44,12 @@ func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 	}
 	if fn.Keep {
 		if len(t.copies) >= maxCopies {
-			clear(t.copies)
+			t.Forget()
 		}
-		t.copies[k] = fn
+		if fn.Kind == Method && t.arch == context.ArchAMD64 {
+			fn.rule = amd64.CompileFunction(fn.Table, fn.Entry, uint32(at.IP-fn.Base), at.Exact)
+		}
+		t.copies[k], *last = fn, lastCopy{k, fn}
 	}
 	return fn, unwind.StopNone
 }
@@ -50,7 +60,7 @@ func (t *Tables) load(fn *function, at unwind.Address) bool {
 	if pc := at.IP - fn.Base; pc != uint64(uint32(pc)) {
 		return false
 	}
-	if t.src.Arch() == context.ArchARM64 {
+	if t.arch == context.ArchARM64 {
 		return t.loadARM64(fn)
 	}
 	if fn.Table != nil {

@@ -12,7 +12,9 @@ import (
 // for concurrent use.
 type Tables struct {
 	src    Source
+	arch   context.Arch
 	copies map[key]*function
+	last   [1 << lastBits]lastCopy // by hash
 
 	// Arguments of interface calls, kept here so that they are not allocated each time.
 	asked   Code
@@ -27,14 +29,31 @@ type key struct {
 	exact bool
 }
 
+// lastCopy is the copy used last of those whose addresses have the same hash. A lookup in the map takes
+// longer than a step.
+type lastCopy struct {
+	key
+	fn *function
+}
+
+const lastBits = 9
+
+func (k key) hash() uint64 {
+	const prime = 0x9e3779b97f4a7c15
+	return k.ip * prime >> (64 - lastBits)
+}
+
 // maxCopies bounds the copies; when it is reached, all are dropped.
 const maxCopies = 1 << 13
 
 // New returns tables over a source, without copies.
-func New(src Source) *Tables { return &Tables{src: src, copies: map[key]*function{}} }
+func New(src Source) *Tables { return &Tables{src: src, arch: src.Arch(), copies: map[key]*function{}} }
 
 // Forget drops the copies: code may have been replaced.
-func (t *Tables) Forget() { clear(t.copies) }
+func (t *Tables) Forget() {
+	clear(t.copies)
+	t.last = [1 << lastBits]lastCopy{}
+}
 
 // Step replaces s, a frame of managed code or of a stub of the runtime, by its caller, and describes the left
 // frame in f. If the result is not StopNone, s is unchanged; NoInfo means that the source does not cover the
@@ -42,11 +61,11 @@ func (t *Tables) Forget() { clear(t.copies) }
 func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	t.saved = 0
 	switch {
-	case s.Regs.Arch != t.src.Arch():
+	case s.Regs.Arch != t.arch:
 		return unwind.NoInfo
-	case s.Regs.Arch == context.ArchARM64:
+	case t.arch == context.ArchARM64:
 		return t.stepARM64(s, mem, b, f)
-	case s.Regs.Arch != context.ArchAMD64:
+	case t.arch != context.ArchAMD64:
 		return unwind.NoInfo
 	}
 	at, from := s.Address(), &s.Regs.AMD64
@@ -55,6 +74,11 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *
 	fn, stop := t.find(at)
 	if stop != unwind.StopNone {
 		return stop
+	}
+	if fn.rule.Step(from, mem) {
+		s.Reached(false, fn.rule.Trust())
+		f.CFA = from.SP()
+		return unwind.StopNone
 	}
 	to, by := *from, unwind.TrustLeaf
 	if fn.Kind == Method {

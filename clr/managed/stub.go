@@ -48,7 +48,7 @@ func (t *Tables) followsCall(ra uint64) bool {
 	if ra <= nearcall.Longest || !t.src.ReadAt(b, ra-nearcall.Longest) {
 		return false
 	}
-	if t.src.Arch() == context.ArchARM64 {
+	if t.arch == context.ArchARM64 {
 		return ra&3 == 0 && nearcall.ARM64(b)
 	}
 	return nearcall.AMD64(b)

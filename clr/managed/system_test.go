@@ -290,3 +290,43 @@ func TestNoAllocations(t *testing.T) {
 	})
 	expect.Equal(t, n, 0, "allocations")
 }
+
+// A frame register that leads down the stack ends the walk, whether the step is made by codes or by a rule.
+func TestNoProgress(t *testing.T) {
+	p := newProcess()
+	p.blocks[infoAt] = []byte{1, 4, 2, 5, 4, 3, 1, 0x50} // push rbp; mov rbp, rsp
+	tables := New(System{p})
+	for _, c := range []struct {
+		rsp  uint64
+		stop unwind.Stop
+	}{{stackAt, unwind.StopNone}, {stackAt + 8, unwind.StopNone}, {stackAt + 9, unwind.NoProgress},
+		{stackAt + 64, unwind.NoProgress}} {
+		var f unwind.Frame
+		s := at(codeAt+0x20, false)
+		s.Regs.AMD64.GPR[context.RBP], s.Regs.AMD64.GPR[context.RSP] = stackAt, c.rsp
+		stop := tables.Step(s, stack(map[int]uint64{1: codeAt + 0x20}), &unwind.Bounds{}, &f)
+		expect.Equal(t, stop, c.stop, "rsp %#x", c.rsp)
+	}
+}
+
+// Frames of a method that saves two registers.
+func BenchmarkStep(b *testing.B) {
+	const frames = 9
+	words := map[int]uint64{}
+	for i := range frames {
+		words[6+7*i] = codeAt + 0x20
+	}
+	tables, mem, first := New(System{newProcess()}), stack(words), at(codeAt+0x20, false)
+	var f unwind.Frame
+	for b.Loop() {
+		regs := *first.Regs
+		s := *first
+		s.Regs = &regs
+		for range frames {
+			if stop := tables.Step(&s, mem, &unwind.Bounds{}, &f); stop != unwind.StopNone {
+				b.Fatal(stop)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*frames), "ns/frame")
+}

@@ -25,8 +25,8 @@ var larger = map[string]struct {
 	files, lines int
 	why          string
 }{
-	"unwind/amd64": {28, 4600,
-		"one file a rule; the hot path stays in one package; epilogs, thunks, and unlisted pushes of three compilers; blocked threads"},
+	"unwind/amd64": {28, 4650,
+		"one file a rule; the hot path stays in one package; epilogs, thunks, and unlisted pushes of three compilers; blocked threads; rules for managed code"},
 	"unwind/arm64": {23, 3490,
 		"the twin of unwind/amd64, thunks for calls, and unwind codes that omit a signing"},
 	"sim/image": {22, 3450, "one file an encoder"},

@@ -77,11 +77,60 @@ var symbols = func() (r Registers) {
 func compilePE(t *peamd64.Table, at unwind.Address) (p peRule, ok bool) {
 	regs := symbols
 	s := peStep{table: t, pc: uint32(at.IP), regs: &regs, symbolic: true}
-	if stop := s.run(at); stop != unwind.StopNone || s.res.Machine || s.deep {
+	return s.rule(s.run(at))
+}
+
+// rule returns the rule of a symbolic step that has ended with stop.
+func (s *peStep) rule(stop unwind.Stop) (p peRule, ok bool) {
+	if stop != unwind.StopNone || s.res.Machine || s.deep {
 		return p, false
 	}
 	p = peRule{trust: peTrust[s.res.Part], kept: s.kept()}
-	return p, p.frame(&regs, s.needs) && p.saves(&regs)
+	return p, p.frame(s.regs, s.needs) && p.saves(s.regs)
+}
+
+// FunctionRule is the step of StepFunction from one address, made once. The zero FunctionRule makes no step.
+type FunctionRule struct{ p peRule }
+
+// CompileFunction makes the rule for the step that StepFunction makes with the same arguments. It returns the
+// zero FunctionRule if no rule has the same effect: see compilePE.
+func CompileFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, inside bool) (r FunctionRule) {
+	regs := symbols
+	s := peStep{table: t, pc: pc, regs: &regs, symbolic: true}
+	if p, ok := s.rule(s.leave(fn, inside)); ok {
+		r.p = p
+	}
+	return r
+}
+
+// Trust returns how the step finds the caller.
+func (r *FunctionRule) Trust() unwind.Trust { return r.p.trust }
+
+// Step replaces the registers by those of the caller. It returns false, with the registers unchanged, if it
+// cannot be sure to do what StepFunction does and to reach a caller: a word is outside the hot run of mem, a
+// register is unknown, the return address is 0, or the stack pointer does not increase.
+func (r *FunctionRule) Step(regs *Registers, mem *memory.Window) bool {
+	cfa, ra, block := r.p.words(regs, mem)
+	if block == nil || ra == 0 || cfa-8 < regs.GPR[context.RSP] {
+		return false
+	}
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa
+	r.p.restore(block, regs)
+	return true
+}
+
+// words returns the CFA, the return address, and the words that the step reads. block is nil if they are not
+// all in the hot run of mem, or if the base register is unknown.
+func (p *peRule) words(regs *Registers, mem *memory.Window) (cfa, ra uint64, block []byte) {
+	hot, n := mem.Hot(), uint64(p.size)*8
+	cfa = regs.GPR[p.base&15] + uint64(int64(p.cfa))
+	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
+	if n == 0 || !known(regs, int(p.base)) || at > size || size-at < n {
+		return cfa, 0, nil
+	}
+	block = hot.Data[at : at+n]
+	i := 8 * (-1 - int(p.low))
+	return cfa, binary.LittleEndian.Uint64(block[i : i+8]), block
 }
 
 // frame sets the CFA from the symbolic stack pointer. needs are the registers that the step has to know.
@@ -257,16 +306,9 @@ func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
 // stepTable is stepHot for a stored rule p, whose number r holds.
 func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window,
 	b *unwind.Bounds, f *unwind.Frame) bool {
-	hot, cfa := mem.Hot(), regs.GPR[p.base&15]+uint64(int64(p.cfa))
-	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
-	if !known(regs, int(p.base)) || at > size || size-at < uint64(p.size)*8 ||
-		checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
-		return false
-	}
-	block := hot.Data[at : at+uint64(p.size)*8]
-	i := 8 * (-1 - int(p.low))
-	ra := binary.LittleEndian.Uint64(block[i : i+8])
-	if checkRA(regs, cfa, ra) != unwind.StopNone {
+	cfa, ra, block := p.words(regs, mem)
+	if block == nil || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone ||
+		checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
 	describe(r, regs, r.exactPE(), f)

@@ -66,6 +66,54 @@ func TestPEParts(t *testing.T) {
 	}
 }
 
+// A FunctionRule steps as StepFunction does, and makes nearly all of its steps.
+func TestFunctionRules(t *testing.T) {
+	for _, file := range []string{"exec", "native", "synth", "winetest"} {
+		t.Run(file, func(t *testing.T) {
+			var stacks pevec.Stacks
+			all, byRule := 0, 0
+			eachPE(t, "amd64-"+file, func(v *pevec.Vector) error {
+				table := v.Image().AMD64()
+				for i := range v.Points {
+					p := &v.Points[i]
+					pc := unwind.Address{IP: uint64(*p.PC), Exact: !p.AfterCall}
+					entry, _ := table.Lookup(uint32(pc.Lookup()))
+					fn, why := table.Resolve(entry)
+					mem, err := stacks.Window(v, p)
+					if err != nil {
+						return err
+					}
+					regs, err := v.AMD64(p)
+					if err != nil {
+						return err
+					}
+					want, got := regs, regs
+					if why != peamd64.OK {
+						continue
+					}
+					res, stop := StepFunction(table, fn, uint32(pc.IP), pc.Exact, &want, mem)
+					rule := CompileFunction(table, fn, uint32(pc.IP), pc.Exact)
+					if stop == unwind.StopNone && !res.Machine {
+						all++
+					}
+					if !rule.Step(&got, mem) {
+						expect.Equal(t, got, regs, "%s pc %#x: registers without a step", v.ID, pc.IP)
+						continue
+					}
+					byRule++
+					if stop != unwind.StopNone || got != want || rule.Trust() != peTrust[res.Part] {
+						t.Errorf("%s pc %#x %s %q: %v, %+v\nwant %+v", v.ID, pc.IP, p.Where, p.Ins, stop,
+							got, want)
+					}
+				}
+				return nil
+			})
+			t.Logf("%d of %d steps by rules", byRule, all)
+			expect.True(t, 0 < byRule && byRule <= all && byRule*100 >= all*80, "too few, or too many")
+		})
+	}
+}
+
 // TestPERefusals: what must be refused has a reason.
 func TestPERefusals(t *testing.T) {
 	n := 0
