@@ -297,8 +297,7 @@ extern int seedwalk_scan(seedwalk_handle h);
 
 /* Instead of a scan. id is any positive number; frames refer to it.
  *
- * An ELF image mapped at [start, end); bias is added to its own addresses. The library maps the file too, for
- * the life of the process: as for a program that runs it, truncating the file meanwhile causes a fault. */
+ * An ELF image mapped at [start, end); bias is added to its own addresses. */
 extern int seedwalk_add_module(seedwalk_handle h, int32_t id, const char *path, uint64_t start, uint64_t end, uint64_t bias);
 /* A PE image whose first byte is at base, read from its file. The file must be
  * the one that was loaded. */

@@ -9,11 +9,11 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 )
 
-// LoadELF maps the ELF file at path (see elf.Map) for an image mapped at [start, end). bias is
-// the difference between mapped and virtual addresses. The range is always set. Err describes
+// LoadELF reads the ELF file at path for an image mapped at [start, end). bias is the
+// difference between mapped and virtual addresses. The range is always set. Err describes
 // what could not be read. A damaged CFI table is set if it has any FDE.
 func LoadELF(id uint32, path string, start, end, bias uint64) Module {
-	f, err := elf.Map(path)
+	f, err := elf.Open(path)
 	if err != nil {
 		return Module{ID: id, Start: start, End: end, Bias: bias, Path: path, Err: err}
 	}

@@ -79,11 +79,6 @@ func TestLoadELF(t *testing.T) {
 	if m.CFI == nil || m.CFI.Len() < 1000 || m.CFI.Arch() != context.ArchAMD64 || m.BuildID == "" {
 		t.Errorf("no frames or no build id: %q", m.BuildID)
 	}
-	again := LoadELF(8, libc, 0x1000, 0x2000, 0x1000)
-	a, b := m.Bytes(0x1000, 1), again.Bytes(0x1000, 1)
-	if len(a) == 0 || len(b) == 0 || &a[0] != &b[0] {
-		t.Error("two copies of one file")
-	}
 }
 
 func TestLoadELFFails(t *testing.T) {
