@@ -211,6 +211,7 @@ typedef struct {
 	uint32_t size;
 	int32_t room;                  /* of frames; 512 are enough */
 	const seedwalk_sample *sample;
+	/* Must not overlap what the sample points to. Frames from result.frames on are undefined. */
 	seedwalk_frame *frames;
 	/* If not null, a CONTEXT in the layout of Windows, whatever the sample's layout. The registers at the
 	 * walk's end are written into it; the rest is unchanged. Copy the thread's own CONTEXT there first,

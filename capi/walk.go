@@ -284,6 +284,7 @@ func (in *instance) forget() {
 	in.capture.Stack, in.capture.Frames = memory.Run{}, nil
 	in.request = request{}
 	in.window.Reset(0, nil)
+	in.walker.Drop()
 	in.ask = question{}
 }
 
@@ -304,7 +305,7 @@ func (in *instance) frame(to *C.seedwalk_frame, f *merge.Frame) {
 
 // moduleID returns the caller's number of a module of the table.
 func (in *instance) moduleID(index int32) C.int32_t {
-	if index < 0 {
+	if int(uint32(index)) >= in.table.Len() { // none, or the caller has changed the frame meanwhile
 		return 0
 	}
 	return C.int32_t(in.table.At(int(index)).ID)

@@ -34,6 +34,6 @@ check "modules have the hashes of go.sum" verified
 check "the committed probe belongs to its sources" go test -run 'TestCommittedProbeBelongsToSources' ./sample/probe/...
 check "the packages are reproducible, record, and leave nothing behind (make test-release)" make test-release
 if [ $missing = 0 ]; then
-	echo "next: make test && make check && make long, git tag -a $version, make dist, publish out/release"
+	echo "next: make test && make check && make long worlds, git tag -a $version, make dist, publish out/release"
 fi
 exit $missing

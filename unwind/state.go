@@ -62,4 +62,6 @@ type Walker interface {
 	SetTable(t *module.Table)
 	// Table returns the current table.
 	Table() *module.Table
+	// Drop drops the pointers to the memory and the frames of the last walk, which a Walker may keep.
+	Drop()
 }

@@ -173,8 +173,8 @@ func (w *Writer) Stats(key string, value uint64) {
 	w.end()
 }
 
-// Counter appends a counter if its value differs from the last one that Counter appended. Readers keep the
-// last value of each counter. Counter may allocate.
+// Counter appends a counter if its value differs from the last one that Counter appended, whatever Stats or
+// Reset did since. Readers keep the last value of each counter. Counter may allocate.
 func (w *Writer) Counter(key string, value uint64) {
 	if last, ok := w.sent[key]; ok && last == value {
 		return

@@ -154,7 +154,7 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		e.newborn(now)
 		e.readNewborns(now)
 		if (e.Config.Events != 0 || e.Config.Client) && e.file.Taken() > 0 {
-			e.file.Read(e.record)
+			e.readRing()
 		}
 	}
 }

@@ -55,14 +55,13 @@ type Engine struct {
 	births     births
 	startup    *startup.Sampler // nil = there is none
 
-	begins    bool       // the process is a command, and no other engine has sampled it
-	ranBefore int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
-	ranSince  uint64     // how far that clock has advanced since, nanoseconds
-	accounted uint64     // processor time of threads that has been sent, nanoseconds
-	ranSent   wire.Usage // the last message about the process's clock
-	cpus      int        // of the machine
-	// The ring has filled up quickly once: the program has large stacks or many threads.
-	ringFilled bool
+	begins     bool       // the process is a command, and no other engine has sampled it
+	ranBefore  int64      // the process's clock when sampling began; 0 = sampled from its start, -1 = unknown
+	ranSince   uint64     // how far that clock has advanced since, nanoseconds
+	accounted  uint64     // processor time of threads that has been sent, nanoseconds
+	ranSent    wire.Usage // the last message about the process's clock
+	cpus       int        // of the machine
+	ringFilled bool       // readRing has found many records: the program has large stacks or many threads
 }
 
 // New makes an engine for the process that sent the probe's file fd. The caller keeps fd. Run writes the
@@ -82,7 +81,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	e.Base.Living, e.Base.Refresh = e.alive, e.refresh
 	e.Table.Name, e.Table.Came = e.name, e.came
 	e.Table.Gone = func(t *threads.Task) {
-		e.file.Read(e.record) // its last samples
+		e.readRing() // its last samples
 		e.readKernel()
 		e.gone(t)
 	}
@@ -133,8 +132,8 @@ func (e *Engine) Run() string {
 	return e.leave()
 }
 
-// These bound how long the engine sleeps while every thread rests. A thread that wakes up samples itself
-// through its own timer; the ring has room for those samples.
+// These bound how long the engine sleeps: the threads sample themselves through their own timers, and the
+// ring has room for those samples.
 const (
 	maxSleep = 500 * time.Millisecond // at low rates
 	// samples of one thread during such a sleep, while the process is idle
@@ -154,24 +153,26 @@ func (e *Engine) longestSleep() time.Duration {
 	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
 }
 
-// wakesRarely reports whether the engine may sleep as long while threads run. Each sample is a period of a
-// CPU's time, so the ring must hold those of all CPUs. Waits must be sampled rarely enough.
+// wakesRarely reports whether the engine sleeps for up to maxSleep although threads run. The ring must hold
+// the samples of all CPUs for that long, and no thread that waits may be due more often.
 func (e *Engine) wakesRarely() bool {
 	return e.Config.WallEvery >= maxSleep && e.cpus*atOnceIdle <= ringHolds && !e.ringFilled
 }
 
-// dueBy returns until when visits are due in a round at now. Rounds that are half a second apart are too rare
-// to put off a visit that is due a moment later.
+// dueBy returns the time up to which visits are made in a round at now. Where rounds are half a second apart,
+// a visit that is due shortly after a round would otherwise wait for the next one.
 func (e *Engine) dueBy(now time.Time) int64 {
-	if e.wakesRarely() && e.Period >= slowPeriod {
+	if e.wakesRarely() && e.longestSleep() == maxSleep && e.Period >= slowPeriod &&
+		e.cpuClock != sampler.ClockRandom {
 		now = now.Add(maxSleep / 8)
 	}
 	return now.UnixNano()
 }
 
-// readRing takes the records from the probe's ring.
+// readRing takes the records from the probe's ring. If there are many, the engine wakes up often from then
+// on.
 func (e *Engine) readRing() {
-	if taken := e.file.Taken(); taken > ringIsFull {
+	if e.file.Taken() > ringIsFull {
 		e.ringFilled = true
 	}
 	e.file.Read(e.record)
@@ -219,7 +220,7 @@ func (e *Engine) sleep(d time.Duration) {
 		e.Pause(step)
 		d -= step
 		if e.file.Taken() > 0 {
-			e.file.Read(e.record)
+			e.readRing()
 		}
 	}
 }
@@ -509,7 +510,7 @@ func (e *Engine) sendOf(t *threads.Task, gap merge.Gap, frames []wire.Frame, cpu
 // get a processor.
 func (e *Engine) leave() string {
 	e.events.End()
-	e.file.Read(e.record)
+	e.readRing()
 	e.readKernel()
 	e.readNewborns(time.Now().UnixNano())
 	e.endStartup()
@@ -523,7 +524,7 @@ func (e *Engine) leave() string {
 }
 
 func (e *Engine) end(reason string) string {
-	e.file.Read(e.record)
+	e.readRing()
 	e.readKernel()
 	e.readNewborns(time.Now().UnixNano())
 	e.endStartup()

@@ -72,7 +72,7 @@ func (e *Engine) drawAll(late time.Duration) {
 	r := &e.random
 	r.late[bits.Len64(uint64(max(0, late)))]++
 	r.moments++
-	e.file.Read(e.record) // answers to earlier questions
+	e.readRing() // answers to earlier questions
 	e.List(time.Now(), e.file.Helper())
 	if e.drawSince(0) {
 		again := time.Now()
@@ -82,7 +82,7 @@ func (e *Engine) drawAll(late time.Duration) {
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
 		sleepThread(drawWait)
-		e.file.Read(e.record)
+		e.readRing()
 	}
 }
 

@@ -64,6 +64,9 @@ func TestPaceIdle(t *testing.T) {
 		due, late := now.Add(time.Second+5*time.Millisecond), now.Add(time.Second)
 		expect.Equal(t, e.dueBy(late) >= due.UnixNano(), c.want == maxSleep, "%s: visited", c.name)
 	}
+	random := &Engine{Base: sampler.Base{Period: 5e7}, cpus: 2, cpuClock: sampler.ClockRandom}
+	random.Config.WallEvery = time.Second
+	expect.Equal(t, random.dueBy(now), now.UnixNano(), "rounds of the random clock are more frequent")
 	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
 	}

@@ -3,6 +3,7 @@ package amd64
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -56,4 +57,12 @@ func TestAmendKeepsEmptyEntries(t *testing.T) {
 	if u.amend(unwind.ReturnAddress(1), makeRule(RuleNoInfo, 0), seenBit); u.kept(0).bits != 0 {
 		t.Errorf("address 0 has rule %#x", u.kept(0).bits)
 	}
+}
+
+// After Drop, nothing of the last walk is kept.
+func TestDrop(t *testing.T) {
+	u := New()
+	u.section.hot, u.section.out = memory.Run{Data: make([]byte, 8)}, make([]unwind.Frame, 1)
+	u.Drop()
+	expect.True(t, u.section.hot.Data == nil && u.section.out == nil, "%+v", &u.section)
 }

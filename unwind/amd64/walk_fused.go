@@ -29,6 +29,9 @@ type section struct {
 	first uint16 // first place in the cache for the first frame's rule
 }
 
+// Drop implements unwind.Walker.
+func (u *Unwinder) Drop() { u.section.hot, u.section.out = memory.Run{}, nil }
+
 // limit restricts the section's memory to what a stack pointer within bounds may reach: a step out of the
 // bounds, which checkSP may refuse, is not part of the section. Above the bounds checkSP refuses none, and a
 // stack pointer only rises.

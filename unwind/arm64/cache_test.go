@@ -75,3 +75,11 @@ func TestSetTableKeepsRules(t *testing.T) {
 	set(4)
 	expect.Equal(t, kept(), 0, "kept of another module")
 }
+
+// After Drop, nothing of the last walk is kept.
+func TestDrop(t *testing.T) {
+	u := New()
+	u.section.hot, u.section.out = memory.Run{Data: make([]byte, 8)}, make([]unwind.Frame, 1)
+	u.Drop()
+	expect.True(t, u.section.hot.Data == nil && u.section.out == nil, "%+v", &u.section)
+}

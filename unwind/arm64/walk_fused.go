@@ -31,6 +31,9 @@ type section struct {
 	kept bool            // that rule is cached
 }
 
+// Drop implements unwind.Walker.
+func (u *Unwinder) Drop() { u.section.hot, u.section.out = memory.Run{}, nil }
+
 // limit sets what a stack pointer within bounds may reach: a step out of the bounds, which checkSP may
 // refuse, is not part of the section. Above the bounds checkSP refuses none, and a stack pointer only rises.
 func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
