@@ -82,7 +82,7 @@ func TestSnapshotFrameARM64(t *testing.T) {
 	from := context.FromARM64(regs)
 	f.Store(&from, false)
 	got := f.Registers(context.ArchARM64).ARM64
-	expect.True(t, f.IP == 98 && f.SP == 96 && f.FP == 129 && got.PC == 98 && got.Sp == 96, f)
+	expect.True(t, f.IP == 98 && f.SP == 96 && f.FP == 129 && got.PC == 98 && got.Sp == 96, "%+v", f)
 	for i, v := range got.X {
 		kept := i >= 19 && i <= 29
 		if known := got.Known>>i&1 == 1; known != kept || kept && v != regs.X[i] {

@@ -122,7 +122,7 @@ func TestPE32(t *testing.T) {
 	im := sample()
 	im.PE32, im.Machine = true, 0x14c
 	f, err := New(im.Bytes(), "x")
-	must.True(t, err == nil && f.ImageBase() == testBase&0xffffffff, err)
+	must.True(t, err == nil && f.ImageBase() == testBase&0xffffffff, "%v", err)
 	if id, ok := f.DebugID(); !ok || id.Age != 0x2a {
 		t.Error("no debug id")
 	}

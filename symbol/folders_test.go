@@ -60,7 +60,7 @@ func TestFolders(t *testing.T) {
 			refused := r.Refused()
 			must.Equal(t, len(refused), c.refused, "refused %v", refused)
 			for _, n := range refused {
-				expect.True(t, n.File == at && n.Want == id && n.Got == "ffff", n)
+				expect.True(t, n.File == at && n.Want == id && n.Got == "ffff", "%+v", n)
 			}
 		})
 	}

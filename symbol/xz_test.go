@@ -95,7 +95,7 @@ func TestUnxzGrowth(t *testing.T) {
 func TestUnxzHugeDictionaryIsRefused(t *testing.T) {
 	_, err := dictionary([]byte{0, 0x21, 1, 39, 0, 0, 0}, 12)
 	var xe *XZError
-	must.True(t, errors.As(err, &xe) && xe.What == "dictionary size" && xe.Value == 3<<30, err)
+	must.True(t, errors.As(err, &xe) && xe.What == "dictionary size" && xe.Value == 3<<30, "%v", err)
 	if n, err := dictionary([]byte{0, 0x21, 1, 22, 0, 0, 0}, 12); err != nil || n != 8<<20 {
 		t.Fatalf("8 MiB: %d %v", n, err)
 	}

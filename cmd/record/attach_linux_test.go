@@ -13,7 +13,7 @@ import (
 
 func TestOpenToAll(t *testing.T) {
 	dir, err := os.MkdirTemp("", "seedwalk-open-")
-	must.True(t, err == nil && os.Chmod(dir, 0o755) == nil, err)
+	must.True(t, err == nil && os.Chmod(dir, 0o755) == nil, "%v", err)
 	defer os.RemoveAll(dir)
 	for path := dir; path != "/"; path = filepath.Dir(path) {
 		if info, err := os.Stat(path); err != nil || info.Mode()&1 == 0 {
@@ -53,7 +53,7 @@ func TestAwaitEnd(t *testing.T) {
 	for name, await := range map[string]func(*run){"descriptor": (*run).awaitEnd, "polling": (*run).pollEnd} {
 		cmd := exec.Command("cat")
 		in, err := cmd.StdinPipe()
-		must.True(t, err == nil && cmd.Start() == nil, err)
+		must.True(t, err == nil && cmd.Start() == nil, "%v", err)
 		r := &run{opt: &options.Options{PID: cmd.Process.Pid},
 			exited: make(chan struct{}), over: make(chan struct{})}
 		done := make(chan struct{})

@@ -91,7 +91,7 @@ func tool(t *testing.T, args ...string) (stdout, stderr string, code int, dir st
 		if err == nil || errors.As(err, &exit) {
 			return out.String(), errOut.String(), cmd.ProcessState.ExitCode(), dir
 		}
-		must.True(t, try != 2 && errors.Is(err, wineNotNow), err)
+		must.True(t, try != 2 && errors.Is(err, wineNotNow), "%v", err)
 		t.Log("Wine did not start a process: once more")
 	}
 }

@@ -145,7 +145,7 @@ func coreOf(t *testing.T, dir string) (core []byte, exe string) {
 	sleep := needs.Command(t, "sleep")
 	exe = filepath.Join(dir, "waits")
 	b, err := os.ReadFile(sleep)
-	must.True(t, err == nil && os.WriteFile(exe, b, 0o755) == nil, err)
+	must.True(t, err == nil && os.WriteFile(exe, b, 0o755) == nil, "%v", err)
 	pid := waiting(t, nil, exe, "60")
 	if out, err := exec.Command(gcore, "-o", filepath.Join(dir, "core"), pid).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED-CHECK: gcore: %v\n%s", err, out)

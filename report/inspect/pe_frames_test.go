@@ -160,7 +160,7 @@ func TestCheckDWARF(t *testing.T) {
 func TestFunctionOutsideCode(t *testing.T) {
 	got := must.Get(CheckFile(inFile(t,
 		dwarfImage(pe.MachineAMD64, ".debug_frame", debugFrames(0x1000, 1<<32+0x1020)))))(t)
-	expect.True(t, got.Count(Contradictory) == 1 && got.Count(Remark) == 0, got.Findings)
+	expect.True(t, got.Count(Contradictory) == 1 && got.Count(Remark) == 0, "%+v", got.Findings)
 }
 
 // TestMingw looks at what mingw's linker made: built here once, committed as

@@ -86,7 +86,7 @@ func TestRoundTrip(t *testing.T) {
 	got, err := Read(bytes.NewReader(b))
 	must.True(t, err == nil && got.Damage == nil && got.Complete, "%v %v", err, got)
 	cmptest.Same(t, want, collect.Build(&got.Info, got.Processes, &got.Names))
-	expect.True(t, got.Info.Command[0] == "app" && got.Info.ExitNote == "exit code 3", got.Info)
+	expect.True(t, got.Info.Command[0] == "app" && got.Info.ExitNote == "exit code 3", "%+v", got.Info)
 }
 
 // A name from symbols replaces a recorded role, but not a recorded name.

@@ -172,7 +172,7 @@ func (r *readTarget) readAll(t *testing.T, a Reader) {
 	expect.True(t, says == Whole && bytes.Equal(maps, want),
 		"mappings: answer %d, %d bytes, want %d", says, len(maps), len(want))
 	m.logCost(t, "of all sizes")
-	expect.True(t, m.Stats.Unanswered == 0 && m.Stats.Asked >= m.Stats.Reads, m.Stats)
+	expect.True(t, m.Stats.Unanswered == 0 && m.Stats.Asked >= m.Stats.Reads, "%+v", m.Stats)
 	m.Stats = ReadStats{}
 	for range 500 {
 		m.ReadAt(make([]byte, 8), r.page)
@@ -196,7 +196,7 @@ func readHeld(t *testing.T, r *readTarget) {
 			t.Fatalf("byte %d is %d", i, one[0])
 		}
 	}
-	expect.True(t, m.Stats.Reads == 1 && m.Stats.Held == 999, m.Stats)
+	expect.True(t, m.Stats.Reads == 1 && m.Stats.Held == 999, "%+v", m.Stats)
 	for i := range 3 {
 		if m.ReadAt(one, r.page); int(one[0]) != i {
 			t.Errorf("read again: %d, it is %d now", one[0], i)

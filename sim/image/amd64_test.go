@@ -171,7 +171,7 @@ func count(t *testing.T, im *Image, seen map[string]int) {
 	for i := range f.AMD64().Len() {
 		fn := f.AMD64().Entry(i)
 		info, fault := f.AMD64().Info(fn.Unwind)
-		must.True(t, fault.OK(), fault)
+		must.True(t, fault.OK(), "%+v", fault)
 		if fault := info.Check(fn); !fault.OK() {
 			t.Fatalf("%+v: %+v", fn, fault)
 		}

@@ -65,7 +65,7 @@ func TestGoldenGraphs(t *testing.T) {
 	}{{"mutual", mutual}, {"heap", heapLock}, {"lost", lost}, {"opposite", opposite}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := Explore(ExploreOptions{StopAtFirst: true}, c.build)
-			must.True(t, r.First != nil && r.First.Outcome == Deadlock, r)
+			must.True(t, r.First != nil && r.First.Outcome == Deadlock, "%+v", r)
 			golden.Check(t, "testdata/"+c.name+".txt", r.First.Timeline())
 			golden.Check(t, "testdata/"+c.name+".dot", r.First.Graph.DOT())
 			svg := r.First.Graph.SVG()

@@ -72,7 +72,7 @@ func TestOppositeLocks(t *testing.T) {
 	// its second lock first. A takes x and y, then B cannot move until A has
 	// unlocked y; then B can take y before A unlocks x or after: 2 ways; and
 	// the same for B first.
-	expect.True(t, r.Deadlocks == 2 && r.Done == 4 && r.Interleavings == 6 && r.Exhausted, r)
+	expect.True(t, r.Deadlocks == 2 && r.Done == 4 && r.Interleavings == 6 && r.Exhausted, "%+v", r)
 	must.True(t, r.First != nil && r.First.Outcome == Deadlock && r.First.Graph != nil, "first: %+v", r.First)
 }
 
@@ -362,5 +362,5 @@ func TestGoexit(t *testing.T) {
 
 func TestMaxRuns(t *testing.T) {
 	r := Explore(ExploreOptions{MaxRuns: 100}, steps(5, 5, 5))
-	expect.True(t, r.Interleavings != 0 && r.Interleavings <= 130 && !r.Exhausted, r)
+	expect.True(t, r.Interleavings != 0 && r.Interleavings <= 130 && !r.Exhausted, "%+v", r)
 }

@@ -93,7 +93,7 @@ func TestHandlersDoNotNest(t *testing.T) {
 			}
 		})
 	})
-	expect.True(t, r.Done == r.Interleavings && r.Done != 0, r)
+	expect.True(t, r.Done == r.Interleavings && r.Done != 0, "%+v", r)
 }
 
 func TestNoSignalWhileSuspended(t *testing.T) {
@@ -119,5 +119,5 @@ func TestNoSignalWhileSuspended(t *testing.T) {
 			a.ResumeThread(app)
 		})
 	})
-	expect.True(t, r.Done == r.Interleavings && r.Done != 0, r)
+	expect.True(t, r.Done == r.Interleavings && r.Done != 0, "%+v", r)
 }

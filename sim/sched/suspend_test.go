@@ -92,7 +92,7 @@ func TestSuspendIsAsynchronous(t *testing.T) {
 	if want := map[int]bool{0: true, 1: true, 2: true}; cmptest.Diff(want, between) != "" || after != 0 {
 		t.Errorf("steps between suspend and stop: %v, after stop: %d", between, after)
 	}
-	expect.True(t, r.Done == r.Interleavings && r.Exhausted, r)
+	expect.True(t, r.Done == r.Interleavings && r.Exhausted, "%+v", r)
 }
 
 // TestKernelStops: the context is not read, so only the kernel's own moment
@@ -113,7 +113,7 @@ func TestKernelStops(t *testing.T) {
 			a.ResumeThread(app)
 		})
 	})
-	expect.True(t, r.Deadlocks != 0 && r.Done != 0, r)
+	expect.True(t, r.Deadlocks != 0 && r.Done != 0, "%+v", r)
 }
 
 func TestPartialDeadlock(t *testing.T) {

@@ -30,7 +30,7 @@ func TestShortest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := rule(t, name)
 			got := Shortest(r)
-			must.True(t, got != nil && shows(r, got), got)
+			must.True(t, got != nil && shows(r, got), "%+v", got)
 			expect.Equal(t, Shortest(r).Timeline(), got.Timeline(), "another one the second time")
 			r.Bounds.MaxSteps = got.Steps - 1
 			if sooner := r.Explore(true); sooner.Deadlocks+sooner.Faults != 0 {
@@ -63,7 +63,7 @@ func TestLoop(t *testing.T) {
 func TestInstructive(t *testing.T) {
 	r := rule(t, "heap")
 	res, run := Instructive(r)
-	must.True(t, res != nil && res.Outcome == sched.Done, res)
+	must.True(t, res != nil && res.Outcome == sched.Done, "%+v", res)
 	again := r.Run(false, sched.Random(run))
 	expect.Equal(t, again.Timeline(), res.Timeline(), "its number gives another run")
 	if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
@@ -158,7 +158,7 @@ func TestSequence(t *testing.T) {
 			t.Fatal(err, svg)
 		}
 	}
-	expect.True(t, strings.Contains(svg, "&lt;a&gt;&amp;?") && strings.Count(svg, "url(#a)") == 1, svg)
+	expect.True(t, strings.Contains(svg, "&lt;a&gt;&amp;?") && strings.Count(svg, "url(#a)") == 1, "%s", svg)
 }
 
 func TestNumber(t *testing.T) {

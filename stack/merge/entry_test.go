@@ -27,7 +27,7 @@ func TestHiddenAtEntry(t *testing.T) {
 		m.functions = f
 		out := make([]Frame, 64)
 		r := m.Merge(&w.Capture, out)
-		expect.True(t, r.Complete() && r.Doubtful == 0, r)
+		expect.True(t, r.Complete() && r.Doubtful == 0, "%+v", r)
 		check(t, w, out[:r.N])
 	})
 }

@@ -82,7 +82,7 @@ func TestRefusedYetComplete(t *testing.T) {
 		m, out := merger(w), make([]Frame, 256)
 		giveTables(m, truth{w: w})
 		r := m.Merge(&w.Capture, out)
-		expect.True(t, r.Complete() && r.Doubtful == 0 && r.Hidden == 5 && r.Managed == 0, r)
+		expect.True(t, r.Complete() && r.Doubtful == 0 && r.Hidden == 5 && r.Managed == 0, "%+v", r)
 		check(t, w, out[:r.N])
 		for i := range out[:r.N] {
 			if out[i].Trust.Doubtful() {

@@ -145,7 +145,7 @@ func TestHijackedHiddenFrame(t *testing.T) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Hidden, fs.Native)
 		store(w, w.Truth[1].Slot, w.Truth[0].IP&^0xff)
 		r, got := run(w)
-		expect.True(t, r.Complete() && r.Doubtful == 0, r)
+		expect.True(t, r.Complete() && r.Doubtful == 0, "%+v", r)
 		check(t, w, append(got[:2:2],
 			Frame{IP: got[2].IP, SP: got[2].SP, Kind: got[2].Kind, Function: got[2].Function}, got[3]))
 	})

@@ -267,7 +267,7 @@ func TestPrime(t *testing.T) {
 	}
 	expect.True(t, s.Prime(threads(13, 7, 8)) && strings.Join(rt.log, ", ") == "prime 13, prime 7",
 		"primed %v: %v", s.primed, rt.log)
-	expect.True(t, len(rt.bad) == 0, rt.bad)
+	expect.True(t, len(rt.bad) == 0, "%+v", rt.bad)
 }
 
 func TestSampleDoesNotAllocate(t *testing.T) {

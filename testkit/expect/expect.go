@@ -26,11 +26,11 @@ func Slices[T comparable](t testing.TB, got, want []T, about ...any) {
 	}
 }
 
-// True reports an error unless ok is true. about says what is wrong.
-func True(t testing.TB, ok bool, about ...any) {
+// True reports an error unless ok is true. The format and its values say what is wrong; go vet checks them.
+func True(t testing.TB, ok bool, format string, values ...any) {
 	if !ok {
 		t.Helper()
-		t.Error(Message(about))
+		t.Errorf(format, values...)
 	}
 }
 

@@ -47,10 +47,10 @@ func Slices[T comparable](t testing.TB, got, want []T, about ...any) {
 }
 
 // True is expect.True, but ends the test.
-func True(t testing.TB, ok bool, about ...any) {
+func True(t testing.TB, ok bool, format string, values ...any) {
 	if !ok {
 		t.Helper()
-		t.Fatal(expect.Message(about))
+		t.Fatalf(format, values...)
 	}
 }
 

@@ -53,7 +53,12 @@ func TestEnds(t *testing.T) {
 
 func TestEqual(t *testing.T) {
 	after := 0
-	same := run(func(t testing.TB) { Equal(t, 1, 1); Slices(t, []int{1}, []int{1}); True(t, true); after++ })
+	same := run(func(t testing.TB) {
+		Equal(t, 1, 1)
+		Slices(t, []int{1}, []int{1})
+		True(t, true, "")
+		after++
+	})
 	one := run(func(t testing.TB) { Equal(t, 1, 2, "one"); after++ })
 	slice := run(func(t testing.TB) { Slices(t, []int{1}, nil, "slice"); after++ })
 	no := run(func(t testing.TB) { True(t, false, "no %d", 1); after++ })

@@ -144,7 +144,7 @@ func TestHostileNames(t *testing.T) {
 		got := write(t, f.Name, a)
 		if f.Name == "pprof" {
 			p, err := profile.ParseData([]byte(got))
-			expect.True(t, err == nil && p.Comments[0] == "events lost: 5", err)
+			expect.True(t, err == nil && p.Comments[0] == "events lost: 5", "%v", err)
 			continue
 		}
 		expect.True(t, !strings.ContainsAny(got, "\x1b\u202e"),
