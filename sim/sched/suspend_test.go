@@ -177,7 +177,7 @@ func TestBusyDaemonHidesNoKernelStop(t *testing.T) {
 			}
 		})
 	})
-	expect.True(t, r.Deadlocks != 0 && r.Exhausted, r)
+	expect.True(t, r.Deadlocks != 0 && r.Exhausted, "%+v", r)
 }
 
 // TestNestedSuspension: the count must reach 0 before the target moves, and a
