@@ -13,7 +13,7 @@ import (
 
 var (
 	points = flag.Int("points", 0,
-		"points of a random program or another language's at most; 0: 10,000 with -all, else 500")
+		"points of a random program or another language's at most; 0: 10,000 with -all, else 1,500")
 	first = flag.Uint64("first", 0, "number of the first random program")
 	other = flag.String("builds", "",
 		"file of builds to step instead of a table of random programs or languages")
@@ -157,7 +157,7 @@ func most() int {
 	case *all:
 		return 10_000
 	}
-	return 500
+	return 1500
 }
 
 // few returns the options for a random program: every fifth instruction, unless -every is set, and at most
