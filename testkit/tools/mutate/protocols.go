@@ -501,7 +501,7 @@ func protocolEngine() []Fault {
 		visit("visit-stack-bound", "the bounds of a stack are not passed on",
 			"\te.file.SetStack(t.Slot, t.Low, t.High)\n", ""),
 		loop("order-gone-unread", "the last samples of a thread come behind its end",
-			"\t\te.file.Read(e.record) // its last samples\n", ""),
+			"\t\te.readRing() // its last samples\n", ""),
 		loop("order-end-accounts", "a process is accounted for before its last samples",
 			"\te.Ending = true\n", "\te.accountAll()\n\te.Ending = true\n").
 			also("\te.last()\n\te.accountAll()\n", "\te.last()\n"),
