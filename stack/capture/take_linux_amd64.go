@@ -75,6 +75,7 @@ func (t *Taker) look(pid int) {
 		return // it has ended
 	}
 	var taken []int
+	first := len(t.File.Stacks)
 	live.StopEach(threads, func(tid int, r *context.Registers, s live.Stood) {
 		if t.Full() || r.Arch != context.ArchAMD64 || t.last[tid] == r.AMD64 {
 			return
@@ -92,10 +93,14 @@ func (t *Taker) look(pid int) {
 		}
 	})
 	// A program that has just started may have loaded the current module after its
-	// mappings were read, and may then wait there. Such a stack is captured again.
+	// mappings were read, and may then wait there. Such a stack is captured again. If the program was started
+	// by exec meanwhile, its arguments and environment are elsewhere: not even the first copy has them.
 	if now, err := live.Maps(pid); err != nil || !slices.Equal(p.maps, now) {
 		for _, tid := range taken {
 			delete(t.last, tid)
+		}
+		for i := range t.File.Stacks[first:] {
+			blank(t.File.Stacks[first+i].Runs[0], commandLine(pid))
 		}
 	}
 }
