@@ -227,7 +227,7 @@ func TestExtensionRecords(t *testing.T) {
 		b := make([]byte, 464+c.room)
 		copy(b[464:], c.records)
 		r, err := readARM64(UContextARM64, b)
-		expect.True(t, err == nil && r.Known>>32 != 0 == c.known, "%s: known %#x, %v", c.name, r.Known, err)
+		expect.True(t, err == nil && (r.Known>>32 != 0) == c.known, "%s: known %#x, %v", c.name, r.Known, err)
 	}
 }
 

@@ -26,18 +26,18 @@ var walks = []struct {
 }{
 	{"x86-64 ELF warm", "unwind/amd64", "BenchmarkWalk/warm/32", 32},
 	{"x86-64 ELF warm, one frame", "unwind/amd64", "BenchmarkWalk/warm/1", 1},
-	{"x86-64 ELF every rule made anew", "unwind/amd64", "BenchmarkWalk/cold/32", 32},
+	{"x86-64 ELF no rule cached", "unwind/amd64", "BenchmarkWalk/cold/32", 32},
 	{"x86-64 PE warm", "unwind/amd64", "BenchmarkWalkPE/warm/32", 32},
 	{"x86-64 PE warm, one frame", "unwind/amd64", "BenchmarkWalkPE/warm/1", 1},
-	{"x86-64 PE every rule made anew", "unwind/amd64", "BenchmarkWalkPE/off/32", 32},
+	{"x86-64 PE no rule cached", "unwind/amd64", "BenchmarkWalkPE/off/32", 32},
 	{"x86-64 managed code, guessed, warm", "unwind/amd64", "BenchmarkGuess/warm", 1},
 	{"x86-64 managed code, warm", "clr/managed", "BenchmarkStep", 9},
 	{"ARM64 managed code, guessed, warm", "unwind/arm64", "BenchmarkGuess/warm", 1},
 	{"ARM64 ELF warm", "unwind/arm64", "BenchmarkWalk/warm/32", 32},
 	{"ARM64 ELF warm, one frame", "unwind/arm64", "BenchmarkWalk/warm/1", 1},
 	{"ARM64 PE warm", "unwind/arm64", "BenchmarkWalkPE/warm/32", 32},
-	{"ARM64 ELF every rule made anew", "unwind/arm64", "BenchmarkWalk/cold/32", 32},
-	{"ARM64 PE every rule made anew", "unwind/arm64", "BenchmarkWalkPE/off/32", 32},
+	{"ARM64 ELF no rule cached", "unwind/arm64", "BenchmarkWalk/cold/32", 32},
+	{"ARM64 PE no rule cached", "unwind/arm64", "BenchmarkWalkPE/off/32", 32},
 }
 
 // slack is how many percent more than written down a walk may do.

@@ -127,7 +127,7 @@ func TestRecordEveryFormat(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, n)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", n, err)
 		}
-		expect.True(t, strings.Contains(errOut, "wrote "+n+"\n"), "not told of %s:\n%s", n, errOut)
+		expect.True(t, strings.Contains(errOut, "wrote "+n+"\n"), "no line for %s:\n%s", n, errOut)
 	}
 	expect.True(t, strings.Contains(errOut, "App.Program.Work") && !strings.Contains(errOut, "\x1b"),
 		"no tree, or colours where there is no terminal:\n%s", errOut)

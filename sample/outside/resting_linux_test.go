@@ -72,8 +72,8 @@ func TestPaceIdle(t *testing.T) {
 	}
 }
 
-// The check whether a process lives runs every two seconds while the process is idle. Otherwise it runs again
-// after reader.LivesFor.
+// While a process is idle, the engine checks every two seconds whether it lives. Otherwise the answer is
+// valid for reader.LivesFor.
 func TestLivesLong(t *testing.T) {
 	for _, c := range []struct {
 		idle     bool

@@ -93,8 +93,8 @@ func (t *Taker) look(pid int) {
 		}
 	})
 	// A program that has just started may have loaded the current module after its
-	// mappings were read, and may then wait there. Such a stack is captured again. If the program was started
-	// by exec meanwhile, its arguments and environment are elsewhere: not even the first copy has them.
+	// mappings were read, and may then wait there. Such a stack is captured again. An exec moves the
+	// arguments and the environment, so they are removed from these copies once more.
 	if now, err := live.Maps(pid); err != nil || !slices.Equal(p.maps, now) {
 		for _, tid := range taken {
 			delete(t.last, tid)

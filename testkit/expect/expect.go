@@ -51,21 +51,13 @@ func Difference(got, want any, about []any) string {
 
 // Subject prints what was compared, and a colon.
 func Subject(about []any) string {
-	if len(about) == 0 {
-		return ""
-	}
-	return Message(about) + ": "
-}
-
-// Message prints about: one value, or a format and its values.
-func Message(about []any) string {
 	switch len(about) {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("%+v", about[0])
+		return fmt.Sprintf("%+v: ", about[0])
 	}
-	return fmt.Sprintf(about[0].(string), about[1:]...)
+	return fmt.Sprintf(about[0].(string), about[1:]...) + ": "
 }
 
 // text prints addresses in hexadecimal too, and marks the bounds of a text of one line.

@@ -106,9 +106,9 @@ func CompileFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, in
 // Trust returns how the step finds the caller.
 func (r *FunctionRule) Trust() unwind.Trust { return r.p.trust }
 
-// Step replaces the registers by those of the caller. It returns false, with the registers unchanged, if it
-// cannot be sure to do what StepFunction does and to reach a caller: a word is outside the hot run of mem, a
-// register is unknown, the return address is 0, or the stack pointer does not increase.
+// Step replaces the registers by those of the caller. It returns false, and leaves the registers as they
+// are, if a word is outside the hot run of mem, the base register is unknown, the return address is 0, or the
+// stack pointer does not increase. Then StepFunction decides.
 func (r *FunctionRule) Step(regs *Registers, mem *memory.Window) bool {
 	cfa, ra, block := r.p.words(regs, mem)
 	if block == nil || ra == 0 || cfa-8 < regs.GPR[context.RSP] {

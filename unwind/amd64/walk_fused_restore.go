@@ -85,7 +85,7 @@ func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window)
 	regs.Known = have
 }
 
-// nibbles sets to 15 each nibble of s in mask that is not 0.
+// nibbles returns 15 for each nibble of s that mask selects and that is not 0, and 0 for all others.
 func nibbles(s, mask uint64) uint64 {
 	s |= s >> 1
 	s |= s >> 2

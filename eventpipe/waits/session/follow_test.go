@@ -42,9 +42,11 @@ func TestListedAgain(t *testing.T) {
 		if known {
 			a.ReadNames(bytes.NewReader(listed()))
 		}
-		var told []string
+		var waiting []string
 		lists := 0
-		f := newFollower(a, func(_ *waits.Wait, frames []waits.Frame) { told = append(told, frames[0].Name) })
+		f := newFollower(a, func(_ *waits.Wait, frames []waits.Frame) {
+			waiting = append(waiting, frames[0].Name)
+		})
 		f.relist = func() {
 			lists++
 			a.ReadNames(bytes.NewReader(listed()))
@@ -52,8 +54,8 @@ func TestListedAgain(t *testing.T) {
 		a.OnWait = f.add
 		must.Do(t, a.Read(bytes.NewReader(ended())))
 		f.close()
-		expect.True(t, len(told) == 1 && told[0] == "A.m" && lists == 1 != known && lists <= 1,
-			"known %v: %q after %d lists", known, told, lists)
+		expect.True(t, len(waiting) == 1 && waiting[0] == "A.m" && (lists == 1) != known && lists <= 1,
+			"known %v: %q after %d lists", known, waiting, lists)
 	}
 }
 
