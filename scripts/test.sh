@@ -33,12 +33,16 @@ live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk/... ./process/live ./
 
 # lane NAME FLAGS...: go test with them, into a file of its own.
 lane() {
-	local run=$part.$1
+	local run=$part.$1 name=$1 begin=$SECONDS
 	shift
 	case $1 in -race | -short) echo "$1" ;; esac >"$run.flags" # a second run has them too
 	go test -vet=off -json -timeout 40m "$@" >"$run" # make lint has vetted everything
 	echo $? >"$run.code"
+	took "$name" $begin
 }
+
+# took NAME BEGIN: notes how long a part took, for the summary.
+took() { echo "{\"Action\":\"took\",\"Test\":\"$speed $1\",\"Elapsed\":$((SECONDS - $2))}" >>"$part.took"; }
 
 # settle NAME...: takes over what lanes left. A few of the tests that failed are run once
 # more, alone. The summary names such a test even if it passes then; what fails twice
@@ -69,11 +73,13 @@ checks() {
 	settle run
 }
 
+took set-up -$(ps -o etimes= -p $PPID || echo 0) # make has fetched and built until now
 case $speed in
 quick)
 	# What these cannot check is counted with the tests that are skipped.
 	"${MAKE:-make}" --no-print-directory lint vectors | tee "$part" || exit
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
+	took lint 0
 	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
 	checks $pages
 	checks $live
@@ -92,15 +98,20 @@ rest)
 	} &
 	checks -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
 	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
+	begin=$SECONDS
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 	# What is of no system, once more as Windows programs.
 	scripts/test-wine.sh -vet=off -json >>"$log" || status=$?
+	took wine $begin
 	wait
 	lane alone -run "$alone" -skip "$first" "$e2e"
+	begin=$SECONDS
 	settle guests long meet kept commands hosts alone
+	took "second runs" $begin
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac
+cat "$part.took" >>"$log"
 go run ./testkit/tools/summary <"$log" || status=1
 exit $status

@@ -2,8 +2,9 @@
 // people. scripts/test.sh runs it. It prints a line per package, the output of failures, and
 // the tables of tests that measure something. At the end of the log, it repeats the failures
 // in short, because many readers see only the end. Then it prints the ten slowest packages,
-// every skipped check with its reason, and the counts. A test that failed at first and passed
-// in a second run is listed as UNSTABLE, with the output of its first run.
+// every skipped check with its reason, how long each part of scripts/test.sh took, and the
+// counts. A test that failed at first and passed in a second run is listed as UNSTABLE, with
+// the output of its first run.
 //
 // summary -again prints the tests that are worth a second run (see again).
 package main
@@ -44,6 +45,7 @@ type run struct {
 	failures                []key              // in the order of the input
 	said                    map[key][]string   // output of each failed test
 	seconds                 map[string]float64 // of each package, all its runs together
+	parts                   []string           // of scripts/test.sh: "quick lint 260 s"
 }
 
 // The summary repeats the last shortEntries entries of a failed test: of each, the first
@@ -131,6 +133,8 @@ func (r *run) event(e *event) {
 		}
 	case "again": // of scripts/test.sh, not of go test
 		r.second = e.Package
+	case "took": // of scripts/test.sh, too
+		r.parts = append(r.parts, fmt.Sprintf("%s %.0f s", e.Test, e.Elapsed))
 	case "build-fail":
 		r.show(k, true)
 	}
@@ -217,6 +221,9 @@ func (r *run) close() {
 	r.slowest()
 	for _, reason := range r.order {
 		fmt.Fprintf(r.out, "SKIPPED %d: %s\n", r.reasons[reason], reason)
+	}
+	if len(r.parts) > 0 {
+		fmt.Fprintln(r.out, "TOOK", strings.Join(r.parts, ", "))
 	}
 	if n := len(r.unstable); n > 0 {
 		fmt.Fprintf(r.out, "%d unstable: passed at their second run\n", n)
