@@ -73,7 +73,7 @@ checks() {
 	settle run
 }
 
-took set-up -$(ps -o etimes= -p $PPID || echo 0) # make has fetched and built until now
+took set-up $((-$(ps -o etimes= -p $PPID || echo 0))) # make has fetched and built until now
 case $speed in
 quick)
 	# What these cannot check is counted with the tests that are skipped.
