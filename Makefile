@@ -87,9 +87,7 @@ figures: ## the shape of the code: imports, floors, folders, packages, lines
 lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }
 	@$(GO) vet ./...
-	@for on in linux/arm64 windows/amd64 windows/arm64; do \
-		GOOS=$${on%/*} GOARCH=$${on#*/} CGO_ENABLED=0 $(GO) vet ./... || { echo "go vet for $$on failed"; exit 1; }; \
-	done
+	@GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	@if command -v x86_64-w64-mingw32-gcc >/dev/null; then \
 		GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(GO) vet ./...; \
 	else echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"; fi

@@ -31,6 +31,9 @@ check "the tag $version does not exist" untagged
 check "CHANGELOG.md has a section $short" section
 check "go.mod is tidy" tidy
 check "modules have the hashes of go.sum" verified
+for arch in amd64 arm64; do
+	check "go vet has no complaint about Windows $arch without C" env GOOS=windows GOARCH=$arch CGO_ENABLED=0 go vet ./...
+done
 check "the committed probe belongs to its sources" go test -run 'TestCommittedProbeBelongsToSources' ./sample/probe/...
 check "the packages are reproducible, record, and leave nothing behind (make test-release)" make test-release
 if [ $missing = 0 ]; then

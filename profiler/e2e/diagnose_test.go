@@ -46,7 +46,8 @@ func (w *hangWatcher) Write(b []byte) (int, error) {
 
 func (w *hangWatcher) String() string { return w.said.String() }
 
-// diagnose describes the processes that have mark in their environment.
+// diagnose describes the processes that have mark in their environment, and Wine's server, on which all
+// Windows programs depend.
 func diagnose(mark string) string {
 	var b strings.Builder
 	entries, _ := os.ReadDir("/proc")
@@ -55,7 +56,9 @@ func diagnose(mark string) string {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); bytes.Contains(env, []byte(mark)) {
+		dir := fmt.Sprintf("/proc/%d", pid)
+		env, _ := os.ReadFile(dir + "/environ")
+		if bytes.Contains(env, []byte(mark)) || line(dir, "comm") == "wineserver64" {
 			diagnoseProcess(&b, pid)
 		}
 	}
@@ -65,7 +68,7 @@ func diagnose(mark string) string {
 // systemProcess are those of Wine that always run.
 var systemProcess = map[string]bool{"services.exe": true, "winedevice.exe": true,
 	"explorer.exe": true, "plugplay.exe": true,
-	"svchost.exe": true, "rpcss.exe": true, "wineserver64": true, "bash": true}
+	"svchost.exe": true, "rpcss.exe": true, "bash": true}
 
 func diagnoseProcess(b *strings.Builder, pid int) {
 	dir := fmt.Sprintf("/proc/%d", pid)
