@@ -102,24 +102,26 @@ static int walk(void)
 	return answer >> 31;
 }
 
-/* take samples a thread. From SuspendThread to ResumeThread: no heap, no lock, no output. */
+/* take samples a thread. From SuspendThread to ResumeThread: no heap, no lock, no output. The handle is read once: the
+ * thread may be suspended in destroyed, which has cleared the entry. */
 static int take(struct thread *t, int *again)
 {
 	static int primed;
 	ULONG_PTR limit = 0;
-	int usable = (sample.thread = claimed = t->id) && t->handle && t->id == claimed; /* in this order: the entry may have been reused */
+	HANDLE thread = 0;
+	int usable = (sample.thread = claimed = t->id) && (thread = t->handle) && t->id == claimed; /* in this order: the entry may have been reused */
 	answer = (result)FAIL, count = 0, *again = 0, sample.low = t->low, sample.high = t->high, sample.length = 0;
 	if (usable && !primed) /* step 3 */
 		ask(0), primed = count > 0, usable = 0;
 	context.ContextFlags = CONTEXT_FULL | CONTEXT_FLOATING_POINT;
-	if (usable && SuspendThread(t->handle) != (DWORD)-1) {
-		if (GetThreadContext(t->handle, &context)) /* only now is it certainly stopped */
+	if (usable && SuspendThread(thread) != (DWORD)-1) {
+		if (GetThreadContext(thread, &context)) /* only now is it certainly stopped */
 			sample.address = context.Rsp, limit = (ULONG_PTR)t->tib->StackLimit;
 		if (limit && sample.address >= limit && sample.address < sample.high) /* else on a fiber, or at the guard page */
 			sample.length = sample.high - sample.address < sizeof stack ? sample.high - sample.address : sizeof stack;
 		memcpy(stack, (const void *)sample.address, sample.length);
 		*again = sample.length && walk();
-		ResumeThread(t->handle);
+		ResumeThread(thread);
 	}
 	return atomic_store(&claimed, 0), sample.length > 0;
 }

@@ -283,6 +283,20 @@ var worlds = []world{
 			{"the watchdog answers before it resumes", "watchdog_windows.c",
 				[][2]string{{"\t\tlet_run(thread);\n\t\t__atomic_store_n(&state, RESUMED, __ATOMIC_SEQ_CST);\n", "\t\t__atomic_store_n(&state, RESUMED, __ATOMIC_SEQ_CST);\n\t\tlet_run(thread);\n"}}, "should run"},
 		}},
+	{name: "an example's sampler, a thread that ends", file: "vendor", from: "capi/examples",
+		outcomes: []string{"", "sampled"},
+		faults: []fault{
+			{"the handle is read again (the old source)", "own_protocol_windows.c", [][2]string{
+				{"SuspendThread(thread)", "SuspendThread(t->handle)"},
+				{"ResumeThread(thread)", "ResumeThread(t->handle)"}}, "stays suspended"},
+			{"the callback does not wait", "own_protocol_windows.c",
+				[][2]string{{"while (claimed == id)", "while (0)"}}, "closed handle"},
+			{"the handle is cleared after the wait", "own_protocol_windows.c", [][2]string{
+				{"atomic_exchange(&t->handle, (HANDLE)0)", "t->handle"},
+				{"\t\t\tt->id = 0;", "\t\t\tatomic_store(&t->handle, (HANDLE)0);\n\t\t\tt->id = 0;"}}, "closed handle"},
+			{"the ID is not compared again", "own_protocol_windows.c",
+				[][2]string{{" && t->id == claimed;", ";"}}, "another thread"},
+		}},
 	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"},
 		outcomes: []string{"no timer", "one timer"},
 		races:    []string{"arm plain - disarm atomic"},
