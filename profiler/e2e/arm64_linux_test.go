@@ -254,7 +254,7 @@ func TestARM64Record(t *testing.T) {
 	file := filepath.Join(dir, "raw")
 	argv := append(armTool(t), "record", "--json", "--rate", "100", "--raw", file, "--output",
 		filepath.Join(dir, "out.folded"), "--", armScript(t), "6")
-	r := run(t, 4*time.Minute, nil, argv...)
+	r := runForking(t, 4*time.Minute, argv...)
 	if r.stdout != "TRUTH DONE\n" {
 		t.Errorf("the program said %q", r.stdout)
 	}
@@ -270,7 +270,7 @@ func TestARM64Waits(t *testing.T) {
 	argv := append(armTool(t), "waits", "--top", "1000", "--", armScript(t), "3")
 	missing := ""
 	for range 3 {
-		r := run(t, 10*time.Minute, nil, argv...)
+		r := runForking(t, 10*time.Minute, argv...)
 		missing = ""
 		for _, c := range []struct{ kind, where string }{{"lock", "T.Contender < T.<Main>m__"},
 			{"monitor-wait", "T.Waiter < T.<Main>m__"}} {
