@@ -33,16 +33,28 @@ live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk/... ./process/live ./
 
 # lane NAME FLAGS...: go test with them, into a file of its own.
 lane() {
-	local run=$part.$1 name=$1 begin=$SECONDS
+	local name=$1 run=$part.$1
+	begin
 	shift
 	case $1 in -race | -short) echo "$1" ;; esac >"$run.flags" # a second run has them too
 	go test -vet=off -json -timeout 40m "$@" >"$run" # make lint has vetted everything
 	echo $? >"$run.code"
-	took "$name" $begin
+	took "$name"
 }
 
-# took NAME BEGIN: notes how long a part took, for the summary.
-took() { echo "{\"Action\":\"took\",\"Test\":\"$speed $1\",\"Elapsed\":$((SECONDS - $2))}" >>"$part.took"; }
+# now sets now to this shell's seconds, and to the seconds of processor time of its children.
+now() {
+	local file=$part.times.$BASHPID
+	times >"$file"
+	now=($SECONDS $(awk -F'[ms ]' 'NR == 2 { printf "%.0f", 60 * $1 + $2 + 60 * $4 + $5 }' "$file"))
+}
+
+# begin and took NAME: how long a part takes, for the summary. What Wine runs is not among the children.
+begin() { now && start=("${now[@]}"); }
+took() {
+	now
+	echo "{\"Action\":\"took\",\"Output\":\"$speed $1 $((now[0] - start[0])) s (CPU $((now[1] - start[1])) s)\"}" >>"$part.took"
+}
 
 # settle NAME...: takes over what lanes left. A few of the tests that failed are run once
 # more, alone. The summary names such a test even if it passes then; what fails twice
@@ -67,23 +79,24 @@ settle() {
 	done
 }
 
-# checks FLAGS...: a lane alone.
+# checks NAME FLAGS...: a lane alone.
 checks() {
-	lane run "$@"
-	settle run
+	lane "$@"
+	settle "$1"
 }
 
-took set-up $((-$(ps -o etimes= -p $PPID || echo 0))) # make has fetched and built until now
+echo "{\"Action\":\"took\",\"Output\":\"$speed set-up $(($(ps -o etimes= -p $PPID || echo 0))) s\"}" >"$part.took" # by make, until now
+begin
 case $speed in
 quick)
 	# What these cannot check is counted with the tests that are skipped.
 	"${MAKE:-make}" --no-print-directory lint vectors | tee "$part" || exit
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
-	took lint 0
-	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
-	checks $pages
-	checks $live
-	checks -run "$first" "$e2e" # alone: these measure a running program
+	took lint
+	checks units -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
+	checks pages $pages
+	checks live $live
+	checks first -run "$first" "$e2e" # alone: these measure a running program
 	;;
 rest)
 	# Two groups at a time: emulators, compilers, and simulators use the processors; most
@@ -96,19 +109,19 @@ rest)
 		lane kept -race -run Kept ./sample/probe ./fuzz
 		lane commands -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
 	} &
-	checks -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
+	checks cut -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
 	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
-	begin=$SECONDS
+	begin
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 	# What is of no system, once more as Windows programs.
 	scripts/test-wine.sh -vet=off -json >>"$log" || status=$?
-	took wine $begin
+	took wine
 	wait
 	lane alone -run "$alone" -skip "$first" "$e2e"
-	begin=$SECONDS
+	begin
 	settle guests long meet kept commands hosts alone
-	took "second runs" $begin
+	took "second runs"
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac

@@ -45,7 +45,7 @@ type run struct {
 	failures                []key              // in the order of the input
 	said                    map[key][]string   // output of each failed test
 	seconds                 map[string]float64 // of each package, all its runs together
-	parts                   []string           // of scripts/test.sh: "quick lint 260 s"
+	parts                   []string           // of scripts/test.sh: "quick lint 260 s (CPU 300 s)"
 }
 
 // The summary repeats the last shortEntries entries of a failed test: of each, the first
@@ -134,7 +134,7 @@ func (r *run) event(e *event) {
 	case "again": // of scripts/test.sh, not of go test
 		r.second = e.Package
 	case "took": // of scripts/test.sh, too
-		r.parts = append(r.parts, fmt.Sprintf("%s %.0f s", e.Test, e.Elapsed))
+		r.parts = append(r.parts, e.Output)
 	case "build-fail":
 		r.show(k, true)
 	}

@@ -31,8 +31,8 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/profiler/e2e","Output":"ok  \tx/profiler/e2e\t1s\n"}
 {"Action":"pass","Package":"x/profiler/e2e","Elapsed":61.4}
 not json
-{"Action":"took","Test":"quick lint","Elapsed":260}
-{"Action":"took","Test":"quick run","Elapsed":9.6}
+{"Action":"took","Output":"quick set-up 9 s"}
+{"Action":"took","Output":"quick lint 260 s (CPU 300 s)"}
 SKIPPED-CHECK: no wine
 SKIPPED-CHECK: no vectors
 `
@@ -52,7 +52,7 @@ FAILED p TestC
 SLOW 61 s: x/profiler/e2e
 SKIPPED 2: no wine
 SKIPPED 1: no vectors
-TOOK quick lint 260 s, quick run 10 s
+TOOK quick set-up 9 s, quick lint 260 s (CPU 300 s)
 4 passed, 1 failed, 3 skipped
 `
 	expect.Equal(t, out.String(), want)
