@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/binary"
 
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/pe/arm64"
@@ -69,6 +70,18 @@ type Method struct {
 	// Volatile code may be freed while the process runs, and other code, with another method's
 	// MethodDesc, may take its place: code of collectible assemblies and of dynamic methods.
 	Volatile bool
+}
+
+// Function identifies the method: by its MethodDesc, or precompiled code by its start; 0 for a stub. Package
+// naming has a better identity for precompiled code in several parts.
+func (m *Method) Function() clr.FunctionID {
+	switch {
+	case m.Kind == Stub:
+		return 0
+	case m.MethodDesc != 0:
+		return clr.FunctionID(m.MethodDesc)
+	}
+	return clr.FunctionID(m.Begin)
 }
 
 // located is the result of a lookup.

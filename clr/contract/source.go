@@ -38,6 +38,7 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 		}
 		return unwind.StopNone
 	}
+	c.Function = e.Function()
 	if begin := uint32(e.Begin - e.Base); t.arch == context.ArchARM64 {
 		c.EntryARM64 = arm64.RuntimeFunction{Begin: begin, Data: e.UnwindRVA}
 	} else {

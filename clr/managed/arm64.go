@@ -84,7 +84,7 @@ func (t *Tables) stepARM64(s *unwind.State, mem *memory.Window, b *unwind.Bounds
 	f *unwind.Frame) unwind.Stop {
 	at, from := s.Address(), &s.Regs.ARM64
 	*f = unwind.Frame{IP: at.IP, SP: from.Sp, FP: from.FP(), Module: -1,
-		Kind: unwind.KindManaged, Exact: at.Exact}
+		Kind: unwind.KindManaged, Trust: s.Trust, Exact: at.Exact}
 	fn, stop := t.find(at)
 	if stop != unwind.StopNone {
 		return stop

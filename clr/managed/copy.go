@@ -13,8 +13,9 @@ type function struct {
 	Code
 	own peamd64.Table // the copy that Table points to
 	// The step from the address. If it makes none, Table decides.
-	rule amd64.FunctionRule
-	arm  *functionARM64 // of ARM64
+	rule   amd64.FunctionRule
+	number int            // see Tables.rules; -1 if Walk must not step from the address
+	arm    *functionARM64 // of ARM64
 }
 
 // Bounds of the copies.
@@ -46,12 +47,21 @@ func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 		if len(t.copies) >= maxCopies {
 			t.Forget()
 		}
-		if fn.Kind == Method && t.arch == context.ArchAMD64 {
-			fn.rule = amd64.CompileFunction(fn.Table, fn.Entry, uint32(at.IP-fn.Base), at.Exact)
-		}
+		t.compile(fn, at)
 		t.copies[k], *last = fn, lastCopy{k, fn}
 	}
 	return fn, unwind.StopNone
+}
+
+// compile makes the rule of a method's address. After a call that does not return, a return address may be
+// the first byte of another method. It has no rule: the unwind data are those of that method, but the name is
+// that of the method that has made the call.
+func (t *Tables) compile(fn *function, at unwind.Address) {
+	if fn.Kind == Method && t.arch == context.ArchAMD64 &&
+		(at.Exact || at.IP != fn.Base+uint64(fn.Entry.Begin)) {
+		fn.rule = amd64.CompileFunction(fn.Table, fn.Entry, fn.Base, at, len(t.ids))
+		t.ids = append(t.ids, fn.Function)
+	}
 }
 
 // load copies a method's unwind data unless the source provides them. It returns false if they are missing or

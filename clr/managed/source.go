@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe/amd64"
@@ -28,6 +29,8 @@ type Code struct {
 	Entry amd64.RuntimeFunction // of a Method: the entry that contains the address
 	Table *amd64.Table          // of a Method: its unwind data and code; nil: read them from memory
 	Keep  bool                  // the answer is valid until Forget
+	// The function of a Method, except at its first byte; 0 if the Source does not know it.
+	Function clr.FunctionID
 
 	EntryARM64 arm64.RuntimeFunction // of a Method of ARM64, in place of Entry
 }

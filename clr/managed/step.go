@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -15,6 +16,8 @@ type Tables struct {
 	arch   context.Arch
 	copies map[key]*function
 	last   [1 << lastBits]lastCopy // by hash
+	rules  amd64.Functions
+	ids    []clr.FunctionID // by the Modules of their frames
 
 	// Arguments of interface calls, kept here so that they are not allocated each time.
 	asked   Code
@@ -53,6 +56,19 @@ func New(src Source) *Tables { return &Tables{src: src, arch: src.Arch(), copies
 func (t *Tables) Forget() {
 	clear(t.copies)
 	t.last = [1 << lastBits]lastCopy{}
+	t.rules.Clear()
+	t.ids = t.ids[:0]
+}
+
+// Walk makes steps out of methods as Step does, as long as it knows the rules of their return addresses from
+// earlier steps, and describes the frames in out. It returns their number. s is then the next frame. The
+// Module of a frame is the index of its function in ids.
+func (t *Tables) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) (n int, ids []clr.FunctionID) {
+	if s.Regs.Arch != context.ArchAMD64 || t.arch != context.ArchAMD64 {
+		return 0, nil
+	}
+	return t.rules.Walk(s, mem, b, out), t.ids
 }
 
 // Step replaces s, a frame of managed code or of a stub of the runtime, by its caller, and describes the left
@@ -68,18 +84,18 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *
 	case t.arch != context.ArchAMD64:
 		return unwind.NoInfo
 	}
+	if t.rules.Step(s, mem, b, f) {
+		f.Module, f.Kind = -1, unwind.KindManaged
+		return unwind.StopNone
+	}
 	at, from := s.Address(), &s.Regs.AMD64
 	*f = unwind.Frame{IP: at.IP, SP: from.SP(), FP: from.FP(), Module: -1,
-		Kind: unwind.KindManaged, Exact: at.Exact}
+		Kind: unwind.KindManaged, Trust: s.Trust, Exact: at.Exact}
 	fn, stop := t.find(at)
 	if stop != unwind.StopNone {
 		return stop
 	}
-	if fn.rule.Step(from, mem) {
-		s.Reached(false, fn.rule.Trust())
-		f.CFA = from.SP()
-		return unwind.StopNone
-	}
+	t.rules.Add(at, fn.rule)
 	to, by := *from, unwind.TrustLeaf
 	if fn.Kind == Method {
 		by, stop = fn.step(at, &to, mem)

@@ -171,11 +171,19 @@ func TestForget(t *testing.T) {
 			t.Fatal(stop)
 		}
 	}
+	walks := func() int {
+		n, _ := tables.Walk(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{},
+			make([]unwind.Frame, 8))
+		return n
+	}
+	expect.Equal(t, walks(), 0, "steps before the first")
 	step()
 	step()
 	expect.Equal(t, p.asked, 1, "how often the system was asked")
+	expect.Equal(t, walks(), 1, "steps by a rule")
 	p.blocks[infoAt] = []byte{7, 0, 0, 0}
 	tables.Forget()
+	expect.Equal(t, walks(), 0, "steps by a rule that was forgotten")
 	var f unwind.Frame
 	if stop := tables.Step(at(codeAt+0x20, false), stack(nil), &unwind.Bounds{}, &f); stop != unwind.BadInfo {
 		t.Errorf("%v: what was forgotten is still used", stop)
@@ -309,14 +317,15 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// Frames of a method that saves two registers.
+// Frames of a method that saves two registers, with more words below and above them.
 func BenchmarkStep(b *testing.B) {
-	const frames = 9
+	const frames, room = 5, 16
 	words := map[int]uint64{}
 	for i := range frames {
-		words[6+7*i] = codeAt + 0x20
+		words[room+6+7*i] = codeAt + 0x20
 	}
 	tables, mem, first := New(System{newProcess()}), stack(words), at(codeAt+0x20, false)
+	first.Regs.AMD64.GPR[context.RSP] += 8 * room
 	var f unwind.Frame
 	for b.Loop() {
 		regs := *first.Regs

@@ -10,6 +10,9 @@ import (
 
 // managedCode is the part of the runtime's own tables that a walk needs for each frame.
 type managedCode interface {
+	// Walk steps out of methods whose rules are cached. The Module of a frame is its method's index in ids.
+	Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+		out []unwind.Frame) (n int, ids []clr.FunctionID)
 	// Step steps out of a managed frame or a stub.
 	Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop
 	// TrueReturn returns the return address that the runtime has replaced in a slot, from a copy of its
@@ -41,17 +44,5 @@ func (c *runtimeCode) Function(at unwind.Address) (id clr.FunctionID, ok bool) {
 	if c.tables.Find(at.Lookup(), &c.asked) != contract.Found {
 		return 0, false
 	}
-	if c.asked.Kind != contract.Stub {
-		id = identity(&c.asked)
-	}
-	return id, true
-}
-
-// identity identifies a method: by its MethodDesc, or for precompiled code by its start. The namer has a
-// better identity for code in several parts.
-func identity(m *contract.Method) clr.FunctionID {
-	if m.MethodDesc != 0 {
-		return clr.FunctionID(m.MethodDesc)
-	}
-	return clr.FunctionID(m.Begin)
+	return c.asked.Function(), true
 }

@@ -233,18 +233,6 @@ func (w *Walker) stepPendingHijack(c *Capture) bool {
 	return true
 }
 
-// least returns the least increase of the stack pointer from a managed frame to its caller, in bytes: the
-// return address on x86-64, the frame record on ARM64 (0 in an interrupted frame).
-func (w *Walker) least(exact bool) uint64 {
-	switch {
-	case w.Regs.Arch == context.ArchAMD64:
-		return 8
-	case exact:
-		return 0
-	}
-	return 16
-}
-
 // trueReturn replaces the hijack stub's address, to which the last frame returns, by the true return address.
 // It reports whether that is known. On x86-64, its slot is the word below the caller's stack pointer.
 func (w *Walker) trueReturn(c *Capture) bool {
@@ -296,95 +284,21 @@ func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
 	return 0, false
 }
 
-// isManaged looks up the ip in the runtime's tables, unless it lies in a native module: the tables are read
-// from the other process, which takes several system calls.
-func (w *Walker) isManaged() bool {
-	if w.Code == nil || w.inNativeModule(w.at.Address().Lookup()) {
-		return false
-	}
-	_, ok := w.Code.Function(w.at.Address())
-	return ok
-}
-
-// inNativeModule reports whether an address lies in an ELF image. Any other mapped file may hold precompiled
-// managed code.
-func (w *Walker) inNativeModule(at uint64) bool {
-	t := w.Unmanaged.Table()
-	if t == nil {
-		return false
-	}
-	i := t.Find(at)
-	return i >= 0 && t.At(i).ELF != nil && !t.IsManaged(at)
-}
-
-// managed steps over consecutive managed frames.
-func (w *Walker) managed(c *Capture) unwind.Stop {
-	if w.Code == nil {
-		return unwind.NoInfo
-	}
-	w.ManagedFrames = true
-	for {
-		trust := w.at.Trust
-		if trust == unwind.TrustOutside {
-			// The code is outside all modules, but not a guess: if the tables do not know it, the step fails.
-			w.at.Trust = unwind.TrustCLR
-		}
-		f, was := &w.left, w.at
-		w.from.Copy(&w.Regs)
-		stop := w.Code.Step(&w.at, &w.mem, &w.bounds, f)
-		if stop != unwind.StopNone && stop != unwind.EndOfStack {
-			w.at.Trust = trust
-			if g := w.frame(f, was.Trust); g.Kind == unwind.KindManaged && g.Function != 0 {
-				w.put(g) // its caller is unknown, but the method is not
-			}
-			return stop
-		}
-		if stop == unwind.StopNone &&
-			(w.Regs.SP() < w.from.SP()+w.least(was.Exact) ||
-				w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
-			w.Regs.Copy(&w.from)
-			w.at = was
-			return unwind.NoProgress
-		}
-		g := w.frame(f, was.Trust)
-		if w.Visit != nil {
-			w.Visit(&g, w.n, &w.from, w.Regs.SP(), &w.mem)
-		}
-		if !w.put(g) {
-			return unwind.Limit
-		}
-		if stop == unwind.EndOfStack {
-			return stop
-		}
-		if w.Regs.IP() == w.HijackStub && w.HijackStub != 0 && !w.trueReturn(c) {
-			return unwind.BadInfo
-		}
-		if !w.isManaged() {
-			return unwind.StopNone
-		}
-	}
-}
-
-// frame converts a frame of the runtime's code and looks up its method.
-func (w *Walker) frame(f *unwind.Frame, t unwind.Trust) merge.Frame {
-	g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: t, Exact: f.Exact}
-	id, ok := w.Code.Function(g.Address())
-	if g.Function = id; ok && id == 0 {
-		g.Kind = unwind.KindStub
-	}
-	return g
-}
-
 func (w *Walker) put(f merge.Frame) bool {
 	if w.n >= maxFrames-1 && f.Kind != unwind.KindGap {
 		return false
 	}
+	*w.add() = f
+	return true
+}
+
+// add returns the next frame, to be set by the caller.
+func (w *Walker) add() *merge.Frame {
 	if w.n == len(w.out) {
 		w.out = append(w.out, make([]merge.Frame, w.n)...)
 	}
-	w.out[w.n] = f
 	w.n++
-	return true
+	return &w.out[w.n-1]
 }
 
 // Holds reports whether an address is on a copied stack.

@@ -32,6 +32,10 @@ func (c worldCode) TrueReturn(object []byte, slot uint64) (ra uint64, ok bool) {
 	return c.Hijacked(binary.LittleEndian.Uint64(object), slot)
 }
 
+func (worldCode) Walk(*unwind.State, *memory.Window, *unwind.Bounds, []unwind.Frame) (int, []clr.FunctionID) {
+	return 0, nil
+}
+
 func (c worldCode) ReturnSlot() uint64 { return 0 }
 
 func (c worldCode) Function(at unwind.Address) (id clr.FunctionID, ok bool) {

@@ -14,7 +14,7 @@ func BenchmarkStep(b *testing.B) {
 		if e.stop != unwind.StopNone {
 			continue
 		}
-		b.Run(e.kind.String()+"/"+e.name, func(b *testing.B) {
+		b.Run(fmt.Sprintf("%d/%s", e.kind, e.name), func(b *testing.B) {
 			u, s, r := unwinder(makeTable(b, 1, fn{program: e.program, signal: e.signal}, fn{})), newStack(),
 				start(at(0), sp0)
 			e.prepare(s, &r)

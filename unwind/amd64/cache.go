@@ -19,16 +19,14 @@ type entry struct {
 // Unwinder steps and walks stacks of one process. It holds the rule cache and the interpreter's storage
 // (about 300 KiB), so keep one per walking thread; it is not safe for concurrent use.
 type Unwinder struct {
-	table    *module.Table
-	noCache  bool
-	hooks    []unwind.ReturnHook
-	pushes   []pushes     // of return hooks with call frame information
-	unknown  int64        // Off of return hooks with unknown code; 0: there are none
-	by       unwind.Trust // how the last step found the caller
-	turn     uint64       // selects the entry to replace, see place
-	nside    int
-	cache    [cacheSize]entry
-	after    [cacheSize]uint16 // for each entry, the one that followed it last: see follows
+	table   *module.Table
+	noCache bool
+	hooks   []unwind.ReturnHook
+	pushes  []pushes     // of return hooks with call frame information
+	unknown int64        // Off of return hooks with unknown code; 0: there are none
+	by      unwind.Trust // how the last step found the caller
+	nside   int
+	rules
 	sides    [maxSide]side
 	pe       peRules
 	machine  cfi.Machine
@@ -36,7 +34,14 @@ type Unwinder struct {
 	thunks   thunkCFAs
 	env      cfi.ExprEnv
 	follower follower
-	section  section
+}
+
+// rules are a cache of rules, and the storage of the fused steps that use them.
+type rules struct {
+	cache   [cacheSize]entry
+	after   [cacheSize]uint16 // for each entry, the one that followed it last: see follows
+	turn    uint64            // selects the entry to replace, see place
+	section section
 }
 
 // New returns an unwinder over an empty module table.
@@ -118,7 +123,7 @@ func (u *Unwinder) miss(a unwind.Address) Rule {
 }
 
 // amend adds findings about an address's code to its rule, if the rule is in the cache.
-func (u *Unwinder) amend(a unwind.Address, r Rule, bits uint64) {
+func (u *rules) amend(a unwind.Address, r Rule, bits uint64) {
 	addr := a.Lookup()
 	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
 		if e := &u.cache[slot^way]; e.addr == addr && e.rule == r {
@@ -129,7 +134,7 @@ func (u *Unwinder) amend(a unwind.Address, r Rule, bits uint64) {
 }
 
 // place returns the entry for a new rule: an empty one, or one of the four in turn.
-func (u *Unwinder) place(addr uint64) *entry {
+func (u *rules) place(addr uint64) *entry {
 	slot := slotFor(addr)
 	for way := range uint64(ways) {
 		if e := &u.cache[slot^way]; e.rule.bits == 0 {

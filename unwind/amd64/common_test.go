@@ -2,11 +2,13 @@ package amd64
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -20,13 +22,24 @@ func commonProgram(rnd *rand.Rand) (code []byte) {
 		if rnd.IntN(12) == 0 {
 			reg = byte(rnd.IntN(17))
 		}
-		code = append(code, 0x80|reg, byte(3+i+rnd.IntN(8)/7))
+		code = append(code, 0x80|reg, byte(3+i+rnd.IntN(8)/7+rnd.IntN(40)/39*15))
 	}
 	code = append(code, cfi.DW_CFA_def_cfa_offset, byte(8*rnd.IntN(15)+rnd.IntN(12)/11))
 	if rnd.IntN(4) == 0 {
 		code = append(code, cfi.DW_CFA_def_cfa_register, []byte{dwarfRBP, dwarfRSP, dwarfRBX}[rnd.IntN(3)])
 	}
 	return code
+}
+
+// agrees reports whether a row that holds at a call may belong to code with these pushes.
+func agrees(p *pushes, row *cfi.Row) bool {
+	for i, word := range p.at {
+		rule := &row.Regs[slotDWARF[i]]
+		if word != 0 && rule.Kind != cfi.Unspecified && (rule.Kind != cfi.Offset || rule.Off != -8*word) {
+			return false
+		}
+	}
+	return row.CFA.Off >= 8*p.words
 }
 
 // TestCommonRules: for a return address, resolveCommon makes the same rule as the whole row does. The code of
@@ -53,7 +66,13 @@ func TestCommonRules(t *testing.T) {
 			got, ok := u.resolveCommon(m.CFI, 0, a.Lookup()-m.Bias)
 			var row cfi.Row
 			u.machine.Row(m.CFI, a.Lookup()-m.Bias, &row)
-			mayBeHook := row.CFA.Reg == dwarfRSP && u.mayBeHook(&row, a)
+			mayBeHook := row.CFA.Reg == dwarfRSP && slices.ContainsFunc(u.pushes, func(p pushes) bool {
+				return agrees(&p, &row)
+			})
+			if row.CFA.Kind == cfi.RegisterOffset {
+				expect.Equal(t, row.CFA.Reg == dwarfRSP && u.mayBeHook(slotsOf(&row), row.CFA.Off), mayBeHook,
+					"% x: may be a hook", fns[i].program)
+			}
 			want := u.resolveRow(&m, 0, a)
 			switch k := want.Kind(); {
 			case k == RuleSP && mayBeHook:

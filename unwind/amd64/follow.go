@@ -2,7 +2,6 @@ package amd64
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -305,7 +304,7 @@ func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	if len(b) < 5 || b[0] != 0xe8 {
 		return 0, false
 	}
-	fn = ra + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
+	fn = ra + signed32(b[1:])
 	return fn, fn-m.Start < m.End-m.Start && fn <= ip && ip-fn < maxFunction
 }
 

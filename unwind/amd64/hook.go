@@ -53,50 +53,32 @@ func pushesOf(code []byte) (p pushes) {
 	}
 }
 
-// agree reports whether a row that holds at a call may belong to code with these pushes. A return hook's row
-// need not list them.
-func (p *pushes) agree(row *cfi.Row) bool {
-	for i, word := range p.at {
-		rule := &row.Regs[slotDWARF[i]]
-		if word != 0 && rule.Kind != cfi.Unspecified && (rule.Kind != cfi.Offset || rule.Off != -8*word) {
-			return false
+// mayBeHook reports whether a return address may be in a return hook, whose row need not list its pushes:
+// slots and off are those of the address's rule. It avoids reading the code of most functions, which touches
+// a page of text each.
+func (u *Unwinder) mayBeHook(slots uint64, off int64) bool {
+	return slices.ContainsFunc(u.pushes, func(p pushes) bool {
+		for i, word := range p.at {
+			if is := int64(slots >> (4 * i) & 15); word != 0 && is != 0 && is != word {
+				return false
+			}
 		}
-	}
-	return row.CFA.Off >= 8*p.words
+		return off >= 8*p.words
+	})
 }
 
-// mayBeHook reports whether a row can be a return hook's according to its registers. It avoids reading the
-// code of most functions, which touches a page of text each. An interrupted function may not have run its
-// pushes yet, so its row can always be one.
-func (u *Unwinder) mayBeHook(row *cfi.Row, a unwind.Address) bool {
-	if a.Exact {
-		return len(u.pushes) > 0
-	}
-	for i := range u.pushes {
-		if u.pushes[i].agree(row) {
-			return true
+// slotsOf returns the slots of any row; maxSlot, which no hook has, for a register that is not in a slot.
+func slotsOf(row *cfi.Row) (slots uint64) {
+	for i, c := range slotDWARF {
+		rule, slot := &row.Regs[c], uint64(maxSlot)
+		if at := uint64(-rule.Off); rule.Kind == cfi.Offset && at&7 == 0 && at < 8*maxSlot {
+			slot = at / 8
+		}
+		if rule.Kind != cfi.Unspecified {
+			slots |= slot << (4 * i)
 		}
 	}
-	return false
-}
-
-// mayBeHookSlots is mayBeHook for a return address whose registers are in a rule's slots.
-func (u *Unwinder) mayBeHookSlots(slots uint64, off int64) bool {
-	for i := range u.pushes {
-		if u.pushes[i].agreeSlots(slots, off) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *pushes) agreeSlots(slots uint64, off int64) bool {
-	for i, word := range p.at {
-		if is := int64(slots >> (4 * i) & 15); word != 0 && is != 0 && is != word {
-			return false
-		}
-	}
-	return off >= 8*p.words
+	return slots
 }
 
 // hook returns the return hook that begins with code, nil if none does.
@@ -115,7 +97,8 @@ const maxHookCode = 16
 
 // foldHook corrects a return hook's row: the CFA, and everything relative to it, moves by the hook's Off.
 func (u *Unwinder) foldHook(row *cfi.Row, m *module.Module, a unwind.Address) {
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayBeHook(row, a) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP ||
+		!a.Exact && !u.mayBeHook(slotsOf(row), row.CFA.Off) { // an interrupted hook may not have pushed
 		return
 	}
 	l := u.hookAt(m, row.FDE.Lo)
@@ -183,14 +166,10 @@ func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 
 // hookPE returns the return hook whose function contains an RVA of a PE image.
 func (u *Unwinder) hookPE(t *peamd64.Table, rva uint32) *unwind.ReturnHook {
-	if len(u.hooks) == 0 {
-		return nil
+	if fn, ok := t.Lookup(rva); ok && len(u.hooks) != 0 {
+		return u.hookOf(t, fn)
 	}
-	fn, ok := t.Lookup(rva)
-	if !ok {
-		return nil
-	}
-	return u.hookOf(t, fn)
+	return nil
 }
 
 // hookOf returns the return hook with the function of an entry, nil if it is not one.

@@ -260,14 +260,8 @@ func (s *peStep) pushes(info *peamd64.Info) ([]byte, unwind.Stop) {
 		if !info.Chained() {
 			return nil, unwind.StopNone
 		}
-		fn, why := s.table.Resolve(info.Parent)
-		if why != peamd64.OK {
-			return nil, s.refuse(why)
-		}
-		s.res.At = fn.Unwind
-		var fault peamd64.Fault
-		if *info, fault = s.table.Info(fn.Unwind); !fault.OK() {
-			return nil, s.refuse(fault.Reason)
+		if _, stop := s.parent(info); stop != unwind.StopNone {
+			return nil, stop
 		}
 	}
 	return nil, s.refuse(peamd64.ChainDepth)

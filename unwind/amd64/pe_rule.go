@@ -89,36 +89,6 @@ func (s *peStep) rule(stop unwind.Stop) (p peRule, ok bool) {
 	return p, p.frame(s.regs, s.needs) && p.saves(s.regs)
 }
 
-// FunctionRule is the step of StepFunction from one address, made once. The zero FunctionRule makes no step.
-type FunctionRule struct{ p peRule }
-
-// CompileFunction makes the rule for the step that StepFunction makes with the same arguments. It returns the
-// zero FunctionRule if no rule has the same effect: see compilePE.
-func CompileFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, inside bool) (r FunctionRule) {
-	regs := symbols
-	s := peStep{table: t, pc: pc, regs: &regs, symbolic: true}
-	if p, ok := s.rule(s.leave(fn, inside)); ok {
-		r.p = p
-	}
-	return r
-}
-
-// Trust returns how the step finds the caller.
-func (r *FunctionRule) Trust() unwind.Trust { return r.p.trust }
-
-// Step replaces the registers by those of the caller. It returns false, and leaves the registers as they
-// are, if a word is outside the hot run of mem, the base register is unknown, the return address is 0, or the
-// stack pointer does not increase. Then StepFunction decides.
-func (r *FunctionRule) Step(regs *Registers, mem *memory.Window) bool {
-	cfa, ra, block := r.p.words(regs, mem)
-	if block == nil || ra == 0 || cfa-8 < regs.GPR[context.RSP] {
-		return false
-	}
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	r.p.restore(block, regs)
-	return true
-}
-
 // words returns the CFA, the return address, and the words that the step reads. block is nil if they are not
 // all in the hot run of mem, or if the base register is unknown.
 func (p *peRule) words(regs *Registers, mem *memory.Window) (cfa, ra uint64, block []byte) {

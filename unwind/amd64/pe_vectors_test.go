@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
@@ -66,12 +67,14 @@ func TestPEParts(t *testing.T) {
 	}
 }
 
-// A FunctionRule steps as StepFunction does, and makes nearly all of its steps.
+// Functions step as StepFunction does, if they have a rule: those of a frame register or with XMM registers
+// have none.
 func TestFunctionRules(t *testing.T) {
+	const base, number = 0x7f00_0000_0000, 7
 	for _, file := range []string{"exec", "native", "synth", "winetest"} {
 		t.Run(file, func(t *testing.T) {
 			var stacks pevec.Stacks
-			all, byRule := 0, 0
+			all, byRule, single := 0, 0, 0
 			eachPE(t, "amd64-"+file, func(v *pevec.Vector) error {
 				table := v.Image().AMD64()
 				for i := range v.Points {
@@ -87,29 +90,45 @@ func TestFunctionRules(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					want, got := regs, regs
 					if why != peamd64.OK {
 						continue
 					}
+					want := regs
 					res, stop := StepFunction(table, fn, uint32(pc.IP), pc.Exact, &want, mem)
-					rule := CompileFunction(table, fn, uint32(pc.IP), pc.Exact)
 					if stop == unwind.StopNone && !res.Machine {
 						all++
 					}
-					if !rule.Step(&got, mem) {
-						expect.Equal(t, got, regs, "%s pc %#x: registers without a step", v.ID, pc.IP)
+					at := unwind.Address{IP: base + pc.IP, Exact: pc.Exact}
+					var c Functions
+					c.Add(at, CompileFunction(table, fn, base, at, number))
+					regs.RIP = at.IP
+					to, f := context.FromAMD64(regs), [2]unwind.Frame{}
+					s := unwind.State{Regs: &to, Exact: pc.Exact, Trust: unwind.TrustContext}
+					one, g := to, unwind.Frame{}
+					from := unwind.State{Regs: &one, Exact: pc.Exact, Trust: unwind.TrustContext}
+					if c.Step(&from, mem, &unbounded, &g) {
+						single++
+						expect.True(t, sameKnown(&one.AMD64, &want) && g.CFA == want.SP() && !from.Exact &&
+							from.Trust == peTrust[res.Part], "%s pc %#x: %+v", v.ID, pc.IP, one.AMD64)
+					}
+					n := c.Walk(&s, mem, &unbounded, f[:])
+					if n == 0 {
+						expect.Equal(t, to.AMD64, regs, "%s pc %#x: registers without a step", v.ID, pc.IP)
 						continue
 					}
 					byRule++
-					if stop != unwind.StopNone || got != want || rule.Trust() != peTrust[res.Part] {
+					expect.Equal(t, f[0], unwind.Frame{IP: at.IP, SP: regs.SP(), FP: regs.FP(),
+						CFA: want.SP(), Module: number, Trust: unwind.TrustContext, Exact: pc.Exact})
+					if n != 1 || stop != unwind.StopNone || !sameKnown(&to.AMD64, &want) || s.Exact ||
+						s.Trust != peTrust[res.Part] {
 						t.Errorf("%s pc %#x %s %q: %v, %+v\nwant %+v", v.ID, pc.IP, p.Where, p.Ins, stop,
-							got, want)
+							to.AMD64, want)
 					}
 				}
 				return nil
 			})
-			t.Logf("%d of %d steps by rules", byRule, all)
-			expect.True(t, 0 < byRule && byRule <= all && byRule*100 >= all*80, "too few, or too many")
+			t.Logf("%d of %d steps by rules, %d of them by Step too", byRule, all, single)
+			expect.True(t, single <= byRule && byRule <= all && byRule*100 >= all*20, "too few, or too many")
 		})
 	}
 }

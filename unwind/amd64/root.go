@@ -2,7 +2,6 @@ package amd64
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -78,7 +77,7 @@ func lastCall(m *module.Module, ip uint64) bool {
 		if !ok || len(rest) < 5 || rest[0] != 0xe8 {
 			continue
 		}
-		to := ip + uint64(len(p)+5) + uint64(int64(int32(binary.LittleEndian.Uint32(rest[1:]))))
+		to := ip + uint64(len(p)+5) + signed32(rest[1:])
 		if to != m.Bias && slices.Contains(m.Endings[:], to-m.Bias) {
 			return true
 		}

@@ -71,32 +71,34 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// stepCFA executes a rule of slots. A return address of 0 ends the walk, unless the frame is a return hook
+// stepCFA executes a rule of slots anywhere in the window. A register whose word is missing becomes unknown:
+// the walk may continue without it. A return address of 0 ends the walk, unless the frame is a return hook
 // and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI
-	regs, left := &s.Regs.AMD64, uint8(0)
+	regs, to, left := &s.Regs.AMD64, cfa, uint8(0)
+	ra, ok := mem.Word(cfa - 8)
 	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
-		if ra, _ := mem.Word(cfa - 8); r.Kind() != RuleBP || !u.leavesStack(s, cfa, ra, mem, b) {
+		if r.Kind() != RuleBP || !u.leavesStack(s, cfa, ra, mem, b) {
 			return stop
 		}
 		left = 1
 	}
-	stop := stepWords(r, cfa, regs, mem, f)
-	if stop != unwind.NullReturn {
-		if stop == unwind.StopNone {
-			s.Left += left
+	if !ok {
+		return unwind.Unreadable
+	}
+	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
+		ra = u.replacedReturn(cfa, f.SP, mem)
+		if stop != unwind.NullReturn || ra == 0 {
+			return stop
 		}
-		return stop
+		to, left = cfa+uint64(u.unknown), 0
 	}
-	if ra := u.replacedReturn(cfa, f.SP, mem); ra != 0 {
-		restoreWords(r, cfa, regs, mem)
-		f.CFA = cfa + uint64(u.unknown)
-		regs.RIP, regs.GPR[context.RSP] = ra, f.CFA
-		return unwind.StopNone
-	}
-	return stop
+	s.Left += left
+	regs.Known = restoreFar(regs.Known&nonvolatile, slotBits(r.slots()), cfa, regs, mem)
+	f.CFA, regs.RIP, regs.GPR[context.RSP] = to, ra, to
+	return unwind.StopNone
 }
 
 // stepRare executes any rule. On success, s is the caller, and u.by how it was found.
@@ -158,27 +160,6 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 // is on another stack: see unwind.State.LeavesStack.
 func (u *Unwinder) leavesStack(s *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) bool {
 	return s.LeavesStack(sp, mem, b) && u.afterCall(ra)
-}
-
-// stepWords executes a rule of slots anywhere in the window.
-func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwind.Frame) unwind.Stop {
-	ra, ok := mem.Word(cfa - 8)
-	if !ok {
-		return unwind.Unreadable
-	}
-	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
-		return stop
-	}
-	restoreWords(r, cfa, regs, mem)
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA = cfa
-	return unwind.StopNone
-}
-
-// restoreWords reads the saved registers. A register whose word is missing becomes unknown: the walk may
-// continue without it.
-func restoreWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window) {
-	regs.Known = restoreFar(regs.Known&nonvolatile, slotBits(r.slots()), cfa, regs, mem)
 }
 
 // checkSP checks whether a caller's stack pointer can follow sp. A thread on a stack other than the bounded

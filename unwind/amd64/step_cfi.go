@@ -71,7 +71,7 @@ func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, b
 	r := makeRule(RuleSP, module)
 	switch row.Reg {
 	case dwarfRSP:
-		if u.mayBeHookSlots(slots, int64(row.Off)) {
+		if u.mayBeHook(slots, int64(row.Off)) {
 			return Rule{}, false
 		}
 	case dwarfRBP:

@@ -21,7 +21,8 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Wind
 			return false
 		}
 	case RuleNear:
-		return r.exactPE() == exact && u.stepNear(r, regs, exact, mem, b, f)
+		u.by = unwind.TrustUnwindInfo
+		return r.exactPE() == exact && stepNear(r, windowsKept, regs, exact, mem, b, f)
 	case RuleSlotsPE:
 		return r.exactPE() == exact && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
 	default:
@@ -57,8 +58,8 @@ func slot(block *[slotBlock]byte, k uint64) uint64 {
 	return binary.LittleEndian.Uint64(block[i : i+8])
 }
 
-// stepNear is stepHot for the rule of a PE function whose registers are near the CFA.
-func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Window,
+// stepNear is stepHot for a RuleNear of a function that preserves the registers in kept.
+func stepNear(r Rule, kept uint32, regs *Registers, exact bool, mem *memory.Window,
 	b *unwind.Bounds, f *unwind.Frame) bool {
 	off, slots := r.near()
 	hot, cfa := mem.Hot(), regs.GPR[context.RSP]+off
@@ -72,8 +73,8 @@ func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Win
 		return false
 	}
 	describe(r, regs, exact, f)
-	f.CFA, u.by = cfa, unwind.TrustUnwindInfo
+	f.CFA = cfa
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	regs.Known = regs.Known&windowsKept | 1<<context.RSP | restoreSlots(slots, block, regs)
+	regs.Known = regs.Known&kept | 1<<context.RSP | restoreSlots(slots, block, regs)
 	return true
 }

@@ -122,10 +122,9 @@ func (s *peStep) refuse(why peamd64.Reason) unwind.Stop {
 
 // leave leaves the function fn from pc; inside means that pc may be in one of its epilogs.
 func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
-	s.res.At = fn.Unwind
-	info, fault := s.table.Info(fn.Unwind)
-	if !fault.OK() {
-		return s.refuse(fault.Reason)
+	info, stop := s.info(fn)
+	if stop != unwind.StopNone {
+		return stop
 	}
 	// EstablisherFrame is needed in an epilog too: handlers are called with it.
 	base, why := s.frame(&info, s.pc-fn.Begin)
@@ -230,14 +229,9 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 		if link == maxChain {
 			return s.refuse(peamd64.ChainDepth)
 		}
-		var why peamd64.Reason
-		if fn, why = s.table.Resolve(info.Parent); why != peamd64.OK {
-			return s.refuse(why)
-		}
-		s.res.At = fn.Unwind
-		var fault peamd64.Fault
-		if *info, fault = s.table.Info(fn.Unwind); !fault.OK() {
-			return s.refuse(fault.Reason)
+		var stop unwind.Stop
+		if fn, stop = s.parent(info); stop != unwind.StopNone {
+			return stop
 		}
 	}
 	if s.pc-fn.Begin >= uint32(info.Prolog) { // a handler is not in charge of the prolog
@@ -248,6 +242,26 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 		return unwind.StopNone
 	}
 	return s.ret()
+}
+
+// info decodes a function's UNWIND_INFO.
+func (s *peStep) info(fn peamd64.RuntimeFunction) (peamd64.Info, unwind.Stop) {
+	s.res.At = fn.Unwind
+	info, fault := s.table.Info(fn.Unwind)
+	if !fault.OK() {
+		return info, s.refuse(fault.Reason)
+	}
+	return info, unwind.StopNone
+}
+
+// parent replaces info by that of its parent.
+func (s *peStep) parent(info *peamd64.Info) (fn peamd64.RuntimeFunction, stop unwind.Stop) {
+	fn, why := s.table.Resolve(info.Parent)
+	if why != peamd64.OK {
+		return fn, s.refuse(why)
+	}
+	*info, stop = s.info(fn)
+	return fn, stop
 }
 
 // undo applies the codes of one UNWIND_INFO whose instructions precede the instruction at offset into. A

@@ -51,7 +51,7 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 //
 // Each line is a check of leaveFrame, checkSP, or checkRA, and a failed check is left to these functions. The
 // loop makes a call only after a wrong guess and has few variables, so that everything stays in registers.
-func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
+func (u *rules) fused(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
 	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint64(t.first)
 	for out := t.out; n < len(out); {
@@ -105,7 +105,7 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 
 // follows finds an address's rule in the cache, and records its place as the successor of the entry at cur.
 // Stacks repeat: most entries are followed by the same one each time.
-func (u *Unwinder) follows(cur, addr uint64) (Rule, uint64) {
+func (u *rules) follows(cur, addr uint64) (Rule, uint64) {
 	slot := slotFor(addr)
 	for way := uint64(0); way < ways; way++ {
 		if e := &u.cache[slot^way]; e.addr == addr {
@@ -118,7 +118,7 @@ func (u *Unwinder) follows(cur, addr uint64) (Rule, uint64) {
 }
 
 // kept is lookup without a miss: RuleNone if the rule is not in the cache.
-func (u *Unwinder) kept(addr uint64) Rule {
+func (u *rules) kept(addr uint64) Rule {
 	slot := slotFor(addr)
 	if e := &u.cache[slot]; e.addr == addr {
 		return e.rule
@@ -126,7 +126,7 @@ func (u *Unwinder) kept(addr uint64) Rule {
 	return u.keptBeside(addr, slot)
 }
 
-func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
+func (u *rules) keptBeside(addr, slot uint64) Rule {
 	for way := uint64(1); way < ways; way++ {
 		if e := &u.cache[slot^way]; e.addr == addr {
 			return e.rule
@@ -144,22 +144,21 @@ func (r Rule) fusible(regs *Registers, exact bool) bool {
 }
 
 // walkFused makes fused steps from s, whose rule is r, and then completes the frames and the registers. It
-// returns the number of steps; with 0, nothing has changed.
-func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window,
-	b *unwind.Bounds, out []unwind.Frame) (n int) {
+// returns the number of steps, and how they found the callers; with 0, nothing has changed. kept are the
+// registers that functions with a RuleNear preserve, as bits of Known.
+func (u *rules) walkFused(r Rule, kept uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) (n int, by unwind.Trust) {
 	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]
 	t.first = uint16(slotFor(at.Lookup()))
-	by := unwind.TrustCFI
 	if r.Kind() == RuleNear {
-		by = unwind.TrustUnwindInfo
-		n = u.fusedNear(Rule{r.bits &^ exactBit}, regs, t)
+		n, by = u.fusedNear(Rule{r.bits &^ exactBit}, regs, t), unwind.TrustUnwindInfo
 	} else {
-		n = u.fused(r, regs, t)
+		n, by, kept = u.fused(r, regs, t), unwind.TrustCFI, nonvolatile
 	}
 	if n == 0 {
-		return 0
+		return 0, by
 	}
 	// Near the low end of the hot run, stepHot cannot make the step.
 	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 && t.out[0].CFA-t.hot.Addr >= slotBlock {
@@ -171,8 +170,8 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window,
 		}
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
-	u.by = by
 	s.Reached(false, by)
+	regs.Known = regs.Known&kept | 1<<context.RSP
 	t.restore(n, by == unwind.TrustUnwindInfo, regs, mem)
-	return n
+	return n, by
 }

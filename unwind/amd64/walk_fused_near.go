@@ -9,7 +9,7 @@ import (
 
 // fusedNear is fused for PE functions: it uses cached rules of return addresses with slots near the CFA. Each
 // line is a check of stepNear; a failed check is left to stepNear and the other steps out of a PE function.
-func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
+func (u *rules) fusedNear(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
 	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint64(t.first)
 	for out := t.out; n < len(out); {

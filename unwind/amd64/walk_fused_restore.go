@@ -57,9 +57,9 @@ func restoreSlots(s uint64, block *[slotBlock]byte, regs *Registers) (have uint3
 // restore reads the other registers that the n left frames saved, all with rules of one kind. The value comes
 // from the frame nearest to the caller that saved the register.
 func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window) {
-	want, have, above := uint64(othersCFI), regs.Known&nonvolatile, uint64(0)
+	want, have, above := uint64(othersCFI), regs.Known, uint64(0)
 	if near {
-		want, have, above = othersNear, regs.Known&windowsKept|1<<context.RSP, nearAbove
+		want, above = othersNear, nearAbove
 	}
 	data, low := t.hot.Data, t.hot.Addr
 	for want != 0 && n > 0 {

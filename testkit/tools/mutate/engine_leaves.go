@@ -45,7 +45,7 @@ func leavesFaults() []Fault {
 		x64("step.go", "x64-leave-uncalled", "no call need stand before the return address",
 			"s.LeavesStack(sp, mem, b) && u.afterCall(ra)", "s.LeavesStack(sp, mem, b)"),
 		x64("step.go", "x64-leave-uncounted", "stacks left by a rule are not counted",
-			"\t\t\ts.Left += left\n", "\t\t\t_ = left\n"),
+			"\ts.Left += left\n", "\t\t\t_ = left\n"),
 		x64("step_cfi.go", "x64-leave-side-uncounted", "stacks left by a row are not counted",
 			"\tfrom.Left += left\n", "\t_ = left\n"),
 		x64("step_cfi.go", "x64-leave-side-rsp", "a row that counts from RSP leads to another stack",

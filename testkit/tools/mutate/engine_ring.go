@@ -7,7 +7,7 @@ var (
 	claimTests = &Step{"./sim/native", []string{"-run", "TestWorlds/claim"}}
 	armTests   = &Step{"./sim/native", []string{"-run", "TestWorlds/arm"}}
 	begunTests = &Step{"./stack/walk", []string{"-run", "TestBegun"}}
-	copyTests  = &Step{"./stack/walk", []string{"-run", "TestCopiedWorlds"}}
+	copyTests  = &Step{"./stack/walk", []string{"-run", "TestCopiedWorlds|TestMethods"}}
 	loadTests  = &Step{"./sim/rules", []string{"-run", "TestSnapshotLock"}}
 )
 
@@ -25,7 +25,7 @@ func ringFaults() []Fault {
 	reader := faultsOf("sample/probe/ring.go", ringTests)
 	threads := faultsOf("profiler/host/threads.c", claimTests)
 	arm := faultsOf("sample/probe/src/handler.c", armTests)
-	walk := faultsOf("stack/walk/walk.go", copyTests)
+	walk, rows := faultsOf("stack/walk/walk.go", copyTests), faultsOf("stack/walk/managed.go", copyTests)
 	early := handler("ring-commit-early",
 		"a record is committed before its stack is copied", commitStore+"}", "}")
 	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
@@ -55,11 +55,11 @@ func ringFaults() []Fault {
 			"\tif (__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))", "\tif (0)"),
 		arm("arm-end-late", "that a recording ends is said behind the end of its timers",
 			"\tdisarm_all(h);\n\tif (first)\n\t\tsw_put_back(h);", "\tif (first)\n\t\tsw_put_back(h);"),
-		walk("copy-patch", "what the runtime wrote over a return address is taken for one",
+		rows("copy-patch", "what the runtime wrote over a return address is taken for one",
 			"w.Regs.IP() == w.HijackStub && w.HijackStub != 0", "false"),
 		walk("copy-called", "an interrupted thread is taken for one that has called",
 			"\tw.at.Exact = !c.Called\n", "\tw.at.Exact = c.Called\n"),
-		walk("copy-managed", "what a managed frame returns to is taken for managed code",
+		rows("copy-managed", "what a managed frame returns to is taken for managed code",
 			"\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
 		walk("copy-newer", "code that is newer than the table ends a walk",
 			"w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
