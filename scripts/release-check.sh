@@ -36,6 +36,7 @@ for arch in amd64 arm64; do
 done
 check "the committed probe belongs to its sources" go test -run 'TestCommittedProbeBelongsToSources' ./sample/probe/...
 check "the packages are reproducible, record, and leave nothing behind (make test-release)" make test-release
+check "a real OpenTelemetry collector gets all profiles (make test-collector)" make test-collector
 if [ $missing = 0 ]; then
 	echo "next: make test && make check && make long worlds, git tag -a $version, make dist, publish out/release"
 fi
