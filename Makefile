@@ -76,7 +76,7 @@ runtime: ## the runtimes and tools that the tests need, into .cache
 	@scripts/fetch.sh
 
 six: runtime build samples ## record six programs of public packages: how much CPU self time has neither a name nor a role
-	@$(GO) test -count=1 -v -timeout 60m -run 'TestSixPrograms' ./profiler/e2e
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestSixPrograms' ./profiler/e2e -six
 
 diff-runs: build samples ## compare 100 pairs of runs of one program: at least 95 do not differ
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestDiffRuns' ./profiler/e2e -diff-pairs 100
@@ -149,7 +149,7 @@ bench-cost: runtime build samples ## what sampling costs programs, both ways at 
 # Before a release, and after a change of the walkers, the probe, or a sampler.
 long: runtime build samples windows ## the tests of real programs with the sizes for a release (an hour; LONG=flags)
 	@$(GO) test -count=1 -timeout 180m ./profiler/e2e -soak 15s -torture 15s -churn 15s -arm64 400 -windows-judged 2000 \
-		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 $(LONG)
+		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 -six $(LONG)
 
 worlds: ## 10,000 of the simulator's worlds, by the engine and on Windows through the C library
 	@scripts/deps.sh test
