@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -183,37 +184,46 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 	}
 }
 
-// A watch reports new and ended threads of another process through a descriptor that poll can wait for.
+// A watch reports new and ended threads through a descriptor that poll can wait for. Of a new process it
+// reports the start only.
 func TestWatch(t *testing.T) {
-	w := newWorker(t)
-	defer close(w.work)
-	watch, err := OpenWatch(CPUs(), w.tid)
+	watch, err := OpenWatch(CPUs(), ownThreads()...)
 	refused(t, err)
 	defer watch.Close()
-	var child int
-	w.do(func() { // a thread that creates another
-		cmd := exec.Command("/proc/self/exe", "-test.run=^$")
-		if err := cmd.Start(); err == nil {
-			child = cmd.Process.Pid
-			cmd.Wait()
-		}
-	})
 	var fds []unix.PollFd
 	for _, fd := range watch.FDs() {
 		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
+	seen := map[Type]map[uint32]bool{Fork: {}, Exit: {}}
+	whole := false
+	read := func() {
+		watch.Read(func(r *Record) {
+			seen[r.Type][r.TID] = true
+			whole = whole || r.Type == Exit && seen[Fork][r.TID]
+		})
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
+	must.Do(t, cmd.Run())
 	if n, err := unix.Poll(fds, 10000); n == 0 {
 		t.Fatalf("nothing to read: %v", err)
 	}
-	seen := map[Type]int{}
-	exec := false
-	watch.Read(func(r *Record) {
-		if r.PID == uint32(child) {
-			seen[r.Type]++
-			exec = exec || r.Exec
+	for began := time.Now(); !whole && time.Since(began) < time.Minute; read() {
+		var ready sync.WaitGroup
+		for range 50 {
+			ready.Add(1)
+			go func() {
+				runtime.LockOSThread() // the thread ends with the goroutine
+				ready.Done()
+				ready.Wait()
+			}()
 		}
-	})
-	expect.True(t, seen[Fork] != 0 && seen[Exit] != 0 && exec, "process %d: %v, exec %v", child, seen, exec)
+		time.Sleep(10 * time.Millisecond)
+	}
+	child := uint32(cmd.Process.Pid)
+	if !whole || !seen[Fork][child] || seen[Exit][child] {
+		t.Errorf("a thread: %v, process %d: start %v, end %v", whole, child, seen[Fork][child],
+			seen[Exit][child])
+	}
 }
 
 // The period can be changed. A program started by this one is counted from its exec on.
@@ -305,16 +315,19 @@ func TestQuiet(t *testing.T) {
 	wait.Long(nil)
 }
 
-// birthWait returns a watch of this process, and a wait for it that ends after 40 s in any case.
-func birthWait(t *testing.T) (*Watch, *Wait) {
-	t.Helper()
-	var tids []int
-	threads, _ := os.ReadDir("/proc/self/task")
-	for _, e := range threads {
+func ownThreads() (tids []int) {
+	entries, _ := os.ReadDir("/proc/self/task")
+	for _, e := range entries {
 		tid, _ := strconv.Atoi(e.Name())
 		tids = append(tids, tid)
 	}
-	watch, err := OpenWatch(CPUs(), tids...)
+	return tids
+}
+
+// birthWait returns a watch of this process, and a wait for it that ends after 40 s in any case.
+func birthWait(t *testing.T) (*Watch, *Wait) {
+	t.Helper()
+	watch, err := OpenWatch(CPUs(), ownThreads()...)
 	if err != nil {
 		t.Skipf("SKIPPED-CHECK: the kernel gives no events: %v", err)
 	}

@@ -14,7 +14,6 @@ type Type uint32
 // The types that are read; others are skipped.
 const (
 	Lost       Type = 2
-	Comm       Type = 3
 	Exit       Type = 4
 	Throttle   Type = 5
 	Unthrottle Type = 6
@@ -26,7 +25,6 @@ const (
 const (
 	miscModes  = 7
 	miscKernel = 1
-	miscExec   = 1 << 13
 )
 
 // MaxStack is the largest copy of a stack, bytes. The size of a record is 16 bits, and the
@@ -41,11 +39,9 @@ type Record struct {
 	Type     Type
 	PID, TID uint32
 	Parent   uint32 // Fork and Exit: the thread that created TID
-	Time     uint64 // nanoseconds of CLOCK_MONOTONIC; not of Lost and Comm
+	Time     uint64 // nanoseconds of CLOCK_MONOTONIC; not of Lost
 	Kernel   bool   // Sample: the hit was in the kernel, IP is the kernel's
-	Exec     bool   // Comm: the process runs another program
 	Lost     uint64 // Lost: records
-	Name     []byte // Comm
 
 	IP    uint64 // Sample
 	Regs  []byte // of user mode, 8 bytes each, in the order of the mask; nil of a kernel thread
@@ -137,9 +133,6 @@ func (l Layout) Parse(b []byte, r *Record) bool {
 	case Fork, Exit:
 		r.PID, _ = f.U32(), f.U32()
 		r.TID, r.Parent, r.Time = f.U32(), f.U32(), f.U64()
-	case Comm:
-		r.PID, r.TID, r.Exec = f.U32(), f.U32(), misc&miscExec != 0
-		r.Name = text(f.Rest())
 	case Lost:
 		f.U64()
 		r.Lost = f.U64()
@@ -169,14 +162,4 @@ func (l Layout) sample(f *buf.Reader, r *Record) {
 	used := f.U64()
 	r.Cut = used >= size
 	r.Stack = r.Stack[:min(used, uint64(len(r.Stack)))]
-}
-
-// text returns a name up to its first zero byte.
-func text(b []byte) []byte {
-	for i, c := range b {
-		if c == 0 {
-			return b[:i]
-		}
-	}
-	return b
 }

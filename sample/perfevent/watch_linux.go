@@ -9,7 +9,8 @@ import (
 )
 
 // Watch reports the threads that a process creates and that end, from the kernel's own records. It sees the
-// descendants of the threads that existed when it was opened.
+// descendants of the threads that existed when it was opened. It also reports the processes that they create,
+// but before Linux 5.13 only, what those create and that they end.
 type Watch struct {
 	cpus   []int
 	events []*Event // of each thread on each CPU
@@ -77,13 +78,16 @@ func (w *Watch) Add(tid int) error {
 }
 
 // openDummy opens an event that counts nothing and records the start and end of threads. A record makes the
-// descriptor readable at once.
+// descriptor readable at once. New threads inherit the event, and before Linux 5.13 new processes too.
 func openDummy(tid, cpu int) (*Event, error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Wakeup: 1,
-		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitTask | unix.PerfBitComm |
-			unix.PerfBitCommExec |
+		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | inheritThread | unix.PerfBitTask |
 			unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitWatermark}
 	fd, err := openAttr(&attr, tid, cpu)
+	if errors.Is(err, unix.EINVAL) {
+		attr.Bits &^= inheritThread
+		fd, err = openAttr(&attr, tid, cpu)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +103,7 @@ func (w *Watch) FDs() (fds []int) {
 	return fds
 }
 
-// Read passes each Fork, Exit, Comm, and Lost record to take. Records of different CPUs are not ordered by
+// Read passes each Fork, Exit, and Lost record to take. Records of different CPUs are not ordered by
 // time.
 func (w *Watch) Read(take func(*Record)) {
 	var r Record

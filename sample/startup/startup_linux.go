@@ -130,7 +130,7 @@ func (s *Sampler) keep(r *perfevent.Record) {
 		return
 	}
 	k := *r
-	k.Regs, k.Stack, k.Name = bytes.Clone(r.Regs), bytes.Clone(r.Stack), nil
+	k.Regs, k.Stack = bytes.Clone(r.Regs), bytes.Clone(r.Stack)
 	s.hits, s.bytes = append(s.hits, k), s.bytes+len(k.Stack)
 }
 
