@@ -504,6 +504,7 @@ func TestBornAndEnded(t *testing.T) {
 	} {
 		e, _, _, _ := asking(t)
 		calls := e.Kernel.Calls
+		e.births.pid = uint32(e.PID)
 		for i := range c.records {
 			c.records[i].PID = uint32(e.PID)
 			e.births.note(&c.records[i])

@@ -1,6 +1,8 @@
 package outside
 
 import (
+	"math"
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -16,13 +18,23 @@ import (
 // births reports new threads and samples the first period of their processor time. The engine opens its own
 // event for a new thread too late for that period.
 type births struct {
+	pid       uint32
 	watch     *perfevent.Watch // nil: threads are found by listing
 	wait      *perfevent.Wait  // for the watch and the alarm
 	alarm     *alarm.TimerFile // ends long waits
 	rings     *cpuring.Newborns
-	sinceBoot int64 // added to a record's time to get Unix time, nanoseconds
-	forked    []perfevent.Record
+	sinceBoot int64             // added to a record's time to get Unix time, nanoseconds
+	forked    []forked          // threads that are not added yet
+	came      int               // births since the last awaitBirths
+	copies    *cpuring.Birth    // of the thread that is being added
 	ended     map[uint32]uint64 // time of the last record of a thread's end, by the clock of the records
+}
+
+// forked is the birth of a thread that may have ended.
+type forked struct {
+	perfevent.Record
+	copies *cpuring.Birth // nil: none
+	known  bool           // copies is set
 }
 
 // mostWatching bounds the descriptors of a watch, which needs one for each thread and CPU.
@@ -56,7 +68,7 @@ func (e *Engine) watchBirths() {
 		w.Close()
 		return
 	}
-	e.births = births{watch: w, wait: wait, alarm: timer,
+	e.births = births{pid: uint32(e.PID), watch: w, wait: wait, alarm: timer,
 		sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
 	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
 	e.Relist() // threads may have come before the watch
@@ -86,35 +98,51 @@ func (e *Engine) newborn(now int64) {
 	}
 }
 
-// addForked adds the threads whose births are stored.
+// addForked adds the threads whose births are stored, and that live. It leaves threads with copies for a
+// later call while they are so young that they may end soon: to open a thread takes about 25 system calls.
 func (e *Engine) addForked(now int64) {
 	b := &e.births
-	for i := range b.forked {
-		r := &b.forked[i]
-		if int(r.PID) != e.PID || r.TID == e.file.Helper() {
-			continue
-		}
-		if e.Tasks[r.TID] == nil && b.ended[r.TID] < r.Time { // the files of one that ended are gone
-			e.Add(r.TID, now)
-		}
-		if b.rings == nil || e.startup != nil {
-			continue
-		}
-		birth := b.rings.Born(r)
-		if t := e.Tasks[r.TID]; t != nil {
-			t.Birth = birth
+	b.forked = slices.DeleteFunc(b.forked, func(f forked) bool { return f.TID == e.file.Helper() })
+	for i := range b.forked { // in their order: a thread may have created the next one
+		if f := &b.forked[i]; b.rings != nil && e.startup == nil && !f.known {
+			f.copies, f.known = b.rings.Born(&f.Record), true
 		}
 	}
-	b.forked = b.forked[:0]
+	wait := int64(0)
+	if e.readsBirthsLate() {
+		wait = e.Period / 2
+	}
+	b.forked = slices.DeleteFunc(b.forked, func(f forked) bool {
+		switch {
+		case b.ended[f.TID] >= f.Time: // its files are gone
+		case e.Tasks[f.TID] == nil && now-b.sinceBoot-int64(f.Time) < wait && f.copies.Covers(math.MaxUint64):
+			return false
+		case e.Tasks[f.TID] == nil:
+			b.copies = f.copies // for came
+			e.Add(f.TID, now)
+			b.copies = nil
+		case f.known:
+			e.Tasks[f.TID].Birth = f.copies
+		}
+		return true
+	})
 	clear(b.ended)
 }
+
+// readsBirthsLate reports whether births may wait for half a period: meanwhile the copies sample the new
+// threads.
+func (e *Engine) readsBirthsLate() bool { return e.Period >= slowPeriod && !e.Config.Async }
 
 // note stores a record of a thread's birth or end. An end may come before the birth, because each CPU has a
 // ring.
 func (b *births) note(r *perfevent.Record) {
+	if r.PID != b.pid {
+		return
+	}
 	switch r.Type {
 	case perfevent.Fork:
-		b.forked = append(b.forked, *r)
+		b.forked = append(b.forked, forked{Record: *r})
+		b.came++
 	case perfevent.Exit:
 		if b.ended == nil {
 			b.ended = map[uint32]uint64{}
@@ -129,6 +157,7 @@ func (e *Engine) readNewborns(now int64) {
 		e.births.rings.Read(func() { e.newborn(now) }, func(r *perfevent.Record) {
 			e.copied(r, e.births.sinceBoot, e.Period)
 		})
+		e.addForked(now) // those whose copies have been closed
 	}
 }
 
@@ -138,24 +167,40 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		if e.Config.Events != 0 || e.Config.Client {
 			d = min(d, events.EventStep)
 		}
-		if d <= maxThreadSleep {
-			e.births.wait.Short(d)
-		} else if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
-			e.births.wait.Long(e.births.watch.Waiting)
-		}
-		e.births.alarm.Take()
+		e.awaitBirths(d)
 		e.readKernel()
-		if left := time.Until(end); e.Period >= slowPeriod && !e.Config.Async && left > 0 {
-			// The copies cover a new thread's first period, so its birth can wait that long.
-			e.births.wait.Quiet()
-			e.Pause(min(left, time.Duration(e.Period)))
-		}
 		now := time.Now().UnixNano()
 		e.newborn(now)
 		e.readNewborns(now)
 		if (e.Config.Events != 0 || e.Config.Client) && e.file.Taken() > 0 {
 			e.readRing()
 		}
+	}
+}
+
+// awaitBirths waits for a birth, at most for d. If births may be read late, it reads those of a period
+// together.
+func (e *Engine) awaitBirths(d time.Duration) {
+	b, late := &e.births, e.readsBirthsLate()
+	end := time.Now().Add(d)
+	many := b.came > 1 || len(b.forked) > 0
+	b.came = 0
+	switch {
+	case late && many: // the next birth need not wake the tool
+	case d <= maxThreadSleep:
+		b.wait.Short(d)
+		b.alarm.Take()
+	default:
+		if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
+			b.wait.Long(b.watch.Waiting)
+		}
+		b.alarm.Take()
+		b.watch.Read(b.note)
+		many = b.came > 0 // a new process is of no interest
+	}
+	if left := time.Until(end); late && many && left > 0 {
+		b.wait.Quiet()
+		e.Pause(min(left, time.Duration(e.Period)))
 	}
 }
 

@@ -76,7 +76,7 @@ func (e *Engine) writeClock() {
 // A thread of the first listing has run before. That time does not belong to the recording, unless the
 // startup rings sampled it.
 func (e *Engine) came(t *threads.Task) {
-	e.fresh = true
+	e.fresh, t.Birth = true, e.births.copies
 	if e.Table.Listing == 1 && e.startup == nil {
 		if c, ok := e.Kernel.Counters(t); ok {
 			t.Last, t.Base = c, c.Cpu

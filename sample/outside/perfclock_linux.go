@@ -2,6 +2,7 @@ package outside
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -34,11 +35,11 @@ const (
 )
 
 // youngPeriod returns the period of a young thread's event, and how many of probe.Thinning overflows become
-// samples (0: all of them). The period is random, so that threads with the same work are sampled at different
-// places.
-func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, keep uint32) {
+// samples (0: all of them). The period is random, from least to most, so that threads with the same work are
+// sampled at different places.
+func youngPeriod(least, most, period uint64, random func(n uint64) uint64) (young uint64, keep uint32) {
 	const thinning = probe.Thinning
-	young = leastYoung + random(mostYoung-leastYoung)
+	young = least + random(most-least)
 	keep = uint32(max(young*thinning/period, 1))
 	if keep >= thinning/2 {
 		return period, 0
@@ -112,14 +113,21 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 	return true
 }
 
-// beginning returns how the event of a thread begins. A thread that is new may end soon. One that ran before
-// the recording, or is old, begins at a random place of its period.
+// beginning returns how the event of a thread begins. A thread that is new may end soon. At low rates the
+// copies sample its first period, so its youth needs no short period. A thread that ran before the recording,
+// or is old, begins at a random place of its period.
 func (e *Engine) beginning(t *threads.Task, now int64) (phase threads.Phase, period uint64, keep uint32) {
-	choose := youngPeriod
-	if phase = threads.Young; t.Base > 0 || now-t.Born > youth {
-		phase, choose = threads.First, firstPeriod
+	phase, whole := threads.Young, uint64(e.Period)
+	switch {
+	case t.Base > 0 || now-t.Born > youth:
+		phase = threads.First
+		period, keep = firstPeriod(whole, rand.Uint64N)
+	case e.readsBirthsLate() && t.Birth.Covers(math.MaxUint64):
+		period, keep = youngPeriod(whole/16, whole/8, whole, rand.Uint64N)
+	default:
+		period, keep = youngPeriod(leastYoung, mostYoung, whole, rand.Uint64N)
 	}
-	if period, keep = choose(uint64(e.Period), rand.Uint64N); keep == 0 {
+	if keep == 0 {
 		phase = threads.Full
 	}
 	return phase, period, keep

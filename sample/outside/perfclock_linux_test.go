@@ -23,7 +23,8 @@ func TestYoungPeriod(t *testing.T) {
 	} {
 		period := 1000000000 / c.hertz
 		for _, r := range []uint64{0, 1, 77777, 150000, mostYoung - leastYoung - 1} {
-			young, keep := youngPeriod(period, func(n uint64) uint64 { return min(r, n-1) })
+			young, keep := youngPeriod(leastYoung, mostYoung, period,
+				func(n uint64) uint64 { return min(r, n-1) })
 			if keep == 0 {
 				if young != period || period > 2*mostYoung+1 {
 					t.Errorf("%d Hz, %d: all of period %d", c.hertz, r, young)

@@ -1,0 +1,87 @@
+package outside
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
+
+// bearing returns an engine at 19 Hz. born stores the birth of a thread that this thread creates now, and
+// returns its time.
+func bearing(t *testing.T) (e *Engine, born func(tid uint32) int64) {
+	t.Helper()
+	e, _, _, _ = asking(t)
+	e.Period, e.Table.Came = 52e6, e.came
+	rings, err := cpuring.NewNewborns(os.Getpid(), uint64(e.Period))
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skipf("SKIPPED-CHECK: %v", err)
+	}
+	must.Do(t, err)
+	t.Cleanup(rings.Close)
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	pid, parent := uint32(os.Getpid()), uint32(unix.Gettid())
+	e.births.pid, e.births.rings = pid, rings
+	return e, func(tid uint32) int64 {
+		at := perfevent.Now()
+		e.births.note(&perfevent.Record{Type: perfevent.Fork, PID: pid, TID: tid, Parent: parent, Time: at})
+		return int64(at)
+	}
+}
+
+// At a low rate, a thread with copies is opened only once it has lived for half a period. If it ends sooner,
+// it costs no system call. The period of its event is not short.
+func TestBirthsWait(t *testing.T) {
+	e, born := bearing(t)
+	e.addForked(born(1))
+	expect.True(t, e.Tasks[1] != nil, "the first thread of a creator has no copies, and waits")
+	calls := e.Kernel.Calls
+	at := born(2)
+	e.births.note(&perfevent.Record{Type: perfevent.Fork, PID: 1, TID: 20, Time: uint64(at)}) // a process
+	e.addForked(at)
+	e.births.note(&perfevent.Record{Type: perfevent.Exit, PID: uint32(e.PID), TID: 2, Time: uint64(at + 1)})
+	e.addForked(at + e.Period)
+	expect.True(t, len(e.Tasks) == 1 && e.Kernel.Calls == calls, "a thread that ended soon was opened")
+	at = born(3)
+	e.addForked(at + e.Period/2 - 1)
+	expect.True(t, e.Tasks[3] == nil, "opened too soon")
+	e.addForked(at + e.Period/2)
+	k := e.Tasks[3]
+	must.True(t, k != nil && k.Birth != nil && len(e.births.forked) == 0, "not opened: %+v", k)
+	phase, period, keep := e.beginning(k, k.Born)
+	if phase != threads.Young || period < 3e6 || period > 7e6 ||
+		int64(keep)*e.Period/probe.Thinning != int64(period) {
+		t.Errorf("phase %d, %d of %d overflows, each %d ns", phase, keep, probe.Thinning, period)
+	}
+
+	at = born(4)
+	e.addForked(at)
+	e.Add(4, at) // the listing has found it
+	e.addForked(at)
+	expect.True(t, e.Tasks[4].Birth != nil && len(e.births.forked) == 0, "a listed thread waits")
+	e.addForked(born(5))
+	e.births.rings.Close() // the copies end
+	e.addForked(at)
+	expect.True(t, e.Tasks[5] != nil, "a thread without copies waits")
+}
+
+// At a high rate, threads are opened at once: they may use several periods meanwhile.
+func TestBirthsAtOnce(t *testing.T) {
+	e, born := bearing(t)
+	e.addForked(born(1))
+	e.Period = 1e6
+	e.addForked(born(2))
+	must.True(t, e.Tasks[2] != nil, "a thread waits")
+	phase, period, _ := e.beginning(e.Tasks[2], e.Tasks[2].Born)
+	expect.True(t, phase == threads.Young && period <= mostYoung, "phase %d, %d ns", phase, period)
+}
