@@ -99,7 +99,7 @@ func (n *Newborns) open(tid uint32) {
 	c := &creator{}
 	// An event that is not inherited. Without it, the kernel would treat creator and created thread as equal
 	// and swap their clocks at a context switch between them.
-	e, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: 1 << 62, ExcludeKernel: true})
+	e, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{ExcludeKernel: true})
 	if err != nil {
 		return
 	}
