@@ -1,7 +1,6 @@
 package perfevent
 
 import (
-	"encoding/binary"
 	"errors"
 	"unsafe"
 
@@ -135,20 +134,24 @@ const ownerTID = 0
 const inheritThread = 1 << 35
 
 // Count returns the nanoseconds of processor time that the thread has used while the event
-// was enabled, time in the kernel included. It works after the thread's end.
+// was enabled, time in the kernel included. It works after the thread's end. The call does not block, so it
+// bypasses Go's scheduler, whose monitor thread it would wake up.
 func (e *Event) Count() (ns uint64, err error) {
-	var b [8]byte
-	n, err := unix.Read(e.fd, b[:])
-	if err == nil && n != len(b) {
-		err = unix.EIO
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(e.fd),
+		uintptr(unsafe.Pointer(&ns)), unsafe.Sizeof(ns))
+	switch {
+	case errno != 0:
+		return 0, failed("read", errno)
+	case n != unsafe.Sizeof(ns):
+		return 0, failed("read", unix.EIO)
 	}
-	return binary.NativeEndian.Uint64(b[:]), failed("read", err)
+	return ns, nil
 }
 
 // SetPeriod changes the period. The time since the last overflow is dropped: a whole new
-// period begins.
+// period begins. The call bypasses Go's scheduler, like Count.
 func (e *Event) SetPeriod(ns uint64) error {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(e.fd),
+	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(e.fd),
 		unix.PERF_EVENT_IOC_PERIOD, uintptr(unsafe.Pointer(&ns)))
 	if errno != 0 {
 		return failed("PERF_EVENT_IOC_PERIOD", errno)
