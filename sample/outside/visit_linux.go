@@ -21,7 +21,8 @@ import (
 const (
 	// minimum between two readings of the runtime's list for one thread's Thread
 	seekThreadEvery = 20 * time.Millisecond
-	seekPeriods     = 10 // minimum number of periods between any two readings of that list
+	seekPeriods     = 10    // minimum number of periods between any two readings of that list
+	seekCost        = 25000 // nanoseconds of a period that these readings may take, on average
 
 	armAfter   = 4       // periods of processor time after which a thread is armed even if it sleeps
 	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal
@@ -73,8 +74,9 @@ func (e *Engine) objects() {
 	began := time.Now()
 	e.Target.Threads.Read()
 	e.threadListRead = time.Now()
-	e.seekPause = max(time.Duration(max(target.MapsPause,
-		e.Period/1e5))*e.threadListTime.Add(e.threadListRead.Sub(began)), seekPeriods*time.Duration(e.Period))
+	took := e.threadListTime.Add(e.threadListRead.Sub(began))
+	e.seekPause = max(time.Duration(max(target.MapsPause, e.Period/seekCost))*took,
+		seekPeriods*time.Duration(e.Period))
 	for tid, t := range e.Tasks {
 		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
 			t.Thread = o
