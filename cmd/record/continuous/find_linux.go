@@ -108,10 +108,14 @@ func (f *finder) isTarget(pid int) bool {
 	if st, err := os.Stat(dir); err == nil {
 		facts.user = int(st.Sys().(*syscall.Stat_t).Uid)
 	}
-	command, _ := os.ReadFile(dir + "/cmdline")
-	facts.command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
-	cgroup, _ := os.ReadFile(dir + "/cgroup")
-	facts.cgroup = string(cgroup)
+	if f.rules.Command != nil {
+		command, _ := os.ReadFile(dir + "/cmdline")
+		facts.command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
+	}
+	if f.rules.Cgroup != nil {
+		cgroup, _ := os.ReadFile(dir + "/cgroup")
+		facts.cgroup = string(cgroup)
+	}
 	if !f.rules.match(&facts) {
 		return false
 	}
