@@ -32,13 +32,14 @@ func CompileFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, base uint64, 
 // for concurrent use.
 type Functions struct {
 	rules
-	preserved uint32 // registers that the functions preserve
+	form form // peForm, with the registers that the functions preserve
 }
 
 // Add caches an address's rule. All functions must preserve the same registers.
 func (c *Functions) Add(at unwind.Address, r FunctionRule) {
 	if r.rule.bits != 0 && c.kept(at.Lookup()).bits == 0 {
-		c.preserved = r.preserved
+		c.form = peForm
+		c.form.kept = r.preserved
 		*c.place(at.Lookup()) = entry{at.Lookup(), r.rule}
 	}
 }
@@ -50,8 +51,7 @@ func (c *Functions) Clear() { c.cache = [cacheSize]entry{} }
 func (c *Functions) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	at := s.Address()
 	r := c.kept(at.Lookup())
-	if r.Kind() != RuleNear || r.exactPE() != at.Exact ||
-		!stepNear(r, c.preserved, &s.Regs.AMD64, at.Exact, mem, b, f) {
+	if r.bits == 0 || r.exactPE() != at.Exact || !stepSlots(r, &c.form, &s.Regs.AMD64, at.Exact, mem, b, f) {
 		return false
 	}
 	f.Trust = s.Trust
@@ -68,7 +68,7 @@ func (c *Functions) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, 
 	if !r.fusible(regs, s.Exact) || b.High != 0 && regs.GPR[context.RSP] > b.High {
 		return 0
 	}
-	n, _ := c.walkFused(r, c.preserved, s, mem, b, out)
+	n := c.walkFused(r, &c.form, s, mem, b, out)
 	c.section.hot, c.section.out = memory.Run{}, nil
 	return n
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -157,31 +158,47 @@ func TestSectionLimit(t *testing.T) {
 func TestFusedEdges(t *testing.T) {
 	const most, low = 80, stackLow
 	data := bytes.Repeat([]byte{1}, most)
-	fused, near := (*Unwinder).fused, (*Unwinder).fusedNear
 	for _, c := range []struct {
 		name string
-		step func(*Unwinder, Rule, *Registers, *section) int
+		form *form
 		rule uint64
 		cfa  uint64 // above SP
 		bp   uint64 // RBP's slot, above SP
 	}{
-		{"fused", fused, uint64(RuleSP) | 3<<offsetShift | 2<<(slotShift+4), 24, 8},
-		{"near", near, uint64(RuleNear) | 3<<offsetShift | 6<<(nearShift+4), 24, 8},
-		{"near, in the home area", near, uint64(RuleNear) | 1<<offsetShift | 1<<(nearShift+4), 8, 32},
+		{"CFI", &cfiForm, uint64(RuleSP) | 3<<offsetShift | 2<<(slotShift+4), 24, 8},
+		{"PE", &peForm, uint64(RuleNear) | 3<<offsetShift | 6<<(slotShift+4), 24, 8},
+		{"PE, in the home area", &peForm, uint64(RuleNear) | 1<<offsetShift | 1<<(slotShift+4), 8, 32},
 	} {
 		u := New()
 		for size := range uint64(most) {
 			for sp := range size + 1 {
 				r := start(at(0), low+sp)
-				s := section{hot: memory.Run{Addr: low, Data: data[:size]}, out: make([]unwind.Frame, 1)}
+				u.section.form = *c.form
+				u.section.hot = memory.Run{Addr: low, Data: data[:size]}
+				u.section.out = make([]unwind.Frame, 1)
 				want := 0
 				if sp+max(c.cfa, c.bp+8) <= size {
 					want = 1
 				}
-				if n := c.step(u, Rule{c.rule}, &r, &s); n != want {
+				if n := u.fused(Rule{c.rule}, &r); n != want {
 					t.Fatalf("%s: %d bytes, SP at %d: %d steps, want %d", c.name, size, sp, n, want)
 				}
 			}
 		}
+	}
+}
+
+// Fused steps end at an address whose rule was made for an interrupted ip.
+func TestFusedAfterExact(t *testing.T) {
+	const rule, ra = uint64(RuleNear) | 1<<offsetShift, 0x0101_0101_0101_0101
+	for _, c := range []struct {
+		bits  uint64
+		steps int
+	}{{rule, 4}, {rule | exactBit, 1}, {rule | managedBit, 1}} {
+		u, r := New(), start(at(0), stackLow)
+		*u.place(ra - 1) = entry{ra - 1, Rule{c.bits}}
+		u.section.form, u.section.out = peForm, make([]unwind.Frame, 4)
+		u.section.hot = memory.Run{Addr: stackLow, Data: bytes.Repeat([]byte{1}, 80)}
+		expect.Equal(t, u.fused(Rule{rule}, &r), c.steps, "steps with a rule of bits %#x", c.bits)
 	}
 }

@@ -35,7 +35,7 @@ type peRule struct {
 const peSlots = 8 + 10
 
 // nearRegs are the general registers with slots, in the order of the slots.
-var nearRegs = [8]uint8{context.RBX, context.RBP, context.RSI, context.RDI, context.R12,
+var nearRegs = [8]uint8{context.RSI, context.RDI, context.RBX, context.RBP, context.R12,
 	context.R13, context.R14, context.R15}
 
 // peSlot maps a register's bit in Registers.Known to its index in slots, -1 for registers that no function
@@ -89,20 +89,6 @@ func (s *peStep) rule(stop unwind.Stop) (p peRule, ok bool) {
 	return p, p.frame(s.regs, s.needs) && p.saves(s.regs)
 }
 
-// words returns the CFA, the return address, and the words that the step reads. block is nil if they are not
-// all in the hot run of mem, or if the base register is unknown.
-func (p *peRule) words(regs *Registers, mem *memory.Window) (cfa, ra uint64, block []byte) {
-	hot, n := mem.Hot(), uint64(p.size)*8
-	cfa = regs.GPR[p.base&15] + uint64(int64(p.cfa))
-	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
-	if n == 0 || !known(regs, int(p.base)) || at > size || size-at < n {
-		return cfa, 0, nil
-	}
-	block = hot.Data[at : at+n]
-	i := 8 * (-1 - int(p.low))
-	return cfa, binary.LittleEndian.Uint64(block[i : i+8]), block
-}
-
 // frame sets the CFA from the symbolic stack pointer. needs are the registers that the step has to know.
 func (p *peRule) frame(regs *Registers, needs uint32) bool {
 	cfa := regs.GPR[context.RSP]
@@ -148,11 +134,15 @@ func (p *peRule) saves(regs *Registers) bool {
 // fit. The rules of 99 of 100 functions of coreclr.dll fit.
 func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	words := p.cfa >> 3
-	if p.base != context.RSP || p.kept != windowsKept || p.trust != unwind.TrustUnwindInfo ||
+	k := RuleNear
+	if p.base == context.RBP {
+		k = RuleNearBP
+	}
+	if k == RuleNear && p.base != context.RSP || p.kept != windowsKept || p.trust != unwind.TrustUnwindInfo ||
 		p.saved>>16 != 0 || p.cfa&7 != 0 || words < 0 || words > maxNear {
 		return Rule{}, false
 	}
-	r := makeRule(RuleNear, module)
+	r := makeRule(k, module)
 	r.bits |= uint64(words) << offsetShift
 	if a.Exact {
 		r.bits |= exactBit
@@ -166,20 +156,6 @@ func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 		r.bits |= uint64(slot) << (nearShift + 4*at)
 	}
 	return r, true
-}
-
-// unpackPE is the reverse of pack, for stepWordsPE: size is not set.
-func (r Rule) unpackPE() (p peRule) {
-	off, slots := r.near()
-	p = peRule{cfa: int32(off), kept: windowsKept, low: nearAbove/8 - maxSlot, base: context.RSP,
-		trust: unwind.TrustUnwindInfo}
-	for i, reg := range nearRegs {
-		if s := slots >> (4 * i) & 15; s != 0 {
-			p.saved |= 1 << reg
-			p.slots[i] = uint16(maxSlot - s)
-		}
-	}
-	return p
 }
 
 // maxPERules is how many rules that cannot be packed an unwinder stores. Functions share them. When the table
@@ -276,9 +252,16 @@ func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
 // stepTable is stepHot for a stored rule p, whose number r holds.
 func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window,
 	b *unwind.Bounds, f *unwind.Frame) bool {
-	cfa, ra, block := p.words(regs, mem)
-	if block == nil || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone ||
-		checkRA(regs, cfa, ra) != unwind.StopNone {
+	hot, n := mem.Hot(), uint64(p.size)*8
+	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
+	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
+	if !known(regs, int(p.base)) || at > size || size-at < n ||
+		checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
+		return false
+	}
+	block := hot.Data[at : at+n]
+	ra := binary.LittleEndian.Uint64(block[8*(-1-int(p.low)):])
+	if checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
 	describe(r, regs, r.exactPE(), f)
@@ -302,39 +285,4 @@ func (p *peRule) restore(block []byte, regs *Registers) {
 		regs.XMM[i] = context.XMM{binary.LittleEndian.Uint64(x), binary.LittleEndian.Uint64(x[8:])}
 	}
 	regs.Known = regs.Known&p.kept | p.saved | 1<<context.RSP
-}
-
-// stepWordsPE is stepTable near the edge of the window or outside its hot run: a register whose word is
-// missing becomes unknown.
-func (u *Unwinder) stepWordsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds,
-	f *unwind.Frame) unwind.Stop {
-	if p.base != context.RSP && !known(regs, int(p.base)) {
-		return unwind.Unreadable
-	}
-	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
-	ra, ok := mem.Word(cfa - 8)
-	if !ok {
-		return unwind.Unreadable
-	}
-	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
-		return stop
-	}
-	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
-		return stop
-	}
-	u.by = p.trust
-	s := peStep{regs: regs, mem: mem}
-	for saved := p.saved; saved != 0; saved &= saved - 1 {
-		i := bits.TrailingZeros32(saved)
-		at := cfa + uint64((int64(p.low)+int64(p.slots[peSlot[i]]))*8)
-		if i < 16 {
-			s.load(uint8(i), at)
-		} else {
-			s.loadXMM(uint8(i-16+6), at)
-		}
-	}
-	regs.Known = regs.Known&p.kept | 1<<context.RSP
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA = cfa
-	return unwind.StopNone
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // Registers is the state of a frame, in UNWIND_INFO numbering.
@@ -50,6 +51,7 @@ const (
 	RuleSlotsPE                 // see the unwinder's PE rules
 	RulePE                      // the module's PE unwind data decides, at each step
 	RuleThunk                   // the rule of the thunk's jump target
+	RuleNearBP                  // RuleNear with a CFA relative to RBP
 )
 
 // Rule is how to step from one address, packed into a word so that a cache entry is 16 bytes.
@@ -61,17 +63,15 @@ const (
 //	            saved at CFA - 8*slot, 0 = the register is unchanged
 //	bits 45-60  module index, 0xffff = none
 //
-// Those of a PE function differ (RuleSlotsPE only in bit 63, RuleNear in all):
+// Those of a PE function differ (RuleSlotsPE only in bit 63, RuleNear and RuleNearBP in all):
 //
 //	bits  5-12  CFA offset in words
-//	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
+//	bits 13-44  slots of RSI and RDI, and those above, four bits each: at CFA + 32 - 8*slot
 //	bit  63     made for an interrupted ip
 //
-// In a RuleThunk, bits 21-24 are the register through which the thunk jumps. The offset is
-// that of the CFA at the thunk's call.
-//
-// A RuleNoInfo and a RuleSide also record the result of reading the code at the address. Bits
-// 5-20 of a RuleNoInfo are then a codeClass. Both kinds have two more bits:
+// In a RuleThunk, bits 21-24 are the register through which the thunk jumps. The offset is that of the CFA at
+// the thunk's call. A RuleNoInfo and a RuleSide also record the result of reading the code at the address.
+// Bits 5-20 of a RuleNoInfo are then a codeClass. Both kinds have two more bits:
 //
 //	bit  62     the code was read
 //	bit  63     for an interrupted ip
@@ -98,6 +98,23 @@ const (
 	noModule    = 0xffff
 )
 
+// form is what differs between the rules of slots of call frame information and of PE functions.
+type form struct {
+	sp, bp  uint64       // Kinds of rules relative to RSP, and to RBP
+	by      unwind.Trust // how the rules find callers
+	kept    uint32       // the registers that functions preserve
+	offsets uint64       // mask of the CFA offset, in words
+	slots   uint64       // mask of the slots
+	above   uint64       // the distance from the CFA to the end of the slots' block, bytes
+}
+
+var (
+	cfiForm = form{uint64(RuleSP), uint64(RuleBP), unwind.TrustCFI, nonvolatile, maxOffset,
+		slotMask << slotShift, 0}
+	peForm = form{uint64(RuleNear), uint64(RuleNearBP), unwind.TrustUnwindInfo, windowsKept, maxNear,
+		(1<<32 - 1) << nearShift, nearAbove}
+)
+
 func makeRule(k Kind, module int) Rule {
 	if module < 0 || module >= noModule {
 		module = noModule
@@ -121,11 +138,6 @@ func (r Rule) Module() int {
 
 // offset returns the CFA's distance from its register in bytes.
 func (r Rule) offset() uint64 { return r.bits >> offsetShift & maxOffset << 3 }
-
-// near returns the CFA's distance from RSP in bytes and the slots of a RuleNear.
-func (r Rule) near() (off, slots uint64) {
-	return r.bits >> offsetShift & maxNear << 3, r.bits >> nearShift & (1<<32 - 1)
-}
 
 // exactPE reports whether a PE function's rule is for an interrupted ip and not for the return address after
 // the look-up address.

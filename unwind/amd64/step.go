@@ -19,10 +19,7 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 		b = &unbounded
 	}
 	regs, at := &s.Regs.AMD64, unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
-	r := u.kept(at.Lookup())
-	if r.bits == 0 {
-		r = u.miss(at)
-	}
+	r := u.lookup(at)
 	f.Trust = s.Trust
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
 		s.Reached(false, u.by)
@@ -96,7 +93,7 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Wind
 		to, left = cfa+uint64(u.unknown), 0
 	}
 	s.Left += left
-	regs.Known = restoreFar(regs.Known&nonvolatile, slotBits(r.slots()), cfa, regs, mem)
+	regs.Known = restoreFar(regs.Known&nonvolatile, r.slots()<<8, cfa, regs, mem)
 	f.CFA, regs.RIP, regs.GPR[context.RSP] = to, ra, to
 	return unwind.StopNone
 }
@@ -132,18 +129,7 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		return u.stepThunk(r, s, mem, b, f)
 	case RuleSide:
 		return u.stepSide(r, s, mem, b, f)
-	case RuleSlotsPE:
-		if r.exactPE() == s.Exact {
-			return false, u.stepWordsPE(&u.pe.rules[r.index()], regs, mem, b, f)
-		}
-		fallthrough
-	case RuleNear: // at an edge of the window, as the leaf always is
-		if r.exactPE() == s.Exact {
-			p := r.unpackPE()
-			return false, u.stepWordsPE(&p, regs, mem, b, f)
-		}
-		fallthrough
-	case RulePE:
+	case RuleNear, RuleNearBP, RuleSlotsPE, RulePE: // with a rule, some words are not in the hot run
 		u.by = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), s, mem, b, f)
 	case RuleEnd:

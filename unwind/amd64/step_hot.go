@@ -13,68 +13,54 @@ import (
 // stepRare, a fifth of a walk's time.
 func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window,
 	b *unwind.Bounds, f *unwind.Frame) bool {
-	reg := context.RSP
+	fm := &cfiForm
 	switch r.Kind() {
-	case RuleSP:
-	case RuleBP:
-		if reg = context.RBP; !known(regs, reg) {
+	case RuleSP, RuleBP:
+	case RuleNear, RuleNearBP:
+		if fm = &peForm; r.exactPE() != exact {
 			return false
 		}
-	case RuleNear:
-		u.by = unwind.TrustUnwindInfo
-		return r.exactPE() == exact && stepNear(r, windowsKept, regs, exact, mem, b, f)
 	case RuleSlotsPE:
 		return r.exactPE() == exact && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
 	default:
 		return false
 	}
-	hot, cfa := mem.Hot(), regs.GPR[reg]+r.offset()
-	at, size := cfa-slotBlock-hot.Addr, uint64(len(hot.Data))
+	u.by = fm.by
+	return stepSlots(r, fm, regs, exact, mem, b, f)
+}
+
+// stepSlots is stepHot for a rule of slots, of form fm.
+func stepSlots(r Rule, fm *form, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds,
+	f *unwind.Frame) bool {
+	hot, cfa := mem.Hot(), regs.GPR[context.RSP]
+	if r.bits&15 == fm.bp {
+		if cfa = regs.GPR[context.RBP]; !known(regs, context.RBP) {
+			return false
+		}
+	}
+	cfa += r.bits >> offsetShift & fm.offsets << 3
+	at, size := cfa+fm.above-slotBlock-hot.Addr, uint64(len(hot.Data))
 	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false
 	}
 	block := (*[slotBlock]byte)(hot.Data[at : at+slotBlock])
-	ra := binary.LittleEndian.Uint64(block[slotBlock-8:])
-	if checkRA(regs, cfa, ra) != unwind.StopNone {
-		return false
-	}
-	describe(r, regs, exact, f)
-	f.CFA, u.by = cfa, unwind.TrustCFI
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	// Last, so that no value must survive the call.
-	regs.Known = regs.Known&nonvolatile | restoreSlots(slotBits(r.slots()), block, regs)
-	return true
-}
-
-// slotBlock is the size in bytes, below the CFA, of the memory that a rule's slots can refer to.
-const slotBlock = 8 * (maxSlot + 1)
-
-// slotBits are a rule's slots in the order of nearRegs.
-func slotBits(s uint64) uint64 { return s&0xff | s>>8<<16 }
-
-// slot reads the word k words below the block's end, 1 <= k <= maxSlot.
-func slot(block *[slotBlock]byte, k uint64) uint64 {
-	i := (slotBlock - 8*k) & (slotBlock - 8)
-	return binary.LittleEndian.Uint64(block[i : i+8])
-}
-
-// stepNear is stepHot for a RuleNear of a function that preserves the registers in kept.
-func stepNear(r Rule, kept uint32, regs *Registers, exact bool, mem *memory.Window,
-	b *unwind.Bounds, f *unwind.Frame) bool {
-	off, slots := r.near()
-	hot, cfa := mem.Hot(), regs.GPR[context.RSP]+off
-	at, size := cfa+nearAbove-slotBlock-hot.Addr, uint64(len(hot.Data))
-	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
-		return false
-	}
-	block := (*[slotBlock]byte)(hot.Data[at : at+slotBlock])
-	ra := binary.LittleEndian.Uint64(block[slotBlock-nearAbove-8:])
+	ra := slot(block, 1+fm.above/8)
 	if checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
 	describe(r, regs, exact, f)
 	f.CFA = cfa
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	regs.Known = regs.Known&kept | 1<<context.RSP | restoreSlots(slots, block, regs)
+	// Last, so that no value must survive the call.
+	regs.Known = regs.Known&fm.kept | 1<<context.RSP | restoreSlots(r.bits&fm.slots>>nearShift, block, regs)
 	return true
+}
+
+// slotBlock is the size in bytes of the memory that a rule's slots can refer to.
+const slotBlock = 8 * (maxSlot + 1)
+
+// slot reads the word k words below the block's end, 1 <= k <= maxSlot.
+func slot(block *[slotBlock]byte, k uint64) uint64 {
+	i := (slotBlock - 8*k) & (slotBlock - 8)
+	return binary.LittleEndian.Uint64(block[i : i+8])
 }

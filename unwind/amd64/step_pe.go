@@ -300,7 +300,10 @@ func (s *peStep) apply(info *peamd64.Info, c *peamd64.Code) unwind.Stop {
 	case peamd64.UWOP_ALLOC_SMALL, peamd64.UWOP_ALLOC_LARGE:
 		*rsp += uint64(c.Operand)
 	case peamd64.UWOP_SET_FPREG, peamd64.UWOP_SET_FPREG_LARGE:
-		return s.fromFrame(info.FrameReg, uint64(c.Operand))
+		if !s.need(info.FrameReg) {
+			return unwind.Unreadable
+		}
+		*rsp = s.regs.GPR[info.FrameReg] - uint64(c.Operand) // this undoes all later allocations, too
 	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		return s.load(c.Info, s.res.Frame+uint64(c.Operand))
 	case peamd64.UWOP_SAVE_XMM128, peamd64.UWOP_SAVE_XMM128_FAR:
@@ -310,15 +313,6 @@ func (s *peStep) apply(info *peamd64.Info, c *peamd64.Code) unwind.Stop {
 	default:
 		return s.refuse(peamd64.BadOpcode) // EPILOG after other codes
 	}
-	return unwind.StopNone
-}
-
-// fromFrame undoes the setting of the frame register, and with it all later allocations.
-func (s *peStep) fromFrame(reg uint8, distance uint64) unwind.Stop {
-	if !s.need(reg) {
-		return unwind.Unreadable
-	}
-	s.regs.GPR[context.RSP] = s.regs.GPR[reg] - distance
 	return unwind.StopNone
 }
 

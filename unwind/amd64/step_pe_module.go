@@ -47,7 +47,7 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	}
 	res, interrupted := &step.res, false
 	if res.Part == PECode {
-		if l := u.hookOf(t, entry); l != nil {
+		if l := u.hook(true, t.Tail(entry.Begin, maxHookCode)); l != nil {
 			if interrupted = l.Interrupted; !interrupted && !u.leaveHook(l, at, &to, mem) {
 				return false, unwind.NoInfo
 			}

@@ -28,8 +28,12 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	}
 	for warm := true; ; {
 		if r.bits&fewBit == 0 && n < last && warm && r.fusible(regs, s.Exact) {
-			if k, by := u.walkFused(r, windowsKept, s, mem, b, out[n:last]); k > 0 {
-				n, u.by = n+k, by
+			fm := &cfiForm
+			if r.Kind() >= RuleNear {
+				fm = &peForm
+			}
+			if k := u.walkFused(r, fm, s, mem, b, out[n:last]); k > 0 {
+				n, u.by = n+k, fm.by
 				r = u.reached(u.section.next, s, mem, &out[n-1])
 			}
 		}

@@ -22,6 +22,7 @@ const logSize = 128
 
 // section holds the limits of a row of fused steps, and its start.
 type section struct {
+	form  form // of all rules of the row
 	hot   memory.Run
 	out   []unwind.Frame // room for the next frames
 	log   [logSize]uint64
@@ -47,21 +48,24 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 }
 
 // fused makes all fused steps from regs, whose rule is r, and describes the frames left. It returns their
-// number; regs are as Step would leave them.
+// number; regs are as Step would leave them. All rules but r are of return addresses.
 //
 // Each line is a check of leaveFrame, checkSP, or checkRA, and a failed check is left to these functions. The
 // loop makes a call only after a wrong guess and has few variables, so that everything stays in registers.
-func (u *rules) fused(r Rule, regs *Registers, t *section) (n int) {
+func (u *rules) fused(r Rule, regs *Registers) (n int) {
+	t := &u.section
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
 	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint64(t.first)
+	r.bits &^= exactBit
 	for out := t.out; n < len(out); {
 		cfa := sp
-		if k := r.bits & (managedBit | 15); k == uint64(RuleBP) {
+		if k := r.bits & (exactBit | managedBit | 15); k != t.form.sp {
+			if k != t.form.bp {
+				break
+			}
 			cfa = bp
-		} else if k != uint64(RuleSP) {
-			break
 		}
-		cfa += r.offset()
+		cfa += r.bits >> offsetShift & t.form.offsets << 3
 		at := int(cfa - low)
 		if cfa <= sp || at < 8 || at > len(data) {
 			break
@@ -72,7 +76,7 @@ func (u *rules) fused(r Rule, regs *Registers, t *section) (n int) {
 		}
 		caller := bp
 		if k := r.bits >> (slotShift + 4) & 15; k != 0 {
-			at -= int(8 * k)
+			at += int(t.form.above - 8*k)
 			if at < 0 || at > len(data)-8 {
 				break
 			}
@@ -90,11 +94,10 @@ func (u *rules) fused(r Rule, regs *Registers, t *section) (n int) {
 		// The guessed entry is compared, not computed: a right guess is a predicted branch.
 		next := uint64(u.after[cur&(cacheSize-1)])
 		if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {
-			r = e.rule
-		} else {
-			r, next = u.follows(cur, ra-1)
+			r, cur = e.rule, next
+			continue
 		}
-		if cur = next; r.bits == 0 {
+		if r, cur = u.follows(cur, ra-1); r.bits == 0 {
 			break
 		}
 	}
@@ -138,40 +141,36 @@ func (u *rules) keptBeside(addr, slot uint64) Rule {
 // fusible reports whether fused steps can start with the rule: it is a rule of slots, and that of a PE
 // function was made for an equally exact ip.
 func (r Rule) fusible(regs *Registers, exact bool) bool {
-	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear
+	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear | 1<<RuleNearBP
 	k := r.bits & (managedBit | 15)
-	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
+	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k < uint64(RuleNear) || r.exactPE() == exact)
 }
 
-// walkFused makes fused steps from s, whose rule is r, and then completes the frames and the registers. It
-// returns the number of steps, and how they found the callers; with 0, nothing has changed. kept are the
-// registers that functions with a RuleNear preserve, as bits of Known.
-func (u *rules) walkFused(r Rule, kept uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
-	out []unwind.Frame) (n int, by unwind.Trust) {
+// walkFused makes fused steps from s, whose rule r is of form fm, and then completes the frames and the
+// registers. It returns the number of steps; with 0, nothing has changed.
+func (u *rules) walkFused(r Rule, fm *form, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
+	out []unwind.Frame) (n int) {
 	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
+	if t.form.sp != fm.sp {
+		t.form = *fm
+	}
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]
 	t.first = uint16(slotFor(at.Lookup()))
-	if r.Kind() == RuleNear {
-		n, by = u.fusedNear(Rule{r.bits &^ exactBit}, regs, t), unwind.TrustUnwindInfo
-	} else {
-		n, by, kept = u.fused(r, regs, t), unwind.TrustCFI, nonvolatile
-	}
-	if n == 0 {
-		return 0, by
+	if n = u.fused(r, regs); n == 0 {
+		return 0
 	}
 	// Near the low end of the hot run, stepHot cannot make the step.
 	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 && t.out[0].CFA-t.hot.Addr >= slotBlock {
 		u.amend(at, r, fewBit)
 	}
-	if s.Trust.Doubtful() {
+	if by := s.Trust.Then(fm.by); by != unwind.TrustCFI {
 		for i := range out[:n] {
-			out[i].Trust = s.Trust
+			out[i].Trust = by
 		}
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
-	s.Reached(false, by)
-	regs.Known = regs.Known&kept | 1<<context.RSP
-	t.restore(n, by == unwind.TrustUnwindInfo, regs, mem)
-	return n, by
+	s.Reached(false, fm.by)
+	t.restore(n, fm, regs, mem)
+	return n
 }

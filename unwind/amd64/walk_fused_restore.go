@@ -7,31 +7,24 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 )
 
-// The slots of all registers except RBP, whose value fused steps track: in a rule of call frame information,
-// and in a PE function's.
-const (
-	othersCFI  = 0xffff0f << slotShift
-	othersNear = 0xffffff0f << nearShift
-)
-
 // restoreSlots reads the registers of nearRegs that have slots, and returns which those are. It is unrolled,
 // because a loop over the slots takes twice the time.
 func restoreSlots(s uint64, block *[slotBlock]byte, regs *Registers) (have uint32) {
 	if k := s & 15; k != 0 {
-		regs.GPR[context.RBX] = slot(block, k)
-		have |= 1 << context.RBX
-	}
-	if k := s >> 4 & 15; k != 0 {
-		regs.GPR[context.RBP] = slot(block, k)
-		have |= 1 << context.RBP
-	}
-	if k := s >> 8 & 15; k != 0 {
 		regs.GPR[context.RSI] = slot(block, k)
 		have |= 1 << context.RSI
 	}
-	if k := s >> 12 & 15; k != 0 {
+	if k := s >> 4 & 15; k != 0 {
 		regs.GPR[context.RDI] = slot(block, k)
 		have |= 1 << context.RDI
+	}
+	if k := s >> 8 & 15; k != 0 {
+		regs.GPR[context.RBX] = slot(block, k)
+		have |= 1 << context.RBX
+	}
+	if k := s >> 12 & 15; k != 0 {
+		regs.GPR[context.RBP] = slot(block, k)
+		have |= 1 << context.RBP
 	}
 	if s >>= 16; s != 0 {
 		if k := s & 15; k != 0 {
@@ -54,13 +47,11 @@ func restoreSlots(s uint64, block *[slotBlock]byte, regs *Registers) (have uint3
 	return have
 }
 
-// restore reads the other registers that the n left frames saved, all with rules of one kind. The value comes
-// from the frame nearest to the caller that saved the register.
-func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window) {
-	want, have, above := uint64(othersCFI), regs.Known, uint64(0)
-	if near {
-		want, above = othersNear, nearAbove
-	}
+// restore reads the saved registers except RBP, whose value fused steps track. Each value comes from the
+// frame nearest to the caller that saved the register.
+func (t *section) restore(n int, fm *form, regs *Registers, mem *memory.Window) {
+	const rbp = 15 << (slotShift + 4)
+	want, have := fm.slots&^rbp, regs.Known&fm.kept|1<<context.RSP
 	data, low := t.hot.Data, t.hot.Addr
 	for want != 0 && n > 0 {
 		n--
@@ -68,14 +59,9 @@ func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window)
 		if s == 0 {
 			continue
 		}
-		if near {
-			want &^= nibbles(s, othersNear)
-			s >>= nearShift
-		} else {
-			want &^= nibbles(s, othersCFI)
-			s = slotBits(s >> slotShift)
-		}
-		end := t.out[n].CFA + above
+		want &^= nibbles(s)
+		s >>= nearShift
+		end := t.out[n].CFA + fm.above
 		if at, size := end-slotBlock-low, uint64(len(data)); size >= slotBlock && at <= size-slotBlock {
 			have |= restoreSlots(s, (*[slotBlock]byte)(data[at:]), regs)
 		} else {
@@ -85,11 +71,11 @@ func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window)
 	regs.Known = have
 }
 
-// nibbles returns 15 for each nibble of s that mask selects and that is not 0, and 0 for all others.
-func nibbles(s, mask uint64) uint64 {
+// nibbles returns 15 for each slot of s that is not 0, and 0 for all others.
+func nibbles(s uint64) uint64 {
 	s |= s >> 1
 	s |= s >> 2
-	return s & (mask / 15) * 15
+	return s & (0x11111111 << nearShift) * 15
 }
 
 // restoreFar is restoreSlots if not all slots are in the hot run, as at its edges. A register whose word is
