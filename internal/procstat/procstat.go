@@ -13,7 +13,6 @@ package procstat
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -33,7 +32,7 @@ type Stat []string
 
 // Read returns the fields of a process.
 func Read(pid int) Stat {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	b, _ := ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return Parse(b)
 }
 

@@ -1,9 +1,13 @@
 package procstat
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestFields(t *testing.T) {
@@ -16,4 +20,17 @@ func TestFields(t *testing.T) {
 		expect.Equal(t, s.Ended(), stat == "", stat)
 	}
 	expect.Equal(t, Parse([]byte("464 (dotnet) Z 1")).Ended(), true, "a zombie has ended")
+}
+
+// ReadFile reads files as os.ReadFile does, whatever their length.
+func TestReadFile(t *testing.T) {
+	for _, size := range []int{0, 1, 1023, 1024, 5000} {
+		path := filepath.Join(t.TempDir(), "file")
+		want := bytes.Repeat([]byte("abc"), size)[:size]
+		must.Do(t, os.WriteFile(path, want, 0o600))
+		got := must.Get(ReadFile(path))(t)
+		expect.True(t, bytes.Equal(got, want), "%d of %d bytes", len(got), size)
+	}
+	_, err := ReadFile(t.TempDir() + "/none")
+	expect.True(t, os.IsNotExist(err), "a missing file: %v", err)
 }

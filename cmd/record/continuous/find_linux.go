@@ -109,11 +109,11 @@ func (f *finder) isTarget(pid int) bool {
 		facts.user = int(st.Sys().(*syscall.Stat_t).Uid)
 	}
 	if f.rules.Command != nil {
-		command, _ := os.ReadFile(dir + "/cmdline")
+		command, _ := procstat.ReadFile(dir + "/cmdline")
 		facts.command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
 	}
 	if f.rules.Cgroup != nil {
-		cgroup, _ := os.ReadFile(dir + "/cgroup")
+		cgroup, _ := procstat.ReadFile(dir + "/cgroup")
 		facts.cgroup = string(cgroup)
 	}
 	if !f.rules.match(&facts) {
@@ -126,7 +126,7 @@ func (f *finder) isTarget(pid int) bool {
 // nameOf returns the name of what a process runs: the first argument that ends in .dll or .exe, without
 // that ending, or else the program.
 func nameOf(pid int) string {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	data, _ := procstat.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")
 	for _, arg := range args[1:] {
 		if base := filepath.Base(arg); strings.HasSuffix(base, ".dll") || strings.HasSuffix(base, ".exe") {
@@ -168,7 +168,7 @@ func ownUsage() (u usage) {
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) == nil {
 		u.CPU = time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
-	data, _ := os.ReadFile("/proc/self/statm")
+	data, _ := procstat.ReadFile("/proc/self/statm")
 	if fields := bytes.Fields(data); len(fields) > 2 {
 		resident, _ := strconv.ParseInt(string(fields[1]), 10, 64)
 		files, _ := strconv.ParseInt(string(fields[2]), 10, 64)

@@ -3,11 +3,11 @@ package inflow
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 )
@@ -97,7 +97,7 @@ func threadTimes(pid int) map[uint64]uint64 {
 	out := map[uint64]uint64{}
 	tids, _ := live.Threads(pid)
 	for _, tid := range tids {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, tid))
+		b, err := procstat.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, tid))
 		first, _, _ := bytes.Cut(b, []byte(" "))
 		n, err2 := strconv.ParseUint(string(first), 10, 64)
 		if err == nil && err2 == nil {
