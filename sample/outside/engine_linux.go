@@ -340,7 +340,7 @@ func (e *Engine) round() error {
 	if !e.Ready() {
 		e.Due = 0 // the tables may be verified at any moment
 	}
-	if now.Sub(e.swept) > time.Second {
+	if now.Sub(e.swept) > e.sweepEvery() {
 		e.swept = now
 		e.events.WatchOpen()
 		e.write()
@@ -353,6 +353,15 @@ func (e *Engine) round() error {
 	err := e.Stream.Push()
 	runtime.Gosched() // the reader may need this P, which sleepThread would keep
 	return err
+}
+
+// sweepEvery returns the time between two messages about the engine's work. While the process is idle, they
+// would be the only messages.
+func (e *Engine) sweepEvery() time.Duration {
+	if e.Idle() && e.Period >= slowPeriod && e.Config.Events == 0 {
+		return 10 * time.Second
+	}
+	return time.Second
 }
 
 // record handles one record of the probe's ring: an event, a thread's answer, or a sample to walk. The caller

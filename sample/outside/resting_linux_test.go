@@ -67,6 +67,15 @@ func TestPaceIdle(t *testing.T) {
 	random := &Engine{Base: sampler.Base{Period: 5e7}, cpus: 2, cpuClock: sampler.ClockRandom}
 	random.Config.WallEvery = time.Second
 	expect.Equal(t, random.dueBy(now), now.UnixNano(), "rounds of the random clock are more frequent")
+	for _, c := range []struct {
+		idle   bool
+		period int64
+		want   time.Duration
+	}{{true, 5e7, 10 * time.Second}, {false, 5e7, time.Second}, {true, 1e6, time.Second}} {
+		e := &Engine{Base: sampler.Base{Period: c.period}}
+		e.Clock.Idle = c.idle
+		expect.Equal(t, e.sweepEvery(), c.want, "time between two messages")
+	}
 	if maxSleep >= events.SlowBeat || atOnceIdle*slowPeriod >= events.BeatLate { // the heartbeat would wake
 		t.Errorf("%v, %v", maxSleep, events.SlowBeat)
 	}
