@@ -209,7 +209,7 @@ func stormsJudged(t *testing.T, c combination, library string, argv []string) {
 	stormed(t, c, all, res)
 }
 
-var windowsSamples = flag.Int("sampler-windows", 250,
+var windowsSamples = flag.Int("sampler-windows", 150,
 	"how many samples TestWindowsSampler judges of each runtime")
 
 func samplerJudged(t *testing.T, which combination, p *windowsProgram, library string) {

@@ -96,7 +96,7 @@ func figuresOf(t *testing.T, r result) (f figures) {
 	return f
 }
 
-var windowsJudged = flag.Int("windows-judged", 1000,
+var windowsJudged = flag.Int("windows-judged", 700,
 	"how many samples TestWindowsThreads judges of .NET Core 2.2.2; other runtimes have a share of it")
 
 // The runs of a runtime: on an idle machine two are enough; a busy one needs more. Every second uses the
