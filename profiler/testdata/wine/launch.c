@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 	DWORD ms = limit && atoi(limit) > 0 ? 1000u * (DWORD)atoi(limit) : INFINITE, code = 125;
 	if (WaitForSingleObject(process, ms) != WAIT_OBJECT_0) {
 		fputs("launch: it hangs\n", stderr);
-		Sleep(20000); /* for whoever is told, to look what hangs */
+		Sleep(5000); /* a test looks what hangs */
 		TerminateProcess(process, 124);
 		return 124;
 	}
