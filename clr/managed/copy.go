@@ -16,6 +16,11 @@ type function struct {
 	rule   amd64.FunctionRule
 	number int            // see Tables.rules; -1 if Walk must not step from the address
 	arm    *functionARM64 // of ARM64
+
+	// Of a method at a return address, once it is learned:
+	learned bool
+	called  bool   // the code before the address may be a call
+	least   uint64 // size of its frame in bytes, at least
 }
 
 // Bounds of the copies.

@@ -66,6 +66,18 @@ func (s *Specials) Entered(ip uint64) bool {
 	return s != nil && (s.Redirect.holds(ip) || s.Dispatch.holds(ip))
 }
 
+// InStub reports whether ip is in one of the CLR's redirect or hijack stubs, at any instruction.
+func (s *Specials) InStub(ip uint64) bool {
+	if s != nil {
+		for i := range s.Redirect.ranges[:s.Redirect.n] {
+			if ip-s.Redirect.ranges[i].Start < maxStub {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // IsStub reports whether the managed code at ip is a stub, not a method.
 func (s *Specials) IsStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
 

@@ -24,6 +24,7 @@ type Tables struct {
 	scratch [nearcall.Longest]byte
 	thread  [maxThread]byte
 	saved   uint64 // see ReturnSlot
+	left    unwind.Frame
 }
 
 // key is an address whose function was copied. Only the copy for an interrupted frame includes code.

@@ -1,0 +1,81 @@
+package managed
+
+import (
+	"testing"
+
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// A method that was learned is stepped over without a question to the source.
+func TestCaller(t *testing.T) {
+	const ra, caller = codeAt + 0x20, nativeAt + 32
+	for _, c := range []struct {
+		name  string
+		learn bool
+		call  bool // before the address
+		exact bool
+		stop  unwind.Stop
+	}{
+		{name: "not learned", call: true, stop: unwind.NoInfo},
+		{name: "learned", learn: true, call: true, stop: unwind.StopNone},
+		{name: "interrupted", learn: true, call: true, exact: true, stop: unwind.NoInfo},
+		{name: "after no call", learn: true, stop: unwind.BadInfo},
+	} {
+		p := newProcess()
+		if c.call {
+			p.blocks[codeAt][0x20-5] = 0xe8
+		}
+		tables, s, mem := New(System{p}), at(ra, c.exact), stack(map[int]uint64{6: caller})
+		if c.learn {
+			tables.Learn(ra)
+			tables.Learn(ra)
+		}
+		asked := p.asked
+		expect.Equal(t, tables.Caller(s, mem, nil), c.stop, "%s", c.name)
+		if c.stop == unwind.StopNone {
+			expect.Equal(t, s.Regs.IP(), caller, "%s: the caller", c.name)
+		}
+		expect.Equal(t, testing.AllocsPerRun(10, func() {
+			s.Regs.SetIP(ra)
+			s.Regs.SetSP(stackAt)
+			tables.Caller(s, mem, nil)
+		}), 0, "%s: allocations", c.name)
+		expect.Equal(t, p.asked, asked, "%s: questions to the source", c.name)
+	}
+}
+
+// If the caller depends on the frame pointer, the stack pointer still shows the size of the frame.
+func TestCallerSize(t *testing.T) {
+	const ra, frame = codeAt + 0x20, 48 // push rbp; mov rbp, rsp; sub rsp, 32
+	for _, c := range []struct {
+		size uint64
+		stop unwind.Stop
+	}{{frame, unwind.StopNone}, {frame + 64, unwind.StopNone}, {frame - 8, unwind.NoProgress}} {
+		p := newProcess()
+		p.blocks[codeAt][0x20-5] = 0xe8
+		p.blocks[infoAt] = []byte{1, 8, 3, 5, 8, 0x32, 4, 3, 1, 0x50, 0, 0}
+		tables, s := New(System{p}), at(ra, false)
+		tables.Learn(ra)
+		const cfa = stackAt + 0x100
+		s.Regs.SetFP(cfa - 16)
+		s.Regs.SetSP(cfa - c.size)
+		mem := stack(map[int]uint64{31: nativeAt + 32})
+		expect.Equal(t, tables.Caller(s, mem, nil), c.stop, "%d bytes", c.size)
+	}
+}
+
+// The size of a frame is known behind the prolog.
+func TestLeastFrame(t *testing.T) {
+	p := newProcess()
+	tables := New(System{p})
+	fn, stop := tables.find(unwind.ReturnAddress(codeAt + 0x20))
+	expect.Equal(t, stop, unwind.StopNone)
+	expect.Equal(t, leastAMD64(fn.Table, fn.Entry, 0x1020), 8+32+8+8, "x86-64")
+	expect.Equal(t, leastAMD64(fn.Table, fn.Entry, 0x1007), 0, "x86-64, in the prolog")
+	// stp x29, x30, [sp, #-16]!; mov x29, sp; sub sp, sp, #32
+	info := pearm64.Info{Length: 0x40, Codes: []byte{0x02, 0xe1, 0x81, 0xe4}}
+	expect.Equal(t, leastARM64(&info, 0x20), 16+32, "ARM64")
+	expect.Equal(t, leastARM64(&info, 8), 0, "ARM64, in the prolog")
+}
