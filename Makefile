@@ -151,10 +151,11 @@ long: runtime build samples windows ## the tests of real programs with the sizes
 	@$(GO) test -count=1 -timeout 180m ./profiler/e2e -soak 15s -torture 15s -churn 15s -arm64 400 -windows-judged 2000 \
 		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 -six $(LONG)
 
-worlds: ## 10,000 of the simulator's worlds, by the engine and on Windows through the C library
+worlds: ## 10,000 of the simulator's worlds, by the engine and through the C library; 100,800 with bad contexts
 	@scripts/deps.sh test
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds' ./sim/worlds -worlds 10000
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds' ./capi -worlds 10000
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestBadSeeds' ./sim/worlds -damaged 2800
 
 # It fails on the clock of old: make bias BIAS="-bias-clock timer-overrun -bias-rows async3 -bias-runs 2".
 bias: runtime build samples ## processor time by method against exact clocks, beside perf and the old clock (an hour; BIAS=flags)

@@ -70,7 +70,7 @@ func Example_seed() {
 	bounds := unwind.Bounds{Low: w.Capture.Thread.StackLow, High: w.Capture.Thread.StackHigh}
 	var above [64]unwind.Frame
 	var specials *managed.Specials // of a Windows process: see the type; nil knows of none
-	o := seed.Find(specials, u, &at, memory.New(w.Capture.Stack), &bounds, above[:])
+	o := seed.Find(specials, u, &at, memory.New(w.Capture.Stack), &bounds, above[:], new(seed.Witness))
 
 	fmt.Println(o.Verdict, "below", o.Frames, "unmanaged frames")
 	if o.Verdict.Usable() {

@@ -28,6 +28,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -43,6 +44,7 @@ type side struct {
 	mems   []*memory.Window
 	regs   context.Registers // of at
 	at     unwind.State
+	by     seed.Witness
 	out    [4096]unwind.Frame
 }
 

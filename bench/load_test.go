@@ -27,7 +27,7 @@ func BenchmarkSeed(b *testing.B) {
 		var none *managed.Specials
 		find := func(i int) int {
 			w := &f.Stacks[i]
-			return seed.Find(none, s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:]).Frames
+			return seed.Find(none, s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:], &s.by).Frames
 		}
 		walk := func(i int) int {
 			w := &f.Stacks[i]

@@ -37,6 +37,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -71,6 +72,7 @@ type instance struct {
 	capture  clr.Capture
 	window   memory.Window
 	bounds   unwind.Bounds
+	witness  seed.Witness
 	at       unwind.State // state at capture.Seed
 	merged   []merge.Frame
 }

@@ -136,7 +136,7 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	walked := unsafe.Slice((*unwind.Frame)(unsafe.Pointer(w.frames)), room)
 	c.Seed.Copy(&c.Regs)
 	in.at = unwind.Interrupted(&c.Seed)
-	found := seed.Find(&in.specials, in.walker, &in.at, &in.window, &in.bounds, walked)
+	found := seed.Find(&in.specials, in.walker, &in.at, &in.window, &in.bounds, walked, &in.witness)
 	out := &in.request.result
 	out.rescan = in.convert(walked[:found.Frames], unsafe.Slice(w.frames, found.Frames))
 	out.frames, out.stop, out.verdict = C.int32_t(found.Frames),

@@ -241,6 +241,10 @@ func (s *sampling) use(w *World) {
 	k.walker.SetTable(w.Kit.Table)
 	k.seeder.SetSpecials(w.Specials)
 	s.seed = k.seeder
+	k.seeder.SetMethods(nil)
+	if w.SeedTables {
+		k.seeder.SetMethods(tables{w})
+	}
 	m := k.merger
 	if w.CodeTables && w.Arch == image.AMD64 {
 		m = merge.New(k.walker, t) // what it learns of frames is of this world

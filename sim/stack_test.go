@@ -69,6 +69,7 @@ func TestHostileStacks(t *testing.T) {
 func TestGuessedSeeds(t *testing.T) {
 	tl := newTools()
 	out := make([]unwind.Frame, 256)
+	var by seed.Witness
 	var arrived, whole [2]int
 	both(t, func(r *recorded) bool { return r.top() > 0 }, func(t *testing.T, r *recorded) {
 		tl.use(r)
@@ -90,7 +91,7 @@ func TestGuessedSeeds(t *testing.T) {
 			u.SetTable(less)
 			at := unwind.Interrupted(&regs)
 			var none *managed.Specials
-			o := seed.Find(none, u, &at, mem, &b, out)
+			o := seed.Find(none, u, &at, mem, &b, out, &by)
 			known := regs.Lost() == 0
 			guessed := false
 			for i := 1; i < o.Frames; i++ {

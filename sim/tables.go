@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
 // tables replaces package clr/contract in a world: the runtime's own unwind data of managed
@@ -29,6 +30,85 @@ func (t tables) preservedAMD64() (known uint32) {
 		known |= 0x3ff << 16
 	}
 	return known
+}
+
+// endsInCall reports whether code ends in a call.
+func endsInCall(a image.Arch, code []byte) bool {
+	if a == image.ARM64 {
+		return nearcall.ARM64(code)
+	}
+	return nearcall.AMD64(code)
+}
+
+// LeastFrame is the size of fn's frame at ip in bytes, without dynamic allocations. It is 0 in a prolog and
+// in an epilog.
+func LeastFrame(a image.Arch, im *image.Image, fn *image.Func, ip uint64) (n uint64) {
+	at := fn.At(uint32(ip-im.Base) - fn.RVA)
+	if at < 0 || fn.Ops[at].Part != image.Body {
+		return 0
+	}
+	for i := range fn.Ops[:at] {
+		for _, e := range fn.Ops[i].Effects {
+			grows := e.Kind == image.Add && e.Reg == a.SP() || e.Kind == image.Set
+			if grows && e.Imm < 0 && fn.Ops[i].Part == image.Prolog {
+				n += uint64(-e.Imm)
+			}
+		}
+	}
+	if a == image.AMD64 {
+		n += 8 // the return address
+	}
+	return n
+}
+
+// ByFramePointer raises the stack pointer of a frame of fn to where the function's prolog has left it, if the
+// function has a frame pointer. Its unwind data find the caller by that register, since the function may have
+// allocated memory below. They do not say whether it has. The data that count are of the op that is back
+// ops before the program counter: in unmanaged code the call, which is 1 op before.
+func ByFramePointer(a image.Arch, im *image.Image, fn *image.Func, st *machine.State, back int) {
+	at := fn.At(uint32(st.PC-im.Base)-fn.RVA) - back
+	if at < 0 || fn.Ops[at].Part != image.Body {
+		return
+	}
+	set, above := false, int64(0) // the frame pointer is that many bytes above the stack pointer
+	for i := range fn.Ops[:at] {
+		for _, e := range fn.Ops[i].Effects {
+			switch {
+			case e.Kind != image.Add || e.Base != a.SP() || fn.Ops[i].Part != image.Prolog:
+			case e.Reg == a.FP():
+				set, above = true, e.Imm
+			case e.Reg == a.SP():
+				above -= e.Imm
+			}
+		}
+	}
+	if left := st.R[a.FP()] - uint64(above); set && st.R[a.SP()] < left {
+		st.R[a.SP()] = left
+	}
+}
+
+// Caller implements seed.Methods: the code of all methods is known.
+func (t tables) Caller(s *unwind.State, mem *memory.Window, _ *unwind.Bounds) unwind.Stop {
+	at, a := s.Address(), t.w.Arch
+	im, fn := t.w.CLR.Codes.Find(at.Lookup())
+	if fn == nil {
+		return unwind.NoInfo
+	}
+	st := machine.FromRegisters(s.Regs)
+	if !at.Exact && !endsInCall(a, im.File[:at.IP-im.Base]) {
+		return unwind.BadInfo
+	}
+	sp := st.R[a.SP()]
+	ByFramePointer(a, im, fn, &st, 0)
+	if _, ok := machine.StepRow(a, im, fn, &st, mem.Word); !ok {
+		return unwind.Unreadable
+	}
+	if st.R[a.SP()]-sp < LeastFrame(a, im, fn, at.IP) {
+		return unwind.NoProgress
+	}
+	*s.Regs = st.Registers(a)
+	s.Reached(false, unwind.TrustUnwindInfo)
+	return unwind.StopNone
 }
 
 // Step implements merge.Managed.

@@ -19,7 +19,6 @@ import (
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/agent"
-	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -80,7 +79,7 @@ func (h *host) Version() string {
 func (h *host) Now() int64                 { return int64(C.sw_now_ns()) }
 func (h *host) Release(clr.Thread)         { C.sw_release() }
 func (h *host) Resume(_ int, _ clr.Thread) { C.sw_resume(0) }
-func (h *host) Managed() merge.Managed     { return h.steps }
+func (h *host) Managed() *managed.Tables   { return h.steps }
 
 // Specials returns the code where a walk cannot begin, as of the last Table.
 func (h *host) Specials() *managed.Specials {

@@ -96,10 +96,11 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send)
 	seeder := snapshot.NewSeeder(a.walker, nil)
-	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder),
-		tries: tries{}, garbage: quiet.New()}
-	if m := host.Managed(); m != nil {
-		a.merger.SetManaged(m)
+	s := &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder),
+		tries: tries{}, garbage: quiet.New(), methods: host.Managed()}
+	if a.take = s; s.methods != nil {
+		a.merger.SetManaged(s.methods)
+		seeder.SetMethods(s.methods)
 	}
 	return a
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
-	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -115,5 +114,5 @@ type ThreadHost interface {
 	// Specials returns the code where a walk cannot begin, according to the last Table.
 	Specials() *managed.Specials
 	// Managed returns a stepper over managed code, or nil.
-	Managed() merge.Managed
+	Managed() *managed.Tables
 }

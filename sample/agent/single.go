@@ -2,6 +2,7 @@ package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/seed"
@@ -16,6 +17,7 @@ type single struct {
 	seeder  *snapshot.WalkSeeder
 	sampler *snapshot.ThreadSampler
 	garbage *quiet.Garbage
+	methods *managed.Tables // nil: none
 
 	context, walk, report     wire.Histogram // time of a try, nanoseconds
 	tries                     tries
@@ -48,7 +50,14 @@ func (s *single) tables(a *Agent, _ *module.Table) {
 	a.merger.SetSpecials(special)
 }
 
-func (s *single) merging(*Agent, *clr.Capture) {}
+// merging learns the methods of a report, so that later seeds in them can be questioned.
+func (s *single) merging(_ *Agent, c *clr.Capture) {
+	for i := range c.Frames {
+		if f := &c.Frames[i]; s.methods != nil && !f.Marker() {
+			s.methods.Learn(f.IP)
+		}
+	}
+}
 
 func (s *single) round(a *Agent, threads []clr.Thread) string {
 	a.stats.rounds++

@@ -55,7 +55,7 @@ func (f *fakeThreads) FunctionName(id clr.FunctionID) (demangle.MethodName, stri
 }
 func (f *fakeThreads) Table() *module.Table        { f.merged += f.suspended; return f.world.Table }
 func (f *fakeThreads) Specials() *managed.Specials { return nil }
-func (f *fakeThreads) Managed() merge.Managed      { return nil }
+func (f *fakeThreads) Managed() *managed.Tables    { return nil }
 
 // Prime has another signature than in Host, so it must hide the embedded method.
 var _ ThreadHost = (*fakeThreads)(nil)

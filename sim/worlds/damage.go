@@ -102,16 +102,19 @@ var Kinds = []Kind{
 
 // Sorts counts what became of bad contexts of one kind.
 type Sorts struct {
-	Tries    int // captures damaged
-	Same     int // of them, those whose seed is still the true one
-	Caught   int // the verdict lets nothing through
-	Unused   int // a seed was given, and the CLR did not look at it
-	Refused  int // the CLR looked at it and refused
-	True     int // what the CLR reported is true, from the top
-	Lost     int // true, but frames are missing above
-	Wrong    int // a frame was reported that is not there
-	Harmless int // Unused, Refused, True
-	Faults   int // the CLR died
+	Tries     int // captures damaged
+	Same      int // of them, those whose seed is still the true one
+	Caught    int // the verdict lets nothing through
+	Unused    int // a seed was given, and the CLR did not look at it
+	Refused   int // the CLR looked at it and refused
+	True      int // what the CLR reported is true, from the top
+	Lost      int // true, but frames are missing above
+	Twins     int // a frame was reported that is not there: the context is that of another state
+	Unchecked int // a frame was reported that is not there; only the runtime's tables show that
+	Wrong     int // a frame was reported that is not there
+	Harmless  int // Unused, Refused, True
+	Faults    int // the CLR died
+	Deaths    int // of them, those in worlds whose seeder has the runtime's tables
 }
 
 // Damage makes captured contexts bad, in one way.
@@ -126,8 +129,10 @@ type Damage struct {
 	old   map[clr.ThreadID]machine.State
 	truth []machine.Frame
 	stack []byte
+	at    uint64 // address of stack
 
 	// The try under way.
+	bad     machine.State
 	applied bool
 	verdict seed.Verdict
 	same    bool
@@ -157,15 +162,15 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 	trueSeed := c.Seed
 	st := d.t.M.State()
 	regs, stack := c.Regs, c.Stack.Data
-	d.stack = append(d.stack[:0], stack...)
-	bad := st
-	d.applied = d.Kind.apply(d, &bad, d.stack)
+	d.stack, d.at = append(d.stack[:0], stack...), c.Stack.Addr
+	d.bad = st
+	d.applied = d.Kind.apply(d, &d.bad, d.stack)
 	d.old[c.Thread.ID] = st
 	if !d.applied {
 		d.verdict, d.same = trueVerdict, true
 		return trueVerdict
 	}
-	c.Regs, c.Stack.Data = bad.Registers(d.w.Arch), d.stack
+	c.Regs, c.Stack.Data = d.bad.Registers(d.w.Arch), d.stack
 	d.verdict = d.inner.Seed(c)
 	c.Regs, c.Stack.Data = regs, stack
 	d.same = c.Seed.Equal(&trueSeed) && d.verdict == trueVerdict
@@ -185,7 +190,7 @@ func (d *Damage) judge(c *clr.Capture, truth []machine.Frame) {
 		s.Same++
 	case !d.verdict.Usable():
 		s.Caught++
-	case d.mode == vm.Preemptive: // row 12 of the table
+	case !c.Seeded, d.mode == vm.Preemptive: // no seed is passed; row 12 of the table
 		s.Unused++
 		s.Harmless++
 	case len(c.Frames) == 0:
@@ -207,7 +212,7 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 			at++
 		}
 		if at == len(truth) {
-			s.Wrong++
+			d.wrong(c)
 			return
 		}
 		at++
@@ -218,6 +223,22 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 	}
 	s.True++
 	s.Harmless++
+}
+
+// Checked reports whether the last seed was compared with the runtime's tables. A managed context is not,
+// which is passed if the thread was redirected after its capture.
+func (d *Damage) Checked() bool { return d.w.SeedTables && d.verdict == seed.Found }
+
+// wrong counts a report with a frame that is not there.
+func (d *Damage) wrong(c *clr.Capture) {
+	switch s := &d.Sorts; {
+	case d.twin(machine.FromRegisters(&c.Seed)):
+		s.Twins++
+	case !d.Checked():
+		s.Unchecked++
+	default:
+		s.Wrong++
+	}
 }
 
 func (d *Damage) is(f *clr.SnapshotFrame, t *machine.Frame) bool {

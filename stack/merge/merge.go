@@ -91,18 +91,19 @@ type Merger struct {
 
 	// The state of the current merge. Arguments of calls through interfaces are here, so that they are not
 	// allocated.
-	at    unwind.State // of regs
-	regs  context.Registers
-	here  place        // in regs
-	ahead unwind.State // of to: where the current step arrives
-	to    context.Registers
-	in    *clr.Capture
-	out   []Frame
-	res   Result
-	next  int // first frame of in.Frames not yet merged
-	top   seed.Outcome
-	guess int  // index in out of the first frame that depends on a guess, -1 if none
-	ended bool // the CLR's report ended early, and the walk continues by the tables
+	at      unwind.State // of regs
+	regs    context.Registers
+	here    place        // in regs
+	ahead   unwind.State // of to: where the current step arrives
+	to      context.Registers
+	in      *clr.Capture
+	out     []Frame
+	res     Result
+	next    int // first frame of in.Frames not yet merged
+	top     seed.Outcome
+	witness seed.Witness
+	guess   int  // index in out of the first frame that depends on a guess, -1 if none
+	ended   bool // the CLR's report ended early, and the walk continues by the tables
 }
 
 // New returns a merger of stacks of w's architecture that walks with w.
@@ -148,7 +149,7 @@ func (m *Merger) leaf() bool {
 	}
 	m.regs.Copy(&m.in.Regs)
 	m.at = unwind.Interrupted(&m.regs)
-	m.top = seed.Find(m.specials, m.w, &m.at, &m.mem, &m.bounds, m.buf[:])
+	m.top = seed.Find(m.specials, m.w, &m.at, &m.mem, &m.bounds, m.buf[:], &m.witness)
 	m.res.Verdict = m.top.Verdict
 	if g = gapOfVerdict(&m.top); g != GapNone {
 		m.native(m.top.Frames)

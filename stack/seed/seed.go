@@ -14,8 +14,9 @@
 // Strategy: before the first step, refuse threads that cannot be walked. Then walk
 // unmanaged frames from the captured registers until the walk reaches managed code. A
 // seed is usable only if no frame above it is doubtful, every callee-saved register is
-// known, and its stack pointer and ip are plausible. On ARM64, the stack must also agree with the
-// link register and the frame pointer (witness.go). A seed is never adjusted.
+// known, and its stack pointer and ip are plausible. Then a Witness questions it by what the walk has not
+// used: the code before the return addresses, frame pointers, and the unwind data of methods. A seed is
+// never adjusted.
 //
 // Known gaps: the caller must find the addresses of the specials.
 package seed
@@ -75,10 +76,11 @@ type rules struct {
 }
 
 // plausible checks the values that the CLR will dereference: the stack pointer must be
-// aligned and inside the stack, and the ip must be a valid address of user space.
+// aligned and inside the stack, and the ip must be a valid address of user space outside of it.
 func (a *rules) plausible(s state, b *unwind.Bounds) bool {
 	return !foreign(s.sp, b) && s.sp&(a.spAlign-1) == 0 && s.sp != 0 &&
-		s.ip != 0 && s.ip&(a.ipAlign-1) == 0 && s.ip>>a.ipBits == 0
+		s.ip != 0 && s.ip&(a.ipAlign-1) == 0 && s.ip>>a.ipBits == 0 &&
+		(b == nil || b.High == 0 || foreign(s.ip, b))
 }
 
 // foreign reports whether sp is outside the stack. It returns false if the bounds are unknown.

@@ -27,6 +27,7 @@ type finder struct {
 	out  []unwind.Frame
 	regs context.Registers
 	at   unwind.State
+	by   Witness
 }
 
 func newFinder(w *fs.World, s *managed.Specials) *finder {
@@ -39,7 +40,7 @@ func newFinder(w *fs.World, s *managed.Specials) *finder {
 func (f *finder) find(b *unwind.Bounds) result {
 	f.regs.Copy(&f.w.Capture.Regs)
 	f.at = unwind.Interrupted(&f.regs)
-	return result{Find(f.s, f.u, &f.at, f.mem, b, f.out), f.at}
+	return result{Find(f.s, f.u, &f.at, f.mem, b, f.out, &f.by), f.at}
 }
 
 // moveIP and moveSP change where the thread was interrupted; forget marks a preserved register as unknown.
@@ -193,6 +194,7 @@ func TestPlausible(t *testing.T) {
 		{"49 bits", 0x1_0000_0000_0000, 0x10010, false, false},
 		{"ip 0", 0, 0x10010, false, false},
 		{"odd ip", 0x7ff0_0000_0003, 0x10010, true, false},
+		{"ip on the stack", 0x10100, 0x10010, false, false},
 	} {
 		expect.Equal(t, rulesOf[context.ArchAMD64].plausible(state{ip: c.ip, sp: c.sp}, b), c.x64,
 			"x86-64, %s", c.name)

@@ -1,31 +1,127 @@
 package seed
 
 import (
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
+
+// Witness questions a seed by what the walk to it has not used. The zero Witness has the stack and the code
+// of the modules. It is not safe for concurrent use.
+type Witness struct {
+	// Methods knows the unwind data of managed code; nil: nothing does.
+	Methods Methods
+
+	w    unwind.Walker
+	t    *module.Table
+	p    *managed.Specials
+	mem  *memory.Window
+	b    *unwind.Bounds
+	regs context.Registers
+	at   unwind.State
+	out  [32]unwind.Frame
+}
+
+// confirms reports whether no witness contradicts the seed s, which a walk of the thread has reached over
+// frames.
+func (x *Witness) confirms(w unwind.Walker, p *managed.Specials, s *unwind.State, mem *memory.Window,
+	b *unwind.Bounds, frames []unwind.Frame) bool {
+	x.w, x.t, x.p, x.mem, x.b = w, w.Table(), p, mem, b
+	ok := s.Regs.SP() >= mem.Hot().Addr && x.called(s.Regs.Arch, frames) &&
+		(s.Exact || !x.dead(s.Regs.FP(), s.Regs.SP())) && x.recorded(s, frames) &&
+		x.chained(s, frames)
+	x.w, x.t, x.p, x.mem, x.b = nil, nil, nil, nil, nil // the caller owns them
+	return ok
+}
+
+// called reports whether all return addresses in frames follow calls, and no caller has a dead frame pointer.
+func (x *Witness) called(a context.Arch, frames []unwind.Frame) bool {
+	for i := range frames {
+		f, m := &frames[i], int(frames[i].Module)
+		if f.Exact || f.Kind == unwind.KindSignal { // nothing calls a trampoline
+			continue
+		}
+		if x.dead(f.FP, f.SP) || m >= 0 && m < x.t.Len() && !followsCall(a, x.t.At(m), f.IP) {
+			return false
+		}
+	}
+	return true
+}
+
+// dead reports whether a caller's frame pointer register points into the stack, but below the stack pointer.
+// No code keeps the address of a frame that is gone.
+func (x *Witness) dead(fp, sp uint64) bool {
+	return x.b != nil && x.b.High != 0 && x.b.Low <= fp && fp < sp
+}
+
+// followsCall reports whether the code of a module before an address can be a call. Absent code can.
+func followsCall(a context.Arch, m *module.Module, ra uint64) bool {
+	b := m.Bytes(ra-nearcall.Longest, nearcall.Longest)
+	is := nearcall.AMD64
+	if a == context.ArchARM64 {
+		is = nearcall.ARM64
+	}
+	return len(b) < nearcall.Longest || is(b)
+}
+
+// place is what a return address of managed code points to.
+type place uint8
+
+const (
+	nowhere place = iota // nothing that managed code returns to
+	inManaged
+	afterCall // in unmanaged code
+	atHook    // a function's first byte: the runtime replaces return addresses by that of its hijack stub
+)
+
+// returnsTo returns what a return address of managed code points to.
+func (x *Witness) returnsTo(a context.Arch, ra uint64) place {
+	last := unwind.ReturnAddress(ra).Lookup()
+	if x.t.IsManaged(last) {
+		return inManaged
+	}
+	i := x.t.Find(last)
+	switch {
+	case i >= 0 && followsCall(a, x.t.At(i), ra), i < 0 && x.t.IsJIT(last):
+		return afterCall
+	case i < 0 && x.p != nil && x.p.IsMethod != nil && x.p.IsMethod(last): // newer than the table
+		return inManaged
+	}
+	if i = x.t.Find(ra); i >= 0 && x.t.At(i).Starts(ra) {
+		return atHook
+	}
+	return nowhere
+}
 
 // longestFrame bounds the part of a managed frame that is searched, in bytes.
 const longestFrame = 4096
 
-// witnessed reports whether the stack agrees with a seed. Only ARM64 has witnesses: its link register can be
-// a true return address in a function that has not been called from there.
+// recorded reports whether the stack agrees with the frame record of an ARM64 seed. Every method has one at
+// or above its stack pointer, x29 points to it, and it contains a return address.
 //
-//   - A method has a frame record at or above its stack pointer, and x29 points to it.
-//   - If the topmost function has its return address in the link register, the address is not on the stack up
-//     to that record. Otherwise another function has saved it, and the walk has missed that function's frame.
-func witnessed(s *unwind.State, mem *memory.Window, b *unwind.Bounds, frames []unwind.Frame) bool {
+// The link register can be a true return address in a function that has not been called from there. If the
+// topmost function has its return address in that register, the address is not on the stack up to the record.
+// Otherwise another function has saved it, and the walk has missed that function's frame.
+func (x *Witness) recorded(s *unwind.State, frames []unwind.Frame) bool {
 	if s.Regs.Arch != context.ArchARM64 {
 		return true
 	}
 	sp, record := s.Regs.SP(), s.Regs.FP()
-	if record < sp || record&7 != 0 || foreign(record, b) {
+	if record < sp || record&7 != 0 || foreign(record, x.b) {
 		return false
+	}
+	if ra, ok := x.mem.Word(record + 8); ok {
+		ra &= 1<<rulesOf[context.ArchARM64].ipBits - 1 // it may be signed
+		if x.returnsTo(s.Regs.Arch, ra) == nowhere {
+			return false
+		}
 	}
 	inRegister := len(frames) == 1 && frames[0].SP == sp
 	for at := sp; inRegister && at < min(record+16, sp+longestFrame); at += 8 {
-		if v, ok := mem.Word(at); ok && v == s.Regs.IP() {
+		if v, ok := x.mem.Word(at); ok && v == s.Regs.IP() {
 			return false
 		}
 	}

@@ -4,56 +4,158 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
-// A link register or a frame pointer that the stack contradicts. The seed has its frame record 32 bytes above
-// its stack pointer.
-func TestWitness(t *testing.T) {
-	const sp, ip = 0x10100, 0x7ff0_0000_1000
-	for _, c := range []struct {
-		name   string
-		record uint64 // x29
-		frames []unwind.Frame
-		saved  uint64 // address of a word that is equal to ip
-		want   bool
-	}{
-		{"called by its link register", sp + 32, []unwind.Frame{{SP: sp}}, 0, true},
-		{"its return address is further up", sp + 32, []unwind.Frame{{SP: sp}}, sp + 48, true},
-		{"another function saved the link register", sp + 32, []unwind.Frame{{SP: sp}}, sp + 8, false},
-		{"another function saved it in its record", sp + 32, []unwind.Frame{{SP: sp}}, sp + 40, false},
-		{"read from the stack", sp + 32, []unwind.Frame{{SP: sp - 32}}, sp + 8, true},
-		{"two frames", sp + 32, []unwind.Frame{{SP: sp - 32}, {SP: sp}}, sp + 8, true},
-		{"a record at the stack pointer", sp, []unwind.Frame{{SP: sp - 32}}, 0, true},
-		{"a record below the stack pointer", sp - 16, []unwind.Frame{{SP: sp - 32}}, 0, false},
-		{"a misaligned record", sp + 36, []unwind.Frame{{SP: sp - 32}}, 0, false},
-		{"a record outside of the stack", 0x20000, []unwind.Frame{{SP: sp - 32}}, 0, false},
-		{"a record far up", 0x1f000, []unwind.Frame{{SP: sp}}, sp + longestFrame, true},
-	} {
-		regs := context.Registers{Arch: context.ArchARM64}
-		regs.SetIP(ip)
-		regs.SetSP(sp)
-		regs.ARM64.X[29] = c.record
-		stack := make([]byte, 0x2000)
-		if c.saved != 0 {
-			binary.LittleEndian.PutUint64(stack[c.saved-0x10000:], ip)
-		}
-		s := unwind.Interrupted(&regs)
-		mem := memory.New(memory.Run{Addr: 0x10000, Data: stack})
-		if got := witnessed(&s, mem, &unwind.Bounds{Low: 0x10000, High: 0x20000}, c.frames); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+// A process with managed code and one module, whose code is zero but for a call. Addresses in it are from its
+// start on.
+const (
+	sp       = 0x10100 // of the seed
+	methodAt = 0x7ff0_0000_1000
+	nativeAt = 0x7ff1_0000_0000
+	callAt   = 0x20 // a call returns here
+	functAt  = 0x40 // a function begins here
+	stackLow = 0x10000
+	stackEnd = 0x12000
+)
+
+type code struct{ bytes [0x100]byte }
+
+func (c *code) Bytes(at uint64, n int) []byte {
+	if at+uint64(n) > uint64(len(c.bytes)) {
+		return nil
+	}
+	return c.bytes[at : at+uint64(n)]
+}
+func (*code) CFIBase() uint64       { return 0 }
+func (*code) Starts(at uint64) bool { return at == functAt }
+func (*code) Entry() (uint64, bool) { return 0, false }
+func (*code) SystemV() bool         { return true }
+func (c *code) call(a context.Arch) { copy(c.bytes[callAt-5:], callOf[a]) }
+
+var callOf = map[context.Arch][]byte{
+	context.ArchAMD64: {0xe8, 0, 0, 0, 0},
+	context.ArchARM64: {0, 0, 0, 0, 0x94},
+}
+
+// scene is a seed with what its witnesses see.
+type scene struct {
+	Witness
+	regs   context.Registers
+	s      unwind.State
+	u      unwind.Walker
+	p      managed.Specials
+	stack  []byte
+	frames []unwind.Frame
+}
+
+func newScene(a context.Arch) *scene {
+	c := &code{}
+	c.call(a)
+	x := &scene{u: walker.New(a), stack: make([]byte, stackEnd-stackLow)}
+	x.u.SetTable(module.NewTable(1, []module.Module{{Start: nativeAt, End: nativeAt + 0x100,
+		Bias: nativeAt, Image: c}}, []memory.Range{{Start: methodAt - 0x1000, End: methodAt + 0x1000}}))
+	x.regs.Arch = a
+	x.regs.SetIP(methodAt)
+	x.regs.SetSP(sp)
+	x.record(sp + 32)
+	x.s = unwind.State{Regs: &x.regs, Trust: unwind.TrustUnwindInfo}
+	return x
+}
+
+// record makes a frame record that returns to managed code.
+func (x *scene) record(at uint64) {
+	x.regs.SetFP(at)
+	x.put(at+8, methodAt+0x100)
+}
+
+func (x *scene) put(at, v uint64) {
+	if off := at - stackLow; off <= uint64(len(x.stack)-8) {
+		binary.LittleEndian.PutUint64(x.stack[off:], v)
 	}
 }
 
-// Registers of x86-64 say nothing about a frame.
-func TestNoWitness(t *testing.T) {
-	regs := context.Registers{Arch: context.ArchAMD64}
-	regs.SetSP(0x10100)
-	s := unwind.Interrupted(&regs)
-	if !witnessed(&s, memory.New(), nil, []unwind.Frame{{SP: 0x100f8}}) {
-		t.Error("a frame pointer of x86-64 is a witness")
+func (x *scene) confirmed() bool {
+	mem := memory.New(memory.Run{Addr: stackLow, Data: x.stack})
+	return x.confirms(x.u, &x.p, &x.s, mem, &unwind.Bounds{Low: stackLow, High: stackEnd}, x.frames)
+}
+
+// frame is an unmanaged frame at an address of the module.
+func frameAt(at uint64) unwind.Frame {
+	return unwind.Frame{IP: nativeAt + at, SP: sp - 32, FP: sp + 32, Module: 0}
+}
+
+// What the stack and the modules say of a seed.
+func TestWitness(t *testing.T) {
+	leaf := unwind.Frame{IP: nativeAt + 8, SP: sp, FP: sp + 32, Exact: true}
+	below := leaf
+	below.SP -= 32
+	for _, c := range []struct {
+		name       string
+		change     func(x *scene)
+		x64, arm64 bool
+	}{
+		{"called by its link register", func(x *scene) {}, true, true},
+		{"its return address is further up", func(x *scene) { x.put(sp+48, methodAt) }, true, true},
+		{"another function saved the link register", func(x *scene) { x.put(sp+8, methodAt) }, true, false},
+		{"another function saved it in its record", func(x *scene) { x.put(sp+40, methodAt) }, true, false},
+		{"read from the stack", func(x *scene) { x.put(sp+8, methodAt); x.frames[0] = below }, true, true},
+		{"a record at the stack pointer", func(x *scene) { x.record(sp); x.frames[0] = below }, true, true},
+		{"a record below the stack pointer", func(x *scene) { x.record(sp - 16) }, false, false},
+		{"an interrupted method with a record below its stack pointer", func(x *scene) {
+			x.record(sp - 16)
+			x.s.Exact = true
+		}, true, false},
+		{"a frame pointer below the stack", func(x *scene) { x.record(0x1000) }, true, false},
+		{"a misaligned record", func(x *scene) { x.record(sp + 36) }, true, false},
+		{"a record outside of the stack", func(x *scene) { x.record(stackEnd) }, true, false},
+		{"a record far up", func(x *scene) {
+			x.record(stackEnd - 32)
+			x.put(sp+longestFrame, methodAt)
+		}, true, true},
+		{"a record without a return address", func(x *scene) { x.put(sp+40, 0x5555) }, true, false},
+		{"a record that returns after a call", func(x *scene) { x.put(sp+40, nativeAt+callAt) }, true, true},
+		{"a record that returns to no call", func(x *scene) { x.put(sp+40, nativeAt+callAt+4) }, true, false},
+		{"a signed return address", func(x *scene) { x.put(sp+40, 0x2a<<56|nativeAt+callAt) }, true, true},
+		{"a hijacked return address", func(x *scene) { x.put(sp+40, nativeAt+functAt) }, true, true},
+		{"a caller after a call", func(x *scene) { x.frames = []unwind.Frame{below, frameAt(callAt)} },
+			true, true},
+		{"a caller after no call", func(x *scene) { x.frames = []unwind.Frame{below, frameAt(callAt + 4)} },
+			false, false},
+		{"a trampoline", func(x *scene) {
+			x.frames = []unwind.Frame{below, frameAt(callAt + 4)}
+			x.frames[1].Kind = unwind.KindSignal
+		}, true, true},
+		{"an interrupted caller", func(x *scene) {
+			x.frames = []unwind.Frame{below, frameAt(callAt + 4)}
+			x.frames[1].Exact = true
+		}, true, true},
+		{"a caller in no module", func(x *scene) {
+			x.frames = []unwind.Frame{below, frameAt(callAt + 4)}
+			x.frames[1].Module = -1
+		}, true, true},
+		{"a caller with a dead frame pointer", func(x *scene) {
+			x.frames = []unwind.Frame{below, frameAt(callAt)}
+			x.frames[1].FP = sp - 40
+		}, false, false},
+		{"an epilog that has released its frame", func(x *scene) { x.frames[0].FP = sp - 16 }, true, true},
+		{"below the copy", func(x *scene) { x.regs.SetSP(stackLow - 16) }, false, false},
+	} {
+		for _, a := range context.Arches {
+			x := newScene(a)
+			x.frames = []unwind.Frame{leaf}
+			c.change(x)
+			want := c.arm64
+			if a == context.ArchAMD64 {
+				want = c.x64
+			}
+			expect.Equal(t, x.confirmed(), want, "%v, %s", a, c.name)
+		}
 	}
 }

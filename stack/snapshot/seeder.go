@@ -17,6 +17,7 @@ type WalkSeeder struct {
 	mem      memory.Window
 	bounds   unwind.Bounds
 	frames   [256]unwind.Frame
+	witness  seed.Witness
 }
 
 // NewSeeder returns a seeder that walks with w. Other code on the sampler's thread may use w
@@ -28,13 +29,16 @@ func NewSeeder(w unwind.Walker, s *managed.Specials) *WalkSeeder {
 // SetSpecials sets the specials of the process for later walks; nil means none.
 func (s *WalkSeeder) SetSpecials(to *managed.Specials) { s.specials = to }
 
+// SetMethods sets the unwind data of managed code that later seeds must agree with; nil means none.
+func (s *WalkSeeder) SetMethods(to seed.Methods) { s.witness.Methods = to }
+
 // Seed implements Seeder.
 func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
 	s.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	s.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	c.Seed.Copy(&c.Regs)
 	s.at = unwind.Interrupted(&c.Seed)
-	o := seed.Find(s.specials, s.w, &s.at, &s.mem, &s.bounds, s.frames[:])
+	o := seed.Find(s.specials, s.w, &s.at, &s.mem, &s.bounds, s.frames[:], &s.witness)
 	s.at.Regs = nil // the caller owns the capture
 	c.Loading = o.Loading
 	return o.Verdict

@@ -100,7 +100,7 @@ func protocolSeed() []Fault {
 			"o.Frames == 0 && p.IsStub", "p.IsStub"),
 		witness("seed-record-below", "a frame record lies below the stack pointer", "record < sp || ", ""),
 		witness("seed-record-foreign", "a frame record lies outside of the stack",
-			" || foreign(record, b) {", " {"),
+			" || foreign(record, x.b) {", " {"),
 		witness("seed-saved-link", "a link register that another function has saved is a return address",
 			"len(frames) == 1 && frames", "len(frames) == 0 && frames"),
 		witness("seed-saved-record", "a frame record is not searched", "min(record+16, sp+longestFrame)",

@@ -1,0 +1,94 @@
+package worlds
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+)
+
+// A *twin* of a bad context is a possible state of the thread whose registers, and all words of whose stack
+// from the stack pointer on, are those of the bad context. No witness can distinguish the two. Twins come
+// from two sources: old frames that are still in the holes of large frames, and functions whose caller the
+// unwind data find by the frame pointer, so that the stack pointer may be lower.
+
+// maxTwin bounds the frames of a stack.
+const maxTwin = 4096
+
+// twin reports whether a seed is that of a twin: from st on, by the true unwind data of the images and the
+// words of the copy, every frame is the caller of the one above it, down to the thread's first function.
+func (d *Damage) twin(st machine.State) bool {
+	sp := d.w.Arch.SP()
+	exact := d.redirected(st.R[sp])
+	_, high := d.t.M.Bounds()
+	for range maxTwin {
+		look := st.PC
+		if !exact {
+			look--
+		}
+		im, f := d.w.Find(look)
+		switch {
+		case f == nil, !exact && !returned(im, f, st.PC), st.R[sp] >= high:
+			return false
+		case f.Root:
+			return true
+		}
+		at, pc := st.R[sp], st.PC
+		switch {
+		case exact:
+		case d.w.CLR.Codes.Managed(pc):
+			sim.ByFramePointer(d.w.Arch, im, f, &st, 0)
+		default:
+			sim.ByFramePointer(d.w.Arch, im, f, &st, 1)
+		}
+		var ok bool
+		if exact, ok = machine.StepRow(d.w.Arch, im, f, &st, d.word); !ok ||
+			st.R[sp]-at < sim.LeastFrame(d.w.Arch, im, f, pc) {
+			return false
+		}
+		if st.PC == d.w.CLR.HijackStub && d.t.IsHijacked() {
+			return true // the runtime has replaced the return address
+		}
+	}
+	return false
+}
+
+// redirected reports whether the stub of a redirected thread, which is not called, can be above a seed.
+func (d *Damage) redirected(seed uint64) bool {
+	im, f := d.w.Kit.Lookup(sim.RedirectEntry)
+	in := func(ip uint64) bool { return ip-im.Base-uint64(f.RVA) <= uint64(f.Size) }
+	is := in(d.bad.PC) || in(d.bad.R[30]) // the link register
+	for at := d.bad.R[d.w.Arch.SP()]; at < seed && !is; at += 8 {
+		v, _ := d.word(at)
+		is = in(v)
+	}
+	return is
+}
+
+// returned reports whether ip follows a call of f.
+func returned(im *image.Image, f *image.Func, ip uint64) bool {
+	off := uint32(ip-im.Base) - f.RVA
+	at := f.At(off)
+	if off == f.Size {
+		at = len(f.Ops)
+	}
+	if at < 1 {
+		return false
+	}
+	for _, e := range f.Ops[at-1].Effects {
+		if e.Kind == image.Call {
+			return true
+		}
+	}
+	return false
+}
+
+// word reads the damaged copy of the stack.
+func (d *Damage) word(addr uint64) (uint64, bool) {
+	off := addr - d.at
+	if n := uint64(len(d.stack)); n < 8 || off > n-8 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(d.stack[off:]), true
+}

@@ -1,0 +1,82 @@
+package seed
+
+import (
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Methods steps over managed code while a thread is suspended. It knows only code that it has seen before: a
+// step allocates nothing, takes no lock, and makes no system call. *managed.Tables is one.
+type Methods interface {
+	// Caller replaces s by its caller. NoInfo means that the code of s is unknown, BadInfo that no call
+	// precedes it, another stop that the frame is wrong. If the result is not StopNone, s is undefined.
+	Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop
+}
+
+// longestChain bounds the blocks of frames that are walked from a seed.
+const longestChain = 64
+
+// chained reports whether the frames from s on return to each other down to the root of the stack, as far as
+// their code is known. above are the unmanaged frames above them.
+func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
+	if x.Methods == nil {
+		return true
+	}
+	x.regs.Copy(s.Regs)
+	x.at = *s
+	x.at.Regs = &x.regs
+	if n := len(above); n > 0 && x.p.InStub(above[n-1].IP) {
+		x.at.Exact = true // the stub has been entered without a call
+	}
+	for depth := range longestChain {
+		switch stop := x.Methods.Caller(&x.at, x.mem, x.b); {
+		case stop == unwind.BadInfo && depth > 0:
+			return true // an interrupted frame further down can look like a caller's
+		case stop != unwind.StopNone:
+			return stop != unwind.BadInfo && !x.breaks(stop)
+		case !x.plausible():
+			return false
+		}
+		switch x.returnsTo(x.regs.Arch, x.regs.IP()) {
+		case nowhere:
+			return false
+		case atHook:
+			return true
+		case afterCall:
+			if stop, ok := x.unmanaged(); !ok || stop != unwind.Managed {
+				return ok
+			}
+		}
+	}
+	return true
+}
+
+// unmanaged walks the next block of unmanaged frames. ok is false if the block cannot be true.
+func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
+	for range longestChain {
+		r := x.w.Walk(&x.at, x.mem, x.b, x.out[:])
+		if !x.called(x.regs.Arch, x.out[:r.N]) || !x.plausible() || x.breaks(r.Stop) {
+			return r.Stop, false
+		}
+		if r.Stop != unwind.BufferFull {
+			return r.Stop, true
+		}
+	}
+	return unwind.Limit, true
+}
+
+// plausible is the same rule as for a seed.
+func (x *Witness) plausible() bool {
+	return rulesOf[x.regs.Arch].plausible(stateOf(&x.regs), x.b)
+}
+
+// breaks reports whether a stop means that the frames above it are wrong, and not that something is unknown.
+func (x *Witness) breaks(stop unwind.Stop) bool {
+	switch stop {
+	case unwind.Unreadable:
+		return x.b != nil && x.mem.Hot().End() >= x.b.High // the copy is whole
+	case unwind.NoProgress, unwind.OutOfStack, unwind.NullReturn:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,119 @@
+package seed
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// script is a Methods with the results of its first steps.
+type script struct {
+	steps []step
+	calls int
+	exact bool // of the first frame asked about
+}
+
+// step is a caller, or the stop that replaces it.
+type step struct {
+	ip, sp uint64
+	stop   unwind.Stop
+}
+
+func (m *script) Caller(s *unwind.State, _ *memory.Window, _ *unwind.Bounds) unwind.Stop {
+	if m.calls++; m.calls == 1 {
+		m.exact = s.Exact
+	}
+	if m.calls > len(m.steps) {
+		return unwind.NoInfo
+	}
+	c := m.steps[m.calls-1]
+	if c.stop == unwind.StopNone {
+		s.Regs.SetIP(c.ip)
+		s.Regs.SetSP(c.sp)
+		s.Regs.SetFP(c.sp + 16)
+		s.Exact = false
+	}
+	return c.stop
+}
+
+// What the unwind data of methods say of a seed.
+func TestMethods(t *testing.T) {
+	const next, other = methodAt + 0x200, nativeAt + callAt
+	for _, c := range []struct {
+		name  string
+		steps []step
+		want  bool
+		calls int
+	}{
+		{"unknown", nil, true, 1},
+		{"no call before it", []step{{stop: unwind.BadInfo}}, false, 1},
+		{"a frame that is too small", []step{{stop: unwind.NoProgress}}, false, 1},
+		{"a frame past the stack", []step{{stop: unwind.OutOfStack}}, false, 1},
+		{"a frame that is not in a whole copy", []step{{stop: unwind.Unreadable}}, false, 1},
+		{"no return address", []step{{stop: unwind.NullReturn}}, false, 1},
+		{"unsupported", []step{{stop: unwind.Unsupported}}, true, 1},
+		{"two methods", []step{{ip: next, sp: sp + 64}}, true, 2},
+		{"the second is interrupted", []step{{ip: next, sp: sp + 64}, {stop: unwind.BadInfo}}, true, 2},
+		{"the second is too small", []step{{ip: next, sp: sp + 64}, {stop: unwind.NoProgress}}, false, 2},
+		{"a caller in no code", []step{{ip: 0x5550, sp: sp + 64}}, false, 1},
+		{"a caller on the stack", []step{{ip: sp + 16, sp: sp + 64}}, false, 1},
+		{"a caller off the stack", []step{{ip: next, sp: stackEnd + 64}}, false, 1},
+		{"a caller with a misaligned stack pointer", []step{{ip: next, sp: sp + 60}}, false, 1},
+		{"unmanaged code after a call", []step{{ip: other, sp: sp + 64}}, true, 1},
+		{"unmanaged code after no call", []step{{ip: other + 4, sp: sp + 64}}, false, 1},
+		{"the hijack stub", []step{{ip: nativeAt + functAt, sp: sp + 64}}, true, 1},
+	} {
+		for _, a := range context.Arches {
+			x, m := newScene(a), &script{steps: c.steps}
+			x.Methods = m
+			expect.Equal(t, x.confirmed(), c.want, "%v, %s", a, c.name)
+			expect.Equal(t, m.calls, c.calls, "%v, %s: steps", a, c.name)
+		}
+	}
+}
+
+// A method that is newer than the module table is known to the CLR.
+func TestNewMethod(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		x := newScene(context.ArchAMD64)
+		x.Methods = &script{steps: []step{{ip: 0x6000_0000_0000, sp: sp + 64}}}
+		x.p.IsMethod = func(ip uint64) bool { return known && ip == 0x6000_0000_0000-1 }
+		expect.Equal(t, x.confirmed(), known, "known to the CLR")
+	}
+}
+
+// The copy of a stack may end early.
+func TestCopyEndsEarly(t *testing.T) {
+	x := newScene(context.ArchAMD64)
+	x.Methods = &script{steps: []step{{stop: unwind.Unreadable}}}
+	x.stack = x.stack[:len(x.stack)-8]
+	expect.True(t, x.confirmed(), "a word that was not copied refuses a seed")
+}
+
+// The frame below a stub that is entered without a call was interrupted.
+func TestBelowStub(t *testing.T) {
+	for _, at := range []uint64{callAt, 0xf0} {
+		x, m := newScene(context.ArchAMD64), &script{}
+		x.Methods, x.frames = m, []unwind.Frame{frameAt(at)}
+		x.frames[0].Exact = true
+		x.p.Redirect = managed.Places{}
+		x.p.Redirect.Add(memory.Range{Start: nativeAt + callAt - 0x20, End: nativeAt + callAt - 0x10})
+		x.confirmed()
+		expect.Equal(t, m.exact, at == callAt, "the frame below %#x is exact", at)
+	}
+}
+
+// Methods that return to each other for ever do not make the walk endless.
+func TestChainIsBounded(t *testing.T) {
+	x, m := newScene(context.ArchARM64), &script{steps: make([]step, 10*longestChain)}
+	for i := range m.steps {
+		m.steps[i] = step{ip: methodAt, sp: sp}
+	}
+	x.Methods = m
+	expect.True(t, x.confirmed(), "a long chain")
+	expect.Equal(t, m.calls, longestChain, "steps")
+}
