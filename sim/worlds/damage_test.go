@@ -37,7 +37,7 @@ var most = map[image.Arch]map[string]shares{
 		"bit flip in sp":                   {twins: 0.1, unchecked: 0.1},
 		"bit flip in fp":                   {twins: 0.1, unchecked: 0.3},
 		"bit flip in a preserved register": {unchecked: 0.1},
-		"bit flip in the stack's copy":     {unchecked: 0.5, deaths: 2},
+		"bit flip in the stack's copy":     {unchecked: 0.5, deaths: 1},
 		"ip one byte less":                 {twins: 0.1},
 		"stale context":                    {twins: 2, unchecked: 1},
 		"sp off by words":                  {twins: 0.5, unchecked: 0.2},
@@ -54,7 +54,7 @@ var most = map[image.Arch]map[string]shares{
 		"sp off by words":                  {twins: 1.5, unchecked: 1},
 		"ip in other unmanaged code":       {twins: 6, unchecked: 4},
 		"ip in a stub":                     {twins: 2.5, unchecked: 1.5},
-		"stack changes under the walk":     {unchecked: 0.2},
+		"stack changes under the walk":     {twins: 0.2, unchecked: 0.2},
 	},
 }
 
