@@ -115,7 +115,7 @@ func (s *Sorts) check(t *testing.T, kind string, m shares, n uint64) {
 		{"deaths", s.Faults - s.Deaths, m.deaths}, {"wrong", s.Wrong, m.wrong}} {
 		allowed := c.most * float64(s.bad()) / 100
 		if c.most != 0 {
-			allowed++ // of a small number
+			allowed += 2 // the tries of one world resemble each other
 		}
 		if float64(c.count) > allowed {
 			t.Errorf("%s: %d %s of %d, more than %v %%", kind, c.count, c.what, s.bad(), c.most)
