@@ -368,7 +368,7 @@ func TestWaitForBirths(t *testing.T) {
 		go exec.Command("true").Run()
 		for began := time.Now(); births == 0 && time.Since(began) < time.Minute; read() {
 			if i%2 == 0 {
-				wait.Long(nil)
+				wait.Long(watch.Waiting)
 			} else {
 				wait.Short(time.Minute)
 			}
