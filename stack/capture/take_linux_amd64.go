@@ -58,16 +58,18 @@ type process struct {
 func (t *Taker) Round(pid int) {
 	for _, p := range family(pid) {
 		if !t.Full() {
-			t.look(p)
+			t.look(p, p != pid)
 		}
 	}
 }
 
-// look captures the threads of one process.
-func (t *Taker) look(pid int) {
+// look captures the threads of one process. A child may have ended.
+func (t *Taker) look(pid int, child bool) {
 	p, err := t.process(pid)
 	if err != nil {
-		t.Refused = err
+		if !child || !procstat.Read(pid).Ended() {
+			t.Refused = err
+		}
 		return
 	}
 	threads, err := live.Threads(pid)

@@ -93,3 +93,14 @@ func TestBlank(t *testing.T) {
 		expect.Equal(t, string(run.Data), c.want, "%s: %q", c.name, run.Data)
 	}
 }
+
+// A child that ends before it is inspected is no reason to end a capture; a program that is not there is.
+func TestEndedChild(t *testing.T) {
+	cmd := exec.Command("true")
+	must.Do(t, cmd.Run())
+	for _, child := range []bool{true, false} {
+		taker := NewTaker(1, 1<<10)
+		taker.look(cmd.Process.Pid, child)
+		expect.Equal(t, taker.Refused == nil, child)
+	}
+}
