@@ -13,9 +13,8 @@ type function struct {
 	Code
 	own peamd64.Table // the copy that Table points to
 	// The step from the address. If it makes none, Table decides.
-	rule   amd64.FunctionRule
-	number int            // see Tables.rules; -1 if Walk must not step from the address
-	arm    *functionARM64 // of ARM64
+	rule amd64.FunctionRule
+	arm  *functionARM64 // of ARM64
 
 	// Of a method at a return address, once it is learned:
 	learned bool
