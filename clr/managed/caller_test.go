@@ -46,6 +46,21 @@ func TestCaller(t *testing.T) {
 	}
 }
 
+// Without bounds, cached steps are the same.
+func TestCallerUnbounded(t *testing.T) {
+	const ra, caller = codeAt + 0x20, nativeAt + 32
+	p := newProcess()
+	p.blocks[codeAt][0x20-5] = 0xe8
+	tables, mem := New(System{p}), stack(map[int]uint64{38: caller})
+	tables.Learn(ra)
+	for range 2 { // the first step caches the rule
+		s := at(ra, false)
+		s.Regs.SetSP(stackAt + 32*8)
+		expect.Equal(t, tables.Caller(s, mem, nil), unwind.StopNone)
+		expect.Equal(t, s.Regs.IP(), caller)
+	}
+}
+
 // If the caller depends on the frame pointer, the stack pointer still shows the size of the frame.
 func TestCallerSize(t *testing.T) {
 	const ra, frame = codeAt + 0x20, 48 // push rbp; mov rbp, rsp; sub rsp, 32

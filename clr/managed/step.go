@@ -61,6 +61,8 @@ func (t *Tables) Forget() {
 	t.ids = t.ids[:0]
 }
 
+var noBounds unwind.Bounds
+
 // Walk makes steps out of methods as Step does, as long as it knows the rules of their return addresses from
 // earlier steps, and describes the frames in out. It returns their number. s is then the next frame. The
 // Module of a frame is the index of its function in ids.
@@ -74,9 +76,11 @@ func (t *Tables) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 
 // Step replaces s, a frame of managed code or of a stub of the runtime, by its caller, and describes the left
 // frame in f. If the result is not StopNone, s is unchanged; NoInfo means that the source does not cover the
-// ip.
+// ip. A nil b means no bounds.
 func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	t.saved = 0
+	if t.saved = 0; b == nil {
+		b = &noBounds
+	}
 	switch {
 	case s.Regs.Arch != t.arch:
 		return unwind.NoInfo

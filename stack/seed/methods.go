@@ -13,7 +13,8 @@ type Methods interface {
 	Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) unwind.Stop
 }
 
-// longestChain bounds the blocks of frames that are walked from a seed.
+// longestChain bounds the managed frames that are walked from a seed, and the walks of a block of unmanaged
+// frames.
 const longestChain = 64
 
 // chained reports whether the frames from s on return to each other down to the root of the stack, as far as
@@ -51,10 +52,14 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 	return true
 }
 
-// unmanaged walks the next block of unmanaged frames. ok is false if the block cannot be true.
+// unmanaged walks the next block of unmanaged frames. ok is false if the block cannot be true. A doubtful
+// frame proves nothing.
 func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 	for range longestChain {
 		r := x.w.Walk(&x.at, x.mem, x.b, x.out[:])
+		if x.at.Trust.Doubtful() {
+			return unwind.Limit, true
+		}
 		if !x.called(x.regs.Arch, x.out[:r.N]) || !x.plausible() || x.breaks(r.Stop) {
 			return r.Stop, false
 		}
@@ -74,7 +79,7 @@ func (x *Witness) plausible() bool {
 func (x *Witness) breaks(stop unwind.Stop) bool {
 	switch stop {
 	case unwind.Unreadable:
-		return x.b != nil && x.mem.Hot().End() >= x.b.High // the copy is whole
+		return x.b != nil && x.b.High != 0 && x.mem.Hot().End() >= x.b.High // the copy is whole
 	case unwind.NoProgress, unwind.OutOfStack, unwind.NullReturn:
 		return true
 	}

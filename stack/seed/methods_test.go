@@ -92,6 +92,9 @@ func TestCopyEndsEarly(t *testing.T) {
 	x.Methods = &script{steps: []step{{stop: unwind.Unreadable}}}
 	x.stack = x.stack[:len(x.stack)-8]
 	expect.True(t, x.confirmed(), "a word that was not copied refuses a seed")
+	x.Methods = &script{steps: []step{{stop: unwind.Unreadable}}}
+	x.bounds = unwind.Bounds{}
+	expect.True(t, x.confirmed(), "a word that was not copied of a stack of unknown size refuses a seed")
 }
 
 // The frame below a stub that is entered without a call was interrupted.

@@ -51,6 +51,7 @@ type scene struct {
 	s      unwind.State
 	u      unwind.Walker
 	p      managed.Specials
+	bounds unwind.Bounds
 	stack  []byte
 	frames []unwind.Frame
 }
@@ -58,7 +59,8 @@ type scene struct {
 func newScene(a context.Arch) *scene {
 	c := &code{}
 	c.call(a)
-	x := &scene{u: walker.New(a), stack: make([]byte, stackEnd-stackLow)}
+	x := &scene{u: walker.New(a), stack: make([]byte, stackEnd-stackLow),
+		bounds: unwind.Bounds{Low: stackLow, High: stackEnd}}
 	x.u.SetTable(module.NewTable(1, []module.Module{{Start: nativeAt, End: nativeAt + 0x100,
 		Bias: nativeAt, Image: c}}, []memory.Range{{Start: methodAt - 0x1000, End: methodAt + 0x1000}}))
 	x.regs.Arch = a
@@ -83,7 +85,7 @@ func (x *scene) put(at, v uint64) {
 
 func (x *scene) confirmed() bool {
 	mem := memory.New(memory.Run{Addr: stackLow, Data: x.stack})
-	return x.confirms(x.u, &x.p, &x.s, mem, &unwind.Bounds{Low: stackLow, High: stackEnd}, x.frames)
+	return x.confirms(x.u, &x.p, &x.s, mem, &x.bounds, x.frames)
 }
 
 // frame is an unmanaged frame at an address of the module.

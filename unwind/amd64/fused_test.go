@@ -188,6 +188,33 @@ func TestFusedEdges(t *testing.T) {
 	}
 }
 
+// A frame pointer below the stack pointer is left to the checks of single steps: the return address would lie
+// below the stack pointer.
+func TestFusedLowFramePointer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		form *form
+		rule uint64
+	}{
+		{"CFI", &cfiForm, uint64(RuleBP) | 2<<offsetShift},
+		{"PE", &peForm, uint64(RuleNearBP) | 1<<offsetShift},
+	} {
+		const sp = stackLow + 256
+		for _, bp := range []uint64{sp - 8, sp - 1, sp} {
+			r := start(at(0), sp)
+			r.GPR[context.RBP], r.Known = bp, r.Known|1<<context.RBP
+			again, u := r, New()
+			data := bytes.Repeat([]byte{1}, 512)
+			u.section.form = *c.form
+			u.section.hot = memory.Run{Addr: stackLow, Data: data}
+			u.section.out = make([]unwind.Frame, 1)
+			mem, f := memory.New(u.section.hot), unwind.Frame{}
+			expect.Equal(t, u.fused(Rule{c.rule}, &r) == 1, bp == sp)
+			expect.Equal(t, stepSlots(Rule{c.rule}, c.form, &again, false, mem, &unwind.Bounds{}, &f), bp == sp)
+		}
+	}
+}
+
 // Fused steps end at an address whose rule was made for an interrupted ip.
 func TestFusedAfterExact(t *testing.T) {
 	const rule, ra = uint64(RuleNear) | 1<<offsetShift, 0x0101_0101_0101_0101

@@ -34,7 +34,7 @@ func stepSlots(r Rule, fm *form, regs *Registers, exact bool, mem *memory.Window
 	f *unwind.Frame) bool {
 	hot, cfa := mem.Hot(), regs.GPR[context.RSP]
 	if r.bits&15 == fm.bp {
-		if cfa = regs.GPR[context.RBP]; !known(regs, context.RBP) {
+		if cfa = regs.GPR[context.RBP]; !known(regs, context.RBP) || cfa < regs.GPR[context.RSP] {
 			return false
 		}
 	}

@@ -60,7 +60,7 @@ func (u *rules) fused(r Rule, regs *Registers) (n int) {
 	for out := t.out; n < len(out); {
 		cfa := sp
 		if k := r.bits & (exactBit | managedBit | 15); k != t.form.sp {
-			if k != t.form.bp {
+			if k != t.form.bp || bp < sp {
 				break
 			}
 			cfa = bp
