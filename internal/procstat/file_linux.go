@@ -2,7 +2,7 @@ package procstat
 
 import "golang.org/x/sys/unix"
 
-// ReadFile is os.ReadFile for small files of /proc, with four system calls instead of seven.
+// ReadFile is os.ReadFile for small files of /proc, with four system calls instead of ten.
 func ReadFile(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

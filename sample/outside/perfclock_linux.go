@@ -25,8 +25,8 @@ const (
 	// eagerEvents is the number of threads that get an event before they have run. The event of a sleeping
 	// thread costs a descriptor.
 	eagerEvents = 512
-	// The period of a young thread is a random number of nanoseconds between these. A thread that lives
-	// shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
+	// The period of a young thread without copies is a random number of nanoseconds between these. A thread
+	// that lives shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
 	leastYoung, mostYoung = 100000, 400000
 	// youth is the age, in nanoseconds, from which the next visit ends a thread's youth. For a thread that
 	// waits often and briefly, a short period costs far more than the samples do: at each switch the kernel

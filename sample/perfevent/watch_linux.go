@@ -9,8 +9,8 @@ import (
 )
 
 // Watch reports the threads that a process creates and that end, from the kernel's own records. It sees the
-// descendants of the threads that existed when it was opened. It also reports the processes that they create,
-// but before Linux 5.13 only, what those create and that they end.
+// descendants of the threads that existed when it was opened. It also reports the start of new processes.
+// Before Linux 5.13, it also reports their ends and what they create.
 type Watch struct {
 	cpus   []int
 	events []*Event // of each thread on each CPU
