@@ -25,16 +25,26 @@ type births struct {
 	rings     *cpuring.Newborns
 	sinceBoot int64             // added to a record's time to get Unix time, nanoseconds
 	forked    []forked          // threads that are not added yet
-	came      int               // births since the last awaitBirths
-	copies    *cpuring.Birth    // of the thread that is being added
+	newBirths int               // births since the last awaitBirths
 	ended     map[uint32]uint64 // time of the last record of a thread's end, by the clock of the records
 }
 
 // forked is the birth of a thread that may have ended.
 type forked struct {
 	perfevent.Record
-	copies *cpuring.Birth // nil: none
-	known  bool           // copies is set
+	copies  *cpuring.Birth // nil: none
+	known   bool           // copies is set
+	weighed uint64         // processor time that the samples of its copies represent
+}
+
+// pending returns the last birth of a thread that is stored, nil if there is none.
+func (b *births) pending(tid uint32) *forked {
+	for i := len(b.forked) - 1; i >= 0; i-- {
+		if f := &b.forked[i]; f.TID == tid {
+			return f
+		}
+	}
+	return nil
 }
 
 // mostWatching bounds the descriptors of a watch, which needs one for each thread and CPU.
@@ -114,15 +124,15 @@ func (e *Engine) addForked(now int64) {
 	}
 	b.forked = slices.DeleteFunc(b.forked, func(f forked) bool {
 		switch {
+		case e.Tasks[f.TID] != nil: // List has found it, perhaps before its birth was read
+			if f.known {
+				e.Tasks[f.TID].Birth = f.copies
+			}
 		case b.ended[f.TID] >= f.Time: // its files are gone
-		case e.Tasks[f.TID] == nil && now-b.sinceBoot-int64(f.Time) < wait && f.copies.Covers(math.MaxUint64):
+		case int64(perfevent.Now()-f.Time) < wait && f.copies.Covers(math.MaxUint64):
 			return false
-		case e.Tasks[f.TID] == nil:
-			b.copies = f.copies // for came
+		default:
 			e.Add(f.TID, now)
-			b.copies = nil
-		case f.known:
-			e.Tasks[f.TID].Birth = f.copies
 		}
 		return true
 	})
@@ -142,7 +152,7 @@ func (b *births) note(r *perfevent.Record) {
 	switch r.Type {
 	case perfevent.Fork:
 		b.forked = append(b.forked, forked{Record: *r})
-		b.came++
+		b.newBirths++
 	case perfevent.Exit:
 		if b.ended == nil {
 			b.ended = map[uint32]uint64{}
@@ -183,8 +193,8 @@ func (e *Engine) sleepWatching(d time.Duration) {
 func (e *Engine) awaitBirths(d time.Duration) {
 	b, late := &e.births, e.readsBirthsLate()
 	end := time.Now().Add(d)
-	many := b.came > 1 || len(b.forked) > 0
-	b.came = 0
+	many := b.newBirths > 1 || len(b.forked) > 0
+	b.newBirths = 0
 	switch {
 	case late && many: // the next birth need not wake the tool
 	case d <= maxThreadSleep:
@@ -196,7 +206,7 @@ func (e *Engine) awaitBirths(d time.Duration) {
 		}
 		b.alarm.Take()
 		b.watch.Read(b.note)
-		many = b.came > 0 // a new process is of no interest
+		many = b.newBirths > 0 // 0: the watch has reported new processes only
 	}
 	if left := time.Until(end); late && many && left > 0 {
 		b.wait.Quiet()

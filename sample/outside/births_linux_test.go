@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,12 +17,12 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// bearing returns an engine at 19 Hz. born stores the birth of a thread that this thread creates now, and
-// returns its time.
+// bearing returns an engine with a period of an hour, so that no thread gets older than half of it. born
+// stores the birth of a thread that this thread creates now, and returns its time.
 func bearing(t *testing.T) (e *Engine, born func(tid uint32) int64) {
 	t.Helper()
 	e, _, _, _ = asking(t)
-	e.Period, e.Table.Came = 52e6, e.came
+	e.Period, e.Table.Came = int64(time.Hour), e.came
 	rings, err := cpuring.NewNewborns(os.Getpid(), uint64(e.Period))
 	if errors.Is(err, perfevent.ErrRefused) {
 		t.Skipf("SKIPPED-CHECK: %v", err)
@@ -53,26 +54,63 @@ func TestBirthsWait(t *testing.T) {
 	e.addForked(at + e.Period)
 	expect.True(t, len(e.Tasks) == 1 && e.Kernel.Calls == calls, "a thread that ended soon was opened")
 	at = born(3)
-	e.addForked(at + e.Period/2 - 1)
-	expect.True(t, e.Tasks[3] == nil, "opened too soon")
-	e.addForked(at + e.Period/2)
+	e.addForked(at + e.Period) // the wall clock may be set meanwhile
+	must.True(t, e.Tasks[3] == nil && len(e.births.forked) == 1, "opened too soon")
+	e.births.forked[0].Time -= uint64(e.Period / 2)
+	e.addForked(at - e.Period)
 	k := e.Tasks[3]
 	must.True(t, k != nil && k.Birth != nil && len(e.births.forked) == 0, "not opened: %+v", k)
 	phase, period, keep := e.beginning(k, k.Born)
-	if phase != threads.Young || period < 3e6 || period > 7e6 ||
+	if phase != threads.Young || period < uint64(e.Period/17) || period > uint64(e.Period/8) ||
 		int64(keep)*e.Period/probe.Thinning != int64(period) {
 		t.Errorf("phase %d, %d of %d overflows, each %d ns", phase, keep, probe.Thinning, period)
 	}
 
-	at = born(4)
-	e.addForked(at)
-	e.Add(4, at) // the listing has found it
-	e.addForked(at)
-	expect.True(t, e.Tasks[4].Birth != nil && len(e.births.forked) == 0, "a listed thread waits")
 	e.addForked(born(5))
 	e.births.rings.Close() // the copies end
 	e.addForked(at)
 	expect.True(t, e.Tasks[5] != nil, "a thread without copies waits")
+}
+
+// A thread that the listing finds first has its copies, too, even if the thread has ended when its birth is
+// read.
+func TestBirthsListed(t *testing.T) {
+	e, born := bearing(t)
+	e.addForked(born(1))
+	at := born(2)
+	e.addForked(at)
+	e.Add(2, at)
+	expect.True(t, e.Tasks[2].Birth != nil, "the birth of a waiting thread is not used")
+	e.Add(3, at)
+	born(3)
+	e.births.note(&perfevent.Record{Type: perfevent.Exit, PID: uint32(e.PID), TID: 3, Time: perfevent.Now()})
+	e.addForked(at)
+	expect.True(t, e.Tasks[3].Birth != nil, "the birth of an ended thread is not used")
+	expect.Equal(t, len(e.births.forked), 0, "threads that wait")
+}
+
+// copyOf returns a copy that the kernel made of a thread's stack.
+func copyOf(tid uint32) *perfevent.Record {
+	return &perfevent.Record{Type: perfevent.Sample, TID: tid, Regs: make([]byte, 17*8),
+		Stack: make([]byte, 8)}
+}
+
+// A sample of a thread that waits counts as one of its samples once the thread is added.
+func TestBirthsWeighed(t *testing.T) {
+	e, born := bearing(t)
+	e.addForked(born(1))
+	at := born(2)
+	born(3)
+	e.addForked(at)
+	e.copied(copyOf(2), 0, e.Period)
+	e.Add(2, at) // the listing has found it
+	e.births.forked[1].Time -= uint64(e.Period / 2)
+	e.addForked(at)
+	must.True(t, e.Tasks[2] != nil && e.Tasks[3] != nil, "threads are missing")
+	expect.Equal(t, e.Tasks[2].Weighed, uint64(e.Period), "thread 2")
+	expect.Equal(t, e.Tasks[3].Weighed, 0, "thread 3")
+	e.copied(copyOf(3), 0, e.Period)
+	expect.Equal(t, e.Tasks[3].Weighed, uint64(e.Period), "thread 3 after its sample")
 }
 
 // At a high rate, threads are opened at once: they may use several periods meanwhile.

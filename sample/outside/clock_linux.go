@@ -76,7 +76,10 @@ func (e *Engine) writeClock() {
 // A thread of the first listing has run before. That time does not belong to the recording, unless the
 // startup rings sampled it.
 func (e *Engine) came(t *threads.Task) {
-	e.fresh, t.Birth = true, e.births.copies
+	e.fresh = true
+	if f := e.births.pending(t.TID); f != nil {
+		t.Birth, t.Weighed = f.copies, f.weighed
+	}
 	if e.Table.Listing == 1 && e.startup == nil {
 		if c, ok := e.Kernel.Counters(t); ok {
 			t.Last, t.Base = c, c.Cpu

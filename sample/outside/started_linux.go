@@ -106,6 +106,8 @@ func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	e.Stats.Timed++
 	if t := e.Tasks[r.TID]; t != nil {
 		t.Weighed += s.Cpu
+	} else if f := e.births.pending(r.TID); f != nil {
+		f.weighed += s.Cpu // for came
 	}
 	if !e.Hold(&s) {
 		e.WalkLater(&s)
