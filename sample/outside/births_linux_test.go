@@ -113,6 +113,28 @@ func TestBirthsWeighed(t *testing.T) {
 	expect.Equal(t, e.Tasks[3].Weighed, uint64(e.Period), "thread 3 after its sample")
 }
 
+// Of a copied thread whose first period is sampled, the first copy is not used, unless the thread had used
+// that period before it got its clock.
+func TestFirstCopy(t *testing.T) {
+	e, born := bearing(t)
+	e.addForked(born(1))
+	e.addForked(born(2))
+	birth := e.births.pending(2).copies
+	for atEvent, want := range map[uint64][]uint64{
+		0:                    {0, 1, 2},
+		uint64(e.Period) - 1: {0, 1, 2},
+		uint64(e.Period):     {1, 2, 3},
+	} {
+		k := &threads.Task{TID: 2, Stat: -1, Place: -1, Slot: -1, KernelHits: true, Copied: true,
+			Birth: birth, AtEvent: atEvent}
+		e.Tasks[2] = k
+		for i, periods := range want {
+			e.inKernel(copyOf(2))
+			expect.Equal(t, k.Weighed, periods*uint64(e.Period), "%d ns at first, %d copies", atEvent, i+1)
+		}
+	}
+}
+
 // At a high rate, threads are opened at once: they may use several periods meanwhile.
 func TestBirthsAtOnce(t *testing.T) {
 	e, born := bearing(t)

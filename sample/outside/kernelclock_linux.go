@@ -222,8 +222,8 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if t.Copied {
 		t.Hits++
 		t.Quiet = 0
-		if t.Hits == 1 && t.Birth.Covers(r.Time) {
-			return // readNewborns samples its first period
+		if t.Hits == 1 && t.AtEvent < cpu && t.Birth.Covers(r.Time) {
+			return // readNewborns samples its first period, in which this copy's period began
 		}
 	}
 	e.readThread(t, &s.Capture)
