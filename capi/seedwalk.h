@@ -170,9 +170,10 @@ typedef struct {
 } seedwalk_frame;
 
 /* Returns the FunctionID of the method whose code contains ip, or 0: ICorProfilerInfo::GetFunctionFromIP.
- * It runs on the calling thread: seedwalk_walk calls it for the interrupted ip while the thread is
- * suspended (the CLR permits that), seedwalk_merge for any ip. Without it, stubs of the CLR count as
- * methods, so seedwalk_walk may return a seed where SEEDWALK_SEED_STUB_ON_TOP would be right. */
+ * It runs on the calling thread. While the thread is suspended (the CLR permits that), seedwalk_walk calls
+ * it for the interrupted ip, and on ARM64 for the return address that a seed's frame record contains.
+ * seedwalk_merge calls it for any ip. Without it, stubs of the CLR count as methods, so seedwalk_walk may
+ * return a seed where SEEDWALK_SEED_STUB_ON_TOP would be right. */
 typedef uint64_t (*seedwalk_function_from_ip)(void *client, uint64_t ip);
 
 /* The data of one interrupted thread. */

@@ -141,7 +141,7 @@ func FuzzSeed(f *testing.F) {
 		if err := r.Err(); err != nil && !dead {
 			t.Error(err)
 		}
-		if d.Sorts.Wrong != 0 {
+		if d.Sorts.Wrong != 0 { // TestBadSeeds allows a few if the context is old; no input makes one
 			t.Errorf("world %d: %d seeds show a frame that is not there", run, d.Sorts.Wrong)
 		}
 	})

@@ -61,7 +61,8 @@ took() {
 # has failed. What the race detector found counts at once, and so does a lane that did not
 # end by itself.
 settle() {
-	local run code again package pattern
+	local run code again package pattern repeated=
+	begin
 	for run in "${@/#/$part.}"; do
 		cat "$run" >>"$log"
 		code=$(cat "$run.code")
@@ -71,12 +72,14 @@ settle() {
 		[ -n "$again" ] || status=${code:-1}
 		while read -r package pattern; do
 			[ -n "$package" ] || continue
+			repeated=yes
 			echo "once more: $package $pattern"
 			echo "{\"Action\":\"again\",\"Package\":\"$package\"}" >>"$log"
 			go test -vet=off $(cat "$run.flags") -json -timeout 15m -run "$pattern" "$package" >>"$log" </dev/null || status=$?
 			echo '{"Action":"again"}' >>"$log"
 		done <<<"$again"
 	done
+	[ -z "$repeated" ] || took "second runs"
 }
 
 # checks NAME FLAGS...: a lane alone.
@@ -85,7 +88,9 @@ checks() {
 	settle "$1"
 }
 
-echo "{\"Action\":\"took\",\"Output\":\"$speed set-up $(($(ps -o etimes= -p $PPID || echo 0))) s\"}" >"$part.took" # by make, until now
+begin
+[ "$(ps -o comm= -p $PPID)" != make ] || start[0]=-$(($(ps -o etimes= -p $PPID))) # make has fetched and built
+took set-up
 begin
 case $speed in
 quick)
@@ -119,9 +124,7 @@ rest)
 	took wine
 	wait
 	lane alone -run "$alone" -skip "$first" "$e2e"
-	begin
 	settle guests long meet kept commands hosts alone
-	took "second runs"
 	;;
 *) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
 esac

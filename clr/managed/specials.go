@@ -54,9 +54,9 @@ type Specials struct {
 	// They hold locks that the CLR's own walk may need.
 	Loader Places
 	// IsMethod distinguishes methods from other code of the CLR: IL stubs and precode.
-	// It is called for a managed topmost ip while the thread is suspended. If it is nil,
-	// all managed code counts as methods. The CLR's own check of a seed accepts IL stubs
-	// in the same way.
+	// It is called while the thread is suspended: for a managed topmost ip, and for
+	// return addresses below a seed. If it is nil, all managed code counts as methods.
+	// The CLR's own check of a seed accepts IL stubs in the same way.
 	IsMethod func(ip uint64) bool
 }
 

@@ -67,7 +67,7 @@ static void *symbol(HMODULE lib, const char *name)
 	return p;
 }
 
-enum { LOOK_SECONDS = 5 }; /* between the message and the end: a test looks what hangs */
+enum { LOOK_SECONDS = 5 }; /* a test inspects the hang meanwhile */
 
 /* Not by stdio: a thread that stands still may own its lock. */
 static DWORD WINAPI limit(void *seconds)

@@ -50,7 +50,7 @@ func (s *single) tables(a *Agent, _ *module.Table) {
 	a.merger.SetSpecials(special)
 }
 
-// merging learns the methods of a report, so that later seeds in them can be questioned.
+// merging learns the methods of a report, so that later seeds in them can be checked.
 func (s *single) merging(_ *Agent, c *clr.Capture) {
 	for i := range c.Frames {
 		if f := &c.Frames[i]; s.methods != nil && !f.Marker() {

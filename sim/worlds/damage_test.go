@@ -59,7 +59,8 @@ var most = map[image.Arch]map[string]shares{
 }
 
 // Bad contexts of every kind: what is caught, and what comes of the rest. Half of the worlds have the
-// runtime's tables. There, every seed that passes is a good one or that of a twin, and none kills the CLR.
+// runtime's tables. There, every seed that passes is a good one or that of a twin, except for the few that
+// the bounds allow, and none kills the CLR.
 func TestBadSeeds(t *testing.T) {
 	if *world != 0 {
 		return

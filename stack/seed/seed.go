@@ -14,9 +14,9 @@
 // Strategy: before the first step, refuse threads that cannot be walked. Then walk
 // unmanaged frames from the captured registers until the walk reaches managed code. A
 // seed is usable only if no frame above it is doubtful, every callee-saved register is
-// known, and its stack pointer and ip are plausible. Then a Witness questions it by what the walk has not
-// used: the code before the return addresses, frame pointers, and the unwind data of methods. A seed is
-// never adjusted.
+// known, and its stack pointer and ip are plausible. Then a Witness checks it against data
+// that the walk did not use: the code before the return addresses, frame pointers, and the
+// unwind data of methods. A seed is never adjusted.
 //
 // Known gaps: the caller must find the addresses of the specials.
 package seed

@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// Witness questions a seed by what the walk to it has not used. The zero Witness has the stack and the code
+// Witness checks a seed against data that the walk did not use. The zero Witness has the stack and the code
 // of the modules. It is not safe for concurrent use.
 type Witness struct {
 	// Methods knows the unwind data of managed code; nil: nothing does.

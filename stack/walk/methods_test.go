@@ -17,7 +17,7 @@ import (
 )
 
 // A runtime of x86-64 with methods of 0x100 bytes. Method i pushes RBX and RBP, and allocates i words. Every
-// sixteenth has RBP as frame register, for which there is no cached step.
+// sixteenth has RBP as frame register. Every sixteenth saves an XMM register, and has no cached step.
 const (
 	methodsAt  = 0x7d00_0000_0000
 	infoAt     = methodsAt + 0x10_0000
@@ -50,8 +50,11 @@ func (methodSource) ReadAt(b []byte, addr uint64) bool {
 		}
 	case addr >= infoAt && i < methods && addr&0xff < 16:
 		info := []byte{1, 40, 4, 0, 20, 1, byte(i), 0, 10, 0x30, 5, 0x50, 0, 0, 0, 0}
-		if i%16 == 15 { // mov rbp, rsp before the allocation
+		switch i % 16 {
+		case 15: // mov rbp, rsp before the allocation
 			info = []byte{1, 40, 5, 5, 20, 1, byte(i), 0, 15, 3, 10, 0x30, 5, 0x50, 0, 0}
+		case 7: // movaps [rsp], xmm6
+			info = []byte{1, 40, 6, 0, 30, 0x68, 0, 0, 20, 1, byte(i), 0, 10, 0x30, 5, 0x50}
 		}
 		copy(b, info[addr&0xff:])
 	default:

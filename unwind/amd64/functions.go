@@ -60,8 +60,8 @@ func (c *Functions) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, 
 }
 
 // Walk makes steps by cached rules, describes the frames in out, and returns their number. s is then the next
-// frame. It has no rule in the cache, or its step needs other checks: that of StepFunction, and the caller's.
-// Walk allocates nothing. The result is that of StepFunction, except for Module: see CompileFunction.
+// frame. Walk stops at a frame without a cached rule, and at one whose step StepFunction must check. It
+// allocates nothing. The result is that of StepFunction, except for Module: see CompileFunction.
 func (c *Functions) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) int {
 	regs := &s.Regs.AMD64
 	r := c.kept(s.Address().Lookup())

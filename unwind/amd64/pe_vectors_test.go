@@ -67,11 +67,12 @@ func TestPEParts(t *testing.T) {
 	}
 }
 
-// Functions step as StepFunction does, if they have a rule: those of a frame register or with XMM registers
-// have none.
+// Functions step as StepFunction does, if they have a rule. Functions that save XMM registers, or whose frame
+// register is not RBP, have none.
 func TestFunctionRules(t *testing.T) {
 	const base, number = 0x7f00_0000_0000, 7
-	for _, file := range []string{"exec", "native", "synth", "winetest"} {
+	shares := map[string]int{"exec": 79, "native": 27, "synth": 82, "winetest": 42} // percent, at least
+	for file, least := range shares {
 		t.Run(file, func(t *testing.T) {
 			var stacks pevec.Stacks
 			all, byRule, single := 0, 0, 0
@@ -128,7 +129,8 @@ func TestFunctionRules(t *testing.T) {
 				return nil
 			})
 			t.Logf("%d of %d steps by rules, %d of them by Step too", byRule, all, single)
-			expect.True(t, single <= byRule && byRule <= all && byRule*100 >= all*20, "too few, or too many")
+			expect.True(t, single <= byRule && byRule <= all && byRule*100 >= all*least,
+				"too few, or too many")
 		})
 	}
 }

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 	DWORD ms = limit && atoi(limit) > 0 ? 1000u * (DWORD)atoi(limit) : INFINITE, code = 125;
 	if (WaitForSingleObject(process, ms) != WAIT_OBJECT_0) {
 		fputs("launch: it hangs\n", stderr);
-		Sleep(5000); /* a test looks what hangs */
+		Sleep(5000); /* a test inspects the hang meanwhile */
 		TerminateProcess(process, 124);
 		return 124;
 	}
