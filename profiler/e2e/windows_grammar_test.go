@@ -241,13 +241,18 @@ func (x *shapes) run(t *testing.T, n int) {
 var hostSampler = []string{"host/capture_windows.c", "host/threads.c", "host/threads_windows.c",
 	"host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c"}
 
-// compileWindows builds a program of C files for Windows.
+// compileWindows builds a program of C files for Windows. Each file is compiled once for all tests.
 func compileWindows(t *testing.T, name string, files ...string) string {
 	t.Helper()
 	exe := filepath.Join(tempdir.New(t), name)
-	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe}
+	args := []string{"-o", exe}
 	for _, f := range files {
-		args = append(args, filepath.Join("..", f))
+		object := filepath.Join(libraries, strings.ReplaceAll(f, "/", "-")+".o")
+		if _, err := os.Stat(object); err != nil {
+			must.Run(t, exec.Command(mingw(t), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-c",
+				"-o", object, filepath.Join("..", f)))
+		}
+		args = append(args, object)
 	}
 	must.Run(t, exec.Command(mingw(t), append(args, "-lsynchronization")...))
 	return exe
