@@ -31,16 +31,17 @@ pages=$(go list ./eventpipe/waits/report ./report/diff ./report/export)
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
 live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk/... ./process/live ./sample/... ./cmd/record/... ./eventpipe/waits/session)
 
-# lane NAME FLAGS...: go test with them, into a file of its own.
-lane() {
-	local name=$1 run=$part.$1
+# lane NAME FLAGS...: go test with them, into a file of its own. It is a subshell: bash adds the time of
+# a background lane that ends to the shell's own children.
+lane() (
+	name=$1 run=$part.$1
 	begin
 	shift
 	case $1 in -race | -short) echo "$1" ;; esac >"$run.flags" # a second run has them too
 	go test -vet=off -json -timeout 40m "$@" >"$run" # make lint has vetted everything
 	echo $? >"$run.code"
 	took "$name"
-}
+)
 
 # now sets now to this shell's seconds, and to the seconds of processor time of its children.
 now() {
@@ -116,12 +117,16 @@ rest)
 	} &
 	checks cut -run "^($(cut -d' ' -f2 <<<"$cut" | paste -sd '|'))\$" $(cut -d' ' -f1 <<<"$cut" | sort -u)
 	lane hosts -parallel 4 -skip "$first|$guests|$alone" "$e2e"
-	begin
-	# Another reader of traces, in a module of its own.
-	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
-	# What is of no system, once more as Windows programs.
-	scripts/test-wine.sh -vet=off -json >>"$log" || status=$?
-	took wine
+	(
+		begin
+		failed=0
+		# Another reader of traces, in a module of its own.
+		(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || failed=$?
+		# What is of no system, once more as Windows programs.
+		scripts/test-wine.sh -vet=off -json >>"$log" || failed=$?
+		took wine
+		exit $failed
+	) || status=$?
 	wait
 	lane alone -run "$alone" -skip "$first" "$e2e"
 	settle guests long meet kept commands hosts alone
