@@ -67,7 +67,7 @@ func (t *Taker) Round(pid int) {
 func (t *Taker) look(pid int, child bool) {
 	p, err := t.process(pid)
 	if err != nil {
-		if !child || !procstat.Read(pid).Ended() {
+		if !child || !errors.Is(err, unix.ESRCH) && !procstat.Read(pid).Ended() {
 			t.Refused = err
 		}
 		return
