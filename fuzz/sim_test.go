@@ -113,11 +113,11 @@ func registers(data []byte, st *machine.State, stack []byte) (touched bool) {
 	return touched
 }
 
-// FuzzSeed: a context changed by the input, walked by seed, given to the CLR if
-// the verdict allows it. With the runtime's tables, no seed kills the CLR or makes
-// it report a frame that is not there, unless the seed is a true one of another
-// state of the thread. Without them, a wrong copy of the stack can contain a return
-// address that nobody can tell from a true one.
+// FuzzSeed damages a context as the input says, walks it, and passes the seed to the
+// CLR if the verdict allows it. With the runtime's tables, no seed kills the CLR or
+// makes it report a false frame, unless the seed is true of another state of the
+// thread. Without them, no check can recognize some false return addresses in a
+// damaged copy of the stack.
 func FuzzSeed(f *testing.F) {
 	for b := range byte(12) {
 		f.Add(uint64(b), b*13, []byte{})

@@ -8,7 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Steps while a thread is suspended. The source cannot be asked then, so Tables learns the methods before.
+// While a thread is suspended, Tables must not ask the source. So Tables learns methods before, and Caller
+// steps over the learned ones.
 
 // Learn copies the data of the method at a return address. Call it while nothing is suspended.
 func (t *Tables) Learn(ra uint64) {
@@ -43,9 +44,9 @@ func (t *Tables) Caller(s *unwind.State, mem *memory.Window, b *unwind.Bounds) u
 	return stop
 }
 
-// leastAMD64 returns the size in bytes of a function's frame at pc, with the return address. The function can
-// lower the stack pointer further. The result is 0 in a prolog, which may call a stack probe, and if the data
-// are bad.
+// leastAMD64 returns the least size in bytes of a function's frame at pc, with the return address: the
+// function may allocate more at run time. The result is 0 in a prolog, which may call a stack probe, and if
+// the unwind data are bad.
 func leastAMD64(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32) (n uint64) {
 	for range maxChain {
 		info, fault := t.Info(fn.Unwind)

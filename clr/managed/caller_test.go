@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// A method that was learned is stepped over without a question to the source.
+// Caller steps over a learned method without asking the source.
 func TestCaller(t *testing.T) {
 	const ra, caller = codeAt + 0x20, nativeAt + 32
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// Without bounds, cached steps are the same.
+// Caller accepts nil bounds, with and without a cached rule.
 func TestCallerUnbounded(t *testing.T) {
 	const ra, caller = codeAt + 0x20, nativeAt + 32
 	p := newProcess()

@@ -57,9 +57,8 @@ func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 	return fn, unwind.StopNone
 }
 
-// compile makes the rule of a method's address. After a call that does not return, a return address may be
-// the first byte of another method. It has no rule: the unwind data are those of that method, but the name is
-// that of the method that has made the call.
+// compile makes the rule of a method's address. It makes none for a return address that is a method's first
+// byte: the caller is then the method before it, which ends in a call that does not return.
 func (t *Tables) compile(fn *function, at unwind.Address) {
 	if fn.Kind == Method && t.arch == context.ArchAMD64 &&
 		(at.Exact || at.IP != fn.Base+uint64(fn.Entry.Begin)) {

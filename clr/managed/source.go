@@ -29,7 +29,8 @@ type Code struct {
 	Entry amd64.RuntimeFunction // of a Method: the entry that contains the address
 	Table *amd64.Table          // of a Method: its unwind data and code; nil: read them from memory
 	Keep  bool                  // the answer is valid until Forget
-	// The function of a Method, except at its first byte; 0 if the Source does not know it.
+	// Function identifies the method. It is 0 if the Source does not know the method. It is undefined at the
+	// method's first byte.
 	Function clr.FunctionID
 
 	EntryARM64 arm64.RuntimeFunction // of a Method of ARM64, in place of Entry

@@ -241,7 +241,7 @@ func (x *shapes) run(t *testing.T, n int) {
 var hostSampler = []string{"host/capture_windows.c", "host/threads.c", "host/threads_windows.c",
 	"host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c"}
 
-// compileWindows builds a program of C files for Windows. Each file is compiled once for all tests.
+// compileWindows builds a Windows program from C files. Tests share the object files.
 func compileWindows(t *testing.T, name string, files ...string) string {
 	t.Helper()
 	exe := filepath.Join(tempdir.New(t), name)

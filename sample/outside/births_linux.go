@@ -37,7 +37,7 @@ type forked struct {
 	weighed uint64         // processor time that the samples of its copies represent
 }
 
-// pending returns the last birth of a thread that is stored, nil if there is none.
+// pending returns the latest stored birth of the thread tid, or nil.
 func (b *births) pending(tid uint32) *forked {
 	for i := len(b.forked) - 1; i >= 0; i-- {
 		if f := &b.forked[i]; f.TID == tid {
@@ -108,8 +108,8 @@ func (e *Engine) newborn(now int64) {
 	}
 }
 
-// addForked adds the threads whose births are stored, and that live. It leaves threads with copies for a
-// later call while they are so young that they may end soon: to open a thread takes about 25 system calls.
+// addForked adds the living threads whose births are stored. It leaves very young threads that have copies
+// for a later call, because they may end soon and opening a thread takes about 25 system calls.
 func (e *Engine) addForked(now int64) {
 	b := &e.births
 	b.forked = slices.DeleteFunc(b.forked, func(f forked) bool { return f.TID == e.file.Helper() })

@@ -72,8 +72,8 @@ func TestBirthsWait(t *testing.T) {
 	expect.True(t, e.Tasks[5] != nil, "a thread without copies waits")
 }
 
-// A thread that the listing finds first has its copies, too, even if the thread has ended when its birth is
-// read.
+// If the listing finds a thread before its birth is read, the thread still gets its copies, even if it has
+// ended.
 func TestBirthsListed(t *testing.T) {
 	e, born := bearing(t)
 	e.addForked(born(1))

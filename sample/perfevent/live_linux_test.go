@@ -193,8 +193,8 @@ func watchesThreadsOnly() bool {
 	return err == nil
 }
 
-// A watch reports new and ended threads through a descriptor that poll can wait for. Of a new process it
-// reports the start only.
+// A watch reports new and ended threads through a descriptor that poll can wait for. It reports the start of
+// a new process, and not its end.
 func TestWatch(t *testing.T) {
 	watch, err := OpenWatch(CPUs(), ownThreads()...)
 	refused(t, err)

@@ -225,8 +225,8 @@ func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
 	s.Harmless++
 }
 
-// Checked reports whether the last seed was compared with the runtime's tables. A managed context is not,
-// which is passed if the thread was redirected after its capture.
+// Checked reports whether the last seed was compared with the runtime's tables. A managed context that is
+// passed because the thread was redirected after its capture is not compared.
 func (d *Damage) Checked() bool { return d.w.SeedTables && d.verdict == seed.Found }
 
 // wrong counts a report with a frame that is not there.

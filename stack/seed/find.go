@@ -10,7 +10,7 @@ import (
 // Find walks from s, where a thread was interrupted, to managed code. On return, s is the
 // frame where the walk stopped. If the thread was interrupted in a special, s is unchanged
 // and out contains this one frame. On a foreign stack, nothing changes. A nil b means no
-// bounds, a nil p means no specials, and a nil by means no witness. Find does not allocate.
+// bounds, a nil p no specials, and a nil by no witness. Find does not allocate.
 func Find(p *managed.Specials, w unwind.Walker, s *unwind.State, mem *memory.Window,
 	b *unwind.Bounds, out []unwind.Frame, by *Witness) Outcome {
 	if v := refuse(p, s.Regs, b); v != walkable {

@@ -75,8 +75,8 @@ type rules struct {
 	ipBits           uint   // of a user-space address
 }
 
-// plausible checks the values that the CLR will dereference: the stack pointer must be
-// aligned and inside the stack, and the ip must be a valid address of user space outside of it.
+// plausible checks the values that the CLR will dereference. The stack pointer must be
+// aligned and inside the stack. The ip must be a valid user-space address outside the stack.
 func (a *rules) plausible(s state, b *unwind.Bounds) bool {
 	return !foreign(s.sp, b) && s.sp&(a.spAlign-1) == 0 && s.sp != 0 &&
 		s.ip != 0 && s.ip&(a.ipAlign-1) == 0 && s.ip>>a.ipBits == 0 &&

@@ -35,7 +35,7 @@ type Functions struct {
 	form form // peForm, with the registers that the functions preserve
 }
 
-// Add caches an address's rule. All functions must preserve the same registers.
+// Add caches the rule r of an address. All added functions must preserve the same registers.
 func (c *Functions) Add(at unwind.Address, r FunctionRule) {
 	if r.rule.bits != 0 && c.kept(at.Lookup()).bits == 0 {
 		c.form = peForm

@@ -188,8 +188,8 @@ func TestFusedEdges(t *testing.T) {
 	}
 }
 
-// A frame pointer below the stack pointer is left to the checks of single steps: the return address would lie
-// below the stack pointer.
+// Fused steps stop at a frame pointer below the stack pointer, because the return address would lie below
+// the stack pointer, too.
 func TestFusedLowFramePointer(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -98,7 +98,7 @@ const (
 	noModule    = 0xffff
 )
 
-// form is what differs between the rules of slots of call frame information and of PE functions.
+// form describes how cached rules are encoded. CFI has one form, and PE functions have another.
 type form struct {
 	sp, bp  uint64       // Kinds of rules relative to RSP, and to RBP
 	by      unwind.Trust // how the rules find callers

@@ -68,9 +68,9 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// stepCFA executes a rule of slots anywhere in the window. A register whose word is missing becomes unknown:
-// the walk may continue without it. A return address of 0 ends the walk, unless the frame is a return hook
-// and the word only looks like one.
+// stepCFA executes a rule of slots anywhere in the window. If a saved register cannot be read, the register
+// becomes unknown and the walk continues. A return address of 0 ends the walk, except in a return hook, where
+// the word is not a return address.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds,
 	f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI

@@ -18,7 +18,7 @@ static NT_TIB tib = {1};
 
 static int is_unclaimed(void *word) { return (void)word, claimed != ENDING; }
 
-/* used checks a handle and makes its use a step. */
+/* used checks that a handle is open, and makes the check a step of the exploration. */
 UNSEEN static int used(HANDLE h)
 {
 	sim_range(&closed, sizeof closed, SIM_READ);
