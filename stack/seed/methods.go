@@ -35,7 +35,7 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 			return true // an interrupted frame further down can look like a caller's
 		case stop != unwind.StopNone:
 			return stop != unwind.BadInfo && !x.breaks(stop)
-		case !x.plausible():
+		case !x.plausible(x.regs.IP(), x.regs.SP()):
 			return false
 		}
 		switch x.returnsTo(x.regs.Arch, x.regs.IP()) {
@@ -53,14 +53,25 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 }
 
 // unmanaged walks the next block of unmanaged frames. ok is false if the block cannot be true. A doubtful
-// frame proves nothing.
+// frame proves nothing about those below it, but a sure frame above it must return to a possible address.
 func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 	for range longestChain {
 		r := x.w.Walk(&x.at, x.mem, x.b, x.out[:])
-		if x.at.Trust.Doubtful() {
-			return unwind.Limit, true
+		sure := x.out[:r.N]
+		for i := range sure {
+			if sure[i].Trust.Doubtful() {
+				sure = sure[:i]
+				break
+			}
 		}
-		if !x.called(x.regs.Arch, x.out[:r.N]) || !x.plausible() || x.breaks(r.Stop) {
+		if !x.called(x.regs.Arch, sure) {
+			return r.Stop, false
+		}
+		if len(sure) < r.N {
+			f := &x.out[len(sure)]
+			return unwind.Limit, f.Trust != unwind.TrustOutside || x.plausible(f.IP, f.SP)
+		}
+		if !x.plausible(x.regs.IP(), x.regs.SP()) || x.breaks(r.Stop) {
 			return r.Stop, false
 		}
 		if r.Stop != unwind.BufferFull {
@@ -71,8 +82,8 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 }
 
 // plausible is the same rule as for a seed.
-func (x *Witness) plausible() bool {
-	return rulesOf[x.regs.Arch].plausible(stateOf(&x.regs), x.b)
+func (x *Witness) plausible(ip, sp uint64) bool {
+	return rulesOf[x.regs.Arch].plausible(state{ip: ip, sp: sp}, x.b)
 }
 
 // breaks reports whether a stop means that the frames above it are wrong, and not that something is unknown.
