@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -56,6 +57,9 @@ func TestHang(t *testing.T) {
 		{"two-locks", "deadlock", `which thread`},
 		{"limit", "deadlock", "2 threads wait for each other"},
 		{"mutex", "deadlock", "3 threads wait for each other"},
+		{"abandoned", "abandoned", " held when it ended"},
+		{"abandoned-first", "abandoned", "which a thread held when it ended"},
+		{"abandoned-collected", "abandoned", "which a thread held when it ended"},
 		{"upgrade", "held-lock", "while it waits for a reader-writer lock"},
 		{"held", "held-lock", "3 threads wait behind a lock"},
 		{"socket", "held-lock", "while it waits for input or output"},
@@ -88,6 +92,11 @@ func TestHang(t *testing.T) {
 // Locks of the core library have owners too, and a circle may have locks of several kinds.
 func TestHangInLocks(t *testing.T) {
 	need(t, "out", "samples", "Stuck.exe")
+	t.Run("lock-of-ended", func(t *testing.T) {
+		p, _ := waiting(t, "ready", app(t, "Stuck", "lock-of-ended")...)
+		h := hungAs(t, p.id, "abandoned", "2. They never")
+		expect.Equal(t, h.kind(), "abandoned", "%v", h.Verdicts)
+	})
 	for mode, says := range map[string]string{
 		"locks": "System.Threading.Lock at", "writers": "reader-writer lock at",
 		"reader-of-writer": "reader-writer lock at",

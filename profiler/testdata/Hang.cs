@@ -69,6 +69,25 @@ public static class Hang
 		Start("second", () => Both(B, A, held, limit));
 	}
 
+	static void Owner(Counter held, Counter end)
+	{
+		var owner = new Thread(() => { Monitor.Enter(A); held.Signal(); end.Wait(); });
+		owner.Start();
+		held.Wait();
+	}
+
+	// The owner of A ends without Monitor.Exit: while three threads wait for A, before anyone else wants it, or
+	// even before its Thread is collected.
+	static void Abandoned(bool waited, bool collected)
+	{
+		var end = new Counter(1);
+		Owner(new Counter(1), end);
+		if (!waited) { end.Signal(); Thread.Sleep(300); }
+		for (int i = 0; collected && i < 5; i++) { GC.Collect(); GC.WaitForPendingFinalizers(); }
+		for (int i = 0; i < 3; i++) Start("waiter", () => { lock (A) { } });
+		if (waited) { Thread.Sleep(300); end.Signal(); }
+	}
+
 	static IntPtr NewMutex()
 	{
 		IntPtr m = Marshal.AllocHGlobal(64);
@@ -155,6 +174,8 @@ public static class Hang
 			{ "starve", Starve },
 			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },
+			{ "abandoned", () => Abandoned(true, false) }, { "abandoned-first", () => Abandoned(false, false) },
+			{ "abandoned-collected", () => Abandoned(false, true) },
 			{ "collect", Collect }, { "idle", Idle }, { "busy", Busy },
 		};
 		modes[args[0]]();

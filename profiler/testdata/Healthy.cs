@@ -36,6 +36,8 @@ public static class Healthy
 		["lock-over-receive"] = () => { var s = new UdpClient(0); s.Client.ReceiveTimeout = 60000; Loop(2, () => { lock (A) s.Client.Receive(Garbage()); }); },
 		["lock-timeouts"] = () => { Loop(1, () => Timed(A, B)); Loop(1, () => Timed(B, A)); },
 		["lock-in-order"] = () => Loop(3, () => { lock (A) lock (B) Spin(0.1); Thread.Sleep(1); }),
+		["lock-of-short-threads"] = () => Loop(4, () => { var t = new Thread(() => { lock (A) Spin(5); }); t.Start(); t.Join(); }),
+		["lock-left-behind"] = () => { var t = new Thread(() => Monitor.Enter(A)); t.Start(); t.Join(); Loop(2, () => { if (Monitor.TryEnter(A, 60000)) Monitor.Exit(A); }); },
 		["monitor-pulse"] = () => { Loop(1, () => { lock (A) { Monitor.Wait(A); } }); Loop(1, () => { Thread.Sleep(3); lock (A) Monitor.PulseAll(A); }); },
 		["spin-lock"] = () => { var s = new SpinLock(); Loop(2, () => { bool taken = false; s.Enter(ref taken); Spin(0.01); s.Exit(); Thread.Yield(); }); },
 		["rw-readers"] = () => { var l = new ReaderWriterLockSlim(); Loop(4, () => { l.EnterReadLock(); Spin(0.1); l.ExitReadLock(); Thread.Sleep(1); }); },

@@ -33,6 +33,7 @@ public static class Stuck
 		["reader-of-writer"] = () => { Start("one", R.EnterWriteLock, S.EnterReadLock); Start("two", S.EnterWriteLock, R.EnterReadLock); },
 		["mixed"] = () => Both(A.Enter, () => Monitor.Enter(M)),
 		["lock-and-writer"] = () => Both(A.Enter, R.EnterWriteLock),
+		["lock-of-ended"] = () => { var t = new Thread(A.Enter); t.Start(); t.Join(); Start("one", () => { }, A.Enter); Start("two", () => { }, A.Enter); },
 		["upgraders"] = () => Both(R.EnterUpgradeableReadLock, S.EnterUpgradeableReadLock),
 	};
 

@@ -56,7 +56,7 @@ var (
 			"System.Threading.Tasks.Task.WaitAllBlockingCore", "App.Load")
 		return p
 	}
-	monitorHeld = func(at string, owner uint32) Lock { return Lock{"monitor", at, owner} }
+	monitorHeld = func(at string, owner uint32) Lock { return Lock{Kind: "monitor", At: at, Owner: owner} }
 )
 
 func TestJudge(t *testing.T) {
@@ -72,8 +72,8 @@ func TestJudge(t *testing.T) {
 		{"two threads", Process{Threads: []Thread{{TID: 1, Name: "a", Frames: inMonitor,
 			Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}},
 			"deadlock", true, `thread 2 waits for the monitor at 0x2, which thread 1 "a" holds, in App.Locked`},
-		{"a thread that waits for itself",
-			Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: Lock{"pthread mutex", "0x1", 1}}}},
+		{"a thread that waits for itself", Process{Threads: []Thread{{TID: 1, Frames: inMonitor,
+			Lock: Lock{Kind: "pthread mutex", At: "0x1", Owner: 1}}}},
 			"deadlock", true, "a lock that it holds itself"},
 		{"a circle with a time limit",
 			Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Limited: true, Lock: monitorHeld("0x1", 2)},
@@ -86,6 +86,21 @@ func TestJudge(t *testing.T) {
 		{"behind a circle", Process{Threads: []Thread{{TID: 1, Frames: inMonitor,
 			Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)},
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}}}, "deadlock", true, "2 threads"},
+		{"an owner that has ended", Process{Threads: []Thread{
+			{TID: 2, Frames: inMonitor, Lock: Lock{Kind: "monitor", At: "0x1", Owner: 1, Ended: true}},
+			{TID: 3, Frames: inMonitor, Limited: true,
+				Lock: Lock{Kind: "monitor", At: "0x1", Owner: 1, Ended: true}}}},
+			"abandoned", true, "thread 2 waits for the monitor at 0x1, which thread 1 held when it ended"},
+		{"an owner that has ended, and whose number is used again", Process{Threads: []Thread{
+			{TID: 1, Frames: inRead, Blocks: Input},
+			{TID: 2, Frames: inMonitor, Lock: Lock{Kind: "monitor", At: "0x1", Owner: 1, Ended: true}}}},
+			"abandoned", true, "Threads that wait for it: 1."},
+		{"an owner that has ended, of a lock that threads only try", Process{Threads: []Thread{
+			{TID: 2, Frames: inMonitor, Limited: true, Lock: Lock{Kind: "monitor", At: "0x1", Ended: true}}}},
+			"abandoned", false, "which a thread held when it ended"},
+		{"an owner that has ended, in a snapshot that the next one refutes", Process{Threads: []Thread{
+			{TID: 2, Frames: inMonitor, Ran: true, Lock: Lock{Kind: "monitor", At: "0x1", Ended: true}}}},
+			"nothing", false, "1 thread used CPU time"},
 		{"an owner that reads", Process{Threads: []Thread{{TID: 1, Frames: inRead, Blocks: Input},
 			{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)},
 			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x2", 2)}}},

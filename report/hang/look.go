@@ -16,6 +16,7 @@ type Lock struct {
 	Kind  string // such as "monitor" or "pthread mutex"
 	At    string // address of the lock
 	Owner uint32 // thread that holds it, 0 if unknown
+	Ended bool   // the owner ended without releasing it
 }
 
 // Thread is a thread in two snapshots.
@@ -154,7 +155,7 @@ func (t *Thread) Wait() (Wait, string) {
 		t.has("System.Threading.PortableThreadPool.GateThread") {
 		return Idle, by
 	}
-	if t.Lock.Kind != "" && t.Lock.Owner != 0 {
+	if t.Lock.Kind != "" && (t.Lock.Owner != 0 || t.Lock.Ended) {
 		return Enter, by
 	}
 	return wait, by

@@ -13,6 +13,7 @@ type Kind string
 const (
 	Stopped    Kind = "stopped"
 	Deadlock   Kind = "deadlock"
+	Abandoned  Kind = "abandoned"
 	Suspension Kind = "collection"
 	HeldLock   Kind = "held-lock"
 	Starvation Kind = "starvation"
@@ -52,7 +53,8 @@ func Judge(p *Process) []Verdict {
 	for i := range p.Threads {
 		j.by[p.Threads[i].TID] = &p.Threads[i]
 	}
-	for _, rule := range []func(){j.stopped, j.deadlock, j.suspension, j.held, j.starvation, j.convoy} {
+	for _, rule := range []func(){j.stopped, j.deadlock, j.abandoned, j.suspension, j.held, j.starvation,
+		j.convoy} {
 		rule()
 	}
 	if len(j.out) == 0 {
@@ -84,7 +86,14 @@ func (j *judge) waits(t *Thread) string {
 	if place := t.Place(); place != "" {
 		at = ", in " + place
 	}
-	if l := t.Lock; l.Kind != "" && l.Owner != 0 {
+	if l := t.Lock; l.Ended {
+		owner := "a thread"
+		if l.Owner != 0 {
+			owner = fmt.Sprintf("thread %d", l.Owner)
+		}
+		return fmt.Sprintf("%s waits for the %s at %s, which %s held when it ended%s", j.who(t.TID),
+			l.Kind, l.At, owner, at)
+	} else if l.Kind != "" && l.Owner != 0 {
 		return fmt.Sprintf("%s waits for the %s at %s, which %s holds%s", j.who(t.TID),
 			l.Kind, l.At, j.who(l.Owner), at)
 	}
@@ -140,7 +149,7 @@ func (j *judge) stopped() {
 
 // next returns the thread that holds the lock for which a still thread waits, nil if there is none.
 func (j *judge) next(t *Thread) *Thread {
-	if t == nil || t.Ran || t.Lock.Kind == "" {
+	if t == nil || t.Ran || t.Lock.Kind == "" || t.Lock.Ended {
 		return nil
 	}
 	return j.by[t.Lock.Owner]
@@ -171,6 +180,21 @@ func (j *judge) deadlock() {
 			}
 			j.add(Deadlock, !limited, ring, lines, "%s", summary)
 		}
+	}
+}
+
+// abandoned finds locks whose owner has ended. No other thread can release a lock of managed code.
+func (j *judge) abandoned() {
+	for _, all := range j.queues(func(t *Thread) bool { return t.Lock.Ended && !t.Ran }) {
+		limited := !slices.ContainsFunc(all, func(t *Thread) bool { return !t.Limited })
+		end := "They never continue."
+		if limited {
+			end = "Their waits have time limits."
+		}
+		ids, lines := j.listOf(all)
+		j.add(Abandoned, !limited, ids, lines,
+			"The owner of the %s at %s ended without releasing it. Threads that wait for it: %d. %s",
+			all[0].Lock.Kind, all[0].Lock.At, len(all), end)
 	}
 }
 
@@ -292,26 +316,40 @@ func (j *judge) starvation() {
 
 // convoy finds many threads in a queue for one lock that no earlier verdict explains.
 func (j *judge) convoy() {
-	queue := map[string][]*Thread{}
-	for i := range j.p.Threads {
-		if t := &j.p.Threads[i]; t.Lock.Kind != "" && t.Lock.At != "" && !j.seen[t.TID] {
-			queue[t.Lock.At] = append(queue[t.Lock.At], t)
-		}
-	}
-	for i := range j.p.Threads {
-		t := &j.p.Threads[i]
-		all := queue[t.Lock.At]
-		if len(all) < leastConvoy || all[0] != t {
+	for _, all := range j.queues(func(t *Thread) bool { return !j.seen[t.TID] }) {
+		if len(all) < leastConvoy {
 			continue
 		}
-		var ids []uint32
-		var lines []string
-		for _, t := range all {
-			ids, lines = append(ids, t.TID), append(lines, j.waits(t))
-		}
+		ids, lines := j.listOf(all)
 		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. %s", len(all),
-			t.Lock.Kind, t.Lock.At, j.progress(all))
+			all[0].Lock.Kind, all[0].Lock.At, j.progress(all))
 	}
+}
+
+// queues returns the chosen threads that wait for a lock, those of each lock together.
+func (j *judge) queues(chosen func(*Thread) bool) (out [][]*Thread) {
+	of := map[string]int{}
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		if t.Lock.Kind == "" || t.Lock.At == "" || !chosen(t) {
+			continue
+		}
+		n, ok := of[t.Lock.At]
+		if !ok {
+			n = len(out)
+			of[t.Lock.At], out = n, append(out, nil)
+		}
+		out[n] = append(out[n], t)
+	}
+	return out
+}
+
+// listOf returns the numbers of threads, and a line for each.
+func (j *judge) listOf(threads []*Thread) (ids []uint32, lines []string) {
+	for _, t := range threads {
+		ids, lines = append(ids, t.TID), append(lines, j.waits(t))
+	}
+	return ids, lines
 }
 
 // progress returns a sentence about the owner of the lock for which threads queue.
@@ -332,86 +370,6 @@ func (j *judge) progress(queue []*Thread) string {
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
-// rest reports what the threads of the program wait for.
-func (j *judge) rest() {
-	var lines []string
-	ran, incomplete := 0, 0
-	waits := map[Wait]int{}
-	for i := range j.p.Threads {
-		t := &j.p.Threads[i]
-		w, _ := t.Wait()
-		if t.Ran && w != Idle {
-			ran++
-		}
-		if t.Incomplete {
-			incomplete++
-		}
-		if w == Idle || w == NoWait && !t.Ran {
-			continue
-		}
-		waits[w]++
-		line := j.waits(t)
-		if t.Ran {
-			line = fmt.Sprintf("%s runs, in %s", j.who(t.TID), t.Place())
-		}
-		lines = append(lines, line)
-	}
-	lines = append(lines, j.pending()...)
-	if incomplete > 0 {
-		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
-			isAre(incomplete, "stack")))
-	}
-	kind, summary := Nothing, "No threads wait for each other in a circle."
-	switch {
-	case j.p.Once:
-		summary += " A core is one snapshot: it cannot show whether threads run."
-	case ran > 0:
-		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
-	case len(waits) > 0:
-		kind = Waiting
-		summary = "No thread of the program used CPU time between the two snapshots. " + listed(waits) +
-			" They last for ever unless a timer or something outside the process ends them."
-	default:
-		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
-	}
-	j.add(kind, false, nil, lines, "%s", summary)
-}
-
-// listed returns a sentence with the number of threads for each kind of wait.
-func listed(waits map[Wait]int) string {
-	var parts []string
-	for w := Enter; w <= Collection; w++ {
-		if n := waits[w]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d for %s", n, w))
-		}
-	}
-	return "Threads wait: " + strings.Join(parts, ", ") + "."
-}
-
-func isAre(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " is"
-	}
-	return fmt.Sprintf("%d %ss are", n, what)
-}
-
-// pending reports which chains wait most often.
-func (j *judge) pending() (lines []string) {
-	const shown = 3
-	all := 0
-	for i := range j.p.Chains {
-		c := &j.p.Chains[i]
-		if all += c.Count; i < shown {
-			lines = append(lines, fmt.Sprintf("%s: %s", count(c.Count, "pending chain"), c))
-		}
-	}
-	if n := len(j.p.Chains); n > shown {
-		lines = append(lines, fmt.Sprintf("%s in all; seedwalk tasks lists them",
-			count(all, "pending chain")))
-	}
-	return lines
-}
 
 func count(n int, what string) string {
 	if n == 1 {

@@ -26,11 +26,13 @@ func (k LockKind) String() string {
 		"System.Threading.Lock", "reader-writer lock"}[k]
 }
 
-// Lock is the lock that a thread waits for. Owner is 0 if no owner is proven.
+// Lock is the lock that a thread waits for. Owner is 0 if no owner is proven. Ended reports that the owner
+// ended without releasing the lock; Owner is then its former number in the process, 0 if that is not known.
 type Lock struct {
 	Kind  LockKind
 	At    uint64
 	Owner uint32
+	Ended bool
 }
 
 // lockWord is the futex word of a thread's call, read while the thread was stopped.

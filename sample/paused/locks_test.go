@@ -13,17 +13,18 @@ func TestMutexOf(t *testing.T) {
 	threads := target.Numbers{7: true, 8: true}
 	good := lockWord{op: futexWait, expected: contended, Addr: 0x1000,
 		words: [6]uint32{2, 0, 8, 1, 0, 0}, ok: true}
+	held := func(k LockKind, owner uint32) Lock { return Lock{Kind: k, At: 0x1000, Owner: owner} }
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
 	for _, c := range []struct {
 		name, leaf, image string
 		change            func(*lockWord)
 		want              Lock
 	}{
-		{"mutex", "", libc, func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
+		{"mutex", "", libc, func(*lockWord) {}, held(Mutex, 8)},
 		{"old libpthread", "__lll_lock_wait", "/lib/libpthread-2.17.so",
-			func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
+			func(*lockWord) {}, held(Mutex, 8)},
 		{"recursive", "", libc, func(w *lockWord) { w.words[1], w.words[mutexKind] = 3, 1 },
-			Lock{Mutex, 0x1000, 8}},
+			held(Mutex, 8)},
 		{"unreadable", "", libc, func(w *lockWord) { w.ok = false }, Lock{}},
 		{"of another library", "", "/usr/lib/librust.so", func(*lockWord) {}, Lock{}},
 		{"by syscall(2)", "syscall", libc, func(*lockWord) {}, Lock{}},
@@ -35,9 +36,9 @@ func TestMutexOf(t *testing.T) {
 		{"no kind", "", libc, func(w *lockWord) { w.words[mutexKind] = 0x1000 }, Lock{}},
 		{"a wake", "", libc, func(w *lockWord) { w.op = 1 }, Lock{}},
 		{"priority inheriting", "", "/usr/lib/librust.so",
-			func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0x80000008 }, Lock{PIFutex, 0x1000, 8}},
+			func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0x80000008 }, held(PIFutex, 8)},
 		{"priority inheriting, of a thread that is gone", "", libc,
-			func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0xc0000009 }, Lock{PIFutex, 0x1000, 0}},
+			func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0xc0000009 }, held(PIFutex, 0)},
 	} {
 		w := good
 		c.change(&w)

@@ -1,6 +1,7 @@
 package paused
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -80,8 +81,8 @@ func (s *Process) managedOwners() map[uint32]Lock {
 			continue
 		}
 		o, ok := locks{s.target}.lockIn(heap, types, w)
-		if owner := (locks{s.target}).ownerOf(&o, w); ok && w.stays(s.target) {
-			out[w.tid] = Lock{w.lock.kind, o.Addr, owner}
+		if owner, ended := (locks{s.target}).ownerOf(&o, w); ok && w.stays(s.target) {
+			out[w.tid] = Lock{w.lock.kind, o.Addr, owner, ended}
 		}
 	}
 	s.managed = nil
@@ -122,27 +123,35 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
 	return found, ok
 }
 
-// ownerOf returns the thread that holds a lock, 0 if none is recorded.
-func (t locks) ownerOf(o *objects.Object, w *managedWaiter) uint32 {
+// ownerOf returns the thread that holds a lock, 0 if none is recorded, and whether it has ended. An owner
+// that the lock records by the runtime's number is not known to have ended: such numbers are used again.
+func (t locks) ownerOf(o *objects.Object, w *managedWaiter) (owner uint32, ended bool) {
 	if o.Type == nil {
-		return 0
+		return 0, false
 	}
 	for _, name := range w.lock.owners {
 		id := o.Uint32(name)
 		if id == 0 || id == w.lock.unowned {
 			continue
 		}
-		owner := uint32(0)
 		if !w.lock.kernel {
 			owner = t.managedThread(id)
-		} else if tid, ok := t.Threads.Outer(id); ok && t.Threads.Objects[tid] != 0 {
+		} else if tid, ok := t.Threads.Outer(id); !ok && t.unchanged(o) {
+			return id, true
+		} else if t.Threads.Objects[tid] != 0 {
 			owner = tid
 		}
 		if owner != 0 && owner != w.tid {
-			return owner
+			return owner, false
 		}
 	}
-	return 0
+	return 0, false
+}
+
+// unchanged reports whether an object still has the bytes that were read.
+func (t locks) unchanged(o *objects.Object) bool {
+	b := make([]byte, len(o.Data))
+	return t.Mem.ReadAt(b, o.Addr) && bytes.Equal(b, o.Data)
 }
 
 // managedThread returns the thread with the given number of the runtime's, 0 if there is none.

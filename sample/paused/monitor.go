@@ -13,7 +13,7 @@ import (
 // SyncBlock, which begins with its lock, the AwareLock: the state, the recursion count, the owner, the
 // owner's kernel number, a count, and the entry's own index. The descriptor publishes the table, the entry
 // size, and the end of the lock. The other offsets are assumed and checked for each block: its index must be
-// its own, and its owner must be in the thread list with that kernel number.
+// its own, and its owner must be in the thread list with that kernel number, unless it has ended.
 const (
 	lockState   = 0
 	lockThread  = 8
@@ -23,6 +23,7 @@ const (
 	indexBits   = 1<<26 - 1
 	stateLocked = 1
 	stateWaits  = 6 // bits below the count of waiters
+	orphaned    = 1<<64 - 1
 )
 
 // Bounds of the table: the number of entries, and of consecutive unused entries.
@@ -37,9 +38,10 @@ type locks struct{ *target.Process }
 
 // monitor is a SyncBlock whose lock is held while others wait for it.
 type monitor struct {
-	at      uint64
-	owner   uint32
-	waiters int
+	at, index uint64
+	owner     uint32
+	ended     bool // the owner ended without releasing the lock; owner is 0 if its number is not known
+	waiters   int
 }
 
 // monitors returns the locks of managed objects for which threads wait, by address.
@@ -66,7 +68,7 @@ func (t locks) monitors() map[uint64]monitor {
 			if !ok {
 				return out // beyond the table's end
 			}
-			if m.waiters > 0 && m.owner != 0 {
+			if m.waiters > 0 && (m.owner != 0 || m.ended) {
 				out[at] = m
 			}
 		}
@@ -103,15 +105,37 @@ func (t locks) monitor(at, index uint64) (m monitor, ok bool) {
 		return m, false
 	}
 	state := binary.LittleEndian.Uint32(b[lockState:])
-	m = monitor{at: at, waiters: int(state >> stateWaits)}
-	tid := binary.LittleEndian.Uint64(b[lockTID:])
-	if state&stateLocked == 0 || tid>>31 != 0 {
-		return m, true
-	}
-	if ours, ok := t.Threads.Outer(uint32(tid)); ok && t.holds(ours, b[lockThread:]) {
-		m.owner = ours
+	m = monitor{at: at, index: index, waiters: int(state >> stateWaits)}
+	if state&stateLocked != 0 {
+		m.owner, m.ended = t.holder(b[lockThread:lockTID], binary.LittleEndian.Uint64(b[lockTID:]))
 	}
 	return m, true
+}
+
+// holder returns the owner of a held lock, and whether it has ended, from the lock's holder field and kernel
+// number. The kernel number of an owner that had ended before anyone waited is 0, or orphaned if its Thread
+// was deleted by then. While an owner enters or leaves, the number may be 0 too, but the holder is alive.
+func (t locks) holder(holder []byte, tid uint64) (owner uint32, ended bool) {
+	exists := false
+	if tid>>31 == 0 && tid != 0 {
+		owner, exists = t.Threads.Outer(uint32(tid))
+	}
+	switch {
+	case exists && t.holds(owner, holder):
+		return owner, false
+	case exists, tid>>31 != 0 && tid != orphaned, tid == 0 && binary.LittleEndian.Uint64(holder) == 0,
+		len(t.Threads.Objects) == 0:
+		return 0, false
+	}
+	for living := range t.Threads.Objects {
+		if t.holds(living, holder) {
+			return 0, false
+		}
+	}
+	if tid == orphaned {
+		tid = 0
+	}
+	return uint32(tid), true
 }
 
 // holds reports whether the holder field of a lock names the thread: .NET 9 stores its Thread there, .NET 10
@@ -196,7 +220,7 @@ func (w *waiter) stays(t *target.Process) bool {
 // entered finds the monitor that each waiter wants, and returns it by TID. A waiter is accepted on two
 // conditions. The monitor's waiter count equals the number of threads whose frames contain its address. The
 // waiter's frames have not changed since they were read. Other waiters are missing in the result, and so is
-// a thread with the addresses of two monitors.
+// a thread with the addresses of two monitors. An owner has ended only if a second reading says so too.
 func (t locks) entered(waiters []waiter) map[uint32]Lock {
 	out := map[uint32]Lock{}
 	if len(waiters) == 0 {
@@ -213,14 +237,22 @@ func (t locks) entered(waiters []waiter) map[uint32]Lock {
 		}
 	}
 	for at, who := range by {
-		if len(who) != all[at].waiters {
+		m := all[at]
+		if len(who) != m.waiters || m.ended && !t.stillEnded(m) {
 			continue
 		}
 		for _, w := range who {
 			if !several[w.tid] && w.stays(t.Process) {
-				out[w.tid] = Lock{Monitor, at, all[at].owner}
+				out[w.tid] = Lock{Monitor, at, m.owner, m.ended}
 			}
 		}
 	}
 	return out
+}
+
+// stillEnded reads a monitor again, after the threads: its owner may be younger than the first list of them.
+func (t locks) stillEnded(m monitor) bool {
+	t.Threads.Read()
+	again, ok := t.monitor(m.at, m.index)
+	return ok && again == m
 }

@@ -34,6 +34,7 @@ stopped and deadlock must be the same in a third snapshot, after four times as l
 Verdicts:
   stopped      a debugger or a signal has stopped the process
   deadlock     threads wait for each other in a circle
+  abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
   starvation   all workers of the thread pool block, most of them on tasks
@@ -212,7 +213,7 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
 			Blocks: blocks[t.block], Limited: t.limited}
 		if t.Lock != nil {
-			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner}
+			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
 		}
 		for _, f := range t.Frames {
 			h.Frames = append(h.Frames,

@@ -12,6 +12,7 @@ type stackLock struct {
 	Kind  string `json:"kind"` // as paused.LockKind names it
 	At    string `json:"at,omitempty"`
 	Owner uint32 `json:"owner,omitempty"` // 0 = not known
+	Ended bool   `json:"owner_ended,omitempty"`
 }
 
 // cycles lists the threads that wait for each other, each cycle once, from its lowest
@@ -19,7 +20,7 @@ type stackLock struct {
 func cycles(threads []stackThread) (out [][]uint32) {
 	next := map[uint32]uint32{}
 	for i := range threads {
-		if l := threads[i].Lock; l != nil && l.Owner != 0 {
+		if l := threads[i].Lock; l != nil && l.Owner != 0 && !l.Ended {
 			next[threads[i].TID] = l.Owner
 		}
 	}
@@ -62,7 +63,9 @@ func (v *stackView) writeLock(w io.Writer, t *stackThread, several bool) {
 	if t.Lock.At != "" {
 		fmt.Fprintf(w, " at %s", t.Lock.At)
 	}
-	if t.Lock.Owner != 0 {
+	if t.Lock.Ended {
+		fmt.Fprint(w, "; its owner ended without releasing it")
+	} else if t.Lock.Owner != 0 {
 		fmt.Fprintf(w, ", which %s holds", v.who(t.Lock.Owner))
 	} else {
 		fmt.Fprint(w, "; its owner is not known")

@@ -84,7 +84,7 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 		}
 	}
 	if s.Lock.Kind != paused.NoLock {
-		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner}
+		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner, Ended: s.Lock.Ended}
 		if s.Lock.At != 0 {
 			t.Lock.At = fmt.Sprintf("%#x", s.Lock.At)
 		}

@@ -1,0 +1,86 @@
+package hang
+
+import (
+	"fmt"
+	"strings"
+)
+
+// rest reports what the threads of the program wait for.
+func (j *judge) rest() {
+	var lines []string
+	ran, incomplete := 0, 0
+	waits := map[Wait]int{}
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		w, _ := t.Wait()
+		if t.Ran && w != Idle {
+			ran++
+		}
+		if t.Incomplete {
+			incomplete++
+		}
+		if w == Idle || w == NoWait && !t.Ran {
+			continue
+		}
+		waits[w]++
+		line := j.waits(t)
+		if t.Ran {
+			line = fmt.Sprintf("%s runs, in %s", j.who(t.TID), t.Place())
+		}
+		lines = append(lines, line)
+	}
+	lines = append(lines, j.pending()...)
+	if incomplete > 0 {
+		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
+			isAre(incomplete, "stack")))
+	}
+	kind, summary := Nothing, "No threads wait for each other in a circle."
+	switch {
+	case j.p.Once:
+		summary += " A core is one snapshot: it cannot show whether threads run."
+	case ran > 0:
+		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
+	case len(waits) > 0:
+		kind = Waiting
+		summary = "No thread of the program used CPU time between the two snapshots. " + listed(waits) +
+			" They last for ever unless a timer or something outside the process ends them."
+	default:
+		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
+	}
+	j.add(kind, false, nil, lines, "%s", summary)
+}
+
+// listed returns a sentence with the number of threads for each kind of wait.
+func listed(waits map[Wait]int) string {
+	var parts []string
+	for w := Enter; w <= Collection; w++ {
+		if n := waits[w]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d for %s", n, w))
+		}
+	}
+	return "Threads wait: " + strings.Join(parts, ", ") + "."
+}
+
+func isAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
+}
+
+// pending reports which chains wait most often.
+func (j *judge) pending() (lines []string) {
+	const shown = 3
+	all := 0
+	for i := range j.p.Chains {
+		c := &j.p.Chains[i]
+		if all += c.Count; i < shown {
+			lines = append(lines, fmt.Sprintf("%s: %s", count(c.Count, "pending chain"), c))
+		}
+	}
+	if n := len(j.p.Chains); n > shown {
+		lines = append(lines, fmt.Sprintf("%s in all; seedwalk tasks lists them",
+			count(all, "pending chain")))
+	}
+	return lines
+}
