@@ -131,9 +131,7 @@ func (r *rival) agreed(tb testing.TB, f *capture.File) *capture.File {
 			kept.Stacks = append(kept.Stacks, w)
 		}
 	}
-	if len(kept.Stacks) == 0 {
-		tb.Fatalf("no stack of %d on which %s and we agree", len(f.Stacks), r.name)
-	}
+	must.True(tb, len(kept.Stacks) > 0, "no stack of %d on which %s and we agree", len(f.Stacks), r.name)
 	return kept
 }
 

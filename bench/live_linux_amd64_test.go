@@ -101,9 +101,8 @@ func libgcc(tb testing.TB, depth string) (*peer.Timer, *capture.File) {
 	for i := 1; i < ours; i++ { // the first frame's place is that of the recording
 		hash = (hash ^ s.out[i].IP) * 0x100000001b3
 	}
-	if uint64(ours-1) != n || hash != theirs {
-		tb.Fatalf("%d frames above the first, of hash %x; libgcc has %d of %x", ours-1, hash, n, theirs)
-	}
+	must.True(tb, uint64(ours-1) == n && hash == theirs,
+		"%d frames above the first, of hash %x; libgcc has %d of %x", ours-1, hash, n, theirs)
 	return timer, f
 }
 

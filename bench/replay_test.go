@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -119,7 +120,5 @@ func besideReplay(b *testing.B, name string, f *capture.File) {
 	r := against(name, "replay", frames(f), s.ours(peer.Warm), theirs)
 	s.again(b, peer.Warm)
 	r.report(b)
-	if total == 0 {
-		b.Fatal("nothing was replayed")
-	}
+	must.True(b, total != 0, "nothing was replayed")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -85,9 +86,7 @@ func makePE(tb testing.TB) *maker {
 	if errors.Is(err, pevec.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: ", err)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	return newMaker("PE test programs", mods)
 }
 

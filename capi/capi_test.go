@@ -142,9 +142,8 @@ func do(t *testing.T, env []string, name string, args ...string) string {
 func TestGaps(t *testing.T) {
 	header := must.Get(os.ReadFile("seedwalk.h"))(t)
 	names := regexp.MustCompile(`(?m)^\tSEEDWALK_GAP_(\w+), +/\* `).FindAllStringSubmatch(string(header), -1)
-	if len(names) != merge.GapCount {
-		t.Errorf("the header has %d gaps, there are %d", len(names), merge.GapCount)
-	}
+	expect.True(t, len(names) == merge.GapCount,
+		"the header has %d gaps, there are %d", len(names), merge.GapCount)
 	for i, m := range names {
 		if name := strings.ReplaceAll(strings.ToLower(m[1]), "_", "-"); name != merge.Gap(i).String() {
 			t.Errorf("%d is %s in the header, %v in fact", i, name, merge.Gap(i))

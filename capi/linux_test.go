@@ -125,9 +125,7 @@ func TestGlibc(t *testing.T) {
 			must.Do(t, err)
 			defer f.Close()
 			imports, err := f.ImportedSymbols()
-			if err != nil || len(imports) == 0 {
-				t.Fatalf("%d names imported, %v", len(imports), err)
-			}
+			must.True(t, err == nil && len(imports) > 0, "%d names imported, %v", len(imports), err)
 			needs := map[string]int{}
 			for _, s := range imports {
 				needs[s.Library+" "+s.Version]++
@@ -179,16 +177,12 @@ func TestInCLR(t *testing.T) {
 				expect.Equal(t, got, plain, "with the profiler, and without it")
 				text, _ := os.ReadFile(walks)
 				if how.name == refused {
-					if len(text) > 0 {
-						t.Errorf("it says %q", text)
-					}
+					expect.True(t, len(text) == 0, "it says %q", text)
 					continue
 				}
 				n, handlers := 0, ""
 				fmt.Sscanf(string(text), "%d walks, handlers %s", &n, &handlers)
-				if n <= 0 || handlers != "in" {
-					t.Errorf("it says %q", text)
-				}
+				expect.True(t, n > 0 && handlers == "in", "it says %q", text)
 				fmt.Printf("a profiler with %s, %s, in .NET 9.0.5: %s", how.kind, how.name, text)
 			}
 		})

@@ -40,9 +40,7 @@ func TestNoPreemption(t *testing.T) {
 	t.Run("signals", func(t *testing.T) {
 		with, without := signals(t, loader, path("busy.so")), signals(t, loader, path("plain.so"))
 		fmt.Printf("a loop in Go beside 5 collections: %d SIGURG as our libraries are built, %d as Go builds\n", with, without)
-		if with != 0 || without == 0 {
-			t.Errorf("%d and %d signals, want none and some", with, without)
-		}
+		expect.True(t, with == 0 && without != 0, "%d and %d signals, want none and some", with, without)
 	})
 }
 
@@ -87,9 +85,7 @@ func fieldAt(t *testing.T, d *dwarf.Data, variable, field string) uint64 {
 	t.Helper()
 	for r := d.Reader(); ; {
 		e, err := r.Next()
-		if err != nil || e == nil {
-			t.Fatalf("%s: no field %s: %v", variable, field, err)
-		}
+		must.True(t, err == nil && e != nil, "%s: no field %s: %v", variable, field, err)
 		if name, _ := e.Val(dwarf.AttrName).(string); e.Tag != dwarf.TagVariable || name != variable {
 			continue
 		}

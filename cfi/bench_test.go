@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -127,7 +128,5 @@ func TestCommonRowsOfHost(t *testing.T) {
 		return true
 	})
 	t.Logf("%d of %d rows are common ones", common, all)
-	if common < all*9/10 {
-		t.Errorf("%d of %d rows are common ones", common, all)
-	}
+	expect.True(t, common >= all*9/10, "%d of %d rows are common ones", common, all)
 }

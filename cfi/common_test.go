@@ -116,9 +116,7 @@ func TestCommonRow(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d common rows", said, common)
-	if said < common/2 || said < 10000 {
-		t.Errorf("only %d of %d common rows", said, common)
-	}
+	expect.True(t, said >= common/2 && said >= 10000, "only %d of %d common rows", said, common)
 }
 
 // TestCommonFell: a CFA that comes near to the stack pointer in one step is marked, also
@@ -156,9 +154,7 @@ func TestNoCommonRow(t *testing.T) {
 	if tab := table(t, context.ArchAMD64, frames); !tab.CommonRow(fnLo, &row) || tab.CommonRow(fnHi, &row) {
 		t.Error("at the function's bounds")
 	}
-	if table(t, context.ArchARM64, frames).CommonRow(fnLo, &row) {
-		t.Error("of ARM64")
-	}
+	expect.True(t, !table(t, context.ArchARM64, frames).CommonRow(fnLo, &row), "of ARM64")
 	var high asm // a step of the location wraps
 	off := high.simpleCIE()
 	high.begin()

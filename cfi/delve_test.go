@@ -71,13 +71,10 @@ func TestDelve(t *testing.T) {
 				t.Error(w)
 			}
 		}
-		if o.rows == 0 || o.agree < o.rows/3 || len(o.wrong) > 0 {
-			t.Errorf("%s: %d of %d rows agree, %d do not", path, o.agree, o.rows, len(o.wrong))
-		}
+		expect.True(t, o.rows != 0 && o.agree >= o.rows/3 && len(o.wrong) == 0,
+			"%s: %d of %d rows agree, %d do not", path, o.agree, o.rows, len(o.wrong))
 	}
-	if total < 100000 {
-		t.Errorf("only %d rows were compared", total)
-	}
+	expect.True(t, total >= 100000, "only %d rows were compared", total)
 }
 
 func compareFile(t *testing.T, path string, data []byte) (o opinion) {

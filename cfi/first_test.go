@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -47,16 +48,12 @@ func TestFirst(t *testing.T) {
 			if len(s.EHFrameHdr) == 0 || len(s.DebugFrame) != 0 {
 				return // all is read at once
 			}
-			if opened.Read() {
-				t.Fatal("all was read when it was opened")
-			}
+			must.True(t, !opened.Read(), "all was read when it was opened")
 			if got := opened.Entries(); got != all.Len() {
 				t.Errorf("%d entries, %d FDEs", got, all.Len())
 			}
 			n, gaps, last := sameAnswers(t, all, opened)
-			if opened.Read() {
-				t.Error("all was read for its answers")
-			}
+			expect.True(t, !opened.Read(), "all was read for its answers")
 			t.Logf("%d FDEs, %d gaps, %d rows", n, gaps, last)
 			if opened.Complete() != nil || !opened.Read() || opened.Stats() != all.Stats() {
 				t.Errorf("completed: %+v, want %+v", opened.Stats(), all.Stats())
@@ -243,9 +240,8 @@ func sameEverywhere(t *testing.T, all, opened *cfi.Table) {
 			t.Errorf("%#x: %+v of all, %+v of the opened", pc, a, b)
 		}
 		a, b := fresh.Row(all, pc, &ra), m.Row(opened, pc, &ro)
-		if a != b || !equalRows(&ra, &ro) {
-			t.Errorf("%#x: row %v %+v of all, %v %+v of the opened", pc, a, ra.FDE, b, ro.FDE)
-		}
+		expect.True(t, a == b && equalRows(&ra, &ro),
+			"%#x: row %v %+v of all, %v %+v of the opened", pc, a, ra.FDE, b, ro.FDE)
 		m.Row(all, pc, &ro) // whose CIE must not be taken for the other's
 	}
 }
@@ -299,9 +295,7 @@ func TestFirstWork(t *testing.T) {
 			t.Errorf("%s: %v", name, why)
 		}
 	}
-	if opened.Read() {
-		t.Error("all was read")
-	}
+	expect.True(t, !opened.Read(), "all was read")
 }
 
 // TestLoadWork: what an index of all records costs, in allocations and bytes.

@@ -119,9 +119,7 @@ func TestDamage(t *testing.T) {
 func checkProblem(t *testing.T, err error, where string, want Reason) {
 	t.Helper()
 	var le *LoadError
-	if !errors.As(err, &le) {
-		t.Fatalf("error = %v", err)
-	}
+	must.True(t, errors.As(err, &le), "error = %v", err)
 	for _, p := range le.Problems {
 		if p.Structure == where && p.Reason == want && strings.Contains(p.Error(), p.Section) {
 			return
@@ -250,9 +248,7 @@ func TestHeaderDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := le.Problems[len(le.Problems)-1] // the table's own after its entries'
-			if p.Reason != c.want || p.Section != ".eh_frame_hdr" {
-				t.Errorf("got %v, want %v", p, c.want)
-			}
+			expect.True(t, p.Reason == c.want && p.Section == ".eh_frame_hdr", "got %v, want %v", p, c.want)
 		})
 	}
 }
@@ -279,18 +275,15 @@ func TestOverlap(t *testing.T) {
 		{249, 100, 250}, {250, 0, 0}, {300, 0, 0},
 	} {
 		f, why := tab.Find(c.pc)
-		if f.Lo != c.lo || f.Hi != c.hi || (why == None) != (c.hi != 0) {
-			t.Errorf("Find(%d) = [%d,%d) %v, want [%d,%d)", c.pc, f.Lo, f.Hi, why, c.lo, c.hi)
-		}
+		expect.True(t, f.Lo == c.lo && f.Hi == c.hi && (why == None) == (c.hi != 0),
+			"Find(%d) = [%d,%d) %v, want [%d,%d)", c.pc, f.Lo, f.Hi, why, c.lo, c.hi)
 	}
 	if st := tab.Stats(); st.Empty != 1 || st.Overlapping == 0 || st.DebugFDEs != 1 {
 		t.Errorf("%+v", st)
 	}
 	n := 0
 	tab.Each(func(FDE) bool { n++; return true })
-	if n != 5 || tab.Len() != 5 {
-		t.Errorf("Each gave %d, Len %d", n, tab.Len())
-	}
+	expect.True(t, n == 5 && tab.Len() == 5, "Each gave %d, Len %d", n, tab.Len())
 }
 
 // TestFindEverywhere compares Find with a plain search, at and around every
@@ -331,15 +324,12 @@ func checkFind(t *testing.T, name string, tab *Table, want [][2]uint64, pc uint6
 	f, why := tab.Find(pc)
 	for _, r := range want {
 		if pc >= r[0] && pc < r[1] {
-			if why != None || f.Lo != r[0] || f.Hi != r[1] {
-				t.Errorf("%s: Find(%#x) = %v [%#x,%#x), want %#x", name, pc, why, f.Lo, f.Hi, r)
-			}
+			expect.True(t, why == None && f.Lo == r[0] && f.Hi == r[1],
+				"%s: Find(%#x) = %v [%#x,%#x), want %#x", name, pc, why, f.Lo, f.Hi, r)
 			return
 		}
 	}
-	if why != NoInfo {
-		t.Errorf("%s: Find(%#x) = %v [%#x,%#x), want nothing", name, pc, why, f.Lo, f.Hi)
-	}
+	expect.True(t, why == NoInfo, "%s: Find(%#x) = %v [%#x,%#x), want nothing", name, pc, why, f.Lo, f.Hi)
 }
 
 // TestNoAllocations: look-up, row and expression run while a thread is

@@ -166,9 +166,8 @@ func checkEffect(t *testing.T, e *effect, row *Row) {
 	if e.hi == 0 {
 		e.hi = fnHi - fnLo
 	}
-	if row.Lo != fnLo+e.lo || row.Hi != fnLo+e.hi {
-		t.Errorf("row [%#x,%#x), want [%#x,%#x)", row.Lo, row.Hi, fnLo+e.lo, fnLo+e.hi)
-	}
+	expect.True(t, row.Lo == fnLo+e.lo && row.Hi == fnLo+e.hi,
+		"row [%#x,%#x), want [%#x,%#x)", row.Lo, row.Hi, fnLo+e.lo, fnLo+e.hi)
 	expect.Equal(t, row.RASign, e.raSign, "RASign")
 }
 
@@ -189,9 +188,7 @@ func TestOpcodeTruncated(t *testing.T) {
 			}
 		}
 	}
-	if truncated < 40 {
-		t.Errorf("only %d cuts were noticed", truncated)
-	}
+	expect.True(t, truncated >= 40, "only %d cuts were noticed", truncated)
 }
 
 func TestOpcodeErrors(t *testing.T) {
@@ -299,9 +296,7 @@ func TestRows(t *testing.T) {
 		return true
 	})
 	want := [][2]uint64{{fnLo, fnLo + 1}, {fnLo + 1, fnLo + 4}, {fnLo + 4, fnHi}}
-	if why != None || cmptest.Diff(want, got) != "" {
-		t.Errorf("%v %x, want %x", why, got, want)
-	}
+	expect.True(t, why == None && cmptest.Diff(want, got) == "", "%v %x, want %x", why, got, want)
 	n := 0
 	m.Rows(tab, &f, &row, func(*Row) bool { n++; return false })
 	expect.Equal(t, n, 1, "calls after false")
@@ -331,9 +326,8 @@ func TestMachineKeepsNothing(t *testing.T) {
 		var fresh Machine
 		var want Row
 		why, why2 := used.Row(tab, pc, &row), fresh.Row(tab, pc, &want)
-		if why != why2 || cmptest.Diff(want, row) != "" {
-			t.Errorf("%#x: %v %+v, want %v %+v", pc, why, row, why2, want)
-		}
+		expect.True(t, why == why2 && cmptest.Diff(want, row) == "",
+			"%#x: %v %+v, want %v %+v", pc, why, row, why2, want)
 		if pc == 0x2000 {
 			used.Row(other, fnLo, &row)
 		}

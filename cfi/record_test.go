@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -90,9 +91,7 @@ func TestRecordKinds(t *testing.T) {
 				f.DebugFrame != c.debug {
 				t.Errorf("FDE = %+v", f)
 			}
-			if row.BKey != c.b {
-				t.Errorf("BKey = %v", row.BKey)
-			}
+			expect.True(t, row.BKey == c.b, "BKey = %v", row.BKey)
 			if why := m.Row(tab, fnHi, &row); why != NoInfo || row.BKey {
 				t.Errorf("behind it: %v, BKey = %v", why, row.BKey)
 			}
@@ -194,9 +193,7 @@ func TestFDEEncodings(t *testing.T) {
 				a.block().end()
 				tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base,
 					TextAddr: text, DataAddr: got})
-				if err != nil {
-					t.Fatalf("%#x: %v", format|app, err)
-				}
+				must.True(t, err == nil, "%#x: %v", format|app, err)
 				if f, why := tab.Find(want); why != None || f.Lo != want || f.Hi != want+0x20 {
 					t.Errorf("encoding %#x %#x: %v %+v, want %#x", format|app, delta, why, f, want)
 				}
@@ -213,9 +210,8 @@ func TestBadFDEEncodings(t *testing.T) {
 		a.ciePtr(cie).u64(fnLo).u64(8).block().end()
 		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b})
 		var fe *FormatError
-		if !errors.As(err, &fe) || fe.Reason != BadEncoding || fe.Value != uint64(enc) {
-			t.Errorf("encoding %#x: %v", enc, err)
-		}
+		expect.True(t, errors.As(err, &fe) && fe.Reason == BadEncoding && fe.Value == uint64(enc),
+			"encoding %#x: %v", enc, err)
 	}
 }
 

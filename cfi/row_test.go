@@ -164,8 +164,6 @@ func TestHeaderIndirect(t *testing.T) {
 		hdr.u8(1, DW_EH_PE_udata4, enc[0], enc[1]).u32(0).u32(1).u32(fnLo).u32(0)
 		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: ehFrame(), EHFrameHdr: hdr.b})
 		var fe *FormatError
-		if !errors.As(err, &fe) || fe.Reason != BadEncoding {
-			t.Errorf("%#x: %v", enc, err)
-		}
+		expect.True(t, errors.As(err, &fe) && fe.Reason == BadEncoding, "%#x: %v", enc, err)
 	}
 }

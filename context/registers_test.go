@@ -26,14 +26,11 @@ func TestArch(t *testing.T) {
 		{ArchARM64, "ARM64", "arm64"},
 		{ArchARM64 + 1, "unknown architecture", "other"},
 	} {
-		if c.a.String() != c.text || c.a.GOARCH() != c.goarch {
-			t.Errorf("%d: %q, %q", c.a, c.a.String(), c.a.GOARCH())
-		}
+		expect.True(t, c.a.String() == c.text && c.a.GOARCH() == c.goarch,
+			"%d: %q, %q", c.a, c.a.String(), c.a.GOARCH())
 	}
 	for _, a := range Arches {
-		if ArchOf(a.GOARCH()) != a {
-			t.Errorf("%v is not what %q gives", a, a.GOARCH())
-		}
+		expect.True(t, ArchOf(a.GOARCH()) == a, "%v is not what %q gives", a, a.GOARCH())
 	}
 	for _, name := range []string{"", "other", "386"} {
 		expect.Equal(t, ArchOf(name), NoArch, "%q", name)
@@ -53,9 +50,8 @@ func TestRegisters(t *testing.T) {
 			want = Registers{Arch: ArchARM64, ARM64: ARM64{PC: 1, Sp: 2, X: [31]uint64{29: 3}, Known: 4}}
 		}
 		expect.Equal(t, r, want, a)
-		if r.IP() != 1 || r.SP() != 2 || r.FP() != 3 || r.Known() != 4 {
-			t.Errorf("%v: ip %d, sp %d, fp %d, known %d", a, r.IP(), r.SP(), r.FP(), r.Known())
-		}
+		expect.True(t, r.IP() == 1 && r.SP() == 2 && r.FP() == 3 && r.Known() == 4,
+			"%v: ip %d, sp %d, fp %d, known %d", a, r.IP(), r.SP(), r.FP(), r.Known())
 	}
 	none := Registers{AMD64: sample(), ARM64: sampleARM64()}
 	before := none

@@ -262,9 +262,7 @@ func TestGoLinked(t *testing.T) {
 	own, err := os.Executable()
 	must.Do(t, err)
 	f, err := Open(own)
-	if err != nil || !f.Go() {
-		t.Errorf("%s: %v", own, err)
-	}
+	expect.True(t, err == nil && f.Go(), "%s: %v", own, err)
 	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
 	if f, err := Open(libc); err == nil && f.Go() {
 		t.Errorf("%s is of Go", libc)

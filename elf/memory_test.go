@@ -17,6 +17,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -50,9 +51,8 @@ func TestFromMemory(t *testing.T) {
 	file := mustNew(t, data)
 	const base = 0x7f1200000000
 	mem := must.Get(FromMemory(asMapped(file, data), base, "mapped"))(t)
-	if mem.Bias() != base || mem.BuildID() != file.BuildID() || mem.BuildID() == "" {
-		t.Errorf("bias %#x, build ids %q %q", mem.Bias(), mem.BuildID(), file.BuildID())
-	}
+	expect.True(t, mem.Bias() == base && mem.BuildID() == file.BuildID() && mem.BuildID() != "",
+		"bias %#x, build ids %q %q", mem.Bias(), mem.BuildID(), file.BuildID())
 	a, b := file.CFISections(), mem.CFISections()
 	if a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) ||
 		!bytes.HasPrefix(b.EHFrameHdr, a.EHFrameHdr[:12]) {
@@ -69,9 +69,7 @@ func TestFromMemory(t *testing.T) {
 		}
 		n++
 	}
-	if n < len(want) || n < 1000 {
-		t.Errorf("%d symbols in memory, %d names in the file", n, len(want))
-	}
+	expect.True(t, n >= len(want) && n >= 1000, "%d symbols in memory, %d names in the file", n, len(want))
 }
 
 // TestRelocatedDynamic: some loaders add the bias to the pointers in
@@ -93,9 +91,7 @@ func TestRelocatedDynamic(t *testing.T) {
 			n++
 		}
 	}
-	if n == 0 {
-		t.Error("malloc not found")
-	}
+	expect.True(t, n != 0, "malloc not found")
 }
 
 func relocate(dyn []byte, base uint64) {
@@ -128,9 +124,7 @@ func TestNoSectionHeaders(t *testing.T) {
 			n++
 		}
 	}
-	if n == 0 {
-		t.Error("malloc not found by PT_DYNAMIC")
-	}
+	expect.True(t, n != 0, "malloc not found by PT_DYNAMIC")
 }
 
 // TestBadEHFramePointer: a header whose pointer cannot be followed is an
@@ -175,9 +169,8 @@ func TestVDSO(t *testing.T) {
 			found++
 		}
 	}
-	if found == 0 || f.Bias() != lo {
-		t.Errorf("%d symbols with code, bias %#x of %#x", found, f.Bias(), lo)
-	}
+	expect.True(t, found != 0 && f.Bias() == lo,
+		"%d symbols with code, bias %#x of %#x", found, f.Bias(), lo)
 	if s := f.CFISections(); f.Arch() == context.ArchAMD64 && (s.Err != nil || len(s.EHFrame) == 0) {
 		t.Errorf("no frames: %v", s.Err)
 	}
@@ -223,9 +216,7 @@ func TestMap(t *testing.T) {
 	}
 	x, ok1 := a.BytesAt(a.Entry(), 16)
 	y, ok2 := b.BytesAt(b.Entry(), 16)
-	if !ok1 || !ok2 || string(x) != string(y) {
-		t.Error("the code at the entry point differs")
-	}
+	expect.True(t, ok1 && ok2 && string(x) == string(y), "the code at the entry point differs")
 }
 
 func TestMapRefuses(t *testing.T) {

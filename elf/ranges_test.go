@@ -22,9 +22,8 @@ func TestSegmentWraps(t *testing.T) {
 		{"in the file", program{typ: ptLoad, off: ^uint64(0) - 7, vaddr: 0x1000, filesz: 16, memsz: 16}, 0},
 	} {
 		f := mustNew(t, (&image{segments: []program{c.p}}).bytes())
-		if len(f.Segments()) != c.want || (len(f.Problems()) == 0) != (c.want == 1) {
-			t.Errorf("%s: %d segments, %v", c.name, len(f.Segments()), f.Problems())
-		}
+		expect.True(t, len(f.Segments()) == c.want && (len(f.Problems()) == 0) == (c.want == 1),
+			"%s: %d segments, %v", c.name, len(f.Segments()), f.Problems())
 	}
 }
 
@@ -97,9 +96,8 @@ func TestManyPrograms(t *testing.T) {
 	binary.LittleEndian.PutUint16(b[56:], 0xffff)
 	binary.LittleEndian.PutUint32(b[shoff+44:], 2)
 	f := mustNew(t, b)
-	if len(f.Segments()) != 2 || len(f.Problems()) != 0 {
-		t.Errorf("%d segments, %v", len(f.Segments()), f.Problems())
-	}
+	expect.True(t, len(f.Segments()) == 2 && len(f.Problems()) == 0,
+		"%d segments, %v", len(f.Segments()), f.Problems())
 }
 
 // editDynamic calls edit with each entry of a file's dynamic section.
@@ -125,9 +123,7 @@ func TestNamesEnd(t *testing.T) {
 		}
 	})
 	for s := range mustNew(t, data).Symbols(true) {
-		if len(s.Name) > 8 {
-			t.Fatalf("%q lies behind the names", s.Name)
-		}
+		must.True(t, len(s.Name) <= 8, "%q lies behind the names", s.Name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -53,9 +54,7 @@ func TestRelatives(t *testing.T) {
 			}
 			n := 0
 			f.Relatives(func(uint64, uint64) bool { n++; return n < 4 })
-			if n != 4 {
-				t.Errorf("%d words after a stop at the fourth", n)
-			}
+			expect.True(t, n == 4, "%d words after a stop at the fourth", n)
 		})
 	}
 }

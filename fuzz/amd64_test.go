@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -83,9 +84,7 @@ func checkTime(t *testing.T, begin time.Time) {
 // checkFrames: a reason, bounded steps, a stack pointer that only rises outside
 // signal and machine frames, and a doubt that is never forgotten.
 func checkFrames(t *testing.T, mods *module.Table, out []unwind.Frame, stop unwind.Stop) {
-	if stop == unwind.StopNone || len(out) > walkSteps {
-		t.Fatalf("%d frames, stop %v", len(out), stop)
-	}
+	must.True(t, stop != unwind.StopNone && len(out) <= walkSteps, "%d frames, stop %v", len(out), stop)
 	for i := 1; i < len(out); i++ {
 		left, now := &out[i-1], &out[i]
 		if now.SP < left.SP && left.Kind != unwind.KindSignal && !machineFrame(mods, left, now) {

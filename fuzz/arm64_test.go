@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -38,9 +39,7 @@ func FuzzXdata(f *testing.F) {
 			return
 		}
 		i, fault := pearm64.DecodeXdata(b)
-		if fault.OK() != (n <= len(b)) {
-			t.Fatalf("size %d of %d bytes, %v", n, len(b), fault)
-		}
+		must.True(t, fault.OK() == (n <= len(b)), "size %d of %d bytes, %v", n, len(b), fault)
 		if fault.OK() {
 			checkInfo(t, &i, offset)
 		}
@@ -91,9 +90,7 @@ func checkInfo(t *testing.T, i *pearm64.Info, offset uint32) {
 		if reason == pearm64.Truncated || c.Op == pearm64.End {
 			return
 		}
-		if c.Size == 0 {
-			t.Fatal("a code of no bytes")
-		}
+		must.True(t, c.Size != 0, "a code of no bytes")
 		codes = codes[c.Size:]
 	}
 }

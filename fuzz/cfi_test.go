@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 const ehAddr = 0x2000
@@ -97,9 +98,7 @@ func FuzzEHFrameHdr(f *testing.F) {
 			EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
 		tab, _ := cfi.Load(s)
 		fde, why := tab.Find(0x1001)
-		if why != cfi.None || fde.Lo != 0x1000 || fde.Hi != 0x1040 {
-			t.Fatalf("FDE lost: %v %+v", why, fde)
-		}
+		must.True(t, why == cfi.None && fde.Lo == 0x1000 && fde.Hi == 0x1040, "FDE lost: %v %+v", why, fde)
 		exercise(t, s, 0x1001)
 	})
 }
@@ -118,9 +117,7 @@ func exercise(t *testing.T, s cfi.Sections, pc uint64) {
 	checkPC(t, tab, &m, &row, pc)
 	last, count := uint64(0), 0
 	tab.Each(func(f cfi.FDE) bool {
-		if f.Lo < last || f.Hi <= f.Lo {
-			t.Fatalf("FDE [%#x,%#x) after %#x", f.Lo, f.Hi, last)
-		}
+		must.True(t, f.Lo >= last && f.Hi > f.Lo, "FDE [%#x,%#x) after %#x", f.Lo, f.Hi, last)
 		last = f.Lo
 		for _, at := range []uint64{f.Lo, f.Hi - 1, f.Lo + (f.Hi-f.Lo)/2} {
 			if _, why := tab.Find(at); why != cfi.None {
@@ -142,14 +139,12 @@ func checkPC(t *testing.T, tab *cfi.Table, m *cfi.Machine, row *cfi.Row, pc uint
 		t.Fatalf("a used machine says %v %+v, a new one %v %+v", why, *row, why2, again)
 	}
 	if why != cfi.None {
-		if row.CFA.Kind != cfi.Unspecified || row.Used != [2]uint64{} {
-			t.Fatalf("a refused row has rules: %v", why)
-		}
+		must.True(t, row.CFA.Kind == cfi.Unspecified && row.Used == [2]uint64{},
+			"a refused row has rules: %v", why)
 		return
 	}
-	if row.FDE.Lo > row.Lo || row.Lo > pc || pc >= row.Hi || row.Hi > row.FDE.Hi {
-		t.Fatalf("row [%#x,%#x) for pc %#x in FDE [%#x,%#x)", row.Lo, row.Hi, pc, row.FDE.Lo, row.FDE.Hi)
-	}
+	must.True(t, row.FDE.Lo <= row.Lo && row.Lo <= pc && pc < row.Hi && row.Hi <= row.FDE.Hi,
+		"row [%#x,%#x) for pc %#x in FDE [%#x,%#x)", row.Lo, row.Hi, pc, row.FDE.Lo, row.FDE.Hi)
 	for c := range row.Regs {
 		if used := row.Used[c>>6]>>(c&63)&1 != 0; used != (row.Regs[c].Kind != cfi.Unspecified) {
 			t.Fatalf("column %d: used %v, %v", c, used, row.Regs[c].Kind)
@@ -162,9 +157,8 @@ func checkRows(t *testing.T, tab *cfi.Table, f *cfi.FDE) {
 	var row, other cfi.Row
 	next, n := f.Lo, 0
 	why := m.Rows(tab, f, &row, func(r *cfi.Row) bool {
-		if r.Lo != next || r.Hi <= r.Lo || r.Hi > f.Hi {
-			t.Fatalf("row [%#x,%#x) where %#x is next", r.Lo, r.Hi, next)
-		}
+		must.True(t, r.Lo == next && r.Hi > r.Lo && r.Hi <= f.Hi,
+			"row [%#x,%#x) where %#x is next", r.Lo, r.Hi, next)
 		next = r.Hi
 		if why := one.Row(tab, r.Lo, &other); why == cfi.None && other.FDE == r.FDE && !sameRow(r, &other) {
 			t.Fatalf("Rows and Row differ at %#x:\n%+v\n%+v", r.Lo, *r, other)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/process/dump"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // tinyCore is a core with one thread and one piece of memory.
@@ -48,9 +49,7 @@ func FuzzCore(f *testing.F) {
 		data = data[:len(data):len(data)] // a read past the end is a panic
 		c, err := dump.New(data)
 		if c == nil {
-			if err == nil {
-				t.Fatal("nothing, and no reason")
-			}
+			must.True(t, err != nil, "nothing, and no reason")
 			return
 		}
 		maps := c.Maps()

@@ -63,9 +63,7 @@ func FuzzELF(f *testing.F) {
 		data = data[:len(data):len(data)] // a read past the end is a panic
 		bounded(t, 2<<20, len(data), func() { readELF(data) })
 		file, err := elf.New(data, "fuzz")
-		if (file == nil) == (err == nil) {
-			t.Fatalf("file %v and error %v", file, err)
-		}
+		must.True(t, (file == nil) != (err == nil), "file %v and error %v", file, err)
 		mapped, _ := elf.FromMemory(data, 0x7f0000000000, "fuzz")
 		for _, f := range []*elf.File{file, mapped} {
 			if f != nil {
@@ -90,9 +88,8 @@ func readELF(data []byte) {
 
 func exerciseELF(t *testing.T, f *elf.File, size int) {
 	s := f.CFISections()
-	if len(s.EHFrame) > elf.MaxSection || len(s.DebugFrame) > elf.MaxSection {
-		t.Fatalf("expanded to %d and %d bytes", len(s.EHFrame), len(s.DebugFrame))
-	}
+	must.True(t, len(s.EHFrame) <= elf.MaxSection && len(s.DebugFrame) <= elf.MaxSection,
+		"expanded to %d and %d bytes", len(s.EHFrame), len(s.DebugFrame))
 	if len(s.EHFrame)+len(s.DebugFrame) < 1<<16 {
 		exercise(t, module.CFISections(f, s), s.TextAddr)
 	}
@@ -101,9 +98,7 @@ func exerciseELF(t *testing.T, f *elf.File, size int) {
 		for range f.Symbols(dyn) {
 			n++
 		}
-		if n > size/24+1 {
-			t.Fatalf("%d symbols in %d bytes", n, size)
-		}
+		must.True(t, n <= size/24+1, "%d symbols in %d bytes", n, size)
 	}
 	for _, seg := range f.Segments() {
 		for _, at := range []uint64{seg.Vaddr, seg.Vaddr + seg.Filesz - 1, seg.Vaddr + seg.Memsz} {
@@ -112,9 +107,8 @@ func exerciseELF(t *testing.T, f *elf.File, size int) {
 			}
 		}
 	}
-	if len(f.Problems()) > 64 || len(f.BuildID()) > 2*size {
-		t.Fatalf("%d problems, a build id of %d digits", len(f.Problems()), len(f.BuildID()))
-	}
+	must.True(t, len(f.Problems()) <= 64 && len(f.BuildID()) <= 2*size,
+		"%d problems, a build id of %d digits", len(f.Problems()), len(f.BuildID()))
 }
 
 // mappedELF lays an image out as the loader does.

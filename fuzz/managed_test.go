@@ -30,9 +30,8 @@ func FuzzMetadata(f *testing.F) {
 		}
 		for _, r := range []int{0, 1, 2, 3, int(rid)} {
 			n := m.Describe(r)
-			if len(n.Name)+len(n.Parameters) > maxName {
-				t.Fatalf("%d bytes", len(n.Name)+len(n.Parameters))
-			}
+			must.True(t, len(n.Name)+len(n.Parameters) <= maxName,
+				"%d bytes", len(n.Name)+len(n.Parameters))
 			m.Type(r)
 		}
 	})
@@ -48,9 +47,7 @@ func FuzzSignature(f *testing.F) {
 		if err != nil {
 			typed(t, err)
 		}
-		if len(list)+len(result) > maxName {
-			t.Fatalf("%d bytes of %d", len(list)+len(result), len(in))
-		}
+		must.True(t, len(list)+len(result) <= maxName, "%d bytes of %d", len(list)+len(result), len(in))
 		if _, behind, err := metadata.TypeAt(in, 0, m.Scope()); err == nil && int(behind) > len(in) {
 			t.Fatalf("ends at %d of %d", behind, len(in))
 		}
@@ -97,7 +94,5 @@ func FuzzBounds(f *testing.F) {
 func typed(t *testing.T, err error) {
 	t.Helper()
 	var e *metadata.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("%T: %v", err, err)
-	}
+	must.True(t, errors.As(err, &e), "%T: %v", err, err)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/symbol/pdb"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/pdbfile"
 )
@@ -54,22 +56,17 @@ func FuzzTraceMetadata(f *testing.F) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatalf("%v: what is around the descriptions is whole", err)
-			}
+			must.True(t, err == nil, "%v: what is around the descriptions is whole", err)
 			if kind != nettrace.EventKind {
 				continue
 			}
 			events++
 			m := r.Event().Meta
-			if len(m.Provider) > 3*len(in) || len(m.Name) > 3*len(in) {
-				t.Fatalf("texts of %d and %d bytes from %d", len(m.Provider), len(m.Name), len(in))
-			}
+			must.True(t, len(m.Provider) <= 3*len(in) && len(m.Name) <= 3*len(in),
+				"texts of %d and %d bytes from %d", len(m.Provider), len(m.Name), len(in))
 			clrevent.KindOf(m.Provider, m.EventID, m.Version)
 		}
-		if events != 1 {
-			t.Fatalf("%d events", events)
-		}
+		must.True(t, events == 1, "%d events", events)
 	})
 }
 
@@ -83,9 +80,7 @@ func FuzzInlines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, native uint32) {
 		bounded(t, 1<<14, len(b), func() {
 			for _, in := range contract.DecodeInlines(b, native) {
-				if in.Method == 0 {
-					t.Errorf("%+v", in)
-				}
+				expect.True(t, in.Method != 0, "%+v", in)
 			}
 		})
 	})
@@ -120,9 +115,7 @@ func FuzzPDB(f *testing.F) {
 				t.Error(err)
 			}
 			for _, n := range names {
-				if n.Name == "" || len(n.Name) > len(b) {
-					t.Errorf("%+v", n)
-				}
+				expect.True(t, n.Name != "" && len(n.Name) <= len(b), "%+v", n)
 			}
 			if file, line := db.Line(rva); (file == "") != (line == 0) || len(file) > len(b) {
 				t.Errorf("%q:%d", file, line)

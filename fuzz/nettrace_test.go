@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
@@ -62,9 +63,7 @@ func FuzzNettrace(f *testing.F) {
 				r.Event().Stack.Append(nil)
 			}
 		}
-		if r.Held() > 8*len(in)+(1<<20)+4096 {
-			t.Fatalf("%d bytes held for %d", r.Held(), len(in))
-		}
+		must.True(t, r.Held() <= 8*len(in)+(1<<20)+4096, "%d bytes held for %d", r.Held(), len(in))
 	})
 }
 
@@ -116,9 +115,7 @@ func FuzzPayload(f *testing.F) {
 		exception, _ := clrevent.DecodeException(in, pointer)
 		for _, s := range []string{method.FullName(), module.IL, process.CommandLine, tick.Name,
 			exception.Type, exception.Message} {
-			if len(s) > 4*len(in)+8 {
-				t.Fatalf("a text of %d bytes of %d", len(s), len(in))
-			}
+			must.True(t, len(s) <= 4*len(in)+8, "a text of %d bytes of %d", len(s), len(in))
 		}
 	})
 }

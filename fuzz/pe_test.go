@@ -12,6 +12,8 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -55,9 +57,7 @@ func FuzzPE(f *testing.F) {
 			exerciseImage(t, w, im, len(b), rva)
 		}
 		im, err := pe.New(b, "file")
-		if (im == nil) == (err == nil) {
-			t.Fatalf("image %v and error %v", im, err)
-		}
+		must.True(t, (im == nil) != (err == nil), "image %v and error %v", im, err)
 		if err != nil {
 			return
 		}
@@ -134,9 +134,7 @@ func readAll(t *testing.T, im *pe.File, size int) {
 		}
 		im.Section(s.Name)
 	}
-	if len(im.Problems()) > 64 {
-		t.Fatalf("%d problems", len(im.Problems()))
-	}
+	must.True(t, len(im.Problems()) <= 64, "%d problems", len(im.Problems()))
 	if x, _ := im.Exports(); len(x) > size/2 {
 		t.Fatalf("%d exports in %d bytes", len(x), size)
 	}
@@ -180,9 +178,8 @@ func readAMD64(t *testing.T, im *pe.File, size int) {
 			if _, why := im.AMD64().Primary(to); sound && why != peamd64.OK {
 				t.Fatalf("%+v is sound, but has no primary: %v", fn, why)
 			}
-			if len(info.Codes) != 2*int(info.Count) {
-				t.Fatalf("%d bytes of %d codes", len(info.Codes), info.Count)
-			}
+			must.True(t, len(info.Codes) == 2*int(info.Count),
+				"%d bytes of %d codes", len(info.Codes), info.Count)
 		}
 	}
 }
@@ -193,9 +190,7 @@ func readARM64(t *testing.T, im *pe.File, size int) {
 		return
 	}
 	pdata := im.ExceptionDirectory()
-	if len(pdata) > size {
-		t.Fatalf("a directory of %d bytes in %d", len(pdata), size)
-	}
+	must.True(t, len(pdata) <= size, "a directory of %d bytes in %d", len(pdata), size)
 	fns := im.ARM64()
 	for i := range min(fns.Len(), someFunctions) {
 		fn := fns.Entry(i)
@@ -208,9 +203,7 @@ func readARM64(t *testing.T, im *pe.File, size int) {
 		if !fault.OK() || !found {
 			continue
 		}
-		if begin != fn.Begin {
-			t.Fatalf("%#x is of the function at %#x", fn.Begin, begin)
-		}
+		must.True(t, begin == fn.Begin, "%#x is of the function at %#x", fn.Begin, begin)
 		for _, offset := range []uint32{0, 4, info.Length / 2 &^ 3, info.Length - 4, info.Length} {
 			checkInfo(t, &info, offset)
 		}
@@ -367,15 +360,11 @@ func FuzzUnwindInfo(f *testing.F) {
 			sizes := 0
 			for codes := i.Codes; len(codes) > 0; {
 				c, why := i.Code(codes)
-				if why != peamd64.OK {
-					t.Fatalf("checked, and yet %v", why)
-				}
+				must.True(t, why == peamd64.OK, "checked, and yet %v", why)
 				sizes += int(c.Slots)
 				codes = codes[c.Size():]
 			}
-			if sizes != int(i.Count) {
-				t.Fatalf("%d slots of %d", sizes, i.Count)
-			}
+			must.True(t, sizes == int(i.Count), "%d slots of %d", sizes, i.Count)
 		}
 		stepAnywhere(t, im, 0x1000+uint32(offset))
 	})
@@ -391,8 +380,7 @@ func TestImageSeed(t *testing.T) {
 		0x1006: amd64.PEEpilog, 0x100c: amd64.PELeaf} {
 		regs := peRegisters(0)
 		res, stop := amd64.StepPE(im.AMD64(), unwind.Instruction(uint64(rva)), &regs, peStack)
-		if stop != unwind.StopNone || res.Part != part {
-			t.Errorf("%#x: %v, part %d, want %d", rva, stop, res.Part, part)
-		}
+		expect.True(t, stop == unwind.StopNone && res.Part == part,
+			"%#x: %v, part %d, want %d", rva, stop, res.Part, part)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // FuzzPerfRing reads any bytes as a ring of the kernel's: records stay inside it, there are no
@@ -32,9 +33,7 @@ func FuzzPerfRing(f *testing.F) {
 				r.Registers(arch)
 			}
 		})
-		if head != tail {
-			t.Fatalf("%d bytes were left", head-tail)
-		}
+		must.True(t, head == tail, "%d bytes were left", head-tail)
 	})
 }
 

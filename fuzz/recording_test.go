@@ -102,9 +102,7 @@ func FuzzRaw(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := raw.NewReader(bytes.NewReader(b))
 		for n := 0; err == nil; n++ {
-			if n > len(b) {
-				t.Fatalf("%d samples in %d bytes", n, len(b))
-			}
+			must.True(t, n <= len(b), "%d samples in %d bytes", n, len(b))
 			_, err = r.Next()
 		}
 	})
@@ -132,9 +130,8 @@ func FuzzWire(f *testing.F) {
 	f.Add([]byte{200, 1, 0, 7, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		first, err := readWire(in)
-		if err == nil || len(first) > len(in)/2 {
-			t.Fatalf("%d messages of %d bytes, error %v", len(first), len(in), err)
-		}
+		must.True(t, err != nil && len(first) <= len(in)/2,
+			"%d messages of %d bytes, error %v", len(first), len(in), err)
 		again, err := readWire(writeWire(first))
 		if d := cmptest.Diff(first, again); err != io.EOF || d != "" {
 			t.Fatalf("written and read again: %v\n%s", err, d)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // reply is a connection to a runtime that has answered before it was asked.
@@ -44,9 +45,7 @@ func FuzzAnswer(f *testing.F) {
 			func() (io.ReadWriteCloser, error) { return reply{bytes.NewReader(in)}, nil })
 		if i, err := c.Info(); err == nil {
 			for _, s := range []string{i.CommandLine, i.OS, i.Arch, i.Assembly, i.Version, i.PortableRID} {
-				if len(s) > 4*len(in) {
-					t.Fatalf("a text of %d bytes of %d", len(s), len(in))
-				}
+				must.True(t, len(s) <= 4*len(in), "a text of %d bytes of %d", len(s), len(in))
 			}
 		}
 		c.Resume()

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -24,9 +25,7 @@ import (
 func seedFiles(f testing.TB, pattern string) map[string][]byte {
 	f.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", "seeds", pattern))
-	if err != nil || len(names) == 0 {
-		f.Fatalf("no seeds %s: %v", pattern, err)
-	}
+	must.True(f, err == nil && len(names) > 0, "no seeds %s: %v", pattern, err)
 	out := map[string][]byte{}
 	for _, name := range names {
 		b := must.Get(os.ReadFile(name))(f)
@@ -118,9 +117,7 @@ func eachRecorded(f testing.TB, file string, n int, add func(recorded)) {
 	}); err != nil && !errors.Is(err, pevec.ErrAbsent) {
 		f.Fatal(err)
 	}
-	if count == 0 {
-		f.Fatalf("no vectors in %s", file)
-	}
+	must.True(f, count != 0, "no vectors in %s", file)
 }
 
 // recordedAt returns the bytes recorded at an RVA and behind it.
@@ -148,9 +145,8 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	for name, im := range seedImages(t) {
-		if len(im.file) == 0 || len(im.file) > 1<<16 || im.rva == 0 {
-			t.Errorf("%s: %d bytes, rva %#x", name, len(im.file), im.rva)
-		}
+		expect.True(t, len(im.file) > 0 && len(im.file) <= 1<<16 && im.rva != 0,
+			"%s: %d bytes, rva %#x", name, len(im.file), im.rva)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -155,9 +157,7 @@ func TestFields(t *testing.T) {
 	elves, _ := wholeELFs(t)
 	images, _ := wholePEs(t)
 	for _, w := range append(elves, images...) {
-		if len(w.fields) < 60 {
-			t.Errorf("%s: %d fields", w.name, len(w.fields))
-		}
+		expect.True(t, len(w.fields) >= 60, "%s: %d fields", w.name, len(w.fields))
 		if out := w.edit(binary.LittleEndian.AppendUint64(nil, 3<<16|2<<24)); len(out) != len(w.data) ||
 			slices.Equal(out, w.data) {
 			t.Errorf("%s: an edit of one field changes nothing", w.name)
@@ -253,9 +253,7 @@ func FuzzWholeELF(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file uint8, script []byte, ip uint64) {
 		data := choose(ours, hosts, file).edit(script)
 		im, err := elf.New(data, "whole")
-		if (im == nil) == (err == nil) {
-			t.Fatalf("file %v and error %v", im, err)
-		}
+		must.True(t, (im == nil) != (err == nil), "file %v and error %v", im, err)
 		if mapped, err := elf.FromMemory(data, 0x7f0000000000, "mapped"); err == nil {
 			exerciseELF(t, mapped, len(data))
 		}

@@ -245,9 +245,7 @@ func TestProblems(t *testing.T) {
 		fe.Value != 0x4000 {
 		t.Errorf("problems: %v", f.Problems())
 	}
-	if f.AMD64().Len() != 2 {
-		t.Errorf("%d entries, want the 2 that are there", f.AMD64().Len())
-	}
+	expect.True(t, f.AMD64().Len() == 2, "%d entries, want the 2 that are there", f.AMD64().Len())
 }
 
 // What the images of package peasm have everywhere.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -33,9 +34,7 @@ func TestDial(t *testing.T) {
 		flags&windows.HANDLE_FLAG_INHERIT != 0 {
 		t.Errorf("flags of the socket's handle %#x, %v", flags, err)
 	}
-	if c.ended() {
-		t.Error("the tool has closed nothing")
-	}
+	expect.True(t, !c.ended(), "the tool has closed nothing")
 	tool.(*net.TCPConn).CloseWrite()
 	for end := time.Now().Add(5 * time.Second); !c.ended(); time.Sleep(time.Millisecond) {
 		must.True(t, !time.Now().After(end), "it is not seen that the tool wants no more")

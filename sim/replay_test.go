@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/snapshot"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -92,9 +93,7 @@ func both(t *testing.T, want func(r *recorded) bool, f func(t *testing.T, r *rec
 					n++
 				}
 			}
-			if n == 0 {
-				t.Errorf("of %d recordings none is of the kind wanted", len(all))
-			}
+			expect.True(t, n != 0, "of %d recordings none is of the kind wanted", len(all))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package symbol
 import (
 	"fmt"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"os"
 	"strings"
 	"testing"
@@ -99,9 +100,7 @@ func TestPerfMapSlow(t *testing.T) {
 func TestKeepPerfMap(t *testing.T) {
 	pid := os.Getpid()
 	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
-	if openPerfMap(pid) != nil {
-		t.Fatalf("%s is there", path)
-	}
+	must.True(t, openPerfMap(pid) == nil, "%s is there", path)
 	if err := os.WriteFile(path, []byte("1000 10 here\n"), 0o600); err != nil {
 		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}

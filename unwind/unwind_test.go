@@ -28,19 +28,13 @@ func TestLookup(t *testing.T) {
 
 func TestEveryValueHasAName(t *testing.T) {
 	for s := StopNone; s <= NullReturn; s++ {
-		if s.String() == "stop?" || s.String() == "" {
-			t.Errorf("stop %d has no name", s)
-		}
+		expect.True(t, s.String() != "stop?" && s.String() != "", "stop %d has no name", s)
 	}
 	for k := KindNative; k <= KindGap; k++ {
-		if k.String() == "kind?" {
-			t.Errorf("kind %d has no name", k)
-		}
+		expect.True(t, k.String() != "kind?", "kind %d has no name", k)
 	}
 	for x := TrustNone; x <= TrustOutside; x++ {
-		if x.String() == "trust?" {
-			t.Errorf("trust %d has no name", x)
-		}
+		expect.True(t, x.String() != "trust?", "trust %d has no name", x)
 	}
 	if Stop(99).String() != "stop?" || Kind(99).String() != "kind?" || Trust(99).String() != "trust?" {
 		t.Error("an unknown value has a name")

@@ -171,18 +171,12 @@ type format struct {
 func formatOf(t *testing.T, path string) (is format) {
 	t.Helper()
 	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	s := f.Section(".debug_frame")
-	if s == nil {
-		t.Fatal("no .debug_frame")
-	}
+	must.True(t, s != nil, "no .debug_frame")
 	data, err := s.Data()
-	if err != nil || len(data) < 24 {
-		t.Fatalf("%d bytes of .debug_frame: %v", len(data), err)
-	}
+	must.True(t, err == nil && len(data) >= 24, "%d bytes of .debug_frame: %v", len(data), err)
 	is.zipped = s.Flags&elf.SHF_COMPRESSED != 0
 	is.version = data[8]
 	if is.wide = string(data[:4]) == "\xff\xff\xff\xff"; is.wide {

@@ -26,6 +26,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -75,9 +76,7 @@ func (l *libdw) viewsOf(t *testing.T, own, other int) []view {
 
 func firstFDE(t *testing.T, tab *cfi.Table) (first cfi.FDE) {
 	t.Helper()
-	if tab.Len() == 0 {
-		t.Fatal("no FDE")
-	}
+	must.True(t, tab.Len() != 0, "no FDE")
 	tab.Each(func(f cfi.FDE) bool { first = f; return false })
 	return first
 }
@@ -85,9 +84,7 @@ func firstFDE(t *testing.T, tab *cfi.Table) (first cfi.FDE) {
 func load(t *testing.T, path string) (*elf.File, *cfi.Table) {
 	t.Helper()
 	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := f.CFISections()
 	tab, err := cfi.Load(module.CFISections(f, s))
 	if err != nil || s.Err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -56,9 +57,7 @@ func held(t *testing.T, f *capture.File, want []Want,
 		t.Logf("%6d of %d walks: %s", n, len(f.Stacks), c)
 	}
 	t.Logf("%d frames in all", frames)
-	if sum[Equal] == 0 {
-		t.Error("no walk is equal: is the peer given what it needs?")
-	}
+	expect.True(t, sum[Equal] != 0, "no walk is equal: is the peer given what it needs?")
 	return sum
 }
 

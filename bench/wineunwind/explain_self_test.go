@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -52,9 +53,7 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 	for name, change := range cases {
 		ours := sample()
 		change(&ours)
-		if differ(&ours, &wine) == "" {
-			t.Errorf("%s: not seen", name)
-		}
+		expect.True(t, differ(&ours, &wine) != "", "%s: not seen", name)
 	}
 	wine.how = refused
 	if ours := sample(); differ(&ours, &wine) == "" {
@@ -126,9 +125,7 @@ func TestClasses(t *testing.T) {
 		if i := q.explain(); i >= 0 {
 			got = classes[i].name
 		}
-		if got != c.want {
-			t.Errorf("%s: explained by %q, want %q", c.name, got, c.want)
-		}
+		expect.True(t, got == c.want, "%s: explained by %q, want %q", c.name, got, c.want)
 		for _, bend := range []func(a *answer){
 			func(a *answer) { a.regs.GPR[context.RBX] ^= 4 },
 			func(a *answer) { a.regs.RIP ^= 4 },
@@ -177,9 +174,7 @@ func TestClassesAskedElsewhere(t *testing.T) {
 				t.Errorf("%s: not asked elsewhere", c.name)
 			}
 		}
-		if got != c.want {
-			t.Errorf("%s: explained by %q, want %q", c.name, got, c.want)
-		}
+		expect.True(t, got == c.want, "%s: explained by %q, want %q", c.name, got, c.want)
 	}
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -120,12 +121,8 @@ func TestWineAgrees(t *testing.T) {
 			got := examine(t, w, f, pts)
 			got.loops = loops
 			t.Log(&got)
-			if got.unexplained > maxShown {
-				t.Errorf("%d points are unexplained", got.unexplained)
-			}
-			if len(pts) == 0 || got.agreed == 0 {
-				t.Error("nothing was compared")
-			}
+			expect.True(t, got.unexplained <= maxShown, "%d points are unexplained", got.unexplained)
+			expect.True(t, len(pts) > 0 && got.agreed != 0, "nothing was compared")
 			all.add(&got)
 			ran++
 		})

@@ -84,9 +84,7 @@ func judge(t *testing.T, clr, path string) {
 			t.Errorf("%s: %s", clr, l)
 		}
 	}
-	if found < misuses {
-		t.Errorf("%s: %d misuses found, want at least %d", clr, found, misuses)
-	}
+	expect.True(t, found >= misuses, "%s: %d misuses found, want at least %d", clr, found, misuses)
 	fmt.Printf("checked %-14s %d misuses, each found; right calls reported: none\n", clr, found)
 }
 
@@ -161,7 +159,5 @@ func TestOwnProfilerLinux(t *testing.T) {
 	t.Logf("%v\n%s", err, text)
 	broken, err := os.ReadFile(out)
 	must.Equal(t, err, nil, "the proxy was not loaded")
-	if len(broken) > 0 {
-		t.Errorf("the own profiler breaks rules:\n%s", broken)
-	}
+	expect.True(t, len(broken) == 0, "the own profiler breaks rules:\n%s", broken)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -53,9 +54,7 @@ func TestNeedsNothing(t *testing.T) {
 		}
 	}
 	for _, p := range f.Progs {
-		if p.Type == elf.PT_TLS {
-			t.Error("it has thread-local storage")
-		}
+		expect.True(t, p.Type != elf.PT_TLS, "it has thread-local storage")
 	}
 	if st, err := os.Stat(path); err != nil || st.Size() > 100<<10 || shown < 15 {
 		t.Errorf("%d bytes, %d functions, %v", st.Size(), shown, err)
@@ -229,9 +228,7 @@ func TestKeep(t *testing.T) {
 			k.Dropped, dropped, copies, len(tags), k.Damage)
 	}
 	st := must.Get(os.Stat(path))(t)
-	if st.Mode() != 0o600 {
-		t.Errorf("the file's mode is %v", st.Mode())
-	}
+	expect.True(t, st.Mode() == 0o600, "the file's mode is %v", st.Mode())
 }
 
 // A full disk is an error, although a file system would let the file have its size.

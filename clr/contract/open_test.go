@@ -156,8 +156,7 @@ func TestConfirm(t *testing.T) {
 		tables := world(plain, true).tables(true)
 		tables.proven = 0
 		tables.Confirm(c.ip, c.function)
-		if tables.Proven() != c.proven || tables.Refuted() != c.denied {
-			t.Errorf("%s: proven %v, refuted %v", c.name, tables.Proven(), tables.Refuted())
-		}
+		expect.True(t, tables.Proven() == c.proven && tables.Refuted() == c.denied,
+			"%s: proven %v, refuted %v", c.name, tables.Proven(), tables.Refuted())
 	}
 }

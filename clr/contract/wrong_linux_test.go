@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -118,9 +119,7 @@ func testWrongLayouts(t *testing.T, argv []string, ready int) {
 	slices.Sort(believed)
 	t.Logf("%d layouts: %d refused; believed, and harmless here: %s", tried,
 		refused, strings.Join(believed, ", "))
-	if tried < 100 || tried != refused+len(believed) {
-		t.Errorf("%d layouts tried", tried)
-	}
+	expect.True(t, tried >= 100 && tried == refused+len(believed), "%d layouts tried", tried)
 }
 
 // stopProven waits until a process's tables are proven and ready methods have been compiled, and stops the

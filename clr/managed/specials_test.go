@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -57,9 +58,7 @@ func TestPlaces(t *testing.T) {
 	expect.True(t, !p.holds(0), "the zero Places holds 0")
 	at := func(i int) uint64 { return 0x100 * uint64(i*5%MaxPlaces+1) } // not sorted
 	for i := range MaxPlaces {
-		if !p.Add(memory.Range{Start: at(i), End: at(i) + 0x10}) {
-			t.Fatalf("no room for the range %d", i)
-		}
+		must.True(t, p.Add(memory.Range{Start: at(i), End: at(i) + 0x10}), "no room for the range %d", i)
 		for k := range MaxPlaces {
 			for _, ip := range []uint64{at(k), at(k) + 0xf} {
 				expect.Equal(t, p.holds(ip), k <= i, "%d ranges: %#x", i+1, ip)

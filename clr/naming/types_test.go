@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -77,9 +78,7 @@ func TestSharedTypeArguments(t *testing.T) {
 			if named := m.TypeArgs[0] != ""; named != c.named {
 				t.Errorf("named %v: %q", named, m.TypeArgs)
 			}
-			if w.reads > 10*maxTypesNamed {
-				t.Errorf("%d reads", w.reads)
-			}
+			expect.True(t, w.reads <= 10*maxTypesNamed, "%d reads", w.reads)
 		})
 	}
 }
@@ -107,9 +106,8 @@ func TestOverloadsOfCoreLib(t *testing.T) {
 	after, names := merged(full)
 	t.Logf("%d methods; %d had the name of another without parameters and arguments, %d have with", rid-1,
 		before, after)
-	if rid < 30000 || before < 10000 {
-		t.Errorf("%d methods, %d of them overloads: is this the class library?", rid-1, before)
-	}
+	expect.True(t, rid >= 30000 && before >= 10000,
+		"%d methods, %d of them overloads: is this the class library?", rid-1, before)
 	if after*100 > rid {
 		t.Errorf("%d methods have the name of another: %q", after, names[:min(len(names), 20)])
 	}

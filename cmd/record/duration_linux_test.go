@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -60,9 +61,7 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 	close(e.release)
 	var said []string
 	s.awaitEngines(func(line string) { said = append(said, line) })
-	if len(said) != 1 || said[0] != sampler.HandlersLeft {
-		t.Errorf("said %q", said)
-	}
+	expect.True(t, len(said) == 1 && said[0] == sampler.HandlersLeft, "said %q", said)
 }
 
 // A recording ends at a fixed moment, even if the tool is late. Processes that come later end then too.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func init() { otherTargets["killed"] = killed }
@@ -23,9 +24,7 @@ func killed() int {
 func TestKilledTarget(t *testing.T) {
 	opt, _ := fakeRun(t, "killed")
 	res := mustRun(t, opt)
-	if uint32(res.ExitCode) != 0xc0000005 {
-		t.Errorf("exit code %#x", res.ExitCode)
-	}
+	expect.True(t, uint32(res.ExitCode) == 0xc0000005, "exit code %#x", res.ExitCode)
 	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
 		t.Errorf("samples lost: %s", got)
 	}

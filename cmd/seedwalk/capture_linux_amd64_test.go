@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // The command's exit code and output are unchanged, and the file has its stacks.
@@ -16,9 +17,8 @@ func TestCapture(t *testing.T) {
 	if strings.Contains(errOut, "no stack was taken") {
 		t.Skip("SKIPPED-CHECK: this machine lets no process be looked at: " + errOut)
 	}
-	if code != 7 || out != "done\n" || strings.Count(errOut, "\n") != 1 {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errOut)
-	}
+	expect.True(t, code == 7 && out == "done\n" && strings.Count(errOut, "\n") == 1,
+		"exit code %d, stdout %q, stderr %q", code, out, errOut)
 	f, err := capture.Read(path)
 	if err != nil || len(f.Stacks) == 0 {
 		t.Fatal("no stacks: ", err)
@@ -38,9 +38,8 @@ func TestCaptureOfNobody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, errOut, code, _ := tool(t, append([]string{"capture"}, c.args...)...)
-			if code != c.code || !strings.Contains(errOut, c.want) {
-				t.Errorf("exit code %d, want %d; stderr %q, want %q", code, c.code, errOut, c.want)
-			}
+			expect.True(t, code == c.code && strings.Contains(errOut, c.want),
+				"exit code %d, want %d; stderr %q, want %q", code, c.code, errOut, c.want)
 		})
 	}
 }

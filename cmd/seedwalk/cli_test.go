@@ -254,9 +254,7 @@ func TestHelpGolden(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
 			expect.True(t, code == 0 && errOut == "", "exit code %d, stderr %q", code, errOut)
 			for i, line := range strings.Split(out, "\n") {
-				if len(line) > 100 {
-					t.Errorf("line %d has %d columns", i+1, len(line))
-				}
+				expect.True(t, len(line) <= 100, "line %d has %d columns", i+1, len(line))
 			}
 			if runtime.GOOS == "windows" && (c.file == "record" || c.file == "doctor") {
 				c.file += "-help-windows" // these two have another text there

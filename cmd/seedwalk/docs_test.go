@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -50,9 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 		}
 	}
-	if seen < 30 {
-		t.Errorf("only %d flags were recognized in the documents", seen)
-	}
+	expect.True(t, seen >= 30, "only %d flags were recognized in the documents", seen)
 }
 
 // commandsIn returns the commands in a Markdown text: the match, the name, and the arguments.

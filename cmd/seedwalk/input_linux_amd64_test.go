@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -123,9 +124,7 @@ func TestProcessesThatCannotBe(t *testing.T) {
 			_, errOut, code, _ = tool(t, "record", "--quiet", "--pid", pid,
 				"--duration", "1s", "--output", "o.folded")
 			judgeLine(t, "record", errOut, c.record)
-			if code != 125 {
-				t.Errorf("record ended with %d", code)
-			}
+			expect.True(t, code == 125, "record ended with %d", code)
 		})
 	}
 }

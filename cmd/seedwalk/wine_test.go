@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/golden"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -134,9 +135,7 @@ func TestWineSameAsLinux(t *testing.T) {
 			t.Errorf("%s: exit code %d, under Wine %d\n%s%s\nWine:\n%s%s", name, code,
 				wcode, out, errOut, wout, werr)
 		}
-		if out+errOut == "" {
-			t.Errorf("%s says nothing", name)
-		}
+		expect.True(t, out+errOut != "", "%s says nothing", name)
 	}
 }
 
@@ -190,9 +189,8 @@ func TestWineDoctorGolden(t *testing.T) {
 		}
 		out, errOut, code := wineTool(t, dir, append([]string{"DOTNET_ROOT="}, c.env...),
 			append([]string{"doctor", "--profiler", library, "--"}, c.args...)...)
-		if code != c.code || errOut != "" {
-			t.Errorf("%s: exit code %d, %s\n%s", c.name, code, errOut, out)
-		}
+		expect.True(t, code == c.code && errOut == "",
+			"%s: exit code %d, %s\n%s", c.name, code, errOut, out)
 		out = machineBound.ReplaceAllString(out, "Wine N, which calls itself Windows N, amd64, N CPUs")
 		out = strings.ReplaceAll(strings.ReplaceAll(out, dir+"/", ""),
 			"Z:"+strings.ReplaceAll(dir, "/", `\`)+`\`, "")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
@@ -109,12 +110,9 @@ func TestBig(t *testing.T) {
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	c := r.Counts()
-	if c.Lost != 0 || c.LostStacks != 0 || len(r.Faults()) != 0 || c.Bytes < size {
-		t.Errorf("%+v, %v", c, r.Faults())
-	}
-	if most > 1<<20 {
-		t.Errorf("%d bytes held", most)
-	}
+	expect.True(t, c.Lost == 0 && c.LostStacks == 0 && len(r.Faults()) == 0 && c.Bytes >= size,
+		"%+v, %v", c, r.Faults())
+	expect.True(t, most <= 1<<20, "%d bytes held", most)
 	t.Logf("%d MB, %d events in %v (with making them); %d KB held at most",
 		c.Bytes>>20, events, took, most>>10)
 }

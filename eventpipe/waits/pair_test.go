@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
@@ -328,9 +329,7 @@ func TestTruncatedKeeps(t *testing.T) {
 	seen := 0
 	for n := range trace {
 		a := analyse(trace[:n])
-		if len(a.Partial()) == 0 || a.Ended == nil {
-			t.Fatalf("cut at %d: nothing is said", n)
-		}
+		must.True(t, len(a.Partial()) > 0 && a.Ended != nil, "cut at %d: nothing is said", n)
 		if len(a.Waits) > 0 {
 			seen = n
 		}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -69,9 +70,8 @@ func TestViewLists(t *testing.T) {
 				t.Errorf("%s: %d queries for %d mappings among %d others", c.name, n, len(got), others)
 			}
 		}
-		if plain != (v.Texts == 2) || plain != (v.Queries == 0) {
-			t.Errorf("plain %v: %d texts, %d queries", plain, v.Texts, v.Queries)
-		}
+		expect.True(t, plain == (v.Texts == 2) && plain == (v.Queries == 0),
+			"plain %v: %d texts, %d queries", plain, v.Texts, v.Queries)
 	}
 }
 
@@ -99,9 +99,8 @@ func TestViewAt(t *testing.T) {
 			t.Errorf("%#x: %+v", addr, got)
 		}
 	}
-	if v.Texts != 0 || v.Queries != uint64(2*len(all)+3)+v.between(all) {
-		t.Errorf("%d texts, %d queries", v.Texts, v.Queries)
-	}
+	expect.True(t, v.Texts == 0 && v.Queries == uint64(2*len(all)+3)+v.between(all),
+		"%d texts, %d queries", v.Texts, v.Queries)
 }
 
 // between returns how many mappings follow a hole.

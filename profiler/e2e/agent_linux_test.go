@@ -22,6 +22,7 @@ import (
 
 	recorder "github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/options"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -86,21 +87,15 @@ func TestAgent(t *testing.T) {
 	if n := names(); n != 2 {
 		t.Errorf("%d of 2 processes reached the backend: %v\n%s", n, methods, agent.errs.String())
 	}
-	if stays.gone() {
-		t.Error("the recorded process has ended")
-	}
+	expect.True(t, !stays.gone(), "the recorded process has ended")
 	recordings, _ := filepath.Glob(filepath.Join(folder, "*-Demo.swrec"))
-	if len(recordings) < 3 {
-		t.Fatalf("recordings: %v", recordings)
-	}
+	must.True(t, len(recordings) >= 3, "recordings: %v", recordings)
 	if r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0]); r.code != 0 ||
 		!strings.Contains(r.stdout, "Demo.") {
 		t.Errorf("report of a recording: %d\n%s%s", r.code, r.stderr, r.stdout)
 	}
 	parts, _ := filepath.Glob(filepath.Join(folder, "spool", "*.part*"))
-	if len(parts) > 0 {
-		t.Errorf("left in the spool: %v", parts)
-	}
+	expect.True(t, len(parts) == 0, "left in the spool: %v", parts)
 }
 
 // With the capabilities of the manifest, the agent records a process of another user that has its own files,
@@ -122,14 +117,11 @@ func TestAgentCapabilities(t *testing.T) {
 		pid)); !strings.HasPrefix(string(line), argv[7]) {
 		t.Skip("SKIPPED-CHECK: another user cannot run a program of this tree")
 	}
-	if !recordsWith(t, pid, all, 20*time.Second) {
-		t.Errorf("nothing is recorded with %v", all)
-	}
+	expect.True(t, recordsWith(t, pid, all, 20*time.Second), "nothing is recorded with %v", all)
 	for _, name := range []string{"SYS_PTRACE", "DAC_OVERRIDE", "CHOWN"} {
 		rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == name })
-		if len(rest) != len(all)-1 || recordsWith(t, pid, rest, 4*time.Second) {
-			t.Errorf("%s is not needed", name)
-		}
+		expect.True(t, len(rest) == len(all)-1 && !recordsWith(t, pid, rest, 4*time.Second),
+			"%s is not needed", name)
 	}
 }
 
@@ -260,9 +252,8 @@ func TestAgentShortProcesses(t *testing.T) {
 	descriptors, mappings := agentUses(t, agent.pid, port)
 	shortProcesses(t, argv, *agentProcesses, atOnce)
 	descriptorsAfter, mappingsAfter := agentUses(t, agent.pid, port)
-	if descriptorsAfter > descriptors {
-		t.Errorf("%d descriptors, before %d", descriptorsAfter, descriptors)
-	}
+	expect.True(t, descriptorsAfter <= descriptors,
+		"%d descriptors, before %d", descriptorsAfter, descriptors)
 	for file, n := range mappingsAfter {
 		if n > max(1, mappings[file]) || strings.Contains(file, "seedwalk-probe") {
 			t.Errorf("%d mappings of %s, before %d", n, file, mappings[file])

@@ -48,9 +48,7 @@ func TestARM64Codes(t *testing.T) {
 	g.atWork()
 	var c codes
 	for end := time.Now().Add(3 * time.Minute); c.functions < methods || c.shifted < replaced; {
-		if time.Now().After(end) {
-			t.Fatalf("%+v", c)
-		}
+		must.True(t, !time.Now().After(end), "%+v", c)
 		time.Sleep(3 * time.Second)
 		g.cmd.Process.Signal(syscall.SIGSTOP)
 		c = codes{}
@@ -58,9 +56,8 @@ func TestARM64Codes(t *testing.T) {
 		g.cmd.Process.Signal(syscall.SIGCONT)
 	}
 	t.Logf("%d functions, %d of them entered in another's frame: %d instructions of prologs, and %d of %d epilogs", c.functions, c.shifted, c.prolog, c.epilog, c.epilogs)
-	if c.functions/10 < c.skipped || c.prolog < 3*c.functions || c.epilogs < c.functions/2 {
-		t.Errorf("%d functions are not understood: %+v", c.skipped, c)
-	}
+	expect.True(t, c.functions/10 >= c.skipped && c.prolog >= 3*c.functions && c.epilogs >= c.functions/2,
+		"%d functions are not understood: %+v", c.skipped, c)
 }
 
 // codes counts functions, and instructions at which a frame was undone.

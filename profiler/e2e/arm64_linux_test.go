@@ -116,9 +116,7 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 	must.Do(t, err)
 	why := e.Run()
 	g.cmd.Wait()
-	if g.out.String() != "TRUTH DONE\n" {
-		t.Fatalf("%s; the program said %q", why, g.out.String())
-	}
+	must.True(t, g.out.String() == "TRUTH DONE\n", "%s; the program said %q", why, g.out.String())
 	return readRaw(t, file, why)
 }
 
@@ -231,9 +229,7 @@ func armScript(t *testing.T) string {
 func armRecorded(t *testing.T, r result, file string, want int) {
 	t.Helper()
 	s := findSummary(t, r.stderr)
-	if r.code != 0 || s.Runtime != ".NET 10.0.9" {
-		t.Fatalf("exit code %d, %+v\n%s", r.code, s, r.stderr)
-	}
+	must.True(t, r.code == 0 && s.Runtime == ".NET 10.0.9", "exit code %d, %+v\n%s", r.code, s, r.stderr)
 	samples, rd := readRaw(t, file, r.stderr)
 	k := newChecker(t)
 	k.natives = loadNatives(t, need(t, "out", "samples", "arm64", "libtruth.so"))
@@ -243,9 +239,8 @@ func armRecorded(t *testing.T, r result, file string, want int) {
 	sizes.compare(t, k, samples)
 	k.verdict(t)
 	t.Logf("%d samples, %d complete, %+v; %v", s.Samples, s.Complete, s.Counters, sizes)
-	if s.Counters["timed"] == 0 || s.Counters["asked"] == 0 {
-		t.Error("a thread has no timer, or is not asked")
-	}
+	expect.True(t, s.Counters["timed"] != 0 && s.Counters["asked"] != 0,
+		"a thread has no timer, or is not asked")
 }
 
 // A command is recorded by the probe that is embedded in the tool.
@@ -255,9 +250,7 @@ func TestARM64Record(t *testing.T) {
 	argv := append(armTool(t), "record", "--json", "--rate", "100", "--raw", file, "--output",
 		filepath.Join(dir, "out.folded"), "--", armScript(t), "6")
 	r := runForking(t, 4*time.Minute, argv...)
-	if r.stdout != "TRUTH DONE\n" {
-		t.Errorf("the program said %q", r.stdout)
-	}
+	expect.True(t, r.stdout == "TRUTH DONE\n", "the program said %q", r.stdout)
 	armRecorded(t, r, file, 100)
 }
 
@@ -315,9 +308,8 @@ func TestARM64RecordPID(t *testing.T) {
 		const why = "this system has no ptrace, an emulator's for programs (qemu-user) mostly; record --pid and stack --core need none"
 		stack, outside := ask("stack", pid), ask("record", "--pid", pid, "--outside", "--duration", "1s")
 		for _, r := range []result{stack, outside, doctor} {
-			if r.code == 0 || !strings.Contains(r.stderr+r.stdout, why) {
-				t.Errorf("exit code %d, said %q and %q, want %q", r.code, r.stdout, r.stderr, why)
-			}
+			expect.True(t, r.code != 0 && strings.Contains(r.stderr+r.stdout, why),
+				"exit code %d, said %q and %q, want %q", r.code, r.stdout, r.stderr, why)
 		}
 		t.Skip("SKIPPED-CHECK: qemu-user has no ptrace (ENOSYS): stack PID and record --outside of the ARM64 tool stop no thread here")
 	})

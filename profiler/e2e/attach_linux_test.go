@@ -83,9 +83,8 @@ func attachAgain(t *testing.T, p *process) {
 	total := int64(0)
 	for i := range *attachments {
 		r := record(t, "--duration 2s --pid "+p.id)
-		if r.code != 0 || r.Samples == 0 {
-			t.Fatalf("attachment %d: exit code %d, %d samples\n%s", i, r.code, r.Samples, r.stderr)
-		}
+		must.True(t, r.code == 0 && r.Samples != 0,
+			"attachment %d: exit code %d, %d samples\n%s", i, r.code, r.Samples, r.stderr)
 		total += r.Samples
 		// The runtime closes the tool's connection when its thread runs.
 		until(t, fmt.Sprintf("nothing is left of attachment %d", i), func() bool {

@@ -69,9 +69,7 @@ func (s setting) recordOutside(t *testing.T) (m measurement) {
 	time.Sleep(time.Second)
 	r := recordBy(t, s.prefix(),
 		"--outside --pid "+target.id+" --rate "+s.rate+" --duration "+s.length().String())
-	if target.wait() != 0 || r.code != 0 {
-		t.Fatalf("%v, the tool %d\n%s", target.err, r.code, r.stderr)
-	}
+	must.True(t, target.wait() == 0 && r.code == 0, "%v, the tool %d\n%s", target.err, r.code, r.stderr)
 	var err error
 	m.truth, err = parseExact(target.out.String())
 	must.Do(t, err)

@@ -241,9 +241,8 @@ func TestClientAttach(t *testing.T) {
 			until(t, "it has sampled", func() bool { b, _ := os.ReadFile(out); return len(b) > 0 })
 			cycled(t, out, 1)
 		}
-		if p.wait() != 0 || p.out.String() != "TRUTH DONE\n" || p.errs.String() != "" {
-			t.Errorf("%v: the program said %q %q", p.err, p.out.String(), p.errs.String())
-		}
+		expect.True(t, p.wait() == 0 && p.out.String() == "TRUTH DONE\n" && p.errs.String() == "",
+			"%v: the program said %q %q", p.err, p.out.String(), p.errs.String())
 	})
 }
 

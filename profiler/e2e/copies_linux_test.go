@@ -14,6 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -108,9 +109,7 @@ func copiesTruth(t *testing.T, dir, library string, app []string, want int, env 
 		func(int) { countKinds(t, out, kinds) })
 	fmt.Printf("%s: %v\n", t.Name(), kinds)
 	for _, k := range callbackKinds {
-		if kinds[k] == 0 {
-			t.Errorf("no stack of a callback of kind %s", k)
-		}
+		expect.True(t, kinds[k] != 0, "no stack of a callback of kind %s", k)
 	}
 	if named, all := kinds["native"], kinds["native all"]; named == 0 || named != all {
 		t.Errorf("%d of %d stacks of the first thread have the name and the build id of a function of libc", named, all)
@@ -138,9 +137,7 @@ func places(t *testing.T, dir, library string) {
 	const times = 1000
 	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out), need(t, "out", "bin", "swhost"),
 		runtime9(t), exe, fmt.Sprint(times))
-	if r.code != 42 || r.stderr != "" {
-		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	must.True(t, r.code == 42 && r.stderr == "", "%d\n%s%s", r.code, r.stdout, r.stderr)
 	said := map[string]int{} // how often the runtime reported each stack
 	for l := range strings.Lines(r.stdout) {
 		said[strings.TrimSpace(l)]++
@@ -206,9 +203,8 @@ func TestClientKept(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) { keptRefused(t, dir, file, core, p) })
 	p.say("")
-	if p.wait() != 42 || p.errs.String() != "" {
-		t.Errorf("the program ended with %v and said %q", p.err, p.errs.String())
-	}
+	expect.True(t, p.wait() == 42 && p.errs.String() == "",
+		"the program ended with %v and said %q", p.err, p.errs.String())
 }
 
 // A process in a container has other numbers in its copies than here. The threads are shown with the numbers
@@ -279,9 +275,8 @@ func keptRefused(t *testing.T, dir, file, core string, p *process) {
 		"none: no such file":                              {filepath.Join(dir, "none"), p.id},
 	} {
 		r := seedwalk(t, append([]string{"stack", "--copies"}, args...)...)
-		if r.code != 3 || r.stdout != "" || !strings.Contains(r.stderr, want) {
-			t.Errorf("exit code %d, %q %q, want %q", r.code, r.stdout, r.stderr, want)
-		}
+		expect.True(t, r.code == 3 && r.stdout == "" && strings.Contains(r.stderr, want),
+			"exit code %d, %q %q, want %q", r.code, r.stdout, r.stderr, want)
 	}
 }
 
@@ -304,7 +299,6 @@ func keptPlaces(t *testing.T, said []string, args ...string) {
 	}
 	fmt.Printf("%s: %d of %d copies complete, %d of exceptions, %d that the program did not say\n", t.Name(),
 		whole, len(l.Threads), thrown, len(other))
-	if thrown < 50 || len(other) > 0 || whole*1000 < len(l.Threads)*leastWhole {
-		t.Errorf("problems %v; not said: %v", l.Problems, other)
-	}
+	expect.True(t, thrown >= 50 && len(other) == 0 && whole*1000 >= len(l.Threads)*leastWhole,
+		"problems %v; not said: %v", l.Problems, other)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -125,9 +126,7 @@ type result struct {
 // ok ends the test unless the command succeeded.
 func (r result) ok(t *testing.T) {
 	t.Helper()
-	if r.code != 0 {
-		t.Fatalf("%s: exit code %d\n%s%s", r.command, r.code, r.stdout, r.stderr)
-	}
+	must.True(t, r.code == 0, "%s: exit code %d\n%s%s", r.command, r.code, r.stdout, r.stderr)
 }
 
 // run runs a command. Exceeding the time limit is a failure; the program is examined before it is ended.

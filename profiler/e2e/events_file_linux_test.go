@@ -192,9 +192,7 @@ func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...stri
 			t.Errorf("%s: %d, the program says %d", name, got, want)
 		}
 	}
-	if told < 2 {
-		t.Errorf("the program says nothing of itself: %s", truth)
-	}
+	expect.True(t, told >= 2, "the program says nothing of itself: %s", truth)
 }
 
 // everything: a recording of all kinds has Waits.cs's allocations and exceptions, samples of running and

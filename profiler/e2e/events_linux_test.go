@@ -43,18 +43,15 @@ func eventsStart(t *testing.T, runtime string) {
 // truth is the list that the program printed of its waits.
 func (r *recording) truth(t *testing.T, least int) []waittruth.Wait {
 	t.Helper()
-	if r.code != 7 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-	}
+	must.True(t, r.code == 7, "exit code %d\n%s", r.code, r.stderr)
 	return truthOf(t, r.stdout, least)
 }
 
 func truthOf(t *testing.T, said string, least int) []waittruth.Wait {
 	t.Helper()
 	truth, err := waittruth.Lines(strings.NewReader(said))
-	if err != nil || len(truth) < least {
-		t.Fatalf("%d waits in the truth, want %d, %v", len(truth), least, err)
-	}
+	must.True(t, err == nil && len(truth) >= least,
+		"%d waits in the truth, want %d, %v", len(truth), least, err)
 	return truth
 }
 
@@ -89,9 +86,8 @@ func TestEventsExample(t *testing.T) {
 		}
 	}
 	// Under load a thread may be interrupted between its own clock and ours.
-	if near < 2 || open != 1 {
-		t.Errorf("%d of 3 waits are as long as the program says, %d are open", near, open)
-	}
+	expect.True(t, near >= 2 && open == 1,
+		"%d of 3 waits are as long as the program says, %d are open", near, open)
 }
 
 // attachEvents records a running process until stop is called.
@@ -146,10 +142,8 @@ func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 			t.Errorf("thread %d, lock %v: %d in the process, %d in the trace", k.thread, k.lock, mine[k], n)
 		}
 	}
-	if len(mine) != len(theirs) || inside < 36 {
-		t.Errorf("%d threads and kinds in the process, %d in the trace; %d waits",
-			len(mine), len(theirs), inside)
-	}
+	expect.True(t, len(mine) == len(theirs) && inside >= 36,
+		"%d threads and kinds in the process, %d in the trace; %d waits", len(mine), len(theirs), inside)
 	t.Logf("%d waits of %d threads and kinds, as many as in the trace", inside, len(mine))
 }
 
@@ -214,9 +208,7 @@ func TestEventsAllocations(t *testing.T) { eachRuntime(t, eventsAllocations) }
 
 func eventsAllocations(t *testing.T, runtime string) {
 	f := record(t, "--events alloc,exception", on(t, runtime, "Events")...)
-	if f.code != 7 {
-		t.Fatalf("exit code %d\n%s", f.code, f.stderr)
-	}
+	must.True(t, f.code == 7, "exit code %d\n%s", f.code, f.stderr)
 	f.wholeEvents(t)
 	f.allocated(t, f.stdout, "Events", "Events.Part", "Events.All", "Events.Main")
 	// Only one of the two events: where .NET 10's samples are on, there is no tick.
@@ -248,9 +240,8 @@ func TestEventsKilledAgain(t *testing.T) {
 		t.Logf("recording %d: %d samples, %d waits, %d locks, %d early", i, f.Samples, c["event_waits"],
 			c["event_locks"], c["event_early"])
 	}
-	if p.wait() != 42 || !strings.Contains(p.out.String(), "wrong results: 0") {
-		t.Errorf("the program ended with %v: %s", p.err, p.out.String())
-	}
+	expect.True(t, p.wait() == 42 && strings.Contains(p.out.String(), "wrong results: 0"),
+		"the program ended with %v: %s", p.err, p.out.String())
 }
 
 // Another vendor's profiler has its own session for the same events: each session receives them, and each

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -150,9 +151,7 @@ func TestHangHealthyModes(t *testing.T) {
 	need(t, "out", "samples", "Healthy.exe")
 	list := run(t, time.Minute, nil, app(t, "Healthy")...)
 	modes := strings.Fields(list.stdout)
-	if len(modes) < 50 {
-		t.Fatalf("exit code %d, modes %v\n%s", list.code, modes, list.stderr)
-	}
+	must.True(t, len(modes) >= 50, "exit code %d, modes %v\n%s", list.code, modes, list.stderr)
 	for i, mode := range modes {
 		if i%*healthyEvery != 0 {
 			continue

@@ -78,9 +78,7 @@ func runtimeSays(t *testing.T, stdout string) map[string]string {
 	}
 	want := map[string]string{"App.Lines.Main": "/src/app/Lines.cs:11",
 		"App.Lines.Over": "/src/app/Lines.cs:22", "App.Lines.Deep": "/src/app/Lines.cs:33"}
-	if !maps.Equal(said, want) {
-		t.Fatalf("the runtime says %v of\n%s", said, stdout)
-	}
+	must.True(t, maps.Equal(said, want), "the runtime says %v of\n%s", said, stdout)
 	return said
 }
 
@@ -91,9 +89,8 @@ func checkLine(t *testing.T, seen map[string]int, method, file string, line int)
 	if want == nil {
 		return
 	}
-	if file != "/src/app/Lines.cs" || !slices.Contains(want, line) {
-		t.Errorf("%s is at %q:%d, of lines %v", method, file, line, want)
-	}
+	expect.True(t, file == "/src/app/Lines.cs" && slices.Contains(want, line),
+		"%s is at %q:%d, of lines %v", method, file, line, want)
 	seen[fmt.Sprintf("%s:%d", method, line)]++
 }
 
@@ -126,9 +123,7 @@ func pprofLines(t *testing.T, path string, want map[string]int) {
 		}
 		checkLine(t, seen, l.Line[0].Function.Name, l.Line[0].Function.Filename, int(l.Line[0].Line))
 	}
-	if !maps.Equal(seen, want) {
-		t.Errorf("pprof has %v, JSON %v", seen, want)
-	}
+	expect.True(t, maps.Equal(seen, want), "pprof has %v, JSON %v", seen, want)
 }
 
 // libraryLines checks the source lines that the C library returns for stacks of callbacks.
@@ -137,9 +132,7 @@ func libraryLines(t *testing.T, library, out string, argv []string) {
 	argv = slices.Clone(argv)
 	argv[len(argv)-1] = "500"
 	r := run(t, time.Minute, profiled(library, "COPIES_SOURCES="+out), argv...)
-	if r.code != 0 || r.stderr != "" {
-		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	must.True(t, r.code == 0 && r.stderr == "", "%d\n%s%s", r.code, r.stdout, r.stderr)
 	runtimeSays(t, r.stdout)
 	seen, offsets := map[string]int{}, 0
 	for _, f := range strings.FieldsFunc(readFile(t, out),
@@ -157,9 +150,8 @@ func libraryLines(t *testing.T, library, out string, argv []string) {
 		}
 	}
 	fmt.Printf("%s: %v, %d frames with an offset of IL\n", t.Name(), seen, offsets)
-	if seen["App.Lines.Main:11"] == 0 || seen["App.Lines.Deep:33"] == 0 || offsets < 100 {
-		t.Errorf("only %v, %d offsets", seen, offsets)
-	}
+	expect.True(t, seen["App.Lines.Main:11"] != 0 && seen["App.Lines.Deep:33"] != 0 && offsets >= 100,
+		"only %v, %d offsets", seen, offsets)
 }
 
 // namesWanted are methods of Names.cs that differ only in their parameters or type arguments, and class
@@ -185,9 +177,7 @@ func TestNames(t *testing.T) {
 			r.well(t, 0, "NAMES DONE\n")
 			got := slices.Sorted(maps.Values(r.names))
 			for _, name := range namesWanted {
-				if !slices.Contains(got, name) {
-					t.Errorf("no method %s", name)
-				}
+				expect.True(t, slices.Contains(got, name), "no method %s", name)
 			}
 			oneNameEach(t, seen, got)
 			if t.Failed() {
@@ -205,9 +195,7 @@ func TestNames(t *testing.T) {
 // contains __Canon, the runtime's own word for shared type arguments.
 func oneNameEach(t *testing.T, seen map[string]string, names []string) {
 	for _, name := range names {
-		if strings.Contains(name, "__Canon") {
-			t.Errorf("%s: the runtime's word for shared code", name)
-		}
+		expect.True(t, !strings.Contains(name, "__Canon"), "%s: the runtime's word for shared code", name)
 		plain, list, _ := strings.Cut(name, "(")
 		if was, ok := seen[plain]; ok && (was == "") != (list == "") {
 			t.Errorf("%s is also named (%s", name, was)
@@ -266,9 +254,8 @@ func TestSymbolsLater(t *testing.T) {
 	for name, place := range map[string]string{"folder": filepath.Join(dir, "folder"),
 		"debuginfod": serve("debuginfod"), "store": serve("store")} {
 		folded, rows, frames := report(name, "--symbols", place)
-		if rows > mostWithSymbols || frames > mostWithSymbols {
-			t.Errorf("%s: %.2f %% of rows, %.2f %% of the library's frames", name, rows, frames)
-		}
+		expect.True(t, rows <= mostWithSymbols && frames <= mostWithSymbols,
+			"%s: %.2f %% of rows, %.2f %% of the library's frames", name, rows, frames)
 		results[name] = folded
 	}
 	must.Do(t, os.Rename(full, library))
@@ -302,9 +289,8 @@ func TestInlined(t *testing.T) {
 			argv := append([]string{tool(t), "record", "--rate", "999", "--output", out}, c.option...)
 			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=0"},
 				append(append(argv, "--"), app(t, "Inlined", fmt.Sprint(c.ms))...)...)
-			if r.code != 0 || r.stdout != "INLINED DONE\n" {
-				t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
-			}
+			must.True(t, r.code == 0 && r.stdout == "INLINED DONE\n",
+				"%d\n%s%s", r.code, r.stdout, r.stderr)
 			if named := strings.Contains(r.stderr, "record --inlines"); named == (c.option != nil) {
 				t.Errorf("the summary names --inlines: %v", named)
 			}

@@ -40,9 +40,8 @@ func TestNode(t *testing.T) {
 	seen := judgeNode(t, r.jsonProfile, dir)
 	t.Logf("%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples,
 		seen.incomplete, seen.jit, seen.mixed)
-	if seen.jit == 0 || seen.mixed == 0 || seen.incomplete*50 > seen.samples {
-		t.Errorf("want samples of both kinds, and at most 2 %% incomplete")
-	}
+	expect.True(t, seen.jit != 0 && seen.mixed != 0 && seen.incomplete*50 <= seen.samples,
+		"want samples of both kinds, and at most 2 %% incomplete")
 	again := filepath.Join(dir, "again.json")
 	seedwalk(t, "convert", kept, again).ok(t)
 	p := readJSONProfile(t, again)

@@ -168,9 +168,7 @@ func TestProbeSurvives(t *testing.T) {
 			spent := r.processorTime()
 			t.Logf("%sprocessor time: %v", r.stdout, spent)
 			for _, name := range []string{"Hardware", "Throw", "Allocate"} {
-				if spent[name] == 0 {
-					t.Errorf("thread %s has no processor time", name)
-				}
+				expect.True(t, spent[name] != 0, "thread %s has no processor time", name)
 			}
 		})
 	}
@@ -249,9 +247,8 @@ func TestProbeGoStorm(t *testing.T) {
 		}
 		t.Logf("%s: died %d of %d alone, %d of %d with the probe; %d samples", what, alone,
 			*storms, with, *storms, samples)
-		if with > alone+1+*storms/5 {
-			t.Errorf("%s: with the probe it died %d times, alone %d times", what, with, alone)
-		}
+		expect.True(t, with <= alone+1+*storms/5,
+			"%s: with the probe it died %d times, alone %d times", what, with, alone)
 	}
 }
 

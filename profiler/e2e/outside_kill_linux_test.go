@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -239,9 +240,7 @@ func TestKilledAnywhere(t *testing.T) {
 func standing(t *testing.T, pid int) (out []string) {
 	t.Helper()
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if len(tasks) == 0 {
-		t.Fatal("the program is gone")
-	}
+	must.True(t, len(tasks) > 0, "the program is gone")
 	for _, f := range tasks {
 		b, _ := os.ReadFile(f)
 		s := string(b)

@@ -12,6 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -181,9 +183,7 @@ func (c *checker) allMet(t *testing.T) {
 	t.Helper()
 	for _, k := range kinds {
 		t.Logf("%6d of scenario %d: %s", c.met[k.what], k.scenario, k.what)
-		if c.met[k.what] == 0 {
-			t.Errorf("never met: %s", k.what)
-		}
+		expect.True(t, c.met[k.what] != 0, "never met: %s", k.what)
 	}
 }
 
@@ -216,9 +216,8 @@ func TestProbeNet10(t *testing.T) {
 		}
 	}
 	t.Logf("%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name", len(r.samples), lost, doubtful, managed, len(r.names), unnamed)
-	if doubtful*200 > len(r.samples) {
-		t.Errorf("%d of %d stacks have a doubtful frame", doubtful, len(r.samples))
-	}
+	expect.True(t, doubtful*200 <= len(r.samples),
+		"%d of %d stacks have a doubtful frame", doubtful, len(r.samples))
 	if len(r.samples) < 100 || lost*200 > len(r.samples) || unnamed*100 > len(r.names) || len(r.names) < 100 {
 		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost,
 			len(r.samples), unnamed, len(r.names))
@@ -246,9 +245,7 @@ func mapEnv(t *testing.T, dir string) {
 func takeMap(t *testing.T, dir, assembly string) perfMap {
 	t.Helper()
 	found, _ := filepath.Glob(filepath.Join(dir, "perf-*.map"))
-	if len(found) != 1 {
-		t.Fatalf("the runtime wrote %d maps of its methods", len(found))
-	}
+	must.True(t, len(found) == 1, "the runtime wrote %d maps of its methods", len(found))
 	defer os.Remove(found[0])
 	return readPerfMap(t, found[0], assembly)
 }
@@ -302,7 +299,5 @@ func (c *tiers) verdict(t *testing.T) {
 	t.Helper()
 	t.Logf("%d stacks with a frame replaced on the stack, %d of them interrupted in it, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
 		c.osr, c.top, c.mixed, c.replaced, c.below)
-	if !c.all() {
-		t.Error("not every kind was met")
-	}
+	expect.True(t, c.all(), "not every kind was met")
 }

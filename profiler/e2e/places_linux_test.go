@@ -48,9 +48,8 @@ func TestPlaces(t *testing.T) {
 			r := run(t, 5*time.Minute, []string{"DOTNET_TieredCompilation=" + c.tiers}, tool(t), "record",
 				"--rate", "999", "--output", out,
 				"--", host, library, exe, strconv.Itoa(placeSamples+1000))
-			if r.code != 0 || !strings.HasSuffix(r.stdout, "PLACES DONE\n") {
-				t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
-			}
+			must.True(t, r.code == 0 && strings.HasSuffix(r.stdout, "PLACES DONE\n"),
+				"%d\n%s%s", r.code, r.stdout, r.stderr)
 			var known [][]string
 			for line := range strings.Lines(r.stdout) {
 				if said, ok := strings.CutPrefix(line, "LINES "); ok {

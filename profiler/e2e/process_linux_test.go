@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -332,7 +333,5 @@ func TestReusedCode(t *testing.T) {
 			t.Errorf("%s used %.0f ms; the profile shows %.0f ms", name, ms, seen[name])
 		}
 	}
-	if count != 9 {
-		t.Errorf("%d methods, want 9; %s", count, r.stderr)
-	}
+	expect.True(t, count == 9, "%d methods, want 9; %s", count, r.stderr)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -108,9 +109,8 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 // truthDone fails a test if its program was affected by sampling.
 func truthDone(t *testing.T, res result) {
 	t.Helper()
-	if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
-		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-	}
+	must.True(t, res.code == 0 && res.stdout == "TRUTH DONE\n" && res.stderr == "",
+		"the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 }
 
 // vendorSaw compares the vendor's counts with the samples compared. The end of the program may have
@@ -162,16 +162,13 @@ func TestSamplerEndedThreads(t *testing.T) {
 				out := filepath.Join(dir, runtime+example)
 				res := run(t, 3*time.Minute, clientEnv(t, library, out, "OWN_PROTOCOL_OUT="+out),
 					on(t, runtime, "Ended", samplerLength("6"))...)
-				if res.code != 42 || res.stdout+res.stderr != "" {
-					t.Fatalf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
-				}
+				must.True(t, res.code == 42 && res.stdout+res.stderr == "",
+					"the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 				var samples int
 				first, _, _ := strings.Cut(readFile(t, out), "\n")
 				fmt.Sscanf(first, "samples %d", &samples)
 				t.Log(first)
-				if samples < leastEnded {
-					t.Errorf("%d samples: sampling has stopped", samples)
-				}
+				expect.True(t, samples >= leastEnded, "%d samples: sampling has stopped", samples)
 			})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -33,9 +34,7 @@ func judgeShared(t *testing.T, name, out string) {
 	p := readJSONProfile(t, out)
 	seen := map[uint64]bool{}
 	for _, thread := range p.Threads {
-		if seen[thread.ID] {
-			t.Errorf("%s: thread %d is there twice", name, thread.ID)
-		}
+		expect.True(t, !seen[thread.ID], "%s: thread %d is there twice", name, thread.ID)
 		seen[thread.ID] = true
 	}
 	e := p.times([]string{"SteadyA", "SteadyB"})
@@ -74,9 +73,7 @@ func TestTwoRecordings(t *testing.T) {
 	if second.wait() != 0 || !strings.Contains(second.errs.String(), "samples come from another recording") {
 		t.Errorf("the second: %s", second.errs.String())
 	}
-	if first.wait() != 0 {
-		t.Errorf("the first: %s", first.errs.String())
-	}
+	expect.True(t, first.wait() == 0, "the first: %s", first.errs.String())
 	if third.wait() != 0 || !strings.Contains(third.errs.String(), "this one sampled the process itself") {
 		t.Errorf("the third: %s", third.errs.String())
 	}
@@ -132,9 +129,7 @@ type heard struct{ modules, methods, threads, collections, events uint64 }
 func readHeard(t *testing.T, path string) (h heard) {
 	t.Helper()
 	b := []byte(readFile(t, path)) // the second profiler wrote it at its end
-	if len(b) != 40 {
-		t.Fatalf("the second profiler wrote %d bytes", len(b))
-	}
+	must.True(t, len(b) == 40, "the second profiler wrote %d bytes", len(b))
 	n := binary.LittleEndian.Uint64
 	return heard{n(b), n(b[8:]), n(b[16:]), n(b[24:]), n(b[32:])}
 }
@@ -176,9 +171,8 @@ func TestBesideAnother(t *testing.T) {
 			h := readHeard(t, counts)
 			t.Logf("the other heard %+v", h)
 			k.few(t, 60, 95)
-			if h.modules < 2 || h.methods < 30 || h.threads < 20 {
-				t.Errorf("the other profiler heard only %+v", h)
-			}
+			expect.True(t, h.modules >= 2 && h.methods >= 30 && h.threads >= 20,
+				"the other profiler heard only %+v", h)
 		})
 	}
 }

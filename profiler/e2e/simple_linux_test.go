@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
@@ -95,9 +96,8 @@ func testSimpleProfile(t *testing.T, kind string, r *recording) {
 		}
 		seen = seen || shows(names, kind)
 	}
-	if !seen || r.code != 0 {
-		t.Errorf("exit code %d, or no stack of Main among %d\n%s", r.code, len(r.Stacks), r.stderr)
-	}
+	expect.True(t, seen && r.code == 0,
+		"exit code %d, or no stack of Main among %d\n%s", r.code, len(r.Stacks), r.stderr)
 }
 
 // Attaching to a process that uses musl works, and stack shows it too.
@@ -133,8 +133,7 @@ func TestManyThreads(t *testing.T) {
 	without := int(s.Counters["probe_unsampled"])
 	t.Logf("%d samples, %d complete, of %d threads; %d threads without a sample, %d slots short", s.Samples,
 		s.Complete, s.Threads, without, s.Counters["probe_no_slot"])
-	if s.Threads+without < threads || s.Threads < threads/10 {
-		t.Errorf("%d threads with a sample and %d without, of %d", s.Threads, without, threads)
-	}
+	expect.True(t, s.Threads+without >= threads && s.Threads >= threads/10,
+		"%d threads with a sample and %d without, of %d", s.Threads, without, threads)
 	r.whole(t, 1, 990)
 }

@@ -174,9 +174,8 @@ func TestStackOfCrashing(t *testing.T) {
 	l := stacks(t, p.id)
 	want := append([]string{"Ending.Handler"}, ended...)
 	i := slices.IndexFunc(l.Threads, func(th shownThread) bool { return slices.Equal(ending(&th), want) })
-	if i < 0 || !l.Threads[i].Complete || len(l.Problems) > 0 {
-		t.Errorf("no whole thread with %q: %+v, %v", want, l.Threads, l.Problems)
-	}
+	expect.True(t, i >= 0 && l.Threads[i].Complete && len(l.Problems) == 0,
+		"no whole thread with %q: %+v, %v", want, l.Threads, l.Problems)
 }
 
 // A program that only collects, with all of its threads stopped most of the time: whole stacks, and that of
@@ -206,9 +205,8 @@ func TestStackOfCollecting(t *testing.T) {
 	}
 	t.Logf("%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks,
 		threads, whole, inside, workers)
-	if inside < looks/2 || workers < 3*looks-6 || threads-whole > 1 {
-		t.Error("not what the program does")
-	}
+	expect.True(t, inside >= looks/2 && workers >= 3*looks-6 && threads-whole <= 1,
+		"not what the program does")
 }
 
 // The core that the runtime itself has written of such a program. The default kind lacks the data about
@@ -351,12 +349,10 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 // judgeCore compares the waits in a core, which has no names of threads.
 func judgeCore(t *testing.T, core, live lockedProcess) {
 	t.Helper()
-	if len(core.Threads) != len(live.Threads) {
-		t.Errorf("%d threads in the core, %d live", len(core.Threads), len(live.Threads))
-	}
-	if len(live.Deadlocks) != 3 || fmt.Sprint(core.Deadlocks) != fmt.Sprint(live.Deadlocks) {
-		t.Errorf("deadlocks in the core %v, live %v", core.Deadlocks, live.Deadlocks)
-	}
+	expect.True(t, len(core.Threads) == len(live.Threads),
+		"%d threads in the core, %d live", len(core.Threads), len(live.Threads))
+	expect.True(t, len(live.Deadlocks) == 3 && fmt.Sprint(core.Deadlocks) == fmt.Sprint(live.Deadlocks),
+		"deadlocks in the core %v, live %v", core.Deadlocks, live.Deadlocks)
 	for _, th := range core.Threads {
 		i := slices.IndexFunc(live.Threads, func(o lockedThread) bool { return o.TID == th.TID })
 		if i < 0 || (th.WaitsFor == nil) != (live.Threads[i].WaitsFor == nil) ||

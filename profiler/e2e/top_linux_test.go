@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pty"
 )
@@ -123,9 +124,8 @@ func TestTop(t *testing.T) {
 	gone.slave.Close()
 	gone.master.Close()
 	gone.ended()
-	if gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
-		t.Error("the tool did not end with its terminal")
-	}
+	expect.True(t, !gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled(),
+		"the tool did not end with its terminal")
 	for name, end := range map[string]func(*terminal){
 		"SIGHUP":  func(m *terminal) { m.cmd.Process.Signal(syscall.SIGHUP) },
 		"SIGTERM": func(m *terminal) { m.cmd.Process.Signal(syscall.SIGTERM) },
@@ -141,9 +141,7 @@ func TestTop(t *testing.T) {
 				name, code, before, told.mode())
 		}
 	}
-	if p.gone() {
-		t.Errorf("the process: %v", p.err)
-	}
+	expect.True(t, !p.gone(), "the process: %v", p.err)
 }
 
 // topLine is a line of top --json.
@@ -167,9 +165,7 @@ func TestTopJSON(t *testing.T) {
 		must.Do(t, json.Unmarshal([]byte(text), &l))
 		lines = append(lines, l)
 	}
-	if r.code != 0 || len(lines) < 3 {
-		t.Fatalf("exit code %d, %d lines\n%s", r.code, len(lines), r.stderr)
-	}
+	must.True(t, r.code == 0 && len(lines) >= 3, "exit code %d, %d lines\n%s", r.code, len(lines), r.stderr)
 	l := lines[len(lines)-1]
 	threads, functions := 0.0, 0.0
 	for _, row := range l.Threads {

@@ -250,9 +250,8 @@ func TestProbeReads(t *testing.T) {
 			}
 			r := recordRawBy(t, by, "--rate 200 --duration 4s --pid "+p.id)
 			t.Log("\n" + r.stderr)
-			if r.code != 0 || !strings.Contains(r.stderr, "memory read through the probe: ") {
-				t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-			}
+			must.True(t, r.code == 0 && strings.Contains(r.stderr, "memory read through the probe: "),
+				"exit code %d\n%s", r.code, r.stderr)
 			judge := newChecker(t)
 			judge.want, judge.first, judge.last, judge.whole = 300, 1, 0, 100
 			judge.recorded(t, r)

@@ -64,9 +64,7 @@ func truthNames(t *testing.T) (names map[uint64]string, known map[string]bool) {
 			names[id], known[name] = name, true
 		}
 	}
-	if len(names) < 30 {
-		t.Fatalf("only %d names", len(names))
-	}
+	must.True(t, len(names) >= 30, "only %d names", len(names))
 	return names, known
 }
 
@@ -321,15 +319,11 @@ func (c *checker) verdict(t *testing.T) tally {
 	gaps := total.samples - total.complete - unanswered
 	t.Logf("%8s %8d %9d %8d %9s %6d  %v", "all", total.samples, total.complete,
 		total.checked, "", total.wrong, total.gaps)
-	if total.samples < c.want {
-		t.Errorf("only %d samples, want %d", total.samples, c.want)
-	}
-	if gaps*c.whole >= total.samples {
-		t.Errorf("%d of %d samples have gaps, must be below one of %d", gaps, total.samples, c.whole)
-	}
-	if unanswered*20 >= total.samples {
-		t.Errorf("%d of %d threads did not answer in time, must be below 5 %%", unanswered, total.samples)
-	}
+	expect.True(t, total.samples >= c.want, "only %d samples, want %d", total.samples, c.want)
+	expect.True(t, gaps*c.whole < total.samples,
+		"%d of %d samples have gaps, must be below one of %d", gaps, total.samples, c.whole)
+	expect.True(t, unanswered*20 < total.samples,
+		"%d of %d threads did not answer in time, must be below 5 %%", unanswered, total.samples)
 	return total
 }
 

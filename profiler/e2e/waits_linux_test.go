@@ -45,9 +45,7 @@ func TestWaitsCommand(t *testing.T) {
 	r := seedwalk(t, append([]string{"waits", "--keep", keep, "--output", live, "--"},
 		app(t, "Waits", "mutex,monitor,callback,silence")...)...)
 	truth := truthOf(t, r.stdout, 7)
-	if r.code != 7 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
-	}
+	must.True(t, r.code == 7, "exit code %d\n%s", r.code, r.stderr)
 	judgeTrace(t, keep, truth, r.stdout)
 	if r := seedwalk(t, "waits", "--output", again, keep); r.code != 0 {
 		t.Errorf("the kept trace: exit code %d\n%s", r.code, r.stderr)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -32,9 +33,7 @@ func clientDLL(t *testing.T, dir, mode, library string) string {
 	functions, end := must.Get(pe.Open(out))(t).AMD64(), uint32(0)
 	for i := range functions.Len() { // ld -r gives wrong addresses
 		fn := functions.Entry(i)
-		if fn.Begin < end {
-			t.Fatalf("%s: the function at %#x begins in another", out, fn.Begin)
-		}
+		must.True(t, fn.Begin >= end, "%s: the function at %#x begins in another", out, fn.Begin)
 		end = fn.End
 	}
 	return out
@@ -75,9 +74,8 @@ func (c *clientRun) ended(t *testing.T, cmd *exec.Cmd) clientSaw {
 	t.Helper()
 	err := cmd.Wait()
 	said := strings.ReplaceAll(fmt.Sprint(cmd.Stdout), "\r", "")
-	if err != nil || said != singleFile.says+"\n" {
-		t.Errorf("the program ended with %v and said %q", err, said)
-	}
+	expect.True(t, err == nil && said == singleFile.says+"\n",
+		"the program ended with %v and said %q", err, said)
 	noHelper(t, c.helper())
 	saw := readClient(t, c.out)
 	t.Logf("%d stacks, %d complete; %d copies, %d complete; opened %d times, %s", saw.samples,
@@ -125,25 +123,21 @@ func TestWindowsClient(t *testing.T) {
 		t.Logf("%d walks, %d complete, of the others %d in Wine's own system calls; gaps %v", o.total,
 			o.whole, o.wine, o.gaps)
 		t.Logf("complete stacks, all as their threads call, by thread: %v", o.stacks)
-		if o.whole < enoughStacks || o.whole*100 < (o.total-o.wine)*99 {
-			t.Errorf("only %d of %d stacks are complete", o.whole, o.total-o.wine)
-		}
+		expect.True(t, o.whole >= enoughStacks && o.whole*100 >= (o.total-o.wine)*99,
+			"only %d of %d stacks are complete", o.whole, o.total-o.wine)
 		native, managed := all.cpu["BaseThreadInitThunk"], all.cpu["StartCallback"]
-		if all.samples < enoughStacks || native == 0 || managed == 0 {
-			t.Errorf("the profiler has %+v", all)
-		}
-		if all.copies < enoughStacks || all.whole*100 < all.copies*99 {
-			t.Errorf("%d of %d copies are complete", all.whole, all.copies)
-		}
+		expect.True(t, all.samples >= enoughStacks && native != 0 && managed != 0,
+			"the profiler has %+v", all)
+		expect.True(t, all.copies >= enoughStacks && all.whole*100 >= all.copies*99,
+			"%d of %d copies are complete", all.whole, all.copies)
 	})
 	t.Run("no helper", func(t *testing.T) {
 		c := newClientRun(t, dll)
 		c.engine = filepath.Join(c.dir, "missing.exe")
 		saw := c.ended(t, c.start(t, program, "0"))
 		const why = "missing.exe: there is no such file"
-		if saw.failed != -20 || saw.samples != 0 || !strings.Contains(saw.problem, why) {
-			t.Errorf("the profiler has %+v", saw)
-		}
+		expect.True(t, saw.failed == -20 && saw.samples == 0 && strings.Contains(saw.problem, why),
+			"the profiler has %+v", saw)
 	})
 	t.Run("program killed", func(t *testing.T) {
 		c := newClientRun(t, dll)
@@ -152,9 +146,7 @@ func TestWindowsClient(t *testing.T) {
 			must.Do(t, os.Symlink(need(t, "out", "windows", filepath.Base(link)), link))
 		}
 		c.start(t, alias, "9")
-		if c.sampled(t, 9) == "" {
-			t.Error("no stacks")
-		}
+		expect.True(t, c.sampled(t, 9) != "", "no stacks")
 		for _, pid := range helpersLike("^" + regexp.QuoteMeta(alias)) {
 			must.Do(t, exec.Command("kill", "-KILL", pid).Run())
 		}
@@ -181,9 +173,8 @@ func helperKilled(t *testing.T, c *clientRun, program string, tens int, o *outsi
 	if helper == "" {
 		return
 	}
-	if saw.opened != 2 || saw.failed != -21 {
-		t.Errorf("opened %d times, and received %d", saw.opened, saw.failed)
-	}
+	expect.True(t, saw.opened == 2 && saw.failed == -21,
+		"opened %d times, and received %d", saw.opened, saw.failed)
 	all.samples, all.copies, all.whole = all.samples+saw.samples, all.copies+saw.copies, all.whole+saw.whole
 	for name, ns := range saw.cpu {
 		all.cpu[name] += ns

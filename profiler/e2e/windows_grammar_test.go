@@ -72,9 +72,8 @@ func newShapes(p *windowsProgram) *shapes {
 // ran fails the test unless the program ended as it does without us.
 func (p *windowsProgram) ran(t *testing.T, res result) {
 	t.Helper()
-	if res.code != 0 || !strings.HasPrefix(res.stdout, p.says) {
-		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-	}
+	must.True(t, res.code == 0 && strings.HasPrefix(res.stdout, p.says),
+		"the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 }
 
 // all checks a run's samples.
@@ -316,9 +315,8 @@ func TestWindowsOldRuntime(t *testing.T) {
 		"7": "it has no ICorProfilerInfo8"} {
 		r := wineRun(t, []string{"SEEDWALK_SOCKET=tcp:127.0.0.1:1:none"}, exe, dll, version)
 		want := "seedwalk: this runtime is too old: " + why + "; use .NET Core 2.0 or later\n"
-		if r.code != 0 || r.stdout != "80004005\n" || r.stderr != want {
-			t.Errorf("ICorProfilerInfo%s: %d %q %q", version, r.code, r.stdout, r.stderr)
-		}
+		expect.True(t, r.code == 0 && r.stdout == "80004005\n" && r.stderr == want,
+			"ICorProfilerInfo%s: %d %q %q", version, r.code, r.stdout, r.stderr)
 	}
 }
 
@@ -384,9 +382,7 @@ func TestWindowsDoctor(t *testing.T) {
 	expect.Contains(t, r.stdout, "library loads     the loader takes it", "2.2.2 (DOTNET_ROOT)",
 		"threads can be suspended", "127.0.0.1 can be connected to",
 		"swhost.exe does not look like a .NET program", "Nothing stops a recording here.")
-	if t.Failed() || r.code != 0 {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	expect.True(t, !t.Failed() && r.code == 0, "exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 }
 
 // A command file starts the recorded program.

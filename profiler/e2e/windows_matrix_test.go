@@ -225,9 +225,7 @@ func percent(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) 
 // verdict checks the requirements for a real runtime.
 func (m *matrix) verdict(t *testing.T, want int) {
 	t.Helper()
-	if m.total < want {
-		t.Errorf("%d samples, want %d", m.total, want)
-	}
+	expect.True(t, m.total >= want, "%d samples, want %d", m.total, want)
 	top := m.cells[seed.NotNeeded]
 	for hr, n := range top {
 		expect.Equal(t, hr, clr.S_OK, "managed on top: %d times", n)
@@ -244,9 +242,8 @@ func (m *matrix) verdict(t *testing.T, want int) {
 	if len(top) == 0 || m.cells[seed.Found][clr.S_OK] == 0 || m.blocks == 0 {
 		t.Errorf("no managed code on top, no seed found, or no block walked: the threads were not what they should be")
 	}
-	if m.mismatches+m.lost > 0 || m.gaps[merge.GapMismatch]+m.gaps[merge.GapLostManaged] > 0 {
-		t.Errorf("%d mismatches, %d frames lost, gaps %v", m.mismatches, m.lost, m.gaps)
-	}
+	expect.True(t, m.mismatches+m.lost <= 0 && m.gaps[merge.GapMismatch]+m.gaps[merge.GapLostManaged] <= 0,
+		"%d mismatches, %d frames lost, gaps %v", m.mismatches, m.lost, m.gaps)
 	if p := percent(m.seedableWhole, m.seedable); p < 97 {
 		t.Errorf("%.2f %% of the samples with a seed are complete, want 97", p)
 	}

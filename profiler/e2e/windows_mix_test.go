@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -129,9 +130,7 @@ func TestMixGrammar(t *testing.T) {
 	caught := "NullReferences r r n X r r " + strings.Repeat("Touch ", 6) + "NullReferences c c r r n n "
 	peeked := "n X r r Peek NullReferences c c r r n n "
 	for _, stack := range []string{nested, thrown, touched, caught, peeked} {
-		if !whole(stack) {
-			t.Errorf("not taken: %s", stack)
-		}
+		expect.True(t, whole(stack), "not taken: %s", stack)
 		words := strings.Fields(stack)
 		for i, w := range words {
 			if w != "d" && w != "Down" && w != "Fall" && w != "Touch" {
@@ -209,9 +208,8 @@ func slow(t *testing.T, perSecond float64) {
 	plain := churn(t, res, length)
 	t.Logf("TOO SLOW A MACHINE: %.0f threads a second, without a profiler %.0f; want %d", perSecond,
 		plain, leastChurn)
-	if plain > 2*leastChurn || perSecond < plain/4 {
-		t.Errorf("%.0f threads a second, want %d", perSecond, leastChurn)
-	}
+	expect.True(t, plain <= 2*leastChurn && perSecond >= plain/4,
+		"%.0f threads a second, want %d", perSecond, leastChurn)
 }
 
 // unguardedTries limits the attempts to meet the rare moment.

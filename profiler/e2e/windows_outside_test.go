@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -78,9 +79,7 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 			stubs[id] = true
 		}
 	}
-	if unnamed*10 > len(names) {
-		t.Errorf("%d of %d methods have no name", unnamed, len(names))
-	}
+	expect.True(t, unnamed*10 <= len(names), "%d of %d methods have no name", unnamed, len(names))
 	for _, s := range samples {
 		if slices.ContainsFunc(s.Images,
 			func(im raw.Image) bool { return strings.Contains(strings.ToLower(im.Path), "seedwalk_") }) {

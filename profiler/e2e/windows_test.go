@@ -18,6 +18,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -123,9 +124,8 @@ func TestWindowsThreads(t *testing.T) {
 func TestWindowsModes(t *testing.T) {
 	modes := need(t, "out", "windows", "Modes.exe")
 	plain := wineRun(t, nil, need(t, "out", "windows", "swhost.exe"), need(t, core222), modes)
-	if plain.code != 0 || plain.stdout == "" {
-		t.Fatalf("the program itself fails: %d %q %q", plain.code, plain.stdout, plain.stderr)
-	}
+	must.True(t, plain.code == 0 && plain.stdout != "",
+		"the program itself fails: %d %q %q", plain.code, plain.stdout, plain.stderr)
 	t.Logf("without a profiler\n%s", plain.stdout)
 	res := runWindows(t, time.Minute, nil, []string{"--quiet"}, core222, "Modes.exe")
 	if got := strings.ReplaceAll(res.stdout, "\r", ""); res.code != 0 || got != plain.stdout {
@@ -154,10 +154,8 @@ func TestWindowsWatchdog(t *testing.T) {
 			}
 			t.Logf("exit code %d after %v, %d samples, %d lost", res.code,
 				res.took.Round(100*time.Millisecond), rec.Samples, rec.Lost)
-			if res.code != c.code || rec.Lost > 0 != c.lost {
-				t.Errorf("exit code %d, lost %d; want %d, %v\n%s", res.code,
-					rec.Lost, c.code, c.lost, res.stderr)
-			}
+			expect.True(t, res.code == c.code && rec.Lost > 0 == c.lost,
+				"exit code %d, lost %d; want %d, %v\n%s", res.code, rec.Lost, c.code, c.lost, res.stderr)
 		})
 	}
 }
@@ -293,9 +291,8 @@ func recordPID(t *testing.T, pid string) (why string) {
 	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
 	o.judge(t, samples, rd)
 	t.Logf("%d samples, %d complete; %v", o.total, o.whole, o.stacks)
-	if o.whole*10 < (o.total-o.wine)*8 {
-		t.Errorf("%d samples, %d complete; %v", o.total, o.whole, o.gaps)
-	}
+	expect.True(t, o.whole*10 >= (o.total-o.wine)*8,
+		"%d samples, %d complete; %v", o.total, o.whole, o.gaps)
 	return ""
 }
 

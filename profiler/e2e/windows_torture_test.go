@@ -55,9 +55,8 @@ var tortureKinds = []string{"Torture.Heap", "Torture.Loader", "Torture.Environ",
 func TestWindowsTorture(t *testing.T) {
 	plain := run(t, time.Minute, []string{"SWHOST_LIMIT=40"},
 		wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Torture.exe"), "3")...)
-	if plain.code != 7 {
-		t.Fatalf("without a profiler: exit code %d, output %q\n%s", plain.code, plain.stdout, plain.stderr)
-	}
+	must.True(t, plain.code == 7,
+		"without a profiler: exit code %d, output %q\n%s", plain.code, plain.stdout, plain.stderr)
 	samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"}, core222,
 		"Torture.exe", fmt.Sprint(tortureTime.Seconds()))
 	t.Logf("%d samples in %v\n%s", len(samples), *tortureTime, res.stderr)
@@ -75,9 +74,7 @@ func TestWindowsTorture(t *testing.T) {
 		}
 	}
 	for _, k := range tortureKinds {
-		if seen[k] == 0 {
-			t.Errorf("%s was never sampled", k)
-		}
+		expect.True(t, seen[k] != 0, "%s was never sampled", k)
 	}
 }
 
@@ -97,9 +94,8 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 				core222, "Torture.exe", "20", c.kind)
 			said := lineWith(res.stderr, "torture: deadlock")
 			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
-			if said == "" || res.code != tortureDeadlock {
-				t.Errorf("no deadlock: exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
-			}
+			expect.True(t, said != "" && res.code == tortureDeadlock,
+				"no deadlock: exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
 		})
 	}
 	t.Run("none", func(t *testing.T) {
@@ -113,9 +109,7 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 				break
 			}
 		}
-		if res.code != 7 {
-			t.Errorf("exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
-		}
+		expect.True(t, res.code == 7, "exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
 	})
 }
 
@@ -141,10 +135,8 @@ func TestWindowsSamplerEnded(t *testing.T) {
 			}
 			said := lineWith(res.stderr, "its sampler was ended")
 			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
-			if res.code != c.code || (said != "") != (c.code == 7) {
-				t.Errorf("want exit code %d, and told only then; output %q\n%s",
-					c.code, res.stdout, res.stderr)
-			}
+			expect.True(t, res.code == c.code && (said != "") == (c.code == 7),
+				"want exit code %d, and told only then; output %q\n%s", c.code, res.stdout, res.stderr)
 		})
 	}
 }

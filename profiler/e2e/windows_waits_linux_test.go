@@ -31,9 +31,7 @@ func TestWindowsWaits(t *testing.T) {
 			need(t, "out", "windows", "Waits.exe"), everyWindowsWait)...)
 	t.Log(r.stderr)
 	truth := truthOf(t, r.stdout, 43)
-	if r.code != 7 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stdout)
-	}
+	must.True(t, r.code == 7, "exit code %d\n%s", r.code, r.stdout)
 	judgeTrace(t, keep, truth, r.stdout)
 	var told struct {
 		Lost  int64
@@ -76,9 +74,7 @@ func TestWindowsWaitsPID(t *testing.T) {
 			lines++
 		}
 	}
-	if lines < 34 {
-		t.Errorf("%d waits were printed as they ended\n%s", lines, tool.out.String())
-	}
+	expect.True(t, lines >= 34, "%d waits were printed as they ended\n%s", lines, tool.out.String())
 }
 
 // isNear reports whether an address is in the program's own library, according to the addresses that it

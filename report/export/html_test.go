@@ -75,9 +75,7 @@ func TestPageData(t *testing.T) {
 				expect.Equal(t, got[k], n, "%q", k)
 			}
 			for i, up := range d.Parents {
-				if up < 1 || int(up) > i+1 {
-					t.Fatalf("node %d: parent %d back", i+1, up)
-				}
+				must.True(t, up >= 1 && int(up) <= i+1, "node %d: parent %d back", i+1, up)
 			}
 		})
 	}

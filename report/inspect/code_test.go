@@ -127,9 +127,7 @@ func both(t *testing.T, name string, v texter) {
 	v.Text(&b)
 	golden.Check(t, "testdata/"+name+".txt", b.Bytes())
 	for i, l := range bytes.Split(b.Bytes(), []byte("\n")) {
-		if len(l) > 120 {
-			t.Errorf("%s line %d has %d columns", name, i+1, len(l))
-		}
+		expect.True(t, len(l) <= 120, "%s line %d has %d columns", name, i+1, len(l))
 	}
 	j := must.Get(json.MarshalIndent(v, "", "  "))(t)
 	golden.Check(t, "testdata/"+name+".json", append(j, '\n'))

@@ -287,9 +287,7 @@ func TestHistogramTravels(t *testing.T) {
 			others++
 		}
 	}
-	if a != b || others != 1 {
-		t.Fatalf("count %d max %d, %d others", b.Count(), b.Max(), others)
-	}
+	must.True(t, a == b && others == 1, "count %d max %d, %d others", b.Count(), b.Max(), others)
 	sum.Merge(&a)
 	sum.Merge(&b)
 	if sum.Count() != 8 || sum.Max() != 33_000_000 {

@@ -2,6 +2,7 @@ package cpuring
 
 import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -21,9 +22,7 @@ func TestPeriods(t *testing.T) {
 			t.Fatalf("a first period of %d", p)
 		}
 		p := nextPeriod(ms, draw)
-		if p < ms-ms/4 || p > ms+ms/4 {
-			t.Fatalf("a period of %d", p)
-		}
+		must.True(t, p >= ms-ms/4 && p <= ms+ms/4, "a period of %d", p)
 		sum += p
 	}
 	if mean := sum / 10000; mean < 990000 || mean > 1010000 {

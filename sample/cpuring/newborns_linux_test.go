@@ -133,9 +133,8 @@ func TestNewborns(t *testing.T) {
 		float64(hits) < want/2 || float64(hits) > want*1.25 {
 		t.Errorf("%d hits, want %.0f; %d of %d threads have copies", hits, want, covered, lives)
 	}
-	if math.Abs(share-truth) > 0.03+4.5*math.Sqrt(truth*(1-truth)/float64(hits)) {
-		t.Errorf("%.1f %% of the hits are in %.1f %% of the first period", 100*share, 100*truth)
-	}
+	expect.True(t, math.Abs(share-truth) <= 0.03+4.5*math.Sqrt(truth*(1-truth)/float64(hits)),
+		"%.1f %% of the hits are in %.1f %% of the first period", 100*share, 100*truth)
 }
 
 // threads returns the threads of this process.

@@ -98,9 +98,7 @@ func TestParseOthers(t *testing.T) {
 		{rec(Throttle, 0, uint64(1), uint64(2), uint64(3)), func() bool { return r.Time == 1 }},
 	} {
 		expect.True(t, whole.Parse(c.b, &r) && c.good(), "%x: %+v", c.b, r)
-		if whole.Parse(c.b[:12], &r) {
-			t.Errorf("type %d: parsed from 12 bytes", r.Type)
-		}
+		expect.True(t, !whole.Parse(c.b[:12], &r), "type %d: parsed from 12 bytes", r.Type)
 	}
 	expect.True(t, !whole.Parse(rec(77, 0, uint64(1)), &r) && !whole.Parse(nil, &r), "parsed what is unknown")
 }

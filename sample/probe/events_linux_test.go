@@ -26,9 +26,7 @@ func TestEvents(t *testing.T) {
 	f, lines := r.f, r.lines
 	say := func(want string) {
 		t.Helper()
-		if !lines.Scan() || lines.Text() != want {
-			t.Errorf("it says %q, not %q", lines.Text(), want)
-		}
+		expect.True(t, lines.Scan() && lines.Text() == want, "it says %q, not %q", lines.Text(), want)
 	}
 	say("mask 0 80")
 	say("start 1 c000000c001 5 0")
@@ -88,9 +86,8 @@ func TestEventsToolGone(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	r.in.Write([]byte("\n"))
-	if !r.lines.Scan() || r.lines.Text() != "stopped by another 1, detached 1, else 0" {
-		t.Errorf("it says %q", r.lines.Text())
-	}
+	expect.True(t, r.lines.Scan() && r.lines.Text() == "stopped by another 1, detached 1, else 0",
+		"it says %q", r.lines.Text())
 }
 
 // beating keeps the heartbeat current.
@@ -176,9 +173,7 @@ func TestEndByAnyThread(t *testing.T) {
 	pid := r.cmd.Process.Pid
 	legacy, _ := r.f.Signals()
 	held := caughtBy(t, pid)
-	if legacy != int(unix.SIGURG) || r.f.Left() {
-		t.Fatalf("signal %d, left %v", legacy, r.f.Left())
-	}
+	must.True(t, legacy == int(unix.SIGURG) && !r.f.Left(), "signal %d, left %v", legacy, r.f.Left())
 	unix.Kill(pid, unix.SIGURG) // not from the tool: no effect
 	for begin := time.Now(); r.f.Stats().Strangers == 0 && time.Since(begin) < 10*time.Second; {
 		time.Sleep(time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -82,9 +83,7 @@ func TestReadKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tids, damage, err := readKept(c.damage(newKept()))
 			must.Do(t, err)
-			if !slices.Equal(tids, c.tids) {
-				t.Errorf("copies of threads %v, want %v", tids, c.tids)
-			}
+			expect.True(t, slices.Equal(tids, c.tids), "copies of threads %v, want %v", tids, c.tids)
 			if c.text == "" {
 				must.Equal(t, len(damage), 0, "%v", damage)
 			} else if len(damage) == 0 || damage[0].Offset != c.offset ||

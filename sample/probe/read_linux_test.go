@@ -328,9 +328,8 @@ func TestReadLayout(t *testing.T) {
 			t.Errorf("%s is at %s in C, at %d here (there is one: %v)", m[1], m[2], f.Offset, ok)
 		}
 	}
-	if len(all) != typ.NumField() {
-		t.Errorf("%d fields are named in C, %d here", len(all), typ.NumField())
-	}
+	expect.True(t, len(all) == typ.NumField(),
+		"%d fields are named in C, %d here", len(all), typ.NumField())
 	for name, want := range map[string]int{"READS": readRequests, "READ_AT": readAt, "READ_SIZE": readSize,
 		"READ_FREE": readFree, "READ_ASKED": readAsked,
 		"READ_TAKEN": readTaken, "READ_DONE": readDone, "READ_STATES": readStates, "READ_MEMORY": readMemory,

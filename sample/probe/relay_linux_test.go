@@ -27,9 +27,7 @@ func startFaults(t *testing.T) (r *target, tell func(what string) string) {
 	t.Helper()
 	r = startTarget(t, compiled(t, "faults"), built(t, "gcc"), 0, 0)
 	said := func() string {
-		if !r.lines.Scan() {
-			t.Fatalf("it says nothing: %v", r.lines.Err())
-		}
+		must.True(t, r.lines.Scan(), "it says nothing: %v", r.lines.Err())
 		return r.lines.Text()
 	}
 	must.Equal(t, said(), "ready", "it says")

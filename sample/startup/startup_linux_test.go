@@ -72,9 +72,7 @@ func TestStartStopped(t *testing.T) {
 		if got == nil && err == nil && cmd.SysProcAttr != nil {
 			t.Skip("SKIPPED-CHECK: the kernel permits no perf events")
 		}
-		if err != nil || got == nil {
-			t.Fatalf("%v, sampled %v", err, got != nil)
-		}
+		must.True(t, err == nil && got != nil, "%v, sampled %v", err, got != nil)
 		got.HandOver(func(*perfevent.Record) {})
 		got.Rings.Read(func(*perfevent.Record) {})
 		n, ok := got.Rings.Remove(uint32(cmd.Process.Pid))

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -129,9 +130,7 @@ func TestOutsideBursts(t *testing.T) {
 	share := hits[0] / n
 	most := 0.05 + 3*math.Sqrt(want*(1-want)/n)
 	t.Logf("burst_a: %.1f %% of %.0f samples, exactly %.1f %%", 100*share, n, 100*want)
-	if math.Abs(share-want) > most {
-		t.Errorf("more than %.1f points apart; %v", 100*most, got.notes)
-	}
+	expect.True(t, math.Abs(share-want) <= most, "more than %.1f points apart; %v", 100*most, got.notes)
 	process := got.usage[wire.ProcessTID]
 	if process == nil || process.CPUNanos == 0 || len(got.usage) < 3 {
 		t.Errorf("the processor time is not accounted for: %v", got.usage)

@@ -127,9 +127,8 @@ func TestRefreshPauses(t *testing.T) {
 			changed++
 		}
 	}
-	if changed != 2 || tg.Table == table || !tg.Table.IsManaged(0x3000) {
-		t.Errorf("%d changes, new table %v", changed, tg.Table != table)
-	}
+	expect.True(t, changed == 2 && tg.Table != table && tg.Table.IsManaged(0x3000),
+		"%d changes, new table %v", changed, tg.Table != table)
 }
 
 // Code that was mapped after the last list is found by its address, once and without a list.

@@ -36,9 +36,7 @@ func TestCallsPreserve(t *testing.T) {
 					t.Fatalf("%s:%s", w.where(), d)
 				}
 				for v := 6; v < 16; v++ {
-					if got.V[v] != want.V[v] {
-						t.Fatalf("%s: xmm%d", w.where(), v)
-					}
+					must.True(t, got.V[v] == want.V[v], "%s: xmm%d", w.where(), v)
 				}
 				returns++
 				if got.R[10] != want.R[10] {
@@ -62,9 +60,8 @@ func TestClobbers(t *testing.T) {
 		Body: 2}.Func(image.PE, "f"))(t)
 	w := single(t, image.PE, fn)
 	start := w.t.State()
-	if !w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 100) {
-		t.Fatal("no epilog")
-	}
+	must.True(t, w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 100),
+		"no epilog")
 	now := w.t.State()
 	for r, want := range map[int]bool{0: true, 3: true, 12: true, 8: true, 5: false, 6: false, 13: false} {
 		if r != 5 && (now.R[r] != start.R[r]) != want {
@@ -115,9 +112,8 @@ func TestDiverted(t *testing.T) {
 	for range 3 {
 		w.t.Step()
 	}
-	if w.t.State().PC != ra || w.t.Depth() != 1 || w.t.State().R[4] != sp+8 {
-		t.Errorf("at %#x, not %#x", w.t.State().PC, ra)
-	}
+	expect.True(t, w.t.State().PC == ra && w.t.Depth() == 1 && w.t.State().R[4] == sp+8,
+		"at %#x, not %#x", w.t.State().PC, ra)
 }
 
 // TestFaults: an op that leaves the stack changes nothing.
@@ -324,10 +320,8 @@ func TestRedirect(t *testing.T) {
 					t.Fatal(e)
 				}
 			}
-			if th.State() != before || n < 4 {
-				t.Errorf("after %d steps it goes on at %#x, not at %#x as it was", n,
-					th.State().PC, before.PC)
-			}
+			expect.True(t, th.State() == before && n >= 4,
+				"after %d steps it goes on at %#x, not at %#x as it was", n, th.State().PC, before.PC)
 		})
 	}
 }

@@ -76,9 +76,7 @@ func TestKept(t *testing.T) {
 					t.Fatalf("%v: %s\n%s\n%s", rep.First.Outcome, rep.First.Fault,
 						graphText(rep.First), rep.First.Timeline())
 				}
-				if !rep.Exhausted {
-					t.Errorf("not every order within the bounds was tried")
-				}
+				expect.True(t, rep.Exhausted, "not every order within the bounds was tried")
 				whole := r.Bounds.Preemptions == 0
 				if rep.Met < leastMet && !whole || rep.Met == 0 {
 					t.Errorf("%d runs with a judged sample met the hazard (%s): this side proves little",
@@ -123,9 +121,7 @@ func TestRulesAreWhole(t *testing.T) {
 		seen[r.Name] = true
 	}
 	for name := range keeps {
-		if !seen[name] {
-			t.Errorf("%s is no rule, and something is said to keep it", name)
-		}
+		expect.True(t, seen[name], "%s is no rule, and something is said to keep it", name)
 	}
 	for _, r := range TextRules() {
 		if seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Enforced == "" || r.Provoked == "" {
@@ -155,15 +151,11 @@ func TestGoodSample(t *testing.T) {
 		inner := r.Kept
 		r.Kept = func(in *sim.World) { w = in; inner(in) }
 		res := r.Run(false, sched.Random(1))
-		if res.Outcome != sched.Done {
-			t.Fatalf("%v: %v: %s\n%s", a, res.Outcome, res.Fault, res.Timeline())
-		}
+		must.True(t, res.Outcome == sched.Done, "%v: %v: %s\n%s", a, res.Outcome, res.Fault, res.Timeline())
 		if text := res.Timeline(); !strings.Contains(text, "DoStackSnapshot: S_OK") {
 			t.Errorf("%v: no frames:\n%s", a, text)
 		}
-		if w == nil || image.Arch(a) != w.Arch {
-			t.Errorf("%v: another world", a)
-		}
+		expect.True(t, w != nil && image.Arch(a) == w.Arch, "%v: another world", a)
 		t.Logf("\n%s", res.Timeline())
 	}
 }
@@ -233,9 +225,7 @@ func TestEnforcersExist(t *testing.T) {
 	check := func(rule, text string) {
 		for _, name := range named.FindAllString(text, -1) {
 			n++
-			if !there[name] {
-				t.Errorf("%s is said to be enforced by %s, which is nowhere", rule, name)
-			}
+			expect.True(t, there[name], "%s is said to be enforced by %s, which is nowhere", rule, name)
 		}
 	}
 	for _, r := range Each() {
@@ -253,7 +243,5 @@ func TestEnforcersExist(t *testing.T) {
 	for _, r := range TextRules() {
 		check(r.Name, r.Enforced)
 	}
-	if n < 20 {
-		t.Errorf("%d tests are named only", n)
-	}
+	expect.True(t, n >= 20, "%d tests are named only", n)
 }

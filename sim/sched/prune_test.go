@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // racers is a world of shared variables, locks, choices and suspension; what
@@ -57,9 +58,7 @@ func racers(observe bool, ends map[uint64]bool) func(w *World) {
 func TestPruneGivesTheSameVerdict(t *testing.T) {
 	ends := map[uint64]bool{}
 	all := Explore(ExploreOptions{}, racers(true, ends))
-	if all.Deadlocks == 0 || all.Faults == 0 || all.Done == 0 || !all.Exhausted {
-		t.Fatalf("%+v", all)
-	}
+	must.True(t, all.Deadlocks != 0 && all.Faults != 0 && all.Done != 0 && all.Exhausted, "%+v", all)
 	t.Logf("none: %d runs", all.Interleavings)
 	for name, opt := range map[string]ExploreOptions{
 		"observed": {Prune: PruneObserved}, "seen": {Prune: PruneSeen},

@@ -262,9 +262,7 @@ func TestRandomIsDeterministic(t *testing.T) {
 	for n := range uint64(200) {
 		a, b := run(n), run(n)
 		must.True(t, a.Timeline() == b.Timeline() && cmptest.Diff(b, a) == "", "run %d differs", n)
-		if a.Outcome != Done {
-			t.Fatalf("run %d: %v\n%s", n, a.Outcome, a.Timeline())
-		}
+		must.True(t, a.Outcome == Done, "run %d: %v\n%s", n, a.Outcome, a.Timeline())
 		w := New(Replay(a.Choices), Options{Trace: true})
 		busy(w)
 		must.True(t, cmptest.Diff(a, w.Run()) == "", "run %d: replay differs", n)
@@ -324,9 +322,7 @@ func TestNoLeak(t *testing.T) {
 		New(Random(1), Options{}).Go("never run", func(*Actor) {})
 	}
 	for i := 0; runtime.NumGoroutine() > before; i++ {
-		if i == 100 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
+		must.True(t, i != 100, "%d goroutines, %d before", runtime.NumGoroutine(), before)
 		time.Sleep(10 * time.Millisecond)
 	}
 	expect.Equal(t, deferred, 150, "deferred calls ran")
@@ -353,9 +349,7 @@ func TestGoexit(t *testing.T) {
 	}()
 	<-over
 	for i := 0; runtime.NumGoroutine() > before; i++ {
-		if i == 100 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
+		must.True(t, i != 100, "%d goroutines, %d before", runtime.NumGoroutine(), before)
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 func TestSignals(t *testing.T) {
@@ -44,9 +45,7 @@ func TestSignalHandlerDeadlock(t *testing.T) {
 			a.Signal(app, func(h *Actor) { h.Lock(heap); h.Unlock(heap) })
 		})
 	})
-	if r.Deadlocks == 0 || r.Done == 0 {
-		t.Fatalf("%+v", r)
-	}
+	must.True(t, r.Deadlocks != 0 && r.Done != 0, "%+v", r)
 	if c := r.First.Graph.CycleNames(); cmptest.Diff([]string{"app", "heap"}, c) != "" {
 		t.Errorf("cycle %v", c)
 	}

@@ -206,10 +206,8 @@ func TestDocsAreCurrent(t *testing.T) {
 		}
 	}
 	pictures, err := filepath.Glob(filepath.Join(docs, Pictures, "*"))
-	if err != nil || len(pictures) != len(files)-1 {
-		t.Errorf("%d pictures in docs/%s, want %d (%v): run make rules",
-			len(pictures), Pictures, len(files)-1, err)
-	}
+	expect.True(t, err == nil && len(pictures) == len(files)-1,
+		"%d pictures in docs/%s, want %d (%v): run make rules", len(pictures), Pictures, len(files)-1, err)
 }
 
 // difference shows where two texts part.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"io"
 	"net/http"
@@ -138,9 +139,8 @@ func TestFetch(t *testing.T) {
 					t.Errorf("it took %v", time.Since(began))
 				}
 			}
-			if requests.Load() != c.requests || elsewhere.Load() != 0 {
-				t.Errorf("%d requests, want %d; %d elsewhere", requests.Load(), c.requests, elsewhere.Load())
-			}
+			expect.True(t, requests.Load() == c.requests && elsewhere.Load() == 0,
+				"%d requests, want %d; %d elsewhere", requests.Load(), c.requests, elsewhere.Load())
 			if c.said == "" && len(said) > 0 || !said.has(c.said) {
 				t.Errorf("said %q", said)
 			}
@@ -179,9 +179,8 @@ func TestFetchPDB(t *testing.T) {
 				t.Errorf("%s: file %q", c.name, file)
 			}
 		}
-		if requests.Load() != c.requests || len(said) > 0 {
-			t.Errorf("%s: %d requests, want %d; said %q", c.name, requests.Load(), c.requests, said)
-		}
+		expect.True(t, requests.Load() == c.requests && len(said) == 0,
+			"%s: %d requests, want %d; said %q", c.name, requests.Load(), c.requests, said)
 		srv.Close()
 	}
 }
@@ -198,13 +197,11 @@ func TestFetchSlow(t *testing.T) {
 	defer srv.Close()
 	said := lines{}
 	s := New([]string{srv.URL}, t.TempDir(), quick, said.say)
-	if s.Fetch("/lib/x.so", id, good) == "" || !said.has(`fetching the symbols of "x.so"`) {
-		t.Errorf("said %q", said)
-	}
+	expect.True(t, s.Fetch("/lib/x.so", id, good) != "" && said.has(`fetching the symbols of "x.so"`),
+		"said %q", said)
 	s.limits.Total = time.Millisecond
-	if s.Fetch("/lib/y.so", "beef", good) != "" || !said.has("no further symbols") {
-		t.Errorf("said %q", said)
-	}
+	expect.True(t, s.Fetch("/lib/y.so", "beef", good) == "" && said.has("no further symbols"),
+		"said %q", said)
 }
 
 // The cache stays within its bounds of size and age, and removes nothing else.

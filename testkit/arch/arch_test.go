@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -33,15 +34,12 @@ func TestImportEdges(t *testing.T) {
 		t.Error(v)
 	}
 	for debt := range debts {
-		if !slices.ContainsFunc(all, func(p Package) bool { return p.owes(debt) }) {
-			t.Errorf("%q is no debt any more: delete it", debt)
-		}
+		expect.True(t, slices.ContainsFunc(all, func(p Package) bool { return p.owes(debt) }),
+			"%q is no debt any more: delete it", debt)
 	}
 	for _, r := range rooms {
 		there := slices.ContainsFunc(all, func(p Package) bool { return p.Name == r.Name })
-		if !there {
-			t.Errorf("%s is listed and is not there", r.Name)
-		}
+		expect.True(t, there, "%s is listed and is not there", r.Name)
 	}
 }
 
@@ -75,9 +73,8 @@ func TestInjectedEdges(t *testing.T) {
 					got = append(got, v)
 				}
 			}
-			if !slices.ContainsFunc(got, func(v Violation) bool { return v.Rule == c.rule }) {
-				t.Fatalf("%s with\n%s\nbreaks %q, found: %v", c.file, c.text, c.rule, got)
-			}
+			must.True(t, slices.ContainsFunc(got, func(v Violation) bool { return v.Rule == c.rule }),
+				"%s with\n%s\nbreaks %q, found: %v", c.file, c.text, c.rule, got)
 			for _, v := range got {
 				t.Log(v)
 			}

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // Limits of the whole tree.
@@ -81,9 +84,7 @@ func floors(edges map[string][]string) (map[string]int, []string) {
 // There are few top-level folders, and imports between them form at most nine floors without a circle.
 func TestFloors(t *testing.T) {
 	floor, circle := floors(readEdges(t))
-	if circle != nil {
-		t.Fatalf("imports run in a circle among the folders %v", circle)
-	}
+	must.True(t, circle == nil, "imports run in a circle among the folders %v", circle)
 	byFloor := map[int][]string{}
 	for name, f := range floor {
 		byFloor[f] = append(byFloor[f], name)
@@ -91,9 +92,7 @@ func TestFloors(t *testing.T) {
 	for f := len(byFloor); f > 0; f-- {
 		t.Logf("floor %d: %v", f, slices.Sorted(slices.Values(byFloor[f])))
 	}
-	if len(byFloor) > maxFloors {
-		t.Errorf("%d floors, at most %d are right", len(byFloor), maxFloors)
-	}
+	expect.True(t, len(byFloor) <= maxFloors, "%d floors, at most %d are right", len(byFloor), maxFloors)
 	if _, circle := floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}}); len(circle) != 3 {
 		t.Errorf("a circle of three is not found: %v", circle)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -48,9 +49,7 @@ func TestProgramIsRead(t *testing.T) {
 
 func TestNoLabel(t *testing.T) {
 	defer func() {
-		if recover() == nil {
-			t.Error("a label that is nowhere is written")
-		}
+		expect.True(t, recover() != nil, "a label that is nowhere is written")
 	}()
 	(&File{Sections: []*Section{NewSection("", 0).AtLabel("nowhere")}}).Bytes()
 }

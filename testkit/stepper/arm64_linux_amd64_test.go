@@ -286,9 +286,7 @@ func (b *build) step64(t *testing.T, source string, least float64, edit func(*mo
 	}
 	start := p.Points
 	main, ok := symbolOf(f, "main")
-	if !ok {
-		t.Fatal("no main")
-	}
+	must.True(t, ok, "no main")
 	must.Do(t, p.from(main.Value))
 	must.Do(t, p.run(steps(source, 60_000)))
 	t.Logf("%d points in main", p.Points-start)

@@ -89,7 +89,5 @@ func TestCommonRules(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d rules, and %d of hooks", said, all, hooked)
-	if said < all*9/10 || hooked < 100 {
-		t.Errorf("%d of %d rules, and %d of hooks", said, all, hooked)
-	}
+	expect.True(t, said >= all*9/10 && hooked >= 100, "%d of %d rules, and %d of hooks", said, all, hooked)
 }

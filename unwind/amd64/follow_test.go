@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -170,9 +171,8 @@ func TestStepAtFirstByte(t *testing.T) {
 		s.set(sp0, codeCall)
 		var f unwind.Frame
 		_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
-		if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+8 {
-			t.Errorf("%s: %v, at %#x/%#x", name, stop, r.RIP, r.SP())
-		}
+		expect.True(t, stop == unwind.StopNone && r.RIP == codeCall && r.SP() == sp0+8,
+			"%s: %v, at %#x/%#x", name, stop, r.RIP, r.SP())
 	}
 }
 
@@ -205,9 +205,8 @@ func TestStepExported(t *testing.T) {
 			at := stateOf(&r, false)
 			var f unwind.Frame
 			stop := u.Step(&at, s.window(), &unwind.Bounds{Follow: true}, &f)
-			if stop != unwind.StopNone || at.Regs.AMD64.RIP != codeCall || at.Trust != c.by {
-				t.Errorf("%v, at %#x by %v, want by %v", stop, at.Regs.AMD64.RIP, at.Trust, c.by)
-			}
+			expect.True(t, stop == unwind.StopNone && at.Regs.AMD64.RIP == codeCall && at.Trust == c.by,
+				"%v, at %#x by %v, want by %v", stop, at.Regs.AMD64.RIP, at.Trust, c.by)
 		})
 	}
 }
@@ -228,9 +227,8 @@ func TestStepPastNoreturn(t *testing.T) {
 			s.set(sp0+0x18, codeCall)
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, false, s.window(), &unwind.Bounds{Follow: true}, &f)
-			if stop != unwind.StopNone || r.SP() != sp0+0x20 || u.by != unwind.TrustCode {
-				t.Errorf("%v, sp %#x, trust %v", stop, r.SP(), u.by)
-			}
+			expect.True(t, stop == unwind.StopNone && r.SP() == sp0+0x20 && u.by == unwind.TrustCode,
+				"%v, sp %#x, trust %v", stop, r.SP(), u.by)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -36,9 +37,7 @@ func TestForeignJIT(t *testing.T) {
 	all, out := context.FromAMD64(r), make([]unwind.Frame, 8)
 	state := unwind.Interrupted(&all)
 	res := u.Walk(&state, s.window(), &unwind.Bounds{Follow: true}, out)
-	if res.N != 4 || res.Stop != unwind.EndOfStack {
-		t.Fatalf("%d frames, %v", res.N, res.Stop)
-	}
+	must.True(t, res.N == 4 && res.Stop == unwind.EndOfStack, "%d frames, %v", res.N, res.Stop)
 	for i, want := range []struct {
 		kind  unwind.Kind
 		trust unwind.Trust

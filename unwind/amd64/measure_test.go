@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -69,7 +70,5 @@ func TestMeasuredBranch(t *testing.T) {
 	s.set(sp0+40, codeCall)
 	var f unwind.Frame
 	_, stop := stepOf(u, &r, true, s.window(), &unwind.Bounds{Follow: true}, &f)
-	if stop != unwind.Unreadable {
-		t.Errorf("%v, at %#x/%#x", stop, r.RIP, r.SP())
-	}
+	expect.True(t, stop == unwind.Unreadable, "%v, at %#x/%#x", stop, r.RIP, r.SP())
 }

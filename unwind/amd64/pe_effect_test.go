@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -53,9 +54,7 @@ func (c *peEffect) check(t *testing.T) {
 		context.R9, context.R10, context.R11} {
 		want.GPR[volatile] = regs.GPR[volatile]
 	}
-	if regs != want {
-		t.Errorf("%s:\ngot  %x\nwant %x", c.name, regs, want)
-	}
+	expect.True(t, regs == want, "%s:\ngot  %x\nwant %x", c.name, regs, want)
 }
 
 func TestPECodeEffects(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -84,9 +86,7 @@ func TestPERuleKinds(t *testing.T) {
 				for _, b := range []*unwind.Bounds{nil, {Low: peStack, High: peRSP + 0x30}} {
 					regs := peRegs(peFn + k.into)
 					regs.Known = known
-					if !peTwice(t, u, slow, regs, true, mem, b) {
-						t.Errorf("%s, %s: no rule", name, window)
-					}
+					expect.True(t, peTwice(t, u, slow, regs, true, mem, b), "%s, %s: no rule", name, window)
 					peTwice(t, u, slow, regs, false, mem, b)
 				}
 			}
@@ -134,9 +134,8 @@ func TestPERuleRefused(t *testing.T) {
 	} {
 		u, slow := peBoth(peImage(b, nil))
 		for _, exact := range []bool{true, false} {
-			if peTwice(t, u, slow, peRegs(peFn+0x20), exact, peMemory(), nil) {
-				t.Errorf("%s: a rule", name)
-			}
+			expect.True(t, !peTwice(t, u, slow, peRegs(peFn+0x20), exact, peMemory(), nil),
+				"%s: a rule", name)
 		}
 	}
 }
@@ -176,9 +175,7 @@ func TestPERuleRandom(t *testing.T) {
 			}
 		}
 	}
-	if rules < images*points/4 {
-		t.Errorf("only %d rules", rules)
-	}
+	expect.True(t, rules >= images*points/4, "only %d rules", rules)
 }
 
 // TestPERuleVectors: nearly all points recorded from real programs have a rule,
@@ -213,9 +210,8 @@ func TestPERuleVectors(t *testing.T) {
 		t.Logf("amd64-%s: %d of %d points have a rule", file, rules, points)
 		// The rest are machine frames and functions made to have frames of
 		// half a megabyte.
-		if rules < points*88/100 {
-			t.Errorf("amd64-%s: only %d of %d points have a rule", file, rules, points)
-		}
+		expect.True(t, rules >= points*88/100,
+			"amd64-%s: only %d of %d points have a rule", file, rules, points)
 	}
 }
 
@@ -234,23 +230,18 @@ func TestPERulesFull(t *testing.T) {
 	u, slow := peBoth(im)
 	for round := range 2 {
 		for i := range fns {
-			if !peTwice(t, u, slow, peRegs(fns[i].Begin+8), true, peMemory(), nil) {
-				t.Fatalf("round %d: no rule for %d", round, i)
-			}
+			must.True(t, peTwice(t, u, slow, peRegs(fns[i].Begin+8), true, peMemory(), nil),
+				"round %d: no rule for %d", round, i)
 		}
 	}
-	if u.pe.n > maxPERules {
-		t.Errorf("%d rules", u.pe.n)
-	}
+	expect.True(t, u.pe.n <= maxPERules, "%d rules", u.pe.n)
 }
 
 // TestPERuleHomes: a rule whose highest word is the upper half of an XMM register, in the caller's home area.
 func TestPERuleHomes(t *testing.T) {
 	regs, p := symbols, peRule{kept: windowsKept}
 	regs.XMM[0][0] = regs.GPR[context.RSP] + 16 | isLoaded
-	if !p.saves(&regs) || p.low != -1 || p.size != 5 {
-		t.Errorf("%d words from %d", p.size, p.low)
-	}
+	expect.True(t, p.saves(&regs) && p.low == -1 && p.size == 5, "%d words from %d", p.size, p.low)
 }
 
 // TestHalfXMM: if half of an XMM register is missing, the register becomes unknown.

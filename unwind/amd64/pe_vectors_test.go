@@ -60,9 +60,7 @@ func TestPEParts(t *testing.T) {
 				return nil
 			})
 			t.Logf("amd64-%s: steps by part: %v", file, parts)
-			if parts[PECode] == 0 {
-				t.Error("no step by unwind codes")
-			}
+			expect.True(t, parts[PECode] != 0, "no step by unwind codes")
 		})
 	}
 }
@@ -157,9 +155,8 @@ func TestPERefusals(t *testing.T) {
 		refused := stop == unwind.BadInfo || stop == unwind.Unsupported
 		switch v.Must {
 		case "error":
-			if !refused || res.Reason == peamd64.OK {
-				t.Errorf("%s (%s): %v, %v", v.ID, v.Note, stop, res.Reason)
-			}
+			expect.True(t, refused && res.Reason != peamd64.OK,
+				"%s (%s): %v, %v", v.ID, v.Note, stop, res.Reason)
 		case "error-or-v3":
 			expect.Equal(t, stop, unwind.Unsupported, "%s (%s): %v", v.ID, v.Note, res.Reason)
 		case "no-crash", "ok":
@@ -170,7 +167,5 @@ func TestPERefusals(t *testing.T) {
 		return nil
 	})
 	t.Logf("malformed: %d amd64 lines", n)
-	if n == 0 {
-		t.Error("no lines")
-	}
+	expect.True(t, n != 0, "no lines")
 }

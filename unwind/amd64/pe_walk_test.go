@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -234,9 +235,8 @@ func TestPEHostile(t *testing.T) {
 		}
 		regs := peRegs(peFn + into)
 		res, stop := StepPE(c.im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
-		if stop != c.stop || res.Reason != c.why {
-			t.Errorf("%s: %v %v, want %v %v", c.name, stop, res.Reason, c.stop, c.why)
-		}
+		expect.True(t, stop == c.stop && res.Reason == c.why,
+			"%s: %v %v, want %v %v", c.name, stop, res.Reason, c.stop, c.why)
 	}
 }
 
@@ -304,9 +304,7 @@ func TestPERandom(t *testing.T) {
 			left++
 		}
 	}
-	if left < 500 {
-		t.Errorf("only %d steps succeeded", left)
-	}
+	expect.True(t, left >= 500, "only %d steps succeeded", left)
 }
 
 var (

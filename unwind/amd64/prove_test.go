@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -180,9 +181,8 @@ func TestPEAsynchronousCall(t *testing.T) {
 			u, regs, f := peUnwinder(im), peRegs(peLeaf-0x800+c.at), unwind.Frame{}
 			was := regs
 			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
-			if stop != c.stop || exact || f.Exact != c.exact {
-				t.Fatalf("%v, caller exact %v, frame exact %v; want %v", stop, exact, f.Exact, c.stop)
-			}
+			must.True(t, stop == c.stop && !exact && f.Exact == c.exact,
+				"%v, caller exact %v, frame exact %v; want %v", stop, exact, f.Exact, c.stop)
 			if stop == 0 && (regs.RIP != call || regs.SP() != peRSP+8 || u.by != c.trust ||
 				regs.Known != windowsKept || regs.XMM != was.XMM) {
 				t.Errorf("%#x, sp +%d by %v, known %#x", regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
@@ -242,9 +242,7 @@ func TestStraightLeaf(t *testing.T) {
 		expect.Equal(t, u.proves(u.Table().At(0), peBase+peLeaf-0x800, &symbols, nil), leafProven,
 			"% x", code)
 	}
-	if leaves < 100 {
-		t.Errorf("only %d random leaves", leaves)
-	}
+	expect.True(t, leaves >= 100, "only %d random leaves", leaves)
 }
 
 // TestSkipPlain: instructions are skipped unless they may change the stack pointer.

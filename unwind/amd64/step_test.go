@@ -22,9 +22,7 @@ func TestSizes(t *testing.T) {
 		{"Rule", unsafe.Sizeof(Rule{}), 8},
 		{"entry", unsafe.Sizeof(entry{}), 16},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s is %d bytes, want %d", c.name, c.got, c.want)
-		}
+		expect.True(t, c.got == c.want, "%s is %d bytes, want %d", c.name, c.got, c.want)
 	}
 	if s := unsafe.Sizeof(Unwinder{}); s > 512<<10 {
 		t.Errorf("an Unwinder takes %d bytes", s)
@@ -157,17 +155,15 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 	got := before
 	exact, stop := stepOf(u, &got, true, mem, nil, &f)
 	must.Equal(t, stop, e.stop, "stop")
-	if f.IP != before.RIP || f.SP != sp0 || !f.Exact || f.CFA != e.cfa {
-		t.Errorf("frame %+v, want CFA %#x", f, e.cfa)
-	}
+	expect.True(t, f.IP == before.RIP && f.SP == sp0 && f.Exact && f.CFA == e.cfa,
+		"frame %+v, want CFA %#x", f, e.cfa)
 	if stop != unwind.StopNone {
 		expect.Equal(t, got, before, "a failed step changed the registers")
 		return
 	}
 	want := expected(e, s, &before)
-	if got.RIP != e.ip || exact != e.signal {
-		t.Errorf("caller at %#x exact %v, want %#x %v", got.RIP, exact, e.ip, e.signal)
-	}
+	expect.True(t, got.RIP == e.ip && exact == e.signal,
+		"caller at %#x exact %v, want %#x %v", got.RIP, exact, e.ip, e.signal)
 	expect.Equal(t, got.Known, want.Known, "known")
 	for i := range got.GPR {
 		if known(&want, i) && got.GPR[i] != want.GPR[i] {
@@ -239,12 +235,10 @@ func TestSignalFrame(t *testing.T) {
 	var f unwind.Frame
 	exact, stop := stepOf(u, &r, false, s.window(),
 		&unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
-	if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal {
-		t.Fatalf("stop %v exact %v kind %v", stop, exact, f.Kind)
-	}
-	if r.RIP != caller || r.SP() != low || r.Known != 1<<16-1 {
-		t.Errorf("caller %#x sp %#x known %#x", r.RIP, r.SP(), r.Known)
-	}
+	must.True(t, stop == unwind.StopNone && exact && f.Kind == unwind.KindSignal,
+		"stop %v exact %v kind %v", stop, exact, f.Kind)
+	expect.True(t, r.RIP == caller && r.SP() == low && r.Known == 1<<16-1,
+		"caller %#x sp %#x known %#x", r.RIP, r.SP(), r.Known)
 	for d, n := range fromDWARF {
 		if want := s.word(sp0 + 8*uint64(d)); r.GPR[n] != want {
 			t.Errorf("DWARF register %d is %#x, want %#x", d, r.GPR[n], want)
@@ -337,13 +331,10 @@ func TestSetTableKeepsRules(t *testing.T) {
 	if kept() != 1 {
 		t.Errorf("%d kept, want that of the module", kept())
 	}
-	if look(jitIP).Managed() || !look(jitHi+8).Managed() || look(at(0)).offset() != 16 {
-		t.Error("rules of the table before")
-	}
+	expect.True(t, !look(jitIP).Managed() && look(jitHi+8).Managed() && look(at(0)).offset() == 16,
+		"rules of the table before")
 	set(3, memory.Range{Start: at(0), End: at(1)})
-	if !look(at(0)).Managed() {
-		t.Error("managed code in a module's range")
-	}
+	expect.True(t, look(at(0)).Managed(), "managed code in a module's range")
 	native.ID++
 	set(4)
 	expect.Equal(t, kept(), 0, "kept of another module")

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -136,9 +137,7 @@ func TestBehindThunk(t *testing.T) {
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, false, s.window(), nil, &f)
 			if c.cfa == 0 {
-				if stop != unwind.NoInfo {
-					t.Errorf("%v, want no information", stop)
-				}
+				expect.True(t, stop == unwind.NoInfo, "%v, want no information", stop)
 			} else if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa {
 				t.Errorf("%v at %#x/%#x, want %#x/%#x", stop, r.RIP, r.SP(), codeCall, sp0+c.cfa)
 			}

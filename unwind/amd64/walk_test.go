@@ -79,9 +79,8 @@ func TestWalkEnds(t *testing.T) {
 				} else if f.Module < 0 {
 					trust = unwind.TrustOutside
 				}
-				if f.SP != sp0+16*uint64(i) || f.Trust != trust || f.Exact != (i == 0) {
-					t.Errorf("frame %d: %+v", i, f)
-				}
+				expect.True(t, f.SP == sp0+16*uint64(i) && f.Trust == trust && f.Exact == (i == 0),
+					"frame %d: %+v", i, f)
 			}
 		})
 	}
@@ -93,9 +92,8 @@ func TestWalkFromManaged(t *testing.T) {
 	before := r
 	var out [4]unwind.Frame
 	n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().window(), nil, out[:])
-	if n != 0 || !exact || stop != unwind.Managed || r != before {
-		t.Errorf("%d frames, exact %v, %v", n, exact, stop)
-	}
+	expect.True(t, n == 0 && exact && stop == unwind.Managed && r == before,
+		"%d frames, exact %v, %v", n, exact, stop)
 }
 
 // A return hook with unknown code: its call frame information (CFA = RSP+24 here)
@@ -299,9 +297,7 @@ func TestSignalChainIsLimited(t *testing.T) {
 	out := make([]unwind.Frame, 300)
 	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().window(),
 		&unwind.Bounds{MaxSteps: 200}, out)
-	if n != 200 || stop != unwind.Limit {
-		t.Errorf("%d frames, %v", n, stop)
-	}
+	expect.True(t, n == 200 && stop == unwind.Limit, "%d frames, %v", n, stop)
 }
 
 // Random stacks and registers over real rules: bounded, progressing, and the

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -50,9 +51,7 @@ func BenchmarkUndo(b *testing.B) {
 	b.Run("compile", func(b *testing.B) {
 		for b.Loop() {
 			u.undo.compile()
-			if u.undo.codes(codes) != undone {
-				b.Fatal("refused")
-			}
+			must.True(b, u.undo.codes(codes) == undone, "refused")
 			if _, ok := u.undo.pack(0); !ok {
 				b.Fatal("does not fit")
 			}

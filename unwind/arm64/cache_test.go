@@ -64,13 +64,9 @@ func TestSetTableKeepsRules(t *testing.T) {
 	if kept() != 1 {
 		t.Errorf("%d kept, want that of the module", kept())
 	}
-	if look(jitIP).Managed() || !look(jitHi+8).Managed() {
-		t.Error("rules of the table before")
-	}
+	expect.True(t, !look(jitIP).Managed() && look(jitHi+8).Managed(), "rules of the table before")
 	set(3, memory.Range{Start: at(0), End: at(1)})
-	if !look(at(0)).Managed() {
-		t.Error("managed code in a module's range")
-	}
+	expect.True(t, look(at(0)).Managed(), "managed code in a module's range")
 	native.ID++
 	set(4)
 	expect.Equal(t, kept(), 0, "kept of another module")

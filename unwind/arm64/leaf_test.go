@@ -89,9 +89,7 @@ func TestLeafPE(t *testing.T) {
 			_, stop := stepOf(u, &regs, !c.ret, s.window(), nil, &f)
 			switch {
 			case c.pc == none:
-				if stop != unwind.NoInfo {
-					t.Errorf("stop %v, pc %#x", stop, regs.PC)
-				}
+				expect.True(t, stop == unwind.NoInfo, "stop %v, pc %#x", stop, regs.PC)
 			case stop != unwind.StopNone || regs.PC != c.pc || regs.Sp != c.sp || u.by != c.trust ||
 				regs.Known&^(nonvolatile|1<<regLR) != 0:
 				t.Errorf("stop %v, pc %#x, sp %#x by %v, known %#x", stop, regs.PC, regs.Sp, u.by, regs.Known)
@@ -128,9 +126,8 @@ func TestZeroedPE(t *testing.T) {
 		regs.Known |= 1 << 30
 		var f unwind.Frame
 		_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
-		if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || u.by != c.trust {
-			t.Errorf("%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
-		}
+		expect.True(t, stop == unwind.StopNone && regs.PC == codeCall && regs.Sp == c.sp && u.by == c.trust,
+			"%s: stop %v, pc %#x, sp %#x by %v", c.name, stop, regs.PC, regs.Sp, u.by)
 	}
 }
 

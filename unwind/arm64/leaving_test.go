@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/walktest"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -67,8 +68,6 @@ func TestPEStaysOnItsStack(t *testing.T) {
 		_, stop := leaveOf(&regs, false, func(s *unwind.State) (bool, unwind.Stop) {
 			return false, u.stepRare(&r, s, mem, &unbounded, &f)
 		})
-		if !ok || stop != want {
-			t.Errorf("frame pointer %#x: %v, want %v; packed %v", fp, stop, want, ok)
-		}
+		expect.True(t, ok && stop == want, "frame pointer %#x: %v, want %v; packed %v", fp, stop, want, ok)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -55,9 +56,7 @@ func TestStepThroughPEFile(t *testing.T) {
 				t.Fatal(n, err)
 			}
 			t.Logf("%s: %d points, %d wrong", file, points, wrong)
-			if wrong != 0 {
-				t.Errorf("%d of %d points are wrong", wrong, points)
-			}
+			expect.True(t, wrong == 0, "%d of %d points are wrong", wrong, points)
 		})
 	}
 }

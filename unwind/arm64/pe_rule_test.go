@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -130,9 +131,7 @@ func TestUndo(t *testing.T) {
 						&unbounded, &f)
 				})
 			if e.sp == 0 {
-				if stop != unwind.Unreadable {
-					t.Errorf("run: %v", stop)
-				}
+				expect.True(t, stop == unwind.Unreadable, "run: %v", stop)
 			} else {
 				checkEffect(t, "run", e, &regs, exact, stop)
 			}
@@ -153,9 +152,7 @@ func TestUndo(t *testing.T) {
 				stop = stepRule(t, &r, &regs, false, mem, &f)
 				checkEffect(t, "rule of a caller", e, &regs, true, stop)
 			}
-			if r.Module() != 3 {
-				t.Errorf("module %d", r.Module())
-			}
+			expect.True(t, r.Module() == 3, "module %d", r.Module())
 		})
 	}
 }
@@ -204,9 +201,8 @@ func TestUndoContexts(t *testing.T) {
 		got := [6]uint64{regs.Sp, regs.PC, regs.X[29], regs.X[30], regs.X[19], regs.D[0]}
 		want := [6]uint64{wordAt(at + c.sp), wordAt(at + c.pc), wordAt(at + c.fp), wordAt(at + c.lr),
 			wordAt(at + c.x19), wordAt(at + c.d8)}
-		if got != want || !exact || stop != unwind.StopNone {
-			t.Errorf("%s: %x, want %x, exact %v, stop %v", c.name, got, want, exact, stop)
-		}
+		expect.True(t, got == want && exact && stop == unwind.StopNone,
+			"%s: %x, want %x, exact %v, stop %v", c.name, got, want, exact, stop)
 		if missing := !known(&regs, 13); missing != (c.code == 0xeb) {
 			t.Errorf("%s: x13 unknown: %v", c.name, missing)
 		}
@@ -245,9 +241,7 @@ func TestUndoRefused(t *testing.T) {
 			}); stop != c.want {
 			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
 		}
-		if regs != testRegs() || f.CFA != 0 {
-			t.Errorf("%s: registers changed", c.name)
-		}
+		expect.True(t, regs == testRegs() && f.CFA == 0, "%s: registers changed", c.name)
 	}
 }
 
@@ -294,9 +288,7 @@ func TestRandomCodes(t *testing.T) {
 		}
 	}
 	t.Logf("%d sequences packed", packed)
-	if packed < 1000 {
-		t.Error("too few sequences fit a rule")
-	}
+	expect.True(t, packed >= 1000, "too few sequences fit a rule")
 }
 
 var hotUnwinder = New()

@@ -94,9 +94,7 @@ func TestStepCFI(t *testing.T) {
 				t.Errorf("frame %+v", f)
 			}
 			if stop != unwind.StopNone {
-				if r != before || f.CFA != 0 {
-					t.Error("a failed step changed something")
-				}
+				expect.True(t, r == before && f.CFA == 0, "a failed step changed something")
 				return
 			}
 			if d := samePreserved(&r, &want); d != "" || exact != e.signal || f.CFA != e.sp {

@@ -75,9 +75,8 @@ func TestWalkEnds(t *testing.T) {
 				} else if f.Module < 0 {
 					trust = unwind.TrustOutside
 				}
-				if f.SP != sp0+16*uint64(i) || f.Trust != trust || f.Exact != (i == 0) {
-					t.Errorf("frame %d: %+v", i, f)
-				}
+				expect.True(t, f.SP == sp0+16*uint64(i) && f.Trust == trust && f.Exact == (i == 0),
+					"frame %d: %+v", i, f)
 			}
 		})
 	}
@@ -213,9 +212,8 @@ func TestHostileStacks(t *testing.T) {
 			}
 			out := make([]unwind.Frame, 5000)
 			n, _, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: c.guess}, out)
-			if stop != c.stop || n > unwind.DefaultMaxSteps {
-				t.Errorf("%d frames, %v, want %v", n, stop, c.stop)
-			}
+			expect.True(t, stop == c.stop && n <= unwind.DefaultMaxSteps,
+				"%d frames, %v, want %v", n, stop, c.stop)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/peasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -57,9 +58,8 @@ func TestPEImage(t *testing.T) {
 			t.Errorf("%#x: starts %v", addr, !want)
 		}
 	}
-	if m.SystemV() || m.Bytes(0x8_7000_1000, 8) != nil {
-		t.Error("a PE image of more than 4 GiB, or of System V")
-	}
+	expect.True(t, !m.SystemV() && m.Bytes(0x8_7000_1000, 8) == nil,
+		"a PE image of more than 4 GiB, or of System V")
 	if n := testing.AllocsPerRun(10,
 		func() { m.Bytes(0x7000_1000, 2); m.Starts(0x7000_1000); m.CFIBias() }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -129,9 +129,7 @@ func TestLoadPE(t *testing.T) {
 		m.Bias != peTestLoad || m.BuildID != "" {
 		t.Fatalf("%+v", m)
 	}
-	if m.CFI == nil {
-		t.Fatal("the .eh_frame of a PE image is not loaded")
-	}
+	must.True(t, m.CFI != nil, "the .eh_frame of a PE image is not loaded")
 	for rva, want := range map[uint64]cfi.Reason{0x2000: cfi.None, 0x203f: cfi.None,
 		0x2040: cfi.NoInfo, 0x1fff: cfi.NoInfo} {
 		if _, why := m.CFI.Find(rva + m.PE.ImageBase()); why != want {
@@ -180,13 +178,10 @@ func TestSameModules(t *testing.T) {
 		m := base
 		c.change(&m)
 		now := NewTable(2, []Module{other, m}, []memory.Range{{Start: 1, End: 2}})
-		if was.SameModules(now) != c.same || now.SameModules(was) != c.same {
-			t.Errorf("%s: same must be %v", c.name, c.same)
-		}
+		expect.True(t, was.SameModules(now) == c.same && now.SameModules(was) == c.same,
+			"%s: same must be %v", c.name, c.same)
 	}
-	if was.SameModules(NewTable(2, []Module{base}, nil)) {
-		t.Error("a module fewer is the same")
-	}
+	expect.True(t, !was.SameModules(NewTable(2, []Module{base}, nil)), "a module fewer is the same")
 }
 
 // Foreign JIT ranges are in the table that was made with them, and no other.
@@ -201,7 +196,5 @@ func TestWithJIT(t *testing.T) {
 			t.Errorf("%#x: %v, want %v", addr, now.IsJIT(addr), want)
 		}
 	}
-	if now.Generation() != 7 || !now.IsManaged(0x150) {
-		t.Error("the rest of the table changed")
-	}
+	expect.True(t, now.Generation() == 7 && now.IsManaged(0x150), "the rest of the table changed")
 }

@@ -98,17 +98,11 @@ func TestARM64(t *testing.T) {
 		check(r.Uint32())
 	}
 	for name, w := range authenticated {
-		if !IsARM64(w) {
-			t.Errorf("%s is no call", name)
-		}
+		expect.True(t, IsARM64(w), "%s is no call", name)
 	}
 	for name, w := range map[string]uint32{"braaz x3": 0xd61f087f,
 		"blraaz with a register": 0xd63f0867, "ret": 0xd65f03c0} {
-		if IsARM64(w) {
-			t.Errorf("%s is a call", name)
-		}
+		expect.True(t, !IsARM64(w), "%s is a call", name)
 	}
-	if ARM64([]byte{0, 0, 0}) {
-		t.Error("three bytes are a call")
-	}
+	expect.True(t, !ARM64([]byte{0, 0, 0}), "three bytes are a call")
 }

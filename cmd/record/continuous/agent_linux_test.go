@@ -110,9 +110,8 @@ func failingRecordings(t *testing.T) {
 	a.cfg.Sample = func(s Session) error { begun.Add(1); return sample(s) }
 	a.follow(self(t), stop)
 	parts, _ := filepath.Glob(filepath.Join(a.spool.dir, "*"+partSuffix))
-	if begun.Load() != 1 || a.count.Recordings.Load() < 2 || len(parts) != 0 {
-		t.Errorf("%d sessions, %d recordings, %v left", begun.Load(), a.count.Recordings.Load(), parts)
-	}
+	expect.True(t, begun.Load() == 1 && a.count.Recordings.Load() >= 2 && len(parts) == 0,
+		"%d sessions, %d recordings, %v left", begun.Load(), a.count.Recordings.Load(), parts)
 	if failed := a.failed(); failed[ReasonWrite] != 2 || failed[ReasonSamples] != 1 || len(failed) != 2 ||
 		len(said.lines) != 3 || !strings.Contains(strings.Join(said.lines, "\n"), "(write): cannot write") {
 		t.Errorf("failed %v, said %q", failed, said.lines)
@@ -228,9 +227,8 @@ func otherRate(t *testing.T) {
 		return sample(s)
 	}
 	a.follow(self(t), stop)
-	if len(rates) != 3 || rates[1] != 9.5 || rates[2] != 4.75 || len(a.failed()) != 0 {
-		t.Errorf("rates %v, failures %v", rates, a.failed())
-	}
+	expect.True(t, len(rates) == 3 && rates[1] == 9.5 && rates[2] == 4.75 && len(a.failed()) == 0,
+		"rates %v, failures %v", rates, a.failed())
 }
 
 // A process that has ended is not followed, even if another one has its number.
@@ -272,9 +270,8 @@ func TestRecover(t *testing.T) {
 	a.recover()
 	stored, _ := a.store.files()
 	parts := a.spool.ending("")
-	if len(stored) != 1 || len(parts) != 0 || a.count.SpoolDropped.Load() != 2 {
-		t.Errorf("%v stored, %d parts, %d dropped", stored, len(parts), a.count.SpoolDropped.Load())
-	}
+	expect.True(t, len(stored) == 1 && len(parts) == 0 && a.count.SpoolDropped.Load() == 2,
+		"%v stored, %d parts, %d dropped", stored, len(parts), a.count.SpoolDropped.Load())
 }
 
 // Files with other names are not the agent's: it neither deletes, renames, sends, nor counts them.

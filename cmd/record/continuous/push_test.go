@@ -192,9 +192,8 @@ func TestSpoolBound(t *testing.T) {
 	p.spool.bound = 8 * 3
 	p.spool.trim()
 	names, size := p.spool.files()
-	if len(names) != 3 || size != 24 || p.count.SpoolDropped.Load() != 7 {
-		t.Fatalf("%d files of %d bytes left, %d dropped", len(names), size, p.count.SpoolDropped.Load())
-	}
+	must.True(t, len(names) == 3 && size == 24 && p.count.SpoolDropped.Load() == 7,
+		"%d files of %d bytes left, %d dropped", len(names), size, p.count.SpoolDropped.Load())
 	if s, ok := parseSpooled(names[0]); !ok || s.Name != "app7" || s.PID != 7 {
 		t.Errorf("the oldest that is left is %+v", s)
 	}

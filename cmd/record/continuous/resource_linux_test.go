@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 func TestContainer(t *testing.T) {
@@ -40,9 +41,7 @@ func TestDeclared(t *testing.T) {
 	}
 	many := map[string]string{}
 	declared([]byte("OTEL_RESOURCE_ATTRIBUTES="+strings.Repeat("a=b,", 10)+keys(1000)), many)
-	if len(many) > maxAttributes {
-		t.Errorf("%d attributes", len(many))
-	}
+	expect.True(t, len(many) <= maxAttributes, "%d attributes", len(many))
 	if r := resource(process{pid: os.Getpid(), name: "self"}); r["service.name"] == "" ||
 		r["host.name"] == "" {
 		t.Errorf("%v", r)

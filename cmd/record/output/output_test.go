@@ -45,9 +45,8 @@ func TestWriteReplacesWhole(t *testing.T) {
 		return // no modes either
 	}
 	info, _ := os.Lstat(link)
-	if info.Mode()&os.ModeSymlink == 0 || len(left) != 2 {
-		t.Errorf("link %v, files %v", info.Mode(), left)
-	}
+	expect.True(t, info.Mode()&os.ModeSymlink != 0 && len(left) == 2,
+		"link %v, files %v", info.Mode(), left)
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v", info.Mode())
 	}

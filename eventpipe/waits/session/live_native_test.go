@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // TestLiveNative: threads that wait have their native frames, joined at the
@@ -43,9 +44,7 @@ func (s *seen) leaves(t *testing.T) {
 	if joined < int(n.Tried-n.Ran-n.Late-n.Lost) || n.Tried < 30 || n.Ran+n.Late > 8 || n.Lost > 1 {
 		t.Errorf("only %d waits have native frames; %+v", joined, n)
 	}
-	if n.Whole != n.Joined {
-		t.Errorf("%d of %d are whole", n.Whole, n.Joined)
-	}
+	expect.True(t, n.Whole == n.Joined, "%d of %d are whole", n.Whole, n.Joined)
 }
 
 // through: managed code that waits, below it native code that called it, below that

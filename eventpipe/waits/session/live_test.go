@@ -298,9 +298,8 @@ func TestLiveKilled(t *testing.T) {
 			open++
 		}
 	}
-	if complete == 0 || open == 0 {
-		t.Errorf("%d waits that ended, %d still open; %v", complete, open, s.a.Partial())
-	}
+	expect.True(t, complete != 0 && open != 0,
+		"%d waits that ended, %d still open; %v", complete, open, s.a.Partial())
 	t.Logf("%d waits that ended, %d still open: %v", complete, open, s.a.Partial())
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
@@ -20,15 +21,12 @@ func TestFaultsApply(t *testing.T) {
 		if _, err := f.text(root); err != nil {
 			t.Error(err)
 		}
-		if seen[f.Name] || f.What == "" || len(f.By) == 0 || f.Old == f.New {
-			t.Errorf("fault %q: a part is missing, or the name is taken", f.Name)
-		}
+		expect.True(t, !seen[f.Name] && f.What != "" && len(f.By) > 0 && f.Old != f.New,
+			"fault %q: a part is missing, or the name is taken", f.Name)
 		seen[f.Name] = true
 	}
 	const least = 150
-	if len(seen) < least {
-		t.Errorf("%d faults, want at least %d", len(seen), least)
-	}
+	expect.True(t, len(seen) >= least, "%d faults, want at least %d", len(seen), least)
 }
 
 // One fault is really applied, and caught by a test; the tree is as it was.
@@ -37,9 +35,7 @@ func TestOneIsCaught(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: it copies the tree and compiles a package's tests twice")
 	}
 	ok, err := check("x64-alloc-small", "./pe/amd64", 1, false)
-	if err != nil || !ok {
-		t.Errorf("caught: %v, %v", ok, err)
-	}
+	expect.True(t, err == nil && ok, "caught: %v, %v", ok, err)
 }
 
 // A file that cannot be restored ends the run: its fault would be in every later test too.
