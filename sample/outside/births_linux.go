@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/events"
@@ -25,6 +26,7 @@ type births struct {
 	rings     *cpuring.Newborns
 	sinceBoot int64             // added to a record's time to get Unix time, nanoseconds
 	forked    []forked          // threads that are not added yet
+	named     []named           // names that are not sent yet
 	newBirths int               // births since the last awaitBirths
 	ended     map[uint32]uint64 // time of the last record of a thread's end, by the clock of the records
 }
@@ -34,7 +36,14 @@ type forked struct {
 	perfevent.Record
 	copies  *cpuring.Birth // nil: none
 	known   bool           // copies is set
+	named   bool           // it has the name of its creator
 	weighed uint64         // processor time that the samples of its copies represent
+}
+
+// named is the name of a thread that may have ended.
+type named struct {
+	tid  uint32
+	name string
 }
 
 // pending returns the latest stored birth of the thread tid, or nil.
@@ -102,10 +111,34 @@ func (e *Engine) newborn(now int64) {
 		return
 	}
 	b.watch.Read(b.note)
+	e.inheritNames()
 	e.addForked(now)
+	e.sendNames()
 	if b.rings != nil {
 		b.rings.Renew()
 	}
+}
+
+// inheritNames names new threads as their creators: a thread may end before its own name can be read.
+func (e *Engine) inheritNames() {
+	for i := range e.births.forked {
+		f := &e.births.forked[i]
+		if creator := e.Tasks[f.Parent]; !f.named && creator != nil && creator.Name != "" {
+			e.Stream.Out.Thread(&wire.Thread{TID: uint64(f.TID), Name: creator.Name})
+		}
+		f.named = true
+	}
+}
+
+// sendNames sends the names that threads have given themselves.
+func (e *Engine) sendNames() {
+	for _, n := range e.births.named {
+		if t := e.Tasks[n.tid]; t != nil {
+			t.Name = n.name
+		}
+		e.Stream.Out.Thread(&wire.Thread{TID: uint64(n.tid), Name: n.name})
+	}
+	e.births.named = e.births.named[:0]
 }
 
 // addForked adds the living threads whose births are stored. It leaves very young threads that have copies
@@ -153,6 +186,8 @@ func (b *births) note(r *perfevent.Record) {
 	case perfevent.Fork:
 		b.forked = append(b.forked, forked{Record: *r})
 		b.newBirths++
+	case perfevent.Comm:
+		b.named = append(b.named, named{r.TID, string(r.Name)})
 	case perfevent.Exit:
 		if b.ended == nil {
 			b.ended = map[uint32]uint64{}

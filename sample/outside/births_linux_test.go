@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -144,4 +146,30 @@ func TestBirthsAtOnce(t *testing.T) {
 	must.True(t, e.Tasks[2] != nil, "a thread waits")
 	phase, period, _ := e.beginning(e.Tasks[2], e.Tasks[2].Born)
 	expect.True(t, phase == threads.Young && period <= mostYoung, "phase %d, %d ns", phase, period)
+}
+
+// A new thread has the name of its creator until it sets its own, even if it ends before it is opened.
+func TestBirthsNamed(t *testing.T) {
+	e, born := bearing(t)
+	creator := uint32(unix.Gettid())
+	e.Tasks[creator] = &threads.Task{TID: creator, Name: "creator", Stat: -1, Place: -1, Slot: -1}
+	born(1)
+	born(2)
+	e.births.note(&perfevent.Record{Type: perfevent.Comm, PID: uint32(e.PID), TID: 2, Name: []byte("own")})
+	e.inheritNames()
+	e.sendNames()
+	e.inheritNames()
+	e.sendNames()
+	names := map[uint64]string{}
+	sent := 0
+	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; sent++ {
+		m, err := r.Next()
+		if err != nil {
+			break
+		}
+		if th, ok := m.(*wire.Thread); ok {
+			names[th.TID] = th.Name
+		}
+	}
+	expect.True(t, names[1] == "creator" && names[2] == "own" && sent == 3, "%v, %d messages", names, sent)
 }

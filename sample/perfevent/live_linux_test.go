@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -193,8 +194,8 @@ func watchesThreadsOnly() bool {
 	return err == nil
 }
 
-// A watch reports new and ended threads through a descriptor that poll can wait for. It reports the start of
-// a new process, and not its end.
+// A watch reports new, renamed, and ended threads through a descriptor that poll can wait for. It reports the
+// start of a new process, and not its end.
 func TestWatch(t *testing.T) {
 	watch, err := OpenWatch(CPUs(), ownThreads()...)
 	refused(t, err)
@@ -203,11 +204,12 @@ func TestWatch(t *testing.T) {
 	for _, fd := range watch.FDs() {
 		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	seen := map[Type]map[uint32]bool{Fork: {}, Exit: {}}
-	whole := false
+	seen := map[Type]map[uint32]bool{Fork: {}, Comm: {}, Exit: {}}
+	whole, named := false, false
 	read := func() {
 		watch.Read(func(r *Record) {
 			seen[r.Type][r.TID] = true
+			named = named || r.Type == Comm && string(r.Name) == "renamed"
 			whole = whole || r.Type == Exit && seen[Fork][r.TID]
 		})
 	}
@@ -222,12 +224,15 @@ func TestWatch(t *testing.T) {
 		for range 50 {
 			go func() {
 				runtime.LockOSThread() // the thread ends with the goroutine
+				name := [16]byte{'r', 'e', 'n', 'a', 'm', 'e', 'd'}
+				unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name)), 0, 0, 0)
 				ready.Done()
 				ready.Wait()
 			}()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	expect.True(t, named, "the new name of a thread was not reported")
 	child := uint32(cmd.Process.Pid)
 	if !whole || !seen[Fork][child] || seen[Exit][child] && watchesThreadsOnly() {
 		t.Errorf("a thread: %v, process %d: start %v, end %v", whole, child, seen[Fork][child],

@@ -1,6 +1,7 @@
 package perfevent
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -14,6 +15,7 @@ type Type uint32
 // The types that are read; others are skipped.
 const (
 	Lost       Type = 2
+	Comm       Type = 3
 	Exit       Type = 4
 	Throttle   Type = 5
 	Unthrottle Type = 6
@@ -39,9 +41,10 @@ type Record struct {
 	Type     Type
 	PID, TID uint32
 	Parent   uint32 // Fork and Exit: the thread that created TID
-	Time     uint64 // nanoseconds of CLOCK_MONOTONIC; not of Lost
+	Time     uint64 // nanoseconds of CLOCK_MONOTONIC; not of Lost and Comm
 	Kernel   bool   // Sample: the hit was in the kernel, IP is the kernel's
 	Lost     uint64 // Lost: records
+	Name     []byte // Comm: the new name of TID
 
 	IP    uint64 // Sample
 	Regs  []byte // of user mode, 8 bytes each, in the order of the mask; nil of a kernel thread
@@ -133,6 +136,9 @@ func (l Layout) Parse(b []byte, r *Record) bool {
 	case Fork, Exit:
 		r.PID, _ = f.U32(), f.U32()
 		r.TID, r.Parent, r.Time = f.U32(), f.U32(), f.U64()
+	case Comm:
+		r.PID, r.TID = f.U32(), f.U32()
+		r.Name, _, _ = bytes.Cut(b[min(len(b), header+8):], []byte{0})
 	case Lost:
 		f.U64()
 		r.Lost = f.U64()

@@ -94,6 +94,8 @@ func TestParseOthers(t *testing.T) {
 			func() bool { return r.PID == 1 && r.TID == 3 && r.Parent == 4 && r.Time == 5 }},
 		{rec(Exit, 0, uint32(1), uint32(2), uint32(3), uint32(4), uint64(5)),
 			func() bool { return r.TID == 3 && r.Time == 5 }},
+		{rec(Comm, 0, uint32(1), uint32(2), []byte("kid\x00\x00\x00\x00\x00")),
+			func() bool { return r.PID == 1 && r.TID == 2 && string(r.Name) == "kid" }},
 		{rec(Lost, 0, uint64(1), uint64(22)), func() bool { return r.Lost == 22 }},
 		{rec(Throttle, 0, uint64(1), uint64(2), uint64(3)), func() bool { return r.Time == 1 }},
 	} {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch reports the threads that a process creates and that end, from the kernel's own records. It sees the
-// descendants of the threads that existed when it was opened. It also reports the start of new processes.
-// Before Linux 5.13, it also reports their ends and what they create.
+// Watch reports the threads of a process that start, get another name, or end, from the kernel's records. It
+// sees the descendants of the threads that existed when it was opened. It also reports the start of new
+// processes. Before Linux 5.13, it also reports their ends and what they create.
 type Watch struct {
 	cpus   []int
 	events []*Event // of each thread on each CPU
@@ -77,12 +77,13 @@ func (w *Watch) Add(tid int) error {
 	return nil
 }
 
-// openDummy opens an event that counts nothing and records the start and end of threads. A record makes the
-// descriptor readable at once. New threads inherit the event, and before Linux 5.13 new processes too.
+// openDummy opens an event that counts nothing and records the start, names, and end of threads. A record
+// makes the descriptor readable at once. New threads inherit the event, and before Linux 5.13 new processes
+// too.
 func openDummy(tid, cpu int) (*Event, error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Wakeup: 1,
 		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | inheritThread | unix.PerfBitTask |
-			unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitWatermark}
+			unix.PerfBitComm | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitWatermark}
 	fd, err := openAttr(&attr, tid, cpu)
 	if errors.Is(err, unix.EINVAL) {
 		attr.Bits &^= inheritThread
@@ -103,7 +104,7 @@ func (w *Watch) FDs() (fds []int) {
 	return fds
 }
 
-// Read passes each Fork, Exit, and Lost record to take. Records of different CPUs are not ordered by
+// Read passes each Fork, Comm, Exit, and Lost record to take. Records of different CPUs are not ordered by
 // time.
 func (w *Watch) Read(take func(*Record)) {
 	var r Record
