@@ -42,6 +42,7 @@ func (t *tables) Precompiled(pc uint64) (managed.Image, bool) {
 func (t *tables) found(in *instance) {
 	if in.scanned == nil || in.walker.Arch() != context.ArchAMD64 {
 		in.merger.SetManaged(nil)
+		in.witness.Methods = nil
 		return
 	}
 	if t.steps == nil {
@@ -49,10 +50,17 @@ func (t *tables) found(in *instance) {
 	}
 	t.steps.Forget()
 	in.merger.SetManaged(t.steps)
+	in.witness.Methods = t.steps
 }
 
-func (t *tables) clear()            {}
-func (t *tables) merging(*instance) {}
+func (t *tables) clear() {}
+
+// merging learns the methods of a report, so that later seeds in them are checked.
+func (t *tables) merging(in *instance) {
+	if in.witness.Methods != nil {
+		t.steps.Learn(in.capture.Frames)
+	}
+}
 
 // snapshotTries bounds the attempts to list the images.
 const snapshotTries = 16

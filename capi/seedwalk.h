@@ -324,7 +324,7 @@ extern int seedwalk_walk(seedwalk_handle h, const seedwalk_walk_request *request
 /* The same for many samples. The cost of a call into the library, more than that of ten frames, is paid
  * once. It returns SEEDWALK_OK even if some walks failed: see errors. */
 extern int seedwalk_walk_batch(seedwalk_handle h, const seedwalk_batch *batch);
-/* Makes the merged stack. */
+/* Makes the merged stack. Call it while nothing is suspended: it may read the code of methods. */
 extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *request, seedwalk_result *result);
 
 /* ---- The sampler: the whole protocol, for x86-64 Linux and Windows ----

@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
@@ -11,8 +12,17 @@ import (
 // While a thread is suspended, Tables must not ask the source. So Tables learns methods before, and Caller
 // steps over the learned ones.
 
-// Learn copies the data of the method at a return address. Call it while nothing is suspended.
-func (t *Tables) Learn(ra uint64) {
+// Learn copies the data of the methods that the CLR has reported. Call it while nothing is suspended.
+func (t *Tables) Learn(report []clr.SnapshotFrame) {
+	for i := range report {
+		if f := &report[i]; !f.Marker() {
+			t.learn(f.IP)
+		}
+	}
+}
+
+// learn copies the data of the method at a return address.
+func (t *Tables) learn(ra uint64) {
 	fn, stop := t.find(unwind.ReturnAddress(ra))
 	if stop != unwind.StopNone || fn.Kind != Method || fn.learned {
 		return

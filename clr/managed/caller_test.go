@@ -3,6 +3,7 @@ package managed
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -28,10 +29,12 @@ func TestCaller(t *testing.T) {
 			p.blocks[codeAt][0x20-5] = 0xe8
 		}
 		tables, s, mem := New(System{p}), at(ra, c.exact), stack(map[int]uint64{6: caller})
+		report := []clr.SnapshotFrame{{IP: ra}} // a marker
 		if c.learn {
-			tables.Learn(ra)
-			tables.Learn(ra)
+			report[0].Function = 1
 		}
+		tables.Learn(report)
+		tables.Learn(report)
 		asked := p.asked
 		expect.Equal(t, tables.Caller(s, mem, nil), c.stop, "%s", c.name)
 		if c.stop == unwind.StopNone {
@@ -52,7 +55,7 @@ func TestCallerUnbounded(t *testing.T) {
 	p := newProcess()
 	p.blocks[codeAt][0x20-5] = 0xe8
 	tables, mem := New(System{p}), stack(map[int]uint64{38: caller})
-	tables.Learn(ra)
+	tables.learn(ra)
 	for range 2 { // the first step caches the rule
 		s := at(ra, false)
 		s.Regs.SetSP(stackAt + 32*8)
@@ -72,7 +75,7 @@ func TestCallerSize(t *testing.T) {
 		p.blocks[codeAt][0x20-5] = 0xe8
 		p.blocks[infoAt] = []byte{1, 8, 3, 5, 8, 0x32, 4, 3, 1, 0x50, 0, 0}
 		tables, s := New(System{p}), at(ra, false)
-		tables.Learn(ra)
+		tables.learn(ra)
 		const cfa = stackAt + 0x100
 		s.Regs.SetFP(cfa - 16)
 		s.Regs.SetSP(cfa - c.size)

@@ -52,10 +52,8 @@ func (s *single) tables(a *Agent, _ *module.Table) {
 
 // merging learns the methods of a report, so that later seeds in them can be checked.
 func (s *single) merging(_ *Agent, c *clr.Capture) {
-	for i := range c.Frames {
-		if f := &c.Frames[i]; s.methods != nil && !f.Marker() {
-			s.methods.Learn(f.IP)
-		}
+	if s.methods != nil {
+		s.methods.Learn(c.Frames)
 	}
 }
 
