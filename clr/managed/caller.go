@@ -68,12 +68,10 @@ func leastAMD64(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32) (n uint
 			if why != peamd64.OK || c.Size() == 0 || c.Size() > len(b) {
 				return 0
 			}
-			switch c.Op {
-			case peamd64.UWOP_PUSH_MACHFRAME:
+			if c.Op == peamd64.UWOP_PUSH_MACHFRAME {
 				return 0
-			case peamd64.UWOP_PUSH_NONVOL, peamd64.UWOP_ALLOC_SMALL, peamd64.UWOP_ALLOC_LARGE:
-				n += uint64(c.Operand)
 			}
+			n += c.Lowers()
 			b = b[c.Size():]
 		}
 		if !info.Chained() {

@@ -50,6 +50,15 @@ func (c *Code) HasOperand() bool {
 	return true
 }
 
+// Lowers returns by how many bytes the instruction lowers the stack pointer: the size of a push or of an
+// allocation, otherwise 0.
+func (c *Code) Lowers() uint64 {
+	if c.Op <= UWOP_ALLOC_SMALL {
+		return uint64(c.Operand)
+	}
+	return 0
+}
+
 // Code decodes the first code of b, a tail of i.Codes. It allocates nothing.
 func (i *Info) Code(b []byte) (c Code, why Reason) {
 	if len(b) < 2 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -22,8 +23,12 @@ import (
 // equal, byte for byte, to those that record wrote.
 func TestFormatsOfRecording(t *testing.T) {
 	dir := tempdir.New(t)
-	names := []string{"pb.gz", "folded", "speedscope.json", "firefox.json", "trace.json",
-		"otlp", "otlp.json", "json", "html"}
+	var names []string
+	for _, f := range export.Formats() {
+		if f.Name != "text" {
+			names = append(names, f.Extensions[0][1:])
+		}
+	}
 	kept := filepath.Join(dir, "kept.swrec")
 	argv := []string{tool(t), "record", "--quiet", "--output", kept}
 	for _, name := range names {

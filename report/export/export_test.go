@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -32,21 +31,19 @@ func TestByExtension(t *testing.T) {
 }
 
 func TestByName(t *testing.T) {
-	names := []string{"pprof", "folded", "html", "json", "speedscope", "firefox", "trace", "otlp",
-		"otlp-json", "text", "HTML"}
-	for _, name := range names {
-		if f, ok := ByName(name); !ok || !strings.EqualFold(f.Name, name) || f.Write == nil ||
-			f.Description == "" {
-			t.Errorf("ByName(%q) = %+v, %v", name, f, ok)
+	for _, want := range Formats() {
+		for _, name := range []string{want.Name, strings.ToUpper(want.Name)} {
+			f, ok := ByName(name)
+			expect.True(t, ok && f.Name == want.Name && f.Write != nil && f.Description != "",
+				"ByName(%q) = %+v, %v", name, f, ok)
+		}
+		for _, ending := range want.Extensions {
+			f, _ := ByExtension("a" + ending)
+			expect.Equal(t, f.Name, want.Name, "ByExtension(a%s)", ending)
 		}
 	}
-	if f, ok := ByName("svg"); ok {
-		t.Errorf("ByName(svg) = %v", f)
-	}
-	for _, f := range Formats() {
-		expect.True(t, slices.Contains(names, f.Name),
-			"add the format %s to names, and its endings to TestByExtension", f.Name)
-	}
+	f, ok := ByName("svg")
+	expect.True(t, !ok, "ByName(svg) = %v", f)
 }
 
 func TestBadIndices(t *testing.T) {

@@ -204,8 +204,8 @@ func setsFrame(info *peamd64.Info, into uint32) (at, distance uint32, pushed uin
 			return 0, 0, 0, why
 		case c.Op == peamd64.UWOP_SET_FPREG || c.Op == peamd64.UWOP_SET_FPREG_LARGE:
 			return at, c.Operand, pushed, peamd64.OK
-		case ran && c.Op <= peamd64.UWOP_ALLOC_SMALL: // a push, or an allocation
-			pushed += uint64(c.Operand)
+		case ran:
+			pushed += c.Lowers()
 		}
 		codes = codes[c.Size():]
 	}
