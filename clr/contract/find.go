@@ -137,6 +137,22 @@ func (t *Tables) Find(ip uint64, m *Method) Reason {
 	return reason
 }
 
+// Lacks returns the address of unreadable memory without which the code at ip cannot be found or unwound. It
+// returns false if nothing is missing.
+func (t *Tables) Lacks(ip uint64) (addr uint64, ok bool) {
+	e, reason := t.locate(ip)
+	switch reason {
+	case Unreadable:
+		return t.v.unread, true
+	case Found:
+		const head = 4 // bytes of UNWIND_INFO
+		unwind := e.Base + uint64(e.UnwindRVA)
+		_, readable := t.v.bytes(unwind, head)
+		return unwind, e.UnwindRVA != 0 && !readable && t.arch == context.ArchAMD64
+	}
+	return 0, false
+}
+
 // locate is Find. Volatile code and stubs are looked up each time.
 func (t *Tables) locate(ip uint64) (*located, Reason) {
 	if !t.MapProven() {

@@ -12,8 +12,9 @@ const viewSize = 512
 
 // view provides fixed-size reads into its own buffer, so that reads through the interface do not allocate.
 type view struct {
-	r   memory.Reader
-	buf [viewSize]byte
+	r      memory.Reader
+	buf    [viewSize]byte
+	unread uint64 // address of the last read that failed
 }
 
 // bytes reads n bytes into the view's buffer; the next read overwrites them. It returns false if n is out of
@@ -23,7 +24,11 @@ func (v *view) bytes(addr uint64, n int) ([]byte, bool) {
 		return nil, false
 	}
 	b := v.buf[:n]
-	return b, v.r.ReadAt(b, addr)
+	if !v.r.ReadAt(b, addr) {
+		v.unread = addr
+		return b, false
+	}
+	return b, true
 }
 
 func (v *view) word(addr uint64) (uint64, bool) {

@@ -2,9 +2,14 @@ package dump
 
 import (
 	"fmt"
-	"github.com/seedwalk/seedwalk/testkit/expect"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // createdump leaves holes inside the mapping of a file. Each hole is a mapping of its own, so
@@ -76,5 +81,32 @@ func TestRelocate(t *testing.T) {
 		b := []byte(strings.Repeat("\xee", c.size))
 		m.relocate("/a", f, b, c.addr)
 		expect.Equal(t, fmt.Sprintf("% x", b), c.want, "%#x", c.addr)
+	}
+}
+
+// The program headers decide which parts of an image are executable. Other mappings keep their guess.
+func TestSetExecutable(t *testing.T) {
+	path, err := os.Executable()
+	must.Do(t, err)
+	f, err := elf.Open(path)
+	must.Do(t, err)
+	const base, page = 0x100000000, 4096
+	first := f.Segments()[0].Vaddr &^ (page - 1)
+	m := &Modules{files: map[string]*image{path: {elf: f}}}
+	for _, s := range f.Segments() {
+		own := s.Vaddr&^(page-1) - first
+		m.maps = append(m.maps,
+			live.Mapping{Path: path, Start: base + own, Offset: s.Off &^ (page - 1), Exec: true})
+	}
+	m.maps = append(m.maps, live.Mapping{Path: path, Start: 1 << 40, Offset: page, Exec: true})
+	m.setExecutable()
+	code := 0
+	for i, s := range f.Segments() {
+		if expect.Equal(t, m.maps[i].Exec, s.Executable(), "segment at %#x", s.Vaddr); s.Executable() {
+			code++
+		}
+	}
+	if last := &m.maps[len(m.maps)-1]; code == 0 || code == len(f.Segments()) || !last.Exec {
+		t.Errorf("%d segments of code, another mapping %v", code, last.Exec)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -27,6 +28,7 @@ type image struct {
 	file *os.File // nil if no matching file was found
 	path string
 	err  error
+	elf  *elf.File // nil if the file is not an ELF file
 
 	base      uint64 // where the image is mapped
 	relatives []relative
@@ -38,7 +40,9 @@ type relative struct{ addr, value uint64 } // the image's own addresses
 
 // NewModules searches dirs for files, by name and by the original path below each dir.
 func NewModules(c *Core, dirs []string) *Modules {
-	return &Modules{Dirs: dirs, core: c, maps: c.Maps(), files: map[string]*image{}}
+	m := &Modules{Dirs: dirs, core: c, maps: c.Maps(), files: map[string]*image{}}
+	m.setExecutable()
+	return m
 }
 
 // Maps are the core's mappings.
@@ -67,8 +71,10 @@ func (m *Modules) Problems() (out []string) {
 // Image opens the image of a mapping, for a live.Loader.
 func (m *Modules) Image(p *live.Mapping) (*elf.File, error) {
 	if strings.HasPrefix(p.Path, "/") {
-		if f := m.file(p.Path); f.file != nil {
-			return elf.Open(f.path)
+		if f := m.file(p.Path); f.elf != nil {
+			return f.elf, nil
+		} else if f.file != nil {
+			return nil, fmt.Errorf("%s: no ELF file", f.path)
 		}
 	}
 	if len(m.core.from(p.Start)) == 0 {
@@ -98,12 +104,13 @@ func (m *Modules) file(path string) *image {
 		if err != nil {
 			continue
 		}
-		if why := another(p, id); why != "" {
+		image, why := examine(file, id)
+		if why != "" {
 			f.err = fmt.Errorf("%s: %s; give the folder of the right one with --modules", path, why)
 			file.Close()
 			continue
 		}
-		f.file, f.path, f.err = file, p, nil
+		f.file, f.path, f.err, f.elf = file, p, nil, image
 		return f
 	}
 	return f
@@ -116,23 +123,28 @@ func (m *Modules) candidates(path string) (out []string) {
 	return append(out, path)
 }
 
-// another reports why the file at path is not the image with this build id.
-func another(path, id string) string {
-	info, err := os.Stat(path)
+// examine opens a file as ELF if it is one. If it cannot be the image with this build id, why says so.
+func examine(file *os.File, id string) (image *elf.File, why string) {
+	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return path + " is no regular file"
+		return nil, file.Name() + " is no regular file"
 	}
-	if id == "" {
-		return ""
+	magic := make([]byte, 4)
+	if _, err = file.ReadAt(magic, 0); err == nil && string(magic) == "\x7fELF" {
+		image, err = elf.Open(file.Name())
 	}
-	f, err := elf.Open(path)
-	if err != nil {
-		return err.Error()
+	switch {
+	case id == "":
+		return image, ""
+	case err != nil:
+		return nil, err.Error()
+	case image == nil:
+		return nil, file.Name() + " is no ELF file"
+	case image.BuildID() != id:
+		return nil, fmt.Sprintf("%s is of another build (%s, the process had %s)",
+			file.Name(), image.BuildID(), id)
 	}
-	if f.BuildID() != id {
-		return fmt.Sprintf("%s is of another build (%s, the process had %s)", path, f.BuildID(), id)
-	}
-	return ""
+	return image, ""
 }
 
 // maxHeader bounds the bytes that are searched for a build id.
@@ -200,7 +212,7 @@ const maxRelatives = 1 << 20
 func (m *Modules) relocate(path string, f *image, b []byte, addr uint64) {
 	if !f.relocated {
 		f.relocated = true
-		f.base, f.relatives = m.relatives(path, f.path)
+		f.base, f.relatives = m.relatives(path, f.elf)
 	}
 	own := addr - f.base
 	for i := sort.Search(len(f.relatives),
@@ -219,19 +231,12 @@ func (m *Modules) relocate(path string, f *image, b []byte, addr uint64) {
 	}
 }
 
-// relatives returns the base of a mapped image and its relocations by address.
-func (m *Modules) relatives(path, file string) (base uint64, out []relative) {
-	f, err := elf.Open(file)
-	if err != nil {
+// relatives returns the bias of a mapped image and its relocations by address.
+func (m *Modules) relatives(path string, f *elf.File) (base uint64, out []relative) {
+	base, ok := m.bias(path, f)
+	if !ok {
 		return 0, nil
 	}
-	first := -1
-	for i := range m.maps {
-		if m.maps[i].Path == path && (first < 0 || m.maps[i].Start < m.maps[first].Start) {
-			first = i
-		}
-	}
-	base = m.maps[first].Start - m.maps[first].Offset
 	for addr, value := range f.Relatives {
 		if len(out) >= maxRelatives {
 			break
@@ -240,4 +245,40 @@ func (m *Modules) relatives(path, file string) (base uint64, out []relative) {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].addr < out[j].addr })
 	return base, out
+}
+
+// bias returns the mapped address of a file's first image minus the image's own address.
+func (m *Modules) bias(path string, f *elf.File) (bias uint64, ok bool) {
+	i := slices.IndexFunc(m.maps, func(p live.Mapping) bool { return p.Path == path && p.Offset == 0 })
+	if i < 0 || f == nil {
+		return 0, false
+	}
+	for _, s := range f.Segments() {
+		if s.Off < page {
+			return m.maps[i].Start - s.Vaddr&^(page-1), true
+		}
+	}
+	return 0, false
+}
+
+// setExecutable corrects which mappings are executable, where the core does not say so: as the program
+// headers of the file say. The last page of the code may also be the first page of the data in the file, so
+// the offset of a mapping in the file does not show what it is.
+func (m *Modules) setExecutable() {
+	for i := range m.maps {
+		p := &m.maps[i]
+		if !p.Exec || !strings.HasPrefix(p.Path, "/") || live.IsPE(p.Path) {
+			continue
+		}
+		f := m.file(p.Path)
+		bias, ok := m.bias(p.Path, f.elf)
+		if !ok {
+			continue
+		}
+		for _, s := range f.elf.Segments() {
+			if own := p.Start - bias; own >= s.Vaddr&^(page-1) && own < s.Vaddr+s.Memsz {
+				p.Exec = s.Executable()
+			}
+		}
+	}
 }

@@ -33,6 +33,7 @@ type Process struct {
 	waiters []waiter
 	managed []managedWaiter
 
+	core  bool // pages may be missing
 	keep  bool // stacks are kept for Tasks
 	moves bool // the process is running
 	kept  []tasks.Stack
@@ -72,6 +73,7 @@ type Stack struct {
 	Frames []StackFrame
 	Gap    merge.Gap
 	At     uint64 // where an incomplete walk ended
+	Lacks  uint64 // address of memory that the walk needed and the core lacks, 0 if none
 	Lock   Lock   // that the thread waits for; Locks fills it in
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
@@ -185,6 +187,7 @@ func (s *Process) copyStack(sp, base uint64) (run memory.Run, cut bool) {
 
 // SetIncomplete marks the memory as that of a core, which may lack pages of the runtime.
 func (s *Process) SetIncomplete() {
+	s.core = true
 	if s.target.Tables != nil {
 		s.target.Tables.SetIncomplete()
 	}
@@ -213,6 +216,7 @@ func (s *Process) WalkCopy(c *walk.Capture) Stack {
 	out := Stack{TID: c.TID, Gap: gap}
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
+		out.Lacks = s.lacks(c, gap)
 	}
 	for i := range frames {
 		if frames[i].Kind != unwind.KindGap {
@@ -221,6 +225,31 @@ func (s *Process) WalkCopy(c *walk.Capture) Stack {
 	}
 	out.endInGo()
 	return out
+}
+
+// lacks returns the address of memory that a core lacks and a walk needed, 0 if the walk ended for another
+// reason.
+func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
+	if !s.core {
+		return 0
+	}
+	sp, ip := s.walker.Regs.SP(), s.walker.Regs.IP()
+	switch gap {
+	case merge.GapUnreadable:
+		if !c.Holds(sp) {
+			return sp
+		}
+	case merge.GapNoInfo, merge.GapBadInfo:
+		var b [1]byte
+		if s.target.Table.Find(ip) < 0 && !s.target.Mem.ReadAt(b[:], ip) {
+			return ip
+		}
+		if s.target.Tables != nil {
+			addr, _ := s.target.Tables.Lacks(ip)
+			return addr
+		}
+	}
+	return 0
 }
 
 // Walk is WalkCopy for a thread that Read has copied, with the lock that the thread waits for.

@@ -41,6 +41,7 @@ type stackThread struct {
 	Complete bool         `json:"complete"`
 	Gap      string       `json:"gap,omitempty"`
 	GapAt    string       `json:"gap_at,omitempty"`
+	Lacks    string       `json:"lacks,omitempty"`   // the address of the memory that the core lacks
 	HeldNs   int64        `json:"held_ns,omitempty"` // how long it was stopped
 	Lock     *stackLock   `json:"waits_for,omitempty"`
 	Frames   []stackFrame `json:"frames"`
@@ -82,6 +83,9 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 		if i := p.Modules().Find(s.At); i >= 0 {
 			t.gapIn = p.Modules().At(i).Path
 		}
+		if s.Lacks != 0 {
+			t.Gap, t.Lacks = notInCore, fmt.Sprintf("%#x", s.Lacks)
+		}
 	}
 	if s.Lock.Kind != paused.NoLock {
 		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner, Ended: s.Lock.Ended}
@@ -101,6 +105,29 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 		t.Frames = append(t.Frames, g)
 	}
 	v.Threads = append(v.Threads, t)
+}
+
+// notInCore is the gap of a stack that needs memory that the core lacks.
+const notInCore = "not-in-core"
+
+// remedy says which cores lack nothing.
+const remedy = "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"
+
+// incomplete adds one problem for the stacks that need memory that the core lacks.
+func (v *stackView) incomplete() {
+	n, first := 0, ""
+	for i := range v.Threads {
+		if t := &v.Threads[i]; t.Lacks != "" {
+			if n++; first == "" {
+				first = t.Lacks
+			}
+		}
+	}
+	if n > 0 {
+		v.Problems = append(v.Problems, fmt.Sprintf(
+			"pages are not in the core without which %s cannot be walked to the end (the first at %s)%s",
+			cli.CountOf(n, "stack"), first, remedy))
+	}
 }
 
 // damaged adds a problem for each kind of damage in a core. A truncated core has many pieces of one kind, so
@@ -147,9 +174,11 @@ func (v *stackView) finish(p *paused.Process) {
 	found, why := p.Runtime()
 	if v.Runtime = found; why != "" {
 		if v.Source == "core" {
-			why += "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"
+			why += remedy
 		}
 		v.Problems = append(v.Problems, why)
+	} else {
+		v.incomplete()
 	}
 	v.Cycles = cycles(v.Threads)
 	groups := map[string]int{}
@@ -260,6 +289,9 @@ func writeGroup(w io.Writer, same []*stackThread) {
 		in := ""
 		if t.gapIn != "" {
 			in = " in " + t.gapIn
+		}
+		if t.Lacks != "" {
+			in += ", needs the memory at " + t.Lacks
 		}
 		fmt.Fprintf(w, "  (the rest is missing: %s at %s%s)\n", t.Gap, t.GapAt, in)
 	}
