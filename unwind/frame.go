@@ -32,6 +32,7 @@ const (
 	_
 	TrustCode    // by following the code in one direction: doubtful, but rarely wrong
 	TrustOutside // in no known module or managed code, whatever rule was used: doubtful
+	TrustLater   // read after the sample, when the thread may have made other calls: doubtful
 )
 
 // Doubtful reports whether a frame with this trust is a guess.
@@ -47,7 +48,7 @@ func (t Trust) Then(step Trust) Trust {
 }
 
 var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf",
-	"frame-pointer", "scan", "code", "outside"}
+	"frame-pointer", "scan", "code", "outside", "later"}
 
 func (t Trust) String() string {
 	if int(t) < len(trustNames) {

@@ -10,7 +10,7 @@ func TestDoubt(t *testing.T) {
 	for trust, want := range map[Trust]bool{TrustNone: true, TrustContext: false,
 		TrustCFI: false, TrustUnwindInfo: false,
 		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true,
-		TrustOutside: true, 200: true} {
+		TrustOutside: true, TrustLater: true, 200: true} {
 		expect.Equal(t, trust.Doubtful(), want, "%v: doubtful", trust)
 	}
 	expect.Equal(t, TrustFramePointer.Then(TrustCFI), TrustFramePointer, "a frame reached from a guess")
@@ -33,7 +33,7 @@ func TestEveryValueHasAName(t *testing.T) {
 	for k := KindNative; k <= KindGap; k++ {
 		expect.True(t, k.String() != "kind?", "kind %d has no name", k)
 	}
-	for x := TrustNone; x <= TrustOutside; x++ {
+	for x := TrustNone; x <= TrustLater; x++ {
 		expect.True(t, x.String() != "trust?", "trust %d has no name", x)
 	}
 	if Stop(99).String() != "stop?" || Kind(99).String() != "kind?" || Trust(99).String() != "trust?" {

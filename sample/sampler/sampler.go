@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // Base walks and sends the captures of one process, from any source.
@@ -98,8 +99,10 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 	if gap != merge.GapNone && !needs && e.remapped() {
 		frames, gap, needs = e.walkOnce(c)
 	}
-	if gap == merge.GapTruncated && c.Cut && e.ReadsRest != nil && e.ReadsRest(c) {
+	if end := c.Stack.Addr + uint64(len(c.Stack.Data)); gap == merge.GapTruncated && c.Cut &&
+		e.ReadsRest != nil && e.ReadsRest(c) {
 		frames, gap, needs = e.walkOnce(c)
+		doubtLater(frames, end)
 	}
 	if gap != merge.GapNone && !e.Ending && !e.Living() {
 		e.Stats.Late++ // the process has ended, and its memory with it
@@ -117,6 +120,17 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 		e.raw(c, frames, gap)
 	}
 	return gap, needs, true
+}
+
+// doubtLater marks the frames whose return addresses are above end. That memory was read after the sample.
+// Meanwhile, the thread may have returned from there and called again. A recursion looks the same below end
+// whoever called it.
+func doubtLater(frames []merge.Frame, end uint64) {
+	for i := range frames {
+		if f := &frames[i]; f.SP > end && f.Kind != unwind.KindGap {
+			f.Trust = f.Trust.Then(unwind.TrustLater)
+		}
+	}
 }
 
 func (e *Base) walkOnce(c *walk.Capture) ([]merge.Frame, merge.Gap, bool) {
