@@ -15,6 +15,8 @@ const (
 	Denied               // it belongs to another user
 	Stale                // its socket exists but nothing listens
 	Stopped              // a signal has stopped it
+	Ended                // it is a zombie
+	Kernel               // it is a thread of the kernel
 )
 
 var whys = [...]string{
@@ -23,6 +25,8 @@ var whys = [...]string{
 	"it may not be talked to; run seedwalk as the user of that process",
 	"its diagnostics port does not answer",
 	"a signal has stopped it; kill -CONT continues it",
+	"it has ended and waits for its parent to take notice",
+	"it is a thread of the kernel",
 }
 
 // FindError reports why a process cannot be reached.
@@ -43,6 +47,14 @@ func (e *FindError) Error() string {
 // IsStopped reports whether a signal such as SIGSTOP has stopped a process. It is false on Windows.
 func IsStopped(pid int) bool {
 	return procstat.Read(pid).Field(procstat.State) == "T"
+}
+
+// Running is Process, but it refuses a process that a signal has stopped: its runtime would not answer.
+func Running(pid int) (*Client, error) {
+	if c, err := Process(pid); err != nil || !IsStopped(pid) {
+		return c, err
+	}
+	return nil, &FindError{pid, Stopped, nil}
 }
 
 func (e *FindError) Unwrap() error { return e.Err }

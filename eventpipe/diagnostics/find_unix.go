@@ -49,7 +49,8 @@ func socket(proc string, pid int) (string, error) {
 	if err != nil {
 		return "", &FindError{pid, NoProcess, nil}
 	}
-	start := procstat.Parse(stat).Field(procstat.Start)
+	fields := procstat.Parse(stat)
+	start := fields.Field(procstat.Start)
 	if start == "" {
 		return "", &FindError{pid, NoProcess, errors.New("its stat cannot be read")}
 	}
@@ -66,7 +67,12 @@ func socket(proc string, pid int) (string, error) {
 			return path, nil
 		}
 	}
-	if errors.Is(last, fs.ErrPermission) {
+	switch {
+	case fields.Ended():
+		return "", &FindError{pid, Ended, nil}
+	case fields.Kernel():
+		return "", &FindError{pid, Kernel, nil}
+	case errors.Is(last, fs.ErrPermission):
 		return "", &FindError{pid, Denied, last}
 	}
 	return "", &FindError{pid, NoServer, nil}

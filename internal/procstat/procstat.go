@@ -20,11 +20,14 @@ import (
 // The fields by their numbers, and the unit of times.
 const (
 	State    = 3
+	Flags    = 9
 	Start    = 22 // in ticks since the machine started, the time it slept included
 	ArgStart = 48
 	EnvEnd   = 51
 
 	Tick = 10_000_000 // nanoseconds
+
+	kernelThread = 0x200000 // PF_KTHREAD of the flags
 )
 
 // Stat holds the fields from the third on. It is empty if the process does not exist.
@@ -59,3 +62,6 @@ func (s Stat) Number(n int) uint64 {
 func (s Stat) Ended() bool {
 	return s.Field(State) == "" || strings.Contains("ZX", s.Field(State))
 }
+
+// Kernel reports whether this is a thread of the kernel, which has no memory of its own.
+func (s Stat) Kernel() bool { return s.Number(Flags)&kernelThread != 0 }

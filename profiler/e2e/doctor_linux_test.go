@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -36,7 +37,14 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			t.Cleanup(func() { cmd.Wait() })
 			until(t, "it has ended", func() bool { return procstat.Read(cmd.Process.Pid).Ended() })
 			return fmt.Sprint(cmd.Process.Pid)
-		}, "has ended (zombie)", "no diagnostics port", "waits for its parent", 1, 125, 3, false},
+		}, "has ended (zombie)", "waits for its parent", "waits for its parent", 1, 125, 3, false},
+		{"a thread of the kernel", func(t *testing.T) string {
+			if !procstat.Read(2).Kernel() {
+				t.Skip("SKIPPED-CHECK: no thread of the kernel is visible here")
+			}
+			return "2"
+		}, "it is a thread of the kernel", "it is a thread of the kernel", "is a thread of the kernel",
+			1, 125, 3, true},
 		{".NET", func(t *testing.T) string {
 			return attached(t, app(t, "Truth", "60")...).id
 		}, "Everything works with this process", "", "", 0, 0, 0, false},
@@ -64,7 +72,11 @@ func TestProcessesOfAllKinds(t *testing.T) {
 				t.Skip("SKIPPED-CHECK: namespaces need root")
 			}
 			pid := c.pid(t)
+			began := time.Now()
 			d := seedwalk(t, "doctor", "--pid", pid)
+			if time.Since(began) > diagnostics.DefaultTimeout {
+				t.Error("doctor has waited for an answer of the runtime")
+			}
 			if d.code != c.doctors || !strings.Contains(d.stdout, c.doctor) {
 				t.Errorf("doctor: %d\n%s%s", d.code, d.stdout, d.stderr)
 			}

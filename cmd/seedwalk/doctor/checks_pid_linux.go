@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record/options"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/internal/procstat"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -37,14 +38,19 @@ func checkProcess(p *patient) Finding {
 	uid, _, _ := strings.Cut(status["Uid"], "\t")
 	switch n, err := strconv.Atoi(uid); {
 	case strings.HasPrefix(status["State"], "Z"):
+		p.gone = threads <= 1 // others may live on
 		return Finding{name, Bad, detail + "; it has ended (zombie)", "an ended process has no stacks"}
+	case procstat.Read(p.pid).Kernel():
+		p.gone = true
+		return Finding{name, Bad, detail + "; it is a thread of the kernel",
+			"name the process of a program: seedwalk cannot record the kernel's own threads"}
 	case err == nil && n != os.Geteuid() && os.Geteuid() != 0:
 		return Finding{name, Bad,
 			fmt.Sprintf("%s; it belongs to user %d, and seedwalk runs as user %d", detail, n, os.Geteuid()),
 			"run seedwalk as that user, or as root"}
 	case strings.HasPrefix(status["State"], "T"):
 		return Finding{name, Note, detail + "; it is stopped",
-			"seedwalk stack works; a recording waits until the process continues"}
+			"seedwalk stack and record --pid PID --outside work; kill -CONT continues it"}
 	}
 	return Finding{name, Good, detail, ""}
 }
@@ -136,7 +142,7 @@ func checkGoLibrary(p *patient) Finding {
 
 func checkPort(p *patient) Finding {
 	const name = "diagnostics port"
-	c, err := diagnostics.Process(p.pid)
+	c, err := diagnostics.Running(p.pid)
 	if err == nil {
 		var info *diagnostics.Info
 		if info, err = c.Info(); err == nil {

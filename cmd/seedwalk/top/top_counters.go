@@ -25,7 +25,7 @@ const maxCounters = 256
 // one has no counters.
 func watchCounters(pid int) *counters {
 	c := &counters{latest: map[string]float64{}, done: make(chan struct{})}
-	client, err := diagnostics.Process(pid)
+	client, err := diagnostics.Running(pid)
 	if err == nil {
 		c.session, err = client.Collect(diagnostics.Config{BufferMB: 8, NoStacks: true,
 			Providers: []diagnostics.Provider{{Name: clrevent.Counters, Level: 4,

@@ -26,7 +26,7 @@ const nativeAfter = 50 * time.Millisecond
 
 // attach watches a running process.
 func (f *waitsFlags) attach(a *waits.Analysis) int {
-	c, err := diagnostics.Process(f.pid)
+	c, err := diagnostics.Running(f.pid)
 	if err != nil {
 		waitsSay("%v", err)
 		return cli.ExitWrong
