@@ -125,13 +125,24 @@ func TestAsyncCallers(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		r := record(t, "--async --rate 999 --quiet",
 			on(t, runtime, "Requests", "4", fmt.Sprint(*asyncSeconds))...)
-		j := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout))
+		j, late := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout)), lateAsync(t, r)
 		t.Log(j.String())
 		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all ||
-			1000*j.wrong > all+2000 || 5*j.missing > all {
-			t.Error("expected at most 1 % early, 0.1 % and two wrong, and 20 % without callers, of at least 500")
+			1000*j.wrong > all+2000 || 10*(j.missing-late) > all {
+			t.Error("expected at most 1 % early, 0.1 % and two wrong, and 10 % without callers, of at least 500")
 		}
 	})
+}
+
+// lateAsync counts the samples whose objects were not read in time: those in the kernel, and the first ones,
+// until the heap is known. Their number depends on the load of the machine.
+func lateAsync(t *testing.T, r *recording) int64 {
+	for name, n := range r.Counters {
+		if strings.HasPrefix(name, "async_") && n > 0 {
+			t.Logf("%s %d", name, n)
+		}
+	}
+	return int64(r.Counters["async_late"])
 }
 
 // The ids of samples are those of the Activity that the program began for the request.
@@ -166,8 +177,8 @@ func TestAsyncActivities(t *testing.T) {
 			}
 		}
 		t.Logf("%d right, %d wrong, %d without ids", right, wrong, all-right-wrong)
-		if all < 500 || wrong > 2+all/1000 || 5*right < 4*all {
-			t.Error("expected at most 0.1 % and two wrong, and 80 % with ids, of at least 500")
+		if all < 500 || wrong > 2+all/1000 || 10*right < 9*(all-lateAsync(t, r)) {
+			t.Error("expected at most 0.1 % and two wrong, and 90 % with ids, of at least 500")
 		}
 	})
 }

@@ -102,7 +102,7 @@ var sampleCounts = []countLine{
 	{"async_joined", "sample", "of async code with its callers, or known to have none"},
 	{"async_moved", "sample", "of async code without callers: a collection moved objects"},
 	{"async_new", "sample", "of async code without callers: a type or a frame was met for the first time"},
-	{"async_late", "sample", "of async code without callers: the thread was in the kernel and has gone on"},
+	{"async_late", "sample", "of async code without callers: in the kernel, or before the heap was known, and the thread has gone on"},
 	{"async_cut", "sample", "of async code without callers: the chain was too long, or of an unknown kind"},
 	{"async_lost", "sample", "of async code without callers: the object of the async method was not found"},
 	{"unsampled", "thread", "without a sample: the recording was too short"},
