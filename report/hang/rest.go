@@ -34,7 +34,7 @@ func (j *judge) rest() {
 		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
 			isAre(incomplete, "stack")))
 	}
-	kind, summary := Nothing, "No threads wait for each other in a circle."
+	kind, summary := Nothing, "No circle of locks was found."
 	switch {
 	case j.p.Once:
 		summary += " A core is one snapshot: it cannot show whether threads run."

@@ -33,14 +33,14 @@ stopped and deadlock must be the same in a third snapshot, after four times as l
 
 Verdicts:
   stopped      a debugger or a signal has stopped the process
-  deadlock     threads wait for each other in a circle
+  deadlock     threads wait for locks in a circle
   abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
   starvation   all workers of the thread pool block, most of them on tasks
   convoy       many threads queue for one lock that no other verdict explains
-  waiting      no thread runs, and none waits in a circle; what each waits for is listed
-  nothing      threads run, and none waits in a circle; what each waits for is listed
+  waiting      no thread runs, and no circle of locks was found; the waits are listed
+  nothing      threads run, and no circle of locks was found; the waits are listed
 
 docs/hang.md explains each verdict, its usual cause, and the remedy.
 
