@@ -185,6 +185,7 @@ func TestBias(t *testing.T) {
 			if s.scenario.name == "kernel" && os.Geteuid() != 0 {
 				t.Skip("SKIPPED-CHECK: only root may sample the kernel everywhere")
 			}
+			s.pair(t)
 			if s.load == "loaded" {
 				hogs(t)
 			}

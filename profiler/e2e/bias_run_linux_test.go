@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -22,6 +23,14 @@ type measurement struct {
 
 // length is how long the scenario runs.
 func (s setting) length() time.Duration { return *biasTime * time.Duration(s.scenario.slow) }
+
+// pair lets a row of the permanent suite run beside another. Perf events count the thread's own time, so
+// their samples do not depend on what else runs. The other clocks run alone.
+func (s setting) pair(t *testing.T) {
+	if *biasRuns == 1 && s.load == "idle" && !*biasBeside && outside.PerfEvents() == nil {
+		t.Parallel()
+	}
+}
 
 // program is the command line that runs the scenario for length.
 func (s setting) program(t *testing.T, length time.Duration) []string {

@@ -142,7 +142,8 @@ func TestClientBias(t *testing.T) {
 	musl.runtime = needs.Net9Musl
 	for _, s := range append(all, musl) {
 		t.Run(s.String(), func(t *testing.T) {
-			out, row := filepath.Join(dir, "out"), biasRow{setting: s}
+			s.pair(t)
+			out, row := filepath.Join(tempdir.New(t), "out"), biasRow{setting: s}
 			r := run(t, limitOfCommand,
 				clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t, s.length())...)
 			truth, err := parseExact(r.stdout)

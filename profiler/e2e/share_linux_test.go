@@ -155,16 +155,17 @@ func TestBesideAnother(t *testing.T) {
 		{"net10 beside attached", isBeside, needs.Net10, "attach"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			counts := filepath.Join(tempdir.New(t), "counts")
-			c.env["SECOND_COUNTS"] = counts
+			env := []string{"env", "SECOND_COUNTS=" + counts}
 			for k, v := range c.env {
-				t.Setenv(k, v)
+				env = append(env, k+"="+v)
 			}
 			k := newChecker(t)
 			if c.way == "attach" {
-				k.attached(t, on(t, c.runtime, "Truth", "12"))
+				k.attached(t, append(env, on(t, c.runtime, "Truth", "12")...))
 			} else {
-				r := recordRaw(t, "--rate 100 --mode "+c.way, on(t, c.runtime, "Truth", "4")...)
+				r := recordRawBy(t, env, "--rate 100 --mode "+c.way, on(t, c.runtime, "Truth", "4")...)
 				r.well(t, 0, "TRUTH DONE\n")
 				k.recorded(t, r)
 			}
