@@ -17,7 +17,7 @@ log=${TEST_LOG:-$part.log} status=0
 first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestDoctor|TestStackLocks|TestWaitsCommand|TestNames|TestARM64Record|TestWindowsPID)$'
 e2e=$(go list ./profiler/e2e)
 guests='^Test(ARM64|Windows)'
-# These compare times, or how complete stacks are: nothing runs beside them.
+# These compare times, or how complete stacks are: no other test runs beside them.
 alone='^Test(Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Net10SingleFile|Node|OtherNamespaces|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|StrippedLibrary|Truth|TwoRecordings)$'
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
@@ -92,15 +92,22 @@ checks() {
 begin
 [ "$(ps -o comm= -p $PPID)" != make ] || start[0]=-$(($(ps -o etimes= -p $PPID))) # make has fetched and built
 took set-up
-begin
 case $speed in
 quick)
+	# Alone, each of these leaves a part of two processors idle.
+	{
+		begin
+		"${MAKE:-make}" --no-print-directory lint vectors | tee "$part"
+		echo $? >"$part.lint"
+		took lint
+	} &
+	lane units -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
+	lane pages $pages
+	wait
 	# What these cannot check is counted with the tests that are skipped.
-	"${MAKE:-make}" --no-print-directory lint vectors | tee "$part" || exit
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
-	took lint
-	checks units -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
-	checks pages $pages
+	[ "$(cat "$part.lint")" = 0 ] || exit 1
+	settle units pages
 	checks live $live
 	checks first -run "$first" "$e2e" # alone: these measure a running program
 	;;
