@@ -12,6 +12,7 @@ const (
 	maxWrapped  = 8       // wrappers around a continuation
 	maxContinue = 1 << 20 // continuations of one task
 	maxWords    = 256     // words of an object or a state machine to follow
+	maxParts    = 1 << 29 // bytes of arrays in all
 )
 
 // connect finds the awaiters of each pending task, and the sources that boxes await.
@@ -82,11 +83,13 @@ func (g *graph) edge(from, to int32) {
 }
 
 // confirms reports whether the awaiter of a task refers to it: directly, or through one object of its own,
-// such as the array of WhenAll or the state machine of unoptimized code. A one-way promise does not refer
-// to the task.
+// such as the state machine of unoptimized code. A one-way promise does not refer to the task.
 func (g *graph) confirms(p *pending, to uint64) bool {
-	if p.shape.kind == oneWay || refers(p.data, to) {
+	switch {
+	case p.shape.kind == oneWay, refers(p.data, to):
 		return true
+	case p.shape.kind == combined:
+		return g.partsOf(p)[to]
 	}
 	for i, n := 8, 0; i+8 <= len(p.data) && n < maxWords; i, n = i+8, n+1 {
 		at := binary.LittleEndian.Uint64(p.data[i:])
@@ -98,6 +101,43 @@ func (g *graph) confirms(p *pending, to uint64) bool {
 		}
 	}
 	return false
+}
+
+// partsOf returns the pending tasks that a promise refers to through an array or list of its own.
+func (g *graph) partsOf(p *pending) map[uint64]bool {
+	if parts, ok := g.parts[p.addr]; ok {
+		return parts
+	}
+	parts := map[uint64]bool{}
+	g.parts[p.addr] = parts
+	for i := 8; i+8 <= len(p.data) && i < 8*maxWords; i += 8 {
+		at := binary.LittleEndian.Uint64(p.data[i:])
+		if _, isTask := g.index[at]; isTask || at&7 != 0 || at == 0 {
+			continue
+		}
+		o, ok := g.load(at)
+		if sh := g.shapes.shape; ok && sh(o.Type).kind == list {
+			o, ok = g.load(o.Word(sh(o.Type).next))
+		}
+		if ok {
+			g.addParts(parts, &o)
+		}
+	}
+	return parts
+}
+
+// addParts adds the pending tasks to which an object refers. It reads the whole object, because load stops at
+// 64 KB. It stops at maxParts.
+func (g *graph) addParts(parts map[uint64]bool, o *objects.Object) {
+	b := make([]byte, min(o.Size, 8*maxContinue, maxParts-g.partBytes))
+	b = b[:g.src.Memory.ReadSome(b, o.Addr)]
+	g.partBytes += uint64(len(b))
+	for i := 8; i+8 <= len(b); i += 8 {
+		at := binary.LittleEndian.Uint64(b[i:])
+		if _, isTask := g.index[at]; isTask {
+			parts[at] = true
+		}
+	}
 }
 
 // awaitsSource finds the source of a ValueTask that a box awaits. The awaiter refers to the source, and the

@@ -57,6 +57,10 @@ type graph struct {
 	slab   []pending // room for more of them
 	index  map[uint64]int32
 	arena  []byte
+
+	parts     map[uint64]map[uint64]bool // see partsOf
+	partBytes uint64                     // that were read for parts
+
 	stacks map[uint64]uint32 // objects to which a stack refers, with the first such thread
 	out    *Result
 
@@ -106,6 +110,7 @@ func (g *graph) read() error {
 		return errLayout
 	}
 	g.index = make(map[uint64]int32, len(g.all))
+	g.parts, g.partBytes = map[uint64]map[uint64]bool{}, 0
 	for i := range g.all {
 		g.index[g.all[i].addr] = int32(i)
 	}

@@ -59,6 +59,34 @@ public static class App
 	static async Task Limited() => await Source().WaitAsync(TimeSpan.FromDays(1));
 	static async Task Throws() { try { await Source(); } finally { GC.Collect(0); } }
 	static async Task Twofold() { var a = Source(); var b = Source(); await Task.WhenAll(a, b); }
+	static async Task<int> Part() => await Source();
+	static IEnumerable<Task<int>> Parts(int n) { for (int i = 0; i < n; i++) yield return Part(); }
+	static async Task AnyOfThree() => await Task.WhenAny(Part(), Part(), Part());
+	static async Task AnyOfList() => await Task.WhenAny(Parts(3));
+	static async Task AllOfMany() => await Task.WhenAll(Parts(9000));
+
+	sealed class Own : INotifyCompletion
+	{
+		Action next;
+		public Own GetAwaiter() => this;
+		public bool IsCompleted => false;
+		public void OnCompleted(Action then) => next = then;
+		public void GetResult() => GC.KeepAlive(next);
+	}
+	static async Task OfOwn() { var own = new Own(); Keep(own); await own; }
+
+	static async IAsyncEnumerable<int> Late([EnumeratorCancellation] CancellationToken end = default) { await Task.Delay(-1, end); yield return 1; }
+	static async Task Cancelled() { await foreach (int n in Late().WithCancellation(Never.Token).ConfigureAwait(false)) GC.KeepAlive(n); }
+	static readonly CancellationTokenSource Never = new();
+	static readonly SemaphoreSlim Gate = new(0);
+	static async Task Guarded() => await Gate.WaitAsync(Never.Token);
+	static async Task Body() => await Source();
+	static async Task Each() => await Parallel.ForEachAsync(new[] { 1 }, async (i, end) => await Body());
+	static async void Void() => await Body();
+	static async Task Down(int n) { if (n > 0) await Down(n - 1); else await Source(); }
+	sealed class Disposed : IAsyncDisposable { public async ValueTask DisposeAsync() => await Source(); }
+	static async Task Disposes() { await using var d = new Disposed(); GC.KeepAlive(d); }
+
 	struct Point { public long X, Y; public Task<int> On; public readonly async Task<long> Sum() => await On + X; }
 	static async Task OfStruct() => await new Point { X = 1, On = Source() }.Sum();
 
@@ -113,6 +141,15 @@ public static class App
 			Keep(Throws());
 			Keep(Twofold());
 			Keep(OfStruct());
+			Keep(AnyOfThree());
+			Keep(AnyOfList());
+			Keep(OfOwn());
+			Keep(Cancelled());
+			Keep(Guarded());
+			Keep(Each());
+			Void();
+			Keep(Down(2));
+			Keep(Disposes());
 			Keep(((IService<int>)new Service()).Handle(Source()));
 		}
 		Say(n, "Task<int> <- App.Pooled <- App.PooledTwice <- App.OfPooled");
@@ -130,6 +167,18 @@ public static class App
 		Say(2 * n, "Task<int> <- Task.WhenAll <- App.Twofold");
 		Say(n, "Task<int> <- App.Point.Sum <- App.OfStruct");
 		Say(n, "Task<int> <- App.Caller <- App.Service.Handle");
+		Keep(AllOfMany());
+		Say(3 * n, "Task<int> <- App.Part <- Task.WhenAny <- App.AnyOfThree");
+		Say(3 * n, "Task<int> <- App.Part <- Task.WhenAny <- App.AnyOfList");
+		Say(9000, "Task<int> <- App.Part <- Task.WhenAll <- App.AllOfMany");
+		Say(n, "App.Own <- App.OfOwn");
+		Say(n, "Task.Delay <- App.Late <- App.Cancelled");
+		Say(n, "SemaphoreSlim.WaitAsync <- Task.WaitAsync <- System.Threading.SemaphoreSlim.WaitUntilCountOrTimeoutAsync <- App.Guarded");
+		Say(n, "Task<int> <- App.Body <- App.Each (async lambda) <- System.Threading.Tasks.Parallel.ForEachAsync (async lambda)");
+		Say(n, "Task <- App.Each");
+		Say(n, "Task<int> <- App.Body <- App.Void");
+		Say(n, "Task<int> <- App.Down <- App.Down <- App.Down");
+		Say(n, "Task<int> <- App.Disposed.DisposeAsync <- App.Disposes");
 	}
 
 	static void Say(int count, string chain) => Console.WriteLine($"{count} {chain}");
