@@ -10,3 +10,12 @@ func TestCounted(t *testing.T) {
 		}
 	}
 }
+
+// The text does not say that there are no waits below a line about idle waits.
+func TestNoWaits(t *testing.T) {
+	for idle, want := range map[int]string{0: "no waits.", 1: "no other waits."} {
+		if got := noWaits(idle); got != want {
+			t.Errorf("%d idle: %q, want %q", idle, got, want)
+		}
+	}
+}
