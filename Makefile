@@ -81,8 +81,8 @@ six: runtime build samples ## record six programs of public packages: how much C
 diff-runs: build samples ## compare 100 pairs of runs of one program: at least 95 do not differ
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestDiffRuns' ./profiler/e2e -diff-pairs 100
 
-figures: ## the shape of the code: imports, floors, folders, packages, lines
-	@set -o pipefail; $(GO) test -count=1 -v -run 'TestImportEdges|TestFloors|TestSizes' ./testkit/arch | sed -n 's/^ *[a-z_]*\.go:[0-9]*: //p'
+figures: ## the shape of the code: imports, floors, circles, folders, packages, lines, duplicates
+	@set -o pipefail; $(GO) test -count=1 -v -run 'TestImportEdges|TestFloors|TestExactEdges|TestSizes' ./testkit/arch | sed -n 's/^ *[a-z_]*\.go:[0-9]*: //p'
 
 lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }

@@ -21,6 +21,7 @@ const (
 	maxFloors  = 9    // top-level folders on one chain of imports
 	maxFiles   = 15   // Go files of a package, tests aside
 	maxLines   = 3000 // of those files
+	sameLines  = 8    // make figures counts runs of so many lines that are in two places
 )
 
 // larger lists packages above the limits, with their permitted size and the reason. The sizes only shrink.
@@ -92,6 +93,7 @@ func TestFloors(t *testing.T) {
 	for f := len(byFloor); f > 0; f-- {
 		t.Logf("floor %d: %v", f, slices.Sorted(slices.Values(byFloor[f])))
 	}
+	t.Log("no import runs back up: there is no circle")
 	expect.True(t, len(byFloor) <= maxFloors, "%d floors, at most %d are right", len(byFloor), maxFloors)
 	if _, circle := floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}}); len(circle) != 3 {
 		t.Errorf("a circle of three is not found: %v", circle)
@@ -121,10 +123,34 @@ func kind(file string) string {
 	return "other"
 }
 
+// repeated counts the runs of so many lines that an earlier place has, too. Lines without a letter do not
+// count, nor do imports.
+func repeated(texts [][]byte, run int) (n int) {
+	seen := map[string]bool{}
+	for _, b := range texts {
+		var lines []string
+		for line := range strings.Lines(string(b)) {
+			line = strings.TrimSpace(line)
+			if strings.ContainsAny(line, "abcdefghijklmnopqrstuvwxyz") && line[0] != '"' &&
+				!strings.HasPrefix(line, "//") {
+				lines = append(lines, line)
+			}
+		}
+		for i := 0; i+run <= len(lines); i++ {
+			key := strings.Join(lines[i:i+run], "\n")
+			if seen[key] {
+				n++
+			}
+			seen[key] = true
+		}
+	}
+	return n
+}
+
 // Folders and packages stay within the limits, or are listed with a reason.
 func TestSizes(t *testing.T) {
 	folders, files, lines := map[string]bool{}, map[string]int{}, map[string]int{}
-	kinds := map[string]int{}
+	kinds, texts := map[string]int{}, map[string][][]byte{}
 	for _, f := range tracked(t) {
 		b, err := os.ReadFile("../../" + f)
 		if err != nil {
@@ -132,6 +158,7 @@ func TestSizes(t *testing.T) {
 		}
 		length := bytes.Count(b, []byte("\n"))
 		kinds[kind(f)] += length
+		texts[kind(f)] = append(texts[kind(f)], b)
 		if i := strings.IndexByte(f, '/'); i > 0 && f[0] != '.' {
 			folders[f[:i]] = true
 		}
@@ -148,6 +175,11 @@ func TestSizes(t *testing.T) {
 	}
 	t.Logf("largest packages: %s", strings.Join(largest, ", "))
 	t.Logf("lines by kind: %v", kinds)
+	for _, k := range []string{"Go", "Go tests", "C"} {
+		t.Logf("%s: %d runs of %d lines that an earlier place has too", k, repeated(texts[k], sameLines), sameLines)
+	}
+	twice := [][]byte{[]byte("a\nb\n{\n"), []byte("c\na\n\nb\n")}
+	expect.Equal(t, repeated(twice, 2), 1, "runs of two lines")
 	if t.Logf("%d top-level folders, %d packages", len(folders), len(files)); len(folders) > maxFolders {
 		t.Errorf("%d top-level folders, at most %d are right: %v", len(folders), maxFolders,
 			slices.Sorted(maps.Keys(folders)))
