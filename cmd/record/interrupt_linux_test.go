@@ -24,6 +24,7 @@ import (
 func init() {
 	otherTargets["killed"] = killed
 	otherTargets["patient"] = patient
+	otherTargets["hung up"] = hungUp
 }
 
 // killed ends in the middle of a message.
@@ -32,6 +33,22 @@ func killed() int {
 	syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	time.Sleep(time.Minute)
 	return 98
+}
+
+// hungUp ends by a signal before it connects.
+func hungUp() int {
+	syscall.Kill(os.Getpid(), syscall.SIGHUP)
+	time.Sleep(time.Minute)
+	return 98
+}
+
+// A command that a signal ends at once gives no advice about runtimes.
+func TestEndedBeforeItConnects(t *testing.T) {
+	opt, said := fakeRun(t, "hung up")
+	res := mustRun(t, opt)
+	const want = "no samples: the command was ended by signal 1 (hangup) before a .NET runtime"
+	expect.True(t, res.ExitCode == 128+1 && strings.HasPrefix(said.String(), want), "exit code %d, said %q",
+		res.ExitCode, said)
 }
 
 // patient survives INT, echoes every signal, and ends at TERM.
