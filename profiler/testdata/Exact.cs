@@ -56,6 +56,7 @@ static class Exact
             case "sleep": Sleep(number); break;
             case "async": Async(number); break;
             case "timer": Timers(number); break;
+            case "delay": Delays(number); break;
             case "serve": Server(); break;
             case "colle": Collector(); break;
             case "compi": Compiler(); break;
@@ -164,6 +165,30 @@ static class Exact
             Measure(0, Rounds(300));
             await Task.Yield();
             Measure(1, Rounds(700));
+            await Task.Delay(delay);
+        }
+    }
+
+    // ---- many short pieces of work, between which the pool's threads yield and sleep
+
+    [MethodImpl(MethodImplOptions.NoInlining)] static void DelayA(long rounds) { sink = Spin(rounds); }
+    [MethodImpl(MethodImplOptions.NoInlining)] static void DelayB(long rounds) { sink = Spin(rounds); }
+
+    static void Delays(int delay)
+    {
+        Name(0, "DelayA", DelayA); Name(1, "DelayB", DelayB);
+        var tasks = new Task[50];
+        for (int i = 0; i < tasks.Length; i++) tasks[i] = DelayTask(delay);
+        foreach (var t in tasks) t.Wait();
+    }
+
+    static async Task DelayTask(int delay)
+    {
+        while (Running)
+        {
+            Measure(0, Rounds(15));
+            await Task.Yield();
+            Measure(1, Rounds(35));
             await Task.Delay(delay);
         }
     }

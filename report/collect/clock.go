@@ -27,6 +27,7 @@ func (b *builder) clockOf(p *Process) {
 	}
 	kept, rejected := p.counters[wire.StatEngine+"clock_kept"], p.counters[wire.StatEngine+"clock_rejected"]
 	c.UserOnly = c.UserOnly || p.counters[wire.StatEngine+"clock_user_only"] > 0
+	c.Stretches = c.Stretches || p.counters[wire.StatEngine+"clock_stretches"] > 0
 	c.LateP90 = max(c.LateP90, time.Duration(min(p.counters[wire.StatEngine+"clock_late_ns"], maxNanos)))
 	c.Hits += int64(min(kept, maxNanos) + min(rejected, maxNanos))
 	c.Rejected += int64(min(rejected, maxNanos))

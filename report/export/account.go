@@ -163,31 +163,33 @@ func (k ClockKind) String() string {
 
 // Clock is the clock of CPU samples, with the figures of ClockRandom.
 type Clock struct {
-	Kind     ClockKind
-	UserOnly bool          // ClockPerf: the kernel permits no samples of itself
-	LateP90  time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
-	Hits     int64         // moments chosen
-	Rejected int64         // of Hits, of threads that were only runnable
+	Kind                ClockKind
+	UserOnly, Stretches bool          // ClockPerf: no samples of the kernel; only in stretches of time
+	LateP90             time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
+	Hits                int64         // moments chosen
+	Rejected            int64         // of Hits, of threads that were only runnable
 }
 
 // line describes the clock.
 func (c *Clock) line() string {
+	line := c.Kind.String()
 	switch c.Kind {
 	case ClockPerf:
-		line := "perf_event, high-resolution timers"
+		line = "perf_event, high-resolution timers"
 		if c.UserOnly {
 			line += "; the kernel permits no samples of itself"
 		}
-		return line
+		if c.Stretches {
+			line += "; only in random stretches of time, because the threads switch often"
+		}
 	case ClockRandom:
-		line := "random, by the tool"
+		line = "random, by the tool"
 		if c.Hits > 0 {
 			line += fmt.Sprintf("; lateness p90 %s, %s of hits rejected",
 				shortTime(c.LateP90), percent(c.Rejected, c.Hits))
 		}
-		return line
 	case ClockTimer:
-		return "CPU timers, tick-bound: work locked to the tick is invisible"
+		line = "CPU timers, tick-bound: work locked to the tick is invisible"
 	}
-	return c.Kind.String()
+	return line
 }

@@ -5,7 +5,9 @@ type period struct {
 	whole    uint64 // nanoseconds that a hit represents
 	now      uint64 // nanoseconds until the next hit
 	first    bool   // the first period is not over
-	since    uint64 // hits before this time of the records' clock do not count
+	since    uint64 // hits before this time of the records' clock do not count, or few of them if thin is set
+	thin     bool   // of those hits, as many count as a whole period would give
+	part     uint64 // the first period
 	start    uint64 // when the current period began
 	atStart  uint64 // the clock's count then
 	fresh    uint64 // hits since then
@@ -16,11 +18,16 @@ type period struct {
 
 // shortestPart bounds a first period: it is at least a whole period divided by shortestPart. Until the tool
 // has read the first hit, the kernel copies the thread up to that many times as often.
-const shortestPart = 16
+// shortPart is the same for Config.Short: there, a thread that always runs less than the bound would never be
+// sampled.
+const (
+	shortestPart = 16
+	shortPart    = 128
+)
 
-// firstPeriod draws a first period uniformly up to the whole one, and raises a draw below the bound.
-func firstPeriod(whole uint64, random func(n uint64) uint64) uint64 {
-	return max(random(whole)+1, whole/shortestPart)
+// firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it.
+func firstPeriod(whole, parts uint64, random func(n uint64) uint64) uint64 {
+	return max(random(whole)+1, whole/parts)
 }
 
 // renewAfter is the number of hits after which a clock gets a new period. A program whose bursts are as long
@@ -37,9 +44,9 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 // hit reports whether a hit at the given time counts, and whether the clock needs a new period. The
 // tool may have changed the period before it reads an earlier hit. Such a hit counts, but does not request
 // another change.
-func (p *period) hit(time uint64) (counts, renew bool) {
+func (p *period) hit(time uint64, random func(n uint64) uint64) (counts, renew bool) {
 	if time < p.since {
-		return false, false
+		return p.thin && random(p.whole) < p.part, false
 	}
 	p.hits++
 	if time < p.start {
@@ -69,7 +76,7 @@ func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	if p.first {
-		p.since = time
+		p.since, p.part = time, p.now
 	}
 	p.first, p.now, p.start, p.atStart, p.fresh = false, next, time, counted, 0
 }

@@ -18,7 +18,7 @@ func TestPeriods(t *testing.T) {
 	draw := random()
 	var sum uint64
 	for range 10000 {
-		if p := firstPeriod(ms, draw); p < ms/shortestPart || p > ms {
+		if p := firstPeriod(ms, shortestPart, draw); p < ms/shortestPart || p > ms {
 			t.Fatalf("a first period of %d", p)
 		}
 		p := nextPeriod(ms, draw)
@@ -34,27 +34,46 @@ func TestPeriods(t *testing.T) {
 // several hits.
 func TestHits(t *testing.T) {
 	p := period{whole: ms, now: ms / 10, first: true}
-	if counts, renew := p.hit(5); !counts || !renew {
+	if counts, renew := p.hit(5, nil); !counts || !renew {
 		t.Error("the first hit does not count, or leaves the period as it is")
 	}
 	p.renewed(ms, ms/10, 100)
-	if counts, _ := p.hit(99); counts {
+	if counts, _ := p.hit(99, nil); counts {
 		t.Error("a hit before the new period counts")
 	}
 	for i := range renewAfter {
-		counts, renew := p.hit(100 + uint64(i))
+		counts, renew := p.hit(100+uint64(i), nil)
 		expect.True(t, counts && renew == (i == renewAfter-1), "hit %d: %v %v", i, counts, renew)
 	}
 	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }
 
+// A thin clock also counts a share of the hits between the first one and the new period: as many as the whole
+// period would give.
+func TestThinHits(t *testing.T) {
+	p := period{whole: ms, now: ms / 10, first: true, thin: true}
+	p.hit(5, nil)
+	p.renewed(ms, ms/10, 100)
+	draw, counted := random(), 0
+	for range 10000 {
+		if counts, renew := p.hit(99, draw); counts {
+			counted++
+		} else if renew {
+			t.Fatal("a new period")
+		}
+	}
+	if counted < 900 || counted > 1100 {
+		t.Errorf("%d of 10000 hits count, want a tenth", counted)
+	}
+}
+
 // Missing hits are time in the kernel, if there are enough of them to tell.
 func TestInKernel(t *testing.T) {
 	user := period{whole: ms, now: ms / 2, first: true}
-	user.hit(1)
+	user.hit(1, nil)
 	user.renewed(ms, ms/2, 2)
 	for range 7 {
-		user.hit(3)
+		user.hit(3, nil)
 	}
 	half := user
 	half.renewed(ms*5/4, ms/2+14*ms, 4) // 14 periods, 7 hits
@@ -99,7 +118,7 @@ func (k *kernel) next(period uint64) (place uint64) {
 func share(renew bool, draw func(uint64) uint64) float64 {
 	k := kernel{burst: ms, late: 50000, again: 10000}
 	p := period{whole: ms * 1003 / 1000, first: true}
-	p.now = firstPeriod(p.whole, draw)
+	p.now = firstPeriod(p.whole, shortestPart, draw)
 	k.due = p.now
 	first := 0
 	const hits = 20000
@@ -107,7 +126,7 @@ func share(renew bool, draw func(uint64) uint64) float64 {
 		if k.next(p.now) < 300000 {
 			first++
 		}
-		if _, due := p.hit(k.at); due && (renew || p.first) {
+		if _, due := p.hit(k.at, nil); due && (renew || p.first) {
 			next := p.whole
 			if renew {
 				next = p.next(k.at, draw)
@@ -149,7 +168,7 @@ func TestHitsInBatches(t *testing.T) {
 				if draw(100) >= c.seen {
 					continue
 				}
-				if _, renew := p.hit(due); renew && !renewed {
+				if _, renew := p.hit(due, nil); renew && !renewed {
 					renewed = true
 				}
 			}

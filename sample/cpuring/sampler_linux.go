@@ -16,6 +16,7 @@ type Config struct {
 	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
+	Short  bool   // threads are removed soon
 	Wake   bool   // each sample makes one of Rings readable
 }
 
@@ -98,7 +99,7 @@ func (s *Sampler) add(tid uint32, both bool) error {
 		return nil
 	}
 	t := &thread{both: both}
-	if err := s.open(tid, t, !s.cfg.Kernel); err != nil {
+	if err := s.open(tid, t, !s.cfg.Kernel || s.cfg.Short); err != nil {
 		return err
 	}
 	s.threads[tid] = t
@@ -118,15 +119,20 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	if !t.depth.small {
 		a.Stack = perfevent.MaxStack
 	}
+	parts := uint64(shortestPart)
+	if s.cfg.Short {
+		parts = shortPart
+	}
 	for i, cpu := range s.cpus {
 		a.Period = nextPeriod(s.cfg.Period, rand.Uint64N)
 		if first {
-			a.Period = firstPeriod(s.cfg.Period, rand.Uint64N)
+			a.Period = firstPeriod(s.cfg.Period, parts, rand.Uint64N)
 		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
 			t.clocks = append(t.clocks,
-				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first}})
+				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first,
+					thin: s.cfg.Short}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)
@@ -190,7 +196,7 @@ func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 		return false
 	}
 	c := &t.clocks[cpu]
-	counts, renew := c.hit(r.Time)
+	counts, renew := c.hit(r.Time, rand.Uint64N)
 	if renew {
 		c.renew()
 	}

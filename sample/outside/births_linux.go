@@ -62,7 +62,7 @@ const mostWatching = 4096
 // watchBirths starts to watch for the descendants of the known threads.
 func (e *Engine) watchBirths() {
 	timer, ok := e.Alarm.(*alarm.TimerFile)
-	if e.births.watch != nil || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU || !ok {
+	if e.births.watch != nil || e.stretches.On || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU || !ok {
 		return
 	}
 	cpus := perfevent.CPUs()

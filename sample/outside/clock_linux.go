@@ -65,6 +65,8 @@ func (e *Engine) writeClock() {
 	switch {
 	case clock == sampler.ClockPerf && !e.kernelTime.kernel:
 		w.Counter("probe_clock_user_only", 1)
+	case e.stretches.On:
+		w.Counter("probe_clock_stretches", 1)
 	case clock == sampler.ClockRandom:
 		w.Counter("probe_clock_late_ns", e.random.lateness())
 		w.Counter("probe_clock_kept", e.random.kept)
@@ -77,6 +79,7 @@ func (e *Engine) writeClock() {
 // startup rings sampled it.
 func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
+	e.stretches.Created++
 	if f := e.births.pending(t.TID); f != nil {
 		t.Birth, t.Weighed = f.copies, f.weighed
 	}

@@ -15,6 +15,8 @@
 //   - for the start of a command (started_linux.go)
 //   - for the first period of a new thread (births_linux.go)
 //
+// A process whose threads switch often has such rings for stretches of time only (threads.Stretches).
+//
 // Where perf events are forbidden, the engine samples running threads at random moments
 // (randomclock_linux.go). CPU timers sample threads that get no perf event, or every thread if the user
 // chooses them (timer_linux.go).

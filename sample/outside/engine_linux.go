@@ -53,6 +53,7 @@ type Engine struct {
 	random     randomClock
 	timerEach  int64 // nanoseconds that a timer's sample of weight 1 represents
 	births     births
+	stretches  threads.Stretches
 	startup    *startup.Sampler // nil = there is none
 
 	begins     bool       // the process is a command, and no other engine has sampled it
@@ -146,8 +147,11 @@ const (
 
 // longestSleep returns how long the engine may sleep now.
 func (e *Engine) longestSleep() time.Duration {
+	if e.stretches.Open { // copies are large, and come often
+		return threads.Longest / 4
+	}
 	samples := int64(atOnce)
-	if (e.Idle() || e.wakesRarely()) && !e.kernelTime.all { // copies are large
+	if (e.Idle() || e.wakesRarely()) && (!e.kernelTime.all || e.stretches.On) {
 		samples = atOnceIdle
 	}
 	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
@@ -190,6 +194,9 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 	}
 	if most := e.longestSleep(); e.Period >= slowPeriod && e.Due > 0 {
 		tick = now.Add(most - time.Duration(now.UnixNano())%most) // all engines on the machine wake together
+	}
+	if e.stretches.On && tick.After(e.stretches.Next) {
+		tick = e.stretches.Next
 	}
 	if soon := now.Add(threads.ResumeVisits); e.Unfinished() && tick.After(soon) {
 		tick = soon
@@ -337,6 +344,7 @@ func (e *Engine) round() error {
 	e.events.WalkPending()
 	e.followObjects(now)
 	e.Visits(e.dueBy(now), e.visit)
+	e.turnStretch(now)
 	if !e.Ready() {
 		e.Due = 0 // the tables may be verified at any moment
 	}

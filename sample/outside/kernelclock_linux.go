@@ -2,6 +2,7 @@ package outside
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/seedwalk/seedwalk/context/memory"
@@ -24,6 +25,7 @@ type kernelClock struct {
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
 	all       bool             // the program takes SIGURG: all threads are sampled by copies
+	short     bool             // the rings are those of stretches
 	wake      bool             // each sample is to be read at once, for its async callers
 }
 
@@ -44,7 +46,7 @@ func (k *kernelClock) openRings(pid int, period int64) {
 	}
 	k.tried = time.Now()
 	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period),
-		Stack: cpuring.StackCopy, Kernel: true, Wake: k.wake})
+		Stack: cpuring.StackCopy, Kernel: true, Short: k.short, Wake: k.wake})
 	if err != nil {
 		return
 	}
@@ -247,4 +249,100 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if t.Copied && !r.Kernel {
 		e.endCopies(t, time.Now().UnixNano(), !ok)
 	}
+}
+
+// maySampleInStretches reports whether stretches suit the recording: a low rate, and waiting threads that are
+// not due often. The kernel must permit copies of kernel time too.
+func (e *Engine) maySampleInStretches() bool {
+	return e.readsBirthsLate() && e.Config.WallEvery >= maxSleep && e.Config.Events == 0 && !e.Config.NoCPU &&
+		e.cpuClock == sampler.ClockPerf && e.startup == nil && !e.stretches.Refused &&
+		(e.stretches.On || e.kernelTime.kernel && !e.kernelTime.all)
+}
+
+// turnStretch begins and ends stretches, and decides whether the process gets them.
+func (e *Engine) turnStretch(now time.Time) {
+	s := &e.stretches
+	if !e.maySampleInStretches() {
+		return
+	}
+	switch wanted := s.Wanted(now, e.Switches); {
+	case wanted && !s.On:
+		e.useStretches()
+	case !wanted && s.On:
+		e.leaveStretches()
+	}
+	if s.On && !now.Before(s.Next) {
+		e.moveStretch()
+	}
+}
+
+// useStretches replaces the events of all threads by stretches, unless the kernel refuses. In stretches, the
+// kernel copies the stacks, at most 64 KB of each.
+func (e *Engine) useStretches() {
+	s, k := &e.stretches, &e.kernelTime
+	e.closeEvents()
+	k.short = true
+	k.open(e.PID, e.Period/threads.StretchParts)
+	if k.rings == nil || !k.rings.Deep() || k.threads < 2*len(e.Tasks) {
+		s.Refused = true
+		e.leaveStretches()
+		return
+	}
+	k.rings.Remove(uint32(e.PID)) // open has tried it with kernel time only
+	s.On, k.all, s.Next = true, true, time.Time{}
+}
+
+// leaveStretches gives all threads their events back.
+func (e *Engine) leaveStretches() {
+	e.closeEvents()
+	e.stretches.On, e.stretches.Open = false, false
+	e.kernelTime.short, e.kernelTime.all = false, false
+	e.kernelTime.open(e.PID, e.Period)
+	for _, t := range e.Tasks {
+		e.arm(t)
+	}
+	e.fresh = true // the watch for new threads begins again
+}
+
+// closeEvents closes the events of all threads, the watch for new ones, and the rings.
+func (e *Engine) closeEvents() {
+	e.readRing()
+	e.readKernel()
+	e.readNewborns(time.Now().UnixNano())
+	for _, t := range e.Tasks {
+		e.closeEvent(t)
+		t.Armed, t.Copied, t.AtSwitch, t.Hits = false, false, 0, 0
+	}
+	e.births.Close()
+	e.births = births{}
+	e.Relist() // for births that were not handled yet
+	e.kernelTime.Close()
+	e.kernelTime.tried = time.Time{}
+}
+
+// moveStretch ends the stretch, or begins the next one.
+func (e *Engine) moveStretch() {
+	s := &e.stretches
+	if s.Open = !s.Open; s.Open {
+		for _, t := range e.Tasks {
+			e.armInStretch(t)
+		}
+		s.Next = time.Now().Add(threads.StretchLength)
+		return
+	}
+	e.readKernel()
+	for _, t := range e.Tasks {
+		e.kernelTime.remove(t)
+		t.Copied = false
+	}
+	s.Next = time.Now().Add(threads.Gap(len(e.Tasks)*e.kernelTime.rings.FDs(), rand.ExpFloat64()))
+}
+
+// armInStretch lets stretches sample a thread, from now on if one is in progress.
+func (e *Engine) armInStretch(t *threads.Task) {
+	if t.Armed, t.Unarmed = true, 0; !e.stretches.Open || t.Copied {
+		return
+	}
+	t.Copied = e.kernelTime.add(t.TID, true)
+	t.KernelHits = t.Copied
 }

@@ -193,6 +193,7 @@ func (e *Engine) overflowed(t *threads.Task) {
 // closeEvent ends a thread's event.
 func (e *Engine) closeEvent(t *threads.Task) {
 	if t.Event == nil {
+		e.kernelTime.remove(t)
 		return
 	}
 	if t.Slot >= 0 {

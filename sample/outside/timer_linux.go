@@ -53,6 +53,10 @@ func (e *Engine) useTimers() {
 
 // arm gives a thread the clock in use, unless it has one.
 func (e *Engine) arm(t *threads.Task) {
+	if e.stretches.On {
+		e.armInStretch(t)
+		return
+	}
 	if e.Config.NoCPU || e.cpuClock == sampler.ClockPerf && e.armEvent(t) {
 		return
 	}
@@ -190,6 +194,9 @@ func (e *Engine) slotOf(t *threads.Task) bool {
 // leaveSIGURG ends the use of SIGURG, which the program takes. It returns false if the kernel makes no copies
 // and no real-time signal is free.
 func (e *Engine) leaveSIGURG() bool {
+	if e.stretches.On {
+		e.leaveStretches()
+	}
 	clock := e.cpuClock
 	copies := clock == sampler.ClockPerf && e.copyAll()
 	if !e.file.UseRealTime() {
@@ -227,6 +234,9 @@ func (e *Engine) replaceTimers() {
 
 // silent requests a sample from an armed thread that has used much processor time without one.
 func (e *Engine) silent(t *threads.Task, used uint64) {
+	if e.stretches.On { // no samples between stretches
+		return
+	}
 	most := uint64(maxQuiet)
 	unanswered := t.Slot >= 0 && !e.file.Answered(t.Slot)
 	if t.Left || unanswered {

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
+
+// stretchRun is how long the program of TestAgentStretches runs.
+const stretchRun = 45 * time.Second
+
+// The threads of a process that switch often have perf events for a twentieth of the time only. Each method
+// still has its share, and the process its processor time.
+func TestAgentStretches(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: only root may sample the kernel everywhere")
+	}
+	folder := t.TempDir()
+	target := start(t, app(t, "Exact", "delay10", fmt.Sprint(stretchRun.Seconds()))...)
+	agent := start(t, tool(t), "agent", "--pid", target.id, "--rate", "49", "--interval", "15s", "--folder",
+		folder, "--listen", "", "--cpu", "100")
+	watched := watchEvents(t, agent.pid, target.pid, stretchRun-3*time.Second)
+	must.Equal(t, target.wait(), 0, "exit code", target.errs.String())
+	agent.stop(syscall.SIGTERM)
+	truth := must.Get(parseExact(target.out.String()))(t)
+	var runs []measurement
+	compared := 0
+	recordings := must.Get(filepath.Glob(filepath.Join(folder, "*.swrec")))(t)
+	for _, path := range recordings[1:] { // stretches begin in the first one
+		out := filepath.Join(t.TempDir(), "out.json")
+		must.Run(t, exec.Command(tool(t), "convert", path, "-o", out))
+		p := readJSONProfile(t, out)
+		began := must.Get(time.Parse(time.RFC3339Nano, p.Start))(t)
+		m := measurement{truth: truth, seen: p.times(truth.methods())}
+		if p.Counters["clock_stretches"] != 1 {
+			t.Errorf("%s does not say that it was made in stretches", path)
+		}
+		m.truth.process = watched.used(began, began.Add(time.Duration(p.DurationNanos)))
+		t.Logf("%s: %.0f samples of the methods, %.0f ms of the process, %.0f ms in the profile", p.Start,
+			m.seen.samples, m.truth.process/1e6, m.seen.stated/1e6)
+		runs = append(runs, m)
+		if m.truth.process == 0 { // the process ended before the interval did
+			continue
+		}
+		compared++
+		if off := math.Abs(m.seen.stated - m.truth.process); off > 0.02*m.truth.process+2e7 {
+			t.Errorf("the profile differs by %.0f ms", off/1e6)
+		}
+	}
+	if compared == 0 {
+		t.Error("no interval was compared with the clock of the process")
+	}
+	for _, method := range truth.methods() {
+		v := judgeShare(runs, method, biasLimitFull, biasErrorsOnce)
+		t.Logf("%s: truth %.1f %%, seedwalk %.1f %% by %.0f samples, limit %.1f points", method, 100*v.truth,
+			100*v.mean, v.samples, 100*v.limit)
+		if !v.ok() {
+			t.Errorf("%s has another share", method)
+		}
+	}
+	t.Logf("threads have events for %.0f %% of the time", 100*watched.share)
+	if watched.share < 0.005 || watched.share > 0.15 {
+		t.Errorf("it should be 5 %%")
+	}
+}
+
+// watchedEvents is what watchEvents has seen.
+type watchedEvents struct {
+	share float64 // of the time in which threads had events
+	at    []time.Time
+	cpu   []float64 // of the process, nanoseconds
+}
+
+// watchEvents counts the perf events of the agent that records one process. The first 15 s do not count.
+func watchEvents(t *testing.T, agent, pid int, d time.Duration) (w watchedEvents) {
+	t.Helper()
+	const few = 8 // events of the rings, two for each CPU at most
+	began, with, all := time.Now(), 0, 0
+	for time.Since(began) < d {
+		fds, events := must.Get(filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", agent)))(t), 0
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && strings.Contains(to, "perf_event") {
+				events++
+			}
+		}
+		if time.Since(began) > 15*time.Second {
+			all++
+			if events > few {
+				with++
+			}
+		}
+		w.at, w.cpu = append(w.at, time.Now()), append(w.cpu, float64(usedCPU(pid)))
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.share = float64(with) / float64(max(all, 1))
+	return w
+}
+
+// used is the processor time between two times, 0 if it is not known up to the end.
+func (w *watchedEvents) used(from, to time.Time) float64 {
+	var first, last float64
+	for i, at := range w.at {
+		if at.Before(from) {
+			first = w.cpu[i]
+		}
+		if last = w.cpu[i]; at.After(to) {
+			return last - first
+		}
+	}
+	return 0
+}

@@ -1,0 +1,53 @@
+package threads
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Stretches cover a twentieth of the time, or less if they have many events.
+func TestGap(t *testing.T) {
+	for _, c := range []struct {
+		events int
+		mean   time.Duration
+	}{
+		{2, 1900 * time.Millisecond}, {300, 1900 * time.Millisecond},
+		{500, 2820 * time.Millisecond}, // 3 s without longestGap
+	} {
+		draws, sum := rand.New(rand.NewPCG(1, 2)), time.Duration(0)
+		for range 100000 {
+			g := Gap(c.events, draws.ExpFloat64())
+			if sum += g; g > longestGap {
+				t.Fatalf("a gap of %v", g)
+			}
+		}
+		if mean := sum / 100000; (mean - c.mean).Abs() > c.mean/30 {
+			t.Errorf("%d events: a mean gap of %v, want %v", c.events, mean, c.mean)
+		}
+	}
+}
+
+// A process gets stretches above 2,000 switches a second and loses them below 1,000, or if it creates many
+// threads.
+func TestStretchesWanted(t *testing.T) {
+	var s Stretches
+	now, switches := time.Now(), uint64(0)
+	for i, c := range []struct {
+		rate    uint64
+		created int
+		want    bool
+	}{
+		{9000, 50, false}, // before the first measurement
+		{1900, 0, false}, {2100, 8, true}, {1100, 0, true}, {900, 0, false}, {1100, 0, false},
+		{9000, 9, false}, {9000, 0, true}, {9000, 9, false},
+	} {
+		now, switches, s.Created = now.Add(countEvery), switches+c.rate*4, c.created
+		if s.On = s.Wanted(now, switches); s.On != c.want {
+			t.Errorf("%d: %v, want %v", i, s.On, c.want)
+		}
+		if s.Wanted(now.Add(countEvery/2), switches) != s.On {
+			t.Errorf("%d: another answer before it is due", i)
+		}
+	}
+}
