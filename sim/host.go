@@ -142,6 +142,7 @@ func (h *Host) Known() (out []clr.Thread) {
 	for _, t := range h.w.threads {
 		if t.Hijack != nil && !h.destroyed[t.ID] {
 			out = append(out, h.id(t))
+			h.A.Observe(uint64(t.ID))
 		}
 	}
 	return out
@@ -250,6 +251,7 @@ func (h *Host) copy(s *slot, t *Thread) {
 	if t.IsHijacked() {
 		h.Counts.Hijacked++
 	}
+	h.A.Reads(t.A)
 	s.state = t.M.State()
 	addr, live := t.M.Stack()
 	s.addr, s.n = addr, copy(s.stack, live)

@@ -97,6 +97,7 @@ func (t *Thread) leave(depth int) {
 
 // yield lets the scheduler switch to another thread while t runs f.
 func (t *Thread) yield(f *image.Func) {
+	t.A.Observe(uint64(f.RVA)) // the format of the label does not say which function
 	t.A.Yield("%s", f.Name)
 	t.redirected()
 }

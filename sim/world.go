@@ -99,6 +99,7 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	im, f := kit.Lookup(HijackStub)
 	w.CLR.HijackStub = im.Base + uint64(f.RVA)
 	w.Host = newHost(w)
+	s.Hash = w.hash
 	return w, nil
 }
 

@@ -49,6 +49,9 @@ type Rule struct {
 
 	Setup  sim.Setup
 	Bounds sched.ExploreOptions
+	// Whole: the kept side is tried in every order of steps, without a bound of preemptions. Runs are cut
+	// at states that an earlier run has reached.
+	Whole bool
 
 	// Broken and Kept make the same process with another sampler.
 	Broken func(w *sim.World)
@@ -109,15 +112,25 @@ func (r *Rule) build(s *sched.World, setup sim.Setup, side func(w *sim.World)) {
 	}
 	side(w)
 	if r.Met != nil && w.Host != nil {
-		s.Meets(func() bool { return r.Met(&w.Host.Counts) })
+		met, shared := func() bool { return r.Met(&w.Host.Counts) }, s.Hash
+		s.Meets(met)
+		s.Hash = func() uint64 {
+			if met() {
+				return sched.Mix(shared(), 1)
+			}
+			return shared()
+		}
 	}
 }
 
 // Explore tries every order of one side's steps, within the rule's bounds.
 func (r *Rule) Explore(broken bool) sched.Report {
 	opt, side := r.Bounds, r.Kept
-	if broken {
+	switch {
+	case broken:
 		side, opt.StopAtFirst = r.Broken, true
+	case r.Whole:
+		opt.Preemptions, opt.Prune = 0, sched.PruneObserved
 	}
 	return sched.Explore(opt, func(s *sched.World) { r.build(s, r.Setup, side) })
 }

@@ -77,16 +77,23 @@ func TestKept(t *testing.T) {
 						graphText(rep.First), rep.First.Timeline())
 				}
 				expect.True(t, rep.Exhausted, "not every order within the bounds was tried")
-				whole := r.Bounds.Preemptions == 0
+				whole := r.Bounds.Preemptions == 0 || r.Whole
 				if rep.Met < leastMet && !whole || rep.Met == 0 {
 					t.Errorf("%d runs with a judged sample met the hazard (%s): this side proves little",
 						rep.Met, r.Hazard)
 				}
-				total += rep.Judged
+				judged, met, bound := rep.Judged, rep.Met, r.Bounds.Preemptions
+				if r.Whole {
+					bound = 0
+					judged, met = int(rep.Orders.Judged), int(rep.Orders.Met)
+					fmt.Printf("%-22s %-5v whole: %.0f orders of steps through %d states\n",
+						r.Name, a, rep.Orders.All, rep.States)
+				}
+				total += judged
 				results += len(rep.Results)
 				fmt.Printf("%-22s %-5v %8d judged of %8d interleavings, %3d distinct results, %8d met: %s; bound %d (0: whole), %d steps; broken: %v, by the mutation %s\n",
-					r.Name, a, rep.Judged, rep.Interleavings, len(rep.Results), rep.Met, r.Hazard,
-					r.Bounds.Preemptions, rep.MaxDepth, r.Wants, r.Mutation)
+					r.Name, a, judged, rep.Interleavings, len(rep.Results), met, r.Hazard,
+					bound, rep.MaxDepth, r.Wants, r.Mutation)
 			})
 		}
 	}
@@ -94,6 +101,43 @@ func TestKept(t *testing.T) {
 	if testing.CoverMode() == "" && total < atLeast {
 		t.Errorf("%d judged interleavings in all, want %d", total, atLeast)
 	}
+}
+
+// compared bounds the runs of TestWhole for one rule.
+func compared() float64 {
+	switch {
+	case *long:
+		return 2_000_000 // minutes
+	case testing.Short():
+		return 50_000
+	}
+	return 300_000
+}
+
+// Cutting runs at equal states leaves out no order of steps: where every run can be made, their numbers and
+// their results are those that the states stand for.
+func TestWhole(t *testing.T) {
+	n := 0
+	for _, r := range All() {
+		if !r.Whole {
+			continue
+		}
+		t.Run(r.Name, func(t *testing.T) {
+			cut := r.Explore(false)
+			if cut.Orders.All > compared() {
+				t.Logf("%.0f runs, too many to make them all", cut.Orders.All)
+				return
+			}
+			r.Bounds.Preemptions, r.Bounds.Workers, r.Whole = 0, runtime.NumCPU(), false
+			all := r.Explore(false)
+			expect.Equal(t, cut.Orders, sched.Paths{All: float64(all.Interleavings),
+				Judged: float64(all.Judged), Met: float64(all.Met)}, "complete runs")
+			expect.Equal(t, len(cut.Results), len(all.Results), "distinct results")
+			t.Logf("%d runs, %d states", all.Interleavings, cut.States)
+			n++
+		})
+	}
+	expect.True(t, n > 0, "nothing was compared")
 }
 
 // Names are what people type, and texts are what they read.

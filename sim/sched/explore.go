@@ -40,8 +40,19 @@ type Report struct {
 	Judged        int             // runs that ended well with a judged result, see World.Judge
 	Met           int             // judged runs that met the world's hazard, see World.Meets
 	Results       map[uint64]bool // distinct judged results, by hash
+	Orders        Paths           // all orders of steps, with those that Prune has cut: see Paths
 	First         *Result         // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
 	Exhausted     bool            // no schedule within the bounds is left
+}
+
+// Paths counts complete runs: all, those with a judged result, and of these those that met the world's
+// hazard. Under Prune, the runs that were cut are in it too. The counts are exact up to 2^53.
+type Paths struct{ All, Judged, Met float64 }
+
+func (p *Paths) add(q Paths) {
+	p.All += q.All
+	p.Judged += q.Judged
+	p.Met += q.Met
 }
 
 // Explore runs build's world under every schedule within the bounds. It searches depth first: it
@@ -105,6 +116,7 @@ func collect(opt ExploreOptions, parts []Report) Report {
 		sum.StepLimits += p.StepLimits
 		sum.Judged += p.Judged
 		sum.Met += p.Met
+		sum.Orders.add(p.Orders)
 		for h := range p.Results {
 			sum.result(h)
 		}
@@ -168,12 +180,24 @@ type explorer struct {
 
 	stack   []branch
 	depth   int // choices of the run so far
-	visited map[uint64]uint32
+	visited map[uint64]visit
+	state   uint64 // before the next choice, under Prune
+	end     Paths  // from the end of the current run, or from the state where it was cut
 	err     string
 }
 
+// visit is a state that was reached. paths are valid when all runs from it are explored.
+type visit struct {
+	steps int
+	paths Paths
+}
+
 // branch is a choice of the current run.
-type branch struct{ chosen, of int }
+type branch struct {
+	chosen, of int
+	state      uint64 // before it, under Prune; 0: an actor chooses
+	paths      Paths  // of the options explored
+}
 
 func newExplorer(opt ExploreOptions, build func(*World)) *explorer {
 	e := &explorer{opt: opt, build: build}
@@ -184,8 +208,9 @@ func newExplorer(opt ExploreOptions, build func(*World)) *explorer {
 // Choose follows the prefix and then always takes the first option.
 func (e *explorer) Choose(n int) int {
 	if e.depth == len(e.stack) {
-		e.stack = append(e.stack, branch{0, n})
+		e.stack = append(e.stack, branch{of: n, state: e.state})
 	}
+	e.state = 0
 	b := e.stack[e.depth]
 	e.depth++
 	if b.of != n && b.of != 0 {
@@ -210,16 +235,17 @@ func (e *explorer) seen(w *World) bool {
 	}
 	s := w.state()
 	// Reached in fewer steps, a state has more before the step limit.
-	if steps, ok := e.visited[s]; ok && int(steps) <= w.steps {
+	if v, ok := e.visited[s]; ok && v.steps <= w.steps {
+		e.end = v.paths
 		return true
 	}
-	e.visited[s] = uint32(w.steps)
+	e.state, e.visited[s] = s, visit{steps: w.steps}
 	return false
 }
 
 // once makes one run with the choices on the stack.
 func (e *explorer) once() Outcome {
-	e.depth = 0
+	e.depth, e.state, e.end = 0, 0, Paths{}
 	e.w.reset(e)
 	e.build(e.w)
 	o := e.w.run()
@@ -231,9 +257,15 @@ func (e *explorer) once() Outcome {
 // no other prefix begins with them.
 func (e *explorer) backtrack(base int) bool {
 	for n := len(e.stack); n > base; n-- {
-		if b := &e.stack[n-1]; b.chosen+1 < b.of {
+		b := &e.stack[n-1]
+		b.paths.add(e.end)
+		if b.chosen+1 < b.of {
 			b.chosen++
 			return true
+		}
+		e.end = b.paths
+		if v, ok := e.visited[b.state]; ok {
+			e.visited[b.state] = visit{v.steps, b.paths}
 		}
 		e.stack = e.stack[:n-1]
 	}
@@ -255,7 +287,7 @@ func (e *explorer) share(prefix []int, shares int, enough func() bool) (r Report
 		e.stack = append(e.stack, branch{chosen: c})
 	}
 	if e.opt.Prune != PruneNone {
-		e.visited = make(map[uint64]uint32)
+		e.visited = make(map[uint64]visit)
 	}
 	bound := (e.opt.MaxRuns + shares - 1) / shares
 	for more := true; more; more = e.backtrack(len(prefix)) {
@@ -268,7 +300,7 @@ func (e *explorer) share(prefix []int, shares int, enough func() bool) (r Report
 			return r
 		}
 	}
-	r.Exhausted = true
+	r.Exhausted, r.Orders = true, e.end
 	return r
 }
 
@@ -279,13 +311,16 @@ func (e *explorer) count(r *Report, o Outcome) {
 		return
 	}
 	r.Interleavings++
+	e.end.All = 1
 	switch o {
 	case Done:
 		r.Done++
 		if e.w.judged {
 			r.Judged++
+			e.end.Judged = 1
 			if e.w.met != nil && e.w.met() {
 				r.Met++
+				e.end.Met = 1
 			}
 			r.result(e.w.verdict)
 		}

@@ -11,6 +11,19 @@ func mix(h, v uint64) uint64 {
 	return (hi ^ lo) * 0x9fb21c651e98df25
 }
 
+// Mix folds v into the hash h.
+func Mix(h, v uint64) uint64 { return mix(h, v) }
+
+// Flags packs up to 64 flags into a word.
+func Flags(all ...bool) (n uint64) {
+	for i, f := range all {
+		if f {
+			n |= 1 << i
+		}
+	}
+	return n
+}
+
 // hashString hashes eight bytes at a time; it is the same in every process.
 func hashString(s string) uint64 {
 	h := uint64(len(s))

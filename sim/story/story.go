@@ -83,7 +83,7 @@ func (s *Story) pick() {
 func Explore(r *rules.Rule, broken bool) *Side {
 	whole := *r
 	if broken {
-		whole.Kept = r.Broken
+		whole.Kept, whole.Whole = r.Broken, false
 	}
 	rep := whole.Explore(false)
 	return &Side{Report: rep, Wrong: judge(r, broken, &rep)}

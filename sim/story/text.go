@@ -82,6 +82,11 @@ func (s *Story) keptSummary() string {
 	if s.Rule.Idle {
 		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(s.Rule))
 	}
+	if s.Rule.Whole {
+		return fmt.Sprintf("The sampler passes every order of steps: %s orders, through %s different states (longest run: %d steps). A sample was judged in %s of them, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
+			Number(int(rep.Orders.All)), Number(rep.States), rep.MaxDepth, Number(int(rep.Orders.Judged)),
+			Number(len(rep.Results)), Number(int(rep.Orders.Met)), s.Rule.Hazard, s.Rule.Mutation)
+	}
 	return fmt.Sprintf("The sampler passes %s (longest run: %d steps). A sample was judged in %s runs, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
 		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met),
 		s.Rule.Hazard, s.Rule.Mutation)

@@ -105,6 +105,7 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 		}
 		if c.Variant.Windows() {
 			c.suspend(a, self, t)
+			a.Reads(t.Actor)
 			switch {
 			case c.redirect(t):
 				a.Note("redirects %s: writes its context, whose ip is the stub's now", t.Actor.Name())

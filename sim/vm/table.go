@@ -250,6 +250,7 @@ func rowSuspend(k *Call) (clr.HRESULT, bool) {
 			return clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, true
 		}
 	}
+	k.a.Reads(k.t.Actor)
 	k.current = k.t.M.State()
 	return goOn()
 }
