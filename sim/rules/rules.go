@@ -49,8 +49,8 @@ type Rule struct {
 
 	Setup  sim.Setup
 	Bounds sched.ExploreOptions
-	// Whole: the kept side is tried in every order of steps, without a bound of preemptions. Runs are cut
-	// at states that an earlier run has reached.
+	// Whole: the kept side is tried in every order of steps. Bounds.Preemptions is then the bound of the
+	// broken side only. Runs are cut at states that an earlier run has reached.
 	Whole bool
 
 	// Broken and Kept make the same process with another sampler.

@@ -51,6 +51,9 @@ func (w *World) state() uint64 {
 	for _, a := range w.actors {
 		h = mix(h, a.state())
 	}
+	if w.judged {
+		h = mix(h, w.verdict)
+	}
 	if w.opt.Preemptions > 0 || w.opt.Preemptions == NoPreemption {
 		h = mix(h, uint64(w.preempted))
 		if w.current != nil {

@@ -77,7 +77,11 @@ func summary(r *rules.Rule, side *Side) string {
 func (s *Story) keptSummary() string {
 	rep := &s.Kept.Report
 	if rep.First != nil {
-		return summary(s.Rule, s.Kept)
+		kept := *s.Rule
+		if kept.Whole {
+			kept.Bounds.Preemptions = sched.Unbounded
+		}
+		return summary(&kept, s.Kept)
 	}
 	if s.Rule.Idle {
 		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(s.Rule))

@@ -19,7 +19,9 @@ func (c *CLR) Hash() (h uint64) {
 		h = sched.Mix(h, sched.Flags(t.Dead, t.Trap, t.Redirected, t.Except.Unwinding, t.Except.Inconsistent,
 			t.Mode == Cooperative))
 		h = sched.Mix(h, uint64(t.Forbid)<<32|uint64(len(t.Handlers))<<16|uint64(len(t.Chain)))
-		h = sched.Mix(sched.Mix(h, t.slot^t.hijacked), t.said.slot^t.said.ra)
+		for _, word := range [...]uint64{t.slot, t.hijacked, t.said.slot, t.said.ra} {
+			h = sched.Mix(h, word)
+		}
 	}
 	return h
 }
