@@ -137,18 +137,19 @@ func (t *Tables) Find(ip uint64, m *Method) Reason {
 	return reason
 }
 
-// Lacks returns the address of unreadable memory without which the code at ip cannot be found or unwound. It
-// returns false if nothing is missing.
-func (t *Tables) Lacks(ip uint64) (addr uint64, ok bool) {
-	e, reason := t.locate(ip)
-	switch reason {
-	case Unreadable:
-		return t.v.unread, true
-	case Found:
+// MissingAddr returns the address of unreadable memory without which the code at ip cannot be found or
+// unwound. It returns false if nothing is missing.
+func (t *Tables) MissingAddr(ip uint64) (addr uint64, ok bool) {
+	t.v.unread = 0 // an invalid address is not missing memory
+	switch e, reason := t.locate(ip); {
+	case reason == Unreadable:
+		return t.v.unread, t.v.unread != 0
+	case reason == Found && e.UnwindRVA != 0 && t.arch == context.ArchAMD64: // on ARM64, locate reads it
 		const head = 4 // bytes of UNWIND_INFO
 		unwind := e.Base + uint64(e.UnwindRVA)
-		_, readable := t.v.bytes(unwind, head)
-		return unwind, e.UnwindRVA != 0 && !readable && t.arch == context.ArchAMD64
+		if _, ok := t.v.bytes(unwind, head); !ok {
+			return unwind, true
+		}
 	}
 	return 0, false
 }

@@ -211,6 +211,36 @@ func nib(n ...byte) []byte {
 	return out
 }
 
+// Only memory that cannot be read is missing. Malformed data and invalid addresses are not.
+func TestMissingAddr(t *testing.T) {
+	const ip, unreadable = mapBase + 0x45, 0x123456789000
+	for _, c := range []struct {
+		name  string
+		arch  context.Arch
+		ip    uint64
+		spoil func(f *fake)
+		want  uint64
+	}{
+		{"malformed unwind data", context.ArchAMD64, ip, func(f *fake) { f.u32(atInfo, ^uint32(0)) }, 0},
+		{"unwind data of ARM64", context.ArchARM64, ip, func(*fake) {}, 0},
+		{"a stub", context.ArchAMD64, mapBase + 0x1350, func(*fake) {}, 0},
+		{"no unwind data", context.ArchAMD64, ip, func(f *fake) { delete(f.bytes, atInfo+3) }, atInfo},
+		{"no unwind data of ARM64", context.ArchARM64, ip, func(f *fake) { delete(f.bytes, atInfo) }, atInfo},
+		{"no map", context.ArchAMD64, ip, func(f *fake) { f.u64(atHeap+40, unreadable) }, unreadable},
+		{"null map", context.ArchAMD64, ip, func(f *fake) { f.u64(atHeap+40, 0) }, 0},
+		{"null heap", context.ArchAMD64, ip, func(f *fake) { f.u64(atSection+40, 0) }, 0},
+		{"map wraps", context.ArchAMD64, ip, func(f *fake) { f.u64(atHeap+40, ^uint64(3)) }, 0},
+	} {
+		f := worldOf(c.arch, plain, false)
+		c.spoil(f)
+		tables := f.tables(false)
+		tables.v.word(0xbad0) // an earlier read that fails
+		addr, ok := tables.MissingAddr(c.ip)
+		expect.Equal(t, addr, c.want, c.name)
+		expect.Equal(t, ok, c.want != 0, c.name)
+	}
+}
+
 // The worked examples in the contract's description (DebugInfo.md; its 64 should be 120).
 func TestNibbles(t *testing.T) {
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ const viewSize = 512
 type view struct {
 	r      memory.Reader
 	buf    [viewSize]byte
-	unread uint64 // address of the last read that failed
+	unread uint64 // address of the last memory that could not be read
 }
 
 // bytes reads n bytes into the view's buffer; the next read overwrites them. It returns false if n is out of

@@ -33,6 +33,7 @@ type Result struct {
 	Moved       bool    // a collection ran, or may have run, during the reading: chains may be missing
 	Busy        bool    // a collection was changing the heap when it was read
 	Cut         bool    // a bound was reached: chains are missing
+	ArraysCut   bool    // arrays of awaited tasks were too large: some chains end early
 	Heap        objects.Walked
 }
 

@@ -12,7 +12,7 @@ const (
 	maxWrapped  = 8       // wrappers around a continuation
 	maxContinue = 1 << 20 // continuations of one task
 	maxWords    = 256     // words of an object or a state machine to follow
-	maxParts    = 1 << 29 // bytes of arrays in all
+	maxParts    = 1 << 29 // bytes of large arrays in all
 )
 
 // connect finds the awaiters of each pending task, and the sources that boxes await.
@@ -89,7 +89,7 @@ func (g *graph) confirms(p *pending, to uint64) bool {
 	case p.shape.kind == oneWay, refers(p.data, to):
 		return true
 	case p.shape.kind == combined:
-		return g.partsOf(p)[to]
+		return g.tasksIn(p)[to]
 	}
 	for i, n := 8, 0; i+8 <= len(p.data) && n < maxWords; i, n = i+8, n+1 {
 		at := binary.LittleEndian.Uint64(p.data[i:])
@@ -103,8 +103,8 @@ func (g *graph) confirms(p *pending, to uint64) bool {
 	return false
 }
 
-// partsOf returns the pending tasks that a promise refers to through an array or list of its own.
-func (g *graph) partsOf(p *pending) map[uint64]bool {
+// tasksIn returns the pending tasks that a promise refers to through an array or list of its own.
+func (g *graph) tasksIn(p *pending) map[uint64]bool {
 	if parts, ok := g.parts[p.addr]; ok {
 		return parts
 	}
@@ -126,18 +126,29 @@ func (g *graph) partsOf(p *pending) map[uint64]bool {
 	return parts
 }
 
-// addParts adds the pending tasks to which an object refers. It reads the whole object, because load stops at
-// 64 KB. It stops at maxParts.
+// addParts adds the pending tasks to which an object refers. Of an array of references, it reads all items,
+// because load stops at 64 KB.
 func (g *graph) addParts(parts map[uint64]bool, o *objects.Object) {
-	b := make([]byte, min(o.Size, 8*maxContinue, maxParts-g.partBytes))
-	b = b[:g.src.Memory.ReadSome(b, o.Addr)]
-	g.partBytes += uint64(len(b))
+	b := o.Data
+	if o.Size > uint64(len(b)) && o.Type.ItemSize() == 8 {
+		b = g.readArray(o.Addr, o.Size)
+	}
 	for i := 8; i+8 <= len(b); i += 8 {
 		at := binary.LittleEndian.Uint64(b[i:])
 		if _, isTask := g.index[at]; isTask {
 			parts[at] = true
 		}
 	}
+}
+
+// readArray reads an array. It reads at most maxContinue items, and maxParts bytes of all arrays together.
+func (g *graph) readArray(addr, size uint64) []byte {
+	n := min(size, 8*maxContinue, maxParts-g.partBytes)
+	g.out.ArraysCut = g.out.ArraysCut || n < size
+	b := make([]byte, n)
+	b = b[:g.src.Memory.ReadSome(b, addr)]
+	g.partBytes += uint64(len(b))
+	return b
 }
 
 // awaitsSource finds the source of a ValueTask that a box awaits. The awaiter refers to the source, and the

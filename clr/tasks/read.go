@@ -58,8 +58,8 @@ type graph struct {
 	index  map[uint64]int32
 	arena  []byte
 
-	parts     map[uint64]map[uint64]bool // see partsOf
-	partBytes uint64                     // that were read for parts
+	parts     map[uint64]map[uint64]bool // see tasksIn
+	partBytes uint64                     // of large arrays that were read for parts
 
 	stacks map[uint64]uint32 // objects to which a stack refers, with the first such thread
 	out    *Result

@@ -76,6 +76,35 @@ func TestWaiterNames(t *testing.T) {
 	}
 }
 
+// late lists the owner of a lock only from the second time on.
+type late struct{ target.Numbers }
+
+func (n late) Refresh() { n.Numbers[9] = true }
+
+// An owner that is younger than the list of threads has not ended.
+func TestConfirmEnded(t *testing.T) {
+	all := []managedWaiter{{waiter: waiter{tid: 1}}, {waiter: waiter{tid: 2}}, {waiter: waiter{tid: 3}},
+		{waiter: waiter{tid: 4}}}
+	second := map[uint32]Lock{1: {SlimLock, 0x1000, 9, true}, 2: {SlimLock, 0x2000, 8, true},
+		3: {SlimLock, 0x3000, 7, true}}
+	found := map[uint32]Lock{1: {SlimLock, 0x1000, 9, true}, 2: {SlimLock, 0x2000, 8, true},
+		3: {SlimLock, 0x3000, 6, true}, 4: {SlimLock, 0x4000, 5, false}}
+	p := &target.Process{}
+	p.Threads.Numbers = late{target.Numbers{}}
+	locks{p}.confirmEnded(all, found, func(w *managedWaiter) Lock {
+		l := second[w.tid]
+		_, lives := p.Threads.Outer(l.Owner)
+		l.Ended = !lives
+		return l
+	})
+	for tid, want := range map[uint32]Lock{1: {SlimLock, 0x1000, 9, false}, 2: {SlimLock, 0x2000, 8, true},
+		3: {Kind: SlimLock}, 4: {SlimLock, 0x4000, 5, false}} {
+		if found[tid] != want {
+			t.Errorf("thread %d: %+v, want %+v", tid, found[tid], want)
+		}
+	}
+}
+
 // room is memory that starts at 0x4000.
 type room []byte
 

@@ -73,20 +73,44 @@ func (s *Process) managedOwners() map[uint32]Lock {
 	if len(s.managed) == 0 {
 		return out
 	}
-	heap, types := locks{s.target}.openHeap()
-	for i := range s.managed {
-		w := &s.managed[i]
-		out[w.tid] = Lock{Kind: w.lock.kind}
-		if heap == nil {
-			continue
+	t := locks{s.target}
+	heap, types := t.openHeap()
+	read := func(w *managedWaiter) Lock {
+		if heap != nil {
+			o, ok := t.lockIn(heap, types, w)
+			if owner, ended := t.ownerOf(&o, w); ok && w.stays(s.target) {
+				return Lock{w.lock.kind, o.Addr, owner, ended}
+			}
 		}
-		o, ok := locks{s.target}.lockIn(heap, types, w)
-		if owner, ended := (locks{s.target}).ownerOf(&o, w); ok && w.stays(s.target) {
-			out[w.tid] = Lock{w.lock.kind, o.Addr, owner, ended}
-		}
+		return Lock{Kind: w.lock.kind}
 	}
+	for i := range s.managed {
+		out[s.managed[i].tid] = read(&s.managed[i])
+	}
+	t.confirmEnded(s.managed, out, read)
 	s.managed = nil
 	return out
+}
+
+// confirmEnded reads the locks whose owners have ended again, after the threads: an owner may be younger than
+// the first list of them. If the second reading names another ended owner, only the lock's kind is known.
+func (t locks) confirmEnded(all []managedWaiter, found map[uint32]Lock, read func(*managedWaiter) Lock) {
+	listed := false
+	for i := range all {
+		first := found[all[i].tid]
+		if !first.Ended {
+			continue
+		}
+		if !listed {
+			t.Threads.Read()
+			listed = true
+		}
+		again := read(&all[i])
+		if again.Ended && again != first {
+			again = Lock{Kind: first.Kind}
+		}
+		found[all[i].tid] = again
+	}
 }
 
 // openHeap opens the managed heap, or returns nil if it cannot be read.

@@ -233,7 +233,7 @@ func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
 	if !s.core {
 		return 0
 	}
-	sp, ip := s.walker.Regs.SP(), s.walker.Regs.IP()
+	sp, ip := s.walker.Regs.SP(), s.walker.Address().Lookup()
 	switch gap {
 	case merge.GapUnreadable:
 		if !c.Holds(sp) {
@@ -245,7 +245,7 @@ func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
 			return ip
 		}
 		if s.target.Tables != nil {
-			addr, _ := s.target.Tables.Lacks(ip)
+			addr, _ := s.target.Tables.MissingAddr(ip) // 0 if none
 			return addr
 		}
 	}

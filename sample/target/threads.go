@@ -60,11 +60,11 @@ func (l *threadList) init(mem live.Memory, t *contract.Tables) {
 // more.
 func (l *threadList) Read() {
 	l.Objects = map[uint32]uint64{}
-	if !l.known {
-		return
-	}
 	if l.Numbers != nil {
 		l.Numbers.Refresh()
+	}
+	if !l.known {
+		return
 	}
 	at := l.Word(l.Word(l.store) + l.first)
 	for range MaxThreads {

@@ -128,6 +128,9 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	}
 }
 
+// Address returns where the last walk ended.
+func (w *Walker) Address() unwind.Address { return w.at.Address() }
+
 // Patched reports whether a stack contains the address that the runtime writes over return addresses.
 func (w *Walker) Patched(stack *memory.Run) bool {
 	if w.HijackStub == 0 {

@@ -111,7 +111,7 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 const notInCore = "not-in-core"
 
 // remedy says which cores lack nothing.
-const remedy = "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"
+const remedy = "; use a core with all memory: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"
 
 // incomplete adds one problem for the stacks that need memory that the core lacks.
 func (v *stackView) incomplete() {
@@ -123,10 +123,14 @@ func (v *stackView) incomplete() {
 			}
 		}
 	}
+	end := "end"
+	if n == 1 {
+		end = "ends"
+	}
 	if n > 0 {
 		v.Problems = append(v.Problems, fmt.Sprintf(
-			"pages are not in the core without which %s cannot be walked to the end (the first at %s)%s",
-			cli.CountOf(n, "stack"), first, remedy))
+			"the core lacks memory: %s %s early (first missing address %s)%s", cli.CountOf(n, "stack"), end, first,
+			remedy))
 	}
 }
 

@@ -196,6 +196,9 @@ func problemsOf(r *tasks.Result) (out []string) {
 	if r.Cut {
 		out = append(out, "a limit was reached: chains are missing")
 	}
+	if r.ArraysCut {
+		out = append(out, "arrays too large: some chains end early")
+	}
 	return out
 }
 
