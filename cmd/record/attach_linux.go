@@ -65,7 +65,8 @@ func attachable(o *options.Options) *options.Refusal {
 	}
 	if _, err := diagnostics.Process(o.PID); err != nil {
 		why := strings.TrimPrefix(err.Error(), where+": ")
-		if e := (*diagnostics.FindError)(nil); errors.As(err, &e) && e.Why >= diagnostics.Ended {
+		if e := (*diagnostics.FindError)(nil); errors.As(err, &e) &&
+			(e.Why == diagnostics.Ended || e.Why == diagnostics.Kernel) {
 			return no(why, "it has no stacks")
 		}
 		return no(why, "record --pid PID --outside needs no diagnostics port, nor does seedwalk stack")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,11 +20,23 @@ func exitNote(code int) string {
 	switch {
 	case code == 0:
 		return ""
-	case code > options.ExitSignal && code < options.ExitSignal+65:
+	case isSignal(code):
 		return fmt.Sprintf("the command was ended by signal %d (%s)", code-options.ExitSignal,
 			syscall.Signal(code-options.ExitSignal))
 	}
 	return fmt.Sprintf("the command ended with exit code %d", code)
+}
+
+func isSignal(code int) bool { return code > options.ExitSignal && code < options.ExitSignal+65 }
+
+// endedAtOnce returns the note about a command that a signal ended before its runtime may have started, ""
+// for any other command.
+func (r *run) endedAtOnce() string {
+	const startup = 2 * time.Second // a runtime loads the library after 0.1 to 0.3 s; the machine may be busy
+	if isSignal(r.code) && r.lasted < startup {
+		return exitNote(r.code)
+	}
+	return ""
 }
 
 // startRemedy reports what to do about a command that could not be started.

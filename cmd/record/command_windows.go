@@ -41,6 +41,9 @@ func exitNote(code int) string {
 	return fmt.Sprintf("the command ended with exit code %d", code)
 }
 
+// endedAtOnce returns "": Windows has no exit codes of signals.
+func (r *run) endedAtOnce() string { return "" }
+
 // startRemedy reports what to do about a command that could not be started. what is the reason in better
 // words than the system's, "" if there are none.
 func startRemedy(command string, err error) (what, remedy string) {

@@ -31,8 +31,8 @@ func (r *run) neverConnected() string {
 	if why := o.Unsupported(); why != "" {
 		return head + why
 	}
-	if r.code > options.ExitSignal && r.code < options.ExitSignal+65 {
-		return "no samples: " + exitNote(r.code) + " before a .NET runtime loaded seedwalk's library"
+	if why := r.endedAtOnce(); why != "" {
+		return "no samples: " + why + " before a .NET runtime loaded seedwalk's library"
 	}
 	if why := program.LibraryProblem(o.Profiler, runtime.GOOS, runtime.GOARCH); why != "" {
 		return head + o.Profiler + " cannot be a profiler here: " + why

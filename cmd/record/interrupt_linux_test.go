@@ -51,6 +51,23 @@ func TestEndedBeforeItConnects(t *testing.T) {
 		res.ExitCode, said)
 }
 
+// A command that ran for a long time before a signal ended it gets the likely reasons.
+func TestEndedLate(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		lasted time.Duration
+		want   bool
+	}{
+		{130, time.Second, true}, {130, time.Hour, false}, {1, time.Second, false},
+		{128 + 65, time.Second, false},
+	} {
+		r := &run{code: c.code, lasted: c.lasted}
+		if got := r.endedAtOnce(); (got != "") != c.want {
+			t.Errorf("exit code %d after %v: %q", c.code, c.lasted, got)
+		}
+	}
+}
+
 // patient survives INT, echoes every signal, and ends at TERM.
 func patient() int {
 	c := make(chan os.Signal, 8)

@@ -161,6 +161,7 @@ type run struct {
 	exited  chan struct{} // closed when the command has ended and code is set
 	over    chan struct{} // closed when the recording has ended
 	code    int
+	lasted  time.Duration // from start to the command's end; set with code
 	start   time.Time
 
 	mu        sync.Mutex
@@ -203,6 +204,7 @@ func (r *run) begin() error {
 	r.follow()
 	go func() {
 		r.code = exitCode(r.srv.outside.Start.Wait(r.cmd))
+		r.lasted = time.Since(r.start)
 		close(r.exited)
 	}()
 	return nil

@@ -68,7 +68,7 @@ func socket(proc string, pid int) (string, error) {
 		}
 	}
 	switch {
-	case fields.Ended():
+	case fields.Ended() && fields.Number(procstat.Threads) <= 1: // others may outlive the main thread
 		return "", &FindError{pid, Ended, nil}
 	case fields.Kernel():
 		return "", &FindError{pid, Kernel, nil}

@@ -46,6 +46,27 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// A process has ended if it is a zombie without other threads.
+func TestEnded(t *testing.T) {
+	for _, c := range []struct {
+		name, stat string
+		want       Why
+	}{
+		{"runs", "464 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1 18 777", NoServer},
+		{"ended", "464 (a) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1 18 777", Ended},
+		{"without its main thread", "464 (a) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 2 18 777", NoServer},
+		{"kernel", "464 (a) S 1 2 3 4 5 2097152 7 8 9 10 11 12 13 14 15 16 1 18 777", Kernel},
+	} {
+		proc := tempdir.New(t)
+		must.Do(t, os.Mkdir(filepath.Join(proc, "464"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(proc, "464", "stat"), []byte(c.stat), 0o644))
+		var e *FindError
+		if _, err := socket(proc, 464); !errors.As(err, &e) || e.Why != c.want {
+			t.Errorf("%s: %v, want %q", c.name, err, whys[c.want])
+		}
+	}
+}
+
 // The program in an emulator has the number of the process, and started later.
 func TestSocketOfEmulator(t *testing.T) {
 	for _, c := range []struct {

@@ -21,6 +21,7 @@ import (
 const (
 	State    = 3
 	Flags    = 9
+	Threads  = 20
 	Start    = 22 // in ticks since the machine started, the time it slept included
 	ArgStart = 48
 	EnvEnd   = 51

@@ -212,6 +212,8 @@ func lookable(pid int) error {
 		return fmt.Errorf("process %d is this one", pid)
 	case bytes.Contains(status, []byte("\nState:\tZ")) && soleThread(pid):
 		return fmt.Errorf("process %d has ended and waits for its parent to take notice: it has no stacks any more", pid)
+	case bytes.Contains(status, []byte("\nState:\tZ")):
+		return fmt.Errorf("the main thread of process %d has ended: seedwalk cannot read the memory of such a process", pid)
 	case procstat.Read(pid).Kernel():
 		return fmt.Errorf("process %d is a thread of the kernel: it has no stacks that seedwalk can show", pid)
 	}

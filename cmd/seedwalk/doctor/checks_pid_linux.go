@@ -37,8 +37,11 @@ func checkProcess(p *patient) Finding {
 	detail := fmt.Sprintf("%d (%s), %s", p.pid, status["Name"], cli.CountOf(threads, "thread"))
 	uid, _, _ := strings.Cut(status["Uid"], "\t")
 	switch n, err := strconv.Atoi(uid); {
+	case strings.HasPrefix(status["State"], "Z") && threads > 1:
+		return Finding{name, Bad, detail + "; its main thread has ended",
+			"seedwalk cannot read the memory of such a process"}
 	case strings.HasPrefix(status["State"], "Z"):
-		p.gone = threads <= 1 // others may live on
+		p.gone = true
 		return Finding{name, Bad, detail + "; it has ended (zombie)", "an ended process has no stacks"}
 	case procstat.Read(p.pid).Kernel():
 		p.gone = true

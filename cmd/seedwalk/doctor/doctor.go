@@ -64,7 +64,7 @@ type patient struct {
 	command  []string
 	env      []string
 	pid      int
-	gone     bool          // there is no such process
+	gone     bool          // the other checks do not apply
 	modules  *module.Table // of a .NET program, once a check has read them
 	found    bool          // the profiler was found by a search, not named by the user
 }
