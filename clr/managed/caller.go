@@ -71,7 +71,7 @@ func leastAMD64(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32) (n uint
 			if c.Op == peamd64.UWOP_PUSH_MACHFRAME {
 				return 0
 			}
-			n += c.Lowers()
+			n += c.StackDecrease()
 			b = b[c.Size():]
 		}
 		if !info.Chained() {

@@ -50,9 +50,9 @@ func (c *Code) HasOperand() bool {
 	return true
 }
 
-// Lowers returns by how many bytes the instruction lowers the stack pointer: the size of a push or of an
-// allocation, otherwise 0.
-func (c *Code) Lowers() uint64 {
+// StackDecrease returns by how many bytes the instruction lowers the stack pointer: the size of a push or of
+// an allocation, otherwise 0.
+func (c *Code) StackDecrease() uint64 {
 	if c.Op <= UWOP_ALLOC_SMALL {
 		return uint64(c.Operand)
 	}

@@ -128,14 +128,16 @@ func TestAsyncCallers(t *testing.T) {
 		j, late := judgeAsync(t, r.jsonProfile, readAsyncTruth(r.stdout)), lateAsync(t, r)
 		t.Log(j.String())
 		if all := j.right + j.early + j.wrong + j.missing; all < 500 || 100*j.early > all ||
-			1000*j.wrong > all+2000 || 10*(j.missing-late) > all {
-			t.Error("expected at most 1 % early, 0.1 % and two wrong, and 10 % without callers, of at least 500")
+			1000*j.wrong > all+2000 || 10*(j.missing-late) > all || 2*j.right < all {
+			t.Error("expected at most 1 % early, 0.1 % and two wrong, 10 % without callers for other reasons " +
+				"than being late, and half of them right, of at least 500")
 		}
 	})
 }
 
 // lateAsync counts the samples whose objects were not read in time: those in the kernel, and the first ones,
-// until the heap is known. Their number depends on the load of the machine.
+// until the heap is known. Their number depends on the load of the machine. It includes samples of other
+// threads than those that are judged.
 func lateAsync(t *testing.T, r *recording) int64 {
 	for name, n := range r.Counters {
 		if strings.HasPrefix(name, "async_") && n > 0 {
@@ -177,8 +179,9 @@ func TestAsyncActivities(t *testing.T) {
 			}
 		}
 		t.Logf("%d right, %d wrong, %d without ids", right, wrong, all-right-wrong)
-		if all < 500 || wrong > 2+all/1000 || 10*right < 9*(all-lateAsync(t, r)) {
-			t.Error("expected at most 0.1 % and two wrong, and 90 % with ids, of at least 500")
+		if all < 500 || wrong > 2+all/1000 || 10*right < 9*(all-lateAsync(t, r)) || 2*right < all {
+			t.Error("expected at most 0.1 % and two wrong, 90 % with ids of those in time, and half of all, " +
+				"of at least 500")
 		}
 	})
 }

@@ -303,8 +303,8 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 }
 
 // TestEveryOperationIsUndone: the interpreter undoes every operation that has a name, except those that
-// describe no instruction of a prolog. Code.Lowers agrees with it. Pushes are not tested, because they are
-// undone before it is called.
+// describe no instruction of a prolog. Code.StackDecrease agrees with it. Pushes are not tested, because they
+// are undone before it is called.
 func TestEveryOperationIsUndone(t *testing.T) {
 	for op := peamd64.Op(0); op.String() != "op?"; op++ {
 		if op == peamd64.UWOP_PUSH_NONVOL {
@@ -320,6 +320,6 @@ func TestEveryOperationIsUndone(t *testing.T) {
 		s.res.Frame = peRSP
 		c := peamd64.Code{Op: op, Info: 1, Operand: 8}
 		expect.Equal(t, s.apply(&peamd64.Info{FrameReg: context.RBP}, &c), want, op)
-		expect.Equal(t, c.Lowers() == 8, regs.SP()-peRSP == 8, "%v: Code.Lowers is 8 bytes, as undone", op)
+		expect.Equal(t, c.StackDecrease() == 8, regs.SP()-peRSP == 8, "%v: StackDecrease is as undone", op)
 	}
 }

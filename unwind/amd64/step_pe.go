@@ -205,7 +205,7 @@ func setsFrame(info *peamd64.Info, into uint32) (at, distance uint32, pushed uin
 		case c.Op == peamd64.UWOP_SET_FPREG || c.Op == peamd64.UWOP_SET_FPREG_LARGE:
 			return at, c.Operand, pushed, peamd64.OK
 		case ran:
-			pushed += c.Lowers()
+			pushed += c.StackDecrease()
 		}
 		codes = codes[c.Size():]
 	}

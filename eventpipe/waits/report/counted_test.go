@@ -1,6 +1,13 @@
 package report
 
-import "testing"
+import (
+	"bufio"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/testkit/must"
+)
 
 func TestCounted(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 threads", 1: "1 thread",
@@ -13,9 +20,16 @@ func TestCounted(t *testing.T) {
 
 // The text does not say that there are no waits below a line about idle waits.
 func TestNoWaits(t *testing.T) {
-	for idle, want := range map[int]string{0: "no waits.", 1: "no other waits."} {
-		if got := noWaits(idle); got != want {
-			t.Errorf("%d idle: %q, want %q", idle, got, want)
+	for idle, want := range []string{"no waits. A wait", "1 idle wait of the thread pool and of starting threads " +
+		"not shown; use --idle to show them\nno other waits. A wait"} {
+		a := &waits.Analysis{Names: waits.NewNames(), Requested: true, Waits: make([]waits.Wait, idle)}
+		var out strings.Builder
+		w := &textWriter{Writer: bufio.NewWriter(&out), a: a, name: newNames(a)}
+		w.name.memo[stackAt{}] = []waits.Frame{{}} // an event without a stack
+		w.waits()
+		must.Do(t, w.Flush())
+		if !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%d idle:\n%s\nwant %s", idle, out.String(), want)
 		}
 	}
 }

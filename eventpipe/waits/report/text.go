@@ -107,7 +107,11 @@ func (t *textWriter) waits() {
 		return
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(t, noWaits(idle)+" A wait that began before and goes on is not reported: seedwalk hang and seedwalk stack show it.")
+		none := "no waits."
+		if idle > 0 {
+			none = "no other waits."
+		}
+		fmt.Fprintln(t, none+" A wait that began before and goes on is not reported: seedwalk hang and seedwalk stack show it.")
 		fmt.Fprintln(t, "The runtime does not report await, Thread.Sleep, SignalAndWait, uncontended waits, or time spent spinning.")
 		return
 	}
@@ -119,14 +123,6 @@ func (t *textWriter) waits() {
 	if more := len(list) - t.opt.Top; more > 0 || a.Unlisted > 0 {
 		fmt.Fprintf(t, "%12s  and %s more\n", "", number(int64(max(more, 0))+a.Unlisted))
 	}
-}
-
-// noWaits begins the text for an empty list of waits.
-func noWaits(idle int) string {
-	if idle > 0 {
-		return "no other waits."
-	}
-	return "no waits."
 }
 
 func (t *textWriter) wait(w *waits.Wait) {
