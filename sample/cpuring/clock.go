@@ -2,27 +2,27 @@ package cpuring
 
 // period decides which hits of a clock count, and when the clock gets a new period.
 type period struct {
-	whole    uint64 // nanoseconds that a hit represents
-	now      uint64 // nanoseconds until the next hit
-	first    bool   // the first period is not over
-	since    uint64 // hits before this time of the records' clock do not count, or few of them if thin is set
-	thin     bool   // of those hits, as many count as a whole period would give
-	part     uint64 // the first period
-	start    uint64 // when the current period began
-	atStart  uint64 // the clock's count then
-	fresh    uint64 // hits since then
-	hits     uint64 // hits that count
-	expected uint64 // hits before start if the kernel had dropped none
-	behind   int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
+	whole         uint64 // nanoseconds that a hit represents
+	now           uint64 // nanoseconds until the next hit
+	first         bool   // the first period is not over
+	since         uint64 // hits before this time of the records' clock are early: they do not count
+	thinEarlyHits bool   // as many of the early hits count as a whole period would give
+	firstLength   uint64 // of the first period, nanoseconds
+	start         uint64 // when the current period began
+	atStart       uint64 // the clock's count then
+	fresh         uint64 // hits since then
+	hits          uint64 // hits that count
+	expected      uint64 // hits before start if the kernel had dropped none
+	behind        int64  // nanoseconds before start for which there was no hit; below 0: hits came too often
 }
 
 // shortestPart bounds a first period: it is at least a whole period divided by shortestPart. Until the tool
 // has read the first hit, the kernel copies the thread up to that many times as often.
-// shortPart is the same for Config.Short: there, a thread that always runs less than the bound would never be
-// sampled.
+// stretchMinPart is the same for Config.Short: there, a thread that always runs less than the bound would
+// never be sampled.
 const (
-	shortestPart = 16
-	shortPart    = 128
+	shortestPart   = 16
+	stretchMinPart = 128
 )
 
 // firstPeriod draws a first period uniformly up to the whole one, and raises a draw below a part of it.
@@ -46,7 +46,7 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 // another change.
 func (p *period) hit(time uint64, random func(n uint64) uint64) (counts, renew bool) {
 	if time < p.since {
-		return p.thin && random(p.whole) < p.part, false
+		return p.thinEarlyHits && random(p.whole) < p.firstLength, false
 	}
 	p.hits++
 	if time < p.start {
@@ -76,7 +76,7 @@ func (p *period) next(counted uint64, random func(n uint64) uint64) uint64 {
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	if p.first {
-		p.since, p.part = time, p.now
+		p.since, p.firstLength = time, p.now
 	}
 	p.first, p.now, p.start, p.atStart, p.fresh = false, next, time, counted, 0
 }

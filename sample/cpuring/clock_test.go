@@ -48,10 +48,10 @@ func TestHits(t *testing.T) {
 	expect.Equal(t, p.hits, 1+renewAfter, "hits")
 }
 
-// A thin clock also counts a share of the hits between the first one and the new period: as many as the whole
-// period would give.
-func TestThinHits(t *testing.T) {
-	p := period{whole: ms, now: ms / 10, first: true, thin: true}
+// A clock with thinEarlyHits also counts a share of the hits between the first one and the new period: as
+// many as the whole period would give.
+func TestThinEarlyHits(t *testing.T) {
+	p := period{whole: ms, now: ms / 10, first: true, thinEarlyHits: true}
 	p.hit(5, nil)
 	p.renewed(ms, ms/10, 100)
 	draw, counted := random(), 0

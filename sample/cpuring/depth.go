@@ -37,3 +37,23 @@ func (d *depth) sampled(used uint64, cut bool, limit int) (changed bool) {
 	}
 	return d.small != was
 }
+
+// depths holds the depths of threads that may be added again. A thread that gets the number of an ended one
+// gets its depth too, and corrects it.
+type depths map[uint32]depth
+
+// mostDepths bounds depths. Beyond it, they all begin again.
+const mostDepths = 4096
+
+func (d *depths) keep(tid uint32, of depth) {
+	if *d == nil || len(*d) >= mostDepths {
+		*d = depths{}
+	}
+	(*d)[tid] = of
+}
+
+// take removes and returns the depth of a thread.
+func (d depths) take(tid uint32) depth {
+	defer delete(d, tid)
+	return d[tid]
+}

@@ -38,3 +38,20 @@ func TestDepth(t *testing.T) {
 		}
 	}
 }
+
+// A thread that is added again keeps the size of its copies. The number of kept threads is bounded.
+func TestDepthsKept(t *testing.T) {
+	var all depths
+	d := all.take(7)
+	for range enoughShallow {
+		expect.True(t, !d.small, "small too soon")
+		d.sampled(1000, false, 16<<10)
+		all.keep(7, d)
+		d = all.take(7)
+	}
+	expect.True(t, d.small, "a shallow thread has large copies")
+	for tid := range uint32(3 * mostDepths) {
+		all.keep(tid, d)
+	}
+	expect.True(t, len(all) <= mostDepths, "%d threads are kept", len(all))
+}

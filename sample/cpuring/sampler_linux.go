@@ -16,7 +16,7 @@ type Config struct {
 	Kernel bool   // sample only threads that are added: by Add their kernel time, by AddBoth all time
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes to copy of a stack known to be shallow
-	Short  bool   // threads are removed soon
+	Short  bool   // threads are removed soon, and added again
 	Wake   bool   // each sample makes one of Rings readable
 }
 
@@ -50,6 +50,7 @@ type Sampler struct {
 	watch   *perfevent.Watch
 	young   *Newborns       // nil: Config.Kernel is set, or the kernel provides no copies of clocks
 	known   map[uint32]bool // threads whose descendants are watched
+	depths  depths          // of removed threads, if Config.Short is set
 	end     int             // an eventfd that ends the goroutine
 	done    chan struct{}
 
@@ -87,6 +88,13 @@ func (s *Sampler) Add(tid uint32) error {
 	return s.add(tid, false)
 }
 
+// SetPeriod changes Config.Period for threads that are added later.
+func (s *Sampler) SetPeriod(period uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Period = period
+}
+
 // AddBoth starts to sample a thread's user time and kernel time, even if Config.Kernel is set.
 func (s *Sampler) AddBoth(tid uint32) error {
 	s.mu.Lock()
@@ -98,7 +106,7 @@ func (s *Sampler) add(tid uint32, both bool) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{both: both}
+	t := &thread{both: both, depth: s.depths.take(tid)}
 	if err := s.open(tid, t, !s.cfg.Kernel || s.cfg.Short); err != nil {
 		return err
 	}
@@ -121,7 +129,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	}
 	parts := uint64(shortestPart)
 	if s.cfg.Short {
-		parts = shortPart
+		parts = stretchMinPart
 	}
 	for i, cpu := range s.cpus {
 		a.Period = nextPeriod(s.cfg.Period, rand.Uint64N)
@@ -132,7 +140,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 		if err == nil {
 			t.clocks = append(t.clocks,
 				clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first,
-					thin: s.cfg.Short}})
+					thinEarlyHits: s.cfg.Short}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)
@@ -254,6 +262,9 @@ func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 		s.young.forget(tid)
 	}
 	t.close(s.userOnly)
+	if s.cfg.Short {
+		s.depths.keep(tid, t.depth)
+	}
 	return t.before, true
 }
 

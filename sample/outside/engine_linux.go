@@ -344,7 +344,7 @@ func (e *Engine) round() error {
 	e.events.WalkPending()
 	e.followObjects(now)
 	e.Visits(e.dueBy(now), e.visit)
-	e.turnStretch(now)
+	e.updateStretches(now)
 	if !e.Ready() {
 		e.Due = 0 // the tables may be verified at any moment
 	}

@@ -24,7 +24,7 @@ type kernelClock struct {
 	tried     time.Time        // last attempt to open them; it fails if others hold the lockable memory
 	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
 	threads   int              // how many more threads may be added
-	all       bool             // the program takes SIGURG: all threads are sampled by copies
+	all       bool             // all threads are sampled by copies: SIGURG is taken, or stretches are in use
 	short     bool             // the rings are those of stretches
 	wake      bool             // each sample is to be read at once, for its async callers
 }
@@ -32,6 +32,7 @@ type kernelClock struct {
 // open opens the rings if the kernel permits samples of itself.
 func (k *kernelClock) open(pid int, period int64) {
 	if k.openRings(pid, period); k.rings == nil {
+		k.kernel = false
 		return
 	}
 	if k.kernel = k.rings.Add(uint32(pid)) == nil; !k.kernel {
@@ -98,6 +99,11 @@ func (k *kernelClock) remove(t *threads.Task) {
 	t.KernelHits = false
 	k.rings.Remove(t.TID)
 	k.threads++
+}
+
+// mayCopy reports whether there is room for the copies of a number of threads, and for as many later ones.
+func (k *kernelClock) mayCopy(n int) bool {
+	return k.rings != nil && k.rings.Deep() && threads.MayOpen(4, mostWatching)/k.rings.FDs() >= 2*n
 }
 
 // copyAll switches all threads, and those that come later, to copies that the kernel makes. It returns false
@@ -255,36 +261,45 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 // not due often. The kernel must permit copies of kernel time too.
 func (e *Engine) maySampleInStretches() bool {
 	return e.readsBirthsLate() && e.Config.WallEvery >= maxSleep && e.Config.Events == 0 && !e.Config.NoCPU &&
-		e.cpuClock == sampler.ClockPerf && e.startup == nil && !e.stretches.Refused &&
+		e.cpuClock == sampler.ClockPerf && e.startup == nil &&
 		(e.stretches.On || e.kernelTime.kernel && !e.kernelTime.all)
 }
 
-// turnStretch begins and ends stretches, and decides whether the process gets them.
-func (e *Engine) turnStretch(now time.Time) {
-	s := &e.stretches
+// updateStretches begins and ends stretches, and decides whether the process gets them.
+func (e *Engine) updateStretches(now time.Time) {
+	s, k := &e.stretches, &e.kernelTime
+	if s.Reopen && s.Ready(now) && e.cpuClock == sampler.ClockPerf && !k.all {
+		e.leaveStretches()
+	}
 	if !e.maySampleInStretches() {
 		return
 	}
 	switch wanted := s.Wanted(now, e.Switches); {
-	case wanted && !s.On:
-		e.useStretches()
+	case s.Open && k.threads == 0: // there is no room for more events
+		s.Refused = now
+		e.leaveStretches()
+	case wanted && !s.On && s.Ready(now):
+		e.useStretches(now)
 	case !wanted && s.On:
 		e.leaveStretches()
 	}
 	if s.On && !now.Before(s.Next) {
-		e.moveStretch()
+		e.toggleStretch()
 	}
 }
 
 // useStretches replaces the events of all threads by stretches, unless the kernel refuses. In stretches, the
 // kernel copies the stacks, at most 64 KB of each.
-func (e *Engine) useStretches() {
+func (e *Engine) useStretches(now time.Time) {
 	s, k := &e.stretches, &e.kernelTime
+	if !k.mayCopy(len(e.Tasks)) {
+		s.Refused = now
+		return
+	}
 	e.closeEvents()
 	k.short = true
-	k.open(e.PID, e.Period/threads.StretchParts)
-	if k.rings == nil || !k.rings.Deep() || k.threads < 2*len(e.Tasks) {
-		s.Refused = true
+	if k.open(e.PID, e.Period); !k.mayCopy(len(e.Tasks)) {
+		s.Refused = now
 		e.leaveStretches()
 		return
 	}
@@ -298,6 +313,9 @@ func (e *Engine) leaveStretches() {
 	e.stretches.On, e.stretches.Open = false, false
 	e.kernelTime.short, e.kernelTime.all = false, false
 	e.kernelTime.open(e.PID, e.Period)
+	if e.stretches.Reopen = !e.kernelTime.kernel; e.stretches.Reopen {
+		e.stretches.Refused = time.Now()
+	}
 	for _, t := range e.Tasks {
 		e.arm(t)
 	}
@@ -320,29 +338,32 @@ func (e *Engine) closeEvents() {
 	e.kernelTime.tried = time.Time{}
 }
 
-// moveStretch ends the stretch, or begins the next one.
-func (e *Engine) moveStretch() {
-	s := &e.stretches
+// toggleStretch ends the stretch, or begins the next one.
+func (e *Engine) toggleStretch() {
+	s, k := &e.stretches, &e.kernelTime
+	events := len(e.Tasks) * k.rings.FDs()
 	if s.Open = !s.Open; s.Open {
+		k.rings.SetPeriod(uint64(threads.StretchPeriod(e.Period, events)))
 		for _, t := range e.Tasks {
 			e.armInStretch(t)
 		}
 		s.Next = time.Now().Add(threads.StretchLength)
+		e.readKernel() // the copies of short first periods, which may fill a ring
 		return
 	}
 	e.readKernel()
 	for _, t := range e.Tasks {
-		e.kernelTime.remove(t)
+		k.remove(t)
 		t.Copied = false
 	}
-	s.Next = time.Now().Add(threads.Gap(len(e.Tasks)*e.kernelTime.rings.FDs(), rand.ExpFloat64()))
+	s.Next = time.Now().Add(threads.Gap(events, rand.ExpFloat64()))
 }
 
 // armInStretch lets stretches sample a thread, from now on if one is in progress.
 func (e *Engine) armInStretch(t *threads.Task) {
-	if t.Armed, t.Unarmed = true, 0; !e.stretches.Open || t.Copied {
-		return
+	t.Armed, t.Unarmed = true, 0
+	if e.stretches.Open && !t.Copied {
+		t.Copied = e.kernelTime.add(t.TID, true)
+		t.KernelHits = t.Copied
 	}
-	t.Copied = e.kernelTime.add(t.TID, true)
-	t.KernelHits = t.Copied
 }

@@ -10,30 +10,6 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// timerPlan is how CPU timers sample at one rate.
-type timerPlan struct {
-	period int64  // of the timers, nanoseconds of processor time
-	keep   uint32 // how many of probe.Thinning expiries are samples
-	each   int64  // nanoseconds of processor time that a sample represents
-}
-
-// shortTimer is the period of timers, nanoseconds. It is so short that the timer of a running thread has
-// expired at every tick, on kernels with up to 1,000 ticks a second.
-const shortTimer = int64(1e6)
-
-// planTimers plans one sample per period, on a kernel with ticks of the given length. A sample shows where a
-// thread is at a tick; how much time it has used since the last tick does not matter.
-func planTimers(period, tick int64) timerPlan {
-	p := timerPlan{period: min(period, shortTimer)}
-	expiry := max(p.period, tick)
-	if p.each = max(period, expiry); p.each == expiry {
-		p.keep = probe.Thinning
-		return p
-	}
-	p.keep = uint32(max(expiry*probe.Thinning/period, 1))
-	return p
-}
-
 // useTimers sets up timers for the requested rate.
 func (e *Engine) useTimers() {
 	if e.Config.Clock == sampler.ClockOverrun {
@@ -45,10 +21,10 @@ func (e *Engine) useTimers() {
 	if unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick) != nil {
 		tick = unix.NsecToTimespec(threads.SlowTick)
 	}
-	p := planTimers(e.Period, tick.Nano())
-	e.file.SetPeriod(uint64(p.period))
-	e.file.SetTimerKeep(p.keep)
-	e.timerEach = p.each
+	p := probe.PlanTimers(e.Period, tick.Nano())
+	e.file.SetPeriod(uint64(p.Period))
+	e.file.SetTimerKeep(p.Keep)
+	e.timerEach = p.Each
 }
 
 // arm gives a thread the clock in use, unless it has one.

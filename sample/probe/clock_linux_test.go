@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
@@ -187,5 +188,26 @@ func TestReap(t *testing.T) {
 	other, _ := f.Slot(9)
 	if f.Free(9); f.slots[other].tid != 0 {
 		t.Error("a slot without a timer is not free at once")
+	}
+}
+
+// Timers sample at the requested rate or, if the kernel's tick is slower, at each tick. Every sample
+// represents the same time, and the share of kept samples times that time equals the time between expiries.
+func TestPlanTimers(t *testing.T) {
+	const ms = int64(1e6)
+	for _, c := range []struct {
+		period, tick int64
+		want         TimerPlan
+	}{
+		{10 * ms, 4 * ms, TimerPlan{ms, 1638, 10 * ms}},
+		{10 * ms, 10 * ms, TimerPlan{ms, Thinning, 10 * ms}},
+		{10 * ms, ms, TimerPlan{ms, 409, 10 * ms}},
+		{ms, 4 * ms, TimerPlan{ms, Thinning, 4 * ms}},
+		{ms, ms, TimerPlan{ms, Thinning, ms}},
+		{ms / 10, 4 * ms, TimerPlan{ms / 10, Thinning, 4 * ms}},
+		{ms / 2, ms / 4, TimerPlan{ms / 2, Thinning, ms / 2}},
+		{10000 * ms, 4 * ms, TimerPlan{ms, 1, 10000 * ms}},
+	} {
+		expect.Equal(t, PlanTimers(c.period, c.tick), c.want, "period %d, tick %d", c.period, c.tick)
 	}
 }

@@ -1,19 +1,22 @@
 package threads
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 )
 
-// Stretches cover a twentieth of the time, or less if they have many events.
+// Stretches cover a twentieth of the time, or less if they have many events. Their period fits.
 func TestGap(t *testing.T) {
 	for _, c := range []struct {
 		events int
 		mean   time.Duration
 	}{
 		{2, 1900 * time.Millisecond}, {300, 1900 * time.Millisecond},
-		{500, 2820 * time.Millisecond}, // 3 s without longestGap
+		{500, 2890 * time.Millisecond},  // 3 s without longestGap
+		{1024, 4940 * time.Millisecond}, // 6.1 s without longestGap
+		{4096, 8220 * time.Millisecond},
 	} {
 		draws, sum := rand.New(rand.NewPCG(1, 2)), time.Duration(0)
 		for range 100000 {
@@ -24,6 +27,12 @@ func TestGap(t *testing.T) {
 		}
 		if mean := sum / 100000; (mean - c.mean).Abs() > c.mean/30 {
 			t.Errorf("%d events: a mean gap of %v, want %v", c.events, mean, c.mean)
+		}
+		// In the mean, a stretch has the samples of the stretch and the gap.
+		const period = int64(50 * time.Millisecond)
+		parts := float64(period) / float64(StretchPeriod(period, c.events))
+		if want := float64(StretchLength+sum/100000) / float64(StretchLength); math.Abs(parts/want-1) > 0.02 {
+			t.Errorf("%d events: the period is shorter by %.1f, want %.1f", c.events, parts, want)
 		}
 	}
 }
