@@ -26,8 +26,10 @@ type births struct {
 	rings     *cpuring.Newborns
 	sinceBoot int64             // added to a record's time to get Unix time, nanoseconds
 	forked    []forked          // threads that are not added yet
-	named     []named           // names that are not sent yet
+	names     map[uint32]string // new names of threads, which are not sent yet
+	early     map[uint32]string // names that were sent before the births of their threads were read
 	newBirths int               // births since the last awaitBirths
+	newNames  int               // names since then
 	ended     map[uint32]uint64 // time of the last record of a thread's end, by the clock of the records
 }
 
@@ -36,14 +38,9 @@ type forked struct {
 	perfevent.Record
 	copies  *cpuring.Birth // nil: none
 	known   bool           // copies is set
-	named   bool           // it has the name of its creator
+	named   bool           // it had the chance to inherit its creator's name
+	name    string         // "": unknown
 	weighed uint64         // processor time that the samples of its copies represent
-}
-
-// named is the name of a thread that may have ended.
-type named struct {
-	tid  uint32
-	name string
 }
 
 // pending returns the latest stored birth of the thread tid, or nil.
@@ -88,6 +85,7 @@ func (e *Engine) watchBirths() {
 		return
 	}
 	e.births = births{pid: uint32(e.PID), watch: w, wait: wait, alarm: timer,
+		names: map[uint32]string{}, early: map[uint32]string{},
 		sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
 	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
 	e.Relist() // threads may have come before the watch
@@ -119,26 +117,51 @@ func (e *Engine) newborn(now int64) {
 	}
 }
 
-// inheritNames names new threads as their creators: a thread may end before its own name can be read.
+// inheritNames names new threads as their creators: a thread may end before its own name can be read. A name
+// that a thread has given itself stays, even if another CPU's ring had it before the birth.
 func (e *Engine) inheritNames() {
-	for i := range e.births.forked {
-		f := &e.births.forked[i]
-		if creator := e.Tasks[f.Parent]; !f.named && creator != nil && creator.Name != "" {
-			e.Stream.Out.Thread(&wire.Thread{TID: uint64(f.TID), Name: creator.Name})
+	b := &e.births
+	for i := range b.forked {
+		f := &b.forked[i]
+		if f.named {
+			continue
 		}
 		f.named = true
+		if f.name = b.early[f.TID]; f.name != "" || b.names[f.TID] != "" {
+			continue
+		}
+		if f.name = e.creatorName(f.Parent); f.name != "" {
+			e.Stream.Out.Thread(&wire.Thread{TID: uint64(f.TID), Name: f.name})
+		}
 	}
+	clear(b.early)
+}
+
+// creatorName returns the name of a thread that has created another one. The thread may be new too.
+func (e *Engine) creatorName(tid uint32) string {
+	if t := e.Tasks[tid]; t != nil {
+		return t.Name
+	}
+	if f := e.births.pending(tid); f != nil && e.births.names[tid] == "" {
+		return f.name
+	}
+	return e.births.names[tid]
 }
 
 // sendNames sends the names that threads have given themselves.
 func (e *Engine) sendNames() {
-	for _, n := range e.births.named {
-		if t := e.Tasks[n.tid]; t != nil {
-			t.Name = n.name
+	b := &e.births
+	for tid, name := range b.names {
+		if t := e.Tasks[tid]; t != nil {
+			t.Name = name
+		} else if f := b.pending(tid); f != nil {
+			f.name = name
+		} else {
+			b.early[tid] = name
 		}
-		e.Stream.Out.Thread(&wire.Thread{TID: uint64(n.tid), Name: n.name})
+		e.Stream.Out.Thread(&wire.Thread{TID: uint64(tid), Name: name})
 	}
-	e.births.named = e.births.named[:0]
+	clear(b.names)
 }
 
 // addForked adds the living threads whose births are stored. It leaves very young threads that have copies
@@ -187,7 +210,8 @@ func (b *births) note(r *perfevent.Record) {
 		b.forked = append(b.forked, forked{Record: *r})
 		b.newBirths++
 	case perfevent.Comm:
-		b.named = append(b.named, named{r.TID, string(r.Name)})
+		b.names[r.TID] = string(r.Name)
+		b.newNames++
 	case perfevent.Exit:
 		if b.ended == nil {
 			b.ended = map[uint32]uint64{}
@@ -224,29 +248,39 @@ func (e *Engine) sleepWatching(d time.Duration) {
 }
 
 // awaitBirths waits for a birth, at most for d. If births may be read late, it reads those of a period
-// together.
+// together. Names alone may be read late, too: a program may change them at any rate.
 func (e *Engine) awaitBirths(d time.Duration) {
 	b, late := &e.births, e.readsBirthsLate()
-	end := time.Now().Add(d)
-	many := b.newBirths > 1 || len(b.forked) > 0
-	b.newBirths = 0
-	switch {
-	case late && many: // the next birth need not wake the tool
-	case d <= maxThreadSleep:
-		b.wait.Short(d)
-		b.alarm.Take()
-	default:
-		if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
-			b.wait.Long(b.watch.Waiting)
+	end, pause := time.Now().Add(d), time.Duration(0)
+	if late && (b.newBirths > 1 || b.newNames > b.newBirths+1 || len(b.forked) > 0) {
+		pause = time.Duration(e.Period) // the next birth need not wake the tool
+	}
+	b.newBirths, b.newNames = 0, 0
+	if pause == 0 {
+		e.awaitRecords(d)
+		switch {
+		case late && b.newBirths+b.newNames > 0: // 0: the watch has reported new processes only
+			pause = time.Duration(e.Period)
+		case b.newBirths == 0 && b.newNames > 0:
+			pause = time.Millisecond
 		}
-		b.alarm.Take()
-		b.watch.Read(b.note)
-		many = b.newBirths > 0 // 0: the watch has reported new processes only
 	}
-	if left := time.Until(end); late && many && left > 0 {
+	if left := time.Until(end); pause > 0 && left > 0 {
 		b.wait.Quiet()
-		e.Pause(min(left, time.Duration(e.Period)))
+		e.Pause(min(left, pause))
 	}
+}
+
+// awaitRecords waits for records of the watch, at most for d, and reads them.
+func (e *Engine) awaitRecords(d time.Duration) {
+	b := &e.births
+	if d <= maxThreadSleep {
+		b.wait.Short(d)
+	} else if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
+		b.wait.Long(b.watch.Waiting)
+	}
+	b.alarm.Take()
+	b.watch.Read(b.note)
 }
 
 // maxThreadSleep is the longest sleep that blocks the engine's thread in the kernel. During a longer one,

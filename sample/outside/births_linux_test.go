@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -34,7 +35,7 @@ func bearing(t *testing.T) (e *Engine, born func(tid uint32) int64) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	pid, parent := uint32(os.Getpid()), uint32(unix.Gettid())
-	e.births.pid, e.births.rings = pid, rings
+	e.births = births{pid: pid, rings: rings, names: map[uint32]string{}, early: map[uint32]string{}}
 	return e, func(tid uint32) int64 {
 		at := perfevent.Now()
 		e.births.note(&perfevent.Record{Type: perfevent.Fork, PID: pid, TID: tid, Parent: parent, Time: at})
@@ -160,8 +161,13 @@ func TestBirthsNamed(t *testing.T) {
 	e.sendNames()
 	e.inheritNames()
 	e.sendNames()
-	names := map[uint64]string{}
-	sent := 0
+	names, sent := sentNames(e)
+	expect.True(t, names[1] == "creator" && names[2] == "own" && sent == 2, "%v, %d messages", names, sent)
+}
+
+// sentNames returns the names that were sent, and the number of messages.
+func sentNames(e *Engine) (names map[uint64]string, sent int) {
+	names = map[uint64]string{}
 	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; sent++ {
 		m, err := r.Next()
 		if err != nil {
@@ -171,5 +177,60 @@ func TestBirthsNamed(t *testing.T) {
 			names[th.TID] = th.Name
 		}
 	}
-	expect.True(t, names[1] == "creator" && names[2] == "own" && sent == 3, "%v, %d messages", names, sent)
+	return names, sent
+}
+
+// A thread inherits the name of a creator that is new too. A name that the thread has given itself stays,
+// even if it is read before the birth. Of several new names, only the last one is sent.
+func TestBirthsNamedInAnyOrder(t *testing.T) {
+	e, born := bearing(t)
+	creator, pid := uint32(unix.Gettid()), uint32(e.PID)
+	e.Tasks[creator] = &threads.Task{TID: creator, Name: "creator", Stat: -1, Place: -1, Slot: -1}
+	renamed := func(tid uint32, name string) {
+		e.births.note(&perfevent.Record{Type: perfevent.Comm, PID: pid, TID: tid, Name: []byte(name)})
+	}
+	grandchild := func(tid, of uint32) {
+		e.births.note(&perfevent.Record{Type: perfevent.Fork, PID: pid, TID: tid, Parent: of})
+	}
+	born(1)
+	grandchild(2, 1)
+	renamed(3, "first")
+	renamed(3, "own") // its birth is in another ring
+	renamed(5, "named child")
+	born(5)
+	grandchild(6, 5)
+	for range 3 {
+		e.inheritNames()
+		e.sendNames()
+		if e.births.pending(3) == nil {
+			born(3)
+		}
+	}
+	names, sent := sentNames(e)
+	for tid, want := range map[uint64]string{1: "creator", 2: "creator", 3: "own", 5: "named child",
+		6: "named child"} {
+		expect.Equal(t, names[tid], want, "thread %d", tid)
+	}
+	expect.Equal(t, sent, 5, "messages")
+	e.addForked(0)
+	expect.True(t, e.Tasks[5] == nil || e.Tasks[5].Name == "named child", "an added thread has no name")
+}
+
+// Records of names alone wake the tool once in a period.
+func TestNamesWait(t *testing.T) {
+	e, _ := bearing(t)
+	e.Period, e.Alarm = slowPeriod, alarm.New()
+	timer, ok := e.Alarm.(*alarm.TimerFile)
+	must.True(t, ok, "no file for the alarm")
+	defer timer.Close()
+	e.births.alarm, e.births.watch = timer, &perfevent.Watch{}
+	e.births.wait = must.Get(perfevent.NewWait())(t)
+	defer e.births.wait.Close()
+	began := time.Now()
+	for range 5 {
+		e.births.newNames = 2
+		e.awaitBirths(time.Minute)
+	}
+	took := time.Since(began)
+	expect.True(t, took >= 5*time.Duration(e.Period) && took < time.Minute, "5 waits in %v", took)
 }

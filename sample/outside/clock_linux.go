@@ -81,7 +81,7 @@ func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	e.stretches.Created++
 	if f := e.births.pending(t.TID); f != nil {
-		t.Birth, t.Weighed = f.copies, f.weighed
+		t.Birth, t.Weighed, t.Name = f.copies, f.weighed, f.name
 	}
 	if e.Table.Listing == 1 && e.startup == nil {
 		if c, ok := e.Kernel.Counters(t); ok {

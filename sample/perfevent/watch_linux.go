@@ -18,8 +18,12 @@ type Watch struct {
 	owners []*Event // of the rings: the tool's own, never enabled, so that they outlive the threads
 }
 
-// watchRing is the size of a CPU's ring, bytes; a record has about 40.
-const watchRing = 4096
+// Sizes of a CPU's ring, bytes. A thread that starts, names itself, and ends writes three records of 32
+// bytes. A user without privileges may lock 516 KB for each CPU; if others use that, the ring is smaller.
+const (
+	watchRing      = 16 << 10
+	leastWatchRing = 4 << 10
+)
 
 // OpenWatch watches the descendants of the threads tids on the CPUs. Threads that have ended are skipped. The
 // error wraps ErrGone if all have ended.
@@ -55,7 +59,7 @@ func (w *Watch) addRing(cpu int) error {
 		return err
 	}
 	w.owners = append(w.owners, owner)
-	r, err := MapRing(owner, watchRing, watchRing)
+	r, err := MapRing(owner, watchRing, leastWatchRing)
 	if err == nil {
 		w.rings = append(w.rings, r)
 	}
