@@ -18,7 +18,7 @@ first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestD
 e2e=$(go list ./profiler/e2e)
 guests='^Test(ARM64|Windows)'
 # These compare times, or how complete stacks are: no other test runs beside them.
-alone='^Test(Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Net10SingleFile|Node|OtherNamespaces|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|StrippedLibrary|Truth|TwoRecordings)$'
+alone='^Test(AgentStretches|Async(Callers|Activities)|Bias|BesideAnother|Client|Client(Bias|Orders)|Net10SingleFile|Node|OtherNamespaces|ProbeFallsBack|ProbeKilled|ProbeSurvives.*|RecordOutside.*|Sampler|ShortThreads|Soak|StrippedLibrary|Truth|TwoRecordings)$'
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
 # These leave cases out with -short, so out of make test; make check runs them whole: a package and a test a line.

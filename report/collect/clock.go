@@ -10,6 +10,7 @@ import (
 // clockOf adds the clock of a process. Of several processes the worst kind and the greatest
 // lateness are shown, and hits add up.
 func (b *builder) clockOf(p *Process) {
+	known := false
 	for kind := export.ClockPerf; kind < export.NumClocks; kind++ {
 		if p.counters[wire.StatEngine+"clock_"+kind.String()] == 0 {
 			continue
@@ -20,6 +21,7 @@ func (b *builder) clockOf(p *Process) {
 			b.p.Stats.Clock = c
 		}
 		c.Kind = max(c.Kind, kind)
+		known = true
 	}
 	c := b.p.Stats.Clock
 	if c == nil {
@@ -27,7 +29,12 @@ func (b *builder) clockOf(p *Process) {
 	}
 	kept, rejected := p.counters[wire.StatEngine+"clock_kept"], p.counters[wire.StatEngine+"clock_rejected"]
 	c.UserOnly = c.UserOnly || p.counters[wire.StatEngine+"clock_user_only"] > 0
-	c.Stretches = c.Stretches || p.counters[wire.StatEngine+"clock_stretches"] > 0
+	if known {
+		c.Processes++
+	}
+	if p.counters[wire.StatEngine+"clock_stretches"] > 0 {
+		c.Stretches++
+	}
 	c.LateP90 = max(c.LateP90, time.Duration(min(p.counters[wire.StatEngine+"clock_late_ns"], maxNanos)))
 	c.Hits += int64(min(kept, maxNanos) + min(rejected, maxNanos))
 	c.Rejected += int64(min(rejected, maxNanos))

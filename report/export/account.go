@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -87,11 +88,6 @@ func partTimes(part, whole int64) string {
 	return digits(float64(part)/size) + " of " + digits(float64(whole)/size) + " " + unit
 }
 
-// share describes the coverage in a few words.
-func (c *CPUTime) share() string {
-	return coveragePercent(c.coverage()) + " of CPU time in the profile"
-}
-
 // sampledCPU returns the number of samples that locate CPU time, and that time in nanoseconds.
 func (p *Profile) sampledCPU() (count, nanos int64) {
 	for i := range p.Stacks {
@@ -109,10 +105,7 @@ func (p *Profile) periodNanos() float64 {
 	if count, nanos := p.sampledCPU(); count > 0 {
 		return float64(nanos) / float64(count)
 	}
-	if p.RateHz > 0 {
-		return 1e9 / p.RateHz
-	}
-	return 1e9
+	return 1e9 / cmp.Or(max(p.RateHz, 0), 1)
 }
 
 // cpuRate returns the samples per second of CPU time.
@@ -163,11 +156,13 @@ func (k ClockKind) String() string {
 
 // Clock is the clock of CPU samples, with the figures of ClockRandom.
 type Clock struct {
-	Kind                ClockKind
-	UserOnly, Stretches bool          // ClockPerf: no samples of the kernel; only in stretches of time
-	LateP90             time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
-	Hits                int64         // moments chosen
-	Rejected            int64         // of Hits, of threads that were only runnable
+	Kind      ClockKind
+	UserOnly  bool          // ClockPerf: no samples of the kernel
+	Stretches int64         // ClockPerf: processes that were sampled only in random stretches of time
+	Processes int64         // all whose clock is known
+	LateP90   time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
+	Hits      int64         // moments chosen
+	Rejected  int64         // of Hits, of threads that were only runnable
 }
 
 // line describes the clock.
@@ -179,8 +174,8 @@ func (c *Clock) line() string {
 		if c.UserOnly {
 			line += "; the kernel permits no samples of itself"
 		}
-		if c.Stretches {
-			line += "; only in random stretches of time, because the threads switch often"
+		if c.Stretches > 0 {
+			line += fmt.Sprintf("; %d of %d processes only in random stretches of time, because threads switch often", c.Stretches, c.Processes)
 		}
 	case ClockRandom:
 		line = "random, by the tool"

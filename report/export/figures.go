@@ -40,11 +40,12 @@ type Figures struct {
 
 // FigureClock is a Clock.
 type FigureClock struct {
-	Name     string        `json:"name"`
-	UserOnly bool          `json:"user_only,omitempty"`
-	LateP90  time.Duration `json:"late_p90_ns,omitempty"`
-	Hits     int64         `json:"hits,omitempty"`
-	Rejected int64         `json:"rejected,omitempty"`
+	Name      string        `json:"name"`
+	UserOnly  bool          `json:"user_only,omitempty"`
+	Stretches int64         `json:"stretches,omitempty"`
+	LateP90   time.Duration `json:"late_p90_ns,omitempty"`
+	Hits      int64         `json:"hits,omitempty"`
+	Rejected  int64         `json:"rejected,omitempty"`
 }
 
 // FigureCPU is a CPUTime.
@@ -116,7 +117,7 @@ func figures(p *Profile) Figures {
 		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
 		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
 	if c := s.Clock; c != nil {
-		f.Clock = &FigureClock{c.Kind.String(), c.UserOnly, c.LateP90, c.Hits, c.Rejected}
+		f.Clock = &FigureClock{c.Kind.String(), c.UserOnly, c.Stretches, c.LateP90, c.Hits, c.Rejected}
 	}
 	if c := s.CPU; c != nil {
 		f.CPU = &FigureCPU{Process: c.Process, Profile: c.Profile,

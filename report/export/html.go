@@ -196,7 +196,7 @@ func pageFacts(p *Profile) []string {
 	}
 	facts = append(facts, plural(p.threadCount(), "thread"))
 	if c := s.CPU; c != nil {
-		facts = append(facts, c.share())
+		facts = append(facts, coveragePercent(c.coverage())+" of CPU time in the profile")
 	}
 	if p.Runtime != "" {
 		facts = append(facts, clean(p.Runtime))

@@ -178,6 +178,19 @@ func TestEventLines(t *testing.T) {
 	expect.Equal(t, s.text.String(), "queued items 3\nexceptions   2, 0.00 % complete\n")
 }
 
+// The summary and JSON say how many processes were sampled in stretches.
+func TestStretchesLine(t *testing.T) {
+	const end = "only in random stretches of time, because threads switch often"
+	for some, want := range map[int64]string{
+		0: "timers", 1: "; 1 of 3 processes " + end, 3: "; 3 of 3 processes " + end} {
+		c := &Clock{Kind: ClockPerf, Stretches: some, Processes: 3}
+		line := c.line()
+		expect.True(t, strings.HasSuffix(line, want), "%d of 3: %s", some, line)
+		f := figures(&Profile{Stats: Stats{Clock: c}})
+		expect.Equal(t, f.Clock.Stretches, some, "in JSON")
+	}
+}
+
 // The summary describes every clock.
 func TestEveryClockHasALine(t *testing.T) {
 	for k := ClockPerf; k < NumClocks; k++ {
