@@ -146,9 +146,8 @@ func (t *Tables) MissingAddr(ip uint64) (addr uint64, ok bool) {
 		return t.v.unread, t.v.unread != 0
 	case reason == Found && e.UnwindRVA != 0 && t.arch == context.ArchAMD64: // on ARM64, locate reads it
 		const head = 4 // bytes of UNWIND_INFO
-		unwind := e.Base + uint64(e.UnwindRVA)
-		if _, ok := t.v.bytes(unwind, head); !ok {
-			return unwind, true
+		if _, ok := t.v.bytes(e.Base+uint64(e.UnwindRVA), head); !ok {
+			return t.v.unread, t.v.unread != 0
 		}
 	}
 	return 0, false

@@ -241,6 +241,21 @@ func TestMissingAddr(t *testing.T) {
 	}
 }
 
+// Of memory in two pages, the second can be missing alone.
+func TestMissingPage(t *testing.T) {
+	f := &fake{bytes: map[uint64]byte{}}
+	for at := uint64(0x1ff0); at < 0x2000; at++ {
+		f.bytes[at] = 1
+	}
+	v := view{r: f}
+	for addr, want := range map[uint64]uint64{
+		0x1ffc: 0x2000, 0x1ff9: 0x2000, 0x2000: 0x2000, 0x1fe8: 0x1fe8,
+	} {
+		_, ok := v.bytes(addr, 8)
+		expect.True(t, !ok && v.unread == want, "%#x: %#x is missing, want %#x", addr, v.unread, want)
+	}
+}
+
 // The worked examples in the contract's description (DebugInfo.md; its 64 should be 120).
 func TestNibbles(t *testing.T) {
 	for _, c := range []struct {

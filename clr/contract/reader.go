@@ -26,6 +26,10 @@ func (v *view) bytes(addr uint64, n int) ([]byte, bool) {
 	b := v.buf[:n]
 	if !v.r.ReadAt(b, addr) {
 		v.unread = addr
+		// A read has at most viewSize bytes, so it is in two pages at most.
+		if next := addr&^(pageSize-1) + pageSize; next < addr+uint64(n) && v.r.ReadAt(b[:next-addr], addr) {
+			v.unread = next
+		}
 		return b, false
 	}
 	return b, true

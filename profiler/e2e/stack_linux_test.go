@@ -150,8 +150,12 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 		}
 		for k, f := range th.Frames {
 			o := live.Frames[k]
-			if frames++; !all && f.Name == "" && o.Name != "" {
+			switch frames++; {
+			case all, f.Name == o.Name:
+			case f.Name == "":
 				nameless, f.Name = nameless+1, o.Name
+			case unbound(f.Name) == unbound(o.Name): // the core lacks what names type arguments
+				f.Name = o.Name
 			}
 			if f.IP != o.IP || f.SP != o.SP ||
 				(f.Name != o.Name || f.Kind != o.Kind) && (all || k < len(th.Frames)-1) {
@@ -164,6 +168,14 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) {
 		t.Error("too few")
 	}
 }
+
+// unbound returns a method's name without the type arguments after its own name and that of its type.
+func unbound(name string) string {
+	head, parameters, _ := strings.Cut(name, "(")
+	return typeArguments.ReplaceAllString(head, "") + "(" + parameters
+}
+
+var typeArguments = regexp.MustCompile(`<.*>`)
 
 // lacking returns a function that reports whether a stack is cut because the core lacks memory. A core with
 // such stacks has one problem, which says what kind of core to take.
