@@ -55,7 +55,7 @@ func (t *tables) found(in *instance) {
 
 func (t *tables) clear() {}
 
-// merging learns the methods of a report, so that later seeds in them are checked.
+// merging copies the unwind data of the reported methods. The seeds of later samples are checked by them.
 func (t *tables) merging(in *instance) {
 	if in.witness.Methods != nil {
 		t.steps.Learn(in.capture.Frames)

@@ -2,8 +2,8 @@ package sim
 
 import "github.com/seedwalk/seedwalk/sim/sched"
 
-// hash returns a hash of what the process's threads share, for the scheduler's comparison of states. The
-// machine of a thread is not part of it: who reads that of another thread calls Reads.
+// hash returns a hash of what the process's threads share, for the scheduler's comparison of states. It
+// leaves out the threads' machines: an actor that reads the machine of another thread calls Reads.
 func (w *World) hash() uint64 {
 	h, host := w.CLR.Hash(), w.Host
 	for _, t := range w.threads {

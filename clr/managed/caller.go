@@ -12,7 +12,8 @@ import (
 // While a thread is suspended, Tables must not ask the source. So Tables learns methods before, and Caller
 // steps over the learned ones.
 
-// Learn copies the data of the methods that the CLR has reported. Call it while nothing is suspended.
+// Learn copies the unwind data of the methods in a report of DoStackSnapshot. It asks the source, so call it
+// while nothing is suspended.
 func (t *Tables) Learn(report []clr.SnapshotFrame) {
 	for i := range report {
 		if f := &report[i]; !f.Marker() {
@@ -21,7 +22,7 @@ func (t *Tables) Learn(report []clr.SnapshotFrame) {
 	}
 }
 
-// learn copies the data of the method at a return address.
+// learn copies the unwind data of the method at a return address.
 func (t *Tables) learn(ra uint64) {
 	fn, stop := t.find(unwind.ReturnAddress(ra))
 	if stop != unwind.StopNone || fn.Kind != Method || fn.learned {

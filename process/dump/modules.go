@@ -261,9 +261,9 @@ func (m *Modules) bias(path string, f *elf.File) (bias uint64, ok bool) {
 	return 0, false
 }
 
-// setExecutable corrects which mappings are executable, where the core does not say so: as the program
-// headers of the file say. The last page of the code may also be the first page of the data in the file, so
-// the offset of a mapping in the file does not show what it is.
+// setExecutable sets which mappings of an image are executable, if the core does not say it. The program
+// headers of the file say it. The offset of a mapping does not: the last page of the code can also be the
+// first page of the data in the file.
 func (m *Modules) setExecutable() {
 	for i := range m.maps {
 		p := &m.maps[i]

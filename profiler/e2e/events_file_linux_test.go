@@ -162,14 +162,14 @@ func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...stri
 		"AllocateLarge": "System.Double[]"}
 	thrown := map[string][2]string{"Fault": {"Fault", "even"},
 		"InvalidOperationException": {"System.InvalidOperationException", "odd"}}
-	told := 0
+	kinds := 0
 	for line := range strings.Lines(truth) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 		want, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
 			continue
 		}
-		told++
+		kinds++
 		got := int64(0)
 		for i := range f.Stacks {
 			s := &f.Stacks[i]
@@ -192,7 +192,7 @@ func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...stri
 			t.Errorf("%s: %d, the program says %d", name, got, want)
 		}
 	}
-	expect.True(t, told >= 2, "the program says nothing of itself: %s", truth)
+	expect.True(t, kinds >= 2, "the program reports fewer than two kinds of events: %s", truth)
 }
 
 // everything: a recording of all kinds has Waits.cs's allocations and exceptions, samples of running and

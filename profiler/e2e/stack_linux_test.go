@@ -177,8 +177,8 @@ func unbound(name string) string {
 
 var typeArguments = regexp.MustCompile(`<.*>`)
 
-// lacking returns a function that reports whether a stack is cut because the core lacks memory. A core with
-// such stacks has one problem, which says what kind of core to take.
+// lacking returns a check of one stack: does it end early because the core lacks the memory that it names?
+// The core's only problem must then say which kind of dump has all memory.
 func lacking(t *testing.T, core string, c *shown) func(*shownThread) bool {
 	f, err := dump.Open(core)
 	must.Do(t, err)

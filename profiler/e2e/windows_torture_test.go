@@ -136,7 +136,7 @@ func TestWindowsSamplerEnded(t *testing.T) {
 			said := lineWith(res.stderr, "its sampler was ended")
 			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
 			expect.True(t, res.code == c.code && (said != "") == (c.code == 7),
-				"want exit code %d, and told only then; output %q\n%s", c.code, res.stdout, res.stderr)
+				"want exit code %d, and a message only with exit code 7; output %q\n%s", c.code, res.stdout, res.stderr)
 		})
 	}
 }

@@ -50,7 +50,7 @@ func (s *single) tables(a *Agent, _ *module.Table) {
 	a.merger.SetSpecials(special)
 }
 
-// merging learns the methods of a report, so that later seeds in them can be checked.
+// merging copies the unwind data of the reported methods. The seeds of later samples are checked by them.
 func (s *single) merging(_ *Agent, c *clr.Capture) {
 	if s.methods != nil {
 		s.methods.Learn(c.Frames)

@@ -180,8 +180,8 @@ func sentNames(e *Engine) (names map[uint64]string, sent int) {
 	return names, sent
 }
 
-// A thread inherits the name of a creator that is new too. A name that the thread has given itself stays,
-// even if it is read before the birth. Of several new names, only the last one is sent.
+// A new thread gets its creator's name, even if the creator is new. A thread that has named itself keeps that
+// name, even if the name is read before the birth. Of several new names, only the last one is sent.
 func TestBirthsNamedInAnyOrder(t *testing.T) {
 	e, born := bearing(t)
 	creator, pid := uint32(unix.Gettid()), uint32(e.PID)

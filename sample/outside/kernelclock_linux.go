@@ -265,7 +265,7 @@ func (e *Engine) maySampleInStretches() bool {
 		(e.stretches.On || e.kernelTime.kernel && !e.kernelTime.all)
 }
 
-// updateStretches begins and ends stretches, and decides whether the process gets them.
+// updateStretches begins and ends stretches if the threads switch often. Otherwise the usual events stay.
 func (e *Engine) updateStretches(now time.Time) {
 	s, k := &e.stretches, &e.kernelTime
 	if s.Reopen && s.Ready(now) && e.cpuClock == sampler.ClockPerf && !k.all {
@@ -359,7 +359,7 @@ func (e *Engine) toggleStretch() {
 	s.Next = time.Now().Add(threads.Gap(events, rand.ExpFloat64()))
 }
 
-// armInStretch lets stretches sample a thread, from now on if one is in progress.
+// armInStretch adds a thread to the stretch in progress, if there is one. Later ones sample all threads.
 func (e *Engine) armInStretch(t *threads.Task) {
 	t.Armed, t.Unarmed = true, 0
 	if e.stretches.Open && !t.Copied {

@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// If there is no room for the events of a stretch, the process has its usual events. If there is none for
-// the copies of kernel time either, the recording says so, and the engine tries again after a minute.
+// Without room for the events of a stretch, the process gets its usual events. Without room for its kernel
+// time either, the recording says so, and the engine tries again after a minute.
 func TestStretchesWithoutRoom(t *testing.T) {
 	e, _, _, _ := asking(t)
 	e.Period, e.Config.WallEvery, e.cpuClock = slowPeriod, maxSleep, sampler.ClockPerf

@@ -147,8 +147,9 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types,
 	return found, ok
 }
 
-// ownerOf returns the thread that holds a lock, 0 if none is recorded, and whether it has ended. An owner
-// that the lock records by the runtime's number is not known to have ended: such numbers are used again.
+// ownerOf returns the thread that owns a lock, 0 if the lock records none, and whether that thread has ended.
+// Some locks record the runtime's number of a thread. The runtime uses such numbers again, so ended is false
+// for these locks.
 func (t locks) ownerOf(o *objects.Object, w *managedWaiter) (owner uint32, ended bool) {
 	if o.Type == nil {
 		return 0, false

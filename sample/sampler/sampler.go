@@ -123,8 +123,8 @@ func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
 }
 
 // doubtLater marks the frames whose return addresses are above end. That memory was read after the sample.
-// Meanwhile, the thread may have returned from there and called again. A recursion looks the same below end
-// whoever called it.
+// Meanwhile, the thread may have made other calls. The part below end need not show that: the frames of a
+// recursion are the same for every caller.
 func doubtLater(frames []merge.Frame, end uint64) {
 	for i := range frames {
 		if f := &frames[i]; f.SP > end && f.Kind != unwind.KindGap {

@@ -15,7 +15,7 @@ type Stretches struct {
 	On      bool      // the process is sampled in stretches
 	Open    bool      // one is in progress
 	Refused time.Time // when there was no room for the copies of all threads
-	Reopen  bool      // then there was none for the usual events either
+	Reopen  bool      // kernel time is not sampled at all, since there was no room for it either
 	Next    time.Time // when the stretch ends or the next one begins
 	Created int       // threads since measured
 
@@ -65,13 +65,13 @@ func Gap(events int, draw float64) time.Duration {
 	return min(time.Duration(draw*float64(usualGap(events))), longestGap)
 }
 
-// usualGap is the mean length of a gap without longestGap.
+// usualGap is the mean that a gap would have if longestGap did not bound it.
 func usualGap(events int) time.Duration {
 	return max((stretchParts-1)*StretchLength, time.Duration(events)*gapPerEvent)
 }
 
-// StretchPeriod returns the period in a stretch with a number of events. It is as much shorter as the stretch
-// is shorter than the stretch and a mean gap.
+// StretchPeriod returns the period in a stretch with a number of events: period, multiplied by the part of
+// the time that stretches cover.
 func StretchPeriod(period int64, events int) int64 {
 	usual := float64(usualGap(events))
 	gap := usual * (1 - math.Exp(-float64(longestGap)/usual)) // the mean of Gap

@@ -151,7 +151,7 @@ func (a *Actor) Fault(format string, args ...any) {
 // signal handler or another body captures is shared state too.
 func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
 
-// Reads observes all of t's local state, as far as t has come.
+// Reads observes t's whole local state as it is now.
 func (a *Actor) Reads(t *Actor) { a.hist = mix(a.hist, t.hist) }
 
 // Rebase declares that state describes the actor's whole local state from here on. So

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
@@ -128,4 +129,38 @@ func TestPruneTellsSignalsApart(t *testing.T) {
 			t.Errorf("prune %d: %d ends, %d without: %+v", prune, len(last), len(all), r)
 		}
 	}
+}
+
+// An actor that keeps what it has read of another's local state must declare that. Then the counts of the cut
+// exploration are those of all runs.
+func TestReads(t *testing.T) {
+	explore := func(prune Prune, declared bool) Report {
+		return Explore(ExploreOptions{Prune: prune}, func(w *World) {
+			secret := 0
+			b := w.Go("b", func(a *Actor) {
+				secret = a.Choose(2, "secret")
+				a.Yield("show")
+				secret = 0
+				a.Rebase(1)
+				a.Yield("end")
+			})
+			w.Go("a", func(a *Actor) {
+				a.Yield("look")
+				got := secret
+				if declared {
+					a.Reads(b)
+				}
+				a.Join(b)
+				a.Yield("judge")
+				w.Judge(uint64(got))
+			})
+			w.Go("c", func(a *Actor) { a.Join(b) }) // so that the schedule has a choice after b's end
+		})
+	}
+	all, cut := explore(PruneNone, true), explore(PruneObserved, true)
+	want := Paths{All: float64(all.Interleavings), Judged: float64(all.Judged)}
+	expect.Equal(t, cut.Orders, want, "runs")
+	expect.Equal(t, len(cut.Results), len(all.Results), "results")
+	cut = explore(PruneObserved, false)
+	expect.True(t, len(cut.Results) < len(all.Results), "a value that was not declared is not lost: %+v", cut)
 }

@@ -21,7 +21,7 @@ const (
 	maxFloors  = 9    // top-level folders on one chain of imports
 	maxFiles   = 15   // Go files of a package, tests aside
 	maxLines   = 3000 // of those files
-	sameLines  = 8    // make figures counts runs of so many lines that are in two places
+	sameLines  = 8    // lines of a run that make figures counts if it is in two places
 )
 
 // larger lists packages above the limits, with their permitted size and the reason. The sizes only shrink.
@@ -123,7 +123,7 @@ func kind(file string) string {
 	return "other"
 }
 
-// repeated counts the runs of so many lines that an earlier place has, too. Lines without a letter do not
+// repeated counts the runs of run lines that are also at an earlier place. Lines without a letter do not
 // count, nor do imports.
 func repeated(texts [][]byte, run int) (n int) {
 	seen := map[string]bool{}
