@@ -6,7 +6,7 @@ import (
 )
 
 // Stretches decides when a process whose threads switch often has perf events. At each switch, the kernel
-// stops and restarts all events of the thread, which takes 2 to 4 us. Such a process has events only for
+// stops and restarts all events of the thread, which takes 2 to 6 us. Such a process has events only for
 // stretches of time, which begin at random moments. In a stretch, StretchPeriod shortens the period. So a
 // sample represents as much processor time as without stretches.
 //
@@ -35,8 +35,8 @@ const (
 	// to open and close one.
 	gapPerEvent = 6 * time.Millisecond
 	// A process gets stretches above manySwitches per second, and its events back below fewSwitches.
-	manySwitches = 2000
-	fewSwitches  = 1000
+	manySwitches = 1000
+	fewSwitches  = 500
 	countEvery   = 4 * time.Second
 	// mostCreated is how many threads a process with stretches may create per countEvery.
 	mostCreated = 8

@@ -37,7 +37,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A process gets stretches above 2,000 switches a second and loses them below 1,000, or if it creates many
+// A process gets stretches above 1,000 switches a second and loses them below 500, or if it creates many
 // threads.
 func TestStretchesWanted(t *testing.T) {
 	var s Stretches
@@ -48,7 +48,7 @@ func TestStretchesWanted(t *testing.T) {
 		want    bool
 	}{
 		{9000, 50, false}, // before the first measurement
-		{1900, 0, false}, {2100, 8, true}, {1100, 0, true}, {900, 0, false}, {1100, 0, false},
+		{900, 0, false}, {1100, 8, true}, {600, 0, true}, {400, 0, false}, {600, 0, false},
 		{9000, 9, false}, {9000, 0, true}, {9000, 9, false},
 	} {
 		now, switches, s.Created = now.Add(countEvery), switches+c.rate*4, c.created
