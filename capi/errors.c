@@ -49,7 +49,7 @@ SW_EXPORT int seedwalk_error_text(int32_t error, char *out, int32_t room)
 /* Indexed by the gap's number (stack/merge). */
 static const char *const gaps[] = {"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated", "no-unwind-info", "bad-unwind-info",
 	"unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames", "lost-managed-frame", "managed-frame-mismatch", "clr-refused",
-	"clr-report-cut", "stub-on-top", "runtime-not-readable"};
+	"clr-report-cut", "stub-on-top", "runtime-not-readable", "code-unloaded"};
 
 SW_EXPORT int seedwalk_gap_name(int32_t gap, char *out, int32_t room)
 {

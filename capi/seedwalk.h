@@ -147,6 +147,7 @@ enum {
 	SEEDWALK_GAP_CLR_REPORT_CUT,          /* the CLR's report ends early */
 	SEEDWALK_GAP_STUB_ON_TOP,             /* interrupted where no return address is on the stack */
 	SEEDWALK_GAP_RUNTIME_NOT_READABLE,    /* managed code of a runtime whose tables cannot be read (yet) */
+	SEEDWALK_GAP_CODE_UNLOADED,           /* the runtime has freed the code before the walk */
 };
 
 /* Whether the registers of a walk's end may seed DoStackSnapshot

@@ -99,6 +99,7 @@ const (
 	maxFunclets  = 1 << 16
 	maxMethod    = 1 << 28 // bytes
 	maxCache     = 1 << 13
+	maxUnloads   = 1 << 12 // sections of code that may be unloaded
 )
 
 // functionSize is the size of a RUNTIME_FUNCTION.
@@ -126,6 +127,7 @@ type section struct {
 	flags       uint32
 	r2r, heap   uint64
 	collectible bool
+	near        bool // the range map has a last table for the address: 32 MB with code of the runtime
 }
 
 // Find writes the code at ip into m. If the result is not Found, m is unspecified.
@@ -178,10 +180,54 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 	return e, Found
 }
 
+// Unloaded reports whether the runtime has freed the code at ip, where a walk has arrived. Then a code heap
+// contains ip but no method there, or an earlier lookup found a collectible section there, or the memory is
+// gone. Memory counts only near the runtime's code, because a damaged stack contains other addresses.
+func (t *Tables) Unloaded(ip uint64) bool {
+	if !t.MapProven() {
+		return false
+	}
+	var s section
+	switch r := t.section(ip, &s); {
+	case r == Found && s.r2r == 0 && s.flags&flagCodeHeap != 0:
+		return t.method(ip, &s, new(located)) == NoMethod
+	case r != NotCode:
+		return false
+	case t.mayUnload.contains(ip):
+		return true
+	}
+	_, mapped := t.v.bytes(ip, 1)
+	return s.near && !mapped
+}
+
+// sections are the ends of sections by their beginnings.
+type sections map[uint64]uint64
+
+func (s sections) contains(ip uint64) bool {
+	for begin, end := range s {
+		if begin <= ip && ip < end {
+			return true
+		}
+	}
+	return false
+}
+
+// noteCollectible remembers a section, in case it is unloaded before its samples are walked.
+func (t *Tables) noteCollectible(s *section) {
+	if t.mayUnload[s.begin] == s.end {
+		return
+	}
+	if t.mayUnload == nil || len(t.mayUnload) >= maxUnloads {
+		t.mayUnload = sections{}
+	}
+	t.mayUnload[s.begin] = s.end
+}
+
 // section walks the range map to ip's section.
 func (t *Tables) section(ip uint64, s *section) Reason {
 	table := t.top
 	for level := levels - 1; level >= 0; level-- {
+		s.near = level == 0
 		index := ip >> chunkShift >> (8 * level) & (levelSize - 1)
 		next, ok := t.v.word(table + 8*index)
 		if !ok {
@@ -236,7 +282,9 @@ func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
 
 // method finds the method or stub of ip in its section.
 func (t *Tables) method(ip uint64, s *section, e *located) Reason {
-	e.Base, e.Volatile = s.begin, s.collectible
+	if e.Base, e.Volatile = s.begin, s.collectible; s.collectible {
+		t.noteCollectible(s)
+	}
 	switch {
 	case s.r2r != 0 && t.answers(partImages):
 		return t.precompiled(ip, s, e)

@@ -315,3 +315,52 @@ func TestBounds(t *testing.T) {
 		t.Error("no boundaries, and an offset")
 	}
 }
+
+// Code is unloaded if its heap has no method there any more, if a lookup has found its collectible section
+// before, or if its memory is gone. The last needs a neighborhood with code of the runtime.
+func TestUnloaded(t *testing.T) {
+	const ip, far = mapBase + 0x45, 0x5555
+	type change = func(*fake)
+	collectible := func(f *fake) { f.slot(4, ip, atFragment|1) }
+	unload := func(f *fake) { f.slot(4, ip, 0) }
+	mapped := func(f *fake) { f.zero(ip, 1) }
+	for _, c := range []struct {
+		name   string
+		ip     uint64
+		before change // then a lookup finds the code at ip
+		after  []change
+		want   bool
+	}{
+		{"live", ip, nil, nil, false},
+		{"a freed method of a live heap", ip, nil, []change{func(f *fake) { f.zero(atMap, 64) }}, true},
+		{"a plug-in whose memory is in use again", ip, collectible, []change{unload, mapped}, true},
+		{"with other code", ip, collectible,
+			[]change{unload, func(f *fake) { f.slot(4, ip, atFragment) }}, false},
+		{"not collectible", ip, nil, []change{unload, mapped}, false},
+		{"memory that is gone", ip, nil, []change{unload}, true},
+		{"far from the runtime's code", far, nil, nil, false},
+		{"unreadable tables", ip, nil, []change{func(f *fake) { f.slot(4, ip, 0x1234) }}, false},
+	} {
+		f := world([]body{{rel: 0x40, size: 0x60}}, false)
+		if c.before != nil {
+			c.before(f)
+		}
+		tables := f.tables(false)
+		r := tables.Find(ip, new(Method))
+		for _, change := range c.after {
+			change(f)
+		}
+		if got := tables.Unloaded(c.ip); r != Found || got != c.want {
+			t.Errorf("%s: %v, unloaded %v", c.name, r, got)
+		}
+	}
+}
+
+// The remembered sections are bounded.
+func TestUnloadedBounded(t *testing.T) {
+	var tables Tables
+	for i := range uint64(3 * maxUnloads) {
+		tables.noteCollectible(&section{begin: i << 16, end: (i + 1) << 16})
+	}
+	expect.True(t, len(tables.mayUnload) <= maxUnloads, "%d sections", len(tables.mayUnload))
+}

@@ -32,6 +32,7 @@ type Tables struct {
 	cache  map[uint64]*located
 	images map[uint64]directory
 	proof
+	mayUnload sections // of collectible code that lookups found
 
 	desc                     *Descriptor
 	pointers                 []uint64

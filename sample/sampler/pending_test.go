@@ -97,7 +97,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A stack whose managed code cannot be read has its native frames and a gap with the reason.
+// A stack whose managed code cannot be read, or is freed, has its native frames and a gap with the reason.
 func TestUnprovenCode(t *testing.T) {
 	const image, jit, stack = 0x1000_0000, 0x9000_0000, 0x7000
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
@@ -108,23 +108,30 @@ func TestUnprovenCode(t *testing.T) {
 	modules := module.NewTable(1,
 		[]module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}},
 		[]memory.Range{{Start: jit, End: jit + 0x1000}})
+	always := func(uint64) bool { return true }
 	for _, c := range []struct {
-		name string
-		t    target.Process
-		ra   uint64
-		want merge.Gap
+		name     string
+		t        target.Process
+		ra       uint64
+		unloaded func(ip uint64) bool
+		want     merge.Gap
 	}{
-		{"no runtime", target.Process{Table: modules}, jit + 0x10, merge.GapNoInfo},
+		{"no runtime", target.Process{Table: modules}, jit + 0x10, nil, merge.GapNoInfo},
 		{"a runtime of an unknown layout", target.Process{Table: modules, Why: "unknown"},
-			jit + 0x10, merge.GapUnproven},
+			jit + 0x10, always, merge.GapUnproven},
 		{"not proven yet", target.Process{Table: modules, Tables: new(contract.Tables)},
-			jit + 0x10, merge.GapUnproven},
-		{"no code of a runtime",
-			target.Process{Table: modules, Tables: new(contract.Tables)}, 0x5555, merge.GapNoInfo},
+			jit + 0x10, nil, merge.GapUnproven},
+		{"no code of a runtime", target.Process{Table: modules, Tables: new(contract.Tables)},
+			0x5555, nil, merge.GapNoInfo},
+		{"unloaded code", target.Process{Table: modules, Tables: new(contract.Tables)},
+			0x5555, always, merge.GapUnloaded},
 	} {
 		w := walk.New(context.ArchAMD64)
 		w.Unmanaged.SetTable(modules)
-		w.Unproven = c.t.Unproven
+		w.Unproven, w.Unloaded = c.t.Unproven, c.unloaded
+		if c.unloaded == nil {
+			w.Unloaded = c.t.Unloaded
+		}
 		var data []byte
 		for _, word := range []uint64{c.ra, 0, 0} {
 			data = binary.LittleEndian.AppendUint64(data, word)

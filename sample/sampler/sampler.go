@@ -50,7 +50,7 @@ const extraRoom = 1024
 
 func New(pid int, cfg Config, t *target.Process, to io.Writer) Base {
 	w := walk.New(t.Arch)
-	w.Unproven = t.Unproven
+	w.Unproven, w.Unloaded = t.Unproven, t.Unloaded
 	return Base{Config: cfg, PID: pid, Target: t, Walker: w, Stream: NewOutput(t, to), Alarm: alarm.New(),
 		Period: int64(1e9 / cfg.RateHz), began: time.Now(),
 		Syscalls: NewSyscalls(t.Arch, t.Mem)}

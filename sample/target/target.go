@@ -290,6 +290,9 @@ func (t *Process) Unproven(ip uint64) bool {
 	return t.Tables.Find(ip, &m) == contract.Unproven
 }
 
+// Unloaded reports whether the runtime has freed the code at an address.
+func (t *Process) Unloaded(ip uint64) bool { return t.Tables != nil && t.Tables.Unloaded(ip) }
+
 // HijackStub returns the address of the stub for hijacked returns in the runtime's module; 0 if it is not
 // found. The runtime writes this address over return addresses.
 func (t *Process) HijackStub() uint64 {

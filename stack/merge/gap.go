@@ -27,13 +27,14 @@ const (
 	GapCLRCut           // DoStackSnapshot's report ends early
 	GapStubOnTop        // the thread was interrupted where no return address is on the stack
 	GapUnproven         // managed code of a runtime whose tables cannot be read, or not yet
+	GapUnloaded         // the runtime has freed the code before the walk
 )
 
 var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated",
 	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack",
 	"no-progress", "too-many-frames",
 	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut",
-	"stub-on-top", "runtime-not-readable"}
+	"stub-on-top", "runtime-not-readable", "code-unloaded"}
 
 const GapCount = len(gapNames)
 

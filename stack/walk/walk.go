@@ -51,7 +51,8 @@ type Walker struct {
 	Special         *managed.Specials // nil: there are none
 	// reports whether an address is in code of a runtime whose tables cannot be read; may be nil
 	Unproven func(ip uint64) bool
-	Visit    visit // called at each managed frame; may be nil
+	Unloaded func(ip uint64) bool // reports whether the code at an address has been freed; may be nil
+	Visit    visit                // called at each managed frame; may be nil
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -117,15 +118,25 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 				continue
 			}
 		}
-		gap = merge.GapOfStop(stop, c.Cut)
-		if stop == unwind.NoInfo && w.Unproven != nil && w.Unproven(w.Regs.IP()) {
-			gap = merge.GapUnproven
+		if gap = merge.GapOfStop(stop, c.Cut); stop == unwind.NoInfo {
+			gap = w.whyNoInfo(w.Regs.IP())
 		}
 		if w.steppedThroughStub {
 			gap = merge.GapStubOnTop
 		}
 		return w.end(gap), gap, stop == unwind.Unreadable && c.Partial
 	}
+}
+
+// whyNoInfo returns why the code at ip has no unwind data.
+func (w *Walker) whyNoInfo(ip uint64) merge.Gap {
+	switch {
+	case w.Unproven != nil && w.Unproven(ip):
+		return merge.GapUnproven
+	case w.Unloaded != nil && !w.inNativeModule(ip) && w.Unloaded(ip):
+		return merge.GapUnloaded
+	}
+	return merge.GapNoInfo
 }
 
 // Address returns where the last walk ended.

@@ -10,7 +10,7 @@ int main(void)
 	printf("%u %s\n", abi, text);
 	int n = seedwalk_gap_name(SEEDWALK_GAP_NO_ANSWER, text, 4);
 	printf("%d %s\n", n, text);
-	static const int gaps[] = {SEEDWALK_GAP_NONE, SEEDWALK_GAP_RUNTIME_NOT_READABLE, SEEDWALK_GAP_RUNTIME_NOT_READABLE + 1};
+	static const int gaps[] = {SEEDWALK_GAP_NONE, SEEDWALK_GAP_CODE_UNLOADED, SEEDWALK_GAP_CODE_UNLOADED + 1};
 	for (int i = 0; i < 3; i++) {
 		n = seedwalk_gap_name(gaps[i], text, sizeof text);
 		printf("%d %s\n", n, text);
