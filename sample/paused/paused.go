@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/tasks"
@@ -223,7 +222,6 @@ func (s *Process) WalkCopy(c *walk.Capture) Stack {
 			out.Frames = append(out.Frames, s.named(&frames[i]))
 		}
 	}
-	out.endInGo()
 	return out
 }
 
@@ -268,25 +266,6 @@ func (s *Process) Walk(th *Thread) Stack {
 		}
 	}
 	return out
-}
-
-// endInGo ends a stack at the root functions of Go's runtime. Their unwind data do not mark them as roots, so
-// a walk would continue into memory that holds no frames. (Stacks of goroutines that wait for work on another
-// stack are not covered.)
-//
-// Source: the functions marked TOPFRAME in Go's src/runtime/asm_amd64.s, and mcall, which restarts on a
-// thread's own stack.
-func (s *Stack) endInGo() {
-	if s.Gap == merge.GapNone {
-		return
-	}
-	for i := range s.Frames {
-		switch strings.TrimSuffix(s.Frames[i].Name, ".abi0") {
-		case "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall":
-			s.Frames, s.Gap, s.At = s.Frames[:i+1], merge.GapNone, 0
-			return
-		}
-	}
 }
 
 // SetThreads sets how the process numbers its threads. Without it, lock owners are not searched.

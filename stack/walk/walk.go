@@ -54,6 +54,8 @@ type Walker struct {
 	Unloaded func(ip uint64) bool // reports whether the code at an address has been freed; may be nil
 	Visit    visit                // called at each managed frame; may be nil
 
+	goSymbols map[uint32][]goSymbol // by module, of those in incomplete stacks
+
 	mem    memory.Window
 	bounds unwind.Bounds
 	block  [256]unwind.Frame
@@ -74,7 +76,8 @@ type Walker struct {
 type visit func(f *merge.Frame, i int, regs *context.Registers, end uint64, stack *memory.Window)
 
 func New(a context.Arch) *Walker {
-	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, usualFrames)}
+	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, usualFrames),
+		goSymbols: map[uint32][]goSymbol{}}
 }
 
 // SetHijackStub sets the address of the runtime's hijack stub (0 if unknown). Once the stub is known, the
@@ -117,6 +120,9 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 			if w.stepPendingHijack(c) {
 				continue
 			}
+		}
+		if n := w.untilGoRoot(); n > 0 {
+			return w.out[:n], merge.GapNone, false
 		}
 		if gap = merge.GapOfStop(stop, c.Cut); stop == unwind.NoInfo {
 			gap = w.whyNoInfo(w.Regs.IP())

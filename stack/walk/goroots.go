@@ -1,0 +1,76 @@
+package walk
+
+import (
+	"strings"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/stack/merge"
+)
+
+// goFunction is the role of a function of Go's runtime in stacks.
+type goFunction uint8
+
+const (
+	goOther    goFunction = iota
+	goRoot                // has no caller
+	goCallback            // runs on a goroutine's stack for a caller of C, which is on another stack
+)
+
+// goFunctions are the functions of Go's runtime with a role. Source: the functions marked TOPFRAME in Go's
+// src/runtime/asm_amd64.s; mcall, which restarts on a thread's own stack; and cgocallback in the same file.
+var goFunctions = map[string]goFunction{"runtime.goexit": goRoot, "runtime.mstart": goRoot,
+	"runtime.rt0_go": goRoot, "runtime.mcall": goRoot, "runtime.cgocallback": goCallback}
+
+// goSymbol is such a function in an image.
+type goSymbol struct {
+	start, end uint64 // the image's own addresses
+	role       goFunction
+}
+
+// goSymbols returns these functions of an image, none if it is not Go's or has no symbols.
+func goSymbols(f *elf.File) (all []goSymbol) {
+	if f == nil || !f.Go() {
+		return nil
+	}
+	for s := range f.Symbols(false) {
+		if role := goFunctions[strings.TrimSuffix(s.Name, ".abi0")]; role != goOther {
+			all = append(all, goSymbol{s.Value, s.Value + s.Size, role})
+		}
+	}
+	return all
+}
+
+// goRole returns the role of a frame's function.
+func (w *Walker) goRole(f *merge.Frame) goFunction {
+	if f.Module < 0 || f.Exact { // the first instructions of mcall are on the caller's stack
+		return goOther
+	}
+	m := w.Unmanaged.Table().At(int(f.Module))
+	symbols, known := w.goSymbols[m.ID]
+	if !known {
+		symbols = goSymbols(m.ELF)
+		w.goSymbols[m.ID] = symbols
+	}
+	at := f.Address().Lookup() - m.Bias
+	for _, s := range symbols {
+		if s.start <= at && at < s.end {
+			return s.role
+		}
+	}
+	return goOther
+}
+
+// untilGoRoot returns the number of frames up to the first root of Go's runtime, 0 if there is none. On
+// x86-64, the unwind data of the roots do not mark them, so a walk continues into memory without frames.
+// Above a goroutine that runs for a caller of C, the stack is incomplete: the caller is on another stack.
+func (w *Walker) untilGoRoot() int {
+	for i := range w.out[:w.n] {
+		switch w.goRole(&w.out[i]) {
+		case goRoot:
+			return i + 1
+		case goCallback:
+			return 0
+		}
+	}
+	return 0
+}
