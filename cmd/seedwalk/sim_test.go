@@ -98,9 +98,9 @@ type simDocument struct {
 	Scenarios []struct {
 		Name, Rule, Text, Source, Ends, CLR, Arch string
 		Broken, Kept                              *struct {
-			Interleavings, Deepest, Done, Deadlocks, Faults, Endless int
-			Exhausted                                                bool
-			Found                                                    *struct {
+			Interleavings, Orders, Deepest, Done, Deadlocks, Faults, Endless int
+			Exhausted                                                        bool
+			Found                                                            *struct {
 				Outcome string
 				Steps   int
 				Hash    string
@@ -147,7 +147,7 @@ func TestSimJSON(t *testing.T) {
 		len(f.Hash) != 16 || len(f.Trace) < f.Steps || f.Trace[0].Thread == "" {
 		t.Errorf("%+v", f)
 	}
-	if k := s.Kept; k.Found != nil || k.Done != k.Interleavings || k.Done < 1000 {
+	if k := s.Kept; k.Found != nil || k.Done != k.Interleavings || k.Orders < 1000 {
 		t.Errorf("%+v", k)
 	}
 	r := must.Get(rules.Find("heap"))(t)

@@ -189,7 +189,7 @@ func snapshotLock() *Rule {
 		Line:   "DoStackSnapshot itself may wait for the loader's lock: do not call it for threads in the loader, and have a watchdog that resumes them.",
 		Text:   "If a HelperMethodFrame is on top (.NET Core 2 to 9 on Windows, and the .NET Framework), the CLR's walk calls RtlLookupFunctionEntry. It takes the lock of ntdll's function table, which a target in LoadLibrary owns. Rules for the sampler's own calls do not help, because the CLR makes this call. So walk first, and do not call DoStackSnapshot if a frame is in the loader. A walk may miss that, and the very first call has no walk before it. For these cases a watchdog takes the thread from the sampler and resumes it, and the sample is dropped.",
 		Source: "dotnet/runtime#32286; dotnet/coreclr gmsamd64.cpp, LazyMachState::unwindLazyState, Thread::VirtualUnwindCallFrame",
-		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "inverted function table",
+		Setup:  core22, Bounds: small(3), Reach: 4, Wants: sched.Deadlock, Says: "inverted function table",
 		Broken: func(w *sim.World) { loads(w, false); kept(w, 2) },
 		Kept:   func(w *sim.World) { loads(w, true); w.Host.Watchdog(); kept(w, 2) },
 	}

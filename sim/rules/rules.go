@@ -49,9 +49,9 @@ type Rule struct {
 
 	Setup  sim.Setup
 	Bounds sched.ExploreOptions
-	// Whole: the kept side is tried in every order of steps. Bounds.Preemptions is then the bound of the
-	// broken side only. Runs are cut at states that an earlier run has reached.
-	Whole bool
+	// Reach is the bound of preemptions of the kept side, which may be above that of the broken one;
+	// 0: the same. Runs of the kept side are cut at states that an earlier run has reached.
+	Reach int
 
 	// Broken and Kept make the same process with another sampler.
 	Broken func(w *sim.World)
@@ -123,15 +123,37 @@ func (r *Rule) build(s *sched.World, setup sim.Setup, side func(w *sim.World)) {
 	}
 }
 
-// Explore tries every order of one side's steps, within the rule's bounds.
-func (r *Rule) Explore(broken bool) sched.Report {
-	opt, side := r.Bounds, r.Kept
-	switch {
-	case broken:
-		side, opt.StopAtFirst = r.Broken, true
-	case r.Whole:
-		opt.Preemptions, opt.Prune = 0, sched.PruneObserved
+// Preemptions returns the bound of the kept side.
+func (r *Rule) Preemptions() int {
+	if r.Reach != 0 {
+		return r.Reach
 	}
+	return r.Bounds.Preemptions
+}
+
+// Explore tries every order of the kept side's steps, within its bound.
+func (r *Rule) Explore() sched.Report {
+	opt := r.Bounds
+	opt.Preemptions, opt.Prune = r.Preemptions(), sched.PruneObserved
+	return r.explore(opt, r.Kept)
+}
+
+// MakeEachRun makes every run of one side within Bounds, and cuts none.
+func (r *Rule) MakeEachRun(broken bool) sched.Report {
+	if broken {
+		return r.explore(r.Bounds, r.Broken)
+	}
+	return r.explore(r.Bounds, r.Kept)
+}
+
+// Fail makes runs of the broken side until one fails.
+func (r *Rule) Fail() sched.Report {
+	opt := r.Bounds
+	opt.StopAtFirst = true
+	return r.explore(opt, r.Broken)
+}
+
+func (r *Rule) explore(opt sched.ExploreOptions, side func(w *sim.World)) sched.Report {
 	return sched.Explore(opt, func(s *sched.World) { r.build(s, r.Setup, side) })
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,18 +19,14 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// atLeast is how many interleavings with a judged sample the kept worlds must have been tried in.
+// atLeast is how many orders with a judged sample the kept worlds must have been tried in.
 const atLeast = 100_000
 
-// leastMet is in how many interleavings with a judged sample a kept side must have met its hazard,
+// leastMet is in how many orders with a judged sample a kept side must have met its hazard,
 // unless every order was tried.
 const leastMet = 400
 
-// deeper is the rule whose worlds -explore tries with one preemption more, on x86-64:
-// of those with three threads the one with the most to go wrong.
-const deeper = "collector-wait"
-
-var long = flag.Bool("explore", false, "try the worlds of "+deeper+" with one preemption more, and compare whole worlds with all their runs")
+var long = flag.Bool("explore", false, "try the bounded worlds with one preemption more, and compare with all runs of large worlds")
 
 var machines = []image.Arch{image.AMD64, image.ARM64}
 
@@ -39,7 +36,7 @@ func TestBroken(t *testing.T) {
 		for _, a := range machines {
 			t.Run(r.Name+"/"+a.String(), func(t *testing.T) {
 				r.Setup.Arch = a
-				rep := r.Explore(true)
+				rep := r.Fail()
 				if rep.First == nil || rep.First.Outcome != r.Wants {
 					t.Fatalf("wants %v, found nothing of it in %d interleavings: %+v",
 						r.Wants, rep.Interleavings, rep)
@@ -54,10 +51,9 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// Every rule, kept, shows nothing in any order of steps within its bounds.
+// Every rule, kept, shows nothing in any order of steps within its bound.
 func TestKept(t *testing.T) {
-	total := 0
-	results := 0
+	total, results := 0.0, 0
 	for _, rule := range All() {
 		if rule.Idle {
 			fmt.Printf("%-22s cannot be broken by the sampler; enforced by: %s\n", rule.Name, rule.Enforced)
@@ -67,68 +63,62 @@ func TestKept(t *testing.T) {
 			t.Run(rule.Name+"/"+a.String(), func(t *testing.T) {
 				r := *rule
 				r.Setup.Arch = a
-				r.Bounds.Workers = runtime.NumCPU()
-				if r.Name == deeper && a == image.AMD64 && *long {
-					r.Bounds.Preemptions++
+				bound := r.Preemptions()
+				if bound > 0 && *long {
+					bound++
 				}
-				rep := r.Explore(false)
+				r.Reach = bound
+				rep := r.Explore()
 				if rep.First != nil {
 					t.Fatalf("%v: %s\n%s\n%s", rep.First.Outcome, rep.First.Fault,
 						graphText(rep.First), rep.First.Timeline())
 				}
 				expect.True(t, rep.Exhausted, "not every order within the bounds was tried")
-				met, tried := rep.Met, fmt.Sprint("bound ", r.Bounds.Preemptions, " (0: whole)")
-				if r.Whole {
-					met = int(rep.Orders.Met)
-					tried = fmt.Sprintf("whole: %.0f orders through %d states", rep.Orders.All, rep.States)
+				n := rep.Orders
+				if n.Met < leastMet && bound > 0 || n.Met == 0 {
+					t.Errorf("%.0f orders with a judged sample met the hazard (%s): this side proves little",
+						n.Met, r.Hazard)
 				}
-				if met < leastMet && r.Bounds.Preemptions != 0 || met == 0 {
-					t.Errorf("%d runs with a judged sample met the hazard (%s): this side proves little",
-						met, r.Hazard)
-				}
-				total += rep.Judged
+				total += n.Judged
 				results += len(rep.Results)
-				fmt.Printf("%-22s %-5v %8d judged of %8d interleavings, %3d distinct results, %8d met: %s; %s, %d steps; broken: %v, by the mutation %s\n",
-					r.Name, a, rep.Judged, rep.Interleavings, len(rep.Results), met, r.Hazard,
-					tried, rep.MaxDepth, r.Wants, r.Mutation)
+				fmt.Printf("%-22s %-5v bound %2d (0, -1: whole): %.0f orders through %d states, %.0f judged, %3d distinct results, %.0f met: %s; %d steps; broken: %v, by the mutation %s\n",
+					r.Name, a, bound, n.All, rep.States, n.Judged, len(rep.Results), n.Met, r.Hazard,
+					rep.MaxDepth, r.Wants, r.Mutation)
 			})
 		}
 	}
-	fmt.Printf("%d interleavings with a judged sample, %d distinct results: nothing found\n", total, results)
+	fmt.Printf("%.0f orders with a judged sample, %d distinct results: nothing found\n", total, results)
 	if testing.CoverMode() == "" && total < atLeast {
-		t.Errorf("%d judged interleavings in all, want %d", total, atLeast)
+		t.Errorf("%.0f judged orders in all, want %d", total, atLeast)
 	}
 }
 
 // Cutting runs at equal states loses nothing: an exploration that makes every run finds as many runs, and as
-// many distinct results, as the cut one counts.
+// many distinct results, as the cut one counts. Each rule is compared within the bound of its broken side,
+// and without a bound if that is feasible.
 func TestWhole(t *testing.T) {
-	n, most := 0, 300_000.0
+	most := 300_000.0
 	switch {
 	case *long:
 		most = 12_000_000 // minutes
 	case testing.Short():
-		most = 50_000
+		most = 32_000
 	}
 	for _, r := range All() {
-		if !r.Whole {
-			continue
+		for _, bound := range slices.Compact([]int{r.Bounds.Preemptions, r.Preemptions()}) {
+			t.Run(fmt.Sprint(r.Name, "/", bound), func(t *testing.T) {
+				r.Reach, r.Bounds.Preemptions, r.Bounds.Workers = bound, bound, runtime.NumCPU()
+				cut := r.Explore()
+				if cut.Orders.All > most {
+					t.Skipf("SKIPPED-CHECK: %.0f runs are too many; make explore makes them all", cut.Orders.All)
+				}
+				all := r.MakeEachRun(false)
+				expect.Equal(t, cut.Orders, all.Orders, "complete runs")
+				expect.Equal(t, len(cut.Results), len(all.Results), "distinct results")
+				t.Logf("%.0f runs, %d states", all.Orders.All, cut.States)
+			})
 		}
-		t.Run(r.Name, func(t *testing.T) {
-			cut := r.Explore(false)
-			if cut.Orders.All > most {
-				t.Skipf("SKIPPED-CHECK: %.0f runs are too many; make explore makes them all", cut.Orders.All)
-			}
-			r.Bounds.Preemptions, r.Bounds.Workers, r.Whole = 0, runtime.NumCPU(), false
-			all := r.Explore(false)
-			expect.Equal(t, cut.Orders, sched.Paths{All: float64(all.Interleavings),
-				Judged: float64(all.Judged), Met: float64(all.Met)}, "complete runs")
-			expect.Equal(t, len(cut.Results), len(all.Results), "distinct results")
-			t.Logf("%d runs, %d states", all.Interleavings, cut.States)
-			n++
-		})
 	}
-	expect.True(t, n > 0, "nothing was compared")
 }
 
 // Names are what people type, and texts are what they read.

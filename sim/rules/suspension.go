@@ -52,7 +52,7 @@ func whoSuspends() []*Rule {
 			Line:   "Block in ThreadDestroyed until the walk of that thread is over.",
 			Text:   "A ThreadID is a pointer, and the CLR keeps no reference for the profiler. After ThreadDestroyed returns, the thread's memory is freed, and a walk of the thread ends the process. The sampler must claim a thread before it walks it, and the callback must wait until the claim is released.",
 			Source: "Broman, rule 2; seen: the process ends with 8013135e within seconds, 2 of 2",
-			Setup:  core22, Bounds: small(4), Whole: true, Wants: sched.Fault, Says: "8013135e",
+			Setup:  core22, Bounds: small(4), Reach: sched.Unbounded, Wants: sched.Fault, Says: "8013135e",
 			Broken: func(w *sim.World) {
 				w.CLR.Callbacks.ThreadDestroyed = nil
 				works(w,
@@ -76,7 +76,7 @@ func whoSuspends() []*Rule {
 			Line:   "Resume a thread exactly as often as you suspended it.",
 			Text:   "The system counts suspensions, whoever makes them. One ResumeThread too many cancels another one's suspension: that of the CLR in DoStackSnapshot, of a debugger, or of another profiler. The thread then runs while it is read. One SuspendRuntime too many is worse: it answers S_OK, and after the first ResumeRuntime threads spin and never continue.",
 			Source: "the remarks on SuspendThread and ResumeThread in Microsoft's reference",
-			Setup:  core22, Bounds: small(5), Whole: true, Wants: sched.Fault, Says: "two moments",
+			Setup:  core22, Bounds: small(5), Reach: sched.Unbounded, Wants: sched.Fault, Says: "two moments",
 			Broken: func(w *sim.World) { works(w, "target"); debugger(w, false); resumesTwice(w) },
 			Kept: func(w *sim.World) {
 				meets(w, 1, func(t *sim.Thread) { t.PInvoke(sim.NativeWork, nil) })
@@ -112,7 +112,8 @@ func whileSuspended() []*Rule {
 			Line:   "Make the first call of the profiling API while nothing is suspended.",
 			Text:   "On the first call of a profiler's thread, the CLR creates state for that thread, under locks that a suspended target may own. One DoStackSnapshot of a running thread, which the CLR suspends itself, does that. Once it has reported a frame, the sampler may suspend threads.",
 			Source: "the remarks on DoStackSnapshot in Microsoft's reference",
-			Setup:  core22, Bounds: small(4), Whole: true, Wants: sched.Deadlock, Says: "per-thread",
+			Setup:  core22, Bounds: small(4), Reach: sched.Unbounded,
+			Wants: sched.Deadlock, Says: "per-thread",
 			Broken: func(w *sim.World) {
 				starts(w)
 				inWindow(w,
@@ -217,6 +218,7 @@ func debugger(w *sim.World, first bool) {
 		}
 		if a.Stop(t.A) == nil {
 			before := t.M.State()
+			a.Reads(t.A)
 			a.Yield("reads the stack")
 			if now := t.M.State(); now != before {
 				a.Fault("registers at %#x and stack at %#x: a sample of two moments", before.PC, now.PC)

@@ -154,6 +154,10 @@ func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
 // Reads observes t's whole local state as it is now.
 func (a *Actor) Reads(t *Actor) { a.hist = mix(a.hist, t.hist) }
 
+// Changes declares that a has changed the local state of t. how distinguishes the change from others of the
+// same state.
+func (a *Actor) Changes(t *Actor, how uint64) { t.hist = mix(t.hist, how) }
+
 // Rebase declares that state describes the actor's whole local state from here on. So
 // a retry loop that calls Rebase at its head is explored for one iteration only.
 func (a *Actor) Rebase(state uint64) {

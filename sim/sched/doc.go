@@ -38,8 +38,9 @@
 //   - No partial-order reduction: what an actor does between two points is
 //     unknown to the scheduler, so no two steps are known to be independent.
 //     Instead, runs are cut at equal states (Prune). If an actor keeps a value that it
-//     has not observed, different states look equal, and runs are lost. In a small
-//     world, Report.Orders.All then differs from the number of runs without Prune.
+//     has not observed, or changes another's local state without saying so (Changes),
+//     different states look equal, and runs are lost. In a small world, Report.Orders.All
+//     then differs from the number of runs without Prune.
 //   - States are compared by a 64-bit hash. Two states with the same hash would hide a
 //     branch. With a million states, the probability is about 1 in 30 million.
 //   - A stuck thread is assumed to stay stuck, because only the actor that suspended it

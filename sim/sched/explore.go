@@ -37,16 +37,15 @@ type Report struct {
 	Deadlocks     int
 	Faults        int
 	StepLimits    int
-	Judged        int             // runs that ended well with a judged result, see World.Judge
-	Met           int             // judged runs that met the world's hazard, see World.Meets
 	Results       map[uint64]bool // distinct judged results, by hash
-	Orders        Paths           // all orders of steps, with those that Prune has cut: see Paths
+	Orders        Paths           // all orders of steps, with those that Prune has cut; 0 if not Exhausted
 	First         *Result         // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
 	Exhausted     bool            // no schedule within the bounds is left
 }
 
-// Paths counts complete runs: all, those with a judged result, and of these those that met the world's
-// hazard. Under Prune, the runs that were cut are in it too. The counts are exact up to 2^53.
+// Paths counts complete runs: all, those that ended well with a judged result (see World.Judge), and of
+// these those that met the world's hazard (see World.Meets). Under Prune, the runs that were cut are in it
+// too. The counts are exact up to 2^53.
 type Paths struct{ All, Judged, Met float64 }
 
 func (p *Paths) add(q Paths) {
@@ -114,8 +113,6 @@ func collect(opt ExploreOptions, parts []Report) Report {
 		sum.Deadlocks += p.Deadlocks
 		sum.Faults += p.Faults
 		sum.StepLimits += p.StepLimits
-		sum.Judged += p.Judged
-		sum.Met += p.Met
 		sum.Orders.add(p.Orders)
 		for h := range p.Results {
 			sum.result(h)
@@ -316,10 +313,8 @@ func (e *explorer) count(r *Report, o Outcome) {
 	case Done:
 		r.Done++
 		if e.w.judged {
-			r.Judged++
 			e.end.Judged = 1
 			if e.w.met != nil && e.w.met() {
-				r.Met++
 				e.end.Met = 1
 			}
 			r.result(e.w.verdict)

@@ -120,7 +120,7 @@ func (s *Story) locks(b *strings.Builder) {
 		if i < len(s.Locks) {
 			side = s.Locks[i]
 		}
-		fmt.Fprintf(b, "\nBroken:\n\n%s\n", summary(l, side))
+		fmt.Fprintf(b, "\nBroken:\n\n%s\n", summary(l.Bounds.Preemptions, side))
 	}
 }
 

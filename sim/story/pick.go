@@ -46,7 +46,7 @@ func preemptions(most int) []int {
 }
 
 func failing(r *rules.Rule) *sched.Result {
-	if rep := r.Explore(true); rep.First != nil && shows(r, rep.First) {
+	if rep := r.Fail(); rep.First != nil && shows(r, rep.First) {
 		return rep.First
 	}
 	return nil

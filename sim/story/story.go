@@ -78,14 +78,14 @@ func (s *Story) pick() {
 	}
 }
 
-// Explore runs one side in every order within the rule's bounds; unlike the
-// rule's own Explore it continues after a broken side's first failure.
+// Explore tries one side in every order within its bound.
 func Explore(r *rules.Rule, broken bool) *Side {
-	whole := *r
+	var rep sched.Report
 	if broken {
-		whole.Kept, whole.Whole = r.Broken, false
+		rep = r.MakeEachRun(true)
+	} else {
+		rep = r.Explore()
 	}
-	rep := whole.Explore(false)
 	return &Side{Report: rep, Wrong: judge(r, broken, &rep)}
 }
 

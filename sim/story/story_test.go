@@ -33,7 +33,7 @@ func TestShortest(t *testing.T) {
 			must.True(t, got != nil && shows(r, got), "%+v", got)
 			expect.Equal(t, Shortest(r).Timeline(), got.Timeline(), "another one the second time")
 			r.Bounds.MaxSteps = got.Steps - 1
-			if sooner := r.Explore(true); sooner.Deadlocks+sooner.Faults != 0 {
+			if sooner := r.Fail(); sooner.Deadlocks+sooner.Faults != 0 {
 				t.Errorf("there is one of %d steps, shorter than %d", sooner.First.Steps, got.Steps)
 			}
 		})

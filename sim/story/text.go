@@ -53,9 +53,9 @@ func World(r *rules.Rule) string {
 		strings.ToUpper(r.Setup.Format().String()))
 }
 
-// Bounds describes the orders of steps that are tried.
-func Bounds(r *rules.Rule) string {
-	switch p := r.Bounds.Preemptions; {
+// Bounds describes the orders of steps that are tried with at most p preemptions.
+func Bounds(p int) string {
+	switch {
 	case p == sched.NoPreemption:
 		return "every order of steps in which nobody is preempted"
 	case p <= 0:
@@ -67,33 +67,24 @@ func Bounds(r *rules.Rule) string {
 	}
 }
 
-func (s *Story) brokenSummary() string { return summary(s.Rule, s.Broken) }
+func (s *Story) brokenSummary() string { return summary(s.Rule.Bounds.Preemptions, s.Broken) }
 
-func summary(r *rules.Rule, side *Side) string {
+func summary(bound int, side *Side) string {
 	rep := &side.Report
-	return fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(r), counts(rep))
+	return fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(bound), counts(rep))
 }
 
 func (s *Story) keptSummary() string {
-	rep := &s.Kept.Report
+	rep, bound := &s.Kept.Report, s.Rule.Preemptions()
 	if rep.First != nil {
-		kept := *s.Rule
-		if kept.Whole {
-			kept.Bounds.Preemptions = sched.Unbounded
-		}
-		return summary(&kept, s.Kept)
+		return summary(bound, s.Kept)
 	}
 	if s.Rule.Idle {
-		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(s.Rule))
+		return fmt.Sprintf("The sampler passes %s. These runs are not counted, because it cannot break the rule here.", Bounds(bound))
 	}
-	if s.Rule.Whole {
-		return fmt.Sprintf("The sampler passes every order of steps: %s orders, through %s different states (longest run: %d steps). A sample was judged in %s of them, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
-			Number(int(rep.Orders.All)), Number(rep.States), rep.MaxDepth, Number(int(rep.Orders.Judged)),
-			Number(len(rep.Results)), Number(int(rep.Orders.Met)), s.Rule.Hazard, s.Rule.Mutation)
-	}
-	return fmt.Sprintf("The sampler passes %s (longest run: %d steps). A sample was judged in %s runs, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
-		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)), Number(rep.Met),
-		s.Rule.Hazard, s.Rule.Mutation)
+	return fmt.Sprintf("The sampler passes %s: %s orders, through %s different states. A sample was judged in %s of them, with %s distinct results. In %s of them %s. The fault %s of \"make mutate\" makes this side fail.",
+		Bounds(bound), Number(int(rep.Orders.All)), Number(rep.States), Number(int(rep.Orders.Judged)),
+		Number(len(rep.Results)), Number(int(rep.Orders.Met)), s.Rule.Hazard, s.Rule.Mutation)
 }
 
 // counts lists the numbers of runs that did not end well, by how they ended.

@@ -108,8 +108,10 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 			a.Reads(t.Actor)
 			switch {
 			case c.redirect(t):
+				a.Changes(t.Actor, 1)
 				a.Note("redirects %s: writes its context, whose ip is the stub's now", t.Actor.Name())
 			case c.hijack(t):
+				a.Changes(t.Actor, 2)
 				a.Note("hijacks the return address of %s", t.Actor.Name())
 			}
 			a.ResumeThread(t.Actor)

@@ -39,6 +39,7 @@ func (c *CLR) DoStackSnapshot(a *sched.Actor, call Call) clr.HRESULT {
 	defer k.undo()
 	a.Note("%v", asked{k})
 	hr, by := k.answer()
+	a.Observe(uint64(hr)) // before the points of undo
 	a.Note("%v", answered{k, hr, by})
 	return hr
 }

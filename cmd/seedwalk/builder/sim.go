@@ -191,7 +191,7 @@ func (o *simOptions) apply(r *rules.Rule) {
 	r.Setup.Arch = SimArchs[o.arch]
 	r.Bounds.Workers = o.workers
 	if p, _ := preemptionBound(o.preemptions); p != 0 {
-		r.Bounds.Preemptions, r.Whole = p, false
+		r.Bounds.Preemptions, r.Reach = p, 0
 	}
 }
 

@@ -27,9 +27,10 @@ type jsonSimSide struct {
 	Interleavings int        `json:"interleavings"`
 	Deepest       int        `json:"deepest"`
 	Pruned        int        `json:"pruned"`
+	Orders        float64    `json:"orders"` // with those of the runs that were cut
 	Exhausted     bool       `json:"exhausted"`
 	Done          int        `json:"done"`
-	Judged        int        `json:"judged"`
+	Judged        float64    `json:"judged"` // orders
 	Results       int        `json:"results"`
 	Deadlocks     int        `json:"deadlocks"`
 	Faults        int        `json:"faults"`
@@ -103,9 +104,9 @@ func simJSON(w io.Writer, chosen []*rules.Rule, sides map[string][]*simSide, tra
 func sideJSON(s *simSide, trace bool) *jsonSimSide {
 	r := &s.Report
 	return &jsonSimSide{Interleavings: r.Interleavings, Deepest: r.MaxDepth,
-		Pruned: r.Pruned, Exhausted: r.Exhausted,
-		Done: r.Done, Judged: r.Judged, Results: len(r.Results), Deadlocks: r.Deadlocks, Faults: r.Faults,
-		Endless: r.StepLimits, Wrong: s.Wrong, Run: s.run,
+		Pruned: r.Pruned, Orders: r.Orders.All, Exhausted: r.Exhausted,
+		Done: r.Done, Judged: r.Orders.Judged, Results: len(r.Results), Deadlocks: r.Deadlocks,
+		Faults: r.Faults, Endless: r.StepLimits, Wrong: s.Wrong, Run: s.run,
 		Found: foundJSON(s.found, trace)}
 }
 
