@@ -35,5 +35,7 @@ func (t *tables) found(in *instance) {
 // clear drops the list of modules without a runtime; the process's own runtime stays.
 func (t *tables) clear() { t.contracts.Forget() }
 
-// merging passes the CLR's report to the tables, which it verifies.
+// merging passes the CLR's report to the tables, which it verifies. They do not check seeds as on Windows,
+// because no seed of a walk reaches the CLR on Linux: it ignores those of other threads, which are all in
+// preemptive mode after SuspendRuntime. From a thread that walks itself, it takes only its own registers.
 func (t *tables) merging(in *instance) { t.contracts.Learn(in.merger, &in.capture) }

@@ -150,8 +150,8 @@ enum {
 	SEEDWALK_GAP_CODE_UNLOADED,           /* the runtime has freed the code before the walk */
 };
 
-/* Whether the registers of a walk's end may seed DoStackSnapshot
- * (seed.Verdict). */
+/* Whether the registers of a walk's end may seed DoStackSnapshot (seed.Verdict). This is for Windows: on
+ * Linux, the CLR ignores the seed of a thread that SuspendRuntime has stopped. */
 enum {
 	SEEDWALK_SEED_NOT_NEEDED, /* usable: the interrupted ip is managed */
 	SEEDWALK_SEED_FOUND,      /* usable */
