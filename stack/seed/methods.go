@@ -67,9 +67,10 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 		if !x.called(x.regs.Arch, sure) {
 			return r.Stop, false
 		}
-		if len(sure) < r.N {
-			f := &x.out[len(sure)]
-			return unwind.Limit, f.Trust != unwind.TrustOutside || x.plausible(f.IP, f.SP)
+		if n := len(sure); n < r.N {
+			f := &x.out[n]
+			return unwind.Limit, f.Trust != unwind.TrustOutside ||
+				x.plausible(f.IP, f.SP) && (n == 0 || x.user(sure[n-1].SP, f))
 		}
 		if !x.plausible(x.regs.IP(), x.regs.SP()) || x.breaks(r.Stop) {
 			return r.Stop, false
@@ -79,6 +80,20 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 		}
 	}
 	return unwind.Limit, true
+}
+
+// signedKernel is the bit of an address that a signature leaves as it is. It is clear for user code.
+const signedKernel = 1 << 55
+
+// user reports whether user code can be at the return address of f, which the frame at sp has saved. The
+// walker removes all bits of a signature from a return address that Windows unwind data mark as signed.
+func (x *Witness) user(sp uint64, f *unwind.Frame) bool {
+	for at := sp; at < min(f.SP, sp+longestFrame); at += 8 {
+		if v, ok := x.mem.Word(at); ok && v<<16>>16 == f.IP && v&signedKernel != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // plausible is the same rule as for a seed.

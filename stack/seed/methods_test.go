@@ -110,6 +110,27 @@ func TestBelowStub(t *testing.T) {
 	}
 }
 
+// A signed return address is that of user code, or not.
+func TestSignedReturn(t *testing.T) {
+	const ra = 0x5678_9abc_def0
+	for _, c := range []struct {
+		word, at, end uint64 // end of the frame
+		want          bool
+	}{
+		{ra, sp + 8, sp + 32, true},
+		{0x2a<<56 | ra, sp + 8, sp + 32, true},
+		{0x2a<<56 | signedKernel | ra, sp + 8, sp + 32, false},
+		{0x2a<<56 | signedKernel | ra, sp + 32, sp + 32, true}, // another frame's
+		{0x2a<<56 | signedKernel | ra, sp + longestFrame, stackEnd, true},
+	} {
+		x := newScene(context.ArchARM64)
+		x.mem = memory.New(memory.Run{Addr: stackLow, Data: x.stack})
+		x.put(c.at, c.word)
+		got := x.user(sp, &unwind.Frame{IP: ra, SP: c.end})
+		expect.Equal(t, got, c.want, "%#x at %#x, of a frame that ends at %#x", c.word, c.at, c.end)
+	}
+}
+
 // Methods that return to each other for ever do not make the walk endless.
 func TestChainIsBounded(t *testing.T) {
 	x, m := newScene(context.ArchARM64), &script{steps: make([]step, 10*longestChain)}
