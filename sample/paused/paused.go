@@ -32,10 +32,11 @@ type Process struct {
 	waiters []waiter
 	managed []managedWaiter
 
-	core  bool // pages may be missing
-	keep  bool // stacks are kept for Tasks
-	moves bool // the process is running
-	kept  []tasks.Stack
+	core   bool   // pages may be missing
+	passed uint64 // an address of memory without which a frame of the current walk is doubtful, 0 if none
+	keep   bool   // stacks are kept for Tasks
+	moves  bool   // the process is running
+	kept   []tasks.Stack
 }
 
 // Errors of Open: the copies are of another process.
@@ -72,8 +73,10 @@ type Stack struct {
 	Frames []StackFrame
 	Gap    merge.Gap
 	At     uint64 // where an incomplete walk ended
-	Lacks  uint64 // address of memory that the walk needed and the core lacks, 0 if none
-	Lock   Lock   // that the thread waits for; Locks fills it in
+	// Lacks is an address of memory that the walk needed and the core lacks, 0 if none. The stack ends there,
+	// or its frames below are doubtful.
+	Lacks uint64
+	Lock  Lock // that the thread waits for; Locks fills it in
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
 	Cooperative bool
@@ -187,6 +190,7 @@ func (s *Process) copyStack(sp, base uint64) (run memory.Run, cut bool) {
 // SetIncomplete marks the memory as that of a core, which may lack pages of the runtime.
 func (s *Process) SetIncomplete() {
 	s.core = true
+	s.walker.Missing = s.missing
 	if s.target.Tables != nil {
 		s.target.Tables.SetIncomplete()
 	}
@@ -212,7 +216,7 @@ func (s *Process) WalkCopy(c *walk.Capture) Stack {
 		s.Set(s.Reread())
 		frames, gap = s.follow(c)
 	}
-	out := Stack{TID: c.TID, Gap: gap}
+	out := Stack{TID: c.TID, Gap: gap, Lacks: s.passed}
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
 		out.Lacks = s.lacks(c, gap)
@@ -248,6 +252,15 @@ func (s *Process) lacks(c *walk.Capture, gap merge.Gap) uint64 {
 		}
 	}
 	return 0
+}
+
+// missing reports whether a core lacks memory that describes the code at an address.
+func (s *Process) missing(ip uint64) bool {
+	addr, ok := s.target.Tables.MissingAddr(ip)
+	if ok && s.passed == 0 {
+		s.passed = addr
+	}
+	return ok
 }
 
 // Walk is WalkCopy for a thread that Read has copied, with the lock that the thread waits for.
@@ -290,7 +303,7 @@ const maxStacks = 8
 
 // follow walks across stacks: a signal handler may run on another stack than its thread.
 func (s *Process) follow(c *walk.Capture) (frames []merge.Frame, gap merge.Gap) {
-	c.More = nil
+	c.More, s.passed = nil, 0
 	for range maxStacks {
 		frames, gap, _ = s.walker.Walk(c)
 		at, ok := s.elsewhere(c, gap)

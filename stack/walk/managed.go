@@ -125,3 +125,61 @@ func (w *Walker) least(exact bool) uint64 {
 	}
 	return 16
 }
+
+// maxUnreadFrame bounds the words of a frame that are searched for another return address.
+const maxUnreadFrame = 1 << 12
+
+// stepUnread steps out of a method whose description a core lacks. On Linux, the runtime's compiler gives
+// most methods with calls a frame pointer (ETW_EBP_FRAMED in jit/targetamd64.h of .NET 9). A small method has
+// none, and its return address is the lowest on the stack: if another one is below the frame pointer, the
+// step fails. A funclet has the frame pointer of its method, so the step leaves both. All frames below are
+// doubtful.
+func (w *Walker) stepUnread() bool {
+	if w.Missing == nil || w.Code == nil || w.at.Exact || w.Regs.Arch != context.ArchAMD64 ||
+		!w.Missing(w.Regs.IP()) || !w.framed() {
+		return false
+	}
+	r := &w.Regs.AMD64
+	next, ok := w.mem.Word(r.FP())
+	ra, found := w.mem.Word(r.FP() + 8)
+	if !ok || !found || !w.isMethod(ra) && !w.inNativeModule(ra-1) {
+		return false
+	}
+	if w.n > 0 && w.out[w.n-1].IP == r.RIP && w.out[w.n-1].SP == r.SP() {
+		w.n-- // the native walker has ended at this frame
+	}
+	g := w.frame(&unwind.Frame{IP: r.RIP, SP: r.SP(), FP: r.FP()}, w.at.Trust)
+	g.Kind = unwind.KindManaged
+	if !w.put(g) {
+		return false
+	}
+	r.RIP, r.GPR[context.RSP], r.GPR[context.RBP] = ra, r.FP()+16, next
+	r.Known = 1<<context.RSP | 1<<context.RBP
+	w.at.Reached(false, unwind.TrustFramePointer)
+	return true
+}
+
+// framed reports whether RBP may be the frame pointer of the current frame: it is above the stack pointer,
+// and no word between them is an address in a method.
+func (w *Walker) framed() bool {
+	fp, sp := w.Regs.FP(), w.Regs.SP()
+	if w.Regs.AMD64.Known>>context.RBP&1 == 0 || fp&7 != 0 || fp < sp || (fp-sp)/8 > maxUnreadFrame ||
+		w.bounds.High != 0 && fp+16 > w.bounds.High {
+		return false
+	}
+	for ; sp < fp; sp += 8 {
+		if v, ok := w.mem.Word(sp); !ok || w.isMethod(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// isMethod reports whether a word is an address in a method, described or not.
+func (w *Walker) isMethod(v uint64) bool {
+	if v < 1<<16 || w.inNativeModule(v-1) {
+		return false
+	}
+	id, ok := w.Code.Function(unwind.ReturnAddress(v))
+	return ok && id != 0 || !ok && w.Missing(v)
+}

@@ -287,3 +287,69 @@ func TestNativeNotAsked(t *testing.T) {
 		}
 	}
 }
+
+// unreadCode is the code of a runtime whose tables are missing in a core.
+type unreadCode struct{ managedCode }
+
+func (unreadCode) Function(unwind.Address) (clr.FunctionID, bool) { return 0, false }
+
+// A method whose description a core lacks is left by its frame pointer, and its callers are doubtful. A
+// return address below the frame pointer may be the method's own, so the walk ends.
+func TestUnread(t *testing.T) {
+	const stack, jit, image = 0x7000, 0x9000_0000, 0x1000_0000
+	const sp, fp = stack + 8, stack + 24 // of the frame
+	words := func(local, ra uint64) []uint64 { return []uint64{0, local, 7, stack + 64, ra} }
+	for _, c := range []struct {
+		name   string
+		stack  []uint64
+		change func(w *Walker)
+		want   bool
+	}{
+		{"a frame", words(7, jit+0x20), nil, true},
+		{"a frame below native code", words(7, image+0x20), nil, true},
+		{"another return address", words(jit+0x30, jit+0x20), nil, false},
+		{"an address elsewhere", words(jit+0x30000, jit+0x20), nil, true},
+		{"a caller elsewhere", words(7, jit+0x30000), nil, false},
+		{"no caller", words(7, 0), nil, false},
+		{"words that are not copied", words(7, jit+0x20)[:4], nil, false},
+		{"an interrupted frame", words(7, jit+0x20), func(w *Walker) { w.at.Exact = true }, false},
+		{"an unknown RBP", words(7, jit+0x20),
+			func(w *Walker) { w.Regs.AMD64.Known &^= 1 << context.RBP }, false},
+		{"an odd RBP", words(7, jit+0x20), func(w *Walker) { w.Regs.AMD64.GPR[context.RBP]++ }, false},
+		{"RBP below the frame", words(7, jit+0x20),
+			func(w *Walker) { w.Regs.AMD64.GPR[context.RBP] = stack }, false},
+		{"the end of the stack", words(7, jit+0x20), func(w *Walker) { w.bounds.High = fp + 8 }, false},
+		{"code that is described", words(7, jit+0x20),
+			func(w *Walker) { w.Regs.AMD64.RIP = jit + 0x30000 }, false},
+		{"a process", words(7, jit+0x20), func(w *Walker) { w.Missing = nil }, false},
+	} {
+		w := New(context.ArchAMD64)
+		w.Code = unreadCode{}
+		w.Missing = func(ip uint64) bool { return ip >= jit && ip < jit+0x1000 }
+		w.Unmanaged.SetTable(module.NewTable(1, []module.Module{
+			{Start: image, End: image + 0x1000, ELF: &elf.File{}}}, nil))
+		var data []byte
+		for _, word := range c.stack {
+			data = binary.LittleEndian.AppendUint64(data, word)
+		}
+		w.mem.Reset(stack, data)
+		w.Regs = context.FromAMD64(context.AMD64{RIP: jit + 0x10, Known: context.AMD64All})
+		w.Regs.AMD64.GPR[context.RSP], w.Regs.AMD64.GPR[context.RBP] = sp, fp
+		w.at = unwind.Interrupted(&w.Regs)
+		if w.at.Exact = false; c.change != nil {
+			c.change(w)
+		}
+		before := w.Regs.AMD64
+		ok := w.stepUnread()
+		after := &w.Regs.AMD64
+		switch {
+		case ok != c.want:
+			t.Errorf("%s: %v, want %v", c.name, ok, c.want)
+		case !ok && *after != before:
+			t.Errorf("%s: registers have changed", c.name)
+		case ok && (after.RIP != c.stack[4] || after.SP() != fp+16 || after.FP() != stack+64 ||
+			!w.at.Trust.Doubtful() || w.n != 1 || w.out[0].Kind != unwind.KindManaged):
+			t.Errorf("%s: %+v, %d frames", c.name, after, w.n)
+		}
+	}
+}

@@ -52,7 +52,9 @@ type Walker struct {
 	// reports whether an address is in code of a runtime whose tables cannot be read; may be nil
 	Unproven func(ip uint64) bool
 	Unloaded func(ip uint64) bool // reports whether the code at an address has been freed; may be nil
-	Visit    visit                // called at each managed frame; may be nil
+	// reports whether a core lacks memory that describes the code at an address; nil: all memory can be read
+	Missing func(ip uint64) bool
+	Visit   visit // called at each managed frame; may be nil
 
 	goSymbols map[uint32][]goSymbol // by module, of those in incomplete stacks
 
@@ -117,7 +119,7 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		case unwind.EndOfStack:
 			return w.dropUnstarted(w.out[:w.n]), merge.GapNone, false
 		case unwind.NoInfo:
-			if w.stepPendingHijack(c) {
+			if w.stepPendingHijack(c) || w.stepUnread() {
 				continue
 			}
 		}

@@ -84,8 +84,11 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 			t.gapIn = p.Modules().At(i).Path
 		}
 		if s.Lacks != 0 {
-			t.Gap, t.Lacks = notInCore, fmt.Sprintf("%#x", s.Lacks)
+			t.Gap = notInCore
 		}
+	}
+	if s.Lacks != 0 {
+		t.Lacks = fmt.Sprintf("%#x", s.Lacks)
 	}
 	if s.Lock.Kind != paused.NoLock {
 		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner, Ended: s.Lock.Ended}
@@ -115,23 +118,27 @@ const remedy = "; use a core with all memory: of createdump --full, DOTNET_DbgMi
 
 // incomplete adds one problem for the stacks that need memory that the core lacks.
 func (v *stackView) incomplete() {
-	n, first := 0, ""
+	ended, doubtful, first := 0, 0, ""
 	for i := range v.Threads {
-		if t := &v.Threads[i]; t.Lacks != "" {
-			if n++; first == "" {
-				first = t.Lacks
-			}
+		t := &v.Threads[i]
+		switch {
+		case t.Lacks == "":
+			continue
+		case t.Complete:
+			doubtful++
+		default:
+			ended++
+		}
+		if first == "" {
+			first = t.Lacks
 		}
 	}
-	end := "end"
-	if n == 1 {
-		end = "ends"
+	if first == "" {
+		return
 	}
-	if n > 0 {
-		v.Problems = append(v.Problems, fmt.Sprintf(
-			"the core lacks memory: %s %s early (first missing address %s)%s", cli.CountOf(n, "stack"), end, first,
-			remedy))
-	}
+	v.Problems = append(v.Problems, fmt.Sprintf(
+		"the core lacks memory: stacks that end early: %d, complete stacks with doubtful frames: %d"+
+			" (first missing address %s)%s", ended, doubtful, first, remedy))
 }
 
 // damaged adds a problem for each kind of damage in a core. A truncated core has many pieces of one kind, so
