@@ -197,3 +197,15 @@ func TestEveryClockHasALine(t *testing.T) {
 		expect.True(t, (&Clock{Kind: k}).line() != k.String(), "Clock.line does not describe the clock %s", k)
 	}
 }
+
+// A round samples every thread, also one that has used a nanosecond. The samples per second of CPU time then
+// say nothing about the rate.
+func TestRatesOfRounds(t *testing.T) {
+	p := withEvents()
+	p.Stats.Way = "snapshot"
+	expect.Slices(t, p.rateLines(),
+		[]string{"820 samples with the CPU time since the thread's previous sample; 99 requested"}, "rounds")
+	expect.True(t, !strings.Contains(strings.Join(pageFacts(p), "\n"), "a second of CPU time"), "the page")
+	p.Stats.Way = "probe"
+	expect.Slices(t, p.rateLines(), []string{"820 samples, 156 per second of CPU time; 99 requested"}, "a clock")
+}
