@@ -103,26 +103,27 @@ func (e *Stopper) hit(r *perfevent.Record) {
 
 // Number of bytes that addRest reads.
 const (
-	restOverlap = 4 << 10 // of the copy's end, to compare
+	restOverlap = 4 << 10 // of the copy's end, to compare, at most
 	restStack   = 1 << 20 // above the longest copy, at most
 )
 
-// readRest reads the part of a stack above the kernel's copy from the live process. It stops the thread
-// meanwhile, because the thread may have moved since the sample.
+// readRest reads the part of a stack above the kernel's copy, at whose end a walk has just ended, from the
+// live process. It stops the thread meanwhile, because the thread may have moved since the sample.
 func (e *Stopper) readRest(c *walk.Capture) (ok bool) {
 	live.StopEach([]int{int(c.TID)}, func(_ int, r *context.Registers, _ live.Stood) {
-		ok = e.addRest(c, r.SP())
+		ok = e.addRest(c, e.Walker.Regs.SP(), r.SP())
 	}, func(live.Stop) {})
 	return ok
 }
 
 // addRest appends the memory above c from a stopped thread whose stack pointer is sp. The rest belongs to c
-// only if the end of c is still part of the stack and unchanged. Otherwise addRest returns false and leaves c
-// as it is.
-func (e *Stopper) addRest(c *walk.Capture, sp uint64) bool {
+// only if the end of c is still part of the stack and unchanged: the last frame, at the given stack pointer,
+// and the return address to it. Otherwise addRest returns false and leaves c as it is.
+func (e *Stopper) addRest(c *walk.Capture, frame, sp uint64) bool {
+	const returnAddress = 8
 	copied := len(c.Stack.Data)
-	from := copied - restOverlap
-	if from < 0 || sp > c.Stack.Addr+uint64(from) {
+	from := max(int(frame-returnAddress-c.Stack.Addr), copied-restOverlap)
+	if from < 0 || from >= copied || sp > c.Stack.Addr+uint64(from) {
 		return false
 	}
 	if e.rest == nil {
