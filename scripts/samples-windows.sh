@@ -15,11 +15,25 @@ stale() { [ ! -f "$1" ] || [ -n "$(find "${@:2}" -newer "$1")" ]; }
 
 command -v $cc >/dev/null || { echo "samples-windows: no $cc; run scripts/deps.sh windows" >&2; exit 1; }
 export GOOS=windows GOARCH=amd64 CC=$cc
-CGO_ENABLED=0 $go build -trimpath -o $out/seedwalk.exe ./cmd/seedwalk
-CGO_ENABLED=1 scripts/library.sh c-shared -o $out/seedwalk_profiler.dll ./profiler
-for test in torture oracle; do # the library with a test's files among its own
-	CGO_ENABLED=1 scripts/library.sh c-shared -tags $test -overlay profiler/e2e/testprof/$test/overlay.json \
-		-o $out/seedwalk_profiler_$test.dll ./profiler
+# linked OUT PACKAGE [TAG]: links OUT unless its packages are those of the last time. go build links a DLL each
+# time. The lines that link are part of the key.
+linked() {
+	local key
+	key=$(cat scripts/samples-windows.sh scripts/library.sh; $go version
+		$go list -trimpath -deps -export -f '{{.BuildID}}' ${3:+-tags $3 -overlay profiler/e2e/testprof/$3/overlay.json} "$2")
+	key=$(sha256sum <<<"$key")
+	[ "$(cat "$1.key" 2>/dev/null)" != "$key" ] || [ ! -f "$1" ] || return 0
+	if [ "$CGO_ENABLED" = 0 ]; then
+		$go build -trimpath -o "$1" "$2"
+	else # with a tag, the library has a test's files among its own
+		scripts/library.sh c-shared ${3:+-tags $3 -overlay profiler/e2e/testprof/$3/overlay.json} -o "$1" "$2"
+	fi
+	echo "$key" >"$1.key"
+}
+CGO_ENABLED=0 linked $out/seedwalk.exe ./cmd/seedwalk
+CGO_ENABLED=1 linked $out/seedwalk_profiler.dll ./profiler
+for test in torture oracle; do
+	CGO_ENABLED=1 linked $out/seedwalk_profiler_$test.dll ./profiler $test
 done
 rm -f $out/seedwalk_profiler*.h # not used
 
