@@ -154,6 +154,7 @@ bench-cost: runtime build samples ## what sampling costs programs, both ways at 
 long: runtime build samples windows ## the tests of real programs with the sizes for a release (an hour; LONG=flags)
 	@$(GO) test -count=1 -timeout 180m ./profiler/e2e -soak 15s -torture 15s -churn 15s -arm64 400 -windows-judged 2000 \
 		-windows-outside 200 -sampler-windows 500 -sampler 3000 -truth 2500 -copies 5000 -now 1000 -attachments 4 -tasks-each 300 -six $(LONG)
+	@$(GO) test -count=1 -timeout 30m -run TestInCLR ./capi -clr-runs 3
 
 worlds: ## 10,000 of the simulator's worlds, by the engine and through the C library; 100,800 with bad contexts
 	@scripts/deps.sh test

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"debug/elf"
+	flags "flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -150,11 +151,10 @@ func newerThan217(s elf.ImportedSymbol) string {
 }
 
 // A profiler that contains the library in any supported way does not change what its target does, and keeps
-// its own signal handlers; nor does one whose Initialize fails. Three runs, because a crash need not happen
-// each time.
+// its own signal handlers; nor does one whose Initialize fails. A crash need not happen each time: make long
+// runs each three times.
 func TestInCLR(t *testing.T) {
 	c := newTarget(t)
-	plain := c.run(t)
 	for _, how := range []struct {
 		name, kind string
 		flags      []string
@@ -170,11 +170,11 @@ func TestInCLR(t *testing.T) {
 				filepath.Join(c.dir, "walks")
 			gcc(t, append([]string{"-fPIC", "-shared", "-o", library, "testdata/profiler.c", "-lpthread",
 				"-Wl,-rpath," + c.dir}, how.flags...)...)
-			for range 3 {
+			for range *clrRuns {
 				os.Remove(walks)
 				got := c.run(t, "CORECLR_PROFILER_PATH="+library, "WALKS="+walks,
 					"LIBRARY="+filepath.Join(c.dir, how.kind))
-				expect.Equal(t, got, plain, "with the profiler, and without it")
+				expect.Equal(t, got, c.plain, "with the profiler, and without it")
 				text, _ := os.ReadFile(walks)
 				if how.name == refused {
 					expect.True(t, len(text) == 0, "it says %q", text)
@@ -189,23 +189,35 @@ func TestInCLR(t *testing.T) {
 	}
 }
 
+var clrRuns = flags.Int("clr-runs", 1, "how often TestInCLR runs a program with each profiler")
+
 // refused is a profiler whose Initialize fails.
 const refused = "refused"
 
-// target is .NET 9.0.5 with a program that does everything that is difficult for a profiler.
-type target struct{ dir, host, runtime, app string }
+// target is .NET 9.0.5 with a program that does everything that is difficult for a profiler, and what the
+// program says without a profiler.
+type target struct{ dir, host, runtime, app, plain string }
 
+// newTarget builds the program, once for all tests.
 func newTarget(t *testing.T) *target {
 	t.Helper()
+	if clrTarget != nil {
+		return clrTarget
+	}
 	needs.Command(t, "mcs")
 	dir := host(t)
-	c := &target{dir, filepath.Join(dir, "swhost"), needs.Runtime9(t), filepath.Join(dir, "Soak.exe")}
+	c := &target{dir: dir, host: filepath.Join(dir, "swhost"), runtime: needs.Runtime9(t),
+		app: filepath.Join(dir, "Soak.exe")}
 	gcc(t, "-fPIC", "-shared", "-o", filepath.Join(dir, "libdemo.so"), "../profiler/testdata/demo.c")
 	gcc(t, "-o", c.host, "../profiler/testdata/host.c", "-ldl")
 	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+c.app,
 		"../profiler/testdata/Soak.cs")
+	c.plain = c.run(t)
+	clrTarget = c
 	return c
 }
+
+var clrTarget *target
 
 // counts are the loop counts of the program's threads: on a busy machine a thread may not finish one in these
 // seconds.
@@ -231,27 +243,21 @@ func (c *target) run(t *testing.T, env ...string) string {
 // leastShare is the least share of complete samples of the example, percent.
 const leastShare = 99
 
-// The sample profiler with its own protocol, built as a vendor builds it.
+// The sample profiler with its own protocol, built as a vendor builds it. TestSampler of profiler/e2e has it
+// with the shared library, too.
 func TestOwnProtocol(t *testing.T) {
-	needs.Command(t, "gcc")
 	c := newTarget(t)
-	plain := c.run(t)
-	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
-		t.Run(kind, func(t *testing.T) {
-			library, out := filepath.Join(c.dir, "libown"+kind+".so"), filepath.Join(c.dir, "own")
-			do(t, nil, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I.",
-				"-shared", "-fPIC", "-o", library,
-				"examples/own_protocol_linux.c", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
-			expect.Equal(t, c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out), plain,
-				"with the profiler, and without it")
-			text := must.Get(os.ReadFile(out))(t)
-			var samples, complete, frames, unmanaged int
-			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples,
-				&complete, &frames, &unmanaged)
-			fmt.Printf("own_protocol_linux.c with %s on .NET 9.0.5: %s", kind, text)
-			if samples < 100 || complete*100 < samples*leastShare || unmanaged == 0 || frames <= unmanaged {
-				t.Errorf("want 100 samples, %d %% of them complete, with managed and unmanaged frames; got\n%s", leastShare, text)
-			}
-		})
+	library, out := filepath.Join(c.dir, "libown.so"), filepath.Join(c.dir, "own")
+	gcc(t, "-shared", "-fPIC", "-o", library, "examples/own_protocol_linux.c",
+		filepath.Join(c.dir, "libseedwalk.a"), "-lpthread")
+	expect.Equal(t, c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out), c.plain,
+		"with the profiler, and without it")
+	text := must.Get(os.ReadFile(out))(t)
+	var samples, complete, frames, unmanaged int
+	fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples,
+		&complete, &frames, &unmanaged)
+	fmt.Printf("own_protocol_linux.c on .NET 9.0.5: %s", text)
+	if samples < 100 || complete*100 < samples*leastShare || unmanaged == 0 || frames <= unmanaged {
+		t.Errorf("want 100 samples, %d %% of them complete, with managed and unmanaged frames; got\n%s", leastShare, text)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"debug/pe"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -120,14 +119,11 @@ func TestBuiltWithoutPreemption(t *testing.T) {
 	if seen == 0 {
 		t.Skip("SKIPPED-CHECK: no library is built in out; run make build")
 	}
-	dir := t.TempDir()
 	for _, p := range platforms {
-		if _, err := exec.LookPath(p.cc); err != nil {
-			continue
-		}
-		path := filepath.Join(dir, p.name+p.shared)
-		p.library(t, "shared", path)
-		expect.Equal(t, defaults(t, path), "asyncpreemptoff=1", "%s: Go's default settings", p.name)
+		t.Run(p.name, func(t *testing.T) {
+			path := filepath.Join(p.libraries(t), p.shared)
+			expect.Equal(t, defaults(t, path), "asyncpreemptoff=1", "Go's default settings")
+		})
 	}
 }
 

@@ -35,7 +35,7 @@ var helpers = []struct {
 // Whatever the helper is, the program ends as without a profiler, and the profiler receives an error in time.
 func TestClientHelpers(t *testing.T) {
 	dir := tempdir.New(t)
-	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	library := vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	for _, h := range helpers {
 		t.Run(h.name, func(t *testing.T) {
 			if h.seconds != "3" {
@@ -61,7 +61,7 @@ func TestClientHelpers(t *testing.T) {
 func TestClientHelperLost(t *testing.T) {
 	dir := tempdir.New(t)
 	out, library := filepath.Join(dir, "out"),
-		vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+		vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	argv := app(t, "Truth", "40")
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var said strings.Builder
@@ -128,7 +128,7 @@ var filters = []struct {
 func TestClientFilters(t *testing.T) {
 	needs.Command(t, "gcc")
 	dir := tempdir.New(t)
-	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	library := vendor(t, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
 	forbid := filepath.Join(dir, "forbid")
 	needs.Build(t, "gcc", "-Wall", "-Wextra", "-Werror", "-o", forbid,
 		filepath.Join(root, "profiler", "testdata", "forbid.c"))

@@ -38,7 +38,7 @@ func TestCopyRate(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), kind)
+			library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), kind)
 			out := filepath.Join(dir, "rate")
 			const unit, starting = 4400, 2 // allocations of a unit of the program's work; seconds
 			amount := *copyRate*(*copySeconds+starting)/unit + 1
@@ -68,8 +68,8 @@ func TestCopyRate(t *testing.T) {
 // it: the stack agrees with the thread's own record.
 func TestCopies(t *testing.T) {
 	dir := tempdir.New(t)
-	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
-	client := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
+	client := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
 	t.Setenv("SEEDWALK_ENGINE", tool(t))
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		t.Run("client", func(t *testing.T) {
@@ -175,7 +175,7 @@ func ours(line string) string {
 // places. Another process and a damaged file are refused, with a reason.
 func TestClientKept(t *testing.T) {
 	dir := tempdir.New(t)
-	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
 	file := filepath.Join(dir, "copies")
 	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
 		"MALLOC_ARENA_MAX=1")
@@ -215,7 +215,7 @@ func TestClientKeptContained(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no namespaces can be made here (they need root and unshare)")
 	}
 	dir := tempdir.New(t)
-	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
+	library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk_client.a")
 	file := filepath.Join(dir, "copies")
 	env := profiled(library, "SEEDWALK_ENGINE="+filepath.Join(dir, "none"), "COPIES_KEEP="+file,
 		"MALLOC_ARENA_MAX=1")

@@ -41,7 +41,7 @@ func TestLines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { recordedLines(t, dir, c.way, c.argv) })
 	}
 	t.Run("library", func(t *testing.T) {
-		library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
+		library := vendor(t, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
 		libraryLines(t, library, filepath.Join(dir, "sources9"), net9)
 		libraryLines(t, library, filepath.Join(dir, "sources10"), net10)
 	})

@@ -154,8 +154,8 @@ func alone(t *testing.T, stdout string, interruptions int) {
 // stacks are whole, and a thread whose faults become exceptions has its share of the processor time. Samples
 // are not kept: half an hour of them are gigabytes.
 func TestProbeSurvives(t *testing.T) {
-	for runtime, usual := range map[string]time.Duration{needs.Net9: 20 * time.Second,
-		needs.Net10: 15 * time.Second} {
+	for runtime, usual := range map[string]time.Duration{needs.Net9: 12 * time.Second,
+		needs.Net10: 8 * time.Second} {
 		t.Run(runtime, func(t *testing.T) {
 			d := *surviveTime
 			if d == usualSurvival {
