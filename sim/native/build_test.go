@@ -100,11 +100,17 @@ func (w *world) folder() string {
 // consistent.
 func explore(t *testing.T, w world, mode string, f fault) result {
 	t.Helper()
+	return run(t, w, mode, compile(t, w, f))
+}
+
+// compile compiles a world, and returns its program.
+func compile(t *testing.T, w world, f fault) (exe string) {
+	t.Helper()
 	needs.Command(t, "gcc", "addr2line")
 	objects, err := explorer()
 	must.Do(t, err)
 	dir := sources(t, w.folder(), f)
-	exe := filepath.Join(dir, "world")
+	exe = filepath.Join(dir, "world")
 	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE",
 		"-Wall", "-Wextra", "-Werror",
 		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows",
@@ -123,6 +129,12 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 		link = append(link, filepath.Join(objects, name))
 	}
 	needs.Build(t, link...)
+	return exe
+}
+
+// run explores a world by its program.
+func run(t *testing.T, w world, mode, exe string) result {
+	t.Helper()
 	limit := w.limit
 	if limit == 0 {
 		limit = 2_000_000
@@ -158,14 +170,24 @@ func (r *result) parse(t *testing.T, exe, out string) {
 		}
 	}
 	slices.Sort(r.Outcomes)
-	where := map[string]string{}
-	for i, step := range r.Trace {
-		f := strings.SplitN(step, " ", 4)
-		r.Trace[i] = fmt.Sprintf("%3s thread %s  %-44s %s", f[0], f[1], place(exe, f[2], where), f[3])
+	var pcs []string
+	for _, step := range r.Trace {
+		pcs = append(pcs, strings.Fields(step)[2])
 	}
 	for _, f := range races {
-		a, _, _ := strings.Cut(place(exe, f[0], where), " ")
-		b, _, _ := strings.Cut(place(exe, f[2], where), " ")
+		pcs = append(pcs, f[0], f[2])
+	}
+	where := map[string]string{}
+	if len(pcs) > 0 { // without one, addr2line reads stdin
+		where = places(exe, pcs)
+	}
+	for i, step := range r.Trace {
+		f := strings.SplitN(step, " ", 4)
+		r.Trace[i] = fmt.Sprintf("%3s thread %s  %-44s %s", f[0], f[1], where[f[2]], f[3])
+	}
+	for _, f := range races {
+		a, _, _ := strings.Cut(where[f[0]], " ")
+		b, _, _ := strings.Cut(where[f[2]], " ")
 		pair := []string{a + " " + f[1], b + " " + f[3]}
 		slices.Sort(pair)
 		r.Races = append(r.Races, pair[0]+" - "+pair[1])
@@ -174,18 +196,19 @@ func (r *result) parse(t *testing.T, exe, out string) {
 	r.Races = slices.Compact(r.Races)
 }
 
-// place names the function and the line of an instruction.
-func place(exe, pc string, known map[string]string) string {
-	if known[pc] == "" {
-		out, err := exec.Command("addr2line", "-f", "-s", "-e", exe, pc).Output()
-		name, line, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		line, _, _ = strings.Cut(line, " ")
-		known[pc] = name + " " + line
-		if err != nil || strings.HasPrefix(name, "?") {
-			known[pc] = "- -"
+// places names the functions and the lines of instructions.
+func places(exe string, pcs []string) map[string]string {
+	where := map[string]string{}
+	out, _ := exec.Command("addr2line", append([]string{"-f", "-s", "-e", exe}, pcs...)...).Output()
+	lines := strings.Split(string(out), "\n")
+	for i, pc := range pcs {
+		where[pc] = "- -"
+		if 2*i+1 < len(lines) && !strings.HasPrefix(lines[2*i], "?") {
+			line, _, _ := strings.Cut(lines[2*i+1], " ")
+			where[pc] = lines[2*i] + " " + line
 		}
 	}
-	return known[pc]
+	return where
 }
 
 // The explorer finds exactly the outcomes that C11 permits, but for load buffering.

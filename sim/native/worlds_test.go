@@ -498,8 +498,9 @@ func TestWorlds(t *testing.T) {
 
 // find puts a fault into the product and explores: the world must find it.
 func find(t *testing.T, w world, f fault) {
+	exe := compile(t, w, f)
 	for _, mode := range []string{"strong", "weak"} {
-		r := explore(t, w, mode, f)
+		r := run(t, w, mode, exe)
 		if f.finds == "race" && !slices.Equal(r.Races, w.races) {
 			t.Logf("%s: %d races: %s", mode, len(r.Races), r.Races[0])
 			return
