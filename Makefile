@@ -6,6 +6,8 @@ OUT := out
 SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
+# As make build has it: tests, lint, and products share the compiled packages, in each checkout.
+export GOFLAGS := -trimpath $(GOFLAGS)
 
 .PHONY: six figures dumps diff-runs explore long healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-copies bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
@@ -86,11 +88,7 @@ figures: ## the shape of the code: imports, floors, circles, folders, packages, 
 
 lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }
-	@$(GO) vet ./...
-	@GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
-	@if command -v x86_64-w64-mingw32-gcc >/dev/null; then \
-		GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(GO) vet ./...; \
-	else echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"; fi
+	@scripts/vet.sh
 	@scripts/staticcheck.sh
 	@scripts/lint-c.sh
 	@$(GO) run ./testkit/tools/textlint
