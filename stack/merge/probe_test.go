@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // block makes frames from a string: l is a frame of the C library, s a signal frame, m an interrupted managed
@@ -230,6 +231,39 @@ func TestFrameless(t *testing.T) {
 			c.name)
 	}
 	expect.True(t, !standing(0x1000, 0).frameless(&clr.SnapshotFrame{SP: 0x1008}), "without a frame pointer")
+}
+
+// The runtime replaces a return address in its slot. If the slot has another word, the frame is not hijacked.
+func TestReplacedInItsSlot(t *testing.T) {
+	const stub = 0x7ff1_0000_0000
+	for _, c := range []struct{ word, want uint64 }{{stub, 0x5432}, {0x5432, stub}} {
+		w := fs.BuildFor(context.ArchAMD64, fs.Root, fs.Native, fs.Managed, fs.Native)
+		m, slot := merger(w), w.Truth[1].Slot
+		store(w, slot, c.word)
+		giveTables(m, truth{slot: slot, ra: 0x5432})
+		m.in = &w.Capture
+		m.mem.Reset(w.Capture.Stack.Addr, w.Capture.Stack.Data)
+		m.to.Arch = context.ArchAMD64
+		m.to.SetIP(stub)
+		m.to.SetSP(slot + 8)
+		m.unhijack()
+		expect.Equal(t, m.to.IP(), c.want, "the slot has %#x", c.word)
+	}
+}
+
+// A frame that the CLR reported at the same SP is the hijacked caller, unless the return address is managed.
+// After a call at the end of managed code, the return address is just behind that code.
+func TestHijackedAtSameSP(t *testing.T) {
+	const end = 0x6000
+	for _, c := range []struct {
+		ip   uint64
+		want bool
+	}{{end - 1, false}, {end, false}, {end + 1, true}} {
+		m := standing(0x1000, 0)
+		m.SetTable(module.NewTable(1, nil, []memory.Range{{Start: end - 0x1000, End: end}}))
+		m.regs.SetIP(c.ip)
+		expect.Equal(t, m.hijacked(&clr.SnapshotFrame{SP: 0x1000}), c.want, "a return address of %#x", c.ip)
+	}
 }
 
 // On ARM64 a guess knows only a lower limit of SP. The frame pointer then shows that the CLR's frame is the
