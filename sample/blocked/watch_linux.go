@@ -39,14 +39,15 @@ type Watch struct {
 	done      chan struct{}
 	ended     chan struct{}
 
-	again  bool            // a later walk may reach further than the last
-	paused *paused.Process // walks whole stacks if the runtime's tables can be read; otherwise nil
-	mem    *live.Process
-	loader *live.Loader
-	walker unwind.Walker
-	window memory.Window
-	stack  []byte
-	frames [maxFrames]unwind.Frame
+	again   bool            // a later walk may reach further than the last
+	paused  *paused.Process // walks whole stacks if the runtime's tables can be read; otherwise nil
+	mem     *live.Process
+	loader  *live.Loader
+	numbers *live.Numbers
+	walker  unwind.Walker
+	window  memory.Window
+	stack   []byte
+	frames  [maxFrames]unwind.Frame
 }
 
 // entry is an open wait.
@@ -71,7 +72,8 @@ func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
 	}
 	w := &Watch{pid: pid, threshold: threshold, a: a, open: map[uint64]*entry{}, done: make(chan struct{}),
 		ended: make(chan struct{}), mem: mem,
-		loader: live.NewLoader(pid), walker: managed.NewWalker(context.Host()), stack: make([]byte, maxStack)}
+		loader: live.NewLoader(pid), numbers: live.NumbersOf(pid),
+		walker: managed.NewWalker(context.Host()), stack: make([]byte, maxStack)}
 	go w.serve()
 	return w, nil
 }
@@ -224,11 +226,17 @@ func (w *Watch) leaves(regs context.Registers, sp uint64, n int, join uint64) *w
 	return nil
 }
 
-// where returns a thread's stack pointer and instruction pointer while it is in a system call.
+// where returns the stack pointer and instruction pointer of the thread that the process calls tid, while it
+// is in a system call.
 func (w *Watch) where(tid uint64) (sp, ip uint64, ok bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", w.pid, tid))
+	outer, ok := w.numbers.Outer(uint32(tid))
+	if !ok { // a new thread, if the process is in another PID namespace
+		w.numbers.Refresh()
+		outer, ok = w.numbers.Outer(uint32(tid))
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", w.pid, outer))
 	f := strings.Fields(string(b))
-	if err != nil || len(f) < 3 || f[0] == "-1" {
+	if !ok || err != nil || len(f) < 3 || f[0] == "-1" {
 		return 0, 0, false
 	}
 	sp, err1 := strconv.ParseUint(f[len(f)-2], 0, 64)

@@ -341,6 +341,15 @@ func TestLiveNet10(t *testing.T) {
 	t.Logf("%d waits, %d frames, %d unnamed; native frames: %+v", len(s.a.Waits), frames, unnamed, s.native)
 }
 
+// The process has the number by which it was found, also if its runtime knows another one.
+func TestProcessNumber(t *testing.T) {
+	c := diagnostics.NewClient(77, func() (io.ReadWriteCloser, error) { return nil, io.ErrClosedPipe })
+	a := waits.New()
+	a.Trace.ProcessID = 1
+	err := session.Run(context.Background(), c, a, session.Options{})
+	expect.True(t, err != nil && a.Trace.ProcessID == 77, "%v, process %d", err, a.Trace.ProcessID)
+}
+
 // TestNothingListens: a process without a runtime is refused in words.
 func TestNothingListens(t *testing.T) {
 	if _, err := diagnostics.Process(os.Getpid()); err == nil ||

@@ -6,11 +6,16 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/process/live"
 )
 
-// threadName returns the system's name of a thread.
+// threadName returns the system's name of the thread that a process calls tid.
 func threadName(pid int, tid uint64) string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
+	outer, ok := live.NumbersOf(pid).Outer(uint32(tid))
+	if !ok {
+		return ""
+	}
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, outer))
 	return strings.TrimSpace(string(b))
 }
 

@@ -73,6 +73,7 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	if opt.Say == nil {
 		opt.Say = func(string) {}
 	}
+	defer func() { a.Trace.ProcessID = c.PID }() // the runtime reports its number in its own PID namespace
 	images(a.Names, c.PID)
 	if !opt.AtStart {
 		if err := list(c, a, listKeywords); err != nil {
