@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -81,19 +82,56 @@ func FindHijackStub(m *module.Module, code []byte) uint64 {
 		if h.Arch != m.CFI.Arch() || h.PE || len(h.Code) == 0 {
 			continue
 		}
-		for from := 0; ; {
-			j := bytes.Index(code[from:], h.Code)
-			if j < 0 {
-				break
-			}
-			at := m.Start + uint64(from+j) - m.Bias
-			if fde, why := m.CFI.Find(at); why == cfi.None && fde.Lo == at {
-				return at + m.Bias
-			}
-			from += j + 1
+		if r := findFunction(m, code, h.Code); r.Start != 0 {
+			return r.Start
 		}
 	}
 	return 0
+}
+
+// findFunction returns the function of an ELF module that begins with some bytes, an empty range if there is
+// none.
+func findFunction(m *module.Module, code, begin []byte) memory.Range {
+	for from := 0; ; {
+		j := bytes.Index(code[from:], begin)
+		if j < 0 {
+			return memory.Range{}
+		}
+		at := m.Start + uint64(from+j) - m.Bias
+		if fde, why := m.CFI.Find(at); why == cfi.None && fde.Lo == at {
+			return memory.Range{Start: fde.Lo + m.Bias, End: fde.Hi + m.Bias}
+		}
+		from += j + 1
+	}
+}
+
+// restoreBegin and restoreEnd are the first and the last bytes of RtlRestoreContext. With this function, the
+// runtime continues after a catch block. Source: dotnet/runtime (release/9.0)
+// src/coreclr/pal/src/arch/amd64/context2.S; the same in .NET 10.
+var (
+	// push rbp; mov r10, rdi; mov r11, rsi; test byte ptr [r10+48], CONTEXT_INTEGER
+	restoreBegin = []byte{0x55, 0x49, 0x89, 0xfa, 0x49, 0x89, 0xf3, 0x41, 0xf6, 0x42, 0x30}
+	// mov rsp, [r10+152]; jmp rax
+	restoreEnd = []byte{0x49, 0x8b, 0xa2, 0x98, 0, 0, 0, 0xff, 0xe0}
+)
+
+// FindRestore returns the part of RtlRestoreContext whose call frame information is wrong: from the
+// instruction after the push of RBP to the one that loads RSP. Call frame information says that RBP points
+// above the frame, but the function loads RBP like all other registers. In truth, the pushed RBP is at RSP.
+// The range is empty if an ELF module has no such function. code is as for FindHijackStub.
+func FindRestore(m *module.Module, code []byte) memory.Range {
+	if m.CFI == nil || m.CFI.Arch() != context.ArchAMD64 {
+		return memory.Range{}
+	}
+	r := findFunction(m, code, restoreBegin)
+	if r.Start == 0 || r.End > m.Start+uint64(len(code)) {
+		return memory.Range{}
+	}
+	n := bytes.Index(code[r.Start-m.Start:r.End-m.Start], restoreEnd)
+	if n < 0 {
+		return memory.Range{}
+	}
+	return memory.Range{Start: r.Start + 1, End: r.Start + uint64(n) + 1}
 }
 
 // FindHijackStubPE is FindHijackStub for an image of Windows that is mapped at base.

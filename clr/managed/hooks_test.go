@@ -196,7 +196,12 @@ func hasStub(t *testing.T, path string) bool {
 	must.Do(t, m.Err)
 	for _, s := range m.ELF.Segments() {
 		m.Start, m.Bias = s.Vaddr, 0
-		if s.Executable() && FindHijackStub(&m, m.ELF.Tail(s.Vaddr, int(s.Filesz))) != 0 {
+		code := m.ELF.Tail(s.Vaddr, int(s.Filesz))
+		if s.Executable() && FindHijackStub(&m, code) != 0 {
+			r := FindRestore(&m, code)
+			if amd64 := m.CFI.Arch() == context.ArchAMD64; amd64 != (r.End-r.Start == 0x99) {
+				t.Errorf("the wrong part of RtlRestoreContext is %+v", r)
+			}
 			return true
 		}
 	}

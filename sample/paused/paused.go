@@ -101,7 +101,7 @@ func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mappi
 	s.walker.Unproven = s.target.Unproven
 	s.Set(maps)
 	if s.target.Tables != nil {
-		s.walker.SetHijackStub(s.target.HijackStub())
+		s.walker.SetStubs(s.target.Stubs())
 		s.target.Threads.Read()
 	}
 	return s

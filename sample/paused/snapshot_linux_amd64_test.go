@@ -125,7 +125,7 @@ func (j *judge) refresh(t *testing.T) {
 	if j.t.Tables != nil {
 		j.w.Code = walk.CodeOf(j.t.Tables, j.t.Steps)
 		if j.w.HijackStub == 0 {
-			j.w.SetHijackStub(j.t.HijackStub())
+			j.w.SetStubs(j.t.Stubs())
 		}
 	}
 }

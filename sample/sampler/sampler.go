@@ -74,7 +74,7 @@ func (e *Base) Use() (found bool) {
 	}
 	e.known = true
 	e.Stream.Out.Hello(e.hello())
-	e.Walker.SetHijackStub(e.Target.HijackStub())
+	e.Walker.SetStubs(e.Target.Stubs())
 	return true
 }
 

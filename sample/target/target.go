@@ -11,6 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -293,13 +294,13 @@ func (t *Process) Unproven(ip uint64) bool {
 // Unloaded reports whether the runtime has freed the code at an address.
 func (t *Process) Unloaded(ip uint64) bool { return t.Tables != nil && t.Tables.Unloaded(ip) }
 
-// HijackStub returns the address of the stub for hijacked returns in the runtime's module; 0 if it is not
-// found. The runtime writes this address over return addresses.
-func (t *Process) HijackStub() uint64 {
+// Stubs returns the address of the stub for hijacked returns in the runtime's module, 0 if it is not found.
+// The runtime writes this address over return addresses. restore is the result of managed.FindRestore.
+func (t *Process) Stubs() (hijack uint64, restore memory.Range) {
 	for i := range t.Table.Len() {
 		m := t.Table.At(i)
 		if m.PE != nil && m.Path == t.Path {
-			return managed.FindHijackStubPE(m.PE, m.Bias)
+			return managed.FindHijackStubPE(m.PE, m.Bias), restore
 		}
 		if m.ELF == nil || m.CFI == nil {
 			continue
@@ -308,11 +309,12 @@ func (t *Process) HijackStub() uint64 {
 			continue
 		}
 		code := make([]byte, m.End-m.Start)
-		if at := managed.FindHijackStub(m, code[:t.Mem.ReadSome(code, m.Start)]); at != 0 {
-			return at
+		code = code[:t.Mem.ReadSome(code, m.Start)]
+		if hijack = managed.FindHijackStub(m, code); hijack != 0 {
+			return hijack, managed.FindRestore(m, code)
 		}
 	}
-	return 0
+	return 0, restore
 }
 
 // HasCLR reports whether the CLR's library is among the modules (Windows).

@@ -183,3 +183,19 @@ func (w *Walker) isMethod(v uint64) bool {
 	id, ok := w.Code.Function(unwind.ReturnAddress(v))
 	return ok && id != 0 || !ok && w.Missing(v)
 }
+
+// leaveRestore steps out of a thread's RtlRestoreContext, whose call frame information is wrong.
+func (w *Walker) leaveRestore() {
+	r := &w.Regs.AMD64
+	saved, ok := w.mem.Word(r.SP())
+	ra, found := w.mem.Word(r.SP() + 8)
+	if !ok || !found || w.Regs.Arch != context.ArchAMD64 {
+		return
+	}
+	f := unwind.Frame{IP: r.RIP, SP: r.SP(), FP: r.FP(), CFA: r.SP() + 16, Kind: unwind.KindNative,
+		Trust: w.at.Trust, Exact: true, Module: int32(w.Unmanaged.Table().Find(r.RIP))}
+	w.put(merge.Unmanaged(&f))
+	r.RIP, r.GPR[context.RSP], r.GPR[context.RBP] = ra, f.CFA, saved
+	r.Known = 1<<context.RSP | 1<<context.RBP // the function has loaded some of the others
+	w.at.Reached(false, unwind.TrustCFI)
+}

@@ -243,7 +243,7 @@ func TestNewerCode(t *testing.T) {
 		w.Unmanaged.SetTable(module.NewTable(1,
 			[]module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}},
 			[]memory.Range{{Start: jit, End: jit + 0x1000}}))
-		w.SetHijackStub(c.stub)
+		w.SetStubs(c.stub, memory.Range{})
 		w.mem.Reset(stack, data)
 		w.Regs = context.FromAMD64(context.AMD64{RIP: image + 0x110, Known: context.AMD64All})
 		w.Regs.AMD64.GPR[context.RSP] = stack
@@ -350,6 +350,41 @@ func TestUnread(t *testing.T) {
 		case ok && (after.RIP != c.stack[4] || after.SP() != fp+16 || after.FP() != stack+64 ||
 			!w.at.Trust.Doubtful() || w.n != 1 || w.out[0].Kind != unwind.KindManaged):
 			t.Errorf("%s: %+v, %d frames", c.name, after, w.n)
+		}
+	}
+}
+
+// RtlRestoreContext loads all registers. Its call frame information describes none of this, so the walk
+// leaves it by the words that it has not changed: the pushed RBP and the return address.
+func TestRestore(t *testing.T) {
+	const image, restore, stack, ra, saved = 0x1000_0000, 0x1000_0100, 0x7000, 0x1000_0800, 0x7100
+	for _, c := range []struct {
+		name string
+		ip   uint64
+		sp   uint64
+		left bool
+	}{
+		{"after the push", restore + 1, stack, true},
+		{"at the load of RSP", restore + 0x90, stack, true},
+		{"after it", restore + 0x91, stack, false},
+		{"before the push", restore, stack, false},
+		{"a stack that is not copied", restore + 1, stack + 8, false},
+	} {
+		w := New(context.ArchAMD64)
+		w.Unmanaged.SetTable(module.NewTable(1, []module.Module{
+			{Start: image, End: image + 0x1000, Bias: image, ELF: &elf.File{}}}, nil))
+		w.SetStubs(0, memory.Range{Start: restore + 1, End: restore + 0x91})
+		var data []byte
+		for _, word := range []uint64{saved, ra} {
+			data = binary.LittleEndian.AppendUint64(data, word)
+		}
+		regs := context.FromAMD64(context.AMD64{RIP: c.ip, Known: context.AMD64All})
+		regs.AMD64.GPR[context.RSP], regs.AMD64.GPR[context.RBP] = c.sp, 0x5555
+		frames, _, _ := w.Walk(&Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
+		left := len(frames) > 1 && frames[1].IP == ra && frames[1].SP == stack+16 &&
+			w.Regs.AMD64.FP() == saved && !frames[1].Trust.Doubtful()
+		if left != c.left || frames[0].IP != c.ip || frames[0].Module != 0 || !frames[0].Exact {
+			t.Errorf("%s: left %v: %+v", c.name, left, frames)
 		}
 	}
 }

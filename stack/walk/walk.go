@@ -56,6 +56,7 @@ type Walker struct {
 	Missing func(ip uint64) bool
 	Visit   visit // called at each managed frame; may be nil
 
+	restore   memory.Range          // see SetStubs
 	goSymbols map[uint32][]goSymbol // by module, of those in incomplete stacks
 
 	mem    memory.Window
@@ -82,11 +83,11 @@ func New(a context.Arch) *Walker {
 		goSymbols: map[uint32][]goSymbol{}}
 }
 
-// SetHijackStub sets the address of the runtime's hijack stub (0 if unknown). Once the stub is known, the
-// walker stops guessing. A return address in newly mapped code looks like a hijacked one if a saved register
-// next to it contains an address in managed code.
-func (w *Walker) SetHijackStub(stub uint64) {
-	w.HijackStub = stub
+// SetStubs sets the address of the runtime's hijack stub (0 if unknown) and the result of
+// managed.FindRestore. Once the stub is known, the walker stops guessing. A return address in newly mapped
+// code looks like a hijacked one if a saved register next to it contains an address in managed code.
+func (w *Walker) SetStubs(stub uint64, restore memory.Range) {
+	w.HijackStub, w.restore = stub, restore
 	if l, ok := w.Unmanaged.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok && stub != 0 {
 		l.SetReturnHooks(managed.ListedReturnHooks())
 	}
@@ -107,6 +108,9 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	w.at.Exact = !c.Called
 	if w.at.Exact && w.Special.Entered(w.Regs.IP()) {
 		return w.end(merge.GapStubOnTop), merge.GapStubOnTop, false
+	}
+	if w.at.Exact && w.restore.Holds(w.Regs.IP()) {
+		w.leaveRestore()
 	}
 	for {
 		stop := w.native(c)
