@@ -98,8 +98,8 @@ func TestAgentFlat(t *testing.T) {
 	}
 	own := shares[len(targets)]
 	t.Logf("the agent: %.2f %% of a core, %d -> %d MB", 100*own, first.memory>>20, last.memory>>20)
-	if own > 0.02 || last.memory > first.memory*5/4+8<<20 || last.descriptors > first.descriptors ||
-		last.events > first.events {
+	if own > 0.02 || last.memory > first.memory*5/4+8<<20 ||
+		last.descriptors+last.events > first.descriptors+first.events+64 { // threads of the pools come and go
 		t.Errorf("the agent uses %.2f %% of a core, %+v, before %+v", 100*own, last, first)
 	}
 	for i, p := range targets {
