@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 # As make build has it: tests, lint, and products share the compiled packages, in each checkout.
-export GOFLAGS := -trimpath $(GOFLAGS)
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(shell $(GO) env GOFLAGS))
 
 .PHONY: six figures dumps diff-runs explore long healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-copies bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
@@ -139,8 +139,8 @@ test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: thre
 soak: runtime build samples windows ## a minute of each stress test
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestSoak|TestWindowsTorture$$|TestWindowsChurn' ./profiler/e2e -soak 60s -torture 60s -churn 60s
 
-soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack
-	@$(GO) test -count=1 -v -timeout 90m -run 'Test(Windows)?Sampler(EndedThreads)?$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
+soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack; all shares of the client library
+	@$(GO) test -count=1 -v -timeout 90m -run 'Test((Windows)?Sampler(EndedThreads)?|ClientBias)$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
 bench-copies: runtime build samples ## how many stacks a second a program can copy in callbacks (needs a quiet machine)
 	@$(GO) test -count=1 -v -run 'TestCopyRate' ./profiler/e2e -copy-rate 120000 -copy-seconds 20

@@ -19,10 +19,11 @@ export GOOS=windows GOARCH=amd64 CC=$cc
 # time. The lines that link are part of the key.
 linked() {
 	local key
-	key=$(cat scripts/samples-windows.sh scripts/library.sh; $go version
+	key=$(cat scripts/samples-windows.sh scripts/library.sh; $go version; echo "${LDFLAGS:-}"
 		$go list -trimpath -deps -export -f '{{.BuildID}}' ${3:+-tags $3 -overlay profiler/e2e/testprof/$3/overlay.json} "$2")
 	key=$(sha256sum <<<"$key")
 	[ "$(cat "$1.key" 2>/dev/null)" != "$key" ] || [ ! -f "$1" ] || return 0
+	rm -f "$1.key" # a link that is interrupted may leave a part of the file
 	if [ "$CGO_ENABLED" = 0 ]; then
 		$go build -trimpath -o "$1" "$2"
 	else # with a tag, the library has a test's files among its own

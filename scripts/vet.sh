@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# go vet of all packages as this system sees them. As Windows sees them: of those with files of their own for it;
-# staticcheck checks the types of all. As ARM64 sees them: of those with files of their own for it, and of those that
-# import one; the compiler checks the others.
+# go vet of all packages as this system sees them. As Windows sees them: of those with files of their own for it.
+# As ARM64 sees them: of those with files of their own for it, and of those that import one; the compiler checks the
+# others, but not their tests. staticcheck checks the types of all for Windows; without it, all are vetted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 
-# own lists the packages with files of their own for GOOS, GOARCH, and CGO_ENABLED.
-own() {
+# ownPackages lists the packages with files of their own for GOOS, GOARCH, and CGO_ENABLED.
+ownPackages() {
 	local format='{{.ImportPath}} {{.GoFiles}} {{.CgoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}'
 	comm -13 <(GOOS= GOARCH= $go list -f "$format" ./... | sort) <($go list -f "$format" ./... | sort) | cut -d' ' -f1
 }
 
-# with adds the packages that import one of these.
-with() {
+# withImporters lists these and the packages that import one.
+withImporters() {
 	awk 'NR == FNR { own[$1]; next } { gsub(/[][]/, ""); for (i = 1; i <= NF; i++) if ($i in own) { print $1; next } }' \
-		<(own) <($go list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./...)
+		<(ownPackages) <($go list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./...)
 }
 
 # vet PACKAGE...: with GOFLAGS=-trimpath, files that cgo has written may be those of another checkout. Only the check
@@ -32,13 +32,16 @@ vet ./...
 (
 	export GOOS=linux GOARCH=arm64 CGO_ENABLED=0
 	$go build ./...
-	# shellcheck disable=SC2046
-	vet $(with)
+	packages=$(withImporters)
+	# shellcheck disable=SC2086
+	vet ${packages:?no package for ARM64}
 )
 if command -v x86_64-w64-mingw32-gcc >/dev/null; then
 	export GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
-	# shellcheck disable=SC2046
-	vet $(own)
+	packages=$(ownPackages)
+	compgen -G '.cache/tools/staticcheck*' >/dev/null || packages=./...
+	# shellcheck disable=SC2086
+	vet ${packages:?no package for Windows}
 else
 	echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"
 fi

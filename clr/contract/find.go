@@ -180,9 +180,9 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 	return e, Found
 }
 
-// Unloaded reports whether the runtime has freed the code at ip, where a walk has arrived. Then a code heap
-// contains ip but no method there, or an earlier lookup found a collectible section there, or the memory is
-// gone. Memory counts only near the runtime's code, because a damaged stack contains other addresses.
+// Unloaded reports whether the runtime has probably freed the code at ip, where a walk has arrived: a code
+// heap contains ip but no method there, or an earlier lookup found a collectible section there, or the memory
+// is gone. Memory counts only near the runtime's code, because a damaged stack contains other addresses.
 func (t *Tables) Unloaded(ip uint64) bool {
 	if !t.MapProven() {
 		return false

@@ -105,9 +105,9 @@ func findFunction(m *module.Module, code, begin []byte) memory.Range {
 	}
 }
 
-// restoreBegin and restoreEnd are the first and the last bytes of RtlRestoreContext. With this function, the
-// runtime continues after a catch block. Source: dotnet/runtime (release/9.0)
-// src/coreclr/pal/src/arch/amd64/context2.S; the same in .NET 10.
+// restoreBegin and restoreEnd are the first and the last bytes of ClrRestoreNonvolatileContextWorker. With
+// this function, the runtime continues after a catch block. Source: dotnet/runtime
+// src/coreclr/vm/amd64/Context.S, and libcoreclr.so 9.0.5 and 10.0.9.
 var (
 	// push rbp; mov r10, rdi; mov r11, rsi; test byte ptr [r10+48], CONTEXT_INTEGER
 	restoreBegin = []byte{0x55, 0x49, 0x89, 0xfa, 0x49, 0x89, 0xf3, 0x41, 0xf6, 0x42, 0x30}
@@ -115,10 +115,10 @@ var (
 	restoreEnd = []byte{0x49, 0x8b, 0xa2, 0x98, 0, 0, 0, 0xff, 0xe0}
 )
 
-// FindRestore returns the part of RtlRestoreContext whose call frame information is wrong: from the
-// instruction after the push of RBP to the one that loads RSP. Call frame information says that RBP points
-// above the frame, but the function loads RBP like all other registers. In truth, the pushed RBP is at RSP.
-// The range is empty if an ELF module has no such function. code is as for FindHijackStub.
+// FindRestore returns the part of ClrRestoreNonvolatileContextWorker whose call frame information is wrong:
+// from the instruction after the push of RBP to the one that loads RSP. Call frame information says that RBP
+// points above the frame, but the function loads RBP like all other registers. The pushed RBP is at RSP. The
+// range is empty if an ELF module has no such function. code is as for FindHijackStub.
 func FindRestore(m *module.Module, code []byte) memory.Range {
 	if m.CFI == nil || m.CFI.Arch() != context.ArchAMD64 {
 		return memory.Range{}

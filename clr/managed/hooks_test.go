@@ -200,7 +200,7 @@ func hasStub(t *testing.T, path string) bool {
 		if s.Executable() && FindHijackStub(&m, code) != 0 {
 			r := FindRestore(&m, code)
 			if amd64 := m.CFI.Arch() == context.ArchAMD64; amd64 != (r.End-r.Start == 0x99) {
-				t.Errorf("the wrong part of RtlRestoreContext is %+v", r)
+				t.Errorf("the part with wrong call frame information is %+v", r)
 			}
 			return true
 		}

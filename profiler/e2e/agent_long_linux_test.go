@@ -96,10 +96,10 @@ func TestAgentFlat(t *testing.T) {
 			t.Errorf("%s uses %.2f %% of a core more", mode, 100*grown)
 		}
 	}
-	own := shares[len(targets)]
+	own := shares[len(targets)] // threads of pools come and go, so the number of descriptors varies
 	t.Logf("the agent: %.2f %% of a core, %d -> %d MB", 100*own, first.memory>>20, last.memory>>20)
 	if own > 0.02 || last.memory > first.memory*5/4+8<<20 ||
-		last.descriptors+last.events > first.descriptors+first.events+64 { // threads of the pools come and go
+		last.descriptors > first.descriptors+64 || last.events > first.events {
 		t.Errorf("the agent uses %.2f %% of a core, %+v, before %+v", 100*own, last, first)
 	}
 	for i, p := range targets {

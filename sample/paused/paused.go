@@ -73,10 +73,11 @@ type Stack struct {
 	Frames []StackFrame
 	Gap    merge.Gap
 	At     uint64 // where an incomplete walk ended
-	// Lacks is an address of memory that the walk needed and the core lacks, 0 if none. The stack ends there,
-	// or its frames below are doubtful.
-	Lacks uint64
-	Lock  Lock // that the thread waits for; Locks fills it in
+	// Lacks is an address of memory that the walk needed and the core lacks, 0 if none. EndsThere means that
+	// the stack ends for this reason. Otherwise the frames below are doubtful.
+	Lacks     uint64
+	EndsThere bool
+	Lock      Lock // that the thread waits for; Locks fills it in
 	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
 	// sets it.
 	Cooperative bool
@@ -219,7 +220,9 @@ func (s *Process) WalkCopy(c *walk.Capture) Stack {
 	out := Stack{TID: c.TID, Gap: gap, Lacks: s.passed}
 	if gap != merge.GapNone {
 		out.At = s.walker.Regs.IP()
-		out.Lacks = s.lacks(c, gap)
+		if addr := s.lacks(c, gap); addr != 0 {
+			out.Lacks, out.EndsThere = addr, true
+		}
 	}
 	for i := range frames {
 		if frames[i].Kind != unwind.KindGap {

@@ -118,7 +118,7 @@ func (e *Stopper) readRest(c *walk.Capture) (ok bool) {
 
 // addRest appends the memory above c from a stopped thread whose stack pointer is sp. The rest belongs to c
 // only if the end of c is still part of the stack and unchanged: the last frame, at the given stack pointer,
-// and the return address to it. Otherwise addRest returns false and leaves c as it is.
+// and on x86-64 the return address to it. Otherwise addRest returns false and leaves c as it is.
 func (e *Stopper) addRest(c *walk.Capture, frame, sp uint64) bool {
 	const returnAddress = 8
 	copied := len(c.Stack.Data)

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -70,7 +71,7 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 		if n := len(sure); n < r.N {
 			f := &x.out[n]
 			return unwind.Limit, f.Trust != unwind.TrustOutside ||
-				x.plausible(f.IP, f.SP) && (n == 0 || x.user(sure[n-1].SP, f))
+				x.plausible(f.IP, f.SP) && (n == 0 || x.returnsToUser(sure[n-1].SP, f))
 		}
 		if !x.plausible(x.regs.IP(), x.regs.SP()) || x.breaks(r.Stop) {
 			return r.Stop, false
@@ -85,9 +86,13 @@ func (x *Witness) unmanaged() (stop unwind.Stop, ok bool) {
 // signedKernel is the bit of an address that a signature leaves as it is. It is clear for user code.
 const signedKernel = 1 << 55
 
-// user reports whether user code can be at the return address of f, which the frame at sp has saved. The
-// walker removes all bits of a signature from a return address that Windows unwind data mark as signed.
-func (x *Witness) user(sp uint64, f *unwind.Frame) bool {
+// returnsToUser reports whether user code can be at the return address of f, which the frame at sp has saved.
+// The walker removes all bits of a signature from a return address that Windows unwind data mark as signed.
+// Return addresses in managed code are not checked.
+func (x *Witness) returnsToUser(sp uint64, f *unwind.Frame) bool {
+	if x.regs.Arch != context.ArchARM64 {
+		return true
+	}
 	for at := sp; at < min(f.SP, sp+longestFrame); at += 8 {
 		if v, ok := x.mem.Word(at); ok && v<<16>>16 == f.IP && v&signedKernel != 0 {
 			return false

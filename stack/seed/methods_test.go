@@ -126,7 +126,8 @@ func TestSignedReturn(t *testing.T) {
 		x := newScene(context.ArchARM64)
 		x.mem = memory.New(memory.Run{Addr: stackLow, Data: x.stack})
 		x.put(c.at, c.word)
-		got := x.user(sp, &unwind.Frame{IP: ra, SP: c.end})
+		x.Witness.regs.Arch = context.ArchARM64
+		got := x.returnsToUser(sp, &unwind.Frame{IP: ra, SP: c.end})
 		expect.Equal(t, got, c.want, "%#x at %#x, of a frame that ends at %#x", c.word, c.at, c.end)
 	}
 }

@@ -21,6 +21,9 @@ const (
 var goFunctions = map[string]goFunction{"runtime.goexit": goRoot, "runtime.mstart": goRoot,
 	"runtime.rt0_go": goRoot, "runtime.mcall": goRoot, "runtime.cgocallback": goCallback}
 
+// maxGoImages bounds the images whose symbols are kept. A process may load and unload libraries all the time.
+const maxGoImages = 1 << 10
+
 // goSymbol is such a function in an image.
 type goSymbol struct {
 	start, end uint64 // the image's own addresses
@@ -48,6 +51,9 @@ func (w *Walker) goRole(f *merge.Frame) goFunction {
 	m := w.Unmanaged.Table().At(int(f.Module))
 	symbols, known := w.goSymbols[m.ID]
 	if !known {
+		if len(w.goSymbols) >= maxGoImages {
+			clear(w.goSymbols)
+		}
 		symbols = goSymbols(m.ELF)
 		w.goSymbols[m.ID] = symbols
 	}

@@ -184,7 +184,8 @@ func (w *Walker) isMethod(v uint64) bool {
 	return ok && id != 0 || !ok && w.Missing(v)
 }
 
-// leaveRestore steps out of a thread's RtlRestoreContext, whose call frame information is wrong.
+// leaveRestore steps out of the runtime's ClrRestoreNonvolatileContextWorker, whose call frame information is
+// wrong.
 func (w *Walker) leaveRestore() {
 	r := &w.Regs.AMD64
 	saved, ok := w.mem.Word(r.SP())

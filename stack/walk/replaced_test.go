@@ -354,8 +354,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// RtlRestoreContext loads all registers. Its call frame information describes none of this, so the walk
-// leaves it by the words that it has not changed: the pushed RBP and the return address.
+// The runtime's function that restores a context loads all registers. Its call frame information describes
+// none of this, so the walk uses the words that it has not changed: the pushed RBP and the return address.
 func TestRestore(t *testing.T) {
 	const image, restore, stack, ra, saved = 0x1000_0000, 0x1000_0100, 0x7000, 0x1000_0800, 0x7100
 	for _, c := range []struct {

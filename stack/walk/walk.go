@@ -49,12 +49,11 @@ type Walker struct {
 	Returns         uint64            // replaced return addresses that were corrected
 	SkippedHandlers uint64            // handlers dropped because they were at their first instruction
 	Special         *managed.Specials // nil: there are none
-	// reports whether an address is in code of a runtime whose tables cannot be read; may be nil
-	Unproven func(ip uint64) bool
-	Unloaded func(ip uint64) bool // reports whether the code at an address has been freed; may be nil
-	// reports whether a core lacks memory that describes the code at an address; nil: all memory can be read
-	Missing func(ip uint64) bool
-	Visit   visit // called at each managed frame; may be nil
+	// Unproven reports whether an address is in code of a runtime whose tables cannot be read. Unloaded
+	// reports whether the code at an address may have been freed, and Missing, whether a core lacks memory
+	// that describes it. All may be nil.
+	Unproven, Unloaded, Missing func(ip uint64) bool
+	Visit                       visit // called at each managed frame; may be nil
 
 	restore   memory.Range          // see SetStubs
 	goSymbols map[uint32][]goSymbol // by module, of those in incomplete stacks
@@ -131,7 +130,7 @@ func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bo
 			return w.out[:n], merge.GapNone, false
 		}
 		if gap = merge.GapOfStop(stop, c.Cut); stop == unwind.NoInfo {
-			gap = w.whyNoInfo(w.Regs.IP())
+			gap = w.whyNoInfo(w.at.Address().Lookup())
 		}
 		if w.steppedThroughStub {
 			gap = merge.GapStubOnTop

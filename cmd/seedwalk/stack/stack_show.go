@@ -83,7 +83,7 @@ func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held ti
 		if i := p.Modules().Find(s.At); i >= 0 {
 			t.gapIn = p.Modules().At(i).Path
 		}
-		if s.Lacks != 0 {
+		if s.EndsThere {
 			t.Gap = notInCore
 		}
 	}
@@ -124,7 +124,7 @@ func (v *stackView) incomplete() {
 		switch {
 		case t.Lacks == "":
 			continue
-		case t.Complete:
+		case t.Gap != notInCore:
 			doubtful++
 		default:
 			ended++
@@ -137,7 +137,7 @@ func (v *stackView) incomplete() {
 		return
 	}
 	v.Problems = append(v.Problems, fmt.Sprintf(
-		"the core lacks memory: stacks that end early: %d, complete stacks with doubtful frames: %d"+
+		"the core lacks memory: stacks that end early: %d, other stacks with doubtful frames: %d"+
 			" (first missing address %s)%s", ended, doubtful, first, remedy))
 }
 

@@ -73,7 +73,8 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	if opt.Say == nil {
 		opt.Say = func(string) {}
 	}
-	defer func() { a.Trace.ProcessID = c.PID }() // the runtime reports its number in its own PID namespace
+	// The trace has the process's number in its own PID namespace.
+	defer func() { a.Trace.ProcessID = c.PID }()
 	images(a.Names, c.PID)
 	if !opt.AtStart {
 		if err := list(c, a, listKeywords); err != nil {
