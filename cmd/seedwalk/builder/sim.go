@@ -43,14 +43,14 @@ Options:
   --broken, --kept one side only (default both)
   --preemptions N  at most N switches away from a thread that could continue; "all" means no bound.
                    Default: the scenario's own. Each further one takes about ten times as long
-  --workers N      explore the broken side on N threads (default: one per CPU); the result is the same
+  --workers N      threads that explore the broken side (default: one per CPU)
   --arch NAME      amd64 (default) or arm64
   --svg FILE       draw who waits for whom in a deadlock; for a fault or a passing run, the timeline
   --dot FILE       write the deadlock as a Graphviz file
   --json           one object: "scenarios": [{name, rule, text, source, ends, clr, arch,
-                   broken and kept: {interleavings, orders, deepest, pruned, exhausted, done, deadlocks,
-                   judged, results, faults, endless, wrong, run, found: {outcome, steps, hash,
-                   fault, choices, cycle, graph: {nodes, edges},
+                   broken and kept: {interleavings, orders, deepest, pruned, exhausted, done,
+                   deadlocks, judged, results, faults, endless, wrong, run, found: {outcome,
+                   steps, hash, fault, choices, cycle, graph: {nodes, edges},
                    trace: [{step, thread, what}] (with --trace)}}}]
   --docs FOLDER    only write rules.md and its pictures, with all scenarios
 
