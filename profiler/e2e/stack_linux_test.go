@@ -123,7 +123,7 @@ func TestStackOfDumps(t *testing.T) {
 					all := kind == "gcore" || kind == "full"
 					equal := sameInCore(t, l, coreOf(t, p.id, kind), all ||
 						runtime == needs.Net9 && kind == "withheap", all)
-					if kind == "withheap" && equal*100 < 85*len(l.Threads) {
+					if kind == "withheap" && equal*2 < len(l.Threads) {
 						t.Error("too few: methods without unwind data have frame pointers")
 					}
 				})
