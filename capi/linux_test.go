@@ -150,9 +150,9 @@ func newerThan217(s elf.ImportedSymbol) string {
 	return ""
 }
 
-// A profiler that contains the library in any supported way does not change what its target does, and keeps
-// its own signal handlers; nor does one whose Initialize fails. A crash need not happen each time: make long
-// runs each three times.
+// A profiler that contains the library changes neither the output of its target nor its own signal handlers.
+// This holds for every supported way to link, and if Initialize fails. A crash may be rare, so make long runs
+// each case three times.
 func TestInCLR(t *testing.T) {
 	c := newTarget(t)
 	for _, how := range []struct {
@@ -194,8 +194,8 @@ var clrRuns = flags.Int("clr-runs", 1, "how often TestInCLR runs a program with 
 // refused is a profiler whose Initialize fails.
 const refused = "refused"
 
-// target is .NET 9.0.5 with a program that does everything that is difficult for a profiler, and what the
-// program says without a profiler.
+// target is a program on .NET 9.0.5 that does what is difficult for profilers. plain is its output without a
+// profiler.
 type target struct{ dir, host, runtime, app, plain string }
 
 // newTarget builds the program, once for all tests.
@@ -243,8 +243,8 @@ func (c *target) run(t *testing.T, env ...string) string {
 // leastShare is the least share of complete samples of the example, percent.
 const leastShare = 99
 
-// The sample profiler with its own protocol, built as a vendor builds it. TestSampler of profiler/e2e has it
-// with the shared library, too.
+// TestOwnProtocol builds the sample profiler that suspends threads by its own protocol, as a vendor builds
+// it. TestSampler of profiler/e2e tests the same profiler with the shared library.
 func TestOwnProtocol(t *testing.T) {
 	c := newTarget(t)
 	library, out := filepath.Join(c.dir, "libown.so"), filepath.Join(c.dir, "own")

@@ -316,8 +316,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Code is unloaded if its heap has no method there any more, if a lookup has found its collectible section
-// before, or if its memory is gone. The last needs a neighborhood with code of the runtime.
+// TestUnloaded checks the three signs of freed code. Its heap has no method there any more, an earlier lookup
+// found its collectible section, or its memory is gone. Missing memory counts only near code of the runtime.
 func TestUnloaded(t *testing.T) {
 	const ip, far = mapBase + 0x45, 0x5555
 	type change = func(*fake)

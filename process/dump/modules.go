@@ -261,9 +261,9 @@ func (m *Modules) bias(path string, f *elf.File) (bias uint64, ok bool) {
 	return 0, false
 }
 
-// setExecutable sets which mappings of an image are executable, if the core does not say it. The program
-// headers of the file say it. The offset of a mapping does not: the last page of the code can also be the
-// first page of the data in the file.
+// setExecutable decides which mappings of images are executable, for cores that do not record permissions.
+// It reads the program headers of the files. File offsets are not enough: one page of a file can be both the
+// last of the code and the first of the data.
 func (m *Modules) setExecutable() {
 	for i := range m.maps {
 		p := &m.maps[i]

@@ -53,7 +53,7 @@ func World(r *rules.Rule) string {
 		strings.ToUpper(r.Setup.Format().String()))
 }
 
-// Bounds describes the orders of steps that are tried with at most p preemptions.
+// Bounds returns the text about the orders of steps that are tried, if p bounds their preemptions.
 func Bounds(p int) string {
 	switch {
 	case p == sched.NoPreemption:

@@ -110,7 +110,7 @@ func TestBelowStub(t *testing.T) {
 	}
 }
 
-// A signed return address is that of user code, or not.
+// TestSignedReturn checks which saved words can be signed return addresses of user code.
 func TestSignedReturn(t *testing.T) {
 	const ra = 0x5678_9abc_def0
 	for _, c := range []struct {

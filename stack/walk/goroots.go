@@ -16,8 +16,9 @@ const (
 	goCallback            // runs on a goroutine's stack for a caller of C, which is on another stack
 )
 
-// goFunctions are the functions of Go's runtime with a role. Source: the functions marked TOPFRAME in Go's
-// src/runtime/asm_amd64.s; mcall, which restarts on a thread's own stack; and cgocallback in the same file.
+// goFunctions lists the functions of Go's runtime that have no caller on the same stack. Source: Go's
+// src/runtime/asm_amd64.s. The functions marked TOPFRAME start stacks. mcall continues on the thread's own
+// stack. cgocallback runs a goroutine for a caller of C.
 var goFunctions = map[string]goFunction{"runtime.goexit": goRoot, "runtime.mstart": goRoot,
 	"runtime.rt0_go": goRoot, "runtime.mcall": goRoot, "runtime.cgocallback": goCallback}
 
@@ -66,9 +67,9 @@ func (w *Walker) goRole(f *merge.Frame) goFunction {
 	return goOther
 }
 
-// untilGoRoot returns the number of frames up to the first root of Go's runtime, 0 if there is none. On
-// x86-64, the unwind data of the roots do not mark them, so a walk continues into memory without frames.
-// Above a goroutine that runs for a caller of C, the stack is incomplete: the caller is on another stack.
+// untilGoRoot returns the number of frames up to and including the first root of Go's runtime. On x86-64,
+// unwind data do not mark the roots, so a walk continues into memory without frames. untilGoRoot returns 0 if
+// there is no root, or if C called the goroutine: then the caller is missing, because it is on another stack.
 func (w *Walker) untilGoRoot() int {
 	for i := range w.out[:w.n] {
 		switch w.goRole(&w.out[i]) {

@@ -160,7 +160,7 @@ func (w *Walker) stepUnread() bool {
 }
 
 // framed reports whether RBP may be the frame pointer of the current frame: it is above the stack pointer,
-// and no word between them is an address in a method.
+// and no stack word between the two is an address in a method.
 func (w *Walker) framed() bool {
 	fp, sp := w.Regs.FP(), w.Regs.SP()
 	if w.Regs.AMD64.Known>>context.RBP&1 == 0 || fp&7 != 0 || fp < sp || (fp-sp)/8 > maxUnreadFrame ||
