@@ -145,6 +145,9 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 // compare takes another snapshot of a process after a pause, and judges what has changed since the given one.
 func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport, *stackView, error) {
 	stopped := stoppedBy(f.pid)
+	if stopped == "" {
+		settle(f.pid, maxSettle)
+	}
 	before := runTimes(f.pid)
 	time.Sleep(wait)
 	after := runTimes(f.pid)
