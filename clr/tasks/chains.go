@@ -175,7 +175,7 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
 	}
 	p := g.all[i]
 	timed = timed || p.word(p.shape.timer) != 0
-	at := t.step(parent, t.id(p.shape.name))
+	at := t.step(parent, t.id(p.name()))
 	state, thread := g.state(first)
 	for _, b := range p.blocks {
 		g.end(t, first, end{at, true, timed, state}, g.stacks[b])

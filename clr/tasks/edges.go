@@ -25,7 +25,7 @@ func (g *graph) connect() {
 		}
 	}
 	for i := range g.all {
-		if p := g.all[i]; p.shape.kind == box && p.below == 0 {
+		if p := g.all[i]; len(p.shape.awaiters) > 0 && p.below == 0 {
 			g.awaitsSource(int32(i))
 		}
 	}
@@ -151,8 +151,8 @@ func (g *graph) readArray(addr, size uint64) []byte {
 	return b
 }
 
-// awaitsSource finds the source of a ValueTask that a box awaits. The awaiter refers to the source, and the
-// source to the box. An async iterator is itself the source.
+// awaitsSource finds the source of a ValueTask that a box, or the task of AsTask, awaits. The awaiter refers
+// to the source, and the source to the box. An async iterator is itself the source.
 func (g *graph) awaitsSource(i int32) {
 	p := g.all[i]
 	n := 0

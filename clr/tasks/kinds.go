@@ -30,19 +30,23 @@ type shape struct {
 	timer uint64 // offset of the timer that ends a promise, 0 = none
 	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field; 0 = none
 	state uint64 // offset of a box's state machine
+	plain uint64 // offset of the Boolean that is false in a promise named "Task.Unwrap"; 0 = none
 	class bool   // the state machine is a class; the box holds its address
-	// awaiters are the fields of a state machine that hold awaiters.
+	// awaiters are the fields that hold awaiters: of a state machine, or of a ValueTask's task.
 	awaiters []objects.Span
 	valid    bool // the fields that the kind needs exist
 }
 
-const threading = "System.Threading.Tasks."
+const (
+	threading = "System.Threading.Tasks."
+	valueTask = threading + "ValueTask"
+)
 
 // known maps types to roles. A derived type has the role of its first match.
 var known = []struct {
 	typ   string
 	kind  kind
-	field string // of a box: the state machine; of a wrapper, a delegate, or a list: what follows
+	field string // of a box: the state machine; of a task: its source; of others: what follows
 	shown string // name in chains, "" = the method of a box, else the type's name
 }{
 	{"System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1", box,
@@ -51,6 +55,8 @@ var known = []struct {
 		"StateMachine", ""},
 	{threading + "Task+SetOnInvokeMres", blocked, "", ""},
 	{threading + "Task+SetOnCountdownMres", blocked, "", ""},
+	{valueTask + "+ValueTaskSourceAsTask", task, "_source", "ValueTask.AsTask"},
+	{valueTask + "`1+ValueTaskSourceAsTask", task, "_source", "ValueTask.AsTask"},
 	{threading + "Task+DelayPromise", task, "", "Task.Delay"},
 	{"System.Threading.SemaphoreSlim+TaskNode", task, "", "SemaphoreSlim.WaitAsync"},
 	{threading + "Task+WhenAllPromise", oneWay, "", "Task.WhenAll"},
@@ -108,6 +114,11 @@ func (s *shapes) classify(t *objects.Type) *shape {
 			flags, ok1 := t.Field("m_stateFlags")
 			next, ok2 := t.Field("m_continuationObject")
 			sh.timer, _ = t.Field("_timer")
+			sh.plain, _ = t.Field("_lookForOce")
+			if k.kind == task && k.field != "" {
+				sh.state = objectHeader
+				sh.awaiters = t.Spans(func(name string) bool { return name == k.field })
+			}
 			if sh.flags, sh.next = flags, next; !ok1 || !ok2 {
 				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is not a Task
 			}
@@ -117,7 +128,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 		break
 	}
 	if sh.name == "" {
-		sh.name = s.names.TypeOf(t.Table)
+		sh.name = strings.TrimSuffix(s.names.TypeOf(t.Table), "<VoidTaskResult>") // a task without a result
 	}
 	return sh
 }

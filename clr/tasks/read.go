@@ -196,6 +196,14 @@ func (p *pending) word(offset uint64) uint64 {
 	return binary.LittleEndian.Uint64(p.data[offset:])
 }
 
+// name is the name in chains. Task.Run differs from Unwrap only by a field of the same promise.
+func (p *pending) name() string {
+	if at := p.shape.plain; at != 0 && at < uint64(len(p.data)) && p.data[at] == 0 {
+		return "Task.Unwrap"
+	}
+	return p.shape.name
+}
+
 // refers reports whether an object's bytes after the MethodTable contain an address.
 func refers(data []byte, to uint64) bool {
 	for i := 8; i+8 <= len(data); i += 8 {

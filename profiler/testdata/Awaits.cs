@@ -56,6 +56,10 @@ public static class App
 		Func<Task<int>, Task<int>> lambda = async on => await inner(on);
 		return await lambda(Source());
 	}
+	static async Task AsTask() => await PooledTwice(Source()).AsTask();
+	static async Task ReadAsTask() { var c = Channel.CreateUnbounded<int>(); Keep(c); await c.Reader.ReadAsync().AsTask(); }
+	static async Task Unwrapped() { var s = new TaskCompletionSource(); var t = s.Task.ContinueWith(_ => Part(), TaskContinuationOptions.ExecuteSynchronously).Unwrap(); s.SetResult(); await t; }
+	static async Task Ran() => await Task.Run(Part);
 	static async Task Limited() => await Source().WaitAsync(TimeSpan.FromDays(1));
 	static async Task Throws() { try { await Source(); } finally { GC.Collect(0); } }
 	static async Task Twofold() { var a = Source(); var b = Source(); await Task.WhenAll(a, b); }
@@ -137,6 +141,10 @@ public static class App
 			Keep(OfTimer());
 			Start();
 			Keep(Local());
+			Keep(AsTask());
+			Keep(ReadAsTask());
+			Keep(Unwrapped());
+			Keep(Ran());
 			Keep(Limited());
 			Keep(Throws());
 			Keep(Twofold());
@@ -162,6 +170,10 @@ public static class App
 		Say(n, "PeriodicTimer.State <- App.OfTimer");
 		Say(n, "Pipe.DefaultPipeReader <- App.Server.Run");
 		Say(n, "Task<int> <- App.Local.inner <- App.Local (async lambda 1) <- App.Local");
+		Say(n, "Task<int> <- App.Pooled <- App.PooledTwice <- ValueTask.AsTask <- App.AsTask");
+		Say(n, "AsyncOperation<int> <- ValueTask.AsTask <- App.ReadAsTask");
+		Say(n, "Task<int> <- App.Part <- Task.Unwrap <- App.Unwrapped");
+		Say(n, "Task<int> <- App.Part <- Task.Run <- App.Ran");
 		Say(n, "Task<int> <- Task.WaitAsync <- App.Limited");
 		Say(n, "Task<int> <- App.Throws");
 		Say(2 * n, "Task<int> <- Task.WhenAll <- App.Twofold");
