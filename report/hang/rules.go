@@ -134,7 +134,7 @@ func (p *Process) limited(t *Thread) bool {
 }
 
 func (c *Chain) String() string {
-	text := strings.Join(c.Names, " <- ")
+	text := strings.Join(Fold(c.Names), " <- ")
 	if c.Queued {
 		text += " (queued in the thread pool)"
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/report/hang"
 	"github.com/seedwalk/seedwalk/sample/paused"
 )
 
@@ -52,9 +53,9 @@ func (t *stackThread) runs(method string) bool {
 // writeAsync writes who awaits what the thread runs, and what the thread waits for.
 func (t *stackThread) writeAsync(w io.Writer) {
 	for _, chain := range t.Callers {
-		fmt.Fprintf(w, "  (%d awaited by: %s)\n", t.TID, strings.Join(chain, " <- "))
+		fmt.Fprintf(w, "  (%d awaited by: %s)\n", t.TID, strings.Join(hang.Fold(chain), " <- "))
 	}
 	for _, chain := range t.Awaits {
-		fmt.Fprintf(w, "  (%d waits for: %s)\n", t.TID, strings.Join(chain, " <- "))
+		fmt.Fprintf(w, "  (%d waits for: %s)\n", t.TID, strings.Join(hang.Fold(chain), " <- "))
 	}
 }

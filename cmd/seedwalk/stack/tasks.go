@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/cmd/seedwalk/cli"
+	"github.com/seedwalk/seedwalk/report/hang"
 	"github.com/seedwalk/seedwalk/sample/paused"
 )
 
@@ -236,7 +237,7 @@ func (g *tasksGroup) write(b *bufio.Writer) {
 		fmt.Fprintf(b, " on %s", threadsOf(g.Threads))
 	}
 	b.WriteByte('\n')
-	for _, name := range g.Chain {
+	for _, name := range hang.Fold(g.Chain) {
 		fmt.Fprintf(b, "  %s\n", name)
 	}
 	until := ""
