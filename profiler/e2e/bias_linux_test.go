@@ -137,8 +137,9 @@ func (r *biasRow) judgeTotal(t *testing.T) (shown float64) {
 		}
 		shown += m.seen.shown / m.truth.process / float64(len(r.runs))
 		if math.Abs(m.seen.stated-m.truth.process) > *biasTotal*m.truth.process+notWatched {
-			t.Errorf("%v: the process used %.0f ms, the profile accounts for %.0f ms", r.setting,
-				m.truth.process/1e6, m.seen.stated/1e6)
+			t.Errorf("%v: the process used %.0f ms (%.0f in the methods), the profile accounts for %.0f ms (%.0f), not sampled %v",
+				r.setting, m.truth.process/1e6, m.truth.inMethods()/1e6, m.seen.stated/1e6,
+				m.seen.inMethods()/1e6, m.seen.notSampled)
 		}
 		if math.Abs(m.seen.process-m.seen.stated) > 0.01*m.seen.stated {
 			t.Errorf("%v: the stacks add up to %.0f ms, the profile states %.0f ms", r.setting,

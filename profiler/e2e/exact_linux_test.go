@@ -54,12 +54,17 @@ func (e *exactTimes) methods() (names []string) {
 	return names
 }
 
-// share is a method's part of the time of all methods.
-func (e *exactTimes) share(method string) float64 {
-	sum := 0.0
+// inMethods is the time of all methods.
+func (e *exactTimes) inMethods() (sum float64) {
 	for _, v := range e.method {
 		sum += v
 	}
+	return sum
+}
+
+// share is a method's part of the time of all methods.
+func (e *exactTimes) share(method string) float64 {
+	sum := e.inMethods()
 	if sum == 0 {
 		return 0
 	}

@@ -78,5 +78,5 @@ func hidesInlined(p *export.Profile) bool {
 		}
 		managed = managed || f.Class == export.ClassManaged
 	}
-	return managed && p.Stats.Way == "probe" && strings.HasPrefix(p.Runtime, ".NET 9.")
+	return managed && p.Stats.Way == export.WayProbe && strings.HasPrefix(p.Runtime, ".NET 9.")
 }

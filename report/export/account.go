@@ -115,7 +115,7 @@ func (p *Profile) cpuRate() int64 { return int64(1e9/p.periodNanos() + 0.5) }
 func (p *Profile) rateLines() (out []string) {
 	if count, _ := p.sampledCPU(); count > 0 {
 		line := fmt.Sprintf("%s, %s per second of CPU time", plural(count, "sample"), Thousands(p.cpuRate()))
-		if p.Stats.Way == "snapshot" { // each round samples every thread
+		if p.Stats.Way == WaySnapshot {
 			line = plural(count, "sample") + " with the CPU time since the thread's previous sample"
 		}
 		if p.RateHz > 0 {

@@ -191,7 +191,7 @@ func pageFacts(p *Profile) []string {
 	if p.Duration > 0 {
 		facts = append(facts, shortTime(p.Duration))
 	}
-	if count, _ := p.sampledCPU(); count > 0 && p.Stats.Way != "snapshot" {
+	if count, _ := p.sampledCPU(); count > 0 && p.Stats.Way != WaySnapshot {
 		facts = append(facts, Thousands(p.cpuRate())+" samples a second of CPU time")
 	}
 	facts = append(facts, plural(p.threadCount(), "thread"))

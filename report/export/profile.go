@@ -153,6 +153,12 @@ type Profile struct {
 	Stats    Stats
 }
 
+// Ways to take samples that outputs treat specially.
+const (
+	WayProbe    = "probe"    // from copies of the stacks
+	WaySnapshot = "snapshot" // by the CLR's own walk; each round samples every thread
+)
+
 // Stats holds the figures of the recording. The recorder counted them. They may exceed the
 // sums over Stacks if samples were lost.
 type Stats struct {
@@ -170,7 +176,7 @@ type Stats struct {
 	Empty     string           // why there are no samples, "" if there are some
 	Notes     []string         // one line each, for the user
 	ExitNote  string           // how the command ended, "" if unremarkable
-	Way       string           // how samples were taken: "probe", "snapshot", "" = unknown
+	Way       string           // how samples were taken: WayProbe, WaySnapshot, another, "" = unknown
 	WayWhy    string           // explanation of Way, and why no other way was used
 	Taken     []string         // figures of that way, one line each
 	Clock     *Clock           // of CPU samples; nil = unknown

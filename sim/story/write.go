@@ -46,8 +46,11 @@ func Picture(r *sched.Result) string {
 
 // Summary returns a line about the result of an exploration.
 func Summary(rep *sched.Report) string {
-	text := fmt.Sprintf("%8s interleavings, deepest %d, pruned %s: %s", Number(rep.Interleavings),
-		rep.MaxDepth, Number(rep.Pruned), counts(rep))
+	text := fmt.Sprintf("%s runs, the longest of %d steps: %s", Number(rep.Interleavings+rep.Pruned),
+		rep.MaxDepth, counts(rep))
+	if rep.Pruned > 0 && rep.Orders.All > 0 { // runs that were cut stand for more than one order
+		text = fmt.Sprintf("%s orders of steps, by %s", Number(int(rep.Orders.All)), text)
+	}
 	if !rep.Exhausted {
 		text += ", not every order was tried"
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/startup"
@@ -17,10 +18,10 @@ type Mode string
 const (
 	// ModeProbe copies stacks and walks them from outside. The runtime is never suspended. On Linux, a small
 	// library in the target copies the stacks. On Windows, seedwalk suspends one thread at a time.
-	ModeProbe Mode = "probe"
+	ModeProbe Mode = export.WayProbe
 	// ModeSnapshot suspends the runtime, or on Windows one thread, and gets the stack from
 	// the CLR. On Linux, all samples are at safe points.
-	ModeSnapshot Mode = "snapshot"
+	ModeSnapshot Mode = export.WaySnapshot
 	// ModeOutside records any native program. The kernel copies the stacks of running threads.
 	// Waiting threads are stopped as a debugger does. Stacks are walked from outside.
 	ModeOutside Mode = "outside"

@@ -73,7 +73,7 @@ func (o *simOptions) show(chosen []*rules.Rule) int {
 			o.print(r, told)
 		}
 		for _, s := range told.sides {
-			total += s.Report.Interleavings
+			total += s.Report.Interleavings + s.Report.Pruned
 			if s.Wrong != "" {
 				code = cli.ExitWrong
 			}
@@ -87,7 +87,7 @@ func (o *simOptions) show(chosen []*rules.Rule) int {
 	case o.asJSON:
 		simJSON(cli.Stdout, chosen, sides, o.trace)
 	case o.explore && len(chosen) > 1:
-		fmt.Fprintf(cli.Stdout, "%s interleavings in all\n", story.Number(total))
+		fmt.Fprintf(cli.Stdout, "%s runs in all\n", story.Number(total))
 	}
 	return code
 }
@@ -242,7 +242,7 @@ func watch(r *rules.Rule) (stop func()) {
 				return
 			case <-time.After(wait):
 				shown = true
-				fmt.Fprintf(os.Stderr, "\rseedwalk sim: %s: %s interleavings\x1b[K", r.Name,
+				fmt.Fprintf(os.Stderr, "\rseedwalk sim: %s: %s runs\x1b[K", r.Name,
 					story.Number(int(runs.Load())))
 			}
 		}

@@ -4,18 +4,35 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/process/live"
 )
 
-// threadName returns the system's name of the thread that a process calls tid.
-func threadName(pid int, tid uint64) string {
-	outer, ok := live.NumbersOf(pid).Outer(uint32(tid))
+// threadNames finds the system's names of a process's threads.
+type threadNames struct {
+	pid     int
+	numbers *live.Numbers
+	next    time.Time // the earliest time of the next reading of numbers
+}
+
+func newThreadNames(pid int) *threadNames {
+	return &threadNames{pid: pid, numbers: live.NumbersOf(pid)}
+}
+
+// name returns the name of the thread that the process calls tid.
+func (t *threadNames) name(tid uint64) string {
+	outer, ok := t.numbers.Outer(uint32(tid))
+	if begin := time.Now(); !ok && begin.After(t.next) { // all threads are read: at most a tenth of the time
+		t.numbers.Refresh()
+		t.next = time.Now().Add(9 * time.Since(begin))
+		outer, ok = t.numbers.Outer(uint32(tid))
+	}
 	if !ok {
 		return ""
 	}
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, outer))
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", t.pid, outer))
 	return strings.TrimSpace(string(b))
 }
 

@@ -11,8 +11,13 @@ import (
 
 var getThreadDescription = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetThreadDescription")
 
-// threadName returns a thread's description (Windows 10 1607).
-func threadName(_ int, tid uint64) string {
+// threadNames finds the descriptions of threads (Windows 10 1607).
+type threadNames struct{}
+
+func newThreadNames(int) threadNames { return threadNames{} }
+
+// name returns a thread's description.
+func (threadNames) name(tid uint64) string {
 	if getThreadDescription.Find() != nil {
 		return ""
 	}

@@ -183,9 +183,10 @@ func (r *run) look(w *waits.Wait) {
 func (r *run) watch(ctx context.Context) error {
 	follow := newFollower(r.a, r.opt.Follow)
 	follow.relist = func() { list(r.c, r.a, precompiledKeywords) }
+	threads := newThreadNames(r.c.PID)
 	r.a.OnWait = func(w *waits.Wait) {
 		r.look(w)
-		r.a.Names.Label(w.Thread, func() string { return threadName(r.c.PID, w.Thread) })
+		r.a.Names.Label(w.Thread, func() string { return threads.name(w.Thread) })
 		if r.opt.Blocked != nil {
 			r.opt.Blocked.End(w)
 		}
