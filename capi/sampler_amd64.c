@@ -10,16 +10,19 @@ _Static_assert((int)SW_STACKS >= (int)SW_SLOTS, "a round fits");
 
 enum { CLOSED, OPENING, OPEN, ENDED };
 static uint32_t state;
-static uint64_t opener;  /* the thread that opened, which is the CLR's */
-static uint64_t inside;  /* the thread that is sampling, 0: none */
-static uint32_t looking; /* samples until the vendor's forwarding is checked again */
-static int begun;        /* Go's side has started */
-static int next_stack;   /* the next stack for seedwalk_sampler_next */
+static uint64_t opener;    /* the thread that opened, which is the CLR's */
+static uint64_t inside;    /* the thread that is sampling, 0: none */
+static uint32_t looking;   /* samples until the vendor's forwarding is checked again */
+static uint32_t beginning; /* Go's side has been asked to start */
+static int begun;          /* Go's side has started */
+static int next_stack;     /* the next stack for seedwalk_sampler_next */
 seedwalk_stack sw_stacks[SW_STACKS];
 int sw_stack_count;
 char sw_stack_names[SW_STACKS][64];
 
-int sw_sampler_is_open(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == OPEN; }
+/* Close writes state and then reads inside; enter writes inside and then reads state. Both orders must be
+ * sequentially consistent, so that one of the two sees the other. */
+int sw_sampler_is_open(void) { return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == OPEN; }
 
 /* Copies a caller's structure into one of ours, known bytes long; same rules as sized.go. */
 static int sized(void *to, uint32_t known, uint32_t least, const void *from)
@@ -53,7 +56,6 @@ enum { LONGEST_START_MS = 20000, LONGEST_ROUND_MS = 3000, STACK_BYTES = 1 << 20,
  * refusal: a program that continues without its profiler would crash because of them. */
 static int go_begins(void)
 {
-	static uint32_t beginning;
 	uint32_t no = 0;
 	int err = 0;
 	if (__atomic_compare_exchange_n(&beginning, &no, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) && (err = sw_start_sampler(begin)))

@@ -34,6 +34,7 @@ var long = flag.Bool("explore", false, "explore the large worlds too, and weaken
 const (
 	host          = "profiler/host"
 	client        = "capi/client/src"
+	library       = "capi"
 	releaseCommit = "__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE)"
 	leftAgain     = "\tif (__atomic_load_n(&h->left, __ATOMIC_SEQ_CST))"
 	gone          = "DoStackSnapshot of a thread that is gone"
@@ -296,6 +297,47 @@ var worlds = []world{
 				{"\t\t\tt->id = 0;", "\t\t\tatomic_store(&t->handle, (HANDLE)0);\n\t\t\tt->id = 0;"}}, "closed handle"},
 			{"the ID is not compared again", "own_protocol_windows.c",
 				[][2]string{{" && t->id == claimed;", ";"}}, "another thread"},
+		}},
+	{name: "copies, a slot each", file: "copies", from: library, defines: []string{"PLACES=2"},
+		outcomes: []string{"both"},
+		faults: []fault{
+			{"a copy is there before its stack", "copies_amd64.c",
+				[][2]string{{"\tfill(c);\n\t__atomic_store_n(&c->state, WHOLE, __ATOMIC_RELEASE);\n",
+					"\t__atomic_store_n(&c->state, WHOLE, __ATOMIC_RELEASE);\n\tfill(c);\n"}}, "not whole"},
+		}},
+	{name: "copies, one slot", file: "copies", from: library, defines: []string{"PLACES=1"},
+		outcomes: []string{"both", "one dropped"},
+		faults: []fault{
+			{"a slot is taken by a store", "copies_amd64.c",
+				[][2]string{{"__atomic_compare_exchange_n(&c->state, &none, FILLING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(none = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE), __atomic_store_n(&c->state, FILLING, __ATOMIC_RELEASE), none == FREE)"}}, ""},
+			{"the state is read relaxed", "copies_amd64.c",
+				weaken("__atomic_load_n(&copies[i].state, __ATOMIC_ACQUIRE)", "__ATOMIC_ACQUIRE"), "race"},
+			{"a slot is given back relaxed", "copies_amd64.c",
+				weaken("__atomic_store_n(&c->state, FREE, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"a copy without room is not counted", "copies_amd64.c",
+				[][2]string{{"\t__atomic_add_fetch(&dropped, 1, __ATOMIC_RELAXED);\n", ""}}, "without room"},
+		}},
+	{name: "a vendor's sampler, it is closed", file: "client", from: library, defines: []string{"OPENS=0"},
+		outcomes: []string{"", "round", "roundround"},
+		faults: []fault{
+			{"a close meanwhile is not seen", "sampler_amd64.c",
+				[][2]string{{"\tif (sw_sampler_is_open())\n\t\treturn SEEDWALK_OK;\n\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST); /* closed meanwhile */\n\treturn SEEDWALK_NOT_OPEN;\n", "\treturn SEEDWALK_OK;\n"}}, "is closed"},
+			{"the state is read with acquire (the old source)", "sampler_amd64.c",
+				[][2]string{{"__atomic_load_n(&state, __ATOMIC_SEQ_CST)",
+					"__atomic_load_n(&state, __ATOMIC_ACQUIRE)"}}, "is closed"},
+			{"a round is not waited for", "sampler_amd64.c",
+				[][2]string{{"ms < LONGEST_ROUND_MS && __atomic_load_n(&inside", "0 && __atomic_load_n(&inside"}}, "is closed"},
+			{"state is closed with release", "sampler_amd64.c",
+				[][2]string{{"&state, &open, ENDED, 0, __ATOMIC_SEQ_CST", "&state, &open, ENDED, 0, __ATOMIC_RELEASE"}}, ""},
+		}},
+	{name: "a vendor's sampler, it is opened", file: "client", from: library, defines: []string{"OPENS=1"},
+		outcomes: []string{"", "round"},
+		faults: []fault{
+			{"Go counts as started before it is", "sampler_amd64.c",
+				[][2]string{{"\tswgoSamplerBegin();\n\t__atomic_store_n(&begun, 1, __ATOMIC_SEQ_CST);\n",
+					"\t__atomic_store_n(&begun, 1, __ATOMIC_SEQ_CST);\n\tswgoSamplerBegin();\n"}}, "before Go has started"},
+			{"the opener is stored late", "sampler_amd64.c",
+				[][2]string{{"\topener = sw_thread_self();\n\terr = start(&o);\n\t__atomic_store_n(&state, err ? CLOSED : OPEN, __ATOMIC_SEQ_CST);\n", "\terr = start(&o);\n\t__atomic_store_n(&state, err ? CLOSED : OPEN, __ATOMIC_SEQ_CST);\n\topener = sw_thread_self();\n"}}, "race"},
 		}},
 	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"},
 		outcomes: []string{"no timer", "one timer"},
