@@ -49,7 +49,7 @@ func TestGuard(t *testing.T) {
 		{"shared", "linked"}, {"shared", "untouched"},
 		{"archive", "linked"}, {"archive", "untouched"},
 		{"early", "early"},
-		{"plain", "dlopen"}, {"plain", "between"},
+		{"plain", "dlopen"}, {"plain", "between"}, {"plain", "replaced"},
 		{"plain", "otherfirst"}, {"plain", "otherlast"},
 	} {
 		t.Run(c.program+"/"+c.how, func(t *testing.T) {

@@ -2,7 +2,8 @@
  *     guard HOW LIBRARY OTHER
  * HOW: linked (LIBRARY is linked, handlers are set in main), early (handlers set by a
  * constructor before Go's start: the archive), dlopen (before the library is opened), between (after it is opened, before
- * seedwalk_open), otherfirst and otherlast (with another Go library).
+ * seedwalk_open), replaced (as dlopen, and by others on the alternate stack before seedwalk_open), otherfirst
+ * and otherlast (with another Go library).
  * Prints what is not as it should be; the exit code is 0 if nothing is. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,6 +36,26 @@ static void set(void)
 	a.sa_handler = vendors;
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(signals[i], &a, NULL);
+}
+
+/* Handlers that replace the vendor's stay as they are, also on the alternate stack. */
+static void later(int number) { seen = number; }
+
+static void replace(void)
+{
+	struct sigaction a;
+	memset(&a, 0, sizeof a);
+	a.sa_handler = later;
+	a.sa_flags = SA_ONSTACK;
+	for (int i = 0; i < SIGNALS; i++)
+		sigaction(signals[i], &a, NULL);
+}
+
+static void later_still(void)
+{
+	struct sigaction a;
+	for (int i = 0; i < SIGNALS; i++)
+		check("a later handler", sigaction(signals[i], NULL, &a) == 0 && a.sa_handler == later && a.sa_flags & SA_ONSTACK);
 }
 
 static void vendors_still(const char *when)
@@ -148,9 +169,17 @@ int main(int argc, char **argv)
 		return failed;
 	}
 	if (!linked(how)) {
-		if (strcmp(how, "dlopen") == 0)
+		int replaced = strcmp(how, "replaced") == 0;
+		if (replaced || strcmp(how, "dlopen") == 0)
 			set();
 		load_ours(argv[2]);
+		if (replaced && !failed) {
+			usleep(100000); /* Go has started */
+			replace();
+			open_and_close();
+			later_still();
+			return failed;
+		}
 		if (strcmp(how, "between") == 0) {
 			usleep(100000); /* Go has started */
 			set();

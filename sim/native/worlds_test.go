@@ -339,6 +339,11 @@ var worlds = []world{
 			{"the opener is stored late", "sampler_amd64.c",
 				[][2]string{{"\topener = sw_thread_self();\n\terr = start(&o);\n\t__atomic_store_n(&state, err ? CLOSED : OPEN, __ATOMIC_SEQ_CST);\n", "\terr = start(&o);\n\t__atomic_store_n(&state, err ? CLOSED : OPEN, __ATOMIC_SEQ_CST);\n\topener = sw_thread_self();\n"}}, "race"},
 		}},
+	{name: "a vendor's callbacks", file: "check", from: library, outcomes: []string{"all", "too early"},
+		faults: []fault{
+			{"one look is enough", "check_amd64.c",
+				[][2]string{{"\t\twhat &= missing(all);\n", "\t\twhat |= missing(all);\n"}}, "in progress"},
+		}},
 	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"},
 		outcomes: []string{"no timer", "one timer"},
 		races:    []string{"arm plain - disarm atomic"},
