@@ -123,6 +123,22 @@ func TestMarkerAtHijackStub(t *testing.T) {
 	})
 }
 
+// A walk that continues at a function's first byte is cut only if the CLR's marker is there. Otherwise the
+// function before ends with a call that does not return.
+func TestOnlyMarkersAreCut(t *testing.T) {
+	table, im := peTable(t, image.AMD64)
+	for trust, want := range map[unwind.Trust]Gap{
+		unwind.TrustCLR: GapCLRCut, unwind.TrustUnwindInfo: GapNoInfo,
+	} {
+		m := standing(0x1000, 0)
+		m.SetTable(table)
+		m.regs.SetIP(im.Base + uint64(im.Funcs[1].RVA))
+		m.at.Trust, m.out = trust, make([]Frame, 8)
+		m.block()
+		expect.Equal(t, m.res.Gap, want, "a walk by %v", trust)
+	}
+}
+
 // Unmanaged frames found by a guess are counted, and so are all frames reached from them.
 func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -55,6 +56,28 @@ func TestFill(t *testing.T) {
 			check(t, w, out[:r.N])
 		}
 	})
+}
+
+// firstStep is tables that know nothing. It keeps the stack pointer of the first step.
+type firstStep struct{ sp uint64 }
+
+func (f *firstStep) Step(s *unwind.State, _ *memory.Window, _ *unwind.Bounds, _ *unwind.Frame) unwind.Stop {
+	f.sp = cmp.Or(f.sp, s.Regs.SP())
+	return unwind.NoInfo
+}
+
+func (f *firstStep) Hijacked(uint64, uint64) (ra uint64, ok bool) { return 0, false }
+
+// The first step begins at the walk's registers if the walk is at the frame, else at the CLR's.
+func TestFillFromHere(t *testing.T) {
+	for here, want := range map[bool]uint64{true: 0x1000, false: 0x1800} {
+		m, tables := standing(0x1000, 0), &firstStep{}
+		m.SetManaged(tables)
+		m.in.Frames = []clr.SnapshotFrame{{Function: 1, IP: 0x5000, SP: 0x1800}, {Function: 2, IP: 0x6000, SP: 0x2000}}
+		m.out = make([]Frame, 8)
+		m.report(0, here)
+		expect.Equal(t, tables.sp, want, "the walk is at the frame: %v", here)
+	}
 }
 
 // If the tables' steps do not arrive at the next reported frame, nothing is written between them, and the

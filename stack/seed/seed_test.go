@@ -138,6 +138,11 @@ var findCases = []struct {
 	{"IL stub on top", onStub,
 		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) },
 		StubOnTop, -1, 0},
+	{"misaligned, IL stub on top", onStub,
+		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) {
+			moveSP(w, 4)
+			s.IsMethod = isMethod(w)
+		}, Unsafe, -1, 0},
 	{"method on top", []fs.Kind{fs.Root, fs.Managed},
 		func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) },
 		NotNeeded, 0, 0},
