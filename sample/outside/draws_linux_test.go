@@ -50,7 +50,7 @@ type shared []byte
 // Offsets of probe.h, in the header and in a slot.
 const (
 	headTag, headLegacy, headReal, headLeft, headEnding, headRelay = 24, 28, 32, 36, 368, 376
-	headTimerSignal                                                = 72
+	headPatch, headTimerSignal, headHead                           = 64, 72, 88
 	inHeader                                                       = -1 // in place of a slot
 	slotTID, slotLow, slotHigh, slotExtra, slotOp                  = 0, 8, 16, 24, 36
 	slotAsk, slotAnswered, slotBase                                = 40, 44, 56

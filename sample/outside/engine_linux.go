@@ -81,11 +81,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 		Table: threads.NewTable(pid), cpus: len(perfevent.CPUs())}
 	e.Base.Living, e.Base.Refresh = e.alive, e.refresh
 	e.Table.Name, e.Table.Came = e.name, e.came
-	e.Table.Gone = func(t *threads.Task) {
-		e.readRing() // its last samples
-		e.readKernel()
-		e.gone(t)
-	}
+	e.Table.Gone = e.ended
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()
 	e.begins = e.Config.Start.Began(pid) && !cfg.NoCPU

@@ -163,7 +163,7 @@ func (e *Engine) slotOf(t *threads.Task) bool {
 		return false
 	}
 	t.Slot = i
-	e.file.SetExtra(i, t.Thread, e.file.ExtraRoom())
+	e.file.SetExtra(i, t.Thread)
 	return true
 }
 

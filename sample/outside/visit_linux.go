@@ -42,7 +42,14 @@ func (e *Engine) name(t *threads.Task) {
 	}
 }
 
-// gone removes a thread that has ended.
+// ended removes a thread that has ended, after its last samples.
+func (e *Engine) ended(t *threads.Task) {
+	e.readRing()
+	e.readKernel()
+	e.gone(t)
+}
+
+// gone removes a thread whose samples have been read.
 func (e *Engine) gone(t *threads.Task) {
 	e.sampleResting(t, t.StoodTill())
 	e.account(t, true)
@@ -81,7 +88,7 @@ func (e *Engine) objects() {
 		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
 			t.Thread = o
 			if t.Slot >= 0 {
-				e.file.SetExtra(t.Slot, o, e.file.ExtraRoom())
+				e.file.SetExtra(t.Slot, o)
 			}
 		}
 	}

@@ -127,9 +127,6 @@ var errNoFile = errors.New("the probe sent no file")
 // Arch returns the target's architecture.
 func (f *File) Arch() context.Arch { return f.arch }
 
-// ExtraRoom returns the most bytes of the runtime's Thread that are copied.
-func (f *File) ExtraRoom() uint32 { return uint32(f.form.extra) }
-
 // Close unmaps the file.
 func (f *File) Close() error { return unix.Munmap(f.data) }
 
@@ -297,12 +294,12 @@ func (f *File) SetStack(i int, low, high uint64) {
 	atomic.StoreUint64(&s.low, low)
 }
 
-// SetExtra sets the address of the thread's Thread object in the runtime. The handler copies size bytes of it
-// together with a stack that has a hijacked return address. The object holds the true return address.
-func (f *File) SetExtra(i int, addr uint64, size uint32) {
+// SetExtra sets the address of the thread's Thread object in the runtime. The handler copies the object's
+// first bytes together with a stack that has a hijacked return address. The object holds the true return
+// address. All slots have the same size, so a handler may run between the two stores.
+func (f *File) SetExtra(i int, addr uint64) {
 	s := &f.slots[i]
-	atomic.StoreUint64(&s.extra, 0)
-	atomic.StoreUint32(&s.extraSize, size)
+	atomic.StoreUint32(&s.extraSize, uint32(f.form.extra))
 	atomic.StoreUint64(&s.extra, addr)
 }
 

@@ -139,12 +139,15 @@ func TestRingStale(t *testing.T) {
 // The target may write any bytes.
 func TestRingHostile(t *testing.T) {
 	for name, harm := range map[string]func(*bed, *record){
-		"size 0":               func(_ *bed, r *record) { r.size = 0 },
-		"size too large":       func(_ *bed, r *record) { r.size = RingSize },
-		"size no multiple":     func(_ *bed, r *record) { r.size = some + 8 },
-		"stack beyond":         func(_ *bed, r *record) { r.stackSize = some },
-		"stack wraps":          func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
-		"payload beyond":       func(_ *bed, r *record) { r.payloadSize = MaxPayload + 1 },
+		"size 0":           func(_ *bed, r *record) { r.size = 0 },
+		"size too large":   func(_ *bed, r *record) { r.size = RingSize },
+		"size no multiple": func(_ *bed, r *record) { r.size = some + 8 },
+		"stack beyond":     func(_ *bed, r *record) { r.stackSize = some },
+		"stack wraps":      func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
+		"payload beyond":   func(_ *bed, r *record) { r.payloadSize = MaxPayload + 1 },
+		"payload too large": func(b *bed, r *record) {
+			r.size, r.payloadSize, b.h.head = 4*some, MaxPayload+1, 4*some
+		},
 		"payload in the stack": func(_ *bed, r *record) { r.payloadSize = some - 408 },
 		"extra beyond": func(_ *bed,
 			r *record) {
@@ -162,6 +165,32 @@ func TestRingHostile(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// A record that is not committed keeps its room, also behind another one.
+func TestRingKeepsRoom(t *testing.T) {
+	b := newBed(0)
+	for tid, at := range []uint64{b.claim(some), b.claim(some)} {
+		expect.Equal(t, len(b.tids()), 0, "records before the next commit")
+		b.put(at, uint32(tid), nil)
+		expect.Slices(t, b.tids(), []uint32{uint32(tid)}, "records behind it")
+	}
+}
+
+// The probe gets no room back that is still to be read.
+func TestRingRoom(t *testing.T) {
+	b := newBed(0)
+	b.put(b.claim(some), 1, nil)
+	b.put(b.claim(some), 2, nil)
+	n := 0
+	b.step = func(what string) {
+		if what == "copy" {
+			expect.True(t, b.h.tail <= uint64(n)*some, "%d records read, the tail is at %d", n, b.h.tail)
+			n++
+		}
+	}
+	expect.Slices(t, b.tids(), []uint32{1, 2}, "records")
+	expect.Equal(t, n, 2, "copies")
 }
 
 // The part below an alternate stack follows the stack, aligned to eight bytes.
