@@ -65,8 +65,8 @@ func TestLastSamples(t *testing.T) {
 	putSample(mem, 77)
 	e.ended(k)
 	e.Stream.Push()
-	expect.Slices(t, said(out.Bytes()), []string{"sample of 77", fmt.Sprint("time of 77, cause ", wire.CauseShort)},
-		"the stream")
+	expect.Slices(t, said(out.Bytes()),
+		[]string{"sample of 77", fmt.Sprint("time of 77, cause ", wire.CauseShort)}, "the stream")
 	expect.Equal(t, k.Weighed, 5, "nanoseconds of samples")
 }
 
@@ -84,8 +84,8 @@ func TestEndOfHeldSamples(t *testing.T) {
 		Stack: memory.Run{Addr: 0x7000, Data: make([]byte, 64)}}, Wall: 3}
 	expect.True(t, e.Hold(&s), "held")
 	e.end("a test")
-	expect.Slices(t, said(out.Bytes()), []string{"sample of 77", fmt.Sprint("time of 77, cause ", wire.CauseNone)},
-		"the stream")
+	expect.Slices(t, said(out.Bytes()),
+		[]string{"sample of 77", fmt.Sprint("time of 77, cause ", wire.CauseNone)}, "the stream")
 }
 
 // A thread with a slot samples itself. The probe must have the thread's current Thread, and the address of

@@ -73,7 +73,8 @@ func TestFillFromHere(t *testing.T) {
 	for here, want := range map[bool]uint64{true: 0x1000, false: 0x1800} {
 		m, tables := standing(0x1000, 0), &firstStep{}
 		m.SetManaged(tables)
-		m.in.Frames = []clr.SnapshotFrame{{Function: 1, IP: 0x5000, SP: 0x1800}, {Function: 2, IP: 0x6000, SP: 0x2000}}
+		m.in.Frames = []clr.SnapshotFrame{{Function: 1, IP: 0x5000, SP: 0x1800},
+			{Function: 2, IP: 0x6000, SP: 0x2000}}
 		m.out = make([]Frame, 8)
 		m.report(0, here)
 		expect.Equal(t, tables.sp, want, "the walk is at the frame: %v", here)

@@ -1,9 +1,13 @@
 /* sample/probe/src/handler.c and start.c: a thread takes a sample for an old recording. The tool of
  * that recording is gone (LEFT 0), or the recording has ended (LEFT 1). Meanwhile another recording
  * begins in the same place, and makes a second thread take a sample.
- * SESSION 1: the session of the old recording is still ending. */
+ * SESSION 1: the session of the old recording is still ending.
+ * LIVES 1: the tool of the old recording lives. */
 #ifndef SESSION
 #define SESSION 0
+#endif
+#ifndef LIVES
+#define LIVES 0
 #endif
 #define SW_PATIENCE 2
 #include "world.h"
@@ -55,7 +59,7 @@ UNSEEN void world_reset(void)
 	begins = inside = 0;
 	stays = parked = 0;
 	h->tag = 0x5eed;
-	h->stale = LEFT ? 1000000 : 1; /* the tool of a recording that has ended may be alive */
+	h->stale = LEFT || LIVES ? 1000000 : 1; /* the tool of a recording that has ended may be alive */
 	h->left = LEFT ? SW_LEFT : 0;
 	slot(h, 0);
 }
@@ -109,6 +113,7 @@ UNSEEN void world_end(void)
 		sim_outcome("does not begin");
 		return;
 	}
+	sim_check(!LIVES, "the recording of a living tool is replaced");
 	sim_check(h->head == SIZE, "the ring of the new recording has another's record, or none");
 	sim_check(r->commit == 1 && r->tid == 1002 && r->stack_size == SW_RED_ZONE + WANT, "the record is another's, or not whole");
 	for (int k = 0; k < REG_SP; k++)

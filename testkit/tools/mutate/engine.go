@@ -19,13 +19,9 @@ var (
 // engineFaults are those of the readers and walkers: sizes of opcodes, registers,
 // alignments, bounds and signs.
 func engineFaults() []Fault {
-	var all []Fault
-	for _, family := range [][]Fault{elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(),
+	return slices.Concat(elfFaults(), cfiFaults(), peFaults(), unwindFaults(), codeFaults(),
 		ringFaults(), readFaults(), leavesFaults(), followFaults(), commonFaults(),
-		auditFaults(), unseenFaults(), listedFaults()} {
-		all = append(all, family...)
-	}
-	return all
+		auditFaults(), unseenFaults(), listedFaults())
 }
 
 // engineFault is one of a file, which the tests of the folders named catch.
@@ -82,3 +78,13 @@ func readFaults() []Fault {
 			"\tif !m.c.Living() {\n\t\treturn Gone", "\tif false {\n\t\treturn Gone", readTests),
 	}
 }
+
+// Faults of one folder, which its own tests catch.
+var (
+	inBuf   = faultsIn("internal/buf/", bufTests)
+	inELF   = faultsIn("elf/", elfTests)
+	inCFI   = faultsIn("cfi/", cfiTests)
+	inPE    = faultsIn("pe/", peTests)
+	inX64   = faultsIn("unwind/amd64/", x64Tests)
+	inARM64 = faultsIn("unwind/arm64/", arm64Tests)
+)

@@ -22,7 +22,7 @@ const (
 func ringFaults() []Fault {
 	handler := faultsOf("sample/probe/src/handler.c", ringTests)
 	claim := faultsOf("sample/probe/src/local.h", ringTests)
-	reader := faultsOf("sample/probe/ring.go", ringTests)
+	reader := faultsOf("sample/probe/ring.go", slotTests, ringTests)
 	threads := faultsOf("profiler/host/threads.c", claimTests)
 	arm := faultsOf("sample/probe/src/handler.c", armTests)
 	walk, rows := faultsOf("stack/walk/walk.go", copyTests), faultsOf("stack/walk/managed.go", copyTests)

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/testkit/moduleroot"
 )
 
 // Fault is a deliberate one.
@@ -19,17 +23,12 @@ type Fault struct {
 	By   []*Step // the tests to try, cheapest first
 }
 
-// Edit replaces words that stand in a file once.
-type Edit struct{ Old, New string }
+type Edit struct{ Old, New string } // replaces words that stand in a file once
 
 // Faults lists all of them.
 func Faults() []Fault {
-	var all []Fault
-	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(),
-		engineFaults(), judgeFaults(), protocolFaults()} {
-		all = append(all, family...)
-	}
-	return all
+	return slices.Concat(roundFaults(), threadFaults(), seedFaults(), mergeFaults(),
+		engineFaults(), judgeFaults(), protocolFaults())
 }
 
 // text is File with the fault in it.
@@ -70,4 +69,65 @@ func (f *Fault) put(tree string) (restore func() error, err error) {
 func (f Fault) also(before, after string) Fault {
 	f.Also = append(f.Also, Edit{before, after})
 	return f
+}
+
+// tableFile has a row for each fault that was tried. People write the reasons of survivors.
+const tableFile = "testkit/tools/mutate/testdata/caught.txt"
+
+const (
+	survives = "SURVIVES: "
+	noReason = "no test fails"
+)
+
+// row returns what the table says of a result.
+func (r Result) row() string {
+	if r.Caught {
+		return r.By
+	}
+	return survives + r.By
+}
+
+// table returns the rows by the name of the fault.
+func table(root string) (map[string]string, error) {
+	b, err := os.ReadFile(filepath.Join(root, tableFile))
+	rows := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		name, by, _ := strings.Cut(strings.TrimSpace(line), " ")
+		rows[name] = strings.TrimSpace(by)
+	}
+	return rows, err
+}
+
+// keep writes the results into the table. A fault that survives again keeps its reason.
+func keep(root string, results []Result) error {
+	rows, err := table(root)
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Caught || r.By == noReason && !strings.HasPrefix(rows[r.Name], survives) {
+			rows[r.Name] = r.row()
+		}
+	}
+	var b strings.Builder
+	for _, f := range Faults() {
+		if by := rows[f.Name]; by != "" {
+			fmt.Fprintf(&b, "%-28s %s\n", f.Name, by)
+		}
+	}
+	return os.WriteFile(filepath.Join(root, tableFile), []byte(b.String()), 0o600)
+}
+
+// printList prints the faults, and what the table says of each.
+func printList() error {
+	root, err := moduleroot.Find()
+	if err != nil {
+		return err
+	}
+	rows, err := table(root)
+	for _, f := range Faults() {
+		by := cmp.Or(rows[f.Name], "not in the table")
+		fmt.Printf("%-28s %-22s %s\n%29s%s\n", f.Name, f.File, f.What, "", by)
+	}
+	return err
 }

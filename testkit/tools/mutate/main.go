@@ -20,12 +20,14 @@
 // Known gaps: no fault is in package clr/contract, because simulated CLRs use the rows of
 // package image instead.
 //
-//	go run ./testkit/tools/mutate [-only NAME] [-by "PACKAGE FLAG ..."] [-list] [-json] [-jobs N]
+// The file testdata/caught.txt has a row for each fault that was tried: the test that caught it, or
+// "SURVIVES" and why no test can. -list prints the rows beside the faults, -keep updates them.
+//
+//	go run ./testkit/tools/mutate [-only NAME] [-by "PACKAGE FLAG ..."] [-list] [-keep] [-jobs N]
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -40,17 +42,16 @@ import (
 func main() {
 	only := flag.String("only", ".*", "apply only faults whose whole name this regular expression matches")
 	list := flag.Bool("list", false, "list the faults and apply none")
-	asJSON := flag.Bool("json", false, "print the table as JSON")
+	keeps := flag.Bool("keep", false, "write what caught each fault into "+tableFile)
 	by := flag.String("by", "", "try these arguments of go test instead of each fault's own tests")
 	jobs := flag.Int("jobs", 2, "faults tried at a time")
 	flag.Parse()
+	ok, err := true, error(nil)
 	if *list {
-		for _, f := range Faults() {
-			fmt.Printf("%-28s %-22s %s\n", f.Name, f.File, f.What)
-		}
-		return
+		err = printList()
+	} else {
+		ok, err = check(*only, *by, *jobs, *keeps)
 	}
-	ok, err := check(*only, *by, *jobs, *asJSON)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 	}
@@ -60,7 +61,7 @@ func main() {
 }
 
 // check applies the faults and prints the table.
-func check(only, by string, jobs int, asJSON bool) (ok bool, err error) {
+func check(only, by string, jobs int, keeps bool) (ok bool, err error) {
 	root, err := moduleroot.Find()
 	if err != nil {
 		return false, err
@@ -95,22 +96,16 @@ func check(only, by string, jobs int, asJSON bool) (ok bool, err error) {
 	if err := r.baseline(faults); err != nil {
 		return false, err
 	}
-	results := r.all(faults, jobs, func(res Result) {
-		if !asJSON {
-			fmt.Println(res)
-		}
-	})
+	results := r.all(faults, jobs, func(res Result) { fmt.Println(res) })
 	caught := 0
 	for _, res := range results {
 		if res.Caught {
 			caught++
 		}
 	}
-	if asJSON {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "\t")
-		return caught == len(results), e.Encode(results)
-	}
 	fmt.Printf("%d of %d faults caught\n", caught, len(results))
-	return caught == len(results), nil
+	if keeps {
+		err = keep(root, results)
+	}
+	return caught == len(results), err
 }

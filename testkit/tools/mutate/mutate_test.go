@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -16,17 +17,52 @@ import (
 // Every fault still fits the code: the words it replaces are there, once.
 func TestFaultsApply(t *testing.T) {
 	root := must.Get(moduleroot.Find())(t)
-	seen := map[string]bool{}
+	seen, texts := map[string]bool{}, map[string]string{}
 	for _, f := range Faults() {
-		if _, err := f.text(root); err != nil {
+		text, err := f.text(root)
+		if err != nil {
 			t.Error(err)
 		}
+		key := f.File + string(text)
+		expect.True(t, err != nil || texts[key] == "", "fault %q is %q again", f.Name, texts[key])
+		texts[key] = f.Name
 		expect.True(t, !seen[f.Name] && f.What != "" && len(f.By) > 0 && f.Old != f.New,
 			"fault %q: a part is missing, or the name is taken", f.Name)
 		seen[f.Name] = true
 	}
 	const least = 150
 	expect.True(t, len(seen) >= least, "%d faults, want at least %d", len(seen), least)
+}
+
+// The table has a row for each fault of a protocol, and none for a fault that is gone. Each row names a test
+// that exists, or says why no test can catch the fault.
+func TestTable(t *testing.T) {
+	root := must.Get(moduleroot.Find())(t)
+	rows := must.Get(table(root))(t)
+	for _, f := range protocolFaults() {
+		expect.True(t, rows[f.Name] != "", "%s has no row in %s", f.Name, tableFile)
+	}
+	sources := map[string]string{}
+	testsOf := func(pkg string) string {
+		for _, path := range must.Get(filepath.Glob(filepath.Join(root, pkg, "*_test.go")))(t) {
+			sources[pkg] += string(must.Get(os.ReadFile(path))(t))
+		}
+		return sources[pkg]
+	}
+	for _, f := range Faults() {
+		by := rows[f.Name]
+		delete(rows, f.Name)
+		if reason, ok := strings.CutPrefix(by, survives); ok {
+			expect.True(t, len(reason) > 20, "nobody has said why %s survives: %q", f.Name, reason)
+		} else if by != "" {
+			pkg, name, _ := strings.Cut(by, " ")
+			name, _, _ = strings.Cut(name, "/")
+			name, _, _ = strings.Cut(name, " ")
+			text := cmp.Or(sources[pkg], testsOf(pkg))
+			expect.True(t, strings.Contains(text, "func "+name+"("), "%s: %s has no %q", f.Name, pkg, name)
+		}
+	}
+	expect.Equal(t, len(rows), 0, "rows of no fault: %v", rows)
 }
 
 // One fault is really applied, and caught by a test; the tree is as it was.

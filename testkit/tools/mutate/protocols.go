@@ -4,7 +4,6 @@ import "slices"
 
 // protocolFaults are faults in the code that runs while a thread is stopped, or while another thread changes
 // the same memory. A fault whose name begins with "order-" swaps two steps, or leaves out a second check.
-// "Survives" says why no test catches a fault, or which world finds it in its own copy of the code.
 func protocolFaults() []Fault {
 	return slices.Concat(protocolSnapshot(), protocolSeed(), protocolMerge(), protocolCaptures(),
 		protocolThreads(), protocolHandler(), protocolProbe(), protocolTool(),
@@ -13,14 +12,21 @@ func protocolFaults() []Fault {
 
 // The tests of each room, the unit tests first.
 var (
-	worldTests    = &Step{"./sim/native", []string{"-run", "^TestWorlds$/./^$"}}
-	snapshotTests = &Step{"./stack/snapshot", nil}
-	seedTests     = &Step{"./stack/seed", nil}
-	probeTests    = &Step{"./sample/probe",
+	worldTests      = &Step{"./sim/native", []string{"-run", "^TestWorlds$/./^$"}}
+	captureWorlds   = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(capture|watchdog)/^$"}}
+	threadWorlds    = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(claim|window|events)/^$"}}
+	waitWorlds      = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(open-waits|a-read)/^$"}}
+	recordingWorlds = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(session|another-recording|a-signal|a-real)/^$"}}
+	clientWorlds    = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(copies|a-vendor)/^$"}}
+	slotTests       = &Step{"./sample/probe", []string{"-run", "^Test(Ring(Room|KeepsRoom|Hostile|PassesBy|Stale)?|SlotWithTimer|Unsent)$"}}
+	snapshotTests   = &Step{"./stack/snapshot", nil}
+	seedTests       = &Step{"./stack/seed", nil}
+	probeTests      = &Step{"./sample/probe",
 		[]string{"-run", "^Test(Reads|ReadWorld|Events|Relay|RelayOfMasks|Reach|Thinning|SlotClock|Below|Ring|RingStale|RingHostile|EndByAnyThread)$"}}
 	hostTests    = &Step{"./profiler/host", []string{"-run", "^Test(Capture|Wake)$"}}
-	samplerTests = &Step{"./capi", []string{"-run", "^Test(SamplerErrors|OwnProtocol|InCLR|SignalTaken)$"}}
+	guardTests   = &Step{"./capi", []string{"-run", "^TestGuard$"}}
 	outsideTests = &Step{"./sample/outside", nil}
+	asyncTests   = &Step{"./sample/sampler", nil}
 )
 
 func protocolSnapshot() []Fault {
@@ -42,6 +48,9 @@ func protocolSnapshot() []Fault {
 			"o.Captures = len(s.Captures)"),
 		round("snapshot-pause-grows", "the wait between two tries has no bound",
 			"pause = min(2*pause, maxPause)", "pause = 2 * pause"),
+		round("order-late-in-window", "late answers are taken while the runtime is suspended",
+			"\ts.rt.ResumeRuntime()\n\to.SuspendedNS = s.rt.Now() - start\n\to.Captures", "\to.Captures").
+			also("\t\t\ts.rt.Late(i, c)\n\t\t}\n\t}\n", "\t\t\ts.rt.Late(i, c)\n\t\t}\n\t}\n\ts.rt.ResumeRuntime()\n\to.SuspendedNS = s.rt.Now() - start\n"),
 		thread("order-stale-unseen", "a thread is walked with a table of other modules",
 			"\tif s.stale(c) {\n\t\treturn\n\t}\n", ""),
 		thread("order-stale-decided", "a capture of other modules is judged by its HRESULT",
@@ -72,6 +81,9 @@ func protocolSnapshot() []Fault {
 			"s.seeder.Seed(now) == seed.StubOnTop", "s.seeder.Seed(now) != seed.NotNeeded"),
 		thread("snapshot-primed-again", "priming goes on behind its success",
 			"\t\tif s.primed {\n\t\t\tbreak\n\t\t}\n", ""),
+		thread("order-prime-released", "priming walks a thread that may end meanwhile",
+			"\t\tn, _ := s.rt.Prime(threads[i])\n\t\ts.rt.Release(threads[i])\n",
+			"\t\ts.rt.Release(threads[i])\n\t\tn, _ := s.rt.Prime(threads[i])\n"),
 		decide("decide-native", "the CLR's other word for no managed frame is not one",
 			"if v == seed.NoManaged {", "if v == seed.NoManaged && hr == clr.E_FAIL {"),
 	}
@@ -105,6 +117,10 @@ func protocolSeed() []Fault {
 			"len(frames) == 1 && frames", "len(frames) == 0 && frames"),
 		witness("seed-saved-record", "a frame record is not searched", "min(record+16, sp+longestFrame)",
 			"min(record, sp+longestFrame)"),
+		judge("order-stub-first", "a stub on top need not have plausible registers",
+			"\tcase (top.sp&", "\tcase o.Stop == unwind.Managed && o.Frames == 0 && p.IsStub(end.ip):\n\t\treturn StubOnTop\n\tcase (top.sp&"),
+		witness("seed-below-copy", "a seed may lie below the copied stack",
+			"s.Regs.SP() >= mem.Hot().Addr && ", ""),
 		judge("seed-zero-ip", "an address of 0 may be a seed's", "s.ip != 0 && ", ""),
 	}
 }
@@ -113,19 +129,16 @@ func protocolMerge() []Fault {
 	all := []*Step{mergeTests, asked, more, inputs}
 	in, managed, out := faultsOf("stack/merge/merge.go", all...), faultsOf("stack/merge/managed.go", all...),
 		faultsOf("stack/merge/write.go", all...)
+	fill := faultsOf("stack/merge/fill.go", all...)
 	return []Fault{
-		// Survives: behind this condition, same() is false on x86-64.
 		in("order-mismatch-first", "a frame that the walk has passed is not compared",
 			"\tif i >= 0 && m.same(i, fid, known) {\n\t\treturn m.report(i, true)\n\t}\n\tif i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {\n\t\treturn m.lost(GapMismatch)\n\t}\n", "\tif i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {\n\t\treturn m.lost(GapMismatch)\n\t}\n\tif i >= 0 && m.same(i, fid, known) {\n\t\treturn m.report(i, true)\n\t}\n"),
-		// Survives: grown refuses FP 0 on x86-64, and on ARM64 every method has a frame record.
 		in("merge-no-frame-pointer", "two frames without a frame pointer have the same",
 			"f.FP == m.fp() && f.FP != 0 && m.grown(i)", "f.FP == m.fp() && m.grown(i)"),
 		in("merge-grown-caller", "a frame pointer may be the caller's",
 			"return i+1 < len(m.in.Frames) && m.in.Frames[i+1].FP != f.FP", "return i+1 < len(m.in.Frames)"),
 		in("merge-grown-last", "the last frame may have grown without a proof",
 			"return i+1 < len(m.in.Frames) && m.in", "return i+1 >= len(m.in.Frames) || m.in"),
-		in("merge-grown-above", "a frame may begin at its caller",
-			"return f.SP < above", "return f.SP <= above"),
 		in("merge-frameless-above", "a stub may lie above the frame that called it",
 			"m.sp() <= f.SP && !m.codeBetween", "!m.codeBetween"),
 		in("merge-managed-between", "a return address in managed code does not count",
@@ -147,24 +160,27 @@ func protocolMerge() []Fault {
 			"\tif m.at.Trust == unwind.TrustOutside { // the CLR knows this code\n\t\tm.at.Trust = unwind.TrustCLR\n\t}\n", ""),
 		managed("merge-rejudge-later",
 			"fresh code below the leaf changes the verdict", "m.res.N != 0 || ", ""),
+		in("order-gap-first", "a gap is written before a wrong guess is removed",
+			"\tif i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {\n\t\tm.takeBack()\n\t}\n\tm.gap(g)\n",
+			"\tm.gap(g)\n\tif i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {\n\t\tm.takeBack()\n\t}\n"),
+		fill("fill-hidden-kept", "frames that are removed still count as hidden",
+			"m.res.N, m.res.Hidden = written, hidden", "_, m.res.N = hidden, written"),
 		out("order-guess-late", "a guess begins behind its first frame",
 			"\t\tif f.Trust.Doubtful() && m.guess < 0 {\n\t\t\tm.guess = m.res.N\n\t\t}\n\t\tif !m.room() {\n\t\t\tm.gap(GapLimit)\n\t\t\treturn\n\t\t}\n\t\tm.add().unmanaged(f)\n", "\t\tif !m.room() {\n\t\t\tm.gap(GapLimit)\n\t\t\treturn\n\t\t}\n\t\tm.add().unmanaged(f)\n\t\tif f.Trust.Doubtful() && m.guess < 0 {\n\t\t\tm.guess = m.res.N\n\t\t}\n"),
 	}
 }
 
 func protocolCaptures() []Fault {
-	c := faultsOf("profiler/host/capture_linux.c", worldTests, hostTests)
-	s := faultsOf("profiler/host/sampler_linux.c", worldTests, hostTests)
-	w := faultsOf("profiler/host/watchdog_windows.c", worldTests)
+	c := faultsOf("profiler/host/capture_linux.c", captureWorlds, hostTests)
+	s := faultsOf("profiler/host/sampler_linux.c", hostTests)
+	w := faultsOf("profiler/host/watchdog_windows.c", captureWorlds)
 	return []Fault{
 		c("order-await-relaxed", "the copy is read before its word",
 			"uint32_t now = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE);\n",
 			"uint32_t now = __atomic_load_n(&s->word, __ATOMIC_RELAXED);\n"),
-		// Survives: it costs a sample.
 		c("order-withdrawn-blind", "a copy that came in time is not seen",
 			"SW_IDLE) ? SW_ASKED : state_of(__atomic_load_n(&s->word, __ATOMIC_ACQUIRE));",
 			"SW_IDLE) ? SW_ASKED : SW_CAPTURING;"),
-		// Survives: the signal is sent after both.
 		c("order-ask-early", "the request is there before the stack's end",
 			"\ts->tid = tid;\n\ts->stack_high = stack_high;\n", "\ts->tid = tid;\n").
 			also("\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n",
@@ -210,8 +226,8 @@ func protocolCaptures() []Fault {
 }
 
 func protocolThreads() []Fault {
-	t := faultsOf("profiler/host/threads.c", worldTests, hostTests, samplerTests)
-	e := faultsOf("profiler/host/events.c", worldTests, hostTests)
+	t := faultsOf("profiler/host/threads.c", threadWorlds, hostTests)
+	e := faultsOf("profiler/host/events.c", threadWorlds, hostTests)
 	return []Fault{
 		t("order-dead-late", "a thread's end is told behind the wait for its walk",
 			"\t__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);\n\twhile", "\twhile").
@@ -247,11 +263,9 @@ func protocolHandler() []Fault {
 			" && si->value >> 32 == h->tag) {", ") {"),
 		h("find-any-owner", "a slot's next thread answers for the one before",
 			"return s->tid == tid ? s : 0;\n\t}", "return s;\n\t}"),
-		// Survives: the tool counts ask up only after an answer.
 		h("order-ask-forgotten", "a request that came meanwhile counts as answered",
 			"__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE)",
 			"__atomic_store_n(&s->answered, s->ask, __ATOMIC_RELEASE)"),
-		// Survives: the tool repeats a request that was lost.
 		h("order-answer-early", "a request is answered before it is obeyed",
 			"\tif (asked)\n\t\tobey(h, s, uc, entry);\n",
 			"\tif (asked)\n\t\t__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);\n\tif (asked)\n\t\tobey(h, s, uc, entry);\n"),
@@ -271,7 +285,6 @@ func protocolHandler() []Fault {
 		h("reap-any-number", "a slot's number has no bound", "at - 1 >= SW_SLOTS || ", "!at || "),
 		h("order-put-back-twice", "two threads put the handlers back", "\tif (first)\n\t\tsw_put_back(h);",
 			"\t(void)first;\n\tsw_put_back(h);"),
-		// Survives: sw_end sets left by an exchange, once.
 		h("order-ending-again", "every signal behind the end ends again",
 			"if (h->ending && !h->left)", "if (h->ending)"),
 		h("forked-inside", "a child waits for its parent's handlers",
@@ -287,7 +300,6 @@ func protocolHandler() []Fault {
 			"1 + 0 * (uint32_t)si->overrun"),
 		h("tick-dead-tool", "a tool that is gone is sent samples",
 			"else if (si->code == SI_TIMER && !abandoned(h, entry))", "else if (si->code == SI_TIMER)"),
-		// Survives: it takes a change of the bounds between two instructions.
 		h("order-low-first", "the stack's bounds are read in two places",
 			"int own = low && from >= low && sp < high", "int own = low && from >= s->low && sp < s->high"),
 		h("copy-foreign", "a foreign stack is copied without a check",
@@ -298,13 +310,13 @@ func protocolHandler() []Fault {
 }
 
 func protocolProbe() []Fault {
-	all := []*Step{worldTests, probeTests}
+	all := []*Step{recordingWorlds, probeTests}
 	relay, session, start := faultsOf("sample/probe/src/relay.c", all...),
 		faultsOf("sample/probe/src/session.c", all...), faultsOf("sample/probe/src/start.c", all...)
-	events, read, copies := faultsOf("sample/probe/src/events.c", all...),
-		faultsOf("sample/probe/src/read.c", all...), faultsOf("sample/probe/src/copy.c", all...)
+	events, copies := faultsOf("sample/probe/src/events.c", waitWorlds, probeTests),
+		faultsOf("sample/probe/src/copy.c", waitWorlds, probeTests)
+	read := faultsOf("sample/probe/src/read.c", readWorldTests, waitWorlds)
 	return []Fault{
-		// Survives: the relay then stays if its own signal ends the recording, and passes on what comes.
 		relay("order-relayed-late", "a signal of the relay is counted behind its handler",
 			"\t__atomic_fetch_add(&h->relayed, 1, __ATOMIC_ACQ_REL);\n", "").
 			also("\tsw_handler(sig, si, uc);\n",
@@ -316,7 +328,6 @@ func protocolProbe() []Fault {
 		relay("order-relay-other", "another handler is replaced",
 			"if (stays || sigaction_raw(sig, 0, &a) || a.handler != (uint64_t)relay)",
 			"if (stays || sigaction_raw(sig, 0, &a))"),
-		// Survives: an event that comes while the session ends is a valid one.
 		session("order-stop-before-events", "events come while the session ends",
 			"\t__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);\n\t((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);\n", "\t((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);\n\t__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);\n"),
 		session("order-session-late", "the session is told behind its helper",
@@ -326,10 +337,8 @@ func protocolProbe() []Fault {
 			" || !__atomic_load_n(&h->helper, __ATOMIC_ACQUIRE))\n\t\treturn 0;", ")\n\t\treturn 0;"),
 		session("order-no-helper", "a helper that could not be made is being made",
 			"\tif (pthread_create(&id, attributes, finish, h))\n\t\t__atomic_store_n(&h->helper, 0, __ATOMIC_RELEASE);\n", "\tpthread_create(&id, attributes, finish, h);\n"),
-		// Survives: no signal is sent before the tool has the file.
 		start("order-shared-late", "handlers are there before the recording",
 			"\tsw_shared = h;\n\ttake_signals(h);\n", "\ttake_signals(h);\n\tsw_shared = h;\n"),
-		// Survives: the tool uses nothing that is put back afterwards, a new recording waits.
 		start("order-left-early", "the end is told before the handlers are put back",
 			"\t__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);\n", "").
 			also("\tguard(h, 0);\n\tsw_unrelay(h);\n",
@@ -356,8 +365,6 @@ func protocolProbe() []Fault {
 			"*inner = i > 0 && w->open[i - 1].id == CONTENTION_START"),
 		events("wait-lost-stop", "a wait without a stop stays open",
 			"\t\t\tdepth = i;\n", "\t\t\tdepth += 0;\n"),
-		read("order-read-taken", "a withdrawn read is answered",
-			"if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"),
 		read("order-read-done", "a read is done before its size is there",
 			"\t\tr->got = (uint32_t)answer(r, room(h, i));\n",
 			"\t\tuint32_t got = (uint32_t)answer(r, room(h, i));\n").
@@ -365,7 +372,6 @@ func protocolProbe() []Fault {
 				"\t\tr->got = got;\n\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n"),
 		copies("copy-missed", "an event without room is not counted",
 			"\t\t__atomic_fetch_add(&h->missed, 1, __ATOMIC_RELAXED);\n", ""),
-		// Survives: the world ring of sim/native has samples only, which have the same order.
 		copies("order-event-commit", "an event is committed before its flags",
 			"\tr->flags = (uint16_t)flags;\n\tr->nanos",
 			"\t__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);\n\tr->flags = (uint16_t)flags;\n\tr->nanos"),
@@ -375,35 +381,29 @@ func protocolProbe() []Fault {
 func protocolTool() []Fault {
 	ask, events, file, ring := faultsOf("sample/probe/ask_linux.go", probeTests),
 		faultsOf("sample/probe/events.go", probeTests),
-		faultsOf("sample/probe/file_linux.go", probeTests, outsideTests),
-		faultsOf("sample/probe/ring.go", probeTests)
+		faultsOf("sample/probe/file_linux.go", slotTests, outsideTests, probeTests),
+		faultsOf("sample/probe/ring.go", slotTests, probeTests)
 	return []Fault{
 		ask("order-tid-late", "a read is asked before its thread is named",
 			"\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.state, asked)\n", "\tatomic.StoreUint32(&r.state, asked)\n\tm.point(\"ask\")\n\tatomic.StoreUint32(&r.tid, m.f.inner(a.TID))\n"),
 		ask("order-withdraw-store", "a read that was taken is withdrawn",
 			"if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {",
 			"if atomic.StoreUint32(&r.state, m.seq|readFree); true {"),
-		// Survives: the read counts as unanswered, and its request is lost until the thread is done.
 		ask("order-taken-lost", "a read that was taken late is lost",
 			"\tif m.await(r, m.limit) {\n\t\treturn true, false\n\t}\n\treturn false, true",
 			"\treturn false, true"),
-		// Survives: the world waits of sim/native finds this in its reader (OWNER=0).
 		events("order-wait-owner", "a wait may have got another owner",
 			"atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1",
 			"atomic.LoadUint32(&w.depth) >= 1"),
-		// Survives: the world waits of sim/native finds this in its reader (SINCE=0).
 		events("order-wait-since", "a wait may have got another time",
 			" && atomic.LoadUint64(&w.open[0].since) == since {", " {"),
 		events("order-wait-writing", "a wait that is being written counts",
 			"tid == 0 || depth == 0 || since == 0 {", "tid == 0 || depth == 0 {"),
-		// Survives: until both are there, a wait that is too short costs room in the ring.
 		events("order-want-early", "events are wanted before their bound is there",
 			"\tatomic.StoreUint64(&f.h.waitMin, waitMin)\n\tatomic.StoreUint32(&f.h.events, events)\n",
 			"\tatomic.StoreUint32(&f.h.events, events)\n\tatomic.StoreUint64(&f.h.waitMin, waitMin)\n"),
-		// Survives: the world unrelay of sim/native finds this order in its tool (LATE=1).
 		file("order-real-late", "a real-time signal is counted behind its sending",
 			"\tcase int(f.h.realTime):\n\t\tatomic", "\tcase int(f.h.realTime):\n\t\tdefer atomic"),
-		// Survives: the world ask of sim/native finds this order in its tool (LATE=1).
 		file("order-op-late", "a request is there before what it is for",
 			"\tatomic.StoreUint32(&s.op, uint32(op))\n\tif f.Answered(i) {\n\t\tatomic.AddUint32(&s.ask, 1)\n\t}\n", "\tif f.Answered(i) {\n\t\tatomic.AddUint32(&s.ask, 1)\n\t}\n\tatomic.StoreUint32(&s.op, uint32(op))\n"),
 		file("order-left-unseen", "a signal is sent behind the end",
@@ -413,14 +413,11 @@ func protocolTool() []Fault {
 		file("slot-timer", "a slot with a timer is free",
 			"\tif atomic.LoadUint32(&f.slots[i].timer) == 0 {\n\t\tatomic.StoreUint32(&f.slots[i].tid, 0)\n\t\treturn\n\t}\n\tf.dead", "\tif true {\n\t\tatomic.StoreUint32(&f.slots[i].tid, 0)\n\t\treturn\n\t}\n\tf.dead"),
 		file("slot-again", "a slot keeps what its last thread left", "\t\t\t*s = slot{}\n", ""),
-		// Survives: the world reap of sim/native finds this order in its tool (LATE=0).
 		file("order-reaping-early", "the probe is sent to an empty list",
 			"\t\tif atomic.CompareAndSwapUint32(&f.h.reap[k], 0, uint32(f.dead[k])+1) {\n\t\t\tatomic.StoreUint32(&f.h.reaping, 1)\n\t\t}\n", "\t\tatomic.StoreUint32(&f.h.reaping, 1)\n\t\tatomic.CompareAndSwapUint32(&f.h.reap[k], 0, uint32(f.dead[k])+1)\n"),
 		file("order-stack-torn", "a stack's bounds change while a handler reads them",
 			"\tatomic.StoreUint64(&s.low, 0)\n\tatomic.StoreUint64(&s.high, high)\n",
 			"\tatomic.StoreUint64(&s.high, high)\n"),
-		file("order-extra-torn", "a Thread's address and size change one by one",
-			"\tatomic.StoreUint64(&s.extra, 0)\n", ""),
 		ring("order-tail-early", "room is given back before it is read", "\tfor at := r.tail; at < head; {\n",
 			"\tatomic.StoreUint64(&r.h.tail, head)\n\tfor at := r.tail; at < head; {\n"),
 		ring("ring-bad-payload", "a payload may be of any size",
@@ -431,8 +428,8 @@ func protocolTool() []Fault {
 }
 
 func protocolClient() []Fault {
-	c, p := faultsOf("capi/sampler_amd64.c", samplerTests), faultsOf("capi/copies_amd64.c", samplerTests)
-	check, guard := faultsOf("capi/check_amd64.c", samplerTests), faultsOf("capi/guard_linux.c", samplerTests)
+	c, p := faultsOf("capi/sampler_amd64.c", clientWorlds), faultsOf("capi/copies_amd64.c", clientWorlds)
+	check, guard := faultsOf("capi/check_amd64.c", clientWorlds), faultsOf("capi/guard_linux.c", guardTests)
 	return []Fault{
 		c("order-enter-closed", "a sampler that was closed meanwhile is entered",
 			"\tif (sw_sampler_is_open())\n\t\treturn SEEDWALK_OK;\n\t__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST); /* closed meanwhile */\n\treturn SEEDWALK_NOT_OPEN;\n", "\treturn SEEDWALK_OK;\n"),
@@ -484,6 +481,7 @@ func protocolEngine() []Fault {
 		faultsOf("sample/outside/visit_linux.go", outsideTests)
 	timer, leave := faultsOf("sample/outside/timer_linux.go", outsideTests),
 		faultsOf("sample/outside/leave_linux.go", outsideTests)
+	async := faultsOf("sample/sampler/async.go", asyncTests)
 	return []Fault{
 		visit("order-ran-unseen", "a thread that ran meanwhile has stayed",
 			"return ok && after == before && w ==", "return ok && (after == before || true) && w =="),
@@ -497,11 +495,25 @@ func protocolEngine() []Fault {
 			"t.Slot >= 0 && e.file.Answered(t.Slot)", "t.Slot >= 0"),
 		visit("gone-slot", "the slot of an ended thread stays", "\te.file.Free(t.TID)\n", ""),
 		visit("visit-extra", "a Thread that became known is not passed on",
-			"\t\t\t\te.file.SetExtra(t.Slot, o, e.file.ExtraRoom())\n", "\t\t\t\t_ = o\n"),
+			"\t\t\t\te.file.SetExtra(t.Slot, o)\n", "\t\t\t\t_ = o\n"),
 		visit("visit-stack-bound", "the bounds of a stack are not passed on",
 			"\te.file.SetStack(t.Slot, t.Low, t.High)\n", ""),
-		loop("order-gone-unread", "the last samples of a thread come behind its end",
-			"\t\te.readRing() // its last samples\n", ""),
+		visit("order-asked-elsewhere", "a thread that sleeps elsewhere by now is sent a signal",
+			"\t\tif !e.stayed(t, sp, ip, before) {", "\t\tif false {"),
+		loop("order-ring-late", "threads are visited before their samples are read",
+			"\te.readRing()\n\tif e.legacy", "\tif e.legacy").
+			also("\te.Visits(e.dueBy(now), e.visit)\n", "\te.Visits(e.dueBy(now), e.visit)\n\te.readRing()\n"),
+		loop("order-ending-late", "wall time of the last held samples waits for a later one",
+			"\te.Ending = true\n\te.events.WalkPending()\n", "\te.events.WalkPending()\n\te.Ending = true\n"),
+		loop("refresh-patch", "the probe does not know the new hijack stub",
+			"\t\te.file.SetPatch(e.Walker.HijackStub)\n", ""),
+		async("order-late-activity", "an Activity is read after the last look at the async method",
+			"\tids := e.Async.ActivityOf(e.Target.Mem, handle)\n\tif _, ok := e.chainNow(c, e.Async.late, true); ok {\n\t\te.Stream.Activity = ids\n",
+			"\tif _, ok := e.chainNow(c, e.Async.late, true); ok {\n\t\tids := e.Async.ActivityOf(e.Target.Mem, handle)\n\t\te.Stream.Activity = ids\n"),
+		async("order-activity-moved", "an Activity is used though a collection has begun to move it",
+			"\tids := a.Thread(handle)\n\tif a.list.Changing() {", "\tids := a.Thread(handle)\n\tif false {"),
+		visit("order-gone-unread", "the last samples of a thread come behind its end",
+			"\te.readRing()\n\te.readKernel()\n\te.gone(t)\n", "\te.gone(t)\n\te.readRing()\n"),
 		loop("order-end-accounts", "a process is accounted for before its last samples",
 			"\te.Ending = true\n", "\te.accountAll()\n\te.Ending = true\n").
 			also("\te.last()\n\te.accountAll()\n", "\te.last()\n"),
@@ -519,7 +531,7 @@ func protocolEngine() []Fault {
 		timer("replace-event", "events of a signal that is given up stay",
 			"\t\te.closeEvent(t)\n\t\tif t.Armed {", "\t\tif t.Armed {"),
 		timer("slot-extra", "a new slot does not know its Thread",
-			"\te.file.SetExtra(i, t.Thread, e.file.ExtraRoom())\n", ""),
+			"\te.file.SetExtra(i, t.Thread)\n", ""),
 		timer("relay-uncounted", "a relayed signal is not counted", "\t\te.Stats.Relayed++\n", ""),
 		leave("order-end-late", "threads are asked to leave before the end is told",
 			"\te.file.End()\n\tlimit", "\tlimit").

@@ -38,19 +38,13 @@ var (
 
 // Result is what became of a fault.
 type Result struct {
-	Name    string  `json:"name"`
-	Caught  bool    `json:"caught"`
-	By      string  `json:"by"` // package and first failing test; else why it was not caught
-	Seconds float64 `json:"seconds"`
+	Name    string
+	Caught  bool
+	By      string // package and first failing test; else why it was not caught
+	Seconds float64
 }
 
-func (r Result) String() string {
-	by := r.By
-	if !r.Caught {
-		by = "SURVIVES: " + by
-	}
-	return fmt.Sprintf("%-28s %6.1f s  %s", r.Name, r.Seconds, by)
-}
+func (r Result) String() string { return fmt.Sprintf("%-28s %6.1f s  %s", r.Name, r.Seconds, r.row()) }
 
 // Limits of a run. A hang counts only if the sound run takes a small part of the
 // time it was given.
@@ -215,7 +209,7 @@ func (r *runner) all(faults []Fault, jobs int, say func(Result)) []Result {
 // apply tries the steps of one fault until a test fails.
 func (r *runner) apply(f *Fault) (res Result) {
 	start := time.Now()
-	res = Result{Name: f.Name, By: "no test fails"}
+	res = Result{Name: f.Name, By: noReason}
 	defer func() { res.Seconds = time.Since(start).Seconds() }()
 	if r.ctx.Err() != nil {
 		res.By = "interrupted"
