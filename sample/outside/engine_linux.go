@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"cmp"
 	"io"
 	"runtime"
 	"time"
@@ -507,10 +508,7 @@ func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
 
 // own returns an address on the thread's own stack.
 func own(r *probe.Record) uint64 {
-	if r.BelowAddr != 0 {
-		return r.BelowAddr
-	}
-	return r.StackAddr
+	return cmp.Or(r.BelowAddr, r.StackAddr)
 }
 
 // sendOf appends a sample of task t.

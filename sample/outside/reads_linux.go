@@ -32,11 +32,9 @@ func (e *Engine) answers(t *threads.Task) bool {
 	if e.asked == nil || !e.asked.Choice.First(t.TID) {
 		return false
 	}
-	t.Due = max(t.Due, t.Visited+int64(readerPoll))
+	t.Due = max(t.Due, t.Visited+int64(time.Second))
 	return true
 }
-
-const readerPoll = time.Second
 
 // unseen samples a thread whose position is unknown. A running thread is sampled by its
 // timer, any other by a signal, once each time it has run.
