@@ -24,7 +24,7 @@ import (
 func init() {
 	otherTargets["killed"] = killed
 	otherTargets["patient"] = patient
-	otherTargets["hung up"] = hungUp
+	otherTargets["terminated"] = terminated
 }
 
 // killed ends in the middle of a message.
@@ -35,19 +35,19 @@ func killed() int {
 	return 98
 }
 
-// hungUp ends by a signal before it connects.
-func hungUp() int {
-	syscall.Kill(os.Getpid(), syscall.SIGHUP)
+// terminated ends by a signal before it connects. It is not SIGHUP, which a test run under nohup ignores.
+func terminated() int {
+	syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	time.Sleep(time.Minute)
 	return 98
 }
 
 // A command that a signal ends at once gives no advice about runtimes.
 func TestEndedBeforeItConnects(t *testing.T) {
-	opt, said := fakeRun(t, "hung up")
+	opt, said := fakeRun(t, "terminated")
 	res := mustRun(t, opt)
-	const want = "no samples: the command was ended by signal 1 (hangup) before a .NET runtime"
-	expect.True(t, res.ExitCode == 128+1 && strings.HasPrefix(said.String(), want), "exit code %d, said %q",
+	const want = "no samples: the command was ended by signal 15 (terminated) before a .NET runtime"
+	expect.True(t, res.ExitCode == 128+15 && strings.HasPrefix(said.String(), want), "exit code %d, said %q",
 		res.ExitCode, said)
 }
 

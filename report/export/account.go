@@ -61,9 +61,8 @@ func (c *CPUTime) lacking() bool { return c.coverage() < lowCoverage && c.missin
 
 // lines describes how much CPU time is in the profile, for the summary.
 func (c *CPUTime) lines() []string {
-	cover := c.coverage()
 	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)",
-		partTimes(c.Profile, c.Process), coveragePercent(cover))
+		partTimes(c.Profile, c.Process), coveragePercent(c.coverage()))
 	if c.lacking() {
 		line = "WARNING: only " + line
 	}

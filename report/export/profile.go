@@ -153,11 +153,8 @@ type Profile struct {
 	Stats    Stats
 }
 
-// Ways to take samples that outputs treat specially.
-const (
-	WayProbe    = "probe"    // from copies of the stacks
-	WaySnapshot = "snapshot" // by the CLR's own walk; each round samples every thread
-)
+// Ways to take samples: from copies of the stacks, or by the CLR's own walk of every thread in each round.
+const WayProbe, WaySnapshot = "probe", "snapshot"
 
 // Stats holds the figures of the recording. The recorder counted them. They may exceed the
 // sums over Stacks if samples were lost.

@@ -207,10 +207,9 @@ func (s *summary) processor(p *Profile) {
 
 // way reports how the samples were taken.
 func (s *summary) way(st *Stats) {
-	if st.Way == "" {
-		return
+	if st.Way != "" {
+		s.line("way", "", clean(st.Way+": "+st.WayWhy))
 	}
-	s.line("way", "", clean(st.Way+": "+st.WayWhy))
 	for _, t := range st.Taken {
 		s.line("", "", clean(t))
 	}
