@@ -216,12 +216,15 @@ func (n *Names) ThreadName(id uint64) string {
 	return n.labels[id]
 }
 
-// Label names a thread by calling find, unless it has a name. find must not use n.
+// Label names a thread by calling find, unless it has a name. If find returns "", the next call asks again.
+// find must not use n.
 func (n *Names) Label(id uint64, find func() string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.labels[id]; !ok && len(n.labels) < maxThreads {
-		n.labels[id] = find()
+	if n.labels[id] == "" && len(n.labels) < maxThreads {
+		if name := find(); name != "" {
+			n.labels[id] = name
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func TestVisitsWhileThreadsChange(t *testing.T) {
 			next++
 			r.Add(next, 0)
 		}
-		r.Drop()
+		r.Drop(0)
 		if len(r.Order) != len(r.Tasks) || r.At > len(r.Order) {
 			t.Fatalf("%d in order of %d, at %d", len(r.Order), len(r.Tasks), r.At)
 		}
@@ -95,7 +95,7 @@ func TestDropKeepsPlace(t *testing.T) {
 				k.Listing = 1
 			}
 		}
-		r.Drop()
+		r.Drop(0)
 		got := uint32(0)
 		if r.At < len(r.Order) {
 			got = r.Order[r.At].TID

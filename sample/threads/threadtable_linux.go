@@ -93,21 +93,22 @@ func (r *Table) List(now time.Time, helper uint32) {
 		}
 	})
 	if whole {
-		r.Drop()
+		r.Drop(helper)
 	}
 }
 
-// Drop removes the threads that were not in the last listing and have ended. The current pass continues with
-// the thread that was next. A listing may lack a living thread (see Files.list), whose processor time would
-// count twice if it were removed and added again.
-func (r *Table) Drop() {
+// Drop removes the helper thread, and threads that have ended. A listing may lack a living thread (see
+// Files.list). It stays: if it were removed and added again, its processor time would count twice. The
+// current pass continues with the thread that was next.
+func (r *Table) Drop(helper uint32) {
 	before := len(r.Tasks)
 	for _, t := range r.Tasks {
 		if t.Listing == r.Listing {
 			continue
 		}
-		if _, lives := r.Kernel.Counters(t); lives {
+		if _, lives := r.Kernel.Counters(t); lives && t.TID != helper {
 			t.Listing = r.Listing
+			r.Relist() // new threads may be missing too
 			continue
 		}
 		r.Gone(t)

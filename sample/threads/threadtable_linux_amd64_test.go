@@ -270,8 +270,12 @@ func TestMissingInList(t *testing.T) {
 	must.Equal(t, len(*came), 6)
 	r.Listing++
 	r.Add(uint32(pid), 0) // the others are missing
-	r.Drop()
-	if len(r.Tasks) != 5 || len(r.Order) != 5 || !slices.Equal(*gone, []uint32{never}) {
+	r.Drop(0)
+	if len(r.Tasks) != 5 || len(r.Order) != 5 || !slices.Equal(*gone, []uint32{never}) || r.links != 0 {
 		t.Errorf("%d threads stay, %d in order, gone %v", len(r.Tasks), len(r.Order), *gone)
+	}
+	r.Listing++ // the probe's helper thread lives, but was listed before its number was known
+	if r.Drop(uint32(pid)); len(r.Tasks) != 4 || (*gone)[1] != uint32(pid) {
+		t.Errorf("the helper stays: %d threads, gone %v", len(r.Tasks), *gone)
 	}
 }
