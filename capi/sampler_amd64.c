@@ -20,8 +20,8 @@ seedwalk_stack sw_stacks[SW_STACKS];
 int sw_stack_count;
 char sw_stack_names[SW_STACKS][64];
 
-/* Close writes state and then reads inside; enter writes inside and then reads state. Both orders must be
- * sequentially consistent, so that one of the two sees the other. */
+/* Close writes state and then reads inside. Enter writes inside and then reads state. All four operations are
+ * sequentially consistent. With an acquire load of state, a closed sampler could sample (see sim/native). */
 int sw_sampler_is_open(void) { return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == OPEN; }
 
 /* Copies a caller's structure into one of ours, known bytes long; same rules as sized.go. */

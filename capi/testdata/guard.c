@@ -2,8 +2,8 @@
  *     guard HOW LIBRARY OTHER
  * HOW: linked (LIBRARY is linked, handlers are set in main), early (handlers set by a
  * constructor before Go's start: the archive), dlopen (before the library is opened), between (after it is opened, before
- * seedwalk_open), replaced (as dlopen, and by others on the alternate stack before seedwalk_open), otherfirst
- * and otherlast (with another Go library).
+ * seedwalk_open), replaced (as dlopen, but the program sets other handlers, on the alternate
+ * stack, before seedwalk_open), otherfirst and otherlast (with another Go library).
  * Prints what is not as it should be; the exit code is 0 if nothing is. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,24 +38,24 @@ static void set(void)
 		sigaction(signals[i], &a, NULL);
 }
 
-/* Handlers that replace the vendor's stay as they are, also on the alternate stack. */
-static void later(int number) { seen = number; }
+/* The program replaces the vendor's handlers. The library must leave the new ones as they are. */
+static void replacement(int number) { seen = number; }
 
 static void replace(void)
 {
 	struct sigaction a;
 	memset(&a, 0, sizeof a);
-	a.sa_handler = later;
+	a.sa_handler = replacement;
 	a.sa_flags = SA_ONSTACK;
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(signals[i], &a, NULL);
 }
 
-static void later_still(void)
+static void replacement_stays(void)
 {
 	struct sigaction a;
 	for (int i = 0; i < SIGNALS; i++)
-		check("a later handler", sigaction(signals[i], NULL, &a) == 0 && a.sa_handler == later && a.sa_flags & SA_ONSTACK);
+		check("a handler set after the vendor's", sigaction(signals[i], NULL, &a) == 0 && a.sa_handler == replacement && a.sa_flags & SA_ONSTACK);
 }
 
 static void vendors_still(const char *when)
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 			usleep(100000); /* Go has started */
 			replace();
 			open_and_close();
-			later_still();
+			replacement_stays();
 			return failed;
 		}
 		if (strcmp(how, "between") == 0) {

@@ -151,8 +151,8 @@ func (g *graph) readArray(addr, size uint64) []byte {
 	return b
 }
 
-// awaitsSource finds the source of a ValueTask that a box, or the task of AsTask, awaits. The awaiter refers
-// to the source, and the source to the box. An async iterator is itself the source.
+// awaitsSource finds the source of the ValueTask that a box, or the task of ValueTask.AsTask, awaits. The
+// awaiter refers to the source, and the source refers back. An async iterator is itself the source.
 func (g *graph) awaitsSource(i int32) {
 	p := g.all[i]
 	n := 0
@@ -166,7 +166,8 @@ func (g *graph) awaitsSource(i int32) {
 	}
 }
 
-// awaiters returns the parts of a box's state machine that hold awaiters.
+// awaiters returns the parts of an object that hold awaiters: of a box's state machine, or of the task that
+// ValueTask.AsTask made.
 func (g *graph) awaiters(p *pending) (out [][]byte) {
 	machine, from := p.data, p.shape.state-objectHeader // a struct: it is inside the box
 	if p.shape.class {

@@ -29,9 +29,10 @@ type shape struct {
 	flags uint64 // offset of m_stateFlags, 0 if the type is not a Task
 	timer uint64 // offset of the timer that ends a promise, 0 = none
 	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field; 0 = none
-	state uint64 // offset of a box's state machine
-	plain uint64 // offset of the Boolean that is false in a promise named "Task.Unwrap"; 0 = none
-	class bool   // the state machine is a class; the box holds its address
+	state uint64 // offset of a box's state machine; objectHeader if awaiters are the object's own fields
+	// lookForOce is the offset of UnwrapPromise._lookForOce: true for Task.Run, false for Unwrap; 0 = none.
+	lookForOce uint64
+	class      bool // the state machine is a class; the box holds its address
 	// awaiters are the fields that hold awaiters: of a state machine, or of a ValueTask's task.
 	awaiters []objects.Span
 	valid    bool // the fields that the kind needs exist
@@ -40,6 +41,7 @@ type shape struct {
 const (
 	threading = "System.Threading.Tasks."
 	valueTask = threading + "ValueTask"
+	taskRun   = "Task.Run" // also of Unwrap, see pending.name
 )
 
 // known maps types to roles. A derived type has the role of its first match.
@@ -64,7 +66,7 @@ var known = []struct {
 	{threading + "Task+TwoTaskWhenAnyPromise`1", combined, "", "Task.WhenAny"},
 	{threading + "TaskFactory+CompleteOnInvokePromise", combined, "", "Task.WhenAny"},
 	{threading + "TaskFactory+CompleteOnInvokePromise`1", combined, "", "Task.WhenAny"},
-	{threading + "UnwrapPromise`1", oneWay, "", "Task.Run"},
+	{threading + "UnwrapPromise`1", oneWay, "", taskRun},
 	{threading + "Task+CancellationPromise`1", combined, "", "Task.WaitAsync"},
 	{threading + "ContinuationTaskFromTask", combined, "", "Task.ContinueWith"},
 	{threading + "ContinuationTaskFromResultTask`1", combined, "", "Task.ContinueWith"},
@@ -114,7 +116,9 @@ func (s *shapes) classify(t *objects.Type) *shape {
 			flags, ok1 := t.Field("m_stateFlags")
 			next, ok2 := t.Field("m_continuationObject")
 			sh.timer, _ = t.Field("_timer")
-			sh.plain, _ = t.Field("_lookForOce")
+			if k.shown == taskRun {
+				sh.lookForOce, _ = t.Field("_lookForOce")
+			}
 			if k.kind == task && k.field != "" {
 				sh.state = objectHeader
 				sh.awaiters = t.Spans(func(name string) bool { return name == k.field })
@@ -128,7 +132,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 		break
 	}
 	if sh.name == "" {
-		sh.name = strings.TrimSuffix(s.names.TypeOf(t.Table), "<VoidTaskResult>") // a task without a result
+		sh.name = strings.TrimSuffix(s.names.TypeOf(t.Table), "<VoidTaskResult>") // it means "no result"
 	}
 	return sh
 }

@@ -196,9 +196,10 @@ func (p *pending) word(offset uint64) uint64 {
 	return binary.LittleEndian.Uint64(p.data[offset:])
 }
 
-// name is the name in chains. Task.Run differs from Unwrap only by a field of the same promise.
+// name returns the name in chains. Task.Run and Unwrap use the same promise, and only its field _lookForOce
+// differs.
 func (p *pending) name() string {
-	if at := p.shape.plain; at != 0 && at < uint64(len(p.data)) && p.data[at] == 0 {
+	if at := p.shape.lookForOce; at != 0 && at < uint64(len(p.data)) && p.data[at] == 0 {
 		return "Task.Unwrap"
 	}
 	return p.shape.name

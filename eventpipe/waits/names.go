@@ -216,7 +216,7 @@ func (n *Names) ThreadName(id uint64) string {
 	return n.labels[id]
 }
 
-// Label names a thread by calling find, unless it has a name. If find returns "", the next call asks again.
+// Label gives a thread without a name the one that find returns. If that is "", the next Label tries again.
 // find must not use n.
 func (n *Names) Label(id uint64, find func() string) {
 	n.mu.Lock()

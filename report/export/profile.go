@@ -153,7 +153,7 @@ type Profile struct {
 	Stats    Stats
 }
 
-// Ways to take samples: from copies of the stacks, or by the CLR's own walk of every thread in each round.
+// WayProbe and WaySnapshot are values of Stats.Way: walks of copied stacks, or the CLR's own walks in rounds.
 const WayProbe, WaySnapshot = "probe", "snapshot"
 
 // Stats holds the figures of the recording. The recorder counted them. They may exceed the

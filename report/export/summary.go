@@ -209,9 +209,9 @@ func (s *summary) processor(p *Profile) {
 func (s *summary) way(st *Stats) {
 	if st.Way != "" {
 		s.line("way", "", clean(st.Way+": "+st.WayWhy))
-	}
-	for _, t := range st.Taken {
-		s.line("", "", clean(t))
+		for _, t := range st.Taken {
+			s.line("", "", clean(t))
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// said returns the samples and the processor times in a stream, in their order.
+// said describes the samples and the processor times of a stream, in order.
 func said(stream []byte) (all []string) {
 	for r := wire.NewReader(bytes.NewReader(stream)); ; {
 		m, err := r.Next()
@@ -40,7 +40,7 @@ func said(stream []byte) (all []string) {
 	}
 }
 
-// putSample writes a timer's sample into the ring.
+// putSample puts a sample of a thread's timer into the ring, as the probe does.
 func putSample(mem shared, tid uint32) {
 	const size = 768
 	at := binary.LittleEndian.Uint64(mem[headHead:])
@@ -70,8 +70,8 @@ func TestLastSamples(t *testing.T) {
 	expect.Equal(t, k.Weighed, 5, "nanoseconds of samples")
 }
 
-// At the end of a recording, samples are sent that were held until the runtime's tables would be verified.
-// The times that are sent after them are no longer those of an unproven runtime.
+// At the end of a recording, held samples are sent, although the runtime's tables were never verified. The
+// times that are sent after them have no cause.
 func TestEndOfHeldSamples(t *testing.T) {
 	e, _, _, dir := asking(t)
 	var out bytes.Buffer
@@ -119,7 +119,8 @@ func (opaque) Step(*unwind.State, *memory.Window, *unwind.Bounds, *unwind.Frame)
 
 func (opaque) Function(unwind.Address) (clr.FunctionID, bool) { return 0, true }
 
-// A signal would end some system calls. A thread that sleeps in another one by now gets none.
+// A thread is asked only while it sleeps in the system call that the engine saw. A signal might end another
+// call.
 func TestAsksWhereItLooked(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		e, _, _, dir := asking(t)
@@ -131,7 +132,8 @@ func TestAsksWhereItLooked(t *testing.T) {
 		e.Plain, e.Target.Maps = true, []live.Mapping{{Start: 0x7000, End: 0x8000}}
 		e.Walker.Code = opaque{}
 		e.Base.Living = func() bool {
-			if files["syscall"] = "202 0x1 0x7000 0x4010\n"; moves {
+			if moves {
+				files["syscall"] = "202 0x1 0x7000 0x4010\n"
 				describe(t, dir, tid, files)
 			}
 			return true

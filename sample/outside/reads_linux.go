@@ -27,7 +27,8 @@ func (e *Engine) writeReads() {
 	}
 }
 
-// answers reports whether a thread runs only because it serves memory reads. Such a thread is visited rarely.
+// answers reports whether a thread runs only because it serves memory reads. Such a thread is visited
+// at most once a second.
 func (e *Engine) answers(t *threads.Task) bool {
 	if e.asked == nil || !e.asked.Choice.First(t.TID) {
 		return false

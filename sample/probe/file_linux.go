@@ -296,7 +296,8 @@ func (f *File) SetStack(i int, low, high uint64) {
 
 // SetExtra sets the address of the thread's Thread object in the runtime. The handler copies the object's
 // first bytes together with a stack that has a hijacked return address. The object holds the true return
-// address. All slots have the same size, so a handler may run between the two stores.
+// address. The size is stored first and never changes, so a handler that runs between the two stores sees the
+// old address with the right size.
 func (f *File) SetExtra(i int, addr uint64) {
 	s := &f.slots[i]
 	atomic.StoreUint32(&s.extraSize, uint32(f.form.extra))

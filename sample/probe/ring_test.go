@@ -167,7 +167,7 @@ func TestRingHostile(t *testing.T) {
 	}
 }
 
-// A record that is not committed keeps its room, also behind another one.
+// A record that is not committed keeps its room. It is read after its commit, even if another was read first.
 func TestRingKeepsRoom(t *testing.T) {
 	b := newBed(0)
 	for tid, at := range []uint64{b.claim(some), b.claim(some)} {

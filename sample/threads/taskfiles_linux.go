@@ -190,10 +190,11 @@ func (f *Files) RanNow() int64 {
 	return -1
 }
 
-// list calls g for each thread, and reports whether the list was read to its end. It may lack a living thread
-// if another one ends meanwhile: the kernel ends a piece of the list at a thread that ends while its entry
-// is written. The next piece begins at a position, and the ended thread does not count any more. In a program
-// that starts 6,000 threads a second, 50 of 67,440 listings lacked a thread.
+// list calls g for each thread, and reports whether it read the list to its end. The list may lack living
+// threads if others end meanwhile. The kernel ends a piece of the list at a thread that ends while its entry
+// is written. It finds the start of the next piece by counting the threads that are left. So for each one
+// that ended before it, a living thread is skipped. In a program that starts 6,000 threads a second, 50 of
+// 67,440 listings lacked a thread.
 //
 // Source: Linux 6.18, proc_task_readdir and next_tid in fs/proc/base.c.
 func (f *Files) list(g func(tid uint32)) bool {

@@ -16,9 +16,9 @@ const (
 	goCallback            // runs on a goroutine's stack for a caller of C, which is on another stack
 )
 
-// goFunctions lists the functions of Go's runtime that have no caller on the same stack. Source: Go's
-// src/runtime/asm_amd64.s. The functions marked TOPFRAME start stacks. mcall continues on the thread's own
-// stack. cgocallback runs a goroutine for a caller of C.
+// goFunctions lists the functions of Go's runtime whose caller is not on the same stack. Functions marked
+// TOPFRAME start a stack. mcall switches to the thread's own stack. cgocallback switches from a C caller's
+// stack to a goroutine's. Source: Go's src/runtime/asm_amd64.s.
 var goFunctions = map[string]goFunction{"runtime.goexit": goRoot, "runtime.mstart": goRoot,
 	"runtime.rt0_go": goRoot, "runtime.mcall": goRoot, "runtime.cgocallback": goCallback}
 

@@ -26,7 +26,7 @@ It takes two snapshots of all stacks, as seedwalk stack does. A thread that chan
 running. The process itself does not take part, so it may be completely blocked. Hangs other than
 stopped and deadlock must be the same in a third snapshot, after four times as long.
 
-  --wait DURATION  time between the first two snapshots (default 1s)
+  --wait DURATION  time between the first two snapshots (default 1s); up to 0.5 s is added
   --json           one line of JSON with verdicts, threads, and their waits
   --core FILE      a core of the kernel, of gcore, or of createdump: one snapshot
   --modules DIR    with --core: where to find the files that the process had mapped; may be repeated

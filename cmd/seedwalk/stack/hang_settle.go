@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// maxSettle bounds how long settle waits for threads that compute.
+// maxSettle bounds settle, because a thread that computes does not block.
 const maxSettle = 500 * time.Millisecond
 
-// settle returns once each thread of a process has blocked since it was stopped for a snapshot, at most after
-// limit. A resumed thread enters its wait again, and must get a processor for that. On a busy machine this
-// takes a while. Until then its CPU time grows, although it makes no progress.
+// settle waits until it has seen each thread of a process blocked, at most for limit. A thread that was
+// stopped for a snapshot must get a processor to continue its wait. Until then its CPU time grows without
+// progress.
 func settle(pid int, limit time.Duration) {
+	tasks := fmt.Sprintf("/proc/%d/task/", pid)
 	blocked := map[string]bool{}
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		all := true
-		tasks := fmt.Sprintf("/proc/%d/task/", pid)
 		entries, _ := os.ReadDir(tasks)
 		for _, e := range entries {
 			blocked[e.Name()] = blocked[e.Name()] || isBlocked(tasks+e.Name()+"/stat")
@@ -29,7 +29,7 @@ func settle(pid int, limit time.Duration) {
 	}
 }
 
-// isBlocked reports whether a thread neither runs nor is stopped.
+// isBlocked reports whether a thread is neither running nor stopped. It returns false for an unreadable file.
 func isBlocked(stat string) bool {
 	b, _ := os.ReadFile(stat)
 	text := string(b)

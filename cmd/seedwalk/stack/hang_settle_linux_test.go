@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
-// settle waits for a thread that has not blocked yet: one that is stopped, or that computes.
+// settle waits while a thread computes or is stopped, and returns soon once the thread is blocked.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	start := func(argv ...string) *exec.Cmd {
@@ -24,6 +24,7 @@ func TestSettle(t *testing.T) {
 		return time.Since(began)
 	}
 	computes := start("sh", "-c", "while :; do :; done")
+	time.Sleep(200 * time.Millisecond) // a shell may block while it starts
 	if d := took(computes, 50*time.Millisecond); d < 50*time.Millisecond {
 		t.Errorf("a computing thread: %v", d)
 	}

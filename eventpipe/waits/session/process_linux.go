@@ -21,7 +21,7 @@ func newThreadNames(pid int) *threadNames {
 	return &threadNames{pid: pid, numbers: live.NumbersOf(pid)}
 }
 
-// name returns the name of the thread that the process calls tid.
+// name returns the name of a thread, by its number in the process's own PID namespace.
 func (t *threadNames) name(tid uint64) string {
 	outer, ok := t.numbers.Outer(uint32(tid))
 	if begin := time.Now(); !ok && begin.After(t.next) { // all threads are read: at most a tenth of the time

@@ -5,21 +5,21 @@
 #include "check_amd64.c"
 
 static struct {
-	uint32_t thread, module, told;
+	uint32_t thread, module, returned;
 } runtime;
 
 void sw_problem(const char *what) { (void)what; }
 int sw_threads_copy(struct sw_thread *out, int room) { return (void)out, (void)room, 0; }
 int sw_thread_alive(uint64_t thread_id, uint64_t tid) { return (void)thread_id, (void)tid, 1; }
 uint64_t sw_now_ns(void) { return 0; }
-static int is_told(void *word) { return (void)word, runtime.told; }
+static int has_returned(void *word) { return (void)word, runtime.returned; }
 
 /* A sleep is long: the callback has returned, and its counts are visible. */
 void sw_sleep_us(unsigned us)
 {
 	(void)us;
-	sim_wait(&runtime, sizeof runtime, "wait for the callback", is_told, 0);
-	sim_load32(&runtime.told);
+	sim_wait(&runtime, sizeof runtime, "wait for the callback", has_returned, 0);
+	sim_load32(&runtime.returned);
 }
 
 /* ICorProfilerInfo and its enumerations are objects with the methods that the product calls. */
@@ -49,7 +49,7 @@ UNSEEN void world_reset(void)
 	info_methods[ENUM_MODULES] = modules;
 	thread_methods[RELEASE] = module_methods[RELEASE] = release;
 	thread_methods[ENUM_NEXT] = module_methods[ENUM_NEXT] = next;
-	runtime.thread = runtime.module = runtime.told = 0;
+	runtime.thread = runtime.module = runtime.returned = 0;
 	sw_forwarded_created = sw_forwarded_assigned = sw_forwarded_loaded = 0;
 	sim_watch(&runtime, sizeof runtime);
 	sim_watch(&sw_forwarded_created, sizeof sw_forwarded_created);
@@ -68,7 +68,7 @@ void world_thread(int i)
 		forward(&sw_forwarded_assigned);
 		sim_store32(&runtime.module, 1);
 		forward(&sw_forwarded_loaded);
-		sim_store32(&runtime.told, 1);
+		sim_store32(&runtime.returned, 1);
 		return;
 	}
 	sim_check(sw_check_forwarded(&all) == SEEDWALK_OK, "a callback in progress is an omission");

@@ -134,7 +134,9 @@ UNSEEN void world_end(void)
 	seen.closed = 0;
 	alone = MANAGED;
 	sim_check(take() == SEEDWALK_WRONG_THREAD, "a managed thread samples");
+	shown = 0;
 	alone = OTHER;
-	sim_check(take() == SEEDWALK_OK && seedwalk_sampler_next(&s) == SEEDWALK_OK && !s, "a stack is given twice");
+	sim_check(take() == SEEDWALK_OK && shown == 1, "on_stack does not get the stack");
+	sim_check(seedwalk_sampler_next(&s) == SEEDWALK_OK && !s, "a stack is given twice");
 	alone = 0;
 }

@@ -23,7 +23,7 @@ type Fault struct {
 	By   []*Step // the tests to try, cheapest first
 }
 
-type Edit struct{ Old, New string } // replaces words that stand in a file once
+type Edit struct{ Old, New string } // New replaces Old, which occurs in the file once
 
 // Faults lists all of them.
 func Faults() []Fault {

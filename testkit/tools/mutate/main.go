@@ -1,7 +1,7 @@
 // Command mutate (`make mutate`) puts deliberate faults into seedwalk's sources, one by one,
 // and shows which test catches each. The faults are in the code of snapshots, seeds, and
-// merging, in the unwinder, and in its readers (elf, cfi, pe). Others are in the probe and in
-// profiler/host.
+// merging, in the unwinder, and in its readers (elf, cfi, pe). Others are in the probe, in
+// profiler/host, in capi, and in the engine (sample/outside, sample/sampler).
 //
 // Sources: the rules of package sim/rules warn of some of these faults. The others make a
 // condition of these packages wrong.
@@ -20,8 +20,8 @@
 // Known gaps: no fault is in package clr/contract, because simulated CLRs use the rows of
 // package image instead.
 //
-// The file testdata/caught.txt has a row for each fault that was tried: the test that caught it, or
-// "SURVIVES" and why no test can. -list prints the rows beside the faults, -keep updates them.
+// The file testdata/caught.txt has a row for each fault that was tried: the test that caught it, or why it
+// survives. There, "open" means that a test is missing. -list prints the rows, -keep updates them.
 //
 //	go run ./testkit/tools/mutate [-only NAME] [-by "PACKAGE FLAG ..."] [-list] [-keep] [-jobs N]
 package main
