@@ -3,6 +3,7 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	cpus "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -66,17 +67,21 @@ func TestHang(t *testing.T) {
 		{"socket", "held-lock", "while it waits for input or output"},
 		{"collect", "collection", `"native"`},
 		{"starve", "starvation", "queued behind them in the same pool"},
+		{"starve-event", "starvation", "1 work item is in its queue"},
 		{"lost", "waiting", "1 for a task"},
+		{"all", "waiting", "; Task<int> <- Hang.After"},
+		{"pulse", "waiting", "1 for a monitor's pulse"},
 		{"semaphore", "waiting", "1 for a semaphore"},
 		{"idle", "waiting", "1 for time to pass"},
 		{"busy", "nothing", "CPU time"},
 	}
+	workers := fmt.Sprintf("%x", max(4, cpus.NumCPU())) // of the thread pool; the runtime reads hexadecimal
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		for _, m := range modes {
 			t.Run(m.mode, func(t *testing.T) {
 				t.Parallel()
-				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=4",
-					"DOTNET_ThreadPool_ForceMaxWorkerThreads=4"}
+				bounded := []string{"/usr/bin/env", "DOTNET_ThreadPool_ForceMinWorkerThreads=" + workers,
+					"DOTNET_ThreadPool_ForceMaxWorkerThreads=" + workers}
 				p, _ := waiting(t, "ready", append(bounded, on(t, runtime, "Hang", m.mode)...)...)
 				h := hungAs(t, p.id, m.kind, m.says)
 				if text := fmt.Sprint(h.Verdicts); h.kind() != m.kind || !strings.Contains(text, m.says) {

@@ -116,16 +116,35 @@ public static class Hang
 
 	static async Task<int> Later() { await Task.Yield(); return 1; }
 
-	// Every worker of the pool blocks on a task that needs a worker. DOTNET_ThreadPool_ForceMinWorkerThreads=4 and
-	// DOTNET_ThreadPool_ForceMaxWorkerThreads=4 bound the workers.
-	static void Starve()
+	// Every worker of the pool blocks. DOTNET_ThreadPool_ForceMinWorkerThreads and
+	// DOTNET_ThreadPool_ForceMaxWorkerThreads bound the workers.
+	static void Starve(Action block)
 	{
-		const int n = 4;
+		int n, ports;
+		ThreadPool.GetMaxThreads(out n, out ports);
 		var all = new Counter(n);
 		for (int i = 0; i < n; i++)
-			ThreadPool.QueueUserWorkItem(_ => { all.Signal(); all.Wait(); Later().Wait(); }, null);
+			ThreadPool.QueueUserWorkItem(_ => { all.Signal(); all.Wait(); block(); }, null);
 		all.Wait();
 	}
+
+	// The work that would set the event is queued behind the workers that wait for it.
+	static void StarveByEvent()
+	{
+		var set = new ManualResetEventSlim();
+		Starve(() => set.Wait());
+		ThreadPool.QueueUserWorkItem(_ => set.Set(), null);
+	}
+
+	static async Task After(Task task) { await task; }
+
+	static void All()
+	{
+		Task lost = new TaskCompletionSource<int>().Task;
+		Start("waiter", () => Task.WhenAll(After(lost), Task.Delay(-1)).Wait());
+	}
+
+	static void Pulse() { Start("waiter", () => { lock (A) Monitor.Wait(A); }); }
 
 	static void Lost()
 	{
@@ -171,7 +190,8 @@ public static class Hang
 		var modes = new Dictionary<string, Action> {
 			{ "two-locks", () => TwoLocks(-1) }, { "limit", () => TwoLocks(600000) },
 			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
-			{ "starve", Starve },
+			{ "starve", () => Starve(() => Later().Wait()) }, { "starve-event", StarveByEvent },
+			{ "all", All }, { "pulse", Pulse },
 			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },
 			{ "abandoned", () => Abandoned(true, false) }, { "abandoned-first", () => Abandoned(false, false) },

@@ -27,8 +27,10 @@ var (
 	dispatch   = append(stack("System.Threading.ThreadPoolWorkQueue.Dispatch"), workerLoop...)
 	idleWorker = append(stack("pthread_cond_wait", "System.Threading.LowLevelLifoSemaphore.Wait"),
 		workerLoop...)
-	taskWorker = append(append([]Frame{}, inTask...), dispatch...)
-	running    = stack("App.Compute", "App.Main")
+	taskWorker  = append(append([]Frame{}, inTask...), dispatch...)
+	eventWorker = append(stack("pthread_cond_wait", "System.Threading.ManualResetEventSlim.Wait()",
+		"App.Wait"), dispatch...)
+	running = stack("App.Compute", "App.Main")
 	// queue is a process of a first thread and of threads that wait for one lock. owners are the lock's
 	// owners as each of them saw it.
 	queue = func(first Thread, owners ...uint32) Process {
@@ -90,7 +92,7 @@ func TestJudge(t *testing.T) {
 			{TID: 2, Frames: inMonitor, Lock: Lock{Kind: "monitor", At: "0x1", Owner: 1, Ended: true}},
 			{TID: 3, Frames: inMonitor, Limited: true,
 				Lock: Lock{Kind: "monitor", At: "0x1", Owner: 1, Ended: true}}}},
-			"abandoned", true, "thread 2 waits for the monitor at 0x1, which thread 1 held when it ended"},
+			"abandoned", true, "2 threads (2, 3) wait for the monitor at 0x1, which thread 1 held when it ended"},
 		{"an owner that has ended, and whose number is used again", Process{Threads: []Thread{
 			{TID: 1, Frames: inRead, Blocks: Input},
 			{TID: 2, Frames: inMonitor, Lock: Lock{Kind: "monitor", At: "0x1", Owner: 1, Ended: true}}}},
@@ -226,6 +228,53 @@ func TestJudge(t *testing.T) {
 		{"workers of a larger machine",
 			Process{Processors: 3, Threads: []Thread{{TID: 1, Frames: taskWorker},
 				{TID: 2, Frames: taskWorker}}}, "waiting", false, ""},
+		{"workers that wait for events, with work behind them",
+			Process{Processors: 2, Queued: 5, Threads: []Thread{{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: eventWorker, Blocks: Event},
+				{TID: 3, Frames: eventWorker, Blocks: Event, New: true, Moved: true, Ran: true}}},
+			"starvation", false, "5 work items are in its queue"},
+		{"workers that wait for an event and a task, with work behind them",
+			Process{Processors: 2, Queued: 1, Threads: []Thread{{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: taskWorker}}}, "starvation", false, "1 work item is in its queue"},
+		{"workers that wait for events, with nothing queued",
+			Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: eventWorker, Blocks: Event}}}, "waiting", false, ""},
+		{"fewer workers than processors, with work behind them",
+			Process{Processors: 3, Queued: 5, Threads: []Thread{
+				{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: eventWorker, Blocks: Event}}}, "waiting", false, ""},
+		{"an older worker that ran, with work behind it",
+			Process{Processors: 2, Queued: 5, Threads: []Thread{
+				{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: eventWorker, Blocks: Event, Moved: true, Ran: true}}}, "nothing", false, ""},
+		{"a worker whose task may be new, with work behind it",
+			Process{Processors: 2, Queued: 5, Threads: []Thread{
+				{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: taskWorker, Moved: true, Ran: true}}}, "nothing", false, ""},
+		{"an idle worker, with work behind the others",
+			Process{Processors: 2, Queued: 5, Threads: []Thread{
+				{TID: 1, Frames: eventWorker, Blocks: Event},
+				{TID: 2, Frames: eventWorker, Blocks: Event}, {TID: 3, Frames: idleWorker}}},
+			"waiting", false, ""},
+		{"workers in a queue for a lock, with work behind them",
+			Process{Processors: 2, Queued: 5, Threads: func() (all []Thread) {
+				all = []Thread{{TID: 1, Frames: running, Ran: true}}
+				for tid := range uint32(3) {
+					all = append(all, Thread{TID: tid + 2, Lock: monitorHeld("0x1", 1),
+						Frames: append(append([]Frame{}, inMonitor...), dispatch...)})
+				}
+				return all
+			}()}, "convoy", false, "Its owner runs"},
+		{"two workers, one of whose two tasks is queued",
+			Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
+				Chains: []Chain{{Count: 1, Names: []string{"App.First"}, Blocked: []uint32{1}},
+					{Count: 1, Names: []string{"App.Later"}, Queued: true, Blocked: []uint32{1}}}},
+			"starvation", true, "queued behind them"},
+		{"a worker that waits for queued work or a delay",
+			Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
+				Chains: []Chain{{Count: 1, Names: []string{"App.Later", "Task.WhenAny"}, Queued: true,
+					Blocked: []uint32{1}}, {Count: 1, Names: []string{"Task.Delay", "Task.WhenAny"},
+					Blocked: []uint32{1}}}}, "waiting", false, ""},
 		{"a free worker", Process{Processors: 2,
 			Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker},
 				{TID: 3, Frames: idleWorker}}}, "waiting", false, ""},
@@ -290,6 +339,15 @@ func TestWaits(t *testing.T) {
 			"App.Take"), Event, Semaphore, "App.Take", "System.Threading.SemaphoreSlim.Wait()"},
 		{stack("pthread_cond_wait", "System.Threading.Thread.Sleep(int)", "App.Nap"), Event, Sleep, "App.Nap",
 			"System.Threading.Thread.Sleep(int)"},
+		{stack("pthread_cond_wait", "System.Threading.Monitor.Wait(object)", "App.Take"), Event, Pulse,
+			"App.Take", "System.Threading.Monitor.Wait(object)"},
+		{stack("pthread_cond_wait", "System.Threading.Monitor.Wait",
+			"System.Threading.ManualResetEventSlim.Wait()", "App.Take"), Event, Event, "App.Take",
+			"System.Threading.ManualResetEventSlim.Wait()"},
+		{stack("pthread_cond_wait", "System.Threading.WaitHandle.WaitOneNoCheck(int)",
+			"System.Threading.TimerQueue.TimerThread()"), Event, Idle,
+			"System.Threading.WaitHandle.WaitOneNoCheck(int)",
+			"System.Threading.WaitHandle.WaitOneNoCheck(int)"},
 		{idleWorker, Event, Idle, "System.Threading.LowLevelLifoSemaphore.Wait", "pthread_cond_wait"},
 		{nil, NoWait, NoWait, "", ""}, {nil, Input, Input, "", ""},
 	} {

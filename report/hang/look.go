@@ -27,6 +27,7 @@ type Thread struct {
 	Lock        Lock    // Kind is "" if it waits for none
 	Ran         bool    // it used CPU time between the snapshots, or Moved is set
 	Moved       bool    // its stack or its lock changed between the snapshots, or it is new
+	New         bool    // it began between the snapshots
 	Incomplete  bool    // frames are missing from its stack
 	Cooperative bool    // in both snapshots the runtime counted it as running managed code
 	Blocks      Wait    // what it waits for in a system call, NoWait if it is in none that waits
@@ -47,6 +48,7 @@ type Process struct {
 	Threads    []Thread
 	Chains     []Chain // from the second snapshot, the most frequent first; none if they were not read
 	Processors int     // number of processors that it may use; 0 if unknown
+	Queued     int     // work items in the queues of the thread pool; 0 if they could not be read
 	NoneQueued bool    // the queue of the thread pool is empty; false if it could not be read
 	Stopped    string  // what has stopped it, such as "a debugger (process 4711)"; "" if it runs
 	Once       bool    // there is only one snapshot, so Ran is unknown
@@ -63,7 +65,8 @@ const (
 	ReaderWriter
 	Semaphore
 	Task
-	Event // wait handles, events, Monitor.Wait, barriers
+	Event // wait handles, events, barriers
+	Pulse // Monitor.Wait
 	Join
 	Sleep
 	Child // a child process
@@ -73,7 +76,7 @@ const (
 
 func (w Wait) String() string {
 	return [...]string{"running", "idle", "a lock", "a reader-writer lock", "a semaphore", "a task",
-		"an event or a mutex", "the end of a thread", "time to pass",
+		"an event or a mutex", "a monitor's pulse", "the end of a thread", "time to pass",
 		"a child process", "input or output", "a garbage collection"}[w]
 }
 
@@ -93,12 +96,16 @@ var known = []struct {
 	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter",
 		"System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
 	{Event, []string{"System.Threading.WaitHandle.", "System.Threading.ManualResetEventSlim.",
-		"System.Threading.Monitor.Wait", "System.Threading.CountdownEvent.",
-		"System.Threading.Barrier."}},
+		"System.Threading.CountdownEvent.", "System.Threading.Barrier."}},
+	{Pulse, []string{"System.Threading.Monitor.Wait"}},
 	{Child, []string{"System.Diagnostics.Process.WaitForExit", "System.Diagnostics.ProcessWaitState."}},
 	// the kernel repeats these calls under another number
 	{Sleep, []string{"nanosleep", "clock_nanosleep", "__clock_nanosleep", "usleep", "sleep"}},
 }
+
+// ofRuntime lists functions of threads that the core library starts for itself.
+var ofRuntime = []string{"System.Threading.PortableThreadPool.GateThread",
+	"System.Threading.PortableThreadPool.WaitThread", "System.Threading.TimerQueue.TimerThread"}
 
 // waitOf returns the wait in which a thread blocks, and the function that shows it: the system call and its
 // function, unless a known function is on the stack. If several functions are known, the one farthest from
@@ -151,8 +158,7 @@ func (t *Thread) Wait() (Wait, string) {
 		return Idle, by
 	}
 	managed := slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Managed })
-	if strings.HasPrefix(t.Name, ".NET ") && !managed ||
-		t.has("System.Threading.PortableThreadPool.GateThread") {
+	if strings.HasPrefix(t.Name, ".NET ") && !managed || slices.ContainsFunc(ofRuntime, t.has) {
 		return Idle, by
 	}
 	if t.Lock.Kind != "" && (t.Lock.Owner != 0 || t.Lock.Ended) {

@@ -7,7 +7,7 @@ import (
 
 // rest reports what the threads of the program wait for.
 func (j *judge) rest() {
-	var lines []string
+	var listed []uint32
 	ran, incomplete := 0, 0
 	waits := map[Wait]int{}
 	for i := range j.p.Threads {
@@ -23,13 +23,9 @@ func (j *judge) rest() {
 			continue
 		}
 		waits[w]++
-		line := j.waits(t)
-		if t.Ran {
-			line = fmt.Sprintf("%s runs, in %s", j.who(t.TID), t.Place())
-		}
-		lines = append(lines, line)
+		listed = append(listed, t.TID)
 	}
-	lines = append(lines, j.pending()...)
+	lines := append(j.list(listed, j.doesNow), j.pending()...)
 	if incomplete > 0 {
 		lines = append(lines, fmt.Sprintf("%s incomplete: what these threads wait for may be missing",
 			isAre(incomplete, "stack")))
@@ -42,7 +38,7 @@ func (j *judge) rest() {
 		summary += fmt.Sprintf(" %s used CPU time between the two snapshots.", count(ran, "thread"))
 	case len(waits) > 0:
 		kind = Waiting
-		summary = "No thread of the program used CPU time between the two snapshots. " + listed(waits) +
+		summary = "No thread of the program used CPU time between the two snapshots. " + sumOf(waits) +
 			" They last for ever unless a timer or something outside the process ends them."
 	default:
 		summary += " No thread of the program used CPU time between the two snapshots: the process is idle."
@@ -50,8 +46,16 @@ func (j *judge) rest() {
 	j.add(kind, false, nil, lines, "%s", summary)
 }
 
-// listed returns a sentence with the number of threads for each kind of wait.
-func listed(waits map[Wait]int) string {
+// doesNow is does, for a thread that is not in a hang: if it ran between the snapshots, it runs.
+func (j *judge) doesNow(t *Thread) string {
+	if t.Ran {
+		return "runs, in " + t.Place()
+	}
+	return j.does(t)
+}
+
+// sumOf returns a sentence with the number of threads for each kind of wait.
+func sumOf(waits map[Wait]int) string {
 	var parts []string
 	for w := Enter; w <= Collection; w++ {
 		if n := waits[w]; n > 0 {

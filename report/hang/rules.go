@@ -54,7 +54,7 @@ func Judge(p *Process) []Verdict {
 		j.by[p.Threads[i].TID] = &p.Threads[i]
 	}
 	for _, rule := range []func(){j.stopped, j.deadlock, j.abandoned, j.suspension, j.held, j.starvation,
-		j.convoy} {
+		j.convoy, j.backlog} {
 		rule()
 	}
 	if len(j.out) == 0 {
@@ -72,54 +72,6 @@ func (j *judge) add(kind Kind, hang bool, threads []uint32, evidence []string, f
 	}
 }
 
-// who names a thread.
-func (j *judge) who(tid uint32) string {
-	if t := j.by[tid]; t != nil && t.Name != "" {
-		return fmt.Sprintf("thread %d %q", tid, t.Name)
-	}
-	return fmt.Sprintf("thread %d", tid)
-}
-
-// waits returns a line with what a thread waits for and where.
-func (j *judge) waits(t *Thread) string {
-	at := ""
-	if place := t.Place(); place != "" {
-		at = ", in " + place
-	}
-	if l := t.Lock; l.Ended {
-		owner := "a thread"
-		if l.Owner != 0 {
-			owner = fmt.Sprintf("thread %d", l.Owner)
-		}
-		return fmt.Sprintf("%s waits for the %s at %s, which %s held when it ended%s", j.who(t.TID),
-			l.Kind, l.At, owner, at)
-	} else if l.Kind != "" && l.Owner != 0 {
-		return fmt.Sprintf("%s waits for the %s at %s, which %s holds%s", j.who(t.TID),
-			l.Kind, l.At, j.who(l.Owner), at)
-	}
-	w, by := t.Wait()
-	if w == NoWait {
-		return fmt.Sprintf("%s runs%s", j.who(t.TID), at)
-	}
-	if by != "" && by != t.Place() {
-		at = " (" + by + ")" + at
-	}
-	if c := j.p.chain(t.TID); c != nil {
-		at += ": " + c.String()
-	}
-	return fmt.Sprintf("%s waits for %s%s", j.who(t.TID), w, at)
-}
-
-// chain returns the chain for which a thread waits, nil if it is unknown.
-func (p *Process) chain(tid uint32) *Chain {
-	for i := range p.Chains {
-		if slices.Contains(p.Chains[i].Blocked, tid) {
-			return &p.Chains[i]
-		}
-	}
-	return nil
-}
-
 // limited reports whether a thread waits for a task that a timer ends. Task.WhenAll and Task.WaitAll end once
 // all of their tasks have ended, so each needs a timer. Of others, one is enough.
 func (p *Process) limited(t *Thread) bool {
@@ -131,14 +83,6 @@ func (p *Process) limited(t *Thread) bool {
 		}
 	}
 	return all && found || one && !t.has("System.Threading.Tasks.Task.WaitAll")
-}
-
-func (c *Chain) String() string {
-	text := strings.Join(Fold(c.Names), " <- ")
-	if c.Queued {
-		text += " (queued in the thread pool)"
-	}
-	return text
 }
 
 func (j *judge) stopped() {
@@ -167,7 +111,7 @@ func (j *judge) deadlock() {
 			if at == first && len(ring) > 0 {
 				break
 			}
-			ring, lines = append(ring, at.TID), append(lines, j.waits(at))
+			ring, lines = append(ring, at.TID), append(lines, j.who(at.TID)+" "+j.does(at))
 		}
 		if at == first && slices.Min(ring) == first.TID {
 			summary := fmt.Sprintf("%d threads wait for each other in a circle. They never continue.", len(ring))
@@ -191,8 +135,8 @@ func (j *judge) abandoned() {
 		if limited {
 			end = "Their waits have time limits."
 		}
-		ids, lines := j.listOf(all)
-		j.add(Abandoned, !limited, ids, lines,
+		ids := idsOf(all)
+		j.add(Abandoned, !limited, ids, j.list(ids, j.does),
 			"The owner of the %s at %s ended without releasing it. Threads that wait for it: %d. %s",
 			all[0].Lock.Kind, all[0].Lock.At, len(all), end)
 	}
@@ -202,21 +146,20 @@ func (j *judge) abandoned() {
 // thread signals, so it may use CPU time.
 func (j *judge) suspension() {
 	var collectors, holding []uint32
-	var lines []string
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		switch w, _ := t.Wait(); {
 		case w == Collection && !t.Moved:
 			collectors = append(collectors, t.TID)
-			lines = append(lines, j.waits(t))
 		case t.Cooperative && !t.Moved:
 			holding = append(holding, t.TID)
-			lines = append(lines, j.waits(t)+"; for the runtime it is in managed code")
 		}
 	}
 	if len(collectors) > 0 && len(holding) > 0 {
-		slices.Sort(lines)
-		j.add(Suspension, true, append(holding, collectors...), lines,
+		lines := j.list(holding, func(t *Thread) string {
+			return j.does(t) + "; for the runtime it is in managed code"
+		})
+		j.add(Suspension, true, append(holding, collectors...), append(lines, j.list(collectors, j.does)...),
 			"A garbage collection waits for %s, which does not stop for it. Every thread that allocates waits too.", j.who(holding[0]))
 	}
 }
@@ -242,10 +185,6 @@ func (j *judge) held() {
 			continue
 		}
 		all := j.behind(waiters, owner.TID)
-		lines := []string{j.waits(owner)}
-		for _, tid := range all {
-			lines = append(lines, j.waits(j.by[tid]))
-		}
 		verb := "wait"
 		if len(all) == 1 {
 			verb = "waits"
@@ -257,7 +196,8 @@ func (j *judge) held() {
 		case limited:
 			end = " That wait has a time limit. Unless it is repeated for ever, this is slow, not hung."
 		}
-		j.add(HeldLock, w != Sleep && !limited, append([]uint32{owner.TID}, all...), lines,
+		involved := append([]uint32{owner.TID}, all...)
+		j.add(HeldLock, w != Sleep && !limited, involved, j.list(involved, j.does),
 			"%s %s behind a lock that %s holds while it waits for %s itself.%s", count(len(all), "thread"),
 			verb, j.who(owner.TID), w, end)
 	}
@@ -273,55 +213,14 @@ func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
 	return all
 }
 
-// starvation finds a thread pool whose workers all block. If each waits for work in the pool's own queue, it
-// hangs. Otherwise at least as many workers as there are processors, and at least two, must be still and wait
-// for tasks. This counts as a hang if there are more such workers than processors, or if the pool grows:
-// another worker ran between the snapshots and waits for a task now.
-func (j *judge) starvation() {
-	var blocked []uint32
-	var lines []string
-	still, grows, queued := 0, false, 0
-	for i := range j.p.Threads {
-		t := &j.p.Threads[i]
-		is, busy := t.worker()
-		if !is {
-			continue
-		}
-		w, _ := t.Wait()
-		switch {
-		case !busy || w == NoWait || w == Idle || t.Ran && w != Task:
-			return // a worker is free, or makes progress
-		case t.Ran:
-			grows = true
-		case w == Task:
-			still++
-		}
-		if c := j.p.chain(t.TID); c != nil && c.Queued {
-			queued++
-		}
-		blocked, lines = append(blocked, t.TID), append(lines, j.waits(t))
-	}
-	if still > 0 && queued == len(blocked) {
-		j.add(Starvation, true, blocked, lines,
-			"All %s of the thread pool wait for work that is queued behind them in the same pool.",
-			count(queued, "worker"))
-		return
-	}
-	if still < max(2, j.p.Processors) || j.p.NoneQueued { // with an empty queue, no task lacks a worker
-		return
-	}
-	j.add(Starvation, grows || still > j.p.Processors, blocked, lines,
-		"All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
-}
-
 // convoy finds many threads in a queue for one lock that no earlier verdict explains.
 func (j *judge) convoy() {
 	for _, all := range j.queues(func(t *Thread) bool { return !j.seen[t.TID] }) {
 		if len(all) < leastConvoy {
 			continue
 		}
-		ids, lines := j.listOf(all)
-		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. %s", len(all),
+		ids := idsOf(all)
+		j.add(Convoy, false, ids, j.list(ids, j.does), "%d threads queue for the %s at %s. %s", len(all),
 			all[0].Lock.Kind, all[0].Lock.At, j.progress(all))
 	}
 }
@@ -344,12 +243,11 @@ func (j *judge) queues(chosen func(*Thread) bool) (out [][]*Thread) {
 	return out
 }
 
-// listOf returns the numbers of threads, and a line for each.
-func (j *judge) listOf(threads []*Thread) (ids []uint32, lines []string) {
+func idsOf(threads []*Thread) (ids []uint32) {
 	for _, t := range threads {
-		ids, lines = append(ids, t.TID), append(lines, j.waits(t))
+		ids = append(ids, t.TID)
 	}
-	return ids, lines
+	return ids
 }
 
 // progress returns a sentence about the owner of the lock for which threads queue.

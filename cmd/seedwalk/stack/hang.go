@@ -37,7 +37,7 @@ Verdicts:
   abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
-  starvation   all workers of the thread pool block, most of them on tasks
+  starvation   all workers of the thread pool block on tasks, or while work is queued
   convoy       many threads queue for one lock that no other verdict explains
   waiting      no thread runs, and no circle of locks was found; the waits are listed
   nothing      threads run, and no circle of locks was found; the waits are listed
@@ -164,7 +164,8 @@ func (f *stackFlags) compare(first *stackView, wait time.Duration) (*hangReport,
 	for i := range p.Threads {
 		t, now := &p.Threads[i], &second.Threads[i]
 		old := then[t.TID]
-		t.Moved = old == nil || !old.equals(now)
+		t.New = old == nil
+		t.Moved = t.New || !old.equals(now)
 		t.Ran = t.Moved || before[t.TID] != after[t.TID]
 		t.Cooperative = t.Cooperative && old != nil && old.cooperative
 	}
@@ -210,7 +211,7 @@ var blocks = [...]hang.Wait{paused.ForInput: hang.Input, paused.ForEvent: hang.E
 // processOf converts stacks and pending async operations to the input of package hang's rules.
 func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 	p := &hang.Process{Chains: hangChains(pending.Groups),
-		NoneQueued: pending.QueueRead && pending.Queued == 0}
+		Queued: pending.Queued, NoneQueued: pending.QueueRead && pending.Queued == 0}
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
