@@ -15,7 +15,7 @@ type Group struct {
 	Task    uint64   // address of the first task of one such chain
 	Threads []uint32 // that block until the chain ends, or run its first method; at most maxThreads
 	Blocks  bool     // Threads block on it
-	Limited bool     // Threads block on it, and a timer ends one of its tasks
+	Limited bool     // Threads block on it, and a timer ends one of its tasks, or the wait through a token
 	State   string   // of the chain's first task, see state; "" if unknown
 }
 
@@ -35,6 +35,8 @@ type Result struct {
 	Cut         bool    // a bound was reached: chains are missing
 	ArraysCut   bool    // arrays of awaited tasks were too large: some chains end early
 	Heap        objects.Walked
+	// Limited are threads that wait for an event or a semaphore until a timer ends the wait through a token.
+	Limited []uint32
 }
 
 // Bounds of the counted chains.
@@ -64,7 +66,7 @@ func Read(src *Source) (*Result, error) {
 	var best *Result
 	began := time.Now()
 	for i := 0; i == 0 || i < maxReadings && time.Since(began) < lastReading; i++ {
-		g.all, g.slab, g.arena, g.queues, g.out = nil, nil, nil, nil, &Result{}
+		g.all, g.slab, g.arena, g.queues, g.sources, g.out = nil, nil, nil, nil, nil, &Result{}
 		if err := g.read(); err != nil {
 			if best != nil {
 				return best, nil
@@ -174,11 +176,11 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
 		return
 	}
 	p := g.all[i]
-	timed = timed || p.word(p.shape.timer) != 0
+	timed = timed || p.word(p.shape.timer) != 0 || g.tokens.ends[p.addr]
 	at := t.step(parent, t.id(p.name()))
 	state, thread := g.state(first)
 	for _, b := range p.blocks {
-		g.end(t, first, end{at, true, timed, state}, g.stacks[b])
+		g.end(t, first, end{at, true, timed || g.tokens.ends[b], state}, g.stacks[b])
 	}
 	for _, to := range p.next {
 		g.climb(t, first, at, to, depth+1, timed)

@@ -22,7 +22,10 @@ func awaited(name string, timed bool, next []int32, blocks ...uint64) *pending {
 
 // A chain on which a thread blocks is limited if a timer ends one of its tasks.
 func TestLimited(t *testing.T) {
-	const waits = 0x70 // the object on which thread 5 blocks
+	const waits = 0x70   // the object on which thread 5 blocks
+	const byToken = 0x80 // an object of a wait that a token ends
+	ended := awaited("Task.Delay", false, []int32{1})
+	ended.addr = byToken
 	noTimer := awaited("Task", true, nil, waits)
 	noTimer.shape = &shape{kind: task, name: "Task"}
 	for _, c := range []struct {
@@ -38,13 +41,17 @@ func TestLimited(t *testing.T) {
 		{"WaitAsync with a limit above a task",
 			[]*pending{awaited("Task", false, []int32{1}),
 				awaited("Task.WaitAsync", true, nil, waits)}, true},
+		{"a task whose wait a token ends", []*pending{awaited("Task", false, nil, byToken)}, true},
+		{"an awaited task that a token ends", []*pending{ended, awaited("App.Run", false, nil, waits)}, true},
 		{"awaited without a limit",
 			[]*pending{awaited("Task", false, []int32{1}), awaited("App.Run", false, nil, waits)}, false},
 	} {
 		for i, p := range c.all[1:] {
 			p.below, p.addr = 1, uint64(0x200+i)
 		}
-		g := &graph{src: &Source{}, all: c.all, out: &Result{}, stacks: map[uint64]uint32{waits: 5}}
+		g := &graph{src: &Source{}, all: c.all, out: &Result{},
+			stacks: map[uint64]uint32{waits: 5, byToken: 5}}
+		g.tokens.ends = map[uint64]bool{byToken: true}
 		g.chains()
 		if len(g.out.Groups) != 1 || !g.out.Groups[0].Blocks || g.out.Groups[0].Limited != c.want {
 			t.Errorf("%s: %+v", c.name, g.out.Groups)

@@ -17,6 +17,7 @@ const (
 	combined      // a promise completed by tasks: WhenAll, ContinueWith
 	oneWay        // a promise completed by tasks to which it does not refer: Task.Run, WhenAll of Task
 	blocked       // an object on which a thread blocks
+	source        // of a CancellationToken
 	action        // a delegate
 	wrapper       // an object whose continuation is in a field
 	list          // of continuations
@@ -28,7 +29,7 @@ type shape struct {
 	name  string
 	flags uint64 // offset of m_stateFlags, 0 if the type is not a Task
 	timer uint64 // offset of the timer that ends a promise, 0 = none
-	next  uint64 // offset of the continuation: m_continuationObject, or a wrapper's field; 0 = none
+	next  uint64 // offset of the continuation: m_continuationObject, or the field in known; 0 = none
 	state uint64 // offset of a box's state machine; objectHeader if awaiters are the object's own fields
 	// lookForOce is the offset of UnwrapPromise._lookForOce: true for Task.Run, false for Unwrap; 0 = none.
 	lookForOce uint64
@@ -80,6 +81,7 @@ var known = []struct {
 		wrapper, "_continuation", ""},
 	{"System.MulticastDelegate", action, "_target", ""},
 	{"System.Collections.Generic.List`1", list, "_items", ""},
+	{"System.Threading.CancellationTokenSource", source, "_timer", ""},
 }
 
 // shapes finds and caches the roles of types.
@@ -126,7 +128,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 			if sh.flags, sh.next = flags, next; !ok1 || !ok2 {
 				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is not a Task
 			}
-		case wrapper, action, list:
+		case wrapper, action, list, source:
 			sh.next, sh.valid = t.Field(k.field)
 		}
 		break

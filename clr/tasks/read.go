@@ -64,6 +64,9 @@ type graph struct {
 	stacks map[uint64]uint32 // objects to which a stack refers, with the first such thread
 	out    *Result
 
+	sources []uint64 // of CancellationTokens, with a timer
+	tokens  tokens
+
 	queues  []uint64        // of the thread pool
 	queued  map[uint64]bool // work items in them
 	waiting map[uint32]bool // threads that block on tasks
@@ -94,7 +97,8 @@ func (g *graph) open() error {
 	return nil
 }
 
-// read reads the pending tasks of the heap, the objects on stacks, and the queues of the thread pool.
+// read reads the pending tasks of the heap, the objects on stacks, the queues of the thread pool, and the
+// waits that tokens end.
 func (g *graph) read() error {
 	ok := g.heap.Read()
 	for try := 0; (!ok || g.heap.Busy) && g.src.Moves && try < maxTries; try++ {
@@ -116,6 +120,7 @@ func (g *graph) read() error {
 	}
 	g.readStacks()
 	g.readQueues()
+	g.readTokens()
 	return nil
 }
 
@@ -132,8 +137,8 @@ func (g *graph) readStacks() {
 	}
 }
 
-// wanted selects tasks, boxes, and the thread pool's queues. It also checks the layout of types: some have
-// the root System.Object, and the length of strings is where the runtime publishes it.
+// wanted selects tasks, boxes, sources of tokens, and the thread pool's queues. It also checks the layout of
+// types: some have the root System.Object, and the length of strings is where the runtime publishes it.
 func (g *graph) wanted(t *objects.Type) bool {
 	root := t
 	for root.Parent != nil {
@@ -147,19 +152,25 @@ func (g *graph) wanted(t *objects.Type) bool {
 	}
 	sh := g.shapes.shape(t)
 	switch sh.kind {
-	case task, box, combined, oneWay:
+	case task, box, combined, oneWay, source:
 		return sh.valid
 	}
 	return isQueue(t)
 }
 
-// keep records a pending task, a box, or a queue.
+// keep records a pending task, a box, a queue, or a source of tokens with a timer.
 func (g *graph) keep(o *objects.Object) {
 	if isQueue(o.Type) {
 		g.queues = append(g.queues, o.Addr)
 		return
 	}
 	sh := g.shapes.shape(o.Type)
+	if sh.kind == source {
+		if o.Word(sh.next) != 0 && len(g.sources) < maxSources {
+			g.sources = append(g.sources, o.Addr)
+		}
+		return
+	}
 	state := uint32(0)
 	if sh.flags != 0 {
 		g.out.Tasks++

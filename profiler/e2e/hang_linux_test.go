@@ -64,6 +64,8 @@ func TestHang(t *testing.T) {
 		{"abandoned-collected", "abandoned", "which a thread held when it ended"},
 		{"upgrade", "held-lock", "while it waits for a reader-writer lock"},
 		{"held", "held-lock", "3 threads wait behind a lock"},
+		{"token", "held-lock", "That wait has a time limit"},
+		{"token-for-ever", "held-lock", "while it waits for a task itself. true"},
 		{"socket", "held-lock", "while it waits for input or output"},
 		{"collect", "collection", `"native"`},
 		{"starve", "starvation", "queued behind them in the same pool"},

@@ -136,6 +136,17 @@ public static class Hang
 		ThreadPool.QueueUserWorkItem(_ => set.Set(), null);
 	}
 
+	// The owner of A waits for a task with a token, and two threads wait for A.
+	static void Token(int limit)
+	{
+		var held = new Counter(1);
+		var source = new CancellationTokenSource(limit);
+		var lost = new TaskCompletionSource<int>();
+		Start("holder", () => { lock (A) { held.Signal(); lost.Task.Wait(source.Token); } });
+		held.Wait();
+		for (int i = 0; i < 2; i++) Start("waiter", () => { lock (A) { } });
+	}
+
 	static async Task After(Task task) { await task; }
 
 	static void All()
@@ -192,6 +203,7 @@ public static class Hang
 			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
 			{ "starve", () => Starve(() => Later().Wait()) }, { "starve-event", StarveByEvent },
 			{ "all", All }, { "pulse", Pulse },
+			{ "token", () => Token(600000) }, { "token-for-ever", () => Token(-1) },
 			{ "semaphore", Semaphore }, { "held", () => Held(fds => pipe(fds), fd => read(fd, Marshal.AllocHGlobal(8), (IntPtr)8)) },
 			{ "socket", () => Held(fds => socketpair(1, 1, 0, fds), fd => recvmsg(fd, NewMutex(), 0)) },
 			{ "abandoned", () => Abandoned(true, false) }, { "abandoned-first", () => Abandoned(false, false) },

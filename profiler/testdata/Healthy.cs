@@ -23,6 +23,7 @@ public static class Healthy
 	static void Tasks(int n, Func<Task> step) { for (int i = 0; i < n; i++) Task.Run(async () => { for (; ; ) await step(); }); }
 	static void Spin(double ms) { long end = Stopwatch.GetTimestamp() + (long)(ms * Stopwatch.Frequency / 1000); while (Stopwatch.GetTimestamp() < end) { } }
 	static void Timed(object first, object second) { lock (first) { Thread.Sleep(10); if (Monitor.TryEnter(second, 1500)) Monitor.Exit(second); } }
+	static void Try(Action<CancellationToken> wait) { try { using var s = new CancellationTokenSource(60000); wait(s.Token); } catch (OperationCanceledException) { } }
 	static byte[] Garbage() => new byte[2000];
 
 	static readonly object A = new(), B = new();
@@ -30,6 +31,10 @@ public static class Healthy
 	{
 		// Locks.
 		["lock-over-task"] = () => Loop(3, () => { lock (A) Task.Delay(60000).Wait(); }),
+		["lock-over-task-with-token"] = () => Loop(2, () => { lock (A) Try(t => new TaskCompletionSource().Task.Wait(t)); }),
+		["lock-over-delay-with-token"] = () => Loop(2, () => { lock (A) Try(t => Task.Delay(-1, t).Wait()); }),
+		["lock-over-event-with-token"] = () => Loop(2, () => { lock (A) Try(t => new ManualResetEventSlim().Wait(t)); }),
+		["lock-over-take-with-token"] = () => { var c = new BlockingCollection<int>(); Loop(2, () => { lock (A) Try(t => c.Take(t)); }); },
 		["lock-short"] = () => Loop(4, () => { lock (A) Spin(0.1); Thread.Sleep(1); }),
 		["lock-long"] = () => Loop(2, () => { lock (A) Spin(20); Thread.Sleep(5); }),
 		["lock-slow"] = () => Loop(3, () => { lock (A) Thread.Sleep(4000); }),

@@ -215,7 +215,7 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
-			Blocks: blocks[t.block], Limited: t.limited}
+			Blocks: blocks[t.block], Limited: t.limited || slices.Contains(pending.Limited, t.TID)}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
 		}
