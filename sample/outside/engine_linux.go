@@ -422,7 +422,7 @@ func (e *Engine) record(r *probe.Record) {
 		t.Stack.Activity = e.Stream.Activity
 		t.Rested(gap, e.Stream.Frames)
 		if c, ok := e.Kernel.Counters(t); ok {
-			t.Last = c
+			t.Read(c)
 		}
 	}
 	t.Samples++

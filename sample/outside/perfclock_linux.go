@@ -74,8 +74,7 @@ func openEvent(tid uint32, period uint64) (*perfevent.Event, error) {
 	return event, nil
 }
 
-// armEvent opens a thread's event, once. It returns false if the thread cannot have one and needs another
-// clock.
+// armEvent opens a thread's event, once. It returns false if the thread needs another clock.
 func (e *Engine) armEvent(t *threads.Task) bool {
 	if t.Event != nil {
 		return true
@@ -103,11 +102,11 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 		return false
 	}
 	event.Enable()
+	t.Event, t.Armed, t.Unarmed, t.Phase, t.First, t.Counted = event, true, 0, phase, period, 0
 	if c, ok := e.Kernel.Counters(t); ok {
-		n, _ := event.Count()
-		t.Last, t.AtEvent = c, c.Cpu-min(n, c.Cpu)
+		t.Read(c)
+		t.AtEvent = c.Cpu - min(t.Counted, c.Cpu)
 	}
-	t.Event, t.Armed, t.Unarmed, t.Phase, t.First = event, true, 0, phase, period
 	e.perf.events++
 	e.Stats.Armed++
 	return true

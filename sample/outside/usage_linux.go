@@ -33,7 +33,7 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	}
 	t.Accounted = true
 	e.leaveStarted(t.TID)
-	spent := t.Spent()
+	spent := t.SpentToEnd()
 	if spent == 0 {
 		return
 	}
@@ -153,6 +153,7 @@ func (e *Engine) accountAll() {
 		c, ok := e.Kernel.Counters(t)
 		if ok {
 			t.Last.Cpu = c.Cpu
+			t.Read(t.Last)
 		}
 		e.account(t, !ok)
 	}

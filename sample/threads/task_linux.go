@@ -35,6 +35,7 @@ type Task struct {
 	Seen      bool
 	Ended     bool // its files are gone
 	Last      Counters
+	Counted   uint64 // what its event had counted when Last was read
 	Visited   int64  // time of the last visit
 	Due       int64  // time of the next visit
 	Every     int64  // nanoseconds between visits
@@ -230,16 +231,34 @@ func (t *Task) Rested(gap merge.Gap, frames []wire.Frame) {
 	t.Stack.Frames = append(t.Stack.Frames[:0], frames...)
 }
 
-// Spent returns the thread's known processor time within the recording, in nanoseconds. The event of a thread
-// that has ended knows it up to the end.
-func (t *Task) Spent() uint64 {
-	cpu := max(t.Last.Cpu, t.Drawn.Before.Cpu)
+// Read stores what the thread's counters are now.
+func (t *Task) Read(c Counters) {
+	t.Last = c
 	if t.Event != nil {
 		if n, err := t.Event.Count(); err == nil {
-			cpu = max(cpu, t.AtEvent+n)
+			t.Counted = n
 		}
 	}
+}
+
+// Spent returns the thread's processor time within the recording when its counters were last read, in
+// nanoseconds.
+func (t *Task) Spent() uint64 {
+	cpu := max(t.Last.Cpu, t.Drawn.Before.Cpu)
 	return cpu - min(t.Base, cpu)
+}
+
+// SpentToEnd is Spent and what the thread's event has counted since then, also after the thread's end, when
+// the counters are gone. The event is not used for longer than that, because it also counts the time that a
+// hypervisor has taken from the thread, up to as much again on a busy host.
+func (t *Task) SpentToEnd() uint64 {
+	spent := t.Spent()
+	if t.Event != nil {
+		if n, err := t.Event.Count(); err == nil {
+			spent += n - min(n, t.Counted)
+		}
+	}
+	return spent
 }
 
 // SinceSample returns the thread's processor time since its last sample, from 1 to most, and notes it.

@@ -235,7 +235,8 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 			s.Blocked = max(s.Passed-int64(s.Used+delayed), 0)
 		}
 	}
-	t.Visited, t.Seen, t.Last, t.Rest, t.IdleSpan = now, true, c, s.Rested, r.Clock.IdleSpan
+	t.Read(c)
+	t.Visited, t.Seen, t.Rest, t.IdleSpan = now, true, s.Rested, r.Clock.IdleSpan
 	if s.Rested {
 		t.Every = min(2*t.Every, MaxRest)
 		t.Due = together(now+t.Every, t.Every)

@@ -175,6 +175,24 @@ func TestIdleAfterRun(t *testing.T) {
 	}
 }
 
+// stolenEvent is an event that has counted time which a hypervisor has taken from the thread.
+type stolenEvent struct{ cpuEvent }
+
+func (stolenEvent) Count() (uint64, error) { return uint64(time.Hour), nil }
+
+// The time of a thread that has ended is that of its own clock, as far as it was read: the event counts a
+// hypervisor's time too.
+func TestStolenTime(t *testing.T) {
+	pid, _ := threadprog.Echo(t)
+	r, _, _ := threadTableOf(t, pid)
+	r.List(time.Now(), 0)
+	k := r.Tasks[uint32(pid)]
+	k.Event = stolenEvent{}
+	s, ok := r.Look(k, time.Now().UnixNano(), int64(10*time.Millisecond))
+	must.True(t, ok && s.Counters.Cpu > 0, "%+v", s)
+	must.Equal(t, k.SpentToEnd(), s.Counters.Cpu)
+}
+
 // If the number of threads is the same, only the process's clock shows that they have changed: threads start
 // and end only while one runs.
 func TestListed(t *testing.T) {
