@@ -62,6 +62,7 @@ func TestHang(t *testing.T) {
 		{"abandoned", "abandoned", " held when it ended"},
 		{"abandoned-first", "abandoned", "which a thread held when it ended"},
 		{"abandoned-collected", "abandoned", "which a thread held when it ended"},
+		{"writer", "deadlock", "reader-writer lock at"},
 		{"upgrade", "held-lock", "while it waits for a reader-writer lock"},
 		{"held", "held-lock", "3 threads wait behind a lock"},
 		{"token", "held-lock", "That wait has a time limit"},

@@ -105,6 +105,15 @@ public static class Hang
 		Start("third", () => Both(B, A, held));
 	}
 
+	// The writer waits for A, which the reader holds that waits for the writer.
+	static void Writer()
+	{
+		var held = new Counter(2);
+		var rw = new ReaderWriterLockSlim();
+		Start("writer", () => { rw.EnterWriteLock(); held.Signal(); held.Wait(); lock (A) { } });
+		Start("reader", () => { lock (A) { held.Signal(); held.Wait(); rw.EnterReadLock(); } });
+	}
+
 	// The reader waits for A, which the writer holds that waits for the last reader.
 	static void Upgrade()
 	{
@@ -200,7 +209,7 @@ public static class Hang
 	{
 		var modes = new Dictionary<string, Action> {
 			{ "two-locks", () => TwoLocks(-1) }, { "limit", () => TwoLocks(600000) },
-			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
+			{ "mutex", Mutex }, { "upgrade", Upgrade }, { "writer", Writer }, { "lost", Lost },
 			{ "starve", () => Starve(() => Later().Wait()) }, { "starve-event", StarveByEvent },
 			{ "all", All }, { "pulse", Pulse },
 			{ "token", () => Token(600000) }, { "token-for-ever", () => Token(-1) },

@@ -60,7 +60,7 @@ func (s *Process) waitsManaged(th *Thread, st *Stack) {
 
 // waitsIn reports whether the thread waits in a function whose name begins with calls.
 func waitsIn(frames []StackFrame, calls string) bool {
-	const near = 12 // frames: those of the wait itself, native and managed
+	const near = 24 // frames: those of the wait itself, native (9 in a single file of .NET 10) and managed
 	return slices.ContainsFunc(frames[min(1, len(frames)):min(near, len(frames))], func(f StackFrame) bool {
 		return f.Kind == unwind.KindManaged && strings.HasPrefix(f.Name, calls)
 	})
