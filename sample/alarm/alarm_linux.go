@@ -52,3 +52,17 @@ func tookExpiry(fd uintptr) bool {
 }
 
 func (t *TimerFile) Close() { t.file.Close() }
+
+// SleepThread sleeps without Go's scheduler. This saves about ten system calls per sleep, and a monitor
+// that wakes up every 20 us. Other goroutines run on another P, and a garbage collection interrupts the
+// sleep with its signal.
+func SleepThread(d time.Duration) {
+	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
+		t := syscall.NsecToTimespec(int64(d))
+		_, _, e := syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+		if e != 0 && e != syscall.EINTR {
+			time.Sleep(d)
+			return
+		}
+	}
+}

@@ -3,9 +3,7 @@ package outside
 import (
 	"math"
 	"slices"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/alarm"
@@ -30,6 +28,7 @@ type births struct {
 	early     map[uint32]string // names that were sent before the births of their threads were read
 	newBirths int               // births since the last awaitBirths
 	newNames  int               // names since then
+	rate      threads.BirthRate
 	ended     map[uint32]uint64 // time of the last record of a thread's end, by the clock of the records
 }
 
@@ -62,15 +61,7 @@ func (e *Engine) watchBirths() {
 	if e.births.watch != nil || e.stretches.On || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU || !ok {
 		return
 	}
-	cpus := perfevent.CPUs()
-	most := threads.MayOpen(8, mostWatching) / len(cpus)
-	var tids []int
-	for tid := range e.Tasks {
-		if len(tids) < most {
-			tids = append(tids, int(tid))
-		}
-	}
-	w, err := perfevent.OpenWatch(cpus, tids...)
+	w, err := perfevent.OpenWatch(perfevent.CPUs(), e.watchable()...)
 	if err != nil {
 		return
 	}
@@ -89,6 +80,25 @@ func (e *Engine) watchBirths() {
 		sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
 	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
 	e.Relist() // threads may have come before the watch
+}
+
+// watchable returns the living threads that the tool knows, as many as it may watch.
+func (e *Engine) watchable() (tids []int) {
+	for _, f := range e.births.forked {
+		tids = append(tids, int(f.TID))
+	}
+	for tid := range e.Tasks {
+		tids = append(tids, int(tid))
+	}
+	return tids[:min(len(tids), threads.MayOpen(8, mostWatching)/e.cpus)]
+}
+
+// silenceBirths keeps births from waking the tool while the program creates many threads.
+func (e *Engine) silenceBirths(now time.Time) {
+	b := &e.births
+	if b.watch != nil && e.readsBirthsLate() && b.rate.Changed(now) {
+		b.rate.Many = b.watch.SetSilent(b.rate.Many, e.watchable()...)
+	}
 }
 
 // Close ends the watch.
@@ -209,6 +219,7 @@ func (b *births) note(r *perfevent.Record) {
 	case perfevent.Fork:
 		b.forked = append(b.forked, forked{Record: *r})
 		b.newBirths++
+		b.rate.Born++
 	case perfevent.Comm:
 		b.names[r.TID] = string(r.Name)
 		b.newNames++
@@ -252,7 +263,7 @@ func (e *Engine) sleepWatching(d time.Duration) {
 func (e *Engine) awaitBirths(d time.Duration) {
 	b, late := &e.births, e.readsBirthsLate()
 	end, pause := time.Now().Add(d), time.Duration(0)
-	if late && (b.newBirths > 1 || b.newNames > b.newBirths+1 || len(b.forked) > 0) {
+	if late && (b.rate.Many || b.newBirths > 1 || b.newNames > b.newBirths+1 || len(b.forked) > 0) {
 		pause = time.Duration(e.Period) // the next birth need not wake the tool
 	}
 	b.newBirths, b.newNames = 0, 0
@@ -286,17 +297,3 @@ func (e *Engine) awaitRecords(d time.Duration) {
 // maxThreadSleep is the longest sleep that blocks the engine's thread in the kernel. During a longer one,
 // Go's monitor would repeatedly check whether the thread still runs.
 const maxThreadSleep = 12 * time.Millisecond
-
-// sleepThread sleeps without Go's scheduler. This saves about ten system calls per sleep, and a monitor
-// that wakes up every 20 us. Other goroutines run on another P, and a garbage collection interrupts the
-// sleep with its signal.
-func sleepThread(d time.Duration) {
-	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
-		t := syscall.NsecToTimespec(int64(d))
-		_, _, e := syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
-		if e != 0 && e != syscall.EINTR {
-			time.Sleep(d)
-			return
-		}
-	}
-}

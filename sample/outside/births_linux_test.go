@@ -216,6 +216,43 @@ func TestBirthsNamedInAnyOrder(t *testing.T) {
 	expect.True(t, e.Tasks[5] == nil || e.Tasks[5].Name == "named child", "an added thread has no name")
 }
 
+// While a program creates many threads, their births do not wake the tool: it reads them once in a period. If
+// the kernel refuses the change, they wake the tool as before.
+func TestBirthsSilent(t *testing.T) {
+	e, _ := bearing(t)
+	e.Period, e.Alarm, e.Table.Tasks, e.cpus = slowPeriod, alarm.New(), map[uint32]*threads.Task{}, 1
+	timer, ok := e.Alarm.(*alarm.TimerFile)
+	must.True(t, ok, "no file for the alarm")
+	defer timer.Close()
+	b := &e.births
+	b.alarm, b.watch = timer, must.Get(perfevent.OpenWatch(perfevent.CPUs(), unix.Gettid()))(t)
+	defer b.watch.Close()
+	fds := b.watch.FDs()
+	timer.Conn.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
+	b.wait = must.Get(perfevent.NewWait(fds...))(t)
+	defer b.wait.Close()
+	now := time.Now()
+	for i, tid := range []uint32{1 << 30, uint32(unix.Gettid())} {
+		clear(e.Tasks)
+		e.Tasks[tid] = &threads.Task{TID: tid}
+		b.rate = threads.BirthRate{}
+		e.silenceBirths(now)
+		b.rate.Born = 1000
+		e.silenceBirths(now.Add(5 * time.Second))
+		expect.Equal(t, b.rate.Many, i == 1, "silent with thread %d", tid)
+	}
+	began := time.Now()
+	e.awaitBirths(10 * time.Second) // without the rate, it would wait for a birth
+	took := time.Since(began)
+	expect.True(t, took >= time.Duration(e.Period) && took < 5*time.Second, "waited %v", took)
+	e.Period = 1e6
+	b.rate = threads.BirthRate{}
+	e.silenceBirths(now)
+	b.rate.Born = 1000
+	e.silenceBirths(now.Add(5 * time.Second))
+	expect.True(t, !b.rate.Many, "births are read late at a high rate")
+}
+
 // Records of names alone wake the tool once in a period.
 func TestNamesWait(t *testing.T) {
 	e, _ := bearing(t)

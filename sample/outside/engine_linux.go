@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/events"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -213,7 +214,7 @@ func (e *Engine) sleep(d time.Duration) {
 	}
 	if e.Config.Events == 0 && !e.Config.Client {
 		if d <= maxThreadSleep {
-			sleepThread(d)
+			alarm.SleepThread(d)
 		} else {
 			e.Pause(d)
 		}
@@ -342,6 +343,7 @@ func (e *Engine) round() error {
 	e.followObjects(now)
 	e.Visits(e.dueBy(now), e.visit)
 	e.updateStretches(now)
+	e.silenceBirths(now)
 	if !e.Ready() {
 		e.Due = 0 // the tables may be verified at any moment
 	}
@@ -356,7 +358,7 @@ func (e *Engine) round() error {
 	}
 	e.flushed = now
 	err := e.Stream.Push()
-	runtime.Gosched() // the reader may need this P, which sleepThread would keep
+	runtime.Gosched() // the reader may need this P, which SleepThread would keep
 	return err
 }
 

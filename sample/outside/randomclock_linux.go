@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
@@ -81,7 +82,7 @@ func (e *Engine) drawAll(late time.Duration) {
 		e.drawSince(again.UnixNano())
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
-		sleepThread(drawWait)
+		alarm.SleepThread(drawWait)
 		e.readRing()
 	}
 }

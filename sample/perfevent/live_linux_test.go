@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,6 +238,32 @@ func TestWatch(t *testing.T) {
 	if !whole || !seen[Fork][child] || seen[Exit][child] && watchesThreadsOnly() {
 		t.Errorf("a thread: %v, process %d: start %v, end %v", whole, child, seen[Fork][child],
 			seen[Exit][child])
+	}
+}
+
+// A silent watch reports threads too, but does not make the descriptors readable. It may be changed back.
+func TestSilentWatch(t *testing.T) {
+	watch, err := OpenWatch(CPUs(), ownThreads()...)
+	refused(t, err)
+	defer watch.Close()
+	for _, silent := range []bool{true, false, true} {
+		must.Equal(t, watch.SetSilent(silent, ownThreads()...), silent, "the watch is silent")
+		watch.Read(func(*Record) {})
+		var fds []unix.PollFd // also of the silent rings, which would interrupt the processor too
+		for _, e := range slices.Concat(watch.waking.owners, watch.silent.owners) {
+			fds = append(fds, unix.PollFd{Fd: int32(e.fd), Events: unix.POLLIN})
+		}
+		unix.Poll(fds, 0) // takes what was before
+		cmd := exec.Command("/proc/self/exe", "-test.run=^$")
+		must.Do(t, cmd.Run())
+		n, _ := unix.Poll(fds, 0)
+		expect.Equal(t, n == 0, silent, "%d descriptors are readable", n)
+		reported := false
+		watch.Read(func(r *Record) { reported = reported || int(r.TID) == cmd.Process.Pid })
+		expect.True(t, reported, "silent %v: the start of a process was not reported", silent)
+	}
+	if !watch.SetSilent(false, 1<<30) || len(watch.events) == 0 {
+		t.Error("a watch of no thread replaces another one")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,7 +15,15 @@ import (
 type Watch struct {
 	cpus   []int
 	events []*Event // of each thread on each CPU
-	rings  []*Ring  // of each CPU
+	waking watchRings
+	silent watchRings // opened by the first SetSilent
+	inUse  *watchRings
+}
+
+// watchRings are one ring for each CPU.
+type watchRings struct {
+	wakeup uint32 // bytes of records after which a ring becomes readable; 0: half of the ring
+	rings  []*Ring
 	owners []*Event // of the rings: the tool's own, never enabled, so that they outlive the threads
 }
 
@@ -28,7 +37,8 @@ const (
 // OpenWatch watches the descendants of the threads tids on the CPUs. Threads that have ended are skipped. The
 // error wraps ErrGone if all have ended.
 func OpenWatch(cpus []int, tids ...int) (*Watch, error) {
-	w := &Watch{cpus: cpus}
+	w := &Watch{cpus: cpus, waking: watchRings{wakeup: 1}}
+	w.inUse = &w.waking
 	if err := w.open(tids); err != nil {
 		w.Close()
 		return nil, err
@@ -36,9 +46,29 @@ func OpenWatch(cpus []int, tids ...int) (*Watch, error) {
 	return w, nil
 }
 
+// SetSilent selects whether records make the descriptors readable. To do that, the kernel interrupts the
+// processor of the thread at each record, which takes up to 15 us in a virtual machine. The threads tids
+// replace those of OpenWatch. If the kernel refuses, nothing changes. SetSilent returns whether the watch is
+// silent now. A birth or an end during the call may be reported twice.
+func (w *Watch) SetSilent(silent bool, tids ...int) bool {
+	oldEvents, oldRings := w.events, w.inUse
+	w.events, w.inUse = nil, &w.waking
+	if silent {
+		w.inUse = &w.silent
+	}
+	if w.open(tids) != nil {
+		oldEvents, w.events, w.inUse = w.events, oldEvents, oldRings
+	}
+	for _, e := range oldEvents {
+		e.Close()
+	}
+	return w.inUse == &w.silent
+}
+
+// open adds the threads tids, after it has opened the rings in use.
 func (w *Watch) open(tids []int) error {
-	for _, cpu := range w.cpus {
-		if err := w.addRing(cpu); err != nil {
+	for _, cpu := range w.cpus[len(w.inUse.rings):] {
+		if err := w.inUse.add(cpu); err != nil {
 			return err
 		}
 	}
@@ -53,40 +83,40 @@ func (w *Watch) open(tids []int) error {
 	return nil
 }
 
-func (w *Watch) addRing(cpu int) error {
-	owner, err := openDummy(os.Getpid(), cpu)
+func (w *watchRings) add(cpu int) error {
+	owner, err := openDummy(os.Getpid(), cpu, w.wakeup)
 	if err != nil {
 		return err
 	}
-	w.owners = append(w.owners, owner)
 	r, err := MapRing(owner, watchRing, leastWatchRing)
-	if err == nil {
-		w.rings = append(w.rings, r)
+	if err != nil {
+		owner.Close()
+		return err
 	}
-	return err
+	w.owners, w.rings = append(w.owners, owner), append(w.rings, r)
+	return nil
 }
 
 // Add watches the descendants of one more thread. Descendants of watched threads need no call.
 func (w *Watch) Add(tid int) error {
 	for i, cpu := range w.cpus {
-		e, err := openDummy(tid, cpu)
+		e, err := openDummy(tid, cpu, 0)
 		if err != nil {
 			return err
 		}
 		w.events = append(w.events, e)
-		if err = errors.Join(w.owners[i].Share(e), e.Enable()); err != nil {
+		if err = errors.Join(w.inUse.owners[i].Share(e), e.Enable()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// openDummy opens an event that counts nothing and records the start, names, and end of threads. A record
-// makes the descriptor readable at once. New threads inherit the event, and before Linux 5.13 new processes
-// too.
-func openDummy(tid, cpu int) (*Event, error) {
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Wakeup: 1,
-		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | inheritThread | unix.PerfBitTask |
+// openDummy opens an event that counts nothing and records the start, names, and end of threads. New threads
+// inherit the event, and before Linux 5.13 new processes too. wakeup is for an event that gets a ring.
+func openDummy(tid, cpu int, wakeup uint32) (*Event, error) {
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
+		Wakeup: wakeup, Bits: unix.PerfBitDisabled | unix.PerfBitInherit | inheritThread | unix.PerfBitTask |
 			unix.PerfBitComm | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitWatermark}
 	fd, err := openAttr(&attr, tid, cpu)
 	if errors.Is(err, unix.EINVAL) {
@@ -100,9 +130,9 @@ func openDummy(tid, cpu int) (*Event, error) {
 }
 
 // FDs returns the descriptors that poll(2) reports as readable when there are records, one of
-// each CPU.
+// each CPU, unless SetSilent has silenced them.
 func (w *Watch) FDs() (fds []int) {
-	for _, e := range w.owners {
+	for _, e := range w.waking.owners {
 		fds = append(fds, e.fd)
 	}
 	return fds
@@ -112,7 +142,7 @@ func (w *Watch) FDs() (fds []int) {
 // time.
 func (w *Watch) Read(take func(*Record)) {
 	var r Record
-	for _, ring := range w.rings {
+	for _, ring := range w.rings() {
 		ring.Read(func(b []byte) {
 			if (Layout{}).Parse(b, &r) {
 				take(&r)
@@ -123,7 +153,7 @@ func (w *Watch) Read(take func(*Record)) {
 
 // Waiting reports whether there are records that have not been read.
 func (w *Watch) Waiting() bool {
-	for _, ring := range w.rings {
+	for _, ring := range w.rings() {
 		if ring.Waiting() > 0 {
 			return true
 		}
@@ -131,12 +161,15 @@ func (w *Watch) Waiting() bool {
 	return false
 }
 
+// rings returns all rings that may have records.
+func (w *Watch) rings() []*Ring { return slices.Concat(w.waking.rings, w.silent.rings) }
+
 // Close ends the watch.
 func (w *Watch) Close() {
-	for _, r := range w.rings {
+	for _, r := range w.rings() {
 		r.Close()
 	}
-	for _, e := range append(w.events, w.owners...) {
+	for _, e := range slices.Concat(w.events, w.waking.owners, w.silent.owners) {
 		e.Close()
 	}
 }
