@@ -87,6 +87,17 @@ func (g *good) change(at int, how func(f *merge.Frame)) bool {
 	return at >= 0
 }
 
+// interrupt makes the true frame at an interrupted one, if there is one.
+func (g *good) interrupt(at int) bool {
+	if at >= 0 {
+		r := *g.r
+		r.truth = slices.Clone(r.truth)
+		r.truth[at].Exact = true
+		g.r = &r
+	}
+	return at >= 0
+}
+
 // gap puts a gap in front of frame at.
 func (g *good) gap(at int) {
 	g.out = slices.Insert(g.out, at, merge.Frame{Kind: unwind.KindGap, Gap: merge.GapLimit, Module: -1})
@@ -174,6 +185,11 @@ func TestJudgeAcceptsWhatIsTrue(t *testing.T) {
 		}},
 		{"a doubtful unmanaged frame with a wrong fp", func(g *good) bool {
 			return g.change(g.native(), func(f *merge.Frame) { f.FP++; f.Trust = unwind.TrustFramePointer })
+		}},
+		{"an interrupted method that the CLR has reported", func(g *good) bool {
+			return g.interrupt(g.find(1, func(_ *machine.Frame, f *merge.Frame) bool {
+				return f.Kind == unwind.KindManaged && f.Trust == unwind.TrustCLR
+			}))
 		}},
 	} {
 		for _, g := range goodOnes(t) {

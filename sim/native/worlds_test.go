@@ -492,6 +492,15 @@ var worlds = []world{
 			{"the commit names no position", "handler.c",
 				[][2]string{{"&r->commit, at | 1,", "&r->commit, 1,"}}, "lost"},
 		}},
+	{name: "ring, an event", file: "ring", defines: []string{"EVENT=1"},
+		outcomes: []string{"2 read, 0 dropped"},
+		faults: []fault{
+			{"an event is committed relaxed", "copy.c", weaken(releaseCommit, "__ATOMIC_RELEASE"), "race"},
+			{"an event is committed before its flags", "copy.c",
+				[][2]string{{"\tr->flags = (uint16_t)flags;\n",
+					"\t__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);\n\tr->flags = (uint16_t)flags;\n"}},
+				"race"},
+		}},
 	{name: "ring, full", file: "ring", defines: []string{"FREE=640"},
 		outcomes: []string{"1 read, 1 dropped", "2 read, 0 dropped"},
 		faults: []fault{

@@ -1,6 +1,7 @@
 /* sample/probe/src/handler.c and local.h: threads take samples while the tool reads the ring. The reader is
  * reader.read of sample/probe/ring.go in C. FREE is the room in the ring at the start. If it is less than
- * two records, a thread does not wait for room, and its sample is dropped. */
+ * two records, a thread does not wait for room, and its sample is dropped. EVENT 1: the first thread takes its
+ * stack at an event, by copy.c. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,6 +23,12 @@
 #endif
 #ifndef FREE
 #define FREE SW_RING_SIZE
+#endif
+#ifndef EVENT
+#define EVENT 0
+#endif
+#if EVENT
+#include "copy.c"
 #endif
 
 enum {
@@ -92,6 +99,17 @@ UNSEEN void world_reset(void)
 
 UNSEEN static void deliver(int i)
 {
+#if EVENT
+	if (i == 0) {
+		uint64_t payload = EVENT;
+		const struct sw_at what = {.tid = 1000, .id = EVENT};
+		const struct kept regs = {.sp = (uint64_t)stacks[0]};
+		sw_shared->pid = what.tid;
+		sw_shared->main_stack = regs.sp + SW_RED_ZONE + WANT;
+		sim_check(sw_take(sw_shared, &what, &payload, sizeof payload, &regs), "no room");
+		return;
+	}
+#endif
 	struct info si = {.code = SI_TIMER, .value = (uint64_t)sw_shared->tag << 32 | (uint64_t)i};
 	struct frame uc;
 	memset(&uc, 0, sizeof uc);
@@ -105,14 +123,21 @@ UNSEEN static void judge(struct sw_record *r, uint64_t size)
 {
 	sim_range(r, (uint32_t)size, SIM_READ);
 	uint8_t *stack = (uint8_t *)(r + 1) + SW_MAX_EXTRA;
-	if (r->slot >= SAMPLERS) {
+	int event = EVENT && r->why == SW_EVENT && r->tid == 1000;
+	uint32_t of = event ? 0 : r->slot;
+	if (of >= SAMPLERS) {
 		sim_check(0, "a record of no thread");
 		return;
 	}
-	sim_check(r->stack_size == SW_RED_ZONE + WANT && r->weight == 1 && r->why == SW_TIMER && r->regs[0] == r->slot + 1, "a record is another's, or not whole");
+	if (event) {
+		sim_check(r->payload_size == sizeof(uint64_t) && *(uint64_t *)stack == EVENT && r->event == EVENT, "an event is not whole");
+		stack += r->payload_size;
+	} else
+		sim_check(r->why == SW_TIMER && r->regs[0] == of + 1, "a record is another's, or not whole");
+	sim_check(r->stack_size == SW_RED_ZONE + WANT && r->weight == 1 && r->flags == 0, "a record is another's, or not whole");
 	for (uint32_t i = 0; i < r->stack_size; i++)
-		sim_check(stack[i] == r->slot + 1, "a stack is another's, or not whole");
-	sim_check(++got[r->slot] <= SAMPLES, "a record is read twice");
+		sim_check(stack[i] == of + 1, "a stack is another's, or not whole");
+	sim_check(++got[of] <= SAMPLES, "a record is read twice");
 }
 
 UNSEEN static int done_before(uint64_t at)
