@@ -90,10 +90,10 @@ func TestLeastFrame(t *testing.T) {
 	tables := New(System{p})
 	fn, stop := tables.find(unwind.ReturnAddress(codeAt + 0x20))
 	expect.Equal(t, stop, unwind.StopNone)
-	expect.Equal(t, leastAMD64(fn.Table, fn.Entry, 0x1020), 8+32+8+8, "x86-64")
-	expect.Equal(t, leastAMD64(fn.Table, fn.Entry, 0x1007), 0, "x86-64, in the prolog")
+	expect.Equal(t, fn.Table.LeastFrame(fn.Entry, 0x1020), 8+32+8+8, "x86-64")
+	expect.Equal(t, fn.Table.LeastFrame(fn.Entry, 0x1007), 0, "x86-64, in the prolog")
 	// stp x29, x30, [sp, #-16]!; mov x29, sp; sub sp, sp, #32
 	info := pearm64.Info{Length: 0x40, Codes: []byte{0x02, 0xe1, 0x81, 0xe4}}
-	expect.Equal(t, leastARM64(&info, 0x20), 16+32, "ARM64")
-	expect.Equal(t, leastARM64(&info, 8), 0, "ARM64, in the prolog")
+	expect.Equal(t, info.LeastFrame(0x20), 16+32, "ARM64")
+	expect.Equal(t, info.LeastFrame(8), 0, "ARM64, in the prolog")
 }

@@ -11,7 +11,8 @@ import (
 // A *twin* of a bad context is a possible state of the thread whose registers, and all words of whose stack
 // from the stack pointer on, are those of the bad context. No witness can distinguish the two. Twins come
 // from two sources: old frames that are still in the holes of large frames, and functions whose caller the
-// unwind data find by the frame pointer, so that the stack pointer may be lower.
+// unwind data find by the frame pointer, so that the stack pointer may be lower. An old frame may return to
+// the hijack stub, although that hijack has ended. Only the Thread object shows that.
 
 // maxTwin bounds the frames of a stack.
 const maxTwin = 4096
@@ -29,7 +30,11 @@ func (d *Damage) twin(st machine.State) bool {
 		}
 		im, f := d.w.Find(look)
 		switch {
+		case st.PC == d.w.CLR.HijackStub && !exact:
+			return d.framed(&st, high) // the runtime has replaced the return address
 		case f == nil, !exact && !returned(im, f, st.PC), st.R[sp] >= high:
+			return false
+		case d.w.CLR.Codes.Managed(st.PC) && !d.framed(&st, high):
 			return false
 		case f.Root:
 			return true
@@ -47,11 +52,23 @@ func (d *Damage) twin(st machine.State) bool {
 			st.R[sp]-at < sim.LeastFrame(d.w.Arch, im, f, pc) {
 			return false
 		}
-		if st.PC == d.w.CLR.HijackStub && d.t.IsHijacked() {
-			return true // the runtime has replaced the return address
-		}
 	}
 	return false
+}
+
+// framed reports whether the registers of a managed frame point to its frame record, as all do on ARM64.
+func (d *Damage) framed(st *machine.State, high uint64) bool {
+	if d.w.Arch != image.ARM64 {
+		return true
+	}
+	record := st.R[d.w.Arch.FP()]
+	ra, ok := d.word(record + 8)
+	if record < st.R[d.w.Arch.SP()] || record >= high || !ok {
+		return false
+	}
+	ra &= 1<<48 - 1 // it may be signed
+	im, f := d.w.Find(ra - 1)
+	return ra == d.w.CLR.HijackStub || f != nil && returned(im, f, ra)
 }
 
 // redirected reports whether the stub of a redirected thread, which is not called, can be above a seed.

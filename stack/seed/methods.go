@@ -31,6 +31,9 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 		x.at.Exact = true // the stub has been entered without a call
 	}
 	for depth := range longestChain {
+		if depth > 0 && !x.hasRecord(&x.regs) {
+			return false
+		}
 		switch stop := x.Methods.Caller(&x.at, x.mem, x.b); {
 		case stop == unwind.BadInfo && depth > 0:
 			return true // an interrupted frame further down can look like a caller's
@@ -43,7 +46,7 @@ func (x *Witness) chained(s *unwind.State, above []unwind.Frame) bool {
 		case nowhere:
 			return false
 		case atHook:
-			return true
+			return x.hasRecord(&x.regs)
 		case afterCall:
 			if stop, ok := x.unmanaged(); !ok || stop != unwind.Managed {
 				return ok

@@ -70,8 +70,40 @@ func TestMethods(t *testing.T) {
 		for _, a := range context.Arches {
 			x, m := newScene(a), &script{steps: c.steps}
 			x.Methods = m
+			for _, to := range c.steps {
+				x.put(to.sp+24, methodAt+0x100) // its frame record
+			}
 			expect.Equal(t, x.confirmed(), c.want, "%v, %s", a, c.name)
 			expect.Equal(t, m.calls, c.calls, "%v, %s: steps", a, c.name)
+		}
+	}
+}
+
+// On ARM64, the caller of a method has a frame record. So has the one whose address the runtime has replaced.
+func TestCallersRecord(t *testing.T) {
+	for _, ip := range []uint64{methodAt + 0x200, nativeAt + functAt, nativeAt + callAt} {
+		for _, a := range context.Arches {
+			for _, record := range []uint64{methodAt + 0x100, 0x5555} {
+				x := newScene(a)
+				x.Methods = &script{steps: []step{{ip: ip, sp: sp + 64}}}
+				x.put(sp+64+24, record)
+				want := a == context.ArchAMD64 || record != 0x5555 || ip == nativeAt+callAt
+				expect.Equal(t, x.confirmed(), want, "%v, to %#x, its record to %#x", a, ip, record)
+			}
+		}
+	}
+}
+
+// So has a method above unmanaged frames.
+func TestRecordAboveUnmanaged(t *testing.T) {
+	for _, a := range context.Arches {
+		for _, fp := range []uint64{sp + 144, sp + 112} {
+			x := newScene(a)
+			x.Methods = &script{steps: []step{{ip: nativeAt + callAt, sp: sp + 64}}}
+			x.u = &arrival{x.u, methodAt, sp + 128, fp, unwind.TrustUnwindInfo}
+			x.put(fp+8, methodAt+0x100)
+			want := a == context.ArchAMD64 || fp > sp+128
+			expect.Equal(t, x.confirmed(), want, "%v, its frame pointer is %d", a, int64(fp-sp-128))
 		}
 	}
 }
@@ -138,6 +170,7 @@ func TestChainIsBounded(t *testing.T) {
 	for i := range m.steps {
 		m.steps[i] = step{ip: methodAt, sp: sp}
 	}
+	x.put(sp+24, methodAt+0x100)
 	x.Methods = m
 	expect.True(t, x.confirmed(), "a long chain")
 	expect.Equal(t, m.calls, longestChain, "steps")

@@ -15,10 +15,16 @@
 // unmanaged frames from the captured registers until the walk reaches managed code. A
 // seed is usable only if no frame above it is doubtful, every callee-saved register is
 // known, and its stack pointer and ip are plausible. Then a Witness checks it against data
-// that the walk did not use: the code before the return addresses, frame pointers, and the
-// unwind data of methods. A seed is never adjusted.
+// that the walk did not use: the code before the return addresses, frame pointers, the
+// sizes of frames, and the unwind data of methods. A seed is never adjusted.
 //
-// Known gaps: the caller must find the addresses of the specials.
+// Known gaps: the caller must find the addresses of the specials. No witness recognizes an
+// old frame whose return address the runtime had replaced. Only the Thread object names the
+// true caller, and Find does not read that object. Any method can be that caller, with a
+// frame of any size. So the words from there on are also those of a stack on which the
+// runtime has replaced the address now. Both stacks have the same registers and words, so a
+// rule that refuses the old frame also refuses the seed of a hijacked thread. A witness can
+// only require that such a frame was called, and on ARM64 that its caller has a frame record.
 package seed
 
 import (

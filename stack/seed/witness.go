@@ -4,6 +4,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
@@ -23,6 +25,9 @@ type Witness struct {
 	regs context.Registers
 	at   unwind.State
 	out  [32]unwind.Frame
+
+	info   pearm64.Info
+	packed pearm64.Buffer
 }
 
 // confirms reports whether no witness contradicts the seed s, which a walk of the thread has reached over
@@ -33,18 +38,22 @@ func (x *Witness) confirms(w unwind.Walker, p *managed.Specials, s *unwind.State
 	ok := s.Regs.SP() >= mem.Hot().Addr && x.called(s.Regs.Arch, frames) &&
 		(s.Exact || !x.dead(s.Regs.FP(), s.Regs.SP())) && x.recorded(s, frames) &&
 		x.chained(s, frames)
-	x.w, x.t, x.p, x.mem, x.b = nil, nil, nil, nil, nil // the caller owns them
+	x.w, x.t, x.p, x.mem, x.b, x.info = nil, nil, nil, nil, nil, pearm64.Info{} // the caller owns them
 	return ok
 }
 
-// called reports whether all return addresses in frames follow calls, and no caller has a dead frame pointer.
+// called reports whether all return addresses in frames follow calls, no caller has a dead frame pointer, and
+// every caller's frame has room for what its prolog has allocated.
 func (x *Witness) called(a context.Arch, frames []unwind.Frame) bool {
 	for i := range frames {
 		f, m := &frames[i], int(frames[i].Module)
 		if f.Exact || f.Kind == unwind.KindSignal { // nothing calls a trampoline
 			continue
 		}
-		if x.dead(f.FP, f.SP) || m >= 0 && m < x.t.Len() && !followsCall(a, x.t.At(m), f.IP) {
+		if x.dead(f.FP, f.SP) {
+			return false
+		}
+		if m >= 0 && m < x.t.Len() && (!followsCall(a, x.t.At(m), f.IP) || x.short(a, x.t.At(m), f)) {
 			return false
 		}
 	}
@@ -55,6 +64,25 @@ func (x *Witness) called(a context.Arch, frames []unwind.Frame) bool {
 // No code keeps the address of a frame that is gone.
 func (x *Witness) dead(fp, sp uint64) bool {
 	return x.b != nil && x.b.High != 0 && x.b.Low <= fp && fp < sp
+}
+
+// short reports whether the frame of a PE function is smaller than what the function's prolog has allocated.
+// The walker can find a caller by the frame pointer alone. Such a step also succeeds if the stack pointer is
+// inside the fixed part of the frame.
+func (x *Witness) short(a context.Arch, m *module.Module, f *unwind.Frame) bool {
+	last := f.Lookup() - m.Bias
+	if m.PE == nil || f.CFA == 0 || last != uint64(uint32(last)) {
+		return false
+	}
+	least := uint64(0)
+	if a == context.ArchARM64 {
+		if begin, found, fault := m.PE.ARM64().Find(uint32(last), &x.packed, &x.info); found && fault.OK() {
+			least = x.info.LeastFrame(uint32(last) - begin)
+		}
+	} else if fn, why := m.PE.AMD64().Find(uint32(last)); why == peamd64.OK {
+		least = m.PE.AMD64().LeastFrame(fn, uint32(last))
+	}
+	return f.CFA-f.SP < least
 }
 
 // followsCall reports whether the code of a module before an address can be a call. Absent code can.
@@ -99,31 +127,33 @@ func (x *Witness) returnsTo(a context.Arch, ra uint64) place {
 // longestFrame bounds the part of a managed frame that is searched, in bytes.
 const longestFrame = 4096
 
-// recorded reports whether the stack agrees with the frame record of an ARM64 seed. Every method has one at
-// or above its stack pointer, x29 points to it, and it contains a return address.
+// recorded reports whether the stack agrees with the frame record of an ARM64 seed.
 //
 // The link register can be a true return address in a function that has not been called from there. If the
 // topmost function has its return address in that register, the address is not on the stack up to the record.
 // Otherwise another function has saved it, and the walk has missed that function's frame.
 func (x *Witness) recorded(s *unwind.State, frames []unwind.Frame) bool {
-	if s.Regs.Arch != context.ArchARM64 {
-		return true
-	}
 	sp, record := s.Regs.SP(), s.Regs.FP()
-	if record < sp || record&7 != 0 || foreign(record, x.b) {
-		return false
-	}
-	if ra, ok := x.mem.Word(record + 8); ok {
-		ra &= 1<<rulesOf[context.ArchARM64].ipBits - 1 // it may be signed
-		if x.returnsTo(s.Regs.Arch, ra) == nowhere {
-			return false
-		}
-	}
-	inRegister := len(frames) == 1 && frames[0].SP == sp
+	inRegister := s.Regs.Arch == context.ArchARM64 && len(frames) == 1 && frames[0].SP == sp
 	for at := sp; inRegister && at < min(record+16, sp+longestFrame); at += 8 {
 		if v, ok := x.mem.Word(at); ok && v == s.Regs.IP() {
 			return false
 		}
 	}
-	return true
+	return x.hasRecord(s.Regs)
+}
+
+// hasRecord reports whether the registers of an ARM64 method point to its frame record. Every method has one
+// at or above its stack pointer, x29 points to it, and it contains a return address.
+func (x *Witness) hasRecord(r *context.Registers) bool {
+	if r.Arch != context.ArchARM64 {
+		return true
+	}
+	record := r.FP()
+	if record < r.SP() || record&7 != 0 || foreign(record, x.b) {
+		return false
+	}
+	ra, ok := x.mem.Word(record + 8)
+	ra &= 1<<rulesOf[context.ArchARM64].ipBits - 1 // it may be signed
+	return !ok || x.returnsTo(r.Arch, ra) != nowhere
 }

@@ -29,7 +29,7 @@ func TestPEParts(t *testing.T) {
 	for _, file := range []string{"exec", "native", "synth", "winetest"} {
 		t.Run(file, func(t *testing.T) {
 			var stacks pevec.Stacks
-			parts := map[PEPart]int{}
+			parts, called := map[PEPart]int{}, 0
 			eachPE(t, "amd64-"+file, func(v *pevec.Vector) error {
 				im, u := v.Image(), New()
 				u.SetTable(peTable(im, uint64(v.Base)))
@@ -51,6 +51,11 @@ func TestPEParts(t *testing.T) {
 						continue // the judge says whether that is right
 					}
 					parts[res.Part]++
+					if fn, why := im.AMD64().Find(uint32(*p.PC) - 1); p.AfterCall && why == peamd64.OK {
+						called++
+						size, least := f.CFA-f.SP, im.AMD64().LeastFrame(fn, uint32(*p.PC)-1)
+						expect.True(t, size >= least, "%s pc %#x: a frame of %d bytes", v.ID, *p.PC, size)
+					}
 					if machine := v.MachineFrame != 0 &&
 						res.Machine; exact != machine || f.CFA != regs.GPR[4] || u.by != peTrust[res.Part] {
 						t.Errorf("%s pc %#x %s %q: exact %v, CFA %#x, trust %v of %v", v.ID, uint64(*p.PC),
@@ -59,8 +64,9 @@ func TestPEParts(t *testing.T) {
 				}
 				return nil
 			})
-			t.Logf("amd64-%s: steps by part: %v", file, parts)
+			t.Logf("amd64-%s: steps by part: %v, %d from a return address", file, parts, called)
 			expect.True(t, parts[PECode] != 0, "no step by unwind codes")
+			expect.True(t, called != 0 || file != "exec", "no step from a return address")
 		})
 	}
 }

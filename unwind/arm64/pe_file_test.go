@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
@@ -80,6 +81,11 @@ func stepVector(u *Unwinder, v *pevec.Vector, p *pevec.Point, stacks *pevec.Stac
 	var f unwind.Frame
 	if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone {
 		return stop.String(), nil
+	}
+	var info pearm64.Info
+	if begin, _, fault := v.Image().ARM64().Find(uint32(*p.PC), new(pearm64.Buffer), &info); fault.OK() &&
+		f.CFA-f.SP < info.LeastFrame(uint32(*p.PC)-begin) {
+		return "its frame is too small", nil
 	}
 	return pevec.DiffARM64(&regs, &want), nil
 }

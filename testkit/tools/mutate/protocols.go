@@ -15,7 +15,7 @@ var (
 	worldTests      = &Step{"./sim/native", []string{"-run", "^TestWorlds$/./^$"}}
 	captureWorlds   = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(capture|watchdog)/^$"}}
 	threadWorlds    = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(claim|window|events)/^$"}}
-	waitWorlds      = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(open-waits|a-read)/^$"}}
+	waitWorlds      = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(open-waits|a-read|ring-an)/^$"}}
 	recordingWorlds = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(session|another-recording|a-signal|a-real)/^$"}}
 	clientWorlds    = &Step{"./sim/native", []string{"-run", "^TestWorlds$/^(copies|a-vendor)/^$"}}
 	slotTests       = &Step{"./sample/probe", []string{"-run", "^Test(Ring(Room|KeepsRoom|Hostile|PassesBy|Stale)?|SlotWithTimer|Unsent)$"}}
@@ -93,6 +93,7 @@ func protocolSeed() []Fault {
 	all := []*Step{seedTests, asked, random, inputs}
 	find, judge, witness := faultsOf("stack/seed/find.go", all...), faultsOf(seedFile, all...),
 		faultsOf("stack/seed/witness.go", all...)
+	methods := faultsOf("stack/seed/methods.go", all...)
 	return []Fault{
 		find("order-entered-before-foreign", "a special on a foreign stack is looked at first",
 			"\tcase foreign(r.SP(), b):\n\t\treturn ForeignStack\n\tcase p.Entered(r.IP()):\n\t\treturn StubOnTop\n", "\tcase p.Entered(r.IP()):\n\t\treturn StubOnTop\n\tcase foreign(r.SP(), b):\n\t\treturn ForeignStack\n"),
@@ -110,9 +111,15 @@ func protocolSeed() []Fault {
 			"o.Stop == unwind.EndOfStack:", "o.Stop == unwind.EndOfStack || o.Stop == unwind.BufferFull:"),
 		judge("seed-stub-below", "unmanaged frames above a stub are a stub on top",
 			"o.Frames == 0 && p.IsStub", "p.IsStub"),
-		witness("seed-record-below", "a frame record lies below the stack pointer", "record < sp || ", ""),
+		witness("seed-record-below", "a frame record is below the stack pointer", "record < r.SP() || ", ""),
 		witness("seed-record-foreign", "a frame record lies outside of the stack",
 			" || foreign(record, x.b) {", " {"),
+		witness("seed-short-frame", "a frame may be too small", " || x.short(a, x.t.At(m), f)", ""),
+		witness("seed-data-kept", "unwind data are kept", "nil, pearm64.Info{} // the", "nil, x.info // the"),
+		methods("seed-caller-record", "a method's caller need not have a frame record",
+			"depth > 0 && !x.hasRecord(&x.regs)", "false"),
+		methods("seed-hook-record", "what the runtime has replaced need not have a frame record",
+			"return x.hasRecord(&x.regs)", "return true"),
 		witness("seed-saved-link", "a link register that another function has saved is a return address",
 			"len(frames) == 1 && frames", "len(frames) == 0 && frames"),
 		witness("seed-saved-record", "a frame record is not searched", "min(record+16, sp+longestFrame)",
@@ -187,10 +194,8 @@ func protocolCaptures() []Fault {
 				"\t__atomic_store_n(&s->word, word(serial, SW_ASKED), __ATOMIC_RELEASE);\n\ts->stack_high = stack_high;\n"),
 		c("order-captured-early", "a copy is there before its stack",
 			"\t\t\tcopy_stack(s);\n\t\t\t__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);\n", "\t\t\t__atomic_store_n(&s->word, word(serial, SW_CAPTURED), __ATOMIC_RELEASE);\n\t\t\tcopy_stack(s);\n"),
-		c("capture-silent", "a thread that did not answer is asked again at once",
-			"\tsilent[s->tid % SILENT] = s->tid;\n", ""),
-		c("capture-silent-for-ever", "a thread that did not answer once is never asked again",
-			"\t\t*slot = 0;\n", "\t\treturn 1;\n"),
+		c("capture-silent", "a thread that did not answer is asked again at once", "\tsilent[s->tid % SILENT] = s->tid;\n", ""),
+		c("capture-silent-for-ever", "a thread that did not answer once is never asked again", "\t\t*slot = 0;\n", "\t\treturn 1;\n"),
 		c("capture-late-blocked", "a thread that runs on is late",
 			"& bit ? BLOCKED : DUE", "& bit ? DUE : DUE"),
 		c("capture-never-late", "a thread without a processor does not answer",
@@ -199,8 +204,7 @@ func protocolCaptures() []Fault {
 			"\ts->stack_len = s->frame_count = 0;\n", ""),
 		c("capture-full-queue", "a thread with a full queue has ended",
 			"\t\ts->busy = errno == EAGAIN;", "\t\ts->busy = 0;"),
-		c("order-failed-send", "a request that was not sent stays",
-			"\t\t__atomic_store_n(&s->word, word(serial, SW_IDLE), __ATOMIC_RELEASE);\n", ""),
+		c("order-failed-send", "a request that was not sent stays", "\t\t__atomic_store_n(&s->word, word(serial, SW_IDLE), __ATOMIC_RELEASE);\n", ""),
 		c("capture-red-zone", "the red zone is not copied", "from = sp - 128, end", "from = sp, end"),
 		c("capture-errno", "a signal changes the program's errno",
 			"\terrno = saved_errno;\n}\n\nvoid *sw_reserve", "\t(void)saved_errno;\n}\n\nvoid *sw_reserve"),
@@ -208,8 +212,7 @@ func protocolCaptures() []Fault {
 			"info->si_pid == getpid() && index < SW_SLOTS", "index < SW_SLOTS"),
 		c("capture-short", "a stack that is readable in part is whole",
 			"\tif (s->stack_len < len)\n\t\ts->foreign = 1;\n", ""),
-		c("capture-wait-note", "every wait is one that ended",
-			"memcmp(now, waited[slot].was, sizeof now) ? SW_WOKEN : SW_WAKE_NOT", "SW_WOKEN"),
+		c("capture-wait-note", "every wait is one that ended", "memcmp(now, waited[slot].was, sizeof now) ? SW_WOKEN : SW_WAKE_NOT", "SW_WOKEN"),
 		s("sampler-sigurg", "Go cannot preempt the sampler's thread", "\tsigdelset(&all, SIGURG);\n", ""),
 		s("sampler-mask", "the caller's signals stay blocked",
 			"\tpthread_sigmask(SIG_SETMASK, &old, NULL);\n", ""),
@@ -370,8 +373,7 @@ func protocolProbe() []Fault {
 			"\t\tuint32_t got = (uint32_t)answer(r, room(h, i));\n").
 			also("\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n",
 				"\t\tr->got = got;\n\t\tsys3(NR_futex, P(&r->state), FUTEX_WAKE, 1);\n"),
-		copies("copy-missed", "an event without room is not counted",
-			"\t\t__atomic_fetch_add(&h->missed, 1, __ATOMIC_RELAXED);\n", ""),
+		copies("copy-missed", "an event without room is not counted", "\t\t__atomic_fetch_add(&h->missed, 1, __ATOMIC_RELAXED);\n", ""),
 		copies("order-event-commit", "an event is committed before its flags",
 			"\tr->flags = (uint16_t)flags;\n\tr->nanos",
 			"\t__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);\n\tr->flags = (uint16_t)flags;\n\tr->nanos"),
@@ -463,8 +465,7 @@ func protocolClient() []Fault {
 			"__atomic_load_n(&copies[i].state, __ATOMIC_RELAXED) != WHOLE)"),
 		p("order-copy-taken-twice", "two threads take one slot",
 			"__atomic_compare_exchange_n(&c->state, &none, FILLING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\treturn c;", "__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == none) {\n\t\t\t__atomic_store_n(&c->state, FILLING, __ATOMIC_RELEASE);\n\t\t\treturn c;\n\t\t}"),
-		p("copy-not-counted", "a copy without room is not counted",
-			"\t__atomic_add_fetch(&dropped, 1, __ATOMIC_RELAXED);\n", ""),
+		p("copy-not-counted", "a copy without room is not counted", "\t__atomic_add_fetch(&dropped, 1, __ATOMIC_RELAXED);\n", ""),
 		p("copy-own-high", "a fiber's stack is the thread's own",
 			"from >= c->stack_low && from < c->stack_high", "from >= c->stack_low"),
 		check("check-once", "a callback in progress is an omission", "\t\twhat &= missing(all);\n",
@@ -522,16 +523,14 @@ func protocolEngine() []Fault {
 		loop("record-bad-cut", "a stack that was cut is whole", "Cut: r.Flags&(probe.Cut) != 0, ", ""),
 		loop("record-foreign-bounds", "a copy of another stack has the thread's bounds",
 			"\t\tc.Low, c.High = 0, 0\n", ""),
-		timer("order-exec-unseen", "a signal is sent to another program",
-			"\tif sig != e.legacy && !e.alive() {\n\t\treturn cannot\n\t}\n", ""),
+		timer("order-exec-unseen", "a signal is sent to another program", "\tif sig != e.legacy && !e.alive() {\n\t\treturn cannot\n\t}\n", ""),
 		timer("order-pending", "a thread with a pending signal is sent another",
 			"case !ok, masks.Pending&bit != 0:", "case !ok:"),
 		timer("blocked-sent", "a thread that blocks the signal is sent it",
 			"case ok && masks.Blocked&bit != 0:", "case false:"),
 		timer("replace-event", "events of a signal that is given up stay",
 			"\t\te.closeEvent(t)\n\t\tif t.Armed {", "\t\tif t.Armed {"),
-		timer("slot-extra", "a new slot does not know its Thread",
-			"\te.file.SetExtra(i, t.Thread)\n", ""),
+		timer("slot-extra", "a new slot does not know its Thread", "\te.file.SetExtra(i, t.Thread)\n", ""),
 		timer("relay-uncounted", "a relayed signal is not counted", "\t\te.Stats.Relayed++\n", ""),
 		leave("order-end-late", "threads are asked to leave before the end is told",
 			"\te.file.End()\n\tlimit", "\tlimit").
