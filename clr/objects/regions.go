@@ -106,6 +106,16 @@ func (h *Heap) Changing() bool {
 	return ok && n > 0
 }
 
+// Still runs read and reports whether no collection was changing the heap before and after it. It does not
+// run read if one is changing the heap already.
+func (h *Heap) Still(read func()) bool {
+	if h.Changing() {
+		return false
+	}
+	read()
+	return !h.Changing()
+}
+
 // Read reads the list of regions. It returns false if the list is inconsistent, as it may be during a
 // collection.
 func (h *Heap) Read() bool {

@@ -385,11 +385,8 @@ func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
 		}
 		handle = binary.LittleEndian.Uint64(b[:])
 	}
-	if a.list.Changing() || !a.heap.Holds(handle) {
-		return wire.Activity{}
-	}
-	ids := a.Thread(handle)
-	if a.list.Changing() {
+	var ids tasks.IDs
+	if !a.heap.Holds(handle) || !a.list.Still(func() { ids = a.Thread(handle) }) {
 		return wire.Activity{}
 	}
 	return wire.Activity(ids)
