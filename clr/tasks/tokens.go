@@ -10,7 +10,7 @@ import (
 
 // Bounds of the registrations with sources of tokens.
 const (
-	maxSources       = 1 << 16
+	maxSources       = 1 << 14
 	maxRegistrations = 1 << 16 // of one source
 	maxLinked        = 8       // sources that are linked one to another
 )
