@@ -267,6 +267,8 @@ func recordInterval(i continuous.Interval, names options.Namer) (int64, error) {
 	if res.Profile == nil {
 		return 0, errors.New("its samples have ended before this recording joined")
 	}
+	c := res.Profile.Stats.Clock
+	i.Stretches(c != nil && c.Stretches > 0)
 	return res.Profile.Stats.Samples, err
 }
 

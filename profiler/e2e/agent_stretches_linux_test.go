@@ -26,9 +26,13 @@ func TestAgentStretches(t *testing.T) {
 	}
 	folder := t.TempDir()
 	target := start(t, app(t, "Exact", "delay10", fmt.Sprint(stretchRun.Seconds()))...)
+	port := freePorts(t)[0]
 	agent := start(t, tool(t), "agent", "--pid", target.id, "--rate", "49", "--interval", "15s", "--folder",
-		folder, "--listen", "", "--cpu", "100")
+		folder, "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "100")
 	watched := watchEvents(t, agent.pid, target.pid, stretchRun-3*time.Second)
+	if text := metricsOf(t, port); !strings.Contains(text, "\nseedwalk_agent_targets_in_stretches 1\n") {
+		t.Errorf("no process is counted as sampled in stretches: %s", text)
+	}
 	must.Equal(t, target.wait(), 0, "exit code", target.errs.String())
 	agent.stop(syscall.SIGTERM)
 	truth := must.Get(parseExact(target.out.String()))(t)

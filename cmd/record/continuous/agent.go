@@ -57,6 +57,8 @@ type Interval struct {
 	Recording string        // file to write, "" for none
 	Profile   string        // file of the spool to write, "" for none
 	Format    export.Format // of Profile
+	// Stretches records whether the process was sampled in random stretches of time only. Record calls it.
+	Stretches func(on bool)
 }
 
 // Session samples a process until Stop is closed, or the process ends. It calls Ready when
@@ -96,6 +98,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	targets map[int]process // being recorded
+	rarely  map[int]bool    // PIDs of targets whose last interval was sampled in stretches
 	waiting int             // targets beyond MaxTargets
 	scanned time.Time
 	wait    sync.WaitGroup
@@ -108,7 +111,8 @@ var errInUse = errors.New("another agent uses this folder")
 // New prepares the folders. It returns an error if another agent uses them. Recordings and profiles of
 // an earlier agent are kept, and count for the bounds.
 func New(cfg Config) (*Agent, error) {
-	a := &Agent{cfg: cfg, targets: map[int]process{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
+	a := &Agent{cfg: cfg, targets: map[int]process{}, rarely: map[int]bool{},
+		budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
 	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes,
 		dropped: &a.count.StoreDropped}
 	a.spool = &folder{dir: filepath.Join(cfg.Folder, "spool"), bound: cfg.SpoolBytes,
@@ -185,6 +189,7 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 				a.follow(p, stop)
 				a.mu.Lock()
 				delete(a.targets, p.pid)
+				delete(a.rarely, p.pid)
 				a.mu.Unlock()
 			})
 		}
@@ -314,7 +319,13 @@ func (a *Agent) otherRate(rate float64) bool {
 
 // record makes one recording, and puts its profile into the spool.
 func (a *Agent) record(p process, rate float64, from, until time.Time) error {
-	i := Interval{PID: p.pid, Rate: rate, From: from, Until: until}
+	i := Interval{PID: p.pid, Rate: rate, From: from, Until: until, Stretches: func(on bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if delete(a.rarely, p.pid); on {
+			a.rarely[p.pid] = true
+		}
+	}}
 	base := fmt.Sprintf("%013d-%d-%s", from.UnixMilli(), p.pid, p.name)
 	if a.cfg.FolderBytes > 0 {
 		i.Recording = filepath.Join(a.store.dir, base+a.store.suffix)

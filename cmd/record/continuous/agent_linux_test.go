@@ -55,6 +55,33 @@ func fill(i Interval) {
 	}
 }
 
+// The metrics count the targets that are sampled in stretches, until an interval is not or the target ends.
+func TestStretchesAreCounted(t *testing.T) { synctest.Test(t, stretchesAreCounted) }
+
+func stretchesAreCounted(t *testing.T) {
+	stop := make(chan struct{})
+	var a *Agent
+	intervals := 0
+	a, _ = testAgent(t, func(i Interval) (int64, error) {
+		fill(i)
+		intervals++
+		i.Stretches(intervals != 2)
+		w := httptest.NewRecorder()
+		a.Handler("").ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+		want := fmt.Sprintf("\nseedwalk_agent_targets_in_stretches %d\n", intervals%2)
+		expect.True(t, strings.Contains(w.Body.String(), want), "interval %d: %s", intervals, w.Body)
+		if intervals == 3 {
+			close(stop)
+		}
+		time.Sleep(time.Until(i.Until))
+		return 5, nil
+	})
+	a.start([]process{self(t)}, stop)
+	a.wait.Wait()
+	expect.Equal(t, len(a.rarely), 0, "targets in stretches at the end")
+	expect.True(t, intervals >= 3, "%d intervals", intervals)
+}
+
 // Recordings and profiles stay within their bounds, and files that are deleted for that are counted.
 func TestFoldersStayBounded(t *testing.T) { synctest.Test(t, foldersStayBounded) }
 

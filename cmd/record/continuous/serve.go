@@ -78,7 +78,7 @@ func (a *Agent) health(w http.ResponseWriter, _ *http.Request) {
 func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	a.mu.Lock()
-	targets, waiting := len(a.targets), a.waiting
+	targets, waiting, rarely := len(a.targets), a.waiting, len(a.rarely)
 	a.mu.Unlock()
 	_, spool := a.spool.files()
 	_, store := a.store.files()
@@ -89,6 +89,9 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 	}{
 		{"targets", "gauge", "Processes that are recorded.", float64(targets)},
 		{"targets_waiting", "gauge", "Processes beyond the limit, which are not recorded.", float64(waiting)},
+		{"targets_in_stretches", "gauge",
+			"Processes whose last interval was sampled in random stretches of time, because threads switch often.",
+			float64(rarely)},
 		{"targets_total", "counter", "Processes that were recorded.", float64(a.count.Targets.Load())},
 		{"recordings_total", "counter", "Intervals that were recorded.", float64(a.count.Recordings.Load())},
 		{"recordings_paused_total", "counter", "Times that a process was not recorded because of the budget.",
