@@ -65,7 +65,7 @@ func TestBirthsWait(t *testing.T) {
 	must.True(t, k != nil && k.Birth != nil && len(e.births.forked) == 0, "not opened: %+v", k)
 	phase, period, keep := e.beginning(k, k.Born)
 	if phase != threads.Young || period < uint64(e.Period/17) || period > uint64(e.Period/8) ||
-		int64(keep)*e.Period/probe.Thinning != int64(period) {
+		uint64(keep)*k.Period(e.Period)/probe.Thinning != period {
 		t.Errorf("phase %d, %d of %d overflows, each %d ns", phase, keep, probe.Thinning, period)
 	}
 

@@ -438,7 +438,7 @@ const maxOverrun = 20_000_000
 // timesOf returns the processor time and the wall time that a sample represents.
 func (e *Engine) timesOf(t *threads.Task, r *probe.Record) (cpu uint64, wall int64) {
 	if r.Why == probe.Timer || r.Why == probe.ClockHit {
-		cpu = uint64(e.Period)
+		cpu = t.Period(e.Period)
 		if r.Why == probe.Timer {
 			cpu = min(uint64(e.timerEach)*uint64(r.Weight), max(uint64(e.timerEach), maxOverrun))
 		}

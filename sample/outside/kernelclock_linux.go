@@ -192,7 +192,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 		}
 		return
 	}
-	if t.Event.SetPeriod(uint64(e.Period)) != nil {
+	if t.Event.SetPeriod(t.Period(e.Period)) != nil {
 		return
 	}
 	e.kernelTime.remove(t)
@@ -227,8 +227,8 @@ func (e *Engine) inKernel(r *perfevent.Record) {
 	if r.Kernel {
 		s.Capture.Kernel = walk.InKernel
 	}
+	t.Hits++
 	if t.Copied {
-		t.Hits++
 		t.Quiet = 0
 		if t.Hits == 1 && t.AtEvent < cpu && t.Birth.Covers(r.Time) {
 			return // readNewborns samples its first period, in which this copy's period began

@@ -116,7 +116,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 // copies sample its first period, so its youth needs no short period. A thread that ran before the recording,
 // or is old, begins at a random place of its period.
 func (e *Engine) beginning(t *threads.Task, now int64) (phase threads.Phase, period uint64, keep uint32) {
-	phase, whole := threads.Young, uint64(e.Period)
+	phase, whole := threads.Young, t.Period(e.Period)
 	switch {
 	case t.Base > 0 || now-t.Born > youth:
 		phase = threads.First
@@ -142,7 +142,7 @@ func (e *Engine) age(t *threads.Task, now int64) {
 	if err != nil || t.Phase == threads.First && n-min(t.AtSwitch, n) < t.First {
 		return
 	}
-	phase, period, keep := threads.Full, uint64(e.Period), uint32(0)
+	phase, period, keep := threads.Full, t.Period(e.Period), uint32(0)
 	if t.Phase == threads.Young {
 		phase, period, keep = e.beginning(t, now)
 	}
@@ -183,7 +183,7 @@ func (e *Engine) overflowed(t *threads.Task) {
 	}
 	n, err := t.Event.Count()
 	if err != nil || t.Phase == threads.Young && n < threads.YoungPeriods*uint64(e.Period) ||
-		t.Event.SetPeriod(uint64(e.Period)) != nil {
+		t.Event.SetPeriod(t.Period(e.Period)) != nil {
 		return
 	}
 	e.setPhase(t, threads.Full, 0, n)

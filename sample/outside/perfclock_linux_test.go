@@ -1,14 +1,17 @@
 package outside
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // A young thread gets as many samples per processor time as any other: the kept share of its overflows equals
@@ -91,7 +94,7 @@ func TestBeginning(t *testing.T) {
 // Youth ends with age, once. The next sample is at a random place of the full period.
 func TestAge(t *testing.T) {
 	event := &fakeEvent{count: 300}
-	k := &threads.Task{Event: event, Phase: threads.Young, Slot: -1, Born: 1000, Hits: 3}
+	k := &threads.Task{TID: 7, Event: event, Phase: threads.Young, Slot: -1, Born: 1000, Hits: 3}
 	e := &Engine{Base: sampler.Base{Period: 1e7}, file: &probe.File{}}
 	if e.age(k, 1000+youth); k.Phase != threads.Young || event.period != 0 {
 		t.Errorf("at its limit: phase %d, period %d", k.Phase, event.period)
@@ -104,7 +107,7 @@ func TestAge(t *testing.T) {
 	event.period = 1
 	e.age(k, 1002+youth)
 	expect.Equal(t, event.period, 1, "a second time")
-	if e.overflowed(k); k.Phase != threads.Full || event.period != 1e7 {
+	if e.overflowed(k); k.Phase != threads.Full || event.period != k.Period(1e7) {
 		t.Errorf("after its first sample: phase %d, period %d", k.Phase, event.period)
 	}
 }
@@ -119,7 +122,7 @@ func TestAgeInKernel(t *testing.T) {
 		t.Errorf("before its end: phase %d, period %d", k.Phase, event.period)
 	}
 	event.count++
-	if e.age(k, 1e18); k.Phase != threads.Full || event.period != 1e7 || k.AtSwitch != event.count {
+	if e.age(k, 1e18); k.Phase != threads.Full || event.period != k.Period(1e7) || k.AtSwitch != event.count {
 		t.Errorf("at its end: phase %d, period %d", k.Phase, event.period)
 	}
 }
@@ -161,6 +164,38 @@ func TestInKernel(t *testing.T) {
 	}
 }
 
+// The same holds if kernel time is sampled: the kernel has no interrupts while it switches threads. Samples
+// in the kernel are not missing.
+func TestNotLocated(t *testing.T) {
+	e, _, _, _ := asking(t)
+	e.Period = 1e6
+	k := &threads.Task{TID: 9, Slot: -1, Armed: true, KernelHits: true}
+	p := k.Period(e.Period)
+	k.Event, k.Hits, k.Weighed = &fakeEvent{count: 100 * p}, 70, 80*p
+	k.Last.Cpu, k.Counted = 100*p, 100*p
+	e.Tasks[9] = k
+	for range 10 {
+		e.inKernel(copyOf(9))
+	}
+	must.Equal(t, k.Hits, 80)
+	k.Weighed, e.Ending = 80*p, true // so the runtime's tables need not be proven
+	e.account(k, false)
+	u := sentUsage(t, e, 9)
+	expect.True(t, u.CPUNanos == 100*p && u.KernelNanos == 20*p, "%+v", u)
+}
+
+// sentUsage returns the processor time that was sent of a thread.
+func sentUsage(t *testing.T, e *Engine, tid uint64) (u wire.Usage) {
+	t.Helper()
+	for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; {
+		m, err := r.Next()
+		must.Do(t, err)
+		if found, ok := m.(*wire.Usage); ok && found.TID == tid {
+			return *found
+		}
+	}
+}
+
 // A thread's processor time is that of its last schedstat and, if it has ended, what its event has counted
 // since, minus the time before the recording.
 func TestSpent(t *testing.T) {
@@ -197,7 +232,7 @@ func TestNoLongerYoung(t *testing.T) {
 	}
 	k.Slot = -1
 	event.count++
-	if e.overflowed(k); k.Phase != threads.Full || event.period != 1000 || k.Hits != 0 ||
+	if e.overflowed(k); k.Phase != threads.Full || event.period != k.Period(1000) || k.Hits != 0 ||
 		k.AtSwitch != event.count {
 		t.Errorf("phase %v, period %d, hits %d", k.Phase, event.period, k.Hits)
 	}

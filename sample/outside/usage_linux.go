@@ -42,8 +42,8 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	switch {
 	case t.Copied:
 		kernel = min(kernel+e.kernelTime.rings.InKernel(t.TID), spent)
-	case !t.KernelHits && !t.Blocks: // a blocked signal loses samples of user time
-		kernel = t.InKernel(spent, uint64(e.Period))
+	case !t.Blocks: // a blocked signal loses samples of user time
+		kernel = min(kernel+t.InKernel(spent, t.Period(e.Period)), spent)
 	}
 	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, Cause: e.cause(t, ended)}
 	if u.Cause == wire.CauseNone {

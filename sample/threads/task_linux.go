@@ -248,6 +248,15 @@ func (t *Task) Spent() uint64 {
 	return cpu - min(t.Base, cpu)
 }
 
+// Period returns the period of the thread's event, in nanoseconds. It is up to 1/16 more or less than the
+// usual one. If all threads had the usual one, work that repeats after a third of it, say, would always be
+// sampled at the same three places.
+func (t *Task) Period(usual int64) uint64 {
+	const part, golden = 16, 0x9e3779b9 // 2^32 divided by the golden ratio spreads successive numbers
+	p := uint64(usual)
+	return p - p/part + 2*p/part*uint64(t.TID*golden>>16)>>16
+}
+
 // SpentToEnd is Spent and what the thread's event has counted since then, also after the thread's end, when
 // the counters are gone. The event is not used for longer than that, because it also counts the time that a
 // hypervisor has taken from the thread, up to as much again on a busy host.
@@ -268,8 +277,9 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 	return min(max(t.Sampled-last, 1), most)
 }
 
-// InKernel returns the part of spent that was in the kernel, where the event does not sample: the share
-// of the expected samples that are missing. It returns 0 without an event, or if there are too few
+// InKernel returns the part of spent that was in the kernel without a sample: the share of the expected
+// samples that are missing. They may be missing even if the kernel permits samples of itself, because it has
+// no interrupts while it switches threads. InKernel returns 0 without an event, or if there are too few
 // samples.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Phase != Full {

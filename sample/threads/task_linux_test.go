@@ -2,6 +2,7 @@ package threads
 
 import (
 	"github.com/seedwalk/seedwalk/testkit/expect"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -79,6 +80,22 @@ func TestRename(t *testing.T) {
 	}
 	expect.Slices(t, read, []int64{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200},
 		"milliseconds after which it was read")
+}
+
+// The periods of threads differ by up to an eighth, and are the usual one on average.
+func TestPeriod(t *testing.T) {
+	for _, usual := range []int64{1e6, 1e7, 1e9} {
+		least, most, sum := uint64(1<<63), uint64(0), 0.0
+		const tids = 1 << 12
+		for tid := range uint32(tids) {
+			p := (&Task{TID: 4000 + tid}).Period(usual)
+			least, most, sum = min(least, p), max(most, p), sum+float64(p)
+		}
+		u := float64(usual)
+		expect.True(t, float64(least) >= 15*u/16 && float64(most) <= 17*u/16 && float64(most-least) > 0.12*u,
+			"%d: from %d to %d", usual, least, most)
+		expect.True(t, math.Abs(sum/tids/u-1) < 0.001, "%d: %g on average", usual, sum/tids)
+	}
 }
 
 // The wall time of all samples equals that of all visits, except for time that waits for a sample. This holds
