@@ -17,11 +17,17 @@ import (
 // maxTwin bounds the frames of a stack.
 const maxTwin = 4096
 
-// twin reports whether a seed is that of a twin: from st on, by the true unwind data of the images and the
-// words of the copy, every frame is the caller of the one above it, down to the thread's first function.
+// twin reports whether a seed is that of a twin. The frame below the stub of a redirected thread was
+// interrupted. If the walker does not know that stub, the frame can also be a caller.
 func (d *Damage) twin(st machine.State) bool {
+	return d.possible(st, false) || d.redirected(st.R[d.w.Arch.SP()]) && d.possible(st, true)
+}
+
+// possible reports whether the frames from st on are possible: by the true unwind data of the images and the
+// words of the copy, every frame is the caller of the one above it, down to the thread's first function. If
+// exact is set, the first was interrupted.
+func (d *Damage) possible(st machine.State, exact bool) bool {
 	sp := d.w.Arch.SP()
-	exact := d.redirected(st.R[sp])
 	_, high := d.t.M.Bounds()
 	for range maxTwin {
 		look := st.PC
