@@ -150,6 +150,8 @@ func TestInKernel(t *testing.T) {
 		{"none missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 50}, 5100, 0},
 		{"a fifth missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 40},
 			6000, 1200},
+		{"time that the event does not count", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100,
+			Hits: 40, Last: threads.Counters{Cpu: 7000}, AtEvent: 1000, Counted: 5000}, 6000, 2000},
 		{"more than expected", threads.Task{Event: &fakeEvent{count: 5100},
 			AtSwitch: 100, Hits: 60}, 5100, 0},
 		{"all missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100}, 5100, 5100},

@@ -277,20 +277,23 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 	return min(max(t.Sampled-last, 1), most)
 }
 
-// InKernel returns the part of spent that was in the kernel without a sample: the share of the expected
-// samples that are missing. They may be missing even if the kernel permits samples of itself, because it has
-// no interrupts while it switches threads. InKernel returns 0 without an event, or if there are too few
-// samples.
+// InKernel returns the part of spent that was in the kernel without a sample. That is the time in which the
+// kernel switched threads, which the event does not count, and of the rest the share of the expected samples
+// that are missing. They may be missing even if the kernel permits samples of itself, because it has no
+// interrupts at the start and the end of a switch. InKernel returns 0 without an event, or if there are too
+// few samples.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Phase != Full {
 		return 0
 	}
 	n, err := t.Event.Count()
 	expected := (n - min(t.AtSwitch, n)) / period
-	if err != nil || expected < YoungPeriods || t.Hits >= expected {
+	if err != nil || expected < YoungPeriods {
 		return 0
 	}
-	return spent - uint64(float64(spent)*float64(t.Hits)/float64(expected))
+	passed := t.Last.Cpu - min(t.AtEvent, t.Last.Cpu) // since the event was opened
+	switching := min(passed-min(t.Counted, passed), spent)
+	return spent - uint64(float64(spent-switching)*float64(min(t.Hits, expected))/float64(expected))
 }
 
 // cpuEvent is a perf event on one thread's processor time. Its overflow sends the thread a signal. The event
