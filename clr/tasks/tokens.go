@@ -4,35 +4,35 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-
-	"github.com/seedwalk/seedwalk/clr/objects"
 )
 
 // Bounds of the registrations with sources of tokens.
 const (
 	maxSources       = 1 << 14
-	maxRegistrations = 1 << 16 // of one source
-	maxLinked        = 8       // sources that are linked one to another
+	maxRegistrations = 1 << 14 // of one source
+	allRegistrations = 1 << 18
 )
 
 // tokens are the waits that a timer ends through a CancellationToken.
 type tokens struct {
 	ends  map[uint64]bool // objects of waits: tasks, and those on which threads block
 	waits map[uint64]bool // registrations of events and semaphores: the thread has them on its stack
+	read  int             // registrations
 }
 
-// readTokens follows the sources of tokens that have a timer to the waits that have registered with them.
+// readTokens follows the sources of tokens that have a timer, and the sources that are linked to them, to the
+// waits that have registered with them.
 //
 // Source: System.Private.CoreLib, CancellationTokenSource.cs.
 func (g *graph) readTokens() {
-	g.tokens = tokens{map[uint64]bool{}, map[uint64]bool{}}
-	for _, at := range g.sources {
-		from, ok1 := g.load(at)
-		timer, ok2 := g.load(from.Field("_timer"))
-		if !ok1 || !ok2 || timer.Uint32("_dueTime") == math.MaxUint32 { // the timer has ended
-			continue
+	g.tokens = tokens{ends: map[uint64]bool{}, waits: map[uint64]bool{}}
+	sources := slices.DeleteFunc(g.sources, func(at uint64) bool { return !g.armed(at) })
+	seen := map[uint64]bool{}
+	for i := 0; i < len(sources); i++ { // readRegistrations adds at most allRegistrations
+		if at := sources[i]; !seen[at] {
+			seen[at] = true
+			sources = append(sources, g.readRegistrations(at)...)
 		}
-		g.readRegistrations(&from, 0)
 	}
 	for i := range g.src.Stacks {
 		s := &g.src.Stacks[i]
@@ -44,28 +44,42 @@ func (g *graph) readTokens() {
 	}
 }
 
-// readRegistrations finds the waits that have registered with a source of tokens, or with a source that is
-// linked to it.
-func (g *graph) readRegistrations(from *objects.Object, depth int) {
-	all, _ := g.load(from.Field("_registrations"))
+// armed reports whether a source has a timer that has not ended.
+func (g *graph) armed(at uint64) bool {
+	from, ok1 := g.load(at)
+	timer, ok2 := g.load(from.Field("_timer"))
+	return ok1 && ok2 && timer.Uint32("_dueTime") != math.MaxUint32
+}
+
+// readRegistrations finds the waits that have registered with a source of tokens, and returns the sources
+// that are linked to it.
+func (g *graph) readRegistrations(from uint64) (linked []uint64) {
+	o, _ := g.load(from)
+	all, _ := g.load(o.Field("_registrations"))
 	at := all.Field("Callbacks")
-	for range maxRegistrations {
+	for range min(maxRegistrations, allRegistrations-g.tokens.read) {
 		registration, ok := g.load(at)
 		if !ok {
-			return
+			break
 		}
-		wait := registration.Field("CallbackState")
-		o, ok := g.load(wait)
-		switch {
-		case !ok:
-		case g.shapes.shape(o.Type).kind == source && depth < maxLinked:
-			g.readRegistrations(&o, depth+1)
-		case o.Type.Is("System.Threading.ManualResetEventSlim"), o.Type.Is("System.Threading.SemaphoreSlim"):
-			g.tokens.waits[at] = true
-			fallthrough
-		default:
-			g.tokens.ends[wait] = true
-		}
+		g.tokens.read++
+		g.readRegistration(at, registration.Field("CallbackState"), &linked)
 		at = registration.Field("Next")
+	}
+	return linked
+}
+
+// readRegistration notes the wait of a registration, or adds its source to linked.
+func (g *graph) readRegistration(at, state uint64, linked *[]uint64) {
+	o, ok := g.load(state)
+	switch {
+	case !ok:
+	case g.shapes.shape(o.Type).kind == source:
+		*linked = append(*linked, state)
+	case o.Type.Is("System.Threading.ManualResetEventSlim"), o.Type.Is("System.Threading.SemaphoreSlim"):
+		g.tokens.waits[at] = true
+		fallthrough
+	default:
+		g.tokens.ends[state] = true
 	}
 }
