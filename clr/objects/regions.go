@@ -106,8 +106,8 @@ func (h *Heap) Changing() bool {
 	return ok && n > 0
 }
 
-// Still runs read and reports whether no collection was changing the heap before and after it. It does not
-// run read if one is changing the heap already.
+// Still runs read and reports whether no collection was changing the heap before and after it. A collection
+// that begins and ends during read is not seen. Still does not run read if one is changing the heap already.
 func (h *Heap) Still(read func()) bool {
 	if h.Changing() {
 		return false

@@ -35,7 +35,8 @@ type Result struct {
 	Cut         bool    // a bound was reached: chains are missing
 	ArraysCut   bool    // arrays of awaited tasks were too large: some chains end early
 	Heap        objects.Walked
-	// Limited are threads that wait for an event or a semaphore until a timer ends the wait through a token.
+	// Limited are threads that wait for a task, an event, or a semaphore until a timer ends the wait
+	// through a token.
 	Limited []uint32
 }
 
@@ -176,7 +177,8 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int, timed bool) {
 		return
 	}
 	p := g.all[i]
-	timed = timed || p.word(p.shape.timer) != 0 || g.tokens.ends[p.addr]
+	// A token ends a task with code of its own only before that runs.
+	timed = timed || p.word(p.shape.timer) != 0 || g.tokens.ends[p.addr] && p.state&stateInvoked == 0
 	at := t.step(parent, t.id(p.name()))
 	state, thread := g.state(first)
 	for _, b := range p.blocks {

@@ -2,7 +2,7 @@
 //
 // Sources: dotnet/runtime release/9.0 and release/10.0, System.Private.CoreLib: Task.cs, TaskContinuation.cs,
 // AsyncTaskMethodBuilderT.cs, PoolingAsyncValueTaskMethodBuilderT.cs, ManualResetValueTaskSourceCore.cs,
-// ThreadPoolWorkQueue.cs, ConcurrentQueueSegment.cs.
+// ThreadPoolWorkQueue.cs, ConcurrentQueueSegment.cs, CancellationTokenSource.cs.
 //
 // Glossary. A *box* holds the state machine of an async method between two of its awaits; it is the Task that
 // the method returned, or the source of its ValueTask. A *source* is an object other than a task that a

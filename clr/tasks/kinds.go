@@ -11,16 +11,16 @@ import (
 type kind uint8
 
 const (
-	other    kind = iota
-	task          // any other Task
-	box           // of an async method
-	combined      // a promise completed by tasks: WhenAll, ContinueWith
-	oneWay        // a promise completed by tasks to which it does not refer: Task.Run, WhenAll of Task
-	blocked       // an object on which a thread blocks
-	source        // of a CancellationToken
-	action        // a delegate
-	wrapper       // an object whose continuation is in a field
-	list          // of continuations
+	other       kind = iota
+	task             // any other Task
+	box              // of an async method
+	combined         // a promise completed by tasks: WhenAll, ContinueWith
+	oneWay           // a promise completed by tasks to which it does not refer: Task.Run, WhenAll of Task
+	blocked          // an object on which a thread blocks
+	tokenSource      // of a CancellationToken
+	action           // a delegate
+	wrapper          // an object whose continuation is in a field
+	list             // of continuations
 )
 
 // shape describes a type's objects in chains.
@@ -81,7 +81,7 @@ var known = []struct {
 		wrapper, "_continuation", ""},
 	{"System.MulticastDelegate", action, "_target", ""},
 	{"System.Collections.Generic.List`1", list, "_items", ""},
-	{"System.Threading.CancellationTokenSource", source, "_timer", ""},
+	{"System.Threading.CancellationTokenSource", tokenSource, "_timer", ""},
 }
 
 // shapes finds and caches the roles of types.
@@ -128,7 +128,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 			if sh.flags, sh.next = flags, next; !ok1 || !ok2 {
 				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is not a Task
 			}
-		case wrapper, action, list, source:
+		case wrapper, action, list, tokenSource:
 			sh.next, sh.valid = t.Field(k.field)
 		}
 		break

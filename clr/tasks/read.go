@@ -152,7 +152,7 @@ func (g *graph) wanted(t *objects.Type) bool {
 	}
 	sh := g.shapes.shape(t)
 	switch sh.kind {
-	case task, box, combined, oneWay, source:
+	case task, box, combined, oneWay, tokenSource:
 		return sh.valid
 	}
 	return isQueue(t)
@@ -165,7 +165,7 @@ func (g *graph) keep(o *objects.Object) {
 		return
 	}
 	sh := g.shapes.shape(o.Type)
-	if sh.kind == source {
+	if sh.kind == tokenSource {
 		if o.Word(sh.next) != 0 && len(g.sources) < maxSources {
 			g.sources = append(g.sources, o.Addr)
 		}

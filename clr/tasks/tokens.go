@@ -74,7 +74,7 @@ func (g *graph) readRegistration(at, state uint64, linked *[]uint64) {
 	o, ok := g.load(state)
 	switch {
 	case !ok:
-	case g.shapes.shape(o.Type).kind == source:
+	case g.shapes.shape(o.Type).kind == tokenSource:
 		*linked = append(*linked, state)
 	case o.Type.Is("System.Threading.ManualResetEventSlim"), o.Type.Is("System.Threading.SemaphoreSlim"):
 		g.tokens.waits[at] = true

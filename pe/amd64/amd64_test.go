@@ -232,6 +232,36 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A frame is at least what the prologs of the function and its parents allocate, and the return address.
+func TestLeastFrame(t *testing.T) {
+	own := RuntimeFunction{0x1000, 0x1100, 0x5000} // sub rsp, 40; push rbp
+	f := image(pdata(own), []rva.Block{
+		{RVA: 0x5000, Data: []byte{1, 8, 2, 0, 8, 0x42, 4, 0x50}},
+		{RVA: 0x6000, Data: append([]byte{0x21, 0, 0, 0}, pdata(own)...)},
+		{RVA: 0x6100, Data: append([]byte{0x21, 0, 0, 0}, pdata(RuntimeFunction{0, 1, 0x7001})...)},
+		{RVA: 0x6200, Data: append([]byte{0x21, 0, 0, 0}, pdata(RuntimeFunction{0, 1, 0x7101})...)},
+		{RVA: 0x7000, Data: pdata(own)},
+		{RVA: 0x7100, Data: pdata(RuntimeFunction{0, 1, 0x7101})},
+		{RVA: 0x7200, Data: []byte{1, 0, 1, 0, 0, 0x0a, 0, 0}},
+		{RVA: 0x7300, Data: []byte{4, 0, 0, 0}},
+	})
+	for _, c := range []struct {
+		name       string
+		unwind, pc uint32
+		want       uint64
+	}{
+		{"in its body", 0x5000, 0x1010, 56},
+		{"in its prolog", 0x5000, 0x1004, 0},
+		{"chained", 0x6000, 0x1010, 56},
+		{"chained to an indirect entry", 0x6100, 0x1010, 56},
+		{"chained to an indirect entry without end", 0x6200, 0x1010, 0},
+		{"a machine frame", 0x7200, 0x1010, 0},
+		{"version 4", 0x7300, 0x1010, 0},
+	} {
+		expect.Equal(t, f.LeastFrame(RuntimeFunction{0x1000, 0x1100, c.unwind}, c.pc), c.want, c.name)
+	}
+}
+
 // TestChainDepth: 32 parents are followed, as on Windows, and no more.
 func TestChainDepth(t *testing.T) {
 	var blocks []rva.Block

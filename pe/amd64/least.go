@@ -23,7 +23,11 @@ func (t *Table) LeastFrame(fn RuntimeFunction, pc uint32) (n uint64) {
 		if !info.Chained() {
 			return n + 8
 		}
-		fn, pc = info.Parent, ^uint32(0) // behind the parent's prolog
+		var why Reason
+		if fn, why = t.Resolve(info.Parent); why != OK {
+			return 0
+		}
+		pc = ^uint32(0) // behind the parent's prolog
 	}
 	return 0
 }

@@ -233,6 +233,16 @@ func TestJudge(t *testing.T) {
 				{TID: 2, Frames: eventWorker, Blocks: Event},
 				{TID: 3, Frames: eventWorker, Blocks: Event, New: true, Moved: true, Ran: true}}},
 			"starvation", false, "5 work items are in its queue"},
+		{"a new worker that waits for a task, with work behind all",
+			Process{Processors: 2, Queued: 5, Threads: []Thread{
+				{TID: 1, Frames: eventWorker, Blocks: Event}, {TID: 2, Frames: eventWorker, Blocks: Event},
+				{TID: 3, Frames: taskWorker, New: true, Moved: true, Ran: true}}},
+			"starvation", false, "5 work items are in its queue"},
+		{"workers that wait for queued work, with a time limit",
+			Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker, Limited: true}},
+				Chains: []Chain{{Count: 1, Names: []string{"App.Later"}, Queued: true,
+					Blocked: []uint32{1}}}},
+			"starvation", false, "All waits have a time limit."},
 		{"workers that wait for an event and a task, with work behind them",
 			Process{Processors: 2, Queued: 1, Threads: []Thread{{TID: 1, Frames: eventWorker, Blocks: Event},
 				{TID: 2, Frames: taskWorker}}}, "starvation", false, "1 work item is in its queue"},
@@ -265,7 +275,7 @@ func TestJudge(t *testing.T) {
 				}
 				return all
 			}()}, "convoy", false, "Its owner runs"},
-		{"two workers, one of whose two tasks is queued",
+		{"a worker, one of whose two tasks is queued",
 			Process{Processors: 8, Threads: []Thread{{TID: 1, Frames: taskWorker}},
 				Chains: []Chain{{Count: 1, Names: []string{"App.First"}, Blocked: []uint32{1}},
 					{Count: 1, Names: []string{"App.Later"}, Queued: true, Blocked: []uint32{1}}}},

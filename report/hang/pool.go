@@ -7,12 +7,14 @@ type workers struct {
 	blocked []uint32
 	still   int  // did not run between the snapshots, and wait for tasks
 	queued  int  // wait for tasks that are in the pool's own queue
-	grows   bool // at least one ran between the snapshots, and waits for a task now
+	grows   bool // at least one ran between the snapshots or is new, and waits for a task now
+	passes  bool // at least one ran between the snapshots and is not new
+	limited bool // a time limit ends each wait
 }
 
 // workers returns the workers of the thread pool, nil if there are none, or if one is free or makes progress.
 func (j *judge) workers() *workers {
-	out := &workers{}
+	out := &workers{limited: true}
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		is, busy := t.worker()
@@ -31,6 +33,8 @@ func (j *judge) workers() *workers {
 		if j.p.behindQueued(t.TID) {
 			out.queued++
 		}
+		out.passes = out.passes || t.Ran && !t.New
+		out.limited = out.limited && (t.Limited || j.p.limited(t))
 		out.blocked = append(out.blocked, t.TID)
 	}
 	if len(out.blocked) == 0 {
@@ -48,18 +52,22 @@ func (p *Process) behindQueued(tid uint32) bool {
 	return slices.ContainsFunc(all, queued) && !slices.ContainsFunc(all, ends)
 }
 
-// starvation finds a thread pool whose workers all block on tasks. If each waits for work in the pool's own
-// queue, it hangs. Otherwise at least as many workers as there are processors, and at least two, must be
-// still and wait for tasks. This counts as a hang if there are more such workers than processors, or if the
-// pool grows: another worker ran between the snapshots and waits for a task now.
+// starvation finds a thread pool whose workers all block. If each waits for work in the pool's own queue, it
+// hangs, unless all waits have a time limit. Otherwise at least as many workers as there are processors, and
+// at least two, must be still and wait for tasks. This counts as a hang if there are more such workers than
+// processors, or if the pool grows: another worker ran between the snapshots and waits for a task now.
 func (j *judge) starvation() {
 	w := j.workers()
 	switch {
 	case w == nil:
 	case w.still > 0 && w.queued == len(w.blocked):
-		j.add(Starvation, true, w.blocked, j.list(w.blocked, j.does),
-			"All %s of the thread pool wait for work that is queued behind them in the same pool.",
-			count(w.queued, "worker"))
+		limit := ""
+		if w.limited {
+			limit = " All waits have a time limit."
+		}
+		j.add(Starvation, !w.limited, w.blocked, j.list(w.blocked, j.does),
+			"All %s of the thread pool wait for work that is queued behind them in the same pool.%s",
+			count(w.queued, "worker"), limit)
 	case w.still >= max(2, j.p.Processors) && !j.p.NoneQueued: // with an empty queue, no task lacks a worker
 		j.add(Starvation, w.grows || w.still > j.p.Processors, w.blocked, j.list(w.blocked, j.does),
 			"All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.",
@@ -71,7 +79,7 @@ func (j *judge) starvation() {
 // explains all of them. It is no hang: a wait may end, or the pool may add a worker.
 func (j *judge) backlog() {
 	w := j.workers()
-	if w == nil || w.grows || len(w.blocked) < max(2, j.p.Processors) || j.p.Queued == 0 ||
+	if w == nil || w.passes || len(w.blocked) < max(2, j.p.Processors) || j.p.Queued == 0 ||
 		!slices.ContainsFunc(w.blocked, func(tid uint32) bool { return !j.seen[tid] }) {
 		return
 	}

@@ -157,7 +157,7 @@ func (j *judge) suspension() {
 	}
 	if len(collectors) > 0 && len(holding) > 0 {
 		lines := j.list(holding, func(t *Thread) string {
-			return j.does(t) + "; for the runtime it is in managed code"
+			return j.does(t) + "; the runtime counts this as running managed code"
 		})
 		j.add(Suspension, true, append(holding, collectors...), append(lines, j.list(collectors, j.does)...),
 			"A garbage collection waits for %s, which does not stop for it. Every thread that allocates waits too.", j.who(holding[0]))

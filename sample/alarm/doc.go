@@ -1,4 +1,5 @@
-// Package alarm wakes a goroutine at a time that others may change, with few system calls.
+// Package alarm wakes a goroutine at a time that others may change, with few system calls. On Linux it also
+// has a short sleep that Go's scheduler does not see.
 //
 // Sources: timerfd_create(2); Go's runtime/netpoll.
 //

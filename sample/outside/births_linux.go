@@ -97,7 +97,11 @@ func (e *Engine) watchable() (tids []int) {
 func (e *Engine) silenceBirths(now time.Time) {
 	b := &e.births
 	if b.watch != nil && e.readsBirthsLate() && b.rate.Changed(now) {
-		b.rate.Many = b.watch.SetSilent(b.rate.Many, e.watchable()...)
+		tids := e.watchable()
+		all := len(tids) == len(b.forked)+len(e.Tasks)
+		if !all || b.watch.SetSilent(b.rate.Many, b.note, tids...) != b.rate.Many {
+			b.rate.Refused(now)
+		}
 	}
 }
 

@@ -55,14 +55,6 @@ func (k *kernelClock) openRings(pid int, period int64) {
 	k.threads = threads.MayOpen(4, mostWatching) / rings.FDs()
 }
 
-// lost returns the number of samples for which there was no room.
-func (k *kernelClock) lost() uint64 {
-	if k.rings == nil {
-		return 0
-	}
-	return k.rings.Lost()
-}
-
 func (k *kernelClock) Close() {
 	if k.rings != nil {
 		k.rings.Close()
@@ -136,7 +128,7 @@ func (e *Engine) copyTaken(t *threads.Task) {
 	if unanswered {
 		t.Excused = 0
 	}
-	if t.Spent() >= t.Weighed+t.Excused+fewMissed*uint64(e.Period) {
+	if t.SpentToEnd() >= t.Weighed+t.Excused+fewMissed*uint64(e.Period) {
 		t.Block()
 	}
 	if t.Event == nil && t.Armed {
@@ -200,7 +192,7 @@ func (e *Engine) endCopies(t *threads.Task, now int64, short bool) {
 	n, _ := t.Event.Count()
 	t.Copied, t.Looks = false, 0
 	e.setPhase(t, threads.Full, 0, n)
-	t.Excused = t.Spent() - min(t.Weighed, t.Spent())
+	t.Excused = t.SpentToEnd() - min(t.Weighed, t.SpentToEnd())
 }
 
 // readKernel takes the copies from the rings.

@@ -166,8 +166,8 @@ func TestInKernel(t *testing.T) {
 	}
 }
 
-// The same holds if kernel time is sampled: the kernel has no interrupts while it switches threads. Samples
-// in the kernel are not missing.
+// Missing samples are kernel time also if kernel time is sampled: the kernel has no interrupts while it
+// switches threads. Samples in the kernel are not missing.
 func TestNotLocated(t *testing.T) {
 	e, _, _, _ := asking(t)
 	e.Period = 1e6

@@ -48,7 +48,11 @@ func (e *Engine) account(t *threads.Task, ended bool) {
 	u := wire.Usage{TID: uint64(t.TID), CPUNanos: spent, Cause: e.cause(t, ended)}
 	if u.Cause == wire.CauseNone {
 		missing := spent - min(t.Weighed, spent)
-		noRoom := e.NoRoom(missing, e.file.Stats().Dropped+e.kernelTime.lost())
+		dropped := e.file.Stats().Dropped
+		if e.kernelTime.rings != nil {
+			dropped += e.kernelTime.rings.Lost()
+		}
+		noRoom := e.NoRoom(missing, dropped)
 		kernel = min(kernel, t.KernelLost+missing-noRoom)
 		e.sendMissed(&u, noRoom, wire.CauseNoRoom)
 		if t.Blocks {

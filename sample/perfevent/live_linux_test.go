@@ -247,7 +247,8 @@ func TestSilentWatch(t *testing.T) {
 	refused(t, err)
 	defer watch.Close()
 	for _, silent := range []bool{true, false, true} {
-		must.Equal(t, watch.SetSilent(silent, ownThreads()...), silent, "the watch is silent")
+		is := watch.SetSilent(silent, func(*Record) {}, ownThreads()...)
+		must.Equal(t, is, silent, "the watch is silent")
 		watch.Read(func(*Record) {})
 		var fds []unix.PollFd // also of the silent rings, which would interrupt the processor too
 		for _, e := range slices.Concat(watch.waking.owners, watch.silent.owners) {
@@ -262,7 +263,7 @@ func TestSilentWatch(t *testing.T) {
 		watch.Read(func(r *Record) { reported = reported || int(r.TID) == cmd.Process.Pid })
 		expect.True(t, reported, "silent %v: the start of a process was not reported", silent)
 	}
-	if !watch.SetSilent(false, 1<<30) || len(watch.events) == 0 {
+	if !watch.SetSilent(false, func(*Record) {}, 1<<30) || len(watch.events) == 0 {
 		t.Error("a watch of no thread replaces another one")
 	}
 }

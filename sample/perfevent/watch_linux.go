@@ -10,13 +10,13 @@ import (
 )
 
 // Watch reports the threads of a process that start, get another name, or end, from the kernel's records. It
-// sees the descendants of the threads that existed when it was opened. It also reports the start of new
-// processes. Before Linux 5.13, it also reports their ends and what they create.
+// sees the descendants of the threads with which it was opened. It also reports the start of new processes.
+// Before Linux 5.13, it also reports their ends and what they create.
 type Watch struct {
 	cpus   []int
 	events []*Event // of each thread on each CPU
 	waking watchRings
-	silent watchRings // opened by the first SetSilent
+	silent watchRings // opened by the first SetSilent(true)
 	inUse  *watchRings
 }
 
@@ -48,9 +48,10 @@ func OpenWatch(cpus []int, tids ...int) (*Watch, error) {
 
 // SetSilent selects whether records make the descriptors readable. To do that, the kernel interrupts the
 // processor of the thread at each record, which takes up to 15 us in a virtual machine. The threads tids
-// replace those of OpenWatch. If the kernel refuses, nothing changes. SetSilent returns whether the watch is
-// silent now. A birth or an end during the call may be reported twice.
-func (w *Watch) SetSilent(silent bool, tids ...int) bool {
+// replace those of OpenWatch. If the kernel refuses, nothing changes. Then SetSilent reads the records as
+// Read does, and watches the threads that were created meanwhile. It returns whether the watch is silent
+// now. A birth or an end during the call may be reported twice.
+func (w *Watch) SetSilent(silent bool, take func(*Record), tids ...int) bool {
 	oldEvents, oldRings := w.events, w.inUse
 	w.events, w.inUse = nil, &w.waking
 	if silent {
@@ -59,6 +60,12 @@ func (w *Watch) SetSilent(silent bool, tids ...int) bool {
 	if w.open(tids) != nil {
 		oldEvents, w.events, w.inUse = w.events, oldEvents, oldRings
 	}
+	w.Read(func(r *Record) {
+		if r.Type == Fork && r.TID != r.PID { // a thread; it may have ended
+			_ = w.Add(int(r.TID))
+		}
+		take(r)
+	})
 	for _, e := range oldEvents {
 		e.Close()
 	}

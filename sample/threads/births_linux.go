@@ -9,6 +9,7 @@ type BirthRate struct {
 	Born int  // threads since measured
 
 	measured time.Time // when the births were counted last
+	refused  time.Time // when the tool could not change last
 }
 
 const (
@@ -25,7 +26,7 @@ func (r *BirthRate) Changed(now time.Time) bool {
 	if r.Many {
 		due = manyFor
 	}
-	if passed < due {
+	if passed < due || now.Sub(r.refused) < manyFor {
 		return false
 	}
 	many := float64(r.Born) > manyBirths*passed.Seconds() && !r.measured.IsZero()
@@ -33,3 +34,6 @@ func (r *BirthRate) Changed(now time.Time) bool {
 	r.Many, r.Born, r.measured = many, 0, now
 	return changed
 }
+
+// Refused takes back the last change, which the tool could not make. It may be tried again after manyFor.
+func (r *BirthRate) Refused(now time.Time) { r.Many, r.refused = !r.Many, now }

@@ -3,6 +3,8 @@ package threads
 import (
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
 )
 
 // Births are many above 20 a second, for a minute at least. The first interval does not count.
@@ -25,4 +27,11 @@ func TestBirthRate(t *testing.T) {
 			t.Errorf("%d: changed %v, many %v", i, changed, r.Many)
 		}
 	}
+	r.Refused(now)
+	expect.True(t, !r.Many, "a change that was refused")
+	for _, passed := range []time.Duration{countEvery, manyFor - countEvery - 1} {
+		now, r.Born = now.Add(passed), r.Born+10000
+		expect.True(t, !r.Changed(now), "tried again too soon")
+	}
+	expect.True(t, r.Changed(now.Add(1)) && r.Many, "not tried again")
 }

@@ -277,11 +277,11 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 	return min(max(t.Sampled-last, 1), most)
 }
 
-// InKernel returns the part of spent that was in the kernel without a sample. That is the time in which the
-// kernel switched threads, which the event does not count, and of the rest the share of the expected samples
-// that are missing. They may be missing even if the kernel permits samples of itself, because it has no
-// interrupts at the start and the end of a switch. InKernel returns 0 without an event, or if there are too
-// few samples.
+// InKernel returns the part of spent that was in the kernel without a sample. The event does not count the
+// time of switches between threads: all of that is such time. Of the rest, it is the share of the expected
+// samples that are missing. They may be missing even if the kernel permits samples of itself, because it has
+// no interrupts at the start and the end of a switch. InKernel returns 0 without an event, or if there are
+// too few samples.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Phase != Full {
 		return 0
@@ -321,7 +321,7 @@ const (
 // Block notes that the thread blocks the signal of its samples.
 func (t *Task) Block() {
 	if !t.Blocks {
-		t.Blocks, t.BlocksSince = true, t.Spent()
+		t.Blocks, t.BlocksSince = true, t.SpentToEnd()
 	}
 }
 

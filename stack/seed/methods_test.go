@@ -79,7 +79,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// On ARM64, the caller of a method has a frame record. So has the one whose address the runtime has replaced.
+// On ARM64, the caller of a method has a frame record, also if the runtime has replaced its address.
 func TestCallersRecord(t *testing.T) {
 	for _, ip := range []uint64{methodAt + 0x200, nativeAt + functAt, nativeAt + callAt} {
 		for _, a := range context.Arches {
@@ -94,7 +94,7 @@ func TestCallersRecord(t *testing.T) {
 	}
 }
 
-// So has a method above unmanaged frames.
+// On ARM64, a method above unmanaged frames has a frame record.
 func TestRecordAboveUnmanaged(t *testing.T) {
 	for _, a := range context.Arches {
 		for _, fp := range []uint64{sp + 144, sp + 112} {

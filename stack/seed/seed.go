@@ -21,10 +21,10 @@
 // Known gaps: the caller must find the addresses of the specials. No witness recognizes an
 // old frame whose return address the runtime had replaced. Only the Thread object names the
 // true caller, and Find does not read that object. Any method can be that caller, with a
-// frame of any size. So the words from there on are also those of a stack on which the
-// runtime has replaced the address now. Both stacks have the same registers and words, so a
-// rule that refuses the old frame also refuses the seed of a hijacked thread. A witness can
-// only require that such a frame was called, and on ARM64 that its caller has a frame record.
+// frame of any size. The same registers and words occur on the stack of a thread that is
+// hijacked now, so a rule that refuses the old frame also refuses that thread's seed. A
+// witness can only require that such a frame was called, and on ARM64 that its caller has a
+// frame record.
 package seed
 
 import (

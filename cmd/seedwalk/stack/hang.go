@@ -37,7 +37,7 @@ Verdicts:
   abandoned    threads wait for a lock of managed code whose owner ended without releasing it
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
-  starvation   all workers of the thread pool block on tasks, or while work is queued
+  starvation   all workers of the thread pool block, too many on tasks or while work is queued
   convoy       many threads queue for one lock that no other verdict explains
   waiting      no thread runs, and no circle of locks was found; the waits are listed
   nothing      threads run, and no circle of locks was found; the waits are listed
@@ -214,8 +214,9 @@ func processOf(v *stackView, pending *tasks.Result) *hang.Process {
 		Queued: pending.Queued, NoneQueued: pending.QueueRead && pending.Queued == 0}
 	for i := range v.Threads {
 		t := &v.Threads[i]
+		byToken := t.Lock == nil && slices.Contains(pending.Limited, t.TID) // a token ends no wait for a lock
 		h := hang.Thread{TID: t.TID, Name: t.Name, Incomplete: !t.Complete, Cooperative: t.cooperative,
-			Blocks: blocks[t.block], Limited: t.limited || slices.Contains(pending.Limited, t.TID)}
+			Blocks: blocks[t.block], Limited: t.limited || byToken}
 		if t.Lock != nil {
 			h.Lock = hang.Lock{Kind: t.Lock.Kind, At: t.Lock.At, Owner: t.Lock.Owner, Ended: t.Lock.Ended}
 		}
