@@ -61,9 +61,13 @@ func TestStretchesAreCounted(t *testing.T) { synctest.Test(t, stretchesAreCounte
 func stretchesAreCounted(t *testing.T) {
 	stop := make(chan struct{})
 	var a *Agent
+	var mu sync.Mutex
 	intervals := 0
 	a, _ = testAgent(t, func(i Interval) (int64, error) {
 		fill(i)
+		defer time.Sleep(time.Until(i.Until))
+		mu.Lock() // an interval may begin while the last one ends
+		defer mu.Unlock()
 		intervals++
 		i.Stretches(intervals != 2)
 		w := httptest.NewRecorder()
@@ -73,7 +77,6 @@ func stretchesAreCounted(t *testing.T) {
 		if intervals == 3 {
 			close(stop)
 		}
-		time.Sleep(time.Until(i.Until))
 		return 5, nil
 	})
 	a.start([]process{self(t)}, stop)
