@@ -64,8 +64,9 @@ func TestBirthsWait(t *testing.T) {
 	k := e.Tasks[3]
 	must.True(t, k != nil && k.Birth != nil && len(e.births.forked) == 0, "not opened: %+v", k)
 	phase, period, keep := e.beginning(k, k.Born)
-	if phase != threads.Young || period < uint64(e.Period/17) || period > uint64(e.Period/8) ||
-		uint64(keep)*k.Period(e.Period)/probe.Thinning != period {
+	whole := k.Period(e.Period)
+	if phase != threads.Young || period < whole/17 || period > whole/8 ||
+		uint64(keep)*whole/probe.Thinning != period {
 		t.Errorf("phase %d, %d of %d overflows, each %d ns", phase, keep, probe.Thinning, period)
 	}
 
