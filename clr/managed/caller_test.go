@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -82,18 +81,4 @@ func TestCallerSize(t *testing.T) {
 		mem := stack(map[int]uint64{31: nativeAt + 32})
 		expect.Equal(t, tables.Caller(s, mem, nil), c.stop, "%d bytes", c.size)
 	}
-}
-
-// The size of a frame is known behind the prolog.
-func TestLeastFrame(t *testing.T) {
-	p := newProcess()
-	tables := New(System{p})
-	fn, stop := tables.find(unwind.ReturnAddress(codeAt + 0x20))
-	expect.Equal(t, stop, unwind.StopNone)
-	expect.Equal(t, fn.Table.LeastFrame(fn.Entry, 0x1020), 8+32+8+8, "x86-64")
-	expect.Equal(t, fn.Table.LeastFrame(fn.Entry, 0x1007), 0, "x86-64, in the prolog")
-	// stp x29, x30, [sp, #-16]!; mov x29, sp; sub sp, sp, #32
-	info := pearm64.Info{Length: 0x40, Codes: []byte{0x02, 0xe1, 0x81, 0xe4}}
-	expect.Equal(t, info.LeastFrame(0x20), 16+32, "ARM64")
-	expect.Equal(t, info.LeastFrame(8), 0, "ARM64, in the prolog")
 }

@@ -2,8 +2,10 @@ package tasks
 
 import (
 	"encoding/binary"
-	"github.com/seedwalk/seedwalk/testkit/must"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/expect"
+	"github.com/seedwalk/seedwalk/testkit/must"
 )
 
 // timerAt is the offset of the timer field in the objects of TestLimited.
@@ -18,6 +20,30 @@ func awaited(name string, timed bool, next []int32, blocks ...uint64) *pending {
 	}
 	return &pending{shape: &shape{kind: task, name: name, timer: timerAt},
 		data: data, next: next, blocks: blocks}
+}
+
+// Sources that are linked in a circle are read once. A list of registrations that never ends is read as far
+// as the bounds allow, in one source and in all.
+func TestBoundsOfTokens(t *testing.T) {
+	linked := map[uint64][]uint64{1: {2, 3}, 2: {1, 2}, 3: nil}
+	visits := map[uint64]int{}
+	reach([]uint64{1, 3}, func(at uint64) []uint64 {
+		visits[at]++
+		return linked[at]
+	})
+	expect.True(t, len(visits) == 3 && visits[1] == 1 && visits[2] == 1 && visits[3] == 1, "%v", visits)
+	var k tokens
+	read := 0
+	circle := func(at uint64) (uint64, bool) { read++; return at, true }
+	k.list(8, circle)
+	expect.Equal(t, read, maxRegistrations)
+	for range 2 * allRegistrations / maxRegistrations {
+		k.list(8, circle)
+	}
+	expect.Equal(t, read, allRegistrations)
+	k, read = tokens{}, 0
+	k.list(8, func(uint64) (uint64, bool) { read++; return 0, read < 4 })
+	expect.True(t, read == 4 && k.read == 3, "%d visits, %d registrations", read, k.read)
 }
 
 // A chain on which a thread blocks is limited if a timer ends one of its tasks.

@@ -26,14 +26,7 @@ type tokens struct {
 // Source: System.Private.CoreLib, CancellationTokenSource.cs.
 func (g *graph) readTokens() {
 	g.tokens = tokens{ends: map[uint64]bool{}, waits: map[uint64]bool{}}
-	sources := slices.DeleteFunc(g.sources, func(at uint64) bool { return !g.armed(at) })
-	seen := map[uint64]bool{}
-	for i := 0; i < len(sources); i++ { // readRegistrations adds at most allRegistrations
-		if at := sources[i]; !seen[at] {
-			seen[at] = true
-			sources = append(sources, g.readRegistrations(at)...)
-		}
-	}
+	reach(slices.DeleteFunc(g.sources, func(at uint64) bool { return !g.armed(at) }), g.readRegistrations)
 	for i := range g.src.Stacks {
 		s := &g.src.Stacks[i]
 		for b := s.Data; len(b) >= 8 && len(g.tokens.waits) > 0; b = b[8:] {
@@ -41,6 +34,30 @@ func (g *graph) readTokens() {
 				g.out.Limited = append(g.out.Limited, s.TID)
 			}
 		}
+	}
+}
+
+// reach calls visit once for each source, and for each that visit has returned.
+func reach(sources []uint64, visit func(at uint64) (linked []uint64)) {
+	seen := map[uint64]bool{}
+	for len(sources) > 0 {
+		at := sources[len(sources)-1]
+		if sources = sources[:len(sources)-1]; !seen[at] {
+			seen[at] = true
+			sources = append(sources, visit(at)...)
+		}
+	}
+}
+
+// list follows a list of registrations from its first one, within the bounds. visit returns the next one, and
+// false if there is none at this address.
+func (t *tokens) list(at uint64, visit func(at uint64) (next uint64, ok bool)) {
+	ok := true
+	for range min(maxRegistrations, allRegistrations-t.read) {
+		if at, ok = visit(at); !ok {
+			return
+		}
+		t.read++
 	}
 }
 
@@ -56,16 +73,13 @@ func (g *graph) armed(at uint64) bool {
 func (g *graph) readRegistrations(from uint64) (linked []uint64) {
 	o, _ := g.load(from)
 	all, _ := g.load(o.Field("_registrations"))
-	at := all.Field("Callbacks")
-	for range min(maxRegistrations, allRegistrations-g.tokens.read) {
+	g.tokens.list(all.Field("Callbacks"), func(at uint64) (next uint64, ok bool) {
 		registration, ok := g.load(at)
-		if !ok {
-			break
+		if ok {
+			g.readRegistration(at, registration.Field("CallbackState"), &linked)
 		}
-		g.tokens.read++
-		g.readRegistration(at, registration.Field("CallbackState"), &linked)
-		at = registration.Field("Next")
-	}
+		return registration.Field("Next"), ok
+	})
 	return linked
 }
 

@@ -354,3 +354,22 @@ func TestUnendedEpilog(t *testing.T) {
 			"%s: %v, %s, %d bytes of codes", c.name, fault, where, len(codes))
 	}
 }
+
+// A frame is at least what its prolog has allocated: stp x29, x30, [sp, #-16]!; mov x29, sp; sub sp, sp, #32.
+func TestLeastFrame(t *testing.T) {
+	codes := []byte{0x02, 0xe1, 0x81, 0xe4}
+	for _, c := range []struct {
+		name   string
+		info   arm64.Info
+		offset uint32
+		want   uint64
+	}{
+		{"in its body", arm64.Info{Length: 0x40, Codes: codes}, 0x20, 48},
+		{"in its prolog", arm64.Info{Length: 0x40, Codes: codes}, 8, 0},
+		{"in its epilog", arm64.Info{Length: 0x40, Codes: codes, E: true}, 0x38, 0},
+		{"behind it", arm64.Info{Length: 0x40, Codes: codes}, 0x40, 0},
+		{"without an end", arm64.Info{Length: 0x40, Codes: codes[:3]}, 0x20, 0},
+	} {
+		expect.Equal(t, c.info.LeastFrame(c.offset), c.want, c.name)
+	}
+}

@@ -20,8 +20,8 @@ func (j *judge) who(tid uint32) string {
 	return fmt.Sprintf("thread %d", tid)
 }
 
-// list returns a line for each thread. Threads with the same name that do the same share the line of the
-// first one. The text of does begins with a verb, such as "waits".
+// list returns a line for each thread, or one line for several threads that have the same name and do the
+// same. The text that does returns begins with a verb, such as "waits".
 func (j *judge) list(tids []uint32, does func(*Thread) string) (lines []string) {
 	type key struct{ name, does string }
 	var order []key

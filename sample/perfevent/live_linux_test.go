@@ -268,6 +268,34 @@ func TestSilentWatch(t *testing.T) {
 	}
 }
 
+// A thread whose birth was not read yet when the watch changes is watched, too.
+func TestSilentWatchOfNewThread(t *testing.T) {
+	before := ownThreads()
+	watch, err := OpenWatch(CPUs(), before...)
+	refused(t, err)
+	defer watch.Close()
+	born, done, tid := make(chan int), make(chan error), before[0]
+	var start chan bool
+	for slices.Contains(before, tid) { // until a goroutine gets a thread that is new
+		start = make(chan bool)
+		defer close(start)
+		go func(start chan bool) {
+			runtime.LockOSThread()
+			born <- unix.Gettid()
+			if <-start {
+				done <- exec.Command("/proc/self/exe", "-test.run=^$").Run()
+			}
+		}(start)
+		tid = <-born
+	}
+	must.True(t, watch.SetSilent(true, func(*Record) {}, before...), "not silent")
+	start <- true
+	must.Do(t, <-done)
+	reported := false
+	watch.Read(func(r *Record) { reported = reported || r.Type == Fork && int(r.Parent) == tid })
+	expect.True(t, reported, "the process that the new thread started was not reported")
+}
+
 // The period can be changed. A program started by this one is counted from its exec on.
 func TestPeriodAndExec(t *testing.T) {
 	w := newWorker(t)
@@ -314,7 +342,7 @@ func TestWait(t *testing.T) {
 	defer wait.Close()
 	one := make([]byte, 1)
 	for i, long := range []bool{true, false, false, true, true, false} {
-		time.AfterFunc(20*time.Millisecond, func() { w.Write(one) })
+		time.AfterFunc(20*time.Millisecond, func() { w.Write([]byte{1}) })
 		if began := time.Now(); long {
 			wait.Long(nil)
 		} else {

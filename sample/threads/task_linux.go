@@ -257,9 +257,9 @@ func (t *Task) Period(usual int64) uint64 {
 	return p - p/part + 2*p/part*uint64(t.TID*golden>>16)>>16
 }
 
-// SpentToEnd is Spent and what the thread's event has counted since then, also after the thread's end, when
-// the counters are gone. The event is not used for longer than that, because it also counts the time that a
-// hypervisor has taken from the thread, up to as much again on a busy host.
+// SpentToEnd adds to Spent what the thread's event has counted since the counters were last read. It works
+// after the thread's end, when the counters are gone. The event's earlier count is not used: it includes the
+// time that a hypervisor took from the thread, on a busy host up to as much again.
 func (t *Task) SpentToEnd() uint64 {
 	spent := t.Spent()
 	if t.Event != nil {
@@ -277,11 +277,10 @@ func (t *Task) SinceSample(cpu, most uint64) uint64 {
 	return min(max(t.Sampled-last, 1), most)
 }
 
-// InKernel returns the part of spent that was in the kernel without a sample. The event does not count the
-// time of switches between threads: all of that is such time. Of the rest, it is the share of the expected
-// samples that are missing. They may be missing even if the kernel permits samples of itself, because it has
-// no interrupts at the start and the end of a switch. InKernel returns 0 without an event, or if there are
-// too few samples.
+// InKernel returns the part of spent that was in the kernel and has no samples. It adds up two parts. One is
+// the time of switches between threads, which the event does not count. The other is the share of expected
+// samples that are missing: even if the kernel permits samples of itself, it blocks interrupts at the start
+// and the end of a switch. InKernel returns 0 without an event, or if too few samples are expected.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Phase != Full {
 		return 0

@@ -175,13 +175,13 @@ func TestIdleAfterRun(t *testing.T) {
 	}
 }
 
-// stolenEvent is an event that has counted time which a hypervisor has taken from the thread.
+// stolenEvent is an event whose count has an hour that the thread did not run: a hypervisor took it.
 type stolenEvent struct{ cpuEvent }
 
 func (stolenEvent) Count() (uint64, error) { return uint64(time.Hour), nil }
 
-// The time of a thread that has ended is that of its own clock, as far as it was read: the event counts a
-// hypervisor's time too.
+// When a thread has ended, its time is what its own clock was when it was last read. The event's count before
+// that is not used, because it includes time that a hypervisor took.
 func TestStolenTime(t *testing.T) {
 	pid, _ := threadprog.Echo(t)
 	r, _, _ := threadTableOf(t, pid)

@@ -9,10 +9,12 @@ import (
 )
 
 // A *twin* of a bad context is a possible state of the thread whose registers, and all words of whose stack
-// from the stack pointer on, are those of the bad context. No witness can distinguish the two. Twins come
-// from two sources: old frames that are still in the holes of large frames, and functions whose caller the
-// unwind data find by the frame pointer, so that the stack pointer may be lower. An old frame may return to
-// the hijack stub, although that hijack has ended. Only the Thread object shows that.
+// from the stack pointer on, are those of the bad context. No witness can distinguish the two. There are
+// three kinds:
+//   - Old frames are still in the holes of large frames.
+//   - The unwind data find a function's caller by the frame pointer, so that the stack pointer may be lower.
+//   - The return address of an old frame is still the hijack stub. Only the Thread object shows that the
+//     hijack has ended.
 
 // maxTwin bounds the frames of a stack.
 const maxTwin = 4096

@@ -1,7 +1,7 @@
 /* sample/probe/src/handler.c and local.h: threads take samples while the tool reads the ring. The reader is
  * reader.read of sample/probe/ring.go in C. FREE is the room in the ring at the start. If it is less than
- * two records, a thread does not wait for room, and its sample is dropped. EVENT 1: the first thread takes its
- * stack at an event, by copy.c. */
+ * two records, a thread does not wait for room, and its sample is dropped. If EVENT is 1, the first thread
+ * reports an event with its stack (copy.c) instead of a sample of its timer. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <unistd.h>
