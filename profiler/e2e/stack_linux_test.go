@@ -152,8 +152,9 @@ func sameInCore(t *testing.T, l shown, core string, whole, all bool) (equal int)
 		if len(live.Frames) == len(th.Frames) && live.Gap == th.Gap {
 			equal++
 		} else if whole || !lacks(&th) || len(th.Frames) > len(live.Frames) {
-			t.Errorf("thread %d: %d frames of %d and %q at %s in the core: %v", th.TID, len(th.Frames),
-				len(live.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))])
+			t.Errorf("thread %d: %d frames of %d and %q at %s in the core: %v; live: %v", th.TID,
+				len(th.Frames), len(live.Frames), th.Gap, th.GapAt, th.Frames[:min(2, len(th.Frames))],
+				live.Frames[:min(3, len(live.Frames))])
 			continue
 		}
 		for k, f := range th.Frames {
