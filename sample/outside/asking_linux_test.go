@@ -311,6 +311,7 @@ func TestBound(t *testing.T) {
 		low, high uint64
 	}{
 		{"the main thread's", self, "[stack]", 0, 0x1000, 0x9000},
+		{"the main thread on a fiber", self, "", 0x8008, 0, 0},
 		{"up to the C library's data", 77, "", 0x8008, 0x1000, 0x8008},
 		{"no data", 77, "", 0, 0, 0},
 		{"data below", 77, "", 0x4000, 0, 0},

@@ -392,12 +392,12 @@ func (e *Engine) bound(t *threads.Task, sp uint64) {
 	if m == nil && e.refresh() {
 		m = e.Target.Mapping(sp)
 	}
-	switch {
+	switch main := t.TID == uint32(e.PID); {
 	case m == nil:
 		return
-	case m.Path == "[stack]" && t.TID == uint32(e.PID):
+	case main && m.Path == "[stack]":
 		t.Low, t.High = m.Start, m.End
-	case base > sp && base < m.End:
+	case !main && base > sp && base < m.End: // the main thread's data may lie in the mapping of a fiber
 		t.Low, t.High = m.Start, base&^7
 	default:
 		return

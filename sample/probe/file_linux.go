@@ -286,10 +286,10 @@ func (f *File) listed(i int32) bool {
 	return false
 }
 
-// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads.
+// SetStack sets the bounds of a thread's own stack, which the handler may copy without checked reads. high
+// never changes, and is stored first: the handler reads low, and then high.
 func (f *File) SetStack(i int, low, high uint64) {
 	s := &f.slots[i]
-	atomic.StoreUint64(&s.low, 0)
 	atomic.StoreUint64(&s.high, high)
 	atomic.StoreUint64(&s.low, low)
 }

@@ -30,7 +30,7 @@ var leastNeeded = map[string]int{
 	"sample/probe/src/copy.c":              0,
 	"sample/probe/src/dropped.c":           1,
 	"sample/probe/src/events.c":            3,
-	"sample/probe/src/handler.c":           10,
+	"sample/probe/src/handler.c":           11,
 	"sample/probe/src/local.h":             1,
 	"sample/probe/src/read.c":              1,
 	"sample/probe/src/relay.c":             1,

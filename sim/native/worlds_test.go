@@ -44,6 +44,7 @@ const (
 	claimEntry    = " || !__atomic_compare_exchange_n(&h->reap[i], &at, at | SW_REAPED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))"
 	nextEnded     = "next thread is ended"
 	killed        = "ends the process"
+	beyond        = "more than the thread's stack"
 	anotherID     = "the id of another"
 )
 
@@ -409,6 +410,23 @@ var worlds = []world{
 				[][2]string{{"if (!__atomic_compare_exchange_n(&r->state, &state, state - SW_READ_ASKED + SW_READ_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))\n\t\t\tcontinue;", "__atomic_store_n(&r->state, state - SW_READ_ASKED + SW_READ_TAKEN, __ATOMIC_RELEASE);"}}, "another read"},
 		}},
 	{name: "signals one by one", file: "signals", outcomes: []string{""}},
+	{name: "bounds of a stack", file: "bounds", defines: []string{"ALT=0"},
+		outcomes: []string{"checked", "without a check"},
+		faults: []fault{
+			{"the start is read twice", "handler.c",
+				[][2]string{{"int own = low && from >= low", "int own = low && from >= s->low"}}, "race"},
+		}},
+	{name: "bounds of a stack, on the alternate one", file: "bounds", defines: []string{"ALT=1"},
+		outcomes: []string{"checked", "without a check"},
+		faults: []fault{
+			{"a main thread has a fiber's bounds (the old source)", "FIBER=1", nil, beyond},
+			{"the tool stores the end late", "LATE=1", nil, beyond},
+			{"the start is read relaxed", "handler.c",
+				weaken("__atomic_load_n(&s->low, __ATOMIC_ACQUIRE)", "__ATOMIC_ACQUIRE"), beyond},
+			{"bounds are plain (the old source)", "handler.c", [][2]string{
+				{"__atomic_load_n(&s->low, __ATOMIC_ACQUIRE)", "s->low"},
+				{"__atomic_load_n(&s->high, __ATOMIC_RELAXED)", "s->high"}}, "race"},
+		}},
 	{name: "two requests", file: "ask", defines: []string{"ONE=0"}, outcomes: []string{"armed", "sampled"},
 		races: []string{"ask atomic - obey plain"}},
 	{name: "a request and an event", file: "ask", defines: []string{"ONE=1"}, outcomes: []string{"armed"},

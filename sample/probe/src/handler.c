@@ -57,25 +57,25 @@ static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* interrupted finds where a thread was on its own stack when a signal moved it to the alternate stack. It
  * returns the start of the red zone there, or 0 if it is not found. */
-static uint64_t interrupted(const struct sw_slot *s, const struct frame *uc)
+static uint64_t interrupted(uint64_t low, uint64_t high, const struct frame *uc)
 {
 	struct frame first;
 	uint64_t at = first_context(uc);
 	if (at < uc->regs[REG_SP] || sw_checked(&first, at, sizeof first) != sizeof first)
 		return 0;
 	uint64_t sp = first.regs[REG_SP];
-	if (!is_first(&first, at) || (s->low && sp - s->low >= s->high - s->low))
+	if (!is_first(&first, at) || (low && sp - low >= high - low))
 		return 0;
-	return greater(sp & ~7ull, s->low + SW_RED_ZONE) - SW_RED_ZONE;
+	return greater(sp & ~7ull, low + SW_RED_ZONE) - SW_RED_ZONE;
 }
 
 /* reach returns how many bytes to copy of a stack that may not be the thread's own. Until the tool has set
  * the bounds of the thread's stack, the copy extends to the C library's thread structure, so that the first
  * samples are complete too. */
-static uint64_t reach(const struct sw_slot *s, uint64_t from)
+static uint64_t reach(const struct sw_slot *s, uint64_t low, uint64_t from)
 {
 	uint64_t high = s->fs & ~7ull;
-	return !s->low && high > from && high - from < SW_MAX_STACK ? high - from : SW_MAX_CHECKED;
+	return !low && high > from && high - from < SW_MAX_STACK ? high - from : SW_MAX_CHECKED;
 }
 
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
@@ -83,14 +83,15 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	/* Copy the red zone too: after a pop in an epilogue, unwind data still refers to the word below sp. */
 	if (!s->fs)
 		s->fs = thread_base();
-	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, room = 0, at;
+	uint64_t low = __atomic_load_n(&s->low, __ATOMIC_ACQUIRE), high = __atomic_load_n(&s->high, __ATOMIC_RELAXED); /* in this order */
+	uint64_t sp = uc->regs[REG_SP] & ~7ull, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, room = 0, at;
 	int own = low && from >= low && sp < high, flags = 0;
 	if (!own && uc->alt_size && sp - uc->alt_sp < uc->alt_size) {
 		flags |= SW_ON_ALT;
-		under = interrupted(s, uc);
+		under = interrupted(low, high, uc);
 	}
 	if (why != SW_ARMED) {
-		want = own ? high - from : reach(s, from);
+		want = own ? high - from : reach(s, low, from);
 		flags |= own ? 0 : SW_FOREIGN;
 		if (want > SW_MAX_STACK) {
 			want = SW_MAX_STACK;
