@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/expect"
 	"github.com/seedwalk/seedwalk/testkit/must"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -151,6 +152,34 @@ func TestSynchronous(t *testing.T) {
 						u.by, regs.Known)
 				}
 			}
+		})
+	}
+}
+
+// TestReturnsElsewhere: x30 is not the return address if the code changes it before it returns, even if the
+// row says so.
+func TestReturnsElsewhere(t *testing.T) {
+	const raise, ret = 0x910083ff, 0xd65f03c0 // add sp, sp, #32; ret
+	for _, c := range []struct {
+		name string
+		w    uint32
+		want uint64
+	}{
+		{"x30 stays", insNop, codeCall + 8},
+		{"x30 is moved", 0xaa0903fe, codeCall},  // mov x30, x9
+		{"x30 is loaded", 0xf940015e, codeCall}, // ldr x30, [x10]
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			row := []byte{0x0e, 32} // CFA=SP+32; the return address in x30
+			u := New()
+			u.SetTable(partsTable(t, part{[]uint32{insNop, c.w, raise, ret}, row}))
+			s, regs := newStack(), start(codeLo+4, sp0)
+			regs.X[9], regs.X[10], regs.X[30], regs.Known = codeCall, sp0+64, codeCall+8, 1<<31-1
+			s.set(sp0+64, codeCall)
+			var f unwind.Frame
+			_, stop := stepOf(u, &regs, true, s.window(), &unwind.Bounds{Follow: true}, &f)
+			expect.True(t, stop == unwind.StopNone && regs.PC == c.want && regs.Sp == sp0+32,
+				"%v, pc %#x, sp %#x by %v", stop, regs.PC, regs.Sp, u.by)
 		})
 	}
 }
