@@ -16,13 +16,17 @@ func (c *Callers) Follow(object uint64, late bool) {
 	c.Read(e.to)
 }
 
-// Thread is Read for a blocked thread, whose managed Thread is at an address. It returns the ids of the
-// thread's current Activity.
-func (c *Callers) Thread(object uint64) IDs {
+// Thread is Read for the managed Thread at an address. It returns the ids of the thread's current Activity.
+// They count only if still, which Thread calls last, reports that the thread has not run on.
+func (c *Callers) Thread(object uint64, still func() bool) IDs {
 	e := entries{to: c.reader[:0]}
 	c.follow(&e, object, EntryThread)
 	c.Read(e.to)
-	return c.ids
+	ids := c.ids
+	if ids == (IDs{}) || !still() {
+		return IDs{}
+	}
+	return ids
 }
 
 // entries are in the format in which the probe writes them.

@@ -3,7 +3,6 @@ package outside
 import (
 	"time"
 
-	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
@@ -49,9 +48,7 @@ func (e *Engine) readActivity(t *threads.Task, sp, ip uint64, before threads.Cou
 		return
 	}
 	if handle, ok := e.Target.Tables.Descriptor().Offset("Thread", "GCHandle"); ok {
-		e.Stream.Activity = e.Async.ActivityOf(e.Target.Mem, t.Thread+uint64(handle))
-		if e.Stream.Activity != (wire.Activity{}) && !e.stayed(t, sp, ip, before) {
-			e.Stream.Activity = wire.Activity{}
-		}
+		e.Stream.Activity = e.Async.ActivityOf(e.Target.Mem, t.Thread+uint64(handle),
+			func() bool { return e.stayed(t, sp, ip, before) })
 	}
 }

@@ -375,9 +375,10 @@ func (a *async) chainOf(object uint64) (chain []tasks.Caller, cut, ok bool) {
 		(a.task || runs.Name == a.body || withoutArgs(runs.Name) == withoutArgs(a.body))
 }
 
-// ActivityOf reads the current Activity of a blocked thread. handle is the address of the handle of its
-// managed Thread. It returns the zero Activity if a collection moves objects now.
-func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
+// ActivityOf reads the current Activity of a thread. handle is the address of the handle of its managed
+// Thread. It returns the zero Activity if a collection moves objects now, or if still, which it calls last,
+// reports that the thread has run on.
+func (a *async) ActivityOf(mem memory.Reader, handle uint64, still func() bool) wire.Activity {
 	var b [8]byte
 	for range 2 { // the handle, and what it refers to
 		if !mem.ReadAt(b[:], handle) {
@@ -386,7 +387,7 @@ func (a *async) ActivityOf(mem memory.Reader, handle uint64) wire.Activity {
 		handle = binary.LittleEndian.Uint64(b[:])
 	}
 	var ids tasks.IDs
-	if !a.heap.Holds(handle) || !a.list.Still(func() { ids = a.Thread(handle) }) {
+	if !a.heap.Holds(handle) || !a.list.Still(func() { ids = a.Thread(handle, still) }) {
 		return wire.Activity{}
 	}
 	return wire.Activity(ids)
@@ -398,10 +399,10 @@ func (e *Base) LateActivity(c *walk.Capture, handle uint64) {
 	if e.Async == nil || e.Async.late == 0 {
 		return
 	}
-	ids := e.Async.ActivityOf(e.Target.Mem, handle)
-	if _, ok := e.chainNow(c, e.Async.late, true); ok {
-		e.Stream.Activity = ids
-	}
+	e.Stream.Activity = e.Async.ActivityOf(e.Target.Mem, handle, func() bool {
+		_, ok := e.chainNow(c, e.Async.late, true)
+		return ok
+	})
 }
 
 // refersStill reports whether the words of a copied stack that refer to an object are unchanged in

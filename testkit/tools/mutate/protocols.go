@@ -26,7 +26,6 @@ var (
 	hostTests    = &Step{"./profiler/host", []string{"-run", "^Test(Capture|Wake)$"}}
 	guardTests   = &Step{"./capi", []string{"-run", "^TestGuard$"}}
 	outsideTests = &Step{"./sample/outside", nil}
-	asyncTests   = &Step{"./sample/sampler", nil}
 )
 
 func protocolSnapshot() []Fault {
@@ -482,7 +481,7 @@ func protocolEngine() []Fault {
 		faultsOf("sample/outside/visit_linux.go", outsideTests)
 	timer, leave := faultsOf("sample/outside/timer_linux.go", outsideTests),
 		faultsOf("sample/outside/leave_linux.go", outsideTests)
-	async := faultsOf("sample/sampler/async.go", asyncTests)
+	follow := faultsOf("clr/tasks/follow.go", &Step{"./clr/tasks", nil})
 	return []Fault{
 		visit("order-ran-unseen", "a thread that ran meanwhile has stayed",
 			"return ok && after == before && w ==", "return ok && (after == before || true) && w =="),
@@ -510,9 +509,10 @@ func protocolEngine() []Fault {
 			"\te.Ending = true\n\te.events.WalkPending()\n", "\te.events.WalkPending()\n\te.Ending = true\n"),
 		loop("refresh-patch", "the probe does not know the new hijack stub",
 			"\t\te.file.SetPatch(e.Walker.HijackStub)\n", ""),
-		async("order-late-activity", "an Activity is read after the last look at the async method",
-			"\tids := e.Async.ActivityOf(e.Target.Mem, handle)\n\tif _, ok := e.chainNow(c, e.Async.late, true); ok {\n\t\te.Stream.Activity = ids\n",
-			"\tif _, ok := e.chainNow(c, e.Async.late, true); ok {\n\t\tids := e.Async.ActivityOf(e.Target.Mem, handle)\n\t\te.Stream.Activity = ids\n"),
+		follow("order-late-activity", "an Activity is read after the last look at the thread",
+			"c.follow(&e, object, EntryT", "o:=still(); c.follow(&e, object, EntryT").also("!still()", "!o"),
+		follow("activity-again", "an Activity is that of the last look at the thread",
+			"\tids := c.ids\n\tif ids", "\tif c.ids").also("\treturn ids\n", "\treturn c.ids\n"),
 		engineFault("clr/objects/regions.go", "order-activity-moved", "an Activity is used though a collection has begun to move it",
 			"\tread()\n\treturn !h.Changing()\n", "\tread()\n\treturn true\n", &Step{"./clr/objects", nil}),
 		visit("order-gone-unread", "the last samples of a thread come behind its end",
