@@ -39,6 +39,13 @@ func (s *script) window(call string) {
 	}
 }
 
+// slot fails the test if slot i is not the thread's. The threads of a test are 1, 2, and so on.
+func (s *script) slot(i int, t clr.Thread) {
+	if i+1 != int(t.ID) {
+		s.bad = append(s.bad, fmt.Sprintf("slot %d for thread %d", i, t.ID))
+	}
+}
+
 func (s *script) SuspendRuntime() clr.HRESULT {
 	hr := s.suspend[0]
 	if len(s.suspend) > 1 {
@@ -64,10 +71,11 @@ func (s *script) ResumeRuntime() clr.HRESULT {
 func (s *script) Enter()                  { s.inside = true }
 func (s *script) Leave()                  { s.inside = false }
 func (s *script) Alive(t clr.Thread) bool { s.window("alive"); return !s.dead[t.ID] }
-func (s *script) Ask(i int, t clr.Thread) { s.window("ask"); s.note("ask %d", t.ID) }
+func (s *script) Ask(i int, t clr.Thread) { s.window("ask"); s.slot(i, t); s.note("ask %d", t.ID) }
 
 func (s *script) Await(i int, c *clr.Capture) {
 	s.window("await")
+	s.slot(i, c.Thread)
 	s.note("await %d", c.Thread.ID)
 	switch {
 	case s.gone[c.Thread.ID]:
@@ -85,12 +93,14 @@ func (s *script) Late(i int, c *clr.Capture) {
 	if s.suspended != 0 {
 		s.bad = append(s.bad, "waits for a late copy while suspended")
 	}
+	s.slot(i, c.Thread)
 	s.note("late %d", c.Thread.ID)
 	c.Status = clr.Captured
 }
 
 func (s *script) DoStackSnapshot(i int, c *clr.Capture) {
 	s.window("snapshot")
+	s.slot(i, c.Thread)
 	s.note("snapshot %d", c.Thread.ID)
 	c.Result = s.result
 }
@@ -163,7 +173,9 @@ func TestRound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rt := c.rt
 			s := New(&rt, 4)
+			s.Captures[0].Seeded = true // left by an earlier round
 			o := s.Round(c.threads)
+			expect.True(t, o.Captures == 0 || !s.Captures[0].Seeded, "it is left")
 			if got := strings.Join(rt.log, ", "); got != c.want {
 				t.Errorf("calls: %s\nwant:  %s", got, c.want)
 			}

@@ -146,6 +146,7 @@ func TestSample(t *testing.T) {
 			s := NewThreads(&rt, says(c.verdict))
 			s.Prime(threads(1))
 			rt.log, rt.dead = nil, c.rt.dead
+			s.Capture.Loading = true // left by an earlier sample
 			o := s.Sample(threads(1)[0])
 			if got := strings.Join(rt.log, ", "); got != c.want {
 				t.Errorf("calls: %s\nwant:  %s", got, c.want)
@@ -187,7 +188,7 @@ func (v *stub) Seed(c *clr.Capture) seed.Verdict {
 	return v.verdict
 }
 
-// at is a windows whose thread is at the given ips in turn.
+// at is a windows whose thread is at the given ips in turn. Then it has no context.
 type at struct {
 	windows
 	ips   []uint64
@@ -196,6 +197,10 @@ type at struct {
 }
 
 func (w *at) Context(slot int, c *clr.Capture) bool {
+	if len(w.ips) == 0 {
+		w.note("context")
+		return false
+	}
 	c.Regs.Arch = context.ArchAMD64
 	c.Regs.AMD64.RIP, w.ips = w.ips[0], w.ips[1:]
 	c.Regs.AMD64.GPR[0], w.rax = w.rax[0], w.rax[1:]
@@ -223,6 +228,7 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 			unmanaged, first + "context, resume"},
 		{"where it was", []uint64{1, 1}, []uint64{7, 7}, seed.StubOnTop,
 			unmanaged, first + "context, resume"},
+		{"no context", []uint64{1}, []uint64{7}, seed.StubOnTop, unmanaged, first + "context, resume"},
 		{"refused for another reason", []uint64{1}, []uint64{7}, seed.StubOnTop,
 			clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, first + "resume"},
 	} {

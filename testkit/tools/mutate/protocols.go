@@ -29,9 +29,8 @@ var (
 )
 
 func protocolSnapshot() []Fault {
-	all := []*Step{snapshotTests, asked, rules, random, inputs}
-	round, thread, decide := faultsOf(roundFile, all...),
-		faultsOf(threadFile, all...), faultsOf(adviceFile, all...)
+	round, thread, decide := faultsOf(roundFile, protocol...),
+		faultsOf(threadFile, protocol...), faultsOf(adviceFile, protocol...)
 	return []Fault{
 		round("order-alive-before-enter", "threads are looked at before their end is held up",
 			"\trt.Enter()\n\tfor i := range threads {\n", "\tfor i := range threads {\n").

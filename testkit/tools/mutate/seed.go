@@ -11,7 +11,7 @@ func seedFaults() []Fault {
 	in := faultsOf(seedFile, asked, random, inputs)
 	find := faultsOf("stack/seed/find.go", asked, random, inputs)
 	special := faultsOf(specialsFile, asked, random, inputs)
-	seeder := faultsOf(seederFile, asked, random, inputs)
+	seeder := faultsOf(seederFile, snapshotTests, asked, random, inputs)
 	known := faultsOf("context/registers.go", asked, random, inputs)
 	walk, judged := "r := w.Walk(s, mem, b, out)", "\to.Verdict = judge("
 	adjust := func(arch, change string) string {

@@ -7,7 +7,7 @@ const (
 )
 
 // protocol are the steps that see what a sampler does.
-var protocol = []*Step{asked, rules, random, inputs}
+var protocol = []*Step{snapshotTests, asked, rules, random, inputs}
 
 // roundFaults are those of the sampler that suspends the runtime.
 func roundFaults() []Fault {
