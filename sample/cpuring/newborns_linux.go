@@ -91,6 +91,16 @@ func (n *Newborns) Born(r *perfevent.Record) *Birth {
 	return b
 }
 
+// Of returns the Birth of a thread that may have ended, nil if it has no copies or they have been closed.
+func (n *Newborns) Of(tid uint32) *Birth {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.births[tid]
+}
+
 // open opens the clocks of a creator, if there is room for one.
 func (n *Newborns) open(tid uint32) {
 	if len(n.creators) >= maxCreators {

@@ -139,6 +139,29 @@ func TestFirstCopy(t *testing.T) {
 	}
 }
 
+// The hits of a thread's own event in its first period are not used, because its copies sample that period.
+// The thread may have ended before its hits are read.
+func TestFirstHit(t *testing.T) {
+	e, born := bearing(t)
+	e.addForked(born(1))
+	e.addForked(born(2))
+	for _, c := range []struct {
+		name string
+		tid  uint32
+		used int64 // processor time at the hit
+		want int
+	}{
+		{"in the first period", 2, e.Period, 0},
+		{"later", 2, e.Period + 1, 1},
+		{"without copies", 1, 1, 1},
+	} {
+		e.Stats.Timed = 0
+		e.record(&probe.Record{TID: c.tid, Why: probe.ClockHit, Since: uint64(c.used),
+			Time: perfevent.Now(), Regs: make([]uint64, 17)})
+		expect.Equal(t, int(e.Stats.Timed), c.want, "%s: hits of a thread that has ended", c.name)
+	}
+}
+
 // At a high rate, threads are opened at once: they may use several periods meanwhile.
 func TestBirthsAtOnce(t *testing.T) {
 	e, born := bearing(t)
