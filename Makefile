@@ -126,7 +126,7 @@ fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
 
 explore: ## the C of the probe and the profiler under every order and every memory order: the large worlds, and which memory orders are needed (minutes)
-	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds|TestOrders' ./sim/native -explore
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds|TestOrders|TestLitmus' ./sim/native -explore
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestKept|TestWhole' ./sim/rules -explore
 
 mutate: ## put faults into the code, one by one, and show which test catches each

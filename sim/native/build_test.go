@@ -34,25 +34,52 @@ func (r result) String() string {
 		r.Executions, r.Cut, r.Events, r.Longest, len(r.Outcomes), len(r.Races), r.Failures, r.Time.Seconds())
 }
 
-// explorer is the compiled half of every program.
-var explorer = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "native")
-	if err != nil {
-		return "", err
+// machine is a processor for which worlds are compiled, and how its programs run here.
+type machine struct {
+	tools string   // what the names of the compiler and its tools begin with
+	link  string   // option of the linker
+	run   []string // command before the program
+}
+
+var (
+	x64   = &machine{"", "-no-pie", nil}
+	arm64 = &machine{"aarch64-linux-gnu-", "-static", []string{"qemu-aarch64"}}
+)
+
+// machine is that of the world's programs.
+func (w *world) machine() *machine {
+	if w.arm64 {
+		return arm64
 	}
-	for _, name := range []string{"search", "memory", "kernel"} {
-		cmd := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-c",
-			filepath.Join("src", name+".c"), "-o", filepath.Join(dir, name+".o"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+	return x64
+}
+
+// explorers are the compiled half of every program, by machine.
+var explorers = map[*machine]func() (string, error){x64: explorerOf(x64), arm64: explorerOf(arm64)}
+
+func explorerOf(m *machine) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "native")
+		if err != nil {
+			return "", err
 		}
-	}
-	return dir, nil
-})
+		for _, name := range []string{"search", "memory", "kernel"} {
+			cmd := exec.Command(m.tools+"gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-c",
+				filepath.Join("src", name+".c"), "-o", filepath.Join(dir, name+".o"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return dir, fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+			}
+		}
+		made = append(made, dir)
+		return dir, nil
+	})
+}
+
+var made []string // folders of explorers
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := explorer(); err == nil {
+	for _, dir := range made {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
@@ -106,13 +133,14 @@ func explore(t *testing.T, w world, mode string, f fault) result {
 // compile compiles a world, and returns its program.
 func compile(t *testing.T, w world, f fault) (exe string) {
 	t.Helper()
-	needs.Command(t, "gcc", "addr2line")
-	objects, err := explorer()
+	m := w.machine()
+	needs.Command(t, append([]string{m.tools + "gcc", m.tools + "addr2line"}, m.run...)...)
+	objects, err := explorers[m]()
 	must.Do(t, err)
 	dir := sources(t, w.folder(), f)
 	exe = filepath.Join(dir, "world")
-	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE",
-		"-Wall", "-Wextra", "-Werror",
+	args := []string{m.tools + "gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread",
+		"-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",
 		"-Wno-unused-function", "-Wno-tsan", "-Wno-invalid-memory-model", "-Isrc", "-Iworlds/windows",
 		"-I" + dir, "-I" + filepath.Join(needs.Root(t), "capi"), "-c",
 		filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
@@ -124,7 +152,7 @@ func compile(t *testing.T, w world, f fault) (exe string) {
 		args = append(args, "-D"+d)
 	}
 	needs.Build(t, args...)
-	link := []string{"gcc", "-no-pie", "-o", exe, exe + ".o"}
+	link := []string{m.tools + "gcc", m.link, "-o", exe, exe + ".o"}
 	for _, name := range []string{"search.o", "memory.o", "kernel.o"} {
 		link = append(link, filepath.Join(objects, name))
 	}
@@ -140,14 +168,15 @@ func run(t *testing.T, w world, mode, exe string) result {
 		limit = 2_000_000
 	}
 	start := time.Now()
-	out, err := exec.Command(exe, mode, fmt.Sprint(limit)).CombinedOutput()
+	argv := append(slices.Clone(w.machine().run), exe, mode, fmt.Sprint(limit))
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	r := result{Time: time.Since(start)}
 	must.Equal(t, err, nil, out)
-	r.parse(t, exe, string(out))
+	r.parse(t, w.machine(), exe, string(out))
 	return r
 }
 
-func (r *result) parse(t *testing.T, exe, out string) {
+func (r *result) parse(t *testing.T, m *machine, exe, out string) {
 	var races [][]string
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
 		kind, rest, _ := strings.Cut(line, " ")
@@ -179,7 +208,7 @@ func (r *result) parse(t *testing.T, exe, out string) {
 	}
 	where := map[string]string{}
 	if len(pcs) > 0 { // without one, addr2line reads stdin
-		where = places(exe, pcs)
+		where = m.places(exe, pcs)
 	}
 	for i, step := range r.Trace {
 		f := strings.SplitN(step, " ", 4)
@@ -197,9 +226,9 @@ func (r *result) parse(t *testing.T, exe, out string) {
 }
 
 // places names the functions and the lines of instructions.
-func places(exe string, pcs []string) map[string]string {
+func (m *machine) places(exe string, pcs []string) map[string]string {
 	where := map[string]string{}
-	out, _ := exec.Command("addr2line", append([]string{"-f", "-s", "-e", exe}, pcs...)...).Output()
+	out, _ := exec.Command(m.tools+"addr2line", append([]string{"-f", "-s", "-e", exe}, pcs...)...).Output()
 	lines := strings.Split(string(out), "\n")
 	for i, pc := range pcs {
 		where[pc] = "- -"
@@ -213,6 +242,10 @@ func places(exe string, pcs []string) map[string]string {
 
 // The explorer finds exactly the outcomes that C11 permits, but for load buffering.
 func TestLitmus(t *testing.T) {
+	machines := 1
+	if *long {
+		machines = 2
+	}
 	const relaxed, release, acquire, seqCst = "__ATOMIC_RELAXED", "__ATOMIC_RELEASE",
 		"__ATOMIC_ACQUIRE", "__ATOMIC_SEQ_CST"
 	for _, c := range []struct {
@@ -245,11 +278,13 @@ func TestLitmus(t *testing.T) {
 			if c.define != "" {
 				w.defines = append(w.defines, c.define)
 			}
-			r := explore(t, w, "weak", fault{})
-			if !r.Whole || r.Failures > 0 || slices.Contains(r.Outcomes, c.weak) != c.has ||
-				len(r.Outcomes) != c.outcomes {
-				t.Errorf("%v; want %d outcomes, %q among them: %v; got %q", r,
-					c.outcomes, c.weak, c.has, r.Outcomes)
+			for _, w.arm64 = range []bool{false, true}[:machines] {
+				r := explore(t, w, "weak", fault{})
+				if !r.Whole || r.Failures > 0 || slices.Contains(r.Outcomes, c.weak) != c.has ||
+					len(r.Outcomes) != c.outcomes {
+					t.Errorf("ARM64 %v: %v; want %d outcomes, %q among them: %v; got %q", w.arm64, r,
+						c.outcomes, c.weak, c.has, r.Outcomes)
+				}
 			}
 		})
 	}

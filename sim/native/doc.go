@@ -18,6 +18,8 @@
 // overwritten. A store may precede others in modification order. The product's sources are
 // compiled unchanged. Only the sizes of tables and the system calls are replaced.
 //
+// The probe is also compiled for ARM64 and explored in qemu (make explore).
+//
 // Known gaps: no load buffering (a load never reads a store that executes later). Plain loads
 // read the newest value; a race that involves one is reported, not explored. The Go half of a
 // protocol is written in the world in C, with sequentially consistent atomics.

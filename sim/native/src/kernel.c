@@ -3,8 +3,13 @@
 #include "native.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
-enum { OPEN = 2, MMAP = 9, SIGACTION = 13, GETPID = 39, GETTID = 186, TIMER_CREATE = 222, TIMER_SETTIME = 223, TIMER_DELETE = 226, CLOCK_GETTIME = 228, VM_READV = 310, GETRANDOM = 318 };
+#ifdef SYS_open
+enum { OPEN = SYS_open };
+#else
+enum { OPEN = SYS_openat };
+#endif
 
 enum { BEGIN = 1000 };
 static uint64_t clock_now;
@@ -77,30 +82,30 @@ long sim_sys6(long n, long a, long b, long c, long d, long e, long f)
 	switch (n) {
 	case OPEN:
 		return -2;
-	case MMAP:
+	case SYS_mmap:
 		sim_pages((void *)a, (uint32_t)b);
 		return a;
-	case GETRANDOM:
+	case SYS_getrandom:
 		*(uint32_t *)a = ++random_now;
 		return b;
-	case SIGACTION:
+	case SYS_rt_sigaction:
 		return action(a, (const struct sim_action *)b, (struct sim_action *)c);
-	case GETPID:
+	case SYS_getpid:
 		return 42;
-	case GETTID:
+	case SYS_gettid:
 		return 1000 + sim_me();
-	case CLOCK_GETTIME:
+	case SYS_clock_gettime:
 		sim_syscall(&clock_now, SIM_READ, "clock_gettime");
 		((uint64_t *)b)[0] = 0;
 		((uint64_t *)b)[1] = clock_now;
 		return 0;
-	case TIMER_CREATE:
+	case SYS_timer_create:
 		return create((int32_t *)c);
-	case TIMER_SETTIME:
+	case SYS_timer_settime:
 		return sim_unset ? -22 : 0;
-	case TIMER_DELETE:
+	case SYS_timer_delete:
 		return end(a);
-	case VM_READV:
+	case SYS_process_vm_readv:
 		sim_copy((void *)((uint64_t *)b)[0], ((uint64_t *)d)[0], ((uint64_t *)d)[1]);
 		return (long)((uint64_t *)d)[1];
 	}

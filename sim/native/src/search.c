@@ -31,9 +31,19 @@ static int failed;
 static char why[TEXT], first_why[TEXT], outcome[TEXT], outcomes[OUTCOMES][TEXT];
 static int distinct;
 
+/* sim_switch pushes what a function preserves, and pops that of another stack. The last of its KEPT words is
+ * where it returns to. Above these words is the return address of a function that was called: CALLED words. */
 void sim_switch(void **save, void *to);
+#ifdef __aarch64__
+enum { KEPT = 20, CALLED = 0 };
+#define EACH(op) op " d14,d15,[sp]\n" op " d12,d13,[sp,#16]\n" op " d10,d11,[sp,#32]\n" op " d8,d9,[sp,#48]\n" op " x27,x28,[sp,#64]\n" \
+	op " x25,x26,[sp,#80]\n" op " x23,x24,[sp,#96]\n" op " x21,x22,[sp,#112]\n" op " x19,x20,[sp,#128]\n" op " x29,x30,[sp,#144]\n"
+__asm__(".globl sim_switch\nsim_switch:\n sub sp,sp,#160\n" EACH("stp") " mov x9,sp\n str x9,[x0]\n mov sp,x1\n" EACH("ldp") " add sp,sp,#160\n ret\n");
+#else
+enum { KEPT = 7, CALLED = 1 };
 __asm__(".globl sim_switch\nsim_switch:\n push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
 	" mov %rsp,(%rdi)\n mov %rsi,%rsp\n pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n");
+#endif
 
 static void fail(const char *what)
 {
@@ -89,11 +99,9 @@ static void spawn(int i)
 {
 	if (!thread[i].stack)
 		thread[i].stack = mmap(0, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t *sp = (uint64_t *)(thread[i].stack + STACK - 64);
-	*--sp = 0;
-	*--sp = (uint64_t)life;
-	for (int k = 0; k < 6; k++)
-		*--sp = 0;
+	uint64_t *sp = (uint64_t *)(thread[i].stack + STACK - 64) - CALLED - KEPT;
+	memset(sp, 0, (KEPT + CALLED) * sizeof *sp);
+	sp[KEPT - 1] = (uint64_t)life;
 	thread[i].sp = sp;
 	thread[i].ended = 0;
 	memset(&thread[i].next, 0, sizeof thread[i].next);

@@ -17,7 +17,7 @@ static void copy_own(void *to, uint64_t from, uint64_t n);
 #include "handler.c"
 #include "handler.h"
 
-enum { FIBER_END = 256, GROWN = 512, LOW = 1024, AT = 1280, HIGH = 1536, SIZE = 4096 };
+enum { FIBER_END = 256, GROWN = 512, LOW = 1024, AT = 1280, HIGH = 1536, SIZE = 8192 };
 static uint8_t memory[SIZE] __attribute__((aligned(64))), alternate[SIZE] __attribute__((aligned(64)));
 static int unchecked;
 
@@ -55,13 +55,18 @@ static void set(uint64_t low, uint64_t high)
 /* interrupt puts the thread on its alternate stack: first is what the kernel saved there. */
 UNSEEN static void interrupt(struct frame *uc)
 {
-	enum { BELOW = 432 };
 	struct frame first = {.regs[REG_SP] = uc->regs[REG_SP]};
 	uc->alt_sp = (uint64_t)alternate;
 	uc->alt_size = sizeof alternate;
-	uc->regs[REG_SP] = uc->alt_sp + SIZE / 2;
+	uc->regs[REG_SP] = uc->alt_sp + SIZE / 4;
 	uint64_t at = first_context(uc);
+#ifdef __aarch64__
+	first.vectors.magic = FPSIMD;
+	first.vectors.size = 528;
+#else
+	enum { BELOW = 432 };
 	first.fpstate = (at + BELOW + 63) & ~63ull;
+#endif
 	memcpy((void *)at, &first, sizeof first);
 }
 

@@ -76,7 +76,7 @@ static int is_sent(void *word) { return *(uint32_t *)word != 0; }
 UNSEEN static void target(void)
 {
 	struct info si = {.code = SI_QUEUE};
-	struct frame uc;
+	union { struct frame frame; uint64_t mask[64]; } uc; /* the mask is behind the frame on x86-64 */
 	memset(&uc, 0, sizeof uc);
 	sim_wait(&sent, sizeof sent, "wait for the signal", is_sent, &sent);
 	if (sim_load32(&sent) == 2) {
@@ -87,9 +87,9 @@ UNSEEN static void target(void)
 	uint64_t handler = sim_actions[SIG].handler;
 	sim_check(handler != SIG_DFL && handler != (uint64_t)runtimes_handler, "a signal of ours ends the process");
 	if (handler == (uint64_t)relay)
-		relay(SIG, &si, &uc);
+		relay(SIG, &si, &uc.frame);
 	else if (handler == (uint64_t)sw_handler)
-		sw_handler(SIG, &si, &uc);
+		sw_handler(SIG, &si, &uc.frame);
 	sim_outcome("taken,");
 }
 

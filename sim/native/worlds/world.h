@@ -10,7 +10,11 @@
 
 #define sys6 real_sys6
 #define copy_bytes real_copy_bytes
+#ifdef __aarch64__
+#include "sys_arm64.h"
+#else
 #include "sys_amd64.h"
+#endif
 #undef sys6
 #undef copy_bytes
 #define sys6 sim_sys6
