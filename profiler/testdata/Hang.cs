@@ -77,14 +77,16 @@ public static class Hang
 	}
 
 	// The owner of A ends without Monitor.Exit: while three threads wait for A, before anyone else wants it, or
-	// even before its Thread is collected.
+	// even before its Thread is collected. The waiting threads exist before the collection. A later thread
+	// could get the number of the collected one, and the runtime would take it for the owner of A.
 	static void Abandoned(bool waited, bool collected)
 	{
-		var end = new Counter(1);
+		Counter end = new Counter(1), gate = new Counter(1);
 		Owner(new Counter(1), end);
+		for (int i = 0; i < 3; i++) Start("waiter", () => { gate.Wait(); lock (A) { } });
 		if (!waited) { end.Signal(); Thread.Sleep(300); }
 		for (int i = 0; collected && i < 5; i++) { GC.Collect(); GC.WaitForPendingFinalizers(); }
-		for (int i = 0; i < 3; i++) Start("waiter", () => { lock (A) { } });
+		gate.Signal();
 		if (waited) { Thread.Sleep(300); end.Signal(); }
 	}
 
